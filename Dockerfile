@@ -1,0 +1,47 @@
+# Targets: cpu, and cuda for hosts with an NVIDIA driver and the NVIDIA Container Toolkit.
+#   docker build --target cpu -t olrank:cpu .
+#   docker run --rm -v "$PWD/data:/data:ro" -v "$PWD/out:/out" olrank:cpu info
+# /out has to be writable for user 10001, or run with --user "$(id -u):$(id -g)".
+
+# Both programs are built on the older base, so that they run on the newer.
+FROM debian:bookworm-slim AS sources
+WORKDIR /src
+COPY . .
+
+FROM sources AS build-cpu
+RUN scripts/make-image-root --preset cpu /image
+
+FROM sources AS build-cuda
+RUN scripts/make-image-root --preset release /image
+
+FROM debian:bookworm-slim AS cpu
+ARG OLRANK_VERSION=unknown
+ARG OLRANK_REVISION=unknown
+LABEL org.opencontainers.image.title="olrank" \
+      org.opencontainers.image.description="Learns a ranking function online, from clicks, and knows which orders it is sure of" \
+      org.opencontainers.image.version="${OLRANK_VERSION}" \
+      org.opencontainers.image.revision="${OLRANK_REVISION}"
+COPY --from=build-cpu /image/ /
+RUN install -d -m 755 /data && install -d -m 755 -o 10001 -g 10001 /out
+ENV OLRANK_TORCH_DIR=/opt/libtorch XDG_CACHE_HOME=/out/.cache LANG=C.UTF-8
+USER 10001:10001
+WORKDIR /out
+STOPSIGNAL SIGTERM
+ENTRYPOINT ["olrank"]
+CMD ["--help"]
+
+FROM nvidia/cuda:13.0.2-base-ubuntu24.04 AS cuda
+ARG OLRANK_VERSION=unknown
+ARG OLRANK_REVISION=unknown
+LABEL org.opencontainers.image.title="olrank" \
+      org.opencontainers.image.description="Learns a ranking function online, from clicks, and knows which orders it is sure of" \
+      org.opencontainers.image.version="${OLRANK_VERSION}" \
+      org.opencontainers.image.revision="${OLRANK_REVISION}"
+COPY --from=build-cuda /image/ /
+RUN install -d -m 755 /data && install -d -m 755 -o 10001 -g 10001 /out
+ENV OLRANK_TORCH_DIR=/opt/libtorch XDG_CACHE_HOME=/out/.cache LANG=C.UTF-8
+USER 10001:10001
+WORKDIR /out
+STOPSIGNAL SIGTERM
+ENTRYPOINT ["olrank"]
+CMD ["--help"]

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+
+namespace olrank {
+
+/// Flags that every command has.
+struct OutputFlags {
+  bool json = false;
+  bool quiet = false;
+  bool verbose = false;
+};
+
+/// One subcommand: declares its flags, then runs and returns the process's exit code.
+class Command {
+ public:
+  Command() = default;
+  virtual ~Command() = default;
+  Command(const Command&) = delete;
+  Command& operator=(const Command&) = delete;
+
+  virtual std::string name() const = 0;
+  virtual std::string summary() const = 0;
+  virtual void declare(CLI::App& app) = 0;
+  virtual int run(const OutputFlags& output) = 0;
+};
+
+std::unique_ptr<Command> make_info_command();
+std::unique_ptr<Command> make_run_command();
+
+}  // namespace olrank

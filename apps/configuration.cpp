@@ -1,0 +1,222 @@
+#include "apps/configuration.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "core/error.h"
+#include "core/runtime/device.h"
+#include "core/settings/toml_document.h"
+#include "core/text/nearest.h"
+
+namespace olrank {
+namespace {
+
+const std::string kRankerTable = "ranker";
+
+std::vector<std::string> table_names() {
+  std::vector<std::string> names;
+  for (const auto& [schema, defaults] : configuration_tables()) names.push_back(schema->table);
+  return names;
+}
+
+const Schema& schema_of(const std::string& table, std::string_view origin) {
+  for (const auto& [schema, defaults] : configuration_tables()) {
+    if (schema->table == table) return *schema;
+  }
+  throw InvalidArgument(fmt::format("{}: Unknown table '{}'; the nearest known one is '{}'.", origin, table,
+                                    nearest_name(table, table_names())));
+}
+
+void check_table(const TomlDocument::Table& table) {
+  if (table.name.empty()) {
+    const auto& first = table.entries.front();
+    throw InvalidArgument(fmt::format("{}: '{}' stands above all tables; put it under one of {}.", first.origin,
+                                      first.key, joined(table_names(), " or ")));
+  }
+  const Schema& schema = schema_of(table.name, table.origin);
+  if (schema.repeated != table.repeated) {
+    const std::string_view open = schema.repeated ? "[[" : "[";
+    const std::string_view close = schema.repeated ? "]]" : "]";
+    throw InvalidArgument(fmt::format("{0}: This table is written {1}{2}{3}.", table.origin, open, table.name, close));
+  }
+}
+
+/// What the file and the command line say about one table, in the order in which it counts.
+class Sayings {
+ public:
+  Sayings(const TomlDocument& document, std::span<const SettingOverride> overrides)
+      : document_(document), overrides_(overrides) {}
+
+  /// Assigns all that is said about a table that stands once.
+  void apply(const Schema& schema, void* object) const {
+    for (const auto& table : document_.tables) {
+      if (table.name == schema.table) apply_file(schema, object, table);
+    }
+    for (const auto& override : overrides_) {
+      if (override.table == schema.table) apply_override(schema, object, override);
+    }
+  }
+
+  static void apply_file(const Schema& schema, void* object, const TomlDocument::Table& table) {
+    for (const auto& entry : table.entries) {
+      const bool known = schema.find(entry.key) != nullptr;
+      assign_setting(schema, object, entry.key, entry.value, known ? entry.origin : entry.key_origin);
+    }
+  }
+
+  static void apply_override(const Schema& schema, void* object, const SettingOverride& override) {
+    assign_setting_text(schema, object, override.key, override.text, override.origin);
+  }
+
+ private:
+  const TomlDocument& document_;
+  std::span<const SettingOverride> overrides_;
+};
+
+/// The protocol and the rankers' kinds choose the defaults of everything else, so they are read first.
+ProtocolName chosen_protocol(const Sayings& sayings) {
+  ProtocolSettings probe;
+  sayings.apply(ProtocolSettings::schema(), &probe);
+  return probe.name;
+}
+
+bool speaks_of(const SettingOverride& override, const RankerSettings& ranker) {
+  return override.table == kRankerTable && (override.ranker.empty() || override.ranker == ranker.name);
+}
+
+RankerSettings resolve_ranker(const TomlDocument::Table* table, std::span<const SettingOverride> overrides,
+                              ProtocolName protocol) {
+  const Schema& schema = RankerSettings::schema();
+  const auto apply_all = [&](RankerSettings& ranker) {
+    if (table != nullptr) Sayings::apply_file(schema, &ranker, *table);
+    if (ranker.name.empty()) ranker.name = name_of(ranker.kind);
+    for (const SettingOverride& override : overrides) {
+      if (speaks_of(override, ranker)) Sayings::apply_override(schema, &ranker, override);
+    }
+  };
+  RankerSettings probe;
+  apply_all(probe);
+  RankerSettings ranker = RankerSettings::defaults(probe.kind, protocol);
+  apply_all(ranker);
+  return ranker;
+}
+
+bool names_a_folder(const std::string& name) {
+  return !name.empty() && name.front() != '.' && name.size() <= 100 &&
+         std::all_of(name.begin(), name.end(), [](unsigned char c) {
+           return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.' || c == '+' || c == '=';
+         });
+}
+
+void check_names(const std::vector<RankerSettings>& rankers, std::span<const SettingOverride> overrides) {
+  std::vector<std::string> names;
+  for (const RankerSettings& ranker : rankers) {
+    if (!names_a_folder(ranker.name)) {
+      throw InvalidArgument(fmt::format(
+          "The ranker's name '{}' has to name a folder: letters, digits and - _ . + = without a dot in front.",
+          ranker.name));
+    }
+    if (std::find(names.begin(), names.end(), ranker.name) != names.end()) {
+      throw InvalidArgument(
+          fmt::format("Two rankers are called '{}'; give each [[ranker]] a name of its own.", ranker.name));
+    }
+    names.push_back(ranker.name);
+  }
+  for (const SettingOverride& override : overrides) {
+    if (override.ranker.empty() || std::find(names.begin(), names.end(), override.ranker) != names.end()) continue;
+    throw InvalidArgument(fmt::format("{}: There is no ranker '{}'; the nearest is '{}'.", override.origin,
+                                      override.ranker, nearest_name(override.ranker, names)));
+  }
+}
+
+template <class T>
+void check_distinct(const std::vector<T>& items, std::string_view what) {
+  if (items.empty()) throw InvalidArgument(fmt::format("The list {} is empty; it needs at least one.", what));
+  if (std::set<T>(items.begin(), items.end()).size() != items.size()) {
+    throw InvalidArgument(fmt::format("The list {} names something twice; each would be the same trial.", what));
+  }
+}
+
+}  // namespace
+
+SettingOverride parse_override(const std::string& text) {
+  const std::size_t equals = text.find('=');
+  const std::string path = text.substr(0, equals);
+  const std::size_t first_dot = path.find('.');
+  if (equals == std::string::npos || first_dot == std::string::npos) {
+    throw InvalidArgument(fmt::format("--set {}: Write TABLE.KEY=VALUE, such as ranker.alpha=0.2.", text));
+  }
+  SettingOverride override;
+  override.table = path.substr(0, first_dot);
+  override.text = text.substr(equals + 1);
+  override.origin = "--set " + path;
+  const std::size_t last_dot = path.rfind('.');
+  override.key = path.substr(last_dot + 1);
+  if (last_dot != first_dot) override.ranker = path.substr(first_dot + 1, last_dot - first_dot - 1);
+  if (!override.ranker.empty() && override.table != kRankerTable) {
+    throw InvalidArgument(fmt::format("{}: Only ranker.NAME.KEY has three parts.", override.origin));
+  }
+  return override;
+}
+
+Configuration resolve_configuration(const std::optional<std::filesystem::path>& file,
+                                    std::span<const SettingOverride> overrides) {
+  const TomlDocument document = file ? read_toml(*file) : TomlDocument{};
+  for (const auto& table : document.tables) check_table(table);
+  for (const auto& override : overrides) schema_of(override.table, override.origin);
+
+  const Sayings sayings(document, overrides);
+  const ProtocolName protocol = chosen_protocol(sayings);
+  Configuration configuration;
+  configuration.protocol = ProtocolSettings::defaults(protocol);
+  configuration.clicks = ClickSettings::defaults(protocol);
+  sayings.apply(DataSettings::schema(), &configuration.data);
+  sayings.apply(ProtocolSettings::schema(), &configuration.protocol);
+  sayings.apply(ClickSettings::schema(), &configuration.clicks);
+  sayings.apply(RunSettings::schema(), &configuration.run);
+
+  for (const auto& table : document.tables) {
+    if (table.name == kRankerTable) {
+      configuration.rankers.push_back(resolve_ranker(&table, overrides, protocol));
+    }
+  }
+  if (configuration.rankers.empty()) {
+    configuration.rankers.push_back(resolve_ranker(nullptr, overrides, protocol));
+  }
+
+  check_names(configuration.rankers, overrides);
+  check_distinct(configuration.data.folds, "data.folds");
+  check_distinct(configuration.protocol.seeds, "protocol.seeds");
+  check_distinct(configuration.clicks.models, "clicks.models");
+  parse_device(configuration.run.device);
+  return configuration;
+}
+
+std::string print_configuration(const Configuration& configuration) {
+  std::string text = print_settings(DataSettings::schema(), &configuration.data);
+  text += "\n" + print_settings(ProtocolSettings::schema(), &configuration.protocol);
+  text += "\n" + print_settings(ClickSettings::schema(), &configuration.clicks);
+  for (const RankerSettings& ranker : configuration.rankers) {
+    text += "\n" + print_settings(RankerSettings::schema(), &ranker);
+  }
+  text += "\n" + print_settings(RunSettings::schema(), &configuration.run);
+  return text;
+}
+
+std::span<const SchemaWithDefaults> configuration_tables() {
+  static const Configuration defaults;
+  static const RankerSettings ranker = RankerSettings::defaults(RankerKind::kOlRankNet, ProtocolName::kPaper);
+  static const std::array<SchemaWithDefaults, 5> tables = {{
+      {&DataSettings::schema(), &defaults.data},
+      {&ProtocolSettings::schema(), &defaults.protocol},
+      {&ClickSettings::schema(), &defaults.clicks},
+      {&RankerSettings::schema(), &ranker},
+      {&RunSettings::schema(), &defaults.run},
+  }};
+  return tables;
+}
+
+}  // namespace olrank

@@ -1,0 +1,117 @@
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "apps/command.h"
+#include "apps/configuration.h"
+#include "core/io/cache_folder.h"
+#include "core/ops/blas.h"
+#include "core/ops/visible_gpus.h"
+#include "core/runtime/execution_context.h"
+#include "core/version.h"
+#include "models/libtorch_runtime.h"
+
+namespace olrank {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr double kGibibyte = 1024.0 * 1024.0 * 1024.0;
+
+std::string cuda_version(int number) {
+  return number == 0 ? "none" : fmt::format("{}.{}", number / 1000, number % 1000 / 10);
+}
+
+ordered_json describe_gpu(const GpuDescription& gpu) {
+  return {{"index", gpu.index},
+          {"name", gpu.name},
+          {"capability", fmt::format("{}.{}", gpu.capability_major, gpu.capability_minor)},
+          {"multiprocessors", gpu.multiprocessors},
+          {"memory_bytes", gpu.total_bytes},
+          {"free_bytes", gpu.free_bytes}};
+}
+
+ordered_json describe_machine() {
+  const LibtorchDescription libtorch = describe_libtorch();
+  const GpuSurvey survey = visible_gpus();
+  ordered_json devices = ordered_json::array();
+  for (const GpuDescription& gpu : survey.gpus) devices.push_back(describe_gpu(gpu));
+  ordered_json cuda = {{"built", survey.built_with_cuda},
+                       {"runtime", survey.built_with_cuda ? ordered_json(cuda_version(survey.runtime_version))
+                                                          : ordered_json(nullptr)},
+                       {"driver", survey.driver_version > 0 ? ordered_json(cuda_version(survey.driver_version))
+                                                            : ordered_json(nullptr)},
+                       {"devices", devices},
+                       {"no_device_because",
+                        survey.gpus.empty() ? ordered_json(survey.absence) : ordered_json(nullptr)}};
+  return {{"version", version()},
+          {"revision", revision()},
+          {"compiler", compiler()},
+          {"libtorch", {{"version", libtorch.version}, {"cuda", libtorch.cuda}, {"cpu", libtorch.cpu_capability}}},
+          {"blas", blas::library_name()},
+          {"cuda", cuda},
+          {"threads", available_threads()},
+          {"memory_bytes", available_memory()},
+          {"cache", user_cache_folder().string()}};
+}
+
+void print_row(std::string_view name, std::string_view value) { fmt::print("{:<10} {}\n", name, value); }
+
+void print_as_text(const ordered_json& machine) {
+  const auto text = [](const ordered_json& value) { return value.get<std::string>(); };
+  const ordered_json& cuda = machine["cuda"];
+  print_row("olrank", fmt::format("{} ({})", text(machine["version"]), text(machine["revision"])));
+  print_row("compiler", text(machine["compiler"]));
+  print_row("libtorch", fmt::format("{} ({}, {})", text(machine["libtorch"]["version"]),
+                                    machine["libtorch"]["cuda"].get<bool>() ? "CPU and CUDA" : "CPU",
+                                    text(machine["libtorch"]["cpu"])));
+  print_row("blas", text(machine["blas"]));
+  if (cuda["built"].get<bool>()) {
+    const std::string driver = cuda["driver"].is_null() ? "no driver" : "driver for " + text(cuda["driver"]);
+    print_row("cuda", fmt::format("built with {}, {}", text(cuda["runtime"]), driver));
+  } else {
+    print_row("cuda", "not built in");
+  }
+  for (const ordered_json& gpu : cuda["devices"]) {
+    print_row(fmt::format("cuda:{}", gpu["index"].get<int>()),
+              fmt::format("{}, capability {}, {:.1f} of {:.1f} GiB free", text(gpu["name"]), text(gpu["capability"]),
+                          gpu["free_bytes"].get<double>() / kGibibyte, gpu["memory_bytes"].get<double>() / kGibibyte));
+  }
+  if (!cuda["no_device_because"].is_null()) print_row("gpu", "none: " + text(cuda["no_device_because"]));
+  print_row("threads", fmt::format("{}", machine["threads"].get<int>()));
+  print_row("memory", fmt::format("{:.1f} GiB", machine["memory_bytes"].get<double>() / kGibibyte));
+  print_row("cache", text(machine["cache"]));
+}
+
+class InfoCommand : public Command {
+ public:
+  std::string name() const override { return "info"; }
+  std::string summary() const override { return "what this program and this machine are"; }
+  void declare(CLI::App& app) override {
+    app.add_flag("--settings", settings_, "print docs/CONFIGURATION.md: every setting there is");
+  }
+  int run(const OutputFlags& output) override {
+    if (settings_) {
+      fmt::print("{}", reference_page(configuration_tables()));
+      return 0;
+    }
+    const ordered_json machine = describe_machine();
+    if (output.json) {
+      fmt::print("{}\n", machine.dump(2));
+    } else {
+      print_as_text(machine);
+    }
+    return 0;
+  }
+
+ private:
+  bool settings_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_info_command() { return std::make_unique<InfoCommand>(); }
+
+}  // namespace olrank

@@ -1,0 +1,115 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "apps/command.h"
+#include "core/error.h"
+#include "core/runtime/log.h"
+#include "core/text/nearest.h"
+#include "core/version.h"
+
+namespace olrank {
+namespace {
+
+struct Registered {
+  std::unique_ptr<Command> command;
+  CLI::App* app;
+};
+
+/// What CLI11 did not understand: flags and subcommands of ours that somebody misspelt.
+void refuse_unknown(const CLI::App& program, const CLI::App* command) {
+  const std::vector<std::string> unknown = program.remaining(true);
+  if (unknown.empty()) return;
+  const std::string where = command != nullptr ? "olrank " + command->get_name() : "olrank";
+  const std::string& first = unknown.front();
+  std::vector<std::string> known;
+  if (first.rfind('-', 0) == 0) {
+    for (const CLI::App* app : {command, &program}) {
+      if (app == nullptr) continue;
+      for (const CLI::Option* option : app->get_options()) {
+        for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+      }
+    }
+    const std::string flag = first.substr(0, first.find('='));
+    throw InvalidArgument(
+        fmt::format("Unknown flag '{}'; the nearest known one is '{}'. See '{} --help'.", flag,
+                    nearest_name(flag, known), where));
+  }
+  if (command != nullptr) {
+    throw InvalidArgument(fmt::format("'{}' is one argument too many. See '{} --help'.", first, where));
+  }
+  for (const CLI::App* other : program.get_subcommands([](const CLI::App*) { return true; })) {
+    known.push_back(other->get_name());
+  }
+  throw InvalidArgument(fmt::format("Unknown command '{}'; the nearest known one is '{}'. See '{} --help'.", first,
+                                    nearest_name(first, known), where));
+}
+
+int run_program(int argc, char** argv) {
+  CLI::App program("olrank learns a ranking function online, from clicks, and knows which orders it is sure of.",
+                   "olrank");
+  OutputFlags output;
+  // Defined above the commands and inherited by them, so that they may stand before or after the name.
+  program.add_flag("--json", output.json, "print JSON where a table would be printed");
+  auto* quiet = program.add_flag("--quiet", output.quiet, "only warnings and errors on stderr, no progress");
+  program.add_flag("--verbose", output.verbose, "details on stderr")->excludes(quiet);
+  bool show_version = false;
+  program.add_flag("--version", show_version, "print the version and stop");
+  program.fallthrough();
+  program.allow_extras();
+
+  std::vector<Registered> commands;
+  for (auto& make : {make_run_command, make_info_command}) {
+    std::unique_ptr<Command> command = make();
+    CLI::App* app = program.add_subcommand(command->name(), command->summary());
+    app->fallthrough();
+    app->allow_extras();
+    command->declare(*app);
+    commands.push_back({std::move(command), app});
+  }
+  program.require_subcommand(0, 1);
+
+  try {
+    program.parse(argc, argv);
+  } catch (const CLI::CallForHelp& help) {
+    return program.exit(help);
+  } catch (const CLI::ParseError& error) {
+    std::string sentence = error.what();
+    if (!sentence.empty() && sentence.back() != '.') sentence += '.';
+    throw InvalidArgument(fmt::format("{} See 'olrank --help'.", sentence));
+  }
+
+  if (output.quiet) set_verbosity(Verbosity::kQuiet);
+  if (output.verbose) set_verbosity(Verbosity::kVerbose);
+  for (const Registered& registered : commands) {
+    if (!registered.app->parsed()) continue;
+    refuse_unknown(program, registered.app);
+    return registered.command->run(output);
+  }
+  refuse_unknown(program, nullptr);
+  if (show_version) {
+    fmt::print("olrank {} ({})\n", version(), revision());
+    return 0;
+  }
+  throw InvalidArgument("A command is missing. See 'olrank --help'.");
+}
+
+}  // namespace
+}  // namespace olrank
+
+int main(int argc, char** argv) {
+  try {
+    const int code = olrank::run_program(argc, argv);
+    // A full disk or a closed pipe shows only when the last of stdout is written.
+    if (std::fflush(stdout) != 0) throw olrank::IoError("write", "standard output", errno);
+    return code;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "olrank: {}\n", error.what());
+    return static_cast<int>(olrank::exit_code_of(error));
+  }
+}

@@ -1,0 +1,28 @@
+#include "apps/run_settings.h"
+
+namespace olrank {
+
+const Schema& RunSettings::schema() {
+  using S = RunSettings;
+  static const Schema schema =
+      SchemaBuilder<S>("run", "Where and how an experiment is carried out.")
+          .field("device", &S::device, "`auto`, `cpu`, `cuda` or `cuda:N`; `auto` takes a GPU where there is one")
+          .flag("device")
+          .field("threads", &S::threads, "CPU threads of all trials together; 0 takes every core")
+          .at_least(0)
+          .at_most(4096)
+          .flag("threads")
+          .field("jobs", &S::jobs, "trials at once")
+          .at_least(1)
+          .at_most(4096)
+          .flag("jobs")
+          .field("checkpoint_every", &S::checkpoint_every, "rounds between checkpoints")
+          .unit("rounds")
+          .at_least(1)
+          .field("out", &S::out, "the folder of the experiment")
+          .flag("out")
+          .build();
+  return schema;
+}
+
+}  // namespace olrank

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "core/settings/schema.h"
+
+namespace olrank {
+
+/// Where and how an experiment is carried out; nothing here changes its results on one kind of machine.
+struct RunSettings {
+  std::string device = "auto";
+  std::int64_t threads = 0;
+  std::int64_t jobs = 1;
+  std::int64_t checkpoint_every = 1000;
+  std::string out = "runs/latest";
+
+  static const Schema& schema();
+};
+
+}  // namespace olrank

@@ -1,0 +1,83 @@
+#include "apps/setting_flags.h"
+
+#include <algorithm>
+#include <map>
+
+namespace olrank {
+namespace {
+
+/// An option that takes one value each time it is given, any number of times.
+CLI::Option* add_repeatable(CLI::App& app, const std::string& names, const std::string& help) {
+  const auto keep_as_text = [](const CLI::results_t&) { return true; };
+  return app.add_option(names, keep_as_text, help)
+      ->type_size(1)
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->trigger_on_parse(false);
+}
+
+std::string type_name(const Setting& setting) {
+  switch (setting.kind) {
+    case SettingKind::kSwitch:
+      return "true|false";
+    case SettingKind::kInteger:
+      return "INTEGER";
+    case SettingKind::kReal:
+      return "REAL";
+    case SettingKind::kText:
+      return setting.choices.empty() ? "TEXT" : "NAME";
+    case SettingKind::kIntegers:
+      return "INTEGERS";
+    case SettingKind::kReals:
+      return "REALS";
+    case SettingKind::kTexts:
+      return "NAMES";
+  }
+  return "TEXT";
+}
+
+std::string help_line(const Setting& setting, const void* defaults) {
+  std::string help = setting.help;
+  std::erase(help, '`');
+  if (!setting.choices.empty()) {
+    help += ":";
+    for (const std::string& choice : setting.choices) help += " " + choice;
+  }
+  return help + " [" + to_toml(setting.read(defaults)) + "]";
+}
+
+}  // namespace
+
+void SettingFlags::declare(CLI::App& app) {
+  app_ = &app;
+  set_ = add_repeatable(app, "--set", "any setting: TABLE.KEY=VALUE, or ranker.NAME.KEY=VALUE for one ranker");
+  set_->type_name("T.KEY=VALUE");
+  for (const auto& [schema, defaults] : configuration_tables()) {
+    for (const Setting& setting : schema->settings) {
+      std::string names = systematic_flag(*schema, setting);
+      if (!setting.flag.empty() && "--" + setting.flag != names) names = "--" + setting.flag + "," + names;
+      CLI::Option* option = add_repeatable(app, names, help_line(setting, defaults));
+      option->group("[" + schema->table + "]")->type_name(type_name(setting));
+      flags_.push_back({option, schema->table, setting.key});
+    }
+  }
+}
+
+std::vector<SettingOverride> SettingFlags::overrides() const {
+  std::vector<SettingOverride> said;
+  std::map<const CLI::Option*, std::size_t> taken;
+  for (const CLI::Option* option : app_->parse_order()) {
+    const auto flag =
+        std::find_if(flags_.begin(), flags_.end(), [&](const Flag& known) { return known.option == option; });
+    if (option != set_ && flag == flags_.end()) continue;
+    const std::string& text = option->results().at(taken[option]++);
+    if (option == set_) {
+      said.push_back(parse_override(text));
+    } else {
+      said.push_back({flag->table, "", flag->key, text, option->get_name()});
+    }
+  }
+  return said;
+}
+
+}  // namespace olrank

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <vector>
+
+#include "apps/configuration.h"
+
+namespace olrank {
+
+/// The flags of a command that takes a configuration: one for each setting, made from its description, and
+/// --set for all of them.
+class SettingFlags {
+ public:
+  void declare(CLI::App& app);
+  /// What was said, in the order of the command line.
+  std::vector<SettingOverride> overrides() const;
+
+ private:
+  struct Flag {
+    CLI::Option* option;
+    std::string table;
+    std::string key;
+  };
+
+  const CLI::App* app_ = nullptr;
+  CLI::Option* set_ = nullptr;
+  std::vector<Flag> flags_;
+};
+
+}  // namespace olrank

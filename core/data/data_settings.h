@@ -1,0 +1,49 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/settings/enum_names.h"
+#include "core/settings/schema.h"
+
+namespace olrank {
+
+enum class Normalisation { kNone, kQueryMinmax, kZscore, kLog1pZscore };
+enum class EvaluationPart { kTest, kVali };
+
+/// Which documents and queries a run learns from and is judged on.
+struct DataSettings {
+  std::string source;
+  std::string train;
+  std::string vali;
+  std::string test;
+  std::vector<std::int64_t> folds = {1};
+  Normalisation normalise = Normalisation::kQueryMinmax;
+  EvaluationPart evaluate = EvaluationPart::kTest;
+  bool drop_constant = false;
+  std::string cache = "auto";
+  std::string max_memory = "auto";
+
+  static const Schema& schema();
+};
+
+template <>
+struct EnumNames<Normalisation> {
+  static constexpr std::array values = {
+      std::pair{Normalisation::kNone, std::string_view("none")},
+      std::pair{Normalisation::kQueryMinmax, std::string_view("query-minmax")},
+      std::pair{Normalisation::kZscore, std::string_view("zscore")},
+      std::pair{Normalisation::kLog1pZscore, std::string_view("log1p-zscore")}};
+};
+
+template <>
+struct EnumNames<EvaluationPart> {
+  static constexpr std::array values = {std::pair{EvaluationPart::kTest, std::string_view("test")},
+                                        std::pair{EvaluationPart::kVali, std::string_view("vali")}};
+};
+
+}  // namespace olrank

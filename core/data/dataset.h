@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/io/fingerprint.h"
+
+namespace olrank {
+
+/// Documents × features in row-major order; a view that owns nothing.
+struct FeatureMatrix {
+  const float* values = nullptr;
+  std::int64_t docs = 0;
+  std::int64_t features = 0;
+
+  std::span<const float> doc(std::int64_t index) const {
+    return {values + index * features, static_cast<std::size_t>(features)};
+  }
+};
+
+/// One part of a data set (a training, validation or test part): queries in order of first appearance, each
+/// with its documents side by side. The memory behind it is a parsed file, a mapped cache or generated; the
+/// data set keeps it alive and never changes it.
+class Dataset {
+ public:
+  struct Contents {
+    std::shared_ptr<const void> memory;        // whatever keeps the spans below alive
+    std::span<const float> values;             // [docs × features]
+    std::span<const std::uint8_t> grades;      // [docs]
+    std::span<const std::int64_t> offsets;     // [queries + 1], documents before each query
+    std::vector<std::string> qids;             // [queries]
+    std::vector<std::string> doc_names;        // [docs], or empty when no document is named
+    std::int64_t features = 0;
+    Fingerprint fingerprint;                   // of content only, not of compression or line ends
+  };
+
+  explicit Dataset(Contents contents);
+
+  std::int64_t queries() const { return static_cast<std::int64_t>(contents_.qids.size()); }
+  std::int64_t docs() const { return static_cast<std::int64_t>(contents_.grades.size()); }
+  std::int64_t features() const { return contents_.features; }
+  int max_grade() const { return max_grade_; }
+  const Fingerprint& fingerprint() const { return contents_.fingerprint; }
+
+  std::int64_t docs_of(std::int64_t query) const { return offset(query + 1) - offset(query); }
+  std::int64_t offset(std::int64_t query) const { return contents_.offsets[static_cast<std::size_t>(query)]; }
+  std::string_view qid(std::int64_t query) const { return contents_.qids[static_cast<std::size_t>(query)]; }
+  /// Empty for a document without a name.
+  std::string_view doc_name(std::int64_t doc) const;
+
+  FeatureMatrix all_features() const { return {contents_.values.data(), docs(), features()}; }
+  FeatureMatrix features_of(std::int64_t query) const {
+    return {contents_.values.data() + offset(query) * features(), docs_of(query), features()};
+  }
+  std::span<const std::int64_t> offsets() const { return contents_.offsets; }
+  std::span<const std::uint8_t> all_grades() const { return contents_.grades; }
+  std::span<const std::uint8_t> grades_of(std::int64_t query) const {
+    return contents_.grades.subspan(static_cast<std::size_t>(offset(query)),
+                                    static_cast<std::size_t>(docs_of(query)));
+  }
+
+ private:
+  Contents contents_;
+  int max_grade_ = 0;
+};
+
+}  // namespace olrank

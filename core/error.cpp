@@ -1,0 +1,56 @@
+#include "core/error.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <system_error>
+
+namespace olrank {
+namespace {
+
+std::string located(const std::string& file, std::int64_t line, std::int64_t column,
+                    const std::string& sentence) {
+  if (line <= 0) return fmt::format("{}: {}", file, sentence);
+  if (column <= 0) return fmt::format("{}:{}: {}", file, line, sentence);
+  return fmt::format("{}:{}:{}: {}", file, line, column, sentence);
+}
+
+const char* way_out(int error_number) {
+  switch (error_number) {
+    case ENOSPC:
+    case EDQUOT:
+      return " Free some space or choose another folder.";
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return " Choose a folder that you may write to, or change its permissions.";
+    case ENOENT:
+    case ENOTDIR:
+      return " Check the path.";
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
+DataError::DataError(const std::string& file, std::int64_t line, std::int64_t column,
+                     const std::string& sentence)
+    : Error(located(file, line, column, sentence)), line_(line), column_(column) {}
+
+IoError::IoError(const std::string& action, const std::string& path, int error_number)
+    : Error(fmt::format("Cannot {} '{}': {}.{}", action, path,
+                        std::generic_category().message(error_number), way_out(error_number))) {}
+
+NotBuiltWithCuda::NotBuiltWithCuda(const std::string& what)
+    : Error(fmt::format("{} needs a GPU, and this olrank was built without CUDA: build it with "
+                        "OLRANK_CUDA=ON, or use --device cpu.",
+                        what),
+            ExitCode::kWrongUsage) {}
+
+ExitCode exit_code_of(const std::exception& error) noexcept {
+  const auto* ours = dynamic_cast<const Error*>(&error);
+  return ours != nullptr ? ours->exit_code() : ExitCode::kFailed;
+}
+
+}  // namespace olrank

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "core/settings/enum_names.h"
+#include "core/settings/schema.h"
+
+namespace olrank {
+
+/// How a list is made from scores and certain orders.
+enum class ListRule { kCertain, kBlocks, kBlocksCertain, kGreedy };
+enum class AlphaSchedule { kConstant, kTheory };
+
+/// When an order counts as certain, and what happens to the others.
+struct ExplorationSettings {
+  double alpha = 0.1;
+  AlphaSchedule alpha_schedule = AlphaSchedule::kConstant;
+  double c1 = 1.0;
+  double c2 = 1.0;
+  double delta = 0.1;
+  double noise_subgaussian = 0.5;
+  double slack = 0.0;
+  ListRule list = ListRule::kCertain;
+  bool refine = false;
+
+  static const Schema& schema();
+};
+
+template <>
+struct EnumNames<ListRule> {
+  static constexpr std::array values = {std::pair{ListRule::kCertain, std::string_view("certain")},
+                                        std::pair{ListRule::kBlocks, std::string_view("blocks")},
+                                        std::pair{ListRule::kBlocksCertain, std::string_view("blocks-certain")},
+                                        std::pair{ListRule::kGreedy, std::string_view("greedy")}};
+};
+
+template <>
+struct EnumNames<AlphaSchedule> {
+  static constexpr std::array values = {std::pair{AlphaSchedule::kConstant, std::string_view("constant")},
+                                        std::pair{AlphaSchedule::kTheory, std::string_view("theory")}};
+};
+
+}  // namespace olrank

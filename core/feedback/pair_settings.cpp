@@ -1,0 +1,13 @@
+#include "core/feedback/pair_settings.h"
+
+namespace olrank {
+
+const Schema& PairSettings::schema() {
+  static const Schema schema =
+      SchemaBuilder<PairSettings>("ranker", "Which examined documents make preference pairs.")
+          .field("pairs", &PairSettings::pairs, "which clicked and unclicked documents are compared")
+          .build();
+  return schema;
+}
+
+}  // namespace olrank

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "core/settings/enum_names.h"
+#include "core/settings/schema.h"
+
+namespace olrank {
+
+/// Which examined documents make preference pairs.
+enum class PairRule { kAdjacent, kMatched, kAll };
+
+struct PairSettings {
+  PairRule pairs = PairRule::kAdjacent;
+
+  static const Schema& schema();
+};
+
+template <>
+struct EnumNames<PairRule> {
+  static constexpr std::array values = {std::pair{PairRule::kAdjacent, std::string_view("adjacent")},
+                                        std::pair{PairRule::kMatched, std::string_view("matched")},
+                                        std::pair{PairRule::kAll, std::string_view("all")}};
+};
+
+}  // namespace olrank

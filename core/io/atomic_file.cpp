@@ -1,0 +1,98 @@
+#include "core/io/atomic_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+
+#include "core/error.h"
+
+namespace olrank {
+namespace {
+
+std::string temporary_name(const std::filesystem::path& target) {
+  // Unique in the folder: process and a running number, so that two writers never share a neighbour.
+  static std::atomic<unsigned> counter{0};
+  const std::filesystem::path folder = target.parent_path();
+  return (folder / fmt::format(".{}.tmp-{}-{}", target.filename().string(), ::getpid(), counter++)).string();
+}
+
+std::string folder_of(const std::filesystem::path& target) {
+  const std::filesystem::path folder = target.parent_path();
+  return folder.empty() ? std::string(".") : folder.string();
+}
+
+}  // namespace
+
+AtomicFile::AtomicFile(const std::filesystem::path& target)
+    : target_(target), temporary_(temporary_name(target)) {
+  descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (descriptor_ < 0) throw IoError("write", target_.string(), errno);
+}
+
+AtomicFile::~AtomicFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+}
+
+void AtomicFile::fail(const std::string& action, int error_number) const {
+  throw IoError(action, target_.string(), error_number);
+}
+
+void AtomicFile::write(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
+    if (written < 0) {
+      if (errno == EINTR) continue;
+      fail("write", errno);
+    }
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+void AtomicFile::commit() {
+  if (::fsync(descriptor_) != 0) fail("flush", errno);
+  const int closed = ::close(descriptor_);
+  descriptor_ = -1;
+  if (closed != 0) fail("close", errno);
+  if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail("put in place", errno);
+  temporary_.clear();
+  // The rename itself lives in the folder, which is flushed as well.
+  const int folder = ::open(folder_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0) fail("flush the folder of", errno);
+  const int flushed = ::fsync(folder);
+  const int error_number = errno;
+  ::close(folder);
+  if (flushed != 0 && error_number != EINVAL) fail("flush the folder of", error_number);
+}
+
+void write_file_atomically(const std::filesystem::path& target, std::string_view bytes) {
+  AtomicFile file(target);
+  file.write(bytes);
+  file.commit();
+}
+
+std::string read_file(const std::filesystem::path& path) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) throw IoError("read", path.string(), errno);
+  std::string bytes;
+  char chunk[1 << 16];
+  for (;;) {
+    const ssize_t got = ::read(descriptor, chunk, sizeof chunk);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) {
+      const int error_number = errno;
+      ::close(descriptor);
+      throw IoError("read", path.string(), error_number);
+    }
+    if (got == 0) break;
+    bytes.append(chunk, static_cast<std::size_t>(got));
+  }
+  ::close(descriptor);
+  return bytes;
+}
+
+}  // namespace olrank

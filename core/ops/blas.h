@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace olrank::blas {
+
+// Dense linear algebra in row-major order on the BLAS and LAPACK that libtorch_cpu exports (MKL), always on
+// the calling thread: parallelism is the caller's, over blocks that do not depend on the number of threads,
+// so that results keep their bits on any number of them.
+//
+// A matrix is a pointer to its first element and the distance between its rows (`stride`, at least the
+// number of columns). Sizes may be zero.
+
+enum class Transpose { kNo, kYes };
+
+/// C ← alpha · op(A) op(B) + beta · C, with op(A) [rows × inner], op(B) [inner × columns].
+void gemm(Transpose transpose_a, Transpose transpose_b, std::int64_t rows, std::int64_t columns,
+          std::int64_t inner, double alpha, const double* a, std::int64_t stride_a, const double* b,
+          std::int64_t stride_b, double beta, double* c, std::int64_t stride_c);
+void gemm(Transpose transpose_a, Transpose transpose_b, std::int64_t rows, std::int64_t columns,
+          std::int64_t inner, float alpha, const float* a, std::int64_t stride_a, const float* b,
+          std::int64_t stride_b, float beta, float* c, std::int64_t stride_c);
+
+/// y ← alpha · op(A) x + beta · y, with A [rows × columns].
+void gemv(Transpose transpose_a, std::int64_t rows, std::int64_t columns, double alpha, const double* a,
+          std::int64_t stride_a, const double* x, double beta, double* y);
+
+/// B ← L⁻¹ B (kNo) or L⁻ᵀ B (kYes) with L [n × n] lower triangular, B [n × columns].
+void solve_lower(Transpose transpose, std::int64_t n, std::int64_t columns, const double* l,
+                 std::int64_t stride_l, double* b, std::int64_t stride_b);
+
+/// A ← L with A = L Lᵀ: the lower triangle is read and replaced, the upper one left alone. Throws
+/// NumericError, naming the row, when A is not positive definite.
+void cholesky(std::int64_t n, double* a, std::int64_t stride_a);
+
+/// A⁻¹ from the factor that cholesky() made, in the lower triangle.
+void inverse_from_cholesky(std::int64_t n, double* l, std::int64_t stride_l);
+
+/// "MKL 2024.2".
+std::string library_name();
+
+}  // namespace olrank::blas

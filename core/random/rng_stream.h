@@ -1,0 +1,117 @@
+#pragma once
+
+#include <cassert>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+
+#include "core/math/host_device.h"
+#include "core/math/normal.h"
+#include "core/math/philox.h"
+
+namespace olrank {
+
+/// What a draw is for. The numbers are part of every key: never renumber, only append.
+enum class Purpose : std::uint64_t {
+  kQuery = 1,            // which query a round asks
+  kList = 2,             // the order within what is uncertain, Plackett-Luce draws
+  kClick = 3,            // the user's coins
+  kInitialisation = 4,   // a network's first parameters
+  kLabelNoise = 5,       // an ensemble's perturbed labels
+  kBatch = 6,            // order of mini-batches, zipping of matched pairs
+  kDirection = 7,        // candidate directions of dueling bandits
+  kInterleaving = 8,     // team drafts
+  kSynthetic = 9,        // generated data
+  kSplit = 10,           // queries to folds
+  kProbe = 11,           // random vectors of numerical checks
+};
+
+/// Where the coins of a trial come from. Neither a running number nor a ranker's name is part of it, so
+/// that adding, removing or sharding rankers changes nobody's draws and rankers meet the same coins.
+struct KeySource {
+  std::uint64_t seed = 0;
+  Purpose purpose = Purpose::kQuery;
+  std::uint64_t fold = 0;
+  std::uint64_t click_model = 0;  // hash of the model's name: name_hash()
+  std::uint64_t member = 0;       // of an ensemble; 0 elsewhere
+};
+
+/// The 64-bit key of one kind of draws: XXH3-64 of the five numbers in little-endian order.
+PhiloxKey make_key(const KeySource& source);
+
+/// The number that stands for a name in a KeySource.
+std::uint64_t name_hash(const char* name, std::size_t size);
+
+/// A uniform double in [0, 1) with 53 random bits.
+OLRANK_HOST_DEVICE inline double uniform_from_bits(std::uint32_t high, std::uint32_t low) {
+  const std::uint64_t bits = (std::uint64_t{high} << 21) | (low >> 11);
+  return static_cast<double>(bits) * 0x1.0p-53;
+}
+
+/// A standard normal from 52 random bits: the quantile at the middle of one of 2^52 equal cells.
+OLRANK_HOST_DEVICE inline double normal_from_bits(std::uint32_t high, std::uint32_t low) {
+  const std::uint64_t bits = (std::uint64_t{high} << 20) | (low >> 12);
+  return normal_quantile(exact_mul(exact_add(static_cast<double>(bits), 0.5), 0x1.0p-52));
+}
+
+/// Draws at one place: (round, document, position or pair). The counter's fourth word counts blocks of four
+/// 32-bit numbers; a stream made anew at the same place gives the same draws.
+class RngStream {
+ public:
+  OLRANK_HOST_DEVICE RngStream(PhiloxKey key, std::uint32_t round, std::uint32_t document = 0,
+                               std::uint32_t position = 0)
+      : key_(key), counter_{{round, document, position, 0}}, block_{{0, 0, 0, 0}} {}
+
+  OLRANK_HOST_DEVICE std::uint32_t next_bits() {
+    if (used_ == 4) {
+      block_ = philox4x32_10(counter_, key_);
+      ++counter_.word[3];
+      used_ = 0;
+    }
+    return block_.word[used_++];
+  }
+
+  /// In [0, 1).
+  OLRANK_HOST_DEVICE double uniform() {
+    const std::uint32_t high = next_bits();
+    return uniform_from_bits(high, next_bits());
+  }
+
+  /// In [0, bound), each with the same probability; bound > 0. Lemire, "Fast random integer generation in an
+  /// interval", TOMACS 2019: multiply, and redraw in the few cases that would favour small numbers.
+  OLRANK_HOST_DEVICE std::uint32_t index(std::uint32_t bound) {
+    assert(bound > 0);
+    std::uint64_t product = std::uint64_t{next_bits()} * bound;
+    if (static_cast<std::uint32_t>(product) < bound) {
+      const std::uint32_t threshold = (0U - bound) % bound;
+      while (static_cast<std::uint32_t>(product) < threshold) product = std::uint64_t{next_bits()} * bound;
+    }
+    return static_cast<std::uint32_t>(product >> 32);
+  }
+
+  OLRANK_HOST_DEVICE double normal() {
+    const std::uint32_t high = next_bits();
+    return normal_from_bits(high, next_bits());
+  }
+
+  /// A uniform random order of `items` (Fisher-Yates, from the back).
+  template <class T>
+  void shuffle(std::span<T> items) {
+    for (std::size_t i = items.size(); i > 1; --i) {
+      std::swap(items[i - 1], items[index(static_cast<std::uint32_t>(i))]);
+    }
+  }
+
+  /// Fills `vector` with a uniform point of the unit sphere.
+  void unit_vector(std::span<double> vector);
+
+ private:
+  PhiloxKey key_;
+  PhiloxCounter counter_;
+  PhiloxCounter block_;
+  int used_ = 4;
+};
+
+}  // namespace olrank

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "core/runtime/device.h"
+#include "core/runtime/scratch.h"
+#include "core/runtime/thread_pool.h"
+
+namespace olrank {
+
+/// Where work happens: device, threads and scratch memory, passed first to whatever computes. One belongs to
+/// one trial; nothing about it is global. Stream and library handles join it with the device engine.
+class ExecutionContext {
+ public:
+  explicit ExecutionContext(Device device = {}, int threads = 1);
+
+  const Device& device() const { return device_; }
+  ThreadPool& pool() { return pool_; }
+  int threads() const { return pool_.threads(); }
+  /// The scratch memory of one worker; worker 0 is the calling thread.
+  Scratch& scratch(int worker = 0) { return scratch_[static_cast<std::size_t>(worker)]; }
+
+  /// Splits [0, count) into blocks of `block` items, the last one shorter, and calls
+  /// body(begin, end, worker) for each. Block boundaries depend on `block` alone, never on the threads.
+  void for_blocks(std::int64_t count, std::int64_t block,
+                  const std::function<void(std::int64_t begin, std::int64_t end, int worker)>& body);
+
+ private:
+  Device device_;
+  ThreadPool pool_;
+  std::vector<Scratch> scratch_;
+};
+
+/// The cores this process may use, by its affinity and its control group's quota; at least 1.
+int available_threads();
+
+/// Bytes of memory this process may use: the machine's, or its control group's limit if that is lower.
+std::int64_t available_memory();
+
+}  // namespace olrank

@@ -1,0 +1,66 @@
+#include "core/settings/reference_page.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace olrank {
+namespace {
+
+std::string escaped(std::string text) {
+  for (std::size_t i = 0; (i = text.find('|', i)) != std::string::npos; i += 2) text.insert(i, "\\");
+  return text;
+}
+
+std::string allowed(const Setting& setting) {
+  if (setting.choices.empty()) {
+    std::string text(readable_kind(setting.kind));
+    if (const std::string bounds = setting.bounds.text(); !bounds.empty()) text += ", " + bounds;
+    return text;
+  }
+  std::string text;
+  for (const std::string& choice : setting.choices) text += (text.empty() ? "`" : ", `") + choice + "`";
+  return text;
+}
+
+std::string meaning(const Setting& setting) {
+  std::string text = setting.help;
+  if (!setting.symbol.empty()) text += fmt::format(" ({})", setting.symbol);
+  if (!setting.unit.empty()) text += fmt::format(" [{}]", setting.unit);
+  return text;
+}
+
+}  // namespace
+
+std::string systematic_flag(const Schema& schema, const Setting& setting) {
+  std::string flag = schema.repeated ? setting.key : schema.table + "-" + setting.key;
+  std::replace(flag.begin(), flag.end(), '_', '-');
+  return "--" + flag;
+}
+
+std::string reference_page(std::span<const SchemaWithDefaults> tables) {
+  std::string page =
+      "# Configuration\n\n"
+      "Every setting of `olrank run`: its key in a TOML file, its flags on the command line, its default, what "
+      "it may be. The program writes this page from its own descriptions: `olrank info --settings`.\n\n"
+      "A setting may be said in a file, by a flag, or by `--set TABLE.KEY=VALUE`; later ones on the command "
+      "line win, and all of them win over the file. `--set ranker.KEY=VALUE` and a ranker's flags speak of "
+      "every ranker, `--set ranker.NAME.KEY=VALUE` of one. Where a default hangs on the protocol or the "
+      "ranker's kind, the page shows that of `paper` and `olranknet`; `olrank run … --print-config` shows what "
+      "holds.\n";
+  for (const auto& [schema, defaults] : tables) {
+    page += schema->repeated ? fmt::format("\n## `[[{}]]`\n\n", schema->table)
+                             : fmt::format("\n## `[{}]`\n\n", schema->table);
+    page += schema->help + "\n\n| key | flags | default | allowed | meaning |\n|---|---|---|---|---|\n";
+    for (const Setting& setting : schema->settings) {
+      std::string flags = "`" + systematic_flag(*schema, setting) + "`";
+      if (!setting.flag.empty()) flags = fmt::format("`--{}`, {}", setting.flag, flags);
+      page += fmt::format("| `{}` | {} | `{}` | {} | {} |\n", setting.key, flags,
+                          escaped(to_toml(setting.read(defaults))),
+                          escaped(allowed(setting)), escaped(meaning(setting)));
+    }
+  }
+  return page;
+}
+
+}  // namespace olrank

@@ -1,0 +1,172 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "core/error.h"
+#include "core/settings/enum_names.h"
+#include "core/settings/value.h"
+
+namespace olrank {
+
+/// What a number may be; for a list, what each of its numbers may be.
+struct SettingBounds {
+  std::optional<double> lowest;
+  std::optional<double> highest;
+  bool above_lowest = false;  // the lowest itself is refused
+
+  bool contain(double value) const;
+  std::string text() const;  // "at least 1 and at most 10", empty without bounds
+};
+
+/// One setting of a component: how it is called, what it may be, and where in the component's struct it
+/// lives. Flags, TOML keys, the printed configuration and the reference page all come from here.
+struct Setting {
+  std::string key;
+  SettingKind kind = SettingKind::kText;
+  std::string help;    // one line
+  std::string unit;    // empty for a bare number
+  std::string symbol;  // in DESIGN's mathematics
+  std::string flag;    // a short flag beside the systematic one, without dashes
+  SettingBounds bounds;
+  std::vector<std::string> choices;  // allowed texts; empty allows any
+  std::function<SettingValue(const void*)> read;
+  std::function<void(void*, const SettingValue&)> write;
+};
+
+/// The settings of one table of the configuration file.
+struct Schema {
+  std::string table;
+  std::string help;
+  bool repeated = false;  // [[table]], any number of them
+  std::vector<Setting> settings;
+
+  const Setting* find(std::string_view key) const;
+  std::vector<std::string> keys() const;
+};
+
+/// Writes a value into `object` after checking kind, bounds and choices. `origin` tells where it was said,
+/// "file.toml:3:9" or "--alpha", and begins every complaint.
+void assign_setting(const Schema& schema, void* object, std::string_view key, const SettingValue& value,
+                    std::string_view origin);
+/// The same for a text from the command line.
+void assign_setting_text(const Schema& schema, void* object, std::string_view key, std::string_view text,
+                         std::string_view origin);
+
+/// `key = value` lines under the table's header.
+std::string print_settings(const Schema& schema, const void* object);
+
+namespace detail {
+
+template <class T>
+constexpr bool is_list = false;
+template <class T>
+constexpr bool is_list<std::vector<T>> = true;
+
+template <class T>
+constexpr SettingKind setting_kind() {
+  if constexpr (std::is_same_v<T, bool>) return SettingKind::kSwitch;
+  else if constexpr (std::is_same_v<T, std::string> || std::is_enum_v<T>) return SettingKind::kText;
+  else if constexpr (std::is_integral_v<T>) return SettingKind::kInteger;
+  else if constexpr (std::is_floating_point_v<T>) return SettingKind::kReal;
+  else if constexpr (std::is_same_v<T, std::vector<std::int64_t>>) return SettingKind::kIntegers;
+  else if constexpr (std::is_same_v<T, std::vector<double>>) return SettingKind::kReals;
+  else {
+    static_assert(std::is_same_v<T, std::vector<std::string>>, "a setting of this type has no form in a file");
+    return SettingKind::kTexts;
+  }
+}
+
+template <class T>
+SettingValue to_value(const T& member) {
+  if constexpr (std::is_same_v<T, bool> || std::is_same_v<T, std::string> || is_list<T>) return member;
+  else if constexpr (std::is_enum_v<T>) return std::string(name_of(member));
+  else if constexpr (std::is_integral_v<T>) return static_cast<std::int64_t>(member);
+  else return static_cast<double>(member);
+}
+
+template <class T>
+void from_value(T& member, const SettingValue& value) {
+  if constexpr (std::is_same_v<T, bool> || std::is_same_v<T, std::string> || is_list<T>) {
+    member = std::get<T>(value);
+  } else if constexpr (std::is_enum_v<T>) {
+    member = value_named<T>(std::get<std::string>(value)).value();  // checked against the choices before
+  } else if constexpr (std::is_integral_v<T>) {
+    member = static_cast<T>(std::get<std::int64_t>(value));
+  } else {
+    member = static_cast<T>(std::get<double>(value));
+  }
+}
+
+}  // namespace detail
+
+/// Describes struct `Settings`, one field() after another; unit(), bounds and the like speak of the latest.
+template <class Settings>
+class SchemaBuilder {
+ public:
+  SchemaBuilder(std::string table, std::string help) {
+    schema_.table = std::move(table);
+    schema_.help = std::move(help);
+  }
+
+  template <class T>
+  SchemaBuilder& field(std::string key, T Settings::*member, std::string help) {
+    Setting setting;
+    setting.key = std::move(key);
+    setting.kind = detail::setting_kind<T>();
+    setting.help = std::move(help);
+    if constexpr (std::is_enum_v<T>) {
+      for (const auto& [value, name] : EnumNames<T>::values) setting.choices.emplace_back(name);
+    }
+    setting.read = [member](const void* object) {
+      return detail::to_value(static_cast<const Settings*>(object)->*member);
+    };
+    setting.write = [member](void* object, const SettingValue& value) {
+      detail::from_value(static_cast<Settings*>(object)->*member, value);
+    };
+    schema_.settings.push_back(std::move(setting));
+    return *this;
+  }
+
+  /// The settings of a part join this table: the part's component keeps its own description of them.
+  template <class Part>
+  SchemaBuilder& include(Part Settings::*member, const Schema& part) {
+    for (Setting setting : part.settings) {
+      setting.read = [member, read = setting.read](const void* object) {
+        return read(&(static_cast<const Settings*>(object)->*member));
+      };
+      setting.write = [member, write = setting.write](void* object, const SettingValue& value) {
+        write(&(static_cast<Settings*>(object)->*member), value);
+      };
+      schema_.settings.push_back(std::move(setting));
+    }
+    return *this;
+  }
+
+  SchemaBuilder& repeated() { schema_.repeated = true; return *this; }
+  SchemaBuilder& unit(std::string unit) { latest().unit = std::move(unit); return *this; }
+  SchemaBuilder& symbol(std::string symbol) { latest().symbol = std::move(symbol); return *this; }
+  SchemaBuilder& flag(std::string flag) { latest().flag = std::move(flag); return *this; }
+  SchemaBuilder& at_least(double lowest) { latest().bounds.lowest = lowest; return *this; }
+  SchemaBuilder& above(double lowest) {
+    latest().bounds.lowest = lowest;
+    latest().bounds.above_lowest = true;
+    return *this;
+  }
+  SchemaBuilder& at_most(double highest) { latest().bounds.highest = highest; return *this; }
+  SchemaBuilder& one_of(std::vector<std::string> choices) { latest().choices = std::move(choices); return *this; }
+
+  Schema build() { return std::move(schema_); }
+
+ private:
+  Setting& latest() { return schema_.settings.back(); }
+
+  Schema schema_;
+};
+
+}  // namespace olrank

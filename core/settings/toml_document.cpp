@@ -1,0 +1,117 @@
+#include "core/settings/toml_document.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#define TOML_ENABLE_FORMATTERS 0
+#define TOML_ENABLE_WINDOWS_COMPAT 0
+#include <toml++/toml.h>
+
+#include "core/error.h"
+#include "core/io/atomic_file.h"
+
+namespace olrank {
+namespace {
+
+std::string at(std::string_view file, const toml::source_position& position) {
+  return fmt::format("{}:{}:{}", file, position.line, position.column);
+}
+
+template <class T>
+std::vector<T> list_of(const toml::array& array) {
+  std::vector<T> items;
+  items.reserve(array.size());
+  for (const toml::node& node : array) items.push_back(*node.value<T>());
+  return items;
+}
+
+SettingValue value_of(const toml::node& node, std::string_view key, std::string_view origin) {
+  switch (node.type()) {
+    case toml::node_type::boolean:
+      return node.as_boolean()->get();
+    case toml::node_type::integer:
+      return node.as_integer()->get();
+    case toml::node_type::floating_point:
+      return node.as_floating_point()->get();
+    case toml::node_type::string:
+      return node.as_string()->get();
+    case toml::node_type::array: {
+      const toml::array& array = *node.as_array();
+      const auto all = [&array](auto test) { return std::all_of(array.begin(), array.end(), test); };
+      if (all([](const toml::node& item) { return item.is_string(); })) return list_of<std::string>(array);
+      if (all([](const toml::node& item) { return item.is_integer(); })) return list_of<std::int64_t>(array);
+      if (all([](const toml::node& item) { return item.is_number(); })) return list_of<double>(array);
+      throw InvalidArgument(
+          fmt::format("{}: '{}' must be a list of texts or a list of numbers.", origin, key));
+    }
+    default:
+      throw InvalidArgument(fmt::format("{}: '{}' has a kind of value that no setting takes.", origin, key));
+  }
+}
+
+class Flattener {
+ public:
+  explicit Flattener(std::string_view file) : file_(file) {}
+
+  void table(const toml::table& source, const std::string& name, bool repeated) {
+    // toml++ keeps keys sorted; the file's own order is what messages and printing should follow.
+    std::vector<std::pair<const toml::key*, const toml::node*>> members;
+    for (auto&& [key, node] : source) members.emplace_back(&key, &node);
+    std::sort(members.begin(), members.end(), [](const auto& a, const auto& b) {
+      const auto& left = a.second->source().begin;
+      const auto& right = b.second->source().begin;
+      return left.line != right.line ? left.line < right.line : left.column < right.column;
+    });
+
+    const std::size_t place = document.tables.size();
+    document.tables.push_back({name, repeated, at(file_, source.source().begin), {}});
+    for (const auto& [key, node] : members) {
+      const std::string member(key->str());
+      const std::string path = name.empty() ? member : name + "." + member;
+      if (const toml::table* inner = node->as_table()) {
+        table(*inner, path, false);
+      } else if (const toml::array* array = node->as_array(); array != nullptr && array->is_array_of_tables()) {
+        for (const toml::node& item : *array) table(*item.as_table(), path, true);
+      } else {
+        const std::string origin = at(file_, node->source().begin);
+        document.tables[place].entries.push_back(
+            {member, value_of(*node, path, origin), origin, at(file_, key->source().begin)});
+      }
+    }
+    // A header that only holds other tables says nothing itself.
+    if (name.empty() && document.tables[place].entries.empty()) {
+      document.tables.erase(document.tables.begin() + static_cast<std::ptrdiff_t>(place));
+    }
+  }
+
+  TomlDocument document;
+
+ private:
+  std::string_view file_;
+};
+
+}  // namespace
+
+TomlDocument parse_toml(std::string_view text, std::string_view file_name) {
+  try {
+    const toml::table root = toml::parse(text, file_name);
+    Flattener flattener(file_name);
+    flattener.table(root, "", false);
+    return std::move(flattener.document);
+  } catch (const toml::parse_error& error) {
+    throw InvalidArgument(
+        fmt::format("{}: {}.", at(file_name, error.source().begin), error.description()));
+  }
+}
+
+TomlDocument read_toml(const std::filesystem::path& path) {
+  std::string text;
+  try {
+    text = read_file(path);
+  } catch (const IoError& error) {
+    throw InvalidArgument(error.what());  // a configuration that is not there is a wrong argument
+  }
+  return parse_toml(text, path.string());
+}
+
+}  // namespace olrank

@@ -1,0 +1,212 @@
+#include "core/settings/value.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <optional>
+
+#include "core/error.h"
+
+namespace olrank {
+namespace {
+
+constexpr std::int64_t kLongestRange = 1'000'000;
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kBlank = " \t";
+  const std::size_t begin = text.find_first_not_of(kBlank);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(kBlank) - begin + 1);
+}
+
+[[noreturn]] void refuse(SettingKind kind, std::string_view text) {
+  throw InvalidArgument(fmt::format("takes {}, not '{}'", readable_kind(kind), text));
+}
+
+template <class Number>
+std::optional<Number> whole_text_as(std::string_view text) {
+  if (!text.empty() && text.front() == '+') text.remove_prefix(1);
+  Number number{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+double parse_real(std::string_view text) {
+  const std::optional<double> number = whole_text_as<double>(text);
+  if (!number || !std::isfinite(*number)) refuse(SettingKind::kReal, text);
+  return *number;
+}
+
+std::string_view without_quotes(std::string_view text) {
+  const bool quoted = text.size() >= 2 && (text.front() == '"' || text.front() == '\'') && text.back() == text.front();
+  return quoted ? text.substr(1, text.size() - 2) : text;
+}
+
+std::vector<std::string_view> list_items(std::string_view text) {
+  text = trimmed(text);
+  if (text.size() >= 2 && text.front() == '[' && text.back() == ']') text = trimmed(text.substr(1, text.size() - 2));
+  std::vector<std::string_view> items;
+  while (!text.empty()) {
+    const std::size_t comma = text.find(',');
+    items.push_back(trimmed(text.substr(0, comma)));
+    if (comma == std::string_view::npos) break;
+    text.remove_prefix(comma + 1);
+  }
+  return items;
+}
+
+void append_integers(std::string_view item, std::vector<std::int64_t>& numbers) {
+  if (const auto number = whole_text_as<std::int64_t>(item)) {
+    numbers.push_back(*number);
+    return;
+  }
+  const std::size_t dash = item.find('-', 1);
+  if (dash == std::string_view::npos) refuse(SettingKind::kIntegers, item);
+  const auto first = whole_text_as<std::int64_t>(item.substr(0, dash));
+  const auto last = whole_text_as<std::int64_t>(item.substr(dash + 1));
+  if (!first || !last) refuse(SettingKind::kIntegers, item);
+  if (*first < 0 || *last < *first || *last - *first >= kLongestRange) {
+    throw InvalidArgument(fmt::format("has the range '{}', which must rise from its first number to its last", item));
+  }
+  for (std::int64_t number = *first; number <= *last; ++number) numbers.push_back(number);
+}
+
+std::string quoted(std::string_view text) {
+  std::string result = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      result += '\\';
+      result += c;
+    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) {
+      result += fmt::format("\\u{:04X}", static_cast<unsigned>(static_cast<unsigned char>(c)));
+    } else {
+      result += c;
+    }
+  }
+  return result + "\"";
+}
+
+std::string real_text(double value) {
+  std::string text = fmt::format("{}", value);  // the shortest form that reads back exactly
+  if (text.find_first_of(".en") == std::string::npos) text += ".0";
+  return text;
+}
+
+struct TomlText {
+  std::string operator()(bool value) const { return value ? "true" : "false"; }
+  std::string operator()(std::int64_t value) const { return fmt::format("{}", value); }
+  std::string operator()(double value) const { return real_text(value); }
+  std::string operator()(const std::string& value) const { return quoted(value); }
+  template <class T>
+  std::string operator()(const std::vector<T>& values) const {
+    std::string text = "[";
+    for (std::size_t i = 0; i < values.size(); ++i) text += (i > 0 ? ", " : "") + (*this)(values[i]);
+    return text + "]";
+  }
+};
+
+}  // namespace
+
+std::string_view readable_kind(SettingKind kind) {
+  switch (kind) {
+    case SettingKind::kSwitch:
+      return "true or false";
+    case SettingKind::kInteger:
+      return "a whole number";
+    case SettingKind::kReal:
+      return "a finite number";
+    case SettingKind::kText:
+      return "a text";
+    case SettingKind::kIntegers:
+      return "whole numbers, such as 1,2,5 or 1-5";
+    case SettingKind::kReals:
+      return "a list of finite numbers";
+    case SettingKind::kTexts:
+      return "a list of texts";
+  }
+  return "a value";
+}
+
+std::string to_toml(const SettingValue& value) { return std::visit(TomlText{}, value); }
+
+SettingValue parse_setting(SettingKind kind, std::string_view text) {
+  text = trimmed(text);
+  switch (kind) {
+    case SettingKind::kSwitch:
+      if (text == "true") return true;
+      if (text == "false") return false;
+      refuse(kind, text);
+    case SettingKind::kInteger: {
+      const auto number = whole_text_as<std::int64_t>(text);
+      if (!number) refuse(kind, text);
+      return *number;
+    }
+    case SettingKind::kReal:
+      return parse_real(text);
+    case SettingKind::kText:
+      return std::string(without_quotes(text));
+    case SettingKind::kIntegers: {
+      std::vector<std::int64_t> numbers;
+      for (const std::string_view item : list_items(text)) append_integers(item, numbers);
+      return numbers;
+    }
+    case SettingKind::kReals: {
+      std::vector<double> numbers;
+      for (const std::string_view item : list_items(text)) numbers.push_back(parse_real(item));
+      return numbers;
+    }
+    case SettingKind::kTexts: {
+      std::vector<std::string> texts;
+      for (const std::string_view item : list_items(text)) texts.emplace_back(without_quotes(item));
+      return texts;
+    }
+  }
+  refuse(kind, text);
+}
+
+SettingValue convert_setting(SettingKind kind, const SettingValue& value) {
+  const SettingKind given = kind_of(value);
+  if (given == kind) {
+    if (kind == SettingKind::kReal && !std::isfinite(std::get<double>(value))) refuse(kind, to_toml(value));
+    if (kind == SettingKind::kReals) {
+      const auto& reals = std::get<std::vector<double>>(value);
+      if (!std::all_of(reals.begin(), reals.end(), [](double real) { return std::isfinite(real); })) {
+        refuse(kind, to_toml(value));
+      }
+    }
+    return value;
+  }
+  const auto* texts = std::get_if<std::vector<std::string>>(&value);
+  const bool empty_list = texts != nullptr && texts->empty();
+  switch (kind) {
+    case SettingKind::kReal:
+      if (const auto* number = std::get_if<std::int64_t>(&value)) return static_cast<double>(*number);
+      break;
+    case SettingKind::kIntegers:
+      if (const auto* number = std::get_if<std::int64_t>(&value)) return std::vector<std::int64_t>{*number};
+      if (const auto* text = std::get_if<std::string>(&value)) return parse_setting(kind, *text);
+      if (empty_list) return std::vector<std::int64_t>{};
+      break;
+    case SettingKind::kReals:
+      if (given == SettingKind::kReal || given == SettingKind::kInteger) {
+        return std::vector<double>{std::get<double>(convert_setting(SettingKind::kReal, value))};
+      }
+      if (const auto* numbers = std::get_if<std::vector<std::int64_t>>(&value)) {
+        return std::vector<double>(numbers->begin(), numbers->end());
+      }
+      if (empty_list) return std::vector<double>{};
+      break;
+    case SettingKind::kTexts:
+      if (const auto* text = std::get_if<std::string>(&value)) return std::vector<std::string>{*text};
+      break;
+    default:
+      break;
+  }
+  refuse(kind, to_toml(value));
+}
+
+}  // namespace olrank

@@ -1,0 +1,61 @@
+#include "core/text/nearest.h"
+
+#include <algorithm>
+#include <cctype>
+#include <limits>
+
+namespace olrank {
+namespace {
+
+char folded(char c) {
+  if (c == '-') return '_';
+  return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+}
+
+}  // namespace
+
+int edit_distance(std::string_view a, std::string_view b) {
+  // Optimal string alignment: three rows of the dynamic programme, since a swap looks two rows back.
+  const std::size_t columns = b.size() + 1;
+  std::vector<int> before_last(columns);
+  std::vector<int> last(columns);
+  std::vector<int> current(columns);
+  for (std::size_t j = 0; j < columns; ++j) last[j] = static_cast<int>(j);
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    current[0] = static_cast<int>(i);
+    for (std::size_t j = 1; j < columns; ++j) {
+      const bool same = folded(a[i - 1]) == folded(b[j - 1]);
+      current[j] = std::min({last[j] + 1, current[j - 1] + 1, last[j - 1] + (same ? 0 : 1)});
+      if (i > 1 && j > 1 && folded(a[i - 1]) == folded(b[j - 2]) && folded(a[i - 2]) == folded(b[j - 1])) {
+        current[j] = std::min(current[j], before_last[j - 2] + 1);
+      }
+    }
+    std::swap(before_last, last);
+    std::swap(last, current);
+  }
+  return last[b.size()];
+}
+
+std::string nearest_name(std::string_view name, std::span<const std::string> candidates) {
+  std::string nearest;
+  int fewest = std::numeric_limits<int>::max();
+  for (const std::string& candidate : candidates) {
+    const int edits = edit_distance(name, candidate);
+    if (edits < fewest) {
+      fewest = edits;
+      nearest = candidate;
+    }
+  }
+  return nearest;
+}
+
+std::string joined(std::span<const std::string> names, std::string_view last_separator) {
+  std::string text;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (i > 0) text += i + 1 == names.size() ? std::string(last_separator) : std::string(", ");
+    text += names[i];
+  }
+  return text;
+}
+
+}  // namespace olrank

@@ -1,0 +1,62 @@
+#include "core/ops/visible_gpus.h"
+
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+
+#include "cuda/runtime/check.h"
+
+namespace olrank {
+namespace {
+
+std::string why_none(cudaError_t status, const GpuSurvey& survey) {
+  switch (status) {
+    case cudaErrorInsufficientDriver:
+      if (survey.driver_version == 0) return "no NVIDIA driver answers";
+      return fmt::format("the driver serves CUDA {}.{}, and this build needs {}.{}: update the driver",
+                         survey.driver_version / 1000, survey.driver_version % 1000 / 10,
+                         survey.runtime_version / 1000, survey.runtime_version % 1000 / 10);
+    case cudaSuccess:
+    case cudaErrorNoDevice:
+      return "the driver shows no device";
+    default:
+      return fmt::format("CUDA says: {}", cudaGetErrorString(status));
+  }
+}
+
+}  // namespace
+
+GpuSurvey visible_gpus() {
+  GpuSurvey survey;
+  survey.built_with_cuda = true;
+  OLRANK_CUDA_CHECK(cudaRuntimeGetVersion(&survey.runtime_version));
+  if (cudaDriverGetVersion(&survey.driver_version) != cudaSuccess) survey.driver_version = 0;
+
+  int count = 0;
+  const cudaError_t status = cudaGetDeviceCount(&count);
+  if (status != cudaSuccess || count == 0) {
+    cudaGetLastError();  // the failure is told here and must not come up in a later check
+    survey.absence = why_none(status, survey);
+    return survey;
+  }
+  for (int index = 0; index < count; ++index) {
+    cudaDeviceProp properties{};
+    OLRANK_CUDA_CHECK(cudaGetDeviceProperties(&properties, index));
+    GpuDescription gpu{.index = index,
+                       .name = properties.name,
+                       .capability_major = properties.major,
+                       .capability_minor = properties.minor,
+                       .multiprocessors = properties.multiProcessorCount,
+                       .total_bytes = static_cast<std::int64_t>(properties.totalGlobalMem),
+                       .free_bytes = 0};
+    std::size_t free_bytes = 0;
+    std::size_t total_bytes = 0;
+    OLRANK_CUDA_CHECK(cudaSetDevice(index));
+    OLRANK_CUDA_CHECK(cudaMemGetInfo(&free_bytes, &total_bytes));
+    gpu.free_bytes = static_cast<std::int64_t>(free_bytes);
+    survey.gpus.push_back(gpu);
+  }
+  OLRANK_CUDA_CHECK(cudaSetDevice(0));
+  return survey;
+}
+
+}  // namespace olrank

@@ -1,0 +1,26 @@
+#include "models/bandit_settings.h"
+
+namespace olrank {
+
+const Schema& BanditSettings::schema() {
+  using S = BanditSettings;
+  static const Schema schema =
+      SchemaBuilder<S>("ranker", "Exploration of the rankers without a posterior.")
+          .field("exploration", &S::exploration, "how `ranknet` explores")
+          .field("epsilon", &S::epsilon, "probability of a random document at each rank of an ε-greedy list")
+          .at_least(0)
+          .at_most(1)
+          .field("exploration_radius", &S::exploration_radius, "length of a candidate's step (dbgd, mgd)")
+          .symbol("δ")
+          .above(0)
+          .field("interleaving", &S::interleaving, "how candidates share a list (dbgd, mgd)")
+          .field("candidates", &S::candidates, "candidates of a round (mgd)")
+          .at_least(1)
+          .field("temperature", &S::temperature, "exponent of 1/rank^τ in probabilistic interleaving")
+          .symbol("τ")
+          .above(0)
+          .build();
+  return schema;
+}
+
+}  // namespace olrank

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <utility>
+
+#include "core/settings/enum_names.h"
+#include "core/settings/schema.h"
+
+namespace olrank {
+
+enum class NetworkForm { kLinear, kMlp };
+enum class Parameterisation { kNtk, kStandard };
+
+/// The shape of the scoring function.
+struct NetworkSettings {
+  NetworkForm network = NetworkForm::kMlp;
+  std::int64_t width = 100;
+  std::int64_t depth = 2;
+  Parameterisation parameterisation = Parameterisation::kNtk;
+
+  static const Schema& schema();
+};
+
+template <>
+struct EnumNames<NetworkForm> {
+  static constexpr std::array values = {std::pair{NetworkForm::kLinear, std::string_view("linear")},
+                                        std::pair{NetworkForm::kMlp, std::string_view("mlp")}};
+};
+
+template <>
+struct EnumNames<Parameterisation> {
+  static constexpr std::array values = {std::pair{Parameterisation::kNtk, std::string_view("ntk")},
+                                        std::pair{Parameterisation::kStandard, std::string_view("standard")}};
+};
+
+}  // namespace olrank

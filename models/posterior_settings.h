@@ -1,0 +1,52 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <utility>
+
+#include "core/settings/enum_names.h"
+#include "core/settings/schema.h"
+
+namespace olrank {
+
+enum class Covariance { kFull, kDiagonal, kDiagonalOfInverse, kNone };
+enum class CovarianceForm { kAuto, kDual, kPrimal };
+enum class MemberSchedule { kAuto, kStreams, kBatched };
+
+/// What is known about the parameters: a covariance, or an ensemble.
+struct PosteriorSettings {
+  Covariance covariance = Covariance::kFull;
+  CovarianceForm form = CovarianceForm::kAuto;
+  double lambda = 10.0;
+  std::int64_t members = 2;
+  double noise_variance = 0.1;
+  MemberSchedule member_schedule = MemberSchedule::kAuto;
+
+  static const Schema& schema();
+};
+
+template <>
+struct EnumNames<Covariance> {
+  static constexpr std::array values = {
+      std::pair{Covariance::kFull, std::string_view("full")},
+      std::pair{Covariance::kDiagonal, std::string_view("diagonal")},
+      std::pair{Covariance::kDiagonalOfInverse, std::string_view("diagonal-of-inverse")},
+      std::pair{Covariance::kNone, std::string_view("none")}};
+};
+
+template <>
+struct EnumNames<CovarianceForm> {
+  static constexpr std::array values = {std::pair{CovarianceForm::kAuto, std::string_view("auto")},
+                                        std::pair{CovarianceForm::kDual, std::string_view("dual")},
+                                        std::pair{CovarianceForm::kPrimal, std::string_view("primal")}};
+};
+
+template <>
+struct EnumNames<MemberSchedule> {
+  static constexpr std::array values = {std::pair{MemberSchedule::kAuto, std::string_view("auto")},
+                                        std::pair{MemberSchedule::kStreams, std::string_view("streams")},
+                                        std::pair{MemberSchedule::kBatched, std::string_view("batched")}};
+};
+
+}  // namespace olrank

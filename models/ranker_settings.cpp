@@ -1,0 +1,66 @@
+#include "models/ranker_settings.h"
+
+namespace olrank {
+namespace {
+
+bool is_linear(RankerKind kind) { return kind == RankerKind::kPairRank || kind == RankerKind::kP2LinRank; }
+
+/// Step sizes and radii that the literature gives to the methods without a posterior.
+void set_bandit_defaults(RankerSettings& ranker) {
+  switch (ranker.kind) {
+    case RankerKind::kPdgd:
+      ranker.network.network = NetworkForm::kLinear;
+      ranker.trainer.learning_rate = 0.1;
+      ranker.trainer.learning_rate_decay = 0.9999977;
+      break;
+    case RankerKind::kDbgd:
+    case RankerKind::kMgd:
+      ranker.network.network = NetworkForm::kLinear;
+      ranker.trainer.learning_rate = 0.01;
+      break;
+    default:
+      break;
+  }
+}
+
+/// What the authors' published code does where it differs from the papers' text.
+void set_reference_defaults(RankerSettings& ranker) {
+  ranker.posterior.lambda = 0.1;
+  ranker.explore.list = ListRule::kBlocks;
+  ranker.explore.refine = true;
+  ranker.feedback.pairs = PairRule::kMatched;
+  ranker.network.parameterisation = Parameterisation::kStandard;
+  ranker.trainer.optimizer = Optimizer::kAdam;
+  ranker.trainer.learning_rate = 0.1;
+}
+
+}  // namespace
+
+RankerSettings RankerSettings::defaults(RankerKind kind, ProtocolName protocol) {
+  RankerSettings ranker;
+  ranker.kind = kind;
+  if (is_linear(kind)) ranker.network.network = NetworkForm::kLinear;
+  if (protocol == ProtocolName::kReference) set_reference_defaults(ranker);
+  set_bandit_defaults(ranker);
+  return ranker;
+}
+
+const Schema& RankerSettings::schema() {
+  using S = RankerSettings;
+  static const Schema schema =
+      SchemaBuilder<S>("ranker", "A method of ranking and learning; any number of these tables.")
+          .repeated()
+          .field("name", &S::name, "names the folder of its trials; unique; the kind unless set")
+          .field("kind", &S::kind, "the method")
+          .flag("ranker")
+          .include(&S::network, NetworkSettings::schema())
+          .include(&S::posterior, PosteriorSettings::schema())
+          .include(&S::explore, ExplorationSettings::schema())
+          .include(&S::feedback, PairSettings::schema())
+          .include(&S::trainer, TrainerSettings::schema())
+          .include(&S::bandit, BanditSettings::schema())
+          .build();
+  return schema;
+}
+
+}  // namespace olrank

@@ -1,0 +1,32 @@
+#include "models/trainer_settings.h"
+
+namespace olrank {
+
+const Schema& TrainerSettings::schema() {
+  using S = TrainerSettings;
+  static const Schema schema =
+      SchemaBuilder<S>("ranker", "How parameters follow the collected pairs.")
+          .field("optimizer", &S::optimizer, "the rule of a training step")
+          .field("learning_rate", &S::learning_rate,
+                 "size of a step; with `gd` a share of the stable one, at most 1")
+          .symbol("η")
+          .above(0)
+          .field("learning_rate_decay", &S::learning_rate_decay, "factor on the step after each round")
+          .above(0)
+          .at_most(1)
+          .field("steps", &S::steps, "full-batch steps after a round that brought pairs")
+          .symbol("J")
+          .at_least(1)
+          .field("epochs", &S::epochs, "passes over the history where training goes by mini-batches")
+          .at_least(1)
+          .field("batch", &S::batch, "pairs of a mini-batch")
+          .unit("pairs")
+          .at_least(1)
+          .field("stop_gradient_norm", &S::stop_gradient_norm,
+                 "end a round's training early below this gradient norm; 0 takes every step")
+          .at_least(0)
+          .build();
+  return schema;
+}
+
+}  // namespace olrank

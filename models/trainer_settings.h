@@ -1,0 +1,35 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <utility>
+
+#include "core/settings/enum_names.h"
+#include "core/settings/schema.h"
+
+namespace olrank {
+
+enum class Optimizer { kGradientDescent, kNesterov, kAdam };
+
+/// How parameters follow the collected pairs.
+struct TrainerSettings {
+  Optimizer optimizer = Optimizer::kGradientDescent;
+  double learning_rate = 1.0;
+  double learning_rate_decay = 1.0;
+  std::int64_t steps = 20;
+  std::int64_t epochs = 20;
+  std::int64_t batch = 1024;
+  double stop_gradient_norm = 0.0;
+
+  static const Schema& schema();
+};
+
+template <>
+struct EnumNames<Optimizer> {
+  static constexpr std::array values = {std::pair{Optimizer::kGradientDescent, std::string_view("gd")},
+                                        std::pair{Optimizer::kNesterov, std::string_view("nesterov")},
+                                        std::pair{Optimizer::kAdam, std::string_view("adam")}};
+};
+
+}  // namespace olrank

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/runtime/log.h"
+
+namespace olrank {
+
+/// Collects the warnings logged while it is alive, for tests that provoke them.
+class ExpectedWarnings {
+ public:
+  ExpectedWarnings() {
+    earlier_ = set_log_sink([this](LogLevel level, std::string_view message) {
+      if (level != LogLevel::kWarning) return;
+      const std::lock_guard lock(mutex_);
+      messages_.emplace_back(message);
+    });
+  }
+  ~ExpectedWarnings() { set_log_sink(earlier_); }
+  ExpectedWarnings(const ExpectedWarnings&) = delete;
+  ExpectedWarnings& operator=(const ExpectedWarnings&) = delete;
+
+  std::vector<std::string> messages() const {
+    const std::lock_guard lock(mutex_);
+    return messages_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<std::string> messages_;
+  LogSink earlier_;
+};
+
+}  // namespace olrank

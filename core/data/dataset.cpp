@@ -13,9 +13,4 @@ Dataset::Dataset(Contents contents) : contents_(std::move(contents)) {
   for (const std::uint8_t grade : contents_.grades) max_grade_ = std::max(max_grade_, int{grade});
 }
 
-std::string_view Dataset::doc_name(std::int64_t doc) const {
-  if (contents_.doc_names.empty()) return {};
-  return contents_.doc_names[static_cast<std::size_t>(doc)];
-}
-
 }  // namespace olrank

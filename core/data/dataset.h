@@ -22,20 +22,34 @@ struct FeatureMatrix {
   }
 };
 
+/// Texts that lie side by side in one piece of memory: a million names cost their characters and eight
+/// bytes each. A view that owns nothing.
+struct PackedTexts {
+  std::span<const char> text;
+  std::span<const std::uint64_t> ends;  // of each text, counted from the first one's beginning
+
+  bool empty() const { return ends.empty(); }
+  std::size_t size() const { return ends.size(); }
+  std::string_view operator[](std::size_t index) const {
+    const std::uint64_t begin = index == 0 ? 0 : ends[index - 1];
+    return {text.data() + begin, static_cast<std::size_t>(ends[index] - begin)};
+  }
+};
+
 /// One part of a data set (a training, validation or test part): queries in order of first appearance, each
 /// with its documents side by side. The memory behind it is a parsed file, a mapped cache or generated; the
 /// data set keeps it alive and never changes it.
 class Dataset {
  public:
   struct Contents {
-    std::shared_ptr<const void> memory;        // whatever keeps the spans below alive
-    std::span<const float> values;             // [docs × features]
-    std::span<const std::uint8_t> grades;      // [docs]
-    std::span<const std::int64_t> offsets;     // [queries + 1], documents before each query
-    std::vector<std::string> qids;             // [queries]
-    std::vector<std::string> doc_names;        // [docs], or empty when no document is named
+    std::shared_ptr<const void> memory;     // whatever keeps the spans below alive
+    std::span<const float> values;          // [docs × features]
+    std::span<const std::uint8_t> grades;   // [docs]
+    std::span<const std::int64_t> offsets;  // [queries + 1], documents before each query
+    std::vector<std::string> qids;          // [queries]
+    PackedTexts doc_names;                  // [docs], or empty when no document is named
     std::int64_t features = 0;
-    Fingerprint fingerprint;                   // of content only, not of compression or line ends
+    Fingerprint fingerprint;  // of content only, not of compression or line ends
   };
 
   explicit Dataset(Contents contents);
@@ -47,10 +61,16 @@ class Dataset {
   const Fingerprint& fingerprint() const { return contents_.fingerprint; }
 
   std::int64_t docs_of(std::int64_t query) const { return offset(query + 1) - offset(query); }
-  std::int64_t offset(std::int64_t query) const { return contents_.offsets[static_cast<std::size_t>(query)]; }
+  std::int64_t offset(std::int64_t query) const {
+    return contents_.offsets[static_cast<std::size_t>(query)];
+  }
   std::string_view qid(std::int64_t query) const { return contents_.qids[static_cast<std::size_t>(query)]; }
   /// Empty for a document without a name.
-  std::string_view doc_name(std::int64_t doc) const;
+  std::string_view doc_name(std::int64_t doc) const {
+    return has_doc_names() ? contents_.doc_names[static_cast<std::size_t>(doc)] : std::string_view();
+  }
+  bool has_doc_names() const { return !contents_.doc_names.empty(); }
+  const Contents& contents() const { return contents_; }
 
   FeatureMatrix all_features() const { return {contents_.values.data(), docs(), features()}; }
   FeatureMatrix features_of(std::int64_t query) const {

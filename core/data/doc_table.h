@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/data/dataset.h"
+#include "core/io/mapped_memory.h"
+#include "core/runtime/thread_pool.h"
+
+namespace olrank {
+
+/// Documents of one query that stand next to each other in a file.
+struct QueryRun {
+  std::string qid;
+  std::int64_t docs = 0;
+};
+
+/// Documents in the order of their file, before queries are gathered.
+struct DocTable {
+  MappedMemory values;  // float [docs × features]
+  std::int64_t features = 0;
+  std::vector<std::uint8_t> grades;  // [docs]
+  std::vector<QueryRun> query_runs;  // a query may come back
+  std::string name_text;
+  std::vector<std::uint64_t> name_ends;  // [docs], or empty when no document has a name
+
+  std::int64_t docs() const { return static_cast<std::int64_t>(grades.size()); }
+};
+
+/// Moves the documents of each query together, queries in order of first appearance and documents in file
+/// order, in place: the matrix never exists twice.
+Dataset gathered(DocTable table, ThreadPool& pool);
+
+/// The fingerprint of the contents: equal for equal features, grades, names and order, wherever they come
+/// from. Values are hashed by blocks, in parallel.
+Fingerprint content_fingerprint(const Dataset::Contents& contents, ThreadPool& pool);
+
+}  // namespace olrank

@@ -1,0 +1,381 @@
+#include "core/data/letor_parser.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cassert>
+#include <cctype>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "core/data/letor_number.h"
+
+namespace olrank {
+namespace {
+
+using detail::digit_of;
+
+bool is_blank(char c) {
+  return c == ' ' || c == '\t';
+}
+
+const char* skip_blanks(const char* p) {
+  while (is_blank(*p)) ++p;
+  return p;
+}
+
+/// The word at `p` as a message can show it: short, and without characters that a terminal would act on.
+std::string shown_word(const char* p, const char* end) {
+  constexpr std::ptrdiff_t kShown = 40;
+  const char* word_end = p;
+  while (word_end < end && !is_blank(*word_end)) ++word_end;
+  std::string word;
+  for (const char* c = p; c < std::min(word_end, p + kShown); ++c) {
+    const auto byte = static_cast<unsigned char>(*c);
+    if (byte < 0x20 || byte == 0x7F) {
+      word += fmt::format("\\x{:02x}", byte);
+    } else {
+      word += *c;
+    }
+  }
+  // A cut in the middle of a UTF-8 character would leave half of it.
+  if (word_end - p > kShown) {
+    while (!word.empty() && (static_cast<unsigned char>(word.back()) & 0xC0) == 0x80) word.pop_back();
+    if (!word.empty() && static_cast<unsigned char>(word.back()) >= 0xC0) word.pop_back();
+    word += "…";
+  }
+  return word;
+}
+
+bool names_no_finite_number(std::string_view word) {
+  if (!word.empty() && (word.front() == '-' || word.front() == '+')) word.remove_prefix(1);
+  std::string lower;
+  for (const char c : word.substr(0, 3))
+    lower += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return lower == "nan" || lower == "inf";
+}
+
+class BlockParser {
+ public:
+  explicit BlockParser(std::string_view text) : text_(text) {
+    // A feature takes four characters of text or more and at most three words, a document eight and one.
+    block_.runs = MappedMemory::anonymous((text.size() + 8) * sizeof(std::uint32_t));
+    next_word_ = block_.runs.as<std::uint32_t>().data();
+  }
+
+  LetorBlock parse() {
+    const char* p = text_.data();
+    const char* const end = p + text_.size();
+    const std::uint32_t* const first_word = next_word_;
+    while (p < end) {
+      const char* feed = static_cast<const char*>(std::memchr(p, '\n', static_cast<std::size_t>(end - p)));
+      assert(feed != nullptr);
+      ++block_.lines;
+      line_ = p;
+      line_end_ = feed;
+      while (line_end_ > line_ && line_end_[-1] == '\r') --line_end_;
+      if (!parse_line()) break;
+      p = feed + 1;
+    }
+    block_.runs.shrink(static_cast<std::size_t>(next_word_ - first_word) * sizeof(std::uint32_t));
+    block_.grades.shrink_to_fit();
+    return std::move(block_);
+  }
+
+ private:
+  TextPlace place(const char* p) const { return {block_.lines, p - line_ + 1}; }
+
+  bool fail(const char* p, std::string sentence) {
+    block_.failure = LetorBlock::Failure{place(p), std::move(sentence)};
+    return false;
+  }
+
+  // From here on every reader may look at *line_end_, which is a line feed or carriage return and so ends
+  // any number, word or stretch of blanks.
+  bool parse_line() {
+    const char* p = skip_blanks(line_);
+    if (p == line_end_ || *p == '#') return true;
+    int grade = 0;
+    p = parse_grade(p, grade);
+    if (p == nullptr) return false;
+    p = parse_qid(p);
+    if (p == nullptr) return false;
+    const char* comment = parse_features(p);
+    if (comment == nullptr) return false;
+    if (!parse_comment(comment)) return false;
+    if (block_.query_runs.empty() || block_.query_runs.back().qid != qid_) {
+      block_.query_runs.push_back({std::string(qid_), 0});
+    }
+    ++block_.query_runs.back().docs;
+    block_.grades.push_back(static_cast<std::uint8_t>(grade));
+    return true;
+  }
+
+  const char* parse_grade(const char* p, int& grade) {
+    const char* const word = p;
+    const auto refuse = [&](const char* at, std::string_view why) {
+      fail(at, fmt::format("The grade '{}' {}; grades are integers from 0 to {}.",
+                           shown_word(word, line_end_), why, kLargestGrade));
+      return nullptr;
+    };
+    if (*p == '+') ++p;
+    if (*p == '-' && digit_of(p[1]) <= 9) return refuse(word, "is negative");
+    const char* const digits = p;
+    for (unsigned digit; (digit = digit_of(*p)) <= 9; ++p) {
+      grade = std::min(grade * 10 + static_cast<int>(digit), kLargestGrade + 1);
+    }
+    if (p == digits) {
+      const std::string_view rest(word, static_cast<std::size_t>(line_end_ - word));
+      return refuse(word, names_no_finite_number(rest) ? "is not finite" : "is not a number");
+    }
+    if (*p == '.') {
+      ++p;
+      while (*p == '0') ++p;
+      if (digit_of(*p) <= 9) return refuse(word, "is not whole");
+    }
+    if (!is_blank(*p) && p != line_end_ && *p != '#') return refuse(word, "is not a whole number");
+    if (grade > kLargestGrade) return refuse(word, "is too large");
+    return p;
+  }
+
+  const char* parse_qid(const char* p) {
+    p = skip_blanks(p);
+    if (std::string_view(p, static_cast<std::size_t>(line_end_ - p)).substr(0, 4) != "qid:") {
+      fail(p,
+           p == line_end_ || *p == '#'
+               ? std::string("The line ends after the grade; 'qid:' and the query's name must follow it.")
+               : fmt::format("'{}' stands where 'qid:' and the query's name must follow the grade.",
+                             shown_word(p, line_end_)));
+      return nullptr;
+    }
+    p += 4;
+    const char* const begin = p;
+    while (p < line_end_ && !is_blank(*p) && *p != '#') {
+      if (static_cast<unsigned char>(*p) < 0x20 || *p == 0x7F) {
+        fail(p,
+             fmt::format("The query's name '{}' holds a control character.", shown_word(begin, line_end_)));
+        return nullptr;
+      }
+      ++p;
+    }
+    qid_ = {begin, static_cast<std::size_t>(p - begin)};
+    if (qid_.empty()) {
+      fail(p, "No query's name follows 'qid:'.");
+      return nullptr;
+    }
+    return p;
+  }
+
+  /// The number and the colon at `p`, which is a digit or wrong; the index counts from 0.
+  [[gnu::always_inline]] const char* parse_index(const char* p, std::uint32_t& index) {
+    const char* const word = p;
+    std::uint64_t number = 0;
+    for (unsigned digit; (digit = digit_of(*p)) <= 9; ++p) {
+      number = number * 10 + digit;
+      if (number > static_cast<std::uint64_t>(kLargestFeature)) [[unlikely]] {
+        number = static_cast<std::uint64_t>(kLargestFeature) + 1;  // and further digits keep it there
+      }
+    }
+    if (p != word && *p == ':' && number - 1 < static_cast<std::uint64_t>(kLargestFeature)) [[likely]] {
+      index = static_cast<std::uint32_t>(number - 1);
+      return p + 1;
+    }
+    refuse_index(word, p);
+    return nullptr;
+  }
+
+  /// `p` is behind the digits that `word` begins with.
+  [[gnu::noinline]] void refuse_index(const char* word, const char* p) {
+    const std::string shown = shown_word(word, line_end_);
+    const bool negative = *word == '-' && digit_of(word[1]) <= 9;
+    if (negative || (p != word && *p == ':')) {
+      fail(word, fmt::format("The feature number of '{}' is outside 1 to {}.", shown, kLargestFeature));
+    } else if (p != word) {
+      fail(p, fmt::format("A colon and a value must follow the feature number in '{}'.", shown));
+    } else {
+      fail(word, fmt::format("'{}' stands where a feature as number:value was expected.", shown));
+    }
+  }
+
+  [[gnu::always_inline]] const char* parse_value(const char* p, float& value) {
+    const char* rest = parse_float(p, value);
+    if (rest != nullptr && (is_blank(*rest) || rest == line_end_ || *rest == '#') && std::isfinite(value))
+        [[likely]] {
+      return rest;
+    }
+    return parse_odd_value(p, value);
+  }
+
+  /// A value with a plus, NULL, or wrong.
+  [[gnu::noinline]] const char* parse_odd_value(const char* p, float& value) {
+    const char* const word = p;
+    if (*p == '+' && (digit_of(p[1]) <= 9 || p[1] == '.')) return parse_value(p + 1, value);
+    const std::string_view line_rest(word, static_cast<std::size_t>(line_end_ - word));
+    if (line_rest.substr(0, 4) == "NULL" &&
+        (is_blank(word[4]) || word + 4 == line_end_ || word[4] == '#')) {
+      if (block_.null_values++ == 0) block_.first_null = place(word);
+      value = 0.0F;
+      return word + 4;
+    }
+    const std::string shown = shown_word(word, line_end_);
+    const char* rest = parse_float(p, value);
+    if (names_no_finite_number(line_rest)) {
+      fail(word, fmt::format("The value '{}' is not finite.", shown));
+    } else if (rest != nullptr && !std::isfinite(value)) {
+      fail(word, fmt::format("The value '{}' is too large for a 32-bit float.", shown));
+    } else if (word == line_end_ || is_blank(*word) || *word == '#') {
+      fail(word, "A value is missing behind the colon.");
+    } else {
+      fail(word, fmt::format("The value '{}' is not a number.", shown));
+    }
+    return nullptr;
+  }
+
+  /// Appends the document's runs and returns where its comment or the line's end is.
+  const char* parse_features(const char* p) {
+    const char* const features = p;
+    const std::int64_t nulls = block_.null_values;
+    begin_doc();
+    const char* last = p;
+    for (;;) {
+      p = skip_blanks(p);
+      if (p == line_end_ || *p == '#') break;
+      last = p;
+      std::uint32_t index = 0;
+      float value = 0.0F;
+      if ((p = parse_index(p, index)) == nullptr) return nullptr;
+      if ((p = parse_value(p, value)) == nullptr) return nullptr;
+      if (index < next_index_) [[unlikely]] {
+        block_.null_values = nulls;
+        cancel_doc();
+        return parse_unsorted_features(features);
+      }
+      append(index, value);
+    }
+    end_doc(last);
+    return p;
+  }
+
+  const char* parse_unsorted_features(const char* p) {
+    struct Entry {
+      std::uint32_t index;
+      float value;
+      const char* word;
+    };
+    std::vector<Entry> entries;
+    for (;;) {
+      p = skip_blanks(p);
+      if (p == line_end_ || *p == '#') break;
+      Entry entry{0, 0.0F, p};
+      if ((p = parse_index(p, entry.index)) == nullptr) return nullptr;
+      if ((p = parse_value(p, entry.value)) == nullptr) return nullptr;
+      entries.push_back(entry);
+    }
+    std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+      return a.index != b.index ? a.index < b.index : a.word < b.word;
+    });
+    const Entry* twice = nullptr;
+    for (std::size_t i = 1; i < entries.size(); ++i) {
+      if (entries[i].index != entries[i - 1].index) continue;
+      if (twice == nullptr || entries[i].word < twice->word) twice = &entries[i];
+    }
+    if (twice != nullptr) {
+      fail(twice->word,
+           fmt::format("Feature {} is given twice in this line.", std::int64_t{twice->index} + 1));
+      return nullptr;
+    }
+    begin_doc();
+    for (const Entry& entry : entries) append(entry.index, entry.value);
+    end_doc(entries.back().word);
+    return p;
+  }
+
+  void begin_doc() {
+    run_count_ = next_word_++;
+    *run_count_ = 0;
+    run_length_ = nullptr;
+    next_index_ = 0;
+  }
+
+  void cancel_doc() { next_word_ = run_count_; }
+
+  [[gnu::always_inline]] void append(std::uint32_t index, float value) {
+    const std::uint64_t gap = index - next_index_;
+    if (run_length_ == nullptr || gap > 1) {
+      close_run();
+      ++*run_count_;
+      *next_word_++ = index;
+      run_length_ = next_word_++;
+    } else if (gap == 1) {
+      *next_word_++ = 0;  // +0.0
+    }
+    *next_word_++ = std::bit_cast<std::uint32_t>(value);
+    next_index_ = std::uint64_t{index} + 1;
+  }
+
+  void close_run() {
+    if (run_length_ != nullptr) *run_length_ = static_cast<std::uint32_t>(next_word_ - run_length_ - 1);
+  }
+
+  void end_doc(const char* last) {
+    close_run();
+    if (static_cast<std::int64_t>(next_index_) > block_.largest_feature) {
+      block_.largest_feature = static_cast<std::int64_t>(next_index_);
+      block_.largest_feature_place = place(last);
+    }
+  }
+
+  /// Looks for `docid = NAME`.
+  bool parse_comment(const char* p) {
+    std::string_view name;
+    const std::string_view comment(p, static_cast<std::size_t>(line_end_ - p));
+    for (std::size_t at = comment.find("docid"); at != std::string_view::npos;
+         at = comment.find("docid", at + 1)) {
+      const char before = comment[at - 1];  // at ≥ 1: the comment begins with '#'
+      if (!is_blank(before) && before != '#') continue;
+      const char* q = skip_blanks(comment.data() + at + 5);
+      if (*q != '=') continue;
+      q = skip_blanks(q + 1);
+      const char* const begin = q;
+      while (q < line_end_ && !is_blank(*q)) {
+        if (static_cast<unsigned char>(*q) < 0x20 || *q == 0x7F) {
+          return fail(q, fmt::format("The document's name '{}' holds a control character.",
+                                     shown_word(begin, line_end_)));
+        }
+        ++q;
+      }
+      name = {begin, static_cast<std::size_t>(q - begin)};
+      break;
+    }
+    if (name.size() > std::numeric_limits<std::uint32_t>::max()) {
+      return fail(name.data(), "The document's name is longer than 4 GB.");
+    }
+    if (!name.empty() && block_.name_lengths.empty()) block_.name_lengths.resize(block_.grades.size(), 0);
+    if (!name.empty() || !block_.name_lengths.empty()) {
+      block_.name_lengths.push_back(static_cast<std::uint32_t>(name.size()));
+      block_.name_text += name;
+    }
+    return true;
+  }
+
+  std::string_view text_;
+  LetorBlock block_;
+  const char* line_ = nullptr;
+  const char* line_end_ = nullptr;
+  std::string_view qid_;
+  std::uint32_t* next_word_ = nullptr;
+  std::uint32_t* run_count_ = nullptr;
+  std::uint32_t* run_length_ = nullptr;  // of the run being filled
+  std::uint64_t next_index_ = 0;
+};
+
+}  // namespace
+
+LetorBlock parse_letor_block(std::string_view text) {
+  assert(text.empty() || text.back() == '\n');
+  return BlockParser(text).parse();
+}
+
+}  // namespace olrank

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/data/doc_table.h"
+#include "core/io/mapped_memory.h"
+
+namespace olrank {
+
+/// Grades are small integers: gain 2^grade − 1 must stay a number one can add up.
+inline constexpr int kLargestGrade = 31;
+inline constexpr std::int64_t kLargestFeature = 4'294'967'295;
+
+/// A place in a text; line and column count from 1 once the block's place in the file is known.
+struct TextPlace {
+  std::int64_t line = 0;
+  std::int64_t column = 0;
+};
+
+/// The documents of a piece of LETOR text. Feature values are kept as runs, so that the block never takes
+/// more than its rows of the dense matrix would, whatever the feature numbers are: for each document
+///   number of runs, then for each run: index of its first feature, length, that many float values.
+/// A single zero between two runs is filled in; two or more end a run.
+struct LetorBlock {
+  struct Failure {
+    TextPlace place;  // line counted from the block's first, which is 1
+    std::string sentence;
+  };
+
+  std::int64_t lines = 0;
+  std::vector<std::uint8_t> grades;         // [docs]
+  std::vector<QueryRun> query_runs;         // consecutive documents of one query
+  MappedMemory runs;                        // 32-bit words as above
+  std::string name_text;                    // names of documents, one after the other
+  std::vector<std::uint32_t> name_lengths;  // [docs], or empty when no document has a name
+  std::int64_t largest_feature = 0;
+  TextPlace largest_feature_place;
+  std::int64_t null_values = 0;
+  TextPlace first_null;
+  std::optional<Failure> failure;  // of the first line that breaks the format; what follows it is not read
+
+  std::int64_t docs() const { return static_cast<std::int64_t>(grades.size()); }
+};
+
+/// Reads lines `grade qid:ID feature:value … # comment`. `text` holds whole lines: its last character is a
+/// line feed, or it is empty.
+LetorBlock parse_letor_block(std::string_view text);
+
+}  // namespace olrank

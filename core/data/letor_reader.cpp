@@ -1,0 +1,264 @@
+#include "core/data/letor_reader.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "core/data/doc_table.h"
+#include "core/data/letor_parser.h"
+#include "core/data/text_blocks.h"
+#include "core/error.h"
+#include "core/io/byte_stream.h"
+#include "core/runtime/log.h"
+#include "core/text/byte_size.h"
+
+namespace olrank {
+namespace {
+
+/// Takes parsed blocks in any order and looks at them in the order of the text, so that what it reports is
+/// the first mistake of the file whichever thread met one first.
+class ParsedBlocks {
+ public:
+  ParsedBlocks(std::string name, std::int64_t max_bytes) : name_(std::move(name)), max_bytes_(max_bytes) {}
+
+  bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
+
+  void add(std::int64_t number, LetorBlock block) {
+    const std::lock_guard lock(mutex_);
+    const auto at = static_cast<std::size_t>(number);
+    if (at >= blocks_.size()) blocks_.resize(at + 1);
+    blocks_[at] = std::move(block);
+    while (!failure_ && seen_ < blocks_.size() && blocks_[seen_]) look_at(*blocks_[seen_++]);
+  }
+
+  DocTable table(ThreadPool& pool) {
+    if (failure_) throw DataError(name_, failure_->place.line, failure_->place.column, failure_->sentence);
+    if (docs_ == 0) throw DataError(name_, 1, 1, "The file holds no document.");
+    if (largest_feature_ == 0) throw DataError(name_, 1, 1, "No document of the file has a feature.");
+    if (null_values_ > 0) {
+      const std::string what = null_values_ == 1 ? "A value is written NULL and counts as 0."
+                                                 : fmt::format(
+                                                       "{} values are written NULL and count as 0; "
+                                                       "this is the first.",
+                                                       null_values_);
+      log_warning("{}:{}:{}: {}", name_, first_null_.line, first_null_.column, what);
+    }
+    return move_together(pool);
+  }
+
+ private:
+  void look_at(const LetorBlock& block) {
+    if (block.failure)
+      return fail({lines_ + block.failure->place.line, block.failure->place.column},
+                  block.failure->sentence);
+    if (block.null_values > 0 && null_values_ == 0) {
+      first_null_ = {lines_ + block.first_null.line, block.first_null.column};
+    }
+    null_values_ += block.null_values;
+    if (block.largest_feature > largest_feature_) {
+      largest_feature_ = block.largest_feature;
+      widest_ = {lines_ + block.largest_feature_place.line, block.largest_feature_place.column};
+    }
+    lines_ += block.lines;
+    docs_ += block.docs();
+    named_ |= !block.name_lengths.empty();
+    // Both factors are below 2^40, so only the product with the size of a value needs care.
+    const double bytes = static_cast<double>(docs_) * static_cast<double>(largest_feature_) * sizeof(float);
+    if (bytes > static_cast<double>(max_bytes_)) {
+      fail(widest_,
+           fmt::format("With feature {} the dense matrix of the first {} documents takes {:.0f} bytes, and "
+                       "--max-memory allows {}: raise it, or leave out or renumber features.",
+                       largest_feature_, docs_, bytes, max_bytes_));
+    }
+  }
+
+  void fail(TextPlace place, const std::string& sentence) {
+    failure_ = LetorBlock::Failure{place, sentence};
+    stopped_ = true;
+  }
+
+  /// Each block's rows go to their place in the matrix and the block away, so that the two together take
+  /// little more than one of them.
+  DocTable move_together(ThreadPool& pool) {
+    DocTable table;
+    table.features = largest_feature_;
+    const auto features = static_cast<std::size_t>(largest_feature_);
+    table.values = MappedMemory::anonymous(static_cast<std::size_t>(docs_) * features * sizeof(float));
+    table.grades.reserve(static_cast<std::size_t>(docs_));
+    if (named_) table.name_ends.reserve(static_cast<std::size_t>(docs_));
+    std::size_t name_bytes = 0;
+    for (const std::optional<LetorBlock>& block : blocks_) name_bytes += block->name_text.size();
+    table.name_text.reserve(name_bytes);
+    std::vector<std::size_t> first_doc;
+    for (std::optional<LetorBlock>& block : blocks_) {
+      first_doc.push_back(table.grades.size());
+      append_small_parts(*block, table);
+    }
+    float* const values = table.values.as<float>().data();
+    pool.run(static_cast<std::int64_t>(blocks_.size()), [&](std::int64_t number, int) {
+      const auto at = static_cast<std::size_t>(number);
+      const std::uint32_t* word = blocks_[at]->runs.as<std::uint32_t>().data();
+      float* row = values + first_doc[at] * features;
+      for (std::int64_t doc = 0; doc < blocks_[at]->docs(); ++doc, row += features) {
+        for (std::uint32_t runs = *word++; runs > 0; --runs) {
+          const std::uint32_t index = *word++;
+          const std::uint32_t length = *word++;
+          std::memcpy(row + index, word, length * sizeof(float));
+          word += length;
+        }
+      }
+      blocks_[at].reset();
+    });
+    return table;
+  }
+
+  void append_small_parts(LetorBlock& block, DocTable& table) const {
+    table.grades.insert(table.grades.end(), block.grades.begin(), block.grades.end());
+    for (QueryRun& run : block.query_runs) {
+      if (!table.query_runs.empty() && table.query_runs.back().qid == run.qid) {
+        table.query_runs.back().docs += run.docs;
+      } else {
+        table.query_runs.push_back(std::move(run));
+      }
+    }
+    if (!named_) return;
+    if (block.name_lengths.empty()) block.name_lengths.resize(block.grades.size(), 0);
+    std::uint64_t end = table.name_text.size();
+    for (const std::uint32_t length : block.name_lengths) table.name_ends.push_back(end += length);
+    table.name_text += block.name_text;
+    std::string().swap(block.name_text);
+    std::vector<std::uint32_t>().swap(block.name_lengths);
+  }
+
+  std::string name_;
+  std::int64_t max_bytes_;
+  std::mutex mutex_;
+  std::atomic<bool> stopped_{false};
+  std::vector<std::optional<LetorBlock>> blocks_;
+  std::size_t seen_ = 0;
+  // Of the blocks seen:
+  std::int64_t lines_ = 0;
+  std::int64_t docs_ = 0;
+  std::int64_t largest_feature_ = 0;
+  TextPlace widest_;
+  std::int64_t null_values_ = 0;
+  TextPlace first_null_;
+  bool named_ = false;
+  std::optional<LetorBlock::Failure> failure_;
+};
+
+/// Takes a byte-order mark off the text's start; one of UTF-16 is a failure.
+void take_off_mark(TextBlock& block) {
+  if (block.text.starts_with("\xEF\xBB\xBF")) {
+    block.text.remove_prefix(3);
+  } else if (block.text.starts_with("\xFF\xFE") || block.text.starts_with("\xFE\xFF")) {
+    block.failure = "The text is UTF-16; convert it to UTF-8 or ASCII.";
+  }
+}
+
+LetorBlock parsed(TextBlock& block) {
+  if (block.number == 0) take_off_mark(block);
+  if (!block.failure) return parse_letor_block(block.text);
+  LetorBlock nothing;
+  nothing.failure = LetorBlock::Failure{{1, static_cast<std::int64_t>(block.cut_off) + 1}, *block.failure};
+  return nothing;
+}
+
+Dataset read_blocks(TextBlocks& source, const std::string& name, const LetorOptions& options,
+                    ThreadPool& pool) {
+  ParsedBlocks blocks(name, options.max_bytes);
+  std::mutex source_mutex;
+  std::atomic<bool> source_failed{false};
+  pool.run(pool.threads(), [&](std::int64_t, int) {
+    TextBlock block;
+    while (!blocks.stopped() && !source_failed) {
+      {
+        const std::lock_guard lock(source_mutex);
+        try {
+          if (!source.next(block)) return;
+        } catch (...) {
+          source_failed = true;
+          throw;
+        }
+      }
+      blocks.add(block.number, parsed(block));
+      block.failure.reset();
+    }
+  });
+  return gathered(blocks.table(pool), pool);
+}
+
+std::size_t longest_line(const LetorOptions& options) {
+  return static_cast<std::size_t>(std::max<std::int64_t>(options.max_bytes, 1 << 20));
+}
+
+Dataset read_stream(ByteSource bytes, Compression compression, const std::string& name,
+                    const LetorOptions& options, ThreadPool& pool) {
+  const auto blocks = TextBlocks::of_stream(decompressed(std::move(bytes), compression),
+                                            options.block_bytes, longest_line(options));
+  return read_blocks(*blocks, name, options, pool);
+}
+
+/// Reads pieces until there are enough bytes to tell the compression, and gives them out again.
+Dataset read_descriptor(int descriptor, const std::string& name, const LetorOptions& options,
+                        ThreadPool& pool) {
+  ByteSource rest = descriptor_source(descriptor, name);
+  std::string start;
+  while (start.size() < 4) {
+    const std::string_view piece = rest();
+    if (piece.empty()) break;
+    start += piece;
+  }
+  const Compression compression = compression_of(start);
+  const auto bytes = [&, given = false]() mutable -> std::string_view {
+    if (given || start.empty()) return rest();
+    given = true;
+    return start;
+  };
+  return read_stream(bytes, compression, name, options, pool);
+}
+
+struct Descriptor {
+  int number = -1;
+  ~Descriptor() {
+    if (number >= 0) ::close(number);
+  }
+};
+
+}  // namespace
+
+Dataset read_letor_bytes(std::string_view bytes, const std::string& name, const LetorOptions& options,
+                         ThreadPool& pool) {
+  const Compression compression = compression_of(bytes.substr(0, 4));
+  if (compression != Compression::kNone) {
+    return read_stream(memory_source(bytes), compression, name, options, pool);
+  }
+  const auto blocks = TextBlocks::of_memory(bytes, options.block_bytes);
+  return read_blocks(*blocks, name, options, pool);
+}
+
+Dataset read_letor(const std::string& path, const LetorOptions& options, ThreadPool& pool) {
+  if (path == "-") return read_descriptor(STDIN_FILENO, "standard input", options, pool);
+  const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  if (file.number < 0) throw IoError("read", path, errno);
+  struct stat status {};
+  if (::fstat(file.number, &status) != 0) throw IoError("read", path, errno);
+  if (S_ISDIR(status.st_mode)) throw IoError("read", path, EISDIR);
+  if (!S_ISREG(status.st_mode)) return read_descriptor(file.number, path, options, pool);
+  MappedMemory memory = MappedMemory::of_descriptor(file.number, path);
+  if (memory.size() > 0) ::madvise(memory.data(), memory.size(), MADV_SEQUENTIAL);
+  return read_letor_bytes(memory.text(), path, options, pool);
+}
+
+}  // namespace olrank

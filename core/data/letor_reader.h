@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+
+#include "core/data/dataset.h"
+#include "core/runtime/thread_pool.h"
+
+namespace olrank {
+
+struct LetorOptions {
+  /// Bytes that the dense matrix may take; more is refused before anything of that size is allocated.
+  std::int64_t max_bytes = std::numeric_limits<std::int64_t>::max();
+  /// Bytes of text that a thread parses at a time. Results do not depend on it.
+  std::size_t block_bytes = std::size_t{512} << 10;
+};
+
+/// Reads a file of LETOR lines, plain, gzip or zstd by its first bytes; "-" is standard input. Plain
+/// regular files are mapped into memory. The matrix as wide as the largest feature number, values not given
+/// 0. The result is the same for any number of threads. Throws DataError with line and column for the first
+/// line that breaks the format.
+Dataset read_letor(const std::string& path, const LetorOptions& options, ThreadPool& pool);
+
+/// The same for bytes in memory, compressed or not; `name` stands for the file in messages.
+Dataset read_letor_bytes(std::string_view bytes, const std::string& name, const LetorOptions& options,
+                         ThreadPool& pool);
+
+}  // namespace olrank

@@ -1,0 +1,128 @@
+#include "core/data/text_blocks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/text/byte_size.h"
+
+namespace olrank {
+namespace {
+
+class MemoryBlocks : public TextBlocks {
+ public:
+  MemoryBlocks(std::string_view text, std::size_t block_bytes) : left_(text), block_bytes_(block_bytes) {}
+
+  bool next(TextBlock& block) override {
+    if (left_.empty()) return false;
+    block.number = number_++;
+    std::size_t end = left_.size() <= block_bytes_ ? left_.rfind('\n') : left_.find('\n', block_bytes_ - 1);
+    if (end == std::string_view::npos && left_.size() > block_bytes_) end = left_.rfind('\n');
+    if (end != std::string_view::npos) {
+      block.text = left_.substr(0, end + 1);
+      left_.remove_prefix(end + 1);
+      return true;
+    }
+    block.buffer.assign(left_.begin(), left_.end());
+    block.buffer.push_back('\n');
+    block.text = {block.buffer.data(), block.buffer.size()};
+    left_ = {};
+    return true;
+  }
+
+ private:
+  std::string_view left_;
+  std::size_t block_bytes_;
+  std::int64_t number_ = 0;
+};
+
+class StreamBlocks : public TextBlocks {
+ public:
+  StreamBlocks(std::unique_ptr<ByteStream> stream, std::size_t block_bytes, std::size_t longest_line)
+      : stream_(std::move(stream)), block_bytes_(block_bytes), longest_line_(longest_line) {}
+
+  bool next(TextBlock& block) override {
+    std::vector<char>& buffer = block.buffer;
+    buffer.swap(rest_);
+    rest_.clear();
+    for (;;) {
+      if (failure_ || ended_) break;
+      fill(buffer);
+      if (failure_ || ended_) break;
+      const std::size_t end = std::string_view(buffer.data(), buffer.size()).rfind('\n') + 1;
+      if (end > 0) {
+        rest_.assign(buffer.begin() + static_cast<std::ptrdiff_t>(end), buffer.end());
+        return give(block, end);
+      }
+      if (buffer.size() > longest_line_) {
+        failure_ = fmt::format("The line is longer than {}, the limit that --max-memory sets.",
+                               readable_bytes(static_cast<double>(longest_line_)));
+        break;
+      }
+    }
+    if (failure_) {
+      // Whole lines first: a mistake in them comes before this one.
+      const std::size_t end = std::string_view(buffer.data(), buffer.size()).rfind('\n') + 1;
+      if (end > 0) {
+        rest_.assign(buffer.begin() + static_cast<std::ptrdiff_t>(end), buffer.end());
+        return give(block, end);
+      }
+      if (told_) return false;
+      told_ = true;
+      block.cut_off = buffer.size();
+      block.failure = failure_;
+      return give(block, 0);
+    }
+    if (buffer.empty()) return false;
+    if (buffer.back() != '\n') buffer.push_back('\n');
+    return give(block, buffer.size());
+  }
+
+ private:
+  void fill(std::vector<char>& buffer) {
+    std::size_t filled = buffer.size();
+    buffer.resize(filled + block_bytes_);
+    try {
+      while (filled < buffer.size()) {
+        const std::size_t count = stream_->read(std::span(buffer).subspan(filled));
+        if (count == 0) {
+          ended_ = true;
+          break;
+        }
+        filled += count;
+      }
+    } catch (const BrokenStream& broken) {
+      failure_ = broken.what();
+    }
+    buffer.resize(filled);
+  }
+
+  bool give(TextBlock& block, std::size_t size) {
+    block.number = number_++;
+    block.text = {block.buffer.data(), size};
+    return true;
+  }
+
+  std::unique_ptr<ByteStream> stream_;
+  std::size_t block_bytes_;
+  std::size_t longest_line_;
+  std::vector<char> rest_;
+  std::optional<std::string> failure_;
+  std::int64_t number_ = 0;
+  bool ended_ = false;
+  bool told_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<TextBlocks> TextBlocks::of_memory(std::string_view text, std::size_t block_bytes) {
+  return std::make_unique<MemoryBlocks>(text, block_bytes);
+}
+
+std::unique_ptr<TextBlocks> TextBlocks::of_stream(std::unique_ptr<ByteStream> stream,
+                                                  std::size_t block_bytes, std::size_t longest_line) {
+  return std::make_unique<StreamBlocks>(std::move(stream), block_bytes, longest_line);
+}
+
+}  // namespace olrank

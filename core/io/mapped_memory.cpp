@@ -1,0 +1,69 @@
+#include "core/io/mapped_memory.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cassert>
+#include <cerrno>
+#include <new>
+
+#include "core/error.h"
+
+namespace olrank {
+namespace {
+
+std::size_t whole_pages(std::size_t bytes) {
+  static const std::size_t page = static_cast<std::size_t>(sysconf(_SC_PAGE_SIZE));
+  return (bytes + page - 1) / page * page;
+}
+
+}  // namespace
+
+MappedMemory MappedMemory::anonymous(std::size_t bytes) {
+  if (bytes == 0) return {};
+  void* memory =
+      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) throw std::bad_alloc();
+  return {static_cast<std::byte*>(memory), bytes};
+}
+
+MappedMemory MappedMemory::of_file(const std::filesystem::path& path) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) throw IoError("read", path.string(), errno);
+  try {
+    MappedMemory memory = of_descriptor(descriptor, path);
+    ::close(descriptor);
+    return memory;
+  } catch (...) {
+    ::close(descriptor);
+    throw;
+  }
+}
+
+MappedMemory MappedMemory::of_descriptor(int descriptor, const std::filesystem::path& path) {
+  struct stat status {};
+  if (::fstat(descriptor, &status) != 0) throw IoError("read", path.string(), errno);
+  const auto size = static_cast<std::size_t>(status.st_size);
+  if (size == 0) return {};
+  void* memory = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
+  if (memory == MAP_FAILED) throw IoError("read", path.string(), errno);
+  return {static_cast<std::byte*>(memory), size};
+}
+
+void MappedMemory::shrink(std::size_t bytes) {
+  assert(bytes <= size_);
+  if (bytes == 0) return release();
+  const std::size_t kept = whole_pages(bytes);
+  if (kept < whole_pages(size_)) ::munmap(data_ + kept, size_ - kept);
+  size_ = bytes;
+}
+
+void MappedMemory::release() {
+  if (data_ != nullptr) ::munmap(data_, size_);
+  data_ = nullptr;
+  size_ = 0;
+}
+
+}  // namespace olrank

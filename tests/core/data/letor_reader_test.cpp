@@ -1,0 +1,211 @@
+#include "core/data/letor_reader.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "core/error.h"
+#include "core/random/rng_stream.h"
+#include "tests/core/data/letor_support.h"
+#include "tests/support/temporary_folder.h"
+
+namespace olrank {
+namespace {
+
+/// A file of many shapes: sparse and dense lines, queries that come back, names here and there.
+std::string random_text(int docs, std::uint32_t number) {
+  RngStream rng(make_key({.seed = 1, .purpose = Purpose::kProbe}), number);
+  std::string text;
+  for (int doc = 0; doc < docs; ++doc) {
+    text += fmt::format("{} qid:{}", rng.index(5), rng.index(10) == 0 ? rng.index(20) : doc / 30);
+    const std::uint32_t density = 1 + rng.index(4);
+    for (int feature = 1; feature <= 20; ++feature) {
+      if (rng.index(density) == 0) text += fmt::format(" {}:{:.6f}", feature, rng.normal());
+    }
+    if (rng.index(3) == 0) text += fmt::format(" # docid = D{}", doc);
+    text += rng.index(8) == 0 ? "\r\n" : "\n";
+  }
+  return text;
+}
+
+TEST(LetorReader, GivesTheSameForAnyThreadsBlocksAndCompression) {
+  const std::string text = random_text(2000, 0);
+  const Dataset expected = read_text(text);
+  for (const int threads : {1, 2, 4}) {
+    for (const std::size_t block :
+         {std::size_t{1}, std::size_t{97}, std::size_t{4096}, std::size_t{1} << 20}) {
+      const LetorOptions options{.block_bytes = block};
+      EXPECT_TRUE(same_content(read_text(text, options, threads), expected)) << threads << " " << block;
+      if (block == 1) continue;
+      for (const Compression compression : {Compression::kGzip, Compression::kZstd}) {
+        EXPECT_TRUE(same_content(read_text(compressed(text, compression), options, threads), expected));
+      }
+    }
+  }
+}
+
+TEST(LetorReader, ReportsTheFirstMistakeForAnyThreads) {
+  std::string text = random_text(3000, 1);
+  std::size_t at = 0;
+  for (int line = 1; line < 1500; ++line) at = text.find('\n', at) + 1;
+  text.insert(at, "0 qid:1 0:1\n");
+  text += "and a later one\n";
+  for (const int threads : {1, 2, 4}) {
+    for (const std::size_t block : {std::size_t{100}, std::size_t{10'000}}) {
+      for (const std::string& bytes : {text, compressed(text, Compression::kGzip)}) {
+        try {
+          read_text(bytes, {.block_bytes = block}, threads);
+          FAIL();
+        } catch (const DataError& error) {
+          EXPECT_EQ(error.line(), 1500);
+          EXPECT_EQ(error.column(), 9);
+        }
+      }
+    }
+  }
+}
+
+TEST(LetorReader, ReadsConcatenatedMembersAndFrames) {
+  const std::string text = random_text(200, 2);
+  const Dataset expected = read_text(text);
+  const std::size_t half = text.size() / 2;
+  for (const Compression compression : {Compression::kGzip, Compression::kZstd}) {
+    const std::string bytes = compressed(std::string_view(text).substr(0, half), compression) +
+                              compressed("", compression) +
+                              compressed(std::string_view(text).substr(half), compression);
+    EXPECT_TRUE(same_content(read_text(bytes), expected));
+  }
+  const std::string padded = compressed(text, Compression::kGzip) + std::string(512, '\0');
+  EXPECT_TRUE(same_content(read_text(padded), expected));
+  const std::string skippable = std::string("\x50\x2A\x4D\x18\x03\x00\x00\x00xyz", 11);
+  EXPECT_TRUE(same_content(read_text(skippable + compressed(text, Compression::kZstd)), expected));
+}
+
+TEST(LetorReader, TruncatedStreamsAreOneSentenceWithTheLineReached) {
+  const std::string text = random_text(2000, 3);
+  for (const Compression compression : {Compression::kGzip, Compression::kZstd}) {
+    const std::string bytes = compressed(text, compression);
+    for (std::size_t size = 5; size < bytes.size(); size += bytes.size() / 37) {
+      try {
+        read_text(std::string_view(bytes).substr(0, size), {.block_bytes = 1000}, 2);
+        FAIL();
+      } catch (const DataError& error) {
+        EXPECT_NE(std::string(error.what()).find("data is cut off."), std::string::npos) << error.what();
+        EXPECT_GE(error.column(), 1);
+        EXPECT_GT(error.line(), size > bytes.size() / 2 ? 100 : 0);
+      }
+    }
+    std::string damaged = bytes;
+    for (std::size_t at = bytes.size() / 2; at < bytes.size() / 2 + 64; ++at) damaged[at] = '\x55';
+    EXPECT_THROW(read_text(damaged), DataError);
+  }
+  EXPECT_THROW(read_text(compressed(text, Compression::kGzip) + "rubbish"), DataError);
+}
+
+TEST(LetorReader, RefusesAMatrixOverTheLimitBeforeAllocatingIt) {
+  const std::string text = "0 qid:1 1:1\n0 qid:1 1:1 4000000000:1\n0 qid:1 1:1\n";
+  try {
+    read_text(text, {.max_bytes = 1'000'000});
+    FAIL();
+  } catch (const DataError& error) {
+    EXPECT_EQ(error.line(), 2);
+    EXPECT_EQ(error.column(), 13);
+    EXPECT_EQ(std::string(error.what()),
+              "data.txt:2:13: With feature 4000000000 the dense matrix of the first 3 documents takes "
+              "48000000000 "
+              "bytes, and --max-memory allows 1000000: raise it, or leave out or renumber features.");
+  }
+  EXPECT_EQ(read_text("0 qid:1 25:1\n", {.max_bytes = 100}).features(), 25);
+  EXPECT_THROW(read_text("0 qid:1 26:1\n", {.max_bytes = 100}), DataError);
+}
+
+TEST(LetorReader, RefusesALineThatNeverEnds) {
+  // 40 MB of blanks compress to nothing; the reader must not take more of them than the limit.
+  const std::string bytes = compressed("0 qid:1 1:1 " + std::string(40 << 20, ' '), Compression::kZstd);
+  try {
+    read_text(bytes, {.max_bytes = 4 << 20});
+    FAIL();
+  } catch (const DataError& error) {
+    EXPECT_EQ(error.line(), 1);
+    EXPECT_NE(std::string(error.what()).find("longer than"), std::string::npos);
+  }
+}
+
+TEST(LetorReader, ReadsLinesOfAMegabyte) {
+  std::string text = "1 qid:1";
+  for (int feature = 1; feature <= 60'000; ++feature)
+    text += fmt::format(" {}:{}.125000", feature, feature % 7);
+  ASSERT_GT(text.size(), std::size_t{1} << 20 >> 1);
+  text += " # docid = " + std::string(1 << 20, 'n') + "\n0 qid:1 1:1\n";
+  for (const std::string& bytes : {text, compressed(text, Compression::kGzip)}) {
+    const Dataset data = read_text(bytes);
+    EXPECT_EQ(data.features(), 60'000);
+    EXPECT_EQ(data.docs(), 2);
+    EXPECT_EQ(data.doc_name(0).size(), std::size_t{1} << 20);
+    EXPECT_EQ(data.all_features().doc(0)[59'999], 60'000 % 7 + 0.125F);
+  }
+}
+
+TEST(LetorReader, ReadsFilesAndPipes) {
+  const TemporaryFolder folder;
+  const std::string text = random_text(300, 4);
+  const Dataset expected = read_text(text);
+  ThreadPool pool(2);
+  write_file(folder / "a.txt", text);
+  EXPECT_TRUE(same_content(read_letor((folder / "a.txt").string(), {}, pool), expected));
+  // Told by content, not by name.
+  write_file(folder / "b.txt", compressed(text, Compression::kGzip));
+  EXPECT_TRUE(same_content(read_letor((folder / "b.txt").string(), {}, pool), expected));
+  write_file(folder / "c.gz", text);
+  EXPECT_TRUE(same_content(read_letor((folder / "c.gz").string(), {}, pool), expected));
+
+  for (const Compression compression : {Compression::kNone, Compression::kGzip, Compression::kZstd}) {
+    const std::string bytes = compressed(text, compression);
+    int ends[2];
+    ASSERT_EQ(::pipe(ends), 0);
+    const int earlier = ::dup(STDIN_FILENO);
+    ::dup2(ends[0], STDIN_FILENO);
+    std::thread writer([&] {
+      // The first byte alone, so that the reader cannot tell the compression from one read.
+      EXPECT_EQ(::write(ends[1], bytes.data(), 1), 1);
+      for (std::size_t at = 1; at < bytes.size();) {
+        const ssize_t written = ::write(ends[1], bytes.data() + at, bytes.size() - at);
+        ASSERT_GT(written, 0);
+        at += static_cast<std::size_t>(written);
+      }
+      ::close(ends[1]);
+    });
+    EXPECT_TRUE(same_content(read_letor("-", {}, pool), expected));
+    writer.join();
+    ::dup2(earlier, STDIN_FILENO);
+    ::close(earlier);
+    ::close(ends[0]);
+  }
+}
+
+TEST(LetorReader, MissingFilesAndFolders) {
+  const TemporaryFolder folder;
+  ThreadPool pool(1);
+  EXPECT_THROW(read_letor((folder / "absent").string(), {}, pool), IoError);
+  EXPECT_THROW(read_letor(folder.path().string(), {}, pool), IoError);
+  write_file(folder / "empty", "");
+  EXPECT_THROW(read_letor((folder / "empty").string(), {}, pool), DataError);
+}
+
+TEST(LetorReader, FingerprintTellsContentApart) {
+  const auto fingerprint = [](const char* text) { return read_text(text).fingerprint().hex(); };
+  const std::string base = fingerprint("1 qid:1 1:0.5 2:1\n0 qid:2 2:2\n");
+  EXPECT_EQ(base, fingerprint("# c\n1.0 qid:1 2:1 1:5e-1\r\n\n0 qid:2 1:0 2:2.00 # x"));
+  EXPECT_NE(base, fingerprint("2 qid:1 1:0.5 2:1\n0 qid:2 2:2\n"));
+  EXPECT_NE(base, fingerprint("1 qid:1 1:0.5 2:1\n0 qid:3 2:2\n"));
+  EXPECT_NE(base, fingerprint("1 qid:1 1:0.5 2:1\n0 qid:1 2:2\n"));
+  EXPECT_NE(base, fingerprint("1 qid:1 1:0.5 2:1\n0 qid:2 2:2 3:0\n"));
+  EXPECT_NE(base, fingerprint("1 qid:1 1:0.5 2:1\n0 qid:2 2:2 # docid = a\n"));
+  EXPECT_NE(base, fingerprint("1 qid:1 1:0.5 2:1\n0 qid:2 1:-0 2:2\n"));
+  EXPECT_NE(base, fingerprint("0 qid:2 2:2\n1 qid:1 1:0.5 2:1\n"));
+}
+
+}  // namespace
+}  // namespace olrank

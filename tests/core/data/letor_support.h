@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstring>
+#include <fstream>
+#include <string>
+#include <string_view>
+
+#include "core/data/dataset.h"
+#include "core/data/letor_reader.h"
+#include "core/io/atomic_file.h"
+#include "core/io/byte_stream.h"
+
+namespace olrank {
+
+inline Dataset read_text(std::string_view text, const LetorOptions& options = {}, int threads = 1) {
+  ThreadPool pool(threads);
+  return read_letor_bytes(text, "data.txt", options, pool);
+}
+
+inline std::string compressed(std::string_view bytes, Compression compression) {
+  std::string out;
+  const auto compressor = Compressor::make(compression, [&](std::string_view piece) { out += piece; });
+  compressor->write(bytes);
+  compressor->finish();
+  return out;
+}
+
+inline std::string decompressed_text(std::string_view bytes) {
+  const auto stream = decompressed(memory_source(bytes), compression_of(bytes));
+  std::string out;
+  char piece[1 << 16];
+  while (const std::size_t count = stream->read(piece)) out.append(piece, count);
+  return out;
+}
+
+inline void write_file(const std::filesystem::path& path, std::string_view bytes) {
+  std::ofstream file(path, std::ios::binary);
+  file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+}
+
+/// The same bits everywhere, names and fingerprint included.
+inline bool same_content(const Dataset& a, const Dataset& b) {
+  if (a.docs() != b.docs() || a.queries() != b.queries() || a.features() != b.features()) return false;
+  if (!(a.fingerprint() == b.fingerprint())) return false;
+  const std::size_t bytes = static_cast<std::size_t>(a.docs() * a.features()) * sizeof(float);
+  if (std::memcmp(a.all_features().values, b.all_features().values, bytes) != 0) return false;
+  for (std::int64_t query = 0; query < a.queries(); ++query) {
+    if (a.qid(query) != b.qid(query) || a.offset(query + 1) != b.offset(query + 1)) return false;
+  }
+  for (std::int64_t doc = 0; doc < a.docs(); ++doc) {
+    if (a.all_grades()[static_cast<std::size_t>(doc)] != b.all_grades()[static_cast<std::size_t>(doc)])
+      return false;
+    if (a.doc_name(doc) != b.doc_name(doc)) return false;
+  }
+  return true;
+}
+
+}  // namespace olrank

@@ -109,8 +109,9 @@ Dataset gathered(DocTable table, ThreadPool& pool) {
   return Dataset(std::move(contents));
 }
 
-Fingerprint content_fingerprint(const Dataset::Contents& contents, ThreadPool& pool) {
-  constexpr std::size_t kBlock = std::size_t{1} << 18;  // values
+Fingerprint content_fingerprint(const Dataset::Contents& contents, ThreadPool& pool,
+                                const std::function<void(std::span<const float>)>& look_at) {
+  constexpr std::size_t kBlock = std::size_t{1} << 17;  // values: half a megabyte
   const std::size_t blocks = (contents.values.size() + kBlock - 1) / kBlock;
   std::vector<Fingerprint> of_block(blocks);
   pool.run(static_cast<std::int64_t>(blocks), [&](std::int64_t number, int) {
@@ -118,6 +119,7 @@ Fingerprint content_fingerprint(const Dataset::Contents& contents, ThreadPool& p
     const auto values = contents.values.subspan(block * kBlock)
                             .first(std::min(kBlock, contents.values.size() - block * kBlock));
     of_block[block] = fingerprint_of({reinterpret_cast<const char*>(values.data()), values.size_bytes()});
+    if (look_at) look_at(values);
   });
 
   Fingerprinter all;

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -33,7 +35,8 @@ struct DocTable {
 Dataset gathered(DocTable table, ThreadPool& pool);
 
 /// The fingerprint of the contents: equal for equal features, grades, names and order, wherever they come
-/// from. Values are hashed by blocks, in parallel.
-Fingerprint content_fingerprint(const Dataset::Contents& contents, ThreadPool& pool);
+/// from. Values are hashed by blocks, in parallel; `look_at` sees each block while it is in the cache.
+Fingerprint content_fingerprint(const Dataset::Contents& contents, ThreadPool& pool,
+                                const std::function<void(std::span<const float>)>& look_at = {});
 
 }  // namespace olrank

@@ -46,26 +46,21 @@ class ParsedBlocks {
     if (failure_) throw DataError(name_, failure_->place.line, failure_->place.column, failure_->sentence);
     if (docs_ == 0) throw DataError(name_, 1, 1, "The file holds no document.");
     if (largest_feature_ == 0) throw DataError(name_, 1, 1, "No document of the file has a feature.");
-    if (null_values_ > 0) {
-      const std::string what = null_values_ == 1 ? "A value is written NULL and counts as 0."
-                                                 : fmt::format(
-                                                       "{} values are written NULL and count as 0; "
-                                                       "this is the first.",
-                                                       null_values_);
-      log_warning("{}:{}:{}: {}", name_, first_null_.line, first_null_.column, what);
-    }
+    warn_of_missing(name_, missing_);
     return move_together(pool);
   }
+
+  const MissingValues& missing() const { return missing_; }
 
  private:
   void look_at(const LetorBlock& block) {
     if (block.failure)
       return fail({lines_ + block.failure->place.line, block.failure->place.column},
                   block.failure->sentence);
-    if (block.null_values > 0 && null_values_ == 0) {
-      first_null_ = {lines_ + block.first_null.line, block.first_null.column};
+    if (block.null_values > 0 && missing_.count == 0) {
+      missing_ = {0, lines_ + block.first_null.line, block.first_null.column};
     }
-    null_values_ += block.null_values;
+    missing_.count += block.null_values;
     if (block.largest_feature > largest_feature_) {
       largest_feature_ = block.largest_feature;
       widest_ = {lines_ + block.largest_feature_place.line, block.largest_feature_place.column};
@@ -152,8 +147,7 @@ class ParsedBlocks {
   std::int64_t docs_ = 0;
   std::int64_t largest_feature_ = 0;
   TextPlace widest_;
-  std::int64_t null_values_ = 0;
-  TextPlace first_null_;
+  MissingValues missing_;
   bool named_ = false;
   std::optional<LetorBlock::Failure> failure_;
 };
@@ -176,7 +170,7 @@ LetorBlock parsed(TextBlock& block) {
 }
 
 Dataset read_blocks(TextBlocks& source, const std::string& name, const LetorOptions& options,
-                    ThreadPool& pool) {
+                    ThreadPool& pool, MissingValues* missing) {
   ParsedBlocks blocks(name, options.max_bytes);
   std::mutex source_mutex;
   std::atomic<bool> source_failed{false};
@@ -196,7 +190,9 @@ Dataset read_blocks(TextBlocks& source, const std::string& name, const LetorOpti
       block.failure.reset();
     }
   });
-  return gathered(blocks.table(pool), pool);
+  DocTable table = blocks.table(pool);
+  if (missing != nullptr) *missing = blocks.missing();
+  return gathered(std::move(table), pool);
 }
 
 std::size_t longest_line(const LetorOptions& options) {
@@ -204,15 +200,15 @@ std::size_t longest_line(const LetorOptions& options) {
 }
 
 Dataset read_stream(ByteSource bytes, Compression compression, const std::string& name,
-                    const LetorOptions& options, ThreadPool& pool) {
+                    const LetorOptions& options, ThreadPool& pool, MissingValues* missing) {
   const auto blocks = TextBlocks::of_stream(decompressed(std::move(bytes), compression),
                                             options.block_bytes, longest_line(options));
-  return read_blocks(*blocks, name, options, pool);
+  return read_blocks(*blocks, name, options, pool, missing);
 }
 
 /// Reads pieces until there are enough bytes to tell the compression, and gives them out again.
 Dataset read_descriptor(int descriptor, const std::string& name, const LetorOptions& options,
-                        ThreadPool& pool) {
+                        ThreadPool& pool, MissingValues* missing) {
   ByteSource rest = descriptor_source(descriptor, name);
   std::string start;
   while (start.size() < 4) {
@@ -226,7 +222,7 @@ Dataset read_descriptor(int descriptor, const std::string& name, const LetorOpti
     given = true;
     return start;
   };
-  return read_stream(bytes, compression, name, options, pool);
+  return read_stream(bytes, compression, name, options, pool, missing);
 }
 
 struct Descriptor {
@@ -238,27 +234,37 @@ struct Descriptor {
 
 }  // namespace
 
-Dataset read_letor_bytes(std::string_view bytes, const std::string& name, const LetorOptions& options,
-                         ThreadPool& pool) {
-  const Compression compression = compression_of(bytes.substr(0, 4));
-  if (compression != Compression::kNone) {
-    return read_stream(memory_source(bytes), compression, name, options, pool);
-  }
-  const auto blocks = TextBlocks::of_memory(bytes, options.block_bytes);
-  return read_blocks(*blocks, name, options, pool);
+void warn_of_missing(const std::string& name, const MissingValues& missing) {
+  if (missing.count == 0) return;
+  const std::string what =
+      missing.count == 1
+          ? "A value is written NULL and counts as 0."
+          : fmt::format("{} values are written NULL and count as 0; this is the first.", missing.count);
+  log_warning("{}:{}:{}: {}", name, missing.line, missing.column, what);
 }
 
-Dataset read_letor(const std::string& path, const LetorOptions& options, ThreadPool& pool) {
-  if (path == "-") return read_descriptor(STDIN_FILENO, "standard input", options, pool);
+Dataset read_letor_bytes(std::string_view bytes, const std::string& name, const LetorOptions& options,
+                         ThreadPool& pool, MissingValues* missing) {
+  const Compression compression = compression_of(bytes.substr(0, 4));
+  if (compression != Compression::kNone) {
+    return read_stream(memory_source(bytes), compression, name, options, pool, missing);
+  }
+  const auto blocks = TextBlocks::of_memory(bytes, options.block_bytes);
+  return read_blocks(*blocks, name, options, pool, missing);
+}
+
+Dataset read_letor(const std::string& path, const LetorOptions& options, ThreadPool& pool,
+                   MissingValues* missing) {
+  if (path == "-") return read_descriptor(STDIN_FILENO, "standard input", options, pool, missing);
   const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
   if (file.number < 0) throw IoError("read", path, errno);
   struct stat status {};
   if (::fstat(file.number, &status) != 0) throw IoError("read", path, errno);
   if (S_ISDIR(status.st_mode)) throw IoError("read", path, EISDIR);
-  if (!S_ISREG(status.st_mode)) return read_descriptor(file.number, path, options, pool);
+  if (!S_ISREG(status.st_mode)) return read_descriptor(file.number, path, options, pool, missing);
   MappedMemory memory = MappedMemory::of_descriptor(file.number, path);
   if (memory.size() > 0) ::madvise(memory.data(), memory.size(), MADV_SEQUENTIAL);
-  return read_letor_bytes(memory.text(), path, options, pool);
+  return read_letor_bytes(memory.text(), path, options, pool, missing);
 }
 
 }  // namespace olrank

@@ -18,14 +18,25 @@ struct LetorOptions {
   std::size_t block_bytes = std::size_t{512} << 10;
 };
 
+/// Values written NULL, which count as 0.
+struct MissingValues {
+  std::int64_t count = 0;
+  std::int64_t line = 0;  // of the first
+  std::int64_t column = 0;
+};
+/// One warning for all of a file; none where none is missing.
+void warn_of_missing(const std::string& name, const MissingValues& missing);
+
 /// Reads a file of LETOR lines, plain, gzip or zstd by its first bytes; "-" is standard input. Plain
 /// regular files are mapped into memory. The matrix as wide as the largest feature number, values not given
 /// 0. The result is the same for any number of threads. Throws DataError with line and column for the first
 /// line that breaks the format.
-Dataset read_letor(const std::string& path, const LetorOptions& options, ThreadPool& pool);
+/// Missing values are warned of, and counted into `missing`.
+Dataset read_letor(const std::string& path, const LetorOptions& options, ThreadPool& pool,
+                   MissingValues* missing = nullptr);
 
 /// The same for bytes in memory, compressed or not; `name` stands for the file in messages.
 Dataset read_letor_bytes(std::string_view bytes, const std::string& name, const LetorOptions& options,
-                         ThreadPool& pool);
+                         ThreadPool& pool, MissingValues* missing = nullptr);
 
 }  // namespace olrank

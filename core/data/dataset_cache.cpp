@@ -1,0 +1,120 @@
+#include "core/data/dataset_cache.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <optional>
+#include <system_error>
+
+#include "core/data/dataset_file.h"
+#include "core/error.h"
+#include "core/io/cache_folder.h"
+#include "core/io/fingerprint.h"
+#include "core/runtime/log.h"
+
+namespace olrank {
+namespace {
+
+std::string canonical_text(const std::string& path) {
+  std::error_code failed;
+  const std::filesystem::path canonical = std::filesystem::canonical(path, failed);
+  return failed ? path : canonical.string();
+}
+
+/// Stands for the text as it is on the disk now: nothing when it is not a regular file.
+std::optional<Fingerprint> state_of(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
+  // The time of change catches what keeps the time of modification, such as unpacking an archive.
+  return fingerprint_of(fmt::format("{}\n{} {} {} {}.{:09} {}.{:09}", canonical_text(path), status.st_dev,
+                                    status.st_ino, status.st_size, status.st_mtim.tv_sec,
+                                    status.st_mtim.tv_nsec, status.st_ctim.tv_sec, status.st_ctim.tv_nsec));
+}
+
+std::string first_bytes(const std::string& path) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) throw IoError("read", path, errno);
+  char bytes[8];
+  const ssize_t count = ::read(descriptor, bytes, sizeof bytes);
+  ::close(descriptor);
+  return {bytes, count > 0 ? static_cast<std::size_t>(count) : 0};
+}
+
+std::int64_t matrix_bytes(const Dataset& data) {
+  return data.docs() * data.features() * static_cast<std::int64_t>(sizeof(float));
+}
+
+std::optional<Dataset> read_copy(const std::filesystem::path& copy, const Fingerprint& state,
+                                 const std::string& path, const LetorOptions& options, ThreadPool& pool) {
+  try {
+    MappedMemory memory = MappedMemory::of_file(copy);
+    const std::optional<DatasetFileNotes> notes = read_dataset_notes(memory.text());
+    if (!notes || !(notes->source == state)) return std::nullopt;
+    Dataset data = read_dataset_memory(std::move(memory), copy.string(), pool);
+    // Over the limit, the text's reader finds the line to blame.
+    if (matrix_bytes(data) > options.max_bytes) return std::nullopt;
+    warn_of_missing(path, notes->missing);
+    return data;
+  } catch (const Error& error) {
+    log_detail("No usable binary copy of {}: {}", path, error.what());
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+DatasetCache DatasetCache::of_setting(std::string_view setting) {
+  if (setting == "none") return {};
+  if (setting != "auto") return DatasetCache(std::filesystem::path(setting));
+  const std::filesystem::path folder = user_cache_folder();
+  return folder.empty() ? DatasetCache() : DatasetCache(folder / "data", false);
+}
+
+std::filesystem::path DatasetCache::copy_of(const std::string& path) const {
+  if (folder_.empty()) return {};
+  return folder_ / (fingerprint_of(canonical_text(path)).hex() + ".olrank");
+}
+
+Dataset DatasetCache::read(const std::string& path, const LetorOptions& options, ThreadPool& pool) const {
+  const std::optional<Fingerprint> state = path == "-" ? std::nullopt : state_of(path);
+  if (!state) return read_letor(path, options, pool);
+  if (is_dataset_file(first_bytes(path))) {
+    Dataset data = read_dataset_file(path, pool);
+    if (matrix_bytes(data) > options.max_bytes) {
+      throw DataError(path, 0, 0,
+                      fmt::format("The dense matrix of {} documents and {} features takes {} bytes, and "
+                                  "--max-memory allows {}: raise it.",
+                                  data.docs(), data.features(), matrix_bytes(data), options.max_bytes));
+    }
+    return data;
+  }
+  const std::filesystem::path copy = copy_of(path);
+  if (copy.empty()) return read_letor(path, options, pool);
+  if (std::optional<Dataset> data = read_copy(copy, *state, path, options, pool)) {
+    log_detail("{}: read from its binary copy {}.", path, copy.string());
+    return std::move(*data);
+  }
+  DatasetFileNotes notes{*state, {}};
+  Dataset data = read_letor(path, options, pool, &notes.missing);
+  if (state_of(path) != state) return data;  // the text changed meanwhile: who knows what was read
+  try {
+    std::error_code failed;
+    std::filesystem::create_directories(folder_, failed);
+    if (failed) throw IoError("make", folder_.string(), failed.value());
+    write_dataset_file(data, notes, copy);
+  } catch (const IoError& error) {
+    const std::string sentence = fmt::format(
+        "No binary copy of {} is kept, so it is parsed again next time: {}", path, error.what());
+    if (complain_) {
+      log_warning("{}", sentence);
+    } else {
+      log_detail("{}", sentence);
+    }
+  }
+  return data;
+}
+
+}  // namespace olrank

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string_view>
+
+#include "core/data/dataset.h"
+#include "core/data/letor_reader.h"
+#include "core/io/fingerprint.h"
+#include "core/io/mapped_memory.h"
+#include "core/runtime/thread_pool.h"
+
+namespace olrank {
+
+/// What a binary file says beside its data.
+struct DatasetFileNotes {
+  Fingerprint source;     // of the path and state of the text it was made from; zero for none
+  MissingValues missing;  // NULL values of that text
+};
+
+/// The binary form of a part: a header of 256 bytes, then the matrix and the rest, each on a 64-byte
+/// boundary, as they are in memory (little-endian), so that reading maps the file and checks it.
+void write_dataset_file(const Dataset& data, const DatasetFileNotes& notes,
+                        const std::filesystem::path& path);
+
+bool is_dataset_file(std::string_view first_bytes);
+
+/// The header alone, checked for damage but not against the data behind it; nothing if it is not sound.
+std::optional<DatasetFileNotes> read_dataset_notes(std::string_view bytes);
+
+/// Every size is checked before it is used and all content against its fingerprint. Throws DataError with
+/// the reason when anything is amiss. The data set keeps the mapping.
+Dataset read_dataset_file(const std::filesystem::path& path, ThreadPool& pool);
+Dataset read_dataset_memory(MappedMemory memory, const std::string& name, ThreadPool& pool);
+
+}  // namespace olrank

@@ -1,0 +1,221 @@
+#include "core/data/dataset_cache.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/data/dataset_file.h"
+#include "core/error.h"
+#include "tests/core/data/letor_support.h"
+#include "tests/support/expected_warnings.h"
+#include "tests/support/temporary_folder.h"
+
+namespace olrank {
+namespace {
+
+constexpr const char* kText =
+    "2 qid:10 1:0.5 2:-3 3:1e2 # docid = A\n0 qid:10 3:0.25\n1 qid:11 1:7 # docid = BC\n0 qid:x 2:-0\n";
+
+std::int64_t files_in(const std::filesystem::path& folder) {
+  std::error_code absent;
+  return std::distance(std::filesystem::directory_iterator(folder, absent), {});
+}
+
+Dataset read_binary(std::string_view bytes, ThreadPool& pool) {
+  MappedMemory memory = MappedMemory::anonymous(bytes.size());
+  std::copy(bytes.begin(), bytes.end(), reinterpret_cast<char*>(memory.data()));
+  return read_dataset_memory(std::move(memory), "data.olrank", pool);
+}
+
+TEST(DatasetFile, RoundTripIsExact) {
+  const TemporaryFolder folder;
+  ThreadPool pool(2);
+  const Dataset data = read_text(kText);
+  write_dataset_file(data, {}, folder / "a.olrank");
+  const Dataset back = read_dataset_file(folder / "a.olrank", pool);
+  EXPECT_TRUE(same_content(back, data));
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(back.all_features().values) % 64, 0U);
+  const Dataset nameless = read_text("0 qid:1 1:1\n");
+  write_dataset_file(nameless, {}, folder / "b.olrank");
+  EXPECT_TRUE(same_content(read_dataset_file(folder / "b.olrank", pool), nameless));
+}
+
+TEST(DatasetFile, EveryDamagedByteIsFound) {
+  const TemporaryFolder folder;
+  ThreadPool pool(1);
+  const Dataset data = read_text(kText);
+  write_dataset_file(data, {}, folder / "a.olrank");
+  const std::string whole = read_file(folder / "a.olrank");
+  std::int64_t unharmed = 0;
+  for (std::size_t at = 0; at < whole.size(); ++at) {
+    for (const int flip : {0x01, 0x80, 0xFF}) {
+      std::string bytes = whole;
+      bytes[at] = static_cast<char>(bytes[at] ^ flip);
+      try {
+        // Only the padding between sections may change unnoticed, and then nothing else has changed.
+        EXPECT_TRUE(same_content(read_binary(bytes, pool), data)) << at;
+        EXPECT_GE(at, 256U);
+        EXPECT_EQ(whole[at], '\0');
+        ++unharmed;
+      } catch (const DataError&) {
+      }
+    }
+  }
+  EXPECT_LT(unharmed, 3 * 64 * 7);
+  for (std::size_t size = 0; size < whole.size(); ++size) {
+    EXPECT_THROW(read_binary(whole.substr(0, size), pool), DataError) << size;
+  }
+  EXPECT_THROW(read_binary(whole + std::string(1, '\0'), pool), DataError);
+}
+
+/// Damage by somebody who recomputes the header's checksum: sizes that wrap around must not be believed.
+TEST(DatasetFile, HostileSizesAreRefused) {
+  const TemporaryFolder folder;
+  ThreadPool pool(1);
+  write_dataset_file(read_text(kText), {}, folder / "a.olrank");
+  const std::string whole = read_file(folder / "a.olrank");
+  for (std::size_t field = 16; field < 96; field += 8) {
+    for (const std::uint64_t number :
+         {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{3}, std::uint64_t{5}, std::uint64_t{1} << 32,
+          std::uint64_t{1} << 61, std::uint64_t{1} << 62, std::uint64_t{1} << 63, ~std::uint64_t{0},
+          ~std::uint64_t{0} - 255}) {
+      std::string bytes = whole;
+      if (std::memcmp(bytes.data() + field, &number, 8) == 0) continue;
+      std::memcpy(bytes.data() + field, &number, 8);
+      std::memset(bytes.data() + 248, 0, 8);
+      const std::uint64_t checksum = fingerprint_of(std::string_view(bytes).substr(0, 256)).low;
+      std::memcpy(bytes.data() + 248, &checksum, 8);
+      if (field >= 72) {  // notes of missing values say nothing about sizes
+        EXPECT_NO_THROW(read_binary(bytes, pool)) << field << " " << number;
+      } else {
+        EXPECT_THROW(read_binary(bytes, pool), DataError) << field << " " << number;
+      }
+    }
+  }
+}
+
+TEST(DatasetCache, KeepsACopyAndUsesIt) {
+  const TemporaryFolder folder;
+  ThreadPool pool(1);
+  const std::string path = (folder / "a.txt").string();
+  write_file(path, kText);
+  const DatasetCache cache(folder / "cache");
+  const Dataset first = cache.read(path, {}, pool);
+  const std::filesystem::path copy = cache.copy_of(path);
+  ASSERT_TRUE(std::filesystem::exists(copy));
+  const auto written = std::filesystem::last_write_time(copy);
+  const Dataset second = cache.read(path, {}, pool);
+  EXPECT_TRUE(same_content(first, second));
+  EXPECT_EQ(std::filesystem::last_write_time(copy), written);
+  EXPECT_EQ(files_in(folder / "cache"), 1);
+  EXPECT_THROW(cache.read(path, {.max_bytes = 10}, pool), DataError);
+}
+
+TEST(DatasetCache, RebuildsWhatIsStaleOrDamaged) {
+  const TemporaryFolder folder;
+  ThreadPool pool(1);
+  const std::string path = (folder / "a.txt").string();
+  const DatasetCache cache(folder / "cache");
+  write_file(path, "1 qid:1 1:1\n");
+  EXPECT_EQ(cache.read(path, {}, pool).all_grades()[0], 1);
+  // Same size, and the time of modification set back: the time of change tells.
+  const auto time = std::filesystem::last_write_time(path);
+  ::usleep(20'000);
+  write_file(path, "2 qid:1 1:1\n");
+  std::filesystem::last_write_time(path, time);
+  EXPECT_EQ(cache.read(path, {}, pool).all_grades()[0], 2);
+  const std::string whole = read_file(cache.copy_of(path));
+  for (std::size_t at = 0; at < whole.size(); at += 23) {
+    std::string bytes = whole;
+    bytes[at] = static_cast<char>(bytes[at] ^ 0x10);
+    write_file(cache.copy_of(path), bytes);
+    EXPECT_EQ(cache.read(path, {}, pool).all_grades()[0], 2);
+    write_file(cache.copy_of(path), whole.substr(0, at));
+    EXPECT_EQ(cache.read(path, {}, pool).all_grades()[0], 2);
+    EXPECT_EQ(read_file(cache.copy_of(path)), whole);
+  }
+  // A copy that belongs to another text.
+  write_file(folder / "b.txt", "3 qid:1 1:1\n");
+  std::filesystem::copy_file(cache.copy_of(path), cache.copy_of((folder / "b.txt").string()));
+  EXPECT_EQ(cache.read((folder / "b.txt").string(), {}, pool).all_grades()[0], 3);
+}
+
+TEST(DatasetCache, LeavesNothingBehindForBadData) {
+  const TemporaryFolder folder;
+  ThreadPool pool(1);
+  write_file(folder / "a.txt", "1 qid:1 0:1\n");
+  const DatasetCache cache(folder / "cache");
+  EXPECT_THROW(cache.read((folder / "a.txt").string(), {}, pool), DataError);
+  EXPECT_EQ(files_in(folder / "cache"), 0);
+}
+
+TEST(DatasetCache, RepeatsTheWarningOfMissingValues) {
+  const TemporaryFolder folder;
+  ThreadPool pool(1);
+  write_file(folder / "a.txt", "1 qid:1 1:NULL 2:1\n");
+  const DatasetCache cache(folder / "cache");
+  const ExpectedWarnings warnings;
+  for (int i = 0; i < 2; ++i) cache.read((folder / "a.txt").string(), {}, pool);
+  ASSERT_EQ(warnings.messages().size(), 2U);
+  EXPECT_EQ(warnings.messages()[0], warnings.messages()[1]);
+}
+
+TEST(DatasetCache, WorksWhereNoCopyCanBeKept) {
+  const TemporaryFolder folder;
+  ThreadPool pool(1);
+  write_file(folder / "a.txt", kText);
+  write_file(folder / "file", "");
+  const ExpectedWarnings warnings;
+  EXPECT_EQ(DatasetCache(folder / "file").read((folder / "a.txt").string(), {}, pool).docs(), 4);
+  ASSERT_EQ(warnings.messages().size(), 1U);
+  EXPECT_NE(warnings.messages()[0].find("No binary copy"), std::string::npos);
+  EXPECT_EQ(DatasetCache::of_setting("none").read((folder / "a.txt").string(), {}, pool).docs(), 4);
+  EXPECT_EQ(files_in(folder.path()), 2);
+}
+
+TEST(DatasetCache, TwoProcessesAtOnceBothEndWell) {
+  const TemporaryFolder folder;
+  const std::string path = (folder / "a.txt").string();
+  std::string text;
+  for (int doc = 0; doc < 5000; ++doc)
+    text += "1 qid:" + std::to_string(doc / 10) + " 1:0.5 40:" + std::to_string(doc) + "\n";
+  write_file(path, text);
+  const Dataset expected = read_text(text);
+  const DatasetCache cache(folder / "cache");
+  std::vector<pid_t> children;
+  for (int child = 0; child < 4; ++child) {
+    const pid_t pid = ::fork();
+    ASSERT_GE(pid, 0);
+    if (pid == 0) {
+      ThreadPool pool(1);
+      bool same = true;
+      for (int i = 0; i < 5; ++i) {
+        same = same && same_content(cache.read(path, {}, pool), expected);
+        std::error_code ignored;
+        if (child == 0) std::filesystem::remove(cache.copy_of(path), ignored);
+      }
+      ::_exit(same ? 0 : 1);
+    }
+    children.push_back(pid);
+  }
+  for (const pid_t pid : children) {
+    int status = -1;
+    ::waitpid(pid, &status, 0);
+    EXPECT_EQ(status, 0);
+  }
+  EXPECT_LE(files_in(folder / "cache"), 1);
+}
+
+TEST(DatasetCache, ReadsBinaryFilesDirectly) {
+  const TemporaryFolder folder;
+  ThreadPool pool(1);
+  const Dataset data = read_text(kText);
+  write_dataset_file(data, {}, folder / "a.olrank");
+  const DatasetCache cache(folder / "cache");
+  EXPECT_TRUE(same_content(cache.read((folder / "a.olrank").string(), {}, pool), data));
+  EXPECT_EQ(files_in(folder / "cache"), 0);
+  EXPECT_THROW(cache.read((folder / "a.olrank").string(), {.max_bytes = 10}, pool), DataError);
+}
+
+}  // namespace
+}  // namespace olrank

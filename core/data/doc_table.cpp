@@ -109,6 +109,24 @@ Dataset gathered(DocTable table, ThreadPool& pool) {
   return Dataset(std::move(contents));
 }
 
+Dataset with_values(const Dataset& data, MappedMemory values, std::int64_t features, ThreadPool& pool) {
+  Dataset::Contents contents = data.contents();
+  auto owned = std::make_shared<OwnedContents>();
+  owned->values = std::move(values);
+  owned->grades.assign(contents.grades.begin(), contents.grades.end());
+  owned->offsets.assign(contents.offsets.begin(), contents.offsets.end());
+  owned->name_text.assign(contents.doc_names.text.begin(), contents.doc_names.text.end());
+  owned->name_ends.assign(contents.doc_names.ends.begin(), contents.doc_names.ends.end());
+  contents.values = owned->values.as<float>();
+  contents.grades = owned->grades;
+  contents.offsets = owned->offsets;
+  contents.doc_names = {owned->name_text, owned->name_ends};
+  contents.features = features;
+  contents.memory = std::move(owned);
+  contents.fingerprint = content_fingerprint(contents, pool);
+  return Dataset(std::move(contents));
+}
+
 Fingerprint content_fingerprint(const Dataset::Contents& contents, ThreadPool& pool,
                                 const std::function<void(std::span<const float>)>& look_at) {
   constexpr std::size_t kBlock = std::size_t{1} << 17;  // values: half a megabyte

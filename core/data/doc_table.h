@@ -34,6 +34,10 @@ struct DocTable {
 /// order, in place: the matrix never exists twice.
 Dataset gathered(DocTable table, ThreadPool& pool);
 
+/// The same queries, grades and names with other features: `values` is [docs × features]. Shares nothing
+/// with `data`, whose matrix may go.
+Dataset with_values(const Dataset& data, MappedMemory values, std::int64_t features, ThreadPool& pool);
+
 /// The fingerprint of the contents: equal for equal features, grades, names and order, wherever they come
 /// from. Values are hashed by blocks, in parallel; `look_at` sees each block while it is in the cache.
 Fingerprint content_fingerprint(const Dataset::Contents& contents, ThreadPool& pool,

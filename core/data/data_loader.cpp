@@ -1,0 +1,139 @@
+#include "core/data/data_loader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <utility>
+
+#include "core/data/data_folder.h"
+#include "core/data/dataset_cache.h"
+#include "core/data/join.h"
+#include "core/error.h"
+#include "core/runtime/log.h"
+#include "core/text/byte_size.h"
+#include "core/text/nearest.h"
+
+namespace olrank {
+namespace {
+
+PartFiles files_of(const DataSettings& settings, std::int64_t fold) {
+  const bool single = !settings.train.empty() || !settings.vali.empty() || !settings.test.empty();
+  if (settings.source.empty() && !single) {
+    throw InvalidArgument(
+        "No data is named: set data.source to a folder or to synth:NAME, or data.train and "
+        "data.test to files.");
+  }
+  if (!settings.source.empty() && single) {
+    throw InvalidArgument(
+        "data.source names a folder and data.train, data.vali or data.test a file; name one or "
+        "the other.");
+  }
+  if (!single) return find_part_files(settings.source, fold);
+  if (settings.train.empty() || settings.test.empty()) {
+    throw InvalidArgument(
+        fmt::format("data.{} is missing beside data.{}.", settings.train.empty() ? "train" : "test",
+                    settings.train.empty() ? (settings.test.empty() ? "vali" : "test") : "train"));
+  }
+  if (fold != 1) {
+    throw InvalidArgument(
+        fmt::format("Data named by single files has one fold, number 1, and no fold {}.", fold));
+  }
+  PartFiles files{{settings.train}, {}, {settings.test}};
+  if (!settings.vali.empty()) files.vali = {settings.vali};
+  return files;
+}
+
+class PartLoader {
+ public:
+  PartLoader(const DataSettings& settings, ExecutionContext& context)
+      : cache_(DatasetCache::of_setting(settings.cache)),
+        left_(allowed_bytes(settings)),
+        context_(context) {}
+
+  Dataset load(const std::vector<std::string>& files) {
+    std::vector<Dataset> parts;
+    for (const std::string& file : files) {
+      parts.push_back(cache_.read(file, {.max_bytes = left_}, context_.pool()));
+      left_ -= parts.back().docs() * parts.back().features() * static_cast<std::int64_t>(sizeof(float));
+    }
+    return join_parts(std::move(parts), context_);
+  }
+
+ private:
+  DatasetCache cache_;
+  std::int64_t left_;
+  ExecutionContext& context_;
+};
+
+/// As wide as training.
+Dataset fitted(Dataset part, const Dataset& train, std::string_view name,
+               const std::vector<std::string>& files, ExecutionContext& context) {
+  const std::int64_t surplus = part.features() - train.features();
+  if (surplus > 0) {
+    throw DataError(
+        joined(files), 0, 0,
+        fmt::format("The {} part has {} features, {} more than the training part's {}; the training part "
+                    "decides, and a model could not use them.",
+                    name, part.features(), surplus, train.features()));
+  }
+  if (surplus == 0) return part;
+  log_info("The {} part has {} features, {} fewer than the training part's {}; the others count as 0.",
+           name, part.features(), -surplus, train.features());
+  return widened(part, train.features(), context);
+}
+
+void warn_of_equal_grades(const Dataset& part, std::string_view name) {
+  const auto grades = part.all_grades();
+  if (std::adjacent_find(grades.begin(), grades.end(), std::not_equal_to<>()) != grades.end()) return;
+  log_warning("All {} documents of the {} part have grade {}: there is nothing to rank by.", part.docs(),
+              name, int{grades.front()});
+}
+
+}  // namespace
+
+std::int64_t count_shared_queries(const Dataset& a, const Dataset& b) {
+  std::unordered_set<std::string_view> names;
+  for (std::int64_t query = 0; query < b.queries(); ++query) names.insert(b.qid(query));
+  std::int64_t shared = 0;
+  for (std::int64_t query = 0; query < a.queries(); ++query) shared += names.contains(a.qid(query)) ? 1 : 0;
+  return shared;
+}
+
+std::int64_t allowed_bytes(const DataSettings& settings) {
+  if (settings.max_memory == "auto") return available_memory() / 2;
+  if (const auto bytes = parse_bytes(settings.max_memory)) return *bytes;
+  throw InvalidArgument(
+      fmt::format("data.max_memory is '{}'; it must be 'auto' or an amount such as '8GB' or '500MB'.",
+                  settings.max_memory));
+}
+
+DataParts load_parts(const DataSettings& settings, std::int64_t fold, ExecutionContext& context) {
+  if (settings.source.starts_with("synth:")) {
+    throw InvalidArgument(
+        fmt::format("'{}' names generated data, which this version does not make; name a folder "
+                    "or files.",
+                    settings.source));
+  }
+  const PartFiles files = files_of(settings, fold);
+  PartLoader loader(settings, context);
+  Dataset train = loader.load(files.train);
+  std::optional<Dataset> vali;
+  if (!files.vali.empty()) vali = fitted(loader.load(files.vali), train, "validation", files.vali, context);
+  Dataset test = fitted(loader.load(files.test), train, "test", files.test, context);
+
+  if (const std::int64_t shared = count_shared_queries(test, train); shared > 0) {
+    log_warning(
+        "{} of the test part's {} queries have the name of a training query: results on them say little.",
+        shared, test.queries());
+  }
+  warn_of_equal_grades(train, "training");
+  if (vali) warn_of_equal_grades(*vali, "validation");
+  warn_of_equal_grades(test, "test");
+  return {std::move(train), std::move(vali), std::move(test)};
+}
+
+}  // namespace olrank

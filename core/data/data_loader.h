@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "core/data/data_settings.h"
+#include "core/data/dataset.h"
+#include "core/runtime/execution_context.h"
+
+namespace olrank {
+
+/// The raw data of one fold; all parts are equally wide.
+struct DataParts {
+  Dataset train;
+  std::optional<Dataset> vali;
+  Dataset test;
+};
+
+/// Reads what the settings name: a folder (one of its folds), single files, or generated data. Training
+/// decides the number of features: a narrower part is padded with zeros, a wider one is a DataError. Warns
+/// of test queries that training has too and of parts whose grades are all equal.
+DataParts load_parts(const DataSettings& settings, std::int64_t fold, ExecutionContext& context);
+
+/// Bytes that `max_memory` allows: "8GB", or "auto" for half of the memory this process may use.
+std::int64_t allowed_bytes(const DataSettings& settings);
+
+/// How many queries of `a` have a name that `b` has too.
+std::int64_t count_shared_queries(const Dataset& a, const Dataset& b);
+
+}  // namespace olrank

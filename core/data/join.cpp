@@ -1,0 +1,108 @@
+#include "core/data/join.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "core/data/doc_table.h"
+
+namespace olrank {
+namespace {
+
+constexpr std::int64_t kBlock = 1024;  // documents a task copies
+
+/// A piece of a data set that stays together.
+struct Piece {
+  std::int64_t query;  // the piece's only query
+  std::int64_t begin;  // its documents
+  std::int64_t end;
+};
+
+void append_piece(const Dataset& data, const Piece& piece, bool named, DocTable& table) {
+  const auto grades = data.grades_of(piece.query);
+  table.grades.insert(table.grades.end(), grades.begin(), grades.end());
+  table.query_runs.push_back({std::string(data.qid(piece.query)), piece.end - piece.begin});
+  if (!named) return;
+  for (std::int64_t doc = piece.begin; doc < piece.end; ++doc) {
+    table.name_text += data.doc_name(doc);
+    table.name_ends.push_back(table.name_text.size());
+  }
+}
+
+void copy_rows(const Dataset& data, std::int64_t from, std::int64_t count, float* to,
+               std::int64_t features) {
+  if (features == data.features()) {
+    std::memcpy(to, data.all_features().doc(from).data(),
+                static_cast<std::size_t>(count * features) * sizeof(float));
+    return;
+  }
+  for (std::int64_t doc = from; doc < from + count; ++doc, to += features) {
+    const auto row = data.all_features().doc(doc);
+    std::memcpy(to, row.data(), row.size_bytes());
+  }
+}
+
+MappedMemory make_matrix(std::int64_t docs, std::int64_t features) {
+  return MappedMemory::anonymous(static_cast<std::size_t>(docs * features) * sizeof(float));
+}
+
+}  // namespace
+
+Dataset join_parts(std::vector<Dataset> parts, ExecutionContext& context) {
+  if (parts.size() == 1) return std::move(parts.front());
+  DocTable table;
+  std::int64_t docs = 0;
+  bool named = false;
+  for (const Dataset& part : parts) {
+    docs += part.docs();
+    table.features = std::max(table.features, part.features());
+    named |= part.has_doc_names();
+  }
+  table.values = make_matrix(docs, table.features);
+  float* to = table.values.as<float>().data();
+  while (!parts.empty()) {
+    {
+      const Dataset part = std::move(parts.front());
+      parts.erase(parts.begin());
+      for (std::int64_t query = 0; query < part.queries(); ++query) {
+        append_piece(part, {query, part.offset(query), part.offset(query + 1)}, named, table);
+      }
+      context.for_blocks(part.docs(), kBlock, [&](std::int64_t begin, std::int64_t end, int) {
+        copy_rows(part, begin, end - begin, to + begin * table.features, table.features);
+      });
+      to += part.docs() * table.features;
+    }
+  }
+  return gathered(std::move(table), context.pool());
+}
+
+Dataset widened(const Dataset& data, std::int64_t features, ExecutionContext& context) {
+  if (features == data.features()) return data;
+  MappedMemory matrix = make_matrix(data.docs(), features);
+  float* const values = matrix.as<float>().data();
+  context.for_blocks(data.docs(), kBlock, [&](std::int64_t begin, std::int64_t end, int) {
+    copy_rows(data, begin, end - begin, values + begin * features, features);
+  });
+  return with_values(data, std::move(matrix), features, context.pool());
+}
+
+Dataset select_queries(const Dataset& data, const std::vector<std::int64_t>& queries,
+                       ExecutionContext& context) {
+  DocTable table;
+  table.features = data.features();
+  for (const std::int64_t query : queries) {
+    append_piece(data, {query, data.offset(query), data.offset(query + 1)}, data.has_doc_names(), table);
+  }
+  // What is left without a single name is a data set without names.
+  if (table.name_text.empty()) table.name_ends.clear();
+  table.values = make_matrix(table.docs(), table.features);
+  float* to = table.values.as<float>().data();
+  for (const std::int64_t query : queries) {
+    copy_rows(data, data.offset(query), data.docs_of(query), to, table.features);
+    to += data.docs_of(query) * table.features;
+  }
+  return gathered(std::move(table), context.pool());
+}
+
+}  // namespace olrank

@@ -1,0 +1,178 @@
+#include "core/data/normaliser.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "core/data/doc_table.h"
+#include "core/error.h"
+#include "core/runtime/log.h"
+
+namespace olrank {
+namespace {
+
+constexpr std::int64_t kBlock = 1024;  // documents whose sums are taken together
+
+/// Signed logarithm: keeps the sign and the order, and squeezes heavy tails on both sides.
+double signed_log1p(double x) {
+  return std::copysign(std::log1p(std::abs(x)), x);
+}
+
+bool is_zscore(Normalisation kind) {
+  return kind == Normalisation::kZscore || kind == Normalisation::kLog1pZscore;
+}
+
+/// Sums term(row, feature) over documents, for each feature: within blocks of documents in order, then over
+/// blocks in order, whichever thread summed one.
+template <class Term>
+std::vector<double> sums(const Dataset& data, ExecutionContext& context, const Term& term) {
+  const std::int64_t features = data.features();
+  const std::int64_t blocks = (data.docs() + kBlock - 1) / kBlock;
+  std::vector<double> partial(static_cast<std::size_t>(blocks * features), 0.0);
+  context.for_blocks(data.docs(), kBlock, [&](std::int64_t begin, std::int64_t end, int) {
+    double* const sum = partial.data() + begin / kBlock * features;
+    for (std::int64_t doc = begin; doc < end; ++doc) {
+      const auto row = data.all_features().doc(doc);
+      for (std::int64_t f = 0; f < features; ++f) sum[f] += term(row[static_cast<std::size_t>(f)], f);
+    }
+  });
+  std::vector<double> total(static_cast<std::size_t>(features), 0.0);
+  for (std::int64_t block = 0; block < blocks; ++block) {
+    for (std::int64_t f = 0; f < features; ++f) {
+      total[static_cast<std::size_t>(f)] += partial[static_cast<std::size_t>(block * features + f)];
+    }
+  }
+  return total;
+}
+
+void report_constant(const std::vector<std::int64_t>& constant, std::int64_t features, bool dropped) {
+  if (constant.empty()) return;
+  constexpr std::size_t kShown = 10;
+  std::string list;
+  for (std::size_t i = 0; i < std::min(constant.size(), kShown); ++i) {
+    list += fmt::format("{}{}", i > 0 ? ", " : "", constant[i] + 1);
+  }
+  if (constant.size() > kShown) list += ", …";
+  log_info("{} of {} features {} constant over the training part and {} {}: {}.", constant.size(), features,
+           constant.size() == 1 ? "is" : "are", constant.size() == 1 ? "is" : "are",
+           dropped ? "left out" : "kept", list);
+}
+
+/// Scales each column of a query to [0, 1]; a constant one becomes 0.
+void query_minmax(float* values, std::int64_t docs, std::int64_t columns, std::vector<float>& low,
+                  std::vector<float>& high) {
+  if (docs == 0) return;
+  low.assign(values, values + columns);
+  high.assign(values, values + columns);
+  for (std::int64_t doc = 1; doc < docs; ++doc) {
+    const float* row = values + doc * columns;
+    for (std::int64_t c = 0; c < columns; ++c) {
+      const auto at = static_cast<std::size_t>(c);
+      low[at] = std::min(low[at], row[c]);
+      high[at] = std::max(high[at], row[c]);
+    }
+  }
+  for (std::int64_t doc = 0; doc < docs; ++doc) {
+    float* row = values + doc * columns;
+    for (std::int64_t c = 0; c < columns; ++c) {
+      const auto at = static_cast<std::size_t>(c);
+      // In double: the range of two floats may be no float, and a tiny one must not lose its digits.
+      const double range = double{high[at]} - double{low[at]};
+      row[c] = range > 0.0 ? static_cast<float>((double{row[c]} - double{low[at]}) / range) : 0.0F;
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<std::int64_t> constant_features(const Dataset& data, ExecutionContext& context) {
+  const auto first = data.all_features().doc(0);
+  const std::vector<double> others = sums(data, context, [&](float value, std::int64_t f) {
+    return value != first[static_cast<std::size_t>(f)] ? 1.0 : 0.0;
+  });
+  std::vector<std::int64_t> constant;
+  for (std::int64_t f = 0; f < data.features(); ++f) {
+    if (others[static_cast<std::size_t>(f)] == 0.0) constant.push_back(f);
+  }
+  return constant;
+}
+
+FittedNormaliser fit_normaliser(Normalisation kind, const Dataset& train, bool drop_constant,
+                                ExecutionContext& context) {
+  FittedNormaliser fitted;
+  fitted.kind = kind;
+  fitted.features = train.features();
+  const std::vector<std::int64_t> constant = constant_features(train, context);
+  report_constant(constant, train.features(), drop_constant);
+  if (drop_constant && !constant.empty()) {
+    if (static_cast<std::int64_t>(constant.size()) == train.features()) {
+      throw Error("Every feature is constant over the training part, so that drop_constant leaves none.");
+    }
+    for (std::int64_t f = 0; f < train.features(); ++f) {
+      if (!std::binary_search(constant.begin(), constant.end(), f)) fitted.kept.push_back(f);
+    }
+  }
+  if (!is_zscore(kind)) return fitted;
+
+  const bool log = kind == Normalisation::kLog1pZscore;
+  const auto seen = [log](float value) { return log ? signed_log1p(value) : double{value}; };
+  const auto docs = static_cast<double>(train.docs());
+  fitted.means = sums(train, context, [&](float value, std::int64_t) { return seen(value); });
+  for (double& mean : fitted.means) mean /= docs;
+  fitted.scales = sums(train, context, [&](float value, std::int64_t f) {
+    const double distance = seen(value) - fitted.means[static_cast<std::size_t>(f)];
+    return distance * distance;
+  });
+  for (double& scale : fitted.scales) scale = scale > 0.0 ? 1.0 / std::sqrt(scale / docs) : 0.0;
+  // The mean of equal values need not be that value to the last bit.
+  for (const std::int64_t f : constant) fitted.scales[static_cast<std::size_t>(f)] = 0.0;
+  return fitted;
+}
+
+void FittedNormaliser::apply(FeatureMatrix raw, float* inputs) const {
+  const std::int64_t columns = this->inputs();
+  const bool log = kind == Normalisation::kLog1pZscore;
+  // Left to right and top to bottom, so that writing over the raw values never overtakes reading them.
+  float* out = inputs;
+  for (std::int64_t doc = 0; doc < raw.docs; ++doc) {
+    const float* row = raw.values + doc * raw.features;
+    for (std::int64_t c = 0; c < columns; ++c) {
+      const std::int64_t f = kept.empty() ? c : kept[static_cast<std::size_t>(c)];
+      const float value = row[f];
+      if (is_zscore(kind)) {
+        const auto at = static_cast<std::size_t>(f);
+        *out++ = static_cast<float>(((log ? signed_log1p(value) : double{value}) - means[at]) * scales[at]);
+      } else {
+        *out++ = value;
+      }
+    }
+  }
+  if (kind == Normalisation::kQueryMinmax) {
+    std::vector<float> low;
+    std::vector<float> high;
+    query_minmax(inputs, raw.docs, columns, low, high);
+  }
+}
+
+Dataset FittedNormaliser::apply(const Dataset& raw, ExecutionContext& context) const {
+  if (raw.features() != features) {
+    throw InvalidArgument(fmt::format("The normalisation was fitted to {} features and the data has {}.",
+                                      features, raw.features()));
+  }
+  if (kind == Normalisation::kNone && kept.empty()) return raw;
+  const std::int64_t columns = inputs();
+  MappedMemory matrix =
+      MappedMemory::anonymous(static_cast<std::size_t>(raw.docs() * columns) * sizeof(float));
+  float* const values = matrix.as<float>().data();
+  context.for_blocks(raw.queries(), 8, [&](std::int64_t begin, std::int64_t end, int) {
+    for (std::int64_t query = begin; query < end; ++query) {
+      apply(raw.features_of(query), values + raw.offset(query) * columns);
+    }
+  });
+  return with_values(raw, std::move(matrix), columns, context.pool());
+}
+
+}  // namespace olrank

@@ -1,0 +1,229 @@
+#include "core/data/data_loader.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "core/data/data_folder.h"
+#include "core/data/join.h"
+#include "core/error.h"
+#include "tests/core/data/letor_support.h"
+#include "tests/core/data/real_data.h"
+#include "tests/support/expected_warnings.h"
+#include "tests/support/temporary_folder.h"
+
+namespace olrank {
+namespace {
+
+std::vector<std::string> names(const std::vector<std::string>& paths) {
+  std::vector<std::string> out;
+  for (const std::string& path : paths) out.push_back(std::filesystem::path(path).filename());
+  return out;
+}
+
+template <class Exception, class Call>
+std::string message_of(const Call& call) {
+  try {
+    call();
+  } catch (const Exception& error) {
+    return error.what();
+  }
+  ADD_FAILURE() << "nothing of that kind was thrown";
+  return "";
+}
+
+DataSettings settings_of(const std::filesystem::path& folder) {
+  DataSettings settings;
+  settings.source = folder.string();
+  settings.cache = "none";
+  return settings;
+}
+
+void write_parts(const std::filesystem::path& folder, std::string_view train, std::string_view vali,
+                 std::string_view test) {
+  std::filesystem::create_directories(folder);
+  write_file(folder / "train.txt", train);
+  if (!vali.empty()) write_file(folder / "vali.txt", vali);
+  write_file(folder / "test.txt", test);
+}
+
+TEST(DataFolder, RotatesNumberedParts) {
+  const TemporaryFolder folder;
+  for (const char* name : {"S1.txt", "S2.txt.gz", "S3.txt.zst", "S4.olrank", "S5.txt"})
+    write_file(folder / name, "x");
+  EXPECT_EQ(count_folds(folder.path()), 5);
+  const PartFiles first = find_part_files(folder.path(), 1);
+  EXPECT_EQ(names(first.train), (std::vector<std::string>{"S1.txt", "S2.txt.gz", "S3.txt.zst"}));
+  EXPECT_EQ(names(first.vali), (std::vector<std::string>{"S4.olrank"}));
+  EXPECT_EQ(names(first.test), (std::vector<std::string>{"S5.txt"}));
+  const PartFiles fourth = find_part_files(folder.path(), 4);
+  EXPECT_EQ(names(fourth.train), (std::vector<std::string>{"S4.olrank", "S5.txt", "S1.txt"}));
+  EXPECT_EQ(names(fourth.vali), (std::vector<std::string>{"S2.txt.gz"}));
+  EXPECT_EQ(names(fourth.test), (std::vector<std::string>{"S3.txt.zst"}));
+  EXPECT_NE(message_of<InvalidArgument>([&] { find_part_files(folder.path(), 6); }).find("no fold 6"),
+            std::string::npos);
+  std::filesystem::remove(folder / "S3.txt.zst");
+  EXPECT_NE(message_of<DataError>([&] { find_part_files(folder.path(), 1); }).find("S3 is missing"),
+            std::string::npos);
+}
+
+TEST(DataFolder, FindsNamedPartsAndFolds) {
+  const TemporaryFolder folder;
+  write_parts(folder / "named", "x", "", "x");
+  EXPECT_TRUE(find_part_files(folder / "named", 1).vali.empty());
+  for (int fold = 1; fold <= 5; ++fold)
+    write_parts(folder / fmt::format("folds/Fold{}", fold), "x", "x", "x");
+  EXPECT_EQ(count_folds(folder / "folds"), 5);
+  EXPECT_NE(find_part_files(folder / "folds", 3).vali.at(0).find("Fold3/vali.txt"), std::string::npos);
+  write_file(folder / "named/train.txt.gz", "x");
+  EXPECT_NE(message_of<DataError>([&] { find_part_files(folder / "named", 1); }).find("which to read"),
+            std::string::npos);
+}
+
+TEST(DataFolder, SaysWhatItLookedFor) {
+  const TemporaryFolder folder;
+  const std::string said = message_of<InvalidArgument>([&] { find_part_files(folder.path(), 1); });
+  for (const char* name : {"train", "test", "vali", "Fold1", "S1", ".gz", ".zst"}) {
+    EXPECT_NE(said.find(name), std::string::npos) << said;
+  }
+  EXPECT_THROW(find_part_files(folder / "absent", 1), IoError);
+}
+
+TEST(DataLoader, TrainingDecidesTheFeatures) {
+  const TemporaryFolder folder;
+  ExecutionContext context({}, 2);
+  write_parts(folder.path(), "1 qid:1 5:1\n0 qid:1 1:1\n", "1 qid:2 1:1\n0 qid:2 2:3\n",
+              "1 qid:3 5:1\n0 qid:3 1:1\n");
+  const DataParts parts = load_parts(settings_of(folder.path()), 1, context);
+  EXPECT_EQ(parts.vali->features(), 5);
+  EXPECT_EQ(parts.vali->all_features().doc(1)[1], 3.0F);
+  EXPECT_EQ(parts.vali->fingerprint(), read_text("1 qid:2 1:1 5:0\n0 qid:2 2:3\n").fingerprint());
+  write_file(folder / "test.txt", "1 qid:3 8:1\n0 qid:3 1:1\n");
+  const std::string said =
+      message_of<DataError>([&] { load_parts(settings_of(folder.path()), 1, context); });
+  EXPECT_NE(said.find("test part has 8 features, 3 more than the training part's 5"), std::string::npos)
+      << said;
+}
+
+TEST(DataLoader, WarnsOfSharedQueriesAndEqualGrades) {
+  const TemporaryFolder folder;
+  ExecutionContext context;
+  write_parts(folder.path(), "1 qid:1 1:1\n1 qid:2 1:1\n", "", "1 qid:2 1:1\n0 qid:1 1:1\n0 qid:4 1:1\n");
+  const ExpectedWarnings warnings;
+  load_parts(settings_of(folder.path()), 1, context);
+  ASSERT_EQ(warnings.messages().size(), 2U);
+  EXPECT_NE(warnings.messages()[0].find("2 of the test part's 3 queries"), std::string::npos);
+  EXPECT_NE(warnings.messages()[1].find("All 2 documents of the training part have grade 1"),
+            std::string::npos);
+}
+
+TEST(DataLoader, SingleFilesAndWrongSettings) {
+  const TemporaryFolder folder;
+  ExecutionContext context;
+  write_parts(folder.path(), "1 qid:1 1:1\n0 qid:1 1:1\n", "", "1 qid:2 1:1\n0 qid:3 1:1\n");
+  DataSettings settings;
+  settings.cache = "none";
+  EXPECT_THROW(load_parts(settings, 1, context), InvalidArgument);
+  settings.train = (folder / "train.txt").string();
+  EXPECT_THROW(load_parts(settings, 1, context), InvalidArgument);
+  settings.test = (folder / "test.txt").string();
+  EXPECT_EQ(load_parts(settings, 1, context).test.queries(), 2);
+  EXPECT_THROW(load_parts(settings, 2, context), InvalidArgument);
+  settings.max_memory = "7";
+  EXPECT_THROW(load_parts(settings, 1, context), DataError);
+  settings.max_memory = "much";
+  EXPECT_THROW(load_parts(settings, 1, context), InvalidArgument);
+  settings.max_memory = "1 GiB";
+  EXPECT_EQ(allowed_bytes(settings), std::int64_t{1} << 30);
+}
+
+TEST(Join, IsLikeReadingTheTextsJoined) {
+  ExecutionContext context({}, 2);
+  const std::string a = "1 qid:1 1:1 # docid = x\n0 qid:2 3:1\n";
+  const std::string b = "2 qid:3 1:2 2:5\n1 qid:1 1:3\n";
+  std::vector<Dataset> parts;
+  parts.push_back(read_text(a));
+  parts.push_back(read_text(b));
+  EXPECT_TRUE(same_content(join_parts(std::move(parts), context), read_text(a + b)));
+  EXPECT_TRUE(same_content(select_queries(read_text(a + b), {2, 1}, context),
+                           read_text("2 qid:3 1:2 2:5 3:0\n0 qid:2 3:1\n")));
+}
+
+struct RealSet {
+  const char* name;
+  std::int64_t queries;
+  std::int64_t docs;
+  std::int64_t features;
+  int max_grade;
+};
+
+TEST(RealData, FoldsHaveTheCountsOfTheirDescription) {
+  OLRANK_NEED_REAL_DATA();
+  ExecutionContext context({}, 2);
+  const RealSet sets[] = {{"mq2008", 784, 15'211, 46, 2},
+                          {"clueweb09-webis", 61, 26'646, 42, 4},
+                          {"mslr-sample", 90, 5'555 + 1'734 + 1'900, 136, 4}};
+  for (const RealSet& set : sets) {
+    const std::string folder = real_data_folder() + "/" + set.name;
+    for (std::int64_t fold = 1; fold <= count_folds(folder); ++fold) {
+      const DataParts parts = load_parts(settings_of(folder), fold, context);
+      ASSERT_TRUE(parts.vali.has_value());
+      EXPECT_EQ(parts.train.queries() + parts.vali->queries() + parts.test.queries(), set.queries)
+          << set.name;
+      EXPECT_EQ(parts.train.docs() + parts.vali->docs() + parts.test.docs(), set.docs) << set.name;
+      EXPECT_EQ(parts.train.features(), set.features);
+      EXPECT_EQ(std::max({parts.train.max_grade(), parts.vali->max_grade(), parts.test.max_grade()}),
+                set.max_grade);
+    }
+  }
+}
+
+TEST(RealData, TheSampleWithCrlfPart) {
+  OLRANK_NEED_REAL_DATA();
+  ExecutionContext context;
+  const DataParts parts = load_parts(settings_of(real_data_folder() + "/mslr-sample"), 1, context);
+  EXPECT_EQ(parts.train.queries(), 54);
+  EXPECT_EQ(parts.train.docs(), 5'555);
+  EXPECT_EQ(parts.vali->queries(), 18);
+  EXPECT_EQ(parts.vali->docs(), 1'734);
+  EXPECT_EQ(parts.vali->features(), 136);
+  EXPECT_EQ(parts.vali->all_features().doc(0)[5], 1.0F);
+  EXPECT_EQ(parts.test.queries(), 18);
+  EXPECT_EQ(parts.test.docs(), 1'900);
+}
+
+std::string with_crlf(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '\n') out += '\r';
+    out += c;
+  }
+  return out;
+}
+
+TEST(RealData, OneFingerprintForEveryFormOfATrainingPart) {
+  OLRANK_NEED_REAL_DATA();
+  ExecutionContext context({}, 2);
+  const std::string folder = real_data_folder() + "/mq2008";
+  const DataParts parts = load_parts(settings_of(folder), 1, context);
+  EXPECT_EQ(parts.train.doc_name(0), "GX008-86-4444840");
+  std::string text;
+  for (const std::string& file : find_part_files(folder, 1).train)
+    text += decompressed_text(read_file(file));
+  for (const std::string& form : {text, with_crlf(text)}) {
+    EXPECT_TRUE(same_content(read_text(form), parts.train));
+    EXPECT_TRUE(same_content(read_text(compressed(form, Compression::kGzip), {}, 2), parts.train));
+    EXPECT_TRUE(same_content(read_text(compressed(form, Compression::kZstd), {}, 2), parts.train));
+  }
+}
+
+TEST(RealData, SameBitsForAnyThreads) {
+  OLRANK_NEED_REAL_DATA();
+  const std::string bytes = read_file(real_data_folder() + "/mslr-sample/vali.txt.gz");
+  const Dataset expected = read_text(bytes);
+  for (const int threads : {2, 4}) {
+    EXPECT_TRUE(same_content(read_text(bytes, {.block_bytes = 10'000}, threads), expected));
+  }
+}
+
+}  // namespace
+}  // namespace olrank

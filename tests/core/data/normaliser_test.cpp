@@ -1,0 +1,163 @@
+#include "core/data/normaliser.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "core/error.h"
+#include "core/random/rng_stream.h"
+#include "tests/core/data/letor_support.h"
+
+namespace olrank {
+namespace {
+
+/// Seven features: normal ones on different scales, one constant everywhere, one within each query.
+Dataset random_data(int queries, std::uint32_t number) {
+  RngStream rng(make_key({.seed = 2, .purpose = Purpose::kProbe}), number);
+  std::string text;
+  for (int query = 0; query < queries; ++query) {
+    const double within = rng.normal();
+    const std::uint32_t docs = 1 + rng.index(40);
+    for (std::uint32_t doc = 0; doc < docs; ++doc) {
+      text += fmt::format("{} qid:{} 1:{} 2:{} 3:0.1 4:{} 5:{} 7:{}\n", rng.index(3), query, rng.normal(),
+                          1e6 * rng.normal() + 3e6, within, std::exp(8 * rng.uniform()), -rng.uniform());
+    }
+  }
+  return read_text(text);
+}
+
+double raw(const Dataset& data, std::int64_t doc, std::int64_t feature) {
+  return data.all_features().doc(doc)[static_cast<std::size_t>(feature)];
+}
+
+bool is_constant(std::int64_t feature) {
+  return feature == 2 || feature == 5;
+}
+
+TEST(Normaliser, NoneLeavesTheDataAsTheyAre) {
+  ExecutionContext context;
+  const Dataset data = random_data(5, 0);
+  const FittedNormaliser fitted = fit_normaliser(Normalisation::kNone, data, false, context);
+  EXPECT_TRUE(same_content(fitted.apply(data, context), data));
+}
+
+TEST(Normaliser, QueryMinmaxSpansZeroToOneInEachQuery) {
+  ExecutionContext context({}, 2);
+  const Dataset data = random_data(30, 1);
+  const FittedNormaliser fitted = fit_normaliser(Normalisation::kQueryMinmax, data, false, context);
+  const Dataset out = fitted.apply(data, context);
+  for (std::int64_t query = 0; query < data.queries(); ++query) {
+    for (std::int64_t f = 0; f < data.features(); ++f) {
+      double low = INFINITY;
+      double high = -INFINITY;
+      for (std::int64_t doc = data.offset(query); doc < data.offset(query + 1); ++doc) {
+        low = std::min(low, raw(data, doc, f));
+        high = std::max(high, raw(data, doc, f));
+      }
+      for (std::int64_t doc = data.offset(query); doc < data.offset(query + 1); ++doc) {
+        const double expected = high > low ? (raw(data, doc, f) - low) / (high - low) : 0.0;
+        // One rounding to float of a number of at most 1.
+        ASSERT_NEAR(raw(out, doc, f), expected, 0x1p-24);
+      }
+    }
+  }
+}
+
+TEST(Normaliser, RangesWiderThanFloatDoNotOverflow) {
+  ExecutionContext context;
+  const Dataset data = read_text("0 qid:1 1:-3e38\n1 qid:1 1:3e38\n0 qid:1 1:0\n");
+  const Dataset out =
+      fit_normaliser(Normalisation::kQueryMinmax, data, false, context).apply(data, context);
+  EXPECT_EQ(raw(out, 0, 0), 0.0);
+  EXPECT_EQ(raw(out, 1, 0), 1.0);
+  EXPECT_EQ(raw(out, 2, 0), 0.5);
+}
+
+TEST(Normaliser, ZscoresComeFromTrainingAlone) {
+  ExecutionContext context({}, 2);
+  const Dataset train = random_data(120, 2);
+  const Dataset test = random_data(20, 3);
+  for (const Normalisation kind : {Normalisation::kZscore, Normalisation::kLog1pZscore}) {
+    const FittedNormaliser fitted = fit_normaliser(kind, train, false, context);
+    const Dataset out = fitted.apply(test, context);
+    for (std::int64_t f = 0; f < train.features(); ++f) {
+      const auto seen = [&](double x) {
+        if (kind == Normalisation::kZscore) return x;
+        return x < 0 ? -std::log(1 - x) : std::log(1 + x);
+      };
+      double mean = 0.0;
+      for (std::int64_t doc = 0; doc < train.docs(); ++doc) mean += seen(raw(train, doc, f));
+      mean /= static_cast<double>(train.docs());
+      double variance = 0.0;
+      for (std::int64_t doc = 0; doc < train.docs(); ++doc)
+        variance += std::pow(seen(raw(train, doc, f)) - mean, 2);
+      variance /= static_cast<double>(train.docs());
+      for (std::int64_t doc = 0; doc < test.docs(); ++doc) {
+        const double expected =
+            is_constant(f) ? 0.0 : (seen(raw(test, doc, f)) - mean) / std::sqrt(variance);
+        // Rounding to float, and sums of a few thousand doubles taken in another order.
+        ASSERT_NEAR(raw(out, doc, f), expected, 1e-6 * std::max(1.0, std::abs(expected)));
+      }
+    }
+  }
+}
+
+TEST(Normaliser, DropsConstantFeaturesAndRemembersWhich) {
+  ExecutionContext context;
+  const Dataset train = random_data(20, 4);
+  const Dataset test = random_data(20, 5);
+  EXPECT_EQ(constant_features(train, context), (std::vector<std::int64_t>{2, 5}));
+  for (const Normalisation kind : {Normalisation::kNone, Normalisation::kQueryMinmax,
+                                   Normalisation::kZscore, Normalisation::kLog1pZscore}) {
+    const FittedNormaliser all = fit_normaliser(kind, train, false, context);
+    const FittedNormaliser fewer = fit_normaliser(kind, train, true, context);
+    EXPECT_EQ(fewer.kept, (std::vector<std::int64_t>{0, 1, 3, 4, 6}));
+    const Dataset wide = all.apply(test, context);
+    const Dataset narrow = fewer.apply(test, context);
+    ASSERT_EQ(narrow.features(), 5);
+    for (std::int64_t doc = 0; doc < test.docs(); ++doc) {
+      for (std::int64_t c = 0; c < 5; ++c) {
+        ASSERT_EQ(raw(narrow, doc, c), raw(wide, doc, fewer.kept[static_cast<std::size_t>(c)]));
+      }
+    }
+  }
+  const Dataset constant = read_text("0 qid:1 1:1\n1 qid:1 1:1\n");
+  EXPECT_THROW(fit_normaliser(Normalisation::kNone, constant, true, context), Error);
+  EXPECT_THROW(fit_normaliser(Normalisation::kZscore, train, true, context).apply(constant, context),
+               InvalidArgument);
+}
+
+TEST(Normaliser, ServesOneQueryInPlaceWithTheSameBits) {
+  ExecutionContext context;
+  const Dataset train = random_data(20, 6);
+  for (const Normalisation kind :
+       {Normalisation::kQueryMinmax, Normalisation::kZscore, Normalisation::kLog1pZscore}) {
+    const FittedNormaliser fitted = fit_normaliser(kind, train, true, context);
+    const Dataset out = fitted.apply(train, context);
+    for (std::int64_t query = 0; query < train.queries(); ++query) {
+      const FeatureMatrix features = train.features_of(query);
+      std::vector<float> values(features.values, features.values + features.docs * features.features);
+      fitted.apply({values.data(), features.docs, features.features}, values.data());
+      ASSERT_EQ(std::memcmp(values.data(), out.features_of(query).values,
+                            static_cast<std::size_t>(features.docs * fitted.inputs()) * sizeof(float)),
+                0);
+    }
+  }
+}
+
+TEST(Normaliser, SameBitsForAnyThreads) {
+  const Dataset train = random_data(200, 7);
+  ExecutionContext one;
+  for (const Normalisation kind :
+       {Normalisation::kQueryMinmax, Normalisation::kZscore, Normalisation::kLog1pZscore}) {
+    const Dataset expected = fit_normaliser(kind, train, true, one).apply(train, one);
+    for (const int threads : {2, 4}) {
+      ExecutionContext context({}, threads);
+      EXPECT_TRUE(same_content(fit_normaliser(kind, train, true, context).apply(train, context), expected));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace olrank

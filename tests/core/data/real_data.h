@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+namespace olrank {
+
+/// The folder of real data sets; empty where this machine has none. Tests run in the source folder.
+inline std::string real_data_folder() {
+  const char* named = std::getenv("OLRANK_DATA_DIR");
+  const std::string folder = named != nullptr ? named : "../shared/data";
+  return std::filesystem::exists(folder + "/mq2008/S1.txt.gz") ? folder : "";
+}
+
+#define OLRANK_NEED_REAL_DATA()                                                                     \
+  if (real_data_folder().empty()) {                                                                 \
+    GTEST_SKIP() << "the real data sets are not here: set OLRANK_DATA_DIR to the folder of mq2008"; \
+  }                                                                                                 \
+  static_assert(true)
+
+}  // namespace olrank

@@ -25,7 +25,12 @@ struct Registered {
 void refuse_unknown(const CLI::App& program, const CLI::App* command) {
   const std::vector<std::string> unknown = program.remaining(true);
   if (unknown.empty()) return;
-  const std::string where = command != nullptr ? "olrank " + command->get_name() : "olrank";
+  std::string where = command != nullptr ? "olrank " + command->get_name() : "olrank";
+  // A command of commands: its own knows best what is known.
+  while (command != nullptr && !command->get_subcommands().empty()) {
+    command = command->get_subcommands().front();
+    where += " " + command->get_name();
+  }
   const std::string& first = unknown.front();
   std::vector<std::string> known;
   if (first.rfind('-', 0) == 0) {
@@ -40,10 +45,13 @@ void refuse_unknown(const CLI::App& program, const CLI::App* command) {
         fmt::format("Unknown flag '{}'; the nearest known one is '{}'. See '{} --help'.", flag,
                     nearest_name(flag, known), where));
   }
-  if (command != nullptr) {
+  const bool of_commands =
+      command == nullptr || !command->get_subcommands([](const CLI::App*) { return true; }).empty();
+  if (!of_commands) {
     throw InvalidArgument(fmt::format("'{}' is one argument too many. See '{} --help'.", first, where));
   }
-  for (const CLI::App* other : program.get_subcommands([](const CLI::App*) { return true; })) {
+  const CLI::App& parent = command != nullptr ? *command : program;
+  for (const CLI::App* other : parent.get_subcommands([](const CLI::App*) { return true; })) {
     known.push_back(other->get_name());
   }
   throw InvalidArgument(fmt::format("Unknown command '{}'; the nearest known one is '{}'. See '{} --help'.", first,
@@ -64,7 +72,7 @@ int run_program(int argc, char** argv) {
   program.allow_extras();
 
   std::vector<Registered> commands;
-  for (auto& make : {make_run_command, make_info_command}) {
+  for (auto& make : {make_run_command, make_data_command, make_info_command}) {
     std::unique_ptr<Command> command = make();
     CLI::App* app = program.add_subcommand(command->name(), command->summary());
     app->fallthrough();

@@ -109,6 +109,12 @@ bool ends_are_sound(std::span<const std::uint64_t> ends, std::uint64_t bytes) {
   return last == bytes;
 }
 
+/// What text could hold as a name: without it, written text would read back as something else.
+bool is_printable(std::string_view names) {
+  return std::none_of(names.begin(), names.end(),
+                      [](char c) { return static_cast<unsigned char>(c) <= 0x20 || c == 0x7F; });
+}
+
 bool all_finite(std::span<const float> values) {
   // Two at a time: an exponent of all ones carries into the sign's place, which the mask has cleared.
   std::uint64_t carried = 0;
@@ -245,7 +251,15 @@ Dataset read_dataset_memory(MappedMemory memory, const std::string& name, Thread
       !ends_are_sound(contents.doc_names.ends, header.named_docs > 0 ? header.name_bytes : 0)) {
     refuse("its names do not follow each other");
   }
-  for (std::size_t query = 0; query < qids.size(); ++query) contents.qids.emplace_back(qids[query]);
+  if (!is_printable({qids.text.data(), qids.text.size()}) ||
+      !is_printable({contents.doc_names.text.data(), contents.doc_names.text.size()})) {
+    refuse("it holds a name with blanks or control characters");
+  }
+  for (std::size_t query = 0; query < qids.size(); ++query) {
+    if (qids[query].empty() || qids[query].find('#') != std::string_view::npos)
+      refuse("it holds an impossible query");
+    contents.qids.emplace_back(qids[query]);
+  }
   if (*std::max_element(contents.grades.begin(), contents.grades.end()) > kLargestGrade) {
     refuse("it holds a grade that is too large");
   }

@@ -37,6 +37,12 @@ class MemoryBlocks : public TextBlocks {
   std::int64_t number_ = 0;
 };
 
+/// The place behind the last line feed at or after `from`; 0 when there is none.
+std::size_t end_of_lines(const std::vector<char>& text, std::size_t from) {
+  const void* feed = text.size() > from ? ::memrchr(text.data() + from, '\n', text.size() - from) : nullptr;
+  return feed == nullptr ? 0 : static_cast<std::size_t>(static_cast<const char*>(feed) - text.data()) + 1;
+}
+
 class StreamBlocks : public TextBlocks {
  public:
   StreamBlocks(std::unique_ptr<ByteStream> stream, std::size_t block_bytes, std::size_t longest_line)
@@ -48,9 +54,11 @@ class StreamBlocks : public TextBlocks {
     rest_.clear();
     for (;;) {
       if (failure_ || ended_) break;
+      // What is there already holds no line's end: only new bytes are looked at.
+      const std::size_t before = buffer.size();
       fill(buffer);
       if (failure_ || ended_) break;
-      const std::size_t end = std::string_view(buffer.data(), buffer.size()).rfind('\n') + 1;
+      const std::size_t end = end_of_lines(buffer, before);
       if (end > 0) {
         rest_.assign(buffer.begin() + static_cast<std::ptrdiff_t>(end), buffer.end());
         return give(block, end);
@@ -63,7 +71,7 @@ class StreamBlocks : public TextBlocks {
     }
     if (failure_) {
       // Whole lines first: a mistake in them comes before this one.
-      const std::size_t end = std::string_view(buffer.data(), buffer.size()).rfind('\n') + 1;
+      const std::size_t end = end_of_lines(buffer, 0);
       if (end > 0) {
         rest_.assign(buffer.begin() + static_cast<std::ptrdiff_t>(end), buffer.end());
         return give(block, end);
@@ -82,7 +90,8 @@ class StreamBlocks : public TextBlocks {
  private:
   void fill(std::vector<char>& buffer) {
     std::size_t filled = buffer.size();
-    buffer.resize(filled + block_bytes_);
+    // A line longer than a block takes as much again each time, so that its bytes move few times.
+    buffer.resize(filled + std::max(block_bytes_, filled));
     try {
       while (filled < buffer.size()) {
         const std::size_t count = stream_->read(std::span(buffer).subspan(filled));

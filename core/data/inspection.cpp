@@ -1,0 +1,209 @@
+#include "core/data/inspection.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "core/data/dataset_file.h"
+#include "core/data/normaliser.h"
+#include "core/data/text_blocks.h"
+#include "core/error.h"
+
+namespace olrank {
+namespace {
+
+constexpr std::size_t kShown = 5;  // findings of one kind
+
+struct DocLines {
+  std::vector<std::int64_t> line;                               // of each document, in the data set's order
+  std::vector<std::pair<std::string, std::int64_t>> scattered;  // queries that come back, and where
+};
+
+/// The line of each document of a text that has been read without complaint.
+DocLines find_lines(std::string_view bytes) {
+  std::unordered_map<std::string, std::vector<std::int64_t>> lines_of;
+  std::vector<std::string> order;
+  std::unordered_set<std::string> told;
+  DocLines found;
+  const Compression compression = compression_of(bytes.substr(0, 4));
+  const auto blocks = compression == Compression::kNone
+                          ? TextBlocks::of_memory(bytes, std::size_t{1} << 20)
+                          : TextBlocks::of_stream(decompressed(memory_source(bytes), compression),
+                                                  std::size_t{1} << 20, bytes.max_size());
+  TextBlock block;
+  std::int64_t line = 0;
+  std::string last;
+  while (blocks->next(block)) {
+    for (std::string_view text = block.text; !text.empty();) {
+      const std::size_t end = text.find('\n');
+      const std::string_view content = text.substr(0, text.find('#') < end ? text.find('#') : end);
+      text.remove_prefix(end + 1);
+      ++line;
+      const std::size_t at = content.find("qid:");
+      if (at == std::string_view::npos) continue;
+      const std::string_view rest = content.substr(at + 4);
+      std::string qid(rest.substr(0, rest.find_first_of(" \t\r")));
+      std::vector<std::int64_t>& lines = lines_of[qid];
+      if (lines.empty()) {
+        order.push_back(qid);
+      } else if (qid != last && told.insert(qid).second) {
+        found.scattered.emplace_back(qid, line);
+      }
+      lines.push_back(line);
+      last = std::move(qid);
+    }
+  }
+  for (const std::string& qid : order) {
+    found.line.insert(found.line.end(), lines_of[qid].begin(), lines_of[qid].end());
+  }
+  return found;
+}
+
+class Inspector {
+ public:
+  Inspector(const Dataset& data, DocLines lines, ExecutionContext& context)
+      : data_(data), lines_(std::move(lines)), context_(context) {}
+
+  Inspection inspect() {
+    count();
+    find_constant();
+    for (std::int64_t query = 0; query < data_.queries(); ++query) find_duplicates(query);
+    find_scattered();
+    add_summaries();
+    return std::move(result_);
+  }
+
+ private:
+  void count() {
+    result_.queries = data_.queries();
+    result_.docs = data_.docs();
+    result_.features = data_.features();
+    result_.fingerprint = data_.fingerprint();
+    std::vector<std::int64_t> docs;
+    for (std::int64_t query = 0; query < data_.queries(); ++query) {
+      docs.push_back(data_.docs_of(query));
+      result_.qids.emplace_back(data_.qid(query));
+      const auto grades = data_.grades_of(query);
+      if (*std::max_element(grades.begin(), grades.end()) == 0) ++result_.queries_without_relevant;
+    }
+    for (const std::uint8_t grade : data_.all_grades()) ++result_.grades[grade];
+    for (std::int64_t doc = 0; doc < data_.docs(); ++doc)
+      result_.named_docs += data_.doc_name(doc).empty() ? 0 : 1;
+    std::sort(docs.begin(), docs.end());
+    result_.fewest_docs = docs.front();
+    result_.most_docs = docs.back();
+    const std::size_t half = docs.size() / 2;
+    const auto middle = static_cast<double>(docs[half]);
+    result_.median_docs =
+        docs.size() % 2 == 1 ? middle : (middle + static_cast<double>(docs[half - 1])) / 2.0;
+  }
+
+  void find_constant() {
+    for (const std::int64_t feature : constant_features(data_, context_)) {
+      const float value = data_.all_features().doc(0)[static_cast<std::size_t>(feature)];
+      (value == 0.0F ? result_.missing_features : result_.constant_features).push_back(feature + 1);
+    }
+  }
+
+  void find_duplicates(std::int64_t query) {
+    std::unordered_map<std::string_view, std::int64_t> first_of_row;
+    std::unordered_map<std::string_view, std::int64_t> first_of_name;
+    for (std::int64_t doc = data_.offset(query); doc < data_.offset(query + 1); ++doc) {
+      const auto row = data_.all_features().doc(doc);
+      const std::string_view bytes(reinterpret_cast<const char*>(row.data()), row.size_bytes());
+      if (const auto [first, is_new] = first_of_row.try_emplace(bytes, doc); !is_new) {
+        ++result_.duplicate_docs;
+        const bool contradicts = grade(doc) != grade(first->second);
+        if (contradicts) {
+          ++result_.contradicting_docs;
+          add("contradicting", doc, first->second,
+              fmt::format("the features of {{}} again, with grade {} instead of {}", grade(doc),
+                          grade(first->second)));
+        } else {
+          add("duplicate", doc, first->second, "the features and grade of {} again");
+        }
+      }
+      const std::string_view name = data_.doc_name(doc);
+      if (name.empty()) continue;
+      if (const auto [first, is_new] = first_of_name.try_emplace(name, doc); !is_new) {
+        ++result_.duplicate_names;
+        add("name", doc, first->second, "the document name of {} again");
+      }
+    }
+  }
+
+  void find_scattered() {
+    result_.queries_scattered = static_cast<std::int64_t>(lines_.scattered.size());
+    for (std::size_t i = 0; i < std::min(kShown, lines_.scattered.size()); ++i) {
+      result_.findings.push_back(
+          {lines_.scattered[i].second,
+           fmt::format("Query {} comes back after others.", lines_.scattered[i].first)});
+    }
+  }
+
+  void add_summaries() {
+    if (std::count_if(result_.grades.begin(), result_.grades.end(), [](std::int64_t n) { return n > 0; }) ==
+        1) {
+      result_.findings.push_back({0, "All documents have the same grade: there is nothing to rank by."});
+    }
+    std::stable_sort(result_.findings.begin(), result_.findings.end(),
+                     [](const auto& a, const auto& b) { return a.line < b.line; });
+  }
+
+  int grade(std::int64_t doc) const { return data_.all_grades()[static_cast<std::size_t>(doc)]; }
+
+  std::int64_t line(std::int64_t doc) const {
+    return lines_.line.empty() ? 0 : lines_.line[static_cast<std::size_t>(doc)];
+  }
+
+  /// `sentence` has a place for the earlier document.
+  void add(const std::string& kind, std::int64_t doc, std::int64_t earlier, const std::string& sentence) {
+    if (shown_[kind]++ >= kShown) return;
+    const std::string other =
+        line(earlier) > 0 ? fmt::format("line {}", line(earlier)) : fmt::format("document {}", earlier + 1);
+    result_.findings.push_back(
+        {line(doc), fmt::format("Query {}, document {}: {}.", data_.qid(query_of(doc)), doc + 1,
+                                fmt::format(fmt::runtime(sentence), other))});
+  }
+
+  std::int64_t query_of(std::int64_t doc) const {
+    const auto offsets = data_.offsets();
+    return std::upper_bound(offsets.begin(), offsets.end(), doc) - offsets.begin() - 1;
+  }
+
+  const Dataset& data_;
+  DocLines lines_;
+  ExecutionContext& context_;
+  Inspection result_;
+  std::map<std::string, std::size_t> shown_;
+};
+
+}  // namespace
+
+Inspection inspect_file(const std::string& path, const LetorOptions& options, ExecutionContext& context) {
+  MissingValues missing;
+  DocLines lines;
+  const auto read = [&]() -> Dataset {
+    if (path == "-") return read_letor(path, options, context.pool(), &missing);
+    std::error_code failed;
+    if (!std::filesystem::is_regular_file(path, failed))
+      return read_letor(path, options, context.pool(), &missing);
+    MappedMemory memory = MappedMemory::of_file(path);
+    if (is_dataset_file(memory.text())) return read_dataset_memory(std::move(memory), path, context.pool());
+    Dataset data = read_letor_bytes(memory.text(), path, options, context.pool(), &missing);
+    lines = find_lines(memory.text());
+    return data;
+  };
+  const Dataset data = read();
+  Inspection result = Inspector(data, std::move(lines), context).inspect();
+  result.null_values = missing;
+  return result;
+}
+
+}  // namespace olrank

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/data/dataset.h"
+#include "core/data/letor_parser.h"
+#include "core/data/letor_reader.h"
+#include "core/runtime/execution_context.h"
+
+namespace olrank {
+
+/// What one file holds and what about it looks wrong.
+struct Inspection {
+  struct Finding {
+    std::int64_t line;  // 0 where it is about no single line
+    std::string sentence;
+  };
+
+  std::int64_t queries = 0;
+  std::int64_t docs = 0;
+  std::int64_t features = 0;
+  std::int64_t named_docs = 0;
+  std::array<std::int64_t, kLargestGrade + 1> grades{};  // documents of each grade
+  std::int64_t fewest_docs = 0;                          // of a query
+  double median_docs = 0.0;
+  std::int64_t most_docs = 0;
+  std::int64_t queries_without_relevant = 0;    // all grades 0: they teach and measure nothing
+  std::int64_t queries_scattered = 0;           // their documents do not stand side by side
+  std::vector<std::int64_t> missing_features;   // 0 in every document, counted from 1
+  std::vector<std::int64_t> constant_features;  // another single value
+  std::int64_t duplicate_docs = 0;              // same values as an earlier document of the query
+  std::int64_t contradicting_docs = 0;          // of these, with another grade
+  std::int64_t duplicate_names = 0;             // name of an earlier document of the query
+  MissingValues null_values;
+  Fingerprint fingerprint;
+  std::vector<std::string> qids;
+  std::vector<Finding> findings;  // the first few of each kind
+};
+
+/// Reads and inspects LETOR text or a binary data file (which has no lines). Throws like the reader.
+Inspection inspect_file(const std::string& path, const LetorOptions& options, ExecutionContext& context);
+
+}  // namespace olrank

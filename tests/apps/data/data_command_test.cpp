@@ -1,0 +1,175 @@
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "apps/command.h"
+#include "core/data/data_loader.h"
+#include "core/error.h"
+#include "tests/core/data/letor_support.h"
+#include "tests/support/temporary_folder.h"
+
+namespace olrank {
+namespace {
+
+using nlohmann::json;
+
+struct Outcome {
+  int code = 0;
+  std::string text;
+};
+
+Outcome run(std::vector<std::string> arguments, bool as_json = false) {
+  CLI::App app;
+  const std::unique_ptr<Command> command = make_data_command();
+  command->declare(app);
+  std::reverse(arguments.begin(), arguments.end());
+  app.parse(arguments);
+  OutputFlags output;
+  output.json = as_json;
+  testing::internal::CaptureStdout();
+  try {
+    const int code = command->run(output);
+    std::fflush(stdout);
+    return {code, testing::internal::GetCapturedStdout()};
+  } catch (...) {
+    testing::internal::GetCapturedStdout();
+    throw;
+  }
+}
+
+std::string some_text(int queries) {
+  std::string text;
+  for (int query = 0; query < queries; ++query) {
+    for (int doc = 0; doc <= query % 4; ++doc) {
+      text += std::to_string(doc % 3) + " qid:" + std::to_string(query) + " 1:" + std::to_string(query) +
+              ".1 3:" + std::to_string(doc) + "e-7 # docid = D" + std::to_string(query) + "-" +
+              std::to_string(doc) + "\n";
+    }
+  }
+  return text;
+}
+
+TEST(DataConvert, EveryRoundTripIsExact) {
+  const TemporaryFolder folder;
+  ThreadPool pool(1);
+  const std::string in = (folder / "in.txt").string();
+  write_file(in, some_text(50));
+  const Dataset expected = read_letor(in, {}, pool);
+  std::string last = in;
+  for (const char* name : {"a.olrank", "b.txt", "c.txt.gz", "d.olrank", "e.txt.zst", "f.txt"}) {
+    const std::string out = (folder / name).string();
+    EXPECT_EQ(run({"convert", last, out, "--threads", "1"}).code, 0);
+    const Outcome seen = run({"inspect", out}, true);
+    EXPECT_EQ(json::parse(seen.text)["files"][0]["fingerprint"], expected.fingerprint().hex()) << name;
+    last = out;
+  }
+  EXPECT_EQ(read_file(folder / "b.txt"), read_file(folder / "f.txt"));
+  EXPECT_EQ(compression_of(read_file(folder / "c.txt.gz")), Compression::kGzip);
+  EXPECT_EQ(compression_of(read_file(folder / "e.txt.zst")), Compression::kZstd);
+  const Outcome sparse = run({"convert", in, "-", "--sparse"});
+  EXPECT_TRUE(same_content(read_text(sparse.text), expected));
+  EXPECT_LT(sparse.text.size(), read_file(folder / "b.txt").size());
+}
+
+TEST(DataConvert, BadInputLeavesTheOutputAsItWas) {
+  const TemporaryFolder folder;
+  write_file(folder / "in.txt", "1 qid:1 0:1\n");
+  write_file(folder / "out.txt", "earlier");
+  EXPECT_THROW(run({"convert", (folder / "in.txt").string(), (folder / "out.txt").string()}), DataError);
+  EXPECT_EQ(read_file(folder / "out.txt"), "earlier");
+}
+
+TEST(DataSplit, PartsShareNoQueryAndLoseNone) {
+  const TemporaryFolder folder;
+  ExecutionContext context;
+  write_file(folder / "in.txt", some_text(53));
+  const Dataset all = read_text(some_text(53));
+  for (const char* ending : {".txt", ".txt.gz", ".olrank"}) {
+    const std::string out = (folder / (std::string("parts") + ending)).string();
+    EXPECT_EQ(
+        run({"split", (folder / "in.txt").string(), "--out", out, "--ending", ending, "--seed", "7"}).code,
+        0);
+    DataSettings settings;
+    settings.source = out;
+    settings.cache = "none";
+    for (std::int64_t fold = 1; fold <= 5; ++fold) {
+      const DataParts parts = load_parts(settings, fold, context);
+      EXPECT_EQ(parts.train.queries() + parts.vali->queries() + parts.test.queries(), 53);
+      EXPECT_EQ(parts.train.docs() + parts.vali->docs() + parts.test.docs(), all.docs());
+      EXPECT_EQ(
+          count_shared_queries(parts.test, parts.train) + count_shared_queries(*parts.vali, parts.train),
+          0);
+      EXPECT_NEAR(static_cast<double>(parts.test.queries()), 53 / 5.0, 1.0);
+    }
+  }
+  // A seed is a split.
+  const auto first_part = [&](const char* seed, const char* name) {
+    run({"split", (folder / "in.txt").string(), "--out", (folder / name).string(), "--seed", seed});
+    return read_file(folder / name / "S1.txt");
+  };
+  EXPECT_EQ(first_part("7", "a"), read_file(folder / "parts.txt" / "S1.txt"));
+  EXPECT_NE(first_part("8", "b"), read_file(folder / "parts.txt" / "S1.txt"));
+}
+
+TEST(DataSplit, SharesAndRefusals) {
+  const TemporaryFolder folder;
+  const std::string in = (folder / "in.txt").string();
+  write_file(in, some_text(20));
+  const std::string out = (folder / "out").string();
+  const Outcome outcome =
+      run({"split", in, "--out", out, "--train", "0.7", "--vali", "0", "--test", "0.3"}, true);
+  const json parts = json::parse(outcome.text);
+  ASSERT_EQ(parts.size(), 2U);
+  EXPECT_EQ(parts[0]["queries"], 14);
+  EXPECT_EQ(parts[1]["queries"], 6);
+  EXPECT_THROW(run({"split", in, "--out", out, "--train", "0.7", "--vali", "0", "--test", "0.3"}),
+               InvalidArgument);
+  EXPECT_THROW(run({"split", in, "--out", out + "2", "--train", "0.7"}), InvalidArgument);
+  EXPECT_THROW(run({"split", in, "--out", out + "2", "--parts", "1"}), InvalidArgument);
+  EXPECT_THROW(run({"split", in, "--out", out + "2", "--parts", "21"}), DataError);
+  EXPECT_FALSE(std::filesystem::exists(out + "2"));
+}
+
+TEST(DataInspect, TellsWhatLooksWrongAndWhere) {
+  const TemporaryFolder folder;
+  write_file(folder / "a.txt",
+             "# heading\n0 qid:1 1:1 2:5 4:2 # docid = x\n0 qid:2 1:2 2:5\n1 qid:1 1:1 2:5 4:2\n\n"
+             "0 qid:1 1:3 2:5 # docid = x\n0 qid:2 1:2 2:5 4:0 # docid = y\n");
+  write_file(folder / "b.txt", "1 qid:2 1:1\n2 qid:3 zwei:1\n");
+  write_file(folder / "c.txt", "1 qid:2 1:1\n");
+  const Outcome outcome = run(
+      {"inspect", (folder / "a.txt").string(), (folder / "b.txt").string(), (folder / "c.txt").string()},
+      true);
+  EXPECT_EQ(outcome.code, 1);
+  const json seen = json::parse(outcome.text);
+  const json& a = seen["files"][0];
+  EXPECT_EQ(a["queries"], 2);
+  EXPECT_EQ(a["docs"], 5);
+  EXPECT_EQ(a["grades"], json({{"0", 4}, {"1", 1}}));
+  EXPECT_EQ(a["docs_per_query"]["median"], 2.5);
+  EXPECT_EQ(a["queries_without_relevant"], 1);
+  EXPECT_EQ(a["queries_scattered"], 2);
+  EXPECT_EQ(a["missing_features"], json({3}));
+  EXPECT_EQ(a["constant_features"], json({2}));
+  EXPECT_EQ(a["duplicate_docs"], 2);
+  EXPECT_EQ(a["contradicting_docs"], 1);
+  EXPECT_EQ(a["duplicate_names"], 1);
+  const auto line_of = [&](const std::string& words) {
+    for (const json& finding : a["findings"]) {
+      if (finding["sentence"].get<std::string>().find(words) != std::string::npos)
+        return finding["line"].get<int>();
+    }
+    return -1;
+  };
+  EXPECT_EQ(line_of("the features of line 2 again, with grade 1 instead of 0"), 4);
+  EXPECT_EQ(line_of("the document name of line 2 again"), 6);
+  EXPECT_EQ(line_of("the features and grade of line 3 again"), 7);
+  EXPECT_EQ(line_of("Query 1 comes back"), 4);
+  EXPECT_NE(seen["files"][1]["error"].get<std::string>().find("b.txt:2:9: 'zwei:1'"), std::string::npos);
+  EXPECT_EQ(seen["shared_queries"][0]["queries"], 1);
+  EXPECT_NE(run({"inspect", (folder / "a.txt").string()}).text.find("features always 0"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace olrank

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <numeric>
 #include <string_view>
-#include <unordered_map>
+#include <utility>
 
 namespace olrank {
 namespace {
@@ -20,16 +21,17 @@ struct OwnedContents {
 };
 
 /// Row j becomes what row source[j] was. Walks each cycle of the permutation once, with one row aside.
-void permute_rows(float* values, std::size_t features, std::vector<std::int64_t> source) {
+template <class Index>
+void permute_rows(float* values, std::size_t features, std::vector<Index> source) {
   std::vector<float> aside(features);
-  const auto row = [&](std::int64_t index) { return values + static_cast<std::size_t>(index) * features; };
+  const auto row = [&](std::size_t index) { return values + index * features; };
   const std::size_t bytes = features * sizeof(float);
-  for (std::int64_t start = 0; start < static_cast<std::int64_t>(source.size()); ++start) {
-    if (source[static_cast<std::size_t>(start)] == start) continue;
+  for (std::size_t start = 0; start < source.size(); ++start) {
+    if (source[start] == start) continue;
     std::memcpy(aside.data(), row(start), bytes);
-    std::int64_t to = start;
+    std::size_t to = start;
     for (;;) {
-      const std::int64_t from = std::exchange(source[static_cast<std::size_t>(to)], to);
+      const std::size_t from = std::exchange(source[to], static_cast<Index>(to));
       if (from == start) break;
       std::memcpy(row(to), row(from), bytes);
       to = from;
@@ -38,67 +40,82 @@ void permute_rows(float* values, std::size_t features, std::vector<std::int64_t>
   }
 }
 
-void permute(DocTable& table, const std::vector<std::int64_t>& source) {
-  std::vector<std::uint8_t> grades(source.size());
-  for (std::size_t j = 0; j < source.size(); ++j)
-    grades[j] = table.grades[static_cast<std::size_t>(source[j])];
-  table.grades.swap(grades);
+/// Old rows are let go as soon as there are new ones: beside the matrix little may be alive at any time.
+template <class Index>
+void gather_docs(DocTable& table, const std::vector<std::int64_t>& offsets) {
+  std::vector<Index> source(table.grades.size());
+  std::vector<std::int64_t> next(offsets.begin(), offsets.end() - 1);
+  std::size_t doc = 0;
+  for (const QueryRun& run : table.query_runs) {
+    for (std::uint32_t i = 0; i < run.docs; ++i) {
+      source[static_cast<std::size_t>(next[run.query]++)] = static_cast<Index>(doc++);
+    }
+  }
+  std::vector<QueryRun>().swap(table.query_runs);
+  {
+    std::vector<std::uint8_t> grades(source.size());
+    for (std::size_t j = 0; j < source.size(); ++j) grades[j] = table.grades[source[j]];
+    table.grades.swap(grades);
+  }
   if (!table.name_ends.empty()) {
     const PackedTexts names{table.name_text, table.name_ends};
     std::string text;
     text.reserve(table.name_text.size());
+    for (const Index from : source) text += names[from];
+    // Lengths move like rows; then they become ends again.
     std::vector<std::uint64_t> ends(source.size());
-    for (std::size_t j = 0; j < source.size(); ++j) {
-      text += names[static_cast<std::size_t>(source[j])];
-      ends[j] = text.size();
-    }
+    for (std::size_t j = 0; j < source.size(); ++j) ends[j] = names[source[j]].size();
+    for (std::size_t j = 1; j < ends.size(); ++j) ends[j] += ends[j - 1];
     table.name_text.swap(text);
     table.name_ends.swap(ends);
   }
-  permute_rows(table.values.as<float>().data(), static_cast<std::size_t>(table.features), source);
+  permute_rows(table.values.as<float>().data(), static_cast<std::size_t>(table.features),
+               std::move(source));
 }
 
 }  // namespace
 
+void append_run(std::vector<QueryRun>& runs, QueryRun run) {
+  std::uint32_t docs = 0;
+  if (!runs.empty() && runs.back().query == run.query &&
+      !__builtin_add_overflow(runs.back().docs, run.docs, &docs)) {
+    runs.back().docs = docs;
+  } else {
+    runs.push_back(run);
+  }
+}
+
+std::uint32_t QueryNumbers::number_of(std::string_view name) {
+  const auto [found, is_new] =
+      numbers_.try_emplace(std::string(name), static_cast<std::uint32_t>(names_.size()));
+  if (is_new) names_.emplace_back(name);
+  return found->second;
+}
+
 Dataset gathered(DocTable table, ThreadPool& pool) {
-  Dataset::Contents contents;
-  // The query that each run belongs to, by first appearance.
-  std::unordered_map<std::string, std::size_t> number_of;
-  std::vector<std::size_t> query_of_run;
-  std::vector<std::int64_t> docs_of;
-  query_of_run.reserve(table.query_runs.size());
-  bool side_by_side = true;
-  for (QueryRun& run : table.query_runs) {
-    const auto [found, is_new] = number_of.try_emplace(run.qid, docs_of.size());
-    if (is_new) {
-      contents.qids.push_back(std::move(run.qid));
-      docs_of.push_back(0);
-    } else if (found->second + 1 != docs_of.size()) {
-      side_by_side = false;
-    }
-    docs_of[found->second] += run.docs;
-    query_of_run.push_back(found->second);
-  }
   auto owned = std::make_shared<OwnedContents>();
-  owned->offsets.assign(docs_of.size() + 1, 0);
-  std::partial_sum(docs_of.begin(), docs_of.end(), owned->offsets.begin() + 1);
-
-  if (!side_by_side) {
-    std::vector<std::int64_t> next(owned->offsets.begin(), owned->offsets.end() - 1);
-    std::vector<std::int64_t> source(static_cast<std::size_t>(table.docs()));
-    std::int64_t doc = 0;
-    for (std::size_t run = 0; run < query_of_run.size(); ++run) {
-      for (std::int64_t i = 0; i < table.query_runs[run].docs; ++i) {
-        source[static_cast<std::size_t>(next[query_of_run[run]]++)] = doc++;
-      }
-    }
-    permute(table, source);
+  owned->offsets.assign(table.qids.size() + 1, 0);
+  bool side_by_side = true;
+  std::uint32_t latest = 0;
+  for (const QueryRun& run : table.query_runs) {
+    owned->offsets[run.query + 1] += run.docs;
+    side_by_side = side_by_side && run.query >= latest;
+    latest = run.query;
   }
-
+  std::partial_sum(owned->offsets.begin(), owned->offsets.end(), owned->offsets.begin());
+  if (!side_by_side) {
+    if (table.grades.size() <= std::numeric_limits<std::uint32_t>::max()) {
+      gather_docs<std::uint32_t>(table, owned->offsets);
+    } else {
+      gather_docs<std::uint64_t>(table, owned->offsets);
+    }
+  }
   owned->values = std::move(table.values);
   owned->grades = std::move(table.grades);
   owned->name_text = std::move(table.name_text);
   owned->name_ends = std::move(table.name_ends);
+  Dataset::Contents contents;
+  contents.qids = std::move(table.qids);
   contents.values = owned->values.as<float>();
   contents.grades = owned->grades;
   contents.offsets = owned->offsets;

@@ -4,6 +4,9 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "core/data/dataset.h"
@@ -12,10 +15,25 @@
 
 namespace olrank {
 
-/// Documents of one query that stand next to each other in a file.
+/// Documents of one query that stand next to each other in a file. Queries are numbers into a list of
+/// names: where every document is of another query than the one before, names here would outweigh the
+/// matrix.
 struct QueryRun {
-  std::string qid;
-  std::int64_t docs = 0;
+  std::uint32_t query = 0;
+  std::uint32_t docs = 0;
+};
+
+void append_run(std::vector<QueryRun>& runs, QueryRun run);
+
+/// Numbers names in order of first appearance.
+class QueryNumbers {
+ public:
+  std::uint32_t number_of(std::string_view name);
+  std::vector<std::string> take_names() { return std::move(names_); }
+
+ private:
+  std::unordered_map<std::string, std::uint32_t> numbers_;
+  std::vector<std::string> names_;
 };
 
 /// Documents in the order of their file, before queries are gathered.
@@ -23,6 +41,7 @@ struct DocTable {
   MappedMemory values;  // float [docs × features]
   std::int64_t features = 0;
   std::vector<std::uint8_t> grades;  // [docs]
+  std::vector<std::string> qids;     // in order of first appearance
   std::vector<QueryRun> query_runs;  // a query may come back
   std::string name_text;
   std::vector<std::uint64_t> name_ends;  // [docs], or empty when no document has a name

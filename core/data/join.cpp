@@ -12,19 +12,14 @@ namespace {
 
 constexpr std::int64_t kBlock = 1024;  // documents a task copies
 
-/// A piece of a data set that stays together.
-struct Piece {
-  std::int64_t query;  // the piece's only query
-  std::int64_t begin;  // its documents
-  std::int64_t end;
-};
-
-void append_piece(const Dataset& data, const Piece& piece, bool named, DocTable& table) {
-  const auto grades = data.grades_of(piece.query);
+void append_query(const Dataset& data, std::int64_t query, bool named, QueryNumbers& queries,
+                  DocTable& table) {
+  const auto grades = data.grades_of(query);
   table.grades.insert(table.grades.end(), grades.begin(), grades.end());
-  table.query_runs.push_back({std::string(data.qid(piece.query)), piece.end - piece.begin});
+  append_run(table.query_runs,
+             {queries.number_of(data.qid(query)), static_cast<std::uint32_t>(grades.size())});
   if (!named) return;
-  for (std::int64_t doc = piece.begin; doc < piece.end; ++doc) {
+  for (std::int64_t doc = data.offset(query); doc < data.offset(query + 1); ++doc) {
     table.name_text += data.doc_name(doc);
     table.name_ends.push_back(table.name_text.size());
   }
@@ -52,6 +47,7 @@ MappedMemory make_matrix(std::int64_t docs, std::int64_t features) {
 Dataset join_parts(std::vector<Dataset> parts, ExecutionContext& context) {
   if (parts.size() == 1) return std::move(parts.front());
   DocTable table;
+  QueryNumbers queries;
   std::int64_t docs = 0;
   bool named = false;
   for (const Dataset& part : parts) {
@@ -66,7 +62,7 @@ Dataset join_parts(std::vector<Dataset> parts, ExecutionContext& context) {
       const Dataset part = std::move(parts.front());
       parts.erase(parts.begin());
       for (std::int64_t query = 0; query < part.queries(); ++query) {
-        append_piece(part, {query, part.offset(query), part.offset(query + 1)}, named, table);
+        append_query(part, query, named, queries, table);
       }
       context.for_blocks(part.docs(), kBlock, [&](std::int64_t begin, std::int64_t end, int) {
         copy_rows(part, begin, end - begin, to + begin * table.features, table.features);
@@ -74,6 +70,7 @@ Dataset join_parts(std::vector<Dataset> parts, ExecutionContext& context) {
       to += part.docs() * table.features;
     }
   }
+  table.qids = queries.take_names();
   return gathered(std::move(table), context.pool());
 }
 
@@ -90,9 +87,10 @@ Dataset widened(const Dataset& data, std::int64_t features, ExecutionContext& co
 Dataset select_queries(const Dataset& data, const std::vector<std::int64_t>& queries,
                        ExecutionContext& context) {
   DocTable table;
+  QueryNumbers numbers;
   table.features = data.features();
   for (const std::int64_t query : queries) {
-    append_piece(data, {query, data.offset(query), data.offset(query + 1)}, data.has_doc_names(), table);
+    append_query(data, query, data.has_doc_names(), numbers, table);
   }
   // What is left without a single name is a data set without names.
   if (table.name_text.empty()) table.name_ends.clear();
@@ -102,6 +100,7 @@ Dataset select_queries(const Dataset& data, const std::vector<std::int64_t>& que
     copy_rows(data, data.offset(query), data.docs_of(query), to, table.features);
     to += data.docs_of(query) * table.features;
   }
+  table.qids = numbers.take_names();
   return gathered(std::move(table), context.pool());
 }
 

@@ -81,6 +81,9 @@ class BlockParser {
     }
     block_.runs.shrink(static_cast<std::size_t>(next_word_ - first_word) * sizeof(std::uint32_t));
     block_.grades.shrink_to_fit();
+    block_.query_runs.shrink_to_fit();
+    block_.qids = queries_.take_names();
+    keep_names();
     return std::move(block_);
   }
 
@@ -105,10 +108,11 @@ class BlockParser {
     const char* comment = parse_features(p);
     if (comment == nullptr) return false;
     if (!parse_comment(comment)) return false;
-    if (block_.query_runs.empty() || block_.query_runs.back().qid != qid_) {
-      block_.query_runs.push_back({std::string(qid_), 0});
+    if (qid_ != latest_qid_ || block_.grades.empty()) {
+      latest_query_ = queries_.number_of(qid_);
+      latest_qid_ = qid_;
     }
-    ++block_.query_runs.back().docs;
+    append_run(block_.query_runs, {latest_query_, 1});
     block_.grades.push_back(static_cast<std::uint8_t>(grade));
     return true;
   }
@@ -352,12 +356,22 @@ class BlockParser {
     if (name.size() > std::numeric_limits<std::uint32_t>::max()) {
       return fail(name.data(), "The document's name is longer than 4 GB.");
     }
-    if (!name.empty() && block_.name_lengths.empty()) block_.name_lengths.resize(block_.grades.size(), 0);
-    if (!name.empty() || !block_.name_lengths.empty()) {
-      block_.name_lengths.push_back(static_cast<std::uint32_t>(name.size()));
-      block_.name_text += name;
+    if (!name.empty() && name_lengths_.empty()) name_lengths_.resize(block_.grades.size(), 0);
+    if (!name.empty() || !name_lengths_.empty()) {
+      name_lengths_.push_back(static_cast<std::uint32_t>(name.size()));
+      name_text_ += name;
     }
     return true;
+  }
+
+  /// Names go to pages of their own, which return to the system when the block is done with.
+  void keep_names() {
+    if (name_lengths_.empty() || block_.failure) return;
+    const std::size_t lengths_bytes = name_lengths_.size() * sizeof(std::uint32_t);
+    block_.names = MappedMemory::anonymous(lengths_bytes + name_text_.size());
+    std::memcpy(block_.names.data(), name_lengths_.data(), lengths_bytes);
+    if (!name_text_.empty())
+      std::memcpy(block_.names.data() + lengths_bytes, name_text_.data(), name_text_.size());
   }
 
   std::string_view text_;
@@ -365,6 +379,11 @@ class BlockParser {
   const char* line_ = nullptr;
   const char* line_end_ = nullptr;
   std::string_view qid_;
+  std::string_view latest_qid_;  // of the document before
+  std::uint32_t latest_query_ = 0;
+  QueryNumbers queries_;
+  std::vector<std::uint32_t> name_lengths_;  // empty until a document has a name
+  std::string name_text_;
   std::uint32_t* next_word_ = nullptr;
   std::uint32_t* run_count_ = nullptr;
   std::uint32_t* run_length_ = nullptr;  // of the run being filled
@@ -372,6 +391,16 @@ class BlockParser {
 };
 
 }  // namespace
+
+std::span<const std::uint32_t> LetorBlock::name_lengths() const {
+  if (names.size() == 0) return {};
+  return {reinterpret_cast<const std::uint32_t*>(names.data()), grades.size()};
+}
+
+std::string_view LetorBlock::name_text() const {
+  return names.size() == 0 ? std::string_view()
+                           : names.text().substr(grades.size() * sizeof(std::uint32_t));
+}
 
 LetorBlock parse_letor_block(std::string_view text) {
   assert(text.empty() || text.back() == '\n');

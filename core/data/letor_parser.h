@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,11 +33,11 @@ struct LetorBlock {
   };
 
   std::int64_t lines = 0;
-  std::vector<std::uint8_t> grades;         // [docs]
-  std::vector<QueryRun> query_runs;         // consecutive documents of one query
-  MappedMemory runs;                        // 32-bit words as above
-  std::string name_text;                    // names of documents, one after the other
-  std::vector<std::uint32_t> name_lengths;  // [docs], or empty when no document has a name
+  std::vector<std::uint8_t> grades;  // [docs]
+  std::vector<std::string> qids;     // in order of first appearance in the block
+  std::vector<QueryRun> query_runs;  // consecutive documents of one query
+  MappedMemory runs;                 // 32-bit words as above
+  MappedMemory names;                // 32-bit length of each document's name, then the names; or empty
   std::int64_t largest_feature = 0;
   TextPlace largest_feature_place;
   std::int64_t null_values = 0;
@@ -44,6 +45,9 @@ struct LetorBlock {
   std::optional<Failure> failure;  // of the first line that breaks the format; what follows it is not read
 
   std::int64_t docs() const { return static_cast<std::int64_t>(grades.size()); }
+  /// Without names: two empty ones.
+  std::span<const std::uint32_t> name_lengths() const;
+  std::string_view name_text() const;
 };
 
 /// Reads lines `grade qid:ID feature:value … # comment`. `text` holds whole lines: its last character is a

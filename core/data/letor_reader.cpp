@@ -67,7 +67,7 @@ class ParsedBlocks {
     }
     lines_ += block.lines;
     docs_ += block.docs();
-    named_ |= !block.name_lengths.empty();
+    named_ |= !block.name_lengths().empty();
     // Both factors are below 2^40, so only the product with the size of a value needs care.
     const double bytes = static_cast<double>(docs_) * static_cast<double>(largest_feature_) * sizeof(float);
     if (bytes > static_cast<double>(max_bytes_)) {
@@ -93,13 +93,20 @@ class ParsedBlocks {
     table.grades.reserve(static_cast<std::size_t>(docs_));
     if (named_) table.name_ends.reserve(static_cast<std::size_t>(docs_));
     std::size_t name_bytes = 0;
-    for (const std::optional<LetorBlock>& block : blocks_) name_bytes += block->name_text.size();
+    std::size_t query_runs = 0;
+    for (const std::optional<LetorBlock>& block : blocks_) {
+      name_bytes += block->name_text().size();
+      query_runs += block->query_runs.size();
+    }
     table.name_text.reserve(name_bytes);
+    table.query_runs.reserve(query_runs);
+    QueryNumbers queries;
     std::vector<std::size_t> first_doc;
     for (std::optional<LetorBlock>& block : blocks_) {
       first_doc.push_back(table.grades.size());
-      append_small_parts(*block, table);
+      append_small_parts(*block, queries, table);
     }
+    table.qids = queries.take_names();
     float* const values = table.values.as<float>().data();
     pool.run(static_cast<std::int64_t>(blocks_.size()), [&](std::int64_t number, int) {
       const auto at = static_cast<std::size_t>(number);
@@ -118,22 +125,21 @@ class ParsedBlocks {
     return table;
   }
 
-  void append_small_parts(LetorBlock& block, DocTable& table) const {
+  void append_small_parts(LetorBlock& block, QueryNumbers& queries, DocTable& table) const {
     table.grades.insert(table.grades.end(), block.grades.begin(), block.grades.end());
-    for (QueryRun& run : block.query_runs) {
-      if (!table.query_runs.empty() && table.query_runs.back().qid == run.qid) {
-        table.query_runs.back().docs += run.docs;
-      } else {
-        table.query_runs.push_back(std::move(run));
-      }
-    }
+    std::vector<std::uint32_t> number_of;
+    for (const std::string& qid : block.qids) number_of.push_back(queries.number_of(qid));
+    for (const QueryRun& run : block.query_runs)
+      append_run(table.query_runs, {number_of[run.query], run.docs});
+    std::vector<std::string>().swap(block.qids);
+    std::vector<QueryRun>().swap(block.query_runs);
     if (!named_) return;
-    if (block.name_lengths.empty()) block.name_lengths.resize(block.grades.size(), 0);
     std::uint64_t end = table.name_text.size();
-    for (const std::uint32_t length : block.name_lengths) table.name_ends.push_back(end += length);
-    table.name_text += block.name_text;
-    std::string().swap(block.name_text);
-    std::vector<std::uint32_t>().swap(block.name_lengths);
+    if (block.name_lengths().empty())
+      table.name_ends.insert(table.name_ends.end(), block.grades.size(), end);
+    for (const std::uint32_t length : block.name_lengths()) table.name_ends.push_back(end += length);
+    table.name_text += block.name_text();
+    block.names.release();
   }
 
   std::string name_;

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <fstream>
 #include <thread>
 
 #include "core/error.h"
@@ -130,6 +132,56 @@ TEST(LetorReader, RefusesALineThatNeverEnds) {
   } catch (const DataError& error) {
     EXPECT_EQ(error.line(), 1);
     EXPECT_NE(std::string(error.what()).find("longer than"), std::string::npos);
+  }
+}
+
+std::int64_t resident_bytes(const char* which) {
+  std::ifstream status("/proc/self/status");
+  std::string word;
+  while (status >> word) {
+    std::int64_t kilobytes = 0;
+    if (word == which && status >> kilobytes) return kilobytes * 1024;
+  }
+  return -1;
+}
+
+TEST(LetorReader, MemoryStaysNearOneMatrix) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer's own memory would be measured";
+#endif
+  const TemporaryFolder folder;
+  for (const bool scattered : {false, true}) {
+    // 46 features and names, as in LETOR 4.0: the names are what weighs most beside the matrix.
+    const std::string path = (folder / "large.txt").string();
+    {
+      std::ofstream file(path);
+      RngStream rng(make_key({.seed = 6, .purpose = Purpose::kProbe}), 0);
+      std::string values;
+      for (int feature = 1; feature <= 46; ++feature)
+        values += fmt::format(" {}:0.{}", feature, rng.index(1000));
+      for (int doc = 0; doc < 150'000; ++doc) {
+        file << "0 qid:" << (scattered ? rng.index(2000) : static_cast<std::uint32_t>(doc / 75)) << values
+             << " # docid = GX-" << 1'000'000'000 + doc << "\n";
+      }
+    }
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      ThreadPool pool(2);
+      std::ofstream("/proc/self/clear_refs") << "5";  // the peak counts from here
+      const std::int64_t before = resident_bytes("VmRSS:");
+      const Dataset data = read_letor(path, {}, pool);
+      const auto file = static_cast<std::int64_t>(std::filesystem::file_size(path));
+      const double above = static_cast<double>(resident_bytes("VmHWM:") - before - file);
+      const double matrix = static_cast<double>(data.docs() * data.features() * 4);
+      fmt::print("{} queries: {:.2f} times the matrix above the mapped file\n",
+                 scattered ? "scattered" : "grouped", above / matrix);
+      std::fflush(stdout);
+      ::_exit(above <= 1.3 * matrix ? 0 : 1);
+    }
+    int status = -1;
+    ::waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0) << (scattered ? "scattered" : "grouped");
   }
 }
 

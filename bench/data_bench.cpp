@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -24,6 +25,7 @@
 #include "core/io/byte_stream.h"
 #include "core/random/rng_stream.h"
 #include "core/runtime/execution_context.h"
+#include "core/runtime/log.h"
 #include "core/version.h"
 
 namespace olrank {
@@ -80,19 +82,38 @@ class Bench {
   std::vector<Row> rows_;
 };
 
-/// Text like MSLR-WEB30K's: 136 features, counts of very different lengths, decimals and zeros.
+/// Text like MSLR-WEB30K's: 136 features; two fifths of the values 0, a quarter counts of one to six
+/// digits, a third decimals, some of them the same for all documents of a query.
 std::string mslr_like_text(std::size_t bytes) {
   std::string text;
   for (std::uint32_t doc = 0; text.size() < bytes; ++doc) {
     RngStream rng(make_key({.seed = 1, .purpose = Purpose::kProbe}), doc);
+    RngStream of_query(make_key({.seed = 1, .purpose = Purpose::kQuery}), doc / 120);
     text += fmt::format("{} qid:{}", rng.index(5), doc / 120);
     for (int feature = 1; feature <= 136; ++feature) {
-      const std::uint32_t kind = (static_cast<std::uint32_t>(feature) * 2654435761U) >> 30;
       text += fmt::format(" {}:", feature);
-      if (kind == 0) text += fmt::format("{}", rng.index(4));
-      if (kind == 1) text += fmt::format("{}", static_cast<std::int64_t>(std::exp(12.0 * rng.uniform())));
-      if (kind == 2) text += fmt::format("{:.6f}", 30.0 * rng.normal());
-      if (kind == 3) text += rng.index(2) == 0 ? "0" : fmt::format("{:.6f}", rng.uniform());
+      switch (feature * 7 % 8) {
+        case 0:
+        case 1:
+          text += "0";
+          break;
+        case 2:
+          text += fmt::format("{}", rng.index(4) == 0 ? 1 + rng.index(3) : 0);
+          break;
+        case 3:
+        case 4:
+          text +=
+              fmt::format("{}", static_cast<std::int64_t>(std::exp(7.0 * rng.uniform() * rng.uniform())));
+          break;
+        case 5:
+          text += fmt::format("{:.6f}", 20.0 * of_query.uniform());
+          break;
+        case 6:
+          text += fmt::format("{:.6f}", -30.0 * rng.uniform());
+          break;
+        default:
+          text += rng.index(4) == 0 ? "0" : fmt::format("{:.6f}", rng.uniform());
+      }
     }
     text += " \n";
   }
@@ -133,6 +154,7 @@ void check(bool as_expected) {
 }
 
 void run(std::size_t megabytes, int repetitions, const std::string& json_file) {
+  set_verbosity(Verbosity::kQuiet);
   std::string pattern = (std::filesystem::temp_directory_path() / "olrank-bench-XXXXXX").string();
   if (::mkdtemp(pattern.data()) == nullptr) throw IoError("make", pattern, errno);
   const std::filesystem::path folder = pattern;

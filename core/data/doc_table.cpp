@@ -58,15 +58,19 @@ void gather_docs(DocTable& table, const std::vector<std::int64_t>& offsets) {
     table.grades.swap(grades);
   }
   if (!table.name_ends.empty()) {
-    const PackedTexts names{table.name_text, table.name_ends};
-    std::string text;
-    text.reserve(table.name_text.size());
-    for (const Index from : source) text += names[from];
-    // Lengths move like rows; then they become ends again.
+    {
+      const PackedTexts names{table.name_text, table.name_ends};
+      std::string text;
+      text.reserve(table.name_text.size());
+      for (const Index from : source) text += names[from];
+      table.name_text.swap(text);
+    }
     std::vector<std::uint64_t> ends(source.size());
-    for (std::size_t j = 0; j < source.size(); ++j) ends[j] = names[source[j]].size();
-    for (std::size_t j = 1; j < ends.size(); ++j) ends[j] += ends[j - 1];
-    table.name_text.swap(text);
+    std::uint64_t end = 0;
+    for (std::size_t j = 0; j < source.size(); ++j) {
+      const Index from = source[j];
+      ends[j] = end += table.name_ends[from] - (from == 0 ? 0 : table.name_ends[from - 1]);
+    }
     table.name_ends.swap(ends);
   }
   permute_rows(table.values.as<float>().data(), static_cast<std::size_t>(table.features),

@@ -81,9 +81,7 @@ class BlockParser {
     }
     block_.runs.shrink(static_cast<std::size_t>(next_word_ - first_word) * sizeof(std::uint32_t));
     block_.grades.shrink_to_fit();
-    block_.query_runs.shrink_to_fit();
-    block_.qids = queries_.take_names();
-    keep_names();
+    keep_small_parts();
     return std::move(block_);
   }
 
@@ -112,7 +110,7 @@ class BlockParser {
       latest_query_ = queries_.number_of(qid_);
       latest_qid_ = qid_;
     }
-    append_run(block_.query_runs, {latest_query_, 1});
+    append_run(query_runs_, {latest_query_, 1});
     block_.grades.push_back(static_cast<std::uint8_t>(grade));
     return true;
   }
@@ -165,6 +163,10 @@ class BlockParser {
       ++p;
     }
     qid_ = {begin, static_cast<std::size_t>(p - begin)};
+    if (qid_.size() > std::numeric_limits<std::uint32_t>::max()) {
+      fail(begin, "The query's name is longer than 4 GB.");
+      return nullptr;
+    }
     if (qid_.empty()) {
       fail(p, "No query's name follows 'qid:'.");
       return nullptr;
@@ -325,10 +327,20 @@ class BlockParser {
 
   void end_doc(const char* last) {
     close_run();
+    make_dense();
     if (static_cast<std::int64_t>(next_index_) > block_.largest_feature) {
       block_.largest_feature = static_cast<std::int64_t>(next_index_);
       block_.largest_feature_place = place(last);
     }
+  }
+
+  /// Takes the words of index and length out of a document that is one run from the first feature.
+  void make_dense() {
+    if (*run_count_ != 1 || run_count_[1] != 0 || run_count_[2] >= LetorBlock::kDense) return;
+    const std::uint32_t length = run_count_[2];
+    std::memmove(run_count_ + 1, run_count_ + 3, length * sizeof(std::uint32_t));
+    *run_count_ = LetorBlock::kDense + length;
+    next_word_ -= 2;
   }
 
   /// Looks for `docid = NAME`.
@@ -364,14 +376,40 @@ class BlockParser {
     return true;
   }
 
-  /// Names go to pages of their own, which return to the system when the block is done with.
-  void keep_names() {
-    if (name_lengths_.empty() || block_.failure) return;
-    const std::size_t lengths_bytes = name_lengths_.size() * sizeof(std::uint32_t);
-    block_.names = MappedMemory::anonymous(lengths_bytes + name_text_.size());
-    std::memcpy(block_.names.data(), name_lengths_.data(), lengths_bytes);
-    if (!name_text_.empty())
-      std::memcpy(block_.names.data() + lengths_bytes, name_text_.data(), name_text_.size());
+  void keep_small_parts() {
+    std::vector<std::uint32_t> qid_lengths;
+    std::string qid_text;
+    for (const std::string& qid : queries_.take_names()) {
+      qid_lengths.push_back(static_cast<std::uint32_t>(qid.size()));
+      qid_text += qid;
+    }
+    std::size_t bytes = 0;
+    const auto measure = [&](const auto& part) { bytes += std::span(part).size_bytes(); };
+    measure(query_runs_);
+    measure(qid_lengths);
+    measure(name_lengths_);
+    measure(qid_text);
+    measure(name_text_);
+    block_.small_parts = MappedMemory::anonymous(bytes);
+    std::byte* to = block_.small_parts.data();
+    const auto keep = [&]<class Part>(const Part& part) {
+      using Item = typename Part::value_type;
+      const std::span<const Item> items(part);
+      if (items.empty()) return std::span<const Item>();
+      std::memcpy(to, items.data(), items.size_bytes());
+      const std::span<const Item> kept(reinterpret_cast<const Item*>(to), items.size());
+      to += items.size_bytes();
+      return kept;
+    };
+    const auto keep_text = [&](const std::string& text) {
+      const std::span<const char> kept = keep(text);
+      return std::string_view(kept.data(), kept.size());
+    };
+    block_.query_runs = keep(query_runs_);
+    block_.qid_lengths = keep(qid_lengths);
+    block_.name_lengths = keep(name_lengths_);
+    block_.qid_text = keep_text(qid_text);
+    block_.name_text = keep_text(name_text_);
   }
 
   std::string_view text_;
@@ -382,6 +420,7 @@ class BlockParser {
   std::string_view latest_qid_;  // of the document before
   std::uint32_t latest_query_ = 0;
   QueryNumbers queries_;
+  std::vector<QueryRun> query_runs_;
   std::vector<std::uint32_t> name_lengths_;  // empty until a document has a name
   std::string name_text_;
   std::uint32_t* next_word_ = nullptr;
@@ -391,16 +430,6 @@ class BlockParser {
 };
 
 }  // namespace
-
-std::span<const std::uint32_t> LetorBlock::name_lengths() const {
-  if (names.size() == 0) return {};
-  return {reinterpret_cast<const std::uint32_t*>(names.data()), grades.size()};
-}
-
-std::string_view LetorBlock::name_text() const {
-  return names.size() == 0 ? std::string_view()
-                           : names.text().substr(grades.size() * sizeof(std::uint32_t));
-}
 
 LetorBlock parse_letor_block(std::string_view text) {
   assert(text.empty() || text.back() == '\n');

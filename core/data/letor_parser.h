@@ -24,9 +24,15 @@ struct TextPlace {
 
 /// The documents of a piece of LETOR text. Feature values are kept as runs, so that the block never takes
 /// more than its rows of the dense matrix would, whatever the feature numbers are: for each document
+///   kDense + length and as many float values of its first features, or
 ///   number of runs, then for each run: index of its first feature, length, that many float values.
-/// A single zero between two runs is filled in; two or more end a run.
+/// A single zero between two runs is filled in; two or more end a run. All that grows with the documents
+/// lies in pages of the block's own, which return to the system with it.
 struct LetorBlock {
+  /// Set in the first word of a document that is a single run from the first feature. A run that long, of
+  /// more than 8 GB of text, counts its words as any other.
+  static constexpr std::uint32_t kDense = std::uint32_t{1} << 31;
+
   struct Failure {
     TextPlace place;  // line counted from the block's first, which is 1
     std::string sentence;
@@ -34,10 +40,7 @@ struct LetorBlock {
 
   std::int64_t lines = 0;
   std::vector<std::uint8_t> grades;  // [docs]
-  std::vector<std::string> qids;     // in order of first appearance in the block
-  std::vector<QueryRun> query_runs;  // consecutive documents of one query
   MappedMemory runs;                 // 32-bit words as above
-  MappedMemory names;                // 32-bit length of each document's name, then the names; or empty
   std::int64_t largest_feature = 0;
   TextPlace largest_feature_place;
   std::int64_t null_values = 0;
@@ -45,9 +48,16 @@ struct LetorBlock {
   std::optional<Failure> failure;  // of the first line that breaks the format; what follows it is not read
 
   std::int64_t docs() const { return static_cast<std::int64_t>(grades.size()); }
-  /// Without names: two empty ones.
-  std::span<const std::uint32_t> name_lengths() const;
-  std::string_view name_text() const;
+
+  /// Consecutive documents of one query; numbers into the names of queries.
+  std::span<const QueryRun> query_runs;
+  /// Names of queries in order of first appearance in the block, one after the other.
+  std::span<const std::uint32_t> qid_lengths;
+  std::string_view qid_text;
+  /// Names of documents; both empty when none has one.
+  std::span<const std::uint32_t> name_lengths;
+  std::string_view name_text;
+  MappedMemory small_parts;  // what these five look into
 };
 
 /// Reads lines `grade qid:ID feature:value … # comment`. `text` holds whole lines: its last character is a

@@ -67,7 +67,7 @@ class ParsedBlocks {
     }
     lines_ += block.lines;
     docs_ += block.docs();
-    named_ |= !block.name_lengths().empty();
+    named_ |= !block.name_lengths.empty();
     // Both factors are below 2^40, so only the product with the size of a value needs care.
     const double bytes = static_cast<double>(docs_) * static_cast<double>(largest_feature_) * sizeof(float);
     if (bytes > static_cast<double>(max_bytes_)) {
@@ -95,7 +95,7 @@ class ParsedBlocks {
     std::size_t name_bytes = 0;
     std::size_t query_runs = 0;
     for (const std::optional<LetorBlock>& block : blocks_) {
-      name_bytes += block->name_text().size();
+      name_bytes += block->name_text.size();
       query_runs += block->query_runs.size();
     }
     table.name_text.reserve(name_bytes);
@@ -113,7 +113,14 @@ class ParsedBlocks {
       const std::uint32_t* word = blocks_[at]->runs.as<std::uint32_t>().data();
       float* row = values + first_doc[at] * features;
       for (std::int64_t doc = 0; doc < blocks_[at]->docs(); ++doc, row += features) {
-        for (std::uint32_t runs = *word++; runs > 0; --runs) {
+        std::uint32_t runs = *word++;
+        if (runs >= LetorBlock::kDense) {
+          const std::uint32_t length = runs - LetorBlock::kDense;
+          std::memcpy(row, word, length * sizeof(float));
+          word += length;
+          continue;
+        }
+        for (; runs > 0; --runs) {
           const std::uint32_t index = *word++;
           const std::uint32_t length = *word++;
           std::memcpy(row + index, word, length * sizeof(float));
@@ -128,18 +135,22 @@ class ParsedBlocks {
   void append_small_parts(LetorBlock& block, QueryNumbers& queries, DocTable& table) const {
     table.grades.insert(table.grades.end(), block.grades.begin(), block.grades.end());
     std::vector<std::uint32_t> number_of;
-    for (const std::string& qid : block.qids) number_of.push_back(queries.number_of(qid));
+    std::size_t at = 0;
+    for (const std::uint32_t length : block.qid_lengths) {
+      number_of.push_back(queries.number_of(block.qid_text.substr(at, length)));
+      at += length;
+    }
     for (const QueryRun& run : block.query_runs)
       append_run(table.query_runs, {number_of[run.query], run.docs});
-    std::vector<std::string>().swap(block.qids);
-    std::vector<QueryRun>().swap(block.query_runs);
-    if (!named_) return;
+    if (named_) append_names(block, table);
+    block.small_parts.release();
+  }
+
+  static void append_names(const LetorBlock& block, DocTable& table) {
     std::uint64_t end = table.name_text.size();
-    if (block.name_lengths().empty())
-      table.name_ends.insert(table.name_ends.end(), block.grades.size(), end);
-    for (const std::uint32_t length : block.name_lengths()) table.name_ends.push_back(end += length);
-    table.name_text += block.name_text();
-    block.names.release();
+    if (block.name_lengths.empty()) table.name_ends.insert(table.name_ends.end(), block.grades.size(), end);
+    for (const std::uint32_t length : block.name_lengths) table.name_ends.push_back(end += length);
+    table.name_text += block.name_text;
   }
 
   std::string name_;

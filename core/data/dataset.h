@@ -28,14 +28,14 @@ struct FeatureMatrix {
 class Dataset {
  public:
   struct Contents {
-    std::shared_ptr<const void> memory;        // whatever keeps the spans below alive
-    std::span<const float> values;             // [docs × features]
-    std::span<const std::uint8_t> grades;      // [docs]
-    std::span<const std::int64_t> offsets;     // [queries + 1], documents before each query
-    std::vector<std::string> qids;             // [queries]
-    std::vector<std::string> doc_names;        // [docs], or empty when no document is named
+    std::shared_ptr<const void> memory;     // whatever keeps the spans below alive
+    std::span<const float> values;          // [docs × features]
+    std::span<const std::uint8_t> grades;   // [docs]
+    std::span<const std::int64_t> offsets;  // [queries + 1], documents before each query
+    std::vector<std::string> qids;          // [queries]
+    std::vector<std::string> doc_names;     // [docs], or empty when no document is named
     std::int64_t features = 0;
-    Fingerprint fingerprint;                   // of content only, not of compression or line ends
+    Fingerprint fingerprint;  // of content only, not of compression or line ends
   };
 
   explicit Dataset(Contents contents);
@@ -47,7 +47,9 @@ class Dataset {
   const Fingerprint& fingerprint() const { return contents_.fingerprint; }
 
   std::int64_t docs_of(std::int64_t query) const { return offset(query + 1) - offset(query); }
-  std::int64_t offset(std::int64_t query) const { return contents_.offsets[static_cast<std::size_t>(query)]; }
+  std::int64_t offset(std::int64_t query) const {
+    return contents_.offsets[static_cast<std::size_t>(query)];
+  }
   std::string_view qid(std::int64_t query) const { return contents_.qids[static_cast<std::size_t>(query)]; }
   /// Empty for a document without a name.
   std::string_view doc_name(std::int64_t doc) const;

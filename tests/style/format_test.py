@@ -9,7 +9,7 @@ from tracked_files import sources
 tool = next((name for name in ("clang-format-14", "clang-format") if shutil.which(name) and " 14." in
              subprocess.run([name, "--version"], capture_output=True, text=True).stdout), None)
 if tool is None:
-    print("skipped: clang-format 14 is not installed")
+    print("style/format ... skipped 'clang-format 14 is not installed'")
     sys.exit(77)
 files = [str(path) for path in sources()]
 done = subprocess.run([tool, "--dry-run", "-Werror", "--style=file", *files], capture_output=True, text=True)

@@ -11,7 +11,7 @@ from tracked_files import SOURCE_FOLDERS
 
 
 def skip(reason):
-    print(f"skipped: {reason}")
+    print(f"style/tidy ... skipped '{reason}'")
     sys.exit(77)
 
 

@@ -23,8 +23,8 @@ void ExecutionContext::for_blocks(std::int64_t count, std::int64_t block,
     const std::int64_t begin = number * block;
     body(begin, std::min(begin + block, count), worker);
   };
-  pool_.run(blocks,
-            std::ref(task));  // by reference: the captures outgrow what std::function holds unallocated
+  // By reference: the captures outgrow what std::function holds without allocating.
+  pool_.run(blocks, std::ref(task));
 }
 
 int available_threads() {

@@ -23,6 +23,7 @@ template <class Enum>
 Enum parse_choice(const std::string& flag, const std::string& text) {
   if (const auto value = value_named<Enum>(text)) return *value;
   std::vector<std::string> names;
+  names.reserve(EnumNames<Enum>::values.size());
   for (const auto& [value, name] : EnumNames<Enum>::values) names.emplace_back(name);
   throw InvalidArgument(fmt::format("{} is {}, not '{}'; the nearest is '{}'.", flag, joined(names, " or "),
                                     text, nearest_name(text, names)));
@@ -46,6 +47,7 @@ class EvalCommand : public Command {
         ->type_name("FILE");
     app.add_option("--at", request_.metrics.cutoffs, "cutoffs of NDCG and DCG (1,3,5,10)")
         ->delimiter(',')
+        ->allow_extra_args(false)
         ->type_name("K,...");
     convention_ = app.add_option(
         "--convention", convention_text_,

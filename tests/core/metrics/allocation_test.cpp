@@ -20,6 +20,11 @@ void* counted(std::size_t size, std::size_t alignment) {
   return memory;
 }
 
+// Not inlined, or the compiler sees a free() of what operator new gave and takes it for a mistake.
+[[gnu::noinline]] void release(void* memory) {
+  std::free(memory);
+}
+
 }  // namespace
 
 // All other forms of new end in these.
@@ -30,16 +35,16 @@ void* operator new(std::size_t size, std::align_val_t alignment) {
   return counted(size == 0 ? 1 : size, static_cast<std::size_t>(alignment));
 }
 void operator delete(void* memory) noexcept {
-  std::free(memory);
+  release(memory);
 }
 void operator delete(void* memory, std::size_t) noexcept {
-  std::free(memory);
+  release(memory);
 }
 void operator delete(void* memory, std::align_val_t) noexcept {
-  std::free(memory);
+  release(memory);
 }
 void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
-  std::free(memory);
+  release(memory);
 }
 
 namespace olrank {

@@ -111,6 +111,17 @@ TEST(TrecEvalConvention, DocumentsNotRetrievedAreNeverShown) {
   EXPECT_EQ(run.missing_queries, 1);
 }
 
+TEST(Conventions, GiveTheFiguresOfTheDocuments) {
+  const Dataset data = make_dataset(kTwoQueries);
+  const auto ndcg_at_3 = [&](Convention convention) {
+    return judge(convention, data, kFallingScores, {3}).ndcg[0];
+  };
+  EXPECT_NEAR(ndcg_at_3(Convention::kOlrank), 0.329501, 5e-7);
+  EXPECT_NEAR(ndcg_at_3(Convention::kLetor), 0.453866, 5e-7);
+  EXPECT_NEAR(ndcg_at_3(Convention::kLightgbm), 0.829501, 5e-7);
+  EXPECT_NEAR(ndcg_at_3(Convention::kTrecEval), 0.334836, 5e-7);
+}
+
 TEST(Conventions, LeaveCutoffsAlone) {
   MetricOptions options;
   options.cutoffs = {2, 7};

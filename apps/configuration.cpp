@@ -33,14 +33,15 @@ const Schema& schema_of(const std::string& table, std::string_view origin) {
 void check_table(const TomlDocument::Table& table) {
   if (table.name.empty()) {
     const auto& first = table.entries.front();
-    throw InvalidArgument(fmt::format("{}: '{}' stands above all tables; put it under one of {}.", first.origin,
-                                      first.key, joined(table_names(), " or ")));
+    throw InvalidArgument(fmt::format("{}: '{}' stands above all tables; put it under one of {}.",
+                                      first.origin, first.key, joined(table_names(), " or ")));
   }
   const Schema& schema = schema_of(table.name, table.origin);
   if (schema.repeated != table.repeated) {
     const std::string_view open = schema.repeated ? "[[" : "[";
     const std::string_view close = schema.repeated ? "]]" : "]";
-    throw InvalidArgument(fmt::format("{0}: This table is written {1}{2}{3}.", table.origin, open, table.name, close));
+    throw InvalidArgument(
+        fmt::format("{0}: This table is written {1}{2}{3}.", table.origin, open, table.name, close));
   }
 }
 
@@ -115,9 +116,10 @@ void check_names(const std::vector<RankerSettings>& rankers, std::span<const Set
   std::vector<std::string> names;
   for (const RankerSettings& ranker : rankers) {
     if (!names_a_folder(ranker.name)) {
-      throw InvalidArgument(fmt::format(
-          "The ranker's name '{}' has to name a folder: letters, digits and - _ . + = without a dot in front.",
-          ranker.name));
+      throw InvalidArgument(
+          fmt::format("The ranker's name '{}' has to name a folder: letters, digits and - _ . + = without "
+                      "a dot in front.",
+                      ranker.name));
     }
     if (std::find(names.begin(), names.end(), ranker.name) != names.end()) {
       throw InvalidArgument(
@@ -126,7 +128,8 @@ void check_names(const std::vector<RankerSettings>& rankers, std::span<const Set
     names.push_back(ranker.name);
   }
   for (const SettingOverride& override : overrides) {
-    if (override.ranker.empty() || std::find(names.begin(), names.end(), override.ranker) != names.end()) continue;
+    if (override.ranker.empty() || std::find(names.begin(), names.end(), override.ranker) != names.end())
+      continue;
     throw InvalidArgument(fmt::format("{}: There is no ranker '{}'; the nearest is '{}'.", override.origin,
                                       override.ranker, nearest_name(override.ranker, names)));
   }
@@ -134,9 +137,11 @@ void check_names(const std::vector<RankerSettings>& rankers, std::span<const Set
 
 template <class T>
 void check_distinct(const std::vector<T>& items, std::string_view what) {
-  if (items.empty()) throw InvalidArgument(fmt::format("The list {} is empty; it needs at least one.", what));
+  if (items.empty())
+    throw InvalidArgument(fmt::format("The list {} is empty; it needs at least one.", what));
   if (std::set<T>(items.begin(), items.end()).size() != items.size()) {
-    throw InvalidArgument(fmt::format("The list {} names something twice; each would be the same trial.", what));
+    throw InvalidArgument(
+        fmt::format("The list {} names something twice; each would be the same trial.", what));
   }
 }
 
@@ -208,7 +213,8 @@ std::string print_configuration(const Configuration& configuration) {
 
 std::span<const SchemaWithDefaults> configuration_tables() {
   static const Configuration defaults;
-  static const RankerSettings ranker = RankerSettings::defaults(RankerKind::kOlRankNet, ProtocolName::kPaper);
+  static const RankerSettings ranker =
+      RankerSettings::defaults(RankerKind::kOlRankNet, ProtocolName::kPaper);
   static const std::array<SchemaWithDefaults, 5> tables = {{
       {&DataSettings::schema(), &defaults.data},
       {&ProtocolSettings::schema(), &defaults.protocol},

@@ -38,18 +38,19 @@ ordered_json describe_machine() {
   const GpuSurvey survey = visible_gpus();
   ordered_json devices = ordered_json::array();
   for (const GpuDescription& gpu : survey.gpus) devices.push_back(describe_gpu(gpu));
-  ordered_json cuda = {{"built", survey.built_with_cuda},
-                       {"runtime", survey.built_with_cuda ? ordered_json(cuda_version(survey.runtime_version))
-                                                          : ordered_json(nullptr)},
-                       {"driver", survey.driver_version > 0 ? ordered_json(cuda_version(survey.driver_version))
-                                                            : ordered_json(nullptr)},
-                       {"devices", devices},
-                       {"no_device_because",
-                        survey.gpus.empty() ? ordered_json(survey.absence) : ordered_json(nullptr)}};
+  ordered_json cuda = {
+      {"built", survey.built_with_cuda},
+      {"runtime",
+       survey.built_with_cuda ? ordered_json(cuda_version(survey.runtime_version)) : ordered_json(nullptr)},
+      {"driver", survey.driver_version > 0 ? ordered_json(cuda_version(survey.driver_version))
+                                           : ordered_json(nullptr)},
+      {"devices", devices},
+      {"no_device_because", survey.gpus.empty() ? ordered_json(survey.absence) : ordered_json(nullptr)}};
   return {{"version", version()},
           {"revision", revision()},
           {"compiler", compiler()},
-          {"libtorch", {{"version", libtorch.version}, {"cuda", libtorch.cuda}, {"cpu", libtorch.cpu_capability}}},
+          {"libtorch",
+           {{"version", libtorch.version}, {"cuda", libtorch.cuda}, {"cpu", libtorch.cpu_capability}}},
           {"blas", blas::library_name()},
           {"cuda", cuda},
           {"threads", available_threads()},
@@ -57,7 +58,9 @@ ordered_json describe_machine() {
           {"cache", user_cache_folder().string()}};
 }
 
-void print_row(std::string_view name, std::string_view value) { fmt::print("{:<10} {}\n", name, value); }
+void print_row(std::string_view name, std::string_view value) {
+  fmt::print("{:<10} {}\n", name, value);
+}
 
 void print_as_text(const ordered_json& machine) {
   const auto text = [](const ordered_json& value) { return value.get<std::string>(); };
@@ -69,15 +72,17 @@ void print_as_text(const ordered_json& machine) {
                                     text(machine["libtorch"]["cpu"])));
   print_row("blas", text(machine["blas"]));
   if (cuda["built"].get<bool>()) {
-    const std::string driver = cuda["driver"].is_null() ? "no driver" : "driver for " + text(cuda["driver"]);
+    const std::string driver =
+        cuda["driver"].is_null() ? "no driver" : "driver for " + text(cuda["driver"]);
     print_row("cuda", fmt::format("built with {}, {}", text(cuda["runtime"]), driver));
   } else {
     print_row("cuda", "not built in");
   }
   for (const ordered_json& gpu : cuda["devices"]) {
     print_row(fmt::format("cuda:{}", gpu["index"].get<int>()),
-              fmt::format("{}, capability {}, {:.1f} of {:.1f} GiB free", text(gpu["name"]), text(gpu["capability"]),
-                          gpu["free_bytes"].get<double>() / kGibibyte, gpu["memory_bytes"].get<double>() / kGibibyte));
+              fmt::format("{}, capability {}, {:.1f} of {:.1f} GiB free", text(gpu["name"]),
+                          text(gpu["capability"]), gpu["free_bytes"].get<double>() / kGibibyte,
+                          gpu["memory_bytes"].get<double>() / kGibibyte));
   }
   if (!cuda["no_device_because"].is_null()) print_row("gpu", "none: " + text(cuda["no_device_because"]));
   print_row("threads", fmt::format("{}", machine["threads"].get<int>()));
@@ -112,6 +117,8 @@ class InfoCommand : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_info_command() { return std::make_unique<InfoCommand>(); }
+std::unique_ptr<Command> make_info_command() {
+  return std::make_unique<InfoCommand>();
+}
 
 }  // namespace olrank

@@ -41,9 +41,8 @@ void refuse_unknown(const CLI::App& program, const CLI::App* command) {
       }
     }
     const std::string flag = first.substr(0, first.find('='));
-    throw InvalidArgument(
-        fmt::format("Unknown flag '{}'; the nearest known one is '{}'. See '{} --help'.", flag,
-                    nearest_name(flag, known), where));
+    throw InvalidArgument(fmt::format("Unknown flag '{}'; the nearest known one is '{}'. See '{} --help'.",
+                                      flag, nearest_name(flag, known), where));
   }
   const bool of_commands =
       command == nullptr || !command->get_subcommands([](const CLI::App*) { return true; }).empty();
@@ -54,17 +53,19 @@ void refuse_unknown(const CLI::App& program, const CLI::App* command) {
   for (const CLI::App* other : parent.get_subcommands([](const CLI::App*) { return true; })) {
     known.push_back(other->get_name());
   }
-  throw InvalidArgument(fmt::format("Unknown command '{}'; the nearest known one is '{}'. See '{} --help'.", first,
-                                    nearest_name(first, known), where));
+  throw InvalidArgument(fmt::format("Unknown command '{}'; the nearest known one is '{}'. See '{} --help'.",
+                                    first, nearest_name(first, known), where));
 }
 
 int run_program(int argc, char** argv) {
-  CLI::App program("olrank learns a ranking function online, from clicks, and knows which orders it is sure of.",
-                   "olrank");
+  CLI::App program(
+      "olrank learns a ranking function online, from clicks, and knows which orders it is sure of.",
+      "olrank");
   OutputFlags output;
   // Defined above the commands and inherited by them, so that they may stand before or after the name.
   program.add_flag("--json", output.json, "print JSON where a table would be printed");
-  auto* quiet = program.add_flag("--quiet", output.quiet, "only warnings and errors on stderr, no progress");
+  auto* quiet =
+      program.add_flag("--quiet", output.quiet, "only warnings and errors on stderr, no progress");
   program.add_flag("--verbose", output.verbose, "details on stderr")->excludes(quiet);
   bool show_version = false;
   program.add_flag("--version", show_version, "print the version and stop");
@@ -72,7 +73,7 @@ int run_program(int argc, char** argv) {
   program.allow_extras();
 
   std::vector<Registered> commands;
-  for (auto& make : {make_run_command, make_data_command, make_info_command}) {
+  for (auto& make : {make_run_command, make_data_command, make_eval_command, make_info_command}) {
     std::unique_ptr<Command> command = make();
     CLI::App* app = program.add_subcommand(command->name(), command->summary());
     app->fallthrough();

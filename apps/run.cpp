@@ -40,6 +40,8 @@ class RunCommand : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_run_command() { return std::make_unique<RunCommand>(); }
+std::unique_ptr<Command> make_run_command() {
+  return std::make_unique<RunCommand>();
+}
 
 }  // namespace olrank

@@ -6,7 +6,8 @@ const Schema& RunSettings::schema() {
   using S = RunSettings;
   static const Schema schema =
       SchemaBuilder<S>("run", "Where and how an experiment is carried out.")
-          .field("device", &S::device, "`auto`, `cpu`, `cuda` or `cuda:N`; `auto` takes a GPU where there is one")
+          .field("device", &S::device,
+                 "`auto`, `cpu`, `cuda` or `cuda:N`; `auto` takes a GPU where there is one")
           .flag("device")
           .field("threads", &S::threads, "CPU threads of all trials together; 0 takes every core")
           .at_least(0)

@@ -50,7 +50,8 @@ std::string help_line(const Setting& setting, const void* defaults) {
 
 void SettingFlags::declare(CLI::App& app) {
   app_ = &app;
-  set_ = add_repeatable(app, "--set", "any setting: TABLE.KEY=VALUE, or ranker.NAME.KEY=VALUE for one ranker");
+  set_ =
+      add_repeatable(app, "--set", "any setting: TABLE.KEY=VALUE, or ranker.NAME.KEY=VALUE for one ranker");
   set_->type_name("T.KEY=VALUE");
   for (const auto& [schema, defaults] : configuration_tables()) {
     for (const Setting& setting : schema->settings) {
@@ -67,8 +68,8 @@ std::vector<SettingOverride> SettingFlags::overrides() const {
   std::vector<SettingOverride> said;
   std::map<const CLI::Option*, std::size_t> taken;
   for (const CLI::Option* option : app_->parse_order()) {
-    const auto flag =
-        std::find_if(flags_.begin(), flags_.end(), [&](const Flag& known) { return known.option == option; });
+    const auto flag = std::find_if(flags_.begin(), flags_.end(),
+                                   [&](const Flag& known) { return known.option == option; });
     if (option != set_ && flag == flags_.end()) continue;
     const std::string& text = option->results().at(taken[option]++);
     if (option == set_) {

@@ -7,7 +7,8 @@ const Schema& BanditSettings::schema() {
   static const Schema schema =
       SchemaBuilder<S>("ranker", "Exploration of the rankers without a posterior.")
           .field("exploration", &S::exploration, "how `ranknet` explores")
-          .field("epsilon", &S::epsilon, "probability of a random document at each rank of an ε-greedy list")
+          .field("epsilon", &S::epsilon,
+                 "probability of a random document at each rank of an ε-greedy list")
           .at_least(0)
           .at_most(1)
           .field("exploration_radius", &S::exploration_radius, "length of a candidate's step (dbgd, mgd)")

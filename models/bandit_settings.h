@@ -27,8 +27,9 @@ struct BanditSettings {
 
 template <>
 struct EnumNames<SimpleExploration> {
-  static constexpr std::array values = {std::pair{SimpleExploration::kGreedy, std::string_view("greedy")},
-                                        std::pair{SimpleExploration::kEpsilon, std::string_view("epsilon")}};
+  static constexpr std::array values = {
+      std::pair{SimpleExploration::kGreedy, std::string_view("greedy")},
+      std::pair{SimpleExploration::kEpsilon, std::string_view("epsilon")}};
 };
 
 template <>

@@ -11,6 +11,8 @@ LibtorchDescription describe_libtorch() {
   return {.version = TORCH_VERSION, .cuda = at::hasCUDA(), .cpu_capability = at::get_cpu_capability()};
 }
 
-void use_one_libtorch_thread() { at::set_num_threads(1); }
+void use_one_libtorch_thread() {
+  at::set_num_threads(1);
+}
 
 }  // namespace olrank

@@ -15,8 +15,9 @@ const Schema& NetworkSettings::schema() {
           .symbol("L")
           .at_least(2)
           .at_most(16)
-          .field("parameterisation", &S::parameterisation,
-                 "`ntk` scales by √m and starts at f = 0; `standard` has biases and the usual initialisation")
+          .field(
+              "parameterisation", &S::parameterisation,
+              "`ntk` scales by √m and starts at f = 0; `standard` has biases and the usual initialisation")
           .build();
   return schema;
 }

@@ -31,8 +31,9 @@ struct EnumNames<NetworkForm> {
 
 template <>
 struct EnumNames<Parameterisation> {
-  static constexpr std::array values = {std::pair{Parameterisation::kNtk, std::string_view("ntk")},
-                                        std::pair{Parameterisation::kStandard, std::string_view("standard")}};
+  static constexpr std::array values = {
+      std::pair{Parameterisation::kNtk, std::string_view("ntk")},
+      std::pair{Parameterisation::kStandard, std::string_view("standard")}};
 };
 
 }  // namespace olrank

@@ -7,7 +7,8 @@ const Schema& PosteriorSettings::schema() {
   static const Schema schema =
       SchemaBuilder<S>("ranker", "What is known about the parameters: a covariance, or an ensemble.")
           .field("covariance", &S::covariance, "the structure of the covariance")
-          .field("form", &S::form, "how the full covariance is kept: by pairs, by parameters, or as it pays")
+          .field("form", &S::form,
+                 "how the full covariance is kept: by pairs, by parameters, or as it pays")
           .field("lambda", &S::lambda, "weight of the prior in loss and covariance")
           .symbol("λ")
           .above(0)

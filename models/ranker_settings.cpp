@@ -3,7 +3,9 @@
 namespace olrank {
 namespace {
 
-bool is_linear(RankerKind kind) { return kind == RankerKind::kPairRank || kind == RankerKind::kP2LinRank; }
+bool is_linear(RankerKind kind) {
+  return kind == RankerKind::kPairRank || kind == RankerKind::kP2LinRank;
+}
 
 /// Step sizes and radii that the literature gives to the methods without a posterior.
 void set_bandit_defaults(RankerSettings& ranker) {

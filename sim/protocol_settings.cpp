@@ -6,7 +6,8 @@ const Schema& ProtocolSettings::schema() {
   using S = ProtocolSettings;
   static const Schema schema =
       SchemaBuilder<S>("protocol", "How the rounds of a trial are played and judged.")
-          .field("name", &S::name, "the papers' text, or their authors' code; sets the defaults of other keys")
+          .field("name", &S::name,
+                 "the papers' text, or their authors' code; sets the defaults of other keys")
           .flag("protocol")
           .field("rounds", &S::rounds, "rounds of a trial")
           .symbol("T")

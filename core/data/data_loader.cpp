@@ -12,6 +12,7 @@
 #include "core/data/data_folder.h"
 #include "core/data/dataset_cache.h"
 #include "core/data/join.h"
+#include "core/data/synthetic.h"
 #include "core/error.h"
 #include "core/runtime/log.h"
 #include "core/text/byte_size.h"
@@ -113,10 +114,11 @@ std::int64_t allowed_bytes(const DataSettings& settings) {
 
 DataParts load_parts(const DataSettings& settings, std::int64_t fold, ExecutionContext& context) {
   if (settings.source.starts_with("synth:")) {
-    throw InvalidArgument(
-        fmt::format("'{}' names generated data, which this version does not make; name a folder "
-                    "or files.",
-                    settings.source));
+    if (fold != 1) {
+      throw InvalidArgument(fmt::format("Generated data have one fold, number 1, and no fold {}.", fold));
+    }
+    SyntheticParts parts = make_synthetic(settings.source, context);
+    return {std::move(parts.train), std::move(parts.vali), std::move(parts.test)};
   }
   const PartFiles files = files_of(settings, fold);
   PartLoader loader(settings, context);

@@ -18,8 +18,9 @@ const Schema& DataSettings::schema() {
           .field("evaluate", &DataSettings::evaluate, "the part that offline figures come from")
           .field("drop_constant", &DataSettings::drop_constant,
                  "leave out features that are constant over the training part")
-          .field("cache", &DataSettings::cache,
-                 "folder of binary copies of text files; `auto` is the user's cache folder, `none` keeps none")
+          .field(
+              "cache", &DataSettings::cache,
+              "folder of binary copies of text files; `auto` is the user's cache folder, `none` keeps none")
           .flag("cache")
           .field("max_memory", &DataSettings::max_memory,
                  "what the dense features may take, such as `8GB`; `auto` is half of the memory")

@@ -9,7 +9,8 @@ const Schema& ExplorationSettings::schema() {
           .field("alpha", &S::alpha, "how many widths an order must be clear of")
           .symbol("α")
           .at_least(0)
-          .field("alpha_schedule", &S::alpha_schedule, "a constant α, or the theoretical α_t from log det A")
+          .field("alpha_schedule", &S::alpha_schedule,
+                 "a constant α, or the theoretical α_t from log det A")
           .field("c1", &S::c1, "first factor of the theoretical α_t")
           .symbol("c₁")
           .at_least(0)
@@ -20,10 +21,12 @@ const Schema& ExplorationSettings::schema() {
           .symbol("δ")
           .above(0)
           .at_most(1)
-          .field("noise_subgaussian", &S::noise_subgaussian, "sub-Gaussian click noise of the theoretical α_t")
+          .field("noise_subgaussian", &S::noise_subgaussian,
+                 "sub-Gaussian click noise of the theoretical α_t")
           .symbol("ν")
           .above(0)
-          .field("slack", &S::slack, "probability by which a certain order must clear one half beyond its width")
+          .field("slack", &S::slack,
+                 "probability by which a certain order must clear one half beyond its width")
           .symbol("ε")
           .at_least(0)
           .at_most(0.5)

@@ -30,10 +30,11 @@ struct ExplorationSettings {
 
 template <>
 struct EnumNames<ListRule> {
-  static constexpr std::array values = {std::pair{ListRule::kCertain, std::string_view("certain")},
-                                        std::pair{ListRule::kBlocks, std::string_view("blocks")},
-                                        std::pair{ListRule::kBlocksCertain, std::string_view("blocks-certain")},
-                                        std::pair{ListRule::kGreedy, std::string_view("greedy")}};
+  static constexpr std::array values = {
+      std::pair{ListRule::kCertain, std::string_view("certain")},
+      std::pair{ListRule::kBlocks, std::string_view("blocks")},
+      std::pair{ListRule::kBlocksCertain, std::string_view("blocks-certain")},
+      std::pair{ListRule::kGreedy, std::string_view("greedy")}};
 };
 
 template <>

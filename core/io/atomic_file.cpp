@@ -17,7 +17,8 @@ std::string temporary_name(const std::filesystem::path& target) {
   // Unique in the folder: process and a running number, so that two writers never share a neighbour.
   static std::atomic<unsigned> counter{0};
   const std::filesystem::path folder = target.parent_path();
-  return (folder / fmt::format(".{}.tmp-{}-{}", target.filename().string(), ::getpid(), counter++)).string();
+  return (folder / fmt::format(".{}.tmp-{}-{}", target.filename().string(), ::getpid(), counter++))
+      .string();
 }
 
 std::string folder_of(const std::filesystem::path& target) {

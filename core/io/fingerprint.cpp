@@ -37,6 +37,8 @@ Fingerprint fingerprint_of(std::string_view bytes) {
   return Fingerprint{hash.high64, hash.low64};
 }
 
-std::string Fingerprint::hex() const { return fmt::format("{:016x}{:016x}", high, low); }
+std::string Fingerprint::hex() const {
+  return fmt::format("{:016x}{:016x}", high, low);
+}
 
 }  // namespace olrank

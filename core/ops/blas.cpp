@@ -18,7 +18,8 @@ void sgemm_(const char* transpose_a, const char* transpose_b, const int* m, cons
             const float* alpha, const float* a, const int* lda, const float* b, const int* ldb,
             const float* beta, float* c, const int* ldc);
 void dgemv_(const char* transpose, const int* m, const int* n, const double* alpha, const double* a,
-            const int* lda, const double* x, const int* incx, const double* beta, double* y, const int* incy);
+            const int* lda, const double* x, const int* incx, const double* beta, double* y,
+            const int* incy);
 void dtrsm_(const char* side, const char* uplo, const char* transpose, const char* diagonal, const int* m,
             const int* n, const double* alpha, const double* a, const int* lda, double* b, const int* ldb);
 void dpotrf_(const char* uplo, const int* n, double* a, const int* lda, int* info);
@@ -44,13 +45,19 @@ int narrowed(std::int64_t size) {
   return static_cast<int>(size);
 }
 
-int leading(std::int64_t stride) { return narrowed(stride < 1 ? 1 : stride); }
+int leading(std::int64_t stride) {
+  return narrowed(stride < 1 ? 1 : stride);
+}
 
-char letter(Transpose transpose) { return transpose == Transpose::kYes ? 'T' : 'N'; }
-char opposite(Transpose transpose) { return transpose == Transpose::kYes ? 'N' : 'T'; }
+char letter(Transpose transpose) {
+  return transpose == Transpose::kYes ? 'T' : 'N';
+}
+char opposite(Transpose transpose) {
+  return transpose == Transpose::kYes ? 'N' : 'T';
+}
 
-void call_gemm(char ta, char tb, int m, int n, int k, double alpha, const double* a, int lda, const double* b,
-               int ldb, double beta, double* c, int ldc) {
+void call_gemm(char ta, char tb, int m, int n, int k, double alpha, const double* a, int lda,
+               const double* b, int ldb, double beta, double* c, int ldc) {
   dgemm_(&ta, &tb, &m, &n, &k, &alpha, a, &lda, b, &ldb, &beta, c, &ldc);
 }
 
@@ -61,8 +68,8 @@ void call_gemm(char ta, char tb, int m, int n, int k, float alpha, const float* 
 
 template <class Number>
 void row_major_gemm(Transpose transpose_a, Transpose transpose_b, std::int64_t rows, std::int64_t columns,
-                    std::int64_t inner, Number alpha, const Number* a, std::int64_t stride_a, const Number* b,
-                    std::int64_t stride_b, Number beta, Number* c, std::int64_t stride_c) {
+                    std::int64_t inner, Number alpha, const Number* a, std::int64_t stride_a,
+                    const Number* b, std::int64_t stride_b, Number beta, Number* c, std::int64_t stride_c) {
   if (rows == 0 || columns == 0) return;
   stay_on_this_thread();
   // Cᵀ = op(B)ᵀ op(A)ᵀ, and the transposes of row-major matrices are what column-major code sees.
@@ -145,7 +152,8 @@ void inverse_from_cholesky(std::int64_t n, double* l, std::int64_t stride_l) {
   int info = 0;
   dpotri_(&upper, &order, l, &lda, &info);
   if (info != 0) {
-    throw NumericError(fmt::format("A Cholesky factor of size {} has a zero at row {} of its diagonal.", n, info));
+    throw NumericError(
+        fmt::format("A Cholesky factor of size {} has a zero at row {} of its diagonal.", n, info));
   }
 }
 

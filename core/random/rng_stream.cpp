@@ -17,7 +17,9 @@ PhiloxKey make_key(const KeySource& source) {
   return PhiloxKey{{static_cast<std::uint32_t>(hash), static_cast<std::uint32_t>(hash >> 32)}};
 }
 
-std::uint64_t name_hash(const char* name, std::size_t size) { return XXH3_64bits(name, size); }
+std::uint64_t name_hash(const char* name, std::size_t size) {
+  return XXH3_64bits(name, size);
+}
 
 void RngStream::unit_vector(std::span<double> vector) {
   double norm_sq = 0.0;

@@ -15,17 +15,17 @@ namespace olrank {
 
 /// What a draw is for. The numbers are part of every key: never renumber, only append.
 enum class Purpose : std::uint64_t {
-  kQuery = 1,            // which query a round asks
-  kList = 2,             // the order within what is uncertain, Plackett-Luce draws
-  kClick = 3,            // the user's coins
-  kInitialisation = 4,   // a network's first parameters
-  kLabelNoise = 5,       // an ensemble's perturbed labels
-  kBatch = 6,            // order of mini-batches, zipping of matched pairs
-  kDirection = 7,        // candidate directions of dueling bandits
-  kInterleaving = 8,     // team drafts
-  kSynthetic = 9,        // generated data
-  kSplit = 10,           // queries to folds
-  kProbe = 11,           // random vectors of numerical checks
+  kQuery = 1,           // which query a round asks
+  kList = 2,            // the order within what is uncertain, Plackett-Luce draws
+  kClick = 3,           // the user's coins
+  kInitialisation = 4,  // a network's first parameters
+  kLabelNoise = 5,      // an ensemble's perturbed labels
+  kBatch = 6,           // order of mini-batches, zipping of matched pairs
+  kDirection = 7,       // candidate directions of dueling bandits
+  kInterleaving = 8,    // team drafts
+  kSynthetic = 9,       // generated data
+  kSplit = 10,          // queries to folds
+  kProbe = 11,          // random vectors of numerical checks
 };
 
 /// Where the coins of a trial come from. Neither a running number nor a ranker's name is part of it, so
@@ -79,8 +79,8 @@ class RngStream {
     return uniform_from_bits(high, next_bits());
   }
 
-  /// In [0, bound), each with the same probability; bound > 0. Lemire, "Fast random integer generation in an
-  /// interval", TOMACS 2019: multiply, and redraw in the few cases that would favour small numbers.
+  /// In [0, bound), each with the same probability; bound > 0. Lemire, "Fast random integer generation in
+  /// an interval", TOMACS 2019: multiply, and redraw in the few cases that would favour small numbers.
   OLRANK_HOST_DEVICE std::uint32_t index(std::uint32_t bound) {
     assert(bound > 0);
     std::uint64_t product = std::uint64_t{next_bits()} * bound;

@@ -8,7 +8,9 @@
 
 namespace olrank {
 
-std::string Device::name() const { return kind == DeviceKind::kCpu ? "cpu" : fmt::format("cuda:{}", index); }
+std::string Device::name() const {
+  return kind == DeviceKind::kCpu ? "cpu" : fmt::format("cuda:{}", index);
+}
 
 DeviceRequest parse_device(std::string_view text) {
   if (text == "auto") return {true, {}};

@@ -19,10 +19,12 @@ void ExecutionContext::for_blocks(std::int64_t count, std::int64_t block,
                                   const std::function<void(std::int64_t, std::int64_t, int)>& body) {
   assert(block > 0);
   const std::int64_t blocks = (count + block - 1) / block;
-  pool_.run(blocks, [&](std::int64_t number, int worker) {
+  const auto task = [&](std::int64_t number, int worker) {
     const std::int64_t begin = number * block;
     body(begin, std::min(begin + block, count), worker);
-  });
+  };
+  // By reference: the captures outgrow what std::function holds without allocating.
+  pool_.run(blocks, std::ref(task));
 }
 
 int available_threads() {

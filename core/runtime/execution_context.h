@@ -10,8 +10,8 @@
 
 namespace olrank {
 
-/// Where work happens: device, threads and scratch memory, passed first to whatever computes. One belongs to
-/// one trial; nothing about it is global. Stream and library handles join it with the device engine.
+/// Where work happens: device, threads and scratch memory, passed first to whatever computes. One belongs
+/// to one trial; nothing about it is global. Stream and library handles join it with the device engine.
 class ExecutionContext {
  public:
   explicit ExecutionContext(Device device = {}, int threads = 1);

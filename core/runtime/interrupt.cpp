@@ -34,6 +34,8 @@ InterruptGuard::~InterruptGuard() {
   for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &earlier[i], nullptr);
 }
 
-int InterruptGuard::requested() noexcept { return first_signal; }
+int InterruptGuard::requested() noexcept {
+  return first_signal;
+}
 
 }  // namespace olrank

@@ -17,8 +17,12 @@ LogSink& sink() {
 
 }  // namespace
 
-void set_verbosity(Verbosity verbosity) { current_verbosity = verbosity; }
-Verbosity verbosity() { return current_verbosity; }
+void set_verbosity(Verbosity verbosity) {
+  current_verbosity = verbosity;
+}
+Verbosity verbosity() {
+  return current_verbosity;
+}
 
 LogSink set_log_sink(LogSink replacement) {
   const std::lock_guard lock(sink_mutex);

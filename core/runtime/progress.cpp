@@ -62,7 +62,9 @@ Progress::Progress(std::string label, std::int64_t total, std::string unit, Outp
   last_shown_ = start_;
 }
 
-Progress::~Progress() { finish(); }
+Progress::~Progress() {
+  finish();
+}
 
 void Progress::advance(std::int64_t amount) {
   const std::lock_guard lock(mutex_);
@@ -102,13 +104,15 @@ std::string Progress::rate_and_time_left(double seconds) const {
   const auto measured = static_cast<double>(done_ - done_before_);
   if (measured <= 0.0 || seconds <= 0.0) return fmt::format("{} elapsed", readable_duration(seconds));
   const double rate = measured / seconds;
-  if (done_ >= total_) return fmt::format("{} {}/s, took {}", readable_rate(rate), unit_, readable_duration(seconds));
+  if (done_ >= total_)
+    return fmt::format("{} {}/s, took {}", readable_rate(rate), unit_, readable_duration(seconds));
   const double left = static_cast<double>(total_ - done_) / rate;
   return fmt::format("{} {}/s, {} left", readable_rate(rate), unit_, readable_duration(left));
 }
 
 std::string Progress::line(double seconds) const {
-  const double percent = total_ > 0 ? 100.0 * static_cast<double>(done_) / static_cast<double>(total_) : 100.0;
+  const double percent =
+      total_ > 0 ? 100.0 * static_cast<double>(done_) / static_cast<double>(total_) : 100.0;
   return fmt::format("{}: {}/{} {} ({:.0f}%), {}", label_, done_, total_, unit_, percent,
                      rate_and_time_left(seconds));
 }

@@ -26,9 +26,9 @@ class Progress {
   struct Output {
     ProgressStyle style = ProgressStyle::kSilent;
     int columns = 80;
-    std::function<void(std::string_view)> write;              // stderr unless set
+    std::function<void(std::string_view)> write;                 // stderr unless set
     std::function<std::chrono::steady_clock::time_point()> now;  // the steady clock unless set
-    double line_interval = 5.0;                               // seconds between plain lines
+    double line_interval = 5.0;                                  // seconds between plain lines
   };
   static Output to_stderr();
 

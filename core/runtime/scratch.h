@@ -17,8 +17,7 @@ class Scratch {
   /// Everything taken while a frame is alive is given back at its end; frames nest.
   class Frame {
    public:
-    explicit Frame(Scratch& scratch)
-        : scratch_(scratch), chunk_(scratch.chunk_), used_(scratch.used_) {}
+    explicit Frame(Scratch& scratch) : scratch_(scratch), chunk_(scratch.chunk_), used_(scratch.used_) {}
     ~Frame() {
       scratch_.chunk_ = chunk_;
       scratch_.used_ = used_;

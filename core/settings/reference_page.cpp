@@ -41,12 +41,15 @@ std::string systematic_flag(const Schema& schema, const Setting& setting) {
 std::string reference_page(std::span<const SchemaWithDefaults> tables) {
   std::string page =
       "# Configuration\n\n"
-      "Every setting of `olrank run`: its key in a TOML file, its flags on the command line, its default, what "
+      "Every setting of `olrank run`: its key in a TOML file, its flags on the command line, its default, "
+      "what "
       "it may be. The program writes this page from its own descriptions: `olrank info --settings`.\n\n"
-      "A setting may be said in a file, by a flag, or by `--set TABLE.KEY=VALUE`; later ones on the command "
+      "A setting may be said in a file, by a flag, or by `--set TABLE.KEY=VALUE`; later ones on the "
+      "command "
       "line win, and all of them win over the file. `--set ranker.KEY=VALUE` and a ranker's flags speak of "
       "every ranker, `--set ranker.NAME.KEY=VALUE` of one. Where a default hangs on the protocol or the "
-      "ranker's kind, the page shows that of `paper` and `olranknet`; `olrank run … --print-config` shows what "
+      "ranker's kind, the page shows that of `paper` and `olranknet`; `olrank run … --print-config` shows "
+      "what "
       "holds.\n";
   for (const auto& [schema, defaults] : tables) {
     page += schema->repeated ? fmt::format("\n## `[[{}]]`\n\n", schema->table)
@@ -56,8 +59,8 @@ std::string reference_page(std::span<const SchemaWithDefaults> tables) {
       std::string flags = "`" + systematic_flag(*schema, setting) + "`";
       if (!setting.flag.empty()) flags = fmt::format("`--{}`, {}", setting.flag, flags);
       page += fmt::format("| `{}` | {} | `{}` | {} | {} |\n", setting.key, flags,
-                          escaped(to_toml(setting.read(defaults))),
-                          escaped(allowed(setting)), escaped(meaning(setting)));
+                          escaped(to_toml(setting.read(defaults))), escaped(allowed(setting)),
+                          escaped(meaning(setting)));
     }
   }
   return page;

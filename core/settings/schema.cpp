@@ -15,8 +15,8 @@ std::string header(const Schema& schema) {
 
 const Setting& setting_or_complain(const Schema& schema, std::string_view key, std::string_view origin) {
   if (const Setting* setting = schema.find(key)) return *setting;
-  throw InvalidArgument(fmt::format("{}: Unknown key '{}' in {}; the nearest known one is '{}'.", origin, key,
-                                    header(schema), nearest_name(key, schema.keys())));
+  throw InvalidArgument(fmt::format("{}: Unknown key '{}' in {}; the nearest known one is '{}'.", origin,
+                                    key, header(schema), nearest_name(key, schema.keys())));
 }
 
 void check_number(const Setting& setting, double number, std::string_view shown, std::string_view origin) {
@@ -29,7 +29,8 @@ void check_text(const Setting& setting, const std::string& text, std::string_vie
   const auto& choices = setting.choices;
   if (choices.empty() || std::find(choices.begin(), choices.end(), text) != choices.end()) return;
   throw InvalidArgument(fmt::format("{}: '{}' is '{}' but must be one of {}; the nearest is '{}'.", origin,
-                                    setting.key, text, joined(choices, " or "), nearest_name(text, choices)));
+                                    setting.key, text, joined(choices, " or "),
+                                    nearest_name(text, choices)));
 }
 
 void check_value(const Setting& setting, const SettingValue& value, std::string_view origin) {

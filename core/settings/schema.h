@@ -70,24 +70,35 @@ constexpr bool is_list<std::vector<T>> = true;
 
 template <class T>
 constexpr SettingKind setting_kind() {
-  if constexpr (std::is_same_v<T, bool>) return SettingKind::kSwitch;
-  else if constexpr (std::is_same_v<T, std::string> || std::is_enum_v<T>) return SettingKind::kText;
-  else if constexpr (std::is_integral_v<T>) return SettingKind::kInteger;
-  else if constexpr (std::is_floating_point_v<T>) return SettingKind::kReal;
-  else if constexpr (std::is_same_v<T, std::vector<std::int64_t>>) return SettingKind::kIntegers;
-  else if constexpr (std::is_same_v<T, std::vector<double>>) return SettingKind::kReals;
+  if constexpr (std::is_same_v<T, bool>)
+    return SettingKind::kSwitch;
+  else if constexpr (std::is_same_v<T, std::string> || std::is_enum_v<T>)
+    return SettingKind::kText;
+  else if constexpr (std::is_integral_v<T>)
+    return SettingKind::kInteger;
+  else if constexpr (std::is_floating_point_v<T>)
+    return SettingKind::kReal;
+  else if constexpr (std::is_same_v<T, std::vector<std::int64_t>>)
+    return SettingKind::kIntegers;
+  else if constexpr (std::is_same_v<T, std::vector<double>>)
+    return SettingKind::kReals;
   else {
-    static_assert(std::is_same_v<T, std::vector<std::string>>, "a setting of this type has no form in a file");
+    static_assert(std::is_same_v<T, std::vector<std::string>>,
+                  "a setting of this type has no form in a file");
     return SettingKind::kTexts;
   }
 }
 
 template <class T>
 SettingValue to_value(const T& member) {
-  if constexpr (std::is_same_v<T, bool> || std::is_same_v<T, std::string> || is_list<T>) return member;
-  else if constexpr (std::is_enum_v<T>) return std::string(name_of(member));
-  else if constexpr (std::is_integral_v<T>) return static_cast<std::int64_t>(member);
-  else return static_cast<double>(member);
+  if constexpr (std::is_same_v<T, bool> || std::is_same_v<T, std::string> || is_list<T>)
+    return member;
+  else if constexpr (std::is_enum_v<T>)
+    return std::string(name_of(member));
+  else if constexpr (std::is_integral_v<T>)
+    return static_cast<std::int64_t>(member);
+  else
+    return static_cast<double>(member);
 }
 
 template <class T>
@@ -148,18 +159,39 @@ class SchemaBuilder {
     return *this;
   }
 
-  SchemaBuilder& repeated() { schema_.repeated = true; return *this; }
-  SchemaBuilder& unit(std::string unit) { latest().unit = std::move(unit); return *this; }
-  SchemaBuilder& symbol(std::string symbol) { latest().symbol = std::move(symbol); return *this; }
-  SchemaBuilder& flag(std::string flag) { latest().flag = std::move(flag); return *this; }
-  SchemaBuilder& at_least(double lowest) { latest().bounds.lowest = lowest; return *this; }
+  SchemaBuilder& repeated() {
+    schema_.repeated = true;
+    return *this;
+  }
+  SchemaBuilder& unit(std::string unit) {
+    latest().unit = std::move(unit);
+    return *this;
+  }
+  SchemaBuilder& symbol(std::string symbol) {
+    latest().symbol = std::move(symbol);
+    return *this;
+  }
+  SchemaBuilder& flag(std::string flag) {
+    latest().flag = std::move(flag);
+    return *this;
+  }
+  SchemaBuilder& at_least(double lowest) {
+    latest().bounds.lowest = lowest;
+    return *this;
+  }
   SchemaBuilder& above(double lowest) {
     latest().bounds.lowest = lowest;
     latest().bounds.above_lowest = true;
     return *this;
   }
-  SchemaBuilder& at_most(double highest) { latest().bounds.highest = highest; return *this; }
-  SchemaBuilder& one_of(std::vector<std::string> choices) { latest().choices = std::move(choices); return *this; }
+  SchemaBuilder& at_most(double highest) {
+    latest().bounds.highest = highest;
+    return *this;
+  }
+  SchemaBuilder& one_of(std::vector<std::string> choices) {
+    latest().choices = std::move(choices);
+    return *this;
+  }
 
   Schema build() { return std::move(schema_); }
 

@@ -39,13 +39,15 @@ SettingValue value_of(const toml::node& node, std::string_view key, std::string_
       const toml::array& array = *node.as_array();
       const auto all = [&array](auto test) { return std::all_of(array.begin(), array.end(), test); };
       if (all([](const toml::node& item) { return item.is_string(); })) return list_of<std::string>(array);
-      if (all([](const toml::node& item) { return item.is_integer(); })) return list_of<std::int64_t>(array);
+      if (all([](const toml::node& item) { return item.is_integer(); }))
+        return list_of<std::int64_t>(array);
       if (all([](const toml::node& item) { return item.is_number(); })) return list_of<double>(array);
       throw InvalidArgument(
           fmt::format("{}: '{}' must be a list of texts or a list of numbers.", origin, key));
     }
     default:
-      throw InvalidArgument(fmt::format("{}: '{}' has a kind of value that no setting takes.", origin, key));
+      throw InvalidArgument(
+          fmt::format("{}: '{}' has a kind of value that no setting takes.", origin, key));
   }
 }
 
@@ -70,7 +72,8 @@ class Flattener {
       const std::string path = name.empty() ? member : name + "." + member;
       if (const toml::table* inner = node->as_table()) {
         table(*inner, path, false);
-      } else if (const toml::array* array = node->as_array(); array != nullptr && array->is_array_of_tables()) {
+      } else if (const toml::array* array = node->as_array();
+                 array != nullptr && array->is_array_of_tables()) {
         for (const toml::node& item : *array) table(*item.as_table(), path, true);
       } else {
         const std::string origin = at(file_, node->source().begin);
@@ -99,8 +102,7 @@ TomlDocument parse_toml(std::string_view text, std::string_view file_name) {
     flattener.table(root, "", false);
     return std::move(flattener.document);
   } catch (const toml::parse_error& error) {
-    throw InvalidArgument(
-        fmt::format("{}: {}.", at(file_name, error.source().begin), error.description()));
+    throw InvalidArgument(fmt::format("{}: {}.", at(file_name, error.source().begin), error.description()));
   }
 }
 

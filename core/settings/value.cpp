@@ -42,13 +42,15 @@ double parse_real(std::string_view text) {
 }
 
 std::string_view without_quotes(std::string_view text) {
-  const bool quoted = text.size() >= 2 && (text.front() == '"' || text.front() == '\'') && text.back() == text.front();
+  const bool quoted =
+      text.size() >= 2 && (text.front() == '"' || text.front() == '\'') && text.back() == text.front();
   return quoted ? text.substr(1, text.size() - 2) : text;
 }
 
 std::vector<std::string_view> list_items(std::string_view text) {
   text = trimmed(text);
-  if (text.size() >= 2 && text.front() == '[' && text.back() == ']') text = trimmed(text.substr(1, text.size() - 2));
+  if (text.size() >= 2 && text.front() == '[' && text.back() == ']')
+    text = trimmed(text.substr(1, text.size() - 2));
   std::vector<std::string_view> items;
   while (!text.empty()) {
     const std::size_t comma = text.find(',');
@@ -70,7 +72,8 @@ void append_integers(std::string_view item, std::vector<std::int64_t>& numbers) 
   const auto last = whole_text_as<std::int64_t>(item.substr(dash + 1));
   if (!first || !last) refuse(SettingKind::kIntegers, item);
   if (*first < 0 || *last < *first || *last - *first >= kLongestRange) {
-    throw InvalidArgument(fmt::format("has the range '{}', which must rise from its first number to its last", item));
+    throw InvalidArgument(
+        fmt::format("has the range '{}', which must rise from its first number to its last", item));
   }
   for (std::int64_t number = *first; number <= *last; ++number) numbers.push_back(number);
 }
@@ -131,7 +134,9 @@ std::string_view readable_kind(SettingKind kind) {
   return "a value";
 }
 
-std::string to_toml(const SettingValue& value) { return std::visit(TomlText{}, value); }
+std::string to_toml(const SettingValue& value) {
+  return std::visit(TomlText{}, value);
+}
 
 SettingValue parse_setting(SettingKind kind, std::string_view text) {
   text = trimmed(text);

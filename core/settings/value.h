@@ -14,7 +14,9 @@ using SettingValue = std::variant<bool, std::int64_t, double, std::string, std::
 
 enum class SettingKind { kSwitch, kInteger, kReal, kText, kIntegers, kReals, kTexts };
 
-inline SettingKind kind_of(const SettingValue& value) { return static_cast<SettingKind>(value.index()); }
+inline SettingKind kind_of(const SettingValue& value) {
+  return static_cast<SettingKind>(value.index());
+}
 
 /// "a whole number", "a list of texts", …
 std::string_view readable_kind(SettingKind kind);

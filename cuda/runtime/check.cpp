@@ -8,7 +8,8 @@ namespace olrank::cuda {
 
 void check(cudaError_t status, std::string_view call) {
   if (status == cudaSuccess) return;
-  throw CudaError(fmt::format("{} failed: {} ({}).", call, cudaGetErrorString(status), cudaGetErrorName(status)));
+  throw CudaError(
+      fmt::format("{} failed: {} ({}).", call, cudaGetErrorString(status), cudaGetErrorName(status)));
 }
 
 }  // namespace olrank::cuda

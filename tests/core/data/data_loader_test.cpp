@@ -136,6 +136,17 @@ TEST(DataLoader, SingleFilesAndWrongSettings) {
   EXPECT_EQ(allowed_bytes(settings), std::int64_t{1} << 30);
 }
 
+TEST(DataLoader, GeneratesWhatSynthNames) {
+  ExecutionContext context;
+  DataSettings settings;
+  settings.source = "synth:small?seed=3";
+  const DataParts parts = load_parts(settings, 1, context);
+  EXPECT_GT(parts.train.docs(), 0);
+  EXPECT_EQ(parts.test.features(), parts.train.features());
+  EXPECT_EQ(count_shared_queries(parts.test, parts.train), 0);
+  EXPECT_THROW(load_parts(settings, 2, context), InvalidArgument);
+}
+
 TEST(Join, IsLikeReadingTheTextsJoined) {
   ExecutionContext context({}, 2);
   const std::string a = "1 qid:1 1:1 # docid = x\n0 qid:2 3:1\n";

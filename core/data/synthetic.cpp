@@ -1,0 +1,314 @@
+#include "core/data/synthetic.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "core/data/synthetic_plan.h"
+#include "core/data/synthetic_source.h"
+#include "core/error.h"
+#include "core/random/rng_stream.h"
+
+namespace olrank {
+namespace {
+
+constexpr std::uint32_t kQueryPlace = 0xFFFFFFFFU;  // a query's own stream, beside its documents' ones
+constexpr std::int64_t kQueriesPerBlock = 4;
+
+/// Four decimals: as many as files of features carry, and short as text. Not negative.
+double rounded(double x) {
+  return std::floor(x * 10000.0 + 0.5) / 10000.0;
+}
+
+/// A whole number of at most a million.
+double whole(double x) {
+  return x < 1e6 ? static_cast<double>(static_cast<std::int64_t>(x)) : 1e6;
+}
+
+/// Documents of a query: mean · (¼ + 0.9 (u² + v)), which has the mean `docs` and lies between a quarter of
+/// it and twice it, the long side above. The first two draws of the query's stream.
+std::int64_t draw_docs(RngStream& stream, std::int64_t docs) {
+  const double u = stream.uniform();
+  const double v = stream.uniform();
+  const double count = static_cast<double>(docs) * (0.25 + 0.9 * (u * u + v));
+  return std::max<std::int64_t>(1, static_cast<std::int64_t>(std::floor(count + 0.5)));
+}
+
+/// What a query does to one group's columns.
+struct GroupInQuery {
+  double low = 0.0;    // of a ratio or score; a binary one's threshold
+  double range = 1.0;  // of a ratio or score; a count's scale
+};
+
+/// Writes the documents of one part, query by query.
+class Generator {
+ public:
+  Generator(const SyntheticPlan& plan, SyntheticPart part)
+      : plan_(plan), key_(plan.key_of_part(static_cast<std::uint64_t>(part))) {}
+
+  std::int64_t docs_of(std::int64_t query) const {
+    RngStream stream = query_stream(query);
+    return draw_docs(stream, plan_.source.docs);
+  }
+
+  void write_query(std::int64_t query, std::int64_t docs, float* values, std::uint8_t* grades) const {
+    RngStream stream = query_stream(query);
+    (void)draw_docs(stream, plan_.source.docs);
+    const double query_effect = SyntheticPlan::kQueryEffect * stream.normal();
+    std::vector<GroupInQuery> groups(plan_.groups.size());
+    std::vector<float> constants(static_cast<std::size_t>(plan_.first_single));
+    draw_groups(stream, groups, constants);
+    for (std::int64_t doc = 0; doc < docs; ++doc) {
+      RngStream doc_stream(key_, static_cast<std::uint32_t>(query), static_cast<std::uint32_t>(doc));
+      const SyntheticSignals signals = plan_.relevance.draw(doc_stream);
+      const double noise = plan_.source.noise * doc_stream.normal();
+      const double y = plan_.relevance.at(signals) + query_effect + noise;
+      grades[doc] = static_cast<std::uint8_t>(plan_.grade_of(y));
+      float* row = values + doc * plan_.source.features;
+      for (std::size_t g = 0; g < groups.size(); ++g) {
+        write_group(doc_stream, plan_.groups[g], groups[g], signals, constants, row);
+      }
+      write_singles(doc_stream, row);
+    }
+  }
+
+  void write_relevance(std::int64_t query, std::int64_t docs, double* relevance) const {
+    for (std::int64_t doc = 0; doc < docs; ++doc) {
+      RngStream stream(key_, static_cast<std::uint32_t>(query), static_cast<std::uint32_t>(doc));
+      relevance[doc] = plan_.relevance.at(plan_.relevance.draw(stream));
+    }
+  }
+
+ private:
+  RngStream query_stream(std::int64_t query) const {
+    return {key_, static_cast<std::uint32_t>(query), kQueryPlace};
+  }
+
+  void draw_groups(RngStream& stream, std::span<GroupInQuery> groups, std::span<float> constants) const {
+    for (std::size_t g = 0; g < groups.size(); ++g) {
+      const double u = synthetic_uniform(stream);
+      const double v = synthetic_uniform(stream);
+      GroupInQuery& group = groups[g];
+      switch (plan_.groups[g].kind) {
+        case SyntheticKind::kRatio:
+        case SyntheticKind::kSkewed:
+          group.low = 0.2 * u;
+          group.range = 1.0 - 0.2 * v - group.low;
+          break;
+        case SyntheticKind::kScore:
+          group.low = 4.0 * u;
+          group.range = 8.0 + 12.0 * v;
+          break;
+        case SyntheticKind::kCount:
+          group.range = 10.0 + 40.0 * u * v;
+          break;
+        case SyntheticKind::kBinary:
+          group.low = 0.3 + 0.6 * u;
+          break;
+        case SyntheticKind::kConstant:
+          write_constants(stream, plan_.groups[g], u, constants);
+          break;
+      }
+    }
+  }
+
+  /// Like an inverse document frequency: summed over the query's words, a little different in each place.
+  void write_constants(RngStream& stream, const SyntheticGroup& group, double u,
+                       std::span<float> constants) const {
+    const bool missing = group.present < 1.0 && synthetic_uniform(stream) >= group.present;
+    const double scale = plan_.has_missing ? 0.5 : 12.0;
+    for (int s = 0; s < plan_.streams; ++s) {
+      const double value = scale * (0.1 + u + 0.5 * synthetic_uniform(stream));
+      constants[static_cast<std::size_t>(group.first_column + s)] =
+          missing ? 0.0F : static_cast<float>(rounded(value));
+    }
+  }
+
+  void write_group(RngStream& stream, const SyntheticGroup& group, const GroupInQuery& in_query,
+                   const SyntheticSignals& signals, std::span<const float> constants, float* row) const {
+    // How much of the whole document's place each part of it shares; the last column is the whole.
+    constexpr double kShared[4] = {0.85, 0.6, 0.75, 0.65};
+    float* columns = row + group.first_column;
+    if (group.kind == SyntheticKind::kConstant) {
+      std::copy_n(constants.begin() + group.first_column, plan_.streams, columns);
+      return;
+    }
+    const double t =
+        group.signal >= 0 ? signals[static_cast<std::size_t>(group.signal)] : synthetic_uniform(stream);
+    const bool missing = group.signal >= 0
+                             ? t == 0.0  // drawn with the signal
+                             : group.present < 1.0 && synthetic_uniform(stream) >= group.present;
+    if (missing) {
+      std::fill_n(columns, plan_.streams, 0.0F);
+      return;
+    }
+    for (int s = 0; s + 1 < plan_.streams; ++s) {
+      const double shared = kShared[s % 4];
+      const double place = shared * t + (1.0 - shared) * synthetic_uniform(stream);
+      columns[s] = value_at(group.kind, in_query, place, false);
+    }
+    columns[plan_.streams - 1] = value_at(group.kind, in_query, t, true);
+  }
+
+  float value_at(SyntheticKind kind, const GroupInQuery& in_query, double t, bool whole_document) const {
+    switch (kind) {
+      case SyntheticKind::kRatio:
+        return ratio(in_query.low + in_query.range * t);
+      case SyntheticKind::kSkewed:
+        return ratio(in_query.low + in_query.range * (t * t * t));
+      case SyntheticKind::kScore:
+        return static_cast<float>(0.0 - rounded(in_query.low + in_query.range * (1.0 - t)));
+      case SyntheticKind::kCount: {
+        // Odds of a uniform number have a tail like 1/x. A mixture of two of them seldom comes near 1, so
+        // its odds need the higher power for a tail as heavy.
+        const double odds = t / (1.0 - t);
+        return static_cast<float>(whole(in_query.range * (whole_document ? odds : 0.5 * (odds * odds))));
+      }
+      default:
+        return t > in_query.low ? 1.0F : 0.0F;
+    }
+  }
+
+  float ratio(double value) const {
+    return static_cast<float>(plan_.has_missing ? std::max(rounded(value), 0.0001) : rounded(value));
+  }
+
+  /// Properties of the document itself: slashes in its address, links to it, a quality of 0 to 255, clicks.
+  void write_singles(RngStream& stream, float* row) const {
+    for (std::int64_t column = plan_.first_single; column < plan_.source.features; ++column) {
+      const double t = synthetic_uniform(stream);
+      if (plan_.has_missing) {
+        row[column] = synthetic_uniform(stream) < plan_.single_present ? ratio(t) : 0.0F;
+        continue;
+      }
+      const double odds = t / (1.0 - t);
+      double value = 0.0;
+      switch ((column - plan_.first_single) % 4) {
+        case 0:
+          value = 1.0 + whole(std::min(odds, 8.0));
+          break;
+        case 1:
+          value = whole(3.0 * odds);
+          break;
+        case 2:
+          value = whole(256.0 * t);
+          break;
+        default:
+          value = t < 0.8 ? 0.0 : whole(odds);
+          break;
+      }
+      row[column] = static_cast<float>(value);
+    }
+  }
+
+  const SyntheticPlan& plan_;
+  PhiloxKey key_;
+};
+
+struct Buffers {
+  std::unique_ptr<float[]> values;
+  std::vector<std::uint8_t> grades;
+  std::vector<std::int64_t> offsets;
+};
+
+std::int64_t queries_of(const SyntheticSource& source, SyntheticPart part) {
+  return part == SyntheticPart::kTrain ? source.queries : source.test_queries;
+}
+
+std::vector<std::int64_t> make_offsets(const Generator& generator, std::int64_t queries) {
+  std::vector<std::int64_t> offsets(static_cast<std::size_t>(queries) + 1, 0);
+  for (std::int64_t query = 0; query < queries; ++query) {
+    const auto i = static_cast<std::size_t>(query);
+    offsets[i + 1] = offsets[i] + generator.docs_of(query);
+  }
+  return offsets;
+}
+
+Dataset make_part(const SyntheticPlan& plan, SyntheticPart part, ExecutionContext& context) {
+  // Numbers that no two parts share, however many queries there are.
+  constexpr std::int64_t kQidStride = 20'000'000;
+  const Generator generator(plan, part);
+  const std::int64_t queries = queries_of(plan.source, part);
+  const std::int64_t features = plan.source.features;
+  const auto buffers = std::make_shared<Buffers>();
+  buffers->offsets = make_offsets(generator, queries);
+  const std::int64_t docs = buffers->offsets.back();
+  const auto size = static_cast<std::size_t>(docs * features);
+  buffers->values = std::make_unique_for_overwrite<float[]>(size);
+  buffers->grades.resize(static_cast<std::size_t>(docs));
+  context.for_blocks(queries, kQueriesPerBlock, [&](std::int64_t begin, std::int64_t end, int) {
+    for (std::int64_t query = begin; query < end; ++query) {
+      const std::int64_t first = buffers->offsets[static_cast<std::size_t>(query)];
+      generator.write_query(query, buffers->offsets[static_cast<std::size_t>(query) + 1] - first,
+                            buffers->values.get() + first * features, buffers->grades.data() + first);
+    }
+  });
+
+  Dataset::Contents contents;
+  contents.memory = buffers;
+  contents.values = {buffers->values.get(), size};
+  contents.grades = buffers->grades;
+  contents.offsets = buffers->offsets;
+  contents.features = features;
+  contents.qids.reserve(static_cast<std::size_t>(queries));
+  for (std::int64_t query = 0; query < queries; ++query) {
+    contents.qids.push_back(std::to_string(static_cast<std::int64_t>(part) * kQidStride + query + 1));
+  }
+  Fingerprinter fingerprinter;
+  fingerprinter.add(&features, sizeof features);
+  fingerprinter.add(contents.offsets);
+  for (const std::string& qid : contents.qids) fingerprinter.add(qid + "\n");
+  fingerprinter.add(contents.grades);
+  fingerprinter.add(contents.values);
+  contents.fingerprint = fingerprinter.value();
+  return Dataset(std::move(contents));
+}
+
+void check_memory(const SyntheticSource& source) {
+  const double docs =
+      static_cast<double>(source.queries + 2 * source.test_queries) * static_cast<double>(source.docs);
+  const double bytes = docs * static_cast<double>(source.features) * sizeof(float);
+  const auto limit = static_cast<double>(available_memory()) / 2.0;
+  if (bytes > limit) {
+    throw InvalidArgument(fmt::format(
+        "The synthetic data would take about {:.1f} GB ({} + 2 × {} queries of {} documents with {} "
+        "features), "
+        "more than half of this machine's memory ({:.1f} GB): lower queries, test_queries, docs or "
+        "features.",
+        bytes / 1e9, source.queries, source.test_queries, source.docs, source.features, limit / 1e9));
+  }
+}
+
+}  // namespace
+
+SyntheticParts make_synthetic(std::string_view text, ExecutionContext& context) {
+  const SyntheticSource source = parse_synthetic_source(text);
+  check_memory(source);
+  const SyntheticPlan plan = make_synthetic_plan(source);
+  return {make_part(plan, SyntheticPart::kTrain, context), make_part(plan, SyntheticPart::kVali, context),
+          make_part(plan, SyntheticPart::kTest, context)};
+}
+
+std::vector<double> synthetic_relevance(std::string_view text, SyntheticPart part,
+                                        ExecutionContext& context) {
+  const SyntheticSource source = parse_synthetic_source(text);
+  const SyntheticPlan plan = make_synthetic_plan(source);
+  const Generator generator(plan, part);
+  const std::int64_t queries = queries_of(source, part);
+  const std::vector<std::int64_t> offsets = make_offsets(generator, queries);
+  std::vector<double> relevance(static_cast<std::size_t>(offsets.back()));
+  context.for_blocks(queries, kQueriesPerBlock, [&](std::int64_t begin, std::int64_t end, int) {
+    for (std::int64_t query = begin; query < end; ++query) {
+      const std::int64_t first = offsets[static_cast<std::size_t>(query)];
+      generator.write_relevance(query, offsets[static_cast<std::size_t>(query) + 1] - first,
+                                relevance.data() + first);
+    }
+  });
+  return relevance;
+}
+
+}  // namespace olrank

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "core/data/dataset.h"
+#include "core/runtime/execution_context.h"
+
+namespace olrank {
+
+struct SyntheticParts {
+  Dataset train;
+  Dataset vali;
+  Dataset test;
+};
+
+enum class SyntheticPart { kTrain, kVali, kTest };
+
+/// Generated data: "synth:NAME?key=value&…", described in docs/SYNTHETIC.md. The same source gives the same
+/// bits on any machine and number of threads, and the first queries of a larger set are those of a smaller
+/// one. Throws InvalidArgument for a name, key or value that cannot be used, or a set too large for memory.
+SyntheticParts make_synthetic(std::string_view source, ExecutionContext& context);
+
+/// What the grades of a part's documents come from, before query effects and noise: ranking by it is the
+/// best that a ranker can do.
+std::vector<double> synthetic_relevance(std::string_view source, SyntheticPart part,
+                                        ExecutionContext& context);
+
+}  // namespace olrank

@@ -1,0 +1,206 @@
+#include "core/data/synthetic_plan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+
+namespace olrank {
+namespace {
+
+// Parts 0, 1 and 2 are training, validation and test; these hold what all parts share.
+constexpr std::uint64_t kPlanPart = 100;
+constexpr std::uint64_t kCalibrationPart = 101;
+
+/// Kinds of the first ten groups: enough ratios for all signals however few the features are.
+constexpr std::string_view kFirstKinds = "RCRKRRBRRR";
+/// Kinds of all further groups, again and again.
+constexpr std::string_view kFurtherKinds = "CRCBCSKCRC";
+/// In yahoo-like data all features lie in [0, 1] and 0 means missing, so nothing is binary or a count.
+constexpr std::string_view kFurtherRatioKinds = "WRWRWSKWRW";
+
+SyntheticKind kind_of(char letter) {
+  switch (letter) {
+    case 'C':
+      return SyntheticKind::kCount;
+    case 'B':
+      return SyntheticKind::kBinary;
+    case 'K':
+      return SyntheticKind::kConstant;
+    case 'S':
+      return SyntheticKind::kScore;
+    case 'W':
+      return SyntheticKind::kSkewed;
+    default:
+      return SyntheticKind::kRatio;
+  }
+}
+
+SyntheticKind without_zeros(SyntheticKind kind) {
+  switch (kind) {
+    case SyntheticKind::kCount:
+      return SyntheticKind::kSkewed;
+    case SyntheticKind::kBinary:
+    case SyntheticKind::kScore:
+      return SyntheticKind::kRatio;
+    default:
+      return kind;
+  }
+}
+
+void measure(SyntheticBump& bump) {
+  constexpr int kPoints = 4096;
+  double sum = 0.0;
+  double sum_sq = 0.0;
+  for (int i = 0; i < kPoints; ++i) {
+    const double value = bump.at((i + 0.5) / kPoints);
+    sum += value;
+    sum_sq += value * value;
+  }
+  bump.mean = sum / kPoints;
+  bump.deviation = std::sqrt(sum_sq / kPoints - bump.mean * bump.mean);
+}
+
+SyntheticRelevance make_relevance(double nonlinearity, RngStream& stream) {
+  SyntheticRelevance relevance;
+  const double linear = std::sqrt(1.0 - nonlinearity);
+  const double nonlinear = std::sqrt(nonlinearity);
+  const auto sign = [&stream] { return stream.uniform() < 0.5 ? -1.0 : 1.0; };
+
+  // 2t − 1 has variance 1/3 for uniform t, a product of two such 1/9; shares are of variance.
+  constexpr std::array<double, 3> kLinearShares = {0.5, 0.3, 0.2};
+  for (std::size_t i = 0; i < 3; ++i) {
+    relevance.linear_weights[i] = sign() * linear * std::sqrt(3.0 * kLinearShares[i]);
+  }
+  constexpr std::array<double, 3> kBumpShares = {0.3, 0.3, 0.2};
+  constexpr double kProductShare = 0.2;
+  for (std::size_t i = 0; i < 3; ++i) {
+    SyntheticBump& bump = relevance.bumps[i];
+    bump.centre = 0.42 + 0.16 * stream.uniform();
+    measure(bump);
+    const double direction = i == 2 ? -1.0 : 1.0;
+    relevance.bump_weights[i] = direction * nonlinear * std::sqrt(kBumpShares[i]) / bump.deviation;
+  }
+  relevance.product_weight = sign() * nonlinear * std::sqrt(9.0 * kProductShare);
+  return relevance;
+}
+
+/// Which groups show the signals: signal 2 a count (or what stands for one), all others ratios.
+void place_signals(std::vector<SyntheticGroup>& groups, RngStream& stream) {
+  std::vector<std::size_t> ratios;
+  std::vector<std::size_t> counts;
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    if (groups[g].kind == SyntheticKind::kRatio) ratios.push_back(g);
+    if (groups[g].kind == SyntheticKind::kCount || groups[g].kind == SyntheticKind::kSkewed)
+      counts.push_back(g);
+  }
+  stream.shuffle(std::span(ratios));
+  stream.shuffle(std::span(counts));
+  std::size_t next_ratio = 0;
+  for (int signal = 0; signal < kSyntheticSignals; ++signal) {
+    groups[signal == 2 ? counts[0] : ratios[next_ratio++]].signal = signal;
+  }
+}
+
+/// Gives each group the probability with which a document has it, so that half of all features are missing:
+/// those that matter for relevance seldom are.
+void place_missing(SyntheticPlan& plan) {
+  constexpr double kSignalPresent = 0.85;
+  constexpr double kShare = 0.5;
+  const auto features = static_cast<double>(plan.source.features);
+  const double of_signals = kSyntheticSignals * static_cast<double>(plan.streams);
+  const double rest = (kShare * features - kSignalPresent * of_signals) / (features - of_signals);
+  const double present = std::clamp(rest, 0.05, 1.0);
+  plan.has_missing = true;
+  plan.relevance.present = kSignalPresent;
+  plan.single_present = present;
+  for (SyntheticGroup& group : plan.groups) group.present = group.signal >= 0 ? kSignalPresent : present;
+}
+
+/// Shares of documents below each bound. MSLR-WEB's; about those of Yahoo's set 1; many of each grade.
+std::array<double, 4> shares_below(SyntheticFamily family) {
+  switch (family) {
+    case SyntheticFamily::kYahooLike:
+      return {0.26, 0.62, 0.90, 0.98};
+    case SyntheticFamily::kSmall:
+      return {0.40, 0.70, 0.88, 0.96};
+    default:
+      return {0.52, 0.84, 0.97, 0.99};
+  }
+}
+
+/// Quantiles of relevance + query effect + noise over a sample that depends on the seed alone.
+void calibrate(SyntheticPlan& plan) {
+  constexpr std::uint32_t kSample = 32768;
+  const PhiloxKey key = plan.key_of_part(kCalibrationPart);
+  std::vector<double> sample(kSample);
+  for (std::uint32_t i = 0; i < kSample; ++i) {
+    RngStream stream(key, 0, i);
+    const double relevance = plan.relevance.at(plan.relevance.draw(stream));
+    const double query_effect = SyntheticPlan::kQueryEffect * stream.normal();
+    sample[i] = relevance + query_effect + plan.source.noise * stream.normal();
+  }
+  std::sort(sample.begin(), sample.end());
+  const std::array<double, 4> shares = shares_below(plan.source.family);
+  for (std::size_t i = 0; i < shares.size(); ++i) {
+    plan.grade_bounds[i] = sample[static_cast<std::size_t>(shares[i] * kSample)];
+  }
+}
+
+}  // namespace
+
+SyntheticSignals SyntheticRelevance::draw(RngStream& stream) const {
+  SyntheticSignals signals{};
+  for (double& signal : signals) {
+    signal = synthetic_uniform(stream);
+    if (present < 1.0 && synthetic_uniform(stream) >= present) signal = 0.0;
+  }
+  return signals;
+}
+
+double SyntheticRelevance::at(const SyntheticSignals& signals) const {
+  const auto centred = [](double t) { return 2.0 * t - 1.0; };
+  double sum = product_weight * (centred(signals[6]) * centred(signals[7]));
+  for (std::size_t i = 0; i < 3; ++i) {
+    sum += linear_weights[i] * centred(signals[i]);
+    sum += bump_weights[i] * (bumps[i].at(signals[3 + i]) - bumps[i].mean);
+  }
+  return sum;
+}
+
+PhiloxKey SyntheticPlan::key_of_part(std::uint64_t part) const {
+  const std::string_view name = name_of(source.family);
+  return make_key({.seed = source.seed,
+                   .purpose = Purpose::kSynthetic,
+                   .fold = part,
+                   .click_model = name_hash(name.data(), name.size())});
+}
+
+SyntheticPlan make_synthetic_plan(const SyntheticSource& source) {
+  SyntheticPlan plan;
+  plan.source = source;
+  RngStream stream(plan.key_of_part(kPlanPart), 0);
+  plan.relevance = make_relevance(source.nonlinearity, stream);
+
+  const std::int64_t singles = std::min<std::int64_t>(11, source.features / 12);
+  plan.streams = static_cast<int>(std::clamp<std::int64_t>((source.features - singles) / 12, 1, 5));
+  const std::int64_t groups = (source.features - singles) / plan.streams;
+  plan.first_single = groups * plan.streams;
+  const bool missing = source.family == SyntheticFamily::kYahooLike;
+  const std::string_view further_kinds = missing ? kFurtherRatioKinds : kFurtherKinds;
+  for (std::int64_t g = 0; g < groups; ++g) {
+    const auto i = static_cast<std::size_t>(g);
+    const char letter = i < kFirstKinds.size()
+                            ? kFirstKinds[i]
+                            : further_kinds[(i - kFirstKinds.size()) % further_kinds.size()];
+    SyntheticGroup group;
+    group.kind = missing ? without_zeros(kind_of(letter)) : kind_of(letter);
+    group.first_column = g * plan.streams;
+    plan.groups.push_back(group);
+  }
+  place_signals(plan.groups, stream);
+  if (missing) place_missing(plan);
+  calibrate(plan);
+  return plan;
+}
+
+}  // namespace olrank

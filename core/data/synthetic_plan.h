@@ -1,0 +1,94 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/data/synthetic_source.h"
+#include "core/random/rng_stream.h"
+
+namespace olrank {
+
+/// A smooth hill on [0, 1]: (1 − ((t − centre)/half_width)²)² within half_width of its centre, 0 beyond.
+struct SyntheticBump {
+  double centre = 0.5;
+  double half_width = 0.45;
+  double mean = 0.0;       // over uniform t
+  double deviation = 1.0;  // over uniform t
+
+  double at(double t) const {
+    const double u = (t - centre) / half_width;
+    const double hill = 1.0 - u * u;
+    return hill > 0.0 ? hill * hill : 0.0;
+  }
+};
+
+inline constexpr int kSyntheticSignals = 8;
+
+/// The place of a document in each of the quantities that its relevance depends on, uniform on [0, 1];
+/// 0 where the document misses it.
+using SyntheticSignals = std::array<double, kSyntheticSignals>;
+
+/// How a data set's relevance comes about. All of it follows from family, features, noise, nonlinearity and
+/// seed; the numbers of queries and documents have no part in it, so that a larger set begins with a
+/// smaller one.
+struct SyntheticRelevance {
+  std::array<double, 3> linear_weights{};  // of signals 0, 1, 2
+  std::array<SyntheticBump, 3> bumps{};    // of signals 3, 4, 5
+  std::array<double, 3> bump_weights{};
+  double product_weight = 0.0;  // of signals 6 × 7
+  double present = 1.0;         // probability that a document has a signal
+
+  SyntheticSignals draw(RngStream& stream) const;
+  /// Noise-free, with mean 0 and variance 1 over documents that have all signals.
+  double at(const SyntheticSignals& signals) const;
+};
+
+enum class SyntheticKind {
+  kRatio,     // in [0, 1]
+  kScore,     // negative, like a logarithm of a likelihood
+  kSkewed,    // in [0, 1], most of it near 0
+  kCount,     // whole numbers with a heavy tail
+  kBinary,    // 0 or 1
+  kConstant,  // the same for all documents of a query
+};
+
+/// One quantity measured at `streams` places (body, anchor, title, url, whole document): columns side by
+/// side that correlate, the last one without the others' distortion.
+struct SyntheticGroup {
+  SyntheticKind kind = SyntheticKind::kRatio;
+  std::int64_t first_column = 0;
+  int signal = -1;       // which signal it shows, or -1
+  double present = 1.0;  // probability that a document has it
+};
+
+struct SyntheticPlan {
+  SyntheticSource source;
+  PhiloxKey key_of_part(std::uint64_t part) const;
+
+  SyntheticRelevance relevance;
+  std::vector<SyntheticGroup> groups;
+  int streams = 1;                       // columns of a group
+  std::int64_t first_single = 0;         // columns from here on stand alone: properties of the document
+  double single_present = 1.0;           // probability that a document has one of them
+  bool has_missing = false;              // 0 means missing, and no other value is 0
+  std::array<double, 4> grade_bounds{};  // of relevance + query effect + noise
+
+  static constexpr double kQueryEffect = 0.35;  // standard deviation, added to all documents of a query
+
+  int grade_of(double y) const {
+    int grade = 0;
+    while (grade < 4 && y > grade_bounds[static_cast<std::size_t>(grade)]) ++grade;
+    return grade;
+  }
+};
+
+SyntheticPlan make_synthetic_plan(const SyntheticSource& source);
+
+/// Uniform in (0, 1) from 32 bits: cheap, and never an end of the interval.
+inline double synthetic_uniform(RngStream& stream) {
+  return (static_cast<double>(stream.next_bits()) + 0.5) * 0x1.0p-32;
+}
+
+}  // namespace olrank

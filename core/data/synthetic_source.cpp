@@ -1,0 +1,136 @@
+#include "core/data/synthetic_source.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "core/text/nearest.h"
+
+namespace olrank {
+namespace {
+
+constexpr std::string_view kScheme = "synth:";
+
+SyntheticSource defaults_of(SyntheticFamily family) {
+  SyntheticSource source;
+  source.family = family;
+  source.noise = 0.8;
+  source.nonlinearity = 0.5;
+  switch (family) {
+    case SyntheticFamily::kMslrLike:
+      source.queries = 1000;
+      source.docs = 120;
+      source.features = 136;
+      break;
+    case SyntheticFamily::kYahooLike:
+      source.queries = 1000;
+      source.docs = 24;
+      source.features = 700;
+      break;
+    case SyntheticFamily::kSmall:
+      source.queries = 40;
+      source.docs = 10;
+      source.features = 10;
+      break;
+  }
+  return source;
+}
+
+/// A fifth of the training queries, but enough for a mean over them to say something.
+std::int64_t default_test_queries(const SyntheticSource& source) {
+  const std::int64_t least = source.family == SyntheticFamily::kSmall ? 20 : 250;
+  return std::max(source.queries / 5, least);
+}
+
+template <class T>
+T number(std::string_view key, std::string_view text, T least, T most) {
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  // Written so that NaN fails.
+  const bool inside = value >= least && value <= most;
+  if (error != std::errc() || end != text.data() + text.size() || !inside) {
+    throw InvalidArgument(
+        fmt::format("The key \"{}\" of a synthetic source takes {} from {} to {}, not \"{}\".", key,
+                    std::is_integral_v<T> ? "a whole number" : "a number", least, most, text));
+  }
+  return value;
+}
+
+void set(SyntheticSource& source, std::string_view key, std::string_view value) {
+  constexpr std::int64_t kMostQueries = 10'000'000;
+  constexpr std::int64_t kMostDocs = 100'000;
+  constexpr std::int64_t kMostFeatures = 100'000;
+  if (key == "queries") {
+    source.queries = number<std::int64_t>(key, value, 1, kMostQueries);
+  } else if (key == "test_queries") {
+    source.test_queries = number<std::int64_t>(key, value, 1, kMostQueries);
+  } else if (key == "docs") {
+    source.docs = number<std::int64_t>(key, value, 1, kMostDocs);
+  } else if (key == "features") {
+    source.features = number<std::int64_t>(key, value, 10, kMostFeatures);
+  } else if (key == "noise") {
+    source.noise = number<double>(key, value, 0.0, 100.0);
+  } else if (key == "nonlinearity") {
+    source.nonlinearity = number<double>(key, value, 0.0, 1.0);
+  } else if (key == "seed") {
+    source.seed = number<std::uint64_t>(key, value, 0, UINT64_MAX);
+  } else {
+    const std::vector<std::string> known = {"queries", "test_queries", "docs", "features",
+                                            "noise",   "nonlinearity", "seed"};
+    throw InvalidArgument(
+        fmt::format("A synthetic source has no key \"{}\"; the nearest is \"{}\". It knows {}.", key,
+                    nearest_name(key, known), joined(known)));
+  }
+}
+
+SyntheticFamily family_named(std::string_view name) {
+  if (const auto family = value_named<SyntheticFamily>(name)) return *family;
+  std::vector<std::string> known;
+  known.reserve(EnumNames<SyntheticFamily>::values.size());
+  for (const auto& entry : EnumNames<SyntheticFamily>::values) known.emplace_back(entry.second);
+  throw InvalidArgument(
+      fmt::format("There is no synthetic data \"{}\"; the nearest is \"{}\". There are {}.", name,
+                  nearest_name(name, known), joined(known)));
+}
+
+}  // namespace
+
+bool is_synthetic(std::string_view source) {
+  return source.starts_with(kScheme);
+}
+
+SyntheticSource parse_synthetic_source(std::string_view text) {
+  if (!is_synthetic(text)) {
+    throw InvalidArgument(
+        fmt::format("A synthetic source reads \"synth:NAME?key=value&key=value\", not \"{}\".", text));
+  }
+  const std::string_view rest = text.substr(kScheme.size());
+  const std::size_t question = rest.find('?');
+  SyntheticSource source = defaults_of(family_named(rest.substr(0, question)));
+  std::string_view settings = question == std::string_view::npos ? "" : rest.substr(question + 1);
+  std::vector<std::string_view> seen;
+  while (!settings.empty()) {
+    const std::size_t ampersand = settings.find('&');
+    const std::string_view setting = settings.substr(0, ampersand);
+    settings = ampersand == std::string_view::npos ? "" : settings.substr(ampersand + 1);
+    const std::size_t equals = setting.find('=');
+    if (equals == std::string_view::npos) {
+      throw InvalidArgument(fmt::format("In \"{}\", \"{}\" is not key=value.", text, setting));
+    }
+    const std::string_view key = setting.substr(0, equals);
+    set(source, key, setting.substr(equals + 1));
+    if (std::find(seen.begin(), seen.end(), key) != seen.end()) {
+      throw InvalidArgument(fmt::format("\"{}\" sets the key \"{}\" twice; leave one of them.", text, key));
+    }
+    seen.push_back(key);
+  }
+  if (source.test_queries == 0) source.test_queries = default_test_queries(source);
+  return source;
+}
+
+}  // namespace olrank

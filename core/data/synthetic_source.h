@@ -1,0 +1,40 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <utility>
+
+#include "core/settings/enum_names.h"
+
+namespace olrank {
+
+enum class SyntheticFamily { kMslrLike, kYahooLike, kSmall };
+
+/// What "synth:NAME?key=value&…" asks for. The family sets every default.
+struct SyntheticSource {
+  SyntheticFamily family = SyntheticFamily::kMslrLike;
+  std::int64_t queries = 0;       // of the training part, 1 … 10,000,000
+  std::int64_t test_queries = 0;  // of the test part and of the validation part, 1 … 10,000,000
+  std::int64_t docs = 0;          // mean a query, 1 … 100,000
+  std::int64_t features = 0;      // 10 … 100,000
+  double noise = 0.0;             // standard deviations of the noise-free relevance, 0 … 100
+  double nonlinearity = 0.0;      // share of its variance that is bumps and products, 0 … 1
+  std::uint64_t seed = 1;
+};
+
+/// True for what starts with "synth:".
+bool is_synthetic(std::string_view source);
+
+/// Throws InvalidArgument, naming the nearest known name or key, or the bounds of a value outside them.
+SyntheticSource parse_synthetic_source(std::string_view source);
+
+template <>
+struct EnumNames<SyntheticFamily> {
+  static constexpr std::array values = {
+      std::pair{SyntheticFamily::kMslrLike, std::string_view("mslr-like")},
+      std::pair{SyntheticFamily::kYahooLike, std::string_view("yahoo-like")},
+      std::pair{SyntheticFamily::kSmall, std::string_view("small")}};
+};
+
+}  // namespace olrank

@@ -1,0 +1,314 @@
+#include "core/metrics/evaluator.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <numeric>
+#include <string_view>
+#include <utility>
+
+#include "core/error.h"
+#include "core/metrics/doc_label.h"
+#include "core/metrics/ranking.h"
+
+namespace olrank {
+namespace {
+
+constexpr double kLeftOut = std::numeric_limits<double>::quiet_NaN();
+constexpr std::int64_t kQueriesPerBlock = 32;
+
+// A row holds NDCG at every cutoff, DCG at every cutoff, and then these.
+enum Column : std::size_t { kMap, kMrr, kPrecision, kErr, kArp, kPairAccuracy, kOtherColumns };
+
+}  // namespace
+
+template <class Score>
+struct Evaluator::Input {
+  const Dataset& data;
+  std::span<const Score> scores;
+  std::span<const std::int64_t> retrieved;
+};
+
+Evaluator::Evaluator(MetricOptions options) : options_(std::move(options)), discounts_(options_.discount) {
+  check_metric_options(options_);
+  by_cutoff_.resize(options_.cutoffs.size());
+  std::iota(by_cutoff_.begin(), by_cutoff_.end(), std::size_t{0});
+  std::sort(by_cutoff_.begin(), by_cutoff_.end(),
+            [&](std::size_t a, std::size_t b) { return options_.cutoffs[a] < options_.cutoffs[b]; });
+  top_ranks_ =
+      std::max({options_.cutoffs[by_cutoff_.back()], options_.precision_cutoff, options_.err_cutoff});
+  gains_ = gain_table(options_.gain);
+  report_.ndcg.resize(options_.cutoffs.size());
+  report_.dcg.resize(options_.cutoffs.size());
+}
+
+std::size_t Evaluator::columns() const {
+  return 2 * options_.cutoffs.size() + kOtherColumns;
+}
+
+template <class Score>
+void Evaluator::prepare(const Input<Score>& input, ExecutionContext& context) {
+  const Dataset& data = input.data;
+  if (static_cast<std::int64_t>(input.scores.size()) != data.docs()) {
+    throw InvalidArgument(fmt::format("There are {} scores for {} documents; give one for each.",
+                                      input.scores.size(), data.docs()));
+  }
+  if (!input.retrieved.empty() && static_cast<std::int64_t>(input.retrieved.size()) != data.queries()) {
+    throw InvalidArgument(fmt::format("There are counts of retrieved documents for {} queries of {}.",
+                                      input.retrieved.size(), data.queries()));
+  }
+  if (data.max_grade() > kHighestGrade) {
+    throw InvalidArgument(
+        fmt::format("The data has grade {}; grades go up to {}.", data.max_grade(), kHighestGrade));
+  }
+  report_.max_grade = options_.max_grade.value_or(data.max_grade());
+  if (data.max_grade() > report_.max_grade) {
+    throw InvalidArgument(fmt::format("The data has grade {}, above the largest grade {} that was given.",
+                                      data.max_grade(), report_.max_grade));
+  }
+  for (int grade = 0; grade <= kHighestGrade; ++grade) {
+    satisfactions_[static_cast<std::size_t>(grade)] = err_satisfaction(grade, report_.max_grade);
+  }
+
+  std::int64_t longest = 0;
+  for (std::int64_t query = 0; query < data.queries(); ++query)
+    longest = std::max(longest, data.docs_of(query));
+  if (longest > std::numeric_limits<std::int32_t>::max()) {
+    throw InvalidArgument(
+        fmt::format("A query has {} documents; at most 2147483647 can be ranked.", longest));
+  }
+  discounts_.reach(std::min(longest, top_ranks_));
+  const auto queries = static_cast<std::size_t>(data.queries());
+  values_.resize(queries * columns());
+  misordered_.resize(queries);
+  pairs_.resize(queries);
+  empty_.resize(queries);
+  // Which worker meets the longest query is open: all get the memory for it now, and never again.
+  for (int worker = 0; worker < context.threads(); ++worker) {
+    const Scratch::Frame frame(context.scratch(worker));
+    const auto docs = static_cast<std::size_t>(longest);
+    context.scratch(worker).take<std::int32_t>(docs);
+    context.scratch(worker).take<std::uint8_t>(docs);
+    context.scratch(worker).take<std::uint64_t>(2 * docs);
+  }
+}
+
+template <class Score>
+const MetricReport& Evaluator::evaluate_scores(const Input<Score>& input, ExecutionContext& context) {
+  prepare(input, context);
+  const auto judge_block = [&](std::int64_t begin, std::int64_t end, int worker) {
+    for (std::int64_t query = begin; query < end; ++query)
+      judge_query(input, query, context.scratch(worker));
+  };
+  context.for_blocks(input.data.queries(), kQueriesPerBlock, std::ref(judge_block));
+  summarise(input.data);
+  return report_;
+}
+
+template <class Score>
+void Evaluator::order_query(const Input<Score>& input, std::int64_t query, std::int64_t retrieved,
+                            std::span<std::int32_t> order, Scratch& scratch) const {
+  const Dataset& data = input.data;
+  const auto scores = input.scores.subspan(static_cast<std::size_t>(data.offset(query)),
+                                           static_cast<std::size_t>(data.docs_of(query)));
+  const std::int64_t bad = rank_top_by_score(scores, order, scratch);
+  if (bad >= 0) {
+    throw NumericError(
+        fmt::format("The score of document {} of query '{}' is not a number; nothing can be ranked by it.",
+                    bad, data.qid(query)));
+  }
+  if (options_.ties == Ties::kDocIndex) return;
+  // Equal scores stand side by side in index order; documents that were not retrieved stay in it.
+  const auto score_at = [&](std::int64_t rank) {
+    return scores[static_cast<std::size_t>(order[static_cast<std::size_t>(rank)])];
+  };
+  for (std::int64_t begin = 0, end = 0; begin < retrieved; begin = end) {
+    for (end = begin + 1; end < retrieved && score_at(end) == score_at(begin);) ++end;
+    std::sort(order.begin() + begin, order.begin() + end, [&](std::int32_t a, std::int32_t b) {
+      const int names = DocLabel(data, query, a).view().compare(DocLabel(data, query, b).view());
+      return names > 0 || (names == 0 && a < b);
+    });
+  }
+}
+
+template <class Score>
+void Evaluator::judge_query(const Input<Score>& input, std::int64_t query, Scratch& scratch) {
+  const std::int64_t docs = input.data.docs_of(query);
+  const auto grades = input.data.grades_of(query);
+  const std::int64_t retrieved =
+      input.retrieved.empty() ? docs : input.retrieved[static_cast<std::size_t>(query)];
+  const bool whole = options_.metrics == MetricSet::kAll || options_.ties == Ties::kNameDescending;
+  const std::int64_t ranks = whole ? docs : std::min(docs, top_ranks_);
+
+  const Scratch::Frame frame(scratch);
+  const auto order = scratch.take<std::int32_t>(static_cast<std::size_t>(ranks));
+  order_query(input, query, std::min(retrieved, ranks), order, scratch);
+  const auto list = scratch.take<std::uint8_t>(static_cast<std::size_t>(ranks));  // grades by rank
+  for (std::size_t rank = 0; rank < list.size(); ++rank)
+    list[rank] = grades[static_cast<std::size_t>(order[rank])];
+
+  const std::int64_t shown = std::min(ranks, options_.unretrieved == Unretrieved::kLost ? retrieved : docs);
+  const GradeCounts counts = count_grades(grades);
+  double* values = row(query);
+  empty_[static_cast<std::size_t>(query)] = counts[0] == docs ? 1 : 0;
+  judge_top(list, docs, shown, counts, values);
+  judge_whole(list, shown, counts, query, values);
+  if (counts[0] == docs) apply_empty_rule(values);
+}
+
+void Evaluator::judge_top(std::span<const std::uint8_t> list, std::int64_t docs, std::int64_t shown,
+                          const GradeCounts& counts, double* row) const {
+  const std::size_t cutoffs = options_.cutoffs.size();
+  const auto discounts = discounts_.values();
+  double dcg = 0.0;
+  std::int64_t rank = 0;
+  for (const std::size_t place : by_cutoff_) {  // one pass serves all cutoffs
+    const std::int64_t cutoff = options_.cutoffs[place];
+    for (const std::int64_t end = std::min(cutoff, shown); rank < end; ++rank) {
+      dcg += gains_[list[static_cast<std::size_t>(rank)]] * discounts[static_cast<std::size_t>(rank)];
+    }
+    const double ideal = ideal_dcg(counts, cutoff, gains_, discounts);
+    const bool too_short = options_.short_lists == ShortLists::kZero && docs < cutoff;
+    row[place] = ideal > 0.0 && !too_short ? dcg / ideal : 0.0;
+    row[cutoffs + place] = dcg;
+  }
+
+  double* other = row + 2 * cutoffs;
+  std::int64_t hits = 0;
+  for (std::int64_t at = 0; at < std::min(options_.precision_cutoff, shown); ++at) {
+    hits += list[static_cast<std::size_t>(at)] > 0 ? 1 : 0;
+  }
+  other[kPrecision] = static_cast<double>(hits) / static_cast<double>(options_.precision_cutoff);
+
+  double err = 0.0;
+  double unsatisfied = 1.0;
+  for (std::int64_t at = 0; at < std::min(options_.err_cutoff, shown); ++at) {
+    const double satisfaction = satisfactions_[list[static_cast<std::size_t>(at)]];
+    err += unsatisfied * satisfaction / static_cast<double>(at + 1);
+    unsatisfied *= 1.0 - satisfaction;
+  }
+  other[kErr] = err;
+}
+
+void Evaluator::judge_whole(std::span<const std::uint8_t> list, std::int64_t shown,
+                            const GradeCounts& counts, std::int64_t query, double* row) {
+  double* other = row + 2 * options_.cutoffs.size();
+  const auto index = static_cast<std::size_t>(query);
+  pairs_[index] = graded_pairs(counts);
+  if (options_.metrics == MetricSet::kTop) {
+    other[kMap] = other[kMrr] = other[kArp] = other[kPairAccuracy] = kLeftOut;
+    misordered_[index] = 0;
+    return;
+  }
+  double precisions = 0.0;
+  double first = 0.0;
+  std::int64_t hits = 0;
+  std::int64_t grade_sum = 0;
+  std::int64_t position_sum = 0;
+  for (std::int64_t rank = 0; rank < static_cast<std::int64_t>(list.size()); ++rank) {
+    const std::int64_t grade = list[static_cast<std::size_t>(rank)];
+    if (grade == 0) continue;
+    grade_sum += grade;
+    position_sum += grade * (rank + 1);
+    if (rank >= shown) continue;
+    const auto position = static_cast<double>(rank + 1);
+    precisions += static_cast<double>(++hits) / position;
+    if (hits == 1) first = 1.0 / position;
+  }
+  const std::int64_t relevant = static_cast<std::int64_t>(list.size()) - counts[0];
+  other[kMap] = relevant > 0 ? precisions / static_cast<double>(relevant) : 0.0;
+  other[kMrr] = first;
+  other[kArp] =
+      grade_sum > 0 ? static_cast<double>(position_sum) / static_cast<double>(grade_sum) : kLeftOut;
+  misordered_[index] = misordered_pairs(list, report_.max_grade);
+  const auto pairs = static_cast<double>(pairs_[index]);
+  other[kPairAccuracy] =
+      pairs_[index] > 0 ? (pairs - static_cast<double>(misordered_[index])) / pairs : kLeftOut;
+}
+
+void Evaluator::apply_empty_rule(double* row) const {
+  const bool skip = options_.empty_queries == EmptyQueries::kSkip;
+  const double value = skip ? kLeftOut : options_.empty_queries == EmptyQueries::kOne ? 1.0 : 0.0;
+  const std::size_t cutoffs = options_.cutoffs.size();
+  std::fill_n(row, cutoffs, value);
+  std::fill_n(row + cutoffs, cutoffs, skip ? kLeftOut : 0.0);  // a DCG is a sum, and there is nothing in it
+  double* other = row + 2 * cutoffs;
+  other[kPrecision] = other[kErr] = value;
+  if (options_.metrics == MetricSet::kAll) other[kMap] = other[kMrr] = value;
+}
+
+double Evaluator::column_mean(std::size_t column) const {
+  double sum = 0.0;
+  std::int64_t counted = 0;
+  for (std::size_t at = column; at < values_.size(); at += columns()) {
+    if (std::isnan(values_[at])) continue;
+    sum += values_[at];
+    ++counted;
+  }
+  return counted > 0 ? sum / static_cast<double>(counted) : kLeftOut;
+}
+
+void Evaluator::summarise(const Dataset& data) {
+  const std::size_t cutoffs = options_.cutoffs.size();
+  for (std::size_t i = 0; i < cutoffs; ++i) {
+    report_.ndcg[i] = column_mean(i);
+    report_.dcg[i] = column_mean(cutoffs + i);
+  }
+  report_.map = column_mean(2 * cutoffs + kMap);
+  report_.mrr = column_mean(2 * cutoffs + kMrr);
+  report_.precision = column_mean(2 * cutoffs + kPrecision);
+  report_.err = column_mean(2 * cutoffs + kErr);
+  report_.arp = column_mean(2 * cutoffs + kArp);
+  report_.pair_accuracy = column_mean(2 * cutoffs + kPairAccuracy);
+  report_.misordered_pairs = std::accumulate(misordered_.begin(), misordered_.end(), std::int64_t{0});
+  report_.pairs = std::accumulate(pairs_.begin(), pairs_.end(), std::int64_t{0});
+  report_.queries = data.queries();
+  report_.docs = data.docs();
+  report_.empty_queries = std::count(empty_.begin(), empty_.end(), std::uint8_t{1});
+  report_.pairless_queries = std::count(pairs_.begin(), pairs_.end(), std::int64_t{0});
+}
+
+QueryMetrics Evaluator::of_query(std::int64_t query) const {
+  const std::size_t cutoffs = options_.cutoffs.size();
+  const double* values = row(query);
+  const double* other = values + 2 * cutoffs;
+  QueryMetrics metrics;
+  metrics.ndcg = {values, cutoffs};
+  metrics.dcg = {values + cutoffs, cutoffs};
+  metrics.map = other[kMap];
+  metrics.mrr = other[kMrr];
+  metrics.precision = other[kPrecision];
+  metrics.err = other[kErr];
+  metrics.arp = other[kArp];
+  metrics.pair_accuracy = other[kPairAccuracy];
+  metrics.misordered_pairs = misordered_[static_cast<std::size_t>(query)];
+  metrics.pairs = pairs_[static_cast<std::size_t>(query)];
+  return metrics;
+}
+
+const MetricReport& Evaluator::evaluate(const Dataset& data, std::span<const float> scores,
+                                        ExecutionContext& context,
+                                        std::span<const std::int64_t> retrieved) {
+  return evaluate_scores(Input<float>{data, scores, retrieved}, context);
+}
+
+const MetricReport& Evaluator::evaluate(const Dataset& data, std::span<const double> scores,
+                                        ExecutionContext& context,
+                                        std::span<const std::int64_t> retrieved) {
+  return evaluate_scores(Input<double>{data, scores, retrieved}, context);
+}
+
+MetricReport evaluate(const Dataset& data, std::span<const float> scores, const MetricOptions& options,
+                      ExecutionContext& context) {
+  return Evaluator(options).evaluate(data, scores, context);
+}
+
+MetricReport evaluate(const Dataset& data, std::span<const double> scores, const MetricOptions& options,
+                      ExecutionContext& context) {
+  return Evaluator(options).evaluate(data, scores, context);
+}
+
+}  // namespace olrank

@@ -1,0 +1,115 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/data/dataset.h"
+#include "core/metrics/list_metrics.h"
+#include "core/metrics/metric_options.h"
+#include "core/runtime/execution_context.h"
+
+namespace olrank {
+
+/// One query's figures, with the rule for empty queries applied: a quiet NaN stands where the query is left
+/// out of that figure's mean.
+struct QueryMetrics {
+  std::span<const double> ndcg;  // in the order of MetricOptions::cutoffs
+  std::span<const double> dcg;
+  double map = 0.0;
+  double mrr = 0.0;
+  double precision = 0.0;
+  double err = 0.0;
+  double arp = 0.0;  // Σ grade·(rank + 1) / Σ grade
+  double pair_accuracy = 0.0;
+  std::int64_t misordered_pairs = 0;
+  std::int64_t pairs = 0;  // of documents with different grades
+};
+
+/// Means over the queries of one data set; a mean over no query is NaN. See docs/METRICS.md.
+struct MetricReport {
+  std::vector<double> ndcg;  // in the order of MetricOptions::cutoffs
+  std::vector<double> dcg;
+  double map = 0.0;
+  double mrr = 0.0;
+  double precision = 0.0;
+  double err = 0.0;
+  double arp = 0.0;
+  double pair_accuracy = 0.0;
+  std::int64_t misordered_pairs = 0;  // summed over the queries
+  std::int64_t pairs = 0;
+  std::int64_t queries = 0;
+  std::int64_t docs = 0;
+  std::int64_t empty_queries = 0;     // without a relevant document
+  std::int64_t pairless_queries = 0;  // all documents of one grade
+  int max_grade = 0;                  // that ERR used
+};
+
+/// Judges rankings of whole data sets. It keeps its memory: evaluating the same data again allocates
+/// nothing. Queries are judged in parallel, each on its own, and means are taken in the order of queries,
+/// so that results do not depend on the number of threads.
+class Evaluator {
+ public:
+  explicit Evaluator(MetricOptions options = {});
+
+  const MetricOptions& options() const { return options_; }
+
+  /// `scores` holds one number for each document, in the data set's order. `retrieved`, where given, says
+  /// how many documents of each query a run named (the first ones by score); without it, all. Throws
+  /// InvalidArgument when counts do not fit or grades exceed max_grade, NumericError for a NaN score.
+  const MetricReport& evaluate(const Dataset& data, std::span<const float> scores,
+                               ExecutionContext& context, std::span<const std::int64_t> retrieved = {});
+  const MetricReport& evaluate(const Dataset& data, std::span<const double> scores,
+                               ExecutionContext& context, std::span<const std::int64_t> retrieved = {});
+
+  const MetricReport& report() const { return report_; }
+  /// A query of the last evaluation.
+  QueryMetrics of_query(std::int64_t query) const;
+
+ private:
+  template <class Score>
+  struct Input;
+
+  template <class Score>
+  const MetricReport& evaluate_scores(const Input<Score>& input, ExecutionContext& context);
+  template <class Score>
+  void prepare(const Input<Score>& input, ExecutionContext& context);
+  template <class Score>
+  void judge_query(const Input<Score>& input, std::int64_t query, Scratch& scratch);
+  template <class Score>
+  void order_query(const Input<Score>& input, std::int64_t query, std::int64_t retrieved,
+                   std::span<std::int32_t> order, Scratch& scratch) const;
+  void judge_top(std::span<const std::uint8_t> list, std::int64_t docs, std::int64_t shown,
+                 const GradeCounts& counts, double* row) const;
+  void judge_whole(std::span<const std::uint8_t> list, std::int64_t shown, const GradeCounts& counts,
+                   std::int64_t query, double* row);
+  void apply_empty_rule(double* row) const;
+  double column_mean(std::size_t column) const;
+  void summarise(const Dataset& data);
+
+  std::size_t columns() const;
+  double* row(std::int64_t query) { return values_.data() + static_cast<std::size_t>(query) * columns(); }
+  const double* row(std::int64_t query) const {
+    return values_.data() + static_cast<std::size_t>(query) * columns();
+  }
+
+  MetricOptions options_;
+  std::vector<std::size_t> by_cutoff_;  // indices of options_.cutoffs, smallest cutoff first
+  std::int64_t top_ranks_ = 0;          // the largest cutoff of any metric
+  GainTable gains_{};
+  GainTable satisfactions_{};  // err_satisfaction of every grade
+  DiscountTable discounts_;
+  std::vector<double> values_;  // [queries × columns]
+  std::vector<std::int64_t> misordered_;
+  std::vector<std::int64_t> pairs_;
+  std::vector<std::uint8_t> empty_;
+  MetricReport report_;
+};
+
+/// One evaluation, for who needs no second.
+MetricReport evaluate(const Dataset& data, std::span<const float> scores, const MetricOptions& options,
+                      ExecutionContext& context);
+MetricReport evaluate(const Dataset& data, std::span<const double> scores, const MetricOptions& options,
+                      ExecutionContext& context);
+
+}  // namespace olrank

@@ -1,0 +1,71 @@
+#include "core/metrics/list_metrics.h"
+
+#include <algorithm>
+#include <cassert>
+
+namespace olrank {
+
+GradeCounts count_grades(std::span<const std::uint8_t> grades) {
+  GradeCounts counts{};
+  for (const std::uint8_t grade : grades) ++counts[grade];
+  return counts;
+}
+
+GainTable gain_table(Gain gain) {
+  GainTable table{};
+  for (int grade = 0; grade <= kHighestGrade; ++grade)
+    table[static_cast<std::size_t>(grade)] = dcg_gain(grade, gain);
+  return table;
+}
+
+void DiscountTable::reach(std::int64_t ranks) {
+  for (auto rank = static_cast<std::int64_t>(values_.size()); rank < ranks; ++rank) {
+    values_.push_back(dcg_discount(rank, discount_));
+  }
+}
+
+double dcg_of_list(std::span<const std::uint8_t> shown_grades, const GainTable& gains,
+                   std::span<const double> discounts) {
+  assert(discounts.size() >= shown_grades.size());
+  double sum = 0.0;
+  for (std::size_t rank = 0; rank < shown_grades.size(); ++rank)
+    sum += gains[shown_grades[rank]] * discounts[rank];
+  return sum;
+}
+
+double ideal_dcg(const GradeCounts& counts, std::int64_t ranks, const GainTable& gains,
+                 std::span<const double> discounts) {
+  double sum = 0.0;
+  std::int64_t rank = 0;
+  for (std::size_t grade = kHighestGrade; grade > 0 && rank < ranks; --grade) {
+    for (const std::int64_t end = std::min(ranks, rank + counts[grade]); rank < end; ++rank) {
+      sum += gains[grade] * discounts[static_cast<std::size_t>(rank)];
+    }
+  }
+  return sum;
+}
+
+std::int64_t graded_pairs(const GradeCounts& counts) {
+  std::int64_t pairs = 0;
+  std::int64_t lower = 0;
+  for (const std::int64_t count : counts) {
+    pairs += count * lower;
+    lower += count;
+  }
+  return pairs;
+}
+
+std::int64_t misordered_pairs(std::span<const std::uint8_t> list_grades, int max_grade) {
+  std::array<std::int64_t, kHighestGrade + 1> lower{};  // documents of a lower grade seen so far, by grade
+  std::int64_t pairs = 0;
+  for (const std::uint8_t grade : list_grades) {
+    pairs += lower[grade];
+    for (std::size_t higher = std::size_t{grade} + 1; higher <= static_cast<std::size_t>(max_grade);
+         ++higher) {
+      ++lower[higher];
+    }
+  }
+  return pairs;
+}
+
+}  // namespace olrank

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/math/dcg.h"
+
+namespace olrank {
+
+/// Documents of each grade in one query.
+using GradeCounts = std::array<std::int64_t, kHighestGrade + 1>;
+
+GradeCounts count_grades(std::span<const std::uint8_t> grades);
+
+/// dcg_gain of every grade.
+using GainTable = std::array<double, kHighestGrade + 1>;
+
+GainTable gain_table(Gain gain);
+
+/// Discounts of the first ranks, computed once; it grows and never shrinks.
+class DiscountTable {
+ public:
+  explicit DiscountTable(Discount discount = Discount::kLog2) : discount_(discount) {}
+  void reach(std::int64_t ranks);
+  std::span<const double> values() const { return values_; }
+
+ private:
+  Discount discount_;
+  std::vector<double> values_;
+};
+
+/// Σ gain · discount over the given grades, best rank first. `discounts` covers them.
+double dcg_of_list(std::span<const std::uint8_t> shown_grades, const GainTable& gains,
+                   std::span<const double> discounts);
+
+/// The largest DCG that `ranks` ranks can have. Summed in the order of ranks as dcg_of_list does, so that
+/// an ideal list divided by it is exactly 1.
+double ideal_dcg(const GradeCounts& counts, std::int64_t ranks, const GainTable& gains,
+                 std::span<const double> discounts);
+
+/// Pairs of documents with different grades in a list of these counts.
+std::int64_t graded_pairs(const GradeCounts& counts);
+
+/// Pairs of documents with different grades of which the lower one stands first. O(V · max_grade), which
+/// for the few grades there are is less than the V log V of a merge.
+std::int64_t misordered_pairs(std::span<const std::uint8_t> list_grades, int max_grade);
+
+}  // namespace olrank

@@ -1,0 +1,96 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/math/dcg.h"
+#include "core/metrics/empty_queries.h"
+#include "core/settings/enum_names.h"
+
+namespace olrank {
+
+/// Who stands first among documents of one score: the lower index within the query, or, as trec_eval has
+/// it, the name that sorts last by bytes (a document without a name is called by its index).
+enum class Ties { kDocIndex, kNameDescending };
+
+/// NDCG@k of a list with fewer than k documents: scored as it is, or 0, as LETOR 4.0's tool has it.
+enum class ShortLists { kScored, kZero };
+
+/// Documents that a run does not name: they stand last in index order, or they count as never shown.
+enum class Unretrieved { kLast, kLost };
+
+/// Whose figures to reproduce. kOlrank is this program's own choice.
+enum class Convention { kOlrank, kLetor, kLightgbm, kTrecEval };
+
+/// kTop leaves out what needs the whole list in order (MAP, MRR, average relevant position, pairs), so that
+/// only the documents above the largest cutoff are ever sorted.
+enum class MetricSet { kAll, kTop };
+
+struct MetricOptions {
+  std::vector<std::int64_t> cutoffs = {1, 3, 5, 10};  // k of NDCG@k and DCG@k, in the order of printing
+  std::int64_t precision_cutoff = 10;                 // k of P@k
+  std::int64_t err_cutoff = 10;                       // k of ERR@k
+  std::optional<int> max_grade;                       // of ERR; the data set's own unless given
+  Gain gain = Gain::kExponential;
+  Discount discount = Discount::kLog2;
+  Ties ties = Ties::kDocIndex;
+  EmptyQueries empty_queries = EmptyQueries::kZero;
+  ShortLists short_lists = ShortLists::kScored;
+  Unretrieved unretrieved = Unretrieved::kLast;
+  MetricSet metrics = MetricSet::kAll;
+};
+
+/// Sets everything that `convention` decides; cutoffs, max_grade and metrics stay.
+void apply_convention(Convention convention, MetricOptions& options);
+
+/// Throws InvalidArgument for cutoffs below 1 or given twice, none at all, or a max_grade out of range.
+void check_metric_options(const MetricOptions& options);
+
+/// One line for people: gain, discount, ties, empty queries and what else departs from the plain form.
+std::string describe_conventions(const MetricOptions& options);
+
+template <>
+struct EnumNames<Gain> {
+  static constexpr std::array values = {std::pair{Gain::kExponential, std::string_view("exponential")},
+                                        std::pair{Gain::kLinear, std::string_view("linear")}};
+};
+
+template <>
+struct EnumNames<Discount> {
+  static constexpr std::array values = {std::pair{Discount::kLog2, std::string_view("log2")},
+                                        std::pair{Discount::kLetor, std::string_view("letor")}};
+};
+
+template <>
+struct EnumNames<Ties> {
+  static constexpr std::array values = {
+      std::pair{Ties::kDocIndex, std::string_view("doc-index")},
+      std::pair{Ties::kNameDescending, std::string_view("name-descending")}};
+};
+
+template <>
+struct EnumNames<ShortLists> {
+  static constexpr std::array values = {std::pair{ShortLists::kScored, std::string_view("scored")},
+                                        std::pair{ShortLists::kZero, std::string_view("zero")}};
+};
+
+template <>
+struct EnumNames<Unretrieved> {
+  static constexpr std::array values = {std::pair{Unretrieved::kLast, std::string_view("last")},
+                                        std::pair{Unretrieved::kLost, std::string_view("lost")}};
+};
+
+template <>
+struct EnumNames<Convention> {
+  static constexpr std::array values = {std::pair{Convention::kOlrank, std::string_view("olrank")},
+                                        std::pair{Convention::kLetor, std::string_view("letor")},
+                                        std::pair{Convention::kLightgbm, std::string_view("lightgbm")},
+                                        std::pair{Convention::kTrecEval, std::string_view("trec_eval")}};
+};
+
+}  // namespace olrank

@@ -1,0 +1,81 @@
+#include "core/metrics/online.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "core/error.h"
+
+namespace olrank {
+
+OnlineMetrics::OnlineMetrics(const OnlineOptions& options)
+    : options_(options), gains_(gain_table(options.gain)) {
+  if (options_.cutoff < 1) {
+    throw InvalidArgument(
+        fmt::format("The cutoff of online metrics must be at least 1, not {}.", options_.cutoff));
+  }
+  if (!(options_.discount > 0.0 && options_.discount <= 1.0)) {
+    throw InvalidArgument(fmt::format(
+        "The discount of online metrics must lie above 0 and at most at 1, not {}.", options_.discount));
+  }
+  if (options_.max_grade < 0 || options_.max_grade > kHighestGrade) {
+    throw InvalidArgument(fmt::format("The largest grade must lie between 0 and {}, not {}.", kHighestGrade,
+                                      options_.max_grade));
+  }
+  state_.exposure.resize(static_cast<std::size_t>(options_.cutoff * (options_.max_grade + 1)));
+}
+
+double OnlineMetrics::observe(std::span<const std::uint8_t> grades, std::span<const std::int32_t> list) {
+  if (list.size() != grades.size()) {
+    throw InvalidArgument(
+        fmt::format("The list holds {} of the query's {} documents; regret needs all of them.", list.size(),
+                    grades.size()));
+  }
+  const auto docs = static_cast<std::int64_t>(list.size());
+  const std::int64_t shown = std::min(options_.cutoff, docs);
+  list_grades_.resize(list.size());
+  for (std::size_t rank = 0; rank < list.size(); ++rank) {
+    assert(list[rank] >= 0 && list[rank] < docs);
+    list_grades_[rank] = grades[static_cast<std::size_t>(list[rank])];
+    assert(list_grades_[rank] <= options_.max_grade);
+  }
+  discounts_.reach(shown);
+  const std::span<const std::uint8_t> all(list_grades_);
+  const double ideal = ideal_dcg(count_grades(grades), shown, gains_, discounts_.values());
+  const double dcg = dcg_of_list(all.first(static_cast<std::size_t>(shown)), gains_, discounts_.values());
+  const double ndcg = ideal > 0.0 ? dcg / ideal : 0.0;
+
+  for (std::int64_t rank = 0; rank < shown; ++rank) {
+    const std::int64_t grade = list_grades_[static_cast<std::size_t>(rank)];
+    ++state_.exposure[static_cast<std::size_t>(rank * (options_.max_grade + 1) + grade)];
+  }
+  ++state_.rounds;
+  state_.ndcg_sum += ndcg;
+  state_.discounted_ndcg += state_.weight * ndcg;
+  state_.weight *= options_.discount;
+  state_.regret += misordered_pairs(all, options_.max_grade);
+  return ndcg;
+}
+
+double OnlineMetrics::mean_ndcg() const {
+  return state_.rounds > 0 ? state_.ndcg_sum / static_cast<double>(state_.rounds) : 0.0;
+}
+
+std::int64_t OnlineMetrics::exposure(std::int64_t rank, int grade) const {
+  assert(rank >= 0 && rank < options_.cutoff && grade >= 0 && grade <= options_.max_grade);
+  return state_.exposure[static_cast<std::size_t>(rank * (options_.max_grade + 1) + grade)];
+}
+
+void OnlineMetrics::restore(OnlineState state) {
+  if (state.exposure.size() != state_.exposure.size()) {
+    throw InvalidArgument(fmt::format(
+        "The saved online metrics have {} counts of exposure, not {}: they were gathered with another "
+        "cutoff or largest grade.",
+        state.exposure.size(), state_.exposure.size()));
+  }
+  state_ = std::move(state);
+}
+
+}  // namespace olrank

@@ -1,0 +1,12 @@
+"""docs/CONFIGURATION.md is what the program says of its settings; nothing is described twice."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+page = pathlib.Path("docs/CONFIGURATION.md")
+said = subprocess.run([os.environ["OLRANK_PROGRAM"], "info", "--settings"], capture_output=True, text=True, check=True)
+if page.read_text() != said.stdout:
+    sys.exit(f"{page} is out of date; write it anew: build/bin/olrank info --settings > {page}")
+print(f"{page} is what the program says")

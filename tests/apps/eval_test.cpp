@@ -1,0 +1,140 @@
+#include <gtest/gtest.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "apps/command.h"
+#include "apps/eval_request.h"
+#include "core/error.h"
+#include "core/io/atomic_file.h"
+#include "tests/core/metrics/small_data.h"
+#include "tests/support/temporary_folder.h"
+
+namespace olrank {
+namespace {
+
+Dataset data() {
+  return make_dataset({{"1", {0, 2, 1}, {}}, {"2", {0, 0}, {}}});
+}
+
+class EvalAnswer : public testing::Test {
+ protected:
+  EvalAnswer() {
+    write_file_atomically(folder_ / "scores", "3\n2\n1\n0\n0\n");
+    write_file_atomically(folder_ / "run", "1 Q0 2 1 0.5 t\n1 Q0 0 2 0.5 t\n");
+    request_.data = "somewhere";
+    request_.metrics.cutoffs = {1, 3};
+  }
+  TemporaryFolder folder_;
+  EvalRequest request_;
+  ExecutionContext context_;
+};
+
+TEST_F(EvalAnswer, JsonHoldsFiguresAndConventions) {
+  request_.scores = folder_ / "scores";
+  const auto answer = nlohmann::json::parse(answer_eval(request_, data(), true, context_));
+  const double ndcg = (3.0 / std::log2(3.0) + 0.5) / (3.0 + 1.0 / std::log2(3.0)) / 2.0;
+  EXPECT_EQ(answer["metrics"]["ndcg@3"].get<double>(), ndcg);  // printed to read back exactly
+  EXPECT_EQ(answer["metrics"]["ndcg@1"].get<double>(), 0.0);
+  EXPECT_EQ(answer["metrics"]["misordered_pairs"].get<int>(), 2);
+  EXPECT_EQ(answer["empty_queries"].get<int>(), 1);
+  EXPECT_EQ(answer["conventions"]["convention"], "olrank");
+  EXPECT_EQ(answer["conventions"]["ties"], "doc-index");
+  EXPECT_EQ(answer["conventions"]["max_grade"].get<int>(), 2);
+  EXPECT_FALSE(answer.contains("run"));
+}
+
+TEST_F(EvalAnswer, JsonHasNullForAMeanOverNothing) {
+  request_.scores = folder_ / "scores";
+  request_.metrics.empty_queries = EmptyQueries::kSkip;
+  const Dataset empty = make_dataset({{"1", {0, 0, 0, 0, 0}, {}}});
+  const auto answer = nlohmann::json::parse(answer_eval(request_, empty, true, context_));
+  EXPECT_TRUE(answer["metrics"]["ndcg@1"].is_null());
+  EXPECT_TRUE(answer["metrics"]["arp"].is_null());
+}
+
+TEST_F(EvalAnswer, TableSaysHowItCounted) {
+  request_.run = folder_ / "run";
+  request_.overrides = {"gain linear"};
+  const std::string table = answer_eval(request_, data(), false, context_);
+  EXPECT_NE(table.find("somewhere, fold 1, test"), std::string::npos);
+  EXPECT_NE(table.find("1 without a relevant document, counted 0"), std::string::npos);
+  EXPECT_NE(table.find("3 documents, standing last in index order; queries without any: 1"),
+            std::string::npos);
+  EXPECT_NE(table.find("olrank with gain linear: gain 2^grade - 1"), std::string::npos);
+  EXPECT_NE(table.find("ties by document index"), std::string::npos);
+}
+
+// Documents 0 (grade 0) and 2 (grade 1) tie in the run: by index 0 leads, by name descending 2 does.
+TEST_F(EvalAnswer, ARunWithTiesFollowsTheConvention) {
+  request_.run = folder_ / "run";
+  const auto mrr = [&] {
+    return nlohmann::json::parse(answer_eval(request_, data(), true, context_))["metrics"]["mrr"]
+        .get<double>();
+  };
+  EXPECT_EQ(mrr(), 0.5 / 2.0);
+  apply_convention(Convention::kTrecEval, request_.metrics);
+  EXPECT_EQ(mrr(), 1.0 / 2.0);
+}
+
+TEST_F(EvalAnswer, WritesSingleQueries) {
+  request_.scores = folder_ / "scores";
+  request_.per_query = folder_ / "queries.csv";
+  answer_eval(request_, data(), true, context_);
+  const std::string csv = read_file(folder_ / "queries.csv");
+  EXPECT_EQ(csv.substr(0, csv.find('\n')), "qid,docs,ndcg@1,ndcg@3,map,mrr,p@10,err@10,arp,pairs");
+}
+
+TEST_F(EvalAnswer, BadScoresLeaveEarlierFilesAlone) {
+  write_file_atomically(folder_ / "scores", "1\n2\nnan\n");
+  write_file_atomically(folder_ / "queries.csv", "earlier");
+  request_.scores = folder_ / "scores";
+  request_.per_query = folder_ / "queries.csv";
+  EXPECT_THROW(answer_eval(request_, data(), true, context_), DataError);
+  EXPECT_EQ(read_file(folder_ / "queries.csv"), "earlier");
+}
+
+std::string complaint_about(std::vector<std::string> arguments) {
+  CLI::App app;
+  const std::unique_ptr<Command> command = make_eval_command();
+  command->declare(app);
+  std::reverse(arguments.begin(), arguments.end());
+  app.parse(arguments);
+  try {
+    command->run({});
+  } catch (const InvalidArgument& error) {
+    return error.what();
+  } catch (const Error&) {
+    return "";
+  }
+  return "";
+}
+
+TEST(EvalUsage, MistakesAreNamed) {
+  EXPECT_EQ(complaint_about({"--scores", "x"}), "--data is missing: name the data set that was ranked.");
+  EXPECT_EQ(complaint_about({"--data", "d"}), "Give the ranking either as --scores FILE or as --run FILE.");
+  EXPECT_EQ(complaint_about({"--data", "d", "--scores", "x", "--run", "y"}),
+            "Give the ranking either as --scores FILE or as --run FILE.");
+  EXPECT_EQ(
+      complaint_about({"--data", "d", "--run", "y", "--convention", "trec-eva"}),
+      "--convention is olrank, letor, lightgbm or trec_eval, not 'trec-eva'; the nearest is 'trec_eval'.");
+  EXPECT_EQ(complaint_about({"--data", "d", "--run", "y", "--gain", "log"}),
+            "--gain is exponential or linear, not 'log'; the nearest is 'linear'.");
+  EXPECT_EQ(complaint_about({"--data", "d", "--run", "y", "--at", "1,3,1"}),
+            "The cutoff 1 is given twice.");
+  EXPECT_EQ(complaint_about({"--data", "d", "--run", "y", "--at", "0"}),
+            "A cutoff must be at least 1, not 0.");
+  EXPECT_EQ(complaint_about({"--data", "d", "--run", "y", "--part", "dev"}),
+            "--part is train, vali or test, not 'dev'.");
+  EXPECT_EQ(complaint_about({"--data", "d", "--run", "y", "--fold", "0"}),
+            "--fold counts from 1; 0 is none.");
+  EXPECT_EQ(complaint_about({"--data", "d", "--run", "y", "--max-grade", "40"}),
+            "The largest grade must lie between 0 and 31, not 40.");
+}
+
+}  // namespace
+}  // namespace olrank

@@ -1,0 +1,33 @@
+#include "core/error.h"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+
+namespace olrank {
+namespace {
+
+TEST(ErrorTest, PlacesStandBeforeTheSentence) {
+  EXPECT_STREQ(DataError("a.txt", 3, 7, "A colon is missing.").what(), "a.txt:3:7: A colon is missing.");
+  EXPECT_STREQ(DataError("a.txt", 3, 0, "A colon is missing.").what(), "a.txt:3: A colon is missing.");
+  EXPECT_STREQ(DataError("a.txt", 0, 0, "It is empty.").what(), "a.txt: It is empty.");
+}
+
+TEST(ErrorTest, ExitCodesTellWrongUsageFromFailure) {
+  EXPECT_EQ(exit_code_of(InvalidArgument("x")), ExitCode::kWrongUsage);
+  EXPECT_EQ(exit_code_of(NotBuiltWithCuda("--device cuda")), ExitCode::kWrongUsage);
+  EXPECT_EQ(exit_code_of(DataError("f", 1, 1, "x")), ExitCode::kFailed);
+  EXPECT_EQ(exit_code_of(NumericError("x")), ExitCode::kFailed);
+  EXPECT_EQ(exit_code_of(CudaError("x")), ExitCode::kFailed);
+  EXPECT_EQ(exit_code_of(IoError("write", "f", ENOSPC)), ExitCode::kFailed);
+  EXPECT_EQ(exit_code_of(std::runtime_error("x")), ExitCode::kFailed);
+}
+
+TEST(ErrorTest, FilesOfferAWayOut) {
+  const std::string full = IoError("write", "/x/y", ENOSPC).what();
+  EXPECT_EQ(full,
+            "Cannot write '/x/y': No space left on device. Free some space or choose another folder.");
+}
+
+}  // namespace
+}  // namespace olrank

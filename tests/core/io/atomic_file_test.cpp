@@ -1,0 +1,95 @@
+#include "core/io/atomic_file.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "core/error.h"
+#include "tests/support/temporary_folder.h"
+
+namespace olrank {
+namespace {
+
+std::size_t entries(const std::filesystem::path& folder) {
+  return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(folder), {}));
+}
+
+TEST(AtomicFileTest, AppearsWithCommitAndNotBefore) {
+  const TemporaryFolder folder;
+  const auto target = folder / "result.json";
+  {
+    AtomicFile file(target);
+    file.write("hello ");
+    file.write(std::string(100'000, 'x'));
+    EXPECT_FALSE(std::filesystem::exists(target));
+    file.commit();
+  }
+  EXPECT_EQ(read_file(target), "hello " + std::string(100'000, 'x'));
+  EXPECT_EQ(entries(folder.path()), 1U);
+}
+
+TEST(AtomicFileTest, LeavesTheEarlierFileWhenAbandoned) {
+  const TemporaryFolder folder;
+  const auto target = folder / "result.json";
+  write_file_atomically(target, "first");
+  {
+    AtomicFile file(target);
+    file.write("half of the sec");
+  }
+  EXPECT_EQ(read_file(target), "first");
+  EXPECT_EQ(entries(folder.path()), 1U);
+}
+
+TEST(AtomicFileTest, TwoWritersDoNotMeet) {
+  const TemporaryFolder folder;
+  const auto target = folder / "result.json";
+  AtomicFile one(target);
+  AtomicFile two(target);
+  one.write("one");
+  two.write("two");
+  one.commit();
+  two.commit();
+  EXPECT_EQ(read_file(target), "two");
+  EXPECT_EQ(entries(folder.path()), 1U);
+}
+
+TEST(AtomicFileTest, NamesTheFileItCannotWrite) {
+  const TemporaryFolder folder;
+  try {
+    write_file_atomically(folder / "missing" / "x", "text");
+    FAIL() << "wrote into a folder that is not there";
+  } catch (const IoError& error) {
+    EXPECT_NE(std::string(error.what()).find("missing/x"), std::string::npos) << error.what();
+  }
+  EXPECT_THROW(read_file(folder / "absent"), IoError);
+}
+
+TEST(AtomicFileTest, SaysThatTheDiskIsFull) {
+  const int full = ::open("/dev/full", O_WRONLY | O_CLOEXEC);
+  if (full < 0) GTEST_SKIP() << "this system has no /dev/full";
+  const TemporaryFolder folder;
+  const auto target = folder / "result.json";
+  write_file_atomically(target, "first");
+  const int next = ::dup(full);  // the lowest free descriptor, which the file's own will be
+  ::close(next);
+  {
+    AtomicFile file(target);
+    ASSERT_EQ(::dup2(full, next), next);  // from here on its bytes go where no room is
+    ::close(full);
+    try {
+      file.write("second");
+      FAIL() << "wrote to a full disk";
+    } catch (const IoError& error) {
+      EXPECT_NE(std::string(error.what()).find("No space left on device. Free some space"),
+                std::string::npos)
+          << error.what();
+    }
+  }
+  EXPECT_EQ(read_file(target), "first");
+  EXPECT_EQ(entries(folder.path()), 1U);
+}
+
+}  // namespace
+}  // namespace olrank

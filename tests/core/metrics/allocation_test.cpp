@@ -1,0 +1,103 @@
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+#include <vector>
+
+#include "core/metrics/evaluator.h"
+#include "core/metrics/online.h"
+#include "tests/core/metrics/small_data.h"
+
+namespace {
+
+std::atomic<std::int64_t> allocations{0};
+
+void* counted(std::size_t size, std::size_t alignment) {
+  ++allocations;
+  void* memory = std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+
+// Not inlined, or the compiler sees a free() of what operator new gave and takes it for a mistake.
+[[gnu::noinline]] void release(void* memory) {
+  std::free(memory);
+}
+
+}  // namespace
+
+// All other forms of new end in these.
+void* operator new(std::size_t size) {
+  return counted(size == 0 ? 1 : size, alignof(std::max_align_t));
+}
+void* operator new(std::size_t size, std::align_val_t alignment) {
+  return counted(size == 0 ? 1 : size, static_cast<std::size_t>(alignment));
+}
+void operator delete(void* memory) noexcept {
+  release(memory);
+}
+void operator delete(void* memory, std::size_t) noexcept {
+  release(memory);
+}
+void operator delete(void* memory, std::align_val_t) noexcept {
+  release(memory);
+}
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
+  release(memory);
+}
+
+namespace olrank {
+namespace {
+
+template <class Action>
+std::int64_t allocations_of(Action action) {
+  const std::int64_t before = allocations.load();
+  action();
+  return allocations.load() - before;
+}
+
+TEST(Allocations, AreCounted) {
+  EXPECT_GT(allocations_of([] { std::vector<int>(100).swap(*std::make_unique<std::vector<int>>()); }), 0);
+}
+
+TEST(Allocations, NoneAfterTheFirstEvaluation) {
+  RngStream coins = test_coins(8000);
+  const Dataset data = random_dataset(coins, 500, 5);
+  const std::vector<double> wide = random_scores(coins, data.docs(), true);
+  const std::vector<float> narrow(wide.begin(), wide.end());
+  for (const int threads : {1, 3}) {
+    for (const MetricSet metrics : {MetricSet::kAll, MetricSet::kTop}) {
+      for (const Ties ties : {Ties::kDocIndex, Ties::kNameDescending}) {
+        ExecutionContext context({}, threads);
+        MetricOptions options;
+        options.metrics = metrics;
+        options.ties = ties;
+        Evaluator evaluator(options);
+        EXPECT_GT(
+            allocations_of([&] { evaluator.evaluate(data, std::span<const float>(narrow), context); }), 0);
+        for (int repeat = 0; repeat < 3; ++repeat) {
+          EXPECT_EQ(
+              allocations_of([&] { evaluator.evaluate(data, std::span<const float>(narrow), context); }),
+              0);
+          EXPECT_EQ(
+              allocations_of([&] { evaluator.evaluate(data, std::span<const double>(wide), context); }), 0);
+        }
+      }
+    }
+  }
+}
+
+TEST(Allocations, NoneInOnlineRoundsOfQueriesNoLongerThanBefore) {
+  OnlineMetrics online({});
+  const std::vector<std::uint8_t> grades = {0, 1, 2, 3, 4, 0, 1, 2, 3, 4, 0, 1, 2};
+  const std::vector<std::int32_t> list = {12, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
+  online.observe(grades, list);
+  EXPECT_EQ(allocations_of([&] {
+              for (int round = 0; round < 100; ++round) online.observe(grades, list);
+            }),
+            0);
+}
+
+}  // namespace
+}  // namespace olrank

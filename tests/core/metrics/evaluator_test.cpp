@@ -1,0 +1,288 @@
+#include "core/metrics/evaluator.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <numeric>
+#include <optional>
+
+#include "core/error.h"
+#include "core/metrics/doc_label.h"
+#include "tests/core/metrics/slow_metrics.h"
+#include "tests/core/metrics/small_data.h"
+
+namespace olrank {
+namespace {
+
+// Each figure is a sum of at most 40 terms (a product of 10 for ERR) in an order of its own on both sides:
+// 40 roundings of 1.1e-16 each, relative to figures of at most 1; positions go up to 40. 1e-13 covers both.
+constexpr double kTolerance = 1e-13;
+
+struct Means {
+  double sum = 0.0;
+  std::int64_t count = 0;
+  void add(std::optional<double> value) {
+    if (!value) return;
+    sum += *value;
+    ++count;
+  }
+  double mean() const { return count > 0 ? sum / static_cast<double>(count) : std::nan(""); }
+};
+
+void expect_same(double fast, std::optional<double> slow, const std::string& what) {
+  if (!slow || std::isnan(*slow)) {
+    EXPECT_TRUE(std::isnan(fast)) << what << ": " << fast;
+  } else {
+    EXPECT_TRUE(std::abs(fast - *slow) <= kTolerance * std::max(1.0, std::abs(*slow)))
+        << what << ": " << fast << " and " << *slow;
+  }
+}
+
+slow::Query slow_query(const Dataset& data, std::int64_t query, const std::vector<double>& scores,
+                       std::int64_t retrieved) {
+  slow::Query made;
+  for (std::int64_t doc = 0; doc < data.docs_of(query); ++doc) {
+    made.grades.push_back(data.grades_of(query)[static_cast<std::size_t>(doc)]);
+    made.scores.push_back(scores[static_cast<std::size_t>(data.offset(query) + doc)]);
+    made.labels.emplace_back(DocLabel(data, query, doc).view());
+  }
+  made.retrieved = retrieved;
+  return made;
+}
+
+MetricOptions random_options(RngStream& coins) {
+  MetricOptions options;
+  options.cutoffs = coins.index(2) == 0 ? std::vector<std::int64_t>{1, 3, 5, 10}
+                                        : std::vector<std::int64_t>{100, 2, 1'000'000'000, 7};
+  options.gain = coins.index(2) == 0 ? Gain::kExponential : Gain::kLinear;
+  options.discount = coins.index(2) == 0 ? Discount::kLog2 : Discount::kLetor;
+  options.ties = coins.index(2) == 0 ? Ties::kDocIndex : Ties::kNameDescending;
+  options.empty_queries = EnumNames<EmptyQueries>::values[coins.index(3)].first;
+  options.short_lists = coins.index(2) == 0 ? ShortLists::kScored : ShortLists::kZero;
+  options.unretrieved = coins.index(2) == 0 ? Unretrieved::kLast : Unretrieved::kLost;
+  options.precision_cutoff = 1 + coins.index(12);
+  options.err_cutoff = 1 + coins.index(12);
+  return options;
+}
+
+/// As a run would leave them: documents beyond the first ones named have no score.
+std::vector<std::int64_t> forget_some(RngStream& coins, const Dataset& data, std::vector<double>& scores) {
+  std::vector<std::int64_t> retrieved;
+  for (std::int64_t query = 0; query < data.queries(); ++query) {
+    std::int64_t named = 0;
+    for (std::int64_t doc = data.offset(query); doc < data.offset(query + 1); ++doc) {
+      if (coins.index(3) == 0) {
+        scores[static_cast<std::size_t>(doc)] = -std::numeric_limits<double>::infinity();
+      } else {
+        ++named;
+      }
+    }
+    retrieved.push_back(named);
+  }
+  return retrieved;
+}
+
+void compare(const Evaluator& evaluator, const Dataset& data, const std::vector<double>& scores,
+             const std::vector<std::int64_t>& retrieved) {
+  const MetricOptions& options = evaluator.options();
+  const MetricReport& report = evaluator.report();
+  const bool whole = options.metrics == MetricSet::kAll;
+  std::vector<Means> ndcg(options.cutoffs.size());
+  Means map;
+  Means mrr;
+  Means precision;
+  Means err;
+  Means arp;
+  Means accuracy;
+  std::int64_t misordered = 0;
+  for (std::int64_t query = 0; query < data.queries(); ++query) {
+    const slow::Query obvious =
+        slow_query(data, query, scores,
+                   retrieved.empty() ? data.docs_of(query) : retrieved[static_cast<std::size_t>(query)]);
+    const QueryMetrics fast = evaluator.of_query(query);
+    const auto check = [&](double value, std::optional<double> expected, Means& means, const char* what) {
+      means.add(expected);
+      expect_same(value, expected, std::string(what) + " of " + std::string(data.qid(query)));
+    };
+    for (std::size_t i = 0; i < options.cutoffs.size(); ++i) {
+      check(fast.ndcg[i], slow::ndcg(obvious, options.cutoffs[i], options), ndcg[i], "ndcg");
+    }
+    check(fast.precision, slow::precision(obvious, options), precision, "precision");
+    check(fast.err, slow::err(obvious, report.max_grade, options), err, "err");
+    if (!whole) continue;
+    check(fast.map, slow::average_precision(obvious, options), map, "map");
+    check(fast.mrr, slow::reciprocal_rank(obvious, options), mrr, "mrr");
+    check(fast.arp, slow::relevant_position(obvious, options), arp, "arp");
+    check(fast.pair_accuracy, slow::pair_accuracy(obvious, options), accuracy, "pair accuracy");
+    const std::vector<int> list = slow::ranked_grades(obvious, options.ties);
+    EXPECT_EQ(fast.misordered_pairs, slow::misordered(list));
+    EXPECT_EQ(fast.pairs, slow::pairs(list));
+    misordered += slow::misordered(list);
+  }
+  for (std::size_t i = 0; i < ndcg.size(); ++i) expect_same(report.ndcg[i], ndcg[i].mean(), "mean ndcg");
+  expect_same(report.precision, precision.mean(), "mean precision");
+  expect_same(report.err, err.mean(), "mean err");
+  expect_same(report.map, map.mean(), "mean map");
+  expect_same(report.mrr, mrr.mean(), "mean mrr");
+  expect_same(report.arp, arp.mean(), "mean arp");
+  expect_same(report.pair_accuracy, accuracy.mean(), "mean pair accuracy");
+  EXPECT_EQ(report.misordered_pairs, misordered);
+}
+
+TEST(Evaluator, AgreesWithTheObviousFormsOnRaggedQueries) {
+  ExecutionContext context({}, 2);
+  for (std::uint32_t round = 0; round < 150; ++round) {
+    SCOPED_TRACE(round);
+    RngStream coins = test_coins(round);
+    const Dataset data = random_dataset(coins, 1 + coins.index(60), 2 + coins.index(6));
+    std::vector<double> scores = random_scores(coins, data.docs(), coins.index(2) == 0);
+    std::vector<std::int64_t> retrieved;
+    if (coins.index(2) == 0) retrieved = forget_some(coins, data, scores);
+    MetricOptions options = random_options(coins);
+    if (coins.index(2) == 0) options.max_grade = 7;
+    if (coins.index(4) == 0) options.metrics = MetricSet::kTop;
+    Evaluator evaluator(options);
+    evaluator.evaluate(data, scores, context, retrieved);
+    compare(evaluator, data, scores, retrieved);
+    if (HasFailure()) break;
+  }
+}
+
+TEST(Evaluator, TopSelectionGivesTheBitsOfTheFullSort) {
+  ExecutionContext context;
+  for (std::uint32_t round = 0; round < 50; ++round) {
+    RngStream coins = test_coins(1000 + round);
+    const Dataset data = random_dataset(coins, 40, 5);
+    const std::vector<double> scores = random_scores(coins, data.docs(), coins.index(2) == 0);
+    MetricOptions options;
+    const MetricReport all = evaluate(data, std::span<const double>(scores), options, context);
+    options.metrics = MetricSet::kTop;
+    const MetricReport top = evaluate(data, std::span<const double>(scores), options, context);
+    EXPECT_EQ(all.ndcg, top.ndcg);
+    EXPECT_EQ(all.dcg, top.dcg);
+    EXPECT_EQ(all.precision, top.precision);
+    EXPECT_EQ(all.err, top.err);
+    EXPECT_TRUE(std::isnan(top.map));
+  }
+}
+
+std::vector<double> all_numbers(const Evaluator& evaluator) {
+  const MetricReport& report = evaluator.report();
+  std::vector<double> numbers = report.ndcg;
+  numbers.insert(numbers.end(),
+                 {report.map, report.mrr, report.precision, report.err, report.arp, report.pair_accuracy});
+  for (std::int64_t query = 0; query < report.queries; ++query) {
+    const QueryMetrics metrics = evaluator.of_query(query);
+    numbers.insert(numbers.end(), metrics.ndcg.begin(), metrics.ndcg.end());
+    numbers.insert(numbers.end(), {metrics.map, metrics.err, metrics.arp});
+  }
+  return numbers;
+}
+
+TEST(Evaluator, GivesTheSameBitsOnAnyNumberOfThreads) {
+  RngStream coins = test_coins(2000);
+  const Dataset data = random_dataset(coins, 700, 5);
+  const std::vector<double> scores = random_scores(coins, data.docs(), true);
+  std::vector<double> expected;
+  for (const int threads : {1, 2, 4}) {
+    ExecutionContext context({}, threads);
+    Evaluator evaluator;
+    evaluator.evaluate(data, scores, context);
+    const std::vector<double> numbers = all_numbers(evaluator);
+    if (threads == 1) expected = numbers;
+    ASSERT_EQ(numbers.size(), expected.size());
+    EXPECT_EQ(std::memcmp(numbers.data(), expected.data(), numbers.size() * sizeof(double)), 0) << threads;
+  }
+}
+
+TEST(Evaluator, FloatsAreRankedAsTheirValuesInDouble) {
+  ExecutionContext context;
+  RngStream coins = test_coins(3000);
+  const Dataset data = random_dataset(coins, 200, 5);
+  std::vector<float> narrow;
+  for (const double score : random_scores(coins, data.docs(), false))
+    narrow.push_back(static_cast<float>(score));
+  const std::vector<double> wide(narrow.begin(), narrow.end());
+  Evaluator of_floats;
+  Evaluator of_doubles;
+  of_floats.evaluate(data, std::span<const float>(narrow), context);
+  of_doubles.evaluate(data, std::span<const double>(wide), context);
+  const std::vector<double> a = all_numbers(of_floats);
+  const std::vector<double> b = all_numbers(of_doubles);
+  EXPECT_EQ(std::memcmp(a.data(), b.data(), a.size() * sizeof(double)), 0);
+}
+
+TEST(Evaluator, ScoresOfTheGradesArePerfect) {
+  ExecutionContext context;
+  RngStream coins = test_coins(4000);
+  const Dataset data = random_dataset(coins, 300, 5);
+  const std::vector<float> scores(data.all_grades().begin(), data.all_grades().end());
+  MetricOptions options;
+  options.empty_queries = EmptyQueries::kSkip;
+  const MetricReport report = evaluate(data, std::span<const float>(scores), options, context);
+  for (const double ndcg : report.ndcg) EXPECT_EQ(ndcg, 1.0);  // ideal and actual are summed alike
+  EXPECT_EQ(report.misordered_pairs, 0);
+  EXPECT_EQ(report.pair_accuracy, 1.0);
+  EXPECT_GT(report.pairs, 0);
+}
+
+TEST(Evaluator, RefusesScoresThatAreNotNumbers) {
+  const Dataset data = make_dataset({{"a", {1, 0}, {}}, {"b", {0, 2, 1}, {}}});
+  for (const int threads : {1, 3}) {
+    ExecutionContext context({}, threads);
+    const std::vector<float> scores = {1.0F, 2.0F, 0.5F, std::numeric_limits<float>::quiet_NaN(), 0.0F};
+    try {
+      evaluate(data, std::span<const float>(scores), {}, context);
+      FAIL() << "a NaN passed";
+    } catch (const NumericError& error) {
+      EXPECT_STREQ(error.what(),
+                   "The score of document 1 of query 'b' is not a number; nothing can be ranked by it.");
+    }
+  }
+}
+
+TEST(Evaluator, RefusesWhatDoesNotFit) {
+  ExecutionContext context;
+  const Dataset data = make_dataset({{"a", {1, 3}, {}}});
+  const std::vector<double> two = {1.0, 2.0};
+  const std::vector<double> three = {1.0, 2.0, 3.0};
+  EXPECT_THROW(evaluate(data, std::span<const double>(three), {}, context), InvalidArgument);
+  MetricOptions options;
+  options.max_grade = 2;
+  EXPECT_THROW(evaluate(data, std::span<const double>(two), options, context), InvalidArgument);
+  options.max_grade = 32;
+  EXPECT_THROW(Evaluator{options}, InvalidArgument);
+  options.max_grade.reset();
+  options.cutoffs = {5, 1, 5};
+  EXPECT_THROW(Evaluator{options}, InvalidArgument);
+  options.cutoffs = {0};
+  EXPECT_THROW(Evaluator{options}, InvalidArgument);
+  options.cutoffs = {};
+  EXPECT_THROW(Evaluator{options}, InvalidArgument);
+}
+
+TEST(Evaluator, CountsEmptyAndPairlessQueries) {
+  ExecutionContext context;
+  const Dataset data =
+      make_dataset({{"none", {}, {}}, {"zeros", {0, 0}, {}}, {"twos", {2, 2}, {}}, {"mixed", {0, 1}, {}}});
+  const std::vector<float> scores(static_cast<std::size_t>(data.docs()), 0.0F);
+  const MetricReport report = evaluate(data, std::span<const float>(scores), {}, context);
+  EXPECT_EQ(report.queries, 4);
+  EXPECT_EQ(report.docs, 6);
+  EXPECT_EQ(report.empty_queries, 2);
+  EXPECT_EQ(report.pairless_queries, 3);
+  EXPECT_EQ(report.pairs, 1);
+  EXPECT_EQ(report.misordered_pairs, 1);  // the tie puts the first document, of grade 0, in front
+}
+
+TEST(Evaluator, AnEmptyDataSetHasNoMeans) {
+  ExecutionContext context;
+  const MetricReport report = evaluate(make_dataset({}), std::span<const float>(), {}, context);
+  EXPECT_EQ(report.queries, 0);
+  EXPECT_TRUE(std::isnan(report.ndcg[0]));
+}
+
+}  // namespace
+}  // namespace olrank

@@ -1,0 +1,116 @@
+#include "core/metrics/online.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+#include <vector>
+
+#include "core/error.h"
+#include "tests/core/metrics/slow_metrics.h"
+#include "tests/core/metrics/small_data.h"
+
+namespace olrank {
+namespace {
+
+struct Round {
+  std::vector<std::uint8_t> grades;
+  std::vector<std::int32_t> list;
+};
+
+std::vector<Round> random_rounds(std::uint32_t number, std::size_t count) {
+  RngStream coins = test_coins(number);
+  std::vector<Round> rounds(count);
+  for (Round& round : rounds) {
+    const std::uint32_t docs = coins.index(25);
+    const bool empty = coins.index(6) == 0;
+    for (std::uint32_t doc = 0; doc < docs; ++doc) {
+      round.grades.push_back(empty ? 0 : static_cast<std::uint8_t>(coins.index(5)));
+    }
+    round.list.resize(docs);
+    std::iota(round.list.begin(), round.list.end(), 0);
+    coins.shuffle(std::span<std::int32_t>(round.list));
+  }
+  return rounds;
+}
+
+/// The list as scores: the document at rank r scores −r.
+slow::Query as_query(const Round& round) {
+  slow::Query query;
+  query.grades.assign(round.grades.begin(), round.grades.end());
+  query.scores.resize(round.grades.size());
+  for (std::size_t rank = 0; rank < round.list.size(); ++rank) {
+    query.scores[static_cast<std::size_t>(round.list[rank])] = -static_cast<double>(rank);
+  }
+  return query;
+}
+
+TEST(OnlineMetrics, AddUpWhatTheDefinitionsSay) {
+  OnlineMetrics online({.cutoff = 10, .discount = 0.9});
+  double sum = 0.0;
+  double discounted = 0.0;
+  std::int64_t regret = 0;
+  std::vector<std::vector<std::int64_t>> exposure(10, std::vector<std::int64_t>(5));
+  const std::vector<Round> rounds = random_rounds(6000, 200);
+  for (std::size_t t = 0; t < rounds.size(); ++t) {
+    const slow::Query query = as_query(rounds[t]);
+    const double ndcg = slow::ndcg(query, 10, {}).value();  // an empty query counts 0
+    // Sums of ten terms on both sides.
+    EXPECT_NEAR(online.observe(rounds[t].grades, rounds[t].list), ndcg, 1e-14);
+    sum += ndcg;
+    discounted += std::pow(0.9, static_cast<double>(t)) * ndcg;
+    const std::vector<int> list = slow::ranked_grades(query, Ties::kDocIndex);
+    regret += slow::misordered(list);
+    for (std::size_t rank = 0; rank < std::min<std::size_t>(10, list.size()); ++rank) {
+      ++exposure[rank][static_cast<std::size_t>(list[rank])];
+    }
+  }
+  EXPECT_EQ(online.rounds(), 200);
+  EXPECT_NEAR(online.mean_ndcg(), sum / 200.0, 1e-13);  // 200 sums of errors below 1e-16
+  EXPECT_NEAR(online.discounted_ndcg(), discounted, 1e-12);
+  EXPECT_EQ(online.regret(), regret);
+  for (std::int64_t rank = 0; rank < 10; ++rank) {
+    for (int grade = 0; grade <= 4; ++grade) {
+      EXPECT_EQ(online.exposure(rank, grade),
+                exposure[static_cast<std::size_t>(rank)][static_cast<std::size_t>(grade)]);
+    }
+  }
+}
+
+TEST(OnlineMetrics, GoOnToTheSameBitsAfterRestoring) {
+  const std::vector<Round> rounds = random_rounds(6001, 300);
+  OnlineMetrics whole({});
+  OnlineMetrics first({});
+  for (std::size_t t = 0; t < rounds.size(); ++t) {
+    whole.observe(rounds[t].grades, rounds[t].list);
+    if (t < 137) first.observe(rounds[t].grades, rounds[t].list);
+  }
+  OnlineMetrics second({});
+  second.restore(first.state());
+  for (std::size_t t = 137; t < rounds.size(); ++t) second.observe(rounds[t].grades, rounds[t].list);
+  EXPECT_TRUE(second.state() == whole.state());
+  EXPECT_GT(whole.regret(), 0);
+}
+
+TEST(OnlineMetrics, StartAtZero) {
+  OnlineMetrics online({});
+  EXPECT_EQ(online.mean_ndcg(), 0.0);
+  EXPECT_EQ(online.observe({}, {}), 0.0);
+  EXPECT_EQ(online.rounds(), 1);
+}
+
+TEST(OnlineMetrics, RefuseWhatDoesNotFit) {
+  EXPECT_THROW(OnlineMetrics({.cutoff = 0}), InvalidArgument);
+  EXPECT_THROW(OnlineMetrics({.discount = 0.0}), InvalidArgument);
+  EXPECT_THROW(OnlineMetrics({.discount = std::nan("")}), InvalidArgument);
+  EXPECT_THROW(OnlineMetrics({.max_grade = 32}), InvalidArgument);
+  OnlineMetrics ten({});
+  OnlineMetrics five({.cutoff = 5});
+  EXPECT_THROW(ten.restore(five.state()), InvalidArgument);
+  const std::vector<std::uint8_t> grades = {1, 0};
+  const std::vector<std::int32_t> list = {1};
+  EXPECT_THROW(ten.observe(grades, list), InvalidArgument);
+}
+
+}  // namespace
+}  // namespace olrank

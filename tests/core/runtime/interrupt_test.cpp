@@ -1,0 +1,42 @@
+#include "core/runtime/interrupt.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+namespace olrank {
+namespace {
+
+TEST(InterruptTest, NotesTheSignalAndGoesOn) {
+  for (const int signal : {SIGINT, SIGTERM}) {
+    const InterruptGuard guard;
+    EXPECT_EQ(InterruptGuard::requested(), 0);
+    std::raise(signal);
+    EXPECT_EQ(InterruptGuard::requested(), signal);
+  }
+  EXPECT_EQ(InterruptGuard::exit_code(SIGINT), 130);
+  EXPECT_EQ(InterruptGuard::exit_code(SIGTERM), 143);
+}
+
+TEST(InterruptTest, SecondSignalEndsTheProcess) {
+  EXPECT_EXIT(
+      {
+        const InterruptGuard guard;
+        std::raise(SIGINT);
+        std::raise(SIGINT);
+        std::exit(0);
+      },
+      testing::KilledBySignal(SIGINT), "");
+}
+
+TEST(InterruptTest, LeavesSignalsAsTheyWere) {
+  struct sigaction before {};
+  sigaction(SIGTERM, nullptr, &before);
+  { const InterruptGuard guard; }
+  struct sigaction after {};
+  sigaction(SIGTERM, nullptr, &after);
+  EXPECT_EQ(before.sa_handler, after.sa_handler);
+}
+
+}  // namespace
+}  // namespace olrank

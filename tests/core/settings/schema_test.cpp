@@ -1,0 +1,82 @@
+#include "core/settings/schema.h"
+
+#include <gtest/gtest.h>
+
+namespace olrank {
+
+enum class Fruit { kApple, kPear };
+template <>
+struct EnumNames<Fruit> {
+  static constexpr std::array values = {std::pair{Fruit::kApple, std::string_view("apple")},
+                                        std::pair{Fruit::kPear, std::string_view("pear")}};
+};
+
+namespace {
+
+struct Part {
+  double weight = 0.5;
+  static const Schema& schema() {
+    static const Schema schema = SchemaBuilder<Part>("basket", "")
+                                     .field("weight", &Part::weight, "how heavy")
+                                     .above(0)
+                                     .at_most(2)
+                                     .build();
+    return schema;
+  }
+};
+
+struct Basket {
+  Fruit fruit = Fruit::kApple;
+  int count = 3;
+  std::vector<std::string> labels = {"a"};
+  Part part;
+
+  static const Schema& schema() {
+    static const Schema schema = SchemaBuilder<Basket>("basket", "What is carried.")
+                                     .field("fruit", &Basket::fruit, "what")
+                                     .field("count", &Basket::count, "how many")
+                                     .at_least(1)
+                                     .field("labels", &Basket::labels, "names")
+                                     .one_of({"a", "b"})
+                                     .include(&Basket::part, Part::schema())
+                                     .build();
+    return schema;
+  }
+};
+
+std::string complaint(std::string_view key, const SettingValue& value) {
+  Basket basket;
+  try {
+    assign_setting(Basket::schema(), &basket, key, value, "here");
+  } catch (const InvalidArgument& error) {
+    return error.what();
+  }
+  return "none";
+}
+
+TEST(SchemaTest, AssignsAndPrints) {
+  Basket basket;
+  assign_setting(Basket::schema(), &basket, "fruit", std::string("pear"), "here");
+  assign_setting(Basket::schema(), &basket, "weight", std::int64_t{2}, "here");
+  assign_setting_text(Basket::schema(), &basket, "labels", "b,a", "here");
+  EXPECT_EQ(basket.fruit, Fruit::kPear);
+  EXPECT_EQ(basket.part.weight, 2.0);
+  EXPECT_EQ(print_settings(Basket::schema(), &basket),
+            "[basket]\nfruit = \"pear\"\ncount = 3\nlabels = [\"b\", \"a\"]\nweight = 2.0\n");
+}
+
+TEST(SchemaTest, ComplaintsSayWhatWouldDo) {
+  EXPECT_EQ(complaint("cuont", std::int64_t{1}),
+            "here: Unknown key 'cuont' in [basket]; the nearest known one is 'count'.");
+  EXPECT_EQ(complaint("count", std::int64_t{0}), "here: 'count' is 0 but must be at least 1.");
+  EXPECT_EQ(complaint("weight", 0.0), "here: 'weight' is 0.0 but must be above 0 and at most 2.");
+  EXPECT_EQ(complaint("weight", 2.5), "here: 'weight' is 2.5 but must be above 0 and at most 2.");
+  EXPECT_EQ(complaint("count", std::string("x")), "here: 'count' takes a whole number, not '\"x\"'.");
+  EXPECT_EQ(complaint("fruit", std::string("peer")),
+            "here: 'fruit' is 'peer' but must be one of apple or pear; the nearest is 'pear'.");
+  EXPECT_EQ(complaint("labels", std::vector<std::string>{"a", "c"}),
+            "here: 'labels' is 'c' but must be one of a or b; the nearest is 'a'.");
+}
+
+}  // namespace
+}  // namespace olrank

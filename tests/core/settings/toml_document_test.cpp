@@ -1,0 +1,57 @@
+#include "core/settings/toml_document.h"
+
+#include <gtest/gtest.h>
+
+#include "core/error.h"
+
+namespace olrank {
+namespace {
+
+TEST(TomlDocumentTest, KeepsTheOrderAndThePlaces) {
+  const TomlDocument document = parse_toml(
+      "[zebra]\n"
+      "b = 1\n"
+      "a = \"x\"\n"
+      "[[ranker]]\n"
+      "name = \"one\"\n"
+      "[[ranker]]\n"
+      "[alpha.beta]\n"
+      "c = [1, 2]\n",
+      "f.toml");
+  ASSERT_EQ(document.tables.size(), 5U);
+  EXPECT_EQ(document.tables[0].name, "zebra");
+  EXPECT_EQ(document.tables[0].entries.at(0).key, "b");
+  EXPECT_EQ(document.tables[0].entries.at(1).key, "a");
+  EXPECT_EQ(document.tables[0].entries.at(1).origin, "f.toml:3:5");
+  EXPECT_EQ(document.tables[0].entries.at(1).key_origin, "f.toml:3:1");
+  EXPECT_TRUE(document.tables[1].repeated);
+  EXPECT_TRUE(document.tables[2].repeated);
+  EXPECT_TRUE(document.tables[2].entries.empty());
+  EXPECT_EQ(document.tables[4].name, "alpha.beta");
+}
+
+std::string complaint(std::string_view text) {
+  try {
+    parse_toml(text, "f.toml");
+  } catch (const InvalidArgument& error) {
+    return error.what();
+  }
+  return "none";
+}
+
+TEST(TomlDocumentTest, ComplaintsCarryThePlace) {
+  EXPECT_EQ(complaint("[a]\nb = \n").substr(0, 9), "f.toml:2:");
+  EXPECT_EQ(complaint("[a]\nb = 1\nb = 2\n").substr(0, 9), "f.toml:3:");
+  EXPECT_EQ(complaint("[a]\nb = 1979-05-27\n"),
+            "f.toml:2:5: 'a.b' has a kind of value that no setting takes.");
+  EXPECT_EQ(complaint("[a]\nb = [1, \"x\"]\n"),
+            "f.toml:2:5: 'a.b' must be a list of texts or a list of numbers.");
+  EXPECT_EQ(complaint("a = 1\n"), "none");
+}
+
+TEST(TomlDocumentTest, AMissingFileIsWrongUsage) {
+  EXPECT_THROW(read_toml("/nonexistent/x.toml"), InvalidArgument);
+}
+
+}  // namespace
+}  // namespace olrank

@@ -1,0 +1,79 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "core/data/synthetic.h"
+#include "core/runtime/execution_context.h"
+
+namespace olrank {
+namespace {
+
+SyntheticParts make(const std::string& source, int threads = 1) {
+  ExecutionContext context(Device{}, threads);
+  return make_synthetic(source, context);
+}
+
+/// The first queries of `large` are the queries of `small`, to the bit.
+void expect_prefix(const Dataset& small, const Dataset& large) {
+  ASSERT_LE(small.queries(), large.queries());
+  for (std::int64_t query = 0; query < small.queries(); ++query) {
+    ASSERT_EQ(small.qid(query), large.qid(query));
+    ASSERT_TRUE(std::ranges::equal(small.grades_of(query), large.grades_of(query))) << "query " << query;
+    const FeatureMatrix a = small.features_of(query);
+    const FeatureMatrix b = large.features_of(query);
+    ASSERT_TRUE(std::equal(a.values, a.values + a.docs * a.features, b.values)) << "query " << query;
+  }
+}
+
+const std::vector<std::string> kSources = {"synth:mslr-like?queries=30&test_queries=10",
+                                           "synth:yahoo-like?queries=30&test_queries=10", "synth:small"};
+
+TEST(SyntheticRepeat, ThreadsDoNotMatter) {
+  for (const std::string& source : kSources) {
+    const SyntheticParts one = make(source, 1);
+    for (const int threads : {2, 4}) {
+      const SyntheticParts many = make(source, threads);
+      EXPECT_EQ(one.train.fingerprint(), many.train.fingerprint()) << source << " on " << threads;
+      EXPECT_EQ(one.vali.fingerprint(), many.vali.fingerprint()) << source << " on " << threads;
+      EXPECT_EQ(one.test.fingerprint(), many.test.fingerprint()) << source << " on " << threads;
+      expect_prefix(one.train, many.train);
+    }
+  }
+}
+
+TEST(SyntheticRepeat, ALargerSetBeginsWithTheSmallerOne) {
+  for (const std::string family : {"mslr-like", "yahoo-like", "small"}) {
+    const SyntheticParts few = make("synth:" + family + "?queries=7&test_queries=3");
+    const SyntheticParts many = make("synth:" + family + "?queries=23&test_queries=11");
+    expect_prefix(few.train, many.train);
+    expect_prefix(few.vali, many.vali);
+    expect_prefix(few.test, many.test);
+  }
+}
+
+// Known answers: they change when, and only when, generated data changes. Then every figure measured on it
+// has to be measured again, docs/SYNTHETIC.md's table first.
+TEST(SyntheticRepeat, KnownFingerprints) {
+  const SyntheticParts mslr = make(kSources[0]);
+  EXPECT_EQ(mslr.train.fingerprint().hex(), "6cb9983375c8f1d10a9172256ca2fcae");
+  EXPECT_EQ(mslr.vali.fingerprint().hex(), "51a669d2e6046f17975842120acaf434");
+  EXPECT_EQ(mslr.test.fingerprint().hex(), "df3400e59408bd1cfd540fb8d6f55859");
+  EXPECT_EQ(make(kSources[1]).train.fingerprint().hex(), "150326fa5e22f23b4978a30a07c4e298");
+  EXPECT_EQ(make(kSources[2]).train.fingerprint().hex(), "18809e6a5737364c54f47995ebf8dad4");
+  EXPECT_EQ(
+      make("synth:small?seed=2&features=60&noise=0.3&nonlinearity=0.9&docs=33").test.fingerprint().hex(),
+      "b2f110b27963f6701ed657bff0b93131");
+}
+
+TEST(SyntheticRepeat, SeedsAndPartsDiffer) {
+  const SyntheticParts one = make("synth:small?queries=20");
+  const SyntheticParts two = make("synth:small?queries=20&seed=2");
+  EXPECT_NE(one.train.fingerprint(), two.train.fingerprint());
+  EXPECT_NE(one.vali.all_features().values[0], one.test.all_features().values[0]);
+  EXPECT_NE(one.train.all_features().values[0], one.test.all_features().values[0]);
+}
+
+}  // namespace
+}  // namespace olrank

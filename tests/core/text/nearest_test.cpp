@@ -1,0 +1,32 @@
+#include "core/text/nearest.h"
+
+#include <gtest/gtest.h>
+
+namespace olrank {
+namespace {
+
+TEST(NearestTest, CountsEdits) {
+  EXPECT_EQ(edit_distance("", ""), 0);
+  EXPECT_EQ(edit_distance("", "abc"), 3);
+  EXPECT_EQ(edit_distance("rum", "run"), 1);
+  EXPECT_EQ(edit_distance("widht", "width"), 1);  // neighbours swapped
+  EXPECT_EQ(edit_distance("kitten", "sitting"), 3);
+  EXPECT_EQ(edit_distance("eval-every", "EVAL_every"), 0);
+}
+
+TEST(NearestTest, TakesTheFirstOfEquals) {
+  const std::vector<std::string> names = {"alpha", "alphb", "beta"};
+  EXPECT_EQ(nearest_name("alph", names), "alpha");
+  EXPECT_EQ(nearest_name("bet", names), "beta");
+  EXPECT_EQ(nearest_name("x", {}), "");
+}
+
+TEST(NearestTest, JoinsNames) {
+  EXPECT_EQ(joined(std::vector<std::string>{}), "");
+  EXPECT_EQ(joined(std::vector<std::string>{"a"}), "a");
+  EXPECT_EQ(joined(std::vector<std::string>{"a", "b", "c"}), "a, b and c");
+  EXPECT_EQ(joined(std::vector<std::string>{"a", "b"}, " or "), "a or b");
+}
+
+}  // namespace
+}  // namespace olrank

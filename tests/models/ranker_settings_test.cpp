@@ -1,0 +1,44 @@
+#include "models/ranker_settings.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace olrank {
+namespace {
+
+TEST(RankerSettingsTest, NoKeyStandsTwice) {
+  const std::vector<std::string> keys = RankerSettings::schema().keys();
+  EXPECT_EQ(std::set<std::string>(keys.begin(), keys.end()).size(), keys.size());
+}
+
+TEST(RankerSettingsTest, ProtocolsChooseTheDefaultsThatTheLiteratureNames) {
+  const RankerSettings paper = RankerSettings::defaults(RankerKind::kOlRankNet, ProtocolName::kPaper);
+  EXPECT_EQ(paper.network.parameterisation, Parameterisation::kNtk);
+  EXPECT_EQ(paper.feedback.pairs, PairRule::kAdjacent);
+  EXPECT_EQ(paper.trainer.optimizer, Optimizer::kGradientDescent);
+  EXPECT_EQ(paper.trainer.learning_rate, 1.0);
+
+  const RankerSettings reference =
+      RankerSettings::defaults(RankerKind::kOlRankNet, ProtocolName::kReference);
+  EXPECT_EQ(reference.explore.alpha, 0.1);
+  EXPECT_EQ(reference.posterior.lambda, 0.1);
+  EXPECT_EQ(reference.trainer.optimizer, Optimizer::kAdam);
+  EXPECT_EQ(reference.trainer.learning_rate, 0.1);
+  EXPECT_EQ(reference.trainer.epochs, 20);
+  EXPECT_EQ(reference.trainer.batch, 1024);
+  EXPECT_EQ(reference.explore.list, ListRule::kBlocks);
+  EXPECT_TRUE(reference.explore.refine);
+  EXPECT_EQ(reference.feedback.pairs, PairRule::kMatched);
+
+  const RankerSettings pdgd = RankerSettings::defaults(RankerKind::kPdgd, ProtocolName::kReference);
+  EXPECT_EQ(pdgd.trainer.learning_rate, 0.1);
+  EXPECT_EQ(pdgd.trainer.learning_rate_decay, 0.9999977);
+  const RankerSettings dbgd = RankerSettings::defaults(RankerKind::kDbgd, ProtocolName::kReference);
+  EXPECT_EQ(dbgd.trainer.learning_rate, 0.01);
+  EXPECT_EQ(dbgd.bandit.exploration_radius, 1.0);
+  EXPECT_EQ(RankerSettings::defaults(RankerKind::kMgd, ProtocolName::kReference).bandit.candidates, 9);
+}
+
+}  // namespace
+}  // namespace olrank

@@ -1,0 +1,50 @@
+"""clang-tidy's short list on changed code: what differs from OLRANK_TIDY_BASE, else from the common ancestor with
+origin's main branch, else from the commit before."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+from tracked_files import SOURCE_FOLDERS
+
+
+def skip(reason):
+    print(f"style/tidy ... skipped '{reason}'")
+    sys.exit(77)
+
+
+def git(*arguments):
+    done = subprocess.run(["git", *arguments], capture_output=True, text=True)
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+tool = next((name for name in ("clang-tidy-14", "clang-tidy") if shutil.which(name)), None)
+if tool is None:
+    skip("clang-tidy is not installed")
+head = git("rev-parse", "HEAD")
+if head is None:
+    skip("this folder is no git checkout, so nothing says what has changed")
+base = os.environ.get("OLRANK_TIDY_BASE") or git("merge-base", "HEAD", "origin/main")
+if base is None or base == head:
+    base = git("rev-parse", "HEAD~1")
+if base is None:
+    skip("there is no earlier commit to compare with")
+
+changed = set(git("diff", "--name-only", base).splitlines()) | set(git("ls-files", "--others", "--exclude-standard").splitlines())
+files = sorted(name for name in changed
+               if name.endswith(".cpp") and name.split("/")[0] in SOURCE_FOLDERS and name.split("/")[0] != "tests"
+               and pathlib.Path(name).exists())
+commands = pathlib.Path(os.environ["OLRANK_BUILD"], "compile_commands.json").read_text()
+files = [name for name in files if f"/{name}\"" in commands]
+if not files:
+    print(f"no source file has changed since {base[:12]}")
+    sys.exit(0)
+jobs = [subprocess.Popen([tool, "--quiet", "-p", os.environ["OLRANK_BUILD"], *files[start::2]], stdout=subprocess.PIPE,
+                         stderr=subprocess.DEVNULL, text=True) for start in range(min(2, len(files)))]
+outputs = [job.communicate()[0] for job in jobs]
+print("".join(outputs)[-8000:])
+if any(job.returncode != 0 for job in jobs):
+    sys.exit(f"clang-tidy has something to say about {len(files)} files changed since {base[:12]}")
+print(f"{len(files)} files changed since {base[:12]} are clean")

@@ -395,7 +395,7 @@ class SplitCommand : public Command {
       share += parts[part].share;
       // At least one query for this part and for each that follows.
       const std::size_t last_end = deck.size() - (parts.size() - 1 - part);
-      const auto wanted = static_cast<std::size_t>(share * static_cast<double>(count) + 0.5);
+      const auto wanted = static_cast<std::size_t>(std::llround(share * static_cast<double>(count)));
       const std::size_t end =
           part + 1 == parts.size() ? deck.size() : std::clamp(wanted, begin + 1, last_end);
       queries.emplace_back(deck.begin() + static_cast<std::ptrdiff_t>(begin),

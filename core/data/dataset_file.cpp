@@ -120,12 +120,12 @@ bool all_finite(std::span<const float> values) {
   std::uint64_t carried = 0;
   std::size_t i = 0;
   for (; i + 2 <= values.size(); i += 2) {
-    std::uint64_t two;
+    std::uint64_t two = 0;
     std::memcpy(&two, values.data() + i, sizeof two);
     carried |= (two & 0x7F8000007F800000) + 0x0080000000800000;
   }
   if (i < values.size()) {
-    std::uint32_t one;
+    std::uint32_t one = 0;
     std::memcpy(&one, values.data() + i, sizeof one);
     carried |= (one & 0x7F800000U) + 0x00800000U;
   }

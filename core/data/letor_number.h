@@ -27,7 +27,7 @@ inline const char* append_exponent(const char* p, std::int64_t& exponent) {
   q += minus || *q == '+';
   if (digit_of(*q) > 9) return p;
   std::int64_t written = 0;
-  for (unsigned digit; (digit = digit_of(*q)) <= 9; ++q) {
+  for (unsigned digit = 0; (digit = digit_of(*q)) <= 9; ++q) {
     if (written < 100'000) written = written * 10 + digit;
   }
   exponent += minus ? -written : written;
@@ -51,12 +51,12 @@ inline const char* append_exponent(const char* p, std::int64_t& exponent) {
   p += sign;
   std::uint64_t mantissa = 0;
   const char* const digits = p;
-  for (unsigned digit; (digit = detail::digit_of(*p)) <= 9; ++p) mantissa = mantissa * 10 + digit;
+  for (unsigned digit = 0; (digit = detail::digit_of(*p)) <= 9; ++p) mantissa = mantissa * 10 + digit;
   std::int64_t digit_count = p - digits;
   std::int64_t exponent = 0;
   if (*p == '.') {
     const char* const fraction = ++p;
-    for (unsigned digit; (digit = detail::digit_of(*p)) <= 9; ++p) mantissa = mantissa * 10 + digit;
+    for (unsigned digit = 0; (digit = detail::digit_of(*p)) <= 9; ++p) mantissa = mantissa * 10 + digit;
     exponent = fraction - p;
     digit_count -= exponent;
   }

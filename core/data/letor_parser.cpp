@@ -125,7 +125,7 @@ class BlockParser {
     if (*p == '+') ++p;
     if (*p == '-' && digit_of(p[1]) <= 9) return refuse(word, "is negative");
     const char* const digits = p;
-    for (unsigned digit; (digit = digit_of(*p)) <= 9; ++p) {
+    for (unsigned digit = 0; (digit = digit_of(*p)) <= 9; ++p) {
       grade = std::min(grade * 10 + static_cast<int>(digit), kLargestGrade + 1);
     }
     if (p == digits) {
@@ -178,7 +178,7 @@ class BlockParser {
   [[gnu::always_inline]] const char* parse_index(const char* p, std::uint32_t& index) {
     const char* const word = p;
     std::uint64_t number = 0;
-    for (unsigned digit; (digit = digit_of(*p)) <= 9; ++p) {
+    for (unsigned digit = 0; (digit = digit_of(*p)) <= 9; ++p) {
       number = number * 10 + digit;
       if (number > static_cast<std::uint64_t>(kLargestFeature)) [[unlikely]] {
         number = static_cast<std::uint64_t>(kLargestFeature) + 1;  // and further digits keep it there

@@ -1,22 +1,29 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
-#include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "apps/command.h"
 #include "apps/eval_request.h"
+#include "core/data/data_loader.h"
 #include "core/error.h"
+#include "core/settings/value.h"
 #include "core/text/nearest.h"
 
 namespace olrank {
 namespace {
 
-/// The one place where eval meets the reading of data.
-Dataset load_part(const EvalRequest& request) {
-  throw Error(fmt::format("This version has no reader of data sets, so it cannot judge a ranking of '{}'.",
-                          request.data));
+/// FILE with {fold} replaced by the number of the fold.
+std::string for_fold(const std::string& file, std::int64_t fold) {
+  constexpr std::string_view kPlace = "{fold}";
+  std::string text = file;
+  for (std::size_t at = 0; (at = text.find(kPlace, at)) != std::string::npos;) {
+    text.replace(at, kPlace.size(), std::to_string(fold));
+  }
+  return text;
 }
 
 template <class Enum>
@@ -37,10 +44,16 @@ class EvalCommand : public Command {
   }
 
   void declare(CLI::App& app) override {
-    app.add_option("--data", request_.data, "data set: a folder, or synth:NAME?key=value&...")
+    app.add_option("--data", request_.data, "data set: a folder, a file, or synth:NAME?key=value&...")
         ->type_name("SOURCE");
-    app.add_option("--fold", request_.fold, "which fold (1)")->type_name("N");
+    app.add_option("--fold", folds_text_,
+                   "which folds (1), such as 1-5; {fold} in file names is the number")
+        ->type_name("N,...");
     app.add_option("--part", request_.part, "train, vali or test (test)")->type_name("PART");
+    app.add_option("--cache", data_.cache, "folder of binary copies of text files, auto or none (auto)")
+        ->type_name("DIR");
+    app.add_option("--max-memory", data_.max_memory, "what the features may take, such as 8GB (auto: half)")
+        ->type_name("SIZE");
     app.add_option("--scores", request_.scores, "one number a line, in the data's order of documents")
         ->type_name("FILE");
     app.add_option("--run", request_.run, "a TREC run: lines of qid Q0 docno rank score tag")
@@ -66,23 +79,38 @@ class EvalCommand : public Command {
   int run(const OutputFlags& output) override {
     check_usage();
     choose_conventions();
+    const DataPart part = parse_choice<DataPart>("--part", request_.part);
     ExecutionContext context({}, threads_ > 0 ? threads_ : available_threads());
-    const Dataset data = load_part(request_);
-    fmt::print("{}", answer_eval(request_, data, output.json, context));
+    data_.source = request_.data;
+    std::vector<EvalAnswer> answers;
+    for (const std::int64_t fold : folds_) {
+      EvalRequest of_fold = request_;
+      of_fold.fold = fold;
+      for (std::string* file : {&of_fold.scores, &of_fold.run, &of_fold.per_query})
+        *file = for_fold(*file, fold);
+      answers.push_back(judge(of_fold, load_part(data_, fold, part, context), context));
+    }
+    fmt::print("{}", output.json ? eval_json(answers) : eval_table(answers));
     return 0;
   }
 
  private:
-  void check_usage() const {
+  void check_usage() {
     if (request_.data.empty())
       throw InvalidArgument("--data is missing: name the data set that was ranked.");
     if (request_.scores.empty() == request_.run.empty()) {
       throw InvalidArgument("Give the ranking either as --scores FILE or as --run FILE.");
     }
-    if (request_.fold < 1)
-      throw InvalidArgument(fmt::format("--fold counts from 1; {} is none.", request_.fold));
-    if (request_.part != "train" && request_.part != "vali" && request_.part != "test") {
-      throw InvalidArgument(fmt::format("--part is train, vali or test, not '{}'.", request_.part));
+    folds_ = std::get<std::vector<std::int64_t>>(parse_setting(SettingKind::kIntegers, folds_text_));
+    if (folds_.empty() || *std::min_element(folds_.begin(), folds_.end()) < 1) {
+      throw InvalidArgument(fmt::format("--fold counts from 1, and '{}' does not.", folds_text_));
+    }
+    if (folds_.size() > 1) {
+      for (const std::string& file : {request_.scores + request_.run, request_.per_query}) {
+        if (file.empty() || file.find("{fold}") != std::string::npos) continue;
+        throw InvalidArgument(fmt::format(
+            "Each fold has a file of its own: write {{fold}} where its number stands in '{}'.", file));
+      }
     }
     if (threads_ < 0) throw InvalidArgument(fmt::format("--threads cannot be {}.", threads_));
   }
@@ -106,6 +134,9 @@ class EvalCommand : public Command {
   }
 
   EvalRequest request_;
+  DataSettings data_;
+  std::string folds_text_ = "1";
+  std::vector<std::int64_t> folds_;
   CLI::Option* convention_ = nullptr;
   CLI::Option* gain_ = nullptr;
   CLI::Option* empty_ = nullptr;

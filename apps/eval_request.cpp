@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/metrics/evaluator.h"
 #include "core/metrics/per_query_csv.h"
@@ -37,7 +38,8 @@ std::vector<std::pair<std::string, double>> named_means(const MetricOptions& opt
   return means;
 }
 
-ordered_json as_json(const EvalRequest& request, const MetricReport& report, const ExternalScores& scores) {
+ordered_json as_json(const EvalAnswer& answer_of_fold) {
+  const auto& [request, report, missing_docs, missing_queries] = answer_of_fold;
   const MetricOptions& options = request.metrics;
   ordered_json metrics;
   for (const auto& [name, mean] : named_means(options, report)) {
@@ -64,7 +66,7 @@ ordered_json as_json(const EvalRequest& request, const MetricReport& report, con
                            {"max_grade", report.max_grade}}},
                          {"metrics", metrics}};
   if (!request.run.empty()) {
-    answer["run"] = {{"missing_docs", scores.missing_docs}, {"missing_queries", scores.missing_queries}};
+    answer["run"] = {{"missing_docs", missing_docs}, {"missing_queries", missing_queries}};
   }
   return answer;
 }
@@ -81,7 +83,8 @@ std::string rule_in_words(EmptyQueries rule) {
   return "skipped";
 }
 
-std::string as_table(const EvalRequest& request, const MetricReport& report, const ExternalScores& scores) {
+std::string as_table(const EvalAnswer& answer_of_fold) {
+  const auto& [request, report, missing_docs, missing_queries] = answer_of_fold;
   std::string table;
   const auto add_row = [&](std::string_view name, std::string_view value) {
     table += fmt::format("{:<17} {}\n", name, value);
@@ -93,8 +96,8 @@ std::string as_table(const EvalRequest& request, const MetricReport& report, con
   if (!request.run.empty()) {
     const bool lost = request.metrics.unretrieved == Unretrieved::kLost;
     add_row("not in the run",
-            fmt::format("{} documents, {}; queries without any: {}", scores.missing_docs,
-                        lost ? "never shown" : "standing last in index order", scores.missing_queries));
+            fmt::format("{} documents, {}; queries without any: {}", missing_docs,
+                        lost ? "never shown" : "standing last in index order", missing_queries));
   }
   const std::string overridden =
       request.overrides.empty() ? "" : fmt::format(" with {}", joined(request.overrides));
@@ -108,16 +111,55 @@ std::string as_table(const EvalRequest& request, const MetricReport& report, con
   return table;
 }
 
+/// Each fold counts the same; a fold where no query counts makes the mean unknown.
+std::vector<std::pair<std::string, double>> means_over(std::span<const EvalAnswer> folds) {
+  auto means = named_means(folds.front().request.metrics, folds.front().report);
+  for (const EvalAnswer& fold : folds.subspan(1)) {
+    const auto more = named_means(fold.request.metrics, fold.report);
+    for (std::size_t i = 0; i < means.size(); ++i) means[i].second += more[i].second;
+  }
+  for (auto& [name, mean] : means) mean /= static_cast<double>(folds.size());
+  return means;
+}
+
 }  // namespace
 
-std::string answer_eval(const EvalRequest& request, const Dataset& data, bool json,
-                        ExecutionContext& context) {
+EvalAnswer judge(const EvalRequest& request, const Dataset& data, ExecutionContext& context) {
+  if (!request.scores.empty() && data.reordered()) {
+    throw InvalidArgument(fmt::format(
+        "The documents of some queries of '{}' do not stand together, so a number a line cannot say which "
+        "document it means; give a TREC run (--run), or the scores of data that 'olrank data convert' "
+        "wrote.",
+        request.data));
+  }
   const ExternalScores scores =
       request.run.empty() ? read_scores(request.scores, data) : read_trec_run(request.run, data);
   Evaluator evaluator(request.metrics);
   const MetricReport& report = evaluator.evaluate(data, scores.scores, context, scores.retrieved);
   if (!request.per_query.empty()) write_file_atomically(request.per_query, per_query_csv(data, evaluator));
-  return json ? as_json(request, report, scores).dump(2) + "\n" : as_table(request, report, scores);
+  return {request, report, scores.missing_docs, scores.missing_queries};
+}
+
+std::string eval_table(std::span<const EvalAnswer> folds) {
+  std::string text;
+  for (const EvalAnswer& fold : folds) text += (text.empty() ? "" : "\n") + as_table(fold);
+  if (folds.size() < 2) return text;
+  text += fmt::format("\nmean over {} folds\n", folds.size());
+  for (const auto& [name, mean] : means_over(folds)) {
+    text += fmt::format("{:<17} {}\n", name, std::isnan(mean) ? "none" : fmt::format("{:.6f}", mean));
+  }
+  return text;
+}
+
+std::string eval_json(std::span<const EvalAnswer> folds) {
+  if (folds.size() == 1) return as_json(folds.front()).dump(2) + "\n";
+  ordered_json answers = ordered_json::array();
+  for (const EvalAnswer& fold : folds) answers.push_back(as_json(fold));
+  ordered_json mean;
+  for (const auto& [name, value] : means_over(folds)) {
+    mean[name] = std::isnan(value) ? ordered_json(nullptr) : ordered_json(value);
+  }
+  return ordered_json{{"folds", answers}, {"mean", mean}}.dump(2) + "\n";
 }
 
 }  // namespace olrank

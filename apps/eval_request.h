@@ -1,11 +1,12 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "core/data/dataset.h"
+#include "core/metrics/evaluator.h"
 #include "core/metrics/metric_options.h"
 #include "core/runtime/execution_context.h"
 
@@ -16,17 +17,28 @@ struct EvalRequest {
   std::string data;  // as the user named it
   std::int64_t fold = 1;
   std::string part = "test";
-  std::filesystem::path scores;  // one of these two
-  std::filesystem::path run;
-  std::filesystem::path per_query;  // empty: none
+  std::string scores;  // a file; one of these two
+  std::string run;
+  std::string per_query;  // a file; empty: none
   Convention convention = Convention::kOlrank;
   std::vector<std::string> overrides;  // flags that departed from the convention
   MetricOptions metrics;
 };
 
-/// Reads the ranking, judges it on `data`, writes the file of single queries if one is asked for, and
-/// returns the table for people or, with `json`, one JSON object.
-std::string answer_eval(const EvalRequest& request, const Dataset& data, bool json,
-                        ExecutionContext& context);
+/// One judged ranking: the question, and what there is to say.
+struct EvalAnswer {
+  EvalRequest request;
+  MetricReport report;
+  std::int64_t missing_docs = 0;  // of a TREC run
+  std::int64_t missing_queries = 0;
+};
+
+/// Reads the ranking, judges it on `data`, and writes the file of single queries if one is asked for.
+EvalAnswer judge(const EvalRequest& request, const Dataset& data, ExecutionContext& context);
+
+/// For people: a block of rows for each fold, and the mean over folds when there are several.
+std::string eval_table(std::span<const EvalAnswer> folds);
+/// One JSON object for one fold; {"folds": […], "mean": {…}} for several.
+std::string eval_json(std::span<const EvalAnswer> folds);
 
 }  // namespace olrank

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -13,6 +14,7 @@
 #include "core/data/dataset_cache.h"
 #include "core/data/join.h"
 #include "core/data/synthetic.h"
+#include "core/data/synthetic_source.h"
 #include "core/error.h"
 #include "core/runtime/log.h"
 #include "core/text/byte_size.h"
@@ -94,6 +96,18 @@ void warn_of_equal_grades(const Dataset& part, std::string_view name) {
               name, int{grades.front()});
 }
 
+DataParts generated_parts(const DataSettings& settings, std::int64_t fold, ExecutionContext& context) {
+  if (fold != 1) {
+    throw InvalidArgument(fmt::format("Generated data have one fold, number 1, and no fold {}.", fold));
+  }
+  SyntheticParts parts = make_synthetic(settings.source, context);
+  return {std::move(parts.train), std::move(parts.vali), std::move(parts.test)};
+}
+
+bool is_one_file(const std::string& source) {
+  return source == "-" || (!source.empty() && std::filesystem::is_regular_file(source));
+}
+
 }  // namespace
 
 std::int64_t count_shared_queries(const Dataset& a, const Dataset& b) {
@@ -113,13 +127,7 @@ std::int64_t allowed_bytes(const DataSettings& settings) {
 }
 
 DataParts load_parts(const DataSettings& settings, std::int64_t fold, ExecutionContext& context) {
-  if (settings.source.starts_with("synth:")) {
-    if (fold != 1) {
-      throw InvalidArgument(fmt::format("Generated data have one fold, number 1, and no fold {}.", fold));
-    }
-    SyntheticParts parts = make_synthetic(settings.source, context);
-    return {std::move(parts.train), std::move(parts.vali), std::move(parts.test)};
-  }
+  if (is_synthetic(settings.source)) return generated_parts(settings, fold, context);
   const PartFiles files = files_of(settings, fold);
   PartLoader loader(settings, context);
   Dataset train = loader.load(files.train);
@@ -136,6 +144,27 @@ DataParts load_parts(const DataSettings& settings, std::int64_t fold, ExecutionC
   if (vali) warn_of_equal_grades(*vali, "validation");
   warn_of_equal_grades(test, "test");
   return {std::move(train), std::move(vali), std::move(test)};
+}
+
+Dataset load_part(const DataSettings& settings, std::int64_t fold, DataPart part,
+                  ExecutionContext& context) {
+  if (is_synthetic(settings.source)) {
+    DataParts parts = generated_parts(settings, fold, context);
+    if (part == DataPart::kTrain) return std::move(parts.train);
+    return part == DataPart::kVali ? std::move(parts.vali).value() : std::move(parts.test);
+  }
+  PartLoader loader(settings, context);
+  if (is_one_file(settings.source)) {
+    if (fold != 1) throw InvalidArgument(fmt::format("A single file has no fold {}.", fold));
+    return loader.load({settings.source});
+  }
+  const PartFiles files = files_of(settings, fold);
+  if (part == DataPart::kTrain) return loader.load(files.train);
+  if (part == DataPart::kTest) return loader.load(files.test);
+  if (files.vali.empty()) {
+    throw InvalidArgument(fmt::format("'{}' has no validation part.", settings.source));
+  }
+  return loader.load(files.vali);
 }
 
 }  // namespace olrank

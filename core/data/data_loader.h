@@ -1,12 +1,15 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
-#include <vector>
+#include <string_view>
+#include <utility>
 
 #include "core/data/data_settings.h"
 #include "core/data/dataset.h"
 #include "core/runtime/execution_context.h"
+#include "core/settings/enum_names.h"
 
 namespace olrank {
 
@@ -22,10 +25,24 @@ struct DataParts {
 /// of test queries that training has too and of parts whose grades are all equal.
 DataParts load_parts(const DataSettings& settings, std::int64_t fold, ExecutionContext& context);
 
+enum class DataPart { kTrain, kVali, kTest };
+
+/// One part alone, as wide as its own files say: for whoever looks at grades and names, not at features.
+/// `source` may also be a single file, or "-" for standard input, which then is the part.
+Dataset load_part(const DataSettings& settings, std::int64_t fold, DataPart part,
+                  ExecutionContext& context);
+
 /// Bytes that `max_memory` allows: "8GB", or "auto" for half of the memory this process may use.
 std::int64_t allowed_bytes(const DataSettings& settings);
 
 /// How many queries of `a` have a name that `b` has too.
 std::int64_t count_shared_queries(const Dataset& a, const Dataset& b);
+
+template <>
+struct EnumNames<DataPart> {
+  static constexpr std::array values = {std::pair{DataPart::kTrain, std::string_view("train")},
+                                        std::pair{DataPart::kVali, std::string_view("vali")},
+                                        std::pair{DataPart::kTest, std::string_view("test")}};
+};
 
 }  // namespace olrank

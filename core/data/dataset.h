@@ -50,6 +50,7 @@ class Dataset {
     PackedTexts doc_names;                  // [docs], or empty when no document is named
     std::int64_t features = 0;
     Fingerprint fingerprint;  // of content only, not of compression or line ends
+    bool reordered = false;   // queries were gathered: documents no longer stand in the order of the lines
   };
 
   explicit Dataset(Contents contents);
@@ -59,6 +60,7 @@ class Dataset {
   std::int64_t features() const { return contents_.features; }
   int max_grade() const { return max_grade_; }
   const Fingerprint& fingerprint() const { return contents_.fingerprint; }
+  bool reordered() const { return contents_.reordered; }
 
   std::int64_t docs_of(std::int64_t query) const { return offset(query + 1) - offset(query); }
   std::int64_t offset(std::int64_t query) const {

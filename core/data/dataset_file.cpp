@@ -39,7 +39,8 @@ struct Header {
   std::uint64_t null_column;
   Fingerprint content;
   Fingerprint source;
-  std::uint64_t reserved[15];
+  std::uint64_t reordered;  // 0 or 1
+  std::uint64_t reserved[14];
   std::uint64_t checksum;  // of the header with 0 in this place
 };
 static_assert(sizeof(Header) == 256 && std::is_trivially_copyable_v<Header>);
@@ -180,6 +181,7 @@ void write_dataset_file(const Dataset& data, const DatasetFileNotes& notes,
   header.null_column = static_cast<std::uint64_t>(notes.missing.column);
   header.content = contents.fingerprint;
   header.source = notes.source;
+  header.reordered = contents.reordered ? 1 : 0;
   const Layout layout(header, std::numeric_limits<std::int64_t>::max());
   header.file_bytes = layout.end();
   header.checksum = checksum_of(header);
@@ -233,6 +235,7 @@ Dataset read_dataset_memory(MappedMemory memory, const std::string& name, Thread
 
   Dataset::Contents contents;
   contents.features = static_cast<std::int64_t>(header.features);
+  contents.reordered = header.reordered != 0;
   contents.values = section<float>(memory, layout.values, header.docs * header.features);
   contents.offsets = section<std::int64_t>(memory, layout.offsets, header.queries + 1);
   contents.grades = section<std::uint8_t>(memory, layout.grades, header.docs);

@@ -125,6 +125,7 @@ Dataset gathered(DocTable table, ThreadPool& pool) {
   contents.offsets = owned->offsets;
   contents.doc_names = {owned->name_text, owned->name_ends};
   contents.features = table.features;
+  contents.reordered = !side_by_side;
   contents.memory = std::move(owned);
   contents.fingerprint = content_fingerprint(contents, pool);
   return Dataset(std::move(contents));

@@ -50,8 +50,10 @@ Dataset join_parts(std::vector<Dataset> parts, ExecutionContext& context) {
   QueryNumbers queries;
   std::int64_t docs = 0;
   bool named = false;
+  bool reordered = false;
   for (const Dataset& part : parts) {
     docs += part.docs();
+    reordered |= part.reordered();
     table.features = std::max(table.features, part.features());
     named |= part.has_doc_names();
   }
@@ -71,7 +73,9 @@ Dataset join_parts(std::vector<Dataset> parts, ExecutionContext& context) {
     }
   }
   table.qids = queries.take_names();
-  return gathered(std::move(table), context.pool());
+  Dataset::Contents contents = gathered(std::move(table), context.pool()).contents();
+  contents.reordered |= reordered;
+  return Dataset(std::move(contents));
 }
 
 Dataset widened(const Dataset& data, std::int64_t features, ExecutionContext& context) {

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 
+#include "core/data/doc_table.h"
 #include "core/data/synthetic_plan.h"
 #include "core/data/synthetic_source.h"
 #include "core/error.h"
@@ -258,13 +259,7 @@ Dataset make_part(const SyntheticPlan& plan, SyntheticPart part, ExecutionContex
   for (std::int64_t query = 0; query < queries; ++query) {
     contents.qids.push_back(std::to_string(static_cast<std::int64_t>(part) * kQidStride + query + 1));
   }
-  Fingerprinter fingerprinter;
-  fingerprinter.add(&features, sizeof features);
-  fingerprinter.add(contents.offsets);
-  for (const std::string& qid : contents.qids) fingerprinter.add(qid + "\n");
-  fingerprinter.add(contents.grades);
-  fingerprinter.add(contents.values);
-  contents.fingerprint = fingerprinter.value();
+  contents.fingerprint = content_fingerprint(contents, context.pool());
   return Dataset(std::move(contents));
 }
 

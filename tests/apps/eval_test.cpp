@@ -21,22 +21,27 @@ Dataset data() {
   return make_dataset({{"1", {0, 2, 1}, {}}, {"2", {0, 0}, {}}});
 }
 
-class EvalAnswer : public testing::Test {
+class EvalTest : public testing::Test {
  protected:
-  EvalAnswer() {
+  EvalTest() {
     write_file_atomically(folder_ / "scores", "3\n2\n1\n0\n0\n");
     write_file_atomically(folder_ / "run", "1 Q0 2 1 0.5 t\n1 Q0 0 2 0.5 t\n");
     request_.data = "somewhere";
     request_.metrics.cutoffs = {1, 3};
   }
+  std::string answered(const Dataset& data, bool json) {
+    const EvalAnswer answers[] = {judge(request_, data, context_)};
+    return json ? eval_json(answers) : eval_table(answers);
+  }
+
   TemporaryFolder folder_;
   EvalRequest request_;
   ExecutionContext context_;
 };
 
-TEST_F(EvalAnswer, JsonHoldsFiguresAndConventions) {
+TEST_F(EvalTest, JsonHoldsFiguresAndConventions) {
   request_.scores = folder_ / "scores";
-  const auto answer = nlohmann::json::parse(answer_eval(request_, data(), true, context_));
+  const auto answer = nlohmann::json::parse(answered(data(), true));
   const double ndcg = (3.0 / std::log2(3.0) + 0.5) / (3.0 + 1.0 / std::log2(3.0)) / 2.0;
   EXPECT_EQ(answer["metrics"]["ndcg@3"].get<double>(), ndcg);  // printed to read back exactly
   EXPECT_EQ(answer["metrics"]["ndcg@1"].get<double>(), 0.0);
@@ -48,19 +53,19 @@ TEST_F(EvalAnswer, JsonHoldsFiguresAndConventions) {
   EXPECT_FALSE(answer.contains("run"));
 }
 
-TEST_F(EvalAnswer, JsonHasNullForAMeanOverNothing) {
+TEST_F(EvalTest, JsonHasNullForAMeanOverNothing) {
   request_.scores = folder_ / "scores";
   request_.metrics.empty_queries = EmptyQueries::kSkip;
   const Dataset empty = make_dataset({{"1", {0, 0, 0, 0, 0}, {}}});
-  const auto answer = nlohmann::json::parse(answer_eval(request_, empty, true, context_));
+  const auto answer = nlohmann::json::parse(answered(empty, true));
   EXPECT_TRUE(answer["metrics"]["ndcg@1"].is_null());
   EXPECT_TRUE(answer["metrics"]["arp"].is_null());
 }
 
-TEST_F(EvalAnswer, TableSaysHowItCounted) {
+TEST_F(EvalTest, TableSaysHowItCounted) {
   request_.run = folder_ / "run";
   request_.overrides = {"gain linear"};
-  const std::string table = answer_eval(request_, data(), false, context_);
+  const std::string table = answered(data(), false);
   EXPECT_NE(table.find("somewhere, fold 1, test"), std::string::npos);
   EXPECT_NE(table.find("1 without a relevant document, counted 0"), std::string::npos);
   EXPECT_NE(table.find("3 documents, standing last in index order; queries without any: 1"),
@@ -70,32 +75,53 @@ TEST_F(EvalAnswer, TableSaysHowItCounted) {
 }
 
 // Documents 0 (grade 0) and 2 (grade 1) tie in the run: by index 0 leads, by name descending 2 does.
-TEST_F(EvalAnswer, ARunWithTiesFollowsTheConvention) {
+TEST_F(EvalTest, ARunWithTiesFollowsTheConvention) {
   request_.run = folder_ / "run";
   const auto mrr = [&] {
-    return nlohmann::json::parse(answer_eval(request_, data(), true, context_))["metrics"]["mrr"]
-        .get<double>();
+    return nlohmann::json::parse(answered(data(), true))["metrics"]["mrr"].get<double>();
   };
   EXPECT_EQ(mrr(), 0.5 / 2.0);
   apply_convention(Convention::kTrecEval, request_.metrics);
   EXPECT_EQ(mrr(), 1.0 / 2.0);
 }
 
-TEST_F(EvalAnswer, WritesSingleQueries) {
+TEST_F(EvalTest, WritesSingleQueries) {
   request_.scores = folder_ / "scores";
   request_.per_query = folder_ / "queries.csv";
-  answer_eval(request_, data(), true, context_);
+  answered(data(), true);
   const std::string csv = read_file(folder_ / "queries.csv");
   EXPECT_EQ(csv.substr(0, csv.find('\n')), "qid,docs,ndcg@1,ndcg@3,map,mrr,p@10,err@10,arp,pairs");
 }
 
-TEST_F(EvalAnswer, BadScoresLeaveEarlierFilesAlone) {
+TEST_F(EvalTest, BadScoresLeaveEarlierFilesAlone) {
   write_file_atomically(folder_ / "scores", "1\n2\nnan\n");
   write_file_atomically(folder_ / "queries.csv", "earlier");
   request_.scores = folder_ / "scores";
   request_.per_query = folder_ / "queries.csv";
-  EXPECT_THROW(answer_eval(request_, data(), true, context_), DataError);
+  EXPECT_THROW(answered(data(), true), DataError);
   EXPECT_EQ(read_file(folder_ / "queries.csv"), "earlier");
+}
+
+TEST_F(EvalTest, ScoresByLineNeedDocumentsInTheOrderOfTheLines) {
+  Dataset::Contents contents = data().contents();
+  contents.reordered = true;
+  request_.scores = folder_ / "scores";
+  EXPECT_THROW(judge(request_, Dataset(contents), context_), InvalidArgument);
+  request_.scores.clear();
+  request_.run = folder_ / "run";
+  EXPECT_NO_THROW(judge(request_, Dataset(contents), context_));
+}
+
+TEST_F(EvalTest, SeveralFoldsHaveAMean) {
+  request_.scores = folder_ / "scores";
+  std::vector<EvalAnswer> folds = {judge(request_, data(), context_)};
+  folds.push_back(folds.front());
+  folds[0].report.map = 0.25;
+  folds[1].report.map = 0.75;
+  const auto json = nlohmann::json::parse(eval_json(folds));
+  EXPECT_EQ(json["folds"].size(), 2U);
+  EXPECT_EQ(json["mean"]["map"].get<double>(), 0.5);
+  EXPECT_NE(eval_table(folds).find("mean over 2 folds"), std::string::npos);
 }
 
 std::string complaint_about(std::vector<std::string> arguments) {
@@ -129,9 +155,11 @@ TEST(EvalUsage, MistakesAreNamed) {
   EXPECT_EQ(complaint_about({"--data", "d", "--run", "y", "--at", "0"}),
             "A cutoff must be at least 1, not 0.");
   EXPECT_EQ(complaint_about({"--data", "d", "--run", "y", "--part", "dev"}),
-            "--part is train, vali or test, not 'dev'.");
+            "--part is train, vali or test, not 'dev'; the nearest is 'test'.");
   EXPECT_EQ(complaint_about({"--data", "d", "--run", "y", "--fold", "0"}),
-            "--fold counts from 1; 0 is none.");
+            "--fold counts from 1, and '0' does not.");
+  EXPECT_EQ(complaint_about({"--data", "d", "--run", "y", "--fold", "1-2"}),
+            "Each fold has a file of its own: write {fold} where its number stands in 'y'.");
   EXPECT_EQ(complaint_about({"--data", "d", "--run", "y", "--max-grade", "40"}),
             "The largest grade must lie between 0 and 31, not 40.");
 }

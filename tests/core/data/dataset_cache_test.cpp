@@ -35,6 +35,10 @@ TEST(DatasetFile, RoundTripIsExact) {
   const Dataset back = read_dataset_file(folder / "a.olrank", pool);
   EXPECT_TRUE(same_content(back, data));
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(back.all_features().values) % 64, 0U);
+  EXPECT_FALSE(back.reordered());
+  const Dataset moved = read_text("1 qid:1 1:1\n0 qid:2 1:2\n0 qid:1 1:3\n");
+  write_dataset_file(moved, {}, folder / "moved.olrank");
+  EXPECT_TRUE(read_dataset_file(folder / "moved.olrank", pool).reordered());
   const Dataset nameless = read_text("0 qid:1 1:1\n");
   write_dataset_file(nameless, {}, folder / "b.olrank");
   EXPECT_TRUE(same_content(read_dataset_file(folder / "b.olrank", pool), nameless));

@@ -4,7 +4,9 @@
 
 #include <bit>
 
+#include "core/data/synthetic.h"
 #include "core/random/rng_stream.h"
+#include "core/runtime/execution_context.h"
 #include "tests/core/data/letor_support.h"
 
 namespace olrank {
@@ -43,6 +45,18 @@ TEST(LetorWriter, EveryBitComesBack) {
   }
   const Dataset data = read_text(text);
   for (const bool sparse : {false, true}) EXPECT_TRUE(same_content(read_text(written(data, sparse)), data));
+}
+
+TEST(LetorWriter, GeneratedDataKeepsItsFingerprintAsText) {
+  ExecutionContext context;
+  const Dataset data = make_synthetic("synth:mslr-like?queries=3&test_queries=1", context).train;
+  EXPECT_EQ(read_text(written(data, false)).fingerprint(), data.fingerprint());
+}
+
+TEST(LetorWriter, WrittenDataStandsInTheOrderOfItsLines) {
+  const Dataset moved = read_text("1 qid:1 1:1\n0 qid:2 1:2\n0 qid:1 1:3\n");
+  EXPECT_TRUE(moved.reordered());
+  EXPECT_FALSE(read_text(written(moved, false)).reordered());
 }
 
 }  // namespace

@@ -171,5 +171,25 @@ TEST(DataInspect, TellsWhatLooksWrongAndWhere) {
             std::string::npos);
 }
 
+TEST(DataSynth, WritesWhatRunsWouldGenerate) {
+  const TemporaryFolder folder;
+  ExecutionContext context;
+  const std::string out = (folder / "small").string();
+  const Outcome outcome = run({"synth", "small?queries=5&seed=3", "--out", out}, true);
+  EXPECT_EQ(outcome.code, 0);
+  DataSettings settings;
+  settings.cache = "none";
+  settings.source = "synth:small?queries=5&seed=3";
+  const DataParts generated = load_parts(settings, 1, context);
+  settings.source = out;
+  const DataParts read = load_parts(settings, 1, context);
+  EXPECT_EQ(read.train.fingerprint(), generated.train.fingerprint());
+  EXPECT_EQ(read.vali.value().fingerprint(), generated.vali.value().fingerprint());
+  EXPECT_EQ(read.test.fingerprint(), generated.test.fingerprint());
+  EXPECT_EQ(json::parse(outcome.text)[0]["fingerprint"], generated.train.fingerprint().hex());
+  EXPECT_THROW(run({"synth", "small?queries=5", "--out", out}), InvalidArgument);  // files are there
+  EXPECT_THROW(run({"synth", "smal", "--out", (folder / "x").string()}), InvalidArgument);
+}
+
 }  // namespace
 }  // namespace olrank

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "core/data/dataset.h"
+#include "core/data/letor_reader.h"
+#include "core/data/letor_writer.h"
+#include "core/runtime/execution_context.h"
+
+namespace olrank {
+
+/// Flags of the commands that read data by themselves.
+struct ReadingFlags {
+  int threads = available_threads();
+  std::string max_memory = "auto";
+
+  void declare(CLI::App& app);
+  LetorOptions options() const;
+};
+
+/// LETOR text or a binary data file by its first bytes; neither leaves anything in a cache.
+Dataset read_any(const std::string& path, const ReadingFlags& flags, ExecutionContext& context);
+
+/// By the name's ending: .olrank is the binary form, .gz and .zst are compressed text, "-" is standard
+/// output.
+void write_any(const Dataset& data, const std::string& path, const LetorFormat& format);
+
+/// What is told of a written file.
+nlohmann::ordered_json summary_of(const std::string& path, const Dataset& data);
+void print_summary(const nlohmann::ordered_json& summary);
+
+}  // namespace olrank

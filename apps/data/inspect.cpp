@@ -1,0 +1,196 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "apps/data/commands.h"
+#include "apps/data/data_files.h"
+#include "core/data/data_folder.h"
+#include "core/data/inspection.h"
+#include "core/error.h"
+
+namespace olrank {
+namespace {
+
+using nlohmann::ordered_json;
+
+/// Feature numbers with runs drawn together: "1-5, 9".
+std::string ranges(const std::vector<std::int64_t>& numbers) {
+  std::string text;
+  for (std::size_t i = 0; i < numbers.size();) {
+    std::size_t last = i;
+    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
+    if (!text.empty()) text += ", ";
+    text += last == i ? fmt::format("{}", numbers[i]) : fmt::format("{}-{}", numbers[i], numbers[last]);
+    i = last + 1;
+  }
+  return text;
+}
+
+struct Inspected {
+  std::string path;
+  std::optional<Inspection> found;
+  std::string failure;
+};
+
+/// The files behind a path: itself, or those of a data folder.
+std::vector<std::string> files_behind(const std::string& path) {
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(path, ignored)) return {path};
+  std::vector<std::string> files;
+  for (std::int64_t fold = 1; fold <= count_folds(path); ++fold) {
+    const PartFiles parts = find_part_files(path, fold);
+    for (const auto* part : {&parts.train, &parts.vali, &parts.test}) {
+      for (const std::string& file : *part) {
+        if (std::find(files.begin(), files.end(), file) == files.end()) files.push_back(file);
+      }
+    }
+  }
+  return files;
+}
+
+ordered_json as_json(const Inspected& inspected) {
+  if (!inspected.found) return {{"file", inspected.path}, {"error", inspected.failure}};
+  const Inspection& found = *inspected.found;
+  ordered_json grades = ordered_json::object();
+  for (std::size_t grade = 0; grade < found.grades.size(); ++grade) {
+    if (found.grades[grade] > 0) grades[std::to_string(grade)] = found.grades[grade];
+  }
+  ordered_json findings = ordered_json::array();
+  for (const auto& finding : found.findings) {
+    findings.push_back({{"line", finding.line > 0 ? ordered_json(finding.line) : ordered_json(nullptr)},
+                        {"sentence", finding.sentence}});
+  }
+  return {{"file", inspected.path},
+          {"queries", found.queries},
+          {"docs", found.docs},
+          {"features", found.features},
+          {"named_docs", found.named_docs},
+          {"grades", grades},
+          {"docs_per_query",
+           {{"min", found.fewest_docs}, {"median", found.median_docs}, {"max", found.most_docs}}},
+          {"queries_without_relevant", found.queries_without_relevant},
+          {"queries_scattered", found.queries_scattered},
+          {"missing_features", found.missing_features},
+          {"constant_features", found.constant_features},
+          {"duplicate_docs", found.duplicate_docs},
+          {"contradicting_docs", found.contradicting_docs},
+          {"duplicate_names", found.duplicate_names},
+          {"null_values", found.null_values.count},
+          {"fingerprint", found.fingerprint.hex()},
+          {"findings", findings}};
+}
+
+void print_inspection(const Inspected& inspected) {
+  fmt::print("{}\n", inspected.path);
+  if (!inspected.found) {
+    fmt::print("  {}\n", inspected.failure);
+    return;
+  }
+  const Inspection& found = *inspected.found;
+  const auto row = [](std::string_view name, const std::string& text) {
+    fmt::print("  {:<22}{}\n", name, text);
+  };
+  row("queries", fmt::format("{}", found.queries));
+  row("documents", fmt::format("{} ({} named)", found.docs, found.named_docs));
+  row("features", fmt::format("{}", found.features));
+  std::string grades;
+  for (std::size_t grade = 0; grade < found.grades.size(); ++grade) {
+    if (found.grades[grade] == 0) continue;
+    grades +=
+        fmt::format("{}{}: {} ({:.1f} %)", grades.empty() ? "" : ", ", grade, found.grades[grade],
+                    100.0 * static_cast<double>(found.grades[grade]) / static_cast<double>(found.docs));
+  }
+  row("grades", grades);
+  row("documents per query",
+      fmt::format("{} to {}, median {}", found.fewest_docs, found.most_docs, found.median_docs));
+  row("no relevant document", fmt::format("{} queries", found.queries_without_relevant));
+  if (!found.missing_features.empty()) row("features always 0", ranges(found.missing_features));
+  if (!found.constant_features.empty()) row("features constant", ranges(found.constant_features));
+  if (found.null_values.count > 0) row("NULL values", fmt::format("{}", found.null_values.count));
+  if (found.duplicate_docs > 0) {
+    row("duplicates in a query",
+        fmt::format("{} documents, {} with another grade", found.duplicate_docs, found.contradicting_docs));
+  }
+  if (found.duplicate_names > 0) row("names given twice", fmt::format("{}", found.duplicate_names));
+  if (found.queries_scattered > 0) row("queries scattered", fmt::format("{}", found.queries_scattered));
+  row("fingerprint", found.fingerprint.hex());
+  for (const auto& finding : found.findings) {
+    fmt::print("  {}{}\n", finding.line > 0 ? fmt::format("{}:{}: ", inspected.path, finding.line) : "",
+               finding.sentence);
+  }
+}
+
+std::int64_t shared_queries(const Inspection& a, const Inspection& b) {
+  const std::unordered_set<std::string> names(a.qids.begin(), a.qids.end());
+  return std::count_if(b.qids.begin(), b.qids.end(),
+                       [&](const std::string& qid) { return names.contains(qid); });
+}
+
+class InspectCommand : public Command {
+ public:
+  std::string name() const override { return "inspect"; }
+  std::string summary() const override { return "counts, and what looks wrong, with line numbers"; }
+  void declare(CLI::App& app) override {
+    app.add_option("path", paths_, "data folders or files; - is standard input")
+        ->type_name("PATH")
+        ->required();
+    flags_.declare(app);
+  }
+
+  int run(const OutputFlags& output) override {
+    ExecutionContext context({}, flags_.threads);
+    const LetorOptions options = flags_.options();
+    std::vector<Inspected> all;
+    bool failed = false;
+    for (const std::string& path : paths_) {
+      for (const std::string& file : files_behind(path)) {
+        Inspected inspected{file, std::nullopt, {}};
+        try {
+          inspected.found = inspect_file(file, options, context);
+        } catch (const DataError& error) {
+          inspected.failure = error.what();
+          failed = true;
+        }
+        if (!output.json) print_inspection(inspected);
+        all.push_back(std::move(inspected));
+      }
+    }
+    ordered_json shared = ordered_json::array();
+    for (std::size_t a = 0; a < all.size(); ++a) {
+      for (std::size_t b = a + 1; b < all.size(); ++b) {
+        if (!all[a].found || !all[b].found) continue;
+        const std::int64_t count = shared_queries(*all[a].found, *all[b].found);
+        if (count == 0) continue;
+        shared.push_back({{"files", {all[a].path, all[b].path}}, {"queries", count}});
+        if (!output.json)
+          fmt::print("{} and {} have {} query names in common.\n", all[a].path, all[b].path, count);
+      }
+    }
+    if (output.json) {
+      ordered_json files = ordered_json::array();
+      for (const Inspected& inspected : all) files.push_back(as_json(inspected));
+      fmt::print("{}\n", ordered_json{{"files", files}, {"shared_queries", shared}}.dump(
+                             2, ' ', false, ordered_json::error_handler_t::replace));
+    }
+    return failed ? static_cast<int>(ExitCode::kFailed) : 0;
+  }
+
+ private:
+  std::vector<std::string> paths_;
+  ReadingFlags flags_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_data_inspect_command() {
+  return std::make_unique<InspectCommand>();
+}
+
+}  // namespace olrank

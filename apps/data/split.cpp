@@ -1,0 +1,146 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "apps/data/commands.h"
+#include "apps/data/data_files.h"
+#include "core/data/join.h"
+#include "core/error.h"
+#include "core/random/rng_stream.h"
+
+namespace olrank {
+namespace {
+
+using nlohmann::ordered_json;
+
+class SplitCommand : public Command {
+ public:
+  std::string name() const override { return "split"; }
+  std::string summary() const override { return "parts by query: S1 to S5, or train, vali and test"; }
+  void declare(CLI::App& app) override {
+    app.add_option("in", in_, "LETOR text or a binary file; - is standard input")
+        ->type_name("IN")
+        ->required();
+    app.add_option("--out", out_, "folder for the parts")->type_name("DIR")->required();
+    parts_flag_ = app.add_option("--parts", parts_, "equal parts S1, S2, …; folds are made of five");
+    for (CLI::Option* share : {app.add_option("--train", train_, "share of the queries to train on"),
+                               app.add_option("--vali", vali_, "share of the queries to validate on"),
+                               app.add_option("--test", test_, "share of the queries to test on")}) {
+      share->type_name("SHARE")->excludes(parts_flag_);
+      shares_.push_back(share);
+    }
+    app.add_option("--seed", seed_, "which of the possible splits");
+    app.add_option("--ending", ending_, "form of the files: .txt, .txt.gz, .txt.zst or .olrank")
+        ->check(CLI::IsMember({".txt", ".txt.gz", ".txt.zst", ".olrank"}));
+    flags_.declare(app);
+  }
+
+  int run(const OutputFlags& output) override {
+    const std::vector<Part> parts = plan();
+    for (const Part& part : parts) {
+      if (std::filesystem::exists(path_of(part))) {
+        throw InvalidArgument(
+            fmt::format("'{}' is there already; choose another folder or remove it.", path_of(part)));
+      }
+    }
+    ExecutionContext context({}, flags_.threads);
+    const Dataset data = read_any(in_, flags_, context);
+    const std::vector<std::vector<std::int64_t>> queries = deal(parts, data.queries());
+    std::error_code failed;
+    std::filesystem::create_directories(out_, failed);
+    if (failed) throw IoError("make", out_, failed.value());
+    ordered_json summaries = ordered_json::array();
+    for (std::size_t part = 0; part < parts.size(); ++part) {
+      const Dataset chosen = select_queries(data, queries[part], context);
+      write_any(chosen, path_of(parts[part]), {});
+      summaries.push_back(summary_of(path_of(parts[part]), chosen));
+      if (!output.json) print_summary(summaries.back());
+    }
+    if (output.json) fmt::print("{}\n", summaries.dump(2));
+    return 0;
+  }
+
+ private:
+  struct Part {
+    std::string name;
+    double share;
+  };
+
+  std::string path_of(const Part& part) const {
+    return (std::filesystem::path(out_) / (part.name + ending_)).string();
+  }
+
+  std::vector<Part> plan() const {
+    const bool by_share = std::any_of(shares_.begin(), shares_.end(),
+                                      [](const CLI::Option* option) { return option->count() > 0; });
+    if (!by_share) {
+      if (parts_ < 2)
+        throw InvalidArgument(fmt::format("--parts is {}; there must be at least 2.", parts_));
+      std::vector<Part> parts;
+      for (int part = 1; part <= parts_; ++part) parts.push_back({fmt::format("S{}", part), 1.0 / parts_});
+      return parts;
+    }
+    if (!(train_ > 0.0 && vali_ >= 0.0 && test_ > 0.0 && std::abs(train_ + vali_ + test_ - 1.0) < 1e-9)) {
+      throw InvalidArgument(
+          fmt::format("--train {}, --vali {} and --test {} must add up to 1, with something to train "
+                      "and to test on.",
+                      train_, vali_, test_));
+    }
+    std::vector<Part> parts = {{"train", train_}};
+    if (vali_ > 0.0) parts.push_back({"vali", vali_});
+    parts.push_back({"test", test_});
+    return parts;
+  }
+
+  /// The queries of each part: a shuffled deck, cut, each cut back in the file's order.
+  std::vector<std::vector<std::int64_t>> deal(const std::vector<Part>& parts, std::int64_t count) const {
+    if (count < static_cast<std::int64_t>(parts.size())) {
+      throw DataError(in_, 0, 0, fmt::format("{} queries do not fill {} parts.", count, parts.size()));
+    }
+    std::vector<std::int64_t> deck(static_cast<std::size_t>(count));
+    for (std::size_t i = 0; i < deck.size(); ++i) deck[i] = static_cast<std::int64_t>(i);
+    RngStream rng(make_key({.seed = seed_, .purpose = Purpose::kSplit}), 0);
+    rng.shuffle(std::span(deck));
+    std::vector<std::vector<std::int64_t>> queries;
+    double share = 0.0;
+    std::size_t begin = 0;
+    for (std::size_t part = 0; part < parts.size(); ++part) {
+      share += parts[part].share;
+      // At least one query for this part and for each that follows.
+      const std::size_t last_end = deck.size() - (parts.size() - 1 - part);
+      const auto wanted = static_cast<std::size_t>(std::llround(share * static_cast<double>(count)));
+      const std::size_t end =
+          part + 1 == parts.size() ? deck.size() : std::clamp(wanted, begin + 1, last_end);
+      queries.emplace_back(deck.begin() + static_cast<std::ptrdiff_t>(begin),
+                           deck.begin() + static_cast<std::ptrdiff_t>(end));
+      std::sort(queries.back().begin(), queries.back().end());
+      begin = end;
+    }
+    return queries;
+  }
+
+  std::string in_;
+  std::string out_;
+  int parts_ = 5;
+  double train_ = 0.6;
+  double vali_ = 0.2;
+  double test_ = 0.2;
+  std::uint64_t seed_ = 1;
+  std::string ending_ = ".txt";
+  CLI::Option* parts_flag_ = nullptr;
+  std::vector<CLI::Option*> shares_;
+  ReadingFlags flags_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_data_split_command() {
+  return std::make_unique<SplitCommand>();
+}
+
+}  // namespace olrank

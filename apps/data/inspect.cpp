@@ -133,6 +133,44 @@ std::int64_t shared_queries(const Inspection& a, const Inspection& b) {
                        [&](const std::string& qid) { return names.contains(qid); });
 }
 
+/// A data folder's parts against the training part of their fold, which decides the number of features.
+struct WidthFinding {
+  std::string sentence;
+  bool is_error;  // wider than training: a run would refuse it
+};
+
+std::vector<WidthFinding> compare_widths(const std::string& folder, const std::vector<Inspected>& all) {
+  const auto width_of = [&](const std::vector<std::string>& files) {
+    std::int64_t width = 0;
+    for (const Inspected& inspected : all) {
+      if (inspected.found && std::find(files.begin(), files.end(), inspected.path) != files.end()) {
+        width = std::max(width, inspected.found->features);
+      }
+    }
+    return width;
+  };
+  std::vector<WidthFinding> findings;
+  for (std::int64_t fold = 1; fold <= count_folds(folder); ++fold) {
+    const PartFiles parts = find_part_files(folder, fold);
+    const std::int64_t train = width_of(parts.train);
+    for (const auto& [name, files] : {std::pair("validation", parts.vali), std::pair("test", parts.test)}) {
+      const std::int64_t width = width_of(files);
+      if (train == 0 || width == 0 || width == train) continue;
+      const std::string place =
+          fmt::format("{}, fold {}: The {} part has {} features", folder, fold, name, width);
+      findings.push_back(
+          width > train
+              ? WidthFinding{fmt::format("{}, {} more than the training part's {}; a run would refuse it.",
+                                         place, width - train, train),
+                             true}
+              : WidthFinding{fmt::format("{}, {} fewer than the training part's {}; the others count as 0.",
+                                         place, train - width, train),
+                             false});
+    }
+  }
+  return findings;
+}
+
 class InspectCommand : public Command {
  public:
   std::string name() const override { return "inspect"; }
@@ -162,6 +200,16 @@ class InspectCommand : public Command {
         all.push_back(std::move(inspected));
       }
     }
+    ordered_json widths = ordered_json::array();
+    for (const std::string& path : paths_) {
+      std::error_code ignored;
+      if (!std::filesystem::is_directory(path, ignored)) continue;
+      for (const auto& [sentence, is_error] : compare_widths(path, all)) {
+        widths.push_back(sentence);
+        failed = failed || is_error;
+        if (!output.json) fmt::print("{}\n", sentence);
+      }
+    }
     ordered_json shared = ordered_json::array();
     for (std::size_t a = 0; a < all.size(); ++a) {
       for (std::size_t b = a + 1; b < all.size(); ++b) {
@@ -176,8 +224,9 @@ class InspectCommand : public Command {
     if (output.json) {
       ordered_json files = ordered_json::array();
       for (const Inspected& inspected : all) files.push_back(as_json(inspected));
-      fmt::print("{}\n", ordered_json{{"files", files}, {"shared_queries", shared}}.dump(
-                             2, ' ', false, ordered_json::error_handler_t::replace));
+      fmt::print("{}\n",
+                 ordered_json{{"files", files}, {"shared_queries", shared}, {"widths", widths}}.dump(
+                     2, ' ', false, ordered_json::error_handler_t::replace));
     }
     return failed ? static_cast<int>(ExitCode::kFailed) : 0;
   }

@@ -148,23 +148,17 @@ DataParts load_parts(const DataSettings& settings, std::int64_t fold, ExecutionC
 
 Dataset load_part(const DataSettings& settings, std::int64_t fold, DataPart part,
                   ExecutionContext& context) {
-  if (is_synthetic(settings.source)) {
-    DataParts parts = generated_parts(settings, fold, context);
-    if (part == DataPart::kTrain) return std::move(parts.train);
-    return part == DataPart::kVali ? std::move(parts.vali).value() : std::move(parts.test);
-  }
-  PartLoader loader(settings, context);
   if (is_one_file(settings.source)) {
     if (fold != 1) throw InvalidArgument(fmt::format("A single file has no fold {}.", fold));
-    return loader.load({settings.source});
+    Dataset data = PartLoader(settings, context).load({settings.source});
+    warn_of_equal_grades(data, "only");
+    return data;
   }
-  const PartFiles files = files_of(settings, fold);
-  if (part == DataPart::kTrain) return loader.load(files.train);
-  if (part == DataPart::kTest) return loader.load(files.test);
-  if (files.vali.empty()) {
-    throw InvalidArgument(fmt::format("'{}' has no validation part.", settings.source));
-  }
-  return loader.load(files.vali);
+  DataParts parts = load_parts(settings, fold, context);
+  if (part == DataPart::kTrain) return std::move(parts.train);
+  if (part == DataPart::kTest) return std::move(parts.test);
+  if (!parts.vali) throw InvalidArgument(fmt::format("'{}' has no validation part.", settings.source));
+  return *std::move(parts.vali);
 }
 
 }  // namespace olrank

@@ -27,8 +27,8 @@ DataParts load_parts(const DataSettings& settings, std::int64_t fold, ExecutionC
 
 enum class DataPart { kTrain, kVali, kTest };
 
-/// One part alone, as wide as its own files say: for whoever looks at grades and names, not at features.
-/// `source` may also be a single file, or "-" for standard input, which then is the part.
+/// One part of load_parts. `source` may also be a single file, or "-" for standard input, which then is the
+/// part, whichever is asked for.
 Dataset load_part(const DataSettings& settings, std::int64_t fold, DataPart part,
                   ExecutionContext& context);
 

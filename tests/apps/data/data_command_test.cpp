@@ -191,5 +191,20 @@ TEST(DataSynth, WritesWhatRunsWouldGenerate) {
   EXPECT_THROW(run({"synth", "smal", "--out", (folder / "x").string()}), InvalidArgument);
 }
 
+TEST(DataInspect, ComparesTheWidthsOfParts) {
+  const TemporaryFolder folder;
+  write_file(folder / "train.txt", "1 qid:1 1:1 2:3\n0 qid:1 2:1\n");
+  write_file(folder / "test.txt", "0 qid:2 5:1\n1 qid:2 1:1\n");
+  const Outcome wider = run({"inspect", folder.path().string()});
+  EXPECT_EQ(wider.code, 1);
+  EXPECT_NE(wider.text.find("The test part has 5 features, 3 more than the training part's 2"),
+            std::string::npos)
+      << wider.text;
+  write_file(folder / "test.txt", "0 qid:2 1:1\n1 qid:2 1:2\n");
+  const Outcome narrower = run({"inspect", folder.path().string()}, true);
+  EXPECT_EQ(narrower.code, 0);
+  EXPECT_EQ(json::parse(narrower.text)["widths"].size(), 1U);
+}
+
 }  // namespace
 }  // namespace olrank

@@ -56,7 +56,7 @@ void SettingFlags::declare(CLI::App& app) {
   for (const auto& [schema, defaults] : configuration_tables()) {
     for (const Setting& setting : schema->settings) {
       std::string names = systematic_flag(*schema, setting);
-      if (!setting.flag.empty() && "--" + setting.flag != names) names = "--" + setting.flag + "," + names;
+      if (!setting.flag.empty() && "--" + setting.flag != names) names.insert(0, "--" + setting.flag + ",");
       CLI::Option* option = add_repeatable(app, names, help_line(setting, defaults));
       option->group("[" + schema->table + "]")->type_name(type_name(setting));
       flags_.push_back({option, schema->table, setting.key});

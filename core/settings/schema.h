@@ -163,16 +163,16 @@ class SchemaBuilder {
     schema_.repeated = true;
     return *this;
   }
-  SchemaBuilder& unit(std::string unit) {
-    latest().unit = std::move(unit);
+  SchemaBuilder& unit(const std::string& unit) {
+    latest().unit = unit;
     return *this;
   }
-  SchemaBuilder& symbol(std::string symbol) {
-    latest().symbol = std::move(symbol);
+  SchemaBuilder& symbol(const std::string& symbol) {
+    latest().symbol = symbol;
     return *this;
   }
-  SchemaBuilder& flag(std::string flag) {
-    latest().flag = std::move(flag);
+  SchemaBuilder& flag(const std::string& flag) {
+    latest().flag = flag;
     return *this;
   }
   SchemaBuilder& at_least(double lowest) {
@@ -188,8 +188,8 @@ class SchemaBuilder {
     latest().bounds.highest = highest;
     return *this;
   }
-  SchemaBuilder& one_of(std::vector<std::string> choices) {
-    latest().choices = std::move(choices);
+  SchemaBuilder& one_of(const std::vector<std::string>& choices) {
+    latest().choices = choices;
     return *this;
   }
 

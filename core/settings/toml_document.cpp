@@ -69,7 +69,7 @@ class Flattener {
     document.tables.push_back({name, repeated, at(file_, source.source().begin), {}});
     for (const auto& [key, node] : members) {
       const std::string member(key->str());
-      const std::string path = name.empty() ? member : name + "." + member;
+      const std::string path = name.empty() ? member : fmt::format("{}.{}", name, member);
       if (const toml::table* inner = node->as_table()) {
         table(*inner, path, false);
       } else if (const toml::array* array = node->as_array();

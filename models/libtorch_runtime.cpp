@@ -8,7 +8,9 @@
 namespace olrank {
 
 LibtorchDescription describe_libtorch() {
-  return {.version = TORCH_VERSION, .cuda = at::hasCUDA(), .cpu_capability = at::get_cpu_capability()};
+  return {.version = TORCH_VERSION,
+          .cuda = at::Context::hasCUDART(),
+          .cpu_capability = at::get_cpu_capability()};
 }
 
 void use_one_libtorch_thread() {

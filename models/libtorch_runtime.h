@@ -7,7 +7,7 @@ namespace olrank {
 /// What LibTorch says of itself.
 struct LibtorchDescription {
   std::string version;
-  bool cuda = false;
+  bool cuda = false;           // whether its CUDA part is loaded, a GPU or not
   std::string cpu_capability;  // the vector instructions its own kernels use
 };
 

@@ -79,7 +79,9 @@ if(LibTorch_FOUND AND NOT TARGET Torch::cpu)
     add_library(Torch::cuda SHARED IMPORTED)
     set_target_properties(Torch::cuda PROPERTIES
       IMPORTED_LOCATION ${LibTorch_ROOT}/lib/libtorch_cuda.so
-      INTERFACE_LINK_LIBRARIES "Torch::cpu;Torch::c10_cuda")
+      INTERFACE_LINK_LIBRARIES "Torch::cpu;Torch::c10_cuda"
+      # Nobody calls libtorch_cuda by name: it registers itself when loaded, so the linker must not drop it.
+      INTERFACE_LINK_OPTIONS LINKER:--no-as-needed)
     # The same CUDA libraries as LibTorch's, so that one process holds one copy of each.
     set(cuda_lib ${site}/nvidia/cu13/lib)
     foreach(entry IN ITEMS cudart:libcudart.so.13 cublas:libcublas.so.13 cusolver:libcusolver.so.12)

@@ -13,6 +13,14 @@ TEST(LibtorchRuntimeTest, IsThePinnedVersion) {
   EXPECT_FALSE(describe_libtorch().cpu_capability.empty());
 }
 
+TEST(LibtorchRuntimeTest, HasItsCudaPartInACudaBuild) {
+#if defined(OLRANK_WITH_CUDA)
+  EXPECT_TRUE(describe_libtorch().cuda);
+#else
+  EXPECT_FALSE(describe_libtorch().cuda);
+#endif
+}
+
 TEST(LibtorchRuntimeTest, StaysOnOneThreadWhereverItIsCalled) {
   use_one_libtorch_thread();
   EXPECT_EQ(at::get_num_threads(), 1);

@@ -97,7 +97,6 @@ void Progress::show(std::chrono::steady_clock::time_point now, bool last) {
     output_.write(line(seconds) + "\n");
   }
   last_shown_ = now;
-  shown_ = true;
 }
 
 std::string Progress::rate_and_time_left(double seconds) const {

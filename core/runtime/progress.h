@@ -58,7 +58,6 @@ class Progress {
   std::int64_t done_before_ = 0;
   std::chrono::steady_clock::time_point start_;
   std::chrono::steady_clock::time_point last_shown_;
-  bool shown_ = false;
   bool finished_ = false;
 };
 

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/feedback/pair_settings.h"
+#include "core/online/online_ranker.h"
+#include "core/random/rng_stream.h"
+
+namespace olrank {
+
+/// How many of the shown documents a user is taken to have looked at: up to and including the first one
+/// without a click after the last click; none without a click.
+std::int64_t examined_documents(std::span<const std::uint8_t> clicks);
+
+/// The preferences that clicks express. PairRule::kMatched draws from `coins`; the others draw nothing.
+/// Pairs come in the order of ranks (kAdjacent, kAll: by winner, then loser) or of the draw (kMatched).
+void preference_pairs(PairRule rule, std::span<const std::int32_t> shown,
+                      std::span<const std::uint8_t> clicks, RngStream coins,
+                      std::vector<PreferencePair>& pairs);
+
+}  // namespace olrank

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/online/query_grades.h"
+#include "core/random/rng_stream.h"
+
+namespace olrank {
+
+/// What happened to a shown list. `examined` is what the user really looked at: for tests, never a ranker.
+struct ClickLog {
+  std::vector<std::uint8_t> clicks;    // [shown]
+  std::vector<std::uint8_t> examined;  // [shown]
+};
+
+/// A simulated user. Its coins belong to (round, document), so that they do not depend on who ranked.
+class ClickModel {
+ public:
+  ClickModel() = default;
+  virtual ~ClickModel() = default;
+  ClickModel(const ClickModel&) = delete;
+  ClickModel& operator=(const ClickModel&) = delete;
+
+  /// `shown` are docs, best first; `key` is the trial's key of Purpose::kClick. Fills `log`, whose memory
+  /// is kept from round to round.
+  virtual void click(QueryGrades grades, std::span<const std::int32_t> shown, PhiloxKey key,
+                     std::uint32_t round, ClickLog& log) const = 0;
+};
+
+}  // namespace olrank

@@ -1,0 +1,107 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/io/state_archive.h"
+#include "core/online/feedback.h"
+#include "core/online/query_docs.h"
+#include "core/runtime/execution_context.h"
+#include "core/runtime/stage_clock.h"
+
+namespace olrank {
+
+/// What a ranker works with during a call: where to compute, and whose seconds to count. Stages are named
+/// score, width, rank, observe and train.
+struct RoundContext {
+  ExecutionContext& execution;
+  StageClock& clock;
+};
+
+/// What a list's certain orders looked like, for rankers that know any.
+struct ListCertainty {
+  double certain_share = 0.0;  // of the k(k−1)/2 shown pairs
+  std::int64_t blocks = 0;     // of the whole list
+  std::array<std::int64_t, 3>
+      block_size{};  // of the blocks that ranks 1, 5 and 10 lie in; 0 where no such rank
+};
+
+/// Spans stay valid until the next call to the ranker.
+struct RankedList {
+  std::span<const std::int32_t> docs;  // all of the query's, best first
+  std::optional<ListCertainty> certainty;
+};
+
+/// Docs of one query, in the order a user's clicks suggest.
+struct PreferencePair {
+  std::int32_t winner = 0;
+  std::int32_t loser = 0;
+
+  friend bool operator==(const PreferencePair&, const PreferencePair&) = default;
+};
+
+/// What a round taught. Spans stay valid until the next call to the ranker.
+struct LearnReport {
+  std::span<const PreferencePair> pairs;
+  std::span<const double> steps;  // σ_t of gradient descent, one a member; empty where none was made
+};
+
+/// Everything behind the latest list, for traces: filled between rank() and learn().
+struct RoundDetail {
+  std::vector<double> scores;             // [V]
+  std::vector<std::vector<float>> theta;  // one of each member, flat: layer by layer
+  std::vector<double> width_sq;           // [V × V], empty without a covariance
+  std::vector<std::uint8_t> certain;  // [V × V], 1 where row i is certainly before column j; may be empty
+};
+
+/// Parameters by name, as model files hold them, and what describes them.
+struct ModelTensors {
+  struct Tensor {
+    std::string name;
+    std::vector<std::int64_t> shape;
+    std::vector<float> values;
+  };
+  std::vector<Tensor> tensors;
+  std::vector<std::pair<std::string, std::string>> architecture;  // key, value
+};
+
+/// A figure about the ranker's own health at an evaluation: numerical drift, optimality gap.
+struct RankerFigure {
+  std::string name;
+  double value = 0.0;
+};
+
+/// A ranking function that learns from what it shows. Its whole state is parameters, posterior and history;
+/// coins come from keys and the round's number, so that save() and load() go on to the same bits. Lists of
+/// others can teach it as well: learn() depends on the feedback alone, not on an earlier rank().
+class OnlineRanker {
+ public:
+  OnlineRanker() = default;
+  virtual ~OnlineRanker() = default;
+  OnlineRanker(const OnlineRanker&) = delete;
+  OnlineRanker& operator=(const OnlineRanker&) = delete;
+
+  /// The list to show in `round` (from 1): `cutoff` ranks of it will be seen.
+  virtual RankedList rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) = 0;
+  virtual LearnReport learn(RoundContext& context, const Feedback& feedback) = 0;
+
+  /// What the latest rank() rested on; `full` asks for parameters, widths and orders too, which is costly.
+  virtual void describe(const QueryDocs& query, bool full, RoundDetail& detail) = 0;
+
+  /// The latest model's scores of any documents.
+  virtual void score(ExecutionContext& context, FeatureMatrix docs, std::span<float> scores) const = 0;
+
+  virtual std::int64_t parameters() const = 0;
+  virtual ModelTensors model() const = 0;
+  virtual std::vector<RankerFigure> figures(ExecutionContext& context) const = 0;
+
+  virtual void save(StateWriter& state) const = 0;
+  virtual void load(StateReader& state) = 0;
+};
+
+}  // namespace olrank

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <cstdint>
+
+#include "core/data/dataset.h"
+
+namespace olrank {
+
+/// What a ranker may know of a query: its documents' features. Grades are not within reach from here; they
+/// travel as QueryGrades, to users and metrics alone.
+struct QueryDocs {
+  std::int64_t query = 0;      // number within its part
+  std::int64_t first_doc = 0;  // number of its document 0 within the part: names documents across rounds
+  FeatureMatrix features;      // [V × d], normalised
+
+  std::int64_t docs() const { return features.docs; }
+};
+
+}  // namespace olrank

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "core/data/dataset.h"
+#include "core/online/online_ranker.h"
+#include "core/runtime/execution_context.h"
+
+namespace olrank {
+
+/// A scoring function f(x; θ) whose parameters the caller holds: rankers that follow a gradient, or try
+/// neighbours of θ, need no more of it.
+class ScoreModel {
+ public:
+  ScoreModel() = default;
+  virtual ~ScoreModel() = default;
+  ScoreModel(const ScoreModel&) = delete;
+  ScoreModel& operator=(const ScoreModel&) = delete;
+
+  virtual std::int64_t features() const = 0;
+  virtual std::int64_t parameters() const = 0;
+
+  /// scores[i] = f(x_i; θ).
+  virtual void score(ExecutionContext& context, std::span<const float> theta, FeatureMatrix docs,
+                     std::span<float> scores) const = 0;
+
+  /// gradient += Σ_i weights[i] ∇_θ f(x_i; θ), in double.
+  virtual void add_gradient(ExecutionContext& context, std::span<const float> theta, FeatureMatrix docs,
+                            std::span<const double> weights, std::span<double> gradient) const = 0;
+
+  /// θ cut into named tensors, with what else describes the function.
+  virtual ModelTensors tensors(std::span<const float> theta) const = 0;
+};
+
+}  // namespace olrank

@@ -33,6 +33,7 @@ void set_reference_defaults(RankerSettings& ranker) {
   ranker.feedback.pairs = PairRule::kMatched;
   ranker.network.parameterisation = Parameterisation::kStandard;
   ranker.trainer.optimizer = Optimizer::kAdam;
+  ranker.trainer.loss = LossForm::kMean;
   ranker.trainer.learning_rate = 0.1;
 }
 
@@ -41,7 +42,11 @@ void set_reference_defaults(RankerSettings& ranker) {
 RankerSettings RankerSettings::defaults(RankerKind kind, ProtocolName protocol) {
   RankerSettings ranker;
   ranker.kind = kind;
-  if (is_linear(kind)) ranker.network.network = NetworkForm::kLinear;
+  if (is_linear(kind)) {
+    ranker.network.network = NetworkForm::kLinear;
+    ranker.trainer.steps = 50;
+    ranker.trainer.stop_gradient_norm = 1e-6;
+  }
   if (protocol == ProtocolName::kReference) set_reference_defaults(ranker);
   set_bandit_defaults(ranker);
   return ranker;

@@ -7,6 +7,7 @@ const Schema& TrainerSettings::schema() {
   static const Schema schema =
       SchemaBuilder<S>("ranker", "How parameters follow the collected pairs.")
           .field("optimizer", &S::optimizer, "the rule of a training step")
+          .field("loss", &S::loss, "summed over pairs beside mλ/2·‖θ − θ₀‖², or their mean beside λ‖θ‖²")
           .field("learning_rate", &S::learning_rate,
                  "size of a step; with `gd` a share of the stable one, at most 1")
           .symbol("η")
@@ -14,7 +15,9 @@ const Schema& TrainerSettings::schema() {
           .field("learning_rate_decay", &S::learning_rate_decay, "factor on the step after each round")
           .above(0)
           .at_most(1)
-          .field("steps", &S::steps, "full-batch steps after a round that brought pairs")
+          .field("steps", &S::steps,
+                 "full-batch steps after a round that brought pairs; of linear rankers with confidence, "
+                 "the most")
           .symbol("J")
           .at_least(1)
           .field("epochs", &S::epochs, "passes over the history where training goes by mini-batches")
@@ -23,7 +26,7 @@ const Schema& TrainerSettings::schema() {
           .unit("pairs")
           .at_least(1)
           .field("stop_gradient_norm", &S::stop_gradient_norm,
-                 "end a round's training early below this gradient norm; 0 takes every step")
+                 "end a round's training below this gradient norm a pair; 0 takes every step")
           .at_least(0)
           .build();
   return schema;

@@ -11,10 +11,13 @@
 namespace olrank {
 
 enum class Optimizer { kGradientDescent, kNesterov, kAdam };
+/// The summed cross-entropy beside mλ/2 ‖θ − θ₀‖², or its mean beside λ‖θ‖².
+enum class LossForm { kSum, kMean };
 
 /// How parameters follow the collected pairs.
 struct TrainerSettings {
   Optimizer optimizer = Optimizer::kGradientDescent;
+  LossForm loss = LossForm::kSum;
   double learning_rate = 1.0;
   double learning_rate_decay = 1.0;
   std::int64_t steps = 20;
@@ -23,6 +26,12 @@ struct TrainerSettings {
   double stop_gradient_norm = 0.0;
 
   static const Schema& schema();
+};
+
+template <>
+struct EnumNames<LossForm> {
+  static constexpr std::array values = {std::pair{LossForm::kSum, std::string_view("sum")},
+                                        std::pair{LossForm::kMean, std::string_view("mean")}};
 };
 
 template <>

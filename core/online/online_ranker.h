@@ -25,10 +25,12 @@ struct RoundContext {
 
 /// What a list's certain orders looked like, for rankers that know any.
 struct ListCertainty {
-  double certain_share = 0.0;  // of the k(k−1)/2 shown pairs
-  std::int64_t blocks = 0;     // of the whole list
-  std::array<std::int64_t, 3>
-      block_size{};  // of the blocks that ranks 1, 5 and 10 lie in; 0 where no such rank
+  static constexpr std::array<std::int64_t, 3> kBlockRanks = {1, 5, 10};  // from 1
+
+  std::int64_t shown_pairs = 0;              // k(k−1)/2
+  std::int64_t certain_pairs = 0;            // of them
+  std::int64_t blocks = 0;                   // of the whole list
+  std::array<std::int64_t, 3> block_size{};  // of the block each of kBlockRanks lies in; 0 beyond the list
 };
 
 /// Spans stay valid until the next call to the ranker.

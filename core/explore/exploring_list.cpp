@@ -1,0 +1,160 @@
+#include "core/explore/exploring_list.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cassert>
+#include <numeric>
+
+#include "core/explore/certain_orders.h"
+
+namespace olrank {
+namespace {
+
+/// The last place behind a that is not certainly below it; a itself when all are.
+std::int64_t last_uncertain(const OrderBits& orders, std::int64_t a) {
+  const auto row = orders.row(a);
+  for (auto word = static_cast<std::int64_t>(row.size()) - 1; word >= a / OrderBits::kWordBits; --word) {
+    const std::int64_t first = word * OrderBits::kWordBits;
+    std::uint64_t uncertain = ~row[static_cast<std::size_t>(word)];
+    const std::int64_t behind = orders.docs() - first;
+    if (behind < OrderBits::kWordBits) uncertain &= (std::uint64_t{1} << behind) - 1;
+    if (uncertain != 0) {
+      return std::max(a, first + OrderBits::kWordBits - 1 - std::countl_zero(uncertain));
+    }
+  }
+  return a;
+}
+
+/// The place of the n-th set bit, from 0.
+std::int64_t nth_set(std::span<const std::uint64_t> words, std::int64_t n) {
+  for (std::size_t word = 0; word < words.size(); ++word) {
+    const int count = std::popcount(words[word]);
+    if (n < count) {
+      std::uint64_t left = words[word];
+      for (; n > 0; --n) left &= left - 1;
+      return static_cast<std::int64_t>(word) * OrderBits::kWordBits + std::countr_zero(left);
+    }
+    n -= count;
+  }
+  assert(false);
+  return -1;
+}
+
+}  // namespace
+
+void find_blocks(const OrderBits& orders, std::vector<std::int32_t>& ends) {
+  ends.clear();
+  std::int64_t reach = 0;
+  for (std::int64_t a = 0; a < orders.docs(); ++a) {
+    reach = std::max(reach, last_uncertain(orders, a));
+    if (reach == a) {
+      ends.push_back(static_cast<std::int32_t>(a + 1));
+      reach = a + 1;
+    }
+  }
+}
+
+void ExploringList::shuffle_block(std::int64_t begin, std::int64_t end,
+                                  std::span<const std::int32_t> by_score, std::uint32_t round) {
+  shuffled_.clear();
+  for (std::int64_t place = begin; place < end; ++place) {
+    const auto doc = static_cast<std::uint32_t>(by_score[static_cast<std::size_t>(place)]);
+    RngStream coins(key_, round, doc);
+    const std::uint64_t high = coins.next_bits();
+    shuffled_.push_back({high << 32 | coins.next_bits(), static_cast<std::int32_t>(place)});
+  }
+  std::sort(shuffled_.begin(), shuffled_.end(), [](const Shuffled& a, const Shuffled& b) {
+    return a.coin < b.coin || (a.coin == b.coin && a.place < b.place);
+  });
+  for (const Shuffled& next : shuffled_) places_.push_back(next.place);
+}
+
+void ExploringList::order_topologically(std::int64_t begin, std::int64_t end, const OrderBits& orders,
+                                        std::uint32_t round) {
+  above_.assign(static_cast<std::size_t>(orders.docs()), 0);
+  for (std::int64_t a = begin; a < end; ++a) {
+    orders.for_each_below(a, [&](std::int64_t b) { ++above_[static_cast<std::size_t>(b)]; });
+  }
+  available_.assign(
+      static_cast<std::size_t>((orders.docs() + OrderBits::kWordBits - 1) / OrderBits::kWordBits), 0);
+  std::uint32_t available = 0;
+  const auto admit = [&](std::int64_t place) {
+    available_[static_cast<std::size_t>(place / OrderBits::kWordBits)] |= std::uint64_t{1}
+                                                                          << (place % OrderBits::kWordBits);
+    ++available;
+  };
+  for (std::int64_t place = begin; place < end; ++place) {
+    if (above_[static_cast<std::size_t>(place)] == 0) admit(place);
+  }
+  for (std::int64_t rank = begin; rank < end; ++rank) {
+    RngStream coins(key_, round, 0, static_cast<std::uint32_t>(rank));
+    const std::int64_t place = nth_set(available_, available == 1 ? 0 : coins.index(available));
+    available_[static_cast<std::size_t>(place / OrderBits::kWordBits)] &=
+        ~(std::uint64_t{1} << (place % OrderBits::kWordBits));
+    --available;
+    places_.push_back(static_cast<std::int32_t>(place));
+    orders.for_each_below(place, [&](std::int64_t b) {
+      if (--above_[static_cast<std::size_t>(b)] == 0 && b < end) admit(b);
+    });
+  }
+}
+
+ListCertainty ExploringList::certainty(const OrderBits& orders, std::int64_t cutoff) const {
+  ListCertainty certainty;
+  const std::int64_t shown = std::min(cutoff, orders.docs());
+  certainty.shown_pairs = shown * (shown - 1) / 2;
+  for (std::int64_t rank = 0; rank < shown; ++rank) {
+    for (std::int64_t below = rank + 1; below < shown; ++below) {
+      const auto [first, second] =
+          std::minmax(places_[static_cast<std::size_t>(rank)], places_[static_cast<std::size_t>(below)]);
+      certainty.certain_pairs += orders.certain(first, second) ? 1 : 0;
+    }
+  }
+  certainty.blocks = static_cast<std::int64_t>(block_ends_.size());
+  // Everything in an earlier block stands certainly before everything in a later one, so every list keeps
+  // the blocks in order, and ranks fall into them as places do.
+  for (std::size_t i = 0; i < ListCertainty::kBlockRanks.size(); ++i) {
+    const std::int64_t place = ListCertainty::kBlockRanks[i] - 1;
+    if (place >= orders.docs()) continue;
+    const auto end = std::upper_bound(block_ends_.begin(), block_ends_.end(), place);
+    certainty.block_size[i] = *end - (end == block_ends_.begin() ? 0 : *(end - 1));
+  }
+  return certainty;
+}
+
+RankedList ExploringList::make(std::span<const std::int32_t> by_score, OrderBits& orders,
+                               std::uint32_t round, std::int64_t cutoff) {
+  assert(orders.docs() == static_cast<std::int64_t>(by_score.size()));
+  if (refine_) close_transitively(orders);
+  find_blocks(orders, block_ends_);
+  const std::int64_t docs = orders.docs();
+  places_.clear();
+  switch (rule_) {
+    case ListRule::kGreedy:
+      places_.resize(by_score.size());
+      std::iota(places_.begin(), places_.end(), 0);
+      break;
+    case ListRule::kCertain:
+      order_topologically(0, docs, orders, round);
+      break;
+    case ListRule::kBlocks:
+    case ListRule::kBlocksCertain: {
+      std::int64_t begin = 0;
+      for (const std::int64_t end : block_ends_) {
+        if (rule_ == ListRule::kBlocks) {
+          shuffle_block(begin, end, by_score, round);
+        } else {
+          order_topologically(begin, end, orders, round);
+        }
+        begin = end;
+      }
+      break;
+    }
+  }
+  list_.clear();
+  for (const std::int32_t place : places_) list_.push_back(by_score[static_cast<std::size_t>(place)]);
+  return {list_, certainty(orders, cutoff)};
+}
+
+}  // namespace olrank

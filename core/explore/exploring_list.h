@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/explore/exploration_settings.h"
+#include "core/explore/order_bits.h"
+#include "core/online/online_ranker.h"
+#include "core/random/rng_stream.h"
+
+namespace olrank {
+
+/// Cuts the order by score into blocks: a cut after place c when no uncertain pair stands on both sides of
+/// it. `ends` receives the place behind each block. These are the connected components of uncertain pairs,
+/// joined where certain orders between two of them point both ways. O(V²/64).
+void find_blocks(const OrderBits& orders, std::vector<std::int32_t>& ends);
+
+/// Makes the list that is shown from what is certain. Its coins belong to (round, document) or (round,
+/// rank), so that rankers compared with each other meet the same ones. Memory is kept from list to list.
+class ExploringList {
+ public:
+  /// `key` is the trial's key of Purpose::kList.
+  ExploringList(ListRule rule, bool refine, PhiloxKey key) : rule_(rule), refine_(refine), key_(key) {}
+
+  /// `by_score` are docs, best first. `orders` is closed transitively first where `refine` is set. The list
+  /// stays valid until the next call.
+  RankedList make(std::span<const std::int32_t> by_score, OrderBits& orders, std::uint32_t round,
+                  std::int64_t cutoff);
+
+ private:
+  struct Shuffled {
+    std::uint64_t coin;
+    std::int32_t place;
+  };
+
+  void shuffle_block(std::int64_t begin, std::int64_t end, std::span<const std::int32_t> by_score,
+                     std::uint32_t round);
+  void order_topologically(std::int64_t begin, std::int64_t end, const OrderBits& orders,
+                           std::uint32_t round);
+  ListCertainty certainty(const OrderBits& orders, std::int64_t cutoff) const;
+
+  ListRule rule_;
+  bool refine_;
+  PhiloxKey key_;
+  std::vector<std::int32_t> block_ends_;
+  std::vector<std::int32_t> places_;  // of the order by score, in the order of the list
+  std::vector<std::int32_t> list_;    // docs
+  std::vector<Shuffled> shuffled_;
+  std::vector<std::int32_t> above_;       // how many unplaced documents stand certainly before a place
+  std::vector<std::uint64_t> available_;  // bits of places that nothing unplaced stands before
+};
+
+}  // namespace olrank

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <bit>
+#include <cassert>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace olrank {
+
+/// Which orders of one query's documents are certain: bit (a, b) says that the document at place a of the
+/// order by score stands certainly before the one at place b. Certain orders agree with the scores, so only
+/// a < b is ever set. Memory is kept from query to query.
+class OrderBits {
+ public:
+  static constexpr std::int64_t kWordBits = 64;
+
+  void reset(std::int64_t docs) {
+    docs_ = docs;
+    words_ = (docs + kWordBits - 1) / kWordBits;
+    bits_.assign(static_cast<std::size_t>(docs * words_), 0);
+  }
+
+  std::int64_t docs() const { return docs_; }
+  void set(std::int64_t a, std::int64_t b) {
+    assert(a < b && b < docs_);
+    row(a)[static_cast<std::size_t>(b / kWordBits)] |= std::uint64_t{1} << (b % kWordBits);
+  }
+  bool certain(std::int64_t a, std::int64_t b) const {
+    return (row(a)[static_cast<std::size_t>(b / kWordBits)] >> (b % kWordBits) & 1U) != 0;
+  }
+  std::span<std::uint64_t> row(std::int64_t a) {
+    return std::span(bits_).subspan(static_cast<std::size_t>(a * words_), static_cast<std::size_t>(words_));
+  }
+  std::span<const std::uint64_t> row(std::int64_t a) const {
+    return std::span(bits_).subspan(static_cast<std::size_t>(a * words_), static_cast<std::size_t>(words_));
+  }
+
+  /// Calls visit(b) for every b that place a stands certainly before, rising.
+  template <class Visit>
+  void for_each_below(std::int64_t a, Visit&& visit) const {
+    const auto words = row(a);
+    for (std::size_t word = 0; word < words.size(); ++word) {
+      for (std::uint64_t left = words[word]; left != 0; left &= left - 1) {
+        visit(static_cast<std::int64_t>(word) * kWordBits + std::countr_zero(left));
+      }
+    }
+  }
+
+ private:
+  std::int64_t docs_ = 0;
+  std::int64_t words_ = 0;  // of a row
+  std::vector<std::uint64_t> bits_;
+};
+
+}  // namespace olrank

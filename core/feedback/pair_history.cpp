@@ -1,0 +1,71 @@
+#include "core/feedback/pair_history.h"
+
+#include <algorithm>
+#include <cassert>
+
+namespace olrank {
+
+PairHistory::PairHistory(std::int64_t features, std::int64_t padding)
+    : features_(features), stride_((features + padding - 1) / padding * padding) {}
+
+std::size_t PairHistory::Hash::operator()(const Key& key) const {
+  // Both numbers count documents, so they are small and dense: a multiplication spreads them well enough.
+  const auto mixed = static_cast<std::uint64_t>(key.first) * 0x9E3779B97F4A7C15ULL +
+                     static_cast<std::uint64_t>(key.second);
+  return static_cast<std::size_t>(mixed ^ mixed >> 32);
+}
+
+void PairHistory::add(const QueryDocs& query, std::span<const PreferencePair> pairs) {
+  assert(query.features.features == features_);
+  for (const auto& [winner, loser] : pairs) {
+    assert(winner != loser);
+    const std::int32_t first = std::min(winner, loser);
+    const std::int32_t second = std::max(winner, loser);
+    const Key key{query.first_doc + first, query.first_doc + second};
+    const auto [known, is_new] = row_of_.try_emplace(key, distinct());
+    if (is_new) {
+      rows_.resize(rows_.size() + static_cast<std::size_t>(stride_));
+      double* row = rows_.data() + rows_.size() - stride_;
+      const auto x = query.features.doc(first);
+      const auto y = query.features.doc(second);
+      for (std::size_t k = 0; k < x.size(); ++k) row[k] = double{x[k]} - double{y[k]};
+      docs_.push_back(key.first);
+      docs_.push_back(key.second);
+      count_.push_back(0.0);
+      first_wins_.push_back(0.0);
+    }
+    const auto row = static_cast<std::size_t>(known->second);
+    count_[row] += 1.0;
+    first_wins_[row] += winner == first ? 1.0 : 0.0;
+    ++observed_;
+  }
+}
+
+void PairHistory::save(StateWriter& state) const {
+  state.put("history.features", features_);
+  state.put("history.observed", observed_);
+  state.put("history.docs", docs_);
+  state.put("history.count", count_);
+  state.put("history.first_wins", first_wins_);
+  state.put("history.rows", rows_);
+}
+
+void PairHistory::load(StateReader& state) {
+  if (state.get_one<std::int64_t>("history.features") != features_) {
+    state.fail("The saved history is of data with another number of features.");
+  }
+  observed_ = state.get_one<std::int64_t>("history.observed");
+  docs_ = state.get<std::int64_t>("history.docs");
+  count_.resize(docs_.size() / 2);
+  first_wins_.resize(count_.size());
+  rows_.resize(count_.size() * static_cast<std::size_t>(stride_));
+  state.get_into("history.count", std::span(count_));
+  state.get_into("history.first_wins", std::span(first_wins_));
+  state.get_into("history.rows", std::span(rows_));
+  row_of_.clear();
+  for (std::size_t row = 0; row < count_.size(); ++row) {
+    row_of_.emplace(Key{docs_[2 * row], docs_[2 * row + 1]}, static_cast<std::int64_t>(row));
+  }
+}
+
+}  // namespace olrank

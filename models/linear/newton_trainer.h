@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/io/state_archive.h"
+#include "core/ops/folded_pair_gradient.h"
+#include "core/runtime/execution_context.h"
+
+namespace olrank {
+
+/// How far a linear training went.
+struct NewtonReport {
+  std::int64_t steps = 0;
+  double gradient_norm = 0.0;  // ‖∇F‖ where it stopped
+  double optimality_gap = 0.0;  // F(θ) − min F is at most this: ‖∇F‖²/2c, F being c-strongly convex
+};
+
+/// Minimises F(θ) = Σ_s cross-entropy(z_s) + c/2 ‖θ‖² by Newton's method, warm-started, with an inverse
+/// Hessian that is kept from round to round and made anew when a step with it no longer shrinks the
+/// gradient well: a round then costs a few passes over the history and no factorisation.
+class NewtonTrainer {
+ public:
+  struct Options {
+    double tolerance = 1e-6;      // of ‖∇F‖/max(1, n)
+    std::int64_t max_steps = 50;  // a round's
+  };
+
+  NewtonTrainer(std::int64_t stride, const Options& options);
+
+  /// `observed` is n, with repetitions; `ridge` is c > 0. Throws NumericError when the parameters leave the
+  /// finite numbers.
+  NewtonReport train(ExecutionContext& context, const FoldedPairs& pairs, std::int64_t observed,
+                     double ridge);
+
+  std::span<const double> theta() const { return theta_; }  // padded with zeros
+
+  void save(StateWriter& state) const;
+  void load(StateReader& state);
+
+ private:
+  void gradient_at(ExecutionContext& context, const FoldedPairs& pairs, double ridge,
+                   std::span<const double> theta, std::span<double> gradient);
+  void renew_inverse_hessian(ExecutionContext& context, const FoldedPairs& pairs, double ridge);
+
+  std::int64_t stride_;
+  Options options_;
+  std::vector<double> theta_;
+  std::vector<double> inverse_hessian_;  // [stride × stride], at some earlier θ; empty before the first
+  std::vector<double> gradient_;
+  std::vector<double> trial_theta_;
+  std::vector<double> trial_gradient_;
+  std::vector<double> step_;
+};
+
+}  // namespace olrank

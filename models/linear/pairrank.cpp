@@ -1,0 +1,116 @@
+#include "models/linear/pairrank.h"
+
+#include <cmath>
+
+#include "core/feedback/preference_pairs.h"
+#include "models/linear/linear_ranking.h"
+
+namespace olrank {
+
+PairRank::PairRank(std::int64_t features, const RankerSettings& settings, const TrialKeys& keys,
+                   std::int64_t cutoff)
+    : settings_(settings),
+      cutoff_(cutoff),
+      batch_key_(keys.key(Purpose::kBatch)),
+      model_(features),
+      theta_(static_cast<std::size_t>(features)),
+      trainer_(padded_features(features), newton_options(settings.trainer)),
+      history_(features, FoldedPairs::kPadding),
+      covariance_(settings.posterior.covariance, features, settings.posterior.lambda),
+      list_(settings.explore.list, settings.explore.refine, keys.key(Purpose::kList)) {}
+
+/// α_t = c₁(√(ν² log(det A/(δ² det λI))) + √λ c₂), DESIGN §2, or the constant.
+double PairRank::alpha() const {
+  const ExplorationSettings& explore = settings_.explore;
+  if (explore.alpha_schedule == AlphaSchedule::kConstant) return explore.alpha;
+  const double log_ratio = covariance_.log_det() - 2.0 * std::log(explore.delta);
+  return explore.c1 * (explore.noise_subgaussian * std::sqrt(log_ratio) +
+                       std::sqrt(settings_.posterior.lambda) * explore.c2);
+}
+
+RankedList PairRank::rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) {
+  {
+    const auto measured = context.clock.measure("score");
+    score_and_order(context.execution, model_, theta_, query.features, scores_, by_score_);
+  }
+  {
+    const auto measured = context.clock.measure("width");
+    Scratch& scratch = context.execution.scratch();
+    const Scratch::Frame frame(scratch);
+    const auto rows =
+        scratch.take<double>(static_cast<std::size_t>(query.docs() * query.features.features));
+    for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = query.features.values[i];
+    width_sq_.resize(static_cast<std::size_t>(query.docs() * query.docs()));
+    covariance_.width_sq(context.execution, rows, query.docs(), width_sq_);
+  }
+  const auto measured = context.clock.measure("rank");
+  list_alpha_ = alpha();
+  certain_by_width({list_alpha_, settings_.explore.slack, 0.0}, scores_, by_score_, width_sq_, orders_);
+  return list_.make(by_score_, orders_, round, cutoff_);
+}
+
+LearnReport PairRank::learn(RoundContext& context, const Feedback& feedback) {
+  preference_pairs(settings_.feedback.pairs, feedback.shown, feedback.clicks,
+                   RngStream(batch_key_, feedback.round), pairs_);
+  if (pairs_.empty()) return {};
+  {
+    const auto measured = context.clock.measure("observe");
+    Scratch& scratch = context.execution.scratch();
+    const Scratch::Frame frame(scratch);
+    const auto rows = scratch.take<double>(pairs_.size() * static_cast<std::size_t>(model_.features()));
+    write_difference_rows(feedback.query.features, pairs_, rows);
+    covariance_.observe(context.execution, rows, static_cast<std::int64_t>(pairs_.size()));
+    history_.add(feedback.query, pairs_);
+  }
+  const auto measured = context.clock.measure("train");
+  train(context.execution);
+  return {pairs_, {}};
+}
+
+void PairRank::train(ExecutionContext& context) {
+  const FoldedPairs pairs{history_.rows().data(), history_.distinct(), history_.stride(),
+                          history_.first_wins().data(), history_.count().data()};
+  const double ridge =
+      ridge_weight(settings_.trainer.loss, settings_.posterior.lambda, history_.observed());
+  latest_training_ = trainer_.train(context, pairs, history_.observed(), ridge);
+  for (std::size_t k = 0; k < theta_.size(); ++k) theta_[k] = static_cast<float>(trainer_.theta()[k]);
+}
+
+void PairRank::describe(const QueryDocs& query, bool full, RoundDetail& detail) {
+  detail.scores.assign(scores_.begin(), scores_.end());
+  if (!full) return;
+  detail.theta = {theta_};
+  detail.width_sq = width_sq_;
+  // Before the transitive closure that `refine` makes.
+  certain_by_width({list_alpha_, settings_.explore.slack, 0.0}, scores_, by_score_, width_sq_, orders_);
+  write_certain_matrix(orders_, by_score_, query.docs(), detail.certain);
+}
+
+void PairRank::score(ExecutionContext& context, FeatureMatrix docs, std::span<float> scores) const {
+  model_.score(context, theta_, docs, scores);
+}
+
+std::vector<RankerFigure> PairRank::figures(ExecutionContext&) const {
+  return {{"drift", covariance_.drift()},
+          {"optimality_gap", latest_training_.optimality_gap},
+          {"gradient_norm", latest_training_.gradient_norm}};
+}
+
+void PairRank::save(StateWriter& state) const {
+  trainer_.save(state);
+  history_.save(state);
+  covariance_.save(state);
+  state.put("training.gradient_norm", latest_training_.gradient_norm);
+  state.put("training.optimality_gap", latest_training_.optimality_gap);
+}
+
+void PairRank::load(StateReader& state) {
+  trainer_.load(state);
+  history_.load(state);
+  covariance_.load(state);
+  latest_training_.gradient_norm = state.get_one<double>("training.gradient_norm");
+  latest_training_.optimality_gap = state.get_one<double>("training.optimality_gap");
+  for (std::size_t k = 0; k < theta_.size(); ++k) theta_[k] = static_cast<float>(trainer_.theta()[k]);
+}
+
+}  // namespace olrank

@@ -1,0 +1,175 @@
+#include "models/posterior/row_covariance.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+
+#include "core/ops/blas.h"
+#include "core/random/rng_stream.h"
+
+namespace olrank {
+namespace {
+
+/// Rounding of an update adds up; a new factorisation every so many pairs costs less than one update each.
+constexpr std::int64_t kPairsBetweenRenewals = 1024;
+
+void mirror_lower(std::int64_t size, double* matrix) {
+  for (std::int64_t row = 0; row < size; ++row) {
+    for (std::int64_t column = row + 1; column < size; ++column) {
+      matrix[row * size + column] = matrix[column * size + row];
+    }
+  }
+}
+
+}  // namespace
+
+RowCovariance::RowCovariance(Covariance structure, std::int64_t features, double lambda)
+    : structure_(structure),
+      features_(features),
+      lambda_(lambda),
+      diagonal_(static_cast<std::size_t>(features), lambda) {
+  if (!needs_inverse()) return;
+  matrix_.resize(static_cast<std::size_t>(features * features));
+  inverse_.resize(matrix_.size());
+  for (std::int64_t k = 0; k < features; ++k) {
+    matrix_[static_cast<std::size_t>(k * (features + 1))] = lambda;
+    inverse_[static_cast<std::size_t>(k * (features + 1))] = 1.0 / lambda;
+  }
+}
+
+void RowCovariance::width_sq(ExecutionContext& context, std::span<const double> rows, std::int64_t docs,
+                             std::span<double> width_sq) const {
+  assert(static_cast<std::int64_t>(rows.size()) == docs * features_);
+  assert(static_cast<std::int64_t>(width_sq.size()) == docs * docs);
+  if (structure_ == Covariance::kNone) {
+    std::fill(width_sq.begin(), width_sq.end(), 0.0);
+    return;
+  }
+  const Scratch::Frame frame(context.scratch());
+  const auto product = context.scratch().take<double>(rows.size());  // G A⁻¹
+  if (structure_ == Covariance::kFull) {
+    blas::gemm(blas::Transpose::kNo, blas::Transpose::kNo, docs, features_, features_, 1.0, rows.data(),
+               features_, inverse_.data(), features_, 0.0, product.data(), features_);
+  } else {
+    const auto variance = context.scratch().take<double>(diagonal_.size());
+    for (std::int64_t k = 0; k < features_; ++k) {
+      variance[static_cast<std::size_t>(k)] = structure_ == Covariance::kDiagonalOfInverse
+                                                  ? inverse_[static_cast<std::size_t>(k * (features_ + 1))]
+                                                  : 1.0 / diagonal_[static_cast<std::size_t>(k)];
+    }
+    for (std::int64_t doc = 0; doc < docs; ++doc) {
+      for (std::int64_t k = 0; k < features_; ++k) {
+        const auto at = static_cast<std::size_t>(doc * features_ + k);
+        product[at] = rows[at] * variance[static_cast<std::size_t>(k)];
+      }
+    }
+  }
+  // M, in place of the widths.
+  blas::gemm(blas::Transpose::kNo, blas::Transpose::kYes, docs, docs, features_, 1.0, product.data(),
+             features_, rows.data(), features_, 0.0, width_sq.data(), docs);
+  const auto own = context.scratch().take<double>(static_cast<std::size_t>(docs));
+  for (std::int64_t doc = 0; doc < docs; ++doc) {
+    own[static_cast<std::size_t>(doc)] = width_sq[static_cast<std::size_t>(doc * (docs + 1))];
+  }
+  for (std::int64_t i = 0; i < docs; ++i) {
+    double* row = width_sq.data() + i * docs;
+    const double own_i = own[static_cast<std::size_t>(i)];
+    for (std::int64_t j = 0; j < docs; ++j) {
+      const double value = own_i + own[static_cast<std::size_t>(j)] - 2.0 * row[j];
+      row[j] = value > 0.0 ? value : 0.0;  // below 0 only by rounding
+    }
+  }
+  for (std::int64_t doc = 0; doc < docs; ++doc) width_sq[static_cast<std::size_t>(doc * (docs + 1))] = 0.0;
+}
+
+void RowCovariance::observe(ExecutionContext& context, std::span<const double> rows, std::int64_t pairs) {
+  assert(static_cast<std::int64_t>(rows.size()) == pairs * features_);
+  if (pairs == 0 || structure_ == Covariance::kNone) return;
+  if (!needs_inverse()) {
+    for (std::int64_t pair = 0; pair < pairs; ++pair) {
+      for (std::int64_t k = 0; k < features_; ++k) {
+        const double value = rows[static_cast<std::size_t>(pair * features_ + k)];
+        diagonal_[static_cast<std::size_t>(k)] += value * value;
+      }
+    }
+    log_det_ = 0.0;
+    for (const double entry : diagonal_) log_det_ += std::log(entry / lambda_);
+    return;
+  }
+  blas::gemm(blas::Transpose::kYes, blas::Transpose::kNo, features_, features_, pairs, 1.0, rows.data(),
+             features_, rows.data(), features_, 1.0, matrix_.data(), features_);
+  updates_ += pairs;
+  if (updates_ >= kPairsBetweenRenewals) {
+    renew_inverse();
+  } else {
+    update_inverse(context, rows, pairs);
+  }
+}
+
+/// A⁻¹ ← A⁻¹ − P (I + ΓP)⁻¹ Pᵀ with P = A⁻¹Γᵀ (Woodbury); det A grows by det(I + ΓP).
+void RowCovariance::update_inverse(ExecutionContext& context, std::span<const double> rows,
+                                   std::int64_t pairs) {
+  const Scratch::Frame frame(context.scratch());
+  const auto projected = context.scratch().take<double>(rows.size());  // Pᵀ, [pairs × features]
+  const auto core = context.scratch().take<double>(static_cast<std::size_t>(pairs * pairs));
+  blas::gemm(blas::Transpose::kNo, blas::Transpose::kNo, pairs, features_, features_, 1.0, rows.data(),
+             features_, inverse_.data(), features_, 0.0, projected.data(), features_);
+  blas::gemm(blas::Transpose::kNo, blas::Transpose::kYes, pairs, pairs, features_, 1.0, projected.data(),
+             features_, rows.data(), features_, 0.0, core.data(), pairs);
+  for (std::int64_t pair = 0; pair < pairs; ++pair)
+    core[static_cast<std::size_t>(pair * (pairs + 1))] += 1.0;
+  blas::cholesky(pairs, core.data(), pairs);
+  for (std::int64_t pair = 0; pair < pairs; ++pair) {
+    log_det_ += 2.0 * std::log(core[static_cast<std::size_t>(pair * (pairs + 1))]);
+  }
+  blas::solve_lower(blas::Transpose::kNo, pairs, features_, core.data(), pairs, projected.data(),
+                    features_);
+  blas::gemm(blas::Transpose::kYes, blas::Transpose::kNo, features_, features_, pairs, -1.0,
+             projected.data(), features_, projected.data(), features_, 1.0, inverse_.data(), features_);
+}
+
+void RowCovariance::renew_inverse() {
+  inverse_ = matrix_;
+  blas::cholesky(features_, inverse_.data(), features_);
+  log_det_ = 0.0;
+  for (std::int64_t k = 0; k < features_; ++k) {
+    log_det_ += 2.0 * std::log(inverse_[static_cast<std::size_t>(k * (features_ + 1))]) - std::log(lambda_);
+  }
+  blas::inverse_from_cholesky(features_, inverse_.data(), features_);
+  mirror_lower(features_, inverse_.data());
+  updates_ = 0;
+}
+
+double RowCovariance::drift() const {
+  if (!needs_inverse()) return 0.0;
+  const auto size = static_cast<std::size_t>(features_);
+  std::vector<double> probe(size);
+  std::vector<double> solved(size);
+  std::vector<double> back(size);
+  RngStream(make_key({.seed = 0, .purpose = Purpose::kProbe}), 0).unit_vector(probe);
+  blas::gemv(blas::Transpose::kNo, features_, features_, 1.0, inverse_.data(), features_, probe.data(), 0.0,
+             solved.data());
+  blas::gemv(blas::Transpose::kNo, features_, features_, 1.0, matrix_.data(), features_, solved.data(), 0.0,
+             back.data());
+  double sum = 0.0;
+  for (std::size_t k = 0; k < size; ++k) sum += (back[k] - probe[k]) * (back[k] - probe[k]);
+  return std::sqrt(sum);
+}
+
+void RowCovariance::save(StateWriter& state) const {
+  state.put("covariance.matrix", matrix_);
+  state.put("covariance.inverse", inverse_);
+  state.put("covariance.diagonal", diagonal_);
+  state.put("covariance.updates", updates_);
+  state.put("covariance.log_det", log_det_);
+}
+
+void RowCovariance::load(StateReader& state) {
+  state.get_into("covariance.matrix", std::span(matrix_));
+  state.get_into("covariance.inverse", std::span(inverse_));
+  state.get_into("covariance.diagonal", std::span(diagonal_));
+  updates_ = state.get_one<std::int64_t>("covariance.updates");
+  log_det_ = state.get_one<double>("covariance.log_det");
+}
+
+}  // namespace olrank

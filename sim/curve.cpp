@@ -1,0 +1,56 @@
+#include "sim/curve.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace olrank {
+namespace {
+
+std::string json_number(const std::optional<double>& value) {
+  return value ? olrank::json_number(*value) : "null";
+}
+
+/// Stages that every line has, in this order; others follow.
+constexpr std::array<const char*, 7> kStages = {"score",   "width", "rank", "click",
+                                                "observe", "train", "eval"};
+
+std::string seconds_object(const StageClock& clock) {
+  std::string text = "{";
+  for (const char* stage : kStages) {
+    text += fmt::format("{}\"{}\":{:.6g}", text.size() > 1 ? "," : "", stage, clock.seconds(stage));
+  }
+  return text + "}";
+}
+
+}  // namespace
+
+std::string json_number(double value) {
+  return std::isfinite(value) ? fmt::format("{}", value) : "null";
+}
+
+std::string curve_line(const CurvePoint& point, const StageClock* clock) {
+  std::string line = fmt::format(
+      "{{\"round\":{},\"pairs\":{},\"offline\":{{\"ndcg@{}\":{}}},\"online\":{{\"ndcg@{}\":{},\"cndcg@{}\":"
+      "{},"
+      "\"regret\":{}}}",
+      point.round, point.pairs, point.cutoff, json_number(point.offline_ndcg), point.cutoff,
+      json_number(point.online_ndcg), point.cutoff, json_number(point.discounted_ndcg),
+      point.regret ? fmt::format("{}", *point.regret) : "null");
+  line += fmt::format(",\"certain_share\":{},\"blocks\":{}", json_number(point.certain_share),
+                      json_number(point.blocks));
+  line += ",\"block_size\":{";
+  for (std::size_t i = 0; i < point.block_size.size(); ++i) {
+    line += fmt::format("{}\"{}\":{}", i > 0 ? "," : "", ListCertainty::kBlockRanks[i],
+                        json_number(point.block_size[i]));
+  }
+  // The cosine to an offline model and width ratios belong to the neural rankers.
+  line += fmt::format("}},\"cosine\":null,\"width_ratio\":null,\"drift\":{}", json_number(point.drift));
+  for (const RankerFigure& figure : point.figures) {
+    line += fmt::format(",\"{}\":{}", figure.name, olrank::json_number(figure.value));
+  }
+  if (clock != nullptr) line += ",\"seconds\":" + seconds_object(*clock);
+  return line + "}\n";
+}
+
+}  // namespace olrank

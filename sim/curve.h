@@ -1,0 +1,38 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/online/online_ranker.h"
+#include "core/runtime/stage_clock.h"
+
+namespace olrank {
+
+/// One evaluation of a trial: a line of curve.jsonl.
+struct CurvePoint {
+  std::int64_t round = 0;    // rounds played
+  std::int64_t pairs = 0;    // learnt from so far
+  std::int64_t cutoff = 10;  // k of the figures below
+  double offline_ndcg = 0.0;
+  double online_ndcg = 0.0;            // mean of all shown lists so far
+  double discounted_ndcg = 0.0;        // Σ γ^{t−1} NDCG@k
+  std::optional<std::int64_t> regret;  // none where lists were recorded: only their first ranks are known
+  // Means over the rounds since the evaluation before; none for rankers without certain orders.
+  std::optional<double> certain_share;
+  std::optional<double> blocks;
+  std::array<std::optional<double>, ListCertainty::kBlockRanks.size()> block_size;
+  std::optional<double> drift;
+  std::vector<RankerFigure> figures;  // of the ranker's health, beyond drift
+};
+
+/// The line, with '\n'. `clock` is left out when null: what remains is the same whenever and wherever the
+/// trial runs.
+std::string curve_line(const CurvePoint& point, const StageClock* clock);
+
+/// A number as JSON: the shortest text that reads back exactly, null for what is none.
+std::string json_number(double value);
+
+}  // namespace olrank

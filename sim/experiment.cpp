@@ -1,0 +1,289 @@
+#include "sim/experiment.h"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "core/error.h"
+#include "core/runtime/interrupt.h"
+#include "core/runtime/log.h"
+#include "core/runtime/progress.h"
+#include "sim/trial.h"
+#include "sim/uniform_queries.h"
+
+namespace olrank {
+namespace {
+
+template <class Named>
+const Named& find_named(const std::vector<Named>& all, const std::string& name) {
+  return *std::find_if(all.begin(), all.end(), [&](const Named& one) { return one.name == name; });
+}
+
+std::int64_t peak_memory_bytes() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return std::int64_t{usage.ru_maxrss} * 1024;
+}
+
+TrialRecipe recipe_of(const ExperimentPlan& plan, const ExperimentRanker& ranker,
+                      const ExperimentUser& user, const TrialIdentity& identity, const FoldData& fold) {
+  const std::string clicks =
+      fold.recorded ? fold.recorded->fingerprint().hex() : user.describe(fold.data.max_grade);
+  return {{"version", plan.version},
+          {"data", fold.fingerprint},
+          {"protocol", plan.protocol},
+          {"user", clicks},
+          {"ranker", ranker.settings},
+          {"trial", fmt::format("fold {}, seed {}", identity.fold, identity.seed)}};
+}
+
+/// A trial and all that it stands on.
+struct Stage {
+  Stage(const ExperimentPlan& plan, const TrialIdentity& identity, const FoldData& fold,
+        ExecutionContext& execution)
+      : ranker_plan(find_named(plan.rankers, identity.ranker)),
+        user_plan(find_named(plan.users, identity.user)),
+        keys(TrialKeys::of(static_cast<std::uint64_t>(identity.seed),
+                           static_cast<std::uint64_t>(identity.fold), identity.user)),
+        ranker(ranker_plan.make(fold.data.train.features(), keys)),
+        queries(fold.data.train.queries(), keys.key(Purpose::kQuery)),
+        clicks(fold.recorded ? nullptr : user_plan.make(fold.data.max_grade)),
+        trial(settings(plan, fold), fold.data,
+              fold.recorded ? TrialUsers{.recorded = &*fold.recorded}
+                            : TrialUsers{.queries = &queries, .clicks = clicks.get()},
+              keys, *ranker, execution) {}
+
+  static TrialSettings settings(const ExperimentPlan& plan, const FoldData& fold) {
+    TrialSettings settings = plan.trial;
+    if (fold.recorded) settings.rounds = std::min(settings.rounds, fold.recorded->rounds());
+    return settings;
+  }
+
+  const ExperimentRanker& ranker_plan;
+  const ExperimentUser& user_plan;
+  TrialKeys keys;
+  std::unique_ptr<OnlineRanker> ranker;
+  UniformQueries queries;
+  std::unique_ptr<ClickModel> clicks;
+  Trial trial;
+};
+
+enum class Ended { kFinished, kFinishedBefore, kInterrupted };
+
+class Experiment {
+ public:
+  explicit Experiment(const ExperimentPlan& plan)
+      : plan_(plan),
+        trials_(trials_of(plan)),
+        progress_("running", static_cast<std::int64_t>(trials_.size()) * plan.trial.rounds, "rounds") {
+    // Trials of one fold together, so that few folds are in memory at a time.
+    std::stable_sort(trials_.begin(), trials_.end(),
+                     [](const TrialIdentity& a, const TrialIdentity& b) { return a.fold < b.fold; });
+  }
+
+  ExperimentOutcome run() {
+    const InterruptGuard guard;
+    std::vector<std::thread> workers;
+    for (int job = 1; job < plan_.jobs; ++job) workers.emplace_back([this] { work(); });
+    work();
+    for (std::thread& worker : workers) worker.join();
+    progress_.finish();
+    if (failure_) std::rethrow_exception(failure_);
+    outcome_.signal = InterruptGuard::requested();
+    return outcome_;
+  }
+
+ private:
+  void work() {
+    ExecutionContext execution({}, std::max(1, plan_.threads / plan_.jobs));
+    while (!stopping()) {
+      const std::size_t number = next_.fetch_add(1);
+      if (number >= trials_.size()) return;
+      const TrialIdentity& identity = trials_[number];
+      try {
+        const Ended ended = run_trial(identity, execution);
+        const std::lock_guard lock(mutex_);
+        outcome_.finished += ended == Ended::kFinished ? 1 : 0;
+        outcome_.finished_before += ended == Ended::kFinishedBefore ? 1 : 0;
+      } catch (const NumericError& error) {
+        const std::lock_guard lock(mutex_);
+        outcome_.failures.push_back(fmt::format("{}: {}", identity.path().string(), error.what()));
+        log_warning("{}", outcome_.failures.back());
+      } catch (...) {
+        const std::lock_guard lock(mutex_);
+        if (!failure_) failure_ = std::current_exception();
+        failed_ = true;
+      }
+    }
+  }
+
+  bool stopping() const { return failed_ || InterruptGuard::requested() != 0; }
+
+  std::shared_ptr<const FoldData> fold_data(std::int64_t fold) {
+    const std::lock_guard lock(fold_mutex_);
+    std::shared_ptr<const FoldData> data = known_folds_[fold].lock();
+    if (!data) {
+      latest_fold_.reset();
+      data = plan_.load_fold(fold);
+      known_folds_[fold] = data;
+    }
+    latest_fold_ = data;
+    return data;
+  }
+
+  Ended run_trial(const TrialIdentity& identity, ExecutionContext& execution) {
+    const std::shared_ptr<const FoldData> fold = fold_data(identity.fold);
+    Stage stage(plan_, identity, *fold, execution);
+    const TrialRecipe recipe = recipe_of(plan_, stage.ranker_plan, stage.user_plan, identity, *fold);
+    TrialFolder folder(plan_.out, identity);
+    if (const auto finished = folder.finished_recipe()) {
+      check_finished(folder, *finished, recipe);
+      progress_.already_done(plan_.trial.rounds);
+      return Ended::kFinishedBefore;
+    }
+    Trial& trial = stage.trial;
+    if (folder.has_checkpoint()) {
+      folder.restore(trial, recipe);
+      progress_.already_done(trial.rounds_played());
+    } else {
+      folder.begin();
+    }
+    return play(identity, *fold, recipe, folder, stage);
+  }
+
+  Ended play(const TrialIdentity& identity, const FoldData& fold, const TrialRecipe& recipe,
+             TrialFolder& folder, Stage& stage) {
+    Trial& trial = stage.trial;
+    RoundDetail detail;
+    std::int64_t told = trial.rounds_played();
+    for (;;) {
+      if (trial.evaluation_due()) {
+        folder.append(trial.evaluate(), trial.clock());
+        progress_.advance(trial.rounds_played() - told);
+        told = trial.rounds_played();
+      }
+      if (trial.finished()) break;
+      if (stopping()) {
+        folder.write_checkpoint(trial, recipe);
+        return Ended::kInterrupted;
+      }
+      if (plan_.trace != nullptr) {
+        const PlayedRound& round = trial.play_round(&detail, plan_.trace->detail());
+        plan_.trace->write(round, fold.data.train.qid(round.query), detail);
+      } else {
+        trial.play_round();
+      }
+      if (trial.rounds_played() % plan_.checkpoint_every == 0 && !trial.finished()) {
+        folder.write_checkpoint(trial, recipe);
+      }
+    }
+    TrialSummary summary;
+    summary.identity = identity;
+    summary.recipe = recipe;
+    summary.peak_memory_bytes = peak_memory_bytes();
+    folder.finish(trial, *stage.ranker, fold.normalisation, std::move(summary));
+    return Ended::kFinished;
+  }
+
+  static void check_finished(const TrialFolder& folder, TrialRecipe there, TrialRecipe here) {
+    // What another version finished counts, if all else is the same.
+    for (TrialRecipe* recipe : {&there, &here}) {
+      std::erase_if(*recipe, [](const auto& entry) { return entry.first == "version"; });
+    }
+    const std::string difference = recipe_difference(there, here);
+    if (difference.empty()) return;
+    throw InvalidArgument(fmt::format(
+        "{} holds a finished trial that differs in {}; choose another --out, or replace it with "
+        "--force.",
+        folder.path().string(), difference));
+  }
+
+  const ExperimentPlan& plan_;
+  std::vector<TrialIdentity> trials_;
+  Progress progress_;
+  std::atomic<std::size_t> next_{0};
+  std::atomic<bool> failed_{false};
+
+  std::mutex mutex_;
+  ExperimentOutcome outcome_;
+  std::exception_ptr failure_;
+
+  std::mutex fold_mutex_;
+  std::map<std::int64_t, std::weak_ptr<const FoldData>> known_folds_;
+  std::shared_ptr<const FoldData> latest_fold_;  // kept between trials
+};
+
+}  // namespace
+
+std::vector<TrialIdentity> trials_of(const ExperimentPlan& plan) {
+  std::vector<TrialIdentity> trials;
+  std::int64_t number = 0;
+  for (const ExperimentRanker& ranker : plan.rankers) {
+    for (const ExperimentUser& user : plan.users) {
+      for (const std::int64_t fold : plan.folds) {
+        if (ranker.plays && !ranker.plays(fold, user.name)) continue;
+        for (const std::int64_t seed : plan.seeds) {
+          if (number++ % plan.shard.count == plan.shard.index) {
+            trials.push_back({ranker.name, user.name, fold, seed});
+          }
+        }
+      }
+    }
+  }
+  return trials;
+}
+
+void settle_existing(const ExperimentPlan& plan) {
+  for (const TrialIdentity& identity : trials_of(plan)) {
+    const TrialFolder folder(plan.out, identity);
+    if (!folder.has_results()) continue;
+    if (plan.existing == Existing::kRefuse) {
+      throw InvalidArgument(
+          fmt::format("{} holds results already; go on with --resume, replace them with --force, or choose "
+                      "another --out.",
+                      folder.path().string()));
+    }
+    if (plan.existing == Existing::kReplace) {
+      std::error_code failed;
+      std::filesystem::remove_all(folder.path(), failed);
+      if (failed) throw IoError("remove", folder.path().string(), failed.value());
+    }
+  }
+}
+
+ExperimentOutcome run_experiment(const ExperimentPlan& plan) {
+  return Experiment(plan).run();
+}
+
+TrialEstimate estimate_trial(const ExperimentPlan& plan, const TrialIdentity& identity,
+                             const FoldData& fold, double seconds) {
+  ExecutionContext execution({}, std::max(1, plan.threads / plan.jobs));
+  Stage stage(plan, identity, fold, execution);
+  Trial& trial = stage.trial;
+  TrialEstimate estimate;
+  const auto start = std::chrono::steady_clock::now();
+  double spent = 0.0;
+  while (!trial.finished() && spent < seconds) {
+    if (trial.evaluation_due()) trial.evaluate();
+    trial.play_round();
+    ++estimate.rounds_tried;
+    spent = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  }
+  const auto rounds = static_cast<double>(Stage::settings(plan, fold).rounds);
+  estimate.seconds =
+      estimate.rounds_tried > 0 ? spent / static_cast<double>(estimate.rounds_tried) * rounds : 0.0;
+  estimate.parameters = stage.ranker->parameters();
+  StateWriter state;
+  trial.save(state);
+  estimate.state_bytes = static_cast<std::int64_t>(state.bytes().size());
+  return estimate;
+}
+
+}  // namespace olrank

@@ -1,0 +1,178 @@
+#include "sim/summary_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "core/io/atomic_file.h"
+#include "core/runtime/log.h"
+#include "sim/curve.h"
+
+namespace olrank {
+namespace {
+
+namespace fs = std::filesystem;
+
+SummaryRow read_summary(const fs::path& file) {
+  const auto json = nlohmann::json::parse(read_file(file), nullptr, false);
+  try {
+    SummaryRow row;
+    row.identity = {json.at("ranker"), json.at("clicks"), json.at("fold"), json.at("seed")};
+    const auto& last = json.at("last");
+    row.rounds = last.at("round");
+    row.pairs = last.at("pairs");
+    const std::string figure = last.at("offline").begin().key();  // "ndcg@10"
+    row.cutoff = std::stoll(figure.substr(figure.find('@') + 1));
+    const auto number = [](const nlohmann::json& value) {
+      return value.is_null() ? std::nan("") : value.get<double>();
+    };
+    row.offline_ndcg = number(last.at("offline").at(figure));
+    const auto& online = last.at("online");
+    row.online_ndcg = number(online.at(figure));
+    row.discounted_ndcg = number(online.at("c" + figure));
+    if (!online.at("regret").is_null()) row.regret = online.at("regret").get<std::int64_t>();
+    if (!last.at("certain_share").is_null()) row.certain_share = last.at("certain_share").get<double>();
+    if (!last.at("blocks").is_null()) row.blocks = last.at("blocks").get<double>();
+    row.parameters = json.at("parameters");
+    row.offline_area = number(json.at("area").at("offline"));
+    row.online_area = number(json.at("area").at("online"));
+    row.seconds = json.at("seconds");
+    row.rounds_per_second = json.at("rounds_per_second");
+    row.result_fingerprint = json.at("result_fingerprint");
+    return row;
+  } catch (const std::exception&) {
+    throw IoError(fmt::format("{}: This is no summary of a trial.", file.string()));
+  }
+}
+
+std::string csv_number(double value) {
+  return std::isfinite(value) ? fmt::format("{}", value) : "";
+}
+template <class Number>
+std::string csv_number(const std::optional<Number>& value) {
+  return value ? fmt::format("{}", *value) : "";
+}
+
+struct Moments {
+  double mean = 0.0;
+  double deviation = 0.0;  // of a sample; NaN for one value
+};
+
+template <class Value>
+Moments moments_of(const std::vector<const SummaryRow*>& rows, Value&& value) {
+  Moments moments;
+  const auto count = static_cast<double>(rows.size());
+  for (const SummaryRow* row : rows) moments.mean += value(*row);
+  moments.mean /= count;
+  double sum = 0.0;
+  for (const SummaryRow* row : rows) sum += (value(*row) - moments.mean) * (value(*row) - moments.mean);
+  moments.deviation = std::sqrt(sum / (count - 1.0));
+  return moments;
+}
+
+using Groups = std::map<std::pair<std::string, std::string>, std::vector<const SummaryRow*>>;
+
+Groups by_user_and_ranker(const std::vector<SummaryRow>& rows) {
+  Groups groups;
+  for (const SummaryRow& row : rows) groups[{row.identity.user, row.identity.ranker}].push_back(&row);
+  return groups;
+}
+
+std::string cell(const Moments& moments, int digits) {
+  const std::string mean = fmt::format("{:.{}f}", moments.mean, digits);
+  return std::isfinite(moments.deviation) ? fmt::format("{} ± {:.{}f}", mean, moments.deviation, digits)
+                                          : mean;
+}
+
+}  // namespace
+
+std::vector<SummaryRow> read_summaries(const fs::path& experiment) {
+  std::vector<SummaryRow> rows;
+  std::error_code failed;
+  for (const auto& entry : fs::recursive_directory_iterator(experiment / "trials", failed)) {
+    if (entry.path().filename() == "summary.json") rows.push_back(read_summary(entry.path()));
+  }
+  std::sort(rows.begin(), rows.end(),
+            [](const SummaryRow& a, const SummaryRow& b) { return a.identity < b.identity; });
+  return rows;
+}
+
+std::string summary_csv(const std::vector<SummaryRow>& rows) {
+  const std::int64_t cutoff = rows.empty() ? 10 : rows.front().cutoff;
+  std::string text = fmt::format(
+      "ranker,clicks,fold,seed,rounds,pairs,parameters,offline_ndcg@{0},online_ndcg@{0},cndcg@{0},regret,"
+      "certain_share,"
+      "blocks,offline_area,online_area,result_fingerprint\n",
+      cutoff);
+  for (const SummaryRow& row : rows) {
+    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", row.identity.ranker,
+                        row.identity.user, row.identity.fold, row.identity.seed, row.rounds, row.pairs,
+                        row.parameters, csv_number(row.offline_ndcg), csv_number(row.online_ndcg),
+                        csv_number(row.discounted_ndcg), csv_number(row.regret),
+                        csv_number(row.certain_share), csv_number(row.blocks), csv_number(row.offline_area),
+                        csv_number(row.online_area), row.result_fingerprint);
+  }
+  return text;
+}
+
+std::string summary_text(const std::vector<SummaryRow>& rows) {
+  if (rows.empty()) return "No trial has finished yet.\n";
+  std::size_t widest = 6;
+  std::size_t widest_user = 6;
+  for (const SummaryRow& row : rows) {
+    widest = std::max(widest, row.identity.ranker.size());
+    widest_user = std::max(widest_user, row.identity.user.size());
+  }
+  const std::int64_t cutoff = rows.front().cutoff;
+  std::string text =
+      fmt::format("{:<{}}  {:<{}}  {:>6}  {:>17}  {:>17}  {:>9}  {:>12}\n", "clicks", widest_user, "ranker",
+                  widest, "trials", fmt::format("offline ndcg@{}", cutoff),
+                  fmt::format("online cndcg@{}", cutoff), "certain", "rounds/s");
+  for (const auto& [name, group] : by_user_and_ranker(rows)) {
+    const bool certain = std::all_of(group.begin(), group.end(),
+                                     [](const SummaryRow* row) { return row->certain_share.has_value(); });
+    text += fmt::format(
+        "{:<{}}  {:<{}}  {:>6}  {:>17}  {:>17}  {:>9}  {:>12.0f}\n", name.first, widest_user, name.second,
+        widest, group.size(),
+        cell(moments_of(group, [](const SummaryRow& row) { return row.offline_ndcg; }), 4),
+        cell(moments_of(group, [](const SummaryRow& row) { return row.discounted_ndcg; }), 1),
+        certain
+            ? fmt::format(
+                  "{:.1f} %",
+                  100.0 * moments_of(group, [](const SummaryRow& row) { return *row.certain_share; }).mean)
+            : "-",
+        moments_of(group, [](const SummaryRow& row) { return row.rounds_per_second; }).mean);
+  }
+  return text;
+}
+
+std::string summary_means_json(const std::vector<SummaryRow>& rows) {
+  auto json = nlohmann::ordered_json::array();
+  for (const auto& [name, group] : by_user_and_ranker(rows)) {
+    const auto figure = [&group = group](auto value) {
+      const Moments moments = moments_of(group, value);
+      auto object = nlohmann::ordered_json::object();
+      object["mean"] = moments.mean;  // not a number prints as null
+      object["sd"] = moments.deviation;
+      return object;
+    };
+    auto object = nlohmann::ordered_json::object();
+    object["clicks"] = name.first;
+    object["ranker"] = name.second;
+    object["trials"] = group.size();
+    object["cutoff"] = group.front()->cutoff;
+    object["offline_ndcg"] = figure([](const SummaryRow& row) { return row.offline_ndcg; });
+    object["online_ndcg"] = figure([](const SummaryRow& row) { return row.online_ndcg; });
+    object["cndcg"] = figure([](const SummaryRow& row) { return row.discounted_ndcg; });
+    object["offline_area"] = figure([](const SummaryRow& row) { return row.offline_area; });
+    object["rounds_per_second"] = figure([](const SummaryRow& row) { return row.rounds_per_second; });
+    json.push_back(object);
+  }
+  return json.dump(2) + "\n";
+}
+
+}  // namespace olrank

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/trial_identity.h"
+
+namespace olrank {
+
+/// The last figures of one finished trial.
+struct SummaryRow {
+  TrialIdentity identity;
+  std::int64_t rounds = 0;
+  std::int64_t pairs = 0;
+  std::int64_t cutoff = 10;
+  std::int64_t parameters = 0;
+  double offline_ndcg = 0.0;
+  double online_ndcg = 0.0;
+  double discounted_ndcg = 0.0;
+  std::optional<std::int64_t> regret;
+  std::optional<double> certain_share;
+  std::optional<double> blocks;
+  double offline_area = 0.0;
+  double online_area = 0.0;
+  double seconds = 0.0;  // not in the table: it differs from run to run
+  double rounds_per_second = 0.0;
+  std::string result_fingerprint;
+};
+
+/// Every finished trial below an experiment's folder, whoever ran it, in the order of names, folds and
+/// seeds: merged shards read like one run.
+std::vector<SummaryRow> read_summaries(const std::filesystem::path& experiment);
+
+/// summary.csv: one line a trial; equal results give equal bytes.
+std::string summary_csv(const std::vector<SummaryRow>& rows);
+
+/// Means over trials for each ranker and user, for people, with ± one standard deviation.
+std::string summary_text(const std::vector<SummaryRow>& rows);
+/// The same as JSON.
+std::string summary_means_json(const std::vector<SummaryRow>& rows);
+
+}  // namespace olrank

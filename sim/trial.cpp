@@ -1,0 +1,182 @@
+#include "sim/trial.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace olrank {
+namespace {
+
+MetricOptions offline_options(const TrialSettings& settings) {
+  MetricOptions options;
+  options.cutoffs = {settings.cutoff};
+  options.empty_queries = settings.empty_queries;
+  options.metrics = MetricSet::kTop;
+  return options;
+}
+
+OnlineOptions online_options(const TrialSettings& settings, const TrialData& data) {
+  return {.cutoff = settings.cutoff, .discount = settings.discount, .max_grade = data.max_grade};
+}
+
+}  // namespace
+
+Trial::Trial(const TrialSettings& settings, const TrialData& data, const TrialUsers& users,
+             const TrialKeys& keys, OnlineRanker& ranker, ExecutionContext& execution)
+    : settings_(settings),
+      data_(data),
+      users_(users),
+      click_key_(keys.key(Purpose::kClick)),
+      ranker_(ranker),
+      execution_(execution),
+      online_(online_options(settings, data)),
+      evaluator_(offline_options(settings)),
+      judged_scores_(static_cast<std::size_t>(data.judged.docs())) {}
+
+bool Trial::evaluation_due() const {
+  return evaluated_round_ != round_ && (round_ % settings_.eval_every == 0 || finished());
+}
+
+QueryDocs Trial::query_docs(std::int64_t query) const {
+  return {query, data_.train.offset(query), data_.train.features_of(query)};
+}
+
+const PlayedRound& Trial::play_round(RoundDetail* detail, bool full_detail) {
+  ++round_;
+  played_ = PlayedRound{};
+  played_.round = static_cast<std::uint32_t>(round_);
+  RoundContext context{execution_, clock_};
+  if (users_.recorded != nullptr) {
+    play_recorded(context);
+  } else {
+    play_simulated(context, detail, full_detail);
+  }
+  pairs_ += static_cast<std::int64_t>(played_.learned.pairs.size());
+  return played_;
+}
+
+void Trial::play_simulated(RoundContext& context, RoundDetail* detail, bool full_detail) {
+  played_.query = users_.queries->query_of(played_.round);
+  const QueryDocs query = query_docs(played_.query);
+  const QueryGrades grades{data_.train.grades_of(played_.query)};
+  const RankedList list = ranker_.rank(context, query, played_.round);
+  const auto shown = static_cast<std::size_t>(std::min(settings_.cutoff, query.docs()));
+  shown_.assign(list.docs.begin(), list.docs.begin() + static_cast<std::ptrdiff_t>(shown));
+  {
+    const auto measured = context.clock.measure("click");
+    users_.clicks->click(grades, shown_, click_key_, played_.round, log_);
+    played_.ndcg = online_.observe(grades.of_doc, list.docs);
+    if (list.certainty) count_certainty(*list.certainty);
+  }
+  played_.shown = shown_;
+  played_.clicks = log_.clicks;
+  if (detail != nullptr) ranker_.describe(query, full_detail, *detail);
+  played_.learned = ranker_.learn(context, {played_.round, query, shown_, log_.clicks});
+}
+
+void Trial::play_recorded(RoundContext& context) {
+  const RecordedFeedback::Record record = users_.recorded->at(round_ - 1);
+  played_.query = record.query;
+  played_.shown = record.shown;
+  played_.clicks = record.clicks;
+  const QueryDocs query = query_docs(record.query);
+  // What stood below the recorded ranks is not known; file order stands in, and regret is not told.
+  whole_list_.assign(record.shown.begin(), record.shown.end());
+  for (std::int32_t doc = 0; doc < query.docs(); ++doc) {
+    if (std::find(record.shown.begin(), record.shown.end(), doc) == record.shown.end()) {
+      whole_list_.push_back(doc);
+    }
+  }
+  played_.ndcg = online_.observe(data_.train.grades_of(record.query), whole_list_);
+  played_.learned = ranker_.learn(context, {played_.round, query, record.shown, record.clicks});
+}
+
+void Trial::count_certainty(const ListCertainty& certainty) {
+  if (certainty.shown_pairs > 0) {
+    certainty_.share_sum +=
+        static_cast<double>(certainty.certain_pairs) / static_cast<double>(certainty.shown_pairs);
+    ++certainty_.share_rounds;
+  }
+  certainty_.blocks_sum += certainty.blocks;
+  ++certainty_.rounds;
+  for (std::size_t i = 0; i < certainty.block_size.size(); ++i) {
+    if (certainty.block_size[i] == 0) continue;
+    certainty_.block_size_sum[i] += certainty.block_size[i];
+    ++certainty_.block_size_rounds[i];
+  }
+}
+
+const CurvePoint& Trial::evaluate() {
+  const auto measured = clock_.measure("eval");
+  ranker_.score(execution_, data_.judged.all_features(), judged_scores_);
+  const MetricReport& report = evaluator_.evaluate(data_.judged, judged_scores_, execution_);
+  point_ = CurvePoint{};
+  point_.round = round_;
+  point_.pairs = pairs_;
+  point_.cutoff = settings_.cutoff;
+  point_.offline_ndcg = report.ndcg.front();
+  point_.online_ndcg = online_.mean_ndcg();
+  point_.discounted_ndcg = online_.discounted_ndcg();
+  if (users_.recorded == nullptr) point_.regret = online_.regret();
+  const auto mean = [](double sum, std::int64_t count) {
+    return count > 0 ? std::optional(sum / static_cast<double>(count)) : std::nullopt;
+  };
+  point_.certain_share = mean(certainty_.share_sum, certainty_.share_rounds);
+  point_.blocks = mean(static_cast<double>(certainty_.blocks_sum), certainty_.rounds);
+  for (std::size_t i = 0; i < point_.block_size.size(); ++i) {
+    point_.block_size[i] =
+        mean(static_cast<double>(certainty_.block_size_sum[i]), certainty_.block_size_rounds[i]);
+  }
+  for (const RankerFigure& figure : ranker_.figures(execution_)) {
+    if (figure.name == "drift") {
+      point_.drift = figure.value;
+    } else {
+      point_.figures.push_back(figure);
+    }
+  }
+  certainty_ = Certainty{};
+  evaluated_round_ = round_;
+  return point_;
+}
+
+void Trial::save(StateWriter& state) const {
+  state.put("trial.round", round_);
+  state.put("trial.evaluated_round", evaluated_round_);
+  state.put("trial.pairs", pairs_);
+  const OnlineState& online = online_.state();
+  state.put("online.rounds", online.rounds);
+  state.put("online.ndcg_sum", online.ndcg_sum);
+  state.put("online.discounted_ndcg", online.discounted_ndcg);
+  state.put("online.weight", online.weight);
+  state.put("online.regret", online.regret);
+  state.put("online.exposure", online.exposure);
+  state.put("certainty.share_sum", certainty_.share_sum);
+  state.put("certainty.share_rounds", certainty_.share_rounds);
+  state.put("certainty.blocks_sum", certainty_.blocks_sum);
+  state.put("certainty.rounds", certainty_.rounds);
+  state.put("certainty.block_size_sum", std::span<const std::int64_t>(certainty_.block_size_sum));
+  state.put("certainty.block_size_rounds", std::span<const std::int64_t>(certainty_.block_size_rounds));
+  ranker_.save(state);
+}
+
+void Trial::load(StateReader& state) {
+  round_ = state.get_one<std::int64_t>("trial.round");
+  evaluated_round_ = state.get_one<std::int64_t>("trial.evaluated_round");
+  pairs_ = state.get_one<std::int64_t>("trial.pairs");
+  OnlineState online;
+  online.rounds = state.get_one<std::int64_t>("online.rounds");
+  online.ndcg_sum = state.get_one<double>("online.ndcg_sum");
+  online.discounted_ndcg = state.get_one<double>("online.discounted_ndcg");
+  online.weight = state.get_one<double>("online.weight");
+  online.regret = state.get_one<std::int64_t>("online.regret");
+  online.exposure = state.get<std::int64_t>("online.exposure");
+  online_.restore(std::move(online));
+  certainty_.share_sum = state.get_one<double>("certainty.share_sum");
+  certainty_.share_rounds = state.get_one<std::int64_t>("certainty.share_rounds");
+  certainty_.blocks_sum = state.get_one<std::int64_t>("certainty.blocks_sum");
+  certainty_.rounds = state.get_one<std::int64_t>("certainty.rounds");
+  state.get_into("certainty.block_size_sum", std::span(certainty_.block_size_sum));
+  state.get_into("certainty.block_size_rounds", std::span(certainty_.block_size_rounds));
+  ranker_.load(state);
+}
+
+}  // namespace olrank

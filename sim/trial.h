@@ -1,0 +1,108 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "core/io/state_archive.h"
+#include "core/metrics/evaluator.h"
+#include "core/metrics/online.h"
+#include "core/online/click_model.h"
+#include "core/online/online_ranker.h"
+#include "core/online/query_source.h"
+#include "core/online/trial_keys.h"
+#include "core/runtime/execution_context.h"
+#include "core/runtime/stage_clock.h"
+#include "sim/curve.h"
+#include "sim/recorded_feedback.h"
+#include "sim/trial_settings.h"
+
+namespace olrank {
+
+/// Who asks and clicks: a simulated user, or a log of what users did.
+struct TrialUsers {
+  const QuerySource* queries = nullptr;
+  const ClickModel* clicks = nullptr;
+  const RecordedFeedback* recorded = nullptr;  // instead of the two above
+};
+
+/// What one round was, for traces; spans stay valid until the next round.
+struct PlayedRound {
+  std::uint32_t round = 0;
+  std::int64_t query = 0;
+  std::span<const std::int32_t> shown;
+  std::span<const std::uint8_t> clicks;
+  double ndcg = 0.0;  // of the shown list
+  LearnReport learned;
+};
+
+/// One run of rounds: query, list, clicks, learning, and every E rounds an evaluation of the latest model.
+/// Everything that decides its course is in the ranker, in save() and in the keys, so that a saved trial
+/// goes on to the same bits. The only place where features and grades of a query meet.
+class Trial {
+ public:
+  Trial(const TrialSettings& settings, const TrialData& data, const TrialUsers& users,
+        const TrialKeys& keys, OnlineRanker& ranker, ExecutionContext& execution);
+
+  std::int64_t rounds_played() const { return round_; }
+  bool finished() const { return round_ >= settings_.rounds; }
+  /// Whether the latest state is due for an evaluation that has not been made: at the start, every E rounds
+  /// and at the end.
+  bool evaluation_due() const;
+
+  /// Plays the next round. `detail`, where given, receives what the list rested on, with everything when
+  /// `full_detail` is set.
+  const PlayedRound& play_round(RoundDetail* detail = nullptr, bool full_detail = false);
+  const CurvePoint& evaluate();
+
+  const CurvePoint& latest_point() const { return point_; }
+  const StageClock& clock() const { return clock_; }
+  StageClock& clock() { return clock_; }
+
+  void save(StateWriter& state) const;
+  void load(StateReader& state);
+
+ private:
+  /// Sums over the rounds since the last evaluation.
+  struct Certainty {
+    double share_sum = 0.0;
+    std::int64_t share_rounds = 0;  // with at least two documents shown
+    std::int64_t blocks_sum = 0;
+    std::int64_t rounds = 0;
+    std::array<std::int64_t, ListCertainty::kBlockRanks.size()> block_size_sum{};
+    std::array<std::int64_t, ListCertainty::kBlockRanks.size()> block_size_rounds{};
+  };
+
+  QueryDocs query_docs(std::int64_t query) const;
+  void play_simulated(RoundContext& context, RoundDetail* detail, bool full_detail);
+  void play_recorded(RoundContext& context);
+  void count_certainty(const ListCertainty& certainty);
+
+  TrialSettings settings_;
+  const TrialData& data_;
+  TrialUsers users_;
+  PhiloxKey click_key_;
+  OnlineRanker& ranker_;
+  ExecutionContext& execution_;
+
+  // State.
+  std::int64_t round_ = 0;
+  std::int64_t evaluated_round_ = -1;
+  std::int64_t pairs_ = 0;
+  OnlineMetrics online_;
+  Certainty certainty_;
+  StageClock clock_;
+
+  Evaluator evaluator_;
+  std::vector<float> judged_scores_;
+  ClickLog log_;
+  std::vector<std::int32_t> shown_;
+  std::vector<std::int32_t> whole_list_;
+  PlayedRound played_;
+  CurvePoint point_;
+};
+
+}  // namespace olrank

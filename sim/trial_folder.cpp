@@ -1,0 +1,241 @@
+#include "sim/trial_folder.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "core/error.h"
+#include "core/io/atomic_file.h"
+#include "core/version.h"
+
+namespace olrank {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kCurve = "curve.jsonl";
+constexpr std::string_view kSummary = "summary.json";
+constexpr std::string_view kModel = "model.safetensors";
+constexpr std::string_view kCheckpoint = "checkpoint/state.olrank";
+
+void write_all(int descriptor, std::string_view bytes, const fs::path& path) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) throw IoError("write", path.string(), errno);
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+void make_folder(const fs::path& path) {
+  std::error_code failed;
+  fs::create_directories(path, failed);
+  if (failed) throw IoError("make the folder", path.string(), failed.value());
+}
+
+Fingerprint chained(const Fingerprint& before, std::string_view text) {
+  Fingerprinter fingerprinter;
+  fingerprinter.add(&before, sizeof before);
+  fingerprinter.add(text);
+  return fingerprinter.value();
+}
+
+}  // namespace
+
+TrialFolder::TrialFolder(const fs::path& experiment, const TrialIdentity& identity)
+    : path_(experiment / identity.path()) {}
+
+TrialFolder::~TrialFolder() {
+  if (curve_ >= 0) ::close(curve_);
+}
+
+bool TrialFolder::has_results() const {
+  return fs::exists(path_ / kCurve) || fs::exists(path_ / kSummary) || has_checkpoint();
+}
+
+bool TrialFolder::has_checkpoint() const {
+  return fs::exists(path_ / kCheckpoint);
+}
+
+std::optional<TrialRecipe> TrialFolder::finished_recipe() const {
+  const fs::path file = path_ / kSummary;
+  if (!fs::exists(file)) return std::nullopt;
+  const auto parsed = nlohmann::ordered_json::parse(read_file(file), nullptr, false);
+  if (!parsed.is_object() || !parsed.contains("recipe")) {
+    throw IoError(fmt::format("{}: This is no summary of a trial; --force starts anew.", file.string()));
+  }
+  return parse_recipe(parsed["recipe"].dump(), file.string());
+}
+
+void TrialFolder::open_curve(bool truncate) {
+  const fs::path file = path_ / kCurve;
+  const int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (truncate ? O_TRUNC : 0);
+  curve_ = ::open(file.c_str(), flags, 0666);
+  if (curve_ < 0) throw IoError("write", file.string(), errno);
+}
+
+/// A run that was killed may leave neighbours of files that it was about to put in place.
+void TrialFolder::remove_leftovers() const {
+  std::error_code ignored;
+  for (const fs::path& folder : {path_, path_ / "checkpoint"}) {
+    for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+      if (entry.path().filename().string().find(".tmp-") != std::string::npos) {
+        fs::remove(entry.path(), ignored);
+      }
+    }
+  }
+}
+
+void TrialFolder::begin() {
+  make_folder(path_ / "checkpoint");
+  remove_leftovers();
+  open_curve(true);
+}
+
+void TrialFolder::append(const CurvePoint& point, const StageClock& clock) {
+  const std::string line = curve_line(point, &clock);
+  write_all(curve_, line, path_ / kCurve);
+  curve_bytes_ += line.size();
+  curve_digest_ = chained(curve_digest_, curve_line(point, nullptr));
+  const auto round = static_cast<double>(point.round);
+  if (points_ > 0) {
+    offline_area_ += 0.5 * (round - last_round_) * (point.offline_ndcg + last_offline_);
+    online_area_ += 0.5 * (round - last_round_) * (point.online_ndcg + last_online_);
+  }
+  ++points_;
+  last_round_ = round;
+  last_offline_ = point.offline_ndcg;
+  last_online_ = point.online_ndcg;
+}
+
+void TrialFolder::sync_curve() {
+  if (::fsync(curve_) != 0) throw IoError("flush", (path_ / kCurve).string(), errno);
+}
+
+void TrialFolder::write_checkpoint(const Trial& trial, const TrialRecipe& recipe) {
+  sync_curve();
+  StateWriter state;
+  state.put_text("recipe", recipe_json(recipe));
+  state.put("curve.bytes", curve_bytes_);
+  const std::uint64_t digest[] = {curve_digest_.high, curve_digest_.low};
+  state.put("curve.digest", std::span<const std::uint64_t>(digest));
+  const double areas[] = {offline_area_, online_area_, last_round_, last_offline_, last_online_};
+  state.put("curve.areas", std::span<const double>(areas));
+  state.put("curve.points", points_);
+  std::string names;
+  std::vector<double> seconds;
+  for (const auto& stage : trial.clock().stages()) {
+    names += stage.name + "\n";
+    seconds.push_back(stage.seconds);
+  }
+  state.put_text("clock.stages", names);
+  state.put("clock.seconds", seconds);
+  trial.save(state);
+  write_state_file(path_ / kCheckpoint, state);
+}
+
+void TrialFolder::restore(Trial& trial, const TrialRecipe& recipe) {
+  remove_leftovers();
+  const fs::path file = path_ / kCheckpoint;
+  const std::string bytes = read_state_file(file);
+  StateReader state(bytes, file.string());
+  const std::string difference =
+      recipe_difference(parse_recipe(state.get_text("recipe"), file.string()), recipe);
+  if (!difference.empty()) {
+    state.fail(
+        fmt::format("This checkpoint is of another trial, it differs in {}. Resume with what made it, or "
+                    "start anew with "
+                    "--force.",
+                    difference));
+  }
+  curve_bytes_ = state.get_one<std::uint64_t>("curve.bytes");
+  std::uint64_t digest[2];
+  state.get_into("curve.digest", std::span<std::uint64_t>(digest));
+  curve_digest_ = {digest[0], digest[1]};
+  double areas[5];
+  state.get_into("curve.areas", std::span<double>(areas));
+  offline_area_ = areas[0];
+  online_area_ = areas[1];
+  last_round_ = areas[2];
+  last_offline_ = areas[3];
+  last_online_ = areas[4];
+  points_ = state.get_one<std::int64_t>("curve.points");
+  const std::string names = state.get_text("clock.stages");
+  const std::vector<double> seconds = state.get<double>("clock.seconds");
+  std::size_t begin = 0;
+  for (const double of_stage : seconds) {
+    const std::size_t end = names.find('\n', begin);
+    if (end == std::string::npos) state.fail("The saved seconds have no names.");
+    trial.clock().add(std::string_view(names).substr(begin, end - begin), of_stage);
+    begin = end + 1;
+  }
+  trial.load(state);
+  state.require_end();
+
+  const fs::path curve = path_ / kCurve;
+  std::error_code failed;
+  const std::uintmax_t size = fs::file_size(curve, failed);
+  if (failed || size < curve_bytes_) {
+    throw IoError(fmt::format(
+        "{}: The curve is shorter than its checkpoint says; start this trial anew with --force.",
+        curve.string()));
+  }
+  fs::resize_file(curve, curve_bytes_, failed);
+  if (failed) throw IoError("cut back", curve.string(), failed.value());
+  open_curve(false);
+}
+
+void TrialFolder::finish(const Trial& trial, const OnlineRanker& ranker, const ModelMetadata& metadata,
+                         TrialSummary summary) {
+  const ModelTensors model = ranker.model();
+  std::vector<NamedTensor> tensors;
+  for (const auto& tensor : model.tensors) tensors.push_back({tensor.name, tensor.shape, tensor.values});
+  ModelMetadata about = {{"format", "pt"}, {"producer", fmt::format("olrank {}", version())}};
+  about.insert(about.end(), model.architecture.begin(), model.architecture.end());
+  about.insert(about.end(), metadata.begin(), metadata.end());
+  write_file_atomically(path_ / kModel, safetensors_bytes(tensors, about));
+
+  StateWriter state;
+  trial.save(state);
+  const Fingerprint of_state = state.fingerprint();
+  summary.result_fingerprint =
+      chained(curve_digest_, std::string_view(reinterpret_cast<const char*>(&of_state), sizeof of_state))
+          .hex();
+  summary.last = trial.latest_point();
+  summary.parameters = ranker.parameters();
+  summary.offline_area = last_round_ > 0.0 ? offline_area_ / last_round_ : last_offline_;
+  summary.online_area = last_round_ > 0.0 ? online_area_ / last_round_ : last_online_;
+  summary.seconds = trial.clock().total();
+  summary.rounds_per_second = summary.seconds > 0.0 ? last_round_ / summary.seconds : 0.0;
+  write_file_atomically(path_ / kSummary, summary_json(summary, trial.clock()));
+  write_checkpoint(trial, summary.recipe);
+}
+
+std::string summary_json(const TrialSummary& summary, const StageClock& clock) {
+  const CurvePoint& last = summary.last;
+  auto json = nlohmann::ordered_json::object();
+  json["ranker"] = summary.identity.ranker;
+  json["clicks"] = summary.identity.user;
+  json["fold"] = summary.identity.fold;
+  json["seed"] = summary.identity.seed;
+  json["rounds"] = last.round;
+  json["last"] = nlohmann::ordered_json::parse(curve_line(last, nullptr));
+  json["area"] = {{"offline", summary.offline_area}, {"online", summary.online_area}};
+  json["parameters"] = summary.parameters;
+  json["seconds"] = summary.seconds;
+  json["rounds_per_second"] = summary.rounds_per_second;
+  for (const auto& stage : clock.stages()) json["seconds_by_stage"][stage.name] = stage.seconds;
+  json["peak_memory_bytes"] = summary.peak_memory_bytes;
+  json["result_fingerprint"] = summary.result_fingerprint;
+  json["version"] = version();
+  json["commit"] = revision();
+  for (const auto& [name, text] : summary.recipe) json["recipe"][name] = text;
+  return json.dump(2) + "\n";
+}
+
+}  // namespace olrank

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "core/io/safetensors.h"
+#include "core/online/online_ranker.h"
+#include "core/runtime/stage_clock.h"
+#include "sim/trial.h"
+#include "sim/trial_identity.h"
+
+namespace olrank {
+
+/// What a finished trial leaves behind: the content of summary.json.
+struct TrialSummary {
+  TrialIdentity identity;
+  TrialRecipe recipe;
+  CurvePoint last;
+  double offline_area = 0.0;  // mean of the offline figure over the curve: its area by rounds, over T
+  double online_area = 0.0;   // the same of the online mean
+  std::int64_t parameters = 0;
+  double seconds = 0.0;
+  double rounds_per_second = 0.0;
+  std::int64_t peak_memory_bytes = 0;  // of the process
+  std::string result_fingerprint;      // of curve, figures and the ranker's state; seconds left out
+};
+
+/// The files of one trial. The curve grows by whole lines; everything else appears by atomic rename, the
+/// summary last: a trial is finished when its summary stands. A checkpoint remembers how long the curve
+/// was, and what was written after it is cut off on the way back, so that it does not matter when a run
+/// stopped.
+class TrialFolder {
+ public:
+  TrialFolder(const std::filesystem::path& experiment, const TrialIdentity& identity);
+  ~TrialFolder();
+  TrialFolder(const TrialFolder&) = delete;
+  TrialFolder& operator=(const TrialFolder&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+
+  /// Whether a run has left anything here.
+  bool has_results() const;
+  /// The recipe of the finished trial, none when it is not finished.
+  std::optional<TrialRecipe> finished_recipe() const;
+  bool has_checkpoint() const;
+
+  /// Makes the folder and begins an empty curve.
+  void begin();
+  /// Restores the trial and cuts the curve back. Throws IoError for a checkpoint of another recipe.
+  void restore(Trial& trial, const TrialRecipe& recipe);
+
+  /// Appends an evaluation to the curve.
+  void append(const CurvePoint& point, const StageClock& clock);
+  void write_checkpoint(const Trial& trial, const TrialRecipe& recipe);
+  /// Model, then the summary, then a last checkpoint: one of a trial without a summary is never of its end.
+  void finish(const Trial& trial, const OnlineRanker& ranker, const ModelMetadata& metadata,
+              TrialSummary summary);
+
+ private:
+  void open_curve(bool truncate);
+  void remove_leftovers() const;
+  void sync_curve();
+
+  std::filesystem::path path_;
+  int curve_ = -1;
+
+  // What the curve amounts to so far; part of a checkpoint.
+  std::uint64_t curve_bytes_ = 0;
+  Fingerprint curve_digest_;   // chained over the lines without seconds
+  double offline_area_ = 0.0;  // ∫ by rounds, trapezoids
+  double online_area_ = 0.0;
+  std::int64_t points_ = 0;
+  double last_round_ = 0.0;
+  double last_offline_ = 0.0;
+  double last_online_ = 0.0;
+};
+
+/// summary.json of a finished trial, with every field of the contract.
+std::string summary_json(const TrialSummary& summary, const StageClock& clock);
+
+}  // namespace olrank

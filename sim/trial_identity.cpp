@@ -1,0 +1,64 @@
+#include "sim/trial_identity.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "core/error.h"
+
+namespace olrank {
+namespace {
+
+/// The first lines in which two texts differ.
+std::pair<std::string, std::string> first_difference(const std::string& there, const std::string& here) {
+  std::istringstream lines_there(there);
+  std::istringstream lines_here(here);
+  std::string a;
+  std::string b;
+  do {
+    a.clear();
+    b.clear();
+    std::getline(lines_there, a);
+    std::getline(lines_here, b);
+  } while (a == b && (lines_there || lines_here));
+  return {a, b};
+}
+
+}  // namespace
+
+std::filesystem::path TrialIdentity::path() const {
+  return std::filesystem::path("trials") / ranker / user / fmt::format("fold{}", fold) /
+         fmt::format("seed{}", seed);
+}
+
+std::string recipe_difference(const TrialRecipe& there, const TrialRecipe& here) {
+  for (std::size_t i = 0; i < here.size(); ++i) {
+    const auto& [name, text] = here[i];
+    const bool known = i < there.size() && there[i].first == name;
+    if (known && there[i].second == text) continue;
+    const auto [a, b] = first_difference(known ? there[i].second : "", text);
+    return fmt::format("the {}: '{}' there, '{}' here", name, a, b);
+  }
+  if (there.size() > here.size()) return fmt::format("the {} is new", there[here.size()].first);
+  return {};
+}
+
+std::string recipe_json(const TrialRecipe& recipe) {
+  auto json = nlohmann::ordered_json::object();
+  for (const auto& [name, text] : recipe) json[name] = text;
+  return json.dump();
+}
+
+TrialRecipe parse_recipe(const std::string& json, const std::string& origin) {
+  const auto parsed = nlohmann::ordered_json::parse(json, nullptr, false);
+  TrialRecipe recipe;
+  if (!parsed.is_object()) throw IoError(fmt::format("{}: The recipe of a trial is missing.", origin));
+  for (const auto& [name, text] : parsed.items()) {
+    if (!text.is_string()) throw IoError(fmt::format("{}: The recipe's '{}' is no text.", origin, name));
+    recipe.emplace_back(name, text.get<std::string>());
+  }
+  return recipe;
+}
+
+}  // namespace olrank

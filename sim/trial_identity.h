@@ -1,0 +1,37 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace olrank {
+
+/// Which trial of an experiment's matrix: also its folder.
+struct TrialIdentity {
+  std::string ranker;
+  std::string user;
+  std::int64_t fold = 1;
+  std::int64_t seed = 1;
+
+  friend auto operator<=>(const TrialIdentity&, const TrialIdentity&) = default;
+
+  /// trials/<ranker>/<clicks>/fold<k>/seed<s>
+  std::filesystem::path path() const;
+};
+
+/// Everything that decides a trial's result, as named texts: a result or a checkpoint made from another
+/// recipe is never taken for this trial's.
+using TrialRecipe = std::vector<std::pair<std::string, std::string>>;
+
+/// What differs, as the rest of a sentence: "the ranker: 'alpha = 0.1' there, 'alpha = 0.2' here"; empty
+/// for equal recipes.
+std::string recipe_difference(const TrialRecipe& there, const TrialRecipe& here);
+
+std::string recipe_json(const TrialRecipe& recipe);
+/// Throws IoError, naming `origin`, for a text that is no recipe.
+TrialRecipe parse_recipe(const std::string& json, const std::string& origin);
+
+}  // namespace olrank

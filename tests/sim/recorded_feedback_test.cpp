@@ -157,7 +157,7 @@ TEST(RecordedFeedbackTest, BrokenJsonHasItsPlace) {
   EXPECT_EQ(complaint(R"({"qid": "10", "shown": [0], "scores": [1e999], "clicks": [0]})"),
             "1:40: The number is outside what a double holds.");
   EXPECT_EQ(complaint(R"({"qid": "10", "shown": [0)"), "1:26: The line ends before its JSON does.");
-  EXPECT_EQ(complaint(kGood + kGood), "1:50: From here on this is not JSON.");
+  EXPECT_EQ(complaint(kGood + kGood), "1:49: From here on this is not JSON.");
   EXPECT_NE(complaint(kGood + " x"), "no complaint");
   EXPECT_NE(complaint(std::string("{\"qid\": \"10\0\"}", 14)), "no complaint");
   EXPECT_NE(complaint("{\"qid\": \"\xFF\"}"), "no complaint");

@@ -10,11 +10,13 @@
 #include "core/runtime/device.h"
 #include "core/settings/toml_document.h"
 #include "core/text/nearest.h"
+#include "sim/users.h"
 
 namespace olrank {
 namespace {
 
 const std::string kRankerTable = "ranker";
+const std::string kUserTable = "user";
 
 std::vector<std::string> table_names() {
   std::vector<std::string> names;
@@ -105,6 +107,12 @@ RankerSettings resolve_ranker(const TomlDocument::Table* table, std::span<const 
   return ranker;
 }
 
+UserSettings resolve_user(const TomlDocument::Table& table, const ClickSettings& clicks) {
+  UserSettings user = UserSettings::defaults(clicks);
+  Sayings::apply_file(UserSettings::schema(), &user, table);
+  return user;
+}
+
 bool names_a_folder(const std::string& name) {
   return !name.empty() && name.front() != '.' && name.size() <= 100 &&
          std::all_of(name.begin(), name.end(), [](unsigned char c) {
@@ -112,15 +120,18 @@ bool names_a_folder(const std::string& name) {
          });
 }
 
+void check_folder_name(std::string_view whose, const std::string& name) {
+  if (names_a_folder(name)) return;
+  throw InvalidArgument(
+      fmt::format("The {}'s name '{}' has to name a folder: letters, digits and - _ . + = without "
+                  "a dot in front.",
+                  whose, name));
+}
+
 void check_names(const std::vector<RankerSettings>& rankers, std::span<const SettingOverride> overrides) {
   std::vector<std::string> names;
   for (const RankerSettings& ranker : rankers) {
-    if (!names_a_folder(ranker.name)) {
-      throw InvalidArgument(
-          fmt::format("The ranker's name '{}' has to name a folder: letters, digits and - _ . + = without "
-                      "a dot in front.",
-                      ranker.name));
-    }
+    check_folder_name(kRankerTable, ranker.name);
     if (std::find(names.begin(), names.end(), ranker.name) != names.end()) {
       throw InvalidArgument(
           fmt::format("Two rankers are called '{}'; give each [[ranker]] a name of its own.", ranker.name));
@@ -158,6 +169,12 @@ SettingOverride parse_override(const std::string& text) {
   override.table = path.substr(0, first_dot);
   override.text = text.substr(equals + 1);
   override.origin = "--set " + path;
+  if (override.table == kUserTable) {
+    throw InvalidArgument(
+        fmt::format("{}: A user is described in the configuration file alone; write the key under its "
+                    "[[{}]] there.",
+                    override.origin, kUserTable));
+  }
   const std::size_t last_dot = path.rfind('.');
   override.key = path.substr(last_dot + 1);
   if (last_dot != first_dot) override.ranker = path.substr(first_dot + 1, last_dot - first_dot - 1);
@@ -186,6 +203,8 @@ Configuration resolve_configuration(const std::optional<std::filesystem::path>& 
   for (const auto& table : document.tables) {
     if (table.name == kRankerTable) {
       configuration.rankers.push_back(resolve_ranker(&table, overrides, protocol));
+    } else if (table.name == kUserTable) {
+      configuration.users.push_back(resolve_user(table, configuration.clicks));
     }
   }
   if (configuration.rankers.empty()) {
@@ -196,6 +215,8 @@ Configuration resolve_configuration(const std::optional<std::filesystem::path>& 
   check_distinct(configuration.data.folds, "data.folds");
   check_distinct(configuration.protocol.seeds, "protocol.seeds");
   check_distinct(configuration.clicks.models, "clicks.models");
+  for (const UserSettings& user : configuration.users) check_folder_name(kUserTable, user.name);
+  check_users(configuration.clicks, configuration.users);
   parse_device(configuration.run.device);
   return configuration;
 }
@@ -204,6 +225,9 @@ std::string print_configuration(const Configuration& configuration) {
   std::string text = print_settings(DataSettings::schema(), &configuration.data);
   text += "\n" + print_settings(ProtocolSettings::schema(), &configuration.protocol);
   text += "\n" + print_settings(ClickSettings::schema(), &configuration.clicks);
+  for (const UserSettings& user : configuration.users) {
+    text += "\n" + print_settings(UserSettings::schema(), &user);
+  }
   for (const RankerSettings& ranker : configuration.rankers) {
     text += "\n" + print_settings(RankerSettings::schema(), &ranker);
   }
@@ -215,10 +239,12 @@ std::span<const SchemaWithDefaults> configuration_tables() {
   static const Configuration defaults;
   static const RankerSettings ranker =
       RankerSettings::defaults(RankerKind::kOlRankNet, ProtocolName::kPaper);
-  static const std::array<SchemaWithDefaults, 5> tables = {{
+  static const UserSettings user = UserSettings::defaults(defaults.clicks);
+  static const std::array<SchemaWithDefaults, 6> tables = {{
       {&DataSettings::schema(), &defaults.data},
       {&ProtocolSettings::schema(), &defaults.protocol},
       {&ClickSettings::schema(), &defaults.clicks},
+      {&UserSettings::schema(), &user},
       {&RankerSettings::schema(), &ranker},
       {&RunSettings::schema(), &defaults.run},
   }};

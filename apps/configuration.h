@@ -12,6 +12,7 @@
 #include "models/ranker_settings.h"
 #include "sim/click_settings.h"
 #include "sim/protocol_settings.h"
+#include "sim/user_settings.h"
 
 namespace olrank {
 
@@ -20,6 +21,7 @@ struct Configuration {
   DataSettings data;
   ProtocolSettings protocol;
   ClickSettings clicks;
+  std::vector<UserSettings> users;  // besides the built-in ones
   std::vector<RankerSettings> rankers;
   RunSettings run;
 };

@@ -54,6 +54,7 @@ void SettingFlags::declare(CLI::App& app) {
       add_repeatable(app, "--set", "any setting: TABLE.KEY=VALUE, or ranker.NAME.KEY=VALUE for one ranker");
   set_->type_name("T.KEY=VALUE");
   for (const auto& [schema, defaults] : configuration_tables()) {
+    if (schema->file_only) continue;
     for (const Setting& setting : schema->settings) {
       std::string names = systematic_flag(*schema, setting);
       if (!setting.flag.empty() && "--" + setting.flag != names) names.insert(0, "--" + setting.flag + ",");

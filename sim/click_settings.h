@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,16 +13,30 @@
 
 namespace olrank {
 
+/// Which click model a user follows.
+enum class ClickKind { kDependent, kCascade, kPosition };
+
 /// When a user of the dependent click model decides whether to go on.
 enum class StopDraw { kAfterClick, kEveryDoc };
 
-/// Which simulated users click.
+/// Which simulated users click, and what holds for those that say nothing else.
 struct ClickSettings {
   std::vector<std::string> models = {"perfect", "navigational", "informational"};
+  ClickKind kind = ClickKind::kDependent;
   StopDraw stop = StopDraw::kAfterClick;
+  double noise = 0.0;
+  double position_bias = 1.0;  // η
+  std::int64_t grades = 0;     // of the built-in tables; 0: by the data
 
   static const Schema& schema();
   static ClickSettings defaults(ProtocolName protocol);
+};
+
+template <>
+struct EnumNames<ClickKind> {
+  static constexpr std::array values = {std::pair{ClickKind::kDependent, std::string_view("dependent")},
+                                        std::pair{ClickKind::kCascade, std::string_view("cascade")},
+                                        std::pair{ClickKind::kPosition, std::string_view("position")}};
 };
 
 template <>

@@ -30,6 +30,11 @@ std::string meaning(const Setting& setting) {
   return text;
 }
 
+std::string flags_of(const Schema& schema, const Setting& setting) {
+  const std::string flags = "`" + systematic_flag(schema, setting) + "`";
+  return setting.flag.empty() ? flags : fmt::format("`--{}`, {}", setting.flag, flags);
+}
+
 }  // namespace
 
 std::string systematic_flag(const Schema& schema, const Setting& setting) {
@@ -54,13 +59,15 @@ std::string reference_page(std::span<const SchemaWithDefaults> tables) {
   for (const auto& [schema, defaults] : tables) {
     page += schema->repeated ? fmt::format("\n## `[[{}]]`\n\n", schema->table)
                              : fmt::format("\n## `[{}]`\n\n", schema->table);
-    page += schema->help + "\n\n| key | flags | default | allowed | meaning |\n|---|---|---|---|---|\n";
+    page += schema->help + "\n\n";
+    if (schema->file_only) page += "It stands in a file only, without flags or `--set`.\n\n";
+    page += schema->file_only ? "| key | default | allowed | meaning |\n|---|---|---|---|\n"
+                              : "| key | flags | default | allowed | meaning |\n|---|---|---|---|---|\n";
     for (const Setting& setting : schema->settings) {
-      std::string flags = "`" + systematic_flag(*schema, setting) + "`";
-      if (!setting.flag.empty()) flags = fmt::format("`--{}`, {}", setting.flag, flags);
-      page += fmt::format("| `{}` | {} | `{}` | {} | {} |\n", setting.key, flags,
-                          escaped(to_toml(setting.read(defaults))), escaped(allowed(setting)),
-                          escaped(meaning(setting)));
+      page += fmt::format("| `{}` | ", setting.key);
+      if (!schema->file_only) page += flags_of(*schema, setting) + " | ";
+      page += fmt::format("`{}` | {} | {} |\n", escaped(to_toml(setting.read(defaults))),
+                          escaped(allowed(setting)), escaped(meaning(setting)));
     }
   }
   return page;

@@ -43,7 +43,8 @@ struct Setting {
 struct Schema {
   std::string table;
   std::string help;
-  bool repeated = false;  // [[table]], any number of them
+  bool repeated = false;   // [[table]], any number of them
+  bool file_only = false;  // has neither flags nor --set
   std::vector<Setting> settings;
 
   const Setting* find(std::string_view key) const;
@@ -161,6 +162,10 @@ class SchemaBuilder {
 
   SchemaBuilder& repeated() {
     schema_.repeated = true;
+    return *this;
+  }
+  SchemaBuilder& file_only() {
+    schema_.file_only = true;
     return *this;
   }
   SchemaBuilder& unit(const std::string& unit) {

@@ -73,7 +73,7 @@ TEST(ConfigurationTest, ComplaintsNameThePlaceAndTheNearest) {
             "c.toml:1:1: Unknown table 'protokol'; the nearest known one is 'protocol'.");
   EXPECT_EQ(complaint("rounds = 3\n"),
             "c.toml:1:10: 'rounds' stands above all tables; put it under one of data, protocol, clicks, "
-            "ranker or run.");
+            "user, ranker or run.");
   EXPECT_EQ(complaint("[ranker]\nalpha = 1\n"), "c.toml:1:1: This table is written [[ranker]].");
   EXPECT_EQ(complaint("[[run]]\nout = \"x\"\n").substr(0, 7), "c.toml:");
   EXPECT_EQ(complaint("[[ranker]]\nalpha = -1\n"), "c.toml:2:9: 'alpha' is -1.0 but must be at least 0.");
@@ -96,6 +96,75 @@ TEST(ConfigurationTest, OverridesAreCheckedToo) {
             "--set rankre.alpha: Unknown table 'rankre'; the nearest known one is 'ranker'.");
   EXPECT_EQ(complaint("", {parse_override("ranker.olranknte.alpha=1")}),
             "--set ranker.olranknte.alpha: There is no ranker 'olranknte'; the nearest is 'olranknet'.");
+}
+
+TEST(ConfigurationTest, UsersStartFromClicksWhereverItStands) {
+  const Configuration configuration = from_text(
+      "[[user]]\n"
+      "name = \"mine\"\n"
+      "kind = \"dependent\"\n"
+      "click = [0, 0.5, 1]\n"
+      "stop = [0.1, 0.2, 0.3]\n"
+      "[[user]]\n"
+      "name = \"yours\"\n"
+      "click = [1, 1]\n"
+      "noise = 0.5\n"
+      "examination = [0.9]\n"
+      "[clicks]\n"
+      "models = [\"yours\", \"perfect\"]\n"
+      "kind = \"position\"\n"
+      "noise = 0.125\n"
+      "[protocol]\n"
+      "name = \"reference\"\n",
+      {parse_override("clicks.position_bias=0.75")});
+  ASSERT_EQ(configuration.users.size(), 2U);
+  const UserSettings& mine = configuration.users[0];
+  EXPECT_EQ(mine.kind, ClickKind::kDependent);
+  EXPECT_EQ(mine.click, (std::vector<double>{0.0, 0.5, 1.0}));
+  EXPECT_EQ(mine.stop, (std::vector<double>{0.1, 0.2, 0.3}));
+  EXPECT_EQ(mine.stop_draw, StopDraw::kEveryDoc);
+  EXPECT_EQ(mine.noise, 0.125);
+  const UserSettings& yours = configuration.users[1];
+  EXPECT_EQ(yours.kind, ClickKind::kPosition);
+  EXPECT_EQ(yours.noise, 0.5);
+  EXPECT_EQ(yours.position_bias, 0.75);
+  EXPECT_EQ(yours.examination, std::vector<double>{0.9});
+
+  const std::string printed = print_configuration(configuration);
+  EXPECT_EQ(print_configuration(from_text(printed)), printed);
+  EXPECT_NE(printed.find("[[user]]\nname = \"mine\""), std::string::npos);
+  EXPECT_EQ(print_configuration(from_text("")).find("[[user]]"), std::string::npos);
+}
+
+TEST(ConfigurationTest, UsersAreChecked) {
+  const std::string mine = "[[user]]\nname = \"mine\"\nclick = [0, 1]\n";
+  EXPECT_EQ(complaint(mine), "none");
+  EXPECT_EQ(complaint(mine + mine), "Two users are called 'mine'; give each [[user]] a name of its own.");
+  EXPECT_EQ(complaint("[[user]]\nname = \"perfect\"\nclick = [0, 1]\n").substr(0, 32),
+            "A [[user]] is called 'perfect' a");
+  EXPECT_EQ(complaint("[[user]]\nname = \"a/b\"\nclick = [0, 1]\n").substr(0, 21), "The user's name 'a/b'");
+  EXPECT_EQ(complaint("[[user]]\nclick = [0, 1]\n").substr(0, 18), "The user's name ''");
+  EXPECT_EQ(complaint("[[user]]\nname = \"mine\"\n").substr(0, 33), "User 'mine' has no click probabil");
+  EXPECT_EQ(complaint("[[user]]\nname = \"mine\"\nclick = [0, 1.5]\n"),
+            "c.toml:3:9: 'click' is 1.5 but must be at least 0 and at most 1.");
+  EXPECT_EQ(complaint("[[user]]\nclik = [0, 1]\n"),
+            "c.toml:2:1: Unknown key 'clik' in [[user]]; the nearest known one is 'click'.");
+  EXPECT_EQ(complaint("[user]\nname = \"mine\"\n"), "c.toml:1:1: This table is written [[user]].");
+  EXPECT_EQ(complaint(mine + "[clicks]\nmodels = [\"mien\"]\n").substr(0, 66),
+            "clicks.models: There is no user 'mien'; the nearest is 'mine'. The");
+  EXPECT_EQ(complaint("[clicks]\ngrades = 4\n").substr(0, 18), "clicks.grades is 4");
+  EXPECT_EQ(complaint("[clicks]\ngrades = 6\n"),
+            "c.toml:2:10: 'grades' is 6 but must be at least 0 and at most 5.");
+  for (const std::string path : {"user.mine.noise", "user.noise"}) {
+    try {
+      parse_override(path + "=0.5");
+      ADD_FAILURE() << path << " was taken";
+    } catch (const InvalidArgument& error) {
+      EXPECT_EQ(error.what(), "--set " + path +
+                                  ": A user is described in the configuration file alone; write the key "
+                                  "under its [[user]] there.");
+    }
+  }
 }
 
 }  // namespace

@@ -32,5 +32,19 @@ TEST(ReferencePageTest, TellsEverythingAboutASetting) {
       << page;
 }
 
+TEST(ReferencePageTest, ATableOfFilesAloneHasNoFlags) {
+  Schema schema = Wheel::schema();
+  schema.repeated = true;
+  schema.file_only = true;
+  const Wheel defaults;
+  const SchemaWithDefaults tables[] = {{&schema, &defaults}};
+  const std::string page = reference_page(tables);
+  EXPECT_NE(page.find("| key | default | allowed | meaning |\n|---|---|---|---|\n"
+                      "| `spoke_length` | `0.3` | a finite number, above 0 | hub \\| rim (r) [m] |\n"),
+            std::string::npos)
+      << page;
+  EXPECT_EQ(page.find("`--spoke"), std::string::npos) << page;
+}
+
 }  // namespace
 }  // namespace olrank

@@ -1,0 +1,29 @@
+#include "sim/cascade_click_model.h"
+
+#include <cassert>
+#include <utility>
+
+#include "sim/click_coins.h"
+
+namespace olrank {
+
+CascadeClickModel::CascadeClickModel(std::vector<double> click, double noise)
+    : click_(std::move(click)), noise_(noise) {}
+
+void CascadeClickModel::click(QueryGrades grades, std::span<const std::int32_t> shown, PhiloxKey key,
+                              std::uint32_t round, ClickLog& log) const {
+  log.clicks.assign(shown.size(), 0);
+  log.examined.assign(shown.size(), 0);
+  for (std::size_t rank = 0; rank < shown.size(); ++rank) {
+    const std::size_t grade = grades.of_doc[static_cast<std::size_t>(shown[rank])];
+    assert(grade < click_.size());
+    log.examined[rank] = 1;
+    // The observed click ends the scan, flipped or not, so that no log shows two of them.
+    if (ClickCoins(key, round, shown[rank]).observed_click(click_[grade], noise_)) {
+      log.clicks[rank] = 1;
+      return;
+    }
+  }
+}
+
+}  // namespace olrank

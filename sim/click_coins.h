@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+
+#include "core/random/rng_stream.h"
+
+namespace olrank {
+
+/// A document's coins in one round. Each decision has a position of its own, so that no decision shifts the
+/// coin of another, and a document meets the same coins wherever and by whomever it is shown.
+class ClickCoins {
+ public:
+  ClickCoins(PhiloxKey key, std::uint32_t round, std::int32_t doc)
+      : key_(key), round_(round), doc_(static_cast<std::uint32_t>(doc)) {}
+
+  bool click(double probability) const { return lands(kClick, probability); }
+  bool stop(double probability) const { return lands(kStop, probability); }
+  bool noise(double probability) const { return lands(kNoise, probability); }
+  bool examination(double probability) const { return lands(kExamination, probability); }
+
+  /// What the log shows of an examined document: the user's click, flipped with probability `noise`.
+  bool observed_click(double probability, double noise_probability) const {
+    return click(probability) != noise(noise_probability);
+  }
+
+ private:
+  // The numbers are part of every counter: never renumber, only append.
+  enum Position : std::uint32_t { kClick = 0, kStop = 1, kNoise = 2, kExamination = 3 };
+
+  /// Draws lie in [0, 1): 0 never lands and 1 always does.
+  bool lands(Position position, double probability) const {
+    return probability > 0.0 && RngStream(key_, round_, doc_, position).uniform() < probability;
+  }
+
+  PhiloxKey key_;
+  std::uint32_t round_;
+  std::uint32_t doc_;
+};
+
+}  // namespace olrank

@@ -1,0 +1,85 @@
+#include "sim/click_tables.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "core/error.h"
+#include "core/text/nearest.h"
+
+namespace olrank {
+namespace {
+
+struct NamedTable {
+  std::string_view user;
+  ClickTable table;
+};
+
+/// The dependent click model's users as the literature of online learning to rank instantiates them.
+const std::vector<NamedTable>& tables() {
+  static const std::vector<NamedTable> tables = {
+      {"perfect", {{0.0, 1.0}, {0.0, 0.0}}},
+      {"perfect", {{0.0, 0.5, 1.0}, {0.0, 0.0, 0.0}}},
+      {"perfect", {{0.0, 0.2, 0.4, 0.8, 1.0}, {0.0, 0.0, 0.0, 0.0, 0.0}}},
+      {"navigational", {{0.05, 0.95}, {0.2, 0.9}}},
+      {"navigational", {{0.05, 0.5, 0.95}, {0.2, 0.5, 0.9}}},
+      {"navigational", {{0.05, 0.3, 0.5, 0.7, 0.95}, {0.2, 0.3, 0.5, 0.7, 0.9}}},
+      {"informational", {{0.4, 0.9}, {0.1, 0.5}}},
+      {"informational", {{0.4, 0.7, 0.9}, {0.1, 0.3, 0.5}}},
+      {"informational", {{0.4, 0.6, 0.7, 0.8, 0.9}, {0.1, 0.2, 0.3, 0.4, 0.5}}},
+  };
+  return tables;
+}
+
+constexpr std::array kTableSizes = {2, 3, 5};
+
+}  // namespace
+
+const std::vector<std::string>& built_in_users() {
+  static const std::vector<std::string> users = {"perfect", "navigational", "informational"};
+  return users;
+}
+
+bool is_built_in_user(std::string_view name) {
+  const auto& users = built_in_users();
+  return std::find(users.begin(), users.end(), name) != users.end();
+}
+
+int table_grades(std::string_view user, int max_grade, std::int64_t stated) {
+  if (stated != 0) {
+    if (std::find(kTableSizes.begin(), kTableSizes.end(), stated) == kTableSizes.end()) {
+      throw InvalidArgument(fmt::format(
+          "clicks.grades is {} but must be 2, 3 or 5, or 0 to go by the data's largest grade.", stated));
+    }
+    if (max_grade >= stated) {
+      throw InvalidArgument(fmt::format(
+          "The data has grade {}, and clicks.grades = {} gives the built-in user '{}' a table "
+          "that ends at grade {}; state more, or give a custom table as a [[user]] with {} click "
+          "probabilities.",
+          max_grade, stated, user, stated - 1, max_grade + 1));
+    }
+    return static_cast<int>(stated);
+  }
+  for (const int grades : kTableSizes) {
+    if (max_grade < grades) return grades;
+  }
+  throw InvalidArgument(
+      fmt::format("The data has grade {}, and the tables of the built-in user '{}' end at grade {}; give a "
+                  "custom table "
+                  "as a [[user]] with {} click probabilities.",
+                  max_grade, user, kTableSizes.back() - 1, max_grade + 1));
+}
+
+ClickTable built_in_table(std::string_view user, int grades) {
+  for (const NamedTable& named : tables()) {
+    if (named.user == user && named.table.click.size() == static_cast<std::size_t>(grades)) {
+      return named.table;
+    }
+  }
+  throw InvalidArgument(fmt::format(
+      "There is no built-in table of {} grades for '{}'; there are those of {} for 2, 3 and 5 grades.",
+      grades, user, joined(built_in_users())));
+}
+
+}  // namespace olrank

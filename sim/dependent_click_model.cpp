@@ -1,0 +1,34 @@
+#include "sim/dependent_click_model.h"
+
+#include <cassert>
+#include <utility>
+
+#include "sim/click_coins.h"
+
+namespace olrank {
+
+DependentClickModel::DependentClickModel(ClickTable table, StopDraw stop_draw, double noise)
+    : table_(std::move(table)), stop_draw_(stop_draw), noise_(noise) {
+  if (table_.stop.empty()) table_.stop.resize(table_.click.size(), 0.0);
+  assert(table_.stop.size() == table_.click.size());
+}
+
+void DependentClickModel::click(QueryGrades grades, std::span<const std::int32_t> shown, PhiloxKey key,
+                                std::uint32_t round, ClickLog& log) const {
+  log.clicks.assign(shown.size(), 0);
+  log.examined.assign(shown.size(), 0);
+  for (std::size_t rank = 0; rank < shown.size(); ++rank) {
+    const std::size_t grade = grades.of_doc[static_cast<std::size_t>(shown[rank])];
+    assert(grade < table_.click.size());
+    const ClickCoins coins(key, round, shown[rank]);
+    const bool clicked = coins.observed_click(table_.click[grade], noise_);
+    log.examined[rank] = 1;
+    log.clicks[rank] = clicked ? 1 : 0;
+    // Drawn after a click, the stop follows the observed one, flipped or not: a stray click leaves the page
+    // as an intended one does, and whoever reads the log finds every stop behind a click.
+    const bool may_stop = clicked || stop_draw_ == StopDraw::kEveryDoc;
+    if (may_stop && coins.stop(table_.stop[grade])) return;
+  }
+}
+
+}  // namespace olrank

@@ -1,0 +1,224 @@
+#include "sim/recorded_feedback.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <limits>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "core/data/text_blocks.h"
+#include "core/error.h"
+#include "core/io/byte_stream.h"
+#include "sim/feedback_line.h"
+
+namespace olrank {
+namespace {
+
+constexpr std::size_t kBlockBytes = std::size_t{1} << 20;
+
+/// A short, printable piece of what stood in the file.
+std::string excerpt(std::string_view word) {
+  constexpr std::size_t kShown = 40;
+  std::string shown;
+  for (const char c : word.substr(0, kShown)) {
+    const auto byte = static_cast<unsigned char>(c);
+    shown += byte >= 0x20 && byte < 0x7F ? c : '?';
+  }
+  return fmt::format("'{}{}'", shown, word.size() > kShown ? "..." : "");
+}
+
+/// Finds documents of a query by name. A query's names are sorted when one is first asked for.
+class DocNames {
+ public:
+  static constexpr std::int32_t kUnknown = -1;
+  static constexpr std::int32_t kAmbiguous = -2;
+
+  explicit DocNames(const Dataset& data) : data_(data) {}
+
+  std::int32_t find(std::int64_t query, std::string_view name) {
+    const auto [known, is_new] = sorted_.try_emplace(query);
+    std::vector<std::int32_t>& docs = known->second;
+    const auto name_of = [&](std::int32_t doc) { return data_.doc_name(data_.offset(query) + doc); };
+    if (is_new) {
+      for (std::int32_t doc = 0; doc < data_.docs_of(query); ++doc) {
+        if (!name_of(doc).empty()) docs.push_back(doc);
+      }
+      std::sort(docs.begin(), docs.end(),
+                [&](std::int32_t a, std::int32_t b) { return name_of(a) < name_of(b); });
+    }
+    const auto found =
+        std::lower_bound(docs.begin(), docs.end(), name,
+                         [&](std::int32_t doc, std::string_view sought) { return name_of(doc) < sought; });
+    if (found == docs.end() || name_of(*found) != name) return kUnknown;
+    const auto next = found + 1;
+    return next != docs.end() && name_of(*next) == name ? kAmbiguous : *found;
+  }
+
+ private:
+  const Dataset& data_;
+  std::unordered_map<std::int64_t, std::vector<std::int32_t>> sorted_;
+};
+
+/// Compares lines with the data: from what a file calls things to their numbers.
+class LineResolver {
+ public:
+  LineResolver(std::string file, const Dataset& train)
+      : file_(std::move(file)), train_(train), names_(train) {
+    queries_.reserve(static_cast<std::size_t>(train.queries()));
+    for (std::int64_t query = 0; query < train.queries(); ++query)
+      queries_.emplace(train.qid(query), query);
+  }
+
+  std::int64_t query(const FeedbackLine& line, std::int64_t number) {
+    const auto known = queries_.find(line.qid);
+    if (known == queries_.end()) {
+      fail(number, line.qid_column, fmt::format("The training data has no query {}.", excerpt(line.qid)));
+    }
+    if (line.shown.empty()) fail(number, line.shown_column, "No document was shown in this round.");
+    if (line.clicks.size() != line.shown.size()) {
+      fail(number, line.clicks_column,
+           fmt::format("There are {} shown documents and {} clicks; give one click for each.",
+                       line.shown.size(), line.clicks.size()));
+    }
+    return known->second;
+  }
+
+  /// Appends the line's documents.
+  void append_shown(const FeedbackLine& line, std::int64_t query, std::int64_t number,
+                    std::vector<std::int32_t>& shown) {
+    for (const ShownDoc& called : line.shown) {
+      const std::int32_t doc =
+          called.index ? by_index(called, query, number) : by_name(called, query, number);
+      const auto at = static_cast<std::size_t>(doc);
+      if (at >= shown_in_.size()) shown_in_.resize(at + 1, 0);
+      if (shown_in_[at] == number) {
+        fail(number, called.column,
+             fmt::format("Document {} of query {} is shown twice.", doc, excerpt(train_.qid(query))));
+      }
+      shown_in_[at] = number;
+      shown.push_back(doc);
+    }
+  }
+
+  [[noreturn]] void fail(std::int64_t line, std::int64_t column, const std::string& sentence) const {
+    throw DataError(file_, line, column, sentence);
+  }
+
+ private:
+  std::int32_t by_index(const ShownDoc& called, std::int64_t query, std::int64_t number) const {
+    const std::int64_t docs = train_.docs_of(query);
+    if (*called.index < 0 || *called.index >= docs) {
+      fail(number, called.column,
+           fmt::format("Query {} has {} documents, counted from 0, and none with the index {}.",
+                       excerpt(train_.qid(query)), docs, *called.index));
+    }
+    return static_cast<std::int32_t>(*called.index);
+  }
+
+  std::int32_t by_name(const ShownDoc& called, std::int64_t query, std::int64_t number) {
+    const std::int32_t doc = names_.find(query, called.name);
+    if (doc == DocNames::kAmbiguous) {
+      fail(number, called.column,
+           fmt::format("Several documents of query {} are called {}; give indices instead, from 0.",
+                       excerpt(train_.qid(query)), excerpt(called.name)));
+    }
+    if (doc == DocNames::kUnknown) {
+      fail(number, called.column,
+           fmt::format("Query {} has no document called {}; a document without a name goes by its index, a "
+                       "number from 0.",
+                       excerpt(train_.qid(query)), excerpt(called.name)));
+    }
+    return doc;
+  }
+
+  std::string file_;
+  const Dataset& train_;
+  std::unordered_map<std::string_view, std::int64_t> queries_;
+  DocNames names_;
+  std::vector<std::int64_t> shown_in_;  // by doc, the last line that showed it
+};
+
+struct Descriptor {
+  int number = -1;
+  ~Descriptor() {
+    if (number >= 0) ::close(number);
+  }
+};
+
+/// The file's pieces from its beginning, and what its first bytes say of its compression.
+std::unique_ptr<ByteStream> open_stream(int descriptor, const std::string& name) {
+  ByteSource rest = descriptor_source(descriptor, name);
+  std::string start;
+  while (start.size() < 4) {
+    const std::string_view piece = rest();
+    if (piece.empty()) break;
+    start += piece;
+  }
+  const Compression compression = compression_of(start);
+  ByteSource bytes = [start = std::move(start), rest = std::move(rest),
+                      given = false]() mutable -> std::string_view {
+    if (given || start.empty()) return rest();
+    given = true;
+    return start;
+  };
+  return decompressed(std::move(bytes), compression);
+}
+
+}  // namespace
+
+RecordedFeedback RecordedFeedback::read(const std::filesystem::path& path, const Dataset& train) {
+  const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  if (file.number < 0) throw IoError("read", path.string(), errno);
+  // A trace with parameters and widths has lines of any length; they go as they come.
+  const auto blocks = TextBlocks::of_stream(open_stream(file.number, path.string()), kBlockBytes,
+                                            std::numeric_limits<std::size_t>::max());
+  LineResolver resolver(path.string(), train);
+  RecordedFeedback recorded;
+  FeedbackLine line;
+  std::int64_t number = 0;
+  for (TextBlock block; blocks->next(block);) {
+    for (std::string_view text = block.text; !text.empty();) {
+      const std::size_t end = std::min(text.find('\n'), text.size());
+      ++number;
+      if (const auto failure = parse_feedback_line(text.substr(0, end), line)) {
+        resolver.fail(number, failure->column, failure->sentence);
+      }
+      text.remove_prefix(std::min(end + 1, text.size()));
+      if (line.blank) continue;
+      const std::int64_t query = resolver.query(line, number);
+      resolver.append_shown(line, query, number, recorded.shown_);
+      recorded.queries_.push_back(query);
+      recorded.clicks_.insert(recorded.clicks_.end(), line.clicks.begin(), line.clicks.end());
+      recorded.offsets_.push_back(static_cast<std::int64_t>(recorded.shown_.size()));
+    }
+    if (block.failure) {
+      resolver.fail(number + 1, static_cast<std::int64_t>(block.cut_off) + 1, *block.failure);
+    }
+  }
+  if (recorded.queries_.empty()) resolver.fail(1, 1, "The file holds no round to replay.");
+  return recorded;
+}
+
+RecordedFeedback::Record RecordedFeedback::at(std::int64_t index) const {
+  const auto round = static_cast<std::size_t>(index);
+  const auto begin = static_cast<std::size_t>(offsets_[round]);
+  const auto size = static_cast<std::size_t>(offsets_[round + 1]) - begin;
+  return {queries_[round], std::span(shown_).subspan(begin, size), std::span(clicks_).subspan(begin, size)};
+}
+
+Fingerprint RecordedFeedback::fingerprint() const {
+  Fingerprinter content;
+  content.add(std::span(queries_));
+  content.add(std::span(offsets_));
+  content.add(std::span(shown_));
+  content.add(std::span(clicks_));
+  return content.value();
+}
+
+}  // namespace olrank

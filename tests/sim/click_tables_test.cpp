@@ -1,0 +1,66 @@
+#include "sim/click_tables.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "core/error.h"
+
+namespace olrank {
+namespace {
+
+using Row = std::vector<double>;
+
+std::string complaint(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const InvalidArgument& error) {
+    return error.what();
+  }
+  return "no complaint";
+}
+
+TEST(ClickTablesTest, HoldTheNumbersOfTheDesign) {
+  const auto expect = [](const char* user, const Row& click, const Row& stop) {
+    const ClickTable table = built_in_table(user, static_cast<int>(click.size()));
+    EXPECT_EQ(table.click, click) << user << click.size();
+    EXPECT_EQ(table.stop, stop) << user << click.size();
+  };
+  expect("perfect", {0, .2, .4, .8, 1}, {0, 0, 0, 0, 0});
+  expect("perfect", {0, .5, 1}, {0, 0, 0});
+  expect("perfect", {0, 1}, {0, 0});
+  expect("navigational", {.05, .3, .5, .7, .95}, {.2, .3, .5, .7, .9});
+  expect("navigational", {.05, .5, .95}, {.2, .5, .9});
+  expect("navigational", {.05, .95}, {.2, .9});
+  expect("informational", {.4, .6, .7, .8, .9}, {.1, .2, .3, .4, .5});
+  expect("informational", {.4, .7, .9}, {.1, .3, .5});
+  expect("informational", {.4, .9}, {.1, .5});
+  EXPECT_EQ(built_in_users(), (std::vector<std::string>{"perfect", "navigational", "informational"}));
+}
+
+TEST(ClickTablesTest, TheLargestGradeChoosesUnlessStated) {
+  const int by_data[] = {2, 2, 3, 5, 5};
+  for (int grade = 0; grade <= 4; ++grade) {
+    EXPECT_EQ(table_grades("perfect", grade, 0), by_data[grade]) << grade;
+    EXPECT_EQ(table_grades("perfect", grade, 5), 5) << grade;
+  }
+  EXPECT_EQ(table_grades("perfect", 1, 3), 3);
+}
+
+TEST(ClickTablesTest, GradesBeyondTheTableAreOneSentence) {
+  EXPECT_EQ(complaint([] { table_grades("perfect", 6, 0); }),
+            "The data has grade 6, and the tables of the built-in user 'perfect' end at grade 4; give a "
+            "custom table as a [[user]] with 7 click probabilities.");
+  EXPECT_EQ(
+      complaint([] { table_grades("navigational", 3, 3); }),
+      "The data has grade 3, and clicks.grades = 3 gives the built-in user 'navigational' a table that "
+      "ends at grade 2; state more, or give a custom table as a [[user]] with 4 click probabilities.");
+  EXPECT_EQ(complaint([] { table_grades("perfect", 1, 4); }),
+            "clicks.grades is 4 but must be 2, 3 or 5, or 0 to go by the data's largest grade.");
+  EXPECT_NE(complaint([] { table_grades("perfect", 1, -1); }), "no complaint");
+  EXPECT_NE(complaint([] { built_in_table("perfect", 4); }), "no complaint");
+  EXPECT_NE(complaint([] { built_in_table("perfekt", 2); }), "no complaint");
+}
+
+}  // namespace
+}  // namespace olrank

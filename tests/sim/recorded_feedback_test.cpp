@@ -1,0 +1,271 @@
+#include "sim/recorded_feedback.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "core/io/atomic_file.h"
+#include "core/io/byte_stream.h"
+#include "core/random/rng_stream.h"
+#include "sim/feedback_line.h"
+#include "tests/core/metrics/small_data.h"
+#include "tests/support/temporary_folder.h"
+
+namespace olrank {
+namespace {
+
+using Docs = std::vector<std::int32_t>;
+using Clicks = std::vector<std::uint8_t>;
+
+Dataset data() {
+  return make_dataset({{"10", {1, 0, 2}, {"GX1", "GX2", "say \"\\hi"}},
+                       {"q-11", {0, 1}, {}},
+                       {"12", {1, 1, 0}, {"twin", "twin", ""}}});
+}
+
+RecordedFeedback read(const std::string& bytes) {
+  const TemporaryFolder folder;
+  write_file_atomically(folder / "r.jsonl", bytes);
+  return RecordedFeedback::read(folder / "r.jsonl", data());
+}
+
+std::string complaint(const std::string& bytes) {
+  try {
+    read(bytes);
+  } catch (const DataError& error) {
+    const std::string message = error.what();
+    return message.substr(message.find("r.jsonl:") + 8);
+  }
+  return "no complaint";
+}
+
+void expect_record(const RecordedFeedback& recorded, std::int64_t index, std::int64_t query,
+                   const Docs& shown, const Clicks& clicks) {
+  const RecordedFeedback::Record record = recorded.at(index);
+  EXPECT_EQ(record.query, query) << index;
+  EXPECT_EQ(Docs(record.shown.begin(), record.shown.end()), shown) << index;
+  EXPECT_EQ(Clicks(record.clicks.begin(), record.clicks.end()), clicks) << index;
+}
+
+const std::string kGood = R"({"qid": "10", "shown": [2, 0], "clicks": [0, 1]})";
+
+TEST(RecordedFeedbackTest, ReadsIndicesAndNames) {
+  const RecordedFeedback recorded =
+      read(kGood + "\n" +
+           R"({"clicks": [true, false], "shown": [1, 0], "qid": "q-11"})"
+           "\r\n"
+           " \t\n"
+           R"({"qid": 10, "shown": ["say \"\\hi", 1, "GX1"], "clicks": [1, 0, false]})"
+           "\n"
+           R"({"qid": "12", "shown": [0, 1], "clicks": [0, 0]})");
+  ASSERT_EQ(recorded.rounds(), 4);
+  expect_record(recorded, 0, 0, {2, 0}, {0, 1});
+  expect_record(recorded, 1, 1, {1, 0}, {1, 0});
+  expect_record(recorded, 2, 0, {2, 1, 0}, {1, 0, 0});
+  expect_record(recorded, 3, 2, {0, 1}, {0, 0});
+}
+
+TEST(RecordedFeedbackTest, PassesOverWhatATraceHoldsBesides) {
+  const RecordedFeedback recorded = read(
+      R"({"config": {"shown": 3, "qid": [], "clicks": {"shown": "x"}}})"
+      "\n"
+      R"({"round": 1, "qid": "10", "docs": 3, "scores": [1e-3, -2.5, 0.0], "shown": [0, 1], "clicks": [1, 0], )"
+      R"("pairs": [[0, 1], []], "ndcg": 0.5, "step": null, "width_sq": [[0, 1], [{"qid": 7}]], "more": "]}"})");
+  ASSERT_EQ(recorded.rounds(), 1);
+  expect_record(recorded, 0, 0, {0, 1}, {1, 0});
+  // With a query, a line is a round whatever else it says.
+  EXPECT_EQ(read(R"({"config": 1, "qid": "10", "shown": [0], "clicks": [0]})").rounds(), 1);
+}
+
+TEST(RecordedFeedbackTest, LinesThatFitNoDataHaveTheirPlace) {
+  EXPECT_EQ(complaint(kGood + "\n" + R"({"qid": "13", "shown": [0], "clicks": [1]})"),
+            "2:9: The training data has no query '13'.");
+  EXPECT_EQ(complaint(R"({"qid": -10, "shown": [0], "clicks": [1]})"),
+            "1:9: The training data has no query '-10'.");
+  EXPECT_EQ(complaint(R"({"qid": "10", "shown": [0, 3], "clicks": [1, 0]})"),
+            "1:28: Query '10' has 3 documents, counted from 0, and none with the index 3.");
+  EXPECT_EQ(complaint(R"({"qid": "10", "shown": [ -1], "clicks": [1]})"),
+            "1:26: Query '10' has 3 documents, counted from 0, and none with the index -1.");
+  EXPECT_EQ(complaint(R"({"qid": "10", "shown": [9223372036854775807], "clicks": [1]})").substr(0, 5),
+            "1:25:");
+  EXPECT_EQ(complaint(R"({"qid": "10", "shown": ["GX1", "G\"X3"], "clicks": [1, 0]})"),
+            "1:32: Query '10' has no document called 'G\"X3'; a document without a name goes by its index, "
+            "a number from 0.");
+  EXPECT_EQ(complaint(R"({"qid": "q-11", "shown": ["0"], "clicks": [1]})").substr(0, 43),
+            "1:27: Query 'q-11' has no document called '");
+  EXPECT_EQ(complaint(R"({"qid": "12", "shown": [""], "clicks": [1]})").substr(0, 5), "1:25:");
+  EXPECT_EQ(complaint(R"({"qid": "12", "shown": ["twin"], "clicks": [1]})"),
+            "1:25: Several documents of query '12' are called 'twin'; give indices instead, from 0.");
+  EXPECT_EQ(complaint(R"({"qid": "10", "shown": [1, 0, 1], "clicks": [1, 0, 0]})"),
+            "1:31: Document 1 of query '10' is shown twice.");
+  EXPECT_EQ(complaint(R"({"qid": "10", "shown": [1, "GX2"], "clicks": [1, 0]})"),
+            "1:28: Document 1 of query '10' is shown twice.");
+  EXPECT_EQ(complaint(R"({"qid": "10", "shown": [1, 0], "clicks": [1]})"),
+            "1:42: There are 2 shown documents and 1 clicks; give one click for each.");
+  EXPECT_EQ(complaint(R"({"qid": "10", "shown": [1], "clicks": [1, 0]})").substr(0, 5), "1:39:");
+  EXPECT_EQ(complaint(R"({"qid": "10", "shown": [], "clicks": []})"),
+            "1:24: No document was shown in this round.");
+}
+
+TEST(RecordedFeedbackTest, WrongTypesHaveTheirPlace) {
+  const std::string doc = "A shown document is its index within the query, from 0, or its name as a text.";
+  const std::string click = "A click is 0 or 1, or false or true.";
+  for (const std::string wrong : {"1.5", "1.0", "null", "true", "[0]", "{}", "18446744073709551615",
+                                  "1e300", "123456789012345678901"}) {
+    EXPECT_EQ(complaint(fmt::format(R"({{"qid": "10", "shown": [ {}], "clicks": [1]}})", wrong)),
+              "1:26: " + doc)
+        << wrong;
+  }
+  for (const std::string wrong : {"2", "-1", "0.5", "1.0", "null", "\"1\"", "[]", "{\"a\": 1}", "1e300"}) {
+    EXPECT_EQ(complaint(fmt::format(R"({{"qid": "10", "shown": [0], "clicks": [{}]}})", wrong)),
+              "1:40: " + click)
+        << wrong;
+  }
+  for (const std::string wrong : {"1.5", "null", "false", "[\"10\"]", "{}"}) {
+    EXPECT_EQ(complaint(fmt::format(R"({{"qid": {}, "shown": [0], "clicks": [1]}})", wrong)),
+              "1:9: A 'qid' is a text or a whole number.")
+        << wrong;
+  }
+  EXPECT_EQ(complaint(R"({"qid": "10", "shown": 0, "clicks": [1]})"),
+            "1:24: 'shown' is a list of documents.");
+  EXPECT_EQ(complaint(R"({"qid": "10", "shown": {"a": 0}, "clicks": [1]})"),
+            "1:24: 'shown' is a list of documents.");
+  EXPECT_EQ(complaint(R"({"qid": "10", "shown": [0], "clicks": "1"})"),
+            "1:39: 'clicks' is a list with one entry for each shown document.");
+  const std::string object = R"(A line is an object: {"qid": ..., "shown": [...], "clicks": [...]}.)";
+  for (const std::string wrong : {"[1, 2]", "7", "\"10\"", "null"}) {
+    EXPECT_EQ(complaint(wrong), "1:1: " + object) << wrong;
+  }
+}
+
+TEST(RecordedFeedbackTest, MissingAndDoubledKeysAreTold) {
+  EXPECT_EQ(complaint(R"({"shown": [0], "clicks": [1]})"), "1:1: The line has no 'qid'.");
+  EXPECT_EQ(complaint("{}"), "1:1: The line has no 'qid'.");
+  EXPECT_EQ(complaint(R"({"qid": "10", "clicks": [1]})"), "1:1: The line has no 'shown'.");
+  EXPECT_EQ(complaint(R"({"qid": "10", "shown": [1]})"), "1:1: The line has no 'clicks'.");
+  EXPECT_EQ(complaint(R"({"qid": "10", "shown": [0], "clicks": [1], "shown": [1]})"),
+            "1:44: 'shown' stands twice in the line.");
+}
+
+TEST(RecordedFeedbackTest, BrokenJsonHasItsPlace) {
+  EXPECT_EQ(complaint(kGood + "\n\n{\"qid\": \"10\", shown: [0]}"), "3:15: From here on this is not JSON.");
+  EXPECT_EQ(complaint(R"({"qid": "10", "shown": [0], "clicks": [NaN]})"),
+            "1:40: From here on this is not JSON.");
+  EXPECT_EQ(complaint(R"({"qid": "10", "shown": [0], "scores": [1e999], "clicks": [0]})"),
+            "1:40: The number is outside what a double holds.");
+  EXPECT_EQ(complaint(R"({"qid": "10", "shown": [0)"), "1:26: The line ends before its JSON does.");
+  EXPECT_EQ(complaint(kGood + kGood), "1:49: From here on this is not JSON.");
+  EXPECT_NE(complaint(kGood + " x"), "no complaint");
+  EXPECT_NE(complaint(std::string("{\"qid\": \"10\0\"}", 14)), "no complaint");
+  EXPECT_NE(complaint("{\"qid\": \"\xFF\"}"), "no complaint");
+}
+
+TEST(RecordedFeedbackTest, AFileNeedsARound) {
+  const std::string nothing = "1:1: The file holds no round to replay.";
+  EXPECT_EQ(complaint(""), nothing);
+  EXPECT_EQ(complaint("\n  \r\n"), nothing);
+  EXPECT_EQ(complaint("{\"config\": {}}\n"), nothing);
+  const TemporaryFolder folder;
+  EXPECT_THROW(RecordedFeedback::read(folder / "missing.jsonl", data()), IoError);
+  EXPECT_THROW(RecordedFeedback::read(folder.path(), data()), IoError);
+}
+
+TEST(RecordedFeedbackTest, ALineCutOrChangedAnywhereIsTakenOrRefusedInItsPlace) {
+  const std::string good =
+      R"({"qid": "10", "x": [1.5, "a\"", null], "shown": ["GX1", 2], "clicks": [0, true]})";
+  FeedbackLine line;
+  ASSERT_FALSE(parse_feedback_line(good, line));
+  for (std::size_t size = 1; size < good.size(); ++size) {
+    const auto failure = parse_feedback_line(std::string_view(good).substr(0, size), line);
+    ASSERT_TRUE(failure) << size;
+    EXPECT_GE(failure->column, 1);
+    EXPECT_LE(failure->column, static_cast<std::int64_t>(size) + 1);
+  }
+  const std::string_view bytes = "{}[]\",:\\0-1e.tn \t\x01\xFF";
+  int refused = 0;
+  for (std::size_t at = 0; at < good.size(); ++at) {
+    for (const char byte : bytes) {
+      std::string changed = good;
+      changed[at] = byte;
+      const auto failure = parse_feedback_line(changed, line);
+      if (!failure) continue;
+      ++refused;
+      EXPECT_GE(failure->column, 1);
+      EXPECT_LE(failure->column, static_cast<std::int64_t>(good.size()) + 1);
+    }
+  }
+  EXPECT_GT(refused, 500);
+}
+
+std::string compressed(const std::string& bytes, Compression compression) {
+  std::string result;
+  const auto compressor = Compressor::make(compression, [&](std::string_view piece) { result += piece; });
+  compressor->write(bytes);
+  compressor->finish();
+  return result;
+}
+
+/// What was shown and clicked comes back, however many blocks and lines it takes.
+TEST(RecordedFeedbackTest, ALongRecordingComesBackFromEveryCompression) {
+  constexpr std::uint32_t kRounds = 40'000;
+  const std::vector<std::int64_t> docs_of = {3, 2, 3};
+  const std::vector<std::string> qids = {"\"10\"", "\"q-11\"", "12"};
+  std::string text;
+  std::vector<std::int64_t> queries;
+  std::vector<Docs> shown;
+  std::vector<Clicks> clicks;
+  for (std::uint32_t round = 0; round < kRounds; ++round) {
+    RngStream coins = test_coins(round);
+    const std::uint32_t query = coins.index(3);
+    Docs docs;
+    for (std::int32_t doc = 0; doc < docs_of[query]; ++doc) docs.push_back(doc);
+    coins.shuffle(std::span(docs));
+    docs.resize(1 + coins.index(static_cast<std::uint32_t>(docs.size())));
+    Clicks clicked;
+    text += "{\"qid\":" + qids[query] + ",\"shown\":[";
+    for (std::size_t rank = 0; rank < docs.size(); ++rank) {
+      const bool by_name = query == 0 && docs[rank] < 2 && coins.index(2) == 0;
+      text += rank > 0 ? "," : "";
+      text += by_name ? fmt::format("\"GX{}\"", docs[rank] + 1) : fmt::format("{}", docs[rank]);
+      clicked.push_back(static_cast<std::uint8_t>(coins.index(2)));
+    }
+    text += "],\"note\":\"" + std::string(coins.index(100), 'x') + "\",\"clicks\":[";
+    for (std::size_t rank = 0; rank < docs.size(); ++rank) {
+      text += fmt::format("{}{}", rank > 0 ? "," : "", clicked[rank]);
+    }
+    text += "]}\n";
+    queries.push_back(query);
+    shown.push_back(docs);
+    clicks.push_back(clicked);
+  }
+  ASSERT_GT(text.size(), std::size_t{3} << 20);
+  const Fingerprint plain = read(text).fingerprint();
+  for (const Compression compression : {Compression::kNone, Compression::kGzip, Compression::kZstd}) {
+    const RecordedFeedback recorded = read(compressed(text, compression));
+    ASSERT_EQ(recorded.rounds(), kRounds);
+    for (std::uint32_t round = 0; round < kRounds; ++round) {
+      expect_record(recorded, round, queries[round], shown[round], clicks[round]);
+      if (HasFailure()) return;
+    }
+    EXPECT_EQ(recorded.fingerprint(), plain);
+  }
+  const std::string whole = compressed(text, Compression::kGzip);
+  EXPECT_NE(complaint(whole.substr(0, whole.size() / 2)).find("The gzip data is cut off."),
+            std::string::npos);
+}
+
+TEST(RecordedFeedbackTest, TheFingerprintIsOfTheRounds) {
+  const Fingerprint good = read(kGood).fingerprint();
+  EXPECT_EQ(read(R"({"shown": [2, "GX1"], "qid": 10, "x": 1, "clicks": [false, true]})").fingerprint(),
+            good);
+  EXPECT_NE(read(R"({"qid": "10", "shown": [2, 0], "clicks": [1, 1]})").fingerprint(), good);
+  EXPECT_NE(read(R"({"qid": "10", "shown": [2, 1], "clicks": [0, 1]})").fingerprint(), good);
+  EXPECT_NE(read(R"({"qid": "12", "shown": [2, 0], "clicks": [0, 1]})").fingerprint(), good);
+  EXPECT_NE(read(kGood + "\n" + kGood).fingerprint(), good);
+}
+
+}  // namespace
+}  // namespace olrank

@@ -53,7 +53,7 @@ struct Stage {
         keys(TrialKeys::of(static_cast<std::uint64_t>(identity.seed),
                            static_cast<std::uint64_t>(identity.fold), identity.user)),
         ranker(ranker_plan.make(fold.data.train.features(), keys)),
-        queries(fold.data.train.queries(), keys.key(Purpose::kQuery)),
+        queries(keys.key(Purpose::kQuery), fold.data.train.queries()),
         clicks(fold.recorded ? nullptr : user_plan.make(fold.data.max_grade)),
         trial(settings(plan, fold), fold.data,
               fold.recorded ? TrialUsers{.recorded = &*fold.recorded}

@@ -174,8 +174,8 @@ void Trial::load(StateReader& state) {
   certainty_.share_rounds = state.get_one<std::int64_t>("certainty.share_rounds");
   certainty_.blocks_sum = state.get_one<std::int64_t>("certainty.blocks_sum");
   certainty_.rounds = state.get_one<std::int64_t>("certainty.rounds");
-  state.get_into("certainty.block_size_sum", std::span(certainty_.block_size_sum));
-  state.get_into("certainty.block_size_rounds", std::span(certainty_.block_size_rounds));
+  state.get_into("certainty.block_size_sum", std::span<std::int64_t>(certainty_.block_size_sum));
+  state.get_into("certainty.block_size_rounds", std::span<std::int64_t>(certainty_.block_size_rounds));
   ranker_.load(state);
 }
 

@@ -1,0 +1,95 @@
+#include "apps/dry_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "core/runtime/execution_context.h"
+#include "core/runtime/progress.h"
+#include "core/text/byte_size.h"
+#include "models/ranker_factory.h"
+
+namespace olrank {
+namespace {
+
+constexpr double kCalibrationSeconds = 1.0;
+
+std::int64_t fold_bytes(const FoldData& fold) {
+  const auto matrix = [](const Dataset& data) {
+    return data.docs() * data.features() * static_cast<std::int64_t>(sizeof(float));
+  };
+  return matrix(fold.data.train) + matrix(fold.data.judged);
+}
+
+}  // namespace
+
+void check_memory(const Configuration& configuration, const ExperimentPlan& plan) {
+  const std::shared_ptr<const FoldData> fold = plan.load_fold(plan.folds.front());
+  const std::int64_t features = fold->data.train.features();
+  const std::int64_t data = fold_bytes(*fold);
+  const std::int64_t memory = available_memory();
+  for (const RankerSettings& ranker : configuration.rankers) {
+    const RankerPlan planned = plan_ranker(ranker, features, plan.trial.rounds, plan.trial.cutoff);
+    const std::int64_t jobs =
+        std::min<std::int64_t>(plan.jobs, static_cast<std::int64_t>(trials_of(plan).size()));
+    if (planned.bytes == 0 || data + jobs * planned.bytes <= memory) continue;
+    const std::int64_t fitting = std::max<std::int64_t>(0, (memory - data) / planned.bytes);
+    const std::string advice = fitting > 0 ? fmt::format("--jobs {} would fit", fitting)
+                                           : std::string("fewer --rounds or features would fit");
+    throw InvalidArgument(
+        fmt::format("Ranker '{}' may need {} for each of {} trials at once besides {} of data, and this "
+                    "machine gives {}; {}.",
+                    ranker.name, readable_bytes(static_cast<double>(planned.bytes)), jobs, readable_bytes(static_cast<double>(data)),
+                    readable_bytes(static_cast<double>(memory)), advice));
+  }
+}
+
+void print_dry_run(const Configuration& configuration, const ExperimentPlan& plan,
+                   const OutputFlags& output) {
+  const std::vector<TrialIdentity> trials = trials_of(plan);
+  const std::shared_ptr<const FoldData> fold = plan.load_fold(plan.folds.front());
+  auto rankers = nlohmann::ordered_json::array();
+  double total_seconds = 0.0;
+  std::string text = fmt::format("{:<20} {:>7} {:>11} {:>14} {:>14} {:>12}\n", "ranker", "trials",
+                                 "parameters", "bytes at most", "bytes so far", "seconds each");
+  for (const RankerSettings& ranker : configuration.rankers) {
+    std::vector<TrialIdentity> of_ranker;
+    std::copy_if(trials.begin(), trials.end(), std::back_inserter(of_ranker),
+                 [&](const TrialIdentity& trial) { return trial.ranker == ranker.name; });
+    if (of_ranker.empty()) continue;
+    TrialIdentity first = of_ranker.front();
+    first.fold = plan.folds.front();
+    const TrialEstimate estimate = estimate_trial(plan, first, *fold, kCalibrationSeconds);
+    const RankerPlan planned =
+        plan_ranker(ranker, fold->data.train.features(), plan.trial.rounds, plan.trial.cutoff);
+    total_seconds += estimate.seconds * static_cast<double>(of_ranker.size());
+    text += fmt::format("{:<20} {:>7} {:>11} {:>14} {:>14} {:>12.1f}\n", ranker.name, of_ranker.size(),
+                        estimate.parameters, readable_bytes(static_cast<double>(planned.bytes)),
+                        readable_bytes(static_cast<double>(estimate.state_bytes)), estimate.seconds);
+    rankers.push_back({{"ranker", ranker.name},
+                       {"trials", of_ranker.size()},
+                       {"parameters", estimate.parameters},
+                       {"bytes_at_most", planned.bytes},
+                       {"state_bytes_after_calibration", estimate.state_bytes},
+                       {"seconds_a_trial", estimate.seconds},
+                       {"calibration_rounds", estimate.rounds_tried}});
+  }
+  const double seconds = total_seconds / static_cast<double>(plan.jobs);
+  if (output.json) {
+    const nlohmann::ordered_json json = {
+        {"trials", trials.size()}, {"rounds", plan.trial.rounds}, {"data_bytes", fold_bytes(*fold)},
+        {"jobs", plan.jobs},       {"seconds", seconds},          {"rankers", rankers}};
+    fmt::print("{}\n", json.dump(2));
+    return;
+  }
+  fmt::print("{}", text);
+  fmt::print(
+      "{} trials of {} rounds on {} of data a fold, {} at once: about {} at the pace of the first "
+      "rounds.\n",
+      trials.size(), plan.trial.rounds, readable_bytes(static_cast<double>(fold_bytes(*fold))), plan.jobs,
+      readable_duration(seconds));
+}
+
+}  // namespace olrank

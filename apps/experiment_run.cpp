@@ -1,0 +1,31 @@
+#include "apps/experiment_run.h"
+
+#include <fmt/format.h>
+
+#include "core/io/atomic_file.h"
+#include "core/runtime/interrupt.h"
+#include "core/runtime/log.h"
+#include "sim/summary_table.h"
+
+namespace olrank {
+
+int run_and_summarise(const ExperimentPlan& plan) {
+  const ExperimentOutcome outcome = run_experiment(plan);
+  if (plan.trace != nullptr) plan.trace->close();
+  write_file_atomically(plan.out / "summary.csv", summary_csv(read_summaries(plan.out)));
+  if (outcome.signal != 0) {
+    log_info("Stopped by a signal; the same command with --resume goes on where it stopped.");
+    return InterruptGuard::exit_code(outcome.signal);
+  }
+  if (outcome.finished_before > 0) log_info("{} trials had finished before.", outcome.finished_before);
+  for (const std::string& failure : outcome.failures) log_warning("Failed: {}", failure);
+  return outcome.failures.empty() ? 0 : 1;
+}
+
+void print_summary(const std::filesystem::path& out, const OutputFlags& output) {
+  const std::vector<SummaryRow> rows = read_summaries(out);
+  write_file_atomically(out / "summary.csv", summary_csv(rows));
+  fmt::print("{}", output.json ? summary_means_json(rows) : summary_text(rows));
+}
+
+}  // namespace olrank

@@ -1,0 +1,264 @@
+#include "apps/experiment_setup.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ctime>
+#include <nlohmann/json.hpp>
+
+#include "core/data/data_loader.h"
+#include "core/data/normaliser.h"
+#include "core/error.h"
+#include "core/io/atomic_file.h"
+#include "core/metrics/metric_options.h"
+#include "core/ops/blas.h"
+#include "core/ops/visible_gpus.h"
+#include "core/runtime/device.h"
+#include "core/version.h"
+#include "models/libtorch_runtime.h"
+#include "models/ranker_factory.h"
+#include "sim/users.h"
+
+namespace olrank {
+namespace {
+
+using nlohmann::ordered_json;
+
+/// key = value lines without the table's header and without the keys that decide no result.
+std::string settings_without(const Schema& schema, const void* object,
+                             const std::vector<std::string_view>& keys) {
+  std::string text;
+  for (const Setting& setting : schema.settings) {
+    if (std::find(keys.begin(), keys.end(), setting.key) != keys.end()) continue;
+    text += fmt::format("{} = {}\n", setting.key, to_toml(setting.read(object)));
+  }
+  return text;
+}
+
+int threads_of(const Configuration& configuration) {
+  return configuration.run.threads > 0 ? static_cast<int>(configuration.run.threads) : available_threads();
+}
+
+std::string normalisation_json(const FittedNormaliser& normaliser) {
+  ordered_json json = {{"kind", name_of(normaliser.kind)}, {"features", normaliser.features}};
+  if (!normaliser.kept.empty()) json["kept"] = normaliser.kept;
+  if (!normaliser.means.empty()) json["means"] = normaliser.means;
+  if (!normaliser.scales.empty()) json["scales"] = normaliser.scales;
+  return json.dump();
+}
+
+const Dataset& judged_part(const DataParts& parts, const DataSettings& settings, std::int64_t fold) {
+  const bool by_test = settings.evaluate == EvaluationPart::kTest;
+  if (!by_test && !parts.vali) {
+    throw InvalidArgument(
+        fmt::format("data.evaluate is 'vali', but fold {} has no validation part.", fold));
+  }
+  const Dataset& judged = by_test ? parts.test : *parts.vali;
+  if (judged.queries() == 0) {
+    throw InvalidArgument(
+        fmt::format("The {} part of fold {} has no queries, so nothing can be judged on it.",
+                    name_of(settings.evaluate), fold));
+  }
+  return judged;
+}
+
+std::shared_ptr<const FoldData> load_fold(const Configuration& configuration, const std::string& replay,
+                                          std::int64_t fold) {
+  ExecutionContext context({}, threads_of(configuration));
+  const DataParts parts = load_parts(configuration.data, fold, context);
+  const Dataset& judged = judged_part(parts, configuration.data, fold);
+  if (parts.train.queries() == 0)
+    throw InvalidArgument(fmt::format("The training part of fold {} has no queries.", fold));
+  const FittedNormaliser normaliser =
+      fit_normaliser(configuration.data.normalise, parts.train, configuration.data.drop_constant, context);
+  int max_grade = std::max(parts.train.max_grade(), parts.test.max_grade());
+  if (parts.vali) max_grade = std::max(max_grade, parts.vali->max_grade());
+  std::optional<RecordedFeedback> recorded;
+  if (!replay.empty()) recorded = RecordedFeedback::read(replay, parts.train);
+  auto data = std::make_shared<FoldData>(
+      FoldData{{normaliser.apply(parts.train, context), normaliser.apply(judged, context), max_grade},
+               {},
+               {{"normalisation", normalisation_json(normaliser)}},
+               std::move(recorded)});
+  data->fingerprint = fmt::format("{} {} grades 0-{}", data->data.train.fingerprint().hex(),
+                                  data->data.judged.fingerprint().hex(), max_grade);
+  return data;
+}
+
+std::string utc_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  ::gmtime_r(&now, &parts);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text;
+}
+
+ordered_json part_json(const Dataset& data) {
+  return {{"queries", data.queries()},
+          {"docs", data.docs()},
+          {"features", data.features()},
+          {"max_grade", data.max_grade()},
+          {"fingerprint", data.fingerprint().hex()}};
+}
+
+ordered_json value_json(const SettingValue& value) {
+  return std::visit([](const auto& held) { return ordered_json(held); }, value);
+}
+
+ordered_json table_json(const Schema& schema, const void* object) {
+  ordered_json json = ordered_json::object();
+  for (const Setting& setting : schema.settings) json[setting.key] = value_json(setting.read(object));
+  return json;
+}
+
+ordered_json configuration_object(const Configuration& configuration) {
+  ordered_json json = {{"data", table_json(DataSettings::schema(), &configuration.data)},
+                       {"protocol", table_json(ProtocolSettings::schema(), &configuration.protocol)},
+                       {"clicks", table_json(ClickSettings::schema(), &configuration.clicks)}};
+  for (const UserSettings& user : configuration.users)
+    json["user"].push_back(table_json(UserSettings::schema(), &user));
+  for (const RankerSettings& ranker : configuration.rankers) {
+    json["ranker"].push_back(table_json(RankerSettings::schema(), &ranker));
+  }
+  json["run"] = table_json(RunSettings::schema(), &configuration.run);
+  return json;
+}
+
+void add_deviations(const Schema& schema, const void* object, const void* defaults,
+                    const std::string& place, std::string_view whose,
+                    const std::vector<std::string_view>& free_keys, std::vector<std::string>& deviations) {
+  for (const Setting& setting : schema.settings) {
+    if (std::find(free_keys.begin(), free_keys.end(), setting.key) != free_keys.end()) continue;
+    const std::string value = to_toml(setting.read(object));
+    const std::string usual = to_toml(setting.read(defaults));
+    if (value != usual)
+      deviations.push_back(fmt::format("{}: {} = {} ({}: {})", place, setting.key, value, whose, usual));
+  }
+}
+
+}  // namespace
+
+ExperimentPlan make_plan(const Configuration& configuration, const ExperimentRequest& request) {
+  const DeviceRequest device = parse_device(configuration.run.device);
+  if (!device.automatic && device.device.kind == DeviceKind::kCuda) {
+    if (!visible_gpus().built_with_cuda)
+      throw NotBuiltWithCuda(fmt::format("--device {}", configuration.run.device));
+    throw InvalidArgument(
+        fmt::format("--device {}: These rankers compute on the CPU; use --device cpu or auto.",
+                    configuration.run.device));
+  }
+  if (!request.replay.empty() && configuration.data.folds.size() != 1) {
+    throw InvalidArgument("--replay teaches from the feedback on one fold; choose it with --fold.");
+  }
+  ExperimentPlan plan;
+  plan.out = configuration.run.out;
+  const std::int64_t cutoff = configuration.protocol.cutoff;
+  for (const RankerSettings& ranker : configuration.rankers) {
+    // Complains before anything is read or written.
+    make_ranker(ranker, 1, TrialKeys{}, cutoff);
+    plan.rankers.push_back({ranker.name,
+                            settings_without(RankerSettings::schema(), &ranker, {"name"}),
+                            [&ranker, cutoff](std::int64_t features, const TrialKeys& keys) {
+                              return make_ranker(ranker, features, keys, cutoff);
+                            },
+                            {}});
+  }
+  if (request.replay.empty()) {
+    for (const std::string& name : configuration.clicks.models) {
+      plan.users.push_back({name,
+                            [&configuration, name](int max_grade) {
+                              return make_user(name, configuration.clicks, configuration.users, max_grade);
+                            },
+                            [&configuration, name](int max_grade) {
+                              return describe_user(name, configuration.clicks, configuration.users,
+                                                   max_grade);
+                            }});
+    }
+  } else {
+    plan.users.push_back({"recorded", {}, {}});
+  }
+  plan.folds = configuration.data.folds;
+  plan.seeds = configuration.protocol.seeds;
+  plan.trial = {configuration.protocol.rounds, cutoff, configuration.protocol.eval_every,
+                configuration.protocol.discount, configuration.protocol.empty_queries};
+  plan.protocol = settings_without(ProtocolSettings::schema(), &configuration.protocol, {"seeds"});
+  plan.version = std::string(version());
+  plan.load_fold = [&configuration, replay = request.replay](std::int64_t fold) {
+    return load_fold(configuration, replay, fold);
+  };
+  plan.checkpoint_every = configuration.run.checkpoint_every;
+  plan.jobs = static_cast<int>(configuration.run.jobs);
+  plan.threads = threads_of(configuration);
+  plan.shard = request.shard;
+  plan.existing = request.existing;
+  return plan;
+}
+
+std::vector<std::string> deviations(const Configuration& configuration) {
+  const ProtocolName protocol = configuration.protocol.name;
+  const std::string_view whose = name_of(protocol);
+  std::vector<std::string> found;
+  const auto protocol_defaults = ProtocolSettings::defaults(protocol);
+  add_deviations(ProtocolSettings::schema(), &configuration.protocol, &protocol_defaults, "protocol", whose,
+                 {"name", "rounds", "eval_every", "seeds"}, found);
+  const auto click_defaults = ClickSettings::defaults(protocol);
+  add_deviations(ClickSettings::schema(), &configuration.clicks, &click_defaults, "clicks", whose,
+                 {"models"}, found);
+  for (const RankerSettings& ranker : configuration.rankers) {
+    const auto defaults = RankerSettings::defaults(ranker.kind, protocol);
+    add_deviations(RankerSettings::schema(), &ranker, &defaults, "ranker " + ranker.name, whose,
+                   {"name", "kind"}, found);
+  }
+  return found;
+}
+
+std::string configuration_json(const Configuration& configuration) {
+  return configuration_object(configuration).dump();
+}
+
+void write_manifest(const Configuration& configuration, const ExperimentPlan& plan,
+                    const std::string& command) {
+  std::error_code failed;
+  std::filesystem::create_directories(plan.out, failed);
+  if (failed) throw IoError("make the folder", plan.out.string(), failed.value());
+
+  ordered_json data = {
+      {"source", configuration.data.source.empty() ? configuration.data.train : configuration.data.source}};
+  ExecutionContext context({}, threads_of(configuration));
+  for (const std::int64_t fold : configuration.data.folds) {
+    const DataParts parts = load_parts(configuration.data, fold, context);
+    judged_part(parts, configuration.data, fold);
+    ordered_json entry = {{"fold", fold}, {"train", part_json(parts.train)}};
+    if (parts.vali) entry["vali"] = part_json(*parts.vali);
+    entry["test"] = part_json(parts.test);
+    data["folds"].push_back(entry);
+  }
+  MetricOptions offline;
+  offline.empty_queries = configuration.protocol.empty_queries;
+  const LibtorchDescription libtorch = describe_libtorch();
+  const GpuSurvey gpus = visible_gpus();
+  ordered_json manifest = {
+      {"version", version()},
+      {"commit", revision()},
+      {"compiler", compiler()},
+      {"started", utc_now()},
+      {"command", command},
+      {"config", configuration_object(configuration)},
+      {"protocol", name_of(configuration.protocol.name)},
+      {"deviations", deviations(configuration)},
+      {"seeds", configuration.protocol.seeds},
+      {"device", "cpu"},
+      {"libtorch", libtorch.version},
+      {"cuda", gpus.built_with_cuda ? ordered_json(gpus.runtime_version) : ordered_json(nullptr)},
+      {"blas", blas::library_name()},
+      {"data", data},
+      {"conventions",
+       {{"offline", describe_conventions(offline)},
+        {"empty_queries", name_of(configuration.protocol.empty_queries)},
+        {"online", "an empty query counts 0; regret counts mis-ordered pairs of the whole list"}}}};
+  write_file_atomically(plan.out / "config.toml", print_configuration(configuration));
+  write_file_atomically(plan.out / "manifest.json", manifest.dump(2) + "\n");
+}
+
+}  // namespace olrank

@@ -1,0 +1,66 @@
+#include "apps/shard.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <optional>
+#include <string_view>
+
+#include "core/error.h"
+
+namespace olrank {
+namespace {
+
+std::optional<std::int64_t> whole_number(std::string_view text) {
+  std::int64_t number = 0;
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (failed != std::errc() || end != text.data() + text.size() || text.empty()) return std::nullopt;
+  return number;
+}
+
+std::int64_t number_of(const char* name, const char* text) {
+  if (text == nullptr)
+    throw InvalidArgument(fmt::format("The shard needs the variable {}, which is not set.", name));
+  const auto number = whole_number(text);
+  if (!number)
+    throw InvalidArgument(fmt::format("The variable {} is '{}' and no whole number.", name, text));
+  return *number;
+}
+
+Shard checked(Shard shard, std::string_view origin) {
+  if (shard.count >= 1 && shard.index >= 0 && shard.index < shard.count) return shard;
+  throw InvalidArgument(fmt::format("{}: There is no shard {} of {}; shards count from 0.", origin,
+                                    shard.index, shard.count));
+}
+
+}  // namespace
+
+Shard parse_shard(const std::string& text) {
+  const std::size_t slash = text.find('/');
+  if (slash != std::string::npos) {
+    const auto index = whole_number(std::string_view(text).substr(0, slash));
+    const auto count = whole_number(std::string_view(text).substr(slash + 1));
+    if (index && count) return checked({*index, *count}, "--shard " + text);
+  }
+  throw InvalidArgument(fmt::format("--shard {}: A shard is written I/N, such as 0/4.", text));
+}
+
+Shard shard_of_environment(const std::function<const char*(const char*)>& variable) {
+  if (const char* task = variable("SLURM_ARRAY_TASK_ID")) {
+    const std::int64_t first = number_of("SLURM_ARRAY_TASK_MIN", variable("SLURM_ARRAY_TASK_MIN"));
+    const std::int64_t count = number_of("SLURM_ARRAY_TASK_COUNT", variable("SLURM_ARRAY_TASK_COUNT"));
+    return checked({number_of("SLURM_ARRAY_TASK_ID", task) - first, count}, "SLURM_ARRAY_TASK_ID");
+  }
+  const char* index = variable("JOB_COMPLETION_INDEX");
+  if (const char* shards = variable("OLRANK_SHARDS"); index != nullptr && shards != nullptr) {
+    return checked({number_of("JOB_COMPLETION_INDEX", index), number_of("OLRANK_SHARDS", shards)},
+                   "JOB_COMPLETION_INDEX");
+  }
+  const char* rank = variable("RANK");
+  if (const char* size = variable("WORLD_SIZE"); rank != nullptr && size != nullptr) {
+    return checked({number_of("RANK", rank), number_of("WORLD_SIZE", size)}, "RANK");
+  }
+  return {};
+}
+
+}  // namespace olrank

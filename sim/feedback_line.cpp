@@ -36,7 +36,6 @@ class LineBytes {
     return before;
   }
   friend bool operator==(const LineBytes& a, const LineBytes& b) { return a.at_ == b.at_; }
-  friend bool operator!=(const LineBytes& a, const LineBytes& b) { return a.at_ != b.at_; }
 
  private:
   const char* at_;

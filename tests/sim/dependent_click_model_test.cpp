@@ -17,8 +17,10 @@ constexpr int kTableSizes[] = {2, 3, 5};
 /// Every grade at least once, six ranks, either way round: scans reach the end in one and end early in the
 /// other.
 std::vector<std::uint8_t> grades_by_rank(int grades, bool best_first) {
-  std::vector<std::uint8_t> list;
-  for (int rank = 0; rank < 6; ++rank) list.push_back(static_cast<std::uint8_t>(rank % grades));
+  std::vector<std::uint8_t> list(6);
+  for (std::size_t rank = 0; rank < list.size(); ++rank) {
+    list[rank] = static_cast<std::uint8_t>(rank % static_cast<std::size_t>(grades));
+  }
   if (best_first) std::reverse(list.begin(), list.end());
   return list;
 }

@@ -34,15 +34,17 @@ std::string complaint(const std::function<void()>& action) {
 std::string complaint_about(const std::function<void(UserSettings&)>& spoil) {
   std::vector<UserSettings> users = {custom("mine")};
   spoil(users[0]);
-  const std::string checked = complaint([&] { check_users({}, users); });
+  std::string checked = complaint([&] { check_users({}, users); });
   EXPECT_EQ(complaint([&] { make_user("mine", {}, users, 2); }), checked);
   return checked;
 }
 
 /// Both users leave the same logs.
 void expect_same(const ClickModel& user, const ClickModel& other, int max_grade) {
-  std::vector<std::uint8_t> grades;
-  for (int doc = 0; doc < 12; ++doc) grades.push_back(static_cast<std::uint8_t>(doc % (max_grade + 1)));
+  std::vector<std::uint8_t> grades(12);
+  for (std::size_t doc = 0; doc < grades.size(); ++doc) {
+    grades[doc] = static_cast<std::uint8_t>(doc % static_cast<std::size_t>(max_grade + 1));
+  }
   ClickLog log;
   ClickLog other_log;
   for (std::uint32_t round = 1; round <= 500; ++round) {

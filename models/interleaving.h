@@ -19,8 +19,8 @@ struct Rankings {
   std::span<const std::int32_t> of(std::size_t ranker) const { return values.subspan(ranker * docs, docs); }
 };
 
-/// Team-draft multileaving (Schuth et al., "Multileaved comparisons for fast online evaluation", CIKM 2014,
-/// Algorithm 1; with two rankers the interleaving of Radlinski, Kurup and Joachims, CIKM 2008): in cycles,
+/// Team-draft multileaving (Schuth et al., "Multileaved comparisons for fast online evaluation", CIKM 2014;
+/// with two rankers the interleaving of Radlinski, Kurup and Joachims, CIKM 2008): in cycles,
 /// each ranker in a random order adds its best document that the list has not yet. teams[rank] is the
 /// ranker that added list[rank]. The coins of cycle c lie at (round, 0, c).
 void team_draft(const Rankings& rankings, PhiloxKey key, std::uint32_t round, Scratch& scratch,
@@ -32,7 +32,7 @@ void team_draft_preferences(std::span<const std::int32_t> teams, std::span<const
                             Scratch& scratch, std::span<double> preferences);
 
 /// Weights 1/rank^τ, ranks counted from 1, of the softmax over ranks (Hofmann, Whiteson and de Rijke, "A
-/// probabilistic method for inferring preferences from clicks", CIKM 2011, Eq. 1).
+/// probabilistic method for inferring preferences from clicks", CIKM 2011).
 void rank_weights(double temperature, std::span<double> weights);
 
 /// Probabilistic multileaving (Schuth et al., "Probabilistic multileave for online retrieval evaluation",
@@ -43,7 +43,7 @@ void probabilistic_list(const Rankings& rankings, std::span<const double> weight
                         std::uint32_t round, Scratch& scratch, std::span<std::int32_t> list);
 
 /// P(ranker r added `doc` | the list up to it), for a doc that follows `placed` on a probabilistic list.
-/// Given the list, the rankers of different ranks are independent (CIKM 2011, Eq. 4).
+/// Given the list, the rankers of different ranks are independent (CIKM 2011).
 void assignment_posterior(const Rankings& rankings, std::span<const double> weights,
                           std::span<const std::int32_t> placed, std::int32_t doc, Scratch& scratch,
                           std::span<double> posterior);
@@ -54,7 +54,7 @@ void assignment_posterior(const Rankings& rankings, std::span<const double> weig
 inline constexpr int kSampledAssignments = 1000;
 
 /// preferences[r] is the mean over sampled assignments of 1, 0 or −1: whether ranker r was assigned more,
-/// as many or fewer clicks than ranker 0 (CIKM 2011, Eq. 3; SIGIR 2015, Section 4). Works for any list. The
+/// as many or fewer clicks than ranker 0 (CIKM 2011; SIGIR 2015). Works for any list. The
 /// coins lie at (round, 1, 0).
 void probabilistic_preferences(const Rankings& rankings, std::span<const double> weights,
                                std::span<const std::int32_t> shown, std::span<const std::uint8_t> clicks,

@@ -103,7 +103,7 @@ void DuelingBanditRanker::compare(RoundContext& context, const Feedback& feedbac
 }
 
 LearnReport DuelingBanditRanker::learn(RoundContext& context, const Feedback& feedback) {
-  check(feedback);
+  check(feedback, context.execution.scratch());
   Scratch& scratch = context.execution.scratch();
   const Scratch::Frame frame(scratch);
   const auto preferences = scratch.take<double>(1 + candidates_);

@@ -26,7 +26,7 @@ RankedList PdgdRanker::rank(RoundContext& context, const QueryDocs& query, std::
 }
 
 LearnReport PdgdRanker::learn(RoundContext& context, const Feedback& feedback) {
-  check(feedback);
+  check(feedback, context.execution.scratch());
   preference_pairs(PairRule::kAll, feedback.shown, feedback.clicks, RngStream(list_key_, feedback.round),
                    pairs_);
   if (!pairs_.empty()) {

@@ -51,7 +51,7 @@ RankedList RankNetRanker::rank(RoundContext& context, const QueryDocs& query, st
 }
 
 LearnReport RankNetRanker::learn(RoundContext& context, const Feedback& feedback) {
-  check(feedback);
+  check(feedback, context.execution.scratch());
   preference_pairs(pair_rule_, feedback.shown, feedback.clicks, RngStream(batch_key_, feedback.round),
                    pairs_);
   if (pairs_.empty()) {

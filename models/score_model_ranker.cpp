@@ -80,18 +80,28 @@ void ScoreModelRanker::move_along(std::span<const double> direction) {
   scored_round_ = 0;
 }
 
-void ScoreModelRanker::check(const Feedback& feedback) {
+void ScoreModelRanker::check(const Feedback& feedback, Scratch& scratch) {
   if (feedback.shown.size() != feedback.clicks.size()) {
     throw InvalidArgument(
         fmt::format("Round {} shows {} documents and has clicks for {}: give one click, 0 or 1, "
                     "for each document shown.",
                     feedback.round, feedback.shown.size(), feedback.clicks.size()));
   }
+  const std::int64_t docs = feedback.query.docs();
+  const Scratch::Frame frame(scratch);
+  const auto seen = scratch.take<bool>(static_cast<std::size_t>(docs));
+  std::fill(seen.begin(), seen.end(), false);
   for (const std::int32_t doc : feedback.shown) {
-    if (doc >= 0 && doc < feedback.query.docs()) continue;
-    throw InvalidArgument(
-        fmt::format("Round {} shows document {} of query {}, whose documents are numbered from 0 to {}.",
-                    feedback.round, doc, feedback.query.query, feedback.query.docs() - 1));
+    if (doc < 0 || doc >= docs) {
+      throw InvalidArgument(
+          fmt::format("Round {} shows document {} of query {}, whose documents are numbered from 0 to {}.",
+                      feedback.round, doc, feedback.query.query, docs - 1));
+    }
+    if (std::exchange(seen[static_cast<std::size_t>(doc)], true)) {
+      throw InvalidArgument(
+          fmt::format("Round {} shows document {} of query {} twice: a list has each once.", feedback.round,
+                      doc, feedback.query.query));
+    }
   }
 }
 

@@ -53,8 +53,9 @@ class ScoreModelRanker : public OnlineRanker {
   void move_along(std::span<const double> direction);
   void end_round() { ++rounds_learned_; }
 
-  /// Throws InvalidArgument for clicks that do not fit the list, or documents that the query has not.
-  static void check(const Feedback& feedback);
+  /// Throws InvalidArgument for clicks that do not fit the list, and for documents that the query does not
+  /// have or the list has twice.
+  static void check(const Feedback& feedback, Scratch& scratch);
 
  private:
   std::unique_ptr<ScoreModel> model_;

@@ -218,6 +218,7 @@ TEST_P(BanditRankersTest, FeedbackThatDoesNotFitIsOneSentence) {
   EXPECT_THROW(learn({0, 1, 2}, {1, 0}), InvalidArgument);
   EXPECT_THROW(learn({0, 4}, {1, 0}), InvalidArgument);
   EXPECT_THROW(learn({-1, 1}, {1, 0}), InvalidArgument);
+  EXPECT_THROW(learn({1, 2, 1}, {1, 0, 0}), InvalidArgument);
 }
 
 TEST_P(BanditRankersTest, ScoresOutOfRangeAreNamed) {

@@ -102,7 +102,7 @@ RankerSettings resolve_ranker(const TomlDocument::Table* table, std::span<const 
   };
   RankerSettings probe;
   apply_all(probe);
-  RankerSettings ranker = RankerSettings::defaults(probe.kind, protocol);
+  RankerSettings ranker = RankerSettings::defaults(probe.kind, protocol, probe.bandit.interleaving);
   apply_all(ranker);
   return ranker;
 }

@@ -8,7 +8,8 @@ const Schema& BanditSettings::schema() {
       SchemaBuilder<S>("ranker", "Exploration of the rankers without a posterior.")
           .field("exploration", &S::exploration, "how `ranknet` explores")
           .field("epsilon", &S::epsilon,
-                 "probability of a random document at each rank of an ε-greedy list")
+                 "probability of a random document at each rank of an ε-greedy list; above 0 where that "
+                 "explores")
           .at_least(0)
           .at_most(1)
           .field("exploration_radius", &S::exploration_radius, "length of a candidate's step (dbgd, mgd)")
@@ -20,6 +21,7 @@ const Schema& BanditSettings::schema() {
           .field("temperature", &S::temperature, "exponent of 1/rank^τ in probabilistic interleaving")
           .symbol("τ")
           .above(0)
+          .at_most(32)  // where a list is its rankers' own, and no weight underflows yet
           .build();
   return schema;
 }

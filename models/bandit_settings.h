@@ -16,7 +16,7 @@ enum class Interleaving { kTeamDraft, kProbabilistic };
 /// Exploration of the rankers without a posterior: ε-greedy, dueling bandits, Plackett-Luce.
 struct BanditSettings {
   SimpleExploration exploration = SimpleExploration::kGreedy;
-  double epsilon = 0.1;
+  double epsilon = 0.0;  // not set
   double exploration_radius = 1.0;
   Interleaving interleaving = Interleaving::kTeamDraft;
   std::int64_t candidates = 9;

@@ -8,7 +8,7 @@ bool is_linear(RankerKind kind) {
 }
 
 /// Step sizes and radii that the literature gives to the methods without a posterior.
-void set_bandit_defaults(RankerSettings& ranker) {
+void set_bandit_defaults(RankerSettings& ranker, Interleaving interleaving) {
   switch (ranker.kind) {
     case RankerKind::kPdgd:
       ranker.network.network = NetworkForm::kLinear;
@@ -19,6 +19,7 @@ void set_bandit_defaults(RankerSettings& ranker) {
     case RankerKind::kMgd:
       ranker.network.network = NetworkForm::kLinear;
       ranker.trainer.learning_rate = 0.01;
+      ranker.bandit.candidates = interleaving == Interleaving::kProbabilistic ? 49 : 9;
       break;
     default:
       break;
@@ -39,7 +40,7 @@ void set_reference_defaults(RankerSettings& ranker) {
 
 }  // namespace
 
-RankerSettings RankerSettings::defaults(RankerKind kind, ProtocolName protocol) {
+RankerSettings RankerSettings::defaults(RankerKind kind, ProtocolName protocol, Interleaving interleaving) {
   RankerSettings ranker;
   ranker.kind = kind;
   if (is_linear(kind)) {
@@ -48,7 +49,7 @@ RankerSettings RankerSettings::defaults(RankerKind kind, ProtocolName protocol) 
     ranker.trainer.stop_gradient_norm = 1e-6;
   }
   if (protocol == ProtocolName::kReference) set_reference_defaults(ranker);
-  set_bandit_defaults(ranker);
+  set_bandit_defaults(ranker, interleaving);
   return ranker;
 }
 

@@ -57,8 +57,10 @@ struct RankerSettings {
   BanditSettings bandit;
 
   static const Schema& schema();
-  /// What holds for a kind under a protocol before anybody sets anything.
-  static RankerSettings defaults(RankerKind kind, ProtocolName protocol);
+  /// What holds for a kind under a protocol before anybody sets anything. The candidates of mgd depend on
+  /// how they share a list, so the interleaving that will hold is asked for.
+  static RankerSettings defaults(RankerKind kind, ProtocolName protocol,
+                                 Interleaving interleaving = Interleaving::kTeamDraft);
 };
 
 }  // namespace olrank

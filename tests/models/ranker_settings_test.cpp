@@ -38,6 +38,9 @@ TEST(RankerSettingsTest, ProtocolsChooseTheDefaultsThatTheLiteratureNames) {
   EXPECT_EQ(dbgd.trainer.learning_rate, 0.01);
   EXPECT_EQ(dbgd.bandit.exploration_radius, 1.0);
   EXPECT_EQ(RankerSettings::defaults(RankerKind::kMgd, ProtocolName::kReference).bandit.candidates, 9);
+  EXPECT_EQ(RankerSettings::defaults(RankerKind::kMgd, ProtocolName::kPaper, Interleaving::kProbabilistic)
+                .bandit.candidates,
+            49);
 }
 
 }  // namespace

@@ -1,0 +1,41 @@
+#include "models/epsilon_greedy.h"
+
+#include <cassert>
+#include <numeric>
+
+namespace olrank {
+
+void epsilon_greedy_list(std::span<const std::int32_t> best_first, double epsilon, PhiloxKey key,
+                         std::uint32_t round, Scratch& scratch, std::span<std::int32_t> list) {
+  assert(list.size() == best_first.size());
+  const std::size_t docs = best_first.size();
+  const Scratch::Frame frame(scratch);
+  // The remaining documents stand at the front of `pool`, in no order; `slot` says where each one is.
+  const auto pool = scratch.take<std::int32_t>(docs);
+  const auto slot = scratch.take<std::size_t>(docs);
+  std::iota(pool.begin(), pool.end(), 0);
+  std::iota(slot.begin(), slot.end(), std::size_t{0});
+  std::size_t remaining = docs;
+  std::size_t best = 0;  // in best_first; moves past what is placed
+  for (std::size_t rank = 0; rank < docs; ++rank) {
+    RngStream coins(key, round, 0, static_cast<std::uint32_t>(rank));
+    std::int32_t doc = 0;
+    if (coins.uniform() < epsilon) {
+      doc = pool[coins.index(static_cast<std::uint32_t>(remaining))];
+    } else {
+      while (slot[static_cast<std::size_t>(best_first[best])] >= remaining) ++best;
+      doc = best_first[best];
+    }
+    list[rank] = doc;
+    // The last one of the pool takes its place, and the pool ends one earlier.
+    --remaining;
+    const std::size_t hole = slot[static_cast<std::size_t>(doc)];
+    const std::int32_t last = pool[remaining];
+    pool[hole] = last;
+    slot[static_cast<std::size_t>(last)] = hole;
+    pool[remaining] = doc;
+    slot[static_cast<std::size_t>(doc)] = remaining;
+  }
+}
+
+}  // namespace olrank

@@ -1,0 +1,45 @@
+#include "models/pdgd.h"
+
+#include <utility>
+
+#include "core/feedback/preference_pairs.h"
+#include "core/metrics/ranking.h"
+#include "models/plackett_luce_gradient.h"
+
+namespace olrank {
+
+PdgdRanker::PdgdRanker(std::unique_ptr<ScoreModel> model, const RankerSettings& settings, TrialKeys keys,
+                       std::vector<float> first_theta)
+    : ScoreModelRanker(std::move(model), settings, keys, std::move(first_theta)),
+      list_key_(keys.key(Purpose::kList)) {}
+
+RankedList PdgdRanker::rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) {
+  const auto scores = scores_of(context, query, round);
+  const auto measured = context.clock.measure("rank");
+  Scratch& scratch = context.execution.scratch();
+  const Scratch::Frame frame(scratch);
+  const auto keys = scratch.take<double>(scores.size());
+  plackett_luce_keys(scores, list_key_, round, keys);
+  list_.resize(scores.size());
+  rank_by_score(keys, list_, scratch);
+  return {list_, std::nullopt};
+}
+
+LearnReport PdgdRanker::learn(RoundContext& context, const Feedback& feedback) {
+  check(feedback, context.execution.scratch());
+  preference_pairs(PairRule::kAll, feedback.shown, feedback.clicks, RngStream(list_key_, feedback.round),
+                   pairs_);
+  if (!pairs_.empty()) {
+    const auto scores = scores_of(context, feedback.query, feedback.round);
+    const auto measured = context.clock.measure("train");
+    Scratch& scratch = context.execution.scratch();
+    const Scratch::Frame frame(scratch);
+    const auto weights = scratch.take<double>(scores.size());
+    plackett_luce_pair_weights(scores, feedback.shown, feedback.clicks, scratch, weights);
+    follow_gradient(context.execution, feedback.query, weights);
+  }
+  end_round();
+  return {pairs_, {}};
+}
+
+}  // namespace olrank

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "models/score_model_ranker.h"
+
+namespace olrank {
+
+/// Pairwise differentiable gradient descent: Oosterhuis and de Rijke, "Differentiable unbiased online
+/// learning to rank", CIKM 2018, Algorithm 1. Lists are Plackett-Luce draws over the scores.
+class PdgdRanker : public ScoreModelRanker {
+ public:
+  PdgdRanker(std::unique_ptr<ScoreModel> model, const RankerSettings& settings, TrialKeys keys,
+             std::vector<float> first_theta = {});
+
+  RankedList rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) override;
+  LearnReport learn(RoundContext& context, const Feedback& feedback) override;
+
+ private:
+  PhiloxKey list_key_;
+  std::vector<std::int32_t> list_;
+  std::vector<PreferencePair> pairs_;
+};
+
+}  // namespace olrank

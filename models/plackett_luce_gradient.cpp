@@ -1,0 +1,110 @@
+#include "models/plackett_luce_gradient.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <limits>
+
+#include "core/feedback/preference_pairs.h"
+#include "core/math/pair_loss.h"
+
+namespace olrank {
+namespace {
+
+/// A sum of exponentials e^s, kept relative to its largest term: e^largest · ratio.
+struct ExpSum {
+  double largest = -std::numeric_limits<double>::infinity();
+  double ratio = 0.0;
+
+  void add(double score) {
+    if (score <= largest) {
+      ratio += std::exp(score - largest);
+    } else {
+      ratio = ratio * std::exp(largest - score) + 1.0;
+      largest = score;
+    }
+  }
+};
+
+/// Two scores that change places, and what does not depend on the rank between them.
+struct Swap {
+  double lower = 0.0;
+  double higher = 0.0;
+  double lower_to_higher = 0.0;  // e^{lower − higher}
+
+  Swap(double one, double other)
+      : lower(std::min(one, other)),
+        higher(std::max(one, other)),
+        lower_to_higher(std::exp(lower - higher)) {}
+
+  /// (E + e^lower) / (E + e^higher), in (0, 1].
+  double factor(const ExpSum& others) const {
+    if (others.largest <= higher) {
+      const double e = others.ratio * std::exp(others.largest - higher);
+      return (e + lower_to_higher) / (e + 1.0);
+    }
+    return (others.ratio + std::exp(lower - others.largest)) /
+           (others.ratio + std::exp(higher - others.largest));
+  }
+};
+
+}  // namespace
+
+void plackett_luce_keys(std::span<const double> scores, PhiloxKey key, std::uint32_t round,
+                        std::span<double> keys) {
+  assert(keys.size() == scores.size());
+  // Zero, which comes once in 2^53 draws, counts as the middle of its cell: −log u stays finite.
+  constexpr double kLowest = 0x1.0p-54;
+  for (std::size_t doc = 0; doc < scores.size(); ++doc) {
+    const double u = RngStream(key, round, static_cast<std::uint32_t>(doc)).uniform();
+    keys[doc] = scores[doc] - std::log(-std::log(std::max(u, kLowest)));
+  }
+}
+
+void plackett_luce_pair_weights(std::span<const double> scores, std::span<const std::int32_t> shown,
+                                std::span<const std::uint8_t> clicks, Scratch& scratch,
+                                std::span<double> weights) {
+  assert(shown.size() == clicks.size() && weights.size() == scores.size());
+  std::fill(weights.begin(), weights.end(), 0.0);
+  const auto examined = static_cast<std::size_t>(examined_documents(clicks));
+  if (examined < 2) return;
+
+  const Scratch::Frame frame(scratch);
+  const auto placed = scratch.take<bool>(scores.size());
+  const auto score_at = scratch.take<double>(examined);  // by rank
+  std::fill(placed.begin(), placed.end(), false);
+  for (std::size_t rank = 0; rank < examined; ++rank) {
+    const auto doc = static_cast<std::size_t>(shown[rank]);
+    placed[doc] = true;
+    score_at[rank] = scores[doc];
+  }
+  ExpSum behind;  // everything after the rank at hand
+  for (std::size_t doc = 0; doc < scores.size(); ++doc) {
+    if (!placed[doc]) behind.add(scores[doc]);
+  }
+
+  const auto others = scratch.take<ExpSum>(examined);  // E_r
+  for (std::size_t b = examined - 1; b > 0; --b) {
+    ExpSum sum = behind;
+    for (std::size_t r = b; r > 0; --r) {
+      others[r] = sum;
+      sum.add(score_at[r - 1]);
+    }
+    for (std::size_t a = 0; a < b; ++a) {
+      if ((clicks[a] != 0) == (clicks[b] != 0)) continue;
+      const Swap swap(score_at[a], score_at[b]);
+      double product = 1.0;  // every factor lies on the same side of 1, so that nothing overflows
+      for (std::size_t r = a + 1; r <= b; ++r) product *= swap.factor(others[r]);
+      // The product is P(R*)/P(R) where rank a has the higher score, and its inverse elsewhere.
+      const double rho = (score_at[a] >= score_at[b] ? product : 1.0) / (1.0 + product);
+      const double z = score_at[a] - score_at[b];
+      const double weight = rho * sigmoid(z) * sigmoid(-z);
+      const bool first_wins = clicks[a] != 0;
+      weights[static_cast<std::size_t>(shown[a])] += first_wins ? weight : -weight;
+      weights[static_cast<std::size_t>(shown[b])] += first_wins ? -weight : weight;
+    }
+    behind.add(score_at[b]);
+  }
+}
+
+}  // namespace olrank

@@ -1,0 +1,80 @@
+#include "models/ranknet.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/error.h"
+#include "core/feedback/preference_pairs.h"
+#include "core/math/pair_loss.h"
+#include "core/metrics/ranking.h"
+#include "models/epsilon_greedy.h"
+
+namespace olrank {
+namespace {
+
+double exploration_of(const RankerSettings& settings) {
+  if (settings.bandit.exploration == SimpleExploration::kGreedy) return 0.0;
+  const double epsilon = settings.bandit.epsilon;
+  if (epsilon > 0.0 && epsilon <= 1.0) return epsilon;
+  throw InvalidArgument(fmt::format(
+      "Ranker '{}' has exploration = \"epsilon\" without a probability above 0 and at most 1: set "
+      "epsilon (--epsilon 0.1), or exploration = \"greedy\".",
+      settings.name));
+}
+
+}  // namespace
+
+RankNetRanker::RankNetRanker(std::unique_ptr<ScoreModel> model, const RankerSettings& settings,
+                             TrialKeys keys, std::vector<float> first_theta)
+    : ScoreModelRanker(std::move(model), settings, keys, std::move(first_theta)),
+      pair_rule_(settings.feedback.pairs),
+      epsilon_(exploration_of(settings)),
+      list_key_(keys.key(Purpose::kList)),
+      batch_key_(keys.key(Purpose::kBatch)) {}
+
+RankedList RankNetRanker::rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) {
+  const auto scores = scores_of(context, query, round);
+  const auto measured = context.clock.measure("rank");
+  list_.resize(scores.size());
+  Scratch& scratch = context.execution.scratch();
+  if (epsilon_ == 0.0) {
+    rank_by_score(scores, list_, scratch);
+    return {list_, std::nullopt};
+  }
+  const Scratch::Frame frame(scratch);
+  const auto best_first = scratch.take<std::int32_t>(scores.size());
+  rank_by_score(scores, best_first, scratch);
+  epsilon_greedy_list(best_first, epsilon_, list_key_, round, scratch, list_);
+  return {list_, std::nullopt};
+}
+
+LearnReport RankNetRanker::learn(RoundContext& context, const Feedback& feedback) {
+  check(feedback, context.execution.scratch());
+  preference_pairs(pair_rule_, feedback.shown, feedback.clicks, RngStream(batch_key_, feedback.round),
+                   pairs_);
+  if (pairs_.empty()) {
+    end_round();
+    return {};
+  }
+  const auto scores = scores_of(context, feedback.query, feedback.round);
+  const auto measured = context.clock.measure("train");
+  Scratch& scratch = context.execution.scratch();
+  const Scratch::Frame frame(scratch);
+  const auto weights = scratch.take<double>(scores.size());
+  std::fill(weights.begin(), weights.end(), 0.0);
+  for (const PreferencePair& pair : pairs_) {
+    const auto winner = static_cast<std::size_t>(pair.winner);
+    const auto loser = static_cast<std::size_t>(pair.loser);
+    const double weight = sigmoid(scores[loser] - scores[winner]);
+    weights[winner] += weight;
+    weights[loser] -= weight;
+  }
+  step_ = {step()};
+  follow_gradient(context.execution, feedback.query, weights);
+  end_round();
+  return {pairs_, step_};
+}
+
+}  // namespace olrank

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "models/score_model_ranker.h"
+
+namespace olrank {
+
+/// RankNet on clicks: Burges et al., "Learning to rank using gradient descent", ICML 2005. One step of
+/// stochastic gradient descent on the pairs of each round, θ ← θ + η_t Σ σ(−z)(∇f(x_w) − ∇f(x_l)) with
+/// z = f(x_w) − f(x_l). There is no regulariser: a round's pairs alone are a sample of the loss, and the
+/// prior term belongs to methods that keep the whole history. Explores not at all, or by ε-greedy lists.
+class RankNetRanker : public ScoreModelRanker {
+ public:
+  RankNetRanker(std::unique_ptr<ScoreModel> model, const RankerSettings& settings, TrialKeys keys,
+                std::vector<float> first_theta = {});
+
+  RankedList rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) override;
+  LearnReport learn(RoundContext& context, const Feedback& feedback) override;
+
+ private:
+  PairRule pair_rule_;
+  double epsilon_;  // 0: greedy
+  PhiloxKey list_key_;
+  PhiloxKey batch_key_;
+  std::vector<std::int32_t> list_;
+  std::vector<PreferencePair> pairs_;
+  std::array<double, 1> step_{};
+};
+
+}  // namespace olrank

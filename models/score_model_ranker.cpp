@@ -1,0 +1,137 @@
+#include "models/score_model_ranker.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <utility>
+
+#include "core/error.h"
+
+namespace olrank {
+
+ScoreModelRanker::ScoreModelRanker(std::unique_ptr<ScoreModel> model, const RankerSettings& settings,
+                                   TrialKeys keys, std::vector<float> first_theta)
+    : model_(std::move(model)),
+      name_(settings.name),
+      keys_(keys),
+      learning_rate_(settings.trainer.learning_rate),
+      learning_rate_decay_(settings.trainer.learning_rate_decay),
+      theta_(std::move(first_theta)) {
+  if (theta_.empty()) theta_.resize(static_cast<std::size_t>(model_->parameters()));
+  assert(static_cast<std::int64_t>(theta_.size()) == model_->parameters());
+}
+
+bool ScoreModelRanker::has_scores_of(const QueryDocs& query, std::uint32_t round) const {
+  return scored_round_ != 0 && scored_round_ == round && scored_query_.query == query.query &&
+         scored_query_.first_doc == query.first_doc &&
+         scored_query_.features.values == query.features.values && scored_query_.docs() == query.docs();
+}
+
+void ScoreModelRanker::score_with(ExecutionContext& context, std::span<const float> tried,
+                                  const QueryDocs& query, std::uint32_t round,
+                                  std::span<double> scores) const {
+  const Scratch::Frame frame(context.scratch());
+  const auto narrow = context.scratch().take<float>(scores.size());
+  model_->score(context, tried, query.features, narrow);
+  double poison = 0.0;  // becomes NaN with the first score that is not finite
+  for (std::size_t doc = 0; doc < scores.size(); ++doc) {
+    scores[doc] = narrow[doc];
+    poison += scores[doc] * 0.0;
+  }
+  if (poison == 0.0) return;
+  throw NumericError(
+      fmt::format("Ranker '{}' gave query {} a score that is not finite in round {}: its parameters have "
+                  "grown out of range, so set a lower learning_rate.",
+                  name_, query.query, round));
+}
+
+std::span<const double> ScoreModelRanker::scores_of(RoundContext& context, const QueryDocs& query,
+                                                    std::uint32_t round) {
+  if (has_scores_of(query, round)) return scores_;
+  const auto measured = context.clock.measure("score");
+  scored_round_ = 0;  // whatever is thrown below
+  scores_.resize(static_cast<std::size_t>(query.docs()));
+  score_with(context.execution, theta_, query, round, scores_);
+  scored_query_ = query;
+  scored_round_ = round;
+  return scores_;
+}
+
+double ScoreModelRanker::step() const {
+  return learning_rate_ * std::pow(learning_rate_decay_, static_cast<double>(rounds_learned_));
+}
+
+void ScoreModelRanker::follow_gradient(ExecutionContext& context, const QueryDocs& query,
+                                       std::span<const double> weights) {
+  const Scratch::Frame frame(context.scratch());
+  const auto gradient = context.scratch().take<double>(theta_.size());
+  std::fill(gradient.begin(), gradient.end(), 0.0);
+  model_->add_gradient(context, theta_, query.features, weights, gradient);
+  move_along(gradient);
+}
+
+void ScoreModelRanker::move_along(std::span<const double> direction) {
+  const double eta = step();
+  for (std::size_t i = 0; i < theta_.size(); ++i) {
+    theta_[i] = static_cast<float>(theta_[i] + eta * direction[i]);
+  }
+  scored_round_ = 0;
+}
+
+void ScoreModelRanker::check(const Feedback& feedback, Scratch& scratch) {
+  if (feedback.shown.size() != feedback.clicks.size()) {
+    throw InvalidArgument(
+        fmt::format("Round {} shows {} documents and has clicks for {}: give one click, 0 or 1, "
+                    "for each document shown.",
+                    feedback.round, feedback.shown.size(), feedback.clicks.size()));
+  }
+  const std::int64_t docs = feedback.query.docs();
+  const Scratch::Frame frame(scratch);
+  const auto seen = scratch.take<bool>(static_cast<std::size_t>(docs));
+  std::fill(seen.begin(), seen.end(), false);
+  for (const std::int32_t doc : feedback.shown) {
+    if (doc < 0 || doc >= docs) {
+      throw InvalidArgument(
+          fmt::format("Round {} shows document {} of query {}, whose documents are numbered from 0 to {}.",
+                      feedback.round, doc, feedback.query.query, docs - 1));
+    }
+    if (std::exchange(seen[static_cast<std::size_t>(doc)], true)) {
+      throw InvalidArgument(
+          fmt::format("Round {} shows document {} of query {} twice: a list has each once.", feedback.round,
+                      doc, feedback.query.query));
+    }
+  }
+}
+
+void ScoreModelRanker::describe(const QueryDocs& query, bool full, RoundDetail& detail) {
+  assert(has_scores_of(query, scored_round_));
+  static_cast<void>(query);
+  detail.scores = scores_;
+  detail.theta.clear();
+  if (full) detail.theta.push_back(theta_);
+  detail.width_sq.clear();
+  detail.certain.clear();
+}
+
+void ScoreModelRanker::score(ExecutionContext& context, FeatureMatrix docs, std::span<float> scores) const {
+  model_->score(context, theta_, docs, scores);
+}
+
+std::vector<RankerFigure> ScoreModelRanker::figures(ExecutionContext& /*context*/) const {
+  return {};
+}
+
+void ScoreModelRanker::save(StateWriter& state) const {
+  state.put("theta", theta_);
+  state.put("rounds_learned", rounds_learned_);
+}
+
+void ScoreModelRanker::load(StateReader& state) {
+  state.get_into("theta", std::span<float>(theta_));
+  rounds_learned_ = state.get_one<std::uint64_t>("rounds_learned");
+  scored_round_ = 0;
+}
+
+}  // namespace olrank

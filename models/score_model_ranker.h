@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/online/online_ranker.h"
+#include "core/online/trial_keys.h"
+#include "models/ranker_settings.h"
+#include "models/score_model.h"
+
+namespace olrank {
+
+/// What rankers without a posterior have in common: the parameters θ of a score model, the number of rounds
+/// they learned from, and nothing else. Scores are kept from rank() to learn() and computed anew where the
+/// feedback is about another query or θ has moved.
+class ScoreModelRanker : public OnlineRanker {
+ public:
+  void describe(const QueryDocs& query, bool full, RoundDetail& detail) override;
+  void score(ExecutionContext& context, FeatureMatrix docs, std::span<float> scores) const override;
+  std::int64_t parameters() const override { return model_->parameters(); }
+  ModelTensors model() const override { return model_->tensors(theta_); }
+  std::vector<RankerFigure> figures(ExecutionContext& context) const override;
+  void save(StateWriter& state) const override;
+  void load(StateReader& state) override;
+
+ protected:
+  /// `first_theta` are the parameters before anything is learned; all zero when empty.
+  ScoreModelRanker(std::unique_ptr<ScoreModel> model, const RankerSettings& settings, TrialKeys keys,
+                   std::vector<float> first_theta);
+
+  const std::string& name() const { return name_; }
+  const TrialKeys& keys() const { return keys_; }
+  const ScoreModel& score_model() const { return *model_; }
+  std::span<const float> theta() const { return theta_; }
+
+  /// f(x; θ) of the query's documents. Throws NumericError for scores that are not finite.
+  std::span<const double> scores_of(RoundContext& context, const QueryDocs& query, std::uint32_t round);
+  /// Whether scores_of() would answer from memory.
+  bool has_scores_of(const QueryDocs& query, std::uint32_t round) const;
+  /// f(x; θ') for parameters that a ranker tries.
+  void score_with(ExecutionContext& context, std::span<const float> tried, const QueryDocs& query,
+                  std::uint32_t round, std::span<double> scores) const;
+
+  /// η_t = η · decay^(rounds learned from so far).
+  double step() const;
+  /// θ ← θ + step() · Σ_i weights[i] ∇f(x_i).
+  void follow_gradient(ExecutionContext& context, const QueryDocs& query, std::span<const double> weights);
+  /// θ ← θ + step() · direction.
+  void move_along(std::span<const double> direction);
+  void end_round() { ++rounds_learned_; }
+
+  /// Throws InvalidArgument for clicks that do not fit the list, and for documents that the query does not
+  /// have or the list has twice.
+  static void check(const Feedback& feedback, Scratch& scratch);
+
+ private:
+  std::unique_ptr<ScoreModel> model_;
+  std::string name_;
+  TrialKeys keys_;
+  double learning_rate_;
+  double learning_rate_decay_;
+
+  std::vector<float> theta_;
+  std::uint64_t rounds_learned_ = 0;
+
+  // Scores by θ of the query that rank() saw last; not state.
+  std::vector<double> scores_;
+  QueryDocs scored_query_;
+  std::uint32_t scored_round_ = 0;  // 0: none
+};
+
+}  // namespace olrank

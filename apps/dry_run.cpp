@@ -26,7 +26,7 @@ std::int64_t fold_bytes(const FoldData& fold) {
 }  // namespace
 
 void check_memory(const Configuration& configuration, const ExperimentPlan& plan) {
-  const std::shared_ptr<const FoldData> fold = plan.load_fold(plan.folds.front());
+  const std::shared_ptr<const FoldData> fold = plan.data->get(plan.folds.front());
   const std::int64_t features = fold->data.train.features();
   const std::int64_t data = fold_bytes(*fold);
   const std::int64_t memory = available_memory();
@@ -38,18 +38,18 @@ void check_memory(const Configuration& configuration, const ExperimentPlan& plan
     const std::int64_t fitting = std::max<std::int64_t>(0, (memory - data) / planned.bytes);
     const std::string advice = fitting > 0 ? fmt::format("--jobs {} would fit", fitting)
                                            : std::string("fewer --rounds or features would fit");
-    throw InvalidArgument(
-        fmt::format("Ranker '{}' may need {} for each of {} trials at once besides {} of data, and this "
-                    "machine gives {}; {}.",
-                    ranker.name, readable_bytes(static_cast<double>(planned.bytes)), jobs, readable_bytes(static_cast<double>(data)),
-                    readable_bytes(static_cast<double>(memory)), advice));
+    throw InvalidArgument(fmt::format(
+        "Ranker '{}' may need {} for each of {} trials at once besides {} of data, and this "
+        "machine gives {}; {}.",
+        ranker.name, readable_bytes(static_cast<double>(planned.bytes)), jobs,
+        readable_bytes(static_cast<double>(data)), readable_bytes(static_cast<double>(memory)), advice));
   }
 }
 
 void print_dry_run(const Configuration& configuration, const ExperimentPlan& plan,
                    const OutputFlags& output) {
   const std::vector<TrialIdentity> trials = trials_of(plan);
-  const std::shared_ptr<const FoldData> fold = plan.load_fold(plan.folds.front());
+  const std::shared_ptr<const FoldData> fold = plan.data->get(plan.folds.front());
   auto rankers = nlohmann::ordered_json::array();
   double total_seconds = 0.0;
   std::string text = fmt::format("{:<20} {:>7} {:>11} {:>14} {:>14} {:>12}\n", "ranker", "trials",

@@ -184,9 +184,9 @@ ExperimentPlan make_plan(const Configuration& configuration, const ExperimentReq
                 configuration.protocol.discount, configuration.protocol.empty_queries};
   plan.protocol = settings_without(ProtocolSettings::schema(), &configuration.protocol, {"seeds"});
   plan.version = std::string(version());
-  plan.load_fold = [&configuration, replay = request.replay](std::int64_t fold) {
+  plan.data = std::make_shared<FoldCache>([&configuration, replay = request.replay](std::int64_t fold) {
     return load_fold(configuration, replay, fold);
-  };
+  });
   plan.checkpoint_every = configuration.run.checkpoint_every;
   plan.jobs = static_cast<int>(configuration.run.jobs);
   plan.threads = threads_of(configuration);

@@ -3,13 +3,27 @@
 #include <fmt/format.h>
 
 #include "core/error.h"
+#include "models/dueling_bandit.h"
 #include "models/linear/linear_model.h"
 #include "models/linear/linear_ranking.h"
 #include "models/linear/p2linrank.h"
 #include "models/linear/pairrank.h"
+#include "models/pdgd.h"
+#include "models/ranknet.h"
 
 namespace olrank {
 namespace {
+
+[[noreturn]] void refuse_form(const RankerSettings& settings) {
+  throw Error(
+      fmt::format("Ranker '{}': the kind '{}' with network = \"{}\" is not in this version of olrank.",
+                  settings.name, name_of(settings.kind), name_of(settings.network.network)));
+}
+
+std::unique_ptr<ScoreModel> make_score_model(const RankerSettings& settings, std::int64_t features) {
+  if (settings.network.network != NetworkForm::kLinear) refuse_form(settings);
+  return std::make_unique<LinearModel>(features);
+}
 
 /// The most pairs that a round of a rule can bring.
 std::int64_t pairs_of_a_round(PairRule rule, std::int64_t cutoff) {
@@ -25,11 +39,20 @@ std::unique_ptr<OnlineRanker> make_ranker(const RankerSettings& settings, std::i
       return std::make_unique<PairRank>(features, settings, keys, cutoff);
     case RankerKind::kP2LinRank:
       return std::make_unique<P2LinRank>(features, settings, keys, cutoff);
-    default:
-      throw Error(
-          fmt::format("Ranker '{}': the kind '{}' with network = \"{}\" is not in this version of olrank.",
-                      settings.name, name_of(settings.kind), name_of(settings.network.network)));
+    case RankerKind::kPdgd:
+      return std::make_unique<PdgdRanker>(make_score_model(settings, features), settings, keys);
+    case RankerKind::kDbgd:
+    case RankerKind::kMgd:
+      return std::make_unique<DuelingBanditRanker>(make_score_model(settings, features), settings, keys);
+    case RankerKind::kRankNet:
+      return std::make_unique<RankNetRanker>(make_score_model(settings, features), settings, keys);
+    case RankerKind::kOlRankNet:
+    case RankerKind::kOlLambdaRank:
+    case RankerKind::kP2NeurRank:
+    case RankerKind::kLambdaRankLabels:
+      break;
   }
+  refuse_form(settings);
 }
 
 RankerPlan plan_ranker(const RankerSettings& settings, std::int64_t features, std::int64_t rounds,

@@ -7,7 +7,6 @@
 #include <atomic>
 #include <chrono>
 #include <exception>
-#include <map>
 #include <mutex>
 #include <thread>
 
@@ -126,20 +125,8 @@ class Experiment {
 
   bool stopping() const { return failed_ || InterruptGuard::requested() != 0; }
 
-  std::shared_ptr<const FoldData> fold_data(std::int64_t fold) {
-    const std::lock_guard lock(fold_mutex_);
-    std::shared_ptr<const FoldData> data = known_folds_[fold].lock();
-    if (!data) {
-      latest_fold_.reset();
-      data = plan_.load_fold(fold);
-      known_folds_[fold] = data;
-    }
-    latest_fold_ = data;
-    return data;
-  }
-
   Ended run_trial(const TrialIdentity& identity, ExecutionContext& execution) {
-    const std::shared_ptr<const FoldData> fold = fold_data(identity.fold);
+    const std::shared_ptr<const FoldData> fold = plan_.data->get(identity.fold);
     Stage stage(plan_, identity, *fold, execution);
     const TrialRecipe recipe = recipe_of(plan_, stage.ranker_plan, stage.user_plan, identity, *fold);
     TrialFolder folder(plan_.out, identity);
@@ -214,10 +201,6 @@ class Experiment {
   std::mutex mutex_;
   ExperimentOutcome outcome_;
   std::exception_ptr failure_;
-
-  std::mutex fold_mutex_;
-  std::map<std::int64_t, std::weak_ptr<const FoldData>> known_folds_;
-  std::shared_ptr<const FoldData> latest_fold_;  // kept between trials
 };
 
 }  // namespace

@@ -8,11 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "core/io/safetensors.h"
 #include "core/online/click_model.h"
 #include "core/online/online_ranker.h"
 #include "core/online/trial_keys.h"
-#include "sim/recorded_feedback.h"
+#include "sim/fold_cache.h"
 #include "sim/trace.h"
 #include "sim/trial_folder.h"
 #include "sim/trial_identity.h"
@@ -35,14 +34,6 @@ struct ExperimentUser {
   std::function<std::string(int max_grade)> describe;
 };
 
-/// One fold as trials need it.
-struct FoldData {
-  TrialData data;
-  std::string fingerprint;  // of what the trials see
-  ModelMetadata normalisation;
-  std::optional<RecordedFeedback> recorded;
-};
-
 /// One of several parts of an experiment's trials.
 struct Shard {
   std::int64_t index = 0;
@@ -62,7 +53,7 @@ struct ExperimentPlan {
   TrialSettings trial;
   std::string protocol;  // key = value lines of what decides results
   std::string version;   // of the program
-  std::function<std::shared_ptr<const FoldData>(std::int64_t fold)> load_fold;
+  std::shared_ptr<FoldCache> data;
   std::int64_t checkpoint_every = 1000;
   int jobs = 1;
   int threads = 1;  // of all jobs together

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "core/io/safetensors.h"
+#include "sim/recorded_feedback.h"
+#include "sim/trial_settings.h"
+
+namespace olrank {
+
+/// One fold as trials need it.
+struct FoldData {
+  TrialData data;
+  std::string fingerprint;  // of what the trials see
+  ModelMetadata normalisation;
+  std::optional<RecordedFeedback> recorded;
+};
+
+/// Loads each fold when it is first asked for. Whoever uses a fold keeps it; besides, the latest one stays,
+/// so that trials that follow each other on one fold share it.
+class FoldCache {
+ public:
+  using Load = std::function<std::shared_ptr<const FoldData>(std::int64_t fold)>;
+  explicit FoldCache(Load load) : load_(std::move(load)) {}
+
+  /// Any thread may ask; one at a time loads.
+  std::shared_ptr<const FoldData> get(std::int64_t fold) {
+    const std::lock_guard lock(mutex_);
+    std::shared_ptr<const FoldData> data = known_[fold].lock();
+    if (!data) {
+      latest_.reset();
+      data = load_(fold);
+      known_[fold] = data;
+    }
+    latest_ = data;
+    return data;
+  }
+
+ private:
+  Load load_;
+  std::mutex mutex_;
+  std::map<std::int64_t, std::weak_ptr<const FoldData>> known_;
+  std::shared_ptr<const FoldData> latest_;
+};
+
+}  // namespace olrank

@@ -1,6 +1,7 @@
 #include "models/linear/linear_model.h"
 
 #include <cassert>
+#include <functional>
 
 namespace olrank {
 namespace {
@@ -28,11 +29,12 @@ constexpr std::int64_t kDocsPerBlock = 4096;
 void LinearModel::score(ExecutionContext& context, std::span<const float> theta, FeatureMatrix docs,
                         std::span<float> scores) const {
   assert(docs.features == features_ && static_cast<std::int64_t>(scores.size()) == docs.docs);
-  context.for_blocks(docs.docs, kDocsPerBlock, [&](std::int64_t begin, std::int64_t end, int) {
+  const auto body = [&](std::int64_t begin, std::int64_t end, int) {
     for (std::int64_t doc = begin; doc < end; ++doc) {
       scores[static_cast<std::size_t>(doc)] = dot(theta.data(), docs.values + doc * features_, features_);
     }
-  });
+  };
+  context.for_blocks(docs.docs, kDocsPerBlock, std::ref(body));  // a copy of it would be allocated
 }
 
 void LinearModel::add_gradient(ExecutionContext&, std::span<const float>, FeatureMatrix docs,

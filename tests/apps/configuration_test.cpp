@@ -47,6 +47,17 @@ TEST(ConfigurationTest, ProtocolAndKindChooseDefaultsWhereverTheyStand) {
   EXPECT_EQ(configuration.clicks.stop, StopDraw::kEveryDoc);
 }
 
+TEST(ConfigurationTest, CandidatesFollowTheInterleavingUnlessSet) {
+  const std::string mgd = "[[ranker]]\nkind = \"mgd\"\n";
+  const std::string probabilistic = "interleaving = \"probabilistic\"\n";
+  EXPECT_EQ(from_text(mgd).rankers[0].bandit.candidates, 9);
+  EXPECT_EQ(from_text(mgd + probabilistic).rankers[0].bandit.candidates, 49);
+  EXPECT_EQ(
+      from_text(mgd, {parse_override("ranker.interleaving=probabilistic")}).rankers[0].bandit.candidates,
+      49);
+  EXPECT_EQ(from_text(mgd + "candidates = 5\n" + probabilistic).rankers[0].bandit.candidates, 5);
+}
+
 TEST(ConfigurationTest, OverridesReachAllRankersOrOne) {
   const std::string text = "[[ranker]]\nname = \"a\"\n[[ranker]]\nname = \"b\"\n";
   const Configuration configuration =

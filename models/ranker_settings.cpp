@@ -15,6 +15,10 @@ void set_bandit_defaults(RankerSettings& ranker, Interleaving interleaving) {
       ranker.trainer.learning_rate = 0.1;
       ranker.trainer.learning_rate_decay = 0.9999977;
       break;
+    case RankerKind::kRankNet:
+      ranker.network.network = NetworkForm::kLinear;
+      ranker.trainer.learning_rate = 0.1;
+      break;
     case RankerKind::kDbgd:
     case RankerKind::kMgd:
       ranker.network.network = NetworkForm::kLinear;

@@ -1,0 +1,130 @@
+// Rounds of the linear rankers as a run plays them, evaluation every 10 rounds included, on one thread:
+// mean milliseconds a round over the first 1,000 rounds, also as a multiple of a 1000³ float GEMM in the
+// same process, and what a round costs after 1,000, 5,000 and 20,000 of them.
+//   linear_rounds SOURCE… [--rounds N]      a data folder (fold 1) or synth:NAME; default: mslr-like and
+//   small
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/data/data_loader.h"
+#include "core/data/normaliser.h"
+#include "core/ops/blas.h"
+#include "models/ranker_factory.h"
+#include "sim/trial.h"
+#include "sim/uniform_queries.h"
+#include "sim/users.h"
+
+namespace olrank {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+/// The median of several, after a warm-up.
+double gemm_seconds() {
+  constexpr std::int64_t kSize = 1000;
+  const std::vector<float> a(kSize * kSize, 0.5F);
+  std::vector<float> c(kSize * kSize);
+  std::vector<double> seconds;
+  for (int repeat = 0; repeat < 12; ++repeat) {
+    const auto start = Clock::now();
+    blas::gemm(blas::Transpose::kNo, blas::Transpose::kNo, kSize, kSize, kSize, 1.0F, a.data(), kSize,
+               a.data(), kSize, 0.0F, c.data(), kSize);
+    if (repeat >= 3) seconds.push_back(seconds_since(start));
+  }
+  std::sort(seconds.begin(), seconds.end());
+  return seconds[seconds.size() / 2];
+}
+
+TrialData load(const std::string& source, ExecutionContext& context) {
+  DataSettings settings;
+  settings.source = source;
+  const DataParts parts = load_parts(settings, 1, context);
+  const FittedNormaliser normaliser = fit_normaliser(settings.normalise, parts.train, false, context);
+  const int max_grade = std::max(parts.train.max_grade(), parts.test.max_grade());
+  return {normaliser.apply(parts.train, context), normaliser.apply(parts.test, context), max_grade};
+}
+
+void measure(const TrialData& data, RankerKind kind, std::int64_t rounds, double gemm,
+             ExecutionContext& context) {
+  const auto keys = TrialKeys::of(1, 1, "perfect");
+  const ClickSettings clicks = ClickSettings::defaults(ProtocolName::kReference);
+  const auto user = make_user("perfect", clicks, {}, data.max_grade);
+  const UniformQueries queries(keys.key(Purpose::kQuery), data.train.queries());
+  const auto settings = RankerSettings::defaults(kind, ProtocolName::kReference);
+  const auto ranker = make_ranker(settings, data.train.features(), keys, 10);
+  Trial trial({.rounds = rounds, .cutoff = 10, .eval_every = 10}, data,
+              {.queries = &queries, .clicks = user.get()}, keys, *ranker, context);
+  fmt::print("  {:<10}", name_of(kind));
+  const auto play_to = [&](std::int64_t round) {
+    const std::int64_t first = trial.rounds_played();
+    const auto start = Clock::now();
+    while (trial.rounds_played() < round) {
+      if (trial.evaluation_due()) trial.evaluate();
+      trial.play_round();
+    }
+    return seconds_since(start) / static_cast<double>(round - first);
+  };
+  const double mean = play_to(1000);
+  fmt::print(" first 1000 rounds {:8.4f} ms ({:.4f} GEMM)", mean * 1e3, mean / gemm);
+  for (const std::int64_t at : {1000, 5000, 20000}) {
+    if (at + 200 > rounds) break;
+    if (trial.rounds_played() < at) play_to(at);
+    fmt::print("  at {:>5}: {:.4f}", at, play_to(at + 200) * 1e3);
+  }
+  fmt::print("\n    ");
+  for (const auto& stage : trial.clock().stages()) {
+    fmt::print(" {} {:.1f} us", stage.name,
+               stage.seconds / static_cast<double>(trial.rounds_played()) * 1e6);
+  }
+  fmt::print("\n");
+}
+
+int run(const std::vector<std::string>& arguments) {
+  std::int64_t rounds = 1200;
+  std::vector<std::string> sources;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i] == "--rounds" && i + 1 < arguments.size()) {
+      rounds = std::max(std::atoll(arguments[++i].c_str()), 1000LL);
+    } else {
+      sources.push_back(arguments[i]);
+    }
+  }
+  if (sources.empty()) sources = {"synth:mslr-like?queries=400", "synth:small"};
+  ExecutionContext context;
+  const double gemm = gemm_seconds();
+  fmt::print("1000x1000x1000 float GEMM: {:.2f} ms\n", gemm * 1e3);
+  for (const std::string& source : sources) {
+    const TrialData data = load(source, context);
+    fmt::print("{}: {} queries, {:.0f} documents each, {} features; {} test documents\n", source,
+               data.train.queries(),
+               static_cast<double>(data.train.docs()) / static_cast<double>(data.train.queries()),
+               data.train.features(), data.judged.docs());
+    for (const RankerKind kind : {RankerKind::kPairRank, RankerKind::kPdgd, RankerKind::kP2LinRank,
+                                  RankerKind::kRankNet, RankerKind::kDbgd, RankerKind::kMgd}) {
+      measure(data, kind, rounds, gemm, context);
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace olrank
+
+int main(int argc, char** argv) {
+  try {
+    return olrank::run({argv + 1, argv + argc});
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "linear_rounds: {}\n", error.what());
+    return 1;
+  }
+}

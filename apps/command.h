@@ -30,6 +30,7 @@ class Command {
 std::unique_ptr<Command> make_data_command();
 std::unique_ptr<Command> make_eval_command();
 std::unique_ptr<Command> make_info_command();
+std::unique_ptr<Command> make_report_command();
 std::unique_ptr<Command> make_run_command();
 
 }  // namespace olrank

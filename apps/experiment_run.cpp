@@ -22,10 +22,11 @@ int run_and_summarise(const ExperimentPlan& plan) {
   return outcome.failures.empty() ? 0 : 1;
 }
 
-void print_summary(const std::filesystem::path& out, const OutputFlags& output) {
+std::int64_t print_summary(const std::filesystem::path& out, const OutputFlags& output) {
   const std::vector<SummaryRow> rows = read_summaries(out);
   write_file_atomically(out / "summary.csv", summary_csv(rows));
   fmt::print("{}", output.json ? summary_means_json(rows) : summary_text(rows));
+  return static_cast<std::int64_t>(rows.size());
 }
 
 }  // namespace olrank

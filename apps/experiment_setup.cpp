@@ -219,6 +219,7 @@ std::string configuration_json(const Configuration& configuration) {
 
 void write_manifest(const Configuration& configuration, const ExperimentPlan& plan,
                     const std::string& command) {
+  const bool recorded = !plan.users.front().make;
   std::error_code failed;
   std::filesystem::create_directories(plan.out, failed);
   if (failed) throw IoError("make the folder", plan.out.string(), failed.value());
@@ -244,6 +245,7 @@ void write_manifest(const Configuration& configuration, const ExperimentPlan& pl
       {"compiler", compiler()},
       {"started", utc_now()},
       {"command", command},
+      {"recorded", recorded},
       {"config", configuration_object(configuration)},
       {"protocol", name_of(configuration.protocol.name)},
       {"deviations", deviations(configuration)},

@@ -48,7 +48,7 @@ struct EnumNames<RankerKind> {
 /// One [[ranker]]: which method, and the settings of its parts.
 struct RankerSettings {
   std::string name;
-  RankerKind kind = RankerKind::kOlRankNet;
+  RankerKind kind = RankerKind::kPairRank;
   NetworkSettings network;
   PosteriorSettings posterior;
   ExplorationSettings explore;

@@ -1,0 +1,416 @@
+"""`olrank run` from outside: resume after kill -9 and signals, shards, threads, replays, traces, bad input."""
+
+import csv
+import json
+import os
+import pathlib
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+PROGRAM = os.environ["OLRANK_PROGRAM"]
+DATA = "synth:small?queries=60&seed=3"
+
+
+def olrank(*arguments, **options):
+    options.setdefault("timeout", 120)
+    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, **options)
+
+
+def run(out, *arguments, **options):
+    return olrank("run", "--quiet", "--data", DATA, "--out", out, *arguments, **options)
+
+
+def curve(folder):
+    """Every evaluation without its seconds, which no two runs share."""
+    points = [json.loads(line) for line in (folder / "curve.jsonl").read_text().splitlines()]
+    for point in points:
+        del point["seconds"]
+    return points
+
+
+class Folder(unittest.TestCase):
+    def setUp(self):
+        self.temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(self.temporary.cleanup)
+        self.folder = pathlib.Path(self.temporary.name)
+
+    def done(self, *arguments, **options):
+        done = run(*arguments, **options)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done
+
+    def trial(self, out, ranker="pairrank", user="perfect", seed=1):
+        return self.folder / out / "trials" / ranker / user / "fold1" / f"seed{seed}"
+
+    def refused(self, code, sentence, *arguments, **options):
+        done = olrank(*arguments, **options)
+        self.assertEqual(done.returncode, code, done.stderr)
+        self.assertIn(sentence, done.stderr)
+        self.assertEqual(sum(line.startswith("olrank: ") for line in done.stderr.splitlines()), 1, done.stderr)
+
+
+class Experiment(Folder):
+    def test_the_folder_holds_what_the_contract_says(self):
+        done = self.done(self.folder / "a", "--ranker", "pairrank", "--rounds", 25, "--protocol-eval-every", 10, "--seeds",
+                         "1-2", "--clicks", "perfect,informational")
+        self.assertIn("pairrank", done.stdout)
+        trial = self.trial("a")
+        self.assertEqual([point["round"] for point in curve(trial)], [0, 10, 20, 25])
+        point = curve(trial)[-1]
+        self.assertEqual({"round", "pairs", "offline", "online", "certain_share", "blocks", "block_size", "cosine",
+                          "width_ratio", "drift"} - set(point), set())
+        self.assertEqual(set(point["online"]), {"ndcg@10", "cndcg@10", "regret"})
+        self.assertEqual(set(point["block_size"]), {"1", "5", "10"})
+        line = json.loads((trial / "curve.jsonl").read_text().splitlines()[-1])
+        self.assertEqual({"score", "width", "rank", "click", "observe", "train", "eval"}, set(line["seconds"]))
+        summary = json.loads((trial / "summary.json").read_text())
+        self.assertEqual(summary["rounds"], 25)
+        self.assertEqual(len(summary["result_fingerprint"]), 32)
+        self.assertTrue((trial / "model.safetensors").stat().st_size > 0)
+        manifest = json.loads((self.folder / "a" / "manifest.json").read_text())
+        for key in ("version", "commit", "command", "config", "seeds", "device", "libtorch", "cuda", "data", "conventions"):
+            self.assertIn(key, manifest)
+        self.assertEqual(manifest["data"]["folds"][0]["train"]["queries"], 60)
+        rows = list(csv.DictReader((self.folder / "a" / "summary.csv").read_text().splitlines()))
+        self.assertEqual(len(rows), 4)
+
+    def test_the_resolved_configuration_repeats_the_experiment(self):
+        self.done(self.folder / "a", "--ranker", "pdgd", "--rounds", 60, "--seeds", "1-2", "--clicks", "navigational")
+        done = olrank("run", "--quiet", self.folder / "a" / "config.toml", "--out", self.folder / "b")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual((self.folder / "a" / "summary.csv").read_bytes(), (self.folder / "b" / "summary.csv").read_bytes())
+
+    def test_jobs_threads_and_shards_change_nothing(self):
+        settings = ["--set", "ranker.kind=pairrank", "--rounds", 120, "--seeds", "1-5", "--clicks", "perfect,informational"]
+        self.done(self.folder / "one", "--threads", 1, *settings)
+        expected = (self.folder / "one" / "summary.csv").read_bytes()
+        for name, how in (("two", ["--threads", 2]), ("four", ["--threads", 4, "--jobs", 3])):
+            self.done(self.folder / name, *how, *settings)
+            self.assertEqual((self.folder / name / "summary.csv").read_bytes(), expected, name)
+        merged = self.folder / "merged"
+        found = 0
+        for index in range(3):
+            out = self.folder / f"shard{index}"
+            self.done(out, "--shard", f"{index}/3", *settings)
+            found += len(list(out.glob("trials/**/summary.json")))
+            shutil.copytree(out, merged, dirs_exist_ok=True)
+        self.assertEqual(found, 10)
+        self.assertNotEqual((merged / "summary.csv").read_bytes(), expected)
+        done = olrank("report", merged)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual((merged / "summary.csv").read_bytes(), expected)
+
+    def test_a_scheduler_names_the_shard(self):
+        settings = ["--ranker", "pdgd", "--rounds", 5, "--seeds", "1-4", "--clicks", "perfect"]
+        environment = {**os.environ, "SLURM_ARRAY_TASK_ID": "11", "SLURM_ARRAY_TASK_MIN": "10", "SLURM_ARRAY_TASK_COUNT": "2"}
+        self.done(self.folder / "a", *settings, env=environment)
+        self.assertEqual(sorted(path.name for path in self.trial("a", "pdgd").parent.iterdir()), ["seed2", "seed4"])
+
+    def test_dry_run_writes_nothing(self):
+        done = run(self.folder / "a", "--ranker", "pairrank", "--rounds", 100, "--seeds", "1-3", "--dry-run", "--json",
+                   "--clicks", "perfect")
+        plan = json.loads(done.stdout)
+        self.assertEqual((plan["trials"], plan["rankers"][0]["parameters"]), (3, 10))
+        self.assertGreater(plan["rankers"][0]["seconds_a_trial"], 0)
+        self.assertFalse((self.folder / "a").exists())
+
+
+class Resume(Folder):
+    SETTINGS = ["--ranker", "pairrank", "--rounds", 3000, "--seeds", "1", "--clicks", "perfect", "--protocol-eval-every", 10,
+                "--run-checkpoint-every", 7]
+
+    def test_twenty_kills_at_random_moments(self):
+        """Checkpoints every 7 rounds take most of the time, so that many kills fall into the writing of one."""
+        self.done(self.folder / "whole", *self.SETTINGS)
+        coins = random.Random(20261121)
+        kills = 0
+        out = self.folder / "killed"
+        longest = 0.25
+        for _ in range(400):
+            process = subprocess.Popen(
+                [PROGRAM, "run", "--quiet", "--data", DATA, "--out", str(out), "--resume", *map(str, self.SETTINGS)],
+                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+            try:
+                process.wait(coins.uniform(0.02, longest) if kills < 20 else 100)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                kills += 1
+            _, complaint = process.communicate()
+            if process.returncode == 0:
+                break
+            self.assertEqual(process.returncode, -signal.SIGKILL, complaint)
+        self.assertEqual(process.returncode, 0)
+        self.assertGreaterEqual(kills, 20, "the run ended before it was killed often enough")
+        self.assertEqual((out / "summary.csv").read_bytes(), (self.folder / "whole" / "summary.csv").read_bytes())
+        killed = self.folder / "killed" / "trials/pairrank/perfect/fold1/seed1"
+        self.assertEqual(curve(killed), curve(self.trial("whole")))
+        self.assertEqual((killed / "model.safetensors").read_bytes(), (self.trial("whole") / "model.safetensors").read_bytes())
+        leftovers = [path for path in killed.rglob("*") if ".tmp-" in path.name]
+        self.assertEqual(leftovers, [])
+
+    def test_signals_end_between_rounds_with_a_checkpoint(self):
+        settings = ["--set", "ranker.kind=p2linrank", "--rounds", 20000, "--seeds", "1-2", "--clicks", "perfect", "--jobs", 2]
+        for number, code in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
+            out = self.folder / f"stopped{code}"
+            process = subprocess.Popen([PROGRAM, "run", "--quiet", "--data", DATA, "--out", str(out), *map(str, settings)],
+                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            checkpoint = out / "trials/p2linrank/perfect/fold1/seed1/checkpoint/state.olrank"
+            while not checkpoint.exists() and process.poll() is None:
+                time.sleep(0.01)
+            process.send_signal(number)
+            _, complaint = process.communicate(timeout=60)
+            self.assertEqual(process.returncode, code, complaint)
+            self.assertFalse((out / "trials/p2linrank/perfect/fold1/seed1/summary.json").exists())
+
+    def test_finished_trials_are_not_run_again(self):
+        settings = ["--ranker", "pdgd", "--rounds", 30, "--seeds", "1", "--clicks", "perfect"]
+        self.done(self.folder / "a", *settings)
+        before = (self.trial("a", "pdgd") / "summary.json").stat().st_mtime_ns
+        more = [*settings[:-3], "1-2", *settings[-2:]]
+        self.done(self.folder / "a", *more, "--resume")
+        self.assertEqual((self.trial("a", "pdgd") / "summary.json").stat().st_mtime_ns, before)
+        self.assertTrue((self.trial("a", "pdgd", seed=2) / "summary.json").exists())
+
+    def test_results_are_only_replaced_when_asked(self):
+        settings = ["--ranker", "pdgd", "--rounds", 10, "--seeds", "1", "--clicks", "perfect"]
+        out = self.folder / "a"
+        self.done(out, *settings)
+        self.refused(2, "holds results already", "run", "--data", DATA, "--out", out, *settings)
+        changed = [*settings, "--learning-rate", "0.2"]
+        self.refused(2, "'learning_rate = 0.1' there, 'learning_rate = 0.2' here", "run", "--quiet", "--data", DATA, "--out",
+                     out, *changed, "--resume")
+        self.done(out, *changed, "--force")
+        config = (out / "config.toml").read_text()
+        self.assertIn("learning_rate = 0.2", config)
+
+    def test_checkpoints_of_others_are_refused(self):
+        out = self.folder / "a"
+        settings = ["--ranker", "pairrank", "--rounds", 50, "--seeds", "1", "--clicks", "perfect"]
+        self.done(out, *settings)
+        trial = self.trial("a")
+        (trial / "summary.json").unlink()
+        resume = ["run", "--quiet", "--out", out, *settings, "--resume", "--data"]
+        self.refused(1, "it differs in the data", *resume, "synth:small?queries=60&seed=4")
+        state = trial / "checkpoint" / "state.olrank"
+        whole = state.read_bytes()
+        state.write_bytes(whole[:8] + bytes([99, 0, 0, 0]) + whole[12:])
+        self.refused(1, "format version 99", *resume, DATA)
+        state.write_bytes(whole[:-20] + bytes([whole[-20] ^ 1]) + whole[-19:])
+        self.refused(1, "its checksum does not fit", *resume, DATA)
+        state.write_bytes(whole[:100])
+        self.refused(1, "its checksum does not fit", *resume, DATA)
+        state.write_bytes(b"nothing of ours")
+        self.refused(1, "no saved state of olrank", *resume, DATA)
+        state.write_bytes(whole)
+        self.assertEqual(olrank(*resume, DATA).returncode, 0)
+
+    def test_a_full_disk_loses_nothing_that_finished(self):
+        out = self.folder / "a"
+        settings = ["--set", "ranker.kind=pairrank", "--rounds", 400, "--clicks", "perfect", "--protocol-eval-every", 1]
+
+        def small_files():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (60000, 60000))
+
+        self.done(out, *settings[:3], 20, *settings[4:], "--seeds", "1")
+        before = (self.trial("a") / "summary.json").read_bytes()
+        shutil.copytree(out, self.folder / "b")
+        done = run(self.folder / "b", *settings, "--seeds", "2", preexec_fn=small_files)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("curve.jsonl", done.stderr)
+        self.assertEqual(done.stderr.count("olrank: "), 1, done.stderr)
+        self.assertEqual((self.folder / "b/trials/pairrank/perfect/fold1/seed1/summary.json").read_bytes(), before)
+        self.done(self.folder / "b", *settings, "--seeds", "2", "--resume")
+
+
+class Replay(Folder):
+    def test_a_trace_teaches_what_its_run_learned(self):
+        """Neither of these draws coins while it learns, so the same clicks leave the same parameters."""
+        for ranker in ("pairrank", "pdgd"):
+            settings = ["--ranker", ranker, "--rounds", 80, "--seeds", "1"]
+            trace = self.folder / f"{ranker}.jsonl"
+            self.done(self.folder / "first", *settings, "--clicks", "navigational", "--trace", trace, "--force")
+            self.done(self.folder / "again", *settings, "--replay", trace, "--force")
+            a = curve(self.trial("first", ranker, "navigational"))
+            b = curve(self.trial("again", ranker, "recorded"))
+            self.assertGreater(a[-1]["pairs"], 0)
+            self.assertIsNone(b[-1]["online"]["regret"])
+            for mine, theirs in zip(a, b, strict=True):
+                for key in ("round", "pairs", "offline"):
+                    self.assertEqual(mine[key], theirs[key], ranker)
+                for key in ("ndcg@10", "cndcg@10"):
+                    self.assertEqual(mine["online"][key], theirs["online"][key], ranker)
+
+    def test_bad_recordings(self):
+        log = self.folder / "log.jsonl"
+        command = ["run", "--quiet", "--data", DATA, "--out", self.folder / "a", "--ranker", "pdgd", "--replay", log]
+        good = '{"qid": "1", "shown": [0, 1], "clicks": [1, 0]}\n'
+        for text, sentence in (
+            (good + '{"qid": "nobody", "shown": [0], "clicks": [1]}\n', "log.jsonl:2:"),
+            (good + '{"qid": "1", "shown": [99], "clicks": [1]}\n', "log.jsonl:2:"),
+            (good + '{"qid": "1", "shown": [0, 1], "clicks": [1]}\n', "log.jsonl:2:"),
+            (good + "{", "log.jsonl:2:"),
+            ("", "log.jsonl"),
+        ):
+            log.write_text(text)
+            self.refused(1, sentence, *command)
+        log.write_text(good)
+        self.refused(2, "team-draft", *(word if word != "pdgd" else "dbgd" for word in command))
+
+
+class Trace(Folder):
+    def test_rounds_can_be_recomputed_from_trace_and_data(self):
+        """PairRank by the formulas alone, in double, with A inverted by elimination."""
+        trace = self.folder / "trace.jsonl"
+        alpha, lam = 0.3, 0.5
+        self.done(self.folder / "a", "--ranker", "pairrank", "--rounds", 60, "--seeds", "2", "--clicks", "perfect", "--alpha",
+                  alpha, "--lambda", lam, "--trace", trace, "--trace-detail", "--cutoff", 8)
+        lines = [json.loads(line) for line in trace.read_text().splitlines()]
+        self.assertEqual(lines[0]["config"]["ranker"][0]["alpha"], alpha)
+        olrank("data", "synth", DATA.removeprefix("synth:"), "--out", self.folder / "data")
+        queries = normalised_queries(self.folder / "data" / "train.txt")
+        features = 10
+        matrix = [[lam if i == j else 0.0 for j in range(features)] for i in range(features)]
+        history = []
+        self.assertEqual(len(lines), 61)
+        for number, line in enumerate(lines[1:], 1):
+            self.assertEqual(line["round"], number)
+            docs = queries[line["qid"]]
+            self.assertEqual(line["docs"], len(docs))
+            theta = line["theta"]
+            if history:
+                gradient = [lam * value for value in theta]
+                for x in history:
+                    slope = sigmoid(dot(theta, x)) - 1.0
+                    gradient = [g + slope * value for g, value in zip(gradient, x)]
+                # Θ is rounded to float32, and training stops at 1e-6 a pair.
+                self.assertLess(dot(gradient, gradient) ** 0.5, 4e-6 * len(history) + 1e-5)
+            scores = [dot(theta, doc) for doc in docs]
+            scale = max(1e-3, max(map(abs, scores)))
+            for mine, theirs in zip(scores, line["scores"]):
+                self.assertAlmostEqual(mine, theirs, delta=1e-5 * scale)
+            inverse = inverted(matrix)
+            for i, x in enumerate(docs):
+                for j, y in enumerate(docs):
+                    difference = [a - b for a, b in zip(x, y)]
+                    width_sq = dot(difference, [dot(row, difference) for row in inverse])
+                    # Features reach the program as float32, differences of them to 6e-8 each.
+                    self.assertAlmostEqual(width_sq, line["width_sq"][i][j], delta=1e-6 * max(1.0, width_sq))
+                    z = line["scores"][i] - line["scores"][j]
+                    room = sigmoid(z) - 0.5 - alpha * line["width_sq"][i][j] ** 0.5
+                    if abs(room) > 1e-12:
+                        self.assertEqual(line["certain"][i][j], int(room > 0 and z > 0), (number, i, j))
+            shown = line["shown"]
+            self.assertEqual(len(shown), min(8, len(docs)))
+            for a, i in enumerate(shown):
+                for j in shown[a + 1:]:
+                    self.assertEqual(line["certain"][j][i], 0, "a certainly worse document stands above")
+            examined = max((rank for rank, click in enumerate(line["clicks"]) if click), default=-2) + 2
+            pairs = []
+            for rank in range(0, min(examined, len(shown)) - 1, 2):
+                a, b = line["clicks"][rank], line["clicks"][rank + 1]
+                if a != b:
+                    pairs.append([shown[rank], shown[rank + 1]] if a else [shown[rank + 1], shown[rank]])
+            self.assertEqual(line["pairs"], pairs)
+            for winner, loser in pairs:
+                difference = [a - b for a, b in zip(docs[winner], docs[loser])]
+                history.append(difference)
+                for i in range(features):
+                    for j in range(features):
+                        matrix[i][j] += difference[i] * difference[j]
+        self.assertGreater(len(history), 30)
+
+    def test_what_does_not_go_with_a_trace(self):
+        base = ["run", "--data", DATA, "--ranker", "pdgd", "--rounds", 5, "--out", self.folder / "a"]
+        trace = ["--trace", self.folder / "t"]
+        self.refused(2, "exactly one trial, and this run has 2", *base, "--seeds", "1-2", "--clicks", "perfect", *trace)
+        self.refused(2, "--trace-detail needs a file", *base, "--trace-detail")
+        self.refused(2, "does not go with --resume", *base, "--seeds", "1", "--clicks", "perfect", "--resume", *trace)
+
+
+class BadInput(Folder):
+    def test_one_sentence_each(self):
+        out = ["--out", self.folder / "a"]
+        base = ["run", "--data", DATA, *out]
+        for code, sentence, arguments in (
+            (2, "'pairrank'", [*base, "--ranker", "pairank"]),
+            (2, "'alpha'", [*base, "--alpha", "-1"]),
+            (2, "epsilon", [*base, "--ranker", "ranknet", "--exploration", "epsilon"]),
+            (2, "'perfect'", [*base, "--clicks", "perfekt"]),
+            (2, "cutoff", [*base, "--cutoff", "0"]),
+            (2, "There is no data", ["run", *out]),
+            (2, "--shard 3/3", [*base, "--shard", "3/3"]),
+            (2, "I/N", [*base, "--shard", "1"]),
+            (2, "excludes", [*base, "--resume", "--force"]),
+            (2, "fold", [*base, "--fold", "2"]),
+            (1, "is not in this version", [*base, "--ranker", "pdgd", "--network", "mlp"]),
+        ):
+            with self.subTest(sentence=sentence):
+                self.refused(code, sentence, *arguments)
+                self.assertFalse((self.folder / "a").exists())
+
+    def test_a_cutoff_above_every_list_shows_whole_lists(self):
+        trace = self.folder / "trace.jsonl"
+        self.done(self.folder / "a", "--ranker", "pairrank", "--rounds", 20, "--seeds", "1", "--clicks", "perfect", "--cutoff",
+                  100, "--trace", trace)
+        for line in map(json.loads, trace.read_text().splitlines()[1:]):
+            self.assertEqual(sorted(line["shown"]), list(range(line["docs"])))
+
+    def test_a_test_part_without_queries(self):
+        for part in ("train", "vali"):
+            (self.folder / f"{part}.txt").write_text("1 qid:1 1:0.5\n0 qid:1 1:0.1\n")
+        (self.folder / "test.txt").write_text("# nothing\n")
+        done = olrank("run", "--data", self.folder, "--out", self.folder / "a", "--ranker", "pdgd")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("test.txt", done.stderr)
+
+
+def dot(a, b):
+    return sum(x * y for x, y in zip(a, b))
+
+
+def sigmoid(z):
+    import math
+    return 1.0 / (1.0 + math.exp(-z)) if z > -700 else 0.0
+
+
+def inverted(matrix):
+    """Gauss-Jordan with row pivoting."""
+    size = len(matrix)
+    rows = [list(row) + [float(i == j) for j in range(size)] for i, row in enumerate(matrix)]
+    for column in range(size):
+        pivot = max(range(column, size), key=lambda row: abs(rows[row][column]))
+        rows[column], rows[pivot] = rows[pivot], rows[column]
+        head = rows[column][column]
+        rows[column] = [value / head for value in rows[column]]
+        for row in range(size):
+            if row != column:
+                factor = rows[row][column]
+                rows[row] = [a - factor * b for a, b in zip(rows[row], rows[column])]
+    return [row[size:] for row in rows]
+
+
+def normalised_queries(path):
+    """qid → documents, each feature brought to [0, 1] within its query; constant ones to 0."""
+    queries = {}
+    for line in path.read_text().splitlines():
+        words = line.split("#")[0].split()
+        values = {int(word.split(":")[0]): float(word.split(":")[1]) for word in words[2:]}
+        queries.setdefault(words[1].removeprefix("qid:"), []).append([values.get(k, 0.0) for k in range(1, 11)])
+    for docs in queries.values():
+        for k in range(10):
+            column = [doc[k] for doc in docs]
+            low, high = min(column), max(column)
+            for doc in docs:
+                doc[k] = (doc[k] - low) / (high - low) if high > low else 0.0
+    return queries
+
+
+if __name__ == "__main__":
+    unittest.main()

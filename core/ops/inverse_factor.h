@@ -38,6 +38,10 @@ class InverseFactor {
 void apply(ExecutionContext& context, const InverseFactor& factor, std::int64_t columns, const double* x,
            double* y, std::int64_t stride);
 
+/// y [n × columns] = L⁻ᵀ x, likewise.
+void apply_transposed(ExecutionContext& context, const InverseFactor& factor, std::int64_t columns,
+                      const double* x, double* y, std::int64_t stride);
+
 /// c [columns × columns] ← c − xᵀx, lower triangle, with x [rows × columns].
 void subtract_gram(ExecutionContext& context, std::int64_t rows, std::int64_t columns, const double* x,
                    std::int64_t stride_x, double* c, std::int64_t stride_c);

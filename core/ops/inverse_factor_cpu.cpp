@@ -13,6 +13,20 @@ using blas::Transpose;
 constexpr std::int64_t kBlock = InverseFactor::kBlock;
 constexpr std::int64_t kGramRows = 32;
 
+/// y = L⁻ᵀ x with the first `n` rows of the factor.
+void apply_to_rows_above(ExecutionContext& context, const InverseFactor& factor, std::int64_t n,
+                         std::int64_t columns, const double* x, double* y, std::int64_t stride) {
+  context.for_blocks(n, kBlock, [&](std::int64_t begin, std::int64_t end, int) {
+    // Row blocks above `begin` are zero in these columns.
+    for (std::int64_t b = begin / kBlock; b * kBlock < n; ++b) {
+      const std::int64_t inner = std::min(kBlock, n - b * kBlock);
+      blas::gemm(Transpose::kYes, Transpose::kNo, end - begin, columns, inner, 1.0, factor.block(b) + begin,
+                 InverseFactor::stride(b), x + b * kBlock * stride, stride, b == begin / kBlock ? 0.0 : 1.0,
+                 y + begin * stride, stride);
+    }
+  });
+}
+
 }  // namespace
 
 std::int64_t InverseFactor::bytes() const {
@@ -45,6 +59,11 @@ void apply(ExecutionContext& context, const InverseFactor& factor, std::int64_t 
     blas::gemm(Transpose::kNo, Transpose::kNo, end - b * kBlock, columns, end, 1.0, factor.block(b),
                InverseFactor::stride(b), x, stride, 0.0, y + b * kBlock * stride, stride);
   });
+}
+
+void apply_transposed(ExecutionContext& context, const InverseFactor& factor, std::int64_t columns,
+                      const double* x, double* y, std::int64_t stride) {
+  apply_to_rows_above(context, factor, factor.size(), columns, x, y, stride);
 }
 
 void subtract_gram(ExecutionContext& context, std::int64_t rows, std::int64_t columns, const double* x,
@@ -82,19 +101,11 @@ double append(ExecutionContext& context, InverseFactor& factor, std::int64_t col
   for (std::int64_t i = 0; i < columns; ++i) {
     std::copy_n(inverse.data() + i * columns, i + 1, rows + i * stride + n);
   }
-  context.for_blocks(n, kBlock, [&](std::int64_t begin, std::int64_t end, int worker) {
-    Scratch& own = context.scratch(worker);
-    const Scratch::Frame own_frame(own);
-    const auto product = own.take<double>(static_cast<std::size_t>(columns * kBlock));
-    // Columns begin…end of Uᵀ L⁻¹: rows above begin are zero there.
-    for (std::int64_t b = begin / kBlock; b * kBlock < n; ++b) {
-      const std::int64_t inner = std::min(kBlock, n - b * kBlock);
-      blas::gemm(Transpose::kYes, Transpose::kNo, columns, end - begin, inner, 1.0,
-                 u.data() + b * kBlock * stride_cross, stride_cross, factor.block(b) + begin,
-                 InverseFactor::stride(b), b == begin / kBlock ? 0.0 : 1.0, product.data(), kBlock);
-    }
-    blas::gemm(Transpose::kNo, Transpose::kNo, columns, end - begin, columns, -1.0, inverse.data(), columns,
-               product.data(), kBlock, 0.0, rows + begin, stride);
+  const auto v = scratch.take<double>(static_cast<std::size_t>(n * stride_cross));
+  apply_to_rows_above(context, factor, n, columns, u.data(), v.data(), stride_cross);
+  context.for_blocks(n, kBlock, [&](std::int64_t begin, std::int64_t end, int) {
+    blas::gemm(Transpose::kNo, Transpose::kYes, columns, end - begin, columns, -1.0, inverse.data(),
+               columns, v.data() + begin * stride_cross, stride_cross, 0.0, rows + begin, stride);
   });
   return log_det;
 }

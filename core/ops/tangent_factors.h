@@ -42,4 +42,10 @@ void gradient_products(ExecutionContext& context, const NetworkShape& shape, Tan
 void gradient_sum(ExecutionContext& context, const NetworkShape& shape, TangentFactors docs,
                   std::span<const double> weights, std::span<double> sum);
 
+/// products[s] = g_s·v and sum = Σ_s weights[s] g_s for pairs, g_s = g(winner) − g(loser).
+void pair_gradient_products(ExecutionContext& context, const NetworkShape& shape, TangentFactors pairs,
+                            std::span<const double> v, std::span<double> products);
+void pair_gradient_sum(ExecutionContext& context, const NetworkShape& shape, TangentFactors pairs,
+                       std::span<const double> weights, std::span<double> sum);
+
 }  // namespace olrank

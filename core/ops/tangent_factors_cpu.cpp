@@ -181,4 +181,27 @@ void gradient_sum(ExecutionContext& context, const NetworkShape& shape, TangentF
   });
 }
 
+void pair_gradient_products(ExecutionContext& context, const NetworkShape& shape, TangentFactors pairs,
+                            std::span<const double> v, std::span<double> products) {
+  assert(static_cast<std::int64_t>(products.size()) == pairs.docs / 2);
+  Scratch& scratch = context.scratch();
+  const Scratch::Frame frame(scratch);
+  const auto of_docs = scratch.take<double>(static_cast<std::size_t>(pairs.docs));
+  gradient_products(context, shape, pairs, v, of_docs);
+  for (std::size_t s = 0; s < products.size(); ++s) products[s] = of_docs[2 * s] - of_docs[2 * s + 1];
+}
+
+void pair_gradient_sum(ExecutionContext& context, const NetworkShape& shape, TangentFactors pairs,
+                       std::span<const double> weights, std::span<double> sum) {
+  assert(static_cast<std::int64_t>(weights.size()) == pairs.docs / 2);
+  Scratch& scratch = context.scratch();
+  const Scratch::Frame frame(scratch);
+  const auto of_docs = scratch.take<double>(static_cast<std::size_t>(pairs.docs));
+  for (std::size_t s = 0; s < weights.size(); ++s) {
+    of_docs[2 * s] = weights[s];
+    of_docs[2 * s + 1] = -weights[s];
+  }
+  gradient_sum(context, shape, pairs, of_docs, sum);
+}
+
 }  // namespace olrank

@@ -195,16 +195,287 @@ TEST(PosteriorTest, FormsAgreeWithAFreshFactorisation) {
             << log_det;
         const double drift = posterior->drift(context);
         EXPECT_TRUE(drift <= 1e-5) << posterior->form() << ", " << observed << " pairs: " << drift;
-        if (std::getenv("OLRANK_SHOW") != nullptr) {
-          std::printf("lambda %g pairs %ld %s error %.2g drift %.2g log det %.3g\n", lambda, observed,
-                      std::string(posterior->form()).c_str(), error, drift,
-                      std::abs(posterior->log_det() - log_det));
-        }
       }
     }
     EXPECT_EQ(dual->form(), "dual");
     EXPECT_EQ(primal->form(), "primal");
   }
+}
+
+// One row of weights: PairRank's ranker, where g(x) = x.
+TEST(PosteriorTest, CoversLinearRankersAndBiases) {
+  for (const NetworkShape& shape : {linear_shape(46), standard_shape(5, 9, 3), ntk_shape(4, 6, 4)}) {
+    ExecutionContext context;
+    History history(shape, 41);
+    Oracle oracle(shape, 0.1, 1.0);
+    const auto dual = make_posterior(spec_of(shape, CovarianceForm::kDual, 0.1, 1.0));
+    const auto primal = make_posterior(spec_of(shape, CovarianceForm::kPrimal, 0.1, 1.0));
+    for (int round = 0; round < 30; ++round) {
+      const Round made = history.round(1 + round % 5);
+      oracle.observe(made);
+      dual->observe(context, view_of(shape, made.factors), made.pairs);
+      primal->observe(context, view_of(shape, made.factors), made.pairs);
+      const std::vector<float> docs = history.docs(9, 300);
+      const Eigen::MatrixXd expected = oracle.width_sq(docs);
+      // Incremental against afresh at every step; the bound as derived above.
+      EXPECT_TRUE(largest_relative_error(widths_of(*dual, context, shape, docs), expected) <= 1e-9);
+      EXPECT_TRUE(largest_relative_error(widths_of(*primal, context, shape, docs), expected) <= 1e-9);
+    }
+  }
+}
+
+TEST(PosteriorTest, DiagonalsAgreeWithTheirFormulas) {
+  for (const NetworkShape& shape : {ntk_shape(12, 14, 2), standard_shape(6, 9, 3), linear_shape(30)}) {
+    for (const double lambda : {1.0, 1e-4}) {
+      ExecutionContext context({}, 2);
+      History history(shape, 51);
+      Oracle oracle(shape, lambda, 0.25);
+      PosteriorSpec spec = spec_of(shape, CovarianceForm::kAuto, lambda, 0.25);
+      spec.covariance = Covariance::kDiagonal;
+      const auto diagonal = make_posterior(spec);
+      spec.covariance = Covariance::kDiagonalOfInverse;
+      const auto of_inverse = make_posterior(spec);
+      EXPECT_EQ(diagonal->form(), "diagonal");
+      EXPECT_EQ(of_inverse->form(), "diagonal-of-inverse");
+      for (int round = 0; round < 40; ++round) {
+        const Round made = history.round(5);
+        oracle.observe(made);
+        diagonal->observe(context, view_of(shape, made.factors), made.pairs);
+        of_inverse->observe(context, view_of(shape, made.factors), made.pairs);
+        if (round % 20 != 19) continue;
+        const std::vector<float> docs = history.docs(33, 400);
+        const Wide diagonal_inverse = oracle.a().diagonal().cwiseInverse();
+        // M_ii + M_jj − 2 M_ij loses what two documents share, up to six of double's sixteen digits here.
+        const double error = largest_relative_error(widths_of(*diagonal, context, shape, docs),
+                                                    oracle.width_sq(docs, diagonal_inverse));
+        EXPECT_TRUE(error <= 1e-9) << error;
+        const Wide inverse_diagonal =
+            oracle.a().llt().solve(Wide::Identity(shape.parameters(), shape.parameters())).diagonal();
+        // A⁻¹'s diagonal by updates: as the full form.
+        EXPECT_TRUE(largest_relative_error(widths_of(*of_inverse, context, shape, docs),
+                                           oracle.width_sq(docs, inverse_diagonal)) <= 1e-9);
+        double log_det = 0.0;
+        for (std::int64_t k = 0; k < shape.parameters(); ++k) {
+          log_det += std::log(static_cast<double>(oracle.a()(k, k)) / lambda);
+        }
+        EXPECT_NEAR(diagonal->log_det(), log_det, 1e-9 * log_det);
+      }
+    }
+  }
+}
+
+TEST(PosteriorTest, NoneHasNoWidths) {
+  const NetworkShape shape = ntk_shape(4, 4, 2);
+  ExecutionContext context;
+  History history(shape, 61);
+  PosteriorSpec spec = spec_of(shape, CovarianceForm::kAuto, 1.0, 1.0);
+  spec.covariance = Covariance::kNone;
+  const auto none = make_posterior(spec);
+  const Round round = history.round(3);
+  none->observe(context, view_of(shape, round.factors), round.pairs);
+  EXPECT_EQ(none->pairs(), 3);
+  EXPECT_EQ(widths_of(*none, context, shape, round.factors), std::vector<double>(400, 0.0));
+}
+
+/// Two dozen rounds with widths, in which `auto` goes over from pairs to parameters.
+std::vector<std::vector<double>> trajectory(Posterior& posterior, ExecutionContext& context,
+                                            const NetworkShape& shape, int first, int last) {
+  History history(shape, 71);
+  std::vector<std::vector<double>> widths;
+  for (int round = 0; round < last; ++round) {
+    const Round made = history.round(6);
+    if (round < first) continue;
+    widths.push_back(widths_of(posterior, context, shape, made.factors));
+    posterior.observe(context, view_of(shape, made.factors), made.pairs);
+    widths.push_back({posterior.log_det(), posterior.drift(context)});
+  }
+  return widths;
+}
+
+struct Variant {
+  Covariance covariance;
+  CovarianceForm form;
+};
+
+constexpr Variant kVariants[] = {{Covariance::kFull, CovarianceForm::kDual},
+                                 {Covariance::kFull, CovarianceForm::kPrimal},
+                                 {Covariance::kFull, CovarianceForm::kAuto},
+                                 {Covariance::kDiagonal, CovarianceForm::kAuto},
+                                 {Covariance::kDiagonalOfInverse, CovarianceForm::kAuto},
+                                 {Covariance::kNone, CovarianceForm::kAuto}};
+
+PosteriorSpec spec_of(const NetworkShape& shape, const Variant& variant) {
+  PosteriorSpec spec = spec_of(shape, variant.form, 0.1, 0.1);
+  spec.covariance = variant.covariance;
+  spec.checks.every = 40;
+  return spec;
+}
+
+TEST(PosteriorTest, GivesTheSameBitsOnAnyNumberOfThreads) {
+  const NetworkShape shape = ntk_shape(12, 10, 3);
+  for (const Variant& variant : kVariants) {
+    std::vector<std::vector<std::vector<double>>> results;
+    for (const int threads : {1, 2, 4}) {
+      ExecutionContext context({}, threads);
+      const auto posterior = make_posterior(spec_of(shape, variant));
+      results.push_back(trajectory(*posterior, context, shape, 0, 60));
+    }
+    EXPECT_EQ(results[1], results[0]);
+    EXPECT_EQ(results[2], results[0]);
+  }
+}
+
+TEST(PosteriorTest, GoesOnToTheSameBitsAfterLoading) {
+  const NetworkShape shape = ntk_shape(12, 10, 3);
+  for (const Variant& variant : kVariants) {
+    for (const int stop : {0, 7, 30}) {
+      ExecutionContext context;
+      const auto whole = make_posterior(spec_of(shape, variant));
+      trajectory(*whole, context, shape, 0, stop);
+      StateWriter state;
+      whole->save(state);
+      const auto loaded = make_posterior(spec_of(shape, variant));
+      StateReader reader(state.bytes(), "state");
+      loaded->load(reader);
+      reader.require_end();
+      EXPECT_EQ(loaded->pairs(), whole->pairs());
+      EXPECT_EQ(trajectory(*loaded, context, shape, stop, stop + 10),
+                trajectory(*whole, context, shape, stop, stop + 10));
+      StateWriter again;
+      whole->save(again);
+      StateWriter of_loaded;
+      loaded->save(of_loaded);
+      EXPECT_TRUE(again.bytes() == of_loaded.bytes());
+    }
+  }
+}
+
+TEST(PosteriorTest, RefusesTheStateOfAnother) {
+  ExecutionContext context;
+  const NetworkShape shape = ntk_shape(12, 10, 3);
+  const auto dual = make_posterior(spec_of(shape, kVariants[0]));
+  trajectory(*dual, context, shape, 0, 3);
+  StateWriter state;
+  dual->save(state);
+  const auto diagonal_of_inverse = make_posterior(spec_of(shape, kVariants[4]));
+  StateReader reader(state.bytes(), "state");
+  EXPECT_THROW(diagonal_of_inverse->load(reader), IoError);
+  const auto other_shape = make_posterior(spec_of(ntk_shape(11, 10, 3), kVariants[0]));
+  StateReader again(state.bytes(), "state");
+  EXPECT_THROW(other_shape->load(again), IoError);
+}
+
+TEST(PosteriorTest, AutoGoesOverWhenThatHasPaid) {
+  const NetworkShape shape = linear_shape(40);
+  ExecutionContext context;
+  Oracle oracle(shape, 0.1, 1.0);
+  History history(shape, 81);
+  const auto posterior = make_posterior(spec_of(shape, CovarianceForm::kAuto, 0.1, 1.0));
+  std::int64_t went_over = 0;
+  for (int round = 0; round < 200; ++round) {
+    const Round made = history.round(2);
+    oracle.observe(made);
+    const auto widths = widths_of(*posterior, context, shape, made.factors);
+    posterior->observe(context, view_of(shape, made.factors), made.pairs);
+    if (went_over == 0 && posterior->form() == "primal") went_over = posterior->pairs();
+  }
+  EXPECT_GE(went_over, primal_pays_from(shape, 20, 4));
+  EXPECT_LT(went_over, 200);
+  const std::vector<float> docs = history.docs(20, 500);
+  EXPECT_TRUE(largest_relative_error(widths_of(*posterior, context, shape, docs), oracle.width_sq(docs)) <=
+              1e-9);
+  EXPECT_NEAR(posterior->log_det(), oracle.log_det(), 1e-9 * oracle.log_det());
+  // A pure function of the work: a posterior that may not take the memory stays as it is.
+  PosteriorSpec small = spec_of(shape, CovarianceForm::kAuto, 0.1, 1.0);
+  small.memory = 20000;
+  EXPECT_EQ(make_posterior(small)->form(), "dual");
+}
+
+TEST(PosteriorTest, RefusesWhatCannotFit) {
+  PosteriorSpec spec = spec_of(ntk_shape(136, 100, 2), CovarianceForm::kPrimal, 1.0, 0.01);
+  spec.memory = 1'000'000'000;
+  try {
+    make_posterior(spec);
+    FAIL() << "took 2 GB of 1";
+  } catch (const InvalidArgument& error) {
+    EXPECT_STREQ(
+        error.what(),
+        "The inverse covariance of 13700 parameters takes 2.3 GB of memory with its factor, and 1.0 GB may "
+        "be used: choose the dual form or a smaller network.");
+  }
+  spec.form = CovarianceForm::kDual;
+  EXPECT_EQ(make_posterior(spec)->form(), "dual");
+  spec.lambda = 0.0;
+  EXPECT_THROW(make_posterior(spec), InvalidArgument);
+  // The history outgrows the memory: an error that says so, and the posterior as it was.
+  const NetworkShape shape = ntk_shape(12, 10, 3);
+  spec = spec_of(shape, CovarianceForm::kAuto, 1.0, 1.0);
+  spec.memory = 20'000;
+  ExecutionContext context;
+  History history(shape, 91);
+  const auto posterior = make_posterior(spec);
+  std::int64_t pairs = 0;
+  EXPECT_THROW(
+      for (int round = 0; round < 100; ++round) {
+        const Round made = history.round(6);
+        pairs = posterior->pairs();
+        posterior->observe(context, view_of(shape, made.factors), made.pairs);
+      },
+      Error);
+  EXPECT_GT(pairs, 0);
+  EXPECT_EQ(posterior->pairs(), pairs);
+}
+
+// λ so small that what has been learnt takes all the digits of 1/λ: the posterior must say so instead of
+// serving noise.
+TEST(PosteriorTest, FailsLoudlyWhenTheDigitsAreGone) {
+  const NetworkShape shape = linear_shape(6);
+  ExecutionContext context;
+  History history(shape, 95);
+  PosteriorSpec spec = spec_of(shape, CovarianceForm::kDual, 1e-15, 1.0);
+  spec.checks.every = 16;
+  FullPosterior posterior(spec);
+  try {
+    for (int round = 0; round < 50; ++round) {
+      const Round made = history.round(4);
+      widths_of(posterior, context, shape, made.factors);
+      posterior.observe(context, view_of(shape, made.factors), made.pairs);
+    }
+    FAIL() << "went on with a drift of " << posterior.drift(context);
+  } catch (const NumericError& error) {
+    EXPECT_EQ(std::string(error.what()).substr(0, 23), "The dual covariance of ") << error.what();
+  }
+  EXPECT_GT(posterior.rebuilds(), 0);
+}
+
+// Equal documents have the same gradient: their width is rounding of either sign, set to 0 or tiny.
+TEST(PosteriorTest, EqualDocumentsHaveNoWidth) {
+  const NetworkShape shape = ntk_shape(12, 10, 2);
+  ExecutionContext context;
+  History history(shape, 97);
+  const auto posterior = make_posterior(spec_of(shape, CovarianceForm::kDual, 0.01, 0.1));
+  for (int round = 0; round < 40; ++round) {
+    const Round made = history.round(4);
+    posterior->observe(context, view_of(shape, made.factors), made.pairs);
+  }
+  std::vector<float> docs = history.docs(10, 600);
+  std::copy_n(docs.begin(), shape.factors(), docs.begin() + 7 * shape.factors());
+  const std::vector<double> width_sq = widths_of(*posterior, context, shape, docs);
+  EXPECT_GE(width_sq[7], 0.0);
+  EXPECT_LE(width_sq[7], 1e-10 * width_sq[1]);
+  for (std::size_t i = 0; i < 10; ++i) {
+    for (std::size_t j = 0; j < 10; ++j) EXPECT_EQ(width_sq[i * 10 + j], width_sq[j * 10 + i]);
+  }
+}
+
+TEST(PosteriorPlanTest, DualPaysUntilAboutTheNumberOfParameters) {
+  // n²V against p²V: the two meet where n is a little below p, as tangent kernels cost something too.
+  const NetworkShape shape = ntk_shape(136, 100, 2);
+  const std::int64_t pairs = primal_pays_from(shape, 120, 4);
+  EXPECT_GT(pairs, shape.parameters() / 2);
+  EXPECT_LT(pairs, 2 * shape.parameters());
+  EXPECT_LT(dual_cost(shape, pairs - 1, 120, 4).operations, primal_cost(shape, 0, 120, 4).operations);
+  EXPECT_GE(dual_cost(shape, pairs, 120, 4).operations, primal_cost(shape, 0, 120, 4).operations);
 }
 
 }  // namespace

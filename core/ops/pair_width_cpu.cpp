@@ -1,6 +1,7 @@
 #include "core/ops/pair_width.h"
 
 #include <algorithm>
+#include <cmath>
 #include <span>
 
 namespace olrank {
@@ -23,9 +24,12 @@ WidthHealth pair_width_sq(ExecutionContext& context, std::int64_t docs, const do
     for (std::int64_t j = 0; j < i; ++j) {
       const double other = diagonal[static_cast<std::size_t>(j)];
       double value = own + other - 2.0 * m[i * docs + j];
-      if (!(value >= 0.0)) {
+      if (!std::isfinite(value)) {
+        ++health.lost;
+        value = 0.0;
+      } else if (value < 0.0) {
         ++health.negative;
-        if (!(value >= -kLostWidth * (own + other))) ++health.lost;
+        if (value < -kLostWidth * (own + other)) ++health.lost;
         value = 0.0;
       }
       width_sq[i * docs + j] = value;

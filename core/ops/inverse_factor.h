@@ -38,8 +38,8 @@ class InverseFactor {
 void apply(ExecutionContext& context, const InverseFactor& factor, std::int64_t columns, const double* x,
            double* y, std::int64_t stride);
 
-/// y [n × columns] = L⁻ᵀ x, likewise.
-void apply_transposed(ExecutionContext& context, const InverseFactor& factor, std::int64_t columns,
+/// y [rows × n] = x L⁻¹, likewise.
+void apply_from_right(ExecutionContext& context, const InverseFactor& factor, std::int64_t rows,
                       const double* x, double* y, std::int64_t stride);
 
 /// c [columns × columns] ← c − xᵀx, lower triangle, with x [rows × columns].

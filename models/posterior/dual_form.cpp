@@ -54,7 +54,7 @@ void DualForm::solve(ExecutionContext& context, const PairHistory& history, std:
   std::vector<double> half(n);
   pair_gradient_products(context, shape_, history.all(), v, pairs);
   apply(context, factor_, 1, pairs.data(), half.data(), 1);
-  apply_transposed(context, factor_, 1, half.data(), pairs.data(), 1);
+  apply_from_right(context, factor_, 1, half.data(), pairs.data(), factor_.size());
   pair_gradient_sum(context, shape_, history.all(), pairs, solution);
   for (std::size_t k = 0; k < v.size(); ++k) solution[k] = (v[k] - scale_ * solution[k]) / lambda_;
 }

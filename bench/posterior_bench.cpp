@@ -11,6 +11,7 @@
 
 #include "core/ops/blas.h"
 #include "core/ops/diagonal_covariance.h"
+#include "core/ops/pair_training.h"
 #include "core/ops/tangent_kernel.h"
 #include "models/posterior/posterior.h"
 #include "models/posterior/posterior_plan.h"
@@ -193,6 +194,21 @@ void diagonal_widths(benchmark::State& state) {
   state.counters["done"] = 2.0 * active / operations;
 }
 
+/// One evaluation of loss and gradient over that many distinct documents; 2 passes of 2p operations each.
+void training_gradient(benchmark::State& state) {
+  const std::int64_t docs = state.range(0);
+  ExecutionContext context;
+  const std::vector<float> features = uniform_features(docs, 3);
+  const std::vector<float> theta = initial_theta();
+  std::vector<PairTerm> terms;
+  for (std::int32_t doc = 0; doc + 1 < docs; ++doc) terms.push_back({doc, doc + 1, 1.0, 1.0});
+  std::vector<double> gradient(theta.size());
+  timed(state, 4.0 * static_cast<double>(docs * kShape.parameters()), [&] {
+    benchmark::DoNotOptimize(pair_loss_gradient(context, kShape, theta, {features.data(), docs, 136}, terms,
+                                                {1.0, 500.0, theta}, gradient));
+  });
+}
+
 BENCHMARK(multiply)->UseManualTime()->Unit(benchmark::kMillisecond);
 BENCHMARK(factors)->UseManualTime()->Unit(benchmark::kMillisecond);
 BENCHMARK(dual_kernels)->Arg(1000)->Arg(5000)->UseManualTime()->Unit(benchmark::kMillisecond);
@@ -209,6 +225,7 @@ BENCHMARK(dual_observe)
     ->Iterations(50)
     ->UseManualTime()
     ->Unit(benchmark::kMillisecond);
+BENCHMARK(training_gradient)->Arg(1000)->Arg(10000)->UseManualTime()->Unit(benchmark::kMillisecond);
 BENCHMARK(diagonal_widths)->Arg(1)->Arg(2)->UseManualTime()->Unit(benchmark::kMillisecond);
 
 }  // namespace

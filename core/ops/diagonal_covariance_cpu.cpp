@@ -11,7 +11,8 @@ namespace {
 using blas::Transpose;
 
 constexpr std::int64_t kParametersPerBlock = 4096;
-constexpr std::int64_t kUnitsPerBlock = 8;
+// Partial sums of V × V numbers: as many as threads can use, as few as memory likes at V above 1,000.
+constexpr std::int64_t kParts = 16;
 
 std::size_t size_of(std::int64_t a, std::int64_t b) {
   return static_cast<std::size_t>(a * b);
@@ -44,26 +45,26 @@ void diagonal_gram(ExecutionContext& context, const NetworkShape& shape, Tangent
   const std::int64_t count = docs.docs;
   assert(static_cast<std::int64_t>(weights.size()) == shape.parameters());
   if (count == 0) return;
-  const std::int64_t unit_blocks = (shape.width + kUnitsPerBlock - 1) / kUnitsPerBlock;
-  const std::int64_t tasks = (shape.depth - 1) * unit_blocks + 1;
+  const std::int64_t units = (shape.depth - 1) * shape.width + 1;
+  const std::int64_t units_per_part = (units + kParts - 1) / kParts;
+  const std::int64_t used_parts = (units + units_per_part - 1) / units_per_part;
   const std::int64_t widest = std::max(shape.inputs, shape.width) + 1;
   Scratch& shared = context.scratch();
   const Scratch::Frame shared_frame(shared);
-  const auto parts = shared.take<double>(size_of(tasks, count * count));
-  context.for_blocks(tasks, 1, [&](std::int64_t task, std::int64_t, int worker) {
-    const NetworkLayer layer = shape.layer(task / unit_blocks);
-    const std::int64_t first = task % unit_blocks * kUnitsPerBlock;
-    const std::int64_t end = std::min(layer.rows, first + kUnitsPerBlock);
-    const std::int64_t columns = layer.columns + (layer.has_bias() ? 1 : 0);
+  const auto parts = shared.take<double>(size_of(used_parts, count * count));
+  context.for_blocks(units, units_per_part, [&](std::int64_t begin, std::int64_t end, int worker) {
     Scratch& scratch = context.scratch(worker);
     const Scratch::Frame frame(scratch);
     const auto active = scratch.take<std::int64_t>(static_cast<std::size_t>(count));
     const auto root = scratch.take<double>(static_cast<std::size_t>(widest));
     const auto rows = scratch.take<double>(size_of(count, widest));
     const auto gram = scratch.take<double>(size_of(count, count));
-    double* part = parts.data() + task * count * count;
+    double* part = parts.data() + begin / units_per_part * count * count;
     std::fill_n(part, count * count, 0.0);
-    for (std::int64_t unit = first; unit < end; ++unit) {
+    for (std::int64_t number = begin; number < end; ++number) {
+      const NetworkLayer layer = shape.layer(number / shape.width);
+      const std::int64_t unit = number % shape.width;
+      const std::int64_t columns = layer.columns + (layer.has_bias() ? 1 : 0);
       std::int64_t rows_used = 0;
       for (std::int64_t doc = 0; doc < count; ++doc) {
         if (docs.row(shape, doc)[layer.delta + unit] != 0.0F)
@@ -97,8 +98,8 @@ void diagonal_gram(ExecutionContext& context, const NetworkShape& shape, Tangent
   context.for_blocks(count * count, 4096, [&](std::int64_t begin, std::int64_t end, int) {
     for (std::int64_t i = begin; i < end; ++i) {
       double sum = 0.0;
-      for (std::int64_t task = 0; task < tasks; ++task)
-        sum += parts[static_cast<std::size_t>(task * count * count + i)];
+      for (std::int64_t part = 0; part < used_parts; ++part)
+        sum += parts[static_cast<std::size_t>(part * count * count + i)];
       m[i] = sum;
     }
   });

@@ -14,6 +14,7 @@ using blas::Transpose;
 
 constexpr std::int64_t kTile = 256;            // a tile of A⁻¹ fills a quarter of a second-level cache
 constexpr std::int64_t kPairsPerUpdate = 128;  // rows of Γ at a time
+constexpr std::int64_t kParts = 16;            // partial sums of V × V numbers
 
 std::size_t size_of(std::int64_t a, std::int64_t b) {
   return static_cast<std::size_t>(a * b);
@@ -176,29 +177,34 @@ void inverse_covariance_gram(ExecutionContext& context, const NetworkShape& shap
   Scratch& shared = context.scratch();
   const Scratch::Frame shared_frame(shared);
   const auto gradients = shared.take<double>(size_of(count, p));
-  const auto parts = shared.take<double>(size_of(tiles, count * count));
+  const std::int64_t used_parts = std::min(tiles, kParts);
+  const auto parts = shared.take<double>(size_of(used_parts, count * count));
   expand_in_tiles(context, shape, docs, std::sqrt(scale), false, p, gradients.data());
   // A⁻¹ is symmetric: with its tiles below the diagonal and half of those on it, Z = Σ G_i A⁻¹_ij G_jᵀ and
-  // M = Z + Zᵀ. Each column of tiles has its own part of Z, added in order. Longest columns come first.
-  context.for_blocks(tiles, 1, [&](std::int64_t tile, std::int64_t, int worker) {
-    const std::int64_t begin = tile * kTile;
-    const std::int64_t columns = std::min(p - begin, kTile);
-    const std::int64_t below = begin + columns;
+  // M = Z + Zᵀ. A part of Z takes every used_parts-th column of tiles, so that all have long and short
+  // ones.
+  context.for_blocks(used_parts, 1, [&](std::int64_t part, std::int64_t, int worker) {
     Scratch& scratch = context.scratch(worker);
     const Scratch::Frame frame(scratch);
-    const auto product = scratch.take<double>(size_of(count, columns));
-    blas::gemm(Transpose::kNo, Transpose::kNo, count, columns, columns, 0.5, gradients.data() + begin, p,
-               inverse + begin * p + begin, p, 0.0, product.data(), columns);
-    if (below < p) {
-      blas::gemm(Transpose::kNo, Transpose::kNo, count, columns, p - below, 1.0, gradients.data() + below,
-                 p, inverse + below * p + begin, p, 1.0, product.data(), columns);
+    const auto product = scratch.take<double>(size_of(count, kTile));
+    for (std::int64_t tile = part; tile < tiles; tile += used_parts) {
+      const std::int64_t begin = tile * kTile;
+      const std::int64_t columns = std::min(p - begin, kTile);
+      const std::int64_t below = begin + columns;
+      blas::gemm(Transpose::kNo, Transpose::kNo, count, columns, columns, 0.5, gradients.data() + begin, p,
+                 inverse + begin * p + begin, p, 0.0, product.data(), columns);
+      if (below < p) {
+        blas::gemm(Transpose::kNo, Transpose::kNo, count, columns, p - below, 1.0, gradients.data() + below,
+                   p, inverse + below * p + begin, p, 1.0, product.data(), columns);
+      }
+      blas::gemm(Transpose::kNo, Transpose::kYes, count, count, columns, 1.0, product.data(), columns,
+                 gradients.data() + begin, p, tile == part ? 0.0 : 1.0, parts.data() + part * count * count,
+                 count);
     }
-    blas::gemm(Transpose::kNo, Transpose::kYes, count, count, columns, 1.0, product.data(), columns,
-               gradients.data() + begin, p, 0.0, parts.data() + tile * count * count, count);
   });
-  for (std::int64_t tile = 1; tile < tiles; ++tile) {
-    const double* part = parts.data() + tile * count * count;
-    for (std::int64_t i = 0; i < count * count; ++i) parts[static_cast<std::size_t>(i)] += part[i];
+  for (std::int64_t part = 1; part < used_parts; ++part) {
+    const double* numbers = parts.data() + part * count * count;
+    for (std::int64_t i = 0; i < count * count; ++i) parts[static_cast<std::size_t>(i)] += numbers[i];
   }
   for (std::int64_t i = 0; i < count; ++i) {
     for (std::int64_t j = 0; j < count; ++j) {

@@ -52,9 +52,10 @@ NetworkShape linear_shape(std::int64_t inputs);
 /// follow LibTorch's default for linear modules: weights and biases uniform in ±1/√(inputs of the layer).
 enum class Initialisation { kSymmetric, kUniform };
 
-/// θ₀. Symmetric (OLRankNet, WWW 2022, section 3.2): W_1 = (W; W), hidden layers block diagonal (W,0; 0,W),
-/// entries N(0, 4/m), and W_L = (w, −w), entries N(0, 2/m); biases 0. Row r of layer l (from 1) draws its
-/// numbers in order from the stream at (round 0, document l, position r); a row's bias follows its weights.
+/// θ₀. Symmetric (Jia and Wang, "Learning Neural Ranking Models Online from Implicit User Feedback", WWW
+/// 2022): W_1 = (W; W), hidden layers block diagonal (W,0; 0,W), entries N(0, 4/m), and W_L = (w, −w),
+/// entries N(0, 2/m); biases 0. Row r of layer l (from 1) draws its numbers in order from the stream at
+/// (round 0, document l, position r); a row's bias follows its weights.
 void initialise(const NetworkShape& shape, Initialisation initialisation, PhiloxKey key,
                 std::span<float> theta);
 

@@ -33,7 +33,8 @@ struct PosteriorSpec {
 };
 
 /// What is known about θ: A = λI + s Σ_s g_s g_sᵀ over observed pairs, or its diagonal, each g_s at the
-/// parameters of its round. OLRankNet (WWW 2022), section 3.3; the full form there is only written down.
+/// parameters of its round. Jia and Wang, "Learning Neural Ranking Models Online from Implicit User
+/// Feedback", WWW 2022, state the full form and compute the diagonal one.
 class Posterior {
  public:
   Posterior() = default;

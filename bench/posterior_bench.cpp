@@ -1,6 +1,8 @@
-// What widths cost, with Google Benchmark, at the size of the papers' network (m = 100, d = 136) and a
-// query of 120 documents. Counters: operations as counted, their rate, and the share of the rate that a
-// 1000³ product in double reaches in the same run.
+// What widths and training cost, with Google Benchmark, at the size of the papers' network (m = 100, d =
+// 136) and a query of 120 documents. Counters: operations as counted, their rate by processor seconds of
+// all threads (a busy machine leaves it alone; the time column is the wall's), and its share of what a
+// 1000³ product in double reaches in the same run. Training is in single precision, whose products run
+// twice as fast.
 #include <benchmark/benchmark.h>
 #include <time.h>
 

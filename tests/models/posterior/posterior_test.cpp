@@ -448,6 +448,60 @@ TEST(PosteriorTest, FailsLoudlyWhenTheDigitsAreGone) {
   EXPECT_GT(posterior.rebuilds(), 0);
 }
 
+// A factor that has gone wrong, as a checkpoint with one wrong number makes it: the check finds it, the
+// history puts it right.
+TEST(PosteriorTest, MakesADriftingFactorAnew) {
+  const NetworkShape shape = ntk_shape(12, 10, 2);
+  ExecutionContext context;
+  History history(shape, 99);
+  PosteriorSpec spec = spec_of(shape, CovarianceForm::kDual, 0.1, 0.1);
+  spec.checks.every = 64;
+  FullPosterior sound(spec);
+  Oracle oracle(shape, 0.1, 0.1);
+  const auto observe = [&](Posterior& posterior, const Round& made) {
+    posterior.observe(context, view_of(shape, made.factors), made.pairs);
+  };
+  for (int round = 0; round < 10; ++round) {
+    const Round made = history.round(5);
+    observe(sound, made);
+    oracle.observe(made);
+  }
+  StateWriter state;
+  sound.save(state);
+  StateReader reader(state.bytes(), "state");
+  StateWriter damaged;
+  damaged.put("history", reader.get<float>("history"));
+  damaged.put_text("covariance_form", reader.get_text("covariance_form"));
+  damaged.put("dual_pairs", reader.get_one<std::int64_t>("dual_pairs"));
+  damaged.put("dual_log_det", reader.get_one<double>("dual_log_det"));
+  std::vector<double> block = reader.get<double>("dual_block");
+  block[20 * 128 + 3] += 0.01 * block[20 * 128 + 20];
+  damaged.put("dual_block", block);
+  damaged.put("covariance_excess", reader.get_one<double>("covariance_excess"));
+  damaged.put("covariance_unchecked", reader.get_one<std::int64_t>("covariance_unchecked"));
+  damaged.put("covariance_negative_widths", reader.get_one<std::int64_t>("covariance_negative_widths"));
+  damaged.put("covariance_rebuilds", reader.get_one<std::int64_t>("covariance_rebuilds"));
+
+  FullPosterior posterior(spec);
+  StateReader damaged_reader(damaged.bytes(), "state");
+  posterior.load(damaged_reader);
+  EXPECT_GT(posterior.drift(context), spec.checks.drift_bound);
+  const std::vector<float> docs = history.docs(20, 700);
+  EXPECT_GT(largest_relative_error(widths_of(posterior, context, shape, docs), oracle.width_sq(docs)),
+            1e-6);
+  EXPECT_EQ(posterior.rebuilds(), 0);
+  for (int round = 0; round < 3; ++round) {
+    const Round made = history.round(5);
+    observe(posterior, made);
+    oracle.observe(made);
+  }
+  EXPECT_EQ(posterior.rebuilds(), 1);
+  EXPECT_LE(posterior.drift(context), 1e-9);
+  EXPECT_LE(largest_relative_error(widths_of(posterior, context, shape, docs), oracle.width_sq(docs)),
+            1e-9);
+  EXPECT_NEAR(posterior.log_det(), oracle.log_det(), 1e-9 * oracle.log_det());
+}
+
 // Equal documents have the same gradient: their width is rounding of either sign, set to 0 or tiny.
 TEST(PosteriorTest, EqualDocumentsHaveNoWidth) {
   const NetworkShape shape = ntk_shape(12, 10, 2);

@@ -56,33 +56,36 @@ std::vector<float> uniform_features(std::int64_t docs, std::uint32_t place) {
   return features;
 }
 
-std::vector<float> initial_theta() {
-  std::vector<float> theta(static_cast<std::size_t>(kShape.parameters()));
-  initialise(kShape, Initialisation::kSymmetric, make_key({.seed = 1, .purpose = Purpose::kInitialisation}),
+std::vector<float> initial_theta(const NetworkShape& shape = kShape) {
+  std::vector<float> theta(static_cast<std::size_t>(shape.parameters()));
+  initialise(shape, Initialisation::kSymmetric, make_key({.seed = 1, .purpose = Purpose::kInitialisation}),
              theta);
   return theta;
 }
 
-std::vector<float> factors_of(ExecutionContext& context, std::int64_t docs, std::uint32_t place) {
+std::vector<float> factors_of(ExecutionContext& context, std::int64_t docs, std::uint32_t place,
+                              const NetworkShape& shape = kShape) {
   const std::vector<float> features = uniform_features(docs, place);
-  std::vector<float> factors(static_cast<std::size_t>(docs * kShape.factors()));
-  tangent_factors(context, kShape, initial_theta(), {features.data(), docs, kShape.inputs}, factors);
+  std::vector<float> factors(static_cast<std::size_t>(docs * shape.factors()));
+  tangent_factors(context, shape, initial_theta(shape), {features.data(), docs, shape.inputs}, factors);
   return factors;
 }
 
 /// A posterior that has seen `pairs` pairs of random documents.
 std::unique_ptr<Posterior> posterior_with(ExecutionContext& context, Covariance covariance,
-                                          std::int64_t pairs) {
+                                          CovarianceForm form, std::int64_t pairs,
+                                          const NetworkShape& shape = kShape) {
   PosteriorSpec spec;
-  spec.shape = kShape;
+  spec.shape = shape;
   spec.covariance = covariance;
-  spec.form = CovarianceForm::kDual;
-  spec.scale = 0.01;
+  spec.form = form;
+  spec.scale = 1.0 / static_cast<double>(shape.width);
   spec.checks.every = 0;
   auto posterior = make_posterior(spec);
   for (std::int64_t done = 0; done < pairs;) {
     const std::int64_t count = std::min<std::int64_t>(500, pairs - done);
-    const std::vector<float> factors = factors_of(context, 2 * count, static_cast<std::uint32_t>(done + 7));
+    const std::vector<float> factors =
+        factors_of(context, 2 * count, static_cast<std::uint32_t>(done + 7), shape);
     std::vector<PreferencePair> added;
     for (std::int32_t pair = 0; pair < count; ++pair) added.push_back({2 * pair, 2 * pair + 1});
     posterior->observe(context, {factors.data(), 2 * count}, added);
@@ -134,7 +137,7 @@ void dual_widths(benchmark::State& state) {
   const std::int64_t n = state.range(0);
   const auto threads = static_cast<int>(state.range(1));
   ExecutionContext context({}, threads);
-  const auto posterior = posterior_with(context, Covariance::kFull, n);
+  const auto posterior = posterior_with(context, Covariance::kFull, CovarianceForm::kDual, n);
   const std::vector<float> docs = factors_of(context, kDocs, 1);
   std::vector<double> width_sq(kDocs * kDocs);
   timed(state, dual_cost(kShape, n, kDocs, 0).operations, [&] {
@@ -162,7 +165,7 @@ void dual_kernels(benchmark::State& state) {
 void dual_observe(benchmark::State& state) {
   const std::int64_t n = state.range(0);
   ExecutionContext context;
-  const auto posterior = posterior_with(context, Covariance::kFull, n);
+  const auto posterior = posterior_with(context, Covariance::kFull, CovarianceForm::kDual, n);
   const std::vector<float> docs = factors_of(context, 8, 1);
   const std::vector<PreferencePair> pairs = {{0, 1}, {2, 3}, {4, 5}, {6, 7}};
   const auto size = static_cast<double>(n);
@@ -171,10 +174,35 @@ void dual_observe(benchmark::State& state) {
   });
 }
 
+/// Width 16, p = 2,192: where the form by parameters has its place.
+const NetworkShape kNarrow = ntk_shape(136, 16, 2);
+
+void primal_widths(benchmark::State& state) {
+  const auto threads = static_cast<int>(state.range(0));
+  ExecutionContext context({}, threads);
+  const auto posterior = posterior_with(context, Covariance::kFull, CovarianceForm::kPrimal, 500, kNarrow);
+  const std::vector<float> docs = factors_of(context, kDocs, 1, kNarrow);
+  std::vector<double> width_sq(kDocs * kDocs);
+  timed(state, primal_cost(kNarrow, 0, kDocs, 0).operations, [&] {
+    posterior->width_sq(context, {docs.data(), kDocs}, width_sq);
+    benchmark::ClobberMemory();
+  });
+}
+
+void primal_observe(benchmark::State& state) {
+  ExecutionContext context;
+  const auto posterior = posterior_with(context, Covariance::kFull, CovarianceForm::kPrimal, 500, kNarrow);
+  const std::vector<float> docs = factors_of(context, 8, 1, kNarrow);
+  const std::vector<PreferencePair> pairs = {{0, 1}, {2, 3}, {4, 5}, {6, 7}};
+  timed(state, primal_cost(kNarrow, 0, 0, 4).operations, [&] {
+    posterior->observe(context, {docs.data(), 8}, pairs);
+  });
+}
+
 void diagonal_widths(benchmark::State& state) {
   const auto threads = static_cast<int>(state.range(0));
   ExecutionContext context({}, threads);
-  const auto posterior = posterior_with(context, Covariance::kDiagonal, 100);
+  const auto posterior = posterior_with(context, Covariance::kDiagonal, CovarianceForm::kAuto, 100);
   const std::vector<float> docs = factors_of(context, kDocs, 1);
   std::vector<double> width_sq(kDocs * kDocs);
   // As the textbook counts: V²p multiply-adds.
@@ -228,6 +256,8 @@ BENCHMARK(dual_observe)
     ->UseManualTime()
     ->Unit(benchmark::kMillisecond);
 BENCHMARK(training_gradient)->Arg(1000)->Arg(10000)->UseManualTime()->Unit(benchmark::kMillisecond);
+BENCHMARK(primal_widths)->Arg(1)->Arg(2)->UseManualTime()->Unit(benchmark::kMillisecond);
+BENCHMARK(primal_observe)->Iterations(50)->UseManualTime()->Unit(benchmark::kMillisecond);
 BENCHMARK(diagonal_widths)->Arg(1)->Arg(2)->UseManualTime()->Unit(benchmark::kMillisecond);
 
 }  // namespace

@@ -58,7 +58,7 @@ double prior_loss(std::span<const float> theta, const PairObjective& objective,
 /// gradient [p] = scale · Σ_i δ_i ⊗ h_i over all documents: a task owns some units of one layer and walks
 /// over the documents in order.
 void sum_outer_products(ExecutionContext& context, const NetworkShape& shape, const float* rows,
-                        std::int64_t docs, double scale, std::span<double> gradient) {
+                        FeatureMatrix docs, double scale, std::span<double> gradient) {
   const std::int64_t stride = shape.factors();
   const std::int64_t unit_blocks = (shape.width + kUnitsPerBlock - 1) / kUnitsPerBlock;
   const std::int64_t tasks = (shape.depth - 1) * unit_blocks + 1;
@@ -74,12 +74,14 @@ void sum_outer_products(ExecutionContext& context, const NetworkShape& shape, co
     double* bias = layer.has_bias() ? gradient.data() + layer.bias + first : nullptr;
     std::fill_n(out, units * layer.columns, 0.0);
     if (bias != nullptr) std::fill_n(bias, units, 0.0);
-    for (std::int64_t begin = 0; begin < docs; begin += kDocsPerSum) {
-      const std::int64_t count = std::min(kDocsPerSum, docs - begin);
+    for (std::int64_t begin = 0; begin < docs.docs; begin += kDocsPerSum) {
+      const std::int64_t count = std::min(kDocsPerSum, docs.docs - begin);
       const float* block = rows + begin * stride;
+      const bool of_features = layer.input == 0;  // h_0, which stays where it is
+      const float* inputs = of_features ? docs.values + begin * docs.features : block + layer.input;
       blas::gemm(Transpose::kYes, Transpose::kNo, units, layer.columns, count, 1.0F,
-                 block + layer.delta + first, stride, block + layer.input, stride, 0.0F, part.data(),
-                 layer.columns);
+                 block + layer.delta + first, stride, inputs, of_features ? docs.features : stride, 0.0F,
+                 part.data(), layer.columns);
       for (std::int64_t k = 0; k < units * layer.columns; ++k) {
         out[k] += scale * double{part[static_cast<std::size_t>(k)]};
       }
@@ -110,8 +112,10 @@ double pair_loss_gradient(ExecutionContext& context, const NetworkShape& shape,
   const auto outputs = shared.take<float>(count);
   context.for_blocks(docs.docs, kDocsPerPass, [&](std::int64_t begin, std::int64_t end, int) {
     float* block = rows.data() + begin * stride;
-    forward_hidden(shape, theta.data(), docs.values + begin * docs.features, end - begin, block, stride);
-    forward_output(shape, theta.data(), block, end - begin, stride, scores.data() + begin, nullptr);
+    const float* features = docs.values + begin * docs.features;
+    forward_hidden(shape, theta.data(), features, end - begin, block, stride);
+    forward_output(shape, theta.data(), features, block, end - begin, stride, scores.data() + begin,
+                   nullptr);
   });
   const double data = term_losses(context, terms, scores.data(), slopes.data());
   std::fill(doc_slopes.begin(), doc_slopes.end(), 0.0);
@@ -124,7 +128,7 @@ double pair_loss_gradient(ExecutionContext& context, const NetworkShape& shape,
     backward_deltas(shape, theta.data(), outputs.data() + begin, 1, end - begin,
                     rows.data() + begin * stride, stride);
   });
-  sum_outer_products(context, shape, rows.data(), docs.docs, objective.data_scale, gradient);
+  sum_outer_products(context, shape, rows.data(), docs, objective.data_scale, gradient);
   return objective.data_scale * data + prior_loss(theta, objective, gradient);
 }
 

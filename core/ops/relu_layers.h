@@ -12,13 +12,13 @@ namespace olrank {
 constexpr std::int64_t kDocsPerPass = 128;
 
 /// The network's hidden units for `docs` ≤ kDocsPerPass documents: h_l goes to rows + layer(l).input, for
-/// l = 0 (a copy of the features) to L − 1. Rows are `stride` numbers apart.
+/// l = 1 to L − 1. Rows are `stride` numbers apart; the place of h_0 is left alone.
 void forward_hidden(const NetworkShape& shape, const float* theta, const float* features, std::int64_t docs,
                     float* rows, std::int64_t stride);
 
 /// Scores from those rows; `magnitudes` may be null.
-void forward_output(const NetworkShape& shape, const float* theta, const float* rows, std::int64_t docs,
-                    std::int64_t stride, float* scores, float* magnitudes);
+void forward_output(const NetworkShape& shape, const float* theta, const float* features, const float* rows,
+                    std::int64_t docs, std::int64_t stride, float* scores, float* magnitudes);
 
 /// δ_l at rows + layer(l).delta for all layers, from the output's derivative `output` of each document (one
 /// number for all where `output_stride` is 0), times output_scale. ReLU's derivative at 0 is 0.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
-#include <cstring>
 
 #include "core/error.h"
 #include "core/ops/blas.h"
@@ -75,37 +74,30 @@ void initialise_uniform(const NetworkShape& shape, PhiloxKey key, std::span<floa
   }
 }
 
-/// The dot product and the sum of its absolute terms, in double: the products are exact there, so that the
-/// two halves of a symmetric network cancel to the bit. Eight running sums, combined in a fixed order.
-struct Dot {
-  double sum = 0.0;
-  double magnitude = 0.0;
-};
+double plain(double product) {
+  return product;
+}
+double absolute(double product) {
+  return std::fabs(product);
+}
 
-Dot dot(const float* a, const float* b, std::int64_t size) {
+/// Σ term(a_k b_k) in double, where the products are exact, so that the two halves of a symmetric network
+/// cancel to the bit. Eight running sums, combined in a fixed order.
+template <double (*term)(double)>
+double sum_of_products(const float* a, const float* b, std::int64_t size) {
   constexpr std::int64_t kLanes = 8;
   double sums[kLanes] = {};
-  double magnitudes[kLanes] = {};
   const std::int64_t whole = size - size % kLanes;
   for (std::int64_t k = 0; k < whole; k += kLanes) {
     for (std::int64_t lane = 0; lane < kLanes; ++lane) {
-      const double product = double{a[k + lane]} * double{b[k + lane]};
-      sums[lane] += product;
-      magnitudes[lane] += std::fabs(product);
+      sums[lane] += term(double{a[k + lane]} * double{b[k + lane]});
     }
   }
-  for (std::int64_t k = whole; k < size; ++k) {
-    const double product = double{a[k]} * double{b[k]};
-    sums[k - whole] += product;
-    magnitudes[k - whole] += std::fabs(product);
-  }
+  for (std::int64_t k = whole; k < size; ++k) sums[k - whole] += term(double{a[k]} * double{b[k]});
   for (std::int64_t half = kLanes / 2; half > 0; half /= 2) {
-    for (std::int64_t lane = 0; lane < half; ++lane) {
-      sums[lane] += sums[lane + half];
-      magnitudes[lane] += magnitudes[lane + half];
-    }
+    for (std::int64_t lane = 0; lane < half; ++lane) sums[lane] += sums[lane + half];
   }
-  return {sums[0], magnitudes[0]};
+  return sums[0];
 }
 
 }  // namespace
@@ -169,10 +161,6 @@ void initialise(const NetworkShape& shape, Initialisation initialisation, Philox
 void forward_hidden(const NetworkShape& shape, const float* theta, const float* features, std::int64_t docs,
                     float* rows, std::int64_t stride) {
   assert(docs <= kDocsPerPass);
-  const auto feature_bytes = static_cast<std::size_t>(shape.inputs) * sizeof(float);
-  for (std::int64_t doc = 0; doc < docs; ++doc) {
-    std::memcpy(rows + doc * stride, features + doc * shape.inputs, feature_bytes);
-  }
   for (std::int64_t l = 0; l + 1 < shape.depth; ++l) {
     const NetworkLayer layer = shape.layer(l);
     float* units = rows + shape.layer(l + 1).input;
@@ -181,8 +169,10 @@ void forward_hidden(const NetworkShape& shape, const float* theta, const float* 
         std::copy_n(theta + layer.bias, layer.rows, units + doc * stride);
       }
     }
-    blas::gemm(Transpose::kNo, Transpose::kYes, docs, layer.rows, layer.columns, 1.0F, rows + layer.input,
-               stride, theta + layer.weight, layer.columns, layer.has_bias() ? 1.0F : 0.0F, units, stride);
+    const float* inputs = l == 0 ? features : rows + layer.input;
+    blas::gemm(Transpose::kNo, Transpose::kYes, docs, layer.rows, layer.columns, 1.0F, inputs,
+               l == 0 ? shape.inputs : stride, theta + layer.weight, layer.columns,
+               layer.has_bias() ? 1.0F : 0.0F, units, stride);
     for (std::int64_t doc = 0; doc < docs; ++doc) {
       float* unit = units + doc * stride;
       for (std::int64_t r = 0; r < layer.rows; ++r) unit[r] = unit[r] > 0.0F ? unit[r] : 0.0F;
@@ -190,17 +180,19 @@ void forward_hidden(const NetworkShape& shape, const float* theta, const float* 
   }
 }
 
-void forward_output(const NetworkShape& shape, const float* theta, const float* rows, std::int64_t docs,
-                    std::int64_t stride, float* scores, float* magnitudes) {
+void forward_output(const NetworkShape& shape, const float* theta, const float* features, const float* rows,
+                    std::int64_t docs, std::int64_t stride, float* scores, float* magnitudes) {
   const NetworkLayer layer = shape.layer(shape.depth - 1);
+  const float* weight = theta + layer.weight;
+  const double bias = layer.has_bias() ? double{theta[layer.bias]} : 0.0;
   for (std::int64_t doc = 0; doc < docs; ++doc) {
-    Dot output = dot(theta + layer.weight, rows + doc * stride + layer.input, layer.columns);
-    if (layer.has_bias()) {
-      output.sum += double{theta[layer.bias]};
-      output.magnitude += std::fabs(double{theta[layer.bias]});
-    }
-    scores[doc] = static_cast<float>(shape.output_scale * output.sum);
-    if (magnitudes != nullptr) magnitudes[doc] = static_cast<float>(shape.output_scale * output.magnitude);
+    const float* inputs =
+        shape.depth == 1 ? features + doc * shape.inputs : rows + doc * stride + layer.input;
+    const double sum = sum_of_products<plain>(weight, inputs, layer.columns) + bias;
+    scores[doc] = static_cast<float>(shape.output_scale * sum);
+    if (magnitudes == nullptr) continue;
+    const double magnitude = sum_of_products<absolute>(weight, inputs, layer.columns) + std::fabs(bias);
+    magnitudes[doc] = static_cast<float>(shape.output_scale * magnitude);
   }
 }
 
@@ -245,9 +237,9 @@ void score_docs(ExecutionContext& context, const NetworkShape& shape, std::span<
     Scratch& scratch = context.scratch(worker);
     const Scratch::Frame frame(scratch);
     const auto rows = scratch.take<float>(static_cast<std::size_t>(kDocsPerPass * stride));
-    forward_hidden(shape, theta.data(), docs.values + begin * docs.features, end - begin, rows.data(),
-                   stride);
-    forward_output(shape, theta.data(), rows.data(), end - begin, stride, scores.data() + begin,
+    const float* features = docs.values + begin * docs.features;
+    forward_hidden(shape, theta.data(), features, end - begin, rows.data(), stride);
+    forward_output(shape, theta.data(), features, rows.data(), end - begin, stride, scores.data() + begin,
                    magnitudes.empty() ? nullptr : magnitudes.data() + begin);
   });
 }

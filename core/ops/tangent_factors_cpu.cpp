@@ -49,9 +49,13 @@ void tangent_factors(ExecutionContext& context, const NetworkShape& shape, std::
   assert(magnitudes.empty() || magnitudes.size() == scores.size());
   context.for_blocks(docs.docs, kDocsPerPass, [&](std::int64_t begin, std::int64_t end, int) {
     float* rows = factors.data() + begin * stride;
-    forward_hidden(shape, theta.data(), docs.values + begin * docs.features, end - begin, rows, stride);
+    const float* features = docs.values + begin * docs.features;
+    for (std::int64_t doc = 0; doc < end - begin; ++doc) {
+      std::copy_n(features + doc * docs.features, docs.features, rows + doc * stride);
+    }
+    forward_hidden(shape, theta.data(), features, end - begin, rows, stride);
     if (!scores.empty()) {
-      forward_output(shape, theta.data(), rows, end - begin, stride, scores.data() + begin,
+      forward_output(shape, theta.data(), features, rows, end - begin, stride, scores.data() + begin,
                      magnitudes.empty() ? nullptr : magnitudes.data() + begin);
     }
     const float one = 1.0F;

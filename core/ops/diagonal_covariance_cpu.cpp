@@ -1,0 +1,108 @@
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+
+#include "core/ops/blas.h"
+#include "core/ops/diagonal_covariance.h"
+
+namespace olrank {
+namespace {
+
+using blas::Transpose;
+
+constexpr std::int64_t kParametersPerBlock = 4096;
+// Partial sums of V × V numbers: as many as threads can use, as few as memory likes at V above 1,000.
+constexpr std::int64_t kParts = 16;
+
+std::size_t size_of(std::int64_t a, std::int64_t b) {
+  return static_cast<std::size_t>(a * b);
+}
+
+}  // namespace
+
+void add_to_diagonal(ExecutionContext& context, const NetworkShape& shape, TangentFactors pairs,
+                     double scale, std::span<double> diagonal) {
+  assert(pairs.docs % 2 == 0);
+  const std::int64_t p = shape.parameters();
+  assert(static_cast<std::int64_t>(diagonal.size()) == p);
+  context.for_blocks(p, kParametersPerBlock, [&](std::int64_t begin, std::int64_t end, int worker) {
+    Scratch& scratch = context.scratch(worker);
+    const Scratch::Frame frame(scratch);
+    const auto row = scratch.take<double>(static_cast<std::size_t>(end - begin));
+    double* out = diagonal.data() + begin;
+    for (std::int64_t pair = 0; pair < pairs.docs / 2; ++pair) {
+      expand_pairs(shape, {pairs.row(shape, 2 * pair), 2}, 1.0, begin, end, row.data(), end - begin);
+      for (std::int64_t k = 0; k < end - begin; ++k) {
+        const double g = row[static_cast<std::size_t>(k)];
+        out[k] += scale * (g * g);
+      }
+    }
+  });
+}
+
+void diagonal_gram(ExecutionContext& context, const NetworkShape& shape, TangentFactors docs, double scale,
+                   std::span<const double> weights, double* m) {
+  const std::int64_t count = docs.docs;
+  assert(static_cast<std::int64_t>(weights.size()) == shape.parameters());
+  if (count == 0) return;
+  const std::int64_t units = (shape.depth - 1) * shape.width + 1;
+  const std::int64_t units_per_part = (units + kParts - 1) / kParts;
+  const std::int64_t used_parts = (units + units_per_part - 1) / units_per_part;
+  const std::int64_t widest = std::max(shape.inputs, shape.width) + 1;
+  Scratch& shared = context.scratch();
+  const Scratch::Frame shared_frame(shared);
+  const auto parts = shared.take<double>(size_of(used_parts, count * count));
+  context.for_blocks(units, units_per_part, [&](std::int64_t begin, std::int64_t end, int worker) {
+    Scratch& scratch = context.scratch(worker);
+    const Scratch::Frame frame(scratch);
+    const auto active = scratch.take<std::int64_t>(static_cast<std::size_t>(count));
+    const auto root = scratch.take<double>(static_cast<std::size_t>(widest));
+    const auto rows = scratch.take<double>(size_of(count, widest));
+    const auto gram = scratch.take<double>(size_of(count, count));
+    double* part = parts.data() + begin / units_per_part * count * count;
+    std::fill_n(part, count * count, 0.0);
+    for (std::int64_t number = begin; number < end; ++number) {
+      const NetworkLayer layer = shape.layer(number / shape.width);
+      const std::int64_t unit = number % shape.width;
+      const std::int64_t columns = layer.columns + (layer.has_bias() ? 1 : 0);
+      std::int64_t rows_used = 0;
+      for (std::int64_t doc = 0; doc < count; ++doc) {
+        if (docs.row(shape, doc)[layer.delta + unit] != 0.0F)
+          active[static_cast<std::size_t>(rows_used++)] = doc;
+      }
+      const double* weight = weights.data() + layer.weight + unit * layer.columns;
+      for (std::int64_t c = 0; c < layer.columns; ++c)
+        root[static_cast<std::size_t>(c)] = std::sqrt(scale * weight[c]);
+      if (layer.has_bias()) {
+        root[static_cast<std::size_t>(layer.columns)] =
+            std::sqrt(scale * weights[static_cast<std::size_t>(layer.bias + unit)]);
+      }
+      for (std::int64_t i = 0; i < rows_used; ++i) {
+        const float* factors = docs.row(shape, active[static_cast<std::size_t>(i)]);
+        const double delta{factors[layer.delta + unit]};
+        double* row = rows.data() + i * columns;
+        for (std::int64_t c = 0; c < layer.columns; ++c) {
+          row[c] = delta * double{factors[layer.input + c]} * root[static_cast<std::size_t>(c)];
+        }
+        if (layer.has_bias()) row[layer.columns] = delta * root[static_cast<std::size_t>(layer.columns)];
+      }
+      blas::gemm(Transpose::kNo, Transpose::kYes, rows_used, rows_used, columns, 1.0, rows.data(), columns,
+                 rows.data(), columns, 0.0, gram.data(), rows_used);
+      for (std::int64_t i = 0; i < rows_used; ++i) {
+        double* out = part + active[static_cast<std::size_t>(i)] * count;
+        const double* in = gram.data() + i * rows_used;
+        for (std::int64_t j = 0; j <= i; ++j) out[active[static_cast<std::size_t>(j)]] += in[j];
+      }
+    }
+  });
+  context.for_blocks(count * count, 4096, [&](std::int64_t begin, std::int64_t end, int) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      double sum = 0.0;
+      for (std::int64_t part = 0; part < used_parts; ++part)
+        sum += parts[static_cast<std::size_t>(part * count * count + i)];
+      m[i] = sum;
+    }
+  });
+}
+
+}  // namespace olrank

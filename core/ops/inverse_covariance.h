@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "core/ops/tangent_factors.h"
+
+// A⁻¹ written out, [p × p] in double and symmetric to the bit, for A = λI + scale · Σ_s g_s g_sᵀ.
+namespace olrank {
+
+/// A⁻¹ = I/λ: no pairs yet.
+void set_inverse_covariance(std::int64_t parameters, double lambda, double* inverse);
+
+/// A⁻¹ after `pairs` more: A⁻¹ − P (I + ΓP)⁻¹ Pᵀ with Γ [k × p] the rows √scale g_s and P = A⁻¹Γᵀ; O(kp²),
+/// where the rank-one form as the literature associates it, (A⁻¹ggᵀ)A⁻¹, is O(p³). Returns by how much
+/// log det A grew. Throws NumericError, with A⁻¹ unchanged, where rounding has made I + ΓP indefinite.
+double update_inverse_covariance(ExecutionContext& context, const NetworkShape& shape, TangentFactors pairs,
+                                 double scale, double* inverse);
+
+/// A⁻¹ from the whole history at once. Returns log det(A)/det(λI).
+double inverse_covariance_of(ExecutionContext& context, const NetworkShape& shape, TangentFactors history,
+                             double lambda, double scale, double* inverse);
+
+/// m [docs × docs] = scale · G A⁻¹ Gᵀ, G's rows the documents' gradients.
+void inverse_covariance_gram(ExecutionContext& context, const NetworkShape& shape, TangentFactors docs,
+                             double scale, const double* inverse, double* m);
+
+}  // namespace olrank

@@ -1,0 +1,217 @@
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+
+#include "core/ops/blas.h"
+#include "core/ops/inverse_covariance.h"
+#include "core/ops/inverse_factor.h"
+#include "core/runtime/aligned_vector.h"
+
+namespace olrank {
+namespace {
+
+using blas::Transpose;
+
+constexpr std::int64_t kTile = 256;            // a tile of A⁻¹ fills a quarter of a second-level cache
+constexpr std::int64_t kPairsPerUpdate = 128;  // rows of Γ at a time
+constexpr std::int64_t kParts = 16;            // partial sums of V × V numbers
+
+std::size_t size_of(std::int64_t a, std::int64_t b) {
+  return static_cast<std::size_t>(a * b);
+}
+
+/// Calls body(first row, end row, first column, end column, worker) for the tiles of the lower triangle.
+template <class Body>
+void for_lower_tiles(ExecutionContext& context, std::int64_t n, const Body& body) {
+  const std::int64_t side = (n + kTile - 1) / kTile;
+  context.for_blocks(side * (side + 1) / 2, 1, [&](std::int64_t task, std::int64_t, int worker) {
+    auto i = static_cast<std::int64_t>((std::sqrt(8.0 * static_cast<double>(task) + 1.0) - 1.0) / 2.0);
+    while ((i + 1) * (i + 2) / 2 <= task) ++i;
+    while (i * (i + 1) / 2 > task) --i;
+    const std::int64_t j = task - i * (i + 1) / 2;
+    body(i * kTile, std::min(n, (i + 1) * kTile), j * kTile, std::min(n, (j + 1) * kTile), worker);
+  });
+}
+
+/// Copies a tile of the lower triangle to its mirror image, so that both halves are the same to the bit.
+void mirror(std::int64_t n, std::int64_t row, std::int64_t row_end, std::int64_t column,
+            std::int64_t column_end, double* a) {
+  for (std::int64_t i = row; i < row_end; ++i) {
+    const std::int64_t end = std::min(column_end, i);
+    for (std::int64_t j = column; j < end; ++j) a[j * n + i] = a[i * n + j];
+  }
+}
+
+void expand_in_tiles(ExecutionContext& context, const NetworkShape& shape, TangentFactors docs,
+                     double scale, bool pairs, std::int64_t p, double* rows) {
+  context.for_blocks(p, 4 * kTile, [&](std::int64_t begin, std::int64_t end, int) {
+    if (pairs) {
+      expand_pairs(shape, docs, scale, begin, end, rows + begin, p);
+    } else {
+      expand_docs(shape, docs, scale, begin, end, rows + begin, p);
+    }
+  });
+}
+
+double update_by_block(ExecutionContext& context, const NetworkShape& shape, TangentFactors pairs,
+                       double scale, double* inverse) {
+  const std::int64_t p = shape.parameters();
+  const std::int64_t k = pairs.docs / 2;
+  Scratch& scratch = context.scratch();
+  const Scratch::Frame frame(scratch);
+  const auto gamma = scratch.take<double>(size_of(k, p));
+  const auto product = scratch.take<double>(size_of(k, p));  // Pᵀ = ΓA⁻¹
+  const auto corner = scratch.take<double>(size_of(k, k));
+  expand_in_tiles(context, shape, pairs, std::sqrt(scale), true, p, gamma.data());
+  context.for_blocks(p, kTile, [&](std::int64_t begin, std::int64_t end, int) {
+    blas::gemm(Transpose::kNo, Transpose::kNo, k, end - begin, p, 1.0, gamma.data(), p, inverse + begin, p,
+               0.0, product.data() + begin, p);
+  });
+  blas::gemm(Transpose::kNo, Transpose::kYes, k, k, p, 1.0, gamma.data(), p, product.data(), p, 0.0,
+             corner.data(), k);
+  for (std::int64_t i = 0; i < k; ++i) corner[size_of(i, k + 1)] += 1.0;
+  blas::cholesky(k, corner.data(), k);
+  double log_det = 0.0;
+  for (std::int64_t i = 0; i < k; ++i) log_det += 2.0 * std::log(corner[size_of(i, k + 1)]);
+  // With R Rᵀ = I + ΓP, the correction is QᵀQ for Q = R⁻¹Pᵀ.
+  context.for_blocks(p, kTile, [&](std::int64_t begin, std::int64_t end, int) {
+    blas::solve_lower(Transpose::kNo, k, end - begin, corner.data(), k, product.data() + begin, p);
+  });
+  for_lower_tiles(
+      context, p,
+      [&](std::int64_t row, std::int64_t row_end, std::int64_t column, std::int64_t column_end, int) {
+        blas::gemm(Transpose::kYes, Transpose::kNo, row_end - row, column_end - column, k, -1.0,
+                   product.data() + row, p, product.data() + column, p, 1.0, inverse + row * p + column, p);
+        mirror(p, row, row_end, column, column_end, inverse);
+      });
+  return log_det;
+}
+
+}  // namespace
+
+void set_inverse_covariance(std::int64_t parameters, double lambda, double* inverse) {
+  std::fill_n(inverse, parameters * parameters, 0.0);
+  for (std::int64_t k = 0; k < parameters; ++k) inverse[k * parameters + k] = 1.0 / lambda;
+}
+
+double update_inverse_covariance(ExecutionContext& context, const NetworkShape& shape, TangentFactors pairs,
+                                 double scale, double* inverse) {
+  assert(pairs.docs % 2 == 0);
+  double log_det = 0.0;
+  for (std::int64_t first = 0; first < pairs.docs; first += 2 * kPairsPerUpdate) {
+    const TangentFactors block{pairs.row(shape, first), std::min(2 * kPairsPerUpdate, pairs.docs - first)};
+    log_det += update_by_block(context, shape, block, scale, inverse);
+  }
+  return log_det;
+}
+
+double inverse_covariance_of(ExecutionContext& context, const NetworkShape& shape, TangentFactors history,
+                             double lambda, double scale, double* inverse) {
+  const std::int64_t p = shape.parameters();
+  set_inverse_covariance(p, 1.0 / lambda, inverse);  // λI
+  for (std::int64_t first = 0; first < history.docs; first += 2 * kPairsPerUpdate) {
+    const TangentFactors block{history.row(shape, first),
+                               std::min(2 * kPairsPerUpdate, history.docs - first)};
+    const std::int64_t k = block.docs / 2;
+    Scratch& scratch = context.scratch();
+    const Scratch::Frame frame(scratch);
+    const auto gamma = scratch.take<double>(size_of(k, p));
+    expand_in_tiles(context, shape, block, std::sqrt(scale), true, p, gamma.data());
+    for_lower_tiles(
+        context, p,
+        [&](std::int64_t row, std::int64_t row_end, std::int64_t column, std::int64_t column_end, int) {
+          blas::gemm(Transpose::kYes, Transpose::kNo, row_end - row, column_end - column, k, 1.0,
+                     gamma.data() + row, p, gamma.data() + column, p, 1.0, inverse + row * p + column, p);
+        });
+  }
+  InverseFactor factor;
+  double log_det = -static_cast<double>(p) * std::log(lambda);
+  AlignedVector<double> cross;
+  AlignedVector<double> corner;
+  while (factor.size() < p) {
+    const std::int64_t n = factor.size();
+    const std::int64_t columns = std::min(factor.room(), p - n);
+    cross.resize(size_of(n, columns));
+    corner.resize(size_of(columns, columns));
+    for (std::int64_t i = 0; i < columns; ++i) {
+      const double* row = inverse + (n + i) * p;
+      for (std::int64_t j = 0; j < n; ++j)
+        cross[size_of(j, columns) + static_cast<std::size_t>(i)] = row[j];
+      for (std::int64_t j = 0; j <= i; ++j)
+        corner[size_of(i, columns) + static_cast<std::size_t>(j)] = row[n + j];
+    }
+    log_det += append(context, factor, columns, cross.data(), columns, corner.data(), columns);
+  }
+  // A⁻¹ = L⁻ᵀ L⁻¹, from the row blocks that reach down from the tile.
+  for_lower_tiles(
+      context, p,
+      [&](std::int64_t row, std::int64_t row_end, std::int64_t column, std::int64_t column_end, int) {
+        double beta = 0.0;
+        for (std::int64_t b = row / InverseFactor::kBlock; b < factor.blocks(); ++b) {
+          const std::int64_t stride = InverseFactor::stride(b);
+          const std::int64_t first = b * InverseFactor::kBlock;
+          const std::int64_t inner = std::min(p - first, InverseFactor::kBlock);
+          // Columns beyond the block's width are zero and not stored.
+          const std::int64_t rows = std::min(row_end, stride) - row;
+          const std::int64_t columns = std::min(column_end, stride) - column;
+          if (beta == 0.0 && (rows < row_end - row || columns < column_end - column)) {
+            for (std::int64_t i = row; i < row_end; ++i) {
+              std::fill_n(inverse + i * p + column, column_end - column, 0.0);
+            }
+            beta = 1.0;
+          }
+          blas::gemm(Transpose::kYes, Transpose::kNo, rows, columns, inner, 1.0, factor.block(b) + row,
+                     stride, factor.block(b) + column, stride, beta, inverse + row * p + column, p);
+          beta = 1.0;
+        }
+        mirror(p, row, row_end, column, column_end, inverse);
+      });
+  return log_det;
+}
+
+void inverse_covariance_gram(ExecutionContext& context, const NetworkShape& shape, TangentFactors docs,
+                             double scale, const double* inverse, double* m) {
+  const std::int64_t p = shape.parameters();
+  const std::int64_t count = docs.docs;
+  const std::int64_t tiles = (p + kTile - 1) / kTile;
+  Scratch& shared = context.scratch();
+  const Scratch::Frame shared_frame(shared);
+  const auto gradients = shared.take<double>(size_of(count, p));
+  const std::int64_t used_parts = std::min(tiles, kParts);
+  const auto parts = shared.take<double>(size_of(used_parts, count * count));
+  expand_in_tiles(context, shape, docs, std::sqrt(scale), false, p, gradients.data());
+  // A⁻¹ is symmetric: with its tiles below the diagonal and half of those on it, Z = Σ G_i A⁻¹_ij G_jᵀ and
+  // M = Z + Zᵀ. A part of Z takes every used_parts-th column of tiles, so that all have long and short
+  // ones.
+  context.for_blocks(used_parts, 1, [&](std::int64_t part, std::int64_t, int worker) {
+    Scratch& scratch = context.scratch(worker);
+    const Scratch::Frame frame(scratch);
+    const auto product = scratch.take<double>(size_of(count, kTile));
+    for (std::int64_t tile = part; tile < tiles; tile += used_parts) {
+      const std::int64_t begin = tile * kTile;
+      const std::int64_t columns = std::min(p - begin, kTile);
+      const std::int64_t below = begin + columns;
+      blas::gemm(Transpose::kNo, Transpose::kNo, count, columns, columns, 0.5, gradients.data() + begin, p,
+                 inverse + begin * p + begin, p, 0.0, product.data(), columns);
+      if (below < p) {
+        blas::gemm(Transpose::kNo, Transpose::kNo, count, columns, p - below, 1.0, gradients.data() + below,
+                   p, inverse + below * p + begin, p, 1.0, product.data(), columns);
+      }
+      blas::gemm(Transpose::kNo, Transpose::kYes, count, count, columns, 1.0, product.data(), columns,
+                 gradients.data() + begin, p, tile == part ? 0.0 : 1.0, parts.data() + part * count * count,
+                 count);
+    }
+  });
+  for (std::int64_t part = 1; part < used_parts; ++part) {
+    const double* numbers = parts.data() + part * count * count;
+    for (std::int64_t i = 0; i < count * count; ++i) parts[static_cast<std::size_t>(i)] += numbers[i];
+  }
+  for (std::int64_t i = 0; i < count; ++i) {
+    for (std::int64_t j = 0; j < count; ++j) {
+      m[i * count + j] = parts[size_of(i, count) + static_cast<std::size_t>(j)] +
+                         parts[size_of(j, count) + static_cast<std::size_t>(i)];
+    }
+  }
+}
+
+}  // namespace olrank

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "core/data/dataset.h"
+#include "core/random/rng_stream.h"
+#include "core/runtime/execution_context.h"
+
+namespace olrank {
+
+/// One layer of weights: where it lies in θ, and where its tangent factors lie in a document's row.
+struct NetworkLayer {
+  std::int64_t rows = 0;     // units of this layer
+  std::int64_t columns = 0;  // inputs of this layer
+  std::int64_t weight = 0;   // offset in θ of W_l, row-major [rows × columns]
+  std::int64_t bias = -1;    // offset in θ of its bias [rows]; −1 where there is none
+  std::int64_t input = 0;    // offset in a row of tangent factors of h_{l−1} [columns]
+  std::int64_t delta = 0;    // offset in a row of tangent factors of δ_l [rows]
+
+  bool has_bias() const { return bias >= 0; }
+};
+
+/// f(x; θ) = output_scale · (W_L h_{L−1} + b_L), h_l = φ(W_l h_{l−1} + b_l), h_0 = x, φ = ReLU. θ is flat:
+/// layer 1's weight, then its bias where there is one, then layer 2. L = 1 is the linear ranker.
+struct NetworkShape {
+  std::int64_t inputs = 1;    // d
+  std::int64_t width = 1;     // m
+  std::int64_t depth = 2;     // L, layers of weights
+  bool biases = false;        // the b_l
+  double output_scale = 1.0;  // √m in the ntk parameterisation
+
+  /// p.
+  std::int64_t parameters() const;
+  /// Σ_l (|δ_l| + |h_{l−1}|): numbers in one row of tangent factors.
+  std::int64_t factors() const;
+  /// Number `index` from 0.
+  NetworkLayer layer(std::int64_t index) const;
+
+  friend bool operator==(const NetworkShape&, const NetworkShape&) = default;
+};
+
+/// The papers' ranker: no biases, f scaled by √m. Throws InvalidArgument for sizes that make no network,
+/// and for an odd width, which has no symmetric initialisation.
+NetworkShape ntk_shape(std::int64_t inputs, std::int64_t width, std::int64_t depth);
+/// The parameterisation that most people run: biases and no scale.
+NetworkShape standard_shape(std::int64_t inputs, std::int64_t width, std::int64_t depth);
+/// f(x) = θ·x.
+NetworkShape linear_shape(std::int64_t inputs);
+
+/// Whether hidden layers consist of two equal halves with opposite output weights, so that f(x; θ₀) = 0, or
+/// follow LibTorch's default for linear modules: weights and biases uniform in ±1/√(inputs of the layer).
+enum class Initialisation { kSymmetric, kUniform };
+
+/// θ₀. Symmetric (Jia and Wang, "Learning Neural Ranking Models Online from Implicit User Feedback", WWW
+/// 2022): W_1 = (W; W), hidden layers block diagonal (W,0; 0,W), entries N(0, 4/m), and W_L = (w, −w),
+/// entries N(0, 2/m); biases 0. Row r of layer l (from 1) draws its numbers in order from the stream at
+/// (round 0, document l, position r); a row's bias follows its weights.
+void initialise(const NetworkShape& shape, Initialisation initialisation, PhiloxKey key,
+                std::span<float> theta);
+
+/// scores[i] = f(x_i; θ). `magnitudes`, where not empty, gets the sum of the absolute terms behind each
+/// score: rounding of a symmetric network stays below kScoreRounding times it.
+void score_docs(ExecutionContext& context, const NetworkShape& shape, std::span<const float> theta,
+                FeatureMatrix docs, std::span<float> scores, std::span<float> magnitudes = {});
+
+constexpr double kScoreRounding = 1e-6;
+
+}  // namespace olrank

@@ -1,0 +1,66 @@
+#include "models/posterior/diagonal_posterior.h"
+
+#include <cassert>
+#include <cmath>
+
+#include "core/error.h"
+#include "core/ops/diagonal_covariance.h"
+#include "models/posterior/observed_pairs.h"
+
+namespace olrank {
+
+DiagonalPosterior::DiagonalPosterior(const PosteriorSpec& spec)
+    : spec_(spec),
+      diagonal_(static_cast<std::size_t>(spec.shape.parameters()), spec.lambda),
+      inverse_(diagonal_.size()) {
+  invert();
+}
+
+void DiagonalPosterior::invert() {
+  for (std::size_t k = 0; k < diagonal_.size(); ++k) inverse_[k] = 1.0 / diagonal_[k];
+}
+
+void DiagonalPosterior::width_sq(ExecutionContext& context, TangentFactors docs,
+                                 std::span<double> width_sq) {
+  assert(static_cast<std::int64_t>(width_sq.size()) == docs.docs * docs.docs);
+  diagonal_gram(context, spec_.shape, docs, spec_.scale, inverse_, width_sq.data());
+  const WidthHealth health = pair_width_sq(context, docs.docs, width_sq.data(), width_sq.data());
+  if (health.lost > 0) {
+    throw NumericError(
+        "Squared widths under the diagonal covariance are no numbers: the network's gradients have left "
+        "the "
+        "range of float32; a smaller learning rate or normalised features keep them inside.");
+  }
+  negative_widths_ += health.negative;
+}
+
+void DiagonalPosterior::observe(ExecutionContext& context, TangentFactors docs,
+                                std::span<const PreferencePair> pairs) {
+  if (pairs.empty()) return;
+  ObservedPairs added(spec_.shape);
+  added.append(docs, pairs);
+  add_to_diagonal(context, spec_.shape, added.all(), spec_.scale, diagonal_);
+  invert();
+  pairs_ += added.pairs();
+}
+
+double DiagonalPosterior::log_det() const {
+  double sum = 0.0;
+  for (const double value : diagonal_) sum += std::log(value / spec_.lambda);
+  return sum;
+}
+
+void DiagonalPosterior::save(StateWriter& state) const {
+  state.put("diagonal_pairs", pairs_);
+  state.put("diagonal_negative_widths", negative_widths_);
+  state.put("diagonal", std::span<const double>(diagonal_));
+}
+
+void DiagonalPosterior::load(StateReader& state) {
+  pairs_ = state.get_one<std::int64_t>("diagonal_pairs");
+  negative_widths_ = state.get_one<std::int64_t>("diagonal_negative_widths");
+  state.get_into("diagonal", std::span<double>(diagonal_));
+  invert();
+}
+
+}  // namespace olrank

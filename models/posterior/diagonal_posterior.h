@@ -1,0 +1,40 @@
+#pragma once
+
+#include "core/runtime/aligned_vector.h"
+#include "models/posterior/posterior.h"
+
+namespace olrank {
+
+/// The diagonal of A alone: p numbers, no history.
+class DiagonalPosterior : public Posterior {
+ public:
+  explicit DiagonalPosterior(const PosteriorSpec& spec);
+
+  void width_sq(ExecutionContext& context, TangentFactors docs, std::span<double> width_sq) override;
+  void observe(ExecutionContext& context, TangentFactors docs,
+               std::span<const PreferencePair> pairs) override;
+
+  std::int64_t pairs() const override { return pairs_; }
+  /// Of the diagonal: Σ_k log(A_kk/λ).
+  double log_det() const override;
+  double drift(ExecutionContext&) const override { return 0.0; }
+  std::int64_t negative_widths() const override { return negative_widths_; }
+  std::string_view form() const override { return "diagonal"; }
+  std::int64_t bytes() const override {
+    return static_cast<std::int64_t>((diagonal_.size() + inverse_.size()) * sizeof(double));
+  }
+
+  void save(StateWriter& state) const override;
+  void load(StateReader& state) override;
+
+ private:
+  void invert();
+
+  PosteriorSpec spec_;
+  AlignedVector<double> diagonal_;  // A_kk
+  AlignedVector<double> inverse_;   // 1/A_kk
+  std::int64_t pairs_ = 0;
+  std::int64_t negative_widths_ = 0;
+};
+
+}  // namespace olrank

@@ -1,0 +1,89 @@
+#include "models/posterior/dual_form.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "core/ops/tangent_kernel.h"
+
+namespace olrank {
+
+void DualForm::gram(ExecutionContext& context, const ObservedPairs& history, TangentFactors docs,
+                    double* m) {
+  const std::int64_t n = factor_.size();
+  const std::int64_t count = docs.docs;
+  Scratch& scratch = context.scratch();
+  const Scratch::Frame frame(scratch);
+  const auto kernel = scratch.take<double>(static_cast<std::size_t>(n * count));
+  const auto solved = scratch.take<double>(static_cast<std::size_t>(n * count));
+  doc_kernel(context, shape_, docs, scale_, m);
+  pair_doc_kernel(context, shape_, history.range(0, n), docs, scale_, kernel.data(), count);
+  apply(context, factor_, count, kernel.data(), solved.data(), count);
+  subtract_gram(context, n, count, solved.data(), count, m, count);
+  for (std::int64_t i = 0; i < count * count; ++i) m[i] /= lambda_;
+}
+
+void DualForm::append(ExecutionContext& context, const ObservedPairs& history, std::int64_t first) {
+  for (std::int64_t n = first; n < history.pairs();) {
+    const std::int64_t columns = std::min(factor_.room(), history.pairs() - n);
+    Scratch& scratch = context.scratch();
+    const Scratch::Frame frame(scratch);
+    const auto cross = scratch.take<double>(static_cast<std::size_t>(n * columns));
+    const auto corner = scratch.take<double>(static_cast<std::size_t>(columns * columns));
+    const TangentFactors added = history.range(n, columns);
+    pair_kernel(context, shape_, history.range(0, n), added, scale_, cross.data(), columns);
+    pair_kernel(context, shape_, added, added, scale_, corner.data(), columns);
+    for (std::int64_t i = 0; i < columns; ++i)
+      corner[static_cast<std::size_t>(i * (columns + 1))] += lambda_;
+    log_det_ += olrank::append(context, factor_, columns, cross.data(), columns, corner.data(), columns) -
+                static_cast<double>(columns) * std::log(lambda_);
+    n += columns;
+  }
+}
+
+void DualForm::rebuild(ExecutionContext& context, const ObservedPairs& history) {
+  factor_.clear();
+  log_det_ = 0.0;
+  append(context, history, 0);
+}
+
+// A⁻¹ = (I − s Γᵀ (s K + λI)⁻¹ Γ)/λ, Γ's rows the g_s.
+void DualForm::solve(ExecutionContext& context, const ObservedPairs& history, std::span<const double> v,
+                     std::span<double> solution) const {
+  const auto n = static_cast<std::size_t>(factor_.size());
+  std::vector<double> pairs(n);
+  std::vector<double> half(n);
+  pair_gradient_products(context, shape_, history.all(), v, pairs);
+  apply(context, factor_, 1, pairs.data(), half.data(), 1);
+  apply_from_right(context, factor_, 1, half.data(), pairs.data(), factor_.size());
+  pair_gradient_sum(context, shape_, history.all(), pairs, solution);
+  for (std::size_t k = 0; k < v.size(); ++k) solution[k] = (v[k] - scale_ * solution[k]) / lambda_;
+}
+
+void DualForm::save(StateWriter& state) const {
+  state.put("dual_pairs", factor_.size());
+  state.put("dual_log_det", log_det_);
+  for (std::int64_t b = 0; b < factor_.blocks(); ++b) {
+    const std::int64_t rows = std::min(InverseFactor::kBlock, factor_.size() - b * InverseFactor::kBlock);
+    state.put("dual_block",
+              std::span<const double>(factor_.block(b),
+                                      static_cast<std::size_t>(rows * InverseFactor::stride(b))));
+  }
+}
+
+void DualForm::load(StateReader& state) {
+  const auto pairs = state.get_one<std::int64_t>("dual_pairs");
+  if (pairs < 0) state.fail("The number of pairs in the covariance is negative.");
+  log_det_ = state.get_one<double>("dual_log_det");
+  factor_.clear();
+  // Block by block: a damaged count must not allocate what no entry backs.
+  for (std::int64_t b = 0; b * InverseFactor::kBlock < pairs; ++b) {
+    const std::int64_t rows = std::min(InverseFactor::kBlock, pairs - b * InverseFactor::kBlock);
+    factor_.grow(b * InverseFactor::kBlock + rows);
+    state.get_into(
+        "dual_block",
+        std::span<double>(factor_.block(b), static_cast<std::size_t>(rows * InverseFactor::stride(b))));
+  }
+}
+
+}  // namespace olrank

@@ -1,0 +1,36 @@
+#pragma once
+
+#include "core/ops/inverse_factor.h"
+#include "models/posterior/full_form.h"
+
+namespace olrank {
+
+/// By pairs: L Lᵀ = s K_nn + λI with K the tangent kernel among pairs, S = s L⁻¹ K_nV, and
+/// M = (s K_VV − SᵀS)/λ. No p × p matrix; n²/2 numbers.
+class DualForm : public FullForm {
+ public:
+  DualForm(const NetworkShape& shape, double lambda, double scale)
+      : shape_(shape), lambda_(lambda), scale_(scale) {}
+
+  void gram(ExecutionContext& context, const ObservedPairs& history, TangentFactors docs,
+            double* m) override;
+  void append(ExecutionContext& context, const ObservedPairs& history, std::int64_t first) override;
+  void rebuild(ExecutionContext& context, const ObservedPairs& history) override;
+  void solve(ExecutionContext& context, const ObservedPairs& history, std::span<const double> v,
+             std::span<double> solution) const override;
+
+  double log_det() const override { return log_det_; }
+  std::string_view name() const override { return "dual"; }
+  std::int64_t bytes() const override { return factor_.bytes(); }
+  void save(StateWriter& state) const override;
+  void load(StateReader& state) override;
+
+ private:
+  NetworkShape shape_;
+  double lambda_;
+  double scale_;
+  InverseFactor factor_;  // L⁻¹
+  double log_det_ = 0.0;  // 2 Σ log L_ii − n log λ
+};
+
+}  // namespace olrank

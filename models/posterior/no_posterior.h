@@ -1,0 +1,31 @@
+#pragma once
+
+#include <algorithm>
+
+#include "models/posterior/posterior.h"
+
+namespace olrank {
+
+/// Nothing is known about uncertainty and every width is 0.
+class NoPosterior : public Posterior {
+ public:
+  void width_sq(ExecutionContext&, TangentFactors, std::span<double> width_sq) override {
+    std::fill(width_sq.begin(), width_sq.end(), 0.0);
+  }
+  void observe(ExecutionContext&, TangentFactors, std::span<const PreferencePair> pairs) override {
+    pairs_ += static_cast<std::int64_t>(pairs.size());
+  }
+  std::int64_t pairs() const override { return pairs_; }
+  double log_det() const override { return 0.0; }
+  double drift(ExecutionContext&) const override { return 0.0; }
+  std::int64_t negative_widths() const override { return 0; }
+  std::string_view form() const override { return "none"; }
+  std::int64_t bytes() const override { return 0; }
+  void save(StateWriter& state) const override { state.put("none_pairs", pairs_); }
+  void load(StateReader& state) override { pairs_ = state.get_one<std::int64_t>("none_pairs"); }
+
+ private:
+  std::int64_t pairs_ = 0;
+};
+
+}  // namespace olrank

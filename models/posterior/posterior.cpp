@@ -1,0 +1,31 @@
+#include "models/posterior/posterior.h"
+
+#include <fmt/format.h>
+
+#include "core/error.h"
+#include "models/posterior/diagonal_posterior.h"
+#include "models/posterior/full_posterior.h"
+#include "models/posterior/no_posterior.h"
+
+namespace olrank {
+
+std::unique_ptr<Posterior> make_posterior(const PosteriorSpec& spec) {
+  if (!(spec.lambda > 0.0)) {
+    throw InvalidArgument(
+        fmt::format("lambda must be above 0, not {}: without it the covariance of unseen "
+                    "directions is infinite.",
+                    spec.lambda));
+  }
+  switch (spec.covariance) {
+    case Covariance::kFull:
+    case Covariance::kDiagonalOfInverse:
+      return std::make_unique<FullPosterior>(spec);
+    case Covariance::kDiagonal:
+      return std::make_unique<DiagonalPosterior>(spec);
+    case Covariance::kNone:
+      return std::make_unique<NoPosterior>();
+  }
+  throw InvalidArgument("There is no such covariance.");
+}
+
+}  // namespace olrank

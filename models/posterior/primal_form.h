@@ -1,0 +1,38 @@
+#pragma once
+
+#include "core/runtime/aligned_vector.h"
+#include "models/posterior/full_form.h"
+
+namespace olrank {
+
+/// By parameters: A⁻¹ itself, p² numbers, updated by all pairs of a round at once.
+class PrimalForm : public FullForm {
+ public:
+  PrimalForm(const NetworkShape& shape, double lambda, double scale);
+
+  void gram(ExecutionContext& context, const ObservedPairs& history, TangentFactors docs,
+            double* m) override;
+  void append(ExecutionContext& context, const ObservedPairs& history, std::int64_t first) override;
+  void rebuild(ExecutionContext& context, const ObservedPairs& history) override;
+  void solve(ExecutionContext& context, const ObservedPairs& history, std::span<const double> v,
+             std::span<double> solution) const override;
+  /// diagonal[k] = (A⁻¹)_kk.
+  void diagonal(std::span<double> diagonal) const;
+
+  double log_det() const override { return log_det_; }
+  std::string_view name() const override { return "primal"; }
+  std::int64_t bytes() const override {
+    return static_cast<std::int64_t>(inverse_.size() * sizeof(double));
+  }
+  void save(StateWriter& state) const override;
+  void load(StateReader& state) override;
+
+ private:
+  NetworkShape shape_;
+  double lambda_;
+  double scale_;
+  AlignedVector<double> inverse_;  // [p × p]
+  double log_det_ = 0.0;           // log det(A)/det(λI)
+};
+
+}  // namespace olrank

@@ -1,0 +1,140 @@
+#pragma once
+
+#include <Eigen/Dense>
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "core/ops/tangent_factors.h"
+
+// Small networks, documents and histories for tests, and the slow, obvious formulas they are held against.
+namespace olrank {
+
+inline PhiloxKey test_key(std::uint64_t seed) {
+  return make_key({.seed = seed, .purpose = Purpose::kProbe});
+}
+
+/// Normal numbers.
+inline std::vector<float> random_numbers(std::int64_t count, std::uint64_t seed, double deviation = 1.0) {
+  RngStream draws(test_key(seed), 1);
+  std::vector<float> values(static_cast<std::size_t>(count));
+  for (float& value : values) value = static_cast<float>(deviation * draws.normal());
+  return values;
+}
+
+/// Parameters of no special structure, biases included, of the size that keeps activations near 1.
+inline std::vector<float> random_theta(const NetworkShape& shape, std::uint64_t seed) {
+  std::vector<float> theta = random_numbers(shape.parameters(), seed);
+  for (std::int64_t l = 0; l < shape.depth; ++l) {
+    const NetworkLayer layer = shape.layer(l);
+    const auto deviation = static_cast<float>(std::sqrt(2.0 / static_cast<double>(layer.columns)));
+    for (std::int64_t k = 0; k < layer.rows * layer.columns; ++k) {
+      theta[static_cast<std::size_t>(layer.weight + k)] *= deviation;
+    }
+  }
+  return theta;
+}
+
+inline FeatureMatrix matrix_of(const std::vector<float>& values, std::int64_t features) {
+  return {values.data(), static_cast<std::int64_t>(values.size()) / features, features};
+}
+
+/// f(x; θ) in double, and how near a hidden unit of it comes to its kink.
+struct SlowScore {
+  double score = 0.0;
+  double magnitude = 0.0;  // sum of the output layer's absolute terms
+  double nearest_kink = 1e300;
+};
+
+inline SlowScore slow_score(const NetworkShape& shape, const std::vector<double>& theta, const float* x) {
+  SlowScore result;
+  std::vector<double> h(x, x + shape.inputs);
+  for (std::int64_t l = 0; l < shape.depth; ++l) {
+    const NetworkLayer layer = shape.layer(l);
+    std::vector<double> z;
+    for (std::int64_t r = 0; r < layer.rows; ++r) {
+      double sum = layer.has_bias() ? theta[static_cast<std::size_t>(layer.bias + r)] : 0.0;
+      double magnitude = std::abs(sum);
+      for (std::int64_t c = 0; c < layer.columns; ++c) {
+        const double term = theta[static_cast<std::size_t>(layer.weight + r * layer.columns + c)] *
+                            h[static_cast<std::size_t>(c)];
+        sum += term;
+        magnitude += std::abs(term);
+      }
+      z.push_back(sum);
+      if (l == shape.depth - 1) {
+        result.score = shape.output_scale * sum;
+        result.magnitude = shape.output_scale * magnitude;
+      } else {
+        result.nearest_kink = std::min(result.nearest_kink, std::abs(sum));
+      }
+    }
+    for (double& value : z) value = std::max(value, 0.0);
+    h = z;
+  }
+  return result;
+}
+
+inline SlowScore slow_score(const NetworkShape& shape, const std::vector<float>& theta, const float* x) {
+  return slow_score(shape, std::vector<double>(theta.begin(), theta.end()), x);
+}
+
+/// g(x) [p] from a row of factors, parameter by parameter.
+inline std::vector<double> slow_gradient(const NetworkShape& shape, const float* factors) {
+  std::vector<double> g(static_cast<std::size_t>(shape.parameters()), 0.0);
+  for (std::int64_t l = 0; l < shape.depth; ++l) {
+    const NetworkLayer layer = shape.layer(l);
+    for (std::int64_t r = 0; r < layer.rows; ++r) {
+      const double delta{factors[layer.delta + r]};
+      for (std::int64_t c = 0; c < layer.columns; ++c) {
+        g[static_cast<std::size_t>(layer.weight + r * layer.columns + c)] =
+            delta * double{factors[layer.input + c]};
+      }
+      if (layer.has_bias()) g[static_cast<std::size_t>(layer.bias + r)] = delta;
+    }
+  }
+  return g;
+}
+
+/// Factors of random documents at random parameters.
+inline std::vector<float> random_factors(const NetworkShape& shape, std::int64_t docs, std::uint64_t seed) {
+  ExecutionContext context;
+  const std::vector<float> theta = random_theta(shape, seed);
+  const std::vector<float> features = random_numbers(docs * shape.inputs, seed + 1);
+  std::vector<float> factors(static_cast<std::size_t>(docs * shape.factors()));
+  tangent_factors(context, shape, theta, matrix_of(features, shape.inputs), factors);
+  return factors;
+}
+
+/// The gradients of documents, [docs × p].
+inline Eigen::MatrixXd slow_gradients(const NetworkShape& shape, TangentFactors docs) {
+  Eigen::MatrixXd gradients(docs.docs, shape.parameters());
+  for (std::int64_t doc = 0; doc < docs.docs; ++doc) {
+    const std::vector<double> g = slow_gradient(shape, docs.row(shape, doc));
+    gradients.row(doc) = Eigen::Map<const Eigen::RowVectorXd>(g.data(), shape.parameters());
+  }
+  return gradients;
+}
+
+/// g(winner) − g(loser), [pairs × p].
+inline Eigen::MatrixXd slow_pair_gradients(const NetworkShape& shape, TangentFactors pairs) {
+  const Eigen::MatrixXd docs = slow_gradients(shape, pairs);
+  Eigen::MatrixXd gradients(pairs.docs / 2, shape.parameters());
+  for (std::int64_t pair = 0; pair < pairs.docs / 2; ++pair) {
+    gradients.row(pair) = docs.row(2 * pair) - docs.row(2 * pair + 1);
+  }
+  return gradients;
+}
+
+inline TangentFactors view_of(const NetworkShape& shape, const std::vector<float>& factors) {
+  return {factors.data(), static_cast<std::int64_t>(factors.size()) / shape.factors()};
+}
+
+/// The shapes that tests go through: depths 1 to 4, with and without biases, odd sizes.
+inline std::vector<NetworkShape> test_shapes() {
+  return {linear_shape(7),    ntk_shape(5, 6, 2),      ntk_shape(13, 34, 2),     ntk_shape(5, 6, 3),
+          ntk_shape(9, 8, 4), standard_shape(5, 7, 2), standard_shape(3, 33, 3), standard_shape(6, 5, 4)};
+}
+
+}  // namespace olrank

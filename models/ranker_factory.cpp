@@ -8,21 +8,39 @@
 #include "models/linear/linear_ranking.h"
 #include "models/linear/p2linrank.h"
 #include "models/linear/pairrank.h"
+#include "models/neural/confident_network.h"
+#include "models/neural/p2neurrank.h"
+#include "models/neural/ranker_network.h"
 #include "models/pdgd.h"
 #include "models/ranknet.h"
 
 namespace olrank {
 namespace {
 
-[[noreturn]] void refuse_form(const RankerSettings& settings) {
-  throw Error(
-      fmt::format("Ranker '{}': the kind '{}' with network = \"{}\" is not in this version of olrank.",
-                  settings.name, name_of(settings.kind), name_of(settings.network.network)));
+[[noreturn]] void refuse_kind(const RankerSettings& settings) {
+  throw Error(fmt::format("Ranker '{}': the kind '{}' is not in this version of olrank.", settings.name,
+                          name_of(settings.kind)));
 }
 
-std::unique_ptr<ScoreModel> make_score_model(const RankerSettings& settings, std::int64_t features) {
-  if (settings.network.network != NetworkForm::kLinear) refuse_form(settings);
-  return std::make_unique<LinearModel>(features);
+/// The scoring function of a ranker that follows a gradient or tries neighbours, with its first parameters.
+struct FirstModel {
+  std::unique_ptr<ScoreModel> model;
+  std::vector<float> theta;  // empty: zeros
+};
+
+FirstModel first_model(const RankerSettings& settings, std::int64_t features, const TrialKeys& keys) {
+  if (settings.network.network == NetworkForm::kLinear)
+    return {std::make_unique<LinearModel>(features), {}};
+  return {std::make_unique<NetworkModel>(settings.network, features),
+          first_parameters(settings.network, network_shape(settings.network, features),
+                           keys.key(Purpose::kInitialisation))};
+}
+
+template <class Ranker>
+std::unique_ptr<OnlineRanker> make_on_model(const RankerSettings& settings, std::int64_t features,
+                                            const TrialKeys& keys) {
+  FirstModel first = first_model(settings, features, keys);
+  return std::make_unique<Ranker>(std::move(first.model), settings, keys, std::move(first.theta));
 }
 
 /// The most pairs that a round of a rule can bring.
@@ -40,19 +58,21 @@ std::unique_ptr<OnlineRanker> make_ranker(const RankerSettings& settings, std::i
     case RankerKind::kP2LinRank:
       return std::make_unique<P2LinRank>(features, settings, keys, cutoff);
     case RankerKind::kPdgd:
-      return std::make_unique<PdgdRanker>(make_score_model(settings, features), settings, keys);
+      return make_on_model<PdgdRanker>(settings, features, keys);
     case RankerKind::kDbgd:
     case RankerKind::kMgd:
-      return std::make_unique<DuelingBanditRanker>(make_score_model(settings, features), settings, keys);
+      return make_on_model<DuelingBanditRanker>(settings, features, keys);
     case RankerKind::kRankNet:
-      return std::make_unique<RankNetRanker>(make_score_model(settings, features), settings, keys);
+      return make_on_model<RankNetRanker>(settings, features, keys);
     case RankerKind::kOlRankNet:
     case RankerKind::kOlLambdaRank:
+      return std::make_unique<ConfidentNetwork>(features, settings, keys, cutoff);
     case RankerKind::kP2NeurRank:
+      return std::make_unique<P2NeurRank>(features, settings, keys, cutoff);
     case RankerKind::kLambdaRankLabels:
       break;
   }
-  refuse_form(settings);
+  refuse_kind(settings);
 }
 
 RankerPlan plan_ranker(const RankerSettings& settings, std::int64_t features, std::int64_t rounds,

@@ -1,0 +1,140 @@
+#include "models/neural/confident_network.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/feedback/preference_pairs.h"
+#include "models/linear/linear_ranking.h"
+#include "models/neural/ranker_network.h"
+
+namespace olrank {
+namespace {
+
+PosteriorSpec posterior_spec(const RankerSettings& settings, const NetworkShape& shape) {
+  PosteriorSpec spec;
+  spec.shape = shape;
+  spec.covariance = settings.posterior.covariance;
+  spec.form = settings.posterior.form;
+  spec.lambda = settings.posterior.lambda;
+  spec.scale = covariance_scale(settings.network);
+  return spec;
+}
+
+}  // namespace
+
+ConfidentNetwork::ConfidentNetwork(std::int64_t features, const RankerSettings& settings,
+                                   const TrialKeys& keys, std::int64_t cutoff)
+    : settings_(settings),
+      cutoff_(cutoff),
+      batch_key_(keys.key(Purpose::kBatch)),
+      shape_(network_shape(settings.network, features)),
+      first_theta_(first_parameters(settings.network, shape_, keys.key(Purpose::kInitialisation))),
+      theta_(first_theta_),
+      history_(features, settings.kind == RankerKind::kOlLambdaRank),
+      trainer_(make_network_trainer({shape_, settings.trainer, settings.posterior.lambda,
+                                     prior_scale(settings.network), first_theta_, batch_key_})),
+      posterior_(make_posterior(posterior_spec(settings, shape_))),
+      list_(settings.explore.list, settings.explore.refine, keys.key(Purpose::kList)) {}
+
+/// α_t = c₁(√(ν² log(det A/(δ² det λI))) + √λ c₂), or the constant; differences of scores within their
+/// rounding are no order.
+CertaintyRule ConfidentNetwork::certainty_rule() const {
+  const ExplorationSettings& explore = settings_.explore;
+  CertaintyRule rule{explore.alpha, explore.slack, 0.0};
+  if (explore.alpha_schedule == AlphaSchedule::kTheory) {
+    const double log_ratio = posterior_->log_det() - 2.0 * std::log(explore.delta);
+    rule.alpha = explore.c1 * (explore.noise_subgaussian * std::sqrt(log_ratio) +
+                               std::sqrt(settings_.posterior.lambda) * explore.c2);
+  }
+  float largest = 0.0F;
+  for (const float magnitude : magnitudes_) largest = std::max(largest, magnitude);
+  rule.least_difference = kScoreRounding * double{largest};
+  return rule;
+}
+
+void ConfidentNetwork::look_at(ExecutionContext& context, const QueryDocs& query) {
+  const auto docs = static_cast<std::size_t>(query.docs());
+  factors_.resize(docs * static_cast<std::size_t>(shape_.factors()));
+  scores_.resize(docs);
+  magnitudes_.resize(docs);
+  tangent_factors(context, shape_, theta_, query.features, factors_, scores_, magnitudes_);
+  seen_query_ = query.query;
+}
+
+RankedList ConfidentNetwork::rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) {
+  {
+    const auto measured = context.clock.measure("score");
+    look_at(context.execution, query);
+    order_by_score(context.execution, scores_, by_score_);
+  }
+  {
+    const auto measured = context.clock.measure("width");
+    width_sq_.resize(static_cast<std::size_t>(query.docs() * query.docs()));
+    posterior_->width_sq(context.execution, {factors_.data(), query.docs()}, width_sq_);
+  }
+  const auto measured = context.clock.measure("rank");
+  list_rule_ = certainty_rule();
+  certain_by_width(list_rule_, scores_, by_score_, width_sq_, orders_);
+  return list_.make(by_score_, orders_, round, cutoff_);
+}
+
+LearnReport ConfidentNetwork::learn(RoundContext& context, const Feedback& feedback) {
+  preference_pairs(settings_.feedback.pairs, feedback.shown, feedback.clicks,
+                   RngStream(batch_key_, feedback.round), pairs_);
+  steps_.clear();
+  if (pairs_.empty()) return {};
+  {
+    const auto measured = context.clock.measure("observe");
+    if (seen_query_ != feedback.query.query) look_at(context.execution, feedback.query);
+    posterior_->observe(context.execution, {factors_.data(), feedback.query.docs()}, pairs_);
+    history_.add(feedback, pairs_);
+  }
+  const auto measured = context.clock.measure("train");
+  const bool weigh = settings_.kind == RankerKind::kOlLambdaRank;
+  const auto step =
+      trainer_->train(context.execution, {history_, history_.terms(), weigh, feedback.round}, theta_);
+  if (step) steps_.push_back(*step);
+  seen_query_ = -1;
+  return {pairs_, steps_};
+}
+
+void ConfidentNetwork::describe(const QueryDocs& query, bool full, RoundDetail& detail) {
+  detail.scores.assign(scores_.begin(), scores_.end());
+  if (!full) return;
+  detail.theta = {theta_};
+  detail.width_sq = width_sq_;
+  // Before the transitive closure that `refine` makes.
+  certain_by_width(list_rule_, scores_, by_score_, width_sq_, orders_);
+  write_certain_matrix(orders_, by_score_, query.docs(), detail.certain);
+}
+
+void ConfidentNetwork::score(ExecutionContext& context, FeatureMatrix docs, std::span<float> scores) const {
+  score_docs(context, shape_, theta_, docs, scores);
+}
+
+ModelTensors ConfidentNetwork::model() const {
+  return network_tensors(settings_.network, shape_, theta_);
+}
+
+std::vector<RankerFigure> ConfidentNetwork::figures(ExecutionContext& context) const {
+  return {{"drift", posterior_->drift(context)},
+          {"negative_widths", static_cast<double>(posterior_->negative_widths())},
+          {"posterior_bytes", static_cast<double>(posterior_->bytes())}};
+}
+
+void ConfidentNetwork::save(StateWriter& state) const {
+  state.put("theta", theta_);
+  history_.save(state);
+  trainer_->save(state);
+  posterior_->save(state);
+}
+
+void ConfidentNetwork::load(StateReader& state) {
+  state.get_into("theta", std::span(theta_));
+  history_.load(state);
+  trainer_->load(state);
+  posterior_->load(state);
+  seen_query_ = -1;
+}
+
+}  // namespace olrank

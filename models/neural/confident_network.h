@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/explore/certain_orders.h"
+#include "core/explore/exploring_list.h"
+#include "core/online/online_ranker.h"
+#include "core/online/trial_keys.h"
+#include "models/neural/document_history.h"
+#include "models/neural/network_trainer.h"
+#include "models/posterior/posterior.h"
+#include "models/ranker_settings.h"
+
+namespace olrank {
+
+/// A ReLU network that knows which orders it is sure of: Jia, Wang, "Learning neural ranking models online
+/// from implicit user feedback", WWW 2022 (olRankNet, olLambdaRank by the kind in the settings). The
+/// confidence of an order is the Mahalanobis width of the difference of two tangent gradients, under the
+/// covariance of those of all observed pairs.
+class ConfidentNetwork : public OnlineRanker {
+ public:
+  ConfidentNetwork(std::int64_t features, const RankerSettings& settings, const TrialKeys& keys,
+                   std::int64_t cutoff);
+
+  RankedList rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) override;
+  LearnReport learn(RoundContext& context, const Feedback& feedback) override;
+  void describe(const QueryDocs& query, bool full, RoundDetail& detail) override;
+  void score(ExecutionContext& context, FeatureMatrix docs, std::span<float> scores) const override;
+  std::int64_t parameters() const override { return shape_.parameters(); }
+  ModelTensors model() const override;
+  std::vector<RankerFigure> figures(ExecutionContext& context) const override;
+  void save(StateWriter& state) const override;
+  void load(StateReader& state) override;
+
+ private:
+  CertaintyRule certainty_rule() const;
+  /// Factors and scores of a query at the parameters as they stand.
+  void look_at(ExecutionContext& context, const QueryDocs& query);
+
+  RankerSettings settings_;
+  std::int64_t cutoff_;
+  PhiloxKey batch_key_;
+  NetworkShape shape_;
+  std::vector<float> first_theta_;  // θ₀, a function of the keys
+
+  // State.
+  std::vector<float> theta_;
+  DocumentHistory history_;
+  std::unique_ptr<NetworkTrainer> trainer_;
+  std::unique_ptr<Posterior> posterior_;
+
+  // Of the query looked at last.
+  std::int64_t seen_query_ = -1;  // −1 when θ has moved since
+  std::vector<float> factors_;
+  std::vector<float> scores_;
+  std::vector<float> magnitudes_;
+  std::vector<double> width_sq_;
+  std::vector<std::int32_t> by_score_;
+  CertaintyRule list_rule_;
+  ExploringList list_;
+  OrderBits orders_;
+  std::vector<PreferencePair> pairs_;
+  std::vector<double> steps_;
+};
+
+}  // namespace olrank

@@ -1,0 +1,190 @@
+#include "models/neural/document_history.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <numeric>
+
+#include "core/feedback/preference_pairs.h"
+#include "core/math/dcg.h"
+
+namespace olrank {
+namespace {
+
+std::uint64_t packed(std::int32_t first, std::int32_t second) {
+  return static_cast<std::uint64_t>(first) << 32 | static_cast<std::uint32_t>(second);
+}
+
+}  // namespace
+
+std::int32_t DocumentHistory::row_of(const QueryDocs& query, std::int32_t doc) {
+  const std::int64_t number = query.first_doc + doc;
+  const auto [known, is_new] = row_of_.try_emplace(number, static_cast<std::int32_t>(docs()));
+  if (is_new) {
+    const auto x = query.features.doc(doc);
+    values_.insert(values_.end(), x.begin(), x.end());
+    doc_numbers_.push_back(number);
+  }
+  return known->second;
+}
+
+std::int32_t DocumentHistory::term_of(std::int32_t first, std::int32_t second) {
+  const auto [known, is_new] =
+      term_of_.try_emplace(packed(first, second), static_cast<std::int32_t>(terms_.size()));
+  if (is_new) terms_.push_back({first, second, 0.0, 0.0});
+  return known->second;
+}
+
+void DocumentHistory::add(const Feedback& feedback, std::span<const PreferencePair> pairs) {
+  assert(feedback.query.features.features == features_);
+  const auto examined = static_cast<std::size_t>(examined_documents(feedback.clicks));
+  Impression impression{static_cast<std::int64_t>(impression_rows_.size()),
+                        static_cast<std::int64_t>(observations_.size()),
+                        static_cast<std::int32_t>(examined), static_cast<std::int32_t>(pairs.size())};
+  const auto place_of = [&](std::int32_t doc) {
+    return static_cast<std::int32_t>(std::find(feedback.shown.begin(), feedback.shown.end(), doc) -
+                                     feedback.shown.begin());
+  };
+  for (const auto& [winner, loser] : pairs) {
+    const std::int32_t winner_row = row_of(feedback.query, winner);
+    const std::int32_t loser_row = row_of(feedback.query, loser);
+    const bool first_wins = winner < loser;
+    const std::int32_t term = first_wins ? term_of(winner_row, loser_row) : term_of(loser_row, winner_row);
+    PairTerm& folded = terms_[static_cast<std::size_t>(term)];
+    folded.weight += 1.0;
+    folded.labels += first_wins ? 1.0 : 0.0;
+    const bool placed = keeps_impressions_;
+    observations_.push_back(
+        {term, placed ? place_of(winner) : -1, placed ? place_of(loser) : -1, first_wins ? 1 : 0});
+    ++observed_;
+  }
+  if (!keeps_impressions_) return;
+  for (std::size_t rank = 0; rank < examined; ++rank) {
+    impression_rows_.push_back(row_of(feedback.query, feedback.shown[rank]));
+    impression_clicks_.push_back(feedback.clicks[rank]);
+  }
+  impressions_.push_back(impression);
+}
+
+void DocumentHistory::ndcg_changes(std::span<const float> scores, std::vector<double>& changes) const {
+  assert(keeps_impressions_ && static_cast<std::int64_t>(scores.size()) == docs());
+  changes.resize(observations_.size());
+  std::vector<std::int32_t> order;
+  std::vector<double> discount_of;
+  for (const Impression& impression : impressions_) {
+    const auto rows = std::span(impression_rows_)
+                          .subspan(static_cast<std::size_t>(impression.first_doc),
+                                   static_cast<std::size_t>(impression.docs));
+    const auto clicks =
+        std::span(impression_clicks_).subspan(static_cast<std::size_t>(impression.first_doc), rows.size());
+    order.resize(rows.size());
+    std::iota(order.begin(), order.end(), 0);
+    const auto score_at = [&](std::int32_t place) {
+      return scores[static_cast<std::size_t>(rows[static_cast<std::size_t>(place)])];
+    };
+    // Ties break by document, as everywhere.
+    std::sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
+      if (score_at(a) != score_at(b)) return score_at(a) > score_at(b);
+      return doc_numbers_[static_cast<std::size_t>(rows[static_cast<std::size_t>(a)])] <
+             doc_numbers_[static_cast<std::size_t>(rows[static_cast<std::size_t>(b)])];
+    });
+    discount_of.resize(rows.size());
+    for (std::size_t rank = 0; rank < order.size(); ++rank) {
+      discount_of[static_cast<std::size_t>(order[rank])] =
+          dcg_discount(static_cast<std::int64_t>(rank), Discount::kLog2);
+    }
+    double ideal = 0.0;  // a click's gain is 2¹ − 1
+    std::int64_t clicked = 0;
+    for (const std::uint8_t click : clicks) {
+      if (click != 0) ideal += dcg_discount(clicked++, Discount::kLog2);
+    }
+    for (std::int32_t pair = 0; pair < impression.pairs; ++pair) {
+      const auto at = static_cast<std::size_t>(impression.first_pair + pair);
+      const Observation& seen = observations_[at];
+      changes[at] = std::fabs(discount_of[static_cast<std::size_t>(seen.winner)] -
+                              discount_of[static_cast<std::size_t>(seen.loser)]) /
+                    ideal;
+    }
+  }
+}
+
+void DocumentHistory::fold(std::span<const double> weights, std::vector<PairTerm>& weighted) const {
+  assert(weights.size() == observations_.size());
+  weighted.assign(terms_.begin(), terms_.end());
+  for (PairTerm& term : weighted) term.weight = term.labels = 0.0;
+  for (std::size_t at = 0; at < observations_.size(); ++at) {
+    PairTerm& term = weighted[static_cast<std::size_t>(observations_[at].term)];
+    term.weight += weights[at];
+    if (observations_[at].first_wins != 0) term.labels += weights[at];
+  }
+}
+
+void DocumentHistory::save(StateWriter& state) const {
+  state.put("history.features", features_);
+  state.put("history.observed", observed_);
+  state.put("history.doc_numbers", doc_numbers_);
+  state.put("history.values", values_);
+  std::vector<std::int32_t> ends;
+  std::vector<double> sums;
+  for (const PairTerm& term : terms_) {
+    ends.insert(ends.end(), {term.first, term.second});
+    sums.insert(sums.end(), {term.weight, term.labels});
+  }
+  state.put("history.term_docs", ends);
+  state.put("history.term_sums", sums);
+  std::vector<std::int32_t> seen;
+  for (const Observation& one : observations_)
+    seen.insert(seen.end(), {one.term, one.winner, one.loser, one.first_wins});
+  std::vector<std::int32_t> sizes;
+  for (const Impression& one : impressions_) sizes.insert(sizes.end(), {one.docs, one.pairs});
+  state.put("history.observations", seen);
+  state.put("history.impressions", sizes);
+  state.put("history.impression_rows", impression_rows_);
+  state.put("history.impression_clicks", impression_clicks_);
+}
+
+void DocumentHistory::load(StateReader& state) {
+  if (state.get_one<std::int64_t>("history.features") != features_) {
+    state.fail("The saved history is of data with another number of features.");
+  }
+  observed_ = state.get_one<std::int64_t>("history.observed");
+  doc_numbers_ = state.get<std::int64_t>("history.doc_numbers");
+  values_.resize(doc_numbers_.size() * static_cast<std::size_t>(features_));
+  state.get_into("history.values", std::span(values_));
+  const auto ends = state.get<std::int32_t>("history.term_docs");
+  std::vector<double> sums(ends.size());
+  state.get_into("history.term_sums", std::span(sums));
+  terms_.clear();
+  for (std::size_t i = 0; i + 1 < ends.size(); i += 2)
+    terms_.push_back({ends[i], ends[i + 1], sums[i], sums[i + 1]});
+  const auto seen = state.get<std::int32_t>("history.observations");
+  observations_.clear();
+  for (std::size_t i = 0; i + 3 < seen.size(); i += 4) {
+    observations_.push_back({seen[i], seen[i + 1], seen[i + 2], seen[i + 3]});
+  }
+  const auto sizes = state.get<std::int32_t>("history.impressions");
+  impression_rows_ = state.get<std::int32_t>("history.impression_rows");
+  impression_clicks_ = state.get<std::uint8_t>("history.impression_clicks");
+  impressions_.clear();
+  Impression next;
+  for (std::size_t i = 0; i + 1 < sizes.size(); i += 2) {
+    next.docs = sizes[i];
+    next.pairs = sizes[i + 1];
+    impressions_.push_back(next);
+    next.first_doc += next.docs;
+    next.first_pair += next.pairs;
+  }
+  rebuild_indices();
+}
+
+void DocumentHistory::rebuild_indices() {
+  row_of_.clear();
+  for (std::size_t row = 0; row < doc_numbers_.size(); ++row)
+    row_of_.emplace(doc_numbers_[row], static_cast<std::int32_t>(row));
+  term_of_.clear();
+  for (std::size_t term = 0; term < terms_.size(); ++term) {
+    term_of_.emplace(packed(terms_[term].first, terms_[term].second), static_cast<std::int32_t>(term));
+  }
+}
+
+}  // namespace olrank

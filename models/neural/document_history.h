@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "core/data/dataset.h"
+#include "core/io/state_archive.h"
+#include "core/online/feedback.h"
+#include "core/online/online_ranker.h"
+#include "core/ops/pair_training.h"
+
+namespace olrank {
+
+/// Every preference so far, for networks: the distinct documents, each with its features once, and the
+/// pairs between them, repetitions folded. A pass over it costs what its documents cost, so that a round
+/// stops growing once the same queries come back.
+class DocumentHistory {
+ public:
+  /// With `impressions`, it also keeps which examined list each pair came from, as LambdaRank needs.
+  DocumentHistory(std::int64_t features, bool impressions)
+      : features_(features), keeps_impressions_(impressions) {}
+
+  void add(const Feedback& feedback, std::span<const PreferencePair> pairs);
+
+  std::int64_t observed() const { return observed_; }  // n, with repetitions
+  std::int64_t docs() const { return static_cast<std::int64_t>(doc_numbers_.size()); }
+  FeatureMatrix features() const { return {values_.data(), docs(), features_}; }
+  /// Weight is the number of observations, labels how many of them the first document won.
+  std::span<const PairTerm> terms() const { return terms_; }
+
+  /// One observed pair: the term it folds into, and who won.
+  struct Observation {
+    std::int32_t term = 0;
+    std::int32_t winner = 0;  // place in the examined list of its impression; −1 where these are not kept
+    std::int32_t loser = 0;
+    std::int32_t first_wins = 0;
+  };
+  std::span<const Observation> observations() const { return observations_; }
+
+  /// |ΔNDCG| of each observation: of swapping its two documents in the order that `scores` [docs()] give to
+  /// the documents examined in its impression, clicks being the labels. Burges, "From RankNet to LambdaRank
+  /// to LambdaMART: an overview", 2010, §4. Needs impressions.
+  void ndcg_changes(std::span<const float> scores, std::vector<double>& changes) const;
+
+  /// The terms with every observation weighted.
+  void fold(std::span<const double> weights, std::vector<PairTerm>& weighted) const;
+
+  void save(StateWriter& state) const;
+  void load(StateReader& state);
+
+ private:
+  /// An examined list: documents rows_[first … first + count) with their clicks, and its pairs.
+  struct Impression {
+    std::int64_t first_doc = 0;
+    std::int64_t first_pair = 0;
+    std::int32_t docs = 0;
+    std::int32_t pairs = 0;
+  };
+  std::int32_t row_of(const QueryDocs& query, std::int32_t doc);
+  std::int32_t term_of(std::int32_t first, std::int32_t second);
+  void rebuild_indices();
+
+  std::int64_t features_;
+  bool keeps_impressions_;
+  std::int64_t observed_ = 0;
+  std::vector<float> values_;              // [docs × features]
+  std::vector<std::int64_t> doc_numbers_;  // within the training part
+  std::vector<PairTerm> terms_;            // first < second by document number
+  std::vector<Impression> impressions_;
+  std::vector<std::int32_t> impression_rows_;
+  std::vector<std::uint8_t> impression_clicks_;
+  std::vector<Observation> observations_;
+  std::unordered_map<std::int64_t, std::int32_t> row_of_;
+  std::unordered_map<std::uint64_t, std::int32_t> term_of_;  // of two rows, packed
+};
+
+}  // namespace olrank

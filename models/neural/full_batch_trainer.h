@@ -1,0 +1,49 @@
+#pragma once
+
+#include "models/neural/network_trainer.h"
+
+namespace olrank {
+
+/// J steps over the whole history on L = Σ cross-entropy + mλ/2 ‖θ − θ₀‖²: DESIGN §2, Training. With `gd`
+/// and `nesterov` the step is σ_t = η/(κ_t + mλ), where κ_t estimates the largest curvature of the data
+/// term; κ_t is made anew when the history has grown by a tenth. Where J steps end above the loss they
+/// began with, they are undone and repeated at half the step.
+class FullBatchTrainer : public NetworkTrainer {
+ public:
+  explicit FullBatchTrainer(const TrainerSpec& spec);
+
+  std::optional<double> train(ExecutionContext& context, const TrainingTask& task,
+                              std::span<float> theta) override;
+  void save(StateWriter& state) const override;
+  void load(StateReader& state) override;
+
+ private:
+  double prior_weight() const { return 0.5 * spec_.prior_scale * spec_.lambda; }
+  void refresh_curvature(ExecutionContext& context, const TrainingTask& task, std::span<const float> theta);
+  /// J steps from θ; the losses before the first and after the last.
+  std::pair<double, double> descend(ExecutionContext& context, const TrainingTask& task, double step,
+                                    std::span<float> theta);
+  std::span<const PairTerm> terms_at(ExecutionContext& context, const TrainingTask& task,
+                                     std::span<const float> theta);
+  void move(std::int64_t number, double step, std::span<float> theta);
+
+  TrainerSpec spec_;
+
+  // State.
+  double curvature_ = 0.0;            // κ_t
+  std::int64_t curvature_pairs_ = 0;  // n when it was made
+  std::vector<double> eigenvector_;   // where its power iteration stopped
+  std::int64_t trainings_ = 0;
+
+  std::vector<double> gradient_;
+  std::vector<double> first_moment_;  // of adam; the velocity of nesterov
+  std::vector<double> second_moment_;
+  std::vector<double> position_;  // θ in double during a nesterov or adam training
+  std::vector<float> before_;
+  std::vector<float> factors_;
+  std::vector<float> scores_;
+  std::vector<double> changes_;
+  std::vector<PairTerm> weighted_;
+};
+
+}  // namespace olrank

@@ -1,0 +1,130 @@
+#include "models/neural/mini_batch_trainer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "core/error.h"
+
+namespace olrank {
+namespace {
+
+// Kingma and Ba, "Adam: a method for stochastic optimization", ICLR 2015.
+constexpr double kBeta1 = 0.9;
+constexpr double kBeta2 = 0.999;
+constexpr double kEpsilon = 1e-8;
+
+}  // namespace
+
+MiniBatchTrainer::MiniBatchTrainer(const TrainerSpec& spec)
+    : spec_(spec),
+      gradient_(static_cast<std::size_t>(spec.shape.parameters())),
+      first_moment_(gradient_.size()),
+      second_moment_(gradient_.size()),
+      position_(gradient_.size()) {
+  if (spec.settings.optimizer == Optimizer::kNesterov) {
+    throw InvalidArgument(
+        "optimizer = \"nesterov\" trains by full batches: set loss = \"sum\", or another optimizer.");
+  }
+}
+
+void MiniBatchTrainer::gather(const TrainingTask& task, std::span<const std::int32_t> batch) {
+  const FeatureMatrix all = task.history.features();
+  const auto observations = task.history.observations();
+  for (const std::int32_t row : rows_) local_row_[static_cast<std::size_t>(row)] = -1;
+  local_row_.resize(static_cast<std::size_t>(all.docs), -1);
+  rows_.clear();
+  terms_.clear();
+  values_.clear();
+  const auto local = [&](std::int32_t row) {
+    std::int32_t& known = local_row_[static_cast<std::size_t>(row)];
+    if (known < 0) {
+      known = static_cast<std::int32_t>(rows_.size());
+      rows_.push_back(row);
+      const auto x = all.doc(row);
+      values_.insert(values_.end(), x.begin(), x.end());
+    }
+    return known;
+  };
+  for (const std::int32_t number : batch) {
+    const auto& seen = observations[static_cast<std::size_t>(number)];
+    const PairTerm& term = task.history.terms()[static_cast<std::size_t>(seen.term)];
+    const double weight = task.weigh_by_ndcg ? changes_[static_cast<std::size_t>(number)] : 1.0;
+    const double noise = term_noise_.empty() ? 0.0 : term_noise_[static_cast<std::size_t>(seen.term)];
+    terms_.push_back({local(term.first), local(term.second), weight, weight * seen.first_wins + noise});
+  }
+}
+
+void MiniBatchTrainer::move(std::int64_t number, double decay, std::span<float> theta) {
+  const double step = spec_.settings.learning_rate;
+  const bool adam = spec_.settings.optimizer == Optimizer::kAdam;
+  const double correction1 = 1.0 - std::pow(kBeta1, static_cast<double>(number));
+  const double correction2 = 1.0 - std::pow(kBeta2, static_cast<double>(number));
+  for (std::size_t k = 0; k < theta.size(); ++k) {
+    const double slope = gradient_[k] + decay * position_[k];
+    if (adam) {
+      first_moment_[k] = kBeta1 * first_moment_[k] + (1.0 - kBeta1) * slope;
+      second_moment_[k] = kBeta2 * second_moment_[k] + (1.0 - kBeta2) * slope * slope;
+      position_[k] -=
+          step * (first_moment_[k] / correction1) / (std::sqrt(second_moment_[k] / correction2) + kEpsilon);
+    } else {
+      position_[k] -= step * slope;
+    }
+    theta[k] = static_cast<float>(position_[k]);
+  }
+}
+
+std::optional<double> MiniBatchTrainer::train(ExecutionContext& context, const TrainingTask& task,
+                                              std::span<float> theta) {
+  const auto observations = task.history.observations();
+  const auto observed = static_cast<std::int64_t>(observations.size());
+  before_.assign(theta.begin(), theta.end());
+  std::copy(spec_.first.begin(), spec_.first.end(), theta.begin());
+  std::copy(spec_.first.begin(), spec_.first.end(), position_.begin());
+  std::fill(first_moment_.begin(), first_moment_.end(), 0.0);
+  std::fill(second_moment_.begin(), second_moment_.end(), 0.0);
+  term_noise_.clear();
+  if (task.terms.data() != task.history.terms().data()) {
+    // What a member's labels were moved by, spread evenly over the repetitions of a pair.
+    for (std::size_t t = 0; t < task.terms.size(); ++t) {
+      const PairTerm& plain = task.history.terms()[t];
+      term_noise_.push_back((task.terms[t].labels - plain.labels) / plain.weight);
+    }
+  }
+  order_.resize(observations.size());
+  std::iota(order_.begin(), order_.end(), 0);
+  const double decay = spec_.lambda / static_cast<double>(observed);
+  std::int64_t number = 0;
+  for (std::int64_t epoch = 0; epoch < spec_.settings.epochs; ++epoch) {
+    RngStream coins(spec_.batch_key, task.round, static_cast<std::uint32_t>(epoch), 1);
+    coins.shuffle(std::span(order_));
+    for (std::int64_t begin = 0; begin < observed; begin += spec_.settings.batch) {
+      const std::int64_t count = std::min(spec_.settings.batch, observed - begin);
+      if (task.weigh_by_ndcg) {
+        scores_.resize(static_cast<std::size_t>(task.history.docs()));
+        score_docs(context, spec_.shape, theta, task.history.features(), scores_);
+        task.history.ndcg_changes(scores_, changes_);
+      }
+      gather(task,
+             std::span(order_).subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(count)));
+      const FeatureMatrix docs{values_.data(), static_cast<std::int64_t>(rows_.size()), spec_.shape.inputs};
+      const PairObjective objective{1.0 / static_cast<double>(count), 0.0, {}};
+      const double loss =
+          pair_loss_gradient(context, spec_.shape, theta, docs, terms_, objective, gradient_);
+      ++number;
+      if (!std::isfinite(loss)) {
+        std::copy(before_.begin(), before_.end(), theta.begin());
+        throw NumericError(fmt::format(
+            "Training stopped in round {} at step {}: the loss is {}. A smaller learning_rate than {} "
+            "keeps it finite.",
+            task.round, number, loss, spec_.settings.learning_rate));
+      }
+      move(number, decay, theta);
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace olrank

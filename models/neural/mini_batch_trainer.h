@@ -1,0 +1,41 @@
+#pragma once
+
+#include "models/neural/network_trainer.h"
+
+namespace olrank {
+
+/// What the authors' code does (DESIGN §3): at each update the network starts again from θ₀ and passes over
+/// the history `epochs` times in shuffled batches, on the batch's mean cross-entropy with weight decay λ/n.
+/// `adam`, or plain steps with `gd`.
+class MiniBatchTrainer : public NetworkTrainer {
+ public:
+  explicit MiniBatchTrainer(const TrainerSpec& spec);
+
+  std::optional<double> train(ExecutionContext& context, const TrainingTask& task,
+                              std::span<float> theta) override;
+  void save(StateWriter&) const override {}
+  void load(StateReader&) override {}
+
+ private:
+  void gather(const TrainingTask& task, std::span<const std::int32_t> batch);
+  void move(std::int64_t number, double decay, std::span<float> theta);
+
+  TrainerSpec spec_;
+  std::vector<double> gradient_;
+  std::vector<double> first_moment_;
+  std::vector<double> second_moment_;
+  std::vector<double> position_;  // θ in double
+  std::vector<float> before_;
+  std::vector<std::int32_t> order_;
+  std::vector<float> scores_;
+  std::vector<double> changes_;
+  std::vector<double> term_noise_;  // of perturbed labels, a share for each observation
+
+  // The batch: its distinct documents and terms.
+  std::vector<float> values_;
+  std::vector<PairTerm> terms_;
+  std::vector<std::int32_t> local_row_;  // [docs of the history], −1 for those not in the batch
+  std::vector<std::int32_t> rows_;
+};
+
+}  // namespace olrank

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/online/online_ranker.h"
+#include "core/ops/relu_network.h"
+#include "models/ranker_settings.h"
+#include "models/score_model.h"
+
+namespace olrank {
+
+/// The network that a ranker's settings describe.
+NetworkShape network_shape(const NetworkSettings& settings, std::int64_t features);
+
+/// θ₀: symmetric for ntk, uniform for standard; `key` is of Purpose::kInitialisation.
+std::vector<float> first_parameters(const NetworkSettings& settings, const NetworkShape& shape,
+                                    PhiloxKey key);
+
+/// s of A = λI + s Σ g gᵀ: 1/m for ntk; `standard` follows the authors' code, which has no 1/m.
+double covariance_scale(const NetworkSettings& settings);
+/// m of mλ/2 ‖θ − θ₀‖²; 1 for `standard`.
+double prior_scale(const NetworkSettings& settings);
+
+/// θ as named tensors, layer by layer: "layers.0.weight", "layers.0.bias", …
+ModelTensors network_tensors(const NetworkSettings& settings, const NetworkShape& shape,
+                             std::span<const float> theta);
+
+/// A network for rankers that follow a gradient or try neighbours of θ.
+class NetworkModel : public ScoreModel {
+ public:
+  NetworkModel(const NetworkSettings& settings, std::int64_t features);
+
+  std::int64_t features() const override { return shape_.inputs; }
+  std::int64_t parameters() const override { return shape_.parameters(); }
+  void score(ExecutionContext& context, std::span<const float> theta, FeatureMatrix docs,
+             std::span<float> scores) const override;
+  void add_gradient(ExecutionContext& context, std::span<const float> theta, FeatureMatrix docs,
+                    std::span<const double> weights, std::span<double> gradient) const override;
+  ModelTensors tensors(std::span<const float> theta) const override;
+
+ private:
+  NetworkSettings settings_;
+  NetworkShape shape_;
+};
+
+}  // namespace olrank

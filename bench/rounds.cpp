@@ -1,8 +1,10 @@
-// Rounds of the linear rankers as a run plays them, evaluation every 10 rounds included, on one thread:
-// mean milliseconds a round over the first 1,000 rounds, also as a multiple of a 1000³ float GEMM in the
-// same process, and what a round costs after 1,000, 5,000 and 20,000 of them.
-//   linear_rounds SOURCE… [--rounds N]      a data folder (fold 1) or synth:NAME; default: mslr-like and
-//   small
+// Rounds as a run plays them, on one thread: mean milliseconds a round over the first 1,000 rounds, also as
+// a multiple of a 1000³ float GEMM in the same process, and what a round costs after 1,000, 5,000 and
+// 20,000.
+//   rounds [SOURCE…] [--rounds N] [--neural] [--protocol reference|paper] [--eval-every E]
+// SOURCE is a data folder (fold 1) or synth:NAME. Without --neural the linear rankers, evaluated every 10
+// rounds; with it olRankNet at m = 100 with every covariance and ensembles of 2 and 10, evaluated every
+// 100.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -54,17 +56,45 @@ TrialData load(const std::string& source, ExecutionContext& context) {
   return {normaliser.apply(parts.train, context), normaliser.apply(parts.test, context), max_grade};
 }
 
-void measure(const TrialData& data, RankerKind kind, std::int64_t rounds, double gemm,
-             ExecutionContext& context) {
+struct Case {
+  std::string name;
+  RankerSettings settings;
+};
+
+std::vector<Case> linear_cases(ProtocolName protocol) {
+  std::vector<Case> cases;
+  for (const RankerKind kind : {RankerKind::kPairRank, RankerKind::kPdgd, RankerKind::kP2LinRank,
+                                RankerKind::kRankNet, RankerKind::kDbgd, RankerKind::kMgd}) {
+    cases.push_back({std::string(name_of(kind)), RankerSettings::defaults(kind, protocol)});
+  }
+  return cases;
+}
+
+std::vector<Case> neural_cases(ProtocolName protocol) {
+  std::vector<Case> cases;
+  for (const Covariance covariance : {Covariance::kFull, Covariance::kDiagonal, Covariance::kNone}) {
+    RankerSettings settings = RankerSettings::defaults(RankerKind::kOlRankNet, protocol);
+    settings.posterior.covariance = covariance;
+    cases.push_back({std::string(name_of(covariance)), settings});
+  }
+  for (const std::int64_t members : {1, 2, 10}) {
+    RankerSettings settings = RankerSettings::defaults(RankerKind::kP2NeurRank, protocol);
+    settings.posterior.members = members;
+    cases.push_back({fmt::format("N = {}", members), settings});
+  }
+  return cases;
+}
+
+void measure(const TrialData& data, const Case& measured, std::int64_t rounds, std::int64_t eval_every,
+             double gemm, ExecutionContext& context) {
   const auto keys = TrialKeys::of(1, 1, "perfect");
-  const ClickSettings clicks = ClickSettings::defaults(ProtocolName::kReference);
+  const ClickSettings clicks;
   const auto user = make_user("perfect", clicks, {}, data.max_grade);
   const UniformQueries queries(keys.key(Purpose::kQuery), data.train.queries());
-  const auto settings = RankerSettings::defaults(kind, ProtocolName::kReference);
-  const auto ranker = make_ranker(settings, data.train.features(), keys, 10);
-  Trial trial({.rounds = rounds, .cutoff = 10, .eval_every = 10}, data,
+  const auto ranker = make_ranker(measured.settings, data.train.features(), keys, 10);
+  Trial trial({.rounds = rounds, .cutoff = 10, .eval_every = eval_every}, data,
               {.queries = &queries, .clicks = user.get()}, keys, *ranker, context);
-  fmt::print("  {:<10}", name_of(kind));
+  fmt::print("  {:<10}", measured.name);
   const auto play_to = [&](std::int64_t round) {
     const std::int64_t first = trial.rounds_played();
     const auto start = Clock::now();
@@ -91,14 +121,27 @@ void measure(const TrialData& data, RankerKind kind, std::int64_t rounds, double
 
 int run(const std::vector<std::string>& arguments) {
   std::int64_t rounds = 1200;
+  std::int64_t eval_every = 0;
+  bool neural = false;
+  ProtocolName protocol = ProtocolName::kReference;
+  bool protocol_said = false;
   std::vector<std::string> sources;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (arguments[i] == "--rounds" && i + 1 < arguments.size()) {
       rounds = std::max(std::atoll(arguments[++i].c_str()), 1000LL);
+    } else if (arguments[i] == "--eval-every" && i + 1 < arguments.size()) {
+      eval_every = std::max(std::atoll(arguments[++i].c_str()), 1LL);
+    } else if (arguments[i] == "--protocol" && i + 1 < arguments.size()) {
+      protocol = value_named<ProtocolName>(arguments[++i]).value_or(protocol);
+      protocol_said = true;
+    } else if (arguments[i] == "--neural") {
+      neural = true;
     } else {
       sources.push_back(arguments[i]);
     }
   }
+  if (neural && !protocol_said) protocol = ProtocolName::kPaper;
+  if (eval_every == 0) eval_every = neural ? 100 : 10;
   if (sources.empty()) sources = {"synth:mslr-like?queries=400", "synth:small"};
   ExecutionContext context;
   const double gemm = gemm_seconds();
@@ -109,9 +152,8 @@ int run(const std::vector<std::string>& arguments) {
                data.train.queries(),
                static_cast<double>(data.train.docs()) / static_cast<double>(data.train.queries()),
                data.train.features(), data.judged.docs());
-    for (const RankerKind kind : {RankerKind::kPairRank, RankerKind::kPdgd, RankerKind::kP2LinRank,
-                                  RankerKind::kRankNet, RankerKind::kDbgd, RankerKind::kMgd}) {
-      measure(data, kind, rounds, gemm, context);
+    for (const Case& next : neural ? neural_cases(protocol) : linear_cases(protocol)) {
+      measure(data, next, rounds, eval_every, gemm, context);
     }
   }
   return 0;
@@ -124,7 +166,7 @@ int main(int argc, char** argv) {
   try {
     return olrank::run({argv + 1, argv + argc});
   } catch (const std::exception& error) {
-    fmt::print(stderr, "linear_rounds: {}\n", error.what());
+    fmt::print(stderr, "rounds: {}\n", error.what());
     return 1;
   }
 }

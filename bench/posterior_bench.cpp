@@ -87,6 +87,7 @@ std::unique_ptr<Posterior> posterior_with(ExecutionContext& context, Covariance 
     const std::vector<float> factors =
         factors_of(context, 2 * count, static_cast<std::uint32_t>(done + 7), shape);
     std::vector<PreferencePair> added;
+    added.reserve(static_cast<std::size_t>(count));
     for (std::int32_t pair = 0; pair < count; ++pair) added.push_back({2 * pair, 2 * pair + 1});
     posterior->observe(context, {factors.data(), 2 * count}, added);
     done += count;
@@ -231,6 +232,7 @@ void training_gradient(benchmark::State& state) {
   const std::vector<float> features = uniform_features(docs, 3);
   const std::vector<float> theta = initial_theta();
   std::vector<PairTerm> terms;
+  terms.reserve(static_cast<std::size_t>(docs));
   for (std::int32_t doc = 0; doc + 1 < docs; ++doc) terms.push_back({doc, doc + 1, 1.0, 1.0});
   std::vector<double> gradient(theta.size());
   timed(state, 4.0 * static_cast<double>(docs * kShape.parameters()), [&] {

@@ -6,17 +6,10 @@
 
 namespace olrank {
 
-NetworkShape network_shape(const NetworkSettings& settings, std::int64_t features) {
-  return settings.parameterisation == Parameterisation::kNtk
-             ? ntk_shape(features, settings.width, settings.depth)
-             : standard_shape(features, settings.width, settings.depth);
-}
-
 std::vector<float> first_parameters(const NetworkSettings& settings, const NetworkShape& shape,
                                     PhiloxKey key) {
   std::vector<float> theta(static_cast<std::size_t>(shape.parameters()));
-  const bool ntk = settings.parameterisation == Parameterisation::kNtk;
-  initialise(shape, ntk ? Initialisation::kSymmetric : Initialisation::kUniform, key, theta);
+  initialise(shape, initialisation_of(settings), key, theta);
   return theta;
 }
 

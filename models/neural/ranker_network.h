@@ -6,13 +6,11 @@
 
 #include "core/online/online_ranker.h"
 #include "core/ops/relu_network.h"
+#include "models/network_shape.h"
 #include "models/ranker_settings.h"
 #include "models/score_model.h"
 
 namespace olrank {
-
-/// The network that a ranker's settings describe.
-NetworkShape network_shape(const NetworkSettings& settings, std::int64_t features);
 
 /// θ₀: symmetric for ntk, uniform for standard; `key` is of Purpose::kInitialisation.
 std::vector<float> first_parameters(const NetworkSettings& settings, const NetworkShape& shape,

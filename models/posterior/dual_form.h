@@ -19,6 +19,8 @@ class DualForm : public FullForm {
   void solve(ExecutionContext& context, const ObservedPairs& history, std::span<const double> v,
              std::span<double> solution) const override;
 
+  /// Rows of L: the pairs it knows.
+  std::int64_t pairs() const { return factor_.size(); }
   double log_det() const override { return log_det_; }
   std::string_view name() const override { return "dual"; }
   std::int64_t bytes() const override { return factor_.bytes(); }

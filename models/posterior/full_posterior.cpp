@@ -200,15 +200,21 @@ void FullPosterior::load(StateReader& state) {
   const std::string name = state.get_text("covariance_form");
   std::unique_ptr<FullForm> form;
   if (name == "dual" && spec_.covariance == Covariance::kFull) {
-    form = std::make_unique<DualForm>(spec_.shape, spec_.lambda, spec_.scale);
+    auto dual = std::make_unique<DualForm>(spec_.shape, spec_.lambda, spec_.scale);
+    dual->load(state);
+    if (dual->pairs() != history.pairs()) {
+      state.fail(fmt::format("The covariance is of {} pairs and the history of {}.", dual->pairs(),
+                             history.pairs()));
+    }
+    form = std::move(dual);
   } else if (name == "primal") {
     form = std::make_unique<PrimalForm>(spec_.shape, spec_.lambda, spec_.scale);
+    form->load(state);
   } else {
     state.fail(fmt::format("A {} covariance has no form called '{}'.",
                            EnumNames<Covariance>::values[static_cast<std::size_t>(spec_.covariance)].second,
                            name));
   }
-  form->load(state);
   excess_ = state.get_one<double>("covariance_excess");
   unchecked_ = state.get_one<std::int64_t>("covariance_unchecked");
   negative_widths_ = state.get_one<std::int64_t>("covariance_negative_widths");

@@ -9,6 +9,17 @@
 
 namespace olrank {
 
+PosteriorSpec posterior_spec(const NetworkShape& shape, const PosteriorSettings& settings,
+                             ProtocolName protocol) {
+  PosteriorSpec spec;
+  spec.shape = shape;
+  spec.covariance = settings.covariance;
+  spec.form = settings.form;
+  spec.lambda = settings.lambda;
+  spec.scale = protocol == ProtocolName::kPaper ? 1.0 / static_cast<double>(shape.width) : 1.0;
+  return spec;
+}
+
 std::unique_ptr<Posterior> make_posterior(const PosteriorSpec& spec) {
   if (!(spec.lambda > 0.0)) {
     throw InvalidArgument(

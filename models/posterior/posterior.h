@@ -9,6 +9,7 @@
 #include "core/online/online_ranker.h"
 #include "core/ops/pair_width.h"
 #include "core/ops/tangent_factors.h"
+#include "core/protocol.h"
 #include "models/posterior_settings.h"
 
 namespace olrank {
@@ -31,6 +32,10 @@ struct PosteriorSpec {
   std::int64_t usual_docs = 120;  // V and k of a usual round, for the choice of form
   std::int64_t usual_pairs = 4;
 };
+
+/// What the settings ask for: s = 1/m in the paper protocol, 1 in the reference protocol.
+PosteriorSpec posterior_spec(const NetworkShape& shape, const PosteriorSettings& settings,
+                             ProtocolName protocol);
 
 /// What is known about θ: A = λI + s Σ_s g_s g_sᵀ over observed pairs, or its diagonal, each g_s at the
 /// parameters of its round. Jia and Wang, "Learning Neural Ranking Models Online from Implicit User

@@ -363,6 +363,27 @@ TEST(PosteriorTest, RefusesTheStateOfAnother) {
   const auto other_shape = make_posterior(spec_of(ntk_shape(11, 10, 3), kVariants[0]));
   StateReader again(state.bytes(), "state");
   EXPECT_THROW(other_shape->load(again), IoError);
+
+  // A history of fewer pairs than the covariance.
+  StateReader entries(state.bytes(), "state");
+  std::vector<float> history = entries.get<float>("history");
+  history.resize(history.size() - static_cast<std::size_t>(2 * shape.factors()));
+  StateWriter shorter;
+  shorter.put("history", history);
+  shorter.put_text("covariance_form", entries.get_text("covariance_form"));
+  shorter.put("dual_pairs", entries.get_one<std::int64_t>("dual_pairs"));
+  shorter.put("dual_log_det", entries.get_one<double>("dual_log_det"));
+  shorter.put("dual_block", entries.get<double>("dual_block"));
+  const auto same_shape = make_posterior(spec_of(shape, kVariants[0]));
+  StateReader of_shorter(shorter.bytes(), "state");
+  try {
+    same_shape->load(of_shorter);
+    FAIL() << "took a history that is not the covariance's";
+  } catch (const IoError& error) {
+    EXPECT_NE(std::string(error.what()).find("The covariance is of 18 pairs and the history of 17."),
+              std::string::npos)
+        << error.what();
+  }
 }
 
 TEST(PosteriorTest, AutoGoesOverWhenThatHasPaid) {

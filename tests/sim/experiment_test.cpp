@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -182,6 +183,52 @@ TEST(ExperimentTest, ExistingResultsAreRefusedResumedOrReplaced) {
   plan.existing = Existing::kReplace;
   settle_existing(plan);
   EXPECT_EQ(read_summaries(folder.path()).size(), 0U);
+}
+
+TEST(ExperimentTest, InterruptedAnywhereItGoesOnToTheSameResults) {
+  const TemporaryFolder folder;
+  run_experiment(small_plan(folder / "whole"));
+  ExperimentPlan plan = small_plan(folder / "stopped");
+  plan.existing = Existing::kResume;
+  // Every 29th round of all trials together, which falls into every place of a trial of 30, sends a signal.
+  struct Stopping : StubRanker {
+    Stopping(std::int64_t features, bool certainty, std::int64_t* rounds)
+        : StubRanker(features, certainty), rounds_of_all(rounds) {}
+    LearnReport learn(RoundContext& context, const Feedback& feedback) override {
+      if (++*rounds_of_all % 29 == 0) std::raise(SIGTERM);
+      return StubRanker::learn(context, feedback);
+    }
+    std::int64_t* rounds_of_all;
+  };
+  std::int64_t rounds = 0;
+  for (ExperimentRanker& ranker : plan.rankers) {
+    ranker.make = [certain = ranker.name == "two", &rounds](std::int64_t features, const TrialKeys&) {
+      return std::make_unique<Stopping>(features, certain, &rounds);
+    };
+  }
+  int runs = 0;
+  for (;;) {
+    ASSERT_LT(++runs, 40);
+    const ExperimentOutcome outcome = run_experiment(plan);
+    if (outcome.signal == 0) break;
+    EXPECT_EQ(outcome.signal, SIGTERM);
+  }
+  EXPECT_GT(runs, 10);
+  EXPECT_EQ(rounds, 12 * 30);  // no round was played twice
+  EXPECT_EQ(table_of(plan.out), table_of(folder / "whole"));
+  // Curves too, but for their seconds.
+  const auto curve_of = [&](const char* run) {
+    const TrialIdentity identity{"two", "informational", 1, 2};
+    const std::string curve = read_file(folder / run / identity.path() / "curve.jsonl");
+    std::string kept;
+    for (std::size_t begin = 0; begin < curve.size();) {
+      const std::size_t end = curve.find('\n', begin);
+      kept += curve.substr(begin, curve.find(",\"seconds\"", begin) - begin) + "\n";
+      begin = end + 1;
+    }
+    return kept;
+  };
+  EXPECT_EQ(curve_of("stopped"), curve_of("whole"));
 }
 
 TEST(ExperimentTest, ANumericErrorEndsItsTrialAlone) {

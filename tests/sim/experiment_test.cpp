@@ -5,6 +5,7 @@
 #include <csignal>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <stdexcept>
 
 #include "core/error.h"
 #include "core/io/atomic_file.h"
@@ -52,6 +53,18 @@ ExperimentPlan small_plan(const std::filesystem::path& out) {
 
 std::string table_of(const std::filesystem::path& out) {
   return summary_csv(read_summaries(out));
+}
+
+/// A trial's curve without its seconds.
+std::string curve_of(const std::filesystem::path& trial) {
+  const std::string curve = read_file(trial / "curve.jsonl");
+  std::string kept;
+  for (std::size_t begin = 0; begin < curve.size();) {
+    const std::size_t end = curve.find('\n', begin);
+    kept += curve.substr(begin, curve.find(",\"seconds\"", begin) - begin) + "\n";
+    begin = end + 1;
+  }
+  return kept;
 }
 
 TEST(TrialsOfTest, ShardsAreDisjointAndTogetherTheWhole) {
@@ -217,18 +230,46 @@ TEST(ExperimentTest, InterruptedAnywhereItGoesOnToTheSameResults) {
   EXPECT_EQ(rounds, 12 * 30);  // no round was played twice
   EXPECT_EQ(table_of(plan.out), table_of(folder / "whole"));
   // Curves too, but for their seconds.
-  const auto curve_of = [&](const char* run) {
-    const TrialIdentity identity{"two", "informational", 1, 2};
-    const std::string curve = read_file(folder / run / identity.path() / "curve.jsonl");
-    std::string kept;
-    for (std::size_t begin = 0; begin < curve.size();) {
-      const std::size_t end = curve.find('\n', begin);
-      kept += curve.substr(begin, curve.find(",\"seconds\"", begin) - begin) + "\n";
-      begin = end + 1;
+  const TrialIdentity identity{"two", "informational", 1, 2};
+  EXPECT_EQ(curve_of(plan.out / identity.path()), curve_of(folder / "whole" / identity.path()));
+}
+
+TEST(ExperimentTest, KilledInAnyRoundItGoesOnToTheSameResults) {
+  // What is not a NumericError leaves the trial as a kill would: with the checkpoint of some rounds ago,
+  // and maybe an evaluation behind it. Checkpoints fall on rounds 7, 14, …; evaluations on 8, 16, 24
+  // and 30.
+  struct Dying : StubRanker {
+    Dying(std::int64_t features, std::uint32_t round) : StubRanker(features), last(round) {}
+    LearnReport learn(RoundContext& context, const Feedback& feedback) override {
+      if (feedback.round == last) throw std::runtime_error("gone");
+      return StubRanker::learn(context, feedback);
     }
-    return kept;
+    std::uint32_t last;
   };
-  EXPECT_EQ(curve_of("stopped"), curve_of("whole"));
+  const TemporaryFolder folder;
+  const auto plan_of_one = [&](const std::string& out, std::uint32_t dies_in) {
+    ExperimentPlan plan = small_plan(folder / out);
+    plan.rankers.resize(1);
+    plan.users.resize(1);
+    plan.seeds = {2};
+    plan.existing = Existing::kResume;
+    plan.rankers[0].make = [dies_in](std::int64_t features, const TrialKeys&) {
+      return std::make_unique<Dying>(features, dies_in);
+    };
+    return plan;
+  };
+  const TrialIdentity identity{"one", "perfect", 1, 2};
+  run_experiment(plan_of_one("whole", 0));
+  const std::string whole = curve_of(folder / "whole" / identity.path());
+  EXPECT_EQ(std::count(whole.begin(), whole.end(), '\n'), 5);
+  for (std::uint32_t round = 1; round <= 30; ++round) {
+    const std::string out = std::to_string(round);
+    EXPECT_THROW(run_experiment(plan_of_one(out, round)), std::runtime_error);
+    EXPECT_TRUE(read_summaries(folder / out).empty());
+    EXPECT_EQ(run_experiment(plan_of_one(out, 0)).finished, 1);
+    ASSERT_EQ(curve_of(folder / out / identity.path()), whole) << round;
+    ASSERT_EQ(table_of(folder / out), table_of(folder / "whole")) << round;
+  }
 }
 
 TEST(ExperimentTest, ANumericErrorEndsItsTrialAlone) {

@@ -6,7 +6,7 @@
 namespace olrank {
 
 std::string safetensors_bytes(std::span<const NamedTensor> tensors, const ModelMetadata& metadata) {
-  nlohmann::ordered_json header;
+  auto header = nlohmann::ordered_json::object();
   for (const auto& [key, text] : metadata) header["__metadata__"][key] = text;
   std::int64_t offset = 0;
   for (const NamedTensor& tensor : tensors) {

@@ -1,0 +1,185 @@
+// What a detailed trace of a linear ranker says can be computed again from the trace and the data alone.
+#include <gtest/gtest.h>
+
+#include <Eigen/Dense>
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "models/ranker_factory.h"
+#include "sim/trace.h"
+#include "tests/sim/small_trial.h"
+#include "tests/support/temporary_folder.h"
+
+namespace olrank {
+namespace {
+
+using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+constexpr std::int64_t kRounds = 60;
+
+const TrialData& data() {
+  static const TrialData made = small_trial_data("synth:small?queries=15&test_queries=5");
+  return made;
+}
+
+struct TracedRound {
+  Matrix features;  // [V × d]
+  std::vector<double> scores;
+  std::vector<std::int32_t> shown;
+  std::vector<std::array<std::int32_t, 2>> pairs;
+  std::vector<std::vector<int>> certain;
+  nlohmann::json json;
+};
+
+std::vector<TracedRound> traced_rounds(const RankerSettings& settings) {
+  const TemporaryFolder folder;
+  const auto ranker =
+      make_ranker(settings, data().train.features(), TrialKeys::of(1, 1, "navigational"), 10);
+  TrialStage stage({.rounds = kRounds, .cutoff = 10, .eval_every = kRounds}, data(), *ranker);
+  Trace trace(folder / "trace", true, "{}");
+  RoundDetail detail;
+  while (!stage.trial.finished()) {
+    const PlayedRound& round = stage.trial.play_round(&detail, true);
+    trace.write(round, data().train.qid(round.query), detail);
+  }
+  trace.close();
+  std::vector<TracedRound> rounds;
+  std::ifstream file(folder / "trace");
+  std::string line;
+  std::getline(file, line);
+  while (std::getline(file, line)) {
+    TracedRound round;
+    round.json = nlohmann::json::parse(line);
+    std::int64_t query = 0;
+    while (data().train.qid(query) != round.json.at("qid").get<std::string>()) ++query;
+    const FeatureMatrix docs = data().train.features_of(query);
+    round.features =
+        Eigen::Map<const Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>>(
+            docs.values, docs.docs, docs.features)
+            .cast<double>();
+    round.scores = round.json.at("scores").get<std::vector<double>>();
+    round.shown = round.json.at("shown").get<std::vector<std::int32_t>>();
+    round.pairs = round.json.at("pairs").get<std::vector<std::array<std::int32_t, 2>>>();
+    round.certain = round.json.at("certain").get<std::vector<std::vector<int>>>();
+    rounds.push_back(std::move(round));
+  }
+  EXPECT_EQ(rounds.size(), static_cast<std::size_t>(kRounds));
+  return rounds;
+}
+
+Eigen::VectorXd vector_of(const nlohmann::json& numbers) {
+  const std::vector<double> values = numbers;
+  return Eigen::Map<const Eigen::VectorXd>(values.data(), static_cast<Eigen::Index>(values.size()));
+}
+
+/// Dot products of some ten single-precision numbers below 100: 10⁻⁵ of the sum of absolute terms.
+bool scores_fit(const std::vector<double>& scores, const Matrix& features, const Eigen::VectorXd& theta) {
+  for (Eigen::Index doc = 0; doc < features.rows(); ++doc) {
+    const double size = features.row(doc).cwiseAbs().dot(theta.cwiseAbs());
+    if (!(std::fabs(scores[static_cast<std::size_t>(doc)] - features.row(doc).dot(theta)) <= 1e-5 * size)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+void expect_shown_respects(const TracedRound& round) {
+  for (std::size_t above = 0; above < round.shown.size(); ++above) {
+    for (std::size_t below = above + 1; below < round.shown.size(); ++below) {
+      const auto i = static_cast<std::size_t>(round.shown[above]);
+      const auto j = static_cast<std::size_t>(round.shown[below]);
+      ASSERT_EQ(round.certain[j][i], 0);
+    }
+  }
+}
+
+TEST(LinearTraceTest, PairRankFollowsFromItsTrace) {
+  RankerSettings settings = RankerSettings::defaults(RankerKind::kPairRank, ProtocolName::kPaper);
+  settings.name = "full";
+  settings.posterior.lambda = 0.5;
+  settings.explore.alpha = 0.3;
+  const std::int64_t features = data().train.features();
+  Matrix a = 0.5 * Matrix::Identity(features, features);
+  std::vector<Eigen::VectorXd> seen;  // x_winner − x_loser of every pair so far
+  int certain = 0;
+  int uncertain = 0;
+  for (const TracedRound& round : traced_rounds(settings)) {
+    const auto docs = static_cast<std::size_t>(round.features.rows());
+    const Eigen::VectorXd theta = vector_of(round.json.at("theta"));
+    ASSERT_EQ(theta.size(), features);
+    ASSERT_TRUE(scores_fit(round.scores, round.features, theta));
+    // The parameters are the optimum over all pairs before: their gradient vanishes up to the trainer's
+    // tolerance of 10⁻⁶ a pair and θ's rounding to single precision, 6·10⁻⁸ of it times curvature ≤ n.
+    Eigen::VectorXd gradient = 0.5 * theta;
+    for (const Eigen::VectorXd& x : seen) gradient -= x / (1.0 + std::exp(x.dot(theta)));
+    const auto n = static_cast<double>(seen.size());
+    ASSERT_TRUE(gradient.norm() <= 1e-6 * n + 1e-6 * (1.0 + n) * theta.norm()) << gradient.norm();
+    const std::vector<std::vector<double>> width_sq = round.json.at("width_sq");
+    const Matrix inverse = a.ldlt().solve(Matrix::Identity(features, features));
+    for (std::size_t i = 0; i < docs; ++i) {
+      for (std::size_t j = 0; j < docs; ++j) {
+        const Eigen::RowVectorXd g = round.features.row(static_cast<Eigen::Index>(i)) -
+                                     round.features.row(static_cast<Eigen::Index>(j));
+        const double expected = (g * inverse).dot(g);
+        // Cancellation from quadratic forms of at most d/λ = 20 to 100: 10⁻¹² of a few tens.
+        ASSERT_TRUE(std::fabs(width_sq[i][j] - expected) <= 1e-10 * (1.0 + expected));
+        const double z = round.scores[i] - round.scores[j];
+        const double margin = 1.0 / (1.0 + std::exp(-z)) - 0.3 * std::sqrt(width_sq[i][j]) - 0.5;
+        if (z == 0.0 || !(std::fabs(margin) > 1e-13)) continue;
+        ASSERT_EQ(round.certain[i][j], margin > 0.0 ? 1 : 0);
+        ++(margin > 0.0 ? certain : uncertain);
+      }
+    }
+    expect_shown_respects(round);
+    for (const auto& [winner, loser] : round.pairs) {
+      seen.push_back((round.features.row(winner) - round.features.row(loser)).transpose());
+      a += seen.back() * seen.back().transpose();
+    }
+  }
+  EXPECT_GT(certain, 500);
+  EXPECT_GT(uncertain, 500);
+  EXPECT_GT(seen.size(), 50U);
+}
+
+TEST(LinearTraceTest, P2LinRankFollowsFromItsTrace) {
+  RankerSettings settings = RankerSettings::defaults(RankerKind::kP2LinRank, ProtocolName::kPaper);
+  settings.name = "p2";
+  settings.posterior.members = 3;
+  settings.posterior.lambda = 0.5;
+  int certain = 0;
+  int uncertain = 0;
+  int apart = 0;  // rounds whose members differ
+  for (const TracedRound& round : traced_rounds(settings)) {
+    ASSERT_EQ(round.json.at("thetas").size(), 3U);
+    std::vector<Eigen::VectorXd> members;
+    Eigen::VectorXd mean = Eigen::VectorXd::Zero(data().train.features());
+    for (const auto& numbers : round.json.at("thetas")) {
+      members.push_back(vector_of(numbers));
+      mean += members.back() / 3.0;
+    }
+    apart += (members[0] - members[1]).norm() > 1e-3 && (members[1] - members[2]).norm() > 1e-3 ? 1 : 0;
+    ASSERT_TRUE(scores_fit(round.scores, round.features, mean));
+    const auto docs = static_cast<std::size_t>(round.features.rows());
+    for (std::size_t i = 0; i < docs; ++i) {
+      for (std::size_t j = 0; j < docs; ++j) {
+        const Eigen::RowVectorXd g = round.features.row(static_cast<Eigen::Index>(i)) -
+                                     round.features.row(static_cast<Eigen::Index>(j));
+        double least = 1e300;
+        for (const Eigen::VectorXd& member : members) least = std::min(least, g.dot(member));
+        // Scores below a hundred in single precision are off by 10⁻⁵ of it, and so is what counts as
+        // rounding.
+        if (i == j || !(std::fabs(least) > 1e-3)) continue;
+        ASSERT_EQ(round.certain[i][j], least > 0.0 ? 1 : 0);
+        ++(least > 0.0 ? certain : uncertain);
+      }
+    }
+    expect_shown_respects(round);
+  }
+  EXPECT_GT(certain, 500);
+  EXPECT_GT(uncertain, 500);
+  EXPECT_GT(apart, 40);
+}
+
+}  // namespace
+}  // namespace olrank

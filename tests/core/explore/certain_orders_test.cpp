@@ -1,0 +1,215 @@
+#include "core/explore/certain_orders.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "tests/core/explore/slow_orders.h"
+
+namespace olrank {
+namespace {
+
+RngStream test_coins(std::uint32_t number) {
+  return RngStream(make_key({.seed = 31, .purpose = Purpose::kProbe}), number);
+}
+
+/// Scores of one query, its documents best first, and squared widths.
+struct ScoredQuery {
+  std::vector<float> scores;
+  std::vector<std::int32_t> by_score;
+  std::vector<double> width_sq;
+};
+
+ScoredQuery random_query(RngStream& coins, std::size_t docs, double spread, double width) {
+  ScoredQuery query;
+  query.scores.resize(docs);
+  const bool ties = coins.index(3) == 0;
+  for (float& score : query.scores) {
+    score = static_cast<float>(spread * (ties ? static_cast<double>(coins.index(6)) : coins.normal()));
+  }
+  query.by_score.resize(docs);
+  std::iota(query.by_score.begin(), query.by_score.end(), 0);
+  std::stable_sort(query.by_score.begin(), query.by_score.end(), [&](std::int32_t i, std::int32_t j) {
+    return query.scores[static_cast<std::size_t>(i)] > query.scores[static_cast<std::size_t>(j)];
+  });
+  query.width_sq.assign(docs * docs, 0.0);
+  for (std::size_t i = 0; i < docs; ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      const double w = width * coins.uniform();
+      query.width_sq[i * docs + j] = query.width_sq[j * docs + i] = coins.index(20) == 0 ? 0.0 : w * w;
+    }
+  }
+  return query;
+}
+
+TEST(CertainOrdersTest, ByWidthIsItsDefinition) {
+  // Away from rounding: σ to ½ in double is exact to 2⁻⁵³, and so are its tanh form, the root and the
+  // products of numbers below 10, to a few units of 10⁻¹⁵ altogether.
+  constexpr long double kRounding = 1e-14L;
+  std::int64_t certain = 0;
+  std::int64_t uncertain = 0;
+  std::int64_t too_close = 0;
+  OrderBits orders;
+  std::uint32_t number = 0;
+  for (const std::size_t docs : {0, 1, 2, 63, 64, 65, 130}) {
+    for (const double alpha : {0.0, 0.01, 0.3, 1.0, 5.0}) {
+      for (const double slack : {0.0, 0.01, 0.2, 0.5}) {
+        for (const double spread : {1e-6, 0.3, 3.0, 300.0}) {
+          RngStream coins = test_coins(++number);
+          const ScoredQuery query = random_query(coins, docs, spread, std::min(1.0, spread));
+          certain_by_width({alpha, slack, 0.0}, query.scores, query.by_score, query.width_sq, orders);
+          ASSERT_EQ(orders.docs(), static_cast<std::int64_t>(docs));
+          for (std::size_t a = 0; a < docs; ++a) {
+            for (std::size_t b = 0; b < docs; ++b) {
+              const auto i = static_cast<std::size_t>(query.by_score[a]);
+              const auto j = static_cast<std::size_t>(query.by_score[b]);
+              const bool marked =
+                  orders.certain(static_cast<std::int64_t>(a), static_cast<std::int64_t>(b));
+              if (b <= a) {
+                ASSERT_FALSE(marked);
+                continue;
+              }
+              const long double z =
+                  static_cast<long double>(query.scores[i]) - static_cast<long double>(query.scores[j]);
+              const long double margin =
+                  1.0L / (1.0L + std::exp(-z)) -
+                  alpha * std::sqrt(static_cast<long double>(query.width_sq[i * docs + j])) - slack - 0.5L;
+              // Equal scores are exactly uncertain: ½ − αw − ε is never above ½.
+              if (z != 0.0L && !(std::fabs(margin) > kRounding)) {
+                ++too_close;
+                continue;
+              }
+              ASSERT_EQ(marked, z != 0.0L && margin > 0.0L)
+                  << docs << " docs, alpha " << alpha << ", slack " << slack << ", z " << double(z);
+              ++(marked ? certain : uncertain);
+            }
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GT(certain, 100'000);
+  EXPECT_GT(uncertain, 100'000);
+  // Scores so far apart that σ(z) is 1 meet ε = ½ without a width; hardly anything else comes this close.
+  EXPECT_LT(too_close, (certain + uncertain) / 8);
+}
+
+TEST(CertainOrdersTest, TheSmallestDifferenceIsCertainWithoutWidthAndSlack) {
+  const std::vector<float> scores = {std::numeric_limits<float>::denorm_min(), 0.0F, -0.0F};
+  const std::vector<std::int32_t> by_score = {0, 1, 2};
+  const std::vector<double> width_sq(9, 0.0);
+  OrderBits orders;
+  certain_by_width({0.1, 0.0, 0.0}, scores, by_score, width_sq, orders);
+  EXPECT_TRUE(orders.certain(0, 1));
+  EXPECT_TRUE(orders.certain(0, 2));
+  EXPECT_FALSE(orders.certain(1, 2));
+}
+
+TEST(CertainOrdersTest, AWidthThatIsNoNumberMakesNothingCertain) {
+  const std::vector<float> scores = {100.0F, 0.0F};
+  const std::vector<std::int32_t> by_score = {0, 1};
+  for (const double wrong :
+       {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
+    OrderBits orders;
+    certain_by_width({0.1, 0.0, 0.0}, scores, by_score, std::vector<double>(4, wrong), orders);
+    EXPECT_FALSE(orders.certain(0, 1)) << wrong;
+  }
+}
+
+TEST(CertainOrdersTest, DifferencesUpToTheLeastAreRounding) {
+  const std::vector<float> scores = {1.0F, 0.75F, 0.5F, 0.0F};
+  const std::vector<std::int32_t> by_score = {0, 1, 2, 3};
+  const std::vector<double> width_sq(16, 0.0);
+  OrderBits orders;
+  certain_by_width({0.1, 0.0, 0.25}, scores, by_score, width_sq, orders);
+  EXPECT_FALSE(orders.certain(0, 1));
+  EXPECT_FALSE(orders.certain(1, 2));
+  EXPECT_TRUE(orders.certain(0, 2));
+  EXPECT_TRUE(orders.certain(2, 3));
+}
+
+TEST(CertainOrdersTest, WidthsBelongToDocumentsNotToPlaces) {
+  // Documents in falling order of score are 2, 0, 1; only the pair of documents 2 and 1 is wide.
+  const std::vector<float> scores = {1.0F, 0.0F, 2.0F};
+  const std::vector<std::int32_t> by_score = {2, 0, 1};
+  std::vector<double> width_sq(9, 0.0);
+  width_sq[2 * 3 + 1] = width_sq[1 * 3 + 2] = 100.0;
+  OrderBits orders;
+  certain_by_width({1.0, 0.0, 0.0}, scores, by_score, width_sq, orders);
+  EXPECT_TRUE(orders.certain(0, 1));
+  EXPECT_FALSE(orders.certain(0, 2));
+  EXPECT_TRUE(orders.certain(1, 2));
+}
+
+TEST(CertainOrdersTest, ByVoteIsUnanimity) {
+  std::int64_t certain = 0;
+  std::int64_t uncertain = 0;
+  OrderBits orders;
+  std::uint32_t number = 1000;
+  for (const std::size_t docs : {0, 1, 2, 63, 64, 65, 130}) {
+    for (const std::size_t members : {1, 2, 5}) {
+      for (const double least : {0.0, 0.25}) {
+        RngStream coins = test_coins(++number);
+        std::vector<float> truth(docs);
+        for (float& score : truth) score = static_cast<float>(coins.index(40)) / 8.0F;
+        std::vector<float> scores;
+        for (std::size_t member = 0; member < members; ++member) {
+          for (const float score : truth) {
+            scores.push_back(score + static_cast<float>(coins.index(5)) / 8.0F);
+          }
+        }
+        std::vector<double> mean(docs, 0.0);
+        for (std::size_t at = 0; at < scores.size(); ++at) mean[at % docs] += double{scores[at]};
+        std::vector<std::int32_t> by_score(docs);
+        std::iota(by_score.begin(), by_score.end(), 0);
+        std::stable_sort(by_score.begin(), by_score.end(), [&](std::int32_t i, std::int32_t j) {
+          return mean[static_cast<std::size_t>(i)] > mean[static_cast<std::size_t>(j)];
+        });
+        certain_by_vote(static_cast<std::int64_t>(members), least, scores, by_score, orders);
+        // Eighths are exact, so there is no rounding to keep away from.
+        for (std::size_t a = 0; a < docs; ++a) {
+          for (std::size_t b = 0; b < docs; ++b) {
+            const auto i = static_cast<std::size_t>(by_score[a]);
+            const auto j = static_cast<std::size_t>(by_score[b]);
+            std::size_t votes = 0;
+            for (std::size_t member = 0; member < members; ++member) {
+              votes += double{scores[member * docs + i]} - double{scores[member * docs + j]} > least;
+            }
+            const bool expected = a != b && votes == members;
+            ASSERT_EQ(orders.certain(static_cast<std::int64_t>(a), static_cast<std::int64_t>(b)), expected)
+                << docs << " docs, " << members << " members";
+            ++(expected ? certain : uncertain);
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GT(certain, 10'000);
+  EXPECT_GT(uncertain, 10'000);
+}
+
+TEST(CertainOrdersTest, ClosureIsWarshalls) {
+  std::int64_t added = 0;
+  for (std::uint32_t number = 0; number < 300; ++number) {
+    RngStream coins = test_coins(2000 + number);
+    constexpr std::size_t kEdges[] = {0, 1, 63, 64, 65, 130};
+    const std::size_t docs = number < 60 ? kEdges[number % 6] : coins.index(81);
+    // From a few orders, whose closure is deep, to nearly all.
+    constexpr double kShares[] = {0.0, 0.02, 0.1, 0.5, 0.95};
+    const OrderTable table = random_table(coins, docs, kShares[coins.index(5)]);
+    OrderBits orders = bits_of(table);
+    close_transitively(orders);
+    const OrderTable expected = slow_closure(table);
+    ASSERT_EQ(table_of(orders), expected) << number << ", " << docs << " docs";
+    if (expected != table) ++added;
+    const OrderTable once = table_of(orders);
+    close_transitively(orders);
+    ASSERT_EQ(table_of(orders), once);
+  }
+  EXPECT_GT(added, 100);
+}
+
+}  // namespace
+}  // namespace olrank

@@ -1,0 +1,212 @@
+#include "core/feedback/pair_history.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "core/error.h"
+#include "core/random/rng_stream.h"
+
+namespace olrank {
+namespace {
+
+constexpr std::int64_t kFeatures = 11;
+constexpr std::int64_t kPadding = 8;
+
+/// Queries of documents with normal features, laid side by side as in a part.
+struct Part {
+  std::vector<std::int64_t> offsets{0};
+  std::vector<float> values;
+
+  Part(RngStream& coins, std::int64_t queries) {
+    for (std::int64_t query = 0; query < queries; ++query) {
+      const std::int64_t docs = 2 + coins.index(6);
+      offsets.push_back(offsets.back() + docs);
+      for (std::int64_t at = 0; at < docs * kFeatures; ++at) {
+        values.push_back(static_cast<float>(coins.normal()));
+      }
+    }
+  }
+  QueryDocs query(std::int64_t number) const {
+    const std::int64_t first = offsets[static_cast<std::size_t>(number)];
+    return {number,
+            first,
+            {values.data() + first * kFeatures, offsets[static_cast<std::size_t>(number) + 1] - first,
+             kFeatures}};
+  }
+};
+
+struct ListedPair {
+  std::vector<double> difference;  // x_winner − x_loser
+};
+
+struct Played {
+  Part part;
+  PairHistory history;
+  std::vector<ListedPair> listed;
+};
+
+void play(Played& played, RngStream& coins, int rounds) {
+  for (int round = 0; round < rounds; ++round) {
+    const QueryDocs query =
+        played.part.query(coins.index(static_cast<std::uint32_t>(played.part.offsets.size() - 1)));
+    std::vector<PreferencePair> pairs(coins.index(4));
+    for (PreferencePair& pair : pairs) {
+      const auto docs = static_cast<std::uint32_t>(query.docs());
+      pair.winner = static_cast<std::int32_t>(coins.index(docs));
+      pair.loser = static_cast<std::int32_t>(
+          (static_cast<std::uint32_t>(pair.winner) + 1 + coins.index(docs - 1)) % docs);
+      ListedPair listed;
+      for (std::size_t k = 0; k < kFeatures; ++k) {
+        listed.difference.push_back(double{query.features.doc(pair.winner)[k]} -
+                                    double{query.features.doc(pair.loser)[k]});
+      }
+      played.listed.push_back(listed);
+    }
+    played.history.add(query, pairs);
+  }
+}
+
+Played make_played(std::uint32_t number, int rounds, RngStream& coins) {
+  coins = RngStream(make_key({.seed = 33, .purpose = Purpose::kProbe}), number);
+  Part part(coins, 6);
+  Played played{std::move(part), PairHistory(kFeatures, kPadding), {}};
+  play(played, coins, rounds);
+  return played;
+}
+
+/// Loss and gradient pair by pair, each with its own winner: nothing folded.
+double slow_loss(const std::vector<ListedPair>& pairs, const std::vector<double>& theta,
+                 std::vector<double>& gradient) {
+  double loss = 0.0;
+  gradient.assign(theta.size(), 0.0);
+  for (const ListedPair& pair : pairs) {
+    double z = 0.0;
+    for (std::size_t k = 0; k < kFeatures; ++k) z += theta[k] * pair.difference[k];
+    loss += std::log(1.0 + std::exp(-z));
+    for (std::size_t k = 0; k < kFeatures; ++k) {
+      gradient[k] -= pair.difference[k] / (1.0 + std::exp(z));
+    }
+  }
+  return loss;
+}
+
+/// The same over folded rows: each won `first_wins` times out of `count`.
+double folded_loss(const PairHistory& history, const std::vector<double>& theta,
+                   std::vector<double>& gradient) {
+  double loss = 0.0;
+  gradient.assign(theta.size(), 0.0);
+  for (std::size_t row = 0; row < history.count().size(); ++row) {
+    const double* x = history.rows().data() + row * theta.size();
+    double z = 0.0;
+    for (std::size_t k = 0; k < theta.size(); ++k) z += theta[k] * x[k];
+    const double wins = history.first_wins()[row];
+    const double losses = history.count()[row] - wins;
+    loss += wins * std::log(1.0 + std::exp(-z)) + losses * std::log(1.0 + std::exp(z));
+    const double residual = losses / (1.0 + std::exp(-z)) - wins / (1.0 + std::exp(z));
+    for (std::size_t k = 0; k < theta.size(); ++k) gradient[k] += residual * x[k];
+  }
+  return loss;
+}
+
+TEST(PairHistoryTest, FoldingChangesNoLossAndNoGradient) {
+  RngStream coins(make_key({}), 0);
+  Played played = make_played(1, 0, coins);
+  for (int step = 0; step < 40; ++step) {
+    play(played, coins, 5);
+    const auto observed = static_cast<std::int64_t>(played.listed.size());
+    ASSERT_EQ(played.history.observed(), observed);
+    ASSERT_EQ(played.history.stride(), 16);
+    double counted = 0.0;
+    for (std::size_t row = 0; row < played.history.count().size(); ++row) {
+      counted += played.history.count()[row];
+      ASSERT_GE(played.history.count()[row], 1.0);
+      ASSERT_GE(played.history.first_wins()[row], 0.0);
+      ASSERT_LE(played.history.first_wins()[row], played.history.count()[row]);
+      for (std::size_t k = kFeatures; k < 16; ++k) ASSERT_EQ(played.history.rows()[row * 16 + k], 0.0);
+    }
+    ASSERT_EQ(counted, static_cast<double>(observed));
+    std::vector<double> theta(16, 0.0);
+    for (std::size_t k = 0; k < kFeatures; ++k) theta[k] = 0.4 * coins.normal();
+    std::vector<double> expected;
+    const double loss = slow_loss(played.listed, theta, expected);
+    std::vector<double> gradient;
+    const double of_rows = folded_loss(played.history, theta, gradient);
+    // Some hundred terms below 10, each exact to a few units of 10⁻¹⁶: 10⁻¹² leaves a factor of ten.
+    ASSERT_TRUE(std::fabs(of_rows - loss) <= 1e-12 * (1.0 + loss));
+    for (std::size_t k = 0; k < 16; ++k) {
+      ASSERT_TRUE(std::fabs(gradient[k] - expected[k]) <= 1e-12 * static_cast<double>(10 + observed)) << k;
+    }
+  }
+  // Six queries of at most seven documents have at most 126 pairs of documents.
+  EXPECT_LE(played.history.distinct(), 126);
+  EXPECT_GT(played.history.observed(), 2 * played.history.distinct());
+}
+
+TEST(PairHistoryTest, BothDirectionsAreOneRowAndQueriesAreKeptApart) {
+  RngStream coins(make_key({.seed = 34, .purpose = Purpose::kProbe}), 0);
+  const Part part(coins, 3);
+  PairHistory history(kFeatures, kPadding);
+  const auto add = [&](std::int64_t query, std::vector<PreferencePair> pairs) {
+    history.add(part.query(query), pairs);
+  };
+  add(0, {{0, 1}});
+  add(0, {{1, 0}, {1, 0}});
+  EXPECT_EQ(history.distinct(), 1);
+  EXPECT_EQ(history.count()[0], 3.0);
+  // Whichever counts as first, the row points from second to first.
+  const auto first = part.query(0).features.doc(0);
+  const auto second = part.query(0).features.doc(1);
+  const double sign = history.first_wins()[0] == 1.0 ? 1.0 : -1.0;
+  EXPECT_TRUE(history.first_wins()[0] == 1.0 || history.first_wins()[0] == 2.0);
+  for (std::size_t k = 0; k < kFeatures; ++k) {
+    EXPECT_EQ(history.rows()[k], sign * (double{first[k]} - double{second[k]}));
+  }
+  // The same numbers of documents in another query are another pair.
+  add(1, {{0, 1}});
+  EXPECT_EQ(history.distinct(), 2);
+  add(1, {});
+  EXPECT_EQ(history.distinct(), 2);
+  EXPECT_EQ(history.observed(), 4);
+}
+
+std::string bytes_of(const PairHistory& history) {
+  StateWriter state;
+  history.save(state);
+  return state.bytes();
+}
+
+TEST(PairHistoryTest, GoesOnFromItsSavedStateToTheSameBits) {
+  RngStream coins(make_key({}), 0);
+  Played straight = make_played(2, 60, coins);
+  const std::string saved = bytes_of(straight.history);
+  PairHistory loaded(kFeatures, kPadding);
+  loaded.add(straight.part.query(0), std::vector<PreferencePair>{{1, 0}});  // what it knew before is gone
+  StateReader reader(saved, "test");
+  loaded.load(reader);
+  reader.require_end();
+  EXPECT_EQ(bytes_of(loaded), saved);
+  Played resumed{straight.part, std::move(loaded), {}};
+  RngStream same_coins = coins;
+  play(straight, coins, 60);
+  play(resumed, same_coins, 60);
+  EXPECT_NE(bytes_of(straight.history), saved);
+  EXPECT_EQ(bytes_of(resumed.history), bytes_of(straight.history));
+}
+
+TEST(PairHistoryTest, AnotherNumberOfFeaturesIsOneSentence) {
+  RngStream coins(make_key({}), 0);
+  const Played played = make_played(3, 10, coins);
+  const std::string saved = bytes_of(played.history);
+  PairHistory other(kFeatures + 1, 8);
+  StateReader reader(saved, "there");
+  try {
+    other.load(reader);
+    FAIL() << "a history of other data was accepted";
+  } catch (const IoError& error) {
+    EXPECT_STREQ(error.what(), "there: The saved history is of data with another number of features.");
+  }
+}
+
+}  // namespace
+}  // namespace olrank

@@ -1,0 +1,125 @@
+#include "core/io/safetensors.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "core/io/atomic_file.h"
+#include "tests/support/temporary_folder.h"
+
+namespace olrank {
+namespace {
+
+/// A reader of the format: eight bytes of length, a JSON header, values at the header's offsets.
+struct Parsed {
+  nlohmann::json header;
+  std::string values;
+  std::uint64_t header_size = 0;
+};
+
+Parsed parse(const std::string& file) {
+  Parsed parsed;
+  EXPECT_GE(file.size(), 8U);
+  for (int byte = 7; byte >= 0; --byte) {
+    parsed.header_size =
+        parsed.header_size << 8 | static_cast<unsigned char>(file[static_cast<std::size_t>(byte)]);
+  }
+  EXPECT_LE(8 + parsed.header_size, file.size());
+  parsed.header = nlohmann::json::parse(file.substr(8, parsed.header_size));
+  parsed.values = file.substr(8 + parsed.header_size);
+  return parsed;
+}
+
+std::vector<float> values_of(const Parsed& parsed, const std::string& name) {
+  const auto& offsets = parsed.header.at(name).at("data_offsets");
+  const std::size_t begin = offsets.at(0);
+  const std::size_t end = offsets.at(1);
+  std::vector<float> values((end - begin) / sizeof(float));
+  EXPECT_LE(end, parsed.values.size());
+  if (!values.empty()) std::memcpy(values.data(), parsed.values.data() + begin, end - begin);
+  return values;
+}
+
+const std::vector<float> kMatrix = {1.0F, -2.5F, 0.1F, -0.0F, 1e-40F, 3e38F};
+const std::vector<float> kBias = {7.0F};
+const std::vector<float> kNothing;
+
+std::string example() {
+  const std::vector<NamedTensor> tensors = {{"linear.weight", {2, 3}, kMatrix},
+                                            {"bias", {1}, kBias},
+                                            {"none", {0, 3}, kNothing},
+                                            {"again", {3, 2, 1}, kMatrix}};
+  return safetensors_bytes(tensors, {{"format", "pt"}, {"architecture", "linear"}, {"text", "\"α\"\n{}"}});
+}
+
+TEST(SafetensorsTest, HeaderAndValuesReadBack) {
+  const Parsed parsed = parse(example());
+  EXPECT_EQ((8 + parsed.header_size) % 8, 0U);
+  ASSERT_EQ(parsed.header.size(), 5U);
+  const nlohmann::json metadata = {{"format", "pt"}, {"architecture", "linear"}, {"text", "\"α\"\n{}"}};
+  EXPECT_EQ(parsed.header.at("__metadata__"), metadata);
+  EXPECT_EQ(parsed.header.at("linear.weight").at("shape"), nlohmann::json({2, 3}));
+  EXPECT_EQ(parsed.header.at("again").at("shape"), nlohmann::json({3, 2, 1}));
+  // Offsets leave no gap and no overlap, and the last one is the end: what the format demands.
+  std::size_t begin = 0;
+  for (const char* name : {"linear.weight", "bias", "none", "again"}) {
+    const auto& tensor = parsed.header.at(name);
+    EXPECT_EQ(tensor.at("dtype"), "F32");
+    EXPECT_EQ(tensor.at("data_offsets").at(0), begin) << name;
+    std::size_t bytes = sizeof(float);
+    for (const std::size_t extent : tensor.at("shape")) bytes *= extent;
+    begin += bytes;
+    EXPECT_EQ(tensor.at("data_offsets").at(1), begin) << name;
+  }
+  EXPECT_EQ(begin, parsed.values.size());
+  for (const char* name : {"linear.weight", "again"}) {
+    const std::vector<float> values = values_of(parsed, name);
+    ASSERT_EQ(values.size(), kMatrix.size());
+    EXPECT_EQ(std::memcmp(values.data(), kMatrix.data(), sizeof(float) * kMatrix.size()), 0) << name;
+  }
+  EXPECT_EQ(values_of(parsed, "bias"), kBias);
+  EXPECT_TRUE(values_of(parsed, "none").empty());
+}
+
+TEST(SafetensorsTest, HeadersOfEveryLengthStayAligned) {
+  for (std::size_t letters = 0; letters < 17; ++letters) {
+    const std::vector<NamedTensor> tensors = {{"w" + std::string(letters, 'x'), {1}, kBias}};
+    const Parsed parsed = parse(safetensors_bytes(tensors, {}));
+    EXPECT_EQ(parsed.header_size % 8, 0U);
+    EXPECT_FALSE(parsed.header.contains("__metadata__"));
+    EXPECT_EQ(values_of(parsed, tensors[0].name), kBias);
+  }
+}
+
+TEST(SafetensorsTest, WithoutATensorTheHeaderIsAnObject) {
+  const Parsed parsed = parse(safetensors_bytes({}, {}));
+  EXPECT_TRUE(parsed.header.is_object());
+  EXPECT_TRUE(parsed.header.empty());
+  EXPECT_TRUE(parsed.values.empty());
+}
+
+TEST(SafetensorsTest, PythonsLibraryReadsIt) {
+  if (std::system("python3 -c 'import safetensors.numpy' 2>/dev/null") != 0) {
+    GTEST_SKIP() << "this python3 has no safetensors; the format is read by the tests above";
+  }
+  const TemporaryFolder folder;
+  write_file_atomically(folder / "model.safetensors", example());
+  const std::string script =
+      "import sys, numpy as np\n"
+      "from safetensors import safe_open\n"
+      "file = safe_open(sys.argv[1], framework='numpy')\n"
+      "assert file.metadata()['architecture'] == 'linear'\n"
+      "w = file.get_tensor('linear.weight')\n"
+      "assert w.shape == (2, 3) and w.dtype == np.float32\n"
+      "assert (w.ravel() == np.array([1, -2.5, 0.1, 0, 1e-40, 3e38], np.float32)).all()\n"
+      "assert file.get_tensor('bias')[0] == 7 and file.get_tensor('again').shape == (3, 2, 1)\n";
+  write_file_atomically(folder / "check.py", script);
+  const std::string command =
+      "python3 '" + (folder / "check.py").string() + "' '" + (folder / "model.safetensors").string() + "'";
+  EXPECT_EQ(std::system(command.c_str()), 0);
+}
+
+}  // namespace
+}  // namespace olrank

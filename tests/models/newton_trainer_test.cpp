@@ -1,0 +1,263 @@
+#include "models/linear/newton_trainer.h"
+
+#include <gtest/gtest.h>
+
+#include <Eigen/Dense>
+#include <cmath>
+#include <limits>
+
+#include "core/error.h"
+#include "core/feedback/pair_history.h"
+#include "core/random/rng_stream.h"
+#include "models/linear/linear_ranking.h"
+
+namespace olrank {
+namespace {
+
+using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+constexpr std::int64_t kFeatures = 13;
+constexpr std::int64_t kStride = 16;
+
+/// A history that grows: pairs of random differences, won as a hidden direction and noise say, or always
+/// as the direction says.
+struct World {
+  RngStream coins;
+  bool separable;
+  std::vector<double> hidden = std::vector<double>(kFeatures);
+  std::vector<double> rows;
+  std::vector<double> wins;
+  std::vector<double> count;
+  std::int64_t observed = 0;
+
+  World(std::uint32_t number, bool is_separable)
+      : coins(make_key({.seed = 38, .purpose = Purpose::kProbe}), number), separable(is_separable) {
+    coins.unit_vector(hidden);
+  }
+  void grow(int pairs) {
+    for (int pair = 0; pair < pairs; ++pair) {
+      double z = 0.0;
+      for (std::int64_t k = 0; k < kStride; ++k) {
+        rows.push_back(k < kFeatures ? coins.uniform() - coins.uniform() : 0.0);
+        if (k < kFeatures) z += hidden[static_cast<std::size_t>(k)] * rows.back();
+      }
+      const double times = 1.0 + coins.index(3);
+      double won = 0.0;
+      for (double time = 0; time < times; time += 1.0) {
+        won += separable ? (z > 0.0 ? 1.0 : 0.0)
+                         : (coins.uniform() < 1.0 / (1.0 + std::exp(-4.0 * z)) ? 1.0 : 0.0);
+      }
+      wins.push_back(won);
+      count.push_back(times);
+      observed += static_cast<std::int64_t>(times);
+    }
+  }
+  FoldedPairs pairs() const {
+    return {rows.data(), static_cast<std::int64_t>(count.size()), kStride, wins.data(), count.data()};
+  }
+};
+
+/// F(θ) = Σ cross-entropy + c/2 ‖θ‖², its gradient and its Hessian, term by term.
+struct Objective {
+  double value = 0.0;
+  Eigen::VectorXd gradient = Eigen::VectorXd::Zero(kStride);
+  Matrix hessian = Matrix::Zero(kStride, kStride);
+};
+
+Objective objective(const World& world, double ridge, const Eigen::VectorXd& theta) {
+  Objective at;
+  for (std::size_t s = 0; s < world.count.size(); ++s) {
+    const Eigen::Map<const Eigen::VectorXd> x(world.rows.data() + s * kStride, kStride);
+    const double z = x.dot(theta);
+    const double p = 1.0 / (1.0 + std::exp(-z));
+    at.value += world.wins[s] * std::log1p(std::exp(-z)) +
+                (world.count[s] - world.wins[s]) * std::log1p(std::exp(z));
+    at.gradient += (world.count[s] * p - world.wins[s]) * x;
+    at.hessian += world.count[s] * p * (1.0 - p) * x * x.transpose();
+  }
+  at.value += 0.5 * ridge * theta.squaredNorm();
+  at.gradient += ridge * theta;
+  at.hessian += ridge * Matrix::Identity(kStride, kStride);
+  return at;
+}
+
+/// The optimum by plain Newton steps from zero with step halving on the value, until nothing falls.
+Eigen::VectorXd slow_optimum(const World& world, double ridge) {
+  Eigen::VectorXd theta = Eigen::VectorXd::Zero(kStride);
+  for (int step = 0; step < 200; ++step) {
+    const Objective at = objective(world, ridge, theta);
+    const Eigen::VectorXd direction = at.hessian.ldlt().solve(at.gradient);
+    double scale = 1.0;
+    while (scale > 1e-12 && !(objective(world, ridge, theta - scale * direction).value <
+                              at.value - 1e-4 * scale * direction.dot(at.gradient))) {
+      scale *= 0.5;
+    }
+    if (scale <= 1e-12) {
+      // The value no longer tells; a last full step where the gradient does.
+      const Eigen::VectorXd next = theta - direction;
+      return objective(world, ridge, next).gradient.norm() < at.gradient.norm() ? next : theta;
+    }
+    theta -= scale * direction;
+  }
+  return theta;
+}
+
+Eigen::VectorXd vector_of(std::span<const double> theta) {
+  return Eigen::Map<const Eigen::VectorXd>(theta.data(), static_cast<Eigen::Index>(theta.size()));
+}
+
+class NewtonTrainerTest : public testing::TestWithParam<LossForm> {};
+
+TEST_P(NewtonTrainerTest, ReachesTheOptimumFromEveryWarmStart) {
+  ExecutionContext context;
+  std::uint32_t number = 0;
+  for (const bool separable : {false, true}) {
+    for (const double lambda : {1e-4, 0.1, 10.0}) {
+      World world(++number, separable);
+      NewtonTrainer trainer(kStride, {.tolerance = 1e-6, .max_steps = 50});
+      for (int round = 0; round < 25; ++round) {
+        world.grow(round == 10 ? 400 : 6);
+        const double ridge = ridge_weight(GetParam(), lambda, world.observed);
+        // DESIGN §2: λ/2 ‖θ‖² beside the sum, λ‖θ‖² beside the mean, which is n times that beside the sum.
+        ASSERT_EQ(ridge, GetParam() == LossForm::kSum ? lambda
+                                                      : 2.0 * lambda * static_cast<double>(world.observed));
+        const NewtonReport report = trainer.train(context, world.pairs(), world.observed, ridge);
+        const Eigen::VectorXd theta = vector_of(trainer.theta());
+        const Objective reached = objective(world, ridge, theta);
+        const Objective best = objective(world, ridge, slow_optimum(world, ridge));
+        const double target = 1e-6 * static_cast<double>(world.observed);
+        ASSERT_LE(report.steps, 50);
+        ASSERT_TRUE(report.gradient_norm <= target) << report.gradient_norm << " after " << world.observed;
+        // Sums of some thousand terms below 2: rounding of 10⁻¹² at most.
+        ASSERT_TRUE(std::fabs(report.gradient_norm - reached.gradient.norm()) <= 1e-11);
+        const double rounding = 1e-13 * (1.0 + best.value);
+        const double gap = reached.value - best.value;
+        ASSERT_TRUE(gap >= -rounding) << "the slow optimum is none: " << gap;
+        ASSERT_TRUE(gap <= report.optimality_gap + rounding) << gap << " above " << report.optimality_gap;
+        ASSERT_TRUE(report.optimality_gap <= target * target / (2.0 * ridge) * (1.0 + 1e-12));
+        for (std::int64_t k = kFeatures; k < kStride; ++k)
+          ASSERT_EQ(trainer.theta()[static_cast<std::size_t>(k)], 0.0);
+      }
+    }
+  }
+}
+
+TEST_P(NewtonTrainerTest, WarmStartsEndWhereAStartFromZeroDoes) {
+  ExecutionContext context;
+  World world(10, false);
+  NewtonTrainer warm(kStride, {.tolerance = 1e-8, .max_steps = 50});
+  for (int round = 0; round < 40; ++round) {
+    world.grow(8);
+    const double ridge = ridge_weight(GetParam(), 0.1, world.observed);
+    const NewtonReport by_warm = warm.train(context, world.pairs(), world.observed, ridge);
+    NewtonTrainer cold(kStride, {.tolerance = 1e-8, .max_steps = 50});
+    const NewtonReport by_cold = cold.train(context, world.pairs(), world.observed, ridge);
+    // F is ridge-strongly convex: ‖θ − θ*‖ ≤ ‖∇F‖/ridge for each of the two.
+    const double apart = (vector_of(warm.theta()) - vector_of(cold.theta())).norm();
+    ASSERT_TRUE(apart <= (by_warm.gradient_norm + by_cold.gradient_norm) / ridge + 1e-12) << apart;
+    const double values = objective(world, ridge, vector_of(warm.theta())).value -
+                          objective(world, ridge, vector_of(cold.theta())).value;
+    ASSERT_TRUE(std::fabs(values) <= std::max(by_warm.optimality_gap, by_cold.optimality_gap) + 1e-10);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Both, NewtonTrainerTest, testing::Values(LossForm::kSum, LossForm::kMean),
+                         [](const auto& info) { return std::string(name_of(info.param)); });
+
+TEST(NewtonTrainerTest, TheReportedGapBoundsTheTrueOneWhereverItStops) {
+  ExecutionContext context;
+  World world(20, false);
+  world.grow(300);
+  const double ridge = 0.5;
+  const double best = objective(world, ridge, slow_optimum(world, ridge)).value;
+  double last = std::numeric_limits<double>::infinity();
+  for (const std::int64_t steps : {0, 1, 2, 3}) {
+    NewtonTrainer trainer(kStride, {.tolerance = 0.0, .max_steps = steps});
+    const NewtonReport report = trainer.train(context, world.pairs(), world.observed, ridge);
+    EXPECT_EQ(report.steps, steps);
+    const double gap = objective(world, ridge, vector_of(trainer.theta())).value - best;
+    EXPECT_TRUE(gap >= -1e-10 && gap <= report.optimality_gap + 1e-10) << steps << ": " << gap;
+    EXPECT_LT(gap, last);
+    last = gap;
+    if (steps == 0) {
+      EXPECT_GT(gap, 1.0);
+    }
+  }
+}
+
+TEST(NewtonTrainerTest, ToleranceZeroEndsAtRounding) {
+  ExecutionContext context;
+  World world(21, true);
+  world.grow(500);
+  NewtonTrainer trainer(kStride, {.tolerance = 0.0, .max_steps = 1000});
+  const NewtonReport report = trainer.train(context, world.pairs(), world.observed, 0.01);
+  EXPECT_LT(report.steps, 100);
+  // A thousand terms below 3: their sum is rounded to a few units of 10⁻¹³.
+  EXPECT_TRUE(report.gradient_norm <= 1e-10) << report.gradient_norm;
+}
+
+TEST(NewtonTrainerTest, WithoutAPairTheOptimumIsZero) {
+  ExecutionContext context;
+  const World world(22, false);
+  NewtonTrainer trainer(kStride, {});
+  const NewtonReport report = trainer.train(context, world.pairs(), 0, 0.1);
+  EXPECT_EQ(report.steps, 0);
+  EXPECT_EQ(report.optimality_gap, 0.0);
+  EXPECT_EQ(vector_of(trainer.theta()).norm(), 0.0);
+}
+
+std::string bytes_of(const NewtonTrainer& trainer) {
+  StateWriter state;
+  trainer.save(state);
+  return state.bytes();
+}
+
+TEST(NewtonTrainerTest, GoesOnFromItsSavedStateToTheSameBits) {
+  ExecutionContext context;
+  World world(23, false);
+  NewtonTrainer straight(kStride, {});
+  for (int round = 0; round < 30; ++round) {
+    NewtonTrainer resumed(kStride, {});
+    const std::string saved = bytes_of(straight);
+    StateReader reader(saved, "test");
+    resumed.load(reader);
+    reader.require_end();
+    ASSERT_EQ(bytes_of(resumed), saved);
+    world.grow(5);
+    const NewtonReport one = straight.train(context, world.pairs(), world.observed, 0.1);
+    const NewtonReport other = resumed.train(context, world.pairs(), world.observed, 0.1);
+    ASSERT_EQ(bytes_of(resumed), bytes_of(straight)) << round;
+    ASSERT_NE(bytes_of(straight), saved) << round;
+    ASSERT_EQ(one.steps, other.steps);
+    ASSERT_EQ(one.gradient_norm, other.gradient_norm);
+  }
+  NewtonTrainer narrow(8, {});
+  const std::string saved = bytes_of(straight);
+  StateReader reader(saved, "test");
+  EXPECT_THROW(narrow.load(reader), IoError);
+}
+
+TEST(NewtonTrainerTest, TheSameBitsOnAnyNumberOfThreads) {
+  World world(24, false);
+  world.grow(9000);
+  std::string first;
+  for (const int threads : {1, 2, 4}) {
+    ExecutionContext context({}, threads);
+    NewtonTrainer trainer(kStride, {.tolerance = 1e-9, .max_steps = 50});
+    trainer.train(context, world.pairs(), world.observed, 0.1);
+    if (threads == 1) first = bytes_of(trainer);
+    EXPECT_EQ(bytes_of(trainer), first) << threads;
+  }
+}
+
+TEST(NewtonTrainerTest, FeaturesThatOverflowAreOneSentence) {
+  ExecutionContext context;
+  World world(25, false);
+  world.grow(20);
+  for (double& value : world.rows) value *= 1e200;
+  NewtonTrainer trainer(kStride, {});
+  EXPECT_THROW(trainer.train(context, world.pairs(), world.observed, 0.1), NumericError);
+}
+
+}  // namespace
+}  // namespace olrank

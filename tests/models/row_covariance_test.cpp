@@ -1,0 +1,241 @@
+#include "models/posterior/row_covariance.h"
+
+#include <gtest/gtest.h>
+
+#include <Eigen/Dense>
+#include <cmath>
+
+#include "core/error.h"
+#include "core/random/rng_stream.h"
+
+namespace olrank {
+namespace {
+
+using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+constexpr Covariance kStructures[] = {Covariance::kFull, Covariance::kDiagonal,
+                                      Covariance::kDiagonalOfInverse, Covariance::kNone};
+
+RngStream test_coins(std::uint32_t number) {
+  return RngStream(make_key({.seed = 37, .purpose = Purpose::kProbe}), number);
+}
+
+std::vector<double> random_rows(RngStream& coins, std::int64_t rows, std::int64_t features) {
+  std::vector<double> values(static_cast<std::size_t>(rows * features));
+  for (double& value : values) value = coins.uniform() - coins.uniform();
+  return values;
+}
+
+/// A from scratch, beside the posterior under test.
+struct Fresh {
+  double lambda;
+  Matrix a;
+
+  Fresh(std::int64_t features, double ridge)
+      : lambda(ridge), a(ridge * Matrix::Identity(features, features)) {}
+
+  void observe(const std::vector<double>& rows, std::int64_t pairs) {
+    const Eigen::Map<const Matrix> gamma(rows.data(), pairs, a.cols());
+    a += gamma.transpose() * gamma;
+  }
+  /// What the widths of a structure are a quadratic form of.
+  Matrix precision(Covariance structure) const {
+    const Matrix inverse = a.ldlt().solve(Matrix::Identity(a.rows(), a.cols()));
+    switch (structure) {
+      case Covariance::kFull:
+        return inverse;
+      case Covariance::kDiagonalOfInverse:
+        return inverse.diagonal().asDiagonal();
+      case Covariance::kDiagonal:
+        return a.diagonal().cwiseInverse().asDiagonal();
+      case Covariance::kNone:
+        break;
+    }
+    return Matrix::Zero(a.rows(), a.cols());
+  }
+  double log_det(Covariance structure) const {
+    if (structure == Covariance::kNone) return 0.0;
+    const Matrix of = structure == Covariance::kDiagonal ? Matrix(a.diagonal().asDiagonal()) : a;
+    const Eigen::SelfAdjointEigenSolver<Matrix> solver(of);
+    return (solver.eigenvalues().array() / lambda).log().sum();
+  }
+};
+
+/// Each width by its own difference of rows, and what it may be off by: 10⁻⁹ of the largest quadratic form,
+/// since M_ii + M_jj − 2 M_ij cancels down from it. With λ ≥ 0.01 and differences within [−1, 1] the
+/// condition number stays below 10⁶, which Cholesky and Woodbury turn into 10⁶·2⁻⁵³ ~ 10⁻¹⁰.
+void expect_widths(const RowCovariance& posterior, const Fresh& fresh, RngStream& coins,
+                   ExecutionContext& context, int step) {
+  const std::int64_t docs = 12;
+  const std::int64_t features = fresh.a.rows();
+  const std::vector<double> rows = random_rows(coins, docs, features);
+  std::vector<double> width_sq(static_cast<std::size_t>(docs * docs), std::nan(""));
+  posterior.width_sq(context, rows, docs, width_sq);
+  const Matrix precision = fresh.precision(posterior.structure());
+  const Eigen::Map<const Matrix> g(rows.data(), docs, features);
+  double largest = 0.0;
+  for (std::int64_t i = 0; i < docs; ++i) largest = std::max(largest, g.row(i).dot(g.row(i) * precision));
+  for (std::int64_t i = 0; i < docs; ++i) {
+    for (std::int64_t j = 0; j < docs; ++j) {
+      const Eigen::RowVectorXd difference = g.row(i) - g.row(j);
+      const double expected = (difference * precision).dot(difference);
+      const double actual = width_sq[static_cast<std::size_t>(i * docs + j)];
+      ASSERT_TRUE(actual >= 0.0);
+      ASSERT_TRUE(std::fabs(actual - expected) <= 1e-9 * (largest + expected))
+          << "step " << step << ": " << i << ", " << j << ": " << actual << " instead of " << expected;
+      if (i == j) {
+        ASSERT_EQ(actual, 0.0);
+      }
+    }
+  }
+}
+
+void expect_log_det(const RowCovariance& posterior, const Fresh& fresh) {
+  const double expected = fresh.log_det(posterior.structure());
+  ASSERT_TRUE(std::fabs(posterior.log_det() - expected) <= 1e-9 * (1.0 + std::fabs(expected)))
+      << posterior.log_det() << " instead of " << expected;
+}
+
+TEST(RowCovarianceTest, EqualsAFreshInverseAtEveryStep) {
+  ExecutionContext context;
+  std::uint32_t number = 0;
+  for (const double lambda : {0.01, 0.1, 10.0}) {
+    for (const std::int64_t features : {1, 5, 23}) {
+      for (const Covariance structure : kStructures) {
+        RngStream coins = test_coins(++number);
+        RowCovariance posterior(structure, features, lambda);
+        Fresh fresh(features, lambda);
+        for (int step = 0; step < 120; ++step) {
+          if (step > 0) {
+            const std::int64_t pairs = coins.index(6);
+            std::vector<double> rows = random_rows(coins, pairs, features);
+            // Histories repeat themselves: often the very row of before, and small ones.
+            for (double& value : rows) value *= step % 5 == 0 ? 1e-3 : 1.0;
+            if (pairs > 1) std::copy_n(rows.begin(), features, rows.begin() + features);
+            posterior.observe(context, rows, pairs);
+            fresh.observe(rows, pairs);
+          }
+          expect_widths(posterior, fresh, coins, context, step);
+          expect_log_det(posterior, fresh);
+          ASSERT_TRUE(posterior.drift() <= 1e-10) << posterior.drift();
+          if (testing::Test::HasFatalFailure()) return;
+        }
+      }
+    }
+  }
+}
+
+TEST(RowCovarianceTest, CrossesTheRenewalOfItsInverse) {
+  // 1,024 pairs make the inverse anew: before, at and behind that, and a second time.
+  ExecutionContext context;
+  for (const Covariance structure : {Covariance::kFull, Covariance::kDiagonalOfInverse}) {
+    RngStream coins = test_coins(100);
+    RowCovariance posterior(structure, 9, 0.01);
+    Fresh fresh(9, 0.01);
+    std::int64_t observed = 0;
+    bool fell = false;
+    double drift = 0.0;
+    while (observed < 2200) {
+      const std::int64_t pairs = 1 + coins.index(5);
+      const std::vector<double> rows = random_rows(coins, pairs, 9);
+      posterior.observe(context, rows, pairs);
+      fresh.observe(rows, pairs);
+      observed += pairs;
+      expect_widths(posterior, fresh, coins, context, static_cast<int>(observed));
+      expect_log_det(posterior, fresh);
+      if (testing::Test::HasFatalFailure()) return;
+      fell = fell || posterior.drift() < 0.1 * drift;
+      drift = posterior.drift();
+      ASSERT_TRUE(drift <= 1e-10) << drift;
+    }
+    EXPECT_TRUE(fell) << "rounding never went away, so nothing was made anew";
+  }
+}
+
+TEST(RowCovarianceTest, ARoundLargerThanTheRenewalIsOneFactorisation) {
+  ExecutionContext context;
+  RngStream coins = test_coins(101);
+  for (const std::int64_t pairs : {1023, 1024, 3000}) {
+    RowCovariance posterior(Covariance::kFull, 7, 0.1);
+    Fresh fresh(7, 0.1);
+    const std::vector<double> rows = random_rows(coins, pairs, 7);
+    posterior.observe(context, rows, pairs);
+    fresh.observe(rows, pairs);
+    expect_widths(posterior, fresh, coins, context, static_cast<int>(pairs));
+    expect_log_det(posterior, fresh);
+  }
+}
+
+TEST(RowCovarianceTest, WithoutACovarianceNothingIsWide) {
+  ExecutionContext context;
+  RowCovariance posterior(Covariance::kNone, 4, 0.1);
+  RngStream coins = test_coins(102);
+  const std::vector<double> rows = random_rows(coins, 3, 4);
+  posterior.observe(context, rows, 3);
+  std::vector<double> width_sq(9, std::nan(""));
+  posterior.width_sq(context, rows, 3, width_sq);
+  EXPECT_EQ(width_sq, std::vector<double>(9, 0.0));
+  EXPECT_EQ(posterior.log_det(), 0.0);
+  EXPECT_EQ(posterior.drift(), 0.0);
+}
+
+TEST(RowCovarianceTest, EqualDocumentsHaveNoWidth) {
+  ExecutionContext context;
+  RngStream coins = test_coins(103);
+  for (const Covariance structure : kStructures) {
+    RowCovariance posterior(structure, 6, 0.01);
+    const std::vector<double> seen = random_rows(coins, 40, 6);
+    posterior.observe(context, seen, 40);
+    std::vector<double> rows = random_rows(coins, 1, 6);
+    const std::vector<double> one = rows;
+    for (int copy = 0; copy < 4; ++copy) rows.insert(rows.end(), one.begin(), one.end());
+    std::vector<double> width_sq(25, std::nan(""));
+    posterior.width_sq(context, rows, 5, width_sq);
+    // Quadratic forms below 100 of 6 features cancel to a few units of 10⁻¹⁴, and never below zero.
+    for (const double value : width_sq) EXPECT_TRUE(value >= 0.0 && value <= 1e-12) << value;
+    posterior.width_sq(context, {}, 0, {});
+  }
+}
+
+std::string bytes_of(const RowCovariance& posterior) {
+  StateWriter state;
+  posterior.save(state);
+  return state.bytes();
+}
+
+TEST(RowCovarianceTest, GoesOnFromItsSavedStateToTheSameBits) {
+  ExecutionContext context;
+  for (const Covariance structure : kStructures) {
+    RngStream coins = test_coins(104);
+    RowCovariance straight(structure, 8, 0.1);
+    const auto play = [&](RngStream& draws, RowCovariance& posterior, int rounds) {
+      for (int round = 0; round < rounds; ++round) {
+        const std::vector<double> rows = random_rows(draws, 3, 8);
+        posterior.observe(context, rows, 3);
+      }
+    };
+    play(coins, straight, 100);
+    const std::string saved = bytes_of(straight);
+    RowCovariance loaded(structure, 8, 0.1);
+    RngStream earlier = test_coins(105);
+    play(earlier, loaded, 1);
+    StateReader reader(saved, "test");
+    loaded.load(reader);
+    reader.require_end();
+    EXPECT_EQ(bytes_of(loaded), saved);
+    RngStream same = coins;
+    play(coins, straight, 350);  // 1,050 more: the renewal falls at the same pair
+    play(same, loaded, 350);
+    EXPECT_EQ(bytes_of(loaded), bytes_of(straight));
+    EXPECT_EQ(loaded.log_det(), straight.log_det());
+    if (structure != Covariance::kNone) {
+      EXPECT_NE(bytes_of(loaded), saved);
+    }
+    RowCovariance other(structure, 9, 0.1);
+    StateReader again(saved, "test");
+    EXPECT_THROW(other.load(again), IoError);
+  }
+}
+
+}  // namespace
+}  // namespace olrank

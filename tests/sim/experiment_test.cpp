@@ -1,0 +1,352 @@
+#include "sim/experiment.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <stdexcept>
+
+#include "core/error.h"
+#include "core/io/atomic_file.h"
+#include "sim/summary_table.h"
+#include "tests/sim/small_trial.h"
+#include "tests/support/expected_warnings.h"
+#include "tests/support/temporary_folder.h"
+
+namespace olrank {
+namespace {
+
+/// Two rankers, two users, three seeds, one fold: twelve trials of 30 rounds.
+ExperimentPlan small_plan(const std::filesystem::path& out) {
+  ExperimentPlan plan;
+  plan.out = out;
+  for (const char* name : {"one", "two"}) {
+    plan.rankers.push_back(
+        {name,
+         std::string("kind = ") + name + "\n",
+         [certain = name == std::string("two")](std::int64_t features, const TrialKeys&) {
+           return std::make_unique<StubRanker>(features, certain);
+         },
+         {}});
+  }
+  for (const std::string name : {"perfect", "informational"}) {
+    plan.users.push_back({name,
+                          [name](int max_grade) {
+                            return make_user(name, ClickSettings::defaults(ProtocolName::kPaper), {},
+                                             max_grade);
+                          },
+                          [name](int) { return name; }});
+  }
+  plan.folds = {1};
+  plan.seeds = {1, 2, 7};
+  plan.trial = {.rounds = 30, .cutoff = 10, .eval_every = 8};
+  plan.protocol = "rounds = 30\n";
+  plan.version = "test";
+  plan.data = std::make_shared<FoldCache>([](std::int64_t) {
+    return std::make_shared<const FoldData>(
+        FoldData{small_trial_data("synth:small?queries=12&test_queries=5"), "data", {}, std::nullopt});
+  });
+  plan.checkpoint_every = 7;
+  return plan;
+}
+
+std::string table_of(const std::filesystem::path& out) {
+  return summary_csv(read_summaries(out));
+}
+
+/// A trial's curve without its seconds.
+std::string curve_of(const std::filesystem::path& trial) {
+  const std::string curve = read_file(trial / "curve.jsonl");
+  std::string kept;
+  for (std::size_t begin = 0; begin < curve.size();) {
+    const std::size_t end = curve.find('\n', begin);
+    kept += curve.substr(begin, curve.find(",\"seconds\"", begin) - begin) + "\n";
+    begin = end + 1;
+  }
+  return kept;
+}
+
+TEST(TrialsOfTest, ShardsAreDisjointAndTogetherTheWhole) {
+  const ExperimentPlan whole = small_plan("nowhere");
+  const std::vector<TrialIdentity> all = trials_of(whole);
+  ASSERT_EQ(all.size(), 12U);
+  EXPECT_EQ(std::set<TrialIdentity>(all.begin(), all.end()).size(), 12U);
+  EXPECT_EQ(all.front(), (TrialIdentity{"one", "perfect", 1, 1}));
+  EXPECT_EQ(all.back(), (TrialIdentity{"two", "informational", 1, 7}));
+  for (const std::int64_t count : {1, 2, 5, 12, 20}) {
+    std::vector<TrialIdentity> joined(all.size());
+    std::size_t found = 0;
+    for (std::int64_t index = 0; index < count; ++index) {
+      ExperimentPlan plan = whole;
+      plan.shard = {index, count};
+      const std::vector<TrialIdentity> part = trials_of(plan);
+      for (std::size_t i = 0; i < part.size(); ++i) {
+        const std::size_t place = static_cast<std::size_t>(index) + i * static_cast<std::size_t>(count);
+        ASSERT_LT(place, all.size());
+        ASSERT_EQ(part[i], all[place]) << index << " of " << count;
+        ++found;
+      }
+    }
+    EXPECT_EQ(found, all.size()) << count;
+  }
+}
+
+TEST(TrialsOfTest, RankersMeetWhatTheyPlay) {
+  ExperimentPlan plan = small_plan("nowhere");
+  plan.rankers[0].plays = [](std::int64_t, const std::string& user) { return user == "perfect"; };
+  EXPECT_EQ(trials_of(plan).size(), 9U);
+}
+
+TEST(ExperimentTest, ShardsJobsAndThreadsChangeNothing) {
+  const TemporaryFolder folder;
+  ExperimentPlan plan = small_plan(folder / "whole");
+  EXPECT_EQ(run_experiment(plan).finished, 12);
+  const std::string whole = table_of(plan.out);
+  EXPECT_EQ(std::count(whole.begin(), whole.end(), '\n'), 13);
+  // Three shards, the last one first, into one folder.
+  for (const std::int64_t index : {2, 0, 1}) {
+    ExperimentPlan part = small_plan(folder / "shards");
+    part.shard = {index, 3};
+    EXPECT_EQ(run_experiment(part).finished, 4);
+  }
+  EXPECT_EQ(table_of(folder / "shards"), whole);
+  ExperimentPlan parallel = small_plan(folder / "parallel");
+  parallel.jobs = 3;
+  parallel.threads = 4;
+  EXPECT_EQ(run_experiment(parallel).finished, 12);
+  EXPECT_EQ(table_of(parallel.out), whole);
+  // A finished experiment has nothing left to do, and keeps its results.
+  const ExperimentOutcome again = run_experiment(plan);
+  EXPECT_EQ(again.finished, 0);
+  EXPECT_EQ(again.finished_before, 12);
+  EXPECT_EQ(table_of(plan.out), whole);
+}
+
+TEST(ExperimentTest, ADifferentRecipeIsNotTakenForFinished) {
+  const TemporaryFolder folder;
+  ExperimentPlan plan = small_plan(folder.path());
+  run_experiment(plan);
+  plan.version = "another";  // which alone is no difference
+  EXPECT_EQ(run_experiment(plan).finished_before, 12);
+  plan.rankers[0].settings = "kind = three\n";
+  try {
+    run_experiment(plan);
+    FAIL() << "results of other settings were taken for these";
+  } catch (const InvalidArgument& error) {
+    EXPECT_NE(
+        std::string(error.what()).find("differs in the ranker: 'kind = one' there, 'kind = three' here"),
+        std::string::npos)
+        << error.what();
+  }
+}
+
+TEST(ExperimentTest, SummariesNameWhatTheContractNames) {
+  const TemporaryFolder folder;
+  ExperimentPlan plan = small_plan(folder.path());
+  plan.seeds = {7};
+  run_experiment(plan);
+  const auto trial = folder.path() / TrialIdentity{"two", "perfect", 1, 7}.path();
+  const auto summary = nlohmann::json::parse(read_file(trial / "summary.json"));
+  const std::string curve = read_file(trial / "curve.jsonl");
+  std::vector<nlohmann::json> lines;
+  for (std::size_t begin = 0; begin < curve.size();) {
+    const std::size_t end = curve.find('\n', begin);
+    lines.push_back(nlohmann::json::parse(curve.substr(begin, end - begin)));
+    begin = end + 1;
+  }
+  ASSERT_EQ(lines.size(), 5U);  // 0, 8, 16, 24, 30
+  auto last = lines.back();
+  last.erase("seconds");
+  EXPECT_EQ(summary.at("last"), last);
+  EXPECT_EQ(summary.at("rounds"), 30);
+  EXPECT_EQ(summary.at("recipe").at("trial"), "fold 1, seed 7");
+  // The area under the curve by trapezoids, over the rounds; six numbers below 30 in double.
+  for (const char* side : {"offline", "online"}) {
+    double area = 0.0;
+    for (std::size_t i = 1; i < lines.size(); ++i) {
+      const double width = lines[i].at("round").get<double>() - lines[i - 1].at("round").get<double>();
+      area += width * 0.5 *
+              (lines[i].at(side).at("ndcg@10").get<double>() +
+               lines[i - 1].at(side).at("ndcg@10").get<double>());
+    }
+    EXPECT_TRUE(std::fabs(summary.at("area").at(side).get<double>() - area / 30.0) <= 1e-14) << side;
+  }
+  for (const char* key : {"parameters", "seconds", "rounds_per_second", "seconds_by_stage",
+                          "peak_memory_bytes", "result_fingerprint", "version", "commit"}) {
+    EXPECT_TRUE(summary.contains(key)) << key;
+  }
+  EXPECT_TRUE(std::filesystem::exists(trial / "model.safetensors"));
+  EXPECT_TRUE(std::filesystem::exists(trial / "checkpoint"));
+}
+
+TEST(ExperimentTest, ExistingResultsAreRefusedResumedOrReplaced) {
+  const TemporaryFolder folder;
+  ExperimentPlan plan = small_plan(folder.path());
+  settle_existing(plan);  // nothing is there yet
+  plan.shard = {0, 2};
+  run_experiment(plan);
+  EXPECT_THROW(settle_existing(plan), InvalidArgument);
+  ExperimentPlan other_half = plan;
+  other_half.shard = {1, 2};
+  settle_existing(other_half);
+  plan.existing = Existing::kResume;
+  settle_existing(plan);
+  EXPECT_EQ(read_summaries(folder.path()).size(), 6U);
+  plan.existing = Existing::kReplace;
+  settle_existing(plan);
+  EXPECT_EQ(read_summaries(folder.path()).size(), 0U);
+}
+
+TEST(ExperimentTest, InterruptedAnywhereItGoesOnToTheSameResults) {
+  const TemporaryFolder folder;
+  run_experiment(small_plan(folder / "whole"));
+  ExperimentPlan plan = small_plan(folder / "stopped");
+  plan.existing = Existing::kResume;
+  // Every 29th round of all trials together, which falls into every place of a trial of 30, sends a signal.
+  struct Stopping : StubRanker {
+    Stopping(std::int64_t features, bool certainty, std::int64_t* rounds)
+        : StubRanker(features, certainty), rounds_of_all(rounds) {}
+    LearnReport learn(RoundContext& context, const Feedback& feedback) override {
+      if (++*rounds_of_all % 29 == 0) std::raise(SIGTERM);
+      return StubRanker::learn(context, feedback);
+    }
+    std::int64_t* rounds_of_all;
+  };
+  std::int64_t rounds = 0;
+  for (ExperimentRanker& ranker : plan.rankers) {
+    ranker.make = [certain = ranker.name == "two", &rounds](std::int64_t features, const TrialKeys&) {
+      return std::make_unique<Stopping>(features, certain, &rounds);
+    };
+  }
+  int runs = 0;
+  for (;;) {
+    ASSERT_LT(++runs, 40);
+    const ExperimentOutcome outcome = run_experiment(plan);
+    if (outcome.signal == 0) break;
+    EXPECT_EQ(outcome.signal, SIGTERM);
+  }
+  EXPECT_GT(runs, 10);
+  EXPECT_EQ(rounds, 12 * 30);  // no round was played twice
+  EXPECT_EQ(table_of(plan.out), table_of(folder / "whole"));
+  // Curves too, but for their seconds.
+  const TrialIdentity identity{"two", "informational", 1, 2};
+  EXPECT_EQ(curve_of(plan.out / identity.path()), curve_of(folder / "whole" / identity.path()));
+}
+
+TEST(ExperimentTest, KilledInAnyRoundItGoesOnToTheSameResults) {
+  // What is not a NumericError leaves the trial as a kill would: with the checkpoint of some rounds ago,
+  // and maybe an evaluation behind it. Checkpoints fall on rounds 7, 14, …; evaluations on 8, 16, 24
+  // and 30.
+  struct Dying : StubRanker {
+    Dying(std::int64_t features, std::uint32_t round) : StubRanker(features), last(round) {}
+    LearnReport learn(RoundContext& context, const Feedback& feedback) override {
+      if (feedback.round == last) throw std::runtime_error("gone");
+      return StubRanker::learn(context, feedback);
+    }
+    std::uint32_t last;
+  };
+  const TemporaryFolder folder;
+  const auto plan_of_one = [&](const std::string& out, std::uint32_t dies_in) {
+    ExperimentPlan plan = small_plan(folder / out);
+    plan.rankers.resize(1);
+    plan.users.resize(1);
+    plan.seeds = {2};
+    plan.existing = Existing::kResume;
+    plan.rankers[0].make = [dies_in](std::int64_t features, const TrialKeys&) {
+      return std::make_unique<Dying>(features, dies_in);
+    };
+    return plan;
+  };
+  const TrialIdentity identity{"one", "perfect", 1, 2};
+  run_experiment(plan_of_one("whole", 0));
+  const std::string whole = curve_of(folder / "whole" / identity.path());
+  EXPECT_EQ(std::count(whole.begin(), whole.end(), '\n'), 5);
+  for (std::uint32_t round = 1; round <= 30; ++round) {
+    const std::string out = std::to_string(round);
+    EXPECT_THROW(run_experiment(plan_of_one(out, round)), std::runtime_error);
+    EXPECT_TRUE(read_summaries(folder / out).empty());
+    EXPECT_EQ(run_experiment(plan_of_one(out, 0)).finished, 1);
+    ASSERT_EQ(curve_of(folder / out / identity.path()), whole) << round;
+    ASSERT_EQ(table_of(folder / out), table_of(folder / "whole")) << round;
+  }
+}
+
+TEST(ExperimentTest, ANumericErrorEndsItsTrialAlone) {
+  class Failing : public StubRanker {
+   public:
+    using StubRanker::StubRanker;
+    LearnReport learn(RoundContext& context, const Feedback& feedback) override {
+      if (feedback.round == 12) throw NumericError("The parameters are not finite.");
+      return StubRanker::learn(context, feedback);
+    }
+  };
+  const TemporaryFolder folder;
+  ExperimentPlan plan = small_plan(folder.path());
+  plan.rankers[1].make = [](std::int64_t features, const TrialKeys&) {
+    return std::make_unique<Failing>(features);
+  };
+  const ExpectedWarnings warnings;
+  const ExperimentOutcome outcome = run_experiment(plan);
+  EXPECT_EQ(outcome.finished, 6);
+  ASSERT_EQ(outcome.failures.size(), 6U);
+  EXPECT_EQ(warnings.messages().size(), 6U);
+  EXPECT_EQ(outcome.failures[0], "trials/two/perfect/fold1/seed1: The parameters are not finite.");
+  EXPECT_EQ(read_summaries(folder.path()).size(), 6U);
+}
+
+TEST(SummaryTableTest, DoesNotDependOnTheOrderOfWriting) {
+  const TemporaryFolder folder;
+  ExperimentPlan plan = small_plan(folder / "forward");
+  run_experiment(plan);
+  ExperimentPlan backward = small_plan(folder / "backward");
+  std::reverse(backward.rankers.begin(), backward.rankers.end());
+  std::reverse(backward.users.begin(), backward.users.end());
+  std::reverse(backward.seeds.begin(), backward.seeds.end());
+  run_experiment(backward);
+  EXPECT_EQ(table_of(backward.out), table_of(plan.out));
+  const std::vector<SummaryRow> rows = read_summaries(plan.out);
+  ASSERT_EQ(rows.size(), 12U);
+  EXPECT_TRUE(std::is_sorted(rows.begin(), rows.end(), [](const SummaryRow& a, const SummaryRow& b) {
+    return a.identity < b.identity;
+  }));
+  // Users and seeds differ, so results do.
+  std::set<std::string> results;
+  for (const SummaryRow& row : rows) results.insert(row.result_fingerprint);
+  EXPECT_EQ(results.size(), 12U);
+}
+
+TEST(SummaryTableTest, FieldsStandUnderTheirNames) {
+  SummaryRow row;
+  row.identity = {"full", "perfect", 2, 3};
+  row.rounds = 100;
+  row.pairs = 50;
+  row.cutoff = 5;
+  row.parameters = 46;
+  row.offline_ndcg = 0.1;
+  row.online_ndcg = 1.0 / 3.0;
+  row.discounted_ndcg = std::nan("");
+  row.regret = 7;
+  row.blocks = 2.5;
+  row.offline_area = 0.25;
+  row.online_area = 0.5;
+  row.result_fingerprint = "abc";
+  EXPECT_EQ(summary_csv({row}),
+            "ranker,clicks,fold,seed,rounds,pairs,parameters,offline_ndcg@5,online_ndcg@5,cndcg@5,regret,"
+            "certain_share,blocks,offline_area,online_area,result_fingerprint\n"
+            "full,perfect,2,3,100,50,46,0.1,0.3333333333333333,,7,,2.5,0.25,0.5,abc\n");
+  EXPECT_EQ(summary_text({}), "No trial has finished yet.\n");
+  SummaryRow other = row;
+  other.identity.seed = 4;
+  other.offline_ndcg = 0.3;
+  const auto means = nlohmann::json::parse(summary_means_json({row, other}));
+  ASSERT_EQ(means.size(), 1U);
+  EXPECT_EQ(means[0].at("trials"), 2);
+  EXPECT_TRUE(std::fabs(means[0].at("offline_ndcg").at("mean").get<double>() - 0.2) <= 1e-15);
+  // Two values differ from their mean by 0.1 each: √(0.02/1).
+  EXPECT_TRUE(std::fabs(means[0].at("offline_ndcg").at("sd").get<double>() - std::sqrt(0.02)) <= 1e-15);
+  EXPECT_TRUE(nlohmann::json::parse(summary_means_json({row}))[0].at("offline_ndcg").at("sd").is_null());
+}
+
+}  // namespace
+}  // namespace olrank

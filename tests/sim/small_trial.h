@@ -1,0 +1,158 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/data/normaliser.h"
+#include "core/data/synthetic.h"
+#include "core/online/online_ranker.h"
+#include "core/online/trial_keys.h"
+#include "sim/click_settings.h"
+#include "sim/trial.h"
+#include "sim/uniform_queries.h"
+#include "sim/users.h"
+
+namespace olrank {
+
+/// Synthetic data as a trial sees it.
+inline TrialData small_trial_data(const std::string& source) {
+  ExecutionContext context;
+  const SyntheticParts parts = make_synthetic(source, context);
+  FittedNormaliser normaliser;
+  normaliser.kind = Normalisation::kQueryMinmax;
+  normaliser.features = parts.train.features();
+  return {normaliser.apply(parts.train, context), normaliser.apply(parts.test, context),
+          std::max(parts.train.max_grade(), parts.test.max_grade())};
+}
+
+/// A trial with everything around it but the ranker.
+struct TrialStage {
+  TrialStage(const TrialSettings& settings, const TrialData& data, OnlineRanker& ranker,
+             std::uint64_t seed = 1, const std::string& user = "navigational", int threads = 1)
+      : keys(TrialKeys::of(seed, 1, user)),
+        execution({}, threads),
+        queries(keys.key(Purpose::kQuery), data.train.queries()),
+        clicks(make_user(user, ClickSettings::defaults(ProtocolName::kPaper), {}, data.max_grade)),
+        trial(settings, data, {.queries = &queries, .clicks = clicks.get()}, keys, ranker, execution) {}
+
+  /// Plays until `rounds` are played, and evaluates on the way what is due, at the end only if `last`.
+  void play_to(std::int64_t rounds, bool last, std::vector<std::string>& lines) {
+    for (;;) {
+      const bool at_end = trial.rounds_played() == rounds;
+      if (trial.evaluation_due() && (!at_end || last))
+        lines.push_back(curve_line(trial.evaluate(), nullptr));
+      if (at_end) return;
+      trial.play_round();
+    }
+  }
+  std::string state() const {
+    StateWriter state;
+    trial.save(state);
+    return state.bytes();
+  }
+
+  TrialKeys keys;
+  ExecutionContext execution;
+  UniformQueries queries;
+  std::unique_ptr<ClickModel> clicks;
+  Trial trial;
+};
+
+/// The smallest thing that ranks and learns: θ·x, moved towards what was clicked. It claims certain orders
+/// that follow from the round alone, so that a test can add them up.
+class StubRanker : public OnlineRanker {
+ public:
+  StubRanker(std::int64_t features, bool certainty = true)
+      : theta_(static_cast<std::size_t>(features), 0.0F), certainty_(certainty) {}
+
+  static ListCertainty certainty_of(std::uint32_t round, std::int64_t docs) {
+    ListCertainty certainty;
+    const std::int64_t shown = std::min<std::int64_t>(10, docs);
+    certainty.shown_pairs = shown * (shown - 1) / 2;
+    certainty.certain_pairs = certainty.shown_pairs * (round % 4) / 4;
+    certainty.blocks = 1 + round % 7;
+    certainty.block_size = {1 + round % 3, round % 5, docs >= 10 ? 2 : 0};
+    return certainty;
+  }
+
+  RankedList rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) override {
+    const auto measured = context.clock.measure("score");
+    scores_.resize(static_cast<std::size_t>(query.docs()));
+    score(context.execution, query.features, scores_);
+    list_.resize(scores_.size());
+    std::iota(list_.begin(), list_.end(), 0);
+    std::stable_sort(list_.begin(), list_.end(), [&](std::int32_t i, std::int32_t j) {
+      return scores_[static_cast<std::size_t>(i)] > scores_[static_cast<std::size_t>(j)];
+    });
+    if (!certainty_) return {list_, std::nullopt};
+    return {list_, certainty_of(round, query.docs())};
+  }
+  LearnReport learn(RoundContext&, const Feedback& feedback) override {
+    pairs_.clear();
+    for (std::size_t rank = 0; rank + 1 < feedback.shown.size(); rank += 2) {
+      if (feedback.clicks[rank] == feedback.clicks[rank + 1]) continue;
+      const std::size_t winner = feedback.clicks[rank] != 0 ? rank : rank + 1;
+      pairs_.push_back({feedback.shown[winner], feedback.shown[winner == rank ? rank + 1 : rank]});
+    }
+    for (const auto& [winner, loser] : pairs_) {
+      for (std::size_t k = 0; k < theta_.size(); ++k) {
+        theta_[k] +=
+            0.1F * (feedback.query.features.doc(winner)[k] - feedback.query.features.doc(loser)[k]);
+      }
+    }
+    steps_ = {0.1};
+    return {pairs_, pairs_.empty() ? std::span<const double>() : std::span<const double>(steps_)};
+  }
+  void describe(const QueryDocs&, bool full, RoundDetail& detail) override {
+    detail.scores.assign(scores_.begin(), scores_.end());
+    if (full) detail.theta = {theta_};
+  }
+  void score(ExecutionContext&, FeatureMatrix docs, std::span<float> scores) const override {
+    for (std::int64_t doc = 0; doc < docs.docs; ++doc) {
+      float sum = 0.0F;
+      for (std::size_t k = 0; k < theta_.size(); ++k) sum += theta_[k] * docs.doc(doc)[k];
+      scores[static_cast<std::size_t>(doc)] = sum;
+    }
+  }
+  std::int64_t parameters() const override { return static_cast<std::int64_t>(theta_.size()); }
+  ModelTensors model() const override {
+    return {{{"linear.weight", {1, parameters()}, theta_}}, {{"architecture", "linear"}}};
+  }
+  std::vector<RankerFigure> figures(ExecutionContext&) const override {
+    return {{"drift", double{theta_[0]}}, {"optimality_gap", 0.25}};
+  }
+  void save(StateWriter& state) const override { state.put("stub.theta", theta_); }
+  void load(StateReader& state) override { state.get_into("stub.theta", std::span(theta_)); }
+
+  const std::vector<std::int32_t>& latest_list() const { return list_; }
+
+ private:
+  std::vector<float> theta_;
+  bool certainty_;
+  std::vector<float> scores_;
+  std::vector<std::int32_t> list_;
+  std::vector<PreferencePair> pairs_;
+  std::vector<double> steps_;
+};
+
+/// NDCG@k of a list of grades by its textbook formula; 0 without a relevant document.
+inline double slow_ndcg(const std::vector<int>& grades_in_order, std::size_t cutoff) {
+  const auto dcg = [&](const std::vector<int>& grades) {
+    double sum = 0.0;
+    for (std::size_t rank = 0; rank < std::min(cutoff, grades.size()); ++rank) {
+      sum += (std::pow(2.0, grades[rank]) - 1.0) / std::log2(static_cast<double>(rank) + 2.0);
+    }
+    return sum;
+  };
+  std::vector<int> ideal = grades_in_order;
+  std::sort(ideal.rbegin(), ideal.rend());
+  return dcg(ideal) > 0.0 ? dcg(grades_in_order) / dcg(ideal) : 0.0;
+}
+
+}  // namespace olrank

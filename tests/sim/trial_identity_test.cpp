@@ -1,0 +1,59 @@
+#include "sim/trial_identity.h"
+
+#include <gtest/gtest.h>
+
+#include "core/error.h"
+
+namespace olrank {
+namespace {
+
+TEST(TrialIdentityTest, PathsAreTheContracts) {
+  EXPECT_EQ((TrialIdentity{"full", "perfect", 2, 13}).path(), "trials/full/perfect/fold2/seed13");
+}
+
+TEST(TrialRecipeTest, DifferencesAreSentences) {
+  const TrialRecipe here = {
+      {"version", "1.0"}, {"ranker", "alpha = 0.1\nlambda = 10\n"}, {"trial", "fold 1"}};
+  EXPECT_EQ(recipe_difference(here, here), "");
+  EXPECT_EQ(recipe_difference({}, {}), "");
+  TrialRecipe there = here;
+  there[1].second = "alpha = 0.1\nlambda = 0.1\n";
+  EXPECT_EQ(recipe_difference(there, here), "the ranker: 'lambda = 0.1' there, 'lambda = 10' here");
+  EXPECT_EQ(recipe_difference(here, there), "the ranker: 'lambda = 10' there, 'lambda = 0.1' here");
+  // The first of several.
+  there[0].second = "0.9";
+  EXPECT_EQ(recipe_difference(there, here), "the version: '0.9' there, '1.0' here");
+  // A text that begins another one.
+  there = here;
+  there[1].second = "alpha = 0.1\n";
+  EXPECT_EQ(recipe_difference(there, here), "the ranker: '' there, 'lambda = 10' here");
+  EXPECT_EQ(recipe_difference(here, there), "the ranker: 'lambda = 10' there, '' here");
+  there[1].second = "";
+  EXPECT_EQ(recipe_difference(there, here), "the ranker: '' there, 'alpha = 0.1' here");
+  // Entries that one of them does not have.
+  there = here;
+  there.pop_back();
+  EXPECT_EQ(recipe_difference(there, here), "the trial: '' there, 'fold 1' here");
+  EXPECT_EQ(recipe_difference(here, there), "the trial is new");
+  // Texts that differ in nothing but the end of the last line still differ.
+  there = here;
+  there[2].second = "fold 1\n";
+  EXPECT_NE(recipe_difference(there, here), "");
+}
+
+TEST(TrialRecipeTest, ReadsBackInItsOrder) {
+  const TrialRecipe recipe = {{"version", "1.0"}, {"b", "\"α\"\n\\"}, {"a", ""}};
+  EXPECT_EQ(parse_recipe(recipe_json(recipe), "there"), recipe);
+  EXPECT_EQ(parse_recipe(recipe_json({}), "there"), TrialRecipe{});
+  for (const char* wrong : {"", "[]", "7", "{\"a\": 1}", "{\"a\": \"b\"", "null"}) {
+    try {
+      parse_recipe(wrong, "there");
+      ADD_FAILURE() << wrong << " was taken for a recipe";
+    } catch (const IoError& error) {
+      EXPECT_EQ(std::string(error.what()).find("there: The recipe"), 0U) << error.what();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace olrank

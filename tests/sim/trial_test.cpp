@@ -1,0 +1,373 @@
+#include "sim/trial.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "core/io/atomic_file.h"
+#include "sim/trace.h"
+#include "tests/sim/small_trial.h"
+#include "tests/support/temporary_folder.h"
+
+namespace olrank {
+namespace {
+
+const TrialData& data() {
+  static const TrialData made = small_trial_data("synth:small?queries=30&test_queries=20");
+  return made;
+}
+
+/// 23 is no multiple of 5: the last evaluation is none of the regular ones.
+TrialSettings settings() {
+  return {.rounds = 23, .cutoff = 10, .eval_every = 5, .discount = 0.9};
+}
+
+TEST(TrialTest, EvaluatesAtTheStartEveryERoundsAndAtTheEnd) {
+  StubRanker ranker(data().train.features());
+  TrialStage stage(settings(), data(), ranker);
+  std::vector<std::int64_t> rounds;
+  EXPECT_TRUE(stage.trial.evaluation_due());
+  for (;;) {
+    if (stage.trial.evaluation_due()) {
+      rounds.push_back(stage.trial.evaluate().round);
+      EXPECT_FALSE(stage.trial.evaluation_due());
+    }
+    if (stage.trial.finished()) break;
+    stage.trial.play_round();
+  }
+  EXPECT_EQ(rounds, (std::vector<std::int64_t>{0, 5, 10, 15, 20, 23}));
+  // Where E divides the rounds, the last is evaluated once.
+  TrialSettings even = settings();
+  even.rounds = 10;
+  StubRanker other(data().train.features());
+  TrialStage whole(even, data(), other);
+  std::vector<std::string> lines;
+  whole.play_to(10, true, lines);
+  EXPECT_EQ(lines.size(), 3U);
+  EXPECT_TRUE(whole.trial.finished());
+}
+
+TEST(TrialTest, TheFirstPointIsTheUntrainedRanker) {
+  StubRanker ranker(data().train.features());
+  TrialStage stage(settings(), data(), ranker);
+  const CurvePoint point = stage.trial.evaluate();
+  double sum = 0.0;
+  for (std::int64_t query = 0; query < data().judged.queries(); ++query) {
+    const auto grades = data().judged.grades_of(query);
+    // All scores are zero, so documents stand in file order.
+    sum += slow_ndcg({grades.begin(), grades.end()}, 10);
+  }
+  // Twenty quotients of sums of ten terms: a few units of 10⁻¹⁶ each.
+  EXPECT_TRUE(std::fabs(point.offline_ndcg - sum / static_cast<double>(data().judged.queries())) <= 1e-14);
+  EXPECT_EQ(point.round, 0);
+  EXPECT_EQ(point.pairs, 0);
+  EXPECT_EQ(point.online_ndcg, 0.0);
+  EXPECT_EQ(point.discounted_ndcg, 0.0);
+  EXPECT_EQ(point.regret, 0);
+  EXPECT_FALSE(point.certain_share.has_value());
+  EXPECT_FALSE(point.blocks.has_value());
+  EXPECT_EQ(point.drift, 0.0);
+}
+
+TEST(TrialTest, SavedAtAnyRoundItGoesOnToTheSameCurve) {
+  std::vector<std::string> straight;
+  StubRanker ranker(data().train.features());
+  TrialStage whole(settings(), data(), ranker);
+  whole.play_to(23, true, straight);
+  ASSERT_EQ(straight.size(), 6U);
+  for (std::int64_t at = 0; at <= 23; ++at) {
+    // Before and behind the evaluation that may be due there.
+    for (const bool evaluated : {false, true}) {
+      std::vector<std::string> lines;
+      StubRanker first(data().train.features());
+      TrialStage before(settings(), data(), first);
+      before.play_to(at, evaluated, lines);
+      const std::string saved = before.state();
+      StubRanker second(data().train.features());
+      TrialStage after(settings(), data(), second);
+      if (at % 2 == 0) after.trial.play_round();  // what it played before is gone
+      StateReader reader(saved, "test");
+      after.trial.load(reader);
+      reader.require_end();
+      ASSERT_EQ(after.state(), saved);
+      ASSERT_EQ(after.trial.rounds_played(), at);
+      after.play_to(23, true, lines);
+      ASSERT_EQ(lines, straight) << "saved at " << at << (evaluated ? ", evaluated" : "");
+      ASSERT_EQ(after.state(), whole.state());
+    }
+  }
+}
+
+TEST(TrialTest, AStateOfAnotherCutoffIsRefused) {
+  StubRanker ranker(data().train.features());
+  TrialStage stage(settings(), data(), ranker);
+  stage.trial.play_round();
+  const std::string saved = stage.state();
+  TrialSettings other = settings();
+  other.cutoff = 5;
+  TrialStage shorter(other, data(), ranker);
+  StateReader reader(saved, "test");
+  EXPECT_THROW(shorter.trial.load(reader), InvalidArgument);
+}
+
+TEST(TrialTest, FiguresAreWhatOneCountsRoundByRound) {
+  for (const std::int64_t cutoff : {1, 4, 10}) {
+    TrialSettings here = settings();
+    here.rounds = 200;
+    here.eval_every = 40;
+    here.cutoff = cutoff;
+    StubRanker ranker(data().train.features());
+    TrialStage stage(here, data(), ranker, 3);
+    double ndcg_sum = 0.0;
+    double discounted = 0.0;
+    double weight = 1.0;
+    std::int64_t regret = 0;
+    std::int64_t pairs = 0;
+    double shares = 0.0;
+    std::int64_t share_rounds = 0;
+    std::int64_t blocks = 0;
+    std::array<std::int64_t, 3> sizes{};
+    std::array<std::int64_t, 3> size_rounds{};
+    for (std::uint32_t number = 1; number <= 200; ++number) {
+      const PlayedRound& round = stage.trial.play_round();
+      ASSERT_EQ(round.round, number);
+      ASSERT_EQ(round.query, stage.queries.query_of(number));
+      const auto grades = data().train.grades_of(round.query);
+      const std::vector<std::int32_t>& list = ranker.latest_list();
+      std::vector<int> in_order;
+      for (const std::int32_t doc : list) in_order.push_back(grades[static_cast<std::size_t>(doc)]);
+      ASSERT_EQ(round.shown.size(), std::min(list.size(), static_cast<std::size_t>(cutoff)));
+      ASSERT_TRUE(std::equal(round.shown.begin(), round.shown.end(), list.begin()));
+      ASSERT_EQ(round.clicks.size(), round.shown.size());
+      const double ndcg = slow_ndcg(in_order, static_cast<std::size_t>(cutoff));
+      ASSERT_TRUE(std::fabs(round.ndcg - ndcg) <= 1e-14);
+      ndcg_sum += ndcg;
+      discounted += weight * ndcg;
+      weight *= 0.9;
+      for (std::size_t above = 0; above < in_order.size(); ++above) {
+        for (std::size_t below = above + 1; below < in_order.size(); ++below) {
+          regret += in_order[above] < in_order[below] ? 1 : 0;
+        }
+      }
+      pairs += static_cast<std::int64_t>(round.learned.pairs.size());
+      const ListCertainty certainty =
+          StubRanker::certainty_of(number, static_cast<std::int64_t>(list.size()));
+      if (certainty.shown_pairs > 0) {
+        shares += static_cast<double>(certainty.certain_pairs) / static_cast<double>(certainty.shown_pairs);
+        ++share_rounds;
+      }
+      blocks += certainty.blocks;
+      for (std::size_t i = 0; i < 3; ++i) {
+        sizes[i] += certainty.block_size[i];
+        size_rounds[i] += certainty.block_size[i] > 0 ? 1 : 0;
+      }
+      if (!stage.trial.evaluation_due()) continue;
+      const CurvePoint& point = stage.trial.evaluate();
+      // Sums of at most 200 numbers up to 1, each to 10⁻¹⁴.
+      ASSERT_TRUE(std::fabs(point.online_ndcg - ndcg_sum / number) <= 1e-13);
+      ASSERT_TRUE(std::fabs(point.discounted_ndcg - discounted) <= 1e-12);
+      ASSERT_EQ(point.regret, regret);
+      ASSERT_EQ(point.pairs, pairs);
+      ASSERT_TRUE(std::fabs(*point.certain_share - shares / static_cast<double>(share_rounds)) <= 1e-13);
+      ASSERT_TRUE(std::fabs(*point.blocks - static_cast<double>(blocks) / 40.0) <= 1e-13);
+      for (std::size_t i = 0; i < 3; ++i) {
+        ASSERT_EQ(point.block_size[i].has_value(), size_rounds[i] > 0);
+        if (size_rounds[i] == 0) continue;
+        ASSERT_TRUE(std::fabs(*point.block_size[i] - static_cast<double>(sizes[i]) /
+                                                         static_cast<double>(size_rounds[i])) <= 1e-13);
+      }
+      ASSERT_EQ(point.cutoff, cutoff);
+      ASSERT_EQ(point.figures.size(), 1U);
+      // Means of certain orders begin anew behind each evaluation.
+      shares = 0.0;
+      share_rounds = blocks = 0;
+      sizes = size_rounds = {};
+    }
+    EXPECT_EQ(pairs > 20, cutoff > 1);  // one document has no neighbour
+  }
+}
+
+/// A trace of the whole trial, read back line by line; the trial's last point besides.
+struct Traced {
+  std::vector<nlohmann::json> lines;
+  CurvePoint last;
+};
+
+Traced traced_trial(const std::filesystem::path& path, bool detail, StubRanker& ranker) {
+  TrialStage stage(settings(), data(), ranker, 5);
+  Trace trace(path, detail, R"({"ranker":"stub"})");
+  RoundDetail rested_on;
+  while (!stage.trial.finished()) {
+    const PlayedRound& round = stage.trial.play_round(&rested_on, detail);
+    trace.write(round, data().train.qid(round.query), rested_on);
+  }
+  EXPECT_FALSE(std::filesystem::exists(path));
+  trace.close();
+  Traced traced{{}, stage.trial.evaluate()};
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) traced.lines.push_back(nlohmann::json::parse(line));
+  return traced;
+}
+
+TEST(TrialTest, OnlineFiguresFollowFromTheTrace) {
+  const TemporaryFolder folder;
+  for (const bool detail : {false, true}) {
+    StubRanker ranker(data().train.features());
+    const Traced traced = traced_trial(folder / (detail ? "full" : "short"), detail, ranker);
+    ASSERT_EQ(traced.lines.size(), 24U);
+    EXPECT_EQ(traced.lines[0], nlohmann::json({{"config", {{"ranker", "stub"}}}}));
+    double ndcg_sum = 0.0;
+    double discounted = 0.0;
+    double weight = 1.0;
+    std::int64_t pairs = 0;
+    for (std::size_t number = 1; number <= 23; ++number) {
+      const nlohmann::json& line = traced.lines[number];
+      ASSERT_EQ(line.at("round"), number);
+      std::int64_t query = 0;
+      while (data().train.qid(query) != line.at("qid").get<std::string>()) ++query;
+      const auto grades = data().train.grades_of(query);
+      ASSERT_EQ(line.at("docs"), grades.size());
+      const std::vector<double> scores = line.at("scores");
+      ASSERT_EQ(scores.size(), grades.size());
+      std::vector<std::int32_t> list(scores.size());
+      std::iota(list.begin(), list.end(), 0);
+      std::stable_sort(list.begin(), list.end(), [&](std::int32_t i, std::int32_t j) {
+        return scores[static_cast<std::size_t>(i)] > scores[static_cast<std::size_t>(j)];
+      });
+      std::vector<int> in_order;
+      for (const std::int32_t doc : list) in_order.push_back(grades[static_cast<std::size_t>(doc)]);
+      const double ndcg = slow_ndcg(in_order, 10);
+      ASSERT_TRUE(std::fabs(line.at("ndcg").get<double>() - ndcg) <= 1e-14);
+      ndcg_sum += ndcg;
+      discounted += weight * ndcg;
+      weight *= 0.9;
+      list.resize(std::min<std::size_t>(10, list.size()));
+      ASSERT_EQ(line.at("shown").get<std::vector<std::int32_t>>(), list);
+      const std::vector<int> clicks = line.at("clicks");
+      ASSERT_EQ(clicks.size(), list.size());
+      std::vector<std::array<std::int32_t, 2>> expected;
+      for (std::size_t rank = 0; rank + 1 < list.size(); rank += 2) {
+        if (clicks[rank] == clicks[rank + 1]) continue;
+        expected.push_back(clicks[rank] == 1 ? std::array{list[rank], list[rank + 1]}
+                                             : std::array{list[rank + 1], list[rank]});
+      }
+      const std::vector<std::array<std::int32_t, 2>> of_line = line.at("pairs");
+      ASSERT_EQ(of_line, expected);
+      pairs += static_cast<std::int64_t>(expected.size());
+      ASSERT_EQ(line.at("step"), expected.empty() ? nlohmann::json(nullptr) : nlohmann::json(0.1));
+      ASSERT_EQ(line.contains("theta"), detail);
+      if (detail) {
+        // θ and features in single precision give the traced scores to the bit.
+        const std::vector<float> theta = line.at("theta");
+        for (std::size_t doc = 0; doc < scores.size(); ++doc) {
+          float sum = 0.0F;
+          for (std::size_t k = 0; k < theta.size(); ++k) {
+            sum += theta[k] * data().train.features_of(query).doc(static_cast<std::int64_t>(doc))[k];
+          }
+          ASSERT_EQ(scores[doc], double{sum});
+        }
+      }
+    }
+    EXPECT_TRUE(std::fabs(traced.last.online_ndcg - ndcg_sum / 23.0) <= 1e-13);
+    EXPECT_TRUE(std::fabs(traced.last.discounted_ndcg - discounted) <= 1e-13);
+    EXPECT_EQ(traced.last.pairs, pairs);
+    EXPECT_GT(pairs, 5);
+  }
+}
+
+TEST(TrialTest, AReplayedTraceTeachesWhatTheRoundsTaught) {
+  const TemporaryFolder folder;
+  StubRanker taught(data().train.features());
+  const Traced traced = traced_trial(folder / "trace.jsonl", false, taught);
+  const RecordedFeedback recorded = RecordedFeedback::read(folder / "trace.jsonl", data().train);
+  ASSERT_EQ(recorded.rounds(), 23);
+  StubRanker reader(data().train.features());
+  ExecutionContext execution;
+  Trial trial(settings(), data(), {.recorded = &recorded}, TrialKeys::of(9, 1, "recorded"), reader,
+              execution);
+  while (!trial.finished()) trial.play_round();
+  const CurvePoint point = trial.evaluate();
+  EXPECT_EQ(reader.model().tensors[0].values, taught.model().tensors[0].values);
+  EXPECT_EQ(point.pairs, traced.last.pairs);
+  EXPECT_EQ(point.offline_ndcg, traced.last.offline_ndcg);
+  EXPECT_EQ(point.online_ndcg, traced.last.online_ndcg);
+  EXPECT_EQ(point.discounted_ndcg, traced.last.discounted_ndcg);
+  EXPECT_FALSE(point.regret.has_value());  // what stood below the recorded ranks is not known
+  EXPECT_FALSE(point.certain_share.has_value());
+}
+
+std::vector<std::string> keys_of(const nlohmann::ordered_json& object) {
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : object.items()) keys.push_back(key);
+  return keys;
+}
+
+TEST(CurveTest, ALineHasEveryFieldOfTheContract) {
+  StubRanker ranker(data().train.features());
+  TrialStage stage(settings(), data(), ranker);
+  std::vector<std::string> lines;
+  stage.play_to(20, false, lines);
+  const CurvePoint& point = stage.trial.evaluate();
+  const std::string line = curve_line(point, &stage.trial.clock());
+  ASSERT_EQ(line.find('\n'), line.size() - 1);
+  const auto json = nlohmann::ordered_json::parse(line);
+  EXPECT_EQ(keys_of(json), (std::vector<std::string>{"round", "pairs", "offline", "online", "certain_share",
+                                                     "blocks", "block_size", "cosine", "width_ratio",
+                                                     "drift", "optimality_gap", "seconds"}));
+  EXPECT_EQ(keys_of(json.at("offline")), std::vector<std::string>{"ndcg@10"});
+  EXPECT_EQ(keys_of(json.at("online")), (std::vector<std::string>{"ndcg@10", "cndcg@10", "regret"}));
+  EXPECT_EQ(keys_of(json.at("block_size")), (std::vector<std::string>{"1", "5", "10"}));
+  EXPECT_EQ(keys_of(json.at("seconds")),
+            (std::vector<std::string>{"score", "width", "rank", "click", "observe", "train", "eval"}));
+  // Numbers read back exactly.
+  EXPECT_EQ(json.at("round"), 20);
+  EXPECT_EQ(json.at("pairs"), point.pairs);
+  EXPECT_EQ(json.at("offline").at("ndcg@10").get<double>(), point.offline_ndcg);
+  EXPECT_EQ(json.at("online").at("ndcg@10").get<double>(), point.online_ndcg);
+  EXPECT_EQ(json.at("online").at("cndcg@10").get<double>(), point.discounted_ndcg);
+  EXPECT_EQ(json.at("online").at("regret"), *point.regret);
+  EXPECT_EQ(json.at("certain_share").get<double>(), *point.certain_share);
+  EXPECT_EQ(json.at("blocks").get<double>(), *point.blocks);
+  EXPECT_EQ(json.at("block_size").at("1").get<double>(), *point.block_size[0]);
+  EXPECT_EQ(json.at("drift").get<double>(), *point.drift);
+  EXPECT_EQ(json.at("optimality_gap").get<double>(), 0.25);
+  EXPECT_TRUE(json.at("cosine").is_null());
+  EXPECT_TRUE(json.at("width_ratio").is_null());
+  EXPECT_GT(json.at("seconds").at("score").get<double>(), 0.0);
+  EXPECT_GT(json.at("seconds").at("eval").get<double>(), 0.0);
+  EXPECT_EQ(json.at("seconds").at("train").get<double>(), 0.0);  // the stub measures none
+  // Without a clock the rest is the same.
+  auto without = json;
+  without.erase("seconds");
+  EXPECT_EQ(nlohmann::ordered_json::parse(curve_line(point, nullptr)).dump(), without.dump());
+}
+
+TEST(CurveTest, WhatIsNotKnownIsNull) {
+  CurvePoint point;
+  point.cutoff = 5;
+  point.offline_ndcg = std::nan("");  // every query was skipped
+  point.figures = {{"gradient_norm", std::numeric_limits<double>::infinity()}};
+  const auto json = nlohmann::json::parse(curve_line(point, nullptr));
+  EXPECT_TRUE(json.at("offline").at("ndcg@5").is_null());
+  EXPECT_TRUE(json.at("online").at("regret").is_null());
+  EXPECT_EQ(json.at("online").at("cndcg@5"), 0.0);
+  for (const char* key : {"certain_share", "blocks", "drift", "gradient_norm"}) {
+    EXPECT_TRUE(json.at(key).is_null()) << key;
+  }
+  for (const char* rank : {"1", "5", "10"}) EXPECT_TRUE(json.at("block_size").at(rank).is_null()) << rank;
+}
+
+TEST(TrialTest, RankersWithoutCertainOrdersTellNone) {
+  StubRanker ranker(data().train.features(), false);
+  TrialStage stage(settings(), data(), ranker);
+  for (int round = 0; round < 5; ++round) stage.trial.play_round();
+  const CurvePoint& point = stage.trial.evaluate();
+  EXPECT_FALSE(point.certain_share.has_value());
+  EXPECT_FALSE(point.blocks.has_value());
+  EXPECT_FALSE(point.block_size[0].has_value());
+}
+
+}  // namespace
+}  // namespace olrank

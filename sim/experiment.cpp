@@ -20,9 +20,19 @@
 namespace olrank {
 namespace {
 
-template <class Named>
-const Named& find_named(const std::vector<Named>& all, const std::string& name) {
-  return *std::find_if(all.begin(), all.end(), [&](const Named& one) { return one.name == name; });
+bool plays(const ExperimentRanker& ranker, std::int64_t fold, const std::string& user) {
+  return !ranker.plays || ranker.plays(fold, user);
+}
+
+const ExperimentRanker& ranker_of(const ExperimentPlan& plan, const TrialIdentity& identity) {
+  return *std::find_if(plan.rankers.begin(), plan.rankers.end(), [&](const ExperimentRanker& ranker) {
+    return ranker.name == identity.ranker && plays(ranker, identity.fold, identity.user);
+  });
+}
+
+const ExperimentUser& user_of(const ExperimentPlan& plan, const TrialIdentity& identity) {
+  return *std::find_if(plan.users.begin(), plan.users.end(),
+                       [&](const ExperimentUser& user) { return user.name == identity.user; });
 }
 
 std::int64_t peak_memory_bytes() {
@@ -47,8 +57,8 @@ TrialRecipe recipe_of(const ExperimentPlan& plan, const ExperimentRanker& ranker
 struct Stage {
   Stage(const ExperimentPlan& plan, const TrialIdentity& identity, const FoldData& fold,
         ExecutionContext& execution)
-      : ranker_plan(find_named(plan.rankers, identity.ranker)),
-        user_plan(find_named(plan.users, identity.user)),
+      : ranker_plan(ranker_of(plan, identity)),
+        user_plan(user_of(plan, identity)),
         keys(TrialKeys::of(static_cast<std::uint64_t>(identity.seed),
                            static_cast<std::uint64_t>(identity.fold), identity.user)),
         ranker(ranker_plan.make(fold.data.train.features(), keys)),
@@ -211,7 +221,7 @@ std::vector<TrialIdentity> trials_of(const ExperimentPlan& plan) {
   for (const ExperimentRanker& ranker : plan.rankers) {
     for (const ExperimentUser& user : plan.users) {
       for (const std::int64_t fold : plan.folds) {
-        if (ranker.plays && !ranker.plays(fold, user.name)) continue;
+        if (!plays(ranker, fold, user.name)) continue;
         for (const std::int64_t seed : plan.seeds) {
           if (number++ % plan.shard.count == plan.shard.index) {
             trials.push_back({ranker.name, user.name, fold, seed});

@@ -24,7 +24,8 @@ struct ExperimentRanker {
   std::string name;
   std::string settings;  // key = value lines, without the name
   std::function<std::unique_ptr<OnlineRanker>(std::int64_t features, const TrialKeys& keys)> make;
-  /// Whether it meets this fold and user; empty meets all.
+  /// Whether it meets this fold and user; empty meets all. Rankers may share a name, and so a folder, as
+  /// long as no two of them meet the same fold and user.
   std::function<bool(std::int64_t fold, const std::string& user)> plays;
 };
 

@@ -92,26 +92,39 @@ class Tuning {
     settle_existing(plan_);
     settle_existing(expected_test());
     check_all_memory();
+    if (request_.existing == Existing::kReplace) remove_choice();
     const int tuned = tune();
     if (tuned > 1) return tuned;
     if (plan_.shard.count > 1) {
       log_info(
           "Shard {} of {} is tuned. The choice follows when every shard's trials lie in {}: call this "
-          "command "
-          "with --resume and without --shard.",
+          "command with --resume and without --shard.",
           plan_.shard.index, plan_.shard.count, plan_.out.string());
       return tuned;
     }
-    std::vector<Winner> winners = choose_winners();
-    const int tested = test(winners);
+    return choose_and_test(output);
+  }
+
+ private:
+  int choose_and_test(const OutputFlags& output) const {
+    const std::vector<TriedPoint> tried =
+        choose(grid_, read_summaries(plan_.out), matrix_of(configuration_), rule_);
+    std::vector<Winner> winners = winners_of(configuration_, grid_, tried, rule_);
+    const std::vector<TestRanker> rankers = test_rankers(winners);
+    const Configuration test = test_configuration(configuration_, rankers, out_ / "test");
+    const ExperimentPlan test_plan = plan_test(test, rankers);
+    refuse_other_choice(test_plan);
+    write_choice(tried, winners);
+    const int tested = play_test(test, test_plan);
     if (tested > 1) return tested;
+    const auto rows = rows_of(read_summaries(test_plan.out), matrix_of(configuration_));
+    for (Winner& winner : winners) winner.test = trial_moments(rows, winner.point.ranker, winner.place);
     write_file_atomically(out_ / "winners.csv", winners_csv(configuration_, winners));
     fmt::print("{}", output.json ? winners_json(configuration_, winners, rule_)
                                  : winners_text(configuration_, winners, rule_));
     return tested;
   }
 
- private:
   Configuration tuning_configuration() const {
     Configuration tuning = configuration_;
     tuning.sweep.clear();
@@ -154,20 +167,8 @@ class Tuning {
     return run_and_summarise(plan_);
   }
 
-  std::vector<Winner> choose_winners() const {
-    const std::vector<TriedPoint> tried =
-        choose(grid_, read_summaries(plan_.out), matrix_of(configuration_), rule_);
-    write_file_atomically(out_ / "tuning.csv", tuning_csv(configuration_, grid_, tried));
-    std::vector<Winner> winners = winners_of(configuration_, grid_, tried, rule_);
-    for (const auto& chosen : chosen_configurations(configuration_, winners, out_ / "test"))
-      write_configuration(chosen.configuration, out_ / chosen.file);
-    return winners;
-  }
-
-  /// Plays the winners on the test part and fills in their figures; the exit code of that.
-  int test(std::vector<Winner>& winners) const {
-    const std::vector<TestRanker> rankers = test_rankers(winners);
-    const Configuration test = test_configuration(configuration_, rankers, out_ / "test");
+  /// The configuration has to outlive the plan.
+  ExperimentPlan plan_test(const Configuration& test, const std::vector<TestRanker>& rankers) const {
     ExperimentRequest whole = request_;
     whole.shard = {};
     ExperimentPlan plan = make_plan(test, whole);
@@ -177,16 +178,49 @@ class Tuning {
         return std::find(places.begin(), places.end(), ChoicePlace{fold, user}) != places.end();
       };
     }
+    return plan;
+  }
+
+  /// Before anything of the earlier choice is written over.
+  static void refuse_other_choice(const ExperimentPlan& plan) {
+    try {
+      check_existing(plan);
+    } catch (const InvalidArgument& complaint) {
+      throw InvalidArgument(
+          fmt::format("{} What is tuned stays when {} is removed, and --resume tests the new choice.",
+                      complaint.what(), plan.out.string()));
+    }
+  }
+
+  void remove_choice() const {
+    std::vector<std::string> files = {"tuning.csv", "winners.csv", config_file(std::nullopt)};
+    for (const auto& place : choice_places(matrix_of(configuration_))) files.push_back(config_file(place));
+    for (const std::string& file : files) {
+      std::error_code failed;
+      fs::remove(out_ / file, failed);
+      if (failed) throw IoError("remove", (out_ / file).string(), failed.value());
+    }
+  }
+
+  void write_choice(const std::vector<TriedPoint>& tried, const std::vector<Winner>& winners) const {
+    const std::string table = tuning_csv(configuration_, grid_, tried);
+    const fs::path file = out_ / "tuning.csv";
+    if (fs::exists(file) && read_file(file) == table) return;  // chosen before
+    remove_choice();
+    for (const auto& chosen : chosen_configurations(configuration_, winners, out_ / "test"))
+      write_configuration(chosen.configuration, out_ / chosen.file);
+    write_file_atomically(file, table);  // last: with it, the choice is complete
+  }
+
+  /// Plays the winners; the exit code of that.
+  int play_test(const Configuration& test, const ExperimentPlan& plan) const {
     log_info("Test: {} trials of {} rounds into {}", trials_of(plan).size(), plan.trial.rounds,
              plan.out.string());
     for (const std::string& deviation : deviations(test)) log_info("  {}", deviation);
     write_manifest(test, plan, command_);
     // Rankers that differ from place to place have no single configuration.
     if (rule_.per == ChoicePer::kRanker) write_configuration(test, plan.out / "config.toml");
-    const int code = run_and_summarise(plan);
-    const auto rows = rows_of(read_summaries(plan.out), matrix_of(configuration_));
-    for (Winner& winner : winners) winner.test = trial_moments(rows, winner.point.ranker, winner.place);
-    return code;
+    return run_and_summarise(plan);
   }
 
   const Configuration& configuration_;
@@ -206,7 +240,7 @@ class TuneCommand : public Command {
     return "the best values of a [sweep] by the validation part, then the winners on the test part";
   }
   void declare(CLI::App& app) override {
-    app.add_option("config", file_, "a TOML file with a [sweep]")->type_name("FILE")->required();
+    app.add_option("config", file_, "a TOML file with a [sweep]")->type_name("FILE");
     app.add_option("--by", by_, "the curve whose area decides: offline online [offline]")
         ->type_name("NAME");
     app.add_option("--per", per_, "what has a choice of its own: ranker fold-and-user [ranker]")
@@ -217,6 +251,9 @@ class TuneCommand : public Command {
     flags_.declare(app);
   }
   int run(const OutputFlags& output) override {
+    if (file_.empty())
+      throw InvalidArgument(
+          "Name a configuration with a [sweep]: olrank tune FILE. See 'olrank tune --help'.");
     const Configuration configuration = resolve_configuration(fs::path(file_), flags_.overrides());
     const ChoiceRule rule = {parse_word<SweepFigure>("--by", by_), parse_word<ChoicePer>("--per", per_)};
     if (print_) {

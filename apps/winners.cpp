@@ -12,10 +12,6 @@ std::vector<std::optional<ChoicePlace>> places_of(const Configuration& configura
   return choice_places(matrix_of(configuration));
 }
 
-std::string config_file(const std::optional<ChoicePlace>& place) {
-  return place ? fmt::format("config-fold{}-{}.toml", place->fold, place->user) : "config.toml";
-}
-
 }  // namespace
 
 std::vector<Winner> winners_of(const Configuration& configuration, const std::vector<GridPoint>& grid,
@@ -86,6 +82,10 @@ std::vector<ChosenConfiguration> chosen_configurations(const Configuration& conf
     chosen.push_back({config_file(place), std::move(one)});
   }
   return chosen;
+}
+
+std::string config_file(const std::optional<ChoicePlace>& place) {
+  return place ? fmt::format("config-fold{}-{}.toml", place->fold, place->user) : "config.toml";
 }
 
 TrialMatrix matrix_of(const Configuration& configuration) {

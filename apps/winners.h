@@ -38,12 +38,15 @@ Configuration test_configuration(const Configuration& configuration, const std::
 
 /// A configuration with the choices, and the name of its file.
 struct ChosenConfiguration {
-  std::string file;  // "config.toml", or "config-fold1-perfect.toml" where each place has its own
+  std::string file;
   Configuration configuration;
 };
 std::vector<ChosenConfiguration> chosen_configurations(const Configuration& configuration,
                                                        const std::vector<Winner>& winners,
                                                        const std::filesystem::path& out);
+
+/// "config.toml", or "config-fold1-perfect.toml" where each place has its own.
+std::string config_file(const std::optional<ChoicePlace>& place);
 
 /// The trials that a tuning plays of each point, and a test of each winner.
 TrialMatrix matrix_of(const Configuration& configuration);

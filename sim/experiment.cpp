@@ -53,6 +53,26 @@ TrialRecipe recipe_of(const ExperimentPlan& plan, const ExperimentRanker& ranker
           {"trial", fmt::format("fold {}, seed {}", identity.fold, identity.seed)}};
 }
 
+void check_finished(const TrialFolder& folder, TrialRecipe there, TrialRecipe here) {
+  // What another version finished counts, if all else is the same.
+  for (TrialRecipe* recipe : {&there, &here}) {
+    std::erase_if(*recipe, [](const auto& entry) { return entry.first == "version"; });
+  }
+  const std::string difference = recipe_difference(there, here);
+  if (difference.empty()) return;
+  throw InvalidArgument(
+      fmt::format("{} holds a finished trial that differs in {}; choose another --out, or replace it with "
+                  "--force.",
+                  folder.path().string(), difference));
+}
+
+/// Trials of one fold together, so that few folds are in memory at a time.
+std::vector<TrialIdentity> by_fold(std::vector<TrialIdentity> trials) {
+  std::stable_sort(trials.begin(), trials.end(),
+                   [](const TrialIdentity& a, const TrialIdentity& b) { return a.fold < b.fold; });
+  return trials;
+}
+
 /// A trial and all that it stands on.
 struct Stage {
   Stage(const ExperimentPlan& plan, const TrialIdentity& identity, const FoldData& fold,
@@ -90,12 +110,8 @@ class Experiment {
  public:
   explicit Experiment(const ExperimentPlan& plan)
       : plan_(plan),
-        trials_(trials_of(plan)),
-        progress_("running", static_cast<std::int64_t>(trials_.size()) * plan.trial.rounds, "rounds") {
-    // Trials of one fold together, so that few folds are in memory at a time.
-    std::stable_sort(trials_.begin(), trials_.end(),
-                     [](const TrialIdentity& a, const TrialIdentity& b) { return a.fold < b.fold; });
-  }
+        trials_(by_fold(trials_of(plan))),
+        progress_("running", static_cast<std::int64_t>(trials_.size()) * plan.trial.rounds, "rounds") {}
 
   ExperimentOutcome run() {
     const InterruptGuard guard;
@@ -189,19 +205,6 @@ class Experiment {
     return Ended::kFinished;
   }
 
-  static void check_finished(const TrialFolder& folder, TrialRecipe there, TrialRecipe here) {
-    // What another version finished counts, if all else is the same.
-    for (TrialRecipe* recipe : {&there, &here}) {
-      std::erase_if(*recipe, [](const auto& entry) { return entry.first == "version"; });
-    }
-    const std::string difference = recipe_difference(there, here);
-    if (difference.empty()) return;
-    throw InvalidArgument(fmt::format(
-        "{} holds a finished trial that differs in {}; choose another --out, or replace it with "
-        "--force.",
-        folder.path().string(), difference));
-  }
-
   const ExperimentPlan& plan_;
   std::vector<TrialIdentity> trials_;
   Progress progress_;
@@ -248,6 +251,17 @@ void settle_existing(const ExperimentPlan& plan) {
       std::filesystem::remove_all(folder.path(), failed);
       if (failed) throw IoError("remove", folder.path().string(), failed.value());
     }
+  }
+}
+
+void check_existing(const ExperimentPlan& plan) {
+  for (const TrialIdentity& identity : by_fold(trials_of(plan))) {
+    const TrialFolder folder(plan.out, identity);
+    const std::optional<TrialRecipe> finished = folder.finished_recipe();
+    if (!finished) continue;
+    const std::shared_ptr<const FoldData> fold = plan.data->get(identity.fold);
+    check_finished(folder, *finished,
+                   recipe_of(plan, ranker_of(plan, identity), user_of(plan, identity), identity, *fold));
   }
 }
 

@@ -78,6 +78,10 @@ std::vector<TrialIdentity> trials_of(const ExperimentPlan& plan);
 /// to replace; with Existing::kReplace, removes them.
 void settle_existing(const ExperimentPlan& plan);
 
+/// Throws InvalidArgument when a finished trial in the plan's folder differs from what the plan would play.
+/// Running the plan finds that too, but only when it comes to the trial.
+void check_existing(const ExperimentPlan& plan);
+
 /// Runs what is not finished, `jobs` trials at once. SIGINT and SIGTERM end it between rounds, with
 /// checkpoints. A NumericError ends its own trial; any other error stops the experiment with checkpoints of
 /// what ran, and comes out. Results do not depend on jobs, threads or shards.

@@ -8,7 +8,7 @@
 
 namespace olrank {
 
-/// Of a sample: NaN without values; the deviation is NaN for a single one.
+/// Of a sample: the mean is NaN without values, the deviation with fewer than two.
 struct Moments {
   double mean = 0.0;
   double deviation = 0.0;
@@ -21,7 +21,7 @@ inline Moments moments_of(const std::vector<double>& values) {
   moments.mean /= count;
   double sum = 0.0;
   for (const double value : values) sum += (value - moments.mean) * (value - moments.mean);
-  moments.deviation = std::sqrt(sum / (count - 1.0));
+  moments.deviation = values.size() > 1 ? std::sqrt(sum / (count - 1.0)) : std::nan("");
   return moments;
 }
 

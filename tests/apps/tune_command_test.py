@@ -66,10 +66,18 @@ def points(ranker):
     return [(ranker + name, chosen) for name, chosen in grid]
 
 
-def mean_area(found, name, by, user=None):
-    areas = [s["area"][by] for s in found if s["ranker"] == name and user in (None, s["clicks"])]
-    assert len(areas) == (2 if user else 4), (name, len(areas))
+def at_place(summary, place):
+    return place is None or (summary["fold"], summary["clicks"]) == place
+
+
+def mean_area(found, name, by, place, trials):
+    areas = [s["area"][by] for s in found if s["ranker"] == name and at_place(s, place)]
+    assert len(areas) == trials, (name, len(areas))
     return statistics.fmean(areas)
+
+
+def place_of(row):
+    return (int(row["fold"]), row["clicks"]) if "fold" in row else None
 
 
 def settings_in(text, ranker):
@@ -99,33 +107,34 @@ class Tune(unittest.TestCase):
         self.assertEqual(done.returncode, code, done.stderr)
         return done
 
-    def check(self, out, by, per):
+    def check(self, out, by, per, folds=(1,)):
         out = self.root / out
         tuned, tested = summaries(out / "tuning"), summaries(out / "test")
-        self.assertEqual(len(tuned), 9 * 4)
-        self.assertEqual(len(tested), 3 * 4)
+        self.assertEqual(len(tuned), 9 * 4 * len(folds))
+        self.assertEqual(len(tested), 3 * 4 * len(folds))
         winners = table(out / "winners.csv")
-        places = [None] if per == "ranker" else USERS
+        places = [None] if per == "ranker" else [(fold, user) for fold in folds for user in USERS]
+        trials = 4 * len(folds) if per == "ranker" else 2
         self.assertEqual(len(winners), 3 * len(places))
         lines = iter(winners)
-        marked = {(row["ranker"], row["point"], row.get("clicks")): row["chosen"] for row in table(out / "tuning.csv")}
+        marked = {(row["ranker"], row["point"], place_of(row)): row["chosen"] for row in table(out / "tuning.csv")}
         self.assertEqual(len(marked), 9 * len(places))
         for ranker in ("pair", "pdgd", "greedy"):
-            for user in places:
+            for place in places:
                 line = next(lines)
                 chosen = {}
                 if AXES[ranker]:
                     grid = points(ranker)
-                    areas = [mean_area(tuned, name, by, user) for name, _ in grid]
+                    areas = [mean_area(tuned, name, by, place, trials) for name, _ in grid]
                     best = areas.index(max(areas))
                     chosen = grid[best][1]
                     for i, (name, _) in enumerate(grid):
-                        self.assertEqual(marked[ranker, name, user], "1" if i == best else "0")
-                self.assertEqual((line["ranker"], line.get("clicks")), (ranker, user))
+                        self.assertEqual(marked[ranker, name, place], "1" if i == best else "0")
+                self.assertEqual((line["ranker"], place_of(line)), (ranker, place))
                 for key in ("alpha", "refine", "learning_rate"):
                     self.assertEqual(line[key], cell(chosen[key]) if key in chosen else "")
-                own = [s for s in tested if s["ranker"] == ranker and user in (None, s["clicks"])]
-                self.assertEqual(int(line["trials"]), len(own))
+                own = [s for s in tested if s["ranker"] == ranker and at_place(s, place)]
+                self.assertEqual((int(line["trials"]), len(own)), (trials, trials))
                 for column, figures in (
                     ("offline_area", [s["area"]["offline"] for s in own]),
                     ("online_area", [s["area"]["online"] for s in own]),
@@ -135,7 +144,7 @@ class Tune(unittest.TestCase):
                     # Sums of four numbers in another order differ by a few roundings.
                     self.assertAlmostEqual(float(line[column]), statistics.fmean(figures), delta=1e-12 * max(figures))
                     self.assertAlmostEqual(float(line[column + "_sd"]), statistics.stdev(figures), delta=1e-9)
-                file = "config.toml" if user is None else f"config-fold1-{user}.toml"
+                file = "config.toml" if place is None else "config-fold{}-{}.toml".format(*place)
                 said = settings_in((out / file).read_text(), ranker)
                 for key, value in chosen.items():
                     self.assertEqual(json.loads(said[key]), value)
@@ -168,24 +177,31 @@ class Tune(unittest.TestCase):
         again = olrank("run", out / "config.toml", "--out", self.root / "again", "--quiet")
         self.assertEqual(again.returncode, 0, again.stderr)
         self.assertEqual((self.root / "again/summary.csv").read_text(), (out / "test/summary.csv").read_text())
-        self.assertEqual(olrank("run", out / "config.toml", "--resume").returncode, 0)
+        for part in ("config.toml", "test/config.toml", "tuning/config.toml"):
+            self.assertEqual(olrank("run", out / part, "--resume", "--quiet").returncode, 0)
 
     def test_a_choice_for_each_fold_and_user(self):
-        self.tune("o", "--per", "fold-and-user", "--by", "online", "--quiet")
-        self.check("o", "online", "fold-and-user")
+        for fold in (1, 2):
+            made = olrank("data", "synth", f"small?queries=30&seed={fold}", "--out", self.root / f"data/Fold{fold}")
+            self.assertEqual(made.returncode, 0, made.stderr)
+        data = ["--data", self.root / "data", "--set", "data.folds=1-2", "--jobs", 2, "--quiet"]
+        self.tune("o", *data, "--per", "fold-and-user", "--by", "online")
+        self.check("o", "online", "fold-and-user", (1, 2))
+        one = olrank("run", self.root / "o/config-fold2-perfect.toml", "--resume", "--quiet")
+        self.assertEqual(one.returncode, 0, one.stderr)
         self.assertFalse((self.root / "o/config.toml").exists())
         # Another choice from the same tuning: refused beside the other's results, then made.
         before = (self.root / "o/tuning.csv").read_text()
-        refused = self.tune("o", "--per", "fold-and-user", "--resume", "--quiet", code=2)
+        refused = self.tune("o", *data, "--per", "fold-and-user", "--resume", code=2)
         self.assertIn("removed", refused.stderr)
         self.assertEqual((self.root / "o/tuning.csv").read_text(), before)
         subprocess.run(["rm", "-r", self.root / "o/test"], check=True)
-        self.tune("o", "--resume", "--quiet")
-        self.check("o", "offline", "ranker")
+        self.tune("o", *data, "--resume")
+        self.check("o", "offline", "ranker", (1, 2))
         self.assertEqual(list((self.root / "o").glob("config-*")), [])
 
     def test_a_signal_in_either_part_and_resuming(self):
-        self.write(rounds=6000)
+        self.write(rounds=1500)
         self.tune("whole", "--quiet", "--jobs", 2)
         for part, number, code in (("tuning", signal.SIGINT, 130), ("test", signal.SIGTERM, 143)):
             out = self.root / part

@@ -32,5 +32,6 @@ std::unique_ptr<Command> make_eval_command();
 std::unique_ptr<Command> make_info_command();
 std::unique_ptr<Command> make_report_command();
 std::unique_ptr<Command> make_run_command();
+std::unique_ptr<Command> make_tune_command();
 
 }  // namespace olrank

@@ -17,10 +17,12 @@ namespace {
 
 const std::string kRankerTable = "ranker";
 const std::string kUserTable = "user";
+const std::string kSweepTable = "sweep";
 
 std::vector<std::string> table_names() {
   std::vector<std::string> names;
   for (const auto& [schema, defaults] : configuration_tables()) names.push_back(schema->table);
+  names.push_back(kSweepTable);
   return names;
 }
 
@@ -38,6 +40,7 @@ void check_table(const TomlDocument::Table& table) {
     throw InvalidArgument(fmt::format("{}: '{}' stands above all tables; put it under one of {}.",
                                       first.origin, first.key, joined(table_names(), " or ")));
   }
+  if (is_sweep_table(table)) return;  // read once the rankers are known
   const Schema& schema = schema_of(table.name, table.origin);
   if (schema.repeated != table.repeated) {
     const std::string_view open = schema.repeated ? "[[" : "[";
@@ -146,6 +149,21 @@ void check_names(const std::vector<RankerSettings>& rankers, std::span<const Set
   }
 }
 
+/// Which of two values would hold for a swept key is nobody's guess to make.
+void check_sweep(const std::vector<SweepAxis>& sweep, const std::vector<RankerSettings>& rankers,
+                 std::span<const SettingOverride> overrides) {
+  for (const RankerSettings& ranker : rankers) {
+    for (const SweepAxis& axis : axes_of(sweep, ranker.name)) {
+      for (const SettingOverride& override : overrides) {
+        if (!speaks_of(override, ranker) || override.key != axis.key) continue;
+        throw InvalidArgument(
+            fmt::format("{}: The file sweeps '{}' in ranker '{}'; leave one of the two out.",
+                        override.origin, axis.key, ranker.name));
+      }
+    }
+  }
+}
+
 template <class T>
 void check_distinct(const std::vector<T>& items, std::string_view what) {
   if (items.empty())
@@ -174,6 +192,11 @@ SettingOverride parse_override(const std::string& text) {
         fmt::format("{}: A user is described in the configuration file alone; write the key under its "
                     "[[{}]] there.",
                     override.origin, kUserTable));
+  }
+  if (override.table == kSweepTable) {
+    throw InvalidArgument(fmt::format(
+        "{}: What is swept stands in the configuration file alone; write the values under its [{}] there.",
+        override.origin, kSweepTable));
   }
   const std::size_t last_dot = path.rfind('.');
   override.key = path.substr(last_dot + 1);
@@ -212,6 +235,8 @@ Configuration resolve_configuration(const std::optional<std::filesystem::path>& 
   }
 
   check_names(configuration.rankers, overrides);
+  configuration.sweep = read_sweep(document, configuration.rankers);
+  check_sweep(configuration.sweep, configuration.rankers, overrides);
   check_distinct(configuration.data.folds, "data.folds");
   check_distinct(configuration.protocol.seeds, "protocol.seeds");
   check_distinct(configuration.clicks.models, "clicks.models");
@@ -232,6 +257,7 @@ std::string print_configuration(const Configuration& configuration) {
     text += "\n" + print_settings(RankerSettings::schema(), &ranker);
   }
   text += "\n" + print_settings(RunSettings::schema(), &configuration.run);
+  text += print_sweep(configuration.sweep);
   return text;
 }
 

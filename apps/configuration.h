@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "apps/run_settings.h"
+#include "apps/sweep_axis.h"
 #include "core/data/data_settings.h"
 #include "core/settings/reference_page.h"
 #include "models/ranker_settings.h"
@@ -24,6 +25,7 @@ struct Configuration {
   std::vector<UserSettings> users;  // besides the built-in ones
   std::vector<RankerSettings> rankers;
   RunSettings run;
+  std::vector<SweepAxis> sweep;  // what tuning tries; a run has none
 };
 
 /// A setting said on the command line: it wins over the file, and a later one over an earlier one.

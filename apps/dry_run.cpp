@@ -47,12 +47,14 @@ void check_memory(const Configuration& configuration, const ExperimentPlan& plan
 }
 
 void print_dry_run(const Configuration& configuration, const ExperimentPlan& plan,
-                   const OutputFlags& output) {
+                   const OutputFlags& output, const std::vector<DryRunCount>& besides) {
   const std::vector<TrialIdentity> trials = trials_of(plan);
   const std::shared_ptr<const FoldData> fold = plan.data->get(plan.folds.front());
   auto rankers = nlohmann::ordered_json::array();
   double total_seconds = 0.0;
-  std::string text = fmt::format("{:<20} {:>7} {:>11} {:>14} {:>14} {:>12}\n", "ranker", "trials",
+  std::size_t widest = 20;
+  for (const RankerSettings& ranker : configuration.rankers) widest = std::max(widest, ranker.name.size());
+  std::string text = fmt::format("{:<{}} {:>7} {:>11} {:>14} {:>14} {:>12}\n", "ranker", widest, "trials",
                                  "parameters", "bytes at most", "bytes so far", "seconds each");
   for (const RankerSettings& ranker : configuration.rankers) {
     std::vector<TrialIdentity> of_ranker;
@@ -65,9 +67,10 @@ void print_dry_run(const Configuration& configuration, const ExperimentPlan& pla
     const RankerPlan planned =
         plan_ranker(ranker, fold->data.train.features(), plan.trial.rounds, plan.trial.cutoff);
     total_seconds += estimate.seconds * static_cast<double>(of_ranker.size());
-    text += fmt::format("{:<20} {:>7} {:>11} {:>14} {:>14} {:>12.1f}\n", ranker.name, of_ranker.size(),
-                        estimate.parameters, readable_bytes(static_cast<double>(planned.bytes)),
-                        readable_bytes(static_cast<double>(estimate.state_bytes)), estimate.seconds);
+    text +=
+        fmt::format("{:<{}} {:>7} {:>11} {:>14} {:>14} {:>12.1f}\n", ranker.name, widest, of_ranker.size(),
+                    estimate.parameters, readable_bytes(static_cast<double>(planned.bytes)),
+                    readable_bytes(static_cast<double>(estimate.state_bytes)), estimate.seconds);
     rankers.push_back({{"ranker", ranker.name},
                        {"trials", of_ranker.size()},
                        {"parameters", estimate.parameters},
@@ -78,9 +81,10 @@ void print_dry_run(const Configuration& configuration, const ExperimentPlan& pla
   }
   const double seconds = total_seconds / static_cast<double>(plan.jobs);
   if (output.json) {
-    const nlohmann::ordered_json json = {
+    nlohmann::ordered_json json = {
         {"trials", trials.size()}, {"rounds", plan.trial.rounds}, {"data_bytes", fold_bytes(*fold)},
         {"jobs", plan.jobs},       {"seconds", seconds},          {"rankers", rankers}};
+    for (const DryRunCount& count : besides) json[count.key] = count.count;
     fmt::print("{}\n", json.dump(2));
     return;
   }
@@ -90,6 +94,7 @@ void print_dry_run(const Configuration& configuration, const ExperimentPlan& pla
       "rounds.\n",
       trials.size(), plan.trial.rounds, readable_bytes(static_cast<double>(fold_bytes(*fold))), plan.jobs,
       readable_duration(seconds));
+  for (const DryRunCount& count : besides) fmt::print("{} {}\n", count.count, count.text);
 }
 
 }  // namespace olrank

@@ -140,6 +140,9 @@ void add_deviations(const Schema& schema, const void* object, const void* defaul
 }  // namespace
 
 ExperimentPlan make_plan(const Configuration& configuration, const ExperimentRequest& request) {
+  if (configuration.data.source.empty() && configuration.data.train.empty()) {
+    throw InvalidArgument("There is no data to learn from: name a folder or \"synth:NAME\" with --data.");
+  }
   const DeviceRequest device = parse_device(configuration.run.device);
   if (!device.automatic && device.device.kind == DeviceKind::kCuda) {
     if (!visible_gpus().built_with_cuda)
@@ -259,8 +262,11 @@ void write_manifest(const Configuration& configuration, const ExperimentPlan& pl
        {{"offline", describe_conventions(offline)},
         {"empty_queries", name_of(configuration.protocol.empty_queries)},
         {"online", "an empty query counts 0; regret counts mis-ordered pairs of the whole list"}}}};
-  write_file_atomically(plan.out / "config.toml", print_configuration(configuration));
   write_file_atomically(plan.out / "manifest.json", manifest.dump(2) + "\n");
+}
+
+void write_configuration(const Configuration& configuration, const std::filesystem::path& file) {
+  write_file_atomically(file, print_configuration(configuration));
 }
 
 }  // namespace olrank

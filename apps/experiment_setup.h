@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,8 +27,12 @@ std::vector<std::string> deviations(const Configuration& configuration);
 /// The configuration as one JSON object, as traces begin with it.
 std::string configuration_json(const Configuration& configuration);
 
-/// Writes OUT/config.toml and OUT/manifest.json: versions, command, data, conventions. Reads every fold.
+/// Makes the plan's folder and writes OUT/manifest.json: versions, command, data, conventions. Reads every
+/// fold.
 void write_manifest(const Configuration& configuration, const ExperimentPlan& plan,
                     const std::string& command);
+
+/// Writes the configuration so that `olrank run FILE` repeats the experiment.
+void write_configuration(const Configuration& configuration, const std::filesystem::path& file);
 
 }  // namespace olrank

@@ -1,17 +1,16 @@
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <cstdlib>
 #include <optional>
 #include <string>
 
 #include "apps/command.h"
 #include "apps/configuration.h"
 #include "apps/dry_run.h"
+#include "apps/experiment_flags.h"
 #include "apps/experiment_run.h"
 #include "apps/experiment_setup.h"
 #include "apps/setting_flags.h"
-#include "apps/shard.h"
 #include "core/error.h"
 #include "core/runtime/log.h"
 
@@ -26,11 +25,7 @@ class RunCommand : public Command {
     app.add_option("config", file_, "a TOML file; without one, defaults and flags")->type_name("FILE");
     app.add_flag("--print-config", print_, "print the resolved configuration and stop");
     app.add_flag("--dry-run", dry_run_, "print trials, memory and an estimate of time, and stop");
-    auto* resume = app.add_flag("--resume", resume_, "go on with what an earlier run left in --out");
-    app.add_flag("--force", force_, "replace what an earlier run left in --out")->excludes(resume);
-    app.add_option("--shard", shard_,
-                   "only trials I of N, I from 0; also read from a scheduler's variables")
-        ->type_name("I/N");
+    experiment_.declare(app);
     app.add_option("--replay", replay_, "learn from recorded feedback instead of simulated users")
         ->type_name("FILE");
     app.add_option("--trace", trace_, "write what every round was; of exactly one trial")
@@ -45,7 +40,7 @@ class RunCommand : public Command {
       fmt::print("{}", print_configuration(configuration));
       return 0;
     }
-    require_data(configuration);
+    refuse_sweep(configuration);
     ExperimentPlan plan = make_plan(configuration, request());
     if (dry_run_) {
       print_dry_run(configuration, plan, output);
@@ -59,24 +54,22 @@ class RunCommand : public Command {
     if (!trace_.empty()) plan.trace = &make_trace(configuration, plan, trace);
     announce(configuration, plan);
     write_manifest(configuration, plan, command_line());
+    write_configuration(configuration, plan.out / "config.toml");
     const int code = run_and_summarise(plan);
     if (code == 0) print_summary(plan.out, output);
     return code;
   }
 
  private:
-  static void require_data(const Configuration& configuration) {
-    if (configuration.data.source.empty() && configuration.data.train.empty()) {
-      throw InvalidArgument("There is no data to learn from: name a folder or \"synth:NAME\" with --data.");
-    }
+  void refuse_sweep(const Configuration& configuration) const {
+    if (configuration.sweep.empty()) return;
+    throw InvalidArgument(
+        fmt::format("{0} has a [sweep], which a run does not carry out; use 'olrank tune {0}'.", file_));
   }
 
   ExperimentRequest request() const {
-    ExperimentRequest request;
+    ExperimentRequest request = experiment_.request();
     request.replay = replay_;
-    request.shard = shard_.empty() ? shard_of_environment(std::getenv) : parse_shard(shard_);
-    if (resume_) request.existing = Existing::kResume;
-    if (force_) request.existing = Existing::kReplace;
     return request;
   }
 
@@ -86,7 +79,7 @@ class RunCommand : public Command {
     if (trials != 1) {
       throw InvalidArgument(fmt::format("--trace is of exactly one trial, and this run has {}.", trials));
     }
-    if (resume_)
+    if (experiment_.resume())
       throw InvalidArgument("--trace begins with the first round, so it does not go with --resume.");
     if (!replay_.empty())
       throw InvalidArgument("--trace tells what was ranked, so it does not go with --replay.");
@@ -105,22 +98,15 @@ class RunCommand : public Command {
   std::string command_line() const {
     std::string line = "olrank run";
     if (!file_.empty()) line += " " + file_;
-    for (const SettingOverride& said : flags_.overrides()) {
-      const std::string key = said.ranker.empty() ? said.key : said.ranker + "." + said.key;
-      line += fmt::format(" --set '{}.{}={}'", said.table, key, said.text);
-    }
-    if (!shard_.empty()) line += " --shard " + shard_;
+    line += spoken(flags_.overrides());
     if (!replay_.empty()) line += " --replay " + replay_;
-    if (resume_) line += " --resume";
-    return line;
+    return line + experiment_.spoken();
   }
 
   std::string file_;
   bool print_ = false;
   bool dry_run_ = false;
-  bool resume_ = false;
-  bool force_ = false;
-  std::string shard_;
+  ExperimentFlags experiment_;
   std::string replay_;
   std::string trace_;
   bool trace_detail_ = false;

@@ -32,6 +32,8 @@ std::string type_name(const Setting& setting) {
       return "REALS";
     case SettingKind::kTexts:
       return "NAMES";
+    case SettingKind::kSwitches:
+      return "SWITCHES";
   }
   return "TEXT";
 }

@@ -20,9 +20,19 @@
 namespace olrank {
 namespace {
 
-template <class Named>
-const Named& find_named(const std::vector<Named>& all, const std::string& name) {
-  return *std::find_if(all.begin(), all.end(), [&](const Named& one) { return one.name == name; });
+bool plays(const ExperimentRanker& ranker, std::int64_t fold, const std::string& user) {
+  return !ranker.plays || ranker.plays(fold, user);
+}
+
+const ExperimentRanker& ranker_of(const ExperimentPlan& plan, const TrialIdentity& identity) {
+  return *std::find_if(plan.rankers.begin(), plan.rankers.end(), [&](const ExperimentRanker& ranker) {
+    return ranker.name == identity.ranker && plays(ranker, identity.fold, identity.user);
+  });
+}
+
+const ExperimentUser& user_of(const ExperimentPlan& plan, const TrialIdentity& identity) {
+  return *std::find_if(plan.users.begin(), plan.users.end(),
+                       [&](const ExperimentUser& user) { return user.name == identity.user; });
 }
 
 std::int64_t peak_memory_bytes() {
@@ -43,12 +53,32 @@ TrialRecipe recipe_of(const ExperimentPlan& plan, const ExperimentRanker& ranker
           {"trial", fmt::format("fold {}, seed {}", identity.fold, identity.seed)}};
 }
 
+void check_finished(const TrialFolder& folder, TrialRecipe there, TrialRecipe here) {
+  // What another version finished counts, if all else is the same.
+  for (TrialRecipe* recipe : {&there, &here}) {
+    std::erase_if(*recipe, [](const auto& entry) { return entry.first == "version"; });
+  }
+  const std::string difference = recipe_difference(there, here);
+  if (difference.empty()) return;
+  throw InvalidArgument(
+      fmt::format("{} holds a finished trial that differs in {}; choose another --out, or replace it with "
+                  "--force.",
+                  folder.path().string(), difference));
+}
+
+/// Trials of one fold together, so that few folds are in memory at a time.
+std::vector<TrialIdentity> by_fold(std::vector<TrialIdentity> trials) {
+  std::stable_sort(trials.begin(), trials.end(),
+                   [](const TrialIdentity& a, const TrialIdentity& b) { return a.fold < b.fold; });
+  return trials;
+}
+
 /// A trial and all that it stands on.
 struct Stage {
   Stage(const ExperimentPlan& plan, const TrialIdentity& identity, const FoldData& fold,
         ExecutionContext& execution)
-      : ranker_plan(find_named(plan.rankers, identity.ranker)),
-        user_plan(find_named(plan.users, identity.user)),
+      : ranker_plan(ranker_of(plan, identity)),
+        user_plan(user_of(plan, identity)),
         keys(TrialKeys::of(static_cast<std::uint64_t>(identity.seed),
                            static_cast<std::uint64_t>(identity.fold), identity.user)),
         ranker(ranker_plan.make(fold.data.train.features(), keys)),
@@ -80,12 +110,8 @@ class Experiment {
  public:
   explicit Experiment(const ExperimentPlan& plan)
       : plan_(plan),
-        trials_(trials_of(plan)),
-        progress_("running", static_cast<std::int64_t>(trials_.size()) * plan.trial.rounds, "rounds") {
-    // Trials of one fold together, so that few folds are in memory at a time.
-    std::stable_sort(trials_.begin(), trials_.end(),
-                     [](const TrialIdentity& a, const TrialIdentity& b) { return a.fold < b.fold; });
-  }
+        trials_(by_fold(trials_of(plan))),
+        progress_("running", static_cast<std::int64_t>(trials_.size()) * plan.trial.rounds, "rounds") {}
 
   ExperimentOutcome run() {
     const InterruptGuard guard;
@@ -179,19 +205,6 @@ class Experiment {
     return Ended::kFinished;
   }
 
-  static void check_finished(const TrialFolder& folder, TrialRecipe there, TrialRecipe here) {
-    // What another version finished counts, if all else is the same.
-    for (TrialRecipe* recipe : {&there, &here}) {
-      std::erase_if(*recipe, [](const auto& entry) { return entry.first == "version"; });
-    }
-    const std::string difference = recipe_difference(there, here);
-    if (difference.empty()) return;
-    throw InvalidArgument(fmt::format(
-        "{} holds a finished trial that differs in {}; choose another --out, or replace it with "
-        "--force.",
-        folder.path().string(), difference));
-  }
-
   const ExperimentPlan& plan_;
   std::vector<TrialIdentity> trials_;
   Progress progress_;
@@ -211,7 +224,7 @@ std::vector<TrialIdentity> trials_of(const ExperimentPlan& plan) {
   for (const ExperimentRanker& ranker : plan.rankers) {
     for (const ExperimentUser& user : plan.users) {
       for (const std::int64_t fold : plan.folds) {
-        if (ranker.plays && !ranker.plays(fold, user.name)) continue;
+        if (!plays(ranker, fold, user.name)) continue;
         for (const std::int64_t seed : plan.seeds) {
           if (number++ % plan.shard.count == plan.shard.index) {
             trials.push_back({ranker.name, user.name, fold, seed});
@@ -238,6 +251,17 @@ void settle_existing(const ExperimentPlan& plan) {
       std::filesystem::remove_all(folder.path(), failed);
       if (failed) throw IoError("remove", folder.path().string(), failed.value());
     }
+  }
+}
+
+void check_existing(const ExperimentPlan& plan) {
+  for (const TrialIdentity& identity : by_fold(trials_of(plan))) {
+    const TrialFolder folder(plan.out, identity);
+    const std::optional<TrialRecipe> finished = folder.finished_recipe();
+    if (!finished) continue;
+    const std::shared_ptr<const FoldData> fold = plan.data->get(identity.fold);
+    check_finished(folder, *finished,
+                   recipe_of(plan, ranker_of(plan, identity), user_of(plan, identity), identity, *fold));
   }
 }
 

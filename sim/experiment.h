@@ -24,7 +24,8 @@ struct ExperimentRanker {
   std::string name;
   std::string settings;  // key = value lines, without the name
   std::function<std::unique_ptr<OnlineRanker>(std::int64_t features, const TrialKeys& keys)> make;
-  /// Whether it meets this fold and user; empty meets all.
+  /// Whether it meets this fold and user; empty meets all. Rankers may share a name, and so a folder, as
+  /// long as no two of them meet the same fold and user.
   std::function<bool(std::int64_t fold, const std::string& user)> plays;
 };
 
@@ -76,6 +77,10 @@ std::vector<TrialIdentity> trials_of(const ExperimentPlan& plan);
 /// Throws InvalidArgument when trials of the plan have results in its folder that nobody asked to resume or
 /// to replace; with Existing::kReplace, removes them.
 void settle_existing(const ExperimentPlan& plan);
+
+/// Throws InvalidArgument when a finished trial in the plan's folder differs from what the plan would play.
+/// Running the plan finds that too, but only when it comes to the trial.
+void check_existing(const ExperimentPlan& plan);
 
 /// Runs what is not finished, `jobs` trials at once. SIGINT and SIGTERM end it between rounds, with
 /// checkpoints. A NumericError ends its own trial; any other error stops the experiment with checkpoints of

@@ -11,6 +11,7 @@
 #include "core/io/atomic_file.h"
 #include "core/runtime/log.h"
 #include "sim/curve.h"
+#include "sim/moments.h"
 
 namespace olrank {
 namespace {
@@ -57,21 +58,11 @@ std::string csv_number(const std::optional<Number>& value) {
   return value ? fmt::format("{}", *value) : "";
 }
 
-struct Moments {
-  double mean = 0.0;
-  double deviation = 0.0;  // of a sample; NaN for one value
-};
-
 template <class Value>
 Moments moments_of(const std::vector<const SummaryRow*>& rows, Value&& value) {
-  Moments moments;
-  const auto count = static_cast<double>(rows.size());
-  for (const SummaryRow* row : rows) moments.mean += value(*row);
-  moments.mean /= count;
-  double sum = 0.0;
-  for (const SummaryRow* row : rows) sum += (value(*row) - moments.mean) * (value(*row) - moments.mean);
-  moments.deviation = std::sqrt(sum / (count - 1.0));
-  return moments;
+  std::vector<double> values;
+  for (const SummaryRow* row : rows) values.push_back(value(*row));
+  return olrank::moments_of(values);
 }
 
 using Groups = std::map<std::pair<std::string, std::string>, std::vector<const SummaryRow*>>;
@@ -80,12 +71,6 @@ Groups by_user_and_ranker(const std::vector<SummaryRow>& rows) {
   Groups groups;
   for (const SummaryRow& row : rows) groups[{row.identity.user, row.identity.ranker}].push_back(&row);
   return groups;
-}
-
-std::string cell(const Moments& moments, int digits) {
-  const std::string mean = fmt::format("{:.{}f}", moments.mean, digits);
-  return std::isfinite(moments.deviation) ? fmt::format("{} ± {:.{}f}", mean, moments.deviation, digits)
-                                          : mean;
 }
 
 }  // namespace
@@ -138,8 +123,8 @@ std::string summary_text(const std::vector<SummaryRow>& rows) {
     text += fmt::format(
         "{:<{}}  {:<{}}  {:>6}  {:>17}  {:>17}  {:>9}  {:>12.0f}\n", name.first, widest_user, name.second,
         widest, group.size(),
-        cell(moments_of(group, [](const SummaryRow& row) { return row.offline_ndcg; }), 4),
-        cell(moments_of(group, [](const SummaryRow& row) { return row.discounted_ndcg; }), 1),
+        moments_text(moments_of(group, [](const SummaryRow& row) { return row.offline_ndcg; }), 4),
+        moments_text(moments_of(group, [](const SummaryRow& row) { return row.discounted_ndcg; }), 1),
         certain
             ? fmt::format(
                   "{:.1f} %",

@@ -83,6 +83,8 @@ constexpr SettingKind setting_kind() {
     return SettingKind::kIntegers;
   else if constexpr (std::is_same_v<T, std::vector<double>>)
     return SettingKind::kReals;
+  else if constexpr (std::is_same_v<T, std::vector<bool>>)
+    return SettingKind::kSwitches;
   else {
     static_assert(std::is_same_v<T, std::vector<std::string>>,
                   "a setting of this type has no form in a file");

@@ -42,8 +42,9 @@ SettingValue value_of(const toml::node& node, std::string_view key, std::string_
       if (all([](const toml::node& item) { return item.is_integer(); }))
         return list_of<std::int64_t>(array);
       if (all([](const toml::node& item) { return item.is_number(); })) return list_of<double>(array);
+      if (all([](const toml::node& item) { return item.is_boolean(); })) return list_of<bool>(array);
       throw InvalidArgument(
-          fmt::format("{}: '{}' must be a list of texts or a list of numbers.", origin, key));
+          fmt::format("{}: '{}' must be a list of texts, of numbers, or of true and false.", origin, key));
     }
     default:
       throw InvalidArgument(

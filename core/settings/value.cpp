@@ -130,6 +130,8 @@ std::string_view readable_kind(SettingKind kind) {
       return "a list of finite numbers";
     case SettingKind::kTexts:
       return "a list of texts";
+    case SettingKind::kSwitches:
+      return "a list of true and false";
   }
   return "a value";
 }
@@ -169,6 +171,12 @@ SettingValue parse_setting(SettingKind kind, std::string_view text) {
       for (const std::string_view item : list_items(text)) texts.emplace_back(without_quotes(item));
       return texts;
     }
+    case SettingKind::kSwitches: {
+      std::vector<bool> switches;
+      for (const std::string_view item : list_items(text))
+        switches.push_back(std::get<bool>(parse_setting(SettingKind::kSwitch, item)));
+      return switches;
+    }
   }
   refuse(kind, text);
 }
@@ -207,6 +215,10 @@ SettingValue convert_setting(SettingKind kind, const SettingValue& value) {
       break;
     case SettingKind::kTexts:
       if (const auto* text = std::get_if<std::string>(&value)) return std::vector<std::string>{*text};
+      break;
+    case SettingKind::kSwitches:
+      if (const auto* held = std::get_if<bool>(&value)) return std::vector<bool>{*held};
+      if (empty_list) return std::vector<bool>{};
       break;
     default:
       break;

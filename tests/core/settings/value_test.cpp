@@ -13,6 +13,7 @@ namespace {
 
 using Integers = std::vector<std::int64_t>;
 using Texts = std::vector<std::string>;
+using Switches = std::vector<bool>;
 
 TEST(SettingValueTest, ReadsCommandLineTexts) {
   EXPECT_EQ(parse_setting(SettingKind::kSwitch, "true"), SettingValue(true));
@@ -25,6 +26,7 @@ TEST(SettingValueTest, ReadsCommandLineTexts) {
   EXPECT_EQ(parse_setting(SettingKind::kIntegers, "1-3,7"), SettingValue(Integers{1, 2, 3, 7}));
   EXPECT_EQ(parse_setting(SettingKind::kIntegers, "[4, 5]"), SettingValue(Integers{4, 5}));
   EXPECT_EQ(parse_setting(SettingKind::kTexts, "a, 'b',\"c\""), SettingValue(Texts{"a", "b", "c"}));
+  EXPECT_EQ(parse_setting(SettingKind::kSwitches, "[true,false]"), SettingValue(Switches{true, false}));
 }
 
 TEST(SettingValueTest, RefusesWhatIsNotMeant) {
@@ -40,6 +42,7 @@ TEST(SettingValueTest, RefusesWhatIsNotMeant) {
       {SettingKind::kIntegers, "1-99999999"},
       {SettingKind::kIntegers, "a"},
       {SettingKind::kReals, "1,,2"},
+      {SettingKind::kSwitches, "true,yes"},
       {SettingKind::kIntegers, "1-"},
       {SettingKind::kInteger, "99999999999999999999"},
   };
@@ -51,6 +54,8 @@ TEST(SettingValueTest, ConvertsWhatFilesHold) {
   EXPECT_EQ(convert_setting(SettingKind::kIntegers, std::int64_t{3}), SettingValue(Integers{3}));
   EXPECT_EQ(convert_setting(SettingKind::kIntegers, std::string("1-3")), SettingValue(Integers{1, 2, 3}));
   EXPECT_EQ(convert_setting(SettingKind::kTexts, std::string("a")), SettingValue(Texts{"a"}));
+  EXPECT_EQ(convert_setting(SettingKind::kSwitches, true), SettingValue(Switches{true}));
+  EXPECT_EQ(convert_setting(SettingKind::kSwitches, Texts{}), SettingValue(Switches{}));
   EXPECT_EQ(convert_setting(SettingKind::kIntegers, Texts{}), SettingValue(Integers{}));
   EXPECT_THROW(convert_setting(SettingKind::kInteger, 3.0), InvalidArgument);
   EXPECT_THROW(convert_setting(SettingKind::kText, std::int64_t{3}), InvalidArgument);
@@ -71,6 +76,7 @@ TEST(SettingValueTest, WrittenAsTomlReadsBackTheSame) {
       Integers{1, 2, 3},
       std::vector<double>{0.5, 2.0},
       Texts{"a", "b"},
+      Switches{true, false},
   };
   for (const SettingValue& value : values) {
     const TomlDocument document = parse_toml("[t]\nkey = " + to_toml(value) + "\n", "test");

@@ -1,0 +1,211 @@
+#include "apps/sweep.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "core/error.h"
+
+namespace olrank {
+namespace {
+
+constexpr std::size_t kMostPoints = 100'000;
+constexpr std::size_t kLongestName = 100;  // of a ranker
+
+std::size_t points_of(const std::vector<SweepAxis>& axes, const std::string& ranker) {
+  std::size_t points = 1;
+  for (const SweepAxis& axis : axes) {
+    points *= axis.values.size();
+    if (points > kMostPoints) {
+      throw InvalidArgument(fmt::format(
+          "The sweep gives ranker '{}' more than {} points; try fewer values.", ranker, kMostPoints));
+    }
+  }
+  return points;
+}
+
+std::string folder_text(const SettingValue& value) {
+  std::string text = plain_text(value);
+  for (char& c : text) {
+    const bool kept = std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+                      std::string_view("-_.+=").find(c) != std::string_view::npos;
+    if (!kept) c = '_';
+  }
+  return text;
+}
+
+/// A name that nobody has, and takes it.
+std::string unique_name(const std::string& wanted, std::set<std::string>& taken) {
+  std::string name = wanted.substr(0, kLongestName);
+  for (std::size_t number = 2; name.size() < wanted.size() || taken.count(name) > 0; ++number) {
+    const std::string end = fmt::format("+{}", number);
+    name = wanted.substr(0, kLongestName - end.size()) + end;
+    if (taken.count(name) == 0) break;
+  }
+  taken.insert(name);
+  return name;
+}
+
+GridPoint point_of(const RankerSettings& ranker, const std::vector<SweepAxis>& axes, std::size_t number,
+                   std::set<std::string>& taken) {
+  GridPoint point{ranker.name, ranker, {}};
+  point.values.resize(axes.size());
+  for (std::size_t i = axes.size(); i-- > 0;) {
+    const std::vector<SettingValue>& values = axes[i].values;
+    point.values[i] = {axes[i].key, values[number % values.size()]};
+    number /= values.size();
+  }
+  std::string name = ranker.name;
+  for (const auto& [key, value] : point.values) {
+    assign_setting(RankerSettings::schema(), &point.settings, key, value, "[sweep]");
+    name += fmt::format("+{}={}", key, folder_text(value));
+  }
+  point.settings.name = unique_name(name, taken);
+  return point;
+}
+
+template <class T>
+bool holds(const std::vector<T>& all, const T& one) {
+  return std::find(all.begin(), all.end(), one) != all.end();
+}
+
+double figure_of(const TriedPoint& tried, SweepFigure by) {
+  const TrialMoments& figures = tried.figures;
+  return by == SweepFigure::kOffline ? figures.offline_area.mean : figures.online_area.mean;
+}
+
+std::string place_text(const std::optional<ChoicePlace>& place) {
+  return place ? fmt::format(" on fold {} with user '{}'", place->fold, place->user) : "";
+}
+
+/// Marks the best of some points of one ranker and place.
+void mark_best(std::vector<TriedPoint*>& candidates, std::size_t trials, SweepFigure by,
+               const std::string& ranker) {
+  TriedPoint* best = nullptr;
+  for (TriedPoint* tried : candidates) {
+    const bool whole = tried->figures.trials == static_cast<std::int64_t>(trials);
+    if (!whole || !std::isfinite(figure_of(*tried, by))) continue;
+    if (best == nullptr || figure_of(*tried, by) > figure_of(*best, by)) best = tried;
+  }
+  if (best == nullptr) {
+    throw Error(fmt::format("No point of ranker '{}' has all its {} trials{}, so none can be chosen.",
+                            ranker, trials, place_text(candidates.front()->place)));
+  }
+  best->chosen = true;
+}
+
+std::optional<double> number_of(const SettingValue& value) {
+  if (const auto* whole = std::get_if<std::int64_t>(&value)) return static_cast<double>(*whole);
+  if (const auto* real = std::get_if<double>(&value)) return *real;
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::vector<GridPoint> grid_of(const Configuration& configuration) {
+  std::vector<GridPoint> grid;
+  std::set<std::string> taken;
+  for (const RankerSettings& ranker : configuration.rankers) {
+    const std::vector<SweepAxis> axes = axes_of(configuration.sweep, ranker.name);
+    if (axes.empty()) continue;
+    const std::size_t points = points_of(axes, ranker.name);
+    for (std::size_t number = 0; number < points; ++number)
+      grid.push_back(point_of(ranker, axes, number, taken));
+  }
+  return grid;
+}
+
+TrialMoments trial_moments(const std::vector<SummaryRow>& rows, const std::string& name,
+                           const std::optional<ChoicePlace>& place) {
+  std::vector<const SummaryRow*> own;
+  for (const SummaryRow& row : rows) {
+    if (row.identity.ranker != name) continue;
+    if (place && (row.identity.fold != place->fold || row.identity.user != place->user)) continue;
+    own.push_back(&row);
+  }
+  const auto moments = [&own](double SummaryRow::*figure) {
+    std::vector<double> values;
+    for (const SummaryRow* row : own) values.push_back(row->*figure);
+    return moments_of(values);
+  };
+  return {static_cast<std::int64_t>(own.size()), moments(&SummaryRow::offline_area),
+          moments(&SummaryRow::online_area), moments(&SummaryRow::offline_ndcg),
+          moments(&SummaryRow::discounted_ndcg)};
+}
+
+std::vector<std::optional<ChoicePlace>> choice_places(const TrialMatrix& trials) {
+  std::vector<std::optional<ChoicePlace>> places;
+  for (const std::int64_t fold : trials.folds) {
+    for (const std::string& user : trials.users) places.emplace_back(ChoicePlace{fold, user});
+  }
+  return places;
+}
+
+std::vector<SummaryRow> rows_of(const std::vector<SummaryRow>& rows, const TrialMatrix& trials) {
+  std::vector<SummaryRow> own;
+  std::copy_if(rows.begin(), rows.end(), std::back_inserter(own), [&](const SummaryRow& row) {
+    return holds(trials.folds, row.identity.fold) && holds(trials.users, row.identity.user) &&
+           holds(trials.seeds, row.identity.seed);
+  });
+  return own;
+}
+
+std::vector<TriedPoint> choose(const std::vector<GridPoint>& grid, const std::vector<SummaryRow>& rows,
+                               const TrialMatrix& trials, const ChoiceRule& rule) {
+  std::map<std::string, std::vector<SummaryRow>> counted;
+  for (const SummaryRow& row : rows_of(rows, trials)) counted[row.identity.ranker].push_back(row);
+  std::vector<std::optional<ChoicePlace>> places;
+  std::size_t trials_of_place = trials.seeds.size();
+  if (rule.per == ChoicePer::kRanker) {
+    places.emplace_back(std::nullopt);
+    trials_of_place *= trials.folds.size() * trials.users.size();
+  } else {
+    places = choice_places(trials);
+  }
+
+  std::vector<TriedPoint> tried;
+  tried.reserve(grid.size() * places.size());  // the candidates point into it
+  for (std::size_t begin = 0; begin < grid.size();) {
+    std::size_t end = begin;
+    while (end < grid.size() && grid[end].ranker == grid[begin].ranker) ++end;
+    for (const std::optional<ChoicePlace>& place : places) {
+      std::vector<TriedPoint*> candidates;
+      for (std::size_t point = begin; point < end; ++point) {
+        const std::string& name = grid[point].settings.name;
+        tried.push_back({point, place, trial_moments(counted[name], name, place), false});
+        candidates.push_back(&tried.back());
+      }
+      mark_best(candidates, trials_of_place, rule.by, grid[begin].ranker);
+    }
+    begin = end;
+  }
+  return tried;
+}
+
+std::vector<std::string> edge_notes(const GridPoint& winner, const std::vector<SweepAxis>& axes) {
+  std::vector<std::string> notes;
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    const std::vector<SettingValue>& values = axes[i].values;
+    const SettingValue& chosen = winner.values[i].second;
+    if (values.size() < 3 || !number_of(chosen)) continue;
+    const auto less = [](const SettingValue& a, const SettingValue& b) {
+      return number_of(a) < number_of(b);
+    };
+    const auto [least, most] = std::minmax_element(values.begin(), values.end(), less);
+    const char* end = chosen == *least ? "smallest" : chosen == *most ? "largest" : nullptr;
+    if (end == nullptr) continue;
+    notes.push_back(fmt::format("{} = {} is the {} value tried", axes[i].key, plain_text(chosen), end));
+  }
+  return notes;
+}
+
+std::string plain_text(const SettingValue& value) {
+  if (const auto* text = std::get_if<std::string>(&value)) return *text;
+  if (const auto* real = std::get_if<double>(&value)) return fmt::format("{}", *real);
+  return to_toml(value);
+}
+
+}  // namespace olrank

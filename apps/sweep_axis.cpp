@@ -1,0 +1,154 @@
+#include "apps/sweep_axis.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/text/nearest.h"
+
+namespace olrank {
+namespace {
+
+const std::string kSweepTable = "sweep";
+
+/// "NAME" of [sweep.NAME], empty for [sweep].
+std::string ranker_of(const TomlDocument::Table& table) {
+  return table.name == kSweepTable ? "" : table.name.substr(kSweepTable.size() + 1);
+}
+
+void check_ranker(const TomlDocument& document, const TomlDocument::Table& table,
+                  const std::vector<RankerSettings>& rankers) {
+  const std::string name = ranker_of(table);
+  std::vector<std::string> names;
+  for (const RankerSettings& ranker : rankers) names.push_back(ranker.name);
+  if (name.empty() || std::find(names.begin(), names.end(), name) != names.end()) return;
+  // A name with a dot and without quotes is a table within a table, and the outer one says nothing.
+  const bool holds_others = std::any_of(
+      document.tables.begin(), document.tables.end(),
+      [&](const TomlDocument::Table& other) { return other.name.rfind(table.name + ".", 0) == 0; });
+  if (table.entries.empty() && holds_others) return;
+  throw InvalidArgument(fmt::format("{}: There is no ranker '{}' to sweep; the nearest is '{}'.",
+                                    table.origin, name, nearest_name(name, names)));
+}
+
+std::vector<SettingValue> items_of(const SettingValue& value) {
+  return std::visit(
+      [](const auto& held) {
+        std::vector<SettingValue> items;
+        if constexpr (detail::is_list<std::decay_t<decltype(held)>>) {
+          for (const auto& item : held) items.emplace_back(item);
+        } else {
+          items.emplace_back(held);
+        }
+        return items;
+      },
+      value);
+}
+
+SweepAxis read_axis(const std::string& ranker, const TomlDocument::Entry& entry) {
+  const Schema& schema = RankerSettings::schema();
+  const Setting* setting = schema.find(entry.key);
+  if (setting == nullptr) {
+    throw InvalidArgument(fmt::format(
+        "{}: Unknown key '{}' in [{}]; the nearest known one is '{}'.", entry.key_origin, entry.key,
+        ranker.empty() ? kSweepTable : kSweepTable + "." + ranker, nearest_name(entry.key, schema.keys())));
+  }
+  if (entry.key == "name") {
+    throw InvalidArgument(fmt::format(
+        "{}: 'name' cannot be swept; it is made from the values that are tried.", entry.key_origin));
+  }
+  SweepAxis axis{ranker, entry.key, {}};
+  for (const SettingValue& item : items_of(entry.value)) {
+    RankerSettings scratch;
+    assign_setting(schema, &scratch, entry.key, item, entry.origin);
+    const SettingValue value = setting->read(&scratch);
+    if (std::find(axis.values.begin(), axis.values.end(), value) != axis.values.end()) {
+      throw InvalidArgument(fmt::format("{}: The list '{}' holds {} twice; each would be the same ranker.",
+                                        entry.origin, entry.key, to_toml(value)));
+    }
+    axis.values.push_back(value);
+  }
+  if (axis.values.empty()) {
+    throw InvalidArgument(fmt::format("{}: The list '{}' is empty; it needs at least one value to try.",
+                                      entry.origin, entry.key));
+  }
+  return axis;
+}
+
+/// A key of TOML, in quotes where it needs them.
+std::string toml_key(const std::string& name) {
+  const bool bare = std::all_of(name.begin(), name.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '-' || c == '_';
+  });
+  return bare ? name : to_toml(name);
+}
+
+}  // namespace
+
+bool is_sweep_table(const TomlDocument::Table& table) {
+  return table.name == kSweepTable || table.name.rfind(kSweepTable + ".", 0) == 0;
+}
+
+std::vector<SweepAxis> read_sweep(const TomlDocument& document,
+                                  const std::vector<RankerSettings>& rankers) {
+  std::vector<SweepAxis> axes;
+  for (const TomlDocument::Table& table : document.tables) {
+    if (!is_sweep_table(table)) continue;
+    if (table.repeated) {
+      throw InvalidArgument(fmt::format("{}: This table is written [{}].", table.origin, table.name));
+    }
+    check_ranker(document, table, rankers);
+    for (const TomlDocument::Entry& entry : table.entries) {
+      SweepAxis axis = read_axis(ranker_of(table), entry);
+      const bool said = std::any_of(axes.begin(), axes.end(), [&](const SweepAxis& other) {
+        return other.ranker == axis.ranker && other.key == axis.key;
+      });
+      if (said) {
+        throw InvalidArgument(fmt::format("{}: '{}' is swept twice in ranker '{}'.", entry.key_origin,
+                                          axis.key, axis.ranker));
+      }
+      axes.push_back(std::move(axis));
+    }
+  }
+  return axes;
+}
+
+std::string print_sweep(const std::vector<SweepAxis>& axes) {
+  std::vector<std::string> rankers;
+  for (const SweepAxis& axis : axes) {
+    if (std::find(rankers.begin(), rankers.end(), axis.ranker) == rankers.end())
+      rankers.push_back(axis.ranker);
+  }
+  std::string text;
+  for (const std::string& ranker : rankers) {
+    text += ranker.empty() ? fmt::format("\n[{}]\n", kSweepTable)
+                           : fmt::format("\n[{}.{}]\n", kSweepTable, toml_key(ranker));
+    for (const SweepAxis& axis : axes) {
+      if (axis.ranker != ranker) continue;
+      std::vector<std::string> values;
+      for (const SettingValue& value : axis.values) values.push_back(to_toml(value));
+      text += fmt::format("{} = [{}]\n", axis.key, fmt::join(values, ", "));
+    }
+  }
+  return text;
+}
+
+std::vector<SweepAxis> axes_of(const std::vector<SweepAxis>& axes, std::string_view ranker) {
+  std::vector<SweepAxis> held;
+  for (const bool own : {false, true}) {
+    for (const SweepAxis& axis : axes) {
+      if (own ? axis.ranker != ranker : !axis.ranker.empty()) continue;
+      const auto general = std::find_if(held.begin(), held.end(),
+                                        [&](const SweepAxis& other) { return other.key == axis.key; });
+      if (general == held.end()) {
+        held.push_back(axis);
+      } else {
+        *general = axis;  // the place stays, and with it the order of the grid
+      }
+    }
+  }
+  return held;
+}
+
+}  // namespace olrank

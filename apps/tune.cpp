@@ -1,0 +1,298 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+
+#include "apps/command.h"
+#include "apps/configuration.h"
+#include "apps/dry_run.h"
+#include "apps/experiment_flags.h"
+#include "apps/experiment_run.h"
+#include "apps/experiment_setup.h"
+#include "apps/setting_flags.h"
+#include "apps/sweep.h"
+#include "apps/tuning_tables.h"
+#include "apps/winners.h"
+#include "core/error.h"
+#include "core/io/atomic_file.h"
+#include "core/runtime/log.h"
+#include "core/text/nearest.h"
+#include "models/ranker_factory.h"
+
+namespace olrank {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A word of the command line as the value that it names.
+template <class Enum>
+Enum parse_word(const std::string& flag, const std::string& word) {
+  if (const std::optional<Enum> value = value_named<Enum>(word)) return *value;
+  std::vector<std::string> known;
+  for (const auto& [value, name] : EnumNames<Enum>::values) known.emplace_back(name);
+  throw InvalidArgument(fmt::format("{}: '{}' must be one of {}; the nearest is '{}'.", flag, word,
+                                    joined(known, " or "), nearest_name(word, known)));
+}
+
+std::vector<RankerSettings> settings_of(const std::vector<GridPoint>& grid) {
+  std::vector<RankerSettings> rankers;
+  for (const GridPoint& point : grid) rankers.push_back(point.settings);
+  return rankers;
+}
+
+/// Rankers that wait for the test part, because there is nothing to choose.
+std::vector<RankerSettings> unswept_rankers(const Configuration& configuration) {
+  std::vector<RankerSettings> rankers;
+  for (const RankerSettings& ranker : configuration.rankers) {
+    if (axes_of(configuration.sweep, ranker.name).empty()) rankers.push_back(ranker);
+  }
+  return rankers;
+}
+
+void check_points(const std::vector<GridPoint>& grid, std::int64_t cutoff) {
+  for (const GridPoint& point : grid) {
+    try {
+      make_ranker(point.settings, 1, TrialKeys{}, cutoff);
+    } catch (const InvalidArgument& complaint) {
+      throw InvalidArgument(fmt::format("Grid point '{}': {}", point.settings.name, complaint.what()));
+    }
+  }
+}
+
+/// One tuning: the grid on the validation part, the choice, the winners on the test part.
+class Tuning {
+ public:
+  Tuning(const Configuration& configuration, const ChoiceRule& rule, const ExperimentRequest& request,
+         std::string command)
+      : configuration_(configuration),
+        rule_(rule),
+        request_(request),
+        command_(std::move(command)),
+        out_(configuration.run.out),
+        grid_(grid_of(configuration)),
+        tuning_(tuning_configuration()) {
+    check_points(grid_, configuration_.protocol.cutoff);
+    for (const RankerSettings& ranker : unswept_rankers(configuration_))
+      make_ranker(ranker, 1, TrialKeys{}, configuration_.protocol.cutoff);
+    plan_ = make_plan(tuning_, request_);
+  }
+  Tuning(const Tuning&) = delete;
+  Tuning& operator=(const Tuning&) = delete;
+
+  void dry_run(const OutputFlags& output) const {
+    const auto points = static_cast<std::int64_t>(grid_.size());
+    const auto winners = static_cast<std::int64_t>(trials_of(expected_test()).size());
+    print_dry_run(tuning_, plan_, output,
+                  {{"grid_points", "grid points on the validation part.", points},
+                   {"test_trials", "trials of the winners on the test part come besides.", winners}});
+  }
+
+  int run(const OutputFlags& output) {
+    settle_existing(plan_);
+    settle_existing(expected_test());
+    check_all_memory();
+    if (request_.existing == Existing::kReplace) remove_choice();
+    const int tuned = tune();
+    if (tuned > 1) return tuned;
+    if (plan_.shard.count > 1) {
+      log_info(
+          "Shard {} of {} is tuned. The choice follows when every shard's trials lie in {}: call this "
+          "command with --resume and without --shard.",
+          plan_.shard.index, plan_.shard.count, plan_.out.string());
+      return tuned;
+    }
+    return choose_and_test(output);
+  }
+
+ private:
+  int choose_and_test(const OutputFlags& output) const {
+    const std::vector<TriedPoint> tried =
+        choose(grid_, read_summaries(plan_.out), matrix_of(configuration_), rule_);
+    std::vector<Winner> winners = winners_of(configuration_, grid_, tried, rule_);
+    const std::vector<TestRanker> rankers = test_rankers(winners);
+    const Configuration test = test_configuration(configuration_, rankers, out_ / "test");
+    const ExperimentPlan test_plan = plan_test(test, rankers);
+    refuse_other_choice(test_plan);
+    write_choice(tried, winners);
+    const int tested = play_test(test, test_plan);
+    if (tested > 1) return tested;
+    const auto rows = rows_of(read_summaries(test_plan.out), matrix_of(configuration_));
+    for (Winner& winner : winners) winner.test = trial_moments(rows, winner.point.ranker, winner.place);
+    write_file_atomically(out_ / "winners.csv", winners_csv(configuration_, winners));
+    fmt::print("{}", output.json ? winners_json(configuration_, winners, rule_)
+                                 : winners_text(configuration_, winners, rule_));
+    return tested;
+  }
+
+  Configuration tuning_configuration() const {
+    Configuration tuning = configuration_;
+    tuning.sweep.clear();
+    tuning.data.evaluate = EvaluationPart::kVali;
+    tuning.rankers = settings_of(grid_);
+    tuning.run.out = (out_ / "tuning").string();
+    return tuning;
+  }
+
+  /// Whoever wins plays under the plain names, so the folders of the test part are known beforehand.
+  ExperimentPlan expected_test() const {
+    ExperimentPlan plan = plan_;
+    plan.out = out_ / "test";
+    plan.shard = {};
+    plan.rankers.clear();
+    for (const RankerSettings& ranker : configuration_.rankers)
+      plan.rankers.push_back({ranker.name, {}, {}, {}});
+    return plan;
+  }
+
+  /// The winners are of the grid, so whatever fits now fits on the test part too.
+  void check_all_memory() const {
+    Configuration all = tuning_;
+    for (const RankerSettings& ranker : unswept_rankers(configuration_)) all.rankers.push_back(ranker);
+    check_memory(all, plan_);
+  }
+
+  /// Plays the grid; the exit code of that.
+  int tune() const {
+    const std::string shard =
+        plan_.shard.count > 1 ? fmt::format(" (shard {} of {})", plan_.shard.index, plan_.shard.count) : "";
+    log_info(
+        "Tuning: {} grid points, {} trials of {} rounds{} into {}, judged on the validation part; "
+        "protocol {}",
+        grid_.size(), trials_of(plan_).size(), plan_.trial.rounds, shard, plan_.out.string(),
+        name_of(configuration_.protocol.name));
+    write_manifest(tuning_, plan_, command_);
+    write_configuration(tuning_, plan_.out / "config.toml");
+    write_configuration(configuration_, out_ / "tune.toml");
+    return run_and_summarise(plan_);
+  }
+
+  /// The configuration has to outlive the plan.
+  ExperimentPlan plan_test(const Configuration& test, const std::vector<TestRanker>& rankers) const {
+    ExperimentRequest whole = request_;
+    whole.shard = {};
+    ExperimentPlan plan = make_plan(test, whole);
+    for (std::size_t i = 0; i < rankers.size(); ++i) {
+      if (rankers[i].places.empty()) continue;
+      plan.rankers[i].plays = [places = rankers[i].places](std::int64_t fold, const std::string& user) {
+        return std::find(places.begin(), places.end(), ChoicePlace{fold, user}) != places.end();
+      };
+    }
+    return plan;
+  }
+
+  /// Before anything of the earlier choice is written over.
+  static void refuse_other_choice(const ExperimentPlan& plan) {
+    try {
+      check_existing(plan);
+    } catch (const InvalidArgument& complaint) {
+      throw InvalidArgument(
+          fmt::format("{} What is tuned stays when {} is removed, and --resume tests the new choice.",
+                      complaint.what(), plan.out.string()));
+    }
+  }
+
+  void remove_choice() const {
+    std::vector<std::string> files = {"tuning.csv", "winners.csv", config_file(std::nullopt)};
+    for (const auto& place : choice_places(matrix_of(configuration_))) files.push_back(config_file(place));
+    for (const std::string& file : files) {
+      std::error_code failed;
+      fs::remove(out_ / file, failed);
+      if (failed) throw IoError("remove", (out_ / file).string(), failed.value());
+    }
+  }
+
+  void write_choice(const std::vector<TriedPoint>& tried, const std::vector<Winner>& winners) const {
+    const std::string table = tuning_csv(configuration_, grid_, tried);
+    const fs::path file = out_ / "tuning.csv";
+    if (fs::exists(file) && read_file(file) == table) return;  // chosen before
+    remove_choice();
+    for (const auto& chosen : chosen_configurations(configuration_, winners, out_ / "test"))
+      write_configuration(chosen.configuration, out_ / chosen.file);
+    write_file_atomically(file, table);  // last: with it, the choice is complete
+  }
+
+  /// Plays the winners; the exit code of that.
+  int play_test(const Configuration& test, const ExperimentPlan& plan) const {
+    log_info("Test: {} trials of {} rounds into {}", trials_of(plan).size(), plan.trial.rounds,
+             plan.out.string());
+    for (const std::string& deviation : deviations(test)) log_info("  {}", deviation);
+    write_manifest(test, plan, command_);
+    // Rankers that differ from place to place have no single configuration.
+    if (rule_.per == ChoicePer::kRanker) write_configuration(test, plan.out / "config.toml");
+    return run_and_summarise(plan);
+  }
+
+  const Configuration& configuration_;
+  ChoiceRule rule_;
+  ExperimentRequest request_;
+  std::string command_;
+  fs::path out_;
+  std::vector<GridPoint> grid_;
+  Configuration tuning_;  // the plan refers to it
+  ExperimentPlan plan_;
+};
+
+class TuneCommand : public Command {
+ public:
+  std::string name() const override { return "tune"; }
+  std::string summary() const override {
+    return "the best values of a [sweep] by the validation part, then the winners on the test part";
+  }
+  void declare(CLI::App& app) override {
+    app.add_option("config", file_, "a TOML file with a [sweep]")->type_name("FILE");
+    app.add_option("--by", by_, "the curve whose area decides: offline online [offline]")
+        ->type_name("NAME");
+    app.add_option("--per", per_, "what has a choice of its own: ranker fold-and-user [ranker]")
+        ->type_name("NAME");
+    app.add_flag("--print-config", print_, "print the resolved configuration and stop");
+    app.add_flag("--dry-run", dry_run_, "print the grid, its trials and an estimate of time, and stop");
+    experiment_.declare(app);
+    flags_.declare(app);
+  }
+  int run(const OutputFlags& output) override {
+    if (file_.empty())
+      throw InvalidArgument(
+          "Name a configuration with a [sweep]: olrank tune FILE. See 'olrank tune --help'.");
+    const Configuration configuration = resolve_configuration(fs::path(file_), flags_.overrides());
+    const ChoiceRule rule = {parse_word<SweepFigure>("--by", by_), parse_word<ChoicePer>("--per", per_)};
+    if (print_) {
+      fmt::print("{}", print_configuration(configuration));
+      return 0;
+    }
+    if (configuration.sweep.empty()) {
+      throw InvalidArgument(
+          fmt::format("{} has no [sweep]; write under it the values to try, such as alpha = [0.1, 1], or "
+                      "use 'olrank run'.",
+                      file_));
+    }
+    Tuning tuning(configuration, rule, experiment_.request(), command_line());
+    if (dry_run_) {
+      tuning.dry_run(output);
+      return 0;
+    }
+    return tuning.run(output);
+  }
+
+ private:
+  std::string command_line() const {
+    return fmt::format("olrank tune {} --by {} --per {}{}{}", file_, by_, per_, spoken(flags_.overrides()),
+                       experiment_.spoken());
+  }
+
+  std::string file_;
+  std::string by_ = "offline";
+  std::string per_ = "ranker";
+  bool print_ = false;
+  bool dry_run_ = false;
+  ExperimentFlags experiment_;
+  SettingFlags flags_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_tune_command() {
+  return std::make_unique<TuneCommand>();
+}
+
+}  // namespace olrank

@@ -1,0 +1,193 @@
+#include "apps/tuning_tables.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+namespace olrank {
+namespace {
+
+using nlohmann::ordered_json;
+
+/// Every key that some ranker sweeps, in the order in which they are met.
+std::vector<std::string> swept_keys(const Configuration& configuration) {
+  std::vector<std::string> keys;
+  for (const RankerSettings& ranker : configuration.rankers) {
+    for (const SweepAxis& axis : axes_of(configuration.sweep, ranker.name)) {
+      if (std::find(keys.begin(), keys.end(), axis.key) == keys.end()) keys.push_back(axis.key);
+    }
+  }
+  return keys;
+}
+
+std::string value_cells(const GridPoint& point, const std::vector<std::string>& keys) {
+  std::string cells;
+  for (const std::string& key : keys) {
+    const auto value = std::find_if(point.values.begin(), point.values.end(),
+                                    [&](const auto& entry) { return entry.first == key; });
+    cells += "," + (value == point.values.end() ? "" : plain_text(value->second));
+  }
+  return cells;
+}
+
+std::string place_cells(const std::optional<ChoicePlace>& place) {
+  return place ? fmt::format(",{},{}", place->fold, place->user) : "";
+}
+
+std::string header(std::string_view first, const std::vector<std::string>& keys, bool with_place,
+                   std::int64_t cutoff) {
+  std::string text(first);
+  for (const std::string& key : keys) text += "," + key;
+  if (with_place) text += ",fold,clicks";
+  text += ",trials";
+  for (const std::string& figure :
+       {std::string("offline_area"), std::string("online_area"), fmt::format("offline_ndcg@{}", cutoff),
+        fmt::format("cndcg@{}", cutoff)})
+    text += fmt::format(",{0},{0}_sd", figure);
+  return text;
+}
+
+std::string csv_number(double value) {
+  return std::isfinite(value) ? fmt::format("{}", value) : "";
+}
+
+std::string figure_cells(const TrialMoments& figures) {
+  std::string cells = fmt::format(",{}", figures.trials);
+  for (const Moments* moments :
+       {&figures.offline_area, &figures.online_area, &figures.offline_ndcg, &figures.discounted_ndcg})
+    cells += "," + csv_number(moments->mean) + "," + csv_number(moments->deviation);
+  return cells;
+}
+
+std::string choice_text(const GridPoint& point) {
+  std::string text;
+  for (const auto& [key, value] : point.values)
+    text += fmt::format("{}{} = {}", text.empty() ? "" : ", ", key, plain_text(value));
+  return text.empty() ? "-" : text;
+}
+
+/// "full", "full, fold 1, perfect".
+std::string whose(const Winner& winner) {
+  const std::string& ranker = winner.point.ranker;
+  return winner.place ? fmt::format("{}, fold {}, {}", ranker, winner.place->fold, winner.place->user)
+                      : ranker;
+}
+
+/// Lines with their cells under each other: the first `left` columns to the left, the others to the right.
+std::string aligned(const std::vector<std::vector<std::string>>& lines, std::size_t left) {
+  // "±" is one column wide and two bytes long.
+  const auto width = [](const std::string& cell) {
+    return static_cast<std::size_t>(std::count_if(
+        cell.begin(), cell.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+  };
+  std::vector<std::size_t> widest(lines.front().size(), 0);
+  for (const auto& line : lines) {
+    for (std::size_t i = 0; i < line.size(); ++i) widest[i] = std::max(widest[i], width(line[i]));
+  }
+  std::string text;
+  for (const auto& line : lines) {
+    for (std::size_t i = 0; i < line.size(); ++i) {
+      const std::string blank(widest[i] - width(line[i]), ' ');
+      text += (i > 0 ? "  " : "") + (i < left ? line[i] + blank : blank + line[i]);
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+ordered_json moments_json(const TrialMoments& figures) {
+  const auto pair = [](const Moments& moments) {
+    return ordered_json{{"mean", moments.mean}, {"sd", moments.deviation}};  // not a number prints as null
+  };
+  return {{"trials", figures.trials},
+          {"offline_area", pair(figures.offline_area)},
+          {"online_area", pair(figures.online_area)},
+          {"offline_ndcg", pair(figures.offline_ndcg)},
+          {"cndcg", pair(figures.discounted_ndcg)}};
+}
+
+/// A single value of a ranker's setting.
+ordered_json value_json(const SettingValue& value) {
+  return std::visit([](const auto& held) { return ordered_json(held); }, value);
+}
+
+}  // namespace
+
+std::string tuning_csv(const Configuration& configuration, const std::vector<GridPoint>& grid,
+                       const std::vector<TriedPoint>& tried) {
+  const std::vector<std::string> keys = swept_keys(configuration);
+  const bool with_place = !tried.empty() && tried.front().place.has_value();
+  std::string text = header("ranker,point", keys, with_place, configuration.protocol.cutoff) + ",chosen\n";
+  for (const TriedPoint& one : tried) {
+    const GridPoint& point = grid[one.point];
+    text += fmt::format("{},{}{}{}{},{}\n", point.ranker, point.settings.name, value_cells(point, keys),
+                        place_cells(one.place), figure_cells(one.figures), one.chosen ? 1 : 0);
+  }
+  return text;
+}
+
+std::string winners_csv(const Configuration& configuration, const std::vector<Winner>& winners) {
+  const std::vector<std::string> keys = swept_keys(configuration);
+  const bool with_place = !winners.empty() && winners.front().place.has_value();
+  std::string text = header("ranker", keys, with_place, configuration.protocol.cutoff) + "\n";
+  for (const Winner& winner : winners) {
+    text += fmt::format("{}{}{}{}\n", winner.point.ranker, value_cells(winner.point, keys),
+                        place_cells(winner.place), figure_cells(winner.test));
+  }
+  return text;
+}
+
+std::string winners_text(const Configuration& configuration, const std::vector<Winner>& winners,
+                         const ChoiceRule& rule) {
+  const bool with_place = !winners.empty() && winners.front().place.has_value();
+  const std::int64_t cutoff = configuration.protocol.cutoff;
+  std::vector<std::vector<std::string>> lines;
+  lines.push_back({"ranker", "chosen on vali", fmt::format("{} area on vali", name_of(rule.by)), "trials",
+                   fmt::format("test: offline ndcg@{}", cutoff), fmt::format("online cndcg@{}", cutoff)});
+  if (with_place) lines.back().insert(lines.back().begin() + 1, {"fold", "clicks"});
+  std::string notes;
+  for (const Winner& winner : winners) {
+    const Moments& area =
+        rule.by == SweepFigure::kOffline ? winner.tuning.offline_area : winner.tuning.online_area;
+    lines.push_back({winner.point.ranker, choice_text(winner.point),
+                     winner.tuning.trials > 0 ? moments_text(area, 4) : "-",
+                     fmt::format("{}", winner.test.trials), moments_text(winner.test.offline_ndcg, 4),
+                     moments_text(winner.test.discounted_ndcg, 1)});
+    if (with_place) {
+      lines.back().insert(lines.back().begin() + 1,
+                          {fmt::format("{}", winner.place->fold), winner.place->user});
+    }
+    for (const std::string& note : winner.notes) {
+      notes += fmt::format("Note: {}: {}; the best may lie beyond.\n", whose(winner), note);
+    }
+  }
+  return aligned(lines, with_place ? 4 : 2) + notes;
+}
+
+std::string winners_json(const Configuration& configuration, const std::vector<Winner>& winners,
+                         const ChoiceRule& rule) {
+  auto lines = ordered_json::array();
+  for (const Winner& winner : winners) {
+    auto chosen = ordered_json::object();
+    for (const auto& [key, value] : winner.point.values) chosen[key] = value_json(value);
+    ordered_json line = {{"ranker", winner.point.ranker}};
+    if (winner.place) {
+      line["fold"] = winner.place->fold;
+      line["clicks"] = winner.place->user;
+    }
+    line["chosen"] = chosen;
+    line["tuning"] = winner.tuning.trials > 0 ? moments_json(winner.tuning) : ordered_json(nullptr);
+    line["test"] = moments_json(winner.test);
+    line["notes"] = winner.notes;
+    lines.push_back(line);
+  }
+  const ordered_json json = {{"by", name_of(rule.by)},
+                             {"per", name_of(rule.per)},
+                             {"cutoff", configuration.protocol.cutoff},
+                             {"winners", lines}};
+  return json.dump(2) + "\n";
+}
+
+}  // namespace olrank

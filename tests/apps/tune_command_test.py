@@ -1,0 +1,280 @@
+"""olrank tune from outside: the grid, the choice recomputed from the trials' summaries, resuming, shards, complaints."""
+
+import csv
+import io
+import json
+import os
+import pathlib
+import signal
+import statistics
+import subprocess
+import tempfile
+import time
+import unittest
+
+PROGRAM = os.environ["OLRANK_PROGRAM"]
+
+CONFIGURATION = """
+[data]
+source = "synth:small?queries=30"
+[protocol]
+rounds = {rounds}
+eval_every = 20
+seeds = [1, 2]
+[clicks]
+models = ["perfect", "informational"]
+[[ranker]]
+name = "pair"
+kind = "pairrank"
+[[ranker]]
+name = "pdgd"
+kind = "pdgd"
+[[ranker]]
+name = "greedy"
+kind = "ranknet"
+network = "linear"
+[sweep.pair]
+alpha = [0.01, 0.1, 1]
+refine = [false, true]
+[sweep.pdgd]
+learning_rate = [0.01, 0.1, 1]
+"""
+AXES = {"pair": {"alpha": [0.01, 0.1, 1.0], "refine": [False, True]}, "pdgd": {"learning_rate": [0.01, 0.1, 1.0]}, "greedy": {}}
+USERS = ["perfect", "informational"]
+
+
+def olrank(*arguments):
+    environment = {name: value for name, value in os.environ.items()
+                   if not name.startswith(("SLURM_", "JOB_COMPLETION")) and name not in ("RANK", "WORLD_SIZE")}
+    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=300, env=environment)
+
+
+def table(path):
+    return list(csv.DictReader(io.StringIO(path.read_text())))
+
+
+def summaries(folder):
+    return [json.loads(file.read_text()) for file in sorted(folder.glob("trials/*/*/*/*/summary.json"))]
+
+
+def points(ranker):
+    """(folder, {key: value}) in the order of the grid, made here once more."""
+    grid = [("", {})]
+    for key, values in AXES[ranker].items():
+        grid = [(name + f"+{key}=" + ("true" if v is True else "false" if v is False else f"{v:g}"), {**chosen, key: v})
+                for name, chosen in grid for v in values]
+    return [(ranker + name, chosen) for name, chosen in grid]
+
+
+def at_place(summary, place):
+    return place is None or (summary["fold"], summary["clicks"]) == place
+
+
+def mean_area(found, name, by, place, trials):
+    areas = [s["area"][by] for s in found if s["ranker"] == name and at_place(s, place)]
+    assert len(areas) == trials, (name, len(areas))
+    return statistics.fmean(areas)
+
+
+def place_of(row):
+    return (int(row["fold"]), row["clicks"]) if "fold" in row else None
+
+
+def settings_in(text, ranker):
+    """The [[ranker]] table of a printed configuration."""
+    block = next(b for b in text.split("[[ranker]]")[1:] if f'name = "{ranker}"' in b)
+    lines = (line.split(" = ", 1) for line in block.split("[", 1)[0].splitlines() if " = " in line)
+    return dict(lines)
+
+
+def cell(value):
+    return str(value).lower() if isinstance(value, bool) else f"{value:g}"
+
+
+class Tune(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.root = pathlib.Path(self.folder.name)
+        self.config = self.root / "c.toml"
+        self.write()
+
+    def write(self, rounds=60, more=""):
+        self.config.write_text(CONFIGURATION.format(rounds=rounds) + more)
+
+    def tune(self, out, *flags, code=0):
+        done = olrank("tune", self.config, "--out", self.root / out, *flags)
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done
+
+    def check(self, out, by, per, folds=(1,)):
+        out = self.root / out
+        tuned, tested = summaries(out / "tuning"), summaries(out / "test")
+        self.assertEqual(len(tuned), 9 * 4 * len(folds))
+        self.assertEqual(len(tested), 3 * 4 * len(folds))
+        winners = table(out / "winners.csv")
+        places = [None] if per == "ranker" else [(fold, user) for fold in folds for user in USERS]
+        trials = 4 * len(folds) if per == "ranker" else 2
+        self.assertEqual(len(winners), 3 * len(places))
+        lines = iter(winners)
+        marked = {(row["ranker"], row["point"], place_of(row)): row["chosen"] for row in table(out / "tuning.csv")}
+        self.assertEqual(len(marked), 9 * len(places))
+        for ranker in ("pair", "pdgd", "greedy"):
+            for place in places:
+                line = next(lines)
+                chosen = {}
+                if AXES[ranker]:
+                    grid = points(ranker)
+                    areas = [mean_area(tuned, name, by, place, trials) for name, _ in grid]
+                    best = areas.index(max(areas))
+                    chosen = grid[best][1]
+                    for i, (name, _) in enumerate(grid):
+                        self.assertEqual(marked[ranker, name, place], "1" if i == best else "0")
+                self.assertEqual((line["ranker"], place_of(line)), (ranker, place))
+                for key in ("alpha", "refine", "learning_rate"):
+                    self.assertEqual(line[key], cell(chosen[key]) if key in chosen else "")
+                own = [s for s in tested if s["ranker"] == ranker and at_place(s, place)]
+                self.assertEqual((int(line["trials"]), len(own)), (trials, trials))
+                for column, figures in (
+                    ("offline_area", [s["area"]["offline"] for s in own]),
+                    ("online_area", [s["area"]["online"] for s in own]),
+                    ("offline_ndcg@10", [s["last"]["offline"]["ndcg@10"] for s in own]),
+                    ("cndcg@10", [s["last"]["online"]["cndcg@10"] for s in own]),
+                ):
+                    # Sums of four numbers in another order differ by a few roundings.
+                    self.assertAlmostEqual(float(line[column]), statistics.fmean(figures), delta=1e-12 * max(figures))
+                    self.assertAlmostEqual(float(line[column + "_sd"]), statistics.stdev(figures), delta=1e-9)
+                file = "config.toml" if place is None else "config-fold{}-{}.toml".format(*place)
+                said = settings_in((out / file).read_text(), ranker)
+                for key, value in chosen.items():
+                    self.assertEqual(json.loads(said[key]), value)
+                for summary in own:
+                    for key, value in chosen.items():
+                        played = dict(pair.split(" = ", 1) for pair in summary["recipe"]["ranker"].splitlines())
+                        self.assertEqual(json.loads(played[key]), value, summary["recipe"])
+
+    def test_one_choice_a_ranker(self):
+        done = self.tune("o", "--quiet", "--json")
+        self.check("o", "offline", "ranker")
+        out = self.root / "o"
+        said = json.loads(done.stdout)
+        self.assertEqual((said["by"], said["per"], len(said["winners"])), ("offline", "ranker", 3))
+        for line, row in zip(said["winners"], table(out / "winners.csv")):
+            self.assertEqual(line["test"]["offline_ndcg"]["mean"], float(row["offline_ndcg@10"]))
+            self.assertEqual(line["tuning"] is None, line["ranker"] == "greedy")
+            for key, value in line["chosen"].items():
+                values = AXES[line["ranker"]][key]
+                note = any(n.startswith(f"{key} = ") for n in line["notes"])
+                self.assertEqual(note, len(values) > 2 and value in (values[0], values[-1]))
+        # What was judged is what the names say, and the test part is another one.
+        for part in ("vali", "test"):
+            manifest = json.loads((out / {"vali": "tuning", "test": "test"}[part] / "manifest.json").read_text())
+            self.assertEqual(manifest["config"]["data"]["evaluate"], part)
+        data = [{s["recipe"]["data"] for s in summaries(out / part)} for part in ("tuning", "test")]
+        self.assertEqual([len(one) for one in data], [1, 1])
+        self.assertNotEqual(data[0], data[1])
+        # The choices are a configuration, and running it gives the same test part.
+        again = olrank("run", out / "config.toml", "--out", self.root / "again", "--quiet")
+        self.assertEqual(again.returncode, 0, again.stderr)
+        self.assertEqual((self.root / "again/summary.csv").read_text(), (out / "test/summary.csv").read_text())
+        for part in ("config.toml", "test/config.toml", "tuning/config.toml"):
+            self.assertEqual(olrank("run", out / part, "--resume", "--quiet").returncode, 0)
+
+    def test_a_choice_for_each_fold_and_user(self):
+        for fold in (1, 2):
+            made = olrank("data", "synth", f"small?queries=30&seed={fold}", "--out", self.root / f"data/Fold{fold}")
+            self.assertEqual(made.returncode, 0, made.stderr)
+        data = ["--data", self.root / "data", "--set", "data.folds=1-2", "--jobs", 2, "--quiet"]
+        self.tune("o", *data, "--per", "fold-and-user", "--by", "online")
+        self.check("o", "online", "fold-and-user", (1, 2))
+        one = olrank("run", self.root / "o/config-fold2-perfect.toml", "--resume", "--quiet")
+        self.assertEqual(one.returncode, 0, one.stderr)
+        self.assertFalse((self.root / "o/config.toml").exists())
+        # Another choice from the same tuning: refused beside the other's results, then made.
+        before = (self.root / "o/tuning.csv").read_text()
+        refused = self.tune("o", *data, "--per", "fold-and-user", "--resume", code=2)
+        self.assertIn("removed", refused.stderr)
+        self.assertEqual((self.root / "o/tuning.csv").read_text(), before)
+        subprocess.run(["rm", "-r", self.root / "o/test"], check=True)
+        self.tune("o", *data, "--resume")
+        self.check("o", "offline", "ranker", (1, 2))
+        self.assertEqual(list((self.root / "o").glob("config-*")), [])
+
+    def test_a_signal_in_either_part_and_resuming(self):
+        self.write(rounds=1500)
+        self.tune("whole", "--quiet", "--jobs", 2)
+        for part, number, code in (("tuning", signal.SIGINT, 130), ("test", signal.SIGTERM, 143)):
+            out = self.root / part
+            running = subprocess.Popen([PROGRAM, "tune", self.config, "--out", out, "--quiet"],
+                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            while not list(out.glob(f"{part}/trials/*/*/*/*/curve.jsonl")):
+                self.assertIsNone(running.poll())
+                time.sleep(0.005)
+            running.send_signal(number)
+            stdout, stderr = running.communicate(timeout=60)
+            self.assertEqual((running.returncode, stdout), (code, b""), stderr)
+            self.assertFalse((out / "winners.csv").exists())
+            self.tune(part, code=2)
+            self.tune(part, "--resume", "--quiet")
+            for file in ("tuning.csv", "winners.csv", "tuning/summary.csv", "test/summary.csv"):
+                self.assertEqual((out / file).read_text(), (self.root / "whole" / file).read_text(), file)
+
+    def test_shards_are_tuned_apart_and_chosen_from_together(self):
+        self.tune("whole", "--quiet")
+        for shard in ("0/2", "1/2"):
+            done = self.tune("o", "--shard", shard)
+            self.assertIn("--resume and without --shard", done.stderr)
+            self.assertEqual(done.stdout, "")
+        self.assertFalse((self.root / "o/tuning.csv").exists())
+        self.tune("o", "--resume", "--quiet")
+        for file in ("tuning.csv", "winners.csv", "test/summary.csv"):
+            self.assertEqual((self.root / "o" / file).read_text(), (self.root / "whole" / file).read_text(), file)
+
+    def test_results_stay_unless_replaced(self):
+        self.tune("o", "--quiet")
+        before = (self.root / "o/winners.csv").read_text()
+        self.assertIn("--resume", self.tune("o", code=2).stderr)
+        self.assertEqual((self.root / "o/winners.csv").read_text(), before)
+        self.write(rounds=40)
+        self.tune("o", "--force", "--quiet")
+        self.check("o", "offline", "ranker")
+        self.assertNotEqual((self.root / "o/winners.csv").read_text(), before)
+
+    def test_a_dry_run_counts(self):
+        said = json.loads(self.tune("o", "--dry-run", "--json").stdout)
+        self.assertEqual((said["grid_points"], said["trials"], said["test_trials"]), (9, 36, 12))
+        self.assertIn("9 grid points", self.tune("o", "--dry-run").stdout)
+        self.assertFalse((self.root / "o").exists())
+
+    def test_the_printed_configuration_gives_itself(self):
+        printed = olrank("tune", self.config, "--print-config").stdout
+        self.config.write_text(printed)
+        self.assertEqual(olrank("tune", self.config, "--print-config").stdout, printed)
+
+    def test_complaints(self):
+        self.assertIn("olrank tune", olrank("run", self.config).stderr)
+        self.assertEqual(olrank("run", self.config).returncode, 2)
+        self.assertIn("'online'", self.tune("o", "--by", "onlin", code=2).stderr)
+        self.assertIn("'fold-and-user'", self.tune("o", "--per", "fold-and-usr", code=2).stderr)
+        self.assertEqual(olrank("tune").returncode, 2)
+        self.write(more='[sweep.greedy]\nepsilon = [0.1]\nnetwork = ["linear", "mlp"]\n')
+        refused = olrank("tune", self.config, "--out", self.root / "o")
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertIn("greedy+epsilon=0.1+network=mlp", refused.stderr)
+        self.config.write_text(CONFIGURATION.format(rounds=60).split("[sweep")[0])
+        self.assertIn("has no [sweep]", self.tune("o", code=2).stderr)
+        self.assertFalse((self.root / "o").exists())
+
+    def test_data_without_a_validation_part(self):
+        line = "{} qid:{} 1:{} 2:{}\n"
+        for part in ("train", "test"):
+            text = "".join(line.format(d % 3, q, 0.1 * d, 0.2 * q) for q in range(1, 5) for d in range(4))
+            (self.root / f"{part}.txt").write_text(text)
+        done = self.tune("o", "--set", "data.source=", "--set", f"data.train={self.root / 'train.txt'}",
+                         "--set", f"data.test={self.root / 'test.txt'}", code=2)
+        self.assertIn("no validation part", done.stderr)
+        self.assertFalse((self.root / "o").exists())
+
+
+if __name__ == "__main__":
+    unittest.main()

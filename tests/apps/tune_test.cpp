@@ -1,0 +1,340 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <limits>
+#include <set>
+
+#include "apps/configuration.h"
+#include "apps/sweep.h"
+#include "apps/tuning_tables.h"
+#include "apps/winners.h"
+#include "core/error.h"
+#include "tests/support/temporary_folder.h"
+
+namespace olrank {
+namespace {
+
+Configuration from_text(const std::string& text, const std::vector<SettingOverride>& overrides = {}) {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "c.toml") << text;
+  return resolve_configuration(folder / "c.toml", overrides);
+}
+
+std::string complaint(const std::string& text, const std::vector<SettingOverride>& overrides = {}) {
+  try {
+    from_text(text, overrides);
+  } catch (const InvalidArgument& error) {
+    const std::string message = error.what();
+    const std::size_t file = message.find("c.toml:");
+    return file == std::string::npos ? message : message.substr(file);
+  }
+  return "none";
+}
+
+const std::string kTwoRankers =
+    "[[ranker]]\nname = \"full\"\nkind = \"pairrank\"\n[[ranker]]\nname = \"b.2\"\nkind = \"pdgd\"\n";
+
+std::vector<std::string> names_of(const std::vector<GridPoint>& grid) {
+  std::vector<std::string> names;
+  for (const GridPoint& point : grid) names.push_back(point.settings.name);
+  return names;
+}
+
+SummaryRow row(const std::string& ranker, const std::string& user, std::int64_t fold, std::int64_t seed,
+               double offline_area, double online_area) {
+  SummaryRow row;
+  row.identity = {ranker, user, fold, seed};
+  row.offline_area = offline_area;
+  row.online_area = online_area;
+  row.offline_ndcg = offline_area + 0.125;
+  row.discounted_ndcg = 100 * online_area;
+  return row;
+}
+
+TEST(SweepTest, IsReadAndConverted) {
+  const Configuration configuration = from_text(kTwoRankers +
+                                                "[sweep]\n"
+                                                "alpha = [1, 0.5]\n"
+                                                "steps = 7\n"
+                                                "refine = [true, false]\n"
+                                                "[sweep.full]\n"
+                                                "list = [\"certain\", \"blocks\"]\n"
+                                                "[sweep.\"b.2\"]\n"
+                                                "alpha = [2]\n");
+  ASSERT_EQ(configuration.sweep.size(), 5U);
+  EXPECT_EQ(configuration.sweep[0].ranker, "");
+  EXPECT_EQ(configuration.sweep[0].values, (std::vector<SettingValue>{1.0, 0.5}));
+  EXPECT_EQ(configuration.sweep[1].values, (std::vector<SettingValue>{std::int64_t{7}}));
+  EXPECT_EQ(configuration.sweep[2].values, (std::vector<SettingValue>{true, false}));
+  EXPECT_EQ(configuration.sweep[3].ranker, "full");
+  EXPECT_EQ(configuration.sweep[3].values,
+            (std::vector<SettingValue>{std::string("certain"), std::string("blocks")}));
+  EXPECT_EQ(configuration.sweep[4].ranker, "b.2");
+
+  const std::string printed = print_configuration(configuration);
+  EXPECT_NE(printed.find("\n[sweep.\"b.2\"]\nalpha = [2.0]\n"), std::string::npos) << printed;
+  EXPECT_EQ(print_configuration(from_text(printed)), printed);
+  EXPECT_EQ(print_configuration(from_text(kTwoRankers)).find("sweep"), std::string::npos);
+}
+
+TEST(SweepTest, ComplaintsNameThePlaceAndTheNearest) {
+  EXPECT_EQ(complaint("[sweep]\nalpah = [1]\n"),
+            "c.toml:2:1: Unknown key 'alpah' in [sweep]; the nearest known one is 'alpha'.");
+  EXPECT_EQ(complaint(kTwoRankers + "[sweep.full]\nalpah = [1]\n"),
+            "c.toml:8:1: Unknown key 'alpah' in [sweep.full]; the nearest known one is 'alpha'.");
+  EXPECT_EQ(complaint(kTwoRankers + "[sweep.fulll]\nalpha = [1]\n"),
+            "c.toml:7:1: There is no ranker 'fulll' to sweep; the nearest is 'full'.");
+  EXPECT_EQ(complaint(kTwoRankers + "[sweep.fulll]\n"),
+            "c.toml:7:1: There is no ranker 'fulll' to sweep; the nearest is 'full'.");
+  EXPECT_EQ(complaint("[sweep]\nalpha = [0.1, -1]\n"),
+            "c.toml:2:9: 'alpha' is -1.0 but must be at least 0.");
+  EXPECT_EQ(complaint("[sweep]\nsteps = [1, 1.5]\n"),
+            "c.toml:2:9: 'steps' takes a whole number, not '1.0'.");
+  EXPECT_EQ(complaint("[sweep]\nlist = [\"certian\"]\n").substr(0, 60),
+            "c.toml:2:8: 'list' is 'certian' but must be one of certain, ");
+  EXPECT_EQ(complaint("[sweep]\nalpha = []\n"),
+            "c.toml:2:9: The list 'alpha' is empty; it needs at least one value to try.");
+  EXPECT_EQ(complaint("[sweep]\nalpha = [1, 2, 1.0]\n"),
+            "c.toml:2:9: The list 'alpha' holds 1.0 twice; each would be the same ranker.");
+  EXPECT_EQ(complaint("[sweep]\nname = [\"a\"]\n"),
+            "c.toml:2:1: 'name' cannot be swept; it is made from the values that are tried.");
+  EXPECT_EQ(complaint("[[sweep]]\nalpha = [1]\n"), "c.toml:1:1: This table is written [sweep].");
+  EXPECT_EQ(complaint("[sweeep]\nalpha = [1]\n"),
+            "c.toml:1:1: Unknown table 'sweeep'; the nearest known one is 'sweep'.");
+}
+
+TEST(SweepTest, TheCommandLineSetsNoSweptKey) {
+  const std::string text = kTwoRankers + "[sweep.full]\nalpha = [1, 2]\n";
+  EXPECT_EQ(complaint(text, {parse_override("ranker.alpha=3")}),
+            "--set ranker.alpha: The file sweeps 'alpha' in ranker 'full'; leave one of the two out.");
+  EXPECT_EQ(complaint(text, {parse_override("ranker.b.2.alpha=3")}), "none");
+  EXPECT_THROW(parse_override("sweep.alpha=[1, 2]"), InvalidArgument);
+}
+
+TEST(SweepTest, TheGridIsEveryCombination) {
+  const Configuration configuration = from_text(kTwoRankers +
+                                                "[sweep]\n"
+                                                "alpha = [0.1, 1]\n"
+                                                "learning_rate = [0.5, 0.25]\n"
+                                                "[sweep.full]\n"
+                                                "lambda = [1e-5]\n"
+                                                "alpha = [7]\n");
+  const std::vector<GridPoint> grid = grid_of(configuration);
+  EXPECT_EQ(names_of(grid),
+            (std::vector<std::string>{"full+alpha=7+learning_rate=0.5+lambda=1e-05",
+                                      "full+alpha=7+learning_rate=0.25+lambda=1e-05",
+                                      "b.2+alpha=0.1+learning_rate=0.5", "b.2+alpha=0.1+learning_rate=0.25",
+                                      "b.2+alpha=1+learning_rate=0.5", "b.2+alpha=1+learning_rate=0.25"}));
+  EXPECT_EQ(grid[1].ranker, "full");
+  EXPECT_EQ(grid[1].settings.explore.alpha, 7.0);
+  EXPECT_EQ(grid[1].settings.trainer.learning_rate, 0.25);
+  EXPECT_EQ(grid[1].settings.posterior.lambda, 1e-5);
+  EXPECT_EQ(grid[1].settings.trainer.steps, configuration.rankers[0].trainer.steps);
+  EXPECT_EQ(grid[4].settings.trainer.learning_rate_decay, 0.9999977);
+}
+
+TEST(SweepTest, RankersWithoutASweepHaveNoPoint) {
+  const Configuration configuration = from_text(kTwoRankers + "[sweep.full]\nalpha = [1, 2]\n");
+  EXPECT_EQ(names_of(grid_of(configuration)), (std::vector<std::string>{"full+alpha=1", "full+alpha=2"}));
+}
+
+TEST(SweepTest, NamesAreFoldersOfTheirOwn) {
+  const std::string long_name(95, 'x');
+  const Configuration configuration =
+      from_text("[[ranker]]\nname = \"" + long_name + "\"\n[sweep]\nalpha = [1, 2, 3]\nlambda = [1, 2]\n");
+  const std::vector<GridPoint> grid = grid_of(configuration);
+  std::set<std::string> names;
+  for (const GridPoint& point : grid) {
+    EXPECT_LE(point.settings.name.size(), 100U);
+    names.insert(point.settings.name);
+  }
+  EXPECT_EQ(names.size(), 6U);
+
+  const std::vector<GridPoint> clashing =
+      grid_of(from_text("[[ranker]]\nname = \"a\"\n[[ranker]]\nname = \"a+alpha=1\"\n"
+                        "[sweep.a]\nalpha = [1]\nlambda = [2]\n[sweep.\"a+alpha=1\"]\nlambda = [2]\n"));
+  EXPECT_EQ(names_of(clashing), (std::vector<std::string>{"a+alpha=1+lambda=2", "a+alpha=1+lambda=2+2"}));
+}
+
+TEST(SweepTest, AGridThatNobodyCouldRunIsRefused) {
+  std::string text = "[sweep]\n";
+  for (const std::string key : {"alpha", "lambda", "slack", "c1", "c2", "delta"}) {
+    text += key + " = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.15]\n";
+  }
+  EXPECT_THROW(grid_of(from_text(text)), InvalidArgument);
+}
+
+/// Two points of one ranker, on two folds, with two users and two seeds; every number is a sum of powers of
+/// two, so that means are exact.
+class ChoiceTest : public ::testing::Test {
+ protected:
+  ChoiceTest() : grid_(grid_of(configuration_)) {
+    for (const std::int64_t fold : {1, 2}) {
+      for (const std::string user : {"perfect", "informational"}) {
+        for (const std::int64_t seed : {1, 2}) {
+          const double spread = seed == 1 ? 0.0625 : -0.0625;
+          // On fold 2 with the noisy user the second point is better, by less than it is worse elsewhere.
+          const bool odd = fold == 2 && user == "informational";
+          rows_.push_back(row("full+alpha=1", user, fold, seed, 0.5 + spread, 0.25 - spread));
+          rows_.push_back(
+              row("full+alpha=2", user, fold, seed, (odd ? 0.75 : 0.25) + spread, 0.5 + spread));
+        }
+      }
+    }
+  }
+
+  std::vector<TriedPoint> choose_by(SweepFigure by, ChoicePer per) const {
+    return choose(grid_, rows_, matrix_of(configuration_), {by, per});
+  }
+
+  Configuration configuration_ =
+      from_text(kTwoRankers +
+                "[sweep.full]\nalpha = [1, 2]\n[data]\nfolds = [1, 2]\n[protocol]\nseeds = [1, 2]\n"
+                "[clicks]\nmodels = [\"perfect\", \"informational\"]\n");
+  std::vector<GridPoint> grid_;
+  std::vector<SummaryRow> rows_;
+};
+
+TEST_F(ChoiceTest, TheLargestMeanAreaWins) {
+  const auto offline = choose_by(SweepFigure::kOffline, ChoicePer::kRanker);
+  ASSERT_EQ(offline.size(), 2U);
+  EXPECT_EQ(offline[0].figures.trials, 8);
+  EXPECT_EQ(offline[0].figures.offline_area.mean, 0.5);
+  EXPECT_EQ(offline[1].figures.offline_area.mean, 0.375);
+  EXPECT_EQ(offline[1].figures.discounted_ndcg.mean, 50.0);
+  // Eight values at 1/16 from their mean: 8/256/7.
+  EXPECT_DOUBLE_EQ(offline[0].figures.offline_area.deviation, std::sqrt(8.0 / 256.0 / 7.0));
+  EXPECT_TRUE(offline[0].chosen);
+  EXPECT_FALSE(offline[1].chosen);
+  const auto online = choose_by(SweepFigure::kOnline, ChoicePer::kRanker);
+  EXPECT_FALSE(online[0].chosen);
+  EXPECT_TRUE(online[1].chosen);
+}
+
+TEST_F(ChoiceTest, EachFoldAndUserCanHaveItsOwn) {
+  const auto tried = choose_by(SweepFigure::kOffline, ChoicePer::kFoldAndUser);
+  ASSERT_EQ(tried.size(), 8U);
+  for (const TriedPoint& one : tried) {
+    EXPECT_EQ(one.figures.trials, 2);
+    const bool odd = *one.place == ChoicePlace{2, "informational"};
+    EXPECT_EQ(one.chosen, one.point == (odd ? 1U : 0U));
+  }
+
+  const std::vector<Winner> winners =
+      winners_of(configuration_, grid_, tried, {SweepFigure::kOffline, ChoicePer::kFoldAndUser});
+  ASSERT_EQ(winners.size(), 8U);  // four of each ranker
+  const std::vector<TestRanker> rankers = test_rankers(winners);
+  ASSERT_EQ(rankers.size(), 3U);
+  EXPECT_EQ(rankers[0].settings.name, "full");
+  EXPECT_EQ(rankers[0].settings.explore.alpha, 1.0);
+  EXPECT_EQ(rankers[0].places.size(), 3U);
+  EXPECT_EQ(rankers[1].settings.name, "full");
+  EXPECT_EQ(rankers[1].settings.explore.alpha, 2.0);
+  EXPECT_EQ(rankers[1].places, (std::vector<ChoicePlace>{{2, "informational"}}));
+  EXPECT_EQ(rankers[2].settings.name, "b.2");
+  EXPECT_EQ(rankers[2].places.size(), 4U);
+
+  const auto chosen = chosen_configurations(configuration_, winners, "o");
+  ASSERT_EQ(chosen.size(), 4U);
+  EXPECT_EQ(chosen[3].file, "config-fold2-informational.toml");
+  EXPECT_EQ(chosen[3].configuration.data.folds, std::vector<std::int64_t>{2});
+  EXPECT_EQ(chosen[3].configuration.clicks.models, std::vector<std::string>{"informational"});
+  EXPECT_EQ(chosen[3].configuration.rankers[0].explore.alpha, 2.0);
+  EXPECT_EQ(chosen[0].configuration.rankers[0].explore.alpha, 1.0);
+}
+
+TEST_F(ChoiceTest, TheChoiceIsAConfigurationThatReadsBack) {
+  const ChoiceRule rule;
+  const auto winners =
+      winners_of(configuration_, grid_, choose_by(SweepFigure::kOffline, ChoicePer::kRanker), rule);
+  const auto chosen = chosen_configurations(configuration_, winners, "o/test");
+  ASSERT_EQ(chosen.size(), 1U);
+  EXPECT_EQ(chosen[0].file, "config.toml");
+  const std::string printed = print_configuration(chosen[0].configuration);
+  const Configuration again = from_text(printed);
+  EXPECT_EQ(print_configuration(again), printed);
+  EXPECT_TRUE(again.sweep.empty());
+  EXPECT_EQ(again.data.evaluate, EvaluationPart::kTest);
+  EXPECT_EQ(again.run.out, "o/test");
+  ASSERT_EQ(again.rankers.size(), 2U);
+  EXPECT_EQ(again.rankers[0].name, "full");
+  EXPECT_EQ(again.rankers[0].explore.alpha, 1.0);
+  EXPECT_EQ(again.rankers[1].name, "b.2");
+}
+
+TEST_F(ChoiceTest, EqualAreasGoToTheFirstOfTheGrid) {
+  for (SummaryRow& one : rows_) one.offline_area = 0.5;
+  const auto tried = choose_by(SweepFigure::kOffline, ChoicePer::kRanker);
+  EXPECT_TRUE(tried[0].chosen);
+  EXPECT_FALSE(tried[1].chosen);
+}
+
+TEST_F(ChoiceTest, AnIncompletePointIsNotChosen) {
+  rows_.erase(rows_.begin());  // a trial of the better one
+  EXPECT_TRUE(choose_by(SweepFigure::kOffline, ChoicePer::kRanker)[1].chosen);
+  std::erase_if(rows_, [](const SummaryRow& one) { return one.identity.seed == 2; });
+  EXPECT_THROW(choose_by(SweepFigure::kOffline, ChoicePer::kRanker), Error);
+  EXPECT_THROW(choose_by(SweepFigure::kOffline, ChoicePer::kFoldAndUser), Error);
+}
+
+TEST_F(ChoiceTest, AnAreaThatIsNoNumberIsNotChosen) {
+  for (SummaryRow& one : rows_) {
+    if (one.identity.ranker == "full+alpha=1") one.offline_area = std::numeric_limits<double>::quiet_NaN();
+  }
+  EXPECT_TRUE(choose_by(SweepFigure::kOffline, ChoicePer::kRanker)[1].chosen);
+}
+
+TEST_F(ChoiceTest, TrialsOfAnotherMatrixAreLeftAside) {
+  rows_.push_back(row("full+alpha=2", "perfect", 1, 3, 99.0, 99.0));
+  rows_.push_back(row("full+alpha=2", "perfect", 3, 1, 99.0, 99.0));
+  rows_.push_back(row("full+alpha=2", "navigational", 1, 1, 99.0, 99.0));
+  rows_.push_back(row("full+alpha=9", "perfect", 1, 1, 99.0, 99.0));
+  EXPECT_TRUE(choose_by(SweepFigure::kOffline, ChoicePer::kRanker)[0].chosen);
+}
+
+TEST_F(ChoiceTest, TablesTellWhatWasTriedAndChosen) {
+  const auto tried = choose_by(SweepFigure::kOffline, ChoicePer::kRanker);
+  const std::string table = tuning_csv(configuration_, grid_, tried);
+  EXPECT_EQ(table.substr(0, table.find('\n')),
+            "ranker,point,alpha,trials,offline_area,offline_area_sd,online_area,online_area_sd,"
+            "offline_ndcg@10,offline_ndcg@10_sd,cndcg@10,cndcg@10_sd,chosen");
+  EXPECT_NE(table.find("\nfull,full+alpha=1,1,8,0.5,"), std::string::npos) << table;
+  EXPECT_NE(table.find(",1\nfull,full+alpha=2,2,8,0.375,"), std::string::npos) << table;
+
+  const ChoiceRule rule;
+  std::vector<Winner> winners = winners_of(configuration_, grid_, tried, rule);
+  winners[0].test = trial_moments({row("full", "perfect", 1, 1, 0.5, 0.25)}, "full", std::nullopt);
+  winners[1].test = trial_moments({}, "b.2", std::nullopt);
+  EXPECT_EQ(winners_csv(configuration_, winners),
+            "ranker,alpha,trials,offline_area,offline_area_sd,online_area,online_area_sd,"
+            "offline_ndcg@10,offline_ndcg@10_sd,cndcg@10,cndcg@10_sd\n"
+            "full,1,1,0.5,,0.25,,0.625,,25,\n"
+            "b.2,,0,,,,,,,,\n");
+  const std::string text = winners_text(configuration_, winners, rule);
+  EXPECT_NE(text.find("alpha = 1"), std::string::npos);
+  EXPECT_NE(text.find("0.6250"), std::string::npos);
+}
+
+TEST(EdgeNotesTest, SpeakOfNumbersAtAnEndOfThreeOrMore) {
+  const Configuration configuration = from_text(
+      "[[ranker]]\nname = \"a\"\n[sweep]\n"
+      "alpha = [0.5, 1, 0.1]\nlambda = [1, 2]\nsteps = [5, 10, 20]\n"
+      "list = [\"certain\", \"blocks\", \"greedy\"]\n");
+  const std::vector<SweepAxis> axes = axes_of(configuration.sweep, "a");
+  const std::vector<GridPoint> grid = grid_of(configuration);
+  const auto point_with = [&](double alpha, std::int64_t steps) {
+    for (const GridPoint& point : grid) {
+      if (point.settings.explore.alpha == alpha && point.settings.trainer.steps == steps) return point;
+    }
+    return GridPoint{};
+  };
+  using Notes = std::vector<std::string>;
+  EXPECT_EQ(edge_notes(point_with(0.5, 10), axes), Notes{});
+  EXPECT_EQ(edge_notes(point_with(1, 10), axes), Notes{"alpha = 1 is the largest value tried"});
+  EXPECT_EQ(edge_notes(point_with(0.1, 20), axes),
+            (Notes{"alpha = 0.1 is the smallest value tried", "steps = 20 is the largest value tried"}));
+}
+
+}  // namespace
+}  // namespace olrank

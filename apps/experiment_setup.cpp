@@ -223,6 +223,8 @@ std::string configuration_json(const Configuration& configuration) {
 void write_manifest(const Configuration& configuration, const ExperimentPlan& plan,
                     const std::string& command) {
   const bool recorded = !plan.users.front().make;
+  ExperimentPlan whole = plan;
+  whole.shard = {};
   std::error_code failed;
   std::filesystem::create_directories(plan.out, failed);
   if (failed) throw IoError("make the folder", plan.out.string(), failed.value());
@@ -249,6 +251,7 @@ void write_manifest(const Configuration& configuration, const ExperimentPlan& pl
       {"started", utc_now()},
       {"command", command},
       {"recorded", recorded},
+      {"trials", trials_of(whole).size()},
       {"config", configuration_object(configuration)},
       {"protocol", name_of(configuration.protocol.name)},
       {"deviations", deviations(configuration)},

@@ -13,17 +13,12 @@
 namespace olrank {
 namespace {
 
-/// Trials that the manifest's configuration amounts to.
+/// Trials of the whole experiment, finished or not.
 std::int64_t expected_trials(const std::filesystem::path& experiment) {
   const std::filesystem::path file = experiment / "manifest.json";
   const auto manifest = nlohmann::json::parse(read_file(file), nullptr, false);
   try {
-    const auto& config = manifest.at("config");
-    const std::size_t users =
-        manifest.value("recorded", false) ? 1 : config.at("clicks").at("models").size();
-    return static_cast<std::int64_t>(config.at("ranker").size() * users *
-                                     config.at("data").at("folds").size() *
-                                     config.at("protocol").at("seeds").size());
+    return manifest.at("trials").get<std::int64_t>();
   } catch (const nlohmann::json::exception&) {
     throw IoError(fmt::format("{}: This is no manifest of an experiment.", file.string()));
   }
@@ -47,8 +42,11 @@ class ReportCommand : public Command {
     const std::int64_t expected = expected_trials(folder_);
     const std::int64_t finished = print_summary(folder_, output);
     if (finished < expected) {
-      log_info("{} of {} trials have finished; 'olrank run {}/config.toml --resume' goes on.", finished,
-               expected, folder_);
+      // The test part of a tuning whose choices differ from place to place has no single configuration.
+      const std::string again = std::filesystem::exists(std::filesystem::path(folder_) / "config.toml")
+                                    ? fmt::format("'olrank run {}/config.toml --resume'", folder_)
+                                    : std::string("the command that began it, with --resume,");
+      log_info("{} of {} trials have finished; {} goes on.", finished, expected, again);
     }
     return 0;
   }

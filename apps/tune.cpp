@@ -55,6 +55,7 @@ void check_points(const std::vector<GridPoint>& grid, std::int64_t cutoff) {
     try {
       make_ranker(point.settings, 1, TrialKeys{}, cutoff);
     } catch (const InvalidArgument& complaint) {
+      if (std::string_view(complaint.what()).find(point.settings.name) != std::string_view::npos) throw;
       throw InvalidArgument(fmt::format("Grid point '{}': {}", point.settings.name, complaint.what()));
     }
   }

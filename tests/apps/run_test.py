@@ -76,6 +76,7 @@ class Experiment(Folder):
         manifest = json.loads((self.folder / "a" / "manifest.json").read_text())
         for key in ("version", "commit", "command", "config", "seeds", "device", "libtorch", "cuda", "data", "conventions"):
             self.assertIn(key, manifest)
+        self.assertEqual(manifest["trials"], 4)
         self.assertEqual(manifest["data"]["folds"][0]["train"]["queries"], 60)
         rows = list(csv.DictReader((self.folder / "a" / "summary.csv").read_text().splitlines()))
         self.assertEqual(len(rows), 4)

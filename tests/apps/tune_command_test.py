@@ -190,6 +190,8 @@ class Tune(unittest.TestCase):
         one = olrank("run", self.root / "o/config-fold2-perfect.toml", "--resume", "--quiet")
         self.assertEqual(one.returncode, 0, one.stderr)
         self.assertFalse((self.root / "o/config.toml").exists())
+        report = olrank("report", self.root / "o/test")
+        self.assertEqual((report.returncode, report.stderr), (0, ""))
         # Another choice from the same tuning: refused beside the other's results, then made.
         before = (self.root / "o/tuning.csv").read_text()
         refused = self.tune("o", *data, "--per", "fold-and-user", "--resume", code=2)
@@ -257,10 +259,11 @@ class Tune(unittest.TestCase):
         self.assertIn("'online'", self.tune("o", "--by", "onlin", code=2).stderr)
         self.assertIn("'fold-and-user'", self.tune("o", "--per", "fold-and-usr", code=2).stderr)
         self.assertEqual(olrank("tune").returncode, 2)
-        self.write(more='[sweep.greedy]\nepsilon = [0.1]\nnetwork = ["linear", "mlp"]\n')
-        refused = olrank("tune", self.config, "--out", self.root / "o")
-        self.assertNotEqual(refused.returncode, 0)
-        self.assertIn("greedy+epsilon=0.1+network=mlp", refused.stderr)
+        for keys, point in (('network = "linear"\nexploration = ["greedy", "epsilon"]\n', "greedy+network=linear+exploration=epsilon"),
+                            ('kind = ["ranknet", "olranknet"]\nnetwork = "mlp"\noptimizer = "nesterov"\nloss = "mean"\n',
+                             "greedy+kind=olranknet+network=mlp+optimizer=nesterov+loss=mean")):
+            self.write(more="[sweep.greedy]\n" + keys)
+            self.assertIn(f"'{point}'", self.tune("o", code=2).stderr)
         self.config.write_text(CONFIGURATION.format(rounds=60).split("[sweep")[0])
         self.assertIn("has no [sweep]", self.tune("o", code=2).stderr)
         self.assertFalse((self.root / "o").exists())

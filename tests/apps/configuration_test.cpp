@@ -88,8 +88,8 @@ TEST(ConfigurationTest, ComplaintsNameThePlaceAndTheNearest) {
   EXPECT_EQ(complaint("[ranker]\nalpha = 1\n"), "c.toml:1:1: This table is written [[ranker]].");
   EXPECT_EQ(complaint("[[run]]\nout = \"x\"\n").substr(0, 7), "c.toml:");
   EXPECT_EQ(complaint("[[ranker]]\nalpha = -1\n"), "c.toml:2:9: 'alpha' is -1.0 but must be at least 0.");
-  EXPECT_EQ(complaint("[[ranker]]\n[[ranker]]\n"),
-            "Two rankers are called 'olranknet'; give each [[ranker]] a name of its own.");
+  EXPECT_EQ(complaint("[[ranker]]\nkind = \"pdgd\"\n[[ranker]]\nkind = \"pdgd\"\n"),
+            "Two rankers are called 'pdgd'; give each [[ranker]] a name of its own.");
   EXPECT_EQ(complaint("[[ranker]]\nname = \"a/b\"\n").substr(0, 23), "The ranker's name 'a/b'");
   EXPECT_EQ(complaint("[protocol]\nseeds = [1, 1]\n"),
             "The list protocol.seeds names something twice; each would be the same trial.");
@@ -105,7 +105,7 @@ TEST(ConfigurationTest, OverridesAreCheckedToo) {
   EXPECT_THROW(parse_override("data.x.source=1"), InvalidArgument);
   EXPECT_EQ(complaint("", {parse_override("rankre.alpha=1")}),
             "--set rankre.alpha: Unknown table 'rankre'; the nearest known one is 'ranker'.");
-  EXPECT_EQ(complaint("", {parse_override("ranker.olranknte.alpha=1")}),
+  EXPECT_EQ(complaint("[[ranker]]\nkind = \"olranknet\"\n", {parse_override("ranker.olranknte.alpha=1")}),
             "--set ranker.olranknte.alpha: There is no ranker 'olranknte'; the nearest is 'olranknet'.");
 }
 

@@ -94,11 +94,29 @@ void expect_shown_respects(const TracedRound& round) {
   }
 }
 
-TEST(LinearTraceTest, PairRankFollowsFromItsTrace) {
-  RankerSettings settings = RankerSettings::defaults(RankerKind::kPairRank, ProtocolName::kPaper);
-  settings.name = "full";
-  settings.posterior.lambda = 0.5;
-  settings.explore.alpha = 0.3;
+/// What widths are a quadratic form of, DESIGN §2.
+Matrix precision_of(const Matrix& a, Covariance structure) {
+  const Matrix inverse = a.ldlt().solve(Matrix::Identity(a.rows(), a.cols()));
+  if (structure == Covariance::kDiagonal) return a.diagonal().cwiseInverse().asDiagonal();
+  if (structure == Covariance::kDiagonalOfInverse) return inverse.diagonal().asDiagonal();
+  return inverse;
+}
+
+/// α_t = c₁(√(ν² log(det A/(δ² det λI))) + √λ c₂), DESIGN §2; A is its diagonal where only that is kept.
+double theoretical_alpha(const Matrix& a, const RankerSettings& settings) {
+  const bool diagonal = settings.posterior.covariance == Covariance::kDiagonal;
+  const Matrix of = diagonal ? Matrix(a.diagonal().asDiagonal()) : a;
+  const double lambda = settings.posterior.lambda;
+  const double log_det =
+      (Eigen::SelfAdjointEigenSolver<Matrix>(of).eigenvalues().array() / lambda).log().sum();
+  const ExplorationSettings& explore = settings.explore;
+  const double nu = explore.noise_subgaussian;
+  return explore.c1 * (std::sqrt(nu * nu * (log_det - std::log(explore.delta * explore.delta))) +
+                       std::sqrt(lambda) * explore.c2);
+}
+
+void expect_pairrank_follows(const RankerSettings& settings) {
+  const ExplorationSettings& explore = settings.explore;
   const std::int64_t features = data().train.features();
   Matrix a = 0.5 * Matrix::Identity(features, features);
   std::vector<Eigen::VectorXd> seen;  // x_winner − x_loser of every pair so far
@@ -116,17 +134,20 @@ TEST(LinearTraceTest, PairRankFollowsFromItsTrace) {
     const auto n = static_cast<double>(seen.size());
     ASSERT_TRUE(gradient.norm() <= 1e-6 * n + 1e-6 * (1.0 + n) * theta.norm()) << gradient.norm();
     const std::vector<std::vector<double>> width_sq = round.json.at("width_sq");
-    const Matrix inverse = a.ldlt().solve(Matrix::Identity(features, features));
+    const Matrix precision = precision_of(a, settings.posterior.covariance);
+    const double alpha =
+        explore.alpha_schedule == AlphaSchedule::kTheory ? theoretical_alpha(a, settings) : explore.alpha;
     for (std::size_t i = 0; i < docs; ++i) {
       for (std::size_t j = 0; j < docs; ++j) {
         const Eigen::RowVectorXd g = round.features.row(static_cast<Eigen::Index>(i)) -
                                      round.features.row(static_cast<Eigen::Index>(j));
-        const double expected = (g * inverse).dot(g);
+        const double expected = (g * precision).dot(g);
         // Cancellation from quadratic forms of at most d/λ = 20 to 100: 10⁻¹² of a few tens.
         ASSERT_TRUE(std::fabs(width_sq[i][j] - expected) <= 1e-10 * (1.0 + expected));
         const double z = round.scores[i] - round.scores[j];
-        const double margin = 1.0 / (1.0 + std::exp(-z)) - 0.3 * std::sqrt(width_sq[i][j]) - 0.5;
-        if (z == 0.0 || !(std::fabs(margin) > 1e-13)) continue;
+        const double margin =
+            1.0 / (1.0 + std::exp(-z)) - alpha * std::sqrt(width_sq[i][j]) - explore.slack - 0.5;
+        if (z == 0.0 || !(std::fabs(margin) > 1e-10)) continue;
         ASSERT_EQ(round.certain[i][j], margin > 0.0 ? 1 : 0);
         ++(margin > 0.0 ? certain : uncertain);
       }
@@ -140,6 +161,25 @@ TEST(LinearTraceTest, PairRankFollowsFromItsTrace) {
   EXPECT_GT(certain, 500);
   EXPECT_GT(uncertain, 500);
   EXPECT_GT(seen.size(), 50U);
+}
+
+TEST(LinearTraceTest, PairRankFollowsFromItsTrace) {
+  for (const Covariance covariance :
+       {Covariance::kFull, Covariance::kDiagonal, Covariance::kDiagonalOfInverse}) {
+    for (const AlphaSchedule schedule : {AlphaSchedule::kConstant, AlphaSchedule::kTheory}) {
+      SCOPED_TRACE(std::string(name_of(covariance)) + ", " + std::string(name_of(schedule)));
+      RankerSettings settings = RankerSettings::defaults(RankerKind::kPairRank, ProtocolName::kPaper);
+      settings.name = "traced";
+      settings.posterior.covariance = covariance;
+      settings.posterior.lambda = 0.5;
+      settings.explore.alpha_schedule = schedule;
+      settings.explore.alpha = 0.3;
+      settings.explore.slack = 0.001;
+      settings.explore.c1 = 0.1;
+      settings.explore.c2 = 0.5;
+      expect_pairrank_follows(settings);
+    }
+  }
 }
 
 TEST(LinearTraceTest, P2LinRankFollowsFromItsTrace) {

@@ -16,7 +16,7 @@ namespace {
 
 using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-constexpr std::int64_t kRounds = 60;
+constexpr std::int64_t kRounds = 100;
 
 const TrialData& data() {
   static const TrialData made = small_trial_data("synth:small?queries=15&test_queries=5");
@@ -219,6 +219,66 @@ TEST(LinearTraceTest, P2LinRankFollowsFromItsTrace) {
   EXPECT_GT(certain, 500);
   EXPECT_GT(uncertain, 500);
   EXPECT_GT(apart, 40);
+}
+
+TEST(LinearTraceTest, MembersLearnLabelsWithFreshNormalNoise) {
+  // Where a member stands, the gradient of its loss over y + γ is 0, so that the gradient over y alone is
+  // Σ_s γ_s x_s: normal with covariance ν² Σ_s x_s x_sᵀ, drawn anew by every round that brought pairs and
+  // by every member.
+  RankerSettings settings = RankerSettings::defaults(RankerKind::kP2LinRank, ProtocolName::kPaper);
+  settings.name = "p2";
+  settings.posterior.members = 2;
+  settings.posterior.lambda = 0.5;
+  settings.posterior.noise_variance = 0.3;
+  const std::int64_t features = data().train.features();
+  Matrix gram = Matrix::Zero(features, features);
+  std::vector<Eigen::VectorXd> seen;
+  bool trained_anew = false;
+  double freedom = 0.0;
+  double squares[2] = {0.0, 0.0};
+  double between_members = 0.0;
+  double between_rounds = 0.0;
+  Eigen::VectorXd earlier = Eigen::VectorXd::Zero(features);
+  for (const TracedRound& round : traced_rounds(settings)) {
+    if (trained_anew) {
+      const Eigen::SelfAdjointEigenSolver<Matrix> solver(0.3 * gram);
+      Eigen::VectorXd whitened[2];
+      for (int member = 0; member < 2; ++member) {
+        const Eigen::VectorXd theta =
+            vector_of(round.json.at("thetas").at(static_cast<std::size_t>(member)));
+        Eigen::VectorXd gradient = 0.5 * theta;
+        for (const Eigen::VectorXd& x : seen) gradient -= x / (1.0 + std::exp(x.dot(theta)));
+        whitened[member] = solver.eigenvectors().transpose() * gradient;
+        for (Eigen::Index k = 0; k < features; ++k) {
+          // θ's rounding moves the gradient by 10⁻⁵ at most: nothing beside a deviation of a tenth.
+          const double variance = solver.eigenvalues()[k];
+          whitened[member][k] = variance > 0.01 ? whitened[member][k] / std::sqrt(variance) : 0.0;
+        }
+        squares[member] += whitened[member].squaredNorm();
+      }
+      freedom += static_cast<double>((solver.eigenvalues().array() > 0.01).count());
+      between_members += whitened[0].dot(whitened[1]);
+      const Eigen::VectorXd back = solver.eigenvectors() * whitened[0];
+      between_rounds += back.dot(earlier);
+      earlier = back;
+    }
+    for (const auto& [winner, loser] : round.pairs) {
+      seen.push_back((round.features.row(winner) - round.features.row(loser)).transpose());
+      gram += seen.back() * seen.back().transpose();
+    }
+    trained_anew = !round.pairs.empty();
+  }
+  ASSERT_GT(freedom, 200.0);
+  // χ² bounds of Laurent and Massart 2000, Lemma 1, e⁻²³ = 10⁻¹⁰ a side; sums of products of independent
+  // normals, at 200 of them, pass 7 deviations with less than 10⁻⁷ a side.
+  constexpr double kTail = 23.03;
+  for (const double square : squares) {
+    EXPECT_TRUE(square <= freedom + 2.0 * std::sqrt(freedom * kTail) + 2.0 * kTail)
+        << square << ", " << freedom;
+    EXPECT_TRUE(square >= freedom - 2.0 * std::sqrt(freedom * kTail)) << square << ", " << freedom;
+  }
+  EXPECT_TRUE(std::fabs(between_members) <= 7.0 * std::sqrt(freedom)) << between_members;
+  EXPECT_TRUE(std::fabs(between_rounds) <= 7.0 * std::sqrt(freedom)) << between_rounds;
 }
 
 }  // namespace

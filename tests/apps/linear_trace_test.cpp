@@ -18,8 +18,9 @@ using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowM
 
 constexpr std::int64_t kRounds = 100;
 
+/// Few queries of few documents, so that the same pairs come back many times.
 const TrialData& data() {
-  static const TrialData made = small_trial_data("synth:small?queries=15&test_queries=5");
+  static const TrialData made = small_trial_data("synth:small?queries=4&test_queries=5&docs=6");
   return made;
 }
 

@@ -295,6 +295,19 @@ TEST(ExperimentTest, ANumericErrorEndsItsTrialAlone) {
   EXPECT_EQ(read_summaries(folder.path()).size(), 6U);
 }
 
+TEST(ExperimentTest, AnEstimatePlaysInMemory) {
+  const TemporaryFolder folder;
+  const ExperimentPlan plan = small_plan(folder / "never");
+  const auto fold = plan.data->get(1);
+  const TrialEstimate estimate = estimate_trial(plan, trials_of(plan)[0], *fold, 3600.0);
+  EXPECT_EQ(estimate.rounds_tried, 30);  // all of them, since an hour is enough
+  EXPECT_EQ(estimate.parameters, fold->data.train.features());
+  EXPECT_GT(estimate.seconds, 0.0);
+  EXPECT_GT(estimate.state_bytes, 4 * fold->data.train.features());
+  EXPECT_FALSE(std::filesystem::exists(plan.out));
+  EXPECT_EQ(estimate_trial(plan, trials_of(plan)[0], *fold, 0.0).rounds_tried, 0);
+}
+
 TEST(SummaryTableTest, DoesNotDependOnTheOrderOfWriting) {
   const TemporaryFolder folder;
   ExperimentPlan plan = small_plan(folder / "forward");

@@ -3,10 +3,12 @@
 
 #include <Eigen/Dense>
 #include <cmath>
+#include <numeric>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "core/error.h"
 #include "models/network_shape.h"
 #include "tests/models/neural/plain_training.h"
 #include "tests/models/neural/recorded_rounds.h"
@@ -104,6 +106,56 @@ TEST_P(NeuralRankersTest, LearnsTheSameFromARecord) {
     ASSERT_EQ(detail.width_sq.size(), expected.width_sq.size());
     for (std::size_t i = 0; i < detail.width_sq.size(); ++i)
       ASSERT_NEAR(detail.width_sq[i], expected.width_sq[i], 1e-10 * (1.0 + expected.width_sq[i]));
+  }
+}
+
+TEST_P(NeuralRankersTest, LooksAtAQueryAgainOnceParametersHaveMoved) {
+  // One query only, so that what was seen of it in an earlier round must not count in the next.
+  const SmallWorld one(84, 1, 12, kFeatures);
+  const auto ranker = make();
+  const auto reader_of_records = make();
+  const auto reloaded = make();
+  TestContext context;
+  for (std::uint32_t round = 1; round <= 10; ++round) {
+    const std::string before = state_of(*ranker);
+    const RecordedRound played = play_round(*ranker, context.round, one, round);
+    reader_of_records->learn(context.round, played.feedback(one, round));
+    // A list from parameters that loading then replaces.
+    reloaded->rank(context.round, one.query(0), round);
+    StateReader reader(before, "memory");
+    reloaded->load(reader);
+    reloaded->learn(context.round, played.feedback(one, round));
+  }
+  RoundDetail expected;
+  ranker->rank(context.round, one.query(0), 11);
+  ranker->describe(one.query(0), true, expected);
+  for (OnlineRanker* other : {reader_of_records.get(), reloaded.get()}) {
+    EXPECT_EQ(flat_theta(*other), flat_theta(*ranker));
+    RoundDetail detail;
+    other->rank(context.round, one.query(0), 11);
+    other->describe(one.query(0), true, detail);
+    ASSERT_EQ(detail.width_sq.size(), expected.width_sq.size());
+    // As above: a full covariance's form may differ, and with it rounding.
+    for (std::size_t i = 0; i < detail.width_sq.size(); ++i)
+      ASSERT_NEAR(detail.width_sq[i], expected.width_sq[i], 1e-10 * (1.0 + expected.width_sq[i]));
+  }
+}
+
+TEST_P(NeuralRankersTest, LossesThatAreNoNumbersAreErrors) {
+  RankerSettings settings = neural_settings(GetParam());
+  settings.trainer.optimizer = Optimizer::kAdam;
+  settings.trainer.learning_rate = 1e25;  // one step carries the parameters to where scores overflow
+  for (const int threads : {1, 4}) {
+    const auto ranker = make_neural(settings, kFeatures);
+    const std::vector<float> before = flat_theta(*ranker);
+    ExecutionContext execution({}, threads);
+    StageClock clock;
+    RoundContext context{execution, clock};
+    std::vector<std::int32_t> shown(10);
+    std::iota(shown.begin(), shown.end(), 0);
+    const std::vector<std::uint8_t> clicks = {1, 0, 1, 0, 0, 1, 0, 1, 1, 0};
+    EXPECT_THROW(ranker->learn(context, {1, world().query(1), shown, clicks}), NumericError);
+    EXPECT_EQ(flat_theta(*ranker), before);
   }
 }
 

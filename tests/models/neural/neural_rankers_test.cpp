@@ -120,7 +120,8 @@ TEST_P(NeuralRankersTest, LooksAtAQueryAgainOnceParametersHaveMoved) {
     const std::string before = state_of(*ranker);
     const RecordedRound played = play_round(*ranker, context.round, one, round);
     reader_of_records->learn(context.round, played.feedback(one, round));
-    // A list from parameters that loading then replaces.
+    // A list from other parameters, which loading then replaces.
+    reloaded->learn(context.round, played.feedback(one, round));
     reloaded->rank(context.round, one.query(0), round);
     StateReader reader(before, "memory");
     reloaded->load(reader);

@@ -77,61 +77,79 @@ def sigmoid(z):
 
 
 class Network:
-    """f(x) = sqrt(m) W_L relu(... relu(W_1 x)), theta flat: layer 1 row by row, then layer 2, ..."""
+    """f(x) = s (W_L relu(... relu(W_1 x + b_1)) + b_L), theta flat: layer 1 row by row, its bias, then layer 2, ...
+    ntk has s = sqrt(m) and no biases, standard has s = 1 and biases."""
 
-    def __init__(self, inputs, width, depth):
-        self.width = width
-        self.shapes = [(width, inputs)] + [(width, width)] * (depth - 2) + [(1, width)]
-        self.parameters = sum(rows * columns for rows, columns in self.shapes)
+    def __init__(self, inputs, settings):
+        self.width = settings["width"]
+        self.biases = settings["parameterisation"] == "standard"
+        self.scale = 1.0 if self.biases else np.sqrt(self.width)
+        # Of A = lambda I + s sum g g^T.
+        self.covariance_scale = 1.0 if self.biases else 1.0 / self.width
+        self.shapes = [(self.width, inputs)] + [(self.width, self.width)] * (settings["depth"] - 2) + [(1, self.width)]
+        self.parameters = sum(rows * (columns + self.biases) for rows, columns in self.shapes)
 
     def layers(self, theta):
-        weights = []
+        """(weight, bias) of each layer; biases that are not there are zeros."""
+        found = []
         begin = 0
         for rows, columns in self.shapes:
-            weights.append(theta[begin:begin + rows * columns].reshape(rows, columns))
+            weight = theta[begin:begin + rows * columns].reshape(rows, columns)
             begin += rows * columns
+            bias = theta[begin:begin + rows] if self.biases else np.zeros(rows)
+            begin += rows * self.biases
+            found.append((weight, bias))
         assert begin == len(theta)
-        return weights
+        return found
 
     def forward(self, theta, x):
         """h_0 ... h_{L-1}, and the scores with the sums of their absolute terms."""
-        weights = self.layers(theta)
+        layers = self.layers(theta)
         hidden = [x]
-        for weight in weights[:-1]:
-            hidden.append(np.maximum(hidden[-1] @ weight.T, 0.0))
-        terms = np.sqrt(self.width) * hidden[-1] * weights[-1]
-        return hidden, terms.sum(axis=1), np.abs(terms).sum(axis=1)
+        for weight, bias in layers[:-1]:
+            hidden.append(np.maximum(hidden[-1] @ weight.T + bias, 0.0))
+        weight, bias = layers[-1]
+        scores = self.scale * (hidden[-1] @ weight.T + bias)
+        magnitudes = self.scale * (np.abs(hidden[-1]) @ np.abs(weight).T + np.abs(bias))
+        return hidden, scores[:, 0], magnitudes[:, 0]
 
     def absolute(self, theta, x):
         """What the absolute terms of all layers sum up to at the output: what rounding is relative to."""
         reach = np.abs(x)
-        for weight in self.layers(theta):
-            reach = reach @ np.abs(weight).T
-        return np.sqrt(self.width) * reach[:, 0]
+        for weight, bias in self.layers(theta):
+            reach = reach @ np.abs(weight).T + np.abs(bias)
+        return self.scale * reach[:, 0]
 
     def deltas(self, theta, hidden):
-        """d f / d (W_l h_{l-1}) for each layer."""
-        weights = self.layers(theta)
-        delta = np.full((len(hidden[0]), 1), np.sqrt(self.width))
+        """d f / d (W_l h_{l-1} + b_l) for each layer."""
+        layers = self.layers(theta)
+        delta = np.full((len(hidden[0]), 1), self.scale)
         found = [delta]
-        for layer in range(len(weights) - 1, 0, -1):
-            delta = (delta @ weights[layer]) * (hidden[layer] > 0.0)
+        for number in range(len(layers) - 1, 0, -1):
+            delta = (delta @ layers[number][0]) * (hidden[number] > 0.0)
             found.insert(0, delta)
         return found
 
     def gradients(self, theta, x):
         """One row of p numbers a document."""
         hidden, _, _ = self.forward(theta, x)
-        parts = [np.einsum("vr,vc->vrc", delta, h).reshape(len(x), -1)
-                 for delta, h in zip(self.deltas(theta, hidden), hidden)]
+        parts = []
+        for delta, h in zip(self.deltas(theta, hidden), hidden):
+            parts.append(np.einsum("vr,vc->vrc", delta, h).reshape(len(x), -1))
+            if self.biases:
+                parts.append(delta)
         return np.concatenate(parts, axis=1)
 
     def weighted_gradient(self, theta, x, weights_of):
         """Sum of weights_of(scores)[i] times the gradient of document i, without the rows."""
         hidden, scores, _ = self.forward(theta, x)
         weight = weights_of(scores)[:, None]
-        return np.concatenate([((delta * weight).T @ h).ravel()
-                               for delta, h in zip(self.deltas(theta, hidden), hidden)])
+        parts = []
+        for delta, h in zip(self.deltas(theta, hidden), hidden):
+            parts.append(((delta * weight).T @ h).ravel())
+            if self.biases:
+                parts.append((delta * weight).sum(axis=0))
+        return np.concatenate(parts)
 
 
 class History:
@@ -201,14 +219,14 @@ def ndcg(shown, grades):
 
 def squared_widths(gradients, observed, settings, network):
     """w^2 of every pair of documents; `observed` are the pairs' gradients, each at its own round's theta."""
-    lam, m = settings["lambda"], network.width
+    lam, scale = settings["lambda"], network.covariance_scale
     if settings["covariance"] == "diagonal":
-        a = lam + (observed ** 2).sum(axis=0) / m
-        scaled = gradients / np.sqrt(m * a)
+        a = lam + scale * (observed ** 2).sum(axis=0)
+        scaled = gradients * np.sqrt(scale / a)
         return ((scaled[:, None, :] - scaled[None, :, :]) ** 2).sum(axis=2)
-    # Woodbury: A^-1 = (I - R^T (lam I + R R^T)^-1 R)/lam with the pairs' gradients over sqrt(m) as rows R.
-    rows = observed / np.sqrt(m)
-    g = gradients / np.sqrt(m)
+    # Woodbury: A^-1 = (I - R^T (lam I + R R^T)^-1 R)/lam with the pairs' gradients times sqrt(s) as rows R.
+    rows = observed * np.sqrt(scale)
+    g = gradients * np.sqrt(scale)
     form = g @ g.T
     if len(rows):
         across = g @ rows.T
@@ -266,6 +284,34 @@ class Traces(unittest.TestCase):
             before = set(np.flatnonzero(certain[:, doc]))
             self.assertLessEqual(before, set(shown[:rank]), f"round {one['round']}")
 
+    def check_blocks(self, one, certain, cutoff):
+        """After the transitive closure, whatever no uncertain pair joins stays in the order of the scores."""
+        closed = certain.copy()
+        for between in range(len(closed)):
+            closed |= np.outer(closed[:, between], closed[between])
+        order = np.lexsort((np.arange(len(closed)), -np.array(one["scores"])))
+        shown = one["shown"]
+        self.assertEqual(len(shown), min(cutoff, one["docs"]))
+        begin = blocks = 0
+        for end in range(1, len(order) + 1):
+            if np.all(closed[np.ix_(order[begin:end], order[end:])]):
+                block = order[begin:end]
+                self.assertEqual(len(set(shown[begin:end])), len(shown[begin:end]))
+                self.assertLessEqual(set(shown[begin:end]), set(block), f"round {one['round']}")
+                begin = end
+                blocks += 1
+        return blocks
+
+    def check_matched(self, one):
+        """As many pairs as the rarer kind of examined document, none of them twice."""
+        seen = examined(one["clicks"])
+        kinds = [[doc for doc, click in zip(one["shown"][:seen], one["clicks"]) if click == kind] for kind in (1, 0)]
+        self.assertEqual(len(one["pairs"]), min(map(len, kinds)))
+        for side in (0, 1):
+            docs = [pair[side] for pair in one["pairs"]]
+            self.assertEqual(len(set(docs)), len(docs))
+            self.assertLessEqual(set(docs), set(kinds[side]))
+
     def check_feedback(self, one, grades):
         self.assertEqual(len(one["clicks"]), len(one["shown"]))
         self.assertEqual(one["pairs"], adjacent_pairs(one["shown"], one["clicks"]))
@@ -280,6 +326,34 @@ class Traces(unittest.TestCase):
         self.assertTrue(np.array_equal(certain[clear], margin[clear] > 0))
         return np.count_nonzero(clear & (margin > 0)), np.count_nonzero(clear & (margin <= 0))
 
+    def look_at(self, one, settings, network, theta, x, observed):
+        """Scores, widths and certain orders of a round; the gradients, and how many orders are clearly (un)certain."""
+        _, scores, magnitude = network.forward(theta, x)
+        rounding = SCORE_ROUNDING * network.absolute(theta, x)
+        traced_scores = np.array(one["scores"])
+        if one["round"] == 1 and not network.biases:
+            self.assertTrue(np.all(np.abs(traced_scores) <= NO_ORDER * magnitude), "f(x; theta_0) = 0")
+        self.check_scores(traced_scores, scores, rounding)
+        gradients = network.gradients(theta, x)
+        widths = squared_widths(gradients, observed, settings, network)
+        traced_widths = np.array(one["width_sq"])
+        # Documents of equal features have width 0, up to the cancellation of double.
+        self.assertTrue(np.linalg.norm(traced_widths - widths) <= WIDTH_TOLERANCE * np.linalg.norm(widths) + 1e-12)
+        large = widths > 1e-3 * widths.max()
+        self.assertTrue(np.all(np.abs(traced_widths - widths)[large] <= WIDTH_TOLERANCE * widths[large]),
+                        f"round {one['round']}")
+        certain = np.array(one["certain"], dtype=bool)
+        alpha, slack = settings["alpha"], settings["slack"]
+        # The largest absolute sum is float32 there and float64 here: a hundredth is more than that makes.
+        least = NO_ORDER * magnitude.max()
+        differences = np.abs(traced_scores[:, None] - traced_scores[None, :])
+        self.assertFalse(np.any(certain[differences < 0.99 * least]))
+        self.check_certain(certain, traced_scores, traced_widths, 1e-6, alpha, slack, 1.01 * least)
+        least += 2.0 * rounding.max()
+        unsure = 2.0 * WIDTH_TOLERANCE * alpha * np.sqrt(np.maximum(widths, 0.0)) + least + 1e-6
+        sure, unsure_ones = self.check_certain(certain, scores, widths, unsure, alpha, slack, least)
+        return gradients, certain, sure, unsure_ones
+
     def follow(self, data, queries, covariance, width, *arguments):
         config, rounds = self.trace(data, "--ranker", "olranknet", "--covariance", covariance, "--width", width,
                                     *arguments)
@@ -288,7 +362,7 @@ class Traces(unittest.TestCase):
         self.assertEqual((settings["parameterisation"], settings["pairs"]), ("ntk", "adjacent"))
         lam = settings["lambda"]
         inputs = next(iter(queries.values()))[0].shape[1]
-        network = Network(inputs, width, settings["depth"])
+        network = Network(inputs, settings)
         first = np.array(rounds[0]["theta"])
         self.assertEqual(len(first), network.parameters)
         history = History()
@@ -302,31 +376,7 @@ class Traces(unittest.TestCase):
             x = query_minmax(raw)
             self.assertEqual(one["docs"], len(x))
             theta = np.array(one["theta"])
-            _, scores, magnitude = network.forward(theta, x)
-            rounding = SCORE_ROUNDING * network.absolute(theta, x)
-            traced_scores = np.array(one["scores"])
-            if number == 0:
-                self.assertTrue(np.all(np.abs(traced_scores) <= NO_ORDER * magnitude), "f(x; theta_0) = 0")
-            self.check_scores(traced_scores, scores, rounding)
-            gradients = network.gradients(theta, x)
-            widths = squared_widths(gradients, observed, settings, network)
-            traced_widths = np.array(one["width_sq"])
-            # Documents of equal features have width 0, up to the cancellation of double.
-            self.assertTrue(
-                np.linalg.norm(traced_widths - widths) <= WIDTH_TOLERANCE * np.linalg.norm(widths) + 1e-12)
-            large = widths > 1e-3 * widths.max()
-            self.assertTrue(np.all(np.abs(traced_widths - widths)[large] <= WIDTH_TOLERANCE * widths[large]),
-                            f"round {number + 1}")
-            certain = np.array(one["certain"], dtype=bool)
-            alpha, slack = settings["alpha"], settings["slack"]
-            # The largest absolute sum is float32 there and float64 here: a hundredth is more than that makes.
-            least = NO_ORDER * magnitude.max()
-            differences = np.abs(traced_scores[:, None] - traced_scores[None, :])
-            self.assertFalse(np.any(certain[differences < 0.99 * least]))
-            self.check_certain(certain, traced_scores, traced_widths, 1e-6, alpha, slack, 1.01 * least)
-            least += 2.0 * rounding.max()
-            unsure = 2.0 * WIDTH_TOLERANCE * alpha * np.sqrt(np.maximum(widths, 0.0)) + least + 1e-6
-            sure, open_ones = self.check_certain(certain, scores, widths, unsure, alpha, slack, least)
+            gradients, certain, sure, open_ones = self.look_at(one, settings, network, theta, x, observed)
             certain_orders += sure
             uncertain_orders += open_ones
             self.check_list(one, certain, config["protocol"]["cutoff"])
@@ -379,13 +429,68 @@ class Traces(unittest.TestCase):
     def test_mq2008(self):
         self.check_all(*self.mq2008(), "--alpha", 0.1, "--lambda", 0.1)
 
+    def test_reference(self):
+        """Standard networks, trained from theta_0 at each update by Adam: one batch holds the whole history here."""
+        for covariance in ("full", "diagonal"):
+            with self.subTest(covariance=covariance):
+                self.follow_reference(covariance)
+
+    def follow_reference(self, covariance):
+        data, queries = self.synthetic()
+        config, rounds = self.trace(data, "--ranker", "olranknet", "--protocol", "reference", "--width", 16,
+                                    "--covariance", covariance, "--alpha", 0.01, "--learning-rate", 0.01)
+        settings = self.ranker_of(config)
+        self.assertEqual((settings["parameterisation"], settings["pairs"], settings["list"], settings["refine"]),
+                         ("standard", "matched", "blocks", True))
+        network = Network(next(iter(queries.values()))[0].shape[1], settings)
+        first = np.array(rounds[0]["theta"])
+        self.assertEqual(len(first), network.parameters)
+        history = History()
+        observed = np.zeros((0, network.parameters))
+        certain_orders = uncertain_orders = trained = 0
+        most_blocks = 0
+        for number, one in enumerate(rounds):
+            x = query_minmax(queries[one["qid"]][0])
+            theta = np.array(one["theta"])
+            gradients, certain, sure, unsure = self.look_at(one, settings, network, theta, x, observed)
+            certain_orders += sure
+            uncertain_orders += unsure
+            most_blocks = max(most_blocks, self.check_blocks(one, certain, config["protocol"]["cutoff"]))
+            self.check_matched(one)
+            self.assertIsNone(one["step"])
+            if number + 1 == ROUNDS:
+                break
+            arrived = np.array(rounds[number + 1]["theta"])
+            if not one["pairs"]:
+                self.assertTrue(np.array_equal(theta, arrived))
+                continue
+            history.add(one["qid"], x, one["pairs"])
+            observed = np.concatenate([observed, [gradients[winner] - gradients[loser] for winner, loser in one["pairs"]]])
+            n = len(history)
+            self.assertLessEqual(n, settings["batch"])
+            trained += 1
+            ahead, mean, square = first, 0.0, 0.0
+            for update in range(1, settings["epochs"] + 1):
+                slope = history.gradient(network, ahead) / n + settings["lambda"] / n * ahead
+                mean = 0.9 * mean + 0.1 * slope
+                square = 0.999 * square + 0.001 * slope ** 2
+                ahead = ahead - settings["learning_rate"] * (mean / (1.0 - 0.9 ** update)) / (
+                    np.sqrt(square / (1.0 - 0.999 ** update)) + 1e-8)
+            # Adam divides a gradient by its own size: where its terms cancel to a hundredth, 1e-6 of them are 1e-4.
+            self.assertTrue(np.linalg.norm(arrived - ahead) <= 1e-4 * np.linalg.norm(ahead - first),
+                            f"round {number + 1}: {np.linalg.norm(arrived - ahead) / np.linalg.norm(ahead - first)}")
+        self.assertGreater(trained, 20)
+        self.assertGreater(certain_orders, 100)
+        self.assertGreater(uncertain_orders, 100)
+        self.assertGreater(most_blocks, 1)
+
     def test_ensembles(self):
         """A member's label noise is its own, so that the scores, the votes, the list and the pairs are looked at."""
         data, queries = self.synthetic()
         config, rounds = self.trace(data, "--ranker", "p2neurrank", "--members", 3, "--width", 16, "--lambda", 0.1)
         settings = self.ranker_of(config)
         inputs = next(iter(queries.values()))[0].shape[1]
-        network = Network(inputs, 16, settings["depth"])
+        network = Network(inputs, settings)
         members_apart = 0
         certain_orders = uncertain_orders = 0
         for number, one in enumerate(rounds):

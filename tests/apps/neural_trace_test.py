@@ -507,6 +507,8 @@ class Traces(unittest.TestCase):
             certain = np.array(one["certain"], dtype=bool)
             agree = np.all(differences > least, axis=0)
             differ = ~np.all(differences > -least, axis=0)
+            if number == 0:
+                self.assertFalse(np.any(certain), "at theta_0 members agree by rounding alone")
             self.assertTrue(np.all(certain[agree]))
             self.assertFalse(np.any(certain[differ]))
             self.assertFalse(np.any(np.diag(certain)))

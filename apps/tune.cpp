@@ -242,7 +242,8 @@ class TuneCommand : public Command {
   }
   void declare(CLI::App& app) override {
     app.add_option("config", file_, "a TOML file with a [sweep]")->type_name("FILE");
-    app.add_option("--by", by_, "the curve whose area decides: offline online [offline]")
+    app.add_option("--by", by_,
+                   "the curve whose area decides, or the mean of both: offline online both [offline]")
         ->type_name("NAME");
     app.add_option("--per", per_, "what has a choice of its own: ranker fold-and-user [ranker]")
         ->type_name("NAME");

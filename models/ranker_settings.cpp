@@ -30,6 +30,25 @@ void set_bandit_defaults(RankerSettings& ranker, Interleaving interleaving) {
   }
 }
 
+/// What the committed sweeps chose where neither papers nor their authors' code say anything: docs/DEFAULTS.md.
+void set_tuned_defaults(RankerSettings& ranker) {
+  switch (ranker.kind) {
+    case RankerKind::kPairRank:
+      ranker.explore.alpha = 0.003;
+      ranker.posterior.lambda = 100.0;
+      break;
+    case RankerKind::kP2LinRank:
+      ranker.posterior.noise_variance = 0.003;
+      ranker.posterior.lambda = 100.0;
+      break;
+    case RankerKind::kRankNet:
+      ranker.trainer.learning_rate = 0.01;
+      break;
+    default:
+      break;
+  }
+}
+
 /// What the authors' published code does where it differs from the papers' text.
 void set_reference_defaults(RankerSettings& ranker) {
   ranker.posterior.lambda = 0.1;
@@ -54,6 +73,7 @@ RankerSettings RankerSettings::defaults(RankerKind kind, ProtocolName protocol, 
   }
   if (protocol == ProtocolName::kReference) set_reference_defaults(ranker);
   set_bandit_defaults(ranker, interleaving);
+  if (protocol == ProtocolName::kPaper) set_tuned_defaults(ranker);
   return ranker;
 }
 

@@ -30,7 +30,8 @@ void set_bandit_defaults(RankerSettings& ranker, Interleaving interleaving) {
   }
 }
 
-/// What the committed sweeps chose where neither papers nor their authors' code say anything: docs/DEFAULTS.md.
+/// What the committed sweeps chose where neither papers nor their authors' code say anything:
+/// docs/DEFAULTS.md.
 void set_tuned_defaults(RankerSettings& ranker) {
   switch (ranker.kind) {
     case RankerKind::kPairRank:

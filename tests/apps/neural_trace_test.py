@@ -1,0 +1,430 @@
+"""What a detailed trace of a neural ranker says follows from the trace, the data files and the design's formulas alone.
+
+Everything is computed again in float64 with numpy: normalised features, scores, widths, certain orders, the list, the
+pairs, the step's size and where the training's steps lead. Gradients are written out in full, one row of p numbers a
+document, and A is inverted once a round through all pairs so far."""
+
+import gzip
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+try:
+    import numpy as np
+except ModuleNotFoundError:
+    print("skipped: numpy is missing (Debian package python3-numpy)")
+    sys.exit(77)
+
+PROGRAM = os.environ["OLRANK_PROGRAM"]
+REAL_DATA = pathlib.Path(os.environ.get("OLRANK_DATA_DIR", "../shared/data")) / "mq2008"
+ROUNDS = 60
+# The program scores in float32, by sums of up to 100 numbers in a few partial sums: 6e-8 of the absolute terms for each
+# of some 15 additions in a row, where the terms of inner sums count as they reach the score.
+SCORE_ROUNDING = 1e-6
+# Differences of scores up to this share of the output layer's absolute terms are no order (DESIGN: 1e-6).
+NO_ORDER = 1e-6
+# Widths come from float32 factors; their cancellation in M is in double.
+WIDTH_TOLERANCE = 1e-3
+# A step's gradient is off by 1e-6 of its terms, which cancel in the sum over pairs; 20 steps add that up.
+THETA_TOLERANCE = 1e-4
+
+
+def olrank(*arguments):
+    done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=300)
+    if done.returncode != 0:
+        raise AssertionError(done.stderr)
+    if "warning" in done.stderr.lower():
+        raise AssertionError("the program warned: " + done.stderr)
+    return done
+
+
+def letor_queries(paths):
+    """qid -> (features as in the files, grades); documents in file order."""
+    rows = {}
+    features = 0
+    for path in paths:
+        opened = gzip.open(path, "rt") if str(path).endswith(".gz") else open(path)
+        with opened as lines:
+            for line in lines:
+                words = line.split("#")[0].split()
+                if not words:
+                    continue
+                values = {int(word.split(":")[0]): float(word.split(":")[1]) for word in words[2:]}
+                features = max(features, *values)
+                rows.setdefault(words[1].removeprefix("qid:"), []).append((int(words[0]), values))
+    queries = {}
+    for qid, docs in rows.items():
+        matrix = np.zeros((len(docs), features))
+        for doc, (_, values) in enumerate(docs):
+            for number, value in values.items():
+                matrix[doc, number - 1] = value
+        queries[qid] = (np.float32(matrix).astype(float), np.array([grade for grade, _ in docs]))
+    return queries
+
+
+def query_minmax(values):
+    low = values.min(axis=0)
+    span = values.max(axis=0) - low
+    return np.where(span > 0, (values - low) / np.where(span > 0, span, 1.0), 0.0)
+
+
+def sigmoid(z):
+    return 0.5 * (1.0 + np.tanh(0.5 * z))
+
+
+class Network:
+    """f(x) = sqrt(m) W_L relu(... relu(W_1 x)), theta flat: layer 1 row by row, then layer 2, ..."""
+
+    def __init__(self, inputs, width, depth):
+        self.width = width
+        self.shapes = [(width, inputs)] + [(width, width)] * (depth - 2) + [(1, width)]
+        self.parameters = sum(rows * columns for rows, columns in self.shapes)
+
+    def layers(self, theta):
+        weights = []
+        begin = 0
+        for rows, columns in self.shapes:
+            weights.append(theta[begin:begin + rows * columns].reshape(rows, columns))
+            begin += rows * columns
+        assert begin == len(theta)
+        return weights
+
+    def forward(self, theta, x):
+        """h_0 ... h_{L-1}, and the scores with the sums of their absolute terms."""
+        weights = self.layers(theta)
+        hidden = [x]
+        for weight in weights[:-1]:
+            hidden.append(np.maximum(hidden[-1] @ weight.T, 0.0))
+        terms = np.sqrt(self.width) * hidden[-1] * weights[-1]
+        return hidden, terms.sum(axis=1), np.abs(terms).sum(axis=1)
+
+    def absolute(self, theta, x):
+        """What the absolute terms of all layers sum up to at the output: what rounding is relative to."""
+        reach = np.abs(x)
+        for weight in self.layers(theta):
+            reach = reach @ np.abs(weight).T
+        return np.sqrt(self.width) * reach[:, 0]
+
+    def deltas(self, theta, hidden):
+        """d f / d (W_l h_{l-1}) for each layer."""
+        weights = self.layers(theta)
+        delta = np.full((len(hidden[0]), 1), np.sqrt(self.width))
+        found = [delta]
+        for layer in range(len(weights) - 1, 0, -1):
+            delta = (delta @ weights[layer]) * (hidden[layer] > 0.0)
+            found.insert(0, delta)
+        return found
+
+    def gradients(self, theta, x):
+        """One row of p numbers a document."""
+        hidden, _, _ = self.forward(theta, x)
+        parts = [np.einsum("vr,vc->vrc", delta, h).reshape(len(x), -1)
+                 for delta, h in zip(self.deltas(theta, hidden), hidden)]
+        return np.concatenate(parts, axis=1)
+
+    def weighted_gradient(self, theta, x, weights_of):
+        """Sum of weights_of(scores)[i] times the gradient of document i, without the rows."""
+        hidden, scores, _ = self.forward(theta, x)
+        weight = weights_of(scores)[:, None]
+        return np.concatenate([((delta * weight).T @ h).ravel()
+                               for delta, h in zip(self.deltas(theta, hidden), hidden)])
+
+
+class History:
+    """Every pair so far as two rows of one matrix of documents."""
+
+    def __init__(self):
+        self.rows = {}
+        self.features = []
+        self.winners = []
+        self.losers = []
+
+    def row(self, qid, doc, x):
+        if (qid, doc) not in self.rows:
+            self.rows[qid, doc] = len(self.features)
+            self.features.append(x)
+        return self.rows[qid, doc]
+
+    def add(self, qid, x, pairs):
+        for winner, loser in pairs:
+            self.winners.append(self.row(qid, winner, x[winner]))
+            self.losers.append(self.row(qid, loser, x[loser]))
+
+    def __len__(self):
+        return len(self.winners)
+
+    def gradient(self, network, theta):
+        """Of the summed cross-entropy."""
+
+        def weights_of(scores):
+            slope = sigmoid(scores[self.winners] - scores[self.losers]) - 1.0
+            weights = np.zeros(len(scores))
+            np.add.at(weights, self.winners, slope)
+            np.add.at(weights, self.losers, -slope)
+            return weights
+
+        return network.weighted_gradient(theta, np.array(self.features), weights_of)
+
+    def curvature(self, network, theta):
+        """lambda_max(sum of g g^T)/4, from the pairs' Gram matrix."""
+        g = network.gradients(theta, np.array(self.features))
+        g = g[self.winners] - g[self.losers]
+        gram = g @ g.T if len(g) < g.shape[1] else g.T @ g
+        return np.linalg.eigvalsh(gram)[-1] / 4.0
+
+
+def examined(clicks):
+    last = max((rank for rank, click in enumerate(clicks) if click), default=None)
+    return 0 if last is None else min(last + 2, len(clicks))
+
+
+def adjacent_pairs(shown, clicks):
+    pairs = []
+    for rank in range(0, examined(clicks) - 1, 2):
+        if clicks[rank] != clicks[rank + 1]:
+            pair = [shown[rank], shown[rank + 1]]
+            pairs.append(pair if clicks[rank] else pair[::-1])
+    return pairs
+
+
+def ndcg(shown, grades):
+    def dcg(list_of_grades):
+        return sum((2.0 ** grade - 1.0) / np.log2(rank + 2.0) for rank, grade in enumerate(list_of_grades))
+
+    ideal = dcg(sorted(grades, reverse=True)[:len(shown)])
+    return dcg([grades[doc] for doc in shown]) / ideal if ideal > 0 else 0.0
+
+
+def squared_widths(gradients, observed, settings, network):
+    """w^2 of every pair of documents; `observed` are the pairs' gradients, each at its own round's theta."""
+    lam, m = settings["lambda"], network.width
+    if settings["covariance"] == "diagonal":
+        a = lam + (observed ** 2).sum(axis=0) / m
+        scaled = gradients / np.sqrt(m * a)
+        return ((scaled[:, None, :] - scaled[None, :, :]) ** 2).sum(axis=2)
+    # Woodbury: A^-1 = (I - R^T (lam I + R R^T)^-1 R)/lam with the pairs' gradients over sqrt(m) as rows R.
+    rows = observed / np.sqrt(m)
+    g = gradients / np.sqrt(m)
+    form = g @ g.T
+    if len(rows):
+        across = g @ rows.T
+        form = form - across @ np.linalg.solve(lam * np.eye(len(rows)) + rows @ rows.T, across.T)
+    form /= lam
+    diagonal = np.diag(form)
+    return diagonal[:, None] + diagonal[None, :] - 2.0 * form
+
+
+class Traces(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.temporary = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.temporary.cleanup)
+        cls.folder = pathlib.Path(cls.temporary.name)
+        olrank("data", "synth", "small?queries=40", "--out", cls.folder / "synth")
+
+    def synthetic(self):
+        return self.folder / "synth", letor_queries([self.folder / "synth" / "train.txt"])
+
+    def mq2008(self):
+        if not REAL_DATA.is_dir():
+            self.skipTest("MQ2008 is not here: set OLRANK_DATA_DIR to the folder of mq2008")
+        return REAL_DATA, letor_queries([REAL_DATA / f"S{part}.txt.gz" for part in (1, 2, 3)])
+
+    def trace(self, data, *arguments):
+        """Configuration, and the rounds one by one."""
+        out = self.folder / "run"
+        path = self.folder / "trace.jsonl"
+        olrank("run", "--quiet", "--force", "--data", data, "--fold", 1, "--rounds", ROUNDS, "--seeds", 1, "--clicks",
+               "navigational", "--protocol-eval-every", ROUNDS, "--out", out, "--trace", path, "--trace-detail",
+               *arguments)
+        with open(path) as lines:
+            config = json.loads(next(lines))["config"]
+            rounds = [json.loads(line) for line in lines]
+        self.assertEqual([one["round"] for one in rounds], list(range(1, ROUNDS + 1)))
+        return config, rounds
+
+    def ranker_of(self, config):
+        ranker = config["ranker"]
+        return ranker[0] if isinstance(ranker, list) else ranker
+
+    def check_scores(self, traced, expected, rounding):
+        scores = np.array(traced)
+        self.assertEqual(scores.shape, expected.shape)
+        off = np.abs(scores - expected)
+        self.assertTrue(np.all(off <= rounding), f"{np.max(off / np.maximum(rounding, 1e-300))} of what is allowed")
+
+    def check_list(self, one, certain, cutoff):
+        """Whatever stands certainly before a shown document is shown above it."""
+        shown = one["shown"]
+        self.assertEqual(len(shown), min(cutoff, one["docs"]))
+        self.assertEqual(len(set(shown)), len(shown))
+        for rank, doc in enumerate(shown):
+            before = set(np.flatnonzero(certain[:, doc]))
+            self.assertLessEqual(before, set(shown[:rank]), f"round {one['round']}")
+
+    def check_feedback(self, one, grades):
+        self.assertEqual(len(one["clicks"]), len(one["shown"]))
+        self.assertEqual(one["pairs"], adjacent_pairs(one["shown"], one["clicks"]))
+        self.assertAlmostEqual(one["ndcg"], ndcg(one["shown"], grades), places=12)
+
+    def check_certain(self, certain, scores, widths, unsure, alpha, slack, least):
+        """Orders whose margin is not within `unsure` of the threshold, nor their scores' difference within `least`."""
+        z = scores[:, None] - scores[None, :]
+        margin = sigmoid(z) - alpha * np.sqrt(np.maximum(widths, 0.0)) - slack - 0.5
+        clear = (np.abs(margin) > unsure) & (np.abs(z) > least)
+        np.fill_diagonal(clear, False)
+        self.assertTrue(np.array_equal(certain[clear], margin[clear] > 0))
+        return np.count_nonzero(clear & (margin > 0)), np.count_nonzero(clear & (margin <= 0))
+
+    def follow(self, data, queries, covariance, width, *arguments):
+        config, rounds = self.trace(data, "--ranker", "olranknet", "--covariance", covariance, "--width", width,
+                                    *arguments)
+        settings = self.ranker_of(config)
+        self.assertEqual((settings["covariance"], settings["width"]), (covariance, width))
+        self.assertEqual((settings["parameterisation"], settings["pairs"]), ("ntk", "adjacent"))
+        lam = settings["lambda"]
+        inputs = next(iter(queries.values()))[0].shape[1]
+        network = Network(inputs, width, settings["depth"])
+        first = np.array(rounds[0]["theta"])
+        self.assertEqual(len(first), network.parameters)
+        history = History()
+        observed = np.zeros((0, network.parameters))
+        refreshed = 0  # n when the curvature was estimated last
+        curvature = 0.0
+        certain_orders = uncertain_orders = trained = 0
+        moved = 0.0
+        for number, one in enumerate(rounds):
+            raw, grades = queries[one["qid"]]
+            x = query_minmax(raw)
+            self.assertEqual(one["docs"], len(x))
+            theta = np.array(one["theta"])
+            _, scores, magnitude = network.forward(theta, x)
+            rounding = SCORE_ROUNDING * network.absolute(theta, x)
+            traced_scores = np.array(one["scores"])
+            if number == 0:
+                self.assertTrue(np.all(np.abs(traced_scores) <= NO_ORDER * magnitude), "f(x; theta_0) = 0")
+            self.check_scores(traced_scores, scores, rounding)
+            gradients = network.gradients(theta, x)
+            widths = squared_widths(gradients, observed, settings, network)
+            traced_widths = np.array(one["width_sq"])
+            # Documents of equal features have width 0, up to the cancellation of double.
+            self.assertTrue(
+                np.linalg.norm(traced_widths - widths) <= WIDTH_TOLERANCE * np.linalg.norm(widths) + 1e-12)
+            large = widths > 1e-3 * widths.max()
+            self.assertTrue(np.all(np.abs(traced_widths - widths)[large] <= WIDTH_TOLERANCE * widths[large]),
+                            f"round {number + 1}")
+            certain = np.array(one["certain"], dtype=bool)
+            alpha, slack = settings["alpha"], settings["slack"]
+            # The largest absolute sum is float32 there and float64 here: a hundredth is more than that makes.
+            least = NO_ORDER * magnitude.max()
+            differences = np.abs(traced_scores[:, None] - traced_scores[None, :])
+            self.assertFalse(np.any(certain[differences < 0.99 * least]))
+            self.check_certain(certain, traced_scores, traced_widths, 1e-6, alpha, slack, 1.01 * least)
+            least += 2.0 * rounding.max()
+            unsure = 2.0 * WIDTH_TOLERANCE * alpha * np.sqrt(np.maximum(widths, 0.0)) + least + 1e-6
+            sure, open_ones = self.check_certain(certain, scores, widths, unsure, alpha, slack, least)
+            certain_orders += sure
+            uncertain_orders += open_ones
+            self.check_list(one, certain, config["protocol"]["cutoff"])
+            self.check_feedback(one, grades)
+            if not one["pairs"]:
+                self.assertIsNone(one["step"])
+                if number + 1 < ROUNDS:
+                    self.assertEqual(one["theta"], rounds[number + 1]["theta"])
+                continue
+            history.add(one["qid"], x, one["pairs"])
+            observed = np.concatenate([observed, [gradients[winner] - gradients[loser] for winner, loser in one["pairs"]]])
+            if refreshed == 0 or 10 * len(history) >= 11 * refreshed:
+                refreshed = len(history)
+                curvature = history.curvature(network, theta)
+            # A power iteration that stops at 1e-3 of growth comes from below, to some percent; a step that was
+            # too long is halved.
+            step = settings["learning_rate"] / (curvature + width * lam)
+            whole = one["step"] if one["step"] > 0.7 * step else 2.0 * one["step"]
+            self.assertTrue(0.999 * step <= whole <= 1.05 * step, f"round {number + 1}: {whole / step}")
+            if number + 1 == ROUNDS:
+                break
+            trained += 1
+            ahead = theta
+            for _ in range(settings["steps"]):
+                ahead = ahead - one["step"] * (history.gradient(network, ahead) + width * lam * (ahead - first))
+            arrived = np.array(rounds[number + 1]["theta"])
+            # And theta itself is float32 after every step: 3e-8 of it, 20 times at random.
+            allowed = THETA_TOLERANCE * np.linalg.norm(ahead - theta) + 3e-7 * np.linalg.norm(theta)
+            self.assertTrue(np.linalg.norm(arrived - ahead) <= allowed,
+                            f"round {number + 1}: {np.linalg.norm(arrived - ahead) / allowed} of what is allowed")
+            moved = max(moved, np.linalg.norm(arrived - theta) / np.linalg.norm(theta))
+        self.assertGreater(trained, 20)
+        self.assertGreater(moved, 1e-4)
+        self.assertGreater(uncertain_orders, 100)
+        return certain_orders
+
+    def check_all(self, data, queries, *arguments):
+        for width in (16, 100):
+            for covariance in ("full", "diagonal"):
+                with self.subTest(width=width, covariance=covariance):
+                    self.assertGreater(self.follow(data, queries, covariance, width, *arguments), 50)
+
+    def test_synthetic(self):
+        self.check_all(*self.synthetic(), "--alpha", 0.1, "--lambda", 0.1)
+
+    def test_large_lambda_and_three_layers(self):
+        self.follow(*self.synthetic(), "full", 16, "--alpha", 0.01, "--lambda", 10)
+        self.follow(*self.synthetic(), "diagonal", 16, "--alpha", 0.1, "--lambda", 0.1, "--depth", 3)
+
+    def test_mq2008(self):
+        self.check_all(*self.mq2008(), "--alpha", 0.1, "--lambda", 0.1)
+
+    def test_ensembles(self):
+        """A member's label noise is its own, so that the scores, the votes, the list and the pairs are looked at."""
+        data, queries = self.synthetic()
+        config, rounds = self.trace(data, "--ranker", "p2neurrank", "--members", 3, "--width", 16, "--lambda", 0.1)
+        settings = self.ranker_of(config)
+        inputs = next(iter(queries.values()))[0].shape[1]
+        network = Network(inputs, 16, settings["depth"])
+        members_apart = 0
+        certain_orders = uncertain_orders = 0
+        for number, one in enumerate(rounds):
+            raw, grades = queries[one["qid"]]
+            x = query_minmax(raw)
+            self.assertEqual(len(one["thetas"]), 3)
+            self.assertNotIn("width_sq", one)
+            scores, magnitudes = zip(*(network.forward(np.array(theta), x)[1:] for theta in one["thetas"]))
+            scores = np.array(scores)
+            rounding = SCORE_ROUNDING * np.array([network.absolute(np.array(theta), x) for theta in one["thetas"]])
+            self.check_scores(one["scores"], scores.mean(axis=0), rounding.mean(axis=0))
+            differences = scores[:, :, None] - scores[:, None, :]
+            least = NO_ORDER * np.max(magnitudes) + 2.0 * rounding.max()
+            certain = np.array(one["certain"], dtype=bool)
+            agree = np.all(differences > least, axis=0)
+            differ = ~np.all(differences > -least, axis=0)
+            self.assertTrue(np.all(certain[agree]))
+            self.assertFalse(np.any(certain[differ]))
+            self.assertFalse(np.any(np.diag(certain)))
+            certain_orders += np.count_nonzero(agree)
+            uncertain_orders += np.count_nonzero(differ & differ.T)
+            self.check_list(one, certain, config["protocol"]["cutoff"])
+            self.check_feedback(one, grades)
+            thetas = [np.array(theta) for theta in one["thetas"]]
+            members_apart += np.linalg.norm(thetas[0] - thetas[1]) > 0.1 * np.linalg.norm(thetas[0])
+            if one["pairs"]:
+                self.assertEqual(len(one["step"]), 3)
+                self.assertTrue(all(step > 0 for step in one["step"]))
+            else:
+                self.assertIsNone(one["step"])
+            if number + 1 == ROUNDS:
+                break
+            for member in range(3):
+                stays = one["thetas"][member] == rounds[number + 1]["thetas"][member]
+                self.assertEqual(stays, not one["pairs"])
+        self.assertEqual(members_apart, ROUNDS)
+        self.assertGreater(certain_orders, 100)
+        self.assertGreater(uncertain_orders, 100)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,130 @@
+// What a round of a neural ranker allocates once the same queries come back.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdlib>
+#include <new>
+#include <vector>
+
+#include "tests/models/neural/recorded_rounds.h"
+
+namespace {
+
+std::atomic<std::int64_t> allocations{0};
+
+void* counted(std::size_t bytes, std::size_t alignment) {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  void* memory = nullptr;
+  if (posix_memalign(&memory, std::max(alignment, sizeof(void*)), bytes > 0 ? bytes : 1) != 0)
+    throw std::bad_alloc();
+  return memory;
+}
+
+}  // namespace
+
+void* operator new(std::size_t bytes) {
+  return counted(bytes, alignof(std::max_align_t));
+}
+void* operator new[](std::size_t bytes) {
+  return counted(bytes, alignof(std::max_align_t));
+}
+void* operator new(std::size_t bytes, std::align_val_t alignment) {
+  return counted(bytes, static_cast<std::size_t>(alignment));
+}
+void* operator new[](std::size_t bytes, std::align_val_t alignment) {
+  return counted(bytes, static_cast<std::size_t>(alignment));
+}
+void operator delete(void* memory) noexcept {
+  std::free(memory);
+}
+void operator delete[](void* memory) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, std::size_t) noexcept {
+  std::free(memory);
+}
+void operator delete[](void* memory, std::size_t) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, std::align_val_t) noexcept {
+  std::free(memory);
+}
+void operator delete[](void* memory, std::align_val_t) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
+  std::free(memory);
+}
+void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept {
+  std::free(memory);
+}
+
+namespace olrank {
+namespace {
+
+/// Allocations of each of `rounds` rounds after `warm` others.
+std::vector<std::int64_t> allocations_of(const RankerSettings& settings, std::uint32_t warm,
+                                         std::uint32_t rounds) {
+  const SmallWorld world(95, 2, 10, 5);
+  const auto ranker = make_neural(settings, world.features());
+  TestContext context;
+  std::vector<std::int64_t> counts;
+  std::vector<std::int32_t> shown(10);
+  std::vector<std::uint8_t> clicks(10);
+  for (std::uint32_t round = 1; round <= warm + rounds; ++round) {
+    const QueryDocs query = world.query_of(round);
+    const std::int64_t before = allocations.load();
+    const auto docs = ranker->rank(context.round, query, round).docs;
+    std::int64_t count = allocations.load() - before;
+    std::copy(docs.begin(), docs.end(), shown.begin());
+    for (std::size_t rank = 0; rank < 10; ++rank) {
+      RngStream coins(make_key({.seed = 4, .purpose = Purpose::kClick}), round,
+                      static_cast<std::uint32_t>(shown[rank]));
+      clicks[rank] = coins.uniform() < 0.5 ? 1 : 0;
+    }
+    const std::int64_t between = allocations.load();
+    ranker->learn(context.round, {round, query, shown, clicks});
+    count += allocations.load() - between;
+    if (round > warm) counts.push_back(count);
+  }
+  return counts;
+}
+
+/// Nothing in models/neural allocates any more; what is left belongs to others. A pass over blocks
+/// (ExecutionContext::for_blocks) whose body captures more than two words is one std::function on the heap:
+/// four in a gradient (forward, terms, backward, sums), two in a loss, one in a query's scores, one in its
+/// tangent factors, two in its diagonal widths. The diagonal covariance copies a round's pairs: one for its
+/// pass and at most one for each of five pairs. Medians, as some rounds repeat their steps, look at the
+/// curvature again or let an array grow.
+TEST(AllocationTest, ConfidentNetworksAllocateForPassesAlone) {
+  for (const std::int64_t steps : {1, 10}) {
+    RankerSettings settings = neural_settings("diagonal");
+    settings.trainer.steps = steps;
+    std::vector<std::int64_t> counts = allocations_of(settings, 200, 201);
+    std::sort(counts.begin(), counts.end());
+    EXPECT_LE(counts.front(), 1 + 2);  // a round without pairs
+    EXPECT_LE(counts[100], (1 + 2) + (1 + 5) + 4 * steps + 2);
+    // Two attempts at J steps and a power iteration of 100 passes, however long the history is.
+    EXPECT_LE(counts.back(), 2 * (4 * steps + 2) + 3 * 100 + 40);
+  }
+}
+
+TEST(AllocationTest, EnsemblesAllocateForPassesAlone) {
+  for (const std::int64_t members : {1, 3}) {
+    for (const std::int64_t steps : {1, 10}) {
+      RankerSettings settings = neural_settings("ensemble");
+      settings.posterior.members = members;
+      settings.trainer.steps = steps;
+      std::vector<std::int64_t> counts = allocations_of(settings, 200, 201);
+      std::sort(counts.begin(), counts.end());
+      EXPECT_LE(counts.front(), members);
+      EXPECT_LE(counts[100], members * (1 + 4 * steps + 2));
+      EXPECT_LE(counts.back(), members * (2 * (4 * steps + 2) + 3 * 100 + 40));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace olrank

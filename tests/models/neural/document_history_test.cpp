@@ -1,0 +1,234 @@
+#include "models/neural/document_history.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "core/feedback/preference_pairs.h"
+#include "tests/ops/network_fixture.h"
+
+namespace olrank {
+namespace {
+
+constexpr std::int64_t kDocs = 9;  // of each of four queries; a document's one feature is its number
+
+struct Impression {
+  std::int64_t query = 0;
+  std::vector<std::int32_t> shown;
+  std::vector<std::uint8_t> clicks;
+  std::vector<PreferencePair> pairs;
+};
+
+std::vector<float> document_numbers() {
+  std::vector<float> values(4 * kDocs);
+  std::iota(values.begin(), values.end(), 0.0F);
+  return values;
+}
+
+/// Random lists with random clicks, and all their pairs.
+std::vector<Impression> random_impressions(std::size_t count, std::uint64_t seed) {
+  std::vector<Impression> made;
+  RngStream draws(test_key(seed), 5);
+  while (made.size() < count) {
+    Impression one;
+    one.query = draws.index(4);
+    one.shown.resize(kDocs);
+    std::iota(one.shown.begin(), one.shown.end(), 0);
+    draws.shuffle(std::span(one.shown));
+    one.shown.resize(2 + draws.index(kDocs - 1));
+    for (std::size_t rank = 0; rank < one.shown.size(); ++rank)
+      one.clicks.push_back(draws.uniform() < 0.4 ? 1 : 0);
+    preference_pairs(made.size() % 2 == 0 ? PairRule::kAll : PairRule::kAdjacent, one.shown, one.clicks,
+                     draws, one.pairs);
+    if (!one.pairs.empty()) made.push_back(one);
+  }
+  return made;
+}
+
+void add(DocumentHistory& history, const std::vector<float>& values, const Impression& one) {
+  const QueryDocs query{one.query, one.query * kDocs, {values.data() + one.query * kDocs, kDocs, 1}};
+  history.add({1, query, one.shown, one.clicks}, one.pairs);
+}
+
+std::int64_t number_of(const DocumentHistory& history, std::int32_t row) {
+  return static_cast<std::int64_t>(history.features().doc(row)[0]);
+}
+
+TEST(DocumentHistoryTest, FoldedTermsAreThePlainList) {
+  const std::vector<float> values = document_numbers();
+  RngStream draws(test_key(61), 6);
+  std::vector<double> score;
+  for (std::int64_t doc = 0; doc < 4 * kDocs; ++doc) score.push_back(draws.normal());
+  for (const bool impressions : {false, true}) {
+    DocumentHistory history(1, impressions);
+    std::map<std::pair<std::int64_t, std::int64_t>, std::pair<double, double>> counted;
+    std::set<std::int64_t> seen;
+    double plain = 0.0;
+    std::int64_t observed = 0;
+    for (const Impression& one : random_impressions(60, 62)) {
+      add(history, values, one);
+      for (const auto& [winner, loser] : one.pairs) {
+        const std::int64_t w = one.query * kDocs + winner;
+        const std::int64_t l = one.query * kDocs + loser;
+        auto& [weight, labels] = counted[{std::min(w, l), std::max(w, l)}];
+        weight += 1.0;
+        labels += w < l ? 1.0 : 0.0;
+        seen.insert({w, l});
+        plain += std::log1p(
+            std::exp(-(score[static_cast<std::size_t>(w)] - score[static_cast<std::size_t>(l)])));
+        ++observed;
+      }
+      for (std::int64_t rank = 0; impressions && rank < examined_documents(one.clicks); ++rank)
+        seen.insert(one.query * kDocs + one.shown[static_cast<std::size_t>(rank)]);
+    }
+    EXPECT_EQ(history.observed(), observed);
+    EXPECT_EQ(history.docs(), static_cast<std::int64_t>(seen.size()));
+    ASSERT_EQ(history.terms().size(), counted.size());
+    ASSERT_LT(2 * counted.size(), static_cast<std::size_t>(observed));  // pairs did come back
+    double folded = 0.0;
+    for (const PairTerm& term : history.terms()) {
+      const std::int64_t first = number_of(history, term.first);
+      const std::int64_t second = number_of(history, term.second);
+      const auto known = counted.find({first, second});
+      ASSERT_NE(known, counted.end()) << first << ", " << second;
+      EXPECT_EQ(std::pair(term.weight, term.labels), known->second);
+      const double z = score[static_cast<std::size_t>(first)] - score[static_cast<std::size_t>(second)];
+      folded +=
+          term.labels * std::log1p(std::exp(-z)) + (term.weight - term.labels) * std::log1p(std::exp(z));
+    }
+    // Sums of some hundred doubles.
+    EXPECT_NEAR(folded, plain, 1e-12 * plain);
+    // Weights of observations fold the same way.
+    std::vector<double> weights;
+    std::vector<double> expected_weight(history.terms().size());
+    std::vector<double> expected_labels(history.terms().size());
+    for (const auto& one : history.observations()) {
+      weights.push_back(draws.uniform());
+      expected_weight[static_cast<std::size_t>(one.term)] += weights.back();
+      if (one.first_wins != 0) expected_labels[static_cast<std::size_t>(one.term)] += weights.back();
+    }
+    std::vector<PairTerm> weighted;
+    history.fold(weights, weighted);
+    ASSERT_EQ(weighted.size(), history.terms().size());
+    for (std::size_t t = 0; t < weighted.size(); ++t) {
+      EXPECT_EQ(weighted[t].first, history.terms()[t].first);
+      EXPECT_EQ(weighted[t].second, history.terms()[t].second);
+      EXPECT_NEAR(weighted[t].weight, expected_weight[t], 1e-12);
+      EXPECT_NEAR(weighted[t].labels, expected_labels[t], 1e-12);
+    }
+  }
+}
+
+/// NDCG of labels in this order, over the whole list.
+double slow_ndcg(std::vector<int> labels) {
+  const auto dcg = [](const std::vector<int>& list) {
+    double sum = 0.0;
+    for (std::size_t rank = 0; rank < list.size(); ++rank)
+      sum += (std::pow(2.0, list[rank]) - 1.0) / std::log2(static_cast<double>(rank) + 2.0);
+    return sum;
+  };
+  const double got = dcg(labels);
+  std::sort(labels.rbegin(), labels.rend());
+  return got / dcg(labels);
+}
+
+TEST(DocumentHistoryTest, NdcgChangesAreThoseOfSwapping) {
+  const std::vector<float> values = document_numbers();
+  for (std::uint64_t seed = 70; seed < 90; ++seed) {
+    const std::vector<Impression> impressions = random_impressions(12, seed);
+    DocumentHistory history(1, true);
+    for (const Impression& one : impressions) add(history, values, one);
+    // Three possible scores, so that most documents are tied with others.
+    RngStream draws(test_key(seed), 7);
+    std::vector<float> by_number;
+    for (std::int64_t doc = 0; doc < 4 * kDocs; ++doc)
+      by_number.push_back(static_cast<float>(draws.index(3)));
+    std::vector<float> scores;
+    for (std::int32_t row = 0; row < history.docs(); ++row)
+      scores.push_back(by_number[static_cast<std::size_t>(number_of(history, row))]);
+    std::vector<double> changes;
+    history.ndcg_changes(scores, changes);
+    std::size_t at = 0;
+    for (const Impression& one : impressions) {
+      struct Examined {
+        std::int32_t doc;
+        int click;
+      };
+      std::vector<Examined> list;
+      for (std::int64_t rank = 0; rank < examined_documents(one.clicks); ++rank)
+        list.push_back(
+            {one.shown[static_cast<std::size_t>(rank)], one.clicks[static_cast<std::size_t>(rank)]});
+      const auto score_of = [&](const Examined& e) {
+        return by_number[static_cast<std::size_t>(one.query * kDocs + e.doc)];
+      };
+      std::sort(list.begin(), list.end(), [&](const Examined& a, const Examined& b) {
+        return score_of(a) != score_of(b) ? score_of(a) > score_of(b) : a.doc < b.doc;
+      });
+      std::vector<int> labels;
+      for (const Examined& e : list) labels.push_back(e.click);
+      for (const auto& [winner, loser] : one.pairs) {
+        const auto place = [&, &list = list](std::int32_t doc) {
+          std::size_t rank = 0;
+          while (list[rank].doc != doc) ++rank;
+          return rank;
+        };
+        std::vector<int> swapped = labels;
+        std::swap(swapped[place(winner)], swapped[place(loser)]);
+        ASSERT_LT(at, changes.size());
+        // Sums of at most nine numbers below 1.
+        EXPECT_NEAR(changes[at], std::fabs(slow_ndcg(labels) - slow_ndcg(swapped)), 1e-14);
+        EXPECT_GT(changes[at], 0.0);
+        ++at;
+      }
+    }
+    EXPECT_EQ(at, changes.size());
+  }
+}
+
+TEST(DocumentHistoryTest, GoesOnFromWhatWasSaved) {
+  const std::vector<float> values = document_numbers();
+  const std::vector<Impression> impressions = random_impressions(40, 91);
+  for (const bool kept : {false, true}) {
+    for (const std::size_t saved_at : {std::size_t{0}, std::size_t{1}, std::size_t{25}}) {
+      DocumentHistory whole(1, kept);
+      DocumentHistory earlier(1, kept);
+      for (std::size_t i = 0; i < impressions.size(); ++i) add(whole, values, impressions[i]);
+      for (std::size_t i = 0; i < saved_at; ++i) add(earlier, values, impressions[i]);
+      StateWriter middle;
+      earlier.save(middle);
+      DocumentHistory later(1, kept);
+      add(later, values, impressions.back());  // what loading replaces
+      StateReader reader(middle.bytes(), "memory");
+      later.load(reader);
+      reader.require_end();
+      for (std::size_t i = saved_at; i < impressions.size(); ++i) add(later, values, impressions[i]);
+      StateWriter expected;
+      whole.save(expected);
+      StateWriter got;
+      later.save(got);
+      EXPECT_EQ(got.fingerprint(), expected.fingerprint());
+      if (!kept) continue;
+      std::vector<float> scores(static_cast<std::size_t>(whole.docs()));
+      for (std::size_t row = 0; row < scores.size(); ++row) scores[row] = static_cast<float>(row * 7 % 5);
+      std::vector<double> expected_changes;
+      std::vector<double> changes;
+      whole.ndcg_changes(scores, expected_changes);
+      later.ndcg_changes(scores, changes);
+      EXPECT_EQ(changes, expected_changes);
+    }
+  }
+  StateWriter other;
+  DocumentHistory(2, false).save(other);
+  StateReader reader(other.bytes(), "memory");
+  DocumentHistory one_feature(1, false);
+  EXPECT_ANY_THROW(one_feature.load(reader));
+}
+
+}  // namespace
+}  // namespace olrank

@@ -1,0 +1,308 @@
+#include "models/neural/full_batch_trainer.h"
+
+#include <gtest/gtest.h>
+
+#include <Eigen/Dense>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "tests/models/neural/plain_training.h"
+
+namespace olrank {
+namespace {
+
+TrainerSettings gradient_descent(double learning_rate = 1.0, std::int64_t steps = 20) {
+  TrainerSettings settings;
+  settings.learning_rate = learning_rate;
+  settings.steps = steps;
+  return settings;
+}
+
+/// A network, its trainer and its history, beside the plain list of pairs.
+struct Training {
+  Training(const NetworkShape& of_shape, const TrainerSettings& of_settings, double of_lambda,
+           std::uint64_t seed, double scale = 1.0)
+      : shape(of_shape),
+        settings(of_settings),
+        lambda(of_lambda),
+        first(first_theta(of_shape, seed)),
+        theta(first),
+        world(seed, 4, 8, of_shape.inputs, scale),
+        history(of_shape.inputs, false),
+        trainer({shape, settings, lambda, prior_scale(), first, test_key(seed)}) {}
+
+  static std::vector<float> first_theta(const NetworkShape& shape, std::uint64_t seed) {
+    std::vector<float> theta(static_cast<std::size_t>(shape.parameters()));
+    initialise(shape, shape.biases ? Initialisation::kUniform : Initialisation::kSymmetric, test_key(seed),
+               theta);
+    return theta;
+  }
+  double prior_scale() const { return static_cast<double>(shape.width); }
+
+  double train(std::uint32_t round = 1) {
+    return trainer.train(context, {history, history.terms(), false, round}, theta).value();
+  }
+  double loss(const std::vector<double>& at, std::vector<double>* gradient = nullptr) const {
+    return plain_loss(shape, at, world.pairs, 1.0, 0.5 * prior_scale() * lambda, first, gradient);
+  }
+  std::vector<double> plain_steps(std::vector<double> at, double step, std::int64_t steps) const {
+    std::vector<double> gradient;
+    for (std::int64_t number = 0; number < steps; ++number) {
+      loss(at, &gradient);
+      for (std::size_t k = 0; k < at.size(); ++k) at[k] -= step * gradient[k];
+    }
+    return at;
+  }
+  /// λ_max(Σ g gᵀ)/4 at θ.
+  double curvature(const std::vector<double>& at) const {
+    const auto p = static_cast<Eigen::Index>(at.size());
+    Eigen::MatrixXd sum = Eigen::MatrixXd::Zero(p, p);
+    std::vector<double> up;
+    std::vector<double> down;
+    for (const PlainPair& pair : world.pairs) {
+      plain_network(shape, at, pair.winner, &up);
+      plain_network(shape, at, pair.loser, &down);
+      const Eigen::VectorXd g = Eigen::Map<const Eigen::VectorXd>(up.data(), p) -
+                                Eigen::Map<const Eigen::VectorXd>(down.data(), p);
+      sum += g * g.transpose();
+    }
+    return Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd>(sum).eigenvalues()[p - 1] / 4.0;
+  }
+  /// κ that a step of this size rests on.
+  double curvature_behind(double step) const {
+    return settings.learning_rate / step - prior_scale() * lambda;
+  }
+
+  NetworkShape shape;
+  TrainerSettings settings;
+  double lambda;
+  std::vector<float> first;
+  std::vector<float> theta;
+  PairWorld world;
+  DocumentHistory history;
+  FullBatchTrainer trainer;
+  ExecutionContext context;
+};
+
+/// Gradients in float32 are off by some 1e-6 of their terms, which cancel over pairs: 1e-4 of the way; θ is
+/// rounded to float32 after each of 20 steps: 3e-8 of it at random each time.
+void expect_arrived(std::span<const float> theta, const std::vector<double>& expected,
+                    const std::vector<double>& began) {
+  double size = 0.0;
+  double way = 0.0;
+  for (std::size_t k = 0; k < began.size(); ++k) {
+    size += began[k] * began[k];
+    way += (expected[k] - began[k]) * (expected[k] - began[k]);
+  }
+  EXPECT_GT(std::sqrt(way), 1e-4 * std::sqrt(size));
+  EXPECT_TRUE(distance_of(theta, expected) <= 1e-4 * std::sqrt(way) + 3e-7 * std::sqrt(size))
+      << distance_of(theta, expected) << " after a way of " << std::sqrt(way);
+}
+
+TEST(FullBatchTrainerTest, StepsAreThoseOfThePlainFormula) {
+  for (const NetworkShape& shape : {ntk_shape(5, 6, 2), ntk_shape(4, 8, 3), standard_shape(5, 7, 2)}) {
+    for (const double lambda : {0.05, 2.0}) {
+      Training training(shape, gradient_descent(), lambda, 31);
+      for (int round = 1; round <= 6; ++round) {
+        training.world.add(training.history, 4);
+        const std::vector<double> began = in_double(training.theta);
+        const double step = training.train();
+        expect_arrived(training.theta, training.plain_steps(began, step, 20), began);
+      }
+    }
+  }
+}
+
+TEST(FullBatchTrainerTest, StepsFollowTheLargestCurvature) {
+  for (const double lambda : {0.01, 1.0}) {
+    Training training(ntk_shape(5, 6, 2), gradient_descent(), lambda, 32);
+    training.world.add(training.history, 20);
+    const double first_curvature = training.curvature(in_double(training.theta));
+    // A power iteration comes from below and stops once it grows by less than 1e-3: some percent at most.
+    // From above there is only the rounding of factors in float32.
+    const double first_step = training.train();
+    EXPECT_LE(training.curvature_behind(first_step), first_curvature * (1.0 + 1e-5));
+    EXPECT_GE(training.curvature_behind(first_step), first_curvature * 0.97);
+    // 21 is less than a tenth more than 20; 22 is a tenth.
+    training.world.add(training.history, 1);
+    EXPECT_EQ(training.train(), first_step);
+    training.world.add(training.history, 1);
+    const double curvature = training.curvature(in_double(training.theta));
+    const double step = training.train();
+    EXPECT_NE(step, first_step);
+    EXPECT_LE(training.curvature_behind(step), curvature * (1.0 + 1e-5));
+    EXPECT_GE(training.curvature_behind(step), curvature * 0.97);
+    // From now on a tenth of 22: 24 is less, 25 is more.
+    training.world.add(training.history, 2);
+    EXPECT_EQ(training.train(), step);
+    training.world.add(training.history, 1);
+    EXPECT_NE(training.train(), step);
+  }
+}
+
+TEST(FullBatchTrainerTest, LearningRatesDecayFromTrainingToTraining) {
+  TrainerSettings settings = gradient_descent(0.5);
+  settings.learning_rate_decay = 0.9;
+  Training training(ntk_shape(5, 6, 2), settings, 1.0, 33);
+  training.world.add(training.history, 30);
+  const double step = training.train();
+  EXPECT_NEAR(training.train(), 0.9 * step, 1e-12 * step);
+  EXPECT_NEAR(training.train(), 0.81 * step, 1e-12 * step);
+}
+
+TEST(FullBatchTrainerTest, HalvesAStepThatRaisesTheLoss) {
+  // Beside a strong prior the loss is a parabola of curvature mλ, and steps of 3.5/(κ + mλ) overshoot
+  // by 2.5 times the distance; half of that overshoots by 0.75 times, and comes down.
+  Training training(ntk_shape(5, 6, 2), gradient_descent(3.5, 4), 1000.0, 34);
+  training.world.add(training.history, 12);
+  const std::vector<double> began = in_double(training.theta);
+  const double whole = 3.5 / (training.curvature(began) + training.prior_scale() * training.lambda);
+  EXPECT_GT(training.loss(training.plain_steps(began, whole, 4)), training.loss(began));
+  const double step = training.train();
+  EXPECT_NEAR(step, 0.5 * whole, 0.03 * whole);
+  expect_arrived(training.theta, training.plain_steps(began, step, 4), began);
+  EXPECT_LT(training.loss(in_double(training.theta)), training.loss(began));
+}
+
+TEST(FullBatchTrainerTest, NoSettingDiverges) {
+  for (const double lambda : {0.01, 1.0, 100.0}) {
+    for (const std::int64_t pairs : {1, 20, 500}) {
+      for (const double scale : {1.0, 30.0}) {
+        SCOPED_TRACE("lambda " + std::to_string(lambda) + ", pairs " + std::to_string(pairs) + ", scale " +
+                     std::to_string(scale));
+        Training training(ntk_shape(6, 16, 2), gradient_descent(), lambda, 35, scale);
+        training.world.add(training.history, pairs);
+        const double first = training.loss(in_double(training.theta));
+        double earlier = first;
+        for (int round = 1; round <= 4; ++round) {
+          training.train();
+          const double loss = training.loss(in_double(training.theta));
+          // Rounding: scores in float32, 1e-6 of terms that sum up to some times the loss.
+          EXPECT_TRUE(loss <= earlier * (1.0 + 1e-5)) << loss << " after " << earlier;
+          earlier = loss;
+        }
+        EXPECT_LT(earlier, first);
+      }
+    }
+  }
+}
+
+TEST(FullBatchTrainerTest, NesterovIsItsPlainFormula) {
+  TrainerSettings settings = gradient_descent(0.5, 10);
+  settings.optimizer = Optimizer::kNesterov;
+  Training training(ntk_shape(5, 6, 2), settings, 0.1, 36);
+  for (int round = 1; round <= 3; ++round) {
+    training.world.add(training.history, 10);
+    const std::vector<double> began = in_double(training.theta);
+    const double step = training.train();
+    // Sutskever et al., ICML 2013, with the parameters at the point ahead: momentum 0.9.
+    std::vector<double> ahead = began;
+    std::vector<double> carried = began;
+    std::vector<double> gradient;
+    for (int number = 0; number < 10; ++number) {
+      training.loss(ahead, &gradient);
+      for (std::size_t k = 0; k < ahead.size(); ++k) {
+        const double next = ahead[k] - step * gradient[k];
+        ahead[k] = next + 0.9 * (next - carried[k]);
+        carried[k] = next;
+      }
+    }
+    expect_arrived(training.theta, ahead, began);
+    EXPECT_LT(training.loss(in_double(training.theta)), training.loss(began));
+  }
+}
+
+TEST(FullBatchTrainerTest, AdamIsItsPlainFormula) {
+  TrainerSettings settings = gradient_descent(0.01, 10);
+  settings.optimizer = Optimizer::kAdam;
+  Training training(ntk_shape(5, 6, 2), settings, 0.1, 37);
+  for (int round = 1; round <= 3; ++round) {
+    training.world.add(training.history, 10);
+    const std::vector<double> began = in_double(training.theta);
+    EXPECT_EQ(training.train(), 0.01);
+    std::vector<double> at = began;
+    std::vector<double> first(at.size());
+    std::vector<double> second(at.size());
+    std::vector<double> gradient;
+    for (int number = 1; number <= 10; ++number) {
+      training.loss(at, &gradient);
+      for (std::size_t k = 0; k < at.size(); ++k) {
+        first[k] = 0.9 * first[k] + 0.1 * gradient[k];
+        second[k] = 0.999 * second[k] + 0.001 * gradient[k] * gradient[k];
+        at[k] -= 0.01 * first[k] / (1.0 - std::pow(0.9, number)) /
+                 (std::sqrt(second[k] / (1.0 - std::pow(0.999, number))) + 1e-8);
+      }
+    }
+    expect_arrived(training.theta, at, began);
+    EXPECT_LT(training.loss(in_double(training.theta)), training.loss(began));
+  }
+}
+
+TEST(FullBatchTrainerTest, StopsAtASmallGradient) {
+  Training open(ntk_shape(5, 6, 2), gradient_descent(0.3, 12), 1.0, 38);
+  open.world.add(open.history, 15);
+  const std::vector<double> began = in_double(open.theta);
+  const double step = open.train();
+  const auto norm_after = [&](std::int64_t steps) {
+    std::vector<double> gradient;
+    open.loss(open.plain_steps(began, step, steps), &gradient);
+    double sum = 0.0;
+    for (const double value : gradient) sum += value * value;
+    return std::sqrt(sum);
+  };
+  ASSERT_GT(norm_after(4), 1.01 * norm_after(5));
+  TrainerSettings settings = gradient_descent(0.3, 12);
+  settings.stop_gradient_norm = 0.5 * (norm_after(4) + norm_after(5)) / 15.0;  // a pair
+  Training stopped(ntk_shape(5, 6, 2), settings, 1.0, 38);
+  stopped.world.add(stopped.history, 15);
+  EXPECT_EQ(stopped.train(), step);
+  expect_arrived(stopped.theta, open.plain_steps(began, step, 5), began);
+}
+
+TEST(FullBatchTrainerTest, SaysWhenTheLossIsNoNumberAndLeavesParameters) {
+  // Adam at an absurd rate: one step carries the parameters to where scores overflow.
+  TrainerSettings settings = gradient_descent(1e25, 5);
+  settings.optimizer = Optimizer::kAdam;
+  Training training(ntk_shape(5, 6, 2), settings, 1.0, 39);
+  training.world.add(training.history, 15);
+  const std::vector<float> began = training.theta;
+  try {
+    training.train(23);
+    FAIL() << "an overflow went unnoticed";
+  } catch (const NumericError& error) {
+    const std::string message = error.what();
+    EXPECT_NE(message.find("round 23"), std::string::npos) << message;
+    EXPECT_NE(message.find("step 2"), std::string::npos) << message;
+  }
+  EXPECT_EQ(training.theta, began);
+}
+
+TEST(FullBatchTrainerTest, GoesOnFromWhatWasSaved) {
+  Training whole(ntk_shape(5, 6, 2), gradient_descent(), 0.5, 40);
+  Training parts(ntk_shape(5, 6, 2), gradient_descent(), 0.5, 40);
+  for (Training* training : {&whole, &parts}) {
+    training->world.add(training->history, 30);
+    training->train();
+  }
+  StateWriter writer;
+  parts.trainer.save(writer);
+  FullBatchTrainer later({parts.shape, parts.settings, 0.5, parts.prior_scale(), parts.first, {}});
+  StateReader reader(writer.bytes(), "memory");
+  later.load(reader);
+  reader.require_end();
+  for (const int more : {1, 40}) {  // before and after the next look at the curvature
+    whole.world.add(whole.history, more);
+    parts.world.add(parts.history, more);
+    const double step = whole.train();
+    EXPECT_EQ(
+        later.train(parts.context, {parts.history, parts.history.terms(), false, 1}, parts.theta).value(),
+        step);
+    EXPECT_EQ(parts.theta, whole.theta);
+  }
+}
+
+}  // namespace
+}  // namespace olrank

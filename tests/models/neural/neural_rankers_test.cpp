@@ -1,0 +1,502 @@
+// olRankNet, olLambdaRank and P²NeurRank in all their forms: what every one of them keeps.
+#include <gtest/gtest.h>
+
+#include <Eigen/Dense>
+#include <cmath>
+#include <numeric>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "models/network_shape.h"
+#include "tests/models/neural/plain_training.h"
+#include "tests/models/neural/recorded_rounds.h"
+
+namespace olrank {
+namespace {
+
+constexpr std::int64_t kFeatures = 5;
+constexpr std::uint32_t kRounds = 40;
+
+/// 320 documents: more than two blocks of a pass.
+const SmallWorld& world() {
+  static const SmallWorld made(81, 8, 40, kFeatures);
+  return made;
+}
+
+struct Course {
+  std::vector<RecordedRound> rounds;
+  std::string state;
+};
+
+Course play(OnlineRanker& ranker, std::uint32_t first, std::uint32_t last, int threads = 1) {
+  ExecutionContext execution({}, threads);
+  StageClock clock;
+  RoundContext context{execution, clock};
+  Course course;
+  for (std::uint32_t round = first; round <= last; ++round)
+    course.rounds.push_back(play_round(ranker, context, world(), round));
+  course.state = state_of(ranker);
+  return course;
+}
+
+class NeuralRankersTest : public testing::TestWithParam<std::string> {
+ protected:
+  std::unique_ptr<OnlineRanker> make() const {
+    return make_neural(neural_settings(GetParam()), world().features());
+  }
+};
+
+TEST_P(NeuralRankersTest, GoesOnFromWhatWasSaved) {
+  const auto whole = make();
+  const Course expected = play(*whole, 1, kRounds);
+  for (const std::uint32_t saved_at : {0U, 7U, 30U}) {
+    const auto earlier = make();
+    const std::string state = play(*earlier, 1, saved_at).state;
+    const auto later = make();
+    play(*later, 1, 3);  // what loading replaces
+    StateReader reader(state, "memory");
+    later->load(reader);
+    reader.require_end();
+    const Course rest = play(*later, saved_at + 1, kRounds);
+    EXPECT_TRUE(std::equal(rest.rounds.begin(), rest.rounds.end(), expected.rounds.begin() + saved_at));
+    EXPECT_EQ(rest.state == expected.state, true) << "saved after round " << saved_at;
+    EXPECT_EQ(flat_theta(*later), flat_theta(*whole));
+  }
+}
+
+TEST_P(NeuralRankersTest, ThreadsChangeNoBit) {
+  const auto one = make();
+  const Course expected = play(*one, 1, kRounds, 1);
+  for (const int threads : {2, 4}) {
+    const auto more = make();
+    const Course course = play(*more, 1, kRounds, threads);
+    EXPECT_EQ(course.rounds, expected.rounds) << threads;
+    EXPECT_TRUE(course.state == expected.state) << threads;
+  }
+}
+
+TEST_P(NeuralRankersTest, LearnsTheSameFromARecord) {
+  const auto ranker = make();
+  const Course course = play(*ranker, 1, kRounds);
+  const auto reader_of_records = make();
+  TestContext context;
+  for (std::uint32_t round = 1; round <= kRounds; ++round)
+    reader_of_records->learn(context.round, course.rounds[round - 1].feedback(world(), round));
+  // Nor does a list of another query in between, or of another round, teach anything.
+  const auto distracted = make();
+  for (std::uint32_t round = 1; round <= kRounds; ++round) {
+    if (round % 2 == 0) distracted->rank(context.round, world().query_of(round + 3), round + 100);
+    distracted->learn(context.round, course.rounds[round - 1].feedback(world(), round));
+  }
+  const QueryDocs query = world().query(5);
+  RoundDetail expected;
+  ranker->rank(context.round, query, kRounds + 1);
+  ranker->describe(query, true, expected);
+  for (OnlineRanker* other : {reader_of_records.get(), distracted.get()}) {
+    EXPECT_EQ(flat_theta(*other), flat_theta(*ranker));
+    RoundDetail detail;
+    other->rank(context.round, query, kRounds + 1);
+    other->describe(query, true, detail);
+    EXPECT_EQ(detail.scores, expected.scores);
+    EXPECT_EQ(detail.certain, expected.certain);
+    // The states differ in what widths have cost so far, which decides when a full covariance goes over to
+    // its primal form: the same widths up to rounding in double.
+    ASSERT_EQ(detail.width_sq.size(), expected.width_sq.size());
+    for (std::size_t i = 0; i < detail.width_sq.size(); ++i)
+      ASSERT_NEAR(detail.width_sq[i], expected.width_sq[i], 1e-10 * (1.0 + expected.width_sq[i]));
+  }
+}
+
+TEST_P(NeuralRankersTest, LooksAtAQueryAgainOnceParametersHaveMoved) {
+  // One query only, so that what was seen of it in an earlier round must not count in the next.
+  const SmallWorld one(84, 1, 12, kFeatures);
+  const auto ranker = make();
+  const auto reader_of_records = make();
+  const auto reloaded = make();
+  TestContext context;
+  for (std::uint32_t round = 1; round <= 10; ++round) {
+    const std::string before = state_of(*ranker);
+    const RecordedRound played = play_round(*ranker, context.round, one, round);
+    reader_of_records->learn(context.round, played.feedback(one, round));
+    // A list from other parameters, which loading then replaces.
+    reloaded->learn(context.round, played.feedback(one, round));
+    reloaded->rank(context.round, one.query(0), round);
+    StateReader reader(before, "memory");
+    reloaded->load(reader);
+    reloaded->learn(context.round, played.feedback(one, round));
+  }
+  RoundDetail expected;
+  ranker->rank(context.round, one.query(0), 11);
+  ranker->describe(one.query(0), true, expected);
+  for (OnlineRanker* other : {reader_of_records.get(), reloaded.get()}) {
+    EXPECT_EQ(flat_theta(*other), flat_theta(*ranker));
+    RoundDetail detail;
+    other->rank(context.round, one.query(0), 11);
+    other->describe(one.query(0), true, detail);
+    ASSERT_EQ(detail.width_sq.size(), expected.width_sq.size());
+    // As above: a full covariance's form may differ, and with it rounding.
+    for (std::size_t i = 0; i < detail.width_sq.size(); ++i)
+      ASSERT_NEAR(detail.width_sq[i], expected.width_sq[i], 1e-10 * (1.0 + expected.width_sq[i]));
+  }
+}
+
+TEST_P(NeuralRankersTest, LossesThatAreNoNumbersAreErrors) {
+  RankerSettings settings = neural_settings(GetParam());
+  settings.trainer.optimizer = Optimizer::kAdam;
+  settings.trainer.learning_rate = 1e25;  // one step carries the parameters to where scores overflow
+  for (const int threads : {1, 4}) {
+    const auto ranker = make_neural(settings, kFeatures);
+    const std::vector<float> before = flat_theta(*ranker);
+    ExecutionContext execution({}, threads);
+    StageClock clock;
+    RoundContext context{execution, clock};
+    std::vector<std::int32_t> shown(10);
+    std::iota(shown.begin(), shown.end(), 0);
+    const std::vector<std::uint8_t> clicks = {1, 0, 1, 0, 0, 1, 0, 1, 1, 0};
+    EXPECT_THROW(ranker->learn(context, {1, world().query(1), shown, clicks}), NumericError);
+    EXPECT_EQ(flat_theta(*ranker), before);
+  }
+}
+
+TEST_P(NeuralRankersTest, RoundsWithoutPairsChangeNothing) {
+  const auto ranker = make();
+  const Course course = play(*ranker, 1, 10);
+  TestContext context;
+  const std::vector<std::uint8_t> none(10, 0);
+  const std::vector<std::uint8_t> all(10, 1);
+  for (const auto& clicks : {none, all}) {
+    const auto docs = ranker->rank(context.round, world().query(2), 11).docs;
+    const std::vector<std::int32_t> shown(docs.begin(), docs.begin() + 10);
+    const LearnReport report = ranker->learn(context.round, {11, world().query(2), shown, clicks});
+    EXPECT_TRUE(report.pairs.empty());
+    EXPECT_TRUE(report.steps.empty());
+    EXPECT_TRUE(state_of(*ranker) == course.state);
+  }
+}
+
+TEST_P(NeuralRankersTest, BringsRelevantDocumentsUp) {
+  const auto ranker = make();
+  EXPECT_EQ(ranker->parameters(), static_cast<std::int64_t>(flat_theta(*ranker).size()));
+  const double untrained = world().ndcg(*ranker, 10);
+  play(*ranker, 1, 120);
+  EXPECT_GT(world().ndcg(*ranker, 10), std::max(untrained, 0.5) + 0.1);
+}
+
+TEST_P(NeuralRankersTest, TakesOneAndTwoDocuments) {
+  for (const std::int64_t docs : {1, 2}) {
+    const SmallWorld tiny(82, 3, docs, kFeatures);
+    const auto ranker = make();
+    TestContext context;
+    for (std::uint32_t round = 1; round <= 20; ++round) {
+      const RecordedRound played = play_round(*ranker, context.round, tiny, round);
+      ASSERT_EQ(static_cast<std::int64_t>(played.shown.size()), docs);
+      RoundDetail detail;
+      ranker->rank(context.round, tiny.query_of(round), round);
+      ranker->describe(tiny.query_of(round), true, detail);
+      ASSERT_EQ(static_cast<std::int64_t>(detail.scores.size()), docs);
+      ASSERT_EQ(static_cast<std::int64_t>(detail.certain.size()), docs * docs);
+      for (const float theta : flat_theta(*ranker)) ASSERT_TRUE(std::isfinite(theta));
+    }
+  }
+}
+
+TEST_P(NeuralRankersTest, ModelsAreNamedTensorsInTheOrderOfTheta) {
+  const RankerSettings settings = neural_settings(GetParam());
+  const auto ranker = make();
+  play(*ranker, 1, 10);
+  const NetworkShape shape = network_shape(settings.network, kFeatures);
+  const bool ensemble = settings.kind == RankerKind::kP2NeurRank;
+  const std::int64_t members = ensemble ? settings.posterior.members : 1;
+  const ModelTensors model = ranker->model();
+  std::size_t at = 0;
+  for (std::int64_t member = 0; member < members; ++member) {
+    const std::string prefix = ensemble ? "members." + std::to_string(member) + "." : "";
+    for (std::int64_t l = 0; l < shape.depth; ++l) {
+      const NetworkLayer layer = shape.layer(l);
+      ASSERT_LT(at, model.tensors.size());
+      EXPECT_EQ(model.tensors[at].name, prefix + "layers." + std::to_string(l) + ".weight");
+      EXPECT_EQ(model.tensors[at].shape, (std::vector<std::int64_t>{layer.rows, layer.columns}));
+      EXPECT_EQ(static_cast<std::int64_t>(model.tensors[at++].values.size()), layer.rows * layer.columns);
+      if (!layer.has_bias()) continue;
+      ASSERT_LT(at, model.tensors.size());
+      EXPECT_EQ(model.tensors[at].name, prefix + "layers." + std::to_string(l) + ".bias");
+      EXPECT_EQ(model.tensors[at].shape, (std::vector<std::int64_t>{layer.rows}));
+      EXPECT_EQ(static_cast<std::int64_t>(model.tensors[at++].values.size()), layer.rows);
+    }
+  }
+  EXPECT_EQ(at, model.tensors.size());
+  // What those tensors make of documents is what the ranker says.
+  const std::vector<double> theta = in_double(flat_theta(*ranker));
+  const FeatureMatrix docs = world().query(4).features;
+  std::vector<float> scores(static_cast<std::size_t>(docs.docs));
+  ExecutionContext context;
+  ranker->score(context, docs, scores);
+  const auto p = static_cast<std::ptrdiff_t>(shape.parameters());
+  for (std::int64_t doc = 0; doc < docs.docs; ++doc) {
+    double mean = 0.0;
+    double magnitude = 0.0;
+    for (std::int64_t member = 0; member < members; ++member) {
+      const std::vector<double> one(theta.begin() + member * p, theta.begin() + (member + 1) * p);
+      const SlowScore slow = slow_score(shape, one, docs.doc(doc).data());
+      mean += slow.score / static_cast<double>(members);
+      magnitude += slow.magnitude;
+    }
+    // Float32: sums of eight terms, whose inner sums cancel by no more than a factor of ten here.
+    EXPECT_NEAR(scores[static_cast<std::size_t>(doc)], mean, 1e-5 * (1.0 + magnitude));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Forms, NeuralRankersTest, testing::ValuesIn(neural_names()),
+                         [](const auto& info) { return info.param; });
+
+TEST(ConfidentNetworkTest, DualAndPrimalAreOneFormula) {
+  const auto dual = make_neural(neural_settings("dual"), kFeatures);
+  const auto primal = make_neural(neural_settings("primal"), kFeatures);
+  TestContext context;
+  for (std::uint32_t round = 1; round <= kRounds; ++round) {
+    RoundDetail of_dual;
+    RoundDetail of_primal;
+    const RecordedRound played = play_round(*dual, context.round, world(), round);
+    primal->learn(context.round, played.feedback(world(), round));
+    const QueryDocs query = world().query_of(round + 1);
+    dual->rank(context.round, query, round + 1);
+    primal->rank(context.round, query, round + 1);
+    dual->describe(query, true, of_dual);
+    primal->describe(query, true, of_primal);
+    ASSERT_EQ(of_dual.theta, of_primal.theta);
+    double largest = 0.0;
+    for (const double width : of_dual.width_sq) largest = std::max(largest, width);
+    // Cancellation in M, in double: A's condition is below 1e4 here, so 1e-12 of the largest.
+    for (std::size_t i = 0; i < of_dual.width_sq.size(); ++i)
+      ASSERT_NEAR(of_dual.width_sq[i], of_primal.width_sq[i], 1e-10 * largest);
+  }
+}
+
+/// α_t of DESIGN §2 from a covariance made from scratch: certain orders are those that it makes.
+TEST(ConfidentNetworkTest, TheoreticalAlphaIsPositiveAndGrows) {
+  const RankerSettings settings = neural_settings("theory");
+  const ExplorationSettings& explore = settings.explore;
+  const NetworkShape shape = network_shape(settings.network, kFeatures);
+  const double m = static_cast<double>(settings.network.width);
+  const double lambda = settings.posterior.lambda;
+  const auto p = static_cast<Eigen::Index>(shape.parameters());
+  Eigen::MatrixXd a = lambda * Eigen::MatrixXd::Identity(p, p);
+  const auto ranker = make_neural(settings, kFeatures);
+  TestContext context;
+  double earlier = 0.0;
+  int certain = 0;
+  int uncertain = 0;
+  for (std::uint32_t round = 1; round <= 60; ++round) {
+    const QueryDocs query = world().query_of(round);
+    const auto docs = ranker->rank(context.round, query, round).docs;
+    RoundDetail detail;
+    ranker->describe(query, true, detail);
+    const double log_ratio =
+        (Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd>(a).eigenvalues().array() / lambda).log().sum() -
+        2.0 * std::log(explore.delta);
+    const double nu = explore.noise_subgaussian;
+    const double alpha = explore.c1 * (std::sqrt(nu * nu * log_ratio) + std::sqrt(lambda) * explore.c2);
+    ASSERT_GT(alpha, 0.0);
+    ASSERT_GE(alpha, earlier);
+    earlier = alpha;
+    const auto v = static_cast<std::size_t>(query.docs());
+    for (std::size_t i = 0; i < v; ++i) {
+      for (std::size_t j = 0; j < v; ++j) {
+        const double z = detail.scores[i] - detail.scores[j];
+        const double margin =
+            1.0 / (1.0 + std::exp(-z)) - 0.5 - alpha * std::sqrt(detail.width_sq[i * v + j]);
+        // α is made of factors in float32: 1e-5 of it.
+        if (std::fabs(z) < 1e-4 || std::fabs(margin) < 1e-5) continue;
+        ASSERT_EQ(detail.certain[i * v + j] != 0, margin > 0.0) << "round " << round;
+        ++(margin > 0.0 ? certain : uncertain);
+      }
+    }
+    const std::vector<std::int32_t> shown(docs.begin(), docs.begin() + 10);
+    const std::vector<double> theta = in_double(detail.theta.front());
+    const LearnReport report =
+        ranker->learn(context.round, {round, query, shown, world().perfect_clicks(query.query, shown)});
+    std::vector<double> up;
+    std::vector<double> down;
+    for (const auto& [winner, loser] : report.pairs) {
+      plain_network(shape, theta, query.features.doc(winner).data(), &up);
+      plain_network(shape, theta, query.features.doc(loser).data(), &down);
+      const Eigen::VectorXd g = Eigen::Map<const Eigen::VectorXd>(up.data(), p) -
+                                Eigen::Map<const Eigen::VectorXd>(down.data(), p);
+      a += g * g.transpose() / m;
+    }
+  }
+  EXPECT_GT(certain, 1000);
+  EXPECT_GT(uncertain, 1000);
+}
+
+TEST(ConfidentNetworkTest, LambdaRankStepsFollowItsWeights) {
+  // One training from the record of a few rounds, each step's weights from the scores at that step.
+  RankerSettings settings = neural_settings("lambdarank");
+  settings.trainer.steps = 6;
+  const NetworkShape shape = network_shape(settings.network, kFeatures);
+  const auto ranker = make_neural(settings, kFeatures);
+  TestContext context;
+  DocumentHistory history(kFeatures, true);
+  std::vector<PlainPair> pairs;
+  const std::vector<float> first = flat_theta(*ranker);
+  for (std::uint32_t round = 1; round <= 6; ++round) {
+    const QueryDocs query = world().query_of(round);
+    const auto docs = ranker->rank(context.round, query, round).docs;
+    const std::vector<std::int32_t> shown(docs.begin(), docs.begin() + 10);
+    const std::vector<std::uint8_t> clicks = world().perfect_clicks(query.query, shown);
+    const std::vector<float> began = flat_theta(*ranker);
+    const Feedback feedback{round, query, shown, clicks};
+    const LearnReport report = ranker->learn(context.round, feedback);
+    if (report.pairs.empty()) continue;
+    history.add(feedback, report.pairs);
+    for (const auto& [winner, loser] : report.pairs)
+      pairs.push_back({query.features.doc(winner).data(), query.features.doc(loser).data(), 1.0, 1.0});
+    std::vector<double> at = in_double(began);
+    std::vector<double> gradient;
+    for (int step = 0; step < 6; ++step) {
+      std::vector<float> scores;
+      for (std::int32_t row = 0; row < history.docs(); ++row)
+        scores.push_back(
+            static_cast<float>(plain_network(shape, at, history.features().doc(row).data(), nullptr)));
+      std::vector<double> changes;
+      // Before the first training all scores are zero up to rounding, and its order is no formula's.
+      if (round == 1 && step == 0) score_docs(context.execution, shape, began, history.features(), scores);
+      history.ndcg_changes(scores, changes);
+      for (std::size_t i = 0; i < pairs.size(); ++i) pairs[i].label = pairs[i].weight = changes[i];
+      plain_loss(shape, at, pairs, 1.0,
+                 0.5 * static_cast<double>(settings.network.width) * settings.posterior.lambda, first,
+                 &gradient);
+      for (std::size_t k = 0; k < at.size(); ++k) at[k] -= report.steps.front() * gradient[k];
+    }
+    const std::vector<float> arrived = flat_theta(*ranker);
+    // As for full-batch trainers; where two documents change places within rounding it would be far off.
+    EXPECT_LE(distance_of(arrived, at), 1e-3 * distance_of(began, at)) << "round " << round;
+  }
+  EXPECT_GT(pairs.size(), 8U);
+}
+
+/// One pair of documents, of which the first is always clicked: its two networks' noise can be read off a
+/// single step, θ' = θ − σ((n σ(z) − labels) g + mλ(θ − θ₀)).
+TEST(P2NeurRankTest, LabelsGetFreshNormalNoiseEveryRound) {
+  RankerSettings settings = neural_settings("ensemble");
+  settings.posterior.members = 2;
+  settings.posterior.noise_variance = 0.3;
+  settings.posterior.lambda = 0.1;
+  settings.trainer.steps = 1;
+  const NetworkShape shape = network_shape(settings.network, kFeatures);
+  const auto p = static_cast<std::size_t>(shape.parameters());
+  const double prior = static_cast<double>(settings.network.width) * settings.posterior.lambda;
+  const SmallWorld two(83, 1, 2, kFeatures);
+  const auto ranker = make_neural(settings, kFeatures);
+  const std::vector<float> first = flat_theta(*ranker);
+  ASSERT_EQ(first.size(), 2 * p);
+  const std::vector<std::int32_t> shown = {0, 1};
+  const std::vector<std::uint8_t> clicks = {1, 0};
+  TestContext context;
+  constexpr int kTrained = 400;
+  double squares[2] = {0.0, 0.0};
+  double between_members = 0.0;
+  double between_rounds = 0.0;
+  double earlier = 0.0;
+  for (int n = 1; n <= kTrained; ++n) {
+    const std::vector<float> before = flat_theta(*ranker);
+    const LearnReport report =
+        ranker->learn(context.round, {static_cast<std::uint32_t>(n), two.query(0), shown, clicks});
+    ASSERT_EQ(report.steps.size(), 2U);
+    const std::vector<float> after = flat_theta(*ranker);
+    double noise[2];
+    for (std::size_t member = 0; member < 2; ++member) {
+      const std::vector<double> theta(before.begin() + static_cast<std::ptrdiff_t>(member * p),
+                                      before.begin() + static_cast<std::ptrdiff_t>((member + 1) * p));
+      std::vector<double> g;
+      std::vector<double> loser;
+      const double z = plain_network(shape, theta, two.query(0).features.doc(0).data(), &g) -
+                       plain_network(shape, theta, two.query(0).features.doc(1).data(), &loser);
+      double along = 0.0;
+      double norm_sq = 0.0;
+      for (std::size_t k = 0; k < p; ++k) {
+        g[k] -= loser[k];
+        const std::size_t at = member * p + k;
+        const double gradient = (double{before[at]} - double{after[at]}) / report.steps[member] -
+                                prior * (theta[k] - double{first[at]});
+        along += gradient * g[k];
+        norm_sq += g[k] * g[k];
+      }
+      // labels = n + γ; the noise of n repetitions is N(0, n ν²).
+      const double labels = n / (1.0 + std::exp(-z)) - along / norm_sq;
+      noise[member] = (labels - n) / std::sqrt(0.3 * n);
+      squares[member] += noise[member] * noise[member];
+    }
+    between_members += noise[0] * noise[1];
+    between_rounds += noise[0] * earlier;
+    earlier = noise[0];
+  }
+  // χ² bounds of Laurent and Massart 2000, Lemma 1, e⁻²³ = 10⁻¹⁰ a side; sums of 400 products of
+  // independent normals pass 7 deviations with less than 10⁻⁷ a side.
+  constexpr double kTail = 23.03;
+  for (const double square : squares) {
+    EXPECT_TRUE(square <= kTrained + 2.0 * std::sqrt(kTrained * kTail) + 2.0 * kTail) << square;
+    EXPECT_TRUE(square >= kTrained - 2.0 * std::sqrt(kTrained * kTail)) << square;
+  }
+  EXPECT_TRUE(std::fabs(between_members) <= 7.0 * std::sqrt(kTrained)) << between_members;
+  EXPECT_TRUE(std::fabs(between_rounds) <= 7.0 * std::sqrt(kTrained)) << between_rounds;
+}
+
+TEST(P2NeurRankTest, MembersAreTheSameInAnyCompany) {
+  for (const std::string name : {"ensemble", "reference_ensemble"}) {
+    RankerSettings settings = neural_settings(name);
+    settings.posterior.members = 4;
+    const auto four = make_neural(settings, kFeatures);
+    const Course course = play(*four, 1, kRounds, 4);
+    const std::vector<float> together = flat_theta(*four);
+    const std::size_t p = together.size() / 4;
+    for (std::int64_t members : {1, 2, 3}) {
+      settings.posterior.members = members;
+      const auto fewer = make_neural(settings, kFeatures);
+      TestContext context;
+      for (std::uint32_t round = 1; round <= kRounds; ++round)
+        fewer->learn(context.round, course.rounds[round - 1].feedback(world(), round));
+      const std::vector<float> apart = flat_theta(*fewer);
+      ASSERT_EQ(apart.size(), p * static_cast<std::size_t>(members));
+      EXPECT_TRUE(std::equal(apart.begin(), apart.end(), together.begin())) << name << ", " << members;
+    }
+    for (std::size_t member = 1; member < 4; ++member)
+      EXPECT_FALSE(std::equal(together.begin(), together.begin() + static_cast<std::ptrdiff_t>(p),
+                              together.begin() + static_cast<std::ptrdiff_t>(member * p)));
+  }
+}
+
+TEST(P2NeurRankTest, OneMemberAgreesWithItself) {
+  RankerSettings settings = neural_settings("ensemble");
+  settings.posterior.members = 1;
+  const auto ranker = make_neural(settings, kFeatures);
+  TestContext context;
+  for (std::uint32_t round = 1; round <= 20; ++round) play_round(*ranker, context.round, world(), round);
+  const QueryDocs query = world().query(0);
+  const auto list = ranker->rank(context.round, query, 21);
+  RoundDetail detail;
+  ranker->describe(query, true, detail);
+  // Every order is certain, so that the list is the one by score.
+  EXPECT_EQ(list.certainty.value().certain_pairs, list.certainty.value().shown_pairs);
+  for (std::size_t rank = 1; rank < list.docs.size(); ++rank) {
+    const auto above = static_cast<std::size_t>(list.docs[rank - 1]);
+    const auto below = static_cast<std::size_t>(list.docs[rank]);
+    EXPECT_GT(detail.scores[above], detail.scores[below]);
+    EXPECT_EQ(detail.certain[above * detail.scores.size() + below], 1);
+  }
+}
+
+TEST(P2NeurRankTest, AnotherEnsemblesStateIsRefused) {
+  RankerSettings settings = neural_settings("ensemble");
+  const auto three = make_neural(settings, kFeatures);
+  const std::string state = play(*three, 1, 5).state;
+  settings.posterior.members = 2;
+  const auto two = make_neural(settings, kFeatures);
+  StateReader reader(state, "memory");
+  EXPECT_ANY_THROW(two->load(reader));
+}
+
+}  // namespace
+}  // namespace olrank

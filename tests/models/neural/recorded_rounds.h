@@ -1,0 +1,107 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "models/ranker_factory.h"
+#include "tests/models/small_world.h"
+
+// Neural rankers in all their forms, played in a small world.
+namespace olrank {
+
+inline const std::vector<std::string>& neural_names() {
+  static const std::vector<std::string> names = {"dual",
+                                                 "primal",
+                                                 "diagonal",
+                                                 "none",
+                                                 "three_layers",
+                                                 "theory",
+                                                 "lambdarank",
+                                                 "ensemble",
+                                                 "reference",
+                                                 "reference_lambdarank",
+                                                 "reference_ensemble"};
+  return names;
+}
+
+/// A ranker by what is special about it.
+inline RankerSettings neural_settings(const std::string& name) {
+  RankerKind kind = RankerKind::kOlRankNet;
+  if (name.ends_with("lambdarank")) kind = RankerKind::kOlLambdaRank;
+  if (name.ends_with("ensemble")) kind = RankerKind::kP2NeurRank;
+  RankerSettings settings = RankerSettings::defaults(
+      kind, name.starts_with("reference") ? ProtocolName::kReference : ProtocolName::kPaper);
+  settings.name = name;
+  settings.network.width = 8;
+  settings.posterior.lambda = 0.5;
+  settings.posterior.members = 3;
+  settings.trainer.steps = 5;
+  settings.trainer.epochs = 3;
+  settings.trainer.batch = 16;
+  settings.explore.alpha = 0.05;
+  settings.posterior.form = name == "primal" ? CovarianceForm::kPrimal : CovarianceForm::kAuto;
+  if (name == "dual") settings.posterior.form = CovarianceForm::kDual;
+  if (name == "diagonal" || name == "reference") settings.posterior.covariance = Covariance::kDiagonal;
+  if (name == "none") settings.posterior.covariance = Covariance::kNone;
+  if (name == "three_layers") settings.network.depth = 3;
+  if (name == "theory") {
+    settings.explore.alpha_schedule = AlphaSchedule::kTheory;
+    settings.explore.c1 = 0.05;
+    settings.explore.c2 = 0.5;
+  }
+  return settings;
+}
+
+inline TrialKeys test_keys() {
+  return TrialKeys::of(1, 1, "test");
+}
+
+inline std::unique_ptr<OnlineRanker> make_neural(const RankerSettings& settings, std::int64_t features,
+                                                 std::int64_t cutoff = 10) {
+  return make_ranker(settings, features, test_keys(), cutoff);
+}
+
+/// What happened in a round.
+struct RecordedRound {
+  std::vector<std::int32_t> shown;
+  std::vector<std::uint8_t> clicks;
+
+  Feedback feedback(const SmallWorld& world, std::uint32_t round) const {
+    return {round, world.query_of(round), shown, clicks};
+  }
+  friend bool operator==(const RecordedRound&, const RecordedRound&) = default;
+};
+
+/// A user who clicks on four of five relevant documents and one of five others, by the round's coins.
+inline RecordedRound play_round(OnlineRanker& ranker, RoundContext& context, const SmallWorld& world,
+                                std::uint32_t round, std::size_t cutoff = 10) {
+  const QueryDocs query = world.query_of(round);
+  const auto docs = ranker.rank(context, query, round).docs;
+  RecordedRound played;
+  played.shown.assign(docs.begin(),
+                      docs.begin() + static_cast<std::ptrdiff_t>(std::min(cutoff, docs.size())));
+  for (const std::int32_t doc : played.shown) {
+    RngStream coins(make_key({.seed = 3, .purpose = Purpose::kClick}), round,
+                    static_cast<std::uint32_t>(doc));
+    played.clicks.push_back(coins.uniform() < (world.grade(query.query, doc) != 0 ? 0.8 : 0.2) ? 1 : 0);
+  }
+  ranker.learn(context, played.feedback(world, round));
+  return played;
+}
+
+inline std::string state_of(const OnlineRanker& ranker) {
+  StateWriter state;
+  ranker.save(state);
+  return state.bytes();
+}
+
+/// All tensors of a model one after another: of an ensemble, member after member.
+inline std::vector<float> flat_theta(const OnlineRanker& ranker) {
+  std::vector<float> theta;
+  const ModelTensors model = ranker.model();
+  for (const auto& tensor : model.tensors)
+    theta.insert(theta.end(), tensor.values.begin(), tensor.values.end());
+  return theta;
+}
+
+}  // namespace olrank

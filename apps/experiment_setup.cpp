@@ -159,13 +159,15 @@ ExperimentPlan make_plan(const Configuration& configuration, const ExperimentReq
   const std::int64_t cutoff = configuration.protocol.cutoff;
   for (const RankerSettings& ranker : configuration.rankers) {
     // Complains before anything is read or written.
-    make_ranker(ranker, 1, TrialKeys{}, cutoff);
-    plan.rankers.push_back({ranker.name,
-                            settings_without(RankerSettings::schema(), &ranker, {"name"}),
-                            [&ranker, cutoff](std::int64_t features, const TrialKeys& keys) {
-                              return make_ranker(ranker, features, keys, cutoff);
-                            },
-                            {}});
+    check_ranker(ranker, cutoff);
+    plan.rankers.push_back(
+        {ranker.name,
+         settings_without(RankerSettings::schema(), &ranker, {"name"}),
+         [&ranker, cutoff](std::int64_t features, const TrialKeys& keys, const LabelledQueries* labels) {
+           return make_ranker(ranker, features, keys, cutoff, {.labels = labels});
+         },
+         {},
+         needs_labels(ranker.kind)});
   }
   if (request.replay.empty()) {
     for (const std::string& name : configuration.clicks.models) {

@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "models/dueling_bandit.h"
+#include "models/lambdarank_labels.h"
 #include "models/linear/linear_model.h"
 #include "models/linear/linear_ranking.h"
 #include "models/linear/p2linrank.h"
@@ -13,14 +14,10 @@
 #include "models/neural/ranker_network.h"
 #include "models/pdgd.h"
 #include "models/ranknet.h"
+#include "models/ranknet_offline.h"
 
 namespace olrank {
 namespace {
-
-[[noreturn]] void refuse_kind(const RankerSettings& settings) {
-  throw Error(fmt::format("Ranker '{}': the kind '{}' is not in this version of olrank.", settings.name,
-                          name_of(settings.kind)));
-}
 
 /// The scoring function of a ranker that follows a gradient or tries neighbours, with its first parameters.
 struct FirstModel {
@@ -43,6 +40,19 @@ std::unique_ptr<OnlineRanker> make_on_model(const RankerSettings& settings, std:
   return std::make_unique<Ranker>(std::move(first.model), settings, keys, std::move(first.theta));
 }
 
+template <class Ranker>
+std::unique_ptr<OnlineRanker> make_on_labels(const RankerSettings& settings, std::int64_t features,
+                                             const TrialKeys& keys, const LabelledQueries* labels) {
+  if (labels == nullptr) {
+    throw InvalidArgument(
+        fmt::format("Ranker '{}' learns from true grades, as every '{}' does, and there are none here: "
+                    "choose a kind that learns from clicks.",
+                    settings.name, name_of(settings.kind)));
+  }
+  FirstModel first = first_model(settings, features, keys);
+  return std::make_unique<Ranker>(std::move(first.model), settings, keys, std::move(first.theta), *labels);
+}
+
 /// The most pairs that a round of a rule can bring.
 std::int64_t pairs_of_a_round(PairRule rule, std::int64_t cutoff) {
   return rule == PairRule::kAll ? cutoff * cutoff / 4 : cutoff / 2;
@@ -51,7 +61,8 @@ std::int64_t pairs_of_a_round(PairRule rule, std::int64_t cutoff) {
 }  // namespace
 
 std::unique_ptr<OnlineRanker> make_ranker(const RankerSettings& settings, std::int64_t features,
-                                          const TrialKeys& keys, std::int64_t cutoff) {
+                                          const TrialKeys& keys, std::int64_t cutoff,
+                                          const RankerSurroundings& surroundings) {
   switch (settings.kind) {
     case RankerKind::kPairRank:
       return std::make_unique<PairRank>(features, settings, keys, cutoff);
@@ -70,9 +81,20 @@ std::unique_ptr<OnlineRanker> make_ranker(const RankerSettings& settings, std::i
     case RankerKind::kP2NeurRank:
       return std::make_unique<P2NeurRank>(features, settings, keys, cutoff);
     case RankerKind::kLambdaRankLabels:
-      break;
+      return make_on_labels<LambdaRankLabels>(settings, features, keys, surroundings.labels);
+    case RankerKind::kRankNetOffline:
+      return make_on_labels<RankNetOffline>(settings, features, keys, surroundings.labels);
   }
-  refuse_kind(settings);
+  throw InvalidArgument(fmt::format("Ranker '{}' is of no kind that there is.", settings.name));
+}
+
+bool needs_labels(RankerKind kind) {
+  return kind == RankerKind::kLambdaRankLabels || kind == RankerKind::kRankNetOffline;
+}
+
+void check_ranker(const RankerSettings& settings, std::int64_t cutoff) {
+  const LabelledQueries none;
+  make_ranker(settings, 1, TrialKeys{}, cutoff, {.labels = &none});
 }
 
 RankerPlan plan_ranker(const RankerSettings& settings, std::int64_t features, std::int64_t rounds,

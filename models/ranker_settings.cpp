@@ -25,6 +25,13 @@ void set_bandit_defaults(RankerSettings& ranker, Interleaving interleaving) {
       ranker.trainer.learning_rate = 0.01;
       ranker.bandit.candidates = interleaving == Interleaving::kProbabilistic ? 49 : 9;
       break;
+    case RankerKind::kLambdaRankLabels:
+      ranker.trainer.learning_rate = 0.003;
+      break;
+    case RankerKind::kRankNetOffline:
+      ranker.trainer.optimizer = Optimizer::kAdam;
+      ranker.trainer.learning_rate = 0.01;
+      break;
     default:
       break;
   }

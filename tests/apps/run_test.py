@@ -350,7 +350,6 @@ class BadInput(Folder):
             (2, "I/N", [*base, "--shard", "1"]),
             (2, "excludes", [*base, "--resume", "--force"]),
             (2, "fold", [*base, "--fold", "2"]),
-            (1, "is not in this version", [*base, "--ranker", "lambdarank-labels"]),
         ):
             with self.subTest(sentence=sentence):
                 self.refused(code, sentence, *arguments)

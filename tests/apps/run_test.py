@@ -81,6 +81,23 @@ class Experiment(Folder):
         rows = list(csv.DictReader((self.folder / "a" / "summary.csv").read_text().splitlines()))
         self.assertEqual(len(rows), 4)
 
+    def test_rankers_on_labels_stand_above_and_have_a_cosine(self):
+        """One run a kind: the linear offline model is its own reference up to the coins of its samples."""
+        figures = {}
+        for kind, extra in (("ranknet-offline", ["--network", "linear"]), ("lambdarank-labels", ["--width", 10]),
+                            ("pairrank", [])):
+            self.done(self.folder / kind, "--ranker", kind, "--rounds", 200, "--seeds", "1", "--clicks", "perfect",
+                      "--protocol-cosine", "offline", *extra)
+            figures[kind] = curve(self.trial(kind, kind))
+        offline = figures["ranknet-offline"]
+        self.assertGreater(offline[0]["cosine"], 0.97)
+        self.assertEqual(offline[0]["offline"], offline[-1]["offline"])
+        self.assertIsNone(figures["pairrank"][0]["cosine"])
+        for kind in ("pairrank", "lambdarank-labels"):
+            self.assertTrue(0.3 < figures[kind][-1]["cosine"] <= 1.0, figures[kind][-1]["cosine"])
+        self.assertGreater(figures["lambdarank-labels"][-1]["offline"]["ndcg@10"],
+                           figures["lambdarank-labels"][0]["offline"]["ndcg@10"] + 0.1)
+
     def test_the_resolved_configuration_repeats_the_experiment(self):
         self.done(self.folder / "a", "--ranker", "pdgd", "--rounds", 60, "--seeds", "1-2", "--clicks", "navigational")
         done = olrank("run", "--quiet", self.folder / "a" / "config.toml", "--out", self.folder / "b")

@@ -56,6 +56,7 @@ TEST(RankNetOfflineTest, IsTrainedBeforeTheFirstRoundAndStaysAsItIs) {
   for (const NetworkForm network : {NetworkForm::kLinear, NetworkForm::kMlp}) {
     RankerSettings settings = offline_settings(network);
     settings.trainer.epochs = 60;
+    settings.trainer.learning_rate_decay = 1.0;
     const auto ranker = make_ranker(settings, 5, TrialKeys::of(1, 1, "test"), 10, {.labels = &labels});
     EXPECT_GT(world.ndcg(*ranker, 5), 0.97);
     TestContext context;

@@ -170,17 +170,19 @@ ExperimentPlan make_plan(const Configuration& configuration, const ExperimentReq
   ExperimentPlan plan;
   plan.out = configuration.run.out;
   const std::int64_t cutoff = configuration.protocol.cutoff;
+  // Trials side by side share the memory, and none takes more than its part.
+  const std::int64_t memory = available_memory() / std::max<std::int64_t>(1, configuration.run.jobs);
   for (const RankerSettings& ranker : configuration.rankers) {
     // Complains before anything is read or written.
     check_ranker(ranker, cutoff);
-    plan.rankers.push_back(
-        {ranker.name,
-         settings_without(RankerSettings::schema(), &ranker, {"name"}),
-         [&ranker, cutoff](std::int64_t features, const TrialKeys& keys, const LabelledQueries* labels) {
-           return make_ranker(ranker, features, keys, cutoff, {.labels = labels});
-         },
-         {},
-         needs_labels(ranker.kind)});
+    plan.rankers.push_back({ranker.name,
+                            settings_without(RankerSettings::schema(), &ranker, {"name"}),
+                            [&ranker, cutoff, memory](std::int64_t features, const TrialKeys& keys,
+                                                      const LabelledQueries* labels) {
+                              return make_ranker(ranker, features, keys, cutoff, {labels, memory});
+                            },
+                            {},
+                            needs_labels(ranker.kind)});
   }
   if (request.replay.empty()) {
     for (const std::string& name : configuration.clicks.models) {

@@ -90,9 +90,9 @@ class Tuning {
   }
 
   int run(const OutputFlags& output) {
+    check_all_memory();  // before --force removes anything
     settle_existing(plan_);
     settle_existing(expected_test());
-    check_all_memory();
     if (request_.existing == Existing::kReplace) remove_choice();
     const int tuned = tune();
     if (tuned > 1) return tuned;

@@ -10,15 +10,10 @@
 
 namespace olrank {
 
-/// What a trial of a ranker may need.
-struct RankerPlan {
-  std::int64_t parameters = 0;
-  std::int64_t bytes = 0;  // of its state, at most
-};
-
 /// What a ranker stands on besides its settings.
 struct RankerSurroundings {
   const LabelledQueries* labels = nullptr;  // of kinds that learn from them; has to outlive the ranker
+  std::int64_t memory = 0;                  // bytes that its covariance may take; 0: all there is
 };
 
 /// Whether rankers of this kind learn from true grades: all others are never given any.
@@ -32,9 +27,5 @@ std::unique_ptr<OnlineRanker> make_ranker(const RankerSettings& settings, std::i
 
 /// Throws what make_ranker() would, for any number of features and before any data is there.
 void check_ranker(const RankerSettings& settings, std::int64_t cutoff);
-
-/// Worst case over `rounds` rounds that show `cutoff` documents.
-RankerPlan plan_ranker(const RankerSettings& settings, std::int64_t features, std::int64_t rounds,
-                       std::int64_t cutoff);
 
 }  // namespace olrank

@@ -10,21 +10,29 @@
 namespace olrank {
 namespace {
 
-PosteriorSpec posterior_spec(const RankerSettings& settings, const NetworkShape& shape) {
+bool has_shadow(const PosteriorSettings& settings) {
+  return settings.shadow == ShadowCovariance::kFull && settings.covariance != Covariance::kFull;
+}
+
+PosteriorSpec posterior_spec(const RankerSettings& settings, const NetworkShape& shape,
+                             std::int64_t memory) {
   PosteriorSpec spec;
   spec.shape = shape;
   spec.covariance = settings.posterior.covariance;
   spec.form = settings.posterior.form;
   spec.lambda = settings.posterior.lambda;
   spec.scale = covariance_scale(settings.network);
+  spec.memory = memory > 0 ? memory : available_memory();
+  // Beside a shadow, an inverse of its own gets half.
+  if (has_shadow(settings.posterior) && settings.posterior.covariance == Covariance::kDiagonalOfInverse)
+    spec.memory /= 2;
   return spec;
 }
 
-std::unique_ptr<Posterior> make_shadow(const RankerSettings& settings, const NetworkShape& shape) {
-  const PosteriorSettings& posterior = settings.posterior;
-  if (posterior.shadow == ShadowCovariance::kNone || posterior.covariance == Covariance::kFull)
-    return nullptr;
-  PosteriorSpec spec = posterior_spec(settings, shape);
+std::unique_ptr<Posterior> make_shadow(const RankerSettings& settings, const NetworkShape& shape,
+                                       std::int64_t memory) {
+  if (!has_shadow(settings.posterior)) return nullptr;
+  PosteriorSpec spec = posterior_spec(settings, shape, memory);
   spec.covariance = Covariance::kFull;
   return make_posterior(spec);
 }
@@ -32,7 +40,7 @@ std::unique_ptr<Posterior> make_shadow(const RankerSettings& settings, const Net
 }  // namespace
 
 ConfidentNetwork::ConfidentNetwork(std::int64_t features, const RankerSettings& settings,
-                                   const TrialKeys& keys, std::int64_t cutoff)
+                                   const TrialKeys& keys, std::int64_t cutoff, std::int64_t memory)
     : settings_(settings),
       cutoff_(cutoff),
       batch_key_(keys.key(Purpose::kBatch)),
@@ -42,8 +50,8 @@ ConfidentNetwork::ConfidentNetwork(std::int64_t features, const RankerSettings& 
       history_(features, settings.kind == RankerKind::kOlLambdaRank),
       trainer_(make_network_trainer({shape_, settings.trainer, settings.posterior.lambda,
                                      prior_scale(settings.network), first_theta_, batch_key_})),
-      posterior_(make_posterior(posterior_spec(settings, shape_))),
-      shadow_(make_shadow(settings, shape_)),
+      posterior_(make_posterior(posterior_spec(settings, shape_, memory))),
+      shadow_(make_shadow(settings, shape_, memory)),
       list_(settings.explore.list, settings.explore.refine, keys.key(Purpose::kList)) {}
 
 /// α_t = c₁(√(ν² log(det A/(δ² det λI))) + √λ c₂), or the constant; differences of scores within their

@@ -18,11 +18,11 @@ namespace olrank {
 /// A ReLU network that knows which orders it is sure of: Jia, Wang, "Learning neural ranking models online
 /// from implicit user feedback", WWW 2022 (olRankNet, olLambdaRank by the kind in the settings). The
 /// confidence of an order is the Mahalanobis width of the difference of two tangent gradients, under the
-/// covariance of those of all observed pairs.
+/// covariance of those of all observed pairs. `memory` is what the covariance may take, 0 for all there is.
 class ConfidentNetwork : public OnlineRanker {
  public:
   ConfidentNetwork(std::int64_t features, const RankerSettings& settings, const TrialKeys& keys,
-                   std::int64_t cutoff);
+                   std::int64_t cutoff, std::int64_t memory = 0);
 
   RankedList rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) override;
   LearnReport learn(RoundContext& context, const Feedback& feedback) override;

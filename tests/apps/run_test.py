@@ -360,6 +360,15 @@ class BadInput(Folder):
             (2, "'pairrank'", [*base, "--ranker", "pairank"]),
             (2, "'alpha'", [*base, "--alpha", "-1"]),
             (2, "epsilon", [*base, "--ranker", "ranknet", "--exploration", "epsilon"]),
+            (2, "its width must be even, not 15", [*base, "--ranker", "olranknet", "--width", "15"]),
+            (2, "'depth'", [*base, "--ranker", "olranknet", "--depth", "1"]),
+            (2, "'lambda'", [*base, "--ranker", "olranknet", "--lambda", "0"]),
+            (2, 'form = "dual" or covariance = "diagonal" would fit',
+             [*base, "--ranker", "olranknet", "--form", "primal", "--width", "60000", "--rounds", "2"]),
+            (2, 'form = "primal" or covariance = "diagonal" would fit',
+             [*base, "--ranker", "olranknet", "--form", "dual", "--width", "16", "--rounds", "4000000"]),
+            (2, "only fewer rounds or a smaller network would fit",
+             [*base, "--ranker", "olranknet", "--width", "65536", "--depth", "16"]),
             (2, "'perfect'", [*base, "--clicks", "perfekt"]),
             (2, "cutoff", [*base, "--cutoff", "0"]),
             (2, "There is no data", ["run", *out]),
@@ -371,6 +380,14 @@ class BadInput(Folder):
             with self.subTest(sentence=sentence):
                 self.refused(code, sentence, *arguments)
                 self.assertFalse((self.folder / "a").exists())
+
+    def test_what_cannot_fit_removes_no_earlier_result(self):
+        settings = ["--ranker", "olranknet", "--width", 4, "--seeds", "1", "--clicks", "perfect"]
+        self.done(self.folder / "a", *settings, "--rounds", 5)
+        before = self.trial("a", "olranknet").joinpath("summary.json").read_bytes()
+        self.refused(2, "would fit", "run", "--data", DATA, "--out", self.folder / "a", "--force", *settings, "--form", "dual",
+                     "--rounds", 4000000)
+        self.assertEqual(self.trial("a", "olranknet").joinpath("summary.json").read_bytes(), before)
 
     def test_a_cutoff_above_every_list_shows_whole_lists(self):
         trace = self.folder / "trace.jsonl"

@@ -9,7 +9,7 @@
 #include "core/runtime/execution_context.h"
 #include "core/runtime/progress.h"
 #include "core/text/byte_size.h"
-#include "models/ranker_factory.h"
+#include "models/ranker_plan.h"
 
 namespace olrank {
 namespace {
@@ -23,24 +23,28 @@ std::int64_t fold_bytes(const FoldData& fold) {
   return matrix(fold.data.train) + matrix(fold.data.judged);
 }
 
+RankerLoad load_of(const ExperimentPlan& plan, const FoldData& fold) {
+  return {fold.data.train.features(), fold.data.train.docs(), plan.trial.rounds, plan.trial.cutoff};
+}
+
 }  // namespace
 
 void check_memory(const Configuration& configuration, const ExperimentPlan& plan) {
   const std::shared_ptr<const FoldData> fold = plan.data->get(plan.folds.front());
-  const std::int64_t features = fold->data.train.features();
   const std::int64_t data = fold_bytes(*fold);
   const std::int64_t memory = available_memory();
+  const std::int64_t left = std::max<std::int64_t>(0, memory - data);
+  const std::int64_t jobs =
+      std::clamp<std::int64_t>(static_cast<std::int64_t>(trials_of(plan).size()), 1, plan.jobs);
   for (const RankerSettings& ranker : configuration.rankers) {
-    const RankerPlan planned = plan_ranker(ranker, features, plan.trial.rounds, plan.trial.cutoff);
-    const std::int64_t jobs =
-        std::min<std::int64_t>(plan.jobs, static_cast<std::int64_t>(trials_of(plan).size()));
-    if (planned.bytes == 0 || data + jobs * planned.bytes <= memory) continue;
-    const std::int64_t fitting = std::max<std::int64_t>(0, (memory - data) / planned.bytes);
-    const std::string advice = fitting > 0 ? fmt::format("--jobs {} would fit", fitting)
-                                           : std::string("fewer --rounds or features would fit");
+    const RankerPlan planned = plan_ranker(ranker, load_of(plan, *fold));
+    if (planned.bytes <= left / jobs) continue;
+    std::string advice = advice_on_memory(planned, left / jobs);
+    const std::int64_t fitting = left / planned.bytes;
+    if (fitting > 0) advice += fmt::format(", and so would --jobs {}", fitting);
     throw InvalidArgument(fmt::format(
         "Ranker '{}' may need {} for each of {} trials at once besides {} of data, and this "
-        "machine gives {}; {}.",
+        "machine gives {}: {}.",
         ranker.name, readable_bytes(static_cast<double>(planned.bytes)), jobs,
         readable_bytes(static_cast<double>(data)), readable_bytes(static_cast<double>(memory)), advice));
   }
@@ -64,8 +68,7 @@ void print_dry_run(const Configuration& configuration, const ExperimentPlan& pla
     TrialIdentity first = of_ranker.front();
     first.fold = plan.folds.front();
     const TrialEstimate estimate = estimate_trial(plan, first, *fold, kCalibrationSeconds);
-    const RankerPlan planned =
-        plan_ranker(ranker, fold->data.train.features(), plan.trial.rounds, plan.trial.cutoff);
+    const RankerPlan planned = plan_ranker(ranker, load_of(plan, *fold));
     total_seconds += estimate.seconds * static_cast<double>(of_ranker.size());
     text +=
         fmt::format("{:<{}} {:>7} {:>11} {:>14} {:>14} {:>12.1f}\n", ranker.name, widest, of_ranker.size(),

@@ -16,7 +16,9 @@
 #include "core/runtime/device.h"
 #include "core/version.h"
 #include "models/libtorch_runtime.h"
+#include "models/linear/linear_model.h"
 #include "models/ranker_factory.h"
+#include "models/ranknet_offline.h"
 #include "sim/users.h"
 
 namespace olrank {
@@ -62,6 +64,15 @@ const Dataset& judged_part(const DataParts& parts, const DataSettings& settings,
   return judged;
 }
 
+OfflineModel train_offline_model(const TrialData& data, std::int64_t fold, ExecutionContext& context) {
+  OfflineModel offline;
+  offline.theta = offline_linear_theta(LabelledQueries(data.train), data.train.features(), fold);
+  offline.judged_scores.resize(static_cast<std::size_t>(data.judged.docs()));
+  LinearModel(data.train.features())
+      .score(context, offline.theta, data.judged.all_features(), offline.judged_scores);
+  return offline;
+}
+
 std::shared_ptr<const FoldData> load_fold(const Configuration& configuration, const std::string& replay,
                                           std::int64_t fold) {
   ExecutionContext context({}, threads_of(configuration));
@@ -80,6 +91,8 @@ std::shared_ptr<const FoldData> load_fold(const Configuration& configuration, co
                {},
                {{"normalisation", normalisation_json(normaliser)}},
                std::move(recorded)});
+  if (configuration.protocol.cosine == CosineReference::kOffline)
+    data->data.offline = train_offline_model(data->data, fold, context);
   data->fingerprint = fmt::format("{} {} grades 0-{}", data->data.train.fingerprint().hex(),
                                   data->data.judged.fingerprint().hex(), max_grade);
   return data;
@@ -157,15 +170,19 @@ ExperimentPlan make_plan(const Configuration& configuration, const ExperimentReq
   ExperimentPlan plan;
   plan.out = configuration.run.out;
   const std::int64_t cutoff = configuration.protocol.cutoff;
+  // Trials side by side share the memory, and none takes more than its part.
+  const std::int64_t memory = available_memory() / std::max<std::int64_t>(1, configuration.run.jobs);
   for (const RankerSettings& ranker : configuration.rankers) {
     // Complains before anything is read or written.
-    make_ranker(ranker, 1, TrialKeys{}, cutoff);
+    check_ranker(ranker, cutoff);
     plan.rankers.push_back({ranker.name,
                             settings_without(RankerSettings::schema(), &ranker, {"name"}),
-                            [&ranker, cutoff](std::int64_t features, const TrialKeys& keys) {
-                              return make_ranker(ranker, features, keys, cutoff);
+                            [&ranker, cutoff, memory](std::int64_t features, const TrialKeys& keys,
+                                                      const LabelledQueries* labels) {
+                              return make_ranker(ranker, features, keys, cutoff, {labels, memory});
                             },
-                            {}});
+                            {},
+                            needs_labels(ranker.kind)});
   }
   if (request.replay.empty()) {
     for (const std::string& name : configuration.clicks.models) {

@@ -46,11 +46,11 @@ class RunCommand : public Command {
       print_dry_run(configuration, plan, output);
       return 0;
     }
-    settle_existing(plan);
-    check_memory(configuration, plan);
     std::optional<Trace> trace;
     if (trace_detail_ && trace_.empty())
       throw InvalidArgument("--trace-detail needs a file: --trace FILE.");
+    check_memory(configuration, plan);  // before --force removes anything
+    settle_existing(plan);
     if (!trace_.empty()) plan.trace = &make_trace(configuration, plan, trace);
     announce(configuration, plan);
     write_manifest(configuration, plan, command_line());

@@ -5,8 +5,10 @@
 #include <charconv>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "core/error.h"
+#include "core/runtime/log.h"
 
 namespace olrank {
 namespace {
@@ -49,16 +51,25 @@ Shard shard_of_environment(const std::function<const char*(const char*)>& variab
   if (const char* task = variable("SLURM_ARRAY_TASK_ID")) {
     const std::int64_t first = number_of("SLURM_ARRAY_TASK_MIN", variable("SLURM_ARRAY_TASK_MIN"));
     const std::int64_t count = number_of("SLURM_ARRAY_TASK_COUNT", variable("SLURM_ARRAY_TASK_COUNT"));
-    return checked({number_of("SLURM_ARRAY_TASK_ID", task) - first, count}, "SLURM_ARRAY_TASK_ID");
+    // An array such as 0-6:2 counts in steps.
+    const char* step_text = variable("SLURM_ARRAY_TASK_STEP");
+    const std::int64_t step = step_text != nullptr ? number_of("SLURM_ARRAY_TASK_STEP", step_text) : 1;
+    const std::int64_t distance = number_of("SLURM_ARRAY_TASK_ID", task) - first;
+    if (step < 1 || distance % step != 0) {
+      throw InvalidArgument(
+          fmt::format("SLURM_ARRAY_TASK_ID is {}, which the array from {} in steps of {} does not have.",
+                      task, first, step));
+    }
+    return checked({distance / step, count}, "SLURM_ARRAY_TASK_ID");
   }
-  const char* index = variable("JOB_COMPLETION_INDEX");
-  if (const char* shards = variable("OLRANK_SHARDS"); index != nullptr && shards != nullptr) {
-    return checked({number_of("JOB_COMPLETION_INDEX", index), number_of("OLRANK_SHARDS", shards)},
-                   "JOB_COMPLETION_INDEX");
-  }
-  const char* rank = variable("RANK");
-  if (const char* size = variable("WORLD_SIZE"); rank != nullptr && size != nullptr) {
-    return checked({number_of("RANK", rank), number_of("WORLD_SIZE", size)}, "RANK");
+  for (const auto& [index_name, count_name] :
+       {std::pair{"JOB_COMPLETION_INDEX", "OLRANK_SHARDS"}, std::pair{"RANK", "WORLD_SIZE"}}) {
+    const char* index = variable(index_name);
+    if (index == nullptr) continue;
+    if (const char* count = variable(count_name)) {
+      return checked({number_of(index_name, index), number_of(count_name, count)}, index_name);
+    }
+    log_info("{} is set without {}, so this process runs the whole experiment.", index_name, count_name);
   }
   return {};
 }

@@ -73,8 +73,7 @@ bool holds(const std::vector<T>& all, const T& one) {
 }
 
 double figure_of(const TriedPoint& tried, SweepFigure by) {
-  const TrialMoments& figures = tried.figures;
-  return by == SweepFigure::kOffline ? figures.offline_area.mean : figures.online_area.mean;
+  return tried.figures.area(by).mean;
 }
 
 std::string place_text(const std::optional<ChoicePlace>& place) {
@@ -126,14 +125,29 @@ TrialMoments trial_moments(const std::vector<SummaryRow>& rows, const std::strin
     if (place && (row.identity.fold != place->fold || row.identity.user != place->user)) continue;
     own.push_back(&row);
   }
-  const auto moments = [&own](double SummaryRow::*figure) {
+  const auto moments = [&own](auto figure) {
     std::vector<double> values;
-    for (const SummaryRow* row : own) values.push_back(row->*figure);
+    for (const SummaryRow* row : own) values.push_back(figure(*row));
     return moments_of(values);
   };
-  return {static_cast<std::int64_t>(own.size()), moments(&SummaryRow::offline_area),
-          moments(&SummaryRow::online_area), moments(&SummaryRow::offline_ndcg),
-          moments(&SummaryRow::discounted_ndcg)};
+  return {static_cast<std::int64_t>(own.size()),
+          moments([](const SummaryRow& row) { return row.offline_area; }),
+          moments([](const SummaryRow& row) { return row.online_area; }),
+          moments([](const SummaryRow& row) { return row.offline_ndcg; }),
+          moments([](const SummaryRow& row) { return row.discounted_ndcg; }),
+          moments([](const SummaryRow& row) { return 0.5 * (row.offline_area + row.online_area); })};
+}
+
+const Moments& TrialMoments::area(SweepFigure by) const {
+  switch (by) {
+    case SweepFigure::kOffline:
+      return offline_area;
+    case SweepFigure::kOnline:
+      return online_area;
+    case SweepFigure::kBoth:
+      break;
+  }
+  return both_areas;
 }
 
 std::vector<std::optional<ChoicePlace>> choice_places(const TrialMatrix& trials) {

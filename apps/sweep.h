@@ -15,15 +15,16 @@
 
 namespace olrank {
 
-/// The curve by whose area a choice is made.
-enum class SweepFigure { kOffline, kOnline };
+/// The curve by whose area a choice is made; kBoth is the mean of the two areas.
+enum class SweepFigure { kOffline, kOnline, kBoth };
 /// What has a choice of its own.
 enum class ChoicePer { kRanker, kFoldAndUser };
 
 template <>
 struct EnumNames<SweepFigure> {
   static constexpr std::array values = {std::pair{SweepFigure::kOffline, std::string_view("offline")},
-                                        std::pair{SweepFigure::kOnline, std::string_view("online")}};
+                                        std::pair{SweepFigure::kOnline, std::string_view("online")},
+                                        std::pair{SweepFigure::kBoth, std::string_view("both")}};
 };
 template <>
 struct EnumNames<ChoicePer> {
@@ -63,6 +64,9 @@ struct TrialMoments {
   Moments online_area;
   Moments offline_ndcg;
   Moments discounted_ndcg;
+  Moments both_areas;  // of their mean in each trial
+
+  const Moments& area(SweepFigure by) const;
 };
 
 /// The means over the trials of one name, and where a place is given, of that fold and user alone.

@@ -53,7 +53,7 @@ std::vector<RankerSettings> unswept_rankers(const Configuration& configuration) 
 void check_points(const std::vector<GridPoint>& grid, std::int64_t cutoff) {
   for (const GridPoint& point : grid) {
     try {
-      make_ranker(point.settings, 1, TrialKeys{}, cutoff);
+      check_ranker(point.settings, cutoff);
     } catch (const InvalidArgument& complaint) {
       if (std::string_view(complaint.what()).find(point.settings.name) != std::string_view::npos) throw;
       throw InvalidArgument(fmt::format("Grid point '{}': {}", point.settings.name, complaint.what()));
@@ -75,7 +75,7 @@ class Tuning {
         tuning_(tuning_configuration()) {
     check_points(grid_, configuration_.protocol.cutoff);
     for (const RankerSettings& ranker : unswept_rankers(configuration_))
-      make_ranker(ranker, 1, TrialKeys{}, configuration_.protocol.cutoff);
+      check_ranker(ranker, configuration_.protocol.cutoff);
     plan_ = make_plan(tuning_, request_);
   }
   Tuning(const Tuning&) = delete;
@@ -90,9 +90,9 @@ class Tuning {
   }
 
   int run(const OutputFlags& output) {
+    check_all_memory();  // before --force removes anything
     settle_existing(plan_);
     settle_existing(expected_test());
-    check_all_memory();
     if (request_.existing == Existing::kReplace) remove_choice();
     const int tuned = tune();
     if (tuned > 1) return tuned;
@@ -242,7 +242,8 @@ class TuneCommand : public Command {
   }
   void declare(CLI::App& app) override {
     app.add_option("config", file_, "a TOML file with a [sweep]")->type_name("FILE");
-    app.add_option("--by", by_, "the curve whose area decides: offline online [offline]")
+    app.add_option("--by", by_,
+                   "the curve whose area decides, or the mean of both: offline online both [offline]")
         ->type_name("NAME");
     app.add_option("--per", per_, "what has a choice of its own: ranker fold-and-user [ranker]")
         ->type_name("NAME");

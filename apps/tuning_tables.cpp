@@ -149,8 +149,7 @@ std::string winners_text(const Configuration& configuration, const std::vector<W
   if (with_place) lines.back().insert(lines.back().begin() + 1, {"fold", "clicks"});
   std::string notes;
   for (const Winner& winner : winners) {
-    const Moments& area =
-        rule.by == SweepFigure::kOffline ? winner.tuning.offline_area : winner.tuning.online_area;
+    const Moments& area = winner.tuning.area(rule.by);
     lines.push_back({winner.point.ranker, choice_text(winner.point),
                      winner.tuning.trials > 0 ? moments_text(area, 4) : "-",
                      fmt::format("{}", winner.test.trials), moments_text(winner.test.offline_ndcg, 4),

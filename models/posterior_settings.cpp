@@ -9,6 +9,9 @@ const Schema& PosteriorSettings::schema() {
           .field("covariance", &S::covariance, "the structure of the covariance")
           .field("form", &S::form,
                  "how the full covariance is kept: by pairs, by parameters, or as it pays")
+          .field("shadow", &S::shadow,
+                 "`full` keeps the exact covariance beside a network's own, unused, and compares their "
+                 "widths (olranknet, ollambdarank with another covariance)")
           .field("lambda", &S::lambda, "weight of the prior in loss and covariance")
           .symbol("λ")
           .above(0)

@@ -12,12 +12,15 @@ namespace olrank {
 
 enum class Covariance { kFull, kDiagonal, kDiagonalOfInverse, kNone };
 enum class CovarianceForm { kAuto, kDual, kPrimal };
+/// Which other covariance is kept beside the one in use, to compare widths.
+enum class ShadowCovariance { kNone, kFull };
 enum class MemberSchedule { kAuto, kStreams, kBatched };
 
 /// What is known about the parameters: a covariance, or an ensemble.
 struct PosteriorSettings {
   Covariance covariance = Covariance::kFull;
   CovarianceForm form = CovarianceForm::kAuto;
+  ShadowCovariance shadow = ShadowCovariance::kNone;
   double lambda = 10.0;
   std::int64_t members = 2;
   double noise_variance = 0.1;
@@ -33,6 +36,12 @@ struct EnumNames<Covariance> {
       std::pair{Covariance::kDiagonal, std::string_view("diagonal")},
       std::pair{Covariance::kDiagonalOfInverse, std::string_view("diagonal-of-inverse")},
       std::pair{Covariance::kNone, std::string_view("none")}};
+};
+
+template <>
+struct EnumNames<ShadowCovariance> {
+  static constexpr std::array values = {std::pair{ShadowCovariance::kNone, std::string_view("none")},
+                                        std::pair{ShadowCovariance::kFull, std::string_view("full")}};
 };
 
 template <>

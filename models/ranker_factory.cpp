@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include "core/error.h"
+#include "core/runtime/execution_context.h"
+#include "core/text/byte_size.h"
 #include "models/dueling_bandit.h"
+#include "models/lambdarank_labels.h"
 #include "models/linear/linear_model.h"
 #include "models/linear/linear_ranking.h"
 #include "models/linear/p2linrank.h"
@@ -12,15 +15,12 @@
 #include "models/neural/p2neurrank.h"
 #include "models/neural/ranker_network.h"
 #include "models/pdgd.h"
+#include "models/ranker_plan.h"
 #include "models/ranknet.h"
+#include "models/ranknet_offline.h"
 
 namespace olrank {
 namespace {
-
-[[noreturn]] void refuse_kind(const RankerSettings& settings) {
-  throw Error(fmt::format("Ranker '{}': the kind '{}' is not in this version of olrank.", settings.name,
-                          name_of(settings.kind)));
-}
 
 /// The scoring function of a ranker that follows a gradient or tries neighbours, with its first parameters.
 struct FirstModel {
@@ -43,15 +43,24 @@ std::unique_ptr<OnlineRanker> make_on_model(const RankerSettings& settings, std:
   return std::make_unique<Ranker>(std::move(first.model), settings, keys, std::move(first.theta));
 }
 
-/// The most pairs that a round of a rule can bring.
-std::int64_t pairs_of_a_round(PairRule rule, std::int64_t cutoff) {
-  return rule == PairRule::kAll ? cutoff * cutoff / 4 : cutoff / 2;
+template <class Ranker>
+std::unique_ptr<OnlineRanker> make_on_labels(const RankerSettings& settings, std::int64_t features,
+                                             const TrialKeys& keys, const LabelledQueries* labels) {
+  if (labels == nullptr) {
+    throw InvalidArgument(
+        fmt::format("Ranker '{}' learns from true grades, as every '{}' does, and there are none here: "
+                    "choose a kind that learns from clicks.",
+                    settings.name, name_of(settings.kind)));
+  }
+  FirstModel first = first_model(settings, features, keys);
+  return std::make_unique<Ranker>(std::move(first.model), settings, keys, std::move(first.theta), *labels);
 }
 
 }  // namespace
 
 std::unique_ptr<OnlineRanker> make_ranker(const RankerSettings& settings, std::int64_t features,
-                                          const TrialKeys& keys, std::int64_t cutoff) {
+                                          const TrialKeys& keys, std::int64_t cutoff,
+                                          const RankerSurroundings& surroundings) {
   switch (settings.kind) {
     case RankerKind::kPairRank:
       return std::make_unique<PairRank>(features, settings, keys, cutoff);
@@ -66,30 +75,34 @@ std::unique_ptr<OnlineRanker> make_ranker(const RankerSettings& settings, std::i
       return make_on_model<RankNetRanker>(settings, features, keys);
     case RankerKind::kOlRankNet:
     case RankerKind::kOlLambdaRank:
-      return std::make_unique<ConfidentNetwork>(features, settings, keys, cutoff);
+      return std::make_unique<ConfidentNetwork>(features, settings, keys, cutoff, surroundings.memory);
     case RankerKind::kP2NeurRank:
       return std::make_unique<P2NeurRank>(features, settings, keys, cutoff);
     case RankerKind::kLambdaRankLabels:
-      break;
+      return make_on_labels<LambdaRankLabels>(settings, features, keys, surroundings.labels);
+    case RankerKind::kRankNetOffline:
+      return make_on_labels<RankNetOffline>(settings, features, keys, surroundings.labels);
   }
-  refuse_kind(settings);
+  throw InvalidArgument(fmt::format("Ranker '{}' is of no kind that there is.", settings.name));
 }
 
-RankerPlan plan_ranker(const RankerSettings& settings, std::int64_t features, std::int64_t rounds,
-                       std::int64_t cutoff) {
-  constexpr std::int64_t kDouble = sizeof(double);
-  const std::int64_t stride = padded_features(features);
-  const std::int64_t history =
-      rounds * pairs_of_a_round(settings.feedback.pairs, cutoff) * (stride + 8) * kDouble;
-  switch (settings.kind) {
-    case RankerKind::kPairRank:
-      return {features, history + 3 * stride * stride * kDouble};
-    case RankerKind::kP2LinRank:
-      return {features * settings.posterior.members,
-              history + settings.posterior.members * stride * stride * kDouble};
-    default:
-      return {features, 2 * features * kDouble};
+bool needs_labels(RankerKind kind) {
+  return kind == RankerKind::kLambdaRankLabels || kind == RankerKind::kRankNetOffline;
+}
+
+void check_ranker(const RankerSettings& settings, std::int64_t cutoff) {
+  // A network may be too large even to be tried.
+  const RankerPlan plan = plan_ranker(settings, {.features = 1, .rounds = 1, .cutoff = cutoff});
+  const std::int64_t memory = available_memory();
+  if (plan.bytes > memory) {
+    throw InvalidArgument(
+        fmt::format("Ranker '{}' has {} parameters with a single feature and needs {}, and this machine "
+                    "gives {}: {}.",
+                    settings.name, plan.parameters, readable_bytes(static_cast<double>(plan.bytes)),
+                    readable_bytes(static_cast<double>(memory)), advice_on_memory(plan, memory)));
   }
+  const LabelledQueries none;
+  make_ranker(settings, 1, TrialKeys{}, cutoff, {.labels = &none});
 }
 
 }  // namespace olrank

@@ -3,25 +3,29 @@
 #include <cstdint>
 #include <memory>
 
+#include "core/online/labelled_queries.h"
 #include "core/online/online_ranker.h"
 #include "core/online/trial_keys.h"
 #include "models/ranker_settings.h"
 
 namespace olrank {
 
-/// What a trial of a ranker may need.
-struct RankerPlan {
-  std::int64_t parameters = 0;
-  std::int64_t bytes = 0;  // of its state, at most
+/// What a ranker stands on besides its settings.
+struct RankerSurroundings {
+  const LabelledQueries* labels = nullptr;  // of kinds that learn from them; has to outlive the ranker
+  std::int64_t memory = 0;                  // bytes that its covariance may take; 0: all there is
 };
 
-/// The ranker that the settings describe, untrained. Throws InvalidArgument for settings that contradict
-/// each other, Error for a kind that this version does not have.
-std::unique_ptr<OnlineRanker> make_ranker(const RankerSettings& settings, std::int64_t features,
-                                          const TrialKeys& keys, std::int64_t cutoff);
+/// Whether rankers of this kind learn from true grades: all others are never given any.
+bool needs_labels(RankerKind kind);
 
-/// Worst case over `rounds` rounds that show `cutoff` documents.
-RankerPlan plan_ranker(const RankerSettings& settings, std::int64_t features, std::int64_t rounds,
-                       std::int64_t cutoff);
+/// The ranker that the settings describe, as it is before round 1. Throws InvalidArgument for settings that
+/// contradict each other, and for a kind that learns from labels where there are none.
+std::unique_ptr<OnlineRanker> make_ranker(const RankerSettings& settings, std::int64_t features,
+                                          const TrialKeys& keys, std::int64_t cutoff,
+                                          const RankerSurroundings& surroundings = {});
+
+/// Throws what make_ranker() would, for any number of features and before any data is there.
+void check_ranker(const RankerSettings& settings, std::int64_t cutoff);
 
 }  // namespace olrank

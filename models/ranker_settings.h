@@ -28,6 +28,7 @@ enum class RankerKind {
   kDbgd,
   kMgd,
   kPdgd,
+  kRankNetOffline,
 };
 
 template <>
@@ -42,7 +43,8 @@ struct EnumNames<RankerKind> {
       std::pair{RankerKind::kLambdaRankLabels, std::string_view("lambdarank-labels")},
       std::pair{RankerKind::kDbgd, std::string_view("dbgd")},
       std::pair{RankerKind::kMgd, std::string_view("mgd")},
-      std::pair{RankerKind::kPdgd, std::string_view("pdgd")}};
+      std::pair{RankerKind::kPdgd, std::string_view("pdgd")},
+      std::pair{RankerKind::kRankNetOffline, std::string_view("ranknet-offline")}};
 };
 
 /// One [[ranker]]: which method, and the settings of its parts.

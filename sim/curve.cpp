@@ -11,6 +11,12 @@ std::string json_number(const std::optional<double>& value) {
   return value ? olrank::json_number(*value) : "null";
 }
 
+std::string width_ratio_object(const std::optional<WidthRatio>& ratio) {
+  if (!ratio) return "null";
+  return fmt::format("{{\"median\":{},\"p10\":{},\"p90\":{}}}", olrank::json_number(ratio->median),
+                     olrank::json_number(ratio->p10), olrank::json_number(ratio->p90));
+}
+
 /// Stages that every line has, in this order; others follow.
 constexpr std::array<const char*, 7> kStages = {"score",   "width", "rank", "click",
                                                 "observe", "train", "eval"};
@@ -44,8 +50,8 @@ std::string curve_line(const CurvePoint& point, const StageClock* clock) {
     line += fmt::format("{}\"{}\":{}", i > 0 ? "," : "", ListCertainty::kBlockRanks[i],
                         json_number(point.block_size[i]));
   }
-  // The cosine to an offline model and width ratios belong to the neural rankers.
-  line += fmt::format("}},\"cosine\":null,\"width_ratio\":null,\"drift\":{}", json_number(point.drift));
+  line += fmt::format("}},\"cosine\":{},\"width_ratio\":{},\"drift\":{}", json_number(point.cosine),
+                      width_ratio_object(point.width_ratio), json_number(point.drift));
   for (const RankerFigure& figure : point.figures) {
     line += fmt::format(",\"{}\":{}", figure.name, olrank::json_number(figure.value));
   }

@@ -8,6 +8,7 @@
 
 #include "core/online/online_ranker.h"
 #include "core/runtime/stage_clock.h"
+#include "sim/width_ratios.h"
 
 namespace olrank {
 
@@ -24,6 +25,8 @@ struct CurvePoint {
   std::optional<double> certain_share;
   std::optional<double> blocks;
   std::array<std::optional<double>, ListCertainty::kBlockRanks.size()> block_size;
+  std::optional<double> cosine;           // to the offline model; none where none was trained
+  std::optional<WidthRatio> width_ratio;  // of the shown pairs since the evaluation before
   std::optional<double> drift;
   std::vector<RankerFigure> figures;  // of the ranker's health, beyond drift
 };

@@ -81,7 +81,9 @@ struct Stage {
         user_plan(user_of(plan, identity)),
         keys(TrialKeys::of(static_cast<std::uint64_t>(identity.seed),
                            static_cast<std::uint64_t>(identity.fold), identity.user)),
-        ranker(ranker_plan.make(fold.data.train.features(), keys)),
+        labels(fold.data.train),
+        ranker(ranker_plan.make(fold.data.train.features(), keys,
+                                ranker_plan.needs_labels ? &labels : nullptr)),
         queries(keys.key(Purpose::kQuery), fold.data.train.queries()),
         clicks(fold.recorded ? nullptr : user_plan.make(fold.data.max_grade)),
         trial(settings(plan, fold), fold.data,
@@ -98,6 +100,7 @@ struct Stage {
   const ExperimentRanker& ranker_plan;
   const ExperimentUser& user_plan;
   TrialKeys keys;
+  LabelledQueries labels;
   std::unique_ptr<OnlineRanker> ranker;
   UniformQueries queries;
   std::unique_ptr<ClickModel> clicks;
@@ -153,14 +156,15 @@ class Experiment {
 
   Ended run_trial(const TrialIdentity& identity, ExecutionContext& execution) {
     const std::shared_ptr<const FoldData> fold = plan_.data->get(identity.fold);
-    Stage stage(plan_, identity, *fold, execution);
-    const TrialRecipe recipe = recipe_of(plan_, stage.ranker_plan, stage.user_plan, identity, *fold);
+    const TrialRecipe recipe =
+        recipe_of(plan_, ranker_of(plan_, identity), user_of(plan_, identity), identity, *fold);
     TrialFolder folder(plan_.out, identity);
     if (const auto finished = folder.finished_recipe()) {
       check_finished(folder, *finished, recipe);
       progress_.already_done(plan_.trial.rounds);
       return Ended::kFinishedBefore;
     }
+    Stage stage(plan_, identity, *fold, execution);  // which may train for a while
     Trial& trial = stage.trial;
     if (folder.has_checkpoint()) {
       folder.restore(trial, recipe);

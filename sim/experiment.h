@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/online/click_model.h"
+#include "core/online/labelled_queries.h"
 #include "core/online/online_ranker.h"
 #include "core/online/trial_keys.h"
 #include "sim/fold_cache.h"
@@ -21,12 +22,17 @@ namespace olrank {
 
 /// A ranker of the experiment: how to make it anew for each trial, and what decides its results.
 struct ExperimentRanker {
+  /// `labels` are null but where the ranker asks for them with needs_labels.
+  using Make = std::function<std::unique_ptr<OnlineRanker>(std::int64_t features, const TrialKeys& keys,
+                                                           const LabelledQueries* labels)>;
+
   std::string name;
   std::string settings;  // key = value lines, without the name
-  std::function<std::unique_ptr<OnlineRanker>(std::int64_t features, const TrialKeys& keys)> make;
+  Make make;
   /// Whether it meets this fold and user; empty meets all. Rankers may share a name, and so a folder, as
   /// long as no two of them meet the same fold and user.
   std::function<bool(std::int64_t fold, const std::string& user)> plays;
+  bool needs_labels = false;  // it learns from the true grades of the training part
 };
 
 struct ExperimentUser {

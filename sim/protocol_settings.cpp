@@ -31,6 +31,9 @@ const Schema& ProtocolSettings::schema() {
           .symbol("γ")
           .above(0)
           .at_most(1)
+          .field("cosine", &S::cosine,
+                 "what evaluations compare the model with: nothing, or a linear RankNet trained on all "
+                 "labels of the fold")
           .build();
   return schema;
 }

@@ -1,13 +1,26 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/metrics/empty_queries.h"
 #include "core/protocol.h"
+#include "core/settings/enum_names.h"
 #include "core/settings/schema.h"
 
 namespace olrank {
+
+/// What each evaluation takes the model's cosine to.
+enum class CosineReference { kNone, kOffline };
+
+template <>
+struct EnumNames<CosineReference> {
+  static constexpr std::array values = {std::pair{CosineReference::kNone, std::string_view("none")},
+                                        std::pair{CosineReference::kOffline, std::string_view("offline")}};
+};
 
 /// How the rounds of a trial are played and judged.
 struct ProtocolSettings {
@@ -18,6 +31,7 @@ struct ProtocolSettings {
   std::vector<std::int64_t> seeds = {1, 2, 3};
   EmptyQueries empty_queries = EmptyQueries::kZero;
   double discount = 0.9995;
+  CosineReference cosine = CosineReference::kNone;
 
   static const Schema& schema();
   static ProtocolSettings defaults(ProtocolName name);

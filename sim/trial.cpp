@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "sim/cosine.h"
+
 namespace olrank {
 namespace {
 
@@ -66,6 +68,7 @@ void Trial::play_simulated(RoundContext& context, RoundDetail* detail, bool full
     users_.clicks->click(grades, shown_, click_key_, played_.round, log_);
     played_.ndcg = online_.observe(grades.of_doc, list.docs);
     if (list.certainty) count_certainty(*list.certainty);
+    width_ratios_.insert(width_ratios_.end(), list.width_ratios.begin(), list.width_ratios.end());
   }
   played_.shown = shown_;
   played_.clicks = log_.clicks;
@@ -133,6 +136,11 @@ const CurvePoint& Trial::evaluate() {
       point_.figures.push_back(figure);
     }
   }
+  if (data_.offline) {
+    point_.cosine = cosine_to_offline(ranker_.model(), data_.judged, judged_scores_, *data_.offline);
+  }
+  point_.width_ratio = width_ratio_of(width_ratios_);
+  width_ratios_.clear();
   certainty_ = Certainty{};
   evaluated_round_ = round_;
   return point_;
@@ -155,6 +163,7 @@ void Trial::save(StateWriter& state) const {
   state.put("certainty.rounds", certainty_.rounds);
   state.put("certainty.block_size_sum", std::span<const std::int64_t>(certainty_.block_size_sum));
   state.put("certainty.block_size_rounds", std::span<const std::int64_t>(certainty_.block_size_rounds));
+  state.put("trial.width_ratios", width_ratios_);
   ranker_.save(state);
 }
 
@@ -176,6 +185,7 @@ void Trial::load(StateReader& state) {
   certainty_.rounds = state.get_one<std::int64_t>("certainty.rounds");
   state.get_into("certainty.block_size_sum", std::span<std::int64_t>(certainty_.block_size_sum));
   state.get_into("certainty.block_size_rounds", std::span<std::int64_t>(certainty_.block_size_rounds));
+  width_ratios_ = state.get<double>("trial.width_ratios");
   ranker_.load(state);
 }
 

@@ -94,6 +94,7 @@ class Trial {
   std::int64_t pairs_ = 0;
   OnlineMetrics online_;
   Certainty certainty_;
+  std::vector<double> width_ratios_;  // since the last evaluation
   StageClock clock_;
 
   Evaluator evaluator_;

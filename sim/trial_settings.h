@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <vector>
 
 #include "core/data/dataset.h"
 #include "core/metrics/empty_queries.h"
@@ -16,11 +18,18 @@ struct TrialSettings {
   EmptyQueries empty_queries = EmptyQueries::kZero;
 };
 
+/// The linear model that was trained on all labels of a fold's training part.
+struct OfflineModel {
+  std::vector<float> theta;          // [features]
+  std::vector<float> judged_scores;  // of all documents of the judged part
+};
+
 /// One fold's data, normalised: queries are asked from `train`, the model is judged on `judged`.
 struct TrialData {
   Dataset train;
   Dataset judged;
-  int max_grade = 0;  // of all parts
+  int max_grade = 0;                                   // of all parts
+  std::optional<OfflineModel> offline = std::nullopt;  // where cosines are asked for
 };
 
 }  // namespace olrank

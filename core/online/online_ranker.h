@@ -37,6 +37,8 @@ struct ListCertainty {
 struct RankedList {
   std::span<const std::int32_t> docs;  // all of the query's, best first
   std::optional<ListCertainty> certainty;
+  /// Own width over exact full width of the shown pairs, for rankers that keep both; else empty.
+  std::span<const double> width_ratios = {};
 };
 
 /// Docs of one query, in the order a user's clicks suggest.

@@ -10,20 +10,37 @@
 namespace olrank {
 namespace {
 
-PosteriorSpec posterior_spec(const RankerSettings& settings, const NetworkShape& shape) {
+bool has_shadow(const PosteriorSettings& settings) {
+  return settings.shadow == ShadowCovariance::kFull && settings.covariance != Covariance::kFull;
+}
+
+PosteriorSpec posterior_spec(const RankerSettings& settings, const NetworkShape& shape,
+                             std::int64_t memory) {
   PosteriorSpec spec;
   spec.shape = shape;
   spec.covariance = settings.posterior.covariance;
   spec.form = settings.posterior.form;
   spec.lambda = settings.posterior.lambda;
   spec.scale = covariance_scale(settings.network);
+  spec.memory = memory > 0 ? memory : available_memory();
+  // Beside a shadow, an inverse of its own gets half.
+  if (has_shadow(settings.posterior) && settings.posterior.covariance == Covariance::kDiagonalOfInverse)
+    spec.memory /= 2;
   return spec;
+}
+
+std::unique_ptr<Posterior> make_shadow(const RankerSettings& settings, const NetworkShape& shape,
+                                       std::int64_t memory) {
+  if (!has_shadow(settings.posterior)) return nullptr;
+  PosteriorSpec spec = posterior_spec(settings, shape, memory);
+  spec.covariance = Covariance::kFull;
+  return make_posterior(spec);
 }
 
 }  // namespace
 
 ConfidentNetwork::ConfidentNetwork(std::int64_t features, const RankerSettings& settings,
-                                   const TrialKeys& keys, std::int64_t cutoff)
+                                   const TrialKeys& keys, std::int64_t cutoff, std::int64_t memory)
     : settings_(settings),
       cutoff_(cutoff),
       batch_key_(keys.key(Purpose::kBatch)),
@@ -33,7 +50,8 @@ ConfidentNetwork::ConfidentNetwork(std::int64_t features, const RankerSettings& 
       history_(features, settings.kind == RankerKind::kOlLambdaRank),
       trainer_(make_network_trainer({shape_, settings.trainer, settings.posterior.lambda,
                                      prior_scale(settings.network), first_theta_, batch_key_})),
-      posterior_(make_posterior(posterior_spec(settings, shape_))),
+      posterior_(make_posterior(posterior_spec(settings, shape_, memory))),
+      shadow_(make_shadow(settings, shape_, memory)),
       list_(settings.explore.list, settings.explore.refine, keys.key(Purpose::kList)) {}
 
 /// α_t = c₁(√(ν² log(det A/(δ² det λI))) + √λ c₂), or the constant; differences of scores within their
@@ -72,10 +90,42 @@ RankedList ConfidentNetwork::rank(RoundContext& context, const QueryDocs& query,
     width_sq_.resize(static_cast<std::size_t>(query.docs() * query.docs()));
     posterior_->width_sq(context.execution, {factors_.data(), query.docs()}, width_sq_);
   }
-  const auto measured = context.clock.measure("rank");
-  list_rule_ = certainty_rule();
-  certain_by_width(list_rule_, scores_, by_score_, width_sq_, orders_);
-  return list_.make(by_score_, orders_, round, cutoff_);
+  RankedList list;
+  {
+    const auto measured = context.clock.measure("rank");
+    list_rule_ = certainty_rule();
+    certain_by_width(list_rule_, scores_, by_score_, width_sq_, orders_);
+    list = list_.make(by_score_, orders_, round, cutoff_);
+  }
+  if (shadow_) {
+    const auto measured = context.clock.measure("shadow");
+    const auto shown = static_cast<std::size_t>(std::min(cutoff_, query.docs()));
+    compare_widths(context.execution, list.docs.first(shown));
+    list.width_ratios = width_ratios_;
+  }
+  return list;
+}
+
+void ConfidentNetwork::compare_widths(ExecutionContext& context, std::span<const std::int32_t> shown) {
+  const auto factors = static_cast<std::size_t>(shape_.factors());
+  const std::size_t docs = scores_.size();
+  shown_factors_.resize(shown.size() * factors);
+  for (std::size_t rank = 0; rank < shown.size(); ++rank) {
+    const auto row = std::span(factors_).subspan(static_cast<std::size_t>(shown[rank]) * factors, factors);
+    std::copy(row.begin(), row.end(), shown_factors_.begin() + static_cast<std::ptrdiff_t>(rank * factors));
+  }
+  exact_sq_.resize(shown.size() * shown.size());
+  shadow_->width_sq(context, {shown_factors_.data(), static_cast<std::int64_t>(shown.size())}, exact_sq_);
+  width_ratios_.clear();
+  for (std::size_t a = 0; a < shown.size(); ++a) {
+    for (std::size_t b = a + 1; b < shown.size(); ++b) {
+      const double exact = exact_sq_[a * shown.size() + b];
+      if (!(exact > 0.0)) continue;  // documents with the same features
+      const double own =
+          width_sq_[static_cast<std::size_t>(shown[a]) * docs + static_cast<std::size_t>(shown[b])];
+      width_ratios_.push_back(std::sqrt(std::max(0.0, own) / exact));
+    }
+  }
 }
 
 LearnReport ConfidentNetwork::learn(RoundContext& context, const Feedback& feedback) {
@@ -87,6 +137,7 @@ LearnReport ConfidentNetwork::learn(RoundContext& context, const Feedback& feedb
     const auto measured = context.clock.measure("observe");
     if (seen_query_ != feedback.query.query) look_at(context.execution, feedback.query);
     posterior_->observe(context.execution, {factors_.data(), feedback.query.docs()}, pairs_);
+    if (shadow_) shadow_->observe(context.execution, {factors_.data(), feedback.query.docs()}, pairs_);
     history_.add(feedback, pairs_);
   }
   const auto measured = context.clock.measure("train");
@@ -127,6 +178,7 @@ void ConfidentNetwork::save(StateWriter& state) const {
   history_.save(state);
   trainer_->save(state);
   posterior_->save(state);
+  if (shadow_) shadow_->save(state);
 }
 
 void ConfidentNetwork::load(StateReader& state) {
@@ -134,6 +186,7 @@ void ConfidentNetwork::load(StateReader& state) {
   history_.load(state);
   trainer_->load(state);
   posterior_->load(state);
+  if (shadow_) shadow_->load(state);
   seen_query_ = -1;
 }
 

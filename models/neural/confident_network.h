@@ -18,11 +18,11 @@ namespace olrank {
 /// A ReLU network that knows which orders it is sure of: Jia, Wang, "Learning neural ranking models online
 /// from implicit user feedback", WWW 2022 (olRankNet, olLambdaRank by the kind in the settings). The
 /// confidence of an order is the Mahalanobis width of the difference of two tangent gradients, under the
-/// covariance of those of all observed pairs.
+/// covariance of those of all observed pairs. `memory` is what the covariance may take, 0 for all there is.
 class ConfidentNetwork : public OnlineRanker {
  public:
   ConfidentNetwork(std::int64_t features, const RankerSettings& settings, const TrialKeys& keys,
-                   std::int64_t cutoff);
+                   std::int64_t cutoff, std::int64_t memory = 0);
 
   RankedList rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) override;
   LearnReport learn(RoundContext& context, const Feedback& feedback) override;
@@ -36,6 +36,8 @@ class ConfidentNetwork : public OnlineRanker {
 
  private:
   CertaintyRule certainty_rule() const;
+  /// Own over exact widths of the shown pairs, but for pairs without an exact width.
+  void compare_widths(ExecutionContext& context, std::span<const std::int32_t> shown);
   /// Factors and scores of a query at the parameters as they stand.
   void look_at(ExecutionContext& context, const QueryDocs& query);
 
@@ -50,6 +52,7 @@ class ConfidentNetwork : public OnlineRanker {
   DocumentHistory history_;
   std::unique_ptr<NetworkTrainer> trainer_;
   std::unique_ptr<Posterior> posterior_;
+  std::unique_ptr<Posterior> shadow_;  // the full covariance beside another one; decides nothing
 
   // Of the query looked at last.
   std::int64_t seen_query_ = -1;  // −1 when θ has moved since
@@ -63,6 +66,11 @@ class ConfidentNetwork : public OnlineRanker {
   OrderBits orders_;
   std::vector<PreferencePair> pairs_;
   std::vector<double> steps_;
+
+  // Of the list shown last.
+  std::vector<float> shown_factors_;
+  std::vector<double> exact_sq_;
+  std::vector<double> width_ratios_;
 };
 
 }  // namespace olrank

@@ -81,6 +81,23 @@ class Experiment(Folder):
         rows = list(csv.DictReader((self.folder / "a" / "summary.csv").read_text().splitlines()))
         self.assertEqual(len(rows), 4)
 
+    def test_rankers_on_labels_stand_above_and_have_a_cosine(self):
+        """One run a kind: the linear offline model is its own reference up to the coins of its samples."""
+        figures = {}
+        for kind, extra in (("ranknet-offline", ["--network", "linear"]), ("lambdarank-labels", ["--width", 10]),
+                            ("pairrank", [])):
+            self.done(self.folder / kind, "--ranker", kind, "--rounds", 200, "--seeds", "1", "--clicks", "perfect",
+                      "--protocol-cosine", "offline", *extra)
+            figures[kind] = curve(self.trial(kind, kind))
+        offline = figures["ranknet-offline"]
+        self.assertGreater(offline[0]["cosine"], 0.97)
+        self.assertEqual(offline[0]["offline"], offline[-1]["offline"])
+        self.assertIsNone(figures["pairrank"][0]["cosine"])
+        for kind in ("pairrank", "lambdarank-labels"):
+            self.assertTrue(0.3 < figures[kind][-1]["cosine"] <= 1.0, figures[kind][-1]["cosine"])
+        self.assertGreater(figures["lambdarank-labels"][-1]["offline"]["ndcg@10"],
+                           figures["lambdarank-labels"][0]["offline"]["ndcg@10"] + 0.1)
+
     def test_the_resolved_configuration_repeats_the_experiment(self):
         self.done(self.folder / "a", "--ranker", "pdgd", "--rounds", 60, "--seeds", "1-2", "--clicks", "navigational")
         done = olrank("run", "--quiet", self.folder / "a" / "config.toml", "--out", self.folder / "b")
@@ -343,6 +360,15 @@ class BadInput(Folder):
             (2, "'pairrank'", [*base, "--ranker", "pairank"]),
             (2, "'alpha'", [*base, "--alpha", "-1"]),
             (2, "epsilon", [*base, "--ranker", "ranknet", "--exploration", "epsilon"]),
+            (2, "its width must be even, not 15", [*base, "--ranker", "olranknet", "--width", "15"]),
+            (2, "'depth'", [*base, "--ranker", "olranknet", "--depth", "1"]),
+            (2, "'lambda'", [*base, "--ranker", "olranknet", "--lambda", "0"]),
+            (2, 'form = "dual" or covariance = "diagonal" would fit',
+             [*base, "--ranker", "olranknet", "--form", "primal", "--width", "60000", "--rounds", "2"]),
+            (2, 'form = "primal" or covariance = "diagonal" would fit',
+             [*base, "--ranker", "olranknet", "--form", "dual", "--width", "16", "--rounds", "4000000"]),
+            (2, "only fewer rounds or a smaller network would fit",
+             [*base, "--ranker", "olranknet", "--width", "65536", "--depth", "16"]),
             (2, "'perfect'", [*base, "--clicks", "perfekt"]),
             (2, "cutoff", [*base, "--cutoff", "0"]),
             (2, "There is no data", ["run", *out]),
@@ -350,11 +376,18 @@ class BadInput(Folder):
             (2, "I/N", [*base, "--shard", "1"]),
             (2, "excludes", [*base, "--resume", "--force"]),
             (2, "fold", [*base, "--fold", "2"]),
-            (1, "is not in this version", [*base, "--ranker", "lambdarank-labels"]),
         ):
             with self.subTest(sentence=sentence):
                 self.refused(code, sentence, *arguments)
                 self.assertFalse((self.folder / "a").exists())
+
+    def test_what_cannot_fit_removes_no_earlier_result(self):
+        settings = ["--ranker", "olranknet", "--width", 4, "--seeds", "1", "--clicks", "perfect"]
+        self.done(self.folder / "a", *settings, "--rounds", 5)
+        before = self.trial("a", "olranknet").joinpath("summary.json").read_bytes()
+        self.refused(2, "would fit", "run", "--data", DATA, "--out", self.folder / "a", "--force", *settings, "--form", "dual",
+                     "--rounds", 4000000)
+        self.assertEqual(self.trial("a", "olranknet").joinpath("summary.json").read_bytes(), before)
 
     def test_a_cutoff_above_every_list_shows_whole_lists(self):
         trace = self.folder / "trace.jsonl"

@@ -47,6 +47,19 @@ TEST(ShardTest, IsWrittenIndexOfCount) {
   expect_shard(parse_shard("999999999999/1000000000000"), 999'999'999'999, 1'000'000'000'000);
 }
 
+TEST(ShardTest, SlurmArraysCountInSteps) {
+  const auto task = [](const char* id) {
+    return Variables{{"SLURM_ARRAY_TASK_ID", id},
+                     {"SLURM_ARRAY_TASK_MIN", "10"},
+                     {"SLURM_ARRAY_TASK_COUNT", "4"},
+                     {"SLURM_ARRAY_TASK_STEP", "2"}};
+  };
+  expect_shard(shard_of(task("10")), 0, 4);
+  expect_shard(shard_of(task("16")), 3, 4);
+  EXPECT_EQ(complaint_of(task("13")),
+            "SLURM_ARRAY_TASK_ID is 13, which the array from 10 in steps of 2 does not have.");
+}
+
 TEST(ShardTest, AnythingElseIsOneSentence) {
   for (const std::string text : {"", "/", "1", "1/", "/2", "a/b", "1/2/3", " 0/2", "0/2 ", "0 /2", "+0/2",
                                  "0.0/2", "0x0/2", "1e0/2", "0/99999999999999999999", "0-2", "1,2"}) {

@@ -22,13 +22,13 @@ ExperimentPlan small_plan(const std::filesystem::path& out) {
   ExperimentPlan plan;
   plan.out = out;
   for (const char* name : {"one", "two"}) {
-    plan.rankers.push_back(
-        {name,
-         std::string("kind = ") + name + "\n",
-         [certain = name == std::string("two")](std::int64_t features, const TrialKeys&) {
-           return std::make_unique<StubRanker>(features, certain);
-         },
-         {}});
+    plan.rankers.push_back({name,
+                            std::string("kind = ") + name + "\n",
+                            [certain = name == std::string("two")](std::int64_t features, const TrialKeys&,
+                                                                   const LabelledQueries*) {
+                              return std::make_unique<StubRanker>(features, certain);
+                            },
+                            {}});
   }
   for (const std::string name : {"perfect", "informational"}) {
     plan.users.push_back({name,
@@ -215,7 +215,8 @@ TEST(ExperimentTest, InterruptedAnywhereItGoesOnToTheSameResults) {
   };
   std::int64_t rounds = 0;
   for (ExperimentRanker& ranker : plan.rankers) {
-    ranker.make = [certain = ranker.name == "two", &rounds](std::int64_t features, const TrialKeys&) {
+    ranker.make = [certain = ranker.name == "two", &rounds](std::int64_t features, const TrialKeys&,
+                                                            const LabelledQueries*) {
       return std::make_unique<Stopping>(features, certain, &rounds);
     };
   }
@@ -253,7 +254,7 @@ TEST(ExperimentTest, KilledInAnyRoundItGoesOnToTheSameResults) {
     plan.users.resize(1);
     plan.seeds = {2};
     plan.existing = Existing::kResume;
-    plan.rankers[0].make = [dies_in](std::int64_t features, const TrialKeys&) {
+    plan.rankers[0].make = [dies_in](std::int64_t features, const TrialKeys&, const LabelledQueries*) {
       return std::make_unique<Dying>(features, dies_in);
     };
     return plan;
@@ -283,7 +284,7 @@ TEST(ExperimentTest, ANumericErrorEndsItsTrialAlone) {
   };
   const TemporaryFolder folder;
   ExperimentPlan plan = small_plan(folder.path());
-  plan.rankers[1].make = [](std::int64_t features, const TrialKeys&) {
+  plan.rankers[1].make = [](std::int64_t features, const TrialKeys&, const LabelledQueries*) {
     return std::make_unique<Failing>(features);
   };
   const ExpectedWarnings warnings;

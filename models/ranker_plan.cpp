@@ -1,0 +1,144 @@
+#include "models/ranker_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/text/byte_size.h"
+#include "models/linear/linear_ranking.h"
+#include "models/network_shape.h"
+#include "models/posterior/posterior_plan.h"
+
+namespace olrank {
+namespace {
+
+constexpr double kDouble = sizeof(double);
+constexpr double kFloat = sizeof(float);
+
+/// Sizes are computed in double, as p² of a wide network is beyond 64 bits.
+std::int64_t whole_bytes(double bytes) {
+  constexpr double kMost = 9e18;
+  return static_cast<std::int64_t>(std::min(bytes, kMost));
+}
+
+/// The most pairs that a round of a rule can bring.
+std::int64_t pairs_of_a_round(PairRule rule, std::int64_t cutoff) {
+  return rule == PairRule::kAll ? cutoff * cutoff / 4 : cutoff / 2;
+}
+
+RankerPlan plan_linear(const RankerSettings& settings, const RankerLoad& load) {
+  const auto stride = static_cast<double>(padded_features(load.features));
+  const double pairs = static_cast<double>(load.rounds) *
+                       static_cast<double>(pairs_of_a_round(settings.feedback.pairs, load.cutoff));
+  const double history = pairs * (stride + 8.0) * kDouble;
+  if (settings.kind == RankerKind::kPairRank)
+    return {load.features, whole_bytes(history + 3.0 * stride * stride * kDouble), {}};
+  const std::int64_t members = settings.posterior.members;
+  return {load.features * members,
+          whole_bytes(history + static_cast<double>(members) * stride * stride * kDouble),
+          {}};
+}
+
+/// θ, θ₀, gradients and an optimiser's means, a member.
+double parameter_bytes(const NetworkShape& shape) {
+  return static_cast<double>(shape.parameters()) * (2.0 * kFloat + 4.0 * kDouble);
+}
+
+/// Distinct documents with the numbers that a pass over them needs, terms, observations and impressions.
+double history_bytes(const NetworkShape& shape, const RankerLoad& load, double pairs) {
+  const double shown = static_cast<double>(load.rounds) * static_cast<double>(load.cutoff);
+  const double docs = std::min(static_cast<double>(load.train_docs), shown);
+  return docs * static_cast<double>(shape.inputs + 2 * shape.factors()) * kFloat + pairs * 80.0 +
+         shown * 8.0;
+}
+
+/// How a covariance can be kept, in the order in which they are tried.
+struct CovarianceBytes {
+  double dual = 0.0;
+  double primal = 0.0;
+  double diagonal = 0.0;
+
+  double best_full() const { return std::min(dual, primal); }
+  double of(const PosteriorSettings& settings) const {
+    switch (settings.covariance) {
+      case Covariance::kFull:
+        if (settings.form == CovarianceForm::kDual) return dual;
+        if (settings.form == CovarianceForm::kPrimal) return primal;
+        return best_full();  // `auto` goes over to the primal form when the dual one grows too large
+      case Covariance::kDiagonalOfInverse:
+        return primal;
+      case Covariance::kDiagonal:
+        return diagonal;
+      case Covariance::kNone:
+        break;
+    }
+    return 0.0;
+  }
+};
+
+RankerPlan plan_confident(const RankerSettings& settings, const RankerLoad& load) {
+  const NetworkShape shape = network_shape(settings.network, load.features);
+  const std::int64_t pairs = load.rounds * pairs_of_a_round(settings.feedback.pairs, load.cutoff);
+  const auto p = static_cast<double>(shape.parameters());
+  CovarianceBytes bytes;
+  bytes.dual = dual_cost(shape, pairs, 0, 0).bytes;
+  // A⁻¹ and, while it is made, half as much of its factor.
+  bytes.primal = primal_cost(shape, pairs, 0, 0).bytes + 0.5 * p * p * kDouble;
+  bytes.diagonal = 2.0 * p * kDouble;
+  double besides = parameter_bytes(shape) + history_bytes(shape, load, static_cast<double>(pairs));
+  if (settings.posterior.shadow == ShadowCovariance::kFull &&
+      settings.posterior.covariance != Covariance::kFull) {
+    besides += bytes.best_full();
+  }
+  RankerPlan plan{shape.parameters(), whole_bytes(besides + bytes.of(settings.posterior)), {}};
+  if (settings.posterior.covariance == Covariance::kNone) return plan;
+  plan.forms = {{"form = \"dual\"", whole_bytes(besides + bytes.dual)},
+                {"form = \"primal\"", whole_bytes(besides + bytes.primal)},
+                {"covariance = \"diagonal\"", whole_bytes(besides + bytes.diagonal)}};
+  return plan;
+}
+
+}  // namespace
+
+RankerPlan plan_ranker(const RankerSettings& settings, const RankerLoad& load) {
+  switch (settings.kind) {
+    case RankerKind::kPairRank:
+    case RankerKind::kP2LinRank:
+      return plan_linear(settings, load);
+    case RankerKind::kOlRankNet:
+    case RankerKind::kOlLambdaRank:
+      return plan_confident(settings, load);
+    case RankerKind::kP2NeurRank: {
+      const NetworkShape shape = network_shape(settings.network, load.features);
+      const std::int64_t pairs = load.rounds * pairs_of_a_round(settings.feedback.pairs, load.cutoff);
+      const std::int64_t members = settings.posterior.members;
+      return {shape.parameters() * members,
+              whole_bytes(static_cast<double>(members) * parameter_bytes(shape) +
+                          history_bytes(shape, load, static_cast<double>(pairs))),
+              {}};
+    }
+    default: {
+      const NetworkShape shape = network_shape(settings.network, load.features);
+      // mgd holds a neighbour of θ for each candidate.
+      const double tried =
+          settings.kind == RankerKind::kMgd ? static_cast<double>(settings.bandit.candidates) : 1.0;
+      const double p = static_cast<double>(shape.parameters());
+      return {shape.parameters(), whole_bytes(parameter_bytes(shape) + tried * p * (kFloat + kDouble)), {}};
+    }
+  }
+}
+
+std::string advice_on_memory(const RankerPlan& plan, std::int64_t available) {
+  std::string takes;
+  std::string fits;
+  for (const RankerPlan::Form& form : plan.forms) {
+    takes += fmt::format("{}{} takes {}", takes.empty() ? "" : ", ", form.setting,
+                         readable_bytes(static_cast<double>(form.bytes)));
+    if (form.bytes <= available) fits += fmt::format("{}{}", fits.empty() ? "" : " or ", form.setting);
+  }
+  if (plan.forms.empty()) return "fewer rounds, features or parameters would fit";
+  if (fits.empty()) return takes + "; only fewer rounds or a smaller network would fit";
+  return fmt::format("{}; {} would fit", takes, fits);
+}
+
+}  // namespace olrank

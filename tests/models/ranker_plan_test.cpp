@@ -1,0 +1,77 @@
+#include "models/ranker_plan.h"
+
+#include <gtest/gtest.h>
+
+#include "core/error.h"
+#include "models/ranker_factory.h"
+
+namespace olrank {
+namespace {
+
+RankerSettings network_settings(Covariance covariance, CovarianceForm form) {
+  RankerSettings settings = RankerSettings::defaults(RankerKind::kOlRankNet, ProtocolName::kPaper);
+  settings.name = "net";
+  settings.network.width = 100;
+  settings.posterior.covariance = covariance;
+  settings.posterior.form = form;
+  return settings;
+}
+
+/// 10 documents shown bring at most 5 adjacent pairs a round.
+constexpr RankerLoad kLoad = {.features = 136, .train_docs = 1000, .rounds = 10'000, .cutoff = 10};
+
+TEST(RankerPlanTest, CovariancesTakeWhatTheirFormulasSay) {
+  const RankerPlan none = plan_ranker(network_settings(Covariance::kNone, CovarianceForm::kAuto), kLoad);
+  EXPECT_EQ(none.parameters, 13'700);
+  EXPECT_TRUE(none.forms.empty());
+  const auto beyond = [&](Covariance covariance, CovarianceForm form) {
+    return static_cast<double>(plan_ranker(network_settings(covariance, form), kLoad).bytes - none.bytes);
+  };
+  const double n = 50'000.0;
+  const double p = 13'700.0;
+  // Tangent factors of both documents of a pair: inputs 136 and 100, deltas 100 and 1.
+  const double history = n * 2 * 337 * 4;
+  const double dual = n * n * 4 + history;
+  const double primal = p * p * 12 + history;
+  EXPECT_NEAR(beyond(Covariance::kFull, CovarianceForm::kDual), dual, 2);
+  EXPECT_NEAR(beyond(Covariance::kFull, CovarianceForm::kPrimal), primal, 2);
+  EXPECT_NEAR(beyond(Covariance::kFull, CovarianceForm::kAuto), primal, 2);
+  EXPECT_NEAR(beyond(Covariance::kDiagonalOfInverse, CovarianceForm::kAuto), primal, 2);
+  EXPECT_NEAR(beyond(Covariance::kDiagonal, CovarianceForm::kAuto), p * 16, 2);
+  RankerSettings shadowed = network_settings(Covariance::kDiagonal, CovarianceForm::kAuto);
+  shadowed.posterior.shadow = ShadowCovariance::kFull;
+  EXPECT_NEAR(static_cast<double>(plan_ranker(shadowed, kLoad).bytes - none.bytes), p * 16 + primal, 2);
+}
+
+TEST(RankerPlanTest, EveryKindHasItsParameters) {
+  for (const auto& [kind, name] : EnumNames<RankerKind>::values) {
+    RankerSettings settings = RankerSettings::defaults(kind, ProtocolName::kPaper);
+    settings.network.width = 6;
+    const RankerPlan plan = plan_ranker(settings, {.features = 7, .rounds = 10});
+    EXPECT_GE(plan.bytes, plan.parameters * 4) << name;
+    LabelledQueries none;
+    EXPECT_EQ(plan.parameters, make_ranker(settings, 7, {}, 10, {.labels = &none})->parameters()) << name;
+  }
+}
+
+TEST(RankerPlanTest, TheWidestNetworkOverflowsNothing) {
+  RankerSettings settings = network_settings(Covariance::kFull, CovarianceForm::kPrimal);
+  settings.network.width = 65'536;
+  settings.network.depth = 16;
+  const RankerPlan plan = plan_ranker(settings, {.features = 136, .rounds = 4'294'967'295});
+  EXPECT_EQ(plan.bytes, std::int64_t{9'000'000'000'000'000'000});
+  EXPECT_THROW(check_ranker(settings, 10), InvalidArgument);
+}
+
+TEST(RankerPlanTest, AdviceNamesWhatWouldFit) {
+  const RankerPlan plan = {5, 900, {{"a", 900}, {"b", 3000}, {"c", 20}}};
+  EXPECT_EQ(advice_on_memory(plan, 1000),
+            "a takes 900 bytes, b takes 3.0 kB, c takes 20 bytes; a or c would fit");
+  EXPECT_EQ(advice_on_memory(plan, 10),
+            "a takes 900 bytes, b takes 3.0 kB, c takes 20 bytes; only fewer rounds or a smaller network "
+            "would fit");
+  EXPECT_EQ(advice_on_memory({5, 900, {}}, 10), "fewer rounds, features or parameters would fit");
+}
+
+}  // namespace
+}  // namespace olrank

@@ -100,7 +100,7 @@ class Experiment(Folder):
 
     def test_rankers_on_labels_take_recorded_feedback(self):
         feedback = self.folder / "feedback.jsonl"
-        settings = ["--ranker", "lambdarank-labels", "--width", 4, "--rounds", 40, "--seeds", "1"]
+        settings = ["--ranker", "lambdarank-labels", "--network", "linear", "--learning-rate", 0.1, "--rounds", 40, "--seeds", "1"]
         self.done(self.folder / "a", *settings, "--clicks", "perfect", "--trace", feedback)
         lines = feedback.read_text().splitlines()[1:]
         kept = [{key: json.loads(line)[key] for key in ("qid", "shown", "clicks")} for line in lines]

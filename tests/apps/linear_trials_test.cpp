@@ -96,6 +96,49 @@ TEST_P(LinearTrialsTest, SavedAtAnyRoundItGoesOnToTheSameCurve) {
   }
 }
 
+TEST(LabelTrialsTest, SavedAtAnyRoundTheyGoOnToTheSameCurve) {
+  const LabelledQueries labels(data().train);
+  for (const RankerKind kind : {RankerKind::kLambdaRankLabels, RankerKind::kRankNetOffline}) {
+    for (const NetworkForm network : {NetworkForm::kLinear, NetworkForm::kMlp}) {
+      RankerSettings made = RankerSettings::defaults(kind, ProtocolName::kPaper);
+      made.name = "labels";
+      made.network.network = network;
+      made.network.width = 6;
+      made.trainer.epochs = 2;
+      const auto make_it = [&] {
+        return make_ranker(made, data().train.features(), TrialKeys::of(1, 1, "navigational"), kCutoff,
+                           {.labels = &labels});
+      };
+      std::vector<std::string> straight;
+      const auto ranker = make_it();
+      TrialStage whole(settings(33, 8), data(), *ranker);
+      whole.play_to(33, true, straight);
+      ASSERT_EQ(straight.size(), 6U);
+      std::vector<std::string> threaded;
+      const auto other = make_it();
+      TrialStage threads(settings(33, 8), data(), *other, 1, "navigational", 3);
+      threads.play_to(33, true, threaded);
+      EXPECT_EQ(threaded, straight);
+      for (const std::int64_t at : {0, 1, 8, 20, 33}) {
+        std::vector<std::string> lines;
+        const auto first = make_it();
+        TrialStage before(settings(33, 8), data(), *first);
+        before.play_to(at, false, lines);
+        const std::string saved = before.state();
+        const auto second = make_it();
+        TrialStage after(settings(33, 8), data(), *second);
+        after.trial.play_round();  // gone after loading
+        StateReader reader(saved, "test");
+        after.trial.load(reader);
+        reader.require_end();
+        after.play_to(33, true, lines);
+        EXPECT_EQ(lines, straight) << "saved at " << at;
+        EXPECT_EQ(after.state(), whole.state()) << "saved at " << at;
+      }
+    }
+  }
+}
+
 /// A user of habits: clicks by round and document, whatever the grades are.
 class GradelessClicks : public ClickModel {
  public:

@@ -98,6 +98,19 @@ class Experiment(Folder):
         self.assertGreater(figures["lambdarank-labels"][-1]["offline"]["ndcg@10"],
                            figures["lambdarank-labels"][0]["offline"]["ndcg@10"] + 0.1)
 
+    def test_rankers_on_labels_take_recorded_feedback(self):
+        feedback = self.folder / "feedback.jsonl"
+        settings = ["--ranker", "lambdarank-labels", "--network", "linear", "--learning-rate", 0.1, "--rounds", 40, "--seeds", "1"]
+        self.done(self.folder / "a", *settings, "--clicks", "perfect", "--trace", feedback)
+        lines = feedback.read_text().splitlines()[1:]
+        kept = [{key: json.loads(line)[key] for key in ("qid", "shown", "clicks")} for line in lines]
+        feedback.write_text("".join(json.dumps(line) + "\n" for line in kept))
+        self.done(self.folder / "b", *settings, "--replay", feedback)
+        first = curve(self.trial("a", "lambdarank-labels"))
+        second = curve(self.trial("b", "lambdarank-labels", "recorded"))
+        self.assertEqual(first[-1]["offline"], second[-1]["offline"])
+        self.assertNotEqual(first[-1]["offline"], first[0]["offline"])
+
     def test_the_resolved_configuration_repeats_the_experiment(self):
         self.done(self.folder / "a", "--ranker", "pdgd", "--rounds", 60, "--seeds", "1-2", "--clicks", "navigational")
         done = olrank("run", "--quiet", self.folder / "a" / "config.toml", "--out", self.folder / "b")

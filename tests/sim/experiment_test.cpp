@@ -51,6 +51,36 @@ ExperimentPlan small_plan(const std::filesystem::path& out) {
   return plan;
 }
 
+TEST(ExperimentTest, GradesReachOnlyRankersThatAskForThem) {
+  const TemporaryFolder folder;
+  ExperimentPlan plan = small_plan(folder.path());
+  plan.seeds = {1};
+  plan.rankers[1].needs_labels = true;
+  std::int64_t made[2] = {0, 0};
+  for (std::size_t number = 0; number < 2; ++number) {
+    plan.rankers[number].make = [number, &made, &plan](std::int64_t features, const TrialKeys&,
+                                                       const LabelledQueries* labels) {
+      ++made[number];
+      EXPECT_EQ(labels != nullptr, number == 1);
+      if (labels != nullptr) {
+        const Dataset& train = plan.data->get(1)->data.train;
+        EXPECT_EQ(labels->queries(), train.queries());
+        EXPECT_EQ(labels->grades_of(3).of_doc.data(), train.grades_of(3).data());
+        EXPECT_EQ(labels->docs_of(3).first_doc, train.offset(3));
+        EXPECT_EQ(labels->docs_of(3).features.values, train.features_of(3).values);
+      }
+      return std::make_unique<StubRanker>(features);
+    };
+  }
+  EXPECT_EQ(run_experiment(plan).finished, 4);
+  EXPECT_EQ(made[0], 2);
+  EXPECT_EQ(made[1], 2);
+  // What has finished is not made again, as that may mean to train it.
+  plan.existing = Existing::kResume;
+  EXPECT_EQ(run_experiment(plan).finished_before, 4);
+  EXPECT_EQ(made[1], 2);
+}
+
 std::string table_of(const std::filesystem::path& out) {
   return summary_csv(read_summaries(out));
 }

@@ -1,0 +1,159 @@
+#include "models/model_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <optional>
+#include <set>
+
+#include "core/error.h"
+#include "models/network_shape.h"
+
+namespace olrank {
+namespace {
+
+class Model {
+ public:
+  Model(const SafetensorsContents& contents, const std::string& origin)
+      : contents_(contents), origin_(origin) {}
+
+  LoadedModel read() {
+    LoadedModel model;
+    model.metadata = contents_.metadata;
+    const std::string* members = find_text("members");
+    const std::int64_t count = members == nullptr ? 1 : number("members", 1, 1024);
+    const auto prefix = [&](std::int64_t member) {
+      return members == nullptr ? std::string() : fmt::format("members.{}.", member);
+    };
+    const std::string& architecture = text("architecture");
+    if (architecture == "linear") {
+      model.settings.network = NetworkForm::kLinear;
+      model.shape = linear_shape(columns_of(prefix(0) + "linear.weight"));
+    } else if (architecture == "relu") {
+      model.settings = network_settings();
+      model.shape = shape_of(model.settings, columns_of(prefix(0) + "layers.0.weight"));
+    } else {
+      fail("Its architecture is '{}', and olrank has 'linear' and 'relu'.", architecture);
+    }
+    for (std::int64_t member = 0; member < count; ++member)
+      model.members.push_back(theta_of(model, prefix(member)));
+    for (const auto& tensor : contents_.tensors) {
+      if (!used_.contains(tensor.name)) fail("Its tensor '{}' belongs to no such model.", tensor.name);
+    }
+    return model;
+  }
+
+ private:
+  template <class... Args>
+  [[noreturn]] void fail(fmt::format_string<Args...> sentence, Args&&... args) const {
+    throw DataError(origin_, 0, 0,
+                    "This is a model file of another architecture. " +
+                        fmt::format(sentence, std::forward<Args>(args)...));
+  }
+
+  const std::string* find_text(std::string_view key) const {
+    for (const auto& [known, text] : contents_.metadata) {
+      if (known == key) return &text;
+    }
+    return nullptr;
+  }
+  const std::string& text(std::string_view key) const {
+    if (const std::string* found = find_text(key)) return *found;
+    fail("Its metadata do not tell the {}.", key);
+  }
+  std::int64_t number(std::string_view key, std::int64_t lowest, std::int64_t highest) const {
+    const std::string& said = text(key);
+    std::int64_t value = 0;
+    const auto [rest, error] = std::from_chars(said.data(), said.data() + said.size(), value);
+    if (error != std::errc{} || rest != said.data() + said.size() || value < lowest || value > highest)
+      fail("Its {} is '{}' and not a number from {} to {}.", key, said, lowest, highest);
+    return value;
+  }
+
+  NetworkSettings network_settings() const {
+    NetworkSettings settings;
+    settings.network = NetworkForm::kMlp;
+    settings.width = number("width", 1, 65536);
+    settings.depth = number("depth", 2, 16);
+    const std::string& parameterisation = text("parameterisation");
+    const auto known = value_named<Parameterisation>(parameterisation);
+    if (!known) fail("Its parameterisation is '{}'.", parameterisation);
+    settings.parameterisation = *known;
+    return settings;
+  }
+  NetworkShape shape_of(const NetworkSettings& settings, std::int64_t inputs) const {
+    try {
+      return network_shape(settings, inputs);
+    } catch (const InvalidArgument& complaint) {
+      fail("{}", complaint.what());
+    }
+  }
+
+  const SafetensorsContents::Tensor& tensor(const std::string& name) const {
+    for (const auto& tensor : contents_.tensors) {
+      if (tensor.name == name) return tensor;
+    }
+    fail("It has no tensor '{}'.", name);
+  }
+  std::int64_t columns_of(const std::string& name) const {
+    const auto& found = tensor(name);
+    if (found.shape.size() != 2 || found.shape[1] < 1)
+      fail("Its tensor '{}' has the shape [{}].", name, fmt::join(found.shape, ", "));
+    return found.shape[1];
+  }
+
+  void take(const std::string& name, const std::vector<std::int64_t>& shape, std::vector<float>& theta) {
+    const auto& found = tensor(name);
+    if (found.shape != shape) {
+      fail("Its tensor '{}' has the shape [{}] instead of [{}].", name, fmt::join(found.shape, ", "),
+           fmt::join(shape, ", "));
+    }
+    if (!std::all_of(found.values.begin(), found.values.end(), [](float v) { return std::isfinite(v); })) {
+      throw DataError(origin_, 0, 0,
+                      fmt::format("The model's tensor '{}' has numbers that are not finite.", name));
+    }
+    theta.insert(theta.end(), found.values.begin(), found.values.end());
+    used_.insert(name);
+  }
+
+  std::vector<float> theta_of(const LoadedModel& model, const std::string& prefix) {
+    std::vector<float> theta;
+    if (model.is_linear()) {
+      take(prefix + "linear.weight", {1, model.shape.inputs}, theta);
+      return theta;
+    }
+    for (std::int64_t index = 0; index < model.shape.depth; ++index) {
+      const NetworkLayer layer = model.shape.layer(index);
+      take(fmt::format("{}layers.{}.weight", prefix, index), {layer.rows, layer.columns}, theta);
+      if (layer.has_bias()) take(fmt::format("{}layers.{}.bias", prefix, index), {layer.rows}, theta);
+    }
+    return theta;
+  }
+
+  const SafetensorsContents& contents_;
+  const std::string& origin_;
+  std::set<std::string> used_;
+};
+
+std::string described(const NetworkShape& shape) {
+  if (shape.depth == 1) return fmt::format("a linear model of {} features", shape.inputs);
+  return fmt::format("a {} network of {} features, width {} and depth {}",
+                     shape.biases ? "standard" : "ntk", shape.inputs, shape.width, shape.depth);
+}
+
+}  // namespace
+
+LoadedModel load_model(const std::filesystem::path& path) {
+  return Model(read_safetensors(path), path.string()).read();
+}
+
+void require_shape(const LoadedModel& model, const NetworkShape& shape, const std::string& origin) {
+  if (model.shape == shape) return;
+  throw InvalidArgument(
+      fmt::format("{} is a model file of another architecture: it holds {} where {} is asked for.", origin,
+                  described(model.shape), described(shape)));
+}
+
+}  // namespace olrank

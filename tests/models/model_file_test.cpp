@@ -1,0 +1,132 @@
+#include "models/model_file.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "core/error.h"
+#include "core/io/atomic_file.h"
+#include "models/linear/linear_model.h"
+#include "models/neural/ranker_network.h"
+#include "models/ranker_factory.h"
+#include "tests/support/temporary_folder.h"
+
+namespace olrank {
+namespace {
+
+void write(const std::filesystem::path& path, const ModelTensors& model) {
+  std::vector<NamedTensor> tensors;
+  for (const auto& tensor : model.tensors) tensors.push_back({tensor.name, tensor.shape, tensor.values});
+  write_file_atomically(path, safetensors_bytes(tensors, model.architecture));
+}
+
+NetworkSettings network(Parameterisation parameterisation, std::int64_t width, std::int64_t depth) {
+  return {NetworkForm::kMlp, width, depth, parameterisation};
+}
+
+std::vector<float> first_theta(const NetworkSettings& settings, const NetworkShape& shape) {
+  return first_parameters(settings, shape, make_key({.purpose = Purpose::kInitialisation}));
+}
+
+class ModelFileTest : public testing::Test {
+ protected:
+  void expect_refusal(const ModelTensors& model, const std::string& part) {
+    write(file_, model);
+    try {
+      load_model(file_);
+      ADD_FAILURE() << "accepted what should say: " << part;
+    } catch (const DataError& error) {
+      const std::string sentence = error.what();
+      EXPECT_NE(sentence.find(part), std::string::npos) << sentence;
+      EXPECT_NE(sentence.find(file_.string()), std::string::npos) << sentence;
+    }
+  }
+
+  TemporaryFolder folder_;
+  std::filesystem::path file_ = folder_ / "model.safetensors";
+};
+
+TEST_F(ModelFileTest, EveryRankerReadsBack) {
+  const LabelledQueries none;
+  for (const auto& [kind, name] : EnumNames<RankerKind>::values) {
+    for (const Parameterisation parameterisation : {Parameterisation::kNtk, Parameterisation::kStandard}) {
+      RankerSettings settings = RankerSettings::defaults(kind, ProtocolName::kPaper);
+      settings.network.width = 6;
+      settings.network.depth = 3;
+      settings.network.parameterisation = parameterisation;
+      const auto ranker = make_ranker(settings, 5, TrialKeys::of(1, 1, "test"), 10, {.labels = &none});
+      const ModelTensors model = ranker->model();
+      write(file_, model);
+      const LoadedModel loaded = load_model(file_);
+      std::vector<float> flat;
+      for (const auto& tensor : model.tensors)
+        flat.insert(flat.end(), tensor.values.begin(), tensor.values.end());
+      std::vector<float> read;
+      for (const auto& theta : loaded.members) read.insert(read.end(), theta.begin(), theta.end());
+      EXPECT_EQ(read, flat) << name;
+      EXPECT_EQ(loaded.shape, network_shape(settings.network, 5)) << name;
+      EXPECT_EQ(loaded.is_linear(), settings.network.network == NetworkForm::kLinear) << name;
+      EXPECT_EQ(loaded.metadata, ModelMetadata(model.architecture)) << name;
+    }
+  }
+}
+
+TEST_F(ModelFileTest, OtherArchitecturesAreRefused) {
+  const NetworkSettings settings = network(Parameterisation::kStandard, 4, 2);
+  const NetworkShape shape = network_shape(settings, 3);
+  const ModelTensors good = network_tensors(settings, shape, first_theta(settings, shape));
+  write(file_, good);
+  EXPECT_EQ(load_model(file_).shape, shape);
+
+  const auto with = [&](const std::string& key, const std::string& value) {
+    ModelTensors model = good;
+    for (auto& [known, text] : model.architecture) {
+      if (known == key) text = value;
+    }
+    return model;
+  };
+  expect_refusal(with("architecture", "transformer"), "'transformer'");
+  expect_refusal(with("architecture", "linear"), "no tensor 'linear.weight'");
+  expect_refusal(with("width", "6"), "the shape [4, 3] instead of [6, 3]");
+  expect_refusal(with("width", "4x"), "'4x'");
+  expect_refusal(with("width", "99999999999999999999"), "not a number from 1 to 65536");
+  expect_refusal(with("depth", "1"), "not a number from 2 to 16");
+  expect_refusal(with("depth", "3"), "instead of [4, 4]");
+  expect_refusal(with("parameterisation", "mup"), "'mup'");
+  expect_refusal(with("parameterisation", "ntk"), "'layers.0.bias' belongs to no such model");
+  ModelTensors silent = good;
+  silent.architecture.clear();
+  expect_refusal(silent, "do not tell the architecture");
+  ModelTensors fewer = good;
+  fewer.tensors.pop_back();
+  expect_refusal(fewer, "no tensor 'layers.1.bias'");
+  ModelTensors more = good;
+  more.tensors.push_back({"layers.2.bias", {1}, {0.0F}});
+  expect_refusal(more, "'layers.2.bias' belongs to no such model");
+  ModelTensors infinite = good;
+  infinite.tensors[1].values[0] = std::numeric_limits<float>::infinity();
+  expect_refusal(infinite, "'layers.0.bias' has numbers that are not finite");
+  ModelTensors flat = good;
+  flat.tensors[0].shape = {12};
+  expect_refusal(flat, "'layers.0.weight' has the shape [12]");
+  ModelTensors members = good;
+  members.architecture.emplace_back("members", "2");
+  expect_refusal(members, "no tensor 'members.0.layers.0.weight'");
+}
+
+TEST_F(ModelFileTest, AModelOfAnotherShapeIsOneSentence) {
+  write(file_, LinearModel(3).tensors(std::vector<float>{1, 2, 3}));
+  const LoadedModel model = load_model(file_);
+  require_shape(model, linear_shape(3), file_.string());
+  try {
+    require_shape(model, ntk_shape(5, 8, 2), "best.safetensors");
+    FAIL() << "another shape was accepted";
+  } catch (const InvalidArgument& error) {
+    EXPECT_STREQ(error.what(),
+                 "best.safetensors is a model file of another architecture: it holds a linear model of 3 "
+                 "features where a ntk network of 5 features, width 8 and depth 2 is asked for.");
+  }
+}
+
+}  // namespace
+}  // namespace olrank

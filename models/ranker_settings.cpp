@@ -55,6 +55,12 @@ void set_tuned_defaults(RankerSettings& ranker) {
     case RankerKind::kRankNet:
       ranker.trainer.learning_rate = 0.01;
       break;
+    case RankerKind::kOlRankNet:
+      ranker.explore.alpha = 0.03;
+      break;
+    case RankerKind::kP2NeurRank:
+      ranker.posterior.lambda = 1.0;
+      break;
     default:
       break;
   }

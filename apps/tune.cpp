@@ -30,6 +30,7 @@ template <class Enum>
 Enum parse_word(const std::string& flag, const std::string& word) {
   if (const std::optional<Enum> value = value_named<Enum>(word)) return *value;
   std::vector<std::string> known;
+  known.reserve(EnumNames<Enum>::values.size());
   for (const auto& [value, name] : EnumNames<Enum>::values) known.emplace_back(name);
   throw InvalidArgument(fmt::format("{}: '{}' must be one of {}; the nearest is '{}'.", flag, word,
                                     joined(known, " or "), nearest_name(word, known)));
@@ -37,6 +38,7 @@ Enum parse_word(const std::string& flag, const std::string& word) {
 
 std::vector<RankerSettings> settings_of(const std::vector<GridPoint>& grid) {
   std::vector<RankerSettings> rankers;
+  rankers.reserve(grid.size());
   for (const GridPoint& point : grid) rankers.push_back(point.settings);
   return rankers;
 }

@@ -70,7 +70,7 @@ torch::Tensor ReluRanker::forward(const torch::Tensor& docs) {
   return shape_.output_scale * units.squeeze(1);
 }
 
-void ReluRanker::load(std::span<const float> theta) {
+void ReluRanker::set_theta(std::span<const float> theta) {
   fill(*this, theta);
 }
 
@@ -85,7 +85,7 @@ torch::Tensor LinearRanker::forward(const torch::Tensor& docs) {
   return linear_->forward(docs).squeeze(1);
 }
 
-void LinearRanker::load(std::span<const float> theta) {
+void LinearRanker::set_theta(std::span<const float> theta) {
   fill(*this, theta);
 }
 

@@ -16,7 +16,7 @@ namespace olrank {
 /// gives score_docs()'s scores up to rounding.
 class ReluRanker : public torch::nn::Module {
  public:
-  /// Parameters are zero until load(). Throws InvalidArgument for a shape without a hidden layer.
+  /// Parameters are zero until set_theta(). Throws InvalidArgument for a shape without a hidden layer.
   explicit ReluRanker(const NetworkShape& shape);
 
   const NetworkShape& shape() const { return shape_; }
@@ -24,7 +24,7 @@ class ReluRanker : public torch::nn::Module {
   torch::Tensor forward(const torch::Tensor& docs);
 
   /// From and to the flat θ: layer 1's weight, its bias, layer 2 … Throws InvalidArgument for another size.
-  void load(std::span<const float> theta);
+  void set_theta(std::span<const float> theta);
   std::vector<float> theta() const;
 
  private:
@@ -38,7 +38,7 @@ class LinearRanker : public torch::nn::Module {
   explicit LinearRanker(std::int64_t features);
 
   torch::Tensor forward(const torch::Tensor& docs);
-  void load(std::span<const float> theta);
+  void set_theta(std::span<const float> theta);
   std::vector<float> theta() const;
 
  private:

@@ -35,7 +35,7 @@ TEST(ReluRankerTest, ScoresAsTheRankersDo) {
     const NetworkShape shape = network_shape(settings, kFeatures);
     const std::vector<float> theta = random_theta(shape, 12);
     ReluRanker module(shape);
-    module.load(theta);
+    module.set_theta(theta);
     const torch::Tensor scores = module.forward(tensor_of(features, kFeatures)).contiguous();
     ASSERT_EQ(scores.sizes(), torch::IntArrayRef({kDocs}));
     ExecutionContext context;
@@ -57,7 +57,7 @@ TEST(ReluRankerTest, ParametersAreCalledAndOrderedAsInModelFiles) {
     const std::vector<float> theta = random_theta(shape, 13);
     ReluRanker module(shape);
     EXPECT_EQ(module.theta(), std::vector<float>(theta.size(), 0.0F));
-    module.load(theta);
+    module.set_theta(theta);
     EXPECT_EQ(module.theta(), theta);
     const ModelTensors model = network_tensors(settings, shape, theta);
     const auto named = module.named_parameters();
@@ -66,7 +66,7 @@ TEST(ReluRankerTest, ParametersAreCalledAndOrderedAsInModelFiles) {
       EXPECT_EQ(named[index].key(), model.tensors[index].name);
       EXPECT_EQ(named[index].value().sizes(), torch::IntArrayRef(model.tensors[index].shape));
     }
-    EXPECT_THROW(module.load(std::span(theta).first(theta.size() - 1)), InvalidArgument);
+    EXPECT_THROW(module.set_theta(std::span(theta).first(theta.size() - 1)), InvalidArgument);
     EXPECT_EQ(module.theta(), theta);
   }
   EXPECT_THROW(ReluRanker(linear_shape(4)), InvalidArgument);
@@ -75,7 +75,7 @@ TEST(ReluRankerTest, ParametersAreCalledAndOrderedAsInModelFiles) {
 TEST(ReluRankerTest, GradientsReachEveryParameter) {
   const NetworkShape shape = standard_shape(5, 8, 3);
   ReluRanker module(shape);
-  module.load(random_theta(shape, 14));
+  module.set_theta(random_theta(shape, 14));
   module.forward(tensor_of(random_numbers(kDocs * 5, 15), 5)).sum().backward();
   for (const auto& parameter : module.named_parameters()) {
     ASSERT_TRUE(parameter.value().grad().defined()) << parameter.key();
@@ -88,7 +88,7 @@ TEST(LinearRankerTest, ScoresAndParametersAreTheLinearModels) {
   const std::vector<float> features = random_numbers(kDocs * kFeatures, 16);
   const std::vector<float> theta = random_numbers(kFeatures, 17);
   LinearRanker module(kFeatures);
-  module.load(theta);
+  module.set_theta(theta);
   EXPECT_EQ(module.theta(), theta);
   const auto named = module.named_parameters();
   ASSERT_EQ(named.size(), 1U);
@@ -104,7 +104,7 @@ TEST(LinearRankerTest, ScoresAndParametersAreTheLinearModels) {
       size += std::abs(theta[k] * features[doc * theta.size() + k]);
     EXPECT_TRUE(std::abs(scores.data_ptr<float>()[doc] - expected[doc]) <= 1e-6 * size) << doc;
   }
-  EXPECT_THROW(module.load(std::vector<float>(3)), InvalidArgument);
+  EXPECT_THROW(module.set_theta(std::vector<float>(3)), InvalidArgument);
 }
 
 }  // namespace

@@ -46,6 +46,9 @@ void set_tuned_defaults(RankerSettings& ranker) {
   switch (ranker.kind) {
     case RankerKind::kPairRank:
       ranker.explore.alpha = 0.003;
+      ranker.explore.c1 = 0.0003;
+      ranker.explore.c2 = 0.1;
+      ranker.explore.delta = 0.01;
       ranker.posterior.lambda = 100.0;
       break;
     case RankerKind::kP2LinRank:

@@ -7,6 +7,7 @@
 
 #include "core/feedback/preference_pairs.h"
 #include "models/linear/linear_ranking.h"
+#include "models/score_order.h"
 
 namespace olrank {
 

@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "core/feedback/preference_pairs.h"
-#include "models/linear/linear_ranking.h"
 #include "models/neural/ranker_network.h"
+#include "models/score_order.h"
 
 namespace olrank {
 namespace {

@@ -1,14 +1,15 @@
-// Rounds as a run plays them, on one thread: mean milliseconds a round over the first 1,000 rounds, also as
-// a multiple of a 1000³ float GEMM in the same process, and what a round costs after 1,000, 5,000 and
-// 20,000.
-//   rounds [SOURCE…] [--rounds N] [--neural] [--protocol reference|paper] [--eval-every E]
+// Rounds as a run plays them: mean milliseconds a round over the first 1,000, 5,000 and 20,000 rounds, also
+// as a multiple of a 1000³ float GEMM in the same process, and what the 200 rounds before each cost.
+//   rounds [SOURCE…] [--rounds N] [--neural] [--only CASE]… [--protocol reference|paper] [--eval-every E]
+//          [--threads T]
 // SOURCE is a data folder (fold 1) or synth:NAME. Without --neural the linear rankers, evaluated every 10
-// rounds; with it olRankNet at m = 100 with every covariance and ensembles of 2 and 10, evaluated every
-// 100.
+// rounds; with it olRankNet at m = 100 with every covariance and ensembles of 1, 2 and 10, evaluated every
+// 100. CASE is the name that a line begins with, such as full or N=10.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <string>
@@ -80,7 +81,7 @@ std::vector<Case> neural_cases(ProtocolName protocol) {
   for (const std::int64_t members : {1, 2, 10}) {
     RankerSettings settings = RankerSettings::defaults(RankerKind::kP2NeurRank, protocol);
     settings.posterior.members = members;
-    cases.push_back({fmt::format("N = {}", members), settings});
+    cases.push_back({fmt::format("N={}", members), settings});
   }
   return cases;
 }
@@ -102,14 +103,19 @@ void measure(const TrialData& data, const Case& measured, std::int64_t rounds, s
       if (trial.evaluation_due()) trial.evaluate();
       trial.play_round();
     }
-    return seconds_since(start) / static_cast<double>(round - first);
+    return seconds_since(start) / static_cast<double>(std::max(round - first, std::int64_t{1}));
   };
-  const double mean = play_to(1000);
-  fmt::print(" first 1000 rounds {:8.4f} ms ({:.4f} GEMM)", mean * 1e3, mean / gemm);
-  for (const std::int64_t at : {1000, 5000, 20000}) {
-    if (at + 200 > rounds) break;
-    if (trial.rounds_played() < at) play_to(at);
-    fmt::print("  at {:>5}: {:.4f}", at, play_to(at + 200) * 1e3);
+  double seconds = 0.0;
+  for (const std::int64_t until : {1000, 5000, 20000}) {
+    if (until > rounds) break;
+    const std::int64_t first = trial.rounds_played();
+    seconds += static_cast<double>(until - 200 - first) * play_to(until - 200);
+    const double last = play_to(until);
+    seconds += 200.0 * last;
+    const double mean = seconds / static_cast<double>(until);
+    fmt::print("  first {}: {:.4f} ms ({:.4f} GEMM), last 200: {:.4f} ms", until, mean * 1e3, mean / gemm,
+               last * 1e3);
+    std::fflush(stdout);
   }
   fmt::print("\n    ");
   for (const auto& stage : trial.clock().stages()) {
@@ -120,12 +126,14 @@ void measure(const TrialData& data, const Case& measured, std::int64_t rounds, s
 }
 
 int run(const std::vector<std::string>& arguments) {
-  std::int64_t rounds = 1200;
+  std::int64_t rounds = 1000;
   std::int64_t eval_every = 0;
   bool neural = false;
   ProtocolName protocol = ProtocolName::kReference;
   bool protocol_said = false;
   std::vector<std::string> sources;
+  std::vector<std::string> only;
+  int threads = 1;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (arguments[i] == "--rounds" && i + 1 < arguments.size()) {
       rounds = std::max(std::atoll(arguments[++i].c_str()), 1000LL);
@@ -134,6 +142,10 @@ int run(const std::vector<std::string>& arguments) {
     } else if (arguments[i] == "--protocol" && i + 1 < arguments.size()) {
       protocol = value_named<ProtocolName>(arguments[++i]).value_or(protocol);
       protocol_said = true;
+    } else if (arguments[i] == "--only" && i + 1 < arguments.size()) {
+      only.push_back(arguments[++i]);
+    } else if (arguments[i] == "--threads" && i + 1 < arguments.size()) {
+      threads = std::max(std::atoi(arguments[++i].c_str()), 1);
     } else if (arguments[i] == "--neural") {
       neural = true;
     } else {
@@ -143,7 +155,7 @@ int run(const std::vector<std::string>& arguments) {
   if (neural && !protocol_said) protocol = ProtocolName::kPaper;
   if (eval_every == 0) eval_every = neural ? 100 : 10;
   if (sources.empty()) sources = {"synth:mslr-like?queries=400", "synth:small"};
-  ExecutionContext context;
+  ExecutionContext context({}, threads);
   const double gemm = gemm_seconds();
   fmt::print("1000x1000x1000 float GEMM: {:.2f} ms\n", gemm * 1e3);
   for (const std::string& source : sources) {
@@ -153,6 +165,7 @@ int run(const std::vector<std::string>& arguments) {
                static_cast<double>(data.train.docs()) / static_cast<double>(data.train.queries()),
                data.train.features(), data.judged.docs());
     for (const Case& next : neural ? neural_cases(protocol) : linear_cases(protocol)) {
+      if (!only.empty() && std::find(only.begin(), only.end(), next.name) == only.end()) continue;
       measure(data, next, rounds, eval_every, gemm, context);
     }
   }

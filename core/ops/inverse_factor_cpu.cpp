@@ -1,9 +1,11 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <cstring>
 
 #include "core/ops/blas.h"
 #include "core/ops/inverse_factor.h"
+#include "core/runtime/vector_clones.h"
 
 namespace olrank {
 namespace {
@@ -13,16 +15,89 @@ using blas::Transpose;
 constexpr std::int64_t kBlock = InverseFactor::kBlock;
 constexpr std::int64_t kGramRows = 32;
 
-/// y = x L⁻¹ with the first `n` rows of the factor.
-void apply_from_right(ExecutionContext& context, const InverseFactor& factor, std::int64_t n,
-                      std::int64_t rows, const double* x, double* y, std::int64_t stride) {
-  context.for_blocks(n, kBlock, [&](std::int64_t begin, std::int64_t end, int) {
-    // Row blocks above `begin` are zero in these columns.
-    for (std::int64_t b = begin / kBlock; b * kBlock < n; ++b) {
-      const std::int64_t inner = std::min(kBlock, n - b * kBlock);
-      blas::gemm(Transpose::kNo, Transpose::kNo, rows, end - begin, inner, 1.0, x + b * kBlock, stride,
-                 factor.block(b) + begin, InverseFactor::stride(b), b == begin / kBlock ? 0.0 : 1.0,
-                 y + begin, stride);
+// Eight numbers side by side; compilers cut them to the registers there are.
+constexpr std::int64_t kLanes = 8;
+using Doubles = double __attribute__((vector_size(kLanes * sizeof(double))));
+constexpr std::int64_t kRowsPerPass = 4;
+constexpr std::int64_t kParts = 16;  // partial sums: as many as threads can use
+
+OLRANK_ALWAYS_INLINE void load(const double* from, Doubles& lanes) {
+  std::memcpy(&lanes, from, sizeof lanes);
+}
+
+OLRANK_ALWAYS_INLINE double sum(const Doubles& x) {
+  return ((x[0] + x[4]) + (x[2] + x[6])) + ((x[1] + x[5]) + (x[3] + x[7]));
+}
+
+/// kRowsPerPass rows of L⁻¹ against one column: u = rows · x, product += uᵀ rows.
+OLRANK_VECTOR_CLONES
+void pass_over_rows(const double* rows, std::int64_t stride, std::int64_t size, const double* x, double* u,
+                    double* product) {
+  Doubles sums[kRowsPerPass] = {};
+  Doubles row;
+  Doubles other;
+  for (std::int64_t k = 0; k < size; k += kLanes) {
+    load(x + k, other);
+    for (std::int64_t r = 0; r < kRowsPerPass; ++r) {
+      load(rows + r * stride + k, row);
+      sums[r] += row * other;
+    }
+  }
+  for (std::int64_t r = 0; r < kRowsPerPass; ++r) u[r] = sum(sums[r]);
+  for (std::int64_t k = 0; k < size; k += kLanes) {
+    load(product + k, other);
+    for (std::int64_t r = 0; r < kRowsPerPass; ++r) {
+      load(rows + r * stride + k, row);
+      other += u[r] * row;
+    }
+    std::memcpy(product + k, &other, sizeof other);
+  }
+}
+
+/// u [n × columns] = L⁻¹ x and product [columns × padded n] = uᵀ L⁻¹, in one pass over the factor: reading
+/// it is what takes the time. Both are as long as all row blocks; what is beyond n stays zero.
+void apply_from_both_sides(ExecutionContext& context, const InverseFactor& factor, std::int64_t columns,
+                           const double* x, std::int64_t stride_x, double* u, double* product) {
+  const std::int64_t n = factor.size();
+  const std::int64_t blocks = factor.blocks();
+  const std::int64_t padded = blocks * kBlock;
+  Scratch& shared = context.scratch();
+  const Scratch::Frame shared_frame(shared);
+  const auto transposed = shared.take<double>(static_cast<std::size_t>(columns * padded));
+  const std::int64_t count = std::min(blocks, kParts);
+  const auto parts = shared.take<double>(static_cast<std::size_t>(count * columns * padded));
+  std::fill(transposed.begin(), transposed.end(), 0.0);
+  for (std::int64_t i = 0; i < n; ++i) {
+    for (std::int64_t j = 0; j < columns; ++j) {
+      transposed[static_cast<std::size_t>(j * padded + i)] = x[i * stride_x + j];
+    }
+  }
+  // Row blocks are dealt out in turn, so that parts are about as long as each other.
+  context.for_blocks(count, 1, [&](std::int64_t number, std::int64_t, int) {
+    double* part = parts.data() + number * columns * padded;
+    std::fill_n(part, columns * padded, 0.0);
+    for (std::int64_t b = number; b < blocks; b += count) {
+      const std::int64_t stride = InverseFactor::stride(b);
+      for (std::int64_t r = 0; r < kBlock; r += kRowsPerPass) {
+        const std::int64_t row = b * kBlock + r;
+        const std::int64_t size = (row + kRowsPerPass + kLanes - 1) / kLanes * kLanes;
+        for (std::int64_t j = 0; j < columns; ++j) {
+          double of_rows[kRowsPerPass];
+          pass_over_rows(factor.block(b) + r * stride, stride, size, transposed.data() + j * padded,
+                         of_rows, part + j * padded);
+          for (std::int64_t i = 0; i < kRowsPerPass; ++i) u[(row + i) * columns + j] = of_rows[i];
+        }
+      }
+    }
+  });
+  context.for_blocks(padded, kBlock, [&](std::int64_t begin, std::int64_t end, int) {
+    for (std::int64_t j = 0; j < columns; ++j) {
+      double* out = product + j * padded;
+      std::fill(out + begin, out + end, 0.0);
+      for (std::int64_t number = 0; number < count; ++number) {
+        const double* part = parts.data() + (number * columns + j) * padded;
+        for (std::int64_t k = begin; k < end; ++k) out[k] += part[k];
+      }
     }
   });
 }
@@ -63,7 +138,16 @@ void apply(ExecutionContext& context, const InverseFactor& factor, std::int64_t 
 
 void apply_from_right(ExecutionContext& context, const InverseFactor& factor, std::int64_t rows,
                       const double* x, double* y, std::int64_t stride) {
-  apply_from_right(context, factor, factor.size(), rows, x, y, stride);
+  const std::int64_t n = factor.size();
+  context.for_blocks(n, kBlock, [&](std::int64_t begin, std::int64_t end, int) {
+    // Row blocks above `begin` are zero in these columns.
+    for (std::int64_t b = begin / kBlock; b * kBlock < n; ++b) {
+      const std::int64_t inner = std::min(kBlock, n - b * kBlock);
+      blas::gemm(Transpose::kNo, Transpose::kNo, rows, end - begin, inner, 1.0, x + b * kBlock, stride,
+                 factor.block(b) + begin, InverseFactor::stride(b), b == begin / kBlock ? 0.0 : 1.0,
+                 y + begin, stride);
+    }
+  });
 }
 
 void subtract_gram(ExecutionContext& context, std::int64_t rows, std::int64_t columns, const double* x,
@@ -82,9 +166,11 @@ double append(ExecutionContext& context, InverseFactor& factor, std::int64_t col
   const std::int64_t n = factor.size();
   Scratch& scratch = context.scratch();
   const Scratch::Frame frame(scratch);
-  const auto u = scratch.take<double>(static_cast<std::size_t>(n * stride_cross));
-  apply(context, factor, columns, cross, u.data(), stride_cross);
-  subtract_gram(context, n, columns, u.data(), stride_cross, corner, stride_corner);
+  const std::int64_t padded = factor.blocks() * kBlock;
+  const auto u = scratch.take<double>(static_cast<std::size_t>(padded * columns));
+  const auto product = scratch.take<double>(static_cast<std::size_t>(padded * columns));
+  apply_from_both_sides(context, factor, columns, cross, stride_cross, u.data(), product.data());
+  subtract_gram(context, n, columns, u.data(), columns, corner, stride_corner);
   blas::cholesky(columns, corner, stride_corner);
   double log_det = 0.0;
   for (std::int64_t i = 0; i < columns; ++i) log_det += 2.0 * std::log(corner[i * stride_corner + i]);
@@ -101,18 +187,9 @@ double append(ExecutionContext& context, InverseFactor& factor, std::int64_t col
   for (std::int64_t i = 0; i < columns; ++i) {
     std::copy_n(inverse.data() + i * columns, i + 1, rows + i * stride + n);
   }
-  // Uᵀ written out: with the few rows of a round, the products below run twice as fast on it.
-  const auto transposed = scratch.take<double>(static_cast<std::size_t>(n * columns));
-  const auto product = scratch.take<double>(static_cast<std::size_t>(n * columns));
-  for (std::int64_t i = 0; i < n; ++i) {
-    for (std::int64_t j = 0; j < columns; ++j) {
-      transposed[static_cast<std::size_t>(j * n + i)] = u[static_cast<std::size_t>(i * stride_cross + j)];
-    }
-  }
-  apply_from_right(context, factor, n, columns, transposed.data(), product.data(), n);
   context.for_blocks(n, kBlock, [&](std::int64_t begin, std::int64_t end, int) {
     blas::gemm(Transpose::kNo, Transpose::kNo, columns, end - begin, columns, -1.0, inverse.data(), columns,
-               product.data() + begin, n, 0.0, rows + begin, stride);
+               product.data() + begin, padded, 0.0, rows + begin, stride);
   });
   return log_det;
 }

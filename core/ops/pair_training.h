@@ -30,6 +30,11 @@ double pair_loss_gradient(ExecutionContext& context, const NetworkShape& shape,
                           std::span<const float> theta, FeatureMatrix docs, std::span<const PairTerm> terms,
                           const PairObjective& objective, std::span<double> gradient);
 
+/// The gradient alone, to the same bits: what steps need, without the logarithms of the loss.
+void pair_gradient(ExecutionContext& context, const NetworkShape& shape, std::span<const float> theta,
+                   FeatureMatrix docs, std::span<const PairTerm> terms, const PairObjective& objective,
+                   std::span<double> gradient);
+
 /// The loss alone.
 double pair_loss(ExecutionContext& context, const NetworkShape& shape, std::span<const float> theta,
                  FeatureMatrix docs, std::span<const PairTerm> terms, const PairObjective& objective);

@@ -7,19 +7,19 @@
 #include "core/math/pair_loss.h"
 #include "core/ops/blas.h"
 #include "core/ops/relu_layers.h"
+#include "core/runtime/vector_clones.h"
 
 namespace olrank {
 namespace {
 
 using blas::Transpose;
 
-constexpr std::int64_t kUnitsPerBlock = 32;
 constexpr std::int64_t kDocsPerSum = 512;  // float32 sums are no longer than this
 constexpr std::int64_t kTermsPerBlock = 1024;
+constexpr std::int64_t kParametersPerBlock = 4096;
 
-/// Σ of the terms, and, where `slopes` is not null, each term's derivative with respect to z.
-double term_losses(ExecutionContext& context, std::span<const PairTerm> terms, const float* scores,
-                   double* slopes) {
+/// Σ of the terms.
+double term_losses(ExecutionContext& context, std::span<const PairTerm> terms, const float* scores) {
   const auto count = static_cast<std::int64_t>(terms.size());
   Scratch& scratch = context.scratch();
   const Scratch::Frame frame(scratch);
@@ -31,7 +31,6 @@ double term_losses(ExecutionContext& context, std::span<const PairTerm> terms, c
       const PairTerm& term = terms[static_cast<std::size_t>(t)];
       const double z = double{scores[term.first]} - double{scores[term.second]};
       sum += term.labels * logistic_loss(z) + (term.weight - term.labels) * logistic_loss(-z);
-      if (slopes != nullptr) slopes[t] = term.weight * sigmoid(z) - term.labels;
     }
     sums[static_cast<std::size_t>(begin / kTermsPerBlock)] = sum;
   });
@@ -40,9 +39,18 @@ double term_losses(ExecutionContext& context, std::span<const PairTerm> terms, c
   return total;
 }
 
-/// The prior's part of the loss; adds its gradient where there is one to add to.
-double prior_loss(std::span<const float> theta, const PairObjective& objective,
-                  std::span<double> gradient) {
+/// Each term's derivative with respect to its z = f(first) − f(second), for at most kTermsPerBlock terms.
+OLRANK_VECTOR_CLONES
+void term_slopes(const PairTerm* terms, std::int64_t count, const float* scores, double* slopes) {
+  double p[kTermsPerBlock];
+  for (std::int64_t t = 0; t < count; ++t) {
+    p[t] = double{scores[terms[t].first]} - double{scores[terms[t].second]};
+  }
+  for (std::int64_t t = 0; t < count; ++t) p[t] = sigmoid(p[t]);
+  for (std::int64_t t = 0; t < count; ++t) slopes[t] = terms[t].weight * p[t] - terms[t].labels;
+}
+
+double prior_loss(std::span<const float> theta, const PairObjective& objective) {
   assert(objective.centre.empty() || objective.centre.size() == theta.size());
   if (objective.prior_weight == 0.0) return 0.0;
   double sum = 0.0;
@@ -50,48 +58,115 @@ double prior_loss(std::span<const float> theta, const PairObjective& objective,
     const double distance =
         double{theta[k]} - (objective.centre.empty() ? 0.0 : double{objective.centre[k]});
     sum += distance * distance;
-    if (!gradient.empty()) gradient[k] += 2.0 * objective.prior_weight * distance;
   }
   return objective.prior_weight * sum;
 }
 
-/// gradient [p] = scale · Σ_i δ_i ⊗ h_i over all documents: a task owns some units of one layer and walks
-/// over the documents in order.
-void sum_outer_products(ExecutionContext& context, const NetworkShape& shape, const float* rows,
-                        FeatureMatrix docs, double scale, std::span<double> gradient) {
-  const std::int64_t stride = shape.factors();
-  const std::int64_t unit_blocks = (shape.width + kUnitsPerBlock - 1) / kUnitsPerBlock;
-  const std::int64_t tasks = (shape.depth - 1) * unit_blocks + 1;
-  const std::int64_t widest = std::max(shape.inputs, shape.width);
-  context.for_blocks(tasks, 1, [&](std::int64_t task, std::int64_t, int worker) {
-    const NetworkLayer layer = shape.layer(task / unit_blocks);
-    const std::int64_t first = task % unit_blocks * kUnitsPerBlock;
-    const std::int64_t units = std::min(layer.rows - first, kUnitsPerBlock);
+/// sum [columns] += Σ_i weight_i · row_i in float32, documents in order.
+OLRANK_VECTOR_CLONES
+void add_weighted_rows(const float* weights, std::int64_t weight_stride, const float* rows,
+                       std::int64_t row_stride, std::int64_t docs, std::int64_t columns, float* sum) {
+  for (std::int64_t doc = 0; doc < docs; ++doc) {
+    const float weight = weights[doc * weight_stride];
+    const float* row = rows + doc * row_stride;
+    for (std::int64_t c = 0; c < columns; ++c) sum[c] += weight * row[c];
+  }
+}
+
+/// part [p] = Σ_i δ_i ⊗ h_i over the documents of one block, in float32.
+void sum_outer_products(const NetworkShape& shape, FeatureMatrix docs, UnitRows hidden, UnitRows deltas,
+                        float* part) {
+  for (std::int64_t l = 0; l < shape.depth; ++l) {
+    const NetworkLayer layer = shape.layer(l);
+    const float* inputs = l == 0 ? docs.values : hidden.layer(l - 1);
+    const std::int64_t stride = l == 0 ? docs.features : hidden.stride;
+    const float* delta = deltas.layer(l);
+    float* out = part + layer.weight;
+    if (layer.rows == 1) {
+      std::fill_n(out, layer.columns, 0.0F);
+      add_weighted_rows(delta, deltas.stride, inputs, stride, docs.docs, layer.columns, out);
+    } else {
+      blas::gemm(Transpose::kYes, Transpose::kNo, layer.rows, layer.columns, docs.docs, 1.0F, delta,
+                 deltas.stride, inputs, stride, 0.0F, out, layer.columns);
+    }
+    if (!layer.has_bias()) continue;
+    float* bias = part + layer.bias;
+    std::fill_n(bias, layer.rows, 0.0F);
+    for (std::int64_t doc = 0; doc < docs.docs; ++doc) {
+      for (std::int64_t r = 0; r < layer.rows; ++r) bias[r] += delta[doc * deltas.stride + r];
+    }
+  }
+}
+
+/// gradient [size] = scale · Σ of the rows of `parts` from top to bottom, `size` apart.
+OLRANK_VECTOR_CLONES
+void add_parts(const float* parts, std::int64_t count, std::int64_t stride, std::int64_t size, double scale,
+               double* gradient) {
+  for (std::int64_t k = 0; k < size; ++k) gradient[k] = 0.0;
+  for (std::int64_t part = 0; part < count; ++part) {
+    const float* row = parts + part * stride;
+    for (std::int64_t k = 0; k < size; ++k) gradient[k] += scale * double{row[k]};
+  }
+}
+
+/// The gradient at θ, and the loss of the terms where it is asked for. Documents go forward block by block,
+/// then backward block by block, each block's features and deltas staying in the cache.
+void gradient_pass(ExecutionContext& context, const NetworkShape& shape, std::span<const float> theta,
+                   FeatureMatrix docs, std::span<const PairTerm> terms, double data_scale,
+                   std::span<double> gradient, double* loss) {
+  assert(docs.features == shape.inputs || docs.docs == 0);
+  assert(static_cast<std::int64_t>(theta.size()) == shape.parameters() && gradient.size() == theta.size());
+  Scratch& shared = context.scratch();
+  const Scratch::Frame shared_frame(shared);
+  const auto count = static_cast<std::size_t>(docs.docs);
+  const std::int64_t p = shape.parameters();
+  const std::int64_t blocks = (docs.docs + kDocsPerSum - 1) / kDocsPerSum;
+  const UnitRows hidden = take_hidden(shared, shape, docs.docs);
+  const auto parts = shared.take<float>(static_cast<std::size_t>(blocks * p));
+  const auto scores = shared.take<float>(count);
+  const auto slopes = shared.take<double>(terms.size());
+  const auto doc_slopes = shared.take<double>(count);
+  context.for_blocks(docs.docs, kDocsPerPass, [&](std::int64_t begin, std::int64_t end, int) {
+    const float* features = docs.values + begin * docs.features;
+    forward_hidden(shape, theta.data(), features, end - begin, hidden.from(begin));
+    forward_output(shape, theta.data(), features, hidden.from(begin), end - begin, scores.data() + begin,
+                   nullptr);
+  });
+  if (loss != nullptr) *loss = term_losses(context, terms, scores.data());
+  context.for_blocks(static_cast<std::int64_t>(terms.size()), kTermsPerBlock,
+                     [&](std::int64_t begin, std::int64_t end, int) {
+                       term_slopes(terms.data() + begin, end - begin, scores.data(), slopes.data() + begin);
+                     });
+  std::fill(doc_slopes.begin(), doc_slopes.end(), 0.0);
+  for (std::size_t t = 0; t < terms.size(); ++t) {
+    doc_slopes[static_cast<std::size_t>(terms[t].first)] += slopes[t];
+    doc_slopes[static_cast<std::size_t>(terms[t].second)] -= slopes[t];
+  }
+  context.for_blocks(docs.docs, kDocsPerSum, [&](std::int64_t begin, std::int64_t end, int worker) {
     Scratch& scratch = context.scratch(worker);
     const Scratch::Frame frame(scratch);
-    const auto part = scratch.take<float>(static_cast<std::size_t>(kUnitsPerBlock * widest));
-    double* out = gradient.data() + layer.weight + first * layer.columns;
-    double* bias = layer.has_bias() ? gradient.data() + layer.bias + first : nullptr;
-    std::fill_n(out, units * layer.columns, 0.0);
-    if (bias != nullptr) std::fill_n(bias, units, 0.0);
-    for (std::int64_t begin = 0; begin < docs.docs; begin += kDocsPerSum) {
-      const std::int64_t count = std::min(kDocsPerSum, docs.docs - begin);
-      const float* block = rows + begin * stride;
-      const bool of_features = layer.input == 0;  // h_0, which stays where it is
-      const float* inputs = of_features ? docs.values + begin * docs.features : block + layer.input;
-      blas::gemm(Transpose::kYes, Transpose::kNo, units, layer.columns, count, 1.0F,
-                 block + layer.delta + first, stride, inputs, of_features ? docs.features : stride, 0.0F,
-                 part.data(), layer.columns);
-      for (std::int64_t k = 0; k < units * layer.columns; ++k) {
-        out[k] += scale * double{part[static_cast<std::size_t>(k)]};
-      }
-      if (bias == nullptr) continue;
-      for (std::int64_t doc = 0; doc < count; ++doc) {
-        const float* delta = block + doc * stride + layer.delta + first;
-        for (std::int64_t r = 0; r < units; ++r) bias[r] += scale * double{delta[r]};
-      }
-    }
+    const UnitRows deltas = take_deltas(scratch, shape, end - begin);
+    float outputs[kDocsPerSum];
+    std::transform(doc_slopes.begin() + begin, doc_slopes.begin() + end, outputs,
+                   [](double slope) { return static_cast<float>(slope); });
+    backward_deltas(shape, theta.data(), outputs, 1, end - begin, hidden.from(begin), deltas);
+    sum_outer_products(shape, {docs.values + begin * docs.features, end - begin, docs.features},
+                       hidden.from(begin), deltas, parts.data() + begin / kDocsPerSum * p);
   });
+  context.for_blocks(p, kParametersPerBlock, [&](std::int64_t begin, std::int64_t end, int) {
+    add_parts(parts.data() + begin, blocks, p, end - begin, data_scale, gradient.data() + begin);
+  });
+}
+
+/// gradient += the prior's.
+void add_prior_gradient(std::span<const float> theta, const PairObjective& objective,
+                        std::span<double> gradient) {
+  if (objective.prior_weight == 0.0) return;
+  const double weight = 2.0 * objective.prior_weight;
+  const float* centre = objective.centre.empty() ? nullptr : objective.centre.data();
+  for (std::size_t k = 0; k < theta.size(); ++k) {
+    gradient[k] += weight * (double{theta[k]} - (centre == nullptr ? 0.0 : double{centre[k]}));
+  }
 }
 
 }  // namespace
@@ -99,37 +174,17 @@ void sum_outer_products(ExecutionContext& context, const NetworkShape& shape, co
 double pair_loss_gradient(ExecutionContext& context, const NetworkShape& shape,
                           std::span<const float> theta, FeatureMatrix docs, std::span<const PairTerm> terms,
                           const PairObjective& objective, std::span<double> gradient) {
-  assert(docs.features == shape.inputs || docs.docs == 0);
-  assert(static_cast<std::int64_t>(theta.size()) == shape.parameters() && gradient.size() == theta.size());
-  const std::int64_t stride = shape.factors();
-  Scratch& shared = context.scratch();
-  const Scratch::Frame shared_frame(shared);
-  const auto count = static_cast<std::size_t>(docs.docs);
-  const auto rows = shared.take<float>(static_cast<std::size_t>(docs.docs * stride));
-  const auto scores = shared.take<float>(count);
-  const auto slopes = shared.take<double>(terms.size());
-  const auto doc_slopes = shared.take<double>(count);
-  const auto outputs = shared.take<float>(count);
-  context.for_blocks(docs.docs, kDocsPerPass, [&](std::int64_t begin, std::int64_t end, int) {
-    float* block = rows.data() + begin * stride;
-    const float* features = docs.values + begin * docs.features;
-    forward_hidden(shape, theta.data(), features, end - begin, block, stride);
-    forward_output(shape, theta.data(), features, block, end - begin, stride, scores.data() + begin,
-                   nullptr);
-  });
-  const double data = term_losses(context, terms, scores.data(), slopes.data());
-  std::fill(doc_slopes.begin(), doc_slopes.end(), 0.0);
-  for (std::size_t t = 0; t < terms.size(); ++t) {
-    doc_slopes[static_cast<std::size_t>(terms[t].first)] += slopes[t];
-    doc_slopes[static_cast<std::size_t>(terms[t].second)] -= slopes[t];
-  }
-  for (std::size_t doc = 0; doc < count; ++doc) outputs[doc] = static_cast<float>(doc_slopes[doc]);
-  context.for_blocks(docs.docs, kDocsPerPass, [&](std::int64_t begin, std::int64_t end, int) {
-    backward_deltas(shape, theta.data(), outputs.data() + begin, 1, end - begin,
-                    rows.data() + begin * stride, stride);
-  });
-  sum_outer_products(context, shape, rows.data(), docs, objective.data_scale, gradient);
-  return objective.data_scale * data + prior_loss(theta, objective, gradient);
+  double data = 0.0;
+  gradient_pass(context, shape, theta, docs, terms, objective.data_scale, gradient, &data);
+  add_prior_gradient(theta, objective, gradient);
+  return objective.data_scale * data + prior_loss(theta, objective);
+}
+
+void pair_gradient(ExecutionContext& context, const NetworkShape& shape, std::span<const float> theta,
+                   FeatureMatrix docs, std::span<const PairTerm> terms, const PairObjective& objective,
+                   std::span<double> gradient) {
+  gradient_pass(context, shape, theta, docs, terms, objective.data_scale, gradient, nullptr);
+  add_prior_gradient(theta, objective, gradient);
 }
 
 double pair_loss(ExecutionContext& context, const NetworkShape& shape, std::span<const float> theta,
@@ -138,8 +193,7 @@ double pair_loss(ExecutionContext& context, const NetworkShape& shape, std::span
   const Scratch::Frame frame(scratch);
   const auto scores = scratch.take<float>(static_cast<std::size_t>(docs.docs));
   score_docs(context, shape, theta, docs, scores);
-  return objective.data_scale * term_losses(context, terms, scores.data(), nullptr) +
-         prior_loss(theta, objective, {});
+  return objective.data_scale * term_losses(context, terms, scores.data()) + prior_loss(theta, objective);
 }
 
 double largest_curvature(ExecutionContext& context, const NetworkShape& shape, TangentFactors docs,

@@ -3,26 +3,45 @@
 #include <cstdint>
 
 #include "core/ops/relu_network.h"
+#include "core/runtime/scratch.h"
 
 // Passes of one block of documents through the layers, on the calling thread: what scores, tangent factors
 // and training share, so that they agree to the bit.
 namespace olrank {
 
 /// Documents in one block of every pass. Scores keep their bits only while it stays what it is.
-constexpr std::int64_t kDocsPerPass = 128;
+constexpr std::int64_t kDocsPerPass = 256;
 
-/// The network's hidden units for `docs` ≤ kDocsPerPass documents: h_l goes to rows + layer(l).input, for
-/// l = 1 to L − 1. Rows are `stride` numbers apart; the place of h_0 is left alone.
+/// Numbers of units, layer by layer, of a block of documents: the hidden units h_1 … h_{L−1}, or the deltas
+/// δ_1 … δ_L. As parts of rows of tangent factors, or in rows of their own.
+struct UnitRows {
+  float* first = nullptr;       // the first layer's, of the first document
+  std::int64_t layer_step = 0;  // from one layer to the next
+  std::int64_t stride = 0;      // from one document to the next
+
+  float* layer(std::int64_t number) const { return first + number * layer_step; }
+  UnitRows from(std::int64_t doc) const { return {first + doc * stride, layer_step, stride}; }
+};
+
+/// Places in rows of tangent factors.
+UnitRows hidden_of_factors(const NetworkShape& shape, float* factors);
+UnitRows deltas_of_factors(const NetworkShape& shape, float* factors);
+
+/// Rows on whole cache lines, valid as long as the frame around them.
+UnitRows take_hidden(Scratch& scratch, const NetworkShape& shape, std::int64_t docs);
+UnitRows take_deltas(Scratch& scratch, const NetworkShape& shape, std::int64_t docs);
+
+/// The hidden units of `docs` ≤ kDocsPerPass documents.
 void forward_hidden(const NetworkShape& shape, const float* theta, const float* features, std::int64_t docs,
-                    float* rows, std::int64_t stride);
+                    UnitRows hidden);
 
-/// Scores from those rows; `magnitudes` may be null.
-void forward_output(const NetworkShape& shape, const float* theta, const float* features, const float* rows,
-                    std::int64_t docs, std::int64_t stride, float* scores, float* magnitudes);
+/// Scores from them; `magnitudes` may be null.
+void forward_output(const NetworkShape& shape, const float* theta, const float* features, UnitRows hidden,
+                    std::int64_t docs, float* scores, float* magnitudes);
 
-/// δ_l at rows + layer(l).delta for all layers, from the output's derivative `output` of each document (one
-/// number for all where `output_stride` is 0), times output_scale. ReLU's derivative at 0 is 0.
+/// Deltas of all layers, from the output's derivative `output` of each document (one number for all where
+/// `output_stride` is 0), times output_scale. ReLU's derivative at 0 is 0.
 void backward_deltas(const NetworkShape& shape, const float* theta, const float* output,
-                     std::int64_t output_stride, std::int64_t docs, float* rows, std::int64_t stride);
+                     std::int64_t output_stride, std::int64_t docs, UnitRows hidden, UnitRows deltas);
 
 }  // namespace olrank

@@ -5,14 +5,11 @@
 #include <cmath>
 
 #include "core/error.h"
-#include "core/ops/blas.h"
 #include "core/ops/relu_layers.h"
 #include "core/ops/relu_network.h"
 
 namespace olrank {
 namespace {
-
-using blas::Transpose;
 
 void require_sizes(std::int64_t inputs, std::int64_t width, std::int64_t depth) {
   if (inputs < 1) {
@@ -74,32 +71,6 @@ void initialise_uniform(const NetworkShape& shape, PhiloxKey key, std::span<floa
   }
 }
 
-double plain(double product) {
-  return product;
-}
-double absolute(double product) {
-  return std::fabs(product);
-}
-
-/// Σ term(a_k b_k) in double, where the products are exact, so that the two halves of a symmetric network
-/// cancel to the bit. Eight running sums, combined in a fixed order.
-template <double (*term)(double)>
-double sum_of_products(const float* a, const float* b, std::int64_t size) {
-  constexpr std::int64_t kLanes = 8;
-  double sums[kLanes] = {};
-  const std::int64_t whole = size - size % kLanes;
-  for (std::int64_t k = 0; k < whole; k += kLanes) {
-    for (std::int64_t lane = 0; lane < kLanes; ++lane) {
-      sums[lane] += term(double{a[k + lane]} * double{b[k + lane]});
-    }
-  }
-  for (std::int64_t k = whole; k < size; ++k) sums[k - whole] += term(double{a[k]} * double{b[k]});
-  for (std::int64_t half = kLanes / 2; half > 0; half /= 2) {
-    for (std::int64_t lane = 0; lane < half; ++lane) sums[lane] += sums[lane + half];
-  }
-  return sums[0];
-}
-
 }  // namespace
 
 std::int64_t NetworkShape::parameters() const {
@@ -158,88 +129,18 @@ void initialise(const NetworkShape& shape, Initialisation initialisation, Philox
   }
 }
 
-void forward_hidden(const NetworkShape& shape, const float* theta, const float* features, std::int64_t docs,
-                    float* rows, std::int64_t stride) {
-  assert(docs <= kDocsPerPass);
-  for (std::int64_t l = 0; l + 1 < shape.depth; ++l) {
-    const NetworkLayer layer = shape.layer(l);
-    float* units = rows + shape.layer(l + 1).input;
-    if (layer.has_bias()) {
-      for (std::int64_t doc = 0; doc < docs; ++doc) {
-        std::copy_n(theta + layer.bias, layer.rows, units + doc * stride);
-      }
-    }
-    const float* inputs = l == 0 ? features : rows + layer.input;
-    blas::gemm(Transpose::kNo, Transpose::kYes, docs, layer.rows, layer.columns, 1.0F, inputs,
-               l == 0 ? shape.inputs : stride, theta + layer.weight, layer.columns,
-               layer.has_bias() ? 1.0F : 0.0F, units, stride);
-    for (std::int64_t doc = 0; doc < docs; ++doc) {
-      float* unit = units + doc * stride;
-      for (std::int64_t r = 0; r < layer.rows; ++r) unit[r] = unit[r] > 0.0F ? unit[r] : 0.0F;
-    }
-  }
-}
-
-void forward_output(const NetworkShape& shape, const float* theta, const float* features, const float* rows,
-                    std::int64_t docs, std::int64_t stride, float* scores, float* magnitudes) {
-  const NetworkLayer layer = shape.layer(shape.depth - 1);
-  const float* weight = theta + layer.weight;
-  const double bias = layer.has_bias() ? double{theta[layer.bias]} : 0.0;
-  for (std::int64_t doc = 0; doc < docs; ++doc) {
-    const float* inputs =
-        shape.depth == 1 ? features + doc * shape.inputs : rows + doc * stride + layer.input;
-    const double sum = sum_of_products<plain>(weight, inputs, layer.columns) + bias;
-    scores[doc] = static_cast<float>(shape.output_scale * sum);
-    if (magnitudes == nullptr) continue;
-    const double magnitude = sum_of_products<absolute>(weight, inputs, layer.columns) + std::fabs(bias);
-    magnitudes[doc] = static_cast<float>(shape.output_scale * magnitude);
-  }
-}
-
-void backward_deltas(const NetworkShape& shape, const float* theta, const float* output,
-                     std::int64_t output_stride, std::int64_t docs, float* rows, std::int64_t stride) {
-  const auto scale = static_cast<float>(shape.output_scale);
-  const NetworkLayer last = shape.layer(shape.depth - 1);
-  for (std::int64_t doc = 0; doc < docs; ++doc) {
-    rows[doc * stride + last.delta] = scale * output[doc * output_stride];
-  }
-  for (std::int64_t l = shape.depth - 2; l >= 0; --l) {
-    const NetworkLayer above = shape.layer(l + 1);
-    const NetworkLayer layer = shape.layer(l);
-    float* delta = rows + layer.delta;
-    if (above.rows == 1) {
-      for (std::int64_t doc = 0; doc < docs; ++doc) {
-        const float factor = rows[doc * stride + above.delta];
-        for (std::int64_t r = 0; r < layer.rows; ++r) {
-          delta[doc * stride + r] = factor * theta[above.weight + r];
-        }
-      }
-    } else {
-      blas::gemm(Transpose::kNo, Transpose::kNo, docs, layer.rows, above.rows, 1.0F, rows + above.delta,
-                 stride, theta + above.weight, above.columns, 0.0F, delta, stride);
-    }
-    for (std::int64_t doc = 0; doc < docs; ++doc) {
-      const float* unit = rows + doc * stride + above.input;
-      for (std::int64_t r = 0; r < layer.rows; ++r) {
-        delta[doc * stride + r] = unit[r] > 0.0F ? delta[doc * stride + r] : 0.0F;
-      }
-    }
-  }
-}
-
 void score_docs(ExecutionContext& context, const NetworkShape& shape, std::span<const float> theta,
                 FeatureMatrix docs, std::span<float> scores, std::span<float> magnitudes) {
   assert(docs.features == shape.inputs && static_cast<std::int64_t>(scores.size()) == docs.docs);
   assert(static_cast<std::int64_t>(theta.size()) == shape.parameters());
   assert(magnitudes.empty() || magnitudes.size() == scores.size());
-  const std::int64_t stride = shape.factors();
   context.for_blocks(docs.docs, kDocsPerPass, [&](std::int64_t begin, std::int64_t end, int worker) {
     Scratch& scratch = context.scratch(worker);
     const Scratch::Frame frame(scratch);
-    const auto rows = scratch.take<float>(static_cast<std::size_t>(kDocsPerPass * stride));
+    const UnitRows hidden = take_hidden(scratch, shape, end - begin);
     const float* features = docs.values + begin * docs.features;
-    forward_hidden(shape, theta.data(), features, end - begin, rows.data(), stride);
-    forward_output(shape, theta.data(), features, rows.data(), end - begin, stride, scores.data() + begin,
+    forward_hidden(shape, theta.data(), features, end - begin, hidden);
+    forward_output(shape, theta.data(), features, hidden, end - begin, scores.data() + begin,
                    magnitudes.empty() ? nullptr : magnitudes.data() + begin);
   });
 }

@@ -48,18 +48,19 @@ void tangent_factors(ExecutionContext& context, const NetworkShape& shape, std::
   assert(scores.empty() || static_cast<std::int64_t>(scores.size()) == docs.docs);
   assert(magnitudes.empty() || magnitudes.size() == scores.size());
   context.for_blocks(docs.docs, kDocsPerPass, [&](std::int64_t begin, std::int64_t end, int) {
-    float* rows = factors.data() + begin * stride;
+    float* row = factors.data() + begin * stride;
+    const UnitRows hidden = hidden_of_factors(shape, row);
     const float* features = docs.values + begin * docs.features;
     for (std::int64_t doc = 0; doc < end - begin; ++doc) {
-      std::copy_n(features + doc * docs.features, docs.features, rows + doc * stride);
+      std::copy_n(features + doc * docs.features, docs.features, row + doc * stride);
     }
-    forward_hidden(shape, theta.data(), features, end - begin, rows, stride);
+    forward_hidden(shape, theta.data(), features, end - begin, hidden);
     if (!scores.empty()) {
-      forward_output(shape, theta.data(), features, rows, end - begin, stride, scores.data() + begin,
+      forward_output(shape, theta.data(), features, hidden, end - begin, scores.data() + begin,
                      magnitudes.empty() ? nullptr : magnitudes.data() + begin);
     }
     const float one = 1.0F;
-    backward_deltas(shape, theta.data(), &one, 0, end - begin, rows, stride);
+    backward_deltas(shape, theta.data(), &one, 0, end - begin, hidden, deltas_of_factors(shape, row));
   });
 }
 

@@ -16,15 +16,14 @@ ExecutionContext::ExecutionContext(Device device, int threads)
     : device_(device), pool_(threads), scratch_(static_cast<std::size_t>(threads)) {}
 
 void ExecutionContext::for_blocks(std::int64_t count, std::int64_t block,
-                                  const std::function<void(std::int64_t, std::int64_t, int)>& body) {
+                                  FunctionRef<void(std::int64_t, std::int64_t, int)> body) {
   assert(block > 0);
   const std::int64_t blocks = (count + block - 1) / block;
   const auto task = [&](std::int64_t number, int worker) {
     const std::int64_t begin = number * block;
     body(begin, std::min(begin + block, count), worker);
   };
-  // By reference: the captures outgrow what std::function holds without allocating.
-  pool_.run(blocks, std::ref(task));
+  pool_.run(blocks, task);
 }
 
 int available_threads() {

@@ -1,10 +1,10 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <vector>
 
 #include "core/runtime/device.h"
+#include "core/runtime/function_ref.h"
 #include "core/runtime/scratch.h"
 #include "core/runtime/thread_pool.h"
 
@@ -25,7 +25,7 @@ class ExecutionContext {
   /// Splits [0, count) into blocks of `block` items, the last one shorter, and calls
   /// body(begin, end, worker) for each. Block boundaries depend on `block` alone, never on the threads.
   void for_blocks(std::int64_t count, std::int64_t block,
-                  const std::function<void(std::int64_t begin, std::int64_t end, int worker)>& body);
+                  FunctionRef<void(std::int64_t begin, std::int64_t end, int worker)> body);
 
  private:
   Device device_;

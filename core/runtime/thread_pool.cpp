@@ -22,7 +22,7 @@ struct ThreadPool::State {
   int busy = 0;                  // started workers that have not finished this generation
   bool stopping = false;
 
-  const std::function<void(std::int64_t, int)>* task = nullptr;
+  const FunctionRef<void(std::int64_t, int)>* task = nullptr;
   std::int64_t tasks = 0;
   std::atomic<std::int64_t> next{0};
   std::int64_t failed_task = std::numeric_limits<std::int64_t>::max();
@@ -79,7 +79,7 @@ void ThreadPool::work(int worker) {
   }
 }
 
-void ThreadPool::run(std::int64_t tasks, const std::function<void(std::int64_t, int)>& task) {
+void ThreadPool::run(std::int64_t tasks, FunctionRef<void(std::int64_t, int)> task) {
   if (tasks <= 0) return;
   if (threads_ == 1 || tasks == 1) {
     std::exception_ptr failure;

@@ -1,8 +1,9 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
+
+#include "core/runtime/function_ref.h"
 
 namespace olrank {
 
@@ -22,7 +23,7 @@ class ThreadPool {
   /// Calls task(number, worker) for each number in [0, tasks), worker in [0, threads()), and returns when
   /// all are done. If tasks throw, all others still run, and the exception of the lowest number comes out.
   /// Not reentrant: a task must not call run() of the same pool.
-  void run(std::int64_t tasks, const std::function<void(std::int64_t task, int worker)>& task);
+  void run(std::int64_t tasks, FunctionRef<void(std::int64_t task, int worker)> task);
 
  private:
   struct State;

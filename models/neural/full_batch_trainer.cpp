@@ -6,16 +6,11 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "core/ops/optimizer_step.h"
 #include "core/ops/tangent_factors.h"
 
 namespace olrank {
 namespace {
-
-constexpr double kMomentum = 0.9;
-// Kingma and Ba, "Adam: a method for stochastic optimization", ICLR 2015.
-constexpr double kBeta1 = 0.9;
-constexpr double kBeta2 = 0.999;
-constexpr double kEpsilon = 1e-8;
 
 double norm(std::span<const double> vector) {
   double sum = 0.0;
@@ -48,74 +43,83 @@ void FullBatchTrainer::refresh_curvature(ExecutionContext& context, const Traini
   curvature_pairs_ = observed;
 }
 
-std::span<const PairTerm> FullBatchTrainer::terms_at(ExecutionContext& context, const TrainingTask& task,
-                                                     std::span<const float> theta) {
+std::optional<std::span<const PairTerm>> FullBatchTrainer::terms_at(ExecutionContext& context,
+                                                                    const TrainingTask& task,
+                                                                    std::span<const float> theta) {
   if (!task.weigh_by_ndcg) return task.terms;
   const FeatureMatrix docs = task.history.features();
   scores_.resize(static_cast<std::size_t>(docs.docs));
   score_docs(context, spec_.shape, theta, docs, scores_);
+  if (!all_finite(scores_)) return std::nullopt;
   task.history.ndcg_changes(scores_, changes_);
   task.history.fold(changes_, weighted_);
   return weighted_;
 }
 
+double FullBatchTrainer::loss_at(ExecutionContext& context, const TrainingTask& task,
+                                 std::span<const float> theta) const {
+  return pair_loss(context, spec_.shape, theta, task.history.features(), task.terms, objective());
+}
+
 void FullBatchTrainer::move(std::int64_t number, double step, std::span<float> theta) {
   switch (spec_.settings.optimizer) {
     case Optimizer::kGradientDescent:
-      for (std::size_t k = 0; k < theta.size(); ++k) {
-        theta[k] = static_cast<float>(double{theta[k]} - step * gradient_[k]);
-      }
+      gradient_descent_step(step, gradient_, theta);
       return;
     case Optimizer::kNesterov:
-      // θ is the point ahead, where the gradient was taken; position_ is where the velocity has carried.
-      for (std::size_t k = 0; k < theta.size(); ++k) {
-        const double carried = double{theta[k]} - step * gradient_[k];
-        first_moment_[k] = carried - position_[k];
-        position_[k] = carried;
-        theta[k] = static_cast<float>(carried + kMomentum * first_moment_[k]);
-      }
+      nesterov_step(step, gradient_, first_moment_, position_, theta);
       return;
-    case Optimizer::kAdam: {
-      const double correction1 = 1.0 - std::pow(kBeta1, static_cast<double>(number));
-      const double correction2 = 1.0 - std::pow(kBeta2, static_cast<double>(number));
-      for (std::size_t k = 0; k < theta.size(); ++k) {
-        first_moment_[k] = kBeta1 * first_moment_[k] + (1.0 - kBeta1) * gradient_[k];
-        second_moment_[k] = kBeta2 * second_moment_[k] + (1.0 - kBeta2) * gradient_[k] * gradient_[k];
-        position_[k] -= step * (first_moment_[k] / correction1) /
-                        (std::sqrt(second_moment_[k] / correction2) + kEpsilon);
-        theta[k] = static_cast<float>(position_[k]);
-      }
+    case Optimizer::kAdam:
+      adam_step(number, step, 0.0, gradient_, {first_moment_, second_moment_}, position_, theta);
       return;
-    }
   }
 }
 
-std::pair<double, double> FullBatchTrainer::descend(ExecutionContext& context, const TrainingTask& task,
-                                                    double step, std::span<float> theta) {
-  const PairObjective objective{1.0, prior_weight(), spec_.first};
+double FullBatchTrainer::descend(ExecutionContext& context, const TrainingTask& task, double step,
+                                 std::span<float> theta) {
   const FeatureMatrix docs = task.history.features();
   const double target = spec_.settings.stop_gradient_norm * static_cast<double>(task.history.observed());
-  std::fill(first_moment_.begin(), first_moment_.end(), 0.0);
-  std::fill(second_moment_.begin(), second_moment_.end(), 0.0);
-  if (!position_.empty()) position_.assign(theta.begin(), theta.end());
-  double began = 0.0;
+  double began = std::nan("");
+  start_moments(theta);
   for (std::int64_t number = 1; number <= spec_.settings.steps; ++number) {
     const auto terms = terms_at(context, task, theta);
-    const double loss = pair_loss_gradient(context, spec_.shape, theta, docs, terms, objective, gradient_);
-    if (!std::isfinite(loss)) {
-      throw NumericError(fmt::format(
-          "Training stopped in round {} at step {}: the loss is {}. A smaller learning_rate than {}, or "
-          "a larger lambda than {}, keeps it finite.",
-          task.round, number, loss, spec_.settings.learning_rate, spec_.lambda));
+    if (!terms) break;
+    if (number == 1) {
+      began = pair_loss_gradient(context, spec_.shape, theta, docs, *terms, objective(), gradient_);
+    } else {
+      pair_gradient(context, spec_.shape, theta, docs, *terms, objective(), gradient_);
     }
-    if (number == 1) began = loss;
     if (target > 0.0 && norm(gradient_) <= target) break;
     move(number, step, theta);
   }
-  // LambdaRank's gradients are not those of one loss, so that there is none to look at.
-  const double ended =
-      task.weigh_by_ndcg ? began : pair_loss(context, spec_.shape, theta, docs, task.terms, objective);
-  return {began, ended};
+  return began;
+}
+
+void FullBatchTrainer::start_moments(std::span<const float> theta) {
+  std::fill(first_moment_.begin(), first_moment_.end(), 0.0);
+  std::fill(second_moment_.begin(), second_moment_.end(), 0.0);
+  if (!position_.empty()) position_.assign(theta.begin(), theta.end());
+}
+
+void FullBatchTrainer::explain(ExecutionContext& context, const TrainingTask& task, double step,
+                               double ended, std::span<float> theta) {
+  std::copy(before_.begin(), before_.end(), theta.begin());
+  start_moments(theta);
+  std::int64_t number = 1;
+  double loss = loss_at(context, task, theta);
+  for (; number < spec_.settings.steps && std::isfinite(loss); ++number) {
+    const auto terms = terms_at(context, task, theta);
+    if (!terms) break;
+    pair_gradient(context, spec_.shape, theta, task.history.features(), *terms, objective(), gradient_);
+    move(number, step, theta);
+    loss = loss_at(context, task, theta);
+  }
+  if (std::isfinite(loss)) loss = ended;
+  std::copy(before_.begin(), before_.end(), theta.begin());
+  throw NumericError(fmt::format(
+      "Training stopped in round {} at step {}: the loss is {}. A smaller learning_rate than {}, or a "
+      "larger lambda than {}, keeps it finite.",
+      task.round, number, loss, spec_.settings.learning_rate, spec_.lambda));
 }
 
 std::optional<double> FullBatchTrainer::train(ExecutionContext& context, const TrainingTask& task,
@@ -127,17 +131,16 @@ std::optional<double> FullBatchTrainer::train(ExecutionContext& context, const T
     step /= curvature_ + spec_.prior_scale * spec_.lambda;
   }
   before_.assign(theta.begin(), theta.end());
-  try {
-    const auto [began, ended] = descend(context, task, step, theta);
-    if (!(ended <= began)) {
-      std::copy(before_.begin(), before_.end(), theta.begin());
-      step *= 0.5;
-      descend(context, task, step, theta);
-    }
-  } catch (const NumericError&) {
+  const double began = descend(context, task, step, theta);
+  double ended = loss_at(context, task, theta);
+  // LambdaRank's gradients are not those of one loss, so that a rise of the loss says nothing.
+  if (!task.weigh_by_ndcg && !(ended <= began)) {
     std::copy(before_.begin(), before_.end(), theta.begin());
-    throw;
+    step *= 0.5;
+    descend(context, task, step, theta);
+    ended = loss_at(context, task, theta);
   }
+  if (!std::isfinite(ended)) explain(context, task, step, ended, theta);
   ++trainings_;
   return step;
 }

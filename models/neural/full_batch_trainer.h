@@ -18,13 +18,19 @@ class FullBatchTrainer : public NetworkTrainer {
   void load(StateReader& state) override;
 
  private:
-  double prior_weight() const { return 0.5 * spec_.prior_scale * spec_.lambda; }
+  PairObjective objective() const { return {1.0, 0.5 * spec_.prior_scale * spec_.lambda, spec_.first}; }
   void refresh_curvature(ExecutionContext& context, const TrainingTask& task, std::span<const float> theta);
-  /// J steps from θ; the losses before the first and after the last.
-  std::pair<double, double> descend(ExecutionContext& context, const TrainingTask& task, double step,
-                                    std::span<float> theta);
-  std::span<const PairTerm> terms_at(ExecutionContext& context, const TrainingTask& task,
-                                     std::span<const float> theta);
+  /// J steps from θ; the loss before the first.
+  double descend(ExecutionContext& context, const TrainingTask& task, double step, std::span<float> theta);
+  void start_moments(std::span<const float> theta);
+  /// Repeats a descent that ended with a loss that is no number, looking at the loss after each step, to
+  /// say where it went; throws.
+  [[noreturn]] void explain(ExecutionContext& context, const TrainingTask& task, double step, double ended,
+                            std::span<float> theta);
+  /// Nothing where LambdaRank's weights would hang on scores that are no numbers.
+  std::optional<std::span<const PairTerm>> terms_at(ExecutionContext& context, const TrainingTask& task,
+                                                    std::span<const float> theta);
+  double loss_at(ExecutionContext& context, const TrainingTask& task, std::span<const float> theta) const;
   void move(std::int64_t number, double step, std::span<float> theta);
 
   TrainerSpec spec_;

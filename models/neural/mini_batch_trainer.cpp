@@ -7,16 +7,9 @@
 #include <numeric>
 
 #include "core/error.h"
+#include "core/ops/optimizer_step.h"
 
 namespace olrank {
-namespace {
-
-// Kingma and Ba, "Adam: a method for stochastic optimization", ICLR 2015.
-constexpr double kBeta1 = 0.9;
-constexpr double kBeta2 = 0.999;
-constexpr double kEpsilon = 1e-8;
-
-}  // namespace
 
 MiniBatchTrainer::MiniBatchTrainer(const TrainerSpec& spec)
     : spec_(spec),
@@ -59,21 +52,23 @@ void MiniBatchTrainer::gather(const TrainingTask& task, std::span<const std::int
 
 void MiniBatchTrainer::move(std::int64_t number, double decay, std::span<float> theta) {
   const double step = spec_.settings.learning_rate;
-  const bool adam = spec_.settings.optimizer == Optimizer::kAdam;
-  const double correction1 = 1.0 - std::pow(kBeta1, static_cast<double>(number));
-  const double correction2 = 1.0 - std::pow(kBeta2, static_cast<double>(number));
+  if (spec_.settings.optimizer == Optimizer::kAdam) {
+    adam_step(number, step, decay, gradient_, {first_moment_, second_moment_}, position_, theta);
+    return;
+  }
   for (std::size_t k = 0; k < theta.size(); ++k) {
-    const double slope = gradient_[k] + decay * position_[k];
-    if (adam) {
-      first_moment_[k] = kBeta1 * first_moment_[k] + (1.0 - kBeta1) * slope;
-      second_moment_[k] = kBeta2 * second_moment_[k] + (1.0 - kBeta2) * slope * slope;
-      position_[k] -=
-          step * (first_moment_[k] / correction1) / (std::sqrt(second_moment_[k] / correction2) + kEpsilon);
-    } else {
-      position_[k] -= step * slope;
-    }
+    position_[k] -= step * (gradient_[k] + decay * position_[k]);
     theta[k] = static_cast<float>(position_[k]);
   }
+}
+
+void MiniBatchTrainer::fail(const TrainingTask& task, std::int64_t number, double loss,
+                            std::span<float> theta) const {
+  std::copy(before_.begin(), before_.end(), theta.begin());
+  throw NumericError(fmt::format(
+      "Training stopped in round {} at step {}: the loss is {}. A smaller learning_rate than {} "
+      "keeps it finite.",
+      task.round, number, loss, spec_.settings.learning_rate));
 }
 
 std::optional<double> MiniBatchTrainer::train(ExecutionContext& context, const TrainingTask& task,
@@ -105,6 +100,7 @@ std::optional<double> MiniBatchTrainer::train(ExecutionContext& context, const T
       if (task.weigh_by_ndcg) {
         scores_.resize(static_cast<std::size_t>(task.history.docs()));
         score_docs(context, spec_.shape, theta, task.history.features(), scores_);
+        if (!all_finite(scores_)) fail(task, number, std::nan(""), theta);
         task.history.ndcg_changes(scores_, changes_);
       }
       gather(task,
@@ -114,13 +110,7 @@ std::optional<double> MiniBatchTrainer::train(ExecutionContext& context, const T
       const double loss =
           pair_loss_gradient(context, spec_.shape, theta, docs, terms_, objective, gradient_);
       ++number;
-      if (!std::isfinite(loss)) {
-        std::copy(before_.begin(), before_.end(), theta.begin());
-        throw NumericError(fmt::format(
-            "Training stopped in round {} at step {}: the loss is {}. A smaller learning_rate than {} "
-            "keeps it finite.",
-            task.round, number, loss, spec_.settings.learning_rate));
-      }
+      if (!std::isfinite(loss)) fail(task, number, loss, theta);
       move(number, decay, theta);
     }
   }

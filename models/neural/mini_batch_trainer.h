@@ -18,6 +18,8 @@ class MiniBatchTrainer : public NetworkTrainer {
 
  private:
   void gather(const TrainingTask& task, std::span<const std::int32_t> batch);
+  [[noreturn]] void fail(const TrainingTask& task, std::int64_t number, double loss,
+                         std::span<float> theta) const;
   void move(std::int64_t number, double decay, std::span<float> theta);
 
   TrainerSpec spec_;

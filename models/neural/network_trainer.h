@@ -54,4 +54,6 @@ struct TrainerSpec {
 /// from θ₀ (DESIGN §3).
 std::unique_ptr<NetworkTrainer> make_network_trainer(const TrainerSpec& spec);
 
+bool all_finite(std::span<const float> values);
+
 }  // namespace olrank

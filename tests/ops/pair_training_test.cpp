@@ -69,6 +69,9 @@ TEST(PairTrainingTest, GradientsAreThoseOfTheObviousLoss) {
     EXPECT_NEAR(loss, expected, 1e-5 * (1.0 + std::abs(expected)));
     EXPECT_EQ(pair_loss(context, shape, problem.theta, problem.docs(), problem.terms, problem.objective()),
               loss);
+    std::vector<double> alone(gradient.size());
+    pair_gradient(context, shape, problem.theta, problem.docs(), problem.terms, problem.objective(), alone);
+    EXPECT_EQ(alone, gradient);
     double largest = 0.0;
     for (const double value : gradient) largest = std::max(largest, std::abs(value));
     for (std::size_t k = 0; k < gradient.size(); ++k) {
@@ -106,7 +109,7 @@ TEST(PairTrainingTest, FoldedTermsAreTheirPairs) {
 }
 
 TEST(PairTrainingTest, GivesTheSameBitsOnAnyNumberOfThreads) {
-  const Problem problem = problem_of(standard_shape(20, 70, 3), 700, 3000);
+  const Problem problem = problem_of(standard_shape(20, 70, 3), 1700, 3000);
   std::vector<std::vector<double>> results;
   for (const int threads : {1, 2, 4}) {
     ExecutionContext context({}, threads);

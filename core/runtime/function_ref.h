@@ -1,0 +1,36 @@
+#pragma once
+
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+namespace olrank {
+
+template <class Signature>
+class FunctionRef;
+
+/// A callable that somebody else keeps alive while it is called: what a function takes that only calls its
+/// argument, without the allocation of std::function.
+template <class Result, class... Arguments>
+class FunctionRef<Result(Arguments...)> {
+ public:
+  template <class Callable>
+  requires(!std::is_same_v<std::remove_cvref_t<Callable>, FunctionRef> &&
+           std::is_invocable_r_v<Result, Callable&, Arguments...>)
+      FunctionRef(Callable&& callable)  // NOLINT: made where a lambda is passed
+      : callable_(const_cast<void*>(static_cast<const void*>(std::addressof(callable)))),
+        call_([](void* stored, Arguments... arguments) -> Result {
+          return (*static_cast<std::remove_reference_t<Callable>*>(stored))(
+              std::forward<Arguments>(arguments)...);
+        }) {}
+
+  Result operator()(Arguments... arguments) const {
+    return call_(callable_, std::forward<Arguments>(arguments)...);
+  }
+
+ private:
+  void* callable_;
+  Result (*call_)(void*, Arguments...);
+};
+
+}  // namespace olrank

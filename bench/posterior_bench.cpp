@@ -1,20 +1,22 @@
 // What widths and training cost, with Google Benchmark, at the size of the papers' network (m = 100, d =
 // 136) and a query of 120 documents. Counters: operations as counted, their rate by processor seconds of
 // all threads (a busy machine leaves it alone; the time column is the wall's), and its share of what a
-// 1000³ product in double reaches in the same run. Training is in single precision, whose products run
-// twice as fast.
+// 1000³ product reaches in the same run: in double for widths, in single precision for training.
 #include <benchmark/benchmark.h>
 #include <time.h>
 
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <numeric>
 #include <vector>
 
 #include "core/ops/blas.h"
 #include "core/ops/diagonal_covariance.h"
+#include "core/ops/optimizer_step.h"
 #include "core/ops/pair_training.h"
 #include "core/ops/tangent_kernel.h"
+#include "models/neural/p2neurrank.h"
 #include "models/posterior/posterior.h"
 #include "models/posterior/posterior_plan.h"
 
@@ -30,18 +32,18 @@ double processor_seconds() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-/// Operations a processor second of a 1000³ product in double on one thread: the best of several, measured
-/// once.
+/// Operations a processor second of a 1000³ product on one thread: the best of several, measured once.
+template <class Number>
 double ceiling() {
   static const double rate = [] {
     constexpr std::int64_t kSide = 1000;
-    std::vector<double> a(kSide * kSide, 0.5);
-    std::vector<double> c(a.size());
+    const std::vector<Number> a(kSide * kSide, Number{0.5});
+    std::vector<Number> c(a.size());
     double best = 0.0;
     for (int repeat = 0; repeat < 20; ++repeat) {
       const double start = processor_seconds();
-      blas::gemm(blas::Transpose::kNo, blas::Transpose::kNo, kSide, kSide, kSide, 1.0, a.data(), kSide,
-                 a.data(), kSide, 0.0, c.data(), kSide);
+      blas::gemm(blas::Transpose::kNo, blas::Transpose::kNo, kSide, kSide, kSide, Number{1}, a.data(),
+                 kSide, a.data(), kSide, Number{0}, c.data(), kSide);
       best = std::max(best, 2e9 / (processor_seconds() - start));
     }
     return best;
@@ -95,8 +97,8 @@ std::unique_ptr<Posterior> posterior_with(ExecutionContext& context, Covariance 
   return posterior;
 }
 
-/// Times `body`, which takes `operations`.
-template <class Body>
+/// Times `body`, which takes `operations`, most of them products of `Number`.
+template <class Number = double, class Body>
 void timed(benchmark::State& state, double operations, const Body& body) {
   double seconds = 0.0;
   for (auto _ : state) {
@@ -110,7 +112,7 @@ void timed(benchmark::State& state, double operations, const Body& body) {
   const double rate = operations * static_cast<double>(state.iterations()) / seconds;
   state.counters["GFLOP"] = operations * 1e-9;
   state.counters["GFLOP/s"] = rate * 1e-9;
-  state.counters["share"] = rate / ceiling();
+  state.counters["share"] = rate / ceiling<Number>();
 }
 
 void multiply(benchmark::State& state) {
@@ -225,19 +227,47 @@ void diagonal_widths(benchmark::State& state) {
   state.counters["done"] = 2.0 * active / operations;
 }
 
-/// One evaluation of loss and gradient over that many distinct documents; 2 passes of 2p operations each.
-void training_gradient(benchmark::State& state) {
-  const std::int64_t docs = state.range(0);
+/// One step of n pairs with two documents of their own each: 2 passes of 2p operations a document.
+void training_step(benchmark::State& state) {
+  const std::int64_t docs = 2 * state.range(0);
   ExecutionContext context;
   const std::vector<float> features = uniform_features(docs, 3);
-  const std::vector<float> theta = initial_theta();
+  std::vector<float> theta = initial_theta();
+  const std::vector<float> first = theta;
   std::vector<PairTerm> terms;
-  terms.reserve(static_cast<std::size_t>(docs));
-  for (std::int32_t doc = 0; doc + 1 < docs; ++doc) terms.push_back({doc, doc + 1, 1.0, 1.0});
+  terms.reserve(static_cast<std::size_t>(state.range(0)));
+  for (std::int32_t doc = 0; doc < docs; doc += 2) terms.push_back({doc, doc + 1, 1.0, 1.0});
   std::vector<double> gradient(theta.size());
-  timed(state, 4.0 * static_cast<double>(docs * kShape.parameters()), [&] {
-    benchmark::DoNotOptimize(pair_loss_gradient(context, kShape, theta, {features.data(), docs, 136}, terms,
-                                                {1.0, 500.0, theta}, gradient));
+  timed<float>(state, 4.0 * static_cast<double>(docs * kShape.parameters()), [&] {
+    pair_gradient(context, kShape, theta, {features.data(), docs, 136}, terms, {1.0, 500.0, first},
+                  gradient);
+    gradient_descent_step(1e-6, gradient, theta);
+  });
+}
+
+/// A round's training of an ensemble with n pairs behind it: members, n, threads.
+void ensemble_round(benchmark::State& state) {
+  const std::int64_t members = state.range(0);
+  const std::int64_t docs = 2 * state.range(1);
+  RankerSettings settings = RankerSettings::defaults(RankerKind::kP2NeurRank, ProtocolName::kPaper);
+  settings.posterior.members = members;
+  P2NeurRank ranker(136, settings, TrialKeys::of(1, 1, "perfect"), docs);
+  ExecutionContext execution({}, static_cast<int>(state.range(2)));
+  StageClock clock;
+  RoundContext context{execution, clock};
+  const std::vector<float> features = uniform_features(docs, 3);
+  std::vector<std::int32_t> shown(static_cast<std::size_t>(docs));
+  std::iota(shown.begin(), shown.end(), 0);
+  std::vector<std::uint8_t> clicks;
+  for (std::int64_t doc = 0; doc < docs; ++doc) clicks.push_back(doc % 4 < 2 ? doc % 2 : 1 - doc % 2);
+  const QueryDocs query{0, 0, {features.data(), docs, 136}};
+  std::uint32_t round = 1;
+  ranker.learn(context, {round, query, shown, clicks});
+  // 20 steps of 2 passes over all documents.
+  const double steps = 20.0 * static_cast<double>(members);
+  timed<float>(state, steps * 4.0 * static_cast<double>(docs * kShape.parameters()), [&] {
+    ++round;
+    ranker.learn(context, {round, query, std::span(shown).first(2), std::span(clicks).first(2)});
   });
 }
 
@@ -257,7 +287,11 @@ BENCHMARK(dual_observe)
     ->Iterations(50)
     ->UseManualTime()
     ->Unit(benchmark::kMillisecond);
-BENCHMARK(training_gradient)->Arg(1000)->Arg(10000)->UseManualTime()->Unit(benchmark::kMillisecond);
+BENCHMARK(training_step)->Arg(500)->Arg(5000)->UseManualTime()->Unit(benchmark::kMillisecond);
+BENCHMARK(ensemble_round)
+    ->ArgsProduct({{1, 10}, {500, 5000}, {1, 2}})
+    ->UseManualTime()
+    ->Unit(benchmark::kMillisecond);
 BENCHMARK(primal_widths)->Arg(1)->Arg(2)->UseManualTime()->Unit(benchmark::kMillisecond);
 BENCHMARK(primal_observe)->Iterations(50)->UseManualTime()->Unit(benchmark::kMillisecond);
 BENCHMARK(diagonal_widths)->Arg(1)->Arg(2)->UseManualTime()->Unit(benchmark::kMillisecond);

@@ -19,6 +19,7 @@ constexpr std::int64_t kGramRows = 32;
 constexpr std::int64_t kLanes = 8;
 using Doubles = double __attribute__((vector_size(kLanes * sizeof(double))));
 constexpr std::int64_t kRowsPerPass = 4;
+constexpr std::int64_t kColumnsPerPass = 4;
 constexpr std::int64_t kParts = 16;  // partial sums: as many as threads can use
 
 OLRANK_ALWAYS_INLINE void load(const double* from, Doubles& lanes) {
@@ -29,29 +30,47 @@ OLRANK_ALWAYS_INLINE double sum(const Doubles& x) {
   return ((x[0] + x[4]) + (x[2] + x[6])) + ((x[1] + x[5]) + (x[3] + x[7]));
 }
 
-/// kRowsPerPass rows of L⁻¹ against one column: u = rows · x, product += uᵀ rows.
-OLRANK_VECTOR_CLONES
-void pass_over_rows(const double* rows, std::int64_t stride, std::int64_t size, const double* x, double* u,
-                    double* product) {
-  Doubles sums[kRowsPerPass] = {};
+/// kRowsPerPass rows of L⁻¹ against some columns x, `distance` numbers apart: u [rows × columns] = rows ·
+/// x, product += uᵀ rows.
+template <std::int64_t columns>
+OLRANK_ALWAYS_INLINE void multiply_both_sides(const double* rows, std::int64_t stride, std::int64_t size,
+                                              const double* x, std::int64_t distance, double* u,
+                                              double* product) {
+  Doubles sums[kRowsPerPass][columns] = {};
   Doubles row;
-  Doubles other;
+  Doubles other[columns];
   for (std::int64_t k = 0; k < size; k += kLanes) {
-    load(x + k, other);
+    for (std::int64_t j = 0; j < columns; ++j) load(x + j * distance + k, other[j]);
     for (std::int64_t r = 0; r < kRowsPerPass; ++r) {
       load(rows + r * stride + k, row);
-      sums[r] += row * other;
+      for (std::int64_t j = 0; j < columns; ++j) sums[r][j] += row * other[j];
     }
   }
-  for (std::int64_t r = 0; r < kRowsPerPass; ++r) u[r] = sum(sums[r]);
+  for (std::int64_t r = 0; r < kRowsPerPass; ++r) {
+    for (std::int64_t j = 0; j < columns; ++j) u[r * columns + j] = sum(sums[r][j]);
+  }
   for (std::int64_t k = 0; k < size; k += kLanes) {
-    load(product + k, other);
+    for (std::int64_t j = 0; j < columns; ++j) load(product + j * distance + k, other[j]);
     for (std::int64_t r = 0; r < kRowsPerPass; ++r) {
       load(rows + r * stride + k, row);
-      other += u[r] * row;
+      for (std::int64_t j = 0; j < columns; ++j) other[j] += u[r * columns + j] * row;
     }
-    std::memcpy(product + k, &other, sizeof other);
+    for (std::int64_t j = 0; j < columns; ++j) {
+      std::memcpy(product + j * distance + k, &other[j], sizeof other[j]);
+    }
   }
+}
+
+OLRANK_VECTOR_CLONES
+void multiply_one_column(const double* rows, std::int64_t stride, std::int64_t size, const double* x,
+                         std::int64_t distance, double* u, double* product) {
+  multiply_both_sides<1>(rows, stride, size, x, distance, u, product);
+}
+
+OLRANK_VECTOR_CLONES
+void multiply_columns(const double* rows, std::int64_t stride, std::int64_t size, const double* x,
+                      std::int64_t distance, double* u, double* product) {
+  multiply_both_sides<kColumnsPerPass>(rows, stride, size, x, distance, u, product);
 }
 
 /// u [n × columns] = L⁻¹ x and product [columns × padded n] = uᵀ L⁻¹, in one pass over the factor: reading
@@ -81,11 +100,16 @@ void apply_from_both_sides(ExecutionContext& context, const InverseFactor& facto
       for (std::int64_t r = 0; r < kBlock; r += kRowsPerPass) {
         const std::int64_t row = b * kBlock + r;
         const std::int64_t size = (row + kRowsPerPass + kLanes - 1) / kLanes * kLanes;
-        for (std::int64_t j = 0; j < columns; ++j) {
-          double of_rows[kRowsPerPass];
-          pass_over_rows(factor.block(b) + r * stride, stride, size, transposed.data() + j * padded,
-                         of_rows, part + j * padded);
-          for (std::int64_t i = 0; i < kRowsPerPass; ++i) u[(row + i) * columns + j] = of_rows[i];
+        for (std::int64_t j = 0; j < columns;) {
+          const std::int64_t taken = columns - j >= kColumnsPerPass ? kColumnsPerPass : 1;
+          double of_rows[kRowsPerPass * kColumnsPerPass];
+          (taken == 1 ? multiply_one_column : multiply_columns)(factor.block(b) + r * stride, stride, size,
+                                                                transposed.data() + j * padded, padded,
+                                                                of_rows, part + j * padded);
+          for (std::int64_t i = 0; i < kRowsPerPass; ++i) {
+            std::copy_n(of_rows + i * taken, taken, u + (row + i) * columns + j);
+          }
+          j += taken;
         }
       }
     }

@@ -15,9 +15,10 @@ struct BootstrapInterval {
   double high = 0.0;
 };
 
-/// The percentile interval of the mean (of fold means of seed means) when folds, then their seeds, then their
-/// queries are drawn anew with replacement; NaN with fewer than two values at every level. A description of
-/// spread: with few folds or seeds it covers less often than it says, and tests tell how often.
+/// The percentile interval of the mean (of fold means of seed means) when folds, then their seeds, then
+/// their queries are drawn anew with replacement; NaN with fewer than two values at every level. A
+/// description of spread: with few folds or seeds it covers less often than it says, and tests tell how
+/// often.
 BootstrapInterval hierarchical_bootstrap(const NestedValues& values, PhiloxKey key,
                                          std::uint32_t resamples = 1000, double confidence = 0.95);
 

@@ -12,8 +12,8 @@ using FoldedValues = std::vector<std::vector<double>>;
 inline constexpr double kConfidence = 0.95;
 
 /// A mean and its t interval. Trials of one fold share their data and so are not independent: with several
-/// folds the independent values are the fold means, and the interval is about other folds too; with one fold
-/// they are its seeds, and the interval is about that fold alone.
+/// folds the independent values are the fold means, and the interval is about other folds too; with one
+/// fold they are its seeds, and the interval is about that fold alone.
 struct MeanInterval {
   double mean = 0.0;        // of the fold means; NaN without values
   double half_width = 0.0;  // NaN with fewer than two independent values

@@ -23,8 +23,9 @@ PairedTest paired_test(const FoldedValues& differences, PhiloxKey key);
 /// Student's paired test, two-sided. Equal differences have p = 1 when they are 0, else 0.
 double paired_t_p(std::span<const double> differences);
 
-/// The sign-flip randomisation test of mean 0, two-sided: the share of sign patterns whose sum is as far from
-/// 0 as the one seen. All patterns up to 16 differences, beyond that 9,999 drawn ones and the one seen.
+/// The sign-flip randomisation test of mean 0, two-sided: the share of sign patterns whose sum is as far
+/// from 0 as the one seen. All patterns up to 16 differences, beyond that 9,999 drawn ones and the one
+/// seen.
 struct SignFlipTest {
   double p = 0.0;
   bool exact = true;

@@ -33,8 +33,8 @@ double beta_fraction(double a, double b, double x) {
 double regularised_incomplete_beta(double a, double b, double x) {
   if (!(a > 0.0 && b > 0.0 && x >= 0.0 && x <= 1.0)) return std::nan("");
   if (x == 0.0 || x == 1.0) return x;
-  const double front = std::exp(std::lgamma(a + b) - std::lgamma(a) - std::lgamma(b) + a * std::log(x) +
-                                b * std::log1p(-x));
+  const double front =
+      std::exp(std::lgamma(a + b) - std::lgamma(a) - std::lgamma(b) + a * std::log(x) + b * std::log1p(-x));
   if (x < (a + 1.0) / (a + b + 2.0)) return front * beta_fraction(a, b, x) / a;
   return 1.0 - front * beta_fraction(b, a, 1.0 - x) / b;
 }

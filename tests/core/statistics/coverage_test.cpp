@@ -67,7 +67,8 @@ TEST(Coverage, WouldSufferWereTrialsOfOneFoldTakenForIndependent) {
   for (int i = 0; i < kExperiments; ++i) {
     RngStream coins(key(11), static_cast<std::uint32_t>(i));
     FoldedValues all(1);
-    for (const auto& fold : simulated(5, 3, 1.0, coins)) all[0].insert(all[0].end(), fold.begin(), fold.end());
+    for (const auto& fold : simulated(5, 3, 1.0, coins))
+      all[0].insert(all[0].end(), fold.begin(), fold.end());
     covered += covers(mean_interval(all)) ? 1 : 0;
   }
   EXPECT_LT(static_cast<double>(covered) / kExperiments, 0.9);

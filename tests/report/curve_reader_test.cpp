@@ -1,0 +1,1 @@
+#include "report/curve_reader.h"

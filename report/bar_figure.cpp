@@ -33,11 +33,11 @@ std::string draw_row(const BarFigure& figure, const Bar& bar, double top, double
     body += fmt::format(
         "<rect class=\"part {}\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" "
         "height=\"{}\"><title>{}</title></rect>",
-        fill_class(i), left, top + 15.0, width, kBar,
+        part_class(i), left, top + 15.0, width, kBar,
         escape_html(fmt::format("{}, {}: {} {}", bar.name, figure.parts[i], short_number(bar.parts[i]),
                                 figure.unit)));
     if (text_width(figure.parts[i], kFont) + 6.0 < width)
-      body += svg_text(left + 4.0, top + 26.0, figure.parts[i], "onpart");
+      body += svg_text(left + 4.0, top + 26.0, figure.parts[i], on_part_class(i));
     left += width;
   }
   return body;
@@ -54,7 +54,7 @@ double draw_keys(const BarFigure& figure, double top, std::string& body) {
       y += 16.0;
     }
     body += fmt::format("<rect class=\"{}\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"10\" height=\"10\"/>",
-                        fill_class(i), x, y);
+                        part_class(i), x, y);
     body += svg_text(x + 14.0, y + 9.0, figure.parts[i], "");
     x += width;
   }

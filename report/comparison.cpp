@@ -219,6 +219,13 @@ class Comparison {
 
 }  // namespace
 
+std::string ReportedRanker::besides_name() const {
+  if (summary.rfind(name, 0) != 0) return summary;
+  const std::string rest = summary.substr(name.size());
+  if (rest.empty()) return "";
+  return rest.rfind(", ", 0) == 0 ? rest.substr(2) : summary;
+}
+
 Report compare_experiments(std::vector<ExperimentResults> experiments) {
   return Comparison(std::move(experiments)).join();
 }

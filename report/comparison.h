@@ -25,6 +25,9 @@ using MeanCurve = std::vector<RoundEstimate>;
 struct ReportedRanker {
   std::string name;  // with its folder's, where rankers of one name differ
   std::string summary;
+
+  /// The summary without what the name says already.
+  std::string besides_name() const;
 };
 
 /// The trials of one ranker with one user on one data set.

@@ -17,6 +17,9 @@ constexpr std::array<const char*, kColours> kDark = {"#56b4e9", "#ff9554", "#35d
 constexpr std::array<const char*, 7> kDashes = {"none",     "7 3",     "2 2.5",  "9 3 2 3",
                                                 "12 3 5 3", "4 2 1 2", "1 3 6 3"};
 constexpr std::size_t kShapes = 6;
+/// Neighbours differ in luminance. The first is dark and takes light text, the others dark text.
+constexpr std::array<const char*, 7> kParts = {"#2b4a66", "#4fb3a5", "#d9c26a", "#9c8ad6",
+                                               "#f2a65e", "#8fbce0", "#b9bdc4"};
 
 std::string colours(const std::array<const char*, kColours>& of, std::string_view ink,
                     std::string_view soft, std::string_view grid, std::string_view ground) {
@@ -67,14 +70,15 @@ std::string drawing_style(std::string_view scope) {
       ".chart .axis{stroke:var(--soft);stroke-width:1}"
       ".chart .lead{fill:none;stroke-width:1;stroke-dasharray:none}"
       ".chart .line,.key .line{fill:none;stroke-width:1.8;stroke-linejoin:round}"
-      ".chart .band{opacity:.16;stroke:none}"
+      ".chart .band{opacity:.16;stroke:none}.chart .many{opacity:.07}"
       ".chart .part{stroke:var(--ground);stroke-width:1}"
       ".chart .mark,.key .mark{stroke:var(--ground);stroke-width:.8}"
-      ".chart .onpart{fill:var(--ground)}";
+      ".chart .onlight{fill:#14171c}.chart .ondark{fill:#fff}";
   for (std::size_t i = 0; i < kColours; ++i)
     css += fmt::format(".s{0}{{stroke:var(--c{0})}}.f{0}{{fill:var(--c{0})}}", i);
   for (std::size_t i = 0; i < kDashes.size(); ++i)
     css += fmt::format(".d{}{{stroke-dasharray:{}}}", i, kDashes[i]);
+  for (std::size_t i = 0; i < kParts.size(); ++i) css += fmt::format(".p{}{{fill:{}}}", i, kParts[i]);
   return css;
 }
 
@@ -113,6 +117,14 @@ std::string line_class(std::size_t style) {
 
 std::string fill_class(std::size_t style) {
   return fmt::format("f{}", style % kColours);
+}
+
+std::string part_class(std::size_t part) {
+  return fmt::format("p{}", part % kParts.size());
+}
+
+std::string on_part_class(std::size_t part) {
+  return part % kParts.size() == 0 ? "ondark" : "onlight";
 }
 
 std::string svg_marker(double x, double y, double radius, std::size_t style, std::string_view told) {

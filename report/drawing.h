@@ -36,6 +36,9 @@ std::string svg_line(double x1, double y1, double x2, double y2, std::string_vie
 inline constexpr std::size_t kColours = 8;
 std::string line_class(std::size_t style);
 std::string fill_class(std::size_t style);
+/// Parts of bars have colours of their own, the same in light and dark, and text that stands out on them.
+std::string part_class(std::size_t part);
+std::string on_part_class(std::size_t part);
 /// A marker of the style's shape; `told` is what a pointer on it says.
 std::string svg_marker(double x, double y, double radius, std::size_t style, std::string_view told = {});
 /// Line and marker, as a key before a name.

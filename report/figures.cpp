@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 
@@ -35,16 +36,16 @@ const MeanInterval* estimate_at(const MeanCurve& curve, std::int64_t round) {
   return nullptr;
 }
 
+/// Stages in the order of a round; others follow.
+constexpr std::array<const char*, 7> kStages = {"score",   "width", "rank", "click",
+                                                "observe", "train", "eval"};
+
 class UserFigures {
  public:
   UserFigures(const Report& report, const DataResults& data, const UserResults& user,
               const FinalTable& table)
       : report_(report), data_(data), user_(user), table_(table), shown_(shown_rankers()) {
     subtitle_ = fmt::format("{} user, {}", user.user, data.data);
-    for (const RankerTrials* ranker : shown_) {
-      for (const RoundEstimate& point : ranker->curve(Measure::kOfflineNdcg))
-        banded_ = banded_ || std::isfinite(point.estimate.half_width);
-    }
   }
 
   std::vector<ReportFigure> all() {
@@ -77,16 +78,11 @@ class UserFigures {
     return report_.rankers[ranker->ranker].name;
   }
 
-  std::string band_sentence() const {
-    if (!banded_) return "";
-    return table_.over_folds ? " Bands: 95 % t intervals over fold means."
-                             : " Bands: 95 % t intervals over seeds, for this fold.";
-  }
-
   void add_lines(Measure measure) {
     LineFigure figure;
     figure.title = title_of(measure, data_.cutoff);
     figure.subtitle = subtitle_;
+    figure.whole_bands = measure == Measure::kWidthRatio;
     if (is_share(measure)) {
       figure.lowest = 0.0;
       figure.highest = 1.0;
@@ -104,8 +100,7 @@ class UserFigures {
     }
     if (figure.lines.empty()) return;
     std::string caption = explanation_of(measure, data_.cutoff);
-    caption +=
-        measure == Measure::kWidthRatio ? " Bands: 10th to 90th percentile of the pairs." : band_sentence();
+    if (measure == Measure::kWidthRatio) caption += " Bands: 10th to 90th percentile of the pairs.";
     figures_.push_back({slug_of(measure), draw_lines(figure), std::move(caption), lines_csv(figure)});
   }
 
@@ -130,7 +125,7 @@ class UserFigures {
     std::sort(rounds.begin(), rounds.end());
     rounds.erase(std::unique(rounds.begin(), rounds.end()), rounds.end());
     if (rounds.size() <= 3) return rounds;
-    return {rounds.front(), rounds[rounds.size() / 2], rounds.back()};
+    return {rounds.front(), rounds[(rounds.size() - 1) / 2], rounds.back()};
   }
 
   void add_blocks_by_rank() {
@@ -139,6 +134,7 @@ class UserFigures {
       figure.title = fmt::format("Block size by rank, round {}", round);
       figure.subtitle = subtitle_;
       figure.x_name = "rank";
+      figure.x_ticks = {1.0, 5.0, 10.0};
       figure.lowest = 0.0;
       for (const RankerTrials* ranker : shown_) {
         FigureLine line{name_of(ranker), ranker->ranker, {}};
@@ -151,7 +147,7 @@ class UserFigures {
         if (!line.points.empty()) figure.lines.push_back(std::move(line));
       }
       figures_.push_back({fmt::format("block-size-by-rank-{}", round), draw_lines(figure),
-                          "Documents whose place is open together with that of the rank." + band_sentence(),
+                          "Documents whose place is open together with that of the rank.",
                           lines_csv(figure)});
     }
   }
@@ -182,10 +178,12 @@ class UserFigures {
                                height.mean - height.half_width, height.mean + height.half_width});
     }
     if (figure.points.empty()) return;
-    figures_.push_back({"quality-against-time", draw_scatter(figure),
-                        fmt::format("{} at the end, by the time of a round: up and left is better.{}",
-                                    figure.y_name, banded_ ? " Lines: 95 % t intervals." : ""),
-                        scatter_csv(figure)});
+    figures_.push_back(
+        {"quality-against-time", draw_scatter(figure),
+         fmt::format(
+             "{} at the end, by the time of a round: up and left is better.{}", figure.y_name,
+             std::isfinite(quality->cells.front().estimate.half_width) ? " Lines: 95 % t intervals." : ""),
+         scatter_csv(figure)});
   }
 
   void add_stages() {
@@ -193,15 +191,14 @@ class UserFigures {
     figure.title = "Time of a round by stage";
     figure.subtitle = subtitle_;
     figure.unit = "ms";
+    figure.parts.assign(kStages.begin(), kStages.end());
     std::vector<std::map<std::string, double>> rows;
     for (const RankerTrials* ranker : shown_) {
       const std::map<std::string, double> stages = mean_stages(*ranker, figure.parts);
       if (stages.empty()) continue;
       rows.push_back(stages);
-      const std::string& summary = report_.rankers[ranker->ranker].summary;
-      const std::string& name = name_of(ranker);
-      figure.bars.push_back(
-          {summary.empty() || summary == name ? name : fmt::format("{}: {}", name, summary), {}});
+      const std::string besides = report_.rankers[ranker->ranker].besides_name();
+      figure.bars.push_back({name_of(ranker) + (besides.empty() ? "" : ": " + besides), {}});
     }
     if (figure.bars.empty()) return;
     for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -238,7 +235,6 @@ class UserFigures {
   const FinalTable& table_;
   std::vector<const RankerTrials*> shown_;
   std::string subtitle_;
-  bool banded_ = false;
   std::vector<ReportFigure> figures_;
 };
 
@@ -247,6 +243,22 @@ class UserFigures {
 std::vector<ReportFigure> figures_of(const Report& report, const DataResults& data, const UserResults& user,
                                      const FinalTable& table) {
   return UserFigures(report, data, user, table).all();
+}
+
+std::string band_note(const UserResults& user) {
+  bool banded = false;
+  bool over_folds = false;
+  for (const RankerTrials& ranker : user.rankers) {
+    for (const RoundEstimate& point : ranker.curve(Measure::kOfflineNdcg)) {
+      banded = banded || std::isfinite(point.estimate.half_width);
+      over_folds = over_folds || point.estimate.over_folds;
+    }
+  }
+  if (!banded) {
+    return "Lines have no bands: with a single seed nothing tells how much another one would differ.";
+  }
+  return over_folds ? "Lines are means over folds, bands their 95 % t intervals over fold means."
+                    : "Lines are means over seeds, bands their 95 % t intervals, for this fold alone.";
 }
 
 std::vector<std::string> thinning_notes(const Report& report, const UserResults& user) {

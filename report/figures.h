@@ -23,6 +23,9 @@ inline constexpr std::size_t kMostRankers = 12;
 std::vector<ReportFigure> figures_of(const Report& report, const DataResults& data, const UserResults& user,
                                      const FinalTable& table);
 
+/// What the bands of line figures are, or why there are none.
+std::string band_note(const UserResults& user);
+
 /// Rounds from which on a mean curve is over fewer trials than before, a sentence each: an unfinished or
 /// damaged trial ends there.
 std::vector<std::string> thinning_notes(const Report& report, const UserResults& user);

@@ -59,6 +59,7 @@ std::vector<std::optional<Box>> place_labels(const std::vector<LabelledPoint>& p
   for (const LabelledPoint& point : points) {
     const double radius = 0.75 * distance;
     taken.push_back({point.x - radius, point.y - radius, point.x + radius, point.y + radius});
+    taken.push_back({point.x - 2.0, point.high, point.x + 2.0, point.low});
   }
   std::vector<std::optional<Box>> placed;
   for (const LabelledPoint& point : points) {

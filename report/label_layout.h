@@ -23,13 +23,15 @@ struct Box {
   }
 };
 
-/// Boxes of the given sizes, one beside each point, that meet neither each other nor the points; none where
-/// no such place is left. Earlier points choose first.
+/// Boxes of the given sizes, one beside each point, that meet neither each other nor the points nor their
+/// vertical lines from `low` to `high`; none where no such place is left. Earlier points choose first.
 struct LabelledPoint {
   double x = 0.0;
   double y = 0.0;
   double width = 0.0;
   double height = 0.0;
+  double low = 0.0;
+  double high = 0.0;
 };
 std::vector<std::optional<Box>> place_labels(const std::vector<LabelledPoint>& points, const Box& frame,
                                              double distance);

@@ -47,7 +47,9 @@ Range vertical_range(const LineFigure& figure) {
   if (means.empty()) return {0.0, 1.0};
   Range range = means;
   const double span = std::max(means.high - means.low, 0.02 * std::abs(means.high));
-  if (!bands.empty()) {
+  if (figure.whole_bands && !bands.empty()) {
+    range = {std::min(means.low, bands.low), std::max(means.high, bands.high)};
+  } else if (!bands.empty()) {
     range.low = std::min(means.low, std::max(bands.low, means.low - 0.75 * span));
     range.high = std::max(means.high, std::min(bands.high, means.high + 0.75 * span));
   }
@@ -115,11 +117,18 @@ class LineDrawing {
       body_ += svg_text(left_ - 5.0, y_(tick.value) + 3.8, tick.label, "tick", Anchor::kEnd);
     }
     body_ += svg_line(left_, bottom, right_, bottom, "axis");
-    for (const Tick& tick : x_.ticks(4)) {
+    for (const Tick& tick : horizontal_ticks()) {
       body_ += svg_line(x_(tick.value), bottom, x_(tick.value), bottom + 3.0, "axis");
       body_ += svg_text(x_(tick.value), bottom + 15.0, tick.label, "tick", Anchor::kMiddle);
     }
     body_ += svg_text(0.5 * (left_ + right_), bottom + 30.0, figure_.x_name, "tick", Anchor::kMiddle);
+  }
+
+  std::vector<Tick> horizontal_ticks() const {
+    if (figure_.x_ticks.empty()) return x_.ticks(4);
+    std::vector<Tick> ticks;
+    for (const double value : figure_.x_ticks) ticks.push_back({value, short_number(value)});
+    return ticks;
   }
 
   /// A height inside the frame: what is cut ends at its edge.
@@ -129,6 +138,7 @@ class LineDrawing {
 
   void band(const FigureLine& line) {
     const auto& points = line.points;
+    const bool many = figure_.lines.size() > 5;  // which would hide each other
     const auto has_band = [](const LinePoint& point) { return point.low <= point.high; };
     for (auto begin = std::find_if(points.begin(), points.end(), has_band); begin != points.end();) {
       const auto end = std::find_if_not(begin, points.end(), has_band);
@@ -139,7 +149,8 @@ class LineDrawing {
               fmt::format("{}{:.1f} {:.1f}", path.empty() ? "M" : "L", x_(point->x), inside(point->high));
         for (auto point = end; point-- != begin;)
           path += fmt::format("L{:.1f} {:.1f}", x_(point->x), inside(point->low));
-        body_ += fmt::format("<path class=\"band {}\" d=\"{}z\"/>", fill_class(line.style), path);
+        body_ += fmt::format("<path class=\"band{} {}\" d=\"{}z\"/>", many ? " many" : "",
+                             fill_class(line.style), path);
       }
       begin = std::find_if(end, points.end(), has_band);
     }

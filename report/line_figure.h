@@ -31,6 +31,8 @@ struct LineFigure {
   std::string x_name = "round";
   double lowest = -std::numeric_limits<double>::infinity();  // values beyond make no sense
   double highest = std::numeric_limits<double>::infinity();
+  bool whole_bands = false;     // however wide they are
+  std::vector<double> x_ticks;  // where the axis is told; round values unless set
   std::vector<FigureLine> lines;
 };
 

@@ -11,6 +11,7 @@
 #include "report/final_tables.h"
 #include "report/markup.h"
 #include "report/page_style.h"
+#include "report/ticks.h"
 
 namespace olrank {
 namespace {
@@ -19,6 +20,7 @@ namespace {
 constexpr std::size_t kMostListedPairs = 66;
 
 std::string number(double value, int digits) {
+  if (digits == 0) return std::isfinite(value) ? short_number(std::round(value)) : "–";
   return std::isfinite(value) ? fmt::format("{:.{}f}", value, digits) : "–";
 }
 
@@ -49,7 +51,8 @@ class Page {
     html_ = fmt::format(
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
         "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">"
-        "<title>{} – olrank report</title>\n<style>{}</style></head>\n<body>\n<header><h1>{}</h1>\n",
+        "<title>{} – olrank report</title>\n<style>{}</style></head>\n<body>\n<header><p "
+        "class=\"soft\">olrank report</p><h1>{}</h1>\n",
         title, page_style(), title);
     progress();
     html_ += "</header>\n<main>\n";
@@ -116,8 +119,8 @@ class Page {
     for (const RankerTrials& trials : user.rankers) {
       const ReportedRanker& ranker = report_.rankers[trials.ranker];
       html_ += fmt::format("<li>{}{}", style_key(trials.ranker), escape_html(ranker.name));
-      if (!ranker.summary.empty() && ranker.summary != ranker.name)
-        html_ += fmt::format(" <span class=\"soft\">{}</span>", escape_html(ranker.summary));
+      if (const std::string besides = ranker.besides_name(); !besides.empty())
+        html_ += fmt::format(" <span class=\"soft\">{}</span>", escape_html(besides));
       html_ += "</li>";
     }
     html_ += "</ul>\n";
@@ -155,7 +158,7 @@ class Page {
           fmt::format("<td{}>{}", cell.best ? " class=\"best\"" : "", number(cell.estimate.mean, digits));
       if (std::isfinite(cell.estimate.half_width))
         html_ += fmt::format(" <span class=\"half\">± {}</span>", number(cell.estimate.half_width, digits));
-      if (cell.not_worse) html_ += " ≈";
+      html_ += fmt::format("<span class=\"near\">{}</span>", cell.not_worse ? "≈" : "");
       html_ += "</td>";
     }
     html_ += "</tr>\n";
@@ -231,11 +234,7 @@ class Page {
 
   void curves(const DataResults& data, const UserResults& user, const FinalTable& table) {
     html_ += "<h3>Curves and costs</h3>\n";
-    if (table.most_units == 1)
-      html_ +=
-          "<p class=\"note\">Lines have no bands: with a single seed nothing tells how much another one "
-          "would "
-          "differ.</p>\n";
+    html_ += fmt::format("<p class=\"note\">{}</p>\n", band_note(user));
     if (user.rankers.size() > kMostRankers)
       html_ += fmt::format(
           "<p class=\"note\">Figures show the best {} of {} rankers by the offline figure.</p>\n",

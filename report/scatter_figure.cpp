@@ -82,10 +82,12 @@ Drawing draw_scatter(const ScatterFigure& figure) {
   std::string description;
   for (const ScatterPoint& point : figure.points) {
     const std::string name = shortened(point.name, kFont, kWidestLabel);
-    wanted.push_back({x(point.x), y(point.y), text_width(name, kFont), 12.0});
-    if (point.low <= point.high) {
-      const auto inside = [&](double value) { return y(std::max(y.low(), std::min(y.high(), value))); };
-      body += svg_line(x(point.x), inside(point.low), x(point.x), inside(point.high),
+    const auto inside = [&](double value) { return y(std::max(y.low(), std::min(y.high(), value))); };
+    const bool barred = point.low <= point.high;
+    wanted.push_back({x(point.x), y(point.y), text_width(name, kFont), 12.0,
+                      barred ? inside(point.low) : y(point.y), barred ? inside(point.high) : y(point.y)});
+    if (barred) {
+      body += svg_line(wanted.back().x, wanted.back().low, wanted.back().x, wanted.back().high,
                        fmt::format("lead s{}", point.style % kColours));
     }
     description += fmt::format("{}: {} {}, {} {}. ", point.name, short_number(point.x), figure.x_name,

@@ -31,6 +31,7 @@ std::string with_thousands(std::int64_t value) {
 
 std::string tick_label(double value, double step) {
   const double size = std::abs(value);
+  if (value == 0.0) return "0";
   if (size >= 1e6 || step >= 1e6) return fmt::format("{:g}M", value / 1e6);
   if (size >= 1e4) return fmt::format("{:g}k", value / 1e3);
   const int digits = std::max(0, static_cast<int>(std::ceil(-std::log10(step) - 1e-9)));
@@ -60,7 +61,7 @@ std::vector<Tick> Scale::ticks(int wanted) const {
     for (double power = std::pow(10.0, std::floor(std::log10(low_))); power <= high_; power *= 10.0) {
       for (const double factor : {1.0, 2.0, 5.0}) {
         const double value = factor * power;
-        if (factor > 1.0 && decades > 2.0) continue;
+        if (factor > 1.0 && decades > 3.0) continue;
         if (value >= low_ * (1.0 - 1e-9) && value <= high_ * (1.0 + 1e-9))
           found.push_back({value, fmt::format("{:g}", value)});
       }

@@ -105,7 +105,9 @@ class ReportCommand : public Command {
     for (const std::string& warning : report.warnings) log_warning("{}", warning);
     write_files(report);
     print_tables(report, output);
+    std::fflush(stdout);  // the table stands above what follows
     tell_missing(report);
+    log_info("The report is {}", (page_folder() / "report.html").string());
     return 0;
   }
 
@@ -120,13 +122,14 @@ class ReportCommand : public Command {
     }
   }
 
+  fs::path page_folder() const { return out_.empty() ? folders_.front() : out_; }
+
   void write_files(const Report& report) const {
-    const fs::path folder = out_.empty() ? fs::path(folders_.front()) : fs::path(out_);
+    const fs::path folder = page_folder();
     std::error_code failed;
     fs::create_directories(folder, failed);
     if (failed) throw IoError("make the folder", folder.string(), failed.value());
     write_file_atomically(folder / "report.html", report_page(report));
-    log_info("The report is {}", (folder / "report.html").string());
     if (!figures_.empty()) log_info("{} figures are in {}", write_figures(report, figures_), figures_);
     if (!latex_.empty()) write_file_atomically(latex_, report_latex(report));
     if (!csv_.empty()) write_file_atomically(csv_, report_csv(report));

@@ -58,6 +58,7 @@ class RunCommand : public Command {
     const int code = run_and_summarise(plan);
     write_report_page(plan.out);
     if (code == 0) print_summary(plan.out, output);
+    std::fflush(stdout);  // the table stands above what follows
     log_info("The report is {}", (plan.out / "report.html").string());
     return code;
   }

@@ -91,13 +91,15 @@ std::string inline_svg(const Drawing& drawing, const std::string& id) {
 }
 
 std::string standalone_svg(const Drawing& drawing) {
+  constexpr double kPadding = 10.0;
   return fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart\" role=\"img\" aria-labelledby=\"t d\" "
-      "width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} {1:.0f}\">\n"
-      "<title id=\"t\">{2}</title>\n<desc id=\"d\">{3}</desc>\n<style>{4}</style>\n"
-      "<rect width=\"100%\" height=\"100%\" style=\"fill:var(--ground)\"/>\n{5}\n</svg>\n",
-      drawing.width, drawing.height, escape_html(drawing.title), escape_html(drawing.description),
-      drawing_style("svg"), drawing.body);
+      "width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"-{2:.0f} -{2:.0f} {0:.0f} {1:.0f}\">\n"
+      "<title id=\"t\">{3}</title>\n<desc id=\"d\">{4}</desc>\n<style>{5}</style>\n"
+      "<rect x=\"-{2:.0f}\" y=\"-{2:.0f}\" width=\"100%\" height=\"100%\" style=\"fill:var(--ground)\"/>\n"
+      "{6}\n</svg>\n",
+      drawing.width + 2.0 * kPadding, drawing.height + 2.0 * kPadding, kPadding, escape_html(drawing.title),
+      escape_html(drawing.description), drawing_style("svg"), drawing.body);
 }
 
 std::string svg_text(double x, double y, std::string_view text, std::string_view kind, Anchor anchor) {

@@ -44,7 +44,7 @@ class UserFigures {
  public:
   UserFigures(const Report& report, const DataResults& data, const UserResults& user,
               const FinalTable& table)
-      : report_(report), data_(data), user_(user), table_(table), shown_(shown_rankers()) {
+      : report_(report), data_(data), user_(user), table_(table), shown_(shown_rankers(user)) {
     subtitle_ = fmt::format("{} user, {}", user.user, data.data);
   }
 
@@ -57,23 +57,6 @@ class UserFigures {
   }
 
  private:
-  /// All of them, or the best, in the fixed order.
-  std::vector<const RankerTrials*> shown_rankers() const {
-    std::vector<const RankerTrials*> shown;
-    for (const RankerTrials& ranker : user_.rankers) shown.push_back(&ranker);
-    if (shown.size() <= kMostRankers) return shown;
-    const auto height = [](const RankerTrials* ranker) {
-      const MeanCurve& curve = ranker->curve(Measure::kOfflineNdcg);
-      return curve.empty() ? -1.0 : curve.back().estimate.mean;
-    };
-    std::stable_sort(shown.begin(), shown.end(),
-                     [&](const RankerTrials* a, const RankerTrials* b) { return height(a) > height(b); });
-    shown.resize(kMostRankers);
-    std::sort(shown.begin(), shown.end(),
-              [](const RankerTrials* a, const RankerTrials* b) { return a->ranker < b->ranker; });
-    return shown;
-  }
-
   const std::string& name_of(const RankerTrials* ranker) const {
     return report_.rankers[ranker->ranker].name;
   }
@@ -239,6 +222,22 @@ class UserFigures {
 };
 
 }  // namespace
+
+std::vector<const RankerTrials*> shown_rankers(const UserResults& user) {
+  std::vector<const RankerTrials*> shown;
+  for (const RankerTrials& ranker : user.rankers) shown.push_back(&ranker);
+  if (shown.size() <= kMostRankers) return shown;
+  const auto height = [](const RankerTrials* ranker) {
+    const MeanCurve& curve = ranker->curve(Measure::kOfflineNdcg);
+    return curve.empty() ? -1.0 : curve.back().estimate.mean;
+  };
+  std::stable_sort(shown.begin(), shown.end(),
+                   [&](const RankerTrials* a, const RankerTrials* b) { return height(a) > height(b); });
+  shown.resize(kMostRankers);
+  std::sort(shown.begin(), shown.end(),
+            [](const RankerTrials* a, const RankerTrials* b) { return a->ranker < b->ranker; });
+  return shown;
+}
 
 std::vector<ReportFigure> figures_of(const Report& report, const DataResults& data, const UserResults& user,
                                      const FinalTable& table) {

@@ -19,6 +19,9 @@ struct ReportFigure {
 /// Figures hold no more rankers than this; of more, the best by the offline figure.
 inline constexpr std::size_t kMostRankers = 12;
 
+/// All rankers of the user, or the best, in the fixed order.
+std::vector<const RankerTrials*> shown_rankers(const UserResults& user);
+
 /// Every figure that the user's trials have numbers for.
 std::vector<ReportFigure> figures_of(const Report& report, const DataResults& data, const UserResults& user,
                                      const FinalTable& table);

@@ -116,9 +116,9 @@ class Page {
 
   void legend(const UserResults& user) {
     html_ += "<ul class=\"legend\">";
-    for (const RankerTrials& trials : user.rankers) {
-      const ReportedRanker& ranker = report_.rankers[trials.ranker];
-      html_ += fmt::format("<li>{}{}", style_key(trials.ranker), escape_html(ranker.name));
+    for (const RankerTrials* trials : shown_rankers(user)) {
+      const ReportedRanker& ranker = report_.rankers[trials->ranker];
+      html_ += fmt::format("<li>{}{}", style_key(trials->ranker), escape_html(ranker.name));
       if (const std::string besides = ranker.besides_name(); !besides.empty())
         html_ += fmt::format(" <span class=\"soft\">{}</span>", escape_html(besides));
       html_ += "</li>";
@@ -223,13 +223,13 @@ class Page {
       html_ += "</tr>\n";
     }
     html_ +=
-        "</tbody></table></div>\n<p class=\"note\">Percentiles 2.5 to 97.5 of 1,000 means with folds, then "
-        "seeds "
-        "redrawn. A description, not a test: in simulations this interval covers the truth in 84 % of "
-        "cases "
-        "with one fold of 5 seeds, and in 88 % with 5 folds of 5 seeds whose spread equals that of the "
-        "seeds. "
-        "Per-query values are not kept by trials, so queries are not redrawn.</p></details>\n";
+        "</tbody></table></div>\n<p class=\"note\">Percentiles 2.5 to 97.5 of 1,000 means "
+        "with folds, then seeds redrawn. A description, not a test: in simulations with 5 seeds a fold "
+        "this "
+        "interval covers the truth in 84 % of cases with one fold, with 5 folds in 97 % where folds do not "
+        "differ and in 89 % where they differ as much as seeds. Per-query values are not kept by trials, "
+        "so "
+        "queries are not redrawn.</p></details>\n";
   }
 
   void curves(const DataResults& data, const UserResults& user, const FinalTable& table) {
@@ -237,7 +237,8 @@ class Page {
     html_ += fmt::format("<p class=\"note\">{}</p>\n", band_note(user));
     if (user.rankers.size() > kMostRankers)
       html_ += fmt::format(
-          "<p class=\"note\">Figures show the best {} of {} rankers by the offline figure.</p>\n",
+          "<p class=\"note\">The key and the figures show the best {} of {} rankers by the offline "
+          "figure.</p>\n",
           kMostRankers, user.rankers.size());
     const std::vector<std::string> thinning = thinning_notes(report_, user);
     if (!thinning.empty()) list(thinning);

@@ -36,7 +36,7 @@ th,td{padding:4px 10px;text-align:right;white-space:nowrap;border-bottom:1px sol
 thead th{vertical-align:bottom;white-space:normal;min-width:88px;border-bottom:1px solid var(--soft)}
 th:first-child,td:first-child,td.text,th.text{text-align:left}
 tbody tr:nth-child(even){background:var(--shade)}
-tbody th{white-space:normal;min-width:110px;max-width:260px}
+tbody th{white-space:normal;min-width:150px;max-width:260px}
 td.best{font-weight:700}
 .near{display:inline-block;width:1.1em;text-align:right}
 .half{color:var(--soft);font-weight:400}

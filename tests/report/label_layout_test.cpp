@@ -27,7 +27,9 @@ TEST(SpreadLabels, KeepsOrderDistanceAndFrame) {
       EXPECT_GE(placed[i], -1e-9);
       EXPECT_LE(placed[i], 200.0 + 1e-9);
       for (std::size_t j = 0; j < wanted.size(); ++j) {
-        if (wanted[i] < wanted[j]) EXPECT_GE(placed[j] - placed[i], 13.0 - 1e-9);
+        if (wanted[i] < wanted[j]) {
+          EXPECT_GE(placed[j] - placed[i], 13.0 - 1e-9);
+        }
       }
     }
   }

@@ -110,9 +110,12 @@ class Page(Report):
         rankers = [ranker(name) for name in ("full", "diagonal", "ensemble", "greedy", "bandit")]
         write_experiment(self.folder / "e", rankers, users=("perfect", "navigational", "informational"),
                          seeds=range(1, 11), evaluations=50, extras=True)
-        begun = time.monotonic()
-        self.report(self.folder / "e")
-        self.assertLess(time.monotonic() - begun, 2.0)
+        seconds = []
+        for _ in range(3):  # others may use the machine
+            begun = time.monotonic()
+            self.report(self.folder / "e")
+            seconds.append(time.monotonic() - begun)
+        self.assertLess(min(seconds), 2.0)
         self.assertLess((self.folder / "e" / "report.html").stat().st_size, 1_500_000)
 
     def test_markup_in_names_is_text_everywhere(self):
@@ -244,17 +247,19 @@ class Unfinished(Report):
         experiment = write_experiment(self.folder / "e", unfinished=[("pdgd", "perfect", 1, 3)])
         process = subprocess.Popen([PROGRAM, "report", str(experiment), "--watch", "--every", "0.1"], stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE, text=True)
-        time.sleep(0.5)
-        self.assertIsNone(process.poll())
+        seen = ""
+        while "5 of 6 trials finished, 1 begun" not in seen:
+            line = process.stdout.readline()
+            self.assertTrue(line, seen)
+            seen += line
         trial = trial_folder(experiment, "pdgd", "perfect", 1, 3)
         other = json.loads((trial.parent / "seed2" / "summary.json").read_text())
         (trial / "summary.tmp").write_text(json.dumps(other))
         (trial / "summary.tmp").rename(trial / "summary.json")
         output, complaint = process.communicate(timeout=30)
         self.assertEqual(process.returncode, 0, complaint)
-        self.assertIn("5 of 6 trials finished, 1 begun", output)
         self.assertIn("6 of 6 trials finished", output)
-        self.assertIn("█", output)
+        self.assertIn("█", seen + output)
         self.assertTrue((experiment / "report.html").exists())
 
     def test_watching_stops_on_a_signal(self):

@@ -70,14 +70,26 @@ const RankerDescription* description_of(const RunDescription& run, const std::st
   return nullptr;
 }
 
+/// Where the data come from decides no ranker: other data are another part of the report anyway.
+Settings without_places(const Settings& settings) {
+  Settings kept;
+  for (const auto& entry : settings) {
+    const bool place = entry.first == "data.source" || entry.first == "data.train" ||
+                       entry.first == "data.vali" || entry.first == "data.test";
+    if (!place) kept.push_back(entry);
+  }
+  return kept;
+}
+
 /// Whether rankers of this name are one ranker in every experiment that has it.
 bool one_ranker(const Report& report, const std::string& name) {
   const RunDescription* before = nullptr;
   for (const ExperimentResults& experiment : report.experiments) {
     const RankerDescription* description = description_of(experiment.run, name);
     if (description == nullptr) continue;
-    if (before != nullptr && (description_of(*before, name)->settings != description->settings ||
-                              before->settings != experiment.run.settings)) {
+    if (before != nullptr &&
+        (description_of(*before, name)->settings != description->settings ||
+         without_places(before->settings) != without_places(experiment.run.settings))) {
       return false;
     }
     before = &experiment.run;

@@ -107,7 +107,7 @@ RecordedCurve read_curve(const std::filesystem::path& file) {
     }
     seconds_before = line->seconds;
     curve.cutoff = line->cutoff;
-    curve.points.push_back(std::move(line->point));
+    curve.points.push_back(line->point);
     begin = end + 1;
   }
   return curve;

@@ -145,9 +145,9 @@ class LatexTable {
     for (const DataResults& data : report_.data) block(data);
     text_ += "\\bottomrule\n\\end{tabular}\n";
     text_ += fmt::format(
-        "\\caption{{Means of offline and discounted online NDCG, with half widths of 95\\,\\% t intervals. "
-        "Best in bold, underlined what is not significantly worse (paired t test, Holm's correction "
-        "over all pairs of rankers, 5\\,\\%).{}}}\n\\end{{table}}\n",
+        "\\caption{{Means of offline and discounted online NDCG, with half widths of 95\\,\\% t "
+        "intervals. Best in bold, underlined what is not significantly worse (paired t test, Holm's "
+        "correction over all pairs of rankers, 5\\,\\%).{}}}\n\\end{{table}}\n",
         notes_);
     return std::move(text_);
   }
@@ -268,7 +268,7 @@ std::size_t write_figures(const Report& report, const std::filesystem::path& fol
     for (const UserResults& user : data.users) {
       const FinalTable table = final_table(user, data.cutoff);
       std::string place = file_word(user.user);
-      if (report.data.size() > 1) place = file_word(data.data) + "-" + place;
+      if (report.data.size() > 1) place = fmt::format("{}-{}", file_word(data.data), place);
       for (std::size_t number = 2; !taken.insert(place).second; ++number)
         place = fmt::format("{}-{}", file_word(user.user), number);
       for (const ReportFigure& figure : figures_of(report, data, user, table)) {

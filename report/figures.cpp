@@ -44,7 +44,7 @@ class UserFigures {
  public:
   UserFigures(const Report& report, const DataResults& data, const UserResults& user,
               const FinalTable& table)
-      : report_(report), data_(data), user_(user), table_(table), shown_(shown_rankers(user)) {
+      : report_(report), data_(data), table_(table), shown_(shown_rankers(user)) {
     subtitle_ = fmt::format("{} user, {}", user.user, data.data);
   }
 
@@ -214,7 +214,6 @@ class UserFigures {
 
   const Report& report_;
   const DataResults& data_;
-  const UserResults& user_;
   const FinalTable& table_;
   std::vector<const RankerTrials*> shown_;
   std::string subtitle_;

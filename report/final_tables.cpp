@@ -173,14 +173,15 @@ std::string test_note(const FinalTable& table) {
     }
   }
   std::string text = fmt::format(
-      " Best in bold; ≈ marks what is not significantly worse than the best: paired t test on {}, which "
-      "met "
-      "the same queries and coins (n = {}), two-sided, Holm's correction over {} {} of rankers, level 5 %.",
+      " Best in bold; ≈ marks what is not significantly worse than the best: paired t test on {} (n = "
+      "{}), two-sided, Holm's correction over {} {} of rankers, level 5 %.",
       table.over_folds ? "means over common folds" : "common seeds", range_text(fewest, most), pairs,
       pairs == 1 ? "pair" : "pairs");
   if (exact) {
     text += fmt::format(" Sign flips stand beside it; with n = {} their p cannot be below {:.2g}.", fewest,
                         std::pow(2.0, 1.0 - static_cast<double>(fewest)));
+  } else {
+    text += " Sign flips stand beside it, by 9,999 drawn patterns where there are too many to take all.";
   }
   return text;
 }
@@ -222,9 +223,8 @@ std::string table_note(const FinalTable& table, const UserResults& user) {
   if (table.columns.empty()) return "No trial has finished yet.";
   if (table.most_units < 2) {
     return fmt::format(
-        "There is a single {}: nothing tells how much a figure would differ with another one, so there are "
-        "no "
-        "intervals, bands or tests.",
+        "There is a single {}: nothing tells how much a figure would differ with another one, so there "
+        "are no intervals, bands or tests.",
         table.over_folds ? "fold" : "seed");
   }
   return interval_note(table, user) + test_note(table);

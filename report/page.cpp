@@ -48,12 +48,12 @@ class Page {
 
   std::string write() {
     const std::string title = escape_html(fmt::format("{}", fmt::join(report_.labels, " and ")));
-    html_ = fmt::format(
-        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
-        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">"
-        "<title>{} – olrank report</title>\n<style>{}</style></head>\n<body>\n<header><p "
-        "class=\"soft\">olrank report</p><h1>{}</h1>\n",
-        title, page_style(), title);
+    html_ =
+        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
+        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
+    html_ += fmt::format("<title>{} – olrank report</title>\n<style>{}</style></head>\n<body>\n", title,
+                         page_style());
+    html_ += fmt::format("<header><p class=\"soft\">olrank report</p><h1>{}</h1>\n", title);
     progress();
     html_ += "</header>\n<main>\n";
     warnings();
@@ -132,14 +132,22 @@ class Page {
         escape_html(label));
   }
 
+  void heading(const std::vector<std::string>& columns) {
+    for (const std::string& column : columns)
+      html_ += fmt::format("<th scope=\"col\">{}</th>", escape_html(column));
+    html_ += "</tr></thead><tbody>\n";
+  }
+
+  static std::vector<std::string> figure_titles(const FinalTable& table, std::vector<std::string> before) {
+    for (const FinalColumn& column : table.columns) before.push_back(column.figure.title);
+    return before;
+  }
+
   void final_values(const FinalTable& table, const UserResults& user) {
     html_ += "<h3>Final values</h3>\n";
     if (!table.columns.empty()) {
       begin_table("Final values, " + user.user + " user");
-      html_ += "<th scope=\"col\">ranker</th><th scope=\"col\">trials</th>";
-      for (const FinalColumn& column : table.columns)
-        html_ += fmt::format("<th scope=\"col\">{}</th>", escape_html(column.figure.title));
-      html_ += "</tr></thead><tbody>\n";
+      heading(figure_titles(table, {"ranker", "trials"}));
       for (std::size_t row = 0; row < table.rows.size(); ++row) final_row(table, row);
       html_ += "</tbody></table></div>\n";
     }
@@ -169,10 +177,7 @@ class Page {
   void pairs(const FinalTable& table, const UserResults& user) {
     html_ += "<details><summary>Every pair of rankers</summary>\n";
     begin_table("Pairs of rankers, " + user.user + " user");
-    html_ +=
-        "<th scope=\"col\">figure</th><th scope=\"col\" class=\"text\">pair</th><th scope=\"col\">n</th>"
-        "<th scope=\"col\">difference</th><th scope=\"col\">t test p</th><th scope=\"col\">with Holm</th>"
-        "<th scope=\"col\">sign-flip p</th><th scope=\"col\">with Holm</th></tr></thead><tbody>\n";
+    heading({"figure", "pair", "n", "difference", "t test p", "with Holm", "sign-flip p", "with Holm"});
     bool left_out = false;
     for (const FinalColumn& column : table.columns) {
       for (const RankerPair& pair : column.pairs) {
@@ -207,10 +212,7 @@ class Page {
   void bootstrap(const FinalTable& table, const UserResults& user) {
     html_ += "<details><summary>Spread by hierarchical bootstrap</summary>\n";
     begin_table("Bootstrap intervals, " + user.user + " user");
-    html_ += "<th scope=\"col\">ranker</th>";
-    for (const FinalColumn& column : table.columns)
-      html_ += fmt::format("<th scope=\"col\">{}</th>", escape_html(column.figure.title));
-    html_ += "</tr></thead><tbody>\n";
+    heading(figure_titles(table, {"ranker"}));
     for (std::size_t row = 0; row < table.rows.size(); ++row) {
       html_ += fmt::format("<tr><th scope=\"row\">{}</th>", escape_html(name_of(table.rows[row])));
       for (const FinalColumn& column : table.columns) {
@@ -223,12 +225,10 @@ class Page {
       html_ += "</tr>\n";
     }
     html_ +=
-        "</tbody></table></div>\n<p class=\"note\">Percentiles 2.5 to 97.5 of 1,000 means "
-        "with folds, then seeds redrawn. A description, not a test: in simulations with 5 seeds a fold "
-        "this "
-        "interval covers the truth in 84 % of cases with one fold, with 5 folds in 97 % where folds do not "
-        "differ and in 89 % where they differ as much as seeds. Per-query values are not kept by trials, "
-        "so "
+        "</tbody></table></div>\n<p class=\"note\">Percentiles 2.5 to 97.5 of 1,000 means with folds, "
+        "then seeds redrawn. A description, not a test: in simulations with 5 seeds a fold this interval "
+        "covers the truth in 84 % of cases with one fold, with 5 folds in 97 % where folds do not differ "
+        "and in 89 % where they differ as much as seeds. Per-query values are not kept by trials, so "
         "queries are not redrawn.</p></details>\n";
   }
 
@@ -257,8 +257,7 @@ class Page {
       if (experiment.finished == experiment.expected) continue;
       html_ += fmt::format(
           "<section><h2>What is missing <span class=\"soft\">in {}</span></h2>\n<p>{} of {} trials have "
-          "not "
-          "finished.</p>\n",
+          "not finished.</p>\n",
           escape_html(report_.labels[i]), experiment.expected - experiment.finished, experiment.expected);
       list(missing_lines(experiment));
       html_ += "</section>\n";
@@ -286,19 +285,19 @@ class Page {
   }
 
   void how_to_read() {
+    html_ += "<section><h2>How to read this</h2>\n";
     html_ +=
-        "<section><h2>How to read this</h2><ul class=\"notes\">"
-        "<li>Intervals are t intervals at 95 %: over the seeds within one fold (then they speak of this "
-        "fold only), over "
-        "fold means where there are several folds, because trials of one fold share their data.</li>"
-        "<li>Rankers that are compared met the same queries and the same coins, seed by seed. Tests are "
-        "paired, and "
-        "Holm's correction counts all pairs of rankers in a table's column.</li>"
+        "<ul class=\"notes\"><li>Intervals are t intervals at 95 %: over the seeds within one fold, and "
+        "then they speak of this fold only; over fold means where there are several folds, because trials "
+        "of one fold share their data.</li>\n"
+        "<li>Rankers of one experiment met the same queries and the same coins, seed by seed. Tests are "
+        "paired, and Holm's correction counts all pairs of rankers in a table's column.</li>\n"
         "<li>The area under a curve is its mean height by rounds: a curve is compared, not one lucky "
-        "point.</li>"
-        "<li>Bands that would widen a figure by more than three quarters are cut at its frame.</li>"
+        "point.</li>\n"
+        "<li>Bands that would widen a figure by more than three quarters are cut at its frame.</li>\n"
         "<li>Times are of the machine as it was, with whatever else ran on it; they are not tested.</li>"
-        "</ul></section>\n";
+        "</ul>";
+    html_ += "</section>\n";
   }
 
   const Report& report_;

@@ -34,7 +34,7 @@ figure{margin:0;min-width:0;break-inside:avoid}
 table{border-collapse:collapse;font-size:.88rem;font-variant-numeric:tabular-nums}
 th,td{padding:4px 10px;text-align:right;white-space:nowrap;border-bottom:1px solid var(--grid)}
 thead th{vertical-align:bottom;white-space:normal;min-width:88px;border-bottom:1px solid var(--soft)}
-th:first-child,td:first-child,td.text,th.text{text-align:left}
+th:first-child,td:first-child,td.text{text-align:left}
 tbody tr:nth-child(even){background:var(--shade)}
 tbody th{white-space:normal;min-width:150px;max-width:260px}
 td.best{font-weight:700}

@@ -2,9 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+#include <vector>
+
 #include "core/io/atomic_file.h"
 #include "core/runtime/interrupt.h"
 #include "core/runtime/log.h"
+#include "report/comparison.h"
+#include "report/page.h"
 #include "sim/summary_table.h"
 
 namespace olrank {
@@ -22,11 +27,16 @@ int run_and_summarise(const ExperimentPlan& plan) {
   return outcome.failures.empty() ? 0 : 1;
 }
 
-std::int64_t print_summary(const std::filesystem::path& out, const OutputFlags& output) {
+void print_summary(const std::filesystem::path& out, const OutputFlags& output) {
   const std::vector<SummaryRow> rows = read_summaries(out);
   write_file_atomically(out / "summary.csv", summary_csv(rows));
   fmt::print("{}", output.json ? summary_means_json(rows) : summary_text(rows));
-  return static_cast<std::int64_t>(rows.size());
+}
+
+void write_report_page(const std::filesystem::path& out) {
+  std::vector<ExperimentResults> experiments;
+  experiments.push_back(read_experiment(out));
+  write_file_atomically(out / "report.html", report_page(compare_experiments(std::move(experiments))));
 }
 
 }  // namespace olrank

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
 
 #include "apps/command.h"
@@ -12,8 +11,10 @@ namespace olrank {
 /// trials failed, 130 or 143 when a signal stopped it.
 int run_and_summarise(const ExperimentPlan& plan);
 
-/// Rewrites OUT/summary.csv from every finished trial below OUT and prints their means. Returns how many
-/// trials these are.
-std::int64_t print_summary(const std::filesystem::path& out, const OutputFlags& output);
+/// Rewrites OUT/summary.csv from every finished trial below OUT and prints their means.
+void print_summary(const std::filesystem::path& out, const OutputFlags& output);
+
+/// Writes OUT/report.html from whatever is there, finished or not.
+void write_report_page(const std::filesystem::path& out);
 
 }  // namespace olrank

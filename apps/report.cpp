@@ -1,26 +1,66 @@
 #include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
-#include <nlohmann/json.hpp>
+#include <filesystem>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "apps/command.h"
 #include "apps/experiment_run.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
+#include "core/runtime/interrupt.h"
 #include "core/runtime/log.h"
+#include "report/comparison.h"
+#include "report/dashboard.h"
+#include "report/exports.h"
+#include "report/page.h"
+#include "sim/summary_table.h"
 
 namespace olrank {
 namespace {
 
-/// Trials of the whole experiment, finished or not.
-std::int64_t expected_trials(const std::filesystem::path& experiment) {
-  const std::filesystem::path file = experiment / "manifest.json";
-  const auto manifest = nlohmann::json::parse(read_file(file), nullptr, false);
-  try {
-    return manifest.at("trials").get<std::int64_t>();
-  } catch (const nlohmann::json::exception&) {
-    throw IoError(fmt::format("{}: This is no manifest of an experiment.", file.string()));
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+int terminal_columns() {
+  winsize size{};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+  return 80;
+}
+
+/// Shows how far an experiment has come until it is finished or a signal comes; the signal, or 0.
+int watch(const fs::path& folder, double interval) {
+  const InterruptGuard guard;
+  const bool redraws = isatty(STDOUT_FILENO) != 0;
+  const Clock::time_point began = Clock::now();
+  std::int64_t rounds_before = -1;
+  std::string shown;
+  for (;;) {
+    const DashboardState state = dashboard_state(read_experiment(folder));
+    if (rounds_before < 0) rounds_before = state.rounds;
+    const double seconds = std::chrono::duration<double>(Clock::now() - began).count();
+    const double rate = seconds > 0.0 ? static_cast<double>(state.rounds - rounds_before) / seconds : 0.0;
+    const std::string text = dashboard_text(state, rate, terminal_columns());
+    if (redraws) {
+      fmt::print("\x1b[H\x1b[2J{}", text);
+    } else if (text != shown) {
+      fmt::print("{}\n", text);
+    }
+    shown = text;
+    std::fflush(stdout);
+    if (state.finished >= state.expected) return 0;
+    // Short sleeps, so that a signal is obeyed at once.
+    const Clock::time_point next =
+        Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(interval));
+    while (Clock::now() < next) {
+      if (InterruptGuard::requested() != 0) return InterruptGuard::requested();
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
   }
 }
 
@@ -28,31 +68,114 @@ class ReportCommand : public Command {
  public:
   std::string name() const override { return "report"; }
   std::string summary() const override {
-    return "the results of an experiment, finished or not, merged or not";
+    return "the results of experiments as page, figures and tables, finished or not, merged or not";
   }
   void declare(CLI::App& app) override {
-    app.add_option("experiment", folder_, "the folder that `olrank run` wrote")
-        ->type_name("DIR")
-        ->required();
+    app.add_option("experiments", folders_, "folders that `olrank run` wrote; several are compared")
+        ->type_name("DIR");
+    app.add_option("--out", out_, "the folder for report.html; the experiment's own, if there is one")
+        ->type_name("DIR");
+    app.add_option("--figures", figures_, "write each figure as SVG, with its numbers as CSV")
+        ->type_name("DIR");
+    app.add_option("--latex", latex_, "write a table for LaTeX with booktabs")->type_name("FILE");
+    app.add_option("--csv", csv_, "write final figures and mean curves")->type_name("FILE");
+    app.add_option("--json", json_, "write the same with tests as JSON; without FILE, print it")
+        ->type_name("FILE")
+        ->expected(0, 1);
+    app.add_flag("--watch", watch_, "show progress until the experiment has finished");
+    app.add_option("--every", interval_, "seconds between two looks of --watch [2]")->type_name("SECONDS");
+    json_option_ = app.get_option("--json");
   }
+
   int run(const OutputFlags& output) override {
-    if (!std::filesystem::is_directory(folder_)) {
-      throw InvalidArgument(fmt::format("There is no experiment at '{}'.", folder_));
+    settle_json();
+    if (folders_.empty())
+      throw InvalidArgument("Name an experiment: olrank report DIR. See 'olrank report --help'.");
+    if (watch_) {
+      if (folders_.size() > 1) throw InvalidArgument("--watch shows one experiment; name one folder.");
+      if (!(interval_ > 0.0)) throw InvalidArgument("--every needs a number of seconds above 0.");
+      if (const int signal = watch(folders_.front(), interval_); signal != 0)
+        return InterruptGuard::exit_code(signal);
     }
-    const std::int64_t expected = expected_trials(folder_);
-    const std::int64_t finished = print_summary(folder_, output);
-    if (finished < expected) {
-      // The test part of a tuning whose choices differ from place to place has no single configuration.
-      const std::string again = std::filesystem::exists(std::filesystem::path(folder_) / "config.toml")
-                                    ? fmt::format("'olrank run {}/config.toml --resume'", folder_)
-                                    : std::string("the command that began it, with --resume,");
-      log_info("{} of {} trials have finished; {} goes on.", finished, expected, again);
-    }
+    if (folders_.size() > 1 && out_.empty())
+      throw InvalidArgument("A comparison of several experiments needs a folder of its own: --out DIR.");
+    std::vector<ExperimentResults> experiments;
+    for (const std::string& folder : folders_) experiments.push_back(read_experiment(folder));
+    const Report report = compare_experiments(std::move(experiments));
+    for (const std::string& warning : report.warnings) log_warning("{}", warning);
+    write_files(report);
+    print_tables(report, output);
+    std::fflush(stdout);  // the table stands above what follows
+    tell_missing(report);
+    log_info("The report is {}", (page_folder() / "report.html").string());
     return 0;
   }
 
  private:
-  std::string folder_;
+  /// "--json" stands alone or before a file; before a folder it stands alone.
+  void settle_json() {
+    prints_json_ = json_option_->count() > 0 && json_.empty();
+    if (!json_.empty() && fs::is_directory(json_)) {
+      folders_.insert(folders_.begin(), json_);
+      json_.clear();
+      prints_json_ = true;
+    }
+  }
+
+  fs::path page_folder() const { return out_.empty() ? folders_.front() : out_; }
+
+  void write_files(const Report& report) const {
+    const fs::path folder = page_folder();
+    std::error_code failed;
+    fs::create_directories(folder, failed);
+    if (failed) throw IoError("make the folder", folder.string(), failed.value());
+    write_file_atomically(folder / "report.html", report_page(report));
+    if (!figures_.empty()) log_info("{} figures are in {}", write_figures(report, figures_), figures_);
+    if (!latex_.empty()) write_file_atomically(latex_, report_latex(report));
+    if (!csv_.empty()) write_file_atomically(csv_, report_csv(report));
+    if (!json_.empty()) write_file_atomically(json_, report_json(report));
+  }
+
+  void print_tables(const Report& report, const OutputFlags& output) const {
+    if (prints_json_ || output.json) {
+      fmt::print("{}", report_json(report));
+      return;
+    }
+    if (report.experiments.size() == 1 && out_.empty()) {
+      print_summary(report.experiments.front().folder, output);
+      return;
+    }
+    // What others have left behind stays as it is.
+    for (std::size_t i = 0; i < report.experiments.size(); ++i) {
+      fmt::print("{}{}\n{}", i > 0 ? "\n" : "", report.labels[i],
+                 summary_text(read_summaries(report.experiments[i].folder)));
+    }
+  }
+
+  static void tell_missing(const Report& report) {
+    for (const ExperimentResults& experiment : report.experiments) {
+      if (experiment.finished == experiment.expected) continue;
+      // The test part of a tuning whose choices differ from place to place has no single configuration.
+      const fs::path configuration = experiment.folder / "config.toml";
+      const std::string again = fs::exists(configuration)
+                                    ? fmt::format("'olrank run {} --resume'", configuration.string())
+                                    : std::string("the command that began it, with --resume,");
+      log_info("{} of {} trials have finished; {} goes on.", experiment.finished, experiment.expected,
+               again);
+      for (const std::string& line : missing_lines(experiment)) log_info("  {}", line);
+    }
+  }
+
+  std::vector<std::string> folders_;
+  std::string out_;
+  std::string figures_;
+  std::string latex_;
+  std::string csv_;
+  std::string json_;
+  CLI::Option* json_option_ = nullptr;
+  bool prints_json_ = false;
+  bool watch_ = false;
+  double interval_ = 2.0;
 };
 
 }  // namespace

@@ -56,7 +56,10 @@ class RunCommand : public Command {
     write_manifest(configuration, plan, command_line());
     write_configuration(configuration, plan.out / "config.toml");
     const int code = run_and_summarise(plan);
+    write_report_page(plan.out);
     if (code == 0) print_summary(plan.out, output);
+    std::fflush(stdout);  // the table stands above what follows
+    log_info("The report is {}", (plan.out / "report.html").string());
     return code;
   }
 

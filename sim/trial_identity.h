@@ -16,6 +16,7 @@ struct TrialIdentity {
   std::int64_t fold = 1;
   std::int64_t seed = 1;
 
+  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 takes what the default compares with for a pointer
   friend auto operator<=>(const TrialIdentity&, const TrialIdentity&) = default;
 
   /// trials/<ranker>/<clicks>/fold<k>/seed<s>

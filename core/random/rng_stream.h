@@ -26,6 +26,7 @@ enum class Purpose : std::uint64_t {
   kSynthetic = 9,       // generated data
   kSplit = 10,          // queries to folds
   kProbe = 11,          // random vectors of numerical checks
+  kResampling = 12,     // redrawn samples and flipped signs of statistics
 };
 
 /// Where the coins of a trial come from. Neither a running number nor a ranker's name is part of it, so

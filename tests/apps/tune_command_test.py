@@ -191,7 +191,7 @@ class Tune(unittest.TestCase):
         self.assertEqual(one.returncode, 0, one.stderr)
         self.assertFalse((self.root / "o/config.toml").exists())
         report = olrank("report", self.root / "o/test")
-        self.assertEqual((report.returncode, report.stderr), (0, ""))
+        self.assertEqual((report.returncode, report.stderr), (0, f"The report is {self.root}/o/test/report.html\n"))
         # Another choice from the same tuning: refused beside the other's results, then made.
         before = (self.root / "o/tuning.csv").read_text()
         refused = self.tune("o", *data, "--per", "fold-and-user", "--resume", code=2)

@@ -1,0 +1,101 @@
+#include "report/bar_figure.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "report/markup.h"
+#include "report/ticks.h"
+
+namespace olrank {
+namespace {
+
+constexpr double kWidth = 400.0;
+constexpr double kTop = 38.0;
+constexpr double kRow = 34.0;
+constexpr double kBar = 14.0;
+constexpr double kFont = 11.0;
+
+double total_of(const Bar& bar) {
+  return std::accumulate(bar.parts.begin(), bar.parts.end(), 0.0);
+}
+
+std::string draw_row(const BarFigure& figure, const Bar& bar, double top, double scale) {
+  const std::string total = fmt::format("{} {}", short_number(total_of(bar)), figure.unit);
+  const double room = kWidth - text_width(total, kFont) - 10.0;
+  std::string body = svg_text(0.0, top + 11.0, shortened(bar.name, kFont, room), "");
+  body += svg_text(kWidth, top + 11.0, total, "tick", Anchor::kEnd);
+  double left = 0.0;
+  for (std::size_t i = 0; i < bar.parts.size(); ++i) {
+    const double width = bar.parts[i] * scale;
+    if (width < 0.05) continue;
+    body += fmt::format(
+        "<rect class=\"part {}\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" "
+        "height=\"{}\"><title>{}</title></rect>",
+        part_class(i), left, top + 15.0, width, kBar,
+        escape_html(fmt::format("{}, {}: {} {}", bar.name, figure.parts[i], short_number(bar.parts[i]),
+                                figure.unit)));
+    if (text_width(figure.parts[i], kFont) + 6.0 < width)
+      body += svg_text(left + 4.0, top + 26.0, figure.parts[i], on_part_class(i));
+    left += width;
+  }
+  return body;
+}
+
+/// Keys side by side, in as many lines as they need. Returns the height below `top` that they took.
+double draw_keys(const BarFigure& figure, double top, std::string& body) {
+  double x = 0.0;
+  double y = top;
+  for (std::size_t i = 0; i < figure.parts.size(); ++i) {
+    const double width = 14.0 + text_width(figure.parts[i], kFont) + 12.0;
+    if (x + width > kWidth && x > 0.0) {
+      x = 0.0;
+      y += 16.0;
+    }
+    body += fmt::format("<rect class=\"{}\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"10\" height=\"10\"/>",
+                        part_class(i), x, y);
+    body += svg_text(x + 14.0, y + 9.0, figure.parts[i], "");
+    x += width;
+  }
+  return y - top + 16.0;
+}
+
+}  // namespace
+
+Drawing draw_bars(const BarFigure& figure) {
+  double largest = 0.0;
+  for (const Bar& bar : figure.bars) largest = std::max(largest, total_of(bar));
+  const double scale = largest > 0.0 ? kWidth / largest : 0.0;
+  std::string body = svg_text(0.0, 13.0, shortened(figure.title, 12.5, kWidth), "title");
+  body += svg_text(0.0, 28.0, shortened(figure.subtitle, kFont, kWidth), "tick");
+  double top = kTop;
+  std::string description;
+  for (const Bar& bar : figure.bars) {
+    body += draw_row(figure, bar, top, scale);
+    top += kRow;
+    description += fmt::format("{}: {} {}", bar.name, short_number(total_of(bar)), figure.unit);
+    for (std::size_t i = 0; i < bar.parts.size(); ++i)
+      description += fmt::format(", {} {}", figure.parts[i], short_number(bar.parts[i]));
+    description += ". ";
+  }
+  top += 4.0;
+  top += draw_keys(figure, top, body);
+  return {kWidth, top, std::move(body),
+          figure.subtitle.empty() ? figure.title : figure.title + ", " + figure.subtitle,
+          std::move(description)};
+}
+
+std::string bars_csv(const BarFigure& figure) {
+  std::string csv = "ranker";
+  for (const std::string& part : figure.parts) csv += "," + csv_field(part);
+  csv += "\n";
+  for (const Bar& bar : figure.bars) {
+    csv += csv_field(bar.name);
+    for (const double value : bar.parts) csv += fmt::format(",{}", value);
+    csv += "\n";
+  }
+  return csv;
+}
+
+}  // namespace olrank

@@ -1,0 +1,257 @@
+#include "report/comparison.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <tuple>
+
+namespace olrank {
+namespace {
+
+using Settings = std::vector<std::pair<std::string, std::string>>;
+
+/// The last part of a folder's path that says something; with a number where several say the same.
+std::vector<std::string> labels_of(const std::vector<ExperimentResults>& experiments) {
+  std::vector<std::string> labels;
+  for (const ExperimentResults& experiment : experiments) {
+    std::filesystem::path path = std::filesystem::absolute(experiment.folder).lexically_normal();
+    if (!path.has_filename()) path = path.parent_path();
+    std::string label = path.filename().string();
+    const auto same = std::count(labels.begin(), labels.end(), label);
+    if (same > 0) label += fmt::format(" #{}", same + 1);
+    labels.push_back(std::move(label));
+  }
+  return labels;
+}
+
+std::string value_of(const Settings& settings, const std::string& key) {
+  for (const auto& [name, value] : settings) {
+    if (name == key) return value;
+  }
+  return "nothing";
+}
+
+bool same_data(const RunDescription& a, const RunDescription& b) {
+  return a.data == b.data &&
+         std::all_of(a.fingerprints.begin(), a.fingerprints.end(), [&](const auto& part) {
+           const auto other = b.fingerprints.find(part.first);
+           return other == b.fingerprints.end() || other->second == part.second;
+         });
+}
+
+void warn_of_differences(const Report& report, std::size_t other, std::vector<std::string>& warnings) {
+  const RunDescription& first = report.experiments[0].run;
+  const RunDescription& second = report.experiments[other].run;
+  std::set<std::string> keys;
+  for (const auto& [key, value] : first.settings) keys.insert(key);
+  for (const auto& [key, value] : second.settings) keys.insert(key);
+  for (const std::string& key : keys) {
+    const std::string a = value_of(first.settings, key);
+    const std::string b = value_of(second.settings, key);
+    if (a == b) continue;
+    warnings.push_back(fmt::format("{} and {} differ in {}: '{}' and '{}'.", report.labels[0],
+                                   report.labels[other], key, a, b));
+  }
+  for (const auto& [fold, fingerprint] : first.fingerprints) {
+    const auto found = second.fingerprints.find(fold);
+    if (found == second.fingerprints.end() || found->second == fingerprint) continue;
+    warnings.push_back(fmt::format("{} and {} differ in the content of fold {}.", report.labels[0],
+                                   report.labels[other], fold));
+  }
+}
+
+const RankerDescription* description_of(const RunDescription& run, const std::string& name) {
+  for (const RankerDescription& ranker : run.rankers) {
+    if (ranker.name == name) return &ranker;
+  }
+  return nullptr;
+}
+
+/// Where the data come from decides no ranker: other data are another part of the report anyway.
+Settings without_places(const Settings& settings) {
+  Settings kept;
+  for (const auto& entry : settings) {
+    const bool place = entry.first == "data.source" || entry.first == "data.train" ||
+                       entry.first == "data.vali" || entry.first == "data.test";
+    if (!place) kept.push_back(entry);
+  }
+  return kept;
+}
+
+/// Whether rankers of this name are one ranker in every experiment that has it.
+bool one_ranker(const Report& report, const std::string& name) {
+  const RunDescription* before = nullptr;
+  for (const ExperimentResults& experiment : report.experiments) {
+    const RankerDescription* description = description_of(experiment.run, name);
+    if (description == nullptr) continue;
+    if (before != nullptr &&
+        (description_of(*before, name)->settings != description->settings ||
+         without_places(before->settings) != without_places(experiment.run.settings))) {
+      return false;
+    }
+    before = &experiment.run;
+  }
+  return true;
+}
+
+class Comparison {
+ public:
+  explicit Comparison(std::vector<ExperimentResults> experiments) {
+    report_.experiments = std::move(experiments);
+    report_.labels = labels_of(report_.experiments);
+  }
+
+  Report join() {
+    for (std::size_t i = 0; i < report_.experiments.size(); ++i) {
+      const std::vector<std::string>& damage = report_.experiments[i].warnings;
+      report_.warnings.insert(report_.warnings.end(), damage.begin(), damage.end());
+      if (i > 0) warn_of_differences(report_, i, report_.warnings);
+    }
+    name_rankers();
+    find_data();
+    for (std::size_t i = 0; i < report_.experiments.size(); ++i) place_trials(i);
+    for (DataResults& data : report_.data) {
+      for (UserResults& user : data.users) finish(user);
+    }
+    return std::move(report_);
+  }
+
+ private:
+  void name_rankers() {
+    for (std::size_t i = 0; i < report_.experiments.size(); ++i) {
+      const ExperimentResults& experiment = report_.experiments[i];
+      for (const RankerDescription& ranker : experiment.run.rankers)
+        ranker_number(i, ranker.name, ranker.summary);
+      // A folder that others were merged into may hold more than its manifest knows.
+      for (const TrialResults& trial : experiment.trials) ranker_number(i, trial.identity.ranker, "");
+    }
+  }
+
+  std::size_t ranker_number(std::size_t experiment, const std::string& name, const std::string& summary) {
+    const auto key = std::make_pair(experiment, name);
+    if (const auto known = numbers_.find(key); known != numbers_.end()) return known->second;
+    const std::string shown =
+        one_ranker(report_, name) ? name : fmt::format("{} ({})", name, report_.labels[experiment]);
+    std::size_t number = 0;
+    while (number < report_.rankers.size() && report_.rankers[number].name != shown) ++number;
+    if (number == report_.rankers.size()) report_.rankers.push_back({shown, summary});
+    numbers_[key] = number;
+    return number;
+  }
+
+  void find_data() {
+    std::vector<std::size_t> firsts;
+    for (std::size_t i = 0; i < report_.experiments.size(); ++i) {
+      const RunDescription& run = report_.experiments[i].run;
+      std::size_t number = 0;
+      while (number < firsts.size() && !same_data(report_.experiments[firsts[number]].run, run)) ++number;
+      if (number == firsts.size()) {
+        firsts.push_back(i);
+        report_.data.push_back({run.data, 10, {}});
+        const auto named = [&](const DataResults& data) { return data.data == run.data; };
+        if (std::count_if(report_.data.begin(), report_.data.end(), named) > 1)
+          report_.data.back().data += fmt::format(" ({})", report_.labels[i]);
+      }
+      data_of_.push_back(number);
+      for (const std::string& user : run.users) user_of(report_.data[number], user);
+    }
+  }
+
+  static UserResults& user_of(DataResults& data, const std::string& name) {
+    for (UserResults& user : data.users) {
+      if (user.user == name) return user;
+    }
+    data.users.push_back({name, {}});
+    return data.users.back();
+  }
+
+  void place_trials(std::size_t experiment) {
+    for (const TrialResults& trial : report_.experiments[experiment].trials) {
+      const TrialIdentity& identity = trial.identity;
+      const std::size_t ranker = numbers_.at({experiment, identity.ranker});
+      DataResults& data = report_.data[data_of_[experiment]];
+      const auto [place, fresh] = places_.try_emplace(
+          {data_of_[experiment], ranker, identity.user, identity.fold, identity.seed}, experiment);
+      if (!fresh) {
+        report_.warnings.push_back(fmt::format("{} of {} is there from {} already and counts once.",
+                                               identity.path().string(), report_.labels[experiment],
+                                               report_.labels[place->second]));
+        continue;
+      }
+      if (trial.finished)
+        data.cutoff = trial.cutoff;
+      else if (trial.curve.cutoff > 0)
+        data.cutoff = trial.curve.cutoff;
+      UserResults& user = user_of(data, identity.user);
+      auto found = std::find_if(user.rankers.begin(), user.rankers.end(),
+                                [&](const RankerTrials& trials) { return trials.ranker == ranker; });
+      if (found == user.rankers.end()) {
+        user.rankers.push_back({ranker, {}, {}});
+        found = user.rankers.end() - 1;
+      }
+      found->trials.push_back(&trial);
+    }
+  }
+
+  static void finish(UserResults& user) {
+    std::sort(user.rankers.begin(), user.rankers.end(),
+              [](const RankerTrials& a, const RankerTrials& b) { return a.ranker < b.ranker; });
+    for (RankerTrials& ranker : user.rankers) {
+      for (std::size_t i = 0; i < kMeasures; ++i)
+        ranker.curves[i] = mean_curve(ranker.trials, static_cast<Measure>(i));
+    }
+  }
+
+  static MeanCurve mean_curve(const std::vector<const TrialResults*>& trials, Measure measure) {
+    std::map<std::int64_t, std::map<std::int64_t, std::vector<double>>> values;  // by round and fold
+    for (const TrialResults* trial : trials) {
+      for (const CurveEvaluation& point : trial->curve.points) {
+        const double value = point.values[measure];
+        if (std::isfinite(value)) values[point.round][trial->identity.fold].push_back(value);
+      }
+    }
+    MeanCurve curve;
+    for (const auto& [round, folds] : values) {
+      FoldedValues folded;
+      for (const auto& [fold, of_fold] : folds) folded.push_back(of_fold);
+      curve.push_back({round, mean_interval(folded)});
+    }
+    return curve;
+  }
+
+  Report report_;
+  std::map<std::pair<std::size_t, std::string>, std::size_t> numbers_;  // of experiment and name
+  std::vector<std::size_t> data_of_;                                    // by experiment
+  std::map<std::tuple<std::size_t, std::size_t, std::string, std::int64_t, std::int64_t>, std::size_t>
+      places_;  // the experiment that a trial was first met in
+};
+
+}  // namespace
+
+std::string ReportedRanker::besides_name() const {
+  if (summary.rfind(name, 0) != 0) return summary;
+  const std::string rest = summary.substr(name.size());
+  if (rest.empty()) return "";
+  return rest.rfind(", ", 0) == 0 ? rest.substr(2) : summary;
+}
+
+Report compare_experiments(std::vector<ExperimentResults> experiments) {
+  return Comparison(std::move(experiments)).join();
+}
+
+FoldedValues by_fold(const std::vector<const TrialResults*>& trials,
+                     const std::function<double(const TrialResults&)>& value) {
+  std::map<std::int64_t, std::vector<double>> folds;
+  for (const TrialResults* trial : trials) {
+    const double figure = value(*trial);
+    if (std::isfinite(figure)) folds[trial->identity.fold].push_back(figure);
+  }
+  FoldedValues folded;
+  for (const auto& [fold, values] : folds) folded.push_back(values);
+  return folded;
+}
+
+}  // namespace olrank

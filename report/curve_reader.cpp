@@ -1,0 +1,116 @@
+#include "report/curve_reader.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
+
+#include "core/io/atomic_file.h"
+
+namespace olrank {
+namespace {
+
+using nlohmann::json;
+
+double number(const json& object, const char* key) {
+  const auto found = object.find(key);
+  return found == object.end() || found->is_null() ? std::nan("") : found->get<double>();
+}
+
+/// The member whose name begins with `prefix`: "ndcg@" finds "ndcg@10".
+json::const_iterator figure(const json& object, std::string_view prefix) {
+  for (auto entry = object.begin(); entry != object.end(); ++entry) {
+    if (entry.key().rfind(prefix, 0) == 0) return entry;
+  }
+  throw json::out_of_range::create(403, "a figure is missing", &object);
+}
+
+double nullable(const json& value) {
+  return value.is_null() ? std::nan("") : value.get<double>();
+}
+
+/// Of a line, besides what it tells: what the next one needs.
+struct Line {
+  CurveEvaluation point;
+  std::int64_t cutoff = 0;
+  double seconds = 0.0;  // of all rounds so far
+};
+
+Line parse_line(std::string_view text) {
+  const json object = json::parse(text);
+  Line line;
+  line.point.round = object.at("round").get<std::int64_t>();
+  MeasureValues& values = line.point.values;
+  const auto offline = figure(object.at("offline"), "ndcg@");
+  line.cutoff = std::stoll(offline.key().substr(5));
+  values[Measure::kOfflineNdcg] = nullable(offline.value());
+  const json& online = object.at("online");
+  values[Measure::kOnlineNdcg] = nullable(figure(online, "ndcg@").value());
+  values[Measure::kDiscountedNdcg] = nullable(figure(online, "cndcg@").value());
+  values[Measure::kRegret] = number(online, "regret");
+  values[Measure::kCertainShare] = number(object, "certain_share");
+  values[Measure::kBlocks] = number(object, "blocks");
+  values[Measure::kCosine] = number(object, "cosine");
+  if (const auto sizes = object.find("block_size"); sizes != object.end() && sizes->is_object()) {
+    values[Measure::kBlockSize1] = number(*sizes, "1");
+    values[Measure::kBlockSize5] = number(*sizes, "5");
+    values[Measure::kBlockSize10] = number(*sizes, "10");
+  }
+  if (const auto ratio = object.find("width_ratio"); ratio != object.end() && ratio->is_object()) {
+    values[Measure::kWidthRatio] = number(*ratio, "median");
+    values[Measure::kWidthRatioLow] = number(*ratio, "p10");
+    values[Measure::kWidthRatioHigh] = number(*ratio, "p90");
+  }
+  line.seconds = std::nan("");
+  if (const auto seconds = object.find("seconds"); seconds != object.end() && seconds->is_object()) {
+    line.seconds = 0.0;
+    for (const auto& [stage, value] : seconds->items()) {
+      if (stage != "eval") line.seconds += value.get<double>();
+    }
+  }
+  return line;
+}
+
+std::optional<Line> try_line(std::string_view text) {
+  try {
+    return parse_line(text);
+  } catch (const std::exception&) {  // of the parser, or of a number that is none
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+RecordedCurve read_curve(const std::filesystem::path& file) {
+  const std::string text = read_file(file);
+  RecordedCurve curve;
+  double seconds_before = std::nan("");
+  std::int64_t line_number = 0;
+  for (std::size_t begin = 0; begin < text.size();) {
+    ++line_number;
+    const std::size_t end = text.find('\n', begin);
+    const bool whole = end != std::string::npos;
+    const std::string_view content = std::string_view(text).substr(begin, whole ? end - begin : end);
+    std::optional<Line> line = try_line(content);
+    const bool ascends = line && (curve.points.empty() || line->point.round > curve.points.back().round);
+    if (!whole || !ascends) {
+      curve.complaint = fmt::format("{}:{}: This line is {}; the trial's points from here on are left out.",
+                                    file.string(), line_number,
+                                    whole ? "no evaluation, or not a later one" : "half-written");
+      break;
+    }
+    if (!curve.points.empty()) {
+      const auto rounds = static_cast<double>(line->point.round - curve.points.back().round);
+      line->point.values[Measure::kMilliseconds] = 1000.0 * (line->seconds - seconds_before) / rounds;
+    }
+    seconds_before = line->seconds;
+    curve.cutoff = line->cutoff;
+    curve.points.push_back(line->point);
+    begin = end + 1;
+  }
+  return curve;
+}
+
+}  // namespace olrank

@@ -1,0 +1,167 @@
+#include "report/experiment_results.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+
+#include "core/error.h"
+#include "core/io/atomic_file.h"
+
+namespace olrank {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+/// "fold3" with prefix "fold" is 3.
+std::optional<std::int64_t> numbered(const std::string& name, std::string_view prefix) {
+  if (name.rfind(prefix, 0) != 0) return std::nullopt;
+  std::int64_t number = 0;
+  const char* end = name.data() + name.size();
+  const auto [stopped, error] = std::from_chars(name.data() + prefix.size(), end, number);
+  if (error != std::errc() || stopped != end) return std::nullopt;
+  return number;
+}
+
+std::vector<fs::path> folders_in(const fs::path& folder) {
+  std::vector<fs::path> found;
+  std::error_code failed;
+  for (const auto& entry : fs::directory_iterator(folder, failed)) {
+    std::error_code unknown;
+    if (entry.is_directory(unknown)) found.push_back(entry.path());
+  }
+  return found;
+}
+
+std::vector<TrialIdentity> trials_in(const fs::path& experiment) {
+  std::vector<TrialIdentity> found;
+  for (const fs::path& ranker : folders_in(experiment / "trials")) {
+    for (const fs::path& user : folders_in(ranker)) {
+      for (const fs::path& fold_folder : folders_in(user)) {
+        const auto fold = numbered(fold_folder.filename().string(), "fold");
+        if (!fold) continue;
+        for (const fs::path& seed_folder : folders_in(fold_folder)) {
+          const auto seed = numbered(seed_folder.filename().string(), "seed");
+          if (seed) found.push_back({ranker.filename().string(), user.filename().string(), *fold, *seed});
+        }
+      }
+    }
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+double nullable(const json& value) {
+  return value.is_null() ? std::nan("") : value.get<double>();
+}
+
+double nullable(const json& object, const char* key) {
+  const auto found = object.find(key);
+  return found == object.end() ? std::nan("") : nullable(*found);
+}
+
+void read_last(const json& last, TrialResults& trial) {
+  const std::string figure = last.at("offline").begin().key();  // "ndcg@10"
+  trial.cutoff = std::stoll(figure.substr(figure.find('@') + 1));
+  trial.last[Measure::kOfflineNdcg] = nullable(last.at("offline").at(figure));
+  const json& online = last.at("online");
+  trial.last[Measure::kOnlineNdcg] = nullable(online.at(figure));
+  trial.last[Measure::kDiscountedNdcg] = nullable(online.at("c" + figure));
+  trial.last[Measure::kRegret] = nullable(online, "regret");
+  trial.last[Measure::kCertainShare] = nullable(last, "certain_share");
+  trial.last[Measure::kBlocks] = nullable(last, "blocks");
+  trial.last[Measure::kCosine] = nullable(last, "cosine");
+}
+
+void read_summary(const fs::path& file, TrialResults& trial) {
+  const json summary = json::parse(read_file(file));
+  read_last(summary.at("last"), trial);
+  trial.rounds = summary.at("rounds").get<std::int64_t>();
+  trial.parameters = summary.at("parameters").get<std::int64_t>();
+  trial.rounds_per_second = nullable(summary.at("rounds_per_second"));
+  trial.peak_memory_bytes = summary.value("peak_memory_bytes", std::int64_t{0});
+  trial.fingerprint = summary.value("result_fingerprint", "");
+  double learning = 0.0;
+  for (const auto& [stage, seconds] : summary.at("seconds_by_stage").items()) {
+    trial.stages.emplace_back(stage, seconds.get<double>());
+    if (stage != "eval") learning += seconds.get<double>();
+  }
+  if (trial.rounds > 0)
+    trial.last[Measure::kMilliseconds] = 1000.0 * learning / static_cast<double>(trial.rounds);
+}
+
+TrialResults read_trial(const fs::path& experiment, const TrialIdentity& identity) {
+  TrialResults trial;
+  trial.identity = identity;
+  const fs::path folder = experiment / identity.path();
+  const fs::path summary = folder / "summary.json";
+  if (fs::exists(summary)) {
+    try {
+      read_summary(summary, trial);
+    } catch (const nlohmann::json::exception&) {
+      throw IoError(fmt::format("{}: This is no summary of a trial.", summary.string()));
+    }
+    trial.finished = true;
+  }
+  if (fs::exists(folder / "curve.jsonl")) trial.curve = read_curve(folder / "curve.jsonl");
+  return trial;
+}
+
+/// Every trial of the matrix; none where the manifest's matrix is not the product of its parts, as after a
+/// tuning whose choices differ from place to place.
+std::set<TrialIdentity> matrix_of(const RunDescription& run) {
+  std::set<TrialIdentity> matrix;
+  for (const RankerDescription& ranker : run.rankers) {
+    for (const std::string& user : run.users) {
+      for (const std::int64_t fold : run.folds) {
+        for (const std::int64_t seed : run.seeds) matrix.insert({ranker.name, user, fold, seed});
+      }
+    }
+  }
+  if (static_cast<std::int64_t>(matrix.size()) != run.trials) matrix.clear();
+  return matrix;
+}
+
+void find_missing(ExperimentResults& results) {
+  std::set<TrialIdentity> absent = matrix_of(results.run);
+  for (const TrialResults& trial : results.trials) {
+    absent.erase(trial.identity);
+    if (trial.finished) {
+      ++results.finished;
+    } else {
+      results.missing.push_back({trial.identity, trial.last_round()});
+    }
+  }
+  for (const TrialIdentity& identity : absent) results.missing.push_back({identity, -1});
+  std::sort(results.missing.begin(), results.missing.end(),
+            [](const MissingTrial& a, const MissingTrial& b) { return a.identity < b.identity; });
+  const auto known = results.finished + static_cast<std::int64_t>(results.missing.size());
+  results.expected = std::max(results.run.trials, known);
+}
+
+}  // namespace
+
+std::int64_t TrialResults::last_round() const {
+  if (finished) return rounds;
+  return curve.points.empty() ? 0 : curve.points.back().round;
+}
+
+ExperimentResults read_experiment(const fs::path& folder) {
+  ExperimentResults results;
+  results.folder = folder;
+  results.run = read_run_description(folder);
+  for (const TrialIdentity& identity : trials_in(folder)) {
+    results.trials.push_back(read_trial(folder, identity));
+    const std::string& complaint = results.trials.back().curve.complaint;
+    if (!complaint.empty()) results.warnings.push_back(complaint);
+  }
+  find_missing(results);
+  return results;
+}
+
+}  // namespace olrank

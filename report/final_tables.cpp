@@ -1,0 +1,233 @@
+#include "report/final_tables.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "core/random/rng_stream.h"
+#include "core/statistics/curve_area.h"
+#include "core/statistics/holm.h"
+
+namespace olrank {
+namespace {
+
+double last(const TrialResults& trial, Measure measure) {
+  return trial.last[measure];
+}
+
+/// Of whole curves only: a damaged one has lost its end.
+double area(const TrialResults& trial, Measure measure) {
+  if (!trial.curve.complaint.empty()) return std::nan("");
+  std::vector<double> rounds;
+  std::vector<double> values;
+  for (const CurveEvaluation& point : trial.curve.points) {
+    rounds.push_back(static_cast<double>(point.round));
+    values.push_back(point.values[measure]);
+  }
+  return curve_area(rounds, values);
+}
+
+PhiloxKey key_of(const FinalFigure& figure) {
+  return make_key(
+      {.purpose = Purpose::kResampling, .click_model = name_hash(figure.slug.data(), figure.slug.size())});
+}
+
+std::vector<const TrialResults*> finished_trials(const RankerTrials& ranker) {
+  std::vector<const TrialResults*> finished;
+  for (const TrialResults* trial : ranker.trials) {
+    if (trial->finished) finished.push_back(trial);
+  }
+  return finished;
+}
+
+using Trials = std::vector<std::vector<const TrialResults*>>;  // by row
+
+/// a − b on the folds and seeds that both have finished: there they met the same queries and coins.
+FoldedValues paired_differences(const std::vector<const TrialResults*>& a,
+                                const std::vector<const TrialResults*>& b, const FinalFigure& figure) {
+  std::map<std::pair<std::int64_t, std::int64_t>, double> of_b;
+  for (const TrialResults* trial : b)
+    of_b[{trial->identity.fold, trial->identity.seed}] = figure.value(*trial);
+  return by_fold(a, [&](const TrialResults& trial) {
+    const auto partner = of_b.find({trial.identity.fold, trial.identity.seed});
+    return partner == of_b.end() ? std::nan("") : figure.value(trial) - partner->second;
+  });
+}
+
+std::vector<RankerPair> pairs_of(const Trials& trials, const FinalFigure& figure) {
+  std::vector<RankerPair> pairs;
+  std::vector<double> t_p;
+  std::vector<double> flip_p;
+  for (std::size_t a = 0; a < trials.size(); ++a) {
+    for (std::size_t b = a + 1; b < trials.size(); ++b) {
+      const FoldedValues differences = paired_differences(trials[a], trials[b], figure);
+      if (differences.empty()) continue;
+      pairs.push_back({a, b, paired_test(differences, key_of(figure)), 0.0, 0.0});
+      t_p.push_back(pairs.back().test.t_p);
+      flip_p.push_back(pairs.back().test.flip_p);
+    }
+  }
+  const std::vector<double> t_holm = holm_adjusted(t_p);
+  const std::vector<double> flip_holm = holm_adjusted(flip_p);
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    pairs[i].t_holm = t_holm[i];
+    pairs[i].flip_holm = flip_holm[i];
+  }
+  return pairs;
+}
+
+void mark_best(FinalColumn& column) {
+  if (column.figure.better == Better::kNeither) return;
+  const double sign = column.figure.better == Better::kLarger ? 1.0 : -1.0;
+  std::size_t best = column.cells.size();
+  for (std::size_t i = 0; i < column.cells.size(); ++i) {
+    const double mean = column.cells[i].estimate.mean;
+    if (std::isnan(mean)) continue;
+    if (best == column.cells.size() || sign * mean > sign * column.cells[best].estimate.mean) best = i;
+  }
+  if (best == column.cells.size()) return;
+  for (std::size_t i = 0; i < column.cells.size(); ++i) {
+    column.cells[i].best = column.cells[i].estimate.mean == column.cells[best].estimate.mean;
+  }
+  for (const RankerPair& pair : column.pairs) {
+    if (pair.a != best && pair.b != best) continue;
+    FinalCell& other = column.cells[pair.a == best ? pair.b : pair.a];
+    other.not_worse = !other.best && pair.t_holm >= kSignificance;
+  }
+}
+
+FinalColumn column_of(const Trials& trials, const FinalFigure& figure) {
+  FinalColumn column;
+  column.figure = figure;
+  for (const auto& of_row : trials) {
+    const FoldedValues values = by_fold(of_row, figure.value);
+    NestedValues nested;
+    for (const std::vector<double>& fold : values) {
+      nested.emplace_back();
+      for (const double value : fold) nested.back().push_back({value});
+    }
+    column.cells.push_back(
+        {mean_interval(values), hierarchical_bootstrap(nested, key_of(figure)), false, false});
+  }
+  if (figure.better != Better::kNeither) column.pairs = pairs_of(trials, figure);
+  mark_best(column);
+  return column;
+}
+
+bool has_values(const FinalColumn& column) {
+  return std::any_of(column.cells.begin(), column.cells.end(),
+                     [](const FinalCell& cell) { return !std::isnan(cell.estimate.mean); });
+}
+
+void count_units(FinalTable& table) {
+  for (const FinalColumn& column : table.columns) {
+    for (const FinalCell& cell : column.cells) {
+      const std::size_t units = cell.estimate.units;
+      if (units == 0) continue;
+      table.fewest_units = table.most_units == 0 ? units : std::min(table.fewest_units, units);
+      table.most_units = std::max(table.most_units, units);
+      table.over_folds = table.over_folds || cell.estimate.over_folds;
+    }
+    for (const RankerPair& pair : column.pairs) table.tested = table.tested || !std::isnan(pair.test.t_p);
+  }
+}
+
+std::string range_text(std::size_t fewest, std::size_t most) {
+  return fewest == most ? fmt::format("{}", most) : fmt::format("{} to {}", fewest, most);
+}
+
+std::string interval_note(const FinalTable& table, const UserResults& user) {
+  const std::string units = range_text(table.fewest_units, table.most_units);
+  if (table.over_folds) {
+    return fmt::format(
+        "± is the half width of a 95 % t interval over {} fold means: trials of one fold are not "
+        "independent.",
+        units);
+  }
+  std::int64_t fold = 1;
+  for (const RankerTrials& ranker : user.rankers) {
+    for (const TrialResults* trial : ranker.trials) fold = trial->identity.fold;
+  }
+  return fmt::format(
+      "± is the half width of a 95 % t interval over {} seeds, for this fold (fold {}) alone.", units,
+      fold);
+}
+
+std::string test_note(const FinalTable& table) {
+  if (table.rows.size() < 2) return " There is one ranker, so nothing is compared.";
+  if (!table.tested) return " No two rankers share two finished trials, so nothing is tested.";
+  std::size_t fewest = 0;
+  std::size_t most = 0;
+  std::size_t pairs = 0;
+  bool exact = true;
+  for (const FinalColumn& column : table.columns) {
+    pairs = std::max(pairs, column.pairs.size());
+    for (const RankerPair& pair : column.pairs) {
+      const std::size_t units = pair.test.difference.units;
+      if (units < 2) continue;
+      fewest = most == 0 ? units : std::min(fewest, units);
+      most = std::max(most, units);
+      exact = exact && pair.test.flips_exact;
+    }
+  }
+  std::string text = fmt::format(
+      " Best in bold; ≈ marks what is not significantly worse than the best: paired t test on {} (n = "
+      "{}), two-sided, Holm's correction over {} {} of rankers, level 5 %.",
+      table.over_folds ? "means over common folds" : "common seeds", range_text(fewest, most), pairs,
+      pairs == 1 ? "pair" : "pairs");
+  if (exact) {
+    text += fmt::format(" Sign flips stand beside it; with n = {} their p cannot be below {:.2g}.", fewest,
+                        std::pow(2.0, 1.0 - static_cast<double>(fewest)));
+  } else {
+    text += " Sign flips stand beside it, by 9,999 drawn patterns where there are too many to take all.";
+  }
+  return text;
+}
+
+}  // namespace
+
+std::vector<FinalFigure> final_figures(std::int64_t cutoff) {
+  const auto figure = [&](Measure measure, int digits, Better better) {
+    return FinalFigure{slug_of(measure), title_of(measure, cutoff), digits, better,
+                       [measure](const TrialResults& trial) { return last(trial, measure); }};
+  };
+  return {figure(Measure::kOfflineNdcg, 4, Better::kLarger),
+          {"offline-area", fmt::format("Area under offline NDCG@{}", cutoff), 4, Better::kLarger,
+           [](const TrialResults& trial) { return area(trial, Measure::kOfflineNdcg); }},
+          figure(Measure::kDiscountedNdcg, 1, Better::kLarger),
+          figure(Measure::kRegret, 0, Better::kSmaller),
+          figure(Measure::kCosine, 4, Better::kLarger),
+          figure(Measure::kCertainShare, 3, Better::kNeither),
+          figure(Measure::kMilliseconds, 3, Better::kNeither)};
+}
+
+FinalTable final_table(const UserResults& user, std::int64_t cutoff) {
+  FinalTable table;
+  Trials trials;
+  for (const RankerTrials& ranker : user.rankers) {
+    trials.push_back(finished_trials(ranker));
+    table.rows.push_back(ranker.ranker);
+    table.finished.push_back(trials.back().size());
+  }
+  for (const FinalFigure& figure : final_figures(cutoff)) {
+    FinalColumn column = column_of(trials, figure);
+    if (has_values(column)) table.columns.push_back(std::move(column));
+  }
+  count_units(table);
+  return table;
+}
+
+std::string table_note(const FinalTable& table, const UserResults& user) {
+  if (table.columns.empty()) return "No trial has finished yet.";
+  if (table.most_units < 2) {
+    return fmt::format(
+        "There is a single {}: nothing tells how much a figure would differ with another one, so there "
+        "are no intervals, bands or tests.",
+        table.over_folds ? "fold" : "seed");
+  }
+  return interval_note(table, user) + test_note(table);
+}
+
+}  // namespace olrank

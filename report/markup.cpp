@@ -1,0 +1,161 @@
+#include "report/markup.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace olrank {
+namespace {
+
+constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
+
+/// Bytes of the UTF-8 character that begins here; 0 where none does.
+std::size_t character_length(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = byte(0);
+  if (first < 0x80) return 1;
+  const std::size_t length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
+  if (first < 0xC2 || first > 0xF4 || text.size() < length) return 0;
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xC0U) != 0x80) return 0;
+  }
+  // Overlong forms, surrogates, and what lies beyond Unicode.
+  if ((first == 0xE0 && byte(1) < 0xA0) || (first == 0xED && byte(1) > 0x9F)) return 0;
+  if ((first == 0xF0 && byte(1) < 0x90) || (first == 0xF4 && byte(1) > 0x8F)) return 0;
+  return length;
+}
+
+std::vector<std::string_view> characters(std::string_view text) {
+  std::vector<std::string_view> found;
+  while (!text.empty()) {
+    const std::size_t length = character_length(text);
+    const bool control = length == 1 && static_cast<unsigned char>(text[0]) < 0x20;
+    found.push_back(length == 0 || control ? kReplacement : text.substr(0, length));
+    text.remove_prefix(length == 0 ? 1 : length);
+  }
+  return found;
+}
+
+double character_width(std::string_view character) {
+  if (character.size() > 1) return character == "…" || character == "·" || character == "±" ? 0.8 : 1.05;
+  const char c = character[0];
+  if (std::string_view("ijl.,:;'|!").find(c) != std::string_view::npos) return 0.33;
+  if (std::string_view("ftrI()[]{}-/\\ ").find(c) != std::string_view::npos) return 0.41;
+  if (std::string_view("mMwW@%").find(c) != std::string_view::npos) return 1.0;
+  if (std::string_view("+=<>~#").find(c) != std::string_view::npos) return 0.84;
+  if (c >= 'A' && c <= 'Z') return 0.72;
+  return 0.635;
+}
+
+}  // namespace
+
+std::string clean_utf8(std::string_view text) {
+  std::string clean;
+  for (const std::string_view character : characters(text)) clean += character;
+  return clean;
+}
+
+std::string escape_html(std::string_view text) {
+  std::string escaped;
+  for (const std::string_view character : characters(text)) {
+    switch (character[0]) {
+      case '&':
+        escaped += "&amp;";
+        break;
+      case '<':
+        escaped += "&lt;";
+        break;
+      case '>':
+        escaped += "&gt;";
+        break;
+      case '"':
+        escaped += "&quot;";
+        break;
+      case '\'':
+        escaped += "&#39;";
+        break;
+      default:
+        escaped += character;
+    }
+  }
+  return escaped;
+}
+
+std::string escape_latex(std::string_view text) {
+  std::string escaped;
+  for (const std::string_view character : characters(text)) {
+    switch (character[0]) {
+      case '&':
+      case '%':
+      case '$':
+      case '#':
+      case '_':
+      case '{':
+      case '}':
+        escaped += '\\';
+        escaped += character;
+        break;
+      case '\\':
+        escaped += "\\textbackslash{}";
+        break;
+      case '~':
+        escaped += "\\textasciitilde{}";
+        break;
+      case '^':
+        escaped += "\\textasciicircum{}";
+        break;
+      case '<':
+        escaped += "\\textless{}";
+        break;
+      case '>':
+        escaped += "\\textgreater{}";
+        break;
+      default:
+        escaped += character;
+    }
+  }
+  return escaped;
+}
+
+std::string csv_field(std::string_view text) {
+  const std::string clean = clean_utf8(text);
+  if (clean.find_first_of(",\"") == std::string::npos) return clean;
+  std::string quoted = "\"";
+  for (const char c : clean) {
+    if (c == '"') quoted += '"';
+    quoted += c;
+  }
+  return quoted + "\"";
+}
+
+double text_width(std::string_view text, double font_size) {
+  double width = 0.0;
+  for (const std::string_view character : characters(text)) width += character_width(character);
+  return width * font_size;
+}
+
+std::string shortened(std::string_view text, double font_size, double width) {
+  if (text_width(text, font_size) <= width) return clean_utf8(text);
+  const std::vector<std::string_view> all = characters(text);
+  double left = width - text_width("…", font_size);
+  std::string head;
+  std::string tail;
+  std::size_t begin = 0;
+  std::size_t end = all.size();
+  // From both sides in turn: names often differ at their ends.
+  for (bool front = true; begin < end; front = !front) {
+    const std::string_view next = front ? all[begin] : all[end - 1];
+    left -= character_width(next) * font_size;
+    if (left < 0.0) break;
+    if (front) {
+      head += next;
+      ++begin;
+    } else {
+      tail = std::string(next) + tail;
+      --end;
+    }
+  }
+  return head + "…" + tail;
+}
+
+}  // namespace olrank

@@ -1,0 +1,50 @@
+#include "report/page_style.h"
+
+#include "report/drawing.h"
+
+namespace olrank {
+
+std::string page_style() {
+  return drawing_style(":root") + R"css(
+:root{color-scheme:light dark;--shade:#f4f5f7;--warn:#fff4dc;--edge:#d3a63a}
+@media(prefers-color-scheme:dark){:root{--shade:#1e2229;--warn:#33290f;--edge:#b88f2b}}
+*{box-sizing:border-box}
+body{margin:0 auto;max-width:1280px;padding:20px 16px 48px;background:var(--ground);color:var(--ink);
+  font:15px/1.5 system-ui,sans-serif;overflow-wrap:anywhere}
+h1{font-size:1.6rem;line-height:1.25;margin:0 0 4px}
+h2{font-size:1.25rem;margin:40px 0 8px;padding-top:12px;border-top:1px solid var(--grid)}
+h3{font-size:1.05rem;margin:28px 0 8px}
+p{margin:6px 0}
+.soft,figcaption,.note{color:var(--soft)}
+.note,figcaption{font-size:.84rem}
+.warn{background:var(--warn);border-left:4px solid var(--edge);padding:8px 12px;margin:12px 0}
+.warn ul,.notes{margin:4px 0;padding-left:20px}
+dl{display:grid;grid-template-columns:minmax(80px,max-content) 1fr;gap:2px 16px;margin:8px 0;font-size:.9rem}
+dt{color:var(--soft)}
+dd{margin:0;min-width:0}
+code{font:.88em ui-monospace,monospace}
+.legend{display:flex;flex-wrap:wrap;gap:4px 20px;list-style:none;padding:0;margin:8px 0;font-size:.9rem}
+.legend li{min-width:0}
+.key{vertical-align:-1px;margin-right:6px}
+.figures{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,360px),1fr));gap:24px 28px}
+figure{margin:0;min-width:0;break-inside:avoid}
+.chart{display:block;width:100%;height:auto;max-width:460px}
+.scroll{overflow-x:auto;max-width:100%;margin:8px 0}
+.scroll:focus-visible{outline:2px solid var(--c0)}
+table{border-collapse:collapse;font-size:.88rem;font-variant-numeric:tabular-nums}
+th,td{padding:4px 10px;text-align:right;white-space:nowrap;border-bottom:1px solid var(--grid)}
+thead th{vertical-align:bottom;white-space:normal;min-width:88px;border-bottom:1px solid var(--soft)}
+th:first-child,td:first-child,td.text{text-align:left}
+tbody tr:nth-child(even){background:var(--shade)}
+tbody th{white-space:normal;min-width:150px;max-width:260px}
+td.best{font-weight:700}
+.near{display:inline-block;width:1.1em;text-align:right}
+.half{color:var(--soft);font-weight:400}
+details{margin:8px 0}
+summary{cursor:pointer}
+@media print{body{max-width:none;padding:0;font-size:11px}.figures{grid-template-columns:1fr 1fr}
+  .scroll{overflow:visible}tr,figure{break-inside:avoid}}
+)css";
+}
+
+}  // namespace olrank

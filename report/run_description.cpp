@@ -1,0 +1,140 @@
+#include "report/run_description.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "core/io/atomic_file.h"
+
+namespace olrank {
+namespace {
+
+using nlohmann::ordered_json;
+
+std::string plain(const ordered_json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+bool is_any(const std::string& word, std::initializer_list<const char*> words) {
+  return std::any_of(words.begin(), words.end(), [&](const char* other) { return word == other; });
+}
+
+std::string ranker_summary(const ordered_json& ranker) {
+  const std::string kind = ranker.at("kind").get<std::string>();
+  std::string text = kind;
+  if (is_any(kind, {"p2linrank", "p2neurrank"}))
+    text += fmt::format(", N = {}", plain(ranker.at("members")));
+  const bool network = is_any(kind, {"olranknet", "ollambdarank", "p2neurrank"}) ||
+                       plain(ranker.value("network", ordered_json("linear"))) == "mlp";
+  if (network) {
+    text += fmt::format(", width {}", plain(ranker.at("width")));
+    if (ranker.at("depth") != 2) text += fmt::format(", depth {}", plain(ranker.at("depth")));
+  }
+  if (is_any(kind, {"pairrank", "olranknet", "ollambdarank"})) {
+    const std::string covariance = plain(ranker.at("covariance"));
+    text += covariance == "none" ? ", no covariance" : fmt::format(", {} covariance", covariance);
+  }
+  return text;
+}
+
+void read_data(const ordered_json& manifest, RunDescription& run) {
+  const ordered_json& data = manifest.at("data");
+  run.data = plain(data.at("source"));
+  for (const ordered_json& fold : data.at("folds")) {
+    const auto number = fold.at("fold").get<std::int64_t>();
+    std::string sentence = fmt::format("Fold {}:", number);
+    for (const char* name : {"train", "vali", "test"}) {
+      const auto part = fold.find(name);
+      if (part == fold.end()) continue;
+      run.fingerprints[number] += plain(part->at("fingerprint")) + " ";
+      sentence += fmt::format(" {} {} queries with {} documents,", name, plain(part->at("queries")),
+                              plain(part->at("docs")));
+    }
+    const ordered_json& train = fold.at("train");
+    sentence += fmt::format(" {} features, grades 0 to {}.", plain(train.at("features")),
+                            plain(train.at("max_grade")));
+    run.parts.push_back(std::move(sentence));
+  }
+}
+
+void read_matrix(const ordered_json& manifest, RunDescription& run) {
+  const ordered_json& config = manifest.at("config");
+  for (const char* table : {"data", "protocol", "clicks"}) {
+    for (const auto& [key, value] : config.at(table).items()) {
+      // How data are kept decides no result, and which trials there are is told elsewhere.
+      if (is_any(key, {"cache", "max_memory", "seeds", "folds", "models"})) continue;
+      run.settings.emplace_back(fmt::format("{}.{}", table, key), plain(value));
+    }
+  }
+  for (const ordered_json& ranker : config.at("ranker")) {
+    ordered_json settings = ranker;
+    settings.erase("name");
+    run.rankers.push_back({plain(ranker.at("name")), ranker_summary(ranker), settings.dump()});
+  }
+  const bool recorded = manifest.value("recorded", false);
+  run.users = recorded ? std::vector<std::string>{"recorded"}
+                       : config.at("clicks").at("models").get<std::vector<std::string>>();
+  run.folds = config.at("data").at("folds").get<std::vector<std::int64_t>>();
+  run.seeds = config.at("protocol").at("seeds").get<std::vector<std::int64_t>>();
+  run.rounds = config.at("protocol").at("rounds").get<std::int64_t>();
+  run.trials = manifest.at("trials").get<std::int64_t>();
+}
+
+void read_facts(const ordered_json& manifest, RunDescription& run) {
+  const ordered_json& protocol = manifest.at("config").at("protocol");
+  const ordered_json& data = manifest.at("config").at("data");
+  const ordered_json& clicks = manifest.at("config").at("clicks");
+  const auto add = [&](const char* name, std::string text) {
+    run.facts.emplace_back(name, std::move(text));
+  };
+  add("Data", fmt::format("{}, {} normalisation, judged on the {} part", run.data,
+                          plain(data.at("normalise")), plain(data.at("evaluate"))));
+  for (const std::string& part : run.parts) add("", part);
+  add("Protocol", fmt::format("{}: {} rounds, {} documents shown, evaluated every {} rounds, discount {}",
+                              plain(manifest.at("protocol")), plain(protocol.at("rounds")),
+                              plain(protocol.at("cutoff")), plain(protocol.at("eval_every")),
+                              plain(protocol.at("discount"))));
+  add("Users", fmt::format("{} ({} click model, stop {})", fmt::join(run.users, ", "),
+                           plain(clicks.at("kind")), plain(clicks.at("stop"))));
+  for (const auto& [name, text] : manifest.at("conventions").items()) {
+    if (name != "empty_queries") add(name == "offline" ? "Offline figures" : "Online figures", plain(text));
+  }
+  add("Seeds", fmt::format("{}", fmt::join(run.seeds, ", ")));
+  add("Machine", fmt::format("{}, LibTorch {}, {}, CUDA {}", plain(manifest.at("device")),
+                             plain(manifest.at("libtorch")), plain(manifest.at("blas")),
+                             manifest.at("cuda").is_null() ? "not built in" : plain(manifest.at("cuda"))));
+  add("Program", fmt::format("olrank {}, commit {}, {}", plain(manifest.at("version")),
+                             plain(manifest.at("commit")), plain(manifest.at("compiler"))));
+  add("Command", plain(manifest.at("command")));
+  add("Started", plain(manifest.at("started")));
+}
+
+}  // namespace
+
+RunDescription read_run_description(const std::filesystem::path& folder) {
+  const std::filesystem::path file = folder / "manifest.json";
+  if (!std::filesystem::is_directory(folder)) {
+    throw InvalidArgument(fmt::format("There is no experiment at '{}'.", folder.string()));
+  }
+  if (!std::filesystem::exists(file)) {
+    throw InvalidArgument(fmt::format(
+        "There is no experiment at '{}': it has no manifest.json, which `olrank run --out {}` writes.",
+        folder.string(), folder.string()));
+  }
+  const auto manifest = ordered_json::parse(read_file(file), nullptr, false);
+  RunDescription run;
+  try {
+    read_data(manifest, run);
+    read_matrix(manifest, run);
+    read_facts(manifest, run);
+    run.deviations = manifest.at("deviations").get<std::vector<std::string>>();
+  } catch (const nlohmann::json::exception&) {
+    throw IoError(fmt::format("{}: This is no manifest of an experiment.", file.string()));
+  }
+  return run;
+}
+
+}  // namespace olrank

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "report/drawing.h"
+
+namespace olrank {
+
+/// `low` and `high` bound y and are NaN where nothing is known of it.
+struct ScatterPoint {
+  std::string name;
+  std::size_t style = 0;
+  double x = 0.0;
+  double y = 0.0;
+  double low = 0.0;
+  double high = 0.0;
+};
+
+/// Points with their names beside them; x is logarithmic where it spans more than a factor of 10.
+struct ScatterFigure {
+  std::string title;
+  std::string subtitle;
+  std::string x_name;
+  std::string y_name;
+  std::vector<ScatterPoint> points;
+};
+
+Drawing draw_scatter(const ScatterFigure& figure);
+std::string scatter_csv(const ScatterFigure& figure);
+
+}  // namespace olrank

@@ -1,0 +1,95 @@
+#include "report/curve_reader.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+
+#include "core/io/atomic_file.h"
+#include "core/runtime/stage_clock.h"
+#include "sim/curve.h"
+#include "tests/support/temporary_folder.h"
+
+namespace olrank {
+namespace {
+
+CurvePoint point_at(std::int64_t round) {
+  CurvePoint point;
+  point.round = round;
+  point.cutoff = 5;
+  point.offline_ndcg = 0.25;
+  point.online_ndcg = 0.125;
+  point.discounted_ndcg = 3.5;
+  point.regret = 17;
+  point.certain_share = 0.75;
+  point.blocks = 4.5;
+  point.block_size = {1.0, 2.0, 3.0};
+  point.cosine = 0.5;
+  point.width_ratio = WidthRatio{1.5, 1.25, 2.0};
+  return point;
+}
+
+/// What a trial writes is what a report reads.
+TEST(CurveReader, ReadsWhatTrialsWrite) {
+  TemporaryFolder folder;
+  StageClock clock;
+  std::string text = curve_line(CurvePoint{}, &clock);
+  clock.add("train", 0.5);
+  clock.add("eval", 100.0);
+  text += curve_line(point_at(250), &clock);
+  write_file_atomically(folder / "curve.jsonl", text);
+  const RecordedCurve curve = read_curve(folder / "curve.jsonl");
+  ASSERT_EQ(curve.points.size(), 2U);
+  EXPECT_EQ(curve.complaint, "");
+  EXPECT_EQ(curve.cutoff, 5);
+  EXPECT_TRUE(std::isnan(curve.points[0].values[Measure::kCertainShare]));
+  EXPECT_TRUE(std::isnan(curve.points[0].values[Measure::kMilliseconds]));
+  EXPECT_EQ(curve.points[1].round, 250);
+  const MeasureValues& values = curve.points[1].values;
+  EXPECT_EQ(values[Measure::kOfflineNdcg], 0.25);
+  EXPECT_EQ(values[Measure::kOnlineNdcg], 0.125);
+  EXPECT_EQ(values[Measure::kDiscountedNdcg], 3.5);
+  EXPECT_EQ(values[Measure::kRegret], 17.0);
+  EXPECT_EQ(values[Measure::kCertainShare], 0.75);
+  EXPECT_EQ(values[Measure::kBlocks], 4.5);
+  EXPECT_EQ(values[Measure::kBlockSize5], 2.0);
+  EXPECT_EQ(values[Measure::kBlockSize10], 3.0);
+  EXPECT_EQ(values[Measure::kCosine], 0.5);
+  EXPECT_EQ(values[Measure::kWidthRatio], 1.5);
+  EXPECT_EQ(values[Measure::kWidthRatioLow], 1.25);
+  EXPECT_EQ(values[Measure::kWidthRatioHigh], 2.0);
+  EXPECT_DOUBLE_EQ(values[Measure::kMilliseconds], 2.0);  // evaluation is no part of it
+}
+
+TEST(CurveReader, EndsBeforeTheFirstDamagedLine) {
+  TemporaryFolder folder;
+  const std::string first = curve_line(point_at(0), nullptr);
+  const std::string second = curve_line(point_at(100), nullptr);
+  const std::string third = curve_line(point_at(200), nullptr);
+  // Every proper beginning of the third line is one that a run was writing.
+  for (std::size_t kept = 1; kept < third.size(); ++kept) {
+    write_file_atomically(folder / "c", first + second + third.substr(0, kept));
+    const RecordedCurve curve = read_curve(folder / "c");
+    EXPECT_EQ(curve.points.size(), 2U) << kept;
+    EXPECT_NE(curve.complaint.find("c:3: This line is half-written"), std::string::npos) << kept;
+  }
+  for (const std::string& damaged :
+       {std::string("\n"), std::string("[1]\n"), std::string("{\"round\":150}\n"),
+        std::string("\xff\xfe\n"), std::string("{}{}\n"), first}) {
+    write_file_atomically(folder / "c", first + second + damaged + third);
+    const RecordedCurve curve = read_curve(folder / "c");
+    EXPECT_EQ(curve.points.size(), 2U) << damaged;
+    EXPECT_NE(curve.complaint.find("c:3:"), std::string::npos) << damaged;
+  }
+}
+
+TEST(CurveReader, TakesAnEmptyCurve) {
+  TemporaryFolder folder;
+  write_file_atomically(folder / "c", "");
+  const RecordedCurve curve = read_curve(folder / "c");
+  EXPECT_TRUE(curve.points.empty());
+  EXPECT_EQ(curve.complaint, "");
+}
+
+}  // namespace
+}  // namespace olrank

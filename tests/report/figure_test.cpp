@@ -1,0 +1,102 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+
+#include "report/bar_figure.h"
+#include "report/line_figure.h"
+#include "report/scatter_figure.h"
+
+namespace olrank {
+namespace {
+
+std::size_t count(const std::string& text, const std::string& word) {
+  std::size_t found = 0;
+  for (std::size_t place = text.find(word); place != std::string::npos; place = text.find(word, place + 1))
+    ++found;
+  return found;
+}
+
+LineFigure two_lines() {
+  LineFigure figure;
+  figure.title = "Quality";
+  figure.lines = {
+      {"first", 0, {{0, 0.1, 0.0, 0.2, 3}, {100, 0.4, 0.3, 0.5, 3}}},
+      {"second", 1, {{0, 0.1, std::nan(""), std::nan(""), 1}, {50, 0.2, std::nan(""), std::nan(""), 1}}}};
+  return figure;
+}
+
+TEST(LineFigure, DrawsBandsOnlyWhereThereAreSome) {
+  const Drawing drawing = draw_lines(two_lines());
+  EXPECT_EQ(count(drawing.body, "class=\"band"), 1U);
+  EXPECT_EQ(count(drawing.body, "class=\"line "), 2U);
+  EXPECT_EQ(count(drawing.body, ">first</text>"), 1U);
+  EXPECT_EQ(count(drawing.body, "nan"), 0U);
+  EXPECT_NE(drawing.description.find("first: 0.1 at round 0, 0.4 at round 100 (band 0.3 to 0.5). "),
+            std::string::npos);
+  EXPECT_NE(drawing.description.find("second: 0.1 at round 0, 0.2 at round 50. "), std::string::npos);
+}
+
+TEST(LineFigure, TakesConstantsSinglePointsAndNothing) {
+  LineFigure figure = two_lines();
+  for (FigureLine& line : figure.lines) {
+    for (LinePoint& point : line.points) point = {point.x, 0.0, 0.0, 0.0, 2};
+  }
+  EXPECT_EQ(count(draw_lines(figure).body, "nan"), 0U);
+  figure.lines[0].points.resize(1);
+  figure.lines[1].points.clear();
+  EXPECT_EQ(count(draw_lines(figure).body, "nan"), 0U);
+  figure.lines.clear();
+  EXPECT_EQ(count(draw_lines(figure).body, "nan"), 0U);
+}
+
+TEST(LineFigure, CutsBandsThatWouldFlattenItsLines) {
+  LineFigure figure = two_lines();
+  figure.lines[0].points[1].high = 1000.0;
+  EXPECT_EQ(count(draw_lines(figure).body, ">1,000</text>"), 0U);
+  figure.whole_bands = true;
+  EXPECT_EQ(count(draw_lines(figure).body, ">1,000</text>"), 1U);
+}
+
+TEST(LineFigure, TellsItsNumbers) {
+  EXPECT_EQ(lines_csv(two_lines()),
+            "ranker,round,mean,low,high,trials\nfirst,0,0.1,0,0.2,3\nfirst,100,0.4,0.3,0.5,3\n"
+            "second,0,0.1,,,1\nsecond,50,0.2,,,1\n");
+}
+
+TEST(Drawing, AsAFileHasStyleAndWords) {
+  Drawing drawing = draw_lines(two_lines());
+  drawing.title = "<&>";
+  const std::string file = standalone_svg(drawing);
+  for (const char* words :
+       {"xmlns=\"http://www.w3.org/2000/svg\"", "role=\"img\"", "<title id=\"t\">&lt;&amp;&gt;</title>",
+        "<desc id=\"d\">first: ", "prefers-color-scheme:dark"}) {
+    EXPECT_EQ(count(file, words), 1U) << words;
+  }
+}
+
+TEST(BarFigure, StacksPartsToTheirTotal) {
+  const BarFigure figure{"Time", "", "ms", {"rank", "train"}, {{"slow", {1.0, 3.0}}, {"fast", {0.5, 0.0}}}};
+  const Drawing drawing = draw_bars(figure);
+  EXPECT_EQ(count(drawing.body, "class=\"part"), 3U);  // nothing for a part of 0
+  EXPECT_EQ(count(drawing.body, "width=\"300.0\""), 1U);
+  EXPECT_EQ(count(drawing.body, ">4 ms</text>"), 1U);
+  EXPECT_EQ(bars_csv(figure), "ranker,rank,train\nslow,1,3\nfast,0.5,0\n");
+}
+
+TEST(ScatterFigure, DrawsEveryPointAndTheLinesItHas) {
+  const ScatterFigure figure{
+      "Quality",
+      "",
+      "ms",
+      "NDCG",
+      {{"a", 0, 0.01, 0.3, 0.25, 0.35}, {"b", 1, 1.0, 0.4, std::nan(""), std::nan("")}}};
+  const Drawing drawing = draw_scatter(figure);
+  EXPECT_EQ(count(drawing.body, "class=\"mark"), 2U);
+  EXPECT_EQ(count(drawing.body, "class=\"lead"), 1U);
+  EXPECT_EQ(count(drawing.body, ">0.1</text>"), 1U);  // a logarithmic axis
+  EXPECT_EQ(scatter_csv(figure), "ranker,ms,NDCG,low,high\na,0.01,0.3,0.25,0.35\nb,1,0.4,,\n");
+}
+
+}  // namespace
+}  // namespace olrank

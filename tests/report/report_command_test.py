@@ -1,0 +1,374 @@
+"""`olrank report` from outside: pages, figures, tables, comparisons, what is missing, and bad input."""
+
+import csv
+import html.parser
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+import xml.etree.ElementTree
+
+from synthetic_experiment import ranker, trial_folder, write_experiment
+
+PROGRAM = os.environ["OLRANK_PROGRAM"]
+SVG = "{http://www.w3.org/2000/svg}"
+VOID = {"meta", "br", "link", "img", "hr", "input"}
+
+
+def olrank(*arguments, **options):
+    options.setdefault("timeout", 60)
+    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, **options)
+
+
+class Reader(html.parser.HTMLParser):
+    """The page's words and elements; complains of elements that do not close in order."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.text, self.tags, self.attributes, self.open, self.cells = "", [], [], [], []
+        self.feed(text)
+        assert not self.open, self.open
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append(tag)
+        self.attributes += [(tag, *attribute) for attribute in attributes]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.tags.append(tag)
+        self.attributes += [(tag, *attribute) for attribute in attributes]
+
+    def handle_endtag(self, tag):
+        assert self.open and self.open.pop() == tag, f"</{tag}> closes nothing"
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] != "style":
+            self.text += data
+
+
+class Report(unittest.TestCase):
+    def setUp(self):
+        self.temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(self.temporary.cleanup)
+        self.folder = pathlib.Path(self.temporary.name)
+
+    def report(self, *arguments, **options):
+        done = olrank("report", *arguments, **options)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done
+
+    def page(self, *arguments, **options):
+        self.report(*arguments)
+        return Reader((options.get("at", pathlib.Path(arguments[0])) / "report.html").read_text())
+
+    def says(self, page, *words):
+        for word in words:
+            self.assertTrue(word in page.text, f"the page does not say '{word}'")
+
+    def figures(self, *arguments):
+        self.report(*arguments, "--json", self.folder / "r.json", "--quiet")
+        results = json.loads((self.folder / "r.json").read_text())
+        return {(entry["data"], entry["clicks"], column["figure"], row["ranker"]): row
+                for entry in results["results"] for column in entry["final"] for row in column["rankers"]}, results
+
+
+class Page(Report):
+    def test_it_stands_alone_and_can_be_read_without_pictures(self):
+        write_experiment(self.folder / "e", users=("perfect", "informational"), extras=True)
+        page = self.page(self.folder / "e")
+        self.assertNotIn("script", page.tags)
+        self.assertEqual([a for a in page.attributes if a[1] in ("src", "href", "onload", "srcset")], [])
+        text = (self.folder / "e" / "report.html").read_text()
+        self.assertEqual(re.findall(r"url\(|@import|https?://", text), [])
+        pictures = text.count("<svg class=\"chart\" role=\"img\" aria-labelledby=")
+        self.assertGreaterEqual(pictures, 2 * 14)
+        self.assertEqual(text.count("<desc id="), pictures)
+        identities = re.findall(r" id=\"([^\"]+)\"", text)
+        self.assertEqual(len(identities), len(set(identities)))
+        for word in ("prefers-color-scheme:dark", "@media print", "viewport"):
+            self.assertIn(word, text)
+        for word in ("made-up", "gain 2^grade - 1", "1, 2, 3", "cpu", "0123456789ab", "None from the protocol",
+                     "Cosine to the offline model", "Width over exact width", "Block size by rank, round 500",
+                     "Quality against time", "Time of a round by stage", "Regret", "Certain share of the top 10"):
+            self.says(page, word)
+
+    def test_a_real_run_leaves_a_page(self):
+        done = olrank("run", "--data", "synth:small", "--ranker", "pdgd", "--rounds", 20, "--seeds", "1-2", "--clicks",
+                      "perfect", "--out", self.folder / "e")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(str(self.folder / "e" / "report.html"), done.stderr)
+        self.assertIn("2 of 2 trials finished", Reader((self.folder / "e" / "report.html").read_text()).text)
+
+    def test_a_large_experiment_is_quick_and_small(self):
+        rankers = [ranker(name) for name in ("full", "diagonal", "ensemble", "greedy", "bandit")]
+        write_experiment(self.folder / "e", rankers, users=("perfect", "navigational", "informational"),
+                         seeds=range(1, 11), evaluations=50, extras=True)
+        seconds = []
+        for _ in range(3):  # others may use the machine
+            begun = time.monotonic()
+            self.report(self.folder / "e")
+            seconds.append(time.monotonic() - begun)
+        self.assertLess(min(seconds), 2.0)
+        self.assertLess((self.folder / "e" / "report.html").stat().st_size, 1_500_000)
+
+    def test_markup_in_names_is_text_everywhere(self):
+        name = "<script>alert('&\"1\"')<&script>,$x_1$"
+        user = "<b>bold"
+        write_experiment(self.folder / "e", [ranker(name), ranker("b\\%"), ranker("</style></title>".replace("/", "|"))],
+                         users=(user,), data={"source": "<img src=x onerror=alert(1)>"},
+                         deviations=["ranker <i>x</i>: alpha = 1"])
+        page = self.page(self.folder / "e", "--figures", self.folder / "f", "--latex", self.folder / "t.tex", "--csv",
+                         self.folder / "r.csv", "--json", self.folder / "r.json")
+        self.assertEqual({"script", "b", "img", "i"} & set(page.tags), set())
+        for words in (name, user, "<img src=x onerror=alert(1)>", "ranker <i>x</i>: alpha = 1"):
+            self.says(page, words)
+        drawings = list((self.folder / "f").glob("*.svg"))
+        self.assertGreater(len(drawings), 5)
+        for drawing in drawings:
+            root = xml.etree.ElementTree.parse(drawing).getroot()
+            self.assertEqual({element.tag for element in root.iter()} - {SVG + tag for tag in (
+                "svg", "title", "desc", "style", "rect", "path", "text", "g")}, set())
+        rows = list(csv.DictReader((self.folder / "r.csv").read_text().splitlines()))
+        self.assertEqual({row["ranker"] for row in rows} & {name}, {name})
+        self.assertEqual({entry["clicks"] for entry in json.loads((self.folder / "r.json").read_text())["results"]}, {user})
+        self.assertIn(r"\$x\_1\$", (self.folder / "t.tex").read_text())
+        self.assertIn(r"b\textbackslash{}\%", (self.folder / "t.tex").read_text())
+
+
+class Statistics(Report):
+    def test_intervals_are_over_seeds_of_one_fold_and_over_means_of_several(self):
+        write_experiment(self.folder / "one", seeds=(1, 2, 3, 4))
+        write_experiment(self.folder / "many", folds=(1, 2, 3), seeds=(1, 2))
+        for name, units, over_folds, words in (("one", 4, False, "over 4 seeds, for this fold (fold 1) alone"),
+                                               ("many", 3, True, "over 3 fold means")):
+            figures, results = self.figures(self.folder / name)
+            row = figures["made-up", "perfect", "offline-ndcg", "pairrank"]
+            self.assertEqual((row["units"], row["over_folds"]), (units, over_folds))
+            self.assertIn(words, results["results"][0]["note"])
+            values = {}
+            for file in sorted((self.folder / name / "trials/pairrank").rglob("summary.json")):
+                trial = json.loads(file.read_text())
+                values.setdefault(trial["fold"], []).append(trial["last"]["offline"]["ndcg@10"])
+            samples = [sum(fold) / len(fold) for fold in values.values()] if over_folds else values[1]
+            mean = sum(samples) / len(samples)
+            deviation = (sum((value - mean) ** 2 for value in samples) / (len(samples) - 1)) ** 0.5
+            quantile = {3: 4.302653, 4: 3.182446}[len(samples)]
+            self.assertAlmostEqual(row["mean"], mean, places=12)
+            self.assertAlmostEqual(row["high"] - mean, quantile * deviation / len(samples) ** 0.5, places=7)
+
+    def test_the_best_is_marked_and_so_is_what_is_not_significantly_worse(self):
+        """The second ranker is one of noise behind the first, the third far behind, on the same luck."""
+        rankers = [ranker("first"), ranker("second"), ranker("third")]
+        write_experiment(self.folder / "e", rankers, seeds=range(1, 9), height=[0.4502, 0.45, 0.40])
+        figures, results = self.figures(self.folder / "e")
+        marks = {name: (figures["made-up", "perfect", "offline-ndcg", name]["best"],
+                        figures["made-up", "perfect", "offline-ndcg", name]["not_significantly_worse"])
+                 for name in ("first", "second", "third")}
+        best = [name for name, (is_best, _) in marks.items() if is_best]
+        self.assertEqual(len(best), 1)
+        self.assertIn(best[0], ("first", "second"))
+        self.assertEqual(marks["third"], (False, False))
+        self.assertEqual(sum(near for _, near in marks.values()), 1)
+        regret = [row for row in results["results"][0]["final"] if row["figure"] == "regret"][0]["rankers"]
+        self.assertEqual([row["ranker"] for row in regret if row["best"]], ["first"])  # the smallest
+        column = results["results"][0]["final"][0]
+        self.assertEqual(len(column["pairs"]), 3)
+        for pair in column["pairs"]:
+            self.assertGreaterEqual(pair["t_p_holm"], pair["t_p"])
+            self.assertEqual((pair["difference"]["units"], pair["sign_flips"]), (8, "all"))
+        self.assertIn("Holm's correction over 3 pairs", results["results"][0]["note"])
+        latex = self.folder / "t.tex"
+        self.report(self.folder / "e", "--latex", latex)
+        self.assertEqual(latex.read_text().count("\\mathbf"), 2)
+        for rule in ("\\toprule", "\\midrule", "\\bottomrule", "\\cmidrule(lr){2-3}"):
+            self.assertIn(rule, latex.read_text())
+
+    def test_areas_are_those_of_the_curves(self):
+        write_experiment(self.folder / "e", seeds=(1,))
+        figures, _ = self.figures(self.folder / "e")
+        lines = [json.loads(line) for line in
+                 (trial_folder(self.folder / "e", "pdgd", "perfect", 1, 1) / "curve.jsonl").read_text().splitlines()]
+        area = sum(0.5 * (b["round"] - a["round"]) * (a["offline"]["ndcg@10"] + b["offline"]["ndcg@10"])
+                   for a, b in zip(lines, lines[1:])) / lines[-1]["round"]
+        self.assertAlmostEqual(figures["made-up", "perfect", "offline-area", "pdgd"]["mean"], area, places=12)
+
+    def test_a_single_seed_has_no_bands_and_the_page_says_why(self):
+        write_experiment(self.folder / "e", seeds=(7,))
+        page = self.page(self.folder / "e")
+        self.says(page, "There is a single seed")
+        self.says(page, "Lines have no bands")
+        self.assertNotIn("class=\"band", (self.folder / "e" / "report.html").read_text())
+        self.assertNotIn("±", page.text)
+
+    def test_figures_and_tables_tell_the_same(self):
+        write_experiment(self.folder / "e", folds=(1, 2), seeds=(1, 2))
+        self.report(self.folder / "e", "--figures", self.folder / "f", "--csv", self.folder / "r.csv")
+        drawn = list(csv.DictReader((self.folder / "f" / "perfect-offline-ndcg.csv").read_text().splitlines()))
+        told = [row for row in csv.DictReader((self.folder / "r.csv").read_text().splitlines())
+                if row["figure"] == "offline-ndcg" and row["round"]]
+        self.assertEqual([(row["ranker"], row["round"], row["mean"], row["low"], row["high"]) for row in drawn],
+                         [(row["ranker"], row["round"], row["mean"], row["low"], row["high"]) for row in told])
+        self.assertEqual(len(drawn), 2 * 11)
+
+
+class Unfinished(Report):
+    def test_what_is_missing_is_named(self):
+        write_experiment(self.folder / "e", seeds=range(1, 7), unfinished=[("pdgd", "perfect", 1, 2)],
+                         unbegun=[("pairrank", "perfect", 1, seed) for seed in (3, 4, 6)])
+        page = self.page(self.folder / "e")
+        for words in ("8 of 12 trials finished", "pdgd, perfect, fold 1: seed 2 has come to round 400",
+                      "pairrank, perfect, fold 1: seeds 3 to 4, 6 not begun",
+                      "pdgd: from round 500 on, means are over 5 trials instead of 6"):
+            self.says(page, words)
+
+    def test_shards_read_as_one_when_merged(self):
+        whole = write_experiment(self.folder / "whole", seeds=range(1, 5))
+        merged = self.folder / "merged"
+        for part in range(2):
+            left_out = [(name, "perfect", 1, seed) for name in ("pairrank", "pdgd") for seed in range(1, 5) if seed % 2 == part]
+            shutil.copytree(write_experiment(self.folder / f"shard{part}", seeds=range(1, 5), unbegun=left_out), merged,
+                            dirs_exist_ok=True)
+        self.assertEqual(self.figures(whole)[0], self.figures(merged)[0])
+
+    def test_nothing_has_begun(self):
+        write_experiment(self.folder / "e", seeds=(1,), unbegun=[(name, "perfect", 1, 1) for name in ("pairrank", "pdgd")])
+        page = self.page(self.folder / "e")
+        self.says(page, "0 of 2 trials finished")
+        self.says(page, "No trial with this user has begun")
+
+    def test_watching_ends_when_the_experiment_does(self):
+        experiment = write_experiment(self.folder / "e", unfinished=[("pdgd", "perfect", 1, 3)])
+        process = subprocess.Popen([PROGRAM, "report", str(experiment), "--watch", "--every", "0.1"], stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        seen = ""
+        while "5 of 6 trials finished, 1 begun" not in seen:
+            line = process.stdout.readline()
+            self.assertTrue(line, seen)
+            seen += line
+        trial = trial_folder(experiment, "pdgd", "perfect", 1, 3)
+        other = json.loads((trial.parent / "seed2" / "summary.json").read_text())
+        (trial / "summary.tmp").write_text(json.dumps(other))
+        (trial / "summary.tmp").rename(trial / "summary.json")
+        output, complaint = process.communicate(timeout=30)
+        self.assertEqual(process.returncode, 0, complaint)
+        self.assertIn("6 of 6 trials finished", output)
+        self.assertIn("█", seen + output)
+        self.assertTrue((experiment / "report.html").exists())
+
+    def test_watching_stops_on_a_signal(self):
+        experiment = write_experiment(self.folder / "e", unfinished=[("pdgd", "perfect", 1, 3)])
+        process = subprocess.Popen([PROGRAM, "report", str(experiment), "--watch"], stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=30)
+        self.assertEqual(process.returncode, 130)
+
+
+class Comparison(Report):
+    def test_differences_are_named_and_rankers_told_apart(self):
+        write_experiment(self.folder / "a", [ranker("same"), ranker("other", alpha=0.1)])
+        write_experiment(self.folder / "b", [ranker("same"), ranker("other", alpha=0.2)], protocol={"discount": 0.9})
+        page = self.page(self.folder / "a", self.folder / "b", "--out", self.folder / "c", at=self.folder / "c")
+        self.says(page, "a and b differ in protocol.discount: '0.9995' and '0.9'.")
+        self.says(page, "same (a)")  # another protocol makes another ranker of it
+        self.assertFalse((self.folder / "a" / "report.html").exists())
+        self.assertFalse((self.folder / "a" / "summary.csv").exists())
+
+    def test_one_ranker_in_two_folders_is_one(self):
+        write_experiment(self.folder / "a", [ranker("same")], seeds=(1, 2))
+        write_experiment(self.folder / "b", [ranker("same"), ranker("new")], seeds=(2, 3))
+        self.report(self.folder / "a", self.folder / "b", "--out", self.folder / "c", "--json", self.folder / "r.json")
+        results = json.loads((self.folder / "r.json").read_text())
+        rows = {row["ranker"]: row["trials"] for row in results["results"][0]["final"][0]["rankers"]}
+        self.assertEqual(rows, {"same": 3, "new": 2})
+        self.assertEqual(results["warnings"], ["trials/same/perfect/fold1/seed2 of b is there from a already and counts once."])
+
+    def test_data_sets_stay_apart(self):
+        write_experiment(self.folder / "a", fingerprint="aa")
+        write_experiment(self.folder / "b", fingerprint="bb")
+        page = self.page(self.folder / "a", self.folder / "b", "--out", self.folder / "c", at=self.folder / "c")
+        self.says(page, "a and b differ in the content of fold 1.")
+        self.says(page, "on made-up (b)")
+
+
+class BadInput(Report):
+    def refused(self, code, sentence, *arguments):
+        done = olrank("report", *arguments)
+        self.assertEqual(done.returncode, code, done.stderr)
+        self.assertIn(sentence, done.stderr)
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        self.assertEqual(done.stdout, "")
+
+    def test_damaged_lines_end_a_trial_with_a_warning(self):
+        experiment = write_experiment(self.folder / "e", seeds=(1, 2, 3))
+        damaged = trial_folder(experiment, "pdgd", "perfect", 1, 2) / "curve.jsonl"
+        lines = damaged.read_text().splitlines(keepends=True)
+        for text, word, number in (("".join(lines[:4]) + "{\"round\": oops}\n" + "".join(lines[5:]), "no evaluation", 5),
+                                   ("".join(lines)[:-20], "half-written", 11),
+                                   ("".join(lines[:6]) + lines[2], "not a later one", 7)):
+            damaged.write_text(text)
+            done = self.report(experiment)
+            place = f"{damaged}:{number}: This line is"
+            self.assertIn(place, done.stderr)
+            self.assertIn(word, done.stderr)
+            page = Reader((experiment / "report.html").read_text())
+            self.says(page, place)
+            self.says(page, "over 2 trials instead of 3")
+
+    def test_folders_without_an_experiment(self):
+        (self.folder / "empty").mkdir()
+        self.refused(2, "has no manifest.json", self.folder / "empty")
+        self.refused(2, "There is no experiment at", self.folder / "nowhere")
+        self.refused(2, "Name an experiment")
+        (self.folder / "empty" / "manifest.json").write_text("{}")
+        self.refused(1, "This is no manifest of an experiment.", self.folder / "empty")
+        self.assertEqual([path.name for path in (self.folder / "empty").iterdir()], ["manifest.json"])
+
+    def test_a_damaged_summary(self):
+        experiment = write_experiment(self.folder / "e")
+        (trial_folder(experiment, "pdgd", "perfect", 1, 2) / "summary.json").write_text("{\"ranker\":")
+        self.refused(1, "This is no summary of a trial.", experiment)
+
+    def test_several_folders_need_a_place_of_their_own(self):
+        for name in ("a", "b"):
+            write_experiment(self.folder / name)
+        self.refused(2, "--out DIR", self.folder / "a", self.folder / "b")
+        self.refused(2, "--watch shows one experiment", self.folder / "a", self.folder / "b", "--watch")
+
+    def test_one_ranker_only(self):
+        page = self.page(write_experiment(self.folder / "e", [ranker("alone")]))
+        self.says(page, "There is one ranker, so nothing is compared.")
+
+    def test_constant_curves(self):
+        experiment = write_experiment(self.folder / "e")
+        for file in experiment.rglob("curve.jsonl"):
+            points = [json.loads(line) for line in file.read_text().splitlines()]
+            for point in points:
+                point["offline"]["ndcg@10"] = 0
+                point["online"] = {"ndcg@10": 0.5, "cndcg@10": 0, "regret": 3}
+            file.write_text("".join(json.dumps(point) + "\n" for point in points))
+            summary = json.loads((file.parent / "summary.json").read_text())
+            summary["last"]["offline"]["ndcg@10"] = 0
+            (file.parent / "summary.json").write_text(json.dumps(summary))
+        self.report(experiment)
+        self.assertEqual(re.findall(r"\b(nan|inf)\b", (experiment / "report.html").read_text()), [])
+
+    def test_json_stands_alone_or_before_a_file(self):
+        experiment = write_experiment(self.folder / "e")
+        alone = [self.report(*order).stdout for order in ((experiment, "--json"), ("--json", experiment))]
+        self.assertEqual(alone[0], alone[1])
+        self.assertEqual(json.loads(olrank("--json", "report", experiment).stdout), json.loads(alone[0]))
+        self.report(experiment, "--json", self.folder / "r.json")
+        self.assertEqual((self.folder / "r.json").read_text(), alone[0])
+
+
+if __name__ == "__main__":
+    unittest.main()

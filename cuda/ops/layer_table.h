@@ -1,10 +1,7 @@
 #pragma once
 
-#include <fmt/format.h>
-
 #include <cstdint>
 
-#include "core/error.h"
 #include "core/math/host_device.h"
 #include "core/ops/relu_network.h"
 #include "cuda/runtime/stream.h"
@@ -20,15 +17,8 @@ struct LayerTable {
   std::int64_t parameters = 0;
   NetworkLayer layer[kMostLayers];
 
-  explicit LayerTable(const NetworkShape& shape)
-      : depth(shape.depth), width(shape.width), parameters(shape.parameters()) {
-    if (depth > kMostLayers) {
-      throw InvalidArgument(fmt::format(
-          "On a device a network has at most {} layers of weights, not {}: choose fewer, or device = cpu.",
-          kMostLayers, depth));
-    }
-    for (std::int64_t l = 0; l < depth; ++l) layer[l] = shape.layer(l);
-  }
+  /// Throws InvalidArgument for more than kMostLayers.
+  explicit LayerTable(const NetworkShape& shape);
 
   /// Units of all layers, the output's single one last.
   OLRANK_HOST_DEVICE std::int64_t units() const { return (depth - 1) * width + 1; }

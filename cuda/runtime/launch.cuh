@@ -2,12 +2,11 @@
 
 #include <cuda_pipeline_primitives.h>
 #include <cuda_runtime.h>
-#include <fmt/format.h>
 
 #include <cstddef>
 #include <cstdint>
 
-#include "core/error.h"
+#include "cuda/runtime/check.h"
 #include "cuda/runtime/stream.h"
 
 // How kernels are started, and what they need beyond the language. The tests have a twin of this file for
@@ -30,13 +29,9 @@ void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t sh
     kernel<<<grid, block, shared_bytes, stream>>>(static_cast<Parameters>(arguments)...);
     status = cudaGetLastError();
   }
-  if (status == cudaSuccess) return;
-  const char* name = nullptr;
-  if (cudaFuncGetName(&name, reinterpret_cast<const void*>(kernel)) != cudaSuccess) name = "a kernel";
-  throw CudaError(fmt::format(
-      "Starting {} with {} × {} × {} blocks of {} threads and {} bytes of shared memory failed: {} ({}).",
-      name, grid.x, grid.y, grid.z, block.x * block.y * block.z, shared_bytes, cudaGetErrorString(status),
-      cudaGetErrorName(status)));
+  if (status != cudaSuccess) {
+    throw_launch_error(status, reinterpret_cast<const void*>(kernel), grid, block, shared_bytes);
+  }
 }
 
 /// The block's shared memory.

@@ -146,9 +146,14 @@ __device__ inline void lower_tile(unsigned number, std::int64_t& row, std::int64
   column = std::int64_t{number - before} * DoubleTile::kSide;
 }
 
-/// Number of those tiles.
+/// Tiles along a side of n.
+inline unsigned double_tiles(std::int64_t n) {
+  return static_cast<unsigned>((n + DoubleTile::kSide - 1) / DoubleTile::kSide);
+}
+
+/// Tiles of a lower triangle.
 inline std::int64_t lower_tiles(std::int64_t n) {
-  const std::int64_t side = (n + DoubleTile::kSide - 1) / DoubleTile::kSide;
+  const std::int64_t side = double_tiles(n);
   return side * (side + 1) / 2;
 }
 

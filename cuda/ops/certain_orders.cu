@@ -32,38 +32,6 @@ __device__ Number largest_in_block(const Number* numbers, std::int64_t count, st
   return largest;
 }
 
-// A block owns a query. A document's rank is the number of those before it: V² comparisons, without a sort,
-// and the same order whatever runs first.
-__global__ void __launch_bounds__(kThreads)
-    order_by_score_kernel(const std::int64_t* offsets, const float* scores, std::int32_t* order,
-                          std::int32_t* first_bad) {
-  const std::int64_t begin = offsets[blockIdx.x];
-  const auto docs = static_cast<std::int32_t>(offsets[blockIdx.x + 1] - begin);
-  const float* own = scores + begin;
-  std::int32_t bad = docs;
-  for (auto doc = static_cast<std::int32_t>(threadIdx.x); doc < docs; doc += kThreads) {
-    const float score = own[doc];
-    if (!(score == score)) {
-      bad = min(bad, doc);
-      continue;
-    }
-    std::int32_t rank = 0;
-    for (std::int32_t other = 0; other < docs; ++other) {
-      const float rival = own[other];
-      if (rival > score || (rival == score && other < doc)) ++rank;
-    }
-    order[begin + rank] = doc;
-  }
-  if (first_bad == nullptr) return;
-  auto* shared = dynamic_shared<std::int32_t>();
-  for (int bits = 16; bits > 0; bits /= 2) bad = min(bad, __shfl_xor_sync(kWholeWarp, bad, bits));
-  if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = bad;
-  __syncthreads();
-  if (threadIdx.x != 0) return;
-  for (unsigned warp = 1; warp < kWarps; ++warp) bad = min(bad, shared[warp]);
-  first_bad[blockIdx.x] = bad == docs ? -1 : bad;
-}
-
 struct Width {
   double squared = 0.0;
   bool negative = false;
@@ -167,27 +135,11 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x % 32 == 0) bits[a * words + word] = ballot;
 }
 
-__global__ void mean_scores_kernel(std::int64_t members, std::int64_t docs, const float* scores,
-                                   float* mean) {
-  const std::int64_t doc = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
-  if (doc >= docs) return;
-  double sum = 0.0;
-  for (std::int64_t member = 0; member < members; ++member) sum += double{scores[member * docs + doc]};
-  mean[doc] = static_cast<float>(sum / static_cast<double>(members));
-}
-
 dim3 word_grid(std::int64_t words, std::int64_t docs) {
   return dim3{static_cast<unsigned>((words + kWarps - 1) / kWarps), static_cast<unsigned>(docs)};
 }
 
 }  // namespace
-
-void order_by_score(Stream stream, std::int64_t queries, const std::int64_t* offsets, const float* scores,
-                    std::int32_t* order, std::int32_t* first_bad) {
-  if (queries == 0) return;
-  launch(order_by_score_kernel, dim3{static_cast<unsigned>(queries)}, dim3{kThreads},
-         kWarps * sizeof(std::int32_t), stream, offsets, scores, order, first_bad);
-}
 
 // Bits are written as 32-bit words, the first half of each 64-bit word first: all GPUs and x86-64 are
 // little-endian.
@@ -205,12 +157,6 @@ void certain_by_vote(Stream stream, std::int64_t members, std::int64_t docs, con
   const std::int64_t words = 2 * order_words(docs);
   launch(certain_by_vote_kernel, word_grid(words, docs), dim3{kThreads}, kWarps * sizeof(float), stream,
          members, docs, scores, magnitudes, by_score, reinterpret_cast<std::uint32_t*>(bits), words);
-}
-
-void mean_scores(Stream stream, std::int64_t members, std::int64_t docs, const float* scores, float* mean) {
-  if (docs == 0) return;
-  launch(mean_scores_kernel, dim3{static_cast<unsigned>((docs + kThreads - 1) / kThreads)}, dim3{kThreads},
-         0, stream, members, docs, scores, mean);
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

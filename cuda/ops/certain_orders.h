@@ -16,13 +16,6 @@ constexpr std::int64_t order_words(std::int64_t docs) {
   return (docs + 63) / 64;
 }
 
-/// Puts the documents of every query in order of descending score, ties by index: order [docs] counts from
-/// the query's first document. offsets [queries + 1] are documents before each query. first_bad [queries],
-/// where it is not null, gets the first document whose score is not a number, or −1; such a query's order is
-/// not to be used.
-void order_by_score(Stream stream, std::int64_t queries, const std::int64_t* offsets, const float* scores,
-                    std::int32_t* order, std::int32_t* first_bad);
-
 /// Sums of a WidthHealth.
 struct WidthHealthSums {
   unsigned long long negative = 0;
@@ -46,8 +39,5 @@ void certain_by_width(Stream stream, const WidthedDocs& query, const CertaintyRu
 /// Certain orders by the votes of `members`: scores and magnitudes are [members × docs].
 void certain_by_vote(Stream stream, std::int64_t members, std::int64_t docs, const float* scores,
                      const float* magnitudes, const std::int32_t* by_score, std::uint64_t* bits);
-
-/// mean [docs] of scores [members × docs], in double, rounded once.
-void mean_scores(Stream stream, std::int64_t members, std::int64_t docs, const float* scores, float* mean);
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

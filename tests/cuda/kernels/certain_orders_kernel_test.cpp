@@ -1,9 +1,9 @@
 #include "cuda/ops/certain_orders.h"
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
 
+#include "cuda/ops/score_ranking.h"
 #include "tests/cuda/kernels/kernel_test.h"
 
 namespace olrank {
@@ -18,38 +18,6 @@ std::vector<std::int32_t> slow_order(const std::vector<float>& scores) {
     return scores[static_cast<std::size_t>(a)] > scores[static_cast<std::size_t>(b)];
   });
   return order;
-}
-
-TEST_P(CertainOrdersKernelTest, RaggedQueriesAreOrderedByScoreWithTiesByIndex) {
-  std::vector<std::int64_t> offsets = {0};
-  for (const std::int64_t docs : {0, 1, 31, 32, 33, 130, 2}) offsets.push_back(offsets.back() + docs);
-  std::vector<float> scores = random_numbers(offsets.back(), 3);
-  for (std::size_t i = 0; i < scores.size(); i += 3) scores[i] = std::round(scores[i]);
-  scores[1] = -0.0F;
-  scores[2] = 0.0F;
-  scores[5] = std::numeric_limits<float>::infinity();
-  scores[70] = std::nanf("");
-  scores[90] = std::nanf("");
-  const auto queries = static_cast<std::int64_t>(offsets.size()) - 1;
-  DeviceArray<std::int32_t> order(offsets.back());
-  DeviceArray<std::int32_t> first_bad(queries);
-  const auto offsets_there = on_device(offsets);
-  const auto scores_there = on_device(scores);
-  device::order_by_score(nullptr, queries, offsets_there.data(), scores_there.data(), order.data(),
-                         first_bad.data());
-  const auto found = order.to_host();
-  const auto bad = first_bad.to_host();
-  for (std::int64_t query = 0; query < queries; ++query) {
-    const std::int64_t first = offsets[static_cast<std::size_t>(query)];
-    const std::int64_t docs = offsets[static_cast<std::size_t>(query + 1)] - first;
-    if (query == 4) {
-      EXPECT_EQ(bad[4], 70 - first);
-      continue;
-    }
-    EXPECT_EQ(bad[static_cast<std::size_t>(query)], query == 5 ? -1 : -1);
-    if (query == 5) continue;
-    EXPECT_EQ(part_of(found, first, docs), slow_order(part_of(scores, first, docs))) << query;
-  }
 }
 
 /// A positive definite M, as wide as scores are apart, with some documents twice.

@@ -3,14 +3,13 @@
 #include <cmath>
 
 #include "core/ops/relu_network.h"
-#include "cuda/runtime/launch.cuh"
+#include "cuda/ops/block_sum.cuh"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
 
 constexpr unsigned kThreads = 128;
 constexpr unsigned kWarps = kThreads / 32;
-constexpr std::uint32_t kWholeWarp = 0xFFFFFFFFU;
 
 /// The largest of `count` numbers, in all threads of the block; `shared` holds kWarps floats.
 template <class Number>

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cuda/ops/block_sum.cuh"
 #include "cuda/ops/double_tile.cuh"
 #include "cuda/ops/layer_table.h"
 #include "cuda/ops/partial_sums.cuh"
@@ -135,7 +136,7 @@ __global__ void __launch_bounds__(DoubleTile::kThreads)
       for (std::int64_t doc = first + lane; doc < min(first + DoubleTile::kSide, rows.docs); doc += 32) {
         any = any || rows.values[doc * rows.stride + delta] != 0.0F;
       }
-      return __any_sync(0xFFFFFFFFU, any) != 0;
+      return __any_sync(kWholeWarp, any) != 0;
     };
     const bool both = lives(row) && lives(column);
     if (lane == 0) live[unit - first_unit] = both ? 1 : 0;

@@ -4,19 +4,9 @@
 #include <cstdint>
 
 #include "core/ops/relu_network.h"
-#include "cuda/runtime/launch.cuh"
+#include "cuda/ops/block_sum.cuh"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
-
-constexpr std::uint32_t kWholeWarp = 0xFFFFFFFFU;
-
-/// The sum over the lanes of a warp, the same in all of them, in an order that never changes.
-template <class T>
-__device__ inline T warp_sum(T value) {
-#pragma unroll
-  for (int bits = 16; bits > 0; bits /= 2) value += __shfl_xor_sync(kWholeWarp, value, bits);
-  return value;
-}
 
 /// The last layer of weights, and what its single unit does to the layer before it.
 struct OutputLayer {

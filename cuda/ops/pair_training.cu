@@ -6,6 +6,7 @@
 #include "core/math/exact.h"
 #include "core/math/pair_loss.h"
 #include "core/random/rng_stream.h"
+#include "cuda/ops/block_sum.cuh"
 #include "cuda/ops/float_tile.cuh"
 #include "cuda/ops/layer_table.h"
 #include "cuda/ops/output_layer.cuh"
@@ -203,18 +204,6 @@ __global__ void __launch_bounds__(kThreads)
   }
   if (use.gradient != nullptr) use.gradient[place] = sum;
   if (use.theta != nullptr) use.theta[place] = static_cast<float>(own - use.step[member] * sum);
-}
-
-/// The sum over a block's threads, in thread 0; `shared` holds a double for each warp.
-__device__ double block_sum(double value, double* shared) {
-  value = warp_sum(value);
-  if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = value;
-  __syncthreads();
-  double sum = 0.0;
-  if (threadIdx.x == 0) {
-    for (unsigned warp = 0; warp < kThreads / 32; ++warp) sum += shared[warp];
-  }
-  return sum;
 }
 
 // Blocks of terms, then blocks of parameters for the prior: one sum each, in double. Deterministic.

@@ -1,14 +1,13 @@
 #include "cuda/ops/score_ranking.h"
 
 #include "core/math/exact.h"
-#include "cuda/runtime/launch.cuh"
+#include "cuda/ops/block_sum.cuh"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
 
 constexpr unsigned kThreads = 128;
 constexpr unsigned kWarps = kThreads / 32;
-constexpr std::uint32_t kWholeWarp = 0xFFFFFFFFU;
 
 /// Calls place(doc, rank) for every document of a query, by the block's threads, and writes the first
 /// document without a rank to `first_bad`, where it is not null. A document's rank is the number of those

@@ -1,5 +1,6 @@
 #include "cuda/ops/tangent_kernel.h"
 
+#include "cuda/ops/block_sum.cuh"
 #include "cuda/ops/double_tile.cuh"
 #include "cuda/ops/layer_table.h"
 
@@ -77,7 +78,7 @@ __global__ void __launch_bounds__(DoubleTile::kThreads)
   DoubleTile tile;
   gradient_products(layers, pairs, row, docs, column, dynamic_shared<double>(), tile);
   tile.for_each([&](int i, int j, double sum) {
-    const double other = __shfl_xor_sync(0xFFFFFFFFU, sum, 4);
+    const double other = __shfl_xor_sync(kWholeWarp, sum, 4);
     if (i % 2 != 0 || row + i >= pairs.docs || column + j >= docs.docs) return;
     kernel[(row + i) / 2 * stride + column + j] = scale * (sum - other);
   });

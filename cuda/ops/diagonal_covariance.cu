@@ -64,8 +64,6 @@ __global__ void add_to_diagonal_kernel(const __grid_constant__ LayerTable layers
 /// A tile's operand: root · δ ⊗ h of the documents from `first` on, unit after unit of a list, each unit's
 /// numbers filled up to whole blocks of k's.
 struct ScaledGradients {
-  static constexpr bool kAlongDepth = true;
-
   const LayerTable& layers;
   const FactorRows& rows;
   const double* root;
@@ -87,6 +85,7 @@ struct ScaledGradients {
     return (layer.columns + (layer.has_bias() ? 1 : 0) + DoubleTile::kDepth - 1) / DoubleTile::kDepth *
            DoubleTile::kDepth;
   }
+  __device__ bool along_depth() const { return true; }
   __device__ void prepare(std::int64_t k) {
     while (k >= end) {
       const int unit = units[++at];

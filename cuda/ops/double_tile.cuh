@@ -44,48 +44,54 @@ struct DoubleTile {
   }
 };
 
-/// What `operand` holds for the calling thread at k's from `first` on. Neighbouring threads read neighbours.
-template <class Operand>
-__device__ inline void hold_operand(Operand& operand, std::int64_t first, double (&held)[DoubleTile::kHeld]) {
-  const int thread = static_cast<int>(threadIdx.x);
-#pragma unroll
-  for (int e = 0; e < DoubleTile::kHeld; ++e) {
-    const int at = thread + e * DoubleTile::kThreads;
-    const int i = Operand::kAlongDepth ? at / DoubleTile::kDepth : at % DoubleTile::kSide;
-    const int k = Operand::kAlongDepth ? at % DoubleTile::kDepth : at / DoubleTile::kSide;
-    held[e] = operand(i, first + k);
-  }
-}
+/// A thread's numbers of an operand on their way to shared memory.
+struct HeldNumbers {
+  double value[DoubleTile::kHeld];
+  bool along_depth = true;  // neighbouring threads hold neighbouring k's, or else neighbouring rows
 
-template <class Operand>
-__device__ inline void store_operand(const double (&held)[DoubleTile::kHeld], double* shared) {
-  const int thread = static_cast<int>(threadIdx.x);
-#pragma unroll
-  for (int e = 0; e < DoubleTile::kHeld; ++e) {
-    const int at = thread + e * DoubleTile::kThreads;
-    const int i = Operand::kAlongDepth ? at / DoubleTile::kDepth : at % DoubleTile::kSide;
-    const int k = Operand::kAlongDepth ? at % DoubleTile::kDepth : at / DoubleTile::kSide;
-    shared[i * DoubleTile::kStride + k] = held[e];
+  __device__ static int row(bool along_depth, int at) {
+    return along_depth ? at / DoubleTile::kDepth : at % DoubleTile::kSide;
   }
-}
+  __device__ static int depth(bool along_depth, int at) {
+    return along_depth ? at % DoubleTile::kDepth : at / DoubleTile::kSide;
+  }
+
+  template <class Operand>
+  __device__ void load(Operand& operand, std::int64_t first) {
+    operand.prepare(first);
+    along_depth = operand.along_depth();
+#pragma unroll
+    for (int e = 0; e < DoubleTile::kHeld; ++e) {
+      const int at = static_cast<int>(threadIdx.x) + e * DoubleTile::kThreads;
+      value[e] = operand(row(along_depth, at), first + depth(along_depth, at));
+    }
+  }
+
+  __device__ void store(double* shared) const {
+#pragma unroll
+    for (int e = 0; e < DoubleTile::kHeld; ++e) {
+      const int at = static_cast<int>(threadIdx.x) + e * DoubleTile::kThreads;
+      shared[row(along_depth, at) * DoubleTile::kStride + depth(along_depth, at)] = value[e];
+    }
+  }
+};
 
 /// tile.sum += Σ_{k in [begin, end)} A(i, k) B(j, k). All threads of the block call it. a(i, k) and b(j, k)
 /// give numbers, 0 outside the matrix, and are asked for k's in blocks of kDepth, rising; before each block
-/// their prepare(first) is called. `shared` has kSharedBytes.
+/// their prepare(first) is called and along_depth() asked, which says how its numbers lie in memory. `shared`
+/// has kSharedBytes.
 template <class OperandA, class OperandB>
 __device__ inline void multiply_tile(std::int64_t begin, std::int64_t end, OperandA& a, OperandB& b,
                                      double* shared, DoubleTile& tile) {
   constexpr int kStride = DoubleTile::kStride;
   double* shared_a = shared;
   double* shared_b = shared + DoubleTile::kSide * kStride;
-  double held_a[DoubleTile::kHeld];
-  double held_b[DoubleTile::kHeld];
+  HeldNumbers held_a;
+  HeldNumbers held_b;
   const auto hold = [&](std::int64_t first) {
     if (first >= end) return;
-    a.prepare(first);
-    b.prepare(first);
-    hold_operand(a, first, held_a);
-    hold_operand(b, first, held_b);
+    held_a.load(a, first);
+    held_b.load(b, first);
   };
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const double* from_a = shared_a + DoubleTile::row(0) * kStride + lane % 4;
@@ -93,8 +99,8 @@ __device__ inline void multiply_tile(std::int64_t begin, std::int64_t end, Opera
       shared_b + (static_cast<int>(threadIdx.x) / 32 % 2 * 32 + lane / 4) * kStride + lane % 4;
   hold(begin);
   for (std::int64_t first = begin; first < end; first += DoubleTile::kDepth) {
-    store_operand<OperandA>(held_a, shared_a);
-    store_operand<OperandB>(held_b, shared_b);
+    held_a.store(shared_a);
+    held_b.store(shared_b);
     __syncthreads();
     hold(first + DoubleTile::kDepth);
 #pragma unroll
@@ -119,10 +125,8 @@ __device__ inline void multiply_tile(std::int64_t begin, std::int64_t end, Opera
 
 /// A matrix of doubles as an operand, [rows × depth] from row `first` on; `stride` lies between the numbers
 /// that are not neighbours.
-template <bool along_depth>
+template <bool by_depth>
 struct DoubleOperand {
-  static constexpr bool kAlongDepth = along_depth;
-
   const double* values;
   std::int64_t stride;
   std::int64_t rows;
@@ -130,10 +134,11 @@ struct DoubleOperand {
   std::int64_t first;
 
   __device__ void prepare(std::int64_t) {}
+  __device__ bool along_depth() const { return by_depth; }
   __device__ double operator()(int i, std::int64_t k) const {
     const std::int64_t row = first + i;
     if (row >= rows || k >= depth) return 0.0;
-    return values[along_depth ? row * stride + k : k * stride + row];
+    return values[by_depth ? row * stride + k : k * stride + row];
   }
 };
 

@@ -42,12 +42,11 @@ struct UnitTile {
 
 /// h_{l−1} of documents from `first` on, with a 1 behind it where there is a bias.
 struct InputOperand {
-  static constexpr bool kAlongDepth = true;
-
   const FactorRows& rows;
   const NetworkLayer& layer;
   std::int64_t first;
 
+  __device__ bool along_depth() const { return true; }
   __device__ void prepare(std::int64_t) {}
   __device__ double operator()(int i, std::int64_t k) const {
     const std::int64_t doc = first + i;
@@ -59,12 +58,11 @@ struct InputOperand {
 
 /// Rows of v for units from `first` on, the bias behind the weights.
 struct VectorOperand {
-  static constexpr bool kAlongDepth = true;
-
   const double* v;
   const NetworkLayer& layer;
   std::int64_t first;
 
+  __device__ bool along_depth() const { return true; }
   __device__ void prepare(std::int64_t) {}
   __device__ double operator()(int i, std::int64_t k) const {
     const std::int64_t unit = first + i;
@@ -125,14 +123,13 @@ __global__ void __launch_bounds__(kThreads)
 
 /// weight · δ_l of units from `first` on, over documents.
 struct WeightedDeltaOperand {
-  static constexpr bool kAlongDepth = false;
-
   const FactorRows& rows;
   const NetworkLayer& layer;
   const double* weights;
   std::int64_t first;
   std::int64_t end;  // of the documents
 
+  __device__ bool along_depth() const { return false; }
   __device__ void prepare(std::int64_t) {}
   __device__ double operator()(int i, std::int64_t doc) const {
     const std::int64_t unit = first + i;
@@ -143,13 +140,12 @@ struct WeightedDeltaOperand {
 
 /// (h_{l−1}, 1) from column `first` on, over documents.
 struct InputColumnOperand {
-  static constexpr bool kAlongDepth = false;
-
   const FactorRows& rows;
   const NetworkLayer& layer;
   std::int64_t first;
   std::int64_t end;
 
+  __device__ bool along_depth() const { return false; }
   __device__ void prepare(std::int64_t) {}
   __device__ double operator()(int i, std::int64_t doc) const {
     const std::int64_t column = first + i;

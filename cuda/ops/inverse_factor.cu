@@ -26,8 +26,6 @@ unsigned count_of(std::int64_t n) {
 
 /// Rows of L⁻¹ from `first` on, 64 at most, as an operand; they lie in one row block.
 struct FactorRowsOperand {
-  static constexpr bool kAlongDepth = true;
-
   const double* values;  // of row `first`
   std::int64_t stride;
   std::int64_t first;
@@ -38,6 +36,7 @@ struct FactorRowsOperand {
         stride(kBlock * (first_row / kBlock + 1)),
         first(first_row),
         n(size) {}
+  __device__ bool along_depth() const { return true; }
   __device__ void prepare(std::int64_t) {}
   __device__ double operator()(int i, std::int64_t k) const {
     return first + i < n && k <= first + i ? values[i * stride + k] : 0.0;
@@ -101,72 +100,20 @@ __global__ void finish_gram_kernel(std::int64_t docs, std::int64_t parts, const 
 /// What an append works in.
 struct AppendParts {
   double* u;         // [n × count], L⁻¹ of the new pairs' column
-  double* corner;    // [count × count], then its Cholesky factor D
+  double* corner;    // [count × count], D of I + ΔMΔᵀ; the new rows' own factor is √λ D
   double* inverse;   // [count × count], D⁻¹
   double* products;  // [parts × count × n], uᵀL⁻¹ by parts of the rows
 };
 
-__device__ double gram_at(const double* m, std::int64_t docs, std::int32_t i, std::int32_t j) {
-  return i > j ? m[i * docs + j] : m[j * docs + i];
-}
-
-// u = s(winner) − s(loser), and the corner: what the new pairs' kernel keeps beside the old pairs, which is
-// λ(ΔMΔᵀ + I). A thread owns a number.
+// u = s(winner) − s(loser). A thread owns a number.
 __global__ void __launch_bounds__(kThreads)
-    pairs_of_query_kernel(std::int64_t n, std::int64_t docs, const double* s, std::int64_t stride,
-                          const double* m, double lambda, const PreferencePair* pairs, std::int64_t count,
-                          AppendParts work) {
+    pair_columns_kernel(std::int64_t n, const double* s, std::int64_t stride, const PreferencePair* pairs,
+                        std::int64_t count, double* u) {
   const std::int64_t at = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
-  if (at < n * count) {
-    const PreferencePair& pair = pairs[at % count];
-    const double* row = s + at / count * stride;
-    work.u[at] = row[pair.winner] - row[pair.loser];
-    return;
-  }
-  const std::int64_t place = at - n * count;
-  if (place >= count * count) return;
-  const PreferencePair& one = pairs[place / count];
-  const PreferencePair& two = pairs[place % count];
-  const double product =
-      (gram_at(m, docs, one.winner, two.winner) - gram_at(m, docs, one.winner, two.loser)) -
-      (gram_at(m, docs, one.loser, two.winner) - gram_at(m, docs, one.loser, two.loser));
-  work.corner[place] = lambda * (product + (place / count == place % count ? 1.0 : 0.0));
-}
-
-// D Dᵀ = corner in place, then D⁻¹, by one block. Column by column, each number a sum in order.
-__global__ void __launch_bounds__(kThreads)
-    factor_corner_kernel(std::int64_t count, double lambda, AppendParts work, AppendStatus* status) {
-  double* d = work.corner;
-  const bool failed_before = status->failed != 0;
-  for (std::int64_t k = 0; k < count; ++k) {
-    // A thread owns a row below k; the pivot is every thread's.
-    double pivot = d[k * count + k];
-    for (std::int64_t j = 0; j < k; ++j) pivot -= d[k * count + j] * d[k * count + j];
-    if (failed_before || !(pivot > 0.0) || !std::isfinite(pivot)) {
-      if (threadIdx.x == 0) status->failed = 1;
-      return;
-    }
-    const double root = std::sqrt(pivot);
-    __syncthreads();
-    if (threadIdx.x == 0) d[k * count + k] = root;
-    for (std::int64_t i = k + 1 + threadIdx.x; i < count; i += kThreads) {
-      double value = d[i * count + k];
-      for (std::int64_t j = 0; j < k; ++j) value -= d[i * count + j] * d[k * count + j];
-      d[i * count + k] = value / root;
-    }
-    __syncthreads();
-  }
-  for (std::int64_t column = threadIdx.x; column < count; column += kThreads) {
-    for (std::int64_t i = 0; i < count; ++i) {
-      double value = i == column ? 1.0 : 0.0;
-      for (std::int64_t j = column; j < i; ++j) value -= d[i * count + j] * work.inverse[j * count + column];
-      work.inverse[i * count + column] = i < column ? 0.0 : value / d[i * count + i];
-    }
-  }
-  if (threadIdx.x != 0) return;
-  double log_det = -static_cast<double>(count) * std::log(lambda);
-  for (std::int64_t i = 0; i < count; ++i) log_det += 2.0 * std::log(d[i * count + i]);
-  status->log_det += log_det;
+  if (at >= n * count) return;
+  const PreferencePair& pair = pairs[at % count];
+  const double* row = s + at / count * stride;
+  u[at] = row[pair.winner] - row[pair.loser];
 }
 
 // products = uᵀ L⁻¹, the rows cut into parts. Grid: blocks of columns, parts, groups of pairs. A thread owns a
@@ -204,11 +151,11 @@ __global__ void __launch_bounds__(kColumns)
   }
 }
 
-// The new rows (−D⁻¹uᵀL⁻¹, D⁻¹) in their place. A block owns 32 columns: it adds the parts of uᵀL⁻¹ in order
-// into shared memory, then its threads take the rows. Nothing is written where the corner had no factor.
+// The new rows (−D⁻¹uᵀL⁻¹, D⁻¹)/√λ in their place. A block owns 32 columns: it adds the parts of uᵀL⁻¹ in
+// order into shared memory, then its threads take the rows. Nothing is written where the corner had no factor.
 __global__ void __launch_bounds__(kThreads)
     write_rows_kernel(std::int64_t n, double* factor, std::int64_t count, std::int64_t parts,
-                      AppendParts work, const AppendStatus* status) {
+                      double root_lambda, AppendParts work, const CovarianceStatus* status) {
   if (status->failed != 0) return;
   auto* product = dynamic_shared<double>();
   const std::int64_t column = std::int64_t{blockIdx.x} * kFinishColumns + threadIdx.x % kFinishColumns;
@@ -233,7 +180,7 @@ __global__ void __launch_bounds__(kThreads)
         value -= work.inverse[i * count + j] * product[j * kFinishColumns + threadIdx.x % kFinishColumns];
       }
     }
-    factor[factor_row(row) + column] = value;
+    factor[factor_row(row) + column] = value / root_lambda;
   }
 }
 
@@ -274,19 +221,19 @@ std::int64_t append_workspace(std::int64_t n, std::int64_t pairs) {
 
 void append_pairs(Stream stream, std::int64_t n, double* factor, std::int64_t docs, const double* s,
                   std::int64_t stride, const double* m, double lambda, const PreferencePair* pairs,
-                  std::int64_t count, double* workspace, AppendStatus* status) {
+                  std::int64_t count, double* workspace, CovarianceStatus* status) {
   if (count == 0) return;
   AppendParts work;
   work.u = workspace;
   work.corner = work.u + n * count;
   work.inverse = work.corner + count * count;
   work.products = work.inverse + count * count;
-  launch(pairs_of_query_kernel, dim3{count_of(parts_of((n + count) * count, kThreads))}, dim3{kThreads}, 0,
-         stream, n, docs, s, stride, m, lambda, pairs, count, work);
-  launch(factor_corner_kernel, dim3{1}, dim3{kThreads}, 0, stream, count, lambda, work, status);
+  factor_pair_corner(stream, docs, m, pairs, count, work.corner, work.inverse, status);
   const std::int64_t rows_per_part = append_rows_per_part(n);
   const std::int64_t parts = parts_of(n, rows_per_part);
   if (n > 0) {
+    launch(pair_columns_kernel, dim3{count_of(parts_of(n * count, kThreads))}, dim3{kThreads}, 0, stream, n,
+           s, stride, pairs, count, work.u);
     launch(apply_from_right_kernel,
            dim3{count_of(parts_of(n, kColumns)), count_of(parts), count_of(parts_of(count, kPairsPerPass))},
            dim3{kColumns}, kStagedRows * kPairsPerPass * sizeof(double), stream, n, factor, count,
@@ -294,7 +241,7 @@ void append_pairs(Stream stream, std::int64_t n, double* factor, std::int64_t do
   }
   launch(write_rows_kernel, dim3{count_of(parts_of(n + count, kFinishColumns))}, dim3{kThreads},
          static_cast<std::size_t>(count) * kFinishColumns * sizeof(double), stream, n, factor, count, parts,
-         work, status);
+         std::sqrt(lambda), work, status);
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

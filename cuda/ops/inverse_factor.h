@@ -3,8 +3,8 @@
 #include <cstdint>
 
 #include "core/math/host_device.h"
-#include "core/online/online_ranker.h"
 #include "core/ops/inverse_factor.h"
+#include "cuda/ops/pair_corner.h"
 #include "cuda/runtime/stream.h"
 
 // core/ops/inverse_factor.h on the device, and what the dual form of the full covariance makes of it. Row
@@ -36,22 +36,14 @@ std::int64_t dual_gram_workspace(std::int64_t n, std::int64_t docs);
 void dual_gram(Stream stream, std::int64_t n, std::int64_t docs, const double* s, std::int64_t stride,
                double lambda, double* workspace, double* m);
 
-/// The outcome of appends, on the device.
-struct AppendStatus {
-  double log_det = 0.0;     // log det(A)/det(λI), grown by each append
-  std::int32_t failed = 0;  // 1 once a factor was not positive definite; nothing was changed since
-};
-
-constexpr std::int64_t kMostPairsPerAppend = 256;
-
 /// Doubles of workspace that append_pairs() takes.
 std::int64_t append_workspace(std::int64_t n, std::int64_t pairs);
 
-/// Appends up to kMostPairsPerAppend pairs of the documents whose s = L⁻¹K_nV and M lie here: what the widths
+/// Appends up to kMostPairsPerBatch pairs of the documents whose s = L⁻¹K_nV and M lie here: what the widths
 /// of this very query left behind is all that the new rows need beside one pass over L⁻¹. `factor` has room
 /// for n + pairs rows.
 void append_pairs(Stream stream, std::int64_t n, double* factor, std::int64_t docs, const double* s,
                   std::int64_t stride, const double* m, double lambda, const PreferencePair* pairs,
-                  std::int64_t count, double* workspace, AppendStatus* status);
+                  std::int64_t count, double* workspace, CovarianceStatus* status);
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -9,14 +9,13 @@ namespace {
 
 /// Some of the factors of the documents from `first` on, widened.
 struct FactorOperand {
-  static constexpr bool kAlongDepth = true;
-
   const float* values;
   std::int64_t stride;
   std::int64_t docs;
   std::int64_t depth;
   std::int64_t first;
 
+  __device__ bool along_depth() const { return true; }
   __device__ void prepare(std::int64_t) {}
   __device__ double operator()(int i, std::int64_t k) const {
     const std::int64_t doc = first + i;

@@ -78,7 +78,7 @@ struct Rounds {
   std::vector<float> history;  // factors of winners and losers
   std::int64_t n = 0;
   DeviceArray<double> factor;
-  DeviceArray<device::AppendStatus> status = on_device(std::vector<device::AppendStatus>(1));
+  DeviceArray<device::CovarianceStatus> status = on_device(std::vector<device::CovarianceStatus>(1));
   std::vector<double> m;
 
   /// M for a query, then its pairs are appended.
@@ -128,7 +128,7 @@ struct Rounds {
 TEST_P(DualFormKernelTest, EachRoundsWidthsAreThoseOfTheWholeHistory) {
   const NetworkShape shape = ntk_shape(5, 8, 2);
   Rounds rounds{shape, {}, 0, DeviceArray<double>(device::factor_numbers(300)), {}, {}};
-  rounds.status = on_device(std::vector<device::AppendStatus>(1));
+  rounds.status = on_device(std::vector<device::CovarianceStatus>(1));
   std::uint64_t seed = 70;
   // Appends of one, of several passes' pairs, and over the edge of a row block.
   for (const std::int64_t count : {0, 1, 3, 9, 31, 64, 33, 2, 90}) {
@@ -147,7 +147,7 @@ TEST_P(DualFormKernelTest, EachRoundsWidthsAreThoseOfTheWholeHistory) {
         ASSERT_NEAR(rounds.m[at(i, j, docs)], expected(i, j), 1e-12 * scale) << rounds.n << " " << i;
       }
     }
-    const device::AppendStatus status = rounds.status.to_host()[0];
+    const device::CovarianceStatus status = rounds.status.to_host()[0];
     EXPECT_EQ(status.failed, 0);
     EXPECT_NEAR(status.log_det, rounds.slow(factors).second, 1e-9 * (1.0 + status.log_det)) << rounds.n;
   }
@@ -196,7 +196,7 @@ TEST_P(DualFormKernelTest, AnIndefiniteCornerIsToldAndWritesNothing) {
   const auto m = on_device(std::vector<double>{-9.0, 0.0, 0.0, 1.0});
   const auto pairs = on_device(std::vector<PreferencePair>{{0, 1}});
   DeviceArray<double> work(device::append_workspace(0, 1));
-  auto status = on_device(std::vector<device::AppendStatus>(1));
+  auto status = on_device(std::vector<device::CovarianceStatus>(1));
   const auto before = factor.to_host();
   device::append_pairs(nullptr, 0, factor.data(), 2, nullptr, 2, m.data(), kLambda, pairs.data(), 1,
                        work.data(), status.data());

@@ -66,13 +66,12 @@ __device__ bool is_certain(const CertaintyRule& rule, double least_difference, d
   return 0.5 * std::tanh(0.5 * difference) - rule.slack > std::sqrt(width_term_sq);
 }
 
-// A warp owns 32 places b of one row a of the bits, a block four such; grid: blocks of places, rows. Sums of
-// health are of whole numbers, so that their order does not matter.
+// A warp owns 32 places b of one row a of the bits, a block four such; grid: blocks of places, rows. Sums
+// of health are of whole numbers, so that their order does not matter.
 __global__ void __launch_bounds__(kThreads)
     certain_by_width_kernel(WidthedDocs query, const CertaintyRule* rule, std::uint32_t* bits,
                             std::int64_t words, double* width_sq, WidthHealthSums* health) {
-  const float largest =
-      largest_in_block(query.magnitudes, query.docs, 1, dynamic_shared<float>());
+  const float largest = largest_in_block(query.magnitudes, query.docs, 1, dynamic_shared<float>());
   const double least_difference = kScoreRounding * double{largest};
   if (health != nullptr && blockIdx.x == 0 && blockIdx.y == 0) {
     const double bound =

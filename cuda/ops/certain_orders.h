@@ -6,9 +6,9 @@
 #include "core/ops/pair_width.h"
 #include "cuda/runtime/stream.h"
 
-// From scores and widths, or votes, to certain orders: core/explore/certain_orders.h on the device. Bits are
-// those of OrderBits, [docs × order_words(docs)], all of them written. All arrays lie on the device, the rule
-// and the sums of health too, so that a captured launch serves every round.
+// From scores and widths, or votes, to certain orders: core/explore/certain_orders.h on the device. Bits
+// are those of OrderBits, [docs × order_words(docs)], all of them written. All arrays lie on the device,
+// the rule and the sums of health too, so that a captured launch serves every round.
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
 /// 64-bit words of a row of bits.
@@ -31,8 +31,8 @@ struct WidthedDocs {
   const double* m = nullptr;  // [docs × docs], lower triangle
 };
 
-/// Certain orders from M, whose widths are M_ii + M_jj − 2 M_ij and at least 0. The rule's least difference is
-/// not read. `width_sq` [docs × docs], exactly symmetric, and `health`, which is added to, may be null.
+/// Certain orders from M, whose widths are M_ii + M_jj − 2 M_ij and at least 0. The rule's least difference
+/// is not read. `width_sq` [docs × docs], exactly symmetric, and `health`, which is added to, may be null.
 void certain_by_width(Stream stream, const WidthedDocs& query, const CertaintyRule* rule,
                       std::uint64_t* bits, double* width_sq, WidthHealthSums* health);
 

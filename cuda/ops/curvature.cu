@@ -28,8 +28,8 @@ __global__ void __launch_bounds__(kThreads)
   if (k < parameters) vector[k] /= state->norm;
 }
 
-// weights [docs] of Σ w g gᵀ v, and parts of the Rayleigh quotient. A warp owns a document, its terms in the
-// lanes' order; a term counts for the quotient where its first document is. Deterministic.
+// weights [docs] of Σ w g gᵀ v, and parts of the Rayleigh quotient. A warp owns a document, its terms in
+// the lanes' order; a term counts for the quotient where its first document is. Deterministic.
 __global__ void __launch_bounds__(kThreads)
     curvature_weights_kernel(std::int64_t docs, const PairTerm* terms, PairIncidence incidence,
                              const double* products, double* weights, double* quotients,
@@ -75,9 +75,8 @@ __global__ void __launch_bounds__(kThreads)
   if (settled) state->settled = 1;
 }
 
-__global__ void __launch_bounds__(kThreads)
-    norm_parts_kernel(std::int64_t parameters, const double* vector, double* parts,
-                      const CurvatureState* state) {
+__global__ void __launch_bounds__(kThreads) norm_parts_kernel(std::int64_t parameters, const double* vector,
+                                                              double* parts, const CurvatureState* state) {
   if (state->settled != 0) return;
   const std::int64_t begin = std::int64_t{blockIdx.x} * kPerNormBlock;
   double sum = 0.0;
@@ -157,8 +156,8 @@ void iterate_curvature(Stream stream, const CurvatureTask& task, double* vector,
   launch(normalise_kernel, dim3{count_of(parts_of(p, kThreads))}, dim3{kThreads}, 0, stream, p, vector,
          state);
   gradient_products(stream, task.shape, task.rows, vector, work.sums, work.products, settled);
-  launch(curvature_weights_kernel, dim3{count_of(blocks)}, dim3{kThreads}, kShared, stream, docs, task.terms,
-         task.incidence, work.products, work.weights, work.quotients, state);
+  launch(curvature_weights_kernel, dim3{count_of(blocks)}, dim3{kThreads}, kShared, stream, docs,
+         task.terms, task.incidence, work.products, work.weights, work.quotients, state);
   launch(settle_kernel, dim3{1}, dim3{kThreads}, kShared, stream, blocks, work.quotients, task.tolerance,
          state);
   gradient_sum(stream, task.shape, task.rows, work.weights, work.sums, vector, settled);

@@ -37,8 +37,9 @@ __global__ void reset_diagonal_kernel(std::int64_t parameters, double lambda, do
 }
 
 // A thread owns a parameter and adds the pairs in order, in double; blockIdx.y is the layer. Deterministic.
-__global__ void add_to_diagonal_kernel(const __grid_constant__ LayerTable layers, FactorRows rows, const PreferencePair* pairs,
-                                       std::int64_t count, double scale, DiagonalState state) {
+__global__ void add_to_diagonal_kernel(const __grid_constant__ LayerTable layers, FactorRows rows,
+                                       const PreferencePair* pairs, std::int64_t count, double scale,
+                                       DiagonalState state) {
   const NetworkLayer& layer = layers.layer[blockIdx.y];
   const std::int64_t at = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   const std::int64_t weights = layer.rows * layer.columns;
@@ -111,12 +112,12 @@ struct ScaledGradients {
   }
 };
 
-// parts [parts × docs × docs]: the sum over a part's units, tiles of the lower triangle. Grid: tiles, parts. A
-// block owns a tile [64 × 64]; k runs unit by unit, in order; double. The units alive for some document of
-// the tile's rows and for some of its columns are listed first. Deterministic.
-__global__ void __launch_bounds__(DoubleTile::kThreads)
-    diagonal_gram_kernel(const __grid_constant__ LayerTable layers, const __grid_constant__ FactorRows rows, const double* root,
-                         std::int64_t units_of_part, double* parts) {
+// parts [parts × docs × docs]: the sum over a part's units, tiles of the lower triangle. Grid: tiles,
+// parts. A block owns a tile [64 × 64]; k runs unit by unit, in order; double. The units alive for some
+// document of the tile's rows and for some of its columns are listed first. Deterministic.
+__global__ void __launch_bounds__(DoubleTile::kThreads, 2)
+    diagonal_gram_kernel(const __grid_constant__ LayerTable layers, const __grid_constant__ FactorRows rows,
+                         const double* root, std::int64_t units_of_part, double* parts) {
   double* tiles = dynamic_shared<double>();
   int* live = reinterpret_cast<int*>(tiles + DoubleTile::kSharedBytes / sizeof(double));
   int* live_count = live + kMostUnitsPerPart;
@@ -128,7 +129,8 @@ __global__ void __launch_bounds__(DoubleTile::kThreads)
 
   // A unit's place first says whether it lives; a warp looks at every eighth unit.
   const auto lane = static_cast<std::int64_t>(threadIdx.x % 32);
-  for (std::int64_t unit = first_unit + threadIdx.x / 32; unit < last_unit; unit += DoubleTile::kThreads / 32) {
+  for (std::int64_t unit = first_unit + threadIdx.x / 32; unit < last_unit;
+       unit += DoubleTile::kThreads / 32) {
     const std::int64_t delta = layers.layer_of(unit).delta + unit % layers.width;
     const auto lives = [&](std::int64_t first) {
       bool any = false;

@@ -7,8 +7,8 @@
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
-/// How a block computes a tile [64 × 64] of Σ_k A(i, k) B(j, k) in double on tensor cores: 8 warps, each 16 ×
-/// 32 of it, k in order, 16 at a time through shared memory.
+/// How a block computes a tile [64 × 64] of Σ_k A(i, k) B(j, k) in double on tensor cores: 8 warps, each 16
+/// × 32 of it, k in order, 16 at a time through shared memory.
 struct DoubleTile {
   static constexpr int kSide = 64;
   static constexpr int kDepth = 16;
@@ -78,8 +78,8 @@ struct HeldNumbers {
 
 /// tile.sum += Σ_{k in [begin, end)} A(i, k) B(j, k). All threads of the block call it. a(i, k) and b(j, k)
 /// give numbers, 0 outside the matrix, and are asked for k's in blocks of kDepth, rising; before each block
-/// their prepare(first) is called and along_depth() asked, which says how its numbers lie in memory. `shared`
-/// has kSharedBytes.
+/// their prepare(first) is called and along_depth() asked, which says how its numbers lie in memory.
+/// `shared` has kSharedBytes.
 template <class OperandA, class OperandB>
 __device__ inline void multiply_tile(std::int64_t begin, std::int64_t end, OperandA& a, OperandB& b,
                                      double* shared, DoubleTile& tile) {

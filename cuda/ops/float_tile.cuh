@@ -13,8 +13,9 @@ struct alignas(count * sizeof(float)) FloatGroup {
   float value[count];
 };
 
-/// A thread's numbers of a tile, and where they lie in it: each side's numbers come in groups of up to four,
-/// with the other threads' groups between them, so that a warp's loads from shared memory are contiguous.
+/// A thread's numbers of a tile, and where they lie in it: each side's numbers come in groups of up to
+/// four, with the other threads' groups between them, so that a warp's loads from shared memory are
+/// contiguous.
 template <int kRows, int kColumns>
 struct FloatFragment {
   static constexpr int kRowGroup = kRows < 4 ? kRows : 4;
@@ -32,8 +33,8 @@ struct FloatFragment {
   }
 };
 
-/// A matrix [rows × depth] as an operand, from row `first` on; along its depth or along its rows the numbers
-/// are neighbours, the others `stride` apart.
+/// A matrix [rows × depth] as an operand, from row `first` on; along its depth or along its rows the
+/// numbers are neighbours, the others `stride` apart.
 template <bool along_depth>
 struct FloatOperand {
   static constexpr bool kAlongDepth = along_depth;
@@ -123,8 +124,8 @@ __device__ inline void multiply_tile(const FloatTile& tile, std::int64_t begin, 
         }
 #pragma unroll
         for (int g = 0; g < kColumns / Fragment::kColumnGroup; ++g) {
-          right[g] = *reinterpret_cast<const ColumnGroup*>(from_b + k * stride_b +
-                                                           g * Fragment::kColumnGroup * tile.column_threads);
+          right[g] = *reinterpret_cast<const ColumnGroup*>(
+              from_b + k * stride_b + g * Fragment::kColumnGroup * tile.column_threads);
         }
 #pragma unroll
         for (int i = 0; i < kRows; ++i) {

@@ -72,9 +72,9 @@ struct VectorOperand {
   }
 };
 
-// partial [2 · unit tiles × docs]: Σ over half a tile of units of δ_r (h, 1)·v_r. Grid: tiles of units, tiles of
-// documents. A block owns a tile [64 documents × 64 units]; a warp sums over its 32 units: a lane's 8 in
-// order, then 4 lanes. Deterministic.
+// partial [2 · unit tiles × docs]: Σ over half a tile of units of δ_r (h, 1)·v_r. Grid: tiles of units,
+// tiles of documents. A block owns a tile [64 documents × 64 units]; a warp sums over its 32 units: a
+// lane's 8 in order, then 4 lanes. Deterministic.
 __global__ void __launch_bounds__(DoubleTile::kThreads)
     product_tile_kernel(const __grid_constant__ LayerTable layers, const __grid_constant__ FactorRows rows,
                         const double* v, double* partial, const std::int32_t* skip) {
@@ -155,8 +155,8 @@ struct InputColumnOperand {
   }
 };
 
-// partial [parts × p]: Σ weights δ ⊗ (h, 1) over a part of the documents, in order. Grid: tiles of units, tiles
-// of columns, parts. A block owns a tile [64 units × 64 columns].
+// partial [parts × p]: Σ weights δ ⊗ (h, 1) over a part of the documents, in order. Grid: tiles of units,
+// tiles of columns, parts. A block owns a tile [64 units × 64 columns].
 __global__ void __launch_bounds__(DoubleTile::kThreads)
     sum_tile_kernel(const __grid_constant__ LayerTable layers, const __grid_constant__ FactorRows rows,
                     const double* weights, std::int64_t docs_per_part, double* partial,

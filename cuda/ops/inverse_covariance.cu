@@ -80,8 +80,8 @@ struct SymmetricOperand {
   }
 };
 
-// w = G A⁻¹. Grid: tiles of parameters, tiles of documents. A block owns a tile [64 documents × 64 parameters]
-// and passes over all parameters in order. Double; deterministic.
+// w = G A⁻¹. Grid: tiles of parameters, tiles of documents. A block owns a tile [64 documents × 64
+// parameters] and passes over all parameters in order. Double; deterministic.
 __global__ void __launch_bounds__(DoubleTile::kThreads)
     gradient_inverse_kernel(const __grid_constant__ FactorRows rows,
                             const __grid_constant__ ParameterTable table, std::int64_t parameters,
@@ -124,8 +124,8 @@ std::int64_t parameters_per_part(std::int64_t parameters, std::int64_t docs) {
   return parts_of(parts_of(parameters, wanted), DoubleTile::kDepth) * DoubleTile::kDepth;
 }
 
-// q [count × p] = √scale D⁻¹ Δw. A block owns 32 columns: its threads gather the pairs' differences into shared
-// memory, then take the rows.
+// q [count × p] = √scale D⁻¹ Δw. A block owns 32 columns: its threads gather the pairs' differences into
+// shared memory, then take the rows.
 __global__ void __launch_bounds__(kThreads)
     whiten_pairs_kernel(std::int64_t parameters, const double* w, double root_scale,
                         const PreferencePair* pairs, std::int64_t count, const double* inverse_corner,
@@ -151,8 +151,9 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// A⁻¹ ← A⁻¹ − qᵀq, lower triangle. Grid: tiles of columns, tiles of rows; those above the diagonal have nothing
-// to do. A block owns a tile [64 × 64], a thread 16 numbers of a column; q's part lies in shared memory.
+// A⁻¹ ← A⁻¹ − qᵀq, lower triangle. Grid: tiles of columns, tiles of rows; those above the diagonal have
+// nothing to do. A block owns a tile [64 × 64], a thread 16 numbers of a column; q's part lies in shared
+// memory.
 __global__ void __launch_bounds__(kThreads)
     subtract_gram_kernel(std::int64_t parameters, const double* q, std::int64_t count, double* inverse,
                          const CovarianceStatus* status) {
@@ -197,8 +198,8 @@ __global__ void __launch_bounds__(kThreads)
 }  // namespace
 
 void fill_parameter_table(Stream stream, const NetworkShape& shape, const ParameterTable& table) {
-  launch(fill_parameter_table_kernel, dim3{count_of(parts_of(shape.parameters(), kThreads))}, dim3{kThreads},
-         0, stream, LayerTable(shape), table);
+  launch(fill_parameter_table_kernel, dim3{count_of(parts_of(shape.parameters(), kThreads))},
+         dim3{kThreads}, 0, stream, LayerTable(shape), table);
 }
 
 void reset_inverse_covariance(Stream stream, std::int64_t parameters, double lambda, double* inverse) {
@@ -217,8 +218,8 @@ void inverse_covariance_gram(Stream stream, const NetworkShape& shape, const Par
                              double* w, double* m) {
   if (rows.docs == 0) return;
   const std::int64_t p = shape.parameters();
-  launch(gradient_inverse_kernel, dim3{double_tiles(p), double_tiles(rows.docs)}, dim3{DoubleTile::kThreads},
-         DoubleTile::kSharedBytes, stream, rows, table, p, inverse, w);
+  launch(gradient_inverse_kernel, dim3{double_tiles(p), double_tiles(rows.docs)},
+         dim3{DoubleTile::kThreads}, DoubleTile::kSharedBytes, stream, rows, table, p, inverse, w);
   const std::int64_t per_part = parameters_per_part(p, rows.docs);
   const std::int64_t parts = parts_of(p, per_part);
   launch(gram_of_products_kernel, dim3{count_of(lower_tiles(rows.docs)), count_of(parts)},

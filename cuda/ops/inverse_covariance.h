@@ -5,11 +5,12 @@
 #include "cuda/ops/pair_corner.h"
 #include "cuda/ops/relu_layers.h"
 
-// core/ops/inverse_covariance.h on the device: A⁻¹ [p × p] in double, of which only the lower triangle is kept,
-// read and written.
+// core/ops/inverse_covariance.h on the device: A⁻¹ [p × p] in double, of which only the lower triangle is
+// kept, read and written.
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
-/// Where a parameter's two factors lie in a document's row; `input` is −1 for a bias. Filled once a network.
+/// Where a parameter's two factors lie in a document's row; `input` is −1 for a bias. Filled once a
+/// network.
 struct ParameterTable {
   std::int32_t* delta = nullptr;  // [p]
   std::int32_t* input = nullptr;  // [p]
@@ -22,7 +23,8 @@ void reset_inverse_covariance(Stream stream, std::int64_t parameters, double lam
 /// Doubles of workspace that inverse_covariance_gram() takes.
 std::int64_t inverse_gram_workspace(const NetworkShape& shape, std::int64_t docs);
 
-/// w [docs × p] = G A⁻¹ and m [docs × docs] (lower triangle) = scale · G A⁻¹ Gᵀ, with G formed tile by tile.
+/// w [docs × p] = G A⁻¹ and m [docs × docs] (lower triangle) = scale · G A⁻¹ Gᵀ, with G formed tile by
+/// tile.
 void inverse_covariance_gram(Stream stream, const NetworkShape& shape, const ParameterTable& table,
                              const FactorRows& rows, double scale, const double* inverse, double* workspace,
                              double* w, double* m);

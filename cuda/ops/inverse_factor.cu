@@ -43,8 +43,8 @@ struct FactorRowsOperand {
   }
 };
 
-// y = L⁻¹ x. Grid: tiles of columns, tiles of rows, the longest first, so that none begins when the others are
-// done. A block owns a tile [64 × 64], its k's in order. Double; deterministic.
+// y = L⁻¹ x. Grid: tiles of columns, tiles of rows, the longest first, so that none begins when the others
+// are done. A block owns a tile [64 × 64], its k's in order. Double; deterministic.
 __global__ void __launch_bounds__(DoubleTile::kThreads)
     apply_factor_kernel(std::int64_t n, const double* factor, std::int64_t columns, const double* x,
                         double* y, std::int64_t stride) {
@@ -65,7 +65,8 @@ std::int64_t gram_rows_per_part(std::int64_t n, std::int64_t docs) {
   return std::max<std::int64_t>(64, parts_of(parts_of(n, wanted), DoubleTile::kDepth) * DoubleTile::kDepth);
 }
 
-// parts [parts × docs × docs]: sᵀs over a part of the rows, tiles of the lower triangle. Grid: tiles, parts.
+// parts [parts × docs × docs]: sᵀs over a part of the rows, tiles of the lower triangle. Grid: tiles,
+// parts.
 __global__ void __launch_bounds__(DoubleTile::kThreads)
     gram_part_kernel(std::int64_t n, std::int64_t docs, const double* s, std::int64_t stride,
                      std::int64_t rows_per_part, double* parts) {
@@ -116,13 +117,15 @@ __global__ void __launch_bounds__(kThreads)
   u[at] = row[pair.winner] - row[pair.loser];
 }
 
-// products = uᵀ L⁻¹, the rows cut into parts. Grid: blocks of columns, parts, groups of pairs. A thread owns a
-// column of the group's pairs and reads L⁻¹ down it, in order; 32 rows of u at a time lie in shared memory.
+// products = uᵀ L⁻¹, the rows cut into parts. Grid: blocks of columns, parts, groups of pairs. A thread
+// owns a column of the group's pairs and reads L⁻¹ down it, in order; 32 rows of u at a time lie in shared
+// memory.
 __global__ void __launch_bounds__(kColumns)
     apply_from_right_kernel(std::int64_t n, const double* factor, std::int64_t count,
                             std::int64_t rows_per_part, AppendParts work) {
   const std::int64_t column = std::int64_t{blockIdx.x} * kColumns + threadIdx.x;
-  const std::int64_t begin = max(std::int64_t{blockIdx.y} * rows_per_part, std::int64_t{blockIdx.x} * kColumns);
+  const std::int64_t begin =
+      max(std::int64_t{blockIdx.y} * rows_per_part, std::int64_t{blockIdx.x} * kColumns);
   const std::int64_t end = min(n, std::int64_t{blockIdx.y} * rows_per_part + rows_per_part);
   const std::int64_t first_pair = std::int64_t{blockIdx.z} * kPairsPerPass;
   auto* staged = dynamic_shared<double>();
@@ -142,7 +145,8 @@ __global__ void __launch_bounds__(kColumns)
       if (column > r) continue;
       const double value = factor[factor_row(r) + column];
 #pragma unroll
-      for (int pair = 0; pair < kPairsPerPass; ++pair) sums[pair] += staged[i * kPairsPerPass + pair] * value;
+      for (int pair = 0; pair < kPairsPerPass; ++pair)
+        sums[pair] += staged[i * kPairsPerPass + pair] * value;
     }
   }
   if (column >= n) return;
@@ -152,7 +156,8 @@ __global__ void __launch_bounds__(kColumns)
 }
 
 // The new rows (−D⁻¹uᵀL⁻¹, D⁻¹)/√λ in their place. A block owns 32 columns: it adds the parts of uᵀL⁻¹ in
-// order into shared memory, then its threads take the rows. Nothing is written where the corner had no factor.
+// order into shared memory, then its threads take the rows. Nothing is written where the corner had no
+// factor.
 __global__ void __launch_bounds__(kThreads)
     write_rows_kernel(std::int64_t n, double* factor, std::int64_t count, std::int64_t parts,
                       double root_lambda, AppendParts work, const CovarianceStatus* status) {
@@ -185,14 +190,15 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 std::int64_t append_rows_per_part(std::int64_t n) {
-  const std::int64_t wanted = std::max<std::int64_t>(1, 4 * kWantedBlocks / std::max<std::int64_t>(1, n / kColumns));
+  const std::int64_t wanted =
+      std::max<std::int64_t>(1, 4 * kWantedBlocks / std::max<std::int64_t>(1, n / kColumns));
   return std::max(kLeastRowsPerPart, parts_of(parts_of(n, wanted), kStagedRows) * kStagedRows);
 }
 
 }  // namespace
 
-void apply_factor(Stream stream, std::int64_t n, const double* factor, std::int64_t columns, const double* x,
-                  double* y, std::int64_t stride) {
+void apply_factor(Stream stream, std::int64_t n, const double* factor, std::int64_t columns,
+                  const double* x, double* y, std::int64_t stride) {
   if (n == 0 || columns == 0) return;
   launch(apply_factor_kernel, dim3{double_tiles(columns), double_tiles(n)}, dim3{DoubleTile::kThreads},
          DoubleTile::kSharedBytes, stream, n, factor, columns, x, y, stride);
@@ -211,8 +217,8 @@ void dual_gram(Stream stream, std::int64_t n, std::int64_t docs, const double* s
     launch(gram_part_kernel, dim3{count_of(lower_tiles(docs)), count_of(parts)}, dim3{DoubleTile::kThreads},
            DoubleTile::kSharedBytes, stream, n, docs, s, stride, rows_per_part, workspace);
   }
-  launch(finish_gram_kernel, dim3{count_of(parts_of(docs, 128)), count_of(docs)}, dim3{128}, 0, stream, docs,
-         parts, workspace, lambda, m);
+  launch(finish_gram_kernel, dim3{count_of(parts_of(docs, 128)), count_of(docs)}, dim3{128}, 0, stream,
+         docs, parts, workspace, lambda, m);
 }
 
 std::int64_t append_workspace(std::int64_t n, std::int64_t pairs) {

@@ -25,9 +25,10 @@ constexpr std::int64_t factor_numbers(std::int64_t size) {
   return factor_offset((size + InverseFactor::kBlock - 1) / InverseFactor::kBlock);
 }
 
-/// y [n × columns] = L⁻¹ x, rows `stride` numbers apart in both; what lies above L⁻¹'s diagonal is not read.
-void apply_factor(Stream stream, std::int64_t n, const double* factor, std::int64_t columns, const double* x,
-                  double* y, std::int64_t stride);
+/// y [n × columns] = L⁻¹ x, rows `stride` numbers apart in both; what lies above L⁻¹'s diagonal is not
+/// read.
+void apply_factor(Stream stream, std::int64_t n, const double* factor, std::int64_t columns,
+                  const double* x, double* y, std::int64_t stride);
 
 /// Doubles of workspace that dual_gram() takes.
 std::int64_t dual_gram_workspace(std::int64_t n, std::int64_t docs);
@@ -39,9 +40,9 @@ void dual_gram(Stream stream, std::int64_t n, std::int64_t docs, const double* s
 /// Doubles of workspace that append_pairs() takes.
 std::int64_t append_workspace(std::int64_t n, std::int64_t pairs);
 
-/// Appends up to kMostPairsPerBatch pairs of the documents whose s = L⁻¹K_nV and M lie here: what the widths
-/// of this very query left behind is all that the new rows need beside one pass over L⁻¹. `factor` has room
-/// for n + pairs rows.
+/// Appends up to kMostPairsPerBatch pairs of the documents whose s = L⁻¹K_nV and M lie here: what the
+/// widths of this very query left behind is all that the new rows need beside one pass over L⁻¹. `factor`
+/// has room for n + pairs rows.
 void append_pairs(Stream stream, std::int64_t n, double* factor, std::int64_t docs, const double* s,
                   std::int64_t stride, const double* m, double lambda, const PreferencePair* pairs,
                   std::int64_t count, double* workspace, CovarianceStatus* status);

@@ -24,8 +24,8 @@ __global__ void __launch_bounds__(kThreads)
 
 // A thread owns a parameter, blockIdx.y is the member; double.
 __global__ void __launch_bounds__(kThreads)
-    adam_step_kernel(std::int64_t parameters, double correction1, double correction2, const double* gradient,
-                     const double* step, OptimiserState state, float* theta) {
+    adam_step_kernel(std::int64_t parameters, double correction1, double correction2,
+                     const double* gradient, const double* step, OptimiserState state, float* theta) {
   const std::int64_t k = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (k >= parameters) return;
   const std::int64_t place = blockIdx.y * parameters + k;

@@ -38,8 +38,8 @@ __device__ inline void write_output_deltas(const OutputLayer& output, const floa
   }
 }
 
-/// A document's score from its last hidden units (its features without a hidden layer), by the calling warp:
-/// products of float32 numbers are exact in double. Writes `magnitude` where it is not null.
+/// A document's score from its last hidden units (its features without a hidden layer), by the calling
+/// warp: products of float32 numbers are exact in double. Writes `magnitude` where it is not null.
 __device__ inline void write_score(const OutputLayer& output, const float* theta, const float* inputs,
                                    float* score, float* magnitude) {
   const auto lane = static_cast<std::int64_t>(threadIdx.x % 32);

@@ -5,8 +5,8 @@
 #include "core/online/online_ranker.h"
 #include "cuda/runtime/stream.h"
 
-// What both forms of the full covariance need to take in a query's pairs: I + ΔMΔᵀ, Δ's rows the differences of
-// winner and loser, M as the query's widths left it.
+// What both forms of the full covariance need to take in a query's pairs: I + ΔMΔᵀ, Δ's rows the
+// differences of winner and loser, M as the query's widths left it.
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
 /// The state of a covariance, on the device.
@@ -18,8 +18,8 @@ struct CovarianceStatus {
 /// Batches of pairs are no larger.
 constexpr std::int64_t kMostPairsPerBatch = 256;
 
-/// inverse [count × count] ← D⁻¹ with D Dᵀ = I + ΔMΔᵀ; corner [count × count] holds D. M [docs × docs] is read
-/// in its lower triangle. One block's work: rounds bring few pairs.
+/// inverse [count × count] ← D⁻¹ with D Dᵀ = I + ΔMΔᵀ; corner [count × count] holds D. M [docs × docs] is
+/// read in its lower triangle. One block's work: rounds bring few pairs.
 void factor_pair_corner(Stream stream, std::int64_t docs, const double* m, const PreferencePair* pairs,
                         std::int64_t count, double* corner, double* inverse, CovarianceStatus* status);
 

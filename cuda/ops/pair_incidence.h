@@ -7,8 +7,8 @@
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
-/// Which terms touch a document, in order of the terms: so that a document's derivative is a sum of its own,
-/// without atomics and always in the same order.
+/// Which terms touch a document, in order of the terms: so that a document's derivative is a sum of its
+/// own, without atomics and always in the same order.
 struct PairIncidence {
   std::int32_t* offsets = nullptr;  // [docs + 1]
   std::int32_t* ends = nullptr;     // [2 · terms]: twice the term, plus 1 where the document is its second

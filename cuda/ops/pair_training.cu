@@ -119,8 +119,8 @@ __global__ void __launch_bounds__(FloatTile::kMostThreads)
   const std::int64_t begin = std::int64_t{blockIdx.y} * partial.docs_per_part;
   const std::int64_t end = min(rows.docs, begin + partial.docs_per_part);
   const std::int64_t member = blockIdx.z;
-  const FloatOperand<false> deltas{rows.values + member * rows.docs * rows.stride + layer.delta, rows.stride,
-                                   layer.rows, end, unit};
+  const FloatOperand<false> deltas{rows.values + member * rows.docs * rows.stride + layer.delta,
+                                   rows.stride, layer.rows, end, unit};
   const FloatOperand<false> hidden{inputs + member * input_member_stride, input_stride, layer.columns, end,
                                    column};
   FloatFragment<kRows, kColumnsOfThread> fragment;
@@ -183,7 +183,8 @@ __global__ void __launch_bounds__(kThreads)
   partial.of(member, blockIdx.y)[column.parameter] = sum;
 }
 
-// gradient [members × p] in double: parts in order, then the prior. A thread owns a parameter. Deterministic.
+// gradient [members × p] in double: parts in order, then the prior. A thread owns a parameter.
+// Deterministic.
 __global__ void __launch_bounds__(kThreads)
     finish_gradient_kernel(PartialSums partial, const float* theta, StackedObjective objective,
                            GradientUse use) {
@@ -265,8 +266,8 @@ TrainingSizes training_sizes(const NetworkShape& shape, std::int64_t members, st
 void perturb_labels(Stream stream, const PairTerm* terms, std::int64_t terms_count, std::int64_t members,
                     const PhiloxKey* keys, const std::uint32_t* round, double noise, double* labels) {
   if (terms_count == 0 || members == 0) return;
-  launch(perturb_labels_kernel, dim3{count(parts_of(terms_count, kThreads)), count(members)}, dim3{kThreads},
-         0, stream, terms, terms_count, keys, round, noise, labels);
+  launch(perturb_labels_kernel, dim3{count(parts_of(terms_count, kThreads)), count(members)},
+         dim3{kThreads}, 0, stream, terms, terms_count, keys, round, noise, labels);
 }
 
 void forward_history(Stream stream, const NetworkStack& stack, const PairHistoryView& history,
@@ -280,8 +281,7 @@ void pair_losses(Stream stream, const NetworkStack& stack, const PairHistoryView
                  const StackedObjective& objective, const TrainingWorkspace& workspace, double* losses) {
   if (stack.members == 0) return;
   const std::int64_t term_blocks = parts_of(history.count, kPerLossBlock);
-  const std::int64_t blocks =
-      term_blocks + (objective.prior_weight != 0.0 ? prior_blocks(stack.shape) : 0);
+  const std::int64_t blocks = term_blocks + (objective.prior_weight != 0.0 ? prior_blocks(stack.shape) : 0);
   if (blocks > 0) {
     launch(loss_sums_kernel, dim3{count(blocks), count(stack.members)}, dim3{kThreads},
            kThreads / 32 * sizeof(double), stream, history, workspace.scores, stack.theta,
@@ -301,9 +301,8 @@ void pair_gradients(Stream stream, const NetworkStack& stack, const PairHistoryV
   const DocParts cut = cut_docs(shape, stack.members, history.docs);
   const PartialSums partial{workspace.partial, shape.parameters(), cut.parts, cut.docs};
   if (history.docs > 0) {
-    launch(output_slopes_kernel,
-           dim3{count(parts_of(history.docs, kThreads / 32)), count(stack.members)}, dim3{kThreads}, 0,
-           stream, OutputLayer(shape), history, stack.theta, workspace.scores, rows);
+    launch(output_slopes_kernel, dim3{count(parts_of(history.docs, kThreads / 32)), count(stack.members)},
+           dim3{kThreads}, 0, stream, OutputLayer(shape), history, stack.theta, workspace.scores, rows);
     backward_hidden(stream, stack, rows);
     for (std::int64_t l = 0; l + 1 < shape.depth; ++l) {
       const NetworkLayer& layer = layers.layer[l];
@@ -315,9 +314,11 @@ void pair_gradients(Stream stream, const NetworkStack& stack, const PairHistoryV
              l == 0 ? history.features : rows.values + layer.input, l == 0 ? shape.inputs : rows.stride,
              l == 0 ? 0 : rows.docs * rows.stride, partial, tile, across);
     }
-    const std::int64_t columns = layers.layer[shape.depth - 1].columns + (shape.biases ? layers.units() : 0);
-    launch(column_sums_kernel, dim3{count(parts_of(columns, kColumns)), count(cut.parts), count(stack.members)},
-           dim3{kThreads}, kThreads * sizeof(float), stream, layers, history.features, rows, partial);
+    const std::int64_t columns =
+        layers.layer[shape.depth - 1].columns + (shape.biases ? layers.units() : 0);
+    launch(column_sums_kernel,
+           dim3{count(parts_of(columns, kColumns)), count(cut.parts), count(stack.members)}, dim3{kThreads},
+           kThreads * sizeof(float), stream, layers, history.features, rows, partial);
   }
   launch(finish_gradient_kernel, dim3{count(parts_of(shape.parameters(), kThreads)), count(stack.members)},
          dim3{kThreads}, 0, stream, partial, stack.theta, objective, use);

@@ -7,9 +7,9 @@
 #include "cuda/ops/pair_incidence.h"
 #include "cuda/ops/relu_layers.h"
 
-// core/ops/pair_training.h on the device, for one network or N side by side. What changes from round to round
-// within a captured graph (labels, round, step size) is read from device memory; sizes may be capacities:
-// terms whose first document is −1 and documents without a term add nothing.
+// core/ops/pair_training.h on the device, for one network or N side by side. What changes from round to
+// round within a captured graph (labels, round, step size) is read from device memory; sizes may be
+// capacities: terms whose first document is −1 and documents without a term add nothing.
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
 /// The history that networks are trained on.
@@ -32,10 +32,10 @@ struct StackedObjective {
 
 /// What training works in. Sizes by training_sizes().
 struct TrainingWorkspace {
-  float* rows = nullptr;      // [members × docs × factors]
-  float* scores = nullptr;    // [members × docs]
-  float* partial = nullptr;   // sums of gradients over parts of the documents
-  double* losses = nullptr;   // sums of losses over parts of terms and parameters
+  float* rows = nullptr;     // [members × docs × factors]
+  float* scores = nullptr;   // [members × docs]
+  float* partial = nullptr;  // sums of gradients over parts of the documents
+  double* losses = nullptr;  // sums of losses over parts of terms and parameters
 };
 
 struct TrainingSizes {

@@ -23,8 +23,8 @@ struct LayerPass {
   std::int64_t gate = -1;  // backward: place of h_l, which lets δ_l through where it is positive
 };
 
-// h_l [docs × units] = φ(h_{l−1} W_lᵀ + b_l) in float32, k in order. Grid: tiles of units, tiles of documents,
-// members; a block owns a tile, a thread a few numbers of it. Deterministic: no sum is shared.
+// h_l [docs × units] = φ(h_{l−1} W_lᵀ + b_l) in float32, k in order. Grid: tiles of units, tiles of
+// documents, members; a block owns a tile, a thread a few numbers of it. Deterministic: no sum is shared.
 template <int kRows, int kColumns>
 __global__ void __launch_bounds__(FloatTile::kMostThreads)
     forward_layer_kernel(const LayerPass pass, const FloatTile tile) {
@@ -100,9 +100,9 @@ void forward_hidden(Stream stream, const NetworkStack& stack, const float* featu
   if (rows.docs == 0 || stack.members == 0) return;
   for (std::int64_t l = 0; l + 1 < stack.shape.depth; ++l) {
     const NetworkLayer layer = stack.shape.layer(l);
-    LayerPass pass{layer,    stack.theta, stack.shape.parameters(),
-                   features, layer.columns, 0,
-                   rows.values, rows.stride, rows.docs, stack.shape.layer(l + 1).input};
+    LayerPass pass{
+        layer,       stack.theta, stack.shape.parameters(),      features, layer.columns, 0, rows.values,
+        rows.stride, rows.docs,   stack.shape.layer(l + 1).input};
     if (l > 0) {
       pass.inputs = rows.values + layer.input;
       pass.input_stride = rows.stride;

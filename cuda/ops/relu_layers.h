@@ -24,7 +24,8 @@ struct FactorRows {
 };
 
 /// h_1 to h_{L−1} of every document, in float32; the place of h_0 is left alone.
-void forward_hidden(Stream stream, const NetworkStack& stack, const float* features, const FactorRows& rows);
+void forward_hidden(Stream stream, const NetworkStack& stack, const float* features,
+                    const FactorRows& rows);
 
 /// Scores [members × docs] from those rows, and, where it is not null, the sum of the absolute terms behind
 /// each. Sums are in double.

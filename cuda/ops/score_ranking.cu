@@ -49,8 +49,8 @@ __global__ void __launch_bounds__(kThreads)
             [&](std::int32_t doc, std::int32_t rank) { order[begin + rank] = doc; });
 }
 
-// A block owns a query: the grades of its first ranks meet in shared memory, and a thread a cutoff adds them
-// up in order. Bits as on the CPU: nothing may be fused.
+// A block owns a query: the grades of its first ranks meet in shared memory, and a thread a cutoff adds
+// them up in order. Bits as on the CPU: nothing may be fused.
 __global__ void __launch_bounds__(kThreads)
     dcg_by_score_kernel(const std::int64_t* offsets, const float* scores, const std::uint8_t* grades,
                         GainTables tables, double* dcg, std::int32_t* first_bad) {

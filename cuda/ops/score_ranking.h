@@ -9,8 +9,8 @@
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
 /// Puts the documents of every query in order of descending score, ties by index: order [docs] counts from
-/// the query's first document. first_bad [queries], where it is not null, gets the first document whose score
-/// is not a number, or −1; such a query's order is not to be used.
+/// the query's first document. first_bad [queries], where it is not null, gets the first document whose
+/// score is not a number, or −1; such a query's order is not to be used.
 void order_by_score(Stream stream, std::int64_t queries, const std::int64_t* offsets, const float* scores,
                     std::int32_t* order, std::int32_t* first_bad);
 

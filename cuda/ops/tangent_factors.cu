@@ -53,7 +53,8 @@ void tangent_factors(Stream stream, const NetworkStack& stack, const float* feat
 void gather_pairs(Stream stream, const FactorRows& rows, const std::int32_t* pairs, std::int64_t count,
                   float* to) {
   if (count == 0) return;
-  launch(gather_pairs_kernel, dim3{static_cast<unsigned>(2 * count)}, dim3{128}, 0, stream, rows, pairs, to);
+  launch(gather_pairs_kernel, dim3{static_cast<unsigned>(2 * count)}, dim3{128}, 0, stream, rows, pairs,
+         to);
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

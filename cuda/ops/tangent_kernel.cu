@@ -51,7 +51,7 @@ __device__ void gradient_products(const LayerTable& layers, const FactorRows& le
 }
 
 // Grid: tiles of the lower triangle; a block owns a tile [64 × 64]. Double; deterministic.
-__global__ void __launch_bounds__(DoubleTile::kThreads)
+__global__ void __launch_bounds__(DoubleTile::kThreads, 2)
     doc_kernel_kernel(const __grid_constant__ LayerTable layers, const __grid_constant__ FactorRows docs,
                       double scale, double* kernel) {
   std::int64_t row = 0;
@@ -68,8 +68,9 @@ __global__ void __launch_bounds__(DoubleTile::kThreads)
 
 // Grid: tiles of documents, tiles of 32 pairs; a block owns 64 winners and losers by 64 documents. A winner
 // and its loser are neighbouring rows of a tensor core's block, 4 lanes apart.
-__global__ void __launch_bounds__(DoubleTile::kThreads)
-    pair_doc_kernel_kernel(const __grid_constant__ LayerTable layers, const __grid_constant__ FactorRows pairs,
+__global__ void __launch_bounds__(DoubleTile::kThreads, 2)
+    pair_doc_kernel_kernel(const __grid_constant__ LayerTable layers,
+                           const __grid_constant__ FactorRows pairs,
                            const __grid_constant__ FactorRows docs, double scale, double* kernel,
                            std::int64_t stride) {
   const std::int64_t row = std::int64_t{blockIdx.y} * DoubleTile::kSide;

@@ -21,9 +21,9 @@ void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t sh
   constexpr std::size_t kWithoutAsking = 48 * 1024;
   cudaError_t status = cudaSuccess;
   if (shared_bytes > kWithoutAsking) {
-    status = cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
-                                  cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                  static_cast<int>(shared_bytes));
+    status =
+        cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
+                             cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes));
   }
   if (status == cudaSuccess) {
     kernel<<<grid, block, shared_bytes, stream>>>(static_cast<Parameters>(arguments)...);

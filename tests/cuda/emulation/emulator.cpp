@@ -24,8 +24,8 @@ namespace {
 
 constexpr std::size_t kStackBytes = 256 * 1024;
 
-// After its first start a fiber is left and entered by jumps, which cost a tenth of what a change of context
-// does, as that asks the kernel about signals. Sanitizers only know the latter.
+// After its first start a fiber is left and entered by jumps, which cost a tenth of what a change of
+// context does, as that asks the kernel about signals. Sanitizers only know the latter.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool kJumps = false;
 #else

@@ -23,8 +23,8 @@ constexpr int kWarp = 32;
 enum class Schedule { kForward, kBackward, kRandom };
 void set_schedule(Schedule schedule);
 
-/// Runs `thread` once for every thread of the grid. Throws std::logic_error when threads wait for what never
-/// comes, or when lanes of a warp name different masks.
+/// Runs `thread` once for every thread of the grid. Throws std::logic_error when threads wait for what
+/// never comes, or when lanes of a warp name different masks.
 void run_grid(Extent grid, Extent block, std::size_t shared_bytes, const std::function<void()>& thread);
 
 /// Blocks run so far.

@@ -144,7 +144,8 @@ TEST_P(CertainOrdersKernelTest, VotesEqualTheCpus) {
         double sum = 0.0;
         for (std::int64_t member = 0; member < members; ++member)
           sum += double{scores[static_cast<std::size_t>(member * docs + doc)]};
-        expected_mean[static_cast<std::size_t>(doc)] = static_cast<float>(sum / static_cast<double>(members));
+        expected_mean[static_cast<std::size_t>(doc)] =
+            static_cast<float>(sum / static_cast<double>(members));
       }
       EXPECT_EQ(mean.to_host(), expected_mean);
       const std::vector<std::int32_t> order = slow_order(expected_mean);

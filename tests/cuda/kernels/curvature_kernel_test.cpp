@@ -45,7 +45,8 @@ void expect_equal_sums(const NetworkShape& shape, std::int64_t docs) {
 
   const auto skip = on_device(std::vector<std::int32_t>{1});
   auto untouched = on_device(expected_sum);
-  device::gradient_sum(nullptr, shape, view, weights_there.data(), work.data(), untouched.data(), skip.data());
+  device::gradient_sum(nullptr, shape, view, weights_there.data(), work.data(), untouched.data(),
+                       skip.data());
   EXPECT_EQ(untouched.to_host(), expected_sum);
 }
 
@@ -64,7 +65,8 @@ TEST_P(CurvatureKernelTest, TheLargestCurvatureIsTheCpus) {
     RngStream draws(test_key(10), 1);
     for (int t = 0; t < 70; ++t) {
       const auto first = static_cast<std::int32_t>(draws.index(40));
-      const auto second = static_cast<std::int32_t>((static_cast<std::uint32_t>(first) + 1 + draws.index(39)) % 40);
+      const auto second =
+          static_cast<std::int32_t>((static_cast<std::uint32_t>(first) + 1 + draws.index(39)) % 40);
       terms.push_back({first, second, 1.0 + draws.index(4), 0.0});
     }
     std::vector<double> vector(static_cast<std::size_t>(p));

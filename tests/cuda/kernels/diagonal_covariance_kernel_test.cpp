@@ -99,7 +99,8 @@ void expect_equal_grams(const NetworkShape& shape, std::int64_t docs) {
 
 TEST_P(DiagonalCovarianceKernelTest, GramsEqualTheCpus) {
   for (const NetworkShape& shape : test_shapes()) expect_equal_grams(shape, 10);
-  for (const std::int64_t docs : {0, 1, 31, 32, 33, 64, 65, 130}) expect_equal_grams(ntk_shape(5, 6, 2), docs);
+  for (const std::int64_t docs : {0, 1, 31, 32, 33, 64, 65, 130})
+    expect_equal_grams(ntk_shape(5, 6, 2), docs);
   // More units than one part lists.
   expect_equal_grams(ntk_shape(3, 300, 2), 3);
 }

@@ -54,8 +54,8 @@ void expect_equal_kernels(const NetworkShape& shape, std::int64_t docs, std::int
                   expected_pairs.data(), stride);
   const auto found_pairs = of_pairs.to_host();
   for (std::int64_t s = 0; s < pairs; ++s) {
-    const double pair_length = std::sqrt(own[at(2 * s, 2 * s, 2 * pairs)]) +
-                               std::sqrt(own[at(2 * s + 1, 2 * s + 1, 2 * pairs)]);
+    const double pair_length =
+        std::sqrt(own[at(2 * s, 2 * s, 2 * pairs)]) + std::sqrt(own[at(2 * s + 1, 2 * s + 1, 2 * pairs)]);
     for (std::int64_t j = 0; j < docs; ++j) {
       const double tolerance = 1e-14 * pair_length * length(j);
       ASSERT_TRUE(std::abs(found_pairs[at(s, j, stride)] - expected_pairs[at(s, j, stride)]) <= tolerance)

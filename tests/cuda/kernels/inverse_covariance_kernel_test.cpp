@@ -46,8 +46,8 @@ struct Rounds {
     DeviceArray<double> m(docs * docs);
     device::inverse_covariance_gram(nullptr, shape, {delta.data(), input.data()}, view, kScale,
                                     inverse.data(), work.data(), w.data(), m.data());
-    device::update_inverse_covariance(nullptr, p, docs, w.data(), m.data(), kScale, pairs_there.data(), count,
-                                      update_work.data(), inverse.data(), status.data());
+    device::update_inverse_covariance(nullptr, p, docs, w.data(), m.data(), kScale, pairs_there.data(),
+                                      count, update_work.data(), inverse.data(), status.data());
     const Eigen::MatrixXd g = slow_gradients(shape, view_of(shape, factors));
     const Eigen::MatrixXd expected = kScale * g * a.llt().solve(g.transpose());
     const auto found = m.to_host();
@@ -74,7 +74,8 @@ TEST_P(InverseCovarianceKernelTest, EachRoundsInverseIsThatOfTheWholeHistory) {
       const std::int64_t docs = count == 40 ? 66 : 9;
       std::vector<PreferencePair> pairs;
       for (std::int64_t s = 0; s < count; ++s) {
-        pairs.push_back({static_cast<std::int32_t>((5 * s + 1) % docs), static_cast<std::int32_t>(s % docs)});
+        pairs.push_back(
+            {static_cast<std::int32_t>((5 * s + 1) % docs), static_cast<std::int32_t>(s % docs)});
       }
       rounds.play(random_factors(shape, docs, ++seed), pairs);
     }
@@ -85,7 +86,8 @@ TEST_P(InverseCovarianceKernelTest, EachRoundsInverseIsThatOfTheWholeHistory) {
     const auto roots = root.to_host();
     for (std::int64_t i = 0; i < rounds.p; ++i) {
       for (std::int64_t j = 0; j <= i; ++j) {
-        ASSERT_NEAR(found[static_cast<std::size_t>(i * rounds.p + j)], expected(i, j), 1e-12 / kLambda) << i;
+        ASSERT_NEAR(found[static_cast<std::size_t>(i * rounds.p + j)], expected(i, j), 1e-12 / kLambda)
+            << i;
       }
       ASSERT_NEAR(roots[static_cast<std::size_t>(i)], std::sqrt(kScale * expected(i, i)), 1e-12);
     }

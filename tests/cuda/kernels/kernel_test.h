@@ -29,8 +29,8 @@ class KernelTest : public testing::TestWithParam<emulation::Schedule> {
   void SetUp() override { emulation::set_schedule(GetParam()); }
 };
 
-#define OLRANK_KERNEL_TESTS(name)                                                                    \
-  INSTANTIATE_TEST_SUITE_P(Emulated, name,                                                           \
+#define OLRANK_KERNEL_TESTS(name)                                                                         \
+  INSTANTIATE_TEST_SUITE_P(Emulated, name,                                                                \
                            testing::Values(emulation::Schedule::kForward, emulation::Schedule::kBackward, \
                                            emulation::Schedule::kRandom))
 

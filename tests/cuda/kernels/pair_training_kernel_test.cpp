@@ -18,7 +18,8 @@ std::vector<PairTerm> random_terms(std::int64_t docs, std::int64_t count, std::u
   for (std::int64_t t = 0; t < count; ++t) {
     const auto n = static_cast<std::uint32_t>(docs);
     const auto first = t % 3 == 0 ? 0 : static_cast<std::int32_t>(draws.index(n));
-    const auto second = static_cast<std::int32_t>((static_cast<std::uint32_t>(first) + 1 + draws.index(n - 1)) % n);
+    const auto second =
+        static_cast<std::int32_t>((static_cast<std::uint32_t>(first) + 1 + draws.index(n - 1)) % n);
     terms.push_back({first, second, 1.0 + draws.index(5), 3.0 * draws.normal()});
   }
   return terms;
@@ -49,11 +50,7 @@ struct History {
   }
   std::int64_t count() const { return static_cast<std::int64_t>(terms.size()); }
   device::PairHistoryView view() {
-    return {features_there.data(),
-            docs,
-            terms_there.data(),
-            count(),
-            {offsets.data(), ends.data()}};
+    return {features_there.data(), docs, terms_there.data(), count(), {offsets.data(), ends.data()}};
   }
 };
 
@@ -133,7 +130,8 @@ void expect_equal_training(const Case& one) {
   const std::int64_t p = shape.parameters();
   const double data_scale = 0.5;
   const double prior_weight = 0.3;
-  History history(shape, one.docs, one.docs > 1 ? random_terms(one.docs, one.terms, 64) : std::vector<PairTerm>{});
+  History history(shape, one.docs,
+                  one.docs > 1 ? random_terms(one.docs, one.terms, 64) : std::vector<PairTerm>{});
   const std::vector<float> theta = stacked_theta(shape, one.members, 61);
   const std::vector<float> centre = stacked_theta(shape, one.members, 62);
   std::vector<double> labels;
@@ -167,8 +165,9 @@ void expect_equal_training(const Case& one) {
     const auto own_theta = part_of(theta, member * p, p);
     const auto own_centre = part_of(centre, member * p, p);
     std::vector<double> expected(static_cast<std::size_t>(p));
-    const double loss = pair_loss_gradient(context, shape, own_theta, matrix_of(history.features, shape.inputs),
-                                           terms, {data_scale, prior_weight, own_centre}, expected);
+    const double loss =
+        pair_loss_gradient(context, shape, own_theta, matrix_of(history.features, shape.inputs), terms,
+                           {data_scale, prior_weight, own_centre}, expected);
     // Scores in float32 are off by some 1e-6 of their terms, whichever way they are summed.
     EXPECT_NEAR(losses.to_host()[static_cast<std::size_t>(member)], loss, 2e-5 * (1.0 + std::abs(loss)));
     const auto found = part_of(gradient.to_host(), member * p, p);
@@ -176,8 +175,8 @@ void expect_equal_training(const Case& one) {
         << "depth " << shape.depth << ", " << one.docs << " docs";
     std::vector<float> moved;
     for (std::size_t k = 0; k < found.size(); ++k) {
-      moved.push_back(static_cast<float>(double{own_theta[k]} -
-                                         steps[static_cast<std::size_t>(member)] * found[k]));
+      moved.push_back(
+          static_cast<float>(double{own_theta[k]} - steps[static_cast<std::size_t>(member)] * found[k]));
     }
     // To a rounding: the GPU may fuse the product into the difference.
     EXPECT_TRUE(all_near(part_of(theta_there.to_host(), member * p, p), moved, 1e-9, 1e-7));

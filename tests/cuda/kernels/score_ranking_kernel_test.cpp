@@ -61,7 +61,8 @@ TEST_P(ScoreRankingKernelTest, DcgHasTheCpusBits) {
   for (std::size_t i = 0; i < scores.size(); i += 2) scores[i] = std::round(scores[i]);
   std::vector<std::uint8_t> grades;
   RngStream draws(test_key(9), 1);
-  for (std::size_t i = 0; i < scores.size(); ++i) grades.push_back(static_cast<std::uint8_t>(draws.index(5)));
+  for (std::size_t i = 0; i < scores.size(); ++i)
+    grades.push_back(static_cast<std::uint8_t>(draws.index(5)));
   const GainTable gains = gain_table(Gain::kExponential);
   DiscountTable discounts;
   discounts.reach(150);

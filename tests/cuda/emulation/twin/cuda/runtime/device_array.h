@@ -15,7 +15,7 @@ class DeviceArray {
  public:
   DeviceArray() = default;
   explicit DeviceArray(std::int64_t size) : values_(static_cast<std::size_t>(size)) {
-    std::memset(static_cast<void*>(values_.data()), 0xFF, values_.size() * sizeof(T));
+    if (size > 0) std::memset(static_cast<void*>(values_.data()), 0xFF, values_.size() * sizeof(T));
   }
   explicit DeviceArray(std::span<const T> values) : values_(values.begin(), values.end()) {}
 

@@ -9,6 +9,7 @@
 #include <deque>
 #include <memory>
 #include <numeric>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -72,6 +73,8 @@ class Block {
  private:
   static void enter();
   void prepare(std::size_t threads);
+  /// Runs each of these fibers to its next wait; false where all were waiting already.
+  bool resume_ready(std::span<const std::size_t> numbers);
   void resume(std::size_t number);
   void yield();
   void finish();
@@ -141,14 +144,22 @@ void Block::run(std::size_t threads, std::size_t shared_bytes, const std::functi
       }
     }
     bool any = false;
-    for (const std::size_t number : order) {
-      if (fibers_[number]->state != Fiber::State::kReady) continue;
-      any = true;
-      resume(number);
-      if (!failure_.empty()) throw std::logic_error(failure_);
+    for (std::size_t first = 0; first < threads; first += kWarp) {
+      while (resume_ready(std::span(order).subspan(first, kWarp))) any = true;
     }
     if (!any) throw std::logic_error("Threads of a block wait for others that never come.");
   }
+}
+
+bool Block::resume_ready(std::span<const std::size_t> numbers) {
+  bool any = false;
+  for (const std::size_t number : numbers) {
+    if (fibers_[number]->state != Fiber::State::kReady) continue;
+    any = true;
+    resume(number);
+    if (!failure_.empty()) throw std::logic_error(failure_);
+  }
+  return any;
 }
 
 void Block::resume(std::size_t number) {

@@ -19,7 +19,8 @@ struct Extent {
 
 constexpr int kWarp = 32;
 
-/// In which order fibers run between two barriers.
+/// In which order fibers run between two barriers: warp by warp, each as far as it comes without the
+/// others, or all at random.
 enum class Schedule { kForward, kBackward, kRandom };
 void set_schedule(Schedule schedule);
 

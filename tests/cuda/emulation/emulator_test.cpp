@@ -81,6 +81,30 @@ TEST_P(EmulatorTest, AnOverwriteBeforeAllHaveReadShows) {
   }
 }
 
+// Warps that meet in shuffles all the time still run as far ahead of each other as barriers let them.
+int wrong_turns(bool second_barrier) {
+  constexpr unsigned kThreads = 64;
+  int wrong = 0;
+  run_grid({1}, {kThreads}, kThreads * sizeof(float), [&] {
+    auto* shared = static_cast<float*>(shared_memory());
+    for (int turn = 0; turn < 4; ++turn) {
+      shared[threadIdx.x] = static_cast<float>(turn);
+      __syncthreads();
+      const float seen = shared[(threadIdx.x + 32) % kThreads];
+      if (__shfl_xor_sync(0xFFFFFFFFU, seen, 1) != static_cast<float>(turn)) ++wrong;
+      if (second_barrier) __syncthreads();
+    }
+  });
+  return wrong;
+}
+
+TEST_P(EmulatorTest, AWarpThatRunsAheadShows) {
+  EXPECT_EQ(wrong_turns(true), 0);
+  if (GetParam() != Schedule::kRandom) {
+    EXPECT_GT(wrong_turns(false), 0);
+  }
+}
+
 TEST_P(EmulatorTest, SharedMemoryIsPoisonedBeforeEachBlock) {
   std::vector<float> found(2);
   std::vector<double> found_double(2);

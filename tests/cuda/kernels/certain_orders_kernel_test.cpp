@@ -97,6 +97,40 @@ TEST_P(CertainOrdersKernelTest, WidthsAndBitsEqualTheCpus) {
   EXPECT_GT(certain, 1000);
 }
 
+// Scores a millionth apart, one document of a large magnitude: without widths, an order is certain from 41
+// places on.
+TEST_P(CertainOrdersKernelTest, RoundingIsMeasuredByTheLargestMagnitude) {
+  const std::int64_t docs = 130;
+  std::vector<float> scores;
+  std::vector<std::int32_t> order;
+  for (std::int32_t doc = 0; doc < docs; ++doc) {
+    scores.push_back(static_cast<float>(129 - doc) * 1e-6F);
+    order.push_back(doc);
+  }
+  std::vector<float> magnitudes(scores.size(), 0.001F);
+  magnitudes[77] = 40.5F;
+  const auto scores_there = on_device(scores);
+  const auto magnitudes_there = on_device(magnitudes);
+  const auto order_there = on_device(order);
+  const auto m_there = on_device(std::vector<double>(static_cast<std::size_t>(docs * docs), 0.0));
+  const auto rule_there = on_device(std::vector<CertaintyRule>{{0.1, 0.0, 0.0}});
+  DeviceArray<std::uint64_t> by_width(docs * device::order_words(docs));
+  DeviceArray<std::uint64_t> by_vote(docs * device::order_words(docs));
+  DeviceArray<device::WidthHealthSums> health = on_device(std::vector<device::WidthHealthSums>(1));
+  device::certain_by_width(
+      nullptr, {docs, scores_there.data(), magnitudes_there.data(), order_there.data(), m_there.data()},
+      rule_there.data(), by_width.data(), nullptr, health.data());
+  device::certain_by_vote(nullptr, 1, docs, scores_there.data(), magnitudes_there.data(),
+                          order_there.data(), by_vote.data());
+  OrderBits expected;
+  expected.reset(docs);
+  for (std::int64_t a = 0; a < docs; ++a) {
+    for (std::int64_t b = a + 41; b < docs; ++b) expected.set(a, b);
+  }
+  expect_same_bits(bits_of(by_width.to_host(), docs), expected);
+  expect_same_bits(bits_of(by_vote.to_host(), docs), expected);
+}
+
 TEST_P(CertainOrdersKernelTest, LostWidthsAreCounted) {
   ExecutionContext context;
   const std::int64_t docs = 40;

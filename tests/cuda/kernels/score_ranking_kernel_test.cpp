@@ -94,6 +94,11 @@ TEST_P(ScoreRankingKernelTest, DcgHasTheCpusBits) {
     }
   }
   EXPECT_EQ(first_bad.to_host(), std::vector<std::int32_t>(static_cast<std::size_t>(queries), -1));
+  DeviceArray<double> unchecked(queries * 4);
+  device::dcg_by_score(nullptr, queries, offsets_there.data(), scores_there.data(), grades_there.data(),
+                       {gains_there.data(), discounts_there.data(), cutoffs_there.data(), 4, 150},
+                       unchecked.data(), nullptr);
+  EXPECT_EQ(unchecked.to_host(), found);
 }
 
 OLRANK_KERNEL_TESTS(ScoreRankingKernelTest);

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -15,7 +14,6 @@ namespace olrank::OLRANK_DEVICE_NAMESPACE {
 struct FloatTile {
   static constexpr std::int64_t kDepth = 16;  // k's in shared memory at a time
   static constexpr std::int64_t kMostThreads = 256;
-  static constexpr std::int64_t kMostSide = 17;  // threads along a side: 136 rows of 8
 
   std::int32_t thread_rows = 8;
   std::int32_t thread_columns = 8;
@@ -35,35 +33,9 @@ struct FloatTile {
   }
 };
 
-/// The tile for a product: 8 × 8 numbers a thread where that fills the device, with its best ratio of
-/// arithmetic to loads; 2 × 4 where few documents would leave most of it idle. `copies` counts products
-/// side by side.
-inline FloatTile choose_float_tile(std::int64_t rows, std::int64_t columns, std::int64_t copies) {
-  constexpr std::int64_t kEnoughBlocks = 96;
-  const auto fit = [&](std::int64_t thread_rows, std::int64_t thread_columns) {
-    const auto even = [](std::int64_t n, std::int64_t part, std::int64_t most) {
-      const std::int64_t parts = (n + part - 1) / part;
-      const std::int64_t tiles = (parts + most - 1) / most;
-      return std::max<std::int64_t>(1, (parts + tiles - 1) / std::max<std::int64_t>(1, tiles));
-    };
-    FloatTile tile;
-    tile.thread_rows = static_cast<std::int32_t>(thread_rows);
-    tile.thread_columns = static_cast<std::int32_t>(thread_columns);
-    const std::int64_t across =
-        even(columns, thread_columns, thread_columns == 8 ? FloatTile::kMostSide : 32);
-    const std::int64_t down = std::min(FloatTile::kMostThreads / across, FloatTile::kMostSide);
-    tile.column_threads = static_cast<std::int32_t>(across);
-    tile.row_threads = static_cast<std::int32_t>(even(rows, thread_rows, down));
-    return tile;
-  };
-  const FloatTile large = fit(8, 8);
-  if (large.row_tiles(rows) * large.column_tiles(columns) * copies >= kEnoughBlocks) return large;
-  FloatTile small = fit(2, 4);
-  while (small.row_threads > 4 &&
-         small.row_tiles(rows) * small.column_tiles(columns) * copies < kEnoughBlocks) {
-    small.row_threads = (small.row_threads + 1) / 2;
-  }
-  return small;
-}
+/// The tile that should take a product the shortest time; `copies` counts products side by side. 8 × 8
+/// numbers a thread have the best ratio of arithmetic to loads, 4 × 8 and 2 × 4 spread little work over
+/// more of the device. A choice changes no bit: every number is its own sum in order.
+FloatTile choose_float_tile(std::int64_t rows, std::int64_t columns, std::int64_t copies);
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

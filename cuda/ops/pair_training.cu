@@ -132,6 +132,14 @@ __global__ void __launch_bounds__(FloatTile::kMostThreads)
   });
 }
 
+using OuterProductKernel = void (*)(NetworkLayer, FactorRows, const float*, std::int64_t, std::int64_t,
+                                    PartialSums, FloatTile, std::int64_t);
+
+OuterProductKernel outer_product_kernel_for(const FloatTile& tile) {
+  if (tile.thread_rows == 8) return outer_product_kernel<8, 8>;
+  return tile.thread_rows == 4 ? outer_product_kernel<4, 8> : outer_product_kernel<2, 4>;
+}
+
 /// What a column of sums adds up: an input of the output layer times its δ, or the δ of a unit with a bias.
 struct SummedColumn {
   std::int64_t parameter = -1;  // where the sum goes; −1 for none
@@ -309,10 +317,10 @@ void pair_gradients(Stream stream, const NetworkStack& stack, const PairHistoryV
       const FloatTile tile = choose_float_tile(layer.rows, layer.columns, cut.parts * stack.members);
       const std::int64_t across = tile.column_tiles(layer.columns);
       const dim3 grid{count(tile.row_tiles(layer.rows) * across), count(cut.parts), count(stack.members)};
-      launch(tile.thread_rows == 8 ? outer_product_kernel<8, 8> : outer_product_kernel<2, 4>, grid,
-             dim3{count(tile.threads())}, tile.shared_bytes(), stream, layer, rows,
-             l == 0 ? history.features : rows.values + layer.input, l == 0 ? shape.inputs : rows.stride,
-             l == 0 ? 0 : rows.docs * rows.stride, partial, tile, across);
+      launch(outer_product_kernel_for(tile), grid, dim3{count(tile.threads())}, tile.shared_bytes(), stream,
+             layer, rows, l == 0 ? history.features : rows.values + layer.input,
+             l == 0 ? shape.inputs : rows.stride, l == 0 ? 0 : rows.docs * rows.stride, partial, tile,
+             across);
     }
     const std::int64_t columns =
         layers.layer[shape.depth - 1].columns + (shape.biases ? layers.units() : 0);

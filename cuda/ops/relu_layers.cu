@@ -84,13 +84,23 @@ unsigned count(std::int64_t n) {
   return static_cast<unsigned>(n);
 }
 
-template <class Large, class Small>
+using PassKernel = void (*)(LayerPass, FloatTile);
+
+PassKernel forward_kernel(const FloatTile& tile) {
+  if (tile.thread_rows == 8) return forward_layer_kernel<8, 8>;
+  return tile.thread_rows == 4 ? forward_layer_kernel<4, 8> : forward_layer_kernel<2, 4>;
+}
+
+PassKernel backward_kernel(const FloatTile& tile) {
+  if (tile.thread_rows == 8) return backward_layer_kernel<8, 8>;
+  return tile.thread_rows == 4 ? backward_layer_kernel<4, 8> : backward_layer_kernel<2, 4>;
+}
+
 void launch_pass(Stream stream, const LayerPass& pass, std::int64_t units, std::int64_t members,
-                 Large* large, Small* small) {
+                 PassKernel (*kernel_of)(const FloatTile&)) {
   const FloatTile tile = choose_float_tile(pass.docs, units, members);
   const dim3 grid{count(tile.column_tiles(units)), count(tile.row_tiles(pass.docs)), count(members)};
-  launch(tile.thread_rows == 8 ? large : small, grid, dim3{count(tile.threads())}, tile.shared_bytes(),
-         stream, pass, tile);
+  launch(kernel_of(tile), grid, dim3{count(tile.threads())}, tile.shared_bytes(), stream, pass, tile);
 }
 
 }  // namespace
@@ -108,8 +118,7 @@ void forward_hidden(Stream stream, const NetworkStack& stack, const float* featu
       pass.input_stride = rows.stride;
       pass.input_member_stride = rows.docs * rows.stride;
     }
-    launch_pass(stream, pass, layer.rows, stack.members, forward_layer_kernel<8, 8>,
-                forward_layer_kernel<2, 4>);
+    launch_pass(stream, pass, layer.rows, stack.members, forward_kernel);
   }
 }
 
@@ -139,8 +148,7 @@ void backward_hidden(Stream stream, const NetworkStack& stack, const FactorRows&
                          rows.docs,
                          stack.shape.layer(l).delta,
                          above.input};
-    launch_pass(stream, pass, above.columns, stack.members, backward_layer_kernel<8, 8>,
-                backward_layer_kernel<2, 4>);
+    launch_pass(stream, pass, above.columns, stack.members, backward_kernel);
   }
 }
 

@@ -108,7 +108,7 @@ TEST_P(CertainOrdersKernelTest, RoundingIsMeasuredByTheLargestMagnitude) {
     order.push_back(doc);
   }
   std::vector<float> magnitudes(scores.size(), 0.001F);
-  magnitudes[77] = 40.5F;
+  magnitudes[5] = 40.5F;
   const auto scores_there = on_device(scores);
   const auto magnitudes_there = on_device(magnitudes);
   const auto order_there = on_device(order);

@@ -39,8 +39,8 @@ __global__ void __launch_bounds__(kThreads)
 
 __global__ void __launch_bounds__(kThreads)
     reset_inverse_kernel(std::int64_t parameters, double lambda, double* inverse) {
-  const std::int64_t column = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
-  const std::int64_t row = blockIdx.y;
+  const std::int64_t column = std::int64_t{blockIdx.y} * kThreads + threadIdx.x;
+  const std::int64_t row = blockIdx.x;  // more than a grid's y may count
   if (column <= row) inverse[row * parameters + column] = column == row ? 1.0 / lambda : 0.0;
 }
 
@@ -203,7 +203,7 @@ void fill_parameter_table(Stream stream, const NetworkShape& shape, const Parame
 }
 
 void reset_inverse_covariance(Stream stream, std::int64_t parameters, double lambda, double* inverse) {
-  launch(reset_inverse_kernel, dim3{count_of(parts_of(parameters, kThreads)), count_of(parameters)},
+  launch(reset_inverse_kernel, dim3{count_of(parameters), count_of(parts_of(parameters, kThreads))},
          dim3{kThreads}, 0, stream, parameters, lambda, inverse);
 }
 

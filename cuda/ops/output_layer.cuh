@@ -5,6 +5,7 @@
 
 #include "core/ops/relu_network.h"
 #include "cuda/ops/block_sum.cuh"
+#include "cuda/ops/relu_layers.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
@@ -39,9 +40,9 @@ __device__ inline void write_output_deltas(const OutputLayer& output, const floa
 }
 
 /// A document's score from its last hidden units (its features without a hidden layer), by the calling
-/// warp: products of float32 numbers are exact in double. Writes `magnitude` where it is not null.
+/// warp: products of float32 numbers are exact in double.
 __device__ inline void write_score(const OutputLayer& output, const float* theta, const float* inputs,
-                                   float* score, float* magnitude) {
+                                   std::int64_t place, const ScoreArrays& out) {
   const auto lane = static_cast<std::int64_t>(threadIdx.x % 32);
   const float* weight = theta + output.layer.weight;
   double sum = 0.0;
@@ -52,12 +53,12 @@ __device__ inline void write_score(const OutputLayer& output, const float* theta
     absolute += std::fabs(term);
   }
   sum = warp_sum(sum);
-  if (magnitude != nullptr) absolute = warp_sum(absolute);
+  if (out.magnitudes != nullptr) absolute = warp_sum(absolute);
   if (lane != 0) return;
   const double bias = output.layer.has_bias() ? double{theta[output.layer.bias]} : 0.0;
-  *score = static_cast<float>(output.scale_in_double * (sum + bias));
-  if (magnitude != nullptr) {
-    *magnitude = static_cast<float>(output.scale_in_double * (absolute + std::fabs(bias)));
+  out.scores[place] = static_cast<float>(output.scale_in_double * (sum + bias));
+  if (out.magnitudes != nullptr) {
+    out.magnitudes[place] = static_cast<float>(output.scale_in_double * (absolute + std::fabs(bias)));
   }
 }
 

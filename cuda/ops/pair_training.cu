@@ -19,8 +19,7 @@ constexpr std::int64_t kMostDocsPerPart = 512;  // float32 sums are no longer th
 constexpr std::int64_t kLeastDocsPerPart = 32;
 constexpr std::int64_t kWantedBlocks = 132;
 constexpr std::int64_t kPerLossBlock = 2048;  // terms or parameters
-constexpr unsigned kColumns = 32;             // of a block of column sums
-constexpr unsigned kDocLanes = kThreads / kColumns;
+constexpr std::int64_t kColumns = 32;         // of a block of column sums
 
 unsigned count(std::int64_t n) {
   return static_cast<unsigned>(n);
@@ -107,39 +106,6 @@ struct PartialSums {
   }
 };
 
-// Σ_doc δ_l ⊗ h_{l−1} over the documents of a part, in float32, documents in order. Grid: tiles of (units ×
-// inputs), parts, members; a block owns a tile, a thread some numbers of it.
-template <int kRows, int kColumnsOfThread>
-__global__ void __launch_bounds__(FloatTile::kMostThreads)
-    outer_product_kernel(const NetworkLayer layer, FactorRows rows, const float* inputs,
-                         std::int64_t input_stride, std::int64_t input_member_stride, PartialSums partial,
-                         const FloatTile tile, std::int64_t column_tiles) {
-  const std::int64_t unit = blockIdx.x / column_tiles * kRows * tile.row_threads;
-  const std::int64_t column = blockIdx.x % column_tiles * kColumnsOfThread * tile.column_threads;
-  const std::int64_t begin = std::int64_t{blockIdx.y} * partial.docs_per_part;
-  const std::int64_t end = min(rows.docs, begin + partial.docs_per_part);
-  const std::int64_t member = blockIdx.z;
-  const FloatOperand<false> deltas{rows.values + member * rows.docs * rows.stride + layer.delta,
-                                   rows.stride, layer.rows, end, unit};
-  const FloatOperand<false> hidden{inputs + member * input_member_stride, input_stride, layer.columns, end,
-                                   column};
-  FloatFragment<kRows, kColumnsOfThread> fragment;
-  multiply_tile(tile, begin, end, deltas, hidden, fragment);
-  float* out = partial.of(member, blockIdx.y) + layer.weight;
-  for_each_number(tile, fragment, [&](int i, int j, float value) {
-    if (unit + i >= layer.rows || column + j >= layer.columns) return;
-    out[(unit + i) * layer.columns + column + j] = value;
-  });
-}
-
-using OuterProductKernel = void (*)(NetworkLayer, FactorRows, const float*, std::int64_t, std::int64_t,
-                                    PartialSums, FloatTile, std::int64_t);
-
-OuterProductKernel outer_product_kernel_for(const FloatTile& tile) {
-  if (tile.thread_rows == 8) return outer_product_kernel<8, 8>;
-  return tile.thread_rows == 4 ? outer_product_kernel<4, 8> : outer_product_kernel<2, 4>;
-}
-
 /// What a column of sums adds up: an input of the output layer times its δ, or the δ of a unit with a bias.
 struct SummedColumn {
   std::int64_t parameter = -1;  // where the sum goes; −1 for none
@@ -163,32 +129,80 @@ __device__ SummedColumn summed_column(const LayerTable& layers, std::int64_t num
   return {layer.bias + row, member_rows + layer.delta + row, stride, false};
 }
 
-// The output layer's weights and all biases: sums over one part of the documents. A block owns 32 of them;
-// its 8 lanes of documents take every eighth document, and their sums are added in order. float32.
-__global__ void __launch_bounds__(kThreads)
-    column_sums_kernel(const __grid_constant__ LayerTable layers, const float* features, FactorRows rows,
-                       PartialSums partial) {
-  const std::int64_t member = blockIdx.z;
-  const float* member_rows = rows.values + member * rows.docs * rows.stride;
-  const SummedColumn column = summed_column(layers, std::int64_t{blockIdx.x} * kColumns + threadIdx.x % 32,
-                                            features, member_rows, rows.stride);
-  const std::int64_t begin = std::int64_t{blockIdx.y} * partial.docs_per_part;
-  const std::int64_t end = min(rows.docs, begin + partial.docs_per_part);
+/// The output layer's weights and all biases, by groups of 32: sums over documents [begin, end) by the
+/// calling block. Each of its warps takes its share of the documents in order, and their sums are added in
+/// order.
+__device__ void sum_columns(const LayerTable& layers, std::int64_t group, const float* features,
+                            const float* member_rows, std::int64_t stride, std::int64_t begin,
+                            std::int64_t end, float* out) {
+  const SummedColumn column =
+      summed_column(layers, group * kColumns + threadIdx.x % 32, features, member_rows, stride);
   const float* output_delta = member_rows + layers.layer[layers.depth - 1].delta;
   float sum = 0.0F;
   if (column.parameter >= 0) {
 #pragma unroll 4
-    for (std::int64_t doc = begin + threadIdx.x / kColumns; doc < end; doc += kDocLanes) {
-      const float factor = column.times_output ? output_delta[doc * rows.stride] : 1.0F;
+    for (std::int64_t doc = begin + threadIdx.x / 32; doc < end; doc += blockDim.x / 32) {
+      const float factor = column.times_output ? output_delta[doc * stride] : 1.0F;
       sum += factor * column.values[doc * column.stride];
     }
   }
   auto* sums = dynamic_shared<float>();
   sums[threadIdx.x] = sum;
   __syncthreads();
-  if (threadIdx.x >= kColumns || column.parameter < 0) return;
-  for (unsigned lane = 1; lane < kDocLanes; ++lane) sum += sums[lane * kColumns + threadIdx.x];
-  partial.of(member, blockIdx.y)[column.parameter] = sum;
+  if (threadIdx.x >= 32 || column.parameter < 0) return;
+  for (unsigned lane = threadIdx.x + 32; lane < blockDim.x; lane += 32) sum += sums[lane];
+  out[column.parameter] = sum;
+}
+
+/// A layer's outer products: where its inputs lie, and its tiles. Groups of column sums follow them in the
+/// grid.
+struct OuterProducts {
+  NetworkLayer layer;
+  const float* inputs;
+  std::int64_t input_stride;
+  std::int64_t input_member_stride;
+  FloatTile tile;
+  std::int64_t column_tiles;
+  std::int64_t tiles;
+};
+
+// Σ_doc δ_l ⊗ h_{l−1} over the documents of a part, in float32, documents in order. Grid: tiles of (units ×
+// inputs) and groups of columns, parts, members; a block owns a tile, a thread some numbers of it, or a
+// group.
+template <int kRows, int kColumnsOfThread>
+__global__ void __launch_bounds__(FloatTile::kMostThreads)
+    outer_product_kernel(const __grid_constant__ OuterProducts task,
+                         const __grid_constant__ LayerTable layers, const float* features,
+                         const FactorRows rows, const PartialSums partial) {
+  const std::int64_t begin = std::int64_t{blockIdx.y} * partial.docs_per_part;
+  const std::int64_t end = min(rows.docs, begin + partial.docs_per_part);
+  const std::int64_t member = blockIdx.z;
+  const float* member_rows = rows.values + member * rows.docs * rows.stride;
+  float* sums = partial.of(member, blockIdx.y);
+  if (blockIdx.x >= task.tiles) {
+    sum_columns(layers, blockIdx.x - task.tiles, features, member_rows, rows.stride, begin, end, sums);
+    return;
+  }
+  const FloatTile& tile = task.tile;
+  const NetworkLayer& layer = task.layer;
+  const std::int64_t unit = blockIdx.x / task.column_tiles * kRows * tile.row_threads;
+  const std::int64_t column = blockIdx.x % task.column_tiles * kColumnsOfThread * tile.column_threads;
+  const FloatOperand<false> deltas{member_rows + layer.delta, rows.stride, layer.rows, end, unit};
+  const FloatOperand<false> hidden{task.inputs + member * task.input_member_stride, task.input_stride,
+                                   layer.columns, end, column};
+  FloatFragment<kRows, kColumnsOfThread> fragment;
+  multiply_tile(tile, begin, end, deltas, hidden, fragment);
+  for_each_number(tile, fragment, [&](int i, int j, float value) {
+    if (unit + i >= layer.rows || column + j >= layer.columns) return;
+    sums[layer.weight + (unit + i) * layer.columns + column + j] = value;
+  });
+}
+
+using OuterProductKernel = void (*)(OuterProducts, LayerTable, const float*, FactorRows, PartialSums);
+
+OuterProductKernel outer_product_kernel_for(const FloatTile& tile) {
+  if (tile.thread_rows == 8) return outer_product_kernel<8, 8>;
+  return tile.thread_rows == 4 ? outer_product_kernel<4, 8> : outer_product_kernel<2, 4>;
 }
 
 // gradient [members × p] in double: parts in order, then the prior. A thread owns a parameter.
@@ -258,6 +272,32 @@ FactorRows rows_of(const NetworkShape& shape, const PairHistoryView& history,
   return {workspace.rows, history.docs, shape.factors()};
 }
 
+/// One launch a hidden layer, the first with all column sums too; without a hidden layer, these alone.
+void launch_outer_products(Stream stream, const NetworkStack& stack, const float* features,
+                           const FactorRows& rows, const LayerTable& layers, const PartialSums& partial) {
+  const NetworkShape& shape = stack.shape;
+  const std::int64_t columns = layers.layer[shape.depth - 1].columns + (shape.biases ? layers.units() : 0);
+  for (std::int64_t l = 0; l == 0 || l + 1 < shape.depth; ++l) {
+    const NetworkLayer& layer = layers.layer[l];
+    OuterProducts task{layer, features, shape.inputs, 0, {}, 1, 0};
+    task.tile = choose_float_tile(layer.rows, layer.columns, partial.parts * stack.members);
+    if (shape.depth > 1) {
+      task.column_tiles = task.tile.column_tiles(layer.columns);
+      task.tiles = task.tile.row_tiles(layer.rows) * task.column_tiles;
+    }
+    if (l > 0) {
+      task.inputs = rows.values + layer.input;
+      task.input_stride = rows.stride;
+      task.input_member_stride = rows.docs * rows.stride;
+    }
+    const std::int64_t groups = l == 0 ? parts_of(columns, kColumns) : 0;
+    launch(outer_product_kernel_for(task.tile),
+           dim3{count(task.tiles + groups), count(partial.parts), count(stack.members)},
+           dim3{count(task.tile.threads())}, task.tile.shared_bytes(), stream, task, layers, features, rows,
+           partial);
+  }
+}
+
 std::int64_t prior_blocks(const NetworkShape& shape) {
   return parts_of(shape.parameters(), kPerLossBlock);
 }
@@ -281,8 +321,7 @@ void perturb_labels(Stream stream, const PairTerm* terms, std::int64_t terms_cou
 void forward_history(Stream stream, const NetworkStack& stack, const PairHistoryView& history,
                      const TrainingWorkspace& workspace) {
   const FactorRows rows = rows_of(stack.shape, history, workspace);
-  forward_hidden(stream, stack, history.features, rows);
-  forward_output(stream, stack, history.features, rows, workspace.scores, nullptr);
+  forward(stream, stack, history.features, rows, {workspace.scores, nullptr});
 }
 
 void pair_losses(Stream stream, const NetworkStack& stack, const PairHistoryView& history,
@@ -312,21 +351,7 @@ void pair_gradients(Stream stream, const NetworkStack& stack, const PairHistoryV
     launch(output_slopes_kernel, dim3{count(parts_of(history.docs, kThreads / 32)), count(stack.members)},
            dim3{kThreads}, 0, stream, OutputLayer(shape), history, stack.theta, workspace.scores, rows);
     backward_hidden(stream, stack, rows);
-    for (std::int64_t l = 0; l + 1 < shape.depth; ++l) {
-      const NetworkLayer& layer = layers.layer[l];
-      const FloatTile tile = choose_float_tile(layer.rows, layer.columns, cut.parts * stack.members);
-      const std::int64_t across = tile.column_tiles(layer.columns);
-      const dim3 grid{count(tile.row_tiles(layer.rows) * across), count(cut.parts), count(stack.members)};
-      launch(outer_product_kernel_for(tile), grid, dim3{count(tile.threads())}, tile.shared_bytes(), stream,
-             layer, rows, l == 0 ? history.features : rows.values + layer.input,
-             l == 0 ? shape.inputs : rows.stride, l == 0 ? 0 : rows.docs * rows.stride, partial, tile,
-             across);
-    }
-    const std::int64_t columns =
-        layers.layer[shape.depth - 1].columns + (shape.biases ? layers.units() : 0);
-    launch(column_sums_kernel,
-           dim3{count(parts_of(columns, kColumns)), count(cut.parts), count(stack.members)}, dim3{kThreads},
-           kThreads * sizeof(float), stream, layers, history.features, rows, partial);
+    launch_outer_products(stream, stack, history.features, rows, layers, partial);
   }
   launch(finish_gradient_kernel, dim3{count(parts_of(shape.parameters(), kThreads)), count(stack.members)},
          dim3{kThreads}, 0, stream, partial, stack.theta, objective, use);

@@ -23,14 +23,16 @@ struct FactorRows {
   std::int64_t stride = 0;
 };
 
-/// h_1 to h_{L−1} of every document, in float32; the place of h_0 is left alone.
-void forward_hidden(Stream stream, const NetworkStack& stack, const float* features,
-                    const FactorRows& rows);
+/// Where scores go.
+struct ScoreArrays {
+  float* scores = nullptr;      // [members × docs]; null for none
+  float* magnitudes = nullptr;  // the sum of the absolute terms behind each score; may be null
+};
 
-/// Scores [members × docs] from those rows, and, where it is not null, the sum of the absolute terms behind
-/// each. Sums are in double.
-void forward_output(Stream stream, const NetworkStack& stack, const float* features, const FactorRows& rows,
-                    float* scores, float* magnitudes);
+/// h_1 to h_{L−1} of every document, in float32, and scores from them, in double; the place of h_0 is left
+/// alone. Where one tile holds a whole layer, scores take no launch of their own.
+void forward(Stream stream, const NetworkStack& stack, const float* features, const FactorRows& rows,
+             const ScoreArrays& out);
 
 /// δ_1 to δ_{L−2} from δ_{L−1}, which with δ_L is there already.
 void backward_hidden(Stream stream, const NetworkStack& stack, const FactorRows& rows);

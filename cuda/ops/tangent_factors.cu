@@ -7,25 +7,18 @@ namespace {
 
 constexpr unsigned kWarpsPerBlock = 4;
 
-// After the hidden layers, the rest of a row: h_0, δ_{L−1}, δ_L, with score and magnitude. A warp owns a
-// document, the grid's y is the member. Sums in double; deterministic.
+// After the hidden layers, the rest of a row: h_0, δ_{L−1}, δ_L. A warp owns a document, the grid's y is
+// the member.
 __global__ void __launch_bounds__(kWarpsPerBlock * 32)
     finish_factors_kernel(const OutputLayer output, std::int64_t inputs, const float* theta,
-                          const float* features, FactorRows rows, float* scores, float* magnitudes) {
+                          const float* features, FactorRows rows) {
   const std::int64_t doc = std::int64_t{blockIdx.x} * kWarpsPerBlock + threadIdx.x / 32;
   if (doc >= rows.docs) return;
   const std::int64_t member = blockIdx.y;
-  const std::int64_t place = member * rows.docs + doc;
-  const float* own_theta = theta + member * output.parameters;
-  float* row = rows.values + place * rows.stride;
+  float* row = rows.values + (member * rows.docs + doc) * rows.stride;
   const float* own_features = features + doc * inputs;
   for (std::int64_t c = threadIdx.x % 32; c < inputs; c += 32) row[c] = own_features[c];
-  if (scores != nullptr) {
-    const float* last = output.hidden_delta < 0 ? own_features : row + output.layer.input;
-    write_score(output, own_theta, last, scores + place,
-                magnitudes == nullptr ? nullptr : magnitudes + place);
-  }
-  write_output_deltas(output, own_theta, 1.0F, row);
+  write_output_deltas(output, theta + member * output.parameters, 1.0F, row);
 }
 
 // A block copies one document's row: blockIdx.x counts winners and losers in turn.
@@ -40,13 +33,13 @@ __global__ void gather_pairs_kernel(FactorRows rows, const std::int32_t* pairs, 
 }  // namespace
 
 void tangent_factors(Stream stream, const NetworkStack& stack, const float* features,
-                     const FactorRows& rows, float* scores, float* magnitudes) {
+                     const FactorRows& rows, const ScoreArrays& out) {
   if (rows.docs == 0 || stack.members == 0) return;
-  forward_hidden(stream, stack, features, rows);
+  forward(stream, stack, features, rows, out);
   const dim3 grid{static_cast<unsigned>((rows.docs + kWarpsPerBlock - 1) / kWarpsPerBlock),
                   static_cast<unsigned>(stack.members)};
   launch(finish_factors_kernel, grid, dim3{kWarpsPerBlock * 32}, 0, stream, OutputLayer(stack.shape),
-         stack.shape.inputs, stack.theta, features, rows, scores, magnitudes);
+         stack.shape.inputs, stack.theta, features, rows);
   backward_hidden(stream, stack, rows);
 }
 

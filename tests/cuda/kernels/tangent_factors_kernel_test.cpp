@@ -19,8 +19,9 @@ std::vector<Case> cases() {
   for (const NetworkShape& shape : test_shapes()) cases.push_back({shape, 33, 1});
   for (const std::int64_t docs : {0, 1, 31, 32, 130}) cases.push_back({ntk_shape(13, 34, 2), docs, 1});
   cases.push_back({standard_shape(9, 40, 3), 21, 3});
-  // Enough of them for the large tiles.
+  // Enough of them for the large tiles, and layers that take several.
   cases.push_back({ntk_shape(19, 12, 3), 1200, 1});
+  cases.push_back({ntk_shape(3, 140, 2), 9, 1});
   return cases;
 }
 
@@ -36,7 +37,7 @@ TEST_P(TangentFactorsKernelTest, EqualTheCpus) {
     DeviceArray<float> scores(one.members * one.docs);
     DeviceArray<float> magnitudes(one.members * one.docs);
     device::tangent_factors(nullptr, {shape, theta_there.data(), one.members}, features_there.data(),
-                            {rows.data(), one.docs, stride}, scores.data(), magnitudes.data());
+                            {rows.data(), one.docs, stride}, {scores.data(), magnitudes.data()});
     const std::vector<float> found = rows.to_host();
     for (std::int64_t member = 0; member < one.members; ++member) {
       ExecutionContext context;
@@ -71,9 +72,8 @@ TEST_P(TangentFactorsKernelTest, SymmetricNetworksScoreNothing) {
   DeviceArray<float> scores(40);
   DeviceArray<float> magnitudes(40);
   const device::FactorRows view{rows.data(), 40, shape.factors()};
-  device::forward_hidden(nullptr, {shape, theta_there.data()}, features_there.data(), view);
-  device::forward_output(nullptr, {shape, theta_there.data()}, features_there.data(), view, scores.data(),
-                         magnitudes.data());
+  device::forward(nullptr, {shape, theta_there.data()}, features_there.data(), view,
+                  {scores.data(), magnitudes.data()});
   const auto found = scores.to_host();
   const auto scale = magnitudes.to_host();
   for (std::size_t doc = 0; doc < found.size(); ++doc) {

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "core/data/dataset.h"
+#include "core/math/host_device.h"
 #include "core/random/rng_stream.h"
 #include "core/runtime/execution_context.h"
 
@@ -18,7 +19,7 @@ struct NetworkLayer {
   std::int64_t input = 0;    // offset in a row of tangent factors of h_{l−1} [columns]
   std::int64_t delta = 0;    // offset in a row of tangent factors of δ_l [rows]
 
-  bool has_bias() const { return bias >= 0; }
+  OLRANK_HOST_DEVICE bool has_bias() const { return bias >= 0; }
 };
 
 /// f(x; θ) = output_scale · (W_L h_{L−1} + b_L), h_l = φ(W_l h_{l−1} + b_l), h_0 = x, φ = ReLU. θ is flat:

@@ -12,4 +12,14 @@ void check(cudaError_t status, std::string_view call) {
       fmt::format("{} failed: {} ({}).", call, cudaGetErrorString(status), cudaGetErrorName(status)));
 }
 
+void throw_launch_error(cudaError_t status, const void* kernel, dim3 grid, dim3 block,
+                        std::size_t shared_bytes) {
+  const char* name = nullptr;
+  if (cudaFuncGetName(&name, kernel) != cudaSuccess) name = "a kernel";
+  throw CudaError(fmt::format(
+      "Starting {} with {} × {} × {} blocks of {} threads and {} bytes of shared memory failed: {} ({}).",
+      name, grid.x, grid.y, grid.z, block.x * block.y * block.z, shared_bytes, cudaGetErrorString(status),
+      cudaGetErrorName(status)));
+}
+
 }  // namespace olrank::cuda

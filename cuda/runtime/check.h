@@ -1,13 +1,19 @@
 #pragma once
 
 #include <cuda_runtime_api.h>
+#include <vector_types.h>
 
+#include <cstddef>
 #include <string_view>
 
 namespace olrank::cuda {
 
 /// Turns a failed call into a CudaError that names the call and what CUDA said about it.
 void check(cudaError_t status, std::string_view call);
+
+/// Throws the CudaError of a kernel that could not be started, with its name and sizes.
+[[noreturn]] void throw_launch_error(cudaError_t status, const void* kernel, dim3 grid, dim3 block,
+                                     std::size_t shared_bytes);
 
 }  // namespace olrank::cuda
 

@@ -2,10 +2,13 @@
 
 #include "core/random/rng_stream.h"
 #include "cuda/runtime/check.h"
+#include "cuda/runtime/device_array.h"
 #include "tests/cuda/random_draws.h"
 
 namespace olrank {
 namespace {
+
+using cuda::DeviceArray;
 
 // One thread a place. bits, indices [count] of 32 bits; uniforms, normals [count] in double; deterministic.
 __global__ void random_draws_kernel(PhiloxKey key, std::int64_t count, std::uint32_t bound,
@@ -19,29 +22,6 @@ __global__ void random_draws_kernel(PhiloxKey key, std::int64_t count, std::uint
   indices[i] = stream.index(bound);
   normals[i] = stream.normal();
 }
-
-/// Device memory of one array.
-template <class T>
-class DeviceArray {
- public:
-  explicit DeviceArray(std::int64_t count) : count_(static_cast<std::size_t>(count)) {
-    OLRANK_CUDA_CHECK(cudaMalloc(&data_, count_ * sizeof(T)));
-  }
-  ~DeviceArray() { cudaFree(data_); }
-  DeviceArray(const DeviceArray&) = delete;
-  DeviceArray& operator=(const DeviceArray&) = delete;
-
-  T* data() { return static_cast<T*>(data_); }
-  std::vector<T> to_host() const {
-    std::vector<T> values(count_);
-    OLRANK_CUDA_CHECK(cudaMemcpy(values.data(), data_, count_ * sizeof(T), cudaMemcpyDeviceToHost));
-    return values;
-  }
-
- private:
-  std::size_t count_;
-  void* data_ = nullptr;
-};
 
 }  // namespace
 

@@ -1,0 +1,160 @@
+#include "cuda/ops/certain_orders.h"
+
+#include <cmath>
+
+#include "core/ops/relu_network.h"
+#include "cuda/ops/block_sum.cuh"
+
+namespace olrank::OLRANK_DEVICE_NAMESPACE {
+namespace {
+
+constexpr unsigned kThreads = 128;
+constexpr unsigned kWarps = kThreads / 32;
+
+/// The largest of `count` numbers, in all threads of the block; `shared` holds kWarps floats.
+template <class Number>
+__device__ Number largest_in_block(const Number* numbers, std::int64_t count, std::int64_t stride,
+                                   Number* shared) {
+  Number largest = 0;
+  for (std::int64_t i = threadIdx.x; i < count; i += kThreads) {
+    const Number value = numbers[i * stride];
+    largest = value > largest ? value : largest;
+  }
+  for (int bits = 16; bits > 0; bits /= 2) {
+    const Number other = __shfl_xor_sync(kWholeWarp, largest, bits);
+    largest = other > largest ? other : largest;
+  }
+  if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = largest;
+  __syncthreads();
+  for (unsigned warp = 0; warp < kWarps; ++warp) largest = shared[warp] > largest ? shared[warp] : largest;
+  __syncthreads();
+  return largest;
+}
+
+struct Width {
+  double squared = 0.0;
+  bool negative = false;
+  bool lost = false;
+};
+
+/// As pair_width_sq() of core/ops has it.
+__device__ Width pair_width(const double* m, std::int64_t docs, std::int64_t i, std::int64_t j) {
+  const std::int64_t high = i > j ? i : j;
+  const std::int64_t low = i > j ? j : i;
+  const double own = m[high * docs + high];
+  const double other = m[low * docs + low];
+  Width width;
+  width.squared = own + other - 2.0 * m[high * docs + low];
+  if (!std::isfinite(width.squared)) {
+    width.lost = true;
+    width.squared = 0.0;
+  } else if (width.squared < 0.0) {
+    width.negative = true;
+    width.lost = width.squared < -kLostWidth * (own + other);
+    width.squared = 0.0;
+  }
+  return width;
+}
+
+/// As certain_by_width() of core/explore has it.
+__device__ bool is_certain(const CertaintyRule& rule, double least_difference, double difference,
+                           double width_sq) {
+  if (!(difference > least_difference)) return false;
+  const double room = 0.25 * difference - rule.slack;
+  const double width_term_sq = rule.alpha * rule.alpha * width_sq;
+  if (!(room > 0.0) || !(room * room > width_term_sq)) return false;
+  return 0.5 * std::tanh(0.5 * difference) - rule.slack > std::sqrt(width_term_sq);
+}
+
+// A warp owns 32 places b of one row a of the bits, a block four such; grid: blocks of places, rows. Sums
+// of health are of whole numbers, so that their order does not matter.
+__global__ void __launch_bounds__(kThreads)
+    certain_by_width_kernel(WidthedDocs query, const CertaintyRule* rule, std::uint32_t* bits,
+                            std::int64_t words, double* width_sq, WidthHealthSums* health) {
+  const float largest = largest_in_block(query.magnitudes, query.docs, 1, dynamic_shared<float>());
+  const double least_difference = kScoreRounding * double{largest};
+  if (health != nullptr && blockIdx.x == 0 && blockIdx.y == 0) {
+    const double bound =
+        -kLostWidth * largest_in_block(query.m, query.docs, query.docs + 1, dynamic_shared<double>());
+    unsigned long long lost = 0;
+    for (std::int64_t i = threadIdx.x; i < query.docs; i += kThreads) {
+      if (!(query.m[i * (query.docs + 1)] >= bound)) ++lost;
+    }
+    if (lost > 0) atomicAdd(&health->lost, lost);
+  }
+  const std::int64_t word = std::int64_t{blockIdx.x} * kWarps + threadIdx.x / 32;
+  if (word >= words) return;
+  const std::int64_t a = blockIdx.y;
+  const std::int64_t b = word * 32 + threadIdx.x % 32;
+  bool certain = false;
+  Width width;
+  if (b < query.docs && b >= a) {
+    const std::int64_t i = query.by_score[a];
+    const std::int64_t j = query.by_score[b];
+    if (a != b) width = pair_width(query.m, query.docs, i, j);
+    if (width_sq != nullptr) {
+      width_sq[i * query.docs + j] = width.squared;
+      width_sq[j * query.docs + i] = width.squared;
+    }
+    const double difference = double{query.scores[i]} - double{query.scores[j]};
+    certain = a != b && is_certain(*rule, least_difference, difference, width.squared);
+  }
+  const std::uint32_t ballot = __ballot_sync(kWholeWarp, certain);
+  const std::uint32_t negative = __ballot_sync(kWholeWarp, width.negative);
+  const std::uint32_t lost = __ballot_sync(kWholeWarp, width.lost);
+  if (threadIdx.x % 32 != 0) return;
+  bits[a * words + word] = ballot;
+  if (health == nullptr) return;
+  if (negative != 0) atomicAdd(&health->negative, static_cast<unsigned long long>(__popc(negative)));
+  if (lost != 0) atomicAdd(&health->lost, static_cast<unsigned long long>(__popc(lost)));
+}
+
+// As above; all members have to agree.
+__global__ void __launch_bounds__(kThreads)
+    certain_by_vote_kernel(std::int64_t members, std::int64_t docs, const float* scores,
+                           const float* magnitudes, const std::int32_t* by_score, std::uint32_t* bits,
+                           std::int64_t words) {
+  const float largest = largest_in_block(magnitudes, members * docs, 1, dynamic_shared<float>());
+  const double least_difference = kScoreRounding * double{largest};
+  const std::int64_t word = std::int64_t{blockIdx.x} * kWarps + threadIdx.x / 32;
+  if (word >= words) return;
+  const std::int64_t a = blockIdx.y;
+  const std::int64_t b = word * 32 + threadIdx.x % 32;
+  bool all = b < docs && b > a;
+  if (all) {
+    const std::int64_t i = by_score[a];
+    const std::int64_t j = by_score[b];
+    for (std::int64_t member = 0; member < members && all; ++member) {
+      const float* of_doc = scores + member * docs;
+      all = double{of_doc[i]} - double{of_doc[j]} > least_difference;
+    }
+  }
+  const std::uint32_t ballot = __ballot_sync(kWholeWarp, all);
+  if (threadIdx.x % 32 == 0) bits[a * words + word] = ballot;
+}
+
+dim3 word_grid(std::int64_t words, std::int64_t docs) {
+  return dim3{static_cast<unsigned>((words + kWarps - 1) / kWarps), static_cast<unsigned>(docs)};
+}
+
+}  // namespace
+
+// Bits are written as 32-bit words, the first half of each 64-bit word first: all GPUs and x86-64 are
+// little-endian.
+void certain_by_width(Stream stream, const WidthedDocs& query, const CertaintyRule* rule,
+                      std::uint64_t* bits, double* width_sq, WidthHealthSums* health) {
+  if (query.docs == 0) return;
+  const std::int64_t words = 2 * order_words(query.docs);
+  launch(certain_by_width_kernel, word_grid(words, query.docs), dim3{kThreads}, kWarps * sizeof(double),
+         stream, query, rule, reinterpret_cast<std::uint32_t*>(bits), words, width_sq, health);
+}
+
+void certain_by_vote(Stream stream, std::int64_t members, std::int64_t docs, const float* scores,
+                     const float* magnitudes, const std::int32_t* by_score, std::uint64_t* bits) {
+  if (docs == 0) return;
+  const std::int64_t words = 2 * order_words(docs);
+  launch(certain_by_vote_kernel, word_grid(words, docs), dim3{kThreads}, kWarps * sizeof(float), stream,
+         members, docs, scores, magnitudes, by_score, reinterpret_cast<std::uint32_t*>(bits), words);
+}
+
+}  // namespace olrank::OLRANK_DEVICE_NAMESPACE

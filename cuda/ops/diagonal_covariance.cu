@@ -1,0 +1,207 @@
+#include "cuda/ops/diagonal_covariance.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "cuda/ops/block_sum.cuh"
+#include "cuda/ops/double_tile.cuh"
+#include "cuda/ops/layer_table.h"
+#include "cuda/ops/partial_sums.cuh"
+
+namespace olrank::OLRANK_DEVICE_NAMESPACE {
+namespace {
+
+constexpr unsigned kThreads = 128;
+constexpr std::int64_t kMostUnitsPerPart = 128;
+constexpr std::int64_t kWantedBlocks = 264;  // two for each multiprocessor of a large device
+
+/// Into how many parts of equal numbers of units a gram's sum is cut.
+std::int64_t units_per_part(const NetworkShape& shape, std::int64_t docs) {
+  const std::int64_t units = (shape.depth - 1) * shape.width + 1;
+  const std::int64_t parts = std::max<std::int64_t>(1, kWantedBlocks / lower_tiles(docs));
+  return std::clamp<std::int64_t>((units + parts - 1) / parts, 1, kMostUnitsPerPart);
+}
+
+std::int64_t part_count(const NetworkShape& shape, std::int64_t docs) {
+  const std::int64_t units = (shape.depth - 1) * shape.width + 1;
+  const std::int64_t size = units_per_part(shape, docs);
+  return (units + size - 1) / size;
+}
+
+__global__ void reset_diagonal_kernel(std::int64_t parameters, double lambda, double scale,
+                                      DiagonalState state) {
+  const std::int64_t k = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (k >= parameters) return;
+  state.diagonal[k] = lambda;
+  state.root[k] = std::sqrt(scale * (1.0 / lambda));
+}
+
+// A thread owns a parameter and adds the pairs in order, in double; blockIdx.y is the layer. Deterministic.
+__global__ void add_to_diagonal_kernel(const __grid_constant__ LayerTable layers, FactorRows rows,
+                                       const PreferencePair* pairs, std::int64_t count, double scale,
+                                       DiagonalState state) {
+  const NetworkLayer& layer = layers.layer[blockIdx.y];
+  const std::int64_t at = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  const std::int64_t weights = layer.rows * layer.columns;
+  const bool is_bias = at >= weights;
+  if (at >= weights + (layer.has_bias() ? layer.rows : 0)) return;
+  const std::int64_t unit = is_bias ? at - weights : at / layer.columns;
+  const std::int64_t column = is_bias ? 0 : at % layer.columns;
+  const std::int64_t k = is_bias ? layer.bias + unit : layer.weight + at;
+  const auto gradient = [&](std::int32_t doc) {
+    const float* row = rows.values + doc * rows.stride;
+    const double delta{row[layer.delta + unit]};
+    return is_bias ? delta : delta * double{row[layer.input + column]};
+  };
+  double sum = state.diagonal[k];
+  for (std::int64_t s = 0; s < count; ++s) {
+    const double g = gradient(pairs[s].winner) - gradient(pairs[s].loser);
+    sum += scale * (g * g);
+  }
+  state.diagonal[k] = sum;
+  state.root[k] = std::sqrt(scale * (1.0 / sum));
+}
+
+/// A tile's operand: root · δ ⊗ h of the documents from `first` on, unit after unit of a list, each unit's
+/// numbers filled up to whole blocks of k's.
+struct ScaledGradients {
+  const LayerTable& layers;
+  const FactorRows& rows;
+  const double* root;
+  const int* units;  // the list, in shared memory
+  std::int64_t first;
+
+  int at = -1;  // in the list
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+  std::int64_t columns = 0;  // of weights
+  std::int64_t all_columns = 0;
+  std::int64_t delta = 0;
+  std::int64_t input = 0;
+  const double* unit_root = nullptr;
+  double bias_root = 0.0;
+
+  /// Numbers of a unit, filled up.
+  __device__ static std::int64_t padded(const NetworkLayer& layer) {
+    return (layer.columns + (layer.has_bias() ? 1 : 0) + DoubleTile::kDepth - 1) / DoubleTile::kDepth *
+           DoubleTile::kDepth;
+  }
+  __device__ bool along_depth() const { return true; }
+  __device__ void prepare(std::int64_t k) {
+    while (k >= end) {
+      const int unit = units[++at];
+      const NetworkLayer& layer = layers.layer_of(unit);
+      const std::int64_t number = unit % layers.width;
+      begin = end;
+      end += padded(layer);
+      columns = layer.columns;
+      all_columns = columns + (layer.has_bias() ? 1 : 0);
+      delta = layer.delta + number;
+      input = layer.input;
+      unit_root = root + layer.weight + number * columns;
+      bias_root = layer.has_bias() ? root[layer.bias + number] : 0.0;
+    }
+  }
+  __device__ double operator()(int i, std::int64_t k) const {
+    const std::int64_t doc = first + i;
+    const std::int64_t column = k - begin;
+    if (doc >= rows.docs || column >= all_columns) return 0.0;
+    const float* row = rows.values + doc * rows.stride;
+    const double d{row[delta]};
+    return column < columns ? d * double{row[input + column]} * unit_root[column] : d * bias_root;
+  }
+};
+
+// parts [parts × docs × docs]: the sum over a part's units, tiles of the lower triangle. Grid: tiles,
+// parts. A block owns a tile [64 × 64]; k runs unit by unit, in order; double. The units alive for some
+// document of the tile's rows and for some of its columns are listed first. Deterministic.
+__global__ void __launch_bounds__(DoubleTile::kThreads, 2)
+    diagonal_gram_kernel(const __grid_constant__ LayerTable layers, const __grid_constant__ FactorRows rows,
+                         const double* root, std::int64_t units_of_part, double* parts) {
+  double* tiles = dynamic_shared<double>();
+  int* live = reinterpret_cast<int*>(tiles + DoubleTile::kSharedBytes / sizeof(double));
+  int* live_count = live + kMostUnitsPerPart;
+  std::int64_t row = 0;
+  std::int64_t column = 0;
+  lower_tile(blockIdx.x, row, column);
+  const std::int64_t first_unit = std::int64_t{blockIdx.y} * units_of_part;
+  const std::int64_t last_unit = min(first_unit + units_of_part, layers.units());
+
+  // A unit's place first says whether it lives; a warp looks at every eighth unit.
+  const auto lane = static_cast<std::int64_t>(threadIdx.x % 32);
+  for (std::int64_t unit = first_unit + threadIdx.x / 32; unit < last_unit;
+       unit += DoubleTile::kThreads / 32) {
+    const std::int64_t delta = layers.layer_of(unit).delta + unit % layers.width;
+    const auto lives = [&](std::int64_t first) {
+      bool any = false;
+      for (std::int64_t doc = first + lane; doc < min(first + DoubleTile::kSide, rows.docs); doc += 32) {
+        any = any || rows.values[doc * rows.stride + delta] != 0.0F;
+      }
+      return __any_sync(kWholeWarp, any) != 0;
+    };
+    const bool both = lives(row) && lives(column);
+    if (lane == 0) live[unit - first_unit] = both ? 1 : 0;
+  }
+  __syncthreads();
+  std::int64_t depth = 0;
+  if (threadIdx.x == 0) {
+    int count = 0;
+    for (std::int64_t unit = first_unit; unit < last_unit; ++unit) {
+      if (live[unit - first_unit] != 0) live[count++] = static_cast<int>(unit);
+    }
+    *live_count = count;
+  }
+  __syncthreads();
+  for (int at = 0; at < *live_count; ++at) depth += ScaledGradients::padded(layers.layer_of(live[at]));
+
+  ScaledGradients a{layers, rows, root, live, row};
+  ScaledGradients b{layers, rows, root, live, column};
+  DoubleTile tile;
+  multiply_tile(0, depth, a, b, tiles, tile);
+  double* out = parts + std::int64_t{blockIdx.y} * rows.docs * rows.docs;
+  tile.for_each([&](int i, int j, double sum) {
+    const std::int64_t doc = row + i;
+    const std::int64_t other = column + j;
+    if (doc < rows.docs && other <= doc) out[doc * rows.docs + other] = sum;
+  });
+}
+
+}  // namespace
+
+void reset_diagonal(Stream stream, const NetworkShape& shape, double lambda, double scale,
+                    const DiagonalState& state) {
+  const std::int64_t p = shape.parameters();
+  launch(reset_diagonal_kernel, dim3{static_cast<unsigned>((p + kThreads - 1) / kThreads)}, dim3{kThreads},
+         0, stream, p, lambda, scale, state);
+}
+
+void add_to_diagonal(Stream stream, const NetworkShape& shape, const FactorRows& rows,
+                     const PreferencePair* pairs, std::int64_t count, double scale,
+                     const DiagonalState& state) {
+  if (count == 0) return;
+  const LayerTable layers(shape);
+  std::int64_t most = 0;
+  for (std::int64_t l = 0; l < shape.depth; ++l) {
+    most = std::max(most, layers.layer[l].rows * (layers.layer[l].columns + (shape.biases ? 1 : 0)));
+  }
+  const dim3 grid{static_cast<unsigned>((most + kThreads - 1) / kThreads),
+                  static_cast<unsigned>(shape.depth)};
+  launch(add_to_diagonal_kernel, grid, dim3{kThreads}, 0, stream, layers, rows, pairs, count, scale, state);
+}
+
+std::int64_t diagonal_gram_workspace(const NetworkShape& shape, std::int64_t docs) {
+  return docs == 0 ? 0 : part_count(shape, docs) * docs * docs;
+}
+
+void diagonal_gram(Stream stream, const NetworkShape& shape, const FactorRows& rows, const double* root,
+                   double* workspace, double* m) {
+  if (rows.docs == 0) return;
+  const std::int64_t parts = part_count(shape, rows.docs);
+  const dim3 grid{static_cast<unsigned>(lower_tiles(rows.docs)), static_cast<unsigned>(parts)};
+  constexpr std::size_t kShared = DoubleTile::kSharedBytes + (kMostUnitsPerPart + 1) * sizeof(int);
+  launch(diagonal_gram_kernel, grid, dim3{DoubleTile::kThreads}, kShared, stream, LayerTable(shape), rows,
+         root, units_per_part(shape, rows.docs), workspace);
+  sum_lower_parts(stream, rows.docs, parts, workspace, m);
+}
+
+}  // namespace olrank::OLRANK_DEVICE_NAMESPACE

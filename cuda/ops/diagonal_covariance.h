@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+
+#include "core/online/online_ranker.h"
+#include "cuda/ops/relu_layers.h"
+
+// core/ops/diagonal_covariance.h on the device. Beside A's diagonal its user keeps root[k] = √(scale/A_kk),
+// as widths need it.
+namespace olrank::OLRANK_DEVICE_NAMESPACE {
+
+struct DiagonalState {
+  double* diagonal = nullptr;  // [p], A_kk
+  double* root = nullptr;      // [p]
+};
+
+/// A = λI.
+void reset_diagonal(Stream stream, const NetworkShape& shape, double lambda, double scale,
+                    const DiagonalState& state);
+
+/// A_kk += scale · Σ_s g_{s,k}² over pairs [count] of documents of `rows`, pairs in order.
+void add_to_diagonal(Stream stream, const NetworkShape& shape, const FactorRows& rows,
+                     const PreferencePair* pairs, std::int64_t count, double scale,
+                     const DiagonalState& state);
+
+/// Doubles of workspace that diagonal_gram() takes.
+std::int64_t diagonal_gram_workspace(const NetworkShape& shape, std::int64_t docs);
+
+/// m [docs × docs] (lower triangle) = Σ_k root[k]² g_ik g_jk, in double on tensor cores. g is formed tile
+/// by tile in shared memory, and units that are dead for a tile's documents are left out.
+void diagonal_gram(Stream stream, const NetworkShape& shape, const FactorRows& rows, const double* root,
+                   double* workspace, double* m);
+
+}  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -1,0 +1,257 @@
+#include "cuda/ops/inverse_covariance.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "cuda/ops/double_tile.cuh"
+#include "cuda/ops/layer_table.h"
+#include "cuda/ops/partial_sums.cuh"
+
+namespace olrank::OLRANK_DEVICE_NAMESPACE {
+namespace {
+
+constexpr unsigned kThreads = 256;
+constexpr std::int64_t kWantedBlocks = 264;  // two for each multiprocessor of a large device
+constexpr unsigned kFinishColumns = 32;
+constexpr int kSide = DoubleTile::kSide;
+constexpr int kPairsAtATime = 32;
+
+std::int64_t parts_of(std::int64_t n, std::int64_t part) {
+  return (n + part - 1) / part;
+}
+unsigned count_of(std::int64_t n) {
+  return static_cast<unsigned>(n);
+}
+
+// A thread owns a parameter.
+__global__ void __launch_bounds__(kThreads)
+    fill_parameter_table_kernel(const __grid_constant__ LayerTable layers, ParameterTable table) {
+  const std::int64_t k = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (k >= layers.parameters) return;
+  std::int64_t l = layers.depth - 1;
+  while (layers.layer[l].weight > k) --l;
+  const NetworkLayer& layer = layers.layer[l];
+  const bool is_bias = layer.has_bias() && k >= layer.bias;
+  const std::int64_t at = k - layer.weight;
+  table.delta[k] = static_cast<std::int32_t>(layer.delta + (is_bias ? k - layer.bias : at / layer.columns));
+  table.input[k] = is_bias ? -1 : static_cast<std::int32_t>(layer.input + at % layer.columns);
+}
+
+__global__ void __launch_bounds__(kThreads)
+    reset_inverse_kernel(std::int64_t parameters, double lambda, double* inverse) {
+  const std::int64_t column = std::int64_t{blockIdx.y} * kThreads + threadIdx.x;
+  const std::int64_t row = blockIdx.x;  // more than a grid's y may count
+  if (column <= row) inverse[row * parameters + column] = column == row ? 1.0 / lambda : 0.0;
+}
+
+/// Gradients of documents from `first` on, written out where they are needed.
+struct GradientOperand {
+  const FactorRows& rows;
+  const ParameterTable& table;
+  std::int64_t first;
+  std::int64_t end;  // of the parameters
+
+  __device__ void prepare(std::int64_t) {}
+  __device__ bool along_depth() const { return true; }
+  __device__ double operator()(int i, std::int64_t k) const {
+    const std::int64_t doc = first + i;
+    if (doc >= rows.docs || k >= end) return 0.0;
+    const float* row = rows.values + doc * rows.stride;
+    const double delta{row[table.delta[k]]};
+    const std::int32_t input = table.input[k];
+    return input < 0 ? delta : delta * double{row[input]};
+  }
+};
+
+/// Columns of a symmetric matrix from `first` on, from its lower triangle.
+struct SymmetricOperand {
+  const double* values;
+  std::int64_t size;
+  std::int64_t first;
+
+  bool above = false;
+
+  __device__ void prepare(std::int64_t k) { above = k < first; }
+  __device__ bool along_depth() const { return above; }
+  __device__ double operator()(int i, std::int64_t k) const {
+    const std::int64_t column = first + i;
+    if (column >= size || k >= size) return 0.0;
+    return k >= column ? values[k * size + column] : values[column * size + k];
+  }
+};
+
+// w = G A⁻¹. Grid: tiles of parameters, tiles of documents. A block owns a tile [64 documents × 64
+// parameters] and passes over all parameters in order. Double; deterministic.
+__global__ void __launch_bounds__(DoubleTile::kThreads)
+    gradient_inverse_kernel(const __grid_constant__ FactorRows rows,
+                            const __grid_constant__ ParameterTable table, std::int64_t parameters,
+                            const double* inverse, double* w) {
+  const std::int64_t doc = std::int64_t{blockIdx.y} * kSide;
+  const std::int64_t column = std::int64_t{blockIdx.x} * kSide;
+  GradientOperand a{rows, table, doc, parameters};
+  SymmetricOperand b{inverse, parameters, column};
+  DoubleTile tile;
+  multiply_tile(0, parameters, a, b, dynamic_shared<double>(), tile);
+  tile.for_each([&](int i, int j, double sum) {
+    if (doc + i < rows.docs && column + j < parameters) w[(doc + i) * parameters + column + j] = sum;
+  });
+}
+
+// parts [parts × docs × docs]: scale · w Gᵀ over a part of the parameters, tiles of the lower triangle.
+__global__ void __launch_bounds__(DoubleTile::kThreads)
+    gram_of_products_kernel(const __grid_constant__ FactorRows rows,
+                            const __grid_constant__ ParameterTable table, std::int64_t parameters,
+                            double scale, const double* w, std::int64_t per_part, double* parts) {
+  std::int64_t row = 0;
+  std::int64_t column = 0;
+  lower_tile(blockIdx.x, row, column);
+  const std::int64_t begin = std::int64_t{blockIdx.y} * per_part;
+  const std::int64_t end = min(parameters, begin + per_part);
+  DoubleOperand<true> a{w, parameters, rows.docs, end, row};
+  GradientOperand b{rows, table, column, end};
+  DoubleTile tile;
+  multiply_tile(begin, end, a, b, dynamic_shared<double>(), tile);
+  double* out = parts + std::int64_t{blockIdx.y} * rows.docs * rows.docs;
+  tile.for_each([&](int i, int j, double sum) {
+    if (row + i < rows.docs && column + j <= row + i) {
+      out[(row + i) * rows.docs + column + j] = scale * sum;
+    }
+  });
+}
+
+std::int64_t parameters_per_part(std::int64_t parameters, std::int64_t docs) {
+  const std::int64_t wanted = std::max<std::int64_t>(1, kWantedBlocks / lower_tiles(docs));
+  return parts_of(parts_of(parameters, wanted), DoubleTile::kDepth) * DoubleTile::kDepth;
+}
+
+// q [count × p] = √scale D⁻¹ Δw. A block owns 32 columns: its threads gather the pairs' differences into
+// shared memory, then take the rows.
+__global__ void __launch_bounds__(kThreads)
+    whiten_pairs_kernel(std::int64_t parameters, const double* w, double root_scale,
+                        const PreferencePair* pairs, std::int64_t count, const double* inverse_corner,
+                        double* q, const CovarianceStatus* status) {
+  if (status->failed != 0) return;
+  auto* differences = dynamic_shared<double>();
+  const std::int64_t near = threadIdx.x % kFinishColumns;
+  const std::int64_t column = std::int64_t{blockIdx.x} * kFinishColumns + near;
+  const std::int64_t lane = threadIdx.x / kFinishColumns;
+  constexpr std::int64_t kLanes = kThreads / kFinishColumns;
+  for (std::int64_t s = lane; s < count && column < parameters; s += kLanes) {
+    differences[s * kFinishColumns + near] =
+        root_scale * (w[pairs[s].winner * parameters + column] - w[pairs[s].loser * parameters + column]);
+  }
+  __syncthreads();
+  if (column >= parameters) return;
+  for (std::int64_t i = lane; i < count; i += kLanes) {
+    double value = 0.0;
+    for (std::int64_t j = 0; j <= i; ++j) {
+      value += inverse_corner[i * count + j] * differences[j * kFinishColumns + near];
+    }
+    q[i * parameters + column] = value;
+  }
+}
+
+// A⁻¹ ← A⁻¹ − qᵀq, lower triangle. Grid: tiles of columns, tiles of rows; those above the diagonal have
+// nothing to do. A block owns a tile [64 × 64], a thread 16 numbers of a column; q's part lies in shared
+// memory.
+__global__ void __launch_bounds__(kThreads)
+    subtract_gram_kernel(std::int64_t parameters, const double* q, std::int64_t count, double* inverse,
+                         const CovarianceStatus* status) {
+  if (status->failed != 0 || blockIdx.x > blockIdx.y) return;
+  constexpr int kRowsAtATime = static_cast<int>(kThreads) / kSide;
+  constexpr int kHeld = kSide / kRowsAtATime;
+  auto* of_rows = dynamic_shared<double>();
+  double* of_columns = of_rows + kPairsAtATime * kSide;
+  const std::int64_t row = std::int64_t{blockIdx.y} * kSide;
+  const std::int64_t column = std::int64_t{blockIdx.x} * kSide;
+  const int near = static_cast<int>(threadIdx.x) % kSide;
+  const int far = static_cast<int>(threadIdx.x) / kSide;
+  double sums[kHeld] = {};
+  for (std::int64_t first = 0; first < count; first += kPairsAtATime) {
+    const int pairs = static_cast<int>(min(std::int64_t{kPairsAtATime}, count - first));
+    __syncthreads();
+    for (int s = far; s < pairs; s += kRowsAtATime) {
+      const double* of_pair = q + (first + s) * parameters;
+      of_rows[s * kSide + near] = row + near < parameters ? of_pair[row + near] : 0.0;
+      of_columns[s * kSide + near] = column + near < parameters ? of_pair[column + near] : 0.0;
+    }
+    __syncthreads();
+    for (int s = 0; s < pairs; ++s) {
+      const double factor = of_columns[s * kSide + near];
+#pragma unroll
+      for (int e = 0; e < kHeld; ++e) sums[e] += of_rows[s * kSide + far + kRowsAtATime * e] * factor;
+    }
+  }
+#pragma unroll
+  for (int e = 0; e < kHeld; ++e) {
+    const std::int64_t i = row + far + kRowsAtATime * e;
+    if (i < parameters && column + near <= i) inverse[i * parameters + column + near] -= sums[e];
+  }
+}
+
+__global__ void __launch_bounds__(kThreads)
+    roots_of_inverse_kernel(std::int64_t parameters, double scale, const double* inverse, double* root) {
+  const std::int64_t k = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (k < parameters) root[k] = std::sqrt(scale * inverse[k * (parameters + 1)]);
+}
+
+}  // namespace
+
+void fill_parameter_table(Stream stream, const NetworkShape& shape, const ParameterTable& table) {
+  launch(fill_parameter_table_kernel, dim3{count_of(parts_of(shape.parameters(), kThreads))},
+         dim3{kThreads}, 0, stream, LayerTable(shape), table);
+}
+
+void reset_inverse_covariance(Stream stream, std::int64_t parameters, double lambda, double* inverse) {
+  launch(reset_inverse_kernel, dim3{count_of(parameters), count_of(parts_of(parameters, kThreads))},
+         dim3{kThreads}, 0, stream, parameters, lambda, inverse);
+}
+
+std::int64_t inverse_gram_workspace(const NetworkShape& shape, std::int64_t docs) {
+  if (docs == 0) return 0;
+  const std::int64_t p = shape.parameters();
+  return parts_of(p, parameters_per_part(p, docs)) * docs * docs;
+}
+
+void inverse_covariance_gram(Stream stream, const NetworkShape& shape, const ParameterTable& table,
+                             const FactorRows& rows, double scale, const double* inverse, double* workspace,
+                             double* w, double* m) {
+  if (rows.docs == 0) return;
+  const std::int64_t p = shape.parameters();
+  launch(gradient_inverse_kernel, dim3{double_tiles(p), double_tiles(rows.docs)},
+         dim3{DoubleTile::kThreads}, DoubleTile::kSharedBytes, stream, rows, table, p, inverse, w);
+  const std::int64_t per_part = parameters_per_part(p, rows.docs);
+  const std::int64_t parts = parts_of(p, per_part);
+  launch(gram_of_products_kernel, dim3{count_of(lower_tiles(rows.docs)), count_of(parts)},
+         dim3{DoubleTile::kThreads}, DoubleTile::kSharedBytes, stream, rows, table, p, scale, w, per_part,
+         workspace);
+  sum_lower_parts(stream, rows.docs, parts, workspace, m);
+}
+
+std::int64_t inverse_update_workspace(std::int64_t parameters, std::int64_t pairs) {
+  return pairs * (parameters + 2 * pairs);
+}
+
+void update_inverse_covariance(Stream stream, std::int64_t parameters, std::int64_t docs, const double* w,
+                               const double* m, double scale, const PreferencePair* pairs,
+                               std::int64_t count, double* workspace, double* inverse,
+                               CovarianceStatus* status) {
+  if (count == 0) return;
+  double* corner = workspace;
+  double* inverse_corner = corner + count * count;
+  double* q = inverse_corner + count * count;
+  factor_pair_corner(stream, docs, m, pairs, count, corner, inverse_corner, status);
+  launch(whiten_pairs_kernel, dim3{count_of(parts_of(parameters, kFinishColumns))}, dim3{kThreads},
+         static_cast<std::size_t>(count) * kFinishColumns * sizeof(double), stream, parameters, w,
+         std::sqrt(scale), pairs, count, inverse_corner, q, status);
+  launch(subtract_gram_kernel, dim3{double_tiles(parameters), double_tiles(parameters)}, dim3{kThreads},
+         2 * kPairsAtATime * kSide * sizeof(double), stream, parameters, q, count, inverse, status);
+}
+
+void roots_of_inverse(Stream stream, std::int64_t parameters, double scale, const double* inverse,
+                      double* root) {
+  launch(roots_of_inverse_kernel, dim3{count_of(parts_of(parameters, kThreads))}, dim3{kThreads}, 0, stream,
+         parameters, scale, inverse, root);
+}
+
+}  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/ops/pair_corner.h"
+#include "cuda/ops/relu_layers.h"
+
+// core/ops/inverse_covariance.h on the device: A⁻¹ [p × p] in double, of which only the lower triangle is
+// kept, read and written.
+namespace olrank::OLRANK_DEVICE_NAMESPACE {
+
+/// Where a parameter's two factors lie in a document's row; `input` is −1 for a bias. Filled once a
+/// network.
+struct ParameterTable {
+  std::int32_t* delta = nullptr;  // [p]
+  std::int32_t* input = nullptr;  // [p]
+};
+void fill_parameter_table(Stream stream, const NetworkShape& shape, const ParameterTable& table);
+
+/// A⁻¹ = I/λ: no pairs yet.
+void reset_inverse_covariance(Stream stream, std::int64_t parameters, double lambda, double* inverse);
+
+/// Doubles of workspace that inverse_covariance_gram() takes.
+std::int64_t inverse_gram_workspace(const NetworkShape& shape, std::int64_t docs);
+
+/// w [docs × p] = G A⁻¹ and m [docs × docs] (lower triangle) = scale · G A⁻¹ Gᵀ, with G formed tile by
+/// tile.
+void inverse_covariance_gram(Stream stream, const NetworkShape& shape, const ParameterTable& table,
+                             const FactorRows& rows, double scale, const double* inverse, double* workspace,
+                             double* w, double* m);
+
+/// Doubles of workspace that update_inverse_covariance() takes.
+std::int64_t inverse_update_workspace(std::int64_t parameters, std::int64_t pairs);
+
+/// A⁻¹ after the pairs of the documents whose w and M lie here: P is a difference of w's rows, so that the
+/// update costs one reading and one writing of the triangle.
+void update_inverse_covariance(Stream stream, std::int64_t parameters, std::int64_t docs, const double* w,
+                               const double* m, double scale, const PreferencePair* pairs,
+                               std::int64_t count, double* workspace, double* inverse,
+                               CovarianceStatus* status);
+
+/// root[k] = √(scale · A⁻¹_kk), for widths by the inverse's diagonal.
+void roots_of_inverse(Stream stream, std::int64_t parameters, double scale, const double* inverse,
+                      double* root);
+
+}  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -1,0 +1,253 @@
+#include "cuda/ops/inverse_factor.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "cuda/ops/double_tile.cuh"
+
+namespace olrank::OLRANK_DEVICE_NAMESPACE {
+namespace {
+
+constexpr std::int64_t kBlock = InverseFactor::kBlock;
+constexpr std::int64_t kWantedBlocks = 264;  // two for each multiprocessor of a large device
+constexpr int kPairsPerPass = 8;             // whose sums a thread holds while it passes over L⁻¹
+constexpr unsigned kColumns = 128;           // of a block's pass
+constexpr std::int64_t kLeastRowsPerPart = 256;
+constexpr int kStagedRows = 32;
+constexpr unsigned kFinishColumns = 32;
+constexpr unsigned kThreads = 256;
+
+std::int64_t parts_of(std::int64_t n, std::int64_t part) {
+  return (n + part - 1) / part;
+}
+unsigned count_of(std::int64_t n) {
+  return static_cast<unsigned>(n);
+}
+
+/// Rows of L⁻¹ from `first` on, 64 at most, as an operand; they lie in one row block.
+struct FactorRowsOperand {
+  const double* values;  // of row `first`
+  std::int64_t stride;
+  std::int64_t first;
+  std::int64_t n;
+
+  __device__ FactorRowsOperand(const double* factor, std::int64_t first_row, std::int64_t size)
+      : values(factor + factor_row(first_row)),
+        stride(kBlock * (first_row / kBlock + 1)),
+        first(first_row),
+        n(size) {}
+  __device__ bool along_depth() const { return true; }
+  __device__ void prepare(std::int64_t) {}
+  __device__ double operator()(int i, std::int64_t k) const {
+    return first + i < n && k <= first + i ? values[i * stride + k] : 0.0;
+  }
+};
+
+// y = L⁻¹ x. Grid: tiles of columns, tiles of rows, the longest first, so that none begins when the others
+// are done. A block owns a tile [64 × 64], its k's in order. Double; deterministic.
+__global__ void __launch_bounds__(DoubleTile::kThreads)
+    apply_factor_kernel(std::int64_t n, const double* factor, std::int64_t columns, const double* x,
+                        double* y, std::int64_t stride) {
+  const std::int64_t row = std::int64_t{gridDim.y - 1 - blockIdx.y} * DoubleTile::kSide;
+  const std::int64_t column = std::int64_t{blockIdx.x} * DoubleTile::kSide;
+  const std::int64_t depth = min(n, row + DoubleTile::kSide);
+  FactorRowsOperand a(factor, row, n);
+  DoubleOperand<false> b{x, stride, columns, depth, column};
+  DoubleTile tile;
+  multiply_tile(0, depth, a, b, dynamic_shared<double>(), tile);
+  tile.for_each([&](int i, int j, double sum) {
+    if (row + i < n && column + j < columns) y[(row + i) * stride + column + j] = sum;
+  });
+}
+
+std::int64_t gram_rows_per_part(std::int64_t n, std::int64_t docs) {
+  const std::int64_t wanted = std::max<std::int64_t>(1, kWantedBlocks / lower_tiles(docs));
+  return std::max<std::int64_t>(64, parts_of(parts_of(n, wanted), DoubleTile::kDepth) * DoubleTile::kDepth);
+}
+
+// parts [parts × docs × docs]: sᵀs over a part of the rows, tiles of the lower triangle. Grid: tiles,
+// parts.
+__global__ void __launch_bounds__(DoubleTile::kThreads)
+    gram_part_kernel(std::int64_t n, std::int64_t docs, const double* s, std::int64_t stride,
+                     std::int64_t rows_per_part, double* parts) {
+  std::int64_t row = 0;
+  std::int64_t column = 0;
+  lower_tile(blockIdx.x, row, column);
+  const std::int64_t begin = std::int64_t{blockIdx.y} * rows_per_part;
+  const std::int64_t end = min(n, begin + rows_per_part);
+  DoubleOperand<false> a{s, stride, docs, end, row};
+  DoubleOperand<false> b{s, stride, docs, end, column};
+  DoubleTile tile;
+  multiply_tile(begin, end, a, b, dynamic_shared<double>(), tile);
+  double* out = parts + std::int64_t{blockIdx.y} * docs * docs;
+  tile.for_each([&](int i, int j, double sum) {
+    if (row + i < docs && column + j <= row + i) out[(row + i) * docs + column + j] = sum;
+  });
+}
+
+// A thread owns a number of M and subtracts the parts in order.
+__global__ void finish_gram_kernel(std::int64_t docs, std::int64_t parts, const double* numbers,
+                                   double lambda, double* m) {
+  const std::int64_t column = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  const std::int64_t row = blockIdx.y;
+  if (column > row) return;
+  const std::int64_t at = row * docs + column;
+  double sum = 0.0;
+#pragma unroll 8
+  for (std::int64_t part = 0; part < parts; ++part) sum += numbers[part * docs * docs + at];
+  m[at] = (m[at] - sum) / lambda;
+}
+
+/// What an append works in.
+struct AppendParts {
+  double* u;         // [n × count], L⁻¹ of the new pairs' column
+  double* corner;    // [count × count], D of I + ΔMΔᵀ; the new rows' own factor is √λ D
+  double* inverse;   // [count × count], D⁻¹
+  double* products;  // [parts × count × n], uᵀL⁻¹ by parts of the rows
+};
+
+// u = s(winner) − s(loser). A thread owns a number.
+__global__ void __launch_bounds__(kThreads)
+    pair_columns_kernel(std::int64_t n, const double* s, std::int64_t stride, const PreferencePair* pairs,
+                        std::int64_t count, double* u) {
+  const std::int64_t at = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (at >= n * count) return;
+  const PreferencePair& pair = pairs[at % count];
+  const double* row = s + at / count * stride;
+  u[at] = row[pair.winner] - row[pair.loser];
+}
+
+// products = uᵀ L⁻¹, the rows cut into parts. Grid: blocks of columns, parts, groups of pairs. A thread
+// owns a column of the group's pairs and reads L⁻¹ down it, in order; 32 rows of u at a time lie in shared
+// memory.
+__global__ void __launch_bounds__(kColumns)
+    apply_from_right_kernel(std::int64_t n, const double* factor, std::int64_t count,
+                            std::int64_t rows_per_part, AppendParts work) {
+  const std::int64_t column = std::int64_t{blockIdx.x} * kColumns + threadIdx.x;
+  const std::int64_t begin =
+      max(std::int64_t{blockIdx.y} * rows_per_part, std::int64_t{blockIdx.x} * kColumns);
+  const std::int64_t end = min(n, std::int64_t{blockIdx.y} * rows_per_part + rows_per_part);
+  const std::int64_t first_pair = std::int64_t{blockIdx.z} * kPairsPerPass;
+  auto* staged = dynamic_shared<double>();
+  double sums[kPairsPerPass] = {};
+  for (std::int64_t row = begin; row < end; row += kStagedRows) {
+    const int rows = static_cast<int>(min(std::int64_t{kStagedRows}, end - row));
+    __syncthreads();
+    for (int at = static_cast<int>(threadIdx.x); at < kStagedRows * kPairsPerPass; at += kColumns) {
+      const int i = at / kPairsPerPass;
+      const std::int64_t pair = first_pair + at % kPairsPerPass;
+      staged[at] = i < rows && pair < count ? work.u[(row + i) * count + pair] : 0.0;
+    }
+    __syncthreads();
+#pragma unroll 8
+    for (int i = 0; i < rows; ++i) {
+      const std::int64_t r = row + i;
+      if (column > r) continue;
+      const double value = factor[factor_row(r) + column];
+#pragma unroll
+      for (int pair = 0; pair < kPairsPerPass; ++pair)
+        sums[pair] += staged[i * kPairsPerPass + pair] * value;
+    }
+  }
+  if (column >= n) return;
+  for (int pair = 0; pair < kPairsPerPass && first_pair + pair < count; ++pair) {
+    work.products[(blockIdx.y * count + first_pair + pair) * n + column] = sums[pair];
+  }
+}
+
+// The new rows (−D⁻¹uᵀL⁻¹, D⁻¹)/√λ in their place. A block owns 32 columns: it adds the parts of uᵀL⁻¹ in
+// order into shared memory, then its threads take the rows. Nothing is written where the corner had no
+// factor.
+__global__ void __launch_bounds__(kThreads)
+    write_rows_kernel(std::int64_t n, double* factor, std::int64_t count, std::int64_t parts,
+                      double root_lambda, AppendParts work, const CovarianceStatus* status) {
+  if (status->failed != 0) return;
+  auto* product = dynamic_shared<double>();
+  const std::int64_t column = std::int64_t{blockIdx.x} * kFinishColumns + threadIdx.x % kFinishColumns;
+  const std::int64_t lane = threadIdx.x / kFinishColumns;
+  constexpr std::int64_t kLanes = kThreads / kFinishColumns;
+  for (std::int64_t pair = lane; pair < count; pair += kLanes) {
+    double sum = 0.0;
+    for (std::int64_t part = 0; part < parts && column < n; ++part) {
+      sum += work.products[(part * count + pair) * n + column];
+    }
+    product[pair * kFinishColumns + threadIdx.x % kFinishColumns] = sum;
+  }
+  __syncthreads();
+  for (std::int64_t i = lane; i < count; i += kLanes) {
+    const std::int64_t row = n + i;
+    if (column > row) continue;
+    double value = 0.0;
+    if (column >= n) {
+      value = work.inverse[i * count + column - n];
+    } else {
+      for (std::int64_t j = 0; j <= i; ++j) {
+        value -= work.inverse[i * count + j] * product[j * kFinishColumns + threadIdx.x % kFinishColumns];
+      }
+    }
+    factor[factor_row(row) + column] = value / root_lambda;
+  }
+}
+
+std::int64_t append_rows_per_part(std::int64_t n) {
+  const std::int64_t wanted =
+      std::max<std::int64_t>(1, 4 * kWantedBlocks / std::max<std::int64_t>(1, n / kColumns));
+  return std::max(kLeastRowsPerPart, parts_of(parts_of(n, wanted), kStagedRows) * kStagedRows);
+}
+
+}  // namespace
+
+void apply_factor(Stream stream, std::int64_t n, const double* factor, std::int64_t columns,
+                  const double* x, double* y, std::int64_t stride) {
+  if (n == 0 || columns == 0) return;
+  launch(apply_factor_kernel, dim3{double_tiles(columns), double_tiles(n)}, dim3{DoubleTile::kThreads},
+         DoubleTile::kSharedBytes, stream, n, factor, columns, x, y, stride);
+}
+
+std::int64_t dual_gram_workspace(std::int64_t n, std::int64_t docs) {
+  return docs == 0 ? 0 : parts_of(n, gram_rows_per_part(n, docs)) * docs * docs;
+}
+
+void dual_gram(Stream stream, std::int64_t n, std::int64_t docs, const double* s, std::int64_t stride,
+               double lambda, double* workspace, double* m) {
+  if (docs == 0) return;
+  const std::int64_t rows_per_part = gram_rows_per_part(n, docs);
+  const std::int64_t parts = parts_of(n, rows_per_part);
+  if (parts > 0) {
+    launch(gram_part_kernel, dim3{count_of(lower_tiles(docs)), count_of(parts)}, dim3{DoubleTile::kThreads},
+           DoubleTile::kSharedBytes, stream, n, docs, s, stride, rows_per_part, workspace);
+  }
+  launch(finish_gram_kernel, dim3{count_of(parts_of(docs, 128)), count_of(docs)}, dim3{128}, 0, stream,
+         docs, parts, workspace, lambda, m);
+}
+
+std::int64_t append_workspace(std::int64_t n, std::int64_t pairs) {
+  return n * pairs + 2 * pairs * pairs + parts_of(n, append_rows_per_part(n)) * pairs * n;
+}
+
+void append_pairs(Stream stream, std::int64_t n, double* factor, std::int64_t docs, const double* s,
+                  std::int64_t stride, const double* m, double lambda, const PreferencePair* pairs,
+                  std::int64_t count, double* workspace, CovarianceStatus* status) {
+  if (count == 0) return;
+  AppendParts work;
+  work.u = workspace;
+  work.corner = work.u + n * count;
+  work.inverse = work.corner + count * count;
+  work.products = work.inverse + count * count;
+  factor_pair_corner(stream, docs, m, pairs, count, work.corner, work.inverse, status);
+  const std::int64_t rows_per_part = append_rows_per_part(n);
+  const std::int64_t parts = parts_of(n, rows_per_part);
+  if (n > 0) {
+    launch(pair_columns_kernel, dim3{count_of(parts_of(n * count, kThreads))}, dim3{kThreads}, 0, stream, n,
+           s, stride, pairs, count, work.u);
+    launch(apply_from_right_kernel,
+           dim3{count_of(parts_of(n, kColumns)), count_of(parts), count_of(parts_of(count, kPairsPerPass))},
+           dim3{kColumns}, kStagedRows * kPairsPerPass * sizeof(double), stream, n, factor, count,
+           rows_per_part, work);
+  }
+  launch(write_rows_kernel, dim3{count_of(parts_of(n + count, kFinishColumns))}, dim3{kThreads},
+         static_cast<std::size_t>(count) * kFinishColumns * sizeof(double), stream, n, factor, count, parts,
+         std::sqrt(lambda), work, status);
+}
+
+}  // namespace olrank::OLRANK_DEVICE_NAMESPACE

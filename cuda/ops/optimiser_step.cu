@@ -1,0 +1,84 @@
+#include "cuda/ops/optimiser_step.h"
+
+#include <cmath>
+
+#include "cuda/runtime/launch.cuh"
+
+namespace olrank::OLRANK_DEVICE_NAMESPACE {
+namespace {
+
+constexpr unsigned kThreads = 256;
+constexpr double kMomentum = 0.9;
+constexpr double kBeta1 = 0.9;
+constexpr double kBeta2 = 0.999;
+constexpr double kEpsilon = 1e-8;
+
+__global__ void __launch_bounds__(kThreads)
+    begin_training_kernel(std::int64_t numbers, const float* theta, OptimiserState state) {
+  const std::int64_t k = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (k >= numbers) return;
+  state.position[k] = double{theta[k]};
+  state.first_moment[k] = 0.0;
+  if (state.second_moment != nullptr) state.second_moment[k] = 0.0;
+}
+
+// A thread owns a parameter, blockIdx.y is the member; double.
+__global__ void __launch_bounds__(kThreads)
+    adam_step_kernel(std::int64_t parameters, double correction1, double correction2,
+                     const double* gradient, const double* step, OptimiserState state, float* theta) {
+  const std::int64_t k = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (k >= parameters) return;
+  const std::int64_t place = blockIdx.y * parameters + k;
+  const double g = gradient[place];
+  const double first = kBeta1 * state.first_moment[place] + (1.0 - kBeta1) * g;
+  const double second = kBeta2 * state.second_moment[place] + (1.0 - kBeta2) * g * g;
+  const double position = state.position[place] - step[blockIdx.y] * (first / correction1) /
+                                                      (std::sqrt(second / correction2) + kEpsilon);
+  state.first_moment[place] = first;
+  state.second_moment[place] = second;
+  state.position[place] = position;
+  theta[place] = static_cast<float>(position);
+}
+
+// As above. θ is the point ahead, and position where the velocity has carried.
+__global__ void __launch_bounds__(kThreads)
+    nesterov_step_kernel(std::int64_t parameters, const double* gradient, const double* step,
+                         OptimiserState state, float* theta) {
+  const std::int64_t k = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (k >= parameters) return;
+  const std::int64_t place = blockIdx.y * parameters + k;
+  const double carried = double{theta[place]} - step[blockIdx.y] * gradient[place];
+  const double velocity = carried - state.position[place];
+  state.first_moment[place] = velocity;
+  state.position[place] = carried;
+  theta[place] = static_cast<float>(carried + kMomentum * velocity);
+}
+
+unsigned blocks_of(std::int64_t n) {
+  return static_cast<unsigned>((n + kThreads - 1) / kThreads);
+}
+
+}  // namespace
+
+void begin_training(Stream stream, std::int64_t numbers, const float* theta, const OptimiserState& state) {
+  if (numbers == 0) return;
+  launch(begin_training_kernel, dim3{blocks_of(numbers)}, dim3{kThreads}, 0, stream, numbers, theta, state);
+}
+
+void adam_step(Stream stream, std::int64_t members, std::int64_t parameters, std::int64_t number,
+               const double* gradient, const double* step, const OptimiserState& state, float* theta) {
+  if (members == 0) return;
+  const auto power = static_cast<double>(number);
+  launch(adam_step_kernel, dim3{blocks_of(parameters), static_cast<unsigned>(members)}, dim3{kThreads}, 0,
+         stream, parameters, 1.0 - std::pow(kBeta1, power), 1.0 - std::pow(kBeta2, power), gradient, step,
+         state, theta);
+}
+
+void nesterov_step(Stream stream, std::int64_t members, std::int64_t parameters, const double* gradient,
+                   const double* step, const OptimiserState& state, float* theta) {
+  if (members == 0) return;
+  launch(nesterov_step_kernel, dim3{blocks_of(parameters), static_cast<unsigned>(members)}, dim3{kThreads},
+         0, stream, parameters, gradient, step, state, theta);
+}
+
+}  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -1,0 +1,360 @@
+#include "cuda/ops/pair_training.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/math/exact.h"
+#include "core/math/pair_loss.h"
+#include "core/random/rng_stream.h"
+#include "cuda/ops/block_sum.cuh"
+#include "cuda/ops/float_tile.cuh"
+#include "cuda/ops/layer_table.h"
+#include "cuda/ops/output_layer.cuh"
+
+namespace olrank::OLRANK_DEVICE_NAMESPACE {
+namespace {
+
+constexpr unsigned kThreads = 256;
+constexpr std::int64_t kMostDocsPerPart = 512;  // float32 sums are no longer than this, as on the CPU
+constexpr std::int64_t kLeastDocsPerPart = 32;
+constexpr std::int64_t kWantedBlocks = 132;
+constexpr std::int64_t kPerLossBlock = 2048;  // terms or parameters
+constexpr std::int64_t kColumns = 32;         // of a block of column sums
+
+unsigned count(std::int64_t n) {
+  return static_cast<unsigned>(n);
+}
+std::int64_t parts_of(std::int64_t n, std::int64_t part) {
+  return (n + part - 1) / part;
+}
+
+/// How the documents are cut for sums of outer products: a function of sizes alone, so that sums keep their
+/// order.
+struct DocParts {
+  std::int64_t docs = 0;  // in a part
+  std::int64_t parts = 0;
+};
+
+DocParts cut_docs(const NetworkShape& shape, std::int64_t members, std::int64_t docs) {
+  const NetworkLayer layer = shape.layer(shape.depth > 2 ? 1 : 0);
+  const std::int64_t tiles = parts_of(layer.rows, 128) * parts_of(layer.columns, 128);
+  const std::int64_t wanted = std::max<std::int64_t>(1, parts_of(kWantedBlocks, tiles * members));
+  std::int64_t size = parts_of(parts_of(docs, wanted), FloatTile::kDepth) * FloatTile::kDepth;
+  size = std::clamp(size, kLeastDocsPerPart, kMostDocsPerPart);
+  return {size, parts_of(docs, size)};
+}
+
+// A thread owns a term of a member. Bits as on the CPU: nothing may be fused.
+__global__ void __launch_bounds__(kThreads)
+    perturb_labels_kernel(const PairTerm* terms, std::int64_t terms_count, const PhiloxKey* keys,
+                          const std::uint32_t* round, double noise, double* labels) {
+  const std::int64_t t = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (t >= terms_count) return;
+  const std::int64_t member = blockIdx.y;
+  RngStream coins(keys[member], *round, static_cast<std::uint32_t>(t));
+  const double deviation = exact_mul(noise, std::sqrt(terms[t].weight));
+  labels[member * terms_count + t] = exact_add(terms[t].labels, exact_mul(deviation, coins.normal()));
+}
+
+/// A term as a member sees it.
+struct SeenTerm {
+  double z;
+  double weight;
+  double labels;
+};
+
+__device__ SeenTerm see_term(const PairHistoryView& history, const float* scores, std::int64_t member,
+                             std::int64_t t) {
+  const PairTerm& term = history.terms[t];
+  const std::int64_t place = member * history.count + t;
+  return {double{scores[term.first]} - double{scores[term.second]},
+          history.weights == nullptr ? term.weight : history.weights[place],
+          history.labels == nullptr ? term.labels : history.labels[place]};
+}
+
+// δ_L and δ_{L−1} of a document from the derivatives of its terms, summed in double by a warp that owns it;
+// blockIdx.y is the member. Deterministic: a lane's terms and the lanes have a fixed order.
+__global__ void __launch_bounds__(kThreads)
+    output_slopes_kernel(const OutputLayer output, PairHistoryView history, const float* theta,
+                         const float* scores, FactorRows rows) {
+  const std::int64_t doc = std::int64_t{blockIdx.x} * (kThreads / 32) + threadIdx.x / 32;
+  if (doc >= history.docs) return;
+  const std::int64_t member = blockIdx.y;
+  const std::int32_t stop = history.incidence.offsets[doc + 1];
+  double sum = 0.0;
+  for (std::int32_t i = history.incidence.offsets[doc] + static_cast<std::int32_t>(threadIdx.x % 32);
+       i < stop; i += 32) {
+    const std::int32_t end = history.incidence.ends[i];
+    const SeenTerm term = see_term(history, scores + member * history.docs, member, end / 2);
+    const double slope = term.weight * sigmoid(term.z) - term.labels;
+    sum += end % 2 == 0 ? slope : -slope;
+  }
+  const auto slope = static_cast<float>(warp_sum(sum));
+  write_output_deltas(output, theta + member * output.parameters, slope,
+                      rows.values + (member * rows.docs + doc) * rows.stride);
+}
+
+/// Sums over one part of the documents go to partial [members × parts × p].
+struct PartialSums {
+  float* values;
+  std::int64_t parameters;
+  std::int64_t parts;
+  std::int64_t docs_per_part;
+
+  __device__ float* of(std::int64_t member, std::int64_t part) const {
+    return values + (member * parts + part) * parameters;
+  }
+};
+
+/// What a column of sums adds up: an input of the output layer times its δ, or the δ of a unit with a bias.
+struct SummedColumn {
+  std::int64_t parameter = -1;  // where the sum goes; −1 for none
+  const float* values = nullptr;
+  std::int64_t stride = 0;
+  bool times_output = false;
+};
+
+__device__ SummedColumn summed_column(const LayerTable& layers, std::int64_t number, const float* features,
+                                      const float* member_rows, std::int64_t stride) {
+  const NetworkLayer& last = layers.layer[layers.depth - 1];
+  if (number < last.columns) {
+    const bool of_features = layers.depth == 1;
+    return {last.weight + number, of_features ? features + number : member_rows + last.input + number,
+            of_features ? last.columns : stride, true};
+  }
+  const std::int64_t unit = number - last.columns;
+  if (!last.has_bias() || unit >= layers.units()) return {};
+  const NetworkLayer& layer = layers.layer_of(unit);
+  const std::int64_t row = unit % layers.width;
+  return {layer.bias + row, member_rows + layer.delta + row, stride, false};
+}
+
+/// The output layer's weights and all biases, by groups of 32: sums over documents [begin, end) by the
+/// calling block. Each of its warps takes its share of the documents in order, and their sums are added in
+/// order.
+__device__ void sum_columns(const LayerTable& layers, std::int64_t group, const float* features,
+                            const float* member_rows, std::int64_t stride, std::int64_t begin,
+                            std::int64_t end, float* out) {
+  const SummedColumn column =
+      summed_column(layers, group * kColumns + threadIdx.x % 32, features, member_rows, stride);
+  const float* output_delta = member_rows + layers.layer[layers.depth - 1].delta;
+  float sum = 0.0F;
+  if (column.parameter >= 0) {
+#pragma unroll 4
+    for (std::int64_t doc = begin + threadIdx.x / 32; doc < end; doc += blockDim.x / 32) {
+      const float factor = column.times_output ? output_delta[doc * stride] : 1.0F;
+      sum += factor * column.values[doc * column.stride];
+    }
+  }
+  auto* sums = dynamic_shared<float>();
+  sums[threadIdx.x] = sum;
+  __syncthreads();
+  if (threadIdx.x >= 32 || column.parameter < 0) return;
+  for (unsigned lane = threadIdx.x + 32; lane < blockDim.x; lane += 32) sum += sums[lane];
+  out[column.parameter] = sum;
+}
+
+/// A layer's outer products: where its inputs lie, and its tiles. Groups of column sums follow them in the
+/// grid.
+struct OuterProducts {
+  NetworkLayer layer;
+  const float* inputs;
+  std::int64_t input_stride;
+  std::int64_t input_member_stride;
+  FloatTile tile;
+  std::int64_t column_tiles;
+  std::int64_t tiles;
+};
+
+// Σ_doc δ_l ⊗ h_{l−1} over the documents of a part, in float32, documents in order. Grid: tiles of (units ×
+// inputs) and groups of columns, parts, members; a block owns a tile, a thread some numbers of it, or a
+// group.
+template <int kRows, int kColumnsOfThread>
+__global__ void __launch_bounds__(FloatTile::kMostThreads)
+    outer_product_kernel(const __grid_constant__ OuterProducts task,
+                         const __grid_constant__ LayerTable layers, const float* features,
+                         const FactorRows rows, const PartialSums partial) {
+  const std::int64_t begin = std::int64_t{blockIdx.y} * partial.docs_per_part;
+  const std::int64_t end = min(rows.docs, begin + partial.docs_per_part);
+  const std::int64_t member = blockIdx.z;
+  const float* member_rows = rows.values + member * rows.docs * rows.stride;
+  float* sums = partial.of(member, blockIdx.y);
+  if (blockIdx.x >= task.tiles) {
+    sum_columns(layers, blockIdx.x - task.tiles, features, member_rows, rows.stride, begin, end, sums);
+    return;
+  }
+  const FloatTile& tile = task.tile;
+  const NetworkLayer& layer = task.layer;
+  const std::int64_t unit = blockIdx.x / task.column_tiles * kRows * tile.row_threads;
+  const std::int64_t column = blockIdx.x % task.column_tiles * kColumnsOfThread * tile.column_threads;
+  const FloatOperand<false> deltas{member_rows + layer.delta, rows.stride, layer.rows, end, unit};
+  const FloatOperand<false> hidden{task.inputs + member * task.input_member_stride, task.input_stride,
+                                   layer.columns, end, column};
+  FloatFragment<kRows, kColumnsOfThread> fragment;
+  multiply_tile(tile, begin, end, deltas, hidden, fragment);
+  for_each_number(tile, fragment, [&](int i, int j, float value) {
+    if (unit + i >= layer.rows || column + j >= layer.columns) return;
+    sums[layer.weight + (unit + i) * layer.columns + column + j] = value;
+  });
+}
+
+using OuterProductKernel = void (*)(OuterProducts, LayerTable, const float*, FactorRows, PartialSums);
+
+OuterProductKernel outer_product_kernel_for(const FloatTile& tile) {
+  if (tile.thread_rows == 8) return outer_product_kernel<8, 8>;
+  return tile.thread_rows == 4 ? outer_product_kernel<4, 8> : outer_product_kernel<2, 4>;
+}
+
+// gradient [members × p] in double: parts in order, then the prior. A thread owns a parameter.
+// Deterministic.
+__global__ void __launch_bounds__(kThreads)
+    finish_gradient_kernel(PartialSums partial, const float* theta, StackedObjective objective,
+                           GradientUse use) {
+  const std::int64_t k = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (k >= partial.parameters) return;
+  const std::int64_t member = blockIdx.y;
+  const std::int64_t place = member * partial.parameters + k;
+  const float* numbers = partial.of(member, 0) + k;
+  double sum = 0.0;
+#pragma unroll 8
+  for (std::int64_t part = 0; part < partial.parts; ++part) {
+    sum += objective.data_scale * double{numbers[part * partial.parameters]};
+  }
+  const double own{theta[place]};
+  if (objective.prior_weight != 0.0) {
+    const double centre = objective.centre == nullptr ? 0.0 : double{objective.centre[place]};
+    sum += 2.0 * objective.prior_weight * (own - centre);
+  }
+  if (use.gradient != nullptr) use.gradient[place] = sum;
+  if (use.theta != nullptr) use.theta[place] = static_cast<float>(own - use.step[member] * sum);
+}
+
+// Blocks of terms, then blocks of parameters for the prior: one sum each, in double. Deterministic.
+__global__ void __launch_bounds__(kThreads)
+    loss_sums_kernel(PairHistoryView history, const float* scores, const float* theta,
+                     std::int64_t parameters, StackedObjective objective, std::int64_t term_blocks,
+                     double* sums) {
+  const std::int64_t member = blockIdx.y;
+  const bool of_terms = blockIdx.x < term_blocks;
+  const std::int64_t begin = (of_terms ? blockIdx.x : blockIdx.x - term_blocks) * kPerLossBlock;
+  const std::int64_t end = min(begin + kPerLossBlock, of_terms ? history.count : parameters);
+  double sum = 0.0;
+  for (std::int64_t i = begin + threadIdx.x; i < end; i += kThreads) {
+    if (of_terms) {
+      if (history.terms[i].first < 0) continue;
+      const SeenTerm term = see_term(history, scores + member * history.docs, member, i);
+      sum += term.labels * logistic_loss(term.z) + (term.weight - term.labels) * logistic_loss(-term.z);
+    } else {
+      const std::int64_t place = member * parameters + i;
+      const double centre = objective.centre == nullptr ? 0.0 : double{objective.centre[place]};
+      const double distance = double{theta[place]} - centre;
+      sum += distance * distance;
+    }
+  }
+  sum = block_sum(sum, dynamic_shared<double>());
+  if (threadIdx.x == 0) sums[member * gridDim.x + blockIdx.x] = sum;
+}
+
+// A thread owns a member and adds its sums in order.
+__global__ void finish_losses_kernel(std::int64_t members, std::int64_t term_blocks, std::int64_t blocks,
+                                     const double* sums, StackedObjective objective, double* losses) {
+  const std::int64_t member = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (member >= members) return;
+  double data = 0.0;
+  double prior = 0.0;
+  for (std::int64_t block = 0; block < term_blocks; ++block) data += sums[member * blocks + block];
+  for (std::int64_t block = term_blocks; block < blocks; ++block) prior += sums[member * blocks + block];
+  losses[member] = objective.data_scale * data + objective.prior_weight * prior;
+}
+
+FactorRows rows_of(const NetworkShape& shape, const PairHistoryView& history,
+                   const TrainingWorkspace& workspace) {
+  return {workspace.rows, history.docs, shape.factors()};
+}
+
+/// One launch a hidden layer, the first with all column sums too; without a hidden layer, these alone.
+void launch_outer_products(Stream stream, const NetworkStack& stack, const float* features,
+                           const FactorRows& rows, const LayerTable& layers, const PartialSums& partial) {
+  const NetworkShape& shape = stack.shape;
+  const std::int64_t columns = layers.layer[shape.depth - 1].columns + (shape.biases ? layers.units() : 0);
+  for (std::int64_t l = 0; l == 0 || l + 1 < shape.depth; ++l) {
+    const NetworkLayer& layer = layers.layer[l];
+    OuterProducts task{layer, features, shape.inputs, 0, {}, 1, 0};
+    task.tile = choose_float_tile(layer.rows, layer.columns, partial.parts * stack.members);
+    if (shape.depth > 1) {
+      task.column_tiles = task.tile.column_tiles(layer.columns);
+      task.tiles = task.tile.row_tiles(layer.rows) * task.column_tiles;
+    }
+    if (l > 0) {
+      task.inputs = rows.values + layer.input;
+      task.input_stride = rows.stride;
+      task.input_member_stride = rows.docs * rows.stride;
+    }
+    const std::int64_t groups = l == 0 ? parts_of(columns, kColumns) : 0;
+    launch(outer_product_kernel_for(task.tile),
+           dim3{count(task.tiles + groups), count(partial.parts), count(stack.members)},
+           dim3{count(task.tile.threads())}, task.tile.shared_bytes(), stream, task, layers, features, rows,
+           partial);
+  }
+}
+
+std::int64_t prior_blocks(const NetworkShape& shape) {
+  return parts_of(shape.parameters(), kPerLossBlock);
+}
+
+}  // namespace
+
+TrainingSizes training_sizes(const NetworkShape& shape, std::int64_t members, std::int64_t docs,
+                             std::int64_t terms) {
+  return {members * docs * shape.factors(), members * docs,
+          members * cut_docs(shape, members, docs).parts * shape.parameters(),
+          members * (parts_of(terms, kPerLossBlock) + prior_blocks(shape))};
+}
+
+void perturb_labels(Stream stream, const PairTerm* terms, std::int64_t terms_count, std::int64_t members,
+                    const PhiloxKey* keys, const std::uint32_t* round, double noise, double* labels) {
+  if (terms_count == 0 || members == 0) return;
+  launch(perturb_labels_kernel, dim3{count(parts_of(terms_count, kThreads)), count(members)},
+         dim3{kThreads}, 0, stream, terms, terms_count, keys, round, noise, labels);
+}
+
+void forward_history(Stream stream, const NetworkStack& stack, const PairHistoryView& history,
+                     const TrainingWorkspace& workspace) {
+  const FactorRows rows = rows_of(stack.shape, history, workspace);
+  forward(stream, stack, history.features, rows, {workspace.scores, nullptr});
+}
+
+void pair_losses(Stream stream, const NetworkStack& stack, const PairHistoryView& history,
+                 const StackedObjective& objective, const TrainingWorkspace& workspace, double* losses) {
+  if (stack.members == 0) return;
+  const std::int64_t term_blocks = parts_of(history.count, kPerLossBlock);
+  const std::int64_t blocks = term_blocks + (objective.prior_weight != 0.0 ? prior_blocks(stack.shape) : 0);
+  if (blocks > 0) {
+    launch(loss_sums_kernel, dim3{count(blocks), count(stack.members)}, dim3{kThreads},
+           kThreads / 32 * sizeof(double), stream, history, workspace.scores, stack.theta,
+           stack.shape.parameters(), objective, term_blocks, workspace.losses);
+  }
+  launch(finish_losses_kernel, dim3{count(parts_of(stack.members, 32))}, dim3{32}, 0, stream, stack.members,
+         term_blocks, blocks, workspace.losses, objective, losses);
+}
+
+void pair_gradients(Stream stream, const NetworkStack& stack, const PairHistoryView& history,
+                    const StackedObjective& objective, const TrainingWorkspace& workspace,
+                    const GradientUse& use) {
+  if (stack.members == 0) return;
+  const NetworkShape& shape = stack.shape;
+  const FactorRows rows = rows_of(shape, history, workspace);
+  const LayerTable layers(shape);
+  const DocParts cut = cut_docs(shape, stack.members, history.docs);
+  const PartialSums partial{workspace.partial, shape.parameters(), cut.parts, cut.docs};
+  if (history.docs > 0) {
+    launch(output_slopes_kernel, dim3{count(parts_of(history.docs, kThreads / 32)), count(stack.members)},
+           dim3{kThreads}, 0, stream, OutputLayer(shape), history, stack.theta, workspace.scores, rows);
+    backward_hidden(stream, stack, rows);
+    launch_outer_products(stream, stack, history.features, rows, layers, partial);
+  }
+  launch(finish_gradient_kernel, dim3{count(parts_of(shape.parameters(), kThreads)), count(stack.members)},
+         dim3{kThreads}, 0, stream, partial, stack.theta, objective, use);
+}
+
+}  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstdint>
+
+#include "core/math/philox.h"
+#include "core/ops/pair_training.h"
+#include "cuda/ops/pair_incidence.h"
+#include "cuda/ops/relu_layers.h"
+
+// core/ops/pair_training.h on the device, for one network or N side by side. What changes from round to
+// round within a captured graph (labels, round, step size) is read from device memory; sizes may be
+// capacities: terms whose first document is −1 and documents without a term add nothing.
+namespace olrank::OLRANK_DEVICE_NAMESPACE {
+
+/// The history that networks are trained on.
+struct PairHistoryView {
+  const float* features = nullptr;  // [docs × d], the distinct documents
+  std::int64_t docs = 0;
+  const PairTerm* terms = nullptr;
+  std::int64_t count = 0;
+  PairIncidence incidence;
+  const double* labels = nullptr;   // [members × count] in place of the terms' own; may be null
+  const double* weights = nullptr;  // likewise
+};
+
+/// PairObjective of core/ops; `centre` [members × p] may be null.
+struct StackedObjective {
+  double data_scale = 1.0;
+  double prior_weight = 0.0;
+  const float* centre = nullptr;
+};
+
+/// What training works in. Sizes by training_sizes().
+struct TrainingWorkspace {
+  float* rows = nullptr;     // [members × docs × factors]
+  float* scores = nullptr;   // [members × docs]
+  float* partial = nullptr;  // sums of gradients over parts of the documents
+  double* losses = nullptr;  // sums of losses over parts of terms and parameters
+};
+
+struct TrainingSizes {
+  std::int64_t rows = 0;
+  std::int64_t scores = 0;
+  std::int64_t partial = 0;
+  std::int64_t losses = 0;
+};
+
+TrainingSizes training_sizes(const NetworkShape& shape, std::int64_t members, std::int64_t docs,
+                             std::int64_t terms);
+
+/// labels [members × count] = the terms' own + noise · √weight · N(0, 1), drawn where the CPU draws it: the
+/// same bits. keys [members] and the round lie on the device.
+void perturb_labels(Stream stream, const PairTerm* terms, std::int64_t count, std::int64_t members,
+                    const PhiloxKey* keys, const std::uint32_t* round, double noise, double* labels);
+
+/// Passes the history through the networks: its scores, and what gradients start from.
+void forward_history(Stream stream, const NetworkStack& stack, const PairHistoryView& history,
+                     const TrainingWorkspace& workspace);
+
+/// losses [members] at the parameters of the latest forward_history().
+void pair_losses(Stream stream, const NetworkStack& stack, const PairHistoryView& history,
+                 const StackedObjective& objective, const TrainingWorkspace& workspace, double* losses);
+
+/// What becomes of the gradients. Both may be asked for.
+struct GradientUse {
+  double* gradient = nullptr;    // [members × p]
+  float* theta = nullptr;        // [members × p], moved by one step of gradient descent
+  const double* step = nullptr;  // [members], σ_t
+};
+
+/// Gradients at the parameters of the latest forward_history(), which may be moved in place.
+void pair_gradients(Stream stream, const NetworkStack& stack, const PairHistoryView& history,
+                    const StackedObjective& objective, const TrainingWorkspace& workspace,
+                    const GradientUse& use);
+
+}  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -1,0 +1,112 @@
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/runtime/launch.cuh"
+
+// Items by the group that each belongs to, in the order of the items: a counting sort whose result does not
+// depend on which thread comes first.
+namespace olrank::OLRANK_DEVICE_NAMESPACE {
+
+constexpr unsigned kGroupThreads = 256;
+constexpr unsigned kScanThreads = 1024;
+
+inline unsigned group_blocks(std::int64_t n) {
+  return static_cast<unsigned>((n + kGroupThreads - 1) / kGroupThreads);
+}
+
+static __global__ void __launch_bounds__(kGroupThreads)
+    zero_counts_kernel(std::int64_t groups, std::int32_t* counts) {
+  const std::int64_t i = std::int64_t{blockIdx.x} * kGroupThreads + threadIdx.x;
+  if (i < groups) counts[i] = 0;
+}
+
+// How many items each group has: whole numbers, so that the order does not matter.
+template <class GroupOf>
+__global__ void __launch_bounds__(kGroupThreads)
+    count_items_kernel(const GroupOf group_of, std::int64_t count, std::int32_t* counts) {
+  const std::int64_t item = std::int64_t{blockIdx.x} * kGroupThreads + threadIdx.x;
+  if (item >= count) return;
+  const std::int32_t group = group_of(item);
+  if (group >= 0) atomicAdd(counts + group, 1);
+}
+
+// offsets [groups + 1], the running sum of counts, which become 0 again. One block: each thread sums a run
+// of groups, then all threads' sums are summed in shared memory.
+static __global__ void __launch_bounds__(kScanThreads)
+    scan_counts_kernel(std::int64_t groups, std::int32_t* counts, std::int32_t* offsets) {
+  auto* sums = dynamic_shared<std::int32_t>();
+  const std::int64_t run = (groups + kScanThreads - 1) / kScanThreads;
+  const std::int64_t begin = min(groups, run * threadIdx.x);
+  const std::int64_t end = min(groups, begin + run);
+  std::int32_t own = 0;
+  for (std::int64_t group = begin; group < end; ++group) own += counts[group];
+  sums[threadIdx.x] = own;
+  __syncthreads();
+  for (unsigned step = 1; step < kScanThreads; step *= 2) {
+    const std::int32_t before = threadIdx.x >= step ? sums[threadIdx.x - step] : 0;
+    __syncthreads();
+    sums[threadIdx.x] += before;
+    __syncthreads();
+  }
+  std::int32_t sum = sums[threadIdx.x] - own;
+  for (std::int64_t group = begin; group < end; ++group) {
+    offsets[group] = sum;
+    sum += counts[group];
+    counts[group] = 0;
+  }
+  if (threadIdx.x == kScanThreads - 1) offsets[groups] = sums[threadIdx.x];
+}
+
+// Each group's items, in the order in which threads happen to come.
+template <class GroupOf>
+__global__ void __launch_bounds__(kGroupThreads)
+    place_items_kernel(const GroupOf group_of, std::int64_t count, const std::int32_t* offsets,
+                       std::int32_t* placed, std::int32_t* unordered) {
+  const std::int64_t item = std::int64_t{blockIdx.x} * kGroupThreads + threadIdx.x;
+  if (item >= count) return;
+  const std::int32_t group = group_of(item);
+  if (group >= 0)
+    unordered[offsets[group] + atomicAdd(placed + group, 1)] = static_cast<std::int32_t>(item);
+}
+
+// A warp owns a group: an item's place is the number of smaller ones.
+static __global__ void __launch_bounds__(kGroupThreads)
+    order_items_kernel(std::int64_t groups, const std::int32_t* offsets, const std::int32_t* unordered,
+                       std::int32_t* items) {
+  const std::int64_t group = std::int64_t{blockIdx.x} * (kGroupThreads / 32) + threadIdx.x / 32;
+  if (group >= groups) return;
+  const std::int32_t begin = offsets[group];
+  const std::int32_t stop = offsets[group + 1];
+  for (std::int32_t i = begin + static_cast<std::int32_t>(threadIdx.x % 32); i < stop; i += 32) {
+    const std::int32_t own = unordered[i];
+    std::int32_t place = begin;
+    for (std::int32_t j = begin; j < stop; ++j) place += unordered[j] < own ? 1 : 0;
+    items[place] = own;
+  }
+}
+
+/// offsets [groups + 1] and items [count] of groups: group_of(item) is below `groups`, or −1 for an item
+/// that belongs nowhere. `workspace` has groups + count words.
+template <class GroupOf>
+void group_stably(Stream stream, const GroupOf& group_of, std::int64_t count, std::int64_t groups,
+                  std::int32_t* workspace, std::int32_t* offsets, std::int32_t* items) {
+  std::int32_t* counts = workspace;
+  std::int32_t* unordered = workspace + groups;
+  if (groups > 0) {
+    launch(zero_counts_kernel, dim3{group_blocks(groups)}, dim3{kGroupThreads}, 0, stream, groups, counts);
+  }
+  if (count > 0) {
+    launch(count_items_kernel<GroupOf>, dim3{group_blocks(count)}, dim3{kGroupThreads}, 0, stream, group_of,
+           count, counts);
+  }
+  launch(scan_counts_kernel, dim3{1}, dim3{kScanThreads}, kScanThreads * sizeof(std::int32_t), stream,
+         groups, counts, offsets);
+  if (count == 0) return;
+  launch(place_items_kernel<GroupOf>, dim3{group_blocks(count)}, dim3{kGroupThreads}, 0, stream, group_of,
+         count, offsets, counts, unordered);
+  launch(order_items_kernel, dim3{group_blocks(32 * groups)}, dim3{kGroupThreads}, 0, stream, groups,
+         offsets, unordered, items);
+}
+
+}  // namespace olrank::OLRANK_DEVICE_NAMESPACE

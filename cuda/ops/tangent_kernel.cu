@@ -1,0 +1,104 @@
+#include "cuda/ops/tangent_kernel.h"
+
+#include "cuda/ops/block_sum.cuh"
+#include "cuda/ops/double_tile.cuh"
+#include "cuda/ops/layer_table.h"
+
+namespace olrank::OLRANK_DEVICE_NAMESPACE {
+namespace {
+
+/// Some of the factors of the documents from `first` on, widened.
+struct FactorOperand {
+  const float* values;
+  std::int64_t stride;
+  std::int64_t docs;
+  std::int64_t depth;
+  std::int64_t first;
+
+  __device__ bool along_depth() const { return true; }
+  __device__ void prepare(std::int64_t) {}
+  __device__ double operator()(int i, std::int64_t k) const {
+    const std::int64_t doc = first + i;
+    return doc < docs && k < depth ? double{values[doc * stride + k]} : 0.0;
+  }
+};
+
+/// tile.sum = Σ_l (δ_l·δ'_l)(h_{l−1}·h'_{l−1} + 1 with a bias), by all threads of the block.
+__device__ void gradient_products(const LayerTable& layers, const FactorRows& left, std::int64_t left_first,
+                                  const FactorRows& right, std::int64_t right_first, double* shared,
+                                  DoubleTile& tile) {
+  const auto multiply = [&](std::int64_t place, std::int64_t depth, DoubleTile& product) {
+    FactorOperand a{left.values + place, left.stride, left.docs, depth, left_first};
+    FactorOperand b{right.values + place, right.stride, right.docs, depth, right_first};
+    multiply_tile(0, depth, a, b, shared, product);
+  };
+  for (std::int64_t l = 0; l < layers.depth; ++l) {
+    const NetworkLayer& layer = layers.layer[l];
+    DoubleTile deltas;
+    DoubleTile inputs;
+    multiply(layer.delta, layer.rows, deltas);
+    multiply(layer.input, layer.columns, inputs);
+    const double bias = layer.has_bias() ? 1.0 : 0.0;
+#pragma unroll
+    for (int u = 0; u < DoubleTile::kRowBlocks; ++u) {
+#pragma unroll
+      for (int v = 0; v < DoubleTile::kColumnBlocks; ++v) {
+#pragma unroll
+        for (int e = 0; e < 2; ++e) tile.sum[u][v][e] += deltas.sum[u][v][e] * (inputs.sum[u][v][e] + bias);
+      }
+    }
+  }
+}
+
+// Grid: tiles of the lower triangle; a block owns a tile [64 × 64]. Double; deterministic.
+__global__ void __launch_bounds__(DoubleTile::kThreads, 2)
+    doc_kernel_kernel(const __grid_constant__ LayerTable layers, const __grid_constant__ FactorRows docs,
+                      double scale, double* kernel) {
+  std::int64_t row = 0;
+  std::int64_t column = 0;
+  lower_tile(blockIdx.x, row, column);
+  DoubleTile tile;
+  gradient_products(layers, docs, row, docs, column, dynamic_shared<double>(), tile);
+  tile.for_each([&](int i, int j, double sum) {
+    if (row + i < docs.docs && column + j <= row + i) {
+      kernel[(row + i) * docs.docs + column + j] = scale * sum;
+    }
+  });
+}
+
+// Grid: tiles of documents, tiles of 32 pairs; a block owns 64 winners and losers by 64 documents. A winner
+// and its loser are neighbouring rows of a tensor core's block, 4 lanes apart.
+__global__ void __launch_bounds__(DoubleTile::kThreads, 2)
+    pair_doc_kernel_kernel(const __grid_constant__ LayerTable layers,
+                           const __grid_constant__ FactorRows pairs,
+                           const __grid_constant__ FactorRows docs, double scale, double* kernel,
+                           std::int64_t stride) {
+  const std::int64_t row = std::int64_t{blockIdx.y} * DoubleTile::kSide;
+  const std::int64_t column = std::int64_t{blockIdx.x} * DoubleTile::kSide;
+  DoubleTile tile;
+  gradient_products(layers, pairs, row, docs, column, dynamic_shared<double>(), tile);
+  tile.for_each([&](int i, int j, double sum) {
+    const double other = __shfl_xor_sync(kWholeWarp, sum, 4);
+    if (i % 2 != 0 || row + i >= pairs.docs || column + j >= docs.docs) return;
+    kernel[(row + i) / 2 * stride + column + j] = scale * (sum - other);
+  });
+}
+
+}  // namespace
+
+void doc_kernel(Stream stream, const NetworkShape& shape, const FactorRows& docs, double scale,
+                double* kernel) {
+  if (docs.docs == 0) return;
+  launch(doc_kernel_kernel, dim3{static_cast<unsigned>(lower_tiles(docs.docs))}, dim3{DoubleTile::kThreads},
+         DoubleTile::kSharedBytes, stream, LayerTable(shape), docs, scale, kernel);
+}
+
+void pair_doc_kernel(Stream stream, const NetworkShape& shape, const FactorRows& pairs,
+                     const FactorRows& docs, double scale, double* kernel, std::int64_t stride) {
+  if (pairs.docs == 0 || docs.docs == 0) return;
+  const dim3 grid{double_tiles(docs.docs), double_tiles(pairs.docs)};
+  launch(pair_doc_kernel_kernel, grid, dim3{DoubleTile::kThreads}, DoubleTile::kSharedBytes, stream,
+         LayerTable(shape), pairs, docs, scale, kernel, stride);
+}
+
+}  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "cuda/runtime/check.h"
+#include "cuda/runtime/stream.h"
+
+namespace olrank::OLRANK_DEVICE_NAMESPACE {
+
+/// Device memory of one array of plain numbers.
+template <class T>
+class DeviceArray {
+ public:
+  DeviceArray() = default;
+  /// Uninitialised.
+  explicit DeviceArray(std::int64_t size) : size_(static_cast<std::size_t>(size)) {
+    if (size_ > 0) OLRANK_CUDA_CHECK(cudaMalloc(&data_, size_ * sizeof(T)));
+  }
+  explicit DeviceArray(std::span<const T> values) : DeviceArray(static_cast<std::int64_t>(values.size())) {
+    if (size_ > 0) OLRANK_CUDA_CHECK(cudaMemcpy(data_, values.data(), bytes(), cudaMemcpyHostToDevice));
+  }
+  ~DeviceArray() { cudaFree(data_); }
+  DeviceArray(DeviceArray&& other) noexcept
+      : size_(std::exchange(other.size_, 0)), data_(std::exchange(other.data_, nullptr)) {}
+  DeviceArray& operator=(DeviceArray&& other) noexcept {
+    std::swap(size_, other.size_);
+    std::swap(data_, other.data_);
+    return *this;
+  }
+  DeviceArray(const DeviceArray&) = delete;
+  DeviceArray& operator=(const DeviceArray&) = delete;
+
+  std::int64_t size() const { return static_cast<std::int64_t>(size_); }
+  T* data() { return static_cast<T*>(data_); }
+  const T* data() const { return static_cast<const T*>(data_); }
+
+  /// Waits for everything that was started before.
+  std::vector<T> to_host() const {
+    std::vector<T> values(size_);
+    OLRANK_CUDA_CHECK(cudaDeviceSynchronize());
+    if (size_ > 0) OLRANK_CUDA_CHECK(cudaMemcpy(values.data(), data_, bytes(), cudaMemcpyDeviceToHost));
+    return values;
+  }
+
+ private:
+  std::size_t bytes() const { return size_ * sizeof(T); }
+
+  std::size_t size_ = 0;
+  void* data_ = nullptr;
+};
+
+}  // namespace olrank::OLRANK_DEVICE_NAMESPACE

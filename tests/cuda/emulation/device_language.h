@@ -1,0 +1,113 @@
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+#include "tests/cuda/emulation/emulator.h"
+
+// CUDA's words, as far as kernels use them, for a compiler that only knows C++.
+
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline
+#define __grid_constant__
+#define __launch_bounds__(...)
+
+using std::max;
+using std::min;
+
+using dim3 = olrank::emulation::Extent;
+
+inline const dim3& threadIdx = olrank::emulation::thread_index;
+inline const dim3& blockIdx = olrank::emulation::block_index;
+inline const dim3& blockDim = olrank::emulation::block_extent;
+inline const dim3& gridDim = olrank::emulation::grid_extent;
+
+inline void __syncthreads() {
+  olrank::emulation::block_barrier();
+}
+
+inline void __syncwarp(std::uint32_t mask = 0xFFFFFFFFU) {
+  olrank::emulation::exchange(mask, {});
+}
+
+namespace olrank::emulation {
+
+template <class T>
+T shuffle(std::uint32_t mask, T value, int from) {
+  static_assert(sizeof(T) <= sizeof(std::uint64_t));
+  LaneWords own;
+  std::memcpy(own.word.data(), &value, sizeof(T));
+  const LaneWords& other = exchange(mask, own)[static_cast<std::size_t>(from)];
+  std::memcpy(&value, other.word.data(), sizeof(T));
+  return value;
+}
+
+}  // namespace olrank::emulation
+
+template <class T>
+T __shfl_sync(std::uint32_t mask, T value, int from) {
+  return olrank::emulation::shuffle(mask, value, from % olrank::emulation::kWarp);
+}
+
+template <class T>
+T __shfl_xor_sync(std::uint32_t mask, T value, int bits) {
+  return olrank::emulation::shuffle(mask, value, olrank::emulation::lane() ^ bits);
+}
+
+template <class T>
+T __shfl_up_sync(std::uint32_t mask, T value, int distance) {
+  const int lane = olrank::emulation::lane();
+  return olrank::emulation::shuffle(mask, value, lane < distance ? lane : lane - distance);
+}
+
+template <class T>
+T __shfl_down_sync(std::uint32_t mask, T value, int distance) {
+  const int lane = olrank::emulation::lane();
+  const bool inside = lane + distance < olrank::emulation::kWarp;
+  return olrank::emulation::shuffle(mask, value, inside ? lane + distance : lane);
+}
+
+inline std::uint32_t __ballot_sync(std::uint32_t mask, bool vote) {
+  const auto& votes = olrank::emulation::exchange(mask, {{vote ? 1U : 0U, 0}});
+  std::uint32_t ballot = 0;
+  for (unsigned lane = 0; lane < olrank::emulation::kWarp; ++lane) {
+    if ((mask >> lane & 1U) != 0 && votes[lane].word[0] != 0) ballot |= 1U << lane;
+  }
+  return ballot;
+}
+
+inline bool __any_sync(std::uint32_t mask, bool vote) {
+  return __ballot_sync(mask, vote) != 0;
+}
+
+inline bool __all_sync(std::uint32_t mask, bool vote) {
+  return __ballot_sync(mask, vote) == mask;
+}
+
+inline int __popc(std::uint32_t bits) {
+  return std::popcount(bits);
+}
+
+inline int __ffs(std::uint32_t bits) {
+  return bits == 0 ? 0 : std::countr_zero(bits) + 1;
+}
+
+// Threads change places only where they wait, so that plain operations are atomic.
+template <class T>
+T atomicAdd(T* place, T value) {
+  const T old = *place;
+  *place = old + value;
+  return old;
+}
+
+template <class T>
+T atomicOr(T* place, T value) {
+  const T old = *place;
+  *place = old | value;
+  return old;
+}

@@ -1,0 +1,309 @@
+#include "tests/cuda/emulation/emulator.h"
+
+#include <setjmp.h>
+#include <ucontext.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <numeric>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace olrank::emulation {
+
+Extent thread_index;
+Extent block_index;
+Extent block_extent;
+Extent grid_extent;
+
+namespace {
+
+constexpr std::size_t kStackBytes = 256 * 1024;
+
+// After its first start a fiber is left and entered by jumps, which cost a tenth of what a change of
+// context does, as that asks the kernel about signals. Sanitizers only know the latter.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kJumps = false;
+#else
+constexpr bool kJumps = true;
+#endif
+
+struct PendingCopy {
+  void* to;
+  const void* from;
+  std::size_t bytes;
+};
+
+struct Fiber {
+  enum class State { kReady, kAtBarrier, kInExchange, kDone };
+
+  ucontext_t context;
+  jmp_buf place;
+  bool started = false;
+  std::unique_ptr<std::byte[]> stack = std::make_unique_for_overwrite<std::byte[]>(kStackBytes);
+  Extent index;
+  State state = State::kDone;
+  std::deque<std::vector<PendingCopy>> groups;
+  std::vector<PendingCopy> open_group;
+};
+
+struct Warp {
+  std::uint32_t mask = 0;  // of the exchange that is under way
+  std::uint32_t arrived = 0;
+  std::array<LaneWords, kWarp> shown;
+  std::array<LaneWords, kWarp> result;
+};
+
+class Block {
+ public:
+  void run(std::size_t threads, std::size_t shared_bytes, const std::function<void()>& thread,
+           Schedule schedule);
+
+  void* shared() { return shared_.data(); }
+  Fiber& current() { return *fibers_[running_]; }
+  int lane() const { return static_cast<int>(running_ % kWarp); }
+  void barrier();
+  const std::array<LaneWords, kWarp>& exchange(std::uint32_t mask, const LaneWords& own);
+
+ private:
+  static void enter();
+  void prepare(std::size_t threads);
+  /// Runs each of these fibers to its next wait; false where all were waiting already.
+  bool resume_ready(std::span<const std::size_t> numbers);
+  void resume(std::size_t number);
+  void yield();
+  void finish();
+  [[noreturn]] void enter_current();
+  [[noreturn]] void leave_for_good();
+  void release_barrier();
+  void fail(std::string message);
+
+  ucontext_t scheduler_;
+  jmp_buf scheduler_place_;
+  std::vector<std::unique_ptr<Fiber>> fibers_;
+  std::vector<Warp> warps_;
+  std::vector<std::uint64_t> shared_;
+  const std::function<void()>* thread_ = nullptr;
+  std::size_t running_ = 0;
+  std::size_t live_ = 0;
+  std::size_t at_barrier_ = 0;
+  std::string failure_;
+  std::uint64_t coins_ = 0x9E3779B97F4A7C15U;
+};
+
+Block block;
+Schedule schedule_now = Schedule::kForward;
+std::int64_t blocks = 0;
+
+void Block::enter() {
+  (*block.thread_)();
+  block.finish();
+}
+
+void Block::prepare(std::size_t threads) {
+  while (fibers_.size() < threads) fibers_.push_back(std::make_unique<Fiber>());
+  warps_.assign((threads + kWarp - 1) / kWarp, Warp{});
+  for (std::size_t number = 0; number < threads; ++number) {
+    Fiber& fiber = *fibers_[number];
+    const auto flat = static_cast<unsigned>(number);
+    fiber.index = {flat % block_extent.x, flat / block_extent.x % block_extent.y,
+                   flat / (block_extent.x * block_extent.y)};
+    fiber.state = Fiber::State::kReady;
+    fiber.started = false;
+    fiber.groups.clear();
+    fiber.open_group.clear();
+    getcontext(&fiber.context);
+    fiber.context.uc_stack.ss_sp = fiber.stack.get();
+    fiber.context.uc_stack.ss_size = kStackBytes;
+    fiber.context.uc_link = nullptr;
+    makecontext(&fiber.context, &Block::enter, 0);
+  }
+  live_ = threads;
+  at_barrier_ = 0;
+  failure_.clear();
+}
+
+void Block::run(std::size_t threads, std::size_t shared_bytes, const std::function<void()>& thread,
+                Schedule schedule) {
+  thread_ = &thread;
+  shared_.assign(shared_bytes / sizeof(std::uint64_t) + 2, ~std::uint64_t{0});  // NaN in float and double
+  prepare(threads);
+  std::vector<std::size_t> order(threads);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  if (schedule == Schedule::kBackward) std::reverse(order.begin(), order.end());
+  while (live_ > 0) {
+    if (schedule == Schedule::kRandom) {
+      for (std::size_t i = threads; i > 1; --i) {
+        coins_ = coins_ * 6364136223846793005U + 1442695040888963407U;
+        std::swap(order[i - 1], order[(coins_ >> 33) % i]);
+      }
+    }
+    bool any = false;
+    for (std::size_t first = 0; first < threads; first += kWarp) {
+      while (resume_ready(std::span(order).subspan(first, kWarp))) any = true;
+    }
+    if (!any) throw std::logic_error("Threads of a block wait for others that never come.");
+  }
+}
+
+bool Block::resume_ready(std::span<const std::size_t> numbers) {
+  bool any = false;
+  for (const std::size_t number : numbers) {
+    if (fibers_[number]->state != Fiber::State::kReady) continue;
+    any = true;
+    resume(number);
+    if (!failure_.empty()) throw std::logic_error(failure_);
+  }
+  return any;
+}
+
+void Block::resume(std::size_t number) {
+  running_ = number;
+  thread_index = fibers_[number]->index;
+  if (!kJumps) {
+    swapcontext(&scheduler_, &current().context);
+  } else if (_setjmp(scheduler_place_) == 0) {
+    enter_current();
+  }
+}
+
+void Block::enter_current() {
+  Fiber& fiber = current();
+  if (fiber.started) _longjmp(fiber.place, 1);
+  fiber.started = true;
+  setcontext(&fiber.context);
+  std::abort();  // only reached where setcontext() fails
+}
+
+void Block::yield() {
+  if (!kJumps) {
+    swapcontext(&current().context, &scheduler_);
+  } else if (_setjmp(current().place) == 0) {
+    _longjmp(scheduler_place_, 1);
+  }
+}
+
+void Block::leave_for_good() {
+  if (kJumps) _longjmp(scheduler_place_, 1);
+  setcontext(&scheduler_);
+  std::abort();
+}
+
+void Block::finish() {
+  current().state = Fiber::State::kDone;
+  --live_;
+  if (live_ > 0 && at_barrier_ == live_) release_barrier();
+  leave_for_good();
+}
+
+void Block::fail(std::string message) {
+  failure_ = std::move(message);
+  yield();
+}
+
+void Block::release_barrier() {
+  for (const auto& fiber : fibers_) {
+    if (fiber->state == Fiber::State::kAtBarrier) fiber->state = Fiber::State::kReady;
+  }
+  at_barrier_ = 0;
+}
+
+void Block::barrier() {
+  current().state = Fiber::State::kAtBarrier;
+  if (++at_barrier_ == live_) release_barrier();
+  yield();
+}
+
+const std::array<LaneWords, kWarp>& Block::exchange(std::uint32_t mask, const LaneWords& own) {
+  const std::size_t number = running_ / kWarp;
+  Warp& warp = warps_[number];
+  const std::uint32_t bit = std::uint32_t{1} << lane();
+  if ((mask & bit) == 0 || (warp.arrived != 0 && warp.mask != mask)) {
+    fail("Lanes of a warp meet under different masks.");
+  }
+  warp.mask = mask;
+  warp.arrived |= bit;
+  warp.shown[static_cast<std::size_t>(lane())] = own;
+  if (warp.arrived != mask) {
+    current().state = Fiber::State::kInExchange;
+    yield();
+    return warp.result;
+  }
+  warp.result = warp.shown;
+  warp.arrived = 0;
+  for (std::size_t i = 0; i < kWarp; ++i) {
+    const std::size_t other = number * kWarp + i;
+    if ((mask >> i & 1U) != 0 && other != running_) fibers_[other]->state = Fiber::State::kReady;
+  }
+  return warp.result;
+}
+
+}  // namespace
+
+void set_schedule(Schedule schedule) {
+  schedule_now = schedule;
+}
+
+void run_grid(Extent grid, Extent extent, std::size_t shared_bytes, const std::function<void()>& thread) {
+  const std::size_t threads = std::size_t{extent.x} * extent.y * extent.z;
+  if (threads == 0 || threads > 1024 || threads % kWarp != 0) {
+    throw std::logic_error("A block has " + std::to_string(threads) + " threads: whole warps are meant.");
+  }
+  if (std::size_t{grid.x} * grid.y * grid.z == 0) throw std::logic_error("A grid has no block.");
+  grid_extent = grid;
+  block_extent = extent;
+  for (unsigned z = 0; z < grid.z; ++z) {
+    for (unsigned y = 0; y < grid.y; ++y) {
+      for (unsigned x = 0; x < grid.x; ++x) {
+        block_index = {x, y, z};
+        block.run(threads, shared_bytes, thread, schedule_now);
+        ++blocks;
+      }
+    }
+  }
+}
+
+std::int64_t blocks_run() {
+  return blocks;
+}
+
+void* shared_memory() {
+  return block.shared();
+}
+
+void block_barrier() {
+  block.barrier();
+}
+
+int lane() {
+  return block.lane();
+}
+
+const std::array<LaneWords, kWarp>& exchange(std::uint32_t mask, const LaneWords& own) {
+  return block.exchange(mask, own);
+}
+
+void copy_later(void* to, const void* from, std::size_t bytes) {
+  block.current().open_group.push_back({to, from, bytes});
+}
+
+void end_copy_group() {
+  Fiber& fiber = block.current();
+  fiber.groups.push_back(std::move(fiber.open_group));
+  fiber.open_group.clear();
+}
+
+void wait_for_copy_groups(int pending) {
+  Fiber& fiber = block.current();
+  while (fiber.groups.size() > static_cast<std::size_t>(pending)) {
+    for (const PendingCopy& copy : fiber.groups.front()) std::memcpy(copy.to, copy.from, copy.bytes);
+    fiber.groups.pop_front();
+  }
+}
+
+}  // namespace olrank::emulation

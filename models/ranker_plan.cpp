@@ -39,7 +39,7 @@ RankerPlan plan_linear(const RankerSettings& settings, const RankerLoad& load) {
           {}};
 }
 
-/// θ, θ₀, gradients and an optimiser's means, a member.
+/// θ, θ₀, gradients and an optimizer's means, a member.
 double parameter_bytes(const NetworkShape& shape) {
   return static_cast<double>(shape.parameters()) * (2.0 * kFloat + 4.0 * kDouble);
 }

@@ -5,6 +5,14 @@
 
 namespace olrank {
 
+/// Of every optimizer here, on the CPU and on a device.
+namespace optimizer {
+constexpr double kMomentum = 0.9;  // Nesterov's
+constexpr double kBeta1 = 0.9;     // Adam's
+constexpr double kBeta2 = 0.999;
+constexpr double kEpsilon = 1e-8;
+}  // namespace optimizer
+
 /// θ ← θ − step · gradient, each difference in double.
 void gradient_descent_step(double step, std::span<const double> gradient, std::span<float> theta);
 

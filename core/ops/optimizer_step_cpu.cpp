@@ -7,10 +7,7 @@
 namespace olrank {
 namespace {
 
-constexpr double kMomentum = 0.9;
-constexpr double kBeta1 = 0.9;
-constexpr double kBeta2 = 0.999;
-constexpr double kEpsilon = 1e-8;
+using namespace optimizer;  // NOLINT: four constants
 
 // The loops take plain pointers: the clones of a function need all they do in its own body.
 

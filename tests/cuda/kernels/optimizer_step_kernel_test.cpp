@@ -1,11 +1,12 @@
-#include "cuda/ops/optimiser_step.h"
+#include "cuda/ops/optimizer_step.h"
 
+#include "core/ops/optimizer_step.h"
 #include "tests/cuda/kernels/kernel_test.h"
 
 namespace olrank {
 namespace {
 
-class OptimiserStepKernelTest : public KernelTest {};
+class OptimizerStepKernelTest : public KernelTest {};
 
 struct State {
   DeviceArray<double> position;
@@ -13,7 +14,7 @@ struct State {
   DeviceArray<double> second;
 
   explicit State(std::int64_t numbers) : position(numbers), first(numbers), second(numbers) {}
-  device::OptimiserState view() { return {position.data(), first.data(), second.data()}; }
+  device::OptimizerState view() { return {position.data(), first.data(), second.data()}; }
 };
 
 std::vector<double> gradient_at(std::int64_t numbers, std::uint64_t step) {
@@ -22,7 +23,7 @@ std::vector<double> gradient_at(std::int64_t numbers, std::uint64_t step) {
   return gradient;
 }
 
-TEST_P(OptimiserStepKernelTest, AdamAndNesterovFollowTheirFormulas) {
+TEST_P(OptimizerStepKernelTest, AdamAndNesterovAreTheProcessors) {
   const std::int64_t p = 300;
   const std::int64_t members = 2;
   const std::vector<double> steps = {0.1, 0.02};
@@ -47,19 +48,16 @@ TEST_P(OptimiserStepKernelTest, AdamAndNesterovFollowTheirFormulas) {
                               theta.data());
       }
       const auto found = theta.to_host();
-      for (std::size_t k = 0; k < expected.size(); ++k) {
-        const double step = steps[k / static_cast<std::size_t>(p)];
+      for (std::size_t member = 0; member < steps.size(); ++member) {
+        const auto part = [&](auto& values) {
+          return std::span(values).subspan(member * static_cast<std::size_t>(p),
+                                           static_cast<std::size_t>(p));
+        };
         if (adam) {
-          first[k] = 0.9 * first[k] + 0.1 * gradient[k];
-          second[k] = 0.999 * second[k] + 0.001 * gradient[k] * gradient[k];
-          const double mean = first[k] / (1.0 - std::pow(0.9, static_cast<double>(number)));
-          const double spread = second[k] / (1.0 - std::pow(0.999, static_cast<double>(number)));
-          position[k] -= step * mean / (std::sqrt(spread) + 1e-8);
-          expected[k] = static_cast<float>(position[k]);
+          adam_step(number, steps[member], 0.0, part(gradient), {part(first), part(second)}, part(position),
+                    part(expected));
         } else {
-          const double carried = double{expected[k]} - step * gradient[k];
-          expected[k] = static_cast<float>(carried + 0.9 * (carried - position[k]));
-          position[k] = carried;
+          nesterov_step(steps[member], part(gradient), part(first), part(position), part(expected));
         }
       }
       // In double, rounded to float32 once: the last place of a float at most.
@@ -68,7 +66,7 @@ TEST_P(OptimiserStepKernelTest, AdamAndNesterovFollowTheirFormulas) {
   }
 }
 
-OLRANK_KERNEL_TESTS(OptimiserStepKernelTest);
+OLRANK_KERNEL_TESTS(OptimizerStepKernelTest);
 
 }  // namespace
 }  // namespace olrank

@@ -1,20 +1,18 @@
-#include "cuda/ops/optimiser_step.h"
+#include "cuda/ops/optimizer_step.h"
 
 #include <cmath>
 
+#include "core/ops/optimizer_step.h"
 #include "cuda/runtime/launch.cuh"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
 
 constexpr unsigned kThreads = 256;
-constexpr double kMomentum = 0.9;
-constexpr double kBeta1 = 0.9;
-constexpr double kBeta2 = 0.999;
-constexpr double kEpsilon = 1e-8;
+using namespace optimizer;  // NOLINT: four constants
 
 __global__ void __launch_bounds__(kThreads)
-    begin_training_kernel(std::int64_t numbers, const float* theta, OptimiserState state) {
+    begin_training_kernel(std::int64_t numbers, const float* theta, OptimizerState state) {
   const std::int64_t k = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (k >= numbers) return;
   state.position[k] = double{theta[k]};
@@ -25,7 +23,7 @@ __global__ void __launch_bounds__(kThreads)
 // A thread owns a parameter, blockIdx.y is the member; double.
 __global__ void __launch_bounds__(kThreads)
     adam_step_kernel(std::int64_t parameters, double correction1, double correction2,
-                     const double* gradient, const double* step, OptimiserState state, float* theta) {
+                     const double* gradient, const double* step, OptimizerState state, float* theta) {
   const std::int64_t k = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (k >= parameters) return;
   const std::int64_t place = blockIdx.y * parameters + k;
@@ -43,7 +41,7 @@ __global__ void __launch_bounds__(kThreads)
 // As above. θ is the point ahead, and position where the velocity has carried.
 __global__ void __launch_bounds__(kThreads)
     nesterov_step_kernel(std::int64_t parameters, const double* gradient, const double* step,
-                         OptimiserState state, float* theta) {
+                         OptimizerState state, float* theta) {
   const std::int64_t k = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (k >= parameters) return;
   const std::int64_t place = blockIdx.y * parameters + k;
@@ -60,13 +58,13 @@ unsigned blocks_of(std::int64_t n) {
 
 }  // namespace
 
-void begin_training(Stream stream, std::int64_t numbers, const float* theta, const OptimiserState& state) {
+void begin_training(Stream stream, std::int64_t numbers, const float* theta, const OptimizerState& state) {
   if (numbers == 0) return;
   launch(begin_training_kernel, dim3{blocks_of(numbers)}, dim3{kThreads}, 0, stream, numbers, theta, state);
 }
 
 void adam_step(Stream stream, std::int64_t members, std::int64_t parameters, std::int64_t number,
-               const double* gradient, const double* step, const OptimiserState& state, float* theta) {
+               const double* gradient, const double* step, const OptimizerState& state, float* theta) {
   if (members == 0) return;
   const auto power = static_cast<double>(number);
   launch(adam_step_kernel, dim3{blocks_of(parameters), static_cast<unsigned>(members)}, dim3{kThreads}, 0,
@@ -75,7 +73,7 @@ void adam_step(Stream stream, std::int64_t members, std::int64_t parameters, std
 }
 
 void nesterov_step(Stream stream, std::int64_t members, std::int64_t parameters, const double* gradient,
-                   const double* step, const OptimiserState& state, float* theta) {
+                   const double* step, const OptimizerState& state, float* theta) {
   if (members == 0) return;
   launch(nesterov_step_kernel, dim3{blocks_of(parameters), static_cast<unsigned>(members)}, dim3{kThreads},
          0, stream, parameters, gradient, step, state, theta);

@@ -20,11 +20,11 @@ TOLERANCE = 1e-6
 
 DATA = "synth:small?queries=30&test_queries=8"
 RANKERS = {
-    "linear": ["--ranker", "pairrank", "--normalise", "zscore"],
+    "linear": ["--ranker", "pairrank", "--data-normalise", "zscore"],
     "ntk": ["--ranker", "olranknet", "--width", "8"],
-    "deep": ["--ranker", "olranknet", "--width", "6", "--depth", "3", "--normalise", "log1p-zscore"],
+    "deep": ["--ranker", "olranknet", "--width", "6", "--depth", "3", "--data-normalise", "log1p-zscore"],
     "standard": ["--ranker", "ranknet", "--width", "7", "--parameterisation", "standard", "--network", "mlp",
-                 "--normalise", "none"],
+                 "--data-normalise", "none"],
     "ensemble": ["--ranker", "p2neurrank", "--width", "4", "--members", "3"],
     "linear-ensemble": ["--ranker", "p2linrank", "--members", "2"],
 }
@@ -43,9 +43,9 @@ class Forms(unittest.TestCase):
         cls.models = {}
         for name, flags in RANKERS.items():
             out = cls.folder / name
-            done = olrank("run", "--train", cls.data / "train.txt", "--test", cls.data / "test.txt", *flags, "--rounds",
-                          "40", "--eval-every", "40", "--seeds", "3", "--clicks", "perfect", "--cache", "none",
-                          "--drop-constant", "true", "--out", out)
+            done = olrank("run", "--data-train", cls.data / "train.txt", "--data-test", cls.data / "test.txt", *flags, "--rounds",
+                          "40", "--protocol-eval-every", "40", "--seeds", "3", "--clicks", "perfect", "--data-cache", "none",
+                          "--data-drop-constant", "true", "--out", out)
             assert done.returncode == 0, (name, done.stderr)
             cls.models[name] = next(out.glob("trials/*/perfect/fold1/seed3/model.safetensors"))
 

@@ -29,7 +29,9 @@ class Command {
 
 std::unique_ptr<Command> make_data_command();
 std::unique_ptr<Command> make_eval_command();
+std::unique_ptr<Command> make_export_command();
 std::unique_ptr<Command> make_info_command();
+std::unique_ptr<Command> make_rank_command();
 std::unique_ptr<Command> make_report_command();
 std::unique_ptr<Command> make_run_command();
 std::unique_ptr<Command> make_tune_command();

@@ -6,12 +6,12 @@
 #include <string_view>
 #include <vector>
 
+#include "apps/choice.h"
 #include "apps/command.h"
 #include "apps/eval_request.h"
 #include "core/data/data_loader.h"
 #include "core/error.h"
 #include "core/settings/value.h"
-#include "core/text/nearest.h"
 
 namespace olrank {
 namespace {
@@ -26,21 +26,11 @@ std::string for_fold(const std::string& file, std::int64_t fold) {
   return text;
 }
 
-template <class Enum>
-Enum parse_choice(const std::string& flag, const std::string& text) {
-  if (const auto value = value_named<Enum>(text)) return *value;
-  std::vector<std::string> names;
-  names.reserve(EnumNames<Enum>::values.size());
-  for (const auto& [value, name] : EnumNames<Enum>::values) names.emplace_back(name);
-  throw InvalidArgument(fmt::format("{} is {}, not '{}'; the nearest is '{}'.", flag, joined(names, " or "),
-                                    text, nearest_name(text, names)));
-}
-
 class EvalCommand : public Command {
  public:
   std::string name() const override { return "eval"; }
   std::string summary() const override {
-    return "metrics of a ranking made elsewhere: scores or a TREC run";
+    return "metrics of a ranking: scores, a TREC run or a saved model";
   }
 
   void declare(CLI::App& app) override {
@@ -57,6 +47,8 @@ class EvalCommand : public Command {
     app.add_option("--scores", request_.scores, "one number a line, in the data's order of documents")
         ->type_name("FILE");
     app.add_option("--run", request_.run, "a TREC run: lines of qid Q0 docno rank score tag")
+        ->type_name("FILE");
+    app.add_option("--model", request_.model, "a model file, or the folder of a finished trial")
         ->type_name("FILE");
     app.add_option("--at", request_.metrics.cutoffs, "cutoffs of NDCG and DCG (1,3,5,10)")
         ->delimiter(',')
@@ -86,7 +78,7 @@ class EvalCommand : public Command {
     for (const std::int64_t fold : folds_) {
       EvalRequest of_fold = request_;
       of_fold.fold = fold;
-      for (std::string* file : {&of_fold.scores, &of_fold.run, &of_fold.per_query})
+      for (std::string* file : {&of_fold.scores, &of_fold.run, &of_fold.model, &of_fold.per_query})
         *file = for_fold(*file, fold);
       answers.push_back(judge(of_fold, load_part(data_, fold, part, context), context));
     }
@@ -98,15 +90,17 @@ class EvalCommand : public Command {
   void check_usage() {
     if (request_.data.empty())
       throw InvalidArgument("--data is missing: name the data set that was ranked.");
-    if (request_.scores.empty() == request_.run.empty()) {
-      throw InvalidArgument("Give the ranking either as --scores FILE or as --run FILE.");
+    const int given = !request_.scores.empty() + !request_.run.empty() + !request_.model.empty();
+    if (given != 1) {
+      throw InvalidArgument("Give the ranking as one of --scores FILE, --run FILE and --model FILE.");
     }
     folds_ = std::get<std::vector<std::int64_t>>(parse_setting(SettingKind::kIntegers, folds_text_));
     if (folds_.empty() || *std::min_element(folds_.begin(), folds_.end()) < 1) {
       throw InvalidArgument(fmt::format("--fold counts from 1, and '{}' does not.", folds_text_));
     }
     if (folds_.size() > 1) {
-      for (const std::string& file : {request_.scores + request_.run, request_.per_query}) {
+      for (const std::string& file :
+           {request_.scores + request_.run + request_.model, request_.per_query}) {
         if (file.empty() || file.find("{fold}") != std::string::npos) continue;
         throw InvalidArgument(fmt::format(
             "Each fold has a file of its own: write {{fold}} where its number stands in '{}'.", file));

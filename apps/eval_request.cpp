@@ -3,16 +3,19 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
 
+#include "apps/saved_trial.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/metrics/evaluator.h"
 #include "core/metrics/per_query_csv.h"
 #include "core/metrics/score_files.h"
 #include "core/text/nearest.h"
+#include "models/model_scorer.h"
 
 namespace olrank {
 namespace {
@@ -122,6 +125,23 @@ std::vector<std::pair<std::string, double>> means_over(std::span<const EvalAnswe
   return means;
 }
 
+ExternalScores scores_of(const EvalRequest& request, const Dataset& data, ExecutionContext& context) {
+  if (!request.run.empty()) return read_trec_run(request.run, data);
+  if (!request.scores.empty()) return read_scores(request.scores, data);
+  const std::filesystem::path file = model_file_of(request.model);
+  const ModelScorer scorer(load_model(file));
+  ExternalScores scores;
+  scores.scores =
+      scores_of_all(scorer, fitted_to_model(data, scorer.model(), request.data, context), context);
+  for (std::size_t doc = 0; doc < scores.scores.size(); ++doc) {
+    if (std::isnan(scores.scores[doc])) {
+      throw NumericError(fmt::format("{} gives document {} of '{}' a score that is not a number.",
+                                     file.string(), doc, request.data));
+    }
+  }
+  return scores;
+}
+
 }  // namespace
 
 EvalAnswer judge(const EvalRequest& request, const Dataset& data, ExecutionContext& context) {
@@ -132,8 +152,7 @@ EvalAnswer judge(const EvalRequest& request, const Dataset& data, ExecutionConte
         "wrote.",
         request.data));
   }
-  const ExternalScores scores =
-      request.run.empty() ? read_scores(request.scores, data) : read_trec_run(request.run, data);
+  const ExternalScores scores = scores_of(request, data, context);
   Evaluator evaluator(request.metrics);
   const MetricReport& report = evaluator.evaluate(data, scores.scores, context, scores.retrieved);
   if (!request.per_query.empty()) write_file_atomically(request.per_query, per_query_csv(data, evaluator));

@@ -12,13 +12,15 @@
 
 namespace olrank {
 
-/// What `olrank eval` was asked: a ranking made elsewhere, to be judged on one part of a data set.
+/// What `olrank eval` was asked: a ranking made elsewhere or by a saved model, to be judged on one part of
+/// a data set.
 struct EvalRequest {
   std::string data;  // as the user named it
   std::int64_t fold = 1;
   std::string part = "test";
-  std::string scores;  // a file; one of these two
+  std::string scores;  // a file; one of these three
   std::string run;
+  std::string model;
   std::string per_query;  // a file; empty: none
   Convention convention = Convention::kOlrank;
   std::vector<std::string> overrides;  // flags that departed from the convention

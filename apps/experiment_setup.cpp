@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/data/data_loader.h"
-#include "core/data/normaliser.h"
+#include "core/data/normaliser_text.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/metrics/metric_options.h"
@@ -17,6 +17,7 @@
 #include "core/version.h"
 #include "models/libtorch_runtime.h"
 #include "models/linear/linear_model.h"
+#include "models/model_file.h"
 #include "models/ranker_factory.h"
 #include "models/ranknet_offline.h"
 #include "sim/users.h"
@@ -39,14 +40,6 @@ std::string settings_without(const Schema& schema, const void* object,
 
 int threads_of(const Configuration& configuration) {
   return configuration.run.threads > 0 ? static_cast<int>(configuration.run.threads) : available_threads();
-}
-
-std::string normalisation_json(const FittedNormaliser& normaliser) {
-  ordered_json json = {{"kind", name_of(normaliser.kind)}, {"features", normaliser.features}};
-  if (!normaliser.kept.empty()) json["kept"] = normaliser.kept;
-  if (!normaliser.means.empty()) json["means"] = normaliser.means;
-  if (!normaliser.scales.empty()) json["scales"] = normaliser.scales;
-  return json.dump();
 }
 
 const Dataset& judged_part(const DataParts& parts, const DataSettings& settings, std::int64_t fold) {
@@ -89,7 +82,8 @@ std::shared_ptr<const FoldData> load_fold(const Configuration& configuration, co
   auto data = std::make_shared<FoldData>(
       FoldData{{normaliser.apply(parts.train, context), normaliser.apply(judged, context), max_grade},
                {},
-               {{"normalisation", normalisation_json(normaliser)}},
+               {{"normalisation", normaliser_text(normaliser)},
+                {"feature_names", feature_names_text(plain_feature_names(normaliser.features))}},
                std::move(recorded)});
   if (configuration.protocol.cosine == CosineReference::kOffline)
     data->data.offline = train_offline_model(data->data, fold, context);

@@ -5,11 +5,15 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 
+#include "core/data/normaliser_text.h"
 #include "core/error.h"
+#include "models/linear/linear_model.h"
 #include "models/network_shape.h"
+#include "models/neural/ranker_network.h"
 
 namespace olrank {
 namespace {
@@ -42,6 +46,8 @@ class Model {
     for (const auto& tensor : contents_.tensors) {
       if (!used_.contains(tensor.name)) fail("Its tensor '{}' belongs to no such model.", tensor.name);
     }
+    model.normaliser = normaliser_for(model.shape.inputs);
+    model.feature_names = feature_names(model.normaliser.features);
     return model;
   }
 
@@ -89,6 +95,35 @@ class Model {
     } catch (const InvalidArgument& complaint) {
       fail("{}", complaint.what());
     }
+  }
+
+  FittedNormaliser normaliser_for(std::int64_t inputs) const {
+    const std::string* said = find_text("normalisation");
+    if (said == nullptr) {
+      FittedNormaliser none;
+      none.features = inputs;
+      return none;
+    }
+    FittedNormaliser normaliser = parse_normaliser(*said, origin_);
+    if (normaliser.inputs() != inputs)
+      fail("Its normalisation makes {} inputs, and its first layer takes {}.", normaliser.inputs(), inputs);
+    return normaliser;
+  }
+
+  std::vector<std::string> feature_names(std::int64_t features) const {
+    std::vector<std::string> names;
+    const std::string* said = find_text("feature_names");
+    if (said == nullptr) return names;
+    const auto json = nlohmann::ordered_json::parse(*said, nullptr, false);
+    if (json.is_array()) {
+      for (const auto& name : json) {
+        if (name.is_string()) names.push_back(name.get<std::string>());
+      }
+    }
+    if (!json.is_array() || names.size() != json.size() ||
+        static_cast<std::int64_t>(names.size()) != features)
+      fail("Its feature_names are not the names of {} features.", features);
+    return names;
   }
 
   const SafetensorsContents::Tensor& tensor(const std::string& name) const {
@@ -147,6 +182,33 @@ std::string described(const NetworkShape& shape) {
 
 LoadedModel load_model(const std::filesystem::path& path) {
   return Model(read_safetensors(path), path.string()).read();
+}
+
+std::vector<ModelTensors::Tensor> tensors_of(const LoadedModel& model) {
+  std::vector<ModelTensors::Tensor> tensors;
+  const bool ensemble = std::any_of(model.metadata.begin(), model.metadata.end(),
+                                    [](const auto& entry) { return entry.first == "members"; });
+  for (std::size_t member = 0; member < model.members.size(); ++member) {
+    const std::vector<float>& theta = model.members[member];
+    ModelTensors of_member = model.is_linear() ? LinearModel(model.shape.inputs).tensors(theta)
+                                               : network_tensors(model.settings, model.shape, theta);
+    for (ModelTensors::Tensor& tensor : of_member.tensors) {
+      if (ensemble) tensor.name = fmt::format("members.{}.{}", member, tensor.name);
+      tensors.push_back(std::move(tensor));
+    }
+  }
+  return tensors;
+}
+
+std::vector<std::string> plain_feature_names(std::int64_t features) {
+  std::vector<std::string> names;
+  for (std::int64_t feature = 1; feature <= features; ++feature)
+    names.push_back(fmt::format("f{}", feature));
+  return names;
+}
+
+std::string feature_names_text(const std::vector<std::string>& names) {
+  return nlohmann::ordered_json(names).dump();
 }
 
 void require_shape(const LoadedModel& model, const NetworkShape& shape, const std::string& origin) {

@@ -5,7 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "core/data/normaliser.h"
 #include "core/io/safetensors_reader.h"
+#include "core/online/online_ranker.h"
 #include "core/ops/relu_network.h"
 #include "models/network_settings.h"
 
@@ -16,14 +18,24 @@ struct LoadedModel {
   NetworkSettings settings;  // of a linear model, only `network` counts
   NetworkShape shape;
   std::vector<std::vector<float>> members;  // θ of each member of an ensemble; one θ otherwise
+  FittedNormaliser normaliser;              // from raw features to the network's inputs
+  std::vector<std::string> feature_names;   // of the raw features; empty where the file has none
   ModelMetadata metadata;                   // of the whole file, normalisation included
 
   bool is_linear() const { return settings.network == NetworkForm::kLinear; }
 };
 
 /// Reads a model.safetensors of a trial. Throws DataError for a file that is damaged or holds a model of an
-/// architecture that olrank does not have: every tensor has to be there in its shape, and no other.
+/// architecture that olrank does not have: every tensor has to be there in its shape, and no other. A file
+/// without a normalisation takes its inputs as they are.
 LoadedModel load_model(const std::filesystem::path& path);
+
+/// The tensors as the file has them: of an ensemble's member n, with members.n. before each name.
+std::vector<ModelTensors::Tensor> tensors_of(const LoadedModel& model);
+
+/// What features without names are called, f1, f2, …, and names as the text that a model file carries.
+std::vector<std::string> plain_feature_names(std::int64_t features);
+std::string feature_names_text(const std::vector<std::string>& names);
 
 /// Throws InvalidArgument when the model is not of this shape; `origin` names its file.
 void require_shape(const LoadedModel& model, const NetworkShape& shape, const std::string& origin);

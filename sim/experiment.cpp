@@ -205,7 +205,7 @@ class Experiment {
     summary.identity = identity;
     summary.recipe = recipe;
     summary.peak_memory_bytes = peak_memory_bytes();
-    folder.finish(trial, *stage.ranker, fold.normalisation, std::move(summary));
+    folder.finish(trial, *stage.ranker, fold.inputs, std::move(summary));
     return Ended::kFinished;
   }
 

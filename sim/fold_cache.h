@@ -18,7 +18,7 @@ namespace olrank {
 struct FoldData {
   TrialData data;
   std::string fingerprint;  // of what the trials see
-  ModelMetadata normalisation;
+  ModelMetadata inputs;     // for model files: what makes a model's inputs of raw features
   std::optional<RecordedFeedback> recorded;
 };
 

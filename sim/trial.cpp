@@ -189,4 +189,13 @@ void Trial::load(StateReader& state) {
   ranker_.load(state);
 }
 
+std::int64_t Trial::load_ranker(StateReader& state, OnlineRanker& ranker) {
+  state.skip_to("trial.round");
+  const auto rounds = state.get_one<std::int64_t>("trial.round");
+  state.skip_to("trial.width_ratios");
+  state.get<double>("trial.width_ratios");
+  ranker.load(state);
+  return rounds;
+}
+
 }  // namespace olrank

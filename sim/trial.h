@@ -64,6 +64,9 @@ class Trial {
 
   void save(StateWriter& state) const;
   void load(StateReader& state);
+  /// Of what save() wrote, the ranker's state alone; returns the rounds played. What stands before it is
+  /// passed over.
+  static std::int64_t load_ranker(StateReader& state, OnlineRanker& ranker);
 
  private:
   /// Sums over the rounds since the last evaluation.

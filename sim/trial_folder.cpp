@@ -38,6 +38,28 @@ void make_folder(const fs::path& path) {
   if (failed) throw IoError("make the folder", path.string(), failed.value());
 }
 
+const std::string& text_of(const TrialRecipe& recipe, std::string_view name) {
+  static const std::string nothing;
+  for (const auto& [known, text] : recipe) {
+    if (known == name) return text;
+  }
+  return nothing;
+}
+
+/// Where a model comes from, for its metadata.
+ModelMetadata provenance(const TrialSummary& summary, std::int64_t rounds) {
+  const TrialIdentity& identity = summary.identity;
+  return {{"ranker", identity.ranker},
+          {"ranker_settings", text_of(summary.recipe, "ranker")},
+          {"protocol", text_of(summary.recipe, "protocol")},
+          {"data_fingerprint", text_of(summary.recipe, "data")},
+          {"clicks", identity.user},
+          {"fold", std::to_string(identity.fold)},
+          {"seed", std::to_string(identity.seed)},
+          {"rounds", std::to_string(rounds)},
+          {"commit", std::string(revision())}};
+}
+
 Fingerprint chained(const Fingerprint& before, std::string_view text) {
   Fingerprinter fingerprinter;
   fingerprinter.add(&before, sizeof before);
@@ -59,7 +81,7 @@ bool TrialFolder::has_results() const {
 }
 
 bool TrialFolder::has_checkpoint() const {
-  return fs::exists(path_ / kCheckpoint);
+  return olrank::has_checkpoint(path_);
 }
 
 std::optional<TrialRecipe> TrialFolder::finished_recipe() const {
@@ -198,6 +220,8 @@ void TrialFolder::finish(const Trial& trial, const OnlineRanker& ranker, const M
   ModelMetadata about = {{"format", "pt"}, {"producer", fmt::format("olrank {}", version())}};
   about.insert(about.end(), model.architecture.begin(), model.architecture.end());
   about.insert(about.end(), metadata.begin(), metadata.end());
+  const ModelMetadata origin = provenance(summary, trial.rounds_played());
+  about.insert(about.end(), origin.begin(), origin.end());
   write_file_atomically(path_ / kModel, safetensors_bytes(tensors, about));
 
   StateWriter state;
@@ -214,6 +238,19 @@ void TrialFolder::finish(const Trial& trial, const OnlineRanker& ranker, const M
   summary.rounds_per_second = summary.seconds > 0.0 ? last_round_ / summary.seconds : 0.0;
   write_file_atomically(path_ / kSummary, summary_json(summary, trial.clock()));
   write_checkpoint(trial, summary.recipe);
+}
+
+bool has_checkpoint(const fs::path& folder) {
+  return fs::exists(folder / kCheckpoint);
+}
+
+std::int64_t load_ranker(const fs::path& folder, OnlineRanker& ranker) {
+  const fs::path file = folder / kCheckpoint;
+  const std::string bytes = read_state_file(file);
+  StateReader state(bytes, file.string());
+  const std::int64_t rounds = Trial::load_ranker(state, ranker);
+  state.require_end();
+  return rounds;
 }
 
 std::string summary_json(const TrialSummary& summary, const StageClock& clock) {

@@ -78,6 +78,12 @@ class TrialFolder {
   double last_online_ = 0.0;
 };
 
+/// Whether a trial has left a checkpoint in its folder.
+bool has_checkpoint(const std::filesystem::path& folder);
+/// The ranker's part of the checkpoint there, into a ranker made as the trial's was. Returns the rounds
+/// that the trial had played. Throws IoError for a checkpoint of another kind of ranker.
+std::int64_t load_ranker(const std::filesystem::path& folder, OnlineRanker& ranker);
+
 /// summary.json of a finished trial, with every field of the contract.
 std::string summary_json(const TrialSummary& summary, const StageClock& clock);
 

@@ -78,9 +78,10 @@ std::filesystem::path DatasetCache::copy_of(const std::string& path) const {
   return folder_ / (fingerprint_of(canonical_text(path)).hex() + ".olrank");
 }
 
-Dataset DatasetCache::read(const std::string& path, const LetorOptions& options, ThreadPool& pool) const {
+std::optional<Dataset> DatasetCache::find(const std::string& path, const LetorOptions& options,
+                                          ThreadPool& pool) const {
   const std::optional<Fingerprint> state = path == "-" ? std::nullopt : state_of(path);
-  if (!state) return read_letor(path, options, pool);
+  if (!state) return std::nullopt;
   if (is_dataset_file(first_bytes(path))) {
     Dataset data = read_dataset_file(path, pool);
     if (matrix_bytes(data) > options.max_bytes) {
@@ -92,11 +93,17 @@ Dataset DatasetCache::read(const std::string& path, const LetorOptions& options,
     return data;
   }
   const std::filesystem::path copy = copy_of(path);
-  if (copy.empty()) return read_letor(path, options, pool);
-  if (std::optional<Dataset> data = read_copy(copy, *state, path, options, pool)) {
-    log_detail("{}: read from its binary copy {}.", path, copy.string());
-    return std::move(*data);
-  }
+  if (copy.empty()) return std::nullopt;
+  std::optional<Dataset> data = read_copy(copy, *state, path, options, pool);
+  if (data) log_detail("{}: read from its binary copy {}.", path, copy.string());
+  return data;
+}
+
+Dataset DatasetCache::read(const std::string& path, const LetorOptions& options, ThreadPool& pool) const {
+  const std::optional<Fingerprint> state = path == "-" ? std::nullopt : state_of(path);
+  if (std::optional<Dataset> data = find(path, options, pool)) return std::move(*data);
+  const std::filesystem::path copy = copy_of(path);
+  if (!state || copy.empty()) return read_letor(path, options, pool);
   DatasetFileNotes notes{*state, {}};
   Dataset data = read_letor(path, options, pool, &notes.missing);
   if (state_of(path) != state) return data;  // the text changed meanwhile: who knows what was read

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -25,6 +26,10 @@ class DatasetCache {
 
   /// Reads LETOR text or a binary data file. "-" and pipes have no copy.
   Dataset read(const std::string& path, const LetorOptions& options, ThreadPool& pool) const;
+
+  /// What read() gives where it parses nothing: a binary data file, or a text whose copy serves; else
+  /// nothing.
+  std::optional<Dataset> find(const std::string& path, const LetorOptions& options, ThreadPool& pool) const;
 
   /// Where the copy of a text lies or would lie; empty without a folder.
   std::filesystem::path copy_of(const std::string& path) const;

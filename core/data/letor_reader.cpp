@@ -9,19 +9,18 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <cstring>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <vector>
 
 #include "core/data/doc_table.h"
+#include "core/data/letor_blocks.h"
 #include "core/data/letor_parser.h"
 #include "core/data/text_blocks.h"
 #include "core/error.h"
 #include "core/io/byte_stream.h"
 #include "core/runtime/log.h"
-#include "core/text/byte_size.h"
 
 namespace olrank {
 namespace {
@@ -110,23 +109,7 @@ class ParsedBlocks {
     float* const values = table.values.as<float>().data();
     pool.run(static_cast<std::int64_t>(blocks_.size()), [&](std::int64_t number, int) {
       const auto at = static_cast<std::size_t>(number);
-      const std::uint32_t* word = blocks_[at]->runs.as<std::uint32_t>().data();
-      float* row = values + first_doc[at] * features;
-      for (std::int64_t doc = 0; doc < blocks_[at]->docs(); ++doc, row += features) {
-        std::uint32_t runs = *word++;
-        if (runs >= LetorBlock::kDense) {
-          const std::uint32_t length = runs - LetorBlock::kDense;
-          std::memcpy(row, word, length * sizeof(float));
-          word += length;
-          continue;
-        }
-        for (; runs > 0; --runs) {
-          const std::uint32_t index = *word++;
-          const std::uint32_t length = *word++;
-          std::memcpy(row + index, word, length * sizeof(float));
-          word += length;
-        }
-      }
+      write_rows(*blocks_[at], largest_feature_, values + first_doc[at] * features);
       blocks_[at].reset();
     });
     return table;
@@ -169,23 +152,6 @@ class ParsedBlocks {
   std::optional<LetorBlock::Failure> failure_;
 };
 
-/// Takes a byte-order mark off the text's start; one of UTF-16 is a failure.
-void take_off_mark(TextBlock& block) {
-  if (block.text.starts_with("\xEF\xBB\xBF")) {
-    block.text.remove_prefix(3);
-  } else if (block.text.starts_with("\xFF\xFE") || block.text.starts_with("\xFE\xFF")) {
-    block.failure = "The text is UTF-16; convert it to UTF-8 or ASCII.";
-  }
-}
-
-LetorBlock parsed(TextBlock& block) {
-  if (block.number == 0) take_off_mark(block);
-  if (!block.failure) return parse_letor_block(block.text);
-  LetorBlock nothing;
-  nothing.failure = LetorBlock::Failure{{1, static_cast<std::int64_t>(block.cut_off) + 1}, *block.failure};
-  return nothing;
-}
-
 Dataset read_blocks(TextBlocks& source, const std::string& name, const LetorOptions& options,
                     ThreadPool& pool, MissingValues* missing) {
   ParsedBlocks blocks(name, options.max_bytes);
@@ -203,24 +169,13 @@ Dataset read_blocks(TextBlocks& source, const std::string& name, const LetorOpti
           throw;
         }
       }
-      blocks.add(block.number, parsed(block));
+      blocks.add(block.number, parsed_block(block));
       block.failure.reset();
     }
   });
   DocTable table = blocks.table(pool);
   if (missing != nullptr) *missing = blocks.missing();
   return gathered(std::move(table), pool);
-}
-
-std::size_t longest_line(const LetorOptions& options) {
-  return static_cast<std::size_t>(std::max<std::int64_t>(options.max_bytes, 1 << 20));
-}
-
-Dataset read_stream(ByteSource bytes, Compression compression, const std::string& name,
-                    const LetorOptions& options, ThreadPool& pool, MissingValues* missing) {
-  const auto blocks = TextBlocks::of_stream(decompressed(std::move(bytes), compression),
-                                            options.block_bytes, longest_line(options));
-  return read_blocks(*blocks, name, options, pool, missing);
 }
 
 /// Reads pieces until there are enough bytes to tell the compression, and gives them out again.
@@ -239,7 +194,8 @@ Dataset read_descriptor(int descriptor, const std::string& name, const LetorOpti
     given = true;
     return start;
   };
-  return read_stream(bytes, compression, name, options, pool, missing);
+  const auto blocks = letor_text_blocks(bytes, compression, options);
+  return read_blocks(*blocks, name, options, pool, missing);
 }
 
 struct Descriptor {
@@ -262,11 +218,7 @@ void warn_of_missing(const std::string& name, const MissingValues& missing) {
 
 Dataset read_letor_bytes(std::string_view bytes, const std::string& name, const LetorOptions& options,
                          ThreadPool& pool, MissingValues* missing) {
-  const Compression compression = compression_of(bytes.substr(0, 4));
-  if (compression != Compression::kNone) {
-    return read_stream(memory_source(bytes), compression, name, options, pool, missing);
-  }
-  const auto blocks = TextBlocks::of_memory(bytes, options.block_bytes);
+  const auto blocks = letor_text_blocks(bytes, options);
   return read_blocks(*blocks, name, options, pool, missing);
 }
 

@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <string>
 #include <utility>
 
 #include "core/data/doc_table.h"
 #include "core/error.h"
 #include "core/runtime/log.h"
+#include "core/runtime/vector_clones.h"
 
 namespace olrank {
 namespace {
@@ -61,29 +63,47 @@ void report_constant(const std::vector<std::int64_t>& constant, std::int64_t fea
            dropped ? "left out" : "kept", list);
 }
 
-/// Scales each column of a query to [0, 1]; a constant one becomes 0.
-void query_minmax(float* values, std::int64_t docs, std::int64_t columns, std::vector<float>& low,
-                  std::vector<float>& high) {
-  if (docs == 0) return;
-  low.assign(values, values + columns);
-  high.assign(values, values + columns);
+/// The smallest and the largest value of each column.
+OLRANK_VECTOR_CLONES
+void column_bounds(const float* values, std::int64_t docs, std::int64_t columns, float* low, float* high) {
+  std::copy_n(values, columns, low);
+  std::copy_n(values, columns, high);
   for (std::int64_t doc = 1; doc < docs; ++doc) {
     const float* row = values + doc * columns;
     for (std::int64_t c = 0; c < columns; ++c) {
-      const auto at = static_cast<std::size_t>(c);
-      low[at] = std::min(low[at], row[c]);
-      high[at] = std::max(high[at], row[c]);
+      low[c] = row[c] < low[c] ? row[c] : low[c];
+      high[c] = high[c] < row[c] ? row[c] : high[c];
     }
   }
+}
+
+/// (x − low) / range in double: the range of two floats may be no float, and a tiny one must not lose its
+/// digits.
+OLRANK_VECTOR_CLONES
+void scale_columns(float* values, std::int64_t docs, std::int64_t columns, const double* low,
+                   const double* range) {
   for (std::int64_t doc = 0; doc < docs; ++doc) {
     float* row = values + doc * columns;
     for (std::int64_t c = 0; c < columns; ++c) {
-      const auto at = static_cast<std::size_t>(c);
-      // In double: the range of two floats may be no float, and a tiny one must not lose its digits.
-      const double range = double{high[at]} - double{low[at]};
-      row[c] = range > 0.0 ? static_cast<float>((double{row[c]} - double{low[at]}) / range) : 0.0F;
+      row[c] = static_cast<float>((double{row[c]} - low[c]) / range[c]);
     }
   }
+}
+
+/// Scales each column of a query to [0, 1]; a constant one becomes 0.
+void query_minmax(float* values, std::int64_t docs, std::int64_t columns) {
+  if (docs == 0) return;
+  const auto size = static_cast<std::size_t>(columns);
+  std::vector<float> bounds(2 * size);
+  column_bounds(values, docs, columns, bounds.data(), bounds.data() + size);
+  std::vector<double> low_and_range(2 * size);
+  for (std::size_t c = 0; c < size; ++c) {
+    const double range = double{bounds[size + c]} - double{bounds[c]};
+    low_and_range[c] = bounds[c];
+    low_and_range[size + c] = range > 0.0 ? range : 1.0;
+    if (range == 0.0 && bounds[c] == 0.0F) low_and_range[c] = -0.0;  // zeros of both signs become +0
+  }
+  scale_columns(values, docs, columns, low_and_range.data(), low_and_range.data() + size);
 }
 
 }  // namespace
@@ -134,6 +154,16 @@ FittedNormaliser fit_normaliser(Normalisation kind, const Dataset& train, bool d
 
 void FittedNormaliser::apply(FeatureMatrix raw, float* inputs) const {
   const std::int64_t columns = this->inputs();
+  if (!is_zscore(kind) && kept.empty()) {
+    std::memmove(inputs, raw.values, static_cast<std::size_t>(raw.docs * columns) * sizeof(float));
+  } else {
+    select(raw, inputs);
+  }
+  if (kind == Normalisation::kQueryMinmax) query_minmax(inputs, raw.docs, columns);
+}
+
+void FittedNormaliser::select(FeatureMatrix raw, float* inputs) const {
+  const std::int64_t columns = this->inputs();
   const bool log = kind == Normalisation::kLog1pZscore;
   // Left to right and top to bottom, so that writing over the raw values never overtakes reading them.
   float* out = inputs;
@@ -149,11 +179,6 @@ void FittedNormaliser::apply(FeatureMatrix raw, float* inputs) const {
         *out++ = value;
       }
     }
-  }
-  if (kind == Normalisation::kQueryMinmax) {
-    std::vector<float> low;
-    std::vector<float> high;
-    query_minmax(inputs, raw.docs, columns, low, high);
   }
 }
 

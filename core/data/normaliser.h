@@ -27,6 +27,10 @@ struct FittedNormaliser {
 
   /// A part normalised; its fingerprint is of the normalised content. Does not depend on the threads.
   Dataset apply(const Dataset& raw, ExecutionContext& context) const;
+
+ private:
+  /// What needs no other document: the kept features, scaled where that does not depend on the query.
+  void select(FeatureMatrix raw, float* inputs) const;
 };
 
 /// Features (from 0) that have one value in all documents.

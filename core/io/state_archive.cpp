@@ -52,28 +52,43 @@ void StateReader::fail(std::string_view sentence) const {
   throw IoError(fmt::format("{}: {}", origin_, sentence));
 }
 
-StateReader::Entry StateReader::next(std::string_view name, char type, std::size_t size) {
+StateReader::Entry StateReader::entry_here(std::string_view name) const {
   EntryHeader header;
   if (bytes_.size() - position_ < sizeof header) {
     fail(fmt::format("The saved state ends where '{}' should stand.", name));
   }
   std::memcpy(&header, bytes_.data() + position_, sizeof header);
-  position_ += sizeof header;
-  const std::size_t left = bytes_.size() - position_;
+  const std::size_t begin = position_ + sizeof header;
+  const std::size_t left = bytes_.size() - begin;
   if (left < header.name_size || header.item_size == 0 ||
       header.count > (left - header.name_size) / header.item_size) {
     fail(fmt::format("The saved state is cut off within '{}'.", name));
   }
-  const std::string_view found = bytes_.substr(position_, header.name_size);
-  if (found != name || header.type != static_cast<std::uint8_t>(type) || header.item_size != size) {
+  return {bytes_.substr(begin, header.name_size),
+          static_cast<char>(header.type),
+          header.item_size,
+          bytes_.data() + begin + header.name_size,
+          header.count,
+          header.count * header.item_size};
+}
+
+void StateReader::pass(const Entry& entry) {
+  position_ = static_cast<std::size_t>(entry.data - bytes_.data()) + entry.bytes;
+}
+
+StateReader::Entry StateReader::next(std::string_view name, char type, std::size_t size) {
+  const Entry entry = entry_here(name);
+  if (entry.name != name || entry.type != type || entry.item_size != size) {
     fail(fmt::format(
-        "The saved state has '{}' where '{}' should stand: it belongs to another ranker or version.", found,
-        name));
+        "The saved state has '{}' where '{}' should stand: it belongs to another ranker or version.",
+        entry.name, name));
   }
-  position_ += header.name_size;
-  const Entry entry{bytes_.data() + position_, header.count, header.count * size};
-  position_ += entry.bytes;
+  pass(entry);
   return entry;
+}
+
+void StateReader::skip_to(std::string_view name) {
+  for (Entry entry = entry_here(name); entry.name != name; entry = entry_here(name)) pass(entry);
 }
 
 void StateReader::require_count(std::string_view name, const Entry& entry, std::size_t count) const {

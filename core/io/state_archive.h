@@ -77,16 +77,24 @@ class StateReader {
     return value;
   }
   std::string get_text(std::string_view name);
+  /// Passes over what stands before the next entry of this name.
+  void skip_to(std::string_view name);
 
   void require_end() const;
   [[noreturn]] void fail(std::string_view sentence) const;
 
  private:
   struct Entry {
+    std::string_view name;
+    char type = 0;
+    std::size_t item_size = 0;
     const char* data = nullptr;
     std::size_t count = 0;
     std::size_t bytes = 0;
   };
+  /// The entry at the position; `name` is what should stand there, for messages.
+  Entry entry_here(std::string_view name) const;
+  void pass(const Entry& entry);
   Entry next(std::string_view name, char type, std::size_t size);
   void require_count(std::string_view name, const Entry& entry, std::size_t count) const;
   static void copy(const Entry& entry, void* target);

@@ -114,6 +114,33 @@ TEST_F(ModelFileTest, OtherArchitecturesAreRefused) {
   expect_refusal(members, "no tensor 'members.0.layers.0.weight'");
 }
 
+TEST_F(ModelFileTest, NormalisationAndNamesComeAlong) {
+  ModelTensors model = LinearModel(2).tensors(std::vector<float>{1, 2});
+  write(file_, model);
+  EXPECT_EQ(load_model(file_).normaliser.kind, Normalisation::kNone);
+  EXPECT_EQ(load_model(file_).normaliser.features, 2);
+  EXPECT_TRUE(load_model(file_).feature_names.empty());
+
+  model.architecture.emplace_back("normalisation", R"({"kind":"query-minmax","features":3,"kept":[0,2]})");
+  model.architecture.emplace_back("feature_names", R"(["bm25","constant","age"])");
+  write(file_, model);
+  const LoadedModel loaded = load_model(file_);
+  EXPECT_EQ(loaded.normaliser.kind, Normalisation::kQueryMinmax);
+  EXPECT_EQ(loaded.normaliser.kept, (std::vector<std::int64_t>{0, 2}));
+  EXPECT_EQ(loaded.feature_names, (std::vector<std::string>{"bm25", "constant", "age"}));
+
+  const auto with = [&](std::size_t entry, const std::string& text) {
+    ModelTensors other = model;
+    other.architecture[entry].second = text;
+    return other;
+  };
+  expect_refusal(with(1, R"({"kind":"none","features":3})"), "makes 3 inputs, and its first layer takes 2");
+  expect_refusal(with(1, "{}"), "It has no kind.");
+  expect_refusal(with(2, R"(["a","b"])"), "not the names of 3 features");
+  expect_refusal(with(2, R"(["a","b",3])"), "not the names of 3 features");
+  expect_refusal(with(2, "a b c"), "not the names of 3 features");
+}
+
 TEST_F(ModelFileTest, AModelOfAnotherShapeIsOneSentence) {
   write(file_, LinearModel(3).tensors(std::vector<float>{1, 2, 3}));
   const LoadedModel model = load_model(file_);

@@ -75,6 +75,20 @@ TEST(StateArchiveTest, ReadsBackWhatWasPut) {
   EXPECT_EQ(example().fingerprint(), fingerprint_of(state.bytes()));
 }
 
+TEST(StateArchiveTest, SkipsToAName) {
+  const StateWriter state = example();
+  StateReader reader(state.bytes(), "there");
+  reader.skip_to("round");
+  reader.skip_to("nothing");
+  EXPECT_TRUE(reader.get<double>("nothing").empty());
+  reader.skip_to("count");
+  EXPECT_EQ(reader.get_one<std::uint64_t>("count"), std::uint64_t{1} << 63);
+  reader.require_end();
+  StateReader again(state.bytes(), "there");
+  EXPECT_EQ(complaint([&] { again.skip_to("counts"); }),
+            "there: The saved state ends where 'counts' should stand.");
+}
+
 TEST(StateArchiveTest, EveryFieldIsRefusedUnderAnotherName) {
   const std::string bytes = example().bytes();
   const std::vector<std::string> names = {"round",   "theta",  "weights", "bytes",

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "apps/ranked_lists.h"
+#include "apps/saved_trial.h"
+#include "core/runtime/stage_clock.h"
+
+namespace olrank {
+
+/// The lists that a trial's ranker would show next, one query after the other: query i of the data is round
+/// T + 1 + i after the T rounds that the ranker has learned from.
+class ExploringLists {
+ public:
+  /// The model outlives the lists.
+  ExploringLists(SavedTrial trial, const LoadedModel& model);
+
+  /// As write_ranked(). The lists have no scores, so a document's is the number of those from it downwards.
+  void write(ListFormat format, const Dataset& data, ExecutionContext& context, const TextSink& sink);
+
+ private:
+  SavedTrial trial_;
+  const LoadedModel& model_;
+  StageClock clock_;
+  std::int64_t queries_ = 0;
+  std::vector<float> inputs_;
+};
+
+}  // namespace olrank

@@ -1,0 +1,61 @@
+#include <cctype>
+#include <filesystem>
+#include <string>
+
+#include "apps/choice.h"
+#include "apps/command.h"
+#include "apps/saved_trial.h"
+#include "core/error.h"
+#include "core/io/atomic_file.h"
+#include "models/export/export_format.h"
+#include "models/model_file.h"
+
+namespace olrank {
+namespace {
+
+/// What functions can be called by, made of a file's name.
+std::string identifier_of(const std::filesystem::path& file) {
+  std::string name = file.stem().string();
+  for (char& c : name) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+  }
+  const bool begins_well = !name.empty() && std::isalpha(static_cast<unsigned char>(name.front())) != 0;
+  return begins_well ? name : "model_" + name;
+}
+
+class ExportCommand : public Command {
+ public:
+  std::string name() const override { return "export"; }
+  std::string summary() const override { return "a saved model in the form that another tool reads"; }
+
+  void declare(CLI::App& app) override {
+    app.add_option("model", model_, "a model file, or the folder of a finished trial")->type_name("MODEL");
+    app.add_option("--to", format_, "safetensors, pt, onnx, json or c")->type_name("FORMAT");
+    app.add_option("--out", out_, "the file to write; of C, its name begins the functions' names")
+        ->type_name("FILE");
+  }
+
+  int run(const OutputFlags&) override {
+    if (model_.empty())
+      throw InvalidArgument("The model is missing: name its file, or its trial's folder.");
+    if (format_.empty()) throw InvalidArgument("--to is missing: choose safetensors, pt, onnx, json or c.");
+    if (out_.empty()) throw InvalidArgument("--out is missing: name the file to write.");
+    const auto format = parse_choice<ExportFormat>("--to", format_);
+    const LoadedModel model = load_model(model_file_of(model_));
+    write_file_atomically(out_, exported(model, format, identifier_of(out_)));
+    return 0;
+  }
+
+ private:
+  std::string model_;
+  std::string format_;
+  std::string out_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_export_command() {
+  return std::make_unique<ExportCommand>();
+}
+
+}  // namespace olrank

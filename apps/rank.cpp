@@ -1,0 +1,180 @@
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "apps/choice.h"
+#include "apps/command.h"
+#include "apps/exploring_lists.h"
+#include "apps/ranked_lists.h"
+#include "apps/saved_trial.h"
+#include "core/data/data_loader.h"
+#include "core/data/dataset_cache.h"
+#include "core/data/letor_stream.h"
+#include "core/error.h"
+#include "core/io/atomic_file.h"
+#include "core/runtime/log.h"
+#include "models/model_scorer.h"
+
+namespace olrank {
+namespace {
+
+/// A file that appears whole or not at all; standard output, for "-", gets all at once too.
+class Output {
+ public:
+  explicit Output(const std::string& name) {
+    if (name != "-") file_.emplace(name);
+  }
+  void write(std::string_view text) {
+    if (file_) {
+      file_->write(text);
+    } else {
+      kept_ += text;
+    }
+  }
+  void commit() {
+    if (file_) {
+      file_->commit();
+    } else if (std::fwrite(kept_.data(), 1, kept_.size(), stdout) != kept_.size()) {
+      throw IoError("write", "standard output", errno);
+    }
+  }
+
+ private:
+  std::optional<AtomicFile> file_;
+  std::string kept_;
+};
+
+/// Writes the lists of a piece of the data; pieces come in order.
+using Ranking = std::function<void(const Dataset& data, const TextSink& sink)>;
+
+class RankCommand : public Command {
+ public:
+  std::string name() const override { return "rank"; }
+  std::string summary() const override {
+    return "ranked lists of a saved model, as a TREC run or as scores";
+  }
+
+  void declare(CLI::App& app) override {
+    app.add_option("--model", model_, "a model file, or the folder of a finished trial")
+        ->type_name("MODEL");
+    app.add_option("--data", data_.source, "what to rank: a file, - for standard input, or as in eval")
+        ->type_name("SOURCE");
+    app.add_option("--out", out_, "the file to write, - for standard output")->type_name("FILE");
+    app.add_option("--format", format_text_, "trec: a run; scores: a number a document (trec)")
+        ->type_name("FORMAT");
+    app.add_flag("--explore", explore_,
+                 "the list that the trial's ranker would show next, chance included");
+    app.add_option("--fold", fold_, "which fold of a folder (1)")->type_name("N");
+    app.add_option("--part", part_text_, "train, vali or test of a folder (test)")->type_name("PART");
+    app.add_option("--cache", data_.cache, "folder of binary copies of text files, auto or none (auto)")
+        ->type_name("DIR");
+    app.add_option("--max-memory", data_.max_memory, "what the features may take, such as 8GB (auto: half)")
+        ->type_name("SIZE");
+    app.add_option("--threads", threads_, "threads to use (0: all)")->type_name("N");
+  }
+
+  int run(const OutputFlags&) override {
+    check_usage();
+    const auto format = parse_choice<ListFormat>("--format", format_text_);
+    const std::filesystem::path file = model_file_of(model_);
+    const ModelScorer scorer(load_model(file));
+    ExecutionContext context({}, threads_ > 0 ? threads_ : available_threads());
+    // Exploring lists count the queries, so that each reading of the data begins anew.
+    const auto make_ranking = [&]() -> Ranking {
+      if (!explore_) {
+        return [&, format](const Dataset& data, const TextSink& sink) {
+          write_ranked(scorer, format, data, context, sink);
+        };
+      }
+      const auto lists =
+          std::make_shared<ExploringLists>(load_saved_trial(file, scorer.model()), scorer.model());
+      return [&, format, lists](const Dataset& data, const TextSink& sink) {
+        lists->write(format, data, context, sink);
+      };
+    };
+    rank_all(scorer, context, make_ranking);
+    return 0;
+  }
+
+ private:
+  using MakeRanking = std::function<Ranking()>;
+
+  void check_usage() const {
+    if (model_.empty())
+      throw InvalidArgument("--model is missing: name a model file or the folder of a finished trial.");
+    if (data_.source.empty()) throw InvalidArgument("--data is missing: name what is to be ranked.");
+    if (out_.empty()) throw InvalidArgument("--out is missing: name the file to write, or - for stdout.");
+    if (threads_ < 0) throw InvalidArgument(fmt::format("--threads cannot be {}.", threads_));
+    if (fold_ < 1) throw InvalidArgument(fmt::format("--fold counts from 1, and {} does not.", fold_));
+  }
+
+  void refuse_reordered(const Dataset& data) const {
+    if (format_text_ != name_of(ListFormat::kScores) || !data.reordered()) return;
+    throw InvalidArgument(
+        fmt::format("The documents of some queries of '{}' do not stand together, so a number a line could "
+                    "not say which document it means; choose --format trec.",
+                    data_.source));
+  }
+
+  /// A single text is read as a stream, unless a binary copy is there or its queries are scattered.
+  void rank_all(const ModelScorer& scorer, ExecutionContext& context, const MakeRanking& make) const {
+    const bool is_file = std::filesystem::is_regular_file(data_.source);
+    if (!is_file && data_.source != "-") {
+      const DataPart part = parse_choice<DataPart>("--part", part_text_);
+      return rank_whole(load_part(data_, fold_, part, context), scorer, context, make());
+    }
+    if (fold_ != 1) throw InvalidArgument(fmt::format("A single file has no fold {}.", fold_));
+    const LetorOptions options{.max_bytes = allowed_bytes(data_)};
+    const DatasetCache cache = DatasetCache::of_setting(data_.cache);
+    if (const auto data = cache.find(data_.source, options, context.pool()))
+      return rank_whole(*data, scorer, context, make());
+    if (is_file) {
+      try {
+        return rank_stream(scorer, options, context, make());
+      } catch (const ScatteredQueries& scattered) {
+        log_detail("{} The text is read as a whole.", scattered.what());
+      }
+    }
+    rank_whole(cache.read(data_.source, options, context.pool()), scorer, context, make());
+  }
+
+  void rank_whole(const Dataset& data, const ModelScorer& scorer, ExecutionContext& context,
+                  const Ranking& rank) const {
+    refuse_reordered(data);
+    Output output(out_);
+    rank(fitted_to_model(data, scorer.model(), data_.source, context),
+         [&](std::string_view text) { output.write(text); });
+    output.commit();
+  }
+
+  void rank_stream(const ModelScorer& scorer, const LetorOptions& options, ExecutionContext& context,
+                   const Ranking& rank) const {
+    Output output(out_);
+    LetorStream stream(data_.source, scorer.features(), options, context.pool());
+    while (const auto data = stream.next()) rank(*data, [&](std::string_view text) { output.write(text); });
+    output.commit();
+  }
+
+  std::string model_;
+  DataSettings data_;
+  std::string out_;
+  std::string format_text_ = "trec";
+  bool explore_ = false;
+  std::int64_t fold_ = 1;
+  std::string part_text_ = "test";
+  int threads_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_rank_command() {
+  return std::make_unique<RankCommand>();
+}
+
+}  // namespace olrank

@@ -1,0 +1,103 @@
+#include "apps/saved_trial.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "core/error.h"
+#include "core/online/trial_keys.h"
+#include "core/runtime/execution_context.h"
+#include "core/settings/toml_document.h"
+#include "models/ranker_factory.h"
+#include "models/ranker_settings.h"
+#include "sim/protocol_settings.h"
+#include "sim/trial_folder.h"
+
+namespace olrank {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// What the metadata say about a trial.
+class Origin {
+ public:
+  Origin(const fs::path& file, const ModelMetadata& metadata) : file_(file), metadata_(metadata) {}
+
+  const std::string& text(std::string_view key) const {
+    const auto found = std::find_if(metadata_.begin(), metadata_.end(),
+                                    [&](const auto& entry) { return entry.first == key; });
+    if (found != metadata_.end()) return found->second;
+    throw InvalidArgument(fmt::format(
+        "{} does not tell the '{}' of its trial, so that its exploring list cannot be made; use "
+        "the model that 'olrank run' left in the trial's folder.",
+        file_.string(), key));
+  }
+  std::uint64_t number(std::string_view key) const {
+    const std::string& said = text(key);
+    std::uint64_t value = 0;
+    const auto [rest, error] = std::from_chars(said.data(), said.data() + said.size(), value);
+    if (error == std::errc{} && rest == said.data() + said.size()) return value;
+    throw InvalidArgument(
+        fmt::format("{} has the {} '{}', which is no number.", file_.string(), key, said));
+  }
+  /// Settings as `key = value` lines.
+  void assign(const Schema& schema, void* object, std::string_view key) const {
+    const std::string origin = fmt::format("{}, {}", file_.string(), key);
+    const TomlDocument document = parse_toml("[settings]\n" + text(key), origin);
+    for (const TomlDocument::Entry& entry : document.tables.front().entries)
+      assign_setting(schema, object, entry.key, entry.value, entry.origin);
+  }
+
+ private:
+  const fs::path& file_;
+  const ModelMetadata& metadata_;
+};
+
+bool has_parameters_of(const OnlineRanker& ranker, const LoadedModel& model) {
+  const ModelTensors there = ranker.model();
+  const auto here = tensors_of(model);
+  return std::equal(there.tensors.begin(), there.tensors.end(), here.begin(), here.end(),
+                    [](const auto& a, const auto& b) { return a.name == b.name && a.values == b.values; });
+}
+
+}  // namespace
+
+fs::path model_file_of(const std::string& named) {
+  return fs::is_directory(named) ? fs::path(named) / "model.safetensors" : fs::path(named);
+}
+
+SavedTrial load_saved_trial(const fs::path& model_file, const LoadedModel& model) {
+  const fs::path folder = model_file.parent_path();
+  if (!has_checkpoint(folder)) {
+    throw InvalidArgument(
+        fmt::format("--explore needs what a trial knows about its model, and {} stands alone: name the "
+                    "folder of a finished trial, with its checkpoint, as --model.",
+                    model_file.string()));
+  }
+  const Origin origin(model_file, model.metadata);
+  ProtocolSettings protocol;
+  origin.assign(ProtocolSettings::schema(), &protocol, "protocol");
+  RankerSettings settings;
+  settings.name = origin.text("ranker");
+  origin.assign(RankerSettings::schema(), &settings, "ranker_settings");
+  if (needs_labels(settings.kind)) {
+    throw InvalidArgument(fmt::format(
+        "Ranker '{}' learned from grades and has no exploring list: leave out --explore.", settings.name));
+  }
+  SavedTrial trial;
+  trial.cutoff = protocol.cutoff;
+  trial.ranker =
+      make_ranker(settings, model.shape.inputs,
+                  TrialKeys::of(origin.number("seed"), origin.number("fold"), origin.text("clicks")),
+                  protocol.cutoff, {nullptr, available_memory()});
+  trial.rounds = load_ranker(folder, *trial.ranker);
+  if (!has_parameters_of(*trial.ranker, model)) {
+    throw InvalidArgument(
+        fmt::format("The checkpoint beside {} is of another model, so that it says nothing about this one.",
+                    model_file.string()));
+  }
+  return trial;
+}
+
+}  // namespace olrank

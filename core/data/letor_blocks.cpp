@@ -1,0 +1,65 @@
+#include "core/data/letor_blocks.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace olrank {
+namespace {
+
+/// Takes a byte-order mark off the text's start; one of UTF-16 is a failure.
+void take_off_mark(TextBlock& block) {
+  if (block.text.starts_with("\xEF\xBB\xBF")) {
+    block.text.remove_prefix(3);
+  } else if (block.text.starts_with("\xFF\xFE") || block.text.starts_with("\xFE\xFF")) {
+    block.failure = "The text is UTF-16; convert it to UTF-8 or ASCII.";
+  }
+}
+
+std::size_t longest_line(const LetorOptions& options) {
+  return static_cast<std::size_t>(std::max<std::int64_t>(options.max_bytes, 1 << 20));
+}
+
+}  // namespace
+
+std::unique_ptr<TextBlocks> letor_text_blocks(ByteSource bytes, Compression compression,
+                                              const LetorOptions& options) {
+  return TextBlocks::of_stream(decompressed(std::move(bytes), compression), options.block_bytes,
+                               longest_line(options));
+}
+
+std::unique_ptr<TextBlocks> letor_text_blocks(std::string_view bytes, const LetorOptions& options) {
+  const Compression compression = compression_of(bytes.substr(0, 4));
+  if (compression == Compression::kNone) return TextBlocks::of_memory(bytes, options.block_bytes);
+  return letor_text_blocks(memory_source(bytes), compression, options);
+}
+
+LetorBlock parsed_block(TextBlock& block) {
+  if (block.number == 0) take_off_mark(block);
+  if (!block.failure) return parse_letor_block(block.text);
+  LetorBlock nothing;
+  nothing.failure = LetorBlock::Failure{{1, static_cast<std::int64_t>(block.cut_off) + 1}, *block.failure};
+  return nothing;
+}
+
+void write_rows(const LetorBlock& block, std::int64_t features, float* rows) {
+  const std::uint32_t* word = reinterpret_cast<const std::uint32_t*>(block.runs.data());
+  float* row = rows;
+  for (std::int64_t doc = 0; doc < block.docs(); ++doc, row += features) {
+    std::uint32_t runs = *word++;
+    if (runs >= LetorBlock::kDense) {
+      const std::uint32_t length = runs - LetorBlock::kDense;
+      std::memcpy(row, word, length * sizeof(float));
+      word += length;
+      continue;
+    }
+    for (; runs > 0; --runs) {
+      const std::uint32_t index = *word++;
+      const std::uint32_t length = *word++;
+      std::memcpy(row + index, word, length * sizeof(float));
+      word += length;
+    }
+  }
+}
+
+}  // namespace olrank

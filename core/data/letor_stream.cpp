@@ -1,0 +1,228 @@
+#include "core/data/letor_stream.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <mutex>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "core/data/letor_blocks.h"
+#include "core/io/mapped_memory.h"
+
+namespace olrank {
+namespace {
+
+/// Blocks of text in a piece: enough for many threads, and a few megabytes.
+constexpr std::int64_t kBlocksPerPiece = 16;
+
+/// Documents side by side, and the queries they belong to.
+struct Piece {
+  std::vector<float> values;
+  std::vector<std::uint8_t> grades;
+  std::vector<std::int64_t> offsets = {0};
+  std::vector<std::string> qids;
+  std::vector<std::uint64_t> name_ends;  // empty until a document has a name
+  std::string names;
+
+  std::int64_t docs() const { return static_cast<std::int64_t>(grades.size()); }
+};
+
+Dataset as_dataset(std::shared_ptr<Piece> piece, std::int64_t features) {
+  Dataset::Contents contents;
+  contents.values = piece->values;
+  contents.grades = piece->grades;
+  contents.offsets = piece->offsets;
+  contents.qids = std::move(piece->qids);
+  contents.doc_names = {std::span<const char>(piece->names.data(), piece->names.size()), piece->name_ends};
+  contents.features = features;
+  contents.memory = std::move(piece);
+  return Dataset(std::move(contents));
+}
+
+}  // namespace
+
+class LetorStream::Reader {
+ public:
+  Reader(const std::string& path, std::int64_t features, const LetorOptions& options, ThreadPool& pool)
+      : name_(path),
+        features_(features),
+        max_bytes_(options.max_bytes),
+        pool_(pool),
+        memory_(MappedMemory::of_file(path)),
+        blocks_(letor_text_blocks(memory_.text(), options)) {}
+
+  std::optional<Dataset> next() {
+    while (!ended_) {
+      const std::vector<LetorBlock> blocks = read_blocks();
+      auto piece = std::make_shared<Piece>(std::move(rest_));
+      rest_ = Piece();
+      append(blocks, *piece);
+      if (!ended_) cut_last_query(*piece);
+      if (piece->docs() == 0) continue;
+      blocks_per_piece_ = kBlocksPerPiece;
+      return as_dataset(std::move(piece), features_);
+    }
+    return std::nullopt;
+  }
+
+ private:
+  /// Blocks are taken one after the other, which for compressed text is work, and parsed side by side.
+  std::vector<LetorBlock> read_blocks() {
+    std::vector<LetorBlock> parsed(static_cast<std::size_t>(blocks_per_piece_));
+    std::mutex mutex;
+    std::int64_t taken = 0;
+    pool_.run(std::min<std::int64_t>(pool_.threads(), blocks_per_piece_), [&](std::int64_t, int) {
+      TextBlock block;
+      for (;;) {
+        std::int64_t number = 0;
+        {
+          const std::lock_guard lock(mutex);
+          if (taken == blocks_per_piece_ || ended_) return;
+          if (!blocks_->next(block)) {
+            ended_ = true;
+            return;
+          }
+          number = taken++;
+        }
+        parsed[static_cast<std::size_t>(number)] = parsed_block(block);
+        block.failure.reset();
+      }
+    });
+    parsed.resize(static_cast<std::size_t>(taken));
+    for (const LetorBlock& block : parsed) check(block);
+    if (ended_) check_end();
+    return parsed;
+  }
+
+  void check(const LetorBlock& block) {
+    if (block.failure) {
+      throw DataError(name_, lines_ + block.failure->place.line, block.failure->place.column,
+                      block.failure->sentence);
+    }
+    if (block.largest_feature > features_) {
+      throw DataError(name_, lines_ + block.largest_feature_place.line, block.largest_feature_place.column,
+                      fmt::format("Feature {} is beyond the {} features that there can be.",
+                                  block.largest_feature, features_));
+    }
+    if (block.null_values > 0 && missing_.count == 0)
+      missing_ = {0, lines_ + block.first_null.line, block.first_null.column};
+    missing_.count += block.null_values;
+    largest_feature_ = std::max(largest_feature_, block.largest_feature);
+    lines_ += block.lines;
+    docs_ += block.docs();
+  }
+
+  void check_end() const {
+    if (docs_ == 0) throw DataError(name_, 1, 1, "The file holds no document.");
+    if (largest_feature_ == 0) throw DataError(name_, 1, 1, "No document of the file has a feature.");
+    warn_of_missing(name_, missing_);
+  }
+
+  void append(const std::vector<LetorBlock>& blocks, Piece& piece) {
+    std::vector<std::int64_t> first_doc;
+    for (const LetorBlock& block : blocks) {
+      first_doc.push_back(piece.docs());
+      append_names(block, piece);
+      append_queries(block, piece);
+      piece.grades.insert(piece.grades.end(), block.grades.begin(), block.grades.end());
+    }
+    const double bytes = static_cast<double>(piece.docs()) * static_cast<double>(features_) * sizeof(float);
+    if (bytes > static_cast<double>(max_bytes_)) {
+      throw DataError(name_, lines_, 0,
+                      fmt::format("The {} documents up to here that have to be held at a time take {:.0f} "
+                                  "bytes, and --max-memory allows {}: raise it.",
+                                  piece.docs(), bytes, max_bytes_));
+    }
+    piece.values.resize(static_cast<std::size_t>(piece.docs() * features_));
+    pool_.run(static_cast<std::int64_t>(blocks.size()), [&](std::int64_t number, int) {
+      const auto at = static_cast<std::size_t>(number);
+      write_rows(blocks[at], features_, piece.values.data() + first_doc[at] * features_);
+    });
+  }
+
+  void append_queries(const LetorBlock& block, Piece& piece) {
+    std::vector<std::string_view> names;
+    std::size_t begin = 0;
+    for (const std::uint32_t length : block.qid_lengths) {
+      names.push_back(block.qid_text.substr(begin, length));
+      begin += length;
+    }
+    for (const QueryRun& run : block.query_runs) {
+      const std::string_view name = names[run.query];
+      if (piece.qids.empty() || piece.qids.back() != name) {
+        if (!seen_.emplace(name).second) {
+          throw ScatteredQueries(
+              fmt::format("{}: The documents of query '{}' do not stand together.", name_, name));
+        }
+        piece.qids.emplace_back(name);
+        piece.offsets.push_back(piece.offsets.back());
+      }
+      piece.offsets.back() += run.docs;
+    }
+  }
+
+  static void append_names(const LetorBlock& block, Piece& piece) {
+    if (block.name_lengths.empty() && piece.name_ends.empty()) return;
+    piece.name_ends.resize(piece.grades.size(), piece.names.size());
+    std::uint64_t end = piece.names.size();
+    if (block.name_lengths.empty()) piece.name_ends.insert(piece.name_ends.end(), block.grades.size(), end);
+    for (const std::uint32_t length : block.name_lengths) piece.name_ends.push_back(end += length);
+    piece.names += block.name_text;
+  }
+
+  /// The last query may go on in the next piece.
+  void cut_last_query(Piece& piece) {
+    if (piece.docs() == 0) return;
+    const std::int64_t first = piece.offsets[piece.offsets.size() - 2];
+    const auto at = static_cast<std::ptrdiff_t>(first);
+    const auto move_tail = [](auto& from, std::ptrdiff_t begin, auto& to) {
+      to.assign(from.begin() + begin, from.end());
+      from.resize(static_cast<std::size_t>(begin));
+    };
+    rest_.qids = {piece.qids.back()};
+    rest_.offsets = {0, piece.docs() - first};
+    move_tail(piece.values, at * features_, rest_.values);
+    move_tail(piece.grades, at, rest_.grades);
+    if (!piece.name_ends.empty()) {
+      move_tail(piece.name_ends, at, rest_.name_ends);
+      const std::uint64_t names = piece.name_ends.empty() ? 0 : piece.name_ends.back();
+      for (std::uint64_t& end : rest_.name_ends) end -= names;
+      rest_.names = piece.names.substr(names);
+      piece.names.resize(names);
+    }
+    piece.qids.pop_back();
+    piece.offsets.pop_back();
+    // A query that fills a piece is not to be copied once for each further one.
+    if (first == 0) blocks_per_piece_ *= 2;
+  }
+
+  std::string name_;
+  std::int64_t features_;
+  std::int64_t max_bytes_;
+  ThreadPool& pool_;
+  MappedMemory memory_;
+  std::unique_ptr<TextBlocks> blocks_;
+  std::int64_t blocks_per_piece_ = kBlocksPerPiece;
+  bool ended_ = false;
+  Piece rest_;  // documents of the latest query
+  std::unordered_set<std::string> seen_;
+  // Of the blocks read:
+  std::int64_t lines_ = 0;
+  std::int64_t docs_ = 0;
+  std::int64_t largest_feature_ = 0;
+  MissingValues missing_;
+};
+
+LetorStream::LetorStream(const std::string& path, std::int64_t features, const LetorOptions& options,
+                         ThreadPool& pool)
+    : reader_(std::make_unique<Reader>(path, features, options, pool)) {}
+
+LetorStream::~LetorStream() = default;
+
+std::optional<Dataset> LetorStream::next() {
+  return reader_->next();
+}
+
+}  // namespace olrank

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "core/data/dataset.h"
+#include "core/data/letor_reader.h"
+#include "core/error.h"
+#include "core/runtime/thread_pool.h"
+
+namespace olrank {
+
+/// The documents of a query stand in several places of a text, so that it cannot be read as a stream.
+class ScatteredQueries : public Error {
+ public:
+  using Error::Error;
+};
+
+/// Reads a regular file of LETOR lines, plain or compressed, as read_letor() does, but a piece at a time:
+/// memory stays small however long the text is.
+class LetorStream {
+ public:
+  /// Every piece is `features` wide: values not given are 0, and a larger feature number is a DataError.
+  /// The options' limit is for one piece.
+  LetorStream(const std::string& path, std::int64_t features, const LetorOptions& options,
+              ThreadPool& pool);
+  ~LetorStream();
+
+  /// The next whole queries in the order of the text, without a fingerprint; nothing at the end. The piece
+  /// does not depend on the stream, and where texts are cut does not depend on threads. Throws DataError
+  /// for the first line that breaks the format, and ScatteredQueries for a query that comes back.
+  std::optional<Dataset> next();
+
+ private:
+  class Reader;
+  std::unique_ptr<Reader> reader_;
+};
+
+}  // namespace olrank

@@ -1,0 +1,101 @@
+#include "core/data/normaliser_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+
+namespace olrank {
+namespace {
+
+using nlohmann::ordered_json;
+
+class Parser {
+ public:
+  Parser(const std::string& text, const std::string& origin)
+      : json_(ordered_json::parse(text, nullptr, false)), origin_(origin) {}
+
+  FittedNormaliser parse() const {
+    require(json_.is_object(), "It is no JSON object.");
+    FittedNormaliser normaliser;
+    normaliser.kind = kind();
+    const auto features = json_.find("features");
+    require(features != json_.end() && features->is_number_unsigned() &&
+                features->get<std::uint64_t>() >= 1 && features->get<std::uint64_t>() <= 4'294'967'295U,
+            "It does not tell how many features there are.");
+    normaliser.features = features->get<std::int64_t>();
+    normaliser.kept = kept(normaliser.features);
+    const bool zscore =
+        normaliser.kind == Normalisation::kZscore || normaliser.kind == Normalisation::kLog1pZscore;
+    normaliser.means = numbers("means", zscore ? normaliser.features : 0);
+    normaliser.scales = numbers("scales", zscore ? normaliser.features : 0);
+    return normaliser;
+  }
+
+ private:
+  void require(bool holds, std::string_view sentence) const {
+    if (!holds)
+      throw DataError(origin_, 0, 0, fmt::format("Its normalisation cannot be used. {}", sentence));
+  }
+
+  Normalisation kind() const {
+    const auto found = json_.find("kind");
+    require(found != json_.end() && found->is_string(), "It has no kind.");
+    const auto known = value_named<Normalisation>(found->get<std::string>());
+    require(known.has_value(), fmt::format("Its kind is '{}'.", found->get<std::string>()));
+    return *known;
+  }
+
+  std::vector<std::int64_t> kept(std::int64_t features) const {
+    std::vector<std::int64_t> indices;
+    const auto found = json_.find("kept");
+    if (found == json_.end()) return indices;
+    constexpr std::string_view kSentence = "Its kept features are no rising indices of features.";
+    require(found->is_array() && !found->empty(), kSentence);
+    for (const ordered_json& index : *found) {
+      require(
+          index.is_number_unsigned() && index.get<std::uint64_t>() < static_cast<std::uint64_t>(features),
+          kSentence);
+      require(indices.empty() || index.get<std::int64_t>() > indices.back(), kSentence);
+      indices.push_back(index.get<std::int64_t>());
+    }
+    return indices;
+  }
+
+  std::vector<double> numbers(const char* name, std::int64_t count) const {
+    std::vector<double> values;
+    const auto found = json_.find(name);
+    const std::string sentence = fmt::format("Its {} are not {} finite numbers.", name, count);
+    if (found != json_.end()) {
+      require(found->is_array(), sentence);
+      for (const ordered_json& number : *found) {
+        require(number.is_number() && std::isfinite(number.get<double>()), sentence);
+        values.push_back(number.get<double>());
+      }
+    }
+    require(static_cast<std::int64_t>(values.size()) == count, sentence);
+    return values;
+  }
+
+  ordered_json json_;
+  const std::string& origin_;
+};
+
+}  // namespace
+
+std::string normaliser_text(const FittedNormaliser& normaliser) {
+  ordered_json json = {{"kind", name_of(normaliser.kind)}, {"features", normaliser.features}};
+  if (!normaliser.kept.empty()) json["kept"] = normaliser.kept;
+  if (!normaliser.means.empty()) json["means"] = normaliser.means;
+  if (!normaliser.scales.empty()) json["scales"] = normaliser.scales;
+  return json.dump();
+}
+
+FittedNormaliser parse_normaliser(const std::string& text, const std::string& origin) {
+  return Parser(text, origin).parse();
+}
+
+}  // namespace olrank

@@ -1,0 +1,89 @@
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "core/ops/blas.h"
+#include "core/ops/precise_scores.h"
+#include "core/runtime/vector_clones.h"
+
+namespace olrank {
+namespace {
+
+using blas::Transpose;
+
+constexpr std::int64_t kDocsPerPass = 256;
+constexpr std::int64_t kDoublesPerLine = 8;
+
+OLRANK_VECTOR_CLONES
+void widen(const float* values, std::int64_t count, double* wide) {
+  for (std::int64_t i = 0; i < count; ++i) wide[i] = double{values[i]};
+}
+
+OLRANK_VECTOR_CLONES
+void add_and_rectify(double* units, std::int64_t stride, std::int64_t docs, const double* bias,
+                     std::int64_t size) {
+  for (std::int64_t doc = 0; doc < docs; ++doc) {
+    double* unit = units + doc * stride;
+    for (std::int64_t r = 0; r < size; ++r) {
+      const double sum = bias == nullptr ? unit[r] : unit[r] + bias[r];
+      unit[r] = sum > 0.0 ? sum : 0.0;
+    }
+  }
+}
+
+/// Eight running sums, combined in a fixed order.
+OLRANK_VECTOR_CLONES
+void weigh(const double* units, std::int64_t stride, std::int64_t docs, const double* weight,
+           std::int64_t size, double* sums_of_docs) {
+  constexpr std::int64_t kLanes = 8;
+  const std::int64_t whole = size - size % kLanes;
+  for (std::int64_t doc = 0; doc < docs; ++doc) {
+    const double* unit = units + doc * stride;
+    double sums[kLanes] = {};
+    for (std::int64_t k = 0; k < whole; k += kLanes) {
+      for (std::int64_t lane = 0; lane < kLanes; ++lane) sums[lane] += weight[k + lane] * unit[k + lane];
+    }
+    for (std::int64_t k = whole; k < size; ++k) sums[k - whole] += weight[k] * unit[k];
+    for (std::int64_t half = kLanes / 2; half > 0; half /= 2) {
+      for (std::int64_t lane = 0; lane < half; ++lane) sums[lane] += sums[lane + half];
+    }
+    sums_of_docs[doc] = sums[0];
+  }
+}
+
+}  // namespace
+
+void precise_scores(Scratch& scratch, const NetworkShape& shape, std::span<const double> theta,
+                    FeatureMatrix docs, std::span<double> scores) {
+  assert(docs.features == shape.inputs && static_cast<std::int64_t>(scores.size()) == docs.docs);
+  assert(static_cast<std::int64_t>(theta.size()) == shape.parameters());
+  const Scratch::Frame frame(scratch);
+  const std::int64_t stride = (shape.width + kDoublesPerLine - 1) / kDoublesPerLine * kDoublesPerLine;
+  const std::int64_t most = std::min(docs.docs, kDocsPerPass);
+  const auto inputs = scratch.take<double>(static_cast<std::size_t>(most * shape.inputs));
+  double* below = scratch.take<double>(static_cast<std::size_t>(most * stride)).data();
+  double* units = scratch.take<double>(static_cast<std::size_t>(most * stride)).data();
+  const NetworkLayer last = shape.layer(shape.depth - 1);
+  for (std::int64_t begin = 0; begin < docs.docs; begin += kDocsPerPass) {
+    const std::int64_t count = std::min(kDocsPerPass, docs.docs - begin);
+    widen(docs.values + begin * docs.features, count * docs.features, inputs.data());
+    const double* from = inputs.data();
+    std::int64_t from_stride = shape.inputs;
+    for (std::int64_t l = 0; l + 1 < shape.depth; ++l) {
+      const NetworkLayer layer = shape.layer(l);
+      blas::gemm(Transpose::kNo, Transpose::kYes, count, layer.rows, layer.columns, 1.0, from, from_stride,
+                 theta.data() + layer.weight, layer.columns, 0.0, units, stride);
+      add_and_rectify(units, stride, count, layer.has_bias() ? theta.data() + layer.bias : nullptr,
+                      layer.rows);
+      from = units;
+      from_stride = stride;
+      std::swap(units, below);
+    }
+    double* const out = scores.data() + begin;
+    weigh(from, from_stride, count, theta.data() + last.weight, last.columns, out);
+    const double bias = last.has_bias() ? theta[static_cast<std::size_t>(last.bias)] : 0.0;
+    for (std::int64_t doc = 0; doc < count; ++doc) out[doc] = shape.output_scale * (out[doc] + bias);
+  }
+}
+
+}  // namespace olrank

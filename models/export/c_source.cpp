@@ -1,0 +1,182 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "core/version.h"
+#include "models/export/export_format.h"
+
+namespace olrank {
+namespace {
+
+/// Writes C99 that compiles without a warning: whatever would not be used is left out.
+class CSource {
+ public:
+  CSource(const LoadedModel& model, const std::string& name)
+      : model_(model), normaliser_(model.normaliser), name_(name) {}
+
+  std::string write() {
+    write_head();
+    write_tables();
+    write_normalise();
+    write_score();
+    return std::move(text_);
+  }
+
+ private:
+  template <class... Args>
+  void add(fmt::format_string<Args...> pattern, Args&&... args) {
+    fmt::format_to(std::back_inserter(text_), pattern, std::forward<Args>(args)...);
+  }
+
+  bool is_log() const { return normaliser_.kind == Normalisation::kLog1pZscore; }
+  bool is_zscore() const { return is_log() || normaliser_.kind == Normalisation::kZscore; }
+
+  void write_head() {
+    add("/* A ranking model, written by olrank {}.\n", version());
+    for (const auto& [key, text] : model_.metadata) {
+      if (key != "ranker" && key != "protocol" && key != "clicks" && key != "seed" &&
+          key != "data_fingerprint")
+        continue;
+      std::string harmless = text;
+      std::replace_if(
+          harmless.begin(), harmless.end(), [](char c) { return c == '*' || c == '\n'; }, ' ');
+      add(" * {}: {}\n", key, harmless);
+    }
+    add(" *\n"
+        " * {0}_normalise: the raw features of one query's documents, [docs x {0}_FEATURES] by rows, "
+        "become\n"
+        " *   inputs, [docs x {0}_INPUTS]; feature number f of the data stands in column f - 1.\n"
+        " * {0}_score: the score of one document from its {0}_INPUTS inputs; higher is better.{1}\n"
+        " */\n"
+        "#include <stddef.h>\n{2}\n"
+        "enum {{ {0}_FEATURES = {3}, {0}_INPUTS = {4} }};\n\n"
+        "void {0}_normalise(const float *raw, size_t docs, float *inputs);\n"
+        "double {0}_score(const float *inputs);\n\n",
+        name_, is_log() ? " Link with -lm." : "", is_log() ? "#include <math.h>\n" : "",
+        normaliser_.features, model_.shape.inputs);
+  }
+
+  template <class T>
+  void write_table(std::string_view type, const std::string& table, const T* values, std::int64_t count) {
+    add("static const {} {}_{}[{}] = {{", type, name_, table, count);
+    for (std::int64_t i = 0; i < count; ++i) {
+      text_ += i % 6 == 0 ? "\n  " : " ";
+      if constexpr (std::is_same_v<T, float>) {
+        add("{:.8e}f,", values[i]);
+      } else if constexpr (std::is_same_v<T, double>) {
+        add("{:.16e},", values[i]);
+      } else {
+        add("{},", values[i]);
+      }
+    }
+    add("\n}};\n\n");
+  }
+
+  void write_tables() {
+    const auto features = normaliser_.features;
+    if (!normaliser_.kept.empty())
+      write_table("size_t", "kept", normaliser_.kept.data(), normaliser_.inputs());
+    if (is_zscore()) {
+      write_table("double", "means", normaliser_.means.data(), features);
+      write_table("double", "scales", normaliser_.scales.data(), features);
+    }
+    for (std::size_t member = 0; member < model_.members.size(); ++member) {
+      const float* theta = model_.members[member].data();
+      for (std::int64_t index = 0; index < model_.shape.depth; ++index) {
+        const NetworkLayer layer = model_.shape.layer(index);
+        write_table("float", weight(member, index), theta + layer.weight, layer.rows * layer.columns);
+        if (layer.has_bias()) write_table("float", bias(member, index), theta + layer.bias, layer.rows);
+      }
+    }
+  }
+
+  static std::string weight(std::size_t member, std::int64_t index) {
+    return fmt::format("weight_{}_{}", member, index);
+  }
+  static std::string bias(std::size_t member, std::int64_t index) {
+    return fmt::format("bias_{}_{}", member, index);
+  }
+
+  void write_normalise() {
+    add("void {0}_normalise(const float *raw, size_t docs, float *inputs) {{\n"
+        "  size_t doc, c;\n"
+        "  for (c = 0; c < {0}_INPUTS; c++) {{\n"
+        "    const size_t f = {1};\n",
+        name_, normaliser_.kept.empty() ? "c" : name_ + "_kept[c]");
+    if (normaliser_.kind == Normalisation::kQueryMinmax) {
+      add("    double low, high;\n"
+          "    if (docs == 0) return;\n"
+          "    low = high = raw[f];\n"
+          "    for (doc = 1; doc < docs; doc++) {{\n"
+          "      const double x = raw[doc * {0}_FEATURES + f];\n"
+          "      if (x < low) low = x;\n"
+          "      if (x > high) high = x;\n"
+          "    }}\n",
+          name_);
+    }
+    add("    for (doc = 0; doc < docs; doc++) {{\n"
+        "      const {1} x = raw[doc * {0}_FEATURES + f];\n"
+        "      inputs[doc * {0}_INPUTS + c] = {2};\n"
+        "    }}\n"
+        "  }}\n"
+        "}}\n\n",
+        name_, normaliser_.kind == Normalisation::kNone ? "float" : "double", normalised_value());
+  }
+
+  std::string normalised_value() const {
+    if (normaliser_.kind == Normalisation::kNone) return "x";
+    if (normaliser_.kind == Normalisation::kQueryMinmax)
+      return "high > low ? (float)((x - low) / (high - low)) : 0.0f";
+    return fmt::format("(float)(({} - {}_means[f]) * {}_scales[f])",
+                       is_log() ? "copysign(log1p(fabs(x)), x)" : "x", name_, name_);
+  }
+
+  void write_score() {
+    const NetworkShape& shape = model_.shape;
+    add("static void {0}_layer(const float *weight, const float *bias, size_t rows, size_t columns, int "
+        "relu,\n"
+        "    const double *in, double *out) {{\n"
+        "  size_t r, k;\n"
+        "  for (r = 0; r < rows; r++) {{\n"
+        "    double sum = bias ? bias[r] : 0.0;\n"
+        "    for (k = 0; k < columns; k++) sum += (double)weight[r * columns + k] * in[k];\n"
+        "    out[r] = relu && !(sum > 0.0) ? 0.0 : sum;\n"
+        "  }}\n"
+        "}}\n\n"
+        "double {0}_score(const float *inputs) {{\n"
+        "  double x[{0}_INPUTS], a[{1}], b[{1}], sum = 0.0;\n"
+        "  size_t k;\n"
+        "  for (k = 0; k < {0}_INPUTS; k++) x[k] = inputs[k];\n",
+        name_, shape.width);
+    for (std::size_t member = 0; member < model_.members.size(); ++member) {
+      const char* in = "x";
+      for (std::int64_t index = 0; index < shape.depth; ++index) {
+        const NetworkLayer layer = shape.layer(index);
+        const char* out = index % 2 == 0 ? "a" : "b";
+        add("  {0}_layer({0}_{1}, {2}, {3}, {4}, {5}, {6}, {7});\n", name_, weight(member, index),
+            layer.has_bias() ? name_ + "_" + bias(member, index) : "NULL", layer.rows, layer.columns,
+            index + 1 < shape.depth ? 1 : 0, in, out);
+        in = out;
+      }
+      add("  sum += {}[0];\n", in);
+    }
+    if (shape.depth == 1) add("  (void)b;\n");
+    add("  return {:.16e} * sum;\n"
+        "}}\n",
+        shape.output_scale / static_cast<double>(model_.members.size()));
+  }
+
+  const LoadedModel& model_;
+  const FittedNormaliser& normaliser_;
+  const std::string& name_;
+  std::string text_;
+};
+
+}  // namespace
+
+std::string c_source_of(const LoadedModel& model, const std::string& name) {
+  return CSource(model, name).write();
+}
+
+}  // namespace olrank

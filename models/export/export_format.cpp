@@ -1,0 +1,45 @@
+#include "models/export/export_format.h"
+
+#include <algorithm>
+
+#include "core/data/normaliser_text.h"
+#include "core/io/safetensors.h"
+
+namespace olrank {
+
+ModelMetadata complete_metadata(const LoadedModel& model) {
+  ModelMetadata metadata = model.metadata;
+  const auto add_missing = [&](const std::string& key, const std::string& text) {
+    const bool there = std::any_of(metadata.begin(), metadata.end(),
+                                   [&](const auto& entry) { return entry.first == key; });
+    if (!there) metadata.emplace_back(key, text);
+  };
+  add_missing("normalisation", normaliser_text(model.normaliser));
+  add_missing("feature_names", feature_names_text(plain_feature_names(model.normaliser.features)));
+  return metadata;
+}
+
+std::string safetensors_of(const LoadedModel& model) {
+  const auto tensors = tensors_of(model);
+  std::vector<NamedTensor> views;
+  for (const auto& tensor : tensors) views.push_back({tensor.name, tensor.shape, tensor.values});
+  return safetensors_bytes(views, complete_metadata(model));
+}
+
+std::string exported(const LoadedModel& model, ExportFormat format, const std::string& name) {
+  switch (format) {
+    case ExportFormat::kPt:
+      return torch_archive_of(model);
+    case ExportFormat::kOnnx:
+      return onnx_of(model);
+    case ExportFormat::kJson:
+      return json_of(model);
+    case ExportFormat::kC:
+      return c_source_of(model, name);
+    case ExportFormat::kSafetensors:
+      break;
+  }
+  return safetensors_of(model);
+}
+
+}  // namespace olrank

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "core/settings/enum_names.h"
+#include "models/model_file.h"
+
+namespace olrank {
+
+enum class ExportFormat { kSafetensors, kPt, kOnnx, kJson, kC };
+
+template <>
+struct EnumNames<ExportFormat> {
+  static constexpr std::array values = {
+      std::pair{ExportFormat::kSafetensors, std::string_view("safetensors")},
+      std::pair{ExportFormat::kPt, std::string_view("pt")},
+      std::pair{ExportFormat::kOnnx, std::string_view("onnx")},
+      std::pair{ExportFormat::kJson, std::string_view("json")},
+      std::pair{ExportFormat::kC, std::string_view("c")}};
+};
+
+/// The bytes of the model's file in a format. `name` is what a C source calls its functions by; the other
+/// formats do without. Everything comes from the model alone.
+std::string exported(const LoadedModel& model, ExportFormat format, const std::string& name);
+
+/// The metadata of the model's file, with the normalisation and the features' names where it had none.
+ModelMetadata complete_metadata(const LoadedModel& model);
+
+// One file a format:
+std::string safetensors_of(const LoadedModel& model);
+/// What torch.load(weights_only=True) reads: an OrderedDict of float tensors called as in the model file,
+/// whose attribute `olrank` holds the metadata.
+std::string torch_archive_of(const LoadedModel& model);
+/// From `docs`, the raw float features of one query's documents, to their `scores` in double.
+std::string onnx_of(const LoadedModel& model);
+std::string json_of(const LoadedModel& model);
+/// C99 that needs nothing but the C library.
+std::string c_source_of(const LoadedModel& model, const std::string& name);
+
+}  // namespace olrank

@@ -1,0 +1,227 @@
+#include <fmt/format.h>
+
+#include <cstring>
+#include <initializer_list>
+#include <span>
+#include <string_view>
+
+#include "core/io/protobuf_message.h"
+#include "core/version.h"
+#include "models/export/export_format.h"
+
+namespace olrank {
+namespace {
+
+// Numbers of fields and types are those of onnx.proto, version 1.8 (IR 7, operators 13).
+enum ElementType : int { kFloat = 1, kInt64 = 7, kDouble = 11 };
+
+ProtobufMessage shaped_value(const std::string& name, ElementType type, const char* rows,
+                             std::int64_t columns) {
+  ProtobufMessage shape;
+  ProtobufMessage any_number;
+  any_number.put_text(2, rows);
+  shape.put_message(1, any_number);
+  if (columns > 0) {
+    ProtobufMessage dimension;
+    dimension.put_number(1, columns);
+    shape.put_message(1, dimension);
+  }
+  ProtobufMessage tensor;
+  tensor.put_number(1, type);
+  tensor.put_message(2, shape);
+  ProtobufMessage any_type;
+  any_type.put_message(1, tensor);
+  ProtobufMessage value;
+  value.put_text(1, name);
+  value.put_message(2, any_type);
+  return value;
+}
+
+ProtobufMessage attribute(const char* name, std::int64_t value) {
+  ProtobufMessage message;
+  message.put_text(1, name);
+  message.put_number(3, value);
+  message.put_number(20, 2);  // INT
+  return message;
+}
+
+ProtobufMessage attribute(const char* name, std::span<const std::int64_t> values) {
+  ProtobufMessage message;
+  message.put_text(1, name);
+  for (const std::int64_t value : values) message.put_number(8, value);
+  message.put_number(20, 7);  // INTS
+  return message;
+}
+
+/// A graph that grows node by node; a node's result goes by the name it returns.
+class Graph {
+ public:
+  std::string add(const std::string& op, std::initializer_list<std::string> inputs,
+                  std::initializer_list<ProtobufMessage> attributes = {}) {
+    return add(op, std::span<const std::string>(inputs.begin(), inputs.size()), attributes);
+  }
+  std::string add(const std::string& op, std::span<const std::string> inputs,
+                  std::initializer_list<ProtobufMessage> attributes = {}, std::string output = {}) {
+    if (output.empty()) output = fmt::format("v{}", ++nodes_);
+    ProtobufMessage node;
+    for (const std::string& input : inputs) node.put_text(1, input);
+    node.put_text(2, output);
+    node.put_text(4, op);
+    for (const ProtobufMessage& one : attributes) node.put_message(5, one);
+    graph_.put_message(1, node);
+    return output;
+  }
+  void name_result(const std::string& value, const std::string& name) {
+    add("Identity", std::span<const std::string>(&value, 1), {}, name);
+  }
+
+  template <class T>
+  std::string constant(const std::string& name, ElementType type, std::span<const T> values,
+                       std::initializer_list<std::int64_t> shape) {
+    ProtobufMessage tensor;
+    for (const std::int64_t extent : shape) tensor.put_number(1, extent);
+    tensor.put_number(2, type);
+    tensor.put_text(8, name);
+    tensor.put_text(9, {reinterpret_cast<const char*>(values.data()), values.size_bytes()});
+    graph_.put_message(5, tensor);
+    return name;
+  }
+  std::string number(const std::string& name, double value) {
+    return constant(name, kDouble, std::span<const double>(&value, 1), {1});
+  }
+  std::string cast(const std::string& value, ElementType type) {
+    return add("Cast", {value}, {attribute("to", type)});
+  }
+
+  ProtobufMessage finish(std::int64_t features) {
+    graph_.put_text(2, "olrank");
+    graph_.put_message(11, shaped_value("docs", kFloat, "docs_of_query", features));
+    graph_.put_message(12, shaped_value("scores", kDouble, "docs_of_query", 0));
+    return std::move(graph_);
+  }
+
+ private:
+  ProtobufMessage graph_;
+  int nodes_ = 0;
+};
+
+/// (x − low) / range over the rows, which are one query's documents; a constant column becomes 0.
+std::string query_minmax(Graph& graph, const std::string& docs) {
+  constexpr std::int64_t kRows = 0;
+  const auto axes = attribute("axes", std::span<const std::int64_t>(&kRows, 1));
+  const std::string low = graph.add("ReduceMin", {docs}, {axes, attribute("keepdims", 1)});
+  const std::string high = graph.add("ReduceMax", {docs}, {axes, attribute("keepdims", 1)});
+  const std::string range = graph.add("Sub", {high, low});
+  const std::string varies = graph.add("Greater", {range, graph.number("zero", 0.0)});
+  const std::string divisor = graph.add("Where", {varies, range, graph.number("one", 1.0)});
+  return graph.add("Div", {graph.add("Sub", {docs, low}), divisor});
+}
+
+/// log(1 + |x|) with the sign of x. What 1 + |x| rounds away is put back by the factor |x| / ((1 + |x|) −
+/// 1), as the operators have no log1p.
+std::string signed_log(Graph& graph, const std::string& docs) {
+  const std::string one = graph.number("one", 1.0);
+  const std::string zero = graph.number("zero", 0.0);
+  const std::string size = graph.add("Abs", {docs});
+  const std::string sum = graph.add("Add", {one, size});
+  const std::string kept = graph.add("Sub", {sum, one});
+  const std::string lost = graph.add("Equal", {kept, zero});
+  const std::string divisor = graph.add("Where", {lost, one, kept});
+  const std::string log = graph.add("Div", {graph.add("Mul", {graph.add("Log", {sum}), size}), divisor});
+  return graph.add("Mul", {graph.add("Sign", {docs}), graph.add("Where", {lost, size, log})});
+}
+
+/// The kept ones of the numbers by raw feature.
+std::vector<double> of_inputs(const FittedNormaliser& normaliser, const std::vector<double>& numbers) {
+  if (normaliser.kept.empty()) return numbers;
+  std::vector<double> kept;
+  for (const std::int64_t feature : normaliser.kept)
+    kept.push_back(numbers[static_cast<std::size_t>(feature)]);
+  return kept;
+}
+
+/// Inputs of the network in double, rounded to floats on the way as the program does.
+std::string normalised(Graph& graph, const FittedNormaliser& normaliser) {
+  std::string docs = "docs";
+  if (!normaliser.kept.empty()) {
+    const std::string kept = graph.constant("kept", kInt64, std::span(normaliser.kept),
+                                            {static_cast<std::int64_t>(normaliser.kept.size())});
+    docs = graph.add("Gather", {docs, kept}, {attribute("axis", 1)});
+  }
+  docs = graph.cast(docs, kDouble);
+  if (normaliser.kind == Normalisation::kNone) return docs;
+  if (normaliser.kind == Normalisation::kQueryMinmax) {
+    docs = query_minmax(graph, docs);
+  } else {
+    if (normaliser.kind == Normalisation::kLog1pZscore) docs = signed_log(graph, docs);
+    const std::vector<double> means = of_inputs(normaliser, normaliser.means);
+    const std::vector<double> scales = of_inputs(normaliser, normaliser.scales);
+    docs =
+        graph.add("Sub", {docs, graph.constant("means", kDouble, std::span(means), {normaliser.inputs()})});
+    docs = graph.add("Mul",
+                     {docs, graph.constant("scales", kDouble, std::span(scales), {normaliser.inputs()})});
+  }
+  return graph.cast(graph.cast(docs, kFloat), kDouble);
+}
+
+/// f(x) [docs × 1] of one member.
+std::string network(Graph& graph, const NetworkShape& shape, const std::vector<float>& theta,
+                    std::string units, const std::string& prefix) {
+  const std::vector<double> wide(theta.begin(), theta.end());
+  for (std::int64_t index = 0; index < shape.depth; ++index) {
+    const NetworkLayer layer = shape.layer(index);
+    std::vector<std::string> inputs = {units};
+    inputs.push_back(
+        graph.constant(fmt::format("{}layers.{}.weight", prefix, index), kDouble,
+                       std::span(wide).subspan(static_cast<std::size_t>(layer.weight),
+                                               static_cast<std::size_t>(layer.rows * layer.columns)),
+                       {layer.rows, layer.columns}));
+    if (layer.has_bias()) {
+      inputs.push_back(graph.constant(fmt::format("{}layers.{}.bias", prefix, index), kDouble,
+                                      std::span(wide).subspan(static_cast<std::size_t>(layer.bias),
+                                                              static_cast<std::size_t>(layer.rows)),
+                                      {layer.rows}));
+    }
+    units = graph.add("Gemm", inputs, {attribute("transB", 1)});
+    if (index + 1 < shape.depth) units = graph.add("Relu", {units});
+  }
+  return units;
+}
+
+}  // namespace
+
+std::string onnx_of(const LoadedModel& model) {
+  Graph graph;
+  const std::string inputs = normalised(graph, model.normaliser);
+  std::vector<std::string> outputs;
+  for (std::size_t member = 0; member < model.members.size(); ++member) {
+    const std::string prefix = model.members.size() == 1 ? "" : fmt::format("members.{}.", member);
+    outputs.push_back(network(graph, model.shape, model.members[member], inputs, prefix));
+  }
+  std::string sum = outputs.size() == 1 ? outputs.front() : graph.add("Sum", outputs);
+  const double factor = model.shape.output_scale / static_cast<double>(outputs.size());
+  if (factor != 1.0) sum = graph.add("Mul", {sum, graph.number("output_scale", factor)});
+  constexpr std::int64_t kColumns = 1;
+  const std::string axes =
+      graph.constant("columns", kInt64, std::span<const std::int64_t>(&kColumns, 1), {1});
+  graph.name_result(graph.add("Squeeze", {sum, axes}), "scores");
+
+  ProtobufMessage operators;
+  operators.put_text(1, "");
+  operators.put_number(2, 13);
+  ProtobufMessage file;
+  file.put_number(1, 7);
+  file.put_text(2, "olrank");
+  file.put_text(3, version());
+  file.put_message(7, graph.finish(model.normaliser.features));
+  file.put_message(8, operators);
+  for (const auto& [key, text] : complete_metadata(model)) {
+    ProtobufMessage entry;
+    entry.put_text(1, key);
+    entry.put_text(2, text);
+    file.put_message(14, entry);
+  }
+  return file.bytes();
+}
+
+}  // namespace olrank

@@ -1,0 +1,88 @@
+#include "models/model_scorer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "core/data/join.h"
+#include "core/error.h"
+#include "core/ops/precise_scores.h"
+
+namespace olrank {
+namespace {
+
+constexpr std::int64_t kDocsPerTask = 256;
+
+}  // namespace
+
+ModelScorer::ModelScorer(LoadedModel model) : model_(std::move(model)) {
+  for (const std::vector<float>& theta : model_.members) members_.emplace_back(theta.begin(), theta.end());
+}
+
+void ModelScorer::score(Scratch& scratch, FeatureMatrix raw, std::span<const std::int64_t> offsets,
+                        std::span<double> scores) const {
+  assert(raw.features == features() && offsets.back() - offsets.front() == raw.docs);
+  const Scratch::Frame frame(scratch);
+  const std::int64_t inputs = model_.shape.inputs;
+  const auto matrix = scratch.take<float>(static_cast<std::size_t>(raw.docs * inputs));
+  for (std::size_t query = 0; query + 1 < offsets.size(); ++query) {
+    const std::int64_t first = offsets[query] - offsets.front();
+    model_.normaliser.apply(
+        {raw.values + first * raw.features, offsets[query + 1] - offsets[query], raw.features},
+        matrix.data() + first * inputs);
+  }
+  const FeatureMatrix docs{matrix.data(), raw.docs, inputs};
+  precise_scores(scratch, model_.shape, members_.front(), docs, scores);
+  if (members_.size() == 1) return;
+  const auto of_member = scratch.take<double>(scores.size());
+  for (std::size_t member = 1; member < members_.size(); ++member) {
+    precise_scores(scratch, model_.shape, members_[member], docs, of_member);
+    for (std::size_t doc = 0; doc < scores.size(); ++doc) scores[doc] += of_member[doc];
+  }
+  for (double& score : scores) score /= static_cast<double>(members_.size());
+}
+
+Dataset fitted_to_model(const Dataset& data, const LoadedModel& model, const std::string& source,
+                        ExecutionContext& context) {
+  const std::int64_t features = model.normaliser.features;
+  if (data.features() == features) return data;
+  if (data.features() < features) return widened(data, features, context);
+  throw DataError(source, 0, 0,
+                  fmt::format("The data has {} features, and the model was made for {}: it cannot use the "
+                              "others.",
+                              data.features(), features));
+}
+
+std::vector<QueryRange> query_ranges(const Dataset& data, std::int64_t docs) {
+  std::vector<QueryRange> ranges;
+  std::int64_t begin = 0;
+  for (std::int64_t query = 0; query < data.queries(); ++query) {
+    if (data.offset(query + 1) - data.offset(begin) < docs && query + 1 < data.queries()) continue;
+    ranges.push_back({begin, query + 1});
+    begin = query + 1;
+  }
+  return ranges;
+}
+
+std::vector<double> scores_of_all(const ModelScorer& scorer, const Dataset& data,
+                                  ExecutionContext& context) {
+  std::vector<double> scores(static_cast<std::size_t>(data.docs()));
+  const std::vector<QueryRange> ranges = query_ranges(data, kDocsPerTask);
+  context.for_blocks(
+      static_cast<std::int64_t>(ranges.size()), 1, [&](std::int64_t number, std::int64_t, int worker) {
+        const QueryRange range = ranges[static_cast<std::size_t>(number)];
+        const std::int64_t first = data.offset(range.begin);
+        const std::int64_t docs = data.offset(range.end) - first;
+        const auto queries = static_cast<std::size_t>(range.end - range.begin);
+        scorer.score(
+            context.scratch(worker),
+            {data.all_features().values + first * data.features(), docs, data.features()},
+            data.offsets().subspan(static_cast<std::size_t>(range.begin), queries + 1),
+            std::span(scores).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(docs)));
+      });
+  return scores;
+}
+
+}  // namespace olrank

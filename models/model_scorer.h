@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/data/dataset.h"
+#include "core/runtime/scratch.h"
+#include "models/model_file.h"
+
+namespace olrank {
+
+/// A model file's function of raw documents: normalisation by query, then the mean of the members' scores,
+/// in double. May be used by several threads, each with scratch memory of its own.
+class ModelScorer {
+ public:
+  explicit ModelScorer(LoadedModel model);
+
+  const LoadedModel& model() const { return model_; }
+  std::int64_t features() const { return model_.normaliser.features; }
+
+  /// Scores of raw documents of whole queries: query q has rows offsets[q] − offsets[0] and following.
+  void score(Scratch& scratch, FeatureMatrix raw, std::span<const std::int64_t> offsets,
+             std::span<double> scores) const;
+
+ private:
+  LoadedModel model_;
+  std::vector<std::vector<double>> members_;  // θ in double
+};
+
+/// `data` as wide as the model: zeros where features are missing. Throws DataError, naming `source`, for
+/// features that the model does not have.
+Dataset fitted_to_model(const Dataset& data, const LoadedModel& model, const std::string& source,
+                        ExecutionContext& context);
+
+/// Queries side by side that together have about as many documents as a worker scores at a time.
+struct QueryRange {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+};
+std::vector<QueryRange> query_ranges(const Dataset& data, std::int64_t docs);
+
+/// Scores of all documents of `data`, which is as wide as the model.
+std::vector<double> scores_of_all(const ModelScorer& scorer, const Dataset& data,
+                                  ExecutionContext& context);
+
+}  // namespace olrank

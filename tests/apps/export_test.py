@@ -1,0 +1,281 @@
+"""Every form of a saved model, read from outside the program, gives the program's scores."""
+
+import ctypes
+import importlib.util
+import json
+import pathlib
+import pickle
+import shutil
+import subprocess
+import tempfile
+import unittest
+import zipfile
+
+from saved_models import (PROGRAM, layers_of, model_scores, network_score, normalised, olrank, read_queries,
+                          read_safetensors, write_safetensors)
+
+# Scores are printed so that they read back exactly, and everything is computed in double; what is left is the
+# order of summation.
+TOLERANCE = 1e-6
+
+DATA = "synth:small?queries=30&test_queries=8"
+RANKERS = {
+    "linear": ["--ranker", "pairrank", "--data-normalise", "zscore"],
+    "ntk": ["--ranker", "olranknet", "--width", "8"],
+    "deep": ["--ranker", "olranknet", "--width", "6", "--depth", "3", "--data-normalise", "log1p-zscore"],
+    "standard": ["--ranker", "ranknet", "--width", "7", "--parameterisation", "standard", "--network", "mlp",
+                 "--data-normalise", "none"],
+    "ensemble": ["--ranker", "p2neurrank", "--width", "4", "--members", "3"],
+    "linear-ensemble": ["--ranker", "p2linrank", "--members", "2"],
+}
+
+
+def has(*packages):
+    return all(importlib.util.find_spec(package) for package in packages)
+
+
+class Forms(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.temporary = tempfile.TemporaryDirectory()
+        cls.folder = pathlib.Path(cls.temporary.name)
+        cls.data = cls.make_data()
+        cls.models = {}
+        for name, flags in RANKERS.items():
+            out = cls.folder / name
+            done = olrank("run", "--data-train", cls.data / "train.txt", "--data-test", cls.data / "test.txt", *flags, "--rounds",
+                          "40", "--protocol-eval-every", "40", "--seeds", "3", "--clicks", "perfect", "--data-cache", "none",
+                          "--data-drop-constant", "true", "--out", out)
+            assert done.returncode == 0, (name, done.stderr)
+            cls.models[name] = next(out.glob("trials/*/perfect/fold1/seed3/model.safetensors"))
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.temporary.cleanup()
+
+    @classmethod
+    def make_data(cls):
+        """Generated data with a constant feature in front, one that varies in few queries, and negative values."""
+        made = cls.folder / "made"
+        done = olrank("data", "synth", DATA.removeprefix("synth:"), "--out", made)
+        assert done.returncode == 0, done.stderr
+        for part in ("train", "test"):
+            lines = []
+            for number, line in enumerate((made / f"{part}.txt").read_text().splitlines()):
+                grade, qid, *features = line.split("#")[0].split()
+                rest = [f"{int(f.split(':')[0]) + 2}:{f.split(':')[1]}" for f in features]
+                varied = -0.5 * (number % 5) if number % 60 < 20 else 3
+                lines.append(" ".join([grade, qid, "1:2.5", f"2:{varied}", *rest]))
+            (made / f"{part}.txt").write_text("\n".join(lines) + "\n")
+        return made
+
+    def program_scores(self, model):
+        out = self.folder / "scores"
+        done = olrank("rank", "--model", model, "--data", self.data / "test.txt", "--format", "scores", "--out", out,
+                      "--cache", "none")
+        self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
+        return [float(line) for line in out.read_text().split()]
+
+    def exported(self, name, form, file=None):
+        out = self.folder / (file or f"{name}.{form}")
+        done = olrank("export", self.models[name], "--to", form, "--out", out)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
+        return out
+
+    def queries(self, metadata):
+        return read_queries(self.data / "test.txt", json.loads(metadata["normalisation"])["features"])
+
+    def expect_scores(self, scores, name):
+        expected = self.program_scores(self.models[name])
+        self.assertEqual(len(scores), len(expected), name)
+        self.assertGreater(max(expected) - min(expected), 1e-3, name)  # something was learned
+        for ours, theirs in zip(expected, scores):
+            self.assertLessEqual(abs(ours - theirs), TOLERANCE, name)
+
+    def test_safetensors_by_the_formula(self):
+        for name in RANKERS:
+            tensors, metadata = read_safetensors(self.exported(name, "safetensors"))
+            scores = model_scores(layers_of(tensors, metadata), float(metadata.get("output_scale", 1)),
+                                  json.loads(metadata["normalisation"]), self.queries(metadata))
+            self.expect_scores(scores, name)
+
+    def test_safetensors_tells_where_the_model_comes_from(self):
+        for name in RANKERS:
+            metadata = read_safetensors(self.models[name])[1]
+            features = json.loads(metadata["normalisation"])["features"]
+            self.assertEqual(json.loads(metadata["feature_names"]), [f"f{f}" for f in range(1, features + 1)])
+            self.assertEqual((metadata["seed"], metadata["fold"], metadata["clicks"], metadata["rounds"]),
+                             ("3", "1", "perfect", "40"))
+            self.assertEqual(metadata["producer"], " ".join(olrank("--version").stdout.split()[:2]))
+            self.assertIn('name = "paper"', metadata["protocol"])
+            self.assertIn(f'kind = "{metadata["ranker"]}"', metadata["ranker_settings"])
+            self.assertRegex(metadata["data_fingerprint"], "^[0-9a-f]{32} [0-9a-f]{32} grades 0-")
+            self.assertEqual(self.exported(name, "safetensors").read_bytes(), self.models[name].read_bytes())
+
+    def test_a_bare_file_gets_its_normalisation_and_names(self):
+        bare = self.folder / "bare.safetensors"
+        write_safetensors(bare, {"linear.weight": ([1, 2], [1.0, -2.0])}, {"architecture": "linear"})
+        out = self.folder / "whole.safetensors"
+        self.assertEqual(olrank("export", bare, "--to", "safetensors", "--out", out).returncode, 0)
+        self.assertEqual(read_safetensors(out)[1], {"architecture": "linear", "feature_names": '["f1","f2"]',
+                                                    "normalisation": '{"kind":"none","features":2}'})
+
+    @unittest.skipUnless(has("safetensors", "numpy"), "Python's safetensors or numpy is missing")
+    def test_safetensors_library_reads_it(self):
+        from safetensors import safe_open
+        for name in RANKERS:
+            file = self.exported(name, "safetensors")
+            tensors, metadata = read_safetensors(file)
+            with safe_open(file, "np") as opened:
+                self.assertEqual(opened.metadata(), metadata)
+                self.assertEqual(set(opened.keys()), set(tensors))
+                for key, (shape, values) in tensors.items():
+                    self.assertEqual(list(opened.get_tensor(key).shape), shape)
+                    self.assertEqual(opened.get_tensor(key).ravel().tolist(), values)
+
+    def test_json(self):
+        for name in RANKERS:
+            model = json.loads(self.exported(name, "json").read_text())
+            members = [[(layer["weight"], layer.get("bias", [0.0] * len(layer["weight"]))) for layer in member["layers"]]
+                       for member in model["members"]]
+            self.assertEqual(len(model["feature_names"]), model["normalisation"]["features"])
+            self.assertEqual(model["metadata"]["seed"], "3")
+            queries = read_queries(self.data / "test.txt", model["normalisation"]["features"])
+            self.expect_scores(model_scores(members, model["output_scale"], model["normalisation"], queries), name)
+
+    def test_pt_holds_the_tensors(self):
+        """The archive as Python's own zip and pickle see it, with stand-ins for torch's names."""
+        class Loader(pickle.Unpickler):
+            def find_class(self, module, name):
+                if (module, name) == ("collections", "OrderedDict"):
+                    return super().find_class(module, name)
+                return {("torch._utils", "_rebuild_tensor_v2"): lambda storage, offset, shape, stride, grad, hooks:
+                        (storage, offset, shape, stride, grad),
+                        ("torch", "FloatStorage"): "float"}[module, name]
+
+            def persistent_load(self, what):
+                return what
+
+        for name in RANKERS:
+            tensors, metadata = read_safetensors(self.models[name])
+            with zipfile.ZipFile(self.exported(name, "pt")) as archive:
+                self.assertIsNone(archive.testzip())
+                self.assertTrue(all(entry.compress_type == zipfile.ZIP_STORED for entry in archive.infolist()))
+                with archive.open("model/data.pkl") as file:
+                    state = Loader(file).load()
+                self.assertEqual(state.olrank, metadata)
+                self.assertEqual(list(state), list(tensors))
+                for key, (storage, offset, shape, stride, _) in state.items():
+                    self.assertEqual((storage[:2], storage[3], offset), (("storage", "float"), "cpu", 0))
+                    self.assertEqual((list(shape), storage[4]), (tensors[key][0], len(tensors[key][1])))
+                    self.assertEqual(stride, (shape[1], 1) if len(shape) == 2 else (1,))
+                    content = archive.read(f"model/data/{storage[2]}")
+                    self.assertEqual(len(content), 4 * storage[4])
+
+    @unittest.skipUnless(has("torch"), "Python's torch is missing")
+    def test_pt_in_torch(self):
+        import torch
+        for name in RANKERS:
+            state = torch.load(self.exported(name, "pt"), weights_only=True)
+            metadata = state.olrank
+            normalisation = json.loads(metadata["normalisation"])
+            inputs = torch.tensor([x for docs in self.queries(metadata) for x in normalised(normalisation, docs)],
+                                  dtype=torch.float64)
+            members = int(metadata.get("members", 1))
+            total = torch.zeros(len(inputs), dtype=torch.float64)
+            for member in range(members):
+                prefix = f"members.{member}." if "members" in metadata else ""
+                names = (["linear"] if metadata["architecture"] == "linear" else
+                         [f"layers.{l}" for l in range(int(metadata["depth"]))])
+                units = inputs
+                for number, layer in enumerate(names):
+                    weight = state[f"{prefix}{layer}.weight"]
+                    self.assertEqual(weight.dtype, torch.float32)
+                    units = units @ weight.double().T
+                    if f"{prefix}{layer}.bias" in state:
+                        units = units + state[f"{prefix}{layer}.bias"].double()
+                    if number + 1 < len(names):
+                        units = units.relu()
+                total += float(metadata.get("output_scale", 1)) * units[:, 0]
+            self.expect_scores((total / members).tolist(), name)
+
+    @unittest.skipUnless(has("onnx", "onnxruntime", "numpy"), "Python's onnx, onnxruntime or numpy is missing")
+    def test_onnx(self):
+        import numpy
+        import onnx
+        import onnxruntime
+        for name in RANKERS:
+            file = self.exported(name, "onnx")
+            onnx.checker.check_model(str(file), full_check=True)
+            session = onnxruntime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
+            metadata = session.get_modelmeta().custom_metadata_map
+            self.assertEqual(metadata, read_safetensors(self.models[name])[1])
+            scores = []
+            for docs in self.queries(metadata):
+                given = session.run(["scores"], {"docs": numpy.array(docs, dtype=numpy.float32)})[0]
+                self.assertEqual(given.shape, (len(docs),))
+                scores += given.tolist()
+            self.expect_scores(scores, name)
+
+    @unittest.skipUnless(shutil.which("cc"), "there is no C compiler cc")
+    def test_c(self):
+        for name in RANKERS:
+            source = self.exported(name, "c", f"my-{name}.c")
+            library = source.with_suffix(".so")
+            done = subprocess.run(["cc", "-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-O2", "-ffp-contract=off",
+                                   "-shared", "-fPIC", "-o", library, source, "-lm"], capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stderr), (0, ""), name)
+            functions = ctypes.CDLL(str(library))
+            stem = source.stem.replace("-", "_")
+            normalise, score = functions[f"{stem}_normalise"], functions[f"{stem}_score"]
+            score.restype = ctypes.c_double
+            metadata = read_safetensors(self.models[name])[1]
+            normalisation = json.loads(metadata["normalisation"])
+            columns = len(normalisation.get("kept", range(normalisation["features"])))
+            scores = []
+            for docs in self.queries(metadata):
+                raw = (ctypes.c_float * (len(docs) * normalisation["features"]))(*(x for doc in docs for x in doc))
+                inputs = (ctypes.c_float * (len(docs) * columns))()
+                normalise(raw, ctypes.c_size_t(len(docs)), inputs)
+                for doc in range(len(docs)):
+                    scores.append(score(ctypes.byref(inputs, 4 * columns * doc)))
+            self.expect_scores(scores, name)
+
+    def test_a_trials_folder_stands_for_its_model(self):
+        out = self.folder / "from-folder"
+        self.assertEqual(olrank("export", self.models["ntk"].parent, "--to", "json", "--out", out).returncode, 0)
+        self.assertEqual(out.read_bytes(), self.exported("ntk", "json").read_bytes())
+
+
+class BadInput(unittest.TestCase):
+    def test_one_sentence_and_nothing_written(self):
+        with tempfile.TemporaryDirectory() as folder:
+            folder = pathlib.Path(folder)
+            good, out = folder / "good.safetensors", folder / "out"
+            write_safetensors(good, {"linear.weight": ([1, 2], [1.0, 2.0])}, {"architecture": "linear"})
+            damaged = folder / "damaged.safetensors"
+            damaged.write_bytes(good.read_bytes()[:-1])
+            odd = folder / "odd.safetensors"
+            write_safetensors(odd, {"linear.weight": ([1, 2], [1.0, 2.0])},
+                              {"architecture": "linear", "normalisation": '{"kind":"query-minmax","features":3}'})
+            out.write_text("earlier")
+            for arguments, code, part in (
+                ([], 2, "The model is missing"),
+                ([good, "--out", out], 2, "--to is missing"),
+                ([good, "--to", "json"], 2, "--out is missing"),
+                ([good, "--to", "onyx", "--out", out], 2, "the nearest is 'onnx'"),
+                ([folder / "none", "--to", "c", "--out", out], 1, "No such file"),
+                ([folder, "--to", "c", "--out", out], 1, "model.safetensors"),
+                ([damaged, "--to", "c", "--out", out], 1, "damaged.safetensors: This is no safetensors file"),
+                ([odd, "--to", "c", "--out", out], 1, "normalisation makes 3 inputs, and its first layer takes 2"),
+                ([good, "--to", "c", "--out", folder / "no" / "out"], 1, "No such file"),
+            ):
+                done = olrank("export", *arguments)
+                self.assertEqual((done.returncode, done.stdout), (code, ""), (arguments, done.stderr))
+                self.assertIn(part, done.stderr)
+                self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+                self.assertEqual(out.read_text(), "earlier")
+
+
+if __name__ == "__main__":
+    unittest.main()

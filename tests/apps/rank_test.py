@@ -1,0 +1,227 @@
+"""Ranked lists of saved models: from every form of the data the same, read back by eval, explored from trials."""
+
+import gzip
+import json
+import pathlib
+import random
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+from saved_models import olrank, read_safetensors, write_safetensors
+
+
+class Rank(unittest.TestCase):
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.folder = pathlib.Path(temporary.name)
+        self.model = self.folder / "model.safetensors"
+        # f(x) = x1 - 2 x2 on features scaled within each query.
+        write_safetensors(self.model, {"linear.weight": ([1, 2], [1.0, -2.0])},
+                          {"architecture": "linear", "normalisation": '{"kind":"query-minmax","features":2}'})
+
+    def file(self, name, content):
+        path = self.folder / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    def ranked(self, data, *flags, model=None, **options):
+        out = self.folder / "out"
+        done = olrank("rank", "--model", model or self.model, "--data", data, "--out", out, "--cache", "none", *flags,
+                      **options)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
+        return out.read_text()
+
+    def test_known_lists(self):
+        data = self.file("d.txt", "1 qid:b 1:4 2:10 # docid = x\n"
+                                  "0 qid:b 1:2 2:30\n"
+                                  "0 qid:b 1:3 2:20\n"
+                                  "0 qid:a 1:7 2:7\n")
+        self.assertEqual(self.ranked(data), "b Q0 x 1 1 olrank\nb Q0 2 2 -0.5 olrank\nb Q0 1 3 -2 olrank\n"
+                                            "a Q0 0 1 0 olrank\n")
+        self.assertEqual(self.ranked(data, "--format", "scores"), "1\n-2\n-0.5\n0\n")
+        done = olrank("rank", "--model", self.model, "--data", data, "--format", "scores", "--out", "-")
+        self.assertEqual(done.stdout, "1\n-2\n-0.5\n0\n")
+
+    def test_the_mean_of_members(self):
+        write_safetensors(self.model, {"members.0.layers.0.weight": ([1, 1], [2.0]), "members.0.layers.0.bias": ([1], [-1.0]),
+                                       "members.0.layers.1.weight": ([1, 1], [3.0]), "members.0.layers.1.bias": ([1], [0.5]),
+                                       "members.1.layers.0.weight": ([1, 1], [-1.0]), "members.1.layers.0.bias": ([1], [4.0]),
+                                       "members.1.layers.1.weight": ([1, 1], [1.0]), "members.1.layers.1.bias": ([1], [0.0])},
+                          {"architecture": "relu", "width": "1", "depth": "2", "parameterisation": "standard",
+                           "members": "2"})
+        data = self.file("d.txt", "0 qid:1 1:0\n0 qid:1 1:1\n0 qid:1 1:10\n")
+        # (0.5 + 4) / 2, (3.5 + 3) / 2, (57.5 + 0) / 2
+        self.assertEqual(self.ranked(data, "--format", "scores"), "2.25\n3.25\n28.75\n")
+
+    def lines(self, queries=60):
+        draw = random.Random(7)
+        return [f"{draw.randrange(3)} qid:q{query} 1:{draw.uniform(-5, 5):.6g} 2:{draw.randrange(9)} # docid = d{doc}"
+                for query in range(queries) for doc in range(draw.randrange(1, 30))]
+
+    def test_every_form_of_the_data_gives_the_same_lists(self):
+        lines = self.lines()
+        text = "\n".join(lines) + "\n"
+        plain = self.file("plain.txt", text)
+        expected = self.ranked(plain)
+        self.assertEqual(len(expected.splitlines()), len(lines))
+        self.assertEqual(self.ranked(plain, "--threads", "1"), expected)
+        self.assertEqual(self.ranked(self.file("crlf.txt", text.replace("\n", "\r\n"))), expected)
+        self.assertEqual(self.ranked(self.file("end.txt", text[:-1])), expected)
+        self.assertEqual(self.ranked(self.file("text.gz", gzip.compress(text.encode()))), expected)
+        self.assertEqual(self.ranked("-", input=text), expected)
+        if shutil.which("zstd"):
+            subprocess.run(["zstd", "-q", str(plain)], check=True)
+            self.assertEqual(self.ranked(self.folder / "plain.txt.zst"), expected)
+        binary = self.folder / "binary.olrank"
+        self.assertEqual(olrank("data", "convert", plain, binary).returncode, 0)
+        self.assertEqual(self.ranked(binary), expected)
+        # Every query's documents far from each other, those of one query in their order.
+        scattered = sorted(lines, key=lambda line: (int(line.split("docid = d")[1]), line.split("qid:")[1]))
+        self.assertNotEqual(scattered, lines)
+        given = self.ranked(self.file("scattered.txt", "\n".join(scattered) + "\n"))
+        self.assertEqual(sorted(given.splitlines()), sorted(expected.splitlines()))
+
+    def test_a_binary_copy_serves(self):
+        plain = self.file("plain.txt", "\n".join(self.lines()) + "\n")
+        cache = self.folder / "cache"
+        expected = self.ranked(plain)
+        self.assertEqual(olrank("eval", "--data", plain, "--model", self.model, "--cache", cache).returncode, 0)
+        self.assertEqual(len(list(cache.iterdir())), 1)
+        out = self.folder / "served"
+        done = olrank("rank", "--model", self.model, "--data", plain, "--out", out, "--cache", cache, "--verbose")
+        self.assertIn("binary copy", done.stderr)
+        self.assertEqual(out.read_text(), expected)
+
+    def test_eval_reads_them_back(self):
+        data = self.file("d.txt", "\n".join(self.lines()) + "\n")
+        run, scores = self.file("run", self.ranked(data)), self.file("scores", self.ranked(data, "--format", "scores"))
+
+        def metrics(*ranking):
+            done = olrank("eval", "--data", data, *ranking, "--json", "--cache", "none")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return json.loads(done.stdout)["metrics"]
+
+        by_model = metrics("--model", self.model)
+        self.assertEqual(metrics("--run", run), by_model)
+        self.assertEqual(metrics("--scores", scores), by_model)
+        self.assertGreater(by_model["pairs"], 0)
+
+    def test_narrower_data_are_padded_and_wider_refused(self):
+        narrow = self.file("narrow.txt", "0 qid:1 1:1\n1 qid:1 1:2\n")
+        self.assertEqual(self.ranked(narrow, "--format", "scores"), "0\n1\n")
+        binary = self.folder / "narrow.olrank"
+        self.assertEqual(olrank("data", "convert", narrow, binary).returncode, 0)
+        self.assertEqual(self.ranked(binary, "--format", "scores"), "0\n1\n")
+
+    def test_bad_input_is_one_sentence_and_leaves_the_file(self):
+        data = self.file("d.txt", "0 qid:1 1:1 2:3\n1 qid:1 1:2\n")
+        wide = self.file("wide.txt", "0 qid:1 1:1 2:3\n1 qid:1 1:2\n0 qid:2 3:5\n")
+        torn = self.file("torn.txt", "0 qid:1 1:1\n0 qid:1 1:x\n")
+        scattered = self.file("scattered.txt", "0 qid:1 1:1\n0 qid:2 1:2\n0 qid:1 1:3\n")
+        out = self.file("earlier", "earlier")
+        for arguments, code, part in (
+            (["--data", data, "--out", out], 2, "--model is missing"),
+            (["--model", self.model, "--out", out], 2, "--data is missing"),
+            (["--model", self.model, "--data", data], 2, "--out is missing"),
+            (["--model", self.model, "--data", data, "--out", out, "--format", "treck"], 2, "the nearest is 'trec'"),
+            (["--model", self.model, "--data", wide, "--out", out], 1, "wide.txt:3:9: Feature 3 is beyond the 2"),
+            (["--model", self.model, "--data", torn, "--out", out], 1, "torn.txt:2:11:"),
+            (["--model", self.model, "--data", self.file("empty.txt", ""), "--out", out], 1, "no document"),
+            (["--model", self.model, "--data", scattered, "--out", out, "--format", "scores"], 2, "choose --format trec"),
+            (["--model", self.model, "--data", data, "--out", out, "--explore"], 2, "the folder of a finished trial"),
+            (["--model", self.folder / "none", "--data", data, "--out", out], 1, "No such file"),
+        ):
+            done = olrank("rank", *arguments, "--cache", "none")
+            self.assertEqual((done.returncode, done.stdout), (code, ""), (arguments, done.stderr))
+            self.assertIn(part, done.stderr)
+            self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+            self.assertEqual(out.read_text(), "earlier")
+
+
+class FromTrials(unittest.TestCase):
+    SOURCE = "synth:small?queries=40&test_queries=20"
+
+    @classmethod
+    def setUpClass(cls):
+        cls.temporary = tempfile.TemporaryDirectory()
+        cls.folder = pathlib.Path(cls.temporary.name)
+        config = cls.folder / "c.toml"
+        rankers = {"pairrank": 'kind = "pairrank"', "network": 'kind = "olranknet"\nwidth = 8\nlambda = 0.5',
+                   "ensemble": 'kind = "p2neurrank"\nwidth = 8', "greedy": 'kind = "ranknet"',
+                   "labels": 'kind = "lambdarank-labels"\nwidth = 8'}
+        config.write_text(f'[data]\nsource = "{cls.SOURCE}"\n[protocol]\nrounds = 60\neval_every = 30\nseeds = [5]\n'
+                          '[clicks]\nmodels = ["navigational"]\n' +
+                          "".join(f'[[ranker]]\nname = "{name}"\n{text}\n' for name, text in rankers.items()) +
+                          f'[run]\nout = "{cls.folder}/out"\n')
+        done = olrank("run", config, "--quiet")
+        assert done.returncode == 0, done.stderr
+        cls.trials = {name: cls.folder / "out/trials" / name / "navigational/fold1/seed5" for name in rankers}
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.temporary.cleanup()
+
+    def ranked(self, trial, *flags):
+        out = self.folder / "run"
+        done = olrank("rank", "--model", trial, "--data", self.SOURCE, "--out", out, *flags)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        lists = {}
+        for line in out.read_text().splitlines():
+            qid, _, doc, rank, _, _ = line.split()
+            lists.setdefault(qid, []).append(int(doc))
+            self.assertEqual(len(lists[qid]), int(rank))
+        return lists
+
+    def test_eval_gives_the_last_point_of_the_curve(self):
+        for name, trial in self.trials.items():
+            last = json.loads((trial / "curve.jsonl").read_text().splitlines()[-1])["offline"]["ndcg@10"]
+            done = olrank("eval", "--data", self.SOURCE, "--model", trial, "--at", "10", "--json")
+            self.assertAlmostEqual(json.loads(done.stdout)["metrics"]["ndcg@10"], last, delta=1e-6, msg=name)
+
+    def test_exploring_lists_have_every_document_once_and_repeat(self):
+        for name in ("pairrank", "network", "ensemble"):
+            plain, exploring = self.ranked(self.trials[name]), self.ranked(self.trials[name], "--explore")
+            self.assertEqual({q: sorted(docs) for q, docs in plain.items()}, {q: sorted(docs) for q, docs in exploring.items()})
+            self.assertNotEqual(plain, exploring, name)
+            self.assertEqual(self.ranked(self.trials[name], "--explore"), exploring)
+            self.assertEqual(self.ranked(self.trials[name] / "model.safetensors", "--explore"), exploring)
+
+    def test_a_greedy_ranker_explores_nothing(self):
+        self.assertEqual(self.ranked(self.trials["greedy"]), self.ranked(self.trials["greedy"], "--explore"))
+
+    def test_scores_of_exploring_lists_say_their_order(self):
+        lists = self.ranked(self.trials["pairrank"], "--explore")
+        out = self.folder / "scores"
+        done = olrank("rank", "--model", self.trials["pairrank"], "--data", self.SOURCE, "--out", out, "--explore",
+                      "--format", "scores")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        numbers = [int(line) for line in out.read_text().split()]
+        for docs in lists.values():
+            of_query, numbers = numbers[:len(docs)], numbers[len(docs):]
+            self.assertEqual(sorted(range(len(docs)), key=lambda doc: -of_query[doc]), docs)
+        self.assertEqual(numbers, [])
+
+    def test_what_has_no_exploring_list_says_so(self):
+        alone = self.folder / "alone"
+        alone.mkdir()
+        shutil.copy(self.trials["network"] / "model.safetensors", alone)
+        other = self.folder / "other"
+        shutil.copytree(self.trials["network"], other)
+        tensors, metadata = read_safetensors(other / "model.safetensors")
+        name, (shape, values) = next(iter(tensors.items()))
+        tensors[name] = (shape, [values[0] + 1, *values[1:]])
+        write_safetensors(other / "model.safetensors", tensors, metadata)
+        for model, part in ((alone, "stands alone"), (self.trials["labels"], "learned from grades"),
+                            (other, "is of another model")):
+            done = olrank("rank", "--model", model, "--data", self.SOURCE, "--out", self.folder / "x", "--explore")
+            self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
+            self.assertIn(part, done.stderr)
+            self.assertEqual(done.stderr.count("\n"), 1)
+            self.assertFalse((self.folder / "x").exists())
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -8,6 +8,7 @@
 
 #include "core/data/data_loader.h"
 #include "core/data/normaliser.h"
+#include "core/data/normaliser_json.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/metrics/metric_options.h"
@@ -39,14 +40,6 @@ std::string settings_without(const Schema& schema, const void* object,
 
 int threads_of(const Configuration& configuration) {
   return configuration.run.threads > 0 ? static_cast<int>(configuration.run.threads) : available_threads();
-}
-
-std::string normalisation_json(const FittedNormaliser& normaliser) {
-  ordered_json json = {{"kind", name_of(normaliser.kind)}, {"features", normaliser.features}};
-  if (!normaliser.kept.empty()) json["kept"] = normaliser.kept;
-  if (!normaliser.means.empty()) json["means"] = normaliser.means;
-  if (!normaliser.scales.empty()) json["scales"] = normaliser.scales;
-  return json.dump();
 }
 
 const Dataset& judged_part(const DataParts& parts, const DataSettings& settings, std::int64_t fold) {
@@ -89,7 +82,7 @@ std::shared_ptr<const FoldData> load_fold(const Configuration& configuration, co
   auto data = std::make_shared<FoldData>(
       FoldData{{normaliser.apply(parts.train, context), normaliser.apply(judged, context), max_grade},
                {},
-               {{"normalisation", normalisation_json(normaliser)}},
+               {{"normalisation", normaliser_json(normaliser)}},
                std::move(recorded)});
   if (configuration.protocol.cosine == CosineReference::kOffline)
     data->data.offline = train_offline_model(data->data, fold, context);

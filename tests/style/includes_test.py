@@ -1,4 +1,4 @@
-"""Includes between folders point one way: apps → {sim, models} → core ← cuda."""
+"""Includes between folders point one way: apps → {sim, serve, models} → core ← cuda, serve → models."""
 
 import re
 import sys
@@ -11,9 +11,10 @@ ALLOWED = {
     "cuda": {"core"},
     "models": {"core"},
     "sim": {"core"},
-    "apps": {"core", "models", "sim"},
-    "bench": {"core", "cuda", "models", "sim", "apps", "tests"},
-    "tests": {"core", "cuda", "models", "sim", "apps"},
+    "serve": {"core", "models"},
+    "apps": {"core", "models", "serve", "sim"},
+    "bench": {"core", "cuda", "models", "serve", "sim", "apps", "tests"},
+    "tests": {"core", "cuda", "models", "serve", "sim", "apps"},
 }
 OURS = re.compile(r'^\s*#\s*include\s+"([a-z_]+)/([^"]+)"')
 TORCH = re.compile(r"^\s*#\s*include\s+[<\"](torch|ATen|c10)/")

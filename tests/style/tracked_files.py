@@ -3,7 +3,7 @@
 import pathlib
 import subprocess
 
-SOURCE_FOLDERS = ("apps", "bench", "core", "cuda", "models", "sim", "tests")
+SOURCE_FOLDERS = ("apps", "bench", "core", "cuda", "models", "serve", "sim", "tests")
 
 
 def tracked(*suffixes):

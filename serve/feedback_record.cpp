@@ -35,6 +35,8 @@ void append_inputs(std::string& out, const FeedbackRecord& record) {
     for (std::size_t k = 0; k < row.size(); ++k) {
       if (k > 0) out += ',';
       out.append(number, std::to_chars(number, number + sizeof number, row[k]).ptr);
+      // Readers take "-0" for a whole number, which has no sign then.
+      if (row[k] == 0.0F && std::signbit(row[k])) out += ".0";
     }
     out += ']';
   }
@@ -92,6 +94,7 @@ class RecordReader {
     return scalar();
   }
   bool number_unsigned(number_unsigned_t value) {
+    if (field_ == kInputs && depth_ == 3) return add_input(static_cast<float>(value));
     return number_integer(static_cast<number_integer_t>(value));
   }
   bool number_float(number_float_t, const string_t& text) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
@@ -151,6 +152,10 @@ class HttpServer::Server final : public httplib::Server {
     set_error_handler([](const httplib::Request&, httplib::Response& response) { explain(response); });
     declare_routes();
     bind();
+  }
+
+  ~Server() override {
+    if (svr_sock_ != INVALID_SOCKET) ::close(svr_sock_);
   }
 
   int port() const { return port_; }
@@ -327,9 +332,11 @@ int HttpServer::port() const {
 
 void HttpServer::run() {
   server_->listen_after_bind();
+  ended_ = true;
 }
 
 void HttpServer::stop() {
+  while (!server_->is_running() && !ended_) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   server_->stop();
 }
 

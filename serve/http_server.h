@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <memory>
@@ -32,12 +33,13 @@ class HttpServer {
   int port() const;
   /// Serves until stop(); returns when the last answer has been given.
   void run();
-  /// Any thread.
+  /// Any thread, once run() was called.
   void stop();
 
  private:
   class Server;
   std::unique_ptr<Server> server_;
+  std::atomic<bool> ended_{false};
 };
 
 }  // namespace olrank

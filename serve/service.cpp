@@ -192,13 +192,14 @@ std::string Service::stats() {
   }
   const auto published = learner_.latest();
   std::string out = fmt::format(
-      "{{\"version\":\"{}\",\"impressions\":{},\"open_impressions\":{},\"feedback_accepted\":{},"
+      "{{\"version\":\"{}\",\"features\":{},\"impressions\":{},\"open_impressions\":{},\"feedback_"
+      "accepted\":{},"
       "\"duplicates\":{},\"log_rounds\":{},\"log_bytes\":{},\"rounds\":{},\"pairs\":{},\"certain_share\":{}"
       ","
       "\"fingerprint\":\"{}\",\"figures\":{{",
-      version(), impressions_.opened(), impressions_.open_count(), accepted_.load(), duplicates_.load(),
-      log_.rounds(), log_.bytes(), state.round, published->pairs, counters_.certain_share(),
-      state.fingerprint.hex());
+      version(), parts_.normaliser.features, impressions_.opened(), impressions_.open_count(),
+      accepted_.load(), duplicates_.load(), log_.rounds(), log_.bytes(), state.round, published->pairs,
+      counters_.certain_share(), state.fingerprint.hex());
   for (std::size_t i = 0; i < published->figures.size(); ++i) {
     fmt::format_to(Out(out), "{}\"{}\":{}", i > 0 ? "," : "", published->figures[i].name,
                    json_number(published->figures[i].value));

@@ -79,11 +79,13 @@ class ServeCommand : public Command {
   int run(const OutputFlags& output) override {
     check_usage();
     const StateFolder folder(state_);
-    const ServiceIdentity identity = settle_identity(folder, request());
+    const SettledService settled = settle_service(folder, request());
+    const ServiceIdentity& identity = settled.identity;
     const FittedNormaliser normaliser =
         parse_normaliser(identity.normalisation, folder.identity_file().string());
     // Two lists may be made with two states while the learner makes a third.
-    auto ranker = make_service_ranker(folder, identity, available_memory() / 3);
+    auto ranker = make_service_ranker(settled, available_memory() / 3);
+    if (settled.fresh) folder.begin(identity, settled.model);
     if (!import_.log.empty()) {
       const std::uint64_t rounds =
           import_feedback(folder, import_, normaliser, ranker->learns_from_unshown());
@@ -151,6 +153,7 @@ class ServeCommand : public Command {
     http_.idle = std::chrono::seconds(idle_seconds_);
     http_.token = token_of(token_file_);
     impressions_.age = std::chrono::seconds(impression_seconds_);
+    require_safe_address(http_);
   }
 
   ServiceRequest request() const {

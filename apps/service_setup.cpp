@@ -18,6 +18,7 @@
 #include "models/network_shape.h"
 #include "models/ranker_factory.h"
 #include "serve/feedback_record.h"
+#include "serve/learner.h"
 #include "sim/recorded_feedback.h"
 
 namespace olrank {
@@ -83,13 +84,48 @@ void take_network(const LoadedModel& model, RankerSettings& ranker) {
   if (model.members.size() > 1) ranker.posterior.members = static_cast<std::int64_t>(model.members.size());
 }
 
-std::vector<std::vector<float>> first_thetas(const StateFolder& folder, const ServiceIdentity& identity) {
-  if (identity.model.empty()) return {};
-  if (fingerprint_of(read_file(folder.model())).hex() != identity.model) {
-    throw IoError(
-        fmt::format("{}: This is not the model that the service started from.", folder.model().string()));
+std::vector<std::vector<float>> first_thetas(const SettledService& service) {
+  if (service.identity.model.empty()) return {};
+  if (fingerprint_of(read_file(service.model_file)).hex() != service.identity.model) {
+    throw IoError(fmt::format("{}: This is not the model that the service started from.",
+                              service.model_file.string()));
   }
-  return load_model(folder.model()).members;
+  return load_model(service.model_file).members;
+}
+
+SettledService describe_service(const ServiceRequest& request) {
+  SettledService described;
+  ServiceIdentity& identity = described.identity;
+  std::vector<SettingOverride> overrides = request.ranker;
+  std::optional<LoadedModel> model;
+  if (!request.model.empty()) {
+    described.model_file = request.model;
+    described.model = read_file(request.model);
+    model = load_model(request.model);
+    identity.model = fingerprint_of(described.model).hex();
+    if (!request.names_kind)
+      overrides.push_back({"ranker", "", "kind", std::string(kind_for(*model)), "--model"});
+  } else if (request.features < 1) {
+    throw InvalidArgument("A ranker without a model needs the number of features: --features D.");
+  }
+  identity.ranker = resolve_configuration(std::nullopt, overrides).rankers.front();
+  FittedNormaliser normaliser;
+  if (model) {
+    take_network(*model, identity.ranker);
+    normaliser = normaliser_of(request, *model);
+  } else {
+    normaliser = unfitted_normaliser(request.normalise, request.features);
+  }
+  if (request.features > 0 && request.features != normaliser.features) {
+    throw InvalidArgument(
+        fmt::format("--features is {} and the model takes {}.", request.features, normaliser.features));
+  }
+  identity.features = normaliser.features;
+  identity.normalisation = normaliser_json(normaliser);
+  identity.cutoff = request.cutoff;
+  identity.seed = request.seed;
+  described.fresh = true;
+  return described;
 }
 
 class LogWriter {
@@ -173,72 +209,43 @@ void import_rounds_of_data(const ImportSource& source, const FittedNormaliser& n
 
 }  // namespace
 
-DescribedService describe_service(const ServiceRequest& request) {
-  DescribedService described;
-  ServiceIdentity& identity = described.identity;
-  std::vector<SettingOverride> overrides = request.ranker;
-  std::optional<LoadedModel> model;
-  if (!request.model.empty()) {
-    described.model = read_file(request.model);
-    model = load_model(request.model);
-    identity.model = fingerprint_of(described.model).hex();
-    if (!request.names_kind)
-      overrides.push_back({"ranker", "", "kind", std::string(kind_for(*model)), "--model"});
-  } else if (request.features < 1) {
-    throw InvalidArgument("A ranker without a model needs the number of features: --features D.");
-  }
-  identity.ranker = resolve_configuration(std::nullopt, overrides).rankers.front();
-  FittedNormaliser normaliser;
-  if (model) {
-    take_network(*model, identity.ranker);
-    normaliser = normaliser_of(request, *model);
-  } else {
-    normaliser = unfitted_normaliser(request.normalise, request.features);
-  }
-  if (request.features > 0 && request.features != normaliser.features) {
-    throw InvalidArgument(
-        fmt::format("--features is {} and the model takes {}.", request.features, normaliser.features));
-  }
-  identity.features = normaliser.features;
-  identity.normalisation = normaliser_json(normaliser);
-  identity.cutoff = request.cutoff;
-  identity.seed = request.seed;
-  return described;
-}
-
-ServiceIdentity settle_identity(const StateFolder& folder, const ServiceRequest& request) {
+SettledService settle_service(const StateFolder& folder, const ServiceRequest& request) {
   const auto here = folder.identity();
   if (!here && !request.says_anything()) {
     throw InvalidArgument(fmt::format(
         "{} holds no service yet: start it from --model FILE, or from --ranker KIND --features D.",
         folder.path().string()));
   }
-  if (!request.says_anything()) return *here;
-  DescribedService asked = describe_service(request);
-  if (!here) {
-    folder.begin(asked.identity, asked.model);
-    return std::move(asked.identity);
+  if (!here) return describe_service(request);
+  if (request.says_anything()) {
+    const std::string difference = identity_difference(*here, describe_service(request).identity);
+    if (!difference.empty()) {
+      throw InvalidArgument(fmt::format(
+          "{} belongs to another service ({}): leave the flags out to go on with it, or choose another "
+          "folder.",
+          folder.path().string(), difference));
+    }
   }
-  const std::string difference = identity_difference(*here, asked.identity);
-  if (difference.empty()) return *here;
-  throw InvalidArgument(fmt::format(
-      "{} belongs to another service ({}): leave the flags out to go on with it, or choose another folder.",
-      folder.path().string(), difference));
+  SettledService service;
+  service.identity = *here;
+  if (!here->model.empty()) service.model_file = folder.model();
+  return service;
 }
 
-std::unique_ptr<OnlineRanker> make_service_ranker(const StateFolder& folder,
-                                                  const ServiceIdentity& identity, std::int64_t memory) {
+std::unique_ptr<OnlineRanker> make_service_ranker(const SettledService& service, std::int64_t memory) {
+  const ServiceIdentity& identity = service.identity;
   if (needs_labels(identity.ranker.kind)) {
     throw InvalidArgument(
         fmt::format("Ranker '{}' learns from true grades, which no click tells: choose another kind.",
                     identity.ranker.name));
   }
-  const FittedNormaliser normaliser =
-      parse_normaliser(identity.normalisation, folder.identity_file().string());
-  const auto thetas = first_thetas(folder, identity);
+  const FittedNormaliser normaliser = parse_normaliser(identity.normalisation, "service");
+  const auto thetas = first_thetas(service);
   const auto keys = TrialKeys::of(static_cast<std::uint64_t>(identity.seed), 1, "service");
-  return make_ranker(identity.ranker, normaliser.inputs(), keys, identity.cutoff,
-                     {nullptr, memory, thetas});
+  auto ranker =
+      make_ranker(identity.ranker, normaliser.inputs(), keys, identity.cutoff, {nullptr, memory, thetas});
+  Learner::require_lists_ahead_of_rounds(*ranker);
+  return ranker;
 }
 
 std::uint64_t import_feedback(const StateFolder& folder, const ImportSource& source,

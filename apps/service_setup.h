@@ -27,19 +27,19 @@ struct ServiceRequest {
   bool says_anything() const { return !model.empty() || names_kind; }
 };
 
-/// The identity that the request describes, and the bytes of its model file.
-struct DescribedService {
+/// A service as it is to run. Nothing is written yet.
+struct SettledService {
   ServiceIdentity identity;
-  std::string model;
+  bool fresh = false;                // the folder holds none
+  std::filesystem::path model_file;  // that it starts from; empty without one
+  std::string model;                 // the bytes of a fresh one's
 };
-DescribedService describe_service(const ServiceRequest& request);
+/// The folder's service, which has to agree with what is asked for, or a new one.
+SettledService settle_service(const StateFolder& folder, const ServiceRequest& request);
 
-/// The state's identity: the one that is there, which has to agree with what is asked for, or a new one.
-ServiceIdentity settle_identity(const StateFolder& folder, const ServiceRequest& request);
-
-/// The ranker before round 1. `memory` is what its covariance may take.
-std::unique_ptr<OnlineRanker> make_service_ranker(const StateFolder& folder,
-                                                  const ServiceIdentity& identity, std::int64_t memory);
+/// The ranker before round 1. `memory` is what its covariance may take. Throws InvalidArgument for kinds
+/// that no service can have.
+std::unique_ptr<OnlineRanker> make_service_ranker(const SettledService& service, std::int64_t memory);
 
 /// Where imported feedback finds documents that its lines do not hold.
 struct ImportSource {

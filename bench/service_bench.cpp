@@ -35,13 +35,13 @@ double median_milliseconds(int repetitions, const Work& work) {
 
 void measure(const std::string& state, const std::string& body_file, int repetitions) {
   const StateFolder folder(state);
-  const auto identity = folder.identity();
-  if (!identity) throw InvalidArgument(fmt::format("{} holds no service.", state));
+  const SettledService service = settle_service(folder, {});
+  const ServiceIdentity& identity = service.identity;
   const FittedNormaliser normaliser =
-      parse_normaliser(identity->normalisation, folder.identity_file().string());
+      parse_normaliser(identity.normalisation, folder.identity_file().string());
   FeedbackLog log(folder.log(), 1);
-  Learner learner(make_service_ranker(folder, *identity, available_memory() / 3), log,
-                  {folder.checkpoint(), print_identity(*identity), 1000, 1000});
+  Learner learner(make_service_ranker(service, available_memory() / 3), log,
+                  {folder.checkpoint(), print_identity(identity), 1000, 1000});
   learner.learn_all();
   const std::string body = read_file(body_file);
   RequestLimits limits;

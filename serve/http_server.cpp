@@ -26,6 +26,7 @@ namespace {
 
 constexpr std::size_t kHeaderBytes = std::size_t{1} << 16;
 constexpr int kBacklog = 128;
+constexpr std::size_t kRequestsTold = 1'000'000;
 
 /// What a thread knows of the request it serves.
 struct Exchange {
@@ -141,6 +142,9 @@ class HttpServer::Server final : public httplib::Server {
   Server(Service& service, const HttpSettings& settings) : service_(service), settings_(settings) {
     new_task_queue = [this] { return new ConnectionThreads(settings_.connections); };
     set_payload_max_length(settings_.body_bytes);
+    // What its answers say of keeping a connection; the loop below is ours.
+    set_keep_alive_timeout(std::chrono::ceil<std::chrono::seconds>(settings_.idle).count());
+    set_keep_alive_max_count(kRequestsTold);
     // Not the library's default, which lets two services share a port without knowing.
     set_socket_options([](socket_t socket) {
       const int on = 1;
@@ -164,11 +168,7 @@ class HttpServer::Server final : public httplib::Server {
   using Answer = std::function<std::string(const std::string& body)>;
 
   void bind() {
-    if (!is_loopback(settings_.address) && settings_.token.empty()) {
-      throw InvalidArgument(fmt::format(
-          "Anyone who reaches {} could rank and teach: give a token file, or listen on 127.0.0.1.",
-          settings_.address));
-    }
+    require_safe_address(settings_);
     port_ = settings_.port;
     const bool bound = port_ == 0 ? (port_ = bind_to_any_port(settings_.address)) > 0
                                   : bind_to_port(settings_.address, port_);
@@ -231,6 +231,7 @@ class HttpServer::Server final : public httplib::Server {
       if (exchange.connection->too_long()) response.status = 413;
     }
     refuse(response, ApiError(response.status, "", sentence_of(response.status)));
+    response.set_header("Connection", "close");
   }
 
   /// Before the body is read.
@@ -241,6 +242,7 @@ class HttpServer::Server final : public httplib::Server {
       return true;
     } catch (const ApiError& error) {
       refuse(response, error);
+      response.set_header("Connection", "close");
       service_.counters().count_request(route_of(request.path), error.status(), 0.0);
       return false;
     }
@@ -320,6 +322,13 @@ class HttpServer::Server final : public httplib::Server {
   HttpSettings settings_;
   int port_ = 0;
 };
+
+void require_safe_address(const HttpSettings& settings) {
+  if (is_loopback(settings.address) || !settings.token.empty()) return;
+  throw InvalidArgument(
+      fmt::format("Anyone who reaches {} could rank and teach: give a token file, or listen on 127.0.0.1.",
+                  settings.address));
+}
 
 HttpServer::HttpServer(Service& service, const HttpSettings& settings)
     : server_(std::make_unique<Server>(service, settings)) {}

@@ -20,11 +20,14 @@ struct HttpSettings {
   std::string token;                          // bearer token of everything but health; empty: none
 };
 
+/// Throws InvalidArgument for an address beyond this machine without a token.
+void require_safe_address(const HttpSettings& settings);
+
 /// HTTP/1.1 for a service.
 class HttpServer {
  public:
-  /// Listens from here on. Throws InvalidArgument for an address beyond this machine without a token, and
-  /// IoError for one that cannot be had.
+  /// Listens from here on. Throws what require_safe_address() does, and IoError for an address that cannot
+  /// be had.
   HttpServer(Service& service, const HttpSettings& settings);
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;

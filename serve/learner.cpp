@@ -36,15 +36,19 @@ Learner::Learner(std::unique_ptr<OnlineRanker> ranker, FeedbackLog& log, Learner
       log_(log),
       settings_(std::move(settings)),
       learns_from_unshown_(ranker_->learns_from_unshown()) {
-  if (!ranker_->freeze()) {
-    throw InvalidArgument(
-        "The lists of this kind of ranker belong to the round that learns from them, which a service does "
-        "not know when it ranks: choose another kind.");
-  }
+  require_lists_ahead_of_rounds(*ranker_);
   restore();
   figures_ = ranker_->figures(context_);
   reader_ = std::make_unique<FeedbackLog::Reader>(log_, position_);
   publish();
+}
+
+void Learner::require_lists_ahead_of_rounds(const OnlineRanker& ranker) {
+  if (ranker.freeze()) return;
+  throw InvalidArgument(
+      "The lists of this kind of ranker belong to the round that learns from them, which a service does "
+      "not "
+      "know when it ranks: choose another kind.");
 }
 
 Learner::~Learner() {

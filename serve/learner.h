@@ -47,6 +47,9 @@ class Learner {
   Learner(const Learner&) = delete;
   Learner& operator=(const Learner&) = delete;
 
+  /// Throws what the constructor would for such a ranker.
+  static void require_lists_ahead_of_rounds(const OnlineRanker& ranker);
+
   void start();
   /// Learns what is in the log for at most `patience`, writes a checkpoint and ends.
   void stop(std::chrono::seconds patience);

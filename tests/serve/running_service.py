@@ -31,8 +31,15 @@ class RunningService:
             raise RuntimeError(f"the service did not start: {self.messages()}")
 
     def messages(self):
-        self.log.seek(0)
-        return self.log.read()
+        if not self.log.closed:
+            self.log.seek(0)
+            self.said = self.log.read()
+        return self.said
+
+    def _ended(self):
+        self.messages()
+        self.log.close()
+        self.process.stdout.close()
 
     def client(self, **options):
         return Client(self.url, **options)
@@ -40,13 +47,13 @@ class RunningService:
     def kill(self):
         self.process.send_signal(signal.SIGKILL)
         self.process.wait(timeout=30)
-        self.process.stdout.close()
+        self._ended()
 
     def stop(self):
         """As a system does; returns the exit code."""
         self.process.send_signal(signal.SIGTERM)
         code = self.process.wait(timeout=120)
-        self.process.stdout.close()
+        self._ended()
         return code
 
 

@@ -69,15 +69,19 @@ class RequestReader {
   virtual bool number(double value, std::optional<std::int64_t> whole) = 0;
   virtual bool flag(bool value) = 0;
 
-  /// Which of `names` the key is; unknown ones and repetitions are refused.
-  int known_key(const std::string& name, std::span<const std::string> names, unsigned& seen) const {
+  /// Which of `names` the key is; unknown ones and repetitions are refused. `parent` is the place of what
+  /// has the key, empty or with a dot at its end.
+  static int known_key(const std::string& parent, const std::string& name,
+                       std::span<const std::string> names, unsigned& seen) {
+    const std::string place = parent + excerpt(name);
     const auto found = std::find(names.begin(), names.end(), name);
     if (found == names.end()) {
       const std::string near = nearest_name(name, std::vector<std::string>(names.begin(), names.end()));
-      throw ApiError(422, excerpt(name), fmt::format("This field is unknown; the nearest is '{}'.", near));
+      throw ApiError(422, place.empty() ? "body" : place,
+                     fmt::format("This field is unknown; the nearest is '{}'.", near));
     }
     const auto index = static_cast<int>(found - names.begin());
-    if ((seen >> index & 1U) != 0) throw ApiError(422, name, "This field is there twice.");
+    if ((seen >> index & 1U) != 0) throw ApiError(422, place, "This field is there twice.");
     seen |= 1U << index;
     return index;
   }
@@ -145,9 +149,10 @@ class RankReader final : public RequestReader {
   }
   bool key(string_t& name) override {
     if (place_ == kTop) {
-      field_ = known_key(name, kTopNames, seen_);
+      field_ = known_key("", name, kTopNames, seen_);
     } else if (place_ == kDoc) {
-      doc_field_ = known_key(name, kDocNames, doc_seen_);
+      doc_field_ =
+          known_key(fmt::format("docs[{}].", request_.docs.size() - 1), name, kDocNames, doc_seen_);
     } else {
       feature_ = feature_of(name);
     }
@@ -321,7 +326,7 @@ class FeedbackReader final : public RequestReader {
     return true;
   }
   bool key(string_t& name) override {
-    field_ = known_key(name, kNames, seen_);
+    field_ = known_key("", name, kNames, seen_);
     return true;
   }
   bool end_object() override {

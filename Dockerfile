@@ -1,7 +1,8 @@
 # Targets: cpu, and cuda for hosts with an NVIDIA driver and the NVIDIA Container Toolkit.
 #   docker build --target cpu -t olrank:cpu .
 #   docker run --rm -v "$PWD/data:/data:ro" -v "$PWD/out:/out" olrank:cpu info
-# /out has to be writable for user 10001, or run with --user "$(id -u):$(id -g)".
+# The service: compose.yaml, docs/SERVICE.md.
+# /out and /state have to be writable for user 10001, or run with --user "$(id -u):$(id -g)".
 
 # Both programs are built on the older base, so that they run on the newer.
 FROM debian:bookworm-slim AS sources
@@ -22,7 +23,7 @@ LABEL org.opencontainers.image.title="olrank" \
       org.opencontainers.image.version="${OLRANK_VERSION}" \
       org.opencontainers.image.revision="${OLRANK_REVISION}"
 COPY --from=build-cpu /image/ /
-RUN install -d -m 755 /data && install -d -m 755 -o 10001 -g 10001 /out
+RUN install -d -m 755 /data && install -d -m 755 -o 10001 -g 10001 /out /state
 ENV OLRANK_TORCH_DIR=/opt/libtorch XDG_CACHE_HOME=/out/.cache LANG=C.UTF-8
 USER 10001:10001
 WORKDIR /out
@@ -38,7 +39,7 @@ LABEL org.opencontainers.image.title="olrank" \
       org.opencontainers.image.version="${OLRANK_VERSION}" \
       org.opencontainers.image.revision="${OLRANK_REVISION}"
 COPY --from=build-cuda /image/ /
-RUN install -d -m 755 /data && install -d -m 755 -o 10001 -g 10001 /out
+RUN install -d -m 755 /data && install -d -m 755 -o 10001 -g 10001 /out /state
 ENV OLRANK_TORCH_DIR=/opt/libtorch XDG_CACHE_HOME=/out/.cache LANG=C.UTF-8
 USER 10001:10001
 WORKDIR /out

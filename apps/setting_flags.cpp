@@ -50,12 +50,12 @@ std::string help_line(const Setting& setting, const void* defaults) {
 
 }  // namespace
 
-void SettingFlags::declare(CLI::App& app) {
+void SettingFlags::declare(CLI::App& app, std::span<const SchemaWithDefaults> tables) {
   app_ = &app;
   set_ =
       add_repeatable(app, "--set", "any setting: TABLE.KEY=VALUE, or ranker.NAME.KEY=VALUE for one ranker");
   set_->type_name("T.KEY=VALUE");
-  for (const auto& [schema, defaults] : configuration_tables()) {
+  for (const auto& [schema, defaults] : tables) {
     if (schema->file_only) continue;
     for (const Setting& setting : schema->settings) {
       std::string names = systematic_flag(*schema, setting);

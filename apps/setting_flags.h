@@ -1,6 +1,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <span>
 #include <vector>
 
 #include "apps/configuration.h"
@@ -11,7 +12,9 @@ namespace olrank {
 /// --set for all of them.
 class SettingFlags {
  public:
-  void declare(CLI::App& app);
+  void declare(CLI::App& app) { declare(app, configuration_tables()); }
+  /// Of some tables only.
+  void declare(CLI::App& app, std::span<const SchemaWithDefaults> tables);
   /// What was said, in the order of the command line.
   std::vector<SettingOverride> overrides() const;
 

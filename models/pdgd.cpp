@@ -1,12 +1,36 @@
 #include "models/pdgd.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/feedback/preference_pairs.h"
 #include "core/metrics/ranking.h"
+#include "models/frozen_score_model.h"
 #include "models/plackett_luce_gradient.h"
 
 namespace olrank {
+namespace {
+
+class FrozenPdgd : public FrozenScoreModel {
+ public:
+  FrozenPdgd(std::shared_ptr<const ScoreModel> model, std::span<const float> theta, PhiloxKey list_key)
+      : FrozenScoreModel(std::move(model), theta), list_key_(list_key) {}
+
+ private:
+  void explore(ExecutionContext& context, const RankingTask& task, Ranking& ranking) const override {
+    Scratch& scratch = context.scratch();
+    const Scratch::Frame frame(scratch);
+    const auto keys = scratch.take<double>(ranking.scores.size());
+    const auto scores = scratch.take<double>(ranking.scores.size());
+    std::copy(ranking.scores.begin(), ranking.scores.end(), scores.begin());
+    plackett_luce_keys(scores, list_key_, task.round, keys);
+    rank_by_score(keys, ranking.list, scratch);
+  }
+
+  PhiloxKey list_key_;
+};
+
+}  // namespace
 
 PdgdRanker::PdgdRanker(std::unique_ptr<ScoreModel> model, const RankerSettings& settings, TrialKeys keys,
                        std::vector<float> first_theta)
@@ -23,6 +47,10 @@ RankedList PdgdRanker::rank(RoundContext& context, const QueryDocs& query, std::
   list_.resize(scores.size());
   rank_by_score(keys, list_, scratch);
   return {list_, std::nullopt};
+}
+
+std::shared_ptr<const FrozenRanker> PdgdRanker::freeze() const {
+  return std::make_shared<FrozenPdgd>(shared_model(), theta(), list_key_);
 }
 
 LearnReport PdgdRanker::learn(RoundContext& context, const Feedback& feedback) {

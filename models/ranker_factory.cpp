@@ -11,6 +11,7 @@
 #include "models/linear/linear_ranking.h"
 #include "models/linear/p2linrank.h"
 #include "models/linear/pairrank.h"
+#include "models/network_shape.h"
 #include "models/neural/confident_network.h"
 #include "models/neural/p2neurrank.h"
 #include "models/neural/ranker_network.h"
@@ -28,9 +29,14 @@ struct FirstModel {
   std::vector<float> theta;  // empty: zeros
 };
 
-FirstModel first_model(const RankerSettings& settings, std::int64_t features, const TrialKeys& keys) {
-  if (settings.network.network == NetworkForm::kLinear)
-    return {std::make_unique<LinearModel>(features), {}};
+FirstModel first_model(const RankerSettings& settings, std::int64_t features, const TrialKeys& keys,
+                       std::span<const std::vector<float>> first_thetas) {
+  const bool linear = settings.network.network == NetworkForm::kLinear;
+  if (!first_thetas.empty()) {
+    if (linear) return {std::make_unique<LinearModel>(features), first_thetas.front()};
+    return {std::make_unique<NetworkModel>(settings.network, features), first_thetas.front()};
+  }
+  if (linear) return {std::make_unique<LinearModel>(features), {}};
   return {std::make_unique<NetworkModel>(settings.network, features),
           first_parameters(settings.network, network_shape(settings.network, features),
                            keys.key(Purpose::kInitialisation))};
@@ -38,8 +44,9 @@ FirstModel first_model(const RankerSettings& settings, std::int64_t features, co
 
 template <class Ranker>
 std::unique_ptr<OnlineRanker> make_on_model(const RankerSettings& settings, std::int64_t features,
-                                            const TrialKeys& keys) {
-  FirstModel first = first_model(settings, features, keys);
+                                            const TrialKeys& keys,
+                                            std::span<const std::vector<float>> first_thetas) {
+  FirstModel first = first_model(settings, features, keys, first_thetas);
   return std::make_unique<Ranker>(std::move(first.model), settings, keys, std::move(first.theta));
 }
 
@@ -52,32 +59,71 @@ std::unique_ptr<OnlineRanker> make_on_labels(const RankerSettings& settings, std
                     "choose a kind that learns from clicks.",
                     settings.name, name_of(settings.kind)));
   }
-  FirstModel first = first_model(settings, features, keys);
+  FirstModel first = first_model(settings, features, keys, {});
   return std::make_unique<Ranker>(std::move(first.model), settings, keys, std::move(first.theta), *labels);
+}
+
+void check_start(const RankerSettings& settings, std::int64_t features,
+                 std::span<const std::vector<float>> first_thetas) {
+  if (!can_start_from_model(settings.kind)) {
+    throw InvalidArgument(fmt::format(
+        "Ranker '{}' cannot start from a model: a '{}' fits its whole history anew and would forget it. "
+        "Choose olranknet, ollambdarank, p2neurrank, pdgd or ranknet.",
+        settings.name, name_of(settings.kind)));
+  }
+  const auto members =
+      static_cast<std::size_t>(settings.kind == RankerKind::kP2NeurRank ? settings.posterior.members : 1);
+  const NetworkShape shape = settings.network.network == NetworkForm::kLinear
+                                 ? linear_shape(features)
+                                 : network_shape(settings.network, features);
+  const auto parameters = static_cast<std::size_t>(shape.parameters());
+  for (const auto& theta : first_thetas) {
+    if (first_thetas.size() == members && theta.size() == parameters) continue;
+    throw InvalidArgument(
+        fmt::format("Ranker '{}' has {} members of {} parameters, and the model has {} of {}: give it the "
+                    "model's size.",
+                    settings.name, members, parameters, first_thetas.size(), theta.size()));
+  }
 }
 
 }  // namespace
 
+bool can_start_from_model(RankerKind kind) {
+  switch (kind) {
+    case RankerKind::kOlRankNet:
+    case RankerKind::kOlLambdaRank:
+    case RankerKind::kP2NeurRank:
+    case RankerKind::kPdgd:
+    case RankerKind::kRankNet:
+      return true;
+    default:
+      return false;
+  }
+}
+
 std::unique_ptr<OnlineRanker> make_ranker(const RankerSettings& settings, std::int64_t features,
                                           const TrialKeys& keys, std::int64_t cutoff,
                                           const RankerSurroundings& surroundings) {
+  const auto first = surroundings.first_thetas;
+  if (!first.empty()) check_start(settings, features, first);
   switch (settings.kind) {
     case RankerKind::kPairRank:
       return std::make_unique<PairRank>(features, settings, keys, cutoff);
     case RankerKind::kP2LinRank:
       return std::make_unique<P2LinRank>(features, settings, keys, cutoff);
     case RankerKind::kPdgd:
-      return make_on_model<PdgdRanker>(settings, features, keys);
+      return make_on_model<PdgdRanker>(settings, features, keys, first);
     case RankerKind::kDbgd:
     case RankerKind::kMgd:
-      return make_on_model<DuelingBanditRanker>(settings, features, keys);
+      return make_on_model<DuelingBanditRanker>(settings, features, keys, first);
     case RankerKind::kRankNet:
-      return make_on_model<RankNetRanker>(settings, features, keys);
+      return make_on_model<RankNetRanker>(settings, features, keys, first);
     case RankerKind::kOlRankNet:
     case RankerKind::kOlLambdaRank:
-      return std::make_unique<ConfidentNetwork>(features, settings, keys, cutoff, surroundings.memory);
+      return std::make_unique<ConfidentNetwork>(features, settings, keys, cutoff, surroundings.memory,
+                                                first.empty() ? std::vector<float>() : first.front());
     case RankerKind::kP2NeurRank:
-      return std::make_unique<P2NeurRank>(features, settings, keys, cutoff);
+      return std::make_unique<P2NeurRank>(features, settings, keys, cutoff, first);
     case RankerKind::kLambdaRankLabels:
       return make_on_labels<LambdaRankLabels>(settings, features, keys, surroundings.labels);
     case RankerKind::kRankNetOffline:

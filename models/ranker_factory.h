@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
+#include <vector>
 
 #include "core/online/labelled_queries.h"
 #include "core/online/online_ranker.h"
@@ -14,10 +16,15 @@ namespace olrank {
 struct RankerSurroundings {
   const LabelledQueries* labels = nullptr;  // of kinds that learn from them; has to outlive the ranker
   std::int64_t memory = 0;                  // bytes that its covariance may take; 0: all there is
+  std::span<const std::vector<float>> first_thetas = {};  // of each member, of a model to start from
 };
 
 /// Whether rankers of this kind learn from true grades: all others are never given any.
 bool needs_labels(RankerKind kind);
+
+/// Whether rankers of this kind can go on from a model's parameters: those that fit the whole history anew
+/// from zero would forget them with the first feedback.
+bool can_start_from_model(RankerKind kind);
 
 /// The ranker that the settings describe, as it is before round 1. Throws InvalidArgument for settings that
 /// contradict each other, and for a kind that learns from labels where there are none.

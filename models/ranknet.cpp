@@ -10,6 +10,7 @@
 #include "core/math/pair_loss.h"
 #include "core/metrics/ranking.h"
 #include "models/epsilon_greedy.h"
+#include "models/frozen_score_model.h"
 
 namespace olrank {
 namespace {
@@ -23,6 +24,22 @@ double exploration_of(const RankerSettings& settings) {
       "epsilon (--epsilon 0.1), or exploration = \"greedy\".",
       settings.name));
 }
+
+class FrozenRankNet : public FrozenScoreModel {
+ public:
+  FrozenRankNet(std::shared_ptr<const ScoreModel> model, std::span<const float> theta, double epsilon,
+                PhiloxKey list_key)
+      : FrozenScoreModel(std::move(model), theta), epsilon_(epsilon), list_key_(list_key) {}
+
+ private:
+  void explore(ExecutionContext& context, const RankingTask& task, Ranking& ranking) const override {
+    if (epsilon_ == 0.0) return;
+    epsilon_greedy_list(ranking.by_score, epsilon_, list_key_, task.round, context.scratch(), ranking.list);
+  }
+
+  double epsilon_;
+  PhiloxKey list_key_;
+};
 
 }  // namespace
 
@@ -48,6 +65,10 @@ RankedList RankNetRanker::rank(RoundContext& context, const QueryDocs& query, st
   rank_by_score(scores, best_first, scratch);
   epsilon_greedy_list(best_first, epsilon_, list_key_, round, scratch, list_);
   return {list_, std::nullopt};
+}
+
+std::shared_ptr<const FrozenRanker> RankNetRanker::freeze() const {
+  return std::make_shared<FrozenRankNet>(shared_model(), theta(), epsilon_, list_key_);
 }
 
 LearnReport RankNetRanker::learn(RoundContext& context, const Feedback& feedback) {

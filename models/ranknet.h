@@ -19,6 +19,7 @@ class RankNetRanker : public ScoreModelRanker {
                 std::vector<float> first_theta = {});
 
   RankedList rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) override;
+  std::shared_ptr<const FrozenRanker> freeze() const override;
   LearnReport learn(RoundContext& context, const Feedback& feedback) override;
 
  private:

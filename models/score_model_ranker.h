@@ -35,6 +35,7 @@ class ScoreModelRanker : public OnlineRanker {
   const std::string& name() const { return name_; }
   const TrialKeys& keys() const { return keys_; }
   const ScoreModel& score_model() const { return *model_; }
+  std::shared_ptr<const ScoreModel> shared_model() const { return model_; }
   std::span<const float> theta() const { return theta_; }
 
   /// f(x; θ) of the query's documents. Throws NumericError for scores that are not finite.
@@ -58,7 +59,7 @@ class ScoreModelRanker : public OnlineRanker {
   static void check(const Feedback& feedback, Scratch& scratch);
 
  private:
-  std::unique_ptr<ScoreModel> model_;
+  std::shared_ptr<const ScoreModel> model_;
   std::string name_;
   TrialKeys keys_;
   double learning_rate_;

@@ -19,9 +19,10 @@ void PairHistory::add(const QueryDocs& query, std::span<const PreferencePair> pa
   assert(query.features.features == features_);
   for (const auto& [winner, loser] : pairs) {
     assert(winner != loser);
-    const std::int32_t first = std::min(winner, loser);
-    const std::int32_t second = std::max(winner, loser);
-    const Key key{query.first_doc + first, query.first_doc + second};
+    const bool in_order = query.number(winner) < query.number(loser);
+    const std::int32_t first = in_order ? winner : loser;
+    const std::int32_t second = in_order ? loser : winner;
+    const Key key{query.number(first), query.number(second)};
     const auto [known, is_new] = row_of_.try_emplace(key, distinct());
     if (is_new) {
       rows_.resize(rows_.size() + static_cast<std::size_t>(stride_));

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -80,6 +81,8 @@ struct RankerFigure {
   double value = 0.0;
 };
 
+class FrozenRanker;
+
 /// A ranking function that learns from what it shows. Its whole state is parameters, posterior and history;
 /// coins come from keys and the round's number, so that save() and load() go on to the same bits. Lists of
 /// others can teach it as well: learn() depends on the feedback alone, not on an earlier rank().
@@ -103,6 +106,12 @@ class OnlineRanker {
   virtual std::int64_t parameters() const = 0;
   virtual ModelTensors model() const = 0;
   virtual std::vector<RankerFigure> figures(ExecutionContext& context) const = 0;
+
+  /// What makes lists as this ranker would now, while it goes on learning; cheap enough for every round.
+  /// Null for rankers whose lists belong to the round that learns from them.
+  virtual std::shared_ptr<const FrozenRanker> freeze() const { return nullptr; }
+  /// Whether learn() looks at documents that were not shown.
+  virtual bool learns_from_unshown() const { return false; }
 
   virtual void save(StateWriter& state) const = 0;
   virtual void load(StateReader& state) = 0;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "core/runtime/aligned_vector.h"
@@ -10,7 +11,8 @@ namespace olrank {
 
 /// L⁻¹ of a symmetric positive definite matrix B = L Lᵀ that grows by rows at its end: explicit, so that
 /// L⁻¹X is a matrix product, at n² multiplications a column as a triangular solve has. Rows lie in blocks
-/// of kBlock, each as wide as its last row, zeros above the diagonal: growing copies nothing.
+/// of kBlock, each as wide as its last row, zeros above the diagonal: growing copies nothing. Copies share
+/// the rows that both have, for threads that read while one other appends; only one of them may grow.
 class InverseFactor {
  public:
   static constexpr std::int64_t kBlock = 128;
@@ -20,8 +22,8 @@ class InverseFactor {
   std::int64_t room() const { return kBlock - size_ % kBlock; }
   std::int64_t blocks() const { return static_cast<std::int64_t>(blocks_.size()); }
   /// Block b's rows, kBlock · (b + 1) numbers apart; the last block's rows end at size().
-  const double* block(std::int64_t b) const { return blocks_[static_cast<std::size_t>(b)].data(); }
-  double* block(std::int64_t b) { return blocks_[static_cast<std::size_t>(b)].data(); }
+  const double* block(std::int64_t b) const { return blocks_[static_cast<std::size_t>(b)]->data(); }
+  double* block(std::int64_t b) { return blocks_[static_cast<std::size_t>(b)]->data(); }
   static std::int64_t stride(std::int64_t b) { return kBlock * (b + 1); }
   std::int64_t bytes() const;
 
@@ -31,7 +33,7 @@ class InverseFactor {
 
  private:
   std::int64_t size_ = 0;
-  std::vector<AlignedVector<double>> blocks_;
+  std::vector<std::shared_ptr<AlignedVector<double>>> blocks_;
 };
 
 /// y [n × columns] = L⁻¹ x, rows `stride` numbers apart in both; x and y must not overlap.

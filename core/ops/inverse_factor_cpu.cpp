@@ -130,7 +130,7 @@ void apply_from_both_sides(ExecutionContext& context, const InverseFactor& facto
 
 std::int64_t InverseFactor::bytes() const {
   std::int64_t numbers = 0;
-  for (const auto& block : blocks_) numbers += static_cast<std::int64_t>(block.size());
+  for (const auto& block : blocks_) numbers += static_cast<std::int64_t>(block->size());
   return numbers * static_cast<std::int64_t>(sizeof(double));
 }
 
@@ -142,7 +142,8 @@ void InverseFactor::clear() {
 void InverseFactor::grow(std::int64_t size) {
   assert(size >= size_);
   while (blocks() * kBlock < size) {
-    blocks_.emplace_back(static_cast<std::size_t>(kBlock * stride(blocks())), 0.0);
+    blocks_.push_back(
+        std::make_shared<AlignedVector<double>>(static_cast<std::size_t>(kBlock * stride(blocks())), 0.0));
   }
   size_ = size;
 }

@@ -4,35 +4,84 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "core/feedback/preference_pairs.h"
+#include "models/frozen_list.h"
 #include "models/linear/linear_ranking.h"
 #include "models/score_order.h"
 
 namespace olrank {
+namespace {
+
+/// Differences of scores up to this are rounding, and no vote.
+double rounding_of(std::span<const float> member_scores) {
+  float largest = 0.0F;
+  for (const float score : member_scores) largest = std::max(largest, std::fabs(score));
+  return 1e-6 * double{largest};
+}
+
+ModelTensors ensemble_tensors(const LinearModel& linear, std::span<const std::vector<float>> thetas) {
+  ModelTensors model{{}, {{"architecture", "linear"}, {"members", fmt::format("{}", thetas.size())}}};
+  for (std::size_t member = 0; member < thetas.size(); ++member) {
+    ModelTensors one = linear.tensors(thetas[member]);
+    for (auto& tensor : one.tensors) {
+      tensor.name = fmt::format("members.{}.{}", member, tensor.name);
+      model.tensors.push_back(std::move(tensor));
+    }
+  }
+  return model;
+}
+
+class FrozenLinearEnsemble : public FrozenRanker {
+ public:
+  FrozenLinearEnsemble(const RankerSettings& settings, PhiloxKey list_key, std::vector<float> mean_theta,
+                       std::vector<std::vector<float>> thetas)
+      : settings_(settings),
+        list_key_(list_key),
+        model_(static_cast<std::int64_t>(mean_theta.size())),
+        mean_theta_(std::move(mean_theta)),
+        thetas_(std::move(thetas)) {}
+
+  void rank(ExecutionContext& context, const RankingTask& task, Ranking& ranking) const override {
+    const auto docs = static_cast<std::size_t>(task.docs.docs);
+    score_and_order(context, model_, mean_theta_, task.docs, ranking.scores, ranking.by_score);
+    const Scratch::Frame frame(context.scratch());
+    const auto member_scores = context.scratch().take<float>(thetas_.size() * docs);
+    for (std::size_t member = 0; member < thetas_.size(); ++member)
+      model_.score(context, thetas_[member], task.docs, member_scores.subspan(member * docs, docs));
+    certain_by_vote(static_cast<std::int64_t>(thetas_.size()), rounding_of(member_scores), member_scores,
+                    ranking.by_score, ranking.orders);
+    make_frozen_list(settings_.explore, list_key_, task, ranking);
+  }
+  ModelTensors model() const override { return ensemble_tensors(model_, thetas_); }
+
+ private:
+  RankerSettings settings_;
+  PhiloxKey list_key_;
+  LinearModel model_;
+  std::vector<float> mean_theta_;
+  std::vector<std::vector<float>> thetas_;
+};
+
+}  // namespace
 
 P2LinRank::P2LinRank(std::int64_t features, const RankerSettings& settings, const TrialKeys& keys,
                      std::int64_t cutoff)
     : settings_(settings),
       cutoff_(cutoff),
       batch_key_(keys.key(Purpose::kBatch)),
+      list_key_(keys.key(Purpose::kList)),
       model_(features),
       history_(features, FoldedPairs::kPadding),
       mean_theta_(static_cast<std::size_t>(features)),
-      list_(settings.explore.list, settings.explore.refine, keys.key(Purpose::kList)) {
+      list_(settings.explore.list, settings.explore.refine, list_key_) {
   for (std::int64_t member = 0; member < settings.posterior.members; ++member) {
     members_.push_back({keys.key(Purpose::kLabelNoise, static_cast<std::uint64_t>(member)),
                         NewtonTrainer(padded_features(features), newton_options(settings.trainer)),
                         std::vector<float>(static_cast<std::size_t>(features)),
                         {}});
   }
-}
-
-/// Differences of scores up to this are rounding, and no vote.
-double P2LinRank::rounding() const {
-  float largest = 0.0F;
-  for (const float score : member_scores_) largest = std::max(largest, std::fabs(score));
-  return 1e-6 * double{largest};
 }
 
 RankedList P2LinRank::rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) {
@@ -47,8 +96,8 @@ RankedList P2LinRank::rank(RoundContext& context, const QueryDocs& query, std::u
     }
   }
   const auto measured = context.clock.measure("rank");
-  certain_by_vote(static_cast<std::int64_t>(members_.size()), rounding(), member_scores_, by_score_,
-                  orders_);
+  certain_by_vote(static_cast<std::int64_t>(members_.size()), rounding_of(member_scores_), member_scores_,
+                  by_score_, orders_);
   return list_.make(by_score_, orders_, round, cutoff_);
 }
 
@@ -104,8 +153,8 @@ void P2LinRank::describe(const QueryDocs& query, bool full, RoundDetail& detail)
   if (!full) return;
   detail.theta.clear();
   for (const Member& member : members_) detail.theta.push_back(member.theta);
-  certain_by_vote(static_cast<std::int64_t>(members_.size()), rounding(), member_scores_, by_score_,
-                  orders_);
+  certain_by_vote(static_cast<std::int64_t>(members_.size()), rounding_of(member_scores_), member_scores_,
+                  by_score_, orders_);
   write_certain_matrix(orders_, by_score_, query.docs(), detail.certain);
 }
 
@@ -117,16 +166,18 @@ std::int64_t P2LinRank::parameters() const {
   return model_.parameters() * static_cast<std::int64_t>(members_.size());
 }
 
+std::vector<std::vector<float>> P2LinRank::thetas() const {
+  std::vector<std::vector<float>> thetas;
+  for (const Member& member : members_) thetas.push_back(member.theta);
+  return thetas;
+}
+
 ModelTensors P2LinRank::model() const {
-  ModelTensors model{{}, {{"architecture", "linear"}, {"members", fmt::format("{}", members_.size())}}};
-  for (std::size_t member = 0; member < members_.size(); ++member) {
-    ModelTensors one = model_.tensors(members_[member].theta);
-    for (auto& tensor : one.tensors) {
-      tensor.name = fmt::format("members.{}.{}", member, tensor.name);
-      model.tensors.push_back(std::move(tensor));
-    }
-  }
-  return model;
+  return ensemble_tensors(model_, thetas());
+}
+
+std::shared_ptr<const FrozenRanker> P2LinRank::freeze() const {
+  return std::make_shared<FrozenLinearEnsemble>(settings_, list_key_, mean_theta_, thetas());
 }
 
 std::vector<RankerFigure> P2LinRank::figures(ExecutionContext&) const {

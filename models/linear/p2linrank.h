@@ -1,11 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "core/explore/certain_orders.h"
 #include "core/explore/exploring_list.h"
 #include "core/feedback/pair_history.h"
+#include "core/online/frozen_ranker.h"
 #include "core/online/online_ranker.h"
 #include "core/online/trial_keys.h"
 #include "models/linear/linear_model.h"
@@ -30,6 +32,7 @@ class P2LinRank : public OnlineRanker {
   std::int64_t parameters() const override;
   ModelTensors model() const override;
   std::vector<RankerFigure> figures(ExecutionContext& context) const override;
+  std::shared_ptr<const FrozenRanker> freeze() const override;
   void save(StateWriter& state) const override;
   void load(StateReader& state) override;
 
@@ -44,11 +47,12 @@ class P2LinRank : public OnlineRanker {
   void train(ExecutionContext& context, Member& member, std::uint32_t round);
   void take_parameters(Member& member);
   void average_members();
-  double rounding() const;
+  std::vector<std::vector<float>> thetas() const;  // of each member
 
   RankerSettings settings_;
   std::int64_t cutoff_;
   PhiloxKey batch_key_;
+  PhiloxKey list_key_;
   LinearModel model_;
 
   // State.

@@ -1,33 +1,78 @@
 #include "models/linear/pairrank.h"
 
 #include <cmath>
+#include <utility>
 
 #include "core/feedback/preference_pairs.h"
+#include "models/frozen_list.h"
 #include "models/linear/linear_ranking.h"
 #include "models/score_order.h"
 
 namespace olrank {
+namespace {
+
+/// α_t = c₁(√(ν² log(det A/(δ² det λI))) + √λ c₂), DESIGN §2, or the constant.
+double alpha_of(const RankerSettings& settings, const RowCovariance& covariance) {
+  const ExplorationSettings& explore = settings.explore;
+  if (explore.alpha_schedule == AlphaSchedule::kConstant) return explore.alpha;
+  const double log_ratio = covariance.log_det() - 2.0 * std::log(explore.delta);
+  return explore.c1 * (explore.noise_subgaussian * std::sqrt(log_ratio) +
+                       std::sqrt(settings.posterior.lambda) * explore.c2);
+}
+
+/// Squared widths [V × V] of documents whose gradients are their features.
+void linear_width_sq(ExecutionContext& context, const RowCovariance& covariance, FeatureMatrix docs,
+                     std::span<double> width_sq) {
+  const Scratch::Frame frame(context.scratch());
+  const auto rows = context.scratch().take<double>(static_cast<std::size_t>(docs.docs * docs.features));
+  for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = docs.values[i];
+  covariance.width_sq(context, rows, docs.docs, width_sq);
+}
+
+class FrozenPairRank : public FrozenRanker {
+ public:
+  FrozenPairRank(const RankerSettings& settings, PhiloxKey list_key, std::vector<float> theta,
+                 const RowCovariance& covariance)
+      : settings_(settings),
+        list_key_(list_key),
+        model_(static_cast<std::int64_t>(theta.size())),
+        theta_(std::move(theta)),
+        covariance_(covariance) {}
+
+  void rank(ExecutionContext& context, const RankingTask& task, Ranking& ranking) const override {
+    score_and_order(context, model_, theta_, task.docs, ranking.scores, ranking.by_score);
+    const Scratch::Frame frame(context.scratch());
+    const auto width_sq =
+        context.scratch().take<double>(static_cast<std::size_t>(task.docs.docs * task.docs.docs));
+    linear_width_sq(context, covariance_, task.docs, width_sq);
+    certain_by_width({alpha_of(settings_, covariance_), settings_.explore.slack, 0.0}, ranking.scores,
+                     ranking.by_score, width_sq, ranking.orders);
+    make_frozen_list(settings_.explore, list_key_, task, ranking);
+  }
+  ModelTensors model() const override { return model_.tensors(theta_); }
+
+ private:
+  RankerSettings settings_;
+  PhiloxKey list_key_;
+  LinearModel model_;
+  std::vector<float> theta_;
+  RowCovariance covariance_;
+};
+
+}  // namespace
 
 PairRank::PairRank(std::int64_t features, const RankerSettings& settings, const TrialKeys& keys,
                    std::int64_t cutoff)
     : settings_(settings),
       cutoff_(cutoff),
       batch_key_(keys.key(Purpose::kBatch)),
+      list_key_(keys.key(Purpose::kList)),
       model_(features),
       theta_(static_cast<std::size_t>(features)),
       trainer_(padded_features(features), newton_options(settings.trainer)),
       history_(features, FoldedPairs::kPadding),
       covariance_(settings.posterior.covariance, features, settings.posterior.lambda),
-      list_(settings.explore.list, settings.explore.refine, keys.key(Purpose::kList)) {}
-
-/// α_t = c₁(√(ν² log(det A/(δ² det λI))) + √λ c₂), DESIGN §2, or the constant.
-double PairRank::alpha() const {
-  const ExplorationSettings& explore = settings_.explore;
-  if (explore.alpha_schedule == AlphaSchedule::kConstant) return explore.alpha;
-  const double log_ratio = covariance_.log_det() - 2.0 * std::log(explore.delta);
-  return explore.c1 * (explore.noise_subgaussian * std::sqrt(log_ratio) +
-                       std::sqrt(settings_.posterior.lambda) * explore.c2);
-}
+      list_(settings.explore.list, settings.explore.refine, list_key_) {}
 
 RankedList PairRank::rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) {
   {
@@ -36,16 +81,11 @@ RankedList PairRank::rank(RoundContext& context, const QueryDocs& query, std::ui
   }
   {
     const auto measured = context.clock.measure("width");
-    Scratch& scratch = context.execution.scratch();
-    const Scratch::Frame frame(scratch);
-    const auto rows =
-        scratch.take<double>(static_cast<std::size_t>(query.docs() * query.features.features));
-    for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = query.features.values[i];
     width_sq_.resize(static_cast<std::size_t>(query.docs() * query.docs()));
-    covariance_.width_sq(context.execution, rows, query.docs(), width_sq_);
+    linear_width_sq(context.execution, covariance_, query.features, width_sq_);
   }
   const auto measured = context.clock.measure("rank");
-  list_alpha_ = alpha();
+  list_alpha_ = alpha_of(settings_, covariance_);
   certain_by_width({list_alpha_, settings_.explore.slack, 0.0}, scores_, by_score_, width_sq_, orders_);
   return list_.make(by_score_, orders_, round, cutoff_);
 }
@@ -89,6 +129,10 @@ void PairRank::describe(const QueryDocs& query, bool full, RoundDetail& detail) 
 
 void PairRank::score(ExecutionContext& context, FeatureMatrix docs, std::span<float> scores) const {
   model_.score(context, theta_, docs, scores);
+}
+
+std::shared_ptr<const FrozenRanker> PairRank::freeze() const {
+  return std::make_shared<FrozenPairRank>(settings_, list_key_, theta_, covariance_);
 }
 
 std::vector<RankerFigure> PairRank::figures(ExecutionContext&) const {

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "core/explore/certain_orders.h"
 #include "core/explore/exploring_list.h"
 #include "core/feedback/pair_history.h"
+#include "core/online/frozen_ranker.h"
 #include "core/online/online_ranker.h"
 #include "core/online/trial_keys.h"
 #include "models/linear/linear_model.h"
@@ -31,16 +33,17 @@ class PairRank : public OnlineRanker {
   std::int64_t parameters() const override { return model_.parameters(); }
   ModelTensors model() const override { return model_.tensors(theta_); }
   std::vector<RankerFigure> figures(ExecutionContext& context) const override;
+  std::shared_ptr<const FrozenRanker> freeze() const override;
   void save(StateWriter& state) const override;
   void load(StateReader& state) override;
 
  private:
-  double alpha() const;
   void train(ExecutionContext& context);
 
   RankerSettings settings_;
   std::int64_t cutoff_;
   PhiloxKey batch_key_;
+  PhiloxKey list_key_;
   LinearModel model_;
 
   // State.

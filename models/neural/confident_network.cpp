@@ -1,9 +1,14 @@
 #include "models/neural/confident_network.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
+#include "core/error.h"
 #include "core/feedback/preference_pairs.h"
+#include "models/frozen_list.h"
 #include "models/neural/ranker_network.h"
 #include "models/score_order.h"
 
@@ -37,38 +42,83 @@ std::unique_ptr<Posterior> make_shadow(const RankerSettings& settings, const Net
   return make_posterior(spec);
 }
 
+/// α_t = c₁(√(ν² log(det A/(δ² det λI))) + √λ c₂), or the constant; differences of scores within their
+/// rounding are no order.
+CertaintyRule certainty_rule(const RankerSettings& settings, const Posterior& posterior,
+                             std::span<const float> magnitudes) {
+  const ExplorationSettings& explore = settings.explore;
+  CertaintyRule rule{explore.alpha, explore.slack, 0.0};
+  if (explore.alpha_schedule == AlphaSchedule::kTheory) {
+    const double log_ratio = posterior.log_det() - 2.0 * std::log(explore.delta);
+    rule.alpha = explore.c1 * (explore.noise_subgaussian * std::sqrt(log_ratio) +
+                               std::sqrt(settings.posterior.lambda) * explore.c2);
+  }
+  float largest = 0.0F;
+  for (const float magnitude : magnitudes) largest = std::max(largest, magnitude);
+  rule.least_difference = kScoreRounding * double{largest};
+  return rule;
+}
+
+class FrozenNetwork : public FrozenRanker {
+ public:
+  FrozenNetwork(const RankerSettings& settings, const NetworkShape& shape, PhiloxKey list_key,
+                std::vector<float> theta, std::shared_ptr<const Posterior> posterior)
+      : settings_(settings),
+        shape_(shape),
+        list_key_(list_key),
+        theta_(std::move(theta)),
+        posterior_(std::move(posterior)) {}
+
+  void rank(ExecutionContext& context, const RankingTask& task, Ranking& ranking) const override {
+    const auto docs = static_cast<std::size_t>(task.docs.docs);
+    Scratch& scratch = context.scratch();
+    const Scratch::Frame frame(scratch);
+    const auto factors = scratch.take<float>(docs * static_cast<std::size_t>(shape_.factors()));
+    const auto magnitudes = scratch.take<float>(docs);
+    const auto width_sq = scratch.take<double>(docs * docs);
+    ranking.scores.resize(docs);
+    tangent_factors(context, shape_, theta_, task.docs, factors, ranking.scores, magnitudes);
+    order_by_score(context, ranking.scores, ranking.by_score);
+    const WidthHealth health = posterior_->widths(context, {factors.data(), task.docs.docs}, width_sq);
+    if (health.lost > 0) {
+      throw NumericError(
+          fmt::format("{} squared widths of {} documents have lost their digits: choose a larger lambda.",
+                      health.lost, docs));
+    }
+    certain_by_width(certainty_rule(settings_, *posterior_, magnitudes), ranking.scores, ranking.by_score,
+                     width_sq, ranking.orders);
+    make_frozen_list(settings_.explore, list_key_, task, ranking);
+  }
+  ModelTensors model() const override { return network_tensors(settings_.network, shape_, theta_); }
+
+ private:
+  RankerSettings settings_;
+  NetworkShape shape_;
+  PhiloxKey list_key_;
+  std::vector<float> theta_;
+  std::shared_ptr<const Posterior> posterior_;
+};
+
 }  // namespace
 
 ConfidentNetwork::ConfidentNetwork(std::int64_t features, const RankerSettings& settings,
-                                   const TrialKeys& keys, std::int64_t cutoff, std::int64_t memory)
+                                   const TrialKeys& keys, std::int64_t cutoff, std::int64_t memory,
+                                   std::vector<float> first_theta)
     : settings_(settings),
       cutoff_(cutoff),
       batch_key_(keys.key(Purpose::kBatch)),
+      list_key_(keys.key(Purpose::kList)),
       shape_(network_shape(settings.network, features)),
-      first_theta_(first_parameters(settings.network, shape_, keys.key(Purpose::kInitialisation))),
+      first_theta_(first_theta.empty()
+                       ? first_parameters(settings.network, shape_, keys.key(Purpose::kInitialisation))
+                       : std::move(first_theta)),
       theta_(first_theta_),
       history_(features, settings.kind == RankerKind::kOlLambdaRank),
       trainer_(make_network_trainer({shape_, settings.trainer, settings.posterior.lambda,
                                      prior_scale(settings.network), first_theta_, batch_key_})),
       posterior_(make_posterior(posterior_spec(settings, shape_, memory))),
       shadow_(make_shadow(settings, shape_, memory)),
-      list_(settings.explore.list, settings.explore.refine, keys.key(Purpose::kList)) {}
-
-/// α_t = c₁(√(ν² log(det A/(δ² det λI))) + √λ c₂), or the constant; differences of scores within their
-/// rounding are no order.
-CertaintyRule ConfidentNetwork::certainty_rule() const {
-  const ExplorationSettings& explore = settings_.explore;
-  CertaintyRule rule{explore.alpha, explore.slack, 0.0};
-  if (explore.alpha_schedule == AlphaSchedule::kTheory) {
-    const double log_ratio = posterior_->log_det() - 2.0 * std::log(explore.delta);
-    rule.alpha = explore.c1 * (explore.noise_subgaussian * std::sqrt(log_ratio) +
-                               std::sqrt(settings_.posterior.lambda) * explore.c2);
-  }
-  float largest = 0.0F;
-  for (const float magnitude : magnitudes_) largest = std::max(largest, magnitude);
-  rule.least_difference = kScoreRounding * double{largest};
-  return rule;
-}
+      list_(settings.explore.list, settings.explore.refine, list_key_) {}
 
 void ConfidentNetwork::look_at(ExecutionContext& context, const QueryDocs& query) {
   const auto docs = static_cast<std::size_t>(query.docs());
@@ -93,7 +143,7 @@ RankedList ConfidentNetwork::rank(RoundContext& context, const QueryDocs& query,
   RankedList list;
   {
     const auto measured = context.clock.measure("rank");
-    list_rule_ = certainty_rule();
+    list_rule_ = certainty_rule(settings_, *posterior_, magnitudes_);
     certain_by_width(list_rule_, scores_, by_score_, width_sq_, orders_);
     list = list_.make(by_score_, orders_, round, cutoff_);
   }
@@ -165,6 +215,10 @@ void ConfidentNetwork::score(ExecutionContext& context, FeatureMatrix docs, std:
 
 ModelTensors ConfidentNetwork::model() const {
   return network_tensors(settings_.network, shape_, theta_);
+}
+
+std::shared_ptr<const FrozenRanker> ConfidentNetwork::freeze() const {
+  return std::make_shared<FrozenNetwork>(settings_, shape_, list_key_, theta_, posterior_->freeze());
 }
 
 std::vector<RankerFigure> ConfidentNetwork::figures(ExecutionContext& context) const {

@@ -6,6 +6,7 @@
 
 #include "core/explore/certain_orders.h"
 #include "core/explore/exploring_list.h"
+#include "core/online/frozen_ranker.h"
 #include "core/online/online_ranker.h"
 #include "core/online/trial_keys.h"
 #include "models/neural/document_history.h"
@@ -18,11 +19,12 @@ namespace olrank {
 /// A ReLU network that knows which orders it is sure of: Jia, Wang, "Learning neural ranking models online
 /// from implicit user feedback", WWW 2022 (olRankNet, olLambdaRank by the kind in the settings). The
 /// confidence of an order is the Mahalanobis width of the difference of two tangent gradients, under the
-/// covariance of those of all observed pairs. `memory` is what the covariance may take, 0 for all there is.
+/// covariance of those of all observed pairs. `memory` is what the covariance may take, 0 for all there is;
+/// `first_theta` is where to start instead of at a drawn θ₀.
 class ConfidentNetwork : public OnlineRanker {
  public:
   ConfidentNetwork(std::int64_t features, const RankerSettings& settings, const TrialKeys& keys,
-                   std::int64_t cutoff, std::int64_t memory = 0);
+                   std::int64_t cutoff, std::int64_t memory = 0, std::vector<float> first_theta = {});
 
   RankedList rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) override;
   LearnReport learn(RoundContext& context, const Feedback& feedback) override;
@@ -31,11 +33,11 @@ class ConfidentNetwork : public OnlineRanker {
   std::int64_t parameters() const override { return shape_.parameters(); }
   ModelTensors model() const override;
   std::vector<RankerFigure> figures(ExecutionContext& context) const override;
+  std::shared_ptr<const FrozenRanker> freeze() const override;
   void save(StateWriter& state) const override;
   void load(StateReader& state) override;
 
  private:
-  CertaintyRule certainty_rule() const;
   /// Own over exact widths of the shown pairs, but for pairs without an exact width.
   void compare_widths(ExecutionContext& context, std::span<const std::int32_t> shown);
   /// Factors and scores of a query at the parameters as they stand.
@@ -44,8 +46,9 @@ class ConfidentNetwork : public OnlineRanker {
   RankerSettings settings_;
   std::int64_t cutoff_;
   PhiloxKey batch_key_;
+  PhiloxKey list_key_;
   NetworkShape shape_;
-  std::vector<float> first_theta_;  // θ₀, a function of the keys
+  std::vector<float> first_theta_;  // θ₀, a function of the keys or a model
 
   // State.
   std::vector<float> theta_;

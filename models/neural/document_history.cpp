@@ -18,7 +18,7 @@ std::uint64_t packed(std::int32_t first, std::int32_t second) {
 }  // namespace
 
 std::int32_t DocumentHistory::row_of(const QueryDocs& query, std::int32_t doc) {
-  const std::int64_t number = query.first_doc + doc;
+  const std::int64_t number = query.number(doc);
   const auto [known, is_new] = row_of_.try_emplace(number, static_cast<std::int32_t>(docs()));
   if (is_new) {
     const auto x = query.features.doc(doc);
@@ -48,7 +48,7 @@ void DocumentHistory::add(const Feedback& feedback, std::span<const PreferencePa
   for (const auto& [winner, loser] : pairs) {
     const std::int32_t winner_row = row_of(feedback.query, winner);
     const std::int32_t loser_row = row_of(feedback.query, loser);
-    const bool first_wins = winner < loser;
+    const bool first_wins = feedback.query.number(winner) < feedback.query.number(loser);
     const std::int32_t term = first_wins ? term_of(winner_row, loser_row) : term_of(loser_row, winner_row);
     PairTerm& folded = terms_[static_cast<std::size_t>(term)];
     folded.weight += 1.0;

@@ -4,27 +4,103 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "core/feedback/preference_pairs.h"
+#include "models/frozen_list.h"
 #include "models/neural/ranker_network.h"
 #include "models/score_order.h"
 
 namespace olrank {
+namespace {
+
+ModelTensors ensemble_tensors(const NetworkSettings& settings, const NetworkShape& shape,
+                              std::span<const std::span<const float>> thetas) {
+  ModelTensors model;
+  for (std::size_t number = 0; number < thetas.size(); ++number) {
+    ModelTensors one = network_tensors(settings, shape, thetas[number]);
+    if (number == 0) model.architecture = one.architecture;
+    for (auto& tensor : one.tensors) {
+      tensor.name = fmt::format("members.{}.{}", number, tensor.name);
+      model.tensors.push_back(std::move(tensor));
+    }
+  }
+  model.architecture.emplace_back("members", fmt::format("{}", thetas.size()));
+  return model;
+}
+
+/// Every member's scores [members × V] and their mean [V]; returns what differences of scores may be by
+/// rounding.
+double score_ensemble(ExecutionContext& context, const NetworkShape& shape,
+                      std::span<const std::span<const float>> thetas, FeatureMatrix docs,
+                      std::span<float> member_scores, std::span<float> scores) {
+  const std::size_t count = scores.size();
+  const Scratch::Frame frame(context.scratch());
+  const auto magnitudes = context.scratch().take<float>(count);
+  float largest = 0.0F;
+  for (std::size_t member = 0; member < thetas.size(); ++member) {
+    score_docs(context, shape, thetas[member], docs, member_scores.subspan(member * count, count),
+               magnitudes);
+    for (const float magnitude : magnitudes) largest = std::max(largest, magnitude);
+  }
+  for (std::size_t doc = 0; doc < count; ++doc) {
+    double sum = 0.0;
+    for (std::size_t member = 0; member < thetas.size(); ++member)
+      sum += double{member_scores[member * count + doc]};
+    scores[doc] = static_cast<float>(sum / static_cast<double>(thetas.size()));
+  }
+  return kScoreRounding * double{largest};
+}
+
+class FrozenEnsemble : public FrozenRanker {
+ public:
+  FrozenEnsemble(const RankerSettings& settings, const NetworkShape& shape, PhiloxKey list_key,
+                 std::vector<std::vector<float>> thetas)
+      : settings_(settings), shape_(shape), list_key_(list_key), owned_(std::move(thetas)) {
+    thetas_.assign(owned_.begin(), owned_.end());
+  }
+
+  void rank(ExecutionContext& context, const RankingTask& task, Ranking& ranking) const override {
+    const auto docs = static_cast<std::size_t>(task.docs.docs);
+    const Scratch::Frame frame(context.scratch());
+    const auto member_scores = context.scratch().take<float>(thetas_.size() * docs);
+    ranking.scores.resize(docs);
+    const double rounding =
+        score_ensemble(context, shape_, thetas_, task.docs, member_scores, ranking.scores);
+    order_by_score(context, ranking.scores, ranking.by_score);
+    certain_by_vote(static_cast<std::int64_t>(thetas_.size()), rounding, member_scores, ranking.by_score,
+                    ranking.orders);
+    make_frozen_list(settings_.explore, list_key_, task, ranking);
+  }
+  ModelTensors model() const override { return ensemble_tensors(settings_.network, shape_, thetas_); }
+
+ private:
+  RankerSettings settings_;
+  NetworkShape shape_;
+  PhiloxKey list_key_;
+  std::vector<std::vector<float>> owned_;
+  std::vector<std::span<const float>> thetas_;
+};
+
+}  // namespace
 
 P2NeurRank::P2NeurRank(std::int64_t features, const RankerSettings& settings, const TrialKeys& keys,
-                       std::int64_t cutoff)
+                       std::int64_t cutoff, std::span<const std::vector<float>> first_thetas)
     : settings_(settings),
       cutoff_(cutoff),
       batch_key_(keys.key(Purpose::kBatch)),
+      list_key_(keys.key(Purpose::kList)),
       shape_(network_shape(settings.network, features)),
       history_(features, false),
-      list_(settings.explore.list, settings.explore.refine, keys.key(Purpose::kList)) {
+      list_(settings.explore.list, settings.explore.refine, list_key_) {
   for (std::int64_t number = 0; number < settings.posterior.members; ++number) {
     const auto of_member = static_cast<std::uint64_t>(number);
     auto member = std::make_unique<Member>();
     member->noise_key = keys.key(Purpose::kLabelNoise, of_member);
     member->first_theta =
-        first_parameters(settings.network, shape_, keys.key(Purpose::kInitialisation, of_member));
+        first_thetas.empty()
+            ? first_parameters(settings.network, shape_, keys.key(Purpose::kInitialisation, of_member))
+            : first_thetas[static_cast<std::size_t>(number)];
     member->theta = member->first_theta;
     member->trainer = make_network_trainer({shape_, settings.trainer, settings.posterior.lambda,
                                             prior_scale(settings.network), member->first_theta,
@@ -33,30 +109,20 @@ P2NeurRank::P2NeurRank(std::int64_t features, const RankerSettings& settings, co
   }
 }
 
-void P2NeurRank::score_members(ExecutionContext& context, FeatureMatrix docs) {
-  const auto count = static_cast<std::size_t>(docs.docs);
-  member_scores_.resize(members_.size() * count);
-  magnitudes_.resize(count);
-  scores_.resize(count);
-  float largest = 0.0F;
-  for (std::size_t member = 0; member < members_.size(); ++member) {
-    score_docs(context, shape_, members_[member]->theta, docs,
-               std::span(member_scores_).subspan(member * count, count), magnitudes_);
-    for (const float magnitude : magnitudes_) largest = std::max(largest, magnitude);
-  }
-  rounding_ = kScoreRounding * double{largest};
-  for (std::size_t doc = 0; doc < count; ++doc) {
-    double sum = 0.0;
-    for (std::size_t member = 0; member < members_.size(); ++member)
-      sum += double{member_scores_[member * count + doc]};
-    scores_[doc] = static_cast<float>(sum / static_cast<double>(members_.size()));
-  }
+std::vector<std::span<const float>> P2NeurRank::thetas() const {
+  std::vector<std::span<const float>> thetas;
+  for (const auto& member : members_) thetas.emplace_back(member->theta);
+  return thetas;
 }
 
 RankedList P2NeurRank::rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) {
   {
     const auto measured = context.clock.measure("score");
-    score_members(context.execution, query.features);
+    const auto docs = static_cast<std::size_t>(query.docs());
+    member_scores_.resize(members_.size() * docs);
+    scores_.resize(docs);
+    rounding_ =
+        score_ensemble(context.execution, shape_, thetas(), query.features, member_scores_, scores_);
     order_by_score(context.execution, scores_, by_score_);
   }
   const auto measured = context.clock.measure("rank");
@@ -132,17 +198,13 @@ std::int64_t P2NeurRank::parameters() const {
 }
 
 ModelTensors P2NeurRank::model() const {
-  ModelTensors model;
-  for (std::size_t number = 0; number < members_.size(); ++number) {
-    ModelTensors one = network_tensors(settings_.network, shape_, members_[number]->theta);
-    if (number == 0) model.architecture = one.architecture;
-    for (auto& tensor : one.tensors) {
-      tensor.name = fmt::format("members.{}.{}", number, tensor.name);
-      model.tensors.push_back(std::move(tensor));
-    }
-  }
-  model.architecture.emplace_back("members", fmt::format("{}", members_.size()));
-  return model;
+  return ensemble_tensors(settings_.network, shape_, thetas());
+}
+
+std::shared_ptr<const FrozenRanker> P2NeurRank::freeze() const {
+  std::vector<std::vector<float>> thetas;
+  for (const auto& member : members_) thetas.push_back(member->theta);
+  return std::make_shared<FrozenEnsemble>(settings_, shape_, list_key_, std::move(thetas));
 }
 
 std::vector<RankerFigure> P2NeurRank::figures(ExecutionContext&) const {

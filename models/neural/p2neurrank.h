@@ -2,10 +2,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "core/explore/certain_orders.h"
 #include "core/explore/exploring_list.h"
+#include "core/online/frozen_ranker.h"
 #include "core/online/online_ranker.h"
 #include "core/online/trial_keys.h"
 #include "models/neural/document_history.h"
@@ -18,10 +20,11 @@ namespace olrank {
 /// feedback", SIGIR 2022. Member n starts from a θ₀ of its own and learns labels y + γ, γ ~ N(0, ν²) drawn
 /// anew for the whole history every round that brought pairs; an order is certain when all members agree.
 /// The ensemble's score is the mean of its members'. Members train side by side, each on one thread.
+/// `first_thetas`, one a member, are where to start instead of at drawn θ₀.
 class P2NeurRank : public OnlineRanker {
  public:
   P2NeurRank(std::int64_t features, const RankerSettings& settings, const TrialKeys& keys,
-             std::int64_t cutoff);
+             std::int64_t cutoff, std::span<const std::vector<float>> first_thetas = {});
 
   RankedList rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) override;
   LearnReport learn(RoundContext& context, const Feedback& feedback) override;
@@ -30,6 +33,7 @@ class P2NeurRank : public OnlineRanker {
   std::int64_t parameters() const override;
   ModelTensors model() const override;
   std::vector<RankerFigure> figures(ExecutionContext& context) const override;
+  std::shared_ptr<const FrozenRanker> freeze() const override;
   void save(StateWriter& state) const override;
   void load(StateReader& state) override;
 
@@ -43,11 +47,12 @@ class P2NeurRank : public OnlineRanker {
   };
 
   void perturb(Member& member, std::uint32_t round);
-  void score_members(ExecutionContext& context, FeatureMatrix docs);
+  std::vector<std::span<const float>> thetas() const;  // of each member
 
   RankerSettings settings_;
   std::int64_t cutoff_;
   PhiloxKey batch_key_;
+  PhiloxKey list_key_;
   NetworkShape shape_;
 
   // State.
@@ -56,7 +61,6 @@ class P2NeurRank : public OnlineRanker {
 
   // Of the latest list.
   std::vector<float> member_scores_;  // [members × V]
-  std::vector<float> magnitudes_;
   double rounding_ = 0.0;
   std::vector<float> scores_;  // their mean
   std::vector<std::int32_t> by_score_;

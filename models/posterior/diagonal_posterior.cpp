@@ -20,11 +20,27 @@ void DiagonalPosterior::invert() {
   for (std::size_t k = 0; k < diagonal_.size(); ++k) inverse_[k] = 1.0 / diagonal_[k];
 }
 
-void DiagonalPosterior::width_sq(ExecutionContext& context, TangentFactors docs,
-                                 std::span<double> width_sq) {
+DiagonalPosterior::DiagonalPosterior(const DiagonalPosterior& other)
+    : spec_(other.spec_),
+      diagonal_(other.diagonal_),
+      inverse_(other.inverse_),
+      pairs_(other.pairs_),
+      negative_widths_(other.negative_widths_) {}
+
+std::shared_ptr<const Posterior> DiagonalPosterior::freeze() const {
+  return std::shared_ptr<const Posterior>(new DiagonalPosterior(*this));
+}
+
+WidthHealth DiagonalPosterior::widths(ExecutionContext& context, TangentFactors docs,
+                                      std::span<double> width_sq) const {
   assert(static_cast<std::int64_t>(width_sq.size()) == docs.docs * docs.docs);
   diagonal_gram(context, spec_.shape, docs, spec_.scale, inverse_, width_sq.data());
-  const WidthHealth health = pair_width_sq(context, docs.docs, width_sq.data(), width_sq.data());
+  return pair_width_sq(context, docs.docs, width_sq.data(), width_sq.data());
+}
+
+void DiagonalPosterior::width_sq(ExecutionContext& context, TangentFactors docs,
+                                 std::span<double> width_sq) {
+  const WidthHealth health = widths(context, docs, width_sq);
   if (health.lost > 0) {
     throw NumericError(
         "Squared widths under the diagonal covariance are no numbers: the network's gradients have left "

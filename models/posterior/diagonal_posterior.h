@@ -11,6 +11,9 @@ class DiagonalPosterior : public Posterior {
   explicit DiagonalPosterior(const PosteriorSpec& spec);
 
   void width_sq(ExecutionContext& context, TangentFactors docs, std::span<double> width_sq) override;
+  WidthHealth widths(ExecutionContext& context, TangentFactors docs,
+                     std::span<double> width_sq) const override;
+  std::shared_ptr<const Posterior> freeze() const override;
   void observe(ExecutionContext& context, TangentFactors docs,
                std::span<const PreferencePair> pairs) override;
 
@@ -28,6 +31,8 @@ class DiagonalPosterior : public Posterior {
   void load(StateReader& state) override;
 
  private:
+  DiagonalPosterior(const DiagonalPosterior& other);
+
   void invert();
 
   PosteriorSpec spec_;

@@ -8,8 +8,15 @@
 
 namespace olrank {
 
+std::unique_ptr<FullForm> DualForm::freeze() const {
+  auto frozen = std::make_unique<DualForm>(shape_, lambda_, scale_);
+  frozen->factor_ = factor_;
+  frozen->log_det_ = log_det_;
+  return frozen;
+}
+
 void DualForm::gram(ExecutionContext& context, const ObservedPairs& history, TangentFactors docs,
-                    double* m) {
+                    double* m) const {
   const std::int64_t n = factor_.size();
   const std::int64_t count = docs.docs;
   Scratch& scratch = context.scratch();

@@ -13,7 +13,8 @@ class DualForm : public FullForm {
       : shape_(shape), lambda_(lambda), scale_(scale) {}
 
   void gram(ExecutionContext& context, const ObservedPairs& history, TangentFactors docs,
-            double* m) override;
+            double* m) const override;
+  std::unique_ptr<FullForm> freeze() const override;
   void append(ExecutionContext& context, const ObservedPairs& history, std::int64_t first) override;
   void rebuild(ExecutionContext& context, const ObservedPairs& history) override;
   void solve(ExecutionContext& context, const ObservedPairs& history, std::span<const double> v,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 
@@ -20,7 +21,9 @@ class FullForm {
 
   /// m [docs × docs] (lower triangle) = s · G A⁻¹ Gᵀ.
   virtual void gram(ExecutionContext& context, const ObservedPairs& history, TangentFactors docs,
-                    double* m) = 0;
+                    double* m) const = 0;
+  /// This form as it stands now, which no later append changes.
+  virtual std::unique_ptr<FullForm> freeze() const = 0;
   /// Takes in the history's pairs from number `first` on. NumericError where rounding forbids it; the form
   /// is then of no use until a rebuild.
   virtual void append(ExecutionContext& context, const ObservedPairs& history, std::int64_t first) = 0;

@@ -57,39 +57,54 @@ bool FullPosterior::primal_fits() const {
   return primal_bytes(spec_.shape) + static_cast<double>(history_.bytes()) <= static_cast<double>(memory_);
 }
 
-WidthHealth FullPosterior::widths(ExecutionContext& context, TangentFactors docs, double* width_sq) {
+FullPosterior::FullPosterior(const FullPosterior& other)
+    : spec_(other.spec_),
+      memory_(other.memory_),
+      history_(other.history_),
+      form_(other.form_->freeze()),
+      by_pairs_(other.by_pairs_),
+      excess_(other.excess_),
+      unchecked_(other.unchecked_),
+      negative_widths_(other.negative_widths_),
+      rebuilds_(other.rebuilds_) {}
+
+std::shared_ptr<const Posterior> FullPosterior::freeze() const {
+  return std::shared_ptr<const Posterior>(new FullPosterior(*this));
+}
+
+WidthHealth FullPosterior::widths(ExecutionContext& context, TangentFactors docs,
+                                  std::span<double> width_sq) const {
+  assert(static_cast<std::int64_t>(width_sq.size()) == docs.docs * docs.docs);
   if (spec_.covariance == Covariance::kDiagonalOfInverse) {
     std::vector<double> diagonal(static_cast<std::size_t>(spec_.shape.parameters()));
     static_cast<const PrimalForm&>(*form_).diagonal(diagonal);
-    diagonal_gram(context, spec_.shape, docs, spec_.scale, diagonal, width_sq);
+    diagonal_gram(context, spec_.shape, docs, spec_.scale, diagonal, width_sq.data());
   } else {
-    form_->gram(context, history_, docs, width_sq);
+    form_->gram(context, history_, docs, width_sq.data());
   }
-  return pair_width_sq(context, docs.docs, width_sq, width_sq);
+  return pair_width_sq(context, docs.docs, width_sq.data(), width_sq.data());
 }
 
 void FullPosterior::width_sq(ExecutionContext& context, TangentFactors docs, std::span<double> width_sq) {
-  assert(static_cast<std::int64_t>(width_sq.size()) == docs.docs * docs.docs);
-  WidthHealth health = widths(context, docs, width_sq.data());
+  WidthHealth health = widths(context, docs, width_sq);
   if (health.lost > 0) {
     rebuild(context, fmt::format("{} squared widths of {} documents were below zero beyond rounding",
                                  health.lost, docs.docs));
-    health = widths(context, docs, width_sq.data());
+    health = widths(context, docs, width_sq);
     if (health.lost > 0) fail("Squared widths stay below zero after the covariance was made anew");
   }
   negative_widths_ += health.negative;
-  if (by_pairs_) {
-    const double dual = dual_cost(spec_.shape, history_.pairs(), docs.docs, spec_.usual_pairs).operations;
-    const double primal =
-        primal_cost(spec_.shape, history_.pairs(), docs.docs, spec_.usual_pairs).operations;
-    excess_ += std::max(0.0, dual - primal);
-  }
 }
 
 void FullPosterior::observe(ExecutionContext& context, TangentFactors docs,
                             std::span<const PreferencePair> pairs) {
   if (pairs.empty()) return;
   const std::int64_t first = history_.pairs();
+  if (by_pairs_) {
+    const double dual = dual_cost(spec_.shape, first, docs.docs, spec_.usual_pairs).operations;
+    const double primal = primal_cost(spec_.shape, first, docs.docs, spec_.usual_pairs).operations;
+    excess_ += std::max(0.0, dual - primal);
+  }
   history_.append(docs, pairs);
   if (by_pairs_) {
     const bool may_change = spec_.form == CovarianceForm::kAuto && primal_fits();

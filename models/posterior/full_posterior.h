@@ -10,12 +10,16 @@ namespace olrank {
 
 /// The full covariance in the form that pays, or the diagonal of its inverse. `auto` begins by pairs and
 /// goes over to A⁻¹ once the operations lost by not having done so reach what the change costs: never more
-/// than twice the work of the best moment.
+/// than twice the work of the best moment, if each observed query was ranked once. What was really ranked
+/// does not count, so that who only learns goes over in the same round.
 class FullPosterior : public Posterior {
  public:
   explicit FullPosterior(const PosteriorSpec& spec);
 
   void width_sq(ExecutionContext& context, TangentFactors docs, std::span<double> width_sq) override;
+  WidthHealth widths(ExecutionContext& context, TangentFactors docs,
+                     std::span<double> width_sq) const override;
+  std::shared_ptr<const Posterior> freeze() const override;
   void observe(ExecutionContext& context, TangentFactors docs,
                std::span<const PreferencePair> pairs) override;
 
@@ -32,7 +36,7 @@ class FullPosterior : public Posterior {
   void load(StateReader& state) override;
 
  private:
-  WidthHealth widths(ExecutionContext& context, TangentFactors docs, double* width_sq);
+  FullPosterior(const FullPosterior& other);
   void rebuild(ExecutionContext& context, std::string_view why);
   void check_drift(ExecutionContext& context);
   void go_primal(ExecutionContext& context);
@@ -44,7 +48,7 @@ class FullPosterior : public Posterior {
   ObservedPairs history_;
   std::unique_ptr<FullForm> form_;
   bool by_pairs_;               // form_ is a DualForm
-  double excess_ = 0.0;         // operations spent beyond what the primal form had taken
+  double excess_ = 0.0;         // operations of the rounds so far beyond what the primal form takes
   std::int64_t unchecked_ = 0;  // pairs since the last check
   std::int64_t negative_widths_ = 0;
   std::int64_t rebuilds_ = 0;

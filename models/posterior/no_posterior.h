@@ -9,8 +9,17 @@ namespace olrank {
 /// Nothing is known about uncertainty and every width is 0.
 class NoPosterior : public Posterior {
  public:
-  void width_sq(ExecutionContext&, TangentFactors, std::span<double> width_sq) override {
+  void width_sq(ExecutionContext& context, TangentFactors docs, std::span<double> width_sq) override {
+    widths(context, docs, width_sq);
+  }
+  WidthHealth widths(ExecutionContext&, TangentFactors, std::span<double> width_sq) const override {
     std::fill(width_sq.begin(), width_sq.end(), 0.0);
+    return {};
+  }
+  std::shared_ptr<const Posterior> freeze() const override {
+    auto frozen = std::make_shared<NoPosterior>();
+    frozen->pairs_ = pairs_;
+    return frozen;
   }
   void observe(ExecutionContext&, TangentFactors, std::span<const PreferencePair> pairs) override {
     pairs_ += static_cast<std::int64_t>(pairs.size());

@@ -1,26 +1,42 @@
 #include "models/posterior/observed_pairs.h"
 
+#include <algorithm>
 #include <cassert>
+#include <utility>
 
 namespace olrank {
 
 void ObservedPairs::append(TangentFactors docs, std::span<const PreferencePair> pairs) {
+  make_room(static_cast<std::int64_t>(pairs.size()));
   for (const PreferencePair& pair : pairs) {
     for (const std::int32_t doc : {pair.winner, pair.loser}) {
       assert(doc >= 0 && doc < docs.docs);
       const float* row = docs.row(shape_, doc);
-      values_.insert(values_.end(), row, row + shape_.factors());
+      values_->insert(values_->end(), row, row + shape_.factors());
     }
   }
+  first_ = values_->data();
+  pairs_ += static_cast<std::int64_t>(pairs.size());
+}
+
+/// A copy may be reading the present memory, so that growing leaves it alone and takes another one.
+void ObservedPairs::make_room(std::int64_t pairs) {
+  const std::size_t needed = values_->size() + static_cast<std::size_t>(pairs * 2 * shape_.factors());
+  if (needed <= values_->capacity()) return;
+  auto larger = std::make_shared<AlignedVector<float>>();
+  larger->reserve(std::max(needed, 2 * values_->capacity()));
+  larger->assign(values_->begin(), values_->end());
+  values_ = std::move(larger);
 }
 
 void ObservedPairs::truncate(std::int64_t pairs) {
   assert(pairs <= this->pairs());
-  values_.resize(static_cast<std::size_t>(pairs * 2 * shape_.factors()));
+  values_->resize(static_cast<std::size_t>(pairs * 2 * shape_.factors()));
+  pairs_ = pairs;
 }
 
 void ObservedPairs::save(StateWriter& state) const {
-  state.put("history", std::span<const float>(values_));
+  state.put("history", std::span<const float>(values_->data(), values_->size()));
 }
 
 void ObservedPairs::load(StateReader& state) {
@@ -28,7 +44,9 @@ void ObservedPairs::load(StateReader& state) {
   if (values.size() % static_cast<std::size_t>(2 * shape_.factors()) != 0) {
     state.fail("The history holds no whole number of pairs for this network.");
   }
-  values_.assign(values.begin(), values.end());
+  values_ = std::make_shared<AlignedVector<float>>(values.begin(), values.end());
+  first_ = values_->data();
+  pairs_ = static_cast<std::int64_t>(values.size()) / (2 * shape_.factors());
 }
 
 }  // namespace olrank

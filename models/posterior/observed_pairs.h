@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 
 #include "core/io/state_archive.h"
@@ -11,28 +12,34 @@
 namespace olrank {
 
 /// The tangent factors of all observed pairs, winner then loser. Documents are not shared between pairs, as
-/// their gradients belong to the parameters of the round.
+/// their gradients belong to the parameters of the round. Copies share the pairs that both have, for
+/// threads that read while one other appends; only one of them may append.
 class ObservedPairs {
  public:
-  explicit ObservedPairs(const NetworkShape& shape) : shape_(shape) {}
+  explicit ObservedPairs(const NetworkShape& shape)
+      : shape_(shape), values_(std::make_shared<AlignedVector<float>>()) {}
 
-  std::int64_t pairs() const { return static_cast<std::int64_t>(values_.size()) / (2 * shape_.factors()); }
-  TangentFactors all() const { return {values_.data(), 2 * pairs()}; }
+  std::int64_t pairs() const { return pairs_; }
+  TangentFactors all() const { return {first_, 2 * pairs_}; }
   /// Pairs `first` to `first + count`.
   TangentFactors range(std::int64_t first, std::int64_t count) const {
-    return {values_.data() + first * 2 * shape_.factors(), 2 * count};
+    return {first_ + first * 2 * shape_.factors(), 2 * count};
   }
   void append(TangentFactors docs, std::span<const PreferencePair> pairs);
   /// Forgets all but the first `pairs`.
   void truncate(std::int64_t pairs);
-  std::int64_t bytes() const { return static_cast<std::int64_t>(values_.capacity() * sizeof(float)); }
+  std::int64_t bytes() const { return static_cast<std::int64_t>(values_->capacity() * sizeof(float)); }
 
   void save(StateWriter& state) const;
   void load(StateReader& state);
 
  private:
+  void make_room(std::int64_t pairs);
+
   NetworkShape shape_;
-  AlignedVector<float> values_;
+  std::shared_ptr<AlignedVector<float>> values_;
+  const float* first_ = nullptr;  // what copies read, as the vector itself belongs to who appends
+  std::int64_t pairs_ = 0;
 };
 
 }  // namespace olrank

@@ -51,6 +51,13 @@ class Posterior {
   /// Where rounding has eaten the digits the factors are rebuilt; if that does not help, NumericError.
   virtual void width_sq(ExecutionContext& context, TangentFactors docs, std::span<double> width_sq) = 0;
 
+  /// The same without repair, for any number of threads at once: the caller judges how far to trust them.
+  virtual WidthHealth widths(ExecutionContext& context, TangentFactors docs,
+                             std::span<double> width_sq) const = 0;
+  /// This posterior as it stands now, which no later pair changes. Large numbers are shared until a later
+  /// pair has to write over them.
+  virtual std::shared_ptr<const Posterior> freeze() const = 0;
+
   /// Takes pairs of these documents into A.
   virtual void observe(ExecutionContext& context, TangentFactors docs,
                        std::span<const PreferencePair> pairs) = 0;

@@ -11,28 +11,51 @@ PrimalForm::PrimalForm(const NetworkShape& shape, double lambda, double scale)
     : shape_(shape),
       lambda_(lambda),
       scale_(scale),
-      inverse_(static_cast<std::size_t>(shape.parameters() * shape.parameters())) {
-  set_inverse_covariance(shape.parameters(), lambda, inverse_.data());
+      inverse_(
+          std::make_shared<Matrix>(static_cast<std::size_t>(shape.parameters() * shape.parameters()))) {
+  set_inverse_covariance(shape.parameters(), lambda, inverse_->data());
 }
 
-void PrimalForm::gram(ExecutionContext& context, const ObservedPairs&, TangentFactors docs, double* m) {
-  inverse_covariance_gram(context, shape_, docs, scale_, inverse_.data(), m);
+PrimalForm::PrimalForm(const PrimalForm& other, Frozen)
+    : shape_(other.shape_),
+      lambda_(other.lambda_),
+      scale_(other.scale_),
+      inverse_(other.inverse_),
+      shared_(true),
+      log_det_(other.log_det_) {}
+
+std::unique_ptr<FullForm> PrimalForm::freeze() const {
+  shared_ = true;
+  return std::unique_ptr<FullForm>(new PrimalForm(*this, Frozen{}));
+}
+
+double* PrimalForm::writable() {
+  if (shared_) inverse_ = std::make_shared<Matrix>(*inverse_);
+  shared_ = false;
+  return inverse_->data();
+}
+
+void PrimalForm::gram(ExecutionContext& context, const ObservedPairs&, TangentFactors docs,
+                      double* m) const {
+  inverse_covariance_gram(context, shape_, docs, scale_, inverse_->data(), m);
 }
 
 void PrimalForm::append(ExecutionContext& context, const ObservedPairs& history, std::int64_t first) {
   log_det_ += update_inverse_covariance(context, shape_, history.range(first, history.pairs() - first),
-                                        scale_, inverse_.data());
+                                        scale_, writable());
 }
 
 void PrimalForm::rebuild(ExecutionContext& context, const ObservedPairs& history) {
-  log_det_ = inverse_covariance_of(context, shape_, history.all(), lambda_, scale_, inverse_.data());
+  if (shared_) inverse_ = std::make_shared<Matrix>(inverse_->size());
+  shared_ = false;
+  log_det_ = inverse_covariance_of(context, shape_, history.all(), lambda_, scale_, inverse_->data());
 }
 
 void PrimalForm::solve(ExecutionContext& context, const ObservedPairs&, std::span<const double> v,
                        std::span<double> solution) const {
   const std::int64_t p = shape_.parameters();
   context.for_blocks(p, 256, [&](std::int64_t begin, std::int64_t end, int) {
-    blas::gemv(blas::Transpose::kNo, end - begin, p, 1.0, inverse_.data() + begin * p, p, v.data(), 0.0,
+    blas::gemv(blas::Transpose::kNo, end - begin, p, 1.0, inverse_->data() + begin * p, p, v.data(), 0.0,
                solution.data() + begin);
   });
 }
@@ -40,17 +63,17 @@ void PrimalForm::solve(ExecutionContext& context, const ObservedPairs&, std::spa
 void PrimalForm::diagonal(std::span<double> diagonal) const {
   const auto p = static_cast<std::size_t>(shape_.parameters());
   assert(diagonal.size() == p);
-  for (std::size_t k = 0; k < p; ++k) diagonal[k] = inverse_[k * (p + 1)];
+  for (std::size_t k = 0; k < p; ++k) diagonal[k] = (*inverse_)[k * (p + 1)];
 }
 
 void PrimalForm::save(StateWriter& state) const {
   state.put("primal_log_det", log_det_);
-  state.put("primal_inverse", std::span<const double>(inverse_));
+  state.put("primal_inverse", std::span<const double>(*inverse_));
 }
 
 void PrimalForm::load(StateReader& state) {
   log_det_ = state.get_one<double>("primal_log_det");
-  state.get_into("primal_inverse", std::span<double>(inverse_));
+  state.get_into("primal_inverse", std::span<double>(writable(), inverse_->size()));
 }
 
 }  // namespace olrank

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <memory>
+
 #include "core/runtime/aligned_vector.h"
 #include "models/posterior/full_form.h"
 
@@ -11,7 +13,8 @@ class PrimalForm : public FullForm {
   PrimalForm(const NetworkShape& shape, double lambda, double scale);
 
   void gram(ExecutionContext& context, const ObservedPairs& history, TangentFactors docs,
-            double* m) override;
+            double* m) const override;
+  std::unique_ptr<FullForm> freeze() const override;
   void append(ExecutionContext& context, const ObservedPairs& history, std::int64_t first) override;
   void rebuild(ExecutionContext& context, const ObservedPairs& history) override;
   void solve(ExecutionContext& context, const ObservedPairs& history, std::span<const double> v,
@@ -22,17 +25,24 @@ class PrimalForm : public FullForm {
   double log_det() const override { return log_det_; }
   std::string_view name() const override { return "primal"; }
   std::int64_t bytes() const override {
-    return static_cast<std::int64_t>(inverse_.size() * sizeof(double));
+    return static_cast<std::int64_t>(inverse_->size() * sizeof(double));
   }
   void save(StateWriter& state) const override;
   void load(StateReader& state) override;
 
  private:
+  using Matrix = AlignedVector<double>;
+  struct Frozen {};
+  PrimalForm(const PrimalForm& other, Frozen);
+  /// A⁻¹ to write to: a copy of its own where a frozen form reads the present one.
+  double* writable();
+
   NetworkShape shape_;
   double lambda_;
   double scale_;
-  AlignedVector<double> inverse_;  // [p × p]
-  double log_det_ = 0.0;           // log det(A)/det(λI)
+  std::shared_ptr<Matrix> inverse_;  // [p × p]
+  mutable bool shared_ = false;      // with a frozen form
+  double log_det_ = 0.0;             // log det(A)/det(λI)
 };
 
 }  // namespace olrank

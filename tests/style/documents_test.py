@@ -12,7 +12,7 @@ from tracked_files import tracked
 
 PROGRAM = os.environ["OLRANK_PROGRAM"]
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
-NAMED = re.compile(r"`((?:apps|bench|configs|core|cuda|deploy|docs|models|report|scripts|sim|tests|third_party)/[\w./-]+)`")
+NAMED = re.compile(r"`((?:apps|bench|clients|configs|core|cuda|deploy|docs|models|report|scripts|serve|sim|tests|third_party)/[\w./-]+)`")
 help_texts = {}
 
 

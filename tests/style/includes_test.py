@@ -1,4 +1,5 @@
-"""Includes between folders point one way: apps → {report, sim, models} → core ← cuda, report → sim."""
+"""Includes between folders point one way: apps → {report, serve, sim, models} → core ← cuda, report → sim, serve →
+models."""
 
 import re
 import sys
@@ -12,9 +13,10 @@ ALLOWED = {
     "models": {"core"},
     "sim": {"core"},
     "report": {"core", "sim"},
-    "apps": {"core", "models", "report", "sim"},
-    "bench": {"core", "cuda", "models", "report", "sim", "apps", "tests"},
-    "tests": {"core", "cuda", "models", "report", "sim", "apps"},
+    "serve": {"core", "models"},
+    "apps": {"core", "models", "report", "serve", "sim"},
+    "bench": {"core", "cuda", "models", "report", "serve", "sim", "apps", "tests"},
+    "tests": {"core", "cuda", "models", "report", "serve", "sim", "apps"},
 }
 OURS = re.compile(r'^\s*#\s*include\s+"([a-z_]+)/([^"]+)"')
 TORCH = re.compile(r"^\s*#\s*include\s+[<\"](torch|ATen|c10)/")

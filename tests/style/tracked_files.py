@@ -3,7 +3,7 @@
 import pathlib
 import subprocess
 
-SOURCE_FOLDERS = ("apps", "bench", "core", "cuda", "models", "report", "sim", "tests")
+SOURCE_FOLDERS = ("apps", "bench", "core", "cuda", "models", "report", "serve", "sim", "tests")
 
 
 def tracked(*suffixes):

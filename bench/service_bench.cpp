@@ -1,0 +1,79 @@
+// What one /v1/rank costs without HTTP: parsing its body, and scores, widths and the list, each alone, with
+// the ranker that a state directory holds. Usage: service_bench STATE BODY [REPETITIONS]; prints JSON.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "apps/service_setup.h"
+#include "core/data/normaliser_text.h"
+#include "core/error.h"
+#include "core/io/atomic_file.h"
+#include "serve/feedback_log.h"
+#include "serve/learner.h"
+#include "serve/requests.h"
+#include "serve/state_folder.h"
+
+namespace olrank {
+namespace {
+
+template <class Work>
+double median_milliseconds(int repetitions, const Work& work) {
+  std::vector<double> times;
+  for (int time = 0; time < repetitions; ++time) {
+    const auto begin = std::chrono::steady_clock::now();
+    work();
+    const std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - begin;
+    times.push_back(taken.count());
+  }
+  std::nth_element(times.begin(), times.begin() + repetitions / 2, times.end());
+  return times[static_cast<std::size_t>(repetitions / 2)];
+}
+
+void measure(const std::string& state, const std::string& body_file, int repetitions) {
+  const StateFolder folder(state);
+  const SettledService service = settle_service(folder, {});
+  const ServiceIdentity& identity = service.identity;
+  const FittedNormaliser normaliser =
+      parse_normaliser(identity.normalisation, folder.identity_file().string());
+  FeedbackLog log(folder.log(), 1);
+  Learner learner(make_service_ranker(service, available_memory() / 3), log,
+                  {folder.checkpoint(), print_identity(identity), 1000, 1000});
+  learner.learn_all();
+  const std::string body = read_file(body_file);
+  RequestLimits limits;
+  limits.docs = 100'000;
+  limits.features = normaliser.features;
+  RankRequest request;
+  const double parse = median_milliseconds(repetitions, [&] { parse_rank_request(body, limits, request); });
+  const auto docs = static_cast<std::int64_t>(request.docs.size());
+  std::vector<float> inputs(static_cast<std::size_t>(docs * normaliser.inputs()));
+  normaliser.apply({request.values.data(), docs, normaliser.features}, inputs.data());
+  ExecutionContext context;
+  Ranking ranking;
+  const auto published = learner.latest();
+  const double rank = median_milliseconds(repetitions, [&] {
+    published->ranker->rank(context, {{inputs.data(), docs, normaliser.inputs()}, 10, 1, true}, ranking);
+  });
+  fmt::print(R"({{"rounds":{},"pairs":{},"docs":{},"body_bytes":{},"parse_ms":{:.4f},"rank_ms":{:.4f}}})"
+             "\n",
+             published->round, published->pairs, docs, body.size(), parse, rank);
+}
+
+}  // namespace
+}  // namespace olrank
+
+int main(int argc, char** argv) {
+  try {
+    if (argc < 3 || argc > 4)
+      throw olrank::InvalidArgument("usage: service_bench STATE BODY [REPETITIONS]");
+    olrank::measure(argv[1], argv[2], argc > 3 ? std::stoi(argv[3]) : 101);
+    return 0;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "service_bench: {}\n", error.what());
+    return static_cast<int>(olrank::exit_code_of(error));
+  }
+}

@@ -1,0 +1,161 @@
+"""How fast `olrank serve` answers on loopback, beside what its parts cost alone. Three figures:
+
+  one client, learning on       median of /v1/rank over parse + scores + widths             wanted: at most 1.5
+  eight clients at half load    p99 over p50                                                wanted: at most 5
+  eight clients without pauses  requests a second × (parse + scores + widths) over cores    wanted: at least 0.8
+
+Usage: service_load.py BIN [--covariance full] [--width 100] [--docs 100] [--features 136] [--seconds 10] [--json FILE]
+BIN is the folder of olrank and service_bench. The clients run on the same machine and take their share of it.
+"""
+
+import argparse
+import http.client
+import json
+import multiprocessing
+import os
+import pathlib
+import random
+import signal
+import statistics
+import subprocess
+import tempfile
+import time
+import urllib.parse
+
+parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser.add_argument("bin", type=pathlib.Path)
+parser.add_argument("--covariance", default="full")
+parser.add_argument("--width", type=int, default=100)
+parser.add_argument("--docs", type=int, default=100)
+parser.add_argument("--features", type=int, default=136)
+parser.add_argument("--seconds", type=float, default=10.0)
+parser.add_argument("--json", type=pathlib.Path)
+said = parser.parse_args()
+CLIENTS = 8
+CORES = len(os.sched_getaffinity(0))
+
+
+def bodies(seed, count=8):
+    draw = random.Random(seed)
+    return [json.dumps({"query": f"q{seed}-{number}", "docs": [
+        {"id": f"d{doc}", "features": [round(draw.random(), 4) for _ in range(said.features)]} for doc in range(said.docs)]},
+        separators=(",", ":")).encode() for number in range(count)]
+
+
+class Caller:
+    def __init__(self, address, seed):
+        self.connection = http.client.HTTPConnection(*address, timeout=60)
+        self.draw = random.Random(seed)
+        self.bodies = bodies(seed)
+
+    def post(self, path, body):
+        self.connection.request("POST", path, body, {"Content-Type": "application/json"})
+        response = self.connection.getresponse()
+        answer = response.read()
+        if response.status != 200:
+            raise RuntimeError(answer)
+        return answer
+
+    def rank(self):
+        """The answer and its seconds."""
+        body = self.draw.choice(self.bodies)
+        begin = time.perf_counter()
+        answer = self.post("/v1/rank", body)
+        return answer, time.perf_counter() - begin
+
+    def click(self, answer):
+        ranking = json.loads(answer)
+        clicks = [rank for rank in range(len(ranking["docs"])) if self.draw.random() < 0.3]
+        self.post("/v1/feedback", json.dumps({"impression": ranking["impression"], "clicks": clicks}).encode())
+
+
+def call_for(address, seed, seconds, pause, click_share, times):
+    caller = Caller(address, seed)
+    until = time.perf_counter() + seconds
+    while time.perf_counter() < until:
+        if pause:
+            time.sleep(caller.draw.expovariate(1.0 / pause))
+        answer, taken = caller.rank()
+        times.append(taken)
+        if caller.draw.random() < click_share:
+            caller.click(answer)
+
+
+def many(address, seconds, pause, click_share=0.0):
+    """Times of all clients, sorted."""
+    with multiprocessing.Manager() as manager:
+        lists = [manager.list() for _ in range(CLIENTS)]
+
+        def work(number):
+            times = []
+            call_for(address, 100 + number, seconds, pause, click_share, times)
+            lists[number].extend(times)
+
+        processes = [multiprocessing.Process(target=work, args=(number,)) for number in range(CLIENTS)]
+        for process in processes:
+            process.start()
+        for process in processes:
+            process.join()
+        return sorted(taken for times in lists for taken in times)
+
+
+def alone(state, body):
+    """Milliseconds of the parts; the service must not have the state."""
+    done = subprocess.run([said.bin / "service_bench", state, body], capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+class Service:
+    def __init__(self, state):
+        self.process = subprocess.Popen(
+            [said.bin / "olrank", "serve", "--state", state, "--port", "0", "--ranker", "olranknet", "--features",
+             str(said.features), "--width", str(said.width), "--covariance", said.covariance],
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        parts = urllib.parse.urlsplit(self.process.stdout.readline().strip())
+        self.address = (parts.hostname, parts.port)
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait()
+
+
+with tempfile.TemporaryDirectory() as folder:
+    state, body = pathlib.Path(folder, "state"), pathlib.Path(folder, "body.json")
+    body.write_bytes(bodies(1, 1)[0])
+    service = Service(state)
+    caller = Caller(service.address, 1)
+    for _ in range(40):  # something to have widths from
+        caller.click(caller.rank()[0])
+    times = []
+    until = time.perf_counter() + said.seconds
+    while time.perf_counter() < until:
+        answer, taken = caller.rank()
+        times.append(1000 * taken)
+        caller.click(answer)
+    service.stop()
+    parts = alone(state, body)
+    cost = parts["parse_ms"] + parts["rank_ms"]
+    one = statistics.median(times)
+
+    service = Service(state)
+    capacity = CORES / (cost / 1000)
+    closed = many(service.address, said.seconds, 0.0)
+    throughput = len(closed) / said.seconds
+    # Half of what the closed loop reached.
+    half = many(service.address, said.seconds, max(0.0, CLIENTS / (throughput / 2) - closed[0]))
+    service.stop()
+
+p50, p99 = half[len(half) // 2], half[int(len(half) * 0.99)]
+figures = {"cores": CORES, "covariance": said.covariance, "width": said.width, "docs": said.docs, "features": said.features,
+           "rounds": parts["rounds"], "pairs": parts["pairs"], "body_bytes": parts["body_bytes"],
+           "parse_ms": parts["parse_ms"], "scores_and_widths_ms": parts["rank_ms"],
+           "one_client": {"requests": len(times), "median_ms": one, "over_parts": one / cost},
+           "half_load": {"requests": len(half), "p50_ms": 1000 * p50, "p99_ms": 1000 * p99, "p99_over_p50": p99 / p50},
+           "closed_loop": {"requests_per_second": throughput, "of_capacity": throughput / capacity}}
+print(f"{CORES} cores; {said.docs} documents × {said.features} features, m = {said.width}, {said.covariance}; "
+      f"{parts['pairs']} pairs; parse {parts['parse_ms']:.2f} ms, scores and widths {parts['rank_ms']:.2f} ms")
+print(f"one client, learning on       median {one:.2f} ms = {one / cost:.2f} × parts")
+print(f"eight clients at half load    p50 {1000 * p50:.2f} ms, p99 {1000 * p99:.2f} ms: {p99 / p50:.2f}")
+print(f"eight clients without pauses  {throughput:.1f} requests/s = {100 * throughput / capacity:.0f} % of cores over parts")
+if said.json:
+    said.json.write_text(json.dumps(figures, indent=2) + "\n")

@@ -1,0 +1,167 @@
+"""Client of `olrank serve`: ranks, sends clicks, reads what was learned. Standard library only.
+
+    client = Client("http://127.0.0.1:8080")
+    ranking = client.rank("jacket", [{"id": "a", "features": [0.1, 2.0]}, {"id": "b", "features": {"2": 1.0}}])
+    client.feedback(ranking["impression"], clicks=["b"])
+
+One client holds one connection and serves one thread. `python3 olrank_client.py --help` shows an example at work.
+"""
+
+import http.client
+import json
+import time
+import urllib.parse
+
+
+class ServiceError(Exception):
+    """What the service refused: `status`, the `field` of the request at fault, and a sentence."""
+
+    def __init__(self, status, field, message):
+        super().__init__(f"{status} {field}: {message}" if field else f"{status}: {message}")
+        self.status, self.field, self.message = status, field, message
+
+
+class Client:
+    def __init__(self, url, token=None, timeout=30.0):
+        parts = urllib.parse.urlsplit(url)
+        if parts.scheme != "http" or not parts.hostname:
+            raise ValueError(f"'{url}' is no address such as http://127.0.0.1:8080")
+        self._address = parts.hostname, parts.port or 80
+        self._timeout = timeout
+        self._headers = {"Content-Type": "application/json"}
+        if token:
+            self._headers["Authorization"] = f"Bearer {token}"
+        self._connection = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def rank(self, query, docs, k=None, explore=None):
+        """`docs` are {"id", "features"}; features a list, or an object by number from 1. Returns the answer: "docs" best
+        first with scores, "impression" for feedback, and "certain", for each shown rank the ranks it surely stands before."""
+        request = {"query": query, "docs": docs}
+        if k is not None:
+            request["k"] = k
+        if explore is not None:
+            request["explore"] = explore
+        return self._json("POST", "/v1/rank", request)
+
+    def feedback(self, impression, clicks, attempts=1, pause=0.2):
+        """`clicks` are ids (texts) or ranks (whole numbers from 0); [] says that nothing was clicked. Repeating it does no
+        harm, so that with `attempts` it outlives a service that restarts."""
+        for attempt in range(attempts):
+            try:
+                return self._json("POST", "/v1/feedback", {"impression": impression, "clicks": clicks})
+            except OSError:
+                if attempt + 1 == attempts:
+                    raise
+                time.sleep(pause)
+
+    def stats(self):
+        return self._json("GET", "/v1/stats")
+
+    def checkpoint(self):
+        return self._json("POST", "/v1/checkpoint", {})
+
+    def model(self):
+        """The bytes of a safetensors file."""
+        return self._call("GET", "/v1/model")
+
+    def metrics(self):
+        return self._call("GET", "/metrics").decode()
+
+    def is_ready(self):
+        try:
+            self._call("GET", "/readyz")
+            return True
+        except (OSError, ServiceError):
+            return False
+
+    def wait_until_ready(self, seconds=60.0):
+        until = time.monotonic() + seconds
+        while not self.is_ready():
+            if time.monotonic() > until:
+                raise TimeoutError(f"the service was not ready within {seconds} seconds")
+            time.sleep(0.05)
+
+    def wait_until_learned(self, seconds=60.0):
+        """Until all accepted feedback is learned; returns the stats of that moment."""
+        until = time.monotonic() + seconds
+        while True:
+            stats = self.stats()
+            if stats["rounds"] == stats["log_rounds"]:
+                return stats
+            if time.monotonic() > until:
+                raise TimeoutError(f"{stats['log_rounds'] - stats['rounds']} rounds were still to be learned")
+            time.sleep(0.02)
+
+    def _json(self, method, path, request=None):
+        return json.loads(self._call(method, path, request))
+
+    def _call(self, method, path, request=None):
+        body = None if request is None else json.dumps(request, separators=(",", ":")).encode()
+        fresh = self._connection is None
+        try:
+            return self._exchange(method, path, body)
+        except (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError):
+            self.close()
+            # An idle connection may have been closed meanwhile. Another list does no harm, and feedback counts once.
+            if fresh:
+                raise
+            return self._exchange(method, path, body)
+        except Exception as error:
+            if not isinstance(error, ServiceError):
+                self.close()
+            raise
+
+    def _exchange(self, method, path, body):
+        if self._connection is None:
+            self._connection = http.client.HTTPConnection(*self._address, timeout=self._timeout)
+        self._connection.request(method, path, body, self._headers)
+        response = self._connection.getresponse()
+        answer = response.read()
+        if response.status == 200:
+            return answer
+        try:
+            error = json.loads(answer)["error"]
+        except (ValueError, KeyError, TypeError):
+            error = {"field": "", "message": answer.decode(errors="replace")}
+        raise ServiceError(response.status, error.get("field", ""), error.get("message", ""))
+
+
+def example(url, token, rounds):
+    """A user who likes documents with a large first feature and a small second one; watch their lists get better."""
+    import random
+
+    draw = random.Random(1)
+    with Client(url, token) as client:
+        features = client.stats()["features"]
+        for round_number in range(1, rounds + 1):
+            docs = [{"id": f"doc{i}", "features": [draw.random() for _ in range(features)]} for i in range(20)]
+            liking = {doc["id"]: doc["features"][0] - doc["features"][-1] for doc in docs}
+            wanted = set(sorted(liking, key=liking.get)[-5:])
+            ranking = client.rank(f"query{round_number}", docs, k=5)
+            shown = [doc["id"] for doc in ranking["docs"]]
+            client.feedback(ranking["impression"], [doc for doc in shown if doc in wanted])
+            if round_number % 100 == 0:
+                print(f"round {round_number}: {len(wanted & set(shown))} of the 5 best are on the page")
+        print(json.dumps(client.wait_until_learned(), indent=2))
+
+
+if __name__ == "__main__":
+    import argparse
+
+    parser = argparse.ArgumentParser(description=example.__doc__)
+    parser.add_argument("url", nargs="?", default="http://127.0.0.1:8080")
+    parser.add_argument("--token-file", help="holds the service's bearer token")
+    parser.add_argument("--rounds", type=int, default=500)
+    said = parser.parse_args()
+    example(said.url, open(said.token_file, encoding="utf-8").read().strip() if said.token_file else None, said.rounds)

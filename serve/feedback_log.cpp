@@ -1,0 +1,222 @@
+#include "serve/feedback_log.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <deque>
+#include <utility>
+
+#include "core/io/atomic_file.h"
+#include "core/io/mapped_memory.h"
+#include "core/runtime/log.h"
+
+namespace olrank {
+namespace {
+
+constexpr std::size_t kReadBytes = std::size_t{1} << 18;
+
+bool is_lack_of_space(int error_number) {
+  return error_number == ENOSPC || error_number == EDQUOT || error_number == EFBIG;
+}
+
+void flush_folder(const std::filesystem::path& folder) {
+  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) throw IoError("flush the folder", folder.string(), errno);
+  const int flushed = ::fsync(descriptor);
+  const int error_number = errno;
+  ::close(descriptor);
+  if (flushed != 0 && error_number != EINVAL)
+    throw IoError("flush the folder", folder.string(), error_number);
+}
+
+}  // namespace
+
+FeedbackLog::FeedbackLog(const std::filesystem::path& path, std::size_t latest) : path_(path) {
+  descriptor_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  if (descriptor_ < 0) throw IoError("write", path.string(), errno);
+  try {
+    inspect(latest);
+    flush_folder(path.parent_path());
+  } catch (...) {
+    ::close(descriptor_);
+    throw;
+  }
+}
+
+FeedbackLog::~FeedbackLog() {
+  ::close(descriptor_);
+}
+
+void FeedbackLog::inspect(std::size_t latest) {
+  std::deque<std::pair<std::int64_t, std::int64_t>> places;  // of the latest records
+  std::int64_t end = 0;                                      // behind the last valid record
+  {
+    const MappedMemory file = MappedMemory::of_descriptor(descriptor_, path_);
+    const std::string_view text = file.text();
+    const std::string expected = "{\"round\":";
+    for (std::size_t begin = 0; begin < text.size();) {
+      const std::size_t newline = text.find('\n', begin);
+      if (newline == std::string_view::npos) break;
+      const std::string_view line = text.substr(begin, newline - begin);
+      if (!has_valid_check(line) ||
+          line.rfind(fmt::format("{}{},", expected, survey_.records + 1), 0) != 0) {
+        break;
+      }
+      ++survey_.records;
+      end = static_cast<std::int64_t>(newline) + 1;
+      places.emplace_back(begin, line.size());
+      if (places.size() > latest) places.pop_front();
+      begin = newline + 1;
+    }
+    survey_.cut_bytes = static_cast<std::int64_t>(text.size()) - end;
+    for (const auto& [begin, size] : places) {
+      FeedbackRecord record;
+      const auto line = text.substr(static_cast<std::size_t>(begin), static_cast<std::size_t>(size));
+      if (const auto failure = parse_record(line, record)) {
+        throw DataError(path_.string(), 0, failure->column, failure->sentence);
+      }
+      record.inputs = {};
+      survey_.latest.push_back(std::move(record));
+    }
+  }
+  if (survey_.cut_bytes > 0) cut_off(end);
+  rounds_ = survey_.records;
+  bytes_ = survey_.bytes = end;
+}
+
+/// What is cut off stays beside the log: most often half a record that nobody was told of, but that is for
+/// a person to judge.
+void FeedbackLog::cut_off(std::int64_t end) {
+  survey_.cut_to = path_.string() + fmt::format(".cut-at-{}", end);
+  {
+    const MappedMemory file = MappedMemory::of_descriptor(descriptor_, path_);
+    write_file_atomically(survey_.cut_to, file.text().substr(static_cast<std::size_t>(end)));
+  }
+  if (::ftruncate(descriptor_, end) != 0) throw IoError("cut back", path_.string(), errno);
+  if (::fsync(descriptor_) != 0) throw IoError("flush", path_.string(), errno);
+  log_warning("{}: {} bytes behind record {} are no valid record, as after a crash; they are now in {}.",
+              path_.string(), survey_.cut_bytes, survey_.records, survey_.cut_to.string());
+}
+
+std::uint64_t FeedbackLog::append(const FeedbackRecord& record) {
+  std::string body = record_body(record);
+  std::unique_lock lock(mutex_);
+  const std::shared_ptr<Batch> batch = gathering_;
+  const std::size_t place = batch->bodies.size();
+  batch->bodies.push_back(std::move(body));
+  // Whoever finds nobody writing writes for all who have gathered.
+  written_.wait(lock, [&] { return batch->done || !writing_; });
+  if (!batch->done) write(lock);
+  if (batch->failure) std::rethrow_exception(batch->failure);
+  return batch->first_round + place;
+}
+
+void FeedbackLog::write(std::unique_lock<std::mutex>& lock) {
+  const std::shared_ptr<Batch> batch = std::exchange(gathering_, std::make_shared<Batch>());
+  writing_ = true;
+  batch->first_round = rounds_ + 1;
+  std::exception_ptr failure = broken_;
+  std::int64_t written = 0;
+  lock.unlock();
+  if (!failure) {
+    try {
+      std::string bytes;
+      for (std::size_t i = 0; i < batch->bodies.size(); ++i)
+        bytes += record_line(batch->first_round + i, batch->bodies[i]);
+      store(bytes);
+      written = static_cast<std::int64_t>(bytes.size());
+    } catch (...) {
+      failure = std::current_exception();
+    }
+  }
+  lock.lock();
+  if (!failure) {
+    rounds_ += batch->bodies.size();
+    bytes_ += written;
+  }
+  batch->failure = failure;
+  batch->done = true;
+  writing_ = false;
+  written_.notify_all();
+  if (failure || !listener_) return;
+  lock.unlock();
+  listener_();
+  lock.lock();
+}
+
+/// All bytes on the disk, or the file as it was. Only the writing thread comes here.
+void FeedbackLog::store(const std::string& bytes) {
+  int error_number = 0;
+  std::string_view left = bytes;
+  while (!left.empty() && error_number == 0) {
+    const ssize_t written = ::write(descriptor_, left.data(), left.size());
+    if (written >= 0) {
+      left.remove_prefix(static_cast<std::size_t>(written));
+    } else if (errno != EINTR) {
+      error_number = errno;
+    }
+  }
+  if (error_number == 0 && ::fdatasync(descriptor_) != 0) error_number = errno;
+  if (error_number == 0) return;
+  const bool restored = ::ftruncate(descriptor_, bytes_) == 0 && ::fdatasync(descriptor_) == 0;
+  if (restored && is_lack_of_space(error_number)) throw LogFull("write", path_.string(), error_number);
+  const IoError error("write", path_.string(), error_number);
+  {
+    const std::lock_guard lock(mutex_);
+    broken_ = std::make_exception_ptr(error);
+  }
+  throw error;
+}
+
+std::uint64_t FeedbackLog::rounds() const {
+  const std::lock_guard lock(mutex_);
+  return rounds_;
+}
+
+std::int64_t FeedbackLog::bytes() const {
+  const std::lock_guard lock(mutex_);
+  return bytes_;
+}
+
+FeedbackLog::Reader::Reader(const FeedbackLog& log, std::int64_t position)
+    : log_(log), position_(position) {
+  descriptor_ = ::open(log.path().c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor_ < 0) throw IoError("read", log.path().string(), errno);
+}
+
+FeedbackLog::Reader::~Reader() {
+  ::close(descriptor_);
+}
+
+bool FeedbackLog::Reader::next(std::string_view& line) {
+  buffer_.erase(0, used_);
+  used_ = 0;
+  const std::int64_t durable = log_.bytes();
+  if (position_ >= durable) return false;
+  std::size_t searched = 0;
+  for (;;) {
+    const std::size_t newline = buffer_.find('\n', searched);
+    if (newline != std::string::npos) {
+      line = std::string_view(buffer_).substr(0, newline);
+      used_ = newline + 1;
+      position_ += static_cast<std::int64_t>(used_);
+      return true;
+    }
+    searched = buffer_.size();
+    const std::int64_t from = position_ + static_cast<std::int64_t>(buffer_.size());
+    const auto wanted = static_cast<std::size_t>(
+        std::min<std::int64_t>(static_cast<std::int64_t>(kReadBytes), durable - from));
+    if (wanted == 0) throw IoError(fmt::format("{}: The log ends within a record.", log_.path().string()));
+    buffer_.resize(searched + wanted);
+    const ssize_t got = ::pread(descriptor_, buffer_.data() + searched, wanted, from);
+    if (got < 0 && errno != EINTR) throw IoError("read", log_.path().string(), errno);
+    if (got == 0) throw IoError(fmt::format("{}: The log has become shorter.", log_.path().string()));
+    buffer_.resize(searched + static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+  }
+}
+
+}  // namespace olrank

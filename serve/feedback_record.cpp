@@ -1,0 +1,287 @@
+#include "serve/feedback_record.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <unordered_set>
+
+#include "core/io/fingerprint.h"
+
+namespace olrank {
+namespace {
+
+constexpr std::string_view kCheck = ",\"check\":\"";
+constexpr std::size_t kHexDigits = 32;
+
+void append_ids(std::string& out, std::string_view key, const DocId* begin, const DocId* end) {
+  out += fmt::format(",\"{}\":[", key);
+  for (const DocId* id = begin; id != end; ++id) {
+    if (id != begin) out += ',';
+    append_json_id(out, *id);
+  }
+  out += ']';
+}
+
+void append_inputs(std::string& out, const FeedbackRecord& record) {
+  out += ",\"inputs\":[";
+  char number[32];
+  for (std::int64_t doc = 0; doc < record.features().docs; ++doc) {
+    out += doc > 0 ? ",[" : "[";
+    const auto row = record.features().doc(doc);
+    for (std::size_t k = 0; k < row.size(); ++k) {
+      if (k > 0) out += ',';
+      out.append(number, std::to_chars(number, number + sizeof number, row[k]).ptr);
+      // Readers take "-0" for a whole number, which has no sign then.
+      if (row[k] == 0.0F && std::signbit(row[k])) out += ".0";
+    }
+    out += ']';
+  }
+  out += ']';
+}
+
+/// Takes the parser's events of one line; what it does not know it passes over.
+class RecordReader {
+ public:
+  using number_integer_t = nlohmann::json::number_integer_t;
+  using number_unsigned_t = nlohmann::json::number_unsigned_t;
+  using number_float_t = nlohmann::json::number_float_t;
+  using string_t = nlohmann::json::string_t;
+  using binary_t = nlohmann::json::binary_t;
+
+  explicit RecordReader(FeedbackRecord& record) : record_(record) { record = {}; }
+
+  const std::string& sentence() const { return sentence_; }
+  std::size_t position() const { return position_; }
+
+  bool finish() {
+    if (!seen_[kQid]) return fail("The line has no 'qid'.");
+    if (!seen_[kShown]) return fail("The line has no 'shown'.");
+    if (!seen_[kClicks]) return fail("The line has no 'clicks'.");
+    if (shown_.empty()) return fail("No document was shown in this round.");
+    if (record_.clicks.size() != shown_.size()) {
+      return fail(fmt::format("There are {} shown documents and {} clicks; give one click for each.",
+                              shown_.size(), record_.clicks.size()));
+    }
+    record_.docs = std::move(shown_);
+    record_.docs.insert(record_.docs.end(), std::make_move_iterator(unshown_.begin()),
+                        std::make_move_iterator(unshown_.end()));
+    if (!seen_[kInputs]) return true;
+    if (rows_ != static_cast<std::int64_t>(record_.docs.size())) {
+      return fail(fmt::format("There are {} documents and inputs of {}; give one list for each.",
+                              record_.docs.size(), rows_));
+    }
+    return no_doc_twice();
+  }
+
+  bool null() { return scalar(); }
+  bool boolean(bool value) {
+    if (field_ == kClicks && depth_ == 2) return add_click(value ? 1 : 0);
+    return scalar();
+  }
+  bool number_integer(number_integer_t value) {
+    if (field_ == kInputs && depth_ == 3) return add_input(static_cast<float>(value));
+    if (field_ == kClicks && depth_ == 2) return add_click(value);
+    if (is_list_of_ids()) return add_id({fmt::format("{}", value), true});
+    if (depth_ == 1 && field_ == kQid) return set_text(record_.query, fmt::format("{}", value));
+    if (depth_ == 1 && field_ == kRound && value > 0) {
+      record_.round = static_cast<std::uint64_t>(value);
+      return true;
+    }
+    return scalar();
+  }
+  bool number_unsigned(number_unsigned_t value) {
+    if (field_ == kInputs && depth_ == 3) return add_input(static_cast<float>(value));
+    return number_integer(static_cast<number_integer_t>(value));
+  }
+  bool number_float(number_float_t, const string_t& text) {
+    if (field_ != kInputs || depth_ != 3) return scalar();
+    // From the digits, as the way over a double may round twice.
+    float value = 0.0F;
+    std::from_chars(text.data(), text.data() + text.size(), value);
+    return add_input(value);
+  }
+  bool string(string_t& value) {
+    if (is_list_of_ids()) return add_id({value, false});
+    if (depth_ == 1 && field_ == kQid) return set_text(record_.query, value);
+    if (depth_ == 1 && field_ == kImpression) return set_text(record_.impression, value);
+    return scalar();
+  }
+  bool binary(binary_t&) { return scalar(); }
+
+  bool start_object(std::size_t) {
+    if (depth_ > 0 && field_ != kOther) return fail(wrong_kind());
+    ++depth_;
+    return true;
+  }
+  bool key(string_t& name) {
+    if (depth_ != 1) return true;
+    field_ = kOther;
+    for (int known = 0; known < kOther; ++known) {
+      if (name == kNames[known]) field_ = static_cast<Field>(known);
+    }
+    if (field_ != kOther && seen_[field_]) return fail(fmt::format("'{}' stands twice in the line.", name));
+    seen_[field_] = true;
+    return true;
+  }
+  bool end_object() { return leave(); }
+  bool start_array(std::size_t) {
+    if (depth_ == 0) return fail("The line is no JSON object.");
+    const bool list = field_ == kShown || field_ == kClicks || field_ == kUnshown || field_ == kInputs;
+    if (field_ != kOther && (!list || depth_ > (field_ == kInputs ? 2 : 1))) return fail(wrong_kind());
+    ++depth_;
+    row_begin_ = record_.inputs.size();
+    return true;
+  }
+  bool end_array() {
+    if (field_ == kInputs && depth_ == 3) {
+      const auto columns = static_cast<std::int64_t>(record_.inputs.size() - row_begin_);
+      if (rows_ > 0 && columns != record_.columns) {
+        return fail(
+            fmt::format("A document has {} inputs and the one before it {}.", columns, record_.columns));
+      }
+      record_.columns = columns;
+      ++rows_;
+    }
+    return leave();
+  }
+  bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception& error) {
+    position_ = position;
+    constexpr int kNumberOutOfRange = 406;
+    return fail(error.id == kNumberOutOfRange ? "The number is outside what a double holds."
+                                              : "The line is no JSON object.");
+  }
+
+ private:
+  enum Field { kRound, kImpression, kQid, kShown, kClicks, kUnshown, kInputs, kOther };
+  static constexpr std::string_view kNames[] = {"round",  "impression", "qid",   "shown",
+                                                "clicks", "unshown",    "inputs"};
+
+  bool fail(std::string sentence) {
+    if (sentence_.empty()) sentence_ = std::move(sentence);
+    return false;
+  }
+  std::string wrong_kind() const {
+    return fmt::format("'{}' holds something else than it should.", kNames[field_]);
+  }
+  bool leave() {
+    --depth_;
+    return true;
+  }
+  bool scalar() {
+    if (depth_ == 0) return fail("The line is no JSON object.");
+    // A round from elsewhere may be anything: the log counts by itself.
+    return field_ == kOther || field_ == kRound ? true : fail(wrong_kind());
+  }
+  bool is_list_of_ids() const { return (field_ == kShown || field_ == kUnshown) && depth_ == 2; }
+  bool set_text(std::string& target, std::string text) {
+    target = std::move(text);
+    return true;
+  }
+  bool add_id(DocId id) {
+    (field_ == kShown ? shown_ : unshown_).push_back(std::move(id));
+    return true;
+  }
+  bool add_click(number_integer_t value) {
+    if (value != 0 && value != 1) return fail("A click is 0 or 1.");
+    record_.clicks.push_back(static_cast<std::uint8_t>(value));
+    return true;
+  }
+  bool add_input(float value) {
+    if (!std::isfinite(value)) return fail("An input is outside what a float holds.");
+    record_.inputs.push_back(value);
+    return true;
+  }
+  bool no_doc_twice() {
+    std::unordered_set<std::string_view> names;
+    for (const DocId& id : record_.docs) {
+      if (!names.insert(id.text).second) return fail(fmt::format("Document '{}' is there twice.", id.text));
+    }
+    return true;
+  }
+
+  FeedbackRecord& record_;
+  std::vector<DocId> shown_;
+  std::vector<DocId> unshown_;
+  std::string sentence_;
+  std::size_t position_ = 0;
+  std::int64_t depth_ = 0;
+  std::int64_t rows_ = 0;
+  std::size_t row_begin_ = 0;
+  Field field_ = kOther;
+  bool seen_[kOther + 1] = {};
+};
+
+}  // namespace
+
+void append_json_text(std::string& out, std::string_view text) {
+  const bool plain = std::all_of(text.begin(), text.end(), [](char c) {
+    return static_cast<unsigned char>(c) >= 0x20 && c != '"' && c != '\\';
+  });
+  if (plain) {
+    out += '"';
+    out += text;
+    out += '"';
+    return;
+  }
+  out += nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+void append_json_id(std::string& out, const DocId& id) {
+  if (id.is_number) {
+    out += id.text;
+  } else {
+    append_json_text(out, id.text);
+  }
+}
+
+std::string record_body(const FeedbackRecord& record) {
+  std::string body = ",\"impression\":";
+  append_json_text(body, record.impression);
+  body += ",\"clicks\":[";
+  for (std::size_t rank = 0; rank < record.clicks.size(); ++rank) {
+    if (rank > 0) body += ',';
+    body += record.clicks[rank] != 0 ? '1' : '0';
+  }
+  body += "],\"qid\":";
+  append_json_text(body, record.query);
+  const DocId* first = record.docs.data();
+  const DocId* middle = first + record.shown();
+  const DocId* last = first + record.docs.size();
+  append_ids(body, "shown", first, middle);
+  if (middle != last) append_ids(body, "unshown", middle, last);
+  append_inputs(body, record);
+  return body;
+}
+
+std::string record_line(std::uint64_t round, std::string_view body) {
+  std::string line = fmt::format("{{\"round\":{}", round);
+  line.reserve(line.size() + body.size() + 64);
+  line += body;
+  const std::string check = fingerprint_of(line).hex();
+  line += kCheck;
+  line += check;
+  line += "\"}\n";
+  return line;
+}
+
+bool has_valid_check(std::string_view line) {
+  const std::size_t tail = kCheck.size() + kHexDigits + 2;
+  if (line.size() < tail || line.substr(line.size() - 2) != "\"}") return false;
+  const std::size_t end = line.size() - tail;
+  return line.substr(end, kCheck.size()) == kCheck &&
+         line.substr(end + kCheck.size(), kHexDigits) == fingerprint_of(line.substr(0, end)).hex();
+}
+
+std::optional<RecordFailure> parse_record(std::string_view line, FeedbackRecord& record) {
+  RecordReader reader(record);
+  const bool read = nlohmann::json::sax_parse(line.begin(), line.end(), &reader);
+  if (read && reader.finish()) return std::nullopt;
+  return RecordFailure{static_cast<std::int64_t>(std::max<std::size_t>(reader.position(), 1)),
+                       reader.sentence()};
+}
+
+}  // namespace olrank

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace olrank {
+
+/// Requests by route and status, how long they took, and how certain shown lists were; any thread.
+class Metrics {
+ public:
+  static constexpr std::array<double, 14> kBounds = {0.0005, 0.001, 0.002, 0.004, 0.008, 0.016, 0.032,
+                                                     0.064,  0.125, 0.25,  0.5,   1.0,   2.5,   10.0};
+
+  void count_request(std::string_view route, int status, double seconds);
+  void count_certainty(std::int64_t certain_pairs, std::int64_t shown_pairs);
+
+  double certain_share() const;  // of all pairs shown so far
+  /// In Prometheus' text format.
+  std::string text() const;
+
+ private:
+  struct Latency {
+    std::array<std::uint64_t, kBounds.size() + 1> buckets{};
+    double seconds = 0.0;
+    std::uint64_t count = 0;
+  };
+
+  mutable std::mutex mutex_;
+  std::map<std::pair<std::string, int>, std::uint64_t> requests_;
+  std::map<std::string, Latency> latencies_;
+  std::int64_t certain_pairs_ = 0;
+  std::int64_t shown_pairs_ = 0;
+};
+
+/// One figure with its description, in the same format.
+std::string metric_text(std::string_view name, std::string_view type, std::string_view help, double value);
+
+}  // namespace olrank

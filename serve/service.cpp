@@ -1,0 +1,264 @@
+#include "serve/service.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <span>
+#include <utility>
+
+#include "core/error.h"
+#include "core/io/fingerprint.h"
+#include "core/version.h"
+#include "serve/api_error.h"
+
+namespace olrank {
+namespace {
+
+using Out = std::back_insert_iterator<std::string>;
+
+/// JSON has no number that is not finite.
+std::string json_number(double value) {
+  return std::isfinite(value) ? fmt::format("{}", value) : "null";
+}
+
+/// For each shown rank, the shown ranks that it stands certainly before.
+void append_certain(std::string& out, const Ranking& ranking, std::size_t shown) {
+  if (!ranking.knows_orders) {
+    out += "null";
+    return;
+  }
+  std::vector<std::int64_t> place_of(ranking.by_score.size());
+  for (std::size_t place = 0; place < ranking.by_score.size(); ++place)
+    place_of[static_cast<std::size_t>(ranking.by_score[place])] = static_cast<std::int64_t>(place);
+  out += '[';
+  for (std::size_t a = 0; a < shown; ++a) {
+    out += a > 0 ? ",[" : "[";
+    bool first = true;
+    const std::int64_t above = place_of[static_cast<std::size_t>(ranking.list[a])];
+    for (std::size_t b = 0; b < shown; ++b) {
+      const std::int64_t below = place_of[static_cast<std::size_t>(ranking.list[b])];
+      if (above >= below || !ranking.orders.certain(above, below)) continue;
+      fmt::format_to(Out(out), "{}{}", first ? "" : ",", b);
+      first = false;
+    }
+    out += ']';
+  }
+  out += ']';
+}
+
+std::string rank_answer(const std::string& impression, std::uint64_t round, const RankRequest& request,
+                        const Ranking& ranking, std::size_t shown) {
+  std::string out = "{\"impression\":";
+  append_json_text(out, impression);
+  out += ",\"query\":";
+  append_json_text(out, request.query);
+  fmt::format_to(Out(out), ",\"round\":{},\"docs\":[", round);
+  for (std::size_t rank = 0; rank < shown; ++rank) {
+    const auto doc = static_cast<std::size_t>(ranking.list[rank]);
+    out += rank > 0 ? ",{\"id\":" : "{\"id\":";
+    append_json_id(out, request.docs[doc]);
+    fmt::format_to(Out(out), ",\"score\":{}}}", ranking.scores[doc]);
+  }
+  out += "],\"certain\":";
+  append_certain(out, ranking, shown);
+  return out + "}\n";
+}
+
+std::string state_json(const Learner::State& state) {
+  return fmt::format("{{\"round\":{},\"fingerprint\":\"{}\"}}\n", state.round, state.fingerprint.hex());
+}
+
+}  // namespace
+
+class Service::Borrowed {
+ public:
+  explicit Borrowed(Service& service) : service_(service) {
+    const std::lock_guard lock(service.pool_mutex_);
+    if (service.pool_.empty()) {
+      workspace_ = std::make_unique<Workspace>();
+    } else {
+      workspace_ = std::move(service.pool_.back());
+      service.pool_.pop_back();
+    }
+  }
+  ~Borrowed() {
+    const std::lock_guard lock(service_.pool_mutex_);
+    service_.pool_.push_back(std::move(workspace_));
+  }
+  Borrowed(const Borrowed&) = delete;
+  Borrowed& operator=(const Borrowed&) = delete;
+  Workspace& operator*() const { return *workspace_; }
+
+ private:
+  Service& service_;
+  std::unique_ptr<Workspace> workspace_;
+};
+
+Service::Service(Parts parts, FeedbackLog& log, Learner& learner)
+    : parts_(std::move(parts)),
+      log_(log),
+      learner_(learner),
+      impressions_(parts_.impressions, parts_.start),
+      rounds_at_start_(log.rounds()),
+      first_coin_(static_cast<std::uint32_t>(fingerprint_of(parts_.start).low)) {
+  for (const FeedbackRecord& record : log.survey().latest) impressions_.remember(record);
+}
+
+/// Shown documents first, as they were shown; then the others where the ranker learns from them.
+FeedbackRecord Service::record_of(const Workspace& workspace, std::int64_t shown) const {
+  const Ranking& ranking = workspace.ranking;
+  const std::size_t kept =
+      learner_.learns_from_unshown() ? ranking.list.size() : static_cast<std::size_t>(shown);
+  FeedbackRecord record;
+  record.query = workspace.request.query;
+  record.columns = parts_.normaliser.inputs();
+  record.docs.reserve(kept);
+  record.inputs.reserve(kept * static_cast<std::size_t>(record.columns));
+  for (std::size_t rank = 0; rank < kept; ++rank) {
+    const auto doc = static_cast<std::size_t>(ranking.list[rank]);
+    record.docs.push_back(workspace.request.docs[doc]);
+    const float* row = workspace.inputs.data() + doc * static_cast<std::size_t>(record.columns);
+    record.inputs.insert(record.inputs.end(), row, row + record.columns);
+  }
+  return record;
+}
+
+std::string Service::rank(std::string_view body) {
+  const Borrowed borrowed(*this);
+  Workspace& workspace = *borrowed;
+  RankRequest& request = workspace.request;
+  parse_rank_request(body, parts_.requests, request);
+  const auto docs = static_cast<std::int64_t>(request.docs.size());
+  const std::int64_t columns = parts_.normaliser.inputs();
+  workspace.inputs.resize(static_cast<std::size_t>(docs * columns));
+  parts_.normaliser.apply({request.values.data(), docs, parts_.normaliser.features},
+                          workspace.inputs.data());
+
+  const std::shared_ptr<const PublishedRanker> published = learner_.latest();
+  const std::int64_t shown = std::min(request.cutoff, docs);
+  const RankingTask task{
+      {workspace.inputs.data(), docs, columns}, shown, first_coin_ + ++lists_, request.explore};
+  published->ranker->rank(workspace.context, task, workspace.ranking);
+  if (!std::all_of(workspace.ranking.scores.begin(), workspace.ranking.scores.end(),
+                   [](float score) { return std::isfinite(score); })) {
+    throw ApiError(422, "docs", "Scores of these documents leave the numbers that a float holds.");
+  }
+  if (const auto& certainty = workspace.ranking.certainty)
+    counters_.count_certainty(certainty->certain_pairs, certainty->shown_pairs);
+  const std::string impression = impressions_.open(record_of(workspace, shown), shown);
+  return rank_answer(impression, published->round, request, workspace.ranking,
+                     static_cast<std::size_t>(shown));
+}
+
+std::string Service::feedback(std::string_view body) {
+  const FeedbackRequest request = parse_feedback_request(body, parts_.requests);
+  if (const auto failure = learner_.failure()) throw ApiError(503, "", *failure);
+  Impressions::Claim claim = impressions_.claim(request.impression, request.clicks);
+  if (claim.duplicate) {
+    ++duplicates_;
+    return fmt::format("{{\"accepted\":true,\"duplicate\":true,\"round\":{}}}\n", claim.round);
+  }
+  try {
+    claim.record.round = log_.append(claim.record);
+  } catch (const Error& error) {
+    impressions_.reopen(std::move(claim.record));
+    const bool full = dynamic_cast<const LogFull*>(&error) != nullptr;
+    throw ApiError(full ? 507 : 503, "", error.what());
+  }
+  const std::uint64_t round = claim.record.round;
+  impressions_.settle(std::move(claim.record));
+  ++accepted_;
+  return fmt::format("{{\"accepted\":true,\"duplicate\":false,\"round\":{}}}\n", round);
+}
+
+std::string Service::checkpoint() {
+  try {
+    return state_json(learner_.write_checkpoint());
+  } catch (const IoError& error) {
+    throw ApiError(507, "", error.what());
+  } catch (const std::exception& error) {
+    throw ApiError(503, "", error.what());
+  }
+}
+
+std::string Service::stats() {
+  Learner::State state;
+  try {
+    state = learner_.state();
+  } catch (const std::exception& error) {
+    throw ApiError(503, "", error.what());
+  }
+  const auto published = learner_.latest();
+  std::string out = fmt::format(
+      "{{\"version\":\"{}\",\"features\":{},\"impressions\":{},\"open_impressions\":{},\"feedback_"
+      "accepted\":{},"
+      "\"duplicates\":{},\"log_rounds\":{},\"log_bytes\":{},\"rounds\":{},\"pairs\":{},\"certain_share\":{}"
+      ","
+      "\"fingerprint\":\"{}\",\"figures\":{{",
+      version(), parts_.normaliser.features, impressions_.opened(), impressions_.open_count(),
+      accepted_.load(), duplicates_.load(), log_.rounds(), log_.bytes(), state.round, published->pairs,
+      counters_.certain_share(), state.fingerprint.hex());
+  for (std::size_t i = 0; i < published->figures.size(); ++i) {
+    fmt::format_to(Out(out), "{}\"{}\":{}", i > 0 ? "," : "", published->figures[i].name,
+                   json_number(published->figures[i].value));
+  }
+  out += "},\"failure\":";
+  if (const auto failure = learner_.failure()) {
+    append_json_text(out, *failure);
+  } else {
+    out += "null";
+  }
+  return out + "}\n";
+}
+
+std::string Service::model() const {
+  const auto published = learner_.latest();
+  const ModelTensors model = published->ranker->model();
+  std::vector<NamedTensor> tensors;
+  for (const auto& tensor : model.tensors) tensors.push_back({tensor.name, tensor.shape, tensor.values});
+  ModelMetadata about = {{"format", "pt"}, {"producer", fmt::format("olrank {}", version())}};
+  about.insert(about.end(), model.architecture.begin(), model.architecture.end());
+  about.insert(about.end(), parts_.metadata.begin(), parts_.metadata.end());
+  about.emplace_back("rounds", fmt::format("{}", published->round));
+  return safetensors_bytes(tensors, about);
+}
+
+std::string Service::metrics() const {
+  const auto published = learner_.latest();
+  const auto number = [](auto value) { return static_cast<double>(value); };
+  std::string text = counters_.text();
+  text += metric_text("olrank_rounds_total", "counter", "Feedback learned from.", number(published->round));
+  text += metric_text("olrank_log_rounds_total", "counter", "Feedback in the log.", number(log_.rounds()));
+  text += metric_text("olrank_log_bytes", "gauge", "Size of the log.", number(log_.bytes()));
+  text += metric_text("olrank_pairs_total", "counter", "Preference pairs learned from.",
+                      number(published->pairs));
+  text += metric_text("olrank_feedback_accepted_total", "counter", "Feedback accepted since the start.",
+                      number(accepted_.load()));
+  text += metric_text("olrank_feedback_duplicates_total", "counter",
+                      "Feedback that repeated an accepted one.", number(duplicates_.load()));
+  text += metric_text("olrank_open_impressions", "gauge", "Lists that wait for feedback.",
+                      number(impressions_.open_count()));
+  text += metric_text("olrank_certain_share", "gauge", "Share of certain orders in all lists shown.",
+                      counters_.certain_share());
+  text += metric_text("olrank_learning", "gauge", "1 while learning goes on, 0 when it has stopped.",
+                      learner_.failure() ? 0.0 : 1.0);
+  for (const RankerFigure& figure : published->figures) {
+    text += metric_text("olrank_" + figure.name, "gauge",
+                        "Of the ranker, as of the last few hundred rounds.", figure.value);
+  }
+  return text;
+}
+
+std::string Service::ready() const {
+  if (const auto failure = learner_.failure()) throw ApiError(503, "", *failure);
+  const std::uint64_t learned = learner_.latest()->round;
+  if (learned < rounds_at_start_) {
+    throw ApiError(503, "",
+                   fmt::format("{} of {} rounds in the log have been learned.", learned, rounds_at_start_));
+  }
+  return "{\"ready\":true}\n";
+}
+
+}  // namespace olrank

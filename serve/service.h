@@ -1,0 +1,75 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/data/normaliser.h"
+#include "core/io/safetensors.h"
+#include "core/runtime/execution_context.h"
+#include "serve/feedback_log.h"
+#include "serve/impressions.h"
+#include "serve/learner.h"
+#include "serve/metrics.h"
+#include "serve/requests.h"
+
+namespace olrank {
+
+/// Answers requests, from body to body; what carries them is not known here. Any thread. Refusals are
+/// ApiErrors.
+class Service {
+ public:
+  struct Parts {
+    FittedNormaliser normaliser;
+    ModelMetadata metadata;  // of models given out, besides their architecture
+    RequestLimits requests;
+    ImpressionLimits impressions;
+    std::string start;  // differs from start to start: begins every impression's id
+  };
+  /// `log` and `learner` have to outlive the service.
+  Service(Parts parts, FeedbackLog& log, Learner& learner);
+
+  std::string rank(std::string_view body);
+  std::string feedback(std::string_view body);
+  std::string checkpoint();
+  std::string stats();
+  /// The bytes of a safetensors file.
+  std::string model() const;
+  std::string metrics() const;
+  /// Throws ApiError 503 while feedback of earlier starts is still to be learned, and when learning failed.
+  std::string ready() const;
+
+  Metrics& counters() { return counters_; }
+
+ private:
+  /// What one request works with; taken from a pool and given back.
+  struct Workspace {
+    ExecutionContext context;
+    RankRequest request;
+    std::vector<float> inputs;
+    Ranking ranking;
+  };
+  class Borrowed;
+
+  FeedbackRecord record_of(const Workspace& workspace, std::int64_t shown) const;
+
+  Parts parts_;
+  FeedbackLog& log_;
+  Learner& learner_;
+  Impressions impressions_;
+  Metrics counters_;
+  std::uint64_t rounds_at_start_;
+  std::uint32_t first_coin_;
+  std::atomic<std::uint32_t> lists_{0};
+  std::atomic<std::uint64_t> accepted_{0};
+  std::atomic<std::uint64_t> duplicates_{0};
+
+  std::mutex pool_mutex_;
+  std::vector<std::unique_ptr<Workspace>> pool_;
+};
+
+}  // namespace olrank

@@ -1,0 +1,61 @@
+"""The schedulers' files under deploy/ do what they say: their commands, run with the variables that Kubernetes and Slurm set,
+play shards that together are the whole experiment, to the byte."""
+
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+
+PROGRAM = os.environ["OLRANK_PROGRAM"]
+SETTINGS = """
+[data]
+source = "synth:small?queries=30"
+[protocol]
+rounds = 30
+eval_every = 10
+seeds = [1, 2, 3]
+[clicks]
+models = ["perfect", "informational"]
+[[ranker]]
+kind = "pairrank"
+[[ranker]]
+kind = "pdgd"
+"""
+
+
+def call(arguments, **variables):
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=300, env={**os.environ, **variables})
+    assert done.returncode == 0, (arguments, done.stderr)
+
+
+def summary(out):
+    call([PROGRAM, "report", str(out)])
+    return (out / "summary.csv").read_bytes()
+
+
+with tempfile.TemporaryDirectory() as folder:
+    folder = pathlib.Path(folder)
+    config = folder / "experiment.toml"
+    config.write_text(SETTINGS)
+    call([PROGRAM, "run", config, "--out", folder / "whole", "--quiet"])
+    whole = summary(folder / "whole")
+    assert whole.count(b"\n") == 13, whole
+
+    job = pathlib.Path("deploy/experiment-job.yaml").read_text()
+    shards = int(re.search(r"completions: (\d+)", job)[1])
+    assert re.search(r'OLRANK_SHARDS\n\s*value: "(\d+)"', job)[1] == str(shards)
+    arguments = re.search(r"args: \[(.*)\]", job)[1].replace('"', "").split(", ")
+    arguments = [PROGRAM, *(word.replace("/config/", f"{folder}/").replace("/out/", f"{folder}/kubernetes/") for word in arguments)]
+    for index in range(shards):
+        call(arguments, JOB_COMPLETION_INDEX=str(index), OLRANK_SHARDS=str(shards))
+    assert summary(folder / "kubernetes" / "experiment") == whole
+
+    script = pathlib.Path("deploy/experiment.slurm").read_text()
+    first, last = map(int, re.search(r"--array=(\d+)-(\d+)", script).groups())
+    for task in range(first, last + 1):
+        call(["bash", "deploy/experiment.slurm", config, folder / "slurm"], OLRANK=PROGRAM, SLURM_ARRAY_TASK_ID=str(task),
+             SLURM_ARRAY_TASK_MIN=str(first), SLURM_ARRAY_TASK_MAX=str(last), SLURM_ARRAY_TASK_COUNT=str(last - first + 1),
+             SLURM_CPUS_PER_TASK="1")
+    assert summary(folder / "slurm") == whole
+    print(f"{shards} pods and {last - first + 1} array tasks made the summary of one run: {len(whole)} bytes")

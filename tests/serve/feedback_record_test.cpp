@@ -1,0 +1,122 @@
+#include "serve/feedback_record.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+namespace olrank {
+namespace {
+
+FeedbackRecord small_record() {
+  FeedbackRecord record;
+  record.impression = "a1-7";
+  record.query = "jacket";
+  record.docs = {{"a", false}, {"3", true}, {"unseen", false}};
+  record.clicks = {0, 1};
+  record.columns = 2;
+  record.inputs = {0.5F, 1.0F, 0.0F, -2.25F, 0.1F, 3e-40F};
+  return record;
+}
+
+std::string_view without_newline(const std::string& line) {
+  return std::string_view(line).substr(0, line.size() - 1);
+}
+
+FeedbackRecord read(std::string_view line) {
+  FeedbackRecord record;
+  const auto failure = parse_record(line, record);
+  EXPECT_FALSE(failure) << failure->sentence;
+  return record;
+}
+
+std::string complaint(std::string_view line) {
+  FeedbackRecord record;
+  const auto failure = parse_record(line, record);
+  return failure ? failure->sentence : "nothing";
+}
+
+TEST(FeedbackRecord, IsALineThatOthersCanRead) {
+  const std::string line = record_line(12, record_body(small_record()));
+  const auto json = nlohmann::json::parse(line);
+  EXPECT_EQ(json["round"], 12);
+  EXPECT_EQ(json["impression"], "a1-7");
+  EXPECT_EQ(json["qid"], "jacket");
+  EXPECT_EQ(json["shown"], nlohmann::json::parse(R"(["a", 3])"));
+  EXPECT_EQ(json["unshown"], nlohmann::json::parse(R"(["unseen"])"));
+  EXPECT_EQ(json["clicks"], nlohmann::json::parse("[0, 1]"));
+  EXPECT_EQ(json["inputs"].size(), 3U);
+  EXPECT_EQ(line.back(), '\n');
+}
+
+TEST(FeedbackRecord, ReadsBackToTheBit) {
+  FeedbackRecord record = small_record();
+  record.query = "a \"quoted\"\nbreak \\ and \xC3\xA9";
+  record.docs[0].text = "tab\there";
+  // Floats whose shortest digits lie near the middle of two others' would suffer on a way over double.
+  constexpr float kLargest = std::numeric_limits<float>::max();
+  constexpr float kTiny = std::numeric_limits<float>::denorm_min();
+  record.inputs = {1.0F / 3.0F, kLargest, -kTiny, 16777217.0F, 8.589973e9F, -0.0F};
+  FeedbackRecord expected = record;
+  expected.round = 5;
+  EXPECT_EQ(read(without_newline(record_line(5, record_body(record)))), expected);
+  std::uint32_t bits = 12345;
+  for (int time = 0; time < 2000; ++time) {
+    for (float& value : record.inputs) {
+      bits = bits * 1664525U + 1013904223U;
+      const std::uint32_t finite = bits & ~(time % 2 == 0 ? 0x40000000U : 0x00800000U);
+      std::memcpy(&value, &finite, sizeof value);
+    }
+    expected.inputs = record.inputs;
+    ASSERT_EQ(read(without_newline(record_line(5, record_body(record)))), expected);
+  }
+}
+
+TEST(FeedbackRecord, EveryChangedByteBreaksTheCheck) {
+  const std::string whole = record_line(3, record_body(small_record()));
+  const std::string line(without_newline(whole));
+  ASSERT_TRUE(has_valid_check(line));
+  for (std::size_t at = 0; at < line.size(); ++at) {
+    std::string changed = line;
+    changed[at] = static_cast<char>(changed[at] ^ 1);
+    EXPECT_FALSE(has_valid_check(changed)) << at;
+    EXPECT_FALSE(has_valid_check(line.substr(0, at))) << at;
+  }
+}
+
+TEST(FeedbackRecord, TakesWhatReplaysTake) {
+  const FeedbackRecord record = read(
+      R"({"qid": 10, "shown": ["x", 2], "clicks": [true, 0], "ndcg": 0.5, "pairs": [[1, 2]], "extra": {"a": []}})");
+  EXPECT_EQ(record.query, "10");
+  EXPECT_EQ(record.docs, (std::vector<DocId>{{"x", false}, {"2", true}}));
+  EXPECT_EQ(record.clicks, (std::vector<std::uint8_t>{1, 0}));
+  EXPECT_TRUE(record.inputs.empty());
+}
+
+TEST(FeedbackRecord, SaysWhatIsWrong) {
+  EXPECT_EQ(complaint("{}"), "The line has no 'qid'.");
+  EXPECT_EQ(complaint(R"({"qid": "a", "clicks": []})"), "The line has no 'shown'.");
+  EXPECT_EQ(complaint(R"({"qid": "a", "shown": []})"), "The line has no 'clicks'.");
+  EXPECT_EQ(complaint(R"({"qid": "a", "shown": [], "clicks": []})"),
+            "No document was shown in this round.");
+  EXPECT_EQ(complaint(R"({"qid": "a", "shown": [1], "clicks": []})"),
+            "There are 1 shown documents and 0 clicks; give one click for each.");
+  EXPECT_EQ(complaint(R"({"qid": "a", "shown": [1], "clicks": [2]})"), "A click is 0 or 1.");
+  EXPECT_EQ(complaint(R"({"qid": "a", "shown": [1], "clicks": [0], "inputs": []})"),
+            "There are 1 documents and inputs of 0; give one list for each.");
+  EXPECT_EQ(complaint(R"({"qid": "a", "shown": [1, 2], "clicks": [0, 1], "inputs": [[1], [1, 2]]})"),
+            "A document has 2 inputs and the one before it 1.");
+  EXPECT_EQ(complaint(R"({"qid": "a", "shown": [1], "clicks": [0], "inputs": [[1e99]]})"),
+            "An input is outside what a float holds.");
+  EXPECT_EQ(complaint(R"({"qid": "a", "shown": [1, "1"], "clicks": [0, 0], "inputs": [[1], [2]]})"),
+            "Document '1' is there twice.");
+  EXPECT_EQ(complaint(R"({"qid": "a", "shown": [[1]], "clicks": [0]})"),
+            "'shown' holds something else than it should.");
+  EXPECT_EQ(complaint(R"({"qid": "a", "qid": "b"})"), "'qid' stands twice in the line.");
+  for (const char* text : {"", "7", "[1]", "{\"qid\": ", "nonsense", "\"a\""})
+    EXPECT_EQ(complaint(text), "The line is no JSON object.") << text;
+}
+
+}  // namespace
+}  // namespace olrank

@@ -1,0 +1,201 @@
+#include "serve/learner.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "core/io/state_archive.h"
+#include "serve/api_error.h"
+#include "tests/serve/service_fixture.h"
+#include "tests/support/expected_warnings.h"
+
+namespace olrank {
+namespace {
+
+using std::chrono::seconds;
+constexpr int kRounds = 40;
+
+LearnerSettings settings_in(const TemporaryFolder& folder, std::uint64_t every = 1000) {
+  return {folder / "checkpoint", "identity", every, 100};
+}
+
+void fill(FeedbackLog& log, int first, int last) {
+  for (int number = first; number <= last; ++number) log.append(liked_first_feature(number));
+}
+
+/// What a learner becomes that reads a log of so many rounds without a break.
+Learner::State undisturbed(int rounds) {
+  const TemporaryFolder folder;
+  FeedbackLog log(folder / "log", 1);
+  fill(log, 1, rounds);
+  Learner learner(make_served(), log, settings_in(folder));
+  learner.learn_all();
+  return learner.state();
+}
+
+void wait_for_round(const Learner& learner, std::uint64_t round) {
+  for (int time = 0; time < 2000 && learner.latest()->round < round; ++time)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  ASSERT_GE(learner.latest()->round, round);
+}
+
+TEST(Learner, DoesWhatItsRankerWouldDoWithTheSameFeedback) {
+  const TemporaryFolder folder;
+  FeedbackLog log(folder / "log", 1);
+  fill(log, 1, kRounds);
+  Learner learner(make_served(), log, settings_in(folder));
+  learner.learn_all();
+
+  const auto ranker = make_served();
+  ExecutionContext execution;
+  StageClock clock;
+  RoundContext context{execution, clock};
+  for (std::uint32_t round = 1; round <= kRounds; ++round) {
+    const FeedbackRecord record = liked_first_feature(static_cast<int>(round));
+    // Seven queries come back, each with the same five documents.
+    std::vector<std::int64_t> numbers;
+    std::vector<std::int32_t> shown;
+    for (std::int32_t doc = 0; doc < 5; ++doc) {
+      numbers.push_back(round % 7 * 10 + doc);
+      shown.push_back(doc);
+    }
+    ranker->learn(context, {round, {round, 0, record.features(), numbers}, shown, record.clicks});
+  }
+  const auto expected = ranker->model().tensors.front().values;
+  const auto learned = learner.latest()->ranker->model().tensors.front().values;
+  ASSERT_EQ(learned.size(), expected.size());
+  double moved = 0.0;
+  const auto start = make_served()->model().tensors.front().values;
+  for (std::size_t k = 0; k < learned.size(); ++k) {
+    EXPECT_NEAR(learned[k], expected[k], 1e-4F);
+    moved += std::abs(double{learned[k]} - double{start[k]});
+  }
+  EXPECT_GT(moved, 0.1);
+}
+
+TEST(Learner, LearnsTheSameWhetherItWaitsOrReads) {
+  const TemporaryFolder folder;
+  FeedbackLog log(folder / "log", 1);
+  Learner learner(make_served(), log, settings_in(folder, 7));
+  learner.start();
+  for (int number = 1; number <= kRounds; ++number) {
+    log.append(liked_first_feature(number));
+    if (number % 9 == 0) learner.write_checkpoint();
+    if (number % 5 == 0) learner.state();
+  }
+  wait_for_round(learner, kRounds);
+  const Learner::State state = learner.state();
+  EXPECT_EQ(state.round, static_cast<std::uint64_t>(kRounds));
+  EXPECT_EQ(state.fingerprint, undisturbed(kRounds).fingerprint);
+}
+
+TEST(Learner, GoesOnFromACheckpointToTheSameBits) {
+  const TemporaryFolder folder;
+  std::uint64_t before = 0;
+  for (const int stop : {3, 17, 18, kRounds}) {
+    FeedbackLog log(folder / "log", 1);
+    Learner learner(make_served(), log, settings_in(folder));
+    EXPECT_EQ(learner.restored_round(), before);
+    learner.start();
+    fill(log, static_cast<int>(log.rounds()) + 1, stop);
+    learner.stop(seconds(30));
+    before = static_cast<std::uint64_t>(stop);
+  }
+  FeedbackLog log(folder / "log", 1);
+  Learner learner(make_served(), log, settings_in(folder));
+  EXPECT_EQ(learner.restored_round(), static_cast<std::uint64_t>(kRounds));
+  EXPECT_EQ(learner.state().fingerprint, undisturbed(kRounds).fingerprint);
+}
+
+TEST(Learner, LeavesForTheNextStartWhatItHasNoTimeFor) {
+  const TemporaryFolder folder;
+  FeedbackLog log(folder / "log", 1);
+  fill(log, 1, kRounds);
+  {
+    Learner learner(make_served(), log, settings_in(folder));
+    learner.start();
+    learner.stop(seconds(0));
+    EXPECT_LT(learner.latest()->round, static_cast<std::uint64_t>(kRounds));
+  }
+  Learner learner(make_served(), log, settings_in(folder));
+  learner.learn_all();
+  EXPECT_EQ(learner.state().fingerprint, undisturbed(kRounds).fingerprint);
+}
+
+TEST(Learner, RefusesACheckpointOfAnotherServiceAndALogThatIsNotItsOwn) {
+  const TemporaryFolder folder;
+  {
+    FeedbackLog log(folder / "log", 1);
+    fill(log, 1, 5);
+    Learner learner(make_served(), log, settings_in(folder));
+    learner.learn_all();
+    learner.write_checkpoint();
+    LearnerSettings other = settings_in(folder);
+    other.identity = "another";
+    EXPECT_THROW(Learner(make_served(), log, other), IoError);
+  }
+  FeedbackLog shorter(folder / "other", 1);
+  fill(shorter, 1, 2);
+  EXPECT_THROW(Learner(make_served(), shorter, settings_in(folder)), IoError);
+}
+
+TEST(Learner, RefusesRankersWhoseListsBelongToTheirRound) {
+  const TemporaryFolder folder;
+  FeedbackLog log(folder / "log", 1);
+  EXPECT_THROW(Learner(make_served(RankerKind::kDbgd), log, settings_in(folder)), InvalidArgument);
+}
+
+TEST(Service, RanksShowsAndLearns) {
+  SmallService small;
+  for (int round = 0; round < 300; ++round) {
+    nlohmann::json request = {{"query", fmt::format("q{}", round % 7)}, {"k", 4}};
+    const FeedbackRecord like = liked_first_feature(round, 8);
+    for (std::size_t doc = 0; doc < 8; ++doc) {
+      const auto row = like.features().doc(static_cast<std::int64_t>(doc));
+      request["docs"].push_back(
+          {{"id", like.docs[doc].text}, {"features", std::vector<float>(row.begin(), row.end())}});
+    }
+    const auto answer = nlohmann::json::parse(small.service.rank(request.dump()));
+    ASSERT_EQ(answer["docs"].size(), 4U);
+    ASSERT_EQ(answer["certain"].size(), 4U);
+    nlohmann::json feedback = {{"impression", answer["impression"]}, {"clicks", nlohmann::json::array()}};
+    for (const auto& doc : answer["docs"]) {
+      const auto at = std::stoul(doc["id"].get<std::string>().substr(1));
+      if (like.clicks[at] != 0) feedback["clicks"].push_back(doc["id"]);
+    }
+    const auto accepted = nlohmann::json::parse(small.service.feedback(feedback.dump()));
+    EXPECT_EQ(accepted["round"], round + 1);
+    EXPECT_EQ(accepted["duplicate"], false);
+    const auto again = nlohmann::json::parse(small.service.feedback(feedback.dump()));
+    EXPECT_EQ(again["round"], round + 1);
+    EXPECT_EQ(again["duplicate"], true);
+  }
+  wait_for_round(small.learner, 300);
+  const auto stats = nlohmann::json::parse(small.service.stats());
+  EXPECT_EQ(stats["rounds"], 300);
+  EXPECT_EQ(stats["feedback_accepted"], 300);
+  EXPECT_EQ(stats["duplicates"], 300);
+  EXPECT_EQ(stats["impressions"], 300);
+  EXPECT_GT(stats["pairs"].get<int>(), 100);
+  // What is liked comes first now.
+  const std::string body =
+      R"({"query": "new", "explore": false, "docs": [{"id": "low", "features": [0, 0.5, 0.5, 0.5]},
+          {"id": "high", "features": [1, 0.5, 0.5, 0.5]}]})";
+  EXPECT_EQ(nlohmann::json::parse(small.service.rank(body))["docs"][0]["id"], "high");
+  EXPECT_NE(small.service.metrics().find("olrank_rounds_total 300\n"), std::string::npos);
+}
+
+// Orders that are certain are those of the covariance; without any feedback there are none.
+TEST(Service, SaysWhichOrdersAreCertain) {
+  SmallService small;
+  const std::string body =
+      R"({"query": "q", "docs": [{"id": "a", "features": [0, 1, 0, 1]}, {"id": "b", "features": [1, 0, 1, 0]}]})";
+  EXPECT_EQ(nlohmann::json::parse(small.service.rank(body))["certain"], nlohmann::json::parse("[[], []]"));
+  SmallService without(RankerKind::kRankNet);
+  EXPECT_TRUE(nlohmann::json::parse(without.service.rank(body))["certain"].is_null());
+}
+
+}  // namespace
+}  // namespace olrank

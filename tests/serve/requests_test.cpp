@@ -1,0 +1,148 @@
+#include "serve/requests.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+
+#include "serve/api_error.h"
+
+namespace olrank {
+namespace {
+
+const RequestLimits kLimits{3, 2, 10, 8};
+
+/// "status field" of the refusal.
+template <class Parse>
+std::string refusal(const Parse& parse) {
+  try {
+    parse();
+  } catch (const ApiError& error) {
+    return std::to_string(error.status()) + " " + error.field();
+  }
+  return "none";
+}
+
+std::string rank_refusal(const std::string& body) {
+  return refusal([&] {
+    RankRequest request;
+    parse_rank_request(body, kLimits, request);
+  });
+}
+
+std::string feedback_refusal(const std::string& body) {
+  return refusal([&] { parse_feedback_request(body, kLimits); });
+}
+
+TEST(RankRequest, TakesListsAndObjectsOfFeatures) {
+  RankRequest request;
+  parse_rank_request(
+      R"({"docs": [{"id": "a", "features": [1, -2.5]}, {"features": {"2": 3e2}, "id": 7}, {"id": "7b", "features": {}}],
+          "explore": false, "query": "q", "k": 4})",
+      kLimits, request);
+  EXPECT_EQ(request.query, "q");
+  EXPECT_EQ(request.docs, (std::vector<DocId>{{"a", false}, {"7", true}, {"7b", false}}));
+  EXPECT_EQ(request.values, (std::vector<float>{1.0F, -2.5F, 0.0F, 300.0F, 0.0F, 0.0F}));
+  EXPECT_EQ(request.cutoff, 4);
+  EXPECT_FALSE(request.explore);
+  parse_rank_request(R"({"query": 12, "docs": [{"id": "a", "features": [1, 2]}]})", kLimits, request);
+  EXPECT_EQ(request.query, "12");
+  EXPECT_EQ(request.values.size(), 2U);
+  EXPECT_EQ(request.cutoff, 10);
+  EXPECT_TRUE(request.explore);
+}
+
+TEST(RankRequest, NamesTheFieldAtFault) {
+  const std::string doc = R"({"id": "a", "features": [1, 2]})";
+  const std::pair<std::string, std::string> cases[] = {
+      {"", "400 body"},
+      {"{", "400 body"},
+      {"[]", "422 body"},
+      {"7", "422 body"},
+      {"null", "422 body"},
+      {std::string(100000, '['), "422 body"},
+      {R"({"query": )" + std::string(100000, '[') + "}", "422 query"},
+      {R"({"query": {"a": 1}, "docs": []})", "422 query"},
+      {"{}", "422 query"},
+      {R"({"query": "q"})", "422 docs"},
+      {R"({"query": "q", "docs": []})", "422 docs"},
+      {R"({"query": "q", "docs": {}})", "422 docs"},
+      {R"({"query": "q", "docs": "a"})", "422 docs"},
+      {R"({"query": "", "docs": [)" + doc + "]}", "422 query"},
+      {R"({"query": "much too long", "docs": [)" + doc + "]}", "422 query"},
+      {R"({"query": 1.5, "docs": [)" + doc + "]}", "422 query"},
+      {R"({"query": null, "docs": [)" + doc + "]}", "422 query"},
+      {R"({"qury": "q"})", "422 qury"},
+      {R"({"query": "q", "query": "q"})", "422 query"},
+      {R"({"": "q"})", "422 body"},
+      {R"({"query": "q", "docs": [{"": 1}]})", "422 docs[0]."},
+      {R"({"query": "q", "docs": [{"id": "a", "id": "a"}]})", "422 docs[0].id"},
+      {R"({"query": "q", "docs": [7]})", "422 docs[0]"},
+      {R"({"query": "q", "docs": [{}]})", "422 docs[0].id"},
+      {R"({"query": "q", "docs": [{"id": "a"}]})", "422 docs[0].features"},
+      {R"({"query": "q", "docs": [{"features": [1, 2]}]})", "422 docs[0].id"},
+      {R"({"query": "q", "docs": [)" + doc + R"(, {"id": ["b"]}]})", "422 docs[1].id"},
+      {R"({"query": "q", "docs": [)" + doc + "," + doc + "]}", "422 docs[1].id"},
+      {R"({"query": "q", "docs": [{"id": "1", "features": [1, 2]}, {"id": 1, "features": [1, 2]}]})",
+       "422 docs[1].id"},
+      {R"({"query": "q", "docs": [{"id": "a", "features": [1]}]})", "422 docs[0].features"},
+      {R"({"query": "q", "docs": [{"id": "a", "features": [1, 2, 3]}]})", "422 docs[0].features"},
+      {R"({"query": "q", "docs": [{"id": "a", "features": 1}]})", "422 docs[0].features"},
+      {R"({"query": "q", "docs": [{"id": "a", "features": [1, "2"]}]})", "422 docs[0].features[1]"},
+      {R"({"query": "q", "docs": [{"id": "a", "features": [[1, 2]]}]})", "422 docs[0].features[0]"},
+      {R"({"query": "q", "docs": [{"id": "a", "features": [1, null]}]})", "422 docs[0].features[1]"},
+      {R"({"query": "q", "docs": [{"id": "a", "features": [1, NaN]}]})", "400 docs[0].features[1]"},
+      {R"({"query": "q", "docs": [{"id": "a", "features": [1, 1e39]}]})", "422 docs[0].features[1]"},
+      {R"({"query": "q", "docs": [{"id": "a", "features": [1, 1e999]}]})", "422 docs[0].features[1]"},
+      {R"({"query": "q", "docs": [{"id": "a", "features": {"3": 1}}]})", "422 docs[0].features.3"},
+      {R"({"query": "q", "docs": [{"id": "a", "features": {"0": 1}}]})", "422 docs[0].features.0"},
+      {R"({"query": "q", "docs": [{"id": "a", "features": {"x": 1}}]})", "422 docs[0].features.x"},
+      {R"({"query": "q", "docs": [{"id": "a", "features": {"1": 1, "1": 2}}]})", "422 docs[0].features.1"},
+      {R"({"query": "q", "docs": [{"id": "a", "features": {"2": true}}]})", "422 docs[0].features.2"},
+      {R"({"query": "q", "docs": [)" + doc + R"(], "k": 0})", "422 k"},
+      {R"({"query": "q", "docs": [)" + doc + R"(], "k": 1.5})", "422 k"},
+      {R"({"query": "q", "docs": [)" + doc + R"(], "k": 99999999999999999999})", "422 k"},
+      {R"({"query": "q", "docs": [)" + doc + R"(], "explore": 1})", "422 explore"},
+      {R"({"query": "q", "docs": [)" + doc + "]} {}", "400 body"},
+      {"{\"query\": \"\xff\", \"docs\": []}", "400 query"},
+  };
+  for (const auto& [body, expected] : cases) EXPECT_EQ(rank_refusal(body), expected) << body.substr(0, 200);
+}
+
+TEST(RankRequest, HasNoMoreDocumentsThanMayBe) {
+  std::string docs;
+  for (int doc = 0; doc < 4; ++doc)
+    docs +=
+        (doc > 0 ? "," : "") + std::string(R"({"features": [1, 2], "id": )") + std::to_string(doc) + "}";
+  EXPECT_EQ(rank_refusal(R"({"query": "q", "docs": [)" + docs + "]}"), "413 docs[3]");
+}
+
+TEST(FeedbackRequest, TakesRanksAndNames) {
+  const FeedbackRequest request =
+      parse_feedback_request(R"({"clicks": [0, "b", 2], "impression": "i-1"})", kLimits);
+  EXPECT_EQ(request.impression, "i-1");
+  ASSERT_EQ(request.clicks.size(), 3U);
+  EXPECT_EQ(request.clicks[0].rank, 0);
+  EXPECT_EQ(request.clicks[1].rank, -1);
+  EXPECT_EQ(request.clicks[1].doc, "b");
+}
+
+TEST(FeedbackRequest, NamesTheFieldAtFault) {
+  const std::pair<std::string, std::string> cases[] = {
+      {"{}", "422 impression"},
+      {R"({"impression": "i"})", "422 clicks"},
+      {R"({"impression": 7, "clicks": []})", "422 impression"},
+      {R"({"impression": "i", "clicks": 0})", "422 clicks"},
+      {R"({"impression": "i", "clicks": [-1]})", "422 clicks[0]"},
+      {R"({"impression": "i", "clicks": [0, 0.5]})", "422 clicks[1]"},
+      {R"({"impression": "i", "clicks": [0, [1]]})", "422 clicks[1]"},
+      {R"({"impression": "i", "clicks": [true]})", "422 clicks[0]"},
+      {R"({"impression": "i", "clicks": [0, 1, 2, 0]})", "413 clicks[3]"},
+      {R"({"impression": "i", "clicks": [], "extra": 1})", "422 extra"},
+      {"x", "400 body"},
+  };
+  for (const auto& [body, expected] : cases) EXPECT_EQ(feedback_refusal(body), expected) << body;
+}
+
+}  // namespace
+}  // namespace olrank

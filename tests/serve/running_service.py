@@ -1,0 +1,111 @@
+"""A service as a child process, for the tests beside it, and documents for it to rank."""
+
+import json
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "clients" / "python"))
+from olrank_client import Client, ServiceError  # noqa: E402, F401
+
+PROGRAM = os.environ["OLRANK_PROGRAM"]
+
+
+def olrank(*arguments, **options):
+    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=300, **options)
+
+
+class RunningService:
+    def __init__(self, state, *arguments, **options):
+        self.log = tempfile.TemporaryFile("w+")
+        self.process = subprocess.Popen([PROGRAM, "serve", "--state", str(state), "--port", "0", *map(str, arguments)],
+                                        stdout=subprocess.PIPE, stderr=self.log, text=True, **options)
+        self.url = self.process.stdout.readline().strip()
+        if not self.url.startswith("http://"):
+            self.process.wait(timeout=10)
+            raise RuntimeError(f"the service did not start: {self.messages()}")
+
+    def messages(self):
+        if not self.log.closed:
+            self.log.seek(0)
+            self.said = self.log.read()
+        return self.said
+
+    def _ended(self):
+        self.messages()
+        self.log.close()
+        self.process.stdout.close()
+
+    def client(self, **options):
+        return Client(self.url, **options)
+
+    def kill(self):
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait(timeout=30)
+        self._ended()
+
+    def stop(self):
+        """As a system does; returns the exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        code = self.process.wait(timeout=120)
+        self._ended()
+        return code
+
+
+class Users:
+    """Queries with documents, and a user who clicks on what has a large first and a small last feature."""
+
+    def __init__(self, seed, features, docs=20, queries=50):
+        draw = random.Random(seed)
+        self.features = features
+        self.queries = [[{"id": f"d{doc}", "features": [round(draw.random(), 3) for _ in range(features)]}
+                         for doc in range(docs)] for _ in range(queries)]
+
+    def ask(self, client, draw, k=5):
+        query = draw.randrange(len(self.queries))
+        ranking = client.rank(f"q{query}", self.queries[query], k=k)
+        by_id = {doc["id"]: doc["features"] for doc in self.queries[query]}
+        clicks = [doc["id"] for doc in ranking["docs"] if by_id[doc["id"]][0] - by_id[doc["id"]][-1] > 0.2]
+        return ranking["impression"], clicks
+
+
+def learned_state(state):
+    """What the log in `state` teaches a fresh learner, without a break: {"rounds", "pairs", "fingerprint"}."""
+    with tempfile.TemporaryDirectory() as folder:
+        fresh = pathlib.Path(folder, "state")
+        fresh.mkdir()
+        for name in ("service.toml", "start.safetensors"):
+            if (pathlib.Path(state) / name).exists():
+                (fresh / name).write_bytes((pathlib.Path(state) / name).read_bytes())
+        done = olrank("serve", "--state", fresh, "--import-log", pathlib.Path(state) / "feedback.jsonl", "--learn-only",
+                      "--json")
+        if done.returncode != 0:
+            raise RuntimeError(done.stderr)
+        return json.loads(done.stdout)
+
+
+def logged(state):
+    with open(pathlib.Path(state) / "feedback.jsonl", encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def resident_bytes(process):
+    with open(f"/proc/{process.pid}/statm", encoding="ascii") as counts:
+        return int(counts.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def threads(process):
+    return len(os.listdir(f"/proc/{process.pid}/task"))
+
+
+def wait_until(condition, seconds, what):
+    until = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > until:
+            raise TimeoutError(what)
+        time.sleep(0.05)

@@ -1,0 +1,269 @@
+"""`olrank serve` from outside: how it starts, what it refuses, how it stops and goes on, and what it does on a full disk."""
+
+import json
+import os
+import pathlib
+import random
+import resource
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from running_service import Client, RunningService, ServiceError, Users, learned_state, logged, olrank
+
+RANKER = ["--ranker", "olranknet", "--features", "6", "--width", "6", "--steps", "4"]
+
+
+def tensors_of(safetensors):
+    """Name → floats, and the metadata."""
+    (size,) = struct.unpack("<Q", safetensors[:8])
+    header = json.loads(safetensors[8:8 + size])
+    metadata = header.pop("__metadata__")
+    data = safetensors[8 + size:]
+    tensors = {}
+    for name, entry in header.items():
+        begin, end = entry["data_offsets"]
+        tensors[name] = struct.unpack(f"<{(end - begin) // 4}f", data[begin:end])
+    return tensors, metadata
+
+
+class ServeCommand(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.state = pathlib.Path(self.folder.name, "state")
+        self.services = []
+        self.addCleanup(lambda: [service.kill() for service in self.services if service.process.poll() is None])
+
+    def start(self, *arguments, state=None, **options):
+        service = RunningService(state or self.state, *arguments, **options)
+        self.services.append(service)
+        return service
+
+    def path(self, name):
+        return pathlib.Path(self.folder.name, name)
+
+    def play(self, service, rounds, seed=1, features=6):
+        users, draw = Users(2, features), random.Random(seed)
+        with service.client() as client:
+            for _ in range(rounds):
+                client.feedback(*users.ask(client, draw))
+            return client.wait_until_learned()
+
+    def refused(self, *arguments, code=2):
+        done = olrank("serve", *arguments)
+        self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (code, "", 1), done.stderr)
+        return done.stderr
+
+    def test_says_what_is_missing_to_start(self):
+        self.assertIn("--state is missing", self.refused())
+        self.assertIn("--model FILE, or from --ranker KIND", self.refused("--state", self.state))
+        self.assertIn("--features D", self.refused("--state", self.state, "--ranker", "pairrank"))
+        self.assertIn("Settings of a ranker need one", self.refused("--state", self.state, "--alpha", "0.1"))
+        self.assertIn("--port", self.refused("--state", self.state, *RANKER, "--port", "70000"))
+        self.assertIn("give a token file", self.refused("--state", self.path("a"), *RANKER, "--address", "0.0.0.0", "--port", "0"))
+        self.assertIn("zscore needs means", self.refused("--state", self.path("b"), *RANKER, "--normalise", "zscore"))
+        self.assertIn("which no click tells",
+                      self.refused("--state", self.path("c"), "--ranker", "lambdarank-labels", "--features", "3"))
+        self.assertIn("belong to the round", self.refused("--state", self.path("d"), "--ranker", "dbgd", "--features", "3"))
+        # A start that was refused leaves no service behind.
+        self.assertIn("--model FILE, or from --ranker KIND", self.refused("--state", self.path("d")))
+
+    def test_one_process_at_a_time_has_a_state(self):
+        service = self.start(*RANKER)
+        self.assertIn(f"in use by process {service.process.pid};", self.refused("--state", self.state, code=1))
+
+    def test_refuses_the_state_of_another_service(self):
+        self.assertEqual(self.start(*RANKER).stop(), 0)
+        said = self.refused("--state", self.state, "--ranker", "olranknet", "--features", "6", "--width", "8", "--steps", "4")
+        self.assertIn("width: 6 instead of 8", said)
+        self.assertEqual(self.start(*RANKER).stop(), 0)  # the same again
+        self.assertEqual(self.start().stop(), 0)
+
+    def test_goes_on_where_it_stopped(self):
+        service = self.start(*RANKER)
+        first = self.play(service, 40)
+        self.assertEqual(service.stop(), 0)
+        self.assertTrue((self.state / "checkpoint").exists())
+        service = self.start("--verbose")
+        self.assertIn("learning goes on from round 40", service.messages())
+        with service.client() as client:
+            self.assertEqual(client.stats()["fingerprint"], first["fingerprint"])
+        last = self.play(service, 30, seed=2)
+        self.assertEqual(service.stop(), 0)
+        self.assertEqual(last["fingerprint"], learned_state(self.state)["fingerprint"])
+        self.assertNotEqual(last["fingerprint"], first["fingerprint"])
+
+    def test_an_answer_given_before_a_restart_counts_once(self):
+        service = self.start(*RANKER)
+        users, draw = Users(2, 6), random.Random(3)
+        with service.client() as client:
+            impression, clicks = users.ask(client, draw)
+            unanswered, _ = users.ask(client, draw)
+            self.assertEqual(client.feedback(impression, clicks), {"accepted": True, "duplicate": False, "round": 1})
+        service.kill()
+        with self.start().client() as client:
+            self.assertEqual(client.feedback(impression, clicks), {"accepted": True, "duplicate": True, "round": 1})
+            with self.assertRaises(ServiceError) as refused:
+                client.feedback(unanswered, [])
+            self.assertEqual((refused.exception.status, refused.exception.field), (404, "impression"))
+            self.assertEqual(client.stats()["log_rounds"], 1)
+
+    def test_cuts_off_a_torn_tail_and_says_so(self):
+        service = self.start(*RANKER)
+        self.play(service, 5)
+        service.kill()
+        log = self.state / "feedback.jsonl"
+        whole = log.read_bytes()
+        log.write_bytes(whole[:-40])
+        service = self.start()
+        self.assertIn("behind record 4 are no valid record", service.messages())
+        with service.client() as client:
+            self.assertEqual(client.wait_until_learned()["rounds"], 4)
+        self.assertEqual(len(logged(self.state)), 4)
+
+    def test_a_checkpoint_ahead_of_its_log_is_refused(self):
+        service = self.start(*RANKER)
+        self.play(service, 5)
+        self.assertEqual(service.stop(), 0)
+        (self.state / "feedback.jsonl").write_bytes(b"")
+        self.assertIn("learned from 5 rounds and the log holds 0", self.refused("--state", self.state, code=1))
+
+    def test_ranks_on_when_the_disk_is_full(self):
+        def small_disk():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (4000, resource.RLIM_INFINITY))
+
+        service = self.start(*RANKER, preexec_fn=small_disk)
+        users, draw = Users(2, 6), random.Random(3)
+        accepted = 0
+        with service.client() as client:
+            with self.assertRaises(ServiceError) as refused:
+                for _ in range(50):
+                    impression, clicks = users.ask(client, draw)
+                    client.feedback(impression, clicks)
+                    accepted += 1
+            self.assertEqual(refused.exception.status, 507)
+            self.assertGreater(accepted, 1)
+            self.assertEqual(len(client.rank("q", users.queries[0])["docs"]), 10)
+            self.assertEqual(client.stats()["log_rounds"], accepted)
+            # Space comes back, and so does the same feedback.
+            resource.prlimit(service.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+            self.assertEqual(client.feedback(impression, clicks)["round"], accepted + 1)
+        self.assertEqual(len(logged(self.state)), accepted + 1)
+
+    def test_starts_from_a_model_with_its_normalisation(self):
+        data, run = self.path("data"), self.path("run")
+        self.assertEqual(olrank("data", "synth", "small?queries=30", "--out", data).returncode, 0)
+        done = olrank("run", "--data", data, "--data-normalise", "zscore", "--ranker", "olranknet", "--width", "6", "--rounds",
+                      "40", "--clicks", "perfect", "--out", run, "--quiet")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        model = next(run.glob("trials/**/model.safetensors"))
+        tensors, metadata = tensors_of(model.read_bytes())
+        features = json.loads(metadata["normalisation"])["features"]
+        service = self.start("--model", model)
+        with service.client() as client:
+            given, about = tensors_of(client.model())
+            self.assertEqual(given, tensors)
+            self.assertEqual(about["normalisation"], metadata["normalisation"])
+            self.assertEqual(about["ranker"], "olranknet")
+        self.play(service, 20, features=features)
+        with service.client() as client:
+            self.assertNotEqual(tensors_of(client.model())[0], tensors)
+        self.assertEqual(service.stop(), 0)
+        self.assertEqual(self.start("--model", model).stop(), 0)
+        learned_state(self.state)
+        # Another model is another service, and so is none.
+        other = self.path("other.safetensors")
+        changed = bytearray(model.read_bytes())
+        changed[-1] ^= 1
+        other.write_bytes(changed)
+        self.assertIn("model: ", self.refused("--state", self.state, "--model", other))
+        self.assertIn("cannot start from a model",
+                      self.refused("--state", self.path("e"), "--model", model, "--ranker", "p2linrank"))
+
+    def test_reads_the_log_that_replays_read(self):
+        data = self.path("data")
+        self.assertEqual(olrank("data", "synth", "small?queries=30", "--out", data).returncode, 0)
+        features, counts = 0, {}
+        for line in (data / "train.txt").read_text().splitlines():
+            words = line.split("#")[0].split()
+            counts[words[1][4:]] = counts.get(words[1][4:], 0) + 1
+            features = max([features, *(int(word.split(":")[0]) for word in words[2:])])
+        draw = random.Random(4)
+        recorded = self.path("recorded.jsonl")
+        with open(recorded, "w", encoding="utf-8") as lines:
+            for _ in range(60):
+                qid = draw.choice(sorted(counts))
+                shown = draw.sample(range(counts[qid]), min(5, counts[qid]))
+                lines.write(json.dumps({"qid": qid, "shown": shown, "clicks": [draw.randrange(2) for _ in shown]}) + "\n")
+        kind = ["--ranker", "pairrank"]
+        done = olrank("serve", "--state", self.state, *kind, "--features", features, "--import-log", recorded, "--import-data",
+                      data, "--learn-only", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        learned = json.loads(done.stdout)
+        self.assertEqual(learned["rounds"], 60)
+        with self.start().client() as client:
+            by_service = tensors_of(client.model())[0]
+        # What the service has logged is a replay like the one that it read.
+        for name, replay in (("run1", recorded), ("run2", self.state / "feedback.jsonl")):
+            done = olrank("run", "--data", data, *kind, "--replay", replay, "--rounds", "60", "--out", self.path(name),
+                          "--quiet")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            by_run, _ = tensors_of(next(self.path(name).glob("trials/**/model.safetensors")).read_bytes())
+            self.assertEqual(by_run.keys(), by_service.keys())
+            for tensor, values in by_run.items():
+                for ours, theirs in zip(by_service[tensor], values):
+                    self.assertAlmostEqual(ours, theirs, delta=1e-4)
+        self.services[-1].kill()
+        self.assertIn("has a log already", self.refused("--state", self.state, "--import-log", recorded, "--import-data", data))
+        self.assertIn("recorded.jsonl:1:1: The line has no 'inputs'",
+                      self.refused("--state", self.path("f"), *kind, "--features", features, "--import-log", recorded, code=1))
+
+    def test_every_kind_learns_and_comes_back(self):
+        for kind in ("pairrank", "p2linrank", "p2neurrank", "ollambdarank", "pdgd", "ranknet"):
+            with self.subTest(kind):
+                state = self.path(kind)
+                width = ["--width", "6", "--steps", "3"] if kind in ("p2neurrank", "ollambdarank") else []
+                service = self.start("--ranker", kind, "--features", "6", *width, state=state)
+                stats = self.play(service, 25)
+                self.assertGreater(stats["pairs"], 3)
+                self.assertEqual(service.stop(), 0)
+                with self.start(state=state).client() as client:
+                    self.assertEqual(client.stats()["fingerprint"], stats["fingerprint"])
+                self.services[-1].kill()
+                self.assertEqual(learned_state(state)["fingerprint"], stats["fingerprint"])
+
+    def test_the_clients_example_runs(self):
+        service = self.start(*RANKER, "--token-file", self.token())
+        client = pathlib.Path(__file__).resolve().parents[2] / "clients" / "python" / "olrank_client.py"
+        done = subprocess.run([sys.executable, client, service.url, "--token-file", self.token(), "--rounds", "100"],
+                              capture_output=True, text=True, timeout=120)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("round 100:", done.stdout)
+        self.assertEqual(json.loads(done.stdout[done.stdout.index("{"):])["rounds"], 100)
+        with self.assertRaises(ServiceError) as refused:
+            Client(service.url).stats()
+        self.assertEqual(refused.exception.status, 401)
+
+    def token(self):
+        file = self.path("token")
+        file.write_text("a token\n")
+        return file
+
+    def test_writes_a_checkpoint_when_asked(self):
+        service = self.start(*RANKER)
+        self.play(service, 10)
+        with service.client() as client:
+            asked = client.checkpoint()
+            self.assertEqual((asked["round"], asked["fingerprint"]), (10, client.stats()["fingerprint"]))
+        service.kill()
+        self.assertIn("learning goes on from round 10", self.start().messages())
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("PYTHONDONTWRITEBYTECODE", "1")
+    unittest.main(verbosity=2)

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "models/ranker_factory.h"
+#include "serve/learner.h"
+#include "serve/service.h"
+#include "tests/support/temporary_folder.h"
+
+namespace olrank {
+
+constexpr std::int64_t kServedFeatures = 4;
+
+inline std::unique_ptr<OnlineRanker> make_served(RankerKind kind = RankerKind::kOlRankNet) {
+  RankerSettings settings = RankerSettings::defaults(kind, ProtocolName::kPaper);
+  settings.name = "served";
+  settings.network.width = 6;
+  settings.trainer.steps = 5;
+  return make_ranker(settings, kServedFeatures, TrialKeys::of(1, 1, "service"), 5);
+}
+
+/// Feedback of a user who likes a large first feature.
+inline FeedbackRecord liked_first_feature(int number, std::size_t docs = 5) {
+  FeedbackRecord record;
+  record.impression = fmt::format("i-{}", number);
+  record.query = fmt::format("q{}", number % 7);
+  record.columns = kServedFeatures;
+  for (std::size_t doc = 0; doc < docs; ++doc) {
+    record.docs.push_back({fmt::format("d{}", doc), false});
+    for (std::int64_t k = 0; k < kServedFeatures; ++k) {
+      const auto mixed =
+          static_cast<unsigned>(number % 7 * 31 + static_cast<int>(doc) * 17 + static_cast<int>(k) * 7);
+      record.inputs.push_back(static_cast<float>(mixed * 2654435761U >> 16 & 0xFFU) / 255.0F);
+    }
+    record.clicks.push_back(record.inputs[doc * kServedFeatures] > 0.5F ? 1 : 0);
+  }
+  return record;
+}
+
+inline Service::Parts small_parts() {
+  Service::Parts parts;
+  parts.normaliser.kind = Normalisation::kNone;
+  parts.normaliser.features = kServedFeatures;
+  parts.requests.features = kServedFeatures;
+  parts.requests.docs = 50;
+  parts.requests.cutoff = 5;
+  parts.start = "test";
+  return parts;
+}
+
+/// A learner and a service on a log of their own.
+struct SmallService {
+  explicit SmallService(RankerKind kind = RankerKind::kOlRankNet)
+      : log(folder / "log", 100),
+        learner(make_served(kind), log, {folder / "checkpoint", "identity", 1000, 100}) {
+    learner.start();
+  }
+
+  TemporaryFolder folder;
+  FeedbackLog log;
+  Learner learner;
+  Service service{small_parts(), log, learner};
+};
+
+}  // namespace olrank

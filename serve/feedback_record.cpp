@@ -97,12 +97,13 @@ class RecordReader {
     if (field_ == kInputs && depth_ == 3) return add_input(static_cast<float>(value));
     return number_integer(static_cast<number_integer_t>(value));
   }
-  bool number_float(number_float_t, const string_t& text) {
+  bool number_float(number_float_t wide, const string_t& text) {
     if (field_ != kInputs || depth_ != 3) return scalar();
-    // From the digits, as the way over a double may round twice.
+    // From the digits, as the way over a double may round twice; beyond a float's range it says what is
+    // there.
     float value = 0.0F;
-    std::from_chars(text.data(), text.data() + text.size(), value);
-    return add_input(value);
+    const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
+    return add_input(read.ec == std::errc{} ? value : static_cast<float>(wide));
   }
   bool string(string_t& value) {
     if (is_list_of_ids()) return add_id({value, false});

@@ -278,6 +278,8 @@ bool has_valid_check(std::string_view line) {
 }
 
 std::optional<RecordFailure> parse_record(std::string_view line, FeedbackRecord& record) {
+  // The parser takes a zero byte for the end.
+  if (line.find('\0') != std::string_view::npos) return RecordFailure{1, "The line is no JSON object."};
   RecordReader reader(record);
   const bool read = nlohmann::json::sax_parse(line.begin(), line.end(), &reader);
   if (read && reader.finish()) return std::nullopt;

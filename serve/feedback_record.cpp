@@ -97,12 +97,13 @@ class RecordReader {
     if (field_ == kInputs && depth_ == 3) return add_input(static_cast<float>(value));
     return number_integer(static_cast<number_integer_t>(value));
   }
-  bool number_float(number_float_t, const string_t& text) {
+  bool number_float(number_float_t wide, const string_t& text) {
     if (field_ != kInputs || depth_ != 3) return scalar();
-    // From the digits, as the way over a double may round twice.
+    // From the digits, as the way over a double may round twice; beyond a float's range it says what is
+    // there.
     float value = 0.0F;
-    std::from_chars(text.data(), text.data() + text.size(), value);
-    return add_input(value);
+    const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
+    return add_input(read.ec == std::errc{} ? value : static_cast<float>(wide));
   }
   bool string(string_t& value) {
     if (is_list_of_ids()) return add_id({value, false});
@@ -277,6 +278,8 @@ bool has_valid_check(std::string_view line) {
 }
 
 std::optional<RecordFailure> parse_record(std::string_view line, FeedbackRecord& record) {
+  // The parser takes a zero byte for the end.
+  if (line.find('\0') != std::string_view::npos) return RecordFailure{1, "The line is no JSON object."};
   RecordReader reader(record);
   const bool read = nlohmann::json::sax_parse(line.begin(), line.end(), &reader);
   if (read && reader.finish()) return std::nullopt;

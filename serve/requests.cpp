@@ -100,6 +100,9 @@ class RequestReader {
 
 template <class Reader>
 void read_body(std::string_view body, Reader& reader) {
+  // The parser takes a zero byte for the end.
+  if (const std::size_t zero = body.find('\0'); zero != std::string_view::npos)
+    throw ApiError(400, "body", fmt::format("The body is no valid JSON at byte {}.", zero + 1));
   Json::sax_parse(body.begin(), body.end(), &reader);
 }
 

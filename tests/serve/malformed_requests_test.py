@@ -170,7 +170,7 @@ def check(data, may_hang_up):
     if not received and may_hang_up:
         return "hung up"
     head, _, body = received.partition(b"\r\n\r\n")
-    assert head.startswith(b"HTTP/1.1 4"), (data[:500], received[:500])
+    assert head.startswith(b"HTTP/1.1 4"), (data[:3000], received[:500])
     # A client that gives up half-way may be told about what follows too; the first answer is the one that counts.
     error = json.JSONDecoder().raw_decode(body.decode())[0]["error"]
     status = int(head.split()[1])

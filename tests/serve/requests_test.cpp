@@ -104,6 +104,7 @@ TEST(RankRequest, NamesTheFieldAtFault) {
       {R"({"query": "q", "docs": [)" + doc + R"(], "k": 99999999999999999999})", "422 k"},
       {R"({"query": "q", "docs": [)" + doc + R"(], "explore": 1})", "422 explore"},
       {R"({"query": "q", "docs": [)" + doc + "]} {}", "400 body"},
+      {R"({"query": "q", "docs": [)" + doc + "]}" + std::string(1, '\0'), "400 body"},
       {"{\"query\": \"\xff\", \"docs\": []}", "400 query"},
   };
   for (const auto& [body, expected] : cases) EXPECT_EQ(rank_refusal(body), expected) << body.substr(0, 200);

@@ -50,13 +50,13 @@ std::string help_line(const Setting& setting, const void* defaults) {
 
 }  // namespace
 
-void SettingFlags::declare(CLI::App& app) {
+void SettingFlags::declare(CLI::App& app, bool of_study) {
   app_ = &app;
   set_ =
       add_repeatable(app, "--set", "any setting: TABLE.KEY=VALUE, or ranker.NAME.KEY=VALUE for one ranker");
   set_->type_name("T.KEY=VALUE");
   for (const auto& [schema, defaults] : configuration_tables()) {
-    if (schema->file_only) continue;
+    if (schema->file_only || (schema == &StudySettings::schema() && !of_study)) continue;
     for (const Setting& setting : schema->settings) {
       std::string names = systematic_flag(*schema, setting);
       if (!setting.flag.empty() && "--" + setting.flag != names) names.insert(0, "--" + setting.flag + ",");

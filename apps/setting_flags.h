@@ -11,7 +11,8 @@ namespace olrank {
 /// --set for all of them.
 class SettingFlags {
  public:
-  void declare(CLI::App& app);
+  /// Without the flags of a study, unless the command carries one out.
+  void declare(CLI::App& app, bool of_study = false);
   /// What was said, in the order of the command line.
   std::vector<SettingOverride> overrides() const;
 

@@ -147,6 +147,9 @@ TEST(ShadowTest, DecidesNothing) {
         }
         without.erase("width_ratio");
         with.erase("width_ratio");
+        EXPECT_FALSE(without.contains("decisions_differ"));
+        EXPECT_EQ(with.contains("decisions_differ"), line > 0 && covariance != Covariance::kFull);
+        with.erase("decisions_differ");
         EXPECT_EQ(without, with);
       }
     }

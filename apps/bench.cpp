@@ -14,7 +14,10 @@ class BenchCommand : public Command {
   std::string name() const override { return "bench"; }
   std::string summary() const override { return "what full covariance buys, and what everything costs"; }
   void declare(CLI::App& app) override {
-    for (const auto& make : {make_bench_covariance_command}) commands_.push_back({make(), nullptr});
+    for (const auto& make : {make_bench_covariance_command, make_bench_ops_command,
+                             make_bench_round_command, make_bench_scale_command, make_bench_data_command}) {
+      commands_.push_back({make(), nullptr});
+    }
     for (auto& [command, parsed] : commands_) {
       parsed = app.add_subcommand(command->name(), command->summary());
       parsed->fallthrough();

@@ -8,5 +8,9 @@ namespace olrank {
 
 // The commands of `olrank bench`.
 std::unique_ptr<Command> make_bench_covariance_command();
+std::unique_ptr<Command> make_bench_data_command();
+std::unique_ptr<Command> make_bench_ops_command();
+std::unique_ptr<Command> make_bench_round_command();
+std::unique_ptr<Command> make_bench_scale_command();
 
 }  // namespace olrank

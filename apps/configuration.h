@@ -26,7 +26,7 @@ struct Configuration {
   std::vector<UserSettings> users;  // besides the built-in ones
   std::vector<RankerSettings> rankers;
   RunSettings run;
-  std::vector<SweepAxis> sweep;  // what tuning tries; a run has none
+  std::vector<SweepAxis> sweep;        // what tuning tries; a run has none
   std::optional<StudySettings> study;  // what a study compares; others have none
 };
 

@@ -20,9 +20,10 @@ const Schema& StudySettings::schema() {
           .symbol("ν²")
           .at_least(0)
           .flag("noise-variances")
-          .field("alpha", &S::alpha,
-                 "the ranker's own α in every structure, or the α at which each is as often wrong as `full`; "
-                 "also `--alpha matched`")
+          .field(
+              "alpha", &S::alpha,
+              "the ranker's own α in every structure, or the α at which each is as often wrong as `full`; "
+              "also `--alpha matched`")
           .field("calibration_alphas", &S::calibration_alphas, "values that `matched` tries")
           .above(0)
           .field("calibration_rounds", &S::calibration_rounds,

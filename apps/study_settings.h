@@ -24,9 +24,8 @@ struct EnumNames<StudyAlpha> {
 
 /// What a study of covariances compares.
 struct StudySettings {
-  std::vector<std::string> structures = {"full", "diagonal",   "diagonal-of-inverse",
-                                         "none", "ensemble-2", "ensemble-5",
-                                         "ensemble-10"};
+  std::vector<std::string> structures = {"full",       "diagonal",   "diagonal-of-inverse", "none",
+                                         "ensemble-2", "ensemble-5", "ensemble-10"};
   std::vector<std::int64_t> widths = {16, 32, 64, 100};
   std::vector<std::int64_t> depths = {2, 3};
   std::vector<double> noise_variances = {0.1, 0.01};

@@ -15,9 +15,9 @@ namespace olrank {
 namespace {
 
 constexpr Measure kLineMeasures[] = {
-    Measure::kOfflineNdcg, Measure::kDiscountedNdcg, Measure::kOnlineNdcg, Measure::kCertainShare,
-    Measure::kBlocks,      Measure::kBlockSize1,     Measure::kBlockSize5, Measure::kBlockSize10,
-    Measure::kRegret,      Measure::kCosine,         Measure::kWidthRatio, Measure::kFalseCertain,
+    Measure::kOfflineNdcg,     Measure::kDiscountedNdcg, Measure::kOnlineNdcg, Measure::kCertainShare,
+    Measure::kBlocks,          Measure::kBlockSize1,     Measure::kBlockSize5, Measure::kBlockSize10,
+    Measure::kRegret,          Measure::kCosine,         Measure::kWidthRatio, Measure::kFalseCertain,
     Measure::kDecisionsDiffer, Measure::kMilliseconds};
 
 bool is_share(Measure measure) {

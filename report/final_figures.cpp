@@ -32,8 +32,7 @@ using TrialPlace = std::pair<std::int64_t, std::int64_t>;  // fold and seed
 
 std::map<TrialPlace, const TrialResults*> by_place(const TrialList& trials) {
   std::map<TrialPlace, const TrialResults*> places;
-  for (const TrialResults* trial : trials)
-    places[{trial->identity.fold, trial->identity.seed}] = trial;
+  for (const TrialResults* trial : trials) places[{trial->identity.fold, trial->identity.seed}] = trial;
   return places;
 }
 
@@ -56,8 +55,7 @@ std::vector<double> told(std::vector<double> values) {
 }  // namespace
 
 PhiloxKey FinalFigure::key() const {
-  return make_key(
-      {.purpose = Purpose::kResampling, .click_model = name_hash(slug.data(), slug.size())});
+  return make_key({.purpose = Purpose::kResampling, .click_model = name_hash(slug.data(), slug.size())});
 }
 
 std::vector<FinalFigure> final_figures(std::int64_t cutoff) {

@@ -99,7 +99,8 @@ class LineDrawing {
  private:
   double left_margin() const {
     double widest = 0.0;
-    for (const Tick& tick : Scale(vertical_range_.low, vertical_range_.high, 0.0, 1.0, figure_.logarithmic_y).ticks(5))
+    for (const Tick& tick :
+         Scale(vertical_range_.low, vertical_range_.high, 0.0, 1.0, figure_.logarithmic_y).ticks(5))
       widest = std::max(widest, text_width(tick.label, kFont));
     return widest + 8.0;
   }

@@ -239,8 +239,8 @@ class Page {
   static std::string redrawn_queries(const FinalTable& table) {
     for (const FinalColumn& column : table.columns) {
       if (column.over_queries)
-        return escape_html(
-            fmt::format("For {}, the judged queries of each trial are redrawn besides.", column.figure.title));
+        return escape_html(fmt::format("For {}, the judged queries of each trial are redrawn besides.",
+                                       column.figure.title));
     }
     return "Trials have kept no values of queries, so queries are not redrawn.";
   }

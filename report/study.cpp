@@ -58,19 +58,16 @@ std::vector<FinalFigure> told_figures(std::int64_t cutoff) {
   from_trial("false-certain", "False certainty", 4, Better::kSmaller, [](const TrialResults& trial) {
     return whole_trial_share(trial.curve, Measure::kFalseCertain);
   });
-  from_trial("decisions-differ", "Decisions that exact widths turn", 4, Better::kNeither,
-             [](const TrialResults& trial) {
-               return whole_trial_share(trial.curve, Measure::kDecisionsDiffer);
-             });
+  from_trial(
+      "decisions-differ", "Decisions that exact widths turn", 4, Better::kNeither,
+      [](const TrialResults& trial) { return whole_trial_share(trial.curve, Measure::kDecisionsDiffer); });
   from_trial("milliseconds", "Milliseconds a round", 3, Better::kNeither, milliseconds);
   from_trial("rounds-per-second", "Rounds a second", 0, Better::kNeither,
              [](const TrialResults& trial) { return 1000.0 / milliseconds(trial); });
   from_trial("posterior-bytes", "Bytes of the posterior", 0, Better::kNeither,
              [](const TrialResults& trial) { return trial.posterior_bytes; });
   from_trial("peak-memory-bytes", "Peak memory of the process", 0, Better::kNeither,
-             [](const TrialResults& trial) {
-               return static_cast<double>(trial.peak_memory_bytes);
-             });
+             [](const TrialResults& trial) { return static_cast<double>(trial.peak_memory_bytes); });
   return figures;
 }
 
@@ -158,7 +155,8 @@ class Analysis {
     row.stages = mean_stages(trials);
     const StudyCell& own = study_.plan.cells[cell];
     const StudyCell* exact = study_.plan.exact_of(own);
-    const TrialList partners = exact == nullptr || exact == &own ? TrialList{} : trials_of(user, exact->ranker);
+    const TrialList partners =
+        exact == nullptr || exact == &own ? TrialList{} : trials_of(user, exact->ranker);
     for (const FinalFigure& figure : study_.figures) row.values.push_back(value(figure, trials, partners));
     return row;
   }

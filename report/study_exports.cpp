@@ -100,7 +100,8 @@ std::string csv_number(double value) {
 }
 
 std::string csv_estimate(const MeanInterval& estimate) {
-  return fmt::format("{},{},{},{}", csv_number(estimate.mean), csv_number(estimate.mean - estimate.half_width),
+  return fmt::format("{},{},{},{}", csv_number(estimate.mean),
+                     csv_number(estimate.mean - estimate.half_width),
                      csv_number(estimate.mean + estimate.half_width), estimate.units);
 }
 
@@ -128,8 +129,9 @@ class TextTable {
  private:
   /// Characters, not bytes.
   static std::size_t columns(const std::string& field) {
-    return static_cast<std::size_t>(std::count_if(
-        field.begin(), field.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
+    return static_cast<std::size_t>(std::count_if(field.begin(), field.end(), [](char c) {
+      return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
+    }));
   }
   std::vector<std::vector<std::string>> rows_;
   std::vector<std::size_t> widths_;
@@ -145,7 +147,8 @@ std::string difference_text(const StudyValue* value, int digits) {
   if (value == nullptr || !value->compared) return "–";
   const MeanInterval& difference = value->difference.difference;
   std::string text = fmt::format("{:+.{}f}", difference.mean, digits);
-  if (std::isfinite(difference.half_width)) text += fmt::format(" ± {:.{}f}", difference.half_width, digits);
+  if (std::isfinite(difference.half_width))
+    text += fmt::format(" ± {:.{}f}", difference.half_width, digits);
   return text + (value->t_holm < 1.0 - kConfidence ? "*" : "");
 }
 
@@ -243,8 +246,8 @@ std::string study_csv(const Study& study) {
     for (const StudyRow& row : user.rows) {
       const StudyCell& cell = study.plan.cells[row.cell];
       const std::string place =
-          fmt::format("{},{},{},{},{},{},{},{}", csv_field(study.run.data), csv_field(user.user), cell.ranker,
-                      cell.structure, cell.width, cell.depth,
+          fmt::format("{},{},{},{},{},{},{},{}", csv_field(study.run.data), csv_field(user.user),
+                      cell.ranker, cell.structure, cell.width, cell.depth,
                       cell.noise_variance ? csv_number(*cell.noise_variance) : "",
                       cell.alpha ? csv_number(*cell.alpha) : "");
       for (std::size_t i = 0; i < study.figures.size(); ++i) {
@@ -274,7 +277,8 @@ std::string study_text(const Study& study) {
   }
   if (text.empty()) return "No trial has finished yet.\n";
   text +=
-      "\nDifferences are paired: this ranker minus full of the same width and depth, seed by seed. * differs "
+      "\nDifferences are paired: this ranker minus full of the same width and depth, seed by seed. * "
+      "differs "
       "after Holm's correction over the column.\n";
   return text;
 }

@@ -140,12 +140,11 @@ class StudyFigures {
     figure.title = title;
     figure.subtitle = place(user, depth);
     figure.logarithmic_y = true;
-    against_width(figure, user, depth,
-                  [&](const StudyRow& row, double width) -> std::optional<LinePoint> {
-                    const StudyValue* value = study_.value(row, slug);
-                    if (!(value->estimate.mean > 0.0)) return std::nullopt;
-                    return LinePoint{width, unit * value->estimate.mean, kNone, kNone, row.trials};
-                  });
+    against_width(figure, user, depth, [&](const StudyRow& row, double width) -> std::optional<LinePoint> {
+      const StudyValue* value = study_.value(row, slug);
+      if (!(value->estimate.mean > 0.0)) return std::nullopt;
+      return LinePoint{width, unit * value->estimate.mean, kNone, kNone, row.trials};
+    });
     add(fmt::format("{}-{}-layers{}", slug, user.user, depth), figure, caption);
   }
 

@@ -51,8 +51,8 @@ double number(const json& value) {
 }
 
 StudyCell read_cell(const json& object) {
-  return {object.at("ranker").get<std::string>(),      object.at("structure").get<std::string>(),
-          object.at("width").get<std::int64_t>(),      object.at("depth").get<std::int64_t>(),
+  return {object.at("ranker").get<std::string>(),       object.at("structure").get<std::string>(),
+          object.at("width").get<std::int64_t>(),       object.at("depth").get<std::int64_t>(),
           optional_number(object.at("noise_variance")), optional_number(object.at("alpha"))};
 }
 

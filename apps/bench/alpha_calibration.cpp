@@ -68,7 +68,8 @@ bool AlphaCalibration::complete() const {
 
 const StudyRanker& AlphaCalibration::exact_of(const StudyRanker& ranker) const {
   return *std::find_if(rankers_.begin(), rankers_.end(), [&](const StudyRanker& other) {
-    return is_exact(other) && other.cell.width == ranker.cell.width && other.cell.depth == ranker.cell.depth;
+    return is_exact(other) && other.cell.width == ranker.cell.width &&
+           other.cell.depth == ranker.cell.depth;
   });
 }
 
@@ -78,7 +79,8 @@ std::vector<Calibration> AlphaCalibration::calibrations() const {
   for (const StudyRanker& ranker : rankers_) {
     if (!has_alpha(ranker.cell)) continue;
     const CalibrationPoint exact = told_by(results, exact_of(ranker));
-    Calibration calibration{ranker.cell.ranker, exact.false_certain, ranker.settings.explore.alpha, true, {}};
+    Calibration calibration{
+        ranker.cell.ranker, exact.false_certain, ranker.settings.explore.alpha, true, {}};
     if (is_exact(ranker)) {
       calibration.points = {exact};
     } else {

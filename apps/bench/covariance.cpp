@@ -107,7 +107,8 @@ class CovarianceStudy {
     for (const Calibration& found : plan_.calibrations) {
       if (found.bracketed) continue;
       log_warning(
-          "{}: No α tried makes its certain orders as often wrong as full's ({:.4f}); α = {} is the nearest. "
+          "{}: No α tried makes its certain orders as often wrong as full's ({:.4f}); α = {} is the "
+          "nearest. "
           "Try others with --study-calibration-alphas.",
           found.ranker, found.target, found.alpha);
     }
@@ -225,9 +226,9 @@ class BenchCovarianceCommand : public Command {
     if (!configuration.sweep.empty())
       throw InvalidArgument(fmt::format("{} has a [sweep], which a study does not carry out.", file_));
     if (configuration.rankers.size() != 1) {
-      throw InvalidArgument(fmt::format(
-          "{} has {} rankers; a study takes one [[ranker]] at most, and makes the others.", file_,
-          configuration.rankers.size()));
+      throw InvalidArgument(
+          fmt::format("{} has {} rankers; a study takes one [[ranker]] at most, and makes the others.",
+                      file_, configuration.rankers.size()));
     }
     const RankerKind kind = configuration.rankers.front().kind;
     if (kind != RankerKind::kOlRankNet && kind != RankerKind::kOlLambdaRank) {
@@ -235,6 +236,10 @@ class BenchCovarianceCommand : public Command {
           fmt::format("A study is of olranknet or ollambdarank, and '{}' is neither.", name_of(kind)));
     }
     if (!configuration.study) configuration.study.emplace();
+    if (configuration.study->alpha == StudyAlpha::kMatched &&
+        configuration.rankers.front().explore.alpha_schedule != AlphaSchedule::kConstant) {
+      throw InvalidArgument("An α that grows by theory cannot be matched; use --alpha-schedule constant.");
+    }
     return configuration;
   }
 

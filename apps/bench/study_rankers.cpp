@@ -28,10 +28,10 @@ void check_structure(const std::string& structure) {
   std::vector<std::string> known;
   for (const auto& [value, name] : EnumNames<Covariance>::values) known.emplace_back(name);
   known.emplace_back("ensemble-2");
-  throw InvalidArgument(
-      fmt::format("study.structures: '{}' must be one of {}, or ensemble-N with N of 2 or more; the nearest is "
-                  "'{}'.",
-                  structure, joined(known, " or "), nearest_name(structure, known)));
+  throw InvalidArgument(fmt::format(
+      "study.structures: '{}' must be one of {}, or ensemble-N with N of 2 or more; the nearest is "
+      "'{}'.",
+      structure, joined(known, " or "), nearest_name(structure, known)));
 }
 
 template <class T>

@@ -284,8 +284,9 @@ class OpCases {
                                       values->data());
           };
         });
+    // Half of the symmetric A⁻¹ is multiplied.
     add("inverse_covariance/inverse_covariance_gram", of_narrow(),
-        2.0 * square * real(sizes.docs) + p * real(sizes.docs * (sizes.docs + 1)), kDouble * square,
+        square * real(sizes.docs) + p * real(sizes.docs * (sizes.docs + 1)), kDouble * square,
         CeilingKind::kGemmDouble, [sizes, narrow, inverse] {
           return [data = documents(narrow, sizes.docs, sizes), values = inverse(),
                   m = std::vector<double>(size(sizes.docs * sizes.docs))]() mutable {

@@ -27,6 +27,7 @@ class Command {
   virtual int run(const OutputFlags& output) = 0;
 };
 
+std::unique_ptr<Command> make_bench_command();
 std::unique_ptr<Command> make_data_command();
 std::unique_ptr<Command> make_eval_command();
 std::unique_ptr<Command> make_export_command();

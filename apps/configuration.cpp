@@ -18,6 +18,7 @@ namespace {
 const std::string kRankerTable = "ranker";
 const std::string kUserTable = "user";
 const std::string kSweepTable = "sweep";
+const std::string kStudyTable = "study";
 
 std::vector<std::string> table_names() {
   std::vector<std::string> names;
@@ -108,6 +109,21 @@ RankerSettings resolve_ranker(const TomlDocument::Table* table, std::span<const 
   RankerSettings ranker = RankerSettings::defaults(probe.kind, protocol, probe.bandit.interleaving);
   apply_all(ranker);
   return ranker;
+}
+
+/// None where nobody speaks of a study.
+std::optional<StudySettings> resolve_study(const TomlDocument& document,
+                                           std::span<const SettingOverride> overrides,
+                                           const Sayings& sayings) {
+  const auto named = [](const auto& said) { return said == kStudyTable; };
+  const bool in_file = std::any_of(document.tables.begin(), document.tables.end(),
+                                   [&](const auto& table) { return named(table.name); });
+  const bool said = std::any_of(overrides.begin(), overrides.end(),
+                                [&](const SettingOverride& override) { return named(override.table); });
+  if (!in_file && !said) return std::nullopt;
+  StudySettings study;
+  sayings.apply(StudySettings::schema(), &study);
+  return study;
 }
 
 UserSettings resolve_user(const TomlDocument::Table& table, const ClickSettings& clicks) {
@@ -222,6 +238,7 @@ Configuration resolve_configuration(const std::optional<std::filesystem::path>& 
   sayings.apply(ProtocolSettings::schema(), &configuration.protocol);
   sayings.apply(ClickSettings::schema(), &configuration.clicks);
   sayings.apply(RunSettings::schema(), &configuration.run);
+  configuration.study = resolve_study(document, overrides, sayings);
 
   for (const auto& table : document.tables) {
     if (table.name == kRankerTable) {
@@ -246,6 +263,13 @@ Configuration resolve_configuration(const std::optional<std::filesystem::path>& 
   return configuration;
 }
 
+void refuse_study(std::string_view command, const Configuration& configuration) {
+  if (!configuration.study) return;
+  throw InvalidArgument(
+      fmt::format("There is a [{}], which 'olrank {}' does not carry out; use 'olrank bench covariance'.",
+                  kStudyTable, command));
+}
+
 std::string print_configuration(const Configuration& configuration) {
   std::string text = print_settings(DataSettings::schema(), &configuration.data);
   text += "\n" + print_settings(ProtocolSettings::schema(), &configuration.protocol);
@@ -258,6 +282,7 @@ std::string print_configuration(const Configuration& configuration) {
   }
   text += "\n" + print_settings(RunSettings::schema(), &configuration.run);
   text += print_sweep(configuration.sweep);
+  if (configuration.study) text += "\n" + print_settings(StudySettings::schema(), &*configuration.study);
   return text;
 }
 
@@ -266,13 +291,15 @@ std::span<const SchemaWithDefaults> configuration_tables() {
   static const RankerSettings ranker =
       RankerSettings::defaults(RankerKind::kOlRankNet, ProtocolName::kPaper);
   static const UserSettings user = UserSettings::defaults(defaults.clicks);
-  static const std::array<SchemaWithDefaults, 6> tables = {{
+  static const StudySettings study;
+  static const std::array<SchemaWithDefaults, 7> tables = {{
       {&DataSettings::schema(), &defaults.data},
       {&ProtocolSettings::schema(), &defaults.protocol},
       {&ClickSettings::schema(), &defaults.clicks},
       {&UserSettings::schema(), &user},
       {&RankerSettings::schema(), &ranker},
       {&RunSettings::schema(), &defaults.run},
+      {&StudySettings::schema(), &study},
   }};
   return tables;
 }

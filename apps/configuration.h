@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "apps/run_settings.h"
+#include "apps/study_settings.h"
 #include "apps/sweep_axis.h"
 #include "core/data/data_settings.h"
 #include "core/settings/reference_page.h"
@@ -25,7 +26,8 @@ struct Configuration {
   std::vector<UserSettings> users;  // besides the built-in ones
   std::vector<RankerSettings> rankers;
   RunSettings run;
-  std::vector<SweepAxis> sweep;  // what tuning tries; a run has none
+  std::vector<SweepAxis> sweep;        // what tuning tries; a run has none
+  std::optional<StudySettings> study;  // what a study compares; others have none
 };
 
 /// A setting said on the command line: it wins over the file, and a later one over an earlier one.
@@ -44,6 +46,9 @@ SettingOverride parse_override(const std::string& text);
 /// of the first mistake.
 Configuration resolve_configuration(const std::optional<std::filesystem::path>& file,
                                     std::span<const SettingOverride> overrides);
+
+/// Throws InvalidArgument where the configuration has a study, which `command` does not carry out.
+void refuse_study(std::string_view command, const Configuration& configuration);
 
 /// The whole configuration as TOML; read back, it gives itself.
 std::string print_configuration(const Configuration& configuration);

@@ -66,21 +66,32 @@ OfflineModel train_offline_model(const TrialData& data, std::int64_t fold, Execu
   return offline;
 }
 
-std::shared_ptr<const FoldData> load_fold(const Configuration& configuration, const std::string& replay,
-                                          std::int64_t fold) {
+/// The part whose queries are asked.
+const Dataset& asked_part(const DataParts& parts, bool validation, std::int64_t fold) {
+  if (validation && !parts.vali)
+    throw InvalidArgument(fmt::format("Fold {} has no validation part to calibrate on.", fold));
+  const Dataset& asked = validation ? *parts.vali : parts.train;
+  if (asked.queries() == 0) {
+    throw InvalidArgument(fmt::format("The {} part of fold {} has no queries.",
+                                      validation ? "validation" : "training", fold));
+  }
+  return asked;
+}
+
+std::shared_ptr<const FoldData> load_fold(const Configuration& configuration,
+                                          const ExperimentRequest& request, std::int64_t fold) {
   ExecutionContext context({}, threads_of(configuration));
   const DataParts parts = load_parts(configuration.data, fold, context);
   const Dataset& judged = judged_part(parts, configuration.data, fold);
-  if (parts.train.queries() == 0)
-    throw InvalidArgument(fmt::format("The training part of fold {} has no queries.", fold));
+  const Dataset& asked = asked_part(parts, request.ask_validation, fold);
   const FittedNormaliser normaliser =
       fit_normaliser(configuration.data.normalise, parts.train, configuration.data.drop_constant, context);
   int max_grade = std::max(parts.train.max_grade(), parts.test.max_grade());
   if (parts.vali) max_grade = std::max(max_grade, parts.vali->max_grade());
   std::optional<RecordedFeedback> recorded;
-  if (!replay.empty()) recorded = RecordedFeedback::read(replay, parts.train);
+  if (!request.replay.empty()) recorded = RecordedFeedback::read(request.replay, parts.train);
   auto data = std::make_shared<FoldData>(
-      FoldData{{normaliser.apply(parts.train, context), normaliser.apply(judged, context), max_grade},
+      FoldData{{normaliser.apply(asked, context), normaliser.apply(judged, context), max_grade},
                {},
                {{"normalisation", normaliser_text(normaliser)},
                 {"feature_names", feature_names_text(plain_feature_names(normaliser.features))}},
@@ -198,9 +209,8 @@ ExperimentPlan make_plan(const Configuration& configuration, const ExperimentReq
                 configuration.protocol.discount, configuration.protocol.empty_queries};
   plan.protocol = settings_without(ProtocolSettings::schema(), &configuration.protocol, {"seeds"});
   plan.version = std::string(version());
-  plan.data = std::make_shared<FoldCache>([&configuration, replay = request.replay](std::int64_t fold) {
-    return load_fold(configuration, replay, fold);
-  });
+  plan.data = std::make_shared<FoldCache>(
+      [&configuration, request](std::int64_t fold) { return load_fold(configuration, request, fold); });
   plan.checkpoint_every = configuration.run.checkpoint_every;
   plan.jobs = static_cast<int>(configuration.run.jobs);
   plan.threads = threads_of(configuration);

@@ -15,6 +15,7 @@ struct ExperimentRequest {
   std::string replay;  // a file of recorded feedback; empty: simulated users
   Shard shard;
   Existing existing = Existing::kRefuse;
+  bool ask_validation = false;  // the queries of the validation part instead of the training part's
 };
 
 /// Joins configuration, data, rankers and users into a plan that the experiment can carry out. The

@@ -40,7 +40,7 @@ class RunCommand : public Command {
       fmt::print("{}", print_configuration(configuration));
       return 0;
     }
-    refuse_sweep(configuration);
+    refuse_others(configuration);
     ExperimentPlan plan = make_plan(configuration, request());
     if (dry_run_) {
       print_dry_run(configuration, plan, output);
@@ -64,7 +64,8 @@ class RunCommand : public Command {
   }
 
  private:
-  void refuse_sweep(const Configuration& configuration) const {
+  void refuse_others(const Configuration& configuration) const {
+    refuse_study("run", configuration);
     if (configuration.sweep.empty()) return;
     throw InvalidArgument(
         fmt::format("{0} has a [sweep], which a run does not carry out; use 'olrank tune {0}'.", file_));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <vector>
 
 namespace olrank {
 namespace {
@@ -49,6 +50,14 @@ std::string help_line(const Setting& setting, const void* defaults) {
 }
 
 }  // namespace
+
+void SettingFlags::declare(CLI::App& app, bool of_study) {
+  std::vector<SchemaWithDefaults> tables;
+  for (const SchemaWithDefaults& table : configuration_tables()) {
+    if (of_study || table.schema != &StudySettings::schema()) tables.push_back(table);
+  }
+  declare(app, tables);
+}
 
 void SettingFlags::declare(CLI::App& app, std::span<const SchemaWithDefaults> tables) {
   app_ = &app;

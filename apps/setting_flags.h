@@ -12,7 +12,8 @@ namespace olrank {
 /// --set for all of them.
 class SettingFlags {
  public:
-  void declare(CLI::App& app) { declare(app, configuration_tables()); }
+  /// Without the flags of a study, unless the command carries one out.
+  void declare(CLI::App& app, bool of_study = false);
   /// Of some tables only.
   void declare(CLI::App& app, std::span<const SchemaWithDefaults> tables);
   /// What was said, in the order of the command line.

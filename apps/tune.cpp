@@ -259,6 +259,7 @@ class TuneCommand : public Command {
       throw InvalidArgument(
           "Name a configuration with a [sweep]: olrank tune FILE. See 'olrank tune --help'.");
     const Configuration configuration = resolve_configuration(fs::path(file_), flags_.overrides());
+    refuse_study("tune", configuration);
     const ChoiceRule rule = {parse_word<SweepFigure>("--by", by_), parse_word<ChoicePer>("--per", per_)};
     if (print_) {
       fmt::print("{}", print_configuration(configuration));

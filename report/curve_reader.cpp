@@ -31,6 +31,14 @@ double nullable(const json& value) {
   return value.is_null() ? std::nan("") : value.get<double>();
 }
 
+/// {"share": …, "of": …}, where there is one.
+void read_tally(const json& object, const char* key, double& share, double& of) {
+  const auto found = object.find(key);
+  if (found == object.end() || !found->is_object()) return;
+  share = number(*found, "share");
+  of = found->at("of").get<double>();
+}
+
 /// Of a line, besides what it tells: what the next one needs.
 struct Line {
   CurveEvaluation point;
@@ -63,6 +71,8 @@ Line parse_line(std::string_view text) {
     values[Measure::kWidthRatioLow] = number(*ratio, "p10");
     values[Measure::kWidthRatioHigh] = number(*ratio, "p90");
   }
+  read_tally(object, "false_certain", values[Measure::kFalseCertain], line.point.certain_orders);
+  read_tally(object, "decisions_differ", values[Measure::kDecisionsDiffer], line.point.decisions);
   line.seconds = std::nan("");
   if (const auto seconds = object.find("seconds"); seconds != object.end() && seconds->is_object()) {
     line.seconds = 0.0;

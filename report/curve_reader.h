@@ -12,6 +12,8 @@ namespace olrank {
 struct CurveEvaluation {
   std::int64_t round = 0;
   MeasureValues values;
+  double certain_orders = 0.0;  // that false certainty is a share of
+  double decisions = 0.0;       // that the differing ones are a share of
 };
 
 /// What can be read of a trial's curve: its points up to the first line that is none.

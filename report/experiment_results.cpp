@@ -76,6 +76,7 @@ void read_last(const json& last, TrialResults& trial) {
   trial.last[Measure::kCertainShare] = nullable(last, "certain_share");
   trial.last[Measure::kBlocks] = nullable(last, "blocks");
   trial.last[Measure::kCosine] = nullable(last, "cosine");
+  trial.posterior_bytes = nullable(last, "posterior_bytes");
 }
 
 void read_summary(const fs::path& file, TrialResults& trial) {
@@ -95,6 +96,27 @@ void read_summary(const fs::path& file, TrialResults& trial) {
     trial.last[Measure::kMilliseconds] = 1000.0 * learning / static_cast<double>(trial.rounds);
 }
 
+/// The last field of every line but the first; empty fields are left out by conventions and come as NaN.
+std::vector<double> read_queries(const fs::path& file) {
+  const std::string text = read_file(file);
+  std::vector<double> values;
+  for (std::size_t begin = text.find('\n'); begin != std::string::npos && begin + 1 < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin + 1), text.size());
+    const std::size_t comma = text.rfind(',', end);
+    double value = std::nan("");
+    if (comma == std::string::npos || comma <= begin)
+      throw IoError(fmt::format("{}: A line has no value of a query.", file.string()));
+    if (comma + 1 < end) {
+      const auto [stopped, error] = std::from_chars(text.data() + comma + 1, text.data() + end, value);
+      if (error != std::errc() || stopped != text.data() + end)
+        throw IoError(fmt::format("{}: A value of a query is no number.", file.string()));
+    }
+    values.push_back(value);
+    begin = end;
+  }
+  return values;
+}
+
 TrialResults read_trial(const fs::path& experiment, const TrialIdentity& identity) {
   TrialResults trial;
   trial.identity = identity;
@@ -107,6 +129,7 @@ TrialResults read_trial(const fs::path& experiment, const TrialIdentity& identit
       throw IoError(fmt::format("{}: This is no summary of a trial.", summary.string()));
     }
     trial.finished = true;
+    if (fs::exists(folder / "queries.csv")) trial.queries = read_queries(folder / "queries.csv");
   }
   if (fs::exists(folder / "curve.jsonl")) trial.curve = read_curve(folder / "curve.jsonl");
   return trial;
@@ -161,6 +184,7 @@ ExperimentResults read_experiment(const fs::path& folder) {
     if (!complaint.empty()) results.warnings.push_back(complaint);
   }
   find_missing(results);
+  results.study = read_study_plan(folder);
   return results;
 }
 

@@ -2,12 +2,14 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "report/curve_reader.h"
 #include "report/run_description.h"
+#include "report/study_plan.h"
 #include "sim/trial_identity.h"
 
 namespace olrank {
@@ -27,6 +29,8 @@ struct TrialResults {
   std::int64_t peak_memory_bytes = 0;
   std::vector<std::pair<std::string, double>> stages;  // seconds of the whole trial
   std::string fingerprint;
+  double posterior_bytes = 0.0;  // NaN where the ranker does not tell
+  std::vector<double> queries;   // the last offline figure of each judged query; empty where not kept
 
   /// The last evaluated round; 0 before the first.
   std::int64_t last_round() const;
@@ -46,6 +50,7 @@ struct ExperimentResults {
   std::int64_t finished = 0;
   std::int64_t expected = 0;          // trials of the whole matrix, or more where more are there
   std::vector<std::string> warnings;  // about damaged files, each a sentence
+  std::optional<StudyPlan> study;     // where the folder holds one
 };
 
 ExperimentResults read_experiment(const std::filesystem::path& folder);

@@ -14,6 +14,8 @@
 #include "report/final_tables.h"
 #include "report/markup.h"
 #include "report/page.h"
+#include "report/study.h"
+#include "report/study_figures.h"
 
 namespace olrank {
 namespace {
@@ -103,6 +105,13 @@ std::string file_word(const std::string& text) {
   }
   while (!word.empty() && word.back() == '-') word.pop_back();
   return word.empty() ? "x" : word.substr(0, 60);
+}
+
+void write_figure(const std::filesystem::path& folder, const std::string& place,
+                  const ReportFigure& figure) {
+  write_file_atomically(folder / fmt::format("{}-{}.svg", place, figure.slug),
+                        standalone_svg(figure.drawing));
+  write_file_atomically(folder / fmt::format("{}-{}.csv", place, figure.slug), figure.csv);
 }
 
 constexpr Measure kLatexMeasures[] = {Measure::kOfflineNdcg, Measure::kDiscountedNdcg};
@@ -272,11 +281,19 @@ std::size_t write_figures(const Report& report, const std::filesystem::path& fol
       for (std::size_t number = 2; !taken.insert(place).second; ++number)
         place = fmt::format("{}-{}", file_word(user.user), number);
       for (const ReportFigure& figure : figures_of(report, data, user, table)) {
-        write_file_atomically(folder / fmt::format("{}-{}.svg", place, figure.slug),
-                              standalone_svg(figure.drawing));
-        write_file_atomically(folder / fmt::format("{}-{}.csv", place, figure.slug), figure.csv);
+        write_figure(folder, place, figure);
         ++written;
       }
+    }
+  }
+  for (std::size_t i = 0; i < report.experiments.size(); ++i) {
+    const ExperimentResults& results = report.experiments[i];
+    if (!results.study) continue;
+    const std::string place =
+        report.experiments.size() > 1 ? fmt::format("study-{}", file_word(report.labels[i])) : "study";
+    for (const ReportFigure& figure : study_figures(analyse_study(results, *results.study))) {
+      write_figure(folder, place, figure);
+      ++written;
     }
   }
   return written;

@@ -15,13 +15,15 @@ namespace olrank {
 namespace {
 
 constexpr Measure kLineMeasures[] = {
-    Measure::kOfflineNdcg, Measure::kDiscountedNdcg, Measure::kOnlineNdcg, Measure::kCertainShare,
-    Measure::kBlocks,      Measure::kBlockSize1,     Measure::kBlockSize5, Measure::kBlockSize10,
-    Measure::kRegret,      Measure::kCosine,         Measure::kWidthRatio, Measure::kMilliseconds};
+    Measure::kOfflineNdcg,     Measure::kDiscountedNdcg, Measure::kOnlineNdcg, Measure::kCertainShare,
+    Measure::kBlocks,          Measure::kBlockSize1,     Measure::kBlockSize5, Measure::kBlockSize10,
+    Measure::kRegret,          Measure::kCosine,         Measure::kWidthRatio, Measure::kFalseCertain,
+    Measure::kDecisionsDiffer, Measure::kMilliseconds};
 
 bool is_share(Measure measure) {
   return measure == Measure::kOfflineNdcg || measure == Measure::kOnlineNdcg ||
-         measure == Measure::kCertainShare;
+         measure == Measure::kCertainShare || measure == Measure::kFalseCertain ||
+         measure == Measure::kDecisionsDiffer;
 }
 
 LinePoint line_point(double x, const MeanInterval& estimate) {

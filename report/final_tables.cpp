@@ -4,57 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
-#include "core/random/rng_stream.h"
-#include "core/statistics/curve_area.h"
 #include "core/statistics/holm.h"
 
 namespace olrank {
 namespace {
 
-double last(const TrialResults& trial, Measure measure) {
-  return trial.last[measure];
-}
-
-/// Of whole curves only: a damaged one has lost its end.
-double area(const TrialResults& trial, Measure measure) {
-  if (!trial.curve.complaint.empty()) return std::nan("");
-  std::vector<double> rounds;
-  std::vector<double> values;
-  for (const CurveEvaluation& point : trial.curve.points) {
-    rounds.push_back(static_cast<double>(point.round));
-    values.push_back(point.values[measure]);
-  }
-  return curve_area(rounds, values);
-}
-
-PhiloxKey key_of(const FinalFigure& figure) {
-  return make_key(
-      {.purpose = Purpose::kResampling, .click_model = name_hash(figure.slug.data(), figure.slug.size())});
-}
-
-std::vector<const TrialResults*> finished_trials(const RankerTrials& ranker) {
-  std::vector<const TrialResults*> finished;
-  for (const TrialResults* trial : ranker.trials) {
-    if (trial->finished) finished.push_back(trial);
-  }
-  return finished;
-}
-
-using Trials = std::vector<std::vector<const TrialResults*>>;  // by row
-
-/// a − b on the folds and seeds that both have finished: there they met the same queries and coins.
-FoldedValues paired_differences(const std::vector<const TrialResults*>& a,
-                                const std::vector<const TrialResults*>& b, const FinalFigure& figure) {
-  std::map<std::pair<std::int64_t, std::int64_t>, double> of_b;
-  for (const TrialResults* trial : b)
-    of_b[{trial->identity.fold, trial->identity.seed}] = figure.value(*trial);
-  return by_fold(a, [&](const TrialResults& trial) {
-    const auto partner = of_b.find({trial.identity.fold, trial.identity.seed});
-    return partner == of_b.end() ? std::nan("") : figure.value(trial) - partner->second;
-  });
-}
+using Trials = std::vector<TrialList>;  // by row
 
 std::vector<RankerPair> pairs_of(const Trials& trials, const FinalFigure& figure) {
   std::vector<RankerPair> pairs;
@@ -64,7 +20,7 @@ std::vector<RankerPair> pairs_of(const Trials& trials, const FinalFigure& figure
     for (std::size_t b = a + 1; b < trials.size(); ++b) {
       const FoldedValues differences = paired_differences(trials[a], trials[b], figure);
       if (differences.empty()) continue;
-      pairs.push_back({a, b, paired_test(differences, key_of(figure)), 0.0, 0.0});
+      pairs.push_back({a, b, paired_test(differences, figure.key()), 0.0, 0.0});
       t_p.push_back(pairs.back().test.t_p);
       flip_p.push_back(pairs.back().test.flip_p);
     }
@@ -103,13 +59,10 @@ FinalColumn column_of(const Trials& trials, const FinalFigure& figure) {
   column.figure = figure;
   for (const auto& of_row : trials) {
     const FoldedValues values = by_fold(of_row, figure.value);
-    NestedValues nested;
-    for (const std::vector<double>& fold : values) {
-      nested.emplace_back();
-      for (const double value : fold) nested.back().push_back({value});
-    }
+    const NestedValues nested = nested_values(of_row, figure);
+    column.over_queries = column.over_queries || over_queries(nested);
     column.cells.push_back(
-        {mean_interval(values), hierarchical_bootstrap(nested, key_of(figure)), false, false});
+        {mean_interval(values), hierarchical_bootstrap(nested, figure.key()), false, false});
   }
   if (figure.better != Better::kNeither) column.pairs = pairs_of(trials, figure);
   mark_best(column);
@@ -187,21 +140,6 @@ std::string test_note(const FinalTable& table) {
 }
 
 }  // namespace
-
-std::vector<FinalFigure> final_figures(std::int64_t cutoff) {
-  const auto figure = [&](Measure measure, int digits, Better better) {
-    return FinalFigure{slug_of(measure), title_of(measure, cutoff), digits, better,
-                       [measure](const TrialResults& trial) { return last(trial, measure); }};
-  };
-  return {figure(Measure::kOfflineNdcg, 4, Better::kLarger),
-          {"offline-area", fmt::format("Area under offline NDCG@{}", cutoff), 4, Better::kLarger,
-           [](const TrialResults& trial) { return area(trial, Measure::kOfflineNdcg); }},
-          figure(Measure::kDiscountedNdcg, 1, Better::kLarger),
-          figure(Measure::kRegret, 0, Better::kSmaller),
-          figure(Measure::kCosine, 4, Better::kLarger),
-          figure(Measure::kCertainShare, 3, Better::kNeither),
-          figure(Measure::kMilliseconds, 3, Better::kNeither)};
-}
 
 FinalTable final_table(const UserResults& user, std::int64_t cutoff) {
   FinalTable table;

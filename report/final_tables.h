@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,23 +8,9 @@
 #include "core/statistics/hierarchical_bootstrap.h"
 #include "core/statistics/paired_test.h"
 #include "report/comparison.h"
+#include "report/final_figures.h"
 
 namespace olrank {
-
-/// Which of two values of a figure is better; figures without a better one are not tested.
-enum class Better { kLarger, kSmaller, kNeither };
-
-/// A figure that a finished trial ends with.
-struct FinalFigure {
-  std::string slug;
-  std::string title;
-  int digits = 4;
-  Better better = Better::kLarger;
-  std::function<double(const TrialResults&)> value;
-};
-
-/// Every figure that tables tell, of lists of `cutoff` documents.
-std::vector<FinalFigure> final_figures(std::int64_t cutoff);
 
 struct FinalCell {
   MeanInterval estimate;  // NaN where no finished trial has the figure
@@ -48,6 +33,7 @@ struct FinalColumn {
   FinalFigure figure;
   std::vector<FinalCell> cells;   // a row
   std::vector<RankerPair> pairs;  // of rows; empty where nothing is tested
+  bool over_queries = false;      // the bootstrap redraws queries too
 };
 
 struct FinalTable {

@@ -45,6 +45,7 @@ Range vertical_range(const LineFigure& figure) {
     }
   }
   if (means.empty()) return {0.0, 1.0};
+  if (figure.logarithmic_y) return {means.low / 1.25, means.high * 1.25};
   Range range = means;
   const double span = std::max(means.high - means.low, 0.02 * std::abs(means.high));
   if (figure.whole_bands && !bands.empty()) {
@@ -67,6 +68,7 @@ Range horizontal_range(const LineFigure& figure) {
     for (const LinePoint& point : line.points) range.take(point.x);
   }
   if (range.empty()) return {0.0, 1.0};
+  if (range.low == range.high && figure.logarithmic_x) return {0.5 * range.low, 2.0 * range.high};
   if (range.low == range.high) return {range.low - 1.0, range.high + 1.0};
   return range;
 }
@@ -80,8 +82,8 @@ class LineDrawing {
         horizontal_range_(horizontal_range(figure)),
         left_(left_margin()),
         right_(kWidth - label_width() - 14.0),
-        x_(horizontal_range_.low, horizontal_range_.high, left_, right_),
-        y_(vertical_range_.low, vertical_range_.high, kTop + plot_height_, kTop) {}
+        x_(horizontal_range_.low, horizontal_range_.high, left_, right_, figure.logarithmic_x),
+        y_(vertical_range_.low, vertical_range_.high, kTop + plot_height_, kTop, figure.logarithmic_y) {}
 
   Drawing draw() {
     axes();
@@ -97,7 +99,8 @@ class LineDrawing {
  private:
   double left_margin() const {
     double widest = 0.0;
-    for (const Tick& tick : Scale(vertical_range_.low, vertical_range_.high, 0.0, 1.0).ticks(5))
+    for (const Tick& tick :
+         Scale(vertical_range_.low, vertical_range_.high, 0.0, 1.0, figure_.logarithmic_y).ticks(5))
       widest = std::max(widest, text_width(tick.label, kFont));
     return widest + 8.0;
   }

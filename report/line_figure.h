@@ -32,6 +32,8 @@ struct LineFigure {
   double lowest = -std::numeric_limits<double>::infinity();  // values beyond make no sense
   double highest = std::numeric_limits<double>::infinity();
   bool whole_bands = false;     // however wide they are
+  bool logarithmic_x = false;   // every x is positive
+  bool logarithmic_y = false;   // every y is positive
   std::vector<double> x_ticks;  // where the axis is told; round values unless set
   std::vector<FigureLine> lines;
 };

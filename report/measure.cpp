@@ -30,6 +30,12 @@ constexpr std::array<Wording, kMeasures> kWordings = {{
      "sure."},
     {"width-ratio-p10", "Width over exact width, 10th percentile", "The narrow end of the ratios."},
     {"width-ratio-p90", "Width over exact width, 90th percentile", "The wide end of the ratios."},
+    {"false-certain", "False certainty",
+     "Share of the certain orders among shown documents of different grades that the grades contradict, "
+     "since the evaluation before."},
+    {"decisions-differ", "Decisions that exact widths turn",
+     "Share of the shown pairs that the full covariance would judge otherwise, certain or not, at the same "
+     "α."},
     {"milliseconds", "Milliseconds a round",
      "Time of a round since the evaluation before, without evaluation."},
 }};

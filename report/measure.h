@@ -22,9 +22,11 @@ enum class Measure : std::size_t {
   kWidthRatio,
   kWidthRatioLow,   // 10th percentile
   kWidthRatioHigh,  // 90th percentile
-  kMilliseconds,    // a round, since the evaluation before; evaluations themselves left out
+  kFalseCertain,
+  kDecisionsDiffer,
+  kMilliseconds,  // a round, since the evaluation before; evaluations themselves left out
 };
-inline constexpr std::size_t kMeasures = 14;
+inline constexpr std::size_t kMeasures = 16;
 
 /// One value a measure; NaN for what a trial does not know.
 class MeasureValues {

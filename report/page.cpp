@@ -11,6 +11,8 @@
 #include "report/final_tables.h"
 #include "report/markup.h"
 #include "report/page_style.h"
+#include "report/study.h"
+#include "report/study_figures.h"
 #include "report/ticks.h"
 
 namespace olrank {
@@ -60,6 +62,7 @@ class Page {
     for (const DataResults& data : report_.data) {
       for (const UserResults& user : data.users) user_section(data, user);
     }
+    for (std::size_t i = 0; i < report_.experiments.size(); ++i) study(i);
     missing();
     what_was_run();
     how_to_read();
@@ -228,8 +231,18 @@ class Page {
         "</tbody></table></div>\n<p class=\"note\">Percentiles 2.5 to 97.5 of 1,000 means with folds, "
         "then seeds redrawn. A description, not a test: in simulations with 5 seeds a fold this interval "
         "covers the truth in 84 % of cases with one fold, with 5 folds in 97 % where folds do not differ "
-        "and in 89 % where they differ as much as seeds. Per-query values are not kept by trials, so "
-        "queries are not redrawn.</p></details>\n";
+        "and in 89 % where they differ as much as seeds. ";
+    html_ += redrawn_queries(table);
+    html_ += "</p></details>\n";
+  }
+
+  static std::string redrawn_queries(const FinalTable& table) {
+    for (const FinalColumn& column : table.columns) {
+      if (column.over_queries)
+        return escape_html(fmt::format("For {}, the judged queries of each trial are redrawn besides.",
+                                       column.figure.title));
+    }
+    return "Trials have kept no values of queries, so queries are not redrawn.";
   }
 
   void curves(const DataResults& data, const UserResults& user, const FinalTable& table) {
@@ -242,8 +255,24 @@ class Page {
           kMostRankers, user.rankers.size());
     const std::vector<std::string> thinning = thinning_notes(report_, user);
     if (!thinning.empty()) list(thinning);
+    figures(figures_of(report_, data, user, table));
+  }
+
+  void study(std::size_t experiment) {
+    const ExperimentResults& results = report_.experiments[experiment];
+    if (!results.study) return;
+    html_ += fmt::format("<section><h2>Covariances compared <span class=\"soft\">in {}</span></h2>\n",
+                         escape_html(report_.labels[experiment]));
+    html_ +=
+        "<p class=\"note\">Every structure against full, paired by seeds, stands in study.csv and "
+        "study.json.</p>\n";
+    figures(study_figures(analyse_study(results, *results.study)));
+    html_ += "</section>\n";
+  }
+
+  void figures(const std::vector<ReportFigure>& drawn) {
     html_ += "<div class=\"figures\">\n";
-    for (const ReportFigure& figure : figures_of(report_, data, user, table)) {
+    for (const ReportFigure& figure : drawn) {
       html_ += fmt::format("<figure>{}<figcaption>{}</figcaption></figure>\n",
                            inline_svg(figure.drawing, fmt::format("f{}", ++figures_)),
                            escape_html(figure.caption));

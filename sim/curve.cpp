@@ -17,6 +17,14 @@ std::string width_ratio_object(const std::optional<WidthRatio>& ratio) {
                      olrank::json_number(ratio->p10), olrank::json_number(ratio->p90));
 }
 
+/// A member of the line, or nothing where nothing was counted.
+std::string tally_member(const char* name, const Tally& tally) {
+  if (tally.of == 0) return "";
+  return fmt::format(",\"{}\":{{\"share\":{},\"of\":{}}}", name,
+                     olrank::json_number(static_cast<double>(tally.hits) / static_cast<double>(tally.of)),
+                     tally.of);
+}
+
 /// Stages that every line has, in this order; others follow.
 constexpr std::array<const char*, 7> kStages = {"score",   "width", "rank", "click",
                                                 "observe", "train", "eval"};
@@ -52,6 +60,8 @@ std::string curve_line(const CurvePoint& point, const StageClock* clock) {
   }
   line += fmt::format("}},\"cosine\":{},\"width_ratio\":{},\"drift\":{}", json_number(point.cosine),
                       width_ratio_object(point.width_ratio), json_number(point.drift));
+  line += tally_member("false_certain", point.false_certain);
+  line += tally_member("decisions_differ", point.decisions_differ);
   for (const RankerFigure& figure : point.figures) {
     line += fmt::format(",\"{}\":{}", figure.name, olrank::json_number(figure.value));
   }

@@ -27,6 +27,9 @@ struct CurvePoint {
   std::array<std::optional<double>, ListCertainty::kBlockRanks.size()> block_size;
   std::optional<double> cosine;           // to the offline model; none where none was trained
   std::optional<WidthRatio> width_ratio;  // of the shown pairs since the evaluation before
+  // Since the evaluation before; of nothing where nothing was counted.
+  Tally false_certain;     // certain orders of shown documents that their different grades contradict
+  Tally decisions_differ;  // decisions on shown pairs that exact widths would turn
   std::optional<double> drift;
   std::vector<RankerFigure> figures;  // of the ranker's health, beyond drift
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/metrics/per_query_csv.h"
 #include "sim/cosine.h"
 
 namespace olrank {
@@ -68,6 +69,9 @@ void Trial::play_simulated(RoundContext& context, RoundDetail* detail, bool full
     users_.clicks->click(grades, shown_, click_key_, played_.round, log_);
     played_.ndcg = online_.observe(grades.of_doc, list.docs);
     if (list.certainty) count_certainty(*list.certainty);
+    count_contradicted(list.certain_orders, grades);
+    certainty_.turned_decisions.hits += list.turned_decisions.hits;
+    certainty_.turned_decisions.of += list.turned_decisions.of;
     width_ratios_.insert(width_ratios_.end(), list.width_ratios.begin(), list.width_ratios.end());
   }
   played_.shown = shown_;
@@ -108,6 +112,16 @@ void Trial::count_certainty(const ListCertainty& certainty) {
   }
 }
 
+void Trial::count_contradicted(std::span<const CertainOrder> orders, const QueryGrades& grades) {
+  for (const CertainOrder& order : orders) {
+    const auto first = grades.of_doc[static_cast<std::size_t>(order.first)];
+    const auto second = grades.of_doc[static_cast<std::size_t>(order.second)];
+    if (first == second) continue;
+    ++certainty_.contradicted.of;
+    certainty_.contradicted.hits += first < second ? 1 : 0;
+  }
+}
+
 const CurvePoint& Trial::evaluate() {
   const auto measured = clock_.measure("eval");
   ranker_.score(execution_, data_.judged.all_features(), judged_scores_);
@@ -129,6 +143,8 @@ const CurvePoint& Trial::evaluate() {
     point_.block_size[i] =
         mean(static_cast<double>(certainty_.block_size_sum[i]), certainty_.block_size_rounds[i]);
   }
+  point_.false_certain = certainty_.contradicted;
+  point_.decisions_differ = certainty_.turned_decisions;
   for (const RankerFigure& figure : ranker_.figures(execution_)) {
     if (figure.name == "drift") {
       point_.drift = figure.value;
@@ -144,6 +160,10 @@ const CurvePoint& Trial::evaluate() {
   certainty_ = Certainty{};
   evaluated_round_ = round_;
   return point_;
+}
+
+std::string Trial::queries_csv() const {
+  return query_ndcg_csv(data_.judged, evaluator_);
 }
 
 void Trial::save(StateWriter& state) const {
@@ -163,6 +183,9 @@ void Trial::save(StateWriter& state) const {
   state.put("certainty.rounds", certainty_.rounds);
   state.put("certainty.block_size_sum", std::span<const std::int64_t>(certainty_.block_size_sum));
   state.put("certainty.block_size_rounds", std::span<const std::int64_t>(certainty_.block_size_rounds));
+  const std::int64_t tallies[] = {certainty_.contradicted.hits, certainty_.contradicted.of,
+                                  certainty_.turned_decisions.hits, certainty_.turned_decisions.of};
+  state.put("certainty.tallies", std::span<const std::int64_t>(tallies));
   state.put("trial.width_ratios", width_ratios_);
   ranker_.save(state);
 }
@@ -185,6 +208,10 @@ void Trial::load(StateReader& state) {
   certainty_.rounds = state.get_one<std::int64_t>("certainty.rounds");
   state.get_into("certainty.block_size_sum", std::span<std::int64_t>(certainty_.block_size_sum));
   state.get_into("certainty.block_size_rounds", std::span<std::int64_t>(certainty_.block_size_rounds));
+  std::int64_t tallies[4];
+  state.get_into("certainty.tallies", std::span<std::int64_t>(tallies));
+  certainty_.contradicted = {tallies[0], tallies[1]};
+  certainty_.turned_decisions = {tallies[2], tallies[3]};
   width_ratios_ = state.get<double>("trial.width_ratios");
   ranker_.load(state);
 }

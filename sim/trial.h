@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "core/io/state_archive.h"
@@ -59,6 +60,8 @@ class Trial {
   const CurvePoint& evaluate();
 
   const CurvePoint& latest_point() const { return point_; }
+  /// The offline figure of every judged query, as this object's latest evaluation found it.
+  std::string queries_csv() const;
   const StageClock& clock() const { return clock_; }
   StageClock& clock() { return clock_; }
 
@@ -77,12 +80,15 @@ class Trial {
     std::int64_t rounds = 0;
     std::array<std::int64_t, ListCertainty::kBlockRanks.size()> block_size_sum{};
     std::array<std::int64_t, ListCertainty::kBlockRanks.size()> block_size_rounds{};
+    Tally contradicted;      // certain orders between different grades that the grades contradict
+    Tally turned_decisions;  // by exact widths
   };
 
   QueryDocs query_docs(std::int64_t query) const;
   void play_simulated(RoundContext& context, RoundDetail* detail, bool full_detail);
   void play_recorded(RoundContext& context);
   void count_certainty(const ListCertainty& certainty);
+  void count_contradicted(std::span<const CertainOrder> orders, const QueryGrades& grades);
 
   TrialSettings settings_;
   const TrialData& data_;

@@ -20,6 +20,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kCurve = "curve.jsonl";
 constexpr std::string_view kSummary = "summary.json";
+constexpr std::string_view kQueries = "queries.csv";
 constexpr std::string_view kModel = "model.safetensors";
 constexpr std::string_view kCheckpoint = "checkpoint/state.olrank";
 
@@ -223,6 +224,8 @@ void TrialFolder::finish(const Trial& trial, const OnlineRanker& ranker, const M
   const ModelMetadata origin = provenance(summary, trial.rounds_played());
   about.insert(about.end(), origin.begin(), origin.end());
   write_file_atomically(path_ / kModel, safetensors_bytes(tensors, about));
+
+  write_file_atomically(path_ / kQueries, trial.queries_csv());
 
   StateWriter state;
   trial.save(state);

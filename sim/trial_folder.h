@@ -55,7 +55,8 @@ class TrialFolder {
   /// Appends an evaluation to the curve.
   void append(const CurvePoint& point, const StageClock& clock);
   void write_checkpoint(const Trial& trial, const TrialRecipe& recipe);
-  /// Model, then the summary, then a last checkpoint: one of a trial without a summary is never of its end.
+  /// Model and the values of queries, then the summary, then a last checkpoint: one of a trial without a
+  /// summary is never of its end.
   void finish(const Trial& trial, const OnlineRanker& ranker, const ModelMetadata& metadata,
               TrialSummary summary);
 

@@ -4,6 +4,23 @@
 #include <cmath>
 
 namespace olrank {
+namespace {
+
+inline bool clears_width(const CertaintyRule& rule, double difference, double width_sq) {
+  if (!(difference > rule.least_difference)) return false;
+  // σ(z) − ½ ≤ z/4 for z ≥ 0: most uncertain orders fall here, without a root or an exponential.
+  const double room = 0.25 * difference - rule.slack;
+  const double width_term_sq = rule.alpha * rule.alpha * width_sq;
+  if (!(room > 0.0) || !(room * room > width_term_sq)) return false;
+  // σ(z) − ½ = tanh(z/2)/2, without the cancellation at small z.
+  return 0.5 * std::tanh(0.5 * difference) - rule.slack > std::sqrt(width_term_sq);
+}
+
+}  // namespace
+
+bool is_certain(const CertaintyRule& rule, double difference, double width_sq) {
+  return clears_width(rule, difference, width_sq);
+}
 
 void certain_by_width(const CertaintyRule& rule, std::span<const float> scores,
                       std::span<const std::int32_t> by_score, std::span<const double> width_sq,
@@ -11,7 +28,6 @@ void certain_by_width(const CertaintyRule& rule, std::span<const float> scores,
   const auto docs = static_cast<std::int64_t>(by_score.size());
   assert(width_sq.size() == static_cast<std::size_t>(docs * docs));
   orders.reset(docs);
-  const double alpha_sq = rule.alpha * rule.alpha;
   for (std::int64_t a = 0; a < docs; ++a) {
     const std::int32_t i = by_score[static_cast<std::size_t>(a)];
     const double score = scores[static_cast<std::size_t>(i)];
@@ -19,13 +35,7 @@ void certain_by_width(const CertaintyRule& rule, std::span<const float> scores,
     for (std::int64_t b = a + 1; b < docs; ++b) {
       const std::int32_t j = by_score[static_cast<std::size_t>(b)];
       const double difference = score - scores[static_cast<std::size_t>(j)];
-      if (!(difference > rule.least_difference)) continue;
-      // σ(z) − ½ ≤ z/4 for z ≥ 0: most uncertain orders fall here, without a root or an exponential.
-      const double room = 0.25 * difference - rule.slack;
-      const double width_term_sq = alpha_sq * row[j];
-      if (!(room > 0.0) || !(room * room > width_term_sq)) continue;
-      // σ(z) − ½ = tanh(z/2)/2, without the cancellation at small z.
-      if (0.5 * std::tanh(0.5 * difference) - rule.slack > std::sqrt(width_term_sq)) orders.set(a, b);
+      if (clears_width(rule, difference, row[j])) orders.set(a, b);
     }
   }
 }

@@ -14,6 +14,9 @@ struct CertaintyRule {
   double least_difference = 0.0;  // of scores; differences up to it are rounding
 };
 
+/// Whether documents with this difference of scores and this w² are certainly ordered.
+bool is_certain(const CertaintyRule& rule, double difference, double width_sq);
+
 /// i before j iff σ(f_i − f_j) − α w_ij − ε > ½: "Learning neural ranking models online from implicit user
 /// feedback", WWW 2022, Lemma 3.3. `by_score` are docs, best first; `width_sq` is w², [V × V] by docs.
 void certain_by_width(const CertaintyRule& rule, std::span<const float> scores,

@@ -100,17 +100,22 @@ void ExploringList::order_topologically(std::int64_t begin, std::int64_t end, co
   }
 }
 
-ListCertainty ExploringList::certainty(const OrderBits& orders, std::int64_t cutoff) const {
+ListCertainty ExploringList::certainty(std::span<const std::int32_t> by_score, const OrderBits& orders,
+                                       std::int64_t cutoff) {
   ListCertainty certainty;
+  certain_orders_.clear();
   const std::int64_t shown = std::min(cutoff, orders.docs());
   certainty.shown_pairs = shown * (shown - 1) / 2;
   for (std::int64_t rank = 0; rank < shown; ++rank) {
     for (std::int64_t below = rank + 1; below < shown; ++below) {
       const auto [first, second] =
           std::minmax(places_[static_cast<std::size_t>(rank)], places_[static_cast<std::size_t>(below)]);
-      certainty.certain_pairs += orders.certain(first, second) ? 1 : 0;
+      if (!orders.certain(first, second)) continue;
+      certain_orders_.push_back(
+          {by_score[static_cast<std::size_t>(first)], by_score[static_cast<std::size_t>(second)]});
     }
   }
+  certainty.certain_pairs = static_cast<std::int64_t>(certain_orders_.size());
   certainty.blocks = static_cast<std::int64_t>(block_ends_.size());
   // Everything in an earlier block stands certainly before everything in a later one, so every list keeps
   // the blocks in order, and ranks fall into them as places do.
@@ -154,7 +159,8 @@ RankedList ExploringList::make(std::span<const std::int32_t> by_score, OrderBits
   }
   list_.clear();
   for (const std::int32_t place : places_) list_.push_back(by_score[static_cast<std::size_t>(place)]);
-  return {list_, certainty(orders, cutoff)};
+  const ListCertainty known = certainty(by_score, orders, cutoff);
+  return {list_, known, certain_orders_};
 }
 
 }  // namespace olrank

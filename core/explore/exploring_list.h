@@ -38,7 +38,9 @@ class ExploringList {
                      std::uint32_t round);
   void order_topologically(std::int64_t begin, std::int64_t end, const OrderBits& orders,
                            std::uint32_t round);
-  ListCertainty certainty(const OrderBits& orders, std::int64_t cutoff) const;
+  /// Counts what is certain and keeps the certain orders among the shown documents.
+  ListCertainty certainty(std::span<const std::int32_t> by_score, const OrderBits& orders,
+                          std::int64_t cutoff);
 
   ListRule rule_;
   bool refine_;
@@ -46,6 +48,7 @@ class ExploringList {
   std::vector<std::int32_t> block_ends_;
   std::vector<std::int32_t> places_;  // of the order by score, in the order of the list
   std::vector<std::int32_t> list_;    // docs
+  std::vector<CertainOrder> certain_orders_;
   std::vector<Shuffled> shuffled_;
   std::vector<std::int32_t> above_;       // how many unplaced documents stand certainly before a place
   std::vector<std::uint64_t> available_;  // bits of places that nothing unplaced stands before

@@ -45,4 +45,16 @@ std::string per_query_csv(const Dataset& data, const Evaluator& evaluator) {
   return text;
 }
 
+std::string query_ndcg_csv(const Dataset& data, const Evaluator& evaluator) {
+  std::string text = "qid";
+  for (const std::int64_t cutoff : evaluator.options().cutoffs) text += fmt::format(",ndcg@{}", cutoff);
+  text += '\n';
+  for (std::int64_t query = 0; query < data.queries(); ++query) {
+    append_field(text, data.qid(query));
+    for (const double ndcg : evaluator.of_query(query).ndcg) append_number(text, ndcg);
+    text += '\n';
+  }
+  return text;
+}
+
 }  // namespace olrank

@@ -13,4 +13,7 @@ namespace olrank {
 /// read back exactly.
 std::string per_query_csv(const Dataset& data, const Evaluator& evaluator);
 
+/// Only `qid,ndcg@K,…` of the same.
+std::string query_ndcg_csv(const Dataset& data, const Evaluator& evaluator);
+
 }  // namespace olrank

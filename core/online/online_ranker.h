@@ -34,12 +34,30 @@ struct ListCertainty {
   std::array<std::int64_t, 3> block_size{};  // of the block each of kBlockRanks lies in; 0 beyond the list
 };
 
+/// `first` stands certainly before `second`; docs of one query.
+struct CertainOrder {
+  std::int32_t first = 0;
+  std::int32_t second = 0;
+
+  friend bool operator==(const CertainOrder&, const CertainOrder&) = default;
+};
+
+/// So many of so many.
+struct Tally {
+  std::int64_t hits = 0;
+  std::int64_t of = 0;
+};
+
 /// Spans stay valid until the next call to the ranker.
 struct RankedList {
   std::span<const std::int32_t> docs;  // all of the query's, best first
   std::optional<ListCertainty> certainty;
+  std::span<const CertainOrder> certain_orders = {};  // among the shown documents
   /// Own width over exact full width of the shown pairs, for rankers that keep both; else empty.
   std::span<const double> width_ratios = {};
+  /// Of the decisions on shown pairs, certain or not, those that exact widths would turn; for rankers that
+  /// keep both.
+  Tally turned_decisions = {};
 };
 
 /// Docs of one query, in the order a user's clicks suggest.

@@ -21,10 +21,40 @@ double redrawn_mean(const std::vector<Part>& parts, RngStream& coins, MeanOfPart
   return sum / static_cast<double>(parts.size());
 }
 
-double redrawn_mean(const NestedValues& values, RngStream& coins) {
-  return redrawn_mean(values, coins, [&](const auto& fold) {
-    return redrawn_mean(fold, coins, [&](const auto& seed) {
-      return redrawn_mean(seed, coins, [](double query) { return query; });
+/// The queries of one seed.
+struct Queries {
+  const std::vector<double>* values = nullptr;
+  double mean = 0.0;
+  double deviation = 0.0;  // of a redrawn mean
+};
+
+Queries summarised(const std::vector<double>& values) {
+  Queries queries{&values, 0.0, 0.0};
+  const auto count = static_cast<double>(values.size());
+  for (const double value : values) queries.mean += value;
+  queries.mean /= count;
+  double sum = 0.0;
+  for (const double value : values) sum += (value - queries.mean) * (value - queries.mean);
+  queries.deviation = std::sqrt(sum) / count;
+  return queries;
+}
+
+using NestedQueries = std::vector<std::vector<Queries>>;
+
+NestedQueries summarised(const NestedValues& values) {
+  NestedQueries nested;
+  for (const auto& fold : values) {
+    nested.emplace_back();
+    for (const auto& seed : fold) nested.back().push_back(summarised(seed));
+  }
+  return nested;
+}
+
+double redrawn_mean(const NestedQueries& nested, RngStream& coins) {
+  return redrawn_mean(nested, coins, [&](const auto& fold) {
+    return redrawn_mean(fold, coins, [&](const Queries& seed) {
+      if (seed.values->size() > kDrawnOneByOne) return seed.mean + seed.deviation * coins.normal();
+      return redrawn_mean(*seed.values, coins, [](double query) { return query; });
     });
   });
 }
@@ -64,10 +94,11 @@ BootstrapInterval hierarchical_bootstrap(const NestedValues& values, PhiloxKey k
                                          double confidence) {
   const NestedValues nested = filled(values);
   if (!something_to_draw(nested) || resamples == 0) return {std::nan(""), std::nan("")};
+  const NestedQueries queries = summarised(nested);
   std::vector<double> means(resamples);
   for (std::uint32_t i = 0; i < resamples; ++i) {
     RngStream coins(key, i);
-    means[i] = redrawn_mean(nested, coins);
+    means[i] = redrawn_mean(queries, coins);
   }
   std::sort(means.begin(), means.end());
   return {quantile(means, 0.5 - 0.5 * confidence), quantile(means, 0.5 + 0.5 * confidence)};

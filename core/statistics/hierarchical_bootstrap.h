@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -9,6 +10,10 @@ namespace olrank {
 
 /// Values of folds, of their seeds, of their queries; a trial known by one figure has one query.
 using NestedValues = std::vector<std::vector<std::vector<double>>>;
+
+/// The mean of more redrawn queries than this is drawn at once, from the normal distribution that it is
+/// close to.
+inline constexpr std::size_t kDrawnOneByOne = 100;
 
 struct BootstrapInterval {
   double low = 0.0;

@@ -150,13 +150,13 @@ RankedList ConfidentNetwork::rank(RoundContext& context, const QueryDocs& query,
   if (shadow_) {
     const auto measured = context.clock.measure("shadow");
     const auto shown = static_cast<std::size_t>(std::min(cutoff_, query.docs()));
-    compare_widths(context.execution, list.docs.first(shown));
+    list.turned_decisions = compare_widths(context.execution, list.docs.first(shown));
     list.width_ratios = width_ratios_;
   }
   return list;
 }
 
-void ConfidentNetwork::compare_widths(ExecutionContext& context, std::span<const std::int32_t> shown) {
+Tally ConfidentNetwork::compare_widths(ExecutionContext& context, std::span<const std::int32_t> shown) {
   const auto factors = static_cast<std::size_t>(shape_.factors());
   const std::size_t docs = scores_.size();
   shown_factors_.resize(shown.size() * factors);
@@ -167,15 +167,22 @@ void ConfidentNetwork::compare_widths(ExecutionContext& context, std::span<const
   exact_sq_.resize(shown.size() * shown.size());
   shadow_->width_sq(context, {shown_factors_.data(), static_cast<std::int64_t>(shown.size())}, exact_sq_);
   width_ratios_.clear();
+  Tally turned;
   for (std::size_t a = 0; a < shown.size(); ++a) {
+    const auto i = static_cast<std::size_t>(shown[a]);
     for (std::size_t b = a + 1; b < shown.size(); ++b) {
+      const auto j = static_cast<std::size_t>(shown[b]);
       const double exact = exact_sq_[a * shown.size() + b];
+      const double own = width_sq_[i * docs + j];
+      const double difference = std::fabs(double{scores_[i]} - double{scores_[j]});
+      ++turned.of;
+      if (is_certain(list_rule_, difference, own) != is_certain(list_rule_, difference, exact))
+        ++turned.hits;
       if (!(exact > 0.0)) continue;  // documents with the same features
-      const double own =
-          width_sq_[static_cast<std::size_t>(shown[a]) * docs + static_cast<std::size_t>(shown[b])];
       width_ratios_.push_back(std::sqrt(std::max(0.0, own) / exact));
     }
   }
+  return turned;
 }
 
 LearnReport ConfidentNetwork::learn(RoundContext& context, const Feedback& feedback) {

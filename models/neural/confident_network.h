@@ -38,8 +38,9 @@ class ConfidentNetwork : public OnlineRanker {
   void load(StateReader& state) override;
 
  private:
-  /// Own over exact widths of the shown pairs, but for pairs without an exact width.
-  void compare_widths(ExecutionContext& context, std::span<const std::int32_t> shown);
+  /// Own over exact widths of the shown pairs, but for pairs without an exact width; and of the decisions
+  /// on all shown pairs those that exact widths would turn.
+  Tally compare_widths(ExecutionContext& context, std::span<const std::int32_t> shown);
   /// Factors and scores of a query at the parameters as they stand.
   void look_at(ExecutionContext& context, const QueryDocs& query);
 

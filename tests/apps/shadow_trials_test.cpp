@@ -54,6 +54,7 @@ class Watched : public OnlineRanker {
   RankedList rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) override {
     const RankedList list = ranker_.rank(context, query, round);
     ratios.assign(list.width_ratios.begin(), list.width_ratios.end());
+    turned = list.turned_decisions;
     return list;
   }
   LearnReport learn(RoundContext& context, const Feedback& feedback) override {
@@ -74,6 +75,7 @@ class Watched : public OnlineRanker {
   void load(StateReader& state) override { ranker_.load(state); }
 
   std::vector<double> ratios;
+  Tally turned;
 
  private:
   OnlineRanker& ranker_;
@@ -125,6 +127,70 @@ TEST(ShadowTest, RatiosAreToTheWidthsOfTheWholeInverse) {
   EXPECT_GT(below, compared / 10);
 }
 
+/// σ(Δ) − α w > ½, written as the paper has it.
+bool slow_certain(double difference, double alpha, double width_sq) {
+  return 1.0 / (1.0 + std::exp(-difference)) - alpha * std::sqrt(std::max(0.0, width_sq)) > 0.5;
+}
+
+TEST(ShadowTest, TurnedDecisionsAndFalseCertaintyAreThoseOfSlowFormulas) {
+  RankerSettings settings =
+      ranker_settings(RankerKind::kOlRankNet, Covariance::kDiagonal, ShadowCovariance::kFull);
+  settings.explore.alpha = 0.3;
+  const auto ranker = make(settings);
+  Watched watched(*ranker);
+  const NetworkShape shape = network_shape(settings.network, data().train.features());
+  const double scale = covariance_scale(settings.network);
+  Eigen::MatrixXd a =
+      settings.posterior.lambda * Eigen::MatrixXd::Identity(shape.parameters(), shape.parameters());
+  TrialStage stage({.rounds = 80, .cutoff = kCutoff, .eval_every = 80}, data(), watched, 1, "perfect");
+  stage.trial.evaluate();
+  RoundDetail detail;
+  Tally turned;
+  Tally contradicted;
+  while (!stage.trial.finished()) {
+    const PlayedRound& round = stage.trial.play_round(&detail, true);
+    const auto grades = data().train.grades_of(round.query);
+    const FeatureMatrix docs = data().train.features_of(round.query);
+    const Eigen::MatrixXd g = gradients(shape, detail.theta[0], docs);
+    const Eigen::MatrixXd inverse = a.inverse();
+    Tally of_round;
+    for (std::size_t x = 0; x < round.shown.size(); ++x) {
+      for (std::size_t y = 0; y < round.shown.size(); ++y) {
+        const auto i = static_cast<std::size_t>(round.shown[x]);
+        const auto j = static_cast<std::size_t>(round.shown[y]);
+        if (detail.certain[i * static_cast<std::size_t>(docs.docs) + j] != 0 && grades[i] != grades[j]) {
+          ++contradicted.of;
+          contradicted.hits += grades[i] < grades[j] ? 1 : 0;
+        }
+        if (y <= x) continue;
+        const Eigen::RowVectorXd d = g.row(round.shown[x]) - g.row(round.shown[y]);
+        const double exact_sq = scale * (d * inverse * d.transpose())(0, 0);
+        const double own_sq = detail.width_sq[i * static_cast<std::size_t>(docs.docs) + j];
+        const double difference = std::fabs(detail.scores[i] - detail.scores[j]);
+        ++of_round.of;
+        of_round.hits += slow_certain(difference, 0.3, own_sq) != slow_certain(difference, 0.3, exact_sq);
+      }
+    }
+    ASSERT_EQ(watched.turned.of, of_round.of);
+    ASSERT_EQ(watched.turned.hits, of_round.hits) << round.round;
+    turned.hits += of_round.hits;
+    turned.of += of_round.of;
+    for (const auto& [winner, loser] : round.learned.pairs) {
+      const Eigen::RowVectorXd d = g.row(winner) - g.row(loser);
+      a += scale * d.transpose() * d;
+    }
+  }
+  const CurvePoint& point = stage.trial.evaluate();
+  EXPECT_EQ(point.decisions_differ.hits, turned.hits);
+  EXPECT_EQ(point.decisions_differ.of, turned.of);
+  EXPECT_EQ(point.false_certain.hits, contradicted.hits);
+  EXPECT_EQ(point.false_certain.of, contradicted.of);
+  // Of something each.
+  EXPECT_GT(turned.hits, 0);
+  EXPECT_GT(contradicted.hits, 0);
+  EXPECT_LT(contradicted.hits, contradicted.of);
+}
+
 TEST(ShadowTest, DecidesNothing) {
   for (const RankerKind kind : {RankerKind::kOlRankNet, RankerKind::kOlLambdaRank}) {
     for (const Covariance covariance :
@@ -147,6 +213,9 @@ TEST(ShadowTest, DecidesNothing) {
         }
         without.erase("width_ratio");
         with.erase("width_ratio");
+        EXPECT_FALSE(without.contains("decisions_differ"));
+        EXPECT_EQ(with.contains("decisions_differ"), line > 0 && covariance != Covariance::kFull);
+        with.erase("decisions_differ");
         EXPECT_EQ(without, with);
       }
     }

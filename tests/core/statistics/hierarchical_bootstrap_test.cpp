@@ -66,6 +66,27 @@ TEST(HierarchicalBootstrap, AddsTheVarianceOfEveryLevel) {
   EXPECT_NEAR((interval.high - interval.low) / (4.0 * deviation), 1.0, 0.07);
 }
 
+/// Of one seed with many queries the means are drawn from a normal distribution: as wide as drawing one by
+/// one, which is the standard error of a mean.
+TEST(HierarchicalBootstrap, OfManyQueriesIsAsWideAsTheirStandardError) {
+  for (const std::size_t queries : {kDrawnOneByOne, 4 * kDrawnOneByOne}) {
+    RngStream coins(key(), 3);
+    std::vector<double> values;
+    double mean = 0.0;
+    for (std::size_t q = 0; q < queries; ++q) {
+      values.push_back(coins.uniform());
+      mean += values.back() / static_cast<double>(queries);
+    }
+    double variance = 0.0;
+    for (const double value : values)
+      variance += (value - mean) * (value - mean) / static_cast<double>(queries);
+    const double deviation = std::sqrt(variance / static_cast<double>(queries));
+    const BootstrapInterval interval = hierarchical_bootstrap({{values}}, key(), 4000, 0.9545);
+    EXPECT_NEAR((interval.high - interval.low) / (4.0 * deviation), 1.0, 0.07);
+    EXPECT_NEAR(0.5 * (interval.high + interval.low), mean, 0.1 * deviation);
+  }
+}
+
 TEST(HierarchicalBootstrap, NeedsSomethingToDraw) {
   EXPECT_TRUE(std::isnan(hierarchical_bootstrap({{{0.5}}}, key()).low));
   EXPECT_TRUE(std::isnan(hierarchical_bootstrap({}, key()).low));

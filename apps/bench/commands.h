@@ -1,0 +1,16 @@
+#pragma once
+
+#include <memory>
+
+#include "apps/command.h"
+
+namespace olrank {
+
+// The commands of `olrank bench`.
+std::unique_ptr<Command> make_bench_covariance_command();
+std::unique_ptr<Command> make_bench_data_command();
+std::unique_ptr<Command> make_bench_ops_command();
+std::unique_ptr<Command> make_bench_round_command();
+std::unique_ptr<Command> make_bench_scale_command();
+
+}  // namespace olrank

@@ -1,0 +1,64 @@
+#include "apps/bench/data_cases.h"
+
+#include <memory>
+
+#include "core/data/dataset_cache.h"
+#include "core/data/letor_reader.h"
+#include "core/data/letor_writer.h"
+#include "core/data/synthetic.h"
+#include "core/io/atomic_file.h"
+#include "core/metrics/evaluator.h"
+#include "core/random/rng_stream.h"
+#include "core/runtime/execution_context.h"
+
+namespace olrank {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A data set, as text and with scores.
+struct DataWork {
+  DataWork(const std::string& source, int threads)
+      : context({}, threads), data(make_synthetic(source, context).train) {
+    write_letor(data, {}, [this](std::string_view piece) { text += piece; });
+    RngStream draws(make_key({.seed = 1, .purpose = Purpose::kProbe}), 0);
+    for (std::int64_t doc = 0; doc < data.docs(); ++doc)
+      scores.push_back(static_cast<float>(draws.uniform()));
+  }
+  ExecutionContext context;
+  Dataset data;
+  std::string text;
+  std::vector<float> scores;
+};
+
+}  // namespace
+
+std::vector<BenchCase> data_cases(const std::string& source, int threads, const fs::path& folder) {
+  const auto work = std::make_shared<DataWork>(source, threads);
+  const Dataset& data = work->data;
+  const fs::path file = folder / "data.txt";
+  write_file_atomically(file, work->text);
+  const std::vector<std::pair<std::string, std::int64_t>> sizes = {
+      {"docs", data.docs()}, {"features", data.features()}, {"threads", threads}};
+  const double matrix = static_cast<double>(data.docs() * data.features()) * sizeof(float);
+  const double text = static_cast<double>(work->text.size());
+  std::vector<BenchCase> cases;
+  cases.push_back({"data/parse", sizes, 0.0, text + matrix, CeilingKind::kCopy, [work] {
+                     return [work] { read_letor_bytes(work->text, "text", {}, work->context.pool()); };
+                   }});
+  cases.push_back({"data/read_copy", sizes, 0.0, 2.0 * matrix, CeilingKind::kCopy, [work, file, folder] {
+                     const DatasetCache cache(folder / "copies");
+                     cache.read(file.string(), {}, work->context.pool());  // makes the copy
+                     return [work, file, cache] { cache.read(file.string(), {}, work->context.pool()); };
+                   }});
+  const double scores = static_cast<double>(data.docs()) * sizeof(float);
+  cases.push_back({"data/evaluate", sizes, 0.0, 2.0 * scores, CeilingKind::kCopy, [work] {
+                     const auto evaluator = std::make_shared<Evaluator>(MetricOptions{});
+                     return [work, evaluator] {
+                       evaluator->evaluate(work->data, work->scores, work->context);
+                     };
+                   }});
+  return cases;
+}
+
+}  // namespace olrank

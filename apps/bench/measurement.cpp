@@ -1,0 +1,141 @@
+#include "apps/bench/measurement.h"
+
+#include <fmt/format.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "core/error.h"
+#include "core/ops/blas.h"
+
+namespace olrank {
+namespace {
+
+constexpr double kRepeatSeconds = 2e-3;
+constexpr double kAllSeconds = 0.25;
+constexpr std::int64_t kFewest = 7;
+constexpr std::int64_t kMost = 41;
+constexpr double kHighestShare = 1.05;
+
+/// Rate of a square product whose matrices stay in the cache.
+template <class Number>
+std::function<void()> product(std::int64_t side) {
+  const auto size = static_cast<std::size_t>(side * side);
+  return [side, a = std::vector<Number>(size, Number{0.5}), c = std::vector<Number>(size)]() mutable {
+    blas::gemm(blas::Transpose::kNo, blas::Transpose::kNo, side, side, side, Number{1}, a.data(), side,
+               a.data(), side, Number{0}, c.data(), side);
+  };
+}
+
+/// Copies as many bytes as the work reads and writes together, so that both live in the same caches.
+std::function<void()> copy(std::size_t bytes) {
+  return [from = std::vector<char>(bytes, 'a'), to = std::vector<char>(bytes)]() mutable {
+    std::memcpy(to.data(), from.data(), from.size());
+    from[0] = to[to.size() / 2];  // so that no copy is left out
+  };
+}
+
+struct Yardstick {
+  std::string name;
+  double work = 0.0;  // operations or bytes of one call
+  std::function<void()> body;
+};
+
+Yardstick yardstick(const BenchCase& work) {
+  constexpr std::int64_t kSide = 700;
+  constexpr double kProduct = 2.0 * kSide * kSide * kSide;
+  switch (work.ceiling) {
+    case CeilingKind::kGemmFloat:
+      return {"gemm float", kProduct, product<float>(kSide)};
+    case CeilingKind::kGemmDouble:
+      return {"gemm double", kProduct, product<double>(kSide)};
+    case CeilingKind::kCopy: {
+      const auto bytes = std::max<std::size_t>(64, static_cast<std::size_t>(0.5 * work.bytes));
+      return {"copy", 2.0 * static_cast<double>(bytes), copy(bytes)};
+    }
+    case CeilingKind::kNone:
+      break;
+  }
+  return {};
+}
+
+double seconds_of(const std::function<void()>& body, std::int64_t calls) {
+  const double start = processor_seconds();
+  for (std::int64_t call = 0; call < calls; ++call) body();
+  return (processor_seconds() - start) / static_cast<double>(calls);
+}
+
+/// So many calls that a repeat is long beside the clock's steps; warms up on the way.
+std::int64_t calls_a_repeat(const std::function<void()>& body) {
+  body();
+  std::int64_t calls = 1;
+  while (seconds_of(body, calls) * static_cast<double>(calls) < kRepeatSeconds && calls < (1 << 20))
+    calls *= 2;
+  return calls;
+}
+
+double median_of(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const std::size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : 0.5 * (values[middle - 1] + values[middle]);
+}
+
+}  // namespace
+
+double processor_seconds() {
+  timespec now{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+Spread spread_of(std::vector<double> seconds) {
+  if (seconds.empty()) return {};
+  const auto [low, high] = std::minmax_element(seconds.begin(), seconds.end());
+  return {median_of(seconds), *low, *high, static_cast<std::int64_t>(seconds.size())};
+}
+
+std::string Measurement::identity() const {
+  std::string text = fmt::format("{} on {}", name, device);
+  for (const auto& [key, value] : parameters) text += fmt::format(", {} = {}", key, value);
+  return text;
+}
+
+Measurement measure(const BenchCase& work) {
+  const std::function<void()> body = work.prepare();
+  const Yardstick beside = yardstick(work);
+  const std::int64_t calls = calls_a_repeat(body);
+  const std::int64_t beside_calls = beside.body ? calls_a_repeat(beside.body) : 0;
+  std::vector<double> seconds;
+  std::vector<double> rates;
+  std::vector<double> shares;
+  double spent = 0.0;
+  const double counted = work.ceiling == CeilingKind::kCopy ? work.bytes : work.operations;
+  for (std::int64_t repeat = 0; repeat < kFewest || (spent < kAllSeconds && repeat < kMost); ++repeat) {
+    seconds.push_back(seconds_of(body, calls));
+    spent += seconds.back() * static_cast<double>(calls);
+    if (!beside.body) continue;
+    rates.push_back(beside.work / seconds_of(beside.body, beside_calls));
+    shares.push_back(counted / seconds.back() / rates.back());
+  }
+  Measurement measurement;
+  measurement.name = work.name;
+  measurement.parameters = work.parameters;
+  measurement.seconds = spread_of(std::move(seconds));
+  measurement.operations = work.operations;
+  measurement.bytes = work.bytes;
+  measurement.ceiling = beside.name;
+  measurement.ceiling_value = rates.empty() ? std::nan("") : median_of(rates);
+  measurement.share = shares.empty() ? std::nan("") : median_of(shares);
+  return measurement;
+}
+
+void check_share(const Measurement& measurement) {
+  if (!(measurement.share > kHighestShare)) return;
+  throw Error(
+      fmt::format("{}: It reached {:.2f} times its ceiling ({}), so bytes or operations are miscounted.",
+                  measurement.identity(), measurement.share, measurement.ceiling));
+}
+
+}  // namespace olrank

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "apps/bench/measurement.h"
+
+namespace olrank {
+
+/// What measurements were made on: enough to tell whether two files may be compared.
+struct Machine {
+  std::string processor;
+  std::int64_t cores = 0;
+  std::string blas;
+  std::string compiler;
+  std::string version;  // of the program, with its commit
+  std::string date;
+};
+
+Machine this_machine();
+
+struct MeasurementFile {
+  std::string command;
+  Machine machine;
+  std::vector<Measurement> measurements;
+};
+
+std::string measurements_json(const MeasurementFile& file);
+/// Throws IoError for a file that holds no measurements.
+MeasurementFile read_measurements(const std::filesystem::path& file);
+
+std::string measurements_text(const std::vector<Measurement>& measurements);
+
+/// A measurement against an earlier one of the same identity.
+struct SlowDown {
+  std::string identity;
+  double ratio = 0.0;  // of times, each over its own ceiling's where both have one; above 1 is slower
+  double low = 0.0;    // by the spread of both
+  double high = 0.0;
+};
+
+std::vector<SlowDown> slow_downs(const MeasurementFile& before, const MeasurementFile& now);
+
+/// Slower than the factor allows, beyond what the spread explains.
+bool is_slower(const SlowDown& change, double factor);
+
+std::string slow_downs_text(const std::vector<SlowDown>& changes, double factor);
+
+}  // namespace olrank

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "apps/bench/measurement.h"
+#include "apps/command.h"
+
+namespace olrank {
+
+/// What every command of measurements does with them: a table, a file, a comparison with an earlier file.
+class MeasurementFlags {
+ public:
+  void declare(CLI::App& app);
+
+  /// Prints and writes. The exit code: 1 where --compare finds something slower than --factor allows.
+  int tell(const std::string& command, std::vector<Measurement> measurements,
+           const OutputFlags& output) const;
+
+ private:
+  std::string json_;
+  const CLI::Option* json_option_ = nullptr;
+  std::string compare_;
+  double factor_ = 1.5;
+};
+
+}  // namespace olrank

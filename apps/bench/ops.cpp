@@ -1,0 +1,64 @@
+#include <fmt/format.h>
+
+#include <string>
+
+#include "apps/bench/commands.h"
+#include "apps/bench/measurement_flags.h"
+#include "apps/bench/op_cases.h"
+#include "core/error.h"
+#include "core/runtime/device.h"
+#include "core/runtime/log.h"
+
+namespace olrank {
+namespace {
+
+class BenchOpsCommand : public Command {
+ public:
+  std::string name() const override { return "ops"; }
+  std::string summary() const override {
+    return "every operation by itself, each beside its ceiling in the same process";
+  }
+  void declare(CLI::App& app) override {
+    app.add_option("--only", only_, "only operations whose name holds this text")->type_name("TEXT");
+    app.add_option("--pairs", sizes_.pairs, "pairs observed before [5000]")->check(CLI::PositiveNumber);
+    app.add_option("--docs", sizes_.docs, "documents of a query [120]")->check(CLI::PositiveNumber);
+    app.add_option("--width", sizes_.width, "width of the network [100]")->check(CLI::PositiveNumber);
+    app.add_option("--depth", sizes_.depth, "layers of weights [2]")->check(CLI::Range(2, 16));
+    app.add_option("--features", sizes_.features, "features [136]")->check(CLI::PositiveNumber);
+    app.add_option("--device", device_,
+                   "auto or cpu: device operations are measured by a CUDA build's tests");
+    flags_.declare(app);
+  }
+  int run(const OutputFlags& output) override {
+    const DeviceRequest device = parse_device(device_);
+    if (!device.automatic && device.device.kind == DeviceKind::kCuda)
+      throw InvalidArgument(
+          fmt::format("--device {}: These operations are measured on the CPU; use --device cpu.", device_));
+    std::vector<Measurement> measurements;
+    for (const BenchCase& work : op_cases(sizes_)) {
+      if (work.name.find(only_) == std::string::npos) continue;
+      log_info("{}", work.name);
+      measurements.push_back(measure(work));
+    }
+    if (measurements.empty())
+      throw InvalidArgument(fmt::format("--only {}: No operation has a name that holds this.", only_));
+    return flags_.tell(
+        fmt::format("olrank bench ops --pairs {} --docs {} --width {} --depth {} --features {}",
+                    sizes_.pairs, sizes_.docs, sizes_.width, sizes_.depth, sizes_.features),
+        std::move(measurements), output);
+  }
+
+ private:
+  std::string only_;
+  std::string device_ = "auto";
+  OpSizes sizes_;
+  MeasurementFlags flags_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_bench_ops_command() {
+  return std::make_unique<BenchOpsCommand>();
+}
+
+}  // namespace olrank

@@ -1,0 +1,31 @@
+#include "apps/bench/commands.h"
+#include "apps/bench/measurement_flags.h"
+#include "apps/bench/round_flags.h"
+
+namespace olrank {
+namespace {
+
+class BenchRoundCommand : public Command {
+ public:
+  std::string name() const override { return "round"; }
+  std::string summary() const override { return "a round in the middle of a trial, by stage"; }
+  void declare(CLI::App& app) override {
+    round_.declare(app);
+    flags_.declare(app);
+  }
+  int run(const OutputFlags& output) override {
+    return flags_.tell("olrank bench round" + round_.spoken(), measure_round(round_.sizes()), output);
+  }
+
+ private:
+  RoundFlags round_;
+  MeasurementFlags flags_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_bench_round_command() {
+  return std::make_unique<BenchRoundCommand>();
+}
+
+}  // namespace olrank

@@ -1,0 +1,26 @@
+#include "apps/bench/round_flags.h"
+
+#include <fmt/format.h>
+
+namespace olrank {
+
+void RoundFlags::declare(CLI::App& app) {
+  app.add_option("--structure", sizes_.structure,
+                 "full, diagonal, diagonal-of-inverse, none or ensemble-N [full]");
+  app.add_option("--pairs", sizes_.pairs, "n, pairs observed before [1000]")->check(CLI::PositiveNumber);
+  app.add_option("--docs", sizes_.docs, "V, documents of a query [120]")->check(CLI::PositiveNumber);
+  app.add_option("--width", sizes_.width, "m, width of the network [100]")->check(CLI::PositiveNumber);
+  app.add_option("--depth", sizes_.depth, "layers of weights [2]")->check(CLI::Range(2, 16));
+  app.add_option("--features", sizes_.features, "d [136]")->check(CLI::PositiveNumber);
+  app.add_option("--threads", sizes_.threads, "threads of the round [1]")->check(CLI::PositiveNumber);
+  app.add_option("--rounds", sizes_.rounds, "rounds measured [11]")->check(CLI::PositiveNumber);
+}
+
+std::string RoundFlags::spoken() const {
+  return fmt::format(
+      " --structure {} --pairs {} --docs {} --width {} --depth {} --features {} --threads {}",
+      sizes_.structure, sizes_.pairs, sizes_.docs, sizes_.width, sizes_.depth, sizes_.features,
+      sizes_.threads);
+}
+
+}  // namespace olrank

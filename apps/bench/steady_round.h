@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "apps/bench/measurement.h"
+
+namespace olrank {
+
+/// A round in the middle of a trial.
+struct RoundSizes {
+  std::string structure = "full";  // a covariance, or ensemble-N
+  std::int64_t pairs = 1000;       // n, observed before
+  std::int64_t docs = 120;         // V
+  std::int64_t width = 100;        // m
+  std::int64_t depth = 2;          // layers of weights
+  std::int64_t features = 136;     // d
+  int threads = 1;
+  std::int64_t rounds = 11;  // measured
+};
+
+/// Seconds of a round by stage, "round/width" and so on, and "round/total"; the wall's, as curves have
+/// them. Each round brings some pairs more.
+std::vector<Measurement> measure_round(const RoundSizes& sizes);
+
+}  // namespace olrank

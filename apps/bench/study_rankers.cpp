@@ -1,0 +1,119 @@
+#include "apps/bench/study_rankers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+
+#include "core/error.h"
+#include "core/text/nearest.h"
+
+namespace olrank {
+namespace {
+
+constexpr std::string_view kEnsemble = "ensemble-";
+
+/// N of "ensemble-N"; 0 for what is none.
+std::int64_t members_of(const std::string& structure) {
+  if (structure.rfind(kEnsemble, 0) != 0) return 0;
+  std::int64_t members = 0;
+  const char* end = structure.data() + structure.size();
+  const auto [stopped, error] = std::from_chars(structure.data() + kEnsemble.size(), end, members);
+  return error == std::errc() && stopped == end && members >= 2 ? members : 0;
+}
+
+void check_structure(const std::string& structure) {
+  if (members_of(structure) > 0 || value_named<Covariance>(structure)) return;
+  std::vector<std::string> known;
+  for (const auto& [value, name] : EnumNames<Covariance>::values) known.emplace_back(name);
+  known.emplace_back("ensemble-2");
+  throw InvalidArgument(fmt::format(
+      "study.structures: '{}' must be one of {}, or ensemble-N with N of 2 or more; the nearest is "
+      "'{}'.",
+      structure, joined(known, " or "), nearest_name(structure, known)));
+}
+
+template <class T>
+void check_axis(const std::vector<T>& values, std::string_view key) {
+  if (values.empty()) throw InvalidArgument(fmt::format("study.{} is empty; it needs at least one.", key));
+  if (std::set<T>(values.begin(), values.end()).size() != values.size())
+    throw InvalidArgument(fmt::format("study.{} names something twice.", key));
+}
+
+void check_axes(const StudySettings& study) {
+  check_axis(study.structures, "structures");
+  check_axis(study.widths, "widths");
+  check_axis(study.depths, "depths");
+  check_axis(study.noise_variances, "noise_variances");
+  check_axis(study.calibration_alphas, "calibration_alphas");
+  for (const std::string& structure : study.structures) check_structure(structure);
+  const auto& structures = study.structures;
+  if (std::find(structures.begin(), structures.end(), kExactStructure) == structures.end()) {
+    throw InvalidArgument(
+        "study.structures leaves 'full' out, which every other structure is compared with; add it.");
+  }
+}
+
+StudyRanker covariance_ranker(const std::string& structure, const StudySettings& study,
+                              const StudyBase& base, std::int64_t width, std::int64_t depth) {
+  StudyRanker ranker{{{}, structure, width, depth, {}, {}}, base.network};
+  PosteriorSettings& posterior = ranker.settings.posterior;
+  posterior.covariance = *value_named<Covariance>(structure);
+  const bool beside = study.exact_widths && posterior.covariance != Covariance::kFull;
+  posterior.shadow = beside ? ShadowCovariance::kFull : ShadowCovariance::kNone;
+  if (has_alpha(ranker.cell)) ranker.cell.alpha = ranker.settings.explore.alpha;
+  return ranker;
+}
+
+StudyRanker ensemble_ranker(const std::string& structure, const StudyBase& base, std::int64_t width,
+                            std::int64_t depth, double noise_variance) {
+  StudyRanker ranker{{{}, structure, width, depth, noise_variance, {}}, base.ensemble};
+  ranker.settings.posterior.members = members_of(structure);
+  ranker.settings.posterior.noise_variance = noise_variance;
+  return ranker;
+}
+
+void name(StudyRanker& ranker) {
+  StudyCell& cell = ranker.cell;
+  cell.ranker = fmt::format("{}-m{}-L{}", cell.structure, cell.width, cell.depth);
+  if (cell.noise_variance) cell.ranker += fmt::format("-nu{:g}", *cell.noise_variance);
+  ranker.settings.name = cell.ranker;
+  ranker.settings.network.width = cell.width;
+  ranker.settings.network.depth = cell.depth;
+}
+
+}  // namespace
+
+bool has_alpha(const StudyCell& cell) {
+  return members_of(cell.structure) == 0 && cell.structure != name_of(Covariance::kNone);
+}
+
+std::vector<StudyRanker> study_rankers(const StudySettings& study, const StudyBase& base) {
+  check_axes(study);
+  std::vector<StudyRanker> rankers;
+  for (const std::int64_t depth : study.depths) {
+    for (const std::int64_t width : study.widths) {
+      for (const std::string& structure : study.structures) {
+        if (members_of(structure) == 0) {
+          rankers.push_back(covariance_ranker(structure, study, base, width, depth));
+          continue;
+        }
+        for (const double noise : study.noise_variances)
+          rankers.push_back(ensemble_ranker(structure, base, width, depth, noise));
+      }
+    }
+  }
+  for (StudyRanker& ranker : rankers) name(ranker);
+  return rankers;
+}
+
+StudyRanker with_alpha(StudyRanker ranker, double alpha) {
+  ranker.cell.alpha = alpha;
+  ranker.settings.explore.alpha = alpha;
+  ranker.cell.ranker += fmt::format("+alpha={:g}", alpha);
+  ranker.settings.name = ranker.cell.ranker;
+  return ranker;
+}
+
+}  // namespace olrank

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/settings/enum_names.h"
+#include "core/settings/schema.h"
+
+namespace olrank {
+
+/// Where the α of each structure comes from: the ranker's own setting, or a calibration that makes every
+/// structure as often wrong as the full one.
+enum class StudyAlpha { kGiven, kMatched };
+
+template <>
+struct EnumNames<StudyAlpha> {
+  static constexpr std::array values = {std::pair{StudyAlpha::kGiven, std::string_view("given")},
+                                        std::pair{StudyAlpha::kMatched, std::string_view("matched")}};
+};
+
+/// What a study of covariances compares.
+struct StudySettings {
+  std::vector<std::string> structures = {"full",       "diagonal",   "diagonal-of-inverse", "none",
+                                         "ensemble-2", "ensemble-5", "ensemble-10"};
+  std::vector<std::int64_t> widths = {16, 32, 64, 100};
+  std::vector<std::int64_t> depths = {2, 3};
+  std::vector<double> noise_variances = {0.1, 0.01};
+  StudyAlpha alpha = StudyAlpha::kGiven;
+  std::vector<double> calibration_alphas = {0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0};
+  std::int64_t calibration_rounds = 200;
+  bool exact_widths = true;
+
+  static const Schema& schema();
+};
+
+}  // namespace olrank

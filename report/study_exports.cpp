@@ -1,0 +1,286 @@
+#include "report/study_exports.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "core/version.h"
+#include "report/markup.h"
+
+namespace olrank {
+namespace {
+
+using nlohmann::ordered_json;
+
+ordered_json number(double value) {
+  return std::isfinite(value) ? ordered_json(value) : ordered_json(nullptr);
+}
+
+ordered_json optional_number(const std::optional<double>& value) {
+  return value ? number(*value) : ordered_json(nullptr);
+}
+
+ordered_json estimate_json(const MeanInterval& estimate) {
+  return {{"mean", number(estimate.mean)},
+          {"low", number(estimate.mean - estimate.half_width)},
+          {"high", number(estimate.mean + estimate.half_width)},
+          {"trials", estimate.values},
+          {"units", estimate.units}};
+}
+
+ordered_json cell_json(const StudyCell& cell) {
+  return {{"ranker", cell.ranker},
+          {"structure", cell.structure},
+          {"width", cell.width},
+          {"depth", cell.depth},
+          {"noise_variance", optional_number(cell.noise_variance)},
+          {"alpha", optional_number(cell.alpha)}};
+}
+
+ordered_json calibration_json(const StudyPlan& plan) {
+  if (!plan.matched_alpha) return nullptr;
+  ordered_json json = {{"rounds", plan.calibration_rounds},
+                       {"queries", "of the validation part"},
+                       {"rankers", ordered_json::array()}};
+  for (const Calibration& calibration : plan.calibrations) {
+    ordered_json one = {{"ranker", calibration.ranker},
+                        {"target", number(calibration.target)},
+                        {"alpha", calibration.alpha},
+                        {"bracketed", calibration.bracketed},
+                        {"points", ordered_json::array()}};
+    for (const CalibrationPoint& point : calibration.points) {
+      one["points"].push_back({{"alpha", point.alpha},
+                               {"false_certain", number(point.false_certain)},
+                               {"certain_orders", point.certain_orders}});
+    }
+    json["rankers"].push_back(std::move(one));
+  }
+  return json;
+}
+
+ordered_json value_json(const StudyValue& value) {
+  ordered_json json = estimate_json(value.estimate);
+  if (!value.compared) return json;
+  const PairedTest& test = value.difference;
+  ordered_json against = estimate_json(test.difference);
+  against["t_p"] = number(test.t_p);
+  against["t_p_holm"] = number(value.t_holm);
+  against["sign_flip_p"] = number(test.flip_p);
+  against["bootstrap"] = {number(value.bootstrap.low), number(value.bootstrap.high)};
+  against["bootstrap_over"] = value.over_queries ? "folds, seeds, queries" : "folds, seeds";
+  json["minus_full"] = std::move(against);
+  return json;
+}
+
+ordered_json row_json(const Study& study, const StudyRow& row) {
+  ordered_json json = {{"ranker", study.plan.cells[row.cell].ranker},
+                       {"trials", row.trials},
+                       {"parameters", row.parameters},
+                       {"figures", ordered_json::object()}};
+  for (std::size_t i = 0; i < study.figures.size(); ++i) {
+    if (std::isfinite(row.values[i].estimate.mean))
+      json["figures"][study.figures[i].slug] = value_json(row.values[i]);
+  }
+  json["width_ratios"] = ordered_json::array();
+  for (const StudyWidths& widths : row.widths) {
+    json["width_ratios"].push_back({{"round", widths.round},
+                                    {"median", number(widths.median)},
+                                    {"p10", number(widths.low)},
+                                    {"p90", number(widths.high)}});
+  }
+  json["milliseconds_by_stage"] = ordered_json::object();
+  for (const auto& [stage, spent] : row.stages) json["milliseconds_by_stage"][stage] = spent;
+  return json;
+}
+
+std::string csv_number(double value) {
+  return std::isfinite(value) ? fmt::format("{}", value) : "";
+}
+
+std::string csv_estimate(const MeanInterval& estimate) {
+  return fmt::format("{},{},{},{}", csv_number(estimate.mean),
+                     csv_number(estimate.mean - estimate.half_width),
+                     csv_number(estimate.mean + estimate.half_width), estimate.units);
+}
+
+/// Columns as wide as their widest field; the first to the left, others to the right.
+class TextTable {
+ public:
+  void add(std::vector<std::string> fields) {
+    widths_.resize(std::max(widths_.size(), fields.size()));
+    for (std::size_t i = 0; i < fields.size(); ++i) widths_[i] = std::max(widths_[i], columns(fields[i]));
+    rows_.push_back(std::move(fields));
+  }
+  std::string text() const {
+    std::string text;
+    for (const std::vector<std::string>& row : rows_) {
+      std::string line;
+      for (std::size_t i = 0; i < row.size(); ++i) {
+        const std::string room(widths_[i] - columns(row[i]), ' ');
+        line += i == 0 ? row[i] + room : "  " + room + row[i];
+      }
+      text += line + "\n";
+    }
+    return text;
+  }
+
+ private:
+  /// Characters, not bytes.
+  static std::size_t columns(const std::string& field) {
+    return static_cast<std::size_t>(std::count_if(field.begin(), field.end(), [](char c) {
+      return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
+    }));
+  }
+  std::vector<std::vector<std::string>> rows_;
+  std::vector<std::size_t> widths_;
+};
+
+std::string mean_text(const StudyValue* value, int digits) {
+  if (value == nullptr || !std::isfinite(value->estimate.mean)) return "–";
+  return fmt::format("{:.{}f}", value->estimate.mean, digits);
+}
+
+/// "−0.0021 ± 0.0017", with a star where zero lies outside after Holm's correction.
+std::string difference_text(const StudyValue* value, int digits) {
+  if (value == nullptr || !value->compared) return "–";
+  const MeanInterval& difference = value->difference.difference;
+  std::string text = fmt::format("{:+.{}f}", difference.mean, digits);
+  if (std::isfinite(difference.half_width))
+    text += fmt::format(" ± {:.{}f}", difference.half_width, digits);
+  return text + (value->t_holm < 1.0 - kConfidence ? "*" : "");
+}
+
+std::string scope_text(const Study& study, const StudyUser& user) {
+  std::size_t units = 0;
+  bool over_folds = false;
+  for (const StudyRow& row : user.rows) {
+    units = std::max(units, row.values.front().estimate.units);
+    over_folds = over_folds || row.values.front().estimate.over_folds;
+  }
+  if (units < 2) return "a single seed, so no intervals";
+  return over_folds ? fmt::format("95 % t intervals over {} fold means", units)
+                    : fmt::format("95 % t intervals over {} seeds, for this fold (fold {}) alone", units,
+                                  study.run.folds.front());
+}
+
+std::string quality_table(const Study& study, const StudyUser& user) {
+  TextTable table;
+  const std::string ndcg = fmt::format("ndcg@{}", study.cutoff);
+  table.add({"ranker", "α", "offline " + ndcg, "− full", "online c" + ndcg, "− full", "regret − full",
+             "certain", "false", "− full"});
+  for (const StudyRow& row : user.rows) {
+    const StudyCell& cell = study.plan.cells[row.cell];
+    const auto value = [&](const char* slug) { return study.value(row, slug); };
+    table.add({cell.ranker, cell.alpha ? fmt::format("{:.4g}", *cell.alpha) : "–",
+               mean_text(value("offline-ndcg"), 4), difference_text(value("offline-ndcg"), 4),
+               mean_text(value("online-cndcg"), 1), difference_text(value("online-cndcg"), 1),
+               difference_text(value("regret"), 0), mean_text(value("certain-share"), 3),
+               mean_text(value("false-certain"), 4), difference_text(value("false-certain"), 4)});
+  }
+  return table.text();
+}
+
+/// Evaluated rounds among 10, 100, 1,000, …, and the last one.
+std::vector<StudyWidths> told_widths(const std::vector<StudyWidths>& widths) {
+  std::vector<StudyWidths> told;
+  std::int64_t power = 10;
+  for (const StudyWidths& at : widths) {
+    while (power < at.round) power *= 10;
+    if (at.round == power || &at == &widths.back()) told.push_back(at);
+  }
+  return told;
+}
+
+std::string cost_table(const Study& study, const StudyUser& user) {
+  TextTable table;
+  table.add({"ranker", "parameters", "ms a round", "posterior MB", "decisions differ",
+             "own / exact width: 10 %, median, 90 %"});
+  for (const StudyRow& row : user.rows) {
+    std::string widths;
+    for (const StudyWidths& at : told_widths(row.widths)) {
+      widths += fmt::format("{}t={}: {:.2f} {:.2f} {:.2f}", widths.empty() ? "" : "; ", at.round, at.low,
+                            at.median, at.high);
+    }
+    const StudyValue* bytes = study.value(row, "posterior-bytes");
+    const bool told = bytes != nullptr && std::isfinite(bytes->estimate.mean);
+    table.add({study.plan.cells[row.cell].ranker, fmt::format("{}", row.parameters),
+               mean_text(study.value(row, "milliseconds"), 3),
+               told ? fmt::format("{:.2f}", bytes->estimate.mean / 1e6) : "–",
+               mean_text(study.value(row, "decisions-differ"), 4), widths.empty() ? "–" : widths});
+  }
+  return table.text();
+}
+
+}  // namespace
+
+std::string study_json(const Study& study) {
+  ordered_json json = {{"version", version()},
+                       {"commit", revision()},
+                       {"data", study.run.data},
+                       {"folds", study.run.folds},
+                       {"seeds", study.run.seeds},
+                       {"rounds", study.run.rounds},
+                       {"cutoff", study.cutoff},
+                       {"confidence", kConfidence},
+                       {"trials", {{"finished", study.finished}, {"expected", study.expected}}},
+                       {"alpha", study.plan.matched_alpha ? "matched" : "given"},
+                       {"calibration", calibration_json(study.plan)},
+                       {"rankers", ordered_json::array()},
+                       {"users", ordered_json::array()}};
+  for (const StudyCell& cell : study.plan.cells) json["rankers"].push_back(cell_json(cell));
+  for (const StudyUser& user : study.users) {
+    ordered_json of_user = {{"clicks", user.user}, {"results", ordered_json::array()}};
+    for (const StudyRow& row : user.rows) of_user["results"].push_back(row_json(study, row));
+    json["users"].push_back(std::move(of_user));
+  }
+  return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+}
+
+std::string study_csv(const Study& study) {
+  std::string csv =
+      "data,clicks,ranker,structure,width,depth,noise_variance,alpha,figure,mean,low,high,units,difference,"
+      "difference_low,difference_high,pairs,t_p,t_p_holm,sign_flip_p,bootstrap_low,bootstrap_high\n";
+  for (const StudyUser& user : study.users) {
+    for (const StudyRow& row : user.rows) {
+      const StudyCell& cell = study.plan.cells[row.cell];
+      const std::string place =
+          fmt::format("{},{},{},{},{},{},{},{}", csv_field(study.run.data), csv_field(user.user),
+                      cell.ranker, cell.structure, cell.width, cell.depth,
+                      cell.noise_variance ? csv_number(*cell.noise_variance) : "",
+                      cell.alpha ? csv_number(*cell.alpha) : "");
+      for (std::size_t i = 0; i < study.figures.size(); ++i) {
+        const StudyValue& value = row.values[i];
+        if (!std::isfinite(value.estimate.mean)) continue;
+        csv += fmt::format("{},{},{}", place, study.figures[i].slug, csv_estimate(value.estimate));
+        if (value.compared) {
+          csv += fmt::format(",{},{},{},{},{},{}\n", csv_estimate(value.difference.difference),
+                             csv_number(value.difference.t_p), csv_number(value.t_holm),
+                             csv_number(value.difference.flip_p), csv_number(value.bootstrap.low),
+                             csv_number(value.bootstrap.high));
+        } else {
+          csv += ",,,,,,,,,\n";
+        }
+      }
+    }
+  }
+  return csv;
+}
+
+std::string study_text(const Study& study) {
+  std::string text;
+  for (const StudyUser& user : study.users) {
+    text += fmt::format("{}{} user, {} rounds on {}; {}\n", text.empty() ? "" : "\n", user.user,
+                        study.run.rounds, study.run.data, scope_text(study, user));
+    text += quality_table(study, user) + "\n" + cost_table(study, user);
+  }
+  if (text.empty()) return "No trial has finished yet.\n";
+  text +=
+      "\nDifferences are paired: this ranker minus full of the same width and depth, seed by seed. * "
+      "differs "
+      "after Holm's correction over the column.\n";
+  return text;
+}
+
+}  // namespace olrank

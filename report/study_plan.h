@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace olrank {
+
+/// The structure that every other one is compared with.
+inline constexpr std::string_view kExactStructure = "full";
+
+/// One ranker of a study of covariances.
+struct StudyCell {
+  std::string ranker;     // its name in the experiment
+  std::string structure;  // full, diagonal, diagonal-of-inverse, none, ensemble-N
+  std::int64_t width = 0;
+  std::int64_t depth = 0;
+  std::optional<double> noise_variance;  // of an ensemble
+  std::optional<double> alpha;           // of a covariance
+
+  friend bool operator==(const StudyCell&, const StudyCell&) = default;
+};
+
+/// How often certain orders were wrong at one α.
+struct CalibrationPoint {
+  double alpha = 0.0;
+  double false_certain = 0.0;  // NaN where no order was certain
+  double certain_orders = 0.0;
+
+  friend bool operator==(const CalibrationPoint&, const CalibrationPoint&) = default;
+};
+
+/// The search for the α at which a ranker is as often wrong as the exact one.
+struct Calibration {
+  std::string ranker;
+  double target = 0.0;  // false certainty of the exact structure at its own α
+  double alpha = 0.0;   // the one found
+  bool bracketed = false;
+  std::vector<CalibrationPoint> points;  // α ascends
+
+  friend bool operator==(const Calibration&, const Calibration&) = default;
+};
+
+/// What a study is of, beside its experiment.
+struct StudyPlan {
+  bool matched_alpha = false;
+  std::int64_t calibration_rounds = 0;
+  std::vector<StudyCell> cells;
+  std::vector<Calibration> calibrations;
+
+  /// The cell of the exact structure with the width and depth of `cell`; null where it is not studied.
+  const StudyCell* exact_of(const StudyCell& cell) const;
+};
+
+/// The α whose false certainty is `target`, by linear interpolation over log α in the closest falling curve
+/// (weighted least squares); the nearer end where the curve does not reach the target. Points without
+/// certain orders do not count; `bracketed` stays false without two of others.
+void match_alpha(Calibration& calibration);
+
+/// The plan that FOLDER/study.json tells; none without that file. Throws IoError for one that is no study.
+std::optional<StudyPlan> read_study_plan(const std::filesystem::path& folder);
+
+}  // namespace olrank

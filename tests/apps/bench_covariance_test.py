@@ -1,0 +1,245 @@
+"""olrank bench covariance from outside: the paired intervals recomputed from curve.jsonl, calibration, resuming, shards,
+complaints."""
+
+import csv
+import io
+import json
+import math
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+PROGRAM = os.environ["OLRANK_PROGRAM"]
+SEEDS = [1, 2, 3]
+STUDY = ("--data", "synth:small?queries=40", "--fold", 1, "--rounds", 60, "--protocol-eval-every", 10, "--seeds", "1-3",
+         "--clicks", "perfect,informational", "--widths", "4,8", "--depths", "2", "--noise-variances", "0.1",
+         "--structures", "full,diagonal,none,ensemble-2", "--alpha", "0.3")
+RANKERS = [f"{structure}-m{width}-L2{noise}" for width in (4, 8)
+           for structure, noise in (("full", ""), ("diagonal", ""), ("none", ""), ("ensemble-2", "-nu0.1"))]
+USERS = ["perfect", "informational"]
+
+
+def olrank(*arguments):
+    environment = {name: value for name, value in os.environ.items()
+                   if not name.startswith(("SLURM_", "JOB_COMPLETION")) and name not in ("RANK", "WORLD_SIZE")}
+    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=300, env=environment)
+
+
+def study(out, *arguments):
+    return olrank("bench", "covariance", *STUDY, "--out", out, *arguments)
+
+
+def curve(out, ranker, user, seed):
+    return [json.loads(line) for line in (out / f"trials/{ranker}/{user}/fold1/seed{seed}/curve.jsonl").read_text().splitlines()]
+
+
+def t_quantile(freedom):
+    """The 97.5 % quantile of Student's t, by bisection over the integral of its density."""
+    constant = math.exp(math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2)) / math.sqrt(freedom * math.pi)
+
+    def upper_half(t, steps=4000):
+        h = t / steps
+        density = [constant * (1 + (i * h) ** 2 / freedom) ** (-(freedom + 1) / 2) for i in range(steps + 1)]
+        return h / 3 * (density[0] + density[-1] + 4 * sum(density[1:-1:2]) + 2 * sum(density[2:-1:2]))
+
+    low, high = 0.0, 50.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if upper_half(middle) < 0.475 else (low, middle)
+    return low
+
+
+def interval(values):
+    mean = sum(values) / len(values)
+    deviation = math.sqrt(sum((value - mean) ** 2 for value in values) / (len(values) - 1))
+    return mean, t_quantile(len(values) - 1) * deviation / math.sqrt(len(values))
+
+
+def pooled(points, key):
+    counted = [point[key] for point in points if key in point]
+    of = sum(count["of"] for count in counted)
+    return sum(round(count["share"] * count["of"]) for count in counted) / of if of else None
+
+
+FIGURES = {
+    "offline-ndcg": lambda points: points[-1]["offline"]["ndcg@10"],
+    "online-ndcg": lambda points: points[-1]["online"]["ndcg@10"],
+    "online-cndcg": lambda points: points[-1]["online"]["cndcg@10"],
+    "regret": lambda points: points[-1]["online"]["regret"],
+    "false-certain": lambda points: pooled(points, "false_certain"),
+    "decisions-differ": lambda points: pooled(points, "decisions_differ"),
+    "certain-share": lambda points: sum(point["certain_share"] for point in points[1:]) / (len(points) - 1),
+}
+
+
+class BenchCovariance(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.folder.cleanup)
+        cls.out = pathlib.Path(cls.folder.name) / "study"
+        cls.ran = study(cls.out)
+        assert cls.ran.returncode == 0, cls.ran.stderr
+        cls.found = json.loads((cls.out / "study.json").read_text())
+
+    def result(self, user, ranker):
+        of_user = next(one for one in self.found["users"] if one["clicks"] == user)
+        return next(one for one in of_user["results"] if one["ranker"] == ranker)
+
+    def test_every_structure_is_there(self):
+        self.assertEqual([cell["ranker"] for cell in self.found["rankers"]], RANKERS)
+        self.assertEqual([cell["alpha"] for cell in self.found["rankers"]], [0.3, 0.3, None, None] * 2)
+        self.assertEqual(self.found["trials"], {"finished": 48, "expected": 48})
+        for user in USERS:
+            for ranker in RANKERS:
+                self.assertEqual(self.result(user, ranker)["trials"], 3)
+
+    def test_paired_intervals_are_those_of_the_curves(self):
+        compared = 0
+        for user in USERS:
+            for ranker in RANKERS:
+                partner = "full-" + ranker.split("-m")[-1].join(["m", ""]).replace("-nu0.1", "")
+                for slug, figure in FIGURES.items():
+                    own = [figure(curve(self.out, ranker, user, seed)) for seed in SEEDS]
+                    exact = [figure(curve(self.out, partner, user, seed)) for seed in SEEDS]
+                    told = self.result(user, ranker)["figures"].get(slug)
+                    known = [value for value in own if value is not None]
+                    if not known:
+                        self.assertIsNone(told)
+                        continue
+                    self.check_estimate(told, known)
+                    differences = [a - b for a, b in zip(own, exact) if a is not None and b is not None]
+                    if ranker == partner or not differences:
+                        self.assertNotIn("minus_full", told)
+                        continue
+                    self.check_estimate(told["minus_full"], differences)
+                    compared += 1
+        self.assertGreater(compared, 60)
+
+    def check_estimate(self, told, values):
+        self.assertEqual(told["units"], len(values))
+        self.assertAlmostEqual(told["mean"], sum(values) / len(values), delta=1e-9 * max(1, abs(told["mean"])))
+        if len(values) < 2:
+            self.assertIsNone(told["high"])
+            return
+        _, half = interval(values)
+        self.assertAlmostEqual(told["high"] - told["mean"], half, delta=1e-6 * max(1, half))
+
+    def test_the_bootstrap_redraws_queries_of_the_offline_figure(self):
+        figures = self.result("perfect", "diagonal-m4-L2")["figures"]
+        self.assertEqual(figures["offline-ndcg"]["minus_full"]["bootstrap_over"], "folds, seeds, queries")
+        self.assertEqual(figures["regret"]["minus_full"]["bootstrap_over"], "folds, seeds")
+        rows = list(csv.DictReader(io.StringIO(
+            (self.out / "trials/full-m4-L2/perfect/fold1/seed1/queries.csv").read_text())))
+        last = curve(self.out, "full-m4-L2", "perfect", 1)[-1]["offline"]["ndcg@10"]
+        self.assertAlmostEqual(sum(float(row["ndcg@10"]) for row in rows) / len(rows), last, delta=1e-12)
+
+    def test_widths_are_compared_where_there_are_two(self):
+        widths = self.result("perfect", "diagonal-m4-L2")["width_ratios"]
+        self.assertEqual([at["round"] for at in widths], [10, 20, 30, 40, 50, 60])
+        for at in widths:
+            own = [curve(self.out, "diagonal-m4-L2", "perfect", seed) for seed in SEEDS]
+            mean = sum(point["width_ratio"]["median"] for points in own for point in points if point["round"] == at["round"]) / 3
+            self.assertAlmostEqual(at["median"], mean, delta=1e-9)
+        self.assertEqual(self.result("perfect", "full-m4-L2")["width_ratios"], [])
+        self.assertEqual(self.result("perfect", "ensemble-2-m4-L2-nu0.1")["width_ratios"], [])
+
+    def test_table_and_csv_hold_the_same(self):
+        rows = list(csv.DictReader(io.StringIO((self.out / "study.csv").read_text())))
+        row = next(row for row in rows if (row["clicks"], row["ranker"], row["figure"]) == ("perfect", "diagonal-m8-L2", "offline-ndcg"))
+        against = self.result("perfect", "diagonal-m8-L2")["figures"]["offline-ndcg"]["minus_full"]
+        self.assertEqual(float(row["difference"]), against["mean"])
+        self.assertEqual(float(row["t_p_holm"]), against["t_p_holm"])
+        self.assertIn(f"{against['mean']:+.4f} ± ", self.ran.stdout)
+        self.assertIn("for this fold (fold 1) alone", self.ran.stdout)
+
+    def test_the_page_shows_the_study(self):
+        page = (self.out / "report.html").read_text()
+        self.assertIn("Covariances compared", page)
+        figures = pathlib.Path(self.folder.name) / "figures"
+        self.assertEqual(olrank("report", self.out, "--figures", figures).returncode, 0)
+        drawn = {path.name for path in figures.glob("study-*.svg")}
+        self.assertLessEqual({"study-width-ratio-perfect-layers2.svg", "study-milliseconds-perfect-layers2.svg",
+                              "study-false-certain-perfect.svg"}, drawn)
+
+    def test_it_is_an_experiment_that_run_repeats(self):
+        again = olrank("run", self.out / "config.toml", "--resume")
+        self.assertEqual(again.returncode, 0, again.stderr)
+        self.assertIn("48 trials had finished before", again.stderr)
+
+    def test_a_second_call_needs_resume(self):
+        refused = study(self.out)
+        self.assertEqual(refused.returncode, 2)
+        before = (self.out / "study.json").read_text()
+        resumed = study(self.out, "--resume")
+        self.assertEqual(resumed.returncode, 0, resumed.stderr)
+        self.assertEqual((self.out / "study.json").read_text(), before)
+        # Another width joins what is there.
+        printed = olrank("bench", "covariance", *STUDY, "--print-config")
+        self.assertIn("[study]", printed.stdout)
+        self.assertIn("widths = [4, 8]", printed.stdout)
+
+    def test_shards_make_the_same_study(self):
+        out = pathlib.Path(self.folder.name) / "sharded"
+        for shard in range(2):
+            part = study(out, "--shard", f"{shard}/2")
+            self.assertEqual(part.returncode, 0, part.stderr)
+        sharded = json.loads((out / "study.json").read_text())
+
+        def without_times(found):
+            for user in found["users"]:
+                for one in user["results"]:
+                    one["milliseconds_by_stage"] = None
+                    for slug in ("milliseconds", "rounds-per-second", "peak-memory-bytes"):
+                        one["figures"].pop(slug)
+            return found
+
+        self.assertEqual(without_times(sharded), without_times(json.loads((self.out / "study.json").read_text())))
+
+    def test_matched_alpha_is_calibrated_on_the_validation_part(self):
+        out = pathlib.Path(self.folder.name) / "matched"
+        arguments = ("bench", "covariance", "--data", "synth:small?queries=40", "--fold", 1, "--rounds", 30, "--seeds", "1-2",
+                     "--clicks", "perfect", "--widths", "4", "--depths", "2", "--structures", "full,diagonal,none",
+                     "--study-calibration-rounds", 40, "--study-calibration-alphas", "0.1,1,10", "--out", out)
+        ran = olrank(*arguments, "--set", "ranker.lambda=1", "--alpha", "matched")
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        found = json.loads((out / "study.json").read_text())
+        self.assertEqual(found["alpha"], "matched")
+        full, diagonal = found["calibration"]["rankers"]
+        self.assertEqual((full["ranker"], diagonal["ranker"]), ("full-m4-L2", "diagonal-m4-L2"))
+        self.assertEqual([point["alpha"] for point in diagonal["points"]], [0.1, 1, 10])
+        self.assertEqual(found["rankers"][1]["alpha"], diagonal["alpha"])
+        self.assertTrue(0.1 <= diagonal["alpha"] <= 10)
+        wrong = of = 0
+        for seed in (1, 2):
+            points = curve(out / "calibration", "full-m4-L2", "perfect", seed)
+            counted = [point["false_certain"] for point in points if "false_certain" in point]
+            wrong += sum(count["share"] * count["of"] for count in counted)
+            of += sum(count["of"] for count in counted)
+        self.assertAlmostEqual(diagonal["target"], wrong / of, delta=1e-12)
+        manifest = json.loads((out / "calibration" / "manifest.json").read_text())
+        self.assertEqual(manifest["config"]["data"]["evaluate"], "vali")
+        settings = json.loads((out / "manifest.json").read_text())["config"]["ranker"]
+        self.assertEqual(settings[1]["alpha"], diagonal["alpha"])
+        self.assertIn("False certainty against", (out / "report.html").read_text())
+
+    def test_bad_input_is_one_sentence(self):
+        out = pathlib.Path(self.folder.name) / "none"
+        for arguments, word in ((("--structures", "diagonal"), "full"), (("--structures", "full,diagnal"), "diagonal"),
+                                (("--width", "8"), "--widths"), (("--widths", "5"), "width"),
+                                (("--ranker", "pairrank"), "olranknet"), (("--alpha", "match"), "--alpha")):
+            refused = study(out, *arguments)
+            self.assertEqual(refused.returncode, 2, refused.stderr)
+            self.assertIn(word, refused.stderr)
+            self.assertFalse(out.exists())
+        configuration = pathlib.Path(self.folder.name) / "study.toml"
+        configuration.write_text('[data]\nsource = "synth:small"\n[study]\nwidths = [4]\n')
+        refused = olrank("run", configuration)
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("olrank bench covariance", refused.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

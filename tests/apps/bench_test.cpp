@@ -1,0 +1,114 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+
+#include "apps/bench/measurement_file.h"
+#include "apps/bench/study_rankers.h"
+#include "core/error.h"
+#include "core/io/atomic_file.h"
+#include "tests/support/temporary_folder.h"
+
+namespace olrank {
+namespace {
+
+StudyBase base() {
+  return {RankerSettings::defaults(RankerKind::kOlRankNet, ProtocolName::kPaper),
+          RankerSettings::defaults(RankerKind::kP2NeurRank, ProtocolName::kPaper)};
+}
+
+TEST(StudyRankers, AreEveryStructureWithEveryWidthAndDepth) {
+  StudySettings study;
+  study.structures = {"full", "diagonal", "none", "ensemble-5"};
+  study.widths = {4, 8};
+  study.depths = {2, 3};
+  study.noise_variances = {0.1, 0.01};
+  const std::vector<StudyRanker> rankers = study_rankers(study, base());
+  ASSERT_EQ(rankers.size(), 2U * 2U * 5U);
+  EXPECT_EQ(rankers[0].cell.ranker, "full-m4-L2");
+  EXPECT_EQ(rankers[0].settings.posterior.shadow, ShadowCovariance::kNone);
+  EXPECT_EQ(rankers[0].cell.alpha, base().network.explore.alpha);
+  EXPECT_EQ(rankers[1].settings.posterior.covariance, Covariance::kDiagonal);
+  EXPECT_EQ(rankers[1].settings.posterior.shadow, ShadowCovariance::kFull);
+  EXPECT_FALSE(rankers[2].cell.alpha.has_value());  // nothing has width
+  EXPECT_EQ(rankers[4].cell.ranker, "ensemble-5-m4-L2-nu0.01");
+  EXPECT_EQ(rankers[4].settings.kind, RankerKind::kP2NeurRank);
+  EXPECT_EQ(rankers[4].settings.posterior.members, 5);
+  EXPECT_EQ(rankers[4].settings.posterior.noise_variance, 0.01);
+  EXPECT_EQ(rankers.back().settings.network.width, 8);
+  EXPECT_EQ(rankers.back().settings.network.depth, 3);
+  const StudyRanker tried = with_alpha(rankers[1], 0.25);
+  EXPECT_EQ(tried.settings.name, "diagonal-m4-L2+alpha=0.25");
+  EXPECT_EQ(tried.settings.explore.alpha, 0.25);
+}
+
+TEST(StudyRankers, RefuseWhatCannotBeCompared) {
+  const auto with = [](std::vector<std::string> structures) {
+    StudySettings study;
+    study.structures = std::move(structures);
+    return study;
+  };
+  EXPECT_THROW(study_rankers(with({"diagonal"}), base()), InvalidArgument);
+  EXPECT_THROW(study_rankers(with({"full", "diagnal"}), base()), InvalidArgument);
+  EXPECT_THROW(study_rankers(with({"full", "ensemble-1"}), base()), InvalidArgument);
+  EXPECT_THROW(study_rankers(with({"full", "ensemble-2x"}), base()), InvalidArgument);
+  EXPECT_THROW(study_rankers(with({"full", "full"}), base()), InvalidArgument);
+}
+
+Measurement measurement(double median, double share) {
+  Measurement one;
+  one.name = "widths/full";
+  one.parameters = {{"n", 5000}, {"V", 120}};
+  one.seconds = {median, 0.9 * median, 1.2 * median, 9};
+  one.operations = 1e9;
+  one.ceiling = std::isnan(share) ? "" : "gemm double";
+  one.ceiling_value = std::isnan(share) ? share : 1e9 / median / share;
+  one.share = share;
+  return one;
+}
+
+MeasurementFile file_of(const Measurement& one) {
+  return {"olrank bench ops", {"a processor", 2, "a library", "a compiler", "0.1", "2026-01-01"}, {one}};
+}
+
+TEST(MeasurementFile, ReadsBackWhatItWrote) {
+  const TemporaryFolder folder;
+  for (const double share : {0.7, std::nan("")}) {
+    const std::string text = measurements_json(file_of(measurement(0.004, share)));
+    write_file_atomically(folder.path() / "file.json", text);
+    const MeasurementFile read = read_measurements(folder.path() / "file.json");
+    EXPECT_EQ(measurements_json(read), text);
+  }
+  write_file_atomically(folder.path() / "other.json", "{}");
+  EXPECT_THROW(read_measurements(folder.path() / "other.json"), IoError);
+}
+
+TEST(SlowDowns, AreByTheCeilingWhereThereIsOne) {
+  // Twice the time on a machine of half the speed is the same share.
+  const auto same = slow_downs(file_of(measurement(0.004, 0.7)), file_of(measurement(0.008, 0.7)));
+  ASSERT_EQ(same.size(), 1U);
+  EXPECT_DOUBLE_EQ(same[0].ratio, 1.0);
+  EXPECT_FALSE(is_slower(same[0], 1.5));
+  const auto slower = slow_downs(file_of(measurement(0.004, 0.7)), file_of(measurement(0.004, 0.35)));
+  EXPECT_DOUBLE_EQ(slower[0].ratio, 2.0);
+  EXPECT_NEAR(slower[0].low, 2.0 * 0.9 / 1.2, 1e-12);
+  EXPECT_TRUE(is_slower(slower[0], 1.5));
+  const auto without =
+      slow_downs(file_of(measurement(0.004, std::nan(""))), file_of(measurement(0.012, std::nan(""))));
+  EXPECT_DOUBLE_EQ(without[0].ratio, 3.0);
+}
+
+TEST(SlowDowns, WithinTheSpreadAreNone) {
+  // 1.2 times slower, but both spreads reach over it.
+  const auto change = slow_downs(file_of(measurement(1.0, 0.6)), file_of(measurement(1.0, 0.5)));
+  EXPECT_FALSE(is_slower(change[0], 1.1));
+}
+
+TEST(CheckShare, RefusesMoreThanTheCeiling) {
+  EXPECT_NO_THROW(check_share(measurement(1.0, 1.05)));
+  EXPECT_NO_THROW(check_share(measurement(1.0, std::nan(""))));
+  EXPECT_THROW(check_share(measurement(1.0, 1.06)), Error);
+}
+
+}  // namespace
+}  // namespace olrank

@@ -222,6 +222,34 @@ class Experiment {
 
 }  // namespace
 
+namespace {
+
+bool holds_results(const std::filesystem::path& trials) {
+  std::error_code failed;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(trials, failed)) {
+    if (entry.path().filename() == "curve.jsonl") return true;
+  }
+  return false;
+}
+
+/// Trials of another experiment in the same folder: tables and pages would mix them with this one's.
+void settle_all_trials(const ExperimentPlan& plan) {
+  const std::filesystem::path trials = plan.out / "trials";
+  if (plan.existing == Existing::kRefuse && holds_results(trials)) {
+    throw InvalidArgument(
+        fmt::format("{} holds results already; go on with --resume, replace them with --force, or choose "
+                    "another --out.",
+                    plan.out.string()));
+  }
+  if (plan.existing == Existing::kReplace) {
+    std::error_code failed;
+    std::filesystem::remove_all(trials, failed);
+    if (failed) throw IoError("remove", trials.string(), failed.value());
+  }
+}
+
+}  // namespace
+
 std::vector<TrialIdentity> trials_of(const ExperimentPlan& plan) {
   std::vector<TrialIdentity> trials;
   std::int64_t number = 0;
@@ -241,6 +269,8 @@ std::vector<TrialIdentity> trials_of(const ExperimentPlan& plan) {
 }
 
 void settle_existing(const ExperimentPlan& plan) {
+  // A shard finds those of its neighbours, which stay.
+  if (plan.shard.count == 1) settle_all_trials(plan);
   for (const TrialIdentity& identity : trials_of(plan)) {
     const TrialFolder folder(plan.out, identity);
     if (!folder.has_results()) continue;

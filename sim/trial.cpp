@@ -159,10 +159,15 @@ const CurvePoint& Trial::evaluate() {
   width_ratios_.clear();
   certainty_ = Certainty{};
   evaluated_round_ = round_;
+  judged_ = true;
   return point_;
 }
 
-std::string Trial::queries_csv() const {
+std::string Trial::queries_csv() {
+  if (!judged_) {  // resumed at its end
+    ranker_.score(execution_, data_.judged.all_features(), judged_scores_);
+    evaluator_.evaluate(data_.judged, judged_scores_, execution_);
+  }
   return query_ndcg_csv(data_.judged, evaluator_);
 }
 

@@ -61,7 +61,7 @@ class Trial {
 
   const CurvePoint& latest_point() const { return point_; }
   /// The offline figure of every judged query, as this object's latest evaluation found it.
-  std::string queries_csv() const;
+  std::string queries_csv();
   const StageClock& clock() const { return clock_; }
   StageClock& clock() { return clock_; }
 
@@ -100,6 +100,7 @@ class Trial {
   // State.
   std::int64_t round_ = 0;
   std::int64_t evaluated_round_ = -1;
+  bool judged_ = false;  // in this process: what the evaluator holds is this trial's
   std::int64_t pairs_ = 0;
   OnlineMetrics online_;
   Certainty certainty_;

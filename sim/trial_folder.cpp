@@ -213,7 +213,7 @@ void TrialFolder::restore(Trial& trial, const TrialRecipe& recipe) {
   open_curve(false);
 }
 
-void TrialFolder::finish(const Trial& trial, const OnlineRanker& ranker, const ModelMetadata& metadata,
+void TrialFolder::finish(Trial& trial, const OnlineRanker& ranker, const ModelMetadata& metadata,
                          TrialSummary summary) {
   const ModelTensors model = ranker.model();
   std::vector<NamedTensor> tensors;

@@ -57,7 +57,7 @@ class TrialFolder {
   void write_checkpoint(const Trial& trial, const TrialRecipe& recipe);
   /// Model and the values of queries, then the summary, then a last checkpoint: one of a trial without a
   /// summary is never of its end.
-  void finish(const Trial& trial, const OnlineRanker& ranker, const ModelMetadata& metadata,
+  void finish(Trial& trial, const OnlineRanker& ranker, const ModelMetadata& metadata,
               TrialSummary summary);
 
  private:

@@ -142,9 +142,9 @@ std::string complaint_about(std::vector<std::string> arguments) {
 
 TEST(EvalUsage, MistakesAreNamed) {
   EXPECT_EQ(complaint_about({"--scores", "x"}), "--data is missing: name the data set that was ranked.");
-  EXPECT_EQ(complaint_about({"--data", "d"}), "Give the ranking either as --scores FILE or as --run FILE.");
+  EXPECT_EQ(complaint_about({"--data", "d"}), "Give the ranking as one of --scores FILE, --run FILE and --model FILE.");
   EXPECT_EQ(complaint_about({"--data", "d", "--scores", "x", "--run", "y"}),
-            "Give the ranking either as --scores FILE or as --run FILE.");
+            "Give the ranking as one of --scores FILE, --run FILE and --model FILE.");
   EXPECT_EQ(
       complaint_about({"--data", "d", "--run", "y", "--convention", "trec-eva"}),
       "--convention is olrank, letor, lightgbm or trec_eval, not 'trec-eva'; the nearest is 'trec_eval'.");

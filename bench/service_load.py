@@ -5,7 +5,8 @@
   eight clients without pauses  requests a second × (parse + scores + widths) over cores    wanted: at least 0.8
 
 Usage: service_load.py BIN [--covariance full] [--width 100] [--docs 100] [--features 136] [--seconds 10] [--json FILE]
-BIN is the folder of olrank and service_bench. The clients run on the same machine and take their share of it.
+BIN is the folder of olrank and service_bench. The clients run on the same machine and take their share of it, as does
+whatever else runs there: the last line also tells the processor time that the service itself took for a request.
 """
 
 import argparse
@@ -114,6 +115,11 @@ class Service:
         parts = urllib.parse.urlsplit(self.process.stdout.readline().strip())
         self.address = (parts.hostname, parts.port)
 
+    def seconds(self):
+        """Of all its threads."""
+        counts = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(counts[11]) + int(counts[12])) / os.sysconf("SC_CLK_TCK")
+
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
         self.process.wait()
@@ -139,7 +145,9 @@ with tempfile.TemporaryDirectory() as folder:
 
     service = Service(state)
     capacity = CORES / (cost / 1000)
+    before = service.seconds()
     closed = many(service.address, said.seconds, 0.0)
+    own = 1000 * (service.seconds() - before) / len(closed)
     throughput = len(closed) / said.seconds
     # Half of what the closed loop reached.
     half = many(service.address, said.seconds, max(0.0, CLIENTS / (throughput / 2) - closed[0]))
@@ -151,11 +159,12 @@ figures = {"cores": CORES, "covariance": said.covariance, "width": said.width, "
            "parse_ms": parts["parse_ms"], "scores_and_widths_ms": parts["rank_ms"],
            "one_client": {"requests": len(times), "median_ms": one, "over_parts": one / cost},
            "half_load": {"requests": len(half), "p50_ms": 1000 * p50, "p99_ms": 1000 * p99, "p99_over_p50": p99 / p50},
-           "closed_loop": {"requests_per_second": throughput, "of_capacity": throughput / capacity}}
+           "closed_loop": {"requests_per_second": throughput, "of_capacity": throughput / capacity, "own_ms": own}}
 print(f"{CORES} cores; {said.docs} documents × {said.features} features, m = {said.width}, {said.covariance}; "
       f"{parts['pairs']} pairs; parse {parts['parse_ms']:.2f} ms, scores and widths {parts['rank_ms']:.2f} ms")
 print(f"one client, learning on       median {one:.2f} ms = {one / cost:.2f} × parts")
 print(f"eight clients at half load    p50 {1000 * p50:.2f} ms, p99 {1000 * p99:.2f} ms: {p99 / p50:.2f}")
-print(f"eight clients without pauses  {throughput:.1f} requests/s = {100 * throughput / capacity:.0f} % of cores over parts")
+print(f"eight clients without pauses  {throughput:.1f} requests/s = {100 * throughput / capacity:.0f} % of cores over parts; "
+      f"{own:.2f} ms of processor a request = {own / cost:.2f} × parts")
 if said.json:
     said.json.write_text(json.dumps(figures, indent=2) + "\n")

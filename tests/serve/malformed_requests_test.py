@@ -195,7 +195,7 @@ with tempfile.TemporaryDirectory() as folder:
     for number in range(said.requests):
         outcome = check(*malformed())
         counts[outcome] = counts.get(outcome, 0) + 1
-        if number == said.requests // 4:
+        if number == said.requests // 2:
             warm = resident_bytes(service.process)
     resident = resident_bytes(service.process)
     # Senders that never finish hold a thread for the request's time and no longer.
@@ -214,7 +214,8 @@ with tempfile.TemporaryDirectory() as folder:
     assert client.is_ready()
     client.close()
     wait_until(lambda: threads(service.process) <= 70, 10, "threads stay behind")
-    assert resident - warm < 16_000_000, f"{resident - warm} bytes more after the last three quarters"
+    # Buffers of threads grow to what the largest request needs and stay there.
+    assert resident - warm < 10_000_000, f"{resident - warm} bytes more after the second half"
     assert service.stop() == 0, service.messages()
     assert len(counts) >= 7, counts
-    print(f"{said.requests} malformed requests: {counts}; {resident - warm} bytes more after the last three quarters")
+    print(f"{said.requests} malformed requests: {counts}; {resident - warm} bytes more after the second half")

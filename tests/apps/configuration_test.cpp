@@ -84,7 +84,7 @@ TEST(ConfigurationTest, ComplaintsNameThePlaceAndTheNearest) {
             "c.toml:1:1: Unknown table 'protokol'; the nearest known one is 'protocol'.");
   EXPECT_EQ(complaint("rounds = 3\n"),
             "c.toml:1:10: 'rounds' stands above all tables; put it under one of data, protocol, clicks, "
-            "user, ranker, run or sweep.");
+            "user, ranker, run, study or sweep.");
   EXPECT_EQ(complaint("[ranker]\nalpha = 1\n"), "c.toml:1:1: This table is written [[ranker]].");
   EXPECT_EQ(complaint("[[run]]\nout = \"x\"\n").substr(0, 7), "c.toml:");
   EXPECT_EQ(complaint("[[ranker]]\nalpha = -1\n"), "c.toml:2:9: 'alpha' is -1.0 but must be at least 0.");

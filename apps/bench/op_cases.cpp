@@ -13,6 +13,7 @@
 #include "core/ops/optimizer_step.h"
 #include "core/ops/pair_training.h"
 #include "core/ops/pair_width.h"
+#include "core/ops/precise_scores.h"
 #include "core/ops/tangent_factors.h"
 #include "core/ops/tangent_kernel.h"
 #include "models/posterior/posterior.h"
@@ -178,6 +179,14 @@ class OpCases {
         score_docs(data->context, data->shape, data->theta, data->matrix(), scores);
       };
     });
+    add("precise_scores/precise_scores", of_docs(), forward,
+        read + kDouble * real(shape.parameters() + sizes.docs), CeilingKind::kGemmDouble, [sizes, shape] {
+          const auto data = documents(shape, sizes.docs, sizes);
+          return [data, theta = std::vector<double>(data->theta.begin(), data->theta.end()),
+                  scores = std::vector<double>(size(sizes.docs))]() mutable {
+            precise_scores(data->context.scratch(), data->shape, theta, data->matrix(), scores);
+          };
+        });
     add("tangent_factors/tangent_factors", of_docs(), forward,
         read + kFloat * real(sizes.docs * shape.factors()), CeilingKind::kGemmFloat, [sizes, shape] {
           return [data = documents(shape, sizes.docs, sizes)] {

@@ -116,8 +116,7 @@ RankedList P2NeurRank::rank(RoundContext& context, const QueryDocs& query, std::
     const auto docs = static_cast<std::size_t>(query.docs());
     member_scores_.resize(members_.size() * docs);
     scores_.resize(docs);
-    rounding_ =
-        score_ensemble(context.execution, shape_, thetas_, query.features, member_scores_, scores_);
+    rounding_ = score_ensemble(context.execution, shape_, thetas_, query.features, member_scores_, scores_);
     order_by_score(context.execution, scores_, by_score_);
   }
   const auto measured = context.clock.measure("rank");

@@ -142,7 +142,8 @@ std::string complaint_about(std::vector<std::string> arguments) {
 
 TEST(EvalUsage, MistakesAreNamed) {
   EXPECT_EQ(complaint_about({"--scores", "x"}), "--data is missing: name the data set that was ranked.");
-  EXPECT_EQ(complaint_about({"--data", "d"}), "Give the ranking as one of --scores FILE, --run FILE and --model FILE.");
+  EXPECT_EQ(complaint_about({"--data", "d"}),
+            "Give the ranking as one of --scores FILE, --run FILE and --model FILE.");
   EXPECT_EQ(complaint_about({"--data", "d", "--scores", "x", "--run", "y"}),
             "Give the ranking as one of --scores FILE, --run FILE and --model FILE.");
   EXPECT_EQ(

@@ -252,7 +252,7 @@ class Resume(Folder):
         self.done(out, *settings[:3], 20, *settings[4:], "--seeds", "1")
         before = (self.trial("a") / "summary.json").read_bytes()
         shutil.copytree(out, self.folder / "b")
-        done = run(self.folder / "b", *settings, "--seeds", "2", preexec_fn=small_files)
+        done = run(self.folder / "b", *settings, "--seeds", "2", "--resume", preexec_fn=small_files)
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn("curve.jsonl", done.stderr)
         self.assertEqual(done.stderr.count("olrank: "), 1, done.stderr)

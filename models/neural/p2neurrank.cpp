@@ -105,14 +105,9 @@ P2NeurRank::P2NeurRank(std::int64_t features, const RankerSettings& settings, co
     member->trainer = make_network_trainer({shape_, settings.trainer, settings.posterior.lambda,
                                             prior_scale(settings.network), member->first_theta,
                                             keys.key(Purpose::kBatch, of_member)});
+    thetas_.emplace_back(member->theta);
     members_.push_back(std::move(member));
   }
-}
-
-std::vector<std::span<const float>> P2NeurRank::thetas() const {
-  std::vector<std::span<const float>> thetas;
-  for (const auto& member : members_) thetas.emplace_back(member->theta);
-  return thetas;
 }
 
 RankedList P2NeurRank::rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) {
@@ -121,8 +116,7 @@ RankedList P2NeurRank::rank(RoundContext& context, const QueryDocs& query, std::
     const auto docs = static_cast<std::size_t>(query.docs());
     member_scores_.resize(members_.size() * docs);
     scores_.resize(docs);
-    rounding_ =
-        score_ensemble(context.execution, shape_, thetas(), query.features, member_scores_, scores_);
+    rounding_ = score_ensemble(context.execution, shape_, thetas_, query.features, member_scores_, scores_);
     order_by_score(context.execution, scores_, by_score_);
   }
   const auto measured = context.clock.measure("rank");
@@ -198,7 +192,7 @@ std::int64_t P2NeurRank::parameters() const {
 }
 
 ModelTensors P2NeurRank::model() const {
-  return ensemble_tensors(settings_.network, shape_, thetas());
+  return ensemble_tensors(settings_.network, shape_, thetas_);
 }
 
 std::shared_ptr<const FrozenRanker> P2NeurRank::freeze() const {

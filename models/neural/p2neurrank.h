@@ -47,7 +47,6 @@ class P2NeurRank : public OnlineRanker {
   };
 
   void perturb(Member& member, std::uint32_t round);
-  std::vector<std::span<const float>> thetas() const;  // of each member
 
   RankerSettings settings_;
   std::int64_t cutoff_;
@@ -57,6 +56,7 @@ class P2NeurRank : public OnlineRanker {
 
   // State.
   std::vector<std::unique_ptr<Member>> members_;
+  std::vector<std::span<const float>> thetas_;  // views of theirs
   DocumentHistory history_;
 
   // Of the latest list.

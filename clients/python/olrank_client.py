@@ -117,9 +117,11 @@ class Client:
             if fresh:
                 raise
             return self._exchange(method, path, body)
-        except Exception as error:
-            if not isinstance(error, ServiceError):
-                self.close()
+        except http.client.HTTPException as error:
+            self.close()
+            raise ConnectionError(f"the answer broke off: {error}") from error
+        except OSError:
+            self.close()
             raise
 
     def _exchange(self, method, path, body):

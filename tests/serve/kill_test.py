@@ -5,7 +5,6 @@ import argparse
 import collections
 import pathlib
 import random
-import sys
 import tempfile
 import threading
 import time
@@ -20,10 +19,18 @@ draw = random.Random(said.seed)
 FEATURES, WRITERS = 12, 4
 users = Users(5, FEATURES, docs=12)
 acknowledged = {}  # impression → round
+failures = []
 pending = {}  # of each writer: what it was sending when the service died
 
 
 def write(number, service, seed, over):
+    try:
+        write_until_killed(number, service, seed, over)
+    except Exception as error:  # a thread's own does not end the test
+        failures.append(repr(error))
+
+
+def write_until_killed(number, service, seed, over):
     mine = random.Random(seed)
     with service.client(timeout=10) as client:
         while not over.is_set():
@@ -33,7 +40,7 @@ def write(number, service, seed, over):
                 impression, clicks = pending[number]
                 answer = client.feedback(impression, clicks)
                 if acknowledged.setdefault(impression, answer["round"]) != answer["round"]:
-                    sys.exit(f"{impression} was round {acknowledged[impression]} and is now {answer['round']}")
+                    raise AssertionError(f"{impression} was round {acknowledged[impression]} and is now {answer['round']}")
                 del pending[number]
             except ServiceError as error:
                 # Feedback that the kill overtook before the log: its list is gone with the process.
@@ -63,6 +70,7 @@ with tempfile.TemporaryDirectory() as folder:
         service.kill()
         for writer in writers:
             writer.join()
+    assert not failures, failures
     with service.client() as client:
         stats = client.wait_until_learned(120)
     rounds = logged(state)

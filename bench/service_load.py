@@ -108,12 +108,20 @@ def alone(state, body):
 
 class Service:
     def __init__(self, state):
+        self.messages = tempfile.TemporaryFile("w+")
         self.process = subprocess.Popen(
             [said.bin / "olrank", "serve", "--state", state, "--port", "0", "--ranker", "olranknet", "--features",
              str(said.features), "--width", str(said.width), "--covariance", said.covariance],
-            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+            stdout=subprocess.PIPE, stderr=self.messages, text=True)
         parts = urllib.parse.urlsplit(self.process.stdout.readline().strip())
         self.address = (parts.hostname, parts.port)
+
+    def check(self):
+        """Says how the service ended, where it has."""
+        code = self.process.poll()
+        if code is not None:
+            self.messages.seek(0)
+            raise RuntimeError(f"the service ended with {code}: {self.messages.read()}")
 
     def seconds(self):
         """Of all its threads."""
@@ -135,9 +143,14 @@ with tempfile.TemporaryDirectory() as folder:
     times = []
     until = time.perf_counter() + said.seconds
     while time.perf_counter() < until:
-        answer, taken = caller.rank()
+        try:
+            answer, taken = caller.rank()
+            caller.click(answer)
+        except (http.client.HTTPException, OSError):
+            time.sleep(0.5)
+            service.check()
+            raise
         times.append(1000 * taken)
-        caller.click(answer)
     service.stop()
     parts = alone(state, body)
     cost = parts["parse_ms"] + parts["rank_ms"]

@@ -180,17 +180,14 @@ class HttpServer::Server final : public httplib::Server {
   }
 
   void declare_routes() {
-    const auto json = [this](auto method) {
-      return handler("application/json",
-                     [this, method](const std::string&) { return (service_.*method)(); });
-    };
     Post("/v1/rank",
          handler("application/json", [this](const std::string& body) { return service_.rank(body); }));
     Post("/v1/feedback",
          handler("application/json", [this](const std::string& body) { return service_.feedback(body); }));
-    Post("/v1/checkpoint", json(&Service::checkpoint));
-    Get("/v1/stats", json(&Service::stats));
-    Get("/readyz", json(&Service::ready));
+    Post("/v1/checkpoint",
+         handler("application/json", [this](const std::string&) { return service_.checkpoint(); }));
+    Get("/v1/stats", handler("application/json", [this](const std::string&) { return service_.stats(); }));
+    Get("/readyz", handler("application/json", [this](const std::string&) { return service_.ready(); }));
     Get("/healthz", handler("application/json", [](const std::string&) { return "{\"alive\":true}\n"; }));
     Get("/v1/model",
         handler("application/octet-stream", [this](const std::string&) { return service_.model(); }));

@@ -51,8 +51,11 @@ class BenchDataCommand : public Command {
       log_info("{}", work.name);
       measurements.push_back(measure(work));
     }
-    return flags_.tell(fmt::format("olrank bench data --source '{}' --threads {}", source_, threads_),
-                       std::move(measurements), output);
+    return flags_.tell({fmt::format("olrank bench data --source '{}' --threads {}", source_, threads_),
+                        this_machine(),
+                        std::move(measurements),
+                        {}},
+                       output);
   }
 
  private:

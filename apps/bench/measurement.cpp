@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "core/error.h"
 #include "core/ops/blas.h"
@@ -26,14 +25,6 @@ std::function<void()> product(std::int64_t side) {
   return [side, a = std::vector<Number>(size, Number{0.5}), c = std::vector<Number>(size)]() mutable {
     blas::gemm(blas::Transpose::kNo, blas::Transpose::kNo, side, side, side, Number{1}, a.data(), side,
                a.data(), side, Number{0}, c.data(), side);
-  };
-}
-
-/// Copies as many bytes as the work reads and writes together, so that both live in the same caches.
-std::function<void()> copy(std::size_t bytes) {
-  return [from = std::vector<char>(bytes, 'a'), to = std::vector<char>(bytes)]() mutable {
-    std::memcpy(to.data(), from.data(), from.size());
-    from[0] = to[to.size() / 2];  // so that no copy is left out
   };
 }
 
@@ -63,7 +54,7 @@ template <class Number>
 Yardstick product_yardstick(const std::string& name) {
   Yardstick best;
   double best_rate = 0.0;
-  for (const std::int64_t side : {96, 192, 700}) {
+  for (const std::int64_t side : {96, 120, 192, 700}) {
     Yardstick tried{name, 2.0 * static_cast<double>(side * side * side), product<Number>(side)};
     const double rate = tried.work / seconds_of(tried.body, calls_a_repeat(tried.body));
     if (rate <= best_rate) continue;
@@ -79,10 +70,8 @@ Yardstick yardstick(const BenchCase& work) {
       return product_yardstick<float>("gemm float");
     case CeilingKind::kGemmDouble:
       return product_yardstick<double>("gemm double");
-    case CeilingKind::kCopy: {
-      const auto bytes = std::max<std::size_t>(64, static_cast<std::size_t>(0.5 * work.bytes));
-      return {"copy", 2.0 * static_cast<double>(bytes), copy(bytes)};
-    }
+    case CeilingKind::kMemory:
+      return {"memory", work.traffic.bytes(), bare_traffic(work.traffic)};
     case CeilingKind::kNone:
       break;
   }
@@ -124,7 +113,7 @@ Measurement measure(const BenchCase& work) {
   std::vector<double> rates;
   std::vector<double> shares;
   double spent = 0.0;
-  const double counted = work.ceiling == CeilingKind::kCopy ? work.bytes : work.operations;
+  const double counted = work.ceiling == CeilingKind::kMemory ? work.traffic.bytes() : work.operations;
   for (std::int64_t repeat = 0; repeat < kFewest || (spent < kAllSeconds && repeat < kMost); ++repeat) {
     seconds.push_back(seconds_of(body, calls));
     spent += seconds.back() * static_cast<double>(calls);
@@ -137,7 +126,7 @@ Measurement measure(const BenchCase& work) {
   measurement.parameters = work.parameters;
   measurement.seconds = spread_of(std::move(seconds));
   measurement.operations = work.operations;
-  measurement.bytes = work.bytes;
+  measurement.bytes = work.traffic.bytes();
   measurement.ceiling = beside.name;
   measurement.ceiling_value = rates.empty() ? std::nan("") : median_of(rates);
   measurement.share = shares.empty() ? std::nan("") : median_of(shares);

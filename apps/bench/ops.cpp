@@ -43,9 +43,12 @@ class BenchOpsCommand : public Command {
     if (measurements.empty())
       throw InvalidArgument(fmt::format("--only {}: No operation has a name that holds this.", only_));
     return flags_.tell(
-        fmt::format("olrank bench ops --pairs {} --docs {} --width {} --depth {} --features {}",
-                    sizes_.pairs, sizes_.docs, sizes_.width, sizes_.depth, sizes_.features),
-        std::move(measurements), output);
+        {fmt::format("olrank bench ops --pairs {} --docs {} --width {} --depth {} --features {}",
+                     sizes_.pairs, sizes_.docs, sizes_.width, sizes_.depth, sizes_.features),
+         this_machine(),
+         std::move(measurements),
+         {}},
+        output);
   }
 
  private:

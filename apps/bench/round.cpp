@@ -14,7 +14,9 @@ class BenchRoundCommand : public Command {
     flags_.declare(app);
   }
   int run(const OutputFlags& output) override {
-    return flags_.tell("olrank bench round" + round_.spoken(), measure_round(round_.sizes()), output);
+    return flags_.tell(
+        {"olrank bench round" + round_.spoken(), this_machine(), measure_round(round_.sizes()), {}},
+        output);
   }
 
  private:

@@ -45,6 +45,7 @@ class BenchDataCommand : public Command {
     flags_.declare(app);
   }
   int run(const OutputFlags& output) override {
+    flags_.check();
     const ScratchFolder folder;
     std::vector<Measurement> measurements;
     for (const BenchCase& work : data_cases(source_, threads_, folder.path())) {

@@ -8,6 +8,8 @@
 
 #include "core/error.h"
 #include "core/ops/blas.h"
+#include "core/runtime/execution_context.h"
+#include "core/text/byte_size.h"
 
 namespace olrank {
 namespace {
@@ -102,6 +104,18 @@ std::string Measurement::identity() const {
   std::string text = fmt::format("{} on {}", name, device);
   for (const auto& [key, value] : parameters) text += fmt::format(", {} = {}", key, value);
   return text;
+}
+
+void check_memory(const BenchCase& work) {
+  const double beside = work.ceiling == CeilingKind::kMemory ? 2.0 : 1.0;
+  const double needed = beside * work.traffic.footprint();
+  const auto available = static_cast<double>(available_memory());
+  if (needed <= available) return;
+  std::string sizes;
+  for (const auto& [key, value] : work.parameters)
+    sizes += fmt::format("{}{} = {}", sizes.empty() ? "" : ", ", key, value);
+  throw InvalidArgument(fmt::format("{} with {} needs {}, and this machine gives {}: choose smaller sizes.",
+                                    work.name, sizes, readable_bytes(needed), readable_bytes(available)));
 }
 
 Measurement measure(const BenchCase& work) {

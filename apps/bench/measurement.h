@@ -49,6 +49,10 @@ struct Measurement {
   std::string identity() const;
 };
 
+/// Throws InvalidArgument, before anything is allocated, where the case's data and the bare traffic beside
+/// it cannot fit into this machine's memory.
+void check_memory(const BenchCase& work);
+
 /// Times the case, each repeat beside its ceiling, so that a share is a ratio of neighbours and a busy
 /// machine touches both alike.
 Measurement measure(const BenchCase& work);

@@ -13,6 +13,9 @@ class MeasurementFlags {
  public:
   void declare(CLI::App& app);
 
+  /// Throws for a --factor or a --compare FILE that will not do: to be called before anything is measured.
+  void check() const;
+
   /// Prints and writes. The exit code: 1 where --compare finds something slower than --factor allows.
   int tell(const MeasurementFile& file, const OutputFlags& output) const;
 

@@ -12,6 +12,7 @@ struct MemoryTraffic {
   double written = 0.0;  // whatever was there before
 
   double bytes() const { return read + 2.0 * updated + written; }
+  double footprint() const { return read + updated + written; }
 };
 
 /// The same traffic and nothing else: memcpy where something is read and something else written, then a sum

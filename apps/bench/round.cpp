@@ -14,6 +14,7 @@ class BenchRoundCommand : public Command {
     flags_.declare(app);
   }
   int run(const OutputFlags& output) override {
+    flags_.check();
     return flags_.tell(
         {"olrank bench round" + round_.spoken(), this_machine(), measure_round(round_.sizes()), {}},
         output);

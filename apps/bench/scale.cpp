@@ -85,6 +85,8 @@ class BenchScaleCommand : public Command {
   }
   int run(const OutputFlags& output) override {
     check();
+    flags_.check();
+    for (const std::int64_t value : values_) check_memory(with(round_.sizes(), axis_, value));
     std::vector<Measurement> all;
     std::map<std::string, std::vector<std::pair<double, double>>> by_stage;
     for (const std::int64_t value : values_) {

@@ -12,10 +12,14 @@
 #include <numeric>
 
 #include "apps/bench/study_rankers.h"
+#include "core/error.h"
 #include "core/online/trial_keys.h"
 #include "core/ops/relu_network.h"
 #include "core/random/rng_stream.h"
+#include "core/runtime/execution_context.h"
+#include "core/text/byte_size.h"
 #include "models/ranker_factory.h"
+#include "models/ranker_plan.h"
 
 namespace olrank {
 namespace {
@@ -185,7 +189,26 @@ Measurement measurement_of(const RoundSizes& sizes, const std::string& stage, st
 
 }  // namespace
 
+void check_memory(const RoundSizes& sizes) {
+  const std::int64_t rounds_before = 2 * sizes.pairs / kCutoff;
+  const std::int64_t docs = 2 * sizes.pairs + (sizes.rounds + 1) * sizes.docs;
+  const RankerPlan plan =
+      plan_ranker(settings_of(sizes), {sizes.features, docs, rounds_before + sizes.rounds, kCutoff});
+  const double of_data = static_cast<double>(docs * sizes.features) * sizeof(float);
+  const double needed = static_cast<double>(sizes.trials) * (static_cast<double>(plan.bytes) + of_data);
+  const std::int64_t available = available_memory();
+  if (needed <= static_cast<double>(available)) return;
+  throw InvalidArgument(fmt::format(
+      "A round of {} with n = {}, V = {}, m = {} and d = {} needs {} with its documents, for each of {} "
+      "trials, and this machine gives {}{}{}.",
+      sizes.structure, sizes.pairs, sizes.docs, sizes.width, sizes.features,
+      readable_bytes(static_cast<double>(plan.bytes) + of_data), sizes.trials,
+      readable_bytes(static_cast<double>(available)), plan.forms.empty() ? "" : ": ",
+      plan.forms.empty() ? "" : advice_on_memory(plan, available)));
+}
+
 std::vector<Measurement> measure_round(const RoundSizes& sizes) {
+  check_memory(sizes);
   const std::vector<PlayedTrial> trials = play_trials(sizes);
   std::vector<Measurement> measurements;
   for (const char* stage : {"score", "width", "rank", "observe", "train", "total"}) {

@@ -21,6 +21,10 @@ struct RoundSizes {
   std::int64_t rounds = 11;        // measured
 };
 
+/// Throws InvalidArgument, with what would fit, where the trials' rankers and documents cannot fit into
+/// this machine's memory. Nothing is allocated.
+void check_memory(const RoundSizes& sizes);
+
 /// Seconds of a round by stage, "round/full/width" and so on, and "round/full/total", of all trials; and
 /// "round/full/elapsed", in which every trial plays one round. The wall's, as curves have them. Each round
 /// brings some pairs more.

@@ -88,7 +88,10 @@ class BenchOps(unittest.TestCase):
         for arguments, word in ((("ops", "--only", "nothing"), "nothing"), (("ops", "--device", "cuda"), "cuda"),
                                 (("scale", "--over", "q"), "--over"), (("scale", "--values", "5"), "--values"),
                                 (("scale", "--over", "p", "--values", "5,6"), "width"),
-                                (("round", "--trials", "0"), "--trials"), (("round", "--structure", "fool"), "full"), (("ops", "--sizes", "3"), "--sizes")):
+                                (("round", "--trials", "0"), "--trials"),
+                                (("ops", "--pairs", "100000000"), "smaller"), (("ops", "--factor", "0.5"), "--factor"),
+                                (("round", "--pairs", "10000000"), "diagonal"),
+                                (("scale", "--over", "n", "--values", "10,10000000"), "diagonal"), (("round", "--structure", "fool"), "full"), (("ops", "--sizes", "3"), "--sizes")):
             refused = olrank(*arguments)
             self.assertEqual(refused.returncode, 2, refused.stderr)
             self.assertIn(word, refused.stderr)

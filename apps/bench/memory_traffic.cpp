@@ -12,33 +12,46 @@ namespace {
 
 using Word = std::uint64_t;
 
-// Eight numbers side by side, eight times; buffers are filled up to whole steps.
+// Eight numbers side by side; compilers cut them to the registers there are.
 constexpr std::size_t kLanes = 8;
-constexpr std::size_t kSums = 8;
-constexpr std::size_t kWordsPerStep = kLanes * kSums;
 using Words = Word __attribute__((vector_size(kLanes * sizeof(Word))));
 
 AlignedVector<Word> buffer(double bytes) {
   const auto words = static_cast<std::size_t>(bytes / sizeof(Word));
-  return AlignedVector<Word>((words + kWordsPerStep - 1) / kWordsPerStep * kWordsPerStep, 1);
+  return AlignedVector<Word>((words + kLanes - 1) / kLanes * kLanes, 1);
 }
 
 std::size_t bytes_of(const AlignedVector<Word>& words) {
   return words.size() * sizeof(Word);
 }
 
-OLRANK_VECTOR_CLONES
-Word sum_of(const Word* words, std::size_t count) {
-  Words sums[kSums] = {};
+template <std::size_t streams>
+OLRANK_ALWAYS_INLINE Word sum_from(const Word* words, std::size_t count) {
+  const std::size_t length = count / streams / kLanes * kLanes;
+  Words sums[streams] = {};
   Words some;
-  for (std::size_t k = 0; k < count; k += kWordsPerStep) {
-    for (std::size_t s = 0; s < kSums; ++s) {
-      std::memcpy(&some, words + k + s * kLanes, sizeof some);
+  for (std::size_t k = 0; k < length; k += kLanes) {
+    for (std::size_t s = 0; s < streams; ++s) {
+      std::memcpy(&some, words + s * length + k, sizeof some);
       sums[s] += some;
     }
   }
-  for (std::size_t s = 1; s < kSums; ++s) sums[0] += sums[s];
+  for (std::size_t k = streams * length; k < count; k += kLanes) {
+    std::memcpy(&some, words + k, sizeof some);
+    sums[0] += some;
+  }
+  for (std::size_t s = 1; s < streams; ++s) sums[0] += sums[s];
   return sums[0][0];
+}
+
+OLRANK_VECTOR_CLONES
+Word sum_from_few(const Word* words, std::size_t count) {
+  return sum_from<2>(words, count);
+}
+
+OLRANK_VECTOR_CLONES
+Word sum_from_many(const Word* words, std::size_t count) {
+  return sum_from<8>(words, count);
 }
 
 /// Adds to every number in place: `addend` and, of `read`, `reads_each` vectors for each of `words`.
@@ -59,11 +72,11 @@ void add_in_place(Word* words, std::size_t count, Word addend, const Word* read,
 
 }  // namespace
 
-std::function<void()> bare_traffic(const MemoryTraffic& traffic) {
+std::function<void()> bare_traffic(const MemoryTraffic& traffic, ReadStreams streams) {
   const double copied = std::min(traffic.read, traffic.written);
   return [from = buffer(copied), to = buffer(copied), only_read = buffer(traffic.read - copied),
           only_written = buffer(traffic.written - copied), updated = buffer(traffic.updated),
-          fill = 0]() mutable {
+          sum_of = streams == ReadStreams::kFew ? sum_from_few : sum_from_many, fill = 0]() mutable {
     Word seen = 1;
     if (!from.empty()) {
       std::memcpy(to.data(), from.data(), bytes_of(from));

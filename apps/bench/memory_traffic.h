@@ -15,8 +15,11 @@ struct MemoryTraffic {
   double footprint() const { return read + updated + written; }
 };
 
+/// From how many places what is only read is read side by side: which is the quicker depends on the caches.
+enum class ReadStreams { kFew, kMany };
+
 /// The same traffic and nothing else: memcpy where something is read and something else written, then a sum
 /// over what is read besides or memset over what is written besides, and additions in place.
-std::function<void()> bare_traffic(const MemoryTraffic& traffic);
+std::function<void()> bare_traffic(const MemoryTraffic& traffic, ReadStreams streams);
 
 }  // namespace olrank

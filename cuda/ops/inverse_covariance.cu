@@ -195,6 +195,17 @@ __global__ void __launch_bounds__(kThreads)
   if (k < parameters) root[k] = std::sqrt(scale * inverse[k * (parameters + 1)]);
 }
 
+// A thread owns a number, first along its row, then down its column. For checks, not for rounds.
+__global__ void __launch_bounds__(kThreads)
+    apply_inverse_kernel(std::int64_t parameters, const double* inverse, const double* x, double* y) {
+  const std::int64_t k = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (k >= parameters) return;
+  double sum = 0.0;
+  for (std::int64_t j = 0; j <= k; ++j) sum += inverse[k * parameters + j] * x[j];
+  for (std::int64_t j = k + 1; j < parameters; ++j) sum += inverse[j * parameters + k] * x[j];
+  y[k] = sum;
+}
+
 }  // namespace
 
 void fill_parameter_table(Stream stream, const NetworkShape& shape, const ParameterTable& table) {
@@ -246,6 +257,12 @@ void update_inverse_covariance(Stream stream, std::int64_t parameters, std::int6
          std::sqrt(scale), pairs, count, inverse_corner, q, status);
   launch(subtract_gram_kernel, dim3{double_tiles(parameters), double_tiles(parameters)}, dim3{kThreads},
          2 * kPairsAtATime * kSide * sizeof(double), stream, parameters, q, count, inverse, status);
+}
+
+void apply_inverse_covariance(Stream stream, std::int64_t parameters, const double* inverse,
+                              const double* x, double* y) {
+  launch(apply_inverse_kernel, dim3{count_of(parts_of(parameters, kThreads))}, dim3{kThreads}, 0, stream,
+         parameters, inverse, x, y);
 }
 
 void roots_of_inverse(Stream stream, std::int64_t parameters, double scale, const double* inverse,

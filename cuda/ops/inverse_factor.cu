@@ -189,6 +189,16 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
+// A thread owns a column and passes down it. Double; deterministic. For checks, not for rounds.
+__global__ void __launch_bounds__(kThreads)
+    apply_factor_transposed_kernel(std::int64_t n, const double* factor, const double* x, double* y) {
+  const std::int64_t column = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (column >= n) return;
+  double sum = 0.0;
+  for (std::int64_t row = column; row < n; ++row) sum += factor[factor_row(row) + column] * x[row];
+  y[column] = sum;
+}
+
 std::int64_t append_rows_per_part(std::int64_t n) {
   const std::int64_t wanted =
       std::max<std::int64_t>(1, 4 * kWantedBlocks / std::max<std::int64_t>(1, n / kColumns));
@@ -202,6 +212,13 @@ void apply_factor(Stream stream, std::int64_t n, const double* factor, std::int6
   if (n == 0 || columns == 0) return;
   launch(apply_factor_kernel, dim3{double_tiles(columns), double_tiles(n)}, dim3{DoubleTile::kThreads},
          DoubleTile::kSharedBytes, stream, n, factor, columns, x, y, stride);
+}
+
+void apply_factor_transposed(Stream stream, std::int64_t n, const double* factor, const double* x,
+                             double* y) {
+  if (n == 0) return;
+  launch(apply_factor_transposed_kernel, dim3{count_of(parts_of(n, kThreads))}, dim3{kThreads}, 0, stream,
+         n, factor, x, y);
 }
 
 std::int64_t dual_gram_workspace(std::int64_t n, std::int64_t docs) {

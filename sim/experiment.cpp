@@ -73,6 +73,14 @@ std::vector<TrialIdentity> by_fold(std::vector<TrialIdentity> trials) {
   return trials;
 }
 
+RankerData data_for_ranker(const FoldData& fold, const LabelledQueries* labels) {
+  const Dataset& train = fold.data.train;
+  RankerData data{train.all_features(), 0, fold.data.judged.all_features(), labels};
+  for (std::int64_t query = 0; query < train.queries(); ++query)
+    data.most_docs = std::max(data.most_docs, train.offset(query + 1) - train.offset(query));
+  return data;
+}
+
 /// A trial and all that it stands on.
 struct Stage {
   Stage(const ExperimentPlan& plan, const TrialIdentity& identity, const FoldData& fold,
@@ -82,8 +90,7 @@ struct Stage {
         keys(TrialKeys::of(static_cast<std::uint64_t>(identity.seed),
                            static_cast<std::uint64_t>(identity.fold), identity.user)),
         labels(fold.data.train),
-        ranker(ranker_plan.make(fold.data.train.features(), keys,
-                                ranker_plan.needs_labels ? &labels : nullptr)),
+        ranker(ranker_plan.make(data_for_ranker(fold, ranker_plan.needs_labels ? &labels : nullptr), keys)),
         queries(keys.key(Purpose::kQuery), fold.data.train.queries()),
         clicks(fold.recorded ? nullptr : user_plan.make(fold.data.max_grade)),
         trial(settings(plan, fold), fold.data,
@@ -141,15 +148,21 @@ class Experiment {
         outcome_.finished += ended == Ended::kFinished ? 1 : 0;
         outcome_.finished_before += ended == Ended::kFinishedBefore ? 1 : 0;
       } catch (const NumericError& error) {
-        const std::lock_guard lock(mutex_);
-        outcome_.failures.push_back(fmt::format("{}: {}", identity.path().string(), error.what()));
-        log_warning("{}", outcome_.failures.back());
+        count_failure(identity, error);
+      } catch (const OutOfDeviceMemory& error) {
+        count_failure(identity, error);
       } catch (...) {
         const std::lock_guard lock(mutex_);
         if (!failure_) failure_ = std::current_exception();
         failed_ = true;
       }
     }
+  }
+
+  void count_failure(const TrialIdentity& identity, const Error& error) {
+    const std::lock_guard lock(mutex_);
+    outcome_.failures.push_back(fmt::format("{}: {}", identity.path().string(), error.what()));
+    log_warning("{}", outcome_.failures.back());
   }
 
   bool stopping() const { return failed_ || InterruptGuard::requested() != 0; }

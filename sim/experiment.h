@@ -20,11 +20,18 @@
 
 namespace olrank {
 
+/// What a ranker may know of a trial's data when it is made.
+struct RankerData {
+  FeatureMatrix train;           // all documents of the part whose queries are asked
+  std::int64_t most_docs = 0;    // of one of its queries
+  FeatureMatrix judged;          // all documents that scores are asked for
+  const LabelledQueries* labels = nullptr;  // where the ranker asks for them with needs_labels
+};
+
 /// A ranker of the experiment: how to make it anew for each trial, and what decides its results.
 struct ExperimentRanker {
-  /// `labels` are null but where the ranker asks for them with needs_labels.
-  using Make = std::function<std::unique_ptr<OnlineRanker>(std::int64_t features, const TrialKeys& keys,
-                                                           const LabelledQueries* labels)>;
+  using Make =
+      std::function<std::unique_ptr<OnlineRanker>(const RankerData& data, const TrialKeys& keys)>;
 
   std::string name;
   std::string settings;  // key = value lines, without the name

@@ -24,9 +24,8 @@ ExperimentPlan small_plan(const std::filesystem::path& out) {
   for (const char* name : {"one", "two"}) {
     plan.rankers.push_back({name,
                             std::string("kind = ") + name + "\n",
-                            [certain = name == std::string("two")](std::int64_t features, const TrialKeys&,
-                                                                   const LabelledQueries*) {
-                              return std::make_unique<StubRanker>(features, certain);
+                            [certain = name == std::string("two")](const RankerData& data, const TrialKeys&) {
+                              return std::make_unique<StubRanker>(data.train.features, certain);
                             },
                             {}});
   }
@@ -58,8 +57,8 @@ TEST(ExperimentTest, GradesReachOnlyRankersThatAskForThem) {
   plan.rankers[1].needs_labels = true;
   std::int64_t made[2] = {0, 0};
   for (std::size_t number = 0; number < 2; ++number) {
-    plan.rankers[number].make = [number, &made, &plan](std::int64_t features, const TrialKeys&,
-                                                       const LabelledQueries* labels) {
+    plan.rankers[number].make = [number, &made, &plan](const RankerData& data, const TrialKeys&) {
+      const LabelledQueries* labels = data.labels;
       ++made[number];
       EXPECT_EQ(labels != nullptr, number == 1);
       if (labels != nullptr) {
@@ -69,7 +68,7 @@ TEST(ExperimentTest, GradesReachOnlyRankersThatAskForThem) {
         EXPECT_EQ(labels->docs_of(3).first_doc, train.offset(3));
         EXPECT_EQ(labels->docs_of(3).features.values, train.features_of(3).values);
       }
-      return std::make_unique<StubRanker>(features);
+      return std::make_unique<StubRanker>(data.train.features);
     };
   }
   EXPECT_EQ(run_experiment(plan).finished, 4);
@@ -245,9 +244,8 @@ TEST(ExperimentTest, InterruptedAnywhereItGoesOnToTheSameResults) {
   };
   std::int64_t rounds = 0;
   for (ExperimentRanker& ranker : plan.rankers) {
-    ranker.make = [certain = ranker.name == "two", &rounds](std::int64_t features, const TrialKeys&,
-                                                            const LabelledQueries*) {
-      return std::make_unique<Stopping>(features, certain, &rounds);
+    ranker.make = [certain = ranker.name == "two", &rounds](const RankerData& data, const TrialKeys&) {
+      return std::make_unique<Stopping>(data.train.features, certain, &rounds);
     };
   }
   int runs = 0;
@@ -284,8 +282,8 @@ TEST(ExperimentTest, KilledInAnyRoundItGoesOnToTheSameResults) {
     plan.users.resize(1);
     plan.seeds = {2};
     plan.existing = Existing::kResume;
-    plan.rankers[0].make = [dies_in](std::int64_t features, const TrialKeys&, const LabelledQueries*) {
-      return std::make_unique<Dying>(features, dies_in);
+    plan.rankers[0].make = [dies_in](const RankerData& data, const TrialKeys&) {
+      return std::make_unique<Dying>(data.train.features, dies_in);
     };
     return plan;
   };
@@ -314,8 +312,8 @@ TEST(ExperimentTest, ANumericErrorEndsItsTrialAlone) {
   };
   const TemporaryFolder folder;
   ExperimentPlan plan = small_plan(folder.path());
-  plan.rankers[1].make = [](std::int64_t features, const TrialKeys&, const LabelledQueries*) {
-    return std::make_unique<Failing>(features);
+  plan.rankers[1].make = [](const RankerData& data, const TrialKeys&) {
+    return std::make_unique<Failing>(data.train.features);
   };
   const ExpectedWarnings warnings;
   const ExperimentOutcome outcome = run_experiment(plan);

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int64_t kFeatures = 5;
 constexpr std::int64_t kDocs = 12;
-constexpr std::uint32_t kRounds = 14;
+constexpr std::uint32_t kRounds = 8;
 
 const SmallWorld& world() {
   static const SmallWorld made(81, 6, kDocs, kFeatures);
@@ -26,6 +26,7 @@ const SmallWorld& world() {
 RankerSettings settings_of(const std::string& name) {
   RankerSettings settings = neural_settings(name);
   settings.trainer.steps = 3;
+  settings.network.width = 4;
   if (name == "inverse_diagonal") settings.posterior.covariance = Covariance::kDiagonalOfInverse;
   if (name == "nesterov") settings.trainer.optimizer = Optimizer::kNesterov;
   if (name == "adam") {
@@ -67,7 +68,7 @@ Detail detail_of(OnlineRanker& ranker, std::int64_t query, std::uint32_t round) 
 
 void expect_equal_details(const Detail& found, const Detail& expected) {
   // Scores are sums of float32 products in another order.
-  EXPECT_TRUE(all_near(found.round.scores, expected.round.scores, 2e-4, 0.0));
+  EXPECT_TRUE(all_near(found.round.scores, expected.round.scores, 2e-4, 1e-5));
   EXPECT_TRUE(all_near(found.round.width_sq, expected.round.width_sq, 1e-4, 1e-3));
   ASSERT_EQ(found.round.theta.size(), expected.round.theta.size());
   for (std::size_t member = 0; member < expected.round.theta.size(); ++member)
@@ -125,19 +126,19 @@ Course play(OnlineRanker& ranker, std::uint32_t first, std::uint32_t last) {
 }
 
 TEST_P(DeviceRankerTest, GoesOnFromWhatWasSaved) {
-  for (const std::string name : {"dual", "primal", "diagonal", "lambdarank", "batched_ensemble"}) {
+  for (const std::string name : {"dual", "primal", "lambdarank", "batched_ensemble"}) {
     SCOPED_TRACE(name);
     const auto whole = make_on_device(settings_of(name));
     const Course expected = play(*whole, 1, kRounds);
     const auto earlier = make_on_device(settings_of(name));
-    const std::string state = play(*earlier, 1, 6).state;
+    const std::string state = play(*earlier, 1, 4).state;
     const auto later = make_on_device(settings_of(name));
     play(*later, 1, 2);  // what loading replaces
     StateReader reader(state, "memory");
     later->load(reader);
     reader.require_end();
-    const Course rest = play(*later, 7, kRounds);
-    EXPECT_TRUE(std::equal(rest.rounds.begin(), rest.rounds.end(), expected.rounds.begin() + 6));
+    const Course rest = play(*later, 5, kRounds);
+    EXPECT_TRUE(std::equal(rest.rounds.begin(), rest.rounds.end(), expected.rounds.begin() + 4));
     EXPECT_TRUE(rest.state == expected.state);
     EXPECT_EQ(flat_theta(*later), flat_theta(*whole));
   }
@@ -154,30 +155,40 @@ TEST_P(DeviceRankerTest, SchedulesOfMembersHaveTheSameBits) {
   }
 }
 
-TEST_P(DeviceRankerTest, ATooLargeStepIsHalvedOrTold) {
+/// σ_t of a ranker's first training, which learns from `played`.
+double first_step(OnlineRanker& ranker, const RecordedRound& played) {
+  TestContext context;
+  RoundDetail detail;
+  ranker.rank(context.round, world().query_of(1), 1);
+  ranker.describe(world().query_of(1), false, detail);  // so that its step is told
+  const auto learned = ranker.learn(context.round, played.feedback(world(), 1));
+  return learned.steps.size() == 1 ? learned.steps[0] : std::nan("");
+}
+
+TEST_P(DeviceRankerTest, AStepThatRaisesTheLossIsHalved) {
+  constexpr double kTooLarge = 16.0;
   RankerSettings settings = settings_of("dual");
-  settings.trainer.learning_rate = 6.0;  // the loss rises at first
+  TestContext context;
+  const auto user = make_neural(settings, kFeatures);
+  const RecordedRound played = play_round(*user, context.round, world(), 1);
+  settings.trainer.learning_rate = kTooLarge;
   const auto on_cpu = make_neural(settings, kFeatures);
   const auto on_device = make_on_device(settings);
-  TestContext context;
-  bool halved = false;
-  for (std::uint32_t round = 1; round <= 6; ++round) {
-    RoundDetail detail;
-    const RecordedRound played = play_round(*on_cpu, context.round, world(), round);
-    on_device->rank(context.round, world().query_of(round), round);
-    on_device->describe(world().query_of(round), false, detail);
-    const auto learned = on_device->learn(context.round, played.feedback(world(), round));
-    ASSERT_LE(learned.steps.size(), 1U);
-    halved = halved || !learned.steps.empty();
-  }
-  EXPECT_TRUE(halved);
-  expect_equal_details(detail_of(*on_device, 1, 7), detail_of(*on_cpu, 1, 7));
+  const double step = first_step(*on_device, played);
+  EXPECT_NEAR(step, first_step(*on_cpu, played), 1e-6 * step);
+  settings.trainer.learning_rate = 1.0;
+  const double unit = first_step(*make_neural(settings, kFeatures), played);
+  EXPECT_NEAR(step, 0.5 * kTooLarge * unit, 1e-6 * step);
+  expect_equal_details(detail_of(*on_device, 1, 2), detail_of(*on_cpu, 1, 2));
+}
 
+TEST_P(DeviceRankerTest, ALossThatIsNoNumberIsToldWithItsStep) {
+  RankerSettings settings = settings_of("dual");
   settings.trainer.optimizer = Optimizer::kAdam;
   settings.trainer.learning_rate = 1e25;
-  const auto lost = make_on_device(settings);
+  const auto ranker = make_on_device(settings);
   try {
-    play(*lost, 1, kRounds);
+    play(*ranker, 1, kRounds);
     FAIL() << "no error";
   } catch (const NumericError& error) {
     EXPECT_NE(std::string(error.what()).find("at step 1: the loss is"), std::string::npos) << error.what();

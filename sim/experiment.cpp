@@ -73,14 +73,6 @@ std::vector<TrialIdentity> by_fold(std::vector<TrialIdentity> trials) {
   return trials;
 }
 
-RankerData data_for_ranker(const FoldData& fold, const LabelledQueries* labels) {
-  const Dataset& train = fold.data.train;
-  RankerData data{train.all_features(), 0, fold.data.judged.all_features(), labels};
-  for (std::int64_t query = 0; query < train.queries(); ++query)
-    data.most_docs = std::max(data.most_docs, train.offset(query + 1) - train.offset(query));
-  return data;
-}
-
 /// A trial and all that it stands on.
 struct Stage {
   Stage(const ExperimentPlan& plan, const TrialIdentity& identity, const FoldData& fold,
@@ -90,7 +82,7 @@ struct Stage {
         keys(TrialKeys::of(static_cast<std::uint64_t>(identity.seed),
                            static_cast<std::uint64_t>(identity.fold), identity.user)),
         labels(fold.data.train),
-        ranker(ranker_plan.make(data_for_ranker(fold, ranker_plan.needs_labels ? &labels : nullptr), keys)),
+        ranker(ranker_plan.make(ranker_data(fold.data, ranker_plan.needs_labels ? &labels : nullptr), keys)),
         queries(keys.key(Purpose::kQuery), fold.data.train.queries()),
         clicks(fold.recorded ? nullptr : user_plan.make(fold.data.max_grade)),
         trial(settings(plan, fold), fold.data,

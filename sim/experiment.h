@@ -13,20 +13,13 @@
 #include "core/online/online_ranker.h"
 #include "core/online/trial_keys.h"
 #include "sim/fold_cache.h"
+#include "sim/ranker_data.h"
 #include "sim/trace.h"
 #include "sim/trial_folder.h"
 #include "sim/trial_identity.h"
 #include "sim/trial_settings.h"
 
 namespace olrank {
-
-/// What a ranker may know of a trial's data when it is made.
-struct RankerData {
-  FeatureMatrix train;           // all documents of the part whose queries are asked
-  std::int64_t most_docs = 0;    // of one of its queries
-  FeatureMatrix judged;          // all documents that scores are asked for
-  const LabelledQueries* labels = nullptr;  // where the ranker asks for them with needs_labels
-};
 
 /// A ranker of the experiment: how to make it anew for each trial, and what decides its results.
 struct ExperimentRanker {

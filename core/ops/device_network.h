@@ -113,6 +113,7 @@ struct DeviceHealth {
   double drift = 0.0;
   std::int64_t negative_widths = 0;
   std::int64_t bytes = 0;
+  std::int64_t device_bytes = 0;  // of everything
 };
 
 /// One network, or N side by side. Calls start work and wait only where they return what it found. Training

@@ -228,6 +228,9 @@ DeviceHealth ResidentNetwork::health() {
   health.drift = spec_.by_vote ? 0.0 : drift();
   health.negative_widths = negative_before_ + static_cast<std::int64_t>(view_.figures().health.negative);
   health.bytes = posterior_->bytes();
+  health.device_bytes = health.bytes + history_.bytes() + trainer_.bytes() + view_.bytes() +
+                        (train_.size() + judged_.size() + theta_.size()) * std::int64_t{sizeof(float)} +
+                        judged_rows_.bytes() + judged_scores_.bytes();
   return health;
 }
 

@@ -34,6 +34,7 @@ class QueryView {
   double* m() { return m_.data(); }
   void write_scores(Stream stream, std::span<float> scores);
   void write_width_sq(Stream stream, const CertaintyRule* rule, std::span<double> width_sq);
+  std::int64_t bytes() const;
 
   // What has come to the host.
   struct Figures {

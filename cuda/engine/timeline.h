@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/runtime/stage_clock.h"
+#include "cuda/runtime/profiled_range.h"
 #include "cuda/runtime/work.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
@@ -13,6 +14,7 @@ class Timeline {
  public:
   /// What is started from now on belongs to this stage; to none where the name is empty.
   void mark(Stream stream, std::string_view stage) {
+    range_.begin(stage);
     if (used_ == marks_.size()) marks_.emplace_back();
     marks_[used_].stage = stage;
     marks_[used_].event.record(stream);
@@ -32,6 +34,7 @@ class Timeline {
     std::string_view stage;
     Event event;
   };
+  ProfiledRange range_;
   std::vector<Mark> marks_;
   std::size_t used_ = 0;
 };

@@ -185,14 +185,21 @@ class Experiment {
     Trial& trial = stage.trial;
     RoundDetail detail;
     std::int64_t told = trial.rounds_played();
+    const auto tell = [&] {
+      if (!trial.evaluating()) return;
+      folder.append(trial.finish_evaluation(), trial.evaluation_clock());
+      progress_.advance(trial.rounds_played() - told);
+      told = trial.rounds_played();
+    };
     for (;;) {
       if (trial.evaluation_due()) {
-        folder.append(trial.evaluate(), trial.clock());
-        progress_.advance(trial.rounds_played() - told);
-        told = trial.rounds_played();
+        tell();
+        trial.begin_evaluation();
       }
+      if (trial.finished() || stopping() || trial.evaluation_ready()) tell();
       if (trial.finished()) break;
       if (stopping()) {
+        tell();  // a signal that came between
         folder.write_checkpoint(trial, recipe);
         return Ended::kInterrupted;
       }
@@ -203,6 +210,7 @@ class Experiment {
         trial.play_round();
       }
       if (trial.rounds_played() % plan_.checkpoint_every == 0 && !trial.finished()) {
+        tell();
         folder.write_checkpoint(trial, recipe);
       }
     }

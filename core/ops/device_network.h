@@ -139,7 +139,11 @@ class DeviceNetwork {
   virtual std::string_view form() const = 0;
   virtual DeviceHealth health() = 0;
 
-  virtual void score(FeatureMatrix docs, std::span<float> scores) = 0;
+  /// Begins to score documents with the parameters as they stand, beside whatever follows.
+  virtual void begin_scores(FeatureMatrix docs) = 0;
+  virtual bool scores_ready() = 0;
+  /// What the latest begin_scores() found.
+  virtual void finish_scores(std::span<float> scores) = 0;
   virtual std::vector<float> theta() = 0;  // [members × p]
   /// Adds the seconds of what was waited for.
   virtual void add_seconds(StageClock& clock) = 0;

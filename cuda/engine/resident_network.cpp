@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "core/error.h"
 #include "core/random/rng_stream.h"
@@ -42,7 +43,8 @@ ResidentNetwork::ResidentNetwork(const DeviceNetworkSpec& spec)
       view_(spec, train_.data()),
       history_(spec.shape.inputs, spec.weigh_by_ndcg, spec.most_docs),
       posterior_(make_resident_posterior(spec.covariance, posterior_spec(), stream_.get())),
-      trainer_(spec, theta_.data(), stream_.get()) {}
+      trainer_(spec, theta_.data(), stream_.get()),
+      theta_copy_(theta_.size()) {}
 
 void ResidentNetwork::start_look(DeviceQuery query) {
   const Stream stream = stream_.get();
@@ -229,36 +231,46 @@ DeviceHealth ResidentNetwork::health() {
   health.negative_widths = negative_before_ + static_cast<std::int64_t>(view_.figures().health.negative);
   health.bytes = posterior_->bytes();
   health.device_bytes = health.bytes + history_.bytes() + trainer_.bytes() + view_.bytes() +
-                        (train_.size() + judged_.size() + theta_.size()) * std::int64_t{sizeof(float)} +
-                        judged_rows_.bytes() + judged_scores_.bytes();
+                        (train_.size() + judged_.size() + 2 * theta_.size()) * std::int64_t{sizeof(float)} +
+                        judged_rows_.bytes() + judged_scores_.bytes() + judged_means_.bytes() +
+                        uploaded_.bytes();
   return health;
 }
 
-void ResidentNetwork::score(FeatureMatrix docs, std::span<float> scores) {
+void ResidentNetwork::begin_scores(FeatureMatrix docs) {
   settle();
-  const Stream stream = stream_.get();
-  const bool known = docs.values == spec_.judged.values && docs.docs == spec_.judged.docs;
-  const std::int64_t features = spec_.shape.inputs;
+  judge_stream_.wait();  // whatever was begun before and not asked for
+  copy_bytes(stream_.get(), theta_copy_.data(), theta_.data(),
+             static_cast<std::size_t>(theta_.size()) * sizeof(float));
+  judged_theta_.record(stream_.get());
+  const Stream stream = judge_stream_.get();
+  judged_theta_.hold(stream);
+  const float* from = judged_.data();
+  if (docs.values != spec_.judged.values || docs.docs != spec_.judged.docs) {
+    uploaded_.reserve(stream, docs.docs * docs.features);
+    copy_to_device(values_of(docs), uploaded_.data());
+    from = uploaded_.data();
+  }
   const std::int64_t at_once = std::min(kJudgedAtOnce, docs.docs);
-  GrowingArray<float> uploaded;
+  const std::size_t bytes = static_cast<std::size_t>(docs.docs) * sizeof(float);
   judged_rows_.reserve(stream, spec_.members * at_once * spec_.shape.factors());
-  judged_scores_.reserve(stream, (spec_.members + 1) * at_once);
-  DeviceArray<float> all(docs.docs);
+  judged_scores_.reserve(stream, spec_.members * at_once);
+  judged_means_.reserve(stream, docs.docs);
+  if (judged_answer_.size() < bytes) judged_answer_ = PinnedBytes(bytes);
+  const NetworkStack copies{spec_.shape, theta_copy_.data(), spec_.members};
   for (std::int64_t first = 0; first < docs.docs; first += at_once) {
     const std::int64_t count = std::min(at_once, docs.docs - first);
-    const float* from = judged_.data() + first * features;
-    if (!known) {
-      uploaded.reserve(stream, at_once * features);
-      copy_to_device(std::span(docs.values + first * features, static_cast<std::size_t>(count * features)),
-                     uploaded.data());
-      from = uploaded.data();
-    }
-    forward(stream, networks(), from, {judged_rows_.data(), count, spec_.shape.factors()},
-            {judged_scores_.data(), nullptr});
-    mean_scores(stream, spec_.members, count, judged_scores_.data(), all.data() + first);
+    forward(stream, copies, from + first * docs.features,
+            {judged_rows_.data(), count, spec_.shape.factors()}, {judged_scores_.data(), nullptr});
+    mean_scores(stream, spec_.members, count, judged_scores_.data(), judged_means_.data() + first);
   }
-  stream_.wait();
-  copy_to_host(all.data(), scores);
+  copy_bytes(stream, judged_answer_.data(), judged_means_.data(), bytes);
+}
+
+void ResidentNetwork::finish_scores(std::span<float> scores) {
+  use_device(spec_.device);
+  judge_stream_.wait();
+  std::memcpy(scores.data(), judged_answer_.data(), scores.size_bytes());
 }
 
 std::vector<float> ResidentNetwork::theta() {

@@ -87,7 +87,9 @@ class ResidentNetwork : public DeviceNetwork {
   void go_primal() override;
   std::string_view form() const override { return posterior_->form(); }
   DeviceHealth health() override;
-  void score(FeatureMatrix docs, std::span<float> scores) override;
+  void begin_scores(FeatureMatrix docs) override;
+  bool scores_ready() override { return judge_stream_.idle(); }
+  void finish_scores(std::span<float> scores) override;
   std::vector<float> theta() override;
   void add_seconds(StageClock& clock) override;
   void save(StateWriter& state) override;
@@ -118,8 +120,17 @@ class ResidentNetwork : public DeviceNetwork {
   ResidentHistory history_;
   std::unique_ptr<ResidentPosterior> posterior_;
   StackedTrainer trainer_;
+
+  // Judging, in a stream of its own, by a copy of the parameters.
+  OwnedStream judge_stream_;
+  Event judged_theta_;  // has been copied
+  DeviceArray<float> theta_copy_;
+  GrowingArray<float> uploaded_;  // documents that are not known here
   GrowingArray<float> judged_rows_;
-  GrowingArray<float> judged_scores_;
+  GrowingArray<float> judged_scores_;  // of members
+  GrowingArray<float> judged_means_;
+  PinnedBytes judged_answer_;
+
   Timeline timeline_;
   StageClock waited_;  // seconds of what has been waited for
 

@@ -42,6 +42,13 @@ class OwnedStream {
   Stream get() const { return stream_; }
   /// Waits on the host for everything that was started here.
   void wait() const { wait_for(stream_); }
+  /// Whether everything that was started here is done.
+  bool idle() const {
+    const cudaError_t status = cudaStreamQuery(stream_);
+    if (status == cudaErrorNotReady) return false;
+    OLRANK_CUDA_CHECK(status);
+    return true;
+  }
   static void wait_for(Stream stream) { OLRANK_CUDA_CHECK(cudaStreamSynchronize(stream)); }
 
  private:

@@ -217,7 +217,13 @@ void DeviceRanker::describe(const QueryDocs& query, bool full, RoundDetail& deta
 }
 
 void DeviceRanker::score(ExecutionContext&, FeatureMatrix docs, std::span<float> scores) const {
-  network_->score(docs, scores);
+  network_->begin_scores(docs);
+  network_->finish_scores(scores);
+}
+
+bool DeviceRanker::begin_scores(FeatureMatrix docs) {
+  network_->begin_scores(docs);
+  return true;
 }
 
 std::int64_t DeviceRanker::parameters() const {

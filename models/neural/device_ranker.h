@@ -40,6 +40,9 @@ class DeviceRanker : public OnlineRanker {
   LearnReport learn(RoundContext& context, const Feedback& feedback) override;
   void describe(const QueryDocs& query, bool full, RoundDetail& detail) override;
   void score(ExecutionContext& context, FeatureMatrix docs, std::span<float> scores) const override;
+  bool begin_scores(FeatureMatrix docs) override;
+  bool scores_ready() override { return network_->scores_ready(); }
+  void finish_scores(std::span<float> scores) override { network_->finish_scores(scores); }
   std::int64_t parameters() const override;
   ModelTensors model() const override;
   std::vector<RankerFigure> figures(ExecutionContext& context) const override;

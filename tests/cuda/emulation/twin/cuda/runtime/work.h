@@ -41,6 +41,7 @@ class OwnedStream {
  public:
   Stream get() const { return nullptr; }
   void wait() const {}
+  bool idle() const { return true; }
   static void wait_for(Stream) {}
 };
 

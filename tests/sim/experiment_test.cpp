@@ -152,6 +152,59 @@ TEST(ExperimentTest, ShardsJobsAndThreadsChangeNothing) {
   EXPECT_EQ(table_of(plan.out), whole);
 }
 
+/// Scores with a copy of what it knew when it was asked, and takes its time.
+class JudgedBeside : public StubRanker {
+ public:
+  using StubRanker::StubRanker;
+  bool begin_scores(FeatureMatrix docs) override {
+    begun_.resize(static_cast<std::size_t>(docs.docs));
+    ExecutionContext context;
+    score(context, docs, begun_);
+    asked_ = 0;
+    return true;
+  }
+  bool scores_ready() override { return ++asked_ > 3; }
+  void finish_scores(std::span<float> scores) override {
+    std::copy(begun_.begin(), begun_.end(), scores.begin());
+  }
+  LearnReport learn(RoundContext& context, const Feedback& feedback) override {
+    if (rounds_of_all != nullptr && ++*rounds_of_all % 29 == 0) std::raise(SIGTERM);
+    return StubRanker::learn(context, feedback);
+  }
+  std::int64_t* rounds_of_all = nullptr;
+
+ private:
+  std::vector<float> begun_;
+  int asked_ = 0;
+};
+
+TEST(ExperimentTest, JudgingBesideTheRoundsChangesNoCurve) {
+  const TemporaryFolder folder;
+  ExperimentPlan plain = small_plan(folder / "plain");
+  run_experiment(plain);
+  for (const bool stopped : {false, true}) {
+    ExperimentPlan beside = small_plan(folder / (stopped ? "stopped" : "beside"));
+    beside.existing = Existing::kResume;
+    std::int64_t rounds = 0;
+    for (ExperimentRanker& ranker : beside.rankers) {
+      ranker.make = [certain = ranker.name == "two", stopped, &rounds](const RankerData& data,
+                                                                       const TrialKeys&) {
+        auto made = std::make_unique<JudgedBeside>(data.train.features, certain);
+        if (stopped) made->rounds_of_all = &rounds;
+        return made;
+      };
+    }
+    int runs = 1;
+    while (run_experiment(beside).signal != 0) ASSERT_LT(++runs, 40);
+    EXPECT_EQ(runs > 5, stopped);
+    for (const TrialIdentity& identity : trials_of(plain)) {
+      EXPECT_EQ(curve_of(beside.out / identity.path()), curve_of(plain.out / identity.path()))
+          << identity.path() << stopped;
+    }
+    EXPECT_EQ(table_of(beside.out), table_of(plain.out));
+  }
+}
+
 TEST(ExperimentTest, ADifferentRecipeIsNotTakenForFinished) {
   const TemporaryFolder folder;
   ExperimentPlan plan = small_plan(folder.path());

@@ -12,8 +12,7 @@ namespace {
 GpuDescription gpu_of(const std::string& asked, const Device& device, const GpuSurvey& survey) {
   if (!survey.built_with_cuda) throw NotBuiltWithCuda(fmt::format("--device {}", asked));
   if (survey.gpus.empty()) {
-    throw InvalidArgument(
-        fmt::format("--device {}: No GPU: {}. Use --device cpu.", asked, survey.absence));
+    throw InvalidArgument(fmt::format("--device {}: No GPU: {}. Use --device cpu.", asked, survey.absence));
   }
   const auto count = static_cast<int>(survey.gpus.size());
   if (device.index >= count) {
@@ -22,11 +21,11 @@ GpuDescription gpu_of(const std::string& asked, const Device& device, const GpuS
   }
   const GpuDescription& gpu = survey.gpus[static_cast<std::size_t>(device.index)];
   if (10 * gpu.capability_major + gpu.capability_minor < survey.least_capability) {
-    throw InvalidArgument(
-        fmt::format("--device {}: The kernels of this build need compute capability {}.{}, and {} has {}.{}: "
-                    "configure with -DCMAKE_CUDA_ARCHITECTURES={}{}, or use --device cpu.",
-                    asked, survey.least_capability / 10, survey.least_capability % 10, gpu.name,
-                    gpu.capability_major, gpu.capability_minor, gpu.capability_major, gpu.capability_minor));
+    throw InvalidArgument(fmt::format(
+        "--device {}: The kernels of this build need compute capability {}.{}, and {} has {}.{}: "
+        "configure with -DCMAKE_CUDA_ARCHITECTURES={}{}, or use --device cpu.",
+        asked, survey.least_capability / 10, survey.least_capability % 10, gpu.name, gpu.capability_major,
+        gpu.capability_minor, gpu.capability_major, gpu.capability_minor));
   }
   return gpu;
 }
@@ -58,9 +57,9 @@ DeviceChoice choose_device(const Configuration& configuration, const GpuSurvey& 
   }
   if (configuration.rankers.empty()) return choice;
   const RankerSettings& first = configuration.rankers.front();
-  throw InvalidArgument(fmt::format(
-      "--device {}: No ranker here can be computed on a GPU: of '{}', {}. Use --device cpu.", asked,
-      first.name, *why_not_on_device(first)));
+  throw InvalidArgument(
+      fmt::format("--device {}: No ranker here can be computed on a GPU: of '{}', {}. Use --device cpu.",
+                  asked, first.name, *why_not_on_device(first)));
 }
 
 }  // namespace olrank

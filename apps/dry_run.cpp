@@ -33,13 +33,13 @@ void check_device_memory(const RankerSettings& ranker, const RankerPlan& planned
                          const GpuDescription& gpu, std::int64_t jobs) {
   const std::int64_t left = gpu.free_bytes / jobs - data;
   if (planned.bytes <= left) return;
-  throw InvalidArgument(
-      fmt::format("Ranker '{}' may need {} on the GPU for each of {} trials at once besides {} of data, and {} "
-                  "has {} free: {}.",
-                  ranker.name, readable_bytes(static_cast<double>(planned.bytes)), jobs,
-                  readable_bytes(static_cast<double>(data)), gpu.name,
-                  readable_bytes(static_cast<double>(gpu.free_bytes)),
-                  advice_on_memory(planned, std::max<std::int64_t>(0, left))));
+  throw InvalidArgument(fmt::format(
+      "Ranker '{}' may need {} on the GPU for each of {} trials at once besides {} of data, and {} "
+      "has {} free: {}.",
+      ranker.name, readable_bytes(static_cast<double>(planned.bytes)), jobs,
+      readable_bytes(static_cast<double>(data)), gpu.name,
+      readable_bytes(static_cast<double>(gpu.free_bytes)),
+      advice_on_memory(planned, std::max<std::int64_t>(0, left))));
 }
 
 }  // namespace

@@ -196,8 +196,11 @@ ExperimentPlan make_plan(const Configuration& configuration, const ExperimentReq
   for (const RankerSettings& ranker : configuration.rankers) {
     // Complains before anything is read or written.
     check_ranker(ranker, cutoff);
-    plan.rankers.push_back({ranker.name, ranker_recipe(ranker, device), maker_of(ranker, cutoff, device, jobs),
-                            {}, needs_labels(ranker.kind)});
+    plan.rankers.push_back({ranker.name,
+                            ranker_recipe(ranker, device),
+                            maker_of(ranker, cutoff, device, jobs),
+                            {},
+                            needs_labels(ranker.kind)});
   }
   if (request.replay.empty()) {
     for (const std::string& name : configuration.clicks.models) {

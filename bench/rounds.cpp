@@ -97,8 +97,8 @@ void measure(const TrialData& data, const Case& measured, std::int64_t rounds, s
   const UniformQueries queries(keys.key(Purpose::kQuery), data.train.queries());
   const RankerData known = ranker_data(data);
   const DeviceHome home{gpu.value_or(0), known.train, known.most_docs, known.judged, 0};
-  const auto ranker =
-      make_ranker(measured.settings, data.train.features(), keys, 10, {.home = gpu && !why_not_on_device(measured.settings) ? &home : nullptr});
+  const auto ranker = make_ranker(measured.settings, data.train.features(), keys, 10,
+                                  {.home = gpu && !why_not_on_device(measured.settings) ? &home : nullptr});
   Trial trial({.rounds = rounds, .cutoff = 10, .eval_every = eval_every}, data,
               {.queries = &queries, .clicks = user.get()}, keys, *ranker, context);
   fmt::print("  {:<10}", measured.name);

@@ -82,7 +82,8 @@ struct Stage {
         keys(TrialKeys::of(static_cast<std::uint64_t>(identity.seed),
                            static_cast<std::uint64_t>(identity.fold), identity.user)),
         labels(fold.data.train),
-        ranker(ranker_plan.make(ranker_data(fold.data, ranker_plan.needs_labels ? &labels : nullptr), keys)),
+        ranker(
+            ranker_plan.make(ranker_data(fold.data, ranker_plan.needs_labels ? &labels : nullptr), keys)),
         queries(keys.key(Purpose::kQuery), fold.data.train.queries()),
         clicks(fold.recorded ? nullptr : user_plan.make(fold.data.max_grade)),
         trial(settings(plan, fold), fold.data,

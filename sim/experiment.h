@@ -23,8 +23,7 @@ namespace olrank {
 
 /// A ranker of the experiment: how to make it anew for each trial, and what decides its results.
 struct ExperimentRanker {
-  using Make =
-      std::function<std::unique_ptr<OnlineRanker>(const RankerData& data, const TrialKeys& keys)>;
+  using Make = std::function<std::unique_ptr<OnlineRanker>(const RankerData& data, const TrialKeys& keys)>;
 
   std::string name;
   std::string settings;  // key = value lines, without the name

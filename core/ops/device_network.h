@@ -85,12 +85,12 @@ struct DeviceLesson {
   std::uint32_t round = 0;
   DeviceQuery query;
   std::span<const PreferencePair> pairs;
-  std::int64_t observed = 0;                // n, these pairs included
-  std::span<const std::int64_t> new_docs;   // numbers within the training part
-  std::span<const Term> terms;              // new and changed ones
+  std::int64_t observed = 0;               // n, these pairs included
+  std::span<const std::int64_t> new_docs;  // numbers within the training part
+  std::span<const Term> terms;             // new and changed ones
   // Of LambdaRank alone.
   std::span<const PairObservation> observations;
-  std::span<const std::int32_t> examined;   // rows of the history, in the order shown
+  std::span<const std::int32_t> examined;  // rows of the history, in the order shown
   std::span<const std::uint8_t> clicks;
 };
 

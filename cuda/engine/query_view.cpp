@@ -100,14 +100,15 @@ std::span<const double> QueryView::outcome() const {
 }
 
 DeviceOrders QueryView::orders() const {
-  return {{here<std::int32_t>(order_at_), static_cast<std::size_t>(query_.docs)},
-          {here<std::uint64_t>(bits_at_), static_cast<std::size_t>(query_.docs * order_words(query_.docs))}};
+  return {
+      {here<std::int32_t>(order_at_), static_cast<std::size_t>(query_.docs)},
+      {here<std::uint64_t>(bits_at_), static_cast<std::size_t>(query_.docs * order_words(query_.docs))}};
 }
 
 std::int64_t QueryView::bytes() const {
   const std::int64_t floats = rows_.size() + scores_.size() + magnitudes_.size() + mean_.size();
-  return floats * std::int64_t{sizeof(float)} + (m_.size() + offsets_.size()) * std::int64_t{sizeof(double)} +
-         answer_there_.size();
+  return floats * std::int64_t{sizeof(float)} +
+         (m_.size() + offsets_.size()) * std::int64_t{sizeof(double)} + answer_there_.size();
 }
 
 void QueryView::write_scores(Stream stream, std::span<float> to) {

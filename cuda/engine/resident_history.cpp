@@ -22,7 +22,8 @@ std::int64_t bucket_of(std::int64_t needed) {
 
 std::vector<double> discounts_of(std::int64_t ranks) {
   std::vector<double> discounts;
-  for (std::int64_t rank = 0; rank < ranks; ++rank) discounts.push_back(dcg_discount(rank, Discount::kLog2));
+  for (std::int64_t rank = 0; rank < ranks; ++rank)
+    discounts.push_back(dcg_discount(rank, Discount::kLog2));
   return discounts;
 }
 

@@ -12,8 +12,8 @@
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
 /// Every preference so far, on the device: distinct documents, folded pairs and, for LambdaRank, the lists
-/// they came from. Kernels see it padded to sizes that change seldom, so that one captured graph serves many
-/// rounds. Which document and which pair is which, the host knows.
+/// they came from. Kernels see it padded to sizes that change seldom, so that one captured graph serves
+/// many rounds. Which document and which pair is which, the host knows.
 class ResidentHistory {
  public:
   /// Sizes that kernels see: functions of the true sizes alone.

@@ -54,8 +54,7 @@ void ResidentNetwork::start_look(DeviceQuery query) {
   timeline_.mark(stream, "width");
   if (!spec_.by_vote) {
     posterior_->gram(stream, view_.rows(), view_.m());
-    if (spec_.theory)
-      set_theory_alpha(stream, *spec_.theory, &posterior_->status()->log_det, rule_.data());
+    if (spec_.theory) set_theory_alpha(stream, *spec_.theory, &posterior_->status()->log_det, rule_.data());
     view_.find_certain_by_width(stream, rule_.data());
   } else {
     view_.find_certain_by_vote(stream);
@@ -161,8 +160,7 @@ void ResidentNetwork::learn(const DeviceLesson& lesson) {
   if (!seen_ || view_.query() != lesson.query) start_look(lesson.query);
   timeline_.mark(stream, "observe");
   history_.add(stream, lesson, train_.data());
-  if (!spec_.by_vote)
-    observe(history_.latest().pairs, static_cast<std::int64_t>(lesson.pairs.size()));
+  if (!spec_.by_vote) observe(history_.latest().pairs, static_cast<std::int64_t>(lesson.pairs.size()));
   timeline_.mark(stream, "train");
   trainer_.train(history_);
   timeline_.mark(stream, "");
@@ -187,8 +185,8 @@ double ResidentNetwork::drift() {
   double worst = 0.0;
   std::vector<double> probe(static_cast<std::size_t>(spec_.shape.parameters()));
   for (int number = 0; number < kProbes; ++number) {
-    RngStream draws(make_key({.purpose = Purpose::kProbe}),
-                    static_cast<std::uint32_t>(posterior_->pairs()), static_cast<std::uint32_t>(number));
+    RngStream draws(make_key({.purpose = Purpose::kProbe}), static_cast<std::uint32_t>(posterior_->pairs()),
+                    static_cast<std::uint32_t>(number));
     draws.unit_vector(probe);
     const double residual = posterior_->residual(stream_.get(), probe);
     // max() would drop a NaN.

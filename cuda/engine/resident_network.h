@@ -39,7 +39,7 @@ class QueryView {
   // What has come to the host.
   struct Figures {
     CovarianceStatus status;
-    WidthHealthSums health;  // since the making
+    WidthHealthSums health;       // since the making
     std::int32_t first_bad = -1;  // document whose score is no number
   };
   const Figures& figures() const { return *here<Figures>(0); }
@@ -134,14 +134,14 @@ class ResidentNetwork : public DeviceNetwork {
   Timeline timeline_;
   StageClock waited_;  // seconds of what has been waited for
 
-  bool seen_ = false;           // view_ is of the parameters as they stand
-  bool unsettled_ = false;      // a training has not been judged yet
-  bool halved_ = false;         // it was made again with half the step
-  bool rebuilt_ = false;        // the posterior was, since the latest good answer
-  std::uint32_t round_ = 0;     // of the latest lesson
-  std::uint64_t lost_widths_ = 0;  // before the latest answer
+  bool seen_ = false;                 // view_ is of the parameters as they stand
+  bool unsettled_ = false;            // a training has not been judged yet
+  bool halved_ = false;               // it was made again with half the step
+  bool rebuilt_ = false;              // the posterior was, since the latest good answer
+  std::uint32_t round_ = 0;           // of the latest lesson
+  std::uint64_t lost_widths_ = 0;     // before the latest answer
   std::int64_t negative_before_ = 0;  // in runs before this one
-  std::int64_t unchecked_ = 0;  // pairs since the drift was looked at
+  std::int64_t unchecked_ = 0;        // pairs since the drift was looked at
 };
 
 /// What make_device_network() makes in a CUDA build; the tests make the emulated one.

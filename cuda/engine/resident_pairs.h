@@ -28,9 +28,9 @@ class ResidentPairs {
   void append(Stream stream, const FactorRows& docs, const PreferencePair* pairs, std::int64_t count);
 
   /// Calls take_in(docs, pairs on the device, count) for batches of all pairs so far, in order.
-  void replay(Stream stream, FunctionRef<void(const FactorRows& docs, const PreferencePair* pairs,
-                                              std::int64_t count)>
-                                 take_in);
+  void replay(
+      Stream stream,
+      FunctionRef<void(const FactorRows& docs, const PreferencePair* pairs, std::int64_t count)> take_in);
   /// Documents of a batch of replay(), at most.
   static constexpr std::int64_t kMostReplayed = 128;
 

@@ -74,12 +74,11 @@ class DualPosterior : public ResidentPosterior {
     status_.reset();
     DeviceArray<double> m(ResidentPairs::kMostReplayed * ResidentPairs::kMostReplayed);
     std::int64_t n = 0;
-    history_.replay(stream,
-                    [&](const FactorRows& docs, const PreferencePair* pairs, std::int64_t count) {
-                      look_at(stream, n, docs, m.data());
-                      append(stream, n, docs, m.data(), pairs, count);
-                      n += count;
-                    });
+    history_.replay(stream, [&](const FactorRows& docs, const PreferencePair* pairs, std::int64_t count) {
+      look_at(stream, n, docs, m.data());
+      append(stream, n, docs, m.data(), pairs, count);
+      n += count;
+    });
   }
 
   const CovarianceStatus* status() const override { return status_.get(); }
@@ -197,11 +196,10 @@ class PrimalPosterior : public ResidentPosterior {
     status_.reset();
     reset_inverse_covariance(stream, parameters_, spec_.lambda, inverse_.data());
     DeviceArray<double> m(ResidentPairs::kMostReplayed * ResidentPairs::kMostReplayed);
-    history_.replay(stream,
-                    [&](const FactorRows& docs, const PreferencePair* pairs, std::int64_t count) {
-                      look_at(stream, docs, m.data());
-                      update(stream, docs, m.data(), pairs, count);
-                    });
+    history_.replay(stream, [&](const FactorRows& docs, const PreferencePair* pairs, std::int64_t count) {
+      look_at(stream, docs, m.data());
+      update(stream, docs, m.data(), pairs, count);
+    });
     find_roots(stream);
   }
 

@@ -11,8 +11,7 @@ constexpr unsigned kThreads = 128;
 __global__ void gather_docs_kernel(const float* from, std::int64_t features, const std::int64_t* numbers,
                                    float* to) {
   const float* row = from + numbers[blockIdx.x] * features;
-  for (std::int64_t c = threadIdx.x; c < features; c += blockDim.x)
-    to[blockIdx.x * features + c] = row[c];
+  for (std::int64_t c = threadIdx.x; c < features; c += blockDim.x) to[blockIdx.x * features + c] = row[c];
 }
 
 __global__ void write_terms_kernel(const DeviceLesson::Term* changed, std::int64_t count, PairTerm* terms) {

@@ -42,7 +42,8 @@ struct FirstMembers {
   std::vector<PhiloxKey> noise_keys;
 };
 
-FirstMembers first_members(const RankerSettings& settings, const NetworkShape& shape, const TrialKeys& keys) {
+FirstMembers first_members(const RankerSettings& settings, const NetworkShape& shape,
+                           const TrialKeys& keys) {
   FirstMembers first;
   if (!is_ensemble(settings)) {
     first.theta = first_parameters(settings.network, shape, keys.key(Purpose::kInitialisation));
@@ -50,7 +51,8 @@ FirstMembers first_members(const RankerSettings& settings, const NetworkShape& s
   }
   for (std::int64_t number = 0; number < settings.posterior.members; ++number) {
     const auto member = static_cast<std::uint64_t>(number);
-    const auto theta = first_parameters(settings.network, shape, keys.key(Purpose::kInitialisation, member));
+    const auto theta =
+        first_parameters(settings.network, shape, keys.key(Purpose::kInitialisation, member));
     first.theta.insert(first.theta.end(), theta.begin(), theta.end());
     first.noise_keys.push_back(keys.key(Purpose::kLabelNoise, member));
   }
@@ -99,8 +101,7 @@ std::optional<std::string> why_not_on_device(const RankerSettings& settings) {
     default:
       return fmt::format("a '{}' has no device implementation", name_of(settings.kind));
   }
-  if (settings.trainer.loss != LossForm::kSum)
-    return "mini-batches (loss = \"mean\") are drawn on the CPU";
+  if (settings.trainer.loss != LossForm::kSum) return "mini-batches (loss = \"mean\") are drawn on the CPU";
   if (settings.trainer.stop_gradient_norm > 0.0) return "stop_gradient_norm asks the host at every step";
   if (settings.posterior.shadow != ShadowCovariance::kNone) return "a shadow covariance is kept on the CPU";
   constexpr std::int64_t kMostLayers = 16;
@@ -234,7 +235,8 @@ std::vector<std::vector<float>> DeviceRanker::member_thetas() const {
   const std::vector<float> all = network_->theta();
   const auto size = static_cast<std::ptrdiff_t>(shape_.parameters());
   std::vector<std::vector<float>> thetas;
-  for (auto begin = all.begin(); begin != all.end(); begin += size) thetas.emplace_back(begin, begin + size);
+  for (auto begin = all.begin(); begin != all.end(); begin += size)
+    thetas.emplace_back(begin, begin + size);
   return thetas;
 }
 
@@ -265,9 +267,9 @@ void DeviceRanker::load(StateReader& state) {
   history_.load(state);
   excess_ = state.get_one<double>("device.excess");
   const DocumentHistory::Lists lists = history_.lists();
-  network_->load(state, {history_.features(), history_.terms(), history_.observed(), history_.doc_numbers(),
-                         history_.observations(), lists.first_doc, lists.first_pair, lists.rows,
-                         lists.clicks});
+  network_->load(state,
+                 {history_.features(), history_.terms(), history_.observed(), history_.doc_numbers(),
+                  history_.observations(), lists.first_doc, lists.first_pair, lists.rows, lists.clicks});
 }
 
 }  // namespace olrank

@@ -25,9 +25,9 @@ struct DeviceHome {
   std::int64_t memory = 0;  // bytes that the covariance may take on the device
 };
 
-/// A confident network or an ensemble whose rounds are computed on a device: ConfidentNetwork and P2NeurRank
-/// of the CPU, with the same coins. Here on the host are lists, which document and pair of the history is
-/// which, and the choice of the covariance's form.
+/// A confident network or an ensemble whose rounds are computed on a device: ConfidentNetwork and
+/// P2NeurRank of the CPU, with the same coins. Here on the host are lists, which document and pair of the
+/// history is which, and the choice of the covariance's form.
 class DeviceRanker : public OnlineRanker {
  public:
   using MakeNetwork = std::function<std::unique_ptr<DeviceNetwork>(const DeviceNetworkSpec&)>;

@@ -52,8 +52,7 @@ TEST(DeviceChoiceTest, OnlyRankersWithADeviceImplementationGoThere) {
 
 TEST(DeviceChoiceTest, WhatCannotBeHadIsOneSentence) {
   const Configuration neural = with("cuda:7", {RankerKind::kOlRankNet});
-  EXPECT_EQ(complaint(neural, one_gpu()),
-            "--device cuda:7: The driver shows 1 GPU, counted from cuda:0.");
+  EXPECT_EQ(complaint(neural, one_gpu()), "--device cuda:7: The driver shows 1 GPU, counted from cuda:0.");
   GpuSurvey survey;
   EXPECT_NE(complaint(neural, survey).find("built without CUDA"), std::string::npos);
   survey.built_with_cuda = true;

@@ -22,12 +22,13 @@ ExperimentPlan small_plan(const std::filesystem::path& out) {
   ExperimentPlan plan;
   plan.out = out;
   for (const char* name : {"one", "two"}) {
-    plan.rankers.push_back({name,
-                            std::string("kind = ") + name + "\n",
-                            [certain = name == std::string("two")](const RankerData& data, const TrialKeys&) {
-                              return std::make_unique<StubRanker>(data.train.features, certain);
-                            },
-                            {}});
+    plan.rankers.push_back(
+        {name,
+         std::string("kind = ") + name + "\n",
+         [certain = name == std::string("two")](const RankerData& data, const TrialKeys&) {
+           return std::make_unique<StubRanker>(data.train.features, certain);
+         },
+         {}});
   }
   for (const std::string name : {"perfect", "informational"}) {
     plan.users.push_back({name,

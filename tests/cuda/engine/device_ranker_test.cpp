@@ -80,10 +80,9 @@ void expect_equal_details(const Detail& found, const Detail& expected) {
 class DeviceRankerTest : public KernelTest {};
 
 // The names stand here, as the parameter of a kernel test is the order of its threads.
-const std::vector<std::string> kNames = {"dual",     "primal",           "diagonal",
-                                         "none",     "inverse_diagonal", "three_layers",
-                                         "theory",   "nesterov",         "adam",
-                                         "lambdarank", "streams_ensemble", "batched_ensemble"};
+const std::vector<std::string> kNames = {
+    "dual",   "primal",   "diagonal", "none",       "inverse_diagonal", "three_layers",
+    "theory", "nesterov", "adam",     "lambdarank", "streams_ensemble", "batched_ensemble"};
 
 /// All of them in one order of threads, one of each kind in the others.
 std::vector<std::string> names_to_compare(bool all) {
@@ -215,6 +214,43 @@ TEST_P(DeviceRankerTest, ALossThatIsNoNumberIsToldWithItsStep) {
     FAIL() << "no error";
   } catch (const NumericError& error) {
     EXPECT_NE(std::string(error.what()).find("at step 1: the loss is"), std::string::npos) << error.what();
+  }
+}
+
+// More pairs than the kernels take in at once: what the first batch changed, the second one has to see.
+TEST_P(DeviceRankerTest, ManyPairsOfARoundAreTakenInBatches) {
+  if (static_cast<int>(GetParam()) != 0) GTEST_SKIP() << "one order of threads is enough";
+  constexpr std::int64_t kMany = 48;
+  const SmallWorld crowded(7, 2, kMany, kFeatures);
+  RankerSettings settings = settings_of("dual");
+  settings.feedback.pairs = PairRule::kAll;
+  settings.posterior.lambda = 20.0;
+  DeviceHome home;
+  home.train = home.judged = {crowded.query(0).features.values, 2 * kMany, kFeatures};
+  home.most_docs = kMany;
+  for (const CovarianceForm form : {CovarianceForm::kDual, CovarianceForm::kPrimal}) {
+    settings.posterior.form = form;
+    const auto on_cpu = make_neural(settings, kFeatures, kMany);
+    DeviceRanker on_device(kFeatures, settings, test_keys(), kMany, home, device::make_network);
+    TestContext context;
+    std::size_t most_pairs = 0;
+    for (std::uint32_t round = 1; round <= 2; ++round) {
+      const QueryDocs query = crowded.query_of(round);
+      const auto list = on_cpu->rank(context.round, query, round).docs;
+      const std::vector<std::int32_t> shown(list.begin(), list.end());
+      const auto clicks = crowded.perfect_clicks(query.query, shown);
+      const Feedback feedback{round, query, shown, clicks};
+      most_pairs = std::max(most_pairs, on_cpu->learn(context.round, feedback).pairs.size());
+      on_device.learn(context.round, feedback);
+    }
+    EXPECT_GT(most_pairs, 256U);
+    RoundDetail expected;
+    RoundDetail found;
+    on_cpu->rank(context.round, crowded.query(0), 3);
+    on_cpu->describe(crowded.query(0), true, expected);
+    on_device.rank(context.round, crowded.query(0), 3);
+    on_device.describe(crowded.query(0), true, found);
+    EXPECT_TRUE(all_near(found.width_sq, expected.width_sq, 1e-6, 1e-3));
   }
 }
 

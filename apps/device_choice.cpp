@@ -51,7 +51,7 @@ DeviceChoice choose_device(const Configuration& configuration, const GpuSurvey& 
   const std::string& asked = configuration.run.device;
   const DeviceRequest request = parse_device(asked);
   if (request.automatic || request.device.kind == DeviceKind::kCpu) return {};
-  const DeviceChoice choice{gpu_of(asked, request.device, survey)};
+  DeviceChoice choice{gpu_of(asked, request.device, survey)};
   for (const RankerSettings& ranker : configuration.rankers) {
     if (choice.takes(ranker)) return choice;
   }

@@ -3,11 +3,16 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "apps/configuration.h"
 #include "core/ops/visible_gpus.h"
 
 namespace olrank {
+
+/// The line that stands behind the settings of a ranker which was computed on a GPU, in recipes and in
+/// model files. To whoever reads settings it is a comment.
+inline constexpr std::string_view kComputedOnGpu = "# computed on a GPU\n";
 
 /// Where an experiment's rankers are computed.
 struct DeviceChoice {

@@ -158,7 +158,7 @@ void add_deviations(const Schema& schema, const void* object, const void* defaul
 /// Results on a device differ from the CPU's by rounding, and checkpoints by form.
 std::string ranker_recipe(const RankerSettings& ranker, const DeviceChoice& device) {
   std::string recipe = settings_without(RankerSettings::schema(), &ranker, {"name"});
-  if (device.takes(ranker)) recipe += "computed on = a GPU\n";
+  if (device.takes(ranker)) recipe += kComputedOnGpu;
   return recipe;
 }
 

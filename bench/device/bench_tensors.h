@@ -60,6 +60,8 @@ struct MadeDocs {
 std::shared_ptr<MadeDocs> make_docs(const DeviceSizes& sizes, Stream stream, std::int64_t docs,
                                     std::int64_t members = 1);
 
+constexpr std::int64_t kRoundPairs = 5;  // that a round brings, of a list of ten
+
 inline double real(std::int64_t count) {
   return static_cast<double>(count);
 }

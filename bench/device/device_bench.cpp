@@ -70,7 +70,13 @@ DeviceRow measure(const DeviceCase& one, DeviceCeilings& ceilings) {
   if (one.least_share > 0.0)
     row.verdicts.push_back({"share of " + ceiling.name, measurement.share, one.least_share});
   if (work.libtorch) {
-    row.libtorch = device_seconds(work.libtorch);
+    row.started = started_seconds(work.libtorch);
+    try {
+      row.libtorch = device_seconds(work.libtorch);
+    } catch (const c10::Error&) {
+      row.captured = false;
+      row.libtorch = row.started;
+    }
     if (one.least_ratio > 0.0) row.verdicts.push_back({"times LibTorch", row.ratio(), one.least_ratio});
   }
   wait_for_device();
@@ -78,6 +84,7 @@ DeviceRow measure(const DeviceCase& one, DeviceCeilings& ceilings) {
 }
 
 int measure_all(const std::vector<DeviceCase>& cases, const Wishes& wishes, const std::string& device) {
+  at::globalContext().lazyInitDevice(at::kCUDA);
   const c10::cuda::CUDAStreamGuard guard(c10::cuda::getStreamFromPool());
   DeviceCeilings ceilings = DeviceCeilings::measured();
   fmt::print("{}: copy {:.0f} GB/s, float32 products {:.1f} TFLOP/s, double ones {:.1f} TFLOP/s\n", device,
@@ -139,7 +146,7 @@ int main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : 2;
   } catch (const olrank::Error& error) {
     fmt::print(stderr, "device_bench: {}\n", error.what());
-    return error.exit_code();
+    return static_cast<int>(error.exit_code());
   } catch (const std::exception& error) {
     fmt::print(stderr, "device_bench: {}\n", error.what());
     return 1;

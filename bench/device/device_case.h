@@ -45,7 +45,9 @@ struct DeviceCase {
 };
 
 std::vector<DeviceCase> ranking_cases(const DeviceSizes& sizes);
-std::vector<DeviceCase> width_cases(const DeviceSizes& sizes);
+std::vector<DeviceCase> diagonal_cases(const DeviceSizes& sizes);
+std::vector<DeviceCase> dual_cases(const DeviceSizes& sizes);
+std::vector<DeviceCase> primal_cases(const DeviceSizes& sizes);
 std::vector<DeviceCase> training_cases(const DeviceSizes& sizes);
 /// Every kernel operation, and the widths and training steps that are made of them.
 std::vector<DeviceCase> device_cases(const DeviceSizes& sizes);

@@ -66,7 +66,8 @@ std::string device_table(const std::vector<DeviceRow>& rows) {
     if (row.libtorch.repeats == 0 && row.verdicts.empty()) continue;
     text += "  " + row.measurement.identity();
     if (row.libtorch.repeats > 0)
-      text += fmt::format(": {:.2f} times as fast, {:.2g} apart", row.ratio(), row.disagreement);
+      text += fmt::format(": {:.2f} times as fast ({:.2f} as one starts its calls), {:.2g} apart",
+                          row.ratio(), row.started_ratio(), row.disagreement);
     text += "\n";
     for (const Verdict& verdict : row.verdicts) text += verdict_text(verdict);
   }
@@ -85,7 +86,10 @@ std::string device_json(const std::string& command, const DeviceDescription& dev
     ordered_json& one = json["measurements"][i];
     if (rows[i].libtorch.repeats > 0) {
       one["libtorch"] = {{"seconds", spread_json(rows[i].libtorch)},
+                         {"started", spread_json(rows[i].started)},
+                         {"captured", rows[i].captured},
                          {"ratio", rows[i].ratio()},
+                         {"started_ratio", rows[i].started_ratio()},
                          {"disagreement", rows[i].disagreement}};
     }
     one["targets"] = ordered_json::array();

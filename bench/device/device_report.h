@@ -20,11 +20,14 @@ struct Verdict {
 
 struct DeviceRow {
   Measurement measurement;
-  Spread libtorch;            // no repeats where there is no such form
+  Spread libtorch;            // replayed as a graph, as ours; no repeats where there is no such form
+  Spread started;             // LibTorch's calls started one by one, as one would write them
+  bool captured = true;       // or `libtorch` is `started`, as the calls make no graph
   double disagreement = 0.0;  // of the two
   std::vector<Verdict> verdicts;
 
   double ratio() const { return libtorch.median / measurement.seconds.median; }
+  double started_ratio() const { return started.median / measurement.seconds.median; }
 };
 
 /// What N members cost beside one, on rows of one training step each: judged where both were measured.

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
 #include <utility>
 #include <vector>
 
@@ -50,26 +51,55 @@ double seconds_of(const std::function<void()>& body) {
   return after.seconds_since(before);
 }
 
-}  // namespace
-
-Spread device_seconds(const std::function<void()>& work) {
+std::int64_t calls_a_repeat(const std::function<void()>& work) {
   double once = 0.0;
   for (int call = 0; call < kWarmUp; ++call) once = seconds_of(work);
-  const auto calls = std::clamp<std::int64_t>(std::llround(kGraphSeconds / once), 1, kMostCalls);
-  at::cuda::CUDAGraph graph;
-  graph.capture_begin();
-  for (std::int64_t call = 0; call < calls; ++call) work();
-  graph.capture_end();
-  const auto replay = [&] { graph.replay(); };
-  seconds_of(replay);
+  return std::clamp<std::int64_t>(std::llround(kGraphSeconds / once), 1, kMostCalls);
+}
+
+/// Of one of `calls` calls that `body` makes together.
+Spread repeated(std::int64_t calls, const std::function<void()>& body) {
+  seconds_of(body);
   std::vector<double> seconds;
   double spent = 0.0;
   for (std::int64_t repeat = 0; repeat < kFewest || (spent < kAllSeconds && repeat < kMost); ++repeat) {
-    const double taken = seconds_of(replay);
+    const double taken = seconds_of(body);
     spent += taken;
     seconds.push_back(taken / static_cast<double>(calls));
   }
   return spread_of(std::move(seconds));
+}
+
+void capture(at::cuda::CUDAGraph& graph, const std::function<void()>& body) {
+  graph.capture_begin();
+  try {
+    body();
+  } catch (...) {
+    try {
+      graph.capture_end();             // else the stream would go on capturing
+    } catch (const std::exception&) {  // it says again what the body has said
+    }
+    throw;
+  }
+  graph.capture_end();
+}
+
+}  // namespace
+
+Spread device_seconds(const std::function<void()>& work) {
+  const std::int64_t calls = calls_a_repeat(work);
+  at::cuda::CUDAGraph graph;
+  capture(graph, [&] {
+    for (std::int64_t call = 0; call < calls; ++call) work();
+  });
+  return repeated(calls, [&] { graph.replay(); });
+}
+
+Spread started_seconds(const std::function<void()>& work) {
+  const std::int64_t calls = calls_a_repeat(work);
+  return repeated(calls, [&] {
+    for (std::int64_t call = 0; call < calls; ++call) work();
+  });
 }
 
 }  // namespace olrank

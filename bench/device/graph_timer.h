@@ -12,4 +12,7 @@ namespace olrank {
 /// neither starting kernels nor the host's own work is in it.
 Spread device_seconds(const std::function<void()>& work);
 
+/// The same without a graph, for what cannot be captured: started call after call.
+Spread started_seconds(const std::function<void()>& work);
+
 }  // namespace olrank

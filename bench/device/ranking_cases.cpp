@@ -10,7 +10,6 @@
 namespace olrank {
 namespace {
 
-constexpr std::int64_t kRoundPairs = 5;  // of a list of ten
 constexpr std::int64_t kListDepth = 10;
 
 class RankingCases {
@@ -87,14 +86,16 @@ class RankingCases {
          }});
   }
 
-  /// Queries of V documents each with random scores.
+  /// Queries of V documents each, no two of one score.
   struct Lists {
     at::Tensor offsets;
     at::Tensor scores;
     at::Tensor order;
 
     Lists(const DeviceSizes& sizes, std::int64_t queries)
-        : scores(at::randn({queries, sizes.docs}, options_of(sizes, at::kFloat))),
+        : scores(at::randperm(queries * sizes.docs, options_of(sizes, at::kLong))
+                     .to(at::kFloat)
+                     .view({queries, sizes.docs})),
           order(empty_tensor(sizes, at::kInt, {queries, sizes.docs})) {
       std::vector<std::int64_t> before;
       for (std::int64_t query = 0; query <= queries; ++query) before.push_back(query * sizes.docs);

@@ -436,12 +436,4 @@ std::vector<DeviceCase> training_cases(const DeviceSizes& sizes) {
   return TrainingCases(sizes).all();
 }
 
-std::vector<DeviceCase> device_cases(const DeviceSizes& sizes) {
-  std::vector<DeviceCase> cases = ranking_cases(sizes);
-  for (auto* more : {width_cases, training_cases}) {
-    for (DeviceCase& one : more(sizes)) cases.push_back(std::move(one));
-  }
-  return cases;
-}
-
 }  // namespace olrank

@@ -107,6 +107,7 @@ TEST(DeviceBenchTest, MembersAreJudgedBesideOne) {
 TEST(DeviceBenchTest, FilesReadAsThoseOfOlrankBench) {
   std::vector<DeviceRow> rows{step_row(100, 1, 2.0)};
   rows[0].libtorch = {5.0, 4.0, 6.0, 9};
+  rows[0].started = {8.0, 8.0, 8.0, 9};
   rows[0].verdicts.push_back({"times LibTorch", 2.5, 2.0, false});
   const auto json = nlohmann::json::parse(device_json("device_bench", {"a card", 4e12, 5e13, 6e13}, rows));
   EXPECT_EQ(json["machine"]["gpu"], "a card");
@@ -116,6 +117,7 @@ TEST(DeviceBenchTest, FilesReadAsThoseOfOlrankBench) {
   EXPECT_EQ(one["seconds"]["median"], 2.0);
   EXPECT_EQ(one["ceiling"]["name"], "gemm float");
   EXPECT_EQ(one["libtorch"]["ratio"], 2.5);
+  EXPECT_EQ(one["libtorch"]["started_ratio"], 4.0);
   EXPECT_EQ(one["targets"][0]["ok"], true);
   EXPECT_NE(device_table(rows).find("OK"), std::string::npos);
 }

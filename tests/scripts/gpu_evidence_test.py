@@ -28,6 +28,7 @@ name, words = pathlib.Path(sys.argv[0]).name, sys.argv[1:]
 part = pathlib.Path(sys.argv[0]).resolve().parent
 plan = json.loads((part / "plan.json").read_text())
 if plan.get("hangs") == name:
+    print(plan.get("word", ""), flush=True)
     os.system("sleep 60")
 def after(flag):
     return words[words.index(flag) + 1]
@@ -187,6 +188,13 @@ class PlayedTest(Evidence):
         self.assertEqual(self.prove("--only", "memcheck")[0], 0)
         self.assertIn("Device not supported", self.steps()["memcheck"]["reason"])
         self.assertEqual(self.steps()["memcheck"]["outcome"], "skipped")
+
+    def test_a_sanitizer_that_is_slow_fails_only_for_what_it_found(self) -> None:
+        for word, outcome in (("all tests so far are well", "skipped"), ("========= Invalid __global__ write of size 8 bytes", "failed")):
+            self.plan(hangs="compute-sanitizer", word=word)
+            with mock.patch.dict(self.script.STEPS, {"memcheck": (self.script.sanitize("memcheck"), 4.0)}):
+                self.prove("--only", "memcheck")
+            self.assertEqual(self.steps()["memcheck"]["outcome"], outcome, word)
 
     def test_a_build_whose_rounds_know_no_device_skips_them(self) -> None:
         self.plan(rounds=False)

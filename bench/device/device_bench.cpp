@@ -90,11 +90,19 @@ int measure_all(const std::vector<DeviceCase>& cases, const Wishes& wishes, cons
   fmt::print("{}: copy {:.0f} GB/s, float32 products {:.1f} TFLOP/s, double ones {:.1f} TFLOP/s\n", device,
              1e-9 * ceilings.copy(), 1e-12 * ceilings.gemm_float(), 1e-12 * ceilings.gemm_double());
   std::vector<DeviceRow> rows;
+  const auto save = [&] {
+    if (wishes.json.empty()) return;
+    write_file_atomically(
+        wishes.json,
+        device_json("device_bench",
+                    {device, ceilings.copy(), ceilings.gemm_float(), ceilings.gemm_double()}, rows));
+  };
   int status = 0;
   for (const DeviceCase& one : cases) {
     fmt::print(stderr, "{}\n", one.name);
     try {
       rows.push_back(measure(one, ceilings));
+      save();                                // what comes later may hang
     } catch (const std::exception& error) {  // the others may still be measured
       fmt::print(stderr, "device_bench: {}: {}\n", one.name, error.what());
       status = 1;
@@ -102,12 +110,7 @@ int measure_all(const std::vector<DeviceCase>& cases, const Wishes& wishes, cons
   }
   judge_members(rows);
   fmt::print("{}", device_table(rows));
-  if (!wishes.json.empty()) {
-    write_file_atomically(
-        wishes.json,
-        device_json("device_bench",
-                    {device, ceilings.copy(), ceilings.gemm_float(), ceilings.gemm_double()}, rows));
-  }
+  save();
   return status;
 }
 

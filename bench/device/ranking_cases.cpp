@@ -47,17 +47,19 @@ class RankingCases {
              device::tangent_factors(on, docs->stack(), data<float>(docs->features), docs->view(),
                                      docs->out());
            };
-           // Scores lie among what comes back as a column behind the factors.
            const auto form = [docs] {
-             const auto found = libtorch::tangent_factors(docs->shape, docs->theta, docs->features);
-             return at::cat({found.rows, found.scores.unsqueeze(2)}, 2);
+             return libtorch::tangent_factors(docs->shape, docs->theta, docs->features);
            };
-           const auto differs = [docs](const at::Tensor& other) {
-             const std::int64_t factors = docs->shape.factors();
-             return std::max(disagreement_of(docs->rows, other.narrow(2, 0, factors)),
-                             disagreement_of(docs->scores, other.select(2, factors)));
+           DeviceWork work = alone(own);
+           work.libtorch = [=] { form(); };
+           work.disagreement = [=](Stream on) {
+             own(on);
+             const libtorch::Factors other = form();
+             return std::max(disagreement_of(docs->rows, other.rows),
+                             disagreement_of(docs->scores, other.scores));
            };
-           return compared(own, form, differs, 1e-4);  // sums in float32
+           work.tolerance = 1e-4;  // sums in float32
+           return work;
          }});
   }
 

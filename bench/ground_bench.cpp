@@ -1,10 +1,6 @@
-// The ground that everything stands on, with Google Benchmark: random draws, and the matrix products whose
-// rate is the ceiling of what is built from them.
+// Random draws, with Google Benchmark.
 #include <benchmark/benchmark.h>
 
-#include <vector>
-
-#include "core/ops/blas.h"
 #include "core/random/rng_stream.h"
 
 namespace olrank {
@@ -32,27 +28,9 @@ void draw_normal(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations());
 }
 
-/// A square product of side range(0); the counter is operations a second.
-template <class Number>
-void multiply(benchmark::State& state) {
-  const std::int64_t n = state.range(0);
-  std::vector<Number> a(static_cast<std::size_t>(n * n), Number{0.5});
-  std::vector<Number> c(a.size());
-  for (auto _ : state) {
-    blas::gemm(blas::Transpose::kNo, blas::Transpose::kNo, n, n, n, Number{1}, a.data(), n, a.data(), n,
-               Number{0}, c.data(), n);
-    benchmark::ClobberMemory();
-  }
-  const auto operations = 2.0 * static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(n);
-  state.counters["flop/s"] = benchmark::Counter(operations, benchmark::Counter::kIsIterationInvariantRate,
-                                                benchmark::Counter::kIs1000);
-}
-
 BENCHMARK(draw_bits);
 BENCHMARK(draw_index);
 BENCHMARK(draw_normal);
-BENCHMARK_TEMPLATE(multiply, float)->Arg(100)->Arg(1000)->Unit(benchmark::kMillisecond);
-BENCHMARK_TEMPLATE(multiply, double)->Arg(100)->Arg(1000)->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace olrank

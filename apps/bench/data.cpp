@@ -45,14 +45,18 @@ class BenchDataCommand : public Command {
     flags_.declare(app);
   }
   int run(const OutputFlags& output) override {
+    flags_.check();
     const ScratchFolder folder;
     std::vector<Measurement> measurements;
     for (const BenchCase& work : data_cases(source_, threads_, folder.path())) {
       log_info("{}", work.name);
       measurements.push_back(measure(work));
     }
-    return flags_.tell(fmt::format("olrank bench data --source '{}' --threads {}", source_, threads_),
-                       std::move(measurements), output);
+    return flags_.tell({fmt::format("olrank bench data --source '{}' --threads {}", source_, threads_),
+                        this_machine(),
+                        std::move(measurements),
+                        {}},
+                       output);
   }
 
  private:

@@ -5,10 +5,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "core/error.h"
 #include "core/ops/blas.h"
+#include "core/runtime/execution_context.h"
+#include "core/text/byte_size.h"
 
 namespace olrank {
 namespace {
@@ -26,14 +27,6 @@ std::function<void()> product(std::int64_t side) {
   return [side, a = std::vector<Number>(size, Number{0.5}), c = std::vector<Number>(size)]() mutable {
     blas::gemm(blas::Transpose::kNo, blas::Transpose::kNo, side, side, side, Number{1}, a.data(), side,
                a.data(), side, Number{0}, c.data(), side);
-  };
-}
-
-/// Copies as many bytes as the work reads and writes together, so that both live in the same caches.
-std::function<void()> copy(std::size_t bytes) {
-  return [from = std::vector<char>(bytes, 'a'), to = std::vector<char>(bytes)]() mutable {
-    std::memcpy(to.data(), from.data(), from.size());
-    from[0] = to[to.size() / 2];  // so that no copy is left out
   };
 }
 
@@ -58,19 +51,26 @@ std::int64_t calls_a_repeat(const std::function<void()>& body) {
   return calls;
 }
 
-/// The square product whose rate is the best here: whole ones that stay in the nearest cache may win.
-template <class Number>
-Yardstick product_yardstick(const std::string& name) {
-  Yardstick best;
+/// The one with the best rate here.
+Yardstick best_of(std::vector<Yardstick> tried) {
+  std::size_t best = 0;
   double best_rate = 0.0;
-  for (const std::int64_t side : {96, 192, 700}) {
-    Yardstick tried{name, 2.0 * static_cast<double>(side * side * side), product<Number>(side)};
-    const double rate = tried.work / seconds_of(tried.body, calls_a_repeat(tried.body));
+  for (std::size_t i = 0; i < tried.size(); ++i) {
+    const double rate = tried[i].work / seconds_of(tried[i].body, calls_a_repeat(tried[i].body));
     if (rate <= best_rate) continue;
     best_rate = rate;
-    best = std::move(tried);
+    best = i;
   }
-  return best;
+  return std::move(tried[best]);
+}
+
+/// Square ones: whole products that stay in the nearest cache may win.
+template <class Number>
+Yardstick product_yardstick(const std::string& name) {
+  std::vector<Yardstick> tried;
+  for (const std::int64_t side : {96, 120, 192, 700})
+    tried.push_back({name, 2.0 * static_cast<double>(side * side * side), product<Number>(side)});
+  return best_of(std::move(tried));
 }
 
 Yardstick yardstick(const BenchCase& work) {
@@ -79,9 +79,10 @@ Yardstick yardstick(const BenchCase& work) {
       return product_yardstick<float>("gemm float");
     case CeilingKind::kGemmDouble:
       return product_yardstick<double>("gemm double");
-    case CeilingKind::kCopy: {
-      const auto bytes = std::max<std::size_t>(64, static_cast<std::size_t>(0.5 * work.bytes));
-      return {"copy", 2.0 * static_cast<double>(bytes), copy(bytes)};
+    case CeilingKind::kMemory: {
+      const double bytes = work.traffic.bytes();
+      return best_of({{"memory", bytes, bare_traffic(work.traffic, ReadStreams::kFew)},
+                      {"memory", bytes, bare_traffic(work.traffic, ReadStreams::kMany)}});
     }
     case CeilingKind::kNone:
       break;
@@ -115,6 +116,18 @@ std::string Measurement::identity() const {
   return text;
 }
 
+void check_memory(const BenchCase& work) {
+  const double beside = work.ceiling == CeilingKind::kMemory ? 3.0 : 1.0;
+  const double needed = beside * work.traffic.footprint();
+  const auto available = static_cast<double>(available_memory());
+  if (needed <= available) return;
+  std::string sizes;
+  for (const auto& [key, value] : work.parameters)
+    sizes += fmt::format("{}{} = {}", sizes.empty() ? "" : ", ", key, value);
+  throw InvalidArgument(fmt::format("{} with {} needs {}, and this machine gives {}: choose smaller sizes.",
+                                    work.name, sizes, readable_bytes(needed), readable_bytes(available)));
+}
+
 Measurement measure(const BenchCase& work) {
   const std::function<void()> body = work.prepare();
   const Yardstick beside = yardstick(work);
@@ -124,7 +137,7 @@ Measurement measure(const BenchCase& work) {
   std::vector<double> rates;
   std::vector<double> shares;
   double spent = 0.0;
-  const double counted = work.ceiling == CeilingKind::kCopy ? work.bytes : work.operations;
+  const double counted = work.ceiling == CeilingKind::kMemory ? work.traffic.bytes() : work.operations;
   for (std::int64_t repeat = 0; repeat < kFewest || (spent < kAllSeconds && repeat < kMost); ++repeat) {
     seconds.push_back(seconds_of(body, calls));
     spent += seconds.back() * static_cast<double>(calls);
@@ -137,7 +150,7 @@ Measurement measure(const BenchCase& work) {
   measurement.parameters = work.parameters;
   measurement.seconds = spread_of(std::move(seconds));
   measurement.operations = work.operations;
-  measurement.bytes = work.bytes;
+  measurement.bytes = work.traffic.bytes();
   measurement.ceiling = beside.name;
   measurement.ceiling_value = rates.empty() ? std::nan("") : median_of(rates);
   measurement.share = shares.empty() ? std::nan("") : median_of(shares);

@@ -1,23 +1,24 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <functional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "apps/bench/memory_traffic.h"
+
 namespace olrank {
 
 /// What a rate is held against; each is measured beside the work itself.
-enum class CeilingKind { kNone, kGemmFloat, kGemmDouble, kCopy };
+enum class CeilingKind { kNone, kGemmFloat, kGemmDouble, kMemory };
 
 /// Work that is timed by itself.
 struct BenchCase {
   std::string name;  // "pair_width/pair_width_sq": the operation's stem and entry
   std::vector<std::pair<std::string, std::int64_t>> parameters;
   double operations = 0.0;  // multiplications and additions
-  double bytes = 0.0;       // read and written at least
+  MemoryTraffic traffic;
   CeilingKind ceiling = CeilingKind::kNone;
   /// Sets everything up and returns the work, which may be called any number of times.
   std::function<std::function<void()>()> prepare;
@@ -47,6 +48,10 @@ struct Measurement {
   /// Name, device and parameters: what makes measurements comparable.
   std::string identity() const;
 };
+
+/// Throws InvalidArgument, before anything is allocated, where the case's data and the bare traffic beside
+/// it cannot fit into this machine's memory.
+void check_memory(const BenchCase& work);
 
 /// Times the case, each repeat beside its ceiling, so that a share is a ratio of neighbours and a busy
 /// machine touches both alike.

@@ -114,6 +114,10 @@ std::string measurements_json(const MeasurementFile& file) {
                          {"date", machine.date}}},
                        {"measurements", ordered_json::array()}};
   for (const Measurement& one : file.measurements) json["measurements"].push_back(measurement_json(one));
+  for (const FittedExponent& fitted : file.exponents) {
+    json["exponents"].push_back(
+        {{"stage", fitted.stage}, {"axis", fitted.axis}, {"exponent", number(fitted.exponent)}});
+  }
   return json.dump(2) + "\n";
 }
 

@@ -20,10 +20,18 @@ struct Machine {
 
 Machine this_machine();
 
+/// How a stage of a round grows: like axis^exponent.
+struct FittedExponent {
+  std::string stage;
+  std::string axis;
+  double exponent = 0.0;
+};
+
 struct MeasurementFile {
   std::string command;
   Machine machine;
   std::vector<Measurement> measurements;
+  std::vector<FittedExponent> exponents;  // of `bench scale`; not read back
 };
 
 std::string measurements_json(const MeasurementFile& file);

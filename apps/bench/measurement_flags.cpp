@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "apps/bench/measurement_file.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/runtime/log.h"
@@ -34,10 +33,12 @@ void MeasurementFlags::declare(CLI::App& app) {
       ->type_name("REAL");
 }
 
-int MeasurementFlags::tell(const std::string& command, std::vector<Measurement> measurements,
-                           const OutputFlags& output) const {
+void MeasurementFlags::check() const {
   if (!(factor_ >= 1.0)) throw InvalidArgument("--factor needs a number of at least 1.");
-  const MeasurementFile file{command, this_machine(), std::move(measurements)};
+  if (!compare_.empty()) read_measurements(compare_);
+}
+
+int MeasurementFlags::tell(const MeasurementFile& file, const OutputFlags& output) const {
   const bool prints_json = output.json || (json_option_->count() > 0 && json_.empty());
   fmt::print("{}", prints_json ? measurements_json(file) : measurements_text(file.measurements));
   if (!json_.empty()) write_file_atomically(json_, measurements_json(file));

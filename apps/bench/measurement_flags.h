@@ -2,9 +2,8 @@
 
 #include <CLI/CLI.hpp>
 #include <string>
-#include <vector>
 
-#include "apps/bench/measurement.h"
+#include "apps/bench/measurement_file.h"
 #include "apps/command.h"
 
 namespace olrank {
@@ -14,9 +13,11 @@ class MeasurementFlags {
  public:
   void declare(CLI::App& app);
 
+  /// Throws for a --factor or a --compare FILE that will not do: to be called before anything is measured.
+  void check() const;
+
   /// Prints and writes. The exit code: 1 where --compare finds something slower than --factor allows.
-  int tell(const std::string& command, std::vector<Measurement> measurements,
-           const OutputFlags& output) const;
+  int tell(const MeasurementFile& file, const OutputFlags& output) const;
 
  private:
   std::string json_;

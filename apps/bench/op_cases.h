@@ -17,8 +17,8 @@ struct OpSizes {
   int threads = 1;
 };
 
-/// Every operation of core/ops, counted and with its ceiling, and the widths that are made of them. Names
-/// begin with the operation's stem.
+/// Every operation of core/ops, "stem/function", counted and with its ceiling, and the widths that are made
+/// of them. The one list for `olrank bench ops` and bench/ops_bench.cpp.
 std::vector<BenchCase> op_cases(const OpSizes& sizes);
 
 }  // namespace olrank

@@ -34,18 +34,25 @@ class BenchOpsCommand : public Command {
     if (!device.automatic && device.device.kind == DeviceKind::kCuda)
       throw InvalidArgument(
           fmt::format("--device {}: These operations are measured on the CPU; use --device cpu.", device_));
+    flags_.check();
+    std::vector<BenchCase> chosen = op_cases(sizes_);
+    std::erase_if(chosen,
+                  [&](const BenchCase& work) { return work.name.find(only_) == std::string::npos; });
+    if (chosen.empty())
+      throw InvalidArgument(fmt::format("--only {}: No operation has a name that holds this.", only_));
+    for (const BenchCase& work : chosen) check_memory(work);
     std::vector<Measurement> measurements;
-    for (const BenchCase& work : op_cases(sizes_)) {
-      if (work.name.find(only_) == std::string::npos) continue;
+    for (const BenchCase& work : chosen) {
       log_info("{}", work.name);
       measurements.push_back(measure(work));
     }
-    if (measurements.empty())
-      throw InvalidArgument(fmt::format("--only {}: No operation has a name that holds this.", only_));
     return flags_.tell(
-        fmt::format("olrank bench ops --pairs {} --docs {} --width {} --depth {} --features {}",
-                    sizes_.pairs, sizes_.docs, sizes_.width, sizes_.depth, sizes_.features),
-        std::move(measurements), output);
+        {fmt::format("olrank bench ops --pairs {} --docs {} --width {} --depth {} --features {}",
+                     sizes_.pairs, sizes_.docs, sizes_.width, sizes_.depth, sizes_.features),
+         this_machine(),
+         std::move(measurements),
+         {}},
+        output);
   }
 
  private:

@@ -14,7 +14,10 @@ class BenchRoundCommand : public Command {
     flags_.declare(app);
   }
   int run(const OutputFlags& output) override {
-    return flags_.tell("olrank bench round" + round_.spoken(), measure_round(round_.sizes()), output);
+    flags_.check();
+    return flags_.tell(
+        {"olrank bench round" + round_.spoken(), this_machine(), measure_round(round_.sizes()), {}},
+        output);
   }
 
  private:

@@ -12,15 +12,16 @@ void RoundFlags::declare(CLI::App& app) {
   app.add_option("--width", sizes_.width, "m, width of the network [100]")->check(CLI::PositiveNumber);
   app.add_option("--depth", sizes_.depth, "layers of weights [2]")->check(CLI::Range(2, 16));
   app.add_option("--features", sizes_.features, "d [136]")->check(CLI::PositiveNumber);
-  app.add_option("--threads", sizes_.threads, "threads of the round [1]")->check(CLI::PositiveNumber);
+  app.add_option("--threads", sizes_.threads, "threads of a trial [1]")->check(CLI::PositiveNumber);
+  app.add_option("--trials", sizes_.trials, "trials at once [1]")->check(CLI::PositiveNumber);
   app.add_option("--rounds", sizes_.rounds, "rounds measured [11]")->check(CLI::PositiveNumber);
 }
 
 std::string RoundFlags::spoken() const {
   return fmt::format(
-      " --structure {} --pairs {} --docs {} --width {} --depth {} --features {} --threads {}",
+      " --structure {} --pairs {} --docs {} --width {} --depth {} --features {} --threads {} --trials {}",
       sizes_.structure, sizes_.pairs, sizes_.docs, sizes_.width, sizes_.depth, sizes_.features,
-      sizes_.threads);
+      sizes_.threads, sizes_.trials);
 }
 
 }  // namespace olrank

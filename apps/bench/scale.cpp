@@ -2,27 +2,42 @@
 #include <fmt/ranges.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <map>
 
 #include "apps/bench/commands.h"
+#include "apps/bench/measurement_file.h"
 #include "apps/bench/measurement_flags.h"
 #include "apps/bench/round_flags.h"
 #include "core/error.h"
+#include "core/ops/relu_network.h"
 #include "core/runtime/log.h"
 #include "core/text/nearest.h"
 
 namespace olrank {
 namespace {
 
-const std::vector<std::string> kAxes = {"n", "V", "m", "d", "N", "threads"};
+const std::vector<std::string> kAxes = {"n", "V", "m", "d", "p", "N", "threads", "trials"};
+
+/// The even width whose network has about so many parameters.
+std::int64_t width_for(const RoundSizes& sizes, std::int64_t parameters) {
+  const auto away = [&](std::int64_t width) {
+    return std::abs(ntk_shape(sizes.features, width, sizes.depth).parameters() - parameters);
+  };
+  std::int64_t width = 2;
+  while (away(width + 2) < away(width)) width += 2;
+  return width;
+}
 
 RoundSizes with(RoundSizes sizes, const std::string& axis, std::int64_t value) {
   if (axis == "n") sizes.pairs = value;
   if (axis == "V") sizes.docs = value;
   if (axis == "m") sizes.width = value;
   if (axis == "d") sizes.features = value;
+  if (axis == "p") sizes.width = width_for(sizes, value);
   if (axis == "N") sizes.structure = fmt::format("ensemble-{}", value);
   if (axis == "threads") sizes.threads = static_cast<int>(value);
+  if (axis == "trials") sizes.trials = value;
   return sizes;
 }
 
@@ -43,6 +58,14 @@ double fitted_exponent(const std::vector<std::pair<double, double>>& points) {
   return xy / xx;
 }
 
+/// The size on the axis: of p, what the width chosen makes of it.
+double size_on(const std::string& axis, std::int64_t value, const Measurement& measurement) {
+  for (const auto& [name, size] : measurement.parameters) {
+    if (name == axis) return static_cast<double>(size);
+  }
+  return static_cast<double>(value);
+}
+
 /// "round/full/train" is "train".
 std::string stage_of(const Measurement& measurement) {
   return measurement.name.substr(measurement.name.rfind('/') + 1);
@@ -55,32 +78,35 @@ class BenchScaleCommand : public Command {
     return "how the stages of a round grow with one size, with fitted exponents";
   }
   void declare(CLI::App& app) override {
-    app.add_option("--over", axis_, "what grows: n, V, m, d, N or threads [n]");
+    app.add_option("--over", axis_, "what grows: n, V, m, d, p, N, threads or trials [n]");
     app.add_option("--values", values_, "its values, two or more [250,500,1000,2000]")->delimiter(',');
     round_.declare(app);
     flags_.declare(app);
   }
   int run(const OutputFlags& output) override {
     check();
+    flags_.check();
+    for (const std::int64_t value : values_) check_memory(with(round_.sizes(), axis_, value));
     std::vector<Measurement> all;
     std::map<std::string, std::vector<std::pair<double, double>>> by_stage;
     for (const std::int64_t value : values_) {
       log_info("{} = {}", axis_, value);
       for (Measurement& one : measure_round(with(round_.sizes(), axis_, value))) {
         if (one.seconds.median > 0.0)
-          by_stage[stage_of(one)].emplace_back(static_cast<double>(value), one.seconds.median);
+          by_stage[stage_of(one)].emplace_back(size_on(axis_, value, one), one.seconds.median);
         all.push_back(std::move(one));
       }
     }
-    const int code = flags_.tell(fmt::format("olrank bench scale --over {} --values {}{}", axis_,
-                                             fmt::join(values_, ","), round_.spoken()),
-                                 std::move(all), output);
-    if (!output.json) {
-      for (const auto& [stage, points] : by_stage) {
-        if (points.size() == values_.size())
-          log_info("{} grows like {}^{:.2f}", stage, axis_, fitted_exponent(points));
-      }
+    std::vector<FittedExponent> exponents;
+    for (const auto& [stage, points] : by_stage) {
+      if (points.size() == values_.size()) exponents.push_back({stage, axis_, fitted_exponent(points)});
     }
+    const int code = flags_.tell({fmt::format("olrank bench scale --over {} --values {}{}", axis_,
+                                              fmt::join(values_, ","), round_.spoken()),
+                                  this_machine(), std::move(all), exponents},
+                                 output);
+    for (const FittedExponent& fitted : exponents)
+      log_info("{} grows like {}^{:.2f}", fitted.stage, fitted.axis, fitted.exponent);
     return code;
   }
 
@@ -96,6 +122,19 @@ class BenchScaleCommand : public Command {
     for (std::size_t i = 0; i < values_.size(); ++i) {
       if (values_[i] < 1 || (i > 0 && values_[i] <= values_[i - 1]))
         throw InvalidArgument("--values must ascend from 1 or more.");
+    }
+    if (axis_ == "p") check_widths();
+  }
+
+  void check_widths() const {
+    for (std::size_t i = 1; i < values_.size(); ++i) {
+      const std::int64_t width = width_for(round_.sizes(), values_[i]);
+      if (width == width_for(round_.sizes(), values_[i - 1])) {
+        throw InvalidArgument(
+            fmt::format("--values: A network with {} and one with {} parameters both have the width {}, at "
+                        "{} features and {} layers; choose values further apart.",
+                        values_[i - 1], values_[i], width, round_.sizes().features, round_.sizes().depth));
+      }
     }
   }
 

@@ -3,14 +3,23 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <future>
+#include <latch>
 #include <map>
+#include <memory>
 #include <numeric>
 
 #include "apps/bench/study_rankers.h"
+#include "core/error.h"
 #include "core/online/trial_keys.h"
+#include "core/ops/relu_network.h"
 #include "core/random/rng_stream.h"
+#include "core/runtime/execution_context.h"
+#include "core/text/byte_size.h"
 #include "models/ranker_factory.h"
+#include "models/ranker_plan.h"
 
 namespace olrank {
 namespace {
@@ -30,7 +39,7 @@ RankerSettings settings_of(const RoundSizes& sizes) {
   return study_rankers(study, base).back().settings;
 }
 
-/// Documents of one query.
+/// Documents of one query; not to be moved, as the query points into it.
 struct MadeQuery {
   MadeQuery(std::int64_t number, std::int64_t docs, std::int64_t features)
       : values(static_cast<std::size_t>(docs * features)) {
@@ -65,11 +74,113 @@ std::map<std::string, double> stages_of(const StageClock& clock) {
   return seconds;
 }
 
+/// A trial in its middle.
+class SteadyTrial {
+ public:
+  /// Has observed its pairs and played a round, which fills caches and buffers.
+  explicit SteadyTrial(const RoundSizes& sizes)
+      : sizes_(sizes),
+        ranker_(make_ranker(settings_of(sizes), sizes.features, TrialKeys::of(1, 1, "perfect"), kCutoff)),
+        execution_({}, sizes.threads) {
+    for (std::int64_t number = 1; number <= sizes.rounds + 1; ++number)
+      queries_.push_back(std::make_unique<MadeQuery>(number, sizes.docs, sizes.features));
+    observe_before(*ranker_, context_, sizes);
+    play_round(0);
+  }
+
+  void play() {
+    for (std::int64_t i = 1; i <= sizes_.rounds; ++i) {
+      const auto before = stages_of(clock_);
+      play_round(i);
+      double total = 0.0;
+      for (const auto& [stage, spent] : stages_of(clock_)) {
+        const auto earlier = before.find(stage);
+        const double taken = spent - (earlier == before.end() ? 0.0 : earlier->second);
+        seconds_[stage].push_back(taken);
+        total += taken;
+      }
+      seconds_["total"].push_back(total);
+    }
+  }
+
+  /// By stage, a number a round.
+  const std::map<std::string, std::vector<double>>& seconds() const { return seconds_; }
+
+ private:
+  void play_round(std::int64_t number) {
+    const QueryDocs& query = queries_[static_cast<std::size_t>(number)]->query;
+    const auto round = static_cast<std::uint32_t>(number + 2);
+    const RankedList list = ranker_->rank(context_, query, round);
+    const auto shown = static_cast<std::size_t>(std::min(kCutoff, sizes_.docs));
+    const std::vector<std::int32_t> top(list.docs.begin(),
+                                        list.docs.begin() + static_cast<std::ptrdiff_t>(shown));
+    teach(*ranker_, context_, round, query, top);
+  }
+
+  const RoundSizes& sizes_;
+  std::unique_ptr<OnlineRanker> ranker_;
+  ExecutionContext execution_;
+  StageClock clock_;
+  RoundContext context_{execution_, clock_};
+  std::vector<std::unique_ptr<MadeQuery>> queries_;
+  std::map<std::string, std::vector<double>> seconds_;
+};
+
+using Clock = std::chrono::steady_clock;
+
+struct PlayedTrial {
+  std::map<std::string, std::vector<double>> seconds;
+  Clock::time_point begin;
+  Clock::time_point end;
+};
+
+/// Plays once every trial is ready.
+PlayedTrial play_trial(const RoundSizes& sizes, std::latch& ready) {
+  std::unique_ptr<SteadyTrial> trial;
+  try {
+    trial = std::make_unique<SteadyTrial>(sizes);
+  } catch (...) {
+    ready.count_down();
+    throw;
+  }
+  ready.arrive_and_wait();
+  PlayedTrial played;
+  played.begin = Clock::now();
+  trial->play();
+  played.end = Clock::now();
+  played.seconds = trial->seconds();
+  return played;
+}
+
+std::vector<PlayedTrial> play_trials(const RoundSizes& sizes) {
+  std::latch ready(sizes.trials);
+  std::vector<std::future<PlayedTrial>> others;
+  for (std::int64_t trial = 1; trial < sizes.trials; ++trial)
+    others.push_back(std::async(std::launch::async, [&] { return play_trial(sizes, ready); }));
+  std::vector<PlayedTrial> played;
+  played.push_back(play_trial(sizes, ready));
+  for (std::future<PlayedTrial>& other : others) played.push_back(other.get());
+  return played;
+}
+
+/// In which every trial plays one round.
+double elapsed_a_round(const std::vector<PlayedTrial>& trials, std::int64_t rounds) {
+  Clock::time_point begin = trials.front().begin;
+  Clock::time_point end = trials.front().end;
+  for (const PlayedTrial& trial : trials) {
+    begin = std::min(begin, trial.begin);
+    end = std::max(end, trial.end);
+  }
+  return std::chrono::duration<double>(end - begin).count() / static_cast<double>(rounds);
+}
+
 Measurement measurement_of(const RoundSizes& sizes, const std::string& stage, std::vector<double> seconds) {
   Measurement measurement;
   measurement.name = fmt::format("round/{}/{}", sizes.structure, stage);
-  measurement.parameters = {{"n", sizes.pairs}, {"V", sizes.docs},     {"m", sizes.width},
-                            {"L", sizes.depth}, {"d", sizes.features}, {"threads", sizes.threads}};
+  const std::int64_t parameters = ntk_shape(sizes.features, sizes.width, sizes.depth).parameters();
+  measurement.parameters = {{"n", sizes.pairs},         {"V", sizes.docs},       {"m", sizes.width},
+                            {"L", sizes.depth},         {"d", sizes.features},   {"p", parameters},
+                            {"threads", sizes.threads}, {"trials", sizes.trials}};
   measurement.seconds = spread_of(std::move(seconds));
   measurement.ceiling_value = std::nan("");
   measurement.share = std::nan("");
@@ -78,40 +189,38 @@ Measurement measurement_of(const RoundSizes& sizes, const std::string& stage, st
 
 }  // namespace
 
+void check_memory(const RoundSizes& sizes) {
+  const std::int64_t rounds_before = 2 * sizes.pairs / kCutoff;
+  const std::int64_t docs = 2 * sizes.pairs + (sizes.rounds + 1) * sizes.docs;
+  const RankerPlan plan =
+      plan_ranker(settings_of(sizes), {sizes.features, docs, rounds_before + sizes.rounds, kCutoff});
+  const double of_data = static_cast<double>(docs * sizes.features) * sizeof(float);
+  const double needed = static_cast<double>(sizes.trials) * (static_cast<double>(plan.bytes) + of_data);
+  const std::int64_t available = available_memory();
+  if (needed <= static_cast<double>(available)) return;
+  throw InvalidArgument(fmt::format(
+      "A round of {} with n = {}, V = {}, m = {} and d = {} needs {} with its documents, for each of {} "
+      "trials, and this machine gives {}{}{}.",
+      sizes.structure, sizes.pairs, sizes.docs, sizes.width, sizes.features,
+      readable_bytes(static_cast<double>(plan.bytes) + of_data), sizes.trials,
+      readable_bytes(static_cast<double>(available)), plan.forms.empty() ? "" : ": ",
+      plan.forms.empty() ? "" : advice_on_memory(plan, available)));
+}
+
 std::vector<Measurement> measure_round(const RoundSizes& sizes) {
-  const auto ranker =
-      make_ranker(settings_of(sizes), sizes.features, TrialKeys::of(1, 1, "perfect"), kCutoff);
-  ExecutionContext execution({}, sizes.threads);
-  StageClock clock;
-  RoundContext context{execution, clock};
-  observe_before(*ranker, context, sizes);
-  std::map<std::string, std::vector<double>> seconds;
-  std::vector<double> totals;
-  for (std::int64_t i = 0; i < sizes.rounds + 1; ++i) {
-    const MadeQuery asked(i + 1, sizes.docs, sizes.features);
-    const auto round = static_cast<std::uint32_t>(i + 2);
-    const auto before = stages_of(clock);
-    const RankedList list = ranker->rank(context, asked.query, round);
-    const auto shown = static_cast<std::size_t>(std::min(kCutoff, sizes.docs));
-    const std::vector<std::int32_t> top(list.docs.begin(),
-                                        list.docs.begin() + static_cast<std::ptrdiff_t>(shown));
-    teach(*ranker, context, round, asked.query, top);
-    if (i == 0) continue;  // the first fills caches and buffers
-    double total = 0.0;
-    for (const auto& [stage, spent] : stages_of(clock)) {
-      const auto earlier = before.find(stage);
-      const double taken = spent - (earlier == before.end() ? 0.0 : earlier->second);
-      seconds[stage].push_back(taken);
-      total += taken;
-    }
-    totals.push_back(total);
-  }
+  check_memory(sizes);
+  const std::vector<PlayedTrial> trials = play_trials(sizes);
   std::vector<Measurement> measurements;
-  for (const char* stage : {"score", "width", "rank", "observe", "train"}) {
-    if (const auto found = seconds.find(stage); found != seconds.end())
-      measurements.push_back(measurement_of(sizes, stage, found->second));
+  for (const char* stage : {"score", "width", "rank", "observe", "train", "total"}) {
+    std::vector<double> seconds;
+    for (const PlayedTrial& trial : trials) {
+      const auto found = trial.seconds.find(stage);
+      if (found != trial.seconds.end())
+        seconds.insert(seconds.end(), found->second.begin(), found->second.end());
+    }
+    if (!seconds.empty()) measurements.push_back(measurement_of(sizes, stage, std::move(seconds)));
   }
-  measurements.push_back(measurement_of(sizes, "total", std::move(totals)));
+  measurements.push_back(measurement_of(sizes, "elapsed", {elapsed_a_round(trials, sizes.rounds)}));
   return measurements;
 }
 

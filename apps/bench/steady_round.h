@@ -16,12 +16,18 @@ struct RoundSizes {
   std::int64_t width = 100;        // m
   std::int64_t depth = 2;          // layers of weights
   std::int64_t features = 136;     // d
-  int threads = 1;
-  std::int64_t rounds = 11;  // measured
+  int threads = 1;                 // of each trial
+  std::int64_t trials = 1;         // at once
+  std::int64_t rounds = 11;        // measured
 };
 
-/// Seconds of a round by stage, "round/width" and so on, and "round/total"; the wall's, as curves have
-/// them. Each round brings some pairs more.
+/// Throws InvalidArgument, with what would fit, where the trials' rankers and documents cannot fit into
+/// this machine's memory. Nothing is allocated.
+void check_memory(const RoundSizes& sizes);
+
+/// Seconds of a round by stage, "round/full/width" and so on, and "round/full/total", of all trials; and
+/// "round/full/elapsed", in which every trial plays one round. The wall's, as curves have them. Each round
+/// brings some pairs more.
 std::vector<Measurement> measure_round(const RoundSizes& sizes);
 
 }  // namespace olrank

@@ -101,6 +101,16 @@ def check_gram(network, docs, winners, losers):
         sys.exit(f"the two PyTorch versions differ by {error:.1e}: nothing is timed")
 
 
+def check_step(network, winners, losers):
+    """The step written out against autograd's."""
+    theta = network.theta
+    plain = peers.plain_training_step(network, theta, torch.zeros_like(theta), winners, losers, 0.5, 1e-3)
+    written = peers.written_out_training_step(network, theta, torch.zeros_like(theta), torch.cat((winners, losers)), 0.5, 1e-3)
+    error = ((plain - written).abs().max() / (plain - theta).abs().max()).item()
+    if not error <= 1e-3:
+        sys.exit(f"the two PyTorch steps differ by {error:.1e} of the largest: nothing is timed")
+
+
 def clock(device):
     if device == "cuda":
         torch.cuda.synchronize()
@@ -118,10 +128,14 @@ def seconds(work, device, repeats):
     return statistics.median(times)
 
 
-def olrank_seconds(arguments, name):
-    told = json.loads(program(arguments, "bench", "ops", "--only", name, "--pairs", arguments.pairs, "--docs", arguments.docs,
-                              "--width", arguments.width, "--features", arguments.features, "--json", "--quiet"))
-    return told["measurements"][0]["seconds"]["median"], told["machine"]
+def olrank_seconds(arguments, names):
+    """Together, of operations that follow each other."""
+    seconds = 0.0
+    for name in names.split("+"):
+        told = json.loads(program(arguments, "bench", "ops", "--only", name, "--pairs", arguments.pairs, "--docs", arguments.docs,
+                                  "--width", arguments.width, "--features", arguments.features, "--json", "--quiet"))
+        seconds += next(one for one in told["measurements"] if one["name"] == name)["seconds"]["median"]
+    return seconds, told["machine"]
 
 
 def main():
@@ -178,8 +192,14 @@ def main():
         rows.append({"work": "full widths", "version": "plain", "note": f"its {8e-9 * parameters ** 2:.1f} GB do not fit"})
     posterior = peers.GramPosterior(network, winners, losers, LAMBDA)
     row("full widths", "widths/full", "same algebra", seconds(lambda: posterior.widths(docs), device, arguments.repeats))
-    row("training step", "pair_training/pair_gradient", "plain",
+    check_step(network, winners, losers)
+    step = "pair_training/pair_gradient+optimizer_step/gradient_descent_step"
+    row("training step", step, "plain",
         seconds(lambda: peers.plain_training_step(network, network.theta, network.theta, winners, losers, 500.0, 1e-6), device,
+                arguments.repeats))
+    both = torch.cat((winners, losers))
+    row("training step", step, "same algebra",
+        seconds(lambda: peers.written_out_training_step(network, network.theta, network.theta, both, 500.0, 1e-6), device,
                 arguments.repeats))
 
     print(f"{'work':<18} {'PyTorch':<14} {'seconds':>12} {'olrank':>12} {'ratio':>8}")

@@ -59,6 +59,19 @@ def plain_training_step(network, theta, first, winners, losers, ridge, step):
     return (theta - step * gradient).detach()
 
 
+def written_out_training_step(network, theta, first, docs, ridge, step):
+    """The same step without autograd: one pass forward and one back over winners, then losers."""
+    w1, w2 = network.weights(theta)
+    scale, pairs = network.width ** 0.5, len(docs) // 2
+    hidden = torch.relu(docs @ w1.T)
+    scores = scale * (hidden @ w2)
+    slopes = torch.sigmoid(scores[:pairs] - scores[pairs:]) - 1
+    slopes = scale * torch.cat((slopes, -slopes))
+    deltas = (hidden > 0) * torch.outer(slopes, w2)
+    gradient = torch.cat(((deltas.T @ docs).flatten(), hidden.T @ slopes)) + 2 * ridge * (theta - first)
+    return theta - step * gradient
+
+
 # The same algebra as olrank's: k(x, x') = (delta . delta')(x . x') + h . h', and V quadratic forms instead of V^2.
 
 def factors(network, docs):

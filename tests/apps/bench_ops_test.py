@@ -2,8 +2,10 @@
 shares are not judged here, but none may be above its ceiling."""
 
 import json
+import math
 import os
 import pathlib
+import re
 import subprocess
 import tempfile
 import unittest
@@ -11,8 +13,18 @@ import unittest
 PROGRAM = os.environ["OLRANK_PROGRAM"]
 OPERATIONS = pathlib.Path("core/ops")
 SMALL = ("--pairs", 300, "--docs", 40, "--width", 16, "--features", 46)
-# No operation of its own: what GPUs there are, and the passes inside score_docs and pair_gradient.
-NOT_MEASURED = {"visible_gpus", "relu_layers"}
+# A function that a header of core/ops declares: at the start of a line, not indented.
+DECLARED = re.compile(r"^(?!using|typedef|inline)[A-Za-z_][\w:<>]*(?: [\w:<>]+)*[ *&]+(\w+)\(", re.M)
+# They compute nothing: descriptions of networks, places within rows, names.
+NOT_MEASURED = {"blas/library_name", "relu_layers/deltas_of_factors", "relu_layers/hidden_of_factors",
+                "relu_layers/take_deltas", "relu_layers/take_hidden", "relu_network/linear_shape", "relu_network/ntk_shape",
+                "relu_network/standard_shape", "visible_gpus/visible_gpus"}
+# One function for two types of numbers, a case for each.
+OVERLOADED = {"blas/gemm_double": "blas/gemm", "blas/gemm_float": "blas/gemm"}
+
+
+def operations_of(header):
+    return {f"{header.stem}/{name}" for name in DECLARED.findall(header.read_text())}
 
 
 def olrank(*arguments):
@@ -34,9 +46,13 @@ class BenchOps(unittest.TestCase):
         cls.measured = json.loads(cls.file.read_text())
 
     def test_every_operation_is_there(self):
-        stems = {path.stem for path in OPERATIONS.glob("*.h")} - NOT_MEASURED
-        self.assertGreater(len(stems), 8)
-        self.assertLessEqual(stems, {one["name"].split("/")[0] for one in self.measured["measurements"]})
+        declared = set().union(*map(operations_of, OPERATIONS.glob("*.h")))
+        self.assertIn("inverse_factor/append", declared)
+        self.assertLessEqual(NOT_MEASURED, declared)
+        names = [one["name"] for one in self.measured["measurements"]]
+        self.assertEqual(len(names), len(set(names)))
+        self.assertEqual({OVERLOADED.get(name, name) for name in names if not name.startswith("widths/")},
+                         declared - NOT_MEASURED)
 
     def test_the_schema_holds(self):
         self.assertIn("processor", self.measured["machine"])
@@ -46,7 +62,10 @@ class BenchOps(unittest.TestCase):
             self.assertTrue(0 < seconds["min"] <= seconds["median"] <= seconds["max"])
             self.assertGreaterEqual(seconds["repeats"], 7)
             self.assertTrue(0 < one["share"] <= 1.05, one)
-            self.assertGreater(one["operations"], 0)
+            self.assertGreater(one["bytes"], 0)
+            self.assertGreaterEqual(one["operations"], 0)
+            if one["ceiling"]["name"] != "memory":
+                self.assertGreater(one["operations"], 0)
 
     def test_a_comparison_finds_what_became_slower(self):
         before = json.loads(self.file.read_text())
@@ -68,7 +87,11 @@ class BenchOps(unittest.TestCase):
     def test_what_cannot_be_measured_is_refused(self):
         for arguments, word in ((("ops", "--only", "nothing"), "nothing"), (("ops", "--device", "cuda"), "cuda"),
                                 (("scale", "--over", "q"), "--over"), (("scale", "--values", "5"), "--values"),
-                                (("round", "--structure", "fool"), "full"), (("ops", "--sizes", "3"), "--sizes")):
+                                (("scale", "--over", "p", "--values", "5,6"), "width"),
+                                (("round", "--trials", "0"), "--trials"),
+                                (("ops", "--pairs", "100000000"), "smaller"), (("ops", "--factor", "0.5"), "--factor"),
+                                (("round", "--pairs", "10000000"), "diagonal"),
+                                (("scale", "--over", "n", "--values", "10,10000000"), "diagonal"), (("round", "--structure", "fool"), "full"), (("ops", "--sizes", "3"), "--sizes")):
             refused = olrank(*arguments)
             self.assertEqual(refused.returncode, 2, refused.stderr)
             self.assertIn(word, refused.stderr)
@@ -83,6 +106,8 @@ class BenchRound(unittest.TestCase):
             self.assertEqual(ran.returncode, 0, ran.stderr)
             by_name = {one["name"]: one["seconds"] for one in json.loads(ran.stdout)["measurements"]}
             total = by_name.pop(f"round/{structure}/total")
+            elapsed = by_name.pop(f"round/{structure}/elapsed")
+            self.assertGreaterEqual(elapsed["median"], total["min"])
             self.assertIn(f"round/{structure}/train", by_name)
             self.assertLessEqual(sum(stage["min"] for stage in by_name.values()), total["max"])
             self.assertEqual(total["repeats"], 5)
@@ -92,6 +117,32 @@ class BenchRound(unittest.TestCase):
         self.assertEqual(ran.returncode, 0, ran.stderr)
         self.assertIn("total grows like V^", ran.stderr)
         self.assertEqual(sum("total" in line for line in ran.stdout.splitlines()), 2)
+
+    def test_growth_over_parameters_is_by_those_of_the_networks(self):
+        out = pathlib.Path(tempfile.mkdtemp()) / "scale.json"
+        ran = olrank("scale", "--over", "p", "--values", "90,170,400", "--depth", 3, "--docs", 20, "--pairs", 50, "--features",
+                     10, "--rounds", 3, "--json", out)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        found = json.loads(out.read_text())
+        totals = [one for one in found["measurements"] if one["name"].endswith("/total")]
+        # p = 10 m + m² + m: 102 for m = 6, 152 for 8, 432 for 16.
+        self.assertEqual([(one["parameters"]["m"], one["parameters"]["p"]) for one in totals], [(6, 102), (8, 152), (16, 432)])
+        points = [(math.log(one["parameters"]["p"]), math.log(one["seconds"]["median"])) for one in totals]
+        x, y = (sum(column) / 3 for column in zip(*points))
+        slope = sum((a - x) * (b - y) for a, b in points) / sum((a - x) ** 2 for a, _ in points)
+        told = {one["stage"]: one for one in found["exponents"]}["total"]
+        self.assertEqual(told["axis"], "p")
+        self.assertAlmostEqual(told["exponent"], slope, delta=1e-9)
+
+    def test_trials_at_once_are_all_measured(self):
+        ran = olrank("scale", "--over", "trials", "--values", "1,3", "--structure", "diagonal", "--docs", 20, "--pairs", 50,
+                     "--width", 8, "--features", 10, "--rounds", 4, "--json")
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        found = json.loads(ran.stdout)
+        totals = [one for one in found["measurements"] if one["name"].endswith("/total")]
+        self.assertEqual([one["parameters"]["trials"] for one in totals], [1, 3])
+        self.assertEqual([one["seconds"]["repeats"] for one in totals], [4, 12])
+        self.assertIn("elapsed", {one["stage"] for one in found["exponents"]})
 
     def test_data_is_measured(self):
         ran = olrank("data", "--source", "synth:small", "--json")

@@ -68,7 +68,8 @@ Measurement measurement(double median, double share) {
 }
 
 MeasurementFile file_of(const Measurement& one) {
-  return {"olrank bench ops", {"a processor", 2, "a library", "a compiler", "0.1", "2026-01-01"}, {one}};
+  return {
+      "olrank bench ops", {"a processor", 2, "a library", "a compiler", "0.1", "2026-01-01"}, {one}, {}};
 }
 
 TEST(MeasurementFile, ReadsBackWhatItWrote) {

@@ -1,0 +1,86 @@
+#include <algorithm>
+
+#include "apps/bench/case_list.h"
+#include "core/ops/inverse_factor.h"
+
+namespace olrank {
+namespace {
+
+InverseFactor grown_factor(ExecutionContext& context, std::int64_t pairs) {
+  InverseFactor factor;
+  while (factor.size() < pairs) {
+    const std::int64_t added = std::min(factor.room(), pairs - factor.size());
+    std::vector<double> cross = uniform_doubles(factor.size() * added, 5);
+    for (double& value : cross) value *= 1e-3;
+    std::vector<double> corner(length(added * added), 0.01);
+    for (std::int64_t i = 0; i < added; ++i) corner[length(i * added + i)] = 4.0;
+    append(context, factor, added, cross.data(), added, corner.data(), added);
+  }
+  return factor;
+}
+
+struct GrownFactor {
+  GrownFactor(std::shared_ptr<ExecutionContext> of, std::int64_t pairs)
+      : context(std::move(of)), factor(grown_factor(*context, pairs)) {}
+  std::shared_ptr<ExecutionContext> context;
+  InverseFactor factor;
+};
+
+/// The same rows again and again, behind a factor that stays as it was.
+CaseList::Body appending(const std::shared_ptr<GrownFactor>& grown) {
+  const std::int64_t n = grown->factor.size();
+  const std::int64_t added = std::min(kRoundPairs, grown->factor.room());
+  std::vector<double> cross = uniform_doubles(n * added, 6);
+  for (double& value : cross) value *= 1e-3;
+  return [grown, added, cross, corner = std::vector<double>(length(added * added))]() mutable {
+    std::fill(corner.begin(), corner.end(), 0.01);
+    for (std::int64_t i = 0; i < added; ++i) corner[length(i * added + i)] = 4.0;
+    InverseFactor copy = grown->factor;
+    append(*grown->context, copy, added, cross.data(), added, corner.data(), added);
+  };
+}
+
+}  // namespace
+
+void add_factor_cases(CaseList& list) {
+  const std::int64_t pairs = list.sizes().pairs;
+  const std::int64_t docs = list.sizes().docs;
+  const double n = real(pairs);
+  const double triangle = kDouble * 0.5 * n * (n + 1.0);
+  const auto context = list.context();
+  const auto grown = [context, pairs] { return std::make_shared<GrownFactor>(context(), pairs); };
+  list.add("inverse_factor/apply", {{"n", pairs}, {"V", docs}},
+           {CeilingKind::kGemmDouble,
+            n * (n + 1.0) * real(docs),
+            {triangle + kDouble * n * real(docs), 0.0, kDouble * n * real(docs)}},
+           [grown, pairs, docs] {
+             return [of = grown(), x = uniform_doubles(pairs * docs, 3),
+                     y = std::vector<double>(length(pairs * docs)),
+                     docs]() mutable { apply(*of->context, of->factor, docs, x.data(), y.data(), docs); };
+           });
+  // One row, as a check of drift has it.
+  list.add(
+      "inverse_factor/apply_from_right", {{"n", pairs}, {"rows", 1}},
+      {CeilingKind::kMemory, n * (n + 1.0), {triangle + kDouble * n, 0.0, kDouble * n}}, [grown, pairs] {
+        return
+            [of = grown(), x = uniform_doubles(pairs, 3), y = std::vector<double>(length(pairs)),
+             pairs]() mutable { apply_from_right(*of->context, of->factor, 1, x.data(), y.data(), pairs); };
+      });
+  list.add("inverse_factor/subtract_gram", {{"n", pairs}, {"V", docs}},
+           {CeilingKind::kGemmDouble,
+            n * real(docs * (docs + 1)),
+            {kDouble * n * real(docs), kDouble * 0.5 * real(docs * docs), 0.0}},
+           [context, pairs, docs] {
+             return [of = context(), x = uniform_doubles(pairs * docs, 3),
+                     c = std::vector<double>(length(docs * docs)), pairs,
+                     docs]() mutable { subtract_gram(*of, pairs, docs, x.data(), docs, c.data(), docs); };
+           });
+  // L⁻¹ from both sides in one pass over it.
+  list.add("inverse_factor/append", {{"n", pairs}, {"k", kRoundPairs}},
+           {CeilingKind::kMemory,
+            2.0 * n * (n + 1.0) * real(kRoundPairs),
+            {triangle + kDouble * n * real(kRoundPairs), 0.0, kDouble * n * real(kRoundPairs)}},
+           [grown] { return appending(grown()); });
+}
+
+}  // namespace olrank

@@ -1,0 +1,97 @@
+#include "apps/bench/memory_traffic.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+#include "core/runtime/aligned_vector.h"
+#include "core/runtime/vector_clones.h"
+
+namespace olrank {
+namespace {
+
+using Word = std::uint64_t;
+
+// Eight numbers side by side; compilers cut them to the registers there are.
+constexpr std::size_t kLanes = 8;
+using Words = Word __attribute__((vector_size(kLanes * sizeof(Word))));
+
+AlignedVector<Word> buffer(double bytes) {
+  const auto words = static_cast<std::size_t>(bytes / sizeof(Word));
+  return AlignedVector<Word>((words + kLanes - 1) / kLanes * kLanes, 1);
+}
+
+std::size_t bytes_of(const AlignedVector<Word>& words) {
+  return words.size() * sizeof(Word);
+}
+
+template <std::size_t streams>
+OLRANK_ALWAYS_INLINE Word sum_from(const Word* words, std::size_t count) {
+  const std::size_t length = count / streams / kLanes * kLanes;
+  Words sums[streams] = {};
+  Words some;
+  for (std::size_t k = 0; k < length; k += kLanes) {
+    for (std::size_t s = 0; s < streams; ++s) {
+      std::memcpy(&some, words + s * length + k, sizeof some);
+      sums[s] += some;
+    }
+  }
+  for (std::size_t k = streams * length; k < count; k += kLanes) {
+    std::memcpy(&some, words + k, sizeof some);
+    sums[0] += some;
+  }
+  for (std::size_t s = 1; s < streams; ++s) sums[0] += sums[s];
+  return sums[0][0];
+}
+
+OLRANK_VECTOR_CLONES
+Word sum_from_few(const Word* words, std::size_t count) {
+  return sum_from<2>(words, count);
+}
+
+OLRANK_VECTOR_CLONES
+Word sum_from_many(const Word* words, std::size_t count) {
+  return sum_from<8>(words, count);
+}
+
+/// Adds to every number in place: `addend` and, of `read`, `reads_each` vectors for each of `words`.
+OLRANK_VECTOR_CLONES
+void add_in_place(Word* words, std::size_t count, Word addend, const Word* read, std::size_t reads_each) {
+  Words some;
+  Words other;
+  for (std::size_t k = 0; k < count; k += kLanes) {
+    std::memcpy(&some, words + k, sizeof some);
+    some += addend;
+    for (std::size_t r = 0; r < reads_each; ++r, read += kLanes) {
+      std::memcpy(&other, read, sizeof other);
+      some += other;
+    }
+    std::memcpy(words + k, &some, sizeof some);
+  }
+}
+
+}  // namespace
+
+std::function<void()> bare_traffic(const MemoryTraffic& traffic, ReadStreams streams) {
+  const double copied = std::min(traffic.read, traffic.written);
+  return [from = buffer(copied), to = buffer(copied), only_read = buffer(traffic.read - copied),
+          only_written = buffer(traffic.written - copied), updated = buffer(traffic.updated),
+          sum_of = streams == ReadStreams::kFew ? sum_from_few : sum_from_many, fill = 0]() mutable {
+    Word seen = 1;
+    if (!from.empty()) {
+      std::memcpy(to.data(), from.data(), bytes_of(from));
+      seen += to[to.size() / 2];
+    }
+    if (!only_written.empty()) std::memset(only_written.data(), ++fill, bytes_of(only_written));
+    // Reading beside an update is quicker than before it.
+    const std::size_t reads_each = updated.empty() ? 0 : only_read.size() / updated.size();
+    add_in_place(updated.data(), updated.size(), seen, only_read.data(), reads_each);
+    const std::size_t done = reads_each * updated.size();
+    seen += sum_of(only_read.data() + done, only_read.size() - done);
+    // What was seen goes into what is read next, so that nothing is left out.
+    if (!from.empty()) from[0] = seen;
+    if (!only_read.empty()) only_read[0] = seen;
+  };
+}
+
+}  // namespace olrank

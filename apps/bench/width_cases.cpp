@@ -1,0 +1,130 @@
+#include <algorithm>
+
+#include "apps/bench/case_list.h"
+#include "core/ops/diagonal_covariance.h"
+#include "core/ops/pair_width.h"
+#include "models/posterior/posterior.h"
+
+namespace olrank {
+namespace {
+
+/// Of diagonal_gram: units are left out where they are dead, which data decide, and one triangle of the
+/// symmetric matrix is needed.
+double diagonal_operations(const Documents& data) {
+  double products = 0.0;
+  for (std::int64_t l = 0; l < data.shape.depth; ++l) {
+    const NetworkLayer layer = data.shape.layer(l);
+    for (std::int64_t unit = 0; unit < layer.rows; ++unit) {
+      double alive = 0.0;
+      for (std::int64_t doc = 0; doc < data.docs; ++doc)
+        alive += data.rows().row(data.shape, doc)[layer.delta + unit] != 0.0F ? 1.0 : 0.0;
+      products += real(layer.columns) * 0.5 * alive * (alive + 1.0);
+    }
+  }
+  return 2.0 * products;
+}
+
+/// A posterior that has seen `pairs` pairs of random documents.
+std::shared_ptr<Posterior> posterior_after(std::int64_t pairs, const PosteriorSpec& spec, int threads) {
+  constexpr std::int64_t kAtOnce = 500;
+  std::shared_ptr<Posterior> posterior = make_posterior(spec);
+  for (std::int64_t done = 0; done < pairs; done += kAtOnce) {
+    const std::int64_t count = std::min(kAtOnce, pairs - done);
+    Documents seen(spec.shape, 2 * count, static_cast<std::uint32_t>(done + 7), threads);
+    std::vector<PreferencePair> observed;
+    observed.reserve(length(count));
+    for (std::int32_t pair = 0; pair < count; ++pair) observed.push_back({2 * pair, 2 * pair + 1});
+    posterior->observe(seen.context, seen.rows(), observed);
+  }
+  return posterior;
+}
+
+struct WidthCase {
+  std::string name;
+  Covariance covariance = Covariance::kFull;
+  CovarianceForm form = CovarianceForm::kAuto;
+  std::int64_t pairs = 0;
+  double operations = 0.0;
+  double bytes = 0.0;  // of the posterior
+};
+
+/// The squared widths of all pairs of a query's documents: several operations in one.
+void add_widths(CaseList& list, const NetworkShape& shape, const WidthCase& of) {
+  const std::int64_t count = list.sizes().docs;
+  PosteriorSpec spec;
+  spec.shape = shape;
+  spec.covariance = of.covariance;
+  spec.form = of.form;
+  spec.scale = 1.0 / real(shape.width);
+  spec.checks.every = 0;
+  const double written = kDouble * real(count * count);
+  list.add(of.name, {{"n", of.pairs}, {"V", count}, {"m", shape.width}, {"d", shape.inputs}},
+           {CeilingKind::kGemmDouble,
+            of.operations,
+            {of.bytes + kFloat * real(count * shape.factors()), 0.0, written}},
+           [docs = list.docs(shape, count), spec, pairs = of.pairs, threads = list.sizes().threads, count] {
+             return [data = docs(), posterior = posterior_after(pairs, spec, threads),
+                     width_sq = std::vector<double>(length(count * count))]() mutable {
+               posterior->width_sq(data->context, data->rows(), width_sq);
+             };
+           });
+}
+
+void add_diagonal(CaseList& list, double operations) {
+  const NetworkShape shape = list.shape();
+  const std::int64_t p = shape.parameters();
+  const std::int64_t count = list.sizes().docs;
+  list.add("diagonal_covariance/add_to_diagonal", {{"k", kRoundPairs}, {"p", p}},
+           {CeilingKind::kMemory, 6.0 * real(kRoundPairs * p), {0.0, kDouble * real(p), 0.0}},
+           [fresh = list.docs(shape, 2 * kRoundPairs), p] {
+             return [data = fresh(), diagonal = std::vector<double>(length(p), 10.0)]() mutable {
+               add_to_diagonal(data->context, data->shape, data->rows(), 1e-6, diagonal);
+             };
+           });
+  list.add(
+      "diagonal_covariance/diagonal_gram", list.of_docs(),
+      {CeilingKind::kGemmDouble,
+       operations,
+       {kDouble * real(p) + kFloat * real(count * shape.factors()), 0.0, kDouble * real(count * count)}},
+      [docs = list.docs(shape, count), p, count] {
+        return [data = docs(), weights = std::vector<double>(length(p), 0.1),
+                m = std::vector<double>(length(count * count))]() mutable {
+          diagonal_gram(data->context, data->shape, data->rows(), 1.0, weights, m.data());
+        };
+      });
+}
+
+}  // namespace
+
+void add_width_cases(CaseList& list) {
+  const NetworkShape shape = list.shape();
+  const std::int64_t count = list.sizes().docs;
+  const double square = real(count * count);
+  const double diagonal = diagonal_operations(Documents(shape, count, 1, 1));
+  add_diagonal(list, diagonal);
+  list.add("pair_width/pair_width_sq", {{"V", count}},
+           {CeilingKind::kMemory, 1.5 * square, {kDouble * 0.5 * square, 0.0, kDouble * square}},
+           [context = list.context(), count] {
+             std::vector<double> m = uniform_doubles(count * count, 4);
+             for (std::int64_t i = 0; i < count; ++i) m[length(i * count + i)] += 2.0;
+             return [of = context(), count, m, width_sq = std::vector<double>(m.size())]() mutable {
+               pair_width_sq(*of, count, m.data(), width_sq.data());
+             };
+           });
+  add_widths(list, shape,
+             {"widths/diagonal", Covariance::kDiagonal, CovarianceForm::kAuto, 100, diagonal,
+              kDouble * real(shape.parameters())});
+  const std::int64_t pairs = list.sizes().pairs;
+  const double n = real(pairs);
+  const double of_pairs = real(count) * pair_doc_operations(shape);
+  add_widths(list, shape,
+             {"widths/full", Covariance::kFull, CovarianceForm::kDual, pairs,
+              n * (n + 1.0) * real(count) + n * of_pairs + n * real(count * (count + 1)),
+              kDouble * 0.5 * n * n + kFloat * 2.0 * n * real(shape.factors())});
+  const double p = real(list.narrow().parameters());
+  add_widths(list, list.narrow(),
+             {"widths/full-primal", Covariance::kFull, CovarianceForm::kPrimal, 100,
+              p * p * real(count) + p * real(count * (count + 1)), kDouble * 0.5 * p * p});
+}
+
+}  // namespace olrank

@@ -1,0 +1,168 @@
+"""Writes the tables of docs/BENCHMARKS.md from the files in docs/benchmarks: bench/tables.py [--check | --add-study NAME OUT]
+
+A table stands between `<!-- table KIND NAME -->` and `<!-- end of table -->`, with NAME.json as its only source. --check
+changes nothing and fails where a table is not what its file makes of it. --add-study takes a study's folder into
+docs/benchmarks: its study.json with the machine and the date, width ratios at 10, 100, 1,000 rounds and the last, and without
+times, which belong to a machine without other work."""
+
+import argparse
+import json
+import os
+import pathlib
+import re
+import sys
+
+PAGE = pathlib.Path("docs/BENCHMARKS.md")
+FILES = pathlib.Path("docs/benchmarks")
+BLOCK = re.compile(r"(<!-- table (\w+) ([\w-]+) -->\n).*?(<!-- end of table -->)", re.S)
+TIMES = ("milliseconds", "rounds-per-second", "peak-memory-bytes")
+
+
+def markdown(header, rows):
+    lines = [header, ["---"] * len(header), *rows]
+    return "".join("| " + " | ".join(fields) + " |\n" for fields in lines)
+
+
+def read(name):
+    return json.loads((FILES / f"{name}.json").read_text())
+
+
+def source(name, machine):
+    return f"[{name}.json](benchmarks/{name}.json), {machine['date']}, {machine['processor']}, {machine['cores']} cores, {machine['blas']}"
+
+
+def time(seconds):
+    for unit, name in ((1, "s"), (1e-3, "ms"), (1e-6, "µs")):
+        if seconds >= unit:
+            return f"{seconds / unit:.3g} {name}"
+    return f"{seconds * 1e9:.0f} ns"
+
+
+def ops_table(name):
+    found = read(name)
+    rows = []
+    for one in found["measurements"]:
+        memory = one["ceiling"]["name"] == "memory"
+        rate = (one["bytes"] if memory else one["operations"]) / one["seconds"]["median"] * 1e-9
+        sizes = ", ".join(f"{key} = {value}" for key, value in one["parameters"].items())
+        rows.append([f"`{one['name']}`", sizes, time(one["seconds"]["median"]), f"{rate:.1f} {'GB/s' if memory else 'GFLOP/s'}",
+                     one["ceiling"]["name"], f"{one['share']:.2f}"])
+    header = ["operation", "sizes", "processor time", "rate", "ceiling", "share"]
+    return f"{source(name, found['machine'])}; `{found['command']}`\n\n" + markdown(header, rows)
+
+
+def rounds_table(name):
+    found = read(name)
+    by_n = {}
+    for one in found["measurements"]:
+        _, structure, stage = one["name"].split("/")
+        by_n.setdefault(one["parameters"]["n"], {})[stage] = one["seconds"]["median"]
+    stages = ["score", "width", "rank", "observe", "train", "total"]
+    rows = [[f"{n:,}"] + [time(by_n[n][stage]) if by_n[n].get(stage) else "–" for stage in stages] for n in sorted(by_n)]
+    exponents = {one["stage"]: one["exponent"] for one in found["exponents"]}
+    rows.append(["grows like n^"] + [f"{exponents[stage]:.2f}" if stage in exponents else "–" for stage in stages])
+    return f"{source(name, found['machine'])}; `{found['command']}`\n\n" + markdown([structure, *stages], rows)
+
+
+def peers_table(name):
+    found = read(name)
+    rows = [[one["work"], one["version"], time(one["seconds"]), time(one["olrank_seconds"]), f"{one['ratio']:.3g}", one["note"]]
+            if "ratio" in one else [one["work"], one["version"], "–", "–", "–", one["note"]] for one in found["rows"]]
+    sizes = ", ".join(f"{value:,} {key}" for key, value in found["sizes"].items())
+    header = ["work", "PyTorch's version", "PyTorch", "olrank", "ratio", ""]
+    return f"{source(name, found['machine'])}; PyTorch {found['torch']}, {found['device']}, one thread; {sizes}\n\n" + \
+        markdown(header, rows)
+
+
+def estimate(value, digits):
+    return "–" if value is None else f"{value['mean']:.{digits}f}"
+
+
+def difference(value, digits):
+    """With a star where 0 lies outside after Holm's correction."""
+    if value is None or "minus_full" not in value:
+        return "–"
+    against = value["minus_full"]
+    spread = "" if against["high"] is None else f" ± {against['high'] - against['mean']:.{digits}f}"
+    star = "*" if against["t_p_holm"] is not None and against["t_p_holm"] < 0.05 else ""
+    return f"{against['mean']:+.{digits}f}{spread}{star}".replace("-", "−")
+
+
+def ratios(result):
+    if not result["width_ratios"] or result["ranker"].startswith("none"):
+        return "–"
+    return ", ".join(f"{at['median']:.2f}" for at in result["width_ratios"])
+
+
+def study_table(name):
+    found = read(name)
+    cells = {cell["ranker"]: cell for cell in found["rankers"]}
+    text = []
+    for user in found["users"]:
+        rows = []
+        told = []
+        for result in user["results"]:
+            cell, figures = cells[result["ranker"]], result["figures"]
+            told = told or [f"{at['round']:,}" for at in result["width_ratios"]]
+            ndcg, shown, wrong = (figures.get(slug) for slug in ("offline-ndcg", "online-cndcg", "false-certain"))
+            posterior = figures.get("posterior-bytes")
+            structure = cell["structure"] + (f", ν² = {cell['noise_variance']:g}" if cell["noise_variance"] is not None else "")
+            rows.append([structure, str(cell["width"]), "–" if cell["alpha"] is None else f"{cell['alpha']:.3g}",
+                         estimate(ndcg, 4), difference(ndcg, 4), estimate(shown, 1), difference(shown, 1),
+                         difference(figures.get("regret"), 0), estimate(figures.get("certain-share"), 3), estimate(wrong, 4),
+                         difference(wrong, 4), estimate(figures.get("decisions-differ"), 4), ratios(result),
+                         "–" if posterior is None else f"{posterior['mean'] / 1e6:.2f}"])
+        depth = found["rankers"][0]["depth"]
+        text.append(f"{source(name, found['machine'])}; {found['data']}, fold {found['folds'][0]}, {user['clicks']} users, "
+                    f"{depth} layers, {found['rounds']:,} rounds, {len(found['seeds'])} seeds\n\n")
+        header = ["structure", "m", "α", "offline NDCG@10", "− full", "online cNDCG@10", "− full", "regret − full", "certain",
+                  "false", "− full", "decisions differ", f"width over exact, t = {', '.join(told)}" if told else "width over exact",
+                  "posterior, MB"]
+        text.append(markdown(header, rows))
+    return "".join(text)
+
+
+KINDS = {"ops": ops_table, "rounds": rounds_table, "peers": peers_table, "study": study_table}
+
+
+def told_rounds(widths):
+    return [at for at in widths if at["round"] in (10, 100, 1000, 10000) or at is widths[-1]]
+
+
+def add_study(name, folder):
+    study = json.loads((folder / "study.json").read_text())
+    manifest = json.loads((folder / "manifest.json").read_text())
+    processor = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "unknown")
+    for user in study["users"]:
+        for result in user["results"]:
+            result["width_ratios"] = told_rounds(result["width_ratios"])
+            del result["milliseconds_by_stage"]
+            for slug in TIMES:
+                result["figures"].pop(slug, None)
+    machine = {"processor": processor, "cores": len(os.sched_getaffinity(0)), "blas": manifest["blas"],
+               "compiler": manifest["compiler"], "date": manifest["started"][:10]}
+    (FILES / f"{name}.json").write_text(json.dumps({"machine": machine, **study}, indent=1, ensure_ascii=False) + "\n")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--add-study", nargs=2, metavar=("NAME", "OUT"))
+    arguments = parser.parse_args()
+    if arguments.add_study:
+        add_study(arguments.add_study[0], pathlib.Path(arguments.add_study[1]))
+        return
+    page = PAGE.read_text()
+    written = BLOCK.sub(lambda block: block[1] + KINDS[block[2]](block[3]) + block[4], page)
+    if arguments.check:
+        told = {block[3] for block in BLOCK.finditer(page)}
+        spare = sorted(path.name for path in FILES.glob("*.json") if path.stem not in told)
+        if not told or written != page or spare:
+            sys.exit(f"{PAGE} is not what its files make of it (unused: {spare}): bench/tables.py rewrites it")
+        print(f"{len(told)} tables are their files'")
+        return
+    PAGE.write_text(written)
+
+
+if __name__ == "__main__":
+    main()

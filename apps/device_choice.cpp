@@ -30,6 +30,18 @@ GpuDescription gpu_of(const std::string& asked, const Device& device, const GpuS
   return gpu;
 }
 
+/// Refuses a GPU that nothing would use.
+DeviceChoice used_by_some(DeviceChoice choice, const Configuration& configuration) {
+  if (!choice.gpu || configuration.rankers.empty()) return choice;
+  for (const RankerSettings& ranker : configuration.rankers) {
+    if (choice.takes(ranker)) return choice;
+  }
+  const RankerSettings& first = configuration.rankers.front();
+  throw InvalidArgument(
+      fmt::format("--device {}: No ranker here can be computed on a GPU: of '{}', {}. Use --device cpu.",
+                  configuration.run.device, first.name, *why_not_on_device(first)));
+}
+
 }  // namespace
 
 std::string DeviceChoice::name() const {
@@ -40,26 +52,25 @@ bool DeviceChoice::takes(const RankerSettings& ranker) const {
   return gpu && !why_not_on_device(ranker);
 }
 
-DeviceChoice choose_device(const Configuration& configuration) {
-  const DeviceRequest request = parse_device(configuration.run.device);
+std::optional<GpuDescription> gpu_for(const std::string& asked) {
+  const DeviceRequest request = parse_device(asked);
   // Asking the driver takes a while.
-  if (request.automatic || request.device.kind == DeviceKind::kCpu) return {};
-  return choose_device(configuration, visible_gpus());
+  if (request.automatic || request.device.kind == DeviceKind::kCpu) return std::nullopt;
+  return gpu_of(asked, request.device, visible_gpus());
+}
+
+std::optional<GpuDescription> gpu_for(const std::string& asked, const GpuSurvey& survey) {
+  const DeviceRequest request = parse_device(asked);
+  if (request.automatic || request.device.kind == DeviceKind::kCpu) return std::nullopt;
+  return gpu_of(asked, request.device, survey);
+}
+
+DeviceChoice choose_device(const Configuration& configuration) {
+  return used_by_some({gpu_for(configuration.run.device)}, configuration);
 }
 
 DeviceChoice choose_device(const Configuration& configuration, const GpuSurvey& survey) {
-  const std::string& asked = configuration.run.device;
-  const DeviceRequest request = parse_device(asked);
-  if (request.automatic || request.device.kind == DeviceKind::kCpu) return {};
-  DeviceChoice choice{gpu_of(asked, request.device, survey)};
-  for (const RankerSettings& ranker : configuration.rankers) {
-    if (choice.takes(ranker)) return choice;
-  }
-  if (configuration.rankers.empty()) return choice;
-  const RankerSettings& first = configuration.rankers.front();
-  throw InvalidArgument(
-      fmt::format("--device {}: No ranker here can be computed on a GPU: of '{}', {}. Use --device cpu.",
-                  asked, first.name, *why_not_on_device(first)));
+  return used_by_some({gpu_for(configuration.run.device, survey)}, configuration);
 }
 
 }  // namespace olrank

@@ -23,6 +23,10 @@ struct DeviceChoice {
   bool takes(const RankerSettings& ranker) const;
 };
 
+/// The GPU that a --device names; none for `auto` and `cpu`. Throws for one that cannot be had.
+std::optional<GpuDescription> gpu_for(const std::string& asked);
+std::optional<GpuDescription> gpu_for(const std::string& asked, const GpuSurvey& survey);
+
 /// What the configuration asks for, of what this build and machine have. `auto` is the CPU: no figure says
 /// yet from which size on a GPU pays. Throws for a GPU that cannot be had or that no ranker here would use.
 DeviceChoice choose_device(const Configuration& configuration);

@@ -76,7 +76,7 @@ std::string device_table(const std::vector<DeviceRow>& rows) {
 
 std::string device_json(const std::string& command, const DeviceDescription& device,
                         const std::vector<DeviceRow>& rows) {
-  MeasurementFile file{command, this_machine(), {}};
+  MeasurementFile file{command, this_machine(), {}, {}};
   for (const DeviceRow& row : rows) file.measurements.push_back(row.measurement);
   ordered_json json = ordered_json::parse(measurements_json(file));
   json["machine"]["gpu"] = device.name;

@@ -43,7 +43,20 @@ class CovarianceStudy {
         command_(std::move(command)),
         rankers_(study_rankers(study_, base)) {
     plan_.matched_alpha = study_.alpha == StudyAlpha::kMatched;
-    if (plan_.matched_alpha) plan_.calibration_rounds = study_.calibration_rounds;
+    if (!plan_.matched_alpha) return;
+    if (!has_alphas()) {
+      throw InvalidArgument(
+          "α is matched between covariances, and this study has none besides full: add diagonal to its "
+          "structures, or leave α as given.");
+    }
+    plan_.calibration_rounds = study_.calibration_rounds;
+  }
+
+  /// Whether a structure besides full has an α.
+  bool has_alphas() const {
+    return std::any_of(rankers_.begin(), rankers_.end(), [](const StudyRanker& ranker) {
+      return ranker.cell.structure != kExactStructure && has_alpha(ranker.cell);
+    });
   }
 
   void dry_run(const OutputFlags& output) const {

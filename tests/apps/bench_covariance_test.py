@@ -229,6 +229,7 @@ class BenchCovariance(unittest.TestCase):
         out = pathlib.Path(self.folder.name) / "none"
         for arguments, word in ((("--structures", "diagonal"), "full"), (("--structures", "full,diagnal"), "diagonal"),
                                 (("--width", "8"), "--widths"), (("--widths", "5"), "width"),
+                                (("--study-alpha", "matched", "--structures", "full,none"), "diagonal"),
                                 (("--ranker", "pairrank"), "olranknet"), (("--alpha", "match"), "--alpha")):
             refused = study(out, *arguments)
             self.assertEqual(refused.returncode, 2, refused.stderr)

@@ -1,4 +1,5 @@
 #include "bench/device/width_query.h"
+#include "cuda/ops/confidence_rule.h"
 #include "cuda/ops/diagonal_covariance.h"
 
 // The diagonal covariance: what its widths are made of, and whole widths from factors to bits.
@@ -16,6 +17,7 @@ class DiagonalCases {
 
   std::vector<DeviceCase> all() {
     add_accumulation();
+    add_log_det();
     add_widths();
     return std::move(cases_);
   }
@@ -52,6 +54,25 @@ class DiagonalCases {
                                                   query->pair_list(), kRoundPairs, 1e-6, query->kept());
                         });
                       }});
+  }
+
+  void add_log_det() {
+    cases_.push_back(
+        {.name = "confidence_rule/diagonal_log_det",
+         .parameters = {{"p", shape_.parameters()}},
+         .operations = 2.0 * p_,
+         .bytes = kDoubleBytes * p_,
+         .prepare = [sizes = sizes_](Stream stream) {
+           const auto query = std::make_shared<Diagonal>(sizes, stream);
+           const at::Tensor log_det = empty_tensor(sizes, at::kDouble, {1});
+           return compared(
+               [=](Stream on) {
+                 device::diagonal_log_det(on, query->shape().parameters(), data<double>(query->diagonal),
+                                          kLambda, data<double>(log_det));
+               },
+               [=] { return (query->diagonal / kLambda).log().sum().view({1}); },
+               [=](const at::Tensor& other) { return disagreement_of(log_det, other); }, 1e-12);
+         }});
   }
 
   void add_widths() {

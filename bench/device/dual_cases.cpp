@@ -152,6 +152,23 @@ class DualCases {
                             [=](const at::Tensor& other) { return disagreement_of(query->s, other); },
                             1e-10);
                       }});
+    cases_.push_back({.name = "inverse_factor/apply_factor_transposed",
+                      .parameters = {{"n", n}},
+                      .operations = pairs * (pairs + 1.0),
+                      .bytes = factor_bytes,
+                      .least_share = share_at(n),
+                      .prepare = [sizes = sizes_, n](Stream stream) {
+                        const auto query = std::make_shared<Dual>(sizes, stream, n);
+                        const at::Tensor x = at::randn({n}, options_of(sizes, at::kDouble));
+                        const at::Tensor y = at::empty_like(x);
+                        return compared(
+                            [=](Stream on) {
+                              device::apply_factor_transposed(on, n, data<double>(query->factor),
+                                                              data<double>(x), data<double>(y));
+                            },
+                            [=] { return at::mv(query->inverse.t(), x); },
+                            [=](const at::Tensor& other) { return disagreement_of(y, other); }, 1e-10);
+                      }});
     cases_.push_back({.name = "inverse_factor/dual_gram",
                       .parameters = {{"n", n}, {"V", sizes_.docs}},
                       .operations = gram_count,

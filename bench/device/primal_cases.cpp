@@ -87,6 +87,24 @@ class PrimalCases {
                       .bytes = kDoubleBytes * square,
                       .least_share = kWantedShare,
                       .prepare = [sizes = sizes_](Stream stream) { return update_work(sizes, stream); }});
+    cases_.push_back({.name = "inverse_covariance/apply_inverse_covariance",
+                      .parameters = {{"p", shape_.parameters()}},
+                      .operations = 2.0 * square,
+                      .bytes = 0.5 * kDoubleBytes * square,
+                      .least_share = kWantedShare,
+                      .prepare = [sizes = sizes_](Stream stream) {
+                        const auto query = std::make_shared<Primal>(sizes, stream);
+                        const std::int64_t p = query->shape().parameters();
+                        const at::Tensor x = at::randn({p}, options_of(sizes, at::kDouble));
+                        const at::Tensor y = at::empty_like(x);
+                        return compared(
+                            [=](Stream on) {
+                              device::apply_inverse_covariance(on, p, data<double>(query->inverse),
+                                                               data<double>(x), data<double>(y));
+                            },
+                            [=] { return at::mv(query->inverse, x); },
+                            [=](const at::Tensor& other) { return disagreement_of(y, other); }, 1e-10);
+                      }});
     cases_.push_back(
         {.name = "inverse_covariance/roots_of_inverse",
          .parameters = {{"p", shape_.parameters()}},

@@ -299,7 +299,7 @@ class TrainingCases {
 
   /// Impressions of four examined documents with two pairs each.
   void add_lambdas(std::int64_t n) {
-    const double observations = real(n) * sizeof(device::PairObservation);
+    const double observations = real(n) * sizeof(PairObservation);
     cases_.push_back({.name = "ndcg_weights/group_observations",
                       .parameters = {{"n", n}},
                       .bytes = observations + 2.0 * kWordBytes * real(n),
@@ -327,7 +327,7 @@ class TrainingCases {
     at::Tensor scores, changes, weights, labels;
 
     Impressions(const DeviceSizes& of, Stream stream, std::int64_t pairs) : n(pairs / 2 * 2) {
-      std::vector<device::PairObservation> seen;
+      std::vector<PairObservation> seen;
       std::vector<std::int32_t> docs_before{0};
       std::vector<std::int32_t> pairs_before{0};
       std::vector<std::int32_t> listed;
@@ -363,18 +363,17 @@ class TrainingCases {
     }
 
     void group(Stream on) const {
-      device::group_observations(on, data<device::PairObservation>(observations), n, n,
-                                 data<std::int32_t>(work), data<std::int32_t>(offsets),
-                                 data<std::int32_t>(items));
+      device::group_observations(on, data<PairObservation>(observations), n, n, data<std::int32_t>(work),
+                                 data<std::int32_t>(offsets), data<std::int32_t>(items));
     }
     void weigh(Stream on) const {
       device::ndcg_weights(
           on,
           {n / 2, data<std::int32_t>(first_doc), data<std::int32_t>(first_pair), data<std::int32_t>(rows),
            data<std::uint8_t>(clicks), data<std::int64_t>(numbers), data<double>(discounts)},
-          data<device::PairObservation>(observations), n, n, data<std::int32_t>(offsets),
-          data<std::int32_t>(items), 1, 2 * n, data<float>(scores), data<double>(changes),
-          data<double>(weights), data<double>(labels));
+          data<PairObservation>(observations), n, n, data<std::int32_t>(offsets), data<std::int32_t>(items),
+          1, 2 * n, data<float>(scores), data<double>(changes), data<double>(weights),
+          data<double>(labels));
     }
   };
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "apps/device_choice.h"
 #include "core/error.h"
 #include "core/runtime/execution_context.h"
 #include "core/runtime/progress.h"
@@ -27,6 +28,20 @@ RankerLoad load_of(const ExperimentPlan& plan, const FoldData& fold) {
   return {fold.data.train.features(), fold.data.train.docs(), plan.trial.rounds, plan.trial.cutoff};
 }
 
+/// Every trial on a GPU holds the data of its own.
+void check_device_memory(const RankerSettings& ranker, const RankerPlan& planned, std::int64_t data,
+                         const GpuDescription& gpu, std::int64_t jobs) {
+  const std::int64_t left = gpu.free_bytes / jobs - data;
+  if (planned.bytes <= left) return;
+  throw InvalidArgument(fmt::format(
+      "Ranker '{}' may need {} on the GPU for each of {} trials at once besides {} of data, and {} "
+      "has {} free: {}.",
+      ranker.name, readable_bytes(static_cast<double>(planned.bytes)), jobs,
+      readable_bytes(static_cast<double>(data)), gpu.name,
+      readable_bytes(static_cast<double>(gpu.free_bytes)),
+      advice_on_memory(planned, std::max<std::int64_t>(0, left))));
+}
+
 }  // namespace
 
 void check_memory(const Configuration& configuration, const ExperimentPlan& plan) {
@@ -36,8 +51,13 @@ void check_memory(const Configuration& configuration, const ExperimentPlan& plan
   const std::int64_t left = std::max<std::int64_t>(0, memory - data);
   const std::int64_t jobs =
       std::clamp<std::int64_t>(static_cast<std::int64_t>(trials_of(plan).size()), 1, plan.jobs);
+  const DeviceChoice device = choose_device(configuration);
   for (const RankerSettings& ranker : configuration.rankers) {
     const RankerPlan planned = plan_ranker(ranker, load_of(plan, *fold));
+    if (device.takes(ranker)) {
+      check_device_memory(ranker, planned, data, *device.gpu, jobs);
+      continue;
+    }
     if (planned.bytes <= left / jobs) continue;
     std::string advice = advice_on_memory(planned, left / jobs);
     const std::int64_t fitting = left / planned.bytes;

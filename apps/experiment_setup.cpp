@@ -6,6 +6,7 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 
+#include "apps/device_choice.h"
 #include "core/data/data_loader.h"
 #include "core/data/normaliser_text.h"
 #include "core/error.h"
@@ -13,7 +14,6 @@
 #include "core/metrics/metric_options.h"
 #include "core/ops/blas.h"
 #include "core/ops/visible_gpus.h"
-#include "core/runtime/device.h"
 #include "core/version.h"
 #include "models/libtorch_runtime.h"
 #include "models/linear/linear_model.h"
@@ -155,37 +155,50 @@ void add_deviations(const Schema& schema, const void* object, const void* defaul
   }
 }
 
+/// Results on a device differ from the CPU's by rounding, and checkpoints by form.
+std::string ranker_recipe(const RankerSettings& ranker, const DeviceChoice& device) {
+  std::string recipe = settings_without(RankerSettings::schema(), &ranker, {"name"});
+  if (device.takes(ranker)) recipe += kComputedOnGpu;
+  return recipe;
+}
+
+/// Trials side by side share the memory, and none takes more than its part.
+ExperimentRanker::Make maker_of(const RankerSettings& ranker, std::int64_t cutoff,
+                                const DeviceChoice& device, std::int64_t jobs) {
+  if (!device.takes(ranker)) {
+    return [&ranker, cutoff, memory = available_memory() / jobs](const RankerData& data,
+                                                                 const TrialKeys& keys) {
+      return make_ranker(ranker, data.train.features, keys, cutoff, {data.labels, memory});
+    };
+  }
+  const GpuDescription& gpu = *device.gpu;
+  return [&ranker, cutoff, index = gpu.index, memory = gpu.free_bytes / jobs](const RankerData& data,
+                                                                              const TrialKeys& keys) {
+    const DeviceHome home{index, data.train, data.most_docs, data.judged, memory};
+    return make_ranker(ranker, data.train.features, keys, cutoff, {.home = &home});
+  };
+}
+
 }  // namespace
 
 ExperimentPlan make_plan(const Configuration& configuration, const ExperimentRequest& request) {
   if (configuration.data.source.empty() && configuration.data.train.empty()) {
     throw InvalidArgument("There is no data to learn from: name a folder or \"synth:NAME\" with --data.");
   }
-  const DeviceRequest device = parse_device(configuration.run.device);
-  if (!device.automatic && device.device.kind == DeviceKind::kCuda) {
-    if (!visible_gpus().built_with_cuda)
-      throw NotBuiltWithCuda(fmt::format("--device {}", configuration.run.device));
-    throw InvalidArgument(
-        fmt::format("--device {}: These rankers compute on the CPU; use --device cpu or auto.",
-                    configuration.run.device));
-  }
+  const DeviceChoice device = choose_device(configuration);
   if (!request.replay.empty() && configuration.data.folds.size() != 1) {
     throw InvalidArgument("--replay teaches from the feedback on one fold; choose it with --fold.");
   }
   ExperimentPlan plan;
   plan.out = configuration.run.out;
   const std::int64_t cutoff = configuration.protocol.cutoff;
-  // Trials side by side share the memory, and none takes more than its part.
-  const std::int64_t memory = available_memory() / std::max<std::int64_t>(1, configuration.run.jobs);
+  const std::int64_t jobs = std::max<std::int64_t>(1, configuration.run.jobs);
   for (const RankerSettings& ranker : configuration.rankers) {
     // Complains before anything is read or written.
     check_ranker(ranker, cutoff);
     plan.rankers.push_back({ranker.name,
-                            settings_without(RankerSettings::schema(), &ranker, {"name"}),
-                            [&ranker, cutoff, memory](std::int64_t features, const TrialKeys& keys,
-                                                      const LabelledQueries* labels) {
-                              return make_ranker(ranker, features, keys, cutoff, {labels, memory});
-                            },
+                            ranker_recipe(ranker, device),
+                            maker_of(ranker, cutoff, device, jobs),
                             {},
                             needs_labels(ranker.kind)});
   }
@@ -277,7 +290,7 @@ void write_manifest(const Configuration& configuration, const ExperimentPlan& pl
       {"protocol", name_of(configuration.protocol.name)},
       {"deviations", deviations(configuration)},
       {"seeds", configuration.protocol.seeds},
-      {"device", "cpu"},
+      {"device", choose_device(configuration).name()},
       {"libtorch", libtorch.version},
       {"cuda", gpus.built_with_cuda ? ordered_json(gpus.runtime_version) : ordered_json(nullptr)},
       {"blas", blas::library_name()},

@@ -7,7 +7,8 @@ const Schema& RunSettings::schema() {
   static const Schema schema =
       SchemaBuilder<S>("run", "Where and how an experiment is carried out.")
           .field("device", &S::device,
-                 "`auto`, `cpu`, `cuda` or `cuda:N`; `auto` takes a GPU where there is one")
+                 "`auto`, `cpu`, `cuda` or `cuda:N`; `auto` is the CPU as long as no figure of a GPU has "
+                 "been measured")
           .flag("device")
           .field("threads", &S::threads, "CPU threads of all trials together; 0 takes every core")
           .at_least(0)

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "apps/device_choice.h"
 #include "core/error.h"
 #include "core/online/trial_keys.h"
 #include "core/runtime/execution_context.h"
@@ -84,6 +85,11 @@ SavedTrial load_saved_trial(const fs::path& model_file, const LoadedModel& model
   if (needs_labels(settings.kind)) {
     throw InvalidArgument(fmt::format(
         "Ranker '{}' learned from grades and has no exploring list: leave out --explore.", settings.name));
+  }
+  if (origin.text("ranker_settings").ends_with(kComputedOnGpu)) {
+    throw InvalidArgument(fmt::format(
+        "Ranker '{}' was computed on a GPU, and its checkpoint can go on only there: leave out --explore.",
+        settings.name));
   }
   SavedTrial trial;
   trial.cutoff = protocol.cutoff;

@@ -1,7 +1,7 @@
 // Rounds as a run plays them: mean milliseconds a round over the first 1,000, 5,000 and 20,000 rounds, also
 // as a multiple of a 1000³ float GEMM in the same process, and what the 200 rounds before each cost.
 //   rounds [SOURCE…] [--rounds N] [--neural] [--only CASE]… [--protocol reference|paper] [--eval-every E]
-//          [--threads T]
+//          [--threads T] [--device cuda[:N]]
 // SOURCE is a data folder (fold 1) or synth:NAME. Without --neural the linear rankers, evaluated every 10
 // rounds; with it olRankNet at m = 100 with every covariance and ensembles of 1, 2 and 10, evaluated every
 // 100. CASE is the name that a line begins with, such as full or N=10.
@@ -12,13 +12,16 @@
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/data/data_loader.h"
 #include "core/data/normaliser.h"
 #include "core/ops/blas.h"
+#include "core/runtime/device.h"
 #include "models/ranker_factory.h"
+#include "sim/ranker_data.h"
 #include "sim/trial.h"
 #include "sim/uniform_queries.h"
 #include "sim/users.h"
@@ -87,12 +90,15 @@ std::vector<Case> neural_cases(ProtocolName protocol) {
 }
 
 void measure(const TrialData& data, const Case& measured, std::int64_t rounds, std::int64_t eval_every,
-             double gemm, ExecutionContext& context) {
+             double gemm, const std::optional<int>& gpu, ExecutionContext& context) {
   const auto keys = TrialKeys::of(1, 1, "perfect");
   const ClickSettings clicks;
   const auto user = make_user("perfect", clicks, {}, data.max_grade);
   const UniformQueries queries(keys.key(Purpose::kQuery), data.train.queries());
-  const auto ranker = make_ranker(measured.settings, data.train.features(), keys, 10);
+  const RankerData known = ranker_data(data);
+  const DeviceHome home{gpu.value_or(0), known.train, known.most_docs, known.judged, 0};
+  const auto ranker = make_ranker(measured.settings, data.train.features(), keys, 10,
+                                  {.home = gpu && !why_not_on_device(measured.settings) ? &home : nullptr});
   Trial trial({.rounds = rounds, .cutoff = 10, .eval_every = eval_every}, data,
               {.queries = &queries, .clicks = user.get()}, keys, *ranker, context);
   fmt::print("  {:<10}", measured.name);
@@ -134,6 +140,7 @@ int run(const std::vector<std::string>& arguments) {
   std::vector<std::string> sources;
   std::vector<std::string> only;
   int threads = 1;
+  std::optional<int> gpu;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (arguments[i] == "--rounds" && i + 1 < arguments.size()) {
       rounds = std::max(std::atoll(arguments[++i].c_str()), 1000LL);
@@ -146,6 +153,9 @@ int run(const std::vector<std::string>& arguments) {
       only.push_back(arguments[++i]);
     } else if (arguments[i] == "--threads" && i + 1 < arguments.size()) {
       threads = std::max(std::atoi(arguments[++i].c_str()), 1);
+    } else if (arguments[i] == "--device" && i + 1 < arguments.size()) {
+      const DeviceRequest asked = parse_device(arguments[++i]);
+      if (asked.device.kind == DeviceKind::kCuda) gpu = asked.device.index;
     } else if (arguments[i] == "--neural") {
       neural = true;
     } else {
@@ -166,7 +176,7 @@ int run(const std::vector<std::string>& arguments) {
                data.train.features(), data.judged.docs());
     for (const Case& next : neural ? neural_cases(protocol) : linear_cases(protocol)) {
       if (!only.empty() && std::find(only.begin(), only.end(), next.name) == only.end()) continue;
-      measure(data, next, rounds, eval_every, gemm, context);
+      measure(data, next, rounds, eval_every, gemm, gpu, context);
     }
   }
   return 0;

@@ -59,6 +59,12 @@ class CudaError : public Error {
   using Error::Error;
 };
 
+/// What a GPU's memory could not hold: it ends its own trial, as a NumericError does.
+class OutOfDeviceMemory : public CudaError {
+ public:
+  using CudaError::CudaError;
+};
+
 /// A GPU was asked for in a build without CUDA.
 class NotBuiltWithCuda : public Error {
  public:

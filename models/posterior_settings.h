@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/ops/device_network.h"
 #include "core/settings/enum_names.h"
 #include "core/settings/schema.h"
 
@@ -14,7 +15,6 @@ enum class Covariance { kFull, kDiagonal, kDiagonalOfInverse, kNone };
 enum class CovarianceForm { kAuto, kDual, kPrimal };
 /// Which other covariance is kept beside the one in use, to compare widths.
 enum class ShadowCovariance { kNone, kFull };
-enum class MemberSchedule { kAuto, kStreams, kBatched };
 
 /// What is known about the parameters: a covariance, or an ensemble.
 struct PosteriorSettings {

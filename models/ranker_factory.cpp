@@ -106,6 +106,8 @@ std::unique_ptr<OnlineRanker> make_ranker(const RankerSettings& settings, std::i
                                           const RankerSurroundings& surroundings) {
   const auto first = surroundings.first_thetas;
   if (!first.empty()) check_start(settings, features, first);
+  if (surroundings.home != nullptr)
+    return std::make_unique<DeviceRanker>(features, settings, keys, cutoff, *surroundings.home);
   switch (settings.kind) {
     case RankerKind::kPairRank:
       return std::make_unique<PairRank>(features, settings, keys, cutoff);

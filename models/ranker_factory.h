@@ -8,6 +8,7 @@
 #include "core/online/labelled_queries.h"
 #include "core/online/online_ranker.h"
 #include "core/online/trial_keys.h"
+#include "models/neural/device_ranker.h"
 #include "models/ranker_settings.h"
 
 namespace olrank {
@@ -17,6 +18,7 @@ struct RankerSurroundings {
   const LabelledQueries* labels = nullptr;  // of kinds that learn from them; has to outlive the ranker
   std::int64_t memory = 0;                  // bytes that its covariance may take; 0: all there is
   std::span<const std::vector<float>> first_thetas = {};  // of each member, of a model to start from
+  const DeviceHome* home = nullptr;                       // of rankers that are to be computed on a device
 };
 
 /// Whether rankers of this kind learn from true grades: all others are never given any.

@@ -115,4 +115,9 @@ const Schema& RankerSettings::schema() {
   return schema;
 }
 
+TheoryAlpha theory_alpha(const RankerSettings& settings) {
+  const ExplorationSettings& explore = settings.explore;
+  return {explore.c1, explore.c2, explore.delta, explore.noise_subgaussian, settings.posterior.lambda};
+}
+
 }  // namespace olrank

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/explore/exploration_settings.h"
+#include "core/explore/theory_alpha.h"
 #include "core/feedback/pair_settings.h"
 #include "core/protocol.h"
 #include "core/settings/enum_names.h"
@@ -64,5 +65,8 @@ struct RankerSettings {
   static RankerSettings defaults(RankerKind kind, ProtocolName protocol,
                                  Interleaving interleaving = Interleaving::kTeamDraft);
 };
+
+/// α_t of these settings where it follows the theory.
+TheoryAlpha theory_alpha(const RankerSettings& settings);
 
 }  // namespace olrank

@@ -5,12 +5,12 @@
 #include <string_view>
 #include <utility>
 
+#include "core/ops/optimizer_step.h"
 #include "core/settings/enum_names.h"
 #include "core/settings/schema.h"
 
 namespace olrank {
 
-enum class Optimizer { kGradientDescent, kNesterov, kAdam };
 /// The summed cross-entropy beside mλ/2 ‖θ − θ₀‖², or its mean beside λ‖θ‖².
 enum class LossForm { kSum, kMean };
 

@@ -82,8 +82,8 @@ struct Stage {
         keys(TrialKeys::of(static_cast<std::uint64_t>(identity.seed),
                            static_cast<std::uint64_t>(identity.fold), identity.user)),
         labels(fold.data.train),
-        ranker(ranker_plan.make(fold.data.train.features(), keys,
-                                ranker_plan.needs_labels ? &labels : nullptr)),
+        ranker(
+            ranker_plan.make(ranker_data(fold.data, ranker_plan.needs_labels ? &labels : nullptr), keys)),
         queries(keys.key(Purpose::kQuery), fold.data.train.queries()),
         clicks(fold.recorded ? nullptr : user_plan.make(fold.data.max_grade)),
         trial(settings(plan, fold), fold.data,
@@ -141,15 +141,21 @@ class Experiment {
         outcome_.finished += ended == Ended::kFinished ? 1 : 0;
         outcome_.finished_before += ended == Ended::kFinishedBefore ? 1 : 0;
       } catch (const NumericError& error) {
-        const std::lock_guard lock(mutex_);
-        outcome_.failures.push_back(fmt::format("{}: {}", identity.path().string(), error.what()));
-        log_warning("{}", outcome_.failures.back());
+        count_failure(identity, error);
+      } catch (const OutOfDeviceMemory& error) {
+        count_failure(identity, error);
       } catch (...) {
         const std::lock_guard lock(mutex_);
         if (!failure_) failure_ = std::current_exception();
         failed_ = true;
       }
     }
+  }
+
+  void count_failure(const TrialIdentity& identity, const Error& error) {
+    const std::lock_guard lock(mutex_);
+    outcome_.failures.push_back(fmt::format("{}: {}", identity.path().string(), error.what()));
+    log_warning("{}", outcome_.failures.back());
   }
 
   bool stopping() const { return failed_ || InterruptGuard::requested() != 0; }
@@ -180,14 +186,21 @@ class Experiment {
     Trial& trial = stage.trial;
     RoundDetail detail;
     std::int64_t told = trial.rounds_played();
+    const auto tell = [&] {
+      if (!trial.evaluating()) return;
+      folder.append(trial.finish_evaluation(), trial.evaluation_clock());
+      progress_.advance(trial.rounds_played() - told);
+      told = trial.rounds_played();
+    };
     for (;;) {
       if (trial.evaluation_due()) {
-        folder.append(trial.evaluate(), trial.clock());
-        progress_.advance(trial.rounds_played() - told);
-        told = trial.rounds_played();
+        tell();
+        trial.begin_evaluation();
       }
+      if (trial.finished() || stopping() || trial.evaluation_ready()) tell();
       if (trial.finished()) break;
       if (stopping()) {
+        tell();  // a signal that came between
         folder.write_checkpoint(trial, recipe);
         return Ended::kInterrupted;
       }
@@ -198,6 +211,7 @@ class Experiment {
         trial.play_round();
       }
       if (trial.rounds_played() % plan_.checkpoint_every == 0 && !trial.finished()) {
+        tell();
         folder.write_checkpoint(trial, recipe);
       }
     }

@@ -13,6 +13,7 @@
 #include "core/online/online_ranker.h"
 #include "core/online/trial_keys.h"
 #include "sim/fold_cache.h"
+#include "sim/ranker_data.h"
 #include "sim/trace.h"
 #include "sim/trial_folder.h"
 #include "sim/trial_identity.h"
@@ -22,9 +23,7 @@ namespace olrank {
 
 /// A ranker of the experiment: how to make it anew for each trial, and what decides its results.
 struct ExperimentRanker {
-  /// `labels` are null but where the ranker asks for them with needs_labels.
-  using Make = std::function<std::unique_ptr<OnlineRanker>(std::int64_t features, const TrialKeys& keys,
-                                                           const LabelledQueries* labels)>;
+  using Make = std::function<std::unique_ptr<OnlineRanker>(const RankerData& data, const TrialKeys& keys)>;
 
   std::string name;
   std::string settings;  // key = value lines, without the name

@@ -123,14 +123,19 @@ void Trial::count_contradicted(std::span<const CertainOrder> orders, const Query
 }
 
 const CurvePoint& Trial::evaluate() {
+  begin_evaluation();
+  return finish_evaluation();
+}
+
+void Trial::begin_evaluation() {
   const auto measured = clock_.measure("eval");
-  ranker_.score(execution_, data_.judged.all_features(), judged_scores_);
-  const MetricReport& report = evaluator_.evaluate(data_.judged, judged_scores_, execution_);
+  // The cosine is of the very model that gave the scores.
+  scores_begun_ = !data_.offline && ranker_.begin_scores(data_.judged.all_features());
+  if (!scores_begun_) ranker_.score(execution_, data_.judged.all_features(), judged_scores_);
   point_ = CurvePoint{};
   point_.round = round_;
   point_.pairs = pairs_;
   point_.cutoff = settings_.cutoff;
-  point_.offline_ndcg = report.ndcg.front();
   point_.online_ndcg = online_.mean_ndcg();
   point_.discounted_ndcg = online_.discounted_ndcg();
   if (users_.recorded == nullptr) point_.regret = online_.regret();
@@ -152,13 +157,27 @@ const CurvePoint& Trial::evaluate() {
       point_.figures.push_back(figure);
     }
   }
-  if (data_.offline) {
-    point_.cosine = cosine_to_offline(ranker_.model(), data_.judged, judged_scores_, *data_.offline);
-  }
   point_.width_ratio = width_ratio_of(width_ratios_);
   width_ratios_.clear();
   certainty_ = Certainty{};
   evaluated_round_ = round_;
+  evaluating_ = true;
+  evaluation_clock_ = clock_;
+}
+
+const CurvePoint& Trial::finish_evaluation() {
+  StageClock spent;
+  {
+    const auto measured = spent.measure("eval");
+    if (scores_begun_) ranker_.finish_scores(judged_scores_);
+    point_.offline_ndcg = evaluator_.evaluate(data_.judged, judged_scores_, execution_).ndcg.front();
+    if (data_.offline)
+      point_.cosine = cosine_to_offline(ranker_.model(), data_.judged, judged_scores_, *data_.offline);
+  }
+  clock_.add("eval", spent.total());
+  evaluation_clock_.add("eval", spent.total());
+  scores_begun_ = false;
+  evaluating_ = false;
   judged_ = true;
   return point_;
 }

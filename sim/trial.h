@@ -58,11 +58,19 @@ class Trial {
   /// `full_detail` is set.
   const PlayedRound& play_round(RoundDetail* detail = nullptr, bool full_detail = false);
   const CurvePoint& evaluate();
+  /// The same in two parts: rounds may be played in between where the ranker scores beside them. Saving
+  /// between the two would lose the point.
+  void begin_evaluation();
+  bool evaluating() const { return evaluating_; }
+  bool evaluation_ready() { return !scores_begun_ || ranker_.scores_ready(); }
+  const CurvePoint& finish_evaluation();
 
   const CurvePoint& latest_point() const { return point_; }
   /// The offline figure of every judged query, as this object's latest evaluation found it.
   std::string queries_csv();
   const StageClock& clock() const { return clock_; }
+  /// The clock at the latest evaluation.
+  const StageClock& evaluation_clock() const { return evaluation_clock_; }
   StageClock& clock() { return clock_; }
 
   void save(StateWriter& state) const;
@@ -106,6 +114,9 @@ class Trial {
   Certainty certainty_;
   std::vector<double> width_ratios_;  // since the last evaluation
   StageClock clock_;
+  StageClock evaluation_clock_;
+  bool evaluating_ = false;
+  bool scores_begun_ = false;  // the ranker scores beside the rounds
 
   Evaluator evaluator_;
   std::vector<float> judged_scores_;

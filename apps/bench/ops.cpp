@@ -26,7 +26,7 @@ class BenchOpsCommand : public Command {
     app.add_option("--depth", sizes_.depth, "layers of weights [2]")->check(CLI::Range(2, 16));
     app.add_option("--features", sizes_.features, "features [136]")->check(CLI::PositiveNumber);
     app.add_option("--device", device_,
-                   "auto or cpu: device operations are measured by a CUDA build's tests");
+                   "auto or cpu: device operations are measured by device_bench of a CUDA build");
     flags_.declare(app);
   }
   int run(const OutputFlags& output) override {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "apps/device_choice.h"
+
 namespace olrank {
 
 void RoundFlags::declare(CLI::App& app) {
@@ -14,7 +16,14 @@ void RoundFlags::declare(CLI::App& app) {
   app.add_option("--features", sizes_.features, "d [136]")->check(CLI::PositiveNumber);
   app.add_option("--threads", sizes_.threads, "threads of a trial [1]")->check(CLI::PositiveNumber);
   app.add_option("--trials", sizes_.trials, "trials at once [1]")->check(CLI::PositiveNumber);
+  app.add_option("--device", device_, "auto, cpu, cuda or cuda:N; auto is the CPU [auto]");
   app.add_option("--rounds", sizes_.rounds, "rounds measured [11]")->check(CLI::PositiveNumber);
+}
+
+RoundSizes RoundFlags::sizes() const {
+  RoundSizes sizes = sizes_;
+  if (const auto gpu = gpu_for(device_)) sizes.gpu = gpu->index;
+  return sizes;
 }
 
 std::string RoundFlags::spoken() const {

@@ -11,12 +11,14 @@ namespace olrank {
 class RoundFlags {
  public:
   void declare(CLI::App& app);
-  const RoundSizes& sizes() const { return sizes_; }
+  /// Throws for a device that cannot be had.
+  RoundSizes sizes() const;
   /// As the end of a command line.
   std::string spoken() const;
 
  private:
   RoundSizes sizes_;
+  std::string device_ = "auto";
 };
 
 }  // namespace olrank

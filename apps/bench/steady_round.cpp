@@ -25,6 +25,7 @@ namespace olrank {
 namespace {
 
 constexpr std::int64_t kCutoff = 10;
+using Clock = std::chrono::steady_clock;
 
 RankerSettings settings_of(const RoundSizes& sizes) {
   StudySettings study;
@@ -39,17 +40,47 @@ RankerSettings settings_of(const RoundSizes& sizes) {
   return study_rankers(study, base).back().settings;
 }
 
-/// Documents of one query; not to be moved, as the query points into it.
-struct MadeQuery {
-  MadeQuery(std::int64_t number, std::int64_t docs, std::int64_t features)
-      : values(static_cast<std::size_t>(docs * features)) {
-    RngStream draws(make_key({.seed = 1, .purpose = Purpose::kProbe}), static_cast<std::uint32_t>(number));
-    for (float& value : values) value = static_cast<float>(draws.uniform());
-    query = {
-        number, number == 0 ? 0 : (std::int64_t{1} << 30) + number * docs, {values.data(), docs, features}};
+/// Queries side by side in one matrix; not to be moved, as they point into it. The first documents are
+/// those of the pairs observed before, in queries of their own.
+class MadeQueries {
+ public:
+  explicit MadeQueries(const RoundSizes& sizes)
+      : docs_(sizes.docs),
+        features_(sizes.features),
+        past_docs_(2 * sizes.pairs),
+        // A device knows queries of one size only, and learns from one at a time.
+        past_query_docs_(sizes.gpu ? sizes.docs : 2 * sizes.pairs),
+        values_(static_cast<std::size_t>((past_docs_ + (sizes.rounds + 1) * sizes.docs) * sizes.features)) {
+    RngStream draws(make_key({.seed = 1, .purpose = Purpose::kProbe}), 0);
+    for (float& value : values_) value = static_cast<float>(draws.uniform());
   }
-  std::vector<float> values;
-  QueryDocs query;
+  MadeQueries(const MadeQueries&) = delete;
+  MadeQueries& operator=(const MadeQueries&) = delete;
+
+  FeatureMatrix all() const {
+    return {values_.data(), static_cast<std::int64_t>(values_.size()) / features_, features_};
+  }
+  std::int64_t past() const { return parts_of(past_docs_, past_query_docs_); }
+  QueryDocs past_query(std::int64_t number) const {
+    const std::int64_t first = number * past_query_docs_;
+    return at(number, first, std::min(past_query_docs_, past_docs_ - first));
+  }
+  /// Asked in a measured round.
+  QueryDocs query(std::int64_t number) const {
+    return at(past() + number, past_docs_ + number * docs_, docs_);
+  }
+
+ private:
+  static std::int64_t parts_of(std::int64_t n, std::int64_t part) { return (n + part - 1) / part; }
+  QueryDocs at(std::int64_t number, std::int64_t first_doc, std::int64_t docs) const {
+    return {number, first_doc, {values_.data() + first_doc * features_, docs, features_}};
+  }
+
+  std::int64_t docs_;
+  std::int64_t features_;
+  std::int64_t past_docs_;
+  std::int64_t past_query_docs_;
+  std::vector<float> values_;
 };
 
 /// A pair in every two ranks: each second of them, now the upper, now the lower one, is clicked.
@@ -61,11 +92,21 @@ void teach(OnlineRanker& ranker, RoundContext& context, std::uint32_t round, con
   ranker.learn(context, {round, query, shown, clicks});
 }
 
-void observe_before(OnlineRanker& ranker, RoundContext& context, const RoundSizes& sizes) {
-  const MadeQuery past(0, 2 * sizes.pairs, sizes.features);
-  std::vector<std::int32_t> shown(static_cast<std::size_t>(2 * sizes.pairs));
-  std::iota(shown.begin(), shown.end(), 0);
-  teach(ranker, context, 1, past.query, shown);
+/// In round 1, whose coins they share.
+void observe_before(OnlineRanker& ranker, RoundContext& context, const MadeQueries& queries) {
+  for (std::int64_t number = 0; number < queries.past(); ++number) {
+    const QueryDocs query = queries.past_query(number);
+    std::vector<std::int32_t> shown(static_cast<std::size_t>(query.docs()));
+    std::iota(shown.begin(), shown.end(), 0);
+    teach(ranker, context, 1, query, shown);
+  }
+}
+
+std::unique_ptr<OnlineRanker> ranker_for(const RoundSizes& sizes, const MadeQueries& queries) {
+  const DeviceHome home{
+      sizes.gpu.value_or(0), queries.all(), sizes.docs, {queries.all().values, 0, sizes.features}, 0};
+  return make_ranker(settings_of(sizes), sizes.features, TrialKeys::of(1, 1, "perfect"), kCutoff,
+                     {.home = sizes.gpu ? &home : nullptr});
 }
 
 std::map<std::string, double> stages_of(const StageClock& clock) {
@@ -80,18 +121,19 @@ class SteadyTrial {
   /// Has observed its pairs and played a round, which fills caches and buffers.
   explicit SteadyTrial(const RoundSizes& sizes)
       : sizes_(sizes),
-        ranker_(make_ranker(settings_of(sizes), sizes.features, TrialKeys::of(1, 1, "perfect"), kCutoff)),
+        queries_(sizes),
+        ranker_(ranker_for(sizes, queries_)),
         execution_({}, sizes.threads) {
-    for (std::int64_t number = 1; number <= sizes.rounds + 1; ++number)
-      queries_.push_back(std::make_unique<MadeQuery>(number, sizes.docs, sizes.features));
-    observe_before(*ranker_, context_, sizes);
+    observe_before(*ranker_, context_, queries_);
     play_round(0);
   }
 
   void play() {
     for (std::int64_t i = 1; i <= sizes_.rounds; ++i) {
       const auto before = stages_of(clock_);
+      const auto begin = Clock::now();
       play_round(i);
+      const double elapsed = std::chrono::duration<double>(Clock::now() - begin).count();
       double total = 0.0;
       for (const auto& [stage, spent] : stages_of(clock_)) {
         const auto earlier = before.find(stage);
@@ -99,7 +141,8 @@ class SteadyTrial {
         seconds_[stage].push_back(taken);
         total += taken;
       }
-      seconds_["total"].push_back(total);
+      if (sizes_.gpu) seconds_["idle"].push_back(std::max(0.0, elapsed - total));
+      seconds_["total"].push_back(sizes_.gpu ? elapsed : total);
     }
   }
 
@@ -108,7 +151,7 @@ class SteadyTrial {
 
  private:
   void play_round(std::int64_t number) {
-    const QueryDocs& query = queries_[static_cast<std::size_t>(number)]->query;
+    const QueryDocs query = queries_.query(number);
     const auto round = static_cast<std::uint32_t>(number + 2);
     const RankedList list = ranker_->rank(context_, query, round);
     const auto shown = static_cast<std::size_t>(std::min(kCutoff, sizes_.docs));
@@ -118,15 +161,13 @@ class SteadyTrial {
   }
 
   const RoundSizes& sizes_;
+  MadeQueries queries_;
   std::unique_ptr<OnlineRanker> ranker_;
   ExecutionContext execution_;
   StageClock clock_;
   RoundContext context_{execution_, clock_};
-  std::vector<std::unique_ptr<MadeQuery>> queries_;
   std::map<std::string, std::vector<double>> seconds_;
 };
-
-using Clock = std::chrono::steady_clock;
 
 struct PlayedTrial {
   std::map<std::string, std::vector<double>> seconds;
@@ -211,7 +252,7 @@ std::vector<Measurement> measure_round(const RoundSizes& sizes) {
   check_memory(sizes);
   const std::vector<PlayedTrial> trials = play_trials(sizes);
   std::vector<Measurement> measurements;
-  for (const char* stage : {"score", "width", "rank", "observe", "train", "total"}) {
+  for (const char* stage : {"score", "width", "rank", "observe", "train", "idle", "total"}) {
     std::vector<double> seconds;
     for (const PlayedTrial& trial : trials) {
       const auto found = trial.seconds.find(stage);

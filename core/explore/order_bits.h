@@ -21,6 +21,13 @@ class OrderBits {
     bits_.assign(static_cast<std::size_t>(docs * words_), 0);
   }
 
+  /// Rows as a device wrote them, [docs × ⌈docs/64⌉].
+  void assign(std::int64_t docs, std::span<const std::uint64_t> bits) {
+    reset(docs);
+    assert(bits.size() == bits_.size());
+    bits_.assign(bits.begin(), bits.end());
+  }
+
   std::int64_t docs() const { return docs_; }
   void set(std::int64_t a, std::int64_t b) {
     assert(a < b && b < docs_);

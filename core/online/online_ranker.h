@@ -121,6 +121,13 @@ class OnlineRanker {
   /// The latest model's scores of any documents.
   virtual void score(ExecutionContext& context, FeatureMatrix docs, std::span<float> scores) const = 0;
 
+  /// Begins to score documents with the model as it stands now, beside the rounds that follow; false where
+  /// that cannot be, and score() is the way. What is begun is finished before it is begun again.
+  virtual bool begin_scores(FeatureMatrix) { return false; }
+  /// Whether finish_scores() would not wait.
+  virtual bool scores_ready() { return true; }
+  virtual void finish_scores(std::span<float>) {}
+
   virtual std::int64_t parameters() const = 0;
   virtual ModelTensors model() const = 0;
   virtual std::vector<RankerFigure> figures(ExecutionContext& context) const = 0;

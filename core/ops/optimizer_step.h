@@ -5,6 +5,8 @@
 
 namespace olrank {
 
+enum class Optimizer { kGradientDescent, kNesterov, kAdam };
+
 /// Of every optimizer here, on the CPU and on a device.
 namespace optimizer {
 constexpr double kMomentum = 0.9;  // Nesterov's

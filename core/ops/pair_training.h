@@ -16,6 +16,15 @@ struct PairTerm {
   double labels = 0.0;      // sum of weight · label, label 1 where `first` won; noise may leave [0, 1]
 };
 
+/// An observed pair: the term it folds into, its documents' places in the examined list it came from, and
+/// who won.
+struct PairObservation {
+  std::int32_t term = 0;
+  std::int32_t winner = 0;  // −1 where lists are not kept
+  std::int32_t loser = 0;
+  std::int32_t first_wins = 0;
+};
+
 /// loss(θ) = data_scale · Σ terms + prior_weight · ‖θ − centre‖².
 struct PairObjective {
   double data_scale = 1.0;        // 1: sum form; 1/n: mean form

@@ -20,8 +20,9 @@ struct GpuDescription {
 /// are none, in words that complete "No GPU: …".
 struct GpuSurvey {
   bool built_with_cuda = false;
-  int runtime_version = 0;  // 13000 for 13.0; 0 without
-  int driver_version = 0;   // the newest CUDA that the driver serves; 0 without
+  int runtime_version = 0;   // 13000 for 13.0; 0 without
+  int driver_version = 0;    // the newest CUDA that the driver serves; 0 without
+  int least_capability = 0;  // 90 for 9.0: what this build's kernels need; 0 without CUDA
   std::vector<GpuDescription> gpus;
   std::string absence;
 };

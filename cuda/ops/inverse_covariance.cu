@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cuda/ops/block_sum.cuh"
 #include "cuda/ops/double_tile.cuh"
 #include "cuda/ops/layer_table.h"
 #include "cuda/ops/partial_sums.cuh"
@@ -195,6 +196,35 @@ __global__ void __launch_bounds__(kThreads)
   if (k < parameters) root[k] = std::sqrt(scale * inverse[k * (parameters + 1)]);
 }
 
+// y = A⁻¹ x along the rows: a warp owns a row, up to its diagonal.
+__global__ void __launch_bounds__(kThreads)
+    apply_inverse_rows_kernel(std::int64_t parameters, const double* inverse, const double* x, double* y) {
+  const std::int64_t k = std::int64_t{blockIdx.x} * (kThreads / 32) + threadIdx.x / 32;
+  if (k >= parameters) return;
+  double sum = 0.0;
+  for (std::int64_t j = threadIdx.x % 32; j <= k; j += 32) sum += inverse[k * parameters + j] * x[j];
+  sum = warp_sum(sum);
+  if (threadIdx.x % 32 == 0) y[k] = sum;
+}
+
+// Adds what stands below the diagonal: a block owns 32 columns, as in apply_factor_transposed_kernel.
+__global__ void __launch_bounds__(kThreads)
+    apply_inverse_columns_kernel(std::int64_t parameters, const double* inverse, const double* x,
+                                 double* y) {
+  constexpr int kWarps = static_cast<int>(kThreads / 32);
+  auto* sums = dynamic_shared<double>();
+  const std::int64_t k = std::int64_t{blockIdx.x} * 32 + threadIdx.x % 32;
+  double sum = 0.0;
+  for (std::int64_t j = k + 1 + threadIdx.x / 32; j < parameters; j += kWarps)
+    sum += inverse[j * parameters + k] * x[j];
+  sums[threadIdx.x] = sum;
+  __syncthreads();
+  if (threadIdx.x >= 32 || k >= parameters) return;
+  sum = 0.0;
+  for (int warp = 0; warp < kWarps; ++warp) sum += sums[warp * 32 + threadIdx.x];
+  y[k] += sum;
+}
+
 }  // namespace
 
 void fill_parameter_table(Stream stream, const NetworkShape& shape, const ParameterTable& table) {
@@ -246,6 +276,14 @@ void update_inverse_covariance(Stream stream, std::int64_t parameters, std::int6
          std::sqrt(scale), pairs, count, inverse_corner, q, status);
   launch(subtract_gram_kernel, dim3{double_tiles(parameters), double_tiles(parameters)}, dim3{kThreads},
          2 * kPairsAtATime * kSide * sizeof(double), stream, parameters, q, count, inverse, status);
+}
+
+void apply_inverse_covariance(Stream stream, std::int64_t parameters, const double* inverse,
+                              const double* x, double* y) {
+  launch(apply_inverse_rows_kernel, dim3{count_of(parts_of(parameters, kThreads / 32))}, dim3{kThreads}, 0,
+         stream, parameters, inverse, x, y);
+  launch(apply_inverse_columns_kernel, dim3{count_of(parts_of(parameters, 32))}, dim3{kThreads},
+         kThreads * sizeof(double), stream, parameters, inverse, x, y);
 }
 
 void roots_of_inverse(Stream stream, std::int64_t parameters, double scale, const double* inverse,

@@ -39,6 +39,10 @@ void update_inverse_covariance(Stream stream, std::int64_t parameters, std::int6
                                std::int64_t count, double* workspace, double* inverse,
                                CovarianceStatus* status);
 
+/// y [p] = A⁻¹ x.
+void apply_inverse_covariance(Stream stream, std::int64_t parameters, const double* inverse,
+                              const double* x, double* y);
+
 /// root[k] = √(scale · A⁻¹_kk), for widths by the inverse's diagonal.
 void roots_of_inverse(Stream stream, std::int64_t parameters, double scale, const double* inverse,
                       double* root);

@@ -189,6 +189,23 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
+// A block owns 32 columns; its warps pass down every eighth row of them, and their sums are added in order.
+__global__ void __launch_bounds__(kThreads)
+    apply_factor_transposed_kernel(std::int64_t n, const double* factor, const double* x, double* y) {
+  constexpr int kWarps = static_cast<int>(kThreads / 32);
+  auto* sums = dynamic_shared<double>();
+  const std::int64_t column = std::int64_t{blockIdx.x} * 32 + threadIdx.x % 32;
+  double sum = 0.0;
+  for (std::int64_t row = column + threadIdx.x / 32; row < n; row += kWarps)
+    sum += factor[factor_row(row) + column] * x[row];
+  sums[threadIdx.x] = sum;
+  __syncthreads();
+  if (threadIdx.x >= 32 || column >= n) return;
+  sum = 0.0;
+  for (int warp = 0; warp < kWarps; ++warp) sum += sums[warp * 32 + threadIdx.x];
+  y[column] = sum;
+}
+
 std::int64_t append_rows_per_part(std::int64_t n) {
   const std::int64_t wanted =
       std::max<std::int64_t>(1, 4 * kWantedBlocks / std::max<std::int64_t>(1, n / kColumns));
@@ -202,6 +219,13 @@ void apply_factor(Stream stream, std::int64_t n, const double* factor, std::int6
   if (n == 0 || columns == 0) return;
   launch(apply_factor_kernel, dim3{double_tiles(columns), double_tiles(n)}, dim3{DoubleTile::kThreads},
          DoubleTile::kSharedBytes, stream, n, factor, columns, x, y, stride);
+}
+
+void apply_factor_transposed(Stream stream, std::int64_t n, const double* factor, const double* x,
+                             double* y) {
+  if (n == 0) return;
+  launch(apply_factor_transposed_kernel, dim3{count_of(parts_of(n, 32))}, dim3{kThreads},
+         kThreads * sizeof(double), stream, n, factor, x, y);
 }
 
 std::int64_t dual_gram_workspace(std::int64_t n, std::int64_t docs) {

@@ -30,6 +30,10 @@ constexpr std::int64_t factor_numbers(std::int64_t size) {
 void apply_factor(Stream stream, std::int64_t n, const double* factor, std::int64_t columns,
                   const double* x, double* y, std::int64_t stride);
 
+/// y [n] = L⁻ᵀ x.
+void apply_factor_transposed(Stream stream, std::int64_t n, const double* factor, const double* x,
+                             double* y);
+
 /// Doubles of workspace that dual_gram() takes.
 std::int64_t dual_gram_workspace(std::int64_t n, std::int64_t docs);
 

@@ -2,19 +2,12 @@
 
 #include <cstdint>
 
+#include "core/ops/pair_training.h"
 #include "cuda/runtime/stream.h"
 
 // LambdaRank's weights on the device: |ΔNDCG| of every observed pair, folded into the terms. Burges, "From
 // RankNet to LambdaRank to LambdaMART: an overview", 2010, §4. All arrays lie on the device.
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
-
-/// An observed pair: its term, its documents' places in the impression's list, and who won.
-struct PairObservation {
-  std::int32_t term = 0;
-  std::int32_t winner = 0;
-  std::int32_t loser = 0;
-  std::int32_t first_wins = 0;
-};
 
 /// The examined lists that pairs came from.
 struct ImpressionView {

@@ -345,7 +345,7 @@ void pair_gradients(Stream stream, const NetworkStack& stack, const PairHistoryV
   const NetworkShape& shape = stack.shape;
   const FactorRows rows = rows_of(shape, history, workspace);
   const LayerTable layers(shape);
-  const DocParts cut = cut_docs(shape, stack.members, history.docs);
+  const DocParts cut = cut_docs(shape, stack.all(), history.docs);
   const PartialSums partial{workspace.partial, shape.parameters(), cut.parts, cut.docs};
   if (history.docs > 0) {
     launch(output_slopes_kernel, dim3{count(parts_of(history.docs, kThreads / 32)), count(stack.members)},

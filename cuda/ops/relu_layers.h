@@ -14,6 +14,11 @@ struct NetworkStack {
   NetworkShape shape;
   const float* theta = nullptr;  // [members × p]
   std::int64_t members = 1;
+  /// Of how many members in all these are a part; 0: of these. How sums are cut depends on it, so that
+  /// members get the same bits in several stacks as in one.
+  std::int64_t of = 0;
+
+  std::int64_t all() const { return of == 0 ? members : of; }
 };
 
 /// Rows of tangent factors, `stride` ≥ shape.factors() numbers apart.

@@ -8,6 +8,13 @@ namespace olrank::cuda {
 
 void check(cudaError_t status, std::string_view call) {
   if (status == cudaSuccess) return;
+  if (status == cudaErrorMemoryAllocation) {
+    cudaGetLastError();  // it is told here and must not come up in a later check
+    throw OutOfDeviceMemory(fmt::format(
+        "{} failed: the GPU's memory is full. Fewer --jobs, the diagonal covariance or fewer rounds "
+        "need less.",
+        call));
+  }
   throw CudaError(
       fmt::format("{} failed: {} ({}).", call, cudaGetErrorString(status), cudaGetErrorName(status)));
 }

@@ -23,7 +23,10 @@ class DeviceArray {
     if (size_ > 0) OLRANK_CUDA_CHECK(cudaMalloc(&data_, size_ * sizeof(T)));
   }
   explicit DeviceArray(std::span<const T> values) : DeviceArray(static_cast<std::int64_t>(values.size())) {
-    if (size_ > 0) OLRANK_CUDA_CHECK(cudaMemcpy(data_, values.data(), bytes(), cudaMemcpyHostToDevice));
+    if (size_ == 0) return;
+    OLRANK_CUDA_CHECK(cudaMemcpy(data_, values.data(), bytes(), cudaMemcpyHostToDevice));
+    // The copy may still be on its way, and streams of our own do not wait for it.
+    OLRANK_CUDA_CHECK(cudaStreamSynchronize(nullptr));
   }
   ~DeviceArray() { cudaFree(data_); }
   DeviceArray(DeviceArray&& other) noexcept

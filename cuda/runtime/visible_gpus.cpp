@@ -28,6 +28,7 @@ std::string why_none(cudaError_t status, const GpuSurvey& survey) {
 GpuSurvey visible_gpus() {
   GpuSurvey survey;
   survey.built_with_cuda = true;
+  survey.least_capability = OLRANK_LEAST_CAPABILITY;
   OLRANK_CUDA_CHECK(cudaRuntimeGetVersion(&survey.runtime_version));
   if (cudaDriverGetVersion(&survey.driver_version) != cudaSuccess) survey.driver_version = 0;
 

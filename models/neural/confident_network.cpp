@@ -42,17 +42,12 @@ std::unique_ptr<Posterior> make_shadow(const RankerSettings& settings, const Net
   return make_posterior(spec);
 }
 
-/// α_t = c₁(√(ν² log(det A/(δ² det λI))) + √λ c₂), or the constant; differences of scores within their
-/// rounding are no order.
+/// Differences of scores within their rounding are no order.
 CertaintyRule certainty_rule(const RankerSettings& settings, const Posterior& posterior,
                              std::span<const float> magnitudes) {
-  const ExplorationSettings& explore = settings.explore;
-  CertaintyRule rule{explore.alpha, explore.slack, 0.0};
-  if (explore.alpha_schedule == AlphaSchedule::kTheory) {
-    const double log_ratio = posterior.log_det() - 2.0 * std::log(explore.delta);
-    rule.alpha = explore.c1 * (explore.noise_subgaussian * std::sqrt(log_ratio) +
-                               std::sqrt(settings.posterior.lambda) * explore.c2);
-  }
+  CertaintyRule rule{settings.explore.alpha, settings.explore.slack, 0.0};
+  if (settings.explore.alpha_schedule == AlphaSchedule::kTheory)
+    rule.alpha = theory_alpha(settings).at(posterior.log_det());
   float largest = 0.0F;
   for (const float magnitude : magnitudes) largest = std::max(largest, magnitude);
   rule.least_difference = kScoreRounding * double{largest};

@@ -66,6 +66,25 @@ void DocumentHistory::add(const Feedback& feedback, std::span<const PreferencePa
   impressions_.push_back(impression);
 }
 
+DocumentHistory::Lists DocumentHistory::lists() const {
+  Lists lists{{0}, {0}, impression_rows_, impression_clicks_};
+  for (const Impression& one : impressions_) {
+    lists.first_doc.push_back(lists.first_doc.back() + one.docs);
+    lists.first_pair.push_back(lists.first_pair.back() + one.pairs);
+  }
+  return lists;
+}
+
+std::span<const std::int32_t> DocumentHistory::latest_rows() const {
+  if (impressions_.empty()) return {};
+  return std::span(impression_rows_).subspan(static_cast<std::size_t>(impressions_.back().first_doc));
+}
+
+std::span<const std::uint8_t> DocumentHistory::latest_clicks() const {
+  if (impressions_.empty()) return {};
+  return std::span(impression_clicks_).subspan(static_cast<std::size_t>(impressions_.back().first_doc));
+}
+
 void DocumentHistory::ndcg_changes(std::span<const float> scores, std::vector<double>& changes) const {
   assert(keeps_impressions_ && static_cast<std::int64_t>(scores.size()) == docs());
   changes.resize(observations_.size());
@@ -100,7 +119,7 @@ void DocumentHistory::ndcg_changes(std::span<const float> scores, std::vector<do
     }
     for (std::int32_t pair = 0; pair < impression.pairs; ++pair) {
       const auto at = static_cast<std::size_t>(impression.first_pair + pair);
-      const Observation& seen = observations_[at];
+      const PairObservation& seen = observations_[at];
       changes[at] = std::fabs(discount_of[static_cast<std::size_t>(seen.winner)] -
                               discount_of[static_cast<std::size_t>(seen.loser)]) /
                     ideal;
@@ -133,7 +152,7 @@ void DocumentHistory::save(StateWriter& state) const {
   state.put("history.term_docs", ends);
   state.put("history.term_sums", sums);
   std::vector<std::int32_t> seen;
-  for (const Observation& one : observations_)
+  for (const PairObservation& one : observations_)
     seen.insert(seen.end(), {one.term, one.winner, one.loser, one.first_wins});
   std::vector<std::int32_t> sizes;
   for (const Impression& one : impressions_) sizes.insert(sizes.end(), {one.docs, one.pairs});

@@ -30,14 +30,21 @@ class DocumentHistory {
   /// Weight is the number of observations, labels how many of them the first document won.
   std::span<const PairTerm> terms() const { return terms_; }
 
-  /// One observed pair: the term it folds into, and who won.
-  struct Observation {
-    std::int32_t term = 0;
-    std::int32_t winner = 0;  // place in the examined list of its impression; −1 where these are not kept
-    std::int32_t loser = 0;
-    std::int32_t first_wins = 0;
+  std::span<const PairObservation> observations() const { return observations_; }
+
+  /// Numbers of the distinct documents within the training part.
+  std::span<const std::int64_t> doc_numbers() const { return doc_numbers_; }
+  /// The examined lists: rows and clicks, one list after another, and where each begins, with its pairs.
+  struct Lists {
+    std::vector<std::int32_t> first_doc;   // [lists + 1]
+    std::vector<std::int32_t> first_pair;  // [lists + 1]
+    std::span<const std::int32_t> rows;
+    std::span<const std::uint8_t> clicks;
   };
-  std::span<const Observation> observations() const { return observations_; }
+  Lists lists() const;
+  /// Documents and clicks of the latest list.
+  std::span<const std::int32_t> latest_rows() const;
+  std::span<const std::uint8_t> latest_clicks() const;
 
   /// |ΔNDCG| of each observation: of swapping its two documents in the order that `scores` [docs()] give to
   /// the documents examined in its impression, clicks being the labels. Burges, "From RankNet to LambdaRank
@@ -71,7 +78,7 @@ class DocumentHistory {
   std::vector<Impression> impressions_;
   std::vector<std::int32_t> impression_rows_;
   std::vector<std::uint8_t> impression_clicks_;
-  std::vector<Observation> observations_;
+  std::vector<PairObservation> observations_;
   std::unordered_map<std::int64_t, std::int32_t> row_of_;
   std::unordered_map<std::uint64_t, std::int32_t> term_of_;  // of two rows, packed
 };

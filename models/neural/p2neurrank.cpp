@@ -8,26 +8,12 @@
 
 #include "core/feedback/preference_pairs.h"
 #include "models/frozen_list.h"
+#include "models/neural/ensemble_tensors.h"
 #include "models/neural/ranker_network.h"
 #include "models/score_order.h"
 
 namespace olrank {
 namespace {
-
-ModelTensors ensemble_tensors(const NetworkSettings& settings, const NetworkShape& shape,
-                              std::span<const std::span<const float>> thetas) {
-  ModelTensors model;
-  for (std::size_t number = 0; number < thetas.size(); ++number) {
-    ModelTensors one = network_tensors(settings, shape, thetas[number]);
-    if (number == 0) model.architecture = one.architecture;
-    for (auto& tensor : one.tensors) {
-      tensor.name = fmt::format("members.{}.{}", number, tensor.name);
-      model.tensors.push_back(std::move(tensor));
-    }
-  }
-  model.architecture.emplace_back("members", fmt::format("{}", thetas.size()));
-  return model;
-}
 
 /// Every member's scores [members × V] and their mean [V]; returns what differences of scores may be by
 /// rounding.

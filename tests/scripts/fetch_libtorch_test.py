@@ -27,6 +27,7 @@ SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "fetch-libtorch"
 TORCH = "torch-2.11.0-cp311-cp311-manylinux_2_28_x86_64.whl"
 RUNTIME = "nvidia_cuda_runtime-13.0.96-py3-none-manylinux2014_x86_64.whl"
 NVCC = "nvidia_cuda_nvcc-13.0.88-py3-none-manylinux2014_x86_64.whl"
+SANITIZER = "nvidia_cuda_sanitizer_api-13.0.85-py3-none-manylinux_2_25_x86_64.whl"
 LIBRARY = random.Random(1).randbytes(300_000)  # does not compress, so that the wheel has this size too
 
 
@@ -64,8 +65,12 @@ WHEELS = {
         "nvidia/cu13/include/cuda_runtime.h": b"#pragma once\n",
     }),
     NVCC: make_wheel({"nvidia/cu13/bin/nvcc": b"#!/bin/sh\n"}),
+    SANITIZER: make_wheel({
+        "nvidia/cu13/bin/compute-sanitizer": b"#!/bin/sh\n",
+        "nvidia/cu13/lib/libsanitizer-public.so": b"library",
+    }),
 }
-GROUPS = {TORCH: "cpu", RUNTIME: "cpu", NVCC: "nvcc"}
+GROUPS = {TORCH: "cpu", RUNTIME: "cpu", NVCC: "nvcc", SANITIZER: "sanitizer"}
 
 
 def project_of(filename: str) -> str:
@@ -243,6 +248,12 @@ class FetchLibtorchTest(unittest.TestCase):
         self.assertTrue(os.access(target / "bin/nvcc", os.X_OK))
         self.assertTrue((target / "lib64/libcudart_static.a").is_file())
         self.assertFalse((self.into / "libtorch-cpu").exists())
+
+    def test_the_sanitizer_comes_alone_and_can_be_run(self) -> None:
+        status, said = self.fetch("--sanitizer")
+        self.assertEqual(status, 0, said)
+        self.assertTrue(os.access(self.into / "compute-sanitizer/nvidia/cu13/bin/compute-sanitizer", os.X_OK))
+        self.assertEqual([path.name for path in self.into.iterdir() if path.is_dir()], ["compute-sanitizer"])
 
     def test_nothing_changed_is_fast_and_silent(self) -> None:
         self.assertEqual(self.fetch()[0], 0)

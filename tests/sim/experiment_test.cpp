@@ -22,13 +22,13 @@ ExperimentPlan small_plan(const std::filesystem::path& out) {
   ExperimentPlan plan;
   plan.out = out;
   for (const char* name : {"one", "two"}) {
-    plan.rankers.push_back({name,
-                            std::string("kind = ") + name + "\n",
-                            [certain = name == std::string("two")](std::int64_t features, const TrialKeys&,
-                                                                   const LabelledQueries*) {
-                              return std::make_unique<StubRanker>(features, certain);
-                            },
-                            {}});
+    plan.rankers.push_back(
+        {name,
+         std::string("kind = ") + name + "\n",
+         [certain = name == std::string("two")](const RankerData& data, const TrialKeys&) {
+           return std::make_unique<StubRanker>(data.train.features, certain);
+         },
+         {}});
   }
   for (const std::string name : {"perfect", "informational"}) {
     plan.users.push_back({name,
@@ -58,8 +58,8 @@ TEST(ExperimentTest, GradesReachOnlyRankersThatAskForThem) {
   plan.rankers[1].needs_labels = true;
   std::int64_t made[2] = {0, 0};
   for (std::size_t number = 0; number < 2; ++number) {
-    plan.rankers[number].make = [number, &made, &plan](std::int64_t features, const TrialKeys&,
-                                                       const LabelledQueries* labels) {
+    plan.rankers[number].make = [number, &made, &plan](const RankerData& data, const TrialKeys&) {
+      const LabelledQueries* labels = data.labels;
       ++made[number];
       EXPECT_EQ(labels != nullptr, number == 1);
       if (labels != nullptr) {
@@ -69,7 +69,7 @@ TEST(ExperimentTest, GradesReachOnlyRankersThatAskForThem) {
         EXPECT_EQ(labels->docs_of(3).first_doc, train.offset(3));
         EXPECT_EQ(labels->docs_of(3).features.values, train.features_of(3).values);
       }
-      return std::make_unique<StubRanker>(features);
+      return std::make_unique<StubRanker>(data.train.features);
     };
   }
   EXPECT_EQ(run_experiment(plan).finished, 4);
@@ -151,6 +151,59 @@ TEST(ExperimentTest, ShardsJobsAndThreadsChangeNothing) {
   EXPECT_EQ(again.finished, 0);
   EXPECT_EQ(again.finished_before, 12);
   EXPECT_EQ(table_of(plan.out), whole);
+}
+
+/// Scores with a copy of what it knew when it was asked, and takes its time.
+class JudgedBeside : public StubRanker {
+ public:
+  using StubRanker::StubRanker;
+  bool begin_scores(FeatureMatrix docs) override {
+    begun_.resize(static_cast<std::size_t>(docs.docs));
+    ExecutionContext context;
+    score(context, docs, begun_);
+    asked_ = 0;
+    return true;
+  }
+  bool scores_ready() override { return ++asked_ > 3; }
+  void finish_scores(std::span<float> scores) override {
+    std::copy(begun_.begin(), begun_.end(), scores.begin());
+  }
+  LearnReport learn(RoundContext& context, const Feedback& feedback) override {
+    if (rounds_of_all != nullptr && ++*rounds_of_all % 29 == 0) std::raise(SIGTERM);
+    return StubRanker::learn(context, feedback);
+  }
+  std::int64_t* rounds_of_all = nullptr;
+
+ private:
+  std::vector<float> begun_;
+  int asked_ = 0;
+};
+
+TEST(ExperimentTest, JudgingBesideTheRoundsChangesNoCurve) {
+  const TemporaryFolder folder;
+  ExperimentPlan plain = small_plan(folder / "plain");
+  run_experiment(plain);
+  for (const bool stopped : {false, true}) {
+    ExperimentPlan beside = small_plan(folder / (stopped ? "stopped" : "beside"));
+    beside.existing = Existing::kResume;
+    std::int64_t rounds = 0;
+    for (ExperimentRanker& ranker : beside.rankers) {
+      ranker.make = [certain = ranker.name == "two", stopped, &rounds](const RankerData& data,
+                                                                       const TrialKeys&) {
+        auto made = std::make_unique<JudgedBeside>(data.train.features, certain);
+        if (stopped) made->rounds_of_all = &rounds;
+        return made;
+      };
+    }
+    int runs = 1;
+    while (run_experiment(beside).signal != 0) ASSERT_LT(++runs, 40);
+    EXPECT_EQ(runs > 5, stopped);
+    for (const TrialIdentity& identity : trials_of(plain)) {
+      EXPECT_EQ(curve_of(beside.out / identity.path()), curve_of(plain.out / identity.path()))
+          << identity.path() << stopped;
+    }
+    EXPECT_EQ(table_of(beside.out), table_of(plain.out));
+  }
 }
 
 TEST(ExperimentTest, ADifferentRecipeIsNotTakenForFinished) {
@@ -245,9 +298,8 @@ TEST(ExperimentTest, InterruptedAnywhereItGoesOnToTheSameResults) {
   };
   std::int64_t rounds = 0;
   for (ExperimentRanker& ranker : plan.rankers) {
-    ranker.make = [certain = ranker.name == "two", &rounds](std::int64_t features, const TrialKeys&,
-                                                            const LabelledQueries*) {
-      return std::make_unique<Stopping>(features, certain, &rounds);
+    ranker.make = [certain = ranker.name == "two", &rounds](const RankerData& data, const TrialKeys&) {
+      return std::make_unique<Stopping>(data.train.features, certain, &rounds);
     };
   }
   int runs = 0;
@@ -284,8 +336,8 @@ TEST(ExperimentTest, KilledInAnyRoundItGoesOnToTheSameResults) {
     plan.users.resize(1);
     plan.seeds = {2};
     plan.existing = Existing::kResume;
-    plan.rankers[0].make = [dies_in](std::int64_t features, const TrialKeys&, const LabelledQueries*) {
-      return std::make_unique<Dying>(features, dies_in);
+    plan.rankers[0].make = [dies_in](const RankerData& data, const TrialKeys&) {
+      return std::make_unique<Dying>(data.train.features, dies_in);
     };
     return plan;
   };
@@ -314,8 +366,8 @@ TEST(ExperimentTest, ANumericErrorEndsItsTrialAlone) {
   };
   const TemporaryFolder folder;
   ExperimentPlan plan = small_plan(folder.path());
-  plan.rankers[1].make = [](std::int64_t features, const TrialKeys&, const LabelledQueries*) {
-    return std::make_unique<Failing>(features);
+  plan.rankers[1].make = [](const RankerData& data, const TrialKeys&) {
+    return std::make_unique<Failing>(data.train.features);
   };
   const ExpectedWarnings warnings;
   const ExperimentOutcome outcome = run_experiment(plan);

@@ -16,7 +16,7 @@ ALLOWED = {
     "serve": {"core", "models"},
     "apps": {"core", "models", "report", "serve", "sim"},
     "bench": {"core", "cuda", "models", "report", "serve", "sim", "apps", "tests"},
-    "tests": {"core", "cuda", "models", "report", "serve", "sim", "apps"},
+    "tests": {"core", "cuda", "models", "report", "serve", "sim", "apps", "bench"},
 }
 OURS = re.compile(r'^\s*#\s*include\s+"([a-z_]+)/([^"]+)"')
 TORCH = re.compile(r"^\s*#\s*include\s+[<\"](torch|ATen|c10)/")

@@ -125,6 +125,28 @@ struct Rounds {
   }
 };
 
+TEST_P(DualFormKernelTest, TheTransposedFactorIsApplied) {
+  for (const std::int64_t n : {1, 31, 33, 128, 300}) {
+    std::vector<double> factor(static_cast<std::size_t>(device::factor_numbers(n)), std::nan(""));
+    std::vector<double> x;
+    std::vector<double> expected(static_cast<std::size_t>(n), 0.0);
+    const auto numbers = random_numbers(n * n, 12);
+    for (const float value : random_numbers(n, 13)) x.push_back(double{value});
+    for (std::int64_t row = 0; row < n; ++row) {
+      for (std::int64_t column = 0; column <= row; ++column) {
+        const double value = double{numbers[at(row, column, n)]};
+        factor[static_cast<std::size_t>(device::factor_row(row) + column)] = value;
+        expected[static_cast<std::size_t>(column)] += value * x[static_cast<std::size_t>(row)];
+      }
+    }
+    const auto factor_there = on_device(factor);
+    const auto x_there = on_device(x);
+    DeviceArray<double> y(n);
+    device::apply_factor_transposed(nullptr, n, factor_there.data(), x_there.data(), y.data());
+    EXPECT_TRUE(all_near(y.to_host(), expected, 1e-12, 1e-12)) << n;
+  }
+}
+
 TEST_P(DualFormKernelTest, EachRoundsWidthsAreThoseOfTheWholeHistory) {
   const NetworkShape shape = ntk_shape(5, 8, 2);
   Rounds rounds{shape, {}, 0, DeviceArray<double>(device::factor_numbers(300)), {}, {}};

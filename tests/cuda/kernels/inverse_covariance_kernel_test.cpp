@@ -100,6 +100,29 @@ TEST_P(InverseCovarianceKernelTest, EachRoundsInverseIsThatOfTheWholeHistory) {
   }
 }
 
+TEST_P(InverseCovarianceKernelTest, TheInverseIsApplied) {
+  for (const std::int64_t p : {1, 31, 33, 200}) {
+    const auto numbers = random_numbers(p * p, 14);
+    std::vector<double> lower(static_cast<std::size_t>(p * p), std::nan(""));
+    std::vector<double> x;
+    for (const float value : random_numbers(p, 15)) x.push_back(double{value});
+    std::vector<double> expected(static_cast<std::size_t>(p), 0.0);
+    for (std::int64_t i = 0; i < p; ++i) {
+      for (std::int64_t j = 0; j <= i; ++j) {
+        const double value = double{numbers[static_cast<std::size_t>(i * p + j)]};
+        lower[static_cast<std::size_t>(i * p + j)] = value;
+        expected[static_cast<std::size_t>(i)] += value * x[static_cast<std::size_t>(j)];
+        if (i != j) expected[static_cast<std::size_t>(j)] += value * x[static_cast<std::size_t>(i)];
+      }
+    }
+    const auto inverse = on_device(lower);
+    const auto x_there = on_device(x);
+    DeviceArray<double> y(p);
+    device::apply_inverse_covariance(nullptr, p, inverse.data(), x_there.data(), y.data());
+    EXPECT_TRUE(all_near(y.to_host(), expected, 1e-12, 1e-12)) << p;
+  }
+}
+
 TEST_P(InverseCovarianceKernelTest, AnIndefiniteCornerIsToldAndChangesNothing) {
   const NetworkShape shape = linear_shape(3);
   Rounds rounds(shape);

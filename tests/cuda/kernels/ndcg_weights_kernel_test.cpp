@@ -20,7 +20,7 @@ struct World {
   std::vector<std::int32_t> first_pair = {0};
   std::vector<std::int32_t> rows;
   std::vector<std::uint8_t> clicks;
-  std::vector<device::PairObservation> observations;
+  std::vector<PairObservation> observations;
   std::vector<double> discounts;
 };
 

@@ -3,6 +3,7 @@
 #include <tuple>
 
 #include "cuda/runtime/stream.h"
+#include "cuda/runtime/work.h"
 #include "tests/cuda/emulation/device_language.h"
 
 // The twin of the kernels' launch helper: the same words, on the CPU.
@@ -12,7 +13,8 @@ template <class... Parameters, class... Arguments>
 void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes, Stream,
             const Arguments&... arguments) {
   const std::tuple<Parameters...> values(static_cast<Parameters>(arguments)...);
-  emulation::run_grid(grid, block, shared_bytes, [&] { std::apply(kernel, values); });
+  do_or_record(
+      [=] { emulation::run_grid(grid, block, shared_bytes, [&] { std::apply(kernel, values); }); });
 }
 
 template <class T>

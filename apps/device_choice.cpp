@@ -1,0 +1,76 @@
+#include "apps/device_choice.h"
+
+#include <fmt/format.h>
+
+#include "core/error.h"
+#include "core/runtime/device.h"
+#include "models/neural/device_ranker.h"
+
+namespace olrank {
+namespace {
+
+GpuDescription gpu_of(const std::string& asked, const Device& device, const GpuSurvey& survey) {
+  if (!survey.built_with_cuda) throw NotBuiltWithCuda(fmt::format("--device {}", asked));
+  if (survey.gpus.empty()) {
+    throw InvalidArgument(fmt::format("--device {}: No GPU: {}. Use --device cpu.", asked, survey.absence));
+  }
+  const auto count = static_cast<int>(survey.gpus.size());
+  if (device.index >= count) {
+    throw InvalidArgument(fmt::format("--device {}: The driver shows {} GPU{}, counted from cuda:0.", asked,
+                                      count, count == 1 ? "" : "s"));
+  }
+  const GpuDescription& gpu = survey.gpus[static_cast<std::size_t>(device.index)];
+  if (10 * gpu.capability_major + gpu.capability_minor < survey.least_capability) {
+    throw InvalidArgument(fmt::format(
+        "--device {}: The kernels of this build need compute capability {}.{}, and {} has {}.{}: "
+        "configure with -DCMAKE_CUDA_ARCHITECTURES={}{}, or use --device cpu.",
+        asked, survey.least_capability / 10, survey.least_capability % 10, gpu.name, gpu.capability_major,
+        gpu.capability_minor, gpu.capability_major, gpu.capability_minor));
+  }
+  return gpu;
+}
+
+/// Refuses a GPU that nothing would use.
+DeviceChoice used_by_some(DeviceChoice choice, const Configuration& configuration) {
+  if (!choice.gpu || configuration.rankers.empty()) return choice;
+  for (const RankerSettings& ranker : configuration.rankers) {
+    if (choice.takes(ranker)) return choice;
+  }
+  const RankerSettings& first = configuration.rankers.front();
+  throw InvalidArgument(
+      fmt::format("--device {}: No ranker here can be computed on a GPU: of '{}', {}. Use --device cpu.",
+                  configuration.run.device, first.name, *why_not_on_device(first)));
+}
+
+}  // namespace
+
+std::string DeviceChoice::name() const {
+  return gpu ? Device{DeviceKind::kCuda, gpu->index}.name() : "cpu";
+}
+
+bool DeviceChoice::takes(const RankerSettings& ranker) const {
+  return gpu && !why_not_on_device(ranker);
+}
+
+std::optional<GpuDescription> gpu_for(const std::string& asked) {
+  const DeviceRequest request = parse_device(asked);
+  // Asking the driver takes a while.
+  if (request.automatic || request.device.kind == DeviceKind::kCpu) return std::nullopt;
+  return gpu_of(asked, request.device, visible_gpus());
+}
+
+std::optional<GpuDescription> gpu_for(const std::string& asked, const GpuSurvey& survey) {
+  const DeviceRequest request = parse_device(asked);
+  if (request.automatic || request.device.kind == DeviceKind::kCpu) return std::nullopt;
+  return gpu_of(asked, request.device, survey);
+}
+
+DeviceChoice choose_device(const Configuration& configuration) {
+  return used_by_some({gpu_for(configuration.run.device)}, configuration);
+}
+
+DeviceChoice choose_device(const Configuration& configuration, const GpuSurvey& survey) {
+  return used_by_some({gpu_for(configuration.run.device, survey)}, configuration);
+}
+
+}  // namespace olrank

@@ -1,0 +1,101 @@
+#include "bench/device/device_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+
+namespace olrank {
+namespace {
+
+using nlohmann::ordered_json;
+
+/// How many times one network's time N networks may take, by n.
+const std::map<std::int64_t, double> kMostOfMembers{{100, 1.5}, {1000, 3.0}, {10'000, 8.0}};
+
+std::int64_t parameter(const Measurement& one, const std::string& name) {
+  for (const auto& [key, value] : one.parameters)
+    if (key == name) return value;
+  return 0;
+}
+
+ordered_json spread_json(const Spread& spread) {
+  return {{"median", spread.median}, {"min", spread.min}, {"max", spread.max}, {"repeats", spread.repeats}};
+}
+
+ordered_json verdict_json(const Verdict& verdict) {
+  return {{"what", verdict.what},
+          {"measured", verdict.measured},
+          {"target", verdict.wanted},
+          {"at_most", verdict.at_most},
+          {"ok", verdict.ok()}};
+}
+
+std::string verdict_text(const Verdict& verdict) {
+  return fmt::format("    {:<7} {}: {:.2f}, {} {:.2f}\n", verdict.ok() ? "OK" : "below", verdict.what,
+                     verdict.measured, verdict.at_most ? "at most" : "at least", verdict.wanted);
+}
+
+}  // namespace
+
+void judge_members(std::vector<DeviceRow>& rows) {
+  for (DeviceRow& row : rows) {
+    const Measurement& one = row.measurement;
+    const std::int64_t members = parameter(one, "N");
+    const std::int64_t n = parameter(one, "n");
+    const auto wanted = kMostOfMembers.find(n);
+    if (one.name != "training/step" || members <= 1 || wanted == kMostOfMembers.end()) continue;
+    const auto alone = std::find_if(rows.begin(), rows.end(), [&](const DeviceRow& other) {
+      return other.measurement.name == one.name && parameter(other.measurement, "N") == 1 &&
+             parameter(other.measurement, "n") == n;
+    });
+    if (alone == rows.end()) continue;
+    row.verdicts.push_back({fmt::format("N = {} over N = 1", members),
+                            one.seconds.median / alone->measurement.seconds.median, wanted->second, true});
+  }
+}
+
+std::string device_table(const std::vector<DeviceRow>& rows) {
+  std::vector<Measurement> measurements;
+  for (const DeviceRow& row : rows) measurements.push_back(row.measurement);
+  std::string text = measurements_text(measurements);
+  text += "\nBeside LibTorch's calls, and targets:\n";
+  for (const DeviceRow& row : rows) {
+    if (row.libtorch.repeats == 0 && row.verdicts.empty()) continue;
+    text += "  " + row.measurement.identity();
+    if (row.libtorch.repeats > 0)
+      text += fmt::format(": {:.2f} times as fast ({:.2f} as one starts its calls), {:.2g} apart",
+                          row.ratio(), row.started_ratio(), row.disagreement);
+    text += "\n";
+    for (const Verdict& verdict : row.verdicts) text += verdict_text(verdict);
+  }
+  return text;
+}
+
+std::string device_json(const std::string& command, const DeviceDescription& device,
+                        const std::vector<DeviceRow>& rows) {
+  MeasurementFile file{command, this_machine(), {}, {}};
+  for (const DeviceRow& row : rows) file.measurements.push_back(row.measurement);
+  ordered_json json = ordered_json::parse(measurements_json(file));
+  json["machine"]["gpu"] = device.name;
+  json["ceilings"] = {
+      {"copy", device.copy}, {"gemm float", device.gemm_float}, {"gemm double", device.gemm_double}};
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    ordered_json& one = json["measurements"][i];
+    if (rows[i].libtorch.repeats > 0) {
+      one["libtorch"] = {{"seconds", spread_json(rows[i].libtorch)},
+                         {"started", spread_json(rows[i].started)},
+                         {"captured", rows[i].captured},
+                         {"ratio", rows[i].ratio()},
+                         {"started_ratio", rows[i].started_ratio()},
+                         {"disagreement", rows[i].disagreement}};
+    }
+    one["targets"] = ordered_json::array();
+    for (const Verdict& verdict : rows[i].verdicts) one["targets"].push_back(verdict_json(verdict));
+  }
+  return json.dump(2) + "\n";
+}
+
+}  // namespace olrank

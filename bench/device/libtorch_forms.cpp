@@ -1,0 +1,164 @@
+#include "bench/device/libtorch_forms.h"
+
+#include <vector>
+
+namespace olrank::libtorch {
+namespace {
+
+at::Tensor weight_of(const at::Tensor& theta, const NetworkLayer& layer) {
+  return theta.narrow(1, layer.weight, layer.rows * layer.columns)
+      .view({theta.size(0), layer.rows, layer.columns});
+}
+
+/// h_0 to h_{L−1} [members × docs × units], and the scores.
+struct Passed {
+  std::vector<at::Tensor> hidden;
+  at::Tensor scores;
+};
+
+Passed pass(const NetworkShape& shape, const at::Tensor& theta, const at::Tensor& features) {
+  Passed passed;
+  passed.hidden.push_back(
+      features.unsqueeze(0).expand({theta.size(0), features.size(0), features.size(1)}));
+  for (std::int64_t l = 0; l < shape.depth; ++l) {
+    const NetworkLayer layer = shape.layer(l);
+    at::Tensor z = at::bmm(passed.hidden.back(), weight_of(theta, layer).transpose(1, 2));
+    if (layer.has_bias()) z = z + theta.narrow(1, layer.bias, layer.rows).unsqueeze(1);
+    if (l + 1 < shape.depth) {
+      passed.hidden.push_back(at::relu(z));
+    } else {
+      passed.scores = (z * shape.output_scale).squeeze(2);
+    }
+  }
+  return passed;
+}
+
+/// δ_1 to δ_L from δ_L [members × docs × 1].
+std::vector<at::Tensor> pass_back(const NetworkShape& shape, const at::Tensor& theta, const Passed& passed,
+                                  const at::Tensor& last) {
+  std::vector<at::Tensor> deltas(static_cast<std::size_t>(shape.depth));
+  deltas.back() = last;
+  for (std::int64_t l = shape.depth - 2; l >= 0; --l) {
+    const auto at = static_cast<std::size_t>(l);
+    const at::Tensor weight = weight_of(theta, shape.layer(l + 1));
+    const at::Tensor back =
+        l + 2 == shape.depth ? deltas[at + 1] * weight : at::bmm(deltas[at + 1], weight);
+    deltas[at] = back * passed.hidden[at + 1].gt(0.0F);
+  }
+  return deltas;
+}
+
+at::Tensor with_ones(const at::Tensor& products, const NetworkLayer& layer) {
+  return layer.has_bias() ? products + 1.0 : products;
+}
+
+}  // namespace
+
+Factors tangent_factors(const NetworkShape& shape, const at::Tensor& theta, const at::Tensor& features) {
+  const Passed passed = pass(shape, theta, features);
+  const at::Tensor last =
+      at::full({theta.size(0), features.size(0), 1}, shape.output_scale, features.options());
+  const std::vector<at::Tensor> deltas = pass_back(shape, theta, passed, last);
+  std::vector<at::Tensor> parts;
+  for (std::size_t l = 0; l < deltas.size(); ++l) {
+    parts.push_back(passed.hidden[l]);
+    parts.push_back(deltas[l]);
+  }
+  return {at::cat(parts, 2), passed.scores};
+}
+
+at::Tensor gradients(const NetworkShape& shape, const at::Tensor& rows) {
+  const at::Tensor wide = rows.to(at::kDouble);
+  std::vector<at::Tensor> parts;
+  for (std::int64_t l = 0; l < shape.depth; ++l) {
+    const NetworkLayer layer = shape.layer(l);
+    const at::Tensor delta = wide.narrow(1, layer.delta, layer.rows);
+    const at::Tensor input = wide.narrow(1, layer.input, layer.columns);
+    parts.push_back((delta.unsqueeze(2) * input.unsqueeze(1)).flatten(1));
+    if (layer.has_bias()) parts.push_back(delta);
+  }
+  return at::cat(parts, 1);
+}
+
+at::Tensor diagonal_gram(const NetworkShape& shape, const at::Tensor& rows, const at::Tensor& root) {
+  const at::Tensor g = gradients(shape, rows).mul_(root);
+  return at::mm(g, g.t());
+}
+
+at::Tensor doc_kernel(const NetworkShape& shape, const at::Tensor& rows, double scale) {
+  const at::Tensor wide = rows.to(at::kDouble);
+  at::Tensor sum;
+  for (std::int64_t l = 0; l < shape.depth; ++l) {
+    const NetworkLayer layer = shape.layer(l);
+    const at::Tensor delta = wide.narrow(1, layer.delta, layer.rows);
+    const at::Tensor input = wide.narrow(1, layer.input, layer.columns);
+    const at::Tensor term = at::mm(delta, delta.t()) * with_ones(at::mm(input, input.t()), layer);
+    sum = sum.defined() ? sum + term : term;
+  }
+  return sum * scale;
+}
+
+at::Tensor pair_doc_kernel(const NetworkShape& shape, const at::Tensor& pairs, const at::Tensor& docs,
+                           double scale) {
+  const at::Tensor wide = docs.to(at::kDouble);
+  const at::Tensor wide_pairs = pairs.to(at::kDouble);
+  at::Tensor sum;
+  for (std::int64_t l = 0; l < shape.depth; ++l) {
+    const NetworkLayer layer = shape.layer(l);
+    const at::Tensor deltas =
+        at::mm(wide_pairs.narrow(1, layer.delta, layer.rows), wide.narrow(1, layer.delta, layer.rows).t());
+    const at::Tensor inputs = at::mm(wide_pairs.narrow(1, layer.input, layer.columns),
+                                     wide.narrow(1, layer.input, layer.columns).t());
+    const at::Tensor term = deltas * with_ones(inputs, layer);
+    sum = sum.defined() ? sum + term : term;
+  }
+  const at::Tensor by_pair = sum.view({sum.size(0) / 2, 2, sum.size(1)});
+  return (by_pair.select(1, 0) - by_pair.select(1, 1)) * scale;
+}
+
+at::Tensor dual_gram(const at::Tensor& kernel, const at::Tensor& s, double lambda) {
+  return at::addmm(kernel, s.t(), s, 1.0 / lambda, -1.0 / lambda);
+}
+
+InverseGram inverse_gram(const NetworkShape& shape, const at::Tensor& rows, const at::Tensor& inverse,
+                         double scale) {
+  const at::Tensor g = gradients(shape, rows);
+  const at::Tensor w = at::mm(g, inverse);
+  return {w, at::mm(w, g.t()) * scale};
+}
+
+at::Tensor certain_by_width(const at::Tensor& m, const at::Tensor& scores, const at::Tensor& magnitudes,
+                            const CertaintyRule& rule) {
+  const at::Tensor order = at::argsort(scores, true, 0, true);
+  const at::Tensor own = m.diagonal();
+  const at::Tensor width_sq = (own.unsqueeze(0) + own.unsqueeze(1) - 2.0 * m)
+                                  .clamp_min(0.0)
+                                  .index_select(0, order)
+                                  .index_select(1, order);
+  const at::Tensor placed = scores.index_select(0, order).to(at::kDouble);
+  const at::Tensor difference = placed.unsqueeze(1) - placed.unsqueeze(0);
+  const at::Tensor clear = 0.5 * at::tanh(0.5 * difference) - rule.slack;
+  const at::Tensor least = magnitudes.max().to(at::kDouble) * kScoreRounding;
+  return clear.gt(rule.alpha * width_sq.sqrt()).logical_and_(difference.gt(least));
+}
+
+at::Tensor TrainingStep::gradient(const at::Tensor& theta) const {
+  const Passed passed = pass(shape_, theta, history_.features);
+  const at::Tensor z =
+      passed.scores.index_select(1, history_.first) - passed.scores.index_select(1, history_.second);
+  const at::Tensor slopes = history_.weights * at::sigmoid(z) - history_.labels;
+  at::Tensor of_docs = at::zeros_like(passed.scores);
+  of_docs.index_add_(1, history_.first, slopes);
+  of_docs.index_add_(1, history_.second, slopes, -1.0);
+  const std::vector<at::Tensor> deltas =
+      pass_back(shape_, theta, passed, (of_docs * shape_.output_scale).unsqueeze(2));
+  std::vector<at::Tensor> parts;
+  for (std::int64_t l = 0; l < shape_.depth; ++l) {
+    const auto at = static_cast<std::size_t>(l);
+    parts.push_back(at::bmm(deltas[at].transpose(1, 2), passed.hidden[at]).flatten(1));
+    if (shape_.layer(l).has_bias()) parts.push_back(deltas[at].sum(1));
+  }
+  return at::cat(parts, 1).add_(theta - history_.centre, 2.0 * history_.prior_weight);
+}
+
+}  // namespace olrank::libtorch

@@ -1,0 +1,244 @@
+#include <algorithm>
+
+#include "bench/device/bench_tensors.h"
+#include "bench/device/libtorch_forms.h"
+#include "cuda/ops/certain_orders.h"
+#include "cuda/ops/score_ranking.h"
+#include "cuda/ops/tangent_factors.h"
+
+// From features to factors, scores, lists and figures.
+namespace olrank {
+namespace {
+
+constexpr std::int64_t kListDepth = 10;
+
+class RankingCases {
+ public:
+  explicit RankingCases(const DeviceSizes& sizes) : sizes_(sizes), shape_(shape_of(sizes)) {}
+
+  std::vector<DeviceCase> all() {
+    for (const std::int64_t members : sizes_.members) add_tangent_factors(members);
+    add_gather();
+    add_order(1);
+    add_order(sizes_.test_queries);
+    add_dcg();
+    add_certain_by_width();
+    const std::int64_t most = *std::max_element(sizes_.members.begin(), sizes_.members.end());
+    add_mean(most);
+    add_vote(most);
+    return std::move(cases_);
+  }
+
+ private:
+  void add_tangent_factors(std::int64_t members) {
+    const double passes = 2.0 * real(members * sizes_.docs * shape_.parameters());
+    const double bytes =
+        kFloatBytes * (real(sizes_.docs * sizes_.features) + real(members * shape_.parameters()) +
+                       real(members * sizes_.docs * shape_.factors()));
+    cases_.push_back(
+        {.name = "tangent_factors/tangent_factors",
+         .parameters = {{"N", members}, {"V", sizes_.docs}, {"m", sizes_.width}, {"d", sizes_.features}},
+         .operations = passes,
+         .bytes = bytes,
+         .arithmetic = Arithmetic::kFloat,
+         .prepare = [sizes = sizes_, members](Stream stream) {
+           const auto docs = make_docs(sizes, stream, sizes.docs, members);
+           const auto own = [docs](Stream on) {
+             device::tangent_factors(on, docs->stack(), data<float>(docs->features), docs->view(),
+                                     docs->out());
+           };
+           const auto form = [docs] {
+             return libtorch::tangent_factors(docs->shape, docs->theta, docs->features);
+           };
+           DeviceWork work = alone(own);
+           work.libtorch = [=] { form(); };
+           work.disagreement = [=](Stream on) {
+             own(on);
+             const libtorch::Factors other = form();
+             return std::max(disagreement_of(docs->rows, other.rows),
+                             disagreement_of(docs->scores, other.scores));
+           };
+           work.tolerance = 1e-4;  // sums in float32
+           return work;
+         }});
+  }
+
+  void add_gather() {
+    const double row = kFloatBytes * real(shape_.factors());
+    cases_.push_back(
+        {.name = "tangent_factors/gather_pairs",
+         .parameters = {{"k", kRoundPairs}, {"m", sizes_.width}, {"d", sizes_.features}},
+         .bytes = 4.0 * real(kRoundPairs) * row,
+         .prepare = [sizes = sizes_](Stream stream) {
+           const auto docs = make_docs(sizes, stream, sizes.docs);
+           std::vector<std::int32_t> numbers;
+           for (std::int32_t i = 0; i < 2 * kRoundPairs; ++i)
+             numbers.push_back(i * 7 % static_cast<std::int32_t>(sizes.docs));
+           const at::Tensor pairs = uploaded(sizes, numbers);
+           const at::Tensor to = empty_tensor(sizes, at::kFloat, {2 * kRoundPairs, docs->shape.factors()});
+           const at::Tensor index = at::tensor(std::vector<std::int64_t>(numbers.begin(), numbers.end()))
+                                        .to(options_of(sizes, at::kLong));
+           return compared(
+               [=](Stream on) {
+                 device::gather_pairs(on, docs->view(), data<std::int32_t>(pairs), kRoundPairs,
+                                      data<float>(to));
+               },
+               [=] { return docs->rows.select(0, 0).index_select(0, index); },
+               [=](const at::Tensor& other) { return disagreement_of(to, other); }, 0.0);
+         }});
+  }
+
+  /// Queries of V documents each, no two of one score.
+  struct Lists {
+    at::Tensor offsets;
+    at::Tensor scores;
+    at::Tensor order;
+
+    Lists(const DeviceSizes& sizes, std::int64_t queries)
+        : scores(at::randperm(queries * sizes.docs, options_of(sizes, at::kLong))
+                     .to(at::kFloat)
+                     .view({queries, sizes.docs})),
+          order(empty_tensor(sizes, at::kInt, {queries, sizes.docs})) {
+      std::vector<std::int64_t> before;
+      for (std::int64_t query = 0; query <= queries; ++query) before.push_back(query * sizes.docs);
+      offsets = uploaded(sizes, before);
+    }
+  };
+
+  void add_order(std::int64_t queries) {
+    cases_.push_back({.name = "score_ranking/order_by_score",
+                      .parameters = {{"queries", queries}, {"V", sizes_.docs}},
+                      .bytes = 8.0 * real(queries * sizes_.docs),
+                      .prepare = [sizes = sizes_, queries](Stream) {
+                        const auto lists = std::make_shared<Lists>(sizes, queries);
+                        return compared(
+                            [=](Stream on) {
+                              device::order_by_score(on, queries, data<std::int64_t>(lists->offsets),
+                                                     data<float>(lists->scores),
+                                                     data<std::int32_t>(lists->order), nullptr);
+                            },
+                            [=] { return at::argsort(lists->scores, true, 1, true); },
+                            [=](const at::Tensor& other) { return disagreement_of(lists->order, other); },
+                            0.0);
+                      }});
+  }
+
+  void add_dcg() {
+    const std::int64_t queries = sizes_.test_queries;
+    cases_.push_back(
+        {.name = "score_ranking/dcg_by_score",
+         .parameters = {{"queries", queries}, {"V", sizes_.docs}},
+         .bytes = 5.0 * real(queries * sizes_.docs),
+         .prepare = [sizes = sizes_, queries](Stream) {
+           const auto lists = std::make_shared<Lists>(sizes, queries);
+           const at::Tensor grades = at::randint(5, {queries, sizes.docs}, options_of(sizes, at::kByte));
+           const at::Tensor gains = uploaded(sizes, std::vector<double>{0.0, 1.0, 3.0, 7.0, 15.0});
+           const std::int64_t shown = std::min(kListDepth, sizes.docs);
+           const at::Tensor discounts =
+               at::log2(at::arange(2, 2 + shown, options_of(sizes, at::kDouble))).reciprocal();
+           const at::Tensor cutoffs =
+               uploaded(sizes, std::vector<std::int32_t>{static_cast<std::int32_t>(shown)});
+           const at::Tensor dcg = empty_tensor(sizes, at::kDouble, {queries});
+           const auto in_libtorch = [=] {
+             const at::Tensor best = std::get<1>(at::topk(lists->scores, shown, 1));
+             const at::Tensor gain = at::pow(2.0, grades.gather(1, best).to(at::kDouble)) - 1.0;
+             return at::mv(gain, discounts);
+           };
+           return compared(
+               [=](Stream on) {
+                 device::dcg_by_score(
+                     on, queries, data<std::int64_t>(lists->offsets), data<float>(lists->scores),
+                     data<std::uint8_t>(grades),
+                     {data<double>(gains), data<double>(discounts), data<std::int32_t>(cutoffs), 1, shown},
+                     data<double>(dcg), nullptr);
+               },
+               [=] { return in_libtorch(); },
+               [=](const at::Tensor& other) { return disagreement_of(dcg, other); }, 1e-12);
+         }});
+  }
+
+  void add_mean(std::int64_t members) {
+    cases_.push_back(
+        {.name = "score_ranking/mean_scores",
+         .parameters = {{"N", members}, {"V", sizes_.docs}},
+         .operations = real(members * sizes_.docs),
+         .bytes = kFloatBytes * real((members + 1) * sizes_.docs),
+         .prepare = [sizes = sizes_, members](Stream) {
+           const at::Tensor scores = at::randn({members, sizes.docs}, options_of(sizes, at::kFloat));
+           const at::Tensor mean = empty_tensor(sizes, at::kFloat, {sizes.docs});
+           return compared(
+               [=](Stream on) {
+                 device::mean_scores(on, members, sizes.docs, data<float>(scores), data<float>(mean));
+               },
+               [=] { return at::mean(scores, at::IntArrayRef{0}); },
+               [=](const at::Tensor& other) { return disagreement_of(mean, other); }, 1e-5);
+         }});
+  }
+
+  /// One query in order of score, and where its bits go.
+  struct Placed {
+    at::Tensor scores;
+    at::Tensor magnitudes;
+    at::Tensor order;
+    at::Tensor bits;
+
+    Placed(const DeviceSizes& sizes, std::int64_t members)
+        : scores(at::randn({members, sizes.docs}, options_of(sizes, at::kFloat))),
+          magnitudes(at::ones_like(scores)),
+          order(at::argsort(scores.mean(0), true, 0, true).to(at::kInt)),
+          bits(empty_tensor(sizes, at::kLong, {sizes.docs, device::order_words(sizes.docs)})) {}
+  };
+
+  double bytes_of_bits() const { return 8.0 * real(sizes_.docs * device::order_words(sizes_.docs)); }
+
+  void add_certain_by_width() {
+    const double square = real(sizes_.docs * sizes_.docs);
+    cases_.push_back(
+        {.name = "certain_orders/certain_by_width",
+         .parameters = {{"V", sizes_.docs}},
+         .operations = 8.0 * 0.5 * square,
+         .bytes = 0.5 * kDoubleBytes * square + bytes_of_bits(),
+         .prepare = [sizes = sizes_](Stream) {
+           const auto query = std::make_shared<Placed>(sizes, 1);
+           const at::Tensor half = at::randn({sizes.docs, 8}, options_of(sizes, at::kDouble)) * 0.1;
+           const at::Tensor m = at::mm(half, half.t());
+           const at::Tensor rule = uploaded(sizes, std::vector<CertaintyRule>{{0.5, 0.0, 0.0}});
+           return alone([=](Stream on) {
+             device::certain_by_width(
+                 on,
+                 {sizes.docs, data<float>(query->scores), data<float>(query->magnitudes),
+                  data<std::int32_t>(query->order), data<double>(m)},
+                 data<CertaintyRule>(rule), data<std::uint64_t>(query->bits), nullptr, nullptr);
+           });
+         }});
+  }
+
+  void add_vote(std::int64_t members) {
+    cases_.push_back({.name = "certain_orders/certain_by_vote",
+                      .parameters = {{"N", members}, {"V", sizes_.docs}},
+                      .operations = 0.5 * real(members * sizes_.docs * sizes_.docs),
+                      .bytes = 2.0 * kFloatBytes * real(members * sizes_.docs) + bytes_of_bits(),
+                      .arithmetic = Arithmetic::kFloat,
+                      .prepare = [sizes = sizes_, members](Stream) {
+                        const auto query = std::make_shared<Placed>(sizes, members);
+                        return alone([=](Stream on) {
+                          device::certain_by_vote(on, members, sizes.docs, data<float>(query->scores),
+                                                  data<float>(query->magnitudes),
+                                                  data<std::int32_t>(query->order),
+                                                  data<std::uint64_t>(query->bits));
+                        });
+                      }});
+  }
+
+  DeviceSizes sizes_;
+  NetworkShape shape_;
+  std::vector<DeviceCase> cases_;
+};
+
+}  // namespace
+
+std::vector<DeviceCase> ranking_cases(const DeviceSizes& sizes) {
+  return RankingCases(sizes).all();
+}
+
+}  // namespace olrank

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "cuda/runtime/device_array.h"
+#include "cuda/runtime/work.h"
+
+namespace olrank::OLRANK_DEVICE_NAMESPACE {
+
+/// Device memory that at least doubles when it grows, so that graphs that point into it are seldom made
+/// anew.
+template <class T>
+class GrowingArray {
+ public:
+  /// Makes room for `size` numbers, of which the first `kept` stay; the bytes of the others are `filling`.
+  /// Whether the numbers have moved.
+  bool reserve(Stream stream, std::int64_t size, std::int64_t kept = 0, int filling = 0) {
+    if (size <= array_.size()) return false;
+    DeviceArray<T> larger(std::max(size, 2 * array_.size()));
+    const auto kept_bytes = static_cast<std::size_t>(kept) * sizeof(T);
+    copy_bytes(stream, larger.data(), array_.data(), kept_bytes);
+    fill_bytes(stream, larger.data() + kept, filling,
+               static_cast<std::size_t>(larger.size() - kept) * sizeof(T));
+    std::swap(array_, larger);
+    return true;  // freeing what was here waits for the copy
+  }
+
+  std::int64_t capacity() const { return array_.size(); }
+  std::int64_t bytes() const { return array_.size() * static_cast<std::int64_t>(sizeof(T)); }
+  T* data() { return array_.data(); }
+  const T* data() const { return array_.data(); }
+
+ private:
+  DeviceArray<T> array_;
+};
+
+}  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -1,0 +1,127 @@
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "cuda/engine/resident_network.h"
+#include "cuda/ops/score_ranking.h"
+#include "cuda/ops/tangent_factors.h"
+
+namespace olrank::OLRANK_DEVICE_NAMESPACE {
+namespace {
+
+constexpr std::int64_t kAlignment = 16;
+
+template <class T>
+std::int64_t room_for(std::int64_t count) {
+  return (count * static_cast<std::int64_t>(sizeof(T)) + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+/// {0, n} for n = 0, 1, …: the offsets of a single query.
+std::vector<std::int64_t> single_offsets(std::int64_t most_docs) {
+  std::vector<std::int64_t> offsets;
+  for (std::int64_t docs = 0; docs <= most_docs; ++docs) offsets.insert(offsets.end(), {0, docs});
+  return offsets;
+}
+
+std::int64_t outcomes(const DeviceNetworkSpec& spec) {
+  return StackedTrainer::kOutcomes * spec.members;
+}
+
+}  // namespace
+
+QueryView::QueryView(const DeviceNetworkSpec& spec, const float* train)
+    : spec_(spec),
+      train_(train),
+      offsets_(std::span<const std::int64_t>(single_offsets(spec.most_docs))),
+      rows_(spec.members * spec.most_docs * spec.shape.factors()),
+      scores_(spec.members * spec.most_docs),
+      magnitudes_(spec.members * spec.most_docs),
+      mean_(spec.by_vote ? spec.most_docs : 0),
+      m_(spec.by_vote ? 0 : spec.most_docs * spec.most_docs),
+      outcome_at_(room_for<Figures>(1)),
+      order_at_(outcome_at_ + room_for<double>(outcomes(spec))),
+      bits_at_(order_at_ + room_for<std::int32_t>(spec.most_docs)),
+      answer_there_(bits_at_ + room_for<std::uint64_t>(spec.most_docs * order_words(spec.most_docs))),
+      answer_here_(static_cast<std::size_t>(answer_there_.size())) {
+  const Figures fresh;
+  copy_to_device(std::span(&fresh, 1), there<Figures>(0));
+  std::memcpy(answer_here_.data(), &fresh, sizeof fresh);
+}
+
+void QueryView::pass(Stream stream, DeviceQuery query, const NetworkStack& networks) {
+  query_ = query;
+  const float* features = train_ + query.first_doc * spec_.shape.inputs;
+  const ScoreArrays out{scores_.data(), magnitudes_.data()};
+  if (!spec_.by_vote) {
+    tangent_factors(stream, networks, features, rows(), out);
+    return;
+  }
+  forward(stream, networks, features, rows(), out);
+  mean_scores(stream, spec_.members, query.docs, scores_.data(), mean_.data());
+}
+
+void QueryView::order_by_score(Stream stream) {
+  OLRANK_DEVICE_NAMESPACE::order_by_score(stream, 1, offsets_.data() + 2 * query_.docs, scores(),
+                                          there<std::int32_t>(order_at_), &there<Figures>(0)->first_bad);
+}
+
+WidthedDocs QueryView::widthed() {
+  return {query_.docs, scores_.data(), magnitudes_.data(), there<std::int32_t>(order_at_), m_.data()};
+}
+
+void QueryView::find_certain_by_width(Stream stream, const CertaintyRule* rule) {
+  certain_by_width(stream, widthed(), rule, there<std::uint64_t>(bits_at_), nullptr,
+                   &there<Figures>(0)->health);
+}
+
+void QueryView::find_certain_by_vote(Stream stream) {
+  certain_by_vote(stream, spec_.members, query_.docs, scores_.data(), magnitudes_.data(),
+                  there<std::int32_t>(order_at_), there<std::uint64_t>(bits_at_));
+}
+
+void QueryView::fetch_figures(Stream stream, const CovarianceStatus* status, const double* outcome) {
+  copy_bytes(stream, &there<Figures>(0)->status, status, sizeof *status);
+  copy_bytes(stream, there<double>(outcome_at_), outcome,
+             static_cast<std::size_t>(outcomes(spec_)) * sizeof(double));
+  copy_bytes(stream, answer_here_.data(), answer_there_.data(), static_cast<std::size_t>(order_at_));
+}
+
+void QueryView::fetch(Stream stream, const CovarianceStatus* status, const double* outcome) {
+  copy_bytes(stream, &there<Figures>(0)->status, status, sizeof *status);
+  copy_bytes(stream, there<double>(outcome_at_), outcome,
+             static_cast<std::size_t>(outcomes(spec_)) * sizeof(double));
+  const std::int64_t bytes =
+      bits_at_ + query_.docs * order_words(query_.docs) * static_cast<std::int64_t>(sizeof(std::uint64_t));
+  copy_bytes(stream, answer_here_.data(), answer_there_.data(), static_cast<std::size_t>(bytes));
+}
+
+std::span<const double> QueryView::outcome() const {
+  return {here<double>(outcome_at_), static_cast<std::size_t>(outcomes(spec_))};
+}
+
+DeviceOrders QueryView::orders() const {
+  return {
+      {here<std::int32_t>(order_at_), static_cast<std::size_t>(query_.docs)},
+      {here<std::uint64_t>(bits_at_), static_cast<std::size_t>(query_.docs * order_words(query_.docs))}};
+}
+
+std::int64_t QueryView::bytes() const {
+  const std::int64_t floats = rows_.size() + scores_.size() + magnitudes_.size() + mean_.size();
+  return floats * std::int64_t{sizeof(float)} +
+         (m_.size() + offsets_.size()) * std::int64_t{sizeof(double)} + answer_there_.size();
+}
+
+void QueryView::write_scores(Stream stream, std::span<float> to) {
+  OwnedStream::wait_for(stream);
+  copy_to_host(scores(), to);
+}
+
+void QueryView::write_width_sq(Stream stream, const CertaintyRule* rule, std::span<double> to) {
+  DeviceArray<double> width_sq(query_.docs * query_.docs);
+  DeviceArray<std::uint64_t> bits(query_.docs * order_words(query_.docs));
+  certain_by_width(stream, widthed(), rule, bits.data(), width_sq.data(), nullptr);
+  OwnedStream::wait_for(stream);
+  copy_to_host(width_sq.data(), to);
+}
+
+}  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -1,0 +1,162 @@
+#include "cuda/engine/resident_history.h"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "core/math/dcg.h"
+#include "cuda/ops/history_update.h"
+
+namespace olrank::OLRANK_DEVICE_NAMESPACE {
+namespace {
+
+constexpr int kNothing = 0xFF;  // −1 in every whole number
+
+/// The size of the series 32, 96, … whose steps are an eighth, or 32, that holds `needed`.
+std::int64_t bucket_of(std::int64_t needed) {
+  constexpr std::int64_t kStep = 32;
+  std::int64_t size = kStep;
+  while (size < needed) size += (size / 8 + kStep - 1) / kStep * kStep;
+  return size;
+}
+
+std::vector<double> discounts_of(std::int64_t ranks) {
+  std::vector<double> discounts;
+  for (std::int64_t rank = 0; rank < ranks; ++rank)
+    discounts.push_back(dcg_discount(rank, Discount::kLog2));
+  return discounts;
+}
+
+template <class T>
+std::size_t bytes_of(std::int64_t count) {
+  return static_cast<std::size_t>(count) * sizeof(T);
+}
+
+}  // namespace
+
+ResidentHistory::ResidentHistory(std::int64_t features, bool keeps_lists, std::int64_t most_docs)
+    : features_(features),
+      keeps_lists_(keeps_lists),
+      discounts_(std::span<const double>(discounts_of(keeps_lists ? most_docs : 0))) {}
+
+void ResidentHistory::make_room(Stream stream, const Counts& wanted) {
+  bucket_ = {bucket_of(wanted.docs), bucket_of(wanted.terms), bucket_of(wanted.observations),
+             bucket_of(wanted.impressions)};
+  bool moved = values_.reserve(stream, bucket_.docs * features_, counts_.docs * features_);
+  moved |= terms_.reserve(stream, bucket_.terms, counts_.terms, kNothing);
+  moved |= incidence_offsets_.reserve(stream, bucket_.docs + 1);
+  moved |= incidence_ends_.reserve(stream, 2 * bucket_.terms);
+  words_.reserve(stream, std::max(incidence_workspace(bucket_.docs, bucket_.terms),
+                                  bucket_.terms + bucket_.observations));
+  if (keeps_lists_) {
+    moved |= doc_numbers_.reserve(stream, bucket_.docs, counts_.docs);
+    moved |= observations_.reserve(stream, bucket_.observations, counts_.observations, kNothing);
+    moved |= group_offsets_.reserve(stream, bucket_.terms + 1);
+    moved |= group_items_.reserve(stream, bucket_.observations);
+    // An impression behind the last one ends before it begins, so that kernels find nothing in it.
+    const bool is_first = first_doc_.capacity() == 0;
+    const std::int64_t ends = is_first ? 0 : counts_.impressions + 1;
+    moved |= first_doc_.reserve(stream, bucket_.impressions + 1, ends, kNothing);
+    moved |= first_pair_.reserve(stream, bucket_.impressions + 1, ends, kNothing);
+    if (is_first) {
+      fill_bytes(stream, first_doc_.data(), 0, sizeof(std::int32_t));
+      fill_bytes(stream, first_pair_.data(), 0, sizeof(std::int32_t));
+    }
+    moved |= examined_.reserve(stream, wanted.examined, counts_.examined);
+    moved |= clicks_.reserve(stream, wanted.examined, counts_.examined);
+  }
+  if (moved) ++moves_;
+}
+
+void ResidentHistory::add(Stream stream, const DeviceLesson& lesson, const float* train) {
+  Counts wanted = counts_;
+  const auto new_docs = static_cast<std::int64_t>(lesson.new_docs.size());
+  wanted.docs += new_docs;
+  for (const DeviceLesson::Term& changed : lesson.terms)
+    wanted.terms = std::max(wanted.terms, std::int64_t{changed.index} + 1);
+  if (keeps_lists_) {
+    wanted.observations += static_cast<std::int64_t>(lesson.observations.size());
+    wanted.examined += static_cast<std::int64_t>(lesson.examined.size());
+    wanted.impressions += 1;
+  }
+  make_room(stream, wanted);
+  const std::array ends = {static_cast<std::int32_t>(wanted.examined),
+                           static_cast<std::int32_t>(wanted.observations)};
+  latest_ = packet_.send(stream, lesson, ends);
+  gather_docs(stream, train, features_, latest_.new_docs, new_docs,
+              values_.data() + counts_.docs * features_);
+  write_terms(stream, latest_.terms, static_cast<std::int64_t>(lesson.terms.size()), terms_.data());
+  if (keeps_lists_) {
+    copy_bytes(stream, doc_numbers_.data() + counts_.docs, latest_.new_docs,
+               bytes_of<std::int64_t>(new_docs));
+    copy_bytes(stream, observations_.data() + counts_.observations, latest_.observations,
+               lesson.observations.size_bytes());
+    copy_bytes(stream, examined_.data() + counts_.examined, latest_.examined, lesson.examined.size_bytes());
+    copy_bytes(stream, clicks_.data() + counts_.examined, latest_.clicks, lesson.clicks.size_bytes());
+    copy_bytes(stream, first_doc_.data() + wanted.impressions, latest_.ends, sizeof(std::int32_t));
+    copy_bytes(stream, first_pair_.data() + wanted.impressions, latest_.ends + 1, sizeof(std::int32_t));
+  }
+  counts_ = wanted;
+  observed_ = lesson.observed;
+  index_terms(stream);
+}
+
+void ResidentHistory::index_terms(Stream stream) {
+  find_incidence(stream, terms_.data(), bucket_.terms, bucket_.docs, words_.data(),
+                 {incidence_offsets_.data(), incidence_ends_.data()});
+  if (!keeps_lists_) return;
+  group_observations(stream, observations_.data(), bucket_.observations, bucket_.terms, words_.data(),
+                     group_offsets_.data(), group_items_.data());
+}
+
+PairHistoryView ResidentHistory::view() const {
+  PairHistoryView view;
+  view.features = values_.data();
+  view.docs = bucket_.docs;
+  view.terms = terms_.data();
+  view.count = bucket_.terms;
+  view.incidence = {const_cast<std::int32_t*>(incidence_offsets_.data()),
+                    const_cast<std::int32_t*>(incidence_ends_.data())};
+  return view;
+}
+
+ImpressionView ResidentHistory::impressions() const {
+  return {bucket_.impressions, first_doc_.data(),   first_pair_.data(), examined_.data(),
+          clicks_.data(),      doc_numbers_.data(), discounts_.data()};
+}
+
+std::int64_t ResidentHistory::bytes() const {
+  return values_.bytes() + terms_.bytes() + incidence_offsets_.bytes() + incidence_ends_.bytes() +
+         words_.bytes() + doc_numbers_.bytes() + observations_.bytes() + group_offsets_.bytes() +
+         group_items_.bytes() + first_doc_.bytes() + first_pair_.bytes() + examined_.bytes() +
+         clicks_.bytes();
+}
+
+void ResidentHistory::restore(Stream stream, const DeviceHistory& history) {
+  const auto size = [](const auto& span) { return static_cast<std::int64_t>(span.size()); };
+  Counts counts{history.docs.docs, size(history.terms), 0, 0, 0};
+  if (keeps_lists_) {
+    counts.observations = size(history.observations);
+    counts.impressions = size(history.first_doc) - 1;
+    counts.examined = size(history.examined);
+  }
+  counts_ = {};
+  make_room(stream, counts);
+  OwnedStream::wait_for(stream);
+  copy_to_device(std::span(history.docs.values, static_cast<std::size_t>(counts.docs * features_)),
+                 values_.data());
+  copy_to_device(history.terms, terms_.data());
+  if (keeps_lists_) {
+    copy_to_device(history.doc_numbers, doc_numbers_.data());
+    copy_to_device(history.observations, observations_.data());
+    copy_to_device(history.first_doc, first_doc_.data());
+    copy_to_device(history.first_pair, first_pair_.data());
+    copy_to_device(history.examined, examined_.data());
+    copy_to_device(history.clicks, clicks_.data());
+  }
+  counts_ = counts;
+  observed_ = history.observed;
+  index_terms(stream);
+}
+
+}  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "core/ops/device_network.h"
+#include "cuda/engine/growing_array.h"
+#include "cuda/engine/packet.h"
+#include "cuda/ops/ndcg_weights.h"
+#include "cuda/ops/pair_training.h"
+
+namespace olrank::OLRANK_DEVICE_NAMESPACE {
+
+/// Every preference so far, on the device: distinct documents, folded pairs and, for LambdaRank, the lists
+/// they came from. Kernels see it padded to sizes that change seldom, so that one captured graph serves
+/// many rounds. Which document and which pair is which, the host knows.
+class ResidentHistory {
+ public:
+  /// Sizes that kernels see: functions of the true sizes alone.
+  struct Bucket {
+    std::int64_t docs = 0;
+    std::int64_t terms = 0;
+    std::int64_t observations = 0;
+    std::int64_t impressions = 0;
+
+    friend bool operator==(const Bucket&, const Bucket&) = default;
+  };
+
+  ResidentHistory(std::int64_t features, bool keeps_lists, std::int64_t most_docs);
+
+  /// Adds what a round brought; `train` are the documents that it names, on the device.
+  void add(Stream stream, const DeviceLesson& lesson, const float* train);
+  /// Rises whenever an array that kernels were told of has moved.
+  std::int64_t moves() const { return moves_; }
+  const Bucket& bucket() const { return bucket_; }
+
+  std::int64_t observed() const { return observed_; }
+  /// What the latest add() brought, until the next one.
+  const PackedLesson& latest() const { return latest_; }
+  std::int64_t bytes() const;
+
+  PairHistoryView view() const;
+  ImpressionView impressions() const;
+  const PairObservation* observations() const { return observations_.data(); }
+  const std::int32_t* observation_offsets() const { return group_offsets_.data(); }
+  const std::int32_t* observation_items() const { return group_items_.data(); }
+
+  /// Everything anew; waits.
+  void restore(Stream stream, const DeviceHistory& history);
+
+ private:
+  struct Counts {
+    std::int64_t docs = 0;
+    std::int64_t terms = 0;
+    std::int64_t observations = 0;
+    std::int64_t impressions = 0;
+    std::int64_t examined = 0;
+  };
+
+  void make_room(Stream stream, const Counts& wanted);
+  void index_terms(Stream stream);
+
+  std::int64_t features_;
+  bool keeps_lists_;
+  Packet packet_;
+  PackedLesson latest_;
+  Counts counts_;
+  std::int64_t observed_ = 0;
+  Bucket bucket_;
+  std::int64_t moves_ = 0;
+
+  GrowingArray<float> values_;
+  GrowingArray<PairTerm> terms_;
+  GrowingArray<std::int32_t> incidence_offsets_;
+  GrowingArray<std::int32_t> incidence_ends_;
+  GrowingArray<std::int32_t> words_;  // of workspace
+
+  // Of LambdaRank.
+  DeviceArray<double> discounts_;
+  GrowingArray<std::int64_t> doc_numbers_;
+  GrowingArray<PairObservation> observations_;
+  GrowingArray<std::int32_t> group_offsets_;
+  GrowingArray<std::int32_t> group_items_;
+  GrowingArray<std::int32_t> first_doc_;
+  GrowingArray<std::int32_t> first_pair_;
+  GrowingArray<std::int32_t> examined_;
+  GrowingArray<std::uint8_t> clicks_;
+};
+
+}  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -1,0 +1,321 @@
+#include "cuda/engine/resident_network.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "core/error.h"
+#include "core/random/rng_stream.h"
+#include "core/runtime/log.h"
+#include "cuda/ops/confidence_rule.h"
+#include "cuda/ops/score_ranking.h"
+
+namespace olrank::OLRANK_DEVICE_NAMESPACE {
+namespace {
+
+// As models/posterior/full_posterior.cpp has them.
+constexpr int kProbes = 2;
+constexpr std::int64_t kCheckEvery = 512;
+constexpr double kDriftBound = 1e-4;
+
+constexpr std::int64_t kJudgedAtOnce = 8192;  // documents
+
+/// The calling thread's device, before anything is made on it.
+const DeviceNetworkSpec& on_device_of(const DeviceNetworkSpec& spec) {
+  use_device(spec.device);
+  return spec;
+}
+
+std::span<const float> values_of(const FeatureMatrix& matrix) {
+  return {matrix.values, static_cast<std::size_t>(matrix.docs * matrix.features)};
+}
+
+}  // namespace
+
+ResidentNetwork::ResidentNetwork(const DeviceNetworkSpec& spec)
+    : spec_(on_device_of(spec)),
+      train_(values_of(spec.train)),
+      judged_(values_of(spec.judged)),
+      theta_(spec.first),
+      rule_(std::span<const CertaintyRule>(&spec.rule, 1)),
+      view_(spec, train_.data()),
+      history_(spec.shape.inputs, spec.weigh_by_ndcg, spec.most_docs),
+      posterior_(make_resident_posterior(spec.covariance, posterior_spec(), stream_.get())),
+      trainer_(spec, theta_.data(), stream_.get()),
+      theta_copy_(theta_.size()) {}
+
+void ResidentNetwork::start_look(DeviceQuery query) {
+  const Stream stream = stream_.get();
+  timeline_.mark(stream, "score");
+  view_.pass(stream, query, networks());
+  view_.order_by_score(stream);
+  timeline_.mark(stream, "width");
+  if (!spec_.by_vote) {
+    posterior_->gram(stream, view_.rows(), view_.m());
+    if (spec_.theory) set_theory_alpha(stream, *spec_.theory, &posterior_->status()->log_det, rule_.data());
+    view_.find_certain_by_width(stream, rule_.data());
+  } else {
+    view_.find_certain_by_vote(stream);
+  }
+  timeline_.mark(stream, "");
+  seen_ = true;
+}
+
+DeviceOrders ResidentNetwork::look(DeviceQuery query) {
+  use_device(spec_.device);
+  do {
+    start_look(query);
+    view_.fetch(stream_.get(), posterior_->status(), trainer_.outcome());
+    stream_.wait();
+    timeline_.collect(waited_);
+  } while (mend());
+  if (const std::int32_t bad = view_.figures().first_bad; bad >= 0)
+    throw NumericError(fmt::format("The score of document {} is not a number.", bad));
+  return view_.orders();
+}
+
+void ResidentNetwork::settle() {
+  use_device(spec_.device);
+  while (unsettled_) {
+    view_.fetch_figures(stream_.get(), posterior_->status(), trainer_.outcome());
+    stream_.wait();
+    timeline_.collect(waited_);
+    if (!mend()) break;
+  }
+}
+
+bool ResidentNetwork::mend() {
+  const bool trained = mend_training();
+  return mend_posterior() || trained;
+}
+
+bool ResidentNetwork::mend_training() {
+  if (!unsettled_) return false;
+  const auto members = static_cast<std::size_t>(spec_.members);
+  const auto began = view_.outcome().subspan(members, members);
+  const auto ended = view_.outcome().subspan(2 * members, members);
+  bool again = false;
+  // LambdaRank's gradients are not those of one loss, so that a rise of the loss says nothing.
+  if (!halved_ && !spec_.weigh_by_ndcg) {
+    for (std::size_t member = 0; member < members; ++member) {
+      if (ended[member] <= began[member]) continue;
+      trainer_.repeat(history_, static_cast<std::int64_t>(member));
+      again = true;
+    }
+  }
+  if (again) {
+    halved_ = true;
+    seen_ = false;
+    return true;
+  }
+  for (const double loss : ended) {
+    if (!std::isfinite(loss)) tell_divergence();
+  }
+  unsettled_ = false;
+  return false;
+}
+
+void ResidentNetwork::tell_divergence() {
+  const StackedTrainer::Divergence found = trainer_.find_divergence(history_);
+  unsettled_ = false;
+  seen_ = false;
+  throw NumericError(fmt::format(
+      "Training stopped in round {} at step {}: the loss is {}. A smaller learning_rate than {}, or a "
+      "larger lambda than {}, keeps it finite.",
+      round_, found.step, found.loss, spec_.learning_rate, spec_.lambda));
+}
+
+bool ResidentNetwork::mend_posterior() {
+  const QueryView::Figures& figures = view_.figures();
+  const bool lost = figures.health.lost > lost_widths_;
+  lost_widths_ = figures.health.lost;
+  if (figures.status.failed == 0 && !lost) {
+    rebuilt_ = false;
+    return false;
+  }
+  if (rebuilt_) {
+    throw NumericError(
+        fmt::format("The {} covariance of {} pairs has lost its digits at lambda = {}, and making it anew "
+                    "did not help. Choose a larger lambda.",
+                    posterior_->form(), posterior_->pairs(), spec_.lambda));
+  }
+  log_detail("The covariance of {} pairs is made anew.", posterior_->pairs());
+  posterior_->rebuild(stream_.get());
+  rebuilt_ = true;
+  seen_ = false;
+  return true;
+}
+
+void ResidentNetwork::describe(std::span<float> scores, std::span<double> width_sq) {
+  use_device(spec_.device);
+  view_.write_scores(stream_.get(), scores);
+  if (!width_sq.empty()) view_.write_width_sq(stream_.get(), rule_.data(), width_sq);
+}
+
+void ResidentNetwork::learn(const DeviceLesson& lesson) {
+  settle();
+  const Stream stream = stream_.get();
+  if (!seen_ || view_.query() != lesson.query) start_look(lesson.query);
+  timeline_.mark(stream, "observe");
+  history_.add(stream, lesson, train_.data());
+  if (!spec_.by_vote) observe(history_.latest().pairs, static_cast<std::int64_t>(lesson.pairs.size()));
+  timeline_.mark(stream, "train");
+  trainer_.train(history_);
+  timeline_.mark(stream, "");
+  round_ = lesson.round;
+  seen_ = false;
+  unsettled_ = true;
+  halved_ = false;
+  check_drift();
+}
+
+void ResidentNetwork::observe(const PreferencePair* pairs, std::int64_t count) {
+  for (std::int64_t first = 0; first < count; first += kMostPairsPerBatch) {
+    // The batch before has changed what the look found.
+    if (first > 0) posterior_->gram(stream_.get(), view_.rows(), view_.m());
+    posterior_->observe(stream_.get(), view_.rows(), view_.m(), pairs + first,
+                        std::min(kMostPairsPerBatch, count - first));
+  }
+  unchecked_ += count;
+}
+
+double ResidentNetwork::drift() {
+  double worst = 0.0;
+  std::vector<double> probe(static_cast<std::size_t>(spec_.shape.parameters()));
+  for (int number = 0; number < kProbes; ++number) {
+    RngStream draws(make_key({.purpose = Purpose::kProbe}), static_cast<std::uint32_t>(posterior_->pairs()),
+                    static_cast<std::uint32_t>(number));
+    draws.unit_vector(probe);
+    const double residual = posterior_->residual(stream_.get(), probe);
+    // max() would drop a NaN.
+    if (!(residual <= worst)) worst = residual;
+  }
+  return worst;
+}
+
+void ResidentNetwork::check_drift() {
+  if (unchecked_ < kCheckEvery) return;
+  unchecked_ = 0;
+  if (drift() <= kDriftBound) return;
+  posterior_->rebuild(stream_.get());
+  const double residual = drift();
+  if (residual <= kDriftBound) return;
+  throw NumericError(
+      fmt::format("The {} covariance of {} pairs has lost its digits at lambda = {}: its residual is "
+                  "{:.2g}, above the bound of {:.2g}, even when it is made anew. Choose a larger lambda.",
+                  posterior_->form(), posterior_->pairs(), spec_.lambda, residual, kDriftBound));
+}
+
+std::vector<double> ResidentNetwork::steps() {
+  settle();
+  const auto members = static_cast<std::size_t>(spec_.members);
+  const auto steps = view_.outcome().first(members);
+  return {steps.begin(), steps.end()};
+}
+
+void ResidentNetwork::go_primal() {
+  settle();
+  posterior_ = make_primal_of(*posterior_, posterior_spec(), stream_.get());
+  unchecked_ = 0;
+  seen_ = false;
+}
+
+DeviceHealth ResidentNetwork::health() {
+  settle();
+  DeviceHealth health;
+  health.drift = spec_.by_vote ? 0.0 : drift();
+  health.negative_widths = negative_before_ + static_cast<std::int64_t>(view_.figures().health.negative);
+  health.bytes = posterior_->bytes();
+  health.device_bytes = health.bytes + history_.bytes() + trainer_.bytes() + view_.bytes() +
+                        (train_.size() + judged_.size() + 2 * theta_.size()) * std::int64_t{sizeof(float)} +
+                        judged_rows_.bytes() + judged_scores_.bytes() + judged_means_.bytes() +
+                        uploaded_.bytes();
+  return health;
+}
+
+void ResidentNetwork::begin_scores(FeatureMatrix docs) {
+  settle();
+  judge_stream_.wait();  // whatever was begun before and not asked for
+  copy_bytes(stream_.get(), theta_copy_.data(), theta_.data(),
+             static_cast<std::size_t>(theta_.size()) * sizeof(float));
+  judged_theta_.record(stream_.get());
+  const Stream stream = judge_stream_.get();
+  judged_theta_.hold(stream);
+  const float* from = judged_.data();
+  if (docs.values != spec_.judged.values || docs.docs != spec_.judged.docs) {
+    uploaded_.reserve(stream, docs.docs * docs.features);
+    copy_to_device(values_of(docs), uploaded_.data());
+    from = uploaded_.data();
+  }
+  const std::int64_t at_once = std::min(kJudgedAtOnce, docs.docs);
+  const std::size_t bytes = static_cast<std::size_t>(docs.docs) * sizeof(float);
+  judged_rows_.reserve(stream, spec_.members * at_once * spec_.shape.factors());
+  judged_scores_.reserve(stream, spec_.members * at_once);
+  judged_means_.reserve(stream, docs.docs);
+  if (judged_answer_.size() < bytes) judged_answer_ = PinnedBytes(bytes);
+  const NetworkStack copies{spec_.shape, theta_copy_.data(), spec_.members};
+  for (std::int64_t first = 0; first < docs.docs; first += at_once) {
+    const std::int64_t count = std::min(at_once, docs.docs - first);
+    forward(stream, copies, from + first * docs.features,
+            {judged_rows_.data(), count, spec_.shape.factors()}, {judged_scores_.data(), nullptr});
+    mean_scores(stream, spec_.members, count, judged_scores_.data(), judged_means_.data() + first);
+  }
+  copy_bytes(stream, judged_answer_.data(), judged_means_.data(), bytes);
+}
+
+void ResidentNetwork::finish_scores(std::span<float> scores) {
+  use_device(spec_.device);
+  judge_stream_.wait();
+  std::memcpy(scores.data(), judged_answer_.data(), scores.size_bytes());
+}
+
+std::vector<float> ResidentNetwork::theta() {
+  settle();
+  stream_.wait();
+  return theta_.to_host();
+}
+
+void ResidentNetwork::add_seconds(StageClock& clock) {
+  for (const StageClock::Stage& stage : waited_.stages()) clock.add(stage.name, stage.seconds);
+  waited_ = StageClock();
+}
+
+void ResidentNetwork::save(StateWriter& state) {
+  settle();
+  stream_.wait();
+  state.put("device.theta", theta_.to_host());
+  trainer_.save(state);
+  state.put_text("device.form", posterior_->form());
+  posterior_->save(state);
+  state.put("device.negative_widths",
+            negative_before_ + static_cast<std::int64_t>(view_.figures().health.negative));
+  state.put("device.unchecked", unchecked_);
+}
+
+void ResidentNetwork::load(StateReader& state, const DeviceHistory& history) {
+  settle();
+  stream_.wait();
+  std::vector<float> theta(static_cast<std::size_t>(theta_.size()));
+  state.get_into("device.theta", std::span(theta));
+  copy_to_device(std::span<const float>(theta), theta_.data());
+  history_.restore(stream_.get(), history);
+  trainer_.load(state);
+  const std::string form = state.get_text("device.form");
+  if (form == "primal" && posterior_->form() == "dual")
+    posterior_ = make_resident_posterior(DeviceCovariance::kPrimal, posterior_spec(), stream_.get());
+  if (form != posterior_->form())
+    state.fail(fmt::format("The saved covariance is '{}', not '{}'.", form, posterior_->form()));
+  posterior_->load(stream_.get(), state);
+  negative_before_ = state.get_one<std::int64_t>("device.negative_widths") -
+                     static_cast<std::int64_t>(view_.figures().health.negative);
+  unchecked_ = state.get_one<std::int64_t>("device.unchecked");
+  seen_ = false;
+}
+
+std::unique_ptr<DeviceNetwork> make_network(const DeviceNetworkSpec& spec) {
+  return std::make_unique<ResidentNetwork>(spec);
+}
+
+}  // namespace olrank::OLRANK_DEVICE_NAMESPACE

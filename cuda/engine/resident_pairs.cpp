@@ -1,0 +1,77 @@
+#include "cuda/engine/resident_pairs.h"
+
+#include <algorithm>
+
+#include "cuda/ops/gradient_sums.h"
+#include "cuda/ops/tangent_factors.h"
+
+namespace olrank::OLRANK_DEVICE_NAMESPACE {
+
+void ResidentPairs::append(Stream stream, const FactorRows& docs, const PreferencePair* pairs,
+                           std::int64_t count) {
+  const std::int64_t numbers = 2 * shape_.factors();
+  rows_.reserve(stream, (pairs_ + count) * numbers, pairs_ * numbers);
+  static_assert(sizeof(PreferencePair) == 2 * sizeof(std::int32_t));
+  gather_pairs(stream, docs, reinterpret_cast<const std::int32_t*>(pairs), count,
+               rows_.data() + pairs_ * numbers);
+  pairs_ += count;
+}
+
+void ResidentPairs::replay(
+    Stream stream,
+    FunctionRef<void(const FactorRows& docs, const PreferencePair* pairs, std::int64_t count)> take_in) {
+  constexpr std::int64_t kBatch = kMostReplayed / 2;
+  std::vector<PreferencePair> places;
+  for (std::int32_t s = 0; s < kBatch; ++s) places.push_back({2 * s, 2 * s + 1});
+  const DeviceArray<PreferencePair> there{std::span<const PreferencePair>(places)};
+  for (std::int64_t first = 0; first < pairs_; first += kBatch) {
+    const std::int64_t count = std::min(kBatch, pairs_ - first);
+    take_in(range(first, count), there.data(), count);
+  }
+  OwnedStream::wait_for(stream);  // `there` is read until the last batch is done
+}
+
+std::vector<double> ResidentPairs::products(Stream stream, std::span<const double> v) {
+  const FactorRows rows = all();
+  const DeviceArray<double> vector(v);
+  DeviceArray<double> of_docs(rows.docs);
+  DeviceArray<double> workspace(gradient_products_workspace(shape_, rows.docs));
+  gradient_products(stream, shape_, rows, vector.data(), workspace.data(), of_docs.data());
+  const std::vector<double> found = of_docs.to_host();
+  std::vector<double> of_pairs(static_cast<std::size_t>(pairs_));
+  for (std::size_t s = 0; s < of_pairs.size(); ++s) of_pairs[s] = found[2 * s] - found[2 * s + 1];
+  return of_pairs;
+}
+
+std::vector<double> ResidentPairs::sum(Stream stream, std::span<const double> weights) {
+  const FactorRows rows = all();
+  std::vector<double> of_docs;
+  for (const double weight : weights) of_docs.insert(of_docs.end(), {weight, -weight});
+  const DeviceArray<double> there{std::span<const double>(of_docs)};
+  DeviceArray<double> workspace(gradient_sum_workspace(shape_, rows.docs));
+  DeviceArray<double> result(shape_.parameters());
+  fill_bytes(stream, result.data(), 0, static_cast<std::size_t>(result.size()) * sizeof(double));
+  if (rows.docs > 0) gradient_sum(stream, shape_, rows, there.data(), workspace.data(), result.data());
+  return result.to_host();
+}
+
+std::vector<double> ResidentPairs::outer_product_times(Stream stream, std::span<const double> v) {
+  return sum(stream, products(stream, v));
+}
+
+void ResidentPairs::save(StateWriter& state) const {
+  std::vector<float> rows(static_cast<std::size_t>(pairs_ * 2 * shape_.factors()));
+  copy_to_host(rows_.data(), std::span(rows));
+  state.put("device.pairs", rows);
+}
+
+void ResidentPairs::load(Stream stream, StateReader& state) {
+  const std::vector<float> rows = state.get<float>("device.pairs");
+  const auto numbers = static_cast<std::size_t>(2 * shape_.factors());
+  if (rows.size() % numbers != 0) state.fail("The observed pairs are no whole number for this network.");
+  pairs_ = static_cast<std::int64_t>(rows.size() / numbers);
+  rows_.reserve(stream, static_cast<std::int64_t>(rows.size()));
+  copy_to_device(std::span<const float>(rows), rows_.data());
+}
+
+}  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/io/state_archive.h"
+#include "core/online/online_ranker.h"
+#include "core/runtime/function_ref.h"
+#include "cuda/engine/growing_array.h"
+#include "cuda/ops/relu_layers.h"
+
+namespace olrank::OLRANK_DEVICE_NAMESPACE {
+
+/// The tangent factors of all observed pairs, winner then loser, each at the parameters of its round: from
+/// which a full covariance can be made anew.
+class ResidentPairs {
+ public:
+  explicit ResidentPairs(const NetworkShape& shape) : shape_(shape) {}
+
+  std::int64_t pairs() const { return pairs_; }
+  std::int64_t bytes() const { return rows_.bytes(); }
+  FactorRows all() { return range(0, pairs_); }
+  FactorRows range(std::int64_t first, std::int64_t count) {
+    return {rows_.data() + first * 2 * shape_.factors(), 2 * count, shape_.factors()};
+  }
+  /// Pairs [count] on the device, of `docs`.
+  void append(Stream stream, const FactorRows& docs, const PreferencePair* pairs, std::int64_t count);
+
+  /// Calls take_in(docs, pairs on the device, count) for batches of all pairs so far, in order.
+  void replay(
+      Stream stream,
+      FunctionRef<void(const FactorRows& docs, const PreferencePair* pairs, std::int64_t count)> take_in);
+  /// Documents of a batch of replay(), at most.
+  static constexpr std::int64_t kMostReplayed = 128;
+
+  /// sum [p] = Σ_s (g_s·v) g_s; waits.
+  std::vector<double> outer_product_times(Stream stream, std::span<const double> v);
+  /// g_s·v of every pair, and Σ_s weights[s] g_s; both wait.
+  std::vector<double> products(Stream stream, std::span<const double> v);
+  std::vector<double> sum(Stream stream, std::span<const double> weights);
+
+  void save(StateWriter& state) const;
+  void load(Stream stream, StateReader& state);
+
+ private:
+  NetworkShape shape_;
+  GrowingArray<float> rows_;  // [2 · pairs × factors]
+  std::int64_t pairs_ = 0;
+};
+
+}  // namespace olrank::OLRANK_DEVICE_NAMESPACE

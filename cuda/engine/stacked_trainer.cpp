@@ -1,0 +1,315 @@
+#include "cuda/engine/stacked_trainer.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/random/rng_stream.h"
+#include "cuda/ops/ndcg_weights.h"
+#include "cuda/ops/tangent_factors.h"
+
+namespace olrank::OLRANK_DEVICE_NAMESPACE {
+namespace {
+
+constexpr int kMostIterations = 100;  // as on the CPU
+constexpr int kIterationsAtOnce = 10;
+
+/// Where a power iteration begins: the CPU's first vector, for every member.
+std::vector<double> first_eigenvectors(std::int64_t members, std::int64_t parameters) {
+  std::vector<double> one(static_cast<std::size_t>(parameters));
+  RngStream draws(make_key({.purpose = Purpose::kProbe}), 0);
+  draws.unit_vector(one);
+  std::vector<double> all;
+  for (std::int64_t member = 0; member < members; ++member) all.insert(all.end(), one.begin(), one.end());
+  return all;
+}
+
+std::int64_t if_wanted(bool wanted, std::int64_t size) {
+  return wanted ? size : 0;
+}
+
+}  // namespace
+
+StackedTrainer::StackedTrainer(const DeviceNetworkSpec& spec, float* theta, Stream stream)
+    : spec_(spec),
+      theta_(theta),
+      stream_(stream),
+      parameters_(spec.shape.parameters()),
+      centre_(spec.first),
+      before_(spec.members * parameters_),
+      outcome_(kOutcomes * spec.members),
+      gradient_(if_wanted(spec.optimizer != Optimizer::kGradientDescent, spec.members * parameters_)),
+      position_(gradient_.size()),
+      first_moment_(gradient_.size()),
+      second_moment_(if_wanted(spec.optimizer == Optimizer::kAdam, gradient_.size())),
+      eigenvectors_(std::span<const double>(first_eigenvectors(spec.members, parameters_))),
+      curvatures_(std::span<const CurvatureState>(
+          std::vector<CurvatureState>(static_cast<std::size_t>(spec.members)))),
+      noise_keys_(spec.noise_keys),
+      round_(1) {
+  if (spec.members == 1) return;
+  for (std::int64_t member = 0; member < spec.members; ++member) {
+    member_streams_.emplace_back();
+    joins_.emplace_back();
+  }
+}
+
+void StackedTrainer::make_room(const ResidentHistory& history) {
+  const ResidentHistory::Bucket& bucket = history.bucket();
+  sizes_ = training_sizes(spec_.shape, spec_.members, bucket.docs, bucket.terms);
+  const bool weighs = spec_.weigh_by_ndcg;
+  bool moved = rows_.reserve(stream_, sizes_.rows);
+  moved |= scores_.reserve(stream_, sizes_.scores);
+  moved |= partial_.reserve(stream_, sizes_.partial);
+  moved |= losses_.reserve(stream_, sizes_.losses);
+  moved |= labels_.reserve(stream_, if_wanted(weighs || spec_.noise > 0.0, spec_.members * bucket.terms));
+  moved |= weights_.reserve(stream_, if_wanted(weighs, spec_.members * bucket.terms));
+  moved |= changes_.reserve(stream_, if_wanted(weighs, spec_.members * bucket.observations));
+  curvature_work_.reserve(stream_, curvature_workspace(spec_.shape, bucket.docs));
+  if (!moved && bucket == bucket_ && history.moves() == history_moves_) return;
+  bucket_ = bucket;
+  history_moves_ = history.moves();
+  trained_in_bucket_ = 0;
+  for (Recorded& one : recorded_) {
+    one.graph = Graph();
+    one.timed = false;
+  }
+}
+
+NetworkStack StackedTrainer::stack(Members members) const {
+  return {spec_.shape, theta_ + members.first * parameters_, members.count, spec_.members};
+}
+
+TrainingWorkspace StackedTrainer::workspace(Members members) {
+  const auto place = [&](auto& array, std::int64_t size) {
+    return array.data() + members.first * (size / spec_.members);
+  };
+  return {place(rows_, sizes_.rows), place(scores_, sizes_.scores), place(partial_, sizes_.partial),
+          place(losses_, sizes_.losses)};
+}
+
+PairHistoryView StackedTrainer::view(const ResidentHistory& history, Members members) {
+  PairHistoryView view = history.view();
+  if (spec_.noise > 0.0) view.labels = labels_.data() + members.first * view.count;
+  return view;
+}
+
+OptimizerState StackedTrainer::optimizer_state(Members members) {
+  const std::int64_t first = members.first * parameters_;
+  return {position_.data() + first, first_moment_.data() + first,
+          second_moment_.size() > 0 ? second_moment_.data() + first : nullptr};
+}
+
+double StackedTrainer::rate() const {
+  return spec_.learning_rate * std::pow(spec_.learning_rate_decay, static_cast<double>(trainings_));
+}
+
+void StackedTrainer::train(const ResidentHistory& history) {
+  make_room(history);
+  copy_bytes(stream_, round_.data(), history.latest().round, sizeof(std::uint32_t));
+  copy_bytes(stream_, before_.data(), theta_, static_cast<std::size_t>(before_.size()) * sizeof(float));
+  const bool by_curvature = spec_.optimizer != Optimizer::kAdam;
+  if (by_curvature && (curvature_pairs_ == 0 || 10 * history.observed() >= 11 * curvature_pairs_)) {
+    for (std::int64_t member = 0; member < spec_.members; ++member) find_curvature(history, member);
+    curvature_pairs_ = history.observed();
+  }
+  find_steps({0, spec_.members}, rate());
+  start(history);
+  ++trainings_;
+}
+
+void StackedTrainer::find_steps(Members members, double rate) {
+  // Adam's curvatures stay 0.
+  const double prior = spec_.optimizer == Optimizer::kAdam ? 1.0 : 2.0 * spec_.prior_weight;
+  for (std::int64_t member = members.first; member < members.first + members.count; ++member)
+    step_from_curvature(stream_, curvatures_.data() + member, rate, prior, outcome_.data() + member);
+}
+
+void StackedTrainer::find_curvature(const ResidentHistory& history, std::int64_t member) {
+  const PairHistoryView seen = history.view();
+  CurvatureTask task;
+  task.shape = spec_.shape;
+  task.rows = {rows_.data(), seen.docs, spec_.shape.factors()};
+  task.terms = seen.terms;
+  task.count = seen.count;
+  task.incidence = seen.incidence;
+  tangent_factors(stream_, stack({member, 1}), seen.features, task.rows, {});
+  double* vector = eigenvectors_.data() + member * parameters_;
+  CurvatureState* state = curvatures_.data() + member;
+  begin_curvature(stream_, task, vector, curvature_work_.data(), state);
+  for (int iteration = 0; iteration < kMostIterations; iteration += kIterationsAtOnce) {
+    for (int i = 0; i < kIterationsAtOnce; ++i)
+      iterate_curvature(stream_, task, vector, curvature_work_.data(), state);
+    CurvatureState found;
+    OwnedStream::wait_for(stream_);
+    copy_to_host<CurvatureState>(state, std::span(&found, 1));
+    if (found.settled != 0) break;
+  }
+}
+
+/// The first training in a bucket is not recorded: a size that is seen once needs no graph, and what has
+/// never run is loaded before anything is recorded. The next ones try the schedules in turn.
+std::size_t StackedTrainer::next_schedule() const {
+  if (spec_.members == 1 || spec_.schedule == MemberSchedule::kBatched) return 0;
+  if (spec_.schedule == MemberSchedule::kStreams) return 1;
+  for (std::size_t i = 0; i < recorded_.size(); ++i) {
+    if (!recorded_[i].timed) return i;
+  }
+  const auto seconds = [](const Recorded& one) { return one.end.seconds_since(one.begin); };
+  return seconds(recorded_[1]) < seconds(recorded_[0]) ? 1 : 0;
+}
+
+void StackedTrainer::start(const ResidentHistory& history) {
+  if (trained_in_bucket_++ == 0) {
+    descend_all(history, spec_.schedule == MemberSchedule::kStreams ? MemberSchedule::kStreams
+                                                                    : MemberSchedule::kBatched);
+    return;
+  }
+  const std::size_t chosen = next_schedule();
+  Recorded& one = recorded_[chosen];
+  if (!one.graph) one.graph = Graph(stream_, [&] { descend_all(history, kSchedules[chosen]); });
+  if (!one.timed) one.begin.record(stream_);
+  one.graph.start(stream_);
+  if (!one.timed) one.end.record(stream_);
+  one.timed = true;
+}
+
+void StackedTrainer::descend_all(const ResidentHistory& history, MemberSchedule schedule) {
+  if (spec_.members == 1 || schedule != MemberSchedule::kStreams) {
+    descend(stream_, history, {0, spec_.members});
+    return;
+  }
+  fork_.record(stream_);
+  for (std::int64_t member = 0; member < spec_.members; ++member) {
+    const auto at = static_cast<std::size_t>(member);
+    const Stream stream = member_streams_[at].get();
+    fork_.hold(stream);
+    descend(stream, history, {member, 1});
+    joins_[at].record(stream);
+    joins_[at].hold(stream_);
+  }
+}
+
+void StackedTrainer::descend(Stream stream, const ResidentHistory& history, Members members) {
+  const NetworkStack networks = stack(members);
+  const TrainingWorkspace work = workspace(members);
+  const PairHistoryView plain = view(history, members);
+  const std::int64_t p = parameters_;
+  const StackedObjective objective{1.0, spec_.prior_weight, centre_.data() + members.first * p};
+  double* began = outcome_.data() + spec_.members + members.first;
+  double* ended = began + spec_.members;
+  if (spec_.noise > 0.0) {
+    perturb_labels(stream, plain.terms, plain.count, members.count, noise_keys_.data() + members.first,
+                   round_.data(), spec_.noise, labels_.data() + members.first * plain.count);
+  }
+  PairHistoryView seen = plain;
+  if (spec_.weigh_by_ndcg) {
+    seen.weights = weights_.data() + members.first * plain.count;
+    seen.labels = labels_.data() + members.first * plain.count;
+  }
+  if (spec_.optimizer != Optimizer::kGradientDescent)
+    begin_training(stream, members.count * p, networks.theta, optimizer_state(members));
+  for (std::int64_t number = 1; number <= spec_.steps; ++number) {
+    forward_history(stream, networks, seen, work);
+    if (spec_.weigh_by_ndcg) {
+      const std::int64_t observations = bucket_.observations;
+      ndcg_weights(stream, history.impressions(), history.observations(), observations, plain.count,
+                   history.observation_offsets(), history.observation_items(), members.count, plain.docs,
+                   work.scores, changes_.data() + members.first * observations,
+                   weights_.data() + members.first * plain.count,
+                   labels_.data() + members.first * plain.count);
+    }
+    if (number == 1) pair_losses(stream, networks, seen, objective, work, began);
+    GradientUse use;
+    if (spec_.optimizer == Optimizer::kGradientDescent) {
+      use.theta = theta_ + members.first * p;
+      use.step = outcome_.data() + members.first;
+    } else {
+      use.gradient = gradient_.data() + members.first * p;
+    }
+    pair_gradients(stream, networks, seen, objective, work, use);
+    move(stream, members, number);
+  }
+  forward_history(stream, networks, plain, work);
+  pair_losses(stream, networks, plain, objective, work, ended);
+}
+
+void StackedTrainer::move(Stream stream, Members members, std::int64_t number) {
+  const double* gradient = gradient_.data() + members.first * parameters_;
+  const double* step = outcome_.data() + members.first;
+  float* theta = theta_ + members.first * parameters_;
+  if (spec_.optimizer == Optimizer::kNesterov) {
+    nesterov_step(stream, members.count, parameters_, gradient, step, optimizer_state(members), theta);
+  } else if (spec_.optimizer == Optimizer::kAdam) {
+    adam_step(stream, members.count, parameters_, number, gradient, step, optimizer_state(members), theta);
+  }
+}
+
+void StackedTrainer::repeat(const ResidentHistory& history, std::int64_t member) {
+  copy_bytes(stream_, theta_ + member * parameters_, before_.data() + member * parameters_,
+             static_cast<std::size_t>(parameters_) * sizeof(float));
+  --trainings_;
+  find_steps({member, 1}, 0.5 * rate());
+  ++trainings_;
+  descend(stream_, history, {member, 1});
+}
+
+StackedTrainer::Divergence StackedTrainer::find_divergence(const ResidentHistory& history) {
+  const std::int64_t steps = spec_.steps;
+  Divergence found{steps, std::nan("")};
+  bool finite = true;
+  for (std::int64_t tried = 1; tried <= steps && finite; ++tried) {
+    undo();
+    spec_.steps = tried;
+    descend(stream_, history, {0, spec_.members});
+    OwnedStream::wait_for(stream_);
+    std::vector<double> losses(static_cast<std::size_t>(spec_.members));
+    copy_to_host(outcome_.data() + 2 * spec_.members, std::span(losses));
+    for (const double loss : losses) {
+      if (std::isfinite(loss) || !finite) continue;
+      found = {tried, loss};
+      finite = false;
+    }
+  }
+  spec_.steps = steps;
+  undo();
+  OwnedStream::wait_for(stream_);
+  return found;
+}
+
+void StackedTrainer::undo() {
+  copy_bytes(stream_, theta_, before_.data(), static_cast<std::size_t>(before_.size()) * sizeof(float));
+}
+
+std::int64_t StackedTrainer::bytes() const {
+  const std::int64_t numbers = gradient_.size() + position_.size() + first_moment_.size() +
+                               second_moment_.size() + eigenvectors_.size();
+  return numbers * static_cast<std::int64_t>(sizeof(double)) +
+         2 * before_.size() * static_cast<std::int64_t>(sizeof(float)) + rows_.bytes() + scores_.bytes() +
+         partial_.bytes() + losses_.bytes() + labels_.bytes() + weights_.bytes() + changes_.bytes() +
+         curvature_work_.bytes();
+}
+
+void StackedTrainer::save(StateWriter& state) const {
+  std::vector<double> estimates;
+  for (const CurvatureState& one : curvatures_.to_host()) estimates.push_back(one.estimate);
+  state.put("device.curvatures", estimates);
+  state.put("device.curvature_pairs", curvature_pairs_);
+  state.put("device.eigenvectors", eigenvectors_.to_host());
+  state.put("device.trainings", trainings_);
+}
+
+void StackedTrainer::load(StateReader& state) {
+  std::vector<double> estimates(static_cast<std::size_t>(spec_.members));
+  state.get_into("device.curvatures", std::span(estimates));
+  curvature_pairs_ = state.get_one<std::int64_t>("device.curvature_pairs");
+  std::vector<double> vectors(static_cast<std::size_t>(spec_.members * parameters_));
+  state.get_into("device.eigenvectors", std::span(vectors));
+  trainings_ = state.get_one<std::int64_t>("device.trainings");
+  std::vector<CurvatureState> curvatures(estimates.size());
+  for (std::size_t member = 0; member < estimates.size(); ++member)
+    curvatures[member].estimate = estimates[member];
+  copy_to_device(std::span<const CurvatureState>(curvatures), curvatures_.data());
+  copy_to_device(std::span<const double>(vectors), eigenvectors_.data());
+}
+
+}  // namespace olrank::OLRANK_DEVICE_NAMESPACE

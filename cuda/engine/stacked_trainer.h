@@ -1,0 +1,117 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/io/state_archive.h"
+#include "core/ops/device_network.h"
+#include "cuda/engine/growing_array.h"
+#include "cuda/engine/resident_history.h"
+#include "cuda/ops/curvature.h"
+#include "cuda/ops/optimizer_step.h"
+#include "cuda/ops/pair_training.h"
+
+namespace olrank::OLRANK_DEVICE_NAMESPACE {
+
+/// Full-batch training of N networks side by side, as models/neural/full_batch_trainer.h does it for one: J
+/// steps of all members are a graph, recorded once a size of the history and replayed without the host.
+class StackedTrainer {
+ public:
+  /// What the spec points to is not read later. `theta` [members × p] is what is trained.
+  StackedTrainer(const DeviceNetworkSpec& spec, float* theta, Stream stream);
+
+  /// Starts a training on the history as it stands. Waits only where curvatures have to be found anew.
+  void train(const ResidentHistory& history);
+  /// Undoes the latest training of a member and makes it again with half the step.
+  void repeat(const ResidentHistory& history, std::int64_t member);
+  /// After a training that ended with a loss that is no number: undoes it, and repeats it step by step to
+  /// find where it went. θ stays as it was before the training. Waits.
+  struct Divergence {
+    std::int64_t step = 0;
+    double loss = 0.0;
+  };
+  Divergence find_divergence(const ResidentHistory& history);
+
+  /// Of the latest training, on the device: the members' steps, their losses before and their losses after.
+  const double* outcome() const { return outcome_.data(); }
+  static constexpr std::int64_t kOutcomes = 3;
+
+  std::int64_t bytes() const;
+  void save(StateWriter& state) const;
+  void load(StateReader& state);
+
+ private:
+  /// Members next to each other.
+  struct Members {
+    std::int64_t first = 0;
+    std::int64_t count = 1;
+  };
+  /// All members' steps under one schedule, for one size of the history.
+  struct Recorded {
+    Graph graph;
+    Event begin;
+    Event end;
+    bool timed = false;
+  };
+  /// The ways to train members side by side.
+  static constexpr std::array kSchedules = {MemberSchedule::kBatched, MemberSchedule::kStreams};
+
+  void make_room(const ResidentHistory& history);
+  void find_steps(Members members, double rate);
+  void find_curvature(const ResidentHistory& history, std::int64_t member);
+  void start(const ResidentHistory& history);
+  std::size_t next_schedule() const;
+  void descend_all(const ResidentHistory& history, MemberSchedule schedule);
+  void descend(Stream stream, const ResidentHistory& history, Members members);
+  void undo();
+  void move(Stream stream, Members members, std::int64_t number);
+
+  NetworkStack stack(Members members) const;
+  TrainingWorkspace workspace(Members members);
+  PairHistoryView view(const ResidentHistory& history, Members members);
+  OptimizerState optimizer_state(Members members);
+  double rate() const;
+
+  DeviceNetworkSpec spec_;
+  float* theta_;
+  Stream stream_;
+  std::int64_t parameters_;
+  DeviceArray<float> centre_;     // θ₀
+  DeviceArray<float> before_;     // θ before the latest training
+  DeviceArray<double> outcome_;   // [kOutcomes × members]
+  DeviceArray<double> gradient_;  // of optimizers that remember, as what follows
+  DeviceArray<double> position_;
+  DeviceArray<double> first_moment_;
+  DeviceArray<double> second_moment_;
+  DeviceArray<double> eigenvectors_;
+  DeviceArray<CurvatureState> curvatures_;
+  DeviceArray<PhiloxKey> noise_keys_;
+  DeviceArray<std::uint32_t> round_;
+
+  // Whatever grows with the history.
+  GrowingArray<float> rows_;
+  GrowingArray<float> scores_;
+  GrowingArray<float> partial_;
+  GrowingArray<double> losses_;
+  GrowingArray<double> labels_;
+  GrowingArray<double> weights_;
+  GrowingArray<double> changes_;
+  GrowingArray<double> curvature_work_;
+  TrainingSizes sizes_;
+
+  // Graphs of the latest size of the history.
+  ResidentHistory::Bucket bucket_;
+  std::int64_t history_moves_ = 0;
+  std::array<Recorded, kSchedules.size()> recorded_;
+  std::int64_t trained_in_bucket_ = 0;
+  std::vector<OwnedStream> member_streams_;
+  std::vector<Event> joins_;
+  Event fork_;
+
+  std::int64_t curvature_pairs_ = 0;  // n when the curvatures were found
+  std::int64_t trainings_ = 0;
+};
+
+}  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <cstdint>
+
+#include "core/ops/device_network.h"
+#include "core/ops/pair_training.h"
+#include "cuda/runtime/stream.h"
+
+// What a round adds to the history, from one packet of the host's. All arrays lie on the device.
+namespace olrank::OLRANK_DEVICE_NAMESPACE {
+
+/// to [count × features] = rows numbers [count] of `from`.
+void gather_docs(Stream stream, const float* from, std::int64_t features, const std::int64_t* numbers,
+                 std::int64_t count, float* to);
+
+/// terms[changed[i].index] = changed[i].term.
+void write_terms(Stream stream, const DeviceLesson::Term* changed, std::int64_t count, PairTerm* terms);
+
+}  // namespace olrank::OLRANK_DEVICE_NAMESPACE

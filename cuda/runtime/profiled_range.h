@@ -1,0 +1,41 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#if defined(OLRANK_NVTX)
+#include <nvtx3/nvToolsExt.h>
+#endif
+
+namespace olrank {
+
+/// What the host is starting work for, as profilers show it: builds with -DOLRANK_NVTX=ON tell it, others
+/// do nothing here.
+class ProfiledRange {
+ public:
+  ProfiledRange() = default;
+  ~ProfiledRange() { end(); }
+  ProfiledRange(const ProfiledRange&) = delete;
+  ProfiledRange& operator=(const ProfiledRange&) = delete;
+
+  /// Ends the range before; an empty name begins none.
+  void begin(std::string_view name) {
+    end();
+    if (name.empty()) return;
+#if defined(OLRANK_NVTX)
+    nvtxRangePushA(std::string(name).c_str());
+#endif
+    open_ = true;
+  }
+  void end() {
+#if defined(OLRANK_NVTX)
+    if (open_) nvtxRangePop();
+#endif
+    open_ = false;
+  }
+
+ private:
+  bool open_ = false;
+};
+
+}  // namespace olrank

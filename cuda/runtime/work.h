@@ -1,0 +1,170 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "core/runtime/function_ref.h"
+#include "cuda/runtime/check.h"
+#include "cuda/runtime/stream.h"
+
+// How work is ordered on a device: streams, events, captured graphs and copies. The tests have a twin of
+// this file for the CPU.
+namespace olrank::OLRANK_DEVICE_NAMESPACE {
+
+/// Makes a device the calling thread's.
+inline void use_device(int index) {
+  OLRANK_CUDA_CHECK(cudaSetDevice(index));
+}
+
+/// Bytes that can still be had on the calling thread's device.
+inline std::int64_t free_device_bytes() {
+  std::size_t free_bytes = 0;
+  std::size_t total_bytes = 0;
+  OLRANK_CUDA_CHECK(cudaMemGetInfo(&free_bytes, &total_bytes));
+  return static_cast<std::int64_t>(free_bytes);
+}
+
+/// A stream of its own, which does not wait for the default one.
+class OwnedStream {
+ public:
+  OwnedStream() { OLRANK_CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking)); }
+  ~OwnedStream() {
+    if (stream_ != nullptr) cudaStreamDestroy(stream_);
+  }
+  OwnedStream(OwnedStream&& other) noexcept : stream_(std::exchange(other.stream_, nullptr)) {}
+  OwnedStream& operator=(OwnedStream&&) = delete;
+
+  Stream get() const { return stream_; }
+  /// Waits on the host for everything that was started here.
+  void wait() const { wait_for(stream_); }
+  /// Whether everything that was started here is done.
+  bool idle() const {
+    const cudaError_t status = cudaStreamQuery(stream_);
+    if (status == cudaErrorNotReady) return false;
+    OLRANK_CUDA_CHECK(status);
+    return true;
+  }
+  static void wait_for(Stream stream) { OLRANK_CUDA_CHECK(cudaStreamSynchronize(stream)); }
+
+ private:
+  Stream stream_ = nullptr;
+};
+
+/// A moment in a stream.
+class Event {
+ public:
+  Event() { OLRANK_CUDA_CHECK(cudaEventCreate(&event_)); }
+  ~Event() {
+    if (event_ != nullptr) cudaEventDestroy(event_);
+  }
+  Event(Event&& other) noexcept : event_(std::exchange(other.event_, nullptr)) {}
+  Event& operator=(Event&&) = delete;
+
+  void record(Stream stream) { OLRANK_CUDA_CHECK(cudaEventRecord(event_, stream)); }
+  /// Lets the stream's later work wait for this moment.
+  void hold(Stream stream) const { OLRANK_CUDA_CHECK(cudaStreamWaitEvent(stream, event_)); }
+  /// Both have passed.
+  double seconds_since(const Event& earlier) const {
+    float milliseconds = 0.0F;
+    OLRANK_CUDA_CHECK(cudaEventElapsedTime(&milliseconds, earlier.event_, event_));
+    return 1e-3 * double{milliseconds};
+  }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+/// Work that was recorded once and is started again by one call.
+class Graph {
+ public:
+  Graph() = default;
+  /// Records what `work` starts in this stream, and in streams that it forks from there and joins again;
+  /// nothing of it runs.
+  Graph(Stream stream, FunctionRef<void()> work) {
+    cudaGraph_t graph = nullptr;
+    // Other threads may allocate meanwhile.
+    OLRANK_CUDA_CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    try {
+      work();
+    } catch (...) {
+      cudaStreamEndCapture(stream, &graph);
+      if (graph != nullptr) cudaGraphDestroy(graph);
+      throw;
+    }
+    OLRANK_CUDA_CHECK(cudaStreamEndCapture(stream, &graph));
+    const cudaError_t status = cudaGraphInstantiate(&graph_, graph, 0);
+    cudaGraphDestroy(graph);
+    OLRANK_CUDA_CHECK(status);
+  }
+  ~Graph() {
+    if (graph_ != nullptr) cudaGraphExecDestroy(graph_);
+  }
+  Graph(Graph&& other) noexcept : graph_(std::exchange(other.graph_, nullptr)) {}
+  Graph& operator=(Graph&& other) noexcept {
+    std::swap(graph_, other.graph_);
+    return *this;
+  }
+
+  explicit operator bool() const { return graph_ != nullptr; }
+  void start(Stream stream) const { OLRANK_CUDA_CHECK(cudaGraphLaunch(graph_, stream)); }
+
+ private:
+  cudaGraphExec_t graph_ = nullptr;
+};
+
+/// Host memory that a device copies to and from while the host goes on.
+class PinnedBytes {
+ public:
+  PinnedBytes() = default;
+  explicit PinnedBytes(std::size_t size) : size_(size) {
+    if (size > 0) OLRANK_CUDA_CHECK(cudaMallocHost(&data_, size));
+  }
+  ~PinnedBytes() {
+    if (data_ != nullptr) cudaFreeHost(data_);
+  }
+  PinnedBytes(PinnedBytes&& other) noexcept
+      : size_(std::exchange(other.size_, 0)), data_(std::exchange(other.data_, nullptr)) {}
+  PinnedBytes& operator=(PinnedBytes&& other) noexcept {
+    std::swap(size_, other.size_);
+    std::swap(data_, other.data_);
+    return *this;
+  }
+
+  std::size_t size() const { return size_; }
+  std::byte* data() { return static_cast<std::byte*>(data_); }
+  const std::byte* data() const { return static_cast<const std::byte*>(data_); }
+
+ private:
+  std::size_t size_ = 0;
+  void* data_ = nullptr;
+};
+
+/// Between any two places. From and to the host it is asynchronous with pinned memory alone.
+inline void copy_bytes(Stream stream, void* to, const void* from, std::size_t bytes) {
+  if (bytes > 0) OLRANK_CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream));
+}
+
+/// Copies that wait, also for everything that was started before.
+template <class T>
+void copy_to_host(const T* from, std::span<T> to) {
+  OLRANK_CUDA_CHECK(cudaDeviceSynchronize());
+  if (!to.empty()) OLRANK_CUDA_CHECK(cudaMemcpy(to.data(), from, to.size_bytes(), cudaMemcpyDeviceToHost));
+}
+template <class T>
+void copy_to_device(std::span<const T> from, T* to) {
+  OLRANK_CUDA_CHECK(cudaDeviceSynchronize());
+  if (from.empty()) return;
+  OLRANK_CUDA_CHECK(cudaMemcpy(to, from.data(), from.size_bytes(), cudaMemcpyHostToDevice));
+  OLRANK_CUDA_CHECK(cudaStreamSynchronize(nullptr));  // it may still be on its way
+}
+
+inline void fill_bytes(Stream stream, void* to, int value, std::size_t bytes) {
+  if (bytes > 0) OLRANK_CUDA_CHECK(cudaMemsetAsync(to, value, bytes, stream));
+}
+
+}  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -1,0 +1,275 @@
+#include "models/neural/device_ranker.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/error.h"
+#include "core/feedback/preference_pairs.h"
+#include "models/neural/ensemble_tensors.h"
+#include "models/neural/ranker_network.h"
+#include "models/posterior/posterior_plan.h"
+#include "models/posterior_settings.h"
+#include "models/score_order.h"
+
+namespace olrank {
+namespace {
+
+constexpr std::int64_t kUsualPairs = 4;  // of a round, for the choice of form
+
+bool is_ensemble(const RankerSettings& settings) {
+  return settings.kind == RankerKind::kP2NeurRank;
+}
+
+DeviceCovariance device_covariance(const PosteriorSettings& settings) {
+  switch (settings.covariance) {
+    case Covariance::kFull:
+      return settings.form == CovarianceForm::kPrimal ? DeviceCovariance::kPrimal : DeviceCovariance::kDual;
+    case Covariance::kDiagonal:
+      return DeviceCovariance::kDiagonal;
+    case Covariance::kDiagonalOfInverse:
+      return DeviceCovariance::kDiagonalOfInverse;
+    case Covariance::kNone:
+      break;
+  }
+  return DeviceCovariance::kNone;
+}
+
+/// Where the members start, and whose labels' noise is whose.
+struct FirstMembers {
+  std::vector<float> theta;
+  std::vector<PhiloxKey> noise_keys;
+};
+
+FirstMembers first_members(const RankerSettings& settings, const NetworkShape& shape,
+                           const TrialKeys& keys) {
+  FirstMembers first;
+  if (!is_ensemble(settings)) {
+    first.theta = first_parameters(settings.network, shape, keys.key(Purpose::kInitialisation));
+    return first;
+  }
+  for (std::int64_t number = 0; number < settings.posterior.members; ++number) {
+    const auto member = static_cast<std::uint64_t>(number);
+    const auto theta =
+        first_parameters(settings.network, shape, keys.key(Purpose::kInitialisation, member));
+    first.theta.insert(first.theta.end(), theta.begin(), theta.end());
+    first.noise_keys.push_back(keys.key(Purpose::kLabelNoise, member));
+  }
+  return first;
+}
+
+DeviceNetworkSpec network_spec(const RankerSettings& settings, const NetworkShape& shape,
+                               const DeviceHome& home, const FirstMembers& first) {
+  DeviceNetworkSpec spec;
+  spec.device = home.device;
+  spec.shape = shape;
+  spec.first = first.theta;
+  spec.train = home.train;
+  spec.most_docs = home.most_docs;
+  spec.judged = home.judged;
+  spec.lambda = settings.posterior.lambda;
+  spec.scale = covariance_scale(settings.network);
+  spec.rule = {settings.explore.alpha, settings.explore.slack, 0.0};
+  if (settings.explore.alpha_schedule == AlphaSchedule::kTheory) spec.theory = theory_alpha(settings);
+  spec.optimizer = settings.trainer.optimizer;
+  spec.steps = settings.trainer.steps;
+  spec.learning_rate = settings.trainer.learning_rate;
+  spec.learning_rate_decay = settings.trainer.learning_rate_decay;
+  spec.prior_weight = 0.5 * prior_scale(settings.network) * settings.posterior.lambda;
+  spec.weigh_by_ndcg = settings.kind == RankerKind::kOlLambdaRank;
+  spec.schedule = settings.posterior.member_schedule;
+  if (is_ensemble(settings)) {
+    spec.by_vote = true;
+    spec.members = settings.posterior.members;
+    spec.noise = std::sqrt(settings.posterior.noise_variance);
+    spec.noise_keys = first.noise_keys;
+  } else {
+    spec.covariance = device_covariance(settings.posterior);
+  }
+  return spec;
+}
+
+}  // namespace
+
+std::optional<std::string> why_not_on_device(const RankerSettings& settings) {
+  switch (settings.kind) {
+    case RankerKind::kOlRankNet:
+    case RankerKind::kOlLambdaRank:
+    case RankerKind::kP2NeurRank:
+      break;
+    default:
+      return fmt::format("a '{}' has no device implementation", name_of(settings.kind));
+  }
+  if (settings.trainer.loss != LossForm::kSum) return "mini-batches (loss = \"mean\") are drawn on the CPU";
+  if (settings.trainer.stop_gradient_norm > 0.0) return "stop_gradient_norm asks the host at every step";
+  if (settings.posterior.shadow != ShadowCovariance::kNone) return "a shadow covariance is kept on the CPU";
+  constexpr std::int64_t kMostLayers = 16;
+  if (settings.network.depth > kMostLayers)
+    return fmt::format("kernels take at most {} layers", kMostLayers);
+  return std::nullopt;
+}
+
+DeviceRanker::DeviceRanker(std::int64_t features, const RankerSettings& settings, const TrialKeys& keys,
+                           std::int64_t cutoff, const DeviceHome& home, const MakeNetwork& make_network)
+    : settings_(settings),
+      cutoff_(cutoff),
+      home_(home),
+      batch_key_(keys.key(Purpose::kBatch)),
+      list_key_(keys.key(Purpose::kList)),
+      shape_(network_shape(settings.network, features)),
+      members_(is_ensemble(settings) ? settings.posterior.members : 1),
+      history_(features, settings.kind == RankerKind::kOlLambdaRank),
+      list_(settings.explore.list, settings.explore.refine, list_key_) {
+  const FirstMembers first = first_members(settings, shape_, keys);
+  network_ = make_network(network_spec(settings, shape_, home, first));
+}
+
+DeviceQuery DeviceRanker::place_of(const QueryDocs& query) const {
+  const float* expected = home_.train.values + query.first_doc * home_.train.features;
+  if (!query.numbers.empty() || query.features.values != expected) {
+    throw InvalidArgument(
+        fmt::format("Ranker '{}' lives on a device with the queries of its training part and knows no "
+                    "others: use --device cpu.",
+                    settings_.name));
+  }
+  return {query.first_doc, query.docs()};
+}
+
+RankedList DeviceRanker::rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) {
+  const DeviceOrders found = network_->look(place_of(query));
+  network_->add_seconds(context.clock);
+  described_ = false;
+  const auto measured = context.clock.measure("rank");
+  orders_.assign(query.docs(), found.certain);
+  return list_.make(found.by_score, orders_, round, cutoff_);
+}
+
+DeviceLesson DeviceRanker::lesson_of(const Feedback& feedback, std::int64_t known_docs) {
+  DeviceLesson lesson;
+  lesson.round = feedback.round;
+  lesson.query = place_of(feedback.query);
+  lesson.pairs = pairs_;
+  lesson.observed = history_.observed();
+  lesson.new_docs = history_.doc_numbers().subspan(static_cast<std::size_t>(known_docs));
+  const auto seen = history_.observations().last(pairs_.size());
+  terms_.clear();
+  for (const PairObservation& one : seen)
+    terms_.push_back({one.term, history_.terms()[static_cast<std::size_t>(one.term)]});
+  lesson.terms = terms_;
+  if (settings_.kind == RankerKind::kOlLambdaRank) {
+    lesson.observations = seen;
+    lesson.examined = history_.latest_rows();
+    lesson.clicks = history_.latest_clicks();
+  }
+  return lesson;
+}
+
+LearnReport DeviceRanker::learn(RoundContext& context, const Feedback& feedback) {
+  preference_pairs(settings_.feedback.pairs, feedback.shown, feedback.clicks,
+                   RngStream(batch_key_, feedback.round), pairs_);
+  steps_.clear();
+  if (pairs_.empty()) return {};
+  const std::int64_t known_docs = history_.docs();
+  const std::int64_t known_pairs = history_.observed();
+  history_.add(feedback, pairs_);
+  network_->learn(lesson_of(feedback, known_docs));
+  if (network_->form() == "dual") {
+    const double dual = dual_cost(shape_, known_pairs, feedback.query.docs(), kUsualPairs).operations;
+    const double primal = primal_cost(shape_, known_pairs, feedback.query.docs(), kUsualPairs).operations;
+    excess_ += std::max(0.0, dual - primal);
+    choose_form();
+  }
+  if (described_) steps_ = network_->steps();
+  network_->add_seconds(context.clock);
+  return {pairs_, steps_};
+}
+
+/// As FullPosterior on the CPU: from pairs to A⁻¹ once that would have paid, or where pairs no longer fit.
+void DeviceRanker::choose_form() {
+  const std::int64_t n = history_.observed();
+  const double needed = dual_cost(shape_, n, 0, 0).bytes;
+  const bool overflows = home_.memory > 0 && needed > static_cast<double>(home_.memory);
+  const bool primal_fits =
+      home_.memory <= 0 || primal_cost(shape_, n, 0, 0).bytes + needed <= static_cast<double>(home_.memory);
+  const bool may_change = settings_.posterior.form == CovarianceForm::kAuto && primal_fits;
+  if (overflows && !may_change) {
+    throw Error(fmt::format(
+        "The covariance of {} pairs takes {:.1f} GB on the device, and {:.1f} GB may be used: choose the "
+        "diagonal covariance or fewer rounds.",
+        n, needed * 1e-9, static_cast<double>(home_.memory) * 1e-9));
+  }
+  if (may_change && (overflows || excess_ > conversion_operations(shape_, n))) network_->go_primal();
+}
+
+void DeviceRanker::describe(const QueryDocs& query, bool full, RoundDetail& detail) {
+  described_ = true;
+  const auto docs = static_cast<std::size_t>(query.docs());
+  std::vector<float> scores(docs);
+  detail.width_sq.resize(full && !is_ensemble(settings_) ? docs * docs : 0);
+  network_->describe(scores, detail.width_sq);
+  detail.scores.assign(scores.begin(), scores.end());
+  if (!full) return;
+  detail.theta = member_thetas();
+  // Before the transitive closure that `refine` makes.
+  const DeviceOrders found = network_->look(place_of(query));
+  orders_.assign(query.docs(), found.certain);
+  write_certain_matrix(orders_, found.by_score, query.docs(), detail.certain);
+}
+
+void DeviceRanker::score(ExecutionContext&, FeatureMatrix docs, std::span<float> scores) const {
+  network_->begin_scores(docs);
+  network_->finish_scores(scores);
+}
+
+bool DeviceRanker::begin_scores(FeatureMatrix docs) {
+  network_->begin_scores(docs);
+  return true;
+}
+
+std::int64_t DeviceRanker::parameters() const {
+  return shape_.parameters() * members_;
+}
+
+std::vector<std::vector<float>> DeviceRanker::member_thetas() const {
+  const std::vector<float> all = network_->theta();
+  const auto size = static_cast<std::ptrdiff_t>(shape_.parameters());
+  std::vector<std::vector<float>> thetas;
+  for (auto begin = all.begin(); begin != all.end(); begin += size)
+    thetas.emplace_back(begin, begin + size);
+  return thetas;
+}
+
+ModelTensors DeviceRanker::model() const {
+  const auto thetas = member_thetas();
+  if (!is_ensemble(settings_)) return network_tensors(settings_.network, shape_, thetas.front());
+  const std::vector<std::span<const float>> views(thetas.begin(), thetas.end());
+  return ensemble_tensors(settings_.network, shape_, views);
+}
+
+std::vector<RankerFigure> DeviceRanker::figures(ExecutionContext&) const {
+  const DeviceHealth health = network_->health();
+  const RankerFigure device_bytes{"device_bytes", static_cast<double>(health.device_bytes)};
+  if (is_ensemble(settings_)) return {device_bytes};
+  return {{"drift", health.drift},
+          {"negative_widths", static_cast<double>(health.negative_widths)},
+          {"posterior_bytes", static_cast<double>(health.bytes)},
+          device_bytes};
+}
+
+void DeviceRanker::save(StateWriter& state) const {
+  history_.save(state);
+  state.put("device.excess", excess_);
+  network_->save(state);
+}
+
+void DeviceRanker::load(StateReader& state) {
+  history_.load(state);
+  excess_ = state.get_one<double>("device.excess");
+  const DocumentHistory::Lists lists = history_.lists();
+  network_->load(state,
+                 {history_.features(), history_.terms(), history_.observed(), history_.doc_numbers(),
+                  history_.observations(), lists.first_doc, lists.first_pair, lists.rows, lists.clicks});
+}
+
+}  // namespace olrank

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstdint>
+
+#include "core/data/dataset.h"
+#include "core/online/labelled_queries.h"
+#include "sim/trial_settings.h"
+
+namespace olrank {
+
+/// What a ranker may know of a trial's data when it is made.
+struct RankerData {
+  FeatureMatrix train;                      // all documents of the part whose queries are asked
+  std::int64_t most_docs = 0;               // of one of its queries
+  FeatureMatrix judged;                     // all documents that scores are asked for
+  const LabelledQueries* labels = nullptr;  // for rankers that learn from them
+};
+
+RankerData ranker_data(const TrialData& data, const LabelledQueries* labels = nullptr);
+
+}  // namespace olrank

@@ -1,0 +1,131 @@
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+
+#include "bench/device/device_case.h"
+#include "bench/device/device_report.h"
+#include "core/error.h"
+
+// What the device bench measures, with the kernels' own source on the CPU: that each case runs, and that
+// its form in LibTorch calls computes the same.
+namespace olrank {
+namespace {
+
+DeviceSizes small_sizes() {
+  DeviceSizes sizes;
+  sizes.features = 5;
+  sizes.width = 8;
+  sizes.docs = 12;
+  sizes.pairs = {6, 140};  // the second over the edge of a row block
+  sizes.members = {1, 3};
+  sizes.test_queries = 3;
+  sizes.on_gpu = false;
+  return sizes;
+}
+
+std::string identity_of(const DeviceCase& one) {
+  std::string text = one.name;
+  for (const auto& [key, value] : one.parameters) text += " " + key + "=" + std::to_string(value);
+  return text;
+}
+
+TEST(DeviceBenchTest, EveryCaseRunsAndAgreesWithItsFormInLibtorch) {
+  int compared = 0;
+  for (const DeviceCase& one : device_cases(small_sizes())) {
+    SCOPED_TRACE(identity_of(one));
+    at::manual_seed(1);
+    const DeviceWork work = one.prepare(nullptr);
+    if (work.libtorch) {
+      ASSERT_TRUE(work.disagreement);
+      EXPECT_LE(work.disagreement(nullptr), work.tolerance);
+      work.libtorch();
+      ++compared;
+    }
+    work.own(nullptr);
+    work.own(nullptr);
+    if (work.disagreement && one.name != "inverse_covariance/update_inverse_covariance") {
+      EXPECT_LE(work.disagreement(nullptr), work.tolerance) << "after repeats";
+    }
+  }
+  EXPECT_GE(compared, 20);
+}
+
+TEST(DeviceBenchTest, CasesAreCountedAndToldApart) {
+  std::set<std::string> seen;
+  for (const DeviceCase& one : device_cases({})) {
+    EXPECT_TRUE(seen.insert(identity_of(one)).second) << identity_of(one);
+    EXPECT_GT(one.operations + one.bytes, 0.0) << one.name;
+    EXPECT_EQ(one.name.find(','), std::string::npos) << one.name;
+  }
+  EXPECT_GT(seen.size(), 60U);
+}
+
+// p = 13,700: a pass forward and one back over 20,000 documents, two operations a parameter each.
+TEST(DeviceBenchTest, AStepsOperationsAreThoseOfItsProducts) {
+  for (const DeviceCase& one : device_cases({})) {
+    if (identity_of(one) == "training/step n=10000 N=1 m=100 d=136") {
+      EXPECT_EQ(one.operations, 4.0 * 20'000 * 13'700);
+      EXPECT_EQ(one.least_share, 0.7);
+      EXPECT_EQ(one.least_ratio, 2.0);
+    }
+    if (identity_of(one) == "inverse_factor/apply_factor n=10000 V=125") {
+      EXPECT_EQ(one.operations, 1e4 * (1e4 + 1.0) * 125.0);
+    }
+  }
+}
+
+DeviceRow step_row(std::int64_t n, std::int64_t members, double seconds) {
+  DeviceRow row;
+  row.measurement.name = "training/step";
+  row.measurement.device = "cuda";
+  row.measurement.parameters = {{"n", n}, {"N", members}};
+  row.measurement.seconds = {seconds, seconds, seconds, 9};
+  row.measurement.ceiling = "gemm float";
+  row.measurement.ceiling_value = 5e13;
+  row.measurement.share = 0.5;
+  return row;
+}
+
+TEST(DeviceBenchTest, MembersAreJudgedBesideOne) {
+  std::vector<DeviceRow> rows{step_row(10'000, 1, 1.0), step_row(10'000, 10, 7.0), step_row(100, 10, 7.0),
+                              step_row(100, 1, 2.0), step_row(1000, 10, 1.0)};
+  judge_members(rows);
+  EXPECT_TRUE(rows[0].verdicts.empty());
+  ASSERT_EQ(rows[1].verdicts.size(), 1U);
+  EXPECT_EQ(rows[1].verdicts[0].measured, 7.0);
+  EXPECT_TRUE(rows[1].verdicts[0].ok());
+  ASSERT_EQ(rows[2].verdicts.size(), 1U);
+  EXPECT_EQ(rows[2].verdicts[0].measured, 3.5);
+  EXPECT_FALSE(rows[2].verdicts[0].ok());
+  EXPECT_TRUE(rows[4].verdicts.empty());  // nothing to compare with
+}
+
+TEST(DeviceBenchTest, FilesReadAsThoseOfOlrankBench) {
+  std::vector<DeviceRow> rows{step_row(100, 1, 2.0)};
+  rows[0].libtorch = {5.0, 4.0, 6.0, 9};
+  rows[0].started = {8.0, 8.0, 8.0, 9};
+  rows[0].verdicts.push_back({"times LibTorch", 2.5, 2.0, false});
+  const auto json = nlohmann::json::parse(device_json("device_bench", {"a card", 4e12, 5e13, 6e13}, rows));
+  EXPECT_EQ(json["machine"]["gpu"], "a card");
+  EXPECT_EQ(json["ceilings"]["gemm double"], 6e13);
+  const auto& one = json["measurements"][0];
+  EXPECT_EQ(one["device"], "cuda");
+  EXPECT_EQ(one["seconds"]["median"], 2.0);
+  EXPECT_EQ(one["ceiling"]["name"], "gemm float");
+  EXPECT_EQ(one["libtorch"]["ratio"], 2.5);
+  EXPECT_EQ(one["libtorch"]["started_ratio"], 4.0);
+  EXPECT_EQ(one["targets"][0]["ok"], true);
+  EXPECT_NE(device_table(rows).find("OK"), std::string::npos);
+}
+
+TEST(DeviceBenchTest, ANumberThatIsNoneIsBelowEveryTarget) {
+  EXPECT_FALSE((Verdict{"share", std::nan(""), 0.7, false}).ok());
+  EXPECT_FALSE((Verdict{"ratio", std::nan(""), 0.7, true}).ok());
+}
+
+}  // namespace
+}  // namespace olrank

@@ -1,0 +1,267 @@
+// Rankers on a device against those on the CPU: one learns from what the other showed.
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "cuda/engine/resident_network.h"
+#include "models/neural/device_ranker.h"
+#include "tests/cuda/kernels/kernel_test.h"
+#include "tests/models/neural/recorded_rounds.h"
+
+namespace olrank {
+namespace {
+
+constexpr std::int64_t kFeatures = 5;
+constexpr std::int64_t kDocs = 12;
+constexpr std::uint32_t kRounds = 8;
+
+const SmallWorld& world() {
+  static const SmallWorld made(81, 6, kDocs, kFeatures);
+  return made;
+}
+
+RankerSettings settings_of(const std::string& name) {
+  RankerSettings settings = neural_settings(name);
+  settings.trainer.steps = 3;
+  settings.network.width = 4;
+  if (name == "inverse_diagonal") settings.posterior.covariance = Covariance::kDiagonalOfInverse;
+  if (name == "nesterov") settings.trainer.optimizer = Optimizer::kNesterov;
+  if (name == "adam") {
+    settings.trainer.optimizer = Optimizer::kAdam;
+    settings.trainer.learning_rate = 0.01;
+    settings.trainer.learning_rate_decay = 0.9;
+  }
+  if (name == "streams_ensemble") settings.posterior.member_schedule = MemberSchedule::kStreams;
+  if (name == "batched_ensemble") settings.posterior.member_schedule = MemberSchedule::kBatched;
+  return settings;
+}
+
+FeatureMatrix all_features() {
+  return {world().query(0).features.values, world().queries() * kDocs, kFeatures};
+}
+
+std::unique_ptr<OnlineRanker> make_on_device(const RankerSettings& settings) {
+  DeviceHome home;
+  home.train = all_features();
+  home.most_docs = kDocs;
+  home.judged = all_features();
+  return std::make_unique<DeviceRanker>(kFeatures, settings, test_keys(), 10, home, device::make_network);
+}
+
+/// Everything behind a list of a query.
+struct Detail {
+  RoundDetail round;
+  std::vector<std::int32_t> list;
+};
+
+Detail detail_of(OnlineRanker& ranker, std::int64_t query, std::uint32_t round) {
+  TestContext context;
+  Detail detail;
+  const auto docs = ranker.rank(context.round, world().query(query), round).docs;
+  detail.list.assign(docs.begin(), docs.end());
+  ranker.describe(world().query(query), true, detail.round);
+  return detail;
+}
+
+void expect_equal_details(const Detail& found, const Detail& expected) {
+  // Scores are sums of float32 products in another order.
+  EXPECT_TRUE(all_near(found.round.scores, expected.round.scores, 2e-4, 1e-5));
+  EXPECT_TRUE(all_near(found.round.width_sq, expected.round.width_sq, 1e-4, 1e-3));
+  ASSERT_EQ(found.round.theta.size(), expected.round.theta.size());
+  for (std::size_t member = 0; member < expected.round.theta.size(); ++member)
+    EXPECT_TRUE(all_near(found.round.theta[member], expected.round.theta[member], 2e-4, 0.0));
+  EXPECT_EQ(found.round.certain, expected.round.certain);
+  EXPECT_EQ(found.list, expected.list);
+}
+
+class DeviceRankerTest : public KernelTest {};
+
+// The names stand here, as the parameter of a kernel test is the order of its threads.
+const std::vector<std::string> kNames = {
+    "dual",   "primal",   "diagonal", "none",       "inverse_diagonal", "three_layers",
+    "theory", "nesterov", "adam",     "lambdarank", "streams_ensemble", "batched_ensemble"};
+
+/// All of them in one order of threads, one of each kind in the others.
+std::vector<std::string> names_to_compare(bool all) {
+  if (all) return kNames;
+  return {"dual", "three_layers", "lambdarank", "batched_ensemble"};
+}
+
+TEST_P(DeviceRankerTest, LearnsAndDecidesAsTheCpuDoes) {
+  for (const std::string& name : names_to_compare(static_cast<int>(GetParam()) == 0)) {
+    SCOPED_TRACE(name);
+    const auto on_cpu = make_neural(settings_of(name), kFeatures);
+    const auto on_device = make_on_device(settings_of(name));
+    TestContext context;
+    for (std::uint32_t round = 1; round <= kRounds; ++round) {
+      const RecordedRound played = play_round(*on_cpu, context.round, world(), round);
+      if (round % 3 != 0) on_device->rank(context.round, world().query_of(round), round);
+      const Feedback feedback = played.feedback(world(), round);
+      on_device->learn(context.round, feedback);
+    }
+    expect_equal_details(detail_of(*on_device, 2, kRounds + 1), detail_of(*on_cpu, 2, kRounds + 1));
+    std::vector<float> found(static_cast<std::size_t>(all_features().docs));
+    std::vector<float> expected(found.size());
+    on_device->score(context.execution, all_features(), found);
+    on_cpu->score(context.execution, all_features(), expected);
+    EXPECT_TRUE(all_near(found, expected, 2e-4, 0.0));
+    const auto figures = on_device->figures(context.execution);
+    EXPECT_EQ(figures.back().name, "device_bytes");
+    EXPECT_GT(figures.back().value, 1000.0);
+    if (figures.size() > 1) {
+      EXPECT_EQ(figures[0].name, "drift");
+      EXPECT_LT(figures[0].value, 1e-9);
+    }
+  }
+}
+
+struct Course {
+  std::vector<RecordedRound> rounds;
+  std::string state;
+};
+
+Course play(OnlineRanker& ranker, std::uint32_t first, std::uint32_t last) {
+  TestContext context;
+  Course course;
+  for (std::uint32_t round = first; round <= last; ++round)
+    course.rounds.push_back(play_round(ranker, context.round, world(), round));
+  course.state = state_of(ranker);
+  return course;
+}
+
+TEST_P(DeviceRankerTest, GoesOnFromWhatWasSaved) {
+  for (const std::string name : {"dual", "primal", "lambdarank", "batched_ensemble"}) {
+    SCOPED_TRACE(name);
+    const auto whole = make_on_device(settings_of(name));
+    const Course expected = play(*whole, 1, kRounds);
+    const auto earlier = make_on_device(settings_of(name));
+    const std::string state = play(*earlier, 1, 4).state;
+    const auto later = make_on_device(settings_of(name));
+    play(*later, 1, 2);  // what loading replaces
+    StateReader reader(state, "memory");
+    later->load(reader);
+    reader.require_end();
+    const Course rest = play(*later, 5, kRounds);
+    EXPECT_TRUE(std::equal(rest.rounds.begin(), rest.rounds.end(), expected.rounds.begin() + 4));
+    EXPECT_TRUE(rest.state == expected.state);
+    EXPECT_EQ(flat_theta(*later), flat_theta(*whole));
+  }
+}
+
+// Whatever the order in which threads happen to run: under emulation another one, on a GPU chance.
+TEST_P(DeviceRankerTest, TwoRunsHaveTheSameBits) {
+  for (const std::string name : {"dual", "primal", "diagonal", "lambdarank", "batched_ensemble"}) {
+    const auto first = make_on_device(settings_of(name));
+    const Course expected = play(*first, 1, 4);
+#if defined(OLRANK_KERNELS_EMULATED)
+    emulation::set_schedule(GetParam() == emulation::Schedule::kRandom ? emulation::Schedule::kBackward
+                                                                       : emulation::Schedule::kRandom);
+#endif
+    const auto second = make_on_device(settings_of(name));
+    EXPECT_TRUE(play(*second, 1, 4).state == expected.state) << name;
+    SetUp();
+  }
+}
+
+TEST_P(DeviceRankerTest, SchedulesOfMembersHaveTheSameBits) {
+  RankerSettings settings = settings_of("batched_ensemble");
+  const auto batched = make_on_device(settings);
+  const Course expected = play(*batched, 1, kRounds);
+  for (const MemberSchedule schedule : {MemberSchedule::kStreams, MemberSchedule::kAuto}) {
+    settings.posterior.member_schedule = schedule;
+    const auto other = make_on_device(settings);
+    EXPECT_TRUE(play(*other, 1, kRounds).state == expected.state);
+  }
+}
+
+/// σ_t of a ranker's first training, which learns from `played`.
+double first_step(OnlineRanker& ranker, const RecordedRound& played) {
+  TestContext context;
+  RoundDetail detail;
+  ranker.rank(context.round, world().query_of(1), 1);
+  ranker.describe(world().query_of(1), false, detail);  // so that its step is told
+  const auto learned = ranker.learn(context.round, played.feedback(world(), 1));
+  return learned.steps.size() == 1 ? learned.steps[0] : std::nan("");
+}
+
+TEST_P(DeviceRankerTest, AStepThatRaisesTheLossIsHalved) {
+  constexpr double kTooLarge = 16.0;
+  RankerSettings settings = settings_of("dual");
+  TestContext context;
+  const auto user = make_neural(settings, kFeatures);
+  const RecordedRound played = play_round(*user, context.round, world(), 1);
+  settings.trainer.learning_rate = kTooLarge;
+  const auto on_cpu = make_neural(settings, kFeatures);
+  const auto on_device = make_on_device(settings);
+  const double step = first_step(*on_device, played);
+  EXPECT_NEAR(step, first_step(*on_cpu, played), 1e-6 * step);
+  settings.trainer.learning_rate = 1.0;
+  const double unit = first_step(*make_neural(settings, kFeatures), played);
+  EXPECT_NEAR(step, 0.5 * kTooLarge * unit, 1e-6 * step);
+  expect_equal_details(detail_of(*on_device, 1, 2), detail_of(*on_cpu, 1, 2));
+}
+
+TEST_P(DeviceRankerTest, ALossThatIsNoNumberIsToldWithItsStep) {
+  RankerSettings settings = settings_of("dual");
+  settings.trainer.optimizer = Optimizer::kAdam;
+  settings.trainer.learning_rate = 1e25;
+  const auto ranker = make_on_device(settings);
+  try {
+    play(*ranker, 1, kRounds);
+    FAIL() << "no error";
+  } catch (const NumericError& error) {
+    EXPECT_NE(std::string(error.what()).find("at step 1: the loss is"), std::string::npos) << error.what();
+  }
+}
+
+// More pairs than the kernels take in at once: what the first batch changed, the second one has to see.
+TEST_P(DeviceRankerTest, ManyPairsOfARoundAreTakenInBatches) {
+  if (static_cast<int>(GetParam()) != 0) GTEST_SKIP() << "one order of threads is enough";
+  constexpr std::int64_t kMany = 48;
+  const SmallWorld crowded(7, 2, kMany, kFeatures);
+  RankerSettings settings = settings_of("dual");
+  settings.feedback.pairs = PairRule::kAll;
+  settings.posterior.lambda = 20.0;
+  DeviceHome home;
+  home.train = home.judged = {crowded.query(0).features.values, 2 * kMany, kFeatures};
+  home.most_docs = kMany;
+  for (const CovarianceForm form : {CovarianceForm::kDual, CovarianceForm::kPrimal}) {
+    settings.posterior.form = form;
+    const auto on_cpu = make_neural(settings, kFeatures, kMany);
+    DeviceRanker on_device(kFeatures, settings, test_keys(), kMany, home, device::make_network);
+    TestContext context;
+    std::size_t most_pairs = 0;
+    for (std::uint32_t round = 1; round <= 2; ++round) {
+      const QueryDocs query = crowded.query_of(round);
+      const auto list = on_cpu->rank(context.round, query, round).docs;
+      const std::vector<std::int32_t> shown(list.begin(), list.end());
+      const auto clicks = crowded.perfect_clicks(query.query, shown);
+      const Feedback feedback{round, query, shown, clicks};
+      most_pairs = std::max(most_pairs, on_cpu->learn(context.round, feedback).pairs.size());
+      on_device.learn(context.round, feedback);
+    }
+    EXPECT_GT(most_pairs, 256U);
+    RoundDetail expected;
+    RoundDetail found;
+    on_cpu->rank(context.round, crowded.query(0), 3);
+    on_cpu->describe(crowded.query(0), true, expected);
+    on_device.rank(context.round, crowded.query(0), 3);
+    on_device.describe(crowded.query(0), true, found);
+    EXPECT_TRUE(all_near(found.width_sq, expected.width_sq, 1e-6, 1e-3));
+  }
+}
+
+TEST_P(DeviceRankerTest, QueriesOfOtherPartsAreRefused) {
+  const SmallWorld other(5, 1, kDocs, kFeatures);
+  const auto ranker = make_on_device(settings_of("dual"));
+  TestContext context;
+  EXPECT_THROW(ranker->rank(context.round, other.query(0), 1), InvalidArgument);
+}
+
+OLRANK_KERNEL_TESTS(DeviceRankerTest);
+
+}  // namespace
+}  // namespace olrank

@@ -1,0 +1,128 @@
+#include "cuda/engine/resident_posterior.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "tests/cuda/kernels/kernel_test.h"
+
+namespace olrank {
+namespace {
+
+class ResidentPosteriorTest : public KernelTest {};
+
+using device::ResidentPosterior;
+
+constexpr std::int64_t kDocs = 9;
+constexpr std::int64_t kRounds = 50;
+constexpr std::int64_t kPairs = 3;
+
+NetworkShape shape() {
+  return ntk_shape(5, 6, 2);
+}
+
+device::ResidentPosteriorSpec spec() {
+  return {shape(), 0.3, 0.125};
+}
+
+/// M of a query by a posterior, and what it takes to show it.
+class Query {
+ public:
+  explicit Query(std::uint64_t seed)
+      : rows_(on_device(random_factors(shape(), kDocs, seed))),
+        pairs_(on_device(std::vector<PreferencePair>{{0, 1}, {5, 2}, {3, 8}})) {}
+
+  device::FactorRows rows() { return {rows_.data(), kDocs, shape().factors()}; }
+  const PreferencePair* pairs() const { return pairs_.data(); }
+  /// The lower triangle.
+  std::vector<double> m_by(ResidentPosterior& posterior) {
+    posterior.gram(nullptr, rows(), m_.data());
+    const std::vector<double> m = m_.to_host();
+    std::vector<double> lower;
+    for (std::int64_t i = 0; i < kDocs; ++i) {
+      for (std::int64_t j = 0; j <= i; ++j) lower.push_back(m[static_cast<std::size_t>(i * kDocs + j)]);
+    }
+    return lower;
+  }
+  void teach(ResidentPosterior& posterior) {
+    posterior.gram(nullptr, rows(), m_.data());
+    posterior.observe(nullptr, rows(), m_.data(), pairs(), kPairs);
+  }
+
+ private:
+  DeviceArray<float> rows_;
+  DeviceArray<PreferencePair> pairs_;
+  DeviceArray<double> m_{kDocs * kDocs};
+};
+
+std::unique_ptr<ResidentPosterior> taught(DeviceCovariance covariance, std::int64_t rounds = kRounds) {
+  auto posterior = device::make_resident_posterior(covariance, spec(), nullptr);
+  for (std::int64_t round = 0; round < rounds; ++round)
+    Query(static_cast<std::uint64_t>(100 + round)).teach(*posterior);
+  return posterior;
+}
+
+double residual_of(ResidentPosterior& posterior) {
+  std::vector<double> probe;
+  for (const float value : random_numbers(shape().parameters(), 7)) probe.push_back(double{value});
+  return posterior.residual(nullptr, probe);
+}
+
+TEST_P(ResidentPosteriorTest, MadeAnewItIsWhatItWas) {
+  Query query(5);
+  for (const DeviceCovariance covariance :
+       {DeviceCovariance::kDual, DeviceCovariance::kPrimal, DeviceCovariance::kDiagonalOfInverse}) {
+    const auto posterior = taught(covariance);
+    EXPECT_EQ(posterior->pairs(), kRounds * kPairs);
+    const auto before = query.m_by(*posterior);
+    EXPECT_LT(residual_of(*posterior), 1e-11);
+    posterior->rebuild(nullptr);
+    EXPECT_TRUE(all_near(query.m_by(*posterior), before, 1e-11, 1e-9)) << posterior->form();
+    EXPECT_LT(residual_of(*posterior), 1e-11);
+  }
+}
+
+TEST_P(ResidentPosteriorTest, PairsBecomeParameters) {
+  Query query(5);
+  const auto dual = taught(DeviceCovariance::kDual);
+  const auto before = query.m_by(*dual);
+  const auto primal = device::make_primal_of(*dual, spec(), nullptr);
+  EXPECT_EQ(primal->form(), "primal");
+  EXPECT_EQ(primal->pairs(), kRounds * kPairs);
+  EXPECT_TRUE(all_near(query.m_by(*primal), before, 1e-11, 1e-9));
+  // And goes on.
+  const auto other = taught(DeviceCovariance::kPrimal, kRounds);
+  Query next(6);
+  next.teach(*primal);
+  next.teach(*other);
+  EXPECT_TRUE(all_near(query.m_by(*primal), query.m_by(*other), 1e-11, 1e-9));
+}
+
+TEST_P(ResidentPosteriorTest, ResidualsShowAWrongInverse) {
+  // The inverse of another scale.
+  const auto posterior = taught(DeviceCovariance::kDiagonalOfInverse, 2);
+  EXPECT_LT(residual_of(*posterior), 1e-12);
+  auto wrong_spec = spec();
+  wrong_spec.scale *= 1.01;
+  const auto wrong = device::make_resident_posterior(DeviceCovariance::kPrimal, wrong_spec, nullptr);
+  StateWriter state;
+  posterior->save(state);
+  StateReader reader(state.bytes(), "memory");
+  wrong->load(nullptr, reader);
+  EXPECT_GT(residual_of(*wrong), 1e-4);
+}
+
+TEST_P(ResidentPosteriorTest, DamagedStatesAreRefused) {
+  const auto posterior = taught(DeviceCovariance::kDual, 2);
+  StateWriter state;
+  posterior->save(state);
+  const auto other = device::make_resident_posterior(DeviceCovariance::kDiagonal, spec(), nullptr);
+  StateReader reader(state.bytes(), "memory");
+  EXPECT_THROW(other->load(nullptr, reader), IoError);
+}
+
+OLRANK_KERNEL_TESTS(ResidentPosteriorTest);
+
+}  // namespace
+}  // namespace olrank

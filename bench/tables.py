@@ -1,9 +1,12 @@
-"""Writes the tables of docs/BENCHMARKS.md from the files in docs/benchmarks: bench/tables.py [--check | --add-study NAME OUT]
+"""Writes the tables of docs/BENCHMARKS.md from the files in docs/benchmarks.
+
+bench/tables.py [--check | --add-study NAME OUT | --load NUMBER NAME...]
 
 A table stands between `<!-- table KIND NAME -->` and `<!-- end of table -->`, with NAME.json as its only source. --check
 changes nothing and fails where a table is not what its file makes of it. --add-study takes a study's folder into
 docs/benchmarks: its study.json with the machine and the date, width ratios at 10, 100, 1,000 rounds and the last, and without
-times, which belong to a machine without other work."""
+times, which belong to a machine without other work. --load tells files how many programs ran before their measurements
+began, and their tables then say so."""
 
 import argparse
 import json
@@ -15,6 +18,7 @@ import sys
 PAGE = pathlib.Path("docs/BENCHMARKS.md")
 FILES = pathlib.Path("docs/benchmarks")
 BLOCK = re.compile(r"(<!-- table (\w+) ([\w-]+) -->\n).*?(<!-- end of table -->)", re.S)
+QUIET = 0.5  # load
 TIMES = ("milliseconds", "rounds-per-second", "peak-memory-bytes")
 
 
@@ -28,7 +32,9 @@ def read(name):
 
 
 def source(name, machine):
-    return f"[{name}.json](benchmarks/{name}.json), {machine['date']}, {machine['processor']}, {machine['cores']} cores, {machine['blas']}"
+    busy = f" (**busy with other work**: load {machine['load']:.1f})" if machine.get("load", 0) > QUIET else ""
+    return f"[{name}.json](benchmarks/{name}.json), {machine['date']}, {machine['processor']}, {machine['cores']} cores{busy}, " \
+        f"{machine['blas']}"
 
 
 def time(seconds):
@@ -60,13 +66,17 @@ def rounds_table(name):
     stages = ["score", "width", "rank", "observe", "train", "total"]
     rows = [[f"{n:,}"] + [time(by_n[n][stage]) if by_n[n].get(stage) else "–" for stage in stages] for n in sorted(by_n)]
     exponents = {one["stage"]: one["exponent"] for one in found["exponents"]}
-    rows.append(["grows like n^"] + [f"{exponents[stage]:.2f}" if stage in exponents else "–" for stage in stages])
+    rows.append(["grows like n^"] + [f"{exponents[stage]:.2f}".replace("-", "−") if stage in exponents else "–" for stage in stages])
     return f"{source(name, found['machine'])}; `{found['command']}`\n\n" + markdown([structure, *stages], rows)
+
+
+def ratio(value):
+    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
 def peers_table(name):
     found = read(name)
-    rows = [[one["work"], one["version"], time(one["seconds"]), time(one["olrank_seconds"]), f"{one['ratio']:.3g}", one["note"]]
+    rows = [[one["work"], one["version"], time(one["seconds"]), time(one["olrank_seconds"]), ratio(one["ratio"]), one["note"]]
             if "ratio" in one else [one["work"], one["version"], "–", "–", "–", one["note"]] for one in found["rows"]]
     sizes = ", ".join(f"{value:,} {key}" for key, value in found["sizes"].items())
     header = ["work", "PyTorch's version", "PyTorch", "olrank", "ratio", ""]
@@ -144,11 +154,22 @@ def add_study(name, folder):
     (FILES / f"{name}.json").write_text(json.dumps({"machine": machine, **study}, indent=1, ensure_ascii=False) + "\n")
 
 
+def add_load(load, names):
+    for name in names:
+        found = read(name)
+        found["machine"]["load"] = load
+        (FILES / f"{name}.json").write_text(json.dumps(found, indent=2) + "\n")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--add-study", nargs=2, metavar=("NAME", "OUT"))
+    parser.add_argument("--load", nargs="+", metavar=("NUMBER", "NAME"))
     arguments = parser.parse_args()
+    if arguments.load:
+        add_load(float(arguments.load[0]), arguments.load[1:])
+        return
     if arguments.add_study:
         add_study(arguments.add_study[0], pathlib.Path(arguments.add_study[1]))
         return

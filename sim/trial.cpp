@@ -129,9 +129,6 @@ const CurvePoint& Trial::evaluate() {
 
 void Trial::begin_evaluation() {
   const auto measured = clock_.measure("eval");
-  // The cosine is of the very model that gave the scores.
-  scores_begun_ = !data_.offline && ranker_.begin_scores(data_.judged.all_features());
-  if (!scores_begun_) ranker_.score(execution_, data_.judged.all_features(), judged_scores_);
   point_ = CurvePoint{};
   point_.round = round_;
   point_.pairs = pairs_;
@@ -161,6 +158,9 @@ void Trial::begin_evaluation() {
   width_ratios_.clear();
   certainty_ = Certainty{};
   evaluated_round_ = round_;
+  // The cosine is of the very model that gave the scores.
+  scores_begun_ = !data_.offline && ranker_.begin_scores(data_.judged.all_features());
+  if (!scores_begun_) ranker_.score(execution_, data_.judged.all_features(), judged_scores_);
   evaluating_ = true;
   evaluation_clock_ = clock_;
 }

@@ -378,6 +378,29 @@ TEST(ExperimentTest, ANumericErrorEndsItsTrialAlone) {
   EXPECT_EQ(read_summaries(folder.path()).size(), 6U);
 }
 
+TEST(ExperimentTest, AFullGpuEndsItsOwnTrial) {
+  class TooLarge : public StubRanker {
+   public:
+    using StubRanker::StubRanker;
+    LearnReport learn(RoundContext& context, const Feedback& feedback) override {
+      if (feedback.round == 12) throw OutOfDeviceMemory("The GPU's memory is full.");
+      return StubRanker::learn(context, feedback);
+    }
+  };
+  const TemporaryFolder folder;
+  ExperimentPlan plan = small_plan(folder.path());
+  plan.rankers[0].make = [](const RankerData& data, const TrialKeys&) {
+    return std::make_unique<TooLarge>(data.train.features);
+  };
+  const ExpectedWarnings warnings;
+  const ExperimentOutcome outcome = run_experiment(plan);
+  EXPECT_EQ(outcome.finished, 6);
+  ASSERT_EQ(outcome.failures.size(), 6U);
+  EXPECT_EQ(outcome.failures[0], "trials/one/perfect/fold1/seed1: The GPU's memory is full.");
+  // What was saved before is still there.
+  EXPECT_TRUE(has_checkpoint(folder.path() / "trials/one/perfect/fold1/seed1"));
+}
+
 TEST(ExperimentTest, AnEstimatePlaysInMemory) {
   const TemporaryFolder folder;
   const ExperimentPlan plan = small_plan(folder / "never");

@@ -1,38 +1,16 @@
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <filesystem>
 
 #include "apps/bench/commands.h"
 #include "apps/bench/data_cases.h"
 #include "apps/bench/measurement_flags.h"
+#include "apps/bench/scratch_folder.h"
 #include "core/error.h"
 #include "core/runtime/log.h"
 
 namespace olrank {
 namespace {
-
-namespace fs = std::filesystem;
-
-/// Removed with all that is in it.
-class ScratchFolder {
- public:
-  ScratchFolder() {
-    std::string pattern = (fs::temp_directory_path() / "olrank-bench-XXXXXX").string();
-    if (::mkdtemp(pattern.data()) == nullptr) throw IoError("make the folder", pattern, errno);
-    path_ = pattern;
-  }
-  ~ScratchFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
 
 class BenchDataCommand : public Command {
  public:

@@ -3,10 +3,11 @@
 #include <string>
 
 #include "apps/bench/commands.h"
+#include "apps/bench/device_ops.h"
 #include "apps/bench/measurement_flags.h"
 #include "apps/bench/op_cases.h"
+#include "apps/device_choice.h"
 #include "core/error.h"
-#include "core/runtime/device.h"
 #include "core/runtime/log.h"
 
 namespace olrank {
@@ -26,15 +27,12 @@ class BenchOpsCommand : public Command {
     app.add_option("--depth", sizes_.depth, "layers of weights [2]")->check(CLI::Range(2, 16));
     app.add_option("--features", sizes_.features, "features [136]")->check(CLI::PositiveNumber);
     app.add_option("--device", device_,
-                   "auto or cpu: device operations are measured by device_bench of a CUDA build");
+                   "auto, cpu, cuda or cuda:N; on a GPU, device_bench measures its own sizes [auto]");
     flags_.declare(app);
   }
   int run(const OutputFlags& output) override {
-    const DeviceRequest device = parse_device(device_);
-    if (!device.automatic && device.device.kind == DeviceKind::kCuda)
-      throw InvalidArgument(
-          fmt::format("--device {}: These operations are measured on the CPU; use --device cpu.", device_));
     flags_.check();
+    if (const auto gpu = gpu_for(device_)) return flags_.tell(measure_on_gpu(gpu->index, only_), output);
     std::vector<BenchCase> chosen = op_cases(sizes_);
     std::erase_if(chosen,
                   [&](const BenchCase& work) { return work.name.find(only_) == std::string::npos; });

@@ -4,6 +4,7 @@
 #include "core/ops/blas.h"
 #include "core/ops/relu_layers.h"
 #include "core/ops/tangent_factors.h"
+#include "core/runtime/vector_clones.h"
 
 namespace olrank {
 namespace {
@@ -11,7 +12,7 @@ namespace {
 using blas::Transpose;
 
 constexpr std::int64_t kDocsPerBlock = 128;
-constexpr std::int64_t kUnitsPerBlock = 32;
+constexpr std::int64_t kUnitsPerBlock = 50;  // half of the usual width: two threads share it
 
 /// Calls part(layer, row, first column, end column, place) for each run of parameters of one row of weights
 /// in [begin, end), and bias(layer, row, place) for each bias; `place` counts from `begin`.
@@ -34,6 +35,33 @@ void for_parameters(const NetworkShape& shape, std::int64_t begin, std::int64_t 
       bias(layer, k - layer.bias, k - begin);
     }
   }
+}
+
+OLRANK_VECTOR_CLONES
+void widen(std::int64_t count, const float* from, double* to) {
+  for (std::int64_t i = 0; i < count; ++i) to[i] = double{from[i]};
+}
+
+/// to = weight · from.
+OLRANK_VECTOR_CLONES
+void widen_scaled(std::int64_t count, double weight, const float* from, double* to) {
+  for (std::int64_t i = 0; i < count; ++i) to[i] = weight * double{from[i]};
+}
+
+/// Σ delta · output, in eight lanes that are added in order.
+OLRANK_VECTOR_CLONES
+double weighted_sum(std::int64_t count, const float* delta, const double* output) {
+  constexpr std::int64_t kLanes = 8;
+  double lanes[kLanes] = {};
+  std::int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    for (std::int64_t lane = 0; lane < kLanes; ++lane)
+      lanes[lane] += double{delta[i + lane]} * output[i + lane];
+  }
+  double sum = 0.0;
+  for (const double lane : lanes) sum += lane;
+  for (; i < count; ++i) sum += double{delta[i]} * output[i];
+  return sum;
 }
 
 }  // namespace
@@ -125,9 +153,8 @@ void gradient_products(ExecutionContext& context, const NetworkShape& shape, Tan
     for (std::int64_t l = 0; l < shape.depth; ++l) {
       const NetworkLayer layer = shape.layer(l);
       for (std::int64_t doc = begin; doc < end; ++doc) {
-        const float* input = docs.row(shape, doc) + layer.input;
-        double* row = inputs.data() + (doc - begin) * layer.columns;
-        for (std::int64_t c = 0; c < layer.columns; ++c) row[c] = double{input[c]};
+        widen(layer.columns, docs.row(shape, doc) + layer.input,
+              inputs.data() + (doc - begin) * layer.columns);
       }
       // h_{l−1}ᵀ V_lᵀ: one number a unit, to be weighted with δ.
       blas::gemm(Transpose::kNo, Transpose::kYes, end - begin, layer.rows, layer.columns, 1.0,
@@ -135,13 +162,9 @@ void gradient_products(ExecutionContext& context, const NetworkShape& shape, Tan
                  layer.rows);
       for (std::int64_t doc = begin; doc < end; ++doc) {
         const float* delta = docs.row(shape, doc) + layer.delta;
-        const double* row = outputs.data() + (doc - begin) * layer.rows;
-        double sum = 0.0;
-        for (std::int64_t r = 0; r < layer.rows; ++r) {
-          const double bias = layer.has_bias() ? v[static_cast<std::size_t>(layer.bias + r)] : 0.0;
-          sum += double{delta[r]} * (row[r] + bias);
-        }
-        products[static_cast<std::size_t>(doc)] += sum;
+        double& product = products[static_cast<std::size_t>(doc)];
+        product += weighted_sum(layer.rows, delta, outputs.data() + (doc - begin) * layer.rows);
+        if (layer.has_bias()) product += weighted_sum(layer.rows, delta, v.data() + layer.bias);
       }
     }
   });
@@ -173,12 +196,9 @@ void gradient_sum(ExecutionContext& context, const NetworkShape& shape, TangentF
         const float* factors = docs.row(shape, begin + i);
         const double weight = weights[static_cast<std::size_t>(begin + i)];
         double* delta = deltas.data() + i * units;
-        for (std::int64_t r = 0; r < units; ++r) {
-          delta[r] = weight * double{factors[layer.delta + first + r]};
-          if (bias != nullptr) bias[r] += delta[r];
-        }
-        double* input = inputs.data() + i * layer.columns;
-        for (std::int64_t c = 0; c < layer.columns; ++c) input[c] = double{factors[layer.input + c]};
+        widen_scaled(units, weight, factors + layer.delta + first, delta);
+        for (std::int64_t r = 0; bias != nullptr && r < units; ++r) bias[r] += delta[r];
+        widen(layer.columns, factors + layer.input, inputs.data() + i * layer.columns);
       }
       blas::gemm(Transpose::kYes, Transpose::kNo, units, layer.columns, count, 1.0, deltas.data(), units,
                  inputs.data(), layer.columns, 1.0, out, layer.columns);

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "apps/bench/device_ops.h"
 #include "apps/bench/measurement_file.h"
 #include "apps/bench/study_rankers.h"
 #include "core/error.h"
@@ -109,6 +110,15 @@ TEST(CheckShare, RefusesMoreThanTheCeiling) {
   EXPECT_NO_THROW(check_share(measurement(1.0, 1.05)));
   EXPECT_NO_THROW(check_share(measurement(1.0, std::nan(""))));
   EXPECT_THROW(check_share(measurement(1.0, 1.06)), Error);
+}
+
+TEST(BenchOpsTest, OnAGpuItNeedsTheProgramThatMeasuresThere) {
+  try {
+    measure_on_gpu(0, "");
+    FAIL() << "no error";
+  } catch (const InvalidArgument& error) {
+    EXPECT_NE(std::string(error.what()).find("device_bench, which is not there"), std::string::npos);
+  }
 }
 
 }  // namespace

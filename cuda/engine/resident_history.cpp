@@ -142,6 +142,14 @@ void ResidentHistory::restore(Stream stream, const DeviceHistory& history) {
   }
   counts_ = {};
   make_room(stream, counts);
+  const auto forget = [&](auto& array) {
+    fill_bytes(stream, array.data(), kNothing, static_cast<std::size_t>(array.bytes()));
+  };
+  fill_bytes(stream, values_.data(), 0, static_cast<std::size_t>(values_.bytes()));
+  forget(terms_);
+  forget(observations_);
+  forget(first_doc_);
+  forget(first_pair_);
   OwnedStream::wait_for(stream);
   copy_to_device(std::span(history.docs.values, static_cast<std::size_t>(counts.docs * features_)),
                  values_.data());

@@ -46,6 +46,16 @@ ResidentNetwork::ResidentNetwork(const DeviceNetworkSpec& spec)
       trainer_(spec, theta_.data(), stream_.get()),
       theta_copy_(theta_.size()) {}
 
+ResidentNetwork::~ResidentNetwork() {
+  // What is freed now may still be on its way to the host.
+  try {
+    use_device(spec_.device);
+    stream_.wait();
+    judge_stream_.wait();
+  } catch (const Error&) {  // the device is gone
+  }
+}
+
 void ResidentNetwork::start_look(DeviceQuery query) {
   const Stream stream = stream_.get();
   timeline_.mark(stream, "score");
@@ -78,17 +88,31 @@ DeviceOrders ResidentNetwork::look(DeviceQuery query) {
 
 void ResidentNetwork::settle() {
   use_device(spec_.device);
-  while (unsettled_) {
+  if (!unsettled_) return;
+  do {
     view_.fetch_figures(stream_.get(), posterior_->status(), trainer_.outcome());
     stream_.wait();
     timeline_.collect(waited_);
-    if (!mend()) break;
-  }
+  } while (mend());
 }
 
 bool ResidentNetwork::mend() {
-  const bool trained = mend_training();
-  return mend_posterior() || trained;
+  // Widths at parameters that are undone say nothing about the covariance.
+  const bool again = mend_training();
+  if (again) lost_widths_ = view_.figures().health.lost;
+  if (again || mend_posterior()) {
+    forget_negative_widths();
+    return true;
+  }
+  negative_seen_ = view_.figures().health.negative;
+  return false;
+}
+
+/// Those of an answer that nobody sees do not count.
+void ResidentNetwork::forget_negative_widths() {
+  const std::uint64_t negative = view_.figures().health.negative;
+  negative_before_ -= static_cast<std::int64_t>(negative - negative_seen_);
+  negative_seen_ = negative;
 }
 
 bool ResidentNetwork::mend_training() {
@@ -246,6 +270,7 @@ void ResidentNetwork::begin_scores(FeatureMatrix docs) {
   const float* from = judged_.data();
   if (docs.values != spec_.judged.values || docs.docs != spec_.judged.docs) {
     uploaded_.reserve(stream, docs.docs * docs.features);
+    judge_stream_.wait();
     copy_to_device(values_of(docs), uploaded_.data());
     from = uploaded_.data();
   }

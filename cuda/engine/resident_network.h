@@ -79,6 +79,7 @@ class QueryView {
 class ResidentNetwork : public DeviceNetwork {
  public:
   explicit ResidentNetwork(const DeviceNetworkSpec& spec);
+  ~ResidentNetwork() override;
 
   DeviceOrders look(DeviceQuery query) override;
   void describe(std::span<float> scores, std::span<double> width_sq) override;
@@ -103,6 +104,7 @@ class ResidentNetwork : public DeviceNetwork {
   void settle();
   /// Judges what came to the host; whether something had to be made again, so that it has to come again.
   bool mend();
+  void forget_negative_widths();
   bool mend_training();
   bool mend_posterior();
   [[noreturn]] void tell_divergence();
@@ -141,6 +143,7 @@ class ResidentNetwork : public DeviceNetwork {
   std::uint32_t round_ = 0;           // of the latest lesson
   std::uint64_t lost_widths_ = 0;     // before the latest answer
   std::int64_t negative_before_ = 0;  // in runs before this one
+  std::uint64_t negative_seen_ = 0;   // at the latest answer that was told
   std::int64_t unchecked_ = 0;        // pairs since the drift was looked at
 };
 

@@ -37,6 +37,7 @@ std::vector<double> ResidentPairs::products(Stream stream, std::span<const doubl
   DeviceArray<double> of_docs(rows.docs);
   DeviceArray<double> workspace(gradient_products_workspace(shape_, rows.docs));
   gradient_products(stream, shape_, rows, vector.data(), workspace.data(), of_docs.data());
+  OwnedStream::wait_for(stream);
   const std::vector<double> found = of_docs.to_host();
   std::vector<double> of_pairs(static_cast<std::size_t>(pairs_));
   for (std::size_t s = 0; s < of_pairs.size(); ++s) of_pairs[s] = found[2 * s] - found[2 * s + 1];
@@ -52,6 +53,7 @@ std::vector<double> ResidentPairs::sum(Stream stream, std::span<const double> we
   DeviceArray<double> result(shape_.parameters());
   fill_bytes(stream, result.data(), 0, static_cast<std::size_t>(result.size()) * sizeof(double));
   if (rows.docs > 0) gradient_sum(stream, shape_, rows, there.data(), workspace.data(), result.data());
+  OwnedStream::wait_for(stream);
   return result.to_host();
 }
 
@@ -71,6 +73,7 @@ void ResidentPairs::load(Stream stream, StateReader& state) {
   if (rows.size() % numbers != 0) state.fail("The observed pairs are no whole number for this network.");
   pairs_ = static_cast<std::int64_t>(rows.size() / numbers);
   rows_.reserve(stream, static_cast<std::int64_t>(rows.size()));
+  OwnedStream::wait_for(stream);
   copy_to_device(std::span<const float>(rows), rows_.data());
 }
 

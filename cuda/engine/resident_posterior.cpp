@@ -71,6 +71,7 @@ class DualPosterior : public ResidentPosterior {
   }
 
   void rebuild(Stream stream) override {
+    OwnedStream::wait_for(stream);
     status_.reset();
     DeviceArray<double> m(ResidentPairs::kMostReplayed * ResidentPairs::kMostReplayed);
     std::int64_t n = 0;
@@ -91,6 +92,7 @@ class DualPosterior : public ResidentPosterior {
     DeviceArray<double> weights(n);
     apply_factor(stream, n, factor_.data(), 1, products.data(), half.data(), 1);
     apply_factor_transposed(stream, n, factor_.data(), half.data(), weights.data());
+    OwnedStream::wait_for(stream);
     std::vector<double> solution = history_.sum(stream, weights.to_host());
     for (std::size_t k = 0; k < probe.size(); ++k)
       solution[k] = (probe[k] - spec_.scale * solution[k]) / spec_.lambda;
@@ -116,6 +118,7 @@ class DualPosterior : public ResidentPosterior {
     std::vector<double> factor(static_cast<std::size_t>(factor_numbers(history_.pairs())));
     state.get_into("device.factor", std::span(factor));
     factor_.reserve(stream, static_cast<std::int64_t>(factor.size()));
+    OwnedStream::wait_for(stream);
     copy_to_device(std::span<const double>(factor), factor_.data());
     status_.set({state.get_one<double>("device.log_det"), 0});
   }
@@ -193,6 +196,7 @@ class PrimalPosterior : public ResidentPosterior {
   }
 
   void rebuild(Stream stream) override {
+    OwnedStream::wait_for(stream);
     status_.reset();
     reset_inverse_covariance(stream, parameters_, spec_.lambda, inverse_.data());
     DeviceArray<double> m(ResidentPairs::kMostReplayed * ResidentPairs::kMostReplayed);
@@ -209,6 +213,7 @@ class PrimalPosterior : public ResidentPosterior {
     const DeviceArray<double> vector(probe);
     DeviceArray<double> solution(parameters_);
     apply_inverse_covariance(stream, parameters_, inverse_.data(), vector.data(), solution.data());
+    OwnedStream::wait_for(stream);
     return residual_of(history_, stream, spec_, probe, solution.to_host());
   }
 
@@ -228,6 +233,7 @@ class PrimalPosterior : public ResidentPosterior {
     history_.load(stream, state);
     std::vector<double> inverse(static_cast<std::size_t>(parameters_ * parameters_));
     state.get_into("device.inverse", std::span(inverse));
+    OwnedStream::wait_for(stream);
     copy_to_device(std::span<const double>(inverse), inverse_.data());
     status_.set({state.get_one<double>("device.log_det"), 0});
     find_roots(stream);

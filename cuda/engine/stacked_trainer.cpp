@@ -146,8 +146,9 @@ void StackedTrainer::find_curvature(const ResidentHistory& history, std::int64_t
   }
 }
 
-/// The first training in a bucket is not recorded: a size that is seen once needs no graph, and what has
-/// never run is loaded before anything is recorded. The next ones try the schedules in turn.
+/// The first trainings in a bucket, one in each way that may be taken, are not recorded: a size that is
+/// seen once needs no graph, and what has never run is loaded before anything is recorded. The next ones
+/// try the ways in turn.
 std::size_t StackedTrainer::next_schedule() const {
   if (spec_.members == 1 || spec_.schedule == MemberSchedule::kBatched) return 0;
   if (spec_.schedule == MemberSchedule::kStreams) return 1;
@@ -159,9 +160,11 @@ std::size_t StackedTrainer::next_schedule() const {
 }
 
 void StackedTrainer::start(const ResidentHistory& history) {
-  if (trained_in_bucket_++ == 0) {
-    descend_all(history, spec_.schedule == MemberSchedule::kStreams ? MemberSchedule::kStreams
-                                                                    : MemberSchedule::kBatched);
+  const std::int64_t trained = trained_in_bucket_++;
+  const bool tries_both = spec_.schedule == MemberSchedule::kAuto && spec_.members > 1;
+  if (trained == 0 || (tries_both && trained == 1)) {
+    const bool streams = spec_.schedule == MemberSchedule::kStreams || trained == 1;
+    descend_all(history, streams ? MemberSchedule::kStreams : MemberSchedule::kBatched);
     return;
   }
   const std::size_t chosen = next_schedule();

@@ -280,7 +280,9 @@ void launch_outer_products(Stream stream, const NetworkStack& stack, const float
   for (std::int64_t l = 0; l == 0 || l + 1 < shape.depth; ++l) {
     const NetworkLayer& layer = layers.layer[l];
     OuterProducts task{layer, features, shape.inputs, 0, {}, 1, 0};
-    task.tile = choose_float_tile(layer.rows, layer.columns, partial.parts * stack.members);
+    // Column sums are cut by the threads that a tile brings, so that members need the same tile in any
+    // stack.
+    task.tile = choose_float_tile(layer.rows, layer.columns, partial.parts * stack.all());
     if (shape.depth > 1) {
       task.column_tiles = task.tile.column_tiles(layer.columns);
       task.tiles = task.tile.row_tiles(layer.rows) * task.column_tiles;

@@ -43,10 +43,9 @@ class DeviceArray {
   T* data() { return static_cast<T*>(data_); }
   const T* data() const { return static_cast<const T*>(data_); }
 
-  /// Waits for everything that was started before.
+  /// Waits for what was started in the default stream; for other streams the caller has waited.
   std::vector<T> to_host() const {
     std::vector<T> values(size_);
-    OLRANK_CUDA_CHECK(cudaDeviceSynchronize());
     if (size_ > 0) OLRANK_CUDA_CHECK(cudaMemcpy(values.data(), data_, bytes(), cudaMemcpyDeviceToHost));
     return values;
   }

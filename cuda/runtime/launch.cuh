@@ -21,9 +21,16 @@ void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t sh
   constexpr std::size_t kWithoutAsking = 48 * 1024;
   cudaError_t status = cudaSuccess;
   if (shared_bytes > kWithoutAsking) {
-    status =
-        cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
-                             cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes));
+    // The limit belongs to the kernel on this device, so that every thread sets the same one.
+    int device = 0;
+    int most = 0;
+    status = cudaGetDevice(&device);
+    if (status == cudaSuccess)
+      status = cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+    if (status == cudaSuccess) {
+      status = cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
+                                    cudaFuncAttributeMaxDynamicSharedMemorySize, most);
+    }
   }
   if (status == cudaSuccess) {
     kernel<<<grid, block, shared_bytes, stream>>>(static_cast<Parameters>(arguments)...);

@@ -45,7 +45,10 @@ class OwnedStream {
   /// Whether everything that was started here is done.
   bool idle() const {
     const cudaError_t status = cudaStreamQuery(stream_);
-    if (status == cudaErrorNotReady) return false;
+    if (status == cudaErrorNotReady) {
+      cudaGetLastError();  // no error, and must not come up in a later check
+      return false;
+    }
     OLRANK_CUDA_CHECK(status);
     return true;
   }
@@ -94,6 +97,7 @@ class Graph {
     } catch (...) {
       cudaStreamEndCapture(stream, &graph);
       if (graph != nullptr) cudaGraphDestroy(graph);
+      cudaGetLastError();  // what is thrown says enough
       throw;
     }
     OLRANK_CUDA_CHECK(cudaStreamEndCapture(stream, &graph));
@@ -149,15 +153,14 @@ inline void copy_bytes(Stream stream, void* to, const void* from, std::size_t by
   if (bytes > 0) OLRANK_CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream));
 }
 
-/// Copies that wait, also for everything that was started before.
+/// Copies that wait for themselves; the caller has waited for whatever else uses the memory. Not for the
+/// whole device, on which another thread may be recording.
 template <class T>
 void copy_to_host(const T* from, std::span<T> to) {
-  OLRANK_CUDA_CHECK(cudaDeviceSynchronize());
   if (!to.empty()) OLRANK_CUDA_CHECK(cudaMemcpy(to.data(), from, to.size_bytes(), cudaMemcpyDeviceToHost));
 }
 template <class T>
 void copy_to_device(std::span<const T> from, T* to) {
-  OLRANK_CUDA_CHECK(cudaDeviceSynchronize());
   if (from.empty()) return;
   OLRANK_CUDA_CHECK(cudaMemcpy(to, from.data(), from.size_bytes(), cudaMemcpyHostToDevice));
   OLRANK_CUDA_CHECK(cudaStreamSynchronize(nullptr));  // it may still be on its way

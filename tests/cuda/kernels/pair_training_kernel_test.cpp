@@ -193,6 +193,28 @@ TEST_P(PairTrainingKernelTest, LossesGradientsAndStepsEqualTheCpus) {
   expect_equal_training({ntk_shape(18, 20, 2), 1400, 2500, 2, true});
 }
 
+// Sums are cut for all members, so that one by itself has the bits it has among the others.
+TEST_P(PairTrainingKernelTest, AMemberHasTheSameBitsInAnyStack) {
+  constexpr std::int64_t kMembers = 10;
+  constexpr std::int64_t kDocs = 200;
+  const NetworkShape shape = ntk_shape(136, 100, 2);
+  const std::int64_t p = shape.parameters();
+  History history(shape, kDocs, random_terms(kDocs, 300, 64));
+  const auto theta = on_device(stacked_theta(shape, kMembers, 61));
+  Workspace workspace(device::training_sizes(shape, kMembers, kDocs, history.count()));
+  const auto gradients = [&](std::int64_t first, std::int64_t members) {
+    DeviceArray<double> gradient(members * p);
+    const device::NetworkStack stack{shape, theta.data() + first * p, members, kMembers};
+    device::forward_history(nullptr, stack, history.view(), workspace.view());
+    device::pair_gradients(nullptr, stack, history.view(), {}, workspace.view(), {gradient.data()});
+    return gradient.to_host();
+  };
+  const auto together = gradients(0, kMembers);
+  for (const std::int64_t member : {0, 7}) {
+    EXPECT_TRUE(gradients(member, 1) == part_of(together, member * p, p)) << member;
+  }
+}
+
 TEST_P(PairTrainingKernelTest, PaddingAddsNothing) {
   const NetworkShape shape = ntk_shape(5, 6, 3);
   std::vector<PairTerm> terms = random_terms(30, 40, 9);

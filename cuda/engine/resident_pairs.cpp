@@ -22,6 +22,7 @@ void ResidentPairs::replay(
     FunctionRef<void(const FactorRows& docs, const PreferencePair* pairs, std::int64_t count)> take_in) {
   constexpr std::int64_t kBatch = kMostReplayed / 2;
   std::vector<PreferencePair> places;
+  places.reserve(static_cast<std::size_t>(kBatch));
   for (std::int32_t s = 0; s < kBatch; ++s) places.push_back({2 * s, 2 * s + 1});
   const DeviceArray<PreferencePair> there{std::span<const PreferencePair>(places)};
   for (std::int64_t first = 0; first < pairs_; first += kBatch) {

@@ -14,10 +14,12 @@
 #include "core/metrics/metric_options.h"
 #include "core/ops/blas.h"
 #include "core/ops/visible_gpus.h"
+#include "core/runtime/log.h"
 #include "core/version.h"
 #include "models/libtorch_runtime.h"
 #include "models/linear/linear_model.h"
 #include "models/model_file.h"
+#include "models/neural/device_ranker.h"
 #include "models/ranker_factory.h"
 #include "models/ranknet_offline.h"
 #include "sim/users.h"
@@ -166,6 +168,8 @@ std::string ranker_recipe(const RankerSettings& ranker, const DeviceChoice& devi
 ExperimentRanker::Make maker_of(const RankerSettings& ranker, std::int64_t cutoff,
                                 const DeviceChoice& device, std::int64_t jobs) {
   if (!device.takes(ranker)) {
+    if (device.gpu)
+      log_info("Ranker '{}' is computed on the CPU: {}.", ranker.name, *why_not_on_device(ranker));
     return [&ranker, cutoff, memory = available_memory() / jobs](const RankerData& data,
                                                                  const TrialKeys& keys) {
       return make_ranker(ranker, data.train.features, keys, cutoff, {data.labels, memory});

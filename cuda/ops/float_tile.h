@@ -35,7 +35,7 @@ struct FloatTile {
 
 /// The tile that should take a product the shortest time; `copies` counts products side by side. 8 × 8
 /// numbers a thread have the best ratio of arithmetic to loads, 4 × 8 and 2 × 4 spread little work over
-/// more of the device. A choice changes no bit: every number is its own sum in order.
+/// more of the device. A choice changes no bit of a product, whose every number is its own sum in order.
 FloatTile choose_float_tile(std::int64_t rows, std::int64_t columns, std::int64_t copies);
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -3,10 +3,8 @@
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
-#include <cstdint>
 #include <span>
 #include <utility>
-#include <vector>
 
 #include "core/runtime/function_ref.h"
 #include "cuda/runtime/check.h"
@@ -19,14 +17,6 @@ namespace olrank::OLRANK_DEVICE_NAMESPACE {
 /// Makes a device the calling thread's.
 inline void use_device(int index) {
   OLRANK_CUDA_CHECK(cudaSetDevice(index));
-}
-
-/// Bytes that can still be had on the calling thread's device.
-inline std::int64_t free_device_bytes() {
-  std::size_t free_bytes = 0;
-  std::size_t total_bytes = 0;
-  OLRANK_CUDA_CHECK(cudaMemGetInfo(&free_bytes, &total_bytes));
-  return static_cast<std::int64_t>(free_bytes);
 }
 
 /// A stream of its own, which does not wait for the default one.

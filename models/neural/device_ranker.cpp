@@ -116,11 +116,10 @@ DeviceRanker::DeviceRanker(std::int64_t features, const RankerSettings& settings
       cutoff_(cutoff),
       home_(home),
       batch_key_(keys.key(Purpose::kBatch)),
-      list_key_(keys.key(Purpose::kList)),
       shape_(network_shape(settings.network, features)),
       members_(is_ensemble(settings) ? settings.posterior.members : 1),
       history_(features, settings.kind == RankerKind::kOlLambdaRank),
-      list_(settings.explore.list, settings.explore.refine, list_key_) {
+      list_(settings.explore.list, settings.explore.refine, keys.key(Purpose::kList)) {
   const FirstMembers first = first_members(settings, shape_, keys);
   network_ = make_network(network_spec(settings, shape_, home, first));
 }

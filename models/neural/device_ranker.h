@@ -59,7 +59,6 @@ class DeviceRanker : public OnlineRanker {
   std::int64_t cutoff_;
   DeviceHome home_;
   PhiloxKey batch_key_;
-  PhiloxKey list_key_;
   NetworkShape shape_;
   std::int64_t members_;
   DocumentHistory history_;

@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <functional>
-#include <limits>
 #include <span>
 #include <utility>
 #include <vector>
@@ -33,9 +31,6 @@ void do_or_record(Step&& step) {
 }
 
 inline void use_device(int) {}
-inline std::int64_t free_device_bytes() {
-  return std::numeric_limits<std::int64_t>::max();
-}
 
 class OwnedStream {
  public:

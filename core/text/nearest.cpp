@@ -12,6 +12,15 @@ char folded(char c) {
   return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
 }
 
+/// Whether `name` is `longer` without its first words: "--eval-every" of "--protocol-eval-every".
+bool is_tail_of(std::string_view name, std::string_view longer) {
+  while (name.starts_with('-')) name.remove_prefix(1);
+  if (name.empty() || longer.size() <= name.size()) return false;
+  const std::string_view tail = longer.substr(longer.size() - name.size());
+  const char before = folded(longer[longer.size() - name.size() - 1]);
+  return (before == '_' || before == '.') && edit_distance(name, tail) == 0;
+}
+
 }  // namespace
 
 int edit_distance(std::string_view a, std::string_view b) {
@@ -40,7 +49,7 @@ std::string nearest_name(std::string_view name, std::span<const std::string> can
   std::string nearest;
   int fewest = std::numeric_limits<int>::max();
   for (const std::string& candidate : candidates) {
-    const int edits = edit_distance(name, candidate);
+    const int edits = is_tail_of(name, candidate) ? 1 : edit_distance(name, candidate);
     if (edits < fewest) {
       fewest = edits;
       nearest = candidate;

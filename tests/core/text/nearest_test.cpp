@@ -21,6 +21,15 @@ TEST(NearestTest, TakesTheFirstOfEquals) {
   EXPECT_EQ(nearest_name("x", {}), "");
 }
 
+TEST(NearestTest, FirstWordsMayBeLeftOut) {
+  const std::vector<std::string> flags = {"--max-memory", "--protocol-eval-every", "--seeds"};
+  EXPECT_EQ(nearest_name("--eval-every", flags), "--protocol-eval-every");
+  EXPECT_EQ(nearest_name("--every", flags), "--protocol-eval-every");
+  EXPECT_EQ(nearest_name("--seed", flags), "--seeds");
+  EXPECT_EQ(nearest_name("every", std::vector<std::string>{"very", "delivery"}), "very");  // no whole word
+  EXPECT_EQ(nearest_name("--", flags), "--seeds");
+}
+
 TEST(NearestTest, JoinsNames) {
   EXPECT_EQ(joined(std::vector<std::string>{}), "");
   EXPECT_EQ(joined(std::vector<std::string>{"a"}), "a");

@@ -55,6 +55,7 @@ struct DeviceNetworkSpec {
   double learning_rate = 1.0;
   double learning_rate_decay = 1.0;
   double prior_weight = 0.0;
+  double stop_gradient_norm = 0.0;        // a pair; ends a training before its J steps. 0: never
   bool weigh_by_ndcg = false;             // LambdaRank
   double noise = 0.0;                     // ν of the labels, drawn anew every round
   std::span<const PhiloxKey> noise_keys;  // [members] where there is noise

@@ -11,8 +11,8 @@ namespace olrank {
 /// case count as equal, and so do '-' and '_'.
 int edit_distance(std::string_view a, std::string_view b);
 
-/// The candidate with the fewest edits, the first of equals; empty when there are no candidates. First words
-/// left out count as one edit: --eval-every is next to --protocol-eval-every.
+/// The candidate with the fewest edits, the first of equals; empty when there are no candidates. First
+/// words left out count as one edit: --eval-every is next to --protocol-eval-every.
 std::string nearest_name(std::string_view name, std::span<const std::string> candidates);
 
 /// "a, b and c"; used to list what was looked for.

@@ -34,6 +34,7 @@ PackedLesson lay_out(Sections& sections, const DeviceLesson& lesson, std::span<c
   };
   PackedLesson packed;
   packed.round = place(std::span(&lesson.round, 1));
+  packed.observed = place(std::span(&lesson.observed, 1));
   packed.pairs = place(lesson.pairs);
   packed.new_docs = place(lesson.new_docs);
   packed.terms = place(lesson.terms);

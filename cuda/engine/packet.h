@@ -12,6 +12,7 @@ namespace olrank::OLRANK_DEVICE_NAMESPACE {
 /// Where a lesson's arrays lie on the device until the next lesson comes.
 struct PackedLesson {
   const std::uint32_t* round = nullptr;
+  const std::int64_t* observed = nullptr;
   const PreferencePair* pairs = nullptr;
   const std::int64_t* new_docs = nullptr;
   const DeviceLesson::Term* terms = nullptr;

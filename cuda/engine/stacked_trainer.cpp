@@ -37,15 +37,17 @@ StackedTrainer::StackedTrainer(const DeviceNetworkSpec& spec, float* theta, Stre
       centre_(spec.first),
       before_(spec.members * parameters_),
       outcome_(kOutcomes * spec.members),
-      gradient_(if_wanted(spec.optimizer != Optimizer::kGradientDescent, spec.members * parameters_)),
-      position_(gradient_.size()),
-      first_moment_(gradient_.size()),
-      second_moment_(if_wanted(spec.optimizer == Optimizer::kAdam, gradient_.size())),
+      steps_(if_wanted(stops(), spec.members)),
+      gradient_(if_wanted(keeps_gradient(), spec.members * parameters_)),
+      position_(if_wanted(spec.optimizer != Optimizer::kGradientDescent, spec.members * parameters_)),
+      first_moment_(position_.size()),
+      second_moment_(if_wanted(spec.optimizer == Optimizer::kAdam, position_.size())),
       eigenvectors_(std::span<const double>(first_eigenvectors(spec.members, parameters_))),
       curvatures_(std::span<const CurvatureState>(
           std::vector<CurvatureState>(static_cast<std::size_t>(spec.members)))),
       noise_keys_(spec.noise_keys),
-      round_(1) {
+      round_(1),
+      observed_(1) {
   if (spec.members == 1) return;
   for (std::int64_t member = 0; member < spec.members; ++member) {
     member_streams_.emplace_back();
@@ -106,6 +108,7 @@ double StackedTrainer::rate() const {
 void StackedTrainer::train(const ResidentHistory& history) {
   make_room(history);
   copy_bytes(stream_, round_.data(), history.latest().round, sizeof(std::uint32_t));
+  copy_bytes(stream_, observed_.data(), history.latest().observed, sizeof(std::int64_t));
   copy_bytes(stream_, before_.data(), theta_, static_cast<std::size_t>(before_.size()) * sizeof(float));
   const bool by_curvature = spec_.optimizer != Optimizer::kAdam;
   if (by_curvature && (curvature_pairs_ == 0 || 10 * history.observed() >= 11 * curvature_pairs_)) {
@@ -211,6 +214,10 @@ void StackedTrainer::descend(Stream stream, const ResidentHistory& history, Memb
   }
   if (spec_.optimizer != Optimizer::kGradientDescent)
     begin_training(stream, members.count * p, networks.theta, optimizer_state(members));
+  if (stops()) {
+    copy_bytes(stream, steps_.data() + members.first, outcome_.data() + members.first,
+               static_cast<std::size_t>(members.count) * sizeof(double));
+  }
   for (std::int64_t number = 1; number <= spec_.steps; ++number) {
     forward_history(stream, networks, seen, work);
     if (spec_.weigh_by_ndcg) {
@@ -223,14 +230,14 @@ void StackedTrainer::descend(Stream stream, const ResidentHistory& history, Memb
     }
     if (number == 1) pair_losses(stream, networks, seen, objective, work, began);
     GradientUse use;
-    if (spec_.optimizer == Optimizer::kGradientDescent) {
+    if (keeps_gradient()) {
+      use.gradient = gradient_.data() + members.first * p;
+    } else {
       use.theta = theta_ + members.first * p;
       use.step = outcome_.data() + members.first;
-    } else {
-      use.gradient = gradient_.data() + members.first * p;
     }
     pair_gradients(stream, networks, seen, objective, work, use);
-    move(stream, members, number);
+    if (keeps_gradient()) move(stream, members, number);
   }
   forward_history(stream, networks, plain, work);
   pair_losses(stream, networks, plain, objective, work, ended);
@@ -238,12 +245,23 @@ void StackedTrainer::descend(Stream stream, const ResidentHistory& history, Memb
 
 void StackedTrainer::move(Stream stream, Members members, std::int64_t number) {
   const double* gradient = gradient_.data() + members.first * parameters_;
-  const double* step = outcome_.data() + members.first;
+  const double* step = (stops() ? steps_ : outcome_).data() + members.first;
   float* theta = theta_ + members.first * parameters_;
-  if (spec_.optimizer == Optimizer::kNesterov) {
-    nesterov_step(stream, members.count, parameters_, gradient, step, optimizer_state(members), theta);
-  } else if (spec_.optimizer == Optimizer::kAdam) {
-    adam_step(stream, members.count, parameters_, number, gradient, step, optimizer_state(members), theta);
+  if (stops()) {
+    stop_at_small_gradients(stream, members.count, parameters_, gradient, spec_.stop_gradient_norm,
+                            observed_.data(), steps_.data() + members.first);
+  }
+  switch (spec_.optimizer) {
+    case Optimizer::kGradientDescent:
+      gradient_descent_step(stream, members.count, parameters_, gradient, step, theta);
+      return;
+    case Optimizer::kNesterov:
+      nesterov_step(stream, members.count, parameters_, gradient, step, optimizer_state(members), theta);
+      return;
+    case Optimizer::kAdam:
+      adam_step(stream, members.count, parameters_, number, gradient, step, optimizer_state(members),
+                theta);
+      return;
   }
 }
 
@@ -284,7 +302,7 @@ void StackedTrainer::undo() {
 }
 
 std::int64_t StackedTrainer::bytes() const {
-  const std::int64_t numbers = gradient_.size() + position_.size() + first_moment_.size() +
+  const std::int64_t numbers = steps_.size() + gradient_.size() + position_.size() + first_moment_.size() +
                                second_moment_.size() + eigenvectors_.size();
   return numbers * static_cast<std::int64_t>(sizeof(double)) +
          2 * before_.size() * static_cast<std::int64_t>(sizeof(float)) + rows_.bytes() + scores_.bytes() +

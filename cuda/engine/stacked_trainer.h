@@ -67,6 +67,8 @@ class StackedTrainer {
   void descend(Stream stream, const ResidentHistory& history, Members members);
   void undo();
   void move(Stream stream, Members members, std::int64_t number);
+  bool stops() const { return spec_.stop_gradient_norm > 0.0; }
+  bool keeps_gradient() const { return stops() || spec_.optimizer != Optimizer::kGradientDescent; }
 
   NetworkStack stack(Members members) const;
   TrainingWorkspace workspace(Members members);
@@ -81,14 +83,16 @@ class StackedTrainer {
   DeviceArray<float> centre_;     // θ₀
   DeviceArray<float> before_;     // θ before the latest training
   DeviceArray<double> outcome_;   // [kOutcomes × members]
-  DeviceArray<double> gradient_;  // of optimizers that remember, as what follows
-  DeviceArray<double> position_;
+  DeviceArray<double> steps_;     // of members that go on; 0 of those that have stopped
+  DeviceArray<double> gradient_;  // where it is looked at; else a step is made as it is found
+  DeviceArray<double> position_;  // of optimizers that remember, as what follows
   DeviceArray<double> first_moment_;
   DeviceArray<double> second_moment_;
   DeviceArray<double> eigenvectors_;
   DeviceArray<CurvatureState> curvatures_;
   DeviceArray<PhiloxKey> noise_keys_;
   DeviceArray<std::uint32_t> round_;
+  DeviceArray<std::int64_t> observed_;
 
   // Whatever grows with the history.
   GrowingArray<float> rows_;

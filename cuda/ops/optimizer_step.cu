@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "core/ops/optimizer_step.h"
+#include "cuda/ops/block_sum.cuh"
 #include "cuda/runtime/launch.cuh"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
@@ -20,12 +21,35 @@ __global__ void __launch_bounds__(kThreads)
   if (state.second_moment != nullptr) state.second_moment[k] = 0.0;
 }
 
-// A thread owns a parameter, blockIdx.y is the member; double.
+// A block is a member. Threads take every kThreads-th parameter, in an order that never changes; double.
+__global__ void __launch_bounds__(kThreads)
+    stop_at_small_gradients_kernel(std::int64_t parameters, const double* gradient, double norm_per_pair,
+                                   const std::int64_t* observed, double* step) {
+  const double* own = gradient + blockIdx.x * parameters;
+  double sum = 0.0;
+  for (std::int64_t k = threadIdx.x; k < parameters; k += kThreads) sum += own[k] * own[k];
+  sum = block_sum(sum, dynamic_shared<double>());
+  if (threadIdx.x != 0) return;
+  if (std::sqrt(sum) <= norm_per_pair * static_cast<double>(*observed)) step[blockIdx.x] = 0.0;
+}
+
+// A thread owns a parameter, blockIdx.y is the member.
+__global__ void __launch_bounds__(kThreads)
+    gradient_descent_step_kernel(std::int64_t parameters, const double* gradient, const double* step,
+                                 float* theta) {
+  const std::int64_t k = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (k >= parameters) return;
+  const std::int64_t place = blockIdx.y * parameters + k;
+  theta[place] = static_cast<float>(double{theta[place]} - step[blockIdx.y] * gradient[place]);
+}
+
+// As above; double.
 __global__ void __launch_bounds__(kThreads)
     adam_step_kernel(std::int64_t parameters, double correction1, double correction2,
                      const double* gradient, const double* step, OptimizerState state, float* theta) {
   const std::int64_t k = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (k >= parameters) return;
+  if (step[blockIdx.y] == 0.0) return;
   const std::int64_t place = blockIdx.y * parameters + k;
   const double g = gradient[place];
   const double first = kBeta1 * state.first_moment[place] + (1.0 - kBeta1) * g;
@@ -44,6 +68,7 @@ __global__ void __launch_bounds__(kThreads)
                          OptimizerState state, float* theta) {
   const std::int64_t k = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (k >= parameters) return;
+  if (step[blockIdx.y] == 0.0) return;
   const std::int64_t place = blockIdx.y * parameters + k;
   const double carried = double{theta[place]} - step[blockIdx.y] * gradient[place];
   const double velocity = carried - state.position[place];
@@ -61,6 +86,21 @@ unsigned blocks_of(std::int64_t n) {
 void begin_training(Stream stream, std::int64_t numbers, const float* theta, const OptimizerState& state) {
   if (numbers == 0) return;
   launch(begin_training_kernel, dim3{blocks_of(numbers)}, dim3{kThreads}, 0, stream, numbers, theta, state);
+}
+
+void stop_at_small_gradients(Stream stream, std::int64_t members, std::int64_t parameters,
+                             const double* gradient, double norm_per_pair, const std::int64_t* observed,
+                             double* step) {
+  if (members == 0) return;
+  launch(stop_at_small_gradients_kernel, dim3{static_cast<unsigned>(members)}, dim3{kThreads},
+         kThreads / 32 * sizeof(double), stream, parameters, gradient, norm_per_pair, observed, step);
+}
+
+void gradient_descent_step(Stream stream, std::int64_t members, std::int64_t parameters,
+                           const double* gradient, const double* step, float* theta) {
+  if (members == 0) return;
+  launch(gradient_descent_step_kernel, dim3{blocks_of(parameters), static_cast<unsigned>(members)},
+         dim3{kThreads}, 0, stream, parameters, gradient, step, theta);
 }
 
 void adam_step(Stream stream, std::int64_t members, std::int64_t parameters, std::int64_t number,

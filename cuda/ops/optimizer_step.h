@@ -4,8 +4,8 @@
 
 #include "cuda/runtime/stream.h"
 
-// Steps of the optimizers that remember, for N networks side by side; plain gradient descent is part of
-// pair_gradients(). Arrays are [members × p], step [members], all on the device.
+// Steps of optimizers for N networks side by side. Arrays are [members × p], step [members], all on the
+// device. A member whose step is 0 stays where it is.
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
 struct OptimizerState {
@@ -16,6 +16,16 @@ struct OptimizerState {
 
 /// position = θ, moments 0. second_moment may be null.
 void begin_training(Stream stream, std::int64_t numbers, const float* theta, const OptimizerState& state);
+
+/// Sets the step of every member to 0 whose gradient has a norm of at most `norm_per_pair` times `observed`
+/// pairs, a number on the device.
+void stop_at_small_gradients(Stream stream, std::int64_t members, std::int64_t parameters,
+                             const double* gradient, double norm_per_pair, const std::int64_t* observed,
+                             double* step);
+
+/// θ ← θ − step · gradient, as pair_gradients() does where nothing stands between.
+void gradient_descent_step(Stream stream, std::int64_t members, std::int64_t parameters,
+                           const double* gradient, const double* step, float* theta);
 
 /// Kingma and Ba, "Adam: a method for stochastic optimization", ICLR 2015; `number` counts steps from 1.
 void adam_step(Stream stream, std::int64_t members, std::int64_t parameters, std::int64_t number,

@@ -76,6 +76,7 @@ DeviceNetworkSpec network_spec(const RankerSettings& settings, const NetworkShap
   spec.steps = settings.trainer.steps;
   spec.learning_rate = settings.trainer.learning_rate;
   spec.learning_rate_decay = settings.trainer.learning_rate_decay;
+  spec.stop_gradient_norm = settings.trainer.stop_gradient_norm;
   spec.prior_weight = 0.5 * prior_scale(settings.network) * settings.posterior.lambda;
   spec.weigh_by_ndcg = settings.kind == RankerKind::kOlLambdaRank;
   spec.schedule = settings.posterior.member_schedule;
@@ -102,7 +103,6 @@ std::optional<std::string> why_not_on_device(const RankerSettings& settings) {
       return fmt::format("a '{}' has no device implementation", name_of(settings.kind));
   }
   if (settings.trainer.loss != LossForm::kSum) return "mini-batches (loss = \"mean\") are drawn on the CPU";
-  if (settings.trainer.stop_gradient_norm > 0.0) return "stop_gradient_norm asks the host at every step";
   if (settings.posterior.shadow != ShadowCovariance::kNone) return "a shadow covariance is kept on the CPU";
   constexpr std::int64_t kMostLayers = 16;
   if (settings.network.depth > kMostLayers)

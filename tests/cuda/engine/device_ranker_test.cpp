@@ -17,6 +17,7 @@ namespace {
 constexpr std::int64_t kFeatures = 5;
 constexpr std::int64_t kDocs = 12;
 constexpr std::uint32_t kRounds = 8;
+constexpr double kStopNorm = 0.1;  // a pair: some trainings end early, some do not
 
 const SmallWorld& world() {
   static const SmallWorld made(81, 6, kDocs, kFeatures);
@@ -34,6 +35,11 @@ RankerSettings settings_of(const std::string& name) {
     settings.trainer.learning_rate = 0.01;
     settings.trainer.learning_rate_decay = 0.9;
   }
+  if (name.starts_with("stops")) {
+    settings.trainer.steps = 8;
+    settings.trainer.stop_gradient_norm = kStopNorm;
+  }
+  if (name == "stops_nesterov") settings.trainer.optimizer = Optimizer::kNesterov;
   if (name == "streams_ensemble") settings.posterior.member_schedule = MemberSchedule::kStreams;
   if (name == "batched_ensemble") settings.posterior.member_schedule = MemberSchedule::kBatched;
   return settings;
@@ -81,8 +87,9 @@ class DeviceRankerTest : public KernelTest {};
 
 // The names stand here, as the parameter of a kernel test is the order of its threads.
 const std::vector<std::string> kNames = {
-    "dual",   "primal",   "diagonal", "none",       "inverse_diagonal", "three_layers",
-    "theory", "nesterov", "adam",     "lambdarank", "streams_ensemble", "batched_ensemble"};
+    "dual",   "primal",         "diagonal",      "none",       "inverse_diagonal", "three_layers",
+    "theory", "nesterov",       "adam",          "lambdarank", "streams_ensemble", "batched_ensemble",
+    "stops",  "stops_nesterov", "stops_ensemble"};
 
 /// All of them in one order of threads, one of each kind in the others.
 std::vector<std::string> names_to_compare(bool all) {
@@ -130,6 +137,23 @@ Course play(OnlineRanker& ranker, std::uint32_t first, std::uint32_t last) {
     course.rounds.push_back(play_round(ranker, context.round, world(), round));
   course.state = state_of(ranker);
   return course;
+}
+
+TEST_P(DeviceRankerTest, SomeTrainingsEndEarlyAndSomeDoNot) {
+  if (static_cast<int>(GetParam()) != 0)
+    GTEST_SKIP() << "of the CPU's rankers, what the test above rests on";
+  std::vector<std::vector<float>> learned;
+  for (const double norm : {0.0, kStopNorm, 1e9}) {
+    RankerSettings settings = settings_of("stops");
+    settings.trainer.stop_gradient_norm = norm;
+    const auto ranker = make_neural(settings, kFeatures);
+    TestContext context;
+    for (std::uint32_t round = 1; round <= kRounds; ++round)
+      play_round(*ranker, context.round, world(), round);
+    learned.push_back(detail_of(*ranker, 2, kRounds + 1).round.theta[0]);
+  }
+  EXPECT_NE(learned[1], learned[0]);
+  EXPECT_NE(learned[1], learned[2]);
 }
 
 TEST_P(DeviceRankerTest, GoesOnFromWhatWasSaved) {

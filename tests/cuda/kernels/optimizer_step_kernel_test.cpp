@@ -66,6 +66,59 @@ TEST_P(OptimizerStepKernelTest, AdamAndNesterovAreTheProcessors) {
   }
 }
 
+TEST_P(OptimizerStepKernelTest, GradientDescentIsTheProcessors) {
+  const std::int64_t p = 257;
+  const std::vector<double> steps = {0.3, 0.0};
+  const std::vector<float> start = random_numbers(2 * p, 2);
+  const auto gradient = gradient_at(2 * p, 3);
+  auto theta = on_device(start);
+  device::gradient_descent_step(nullptr, 2, p, on_device(gradient).data(), on_device(steps).data(),
+                                theta.data());
+  std::vector<float> expected = start;
+  gradient_descent_step(steps[0], std::span(gradient).first(p), std::span(expected).first(p));
+  EXPECT_TRUE(all_near(theta.to_host(), expected, 1e-9, 2e-7));
+}
+
+TEST_P(OptimizerStepKernelTest, SmallGradientsStopTheirMembers) {
+  for (const std::int64_t p : {1, 31, 256, 700}) {
+    SCOPED_TRACE(p);
+    // Norms 5, 10 and 20 against 2 a pair of 5 pairs: "at most" takes the second in, as no digit is lost.
+    std::vector<double> gradient(static_cast<std::size_t>(3 * p), 0.0);
+    gradient[static_cast<std::size_t>(p - 1)] = -5.0;
+    gradient[static_cast<std::size_t>(p)] = 10.0;
+    gradient[static_cast<std::size_t>(3 * p - 1)] = 20.0;
+    auto step = on_device(std::vector<double>{0.1, 0.2, 0.3});
+    device::stop_at_small_gradients(nullptr, 3, p, on_device(gradient).data(), 2.0,
+                                    on_device(std::vector<std::int64_t>{5}).data(), step.data());
+    EXPECT_EQ(step.to_host(), (std::vector<double>{0.0, 0.0, 0.3}));
+  }
+}
+
+TEST_P(OptimizerStepKernelTest, AMemberThatStoppedStays) {
+  const std::int64_t p = 40;
+  const std::vector<float> start = random_numbers(2 * p, 4);
+  const auto gradient = on_device(gradient_at(2 * p, 5));
+  for (const bool adam : {true, false}) {
+    auto theta = on_device(start);
+    State state(2 * p);
+    device::begin_training(nullptr, 2 * p, theta.data(), state.view());
+    // Both gather momentum, then the second one stops.
+    for (const double second : {0.1, 0.0}) {
+      const auto before = theta.to_host();
+      const auto steps = on_device(std::vector<double>{0.1, second});
+      if (adam) {
+        device::adam_step(nullptr, 2, p, 1, gradient.data(), steps.data(), state.view(), theta.data());
+      } else {
+        device::nesterov_step(nullptr, 2, p, gradient.data(), steps.data(), state.view(), theta.data());
+      }
+      const auto after = theta.to_host();
+      EXPECT_NE(before[0], after[0]);
+      for (std::int64_t k = p; k < 2 * p; ++k)
+        EXPECT_EQ(before[static_cast<std::size_t>(k)] == after[static_cast<std::size_t>(k)], second == 0.0);
+    }
+  }
+}
+
 OLRANK_KERNEL_TESTS(OptimizerStepKernelTest);
 
 }  // namespace

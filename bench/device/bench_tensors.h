@@ -69,7 +69,7 @@ constexpr double kFloatBytes = sizeof(float);
 constexpr double kDoubleBytes = sizeof(double);
 
 inline NetworkShape shape_of(const DeviceSizes& sizes) {
-  return ntk_shape(sizes.features, sizes.width, 2);
+  return ntk_shape(sizes.features, sizes.width, sizes.depth);
 }
 
 }  // namespace olrank

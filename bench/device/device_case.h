@@ -14,6 +14,7 @@ namespace olrank {
 struct DeviceSizes {
   std::int64_t features = 136;                         // d
   std::int64_t width = 100;                            // m
+  std::int64_t depth = 2;                              // L
   std::int64_t docs = 125;                             // V
   std::vector<std::int64_t> pairs{100, 1000, 10'000};  // n
   std::vector<std::int64_t> members{1, 10};            // N
@@ -49,6 +50,7 @@ std::vector<DeviceCase> diagonal_cases(const DeviceSizes& sizes);
 std::vector<DeviceCase> dual_cases(const DeviceSizes& sizes);
 std::vector<DeviceCase> primal_cases(const DeviceSizes& sizes);
 std::vector<DeviceCase> training_cases(const DeviceSizes& sizes);
+std::vector<DeviceCase> small_cases(const DeviceSizes& sizes);
 /// Every kernel operation, and the widths and training steps that are made of them.
 std::vector<DeviceCase> device_cases(const DeviceSizes& sizes);
 

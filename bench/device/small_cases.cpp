@@ -1,0 +1,291 @@
+#include <cmath>
+
+#include "bench/device/width_query.h"
+#include "cuda/ops/confidence_rule.h"
+#include "cuda/ops/curvature.h"
+#include "cuda/ops/diagonal_covariance.h"
+#include "cuda/ops/history_update.h"
+#include "cuda/ops/inverse_covariance.h"
+#include "cuda/ops/optimizer_step.h"
+#include "cuda/ops/pair_corner.h"
+#include "cuda/ops/relu_layers.h"
+
+// What a round does besides its large products: mostly the time that a launch takes.
+namespace olrank {
+namespace {
+
+constexpr std::int64_t kLesson = 2 * kRoundPairs;  // documents that a round brings
+constexpr double kWordBytes = 4.0;
+
+class SmallCases {
+ public:
+  explicit SmallCases(const DeviceSizes& sizes)
+      : sizes_(sizes), shape_(shape_of(sizes)), p_(real(shape_.parameters())) {}
+
+  std::vector<DeviceCase> all() {
+    add_lesson();
+    add_resets();
+    add_alpha();
+    add_corner();
+    add_step();
+    add_curvature_start();
+    for (const std::int64_t members : sizes_.members) {
+      add_starts(members);
+      add_deep(members);
+    }
+    return std::move(cases_);
+  }
+
+ private:
+  using Parameters = std::vector<std::pair<std::string, std::int64_t>>;
+
+  void add_lesson() {
+    cases_.push_back(
+        {.name = "history_update/gather_docs",
+         .parameters = {{"docs", kLesson}, {"d", sizes_.features}},
+         .bytes = 2.0 * kFloatBytes * real(kLesson * sizes_.features),
+         .prepare = [sizes = sizes_](Stream) {
+           const at::Tensor from = at::rand({sizes.docs, sizes.features}, options_of(sizes, at::kFloat));
+           const at::Tensor numbers = at::randint(sizes.docs, {kLesson}, options_of(sizes, at::kLong));
+           const at::Tensor to = empty_tensor(sizes, at::kFloat, {kLesson, sizes.features});
+           return compared(
+               [=](Stream on) {
+                 device::gather_docs(on, data<float>(from), sizes.features, data<std::int64_t>(numbers),
+                                     kLesson, data<float>(to));
+               },
+               [=] { return from.index_select(0, numbers); },
+               [=](const at::Tensor& other) { return disagreement_of(to, other); }, 0.0);
+         }});
+    cases_.push_back({.name = "history_update/write_terms",
+                      .parameters = {{"k", kRoundPairs}},
+                      .bytes = real(kRoundPairs) * real(sizeof(DeviceLesson::Term) + sizeof(PairTerm)),
+                      .prepare = [sizes = sizes_](Stream) {
+                        std::vector<DeviceLesson::Term> changed(kRoundPairs);
+                        for (std::int32_t i = 0; i < kRoundPairs; ++i)
+                          changed[static_cast<std::size_t>(i)].index = 2 * i;
+                        const at::Tensor there = uploaded(sizes, changed);
+                        const at::Tensor terms = uploaded(sizes, std::vector<PairTerm>(2 * kRoundPairs));
+                        return alone([=](Stream on) {
+                          device::write_terms(on, data<DeviceLesson::Term>(there), kRoundPairs,
+                                              data<PairTerm>(terms));
+                        });
+                      }});
+  }
+
+  void add_resets() {
+    const Parameters parameters{{"p", shape_.parameters()}};
+    cases_.push_back({.name = "diagonal_covariance/reset_diagonal",
+                      .parameters = parameters,
+                      .bytes = 2.0 * kDoubleBytes * p_,
+                      .prepare = [sizes = sizes_, shape = shape_](Stream) {
+                        const at::Tensor diagonal = empty_tensor(sizes, at::kDouble, {shape.parameters()});
+                        const at::Tensor root = at::empty_like(diagonal);
+                        return compared(
+                            [=](Stream on) {
+                              device::reset_diagonal(on, shape, kLambda, 1.0,
+                                                     {data<double>(diagonal), data<double>(root)});
+                            },
+                            [=] { return at::full_like(diagonal, kLambda); },
+                            [=](const at::Tensor& other) { return disagreement_of(diagonal, other); }, 0.0);
+                      }});
+    cases_.push_back(
+        {.name = "inverse_covariance/reset_inverse_covariance",
+         .parameters = parameters,
+         .bytes = 0.5 * kDoubleBytes * p_ * p_,
+         .prepare = [sizes = sizes_, p = shape_.parameters()](Stream) {
+           const at::Tensor inverse = empty_tensor(sizes, at::kDouble, {p, p});
+           return compared(
+               [=](Stream on) { device::reset_inverse_covariance(on, p, kLambda, data<double>(inverse)); },
+               [=] { return at::eye(p, inverse.options()) / kLambda; },
+               [=](const at::Tensor& other) { return disagreement_of(at::tril(inverse), other); }, 1e-15);
+         }});
+    cases_.push_back({.name = "inverse_covariance/fill_parameter_table",
+                      .parameters = parameters,
+                      .bytes = 2.0 * kWordBytes * p_,
+                      .prepare = [sizes = sizes_, shape = shape_](Stream) {
+                        const at::Tensor delta = empty_tensor(sizes, at::kInt, {shape.parameters()});
+                        const at::Tensor input = at::empty_like(delta);
+                        return alone([=](Stream on) {
+                          device::fill_parameter_table(
+                              on, shape, {data<std::int32_t>(delta), data<std::int32_t>(input)});
+                        });
+                      }});
+  }
+
+  void add_alpha() {
+    cases_.push_back({.name = "confidence_rule/set_theory_alpha",
+                      .parameters = {},
+                      .bytes = 2.0 * kDoubleBytes,
+                      .prepare = [sizes = sizes_](Stream) {
+                        const at::Tensor log_det = at::ones({1}, options_of(sizes, at::kDouble));
+                        const at::Tensor rule = uploaded(sizes, std::vector<CertaintyRule>(1));
+                        return alone([=](Stream on) {
+                          device::set_theory_alpha(on, TheoryAlpha{}, data<double>(log_det),
+                                                   data<CertaintyRule>(rule));
+                        });
+                      }});
+  }
+
+  void add_corner() {
+    const double square = real(kRoundPairs * kRoundPairs);
+    cases_.push_back(
+        {.name = "pair_corner/factor_pair_corner",
+         .parameters = {{"k", kRoundPairs}, {"V", sizes_.docs}},
+         .operations = square * real(kRoundPairs),  // a factor and its inverse, a third of k³ products each
+         .bytes = 2.0 * kDoubleBytes * square,
+         .prepare = [sizes = sizes_](Stream) {
+           // With M = I, disjoint pairs have I + ΔMΔᵀ = 3I.
+           const at::Tensor m = at::eye(sizes.docs, options_of(sizes, at::kDouble));
+           std::vector<PreferencePair> made;
+           for (std::int32_t i = 0; i < kRoundPairs; ++i) made.push_back({2 * i, 2 * i + 1});
+           const at::Tensor pairs = uploaded(sizes, made);
+           const at::Tensor corner = empty_tensor(sizes, at::kDouble, {kRoundPairs, kRoundPairs});
+           const at::Tensor inverse = at::empty_like(corner);
+           const at::Tensor status = uploaded(sizes, std::vector<device::CovarianceStatus>(1));
+           return compared(
+               [=](Stream on) {
+                 device::factor_pair_corner(on, sizes.docs, data<double>(m), data<PreferencePair>(pairs),
+                                            kRoundPairs, data<double>(corner), data<double>(inverse),
+                                            data<device::CovarianceStatus>(status));
+               },
+               [=] { return at::eye(kRoundPairs, m.options()) / std::sqrt(3.0); },
+               [=](const at::Tensor& other) { return disagreement_of(at::tril(inverse), other); }, 1e-14);
+         }});
+  }
+
+  void add_step() {
+    cases_.push_back({.name = "curvature/step_from_curvature",
+                      .parameters = {},
+                      .bytes = 2.0 * kDoubleBytes,
+                      .prepare = [sizes = sizes_](Stream) {
+                        const at::Tensor state = uploaded(sizes, std::vector<device::CurvatureState>(1));
+                        const at::Tensor step = empty_tensor(sizes, at::kDouble, {1});
+                        return alone([=](Stream on) {
+                          device::step_from_curvature(on, data<device::CurvatureState>(state), 1.0, 2.0,
+                                                      data<double>(step));
+                        });
+                      }});
+  }
+
+  void add_curvature_start() {
+    cases_.push_back({.name = "curvature/begin_curvature",
+                      .parameters = {{"p", shape_.parameters()}},
+                      .operations = 2.0 * p_,
+                      .bytes = kDoubleBytes * p_,
+                      .prepare = [sizes = sizes_, shape = shape_](Stream) {
+                        const at::Tensor vector =
+                            at::randn({shape.parameters()}, options_of(sizes, at::kDouble));
+                        const at::Tensor scratch =
+                            empty_tensor(sizes, at::kDouble, {device::curvature_workspace(shape, 1)});
+                        const at::Tensor state = uploaded(sizes, std::vector<device::CurvatureState>(1));
+                        device::CurvatureTask task;
+                        task.shape = shape;
+                        task.rows.docs = 1;
+                        return alone([=](Stream on) {
+                          device::begin_curvature(on, task, data<double>(vector), data<double>(scratch),
+                                                  data<device::CurvatureState>(state));
+                        });
+                      }});
+  }
+
+  /// What begins a training, and what stands between its steps where it may stop.
+  void add_starts(std::int64_t members) {
+    const std::int64_t p = shape_.parameters();
+    const double numbers = real(members) * p_;
+    const Parameters parameters{{"N", members}, {"p", p}};
+    cases_.push_back(
+        {.name = "optimizer_step/begin_training",
+         .parameters = parameters,
+         .bytes = numbers * (kFloatBytes + 3.0 * kDoubleBytes),
+         .prepare = [sizes = sizes_, members, p](Stream) {
+           const at::Tensor theta = at::randn({members, p}, options_of(sizes, at::kFloat));
+           const at::Tensor state = empty_tensor(sizes, at::kDouble, {3, members, p});
+           return compared(
+               [=](Stream on) {
+                 double* first = data<double>(state);
+                 device::begin_training(on, members * p, data<float>(theta),
+                                        {first, first + members * p, first + 2 * members * p});
+               },
+               [=] { return theta.to(at::kDouble); },
+               [=](const at::Tensor& other) { return disagreement_of(state.select(0, 0), other); }, 0.0);
+         }});
+    cases_.push_back({.name = "optimizer_step/gradient_descent_step",
+                      .parameters = parameters,
+                      .operations = 2.0 * numbers,
+                      .bytes = numbers * (2.0 * kFloatBytes + kDoubleBytes),
+                      .prepare = [sizes = sizes_, members, p](Stream) {
+                        const at::Tensor theta = at::randn({members, p}, options_of(sizes, at::kFloat));
+                        const at::Tensor gradient = at::randn({members, p}, options_of(sizes, at::kDouble));
+                        const at::Tensor step = at::full({members}, 1e-9, gradient.options());
+                        return alone([=](Stream on) {
+                          device::gradient_descent_step(on, members, p, data<double>(gradient),
+                                                        data<double>(step), data<float>(theta));
+                        });
+                      }});
+    cases_.push_back({.name = "optimizer_step/stop_at_small_gradients",
+                      .parameters = parameters,
+                      .operations = 2.0 * numbers,
+                      .bytes = numbers * kDoubleBytes,
+                      .prepare = [sizes = sizes_, members, p](Stream) {
+                        const at::Tensor gradient = at::randn({members, p}, options_of(sizes, at::kDouble));
+                        const at::Tensor step = at::ones({members}, gradient.options());
+                        const at::Tensor observed = uploaded(sizes, std::vector<std::int64_t>{1});
+                        return compared(
+                            [=](Stream on) {
+                              device::stop_at_small_gradients(on, members, p, data<double>(gradient), 1e-9,
+                                                              data<std::int64_t>(observed),
+                                                              data<double>(step));
+                            },
+                            [=] { return at::gt(gradient.norm(2, 1), 1e-9).to(at::kDouble); },
+                            [=](const at::Tensor& other) { return disagreement_of(step, other); }, 0.0);
+                      }});
+  }
+
+  /// Three layers: what passes forward through them and back between the hidden ones.
+  void add_deep(std::int64_t members) {
+    DeviceSizes deep = sizes_;
+    deep.depth = 3;
+    const NetworkShape shape = shape_of(deep);
+    const NetworkLayer middle = shape.layer(1);
+    const Parameters parameters{
+        {"N", members}, {"V", deep.docs}, {"m", deep.width}, {"d", deep.features}, {"L", 3}};
+    const double docs = real(members * deep.docs);
+    cases_.push_back(
+        {.name = "relu_layers/forward",
+         .parameters = parameters,
+         .operations = 2.0 * docs * real(shape.parameters()),
+         .bytes = kFloatBytes * (real(deep.docs * deep.features) + real(members * shape.parameters()) +
+                                 docs * real(shape.factors())),
+         .arithmetic = Arithmetic::kFloat,
+         .prepare = [deep, members](Stream stream) {
+           const auto made = make_docs(deep, stream, deep.docs, members);
+           return alone([=](Stream on) {
+             device::forward(on, made->stack(), data<float>(made->features), made->view(), made->out());
+           });
+         }});
+    cases_.push_back({.name = "relu_layers/backward_hidden",
+                      .parameters = parameters,
+                      .operations = 2.0 * docs * real(middle.rows * middle.columns),
+                      .bytes = kFloatBytes * (real(members * middle.rows * middle.columns) +
+                                              docs * real(middle.rows + 2 * middle.columns)),
+                      .arithmetic = Arithmetic::kFloat,
+                      .prepare = [deep, members](Stream stream) {
+                        const auto made = make_docs(deep, stream, deep.docs, members);
+                        return alone(
+                            [=](Stream on) { device::backward_hidden(on, made->stack(), made->view()); });
+                      }});
+  }
+
+  DeviceSizes sizes_;
+  NetworkShape shape_;
+  double p_;
+  std::vector<DeviceCase> cases_;
+};
+
+}  // namespace
+
+std::vector<DeviceCase> small_cases(const DeviceSizes& sizes) {
+  return SmallCases(sizes).all();
+}
+
+}  // namespace olrank

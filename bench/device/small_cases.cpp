@@ -136,8 +136,9 @@ class SmallCases {
          .prepare = [sizes = sizes_](Stream) {
            // With M = I, disjoint pairs have I + ΔMΔᵀ = 3I.
            const at::Tensor m = at::eye(sizes.docs, options_of(sizes, at::kDouble));
-           std::vector<PreferencePair> made;
-           for (std::int32_t i = 0; i < kRoundPairs; ++i) made.push_back({2 * i, 2 * i + 1});
+           std::vector<PreferencePair> made(kRoundPairs);
+           for (std::int32_t i = 0; i < kRoundPairs; ++i)
+             made[static_cast<std::size_t>(i)] = {2 * i, 2 * i + 1};
            const at::Tensor pairs = uploaded(sizes, made);
            const at::Tensor corner = empty_tensor(sizes, at::kDouble, {kRoundPairs, kRoundPairs});
            const at::Tensor inverse = at::empty_like(corner);

@@ -123,8 +123,10 @@ void Learner::run() {
     }
     lock.lock();
     if (more || !requests_.empty()) continue;
-    if (stopping_) break;
-    if (failure_ || static_cast<std::int64_t>(position_) >= log_.bytes()) wake_.wait(lock);
+    // Feedback may have come since the log was read to its end.
+    const bool idle = failure_ || static_cast<std::int64_t>(position_) >= log_.bytes();
+    if (stopping_ && (idle || over)) break;
+    if (!stopping_ && idle) wake_.wait(lock);
   }
   lock.unlock();
   if (failure_) return;  // a state half-way through a round is no checkpoint

@@ -109,6 +109,24 @@ TEST(Learner, GoesOnFromACheckpointToTheSameBits) {
   EXPECT_EQ(learner.state().fingerprint, undisturbed(kRounds).fingerprint);
 }
 
+// What arrives while a learner that has read the log to its end makes its lists is acknowledged, too. Where
+// that falls is tried out, a few microseconds further each time.
+TEST(Learner, LearnsBeforeItStopsWhatCameJustBefore) {
+  const TemporaryFolder folder;
+  FeedbackLog log(folder / "log", 1);
+  for (int attempt = 0; attempt < 800; ++attempt) {
+    Learner learner(make_served(), log, settings_in(folder));
+    learner.start();
+    fill(log, 2 * attempt + 1, 2 * attempt + 1);
+    const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(attempt);
+    while (std::chrono::steady_clock::now() < until) {
+    }
+    fill(log, 2 * attempt + 2, 2 * attempt + 2);
+    learner.stop(seconds(30));
+    ASSERT_EQ(learner.latest()->round, static_cast<std::uint64_t>(2 * attempt + 2));
+  }
+}
+
 TEST(Learner, LeavesForTheNextStartWhatItHasNoTimeFor) {
   const TemporaryFolder folder;
   FeedbackLog log(folder / "log", 1);

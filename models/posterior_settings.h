@@ -26,6 +26,9 @@ struct PosteriorSettings {
   double noise_variance = 0.1;
   MemberSchedule member_schedule = MemberSchedule::kAuto;
 
+  /// Whether a full covariance is kept beside another one.
+  bool has_shadow() const { return shadow == ShadowCovariance::kFull && covariance != Covariance::kFull; }
+
   static const Schema& schema();
 };
 

@@ -86,10 +86,7 @@ RankerPlan plan_confident(const RankerSettings& settings, const RankerLoad& load
   bytes.primal = primal_cost(shape, pairs, 0, 0).bytes + 0.5 * p * p * kDouble;
   bytes.diagonal = 2.0 * p * kDouble;
   double besides = parameter_bytes(shape) + history_bytes(shape, load, static_cast<double>(pairs));
-  if (settings.posterior.shadow == ShadowCovariance::kFull &&
-      settings.posterior.covariance != Covariance::kFull) {
-    besides += bytes.best_full();
-  }
+  if (settings.posterior.has_shadow()) besides += bytes.best_full();
   RankerPlan plan{shape.parameters(), whole_bytes(besides + bytes.of(settings.posterior)), {}};
   if (settings.posterior.covariance == Covariance::kNone) return plan;
   plan.forms = {{"form = \"dual\"", whole_bytes(besides + bytes.dual)},

@@ -46,6 +46,8 @@ struct DeviceNetworkSpec {
   DeviceCovariance covariance = DeviceCovariance::kNone;
   double lambda = 1.0;
   double scale = 1.0;  // s in A = λI + s Σ g gᵀ
+  /// A full one in this form, kDual or kPrimal, beside a covariance of another kind; decides nothing.
+  std::optional<DeviceCovariance> shadow;
   CertaintyRule rule;
   std::optional<TheoryAlpha> theory;  // instead of the rule's α
 
@@ -74,6 +76,15 @@ struct DeviceQuery {
 struct DeviceOrders {
   std::span<const std::int32_t> by_score;  // docs, best first
   std::span<const std::uint64_t> certain;  // rows of an OrderBits
+};
+
+/// What decided about a query's documents, and what the shadow knows of those that were shown; valid until
+/// the next call. Of each M, as w² is made of it, the lower triangle.
+struct DeviceComparison {
+  CertaintyRule rule;
+  std::span<const float> scores;    // [docs]
+  std::span<const double> own_m;    // [docs × docs]
+  std::span<const double> exact_m;  // [shown × shown]
 };
 
 /// What a round adds to the history, whose indices the host keeps.
@@ -131,13 +142,19 @@ class DeviceNetwork {
   virtual DeviceOrders look(DeviceQuery query) = 0;
   /// Scores of the query looked at last, and its w² where the span is not empty.
   virtual void describe(std::span<float> scores, std::span<double> width_sq) = 0;
+  /// Of the query looked at last, where there is a shadow.
+  virtual DeviceComparison compare(std::span<const std::int32_t> shown) = 0;
+  /// Whether what the latest comparison said of exact widths has its digits. Where it has not, the shadow
+  /// is made anew, once between two good answers.
+  virtual void judge_shadow(bool good) = 0;
   virtual void learn(const DeviceLesson& lesson) = 0;
   /// Of the latest training, one a member.
   virtual std::vector<double> steps() = 0;
 
-  /// From pairs to A⁻¹.
+  /// Of the full covariance, whether it decides or is the shadow: "dual" or "primal"; empty without one.
+  virtual std::string_view full_form() const = 0;
+  /// Takes it from pairs to A⁻¹.
   virtual void go_primal() = 0;
-  virtual std::string_view form() const = 0;
   virtual DeviceHealth health() = 0;
 
   /// Begins to score documents with the parameters as they stand, beside whatever follows.

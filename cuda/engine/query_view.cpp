@@ -105,6 +105,41 @@ DeviceOrders QueryView::orders() const {
       {here<std::uint64_t>(bits_at_), static_cast<std::size_t>(query_.docs * order_words(query_.docs))}};
 }
 
+void QueryView::fetch_reasons(Stream stream, const CertaintyRule* rule) {
+  const ReasonPlaces places = reason_places();
+  if (static_cast<std::int64_t>(reasons_here_.size()) < places.end)
+    reasons_here_ = PinnedBytes(static_cast<std::size_t>(2 * places.end));
+  std::byte* here = reasons_here_.data();
+  copy_bytes(stream, here, m_.data(), static_cast<std::size_t>(query_.docs * query_.docs) * sizeof(double));
+  copy_bytes(stream, here + places.rule, rule, sizeof *rule);
+  const auto floats = static_cast<std::size_t>(query_.docs) * sizeof(float);
+  copy_bytes(stream, here + places.scores, scores_.data(), floats);
+  copy_bytes(stream, here + places.magnitudes, magnitudes_.data(), floats);
+}
+
+DeviceComparison QueryView::reasons() const {
+  const ReasonPlaces places = reason_places();
+  const std::byte* here = reasons_here_.data();
+  const auto docs = static_cast<std::size_t>(query_.docs);
+  DeviceComparison found;
+  std::memcpy(&found.rule, here + places.rule, sizeof found.rule);
+  found.own_m = {reinterpret_cast<const double*>(here), docs * docs};
+  found.scores = {reinterpret_cast<const float*>(here + places.scores), docs};
+  const std::span magnitudes(reinterpret_cast<const float*>(here + places.magnitudes), docs);
+  const float largest = docs > 0 ? *std::max_element(magnitudes.begin(), magnitudes.end()) : 0.0F;
+  found.rule.least_difference = kScoreRounding * double{largest};
+  return found;
+}
+
+QueryView::ReasonPlaces QueryView::reason_places() const {
+  ReasonPlaces places;
+  places.rule = room_for<double>(query_.docs * query_.docs);
+  places.scores = places.rule + room_for<CertaintyRule>(1);
+  places.magnitudes = places.scores + room_for<float>(query_.docs);
+  places.end = places.magnitudes + room_for<float>(query_.docs);
+  return places;
+}
+
 std::int64_t QueryView::bytes() const {
   const std::int64_t floats = rows_.size() + scores_.size() + magnitudes_.size() + mean_.size();
   return floats * std::int64_t{sizeof(float)} +

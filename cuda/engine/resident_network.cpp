@@ -15,11 +15,6 @@
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
 
-// As models/posterior/full_posterior.cpp has them.
-constexpr int kProbes = 2;
-constexpr std::int64_t kCheckEvery = 512;
-constexpr double kDriftBound = 1e-4;
-
 constexpr std::int64_t kJudgedAtOnce = 8192;  // documents
 
 /// The calling thread's device, before anything is made on it.
@@ -42,9 +37,11 @@ ResidentNetwork::ResidentNetwork(const DeviceNetworkSpec& spec)
       rule_(std::span<const CertaintyRule>(&spec.rule, 1)),
       view_(spec, train_.data()),
       history_(spec.shape.inputs, spec.weigh_by_ndcg, spec.most_docs),
-      posterior_(make_resident_posterior(spec.covariance, posterior_spec(), stream_.get())),
+      posterior_(spec.covariance, posterior_spec(), stream_.get()),
       trainer_(spec, theta_.data(), stream_.get()),
-      theta_copy_(theta_.size()) {}
+      theta_copy_(theta_.size()) {
+  if (spec.shadow) shadow_.emplace(*spec.shadow, posterior_spec(), stream_.get());
+}
 
 ResidentNetwork::~ResidentNetwork() {
   // What is freed now may still be on its way to the host.
@@ -63,8 +60,8 @@ void ResidentNetwork::start_look(DeviceQuery query) {
   view_.order_by_score(stream);
   timeline_.mark(stream, "width");
   if (!spec_.by_vote) {
-    posterior_->gram(stream, view_.rows(), view_.m());
-    if (spec_.theory) set_theory_alpha(stream, *spec_.theory, &posterior_->status()->log_det, rule_.data());
+    posterior_.gram(stream, view_.rows(), view_.m());
+    if (spec_.theory) set_theory_alpha(stream, *spec_.theory, &posterior_.status()->log_det, rule_.data());
     view_.find_certain_by_width(stream, rule_.data());
   } else {
     view_.find_certain_by_vote(stream);
@@ -77,7 +74,7 @@ DeviceOrders ResidentNetwork::look(DeviceQuery query) {
   use_device(spec_.device);
   do {
     start_look(query);
-    view_.fetch(stream_.get(), posterior_->status(), trainer_.outcome());
+    view_.fetch(stream_.get(), posterior_.status(), trainer_.outcome());
     stream_.wait();
     timeline_.collect(waited_);
   } while (mend());
@@ -90,7 +87,7 @@ void ResidentNetwork::settle() {
   use_device(spec_.device);
   if (!unsettled_) return;
   do {
-    view_.fetch_figures(stream_.get(), posterior_->status(), trainer_.outcome());
+    view_.fetch_figures(stream_.get(), posterior_.status(), trainer_.outcome());
     stream_.wait();
     timeline_.collect(waited_);
   } while (mend());
@@ -156,18 +153,10 @@ bool ResidentNetwork::mend_posterior() {
   const bool lost = figures.health.lost > lost_widths_;
   lost_widths_ = figures.health.lost;
   if (figures.status.failed == 0 && !lost) {
-    rebuilt_ = false;
+    posterior_.trust();
     return false;
   }
-  if (rebuilt_) {
-    throw NumericError(
-        fmt::format("The {} covariance of {} pairs has lost its digits at lambda = {}, and making it anew "
-                    "did not help. Choose a larger lambda.",
-                    posterior_->form(), posterior_->pairs(), spec_.lambda));
-  }
-  log_detail("The covariance of {} pairs is made anew.", posterior_->pairs());
-  posterior_->rebuild(stream_.get());
-  rebuilt_ = true;
+  posterior_.repair(stream_.get());
   seen_ = false;
   return true;
 }
@@ -178,13 +167,40 @@ void ResidentNetwork::describe(std::span<float> scores, std::span<double> width_
   if (!width_sq.empty()) view_.write_width_sq(stream_.get(), rule_.data(), width_sq);
 }
 
+DeviceComparison ResidentNetwork::compare(std::span<const std::int32_t> shown) {
+  use_device(spec_.device);
+  const Stream stream = stream_.get();
+  timeline_.mark(stream, "shadow");
+  view_.fetch_reasons(stream, rule_.data());
+  const auto exact_m = shadow_->m_of(stream, view_.rows(), shown);  // waits
+  timeline_.mark(stream, "");
+  DeviceComparison found = view_.reasons();
+  found.exact_m = exact_m;
+  return found;
+}
+
+void ResidentNetwork::judge_shadow(bool good) {
+  use_device(spec_.device);
+  if (good) {
+    shadow_->posterior().trust();
+  } else {
+    shadow_->posterior().repair(stream_.get());
+  }
+}
+
 void ResidentNetwork::learn(const DeviceLesson& lesson) {
   settle();
   const Stream stream = stream_.get();
   if (!seen_ || view_.query() != lesson.query) start_look(lesson.query);
   timeline_.mark(stream, "observe");
   history_.add(stream, lesson, train_.data());
-  if (!spec_.by_vote) observe(history_.latest().pairs, static_cast<std::int64_t>(lesson.pairs.size()));
+  const auto count = static_cast<std::int64_t>(lesson.pairs.size());
+  const PreferencePair* pairs = history_.latest().pairs;
+  if (!spec_.by_vote) posterior_.observe(stream, view_.rows(), view_.m(), pairs, count);
+  if (shadow_) {
+    timeline_.mark(stream, "shadow");
+    shadow_->observe(stream, view_.rows(), pairs, count);
+  }
   timeline_.mark(stream, "train");
   trainer_.train(history_);
   timeline_.mark(stream, "");
@@ -192,44 +208,8 @@ void ResidentNetwork::learn(const DeviceLesson& lesson) {
   seen_ = false;
   unsettled_ = true;
   halved_ = false;
-  check_drift();
-}
-
-void ResidentNetwork::observe(const PreferencePair* pairs, std::int64_t count) {
-  for (std::int64_t first = 0; first < count; first += kMostPairsPerBatch) {
-    // The batch before has changed what the look found.
-    if (first > 0) posterior_->gram(stream_.get(), view_.rows(), view_.m());
-    posterior_->observe(stream_.get(), view_.rows(), view_.m(), pairs + first,
-                        std::min(kMostPairsPerBatch, count - first));
-  }
-  unchecked_ += count;
-}
-
-double ResidentNetwork::drift() {
-  double worst = 0.0;
-  std::vector<double> probe(static_cast<std::size_t>(spec_.shape.parameters()));
-  for (int number = 0; number < kProbes; ++number) {
-    RngStream draws(make_key({.purpose = Purpose::kProbe}), static_cast<std::uint32_t>(posterior_->pairs()),
-                    static_cast<std::uint32_t>(number));
-    draws.unit_vector(probe);
-    const double residual = posterior_->residual(stream_.get(), probe);
-    // max() would drop a NaN.
-    if (!(residual <= worst)) worst = residual;
-  }
-  return worst;
-}
-
-void ResidentNetwork::check_drift() {
-  if (unchecked_ < kCheckEvery) return;
-  unchecked_ = 0;
-  if (drift() <= kDriftBound) return;
-  posterior_->rebuild(stream_.get());
-  const double residual = drift();
-  if (residual <= kDriftBound) return;
-  throw NumericError(
-      fmt::format("The {} covariance of {} pairs has lost its digits at lambda = {}: its residual is "
-                  "{:.2g}, above the bound of {:.2g}, even when it is made anew. Choose a larger lambda.",
-                  posterior_->form(), posterior_->pairs(), spec_.lambda, residual, kDriftBound));
+  posterior_.check_drift(stream);
+  if (shadow_) shadow_->posterior().check_drift(stream);
 }
 
 std::vector<double> ResidentNetwork::steps() {
@@ -239,23 +219,28 @@ std::vector<double> ResidentNetwork::steps() {
   return {steps.begin(), steps.end()};
 }
 
+std::string_view ResidentNetwork::full_form() const {
+  if (shadow_) return shadow_->posterior().form();
+  const std::string_view form = posterior_.form();
+  return form == "dual" || form == "primal" ? form : "";
+}
+
 void ResidentNetwork::go_primal() {
   settle();
-  posterior_ = make_primal_of(*posterior_, posterior_spec(), stream_.get());
-  unchecked_ = 0;
+  (shadow_ ? shadow_->posterior() : posterior_).go_primal(stream_.get());
   seen_ = false;
 }
 
 DeviceHealth ResidentNetwork::health() {
   settle();
   DeviceHealth health;
-  health.drift = spec_.by_vote ? 0.0 : drift();
+  health.drift = spec_.by_vote ? 0.0 : posterior_.drift(stream_.get());
   health.negative_widths = negative_before_ + static_cast<std::int64_t>(view_.figures().health.negative);
-  health.bytes = posterior_->bytes();
-  health.device_bytes = health.bytes + history_.bytes() + trainer_.bytes() + view_.bytes() +
-                        (train_.size() + judged_.size() + 2 * theta_.size()) * std::int64_t{sizeof(float)} +
-                        judged_rows_.bytes() + judged_scores_.bytes() + judged_means_.bytes() +
-                        uploaded_.bytes();
+  health.bytes = posterior_.bytes();
+  health.device_bytes =
+      health.bytes + (shadow_ ? shadow_->bytes() : 0) + history_.bytes() + trainer_.bytes() +
+      view_.bytes() + (train_.size() + judged_.size() + 2 * theta_.size()) * std::int64_t{sizeof(float)} +
+      judged_rows_.bytes() + judged_scores_.bytes() + judged_means_.bytes() + uploaded_.bytes();
   return health;
 }
 
@@ -312,11 +297,10 @@ void ResidentNetwork::save(StateWriter& state) {
   stream_.wait();
   state.put("device.theta", theta_.to_host());
   trainer_.save(state);
-  state.put_text("device.form", posterior_->form());
-  posterior_->save(state);
+  posterior_.save(state);
+  if (shadow_) shadow_->posterior().save(state);
   state.put("device.negative_widths",
             negative_before_ + static_cast<std::int64_t>(view_.figures().health.negative));
-  state.put("device.unchecked", unchecked_);
 }
 
 void ResidentNetwork::load(StateReader& state, const DeviceHistory& history) {
@@ -327,15 +311,10 @@ void ResidentNetwork::load(StateReader& state, const DeviceHistory& history) {
   copy_to_device(std::span<const float>(theta), theta_.data());
   history_.restore(stream_.get(), history);
   trainer_.load(state);
-  const std::string form = state.get_text("device.form");
-  if (form == "primal" && posterior_->form() == "dual")
-    posterior_ = make_resident_posterior(DeviceCovariance::kPrimal, posterior_spec(), stream_.get());
-  if (form != posterior_->form())
-    state.fail(fmt::format("The saved covariance is '{}', not '{}'.", form, posterior_->form()));
-  posterior_->load(stream_.get(), state);
+  posterior_.load(stream_.get(), state);
+  if (shadow_) shadow_->posterior().load(stream_.get(), state);
   negative_before_ = state.get_one<std::int64_t>("device.negative_widths") -
                      static_cast<std::int64_t>(view_.figures().health.negative);
-  unchecked_ = state.get_one<std::int64_t>("device.unchecked");
   seen_ = false;
 }
 

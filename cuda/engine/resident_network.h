@@ -1,14 +1,16 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "core/ops/device_network.h"
 #include "cuda/engine/resident_history.h"
-#include "cuda/engine/resident_posterior.h"
+#include "cuda/engine/shadow_posterior.h"
 #include "cuda/engine/stacked_trainer.h"
 #include "cuda/engine/timeline.h"
+#include "cuda/engine/watched_posterior.h"
 #include "cuda/ops/certain_orders.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
@@ -32,6 +34,8 @@ class QueryView {
   DeviceQuery query() const { return query_; }
   FactorRows rows() { return {rows_.data(), query_.docs, spec_.shape.factors()}; }
   double* m() { return m_.data(); }
+  /// Begins to bring what decided to the host.
+  void fetch_reasons(Stream stream, const CertaintyRule* rule);
   void write_scores(Stream stream, std::span<float> scores);
   void write_width_sq(Stream stream, const CertaintyRule* rule, std::span<double> width_sq);
   std::int64_t bytes() const;
@@ -44,6 +48,7 @@ class QueryView {
   };
   const Figures& figures() const { return *here<Figures>(0); }
   std::span<const double> outcome() const;  // [kOutcomes × members]
+  DeviceComparison reasons() const;         // without what a shadow knows
   DeviceOrders orders() const;
 
  private:
@@ -57,6 +62,10 @@ class QueryView {
   }
   const float* scores() const { return spec_.by_vote ? mean_.data() : scores_.data(); }
   WidthedDocs widthed();
+  struct ReasonPlaces {
+    std::int64_t rule = 0, scores = 0, magnitudes = 0, end = 0;  // M lies at 0
+  };
+  ReasonPlaces reason_places() const;
 
   DeviceNetworkSpec spec_;
   const float* train_;
@@ -73,6 +82,8 @@ class QueryView {
   std::int64_t bits_at_;
   DeviceArray<std::byte> answer_there_;
   PinnedBytes answer_here_;
+  // The reasons, asked for by few: M, the rule, scores, magnitudes.
+  PinnedBytes reasons_here_;
 };
 
 /// Networks whose whole round lies on the device.
@@ -83,10 +94,12 @@ class ResidentNetwork : public DeviceNetwork {
 
   DeviceOrders look(DeviceQuery query) override;
   void describe(std::span<float> scores, std::span<double> width_sq) override;
+  DeviceComparison compare(std::span<const std::int32_t> shown) override;
+  void judge_shadow(bool good) override;
   void learn(const DeviceLesson& lesson) override;
   std::vector<double> steps() override;
+  std::string_view full_form() const override;
   void go_primal() override;
-  std::string_view form() const override { return posterior_->form(); }
   DeviceHealth health() override;
   void begin_scores(FeatureMatrix docs) override;
   bool scores_ready() override { return judge_stream_.idle(); }
@@ -99,7 +112,6 @@ class ResidentNetwork : public DeviceNetwork {
  private:
   NetworkStack networks() const { return {spec_.shape, theta_.data(), spec_.members}; }
   void start_look(DeviceQuery query);
-  void observe(const PreferencePair* pairs, std::int64_t count);
   /// Waits until the latest training is known to be good.
   void settle();
   /// Judges what came to the host; whether something had to be made again, so that it has to come again.
@@ -108,8 +120,6 @@ class ResidentNetwork : public DeviceNetwork {
   bool mend_training();
   bool mend_posterior();
   [[noreturn]] void tell_divergence();
-  double drift();
-  void check_drift();
   ResidentPosteriorSpec posterior_spec() const { return {spec_.shape, spec_.lambda, spec_.scale}; }
 
   DeviceNetworkSpec spec_;
@@ -120,7 +130,8 @@ class ResidentNetwork : public DeviceNetwork {
   DeviceArray<CertaintyRule> rule_;
   QueryView view_;
   ResidentHistory history_;
-  std::unique_ptr<ResidentPosterior> posterior_;
+  WatchedPosterior posterior_;
+  std::optional<ShadowPosterior> shadow_;
   StackedTrainer trainer_;
 
   // Judging, in a stream of its own, by a copy of the parameters.
@@ -139,12 +150,10 @@ class ResidentNetwork : public DeviceNetwork {
   bool seen_ = false;                 // view_ is of the parameters as they stand
   bool unsettled_ = false;            // a training has not been judged yet
   bool halved_ = false;               // it was made again with half the step
-  bool rebuilt_ = false;              // the posterior was, since the latest good answer
   std::uint32_t round_ = 0;           // of the latest lesson
   std::uint64_t lost_widths_ = 0;     // before the latest answer
   std::int64_t negative_before_ = 0;  // in runs before this one
   std::uint64_t negative_seen_ = 0;   // at the latest answer that was told
-  std::int64_t unchecked_ = 0;        // pairs since the drift was looked at
 };
 
 /// What make_device_network() makes in a CUDA build; the tests make the emulated one.

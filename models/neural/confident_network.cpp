@@ -10,14 +10,11 @@
 #include "core/feedback/preference_pairs.h"
 #include "models/frozen_list.h"
 #include "models/neural/ranker_network.h"
+#include "models/neural/width_comparison.h"
 #include "models/score_order.h"
 
 namespace olrank {
 namespace {
-
-bool has_shadow(const PosteriorSettings& settings) {
-  return settings.shadow == ShadowCovariance::kFull && settings.covariance != Covariance::kFull;
-}
 
 PosteriorSpec posterior_spec(const RankerSettings& settings, const NetworkShape& shape,
                              std::int64_t memory) {
@@ -29,14 +26,14 @@ PosteriorSpec posterior_spec(const RankerSettings& settings, const NetworkShape&
   spec.scale = covariance_scale(settings.network);
   spec.memory = memory > 0 ? memory : available_memory();
   // Beside a shadow, an inverse of its own gets half.
-  if (has_shadow(settings.posterior) && settings.posterior.covariance == Covariance::kDiagonalOfInverse)
+  if (settings.posterior.has_shadow() && settings.posterior.covariance == Covariance::kDiagonalOfInverse)
     spec.memory /= 2;
   return spec;
 }
 
 std::unique_ptr<Posterior> make_shadow(const RankerSettings& settings, const NetworkShape& shape,
                                        std::int64_t memory) {
-  if (!has_shadow(settings.posterior)) return nullptr;
+  if (!settings.posterior.has_shadow()) return nullptr;
   PosteriorSpec spec = posterior_spec(settings, shape, memory);
   spec.covariance = Covariance::kFull;
   return make_posterior(spec);
@@ -153,7 +150,6 @@ RankedList ConfidentNetwork::rank(RoundContext& context, const QueryDocs& query,
 
 Tally ConfidentNetwork::compare_widths(ExecutionContext& context, std::span<const std::int32_t> shown) {
   const auto factors = static_cast<std::size_t>(shape_.factors());
-  const std::size_t docs = scores_.size();
   shown_factors_.resize(shown.size() * factors);
   for (std::size_t rank = 0; rank < shown.size(); ++rank) {
     const auto row = std::span(factors_).subspan(static_cast<std::size_t>(shown[rank]) * factors, factors);
@@ -161,23 +157,15 @@ Tally ConfidentNetwork::compare_widths(ExecutionContext& context, std::span<cons
   }
   exact_sq_.resize(shown.size() * shown.size());
   shadow_->width_sq(context, {shown_factors_.data(), static_cast<std::int64_t>(shown.size())}, exact_sq_);
-  width_ratios_.clear();
-  Tally turned;
-  for (std::size_t a = 0; a < shown.size(); ++a) {
-    const auto i = static_cast<std::size_t>(shown[a]);
-    for (std::size_t b = a + 1; b < shown.size(); ++b) {
-      const auto j = static_cast<std::size_t>(shown[b]);
-      const double exact = exact_sq_[a * shown.size() + b];
-      const double own = width_sq_[i * docs + j];
-      const double difference = std::fabs(double{scores_[i]} - double{scores_[j]});
-      ++turned.of;
-      if (is_certain(list_rule_, difference, own) != is_certain(list_rule_, difference, exact))
-        ++turned.hits;
-      if (!(exact > 0.0)) continue;  // documents with the same features
-      width_ratios_.push_back(std::sqrt(std::max(0.0, own) / exact));
-    }
+  shown_scores_.clear();
+  own_sq_.clear();
+  for (const std::int32_t i : shown) {
+    shown_scores_.push_back(double{scores_[static_cast<std::size_t>(i)]});
+    for (const std::int32_t j : shown)
+      own_sq_.push_back(
+          width_sq_[static_cast<std::size_t>(i) * scores_.size() + static_cast<std::size_t>(j)]);
   }
-  return turned;
+  return olrank::compare_widths({list_rule_, shown_scores_, own_sq_, exact_sq_}, width_ratios_);
 }
 
 LearnReport ConfidentNetwork::learn(RoundContext& context, const Feedback& feedback) {
@@ -189,8 +177,11 @@ LearnReport ConfidentNetwork::learn(RoundContext& context, const Feedback& feedb
     const auto measured = context.clock.measure("observe");
     if (seen_query_ != feedback.query.query) look_at(context.execution, feedback.query);
     posterior_->observe(context.execution, {factors_.data(), feedback.query.docs()}, pairs_);
-    if (shadow_) shadow_->observe(context.execution, {factors_.data(), feedback.query.docs()}, pairs_);
     history_.add(feedback, pairs_);
+  }
+  if (shadow_) {
+    const auto measured = context.clock.measure("shadow");
+    shadow_->observe(context.execution, {factors_.data(), feedback.query.docs()}, pairs_);
   }
   const auto measured = context.clock.measure("train");
   const bool weigh = settings_.kind == RankerKind::kOlLambdaRank;

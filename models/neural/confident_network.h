@@ -38,8 +38,7 @@ class ConfidentNetwork : public OnlineRanker {
   void load(StateReader& state) override;
 
  private:
-  /// Own over exact widths of the shown pairs, but for pairs without an exact width; and of the decisions
-  /// on all shown pairs those that exact widths would turn.
+  /// What the shadow says of them: width_ratios_, and the decisions that it would turn.
   Tally compare_widths(ExecutionContext& context, std::span<const std::int32_t> shown);
   /// Factors and scores of a query at the parameters as they stand.
   void look_at(ExecutionContext& context, const QueryDocs& query);
@@ -73,6 +72,8 @@ class ConfidentNetwork : public OnlineRanker {
 
   // Of the list shown last.
   std::vector<float> shown_factors_;
+  std::vector<double> shown_scores_;
+  std::vector<double> own_sq_;
   std::vector<double> exact_sq_;
   std::vector<double> width_ratios_;
 };

@@ -7,8 +7,10 @@
 
 #include "core/error.h"
 #include "core/feedback/preference_pairs.h"
+#include "core/ops/pair_width.h"
 #include "models/neural/ensemble_tensors.h"
 #include "models/neural/ranker_network.h"
+#include "models/neural/width_comparison.h"
 #include "models/posterior/posterior_plan.h"
 #include "models/posterior_settings.h"
 #include "models/score_order.h"
@@ -22,10 +24,14 @@ bool is_ensemble(const RankerSettings& settings) {
   return settings.kind == RankerKind::kP2NeurRank;
 }
 
+DeviceCovariance full_form(const PosteriorSettings& settings) {
+  return settings.form == CovarianceForm::kPrimal ? DeviceCovariance::kPrimal : DeviceCovariance::kDual;
+}
+
 DeviceCovariance device_covariance(const PosteriorSettings& settings) {
   switch (settings.covariance) {
     case Covariance::kFull:
-      return settings.form == CovarianceForm::kPrimal ? DeviceCovariance::kPrimal : DeviceCovariance::kDual;
+      return full_form(settings);
     case Covariance::kDiagonal:
       return DeviceCovariance::kDiagonal;
     case Covariance::kDiagonalOfInverse:
@@ -87,6 +93,7 @@ DeviceNetworkSpec network_spec(const RankerSettings& settings, const NetworkShap
     spec.noise_keys = first.noise_keys;
   } else {
     spec.covariance = device_covariance(settings.posterior);
+    if (settings.posterior.has_shadow()) spec.shadow = full_form(settings.posterior);
   }
   return spec;
 }
@@ -103,7 +110,6 @@ std::optional<std::string> why_not_on_device(const RankerSettings& settings) {
       return fmt::format("a '{}' has no device implementation", name_of(settings.kind));
   }
   if (settings.trainer.loss != LossForm::kSum) return "mini-batches (loss = \"mean\") are drawn on the CPU";
-  if (settings.posterior.shadow != ShadowCovariance::kNone) return "a shadow covariance is kept on the CPU";
   constexpr std::int64_t kMostLayers = 16;
   if (settings.network.depth > kMostLayers)
     return fmt::format("kernels take at most {} layers", kMostLayers);
@@ -141,7 +147,41 @@ RankedList DeviceRanker::rank(RoundContext& context, const QueryDocs& query, std
   described_ = false;
   const auto measured = context.clock.measure("rank");
   orders_.assign(query.docs(), found.certain);
-  return list_.make(found.by_score, orders_, round, cutoff_);
+  RankedList list = list_.make(found.by_score, orders_, round, cutoff_);
+  if (has_shadow()) {
+    const auto shown = static_cast<std::size_t>(std::min(cutoff_, query.docs()));
+    list.turned_decisions = compare_with_shadow(context.execution, list.docs.first(shown));
+    list.width_ratios = width_ratios_;
+    network_->add_seconds(context.clock);
+  }
+  return list;
+}
+
+bool DeviceRanker::has_shadow() const {
+  return !is_ensemble(settings_) && settings_.posterior.has_shadow();
+}
+
+Tally DeviceRanker::compare_with_shadow(ExecutionContext& context, std::span<const std::int32_t> shown) {
+  const auto count = static_cast<std::int64_t>(shown.size());
+  for (;;) {
+    const DeviceComparison found = network_->compare(shown);
+    exact_sq_.assign(found.exact_m.begin(), found.exact_m.end());
+    const WidthHealth health = pair_width_sq(context, count, exact_sq_.data(), exact_sq_.data());
+    network_->judge_shadow(health.lost == 0);
+    if (health.lost > 0) continue;  // made anew
+
+    const std::size_t docs = found.scores.size();
+    shown_scores_.clear();
+    own_sq_.clear();
+    for (const std::int32_t i : shown) {
+      shown_scores_.push_back(double{found.scores[static_cast<std::size_t>(i)]});
+      for (const std::int32_t j : shown)
+        own_sq_.push_back(found.own_m[static_cast<std::size_t>(std::max(i, j)) * docs +
+                                      static_cast<std::size_t>(std::min(i, j))]);
+    }
+    pair_width_sq(context, count, own_sq_.data(), own_sq_.data());
+    return compare_widths({found.rule, shown_scores_, own_sq_, exact_sq_}, width_ratios_);
+  }
 }
 
 DeviceLesson DeviceRanker::lesson_of(const Feedback& feedback, std::int64_t known_docs) {
@@ -173,7 +213,7 @@ LearnReport DeviceRanker::learn(RoundContext& context, const Feedback& feedback)
   const std::int64_t known_pairs = history_.observed();
   history_.add(feedback, pairs_);
   network_->learn(lesson_of(feedback, known_docs));
-  if (network_->form() == "dual") {
+  if (network_->full_form() == "dual") {
     const double dual = dual_cost(shape_, known_pairs, feedback.query.docs(), kUsualPairs).operations;
     const double primal = primal_cost(shape_, known_pairs, feedback.query.docs(), kUsualPairs).operations;
     excess_ += std::max(0.0, dual - primal);

@@ -52,6 +52,9 @@ class DeviceRanker : public OnlineRanker {
  private:
   DeviceQuery place_of(const QueryDocs& query) const;
   DeviceLesson lesson_of(const Feedback& feedback, std::int64_t known_docs);
+  bool has_shadow() const;
+  /// What the shadow says of them: width_ratios_, and the decisions that it would turn.
+  Tally compare_with_shadow(ExecutionContext& context, std::span<const std::int32_t> shown);
   void choose_form();
   std::vector<std::vector<float>> member_thetas() const;
 
@@ -70,6 +73,11 @@ class DeviceRanker : public OnlineRanker {
   std::vector<PreferencePair> pairs_;
   std::vector<DeviceLesson::Term> terms_;
   std::vector<double> steps_;
+  // Of the list shown last, where there is a shadow.
+  std::vector<double> shown_scores_;
+  std::vector<double> own_sq_;
+  std::vector<double> exact_sq_;
+  std::vector<double> width_ratios_;
   bool described_ = false;  // the round is being traced, so that its step is waited for
 };
 

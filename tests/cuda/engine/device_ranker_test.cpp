@@ -40,6 +40,14 @@ RankerSettings settings_of(const std::string& name) {
     settings.trainer.stop_gradient_norm = kStopNorm;
   }
   if (name == "stops_nesterov") settings.trainer.optimizer = Optimizer::kNesterov;
+  if (name.starts_with("shadow")) {
+    settings.posterior.covariance =
+        name.ends_with("inverse") ? Covariance::kDiagonalOfInverse : Covariance::kDiagonal;
+    settings.posterior.shadow = ShadowCovariance::kFull;
+    settings.explore.alpha = 0.3;
+    if (name.starts_with("shadow_dual")) settings.posterior.form = CovarianceForm::kDual;
+    if (name.starts_with("shadow_primal")) settings.posterior.form = CovarianceForm::kPrimal;
+  }
   if (name == "streams_ensemble") settings.posterior.member_schedule = MemberSchedule::kStreams;
   if (name == "batched_ensemble") settings.posterior.member_schedule = MemberSchedule::kBatched;
   return settings;
@@ -49,12 +57,13 @@ FeatureMatrix all_features() {
   return {world().query(0).features.values, world().queries() * kDocs, kFeatures};
 }
 
-std::unique_ptr<OnlineRanker> make_on_device(const RankerSettings& settings) {
+std::unique_ptr<OnlineRanker> make_on_device(const RankerSettings& settings, std::int64_t cutoff = 10) {
   DeviceHome home;
   home.train = all_features();
   home.most_docs = kDocs;
   home.judged = all_features();
-  return std::make_unique<DeviceRanker>(kFeatures, settings, test_keys(), 10, home, device::make_network);
+  return std::make_unique<DeviceRanker>(kFeatures, settings, test_keys(), cutoff, home,
+                                        device::make_network);
 }
 
 /// Everything behind a list of a query.
@@ -125,6 +134,36 @@ TEST_P(DeviceRankerTest, LearnsAndDecidesAsTheCpuDoes) {
   }
 }
 
+TEST_P(DeviceRankerTest, ShadowsSayTheSameOfWidths) {
+  constexpr std::int64_t kShown = 7;
+  for (const std::string name : {"shadow", "shadow_dual", "shadow_primal_inverse"}) {
+    SCOPED_TRACE(name);
+    const auto on_cpu = make_neural(settings_of(name), kFeatures, kShown);
+    const auto on_device = make_on_device(settings_of(name), kShown);
+    TestContext context;
+    // So many that `auto` goes over to A⁻¹.
+    const std::uint32_t rounds = name == "shadow" ? 5 * kRounds : kRounds;
+    std::int64_t turned = 0;
+    for (std::uint32_t round = 1; round <= rounds; ++round) {
+      const RankedList expected = on_cpu->rank(context.round, world().query_of(round), round);
+      const RankedList found = on_device->rank(context.round, world().query_of(round), round);
+      ASSERT_TRUE(
+          std::equal(found.docs.begin(), found.docs.end(), expected.docs.begin(), expected.docs.end()));
+      EXPECT_FALSE(found.width_ratios.empty());
+      const std::vector<double> found_ratios(found.width_ratios.begin(), found.width_ratios.end());
+      const std::vector<double> expected_ratios(expected.width_ratios.begin(), expected.width_ratios.end());
+      EXPECT_TRUE(all_near(found_ratios, expected_ratios, 1e-4, 1e-3));
+      EXPECT_EQ(found.turned_decisions.of, kShown * (kShown - 1) / 2);
+      EXPECT_EQ(found.turned_decisions.hits, expected.turned_decisions.hits);
+      turned += expected.turned_decisions.hits;
+      const RecordedRound played = play_round(*on_cpu, context.round, world(), round, kShown);
+      on_device->learn(context.round, played.feedback(world(), round));
+    }
+    EXPECT_GT(turned, 0);
+    EXPECT_EQ(state_of(*on_device).find("primal") == std::string::npos, name == "shadow_dual");
+  }
+}
+
 struct Course {
   std::vector<RecordedRound> rounds;
   std::string state;
@@ -157,7 +196,8 @@ TEST_P(DeviceRankerTest, SomeTrainingsEndEarlyAndSomeDoNot) {
 }
 
 TEST_P(DeviceRankerTest, GoesOnFromWhatWasSaved) {
-  for (const std::string name : {"dual", "primal", "lambdarank", "batched_ensemble"}) {
+  for (const std::string name :
+       {"dual", "primal", "lambdarank", "batched_ensemble", "shadow", "shadow_dual"}) {
     SCOPED_TRACE(name);
     const auto whole = make_on_device(settings_of(name));
     const Course expected = play(*whole, 1, kRounds);

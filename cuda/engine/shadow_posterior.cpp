@@ -1,0 +1,82 @@
+#include "cuda/engine/shadow_posterior.h"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "cuda/ops/tangent_factors.h"
+
+namespace olrank::OLRANK_DEVICE_NAMESPACE {
+namespace {
+
+std::vector<PreferencePair> neighbours(std::int64_t count) {
+  std::vector<PreferencePair> pairs;
+  pairs.reserve(static_cast<std::size_t>(count));
+  for (std::int32_t s = 0; s < count; ++s) pairs.push_back({2 * s, 2 * s + 1});
+  return pairs;
+}
+
+void make_room(PinnedBytes& here, std::size_t bytes) {
+  if (here.size() < bytes) here = PinnedBytes(2 * bytes);
+}
+
+}  // namespace
+
+ShadowPosterior::ShadowPosterior(DeviceCovariance covariance, const ResidentPosteriorSpec& spec,
+                                 Stream stream)
+    : shape_(spec.shape),
+      posterior_(covariance, spec, stream),
+      places_(std::span<const PreferencePair>(neighbours(kBatch))) {}
+
+FactorRows ShadowPosterior::gather(Stream stream, const FactorRows& docs, const std::int32_t* pairs,
+                                   std::int64_t count) {
+  rows_.reserve(stream, 2 * count * shape_.factors());
+  gather_pairs(stream, docs, pairs, count, rows_.data());
+  return {rows_.data(), 2 * count, shape_.factors()};
+}
+
+void ShadowPosterior::observe(Stream stream, const FactorRows& docs, const PreferencePair* pairs,
+                              std::int64_t count) {
+  static_assert(sizeof(PreferencePair) == 2 * sizeof(std::int32_t));
+  for (std::int64_t first = 0; first < count; first += kBatch) {
+    const std::int64_t taken = std::min(kBatch, count - first);
+    const FactorRows rows =
+        gather(stream, docs, reinterpret_cast<const std::int32_t*>(pairs + first), taken);
+    m_.reserve(stream, rows.docs * rows.docs);
+    posterior_.gram(stream, rows, m_.data());
+    posterior_.observe(stream, rows, m_.data(), places_.data(), taken);
+  }
+}
+
+std::span<const double> ShadowPosterior::m_of(Stream stream, const FactorRows& docs,
+                                              std::span<const std::int32_t> chosen) {
+  const auto count = static_cast<std::int64_t>(chosen.size());
+  const std::int64_t couples = (count + 1) / 2;
+  const std::size_t index_bytes = static_cast<std::size_t>(2 * couples) * sizeof(std::int32_t);
+  const std::size_t m_bytes = static_cast<std::size_t>(count * count) * sizeof(double);
+  make_room(chosen_here_, index_bytes);
+  make_room(m_here_, m_bytes);
+  std::memset(chosen_here_.data(), 0, index_bytes);  // whoever makes up the last couple is gathered only
+  std::memcpy(chosen_here_.data(), chosen.data(), chosen.size_bytes());
+  chosen_.reserve(stream, 2 * couples);
+  m_.reserve(stream, count * count);
+  copy_bytes(stream, chosen_.data(), chosen_here_.data(), index_bytes);
+  FactorRows rows = gather(stream, docs, chosen_.data(), couples);
+  rows.docs = count;
+  CovarianceStatus status;
+  do {
+    posterior_.gram(stream, rows, m_.data());
+    copy_bytes(stream, m_here_.data(), m_.data(), m_bytes);
+    OwnedStream::wait_for(stream);
+    copy_to_host(posterior_.status(), std::span(&status, 1));
+    if (status.failed != 0) posterior_.repair(stream);
+  } while (status.failed != 0);
+  return {reinterpret_cast<const double*>(m_here_.data()), static_cast<std::size_t>(count * count)};
+}
+
+std::int64_t ShadowPosterior::bytes() const {
+  return posterior_.bytes() + rows_.bytes() + m_.bytes() + chosen_.bytes() +
+         places_.size() * static_cast<std::int64_t>(sizeof(PreferencePair));
+}
+
+}  // namespace olrank::OLRANK_DEVICE_NAMESPACE

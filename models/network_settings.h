@@ -12,6 +12,9 @@ namespace olrank {
 
 enum class NetworkForm { kLinear, kMlp };
 enum class Parameterisation { kNtk, kStandard };
+/// How a network's first parameters are drawn: as its parameterisation has it, or as two halves that
+/// cancel.
+enum class FirstDraw { kUsual, kSymmetric };
 
 /// The shape of the scoring function.
 struct NetworkSettings {
@@ -19,6 +22,7 @@ struct NetworkSettings {
   std::int64_t width = 100;
   std::int64_t depth = 2;
   Parameterisation parameterisation = Parameterisation::kNtk;
+  FirstDraw initialisation = FirstDraw::kUsual;
 
   static const Schema& schema();
 };
@@ -34,6 +38,12 @@ struct EnumNames<Parameterisation> {
   static constexpr std::array values = {
       std::pair{Parameterisation::kNtk, std::string_view("ntk")},
       std::pair{Parameterisation::kStandard, std::string_view("standard")}};
+};
+
+template <>
+struct EnumNames<FirstDraw> {
+  static constexpr std::array values = {std::pair{FirstDraw::kUsual, std::string_view("usual")},
+                                        std::pair{FirstDraw::kSymmetric, std::string_view("symmetric")}};
 };
 
 }  // namespace olrank

@@ -10,7 +10,7 @@ namespace olrank {
 /// The network that the settings ask for. Throws InvalidArgument for what makes none.
 NetworkShape network_shape(const NetworkSettings& settings, std::int64_t inputs);
 
-/// How a network of these settings starts: symmetric where it is ntk, uniform where it is standard.
+/// How a network of these settings starts: symmetric where it is ntk or asked for, else uniform.
 Initialisation initialisation_of(const NetworkSettings& settings);
 
 }  // namespace olrank

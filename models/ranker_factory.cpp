@@ -86,6 +86,28 @@ void check_start(const RankerSettings& settings, std::int64_t features,
   }
 }
 
+/// A mean over matchings needs pairs with weights.
+void check_pairs(const RankerSettings& settings) {
+  if (settings.feedback.pairs != PairRule::kExpected) return;
+  switch (settings.kind) {
+    case RankerKind::kOlRankNet:
+    case RankerKind::kP2NeurRank:
+      if (settings.trainer.loss == LossForm::kSum) return;
+      break;
+    case RankerKind::kPairRank:
+    case RankerKind::kP2LinRank:
+    case RankerKind::kOlLambdaRank:
+    case RankerKind::kRankNet:
+      break;
+    default:
+      return;  // kinds with pairs of their own
+  }
+  throw InvalidArgument(fmt::format(
+      "Ranker '{}' cannot weigh its pairs: pairs = \"expected\" is for olranknet and p2neurrank "
+      "with loss = \"sum\". Choose \"matched\".",
+      settings.name));
+}
+
 }  // namespace
 
 bool can_start_from_model(RankerKind kind) {
@@ -106,6 +128,7 @@ std::unique_ptr<OnlineRanker> make_ranker(const RankerSettings& settings, std::i
                                           const RankerSurroundings& surroundings) {
   const auto first = surroundings.first_thetas;
   if (!first.empty()) check_start(settings, features, first);
+  check_pairs(settings);
   if (surroundings.home != nullptr)
     return std::make_unique<DeviceRanker>(features, settings, keys, cutoff, *surroundings.home);
   switch (settings.kind) {

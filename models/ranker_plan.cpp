@@ -26,6 +26,14 @@ std::int64_t pairs_of_a_round(PairRule rule, std::int64_t cutoff) {
   return rule == PairRule::kAll ? cutoff * cutoff / 4 : cutoff / 2;
 }
 
+/// The most pairs that the history of a network takes in all rounds.
+double history_pairs(const RankerSettings& settings, const RankerLoad& load) {
+  const PairRule rule = settings.feedback.pairs;
+  return static_cast<double>(load.rounds) *
+         static_cast<double>(
+             pairs_of_a_round(rule == PairRule::kExpected ? PairRule::kAll : rule, load.cutoff));
+}
+
 RankerPlan plan_linear(const RankerSettings& settings, const RankerLoad& load) {
   const auto stride = static_cast<double>(padded_features(load.features));
   const double pairs = static_cast<double>(load.rounds) *
@@ -85,7 +93,7 @@ RankerPlan plan_confident(const RankerSettings& settings, const RankerLoad& load
   // A⁻¹ and, while it is made, half as much of its factor.
   bytes.primal = primal_cost(shape, pairs, 0, 0).bytes + 0.5 * p * p * kDouble;
   bytes.diagonal = 2.0 * p * kDouble;
-  double besides = parameter_bytes(shape) + history_bytes(shape, load, static_cast<double>(pairs));
+  double besides = parameter_bytes(shape) + history_bytes(shape, load, history_pairs(settings, load));
   if (settings.posterior.has_shadow()) besides += bytes.best_full();
   RankerPlan plan{shape.parameters(), whole_bytes(besides + bytes.of(settings.posterior)), {}};
   if (settings.posterior.covariance == Covariance::kNone) return plan;
@@ -107,11 +115,10 @@ RankerPlan plan_ranker(const RankerSettings& settings, const RankerLoad& load) {
       return plan_confident(settings, load);
     case RankerKind::kP2NeurRank: {
       const NetworkShape shape = network_shape(settings.network, load.features);
-      const std::int64_t pairs = load.rounds * pairs_of_a_round(settings.feedback.pairs, load.cutoff);
       const std::int64_t members = settings.posterior.members;
       return {shape.parameters() * members,
               whole_bytes(static_cast<double>(members) * parameter_bytes(shape) +
-                          history_bytes(shape, load, static_cast<double>(pairs))),
+                          history_bytes(shape, load, history_pairs(settings, load))),
               {}};
     }
     default: {

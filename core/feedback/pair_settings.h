@@ -10,7 +10,7 @@
 namespace olrank {
 
 /// Which examined documents make preference pairs.
-enum class PairRule { kAdjacent, kMatched, kAll };
+enum class PairRule { kAdjacent, kMatched, kExpected, kAll };
 
 struct PairSettings {
   PairRule pairs = PairRule::kAdjacent;
@@ -22,6 +22,7 @@ template <>
 struct EnumNames<PairRule> {
   static constexpr std::array values = {std::pair{PairRule::kAdjacent, std::string_view("adjacent")},
                                         std::pair{PairRule::kMatched, std::string_view("matched")},
+                                        std::pair{PairRule::kExpected, std::string_view("expected")},
                                         std::pair{PairRule::kAll, std::string_view("all")}};
 };
 

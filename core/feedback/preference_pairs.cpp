@@ -63,10 +63,24 @@ void preference_pairs(PairRule rule, std::span<const std::int32_t> shown,
     case PairRule::kAdjacent:
       return adjacent_pairs(list, on_list, pairs);
     case PairRule::kMatched:
+    case PairRule::kExpected:
       return matched_pairs(list, on_list, coins, pairs);
     case PairRule::kAll:
       return all_pairs(list, on_list, pairs);
   }
+}
+
+void loss_pairs(PairRule rule, std::span<const std::int32_t> shown, std::span<const std::uint8_t> clicks,
+                std::span<const PreferencePair> drawn, LossPairs& loss) {
+  loss.weight = 1.0;
+  if (rule != PairRule::kExpected) {
+    loss.pairs.assign(drawn.begin(), drawn.end());
+    return;
+  }
+  preference_pairs(PairRule::kAll, shown, clicks, RngStream({}, 0), loss.pairs);
+  if (loss.pairs.empty()) return;
+  // A matching has min(c, u) of the c · u pairs.
+  loss.weight = static_cast<double>(drawn.size()) / static_cast<double>(loss.pairs.size());
 }
 
 }  // namespace olrank

@@ -30,7 +30,7 @@ void initialise_symmetric(const NetworkShape& shape, PhiloxKey key, std::span<fl
   if (shape.depth < 2 || shape.width % 2 != 0) {
     throw InvalidArgument(
         fmt::format("A symmetric network needs a hidden layer of an even width, not depth {} and width {}: "
-                    "add 1 to the width or choose the standard parameterisation.",
+                    "choose another width or the usual initialisation.",
                     shape.depth, shape.width));
   }
   std::fill(theta.begin(), theta.end(), 0.0F);
@@ -39,19 +39,28 @@ void initialise_symmetric(const NetworkShape& shape, PhiloxKey key, std::span<fl
   for (std::int64_t l = 0; l < shape.depth; ++l) {
     const NetworkLayer layer = shape.layer(l);
     const bool output = l == shape.depth - 1;
-    const double deviation = std::sqrt((output ? 2.0 : 4.0) / m);
     const std::int64_t rows = output ? 1 : half;
     const std::int64_t columns = l == 0 ? shape.inputs : half;
+    // With biases as initialise_uniform() draws, of as many inputs as a unit has.
+    const double deviation = std::sqrt((output ? 2.0 : 4.0) / m);
+    const double bound = 1.0 / std::sqrt(static_cast<double>(output ? shape.width : columns));
     for (std::int64_t r = 0; r < rows; ++r) {
       RngStream draws(key, 0, static_cast<std::uint32_t>(l + 1), static_cast<std::uint32_t>(r));
+      const auto draw = [&] {
+        return static_cast<float>(shape.biases ? bound * (2.0 * draws.uniform() - 1.0)
+                                               : deviation * draws.normal());
+      };
       float* first = theta.data() + layer.weight + r * layer.columns;
       float* second = first + half * layer.columns + half;  // the lower block of a hidden layer
       if (output) second = first + half;
       if (l == 0) second = first + half * layer.columns;
       for (std::int64_t c = 0; c < columns; ++c) {
-        const auto value = static_cast<float>(deviation * draws.normal());
-        first[c] = value;
-        second[c] = output ? -value : value;
+        first[c] = draw();
+        second[c] = output ? -first[c] : first[c];
+      }
+      if (layer.has_bias() && !output) {
+        float* bias = theta.data() + layer.bias + r;
+        bias[0] = bias[half] = draw();
       }
     }
   }

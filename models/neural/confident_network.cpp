@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/feedback/preference_pairs.h"
 #include "models/frozen_list.h"
 #include "models/neural/ranker_network.h"
 #include "models/neural/width_comparison.h"
@@ -177,7 +176,8 @@ LearnReport ConfidentNetwork::learn(RoundContext& context, const Feedback& feedb
     const auto measured = context.clock.measure("observe");
     if (seen_query_ != feedback.query.query) look_at(context.execution, feedback.query);
     posterior_->observe(context.execution, {factors_.data(), feedback.query.docs()}, pairs_);
-    history_.add(feedback, pairs_);
+    loss_pairs(settings_.feedback.pairs, feedback.shown, feedback.clicks, pairs_, loss_pairs_);
+    history_.add(feedback, loss_pairs_.pairs, loss_pairs_.weight);
   }
   if (shadow_) {
     const auto measured = context.clock.measure("shadow");

@@ -6,6 +6,7 @@
 
 #include "core/explore/certain_orders.h"
 #include "core/explore/exploring_list.h"
+#include "core/feedback/preference_pairs.h"
 #include "core/online/frozen_ranker.h"
 #include "core/online/online_ranker.h"
 #include "core/online/trial_keys.h"
@@ -68,6 +69,7 @@ class ConfidentNetwork : public OnlineRanker {
   ExploringList list_;
   OrderBits orders_;
   std::vector<PreferencePair> pairs_;
+  LossPairs loss_pairs_;
   std::vector<double> steps_;
 
   // Of the list shown last.

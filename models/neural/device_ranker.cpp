@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "core/error.h"
-#include "core/feedback/preference_pairs.h"
 #include "core/ops/pair_width.h"
 #include "models/neural/ensemble_tensors.h"
 #include "models/neural/ranker_network.h"
@@ -191,7 +190,7 @@ DeviceLesson DeviceRanker::lesson_of(const Feedback& feedback, std::int64_t know
   lesson.pairs = pairs_;
   lesson.observed = history_.observed();
   lesson.new_docs = history_.doc_numbers().subspan(static_cast<std::size_t>(known_docs));
-  const auto seen = history_.observations().last(pairs_.size());
+  const auto seen = history_.observations().last(loss_pairs_.pairs.size());
   terms_.clear();
   for (const PairObservation& one : seen)
     terms_.push_back({one.term, history_.terms()[static_cast<std::size_t>(one.term)]});
@@ -210,8 +209,10 @@ LearnReport DeviceRanker::learn(RoundContext& context, const Feedback& feedback)
   steps_.clear();
   if (pairs_.empty()) return {};
   const std::int64_t known_docs = history_.docs();
-  const std::int64_t known_pairs = history_.observed();
-  history_.add(feedback, pairs_);
+  const std::int64_t known_pairs = taught_;
+  taught_ += static_cast<std::int64_t>(pairs_.size());
+  loss_pairs(settings_.feedback.pairs, feedback.shown, feedback.clicks, pairs_, loss_pairs_);
+  history_.add(feedback, loss_pairs_.pairs, loss_pairs_.weight);
   network_->learn(lesson_of(feedback, known_docs));
   if (network_->full_form() == "dual") {
     const double dual = dual_cost(shape_, known_pairs, feedback.query.docs(), kUsualPairs).operations;
@@ -226,7 +227,7 @@ LearnReport DeviceRanker::learn(RoundContext& context, const Feedback& feedback)
 
 /// As FullPosterior on the CPU: from pairs to A⁻¹ once that would have paid, or where pairs no longer fit.
 void DeviceRanker::choose_form() {
-  const std::int64_t n = history_.observed();
+  const std::int64_t n = taught_;
   const double needed = dual_cost(shape_, n, 0, 0).bytes;
   const bool overflows = home_.memory > 0 && needed > static_cast<double>(home_.memory);
   const bool primal_fits =
@@ -298,12 +299,14 @@ std::vector<RankerFigure> DeviceRanker::figures(ExecutionContext&) const {
 
 void DeviceRanker::save(StateWriter& state) const {
   history_.save(state);
+  state.put("device.taught", taught_);
   state.put("device.excess", excess_);
   network_->save(state);
 }
 
 void DeviceRanker::load(StateReader& state) {
   history_.load(state);
+  taught_ = state.get_one<std::int64_t>("device.taught");
   excess_ = state.get_one<double>("device.excess");
   const DocumentHistory::Lists lists = history_.lists();
   network_->load(state,

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/explore/exploring_list.h"
+#include "core/feedback/preference_pairs.h"
 #include "core/online/online_ranker.h"
 #include "core/online/trial_keys.h"
 #include "core/ops/device_network.h"
@@ -66,11 +67,13 @@ class DeviceRanker : public OnlineRanker {
   std::int64_t members_;
   DocumentHistory history_;
   std::unique_ptr<DeviceNetwork> network_;
-  double excess_ = 0.0;  // operations of the dual form beyond what the primal one takes
+  std::int64_t taught_ = 0;  // pairs that the covariance has taken in
+  double excess_ = 0.0;      // operations of the dual form beyond what the primal one takes
 
   ExploringList list_;
   OrderBits orders_;
   std::vector<PreferencePair> pairs_;
+  LossPairs loss_pairs_;
   std::vector<DeviceLesson::Term> terms_;
   std::vector<double> steps_;
   // Of the list shown last, where there is a shadow.

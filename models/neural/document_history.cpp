@@ -35,7 +35,7 @@ std::int32_t DocumentHistory::term_of(std::int32_t first, std::int32_t second) {
   return known->second;
 }
 
-void DocumentHistory::add(const Feedback& feedback, std::span<const PreferencePair> pairs) {
+void DocumentHistory::add(const Feedback& feedback, std::span<const PreferencePair> pairs, double weight) {
   assert(feedback.query.features.features == features_);
   const auto examined = static_cast<std::size_t>(examined_documents(feedback.clicks));
   Impression impression{static_cast<std::int64_t>(impression_rows_.size()),
@@ -51,8 +51,8 @@ void DocumentHistory::add(const Feedback& feedback, std::span<const PreferencePa
     const bool first_wins = feedback.query.number(winner) < feedback.query.number(loser);
     const std::int32_t term = first_wins ? term_of(winner_row, loser_row) : term_of(loser_row, winner_row);
     PairTerm& folded = terms_[static_cast<std::size_t>(term)];
-    folded.weight += 1.0;
-    folded.labels += first_wins ? 1.0 : 0.0;
+    folded.weight += weight;
+    folded.labels += first_wins ? weight : 0.0;
     const bool placed = keeps_impressions_;
     observations_.push_back(
         {term, placed ? place_of(winner) : -1, placed ? place_of(loser) : -1, first_wins ? 1 : 0});

@@ -22,12 +22,13 @@ class DocumentHistory {
   DocumentHistory(std::int64_t features, bool impressions)
       : features_(features), keeps_impressions_(impressions) {}
 
-  void add(const Feedback& feedback, std::span<const PreferencePair> pairs);
+  /// Pairs of one weight each.
+  void add(const Feedback& feedback, std::span<const PreferencePair> pairs, double weight = 1.0);
 
   std::int64_t observed() const { return observed_; }  // n, with repetitions
   std::int64_t docs() const { return static_cast<std::int64_t>(doc_numbers_.size()); }
   FeatureMatrix features() const { return {values_.data(), docs(), features_}; }
-  /// Weight is the number of observations, labels how many of them the first document won.
+  /// Weight is the sum of the pairs' weights, labels that of those which the first document won.
   std::span<const PairTerm> terms() const { return terms_; }
 
   std::span<const PairObservation> observations() const { return observations_; }

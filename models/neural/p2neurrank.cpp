@@ -6,7 +6,6 @@
 #include <cmath>
 #include <utility>
 
-#include "core/feedback/preference_pairs.h"
 #include "models/frozen_list.h"
 #include "models/neural/ensemble_tensors.h"
 #include "models/neural/ranker_network.h"
@@ -129,7 +128,8 @@ LearnReport P2NeurRank::learn(RoundContext& context, const Feedback& feedback) {
   if (pairs_.empty()) return {};
   {
     const auto measured = context.clock.measure("observe");
-    history_.add(feedback, pairs_);
+    loss_pairs(settings_.feedback.pairs, feedback.shown, feedback.clicks, pairs_, loss_pairs_);
+    history_.add(feedback, loss_pairs_.pairs, loss_pairs_.weight);
   }
   const auto measured = context.clock.measure("train");
   while (static_cast<int>(worker_contexts_.size()) < context.execution.threads()) {

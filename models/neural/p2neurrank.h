@@ -7,6 +7,7 @@
 
 #include "core/explore/certain_orders.h"
 #include "core/explore/exploring_list.h"
+#include "core/feedback/preference_pairs.h"
 #include "core/online/frozen_ranker.h"
 #include "core/online/online_ranker.h"
 #include "core/online/trial_keys.h"
@@ -67,6 +68,7 @@ class P2NeurRank : public OnlineRanker {
   ExploringList list_;
   OrderBits orders_;
   std::vector<PreferencePair> pairs_;
+  LossPairs loss_pairs_;
   std::vector<double> steps_;
   std::vector<std::unique_ptr<ExecutionContext>>
       worker_contexts_;  // one thread each, for members side by side

@@ -12,7 +12,7 @@
 
 namespace olrank {
 
-/// θ₀: symmetric for ntk, uniform for standard; `key` is of Purpose::kInitialisation.
+/// θ₀, as initialisation_of() says; `key` is of Purpose::kInitialisation.
 std::vector<float> first_parameters(const NetworkSettings& settings, const NetworkShape& shape,
                                     PhiloxKey key);
 

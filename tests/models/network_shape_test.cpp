@@ -20,6 +20,8 @@ TEST(NetworkShapeTest, FollowsTheSettings) {
   settings.parameterisation = Parameterisation::kStandard;
   EXPECT_EQ(network_shape(settings, 46), standard_shape(46, 15, 3));
   EXPECT_EQ(initialisation_of(settings), Initialisation::kUniform);
+  settings.initialisation = FirstDraw::kSymmetric;
+  EXPECT_EQ(initialisation_of(settings), Initialisation::kSymmetric);
   settings.network = NetworkForm::kLinear;
   EXPECT_EQ(network_shape(settings, 46), linear_shape(46));
   EXPECT_EQ(initialisation_of(settings), Initialisation::kUniform);

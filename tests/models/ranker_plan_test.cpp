@@ -73,5 +73,22 @@ TEST(RankerPlanTest, AdviceNamesWhatWouldFit) {
   EXPECT_EQ(advice_on_memory({5, 900, {}}, 10), "fewer rounds, features or parameters would fit");
 }
 
+TEST(RankerPlanTest, ExpectedPairsAreForLossesThatWeighThem) {
+  for (const RankerKind kind : {RankerKind::kOlRankNet, RankerKind::kP2NeurRank, RankerKind::kPdgd}) {
+    RankerSettings settings = RankerSettings::defaults(kind, ProtocolName::kPaper);
+    settings.feedback.pairs = PairRule::kExpected;
+    EXPECT_NO_THROW(check_ranker(settings, 10));
+  }
+  for (const RankerKind kind :
+       {RankerKind::kPairRank, RankerKind::kP2LinRank, RankerKind::kOlLambdaRank, RankerKind::kRankNet}) {
+    RankerSettings settings = RankerSettings::defaults(kind, ProtocolName::kPaper);
+    settings.feedback.pairs = PairRule::kExpected;
+    EXPECT_THROW(check_ranker(settings, 10), InvalidArgument) << name_of(kind);
+  }
+  RankerSettings settings = RankerSettings::defaults(RankerKind::kOlRankNet, ProtocolName::kReference);
+  settings.feedback.pairs = PairRule::kExpected;
+  EXPECT_THROW(check_ranker(settings, 10), InvalidArgument);
+}
+
 }  // namespace
 }  // namespace olrank

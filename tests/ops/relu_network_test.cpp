@@ -86,18 +86,20 @@ TEST(ReluNetworkTest, SymmetricNetworksStartAtZero) {
   ExecutionContext context;
   for (const std::int64_t depth : {2, 3, 4}) {
     for (const std::int64_t width : {2, 16, 100}) {
-      const NetworkShape shape = ntk_shape(46, width, depth);
-      std::vector<float> theta(static_cast<std::size_t>(shape.parameters()));
-      initialise(shape, Initialisation::kSymmetric, test_key(5), theta);
-      for (const std::int64_t docs : {1, 2, 200}) {
-        const std::vector<float> features = random_numbers(docs * 46, 6, 3.0);
-        std::vector<float> scores(static_cast<std::size_t>(docs));
-        std::vector<float> magnitudes(scores.size());
-        score_docs(context, shape, theta, matrix_of(features, 46), scores, magnitudes);
-        for (std::size_t doc = 0; doc < scores.size(); ++doc) {
-          EXPECT_TRUE(std::abs(scores[doc]) <= kScoreRounding * magnitudes[doc]);
-          if (width == 100) {
-            EXPECT_GT(magnitudes[doc], 1.0F);
+      for (const NetworkShape& shape : {ntk_shape(46, width, depth), standard_shape(46, width, depth)}) {
+        if (shape.biases && width == 2) continue;  // a single unit may cancel to less than its rounding
+        std::vector<float> theta(static_cast<std::size_t>(shape.parameters()));
+        initialise(shape, Initialisation::kSymmetric, test_key(5), theta);
+        for (const std::int64_t docs : {1, 2, 200}) {
+          const std::vector<float> features = random_numbers(docs * 46, 6, 3.0);
+          std::vector<float> scores(static_cast<std::size_t>(docs));
+          std::vector<float> magnitudes(scores.size());
+          score_docs(context, shape, theta, matrix_of(features, 46), scores, magnitudes);
+          for (std::size_t doc = 0; doc < scores.size(); ++doc) {
+            EXPECT_TRUE(std::abs(scores[doc]) <= kScoreRounding * magnitudes[doc]);
+            if (width == 100) {
+              EXPECT_GT(magnitudes[doc], shape.biases ? 0.1F : 1.0F);
+            }
           }
         }
       }
@@ -138,6 +140,48 @@ TEST(ReluNetworkTest, SymmetricInitialisationHasItsBlocksAndVariances) {
   // The first number of layer 1's row 2 is the first draw at its place.
   RngStream draws(test_key(7), 0, 1, 2);
   EXPECT_EQ(weight(0, 2, 0), static_cast<float>(std::sqrt(4.0 / 200.0) * draws.normal()));
+}
+
+// The same blocks with biases, each number uniform within 1/√(inputs that its unit has).
+TEST(ReluNetworkTest, SymmetricHalvesOfAStandardNetworkAreStandard) {
+  const NetworkShape shape = standard_shape(60, 200, 3);
+  std::vector<float> theta(static_cast<std::size_t>(shape.parameters()));
+  initialise(shape, Initialisation::kSymmetric, test_key(7), theta);
+  const auto weight = [&](std::int64_t l, std::int64_t r, std::int64_t c) {
+    return theta[static_cast<std::size_t>(shape.layer(l).weight + r * shape.layer(l).columns + c)];
+  };
+  const auto bias = [&](std::int64_t l, std::int64_t r) {
+    return theta[static_cast<std::size_t>(shape.layer(l).bias + r)];
+  };
+  const double bounds[] = {1.0 / std::sqrt(60.0), 1.0 / std::sqrt(100.0), 1.0 / std::sqrt(200.0)};
+  double squares[] = {0.0, 0.0, 0.0};
+  const auto add = [&](std::int64_t l, float value) {
+    EXPECT_LE(std::abs(double{value}), bounds[l] * (1.0 + 1e-7));
+    squares[l] += double{value} * double{value};
+  };
+  for (std::int64_t r = 0; r < 100; ++r) {
+    for (std::int64_t l = 0; l < 2; ++l) {
+      EXPECT_EQ(bias(l, r), bias(l, r + 100));
+      add(l, bias(l, r));
+    }
+    for (std::int64_t c = 0; c < 60; ++c) {
+      EXPECT_EQ(weight(0, r, c), weight(0, r + 100, c));
+      add(0, weight(0, r, c));
+    }
+    for (std::int64_t c = 0; c < 100; ++c) {
+      EXPECT_EQ(weight(1, r, c), weight(1, r + 100, c + 100));
+      EXPECT_EQ(weight(1, r + 100, c), 0.0F);
+      EXPECT_EQ(weight(1, r, c + 100), 0.0F);
+      add(1, weight(1, r, c));
+    }
+    EXPECT_EQ(weight(2, 0, r), -weight(2, 0, r + 100));
+    add(2, weight(2, 0, r));
+  }
+  EXPECT_EQ(bias(2, 0), 0.0F);
+  // Uniform squares have mean 1/3 and deviation 0.3, in units of the bound's square: five deviations.
+  const double counts[] = {6100.0, 10100.0, 100.0};
+  for (std::int64_t l = 0; l < 3; ++l)
+    EXPECT_NEAR(squares[l] / counts[l] / (bounds[l] * bounds[l]), 1.0 / 3.0, 1.5 / std::sqrt(counts[l]));
 }
 
 TEST(ReluNetworkTest, UniformInitialisationFillsItsInterval) {

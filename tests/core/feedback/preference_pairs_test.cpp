@@ -34,7 +34,8 @@ TEST(ExaminedDocumentsTest, OnePastTheLastClick) {
 }
 
 TEST(PreferencePairsTest, NothingWithoutAContrast) {
-  for (const PairRule rule : {PairRule::kAdjacent, PairRule::kMatched, PairRule::kAll}) {
+  for (const PairRule rule :
+       {PairRule::kAdjacent, PairRule::kMatched, PairRule::kExpected, PairRule::kAll}) {
     EXPECT_EQ(pairs_of(rule, {}, {}), Pairs{});
     EXPECT_EQ(pairs_of(rule, {4}, {0}), Pairs{});
     EXPECT_EQ(pairs_of(rule, {4}, {1}), Pairs{});
@@ -106,6 +107,41 @@ TEST(PreferencePairsTest, MatchedPairsAreAUniformMatching) {
   expect_uniform_matching({0, 1, 2, 3, 4, 5}, {1, 0, 1, 0, 1, 0}, 6);      // 3 with 3: 3!
   expect_uniform_matching({5, 1, 2, 3, 4, 0}, {0, 0, 0, 1, 1, 0}, 4 * 3);  // 2 with 2 of 4
   expect_uniform_matching({5, 1, 2, 3, 4, 0}, {1, 1, 0, 1, 1, 1}, 5);      // any of 5 with 1
+}
+
+// How often each pair is in a uniform matching, by enumeration above: 1/3 of 3!, 1/4 of 4 · 3, 1/5 of 5.
+TEST(LossPairsTest, WeightsAreTheProbabilityOfBeingMatched) {
+  const struct {
+    Docs shown;
+    Clicks clicks;
+    std::size_t pairs;
+    double weight;
+  } cases[] = {{{0, 1, 2, 3, 4, 5}, {1, 0, 1, 0, 1, 0}, 9, 1.0 / 3.0},
+               {{5, 1, 2, 3, 4, 0}, {0, 0, 0, 1, 1, 0}, 8, 1.0 / 4.0},
+               {{5, 1, 2, 3, 4, 0}, {1, 1, 0, 1, 1, 1}, 5, 1.0 / 5.0},
+               {{5, 1, 2}, {1, 0, 0}, 1, 1.0},
+               {{5, 1, 2}, {0, 0, 0}, 0, 1.0}};
+  LossPairs loss;
+  for (const auto& one : cases) {
+    const Pairs drawn = pairs_of(PairRule::kExpected, one.shown, one.clicks);
+    EXPECT_EQ(drawn, pairs_of(PairRule::kMatched, one.shown, one.clicks));
+    loss_pairs(PairRule::kExpected, one.shown, one.clicks, drawn, loss);
+    EXPECT_EQ(loss.pairs, pairs_of(PairRule::kAll, one.shown, one.clicks));
+    EXPECT_EQ(loss.pairs.size(), one.pairs);
+    EXPECT_DOUBLE_EQ(loss.weight, one.weight);
+  }
+}
+
+TEST(LossPairsTest, OtherRulesTakeWhatTheyDrew) {
+  const Docs shown = {5, 1, 2, 3, 4, 0};
+  const Clicks clicks = {0, 1, 0, 1, 1, 0};
+  LossPairs loss;
+  for (const PairRule rule : {PairRule::kAdjacent, PairRule::kMatched, PairRule::kAll}) {
+    const Pairs drawn = pairs_of(rule, shown, clicks);
+    loss_pairs(rule, shown, clicks, drawn, loss);
+    EXPECT_EQ(loss.pairs, drawn);
+    EXPECT_EQ(loss.weight, 1.0);
+  }
 }
 
 TEST(PreferencePairsTest, MatchedPairsAreAFunctionOfTheStream) {

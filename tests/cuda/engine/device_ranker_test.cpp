@@ -95,10 +95,23 @@ void expect_equal_details(const Detail& found, const Detail& expected) {
 class DeviceRankerTest : public KernelTest {};
 
 // The names stand here, as the parameter of a kernel test is the order of its threads.
-const std::vector<std::string> kNames = {
-    "dual",   "primal",         "diagonal",      "none",       "inverse_diagonal", "three_layers",
-    "theory", "nesterov",       "adam",          "lambdarank", "streams_ensemble", "batched_ensemble",
-    "stops",  "stops_nesterov", "stops_ensemble"};
+const std::vector<std::string> kNames = {"dual",
+                                         "primal",
+                                         "diagonal",
+                                         "none",
+                                         "inverse_diagonal",
+                                         "three_layers",
+                                         "theory",
+                                         "nesterov",
+                                         "adam",
+                                         "expected",
+                                         "expected_ensemble",
+                                         "lambdarank",
+                                         "streams_ensemble",
+                                         "batched_ensemble",
+                                         "stops",
+                                         "stops_nesterov",
+                                         "stops_ensemble"};
 
 /// All of them in one order of threads, one of each kind in the others.
 std::vector<std::string> names_to_compare(bool all) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/feedback/preference_pairs.h"
 #include "models/network_shape.h"
 #include "tests/models/neural/plain_training.h"
 #include "tests/models/neural/recorded_rounds.h"
@@ -361,6 +362,49 @@ TEST(ConfidentNetworkTest, TheoreticalAlphaIsPositiveAndGrows) {
   }
   EXPECT_GT(certain, 1000);
   EXPECT_GT(uncertain, 1000);
+}
+
+TEST(ConfidentNetworkTest, ExpectedPairsTrainOnTheMeanOfMatchings) {
+  RankerSettings settings = neural_settings("expected");
+  settings.trainer.steps = 6;
+  const NetworkShape shape = network_shape(settings.network, kFeatures);
+  const auto ranker = make_neural(settings, kFeatures);
+  TestContext context;
+  std::vector<PlainPair> pairs;
+  const std::vector<float> first = flat_theta(*ranker);
+  std::size_t observed = 0;
+  double weights = 0.0;
+  for (std::uint32_t round = 1; round <= 6; ++round) {
+    const QueryDocs query = world().query_of(round);
+    const auto docs = ranker->rank(context.round, query, round).docs;
+    const std::vector<std::int32_t> shown(docs.begin(), docs.begin() + 10);
+    const std::vector<std::uint8_t> clicks = world().perfect_clicks(query.query, shown);
+    const std::vector<float> began = flat_theta(*ranker);
+    const LearnReport report = ranker->learn(context.round, {round, query, shown, clicks});
+    // The covariance takes one matching, the loss all of them.
+    observed += report.pairs.size();
+    const auto examined = static_cast<std::size_t>(examined_documents(clicks));
+    const auto clicked = static_cast<std::size_t>(std::count(clicks.begin(), clicks.end(), 1));
+    const double weight = 1.0 / static_cast<double>(std::max(clicked, examined - clicked));
+    for (std::size_t winner = 0; winner < examined; ++winner) {
+      for (std::size_t loser = 0; loser < examined; ++loser) {
+        if (clicks[winner] == 0 || clicks[loser] != 0) continue;
+        pairs.push_back({query.features.doc(shown[winner]).data(), query.features.doc(shown[loser]).data(),
+                         weight, weight});
+        weights += weight;
+      }
+    }
+    if (report.pairs.empty()) continue;
+    std::vector<double> at = in_double(began);
+    std::vector<double> gradient;
+    for (int step = 0; step < 6; ++step) {
+      plain_loss(shape, at, pairs, 1.0, 0.5 * settings.posterior.lambda, first, &gradient);
+      for (std::size_t k = 0; k < at.size(); ++k) at[k] -= report.steps.front() * gradient[k];
+    }
+    EXPECT_LE(distance_of(flat_theta(*ranker), at), 1e-3 * distance_of(began, at)) << "round " << round;
+  }
+  EXPECT_GT(pairs.size(), 2 * observed);
+  EXPECT_NEAR(weights, static_cast<double>(observed), 1e-9);
 }
 
 TEST(ConfidentNetworkTest, LambdaRankStepsFollowItsWeights) {

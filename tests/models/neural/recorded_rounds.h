@@ -10,17 +10,9 @@
 namespace olrank {
 
 inline const std::vector<std::string>& neural_names() {
-  static const std::vector<std::string> names = {"dual",
-                                                 "primal",
-                                                 "diagonal",
-                                                 "none",
-                                                 "three_layers",
-                                                 "theory",
-                                                 "lambdarank",
-                                                 "ensemble",
-                                                 "reference",
-                                                 "reference_lambdarank",
-                                                 "reference_ensemble"};
+  static const std::vector<std::string> names = {
+      "dual",       "primal",   "diagonal", "none",      "three_layers",         "theory",
+      "lambdarank", "expected", "ensemble", "reference", "reference_lambdarank", "reference_ensemble"};
   return names;
 }
 
@@ -43,6 +35,11 @@ inline RankerSettings neural_settings(const std::string& name) {
   if (name == "dual") settings.posterior.form = CovarianceForm::kDual;
   if (name == "diagonal" || name == "reference") settings.posterior.covariance = Covariance::kDiagonal;
   if (name == "none") settings.posterior.covariance = Covariance::kNone;
+  if (name.starts_with("expected")) {
+    settings.feedback.pairs = PairRule::kExpected;
+    settings.network.parameterisation = Parameterisation::kStandard;
+    settings.network.initialisation = FirstDraw::kSymmetric;
+  }
   if (name == "three_layers") settings.network.depth = 3;
   if (name == "theory") {
     settings.explore.alpha_schedule = AlphaSchedule::kTheory;

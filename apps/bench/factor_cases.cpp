@@ -40,6 +40,19 @@ CaseList::Body appending(const std::shared_ptr<GrownFactor>& grown) {
   };
 }
 
+/// The same when L⁻¹ of what stands beside the rows is known.
+CaseList::Body appending_solved(const std::shared_ptr<GrownFactor>& grown) {
+  const std::int64_t added = std::min(kRoundPairs, grown->factor.room() - 1);
+  std::vector<double> u = uniform_doubles(grown->factor.size() * added, 6);
+  for (double& value : u) value *= 1e-3;
+  return [grown, added, u, corner = std::vector<double>(length(added * added))]() mutable {
+    std::fill(corner.begin(), corner.end(), 0.01);
+    for (std::int64_t i = 0; i < added; ++i) corner[length(i * added + i)] = 4.0;
+    InverseFactor copy = grown->factor;
+    append_solved(*grown->context, copy, added, u.data(), added, corner.data(), added);
+  };
+}
+
 }  // namespace
 
 void add_factor_cases(CaseList& list) {
@@ -75,12 +88,32 @@ void add_factor_cases(CaseList& list) {
                      c = std::vector<double>(length(docs * docs)), pairs,
                      docs]() mutable { subtract_gram(*of, pairs, docs, x.data(), docs, c.data(), docs); };
            });
-  // L⁻¹ from both sides in one pass over it.
+  // Of documents not looked at before: L⁻¹ has to be read.
   list.add("inverse_factor/append", {{"n", pairs}, {"k", kRoundPairs}},
            {CeilingKind::kMemory,
-            2.0 * n * (n + 1.0) * real(kRoundPairs),
+            n * (n + 1.0) * real(kRoundPairs),
             {triangle + kDouble * n * real(kRoundPairs), 0.0, kDouble * n * real(kRoundPairs)}},
            [grown] { return appending(grown()); });
+  list.add("inverse_factor/append_solved", {{"n", pairs}, {"k", kRoundPairs}},
+           {CeilingKind::kMemory,
+            real(kRoundPairs * kRoundPairs * kRoundPairs) / 3.0,
+            {kDouble * n * real(kRoundPairs), 0.0, kDouble * n * real(kRoundPairs)}},
+           [grown] { return appending_solved(grown()); });
+  // All rows of a block but one.
+  constexpr std::int64_t kOpen = InverseFactor::kBlock - 1;
+  const std::int64_t inverted = pairs / InverseFactor::kBlock * InverseFactor::kBlock;
+  const double n0 = real(inverted);
+  list.add(
+      "inverse_factor/invert_open_rows", {{"n", inverted}, {"k", kOpen}},
+      {CeilingKind::kGemmDouble,
+       n0 * (n0 + real(kOpen)) * real(kOpen),
+       {kDouble * 0.5 * n0 * (n0 + 1.0) + kDouble * n0 * real(kOpen), 0.0, kDouble * n0 * real(kOpen)}},
+      [context, inverted] {
+        return [of = std::make_shared<GrownFactor>(context(), inverted + kOpen)] {
+          InverseFactor copy = of->factor;
+          invert_open_rows(*of->context, copy);
+        };
+      });
 }
 
 }  // namespace olrank

@@ -142,6 +142,7 @@ double inverse_covariance_of(ExecutionContext& context, const NetworkShape& shap
     }
     log_det += append(context, factor, columns, cross.data(), columns, corner.data(), columns);
   }
+  invert_open_rows(context, factor);
   // A⁻¹ = L⁻ᵀ L⁻¹, from the row blocks that reach down from the tile.
   for_lower_tiles(
       context, p,

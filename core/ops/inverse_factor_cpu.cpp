@@ -2,6 +2,8 @@
 #include <cassert>
 #include <cmath>
 #include <cstring>
+#include <memory>
+#include <utility>
 
 #include "core/ops/blas.h"
 #include "core/ops/inverse_factor.h"
@@ -15,113 +17,119 @@ using blas::Transpose;
 constexpr std::int64_t kBlock = InverseFactor::kBlock;
 constexpr std::int64_t kGramRows = 32;
 
+// Columns of the open rows that one task solves for.
+constexpr std::int64_t kColumnsPerTask = 64;
+
+// Columns of y = x L⁻¹ that one task has: products wide enough for the BLAS to run at its rate.
+constexpr std::int64_t kColumnsFromRight = 512;
+
 // Eight numbers side by side; compilers cut them to the registers there are.
 constexpr std::int64_t kLanes = 8;
 using Doubles = double __attribute__((vector_size(kLanes * sizeof(double))));
 constexpr std::int64_t kRowsPerPass = 4;
 constexpr std::int64_t kColumnsPerPass = 4;
-constexpr std::int64_t kParts = 16;  // partial sums: as many as threads can use
-
-OLRANK_ALWAYS_INLINE void load(const double* from, Doubles& lanes) {
-  std::memcpy(&lanes, from, sizeof lanes);
-}
+// Columns up to which reading L⁻¹ is what takes the time.
+constexpr std::int64_t kFewColumns = 16;
 
 OLRANK_ALWAYS_INLINE double sum(const Doubles& x) {
   return ((x[0] + x[4]) + (x[2] + x[6])) + ((x[1] + x[5]) + (x[3] + x[7]));
 }
 
-/// kRowsPerPass rows of L⁻¹ against some columns x, `distance` numbers apart: u [rows × columns] = rows ·
-/// x, product += uᵀ rows.
+/// y [rows × columns] = rows · x for kRowsPerPass rows of `size` numbers, a multiple of kLanes, and some
+/// columns of x, `distance` numbers apart.
 template <std::int64_t columns>
-OLRANK_ALWAYS_INLINE void multiply_both_sides(const double* rows, std::int64_t stride, std::int64_t size,
-                                              const double* x, std::int64_t distance, double* u,
-                                              double* product) {
+OLRANK_ALWAYS_INLINE void multiply_rows(const double* rows, std::int64_t stride, std::int64_t size,
+                                        const double* x, std::int64_t distance, double* y) {
   Doubles sums[kRowsPerPass][columns] = {};
   Doubles row;
   Doubles other[columns];
   for (std::int64_t k = 0; k < size; k += kLanes) {
-    for (std::int64_t j = 0; j < columns; ++j) load(x + j * distance + k, other[j]);
+    for (std::int64_t j = 0; j < columns; ++j)
+      std::memcpy(&other[j], x + j * distance + k, sizeof other[j]);
     for (std::int64_t r = 0; r < kRowsPerPass; ++r) {
-      load(rows + r * stride + k, row);
+      std::memcpy(&row, rows + r * stride + k, sizeof row);
       for (std::int64_t j = 0; j < columns; ++j) sums[r][j] += row * other[j];
     }
   }
   for (std::int64_t r = 0; r < kRowsPerPass; ++r) {
-    for (std::int64_t j = 0; j < columns; ++j) u[r * columns + j] = sum(sums[r][j]);
-  }
-  for (std::int64_t k = 0; k < size; k += kLanes) {
-    for (std::int64_t j = 0; j < columns; ++j) load(product + j * distance + k, other[j]);
-    for (std::int64_t r = 0; r < kRowsPerPass; ++r) {
-      load(rows + r * stride + k, row);
-      for (std::int64_t j = 0; j < columns; ++j) other[j] += u[r * columns + j] * row;
-    }
-    for (std::int64_t j = 0; j < columns; ++j) {
-      std::memcpy(product + j * distance + k, &other[j], sizeof other[j]);
-    }
+    for (std::int64_t j = 0; j < columns; ++j) y[r * columns + j] = sum(sums[r][j]);
   }
 }
 
 OLRANK_VECTOR_CLONES
 void multiply_one_column(const double* rows, std::int64_t stride, std::int64_t size, const double* x,
-                         std::int64_t distance, double* u, double* product) {
-  multiply_both_sides<1>(rows, stride, size, x, distance, u, product);
+                         std::int64_t distance, double* y) {
+  multiply_rows<1>(rows, stride, size, x, distance, y);
 }
 
 OLRANK_VECTOR_CLONES
 void multiply_columns(const double* rows, std::int64_t stride, std::int64_t size, const double* x,
-                      std::int64_t distance, double* u, double* product) {
-  multiply_both_sides<kColumnsPerPass>(rows, stride, size, x, distance, u, product);
+                      std::int64_t distance, double* y) {
+  multiply_rows<kColumnsPerPass>(rows, stride, size, x, distance, y);
 }
 
-/// u [n × columns] = L⁻¹ x and product [columns × padded n] = uᵀ L⁻¹, in one pass over the factor: reading
-/// it is what takes the time. Both are as long as all row blocks; what is beyond n stays zero.
-void apply_from_both_sides(ExecutionContext& context, const InverseFactor& factor, std::int64_t columns,
-                           const double* x, std::int64_t stride_x, double* u, double* product) {
-  const std::int64_t n = factor.size();
-  const std::int64_t blocks = factor.blocks();
+/// The inverted rows of y = L⁻¹ x for few columns, as fast as L⁻¹ can be read, which the BLAS is far from.
+void apply_to_few(ExecutionContext& context, const InverseFactor& factor, std::int64_t columns,
+                  const double* x, double* y, std::int64_t stride) {
+  const std::int64_t n = factor.inverted();
+  const std::int64_t blocks = (n + kBlock - 1) / kBlock;
   const std::int64_t padded = blocks * kBlock;
-  Scratch& shared = context.scratch();
-  const Scratch::Frame shared_frame(shared);
-  const auto transposed = shared.take<double>(static_cast<std::size_t>(columns * padded));
-  const std::int64_t count = std::min(blocks, kParts);
-  const auto parts = shared.take<double>(static_cast<std::size_t>(count * columns * padded));
+  Scratch& scratch = context.scratch();
+  const Scratch::Frame frame(scratch);
+  const auto transposed = scratch.take<double>(static_cast<std::size_t>(columns * padded));
   std::fill(transposed.begin(), transposed.end(), 0.0);
   for (std::int64_t i = 0; i < n; ++i) {
-    for (std::int64_t j = 0; j < columns; ++j) {
-      transposed[static_cast<std::size_t>(j * padded + i)] = x[i * stride_x + j];
-    }
+    for (std::int64_t j = 0; j < columns; ++j)
+      transposed[static_cast<std::size_t>(j * padded + i)] = x[i * stride + j];
   }
-  // Row blocks are dealt out in turn, so that parts are about as long as each other.
-  context.for_blocks(count, 1, [&](std::int64_t number, std::int64_t, int) {
-    double* part = parts.data() + number * columns * padded;
-    std::fill_n(part, columns * padded, 0.0);
-    for (std::int64_t b = number; b < blocks; b += count) {
-      const std::int64_t stride = InverseFactor::stride(b);
-      for (std::int64_t r = 0; r < kBlock; r += kRowsPerPass) {
-        const std::int64_t row = b * kBlock + r;
-        const std::int64_t size = (row + kRowsPerPass + kLanes - 1) / kLanes * kLanes;
-        for (std::int64_t j = 0; j < columns;) {
-          const std::int64_t taken = columns - j >= kColumnsPerPass ? kColumnsPerPass : 1;
-          double of_rows[kRowsPerPass * kColumnsPerPass];
-          (taken == 1 ? multiply_one_column : multiply_columns)(factor.block(b) + r * stride, stride, size,
-                                                                transposed.data() + j * padded, padded,
-                                                                of_rows, part + j * padded);
-          for (std::int64_t i = 0; i < kRowsPerPass; ++i) {
-            std::copy_n(of_rows + i * taken, taken, u + (row + i) * columns + j);
-          }
-          j += taken;
-        }
+  context.for_blocks(blocks, 1, [&](std::int64_t task, std::int64_t, int) {
+    const std::int64_t b = blocks - 1 - task;
+    const std::int64_t stride_b = InverseFactor::stride(b);
+    const std::int64_t end = std::min(n, (b + 1) * kBlock);
+    for (std::int64_t row = b * kBlock; row < end; row += kRowsPerPass) {
+      const std::int64_t rows = std::min(kRowsPerPass, end - row);
+      const std::int64_t size = (row + kRowsPerPass + kLanes - 1) / kLanes * kLanes;
+      for (std::int64_t j = 0; j < columns;) {
+        const std::int64_t taken = columns - j >= kColumnsPerPass ? kColumnsPerPass : 1;
+        double of_rows[kRowsPerPass * kColumnsPerPass];
+        (taken == 1 ? multiply_one_column : multiply_columns)(
+            factor.block(b) + row % kBlock * stride_b, stride_b, size, transposed.data() + j * padded,
+            padded, of_rows);
+        for (std::int64_t i = 0; i < rows; ++i)
+          std::copy_n(of_rows + i * taken, taken, y + (row + i) * stride + j);
+        j += taken;
       }
     }
   });
-  context.for_blocks(padded, kBlock, [&](std::int64_t begin, std::int64_t end, int) {
-    for (std::int64_t j = 0; j < columns; ++j) {
-      double* out = product + j * padded;
-      std::fill(out + begin, out + end, 0.0);
-      for (std::int64_t number = 0; number < count; ++number) {
-        const double* part = parts.data() + (number * columns + j) * padded;
-        for (std::int64_t k = begin; k < end; ++k) out[k] += part[k];
-      }
+}
+
+void apply_to_many(ExecutionContext& context, const InverseFactor& factor, std::int64_t columns,
+                   const double* x, double* y, std::int64_t stride) {
+  const std::int64_t n = factor.inverted();
+  const std::int64_t blocks = (n + kBlock - 1) / kBlock;
+  // Longest rows first, so that no thread starts the largest product when the others are done.
+  context.for_blocks(blocks, 1, [&](std::int64_t task, std::int64_t, int) {
+    const std::int64_t b = blocks - 1 - task;
+    const std::int64_t end = std::min(n, (b + 1) * kBlock);
+    blas::gemm(Transpose::kNo, Transpose::kNo, end - b * kBlock, columns, end, 1.0, factor.block(b),
+               InverseFactor::stride(b), x, stride, 0.0, y + b * kBlock * stride, stride);
+  });
+}
+
+/// y [rows × inverted] = x L⁻¹ by the rows of L⁻¹ alone.
+void multiply_inverted_from_right(ExecutionContext& context, const InverseFactor& factor, std::int64_t rows,
+                                  const double* x, std::int64_t stride_x, double* y,
+                                  std::int64_t stride_y) {
+  const std::int64_t n = factor.inverted();
+  context.for_blocks(n, kColumnsFromRight, [&](std::int64_t begin, std::int64_t end, int) {
+    for (std::int64_t i = 0; i < rows; ++i)
+      std::fill(y + i * stride_y + begin, y + i * stride_y + end, 0.0);
+    // Row blocks above `begin` are zero in these columns.
+    for (std::int64_t b = begin / kBlock; b * kBlock < n; ++b) {
+      const std::int64_t inner = std::min(kBlock, n - b * kBlock);
+      const std::int64_t columns = std::min(end, InverseFactor::stride(b)) - begin;
+      blas::gemm(Transpose::kNo, Transpose::kNo, rows, columns, inner, 1.0, x + b * kBlock, stride_x,
+                 factor.block(b) + begin, InverseFactor::stride(b), 1.0, y + begin, stride_y);
     }
   });
 }
@@ -136,43 +144,78 @@ std::int64_t InverseFactor::bytes() const {
 
 void InverseFactor::clear() {
   size_ = 0;
+  inverted_ = 0;
   blocks_.clear();
 }
 
 void InverseFactor::grow(std::int64_t size) {
-  assert(size >= size_);
-  while (blocks() * kBlock < size) {
+  while (size_ < size) add_row();
+  inverted_ = size / kBlock * kBlock;
+}
+
+double* InverseFactor::add_row() {
+  assert(inverted_ % kBlock == 0);
+  if (room() == kBlock)
     blocks_.push_back(
         std::make_shared<AlignedVector<double>>(static_cast<std::size_t>(kBlock * stride(blocks())), 0.0));
-  }
-  size_ = size;
+  const std::int64_t last = blocks() - 1;
+  return block(last) + size_++ % kBlock * stride(last);
+}
+
+void InverseFactor::set_inverted(std::shared_ptr<AlignedVector<double>> last_block) {
+  blocks_.back() = std::move(last_block);
+  inverted_ = size_;
 }
 
 void apply(ExecutionContext& context, const InverseFactor& factor, std::int64_t columns, const double* x,
            double* y, std::int64_t stride) {
-  const std::int64_t n = factor.size();
-  const std::int64_t blocks = factor.blocks();
-  // Longest rows first, so that no thread starts the largest product when the others are done.
-  context.for_blocks(blocks, 1, [&](std::int64_t task, std::int64_t, int) {
-    const std::int64_t b = blocks - 1 - task;
-    const std::int64_t end = std::min(n, (b + 1) * kBlock);
-    blas::gemm(Transpose::kNo, Transpose::kNo, end - b * kBlock, columns, end, 1.0, factor.block(b),
-               InverseFactor::stride(b), x, stride, 0.0, y + b * kBlock * stride, stride);
+  const std::int64_t n = factor.inverted();
+  (columns <= kFewColumns ? apply_to_few : apply_to_many)(context, factor, columns, x, y, stride);
+  const std::int64_t rows = factor.size() - n;
+  if (rows == 0) return;
+  // Forward substitution: D⁻¹ (x − C y) by the open rows (C, D) of L.
+  const std::int64_t last = factor.blocks() - 1;
+  const double* open = factor.block(last);
+  const std::int64_t stride_open = InverseFactor::stride(last);
+  context.for_blocks(columns, kColumnsPerTask, [&](std::int64_t begin, std::int64_t end, int) {
+    double* out = y + n * stride + begin;
+    for (std::int64_t i = 0; i < rows; ++i)
+      std::copy_n(x + (n + i) * stride + begin, end - begin, out + i * stride);
+    blas::gemm(Transpose::kNo, Transpose::kNo, rows, end - begin, n, -1.0, open, stride_open, y + begin,
+               stride, 1.0, out, stride);
+    blas::solve_lower(Transpose::kNo, rows, end - begin, open + n, stride_open, out, stride);
   });
 }
 
 void apply_from_right(ExecutionContext& context, const InverseFactor& factor, std::int64_t rows,
                       const double* x, double* y, std::int64_t stride) {
-  const std::int64_t n = factor.size();
-  context.for_blocks(n, kBlock, [&](std::int64_t begin, std::int64_t end, int) {
-    // Row blocks above `begin` are zero in these columns.
-    for (std::int64_t b = begin / kBlock; b * kBlock < n; ++b) {
-      const std::int64_t inner = std::min(kBlock, n - b * kBlock);
-      blas::gemm(Transpose::kNo, Transpose::kNo, rows, end - begin, inner, 1.0, x + b * kBlock, stride,
-                 factor.block(b) + begin, InverseFactor::stride(b), b == begin / kBlock ? 0.0 : 1.0,
-                 y + begin, stride);
-    }
-  });
+  const std::int64_t n = factor.inverted();
+  const std::int64_t open_rows = factor.size() - n;
+  if (open_rows == 0) {
+    multiply_inverted_from_right(context, factor, rows, x, stride, y, stride);
+    return;
+  }
+  // With the open rows (C, D) of L: z = x₁ D⁻¹ beside (x₀ − z C) L₀⁻¹.
+  const std::int64_t last = factor.blocks() - 1;
+  const double* open = factor.block(last);
+  const std::int64_t stride_open = InverseFactor::stride(last);
+  Scratch& scratch = context.scratch();
+  const Scratch::Frame frame(scratch);
+  const auto z = scratch.take<double>(static_cast<std::size_t>(open_rows * rows));
+  const auto left = scratch.take<double>(static_cast<std::size_t>(rows * n));
+  for (std::int64_t i = 0; i < rows; ++i) {
+    for (std::int64_t j = 0; j < open_rows; ++j)
+      z[static_cast<std::size_t>(j * rows + i)] = x[i * stride + n + j];
+    std::copy_n(x + i * stride, n, left.data() + i * n);
+  }
+  blas::solve_lower(Transpose::kYes, open_rows, rows, open + n, stride_open, z.data(), rows);
+  blas::gemm(Transpose::kYes, Transpose::kNo, rows, n, open_rows, -1.0, z.data(), rows, open, stride_open,
+             1.0, left.data(), n);
+  multiply_inverted_from_right(context, factor, rows, left.data(), n, y, stride);
+  for (std::int64_t i = 0; i < rows; ++i) {
+    for (std::int64_t j = 0; j < open_rows; ++j)
+      y[i * stride + n + j] = z[static_cast<std::size_t>(j * rows + i)];
+  }
 }
 
 void subtract_gram(ExecutionContext& context, std::int64_t rows, std::int64_t columns, const double* x,
@@ -186,37 +229,50 @@ void subtract_gram(ExecutionContext& context, std::int64_t rows, std::int64_t co
 
 double append(ExecutionContext& context, InverseFactor& factor, std::int64_t columns, const double* cross,
               std::int64_t stride_cross, double* corner, std::int64_t stride_corner) {
-  assert(columns <= factor.room());
-  // With U = L⁻¹ cross and D Dᵀ = corner − UᵀU, the new rows of L⁻¹ are (−D⁻¹ Uᵀ L⁻¹, D⁻¹).
   const std::int64_t n = factor.size();
   Scratch& scratch = context.scratch();
   const Scratch::Frame frame(scratch);
-  const std::int64_t padded = factor.blocks() * kBlock;
-  const auto u = scratch.take<double>(static_cast<std::size_t>(padded * columns));
-  const auto product = scratch.take<double>(static_cast<std::size_t>(padded * columns));
-  apply_from_both_sides(context, factor, columns, cross, stride_cross, u.data(), product.data());
-  subtract_gram(context, n, columns, u.data(), columns, corner, stride_corner);
+  const auto u = scratch.take<double>(static_cast<std::size_t>(n * stride_cross));
+  apply(context, factor, columns, cross, u.data(), stride_cross);
+  subtract_gram(context, n, columns, u.data(), stride_cross, corner, stride_corner);
+  return append_solved(context, factor, columns, u.data(), stride_cross, corner, stride_corner);
+}
+
+double append_solved(ExecutionContext& context, InverseFactor& factor, std::int64_t columns,
+                     const double* u, std::int64_t stride_u, double* corner, std::int64_t stride_corner) {
+  // With D Dᵀ the corner, the new rows of L are (uᵀ, D).
+  const std::int64_t n = factor.size();
   blas::cholesky(columns, corner, stride_corner);
   double log_det = 0.0;
-  for (std::int64_t i = 0; i < columns; ++i) log_det += 2.0 * std::log(corner[i * stride_corner + i]);
+  for (std::int64_t row = 0; row < columns; ++row) {
+    double* out = factor.add_row();
+    for (std::int64_t i = 0; i < n; ++i) out[i] = u[i * stride_u + row];
+    std::copy_n(corner + row * stride_corner, row + 1, out + n);
+    log_det += 2.0 * std::log(out[n + row]);
+    if (factor.room() == kBlock) invert_open_rows(context, factor);
+  }
+  return log_det;
+}
 
-  const auto inverse = scratch.take<double>(static_cast<std::size_t>(columns * columns));
-  std::fill(inverse.begin(), inverse.end(), 0.0);
-  for (std::int64_t i = 0; i < columns; ++i) inverse[static_cast<std::size_t>(i * columns + i)] = 1.0;
-  blas::solve_lower(Transpose::kNo, columns, columns, corner, stride_corner, inverse.data(), columns);
-
-  factor.grow(n + columns);
+void invert_open_rows(ExecutionContext& context, InverseFactor& factor) {
+  const std::int64_t n = factor.inverted();
+  const std::int64_t rows = factor.size() - n;
+  if (rows == 0) return;
+  // Rows (C, D) of L beside L₀, which is inverted already, become (−D⁻¹ C L₀⁻¹, D⁻¹).
   const std::int64_t last = n / kBlock;
   const std::int64_t stride = InverseFactor::stride(last);
-  double* rows = factor.block(last) + n % kBlock * stride;
-  for (std::int64_t i = 0; i < columns; ++i) {
-    std::copy_n(inverse.data() + i * columns, i + 1, rows + i * stride + n);
+  const double* open = factor.block(last);
+  auto inverse = std::make_shared<AlignedVector<double>>(static_cast<std::size_t>(kBlock * stride), 0.0);
+  double* out = inverse->data();
+  multiply_inverted_from_right(context, factor, rows, open, stride, out, stride);
+  for (std::int64_t i = 0; i < rows; ++i) {
+    for (std::int64_t j = 0; j < n; ++j) out[i * stride + j] = -out[i * stride + j];
+    out[i * stride + n + i] = 1.0;
   }
-  context.for_blocks(n, kBlock, [&](std::int64_t begin, std::int64_t end, int) {
-    blas::gemm(Transpose::kNo, Transpose::kNo, columns, end - begin, columns, -1.0, inverse.data(), columns,
-               product.data() + begin, padded, 0.0, rows + begin, stride);
+  context.for_blocks(n + rows, kBlock, [&](std::int64_t begin, std::int64_t end, int) {
+    blas::solve_lower(Transpose::kNo, rows, end - begin, open + n, stride, out + begin, stride);
   });
-  return log_det;
+  factor.set_inverted(std::move(inverse));
 }
 
 }  // namespace olrank

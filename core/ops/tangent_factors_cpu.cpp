@@ -75,14 +75,21 @@ void tangent_factors(ExecutionContext& context, const NetworkShape& shape, std::
   assert(static_cast<std::int64_t>(factors.size()) == docs.docs * stride);
   assert(scores.empty() || static_cast<std::int64_t>(scores.size()) == docs.docs);
   assert(magnitudes.empty() || magnitudes.size() == scores.size());
-  context.for_blocks(docs.docs, kDocsPerPass, [&](std::int64_t begin, std::int64_t end, int) {
+  context.for_blocks(docs.docs, kDocsPerPass, [&](std::int64_t begin, std::int64_t end, int worker) {
+    Scratch& scratch = context.scratch(worker);
+    const Scratch::Frame frame(scratch);
     float* row = factors.data() + begin * stride;
-    const UnitRows hidden = hidden_of_factors(shape, row);
     const float* features = docs.values + begin * docs.features;
+    // Units in rows as score_docs() has them: the bits of a product may hang on the strides of its
+    // operands.
+    const UnitRows hidden = take_hidden(scratch, shape, end - begin);
+    const UnitRows kept = hidden_of_factors(shape, row);
+    forward_hidden(shape, theta.data(), features, end - begin, hidden);
     for (std::int64_t doc = 0; doc < end - begin; ++doc) {
       std::copy_n(features + doc * docs.features, docs.features, row + doc * stride);
+      for (std::int64_t l = 0; l + 1 < shape.depth; ++l)
+        std::copy_n(hidden.layer(l) + doc * hidden.stride, shape.width, kept.layer(l) + doc * stride);
     }
-    forward_hidden(shape, theta.data(), features, end - begin, hidden);
     if (!scores.empty()) {
       forward_output(shape, theta.data(), features, hidden, end - begin, scores.data() + begin,
                      magnitudes.empty() ? nullptr : magnitudes.data() + begin);

@@ -8,7 +8,8 @@
 #include "cuda/runtime/stream.h"
 
 // core/ops/inverse_factor.h on the device, and what the dual form of the full covariance makes of it. Row
-// blocks lie one after another, each as on the CPU, so that a factor goes over in one copy.
+// blocks lie one after another, and every row is one of L⁻¹: reading the factor once more for new rows
+// costs a card little.
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
 /// Where row block b begins; also the numbers that b blocks take.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <vector>
 
 #include "core/ops/tangent_kernel.h"
@@ -15,19 +16,77 @@ std::unique_ptr<FullForm> DualForm::freeze() const {
   return frozen;
 }
 
-void DualForm::gram(ExecutionContext& context, const ObservedPairs& history, TangentFactors docs,
-                    double* m) const {
+void DualForm::find_gram(ExecutionContext& context, const ObservedPairs& history, TangentFactors docs,
+                         double* solved, double* m) const {
   const std::int64_t n = factor_.size();
   const std::int64_t count = docs.docs;
   Scratch& scratch = context.scratch();
   const Scratch::Frame frame(scratch);
   const auto kernel = scratch.take<double>(static_cast<std::size_t>(n * count));
-  const auto solved = scratch.take<double>(static_cast<std::size_t>(n * count));
   doc_kernel(context, shape_, docs, scale_, m);
   pair_doc_kernel(context, shape_, history.range(0, n), docs, scale_, kernel.data(), count);
-  apply(context, factor_, count, kernel.data(), solved.data(), count);
-  subtract_gram(context, n, count, solved.data(), count, m, count);
+  apply(context, factor_, count, kernel.data(), solved, count);
+  subtract_gram(context, n, count, solved, count, m, count);
   for (std::int64_t i = 0; i < count * count; ++i) m[i] /= lambda_;
+}
+
+void DualForm::gram(ExecutionContext& context, const ObservedPairs& history, TangentFactors docs,
+                    double* m) const {
+  Scratch& scratch = context.scratch();
+  const Scratch::Frame frame(scratch);
+  const auto solved = scratch.take<double>(static_cast<std::size_t>(factor_.size() * docs.docs));
+  find_gram(context, history, docs, solved.data(), m);
+}
+
+void DualForm::look_at(ExecutionContext& context, const ObservedPairs& history, TangentFactors docs,
+                       double* m) {
+  sight_.solved.resize(static_cast<std::size_t>(factor_.size() * docs.docs));
+  find_gram(context, history, docs, sight_.solved.data(), m);
+  sight_.factors.assign(docs.values, docs.values + docs.docs * shape_.factors());
+  sight_.m.assign(m, m + docs.docs * docs.docs);
+  sight_.pairs = factor_.size();
+}
+
+bool DualForm::has_seen(TangentFactors docs) const {
+  const auto numbers = static_cast<std::size_t>(docs.docs * shape_.factors());
+  return sight_.pairs == factor_.size() && sight_.factors.size() == numbers &&
+         std::memcmp(sight_.factors.data(), docs.values, numbers * sizeof(float)) == 0;
+}
+
+void DualForm::observe(ExecutionContext& context, const ObservedPairs& history, std::int64_t first,
+                       TangentFactors docs, std::span<const PreferencePair> pairs) {
+  const auto columns = static_cast<std::int64_t>(pairs.size());
+  if (columns > InverseFactor::kBlock || !has_seen(docs)) {
+    append(context, history, first);
+    return;
+  }
+  const std::int64_t n = factor_.size();
+  const std::int64_t count = docs.docs;
+  Scratch& scratch = context.scratch();
+  const Scratch::Frame frame(scratch);
+  const auto u = scratch.take<double>(static_cast<std::size_t>(n * columns));
+  const auto corner = scratch.take<double>(static_cast<std::size_t>(columns * columns));
+  // U = L⁻¹ (s K_n,winners − s K_n,losers).
+  for (std::int64_t i = 0; i < n; ++i) {
+    const double* of_docs = sight_.solved.data() + i * count;
+    double* row = u.data() + i * columns;
+    for (const PreferencePair& pair : pairs) *row++ = of_docs[pair.winner] - of_docs[pair.loser];
+  }
+  // What is left of a corner of s K_nn + λI beside the old rows: λ (I + Δ M Δᵀ), Δ = e_winner − e_loser.
+  const auto m = [&](std::int64_t i, std::int64_t j) {
+    return sight_.m[static_cast<std::size_t>(std::max(i, j) * count + std::min(i, j))];
+  };
+  for (std::int64_t i = 0; i < columns; ++i) {
+    const PreferencePair& a = pairs[static_cast<std::size_t>(i)];
+    for (std::int64_t j = 0; j <= i; ++j) {
+      const PreferencePair& b = pairs[static_cast<std::size_t>(j)];
+      const double known =
+          (m(a.winner, b.winner) - m(a.winner, b.loser)) - (m(a.loser, b.winner) - m(a.loser, b.loser));
+      corner[static_cast<std::size_t>(i * columns + j)] = lambda_ * (known + (i == j ? 1.0 : 0.0));
+    }
+  }
+  log_det_ += append_solved(context, factor_, columns, u.data(), columns, corner.data(), columns) -
+              static_cast<double>(columns) * std::log(lambda_);
 }
 
 void DualForm::append(ExecutionContext& context, const ObservedPairs& history, std::int64_t first) {
@@ -50,6 +109,7 @@ void DualForm::append(ExecutionContext& context, const ObservedPairs& history, s
 
 void DualForm::rebuild(ExecutionContext& context, const ObservedPairs& history) {
   factor_.clear();
+  sight_ = {};
   log_det_ = 0.0;
   append(context, history, 0);
 }
@@ -72,9 +132,8 @@ void DualForm::save(StateWriter& state) const {
   state.put("dual_log_det", log_det_);
   for (std::int64_t b = 0; b < factor_.blocks(); ++b) {
     const std::int64_t rows = std::min(InverseFactor::kBlock, factor_.size() - b * InverseFactor::kBlock);
-    state.put("dual_block",
-              std::span<const double>(factor_.block(b),
-                                      static_cast<std::size_t>(rows * InverseFactor::stride(b))));
+    state.put("dual_rows", std::span<const double>(factor_.block(b), static_cast<std::size_t>(
+                                                                         rows * InverseFactor::stride(b))));
   }
 }
 
@@ -83,12 +142,13 @@ void DualForm::load(StateReader& state) {
   if (pairs < 0) state.fail("The number of pairs in the covariance is negative.");
   log_det_ = state.get_one<double>("dual_log_det");
   factor_.clear();
+  sight_ = {};
   // Block by block: a damaged count must not allocate what no entry backs.
   for (std::int64_t b = 0; b * InverseFactor::kBlock < pairs; ++b) {
     const std::int64_t rows = std::min(InverseFactor::kBlock, pairs - b * InverseFactor::kBlock);
     factor_.grow(b * InverseFactor::kBlock + rows);
     state.get_into(
-        "dual_block",
+        "dual_rows",
         std::span<double>(factor_.block(b), static_cast<std::size_t>(rows * InverseFactor::stride(b))));
   }
 }

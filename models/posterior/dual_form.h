@@ -1,12 +1,16 @@
 #pragma once
 
+#include <vector>
+
 #include "core/ops/inverse_factor.h"
+#include "core/runtime/aligned_vector.h"
 #include "models/posterior/full_form.h"
 
 namespace olrank {
 
 /// By pairs: L Lᵀ = s K_nn + λI with K the tangent kernel among pairs, S = s L⁻¹ K_nV, and
-/// M = (s K_VV − SᵀS)/λ. No p × p matrix; n²/2 numbers.
+/// M = (s K_VV − SᵀS)/λ. No p × p matrix; n²/2 numbers. Pairs of documents just looked at are taken in by
+/// what S and M say of them, without another pass over L⁻¹; others differ from that by rounding.
 class DualForm : public FullForm {
  public:
   DualForm(const NetworkShape& shape, double lambda, double scale)
@@ -14,8 +18,11 @@ class DualForm : public FullForm {
 
   void gram(ExecutionContext& context, const ObservedPairs& history, TangentFactors docs,
             double* m) const override;
+  void look_at(ExecutionContext& context, const ObservedPairs& history, TangentFactors docs,
+               double* m) override;
   std::unique_ptr<FullForm> freeze() const override;
-  void append(ExecutionContext& context, const ObservedPairs& history, std::int64_t first) override;
+  void observe(ExecutionContext& context, const ObservedPairs& history, std::int64_t first,
+               TangentFactors docs, std::span<const PreferencePair> pairs) override;
   void rebuild(ExecutionContext& context, const ObservedPairs& history) override;
   void solve(ExecutionContext& context, const ObservedPairs& history, std::span<const double> v,
              std::span<double> solution) const override;
@@ -29,11 +36,26 @@ class DualForm : public FullForm {
   void load(StateReader& state) override;
 
  private:
+  /// Documents, their S and their M.
+  struct Sight {
+    std::int64_t pairs = -1;  // that L⁻¹ was of; -1: nothing was seen
+    std::vector<float> factors;
+    AlignedVector<double> solved;
+    std::vector<double> m;
+  };
+
+  /// m as gram() has it, with S [n × docs].
+  void find_gram(ExecutionContext& context, const ObservedPairs& history, TangentFactors docs,
+                 double* solved, double* m) const;
+  bool has_seen(TangentFactors docs) const;
+  void append(ExecutionContext& context, const ObservedPairs& history, std::int64_t first);
+
   NetworkShape shape_;
   double lambda_;
   double scale_;
   InverseFactor factor_;  // L⁻¹
   double log_det_ = 0.0;  // 2 Σ log L_ii − n log λ
+  Sight sight_;
 };
 
 }  // namespace olrank

@@ -22,11 +22,17 @@ class FullForm {
   /// m [docs × docs] (lower triangle) = s · G A⁻¹ Gᵀ.
   virtual void gram(ExecutionContext& context, const ObservedPairs& history, TangentFactors docs,
                     double* m) const = 0;
+  /// The same, keeping what observing pairs of these very documents can use.
+  virtual void look_at(ExecutionContext& context, const ObservedPairs& history, TangentFactors docs,
+                       double* m) {
+    gram(context, history, docs, m);
+  }
   /// This form as it stands now, which no later append changes.
   virtual std::unique_ptr<FullForm> freeze() const = 0;
-  /// Takes in the history's pairs from number `first` on. NumericError where rounding forbids it; the form
-  /// is then of no use until a rebuild.
-  virtual void append(ExecutionContext& context, const ObservedPairs& history, std::int64_t first) = 0;
+  /// Takes in the history's pairs from number `first` on, which are `pairs` of these documents.
+  /// NumericError where rounding forbids it; the form is then of no use until a rebuild.
+  virtual void observe(ExecutionContext& context, const ObservedPairs& history, std::int64_t first,
+                       TangentFactors docs, std::span<const PreferencePair> pairs) = 0;
   /// Everything anew from the history.
   virtual void rebuild(ExecutionContext& context, const ObservedPairs& history) = 0;
   /// solution = A⁻¹ v, both [p].

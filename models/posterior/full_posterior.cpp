@@ -72,25 +72,38 @@ std::shared_ptr<const Posterior> FullPosterior::freeze() const {
   return std::shared_ptr<const Posterior>(new FullPosterior(*this));
 }
 
+WidthHealth FullPosterior::widths_of_diagonal(ExecutionContext& context, TangentFactors docs,
+                                              std::span<double> width_sq) const {
+  std::vector<double> diagonal(static_cast<std::size_t>(spec_.shape.parameters()));
+  static_cast<const PrimalForm&>(*form_).diagonal(diagonal);
+  diagonal_gram(context, spec_.shape, docs, spec_.scale, diagonal, width_sq.data());
+  return pair_width_sq(context, docs.docs, width_sq.data(), width_sq.data());
+}
+
 WidthHealth FullPosterior::widths(ExecutionContext& context, TangentFactors docs,
                                   std::span<double> width_sq) const {
   assert(static_cast<std::int64_t>(width_sq.size()) == docs.docs * docs.docs);
-  if (spec_.covariance == Covariance::kDiagonalOfInverse) {
-    std::vector<double> diagonal(static_cast<std::size_t>(spec_.shape.parameters()));
-    static_cast<const PrimalForm&>(*form_).diagonal(diagonal);
-    diagonal_gram(context, spec_.shape, docs, spec_.scale, diagonal, width_sq.data());
-  } else {
-    form_->gram(context, history_, docs, width_sq.data());
-  }
+  if (spec_.covariance == Covariance::kDiagonalOfInverse)
+    return widths_of_diagonal(context, docs, width_sq);
+  form_->gram(context, history_, docs, width_sq.data());
+  return pair_width_sq(context, docs.docs, width_sq.data(), width_sq.data());
+}
+
+WidthHealth FullPosterior::look_at(ExecutionContext& context, TangentFactors docs,
+                                   std::span<double> width_sq) {
+  if (spec_.covariance == Covariance::kDiagonalOfInverse)
+    return widths_of_diagonal(context, docs, width_sq);
+  form_->look_at(context, history_, docs, width_sq.data());
   return pair_width_sq(context, docs.docs, width_sq.data(), width_sq.data());
 }
 
 void FullPosterior::width_sq(ExecutionContext& context, TangentFactors docs, std::span<double> width_sq) {
-  WidthHealth health = widths(context, docs, width_sq);
+  assert(static_cast<std::int64_t>(width_sq.size()) == docs.docs * docs.docs);
+  WidthHealth health = look_at(context, docs, width_sq);
   if (health.lost > 0) {
     rebuild(context, fmt::format("{} squared widths of {} documents were below zero beyond rounding",
                                  health.lost, docs.docs));
-    health = widths(context, docs, width_sq);
+    health = look_at(context, docs, width_sq);
     if (health.lost > 0) fail("Squared widths stay below zero after the covariance was made anew");
   }
   negative_widths_ += health.negative;
@@ -124,7 +137,7 @@ void FullPosterior::observe(ExecutionContext& context, TangentFactors docs,
     }
   }
   try {
-    form_->append(context, history_, first);
+    form_->observe(context, history_, first, docs, pairs);
   } catch (const NumericError& error) {
     rebuild(context, error.what());
   }

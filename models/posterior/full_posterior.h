@@ -37,6 +37,10 @@ class FullPosterior : public Posterior {
 
  private:
   FullPosterior(const FullPosterior& other);
+  WidthHealth widths_of_diagonal(ExecutionContext& context, TangentFactors docs,
+                                 std::span<double> width_sq) const;
+  /// widths(), after which pairs of these documents are taken in at less cost.
+  WidthHealth look_at(ExecutionContext& context, TangentFactors docs, std::span<double> width_sq);
   void rebuild(ExecutionContext& context, std::string_view why);
   void check_drift(ExecutionContext& context);
   void go_primal(ExecutionContext& context);

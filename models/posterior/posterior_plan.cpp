@@ -17,10 +17,10 @@ FormCost dual_cost(const NetworkShape& shape, std::int64_t pairs, std::int64_t d
   const auto factors = static_cast<double>(shape.factors());
   const auto v = static_cast<double>(docs);
   const auto k = static_cast<double>(new_pairs);
-  // Tangent kernels with both documents of each pair, the triangle of L⁻¹ once for widths and twice for new
-  // rows, and SᵀS by its lower half.
+  // Tangent kernels with both documents of each pair, the triangle of L⁻¹ for widths and once more when new
+  // rows are inverted, and SᵀS by its lower half.
   const double operations =
-      4.0 * n * factors * (v + 2.0 * k) + n * n * v + 2.0 * n * n * k + n * v * v + v * v * factors * 2.0;
+      4.0 * n * factors * v + n * n * v + n * n * k + n * v * v + v * v * factors * 2.0;
   return {operations, n * n / 2.0 * 8.0 + history_bytes(shape, n)};
 }
 

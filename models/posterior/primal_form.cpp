@@ -40,7 +40,8 @@ void PrimalForm::gram(ExecutionContext& context, const ObservedPairs&, TangentFa
   inverse_covariance_gram(context, shape_, docs, scale_, inverse_->data(), m);
 }
 
-void PrimalForm::append(ExecutionContext& context, const ObservedPairs& history, std::int64_t first) {
+void PrimalForm::observe(ExecutionContext& context, const ObservedPairs& history, std::int64_t first,
+                         TangentFactors /*docs*/, std::span<const PreferencePair> /*pairs*/) {
   log_det_ += update_inverse_covariance(context, shape_, history.range(first, history.pairs() - first),
                                         scale_, writable());
 }

@@ -15,7 +15,8 @@ class PrimalForm : public FullForm {
   void gram(ExecutionContext& context, const ObservedPairs& history, TangentFactors docs,
             double* m) const override;
   std::unique_ptr<FullForm> freeze() const override;
-  void append(ExecutionContext& context, const ObservedPairs& history, std::int64_t first) override;
+  void observe(ExecutionContext& context, const ObservedPairs& history, std::int64_t first,
+               TangentFactors docs, std::span<const PreferencePair> pairs) override;
   void rebuild(ExecutionContext& context, const ObservedPairs& history) override;
   void solve(ExecutionContext& context, const ObservedPairs& history, std::span<const double> v,
              std::span<double> solution) const override;

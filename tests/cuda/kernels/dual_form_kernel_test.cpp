@@ -3,7 +3,6 @@
 #include <cstring>
 #include <utility>
 
-#include "core/ops/inverse_factor.h"
 #include "core/ops/pair_width.h"
 #include "core/ops/tangent_kernel.h"
 #include "cuda/ops/inverse_factor.h"
@@ -15,6 +14,8 @@ namespace olrank {
 namespace {
 
 class DualFormKernelTest : public KernelTest {};
+
+using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
 constexpr double kLambda = 0.2;
 constexpr double kScale = 0.125;
@@ -176,19 +177,16 @@ TEST_P(DualFormKernelTest, EachRoundsWidthsAreThoseOfTheWholeHistory) {
   EXPECT_EQ(rounds.n, 233);
 }
 
-TEST_P(DualFormKernelTest, FactorsAndProductsEqualTheCpus) {
+TEST_P(DualFormKernelTest, TheFactorIsApplied) {
   for (const std::int64_t n : {0, 1, 31, 64, 65, 128, 129, 300}) {
     for (const std::int64_t columns : {1, 33, 65}) {
-      ExecutionContext context;
-      InverseFactor factor;
-      factor.grow(n);
+      RowMajor factor = RowMajor::Zero(n, n);
       std::vector<double> packed(static_cast<std::size_t>(device::factor_numbers(n)), std::nan(""));
       RngStream draws(test_key(5), 1);
       for (std::int64_t row = 0; row < n; ++row) {
         for (std::int64_t column = 0; column <= row; ++column) {
-          const std::int64_t block = row / InverseFactor::kBlock;
           const double value = draws.normal();
-          factor.block(block)[row % InverseFactor::kBlock * InverseFactor::stride(block) + column] = value;
+          factor(row, column) = value;
           packed[static_cast<std::size_t>(device::factor_row(row) + column)] = value;
         }
       }
@@ -199,13 +197,12 @@ TEST_P(DualFormKernelTest, FactorsAndProductsEqualTheCpus) {
       const auto x_there = on_device(x);
       DeviceArray<double> y(n * stride);
       device::apply_factor(nullptr, n, packed_there.data(), columns, x_there.data(), y.data(), stride);
-      std::vector<double> expected(x.size());
-      apply(context, factor, columns, x.data(), expected.data(), stride);
+      const RowMajor expected = factor * Eigen::Map<const RowMajor>(x.data(), n, stride);
       const auto found = y.to_host();
       for (std::int64_t i = 0; i < n; ++i) {
         for (std::int64_t j = 0; j < columns; ++j) {
           // Sums of up to 300 products of normal numbers in double.
-          ASSERT_NEAR(found[at(i, j, stride)], expected[at(i, j, stride)], 1e-12) << n << " " << i;
+          ASSERT_NEAR(found[at(i, j, stride)], expected(i, j), 1e-12) << n << " " << i;
         }
       }
     }

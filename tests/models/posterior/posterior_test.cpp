@@ -169,8 +169,10 @@ TEST(PosteriorTest, FormsAgreeWithAFreshFactorisation) {
     History history(shape, 31);
     Oracle oracle(shape, lambda, scale);
     const auto dual = make_posterior(spec_of(shape, CovarianceForm::kDual, lambda, scale));
+    const auto ranking = make_posterior(spec_of(shape, CovarianceForm::kDual, lambda, scale));
     const auto primal = make_posterior(spec_of(shape, CovarianceForm::kPrimal, lambda, scale));
     const auto chosen = make_posterior(spec_of(shape, CovarianceForm::kAuto, lambda, scale));
+    const std::vector<Posterior*> all = {dual.get(), ranking.get(), primal.get(), chosen.get()};
     std::int64_t observed = 0;
     std::uint64_t number = 0;
     for (const std::int64_t goal : {0, 3, 130, 600, 2000}) {
@@ -178,14 +180,16 @@ TEST(PosteriorTest, FormsAgreeWithAFreshFactorisation) {
         const Round round = history.round(std::min<std::int64_t>(goal - observed, 1 + observed / 8));
         observed += static_cast<std::int64_t>(round.pairs.size());
         oracle.observe(round);
-        for (Posterior* posterior : {dual.get(), primal.get(), chosen.get()}) {
+        // Pairs of documents just looked at go another way.
+        widths_of(*ranking, context, shape, round.factors);
+        for (Posterior* posterior : all) {
           posterior->observe(context, view_of(shape, round.factors), round.pairs);
         }
       }
       const std::vector<float> docs = history.docs(40, 100 + ++number);
       const Eigen::MatrixXd expected = oracle.width_sq(docs);
       const double log_det = oracle.log_det();
-      for (Posterior* posterior : {dual.get(), primal.get(), chosen.get()}) {
+      for (Posterior* posterior : all) {
         EXPECT_EQ(posterior->pairs(), observed);
         const double error = largest_relative_error(widths_of(*posterior, context, shape, docs), expected);
         EXPECT_TRUE(error <= bound) << posterior->form() << ", " << observed << " pairs, lambda " << lambda
@@ -373,7 +377,7 @@ TEST(PosteriorTest, RefusesTheStateOfAnother) {
   shorter.put_text("covariance_form", entries.get_text("covariance_form"));
   shorter.put("dual_pairs", entries.get_one<std::int64_t>("dual_pairs"));
   shorter.put("dual_log_det", entries.get_one<double>("dual_log_det"));
-  shorter.put("dual_block", entries.get<double>("dual_block"));
+  shorter.put("dual_rows", entries.get<double>("dual_rows"));
   const auto same_shape = make_posterior(spec_of(shape, kVariants[0]));
   StateReader of_shorter(shorter.bytes(), "state");
   try {
@@ -495,9 +499,9 @@ TEST(PosteriorTest, MakesADriftingFactorAnew) {
   damaged.put_text("covariance_form", reader.get_text("covariance_form"));
   damaged.put("dual_pairs", reader.get_one<std::int64_t>("dual_pairs"));
   damaged.put("dual_log_det", reader.get_one<double>("dual_log_det"));
-  std::vector<double> block = reader.get<double>("dual_block");
+  std::vector<double> block = reader.get<double>("dual_rows");
   block[20 * 128 + 3] += 0.01 * block[20 * 128 + 20];
-  damaged.put("dual_block", block);
+  damaged.put("dual_rows", block);
   damaged.put("covariance_excess", reader.get_one<double>("covariance_excess"));
   damaged.put("covariance_unchecked", reader.get_one<std::int64_t>("covariance_unchecked"));
   damaged.put("covariance_negative_widths", reader.get_one<std::int64_t>("covariance_negative_widths"));

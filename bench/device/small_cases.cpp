@@ -6,6 +6,7 @@
 #include "cuda/ops/diagonal_covariance.h"
 #include "cuda/ops/history_update.h"
 #include "cuda/ops/inverse_covariance.h"
+#include "cuda/ops/mini_batch.h"
 #include "cuda/ops/optimizer_step.h"
 #include "cuda/ops/pair_corner.h"
 #include "cuda/ops/relu_layers.h"
@@ -24,6 +25,7 @@ class SmallCases {
 
   std::vector<DeviceCase> all() {
     add_lesson();
+    add_mini_batch();
     add_resets();
     add_alpha();
     add_corner();
@@ -68,6 +70,64 @@ class SmallCases {
                         return alone([=](Stream on) {
                           device::write_terms(on, data<DeviceLesson::Term>(there), kRoundPairs,
                                               data<PairTerm>(terms));
+                        });
+                      }});
+  }
+
+  void add_mini_batch() {
+    constexpr std::int64_t kBatch = 1024;
+    const double rows = 2.0 * real(kBatch);
+    cases_.push_back(
+        {.name = "mini_batch/gather_batch",
+         .parameters = {{"k", kBatch}, {"d", sizes_.features}},
+         .bytes = 2.0 * kFloatBytes * rows * real(sizes_.features) +
+                  real(kBatch) * real(2 * sizeof(PairTerm) + sizeof(PairObservation)),
+         .prepare = [sizes = sizes_](Stream) {
+           const at::Tensor from = at::rand({2 * kBatch, sizes.features}, options_of(sizes, at::kFloat));
+           std::vector<PairTerm> terms;
+           std::vector<PairObservation> seen;
+           for (std::int32_t i = 0; i < kBatch; ++i) {
+             terms.push_back({2 * i, 2 * i + 1, 1.0, 1.0});
+             seen.push_back({i, -1, -1, 1});
+           }
+           const at::Tensor terms_there = uploaded(sizes, terms);
+           const at::Tensor seen_there = uploaded(sizes, seen);
+           const at::Tensor order = at::randperm(kBatch, options_of(sizes, at::kInt));
+           const at::Tensor to = empty_tensor(sizes, at::kFloat, {kBatch, 2 * sizes.features});
+           const at::Tensor batch_terms = uploaded(sizes, terms);
+           return compared(
+               [=](Stream on) {
+                 device::gather_batch(on,
+                                      {data<float>(from), sizes.features, data<PairTerm>(terms_there),
+                                       data<PairObservation>(seen_there)},
+                                      data<std::int32_t>(order), kBatch, data<float>(to),
+                                      data<PairTerm>(batch_terms));
+               },
+               [=] {
+                 return from.view({kBatch, -1}).index_select(0, order);
+               },
+               [=](const at::Tensor& other) { return disagreement_of(to, other); }, 0.0);
+         }});
+    cases_.push_back({.name = "mini_batch/fill_batch_incidence",
+                      .parameters = {{"k", kBatch}},
+                      .bytes = 2.0 * kWordBytes * rows,
+                      .prepare = [sizes = sizes_](Stream) {
+                        const at::Tensor offsets = empty_tensor(sizes, at::kInt, {2 * kBatch + 1});
+                        const at::Tensor ends = empty_tensor(sizes, at::kInt, {2 * kBatch});
+                        return alone([=](Stream on) {
+                          device::fill_batch_incidence(
+                              on, kBatch, {data<std::int32_t>(offsets), data<std::int32_t>(ends)});
+                        });
+                      }});
+    cases_.push_back({.name = "mini_batch/note_bad_loss",
+                      .parameters = {},
+                      .bytes = 2.0 * kDoubleBytes,
+                      .prepare = [sizes = sizes_](Stream) {
+                        const at::Tensor loss = at::ones({1}, options_of(sizes, at::kDouble));
+                        const at::Tensor found = at::zeros({2}, options_of(sizes, at::kDouble));
+                        return alone([=](Stream on) {
+                          device::note_bad_loss(on, 1, data<double>(loss), data<double>(found),
+                                                data<double>(found) + 1);
                         });
                       }});
   }

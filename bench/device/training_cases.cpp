@@ -20,6 +20,7 @@ constexpr std::int64_t kWordBytes = 4;
 /// Pairs (2s, 2s + 1), every other one won by its second document.
 std::vector<PairTerm> made_terms(std::int64_t n) {
   std::vector<PairTerm> terms;
+  terms.reserve(static_cast<std::size_t>(n));
   for (std::int32_t s = 0; s < n; ++s) terms.push_back({2 * s, 2 * s + 1, 1.0, s % 2 == 0 ? 1.0 : 0.0});
   return terms;
 }
@@ -403,9 +404,21 @@ class TrainingCases {
                       .prepare = [sizes = sizes_, members, p](Stream) {
                         const auto kept = std::make_shared<Optimizer>(sizes, members, p);
                         return alone([=](Stream on) {
-                          device::adam_step(on, members, p, 3, data<double>(kept->gradient),
+                          device::adam_step(on, members, p, 3, 0.0, data<double>(kept->gradient),
                                             data<double>(kept->step), kept->state(),
                                             data<float>(kept->theta));
+                        });
+                      }});
+    cases_.push_back({.name = "optimizer_step/decayed_step",
+                      .parameters = parameters,
+                      .operations = 4.0 * numbers,
+                      .bytes = numbers * (3.0 * kDoubleBytes + kFloatBytes),
+                      .prepare = [sizes = sizes_, members, p](Stream) {
+                        const auto kept = std::make_shared<Optimizer>(sizes, members, p);
+                        return alone([=](Stream on) {
+                          device::decayed_step(on, members, p, 1e-9, data<double>(kept->gradient),
+                                               data<double>(kept->step), kept->state(),
+                                               data<float>(kept->theta));
                         });
                       }});
     cases_.push_back({.name = "optimizer_step/nesterov_step",

@@ -57,7 +57,15 @@ struct DeviceNetworkSpec {
   double learning_rate = 1.0;
   double learning_rate_decay = 1.0;
   double prior_weight = 0.0;
-  double stop_gradient_norm = 0.0;        // a pair; ends a training before its J steps. 0: never
+  double stop_gradient_norm = 0.0;  // a pair; ends a training before its J steps. 0: never
+  /// Instead: from θ₀ each time, passes over the history in shuffled batches, on a batch's mean
+  /// cross-entropy with a decay of θ.
+  struct MiniBatches {
+    std::int64_t epochs = 20;
+    std::int64_t batch = 1024;
+    double decay = 0.0;  // of which a step has the n-th part
+  };
+  std::optional<MiniBatches> mini_batches;
   bool weigh_by_ndcg = false;             // LambdaRank
   double noise = 0.0;                     // ν of the labels, drawn anew every round
   std::span<const PhiloxKey> noise_keys;  // [members] where there is noise
@@ -100,8 +108,11 @@ struct DeviceLesson {
   std::int64_t observed = 0;               // n, these pairs included
   std::span<const std::int64_t> new_docs;  // numbers within the training part
   std::span<const Term> terms;             // new and changed ones
-  // Of LambdaRank alone.
+  // Of mini-batches and LambdaRank.
   std::span<const PairObservation> observations;
+  // Of mini-batches alone: the numbers of all observations, shuffled for each epoch of each member.
+  std::span<const std::int32_t> order;
+  // Of LambdaRank alone.
   std::span<const std::int32_t> examined;  // rows of the history, in the order shown
   std::span<const std::uint8_t> clicks;
 };
@@ -111,9 +122,9 @@ struct DeviceHistory {
   FeatureMatrix docs;  // the distinct ones
   std::span<const PairTerm> terms;
   std::int64_t observed = 0;
+  std::span<const PairObservation> observations;  // of mini-batches and LambdaRank
   // Of LambdaRank alone.
   std::span<const std::int64_t> doc_numbers;
-  std::span<const PairObservation> observations;
   std::span<const std::int32_t> first_doc;   // [lists + 1], into `examined`
   std::span<const std::int32_t> first_pair;  // [lists + 1], into `observations`
   std::span<const std::int32_t> examined;
@@ -148,7 +159,7 @@ class DeviceNetwork {
   /// is made anew, once between two good answers.
   virtual void judge_shadow(bool good) = 0;
   virtual void learn(const DeviceLesson& lesson) = 0;
-  /// Of the latest training, one a member.
+  /// Of the latest training, one a member; none of mini-batches.
   virtual std::vector<double> steps() = 0;
 
   /// Of the full covariance, whether it decides or is the shadow: "dual" or "primal"; empty without one.

@@ -41,6 +41,7 @@ PackedLesson lay_out(Sections& sections, const DeviceLesson& lesson, std::span<c
   packed.observations = place(lesson.observations);
   packed.examined = place(lesson.examined);
   packed.clicks = place(lesson.clicks);
+  packed.order = place(lesson.order);
   packed.ends = place(ends);
   return packed;
 }

@@ -19,6 +19,7 @@ struct PackedLesson {
   const PairObservation* observations = nullptr;
   const std::int32_t* examined = nullptr;
   const std::uint8_t* clicks = nullptr;
+  const std::int32_t* order = nullptr;
   const std::int32_t* ends = nullptr;  // [2]: of the examined documents and of the observations so far
 };
 

@@ -24,7 +24,7 @@ std::vector<std::int64_t> single_offsets(std::int64_t most_docs) {
 }
 
 std::int64_t outcomes(const DeviceNetworkSpec& spec) {
-  return StackedTrainer::kOutcomes * spec.members;
+  return ResidentTrainer::kOutcomes * spec.members;
 }
 
 }  // namespace

@@ -34,10 +34,11 @@ std::size_t bytes_of(std::int64_t count) {
 
 }  // namespace
 
-ResidentHistory::ResidentHistory(std::int64_t features, bool keeps_lists, std::int64_t most_docs)
+ResidentHistory::ResidentHistory(std::int64_t features, Keeps keeps, std::int64_t most_docs)
     : features_(features),
-      keeps_lists_(keeps_lists),
-      discounts_(std::span<const double>(discounts_of(keeps_lists ? most_docs : 0))) {}
+      keeps_observations_(keeps != Keeps::kTerms),
+      keeps_lists_(keeps == Keeps::kLists),
+      discounts_(std::span<const double>(discounts_of(keeps_lists_ ? most_docs : 0))) {}
 
 void ResidentHistory::make_room(Stream stream, const Counts& wanted) {
   bucket_ = {bucket_of(wanted.docs), bucket_of(wanted.terms), bucket_of(wanted.observations),
@@ -48,9 +49,10 @@ void ResidentHistory::make_room(Stream stream, const Counts& wanted) {
   moved |= incidence_ends_.reserve(stream, 2 * bucket_.terms);
   words_.reserve(stream, std::max(incidence_workspace(bucket_.docs, bucket_.terms),
                                   bucket_.terms + bucket_.observations));
+  if (keeps_observations_)
+    moved |= observations_.reserve(stream, bucket_.observations, counts_.observations, kNothing);
   if (keeps_lists_) {
     moved |= doc_numbers_.reserve(stream, bucket_.docs, counts_.docs);
-    moved |= observations_.reserve(stream, bucket_.observations, counts_.observations, kNothing);
     moved |= group_offsets_.reserve(stream, bucket_.terms + 1);
     moved |= group_items_.reserve(stream, bucket_.observations);
     // An impression behind the last one ends before it begins, so that kernels find nothing in it.
@@ -74,8 +76,8 @@ void ResidentHistory::add(Stream stream, const DeviceLesson& lesson, const float
   wanted.docs += new_docs;
   for (const DeviceLesson::Term& changed : lesson.terms)
     wanted.terms = std::max(wanted.terms, std::int64_t{changed.index} + 1);
+  if (keeps_observations_) wanted.observations += static_cast<std::int64_t>(lesson.observations.size());
   if (keeps_lists_) {
-    wanted.observations += static_cast<std::int64_t>(lesson.observations.size());
     wanted.examined += static_cast<std::int64_t>(lesson.examined.size());
     wanted.impressions += 1;
   }
@@ -86,11 +88,13 @@ void ResidentHistory::add(Stream stream, const DeviceLesson& lesson, const float
   gather_docs(stream, train, features_, latest_.new_docs, new_docs,
               values_.data() + counts_.docs * features_);
   write_terms(stream, latest_.terms, static_cast<std::int64_t>(lesson.terms.size()), terms_.data());
+  if (keeps_observations_) {
+    copy_bytes(stream, observations_.data() + counts_.observations, latest_.observations,
+               lesson.observations.size_bytes());
+  }
   if (keeps_lists_) {
     copy_bytes(stream, doc_numbers_.data() + counts_.docs, latest_.new_docs,
                bytes_of<std::int64_t>(new_docs));
-    copy_bytes(stream, observations_.data() + counts_.observations, latest_.observations,
-               lesson.observations.size_bytes());
     copy_bytes(stream, examined_.data() + counts_.examined, latest_.examined, lesson.examined.size_bytes());
     copy_bytes(stream, clicks_.data() + counts_.examined, latest_.clicks, lesson.clicks.size_bytes());
     copy_bytes(stream, first_doc_.data() + wanted.impressions, latest_.ends, sizeof(std::int32_t));
@@ -135,8 +139,8 @@ std::int64_t ResidentHistory::bytes() const {
 void ResidentHistory::restore(Stream stream, const DeviceHistory& history) {
   const auto size = [](const auto& span) { return static_cast<std::int64_t>(span.size()); };
   Counts counts{history.docs.docs, size(history.terms), 0, 0, 0};
+  if (keeps_observations_) counts.observations = size(history.observations);
   if (keeps_lists_) {
-    counts.observations = size(history.observations);
     counts.impressions = size(history.first_doc) - 1;
     counts.examined = size(history.examined);
   }
@@ -154,9 +158,9 @@ void ResidentHistory::restore(Stream stream, const DeviceHistory& history) {
   copy_to_device(std::span(history.docs.values, static_cast<std::size_t>(counts.docs * features_)),
                  values_.data());
   copy_to_device(history.terms, terms_.data());
+  if (keeps_observations_) copy_to_device(history.observations, observations_.data());
   if (keeps_lists_) {
     copy_to_device(history.doc_numbers, doc_numbers_.data());
-    copy_to_device(history.observations, observations_.data());
     copy_to_device(history.first_doc, first_doc_.data());
     copy_to_device(history.first_pair, first_pair_.data());
     copy_to_device(history.examined, examined_.data());

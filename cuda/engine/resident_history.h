@@ -11,9 +11,9 @@
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
-/// Every preference so far, on the device: distinct documents, folded pairs and, for LambdaRank, the lists
-/// they came from. Kernels see it padded to sizes that change seldom, so that one captured graph serves
-/// many rounds. Which document and which pair is which, the host knows.
+/// Every preference so far, on the device: distinct documents, folded pairs, for mini-batches the pairs one
+/// by one and, for LambdaRank, the lists they came from. Kernels see it padded to sizes that change seldom,
+/// so that one captured graph serves many rounds. Which document and which pair is which, the host knows.
 class ResidentHistory {
  public:
   /// Sizes that kernels see: functions of the true sizes alone.
@@ -26,7 +26,11 @@ class ResidentHistory {
     friend bool operator==(const Bucket&, const Bucket&) = default;
   };
 
-  ResidentHistory(std::int64_t features, bool keeps_lists, std::int64_t most_docs);
+  /// What of the past is kept beside the folded pairs: nothing, every pair, or the lists they came from
+  /// too.
+  enum class Keeps { kTerms, kObservations, kLists };
+
+  ResidentHistory(std::int64_t features, Keeps keeps, std::int64_t most_docs);
 
   /// Adds what a round brought; `train` are the documents that it names, on the device.
   void add(Stream stream, const DeviceLesson& lesson, const float* train);
@@ -61,6 +65,7 @@ class ResidentHistory {
   void index_terms(Stream stream);
 
   std::int64_t features_;
+  bool keeps_observations_;
   bool keeps_lists_;
   Packet packet_;
   PackedLesson latest_;
@@ -75,10 +80,11 @@ class ResidentHistory {
   GrowingArray<std::int32_t> incidence_ends_;
   GrowingArray<std::int32_t> words_;  // of workspace
 
+  GrowingArray<PairObservation> observations_;
+
   // Of LambdaRank.
   DeviceArray<double> discounts_;
   GrowingArray<std::int64_t> doc_numbers_;
-  GrowingArray<PairObservation> observations_;
   GrowingArray<std::int32_t> group_offsets_;
   GrowingArray<std::int32_t> group_items_;
   GrowingArray<std::int32_t> first_doc_;

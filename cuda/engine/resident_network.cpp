@@ -9,6 +9,8 @@
 #include "core/error.h"
 #include "core/random/rng_stream.h"
 #include "core/runtime/log.h"
+#include "cuda/engine/batch_trainer.h"
+#include "cuda/engine/stacked_trainer.h"
 #include "cuda/ops/confidence_rule.h"
 #include "cuda/ops/score_ranking.h"
 
@@ -27,6 +29,16 @@ std::span<const float> values_of(const FeatureMatrix& matrix) {
   return {matrix.values, static_cast<std::size_t>(matrix.docs * matrix.features)};
 }
 
+ResidentHistory::Keeps kept_by(const DeviceNetworkSpec& spec) {
+  if (spec.weigh_by_ndcg) return ResidentHistory::Keeps::kLists;
+  return spec.mini_batches ? ResidentHistory::Keeps::kObservations : ResidentHistory::Keeps::kTerms;
+}
+
+std::unique_ptr<ResidentTrainer> make_trainer(const DeviceNetworkSpec& spec, float* theta, Stream stream) {
+  if (spec.mini_batches) return std::make_unique<BatchTrainer>(spec, theta, stream);
+  return std::make_unique<StackedTrainer>(spec, theta, stream);
+}
+
 }  // namespace
 
 ResidentNetwork::ResidentNetwork(const DeviceNetworkSpec& spec)
@@ -36,9 +48,9 @@ ResidentNetwork::ResidentNetwork(const DeviceNetworkSpec& spec)
       theta_(spec.first),
       rule_(std::span<const CertaintyRule>(&spec.rule, 1)),
       view_(spec, train_.data()),
-      history_(spec.shape.inputs, spec.weigh_by_ndcg, spec.most_docs),
+      history_(spec.shape.inputs, kept_by(spec), spec.most_docs),
       posterior_(spec.covariance, posterior_spec(), stream_.get()),
-      trainer_(spec, theta_.data(), stream_.get()),
+      trainer_(make_trainer(spec, theta_.data(), stream_.get())),
       theta_copy_(theta_.size()) {
   if (spec.shadow) shadow_.emplace(*spec.shadow, posterior_spec(), stream_.get());
 }
@@ -74,7 +86,7 @@ DeviceOrders ResidentNetwork::look(DeviceQuery query) {
   use_device(spec_.device);
   do {
     start_look(query);
-    view_.fetch(stream_.get(), posterior_.status(), trainer_.outcome());
+    view_.fetch(stream_.get(), posterior_.status(), trainer_->outcome());
     stream_.wait();
     timeline_.collect(waited_);
   } while (mend());
@@ -87,7 +99,7 @@ void ResidentNetwork::settle() {
   use_device(spec_.device);
   if (!unsettled_) return;
   do {
-    view_.fetch_figures(stream_.get(), posterior_.status(), trainer_.outcome());
+    view_.fetch_figures(stream_.get(), posterior_.status(), trainer_->outcome());
     stream_.wait();
     timeline_.collect(waited_);
   } while (mend());
@@ -118,11 +130,10 @@ bool ResidentNetwork::mend_training() {
   const auto began = view_.outcome().subspan(members, members);
   const auto ended = view_.outcome().subspan(2 * members, members);
   bool again = false;
-  // LambdaRank's gradients are not those of one loss, so that a rise of the loss says nothing.
-  if (!halved_ && !spec_.weigh_by_ndcg) {
+  if (!halved_ && trainer_->may_repeat()) {
     for (std::size_t member = 0; member < members; ++member) {
       if (ended[member] <= began[member]) continue;
-      trainer_.repeat(history_, static_cast<std::int64_t>(member));
+      trainer_->repeat(history_, static_cast<std::int64_t>(member));
       again = true;
     }
   }
@@ -139,13 +150,14 @@ bool ResidentNetwork::mend_training() {
 }
 
 void ResidentNetwork::tell_divergence() {
-  const StackedTrainer::Divergence found = trainer_.find_divergence(history_);
+  const ResidentTrainer::Divergence found = trainer_->find_divergence(history_);
   unsettled_ = false;
   seen_ = false;
   throw NumericError(fmt::format(
-      "Training stopped in round {} at step {}: the loss is {}. A smaller learning_rate than {}, or a "
-      "larger lambda than {}, keeps it finite.",
-      round_, found.step, found.loss, spec_.learning_rate, spec_.lambda));
+      "Training stopped in round {} at step {}: the loss is {}. A smaller learning_rate than {}{}.", round_,
+      found.step, found.loss, spec_.learning_rate,
+      spec_.mini_batches ? " keeps it finite"
+                         : fmt::format(", or a larger lambda than {}, keeps it finite", spec_.lambda)));
 }
 
 bool ResidentNetwork::mend_posterior() {
@@ -202,7 +214,7 @@ void ResidentNetwork::learn(const DeviceLesson& lesson) {
     shadow_->observe(stream, view_.rows(), pairs, count);
   }
   timeline_.mark(stream, "train");
-  trainer_.train(history_);
+  trainer_->train(history_);
   timeline_.mark(stream, "");
   round_ = lesson.round;
   seen_ = false;
@@ -214,6 +226,7 @@ void ResidentNetwork::learn(const DeviceLesson& lesson) {
 
 std::vector<double> ResidentNetwork::steps() {
   settle();
+  if (spec_.mini_batches) return {};
   const auto members = static_cast<std::size_t>(spec_.members);
   const auto steps = view_.outcome().first(members);
   return {steps.begin(), steps.end()};
@@ -238,7 +251,7 @@ DeviceHealth ResidentNetwork::health() {
   health.negative_widths = negative_before_ + static_cast<std::int64_t>(view_.figures().health.negative);
   health.bytes = posterior_.bytes();
   health.device_bytes =
-      health.bytes + (shadow_ ? shadow_->bytes() : 0) + history_.bytes() + trainer_.bytes() +
+      health.bytes + (shadow_ ? shadow_->bytes() : 0) + history_.bytes() + trainer_->bytes() +
       view_.bytes() + (train_.size() + judged_.size() + 2 * theta_.size()) * std::int64_t{sizeof(float)} +
       judged_rows_.bytes() + judged_scores_.bytes() + judged_means_.bytes() + uploaded_.bytes();
   return health;
@@ -296,7 +309,7 @@ void ResidentNetwork::save(StateWriter& state) {
   settle();
   stream_.wait();
   state.put("device.theta", theta_.to_host());
-  trainer_.save(state);
+  trainer_->save(state);
   posterior_.save(state);
   if (shadow_) shadow_->posterior().save(state);
   state.put("device.negative_widths",
@@ -310,7 +323,7 @@ void ResidentNetwork::load(StateReader& state, const DeviceHistory& history) {
   state.get_into("device.theta", std::span(theta));
   copy_to_device(std::span<const float>(theta), theta_.data());
   history_.restore(stream_.get(), history);
-  trainer_.load(state);
+  trainer_->load(state);
   posterior_.load(stream_.get(), state);
   if (shadow_) shadow_->posterior().load(stream_.get(), state);
   negative_before_ = state.get_one<std::int64_t>("device.negative_widths") -

@@ -7,8 +7,8 @@
 
 #include "core/ops/device_network.h"
 #include "cuda/engine/resident_history.h"
+#include "cuda/engine/resident_trainer.h"
 #include "cuda/engine/shadow_posterior.h"
-#include "cuda/engine/stacked_trainer.h"
 #include "cuda/engine/timeline.h"
 #include "cuda/engine/watched_posterior.h"
 #include "cuda/ops/certain_orders.h"
@@ -132,7 +132,7 @@ class ResidentNetwork : public DeviceNetwork {
   ResidentHistory history_;
   WatchedPosterior posterior_;
   std::optional<ShadowPosterior> shadow_;
-  StackedTrainer trainer_;
+  std::unique_ptr<ResidentTrainer> trainer_;
 
   // Judging, in a stream of its own, by a copy of the parameters.
   OwnedStream judge_stream_;

@@ -259,7 +259,7 @@ void StackedTrainer::move(Stream stream, Members members, std::int64_t number) {
       nesterov_step(stream, members.count, parameters_, gradient, step, optimizer_state(members), theta);
       return;
     case Optimizer::kAdam:
-      adam_step(stream, members.count, parameters_, number, gradient, step, optimizer_state(members),
+      adam_step(stream, members.count, parameters_, number, 0.0, gradient, step, optimizer_state(members),
                 theta);
       return;
   }
@@ -274,7 +274,7 @@ void StackedTrainer::repeat(const ResidentHistory& history, std::int64_t member)
   descend(stream_, history, {member, 1});
 }
 
-StackedTrainer::Divergence StackedTrainer::find_divergence(const ResidentHistory& history) {
+ResidentTrainer::Divergence StackedTrainer::find_divergence(const ResidentHistory& history) {
   const std::int64_t steps = spec_.steps;
   Divergence found{steps, std::nan("")};
   bool finite = true;

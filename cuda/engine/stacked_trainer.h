@@ -8,7 +8,7 @@
 #include "core/io/state_archive.h"
 #include "core/ops/device_network.h"
 #include "cuda/engine/growing_array.h"
-#include "cuda/engine/resident_history.h"
+#include "cuda/engine/resident_trainer.h"
 #include "cuda/ops/curvature.h"
 #include "cuda/ops/optimizer_step.h"
 #include "cuda/ops/pair_training.h"
@@ -17,30 +17,21 @@ namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
 /// Full-batch training of N networks side by side, as models/neural/full_batch_trainer.h does it for one: J
 /// steps of all members are a graph, recorded once a size of the history and replayed without the host.
-class StackedTrainer {
+class StackedTrainer : public ResidentTrainer {
  public:
   /// What the spec points to is not read later. `theta` [members × p] is what is trained.
   StackedTrainer(const DeviceNetworkSpec& spec, float* theta, Stream stream);
 
-  /// Starts a training on the history as it stands. Waits only where curvatures have to be found anew.
-  void train(const ResidentHistory& history);
-  /// Undoes the latest training of a member and makes it again with half the step.
-  void repeat(const ResidentHistory& history, std::int64_t member);
-  /// After a training that ended with a loss that is no number: undoes it, and repeats it step by step to
-  /// find where it went. θ stays as it was before the training. Waits.
-  struct Divergence {
-    std::int64_t step = 0;
-    double loss = 0.0;
-  };
-  Divergence find_divergence(const ResidentHistory& history);
-
-  /// Of the latest training, on the device: the members' steps, their losses before and their losses after.
-  const double* outcome() const { return outcome_.data(); }
-  static constexpr std::int64_t kOutcomes = 3;
-
-  std::int64_t bytes() const;
-  void save(StateWriter& state) const;
-  void load(StateReader& state);
+  /// Waits only where curvatures have to be found anew.
+  void train(const ResidentHistory& history) override;
+  // LambdaRank's gradients are not those of one loss, so that a rise of the loss says nothing.
+  bool may_repeat() const override { return !spec_.weigh_by_ndcg; }
+  void repeat(const ResidentHistory& history, std::int64_t member) override;
+  Divergence find_divergence(const ResidentHistory& history) override;
+  const double* outcome() const override { return outcome_.data(); }
+  std::int64_t bytes() const override;
+  void save(StateWriter& state) const override;
+  void load(StateReader& state) override;
 
  private:
   /// Members next to each other.

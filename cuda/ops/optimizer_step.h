@@ -27,9 +27,15 @@ void stop_at_small_gradients(Stream stream, std::int64_t members, std::int64_t p
 void gradient_descent_step(Stream stream, std::int64_t members, std::int64_t parameters,
                            const double* gradient, const double* step, float* theta);
 
-/// Kingma and Ba, "Adam: a method for stochastic optimization", ICLR 2015; `number` counts steps from 1.
+/// The same from `position`, with gradient + decay · position.
+void decayed_step(Stream stream, std::int64_t members, std::int64_t parameters, double decay,
+                  const double* gradient, const double* step, const OptimizerState& state, float* theta);
+
+/// On gradient + decay · position. Kingma and Ba, "Adam: a method for stochastic optimization", ICLR 2015;
+/// `number` counts steps from 1.
 void adam_step(Stream stream, std::int64_t members, std::int64_t parameters, std::int64_t number,
-               const double* gradient, const double* step, const OptimizerState& state, float* theta);
+               double decay, const double* gradient, const double* step, const OptimizerState& state,
+               float* theta);
 
 /// Nesterov's momentum, 0.9; θ is the point ahead, where the next gradient is taken.
 void nesterov_step(Stream stream, std::int64_t members, std::int64_t parameters, const double* gradient,

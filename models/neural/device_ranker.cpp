@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <utility>
 
 #include "core/error.h"
 #include "core/ops/pair_width.h"
 #include "models/neural/ensemble_tensors.h"
+#include "models/neural/mini_batch_trainer.h"
 #include "models/neural/ranker_network.h"
 #include "models/neural/width_comparison.h"
 #include "models/posterior/posterior_plan.h"
@@ -41,10 +44,11 @@ DeviceCovariance device_covariance(const PosteriorSettings& settings) {
   return DeviceCovariance::kNone;
 }
 
-/// Where the members start, and whose labels' noise is whose.
+/// Where the members start, and which draws are whose.
 struct FirstMembers {
   std::vector<float> theta;
   std::vector<PhiloxKey> noise_keys;
+  std::vector<PhiloxKey> batch_keys;  // and whose batches
 };
 
 FirstMembers first_members(const RankerSettings& settings, const NetworkShape& shape,
@@ -52,6 +56,7 @@ FirstMembers first_members(const RankerSettings& settings, const NetworkShape& s
   FirstMembers first;
   if (!is_ensemble(settings)) {
     first.theta = first_parameters(settings.network, shape, keys.key(Purpose::kInitialisation));
+    first.batch_keys = {keys.key(Purpose::kBatch)};
     return first;
   }
   for (std::int64_t number = 0; number < settings.posterior.members; ++number) {
@@ -60,6 +65,7 @@ FirstMembers first_members(const RankerSettings& settings, const NetworkShape& s
         first_parameters(settings.network, shape, keys.key(Purpose::kInitialisation, member));
     first.theta.insert(first.theta.end(), theta.begin(), theta.end());
     first.noise_keys.push_back(keys.key(Purpose::kLabelNoise, member));
+    first.batch_keys.push_back(keys.key(Purpose::kBatch, member));
   }
   return first;
 }
@@ -83,6 +89,10 @@ DeviceNetworkSpec network_spec(const RankerSettings& settings, const NetworkShap
   spec.learning_rate_decay = settings.trainer.learning_rate_decay;
   spec.stop_gradient_norm = settings.trainer.stop_gradient_norm;
   spec.prior_weight = 0.5 * prior_scale(settings.network) * settings.posterior.lambda;
+  if (settings.trainer.loss == LossForm::kMean) {
+    check_batch_optimizer(settings.trainer);
+    spec.mini_batches = {settings.trainer.epochs, settings.trainer.batch, settings.posterior.lambda};
+  }
   spec.weigh_by_ndcg = settings.kind == RankerKind::kOlLambdaRank;
   spec.schedule = settings.posterior.member_schedule;
   if (is_ensemble(settings)) {
@@ -108,7 +118,6 @@ std::optional<std::string> why_not_on_device(const RankerSettings& settings) {
     default:
       return fmt::format("a '{}' has no device implementation", name_of(settings.kind));
   }
-  if (settings.trainer.loss != LossForm::kSum) return "mini-batches (loss = \"mean\") are drawn on the CPU";
   constexpr std::int64_t kMostLayers = 16;
   if (settings.network.depth > kMostLayers)
     return fmt::format("kernels take at most {} layers", kMostLayers);
@@ -125,7 +134,8 @@ DeviceRanker::DeviceRanker(std::int64_t features, const RankerSettings& settings
       members_(is_ensemble(settings) ? settings.posterior.members : 1),
       history_(features, settings.kind == RankerKind::kOlLambdaRank),
       list_(settings.explore.list, settings.explore.refine, keys.key(Purpose::kList)) {
-  const FirstMembers first = first_members(settings, shape_, keys);
+  FirstMembers first = first_members(settings, shape_, keys);
+  if (trains_by_batches()) batch_keys_ = std::move(first.batch_keys);
   network_ = make_network(network_spec(settings, shape_, home, first));
 }
 
@@ -195,12 +205,32 @@ DeviceLesson DeviceRanker::lesson_of(const Feedback& feedback, std::int64_t know
   for (const PairObservation& one : seen)
     terms_.push_back({one.term, history_.terms()[static_cast<std::size_t>(one.term)]});
   lesson.terms = terms_;
-  if (settings_.kind == RankerKind::kOlLambdaRank) {
-    lesson.observations = seen;
+  const bool by_lists = settings_.kind == RankerKind::kOlLambdaRank;
+  if (by_lists || trains_by_batches()) lesson.observations = seen;
+  if (trains_by_batches()) {
+    order_batches(feedback.round);
+    lesson.order = order_;
+  }
+  if (by_lists) {
     lesson.examined = history_.latest_rows();
     lesson.clicks = history_.latest_clicks();
   }
   return lesson;
+}
+
+void DeviceRanker::order_batches(std::uint32_t round) {
+  const auto observed = static_cast<std::size_t>(history_.observed());
+  const auto epochs = static_cast<std::size_t>(settings_.trainer.epochs);
+  order_.resize(batch_keys_.size() * epochs * observed);
+  epoch_order_.resize(observed);
+  auto out = order_.begin();
+  for (const PhiloxKey& key : batch_keys_) {
+    std::iota(epoch_order_.begin(), epoch_order_.end(), 0);
+    for (std::size_t epoch = 0; epoch < epochs; ++epoch) {
+      shuffle_epoch(key, round, static_cast<std::int64_t>(epoch), epoch_order_);
+      out = std::copy(epoch_order_.begin(), epoch_order_.end(), out);
+    }
+  }
 }
 
 LearnReport DeviceRanker::learn(RoundContext& context, const Feedback& feedback) {
@@ -310,8 +340,8 @@ void DeviceRanker::load(StateReader& state) {
   excess_ = state.get_one<double>("device.excess");
   const DocumentHistory::Lists lists = history_.lists();
   network_->load(state,
-                 {history_.features(), history_.terms(), history_.observed(), history_.doc_numbers(),
-                  history_.observations(), lists.first_doc, lists.first_pair, lists.rows, lists.clicks});
+                 {history_.features(), history_.terms(), history_.observed(), history_.observations(),
+                  history_.doc_numbers(), lists.first_doc, lists.first_pair, lists.rows, lists.clicks});
 }
 
 }  // namespace olrank

@@ -54,6 +54,9 @@ class DeviceRanker : public OnlineRanker {
   DeviceQuery place_of(const QueryDocs& query) const;
   DeviceLesson lesson_of(const Feedback& feedback, std::int64_t known_docs);
   bool has_shadow() const;
+  bool trains_by_batches() const { return settings_.trainer.loss == LossForm::kMean; }
+  /// order_: the epochs of every member.
+  void order_batches(std::uint32_t round);
   /// What the shadow says of them: width_ratios_, and the decisions that it would turn.
   Tally compare_with_shadow(ExecutionContext& context, std::span<const std::int32_t> shown);
   void choose_form();
@@ -63,6 +66,7 @@ class DeviceRanker : public OnlineRanker {
   std::int64_t cutoff_;
   DeviceHome home_;
   PhiloxKey batch_key_;
+  std::vector<PhiloxKey> batch_keys_;  // of members, where training goes by mini-batches
   NetworkShape shape_;
   std::int64_t members_;
   DocumentHistory history_;
@@ -75,6 +79,8 @@ class DeviceRanker : public OnlineRanker {
   std::vector<PreferencePair> pairs_;
   LossPairs loss_pairs_;
   std::vector<DeviceLesson::Term> terms_;
+  std::vector<std::int32_t> order_;
+  std::vector<std::int32_t> epoch_order_;
   std::vector<double> steps_;
   // Of the list shown last, where there is a shadow.
   std::vector<double> shown_scores_;

@@ -11,16 +11,26 @@
 
 namespace olrank {
 
+void shuffle_epoch(PhiloxKey batch_key, std::uint32_t round, std::int64_t epoch,
+                   std::span<std::int32_t> order) {
+  RngStream coins(batch_key, round, static_cast<std::uint32_t>(epoch), 1);
+  coins.shuffle(order);
+}
+
+void check_batch_optimizer(const TrainerSettings& settings) {
+  if (settings.optimizer == Optimizer::kNesterov) {
+    throw InvalidArgument(
+        "optimizer = \"nesterov\" trains by full batches: set loss = \"sum\", or another optimizer.");
+  }
+}
+
 MiniBatchTrainer::MiniBatchTrainer(const TrainerSpec& spec)
     : spec_(spec),
       gradient_(static_cast<std::size_t>(spec.shape.parameters())),
       first_moment_(gradient_.size()),
       second_moment_(gradient_.size()),
       position_(gradient_.size()) {
-  if (spec.settings.optimizer == Optimizer::kNesterov) {
-    throw InvalidArgument(
-        "optimizer = \"nesterov\" trains by full batches: set loss = \"sum\", or another optimizer.");
-  }
+  check_batch_optimizer(spec.settings);
 }
 
 void MiniBatchTrainer::gather(const TrainingTask& task, std::span<const std::int32_t> batch) {
@@ -93,8 +103,7 @@ std::optional<double> MiniBatchTrainer::train(ExecutionContext& context, const T
   const double decay = spec_.lambda / static_cast<double>(observed);
   std::int64_t number = 0;
   for (std::int64_t epoch = 0; epoch < spec_.settings.epochs; ++epoch) {
-    RngStream coins(spec_.batch_key, task.round, static_cast<std::uint32_t>(epoch), 1);
-    coins.shuffle(std::span(order_));
+    shuffle_epoch(spec_.batch_key, task.round, epoch, order_);
     for (std::int64_t begin = 0; begin < observed; begin += spec_.settings.batch) {
       const std::int64_t count = std::min(spec_.settings.batch, observed - begin);
       if (task.weigh_by_ndcg) {

@@ -4,6 +4,14 @@
 
 namespace olrank {
 
+/// Puts the history's observations into the order in which an epoch takes them, from the order of the epoch
+/// before; 0, 1, 2, … before the first.
+void shuffle_epoch(PhiloxKey batch_key, std::uint32_t round, std::int64_t epoch,
+                   std::span<std::int32_t> order);
+
+/// Throws InvalidArgument for an optimizer that needs full batches.
+void check_batch_optimizer(const TrainerSettings& settings);
+
 /// What the authors' code does (DESIGN §3): at each update the network starts again from θ₀ and passes over
 /// the history `epochs` times in shuffled batches, on the batch's mean cross-entropy with weight decay λ/n.
 /// `adam`, or plain steps with `gd`.

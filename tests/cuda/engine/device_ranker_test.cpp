@@ -28,6 +28,14 @@ RankerSettings settings_of(const std::string& name) {
   RankerSettings settings = neural_settings(name);
   settings.trainer.steps = 3;
   settings.network.width = 4;
+  // Batches that leave a rest, and steps of which few do not lose the digits that θ is compared by.
+  settings.trainer.epochs = 2;
+  settings.trainer.batch = 7;
+  if (settings.trainer.loss == LossForm::kMean) settings.trainer.learning_rate = 0.01;
+  if (name == "reference_gd") {
+    settings.trainer.optimizer = Optimizer::kGradientDescent;
+    settings.trainer.learning_rate = 0.3;
+  }
   if (name == "inverse_diagonal") settings.posterior.covariance = Covariance::kDiagonalOfInverse;
   if (name == "nesterov") settings.trainer.optimizer = Optimizer::kNesterov;
   if (name == "adam") {
@@ -111,12 +119,16 @@ const std::vector<std::string> kNames = {"dual",
                                          "batched_ensemble",
                                          "stops",
                                          "stops_nesterov",
-                                         "stops_ensemble"};
+                                         "stops_ensemble",
+                                         "reference",
+                                         "reference_gd",
+                                         "reference_lambdarank",
+                                         "reference_ensemble"};
 
 /// All of them in one order of threads, one of each kind in the others.
 std::vector<std::string> names_to_compare(bool all) {
   if (all) return kNames;
-  return {"dual", "three_layers", "lambdarank", "batched_ensemble"};
+  return {"dual", "three_layers", "lambdarank", "batched_ensemble", "reference_lambdarank"};
 }
 
 TEST_P(DeviceRankerTest, LearnsAndDecidesAsTheCpuDoes) {
@@ -209,8 +221,8 @@ TEST_P(DeviceRankerTest, SomeTrainingsEndEarlyAndSomeDoNot) {
 }
 
 TEST_P(DeviceRankerTest, GoesOnFromWhatWasSaved) {
-  for (const std::string name :
-       {"dual", "primal", "lambdarank", "batched_ensemble", "shadow", "shadow_dual"}) {
+  for (const std::string name : {"dual", "primal", "lambdarank", "batched_ensemble", "shadow",
+                                 "shadow_dual", "reference_lambdarank", "reference_ensemble"}) {
     SCOPED_TRACE(name);
     const auto whole = make_on_device(settings_of(name));
     const Course expected = play(*whole, 1, kRounds);
@@ -230,7 +242,8 @@ TEST_P(DeviceRankerTest, GoesOnFromWhatWasSaved) {
 
 // Whatever the order in which threads happen to run: under emulation another one, on a GPU chance.
 TEST_P(DeviceRankerTest, TwoRunsHaveTheSameBits) {
-  for (const std::string name : {"dual", "primal", "diagonal", "lambdarank", "batched_ensemble"}) {
+  for (const std::string name : {"dual", "primal", "diagonal", "lambdarank", "batched_ensemble",
+                                 "reference_lambdarank", "reference_ensemble"}) {
     const auto first = make_on_device(settings_of(name));
     const Course expected = play(*first, 1, 4);
 #if defined(OLRANK_KERNELS_EMULATED)
@@ -292,6 +305,26 @@ TEST_P(DeviceRankerTest, ALossThatIsNoNumberIsToldWithItsStep) {
   } catch (const NumericError& error) {
     EXPECT_NE(std::string(error.what()).find("at step 1: the loss is"), std::string::npos) << error.what();
   }
+}
+
+// The batch that went wrong, and θ as it was before the round.
+TEST_P(DeviceRankerTest, ABatchWhoseLossIsNoNumberIsToldAndUndone) {
+  RankerSettings settings = settings_of("reference");
+  settings.trainer.learning_rate = 1e25;
+  const auto on_cpu = make_neural(settings, kFeatures);
+  const auto on_device = make_on_device(settings);
+  const std::vector<float> before = flat_theta(*on_device);
+  std::vector<std::string> told;
+  for (OnlineRanker* ranker : {on_cpu.get(), on_device.get()}) {
+    try {
+      play(*ranker, 1, kRounds);
+      FAIL() << "no error";
+    } catch (const NumericError& error) {
+      told.emplace_back(error.what());
+    }
+    EXPECT_EQ(flat_theta(*ranker), before);
+  }
+  EXPECT_EQ(told[1], told[0]);
 }
 
 // More pairs than the kernels take in at once: what the first batch changed, the second one has to see.

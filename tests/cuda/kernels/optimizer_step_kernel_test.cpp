@@ -8,6 +8,8 @@ namespace {
 
 class OptimizerStepKernelTest : public KernelTest {};
 
+constexpr double kDecay = 0.3;
+
 struct State {
   DeviceArray<double> position;
   DeviceArray<double> first;
@@ -41,7 +43,7 @@ TEST_P(OptimizerStepKernelTest, AdamAndNesterovAreTheProcessors) {
       const auto gradient = gradient_at(members * p, static_cast<std::uint64_t>(number));
       const auto gradient_there = on_device(gradient);
       if (adam) {
-        device::adam_step(nullptr, members, p, number, gradient_there.data(), steps_there.data(),
+        device::adam_step(nullptr, members, p, number, kDecay, gradient_there.data(), steps_there.data(),
                           state.view(), theta.data());
       } else {
         device::nesterov_step(nullptr, members, p, gradient_there.data(), steps_there.data(), state.view(),
@@ -54,8 +56,8 @@ TEST_P(OptimizerStepKernelTest, AdamAndNesterovAreTheProcessors) {
                                            static_cast<std::size_t>(p));
         };
         if (adam) {
-          adam_step(number, steps[member], 0.0, part(gradient), {part(first), part(second)}, part(position),
-                    part(expected));
+          adam_step(number, steps[member], kDecay, part(gradient), {part(first), part(second)},
+                    part(position), part(expected));
         } else {
           nesterov_step(steps[member], part(gradient), part(first), part(position), part(expected));
         }
@@ -64,6 +66,28 @@ TEST_P(OptimizerStepKernelTest, AdamAndNesterovAreTheProcessors) {
       EXPECT_TRUE(all_near(found, expected, 1e-9, 2e-7)) << adam << " " << number;
     }
   }
+}
+
+// The obvious formula: position −= step · (gradient + decay · position).
+TEST_P(OptimizerStepKernelTest, DecayedStepsKeepTheirPositionInDouble) {
+  const std::int64_t p = 257;
+  const std::vector<double> steps = {0.3, 0.01};
+  const std::vector<float> start = random_numbers(2 * p, 5);
+  const auto steps_there = on_device(steps);
+  auto theta = on_device(start);
+  State state(2 * p);
+  device::begin_training(nullptr, 2 * p, theta.data(), state.view());
+  std::vector<double> position(start.begin(), start.end());
+  for (std::uint64_t number = 1; number <= 5; ++number) {
+    const auto gradient = gradient_at(2 * p, number);
+    device::decayed_step(nullptr, 2, p, kDecay, on_device(gradient).data(), steps_there.data(),
+                         state.view(), theta.data());
+    for (std::size_t k = 0; k < position.size(); ++k)
+      position[k] -= steps[k / static_cast<std::size_t>(p)] * (gradient[k] + kDecay * position[k]);
+  }
+  EXPECT_TRUE(all_near(state.position.to_host(), position, 1e-13, 1e-13));
+  const std::vector<float> expected(position.begin(), position.end());
+  EXPECT_TRUE(all_near(theta.to_host(), expected, 1e-9, 2e-7));
 }
 
 TEST_P(OptimizerStepKernelTest, GradientDescentIsTheProcessors) {
@@ -107,7 +131,7 @@ TEST_P(OptimizerStepKernelTest, AMemberThatStoppedStays) {
       const auto before = theta.to_host();
       const auto steps = on_device(std::vector<double>{0.1, second});
       if (adam) {
-        device::adam_step(nullptr, 2, p, 1, gradient.data(), steps.data(), state.view(), theta.data());
+        device::adam_step(nullptr, 2, p, 1, 0.0, gradient.data(), steps.data(), state.view(), theta.data());
       } else {
         device::nesterov_step(nullptr, 2, p, gradient.data(), steps.data(), state.view(), theta.data());
       }

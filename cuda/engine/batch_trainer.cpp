@@ -1,0 +1,183 @@
+#include "cuda/engine/batch_trainer.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace olrank::OLRANK_DEVICE_NAMESPACE {
+
+BatchTrainer::BatchTrainer(const DeviceNetworkSpec& spec, float* theta, Stream stream)
+    : spec_(spec),
+      theta_(theta),
+      stream_(stream),
+      parameters_(spec.shape.parameters()),
+      centre_(spec.first),
+      before_(spec.members * parameters_),
+      outcome_(kOutcomes * spec.members),
+      steps_(std::span<const double>(
+          std::vector<double>(static_cast<std::size_t>(spec.members), spec.learning_rate))),
+      gradient_(spec.members * parameters_),
+      position_(gradient_.size()),
+      first_moment_(gradient_.size()),
+      second_moment_(gradient_.size()),
+      noise_keys_(spec.noise_keys),
+      round_(1),
+      incidence_offsets_(2 * spec.mini_batches->batch + 1),
+      incidence_ends_(2 * spec.mini_batches->batch),
+      places_(static_cast<std::size_t>(spec.members)) {
+  const std::int64_t batch = spec.mini_batches->batch;
+  fill_batch_incidence(stream, batch, {incidence_offsets_.data(), incidence_ends_.data()});
+  for (Place& place : places_) {
+    place.features = DeviceArray<float>(2 * batch * spec.shape.inputs);
+    place.terms = DeviceArray<PairTerm>(batch);
+  }
+  if (spec.members == 1) return;
+  for (std::int64_t member = 0; member < spec.members; ++member) {
+    member_streams_.emplace_back();
+    joins_.emplace_back();
+  }
+}
+
+NetworkStack BatchTrainer::stack(std::int64_t member) const {
+  return {spec_.shape, theta_ + member * parameters_, 1, 1};
+}
+
+TrainingWorkspace BatchTrainer::workspace(std::int64_t member) {
+  Place& place = places_[static_cast<std::size_t>(member)];
+  return {place.rows.data(), place.scores.data(), place.partial.data(), place.losses.data()};
+}
+
+void BatchTrainer::make_room(const ResidentHistory& history) {
+  const ResidentHistory::Bucket& bucket = history.bucket();
+  const std::int64_t batch = spec_.mini_batches->batch;
+  TrainingSizes sizes = training_sizes(spec_.shape, 1, 2 * batch, batch);
+  if (spec_.weigh_by_ndcg) {
+    // Weights are of the scores of the whole history.
+    const TrainingSizes whole = training_sizes(spec_.shape, 1, bucket.docs, bucket.terms);
+    sizes.rows = std::max(sizes.rows, whole.rows);
+    sizes.scores = std::max(sizes.scores, whole.scores);
+  }
+  for (Place& place : places_) {
+    place.rows.reserve(stream_, sizes.rows);
+    place.scores.reserve(stream_, sizes.scores);
+    place.partial.reserve(stream_, sizes.partial);
+    place.losses.reserve(stream_, sizes.losses);
+    if (spec_.weigh_by_ndcg || spec_.noise > 0.0) place.labels.reserve(stream_, bucket.terms);
+    if (!spec_.weigh_by_ndcg) continue;
+    place.weights.reserve(stream_, bucket.terms);
+    place.changes.reserve(stream_, bucket.observations);
+  }
+}
+
+void BatchTrainer::train(const ResidentHistory& history) {
+  make_room(history);
+  const auto theta_bytes = static_cast<std::size_t>(before_.size()) * sizeof(float);
+  copy_bytes(stream_, round_.data(), history.latest().round, sizeof(std::uint32_t));
+  copy_bytes(stream_, before_.data(), theta_, theta_bytes);
+  copy_bytes(stream_, theta_, centre_.data(), theta_bytes);
+  fill_bytes(stream_, outcome_.data(), 0, static_cast<std::size_t>(outcome_.size()) * sizeof(double));
+  begin_training(stream_, spec_.members * parameters_, theta_,
+                 {position_.data(), first_moment_.data(), second_moment_.data()});
+  if (spec_.members == 1) {
+    train_member(stream_, history, 0);
+    return;
+  }
+  fork_.record(stream_);
+  for (std::int64_t member = 0; member < spec_.members; ++member) {
+    const auto at = static_cast<std::size_t>(member);
+    const Stream stream = member_streams_[at].get();
+    fork_.hold(stream);
+    train_member(stream, history, member);
+    joins_[at].record(stream);
+    joins_[at].hold(stream_);
+  }
+}
+
+void BatchTrainer::train_member(Stream stream, const ResidentHistory& history, std::int64_t member) {
+  Place& place = places_[static_cast<std::size_t>(member)];
+  const PairHistoryView all = history.view();
+  const std::int64_t observed = history.observed();
+  const std::int64_t epochs = spec_.mini_batches->epochs;
+  BatchSource source{all.features, spec_.shape.inputs, all.terms, history.observations()};
+  if (spec_.noise > 0.0) {
+    perturb_labels(stream, all.terms, all.count, 1, noise_keys_.data() + member, round_.data(), spec_.noise,
+                   place.labels.data());
+    source.labels = place.labels.data();
+  }
+  if (spec_.weigh_by_ndcg) source.changes = place.changes.data();
+  const double decay = spec_.mini_batches->decay / static_cast<double>(observed);
+  std::int64_t number = 0;
+  for (std::int64_t epoch = 0; epoch < epochs; ++epoch) {
+    const std::int32_t* order = history.latest().order + (member * epochs + epoch) * observed;
+    for (std::int64_t begin = 0; begin < observed; begin += spec_.mini_batches->batch) {
+      if (spec_.weigh_by_ndcg) weigh(stream, history, member);
+      const std::int64_t count = std::min(spec_.mini_batches->batch, observed - begin);
+      train_batch(stream, source, order + begin, count, ++number, decay, member);
+    }
+  }
+}
+
+void BatchTrainer::weigh(Stream stream, const ResidentHistory& history, std::int64_t member) {
+  Place& place = places_[static_cast<std::size_t>(member)];
+  const PairHistoryView all = history.view();
+  forward_history(stream, stack(member), all, workspace(member));
+  ndcg_weights(stream, history.impressions(), history.observations(), history.bucket().observations,
+               all.count, history.observation_offsets(), history.observation_items(), 1, all.docs,
+               place.scores.data(), place.changes.data(), place.weights.data(), place.labels.data());
+}
+
+void BatchTrainer::train_batch(Stream stream, const BatchSource& source, const std::int32_t* order,
+                               std::int64_t count, std::int64_t number, double decay, std::int64_t member) {
+  Place& place = places_[static_cast<std::size_t>(member)];
+  gather_batch(stream, source, order, count, place.features.data(), place.terms.data());
+  PairHistoryView batch;
+  batch.features = place.features.data();
+  batch.docs = 2 * count;
+  batch.terms = place.terms.data();
+  batch.count = count;
+  batch.incidence = {incidence_offsets_.data(), incidence_ends_.data()};
+  const StackedObjective objective{1.0 / static_cast<double>(count), 0.0, nullptr};
+  const TrainingWorkspace work = workspace(member);
+  forward_history(stream, stack(member), batch, work);
+  pair_losses(stream, stack(member), batch, objective, work, place.loss.data());
+  note_bad_loss(stream, number, place.loss.data(), outcome_.data() + member,
+                outcome_.data() + 2 * spec_.members + member);
+  double* gradient = gradient_.data() + member * parameters_;
+  pair_gradients(stream, stack(member), batch, objective, work, {gradient, nullptr, nullptr});
+  const std::int64_t at = member * parameters_;
+  const OptimizerState state{position_.data() + at, first_moment_.data() + at, second_moment_.data() + at};
+  const double* step = steps_.data() + member;
+  if (spec_.optimizer == Optimizer::kAdam) {
+    adam_step(stream, 1, parameters_, number, decay, gradient, step, state, theta_ + at);
+  } else {
+    decayed_step(stream, 1, parameters_, decay, gradient, step, state, theta_ + at);
+  }
+}
+
+void BatchTrainer::repeat(const ResidentHistory& /*history*/, std::int64_t /*member*/) {}
+
+ResidentTrainer::Divergence BatchTrainer::find_divergence(const ResidentHistory& /*history*/) {
+  copy_bytes(stream_, theta_, before_.data(), static_cast<std::size_t>(before_.size()) * sizeof(float));
+  OwnedStream::wait_for(stream_);
+  const std::vector<double> outcome = outcome_.to_host();
+  for (std::int64_t member = 0; member < spec_.members; ++member) {
+    const double number = outcome[static_cast<std::size_t>(member)];
+    if (number != 0.0)
+      return {static_cast<std::int64_t>(number),
+              outcome[static_cast<std::size_t>(2 * spec_.members + member)]};
+  }
+  return {};
+}
+
+std::int64_t BatchTrainer::bytes() const {
+  std::int64_t total = (4 * gradient_.size()) * static_cast<std::int64_t>(sizeof(double)) +
+                       2 * before_.size() * static_cast<std::int64_t>(sizeof(float));
+  for (const Place& place : places_) {
+    total += place.rows.bytes() + place.scores.bytes() + place.partial.bytes() + place.losses.bytes() +
+             place.labels.bytes() + place.weights.bytes() + place.changes.bytes() +
+             place.features.size() * static_cast<std::int64_t>(sizeof(float)) +
+             place.terms.size() * static_cast<std::int64_t>(sizeof(PairTerm));
+  }
+  return total;
+}
+
+}  // namespace olrank::OLRANK_DEVICE_NAMESPACE

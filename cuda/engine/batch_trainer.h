@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/ops/device_network.h"
+#include "cuda/engine/growing_array.h"
+#include "cuda/engine/resident_trainer.h"
+#include "cuda/ops/mini_batch.h"
+#include "cuda/ops/optimizer_step.h"
+#include "cuda/ops/pair_training.h"
+
+namespace olrank::OLRANK_DEVICE_NAMESPACE {
+
+/// Training by shuffled mini-batches from θ₀, as models/neural/mini_batch_trainer.h does it. Members draw
+/// batches of their own, so each trains in a stream of its own; nothing is recorded, as batches and their
+/// number change from round to round.
+class BatchTrainer : public ResidentTrainer {
+ public:
+  /// As StackedTrainer's, with mini-batches in the spec.
+  BatchTrainer(const DeviceNetworkSpec& spec, float* theta, Stream stream);
+
+  /// Waits for nothing. The lesson brought the order of the batches.
+  void train(const ResidentHistory& history) override;
+  bool may_repeat() const override { return false; }
+  void repeat(const ResidentHistory& history, std::int64_t member) override;
+  Divergence find_divergence(const ResidentHistory& history) override;
+  const double* outcome() const override { return outcome_.data(); }
+  std::int64_t bytes() const override;
+  void save(StateWriter&) const override {}
+  void load(StateReader&) override {}
+
+ private:
+  /// What one member trains in.
+  struct Place {
+    GrowingArray<float> rows;
+    GrowingArray<float> scores;
+    GrowingArray<float> partial;
+    GrowingArray<double> losses;
+    GrowingArray<double> labels;   // of the history's terms, with noise
+    GrowingArray<double> weights;  // likewise; LambdaRank's, of which batches need the changes alone
+    GrowingArray<double> changes;
+    DeviceArray<float> features;  // of the batch
+    DeviceArray<PairTerm> terms;
+    DeviceArray<double> loss{1};
+  };
+
+  void make_room(const ResidentHistory& history);
+  void train_member(Stream stream, const ResidentHistory& history, std::int64_t member);
+  void weigh(Stream stream, const ResidentHistory& history, std::int64_t member);
+  void train_batch(Stream stream, const BatchSource& source, const std::int32_t* order, std::int64_t count,
+                   std::int64_t number, double decay, std::int64_t member);
+  void undo();
+
+  NetworkStack stack(std::int64_t member) const;
+  TrainingWorkspace workspace(std::int64_t member);
+
+  DeviceNetworkSpec spec_;
+  float* theta_;
+  Stream stream_;
+  std::int64_t parameters_;
+  DeviceArray<float> centre_;     // θ₀
+  DeviceArray<float> before_;     // θ before the latest training
+  DeviceArray<double> outcome_;   // [kOutcomes × members]: the first bad loss's step, 0, and that loss
+  DeviceArray<double> steps_;     // [members]
+  DeviceArray<double> gradient_;  // [members × p], as what follows
+  DeviceArray<double> position_;
+  DeviceArray<double> first_moment_;
+  DeviceArray<double> second_moment_;
+  DeviceArray<PhiloxKey> noise_keys_;
+  DeviceArray<std::uint32_t> round_;
+  DeviceArray<std::int32_t> incidence_offsets_;
+  DeviceArray<std::int32_t> incidence_ends_;
+  std::vector<Place> places_;  // a member's
+  std::vector<OwnedStream> member_streams_;
+  std::vector<Event> joins_;
+  Event fork_;
+};
+
+}  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -1,0 +1,67 @@
+#include "cuda/ops/mini_batch.h"
+
+#include <cmath>
+
+#include "cuda/runtime/launch.cuh"
+
+namespace olrank::OLRANK_DEVICE_NAMESPACE {
+namespace {
+
+constexpr unsigned kThreads = 128;
+
+__global__ void fill_batch_incidence_kernel(std::int64_t docs, PairIncidence incidence) {
+  const std::int64_t doc = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (doc <= docs) incidence.offsets[doc] = static_cast<std::int32_t>(doc);
+  if (doc < docs) incidence.ends[doc] = static_cast<std::int32_t>(doc);
+}
+
+// A block takes a pair.
+__global__ void gather_batch_kernel(const BatchSource source, const std::int32_t* order, float* features,
+                                    PairTerm* terms) {
+  const std::int32_t number = order[blockIdx.x];
+  const PairObservation seen = source.observations[number];
+  const PairTerm& folded = source.terms[seen.term];
+  const float* first = source.features + folded.first * source.columns;
+  const float* second = source.features + folded.second * source.columns;
+  float* out = features + 2 * std::int64_t{blockIdx.x} * source.columns;
+  for (std::int64_t c = threadIdx.x; c < source.columns; c += blockDim.x) {
+    out[c] = first[c];
+    out[source.columns + c] = second[c];
+  }
+  if (threadIdx.x != 0) return;
+  const double weight = source.changes == nullptr ? 1.0 : source.changes[number];
+  const double noise =
+      source.labels == nullptr ? 0.0 : (source.labels[seen.term] - folded.labels) / folded.weight;
+  const auto row = static_cast<std::int32_t>(2 * blockIdx.x);
+  terms[blockIdx.x] = {row, row + 1, weight, weight * seen.first_wins + noise};
+}
+
+__global__ void note_bad_loss_kernel(double number, const double* loss, double* first_number,
+                                     double* first_loss) {
+  if (threadIdx.x != 0 || *first_number != 0.0 || std::isfinite(*loss)) return;
+  *first_number = number;
+  *first_loss = *loss;
+}
+
+}  // namespace
+
+void fill_batch_incidence(Stream stream, std::int64_t pairs, const PairIncidence& incidence) {
+  const std::int64_t docs = 2 * pairs;
+  launch(fill_batch_incidence_kernel, dim3{static_cast<unsigned>((docs + kThreads) / kThreads)},
+         dim3{kThreads}, 0, stream, docs, incidence);
+}
+
+void gather_batch(Stream stream, const BatchSource& source, const std::int32_t* order, std::int64_t count,
+                  float* features, PairTerm* terms) {
+  if (count == 0) return;
+  launch(gather_batch_kernel, dim3{static_cast<unsigned>(count)}, dim3{kThreads}, 0, stream, source, order,
+         features, terms);
+}
+
+void note_bad_loss(Stream stream, std::int64_t number, const double* loss, double* first_number,
+                   double* first_loss) {
+  launch(note_bad_loss_kernel, dim3{1}, dim3{32}, 0, stream, static_cast<double>(number), loss,
+         first_number, first_loss);
+}
+
+}  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -60,6 +60,18 @@ double history_bytes(const NetworkShape& shape, const RankerLoad& load, double p
          shown * 8.0;
 }
 
+/// Mini-batches, on a device: the largest with the numbers that a pass needs, and the order of all. What
+/// grows there doubles.
+double batch_bytes(const RankerSettings& settings, const NetworkShape& shape, double pairs) {
+  if (settings.trainer.loss != LossForm::kMean) return 0.0;
+  const double members =
+      settings.kind == RankerKind::kP2NeurRank ? static_cast<double>(settings.posterior.members) : 1.0;
+  const double batch = std::min(pairs, static_cast<double>(settings.trainer.batch));
+  const double order = static_cast<double>(settings.trainer.epochs) * pairs * 4.0;
+  return 2.0 * members *
+         (2.0 * batch * static_cast<double>(shape.inputs + shape.factors()) * kFloat + order);
+}
+
 /// How a covariance can be kept, in the order in which they are tried.
 struct CovarianceBytes {
   double dual = 0.0;
@@ -93,7 +105,9 @@ RankerPlan plan_confident(const RankerSettings& settings, const RankerLoad& load
   // A⁻¹ and, while it is made, half as much of its factor.
   bytes.primal = primal_cost(shape, pairs, 0, 0).bytes + 0.5 * p * p * kDouble;
   bytes.diagonal = 2.0 * p * kDouble;
-  double besides = parameter_bytes(shape) + history_bytes(shape, load, history_pairs(settings, load));
+  const double observed = history_pairs(settings, load);
+  double besides = parameter_bytes(shape) + history_bytes(shape, load, observed) +
+                   batch_bytes(settings, shape, observed);
   if (settings.posterior.has_shadow()) besides += bytes.best_full();
   RankerPlan plan{shape.parameters(), whole_bytes(besides + bytes.of(settings.posterior)), {}};
   if (settings.posterior.covariance == Covariance::kNone) return plan;
@@ -118,7 +132,8 @@ RankerPlan plan_ranker(const RankerSettings& settings, const RankerLoad& load) {
       const std::int64_t members = settings.posterior.members;
       return {shape.parameters() * members,
               whole_bytes(static_cast<double>(members) * parameter_bytes(shape) +
-                          history_bytes(shape, load, history_pairs(settings, load))),
+                          history_bytes(shape, load, history_pairs(settings, load)) +
+                          batch_bytes(settings, shape, history_pairs(settings, load))),
               {}};
     }
     default: {

@@ -26,6 +26,7 @@ class SmallCases {
   std::vector<DeviceCase> all() {
     add_lesson();
     add_mini_batch();
+    add_score_check();
     add_resets();
     add_alpha();
     add_corner();
@@ -128,6 +129,20 @@ class SmallCases {
                         return alone([=](Stream on) {
                           device::note_bad_loss(on, 1, data<double>(loss), data<double>(found),
                                                 data<double>(found) + 1);
+                        });
+                      }});
+  }
+
+  void add_score_check() {
+    cases_.push_back({.name = "mini_batch/note_bad_scores",
+                      .parameters = {{"docs", sizes_.docs}},
+                      .bytes = kFloatBytes * real(sizes_.docs),
+                      .prepare = [sizes = sizes_](Stream) {
+                        const at::Tensor scores = at::rand({sizes.docs}, options_of(sizes, at::kFloat));
+                        const at::Tensor found = at::zeros({2}, options_of(sizes, at::kDouble));
+                        return alone([=](Stream on) {
+                          device::note_bad_scores(on, 1, sizes.docs, data<float>(scores),
+                                                  data<double>(found), data<double>(found) + 1);
                         });
                       }});
   }

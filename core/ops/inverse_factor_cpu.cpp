@@ -1,13 +1,11 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
-#include <cstring>
 #include <memory>
 #include <utility>
 
 #include "core/ops/blas.h"
 #include "core/ops/inverse_factor.h"
-#include "core/runtime/vector_clones.h"
 
 namespace olrank {
 namespace {
@@ -22,99 +20,6 @@ constexpr std::int64_t kColumnsPerTask = 64;
 
 // Columns of y = x L⁻¹ that one task has: products wide enough for the BLAS to run at its rate.
 constexpr std::int64_t kColumnsFromRight = 512;
-
-// Eight numbers side by side; compilers cut them to the registers there are.
-constexpr std::int64_t kLanes = 8;
-using Doubles = double __attribute__((vector_size(kLanes * sizeof(double))));
-constexpr std::int64_t kRowsPerPass = 4;
-constexpr std::int64_t kColumnsPerPass = 4;
-// Columns up to which reading L⁻¹ is what takes the time.
-constexpr std::int64_t kFewColumns = 16;
-
-OLRANK_ALWAYS_INLINE double sum(const Doubles& x) {
-  return ((x[0] + x[4]) + (x[2] + x[6])) + ((x[1] + x[5]) + (x[3] + x[7]));
-}
-
-/// y [rows × columns] = rows · x for kRowsPerPass rows of `size` numbers, a multiple of kLanes, and some
-/// columns of x, `distance` numbers apart.
-template <std::int64_t columns>
-OLRANK_ALWAYS_INLINE void multiply_rows(const double* rows, std::int64_t stride, std::int64_t size,
-                                        const double* x, std::int64_t distance, double* y) {
-  Doubles sums[kRowsPerPass][columns] = {};
-  Doubles row;
-  Doubles other[columns];
-  for (std::int64_t k = 0; k < size; k += kLanes) {
-    for (std::int64_t j = 0; j < columns; ++j)
-      std::memcpy(&other[j], x + j * distance + k, sizeof other[j]);
-    for (std::int64_t r = 0; r < kRowsPerPass; ++r) {
-      std::memcpy(&row, rows + r * stride + k, sizeof row);
-      for (std::int64_t j = 0; j < columns; ++j) sums[r][j] += row * other[j];
-    }
-  }
-  for (std::int64_t r = 0; r < kRowsPerPass; ++r) {
-    for (std::int64_t j = 0; j < columns; ++j) y[r * columns + j] = sum(sums[r][j]);
-  }
-}
-
-OLRANK_VECTOR_CLONES
-void multiply_one_column(const double* rows, std::int64_t stride, std::int64_t size, const double* x,
-                         std::int64_t distance, double* y) {
-  multiply_rows<1>(rows, stride, size, x, distance, y);
-}
-
-OLRANK_VECTOR_CLONES
-void multiply_columns(const double* rows, std::int64_t stride, std::int64_t size, const double* x,
-                      std::int64_t distance, double* y) {
-  multiply_rows<kColumnsPerPass>(rows, stride, size, x, distance, y);
-}
-
-/// The inverted rows of y = L⁻¹ x for few columns, as fast as L⁻¹ can be read, which the BLAS is far from.
-void apply_to_few(ExecutionContext& context, const InverseFactor& factor, std::int64_t columns,
-                  const double* x, double* y, std::int64_t stride) {
-  const std::int64_t n = factor.inverted();
-  const std::int64_t blocks = (n + kBlock - 1) / kBlock;
-  const std::int64_t padded = blocks * kBlock;
-  Scratch& scratch = context.scratch();
-  const Scratch::Frame frame(scratch);
-  const auto transposed = scratch.take<double>(static_cast<std::size_t>(columns * padded));
-  std::fill(transposed.begin(), transposed.end(), 0.0);
-  for (std::int64_t i = 0; i < n; ++i) {
-    for (std::int64_t j = 0; j < columns; ++j)
-      transposed[static_cast<std::size_t>(j * padded + i)] = x[i * stride + j];
-  }
-  context.for_blocks(blocks, 1, [&](std::int64_t task, std::int64_t, int) {
-    const std::int64_t b = blocks - 1 - task;
-    const std::int64_t stride_b = InverseFactor::stride(b);
-    const std::int64_t end = std::min(n, (b + 1) * kBlock);
-    for (std::int64_t row = b * kBlock; row < end; row += kRowsPerPass) {
-      const std::int64_t rows = std::min(kRowsPerPass, end - row);
-      const std::int64_t size = (row + kRowsPerPass + kLanes - 1) / kLanes * kLanes;
-      for (std::int64_t j = 0; j < columns;) {
-        const std::int64_t taken = columns - j >= kColumnsPerPass ? kColumnsPerPass : 1;
-        double of_rows[kRowsPerPass * kColumnsPerPass];
-        (taken == 1 ? multiply_one_column : multiply_columns)(
-            factor.block(b) + row % kBlock * stride_b, stride_b, size, transposed.data() + j * padded,
-            padded, of_rows);
-        for (std::int64_t i = 0; i < rows; ++i)
-          std::copy_n(of_rows + i * taken, taken, y + (row + i) * stride + j);
-        j += taken;
-      }
-    }
-  });
-}
-
-void apply_to_many(ExecutionContext& context, const InverseFactor& factor, std::int64_t columns,
-                   const double* x, double* y, std::int64_t stride) {
-  const std::int64_t n = factor.inverted();
-  const std::int64_t blocks = (n + kBlock - 1) / kBlock;
-  // Longest rows first, so that no thread starts the largest product when the others are done.
-  context.for_blocks(blocks, 1, [&](std::int64_t task, std::int64_t, int) {
-    const std::int64_t b = blocks - 1 - task;
-    const std::int64_t end = std::min(n, (b + 1) * kBlock);
-    blas::gemm(Transpose::kNo, Transpose::kNo, end - b * kBlock, columns, end, 1.0, factor.block(b),
-               InverseFactor::stride(b), x, stride, 0.0, y + b * kBlock * stride, stride);
-  });
-}
 
 /// y [rows × inverted] = x L⁻¹ by the rows of L⁻¹ alone.
 void multiply_inverted_from_right(ExecutionContext& context, const InverseFactor& factor, std::int64_t rows,
@@ -170,7 +75,14 @@ void InverseFactor::set_inverted(std::shared_ptr<AlignedVector<double>> last_blo
 void apply(ExecutionContext& context, const InverseFactor& factor, std::int64_t columns, const double* x,
            double* y, std::int64_t stride) {
   const std::int64_t n = factor.inverted();
-  (columns <= kFewColumns ? apply_to_few : apply_to_many)(context, factor, columns, x, y, stride);
+  const std::int64_t blocks = (n + kBlock - 1) / kBlock;
+  // Longest rows first, so that no thread starts the largest product when the others are done.
+  context.for_blocks(blocks, 1, [&](std::int64_t task, std::int64_t, int) {
+    const std::int64_t b = blocks - 1 - task;
+    const std::int64_t end = std::min(n, (b + 1) * kBlock);
+    blas::gemm(Transpose::kNo, Transpose::kNo, end - b * kBlock, columns, end, 1.0, factor.block(b),
+               InverseFactor::stride(b), x, stride, 0.0, y + b * kBlock * stride, stride);
+  });
   const std::int64_t rows = factor.size() - n;
   if (rows == 0) return;
   // Forward substitution: D⁻¹ (x − C y) by the open rows (C, D) of L.

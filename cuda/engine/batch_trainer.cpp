@@ -5,6 +5,15 @@
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
+TrainingSizes batch_sizes(const NetworkShape& shape, std::int64_t batch, std::int64_t observed) {
+  const std::int64_t largest = std::min(batch, observed);
+  const std::int64_t rest = observed % largest;
+  TrainingSizes sizes = training_sizes(shape, 1, 2 * largest, largest);
+  // Fewer documents may be cut into more parts.
+  sizes.partial = std::max(sizes.partial, training_sizes(shape, 1, 2 * rest, rest).partial);
+  return sizes;
+}
+
 BatchTrainer::BatchTrainer(const DeviceNetworkSpec& spec, float* theta, Stream stream)
     : spec_(spec),
       theta_(theta),
@@ -21,15 +30,7 @@ BatchTrainer::BatchTrainer(const DeviceNetworkSpec& spec, float* theta, Stream s
       second_moment_(gradient_.size()),
       noise_keys_(spec.noise_keys),
       round_(1),
-      incidence_offsets_(2 * spec.mini_batches->batch + 1),
-      incidence_ends_(2 * spec.mini_batches->batch),
       places_(static_cast<std::size_t>(spec.members)) {
-  const std::int64_t batch = spec.mini_batches->batch;
-  fill_batch_incidence(stream, batch, {incidence_offsets_.data(), incidence_ends_.data()});
-  for (Place& place : places_) {
-    place.features = DeviceArray<float>(2 * batch * spec.shape.inputs);
-    place.terms = DeviceArray<PairTerm>(batch);
-  }
   if (spec.members == 1) return;
   for (std::int64_t member = 0; member < spec.members; ++member) {
     member_streams_.emplace_back();
@@ -48,8 +49,15 @@ TrainingWorkspace BatchTrainer::workspace(std::int64_t member) {
 
 void BatchTrainer::make_room(const ResidentHistory& history) {
   const ResidentHistory::Bucket& bucket = history.bucket();
-  const std::int64_t batch = spec_.mini_batches->batch;
-  TrainingSizes sizes = training_sizes(spec_.shape, 1, 2 * batch, batch);
+  const std::int64_t observed = history.observed();
+  const std::int64_t largest = std::min(spec_.mini_batches->batch, observed);
+  if (largest > incidence_pairs_) {
+    incidence_pairs_ = std::max(largest, 2 * incidence_pairs_);
+    incidence_offsets_ = DeviceArray<std::int32_t>(2 * incidence_pairs_ + 1);
+    incidence_ends_ = DeviceArray<std::int32_t>(2 * incidence_pairs_);
+    fill_batch_incidence(stream_, incidence_pairs_, {incidence_offsets_.data(), incidence_ends_.data()});
+  }
+  TrainingSizes sizes = batch_sizes(spec_.shape, spec_.mini_batches->batch, observed);
   if (spec_.weigh_by_ndcg) {
     // Weights are of the scores of the whole history.
     const TrainingSizes whole = training_sizes(spec_.shape, 1, bucket.docs, bucket.terms);
@@ -57,6 +65,8 @@ void BatchTrainer::make_room(const ResidentHistory& history) {
     sizes.scores = std::max(sizes.scores, whole.scores);
   }
   for (Place& place : places_) {
+    place.features.reserve(stream_, 2 * largest * spec_.shape.inputs);
+    place.terms.reserve(stream_, largest);
     place.rows.reserve(stream_, sizes.rows);
     place.scores.reserve(stream_, sizes.scores);
     place.partial.reserve(stream_, sizes.partial);
@@ -109,17 +119,21 @@ void BatchTrainer::train_member(Stream stream, const ResidentHistory& history, s
   for (std::int64_t epoch = 0; epoch < epochs; ++epoch) {
     const std::int32_t* order = history.latest().order + (member * epochs + epoch) * observed;
     for (std::int64_t begin = 0; begin < observed; begin += spec_.mini_batches->batch) {
-      if (spec_.weigh_by_ndcg) weigh(stream, history, member);
+      ++number;
+      if (spec_.weigh_by_ndcg) weigh(stream, history, member, number);
       const std::int64_t count = std::min(spec_.mini_batches->batch, observed - begin);
-      train_batch(stream, source, order + begin, count, ++number, decay, member);
+      train_batch(stream, source, order + begin, count, number, decay, member);
     }
   }
 }
 
-void BatchTrainer::weigh(Stream stream, const ResidentHistory& history, std::int64_t member) {
+void BatchTrainer::weigh(Stream stream, const ResidentHistory& history, std::int64_t member,
+                         std::int64_t number) {
   Place& place = places_[static_cast<std::size_t>(member)];
   const PairHistoryView all = history.view();
   forward_history(stream, stack(member), all, workspace(member));
+  note_bad_scores(stream, number, all.docs, place.scores.data(), outcome_.data() + member,
+                  outcome_.data() + 2 * spec_.members + member);
   ndcg_weights(stream, history.impressions(), history.observations(), history.bucket().observations,
                all.count, history.observation_offsets(), history.observation_items(), 1, all.docs,
                place.scores.data(), place.changes.data(), place.weights.data(), place.labels.data());
@@ -169,13 +183,15 @@ ResidentTrainer::Divergence BatchTrainer::find_divergence(const ResidentHistory&
 }
 
 std::int64_t BatchTrainer::bytes() const {
-  std::int64_t total = (4 * gradient_.size()) * static_cast<std::int64_t>(sizeof(double)) +
-                       2 * before_.size() * static_cast<std::int64_t>(sizeof(float));
+  const auto bytes_of = [](const auto& array, std::size_t size) {
+    return array.size() * static_cast<std::int64_t>(size);
+  };
+  std::int64_t total = 4 * bytes_of(gradient_, sizeof(double)) + 2 * bytes_of(before_, sizeof(float)) +
+                       2 * bytes_of(incidence_ends_, sizeof(std::int32_t));
   for (const Place& place : places_) {
-    total += place.rows.bytes() + place.scores.bytes() + place.partial.bytes() + place.losses.bytes() +
-             place.labels.bytes() + place.weights.bytes() + place.changes.bytes() +
-             place.features.size() * static_cast<std::int64_t>(sizeof(float)) +
-             place.terms.size() * static_cast<std::int64_t>(sizeof(PairTerm));
+    total += place.features.bytes() + place.terms.bytes() + place.rows.bytes() + place.scores.bytes() +
+             place.partial.bytes() + place.losses.bytes() + place.labels.bytes() + place.weights.bytes() +
+             place.changes.bytes();
   }
   return total;
 }

@@ -12,6 +12,9 @@
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
+/// What batches of `batch` pairs, and the rest of them, need of a history of `observed` > 0 pairs.
+TrainingSizes batch_sizes(const NetworkShape& shape, std::int64_t batch, std::int64_t observed);
+
 /// Training by shuffled mini-batches from θ₀, as models/neural/mini_batch_trainer.h does it. Members draw
 /// batches of their own, so each trains in a stream of its own; nothing is recorded, as batches and their
 /// number change from round to round.
@@ -25,7 +28,9 @@ class BatchTrainer : public ResidentTrainer {
   bool may_repeat() const override { return false; }
   void repeat(const ResidentHistory& history, std::int64_t member) override;
   Divergence find_divergence(const ResidentHistory& history) override;
+  /// Losses are noted where they are no numbers, with the number of their step; else all is 0.
   const double* outcome() const override { return outcome_.data(); }
+  bool tells_steps() const override { return false; }
   std::int64_t bytes() const override;
   void save(StateWriter&) const override {}
   void load(StateReader&) override {}
@@ -40,17 +45,16 @@ class BatchTrainer : public ResidentTrainer {
     GrowingArray<double> labels;   // of the history's terms, with noise
     GrowingArray<double> weights;  // likewise; LambdaRank's, of which batches need the changes alone
     GrowingArray<double> changes;
-    DeviceArray<float> features;  // of the batch
-    DeviceArray<PairTerm> terms;
+    GrowingArray<float> features;  // of the batch
+    GrowingArray<PairTerm> terms;
     DeviceArray<double> loss{1};
   };
 
   void make_room(const ResidentHistory& history);
   void train_member(Stream stream, const ResidentHistory& history, std::int64_t member);
-  void weigh(Stream stream, const ResidentHistory& history, std::int64_t member);
+  void weigh(Stream stream, const ResidentHistory& history, std::int64_t member, std::int64_t number);
   void train_batch(Stream stream, const BatchSource& source, const std::int32_t* order, std::int64_t count,
                    std::int64_t number, double decay, std::int64_t member);
-  void undo();
 
   NetworkStack stack(std::int64_t member) const;
   TrainingWorkspace workspace(std::int64_t member);
@@ -69,6 +73,7 @@ class BatchTrainer : public ResidentTrainer {
   DeviceArray<double> second_moment_;
   DeviceArray<PhiloxKey> noise_keys_;
   DeviceArray<std::uint32_t> round_;
+  std::int64_t incidence_pairs_ = 0;  // of the largest batch so far
   DeviceArray<std::int32_t> incidence_offsets_;
   DeviceArray<std::int32_t> incidence_ends_;
   std::vector<Place> places_;  // a member's

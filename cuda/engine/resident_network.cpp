@@ -226,7 +226,7 @@ void ResidentNetwork::learn(const DeviceLesson& lesson) {
 
 std::vector<double> ResidentNetwork::steps() {
   settle();
-  if (spec_.mini_batches) return {};
+  if (!trainer_->tells_steps()) return {};
   const auto members = static_cast<std::size_t>(spec_.members);
   const auto steps = view_.outcome().first(members);
   return {steps.begin(), steps.end()};

@@ -29,11 +29,13 @@ class ResidentTrainer {
   };
   virtual Divergence find_divergence(const ResidentHistory& history) = 0;
 
-  /// Of the latest training, on the device: the members' steps, their losses before and their losses after.
+  /// Of the latest training, on the device: a number of each member, its loss before and its loss after.
   virtual const double* outcome() const = 0;
+  /// Whether those numbers are the sizes of the members' steps.
+  virtual bool tells_steps() const = 0;
   static constexpr std::int64_t kOutcomes = 3;
 
-  virtual std::int64_t bytes() const = 0;
+  virtual std::int64_t bytes() const = 0;  // on the device
   virtual void save(StateWriter& state) const = 0;
   virtual void load(StateReader& state) = 0;
 };

@@ -29,6 +29,7 @@ class StackedTrainer : public ResidentTrainer {
   void repeat(const ResidentHistory& history, std::int64_t member) override;
   Divergence find_divergence(const ResidentHistory& history) override;
   const double* outcome() const override { return outcome_.data(); }
+  bool tells_steps() const override { return true; }
   std::int64_t bytes() const override;
   void save(StateWriter& state) const override;
   void load(StateReader& state) override;

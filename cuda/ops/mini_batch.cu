@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "cuda/ops/block_sum.cuh"
 #include "cuda/runtime/launch.cuh"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
@@ -9,13 +10,16 @@ namespace {
 
 constexpr unsigned kThreads = 128;
 
+// offsets [docs + 1] and ends [docs] are 0, 1, 2, …: the one term of document 2i + s is i, as its first or
+// second. A thread writes a document's.
 __global__ void fill_batch_incidence_kernel(std::int64_t docs, PairIncidence incidence) {
   const std::int64_t doc = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (doc <= docs) incidence.offsets[doc] = static_cast<std::int32_t>(doc);
   if (doc < docs) incidence.ends[doc] = static_cast<std::int32_t>(doc);
 }
 
-// A block takes a pair.
+// A block copies the two documents of a pair, row after row, and its first thread writes the term, in
+// double. Every number is written once.
 __global__ void gather_batch_kernel(const BatchSource source, const std::int32_t* order, float* features,
                                     PairTerm* terms) {
   const std::int32_t number = order[blockIdx.x];
@@ -32,15 +36,29 @@ __global__ void gather_batch_kernel(const BatchSource source, const std::int32_t
   const double weight = source.changes == nullptr ? 1.0 : source.changes[number];
   const double noise =
       source.labels == nullptr ? 0.0 : (source.labels[seen.term] - folded.labels) / folded.weight;
-  const auto row = static_cast<std::int32_t>(2 * blockIdx.x);
+  const auto row = 2 * static_cast<std::int32_t>(blockIdx.x);
   terms[blockIdx.x] = {row, row + 1, weight, weight * seen.first_wins + noise};
 }
 
+// One thread, one number: launches in a stream keep the order of steps.
 __global__ void note_bad_loss_kernel(double number, const double* loss, double* first_number,
                                      double* first_loss) {
   if (threadIdx.x != 0 || *first_number != 0.0 || std::isfinite(*loss)) return;
   *first_number = number;
   *first_loss = *loss;
+}
+
+// One block, whose threads take every kThreads-th score.
+__global__ void __launch_bounds__(kThreads)
+    note_bad_scores_kernel(double number, std::int64_t docs, const float* scores, double* first_number,
+                           double* first_loss) {
+  int bad = 0;
+  for (std::int64_t doc = threadIdx.x; doc < docs; doc += kThreads)
+    bad += std::isfinite(scores[doc]) ? 0 : 1;
+  bad = block_sum(bad, dynamic_shared<int>());
+  if (threadIdx.x != 0 || *first_number != 0.0 || bad == 0) return;
+  *first_number = number;
+  *first_loss = std::nan("");
 }
 
 }  // namespace
@@ -62,6 +80,13 @@ void note_bad_loss(Stream stream, std::int64_t number, const double* loss, doubl
                    double* first_loss) {
   launch(note_bad_loss_kernel, dim3{1}, dim3{32}, 0, stream, static_cast<double>(number), loss,
          first_number, first_loss);
+}
+
+void note_bad_scores(Stream stream, std::int64_t number, std::int64_t docs, const float* scores,
+                     double* first_number, double* first_loss) {
+  if (docs == 0) return;
+  launch(note_bad_scores_kernel, dim3{1}, dim3{kThreads}, kThreads / 32 * sizeof(int), stream,
+         static_cast<double>(number), docs, scores, first_number, first_loss);
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

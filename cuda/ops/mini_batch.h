@@ -33,4 +33,8 @@ void gather_batch(Stream stream, const BatchSource& source, const std::int32_t* 
 void note_bad_loss(Stream stream, std::int64_t number, const double* loss, double* first_number,
                    double* first_loss);
 
+/// The same with NaN where a score [docs] is no number.
+void note_bad_scores(Stream stream, std::int64_t number, std::int64_t docs, const float* scores,
+                     double* first_number, double* first_loss);
+
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

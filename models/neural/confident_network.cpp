@@ -147,15 +147,29 @@ RankedList ConfidentNetwork::rank(RoundContext& context, const QueryDocs& query,
   return list;
 }
 
-Tally ConfidentNetwork::compare_widths(ExecutionContext& context, std::span<const std::int32_t> shown) {
+TangentFactors ConfidentNetwork::factors_of(std::span<const std::int32_t> shown) {
   const auto factors = static_cast<std::size_t>(shape_.factors());
   shown_factors_.resize(shown.size() * factors);
   for (std::size_t rank = 0; rank < shown.size(); ++rank) {
     const auto row = std::span(factors_).subspan(static_cast<std::size_t>(shown[rank]) * factors, factors);
     std::copy(row.begin(), row.end(), shown_factors_.begin() + static_cast<std::ptrdiff_t>(rank * factors));
   }
+  return {shown_factors_.data(), static_cast<std::int64_t>(shown.size())};
+}
+
+void ConfidentNetwork::teach_shadow(ExecutionContext& context, std::span<const std::int32_t> shown) {
+  const auto rank_of = [&](std::int32_t doc) {
+    return static_cast<std::int32_t>(std::find(shown.begin(), shown.end(), doc) - shown.begin());
+  };
+  shown_pairs_.clear();
+  for (const PreferencePair& pair : pairs_)
+    shown_pairs_.push_back({rank_of(pair.winner), rank_of(pair.loser)});
+  shadow_->observe(context, factors_of(shown), shown_pairs_);
+}
+
+Tally ConfidentNetwork::compare_widths(ExecutionContext& context, std::span<const std::int32_t> shown) {
   exact_sq_.resize(shown.size() * shown.size());
-  shadow_->width_sq(context, {shown_factors_.data(), static_cast<std::int64_t>(shown.size())}, exact_sq_);
+  shadow_->width_sq(context, factors_of(shown), exact_sq_);
   shown_scores_.clear();
   own_sq_.clear();
   for (const std::int32_t i : shown) {
@@ -181,7 +195,7 @@ LearnReport ConfidentNetwork::learn(RoundContext& context, const Feedback& feedb
   }
   if (shadow_) {
     const auto measured = context.clock.measure("shadow");
-    shadow_->observe(context.execution, {factors_.data(), feedback.query.docs()}, pairs_);
+    teach_shadow(context.execution, feedback.shown);
   }
   const auto measured = context.clock.measure("train");
   const bool weigh = settings_.kind == RankerKind::kOlLambdaRank;

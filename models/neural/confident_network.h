@@ -39,6 +39,9 @@ class ConfidentNetwork : public OnlineRanker {
   void load(StateReader& state) override;
 
  private:
+  /// Copies of the factors of shown documents, in their order.
+  TangentFactors factors_of(std::span<const std::int32_t> shown);
+  void teach_shadow(ExecutionContext& context, std::span<const std::int32_t> shown);
   /// What the shadow says of them: width_ratios_, and the decisions that it would turn.
   Tally compare_widths(ExecutionContext& context, std::span<const std::int32_t> shown);
   /// Factors and scores of a query at the parameters as they stand.
@@ -74,6 +77,7 @@ class ConfidentNetwork : public OnlineRanker {
 
   // Of the list shown last.
   std::vector<float> shown_factors_;
+  std::vector<PreferencePair> shown_pairs_;  // pairs_ by rank
   std::vector<double> shown_scores_;
   std::vector<double> own_sq_;
   std::vector<double> exact_sq_;

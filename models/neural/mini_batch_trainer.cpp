@@ -109,7 +109,7 @@ std::optional<double> MiniBatchTrainer::train(ExecutionContext& context, const T
       if (task.weigh_by_ndcg) {
         scores_.resize(static_cast<std::size_t>(task.history.docs()));
         score_docs(context, spec_.shape, theta, task.history.features(), scores_);
-        if (!all_finite(scores_)) fail(task, number, std::nan(""), theta);
+        if (!all_finite(scores_)) fail(task, number + 1, std::nan(""), theta);
         task.history.ndcg_changes(scores_, changes_);
       }
       gather(task,

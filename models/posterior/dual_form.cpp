@@ -1,6 +1,7 @@
 #include "models/posterior/dual_form.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 #include <cstring>
 #include <vector>
@@ -40,6 +41,7 @@ void DualForm::gram(ExecutionContext& context, const ObservedPairs& history, Tan
 
 void DualForm::look_at(ExecutionContext& context, const ObservedPairs& history, TangentFactors docs,
                        double* m) {
+  sight_.pairs = -1;
   sight_.solved.resize(static_cast<std::size_t>(factor_.size() * docs.docs));
   find_gram(context, history, docs, sight_.solved.data(), m);
   sight_.factors.assign(docs.values, docs.values + docs.docs * shape_.factors());
@@ -55,8 +57,9 @@ bool DualForm::has_seen(TangentFactors docs) const {
 
 void DualForm::observe(ExecutionContext& context, const ObservedPairs& history, std::int64_t first,
                        TangentFactors docs, std::span<const PreferencePair> pairs) {
+  assert(first == factor_.size());
   const auto columns = static_cast<std::int64_t>(pairs.size());
-  if (columns > InverseFactor::kBlock || !has_seen(docs)) {
+  if (columns > InverseFactor::kBlock) {
     append(context, history, first);
     return;
   }
@@ -64,6 +67,9 @@ void DualForm::observe(ExecutionContext& context, const ObservedPairs& history, 
   const std::int64_t count = docs.docs;
   Scratch& scratch = context.scratch();
   const Scratch::Frame frame(scratch);
+  // Whoever learns without having ranked looks now: what is learned hangs on the feedback alone.
+  if (!has_seen(docs))
+    look_at(context, history, docs, scratch.take<double>(static_cast<std::size_t>(count * count)).data());
   const auto u = scratch.take<double>(static_cast<std::size_t>(n * columns));
   const auto corner = scratch.take<double>(static_cast<std::size_t>(columns * columns));
   // U = L⁻¹ (s K_n,winners − s K_n,losers).
@@ -87,6 +93,7 @@ void DualForm::observe(ExecutionContext& context, const ObservedPairs& history, 
   }
   log_det_ += append_solved(context, factor_, columns, u.data(), columns, corner.data(), columns) -
               static_cast<double>(columns) * std::log(lambda_);
+  sight_.pairs = -1;
 }
 
 void DualForm::append(ExecutionContext& context, const ObservedPairs& history, std::int64_t first) {

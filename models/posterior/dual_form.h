@@ -10,7 +10,7 @@ namespace olrank {
 
 /// By pairs: L Lᵀ = s K_nn + λI with K the tangent kernel among pairs, S = s L⁻¹ K_nV, and
 /// M = (s K_VV − SᵀS)/λ. No p × p matrix; n²/2 numbers. Pairs of documents just looked at are taken in by
-/// what S and M say of them, without another pass over L⁻¹; others differ from that by rounding.
+/// what S and M say of them, without another pass over L⁻¹.
 class DualForm : public FullForm {
  public:
   DualForm(const NetworkShape& shape, double lambda, double scale)
@@ -38,7 +38,7 @@ class DualForm : public FullForm {
  private:
   /// Documents, their S and their M.
   struct Sight {
-    std::int64_t pairs = -1;  // that L⁻¹ was of; -1: nothing was seen
+    std::int64_t pairs = -1;  // observed before; -1: nothing was seen
     std::vector<float> factors;
     AlignedVector<double> solved;
     std::vector<double> m;
@@ -53,7 +53,7 @@ class DualForm : public FullForm {
   NetworkShape shape_;
   double lambda_;
   double scale_;
-  InverseFactor factor_;  // L⁻¹
+  InverseFactor factor_;
   double log_det_ = 0.0;  // 2 Σ log L_ii − n log λ
   Sight sight_;
 };

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "cuda/engine/batch_trainer.h"
 #include "cuda/engine/resident_network.h"
 #include "models/neural/device_ranker.h"
 #include "tests/cuda/kernels/kernel_test.h"
@@ -307,24 +308,56 @@ TEST_P(DeviceRankerTest, ALossThatIsNoNumberIsToldWithItsStep) {
   }
 }
 
+/// What a ranker says that went wrong, having gone on from `state`.
+std::string told_after(OnlineRanker& ranker, const std::string& state) {
+  StateReader reader(state, "memory");
+  ranker.load(reader);
+  try {
+    play(ranker, 4, kRounds);
+  } catch (const NumericError& error) {
+    return error.what();
+  }
+  return "nothing went wrong";
+}
+
 // The batch that went wrong, and θ as it was before the round.
 TEST_P(DeviceRankerTest, ABatchWhoseLossIsNoNumberIsToldAndUndone) {
-  RankerSettings settings = settings_of("reference");
-  settings.trainer.learning_rate = 1e25;
-  const auto on_cpu = make_neural(settings, kFeatures);
-  const auto on_device = make_on_device(settings);
-  const std::vector<float> before = flat_theta(*on_device);
-  std::vector<std::string> told;
-  for (OnlineRanker* ranker : {on_cpu.get(), on_device.get()}) {
-    try {
-      play(*ranker, 1, kRounds);
-      FAIL() << "no error";
-    } catch (const NumericError& error) {
-      told.emplace_back(error.what());
-    }
-    EXPECT_EQ(flat_theta(*ranker), before);
+  for (const std::string name : {"reference", "reference_lambdarank"}) {
+    SCOPED_TRACE(name);
+    RankerSettings settings = settings_of(name);
+    const auto good_on_cpu = make_neural(settings, kFeatures);
+    const auto good_on_device = make_on_device(settings);
+    const std::string state_on_cpu = play(*good_on_cpu, 1, 3).state;
+    const std::string state_on_device = play(*good_on_device, 1, 3).state;
+    settings.trainer.learning_rate = 1e25;
+    const auto on_cpu = make_neural(settings, kFeatures);
+    const auto on_device = make_on_device(settings);
+    const std::string told = told_after(*on_cpu, state_on_cpu);
+    EXPECT_NE(told.find("A smaller learning_rate than 1e+25 keeps it finite."), std::string::npos) << told;
+    EXPECT_EQ(told_after(*on_device, state_on_device), told);
+    EXPECT_EQ(flat_theta(*on_device), flat_theta(*good_on_device));
   }
-  EXPECT_EQ(told[1], told[0]);
+}
+
+TEST_P(DeviceRankerTest, EveryBatchHasItsRoom) {
+  if (static_cast<int>(GetParam()) != 0) GTEST_SKIP() << "sizes alone";
+  constexpr std::int64_t kBatch = 1024;
+  const NetworkShape shape = ntk_shape(136, 256, 2);
+  std::int64_t larger_rests = 0;
+  for (std::int64_t observed = 1; observed < 3 * kBatch; ++observed) {
+    const device::TrainingSizes room = device::batch_sizes(shape, kBatch, observed);
+    for (std::int64_t begin = 0; begin < observed; begin += kBatch) {
+      const std::int64_t count = std::min(kBatch, observed - begin);
+      const device::TrainingSizes needed = device::training_sizes(shape, 1, 2 * count, count);
+      ASSERT_GE(room.rows, needed.rows) << observed;
+      ASSERT_GE(room.scores, needed.scores) << observed;
+      ASSERT_GE(room.partial, needed.partial) << observed;
+      ASSERT_GE(room.losses, needed.losses) << observed;
+    }
+    const std::int64_t full = device::training_sizes(shape, 1, 2 * kBatch, kBatch).partial;
+    if (observed > kBatch && room.partial > full) ++larger_rests;
+  }
+  EXPECT_GT(larger_rests, 0);
 }
 
 // More pairs than the kernels take in at once: what the first batch changed, the second one has to see.

@@ -95,6 +95,22 @@ TEST_P(MiniBatchKernelTest, TheFirstBadLossIsKept) {
   EXPECT_EQ(kept.to_host()[0], infinite);
 }
 
+TEST_P(MiniBatchKernelTest, AScoreThatIsNoNumberIsALossThatIsNone) {
+  for (const std::int64_t docs : {1, 31, 33, 300}) {
+    for (const std::int64_t bad : {std::int64_t{-1}, std::int64_t{0}, docs - 1}) {
+      std::vector<float> scores = random_numbers(docs, 8);
+      if (bad >= 0) scores[static_cast<std::size_t>(bad)] = -std::numeric_limits<float>::infinity();
+      const auto there = on_device(scores);
+      DeviceArray<double> number = on_device(std::vector<double>{0.0});
+      DeviceArray<double> kept = on_device(std::vector<double>{0.0});
+      for (const std::int64_t step : {4, 5})
+        device::note_bad_scores(nullptr, step, docs, there.data(), number.data(), kept.data());
+      EXPECT_EQ(number.to_host()[0], bad >= 0 ? 4.0 : 0.0);
+      EXPECT_EQ(std::isnan(kept.to_host()[0]), bad >= 0);
+    }
+  }
+}
+
 OLRANK_KERNEL_TESTS(MiniBatchKernelTest);
 
 }  // namespace

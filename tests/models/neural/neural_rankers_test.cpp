@@ -103,11 +103,7 @@ TEST_P(NeuralRankersTest, LearnsTheSameFromARecord) {
     other->describe(query, true, detail);
     EXPECT_EQ(detail.scores, expected.scores);
     EXPECT_EQ(detail.certain, expected.certain);
-    // The states differ in what widths have cost so far, which decides when a full covariance goes over to
-    // its primal form: the same widths up to rounding in double.
-    ASSERT_EQ(detail.width_sq.size(), expected.width_sq.size());
-    for (std::size_t i = 0; i < detail.width_sq.size(); ++i)
-      ASSERT_NEAR(detail.width_sq[i], expected.width_sq[i], 1e-10 * (1.0 + expected.width_sq[i]));
+    EXPECT_EQ(detail.width_sq, expected.width_sq);
   }
 }
 

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -24,6 +23,7 @@
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/byte_stream.h"
+#include "core/io/scratch_folder.h"
 #include "core/random/rng_stream.h"
 #include "core/runtime/execution_context.h"
 #include "core/runtime/log.h"
@@ -118,17 +118,8 @@ void check(bool as_expected) {
 
 void run(std::size_t megabytes, int repetitions, const std::string& json_file) {
   set_verbosity(Verbosity::kQuiet);
-  std::string pattern = (std::filesystem::temp_directory_path() / "olrank-bench-XXXXXX").string();
-  if (::mkdtemp(pattern.data()) == nullptr) throw IoError("make", pattern, errno);
-  const std::filesystem::path folder = pattern;
-  struct Remove {
-    std::filesystem::path folder;
-    ~Remove() {
-      std::error_code ignored;
-      std::filesystem::remove_all(folder, ignored);
-    }
-  } const remove{folder};
-
+  const ScratchFolder scratch;
+  const std::filesystem::path& folder = scratch.path();
   const std::string text = mslr_like_text(megabytes << 20);
   write_file_atomically(folder / "mslr.txt", text);
   write_file_atomically(folder / "letor.txt", letor_like_text(megabytes << 20));

@@ -60,8 +60,8 @@ double history_bytes(const NetworkShape& shape, const RankerLoad& load, double p
          shown * 8.0;
 }
 
-/// Mini-batches, on a device: the largest with the numbers that a pass needs, and the order of all. What
-/// grows there doubles.
+/// Mini-batches: the largest with the numbers that a pass needs, and the order of all, where what grows
+/// doubles. So much on a device; the CPU gets along with less.
 double batch_bytes(const RankerSettings& settings, const NetworkShape& shape, double pairs) {
   if (settings.trainer.loss != LossForm::kMean) return 0.0;
   const double members =

@@ -5,8 +5,8 @@
 #include "apps/bench/commands.h"
 #include "apps/bench/data_cases.h"
 #include "apps/bench/measurement_flags.h"
-#include "apps/bench/scratch_folder.h"
 #include "core/error.h"
+#include "core/io/scratch_folder.h"
 #include "core/runtime/log.h"
 
 namespace olrank {

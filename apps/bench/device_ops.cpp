@@ -8,8 +8,8 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "apps/bench/scratch_folder.h"
 #include "core/error.h"
+#include "core/io/scratch_folder.h"
 
 namespace olrank {
 namespace {

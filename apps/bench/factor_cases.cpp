@@ -6,14 +6,20 @@
 namespace olrank {
 namespace {
 
+/// Diagonally dominant, as are all with small numbers beside it.
+void fill_corner(std::vector<double>& corner, std::int64_t added) {
+  std::fill(corner.begin(), corner.end(), 0.01);
+  for (std::int64_t i = 0; i < added; ++i) corner[length(i * added + i)] = 4.0;
+}
+
 InverseFactor grown_factor(ExecutionContext& context, std::int64_t pairs) {
   InverseFactor factor;
   while (factor.size() < pairs) {
     const std::int64_t added = std::min(factor.room(), pairs - factor.size());
     std::vector<double> cross = uniform_doubles(factor.size() * added, 5);
     for (double& value : cross) value *= 1e-3;
-    std::vector<double> corner(length(added * added), 0.01);
-    for (std::int64_t i = 0; i < added; ++i) corner[length(i * added + i)] = 4.0;
+    std::vector<double> corner(length(added * added));
+    fill_corner(corner, added);
     append(context, factor, added, cross.data(), added, corner.data(), added);
   }
   return factor;
@@ -33,8 +39,7 @@ CaseList::Body appending(const std::shared_ptr<GrownFactor>& grown) {
   std::vector<double> cross = uniform_doubles(n * added, 6);
   for (double& value : cross) value *= 1e-3;
   return [grown, added, cross, corner = std::vector<double>(length(added * added))]() mutable {
-    std::fill(corner.begin(), corner.end(), 0.01);
-    for (std::int64_t i = 0; i < added; ++i) corner[length(i * added + i)] = 4.0;
+    fill_corner(corner, added);
     InverseFactor copy = grown->factor;
     append(*grown->context, copy, added, cross.data(), added, corner.data(), added);
   };
@@ -46,8 +51,7 @@ CaseList::Body appending_solved(const std::shared_ptr<GrownFactor>& grown) {
   std::vector<double> u = uniform_doubles(grown->factor.size() * added, 6);
   for (double& value : u) value *= 1e-3;
   return [grown, added, u, corner = std::vector<double>(length(added * added))]() mutable {
-    std::fill(corner.begin(), corner.end(), 0.01);
-    for (std::int64_t i = 0; i < added; ++i) corner[length(i * added + i)] = 4.0;
+    fill_corner(corner, added);
     InverseFactor copy = grown->factor;
     append_solved(*grown->context, copy, added, u.data(), added, corner.data(), added);
   };
@@ -88,7 +92,7 @@ void add_factor_cases(CaseList& list) {
                      c = std::vector<double>(length(docs * docs)), pairs,
                      docs]() mutable { subtract_gram(*of, pairs, docs, x.data(), docs, c.data(), docs); };
            });
-  // Of documents not looked at before: L⁻¹ has to be read.
+  // L⁻¹ has to be read.
   list.add("inverse_factor/append", {{"n", pairs}, {"k", kRoundPairs}},
            {CeilingKind::kMemory,
             n * (n + 1.0) * real(kRoundPairs),

@@ -27,16 +27,11 @@ BatchTrainer::BatchTrainer(const DeviceNetworkSpec& spec, float* theta, Stream s
       gradient_(spec.members * parameters_),
       position_(gradient_.size()),
       first_moment_(gradient_.size()),
-      second_moment_(gradient_.size()),
+      second_moment_(spec.optimizer == Optimizer::kAdam ? gradient_.size() : 0),
       noise_keys_(spec.noise_keys),
       round_(1),
-      places_(static_cast<std::size_t>(spec.members)) {
-  if (spec.members == 1) return;
-  for (std::int64_t member = 0; member < spec.members; ++member) {
-    member_streams_.emplace_back();
-    joins_.emplace_back();
-  }
-}
+      places_(static_cast<std::size_t>(spec.members)),
+      member_streams_(spec.members) {}
 
 NetworkStack BatchTrainer::stack(std::int64_t member) const {
   return {spec_.shape, theta_ + member * parameters_, 1, 1};
@@ -45,6 +40,11 @@ NetworkStack BatchTrainer::stack(std::int64_t member) const {
 TrainingWorkspace BatchTrainer::workspace(std::int64_t member) {
   Place& place = places_[static_cast<std::size_t>(member)];
   return {place.rows.data(), place.scores.data(), place.partial.data(), place.losses.data()};
+}
+
+OptimizerState BatchTrainer::optimizer_state(std::int64_t first) {
+  return {position_.data() + first, first_moment_.data() + first,
+          second_moment_.size() > 0 ? second_moment_.data() + first : nullptr};
 }
 
 void BatchTrainer::make_room(const ResidentHistory& history) {
@@ -85,21 +85,9 @@ void BatchTrainer::train(const ResidentHistory& history) {
   copy_bytes(stream_, before_.data(), theta_, theta_bytes);
   copy_bytes(stream_, theta_, centre_.data(), theta_bytes);
   fill_bytes(stream_, outcome_.data(), 0, static_cast<std::size_t>(outcome_.size()) * sizeof(double));
-  begin_training(stream_, spec_.members * parameters_, theta_,
-                 {position_.data(), first_moment_.data(), second_moment_.data()});
-  if (spec_.members == 1) {
-    train_member(stream_, history, 0);
-    return;
-  }
-  fork_.record(stream_);
-  for (std::int64_t member = 0; member < spec_.members; ++member) {
-    const auto at = static_cast<std::size_t>(member);
-    const Stream stream = member_streams_[at].get();
-    fork_.hold(stream);
-    train_member(stream, history, member);
-    joins_[at].record(stream);
-    joins_[at].hold(stream_);
-  }
+  begin_training(stream_, spec_.members * parameters_, theta_, optimizer_state(0));
+  member_streams_.run(stream_,
+                      [&](Stream stream, std::int64_t member) { train_member(stream, history, member); });
 }
 
 void BatchTrainer::train_member(Stream stream, const ResidentHistory& history, std::int64_t member) {
@@ -158,7 +146,7 @@ void BatchTrainer::train_batch(Stream stream, const BatchSource& source, const s
   double* gradient = gradient_.data() + member * parameters_;
   pair_gradients(stream, stack(member), batch, objective, work, {gradient, nullptr, nullptr});
   const std::int64_t at = member * parameters_;
-  const OptimizerState state{position_.data() + at, first_moment_.data() + at, second_moment_.data() + at};
+  const OptimizerState state = optimizer_state(at);
   const double* step = steps_.data() + member;
   if (spec_.optimizer == Optimizer::kAdam) {
     adam_step(stream, 1, parameters_, number, decay, gradient, step, state, theta_ + at);
@@ -166,8 +154,6 @@ void BatchTrainer::train_batch(Stream stream, const BatchSource& source, const s
     decayed_step(stream, 1, parameters_, decay, gradient, step, state, theta_ + at);
   }
 }
-
-void BatchTrainer::repeat(const ResidentHistory& /*history*/, std::int64_t /*member*/) {}
 
 ResidentTrainer::Divergence BatchTrainer::find_divergence(const ResidentHistory& /*history*/) {
   copy_bytes(stream_, theta_, before_.data(), static_cast<std::size_t>(before_.size()) * sizeof(float));
@@ -186,7 +172,8 @@ std::int64_t BatchTrainer::bytes() const {
   const auto bytes_of = [](const auto& array, std::size_t size) {
     return array.size() * static_cast<std::int64_t>(size);
   };
-  std::int64_t total = 4 * bytes_of(gradient_, sizeof(double)) + 2 * bytes_of(before_, sizeof(float)) +
+  std::int64_t total = 3 * bytes_of(gradient_, sizeof(double)) + bytes_of(second_moment_, sizeof(double)) +
+                       2 * bytes_of(before_, sizeof(float)) +
                        2 * bytes_of(incidence_ends_, sizeof(std::int32_t));
   for (const Place& place : places_) {
     total += place.features.bytes() + place.terms.bytes() + place.rows.bytes() + place.scores.bytes() +

@@ -5,6 +5,7 @@
 
 #include "core/ops/device_network.h"
 #include "cuda/engine/growing_array.h"
+#include "cuda/engine/member_streams.h"
 #include "cuda/engine/resident_trainer.h"
 #include "cuda/ops/mini_batch.h"
 #include "cuda/ops/optimizer_step.h"
@@ -25,8 +26,7 @@ class BatchTrainer : public ResidentTrainer {
 
   /// Waits for nothing. The lesson brought the order of the batches.
   void train(const ResidentHistory& history) override;
-  bool may_repeat() const override { return false; }
-  void repeat(const ResidentHistory& history, std::int64_t member) override;
+  bool repeat(const ResidentHistory&, std::int64_t) override { return false; }
   Divergence find_divergence(const ResidentHistory& history) override;
   /// Losses are noted where they are no numbers, with the number of their step; else all is 0.
   const double* outcome() const override { return outcome_.data(); }
@@ -58,6 +58,8 @@ class BatchTrainer : public ResidentTrainer {
 
   NetworkStack stack(std::int64_t member) const;
   TrainingWorkspace workspace(std::int64_t member);
+  /// From parameter `first` of all members' on.
+  OptimizerState optimizer_state(std::int64_t first);
 
   DeviceNetworkSpec spec_;
   float* theta_;
@@ -77,9 +79,7 @@ class BatchTrainer : public ResidentTrainer {
   DeviceArray<std::int32_t> incidence_offsets_;
   DeviceArray<std::int32_t> incidence_ends_;
   std::vector<Place> places_;  // a member's
-  std::vector<OwnedStream> member_streams_;
-  std::vector<Event> joins_;
-  Event fork_;
+  MemberStreams member_streams_;
 };
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -130,11 +130,10 @@ bool ResidentNetwork::mend_training() {
   const auto began = view_.outcome().subspan(members, members);
   const auto ended = view_.outcome().subspan(2 * members, members);
   bool again = false;
-  if (!halved_ && trainer_->may_repeat()) {
+  if (!halved_) {
     for (std::size_t member = 0; member < members; ++member) {
       if (ended[member] <= began[member]) continue;
-      trainer_->repeat(history_, static_cast<std::int64_t>(member));
-      again = true;
+      again |= trainer_->repeat(history_, static_cast<std::int64_t>(member));
     }
   }
   if (again) {

@@ -18,10 +18,9 @@ class ResidentTrainer {
 
   /// Starts a training on the history as it stands.
   virtual void train(const ResidentHistory& history) = 0;
-  /// Whether a member that ended with a higher loss than it began with is to be trained again.
-  virtual bool may_repeat() const = 0;
-  /// Undoes the latest training of a member and makes it again with half the step.
-  virtual void repeat(const ResidentHistory& history, std::int64_t member) = 0;
+  /// For a member that ended with a higher loss than it began with: undoes its latest training and makes it
+  /// again with half the step. False, and nothing is done, where a rise says nothing.
+  virtual bool repeat(const ResidentHistory& history, std::int64_t member) = 0;
   /// After a training that ended with a loss that is no number: undoes it, and finds where it went. Waits.
   struct Divergence {
     std::int64_t step = 0;

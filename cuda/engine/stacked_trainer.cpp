@@ -47,13 +47,8 @@ StackedTrainer::StackedTrainer(const DeviceNetworkSpec& spec, float* theta, Stre
           std::vector<CurvatureState>(static_cast<std::size_t>(spec.members)))),
       noise_keys_(spec.noise_keys),
       round_(1),
-      observed_(1) {
-  if (spec.members == 1) return;
-  for (std::int64_t member = 0; member < spec.members; ++member) {
-    member_streams_.emplace_back();
-    joins_.emplace_back();
-  }
-}
+      observed_(1),
+      member_streams_(spec.members) {}
 
 void StackedTrainer::make_room(const ResidentHistory& history) {
   const ResidentHistory::Bucket& bucket = history.bucket();
@@ -180,19 +175,13 @@ void StackedTrainer::start(const ResidentHistory& history) {
 }
 
 void StackedTrainer::descend_all(const ResidentHistory& history, MemberSchedule schedule) {
-  if (spec_.members == 1 || schedule != MemberSchedule::kStreams) {
+  if (schedule != MemberSchedule::kStreams) {
     descend(stream_, history, {0, spec_.members});
     return;
   }
-  fork_.record(stream_);
-  for (std::int64_t member = 0; member < spec_.members; ++member) {
-    const auto at = static_cast<std::size_t>(member);
-    const Stream stream = member_streams_[at].get();
-    fork_.hold(stream);
+  member_streams_.run(stream_, [&](Stream stream, std::int64_t member) {
     descend(stream, history, {member, 1});
-    joins_[at].record(stream);
-    joins_[at].hold(stream_);
-  }
+  });
 }
 
 void StackedTrainer::descend(Stream stream, const ResidentHistory& history, Members members) {
@@ -265,13 +254,16 @@ void StackedTrainer::move(Stream stream, Members members, std::int64_t number) {
   }
 }
 
-void StackedTrainer::repeat(const ResidentHistory& history, std::int64_t member) {
+bool StackedTrainer::repeat(const ResidentHistory& history, std::int64_t member) {
+  // LambdaRank's gradients are not those of one loss.
+  if (spec_.weigh_by_ndcg) return false;
   copy_bytes(stream_, theta_ + member * parameters_, before_.data() + member * parameters_,
              static_cast<std::size_t>(parameters_) * sizeof(float));
   --trainings_;
   find_steps({member, 1}, 0.5 * rate());
   ++trainings_;
   descend(stream_, history, {member, 1});
+  return true;
 }
 
 ResidentTrainer::Divergence StackedTrainer::find_divergence(const ResidentHistory& history) {

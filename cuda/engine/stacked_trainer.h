@@ -8,6 +8,7 @@
 #include "core/io/state_archive.h"
 #include "core/ops/device_network.h"
 #include "cuda/engine/growing_array.h"
+#include "cuda/engine/member_streams.h"
 #include "cuda/engine/resident_trainer.h"
 #include "cuda/ops/curvature.h"
 #include "cuda/ops/optimizer_step.h"
@@ -24,9 +25,7 @@ class StackedTrainer : public ResidentTrainer {
 
   /// Waits only where curvatures have to be found anew.
   void train(const ResidentHistory& history) override;
-  // LambdaRank's gradients are not those of one loss, so that a rise of the loss says nothing.
-  bool may_repeat() const override { return !spec_.weigh_by_ndcg; }
-  void repeat(const ResidentHistory& history, std::int64_t member) override;
+  bool repeat(const ResidentHistory& history, std::int64_t member) override;
   Divergence find_divergence(const ResidentHistory& history) override;
   const double* outcome() const override { return outcome_.data(); }
   bool tells_steps() const override { return true; }
@@ -102,9 +101,7 @@ class StackedTrainer : public ResidentTrainer {
   std::int64_t history_moves_ = 0;
   std::array<Recorded, kSchedules.size()> recorded_;
   std::int64_t trained_in_bucket_ = 0;
-  std::vector<OwnedStream> member_streams_;
-  std::vector<Event> joins_;
-  Event fork_;
+  MemberStreams member_streams_;
 
   std::int64_t curvature_pairs_ = 0;  // n when the curvatures were found
   std::int64_t trainings_ = 0;

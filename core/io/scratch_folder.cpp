@@ -1,4 +1,4 @@
-#include "apps/bench/scratch_folder.h"
+#include "core/io/scratch_folder.h"
 
 #include <cerrno>
 #include <cstdlib>

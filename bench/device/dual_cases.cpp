@@ -54,6 +54,7 @@ class DualCases {
     at::Tensor factor;
     at::Tensor kernel;  // [n × docs]
     at::Tensor s;
+    at::Tensor apply_work;
     at::Tensor gram_work;
 
     Dual(const DeviceSizes& of, Stream stream, std::int64_t pairs_before)
@@ -64,6 +65,7 @@ class DualCases {
           factor(at::zeros({device::factor_numbers(n + kRoundPairs)}, options_of(of, at::kDouble))),
           kernel(empty_tensor(of, at::kDouble, {n, of.docs})),
           s(empty_tensor(of, at::kDouble, {n, of.docs})),
+          apply_work(empty_tensor(of, at::kDouble, {device::apply_factor_workspace(n, of.docs)})),
           gram_work(empty_tensor(of, at::kDouble, {device::dual_gram_workspace(n, of.docs)})) {
       inverse.diagonal().add_(0.01);
       constexpr std::int64_t kBlock = InverseFactor::kBlock;
@@ -85,8 +87,8 @@ class DualCases {
                               sizes.docs);
     }
     void triangle(Stream on) const {
-      device::apply_factor(on, n, data<double>(factor), sizes.docs, data<double>(kernel), data<double>(s),
-                           sizes.docs);
+      device::apply_factor(on, n, data<double>(factor), sizes.docs, data<double>(kernel),
+                           data<double>(apply_work), data<double>(s), sizes.docs);
     }
     void doc_gram(Stream on) const {
       device::doc_kernel(on, shape(), docs->view(), scale, data<double>(m));

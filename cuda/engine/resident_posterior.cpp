@@ -90,7 +90,8 @@ class DualPosterior : public ResidentPosterior {
     const DeviceArray<double> products(std::span<const double>(history_.products(stream, probe)));
     DeviceArray<double> half(n);
     DeviceArray<double> weights(n);
-    apply_factor(stream, n, factor_.data(), 1, products.data(), half.data(), 1);
+    DeviceArray<double> workspace(apply_factor_workspace(n, 1));
+    apply_factor(stream, n, factor_.data(), 1, products.data(), workspace.data(), half.data(), 1);
     apply_factor_transposed(stream, n, factor_.data(), half.data(), weights.data());
     OwnedStream::wait_for(stream);
     std::vector<double> solution = history_.sum(stream, weights.to_host());
@@ -129,12 +130,14 @@ class DualPosterior : public ResidentPosterior {
     doc_kernel(stream, spec_.shape, docs, spec_.scale, m);
     kernel_.reserve(stream, n * docs.docs);
     solved_.reserve(stream, n * docs.docs);
+    workspace_.reserve(stream,
+                       std::max(apply_factor_workspace(n, docs.docs), dual_gram_workspace(n, docs.docs)));
     if (n > 0) {
       pair_doc_kernel(stream, spec_.shape, history_.range(0, n), docs, spec_.scale, kernel_.data(),
                       docs.docs);
-      apply_factor(stream, n, factor_.data(), docs.docs, kernel_.data(), solved_.data(), docs.docs);
+      apply_factor(stream, n, factor_.data(), docs.docs, kernel_.data(), workspace_.data(), solved_.data(),
+                   docs.docs);
     }
-    workspace_.reserve(stream, dual_gram_workspace(n, docs.docs));
     dual_gram(stream, n, docs.docs, solved_.data(), docs.docs, spec_.lambda, workspace_.data(), m);
   }
 

@@ -115,7 +115,7 @@ struct ScaledGradients {
 // parts [parts × docs × docs]: the sum over a part's units, tiles of the lower triangle. Grid: tiles,
 // parts. A block owns a tile [64 × 64]; k runs unit by unit, in order; double. The units alive for some
 // document of the tile's rows and for some of its columns are listed first. Deterministic.
-__global__ void __launch_bounds__(DoubleTile::kThreads, 2)
+__global__ void __launch_bounds__(DoubleTile::kThreads)
     diagonal_gram_kernel(const __grid_constant__ LayerTable layers, const __grid_constant__ FactorRows rows,
                          const double* root, std::int64_t units_of_part, double* parts) {
   double* tiles = dynamic_shared<double>();

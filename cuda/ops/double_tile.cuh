@@ -7,27 +7,35 @@
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
-/// How a block computes a tile [64 × 64] of Σ_k A(i, k) B(j, k) in double on tensor cores: 8 warps, each 16
-/// × 32 of it, k in order, 16 at a time through shared memory.
-struct DoubleTile {
+/// How a block computes a tile [64 × 64] of Σ_k A(i, k) B(j, k) in double on tensor cores: each warp
+/// 32 × (8 · column_blocks) of it, k in order, 16 at a time through shared memory. Wide warps read shared
+/// memory less, narrow ones leave registers to kernels that hold several tiles.
+template <int column_blocks>
+struct DoubleTileOf {
   static constexpr int kSide = 64;
   static constexpr int kDepth = 16;
-  static constexpr int kThreads = 256;
+  static constexpr int kRowBlocks = 2;  // of 16, a warp's
+  static constexpr int kColumnBlocks = column_blocks;
+  static constexpr int kNumbers = 4;  // of a block of 16 × 8, a thread's
+  static constexpr int kWarpRows = 16 * kRowBlocks;
+  static constexpr int kWarpColumns = 8 * kColumnBlocks;
+  static constexpr int kWarpsAcross = kSide / kWarpColumns;
+  static constexpr int kThreads = 32 * kWarpsAcross * (kSide / kWarpRows);
+  static constexpr int kHeld = kSide * kDepth / kThreads;
   // Between rows in shared memory: a half warp's loads of a fragment, 4 rows by 4 k's, fall into 16 banks.
   static constexpr int kStride = kDepth + 4;
-  static constexpr std::size_t kSharedBytes = 2UL * kSide * kStride * sizeof(double);
+  static constexpr int kOperand = kSide * kStride;
+  static constexpr std::size_t kSharedBytes = 4UL * kOperand * sizeof(double);  // two buffers of both
 
-  static constexpr int kRowBlocks = 2;     // of 8, a warp's
-  static constexpr int kColumnBlocks = 4;  // of 8
-  static constexpr int kHeld = kSide * kDepth / kThreads;
+  double sum[kRowBlocks][kColumnBlocks][kNumbers] = {};
 
-  double sum[kRowBlocks][kColumnBlocks][2] = {};
-
-  __device__ static int row(int u) {
-    return static_cast<int>(threadIdx.x) / 64 * 16 + 8 * u + static_cast<int>(threadIdx.x) % 32 / 4;
+  __device__ static int row(int u, int e) {
+    return static_cast<int>(threadIdx.x) / (32 * kWarpsAcross) * kWarpRows + 16 * u + e / 2 * 8 +
+           static_cast<int>(threadIdx.x) % 32 / 4;
   }
   __device__ static int column(int v, int e) {
-    return static_cast<int>(threadIdx.x) / 32 % 2 * 32 + 8 * v + static_cast<int>(threadIdx.x) % 4 * 2 + e;
+    return static_cast<int>(threadIdx.x) / 32 % kWarpsAcross * kWarpColumns + 8 * v +
+           static_cast<int>(threadIdx.x) % 4 * 2 + e % 2;
   }
 
   /// Calls body(row, column, sum) for the thread's numbers; the sum may be changed.
@@ -38,22 +46,50 @@ struct DoubleTile {
 #pragma unroll
       for (int v = 0; v < kColumnBlocks; ++v) {
 #pragma unroll
-        for (int e = 0; e < 2; ++e) body(row(u), column(v, e), sum[u][v][e]);
+        for (int e = 0; e < kNumbers; ++e) body(row(u, e), column(v, e), sum[u][v][e]);
       }
+    }
+  }
+
+  /// sum += A Bᵀ over the k's that lie in shared memory.
+  __device__ void multiply(const double* a, const double* b) {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const double* from_a = a + row(0, 0) * kStride + lane % 4;
+    const double* from_b =
+        b + (static_cast<int>(threadIdx.x) / 32 % kWarpsAcross * kWarpColumns + lane / 4) * kStride +
+        lane % 4;
+    double left[kRowBlocks][8];
+#pragma unroll
+    for (int u = 0; u < kRowBlocks; ++u) {
+#pragma unroll
+      for (int i = 0; i < 8; ++i) left[u][i] = from_a[(16 * u + 8 * (i % 2)) * kStride + 4 * (i / 2)];
+    }
+#pragma unroll
+    for (int v = 0; v < kColumnBlocks; ++v) {
+      double right[4];
+#pragma unroll
+      for (int i = 0; i < 4; ++i) right[i] = from_b[8 * v * kStride + 4 * i];
+#pragma unroll
+      for (int u = 0; u < kRowBlocks; ++u) multiply_add_16x8x16(left[u], right, sum[u][v]);
     }
   }
 };
 
+using DoubleTile = DoubleTileOf<4>;
+using NarrowDoubleTile = DoubleTileOf<2>;
+
 /// A thread's numbers of an operand on their way to shared memory.
+template <class Tile>
 struct HeldNumbers {
-  double value[DoubleTile::kHeld];
+  double value[Tile::kHeld];
   bool along_depth = true;  // neighbouring threads hold neighbouring k's, or else neighbouring rows
 
+  // Across rows a half warp takes 4 rows by 4 k's, whose stores fall into 16 banks.
   __device__ static int row(bool along_depth, int at) {
-    return along_depth ? at / DoubleTile::kDepth : at % DoubleTile::kSide;
+    return along_depth ? at / Tile::kDepth : at % 4 + 4 * (at / 16 % 16);
   }
   __device__ static int depth(bool along_depth, int at) {
-    return along_depth ? at % DoubleTile::kDepth : at / DoubleTile::kSide;
+    return along_depth ? at % Tile::kDepth : at / 4 % 4 + 4 * (at / 256);
   }
 
   template <class Operand>
@@ -61,17 +97,17 @@ struct HeldNumbers {
     operand.prepare(first);
     along_depth = operand.along_depth();
 #pragma unroll
-    for (int e = 0; e < DoubleTile::kHeld; ++e) {
-      const int at = static_cast<int>(threadIdx.x) + e * DoubleTile::kThreads;
+    for (int e = 0; e < Tile::kHeld; ++e) {
+      const int at = static_cast<int>(threadIdx.x) + e * Tile::kThreads;
       value[e] = operand(row(along_depth, at), first + depth(along_depth, at));
     }
   }
 
   __device__ void store(double* shared) const {
 #pragma unroll
-    for (int e = 0; e < DoubleTile::kHeld; ++e) {
-      const int at = static_cast<int>(threadIdx.x) + e * DoubleTile::kThreads;
-      shared[row(along_depth, at) * DoubleTile::kStride + depth(along_depth, at)] = value[e];
+    for (int e = 0; e < Tile::kHeld; ++e) {
+      const int at = static_cast<int>(threadIdx.x) + e * Tile::kThreads;
+      shared[row(along_depth, at) * Tile::kStride + depth(along_depth, at)] = value[e];
     }
   }
 };
@@ -79,48 +115,31 @@ struct HeldNumbers {
 /// tile.sum += Σ_{k in [begin, end)} A(i, k) B(j, k). All threads of the block call it. a(i, k) and b(j, k)
 /// give numbers, 0 outside the matrix, and are asked for k's in blocks of kDepth, rising; before each block
 /// their prepare(first) is called and along_depth() asked, which says how its numbers lie in memory.
-/// `shared` has kSharedBytes.
-template <class OperandA, class OperandB>
+/// `shared` has kSharedBytes: while one buffer is multiplied, the other is filled.
+template <class OperandA, class OperandB, class Tile>
 __device__ inline void multiply_tile(std::int64_t begin, std::int64_t end, OperandA& a, OperandB& b,
-                                     double* shared, DoubleTile& tile) {
-  constexpr int kStride = DoubleTile::kStride;
-  double* shared_a = shared;
-  double* shared_b = shared + DoubleTile::kSide * kStride;
-  HeldNumbers held_a;
-  HeldNumbers held_b;
+                                     double* shared, Tile& tile) {
+  HeldNumbers<Tile> held_a;
+  HeldNumbers<Tile> held_b;
   const auto hold = [&](std::int64_t first) {
     if (first >= end) return;
     held_a.load(a, first);
     held_b.load(b, first);
   };
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const double* from_a = shared_a + DoubleTile::row(0) * kStride + lane % 4;
-  const double* from_b =
-      shared_b + (static_cast<int>(threadIdx.x) / 32 % 2 * 32 + lane / 4) * kStride + lane % 4;
+  double* filled = shared;
+  double* other = shared + 2 * Tile::kOperand;
   hold(begin);
-  for (std::int64_t first = begin; first < end; first += DoubleTile::kDepth) {
-    held_a.store(shared_a);
-    held_b.store(shared_b);
+  for (std::int64_t first = begin; first < end; first += Tile::kDepth) {
+    held_a.store(filled);
+    held_b.store(filled + Tile::kOperand);
     __syncthreads();
-    hold(first + DoubleTile::kDepth);
-#pragma unroll
-    for (int k = 0; k < DoubleTile::kDepth; k += 4) {
-      double left[DoubleTile::kRowBlocks];
-      double right[DoubleTile::kColumnBlocks];
-#pragma unroll
-      for (int u = 0; u < DoubleTile::kRowBlocks; ++u) left[u] = from_a[8 * u * kStride + k];
-#pragma unroll
-      for (int v = 0; v < DoubleTile::kColumnBlocks; ++v) right[v] = from_b[8 * v * kStride + k];
-#pragma unroll
-      for (int u = 0; u < DoubleTile::kRowBlocks; ++u) {
-#pragma unroll
-        for (int v = 0; v < DoubleTile::kColumnBlocks; ++v) {
-          multiply_add_8x8x4(left[u], right[v], tile.sum[u][v][0], tile.sum[u][v][1]);
-        }
-      }
-    }
-    __syncthreads();
+    hold(first + Tile::kDepth);
+    tile.multiply(filled, filled + Tile::kOperand);
+    double* next = other;
+    other = filled;
+    filled = next;
   }
+  __syncthreads();
 }
 
 /// A matrix of doubles as an operand, [rows × depth] from row `first` on; `stride` lies between the numbers

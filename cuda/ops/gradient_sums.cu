@@ -86,24 +86,27 @@ __global__ void __launch_bounds__(DoubleTile::kThreads)
   VectorOperand b{v, layer, units.first};
   DoubleTile tile;
   multiply_tile(0, layer.columns + (layer.has_bias() ? 1 : 0), a, b, dynamic_shared<double>(), tile);
-  double sums[DoubleTile::kRowBlocks] = {};
+  const std::int64_t half = DoubleTile::column(0, 0) / DoubleTile::kWarpColumns;
 #pragma unroll
   for (int u = 0; u < DoubleTile::kRowBlocks; ++u) {
-    const std::int64_t doc = first_doc + DoubleTile::row(u);
 #pragma unroll
-    for (int v_block = 0; v_block < DoubleTile::kColumnBlocks; ++v_block) {
+    for (int lower = 0; lower < 2; ++lower) {
+      const std::int64_t doc = first_doc + DoubleTile::row(u, 2 * lower);
+      double sum = 0.0;
 #pragma unroll
-      for (int e = 0; e < 2; ++e) {
-        const std::int64_t unit = units.first + DoubleTile::column(v_block, e);
-        if (doc >= rows.docs || unit >= layer.rows) continue;
-        sums[u] += double{rows.values[doc * rows.stride + layer.delta + unit]} * tile.sum[u][v_block][e];
+      for (int v_block = 0; v_block < DoubleTile::kColumnBlocks; ++v_block) {
+#pragma unroll
+        for (int e = 2 * lower; e < 2 * lower + 2; ++e) {
+          const std::int64_t unit = units.first + DoubleTile::column(v_block, e);
+          if (doc >= rows.docs || unit >= layer.rows) continue;
+          sum += double{rows.values[doc * rows.stride + layer.delta + unit]} * tile.sum[u][v_block][e];
+        }
       }
-    }
-    sums[u] += __shfl_xor_sync(kWholeWarp, sums[u], 1);
-    sums[u] += __shfl_xor_sync(kWholeWarp, sums[u], 2);
-    const std::int64_t half = threadIdx.x / 32 % 2;
-    if (threadIdx.x % 4 == 0 && doc < rows.docs) {
-      partial[(2 * blockIdx.x + half) * rows.docs + doc] = sums[u];
+      sum += __shfl_xor_sync(kWholeWarp, sum, 1);
+      sum += __shfl_xor_sync(kWholeWarp, sum, 2);
+      if (threadIdx.x % 4 == 0 && doc < rows.docs) {
+        partial[(2 * blockIdx.x + half) * rows.docs + doc] = sum;
+      }
     }
   }
 }

@@ -43,21 +43,66 @@ struct FactorRowsOperand {
   }
 };
 
-// y = L⁻¹ x. Grid: tiles of columns, tiles of rows, the longest first, so that none begins when the others
-// are done. A block owns a tile [64 × 64], its k's in order. Double; deterministic.
+/// How the k's of L⁻¹ x are cut, so that the long rows of the triangle do not outlast the others: a
+/// function of sizes alone.
+struct FactorCut {
+  std::int64_t depth;  // k's of a part
+  std::int64_t parts;  // of the longest row
+
+  FactorCut(std::int64_t n, std::int64_t columns) {
+    constexpr std::int64_t kLeast = 256;
+    constexpr std::int64_t kMost = 2048;
+    const std::int64_t all = std::int64_t{double_tiles(n)} * double_tiles(columns) * n / 2;
+    depth = std::clamp(parts_of(parts_of(all, kWantedBlocks), kLeast) * kLeast, kLeast, kMost);
+    parts = parts_of(n, depth);
+  }
+  /// Numbers that the parts before part `number` > 0 take in the workspace; the first part is y itself.
+  OLRANK_HOST_DEVICE std::int64_t numbers_before(std::int64_t number, std::int64_t n,
+                                                 std::int64_t columns) const {
+    // Part i has the rows from i · depth on.
+    return ((number - 1) * n - depth * (number * (number - 1) / 2)) * columns;
+  }
+};
+
+// A part of y = L⁻¹ x: the first in y, the others in the workspace. Grid: tiles of columns, tiles of rows,
+// parts. A block owns a tile [64 × 64], its k's in order. Double; deterministic.
 __global__ void __launch_bounds__(DoubleTile::kThreads)
     apply_factor_kernel(std::int64_t n, const double* factor, std::int64_t columns, const double* x,
-                        double* y, std::int64_t stride) {
+                        double* y, std::int64_t stride, const FactorCut cut, double* workspace) {
   const std::int64_t row = std::int64_t{gridDim.y - 1 - blockIdx.y} * DoubleTile::kSide;
   const std::int64_t column = std::int64_t{blockIdx.x} * DoubleTile::kSide;
-  const std::int64_t depth = min(n, row + DoubleTile::kSide);
+  const std::int64_t part = blockIdx.z;
+  const std::int64_t begin = part * cut.depth;
+  const std::int64_t end = min(min(n, row + DoubleTile::kSide), begin + cut.depth);
+  if (begin >= end) return;
   FactorRowsOperand a(factor, row, n);
-  DoubleOperand<false> b{x, stride, columns, depth, column};
+  DoubleOperand<false> b{x, stride, columns, end, column};
   DoubleTile tile;
-  multiply_tile(0, depth, a, b, dynamic_shared<double>(), tile);
+  multiply_tile(begin, end, a, b, dynamic_shared<double>(), tile);
+  // Rows are counted from the part's first.
+  double* out = part == 0 ? y : workspace + cut.numbers_before(part, n, columns) - begin * columns;
+  const std::int64_t out_stride = part == 0 ? stride : columns;
   tile.for_each([&](int i, int j, double sum) {
-    if (row + i < n && column + j < columns) y[(row + i) * stride + column + j] = sum;
+    if (row + i < n && column + j < columns) out[(row + i) * out_stride + column + j] = sum;
   });
+}
+
+// y += its other parts, in order. A thread owns a number of a row that has some.
+__global__ void __launch_bounds__(kThreads)
+    add_factor_parts_kernel(std::int64_t n, std::int64_t columns, double* y, std::int64_t stride,
+                            const FactorCut cut, const double* workspace) {
+  const std::int64_t at = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  const std::int64_t row = cut.depth + at / columns;
+  if (row >= n) return;
+  double& number = y[row * stride + at % columns];
+  double sum = number;
+  // A tile of rows has all its rows in a part or none.
+  const std::int64_t parts = row / cut.depth + 1;
+  for (std::int64_t part = 1; part < parts; ++part) {
+    sum +=
+        workspace[cut.numbers_before(part, n, columns) + (row - part * cut.depth) * columns + at % columns];
+  }
+  number = sum;
 }
 
 std::int64_t gram_rows_per_part(std::int64_t n, std::int64_t docs) {
@@ -214,11 +259,22 @@ std::int64_t append_rows_per_part(std::int64_t n) {
 
 }  // namespace
 
+std::int64_t apply_factor_workspace(std::int64_t n, std::int64_t columns) {
+  if (n == 0 || columns == 0) return 0;
+  const FactorCut cut(n, columns);
+  return cut.numbers_before(cut.parts, n, columns);
+}
+
 void apply_factor(Stream stream, std::int64_t n, const double* factor, std::int64_t columns,
-                  const double* x, double* y, std::int64_t stride) {
+                  const double* x, double* workspace, double* y, std::int64_t stride) {
   if (n == 0 || columns == 0) return;
-  launch(apply_factor_kernel, dim3{double_tiles(columns), double_tiles(n)}, dim3{DoubleTile::kThreads},
-         DoubleTile::kSharedBytes, stream, n, factor, columns, x, y, stride);
+  const FactorCut cut(n, columns);
+  launch(apply_factor_kernel, dim3{double_tiles(columns), double_tiles(n), count_of(cut.parts)},
+         dim3{DoubleTile::kThreads}, DoubleTile::kSharedBytes, stream, n, factor, columns, x, y, stride,
+         cut, workspace);
+  if (cut.parts == 1) return;
+  launch(add_factor_parts_kernel, dim3{count_of(parts_of((n - cut.depth) * columns, kThreads))},
+         dim3{kThreads}, 0, stream, n, columns, y, stride, cut, workspace);
 }
 
 void apply_factor_transposed(Stream stream, std::int64_t n, const double* factor, const double* x,

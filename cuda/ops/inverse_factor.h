@@ -26,10 +26,13 @@ constexpr std::int64_t factor_numbers(std::int64_t size) {
   return factor_offset((size + InverseFactor::kBlock - 1) / InverseFactor::kBlock);
 }
 
+/// Doubles of workspace that apply_factor() takes.
+std::int64_t apply_factor_workspace(std::int64_t n, std::int64_t columns);
+
 /// y [n × columns] = L⁻¹ x, rows `stride` numbers apart in both; what lies above L⁻¹'s diagonal is not
 /// read.
 void apply_factor(Stream stream, std::int64_t n, const double* factor, std::int64_t columns,
-                  const double* x, double* y, std::int64_t stride);
+                  const double* x, double* workspace, double* y, std::int64_t stride);
 
 /// y [n] = L⁻ᵀ x.
 void apply_factor_transposed(Stream stream, std::int64_t n, const double* factor, const double* x,

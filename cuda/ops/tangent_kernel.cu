@@ -23,41 +23,45 @@ struct FactorOperand {
   }
 };
 
+// Three tiles at once: their sum, and the two factors of a layer.
+using Tile = NarrowDoubleTile;
+
 /// tile.sum = Σ_l (δ_l·δ'_l)(h_{l−1}·h'_{l−1} + 1 with a bias), by all threads of the block.
 __device__ void gradient_products(const LayerTable& layers, const FactorRows& left, std::int64_t left_first,
                                   const FactorRows& right, std::int64_t right_first, double* shared,
-                                  DoubleTile& tile) {
-  const auto multiply = [&](std::int64_t place, std::int64_t depth, DoubleTile& product) {
+                                  Tile& tile) {
+  const auto multiply = [&](std::int64_t place, std::int64_t depth, Tile& product) {
     FactorOperand a{left.values + place, left.stride, left.docs, depth, left_first};
     FactorOperand b{right.values + place, right.stride, right.docs, depth, right_first};
     multiply_tile(0, depth, a, b, shared, product);
   };
   for (std::int64_t l = 0; l < layers.depth; ++l) {
     const NetworkLayer& layer = layers.layer[l];
-    DoubleTile deltas;
-    DoubleTile inputs;
+    Tile deltas;
+    Tile inputs;
     multiply(layer.delta, layer.rows, deltas);
     multiply(layer.input, layer.columns, inputs);
     const double bias = layer.has_bias() ? 1.0 : 0.0;
 #pragma unroll
-    for (int u = 0; u < DoubleTile::kRowBlocks; ++u) {
+    for (int u = 0; u < Tile::kRowBlocks; ++u) {
 #pragma unroll
-      for (int v = 0; v < DoubleTile::kColumnBlocks; ++v) {
+      for (int v = 0; v < Tile::kColumnBlocks; ++v) {
 #pragma unroll
-        for (int e = 0; e < 2; ++e) tile.sum[u][v][e] += deltas.sum[u][v][e] * (inputs.sum[u][v][e] + bias);
+        for (int e = 0; e < Tile::kNumbers; ++e)
+          tile.sum[u][v][e] += deltas.sum[u][v][e] * (inputs.sum[u][v][e] + bias);
       }
     }
   }
 }
 
 // Grid: tiles of the lower triangle; a block owns a tile [64 × 64]. Double; deterministic.
-__global__ void __launch_bounds__(DoubleTile::kThreads, 2)
+__global__ void __launch_bounds__(Tile::kThreads)
     doc_kernel_kernel(const __grid_constant__ LayerTable layers, const __grid_constant__ FactorRows docs,
                       double scale, double* kernel) {
   std::int64_t row = 0;
   std::int64_t column = 0;
   lower_tile(blockIdx.x, row, column);
-  DoubleTile tile;
+  Tile tile;
   gradient_products(layers, docs, row, docs, column, dynamic_shared<double>(), tile);
   tile.for_each([&](int i, int j, double sum) {
     if (row + i < docs.docs && column + j <= row + i) {
@@ -68,14 +72,14 @@ __global__ void __launch_bounds__(DoubleTile::kThreads, 2)
 
 // Grid: tiles of documents, tiles of 32 pairs; a block owns 64 winners and losers by 64 documents. A winner
 // and its loser are neighbouring rows of a tensor core's block, 4 lanes apart.
-__global__ void __launch_bounds__(DoubleTile::kThreads, 2)
+__global__ void __launch_bounds__(Tile::kThreads)
     pair_doc_kernel_kernel(const __grid_constant__ LayerTable layers,
                            const __grid_constant__ FactorRows pairs,
                            const __grid_constant__ FactorRows docs, double scale, double* kernel,
                            std::int64_t stride) {
-  const std::int64_t row = std::int64_t{blockIdx.y} * DoubleTile::kSide;
-  const std::int64_t column = std::int64_t{blockIdx.x} * DoubleTile::kSide;
-  DoubleTile tile;
+  const std::int64_t row = std::int64_t{blockIdx.y} * Tile::kSide;
+  const std::int64_t column = std::int64_t{blockIdx.x} * Tile::kSide;
+  Tile tile;
   gradient_products(layers, pairs, row, docs, column, dynamic_shared<double>(), tile);
   tile.for_each([&](int i, int j, double sum) {
     const double other = __shfl_xor_sync(kWholeWarp, sum, 4);
@@ -89,16 +93,16 @@ __global__ void __launch_bounds__(DoubleTile::kThreads, 2)
 void doc_kernel(Stream stream, const NetworkShape& shape, const FactorRows& docs, double scale,
                 double* kernel) {
   if (docs.docs == 0) return;
-  launch(doc_kernel_kernel, dim3{static_cast<unsigned>(lower_tiles(docs.docs))}, dim3{DoubleTile::kThreads},
-         DoubleTile::kSharedBytes, stream, LayerTable(shape), docs, scale, kernel);
+  launch(doc_kernel_kernel, dim3{static_cast<unsigned>(lower_tiles(docs.docs))}, dim3{Tile::kThreads},
+         Tile::kSharedBytes, stream, LayerTable(shape), docs, scale, kernel);
 }
 
 void pair_doc_kernel(Stream stream, const NetworkShape& shape, const FactorRows& pairs,
                      const FactorRows& docs, double scale, double* kernel, std::int64_t stride) {
   if (pairs.docs == 0 || docs.docs == 0) return;
   const dim3 grid{double_tiles(docs.docs), double_tiles(pairs.docs)};
-  launch(pair_doc_kernel_kernel, grid, dim3{DoubleTile::kThreads}, DoubleTile::kSharedBytes, stream,
-         LayerTable(shape), pairs, docs, scale, kernel, stride);
+  launch(pair_doc_kernel_kernel, grid, dim3{Tile::kThreads}, Tile::kSharedBytes, stream, LayerTable(shape),
+         pairs, docs, scale, kernel, stride);
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

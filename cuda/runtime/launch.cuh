@@ -61,12 +61,25 @@ __device__ inline void wait_for_copies() {
   __pipeline_wait_prior(pending);
 }
 
-/// C [8 × 8] += A [8 × 4] B [4 × 8] by one warp, on tensor cores. Lane i holds A(i/4, i%4), B(i%4, i/4) and
-/// C(i/4, 2(i%4)), C(i/4, 2(i%4) + 1).
-__device__ inline void multiply_add_8x8x4(double a, double b, double& c0, double& c1) {
-  asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
-      : "+d"(c0), "+d"(c1)
-      : "d"(a), "d"(b));
+/// C [16 × 8] += A [16 × 16] B [16 × 8] by one warp, on tensor cores. With g = lane / 4, t = lane % 4 and
+/// k = t + 4i lane holds A(g, k) in a[2i], A(g + 8, k) in a[2i + 1] and B(k, g) in b[i], and of C (g, 2t),
+/// (g, 2t + 1), (g + 8, 2t) and (g + 8, 2t + 1).
+__device__ inline void multiply_add_16x8x16(const double (&a)[8], const double (&b)[4], double (&c)[4]) {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+  asm("mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, "
+      "{%4, %5, %6, %7, %8, %9, %10, %11}, {%12, %13, %14, %15}, {%0, %1, %2, %3};"
+      : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
+      : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(a[4]), "d"(a[5]), "d"(a[6]), "d"(a[7]), "d"(b[0]),
+        "d"(b[1]), "d"(b[2]), "d"(b[3]));
+#else
+  for (int i = 0; i < 4; ++i) {
+    for (int half = 0; half < 2; ++half) {
+      asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
+          : "+d"(c[2 * half]), "+d"(c[2 * half + 1])
+          : "d"(a[2 * i + half]), "d"(b[i]));
+    }
+  }
+#endif
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -39,7 +39,7 @@ int lane();
 
 /// What each lane of a warp shows the others.
 struct LaneWords {
-  std::array<std::uint64_t, 2> word{};
+  std::array<std::uint64_t, 3> word{};
 };
 
 /// Waits until all lanes of `mask` have called, then returns what they showed, by lane; valid until the

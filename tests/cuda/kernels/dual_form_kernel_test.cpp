@@ -99,7 +99,9 @@ struct Rounds {
     device::doc_kernel(nullptr, shape, view, kScale, gram.data());
     device::pair_doc_kernel(nullptr, shape, {history_there.data(), 2 * n, shape.factors()}, view, kScale,
                             kernel.data(), stride);
-    device::apply_factor(nullptr, n, factor.data(), docs, kernel.data(), s.data(), stride);
+    DeviceArray<double> apply_work(device::apply_factor_workspace(n, docs));
+    device::apply_factor(nullptr, n, factor.data(), docs, kernel.data(), apply_work.data(), s.data(),
+                         stride);
     device::dual_gram(nullptr, n, docs, s.data(), stride, kLambda, gram_work.data(), gram.data());
     device::append_pairs(nullptr, n, factor.data(), docs, s.data(), stride, gram.data(), kLambda,
                          pairs_there.data(), count, append_work.data(), status.data());
@@ -178,7 +180,8 @@ TEST_P(DualFormKernelTest, EachRoundsWidthsAreThoseOfTheWholeHistory) {
 }
 
 TEST_P(DualFormKernelTest, TheFactorIsApplied) {
-  for (const std::int64_t n : {0, 1, 31, 64, 65, 128, 129, 300}) {
+  // The longest are cut into two and three parts.
+  for (const std::int64_t n : {0, 1, 31, 64, 65, 128, 129, 256, 300, 600}) {
     for (const std::int64_t columns : {1, 33, 65}) {
       RowMajor factor = RowMajor::Zero(n, n);
       std::vector<double> packed(static_cast<std::size_t>(device::factor_numbers(n)), std::nan(""));
@@ -196,12 +199,14 @@ TEST_P(DualFormKernelTest, TheFactorIsApplied) {
       const auto packed_there = on_device(packed);
       const auto x_there = on_device(x);
       DeviceArray<double> y(n * stride);
-      device::apply_factor(nullptr, n, packed_there.data(), columns, x_there.data(), y.data(), stride);
+      DeviceArray<double> work(device::apply_factor_workspace(n, columns));
+      device::apply_factor(nullptr, n, packed_there.data(), columns, x_there.data(), work.data(), y.data(),
+                           stride);
       const RowMajor expected = factor * Eigen::Map<const RowMajor>(x.data(), n, stride);
       const auto found = y.to_host();
       for (std::int64_t i = 0; i < n; ++i) {
         for (std::int64_t j = 0; j < columns; ++j) {
-          // Sums of up to 300 products of normal numbers in double.
+          // Sums of up to 600 products of normal numbers in double.
           ASSERT_NEAR(found[at(i, j, stride)], expected(i, j), 1e-12) << n << " " << i;
         }
       }

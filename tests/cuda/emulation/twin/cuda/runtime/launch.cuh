@@ -33,17 +33,23 @@ void wait_for_copies() {
   emulation::wait_for_copy_groups(pending);
 }
 
-inline void multiply_add_8x8x4(double a, double b, double& c0, double& c1) {
-  emulation::LaneWords own;
-  std::memcpy(&own.word[0], &a, sizeof a);
-  std::memcpy(&own.word[1], &b, sizeof b);
-  const auto& shown = emulation::exchange(0xFFFFFFFFU, own);
-  const int row = emulation::lane() / 4;
-  const int column = emulation::lane() % 4 * 2;
-  for (int k = 0; k < 4; ++k) {
-    const double left = std::bit_cast<double>(shown[static_cast<std::size_t>(4 * row + k)].word[0]);
-    c0 += left * std::bit_cast<double>(shown[static_cast<std::size_t>(4 * column + k)].word[1]);
-    c1 += left * std::bit_cast<double>(shown[static_cast<std::size_t>(4 * (column + 1) + k)].word[1]);
+inline void multiply_add_16x8x16(const double (&a)[8], const double (&b)[4], double (&c)[4]) {
+  const auto row = static_cast<std::size_t>(emulation::lane() / 4);
+  const auto column = static_cast<std::size_t>(emulation::lane() % 4 * 2);
+  for (std::size_t i = 0; i < 4; ++i) {
+    const auto& shown = emulation::exchange(
+        0xFFFFFFFFU, {{std::bit_cast<std::uint64_t>(a[2 * i]), std::bit_cast<std::uint64_t>(a[2 * i + 1]),
+                       std::bit_cast<std::uint64_t>(b[i])}});
+    const auto number = [&](std::size_t lane, std::size_t word) {
+      return std::bit_cast<double>(shown[lane].word[word]);
+    };
+    for (std::size_t t = 0; t < 4; ++t) {
+      for (std::size_t half = 0; half < 2; ++half) {
+        const double left = number(4 * row + t, half);
+        c[2 * half] += left * number(4 * column + t, 2);
+        c[2 * half + 1] += left * number(4 * (column + 1) + t, 2);
+      }
+    }
   }
 }
 

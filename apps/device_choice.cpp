@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "core/runtime/device.h"
 #include "models/neural/device_ranker.h"
+#include "models/ranker_factory.h"
 
 namespace olrank {
 namespace {
@@ -30,8 +31,11 @@ GpuDescription gpu_of(const std::string& asked, const Device& device, const GpuS
   return gpu;
 }
 
-/// Refuses a GPU that nothing would use.
-DeviceChoice used_by_some(DeviceChoice choice, const Configuration& configuration) {
+/// Refuses a GPU that nothing would use, and rankers that need one and do not get it.
+DeviceChoice checked(DeviceChoice choice, const Configuration& configuration) {
+  for (const RankerSettings& ranker : configuration.rankers) {
+    if (!choice.takes(ranker)) check_on_cpu(ranker);
+  }
   if (!choice.gpu || configuration.rankers.empty()) return choice;
   for (const RankerSettings& ranker : configuration.rankers) {
     if (choice.takes(ranker)) return choice;
@@ -66,11 +70,11 @@ std::optional<GpuDescription> gpu_for(const std::string& asked, const GpuSurvey&
 }
 
 DeviceChoice choose_device(const Configuration& configuration) {
-  return used_by_some({gpu_for(configuration.run.device)}, configuration);
+  return checked({gpu_for(configuration.run.device)}, configuration);
 }
 
 DeviceChoice choose_device(const Configuration& configuration, const GpuSurvey& survey) {
-  return used_by_some({gpu_for(configuration.run.device, survey)}, configuration);
+  return checked({gpu_for(configuration.run.device, survey)}, configuration);
 }
 
 }  // namespace olrank

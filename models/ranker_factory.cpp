@@ -110,6 +110,14 @@ void check_pairs(const RankerSettings& settings) {
 
 }  // namespace
 
+void check_on_cpu(const RankerSettings& settings) {
+  if (settings.trainer.precision == Precision::kFloat32) return;
+  throw InvalidArgument(fmt::format(
+      "Ranker '{}' asks for precision = \"{}\", which only a GPU computes with, and it is computed "
+      "on the CPU: choose --device cuda or precision = \"float32\".",
+      settings.name, name_of(settings.trainer.precision)));
+}
+
 bool can_start_from_model(RankerKind kind) {
   switch (kind) {
     case RankerKind::kOlRankNet:
@@ -131,6 +139,7 @@ std::unique_ptr<OnlineRanker> make_ranker(const RankerSettings& settings, std::i
   check_pairs(settings);
   if (surroundings.home != nullptr)
     return std::make_unique<DeviceRanker>(features, settings, keys, cutoff, *surroundings.home);
+  check_on_cpu(settings);
   switch (settings.kind) {
     case RankerKind::kPairRank:
       return std::make_unique<PairRank>(features, settings, keys, cutoff);

@@ -24,6 +24,9 @@ struct RankerSurroundings {
 /// Whether rankers of this kind learn from true grades: all others are never given any.
 bool needs_labels(RankerKind kind);
 
+/// Throws for settings that only a device can follow.
+void check_on_cpu(const RankerSettings& settings);
+
 /// Whether rankers of this kind can go on from a model's parameters: those that fit the whole history anew
 /// from zero would forget them with the first feedback.
 bool can_start_from_model(RankerKind kind);

@@ -28,6 +28,8 @@ const Schema& TrainerSettings::schema() {
           .field("stop_gradient_norm", &S::stop_gradient_norm,
                  "end a round's training below this gradient norm a pair; 0 takes every step")
           .at_least(0)
+          .field("precision", &S::precision,
+                 "products of training on a GPU: `tf32` rounds their factors to 10 bits, for speed")
           .build();
   return schema;
 }

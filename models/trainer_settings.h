@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/ops/optimizer_step.h"
+#include "core/ops/precision.h"
 #include "core/settings/enum_names.h"
 #include "core/settings/schema.h"
 
@@ -24,6 +25,7 @@ struct TrainerSettings {
   std::int64_t epochs = 20;
   std::int64_t batch = 1024;
   double stop_gradient_norm = 0.0;
+  Precision precision = Precision::kFloat32;
 
   static const Schema& schema();
 };

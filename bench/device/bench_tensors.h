@@ -53,7 +53,9 @@ struct MadeDocs {
   at::Tensor scores;      // [members × docs]
   at::Tensor magnitudes;  // likewise
 
-  device::NetworkStack stack() const { return {shape, data<float>(theta), members}; }
+  device::NetworkStack stack(Precision precision = Precision::kFloat32) const {
+    return {shape, data<float>(theta), members, 0, precision};
+  }
   device::FactorRows view() const { return {data<float>(rows), docs, shape.factors()}; }
   device::ScoreArrays out() const { return {data<float>(scores), data<float>(magnitudes)}; }
 };

@@ -48,6 +48,9 @@ DeviceCeilings DeviceCeilings::measured() {
     throw Error("TF32 is on, so that no product here would be one of float32.");
   DeviceCeilings ceilings;
   ceilings.gemm_float_ = gemm_rate(at::kFloat, 8192, kWarmUpSeconds);
+  at::globalContext().setAllowTF32CuBLAS(true);
+  ceilings.gemm_tf32_ = gemm_rate(at::kFloat, 8192, 0.0);
+  at::globalContext().setAllowTF32CuBLAS(false);
   ceilings.gemm_double_ = gemm_rate(at::kDouble, 6144, 0.0);
   ceilings.copy_ = copy_rate(kLargeCopy);
   return ceilings;
@@ -62,13 +65,24 @@ double DeviceCeilings::copy_of(double bytes) {
   return place->second;
 }
 
+DeviceCeilings::Binding DeviceCeilings::products_of(Arithmetic arithmetic) const {
+  switch (arithmetic) {
+    case Arithmetic::kFloat:
+      return {"gemm float", gemm_float_};
+    case Arithmetic::kTf32:
+      return {"gemm tf32", gemm_tf32_};
+    case Arithmetic::kDouble:
+      break;
+  }
+  return {"gemm double", gemm_double_};
+}
+
 DeviceCeilings::Binding DeviceCeilings::binding(const DeviceCase& work) {
-  const bool of_float = work.arithmetic == Arithmetic::kFloat;
-  const double gemm = of_float ? gemm_float_ : gemm_double_;
+  Binding products = products_of(work.arithmetic);
+  products.least_time = work.operations / products.value;
   const double copy = copy_of(work.bytes);
-  const double by_operations = work.operations / gemm;
   const double by_bytes = work.bytes / copy;
-  if (by_operations >= by_bytes) return {of_float ? "gemm float" : "gemm double", gemm, by_operations};
+  if (products.least_time >= by_bytes) return products;
   return {"copy", copy, by_bytes};
 }
 

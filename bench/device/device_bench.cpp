@@ -87,15 +87,18 @@ int measure_all(const std::vector<DeviceCase>& cases, const Wishes& wishes, cons
   at::globalContext().lazyInitDevice(at::kCUDA);
   const c10::cuda::CUDAStreamGuard guard(c10::cuda::getStreamFromPool());
   DeviceCeilings ceilings = DeviceCeilings::measured();
-  fmt::print("{}: copy {:.0f} GB/s, float32 products {:.1f} TFLOP/s, double ones {:.1f} TFLOP/s\n", device,
-             1e-9 * ceilings.copy(), 1e-12 * ceilings.gemm_float(), 1e-12 * ceilings.gemm_double());
+  fmt::print(
+      "{}: copy {:.0f} GB/s, float32 products {:.1f} TFLOP/s, TF32 ones {:.1f} TFLOP/s, double ones {:.1f} "
+      "TFLOP/s\n",
+      device, 1e-9 * ceilings.copy(), 1e-12 * ceilings.gemm_float(), 1e-12 * ceilings.gemm_tf32(),
+      1e-12 * ceilings.gemm_double());
   std::vector<DeviceRow> rows;
   const auto save = [&] {
     if (wishes.json.empty()) return;
-    write_file_atomically(
-        wishes.json,
-        device_json("device_bench",
-                    {device, ceilings.copy(), ceilings.gemm_float(), ceilings.gemm_double()}, rows));
+    write_file_atomically(wishes.json, device_json("device_bench",
+                                                   {device, ceilings.copy(), ceilings.gemm_float(),
+                                                    ceilings.gemm_tf32(), ceilings.gemm_double()},
+                                                   rows));
   };
   int status = 0;
   for (const DeviceCase& one : cases) {

@@ -23,7 +23,7 @@ struct DeviceSizes {
 };
 
 /// What an operation mostly does.
-enum class Arithmetic { kFloat, kDouble };
+enum class Arithmetic { kFloat, kTf32, kDouble };
 
 /// An operation that is ready to run, as often as one likes.
 struct DeviceWork {

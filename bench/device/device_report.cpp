@@ -80,8 +80,10 @@ std::string device_json(const std::string& command, const DeviceDescription& dev
   for (const DeviceRow& row : rows) file.measurements.push_back(row.measurement);
   ordered_json json = ordered_json::parse(measurements_json(file));
   json["machine"]["gpu"] = device.name;
-  json["ceilings"] = {
-      {"copy", device.copy}, {"gemm float", device.gemm_float}, {"gemm double", device.gemm_double}};
+  json["ceilings"] = {{"copy", device.copy},
+                      {"gemm float", device.gemm_float},
+                      {"gemm tf32", device.gemm_tf32},
+                      {"gemm double", device.gemm_double}};
   for (std::size_t i = 0; i < rows.size(); ++i) {
     ordered_json& one = json["measurements"][i];
     if (rows[i].libtorch.repeats > 0) {

@@ -39,6 +39,7 @@ struct DeviceDescription {
   std::string name;
   double copy = 0.0;
   double gemm_float = 0.0;
+  double gemm_tf32 = 0.0;
   double gemm_double = 0.0;
 };
 

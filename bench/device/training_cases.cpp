@@ -77,9 +77,12 @@ struct Training {
     return {data<float>(rows), data<float>(docs->scores), data<float>(partial), data<double>(loss_sums)};
   }
 
-  void forward(Stream on) const { device::forward_history(on, docs->stack(), history(), work()); }
-  void gradients(Stream on, const device::GradientUse& use) const {
-    device::pair_gradients(on, docs->stack(), history(), objective(), work(), use);
+  void forward(Stream on, Precision precision = Precision::kFloat32) const {
+    device::forward_history(on, docs->stack(precision), history(), work());
+  }
+  void gradients(Stream on, const device::GradientUse& use,
+                 Precision precision = Precision::kFloat32) const {
+    device::pair_gradients(on, docs->stack(precision), history(), objective(), work(), use);
   }
   device::GradientUse moves() const { return {nullptr, data<float>(docs->theta), data<double>(step)}; }
   device::GradientUse asks() const { return {data<double>(gradient), nullptr, nullptr}; }
@@ -202,6 +205,29 @@ class TrainingCases {
                           return disagreement_of(training->gradient, other.gradient(theta));
                         };
                         work.tolerance = 1e-4;  // sums in float32
+                        return work;
+                      }});
+    cases_.push_back({.name = "training/step_tf32",
+                      .parameters = of_members(n, members),
+                      .operations = 2.0 * passes,
+                      .bytes = 2.0 * (features + hidden) + 4.0 * theta,
+                      .arithmetic = Arithmetic::kTf32,
+                      .prepare = [sizes = sizes_, n, members](Stream stream) {
+                        constexpr Precision kRounded = Precision::kTf32;
+                        const auto training = std::make_shared<Training>(sizes, stream, n, members);
+                        DeviceWork work = alone([=](Stream on) {
+                          training->forward(on, kRounded);
+                          training->gradients(on, training->moves(), kRounded);
+                        });
+                        work.disagreement = [=](Stream on) {
+                          training->forward(on);
+                          training->gradients(on, training->asks());
+                          const at::Tensor exact = training->gradient.clone();
+                          training->forward(on, kRounded);
+                          training->gradients(on, training->asks(), kRounded);
+                          return disagreement_of(training->gradient, exact);
+                        };
+                        work.tolerance = 0.05;  // units near 0 turn
                         return work;
                       }});
   }

@@ -14,6 +14,7 @@
 #include "core/online/online_ranker.h"
 #include "core/ops/optimizer_step.h"
 #include "core/ops/pair_training.h"
+#include "core/ops/precision.h"
 #include "core/ops/relu_network.h"
 #include "core/random/rng_stream.h"
 #include "core/runtime/stage_clock.h"
@@ -57,7 +58,8 @@ struct DeviceNetworkSpec {
   double learning_rate = 1.0;
   double learning_rate_decay = 1.0;
   double prior_weight = 0.0;
-  double stop_gradient_norm = 0.0;  // a pair; ends a training before its J steps. 0: never
+  Precision precision = Precision::kFloat32;  // of its products; losses are judged in float32
+  double stop_gradient_norm = 0.0;            // a pair; ends a training before its J steps. 0: never
   /// Instead: from θ₀ each time, passes over the history in shuffled batches, on a batch's mean
   /// cross-entropy with a decay of θ.
   struct MiniBatches {

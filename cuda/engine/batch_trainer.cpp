@@ -34,7 +34,7 @@ BatchTrainer::BatchTrainer(const DeviceNetworkSpec& spec, float* theta, Stream s
       member_streams_(spec.members) {}
 
 NetworkStack BatchTrainer::stack(std::int64_t member) const {
-  return {spec_.shape, theta_ + member * parameters_, 1, 1};
+  return {spec_.shape, theta_ + member * parameters_, 1, 1, spec_.precision};
 }
 
 TrainingWorkspace BatchTrainer::workspace(std::int64_t member) {

@@ -186,6 +186,8 @@ void StackedTrainer::descend_all(const ResidentHistory& history, MemberSchedule 
 
 void StackedTrainer::descend(Stream stream, const ResidentHistory& history, Members members) {
   const NetworkStack networks = stack(members);
+  NetworkStack trained = networks;
+  trained.precision = spec_.precision;
   const TrainingWorkspace work = workspace(members);
   const PairHistoryView plain = view(history, members);
   const std::int64_t p = parameters_;
@@ -208,7 +210,8 @@ void StackedTrainer::descend(Stream stream, const ResidentHistory& history, Memb
                static_cast<std::size_t>(members.count) * sizeof(double));
   }
   for (std::int64_t number = 1; number <= spec_.steps; ++number) {
-    forward_history(stream, networks, seen, work);
+    // Whether a training raised the loss is judged in float32.
+    forward_history(stream, number == 1 ? networks : trained, seen, work);
     if (spec_.weigh_by_ndcg) {
       const std::int64_t observations = bucket_.observations;
       ndcg_weights(stream, history.impressions(), history.observations(), observations, plain.count,
@@ -225,7 +228,7 @@ void StackedTrainer::descend(Stream stream, const ResidentHistory& history, Memb
       use.theta = theta_ + members.first * p;
       use.step = outcome_.data() + members.first;
     }
-    pair_gradients(stream, networks, seen, objective, work, use);
+    pair_gradients(stream, trained, seen, objective, work, use);
     if (keeps_gradient()) move(stream, members, number);
   }
   forward_history(stream, networks, plain, work);

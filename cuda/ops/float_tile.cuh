@@ -13,8 +13,14 @@ struct alignas(count * sizeof(float)) FloatGroup {
   float value[count];
 };
 
-/// A thread's numbers of a tile, and where they lie in it: each side's numbers come in groups of up to
-/// four, with the other threads' groups between them, so that a warp's loads from shared memory are
+/// How the k's of a side lie in shared memory: numbers between rows, and between k's.
+struct SharedSide {
+  int row_step;
+  int depth_step;
+};
+
+/// A thread's numbers of a tile in float32, and where they lie in it: each side's numbers come in groups of
+/// up to four, with the other threads' groups between them, so that a warp's loads from shared memory are
 /// contiguous.
 template <int kRows, int kColumns>
 struct FloatFragment {
@@ -23,13 +29,131 @@ struct FloatFragment {
 
   float sum[kRows][kColumns] = {};
 
-  __device__ static int row(const FloatTile& tile, int thread, int i) {
-    return i / kRowGroup * (kRowGroup * tile.row_threads) + thread / tile.column_threads * kRowGroup +
-           i % kRowGroup;
+  template <bool along_depth>
+  __device__ static SharedSide shared_side(int side) {
+    return {1, static_cast<int>(FloatTile::stride(side))};
   }
-  __device__ static int column(const FloatTile& tile, int thread, int j) {
-    return j / kColumnGroup * (kColumnGroup * tile.column_threads) +
-           thread % tile.column_threads * kColumnGroup + j % kColumnGroup;
+  __device__ static bool works(const FloatTile& tile) {
+    return static_cast<int>(threadIdx.x) < tile.row_shares * tile.column_shares;
+  }
+  __device__ static int row(const FloatTile& tile, int i) {
+    return i / kRowGroup * (kRowGroup * tile.row_shares) +
+           static_cast<int>(threadIdx.x) / tile.column_shares * kRowGroup + i % kRowGroup;
+  }
+  __device__ static int column(const FloatTile& tile, int j) {
+    return j / kColumnGroup * (kColumnGroup * tile.column_shares) +
+           static_cast<int>(threadIdx.x) % tile.column_shares * kColumnGroup + j % kColumnGroup;
+  }
+
+  /// sum += A Bᵀ over the k's that lie in shared memory, in order.
+  __device__ void multiply(const FloatTile& tile, const float* a, SharedSide side_a, const float* b,
+                           SharedSide side_b) {
+    using RowGroup = FloatGroup<kRowGroup>;
+    using ColumnGroup = FloatGroup<kColumnGroup>;
+    if (!works(tile)) return;
+    const float* from_a = a + row(tile, 0);
+    const float* from_b = b + column(tile, 0);
+#pragma unroll 4
+    for (int k = 0; k < static_cast<int>(FloatTile::kDepth); ++k) {
+      RowGroup left[kRows / kRowGroup];
+      ColumnGroup right[kColumns / kColumnGroup];
+#pragma unroll
+      for (int g = 0; g < kRows / kRowGroup; ++g) {
+        left[g] = *reinterpret_cast<const RowGroup*>(from_a + k * side_a.depth_step +
+                                                     g * kRowGroup * tile.row_shares);
+      }
+#pragma unroll
+      for (int g = 0; g < kColumns / kColumnGroup; ++g) {
+        right[g] = *reinterpret_cast<const ColumnGroup*>(from_b + k * side_b.depth_step +
+                                                         g * kColumnGroup * tile.column_shares);
+      }
+#pragma unroll
+      for (int i = 0; i < kRows; ++i) {
+#pragma unroll
+        for (int j = 0; j < kColumns; ++j) {
+          sum[i][j] +=
+              left[i / kRowGroup].value[i % kRowGroup] * right[j / kColumnGroup].value[j % kColumnGroup];
+        }
+      }
+    }
+  }
+
+  /// Calls body(row, column, value) for the thread's numbers of the tile.
+  template <class Body>
+  __device__ void for_each(const FloatTile& tile, const Body& body) const {
+    if (!works(tile)) return;
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) {
+#pragma unroll
+      for (int j = 0; j < kColumns; ++j) body(row(tile, i), column(tile, j), sum[i][j]);
+    }
+  }
+};
+
+/// A thread's numbers of its warp's 32 × 32 of a tile on tensor cores: factors are rounded to TF32, sums
+/// are float32, 8 k's at a time.
+struct Tf32Fragment {
+  static constexpr int kRowBlocks = 2;     // of 16
+  static constexpr int kColumnBlocks = 4;  // of 8
+  static constexpr int kNumbers = 4;       // of a block, a thread's
+
+  float sum[kRowBlocks][kColumnBlocks][kNumbers] = {};
+
+  template <bool along_depth>
+  __device__ static SharedSide shared_side(int side) {
+    if (along_depth) return {static_cast<int>(FloatTile::kTf32RowStride), 1};
+    return {1, side + static_cast<int>(FloatTile::kTf32DepthPad)};
+  }
+  __device__ static int lane() { return static_cast<int>(threadIdx.x) % 32; }
+  __device__ static int first_row(const FloatTile& tile) {
+    return static_cast<int>(threadIdx.x) / 32 / tile.column_shares * 32;
+  }
+  __device__ static int first_column(const FloatTile& tile) {
+    return static_cast<int>(threadIdx.x) / 32 % tile.column_shares * 32;
+  }
+
+  __device__ void multiply(const FloatTile& tile, const float* a, SharedSide side_a, const float* b,
+                           SharedSide side_b) {
+    const float* from_a =
+        a + (first_row(tile) + lane() / 4) * side_a.row_step + lane() % 4 * side_a.depth_step;
+    const float* from_b =
+        b + (first_column(tile) + lane() / 4) * side_b.row_step + lane() % 4 * side_b.depth_step;
+#pragma unroll
+    for (int k = 0; k < static_cast<int>(FloatTile::kDepth); k += 8) {
+      std::uint32_t left[kRowBlocks][4];
+#pragma unroll
+      for (int u = 0; u < kRowBlocks; ++u) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          left[u][i] = to_tf32(
+              from_a[(16 * u + 8 * (i % 2)) * side_a.row_step + (k + 4 * (i / 2)) * side_a.depth_step]);
+        }
+      }
+#pragma unroll
+      for (int v = 0; v < kColumnBlocks; ++v) {
+        std::uint32_t right[2];
+#pragma unroll
+        for (int i = 0; i < 2; ++i)
+          right[i] = to_tf32(from_b[8 * v * side_b.row_step + (k + 4 * i) * side_b.depth_step]);
+#pragma unroll
+        for (int u = 0; u < kRowBlocks; ++u) multiply_add_16x8x8(left[u], right, sum[u][v]);
+      }
+    }
+  }
+
+  template <class Body>
+  __device__ void for_each(const FloatTile& tile, const Body& body) const {
+    const int row = first_row(tile) + lane() / 4;
+    const int column = first_column(tile) + lane() % 4 * 2;
+#pragma unroll
+    for (int u = 0; u < kRowBlocks; ++u) {
+#pragma unroll
+      for (int v = 0; v < kColumnBlocks; ++v) {
+#pragma unroll
+        for (int e = 0; e < kNumbers; ++e)
+          body(row + 16 * u + e / 2 * 8, column + 8 * v + e % 2, sum[u][v][e]);
+      }
+    }
   }
 };
 
@@ -37,124 +161,121 @@ struct FloatFragment {
 /// numbers are neighbours, the others `stride` apart.
 template <bool along_depth>
 struct FloatOperand {
-  static constexpr bool kAlongDepth = along_depth;
-
   const float* values;
   std::int64_t stride;
   std::int64_t rows;
   std::int64_t depth;
   std::int64_t first;
 
-  __device__ const float* operator()(int i, std::int64_t k) const {
-    const std::int64_t row = first + i;
-    if (row >= rows || k >= depth) return nullptr;
-    return values + (along_depth ? row * stride + k : k * stride + row);
+  /// Whether neighbours can be moved four by four: their groups are aligned and inside or outside as one.
+  __device__ bool in_fours() const {
+    return reinterpret_cast<std::uintptr_t>(values) % sizeof(FloatGroup<4>) == 0 && stride % 4 == 0 &&
+           (along_depth ? depth : rows) % 4 == 0 && (along_depth || first % 4 == 0);
   }
 };
 
-/// Begins to copy numbers [0, side) × [first, first + kDepth) of an operand to `shared` [kDepth × stride].
-/// `place(i, k)` is the address of a number, null for one outside, which counts as 0.
-template <class Place>
-__device__ inline void stage_operand(int side, std::int64_t first, int stride, const Place& place,
-                                     float* shared) {
-  constexpr int kDepth = static_cast<int>(FloatTile::kDepth);
-  const int inner = Place::kAlongDepth ? kDepth : side;
-  // Neighbouring threads read neighbouring numbers, whichever way the operand lies.
-  int near = static_cast<int>(threadIdx.x) % inner;
-  int far = static_cast<int>(threadIdx.x) / inner;
-  for (int at = static_cast<int>(threadIdx.x); at < side * kDepth; at += static_cast<int>(blockDim.x)) {
-    const int i = Place::kAlongDepth ? far : near;
-    const int k = Place::kAlongDepth ? near : far;
-    const float* from = place(i, first + k);
-    float* to = shared + k * stride + i;
-    if (from != nullptr) {
-      copy_async(to, from);
-    } else {
-      *to = 0.0F;
-    }
-    for (near += static_cast<int>(blockDim.x); near >= inner; near -= inner) ++far;
+/// Begins to copy `group` neighbouring numbers, or writes zeros in place of numbers outside.
+template <int group>
+__device__ inline void stage_group(float* to, const float* from, bool inside) {
+  if (inside) {
+    copy_async<group>(to, from);
+    return;
   }
+#pragma unroll
+  for (int e = 0; e < group; ++e) to[e] = 0.0F;
 }
 
-/// fragment.sum += Σ_{k in [begin, end)} A(i, k) B(j, k) for the block's tile; k runs in order. All threads
-/// of the block call it. Two buffers: while one is multiplied, the other is filled.
-template <int kRows, int kColumns, class PlaceA, class PlaceB>
-__device__ inline void multiply_tile(const FloatTile& tile, std::int64_t begin, std::int64_t end,
-                                     const PlaceA& a, const PlaceB& b,
-                                     FloatFragment<kRows, kColumns>& fragment) {
-  using Fragment = FloatFragment<kRows, kColumns>;
-  using RowGroup = FloatGroup<Fragment::kRowGroup>;
-  using ColumnGroup = FloatGroup<Fragment::kColumnGroup>;
-  constexpr int kDepth = static_cast<int>(FloatTile::kDepth);
-  const int rows = kRows * tile.row_threads;
-  const int columns = kColumns * tile.column_threads;
-  const int stride_a = (rows + 27) / 32 * 32 + 4;
-  const int stride_b = (columns + 27) / 32 * 32 + 4;
-  float* shared_a = dynamic_shared<float>();
-  float* shared_b = shared_a + 2 * kDepth * stride_a;
-  const int thread = static_cast<int>(threadIdx.x);
-  const bool works = thread < tile.row_threads * tile.column_threads;
-  const int row = works ? Fragment::row(tile, thread, 0) : 0;
-  const int column = works ? Fragment::column(tile, thread, 0) : 0;
+/// How an operand comes to shared memory, `side` rows of it; those outside count as 0. Neighbouring threads
+/// copy neighbouring numbers, whichever way the operand lies.
+template <class Fragment, bool along_depth>
+struct StagedSide {
+  static constexpr int kDepth = static_cast<int>(FloatTile::kDepth);
 
+  const FloatOperand<along_depth>& operand;
+  int side;
+  int rows;  // of them within the matrix
+  SharedSide shared;
+  bool fours;
+
+  __device__ StagedSide(const FloatOperand<along_depth>& of, int side_rows)
+      : operand(of),
+        side(side_rows),
+        rows(static_cast<int>(min(of.rows - of.first, std::int64_t{side_rows}))),
+        shared(Fragment::template shared_side<along_depth>(side_rows)) {
+    const bool neighbours_stay = (along_depth ? shared.depth_step : shared.row_step) == 1;
+    fours = neighbours_stay && side % 4 == 0 && operand.in_fours();
+  }
+
+  /// Begins to copy numbers [0, side) × [first, first + kDepth).
+  __device__ void stage(std::int64_t first, float* to) const {
+    if (fours) {
+      stage_groups<4>(first, to);
+    } else {
+      stage_groups<1>(first, to);
+    }
+  }
+
+ private:
+  template <int group>
+  __device__ void stage_groups(std::int64_t first, float* to) const {
+    const int thread = static_cast<int>(threadIdx.x);
+    if constexpr (along_depth) {
+      // A thread keeps its k's and goes down the rows.
+      constexpr int kGroups = kDepth / group;
+      const int k = thread % kGroups * group;
+      const int step = static_cast<int>(blockDim.x) / kGroups;
+      const bool inside = first + k < operand.depth;
+      int i = thread / kGroups;
+      const float* from = operand.values + (operand.first + i) * operand.stride + first + k;
+      float* out = to + i * shared.row_step + k * shared.depth_step;
+      for (; i < side; i += step) {
+        stage_group<group>(out, from, inside && i < rows);
+        from += step * operand.stride;
+        out += step * shared.row_step;
+      }
+    } else {
+      // A warp takes a k and goes along the rows.
+      for (int k = thread / 32; k < kDepth; k += static_cast<int>(blockDim.x) / 32) {
+        const bool inside = first + k < operand.depth;
+        const float* from = operand.values + (first + k) * operand.stride + operand.first;
+        float* out = to + k * shared.depth_step;
+        for (int i = thread % 32 * group; i < side; i += 32 * group)
+          stage_group<group>(out + i * shared.row_step, from + i, inside && i < rows);
+      }
+    }
+  }
+};
+
+/// fragment.sum += Σ_{k in [begin, end)} A(i, k) B(j, k) for the block's tile; k runs in order, from a
+/// multiple of 4 where an operand lies along it. All threads of the block call it. Two buffers: while one
+/// is multiplied, the other is filled.
+template <class Fragment, bool a_along_depth, bool b_along_depth>
+__device__ inline void multiply_tile(const FloatTile& tile, std::int64_t begin, std::int64_t end,
+                                     const FloatOperand<a_along_depth>& a,
+                                     const FloatOperand<b_along_depth>& b, Fragment& fragment) {
+  const StagedSide<Fragment, a_along_depth> side_a(a, static_cast<int>(tile.rows()));
+  const StagedSide<Fragment, b_along_depth> side_b(b, static_cast<int>(tile.columns()));
+  const std::int64_t numbers_a = tile.side_numbers(tile.rows());
+  const std::int64_t numbers_b = tile.side_numbers(tile.columns());
+  float* shared_a = dynamic_shared<float>();
+  float* shared_b = shared_a + 2 * numbers_a;
   const auto stage = [&](std::int64_t first, int buffer) {
     if (first < end) {
-      stage_operand(rows, first, stride_a, a, shared_a + buffer * kDepth * stride_a);
-      stage_operand(columns, first, stride_b, b, shared_b + buffer * kDepth * stride_b);
+      side_a.stage(first, shared_a + buffer * numbers_a);
+      side_b.stage(first, shared_b + buffer * numbers_b);
     }
     commit_copies();
   };
   int buffer = 0;
   stage(begin, buffer);
-  for (std::int64_t first = begin; first < end; first += kDepth) {
-    stage(first + kDepth, 1 - buffer);
+  for (std::int64_t first = begin; first < end; first += FloatTile::kDepth) {
+    stage(first + FloatTile::kDepth, 1 - buffer);
     wait_for_copies<1>();
     __syncthreads();
-    if (works) {
-      const float* from_a = shared_a + buffer * kDepth * stride_a + row;
-      const float* from_b = shared_b + buffer * kDepth * stride_b + column;
-#pragma unroll 4
-      for (int k = 0; k < kDepth; ++k) {
-        RowGroup left[kRows / Fragment::kRowGroup];
-        ColumnGroup right[kColumns / Fragment::kColumnGroup];
-#pragma unroll
-        for (int g = 0; g < kRows / Fragment::kRowGroup; ++g) {
-          left[g] = *reinterpret_cast<const RowGroup*>(from_a + k * stride_a +
-                                                       g * Fragment::kRowGroup * tile.row_threads);
-        }
-#pragma unroll
-        for (int g = 0; g < kColumns / Fragment::kColumnGroup; ++g) {
-          right[g] = *reinterpret_cast<const ColumnGroup*>(
-              from_b + k * stride_b + g * Fragment::kColumnGroup * tile.column_threads);
-        }
-#pragma unroll
-        for (int i = 0; i < kRows; ++i) {
-#pragma unroll
-          for (int j = 0; j < kColumns; ++j) {
-            fragment.sum[i][j] += left[i / Fragment::kRowGroup].value[i % Fragment::kRowGroup] *
-                                  right[j / Fragment::kColumnGroup].value[j % Fragment::kColumnGroup];
-          }
-        }
-      }
-    }
+    fragment.multiply(tile, shared_a + buffer * numbers_a, side_a.shared, shared_b + buffer * numbers_b,
+                      side_b.shared);
     __syncthreads();
     buffer = 1 - buffer;
-  }
-}
-
-/// Calls body(row, column, value) for the thread's numbers of the tile.
-template <int kRows, int kColumns, class Body>
-__device__ inline void for_each_number(const FloatTile& tile,
-                                       const FloatFragment<kRows, kColumns>& fragment, const Body& body) {
-  using Fragment = FloatFragment<kRows, kColumns>;
-  const int thread = static_cast<int>(threadIdx.x);
-  if (thread >= tile.row_threads * tile.column_threads) return;
-#pragma unroll
-  for (int i = 0; i < kRows; ++i) {
-#pragma unroll
-    for (int j = 0; j < kColumns; ++j) {
-      body(Fragment::row(tile, thread, i), Fragment::column(tile, thread, j), fragment.sum[i][j]);
-    }
   }
 }
 

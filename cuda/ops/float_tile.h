@@ -3,39 +3,54 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/math/host_device.h"
+#include "core/ops/precision.h"
 #include "cuda/runtime/stream.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
-/// How a block computes a tile of C [rows × columns] = Σ_k A(i, k) B(j, k) in float32: each thread holds
-/// thread_rows × thread_columns numbers of C in registers, and its block row_threads × column_threads
-/// threads. Sides are cut to the matrix, so that m = 100 and d = 136 make one full tile, not two half empty
-/// ones.
+/// How a block computes a tile of C [rows × columns] = Σ_k A(i, k) B(j, k): every share of share_rows ×
+/// share_columns numbers of C is held by one thread in float32, or by one warp on tensor cores in TF32, and
+/// a block holds row_shares × column_shares of them. Sides are cut to the matrix, so that m = 100 and d =
+/// 136 make one full tile, not two half empty ones.
 struct FloatTile {
   static constexpr std::int64_t kDepth = 16;  // k's in shared memory at a time
   static constexpr std::int64_t kMostThreads = 256;
 
-  std::int32_t thread_rows = 8;
-  std::int32_t thread_columns = 8;
-  std::int32_t row_threads = 1;
-  std::int32_t column_threads = 1;
+  Precision precision = Precision::kFloat32;
+  std::int32_t share_rows = 8;
+  std::int32_t share_columns = 8;
+  std::int32_t row_shares = 1;
+  std::int32_t column_shares = 1;
 
-  std::int64_t rows() const { return std::int64_t{thread_rows} * row_threads; }
-  std::int64_t columns() const { return std::int64_t{thread_columns} * column_threads; }
-  std::int64_t threads() const { return (std::int64_t{row_threads} * column_threads + 31) / 32 * 32; }
+  OLRANK_HOST_DEVICE std::int64_t rows() const { return std::int64_t{share_rows} * row_shares; }
+  OLRANK_HOST_DEVICE std::int64_t columns() const { return std::int64_t{share_columns} * column_shares; }
+  std::int64_t threads_of_share() const { return precision == Precision::kTf32 ? 32 : 1; }
+  std::int64_t threads() const { return (threads_of_share() * row_shares * column_shares + 31) / 32 * 32; }
   std::int64_t row_tiles(std::int64_t n) const { return (n + rows() - 1) / rows(); }
   std::int64_t column_tiles(std::int64_t n) const { return (n + columns() - 1) / columns(); }
-  /// Numbers between the k's of a side in shared memory: 4 more than a multiple of 32, so that a warp's
-  /// stores meet in a bank at most two by two, and 16-byte loads stay aligned.
-  static std::int64_t stride(std::int64_t side) { return (side + 27) / 32 * 32 + 4; }
+  /// Two buffers of both sides.
   std::size_t shared_bytes() const {
-    return static_cast<std::size_t>(2 * kDepth * (stride(rows()) + stride(columns()))) * sizeof(float);
+    return static_cast<std::size_t>(2 * (side_numbers(rows()) + side_numbers(columns()))) * sizeof(float);
   }
+  /// Numbers that kDepth k's of a side take in shared memory.
+  OLRANK_HOST_DEVICE std::int64_t side_numbers(std::int64_t side) const {
+    return precision == Precision::kTf32 ? kTf32RowStride * side : kDepth * stride(side);
+  }
+  /// Numbers between the k's of a side in float32: 4 more than a multiple of 32, so that a warp's stores
+  /// meet in a bank at most two by two, and 16-byte loads stay aligned.
+  OLRANK_HOST_DEVICE static std::int64_t stride(std::int64_t side) { return (side + 27) / 32 * 32 + 4; }
+  // Of a fragment a warp reads 8 rows by 4 k's, in 32 banks: between rows that are kept along their depth,
+  // and what a multiple of 32 needs more between k's that are kept along the rows.
+  static constexpr std::int64_t kTf32RowStride = kDepth + 4;
+  static constexpr std::int64_t kTf32DepthPad = 8;
 };
 
-/// The tile that should take a product the shortest time; `copies` counts products side by side. 8 × 8
-/// numbers a thread have the best ratio of arithmetic to loads, 4 × 8 and 2 × 4 spread little work over
-/// more of the device. A choice changes no bit of a product, whose every number is its own sum in order.
-FloatTile choose_float_tile(std::int64_t rows, std::int64_t columns, std::int64_t copies);
+/// The tile that should take a product the shortest time; `copies` counts products side by side. In float32
+/// 8 × 8 numbers a thread have the best ratio of arithmetic to loads, 4 × 8 and 2 × 4 spread little work
+/// over more of the device. A choice within a precision changes no bit of a product, whose every number is
+/// its own sum in order.
+FloatTile choose_float_tile(std::int64_t rows, std::int64_t columns, std::int64_t copies,
+                            Precision precision);
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

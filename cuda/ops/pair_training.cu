@@ -169,7 +169,7 @@ struct OuterProducts {
 // Σ_doc δ_l ⊗ h_{l−1} over the documents of a part, in float32, documents in order. Grid: tiles of (units ×
 // inputs) and groups of columns, parts, members; a block owns a tile, a thread some numbers of it, or a
 // group.
-template <int kRows, int kColumnsOfThread>
+template <class Fragment>
 __global__ void __launch_bounds__(FloatTile::kMostThreads)
     outer_product_kernel(const __grid_constant__ OuterProducts task,
                          const __grid_constant__ LayerTable layers, const float* features,
@@ -185,14 +185,14 @@ __global__ void __launch_bounds__(FloatTile::kMostThreads)
   }
   const FloatTile& tile = task.tile;
   const NetworkLayer& layer = task.layer;
-  const std::int64_t unit = blockIdx.x / task.column_tiles * kRows * tile.row_threads;
-  const std::int64_t column = blockIdx.x % task.column_tiles * kColumnsOfThread * tile.column_threads;
+  const std::int64_t unit = blockIdx.x / task.column_tiles * tile.rows();
+  const std::int64_t column = blockIdx.x % task.column_tiles * tile.columns();
   const FloatOperand<false> deltas{member_rows + layer.delta, rows.stride, layer.rows, end, unit};
   const FloatOperand<false> hidden{task.inputs + member * task.input_member_stride, task.input_stride,
                                    layer.columns, end, column};
-  FloatFragment<kRows, kColumnsOfThread> fragment;
+  Fragment fragment;
   multiply_tile(tile, begin, end, deltas, hidden, fragment);
-  for_each_number(tile, fragment, [&](int i, int j, float value) {
+  fragment.for_each(tile, [&](int i, int j, float value) {
     if (unit + i >= layer.rows || column + j >= layer.columns) return;
     sums[layer.weight + (unit + i) * layer.columns + column + j] = value;
   });
@@ -201,8 +201,10 @@ __global__ void __launch_bounds__(FloatTile::kMostThreads)
 using OuterProductKernel = void (*)(OuterProducts, LayerTable, const float*, FactorRows, PartialSums);
 
 OuterProductKernel outer_product_kernel_for(const FloatTile& tile) {
-  if (tile.thread_rows == 8) return outer_product_kernel<8, 8>;
-  return tile.thread_rows == 4 ? outer_product_kernel<4, 8> : outer_product_kernel<2, 4>;
+  if (tile.precision == Precision::kTf32) return outer_product_kernel<Tf32Fragment>;
+  if (tile.share_rows == 8) return outer_product_kernel<FloatFragment<8, 8>>;
+  return tile.share_rows == 4 ? outer_product_kernel<FloatFragment<4, 8>>
+                              : outer_product_kernel<FloatFragment<2, 4>>;
 }
 
 // gradient [members × p] in double: parts in order, then the prior. A thread owns a parameter.
@@ -282,7 +284,7 @@ void launch_outer_products(Stream stream, const NetworkStack& stack, const float
     OuterProducts task{layer, features, shape.inputs, 0, {}, 1, 0};
     // Column sums are cut by the threads that a tile brings, so that members need the same tile in any
     // stack.
-    task.tile = choose_float_tile(layer.rows, layer.columns, partial.parts * stack.all());
+    task.tile = choose_float_tile(layer.rows, layer.columns, partial.parts * stack.all(), stack.precision);
     if (shape.depth > 1) {
       task.column_tiles = task.tile.column_tiles(layer.columns);
       task.tiles = task.tile.row_tiles(layer.rows) * task.column_tiles;

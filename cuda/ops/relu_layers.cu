@@ -23,53 +23,53 @@ struct LayerPass {
   std::int64_t gate = -1;  // backward: place of h_l, which lets δ_l through where it is positive
 };
 
-// h_l [docs × units] = φ(h_{l−1} W_lᵀ + b_l) in float32, k in order. Grid: tiles of units, tiles of
+// h_l [docs × units] = φ(h_{l−1} W_lᵀ + b_l) in float32 or TF32, k in order. Grid: tiles of units, tiles of
 // documents, members; a block owns a tile, a thread a few numbers of it. Deterministic: no sum is shared.
 // Where h_l is the last layer and one tile holds all of it, the block's warps go on to the scores.
-template <int kRows, int kColumns>
+template <class Fragment>
 __global__ void __launch_bounds__(FloatTile::kMostThreads)
     forward_layer_kernel(const LayerPass pass, const FloatTile tile, const OutputLayer output,
                          const ScoreArrays out) {
-  const std::int64_t doc = std::int64_t{blockIdx.y} * kRows * tile.row_threads;
-  const std::int64_t unit = std::int64_t{blockIdx.x} * kColumns * tile.column_threads;
+  const std::int64_t doc = blockIdx.y * tile.rows();
+  const std::int64_t unit = blockIdx.x * tile.columns();
   const std::int64_t member = blockIdx.z;
   const float* theta = pass.theta + member * pass.parameters;
   const FloatOperand<true> inputs{pass.inputs + member * pass.input_member_stride, pass.input_stride,
                                   pass.docs, pass.layer.columns, doc};
   const FloatOperand<true> weights{theta + pass.layer.weight, pass.layer.columns, pass.layer.rows,
                                    pass.layer.columns, unit};
-  FloatFragment<kRows, kColumns> fragment;
+  Fragment fragment;
   multiply_tile(tile, 0, pass.layer.columns, inputs, weights, fragment);
   float* rows = pass.rows + member * pass.docs * pass.stride;
-  for_each_number(tile, fragment, [&](int i, int j, float value) {
+  fragment.for_each(tile, [&](int i, int j, float value) {
     if (doc + i >= pass.docs || unit + j >= pass.layer.rows) return;
     if (pass.layer.has_bias()) value += theta[pass.layer.bias + unit + j];
     rows[(doc + i) * pass.stride + pass.result + unit + j] = value > 0.0F ? value : 0.0F;
   });
   if (out.scores == nullptr) return;
   __syncthreads();  // a warp scores documents whose units other warps wrote
-  const std::int64_t end = min(pass.docs, doc + kRows * tile.row_threads);
+  const std::int64_t end = min(pass.docs, doc + tile.rows());
   for (std::int64_t i = doc + threadIdx.x / 32; i < end; i += blockDim.x / 32) {
     write_score(output, theta, rows + i * pass.stride + pass.result, member * pass.docs + i, out);
   }
 }
 
-// δ_l [docs × units] = φ'(h_l) ⊙ δ_{l+1} W_{l+1}, float32, k in order; `layer` is l + 1. Grid and blocks as
-// above.
-template <int kRows, int kColumns>
+// δ_l [docs × units] = φ'(h_l) ⊙ δ_{l+1} W_{l+1}, float32 or TF32, k in order; `layer` is l + 1. Grid and
+// blocks as above.
+template <class Fragment>
 __global__ void __launch_bounds__(FloatTile::kMostThreads)
     backward_layer_kernel(const LayerPass pass, const FloatTile tile) {
-  const std::int64_t doc = std::int64_t{blockIdx.y} * kRows * tile.row_threads;
-  const std::int64_t unit = std::int64_t{blockIdx.x} * kColumns * tile.column_threads;
+  const std::int64_t doc = blockIdx.y * tile.rows();
+  const std::int64_t unit = blockIdx.x * tile.columns();
   const std::int64_t member = blockIdx.z;
   const FloatOperand<true> deltas{pass.inputs + member * pass.input_member_stride, pass.input_stride,
                                   pass.docs, pass.layer.rows, doc};
   const FloatOperand<false> weights{pass.theta + member * pass.parameters + pass.layer.weight,
                                     pass.layer.columns, pass.layer.columns, pass.layer.rows, unit};
-  FloatFragment<kRows, kColumns> fragment;
+  Fragment fragment;
   multiply_tile(tile, 0, pass.layer.rows, deltas, weights, fragment);
   float* rows = pass.rows + member * pass.docs * pass.stride;
-  for_each_number(tile, fragment, [&](int i, int j, float value) {
+  fragment.for_each(tile, [&](int i, int j, float value) {
     if (doc + i >= pass.docs || unit + j >= pass.layer.columns) return;
     float* row = rows + (doc + i) * pass.stride;
     row[pass.result + unit + j] = row[pass.gate + unit + j] > 0.0F ? value : 0.0F;
@@ -95,13 +95,17 @@ using ForwardKernel = void (*)(LayerPass, FloatTile, OutputLayer, ScoreArrays);
 using BackwardKernel = void (*)(LayerPass, FloatTile);
 
 ForwardKernel forward_kernel(const FloatTile& tile) {
-  if (tile.thread_rows == 8) return forward_layer_kernel<8, 8>;
-  return tile.thread_rows == 4 ? forward_layer_kernel<4, 8> : forward_layer_kernel<2, 4>;
+  if (tile.precision == Precision::kTf32) return forward_layer_kernel<Tf32Fragment>;
+  if (tile.share_rows == 8) return forward_layer_kernel<FloatFragment<8, 8>>;
+  return tile.share_rows == 4 ? forward_layer_kernel<FloatFragment<4, 8>>
+                              : forward_layer_kernel<FloatFragment<2, 4>>;
 }
 
 BackwardKernel backward_kernel(const FloatTile& tile) {
-  if (tile.thread_rows == 8) return backward_layer_kernel<8, 8>;
-  return tile.thread_rows == 4 ? backward_layer_kernel<4, 8> : backward_layer_kernel<2, 4>;
+  if (tile.precision == Precision::kTf32) return backward_layer_kernel<Tf32Fragment>;
+  if (tile.share_rows == 8) return backward_layer_kernel<FloatFragment<8, 8>>;
+  return tile.share_rows == 4 ? backward_layer_kernel<FloatFragment<4, 8>>
+                              : backward_layer_kernel<FloatFragment<2, 4>>;
 }
 
 dim3 pass_grid(const FloatTile& tile, std::int64_t docs, std::int64_t units, std::int64_t members) {
@@ -135,7 +139,7 @@ void forward(Stream stream, const NetworkStack& stack, const float* features, co
       pass.input_stride = rows.stride;
       pass.input_member_stride = rows.docs * rows.stride;
     }
-    const FloatTile tile = choose_float_tile(rows.docs, layer.rows, stack.members);
+    const FloatTile tile = choose_float_tile(rows.docs, layer.rows, stack.members, stack.precision);
     const bool scores_too = !scored && l == hidden_layers - 1 && tile.column_tiles(layer.rows) == 1;
     launch(forward_kernel(tile), pass_grid(tile, rows.docs, layer.rows, stack.members),
            dim3{count(tile.threads())}, tile.shared_bytes(), stream, pass, tile, OutputLayer(stack.shape),
@@ -160,7 +164,7 @@ void backward_hidden(Stream stream, const NetworkStack& stack, const FactorRows&
                          rows.docs,
                          stack.shape.layer(l).delta,
                          above.input};
-    const FloatTile tile = choose_float_tile(rows.docs, above.columns, stack.members);
+    const FloatTile tile = choose_float_tile(rows.docs, above.columns, stack.members, stack.precision);
     launch(backward_kernel(tile), pass_grid(tile, rows.docs, above.columns, stack.members),
            dim3{count(tile.threads())}, tile.shared_bytes(), stream, pass, tile);
   }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "core/ops/precision.h"
 #include "core/ops/relu_network.h"
 #include "cuda/runtime/stream.h"
 
@@ -17,6 +18,7 @@ struct NetworkStack {
   /// Of how many members in all these are a part; 0: of these. How sums are cut depends on it, so that
   /// members get the same bits in several stacks as in one.
   std::int64_t of = 0;
+  Precision precision = Precision::kFloat32;  // of products; in TF32 only where training asks for it
 
   std::int64_t all() const { return of == 0 ? members : of; }
 };

@@ -87,6 +87,7 @@ DeviceNetworkSpec network_spec(const RankerSettings& settings, const NetworkShap
   spec.steps = settings.trainer.steps;
   spec.learning_rate = settings.trainer.learning_rate;
   spec.learning_rate_decay = settings.trainer.learning_rate_decay;
+  spec.precision = settings.trainer.precision;
   spec.stop_gradient_norm = settings.trainer.stop_gradient_norm;
   spec.prior_weight = 0.5 * prior_scale(settings.network) * settings.posterior.lambda;
   if (settings.trainer.loss == LossForm::kMean) {

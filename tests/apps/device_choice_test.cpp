@@ -50,6 +50,16 @@ TEST(DeviceChoiceTest, OnlyRankersWithADeviceImplementationGoThere) {
   }
 }
 
+TEST(DeviceChoiceTest, PrecisionOfAGpuIsRefusedOnTheCpu) {
+  Configuration configuration = with("cpu", {RankerKind::kOlRankNet});
+  configuration.rankers[0].trainer.precision = Precision::kTf32;
+  EXPECT_EQ(complaint(configuration, one_gpu()),
+            "Ranker 'olranknet' asks for precision = \"tf32\", which only a GPU computes with, and it is "
+            "computed on the CPU: choose --device cuda or precision = \"float32\".");
+  configuration.run.device = "cuda";
+  EXPECT_EQ(complaint(configuration, one_gpu()), "none");
+}
+
 TEST(DeviceChoiceTest, WhatCannotBeHadIsOneSentence) {
   const Configuration neural = with("cuda:7", {RankerKind::kOlRankNet});
   EXPECT_EQ(complaint(neural, one_gpu()), "--device cuda:7: The driver shows 1 GPU, counted from cuda:0.");

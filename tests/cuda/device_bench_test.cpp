@@ -109,8 +109,10 @@ TEST(DeviceBenchTest, FilesReadAsThoseOfOlrankBench) {
   rows[0].libtorch = {5.0, 4.0, 6.0, 9};
   rows[0].started = {8.0, 8.0, 8.0, 9};
   rows[0].verdicts.push_back({"times LibTorch", 2.5, 2.0, false});
-  const auto json = nlohmann::json::parse(device_json("device_bench", {"a card", 4e12, 5e13, 6e13}, rows));
+  const auto json =
+      nlohmann::json::parse(device_json("device_bench", {"a card", 4e12, 5e13, 3e14, 6e13}, rows));
   EXPECT_EQ(json["machine"]["gpu"], "a card");
+  EXPECT_EQ(json["ceilings"]["gemm tf32"], 3e14);
   EXPECT_EQ(json["ceilings"]["gemm double"], 6e13);
   const auto& one = json["measurements"][0];
   EXPECT_EQ(one["device"], "cuda");

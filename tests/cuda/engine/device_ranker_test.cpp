@@ -26,6 +26,11 @@ const SmallWorld& world() {
 }
 
 RankerSettings settings_of(const std::string& name) {
+  if (name.ends_with("_tf32")) {
+    RankerSettings settings = settings_of(name.substr(0, name.size() - 5));
+    settings.trainer.precision = Precision::kTf32;
+    return settings;
+  }
   RankerSettings settings = neural_settings(name);
   settings.trainer.steps = 3;
   settings.network.width = 4;
@@ -244,7 +249,7 @@ TEST_P(DeviceRankerTest, GoesOnFromWhatWasSaved) {
 // Whatever the order in which threads happen to run: under emulation another one, on a GPU chance.
 TEST_P(DeviceRankerTest, TwoRunsHaveTheSameBits) {
   for (const std::string name : {"dual", "primal", "diagonal", "lambdarank", "batched_ensemble",
-                                 "reference_lambdarank", "reference_ensemble"}) {
+                                 "reference_lambdarank", "reference_ensemble", "dual_tf32"}) {
     const auto first = make_on_device(settings_of(name));
     const Course expected = play(*first, 1, 4);
 #if defined(OLRANK_KERNELS_EMULATED)
@@ -254,6 +259,31 @@ TEST_P(DeviceRankerTest, TwoRunsHaveTheSameBits) {
     const auto second = make_on_device(settings_of(name));
     EXPECT_TRUE(play(*second, 1, 4).state == expected.state) << name;
     SetUp();
+  }
+}
+
+// Only training is rounded: scores are those of the parameters, and the first list, made before any
+// training, is the same.
+TEST_P(DeviceRankerTest, TrainingInTf32StaysNearTrainingInFloat32) {
+  for (const std::string name : {"dual", "lambdarank", "batched_ensemble", "reference"}) {
+    SCOPED_TRACE(name);
+    const auto plain = make_on_device(settings_of(name));
+    const auto rounded = make_on_device(settings_of(name + "_tf32"));
+    expect_equal_details(detail_of(*rounded, 1, 1), detail_of(*plain, 1, 1));
+    TestContext context;
+    for (std::uint32_t round = 1; round <= kRounds; ++round) {
+      const RecordedRound played = play_round(*plain, context.round, world(), round);
+      rounded->learn(context.round, played.feedback(world(), round));
+    }
+    const std::vector<float> expected = flat_theta(*plain);
+    const std::vector<float> found = flat_theta(*rounded);
+    EXPECT_TRUE(all_near(found, expected, 0.02, 0.0));
+    EXPECT_FALSE(all_near(found, expected, 1e-5, 0.0));
+    const Detail detail = detail_of(*rounded, 2, kRounds + 1);
+    std::vector<float> scores(kDocs);
+    rounded->score(context.execution, world().query(2).features, scores);
+    EXPECT_EQ(detail.round.scores.size(), scores.size());
+    EXPECT_TRUE(all_near(std::vector<double>(scores.begin(), scores.end()), detail.round.scores, 0.0, 0.0));
   }
 }
 

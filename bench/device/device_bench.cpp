@@ -136,20 +136,26 @@ int run(const Wishes& wishes) {
   return measure_all(cases, wishes, survey.gpus.front().name);
 }
 
-}  // namespace
-}  // namespace olrank
-
-int main(int argc, char** argv) {
-  olrank::Wishes wishes;
+int run(int argc, char** argv) {
+  Wishes wishes;
   CLI::App app{"every kernel operation beside its ceiling and beside LibTorch's calls"};
   app.add_option("--only", wishes.only, "only operations whose name holds this text");
   app.add_option("--json", wishes.json, "write the measurements to FILE");
   app.add_flag("--list", wishes.list, "print the operations' names and stop");
   try {
     app.parse(argc, argv);
-    return olrank::run(wishes);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
+  }
+  return run(wishes);
+}
+
+}  // namespace
+}  // namespace olrank
+
+int main(int argc, char** argv) {
+  try {
+    return olrank::run(argc, argv);
   } catch (const olrank::Error& error) {
     fmt::print(stderr, "device_bench: {}\n", error.what());
     return static_cast<int>(error.exit_code());

@@ -59,6 +59,7 @@ void judge_members(std::vector<DeviceRow>& rows) {
 
 std::string device_table(const std::vector<DeviceRow>& rows) {
   std::vector<Measurement> measurements;
+  measurements.reserve(rows.size());
   for (const DeviceRow& row : rows) measurements.push_back(row.measurement);
   std::string text = measurements_text(measurements);
   text += "\nBeside LibTorch's calls, and targets:\n";

@@ -73,7 +73,9 @@ __device__ inline void multiply_add_16x8x16(const double (&a)[8], const double (
       : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(a[4]), "d"(a[5]), "d"(a[6]), "d"(a[7]), "d"(b[0]),
         "d"(b[1]), "d"(b[2]), "d"(b[3]));
 #else
+#pragma unroll
   for (int i = 0; i < 4; ++i) {
+#pragma unroll
     for (int half = 0; half < 2; ++half) {
       asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
           : "+d"(c[2 * half]), "+d"(c[2 * half + 1])

@@ -71,7 +71,7 @@ struct ScaledGradients {
   const int* units;  // the list, in shared memory
   std::int64_t first;
 
-  int at = -1;  // in the list
+  int place = -1;  // in the list
   std::int64_t begin = 0;
   std::int64_t end = 0;
   std::int64_t columns = 0;  // of weights
@@ -89,7 +89,7 @@ struct ScaledGradients {
   __device__ bool along_depth() const { return true; }
   __device__ void prepare(std::int64_t k) {
     while (k >= end) {
-      const int unit = units[++at];
+      const int unit = units[++place];
       const NetworkLayer& layer = layers.layer_of(unit);
       const std::int64_t number = unit % layers.width;
       begin = end;
@@ -102,13 +102,33 @@ struct ScaledGradients {
       bias_root = layer.has_bias() ? root[layer.bias + number] : 0.0;
     }
   }
-  __device__ double operator()(int i, std::int64_t k) const {
-    const std::int64_t doc = first + i;
+  __device__ int rows_within() const { return rows_of_tile(rows.docs, first); }
+
+  struct Column {
+    const float* deltas;
+    const float* inputs;
+    int step;
+    double root;
+    bool is_bias;
+    bool inside;
+
+    __device__ double operator()(int i) const {
+      const std::uint32_t row = place_of_row(i, step);
+      const float input = inputs[row];
+      return double{deltas[row]} * double{is_bias ? 1.0F : input} * root;
+    }
+  };
+  __device__ Column at(std::int64_t k) const {
     const std::int64_t column = k - begin;
-    if (doc >= rows.docs || column >= all_columns) return 0.0;
-    const float* row = rows.values + doc * rows.stride;
-    const double d{row[delta]};
-    return column < columns ? d * double{row[input + column]} * unit_root[column] : d * bias_root;
+    const bool inside = column < all_columns;
+    const bool is_bias = column >= columns;
+    const float* from = rows.values + first * rows.stride;
+    return {from + delta,
+            from + input + min(column, columns - 1),
+            static_cast<int>(rows.stride),
+            is_bias || !inside ? bias_root : unit_root[column],
+            is_bias,
+            inside};
   }
 };
 

@@ -84,37 +84,82 @@ struct HeldNumbers {
   double value[Tile::kHeld];
   bool along_depth = true;  // neighbouring threads hold neighbouring k's, or else neighbouring rows
 
-  // Across rows a half warp takes 4 rows by 4 k's, whose stores fall into 16 banks.
-  __device__ static int row(bool along_depth, int at) {
-    return along_depth ? at / Tile::kDepth : at % 4 + 4 * (at / 16 % 16);
+  // Along the depth a thread has one k. Across the rows a half warp takes 4 rows by 4 k's, whose stores
+  // fall into 16 banks, and a thread 4 k's of kHeld / 4 rows each.
+  static constexpr int kRowsOfK = Tile::kHeld / 4;
+
+  __device__ static int row_along(int e) {
+    return static_cast<int>(threadIdx.x) / Tile::kDepth + e * (Tile::kThreads / Tile::kDepth);
   }
-  __device__ static int depth(bool along_depth, int at) {
-    return along_depth ? at % Tile::kDepth : at / 4 % 4 + 4 * (at / 256);
+  __device__ static int k_along() { return static_cast<int>(threadIdx.x) % Tile::kDepth; }
+  __device__ static int row_across(int e) {
+    const int thread = static_cast<int>(threadIdx.x);
+    return thread % 4 + 4 * (thread / 16) + Tile::kThreads / 4 * (e % kRowsOfK);
+  }
+  __device__ static int k_across(int e) {
+    return static_cast<int>(threadIdx.x) / 4 % 4 + 4 * (e / kRowsOfK);
   }
 
   template <class Operand>
   __device__ void load(Operand& operand, std::int64_t first) {
     operand.prepare(first);
     along_depth = operand.along_depth();
+    // Rows beyond the matrix repeat its last one: whatever comes of them is not used.
+    const int last = operand.rows_within() - 1;
+    if (along_depth) {
+      const auto column = operand.at(first + k_along());
 #pragma unroll
-    for (int e = 0; e < Tile::kHeld; ++e) {
-      const int at = static_cast<int>(threadIdx.x) + e * Tile::kThreads;
-      value[e] = operand(row(along_depth, at), first + depth(along_depth, at));
+      for (int e = 0; e < Tile::kHeld; ++e) value[e] = 0.0;
+      if (!column.inside) return;
+#pragma unroll
+      for (int e = 0; e < Tile::kHeld; ++e) value[e] = column(min(row_along(e), last));
+    } else {
+#pragma unroll
+      for (int q = 0; q < 4; ++q) {
+        const auto column = operand.at(first + k_across(q * kRowsOfK));
+#pragma unroll
+        for (int e = q * kRowsOfK; e < (q + 1) * kRowsOfK; ++e)
+          value[e] = column.inside ? column(min(row_across(e), last)) : 0.0;
+      }
     }
   }
 
   __device__ void store(double* shared) const {
+    if (along_depth) {
 #pragma unroll
-    for (int e = 0; e < Tile::kHeld; ++e) {
-      const int at = static_cast<int>(threadIdx.x) + e * Tile::kThreads;
-      shared[row(along_depth, at) * Tile::kStride + depth(along_depth, at)] = value[e];
+      for (int e = 0; e < Tile::kHeld; ++e) shared[row_along(e) * Tile::kStride + k_along()] = value[e];
+    } else {
+#pragma unroll
+      for (int e = 0; e < Tile::kHeld; ++e) shared[row_across(e) * Tile::kStride + k_across(e)] = value[e];
     }
   }
 };
 
-/// tile.sum += Σ_{k in [begin, end)} A(i, k) B(j, k). All threads of the block call it. a(i, k) and b(j, k)
-/// give numbers, 0 outside the matrix, and are asked for k's in blocks of kDepth, rising; before each block
-/// their prepare(first) is called and along_depth() asked, which says how its numbers lie in memory.
+/// Rows of a tile that lie within a matrix.
+__device__ inline int rows_of_tile(std::int64_t all, std::int64_t first) {
+  return static_cast<int>(min(all - first, std::int64_t{DoubleTile::kSide}));
+}
+
+/// Where a row of a tile lies behind its first: below 2³², as rows are shorter than 2²⁶ numbers.
+__device__ inline std::uint32_t place_of_row(int i, int step) {
+  return static_cast<std::uint32_t>(i) * static_cast<std::uint32_t>(step);
+}
+
+/// Numbers of one k, `step` apart from row to row.
+template <class T>
+struct StridedColumn {
+  const T* values;
+  int step;
+  bool inside;  // k is
+
+  __device__ double operator()(int i) const { return static_cast<double>(values[place_of_row(i, step)]); }
+};
+
+/// tile.sum += Σ_{k in [begin, end)} A(i, k) B(j, k). All threads of the block call it. a.at(k)(i) and
+/// b.at(k)(j) give numbers of the rows that rows_within() counts, and 0 where a k is not `inside`. They are
+/// asked for k's in blocks of kDepth, rising; before each block their prepare(first) is called and
+/// along_depth() asked, which says how its numbers lie in memory. Whatever hangs on k alone belongs into
+/// at(), as a thread asks it for several rows.
 /// `shared` has kSharedBytes: while one buffer is multiplied, the other is filled.
 template <class OperandA, class OperandB, class Tile>
 __device__ inline void multiply_tile(std::int64_t begin, std::int64_t end, OperandA& a, OperandB& b,
@@ -154,10 +199,10 @@ struct DoubleOperand {
 
   __device__ void prepare(std::int64_t) {}
   __device__ bool along_depth() const { return by_depth; }
-  __device__ double operator()(int i, std::int64_t k) const {
-    const std::int64_t row = first + i;
-    if (row >= rows || k >= depth) return 0.0;
-    return values[by_depth ? row * stride + k : k * stride + row];
+  __device__ int rows_within() const { return rows_of_tile(rows, first); }
+  __device__ StridedColumn<double> at(std::int64_t k) const {
+    if (by_depth) return {values + first * stride + k, static_cast<int>(stride), k < depth};
+    return {values + k * stride + first, 1, k < depth};
   }
 };
 

@@ -48,11 +48,23 @@ struct InputOperand {
 
   __device__ bool along_depth() const { return true; }
   __device__ void prepare(std::int64_t) {}
-  __device__ double operator()(int i, std::int64_t k) const {
-    const std::int64_t doc = first + i;
-    if (doc >= rows.docs) return 0.0;
-    if (k < layer.columns) return double{rows.values[doc * rows.stride + layer.input + k]};
-    return k == layer.columns && layer.has_bias() ? 1.0 : 0.0;
+  __device__ int rows_within() const { return rows_of_tile(rows.docs, first); }
+
+  struct Column {
+    const float* values;
+    int step;
+    bool is_bias;
+    bool inside;
+
+    __device__ double operator()(int i) const {
+      const float value = values[place_of_row(i, step)];
+      return double{is_bias ? 1.0F : value};
+    }
+  };
+  __device__ Column at(std::int64_t k) const {
+    const bool is_bias = k == layer.columns && layer.has_bias();
+    return {rows.values + first * rows.stride + layer.input + min(k, layer.columns - 1),
+            static_cast<int>(rows.stride), is_bias, is_bias || k < layer.columns};
   }
 };
 
@@ -64,11 +76,11 @@ struct VectorOperand {
 
   __device__ bool along_depth() const { return true; }
   __device__ void prepare(std::int64_t) {}
-  __device__ double operator()(int i, std::int64_t k) const {
-    const std::int64_t unit = first + i;
-    if (unit >= layer.rows) return 0.0;
-    if (k < layer.columns) return v[layer.weight + unit * layer.columns + k];
-    return k == layer.columns && layer.has_bias() ? v[layer.bias + unit] : 0.0;
+  __device__ int rows_within() const { return rows_of_tile(layer.rows, first); }
+  __device__ StridedColumn<double> at(std::int64_t k) const {
+    const bool is_bias = k >= layer.columns;
+    return {v + (is_bias ? layer.bias + first : layer.weight + first * layer.columns + k),
+            is_bias ? 1 : static_cast<int>(layer.columns), k < layer.columns + (layer.has_bias() ? 1 : 0)};
   }
 };
 
@@ -134,10 +146,18 @@ struct WeightedDeltaOperand {
 
   __device__ bool along_depth() const { return false; }
   __device__ void prepare(std::int64_t) {}
-  __device__ double operator()(int i, std::int64_t doc) const {
-    const std::int64_t unit = first + i;
-    if (unit >= layer.rows || doc >= end) return 0.0;
-    return weights[doc] * double{rows.values[doc * rows.stride + layer.delta + unit]};
+  __device__ int rows_within() const { return rows_of_tile(layer.rows, first); }
+
+  struct Column {
+    const float* deltas;
+    double weight;
+    bool inside;
+
+    __device__ double operator()(int i) const { return weight * double{deltas[i]}; }
+  };
+  __device__ Column at(std::int64_t doc) const {
+    const bool inside = doc < end;
+    return {rows.values + doc * rows.stride + layer.delta + first, inside ? weights[doc] : 0.0, inside};
   }
 };
 
@@ -150,11 +170,24 @@ struct InputColumnOperand {
 
   __device__ bool along_depth() const { return false; }
   __device__ void prepare(std::int64_t) {}
-  __device__ double operator()(int i, std::int64_t doc) const {
-    const std::int64_t column = first + i;
-    if (doc >= end) return 0.0;
-    if (column < layer.columns) return double{rows.values[doc * rows.stride + layer.input + column]};
-    return column == layer.columns && layer.has_bias() ? 1.0 : 0.0;
+  __device__ int rows_within() const {
+    return rows_of_tile(layer.columns + (layer.has_bias() ? 1 : 0), first);
+  }
+
+  struct Column {
+    const float* inputs;  // of the document
+    int first;
+    int count;  // behind them is the bias
+    bool inside;
+
+    __device__ double operator()(int i) const {
+      const float value = inputs[min(first + i, count - 1)];
+      return double{first + i < count ? value : 1.0F};
+    }
+  };
+  __device__ Column at(std::int64_t doc) const {
+    return {rows.values + doc * rows.stride + layer.input, static_cast<int>(first),
+            static_cast<int>(layer.columns), doc < end};
   }
 };
 

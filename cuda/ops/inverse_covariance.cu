@@ -54,13 +54,28 @@ struct GradientOperand {
 
   __device__ void prepare(std::int64_t) {}
   __device__ bool along_depth() const { return true; }
-  __device__ double operator()(int i, std::int64_t k) const {
-    const std::int64_t doc = first + i;
-    if (doc >= rows.docs || k >= end) return 0.0;
-    const float* row = rows.values + doc * rows.stride;
-    const double delta{row[table.delta[k]]};
-    const std::int32_t input = table.input[k];
-    return input < 0 ? delta : delta * double{row[input]};
+  __device__ int rows_within() const { return rows_of_tile(rows.docs, first); }
+
+  struct Column {
+    const float* deltas;
+    const float* inputs;
+    int step;
+    bool is_bias;
+    bool inside;
+
+    __device__ double operator()(int i) const {
+      const std::uint32_t row = place_of_row(i, step);
+      const float input = inputs[row];
+      return double{deltas[row]} * double{is_bias ? 1.0F : input};
+    }
+  };
+  __device__ Column at(std::int64_t k) const {
+    const bool inside = k < end;
+    const std::int64_t known = inside ? k : 0;
+    const float* from = rows.values + first * rows.stride;
+    const std::int32_t input = table.input[known];
+    return {from + table.delta[known], from + max(input, 0), static_cast<int>(rows.stride), input < 0,
+            inside};
   }
 };
 
@@ -74,10 +89,23 @@ struct SymmetricOperand {
 
   __device__ void prepare(std::int64_t k) { above = k < first; }
   __device__ bool along_depth() const { return above; }
-  __device__ double operator()(int i, std::int64_t k) const {
-    const std::int64_t column = first + i;
-    if (column >= size || k >= size) return 0.0;
-    return k >= column ? values[k * size + column] : values[column * size + k];
+  __device__ int rows_within() const { return rows_of_tile(size, first); }
+
+  struct Column {
+    const double* row;     // of k, from the first column on
+    const double* column;  // k of the first column's row
+    int size;
+    int diagonal;  // the last column that row k holds
+    bool inside;
+
+    __device__ double operator()(int i) const {
+      return i <= diagonal ? row[i] : column[place_of_row(i, size)];
+    }
+  };
+  __device__ Column at(std::int64_t k) const {
+    const auto diagonal = max(min(k - first, std::int64_t{DoubleTile::kSide}), std::int64_t{-1});
+    return {values + k * size + first, values + first * size + k, static_cast<int>(size),
+            static_cast<int>(diagonal), k < size};
   }
 };
 

@@ -38,8 +38,19 @@ struct FactorRowsOperand {
         n(size) {}
   __device__ bool along_depth() const { return true; }
   __device__ void prepare(std::int64_t) {}
-  __device__ double operator()(int i, std::int64_t k) const {
-    return first + i < n && k <= first + i ? values[i * stride + k] : 0.0;
+
+  struct Column {
+    const double* values;
+    int stride;
+    int begin;  // where the triangle begins
+    bool inside;
+
+    __device__ double operator()(int i) const { return i >= begin ? values[place_of_row(i, stride)] : 0.0; }
+  };
+  __device__ int rows_within() const { return rows_of_tile(n, first); }
+  __device__ Column at(std::int64_t k) const {
+    return {values + k, static_cast<int>(stride),
+            static_cast<int>(min(k - first, std::int64_t{DoubleTile::kSide})), true};
   }
 };
 

@@ -17,9 +17,9 @@ struct FactorOperand {
 
   __device__ bool along_depth() const { return true; }
   __device__ void prepare(std::int64_t) {}
-  __device__ double operator()(int i, std::int64_t k) const {
-    const std::int64_t doc = first + i;
-    return doc < docs && k < depth ? double{values[doc * stride + k]} : 0.0;
+  __device__ int rows_within() const { return rows_of_tile(docs, first); }
+  __device__ StridedColumn<float> at(std::int64_t k) const {
+    return {values + first * stride + k, static_cast<int>(stride), k < depth};
   }
 };
 

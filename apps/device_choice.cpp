@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <vector>
+
 #include "core/error.h"
 #include "core/runtime/device.h"
 #include "models/neural/device_ranker.h"
@@ -33,17 +36,18 @@ GpuDescription gpu_of(const std::string& asked, const Device& device, const GpuS
 
 /// Refuses a GPU that nothing would use, and rankers that need one and do not get it.
 DeviceChoice checked(DeviceChoice choice, const Configuration& configuration) {
-  for (const RankerSettings& ranker : configuration.rankers) {
+  const std::vector<RankerSettings>& rankers = configuration.rankers;
+  const auto taken = [&](const RankerSettings& ranker) { return choice.takes(ranker); };
+  if (choice.gpu && !rankers.empty() && std::none_of(rankers.begin(), rankers.end(), taken)) {
+    const RankerSettings& first = rankers.front();
+    throw InvalidArgument(
+        fmt::format("--device {}: No ranker here can be computed on a GPU: of '{}', {}. Use --device cpu.",
+                    configuration.run.device, first.name, *why_not_on_device(first)));
+  }
+  for (const RankerSettings& ranker : rankers) {
     if (!choice.takes(ranker)) check_on_cpu(ranker);
   }
-  if (!choice.gpu || configuration.rankers.empty()) return choice;
-  for (const RankerSettings& ranker : configuration.rankers) {
-    if (choice.takes(ranker)) return choice;
-  }
-  const RankerSettings& first = configuration.rankers.front();
-  throw InvalidArgument(
-      fmt::format("--device {}: No ranker here can be computed on a GPU: of '{}', {}. Use --device cpu.",
-                  configuration.run.device, first.name, *why_not_on_device(first)));
+  return choice;
 }
 
 }  // namespace

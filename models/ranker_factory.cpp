@@ -113,9 +113,10 @@ void check_pairs(const RankerSettings& settings) {
 void check_on_cpu(const RankerSettings& settings) {
   if (settings.trainer.precision == Precision::kFloat32) return;
   throw InvalidArgument(fmt::format(
-      "Ranker '{}' asks for precision = \"{}\", which only a GPU computes with, and it is computed "
-      "on the CPU: choose --device cuda or precision = \"float32\".",
-      settings.name, name_of(settings.trainer.precision)));
+      "Ranker '{}' asks for precision = \"{}\", which is for training on a GPU, and it is computed "
+      "on the CPU: leave it at \"float32\"{}.",
+      settings.name, name_of(settings.trainer.precision),
+      why_not_on_device(settings) ? "" : ", or use --device cuda"));
 }
 
 bool can_start_from_model(RankerKind kind) {

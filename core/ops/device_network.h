@@ -58,7 +58,7 @@ struct DeviceNetworkSpec {
   double learning_rate = 1.0;
   double learning_rate_decay = 1.0;
   double prior_weight = 0.0;
-  Precision precision = Precision::kFloat32;  // of its products; losses are judged in float32
+  Precision precision = Precision::kFloat32;  // of its products; J steps are judged in float32
   double stop_gradient_norm = 0.0;            // a pair; ends a training before its J steps. 0: never
   /// Instead: from θ₀ each time, passes over the history in shuffled batches, on a batch's mean
   /// cross-entropy with a decay of θ.

@@ -147,7 +147,7 @@ __global__ void __launch_bounds__(DoubleTile::kThreads)
   const std::int64_t first_unit = std::int64_t{blockIdx.y} * units_of_part;
   const std::int64_t last_unit = min(first_unit + units_of_part, layers.units());
 
-  // A unit's place first says whether it lives; a warp looks at every eighth unit.
+  // A unit's place first says whether it lives; a warp looks at every fourth unit.
   const auto lane = static_cast<std::int64_t>(threadIdx.x % 32);
   for (std::int64_t unit = first_unit + threadIdx.x / 32; unit < last_unit;
        unit += DoubleTile::kThreads / 32) {

@@ -33,7 +33,8 @@ struct FloatTile {
   std::size_t shared_bytes() const {
     return static_cast<std::size_t>(2 * (side_numbers(rows()) + side_numbers(columns()))) * sizeof(float);
   }
-  /// Numbers that kDepth k's of a side take in shared memory.
+  /// Numbers that kDepth k's of a side take in shared memory; in TF32 for either way to keep them, as a
+  /// side has at least 32 rows.
   OLRANK_HOST_DEVICE std::int64_t side_numbers(std::int64_t side) const {
     return precision == Precision::kTf32 ? kTf32RowStride * side : kDepth * stride(side);
   }

@@ -54,17 +54,17 @@ struct FactorRowsOperand {
   }
 };
 
-/// How the k's of L⁻¹ x are cut, so that the long rows of the triangle do not outlast the others: a
-/// function of sizes alone.
+/// How the k's of L⁻¹ x are cut where there are few tiles, so that the long rows of the triangle do not
+/// outlast the others: no part is more than a fourth of what a multiprocessor gets. A function of sizes
+/// alone.
 struct FactorCut {
   std::int64_t depth;  // k's of a part
   std::int64_t parts;  // of the longest row
 
   FactorCut(std::int64_t n, std::int64_t columns) {
     constexpr std::int64_t kLeast = 256;
-    constexpr std::int64_t kMost = 2048;
     const std::int64_t all = std::int64_t{double_tiles(n)} * double_tiles(columns) * n / 2;
-    depth = std::clamp(parts_of(parts_of(all, kWantedBlocks), kLeast) * kLeast, kLeast, kMost);
+    depth = std::max<std::int64_t>(1, parts_of(all, 2 * kWantedBlocks * kLeast)) * kLeast;
     parts = parts_of(n, depth);
   }
   /// Numbers that the parts before part `number` > 0 take in the workspace; the first part is y itself.
@@ -76,7 +76,7 @@ struct FactorCut {
 };
 
 // A part of y = L⁻¹ x: the first in y, the others in the workspace. Grid: tiles of columns, tiles of rows,
-// parts. A block owns a tile [64 × 64], its k's in order. Double; deterministic.
+// the longest first, parts. A block owns a tile [64 × 64], its k's in order. Double; deterministic.
 __global__ void __launch_bounds__(DoubleTile::kThreads)
     apply_factor_kernel(std::int64_t n, const double* factor, std::int64_t columns, const double* x,
                         double* y, std::int64_t stride, const FactorCut cut, double* workspace) {

@@ -166,9 +166,9 @@ struct OuterProducts {
   std::int64_t tiles;
 };
 
-// Σ_doc δ_l ⊗ h_{l−1} over the documents of a part, in float32, documents in order. Grid: tiles of (units ×
-// inputs) and groups of columns, parts, members; a block owns a tile, a thread some numbers of it, or a
-// group.
+// Σ_doc δ_l ⊗ h_{l−1} over the documents of a part, in float32 or TF32, documents in order. Grid: tiles of
+// (units × inputs) and groups of columns, parts, members; a block owns a tile, a thread some numbers of it,
+// or a group.
 template <class Fragment>
 __global__ void __launch_bounds__(FloatTile::kMostThreads)
     outer_product_kernel(const __grid_constant__ OuterProducts task,
@@ -271,7 +271,7 @@ __global__ void finish_losses_kernel(std::int64_t members, std::int64_t term_blo
 
 FactorRows rows_of(const NetworkShape& shape, const PairHistoryView& history,
                    const TrainingWorkspace& workspace) {
-  return {workspace.rows, history.docs, shape.factors()};
+  return {workspace.rows, history.docs, training_row_stride(shape)};
 }
 
 /// One launch a hidden layer, the first with all column sums too; without a hidden layer, these alone.
@@ -308,9 +308,13 @@ std::int64_t prior_blocks(const NetworkShape& shape) {
 
 }  // namespace
 
+std::int64_t training_row_stride(const NetworkShape& shape) {
+  return parts_of(shape.factors(), 4) * 4;
+}
+
 TrainingSizes training_sizes(const NetworkShape& shape, std::int64_t members, std::int64_t docs,
                              std::int64_t terms) {
-  return {members * docs * shape.factors(), members * docs,
+  return {members * docs * training_row_stride(shape), members * docs,
           members * cut_docs(shape, members, docs).parts * shape.parameters(),
           members * (parts_of(terms, kPerLossBlock) + prior_blocks(shape))};
 }

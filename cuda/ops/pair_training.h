@@ -32,7 +32,7 @@ struct StackedObjective {
 
 /// What training works in. Sizes by training_sizes().
 struct TrainingWorkspace {
-  float* rows = nullptr;     // [members × docs × factors]
+  float* rows = nullptr;     // [members × docs × training_row_stride()]
   float* scores = nullptr;   // [members × docs]
   float* partial = nullptr;  // sums of gradients over parts of the documents
   double* losses = nullptr;  // sums of losses over parts of terms and parameters
@@ -44,6 +44,10 @@ struct TrainingSizes {
   std::int64_t partial = 0;
   std::int64_t losses = 0;
 };
+
+/// Numbers between rows of tangent factors in a training's workspace: a few more than there are, so that
+/// products can read them four by four.
+std::int64_t training_row_stride(const NetworkShape& shape);
 
 TrainingSizes training_sizes(const NetworkShape& shape, std::int64_t members, std::int64_t docs,
                              std::int64_t terms);

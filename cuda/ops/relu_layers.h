@@ -36,8 +36,8 @@ struct ScoreArrays {
   float* magnitudes = nullptr;  // the sum of the absolute terms behind each score; may be null
 };
 
-/// h_1 to h_{L−1} of every document, in float32, and scores from them, in double; the place of h_0 is left
-/// alone. Where one tile holds a whole layer, scores take no launch of their own.
+/// h_1 to h_{L−1} of every document, in the stack's precision, and scores from them, in double; the place
+/// of h_0 is left alone. Where one tile holds a whole layer, scores take no launch of their own.
 void forward(Stream stream, const NetworkStack& stack, const float* features, const FactorRows& rows,
              const ScoreArrays& out);
 

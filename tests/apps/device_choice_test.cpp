@@ -54,10 +54,15 @@ TEST(DeviceChoiceTest, PrecisionOfAGpuIsRefusedOnTheCpu) {
   Configuration configuration = with("cpu", {RankerKind::kOlRankNet});
   configuration.rankers[0].trainer.precision = Precision::kTf32;
   EXPECT_EQ(complaint(configuration, one_gpu()),
-            "Ranker 'olranknet' asks for precision = \"tf32\", which only a GPU computes with, and it is "
-            "computed on the CPU: choose --device cuda or precision = \"float32\".");
+            "Ranker 'olranknet' asks for precision = \"tf32\", which is for training on a GPU, and it is "
+            "computed on the CPU: leave it at \"float32\", or use --device cuda.");
   configuration.run.device = "cuda";
   EXPECT_EQ(complaint(configuration, one_gpu()), "none");
+  Configuration both = with("cuda", {RankerKind::kOlRankNet, RankerKind::kPdgd});
+  both.rankers[1].trainer.precision = Precision::kTf32;
+  EXPECT_EQ(complaint(both, one_gpu()),
+            "Ranker 'pdgd' asks for precision = \"tf32\", which is for training on a GPU, and it is "
+            "computed on the CPU: leave it at \"float32\".");
 }
 
 TEST(DeviceChoiceTest, WhatCannotBeHadIsOneSentence) {

@@ -69,6 +69,8 @@ class Block {
   int lane() const { return static_cast<int>(running_ % kWarp); }
   void barrier();
   const std::array<LaneWords, kWarp>& exchange(std::uint32_t mask, const LaneWords& own);
+  /// Ends the grid with a sentence; does not return.
+  void fail(std::string message);
 
  private:
   static void enter();
@@ -81,8 +83,6 @@ class Block {
   [[noreturn]] void enter_current();
   [[noreturn]] void leave_for_good();
   void release_barrier();
-  void fail(std::string message);
-
   ucontext_t scheduler_;
   jmp_buf scheduler_place_;
   std::vector<std::unique_ptr<Fiber>> fibers_;
@@ -289,6 +289,10 @@ const std::array<LaneWords, kWarp>& exchange(std::uint32_t mask, const LaneWords
 }
 
 void copy_later(void* to, const void* from, std::size_t bytes) {
+  for (const void* address : {static_cast<const void*>(to), from}) {
+    if (reinterpret_cast<std::uintptr_t>(address) % bytes != 0)
+      block.fail("A copy to shared memory is not aligned.");
+  }
   block.current().open_group.push_back({to, from, bytes});
 }
 

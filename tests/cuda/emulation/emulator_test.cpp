@@ -162,6 +162,20 @@ TEST_P(EmulatorTest, CopiesHappenWhenTheyAreWaitedFor) {
   EXPECT_TRUE(std::isnan(second));
 }
 
+TEST_P(EmulatorTest, CopiesAreAligned) {
+  alignas(16) const float in[8] = {};
+  const auto copy = [&](std::size_t to, std::size_t from) {
+    run_grid({1}, {32}, 64, [&] {
+      copy_later(static_cast<float*>(shared_memory()) + to, in + from, 4 * sizeof(float));
+      end_copy_group();
+      wait_for_copy_groups(0);
+    });
+  };
+  EXPECT_NO_THROW(copy(4, 4));
+  EXPECT_THROW(copy(2, 4), std::logic_error);
+  EXPECT_THROW(copy(4, 1), std::logic_error);
+}
+
 TEST_P(EmulatorTest, ThreadsThatEndDoNotHoldTheOthersUp) {
   int after = 0;
   run_grid({3}, {64}, 0, [&] {

@@ -21,6 +21,10 @@ TEST(FloatTileTest, TilesAreWithinTheirBounds) {
           EXPECT_EQ(tile.threads() % 32, 0);
           EXPECT_GE(tile.side_numbers(tile.rows()), FloatTile::kDepth * tile.rows());
           EXPECT_GE(tile.side_numbers(tile.columns()), FloatTile::kDepth * tile.columns());
+          if (precision == Precision::kTf32) {
+            for (const std::int64_t side : {tile.rows(), tile.columns()})
+              EXPECT_GE(tile.side_numbers(side), FloatTile::kDepth * (side + FloatTile::kTf32DepthPad));
+          }
           EXPECT_LE(tile.shared_bytes(), 48U * 1024U);
           EXPECT_GE(tile.row_tiles(rows) * tile.rows(), rows);
           EXPECT_GE(tile.column_tiles(columns) * tile.columns(), columns);

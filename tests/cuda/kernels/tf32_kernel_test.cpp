@@ -188,6 +188,7 @@ TEST_P(Tf32KernelTest, GradientsAreSumsOfRoundedFactors) {
     Gradients gradients(shape, 600, 1);
     const auto found = gradients.of(0, 1, Precision::kTf32);
     const std::vector<float>& rows = gradients.rows_left;
+    const std::int64_t stride = device::training_row_stride(shape);
     for (std::int64_t l = 0; l + 1 < shape.depth; ++l) {
       const NetworkLayer layer = shape.layer(l);
       for (std::int64_t unit = 0; unit < layer.rows; ++unit) {
@@ -195,10 +196,10 @@ TEST_P(Tf32KernelTest, GradientsAreSumsOfRoundedFactors) {
           double expected = 0.0;
           double terms = 0.0;
           for (std::int64_t doc = 0; doc < gradients.docs; ++doc) {
-            const float delta = rows[static_cast<std::size_t>(doc * shape.factors() + layer.delta + unit)];
+            const float delta = rows[static_cast<std::size_t>(doc * stride + layer.delta + unit)];
             const float input =
                 l == 0 ? gradients.features[static_cast<std::size_t>(doc * shape.inputs + column)]
-                       : rows[static_cast<std::size_t>(doc * shape.factors() + layer.input + column)];
+                       : rows[static_cast<std::size_t>(doc * stride + layer.input + column)];
             expected += rounded(delta) * rounded(input);
             terms += std::abs(double{delta} * double{input});
           }

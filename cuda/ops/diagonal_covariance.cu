@@ -13,7 +13,7 @@ namespace {
 
 constexpr unsigned kThreads = 128;
 constexpr std::int64_t kMostUnitsPerPart = 128;
-constexpr std::int64_t kWantedBlocks = 264;  // two for each multiprocessor of a large device
+constexpr std::int64_t kWantedBlocks = 528;  // four for each multiprocessor of a large device
 
 /// Into how many parts of equal numbers of units a gram's sum is cut.
 std::int64_t units_per_part(const NetworkShape& shape, std::int64_t docs) {
@@ -175,9 +175,13 @@ __global__ void __launch_bounds__(DoubleTile::kThreads)
   for (int at = 0; at < *live_count; ++at) depth += ScaledGradients::padded(layers.layer_of(live[at]));
 
   ScaledGradients a{layers, rows, root, live, row};
-  ScaledGradients b{layers, rows, root, live, column};
   DoubleTile tile;
-  multiply_tile(0, depth, a, b, tiles, tile);
+  if (row == column) {
+    multiply_by_itself(0, depth, a, tiles, tile);
+  } else {
+    ScaledGradients b{layers, rows, root, live, column};
+    multiply_tile(0, depth, a, b, tiles, tile);
+  }
   double* out = parts + std::int64_t{blockIdx.y} * rows.docs * rows.docs;
   tile.for_each([&](int i, int j, double sum) {
     const std::int64_t doc = row + i;

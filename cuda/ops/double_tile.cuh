@@ -155,36 +155,72 @@ struct StridedColumn {
   __device__ double operator()(int i) const { return static_cast<double>(values[place_of_row(i, step)]); }
 };
 
-/// tile.sum += Σ_{k in [begin, end)} A(i, k) B(j, k). All threads of the block call it. a.at(k)(i) and
-/// b.at(k)(j) give numbers of the rows that rows_within() counts, and 0 where a k is not `inside`. They are
-/// asked for k's in blocks of kDepth, rising; before each block their prepare(first) is called and
-/// along_depth() asked, which says how its numbers lie in memory. Whatever hangs on k alone belongs into
-/// at(), as a thread asks it for several rows.
-/// `shared` has kSharedBytes: while one buffer is multiplied, the other is filled.
+/// Two operands on their way to shared memory, or one that is multiplied by itself.
 template <class OperandA, class OperandB, class Tile>
-__device__ inline void multiply_tile(std::int64_t begin, std::int64_t end, OperandA& a, OperandB& b,
-                                     double* shared, Tile& tile) {
+struct TwoSides {
+  OperandA& a;
+  OperandB& b;
   HeldNumbers<Tile> held_a;
   HeldNumbers<Tile> held_b;
-  const auto hold = [&](std::int64_t first) {
-    if (first >= end) return;
+
+  __device__ void load(std::int64_t first) {
     held_a.load(a, first);
     held_b.load(b, first);
-  };
+  }
+  __device__ void store(double* buffer) const {
+    held_a.store(buffer);
+    held_b.store(buffer + Tile::kOperand);
+  }
+  __device__ static const double* right(const double* buffer) { return buffer + Tile::kOperand; }
+};
+
+template <class Operand, class Tile>
+struct OneSide {
+  Operand& a;
+  HeldNumbers<Tile> held;
+
+  __device__ void load(std::int64_t first) { held.load(a, first); }
+  __device__ void store(double* buffer) const { held.store(buffer); }
+  __device__ static const double* right(const double* buffer) { return buffer; }
+};
+
+/// While one buffer is multiplied, the other is filled.
+template <class Sides, class Tile>
+__device__ inline void multiply_sides(std::int64_t begin, std::int64_t end, Sides& sides, double* shared,
+                                      Tile& tile) {
   double* filled = shared;
   double* other = shared + 2 * Tile::kOperand;
-  hold(begin);
+  if (begin < end) sides.load(begin);
   for (std::int64_t first = begin; first < end; first += Tile::kDepth) {
-    held_a.store(filled);
-    held_b.store(filled + Tile::kOperand);
+    sides.store(filled);
     __syncthreads();
-    hold(first + Tile::kDepth);
-    tile.multiply(filled, filled + Tile::kOperand);
+    if (first + Tile::kDepth < end) sides.load(first + Tile::kDepth);
+    tile.multiply(filled, sides.right(filled));
     double* next = other;
     other = filled;
     filled = next;
   }
   __syncthreads();
+}
+
+/// tile.sum += Σ_{k in [begin, end)} A(i, k) B(j, k). All threads of the block call it. a.at(k)(i) and
+/// b.at(k)(j) give numbers of the rows that rows_within() counts, and 0 where a k is not `inside`. They are
+/// asked for k's in blocks of kDepth, rising; before each block their prepare(first) is called and
+/// along_depth() asked, which says how its numbers lie in memory. Whatever hangs on k alone belongs into
+/// at(), as a thread asks it for several rows. `shared` has kSharedBytes.
+template <class OperandA, class OperandB, class Tile>
+__device__ inline void multiply_tile(std::int64_t begin, std::int64_t end, OperandA& a, OperandB& b,
+                                     double* shared, Tile& tile) {
+  TwoSides<OperandA, OperandB, Tile> sides{a, b, {}, {}};
+  multiply_sides(begin, end, sides, shared, tile);
+}
+
+/// The same with B = A, which is formed once: a tile on the diagonal of a Gram matrix.
+template <class Operand, class Tile>
+__device__ inline void multiply_by_itself(std::int64_t begin, std::int64_t end, Operand& a, double* shared,
+                                          Tile& tile) {
+  OneSide<Operand, Tile> sides{a, {}};
+  multiply_sides(begin, end, sides, shared, tile);
 }
 
 /// A matrix of doubles as an operand, [rows × depth] from row `first` on; `stride` lies between the numbers

@@ -132,9 +132,13 @@ __global__ void __launch_bounds__(DoubleTile::kThreads)
   const std::int64_t begin = std::int64_t{blockIdx.y} * rows_per_part;
   const std::int64_t end = min(n, begin + rows_per_part);
   DoubleOperand<false> a{s, stride, docs, end, row};
-  DoubleOperand<false> b{s, stride, docs, end, column};
   DoubleTile tile;
-  multiply_tile(begin, end, a, b, dynamic_shared<double>(), tile);
+  if (row == column) {
+    multiply_by_itself(begin, end, a, dynamic_shared<double>(), tile);
+  } else {
+    DoubleOperand<false> b{s, stride, docs, end, column};
+    multiply_tile(begin, end, a, b, dynamic_shared<double>(), tile);
+  }
   double* out = parts + std::int64_t{blockIdx.y} * docs * docs;
   tile.for_each([&](int i, int j, double sum) {
     if (row + i < docs && column + j <= row + i) out[(row + i) * docs + column + j] = sum;

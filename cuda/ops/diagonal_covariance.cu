@@ -105,29 +105,20 @@ struct ScaledGradients {
   __device__ int rows_within() const { return rows_of_tile(rows.docs, first); }
 
   struct Column {
-    const float* deltas;
-    const float* inputs;
-    int step;
+    GradientColumn gradient;
     double root;
-    bool is_bias;
     bool inside;
 
-    __device__ double operator()(int i) const {
-      const std::uint32_t row = place_of_row(i, step);
-      const float input = inputs[row];
-      return double{deltas[row]} * double{is_bias ? 1.0F : input} * root;
-    }
+    __device__ double operator()(int i) const { return gradient(i) * root; }
   };
   __device__ Column at(std::int64_t k) const {
     const std::int64_t column = k - begin;
     const bool inside = column < all_columns;
     const bool is_bias = column >= columns;
     const float* from = rows.values + first * rows.stride;
-    return {from + delta,
-            from + input + min(column, columns - 1),
-            static_cast<int>(rows.stride),
+    return {{from + delta, from + input + min(column, columns - 1), static_cast<int>(rows.stride), is_bias,
+             inside},
             is_bias || !inside ? bias_root : unit_root[column],
-            is_bias,
             inside};
   }
 };

@@ -155,6 +155,22 @@ struct StridedColumn {
   __device__ double operator()(int i) const { return static_cast<double>(values[place_of_row(i, step)]); }
 };
 
+/// One parameter's numbers in the gradients of documents, `step` apart: δ times an input, of a bias δ
+/// alone.
+struct GradientColumn {
+  const float* deltas;
+  const float* inputs;  // may be read for a bias too
+  int step;
+  bool is_bias;
+  bool inside;
+
+  __device__ double operator()(int i) const {
+    const std::uint32_t row = place_of_row(i, step);
+    const float input = inputs[row];
+    return double{deltas[row]} * double{is_bias ? 1.0F : input};
+  }
+};
+
 /// Two operands on their way to shared memory, or one that is multiplied by itself.
 template <class OperandA, class OperandB, class Tile>
 struct TwoSides {

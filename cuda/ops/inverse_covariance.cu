@@ -56,20 +56,7 @@ struct GradientOperand {
   __device__ bool along_depth() const { return true; }
   __device__ int rows_within() const { return rows_of_tile(rows.docs, first); }
 
-  struct Column {
-    const float* deltas;
-    const float* inputs;
-    int step;
-    bool is_bias;
-    bool inside;
-
-    __device__ double operator()(int i) const {
-      const std::uint32_t row = place_of_row(i, step);
-      const float input = inputs[row];
-      return double{deltas[row]} * double{is_bias ? 1.0F : input};
-    }
-  };
-  __device__ Column at(std::int64_t k) const {
+  __device__ GradientColumn at(std::int64_t k) const {
     const bool inside = k < end;
     const std::int64_t known = inside ? k : 0;
     const float* from = rows.values + first * rows.stride;

@@ -24,7 +24,7 @@ struct Share {
 constexpr Share kShares[] = {{Precision::kFloat32, 8, 8, 24, 17, 1.1},
                              {Precision::kFloat32, 4, 8, 24, 17, 1.25},
                              {Precision::kFloat32, 2, 4, 24, 32, 2.5},
-                             {Precision::kTf32, 32, 32, 8, 4, 0.3}};
+                             {Precision::kTf32, 32, 32, 8, 4, 1.0}};
 
 std::int64_t parts_of(std::int64_t n, std::int64_t part) {
   return (n + part - 1) / part;

@@ -157,6 +157,14 @@ struct Tf32Fragment {
   }
 };
 
+/// What `choose` gives for the fragment of a tile, of which it is passed a value: a kernel made for it.
+template <class Choose>
+auto for_fragment_of(const FloatTile& tile, const Choose& choose) {
+  if (tile.precision == Precision::kTf32) return choose(Tf32Fragment{});
+  if (tile.share_rows == 8) return choose(FloatFragment<8, 8>{});
+  return tile.share_rows == 4 ? choose(FloatFragment<4, 8>{}) : choose(FloatFragment<2, 4>{});
+}
+
 /// A matrix [rows × depth] as an operand, from row `first` on; along its depth or along its rows the
 /// numbers are neighbours, the others `stride` apart.
 template <bool along_depth>

@@ -201,10 +201,8 @@ __global__ void __launch_bounds__(FloatTile::kMostThreads)
 using OuterProductKernel = void (*)(OuterProducts, LayerTable, const float*, FactorRows, PartialSums);
 
 OuterProductKernel outer_product_kernel_for(const FloatTile& tile) {
-  if (tile.precision == Precision::kTf32) return outer_product_kernel<Tf32Fragment>;
-  if (tile.share_rows == 8) return outer_product_kernel<FloatFragment<8, 8>>;
-  return tile.share_rows == 4 ? outer_product_kernel<FloatFragment<4, 8>>
-                              : outer_product_kernel<FloatFragment<2, 4>>;
+  return for_fragment_of(
+      tile, [](auto fragment) -> OuterProductKernel { return outer_product_kernel<decltype(fragment)>; });
 }
 
 // gradient [members × p] in double: parts in order, then the prior. A thread owns a parameter.

@@ -95,17 +95,13 @@ using ForwardKernel = void (*)(LayerPass, FloatTile, OutputLayer, ScoreArrays);
 using BackwardKernel = void (*)(LayerPass, FloatTile);
 
 ForwardKernel forward_kernel(const FloatTile& tile) {
-  if (tile.precision == Precision::kTf32) return forward_layer_kernel<Tf32Fragment>;
-  if (tile.share_rows == 8) return forward_layer_kernel<FloatFragment<8, 8>>;
-  return tile.share_rows == 4 ? forward_layer_kernel<FloatFragment<4, 8>>
-                              : forward_layer_kernel<FloatFragment<2, 4>>;
+  return for_fragment_of(
+      tile, [](auto fragment) -> ForwardKernel { return forward_layer_kernel<decltype(fragment)>; });
 }
 
 BackwardKernel backward_kernel(const FloatTile& tile) {
-  if (tile.precision == Precision::kTf32) return backward_layer_kernel<Tf32Fragment>;
-  if (tile.share_rows == 8) return backward_layer_kernel<FloatFragment<8, 8>>;
-  return tile.share_rows == 4 ? backward_layer_kernel<FloatFragment<4, 8>>
-                              : backward_layer_kernel<FloatFragment<2, 4>>;
+  return for_fragment_of(
+      tile, [](auto fragment) -> BackwardKernel { return backward_layer_kernel<decltype(fragment)>; });
 }
 
 dim3 pass_grid(const FloatTile& tile, std::int64_t docs, std::int64_t units, std::int64_t members) {

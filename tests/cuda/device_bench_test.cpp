@@ -9,6 +9,7 @@
 #include "bench/device/device_case.h"
 #include "bench/device/device_report.h"
 #include "core/error.h"
+#include "tests/cuda/emulation/device_memory.h"
 
 // What the device bench measures, with the kernels' own source on the CPU: that each case runs, and that
 // its form in LibTorch calls computes the same.
@@ -34,6 +35,7 @@ std::string identity_of(const DeviceCase& one) {
 }
 
 TEST(DeviceBenchTest, EveryCaseRunsAndAgreesWithItsFormInLibtorch) {
+  emulation::share_host_memory();  // LibTorch's tensors
   int compared = 0;
   for (const DeviceCase& one : device_cases(small_sizes())) {
     SCOPED_TRACE(identity_of(one));

@@ -12,6 +12,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace olrank::emulation {
@@ -24,6 +25,12 @@ Extent grid_extent;
 namespace {
 
 constexpr std::size_t kStackBytes = 256 * 1024;
+
+// What every GPU since compute capability 8.0 takes; the last is Hopper's.
+constexpr unsigned kMostThreads = 1024;
+constexpr unsigned kMostBlocksAcross = 65'535;  // in y and z
+constexpr unsigned kMostBlocks = 0x7FFFFFFF;    // in x
+constexpr std::size_t kMostSharedBytes = 227 * 1024;
 
 // After its first start a fiber is left and entered by jumps, which cost a tenth of what a change of
 // context does, as that asks the kernel about signals. Sanitizers only know the latter.
@@ -45,6 +52,7 @@ struct Fiber {
   ucontext_t context;
   jmp_buf place;
   bool started = false;
+  bool finished = false;  // stands where it takes up the next block's thread
   std::unique_ptr<std::byte[]> stack = std::make_unique_for_overwrite<std::byte[]>(kStackBytes);
   Extent index;
   State state = State::kDone;
@@ -64,6 +72,8 @@ class Block {
   void run(std::size_t threads, std::size_t shared_bytes, const std::function<void()>& thread,
            Schedule schedule);
 
+  void shuffle(std::span<std::size_t> order);
+
   void* shared() { return shared_.data(); }
   Fiber& current() { return *fibers_[running_]; }
   int lane() const { return static_cast<int>(running_ % kWarp); }
@@ -81,7 +91,6 @@ class Block {
   void yield();
   void finish();
   [[noreturn]] void enter_current();
-  [[noreturn]] void leave_for_good();
   void release_barrier();
   ucontext_t scheduler_;
   jmp_buf scheduler_place_;
@@ -101,8 +110,10 @@ Schedule schedule_now = Schedule::kForward;
 std::int64_t blocks = 0;
 
 void Block::enter() {
-  (*block.thread_)();
-  block.finish();
+  for (;;) {
+    (*block.thread_)();
+    block.finish();
+  }
 }
 
 void Block::prepare(std::size_t threads) {
@@ -114,9 +125,10 @@ void Block::prepare(std::size_t threads) {
     fiber.index = {flat % block_extent.x, flat / block_extent.x % block_extent.y,
                    flat / (block_extent.x * block_extent.y)};
     fiber.state = Fiber::State::kReady;
-    fiber.started = false;
     fiber.groups.clear();
     fiber.open_group.clear();
+    if (std::exchange(fiber.finished, false)) continue;
+    fiber.started = false;
     getcontext(&fiber.context);
     fiber.context.uc_stack.ss_sp = fiber.stack.get();
     fiber.context.uc_stack.ss_size = kStackBytes;
@@ -137,17 +149,19 @@ void Block::run(std::size_t threads, std::size_t shared_bytes, const std::functi
   std::iota(order.begin(), order.end(), std::size_t{0});
   if (schedule == Schedule::kBackward) std::reverse(order.begin(), order.end());
   while (live_ > 0) {
-    if (schedule == Schedule::kRandom) {
-      for (std::size_t i = threads; i > 1; --i) {
-        coins_ = coins_ * 6364136223846793005U + 1442695040888963407U;
-        std::swap(order[i - 1], order[(coins_ >> 33) % i]);
-      }
-    }
+    if (schedule == Schedule::kRandom) shuffle(order);
     bool any = false;
     for (std::size_t first = 0; first < threads; first += kWarp) {
       while (resume_ready(std::span(order).subspan(first, kWarp))) any = true;
     }
     if (!any) throw std::logic_error("Threads of a block wait for others that never come.");
+  }
+}
+
+void Block::shuffle(std::span<std::size_t> order) {
+  for (std::size_t i = order.size(); i > 1; --i) {
+    coins_ = coins_ * 6364136223846793005U + 1442695040888963407U;
+    std::swap(order[i - 1], order[(coins_ >> 33) % i]);
   }
 }
 
@@ -188,17 +202,12 @@ void Block::yield() {
   }
 }
 
-void Block::leave_for_good() {
-  if (kJumps) _longjmp(scheduler_place_, 1);
-  setcontext(&scheduler_);
-  std::abort();
-}
-
 void Block::finish() {
   current().state = Fiber::State::kDone;
+  current().finished = true;
   --live_;
   if (live_ > 0 && at_barrier_ == live_) release_barrier();
-  leave_for_good();
+  yield();
 }
 
 void Block::fail(std::string message) {
@@ -249,22 +258,33 @@ void set_schedule(Schedule schedule) {
   schedule_now = schedule;
 }
 
+Schedule schedule() {
+  return schedule_now;
+}
+
 void run_grid(Extent grid, Extent extent, std::size_t shared_bytes, const std::function<void()>& thread) {
   const std::size_t threads = std::size_t{extent.x} * extent.y * extent.z;
-  if (threads == 0 || threads > 1024 || threads % kWarp != 0) {
+  if (threads == 0 || threads > kMostThreads || threads % kWarp != 0) {
     throw std::logic_error("A block has " + std::to_string(threads) + " threads: whole warps are meant.");
   }
-  if (std::size_t{grid.x} * grid.y * grid.z == 0) throw std::logic_error("A grid has no block.");
+  const std::size_t count = std::size_t{grid.x} * grid.y * grid.z;
+  if (count == 0) throw std::logic_error("A grid has no block.");
+  if (grid.x > kMostBlocks || grid.y > kMostBlocksAcross || grid.z > kMostBlocksAcross)
+    throw std::logic_error("A grid has more blocks across than a GPU takes.");
+  if (shared_bytes > kMostSharedBytes)
+    throw std::logic_error(std::to_string(shared_bytes) +
+                           " bytes of shared memory are more than a GPU has.");
   grid_extent = grid;
   block_extent = extent;
-  for (unsigned z = 0; z < grid.z; ++z) {
-    for (unsigned y = 0; y < grid.y; ++y) {
-      for (unsigned x = 0; x < grid.x; ++x) {
-        block_index = {x, y, z};
-        block.run(threads, shared_bytes, thread, schedule_now);
-        ++blocks;
-      }
-    }
+  std::vector<std::size_t> order(count);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  if (schedule_now == Schedule::kBackward) std::reverse(order.begin(), order.end());
+  if (schedule_now == Schedule::kRandom) block.shuffle(order);
+  for (const std::size_t number : order) {
+    block_index = {static_cast<unsigned>(number % grid.x), static_cast<unsigned>(number / grid.x % grid.y),
+                   static_cast<unsigned>(number / grid.x / grid.y)};
+    block.run(threads, shared_bytes, thread, schedule_now);
+    ++blocks;
   }
 }
 

@@ -6,9 +6,10 @@
 #include <functional>
 
 // Runs the threads of a kernel on the CPU, so that a kernel's own source can be tested where no GPU is: one
-// fiber a thread, blocks one after another. A fiber runs until it waits for others, so that everything
-// between two barriers happens at once, in the order of the schedule: a missing barrier shows as a wrong
-// result. Shared memory is filled with NaN before each block. Not for several threads of the host.
+// fiber a thread, blocks one after another in the order of the schedule. A fiber runs until it waits for
+// others, so that everything between two barriers happens at once, in that order, too: a missing barrier,
+// or a block that needs what another one writes, shows as a wrong result. Shared memory is filled with NaN
+// before each block. Not for several threads of the host.
 namespace olrank::emulation {
 
 struct Extent {
@@ -19,13 +20,14 @@ struct Extent {
 
 constexpr int kWarp = 32;
 
-/// In which order fibers run between two barriers: warp by warp, each as far as it comes without the
-/// others, or all at random.
+/// In which order blocks run, and fibers between two barriers: warp by warp, each as far as it comes
+/// without the others, or all at random.
 enum class Schedule { kForward, kBackward, kRandom };
 void set_schedule(Schedule schedule);
+Schedule schedule();
 
 /// Runs `thread` once for every thread of the grid. Throws std::logic_error when threads wait for what
-/// never comes, or when lanes of a warp name different masks.
+/// never comes, when lanes of a warp name different masks, or for sizes that no GPU takes.
 void run_grid(Extent grid, Extent block, std::size_t shared_bytes, const std::function<void()>& thread);
 
 /// Blocks run so far.

@@ -427,6 +427,22 @@ TEST_P(DeviceRankerTest, ManyPairsOfARoundAreTakenInBatches) {
   }
 }
 
+// Documents that are known there and others, fewer and more.
+TEST_P(DeviceRankerTest, ScoresThatNobodyAskedForAreLeft) {
+  const auto ranker = make_on_device(settings_of("dual"));
+  TestContext context;
+  const FeatureMatrix all = all_features();
+  const std::vector<float> others = random_numbers(2 * all.docs * kFeatures, 5);
+  const FeatureMatrix more{others.data(), 2 * all.docs, kFeatures};
+  std::vector<float> alone(static_cast<std::size_t>(more.docs));
+  ranker->score(context.execution, more, alone);
+  ranker->begin_scores({others.data() + kFeatures, kDocs, kFeatures});
+  ranker->begin_scores(all);
+  std::vector<float> found(alone.size());
+  ranker->score(context.execution, more, found);
+  EXPECT_EQ(found, alone);
+}
+
 TEST_P(DeviceRankerTest, QueriesOfOtherPartsAreRefused) {
   const SmallWorld other(5, 1, kDocs, kFeatures);
   const auto ranker = make_on_device(settings_of("dual"));

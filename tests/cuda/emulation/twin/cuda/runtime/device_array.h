@@ -1,31 +1,64 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "cuda/runtime/stream.h"
+#include "tests/cuda/emulation/device_memory.h"
+#include "tests/cuda/emulation/device_work.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
-/// The twin of device memory: the host's, filled with NaN, so that what is never written shows.
+/// The twin of device memory: what was never written is NaN, and the host cannot look into it.
 template <class T>
 class DeviceArray {
  public:
   DeviceArray() = default;
-  explicit DeviceArray(std::int64_t size) : values_(static_cast<std::size_t>(size)) {
-    if (size > 0) std::memset(static_cast<void*>(values_.data()), 0xFF, values_.size() * sizeof(T));
+  explicit DeviceArray(std::int64_t size) : size_(static_cast<std::size_t>(size)) {
+    if (size_ == 0) return;
+    emulation::not_while_recording("An allocation");
+    data_ = emulation::allocate_on_device(size_ * sizeof(T));
   }
-  explicit DeviceArray(std::span<const T> values) : values_(values.begin(), values.end()) {}
+  explicit DeviceArray(std::span<const T> values) : DeviceArray(static_cast<std::int64_t>(values.size())) {
+    if (size_ > 0) copy(data_, values.data());
+  }
+  /// Waits for the device, as freeing does.
+  ~DeviceArray() {
+    if (data_ == nullptr) return;
+    emulation::wait_for_everything();
+    emulation::free_on_device(data_);
+  }
+  DeviceArray(DeviceArray&& other) noexcept
+      : size_(std::exchange(other.size_, 0)), data_(std::exchange(other.data_, nullptr)) {}
+  DeviceArray& operator=(DeviceArray&& other) noexcept {
+    std::swap(size_, other.size_);
+    std::swap(data_, other.data_);
+    return *this;
+  }
+  DeviceArray(const DeviceArray&) = delete;
+  DeviceArray& operator=(const DeviceArray&) = delete;
 
-  std::int64_t size() const { return static_cast<std::int64_t>(values_.size()); }
-  T* data() { return values_.data(); }
-  const T* data() const { return values_.data(); }
-  std::vector<T> to_host() const { return values_; }
+  std::int64_t size() const { return static_cast<std::int64_t>(size_); }
+  T* data() { return static_cast<T*>(data_); }
+  const T* data() const { return static_cast<const T*>(data_); }
+  std::vector<T> to_host() const {
+    std::vector<T> values(size_);
+    if (size_ > 0) copy(values.data(), data_);
+    return values;
+  }
 
  private:
-  std::vector<T> values_;
+  void copy(void* to, const void* from) const {
+    emulation::start(nullptr, [=, bytes = size_ * sizeof(T)] { std::memcpy(to, from, bytes); });
+    emulation::wait(emulation::latest(nullptr));
+  }
+
+  std::size_t size_ = 0;
+  void* data_ = nullptr;
 };
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

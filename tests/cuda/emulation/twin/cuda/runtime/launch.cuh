@@ -10,11 +10,12 @@
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
 template <class... Parameters, class... Arguments>
-void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes, Stream,
+void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes, Stream stream,
             const Arguments&... arguments) {
   const std::tuple<Parameters...> values(static_cast<Parameters>(arguments)...);
-  do_or_record(
-      [=] { emulation::run_grid(grid, block, shared_bytes, [&] { std::apply(kernel, values); }); });
+  std::apply([](const auto&... value) { (emulation::check_argument(value), ...); }, values);
+  emulation::start(
+      stream, [=] { emulation::run_grid(grid, block, shared_bytes, [&] { std::apply(kernel, values); }); });
 }
 
 template <class T>

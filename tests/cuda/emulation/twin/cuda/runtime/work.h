@@ -1,74 +1,94 @@
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstring>
-#include <functional>
+#include <memory>
 #include <span>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
 #include "core/runtime/function_ref.h"
 #include "cuda/runtime/stream.h"
+#include "tests/cuda/emulation/device_memory.h"
+#include "tests/cuda/emulation/device_work.h"
 
-// The twin of streams, events, graphs and copies: everything is done at once, but for what is being
-// recorded.
+// The twin of streams, events, graphs and copies.
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
-
-/// What the calling thread is recording; null most of the time.
-inline std::vector<std::function<void()>>*& recording() {
-  thread_local std::vector<std::function<void()>>* steps = nullptr;
-  return steps;
-}
-
-template <class Step>
-void do_or_record(Step&& step) {
-  if (recording() != nullptr) {
-    recording()->emplace_back(std::forward<Step>(step));
-  } else {
-    step();
-  }
-}
 
 inline void use_device(int) {}
 
 class OwnedStream {
  public:
-  Stream get() const { return nullptr; }
-  void wait() const {}
-  bool idle() const { return true; }
-  static void wait_for(Stream) {}
+  Stream get() const { return state_.get(); }
+  void wait() const { wait_for(get()); }
+  bool idle() const { return emulation::passes_soon(emulation::latest(get())); }
+  static void wait_for(Stream stream) { emulation::wait(emulation::latest(stream)); }
+
+ private:
+  std::unique_ptr<CUstream_st> state_ = std::make_unique<CUstream_st>();
 };
 
 class Event {
  public:
-  void record(Stream) {}
-  void hold(Stream) const {}
-  double seconds_since(const Event&) const { return 0.0; }
+  void record(Stream stream) {
+    moment_ = emulation::latest(stream);
+    recorded_ = true;
+  }
+  void hold(Stream stream) const { emulation::hold(stream, moment_); }
+  /// No time passes here.
+  double seconds_since(const Event& earlier) const {
+    for (const Event* event : {this, &earlier}) {
+      if (!event->recorded_ || !emulation::passed(event->moment_))
+        throw std::logic_error("Seconds are asked for between moments that have not both passed.");
+    }
+    return 0.0;
+  }
+
+ private:
+  emulation::Moment moment_;
+  bool recorded_ = false;
 };
 
 class Graph {
  public:
   Graph() = default;
-  Graph(Stream, FunctionRef<void()> work) {
-    recording() = &steps_;
-    work();
-    recording() = nullptr;
+  Graph(Stream stream, FunctionRef<void()> work) {
+    emulation::begin_recording(stream);
+    try {
+      work();
+    } catch (...) {
+      emulation::give_recording_up();
+      throw;
+    }
+    recording_ = std::make_unique<emulation::Recording>(emulation::end_recording(stream));
   }
 
-  explicit operator bool() const { return !steps_.empty(); }
-  void start(Stream) const {
-    for (const auto& step : steps_) step();
-  }
+  explicit operator bool() const { return recording_ != nullptr; }
+  void start(Stream stream) const { recording_->start(stream); }
 
  private:
-  std::vector<std::function<void()>> steps_;
+  std::unique_ptr<emulation::Recording> recording_;
 };
 
 class PinnedBytes {
  public:
   PinnedBytes() = default;
-  explicit PinnedBytes(std::size_t size) : values_(size, std::byte{0xFF}) {}
+  explicit PinnedBytes(std::size_t size) : values_(size, std::byte{0xFF}) {
+    if (size == 0) return;
+    emulation::not_while_recording("An allocation of pinned memory");
+    emulation::register_pinned(values_.data(), size);
+  }
+  ~PinnedBytes() {
+    if (values_.empty()) return;
+    emulation::check_not_copied(values_.data(), values_.size());
+    emulation::forget_pinned(values_.data());
+  }
+  PinnedBytes(PinnedBytes&&) = default;
+  PinnedBytes& operator=(PinnedBytes&& other) noexcept {
+    std::swap(values_, other.values_);
+    return *this;
+  }
 
   std::size_t size() const { return values_.size(); }
   std::byte* data() { return values_.data(); }
@@ -78,21 +98,38 @@ class PinnedBytes {
   std::vector<std::byte> values_;
 };
 
-inline void copy_bytes(Stream, void* to, const void* from, std::size_t bytes) {
-  if (bytes > 0) do_or_record([=] { std::memcpy(to, from, bytes); });
+inline void copy_bytes(Stream stream, void* to, const void* from, std::size_t bytes) {
+  if (bytes == 0) return;
+  std::span<const std::byte> of_host;
+  for (const void* place : {static_cast<const void*>(to), from}) {
+    if (emulation::lies_on_device(place, bytes)) continue;
+    if (!emulation::lies_in_pinned_memory(place, bytes))
+      throw std::logic_error("A copy goes beyond one array, or to host memory that is not pinned.");
+    of_host = {static_cast<const std::byte*>(place), bytes};
+  }
+  emulation::start(
+      stream, [=] { std::memcpy(to, from, bytes); }, of_host);
 }
 
+inline void copy_and_wait(const void* there, void* to, const void* from, std::size_t bytes) {
+  if (bytes == 0) return;
+  if (!emulation::lies_on_device(there, bytes)) throw std::logic_error("A copy goes beyond one array.");
+  emulation::start(nullptr, [=] { std::memcpy(to, from, bytes); });
+  emulation::wait(emulation::latest(nullptr));
+}
 template <class T>
 void copy_to_host(const T* from, std::span<T> to) {
-  std::copy(from, from + to.size(), to.begin());
+  copy_and_wait(from, to.data(), from, to.size_bytes());
 }
 template <class T>
 void copy_to_device(std::span<const T> from, T* to) {
-  std::copy(from.begin(), from.end(), to);
+  copy_and_wait(to, to, from.data(), from.size_bytes());
 }
 
-inline void fill_bytes(Stream, void* to, int value, std::size_t bytes) {
-  if (bytes > 0) do_or_record([=] { std::memset(to, value, bytes); });
+inline void fill_bytes(Stream stream, void* to, int value, std::size_t bytes) {
+  if (bytes == 0) return;
+  if (!emulation::lies_on_device(to, bytes)) throw std::logic_error("A fill goes beyond one array.");
+  emulation::start(stream, [=] { std::memset(to, value, bytes); });
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -1,0 +1,241 @@
+#include "tests/cuda/emulation/device_memory.h"
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <stdexcept>
+#include <string>
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#endif
+
+namespace olrank::emulation {
+namespace {
+
+constexpr std::size_t kReserved = std::size_t{1} << 38;  // of addresses, most of which never hold anything
+constexpr std::size_t kAlignment = 256;                  // as cudaMalloc has it
+constexpr std::size_t kFence = 256;                      // before and behind every array
+constexpr int kPoison = 0xFF;                            // NaN: what is read of it shows
+
+std::size_t round_up(std::size_t bytes, std::size_t to) {
+  return (bytes + to - 1) / to * to;
+}
+
+void forbid(const std::byte* first, std::size_t bytes) {
+#if defined(__SANITIZE_ADDRESS__)
+  __asan_poison_memory_region(first, bytes);
+#else
+  static_cast<void>(first);
+  static_cast<void>(bytes);
+#endif
+}
+
+void allow(const std::byte* first, std::size_t bytes) {
+#if defined(__SANITIZE_ADDRESS__)
+  __asan_unpoison_memory_region(first, bytes);
+#else
+  static_cast<void>(first);
+  static_cast<void>(bytes);
+#endif
+}
+
+/// Arrays lie one behind the other in one range of addresses and, while there is any, never where another
+/// has been, so that what is used after it was freed does not look like something else.
+class Arena {
+ public:
+  Arena();
+
+  void* allocate(std::size_t bytes);
+  void free(void* array);
+  bool holds(const void* first, std::size_t bytes) const;
+  bool reserved(const void* address) const {
+    const auto* byte = static_cast<const std::byte*>(address);
+    return byte >= base_ && byte < base_ + kReserved;
+  }
+  void open() {
+    if (users_++ == 0) protect(PROT_READ | PROT_WRITE);
+  }
+  void close() {
+    if (--users_ == 0) protect(PROT_NONE);
+  }
+
+ private:
+  void protect(int allowed);
+  bool give_back(std::byte* first, std::size_t bytes);
+
+  std::byte* base_ = nullptr;
+  std::byte* end_ = nullptr;  // of what was ever allocated
+  int users_ = 0;
+  std::map<const std::byte*, std::size_t> arrays_;
+};
+
+Arena& arena() {
+  static Arena made;
+  return made;
+}
+
+#if !defined(__SANITIZE_ADDRESS__)
+/// Says what has happened and lets it happen again, now fatally.
+void tell_fault(int number, siginfo_t* info, void*) {
+  constexpr char kSentence[] =
+      "The host looked into the device's memory, or a kernel outside of what is allocated there.\n";
+  if (arena().reserved(info->si_addr)) {
+    const ssize_t ignored = write(STDERR_FILENO, kSentence, sizeof kSentence - 1);
+    static_cast<void>(ignored);
+  }
+  signal(number, SIG_DFL);
+}
+#endif
+
+Arena::Arena() {
+  void* reserved = mmap(nullptr, kReserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (reserved == MAP_FAILED) throw std::runtime_error("No addresses are left for an emulated device.");
+  base_ = static_cast<std::byte*>(reserved);
+  end_ = base_;
+#if !defined(__SANITIZE_ADDRESS__)
+  struct sigaction action {};
+  action.sa_sigaction = &tell_fault;
+  action.sa_flags = SA_SIGINFO;
+  sigaction(SIGSEGV, &action, nullptr);
+#endif
+}
+
+void Arena::protect(int allowed) {
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  const std::size_t used = round_up(static_cast<std::size_t>(end_ - base_), page);
+  if (used > 0 && mprotect(base_, used, allowed) != 0)
+    throw std::runtime_error("The emulated device's memory cannot be protected.");
+}
+
+void* Arena::allocate(std::size_t bytes) {
+  const std::size_t taken = kFence + round_up(bytes, kAlignment) + kFence;
+  if (static_cast<std::size_t>(end_ - base_) + taken > kReserved)
+    throw std::runtime_error("The emulated device has no addresses left.");
+  std::byte* first = end_ + kFence;
+  end_ += taken;
+  const OnDevice here;
+  protect(PROT_READ | PROT_WRITE);  // what is new, too
+  allow(first - kFence, taken);
+  std::memset(first - kFence, kPoison, taken);
+  forbid(first - kFence, taken);
+  allow(first, bytes);
+  arrays_.emplace(first, bytes);
+  return first;
+}
+
+void Arena::free(void* array) {
+  const auto found = arrays_.find(static_cast<const std::byte*>(array));
+  if (found == arrays_.end()) throw std::logic_error("An array is freed that is not allocated.");
+  const std::size_t bytes = found->second;
+  arrays_.erase(found);
+  const bool good = give_back(static_cast<std::byte*>(array), bytes);
+  if (arrays_.empty() && users_ == 0) end_ = base_;
+  if (!good) throw std::logic_error("A kernel wrote before or behind an array.");
+}
+
+/// Whether the fences are as they were.
+bool Arena::give_back(std::byte* first, std::size_t bytes) {
+  const OnDevice here;
+  const std::size_t behind = round_up(bytes, kAlignment) - bytes + kFence;
+  allow(first - kFence, kFence + bytes + behind);
+  const auto untouched = [](const std::byte* fence, std::size_t size) {
+    return std::all_of(fence, fence + size, [](std::byte byte) { return byte == std::byte{kPoison}; });
+  };
+  const bool good = untouched(first - kFence, kFence) && untouched(first + bytes, behind);
+  std::memset(first, kPoison, bytes);
+  forbid(first - kFence, kFence + bytes + behind);
+
+  // Whole pages of large arrays go back.
+  constexpr std::size_t kLarge = std::size_t{1} << 20;
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  const std::size_t from = round_up(static_cast<std::size_t>(first - base_), page);
+  const std::size_t to = static_cast<std::size_t>(first + bytes - base_) / page * page;
+  if (to >= from + kLarge) madvise(base_ + from, to - from, MADV_DONTNEED);
+  return good;
+}
+
+bool Arena::holds(const void* first, std::size_t bytes) const {
+  const auto* begin = static_cast<const std::byte*>(first);
+  auto found = arrays_.upper_bound(begin);
+  if (found == arrays_.begin()) return false;
+  --found;
+  return begin + bytes <= found->first + found->second;
+}
+
+bool shared = false;
+
+std::map<const std::byte*, std::size_t>& pinned() {
+  static std::map<const std::byte*, std::size_t> ranges;
+  return ranges;
+}
+
+/// Whether a number is the address of something that is not the device's.
+bool is_host_address(std::uintptr_t number) {
+  constexpr std::uintptr_t kLowest = std::uintptr_t{1} << 16;
+  constexpr std::uintptr_t kHighest = std::uintptr_t{1} << 47;
+  if (number < kLowest || number >= kHighest) return false;
+  const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  auto* address = reinterpret_cast<void*>(number / page * page);
+  if (arena().reserved(address)) return false;
+  unsigned char resident = 0;
+  return mincore(address, 1, &resident) == 0;
+}
+
+}  // namespace
+
+void* allocate_on_device(std::size_t bytes) {
+  return arena().allocate(bytes);
+}
+
+void free_on_device(void* array) {
+  arena().free(array);
+}
+
+void share_host_memory() {
+  shared = true;
+}
+
+bool lies_on_device(const void* first, std::size_t bytes) {
+  return shared || arena().holds(first, bytes);
+}
+
+OnDevice::OnDevice() {
+  arena().open();
+}
+
+OnDevice::~OnDevice() {
+  arena().close();
+}
+
+void register_pinned(void* first, std::size_t bytes) {
+  pinned().emplace(static_cast<const std::byte*>(first), bytes);
+}
+
+void forget_pinned(void* first) {
+  pinned().erase(static_cast<const std::byte*>(first));
+}
+
+bool lies_in_pinned_memory(const void* first, std::size_t bytes) {
+  const auto* begin = static_cast<const std::byte*>(first);
+  auto found = pinned().upper_bound(begin);
+  if (found == pinned().begin()) return false;
+  --found;
+  return begin + bytes <= found->first + found->second;
+}
+
+void check_argument_bytes(const void* argument, std::size_t bytes) {
+  if (shared) return;
+  std::uintptr_t number = 0;
+  for (std::size_t at = 0; at + sizeof number <= bytes; at += sizeof number) {
+    std::memcpy(&number, static_cast<const std::byte*>(argument) + at, sizeof number);
+    if (is_host_address(number)) throw std::logic_error("A kernel is given an address of the host's.");
+  }
+}
+
+}  // namespace olrank::emulation

@@ -1,0 +1,266 @@
+#include "tests/cuda/emulation/device_work.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <unordered_set>
+#include <utility>
+
+#include "tests/cuda/emulation/device_memory.h"
+
+namespace olrank::emulation {
+
+struct Task {
+  std::function<void()> work;
+  std::vector<Moment> after;
+  std::span<const std::byte> copied;
+  int recording = 0;
+  bool done = false;
+};
+
+namespace {
+
+/// What has been started and is not done, in the order of the starts; and what is being recorded.
+struct Device {
+  CUstream_st default_stream;
+  std::vector<Moment> pending;
+  int recordings = 0;
+  int recording_now = 0;
+  std::vector<Moment> recorded;
+  std::vector<Stream> recorded_streams;
+  std::vector<CUstream_st> streams_before;  // as they stood
+  std::uint64_t coins = 0x2545F4914F6CDD1DU;
+};
+
+Device device;
+
+CUstream_st& state_of(Stream stream) {
+  if (stream != nullptr) return *stream;
+  not_while_recording("Work in the default stream");
+  return device.default_stream;
+}
+
+std::size_t draw(std::size_t count) {
+  device.coins = device.coins * 6364136223846793005U + 1442695040888963407U;
+  return static_cast<std::size_t>(device.coins >> 33) % count;
+}
+
+bool is_ready(const Task& task) {
+  return std::all_of(task.after.begin(), task.after.end(), [](const Moment& one) { return one->done; });
+}
+
+void do_now(std::size_t place) {
+  const Moment task = device.pending[place];
+  device.pending.erase(device.pending.begin() + static_cast<std::ptrdiff_t>(place));
+  task->done = true;
+  task->after.clear();
+  const std::function<void()> work = std::exchange(task->work, {});
+  const OnDevice here;
+  if (work) work();
+}
+
+/// Does one of these, which may wait for each other; false when there is none.
+bool do_one(const std::function<bool(const Moment&)>& wanted) {
+  std::vector<std::size_t> ready;
+  for (std::size_t place = 0; place < device.pending.size(); ++place) {
+    if (wanted(device.pending[place]) && is_ready(*device.pending[place])) ready.push_back(place);
+  }
+  if (ready.empty()) return false;
+  switch (schedule()) {
+    case Schedule::kForward:
+      do_now(ready.front());
+      break;
+    case Schedule::kBackward:
+      do_now(ready.back());
+      break;
+    case Schedule::kRandom:
+      do_now(ready[draw(ready.size())]);
+      break;
+  }
+  return true;
+}
+
+bool any(const Moment&) {
+  return true;
+}
+
+/// What has to be done before this moment, and the moment itself.
+std::unordered_set<const Task*> needed_for(const Moment& moment) {
+  std::unordered_set<const Task*> found;
+  std::vector<const Task*> open{moment.get()};
+  while (!open.empty()) {
+    const Task* task = open.back();
+    open.pop_back();
+    if (task->done || !found.insert(task).second) continue;
+    for (const Moment& before : task->after) open.push_back(before.get());
+  }
+  return found;
+}
+
+Moment add(Stream stream, std::function<void()> work, std::span<const std::byte> copied) {
+  CUstream_st& state = state_of(stream);
+  auto task = std::make_shared<Task>();
+  task->work = std::move(work);
+  task->copied = copied;
+  task->after = std::exchange(state.held, {});
+  if (state.last != nullptr) task->after.push_back(state.last);
+  std::erase_if(task->after, [](const Moment& one) { return one->done; });
+  task->recording = state.recording;
+  state.last = task;
+  (state.recording != 0 ? device.recorded : device.pending).push_back(task);
+  return task;
+}
+
+void go_on() {
+  switch (schedule()) {
+    case Schedule::kForward:
+      while (do_one(any)) {
+      }
+      break;
+    case Schedule::kBackward:
+      break;
+    case Schedule::kRandom:
+      while (draw(2) == 0 && do_one(any)) {
+      }
+      break;
+  }
+}
+
+void take_part(Stream stream) {
+  CUstream_st& state = state_of(stream);
+  device.recorded_streams.push_back(stream);
+  device.streams_before.push_back(state);
+  state = {};
+  state.recording = device.recording_now;
+}
+
+void leave_recording() {
+  for (std::size_t i = 0; i < device.recorded_streams.size(); ++i)
+    *device.recorded_streams[i] = device.streams_before[i];
+  device.recorded_streams.clear();
+  device.streams_before.clear();
+  device.recording_now = 0;
+}
+
+}  // namespace
+
+void start(Stream stream, std::function<void()> work, std::span<const std::byte> copied) {
+  add(stream, std::move(work), copied);
+  go_on();
+}
+
+Moment latest(Stream stream) {
+  const CUstream_st& state = state_of(stream);
+  // The beginning of a recording is a moment of it.
+  const bool begins_recording = state.last == nullptr && state.recording != 0;
+  if (state.held.empty() && !begins_recording) return state.last;
+  return add(stream, {}, {});
+}
+
+void hold(Stream stream, const Moment& moment) {
+  if (moment == nullptr || moment->done) return;
+  CUstream_st& state = state_of(stream);
+  if (moment->recording != 0 && moment->recording != device.recording_now)
+    throw std::logic_error("A stream waits for a moment that was only recorded.");
+  if (moment->recording != 0 && state.recording == 0) take_part(stream);
+  if (moment->recording != state.recording)
+    throw std::logic_error("Recorded work waits for a moment outside of its recording.");
+  state.held.push_back(moment);
+}
+
+void wait(const Moment& moment) {
+  not_while_recording("A wait");
+  if (moment == nullptr) return;
+  const std::unordered_set<const Task*> needed = needed_for(moment);
+  const auto wanted = [&](const Moment& one) { return needed.contains(one.get()); };
+  while (!moment->done) {
+    if (schedule() == Schedule::kRandom && draw(4) == 0) do_one(any);
+    if (!moment->done && !do_one(wanted)) throw std::logic_error("A wait that never ends.");
+  }
+}
+
+void wait_for_everything() {
+  not_while_recording("A wait for the whole device");
+  while (do_one(any)) {
+  }
+}
+
+bool passed(const Moment& moment) {
+  not_while_recording("A question whether work is done");
+  return moment == nullptr || moment->done;
+}
+
+bool passes_soon(const Moment& moment) {
+  if (passed(moment)) return true;
+  const std::unordered_set<const Task*> needed = needed_for(moment);
+  do_one([&](const Moment& one) { return needed.contains(one.get()); });
+  return moment->done;
+}
+
+void check_not_copied(const void* first, std::size_t bytes) {
+  const auto* begin = static_cast<const std::byte*>(first);
+  for (const Moment& task : device.pending) {
+    const std::byte* copied = task->copied.data();
+    if (copied < begin + bytes && begin < copied + task->copied.size())
+      throw std::logic_error("Pinned memory is freed while it is being copied.");
+  }
+}
+
+void not_while_recording(const char* what) {
+  if (device.recording_now != 0) throw std::logic_error(std::string(what) + " while work is recorded.");
+}
+
+void begin_recording(Stream stream) {
+  if (stream == nullptr) throw std::logic_error("The default stream cannot be recorded.");
+  not_while_recording("A recording begins");
+  device.recording_now = ++device.recordings;
+  device.recorded.clear();
+  take_part(stream);
+}
+
+Recording end_recording(Stream stream) {
+  const Moment end = latest(stream);
+  Recording made;
+  made.tasks_ = std::exchange(device.recorded, {});
+  const std::size_t joined = end == nullptr ? 0 : needed_for(end).size();
+  leave_recording();
+  if (joined != made.tasks_.size())
+    throw std::logic_error("A stream that took part in a recording has not joined again.");
+  return made;
+}
+
+void give_recording_up() {
+  device.recorded.clear();
+  leave_recording();
+}
+
+void Recording::start(Stream stream) {
+  hold(stream, started_);
+  const Moment before = latest(stream);
+  std::map<const Task*, Moment> copies;
+  for (const Moment& task : tasks_) {
+    auto copy = std::make_shared<Task>();
+    copy->work = task->work;
+    copy->copied = task->copied;
+    if (before != nullptr && !before->done) copy->after.push_back(before);
+    for (const Moment& one : task->after) copy->after.push_back(copies.at(one.get()));
+    copies[task.get()] = copy;
+    device.pending.push_back(copy);
+  }
+  for (const auto& [task, copy] : copies) state_of(stream).held.push_back(copy);
+  started_ = latest(stream);
+  go_on();
+}
+
+void forget_everything() {
+  give_recording_up();
+  while (!device.pending.empty()) {
+    device.pending.back()->done = true;
+    device.pending.pop_back();
+  }
+  device.default_stream = {};
+}
+
+}  // namespace olrank::emulation

@@ -154,7 +154,7 @@ void ResidentNetwork::tell_divergence() {
   seen_ = false;
   throw NumericError(fmt::format(
       "Training stopped in round {} at step {}: the loss is {}. A smaller learning_rate than {}{}.", round_,
-      found.step, found.loss, spec_.learning_rate,
+      found.step, std::abs(found.loss), spec_.learning_rate,
       spec_.mini_batches ? " keeps it finite"
                          : fmt::format(", or a larger lambda than {}, keeps it finite", spec_.lambda)));
 }

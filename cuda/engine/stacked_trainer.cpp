@@ -282,7 +282,8 @@ ResidentTrainer::Divergence StackedTrainer::find_divergence(const ResidentHistor
     copy_to_host(outcome_.data() + 2 * spec_.members, std::span(losses));
     for (const double loss : losses) {
       if (std::isfinite(loss) || !finite) continue;
-      found = {tried, loss};
+      // The step that begins with this loss, as on the CPU; the last one ends with it.
+      found = {std::min(tried + 1, steps), loss};
       finite = false;
     }
   }

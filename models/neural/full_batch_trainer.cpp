@@ -116,10 +116,11 @@ void FullBatchTrainer::explain(ExecutionContext& context, const TrainingTask& ta
   }
   if (std::isfinite(loss)) loss = ended;
   std::copy(before_.begin(), before_.end(), theta.begin());
+  // A loss has no sign, but what is no number has one by chance.
   throw NumericError(fmt::format(
       "Training stopped in round {} at step {}: the loss is {}. A smaller learning_rate than {}, or a "
       "larger lambda than {}, keeps it finite.",
-      task.round, number, loss, spec_.settings.learning_rate, spec_.lambda));
+      task.round, number, std::abs(loss), spec_.settings.learning_rate, spec_.lambda));
 }
 
 std::optional<double> FullBatchTrainer::train(ExecutionContext& context, const TrainingTask& task,

@@ -75,10 +75,11 @@ void MiniBatchTrainer::move(std::int64_t number, double decay, std::span<float> 
 void MiniBatchTrainer::fail(const TrainingTask& task, std::int64_t number, double loss,
                             std::span<float> theta) const {
   std::copy(before_.begin(), before_.end(), theta.begin());
+  // A loss has no sign, but what is no number has one by chance.
   throw NumericError(fmt::format(
       "Training stopped in round {} at step {}: the loss is {}. A smaller learning_rate than {} "
       "keeps it finite.",
-      task.round, number, loss, spec_.settings.learning_rate));
+      task.round, number, std::abs(loss), spec_.settings.learning_rate));
 }
 
 std::optional<double> MiniBatchTrainer::train(ExecutionContext& context, const TrainingTask& task,

@@ -94,6 +94,9 @@ class SmallCases {
            const at::Tensor terms_there = uploaded(sizes, terms);
            const at::Tensor seen_there = uploaded(sizes, seen);
            const at::Tensor order = at::randperm(kBatch, options_of(sizes, at::kInt));
+           device::BatchCursor at_order;
+           at_order.order = data<std::int32_t>(order);
+           const at::Tensor cursor = uploaded(sizes, std::vector{at_order});
            const at::Tensor to = empty_tensor(sizes, at::kFloat, {kBatch, 2 * sizes.features});
            const at::Tensor batch_terms = uploaded(sizes, terms);
            return compared(
@@ -101,7 +104,7 @@ class SmallCases {
                  device::gather_batch(on,
                                       {data<float>(from), sizes.features, data<PairTerm>(terms_there),
                                        data<PairObservation>(seen_there)},
-                                      data<std::int32_t>(order), kBatch, data<float>(to),
+                                      data<device::BatchCursor>(cursor), kBatch, data<float>(to),
                                       data<PairTerm>(batch_terms));
                },
                [=] {
@@ -120,15 +123,36 @@ class SmallCases {
                               on, kBatch, {data<std::int32_t>(offsets), data<std::int32_t>(ends)});
                         });
                       }});
-    cases_.push_back({.name = "mini_batch/note_bad_loss",
+    constexpr std::int64_t kMembers = 10;
+    cases_.push_back({.name = "mini_batch/begin_batches",
+                      .parameters = {{"N", kMembers}},
+                      .bytes = real(kMembers) * real(sizeof(device::BatchCursor)),
+                      .prepare = [sizes = sizes_](Stream) {
+                        const at::Tensor order = empty_tensor(sizes, at::kInt, {kMembers * kBatch});
+                        const at::Tensor cursors =
+                            uploaded(sizes, std::vector<device::BatchCursor>(kMembers));
+                        return alone([=](Stream on) {
+                          device::begin_batches(on, kMembers, data<std::int32_t>(order), kBatch, {},
+                                                data<device::BatchCursor>(cursors));
+                        });
+                      }});
+    // Alone it would walk past every table, so that it begins anew each time.
+    cases_.push_back({.name = "mini_batch/finish_batch",
                       .parameters = {},
-                      .bytes = 2.0 * kDoubleBytes,
+                      .bytes = 2.0 * real(sizeof(device::BatchCursor)),
                       .prepare = [sizes = sizes_](Stream) {
                         const at::Tensor loss = at::ones({1}, options_of(sizes, at::kDouble));
                         const at::Tensor found = at::zeros({2}, options_of(sizes, at::kDouble));
+                        const at::Tensor order = empty_tensor(sizes, at::kInt, {kBatch});
+                        const at::Tensor cursor = uploaded(sizes, std::vector<device::BatchCursor>(1));
+                        const at::Tensor rates = uploaded(sizes, std::vector<device::StepRates>(2));
                         return alone([=](Stream on) {
-                          device::note_bad_loss(on, 1, data<double>(loss), data<double>(found),
-                                                data<double>(found) + 1);
+                          device::begin_batches(on, 1, data<std::int32_t>(order), kBatch, {},
+                                                data<device::BatchCursor>(cursor));
+                          device::finish_batch(on, kBatch, data<double>(loss),
+                                               data<device::StepRates>(rates),
+                                               data<device::BatchCursor>(cursor),
+                                               {data<double>(found), data<double>(found) + 1});
                         });
                       }});
   }
@@ -140,9 +164,11 @@ class SmallCases {
                       .prepare = [sizes = sizes_](Stream) {
                         const at::Tensor scores = at::rand({sizes.docs}, options_of(sizes, at::kFloat));
                         const at::Tensor found = at::zeros({2}, options_of(sizes, at::kDouble));
+                        const at::Tensor cursor = uploaded(sizes, std::vector<device::BatchCursor>(1));
                         return alone([=](Stream on) {
-                          device::note_bad_scores(on, 1, sizes.docs, data<float>(scores),
-                                                  data<double>(found), data<double>(found) + 1);
+                          device::note_bad_scores(on, data<device::BatchCursor>(cursor), sizes.docs,
+                                                  data<float>(scores),
+                                                  {data<double>(found), data<double>(found) + 1});
                         });
                       }});
   }

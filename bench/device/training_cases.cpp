@@ -429,10 +429,11 @@ class TrainingCases {
                       .bytes = numbers * (7.0 * kDoubleBytes + kFloatBytes),
                       .prepare = [sizes = sizes_, members, p](Stream) {
                         const auto kept = std::make_shared<Optimizer>(sizes, members, p);
+                        const at::Tensor rates = uploaded(sizes, std::vector{device::step_rates(3, 0.0)});
                         return alone([=](Stream on) {
-                          device::adam_step(on, members, p, 3, 0.0, data<double>(kept->gradient),
-                                            data<double>(kept->step), kept->state(),
-                                            data<float>(kept->theta));
+                          device::adam_step(on, members, p, data<device::StepRates>(rates),
+                                            data<double>(kept->gradient), data<double>(kept->step),
+                                            kept->state(), data<float>(kept->theta));
                         });
                       }});
     cases_.push_back({.name = "optimizer_step/decayed_step",
@@ -441,10 +442,11 @@ class TrainingCases {
                       .bytes = numbers * (3.0 * kDoubleBytes + kFloatBytes),
                       .prepare = [sizes = sizes_, members, p](Stream) {
                         const auto kept = std::make_shared<Optimizer>(sizes, members, p);
+                        const at::Tensor rates = uploaded(sizes, std::vector{device::step_rates(3, 1e-9)});
                         return alone([=](Stream on) {
-                          device::decayed_step(on, members, p, 1e-9, data<double>(kept->gradient),
-                                               data<double>(kept->step), kept->state(),
-                                               data<float>(kept->theta));
+                          device::decayed_step(on, members, p, data<device::StepRates>(rates),
+                                               data<double>(kept->gradient), data<double>(kept->step),
+                                               kept->state(), data<float>(kept->theta));
                         });
                       }});
     cases_.push_back({.name = "optimizer_step/nesterov_step",

@@ -30,6 +30,7 @@ BatchTrainer::BatchTrainer(const DeviceNetworkSpec& spec, float* theta, Stream s
       second_moment_(spec.optimizer == Optimizer::kAdam ? gradient_.size() : 0),
       noise_keys_(spec.noise_keys),
       round_(1),
+      cursors_(spec.members),
       places_(static_cast<std::size_t>(spec.members)),
       member_streams_(spec.members) {}
 
@@ -47,11 +48,16 @@ OptimizerState BatchTrainer::optimizer_state(std::int64_t first) {
           second_moment_.size() > 0 ? second_moment_.data() + first : nullptr};
 }
 
+BadLoss BatchTrainer::bad_loss(std::int64_t member) {
+  return {outcome_.data() + member, outcome_.data() + 2 * spec_.members + member};
+}
+
 void BatchTrainer::make_room(const ResidentHistory& history) {
   const ResidentHistory::Bucket& bucket = history.bucket();
   const std::int64_t observed = history.observed();
   const std::int64_t largest = std::min(spec_.mini_batches->batch, observed);
-  if (largest > incidence_pairs_) {
+  bool moved = largest > incidence_pairs_;
+  if (moved) {
     incidence_pairs_ = std::max(largest, 2 * incidence_pairs_);
     incidence_offsets_ = DeviceArray<std::int32_t>(2 * incidence_pairs_ + 1);
     incidence_ends_ = DeviceArray<std::int32_t>(2 * incidence_pairs_);
@@ -65,17 +71,34 @@ void BatchTrainer::make_room(const ResidentHistory& history) {
     sizes.scores = std::max(sizes.scores, whole.scores);
   }
   for (Place& place : places_) {
-    place.features.reserve(stream_, 2 * largest * spec_.shape.inputs);
-    place.terms.reserve(stream_, largest);
-    place.rows.reserve(stream_, sizes.rows);
-    place.scores.reserve(stream_, sizes.scores);
-    place.partial.reserve(stream_, sizes.partial);
-    place.losses.reserve(stream_, sizes.losses);
-    if (spec_.weigh_by_ndcg || spec_.noise > 0.0) place.labels.reserve(stream_, bucket.terms);
+    moved |= place.features.reserve(stream_, 2 * largest * spec_.shape.inputs);
+    moved |= place.terms.reserve(stream_, largest);
+    moved |= place.rows.reserve(stream_, sizes.rows);
+    moved |= place.scores.reserve(stream_, sizes.scores);
+    moved |= place.partial.reserve(stream_, sizes.partial);
+    moved |= place.losses.reserve(stream_, sizes.losses);
+    if (spec_.weigh_by_ndcg || spec_.noise > 0.0) moved |= place.labels.reserve(stream_, bucket.terms);
     if (!spec_.weigh_by_ndcg) continue;
-    place.weights.reserve(stream_, bucket.terms);
-    place.changes.reserve(stream_, bucket.observations);
+    moved |= place.weights.reserve(stream_, bucket.terms);
+    moved |= place.changes.reserve(stream_, bucket.observations);
   }
+  moved |= make_corrections(spec_.mini_batches->epochs *
+                            ((observed + spec_.mini_batches->batch - 1) / spec_.mini_batches->batch));
+  // LambdaRank's weights look at the whole bucket.
+  if (!moved && history.moves() == history_moves_ && (!spec_.weigh_by_ndcg || bucket == bucket_)) return;
+  bucket_ = bucket;
+  history_moves_ = history.moves();
+  whole_batch_ = Graph();
+  has_run_ = false;
+}
+
+/// Whether they have moved.
+bool BatchTrainer::make_corrections(std::int64_t steps) {
+  if (steps < corrections_.size()) return false;
+  std::vector<StepRates> rates;
+  for (std::int64_t number = 1; number <= 2 * steps + 1; ++number) rates.push_back(step_rates(number, 0.0));
+  corrections_ = DeviceArray<StepRates>(std::span<const StepRates>(rates));
+  return true;
 }
 
 void BatchTrainer::train(const ResidentHistory& history) {
@@ -86,51 +109,64 @@ void BatchTrainer::train(const ResidentHistory& history) {
   copy_bytes(stream_, theta_, centre_.data(), theta_bytes);
   fill_bytes(stream_, outcome_.data(), 0, static_cast<std::size_t>(outcome_.size()) * sizeof(double));
   begin_training(stream_, spec_.members * parameters_, theta_, optimizer_state(0));
-  member_streams_.run(stream_,
-                      [&](Stream stream, std::int64_t member) { train_member(stream, history, member); });
-}
-
-void BatchTrainer::train_member(Stream stream, const ResidentHistory& history, std::int64_t member) {
-  Place& place = places_[static_cast<std::size_t>(member)];
   const PairHistoryView all = history.view();
   const std::int64_t observed = history.observed();
-  const std::int64_t epochs = spec_.mini_batches->epochs;
-  BatchSource source{all.features, spec_.shape.inputs, all.terms, history.observations()};
+  const std::int64_t batch = spec_.mini_batches->batch;
+  begin_batches(stream_, spec_.members, history.latest().order, spec_.mini_batches->epochs * observed,
+                step_rates(1, spec_.mini_batches->decay / static_cast<double>(observed)), cursors_.data());
   if (spec_.noise > 0.0) {
-    perturb_labels(stream, all.terms, all.count, 1, noise_keys_.data() + member, round_.data(), spec_.noise,
-                   place.labels.data());
-    source.labels = place.labels.data();
+    member_streams_.run(stream_, [&](Stream stream, std::int64_t member) {
+      perturb_labels(stream, all.terms, all.count, 1, noise_keys_.data() + member, round_.data(),
+                     spec_.noise, places_[static_cast<std::size_t>(member)].labels.data());
+    });
   }
-  if (spec_.weigh_by_ndcg) source.changes = place.changes.data();
-  const double decay = spec_.mini_batches->decay / static_cast<double>(observed);
-  std::int64_t number = 0;
-  for (std::int64_t epoch = 0; epoch < epochs; ++epoch) {
-    const std::int32_t* order = history.latest().order + (member * epochs + epoch) * observed;
-    for (std::int64_t begin = 0; begin < observed; begin += spec_.mini_batches->batch) {
-      ++number;
-      if (spec_.weigh_by_ndcg) weigh(stream, history, member, number);
-      const std::int64_t count = std::min(spec_.mini_batches->batch, observed - begin);
-      train_batch(stream, source, order + begin, count, number, decay, member);
-    }
+  for (std::int64_t epoch = 0; epoch < spec_.mini_batches->epochs; ++epoch) {
+    for (std::int64_t whole = 0; whole < observed / batch; ++whole) start_whole_batch(history);
+    if (observed % batch > 0) start_batches(history, observed % batch);
   }
 }
 
-void BatchTrainer::weigh(Stream stream, const ResidentHistory& history, std::int64_t member,
-                         std::int64_t number) {
+/// The first one is not recorded: what has never run is loaded before.
+void BatchTrainer::start_whole_batch(const ResidentHistory& history) {
+  const std::int64_t batch = spec_.mini_batches->batch;
+  if (!has_run_) {
+    start_batches(history, batch);
+    has_run_ = true;
+    return;
+  }
+  if (!whole_batch_) whole_batch_ = Graph(stream_, [&] { start_batches(history, batch); });
+  whole_batch_.start(stream_);
+}
+
+void BatchTrainer::start_batches(const ResidentHistory& history, std::int64_t count) {
+  member_streams_.run(stream_, [&](Stream stream, std::int64_t member) {
+    if (spec_.weigh_by_ndcg) weigh(stream, history, member);
+    train_batch(stream, history, count, member);
+  });
+}
+
+void BatchTrainer::weigh(Stream stream, const ResidentHistory& history, std::int64_t member) {
   Place& place = places_[static_cast<std::size_t>(member)];
   const PairHistoryView all = history.view();
   forward_history(stream, stack(member), all, workspace(member));
-  note_bad_scores(stream, number, all.docs, place.scores.data(), outcome_.data() + member,
-                  outcome_.data() + 2 * spec_.members + member);
+  note_bad_scores(stream, cursors_.data() + member, all.docs, place.scores.data(), bad_loss(member));
   ndcg_weights(stream, history.impressions(), history.observations(), history.bucket().observations,
                all.count, history.observation_offsets(), history.observation_items(), 1, all.docs,
                place.scores.data(), place.changes.data(), place.weights.data(), place.labels.data());
 }
 
-void BatchTrainer::train_batch(Stream stream, const BatchSource& source, const std::int32_t* order,
-                               std::int64_t count, std::int64_t number, double decay, std::int64_t member) {
+void BatchTrainer::train_batch(Stream stream, const ResidentHistory& history, std::int64_t count,
+                               std::int64_t member) {
   Place& place = places_[static_cast<std::size_t>(member)];
-  gather_batch(stream, source, order, count, place.features.data(), place.terms.data());
+  const PairHistoryView all = history.view();
+  const BatchSource source{all.features,
+                           spec_.shape.inputs,
+                           all.terms,
+                           history.observations(),
+                           spec_.noise > 0.0 ? place.labels.data() : nullptr,
+                           spec_.weigh_by_ndcg ? place.changes.data() : nullptr};
+  BatchCursor* cursor = cursors_.data() + member;
+  gather_batch(stream, source, cursor, count, place.features.data(), place.terms.data());
   PairHistoryView batch;
   batch.features = place.features.data();
   batch.docs = 2 * count;
@@ -141,18 +177,18 @@ void BatchTrainer::train_batch(Stream stream, const BatchSource& source, const s
   const TrainingWorkspace work = workspace(member);
   forward_history(stream, stack(member), batch, work);
   pair_losses(stream, stack(member), batch, objective, work, place.loss.data());
-  note_bad_loss(stream, number, place.loss.data(), outcome_.data() + member,
-                outcome_.data() + 2 * spec_.members + member);
   double* gradient = gradient_.data() + member * parameters_;
   pair_gradients(stream, stack(member), batch, objective, work, {gradient, nullptr, nullptr});
   const std::int64_t at = member * parameters_;
   const OptimizerState state = optimizer_state(at);
   const double* step = steps_.data() + member;
+  const StepRates* rates = &cursor->rates;
   if (spec_.optimizer == Optimizer::kAdam) {
-    adam_step(stream, 1, parameters_, number, decay, gradient, step, state, theta_ + at);
+    adam_step(stream, 1, parameters_, rates, gradient, step, state, theta_ + at);
   } else {
-    decayed_step(stream, 1, parameters_, decay, gradient, step, state, theta_ + at);
+    decayed_step(stream, 1, parameters_, rates, gradient, step, state, theta_ + at);
   }
+  finish_batch(stream, count, place.loss.data(), corrections_.data(), cursor, bad_loss(member));
 }
 
 ResidentTrainer::Divergence BatchTrainer::find_divergence(const ResidentHistory& /*history*/) {
@@ -174,7 +210,8 @@ std::int64_t BatchTrainer::bytes() const {
   };
   std::int64_t total = 3 * bytes_of(gradient_, sizeof(double)) + bytes_of(second_moment_, sizeof(double)) +
                        2 * bytes_of(before_, sizeof(float)) +
-                       2 * bytes_of(incidence_ends_, sizeof(std::int32_t));
+                       2 * bytes_of(incidence_ends_, sizeof(std::int32_t)) +
+                       bytes_of(corrections_, sizeof(StepRates));
   for (const Place& place : places_) {
     total += place.features.bytes() + place.terms.bytes() + place.rows.bytes() + place.scores.bytes() +
              place.partial.bytes() + place.losses.bytes() + place.labels.bytes() + place.weights.bytes() +

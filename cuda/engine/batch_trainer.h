@@ -17,8 +17,9 @@ namespace olrank::OLRANK_DEVICE_NAMESPACE {
 TrainingSizes batch_sizes(const NetworkShape& shape, std::int64_t batch, std::int64_t observed);
 
 /// Training by shuffled mini-batches from θ₀, as models/neural/mini_batch_trainer.h does it. Members draw
-/// batches of their own, so each trains in a stream of its own; nothing is recorded, as batches and their
-/// number change from round to round.
+/// batches of their own, so each trains in a stream of its own. What they do with a whole batch is recorded
+/// once, as cursors on the device say which batch it is; the rest of an epoch changes its size with every
+/// round and is not.
 class BatchTrainer : public ResidentTrainer {
  public:
   /// As StackedTrainer's, with mini-batches in the spec.
@@ -51,13 +52,16 @@ class BatchTrainer : public ResidentTrainer {
   };
 
   void make_room(const ResidentHistory& history);
-  void train_member(Stream stream, const ResidentHistory& history, std::int64_t member);
-  void weigh(Stream stream, const ResidentHistory& history, std::int64_t member, std::int64_t number);
-  void train_batch(Stream stream, const BatchSource& source, const std::int32_t* order, std::int64_t count,
-                   std::int64_t number, double decay, std::int64_t member);
+  bool make_corrections(std::int64_t steps);
+  void start_whole_batch(const ResidentHistory& history);
+  /// The next `count` observations of every member.
+  void start_batches(const ResidentHistory& history, std::int64_t count);
+  void weigh(Stream stream, const ResidentHistory& history, std::int64_t member);
+  void train_batch(Stream stream, const ResidentHistory& history, std::int64_t count, std::int64_t member);
 
   NetworkStack stack(std::int64_t member) const;
   TrainingWorkspace workspace(std::int64_t member);
+  BadLoss bad_loss(std::int64_t member);
   /// From parameter `first` of all members' on.
   OptimizerState optimizer_state(std::int64_t first);
 
@@ -78,8 +82,16 @@ class BatchTrainer : public ResidentTrainer {
   std::int64_t incidence_pairs_ = 0;  // of the largest batch so far
   DeviceArray<std::int32_t> incidence_offsets_;
   DeviceArray<std::int32_t> incidence_ends_;
+  DeviceArray<BatchCursor> cursors_;  // [members]
+  DeviceArray<StepRates> corrections_;
   std::vector<Place> places_;  // a member's
   MemberStreams member_streams_;
+
+  // A whole batch of every member, for arrays where they lie now.
+  Graph whole_batch_;
+  bool has_run_ = false;  // with these arrays
+  ResidentHistory::Bucket bucket_;
+  std::int64_t history_moves_ = 0;
 };
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -23,6 +23,13 @@ std::vector<double> first_eigenvectors(std::int64_t members, std::int64_t parame
   return all;
 }
 
+std::vector<StepRates> rates_of(const DeviceNetworkSpec& spec) {
+  std::vector<StepRates> rates;
+  if (spec.optimizer != Optimizer::kAdam) return rates;
+  for (std::int64_t number = 1; number <= spec.steps; ++number) rates.push_back(step_rates(number, 0.0));
+  return rates;
+}
+
 std::int64_t if_wanted(bool wanted, std::int64_t size) {
   return wanted ? size : 0;
 }
@@ -42,6 +49,7 @@ StackedTrainer::StackedTrainer(const DeviceNetworkSpec& spec, float* theta, Stre
       position_(if_wanted(spec.optimizer != Optimizer::kGradientDescent, spec.members * parameters_)),
       first_moment_(position_.size()),
       second_moment_(if_wanted(spec.optimizer == Optimizer::kAdam, position_.size())),
+      step_rates_(std::span<const StepRates>(rates_of(spec))),
       eigenvectors_(std::span<const double>(first_eigenvectors(spec.members, parameters_))),
       curvatures_(std::span<const CurvatureState>(
           std::vector<CurvatureState>(static_cast<std::size_t>(spec.members)))),
@@ -251,8 +259,8 @@ void StackedTrainer::move(Stream stream, Members members, std::int64_t number) {
       nesterov_step(stream, members.count, parameters_, gradient, step, optimizer_state(members), theta);
       return;
     case Optimizer::kAdam:
-      adam_step(stream, members.count, parameters_, number, 0.0, gradient, step, optimizer_state(members),
-                theta);
+      adam_step(stream, members.count, parameters_, step_rates_.data() + number - 1, gradient, step,
+                optimizer_state(members), theta);
       return;
   }
 }

@@ -79,6 +79,7 @@ class StackedTrainer : public ResidentTrainer {
   DeviceArray<double> position_;  // of optimizers that remember, as what follows
   DeviceArray<double> first_moment_;
   DeviceArray<double> second_moment_;
+  DeviceArray<StepRates> step_rates_;  // of Adam's J steps
   DeviceArray<double> eigenvectors_;
   DeviceArray<CurvatureState> curvatures_;
   DeviceArray<PhiloxKey> noise_keys_;

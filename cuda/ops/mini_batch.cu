@@ -20,9 +20,9 @@ __global__ void fill_batch_incidence_kernel(std::int64_t docs, PairIncidence inc
 
 // A block copies the two documents of a pair, row after row, and its first thread writes the term, in
 // double. Every number is written once.
-__global__ void gather_batch_kernel(const BatchSource source, const std::int32_t* order, float* features,
+__global__ void gather_batch_kernel(const BatchSource source, const BatchCursor* cursor, float* features,
                                     PairTerm* terms) {
-  const std::int32_t number = order[blockIdx.x];
+  const std::int32_t number = cursor->order[blockIdx.x];
   const PairObservation seen = source.observations[number];
   const PairTerm& folded = source.terms[seen.term];
   const float* first = source.features + folded.first * source.columns;
@@ -40,25 +40,39 @@ __global__ void gather_batch_kernel(const BatchSource source, const std::int32_t
   terms[blockIdx.x] = {row, row + 1, weight, weight * seen.first_wins + noise};
 }
 
-// One thread, one number: launches in a stream keep the order of steps.
-__global__ void note_bad_loss_kernel(double number, const double* loss, double* first_number,
-                                     double* first_loss) {
-  if (threadIdx.x != 0 || *first_number != 0.0 || std::isfinite(*loss)) return;
-  *first_number = number;
-  *first_loss = *loss;
+// A thread owns a member.
+__global__ void begin_batches_kernel(std::int64_t members, const std::int32_t* order,
+                                     std::int64_t per_member, StepRates rates, BatchCursor* cursors) {
+  const std::int64_t member = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (member < members) cursors[member] = {order + member * per_member, 1, rates};
+}
+
+// One thread: launches in a stream keep the order of steps.
+__global__ void finish_batch_kernel(std::int64_t batch, const double* loss, const StepRates* corrections,
+                                    BatchCursor* cursor, BadLoss bad) {
+  if (threadIdx.x != 0) return;
+  if (*bad.number == 0.0 && !std::isfinite(*loss)) {
+    *bad.number = static_cast<double>(cursor->number);
+    *bad.loss = *loss;
+  }
+  const StepRates& next = corrections[cursor->number];
+  cursor->rates.first_correction = next.first_correction;
+  cursor->rates.second_correction = next.second_correction;
+  cursor->order += batch;
+  ++cursor->number;
 }
 
 // One block, whose threads take every kThreads-th score.
 __global__ void __launch_bounds__(kThreads)
-    note_bad_scores_kernel(double number, std::int64_t docs, const float* scores, double* first_number,
-                           double* first_loss) {
+    note_bad_scores_kernel(const BatchCursor* cursor, std::int64_t docs, const float* scores,
+                           BadLoss first) {
   int bad = 0;
   for (std::int64_t doc = threadIdx.x; doc < docs; doc += kThreads)
     bad += std::isfinite(scores[doc]) ? 0 : 1;
   bad = block_sum(bad, dynamic_shared<int>());
-  if (threadIdx.x != 0 || *first_number != 0.0 || bad == 0) return;
-  *first_number = number;
-  *first_loss = std::nan("");
+  if (threadIdx.x != 0 || *first.number != 0.0 || bad == 0) return;
+  *first.number = static_cast<double>(cursor->number);
+  *first.loss = std::nan("");
 }
 
 }  // namespace
@@ -69,24 +83,30 @@ void fill_batch_incidence(Stream stream, std::int64_t pairs, const PairIncidence
          dim3{kThreads}, 0, stream, docs, incidence);
 }
 
-void gather_batch(Stream stream, const BatchSource& source, const std::int32_t* order, std::int64_t count,
+void begin_batches(Stream stream, std::int64_t members, const std::int32_t* order, std::int64_t per_member,
+                   const StepRates& rates, BatchCursor* cursors) {
+  if (members == 0) return;
+  launch(begin_batches_kernel, dim3{static_cast<unsigned>((members + kThreads - 1) / kThreads)},
+         dim3{kThreads}, 0, stream, members, order, per_member, rates, cursors);
+}
+
+void finish_batch(Stream stream, std::int64_t count, const double* loss, const StepRates* corrections,
+                  BatchCursor* cursor, const BadLoss& bad) {
+  launch(finish_batch_kernel, dim3{1}, dim3{32}, 0, stream, count, loss, corrections, cursor, bad);
+}
+
+void gather_batch(Stream stream, const BatchSource& source, const BatchCursor* cursor, std::int64_t count,
                   float* features, PairTerm* terms) {
   if (count == 0) return;
-  launch(gather_batch_kernel, dim3{static_cast<unsigned>(count)}, dim3{kThreads}, 0, stream, source, order,
+  launch(gather_batch_kernel, dim3{static_cast<unsigned>(count)}, dim3{kThreads}, 0, stream, source, cursor,
          features, terms);
 }
 
-void note_bad_loss(Stream stream, std::int64_t number, const double* loss, double* first_number,
-                   double* first_loss) {
-  launch(note_bad_loss_kernel, dim3{1}, dim3{32}, 0, stream, static_cast<double>(number), loss,
-         first_number, first_loss);
-}
-
-void note_bad_scores(Stream stream, std::int64_t number, std::int64_t docs, const float* scores,
-                     double* first_number, double* first_loss) {
+void note_bad_scores(Stream stream, const BatchCursor* cursor, std::int64_t docs, const float* scores,
+                     const BadLoss& bad) {
   if (docs == 0) return;
-  launch(note_bad_scores_kernel, dim3{1}, dim3{kThreads}, kThreads / 32 * sizeof(int), stream,
-         static_cast<double>(number), docs, scores, first_number, first_loss);
+  launch(note_bad_scores_kernel, dim3{1}, dim3{kThreads}, kThreads / 32 * sizeof(int), stream, cursor, docs,
+         scores, bad);
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "core/ops/pair_training.h"
+#include "cuda/ops/optimizer_step.h"
 #include "cuda/ops/pair_incidence.h"
 #include "cuda/runtime/stream.h"
 
@@ -20,21 +21,40 @@ struct BatchSource {
   const double* changes = nullptr;  // weights of the observations; null: 1 each
 };
 
+/// Where a member's training stands. It lies on the device and moves on there, so that what is done with a
+/// batch can be recorded once.
+struct BatchCursor {
+  const std::int32_t* order = nullptr;  // numbers of the observations of this batch and those that follow
+  std::int64_t number = 1;              // of this batch
+  StepRates rates;                      // of its step
+};
+
+/// A training's first bad loss, in doubles on the device: the number of its step, before which it is 0, and
+/// the loss.
+struct BadLoss {
+  double* number = nullptr;
+  double* loss = nullptr;
+};
+
+/// cursors [members] of trainings whose orders lie one after another, `per_member` numbers each.
+void begin_batches(Stream stream, std::int64_t members, const std::int32_t* order, std::int64_t per_member,
+                   const StepRates& rates, BatchCursor* cursors);
+
+/// Notes the loss where it is no number, and moves on behind `count` observations. corrections [steps + 1]
+/// are the rates of all steps of a training, whose decay counts for nothing.
+void finish_batch(Stream stream, std::int64_t count, const double* loss, const StepRates* corrections,
+                  BatchCursor* cursor, const BadLoss& bad);
+
 /// The incidence of a batch of up to `pairs`.
 void fill_batch_incidence(Stream stream, std::int64_t pairs, const PairIncidence& incidence);
 
-/// features [2 count × d] and terms [count] of the observations whose numbers are order [count]. A pair's
-/// repetitions share the noise of its label evenly.
-void gather_batch(Stream stream, const BatchSource& source, const std::int32_t* order, std::int64_t count,
+/// features [2 count × d] and terms [count] of the next `count` observations. A pair's repetitions share
+/// the noise of its label evenly.
+void gather_batch(Stream stream, const BatchSource& source, const BatchCursor* cursor, std::int64_t count,
                   float* features, PairTerm* terms);
 
-/// *first_number = `number` and *first_loss = *loss where it is the first loss that is no number;
-/// *first_number is 0 before.
-void note_bad_loss(Stream stream, std::int64_t number, const double* loss, double* first_number,
-                   double* first_loss);
-
-/// The same with NaN where a score [docs] is no number.
-void note_bad_scores(Stream stream, std::int64_t number, std::int64_t docs, const float* scores,
-                     double* first_number, double* first_loss);
+/// Notes NaN as the loss of this batch where a score [docs] is no number.
+void note_bad_scores(Stream stream, const BatchCursor* cursor, std::int64_t docs, const float* scores,
+                     const BadLoss& bad);
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -45,30 +45,32 @@ __global__ void __launch_bounds__(kThreads)
 
 // As above, from the position in double.
 __global__ void __launch_bounds__(kThreads)
-    decayed_step_kernel(std::int64_t parameters, double decay, const double* gradient, const double* step,
-                        OptimizerState state, float* theta) {
+    decayed_step_kernel(std::int64_t parameters, const StepRates* rates, const double* gradient,
+                        const double* step, OptimizerState state, float* theta) {
   const std::int64_t k = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (k >= parameters) return;
   const std::int64_t place = blockIdx.y * parameters + k;
   const double position = state.position[place];
-  const double moved = position - step[blockIdx.y] * (gradient[place] + decay * position);
+  const double moved = position - step[blockIdx.y] * (gradient[place] + rates->decay * position);
   state.position[place] = moved;
   theta[place] = static_cast<float>(moved);
 }
 
 // As above; double.
 __global__ void __launch_bounds__(kThreads)
-    adam_step_kernel(std::int64_t parameters, double correction1, double correction2, double decay,
-                     const double* gradient, const double* step, OptimizerState state, float* theta) {
+    adam_step_kernel(std::int64_t parameters, const StepRates* rates, const double* gradient,
+                     const double* step, OptimizerState state, float* theta) {
   const std::int64_t k = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (k >= parameters) return;
   if (step[blockIdx.y] == 0.0) return;
   const std::int64_t place = blockIdx.y * parameters + k;
-  const double g = gradient[place] + decay * state.position[place];
+  const StepRates now = *rates;
+  const double g = gradient[place] + now.decay * state.position[place];
   const double first = kBeta1 * state.first_moment[place] + (1.0 - kBeta1) * g;
   const double second = kBeta2 * state.second_moment[place] + (1.0 - kBeta2) * g * g;
-  const double position = state.position[place] - step[blockIdx.y] * (first / correction1) /
-                                                      (std::sqrt(second / correction2) + kEpsilon);
+  const double position =
+      state.position[place] - step[blockIdx.y] * (first / now.first_correction) /
+                                  (std::sqrt(second / now.second_correction) + kEpsilon);
   state.first_moment[place] = first;
   state.second_moment[place] = second;
   state.position[place] = position;
@@ -96,6 +98,11 @@ unsigned blocks_of(std::int64_t n) {
 
 }  // namespace
 
+StepRates step_rates(std::int64_t number, double decay) {
+  const auto power = static_cast<double>(number);
+  return {1.0 - std::pow(kBeta1, power), 1.0 - std::pow(kBeta2, power), decay};
+}
+
 void begin_training(Stream stream, std::int64_t numbers, const float* theta, const OptimizerState& state) {
   if (numbers == 0) return;
   launch(begin_training_kernel, dim3{blocks_of(numbers)}, dim3{kThreads}, 0, stream, numbers, theta, state);
@@ -116,21 +123,18 @@ void gradient_descent_step(Stream stream, std::int64_t members, std::int64_t par
          dim3{kThreads}, 0, stream, parameters, gradient, step, theta);
 }
 
-void decayed_step(Stream stream, std::int64_t members, std::int64_t parameters, double decay,
+void decayed_step(Stream stream, std::int64_t members, std::int64_t parameters, const StepRates* rates,
                   const double* gradient, const double* step, const OptimizerState& state, float* theta) {
   if (members == 0) return;
   launch(decayed_step_kernel, dim3{blocks_of(parameters), static_cast<unsigned>(members)}, dim3{kThreads},
-         0, stream, parameters, decay, gradient, step, state, theta);
+         0, stream, parameters, rates, gradient, step, state, theta);
 }
 
-void adam_step(Stream stream, std::int64_t members, std::int64_t parameters, std::int64_t number,
-               double decay, const double* gradient, const double* step, const OptimizerState& state,
-               float* theta) {
+void adam_step(Stream stream, std::int64_t members, std::int64_t parameters, const StepRates* rates,
+               const double* gradient, const double* step, const OptimizerState& state, float* theta) {
   if (members == 0) return;
-  const auto power = static_cast<double>(number);
   launch(adam_step_kernel, dim3{blocks_of(parameters), static_cast<unsigned>(members)}, dim3{kThreads}, 0,
-         stream, parameters, 1.0 - std::pow(kBeta1, power), 1.0 - std::pow(kBeta2, power), decay, gradient,
-         step, state, theta);
+         stream, parameters, rates, gradient, step, state, theta);
 }
 
 void nesterov_step(Stream stream, std::int64_t members, std::int64_t parameters, const double* gradient,

@@ -14,6 +14,15 @@ struct OptimizerState {
   double* second_moment = nullptr;
 };
 
+/// What a step with decay and one of Adam hang on besides the gradient.
+struct StepRates {
+  double first_correction = 1.0;  // that Adam divides its first moment by
+  double second_correction = 1.0;
+  double decay = 0.0;  // of the position, added to the gradient
+};
+/// Of step `number`, from 1.
+StepRates step_rates(std::int64_t number, double decay);
+
 /// position = θ, moments 0. second_moment may be null.
 void begin_training(Stream stream, std::int64_t numbers, const float* theta, const OptimizerState& state);
 
@@ -27,15 +36,13 @@ void stop_at_small_gradients(Stream stream, std::int64_t members, std::int64_t p
 void gradient_descent_step(Stream stream, std::int64_t members, std::int64_t parameters,
                            const double* gradient, const double* step, float* theta);
 
-/// The same from `position`, with gradient + decay · position.
-void decayed_step(Stream stream, std::int64_t members, std::int64_t parameters, double decay,
+/// The same from `position`, with gradient + decay · position. The rates are one for all, on the device.
+void decayed_step(Stream stream, std::int64_t members, std::int64_t parameters, const StepRates* rates,
                   const double* gradient, const double* step, const OptimizerState& state, float* theta);
 
-/// On gradient + decay · position. Kingma and Ba, "Adam: a method for stochastic optimization", ICLR 2015;
-/// `number` counts steps from 1.
-void adam_step(Stream stream, std::int64_t members, std::int64_t parameters, std::int64_t number,
-               double decay, const double* gradient, const double* step, const OptimizerState& state,
-               float* theta);
+/// On gradient + decay · position. Kingma and Ba, "Adam: a method for stochastic optimization", ICLR 2015.
+void adam_step(Stream stream, std::int64_t members, std::int64_t parameters, const StepRates* rates,
+               const double* gradient, const double* step, const OptimizerState& state, float* theta);
 
 /// Nesterov's momentum, 0.9; θ is the point ahead, where the next gradient is taken.
 void nesterov_step(Stream stream, std::int64_t members, std::int64_t parameters, const double* gradient,

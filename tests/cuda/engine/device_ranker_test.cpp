@@ -247,6 +247,22 @@ TEST_P(DeviceRankerTest, GoesOnFromWhatWasSaved) {
   }
 }
 
+// A ranker that was just loaded has recorded nothing: what others have recorded is of the history as it is.
+TEST_P(DeviceRankerTest, RecordedBatchesFollowTheHistory) {
+  RankerSettings settings = settings_of("reference_lambdarank");
+  settings.trainer.epochs = 1;
+  settings.trainer.batch = 24;
+  const auto whole = make_on_device(settings);
+  std::string state = play(*whole, 1, 1).state;
+  for (std::uint32_t round = 2; round <= 36; ++round) {
+    const auto fresh = make_on_device(settings);
+    StateReader reader(state, "memory");
+    fresh->load(reader);
+    state = play(*whole, round, round).state;
+    ASSERT_TRUE(play(*fresh, round, round).state == state) << round;
+  }
+}
+
 // Whatever the order in which threads happen to run: under emulation another one, on a GPU chance.
 TEST_P(DeviceRankerTest, TwoRunsHaveTheSameBits) {
   for (const std::string name : {"dual", "primal", "diagonal", "lambdarank", "batched_ensemble",

@@ -45,6 +45,7 @@ TEST_P(MiniBatchKernelTest, BatchesAreGatheredInOrder) {
           const auto terms_there = on_device(terms);
           const auto seen_there = on_device(seen);
           const auto order_there = on_device(order);
+          const auto cursor = on_device(std::vector<device::BatchCursor>{{order_there.data(), 1, {}}});
           const auto labels_there = on_device(labels);
           const auto changes_there = on_device(changes);
           const device::BatchSource source{features_there.data(),
@@ -55,8 +56,7 @@ TEST_P(MiniBatchKernelTest, BatchesAreGatheredInOrder) {
                                            weighed ? changes_there.data() : nullptr};
           DeviceArray<float> batch(2 * count * columns);
           DeviceArray<PairTerm> batch_terms(count);
-          device::gather_batch(nullptr, source, order_there.data(), count, batch.data(),
-                               batch_terms.data());
+          device::gather_batch(nullptr, source, cursor.data(), count, batch.data(), batch_terms.data());
           const auto found = batch.to_host();
           const auto found_terms = batch_terms.to_host();
           for (std::int64_t i = 0; i < count; ++i) {
@@ -82,14 +82,49 @@ TEST_P(MiniBatchKernelTest, BatchesAreGatheredInOrder) {
   }
 }
 
-TEST_P(MiniBatchKernelTest, TheFirstBadLossIsKept) {
+TEST_P(MiniBatchKernelTest, MembersBeginWithTheirOwnOrders) {
+  const DeviceArray<std::int32_t> order(200 * 7);
+  for (const std::int64_t members : {0, 1, 33, 200}) {
+    DeviceArray<device::BatchCursor> cursors(members);
+    device::begin_batches(nullptr, members, order.data(), 7, {0.1, 0.2, 0.3}, cursors.data());
+    const auto found = cursors.to_host();
+    for (std::int64_t member = 0; member < members; ++member) {
+      const device::BatchCursor& one = found[static_cast<std::size_t>(member)];
+      ASSERT_EQ(one.order, order.data() + 7 * member);
+      ASSERT_EQ(one.number, 1);
+      ASSERT_EQ(one.rates.first_correction, 0.1);
+      ASSERT_EQ(one.rates.second_correction, 0.2);
+      ASSERT_EQ(one.rates.decay, 0.3);
+    }
+  }
+}
+
+TEST_P(MiniBatchKernelTest, BatchesFollowEachOtherAndTheFirstBadLossIsKept) {
+  const DeviceArray<std::int32_t> order(12);
+  DeviceArray<device::BatchCursor> cursor(1);
+  std::vector<device::StepRates> corrections;
+  for (std::int64_t number = 1; number <= 6; ++number)
+    corrections.push_back(device::step_rates(number, 100.0));
+  const auto corrections_there = on_device(corrections);
+  device::begin_batches(nullptr, 1, order.data(), 12, device::step_rates(1, 0.5), cursor.data());
   DeviceArray<double> number = on_device(std::vector<double>{0.0});
   DeviceArray<double> kept = on_device(std::vector<double>{0.0});
   const double infinite = std::numeric_limits<double>::infinity();
-  std::int64_t step = 0;
+  std::int64_t step = 1;
+  std::int64_t taken = 0;
   for (const double loss : {0.7, 1e300, infinite, std::nan(""), 0.5}) {
+    const std::int64_t count = step == 3 ? 2 : 3;
     const auto there = on_device(std::vector<double>{loss});
-    device::note_bad_loss(nullptr, ++step, there.data(), number.data(), kept.data());
+    device::finish_batch(nullptr, count, there.data(), corrections_there.data(), cursor.data(),
+                         {number.data(), kept.data()});
+    taken += count;
+    ++step;
+    const device::BatchCursor found = cursor.to_host()[0];
+    EXPECT_EQ(found.order, order.data() + taken);
+    EXPECT_EQ(found.number, step);
+    EXPECT_EQ(found.rates.first_correction, device::step_rates(step, 0.0).first_correction);
+    EXPECT_EQ(found.rates.second_correction, device::step_rates(step, 0.0).second_correction);
+    EXPECT_EQ(found.rates.decay, 0.5);
   }
   EXPECT_EQ(number.to_host()[0], 3.0);
   EXPECT_EQ(kept.to_host()[0], infinite);
@@ -103,8 +138,10 @@ TEST_P(MiniBatchKernelTest, AScoreThatIsNoNumberIsALossThatIsNone) {
       const auto there = on_device(scores);
       DeviceArray<double> number = on_device(std::vector<double>{0.0});
       DeviceArray<double> kept = on_device(std::vector<double>{0.0});
-      for (const std::int64_t step : {4, 5})
-        device::note_bad_scores(nullptr, step, docs, there.data(), number.data(), kept.data());
+      for (const std::int64_t step : {4, 5}) {
+        const auto cursor = on_device(std::vector<device::BatchCursor>{{nullptr, step, {}}});
+        device::note_bad_scores(nullptr, cursor.data(), docs, there.data(), {number.data(), kept.data()});
+      }
       EXPECT_EQ(number.to_host()[0], bad >= 0 ? 4.0 : 0.0);
       EXPECT_EQ(std::isnan(kept.to_host()[0]), bad >= 0);
     }

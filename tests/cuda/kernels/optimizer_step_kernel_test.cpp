@@ -43,7 +43,8 @@ TEST_P(OptimizerStepKernelTest, AdamAndNesterovAreTheProcessors) {
       const auto gradient = gradient_at(members * p, static_cast<std::uint64_t>(number));
       const auto gradient_there = on_device(gradient);
       if (adam) {
-        device::adam_step(nullptr, members, p, number, kDecay, gradient_there.data(), steps_there.data(),
+        const auto rates = on_device(std::vector{device::step_rates(number, kDecay)});
+        device::adam_step(nullptr, members, p, rates.data(), gradient_there.data(), steps_there.data(),
                           state.view(), theta.data());
       } else {
         device::nesterov_step(nullptr, members, p, gradient_there.data(), steps_there.data(), state.view(),
@@ -78,9 +79,10 @@ TEST_P(OptimizerStepKernelTest, DecayedStepsKeepTheirPositionInDouble) {
   State state(2 * p);
   device::begin_training(nullptr, 2 * p, theta.data(), state.view());
   std::vector<double> position(start.begin(), start.end());
+  const auto rates = on_device(std::vector{device::step_rates(1, kDecay)});
   for (std::uint64_t number = 1; number <= 5; ++number) {
     const auto gradient = gradient_at(2 * p, number);
-    device::decayed_step(nullptr, 2, p, kDecay, on_device(gradient).data(), steps_there.data(),
+    device::decayed_step(nullptr, 2, p, rates.data(), on_device(gradient).data(), steps_there.data(),
                          state.view(), theta.data());
     for (std::size_t k = 0; k < position.size(); ++k)
       position[k] -= steps[k / static_cast<std::size_t>(p)] * (gradient[k] + kDecay * position[k]);
@@ -122,6 +124,7 @@ TEST_P(OptimizerStepKernelTest, AMemberThatStoppedStays) {
   const std::int64_t p = 40;
   const std::vector<float> start = random_numbers(2 * p, 4);
   const auto gradient = on_device(gradient_at(2 * p, 5));
+  const auto rates = on_device(std::vector{device::step_rates(1, 0.0)});
   for (const bool adam : {true, false}) {
     auto theta = on_device(start);
     State state(2 * p);
@@ -131,7 +134,8 @@ TEST_P(OptimizerStepKernelTest, AMemberThatStoppedStays) {
       const auto before = theta.to_host();
       const auto steps = on_device(std::vector<double>{0.1, second});
       if (adam) {
-        device::adam_step(nullptr, 2, p, 1, 0.0, gradient.data(), steps.data(), state.view(), theta.data());
+        device::adam_step(nullptr, 2, p, rates.data(), gradient.data(), steps.data(), state.view(),
+                          theta.data());
       } else {
         device::nesterov_step(nullptr, 2, p, gradient.data(), steps.data(), state.view(), theta.data());
       }

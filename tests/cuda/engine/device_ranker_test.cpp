@@ -247,14 +247,17 @@ TEST_P(DeviceRankerTest, GoesOnFromWhatWasSaved) {
   }
 }
 
-// A ranker that was just loaded has recorded nothing: what others have recorded is of the history as it is.
+// A ranker that was just loaded has recorded nothing; what others have recorded is of the history as it is.
+// After 96 rounds there are more impressions than a recording of before knows, where nothing has moved.
 TEST_P(DeviceRankerTest, RecordedBatchesFollowTheHistory) {
+  if (static_cast<int>(GetParam()) != 0) GTEST_SKIP() << "one order of threads is enough";
   RankerSettings settings = settings_of("reference_lambdarank");
   settings.trainer.epochs = 1;
-  settings.trainer.batch = 24;
+  settings.trainer.batch = 64;
   const auto whole = make_on_device(settings);
-  std::string state = play(*whole, 1, 1).state;
-  for (std::uint32_t round = 2; round <= 36; ++round) {
+  constexpr std::uint32_t kBefore = 94;
+  std::string state = play(*whole, 1, kBefore).state;
+  for (std::uint32_t round = kBefore + 1; round <= kBefore + 4; ++round) {
     const auto fresh = make_on_device(settings);
     StateReader reader(state, "memory");
     fresh->load(reader);

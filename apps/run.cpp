@@ -51,6 +51,7 @@ class RunCommand : public Command {
       throw InvalidArgument("--trace-detail needs a file: --trace FILE.");
     check_memory(configuration, plan);  // before --force removes anything
     settle_existing(plan);
+    check_existing(plan);  // before what made it is written over
     if (!trace_.empty()) plan.trace = &make_trace(configuration, plan, trace);
     announce(configuration, plan);
     write_manifest(configuration, plan, command_line());

@@ -164,6 +164,7 @@ class Tuning {
         "protocol {}",
         grid_.size(), trials_of(plan_).size(), plan_.trial.rounds, shard, plan_.out.string(),
         name_of(configuration_.protocol.name));
+    check_existing(plan_);  // before what made it is written over
     write_manifest(tuning_, plan_, command_);
     write_configuration(tuning_, plan_.out / "config.toml");
     write_configuration(configuration_, out_ / "tune.toml");

@@ -63,6 +63,7 @@ std::string curve_line(const CurvePoint& point, const StageClock* clock) {
   line += tally_member("false_certain", point.false_certain);
   line += tally_member("decisions_differ", point.decisions_differ);
   for (const RankerFigure& figure : point.figures) {
+    if (figure.of_the_run && clock == nullptr) continue;
     line += fmt::format(",\"{}\":{}", figure.name, olrank::json_number(figure.value));
   }
   if (clock != nullptr) line += ",\"seconds\":" + seconds_object(*clock);

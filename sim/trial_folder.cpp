@@ -264,7 +264,8 @@ std::string summary_json(const TrialSummary& summary, const StageClock& clock) {
   json["fold"] = summary.identity.fold;
   json["seed"] = summary.identity.seed;
   json["rounds"] = last.round;
-  json["last"] = nlohmann::ordered_json::parse(curve_line(last, nullptr));
+  json["last"] = nlohmann::ordered_json::parse(curve_line(last, &clock));
+  json["last"].erase("seconds");
   json["area"] = {{"offline", summary.offline_area}, {"online", summary.online_area}};
   json["parameters"] = summary.parameters;
   json["seconds"] = summary.seconds;

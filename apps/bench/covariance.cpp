@@ -105,6 +105,7 @@ class CovarianceStudy {
     ExperimentPlan plan = make_plan(settings, calibration_request());
     check_memory(settings, plan);
     settle_existing(plan);
+    check_existing(plan);  // before what made it is written over
     log_info("Calibration of α: {} trials of {} rounds into {}", trials_of(plan).size(), plan.trial.rounds,
              plan.out.string());
     write_manifest(settings, plan, command_);
@@ -134,6 +135,7 @@ class CovarianceStudy {
     const ExperimentPlan plan = make_plan(whole, request_);
     check_memory(whole, plan);  // before --force removes anything
     settle_existing(plan);
+    check_existing(plan);  // before what made it is written over
     log_info("Study: {} structures with widths and depths, {} trials of {} rounds into {}; protocol {}",
              rankers_.size(), trials_of(plan).size(), plan.trial.rounds, plan.out.string(),
              name_of(configuration_.protocol.name));

@@ -97,6 +97,7 @@ struct ModelTensors {
 struct RankerFigure {
   std::string name;
   double value = 0.0;
+  bool of_the_run = false;  // what a run took, as its seconds: no result, and another where it was resumed
 };
 
 class FrozenRanker;

@@ -29,6 +29,7 @@ class InverseFactor {
   const double* block(std::int64_t b) const { return blocks_[static_cast<std::size_t>(b)]->data(); }
   double* block(std::int64_t b) { return blocks_[static_cast<std::size_t>(b)]->data(); }
   static std::int64_t stride(std::int64_t b) { return kBlock * (b + 1); }
+  /// Of the rows; what is set aside for more does not count.
   std::int64_t bytes() const;
 
   void clear();

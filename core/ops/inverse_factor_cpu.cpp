@@ -43,7 +43,7 @@ void multiply_inverted_from_right(ExecutionContext& context, const InverseFactor
 
 std::int64_t InverseFactor::bytes() const {
   std::int64_t numbers = 0;
-  for (const auto& block : blocks_) numbers += static_cast<std::int64_t>(block->size());
+  for (std::int64_t b = 0; b < blocks(); ++b) numbers += std::min(kBlock, size_ - b * kBlock) * stride(b);
   return numbers * static_cast<std::int64_t>(sizeof(double));
 }
 

@@ -320,11 +320,11 @@ ModelTensors DeviceRanker::model() const {
 
 std::vector<RankerFigure> DeviceRanker::figures(ExecutionContext&) const {
   const DeviceHealth health = network_->health();
-  const RankerFigure device_bytes{"device_bytes", static_cast<double>(health.device_bytes)};
+  const RankerFigure device_bytes{"device_bytes", static_cast<double>(health.device_bytes), true};
   if (is_ensemble(settings_)) return {device_bytes};
   return {{"drift", health.drift},
           {"negative_widths", static_cast<double>(health.negative_widths)},
-          {"posterior_bytes", static_cast<double>(health.bytes)},
+          {"posterior_bytes", static_cast<double>(health.bytes), true},
           device_bytes};
 }
 

@@ -54,7 +54,9 @@ std::string_view FullPosterior::form() const {
 }
 
 bool FullPosterior::primal_fits() const {
-  return primal_bytes(spec_.shape) + static_cast<double>(history_.bytes()) <= static_cast<double>(memory_);
+  // By what the pairs may have set aside: a run that was resumed decides as one that was not.
+  return primal_bytes(spec_.shape) + 2.0 * static_cast<double>(history_.bytes()) <=
+         static_cast<double>(memory_);
 }
 
 FullPosterior::FullPosterior(const FullPosterior& other)

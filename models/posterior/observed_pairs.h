@@ -28,7 +28,8 @@ class ObservedPairs {
   void append(TangentFactors docs, std::span<const PreferencePair> pairs);
   /// Forgets all but the first `pairs`.
   void truncate(std::int64_t pairs);
-  std::int64_t bytes() const { return static_cast<std::int64_t>(values_->capacity() * sizeof(float)); }
+  /// Of the pairs; up to twice as much is set aside.
+  std::int64_t bytes() const { return static_cast<std::int64_t>(values_->size() * sizeof(float)); }
 
   void save(StateWriter& state) const;
   void load(StateReader& state);

@@ -343,6 +343,7 @@ TEST(PosteriorTest, GoesOnToTheSameBitsAfterLoading) {
       loaded->load(reader);
       reader.require_end();
       EXPECT_EQ(loaded->pairs(), whole->pairs());
+      EXPECT_EQ(loaded->bytes(), whole->bytes()) << "a curve tells them";
       EXPECT_EQ(trajectory(*loaded, context, shape, stop, stop + 10),
                 trajectory(*whole, context, shape, stop, stop + 10));
       StateWriter again;
@@ -350,6 +351,7 @@ TEST(PosteriorTest, GoesOnToTheSameBitsAfterLoading) {
       StateWriter of_loaded;
       loaded->save(of_loaded);
       EXPECT_TRUE(again.bytes() == of_loaded.bytes());
+      EXPECT_EQ(loaded->bytes(), whole->bytes());
     }
   }
 }

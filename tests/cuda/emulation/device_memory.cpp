@@ -27,6 +27,16 @@ std::size_t round_up(std::size_t bytes, std::size_t to) {
   return (bytes + to - 1) / to * to;
 }
 
+using Ranges = std::map<const std::byte*, std::size_t>;  // first byte and size
+
+bool lie_in_one(const Ranges& ranges, const void* first, std::size_t bytes) {
+  const auto* begin = static_cast<const std::byte*>(first);
+  auto found = ranges.upper_bound(begin);
+  if (found == ranges.begin()) return false;
+  --found;
+  return begin + bytes <= found->first + found->second;
+}
+
 void forbid(const std::byte* first, std::size_t bytes) {
 #if defined(__SANITIZE_ADDRESS__)
   __asan_poison_memory_region(first, bytes);
@@ -72,7 +82,7 @@ class Arena {
   std::byte* base_ = nullptr;
   std::byte* end_ = nullptr;  // of what was ever allocated
   int users_ = 0;
-  std::map<const std::byte*, std::size_t> arrays_;
+  Ranges arrays_;
 };
 
 Arena& arena() {
@@ -161,17 +171,13 @@ bool Arena::give_back(std::byte* first, std::size_t bytes) {
 }
 
 bool Arena::holds(const void* first, std::size_t bytes) const {
-  const auto* begin = static_cast<const std::byte*>(first);
-  auto found = arrays_.upper_bound(begin);
-  if (found == arrays_.begin()) return false;
-  --found;
-  return begin + bytes <= found->first + found->second;
+  return lie_in_one(arrays_, first, bytes);
 }
 
 bool shared = false;
 
-std::map<const std::byte*, std::size_t>& pinned() {
-  static std::map<const std::byte*, std::size_t> ranges;
+Ranges& pinned() {
+  static Ranges ranges;
   return ranges;
 }
 
@@ -222,11 +228,7 @@ void forget_pinned(void* first) {
 }
 
 bool lies_in_pinned_memory(const void* first, std::size_t bytes) {
-  const auto* begin = static_cast<const std::byte*>(first);
-  auto found = pinned().upper_bound(begin);
-  if (found == pinned().begin()) return false;
-  --found;
-  return begin + bytes <= found->first + found->second;
+  return lie_in_one(pinned(), first, bytes);
 }
 
 void check_argument_bytes(const void* argument, std::size_t bytes) {

@@ -11,6 +11,7 @@
 #include "core/data/normaliser_text.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
+#include "core/io/folder.h"
 #include "core/metrics/metric_options.h"
 #include "core/ops/blas.h"
 #include "core/ops/visible_gpus.h"
@@ -263,10 +264,7 @@ void write_manifest(const Configuration& configuration, const ExperimentPlan& pl
   const bool recorded = !plan.users.front().make;
   ExperimentPlan whole = plan;
   whole.shard = {};
-  std::error_code failed;
-  std::filesystem::create_directories(plan.out, failed);
-  if (failed) throw IoError("make the folder", plan.out.string(), failed.value());
-
+  make_folder(plan.out);
   ordered_json data = {
       {"source", configuration.data.source.empty() ? configuration.data.train : configuration.data.source}};
   ExecutionContext context({}, threads_of(configuration));

@@ -13,6 +13,7 @@
 #include "apps/experiment_run.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
+#include "core/io/folder.h"
 #include "core/runtime/interrupt.h"
 #include "core/runtime/log.h"
 #include "report/comparison.h"
@@ -126,9 +127,7 @@ class ReportCommand : public Command {
 
   void write_files(const Report& report) const {
     const fs::path folder = page_folder();
-    std::error_code failed;
-    fs::create_directories(folder, failed);
-    if (failed) throw IoError("make the folder", folder.string(), failed.value());
+    make_folder(folder);
     write_file_atomically(folder / "report.html", report_page(report));
     if (!figures_.empty()) log_info("{} figures are in {}", write_figures(report, figures_), figures_);
     if (!latex_.empty()) write_file_atomically(latex_, report_latex(report));

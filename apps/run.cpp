@@ -12,6 +12,7 @@
 #include "apps/experiment_setup.h"
 #include "apps/setting_flags.h"
 #include "core/error.h"
+#include "core/io/folder.h"
 #include "core/runtime/log.h"
 
 namespace olrank {
@@ -50,9 +51,10 @@ class RunCommand : public Command {
     if (trace_detail_ && trace_.empty())
       throw InvalidArgument("--trace-detail needs a file: --trace FILE.");
     check_memory(configuration, plan);  // before --force removes anything
-    settle_existing(plan);
-    check_existing(plan);  // before what made it is written over
+    refuse_existing(plan);
+    check_existing(plan);
     if (!trace_.empty()) plan.trace = &make_trace(configuration, plan, trace);
+    remove_existing(plan);
     announce(configuration, plan);
     write_manifest(configuration, plan, command_line());
     write_configuration(configuration, plan.out / "config.toml");
@@ -88,6 +90,7 @@ class RunCommand : public Command {
       throw InvalidArgument("--trace begins with the first round, so it does not go with --resume.");
     if (!replay_.empty())
       throw InvalidArgument("--trace tells what was ranked, so it does not go with --replay.");
+    make_folder(plan.out);  // where a trace often lies
     trace.emplace(trace_, trace_detail_, configuration_json(configuration));
     return *trace;
   }

@@ -93,8 +93,11 @@ class Tuning {
 
   int run(const OutputFlags& output) {
     check_all_memory();  // before --force removes anything
-    settle_existing(plan_);
-    settle_existing(expected_test());
+    refuse_existing(plan_);
+    refuse_existing(expected_test());
+    check_existing(plan_);
+    remove_existing(plan_);
+    remove_existing(expected_test());
     if (request_.existing == Existing::kReplace) remove_choice();
     const int tuned = tune();
     if (tuned > 1) return tuned;
@@ -164,7 +167,6 @@ class Tuning {
         "protocol {}",
         grid_.size(), trials_of(plan_).size(), plan_.trial.rounds, shard, plan_.out.string(),
         name_of(configuration_.protocol.name));
-    check_existing(plan_);  // before what made it is written over
     write_manifest(tuning_, plan_, command_);
     write_configuration(tuning_, plan_.out / "config.toml");
     write_configuration(configuration_, out_ / "tune.toml");

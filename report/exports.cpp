@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "core/io/atomic_file.h"
+#include "core/io/folder.h"
 #include "report/figures.h"
 #include "report/final_tables.h"
 #include "report/markup.h"
@@ -268,9 +269,7 @@ std::string report_latex(const Report& report) {
 }
 
 std::size_t write_figures(const Report& report, const std::filesystem::path& folder) {
-  std::error_code failed;
-  std::filesystem::create_directories(folder, failed);
-  if (failed) throw IoError("make the folder", folder.string(), failed.value());
+  make_folder(folder);
   std::set<std::string> taken;
   std::size_t written = 0;
   for (const DataResults& data : report.data) {

@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "core/io/atomic_file.h"
+#include "core/io/folder.h"
 
 namespace olrank {
 namespace {
@@ -25,9 +26,7 @@ std::string holder_of(int descriptor) {
 }  // namespace
 
 StateFolder::StateFolder(const fs::path& path) : path_(path) {
-  std::error_code failed;
-  fs::create_directories(path_, failed);
-  if (failed) throw IoError("make the folder", path_.string(), failed.value());
+  make_folder(path_);
   const fs::path file = path_ / "lock";
   lock_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (lock_ < 0) throw IoError("write", file.string(), errno);

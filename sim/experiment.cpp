@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "core/error.h"
+#include "core/io/folder.h"
 #include "core/runtime/interrupt.h"
 #include "core/runtime/log.h"
 #include "core/runtime/progress.h"
@@ -51,19 +52,6 @@ TrialRecipe recipe_of(const ExperimentPlan& plan, const ExperimentRanker& ranker
           {"user", clicks},
           {"ranker", ranker.settings},
           {"trial", fmt::format("fold {}, seed {}", identity.fold, identity.seed)}};
-}
-
-void check_finished(const TrialFolder& folder, TrialRecipe there, TrialRecipe here) {
-  // What another version finished counts, if all else is the same.
-  for (TrialRecipe* recipe : {&there, &here}) {
-    std::erase_if(*recipe, [](const auto& entry) { return entry.first == "version"; });
-  }
-  const std::string difference = recipe_difference(there, here);
-  if (difference.empty()) return;
-  throw InvalidArgument(
-      fmt::format("{} holds a finished trial that differs in {}; choose another --out, or replace it with "
-                  "--force.",
-                  folder.path().string(), difference));
 }
 
 /// Trials of one fold together, so that few folds are in memory at a time.
@@ -165,8 +153,8 @@ class Experiment {
     const TrialRecipe recipe =
         recipe_of(plan_, ranker_of(plan_, identity), user_of(plan_, identity), identity, *fold);
     TrialFolder folder(plan_.out, identity);
-    if (const auto finished = folder.finished_recipe()) {
-      check_finished(folder, *finished, recipe);
+    if (folder.finished()) {
+      folder.check(recipe);
       progress_.already_done(plan_.trial.rounds);
       return Ended::kFinishedBefore;
     }
@@ -238,6 +226,8 @@ class Experiment {
 
 namespace {
 
+constexpr std::string_view kTrials = "trials";
+
 bool holds_results(const std::filesystem::path& trials) {
   std::error_code failed;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(trials, failed)) {
@@ -246,20 +236,17 @@ bool holds_results(const std::filesystem::path& trials) {
   return false;
 }
 
-/// Trials of another experiment in the same folder: tables and pages would mix them with this one's.
-void settle_all_trials(const ExperimentPlan& plan) {
-  const std::filesystem::path trials = plan.out / "trials";
-  if (plan.existing == Existing::kRefuse && holds_results(trials)) {
-    throw InvalidArgument(
-        fmt::format("{} holds results already; go on with --resume, replace them with --force, or choose "
-                    "another --out.",
-                    plan.out.string()));
-  }
-  if (plan.existing == Existing::kReplace) {
-    std::error_code failed;
-    std::filesystem::remove_all(trials, failed);
-    if (failed) throw IoError("remove", trials.string(), failed.value());
-  }
+[[noreturn]] void refuse_results(const std::filesystem::path& folder) {
+  throw InvalidArgument(
+      fmt::format("{} holds results already; go on with --resume, replace them with --force, or choose "
+                  "another --out.",
+                  folder.string()));
+}
+
+/// A shard finds the trials of its neighbours, which stay. A whole experiment has its folder for itself:
+/// tables and pages would mix another one's trials with its own.
+bool is_part(const ExperimentPlan& plan) {
+  return plan.shard.count > 1;
 }
 
 }  // namespace
@@ -282,35 +269,35 @@ std::vector<TrialIdentity> trials_of(const ExperimentPlan& plan) {
   return trials;
 }
 
-void settle_existing(const ExperimentPlan& plan) {
-  // A shard finds those of its neighbours, which stay.
-  if (plan.shard.count == 1) settle_all_trials(plan);
+void refuse_existing(const ExperimentPlan& plan) {
+  if (plan.existing != Existing::kRefuse) return;
+  if (!is_part(plan) && holds_results(plan.out / kTrials)) refuse_results(plan.out);
   for (const TrialIdentity& identity : trials_of(plan)) {
     const TrialFolder folder(plan.out, identity);
-    if (!folder.has_results()) continue;
-    if (plan.existing == Existing::kRefuse) {
-      throw InvalidArgument(
-          fmt::format("{} holds results already; go on with --resume, replace them with --force, or choose "
-                      "another --out.",
-                      folder.path().string()));
-    }
-    if (plan.existing == Existing::kReplace) {
-      std::error_code failed;
-      std::filesystem::remove_all(folder.path(), failed);
-      if (failed) throw IoError("remove", folder.path().string(), failed.value());
-    }
+    if (folder.has_results()) refuse_results(folder.path());
   }
 }
 
 void check_existing(const ExperimentPlan& plan) {
+  if (!holds_results(plan.out / kTrials)) return;  // nothing to lose
   for (const TrialIdentity& identity : by_fold(trials_of(plan))) {
-    const TrialFolder folder(plan.out, identity);
-    const std::optional<TrialRecipe> finished = folder.finished_recipe();
-    if (!finished) continue;
     const std::shared_ptr<const FoldData> fold = plan.data->get(identity.fold);
-    check_finished(folder, *finished,
-                   recipe_of(plan, ranker_of(plan, identity), user_of(plan, identity), identity, *fold));
+    const TrialRecipe recipe =
+        recipe_of(plan, ranker_of(plan, identity), user_of(plan, identity), identity, *fold);
+    if (plan.existing == Existing::kResume) TrialFolder(plan.out, identity).check(recipe);
   }
+}
+
+void remove_existing(const ExperimentPlan& plan) {
+  if (plan.existing != Existing::kReplace) return;
+  if (!is_part(plan)) return remove_folder(plan.out / kTrials);
+  for (const TrialIdentity& identity : trials_of(plan)) remove_folder(plan.out / identity.path());
+}
+
+void settle_existing(const ExperimentPlan& plan) {
+  refuse_existing(plan);
+  check_existing(plan);
+  remove_existing(plan);
 }
 
 ExperimentOutcome run_experiment(const ExperimentPlan& plan) {

@@ -79,13 +79,19 @@ struct ExperimentOutcome {
 /// matrix belongs to shard i mod count.
 std::vector<TrialIdentity> trials_of(const ExperimentPlan& plan);
 
-/// Throws InvalidArgument when trials of the plan have results in its folder that nobody asked to resume or
-/// to replace; with Existing::kReplace, removes them.
-void settle_existing(const ExperimentPlan& plan);
+/// Throws InvalidArgument when the plan's folder has results that nobody asked to resume or to replace.
+void refuse_existing(const ExperimentPlan& plan);
 
-/// Throws InvalidArgument when a finished trial in the plan's folder differs from what the plan would play.
-/// Running the plan finds that too, but only when it comes to the trial.
+/// Throws when the plan could not be played over what is in its folder: data that cannot be read, a user
+/// without a table for their grades, a trial there, finished or not, that differs from the plan's. Touches
+/// nothing, so whoever asks before writing leaves earlier results as they were.
 void check_existing(const ExperimentPlan& plan);
+
+/// With Existing::kReplace, removes the results that are in the plan's folder.
+void remove_existing(const ExperimentPlan& plan);
+
+/// The three in this order.
+void settle_existing(const ExperimentPlan& plan);
 
 /// Runs what is not finished, `jobs` trials at once. SIGINT and SIGTERM end it between rounds, with
 /// checkpoints. A NumericError ends its own trial; any other error stops the experiment with checkpoints of

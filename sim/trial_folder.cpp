@@ -11,6 +11,7 @@
 
 #include "core/error.h"
 #include "core/io/atomic_file.h"
+#include "core/io/folder.h"
 #include "core/version.h"
 
 namespace olrank {
@@ -31,12 +32,6 @@ void write_all(int descriptor, std::string_view bytes, const fs::path& path) {
     if (written < 0) throw IoError("write", path.string(), errno);
     bytes.remove_prefix(static_cast<std::size_t>(written));
   }
-}
-
-void make_folder(const fs::path& path) {
-  std::error_code failed;
-  fs::create_directories(path, failed);
-  if (failed) throw IoError("make the folder", path.string(), failed.value());
 }
 
 const std::string& text_of(const TrialRecipe& recipe, std::string_view name) {
@@ -85,14 +80,47 @@ bool TrialFolder::has_checkpoint() const {
   return olrank::has_checkpoint(path_);
 }
 
-std::optional<TrialRecipe> TrialFolder::finished_recipe() const {
+bool TrialFolder::finished() const {
+  return fs::exists(path_ / kSummary);
+}
+
+void TrialFolder::check(const TrialRecipe& recipe) const {
+  if (finished()) return check_finished(recipe);
+  if (!has_checkpoint()) return;
+  const fs::path file = path_ / kCheckpoint;
+  const std::string bytes = read_state_file(file);
+  StateReader state(bytes, file.string());
+  check_checkpoint(state, recipe);
+}
+
+void TrialFolder::check_finished(TrialRecipe recipe) const {
   const fs::path file = path_ / kSummary;
-  if (!fs::exists(file)) return std::nullopt;
   const auto parsed = nlohmann::ordered_json::parse(read_file(file), nullptr, false);
   if (!parsed.is_object() || !parsed.contains("recipe")) {
     throw IoError(fmt::format("{}: This is no summary of a trial; --force starts anew.", file.string()));
   }
-  return parse_recipe(parsed["recipe"].dump(), file.string());
+  TrialRecipe there = parse_recipe(parsed["recipe"].dump(), file.string());
+  // What another version finished counts, if all else is the same.
+  for (TrialRecipe* either : {&there, &recipe}) {
+    std::erase_if(*either, [](const auto& entry) { return entry.first == "version"; });
+  }
+  const std::string difference = recipe_difference(there, recipe);
+  if (difference.empty()) return;
+  throw InvalidArgument(
+      fmt::format("{} holds a finished trial that differs in {}; choose another --out, or replace it with "
+                  "--force.",
+                  path_.string(), difference));
+}
+
+/// The recipe is the first that a checkpoint holds.
+void TrialFolder::check_checkpoint(StateReader& state, const TrialRecipe& recipe) const {
+  const std::string file = (path_ / kCheckpoint).string();
+  const std::string difference = recipe_difference(parse_recipe(state.get_text("recipe"), file), recipe);
+  if (difference.empty()) return;
+  throw InvalidArgument(
+      fmt::format("{}: This checkpoint is of another trial, it differs in {}. Resume with what made it, or "
+                  "start anew with --force.",
+                  file, difference));
 }
 
 void TrialFolder::open_curve(bool truncate) {
@@ -167,15 +195,7 @@ void TrialFolder::restore(Trial& trial, const TrialRecipe& recipe) {
   const fs::path file = path_ / kCheckpoint;
   const std::string bytes = read_state_file(file);
   StateReader state(bytes, file.string());
-  const std::string difference =
-      recipe_difference(parse_recipe(state.get_text("recipe"), file.string()), recipe);
-  if (!difference.empty()) {
-    state.fail(
-        fmt::format("This checkpoint is of another trial, it differs in {}. Resume with what made it, or "
-                    "start anew with "
-                    "--force.",
-                    difference));
-  }
+  check_checkpoint(state, recipe);
   curve_bytes_ = state.get_one<std::uint64_t>("curve.bytes");
   std::uint64_t digest[2];
   state.get_into("curve.digest", std::span<std::uint64_t>(digest));

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "core/io/safetensors.h"
+#include "core/io/state_archive.h"
 #include "core/online/online_ranker.h"
 #include "core/runtime/stage_clock.h"
 #include "sim/trial.h"
@@ -43,13 +44,14 @@ class TrialFolder {
 
   /// Whether a run has left anything here.
   bool has_results() const;
-  /// The recipe of the finished trial, none when it is not finished.
-  std::optional<TrialRecipe> finished_recipe() const;
+  bool finished() const;
   bool has_checkpoint() const;
+  /// Throws InvalidArgument when what is here, finished or a checkpoint, is of another recipe.
+  void check(const TrialRecipe& recipe) const;
 
   /// Makes the folder and begins an empty curve.
   void begin();
-  /// Restores the trial and cuts the curve back. Throws IoError for a checkpoint of another recipe.
+  /// Restores the trial from its checkpoint and cuts the curve back; refuses what check() refuses.
   void restore(Trial& trial, const TrialRecipe& recipe);
 
   /// Appends an evaluation to the curve.
@@ -61,6 +63,8 @@ class TrialFolder {
               TrialSummary summary);
 
  private:
+  void check_finished(TrialRecipe recipe) const;
+  void check_checkpoint(StateReader& state, const TrialRecipe& recipe) const;
   void open_curve(bool truncate);
   void remove_leftovers() const;
   void sync_curve();

@@ -35,13 +35,13 @@ std::vector<RankerSettings> settings_of(const std::vector<StudyRanker>& rankers)
 /// One study: the calibration where α is to be matched, the trials, what they tell.
 class CovarianceStudy {
  public:
-  CovarianceStudy(const Configuration& configuration, const StudyBase& base,
-                  const ExperimentRequest& request, std::string command)
+  /// The configuration's rankers: the network, then what ensembles are made of where there are any.
+  CovarianceStudy(const Configuration& configuration, const ExperimentRequest& request, std::string command)
       : configuration_(configuration),
         study_(*configuration.study),
         request_(request),
         command_(std::move(command)),
-        rankers_(study_rankers(study_, base)) {
+        rankers_(study_rankers(study_, {configuration.rankers.front(), configuration.rankers.back()})) {
     plan_.matched_alpha = study_.alpha == StudyAlpha::kMatched;
     if (!plan_.matched_alpha) return;
     if (!has_alphas()) {
@@ -74,6 +74,7 @@ class CovarianceStudy {
 
   int run(const OutputFlags& output) {
     if (plan_.matched_alpha) {
+      refuse_before_calibration();
       const int calibrated = calibrate();
       if (calibrated != 0) return calibrated;
       if (plan_.calibrations.empty()) return 0;  // other shards have still to come
@@ -85,6 +86,16 @@ class CovarianceStudy {
   }
 
  private:
+  /// What --resume finds can be compared only once each α is known.
+  void refuse_before_calibration() const {
+    if (request_.existing == Existing::kResume) return;
+    const Configuration whole = experiment_configuration();
+    const ExperimentPlan plan = make_plan(whole, request_);
+    check_memory(whole, plan);
+    refuse_existing(plan);
+    check_existing(plan);
+  }
+
   ExperimentRequest calibration_request() const {
     ExperimentRequest request = request_;
     request.ask_validation = true;
@@ -105,7 +116,6 @@ class CovarianceStudy {
     ExperimentPlan plan = make_plan(settings, calibration_request());
     check_memory(settings, plan);
     settle_existing(plan);
-    check_existing(plan);  // before what made it is written over
     log_info("Calibration of α: {} trials of {} rounds into {}", trials_of(plan).size(), plan.trial.rounds,
              plan.out.string());
     write_manifest(settings, plan, command_);
@@ -135,7 +145,6 @@ class CovarianceStudy {
     const ExperimentPlan plan = make_plan(whole, request_);
     check_memory(whole, plan);  // before --force removes anything
     settle_existing(plan);
-    check_existing(plan);  // before what made it is written over
     log_info("Study: {} structures with widths and depths, {} trials of {} rounds into {}; protocol {}",
              rankers_.size(), trials_of(plan).size(), plan.trial.rounds, plan.out.string(),
              name_of(configuration_.protocol.name));
@@ -191,7 +200,7 @@ class BenchCovarianceCommand : public Command {
       fmt::print("{}", print_configuration(configuration));
       return 0;
     }
-    CovarianceStudy study(configuration, base(said, configuration), experiment_.request(), command_line());
+    CovarianceStudy study(configuration, experiment_.request(), command_line());
     if (dry_run_) {
       study.dry_run(output);
       return 0;
@@ -240,28 +249,46 @@ class BenchCovarianceCommand : public Command {
     Configuration configuration = resolve_configuration(file(), said);
     if (!configuration.sweep.empty())
       throw InvalidArgument(fmt::format("{} has a [sweep], which a study does not carry out.", file_));
-    if (configuration.rankers.size() != 1) {
-      throw InvalidArgument(
-          fmt::format("{} has {} rankers; a study takes one [[ranker]] at most, and makes the others.",
-                      file_, configuration.rankers.size()));
-    }
-    const RankerKind kind = configuration.rankers.front().kind;
-    if (kind != RankerKind::kOlRankNet && kind != RankerKind::kOlLambdaRank) {
-      throw InvalidArgument(
-          fmt::format("A study is of olranknet or ollambdarank, and '{}' is neither.", name_of(kind)));
-    }
     if (!configuration.study) configuration.study.emplace();
+    const StudyBase base = base_of(configuration, said);
+    configuration.rankers = {base.network};
+    if (has_ensembles(*configuration.study)) configuration.rankers.push_back(base.ensemble);
     if (configuration.study->alpha == StudyAlpha::kMatched &&
-        configuration.rankers.front().explore.alpha_schedule != AlphaSchedule::kConstant) {
+        base.network.explore.alpha_schedule != AlphaSchedule::kConstant) {
       throw InvalidArgument("An α that grows by theory cannot be matched; use --alpha-schedule constant.");
     }
     return configuration;
   }
 
-  /// Ensembles have their own kind's defaults, and whatever else was said about rankers holds for them too.
-  StudyBase base(std::vector<SettingOverride> said, const Configuration& configuration) const {
-    said.push_back({"ranker", "", "kind", "p2neurrank", "bench covariance"});
-    return {configuration.rankers.front(), resolve_configuration(file(), said).rankers.front()};
+  /// A file may say what ensembles are made of in a [[ranker]] of their own kind. Where it does not, they
+  /// have that kind's defaults, and whatever else was said about the network holds for them too.
+  StudyBase base_of(const Configuration& configuration, std::vector<SettingOverride> said) const {
+    StudyBase base;
+    std::size_t networks = 0;
+    std::size_t ensembles = 0;
+    for (const RankerSettings& ranker : configuration.rankers) {
+      if (ranker.kind == RankerKind::kOlRankNet || ranker.kind == RankerKind::kOlLambdaRank) {
+        base.network = ranker;
+        ++networks;
+      } else if (ranker.kind == RankerKind::kP2NeurRank) {
+        base.ensemble = ranker;
+        ++ensembles;
+      } else {
+        throw InvalidArgument(
+            fmt::format("A study is of olranknet or ollambdarank, and '{}' is neither.", ranker.name));
+      }
+    }
+    if (networks != 1 || ensembles > 1) {
+      throw InvalidArgument(
+          "A study takes one [[ranker]] of olranknet or ollambdarank, and besides it one of p2neurrank at "
+          "most, of which its ensembles are made.");
+    }
+    if (ensembles > 0) return base;
+    said.push_back(
+        {"ranker", "", "kind", std::string(name_of(RankerKind::kP2NeurRank)), "bench covariance"});
+    base.ensemble = resolve_configuration(file(), said).rankers.front();
+    base.ensemble.name = name_of(RankerKind::kP2NeurRank);
+    return base;
   }
 
   std::string command_line() const {

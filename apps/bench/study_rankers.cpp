@@ -85,6 +85,11 @@ void name(StudyRanker& ranker) {
 
 }  // namespace
 
+bool has_ensembles(const StudySettings& study) {
+  return std::any_of(study.structures.begin(), study.structures.end(),
+                     [](const std::string& structure) { return members_of(structure) > 0; });
+}
+
 bool has_alpha(const StudyCell& cell) {
   return members_of(cell.structure) == 0 && cell.structure != name_of(Covariance::kNone);
 }

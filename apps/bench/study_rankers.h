@@ -24,6 +24,9 @@ struct StudyRanker {
 /// InvalidArgument for an unknown structure, for a study without `full`, and for one that compares nothing.
 std::vector<StudyRanker> study_rankers(const StudySettings& study, const StudyBase& base);
 
+/// Whether the study has a structure that is an ensemble.
+bool has_ensembles(const StudySettings& study);
+
 /// Whether α decides anything in the structure.
 bool has_alpha(const StudyCell& cell);
 

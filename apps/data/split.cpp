@@ -11,6 +11,7 @@
 #include "apps/data/data_files.h"
 #include "core/data/join.h"
 #include "core/error.h"
+#include "core/io/folder.h"
 #include "core/random/rng_stream.h"
 
 namespace olrank {
@@ -51,9 +52,7 @@ class SplitCommand : public Command {
     ExecutionContext context({}, flags_.threads);
     const Dataset data = read_any(in_, flags_, context);
     const std::vector<std::vector<std::int64_t>> queries = deal(parts, data.queries());
-    std::error_code failed;
-    std::filesystem::create_directories(out_, failed);
-    if (failed) throw IoError("make", out_, failed.value());
+    make_folder(out_);
     ordered_json summaries = ordered_json::array();
     for (std::size_t part = 0; part < parts.size(); ++part) {
       const Dataset chosen = select_queries(data, queries[part], context);

@@ -9,6 +9,7 @@
 #include "core/data/synthetic.h"
 #include "core/data/synthetic_source.h"
 #include "core/error.h"
+#include "core/io/folder.h"
 
 namespace olrank {
 namespace {
@@ -37,9 +38,7 @@ class SynthCommand : public Command {
     ExecutionContext context({}, threads_);
     const std::string source = is_synthetic(source_) ? source_ : "synth:" + source_;
     const SyntheticParts parts = make_synthetic(source, context);
-    std::error_code failed;
-    std::filesystem::create_directories(out_, failed);
-    if (failed) throw IoError("make", out_, failed.value());
+    make_folder(out_);
     nlohmann::ordered_json summaries = nlohmann::ordered_json::array();
     for (const auto& [part, data] : {std::pair<const char*, const Dataset&>("train", parts.train),
                                      std::pair<const char*, const Dataset&>("vali", parts.vali),

@@ -13,6 +13,7 @@
 #include "core/error.h"
 #include "core/io/cache_folder.h"
 #include "core/io/fingerprint.h"
+#include "core/io/folder.h"
 #include "core/runtime/log.h"
 
 namespace olrank {
@@ -108,9 +109,7 @@ Dataset DatasetCache::read(const std::string& path, const LetorOptions& options,
   Dataset data = read_letor(path, options, pool, &notes.missing);
   if (state_of(path) != state) return data;  // the text changed meanwhile: who knows what was read
   try {
-    std::error_code failed;
-    std::filesystem::create_directories(folder_, failed);
-    if (failed) throw IoError("make", folder_.string(), failed.value());
+    make_folder(folder_);
     write_dataset_file(data, notes, copy);
   } catch (const IoError& error) {
     const std::string sentence = fmt::format(

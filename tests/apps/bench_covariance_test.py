@@ -169,6 +169,36 @@ class BenchCovariance(unittest.TestCase):
         self.assertEqual(again.returncode, 0, again.stderr)
         self.assertIn("48 trials had finished before", again.stderr)
 
+    def test_its_own_file_repeats_it(self):
+        file = self.out / "study.toml"
+        before = file.read_text()
+        again = olrank("bench", "covariance", file, "--resume")
+        self.assertEqual(again.returncode, 0, again.stderr)
+        self.assertIn("48 trials had finished before", again.stderr)
+        self.assertEqual(file.read_text(), before)
+
+    def test_ensembles_may_have_a_ranker_of_their_own(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "study.toml"
+            network = '[[ranker]]\nname = "net"\nkind = "olranknet"\nlambda = 3.0\n'
+            study_of = lambda rankers: '[study]\nstructures = ["full", "ensemble-2"]\nwidths = [4]\n' + rankers
+
+            def lambdas(rankers):
+                file.write_text(study_of(rankers))
+                printed = olrank("bench", "covariance", file, "--print-config")
+                self.assertEqual(printed.returncode, 0, printed.stderr)
+                return [line for line in printed.stdout.splitlines() if line.startswith("lambda = ")]
+
+            self.assertEqual(lambdas(network), ["lambda = 3.0", "lambda = 3.0"])
+            own = '[[ranker]]\nname = "votes"\nkind = "p2neurrank"\n'
+            self.assertEqual(lambdas(network + own), ["lambda = 3.0", "lambda = 1.0"])
+            self.assertEqual(lambdas(own + network), ["lambda = 3.0", "lambda = 1.0"])
+            for rankers in (own, network + network.replace('"net"', '"other"'), network + own + own.replace("votes", "more")):
+                file.write_text(study_of(rankers))
+                refused = olrank("bench", "covariance", file, "--print-config")
+                self.assertEqual(refused.returncode, 2, refused.stderr)
+                self.assertIn("A study takes one [[ranker]]", refused.stderr)
+
     def test_a_second_call_needs_resume(self):
         refused = study(self.out)
         self.assertEqual(refused.returncode, 2)

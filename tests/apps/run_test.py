@@ -227,7 +227,9 @@ class Resume(Folder):
         trial = self.trial("a")
         (trial / "summary.json").unlink()
         resume = ["run", "--quiet", "--out", out, *settings, "--resume", "--data"]
-        self.refused(1, "it differs in the data", *resume, "synth:small?queries=60&seed=4")
+        configuration = (out / "config.toml").read_bytes()
+        self.refused(2, "it differs in the data", *resume, "synth:small?queries=60&seed=4")
+        self.assertEqual((out / "config.toml").read_bytes(), configuration)
         state = trial / "checkpoint" / "state.olrank"
         whole = state.read_bytes()
         state.write_bytes(whole[:8] + bytes([99, 0, 0, 0]) + whole[12:])
@@ -401,6 +403,26 @@ class BadInput(Folder):
         self.refused(2, "would fit", "run", "--data", DATA, "--out", self.folder / "a", "--force", *settings, "--form", "dual",
                      "--rounds", 4000000)
         self.assertEqual(self.trial("a", "olranknet").joinpath("summary.json").read_bytes(), before)
+
+    def test_what_cannot_be_played_removes_no_earlier_result(self):
+        settings = ["--ranker", "pairrank", "--seeds", "1", "--rounds", 5]
+        out = self.folder / "a"
+        self.done(out, *settings, "--clicks", "perfect", "--trace", out / "trace.jsonl")
+        (out / "folder").mkdir()
+        few = self.folder / "few.toml"
+        few.write_text('[clicks]\nmodels = ["mine"]\n[[user]]\nname = "mine"\nclick = [0.1, 0.9]\nstop = [0, 0.5]\n')
+        bad = self.folder / "bad.txt"
+        bad.write_text("1 qid:1 1:0.5 1:0.6\n")
+        files = {file: file.read_bytes() for file in out.rglob("*") if file.is_file()}
+        for code, sentence, arguments in (
+                (2, "clicks.grades = 3", ["--data", DATA, "--clicks-grades", 3]),
+                (2, "user 'mine' ends at grade 1", [few, "--data", DATA]),
+                (1, "No such file or directory", ["--data", DATA, "--clicks", "perfect", "--trace", self.folder / "none" / "t"]),
+                (1, "Is a directory", ["--data", DATA, "--clicks", "perfect", "--trace", out / "folder"]),
+                (1, "bad.txt:1:", ["--data-train", bad, "--data-test", bad])):
+            with self.subTest(sentence):
+                self.refused(code, sentence, "run", "--quiet", *arguments, *settings, "--out", out, "--force")
+                self.assertEqual({file: file.read_bytes() for file in out.rglob("*") if file.is_file()}, files)
 
     def test_a_cutoff_above_every_list_shows_whole_lists(self):
         trace = self.folder / "trace.jsonl"

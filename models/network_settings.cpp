@@ -18,6 +18,9 @@ const Schema& NetworkSettings::schema() {
           .field(
               "parameterisation", &S::parameterisation,
               "`ntk` scales by √m and starts at f = 0; `standard` has biases and the usual initialisation")
+          .field("scaling", &S::scaling,
+                 "`width` puts 1/m into the covariance and its widths, and m before λ in the loss; `none` "
+                 "puts it nowhere")
           .field("initialisation", &S::initialisation,
                  "`symmetric` lets a `standard` network of even width start at f = 0, too, as two equal "
                  "halves of opposite sign")

@@ -12,6 +12,8 @@ namespace olrank {
 
 enum class NetworkForm { kLinear, kMlp };
 enum class Parameterisation { kNtk, kStandard };
+/// Where the width m enters besides f: 1/m in A and in w², m in the weight of the prior; or nowhere.
+enum class WidthScaling { kWidth, kNone };
 /// How a network's first parameters are drawn: as its parameterisation has it, or as two halves that
 /// cancel.
 enum class FirstDraw { kUsual, kSymmetric };
@@ -22,6 +24,7 @@ struct NetworkSettings {
   std::int64_t width = 100;
   std::int64_t depth = 2;
   Parameterisation parameterisation = Parameterisation::kNtk;
+  WidthScaling scaling = WidthScaling::kWidth;
   FirstDraw initialisation = FirstDraw::kUsual;
 
   static const Schema& schema();
@@ -38,6 +41,12 @@ struct EnumNames<Parameterisation> {
   static constexpr std::array values = {
       std::pair{Parameterisation::kNtk, std::string_view("ntk")},
       std::pair{Parameterisation::kStandard, std::string_view("standard")}};
+};
+
+template <>
+struct EnumNames<WidthScaling> {
+  static constexpr std::array values = {std::pair{WidthScaling::kWidth, std::string_view("width")},
+                                        std::pair{WidthScaling::kNone, std::string_view("none")}};
 };
 
 template <>

@@ -76,6 +76,7 @@ void set_reference_defaults(RankerSettings& ranker) {
   ranker.explore.refine = true;
   ranker.feedback.pairs = PairRule::kMatched;
   ranker.network.parameterisation = Parameterisation::kStandard;
+  ranker.network.scaling = WidthScaling::kNone;
   ranker.trainer.optimizer = Optimizer::kAdam;
   ranker.trainer.loss = LossForm::kMean;
   ranker.trainer.learning_rate = 0.1;

@@ -14,12 +14,11 @@ std::vector<float> first_parameters(const NetworkSettings& settings, const Netwo
 }
 
 double covariance_scale(const NetworkSettings& settings) {
-  return settings.parameterisation == Parameterisation::kNtk ? 1.0 / static_cast<double>(settings.width)
-                                                             : 1.0;
+  return 1.0 / prior_scale(settings);
 }
 
 double prior_scale(const NetworkSettings& settings) {
-  return settings.parameterisation == Parameterisation::kNtk ? static_cast<double>(settings.width) : 1.0;
+  return settings.scaling == WidthScaling::kWidth ? static_cast<double>(settings.width) : 1.0;
 }
 
 ModelTensors network_tensors(const NetworkSettings& settings, const NetworkShape& shape,

@@ -16,9 +16,9 @@ namespace olrank {
 std::vector<float> first_parameters(const NetworkSettings& settings, const NetworkShape& shape,
                                     PhiloxKey key);
 
-/// s of A = λI + s Σ g gᵀ: 1/m for ntk; `standard` follows the authors' code, which has no 1/m.
+/// s of A = λI + s Σ g gᵀ, by `scaling`.
 double covariance_scale(const NetworkSettings& settings);
-/// m of mλ/2 ‖θ − θ₀‖²; 1 for `standard`.
+/// m of mλ/2 ‖θ − θ₀‖², or 1, by `scaling`.
 double prior_scale(const NetworkSettings& settings);
 
 /// θ as named tensors, layer by layer: "layers.0.weight", "layers.0.bias", …

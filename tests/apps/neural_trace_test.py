@@ -91,8 +91,8 @@ class Network:
         self.width = settings["width"]
         self.biases = settings["parameterisation"] == "standard"
         self.scale = 1.0 if self.biases else np.sqrt(self.width)
-        # Of A = lambda I + s sum g g^T.
-        self.covariance_scale = 1.0 if self.biases else 1.0 / self.width
+        # Of A = lambda I + sum g g^T / m and of m lambda / 2 |theta - theta_0|^2.
+        self.scaling = {"width": self.width, "none": 1}[settings["scaling"]]
         self.shapes = [(self.width, inputs)] + [(self.width, self.width)] * (settings["depth"] - 2) + [(1, self.width)]
         self.parameters = sum(rows * (columns + self.biases) for rows, columns in self.shapes)
 
@@ -248,7 +248,7 @@ def ndcg(shown, grades):
 
 def squared_widths(gradients, observed, settings, network):
     """w^2 of every pair of documents; `observed` are the pairs' gradients, each at its own round's theta."""
-    lam, scale = settings["lambda"], network.covariance_scale
+    lam, scale = settings["lambda"], 1.0 / network.scaling
     if settings["covariance"] == "diagonal":
         a = lam + scale * (observed ** 2).sum(axis=0)
         scaled = gradients * np.sqrt(scale / a)
@@ -386,9 +386,9 @@ class Traces(unittest.TestCase):
     def follow(self, data, queries, covariance, width, *arguments):
         config, rounds = self.trace(data, "--ranker", "olranknet", "--covariance", covariance, "--width", width,
                                     *arguments)
-        settings = self.ranker_of(config)
+        settings = self.settings = self.ranker_of(config)
         self.assertEqual((settings["covariance"], settings["width"]), (covariance, width))
-        self.assertEqual((settings["parameterisation"], settings["pairs"]), ("ntk", "adjacent"))
+        self.assertEqual(settings["pairs"], "adjacent")
         lam = settings["lambda"]
         inputs = next(iter(queries.values()))[0].shape[1]
         network = Network(inputs, settings)
@@ -423,7 +423,7 @@ class Traces(unittest.TestCase):
                 curvature = history.curvature(network, theta)
             # A power iteration that stops at 1e-3 of growth comes from below, to some percent; a step that was
             # too long is halved.
-            step = settings["learning_rate"] / (curvature + width * lam)
+            step = settings["learning_rate"] / (curvature + network.scaling * lam)
             whole = one["step"] if one["step"] > 0.7 * step else 2.0 * one["step"]
             self.assertTrue(0.999 * step <= whole <= 1.05 * step, f"round {number + 1}: {whole / step}")
             if number + 1 == ROUNDS:
@@ -433,7 +433,7 @@ class Traces(unittest.TestCase):
             kinks = 0.0
             for _ in range(settings["steps"]):
                 kinks += one["step"] * history.kinks(network, ahead)
-                ahead = ahead - one["step"] * (history.gradient(network, ahead) + width * lam * (ahead - first))
+                ahead = ahead - one["step"] * (history.gradient(network, ahead) + network.scaling * lam * (ahead - first))
             arrived = np.array(rounds[number + 1]["theta"])
             # And theta itself is float32 after every step: 3e-8 of it, 20 times at random.
             allowed = THETA_TOLERANCE * np.linalg.norm(ahead - theta) + 3e-7 * np.linalg.norm(theta) + kinks
@@ -460,6 +460,19 @@ class Traces(unittest.TestCase):
     def test_large_lambda_and_three_layers(self):
         self.follow(*self.synthetic(), "full", 16, "--alpha", 0.01, "--lambda", 10)
         self.follow(*self.synthetic(), "diagonal", 16, "--alpha", 0.1, "--lambda", 0.1, "--depth", 3)
+
+    def test_the_protocol_says_where_the_width_goes_whatever_the_parameterisation(self):
+        """`paper` has 1/m in A and m before lambda, `reference` has neither; `scaling` says it by itself."""
+        for arguments, known in ((("--parameterisation", "standard"), ("standard", "width")),
+                                 (("--parameterisation", "standard", "--scaling", "none"), ("standard", "none")),
+                                 (("--scaling", "none"), ("ntk", "none"))):
+            for covariance in ("full", "diagonal"):
+                with self.subTest(arguments=arguments, covariance=covariance):
+                    self.follow(*self.synthetic(), covariance, 16, "--alpha", 0.01, "--lambda", 10, *arguments)
+                    self.assertEqual((self.settings["parameterisation"], self.settings["scaling"]), known)
+        config, _ = self.trace(self.synthetic()[0], "--ranker", "olranknet", "--protocol", "reference", "--parameterisation",
+                               "ntk", "--width", 4)
+        self.assertEqual(self.ranker_of(config)["scaling"], "none")
 
     def test_mq2008(self):
         self.check_all(*self.mq2008(), "--alpha", 0.1, "--lambda", 0.1)

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "apps/command.h"
+#include "apps/saved_trial.h"
 #include "apps/service_setup.h"
 #include "apps/setting_flags.h"
 #include "core/data/normaliser_text.h"
@@ -49,7 +50,8 @@ class ServeCommand : public Command {
 
   void declare(CLI::App& app) override {
     app.add_option("--state", state_, "folder of all that the service keeps")->type_name("DIR");
-    app.add_option("--model", request_.model, "a model file to start from")->type_name("FILE");
+    app.add_option("--model", request_.model, "a model file to start from, or its trial's folder")
+        ->type_name("FILE");
     app.add_option("--features", request_.features, "features of a document, where no model says so")
         ->type_name("D");
     app.add_option("--normalise", request_.normalise,
@@ -158,6 +160,7 @@ class ServeCommand : public Command {
 
   ServiceRequest request() const {
     ServiceRequest request = request_;
+    if (!request.model.empty()) request.model = model_file_of(request.model);
     request.ranker = flags_.overrides();
     request.names_kind = std::any_of(
         request.ranker.begin(), request.ranker.end(),

@@ -72,6 +72,7 @@ void FeedbackLog::inspect(std::size_t latest) {
       if (places.size() > latest) places.pop_front();
       begin = newline + 1;
     }
+    refuse_damage(text, static_cast<std::size_t>(end));
     survey_.cut_bytes = static_cast<std::int64_t>(text.size()) - end;
     for (const auto& [begin, size] : places) {
       FeedbackRecord record;
@@ -86,6 +87,26 @@ void FeedbackLog::inspect(std::size_t latest) {
   if (survey_.cut_bytes > 0) cut_off(end);
   rounds_ = survey_.records;
   bytes_ = survey_.bytes = end;
+}
+
+/// A crash leaves nothing valid behind what it tore. Where something is, records that were acknowledged
+/// would be lost with the damaged one.
+void FeedbackLog::refuse_damage(std::string_view text, std::size_t end) const {
+  std::int64_t valid = 0;
+  std::size_t newline = 0;
+  for (std::size_t begin = end; (newline = text.find('\n', begin)) != std::string_view::npos;
+       begin = newline + 1) {
+    if (has_valid_check(text.substr(begin, newline - begin))) ++valid;
+  }
+  if (valid == 0) return;
+  const std::uint64_t line = survey_.records + 1;
+  throw DataError(
+      path_.string(), static_cast<std::int64_t>(line), 1,
+      fmt::format(
+          "Record {} is damaged or missing, and {} valid ones stand behind it. Nothing was changed: "
+          "restore the log from a copy, or, where all behind record {} may be lost, cut it back to "
+          "its first {} bytes.",
+          line, valid, survey_.records, end));
 }
 
 /// What is cut off stays beside the log: most often half a record that nobody was told of, but that is for

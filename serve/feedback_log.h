@@ -35,7 +35,8 @@ struct LogSurvey {
 class FeedbackLog {
  public:
   /// Opens or makes the file, checks every record, and cuts off what a crash left behind the last valid
-  /// one. The `latest` records come back in the survey.
+  /// one. The `latest` records come back in the survey. Throws DataError, and changes nothing, where valid
+  /// records stand behind a damaged one.
   FeedbackLog(const std::filesystem::path& path, std::size_t latest);
   ~FeedbackLog();
   FeedbackLog(const FeedbackLog&) = delete;
@@ -83,6 +84,7 @@ class FeedbackLog {
   };
 
   void inspect(std::size_t latest);
+  void refuse_damage(std::string_view text, std::size_t end) const;
   void cut_off(std::int64_t end);
   /// Writes one batch; the lock is not held while the disk works.
   void write(std::unique_lock<std::mutex>& lock);

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -23,25 +24,42 @@ std::string holder_of(int descriptor) {
                  : std::string("another process");
 }
 
+bool is_at(int descriptor, const fs::path& path) {
+  struct stat open_file {};
+  struct stat named {};
+  return ::fstat(descriptor, &open_file) == 0 && ::stat(path.c_str(), &named) == 0 &&
+         open_file.st_ino == named.st_ino && open_file.st_dev == named.st_dev;
+}
+
 }  // namespace
 
-StateFolder::StateFolder(const fs::path& path) : path_(path) {
+StateFolder::StateFolder(const fs::path& path) : path_(path), made_(!fs::exists(path)) {
   make_folder(path_);
-  const fs::path file = path_ / "lock";
-  lock_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  if (lock_ < 0) throw IoError("write", file.string(), errno);
-  if (::flock(lock_, LOCK_EX | LOCK_NB) != 0) {
-    const std::string holder = holder_of(lock_);
-    ::close(lock_);
-    throw IoError(fmt::format("{}: The state is in use by {}; stop it or choose another folder.",
-                              path_.string(), holder));
-  }
+  // Whoever had the lock before may have removed its file between our opening and locking it.
+  do {
+    if (lock_ >= 0) ::close(lock_);
+    lock();
+  } while (!is_at(lock_, lock_file()));
   const std::string number = fmt::format("{}", ::getpid());
   // The number is for messages only, so that a full disk need not keep a service from starting.
   if (::ftruncate(lock_, 0) == 0 && ::pwrite(lock_, number.data(), number.size(), 0) < 0) errno = 0;
 }
 
+void StateFolder::lock() {
+  lock_ = ::open(lock_file().c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (lock_ < 0) throw IoError("write", lock_file().string(), errno);
+  if (::flock(lock_, LOCK_EX | LOCK_NB) == 0) return;
+  const std::string holder = holder_of(lock_);
+  ::close(lock_);
+  throw IoError(fmt::format("{}: The state is in use by {}; stop it or choose another folder.",
+                            path_.string(), holder));
+}
+
 StateFolder::~StateFolder() {
+  if (!fs::exists(identity_file())) {
+    ::unlink(lock_file().c_str());
+    if (made_) ::rmdir(path_.c_str());  // only where it is empty
+  }
   ::close(lock_);
 }
 

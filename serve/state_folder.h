@@ -13,7 +13,7 @@ namespace olrank {
 class StateFolder {
  public:
   /// Makes the folder where there is none and locks it. Throws IoError, with the other's number, while
-  /// another process has it.
+  /// another process has it. A folder that nothing was written to goes with the object.
   explicit StateFolder(const std::filesystem::path& path);
   ~StateFolder();
   StateFolder(const StateFolder&) = delete;
@@ -32,7 +32,11 @@ class StateFolder {
   void begin(const ServiceIdentity& identity, const std::string& model) const;
 
  private:
+  std::filesystem::path lock_file() const { return path_ / "lock"; }
+  void lock();
+
   std::filesystem::path path_;
+  bool made_;  // the folder was not there before
   int lock_ = -1;
 };
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <set>
 #include <thread>
@@ -96,12 +97,19 @@ TEST(FeedbackLog, CutsOffATornTailWhereverItTore) {
   }
 }
 
-TEST(FeedbackLog, CutsFromTheFirstDamagedRecordOnAndKeepsWhatItCuts) {
+TEST(FeedbackLog, RefusesToLoseValidRecordsBehindADamagedOne) {
   const TemporaryFolder folder;
   std::string bytes;
   for (std::uint64_t round = 1; round <= 3; ++round)
     bytes += record_line(round, record_body(record_of(static_cast<int>(round))));
   bytes[bytes.size() / 2] ^= 4;
+  write_bytes(folder / "log", bytes);
+  EXPECT_THROW(FeedbackLog(folder / "log", 5), DataError);
+  EXPECT_EQ(read_file(folder / "log"), bytes);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
+
+  // The last one is a crash's, whatever is wrong with it.
+  bytes.resize(bytes.rfind('\n', bytes.size() - 2) + 1);
   write_bytes(folder / "log", bytes);
   const ExpectedWarnings warnings;
   const FeedbackLog log(folder / "log", 5);

@@ -69,7 +69,11 @@ class ServeCommand(unittest.TestCase):
         self.assertIn("which no click tells",
                       self.refused("--state", self.path("c"), "--ranker", "lambdarank-labels", "--features", "3"))
         self.assertIn("belong to the round", self.refused("--state", self.path("d"), "--ranker", "dbgd", "--features", "3"))
-        # A start that was refused leaves no service behind.
+        # A start that was refused leaves no service behind, and no folder that was not there.
+        self.assertFalse([one for one in ("a", "b", "c", "d") if self.path(one).exists()])
+        self.path("there").mkdir()
+        self.refused("--state", self.path("there"))
+        self.assertEqual(list(self.path("there").iterdir()), [])
         self.assertIn("--model FILE, or from --ranker KIND", self.refused("--state", self.path("d")))
 
     def test_one_process_at_a_time_has_a_state(self):
@@ -125,6 +129,21 @@ class ServeCommand(unittest.TestCase):
             self.assertEqual(client.wait_until_learned()["rounds"], 4)
         self.assertEqual(len(logged(self.state)), 4)
 
+    def test_damage_before_valid_records_is_refused_and_changes_nothing(self):
+        service = self.start(*RANKER)
+        self.play(service, 5)
+        service.kill()
+        log = self.state / "feedback.jsonl"
+        lines = log.read_bytes().splitlines(keepends=True)
+        damaged = lines[0] + lines[1].replace(b'"clicks":[', b'"clicks":[1,', 1) + b"".join(lines[2:])
+        log.write_bytes(damaged)
+        before = {file: file.read_bytes() for file in self.state.rglob("*") if file.is_file() and file.name != "lock"}
+        sentence = self.refused("--state", self.state, code=1)
+        self.assertIn("Record 2 is damaged or missing, and 3 valid ones stand behind it", sentence)
+        self.assertIn(f"first {len(lines[0])} bytes", sentence)
+        self.assertEqual({file: file.read_bytes() for file in self.state.rglob("*") if file.is_file() and file.name != "lock"},
+                         before)
+
     def test_a_checkpoint_ahead_of_its_log_is_refused(self):
         service = self.start(*RANKER)
         self.play(service, 5)
@@ -174,7 +193,7 @@ class ServeCommand(unittest.TestCase):
         with service.client() as client:
             self.assertNotEqual(tensors_of(client.model())[0], tensors)
         self.assertEqual(service.stop(), 0)
-        self.assertEqual(self.start("--model", model).stop(), 0)
+        self.assertEqual(self.start("--model", model.parent).stop(), 0)  # the same, by its trial's folder
         learned_state(self.state)
         # Another model is another service, and so is none.
         other = self.path("other.safetensors")

@@ -54,6 +54,26 @@ Word sum_from_many(const Word* words, std::size_t count) {
   return sum_from<8>(words, count);
 }
 
+OLRANK_VECTOR_CLONES
+void copy_plainly(const Word* from, Word* to, std::size_t count) {
+  Words some;
+  for (std::size_t k = 0; k < count; k += kLanes) {
+    std::memcpy(&some, from + k, sizeof some);
+    std::memcpy(to + k, &some, sizeof some);
+    asm volatile("" ::: "memory");  // or it becomes memcpy
+  }
+}
+
+OLRANK_VECTOR_CLONES
+void fill_plainly(Word* words, std::size_t count, Word value) {
+  Words all{};
+  all += value;
+  for (std::size_t k = 0; k < count; k += kLanes) {
+    std::memcpy(words + k, &all, sizeof all);
+    asm volatile("" ::: "memory");  // or it becomes memset
+  }
+}
+
 /// Adds to every number in place: `addend` and, of `read`, `reads_each` vectors for each of `words`.
 OLRANK_VECTOR_CLONES
 void add_in_place(Word* words, std::size_t count, Word addend, const Word* read, std::size_t reads_each) {
@@ -72,17 +92,28 @@ void add_in_place(Word* words, std::size_t count, Word addend, const Word* read,
 
 }  // namespace
 
-std::function<void()> bare_traffic(const MemoryTraffic& traffic, ReadStreams streams) {
+std::function<void()> bare_traffic(const MemoryTraffic& traffic, ReadStreams streams, Stores stores) {
   const double copied = std::min(traffic.read, traffic.written);
   return [from = buffer(copied), to = buffer(copied), only_read = buffer(traffic.read - copied),
           only_written = buffer(traffic.written - copied), updated = buffer(traffic.updated),
-          sum_of = streams == ReadStreams::kFew ? sum_from_few : sum_from_many, fill = 0]() mutable {
+          sum_of = streams == ReadStreams::kFew ? sum_from_few : sum_from_many, stores,
+          fill = Word{0}]() mutable {
     Word seen = 1;
     if (!from.empty()) {
-      std::memcpy(to.data(), from.data(), bytes_of(from));
+      if (stores == Stores::kLibrary) {
+        std::memcpy(to.data(), from.data(), bytes_of(from));
+      } else {
+        copy_plainly(from.data(), to.data(), from.size());
+      }
       seen += to[to.size() / 2];
     }
-    if (!only_written.empty()) std::memset(only_written.data(), ++fill, bytes_of(only_written));
+    if (!only_written.empty()) {
+      if (stores == Stores::kLibrary) {
+        std::memset(only_written.data(), 0, bytes_of(only_written));  // some processors write zeros quicker
+      } else {
+        fill_plainly(only_written.data(), only_written.size(), ++fill);
+      }
+    }
     // Reading beside an update is quicker than before it.
     const std::size_t reads_each = updated.empty() ? 0 : only_read.size() / updated.size();
     add_in_place(updated.data(), updated.size(), seen, only_read.data(), reads_each);

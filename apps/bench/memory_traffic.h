@@ -18,8 +18,12 @@ struct MemoryTraffic {
 /// From how many places what is only read is read side by side: which is the quicker depends on the caches.
 enum class ReadStreams { kFew, kMany };
 
-/// The same traffic and nothing else: memcpy where something is read and something else written, then a sum
-/// over what is read besides or memset over what is written besides, and additions in place.
-std::function<void()> bare_traffic(const MemoryTraffic& traffic, ReadStreams streams);
+/// How memory is written: by memcpy and memset, which go past the caches where much is written, or by plain
+/// stores, which leave in the caches what fits there.
+enum class Stores { kLibrary, kPlain };
+
+/// The same traffic and nothing else: a copy where something is read and something else written, then a sum
+/// over what is read besides or a fill of what is written besides, and additions in place.
+std::function<void()> bare_traffic(const MemoryTraffic& traffic, ReadStreams streams, Stores stores);
 
 }  // namespace olrank

@@ -1,8 +1,12 @@
 #include "apps/setting_flags.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <vector>
+
+#include "core/error.h"
 
 namespace olrank {
 namespace {
@@ -83,7 +87,14 @@ std::vector<SettingOverride> SettingFlags::overrides() const {
     const auto flag = std::find_if(flags_.begin(), flags_.end(),
                                    [&](const Flag& known) { return known.option == option; });
     if (option != set_ && flag == flags_.end()) continue;
-    const std::string& text = option->results().at(taken[option]++);
+    const std::size_t before = taken[option]++;
+    if (before > 0 && flag != flags_.end() && flag->key == "kind") {
+      throw InvalidArgument(
+          fmt::format("{} names the one ranker of a command line; write several into a file, each under a "
+                      "[[ranker]] of its own.",
+                      option->get_name()));
+    }
+    const std::string& text = option->results().at(before);
     if (option == set_) {
       said.push_back(parse_override(text));
     } else {

@@ -86,6 +86,29 @@ void check_start(const RankerSettings& settings, std::int64_t features,
   }
 }
 
+/// Kinds that have one form alone do not take the other's name.
+void check_form(const RankerSettings& settings) {
+  const bool linear = settings.network.network == NetworkForm::kLinear;
+  switch (settings.kind) {
+    case RankerKind::kPairRank:
+    case RankerKind::kP2LinRank:
+      if (linear) return;
+      break;
+    case RankerKind::kOlRankNet:
+    case RankerKind::kOlLambdaRank:
+    case RankerKind::kP2NeurRank:
+      if (!linear) return;
+      break;
+    default:
+      return;
+  }
+  throw InvalidArgument(
+      fmt::format("Ranker '{}' cannot have network = \"{}\", as every '{}' is {}: leave it out, or choose "
+                  "another kind.",
+                  settings.name, name_of(settings.network.network), name_of(settings.kind),
+                  linear ? "a network" : "linear"));
+}
+
 /// A mean over matchings needs pairs with weights.
 void check_pairs(const RankerSettings& settings) {
   if (settings.feedback.pairs != PairRule::kExpected) return;
@@ -137,6 +160,7 @@ std::unique_ptr<OnlineRanker> make_ranker(const RankerSettings& settings, std::i
                                           const RankerSurroundings& surroundings) {
   const auto first = surroundings.first_thetas;
   if (!first.empty()) check_start(settings, features, first);
+  check_form(settings);
   check_pairs(settings);
   if (surroundings.home != nullptr)
     return std::make_unique<DeviceRanker>(features, settings, keys, cutoff, *surroundings.home);

@@ -6,6 +6,8 @@
 
 #include "apps/data/commands.h"
 #include "apps/data/data_files.h"
+#include "core/data/data_loader.h"
+#include "core/data/data_settings.h"
 #include "core/data/synthetic.h"
 #include "core/data/synthetic_source.h"
 #include "core/error.h"
@@ -25,6 +27,9 @@ class SynthCommand : public Command {
     app.add_option("--out", out_, "folder for the parts")->type_name("DIR")->required();
     app.add_option("--ending", ending_, "form of the files: .txt, .txt.gz, .txt.zst or .olrank")
         ->check(CLI::IsMember({".txt", ".txt.gz", ".txt.zst", ".olrank"}));
+    app.add_option("--max-memory", limits_.max_memory,
+                   "what the features may take, such as 8GB (auto: half)")
+        ->type_name("SIZE");
     app.add_option("--threads", threads_, "how many threads generate")->type_name("N");
   }
 
@@ -37,7 +42,7 @@ class SynthCommand : public Command {
     }
     ExecutionContext context({}, threads_);
     const std::string source = is_synthetic(source_) ? source_ : "synth:" + source_;
-    const SyntheticParts parts = make_synthetic(source, context);
+    const SyntheticParts parts = make_synthetic(source, context, allowed_bytes(limits_));
     make_folder(out_);
     nlohmann::ordered_json summaries = nlohmann::ordered_json::array();
     for (const auto& [part, data] : {std::pair<const char*, const Dataset&>("train", parts.train),
@@ -58,6 +63,7 @@ class SynthCommand : public Command {
 
   std::string source_;
   std::string out_;
+  DataSettings limits_;
   std::string ending_ = ".txt";
   int threads_ = available_threads();
 };

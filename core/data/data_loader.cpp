@@ -23,17 +23,24 @@
 namespace olrank {
 namespace {
 
+bool names_files(const DataSettings& settings) {
+  return !settings.train.empty() || !settings.vali.empty() || !settings.test.empty();
+}
+
+void refuse_two_sources(const DataSettings& settings) {
+  if (settings.source.empty() || !names_files(settings)) return;
+  throw InvalidArgument(
+      "data.source names a folder or generated data, and data.train, data.vali or data.test a file; name "
+      "one "
+      "or the other.");
+}
+
 PartFiles files_of(const DataSettings& settings, std::int64_t fold) {
-  const bool single = !settings.train.empty() || !settings.vali.empty() || !settings.test.empty();
+  const bool single = names_files(settings);
   if (settings.source.empty() && !single) {
     throw InvalidArgument(
         "No data is named: set data.source to a folder or to synth:NAME, or data.train and "
         "data.test to files.");
-  }
-  if (!settings.source.empty() && single) {
-    throw InvalidArgument(
-        "data.source names a folder and data.train, data.vali or data.test a file; name one or "
-        "the other.");
   }
   if (!single) return find_part_files(settings.source, fold);
   if (settings.train.empty() || settings.test.empty()) {
@@ -100,7 +107,7 @@ DataParts generated_parts(const DataSettings& settings, std::int64_t fold, Execu
   if (fold != 1) {
     throw InvalidArgument(fmt::format("Generated data have one fold, number 1, and no fold {}.", fold));
   }
-  SyntheticParts parts = make_synthetic(settings.source, context);
+  SyntheticParts parts = make_synthetic(settings.source, context, allowed_bytes(settings));
   return {std::move(parts.train), std::move(parts.vali), std::move(parts.test)};
 }
 
@@ -127,6 +134,7 @@ std::int64_t allowed_bytes(const DataSettings& settings) {
 }
 
 DataParts load_parts(const DataSettings& settings, std::int64_t fold, ExecutionContext& context) {
+  refuse_two_sources(settings);
   if (is_synthetic(settings.source)) return generated_parts(settings, fold, context);
   const PartFiles files = files_of(settings, fold);
   PartLoader loader(settings, context);

@@ -13,6 +13,7 @@
 #include "core/data/synthetic_source.h"
 #include "core/error.h"
 #include "core/random/rng_stream.h"
+#include "core/text/byte_size.h"
 
 namespace olrank {
 namespace {
@@ -263,26 +264,25 @@ Dataset make_part(const SyntheticPlan& plan, SyntheticPart part, ExecutionContex
   return Dataset(std::move(contents));
 }
 
-void check_memory(const SyntheticSource& source) {
+void check_memory(const SyntheticSource& source, std::int64_t max_bytes) {
   const double docs =
       static_cast<double>(source.queries + 2 * source.test_queries) * static_cast<double>(source.docs);
   const double bytes = docs * static_cast<double>(source.features) * sizeof(float);
-  const auto limit = static_cast<double>(available_memory()) / 2.0;
-  if (bytes > limit) {
-    throw InvalidArgument(fmt::format(
-        "The synthetic data would take about {:.1f} GB ({} + 2 × {} queries of {} documents with {} "
-        "features), "
-        "more than half of this machine's memory ({:.1f} GB): lower queries, test_queries, docs or "
-        "features.",
-        bytes / 1e9, source.queries, source.test_queries, source.docs, source.features, limit / 1e9));
-  }
+  if (bytes <= static_cast<double>(max_bytes)) return;
+  throw InvalidArgument(fmt::format(
+      "The synthetic data would take about {} ({} + 2 × {} queries of {} documents with {} features), and "
+      "{} "
+      "are allowed: lower queries, test_queries, docs or features, or allow more with --max-memory.",
+      readable_bytes(bytes), source.queries, source.test_queries, source.docs, source.features,
+      readable_bytes(static_cast<double>(max_bytes))));
 }
 
 }  // namespace
 
-SyntheticParts make_synthetic(std::string_view text, ExecutionContext& context) {
+SyntheticParts make_synthetic(std::string_view text, ExecutionContext& context,
+                              std::optional<std::int64_t> max_bytes) {
   const SyntheticSource source = parse_synthetic_source(text);
-  check_memory(source);
+  check_memory(source, max_bytes.value_or(available_memory() / 2));
   const SyntheticPlan plan = make_synthetic_plan(source);
   return {make_part(plan, SyntheticPart::kTrain, context), make_part(plan, SyntheticPart::kVali, context),
           make_part(plan, SyntheticPart::kTest, context)};

@@ -364,6 +364,7 @@ TEST(ConfidentNetworkTest, ExpectedPairsTrainOnTheMeanOfMatchings) {
   RankerSettings settings = neural_settings("expected");
   settings.trainer.steps = 6;
   const NetworkShape shape = network_shape(settings.network, kFeatures);
+  const double prior = 0.5 * static_cast<double>(shape.width) * settings.posterior.lambda;
   const auto ranker = make_neural(settings, kFeatures);
   TestContext context;
   std::vector<PlainPair> pairs;
@@ -394,7 +395,7 @@ TEST(ConfidentNetworkTest, ExpectedPairsTrainOnTheMeanOfMatchings) {
     std::vector<double> at = in_double(began);
     std::vector<double> gradient;
     for (int step = 0; step < 6; ++step) {
-      plain_loss(shape, at, pairs, 1.0, 0.5 * settings.posterior.lambda, first, &gradient);
+      plain_loss(shape, at, pairs, 1.0, prior, first, &gradient);
       for (std::size_t k = 0; k < at.size(); ++k) at[k] -= report.steps.front() * gradient[k];
     }
     EXPECT_LE(distance_of(flat_theta(*ranker), at), 1e-3 * distance_of(began, at)) << "round " << round;

@@ -6,11 +6,12 @@
 
 namespace olrank {
 
-/// Flags that every command has.
+/// Flags that every command has, and all that was said.
 struct OutputFlags {
   bool json = false;
   bool quiet = false;
   bool verbose = false;
+  std::string command_line;  // as a shell takes it
 };
 
 /// One subcommand: declares its flags, then runs and returns the process's exit code.

@@ -1,7 +1,5 @@
 #include "apps/experiment_flags.h"
 
-#include <fmt/format.h>
-
 #include <cstdlib>
 
 #include "apps/shard.h"
@@ -21,22 +19,6 @@ ExperimentRequest ExperimentFlags::request() const {
   if (resume_) request.existing = Existing::kResume;
   if (force_) request.existing = Existing::kReplace;
   return request;
-}
-
-std::string ExperimentFlags::spoken() const {
-  std::string line;
-  if (!shard_.empty()) line += " --shard " + shard_;
-  if (resume_) line += " --resume";
-  return line;
-}
-
-std::string spoken(std::span<const SettingOverride> overrides) {
-  std::string line;
-  for (const SettingOverride& said : overrides) {
-    const std::string key = said.ranker.empty() ? said.key : said.ranker + "." + said.key;
-    line += fmt::format(" --set '{}.{}={}'", said.table, key, said.text);
-  }
-  return line;
 }
 
 }  // namespace olrank

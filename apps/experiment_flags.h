@@ -1,10 +1,8 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
-#include <span>
 #include <string>
 
-#include "apps/configuration.h"
 #include "apps/experiment_setup.h"
 
 namespace olrank {
@@ -19,16 +17,10 @@ class ExperimentFlags {
   ExperimentRequest request() const;
   bool resume() const { return resume_; }
 
-  /// What was said, as the end of a command line: " --shard 0/4 --resume".
-  std::string spoken() const;
-
  private:
   bool resume_ = false;
   bool force_ = false;
   std::string shard_;
 };
-
-/// Settings as the end of a command line that says the same: " --set 'protocol.rounds=10'".
-std::string spoken(std::span<const SettingOverride> overrides);
 
 }  // namespace olrank

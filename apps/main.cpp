@@ -1,10 +1,13 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cctype>
 #include <cstdio>
 #include <exception>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "apps/command.h"
@@ -57,11 +60,35 @@ void refuse_unknown(const CLI::App& program, const CLI::App* command) {
                                     first, nearest_name(first, known), where));
 }
 
+bool is_plain(const std::string& word) {
+  return !word.empty() && std::all_of(word.begin(), word.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 ||
+           std::string_view("-_./,:+=@%").find(static_cast<char>(c)) != std::string_view::npos;
+  });
+}
+
+/// The words as a shell takes them.
+std::string command_line(int argc, char** argv) {
+  std::string line = "olrank";
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (is_plain(word)) {
+      line += " " + word;
+      continue;
+    }
+    line += " '";
+    for (const char c : word) line += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    line += "'";
+  }
+  return line;
+}
+
 int run_program(int argc, char** argv) {
   CLI::App program(
       "olrank learns a ranking function online, from clicks, and knows which orders it is sure of.",
       "olrank");
   OutputFlags output;
+  output.command_line = command_line(argc, argv);
   // Defined above the commands and inherited by them, so that they may stand before or after the name.
   program.add_flag("--json", output.json, "print JSON where a table would be printed");
   auto* quiet =

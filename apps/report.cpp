@@ -147,7 +147,8 @@ class ReportCommand : public Command {
     // What others have left behind stays as it is.
     for (std::size_t i = 0; i < report.experiments.size(); ++i) {
       fmt::print("{}{}\n{}", i > 0 ? "\n" : "", report.labels[i],
-                 summary_text(read_summaries(report.experiments[i].folder)));
+                 summary_text(read_summaries(report.experiments[i].folder),
+                              conventions_of(report.experiments[i].run)));
     }
   }
 

@@ -56,7 +56,7 @@ class RunCommand : public Command {
     if (!trace_.empty()) plan.trace = &make_trace(configuration, plan, trace);
     remove_existing(plan);
     announce(configuration, plan);
-    write_manifest(configuration, plan, command_line());
+    write_manifest(configuration, plan, output.command_line);
     write_configuration(configuration, plan.out / "config.toml");
     const int code = run_and_summarise(plan);
     write_report_page(plan.out);
@@ -101,14 +101,6 @@ class RunCommand : public Command {
     log_info("{} trials of {} rounds{} into {}; protocol {}", trials_of(plan).size(), plan.trial.rounds,
              shard, plan.out.string(), name_of(configuration.protocol.name));
     for (const std::string& deviation : deviations(configuration)) log_info("  {}", deviation);
-  }
-
-  std::string command_line() const {
-    std::string line = "olrank run";
-    if (!file_.empty()) line += " " + file_;
-    line += spoken(flags_.overrides());
-    if (!replay_.empty()) line += " --replay " + replay_;
-    return line + experiment_.spoken();
   }
 
   std::string file_;

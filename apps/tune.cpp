@@ -274,7 +274,7 @@ class TuneCommand : public Command {
                       "use 'olrank run'.",
                       file_));
     }
-    Tuning tuning(configuration, rule, experiment_.request(), command_line());
+    Tuning tuning(configuration, rule, experiment_.request(), output.command_line);
     if (dry_run_) {
       tuning.dry_run(output);
       return 0;
@@ -283,11 +283,6 @@ class TuneCommand : public Command {
   }
 
  private:
-  std::string command_line() const {
-    return fmt::format("olrank tune {} --by {} --per {}{}{}", file_, by_, per_, spoken(flags_.overrides()),
-                       experiment_.spoken());
-  }
-
   std::string file_;
   std::string by_ = "offline";
   std::string per_ = "ranker";

@@ -157,8 +157,8 @@ class LatexTable {
     text_ += fmt::format(
         "\\caption{{Means of offline and discounted online NDCG, with half widths of 95\\,\\% t "
         "intervals. Best in bold, underlined what is not significantly worse (paired t test, Holm's "
-        "correction over all pairs of rankers, 5\\,\\%).{}}}\n\\end{{table}}\n",
-        notes_);
+        "correction over all pairs of rankers, 5\\,\\%).{}{}}}\n\\end{{table}}\n",
+        notes_, conventions());
     return std::move(text_);
   }
 
@@ -173,6 +173,16 @@ class LatexTable {
     text_ += " \\\\\n" + rules + "\nranker";
     for (std::size_t i = 0; i < users_.size(); ++i) text_ += " & offline & online";
     text_ += " \\\\\n";
+  }
+
+  std::string conventions() const {
+    std::string text;
+    for (std::size_t i = 0; i < report_.experiments.size(); ++i) {
+      const std::string name = report_.experiments.size() > 1 ? report_.labels[i] : "Conventions";
+      text += fmt::format(" {}: {}.", escape_latex(name),
+                          escape_latex(conventions_text(conventions_of(report_.experiments[i].run))));
+    }
+    return text;
   }
 
   void block(const DataResults& data) {
@@ -242,11 +252,15 @@ std::string report_json(const Report& report) {
       {"confidence", kConfidence}, {"experiments", ordered_json::array()}, {"warnings", report.warnings}};
   for (std::size_t i = 0; i < report.experiments.size(); ++i) {
     const ExperimentResults& experiment = report.experiments[i];
+    const ResultConventions about = conventions_of(experiment.run);
     json["experiments"].push_back({{"name", report.labels[i]},
                                    {"finished", experiment.finished},
                                    {"expected", experiment.expected},
                                    {"missing", missing_lines(experiment)},
-                                   {"deviations", experiment.run.deviations}});
+                                   {"protocol", about.protocol},
+                                   {"empty_queries", about.empty_queries},
+                                   {"seeds", about.seeds},
+                                   {"deviations", about.deviations}});
   }
   json["results"] = ordered_json::array();
   for (const DataResults& data : report.data) {

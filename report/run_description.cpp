@@ -114,6 +114,15 @@ void read_facts(const ordered_json& manifest, RunDescription& run) {
 
 }  // namespace
 
+ResultConventions conventions_of(const RunDescription& run) {
+  const auto setting = [&](std::string_view name) {
+    const auto found = std::find_if(run.settings.begin(), run.settings.end(),
+                                    [&](const auto& entry) { return entry.first == name; });
+    return found == run.settings.end() ? std::string("unknown") : found->second;
+  };
+  return {setting("protocol.name"), setting("protocol.empty_queries"), run.seeds, run.deviations};
+}
+
 RunDescription read_run_description(const std::filesystem::path& folder) {
   const std::filesystem::path file = folder / "manifest.json";
   if (!std::filesystem::is_directory(folder)) {

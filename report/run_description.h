@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "sim/summary_table.h"
+
 namespace olrank {
 
 struct RankerDescription {
@@ -31,6 +33,9 @@ struct RunDescription {
   std::int64_t rounds = 0;
   std::int64_t trials = 0;  // of the whole experiment
 };
+
+/// What is told with every result of the run.
+ResultConventions conventions_of(const RunDescription& run);
 
 /// Reads FOLDER/manifest.json. Throws InvalidArgument for a folder without one, IoError for one that is no
 /// manifest.

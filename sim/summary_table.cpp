@@ -104,7 +104,13 @@ std::string summary_csv(const std::vector<SummaryRow>& rows) {
   return text;
 }
 
-std::string summary_text(const std::vector<SummaryRow>& rows) {
+std::string conventions_text(const ResultConventions& about) {
+  return fmt::format("protocol {}, queries without a relevant document: {}, seeds {}{}{}", about.protocol,
+                     about.empty_queries, fmt::join(about.seeds, ", "),
+                     about.deviations.empty() ? "" : "; ", fmt::join(about.deviations, "; "));
+}
+
+std::string summary_text(const std::vector<SummaryRow>& rows, const ResultConventions& about) {
   if (rows.empty()) return "No trial has finished yet.\n";
   std::size_t widest = 6;
   std::size_t widest_user = 6;
@@ -132,10 +138,15 @@ std::string summary_text(const std::vector<SummaryRow>& rows) {
             : "-",
         moments_of(group, [](const SummaryRow& row) { return row.rounds_per_second; }).mean);
   }
+  text += fmt::format(
+      "\nProtocol {}; queries without a relevant document: {}; seeds {}; ± is one standard "
+      "deviation over trials.\n",
+      about.protocol, about.empty_queries, fmt::join(about.seeds, ", "));
+  for (const std::string& deviation : about.deviations) text += fmt::format("  {}\n", deviation);
   return text;
 }
 
-std::string summary_means_json(const std::vector<SummaryRow>& rows) {
+std::string summary_means_json(const std::vector<SummaryRow>& rows, const ResultConventions& about) {
   auto json = nlohmann::ordered_json::array();
   for (const auto& [name, group] : by_user_and_ranker(rows)) {
     const auto figure = [&group = group](auto value) {
@@ -155,6 +166,10 @@ std::string summary_means_json(const std::vector<SummaryRow>& rows) {
     object["cndcg"] = figure([](const SummaryRow& row) { return row.discounted_ndcg; });
     object["offline_area"] = figure([](const SummaryRow& row) { return row.offline_area; });
     object["rounds_per_second"] = figure([](const SummaryRow& row) { return row.rounds_per_second; });
+    object["protocol"] = about.protocol;
+    object["empty_queries"] = about.empty_queries;
+    object["seeds"] = about.seeds;
+    object["deviations"] = about.deviations;
     json.push_back(object);
   }
   return json.dump(2) + "\n";

@@ -30,6 +30,17 @@ struct SummaryRow {
   std::string result_fingerprint;
 };
 
+/// What is told with every result.
+struct ResultConventions {
+  std::string protocol;
+  std::string empty_queries;  // what those without a relevant document count offline
+  std::vector<std::int64_t> seeds;
+  std::vector<std::string> deviations;  // from the protocol
+};
+
+/// As a sentence: "protocol paper, queries without a relevant document: zero, seeds 1, 2; ranker a: …".
+std::string conventions_text(const ResultConventions& about);
+
 /// Every finished trial below an experiment's folder, whoever ran it, in the order of names, folds and
 /// seeds: merged shards read like one run.
 std::vector<SummaryRow> read_summaries(const std::filesystem::path& experiment);
@@ -38,8 +49,8 @@ std::vector<SummaryRow> read_summaries(const std::filesystem::path& experiment);
 std::string summary_csv(const std::vector<SummaryRow>& rows);
 
 /// Means over trials for each ranker and user, for people, with ± one standard deviation.
-std::string summary_text(const std::vector<SummaryRow>& rows);
-/// The same as JSON.
-std::string summary_means_json(const std::vector<SummaryRow>& rows);
+std::string summary_text(const std::vector<SummaryRow>& rows, const ResultConventions& about);
+/// The same as JSON, the conventions in every row.
+std::string summary_means_json(const std::vector<SummaryRow>& rows, const ResultConventions& about);
 
 }  // namespace olrank

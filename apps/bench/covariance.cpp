@@ -200,7 +200,7 @@ class BenchCovarianceCommand : public Command {
       fmt::print("{}", print_configuration(configuration));
       return 0;
     }
-    CovarianceStudy study(configuration, experiment_.request(), command_line());
+    CovarianceStudy study(configuration, experiment_.request(), output.command_line);
     if (dry_run_) {
       study.dry_run(output);
       return 0;
@@ -289,12 +289,6 @@ class BenchCovarianceCommand : public Command {
     base.ensemble = resolve_configuration(file(), said).rankers.front();
     base.ensemble.name = name_of(RankerKind::kP2NeurRank);
     return base;
-  }
-
-  std::string command_line() const {
-    std::string line = "olrank bench covariance";
-    if (!file_.empty()) line += " " + file_;
-    return line + spoken(flags_.overrides()) + experiment_.spoken();
   }
 
   std::string file_;

@@ -128,10 +128,14 @@ ListCertainty ExploringList::certainty(std::span<const std::int32_t> by_score, c
   return certainty;
 }
 
-RankedList ExploringList::make(std::span<const std::int32_t> by_score, OrderBits& orders,
+RankedList ExploringList::make(std::span<const std::int32_t> by_score, const OrderBits& given,
                                std::uint32_t round, std::int64_t cutoff) {
-  assert(orders.docs() == static_cast<std::int64_t>(by_score.size()));
-  if (refine_) close_transitively(orders);
+  assert(given.docs() == static_cast<std::int64_t>(by_score.size()));
+  if (refine_) {
+    closed_ = given;
+    close_transitively(closed_);
+  }
+  const OrderBits& orders = refine_ ? closed_ : given;
   find_blocks(orders, block_ends_);
   const std::int64_t docs = orders.docs();
   places_.clear();
@@ -159,7 +163,7 @@ RankedList ExploringList::make(std::span<const std::int32_t> by_score, OrderBits
   }
   list_.clear();
   for (const std::int32_t place : places_) list_.push_back(by_score[static_cast<std::size_t>(place)]);
-  const ListCertainty known = certainty(by_score, orders, cutoff);
+  const ListCertainty known = certainty(by_score, given, cutoff);
   return {list_, known, certain_orders_};
 }
 

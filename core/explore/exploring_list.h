@@ -23,9 +23,10 @@ class ExploringList {
   /// `key` is the trial's key of Purpose::kList.
   ExploringList(ListRule rule, bool refine, PhiloxKey key) : rule_(rule), refine_(refine), key_(key) {}
 
-  /// `by_score` are docs, best first. `orders` is closed transitively first where `refine` is set. The list
-  /// stays valid until the next call.
-  RankedList make(std::span<const std::int32_t> by_score, OrderBits& orders, std::uint32_t round,
+  /// `by_score` are docs, best first. Where `refine` is set, blocks and list follow the
+  /// transitive closure of `orders`; what is counted as certain is `orders`. The list stays valid until the
+  /// next call.
+  RankedList make(std::span<const std::int32_t> by_score, const OrderBits& orders, std::uint32_t round,
                   std::int64_t cutoff);
 
  private:
@@ -45,6 +46,7 @@ class ExploringList {
   ListRule rule_;
   bool refine_;
   PhiloxKey key_;
+  OrderBits closed_;
   std::vector<std::int32_t> block_ends_;
   std::vector<std::int32_t> places_;  // of the order by score, in the order of the list
   std::vector<std::int32_t> list_;    // docs

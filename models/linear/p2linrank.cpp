@@ -153,8 +153,6 @@ void P2LinRank::describe(const QueryDocs& query, bool full, RoundDetail& detail)
   if (!full) return;
   detail.theta.clear();
   for (const Member& member : members_) detail.theta.push_back(member.theta);
-  certain_by_vote(static_cast<std::int64_t>(members_.size()), rounding_of(member_scores_), member_scores_,
-                  by_score_, orders_);
   write_certain_matrix(orders_, by_score_, query.docs(), detail.certain);
 }
 

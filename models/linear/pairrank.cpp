@@ -85,8 +85,8 @@ RankedList PairRank::rank(RoundContext& context, const QueryDocs& query, std::ui
     linear_width_sq(context.execution, covariance_, query.features, width_sq_);
   }
   const auto measured = context.clock.measure("rank");
-  list_alpha_ = alpha_of(settings_, covariance_);
-  certain_by_width({list_alpha_, settings_.explore.slack, 0.0}, scores_, by_score_, width_sq_, orders_);
+  const double alpha = alpha_of(settings_, covariance_);
+  certain_by_width({alpha, settings_.explore.slack, 0.0}, scores_, by_score_, width_sq_, orders_);
   return list_.make(by_score_, orders_, round, cutoff_);
 }
 
@@ -122,8 +122,6 @@ void PairRank::describe(const QueryDocs& query, bool full, RoundDetail& detail) 
   if (!full) return;
   detail.theta = {theta_};
   detail.width_sq = width_sq_;
-  // Before the transitive closure that `refine` makes.
-  certain_by_width({list_alpha_, settings_.explore.slack, 0.0}, scores_, by_score_, width_sq_, orders_);
   write_certain_matrix(orders_, by_score_, query.docs(), detail.certain);
 }
 

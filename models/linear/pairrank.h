@@ -59,7 +59,6 @@ class PairRank : public OnlineRanker {
   std::vector<float> scores_;
   std::vector<double> width_sq_;
   std::vector<std::int32_t> by_score_;
-  double list_alpha_ = 0.0;
   std::vector<PreferencePair> pairs_;
 };
 

@@ -211,8 +211,6 @@ void ConfidentNetwork::describe(const QueryDocs& query, bool full, RoundDetail& 
   if (!full) return;
   detail.theta = {theta_};
   detail.width_sq = width_sq_;
-  // Before the transitive closure that `refine` makes.
-  certain_by_width(list_rule_, scores_, by_score_, width_sq_, orders_);
   write_certain_matrix(orders_, by_score_, query.docs(), detail.certain);
 }
 

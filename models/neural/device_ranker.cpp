@@ -282,7 +282,7 @@ void DeviceRanker::describe(const QueryDocs& query, bool full, RoundDetail& deta
   detail.scores.assign(scores.begin(), scores.end());
   if (!full) return;
   detail.theta = member_thetas();
-  // Before the transitive closure that `refine` makes.
+  // The answer to rank() went with what was asked since.
   const DeviceOrders found = network_->look(place_of(query));
   orders_.assign(query.docs(), found.certain);
   write_certain_matrix(orders_, found.by_score, query.docs(), detail.certain);

@@ -96,17 +96,17 @@ P2NeurRank::P2NeurRank(std::int64_t features, const RankerSettings& settings, co
 }
 
 RankedList P2NeurRank::rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) {
+  double rounding = 0.0;
   {
     const auto measured = context.clock.measure("score");
     const auto docs = static_cast<std::size_t>(query.docs());
     member_scores_.resize(members_.size() * docs);
     scores_.resize(docs);
-    rounding_ = score_ensemble(context.execution, shape_, thetas_, query.features, member_scores_, scores_);
+    rounding = score_ensemble(context.execution, shape_, thetas_, query.features, member_scores_, scores_);
     order_by_score(context.execution, scores_, by_score_);
   }
   const auto measured = context.clock.measure("rank");
-  certain_by_vote(static_cast<std::int64_t>(members_.size()), rounding_, member_scores_, by_score_,
-                  orders_);
+  certain_by_vote(static_cast<std::int64_t>(members_.size()), rounding, member_scores_, by_score_, orders_);
   return list_.make(by_score_, orders_, round, cutoff_);
 }
 
@@ -156,8 +156,6 @@ void P2NeurRank::describe(const QueryDocs& query, bool full, RoundDetail& detail
   if (!full) return;
   detail.theta.clear();
   for (const auto& member : members_) detail.theta.push_back(member->theta);
-  certain_by_vote(static_cast<std::int64_t>(members_.size()), rounding_, member_scores_, by_score_,
-                  orders_);
   write_certain_matrix(orders_, by_score_, query.docs(), detail.certain);
 }
 

@@ -62,8 +62,7 @@ class P2NeurRank : public OnlineRanker {
 
   // Of the latest list.
   std::vector<float> member_scores_;  // [members × V]
-  double rounding_ = 0.0;
-  std::vector<float> scores_;  // their mean
+  std::vector<float> scores_;         // their mean
   std::vector<std::int32_t> by_score_;
   ExploringList list_;
   OrderBits orders_;

@@ -6,6 +6,7 @@ import os
 import pathlib
 import random
 import resource
+import shlex
 import shutil
 import signal
 import subprocess
@@ -74,6 +75,7 @@ class Experiment(Folder):
         self.assertEqual(len(summary["result_fingerprint"]), 32)
         self.assertTrue((trial / "model.safetensors").stat().st_size > 0)
         manifest = json.loads((self.folder / "a" / "manifest.json").read_text())
+        self.assertEqual(shlex.split(manifest["command"])[1:], done.args[1:])
         for key in ("version", "commit", "command", "config", "seeds", "device", "libtorch", "cuda", "data", "conventions"):
             self.assertIn(key, manifest)
         self.assertEqual(manifest["trials"], 4)

@@ -454,17 +454,30 @@ TEST(SummaryTableTest, FieldsStandUnderTheirNames) {
             "ranker,clicks,fold,seed,rounds,pairs,parameters,offline_ndcg@5,online_ndcg@5,cndcg@5,regret,"
             "certain_share,blocks,offline_area,online_area,result_fingerprint\n"
             "full,perfect,2,3,100,50,46,0.1,0.3333333333333333,,7,,2.5,0.25,0.5,abc\n");
-  EXPECT_EQ(summary_text({}), "No trial has finished yet.\n");
+  const ResultConventions about = {"paper", "zero", {3, 4}, {"ranker full: alpha = 1 (paper: 0.1)"}};
+  EXPECT_EQ(conventions_text(about),
+            "protocol paper, queries without a relevant document: zero, seeds 3, 4; ranker full: alpha = 1 "
+            "(paper: 0.1)");
+  const std::string table = summary_text({row}, about);
+  for (const char* told : {"Protocol paper", "document: zero", "seeds 3, 4", "one standard deviation",
+                           "  ranker full: alpha = 1 (paper: 0.1)\n"})
+    EXPECT_NE(table.find(told), std::string::npos) << told;
+  EXPECT_EQ(summary_text({}, about), "No trial has finished yet.\n");
   SummaryRow other = row;
   other.identity.seed = 4;
   other.offline_ndcg = 0.3;
-  const auto means = nlohmann::json::parse(summary_means_json({row, other}));
+  const auto means = nlohmann::json::parse(summary_means_json({row, other}, about));
   ASSERT_EQ(means.size(), 1U);
   EXPECT_EQ(means[0].at("trials"), 2);
+  EXPECT_EQ(means[0].at("protocol"), "paper");
+  EXPECT_EQ(means[0].at("empty_queries"), "zero");
+  EXPECT_EQ(means[0].at("seeds"), nlohmann::json({3, 4}));
+  EXPECT_EQ(means[0].at("deviations").size(), 1U);
   EXPECT_TRUE(std::fabs(means[0].at("offline_ndcg").at("mean").get<double>() - 0.2) <= 1e-15);
   // Two values differ from their mean by 0.1 each: √(0.02/1).
   EXPECT_TRUE(std::fabs(means[0].at("offline_ndcg").at("sd").get<double>() - std::sqrt(0.02)) <= 1e-15);
-  EXPECT_TRUE(nlohmann::json::parse(summary_means_json({row}))[0].at("offline_ndcg").at("sd").is_null());
+  EXPECT_TRUE(
+      nlohmann::json::parse(summary_means_json({row}, about))[0].at("offline_ndcg").at("sd").is_null());
 }
 
 }  // namespace

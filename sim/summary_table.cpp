@@ -73,6 +73,23 @@ Groups by_user_and_ranker(const std::vector<SummaryRow>& rows) {
   return groups;
 }
 
+/// Deviations as "PLACE: KEY = VALUE (…)"; a line a place.
+std::string by_place(const std::vector<std::string>& deviations) {
+  std::string text;
+  std::string_view latest;
+  for (const std::string& deviation : deviations) {
+    const std::size_t colon = std::min(deviation.find(": "), deviation.size());
+    const std::string_view place = std::string_view(deviation).substr(0, colon);
+    if (!text.empty() && place == latest) {
+      text += "," + deviation.substr(std::min(colon + 1, deviation.size()));
+    } else {
+      text += fmt::format("{}  {}", text.empty() ? "" : "\n", deviation);
+    }
+    latest = place;
+  }
+  return text.empty() ? text : text + "\n";
+}
+
 }  // namespace
 
 std::vector<SummaryRow> read_summaries(const fs::path& experiment) {
@@ -142,8 +159,7 @@ std::string summary_text(const std::vector<SummaryRow>& rows, const ResultConven
       "\nProtocol {}; queries without a relevant document: {}; seeds {}; ± is one standard "
       "deviation over trials.\n",
       about.protocol, about.empty_queries, fmt::join(about.seeds, ", "));
-  for (const std::string& deviation : about.deviations) text += fmt::format("  {}\n", deviation);
-  return text;
+  return text + by_place(about.deviations);
 }
 
 std::string summary_means_json(const std::vector<SummaryRow>& rows, const ResultConventions& about) {

@@ -146,6 +146,7 @@ def example(url, token, rounds):
     draw = random.Random(1)
     with Client(url, token) as client:
         features = client.stats()["features"]
+        found = []  # of the 5 best, on each page since the last line
         for round_number in range(1, rounds + 1):
             docs = [{"id": f"doc{i}", "features": [draw.random() for _ in range(features)]} for i in range(20)]
             liking = {doc["id"]: doc["features"][0] - doc["features"][-1] for doc in docs}
@@ -153,8 +154,10 @@ def example(url, token, rounds):
             ranking = client.rank(f"query{round_number}", docs, k=5)
             shown = [doc["id"] for doc in ranking["docs"]]
             client.feedback(ranking["impression"], [doc for doc in shown if doc in wanted])
-            if round_number % 100 == 0:
-                print(f"round {round_number}: {len(wanted & set(shown))} of the 5 best are on the page")
+            found.append(len(wanted & set(shown)))
+            if round_number in (10, 50) or round_number % 100 == 0:
+                print(f"round {round_number}: {sum(found) / len(found):.2f} of the 5 best were on the pages since the last line")
+                found = []
         print(json.dumps(client.wait_until_learned(), indent=2))
 
 

@@ -35,13 +35,15 @@ class CSource {
   void write_head() {
     add("/* A ranking model, written by olrank {}.\n", version());
     for (const auto& [key, text] : model_.metadata) {
-      if (key != "ranker" && key != "protocol" && key != "clicks" && key != "seed" &&
-          key != "data_fingerprint")
-        continue;
-      std::string harmless = text;
-      std::replace_if(
-          harmless.begin(), harmless.end(), [](char c) { return c == '*' || c == '\n'; }, ' ');
-      add(" * {}: {}\n", key, harmless);
+      add(" * {}:", key);
+      for (std::size_t begin = 0; begin < text.size();) {
+        const std::size_t end = std::min(text.find('\n', begin), text.size());
+        std::string line = text.substr(begin, end - begin);
+        std::replace(line.begin(), line.end(), '*', ' ');  // which could end the comment
+        add("{}{}\n", begin == 0 ? " " : " *   ", line);
+        begin = end + 1;
+      }
+      if (text.empty()) add("\n");
     }
     add(" *\n"
         " * {0}_normalise: the raw features of one query's documents, [docs x {0}_FEATURES] by rows, "

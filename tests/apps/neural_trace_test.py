@@ -278,7 +278,7 @@ class Traces(unittest.TestCase):
 
     def mq2008(self):
         if not REAL_DATA.is_dir():
-            self.skipTest("MQ2008 is not here: set OLRANK_DATA_DIR to the folder of mq2008")
+            self.skipTest("MQ2008 is not here: set OLRANK_DATA_DIR to the folder that holds mq2008")
         return REAL_DATA, letor_queries([REAL_DATA / f"S{part}.txt.gz" for part in (1, 2, 3)])
 
     def trace(self, data, *arguments):

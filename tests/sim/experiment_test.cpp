@@ -455,6 +455,14 @@ TEST(SummaryTableTest, FieldsStandUnderTheirNames) {
             "certain_share,blocks,offline_area,online_area,result_fingerprint\n"
             "full,perfect,2,3,100,50,46,0.1,0.3333333333333333,,7,,2.5,0.25,0.5,abc\n");
   const ResultConventions about = {"paper", "zero", {3, 4}, {"ranker full: alpha = 1 (paper: 0.1)"}};
+  const ResultConventions more = {
+      "paper",
+      "zero",
+      {3},
+      {"clicks: noise = 1 (paper: 0)", "ranker a: x = 1 (paper: 2)", "ranker a: y = 3 (paper: 4)"}};
+  EXPECT_NE(summary_text({row}, more)
+                .find("  clicks: noise = 1 (paper: 0)\n  ranker a: x = 1 (paper: 2), y = 3 (paper: 4)\n"),
+            std::string::npos);
   EXPECT_EQ(conventions_text(about),
             "protocol paper, queries without a relevant document: zero, seeds 3, 4; ranker full: alpha = 1 "
             "(paper: 0.1)");

@@ -13,10 +13,11 @@ inline std::string real_data_folder() {
   return std::filesystem::exists(folder + "/mq2008/S1.txt.gz") ? folder : "";
 }
 
-#define OLRANK_NEED_REAL_DATA()                                                                     \
-  if (real_data_folder().empty()) {                                                                 \
-    GTEST_SKIP() << "the real data sets are not here: set OLRANK_DATA_DIR to the folder of mq2008"; \
-  }                                                                                                 \
+#define OLRANK_NEED_REAL_DATA()                                                                    \
+  if (real_data_folder().empty()) {                                                                \
+    GTEST_SKIP()                                                                                   \
+        << "the real data sets are not here: set OLRANK_DATA_DIR to the folder that holds mq2008"; \
+  }                                                                                                \
   static_assert(true)
 
 }  // namespace olrank

@@ -10,6 +10,7 @@
 #include "core/runtime/execution_context.h"
 #include "core/runtime/progress.h"
 #include "core/text/byte_size.h"
+#include "core/text/counted.h"
 #include "models/ranker_plan.h"
 
 namespace olrank {
@@ -113,10 +114,10 @@ void print_dry_run(const Configuration& configuration, const ExperimentPlan& pla
   }
   fmt::print("{}", text);
   fmt::print(
-      "{} trials of {} rounds on {} of data a fold, {} at once: about {} at the pace of the first "
+      "{} of {} on {} of data a fold, {} at once: about {} at the pace of the first "
       "rounds.\n",
-      trials.size(), plan.trial.rounds, readable_bytes(static_cast<double>(fold_bytes(*fold))), plan.jobs,
-      readable_duration(seconds));
+      counted(static_cast<std::int64_t>(trials.size()), "trial"), counted(plan.trial.rounds, "round"),
+      readable_bytes(static_cast<double>(fold_bytes(*fold))), plan.jobs, readable_duration(seconds));
   for (const DryRunCount& count : besides) fmt::print("{} {}\n", count.count, count.text);
 }
 

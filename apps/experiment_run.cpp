@@ -8,6 +8,7 @@
 #include "core/io/atomic_file.h"
 #include "core/runtime/interrupt.h"
 #include "core/runtime/log.h"
+#include "core/text/counted.h"
 #include "report/comparison.h"
 #include "report/page.h"
 #include "sim/summary_table.h"
@@ -22,7 +23,8 @@ int run_and_summarise(const ExperimentPlan& plan) {
     log_info("Stopped by a signal; the same command with --resume goes on where it stopped.");
     return InterruptGuard::exit_code(outcome.signal);
   }
-  if (outcome.finished_before > 0) log_info("{} trials had finished before.", outcome.finished_before);
+  if (outcome.finished_before > 0)
+    log_info("{} had finished before.", counted(outcome.finished_before, "trial"));
   for (const std::string& failure : outcome.failures) log_warning("Failed: {}", failure);
   return outcome.failures.empty() ? 0 : 1;
 }

@@ -14,6 +14,7 @@
 #include "core/error.h"
 #include "core/io/folder.h"
 #include "core/runtime/log.h"
+#include "core/text/counted.h"
 
 namespace olrank {
 namespace {
@@ -98,8 +99,10 @@ class RunCommand : public Command {
   static void announce(const Configuration& configuration, const ExperimentPlan& plan) {
     const std::string shard =
         plan.shard.count > 1 ? fmt::format(" (shard {} of {})", plan.shard.index, plan.shard.count) : "";
-    log_info("{} trials of {} rounds{} into {}; protocol {}", trials_of(plan).size(), plan.trial.rounds,
-             shard, plan.out.string(), name_of(configuration.protocol.name));
+    log_info("{} of {}{} into {}; protocol {}",
+             counted(static_cast<std::int64_t>(trials_of(plan).size()), "trial"),
+             counted(plan.trial.rounds, "round"), shard, plan.out.string(),
+             name_of(configuration.protocol.name));
     for (const std::string& deviation : deviations(configuration)) log_info("  {}", deviation);
   }
 

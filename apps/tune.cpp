@@ -17,6 +17,7 @@
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/runtime/log.h"
+#include "core/text/counted.h"
 #include "core/text/nearest.h"
 #include "models/ranker_factory.h"
 
@@ -163,9 +164,11 @@ class Tuning {
     const std::string shard =
         plan_.shard.count > 1 ? fmt::format(" (shard {} of {})", plan_.shard.index, plan_.shard.count) : "";
     log_info(
-        "Tuning: {} grid points, {} trials of {} rounds{} into {}, judged on the validation part; "
+        "Tuning: {}, {} of {}{} into {}, judged on the validation part; "
         "protocol {}",
-        grid_.size(), trials_of(plan_).size(), plan_.trial.rounds, shard, plan_.out.string(),
+        counted(static_cast<std::int64_t>(grid_.size()), "grid point"),
+        counted(static_cast<std::int64_t>(trials_of(plan_).size()), "trial"),
+        counted(plan_.trial.rounds, "round"), shard, plan_.out.string(),
         name_of(configuration_.protocol.name));
     write_manifest(tuning_, plan_, command_);
     write_configuration(tuning_, plan_.out / "config.toml");
@@ -220,8 +223,8 @@ class Tuning {
 
   /// Plays the winners; the exit code of that.
   int play_test(const Configuration& test, const ExperimentPlan& plan) const {
-    log_info("Test: {} trials of {} rounds into {}", trials_of(plan).size(), plan.trial.rounds,
-             plan.out.string());
+    log_info("Test: {} of {} into {}", counted(static_cast<std::int64_t>(trials_of(plan).size()), "trial"),
+             counted(plan.trial.rounds, "round"), plan.out.string());
     for (const std::string& deviation : deviations(test)) log_info("  {}", deviation);
     write_manifest(test, plan, command_);
     // Rankers that differ from place to place have no single configuration.

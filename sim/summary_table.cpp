@@ -61,6 +61,7 @@ std::string csv_number(const std::optional<Number>& value) {
 template <class Value>
 Moments moments_of(const std::vector<const SummaryRow*>& rows, Value&& value) {
   std::vector<double> values;
+  values.reserve(rows.size());
   for (const SummaryRow* row : rows) values.push_back(value(*row));
   return olrank::moments_of(values);
 }

@@ -18,6 +18,7 @@
 #include "core/io/atomic_file.h"
 #include "core/runtime/log.h"
 #include "core/settings/toml_document.h"
+#include "core/text/counted.h"
 #include "report/study_exports.h"
 
 namespace olrank {
@@ -116,8 +117,9 @@ class CovarianceStudy {
     ExperimentPlan plan = make_plan(settings, calibration_request());
     check_memory(settings, plan);
     settle_existing(plan);
-    log_info("Calibration of α: {} trials of {} rounds into {}", trials_of(plan).size(), plan.trial.rounds,
-             plan.out.string());
+    log_info("Calibration of α: {} of {} into {}",
+             counted(static_cast<std::int64_t>(trials_of(plan).size()), "trial"),
+             counted(plan.trial.rounds, "round"), plan.out.string());
     write_manifest(settings, plan, command_);
     if (const int code = run_and_summarise(plan); code != 0) return code;
     if (!calibration.complete()) {
@@ -145,9 +147,10 @@ class CovarianceStudy {
     const ExperimentPlan plan = make_plan(whole, request_);
     check_memory(whole, plan);  // before --force removes anything
     settle_existing(plan);
-    log_info("Study: {} structures with widths and depths, {} trials of {} rounds into {}; protocol {}",
-             rankers_.size(), trials_of(plan).size(), plan.trial.rounds, plan.out.string(),
-             name_of(configuration_.protocol.name));
+    log_info("Study: {} with widths and depths, {} of {} into {}; protocol {}",
+             counted(static_cast<std::int64_t>(rankers_.size()), "structure"),
+             counted(static_cast<std::int64_t>(trials_of(plan).size()), "trial"),
+             counted(plan.trial.rounds, "round"), plan.out.string(), name_of(configuration_.protocol.name));
     write_manifest(whole, plan, command_);
     write_configuration(whole, plan.out / "config.toml");
     write_configuration(configuration_, plan.out / "study.toml");

@@ -89,10 +89,6 @@ ordered_json as_json(const Inspected& inspected) {
 
 void print_inspection(const Inspected& inspected) {
   fmt::print("{}\n", inspected.path);
-  if (!inspected.found) {
-    fmt::print("  {}\n", inspected.failure);
-    return;
-  }
   const Inspection& found = *inspected.found;
   const auto row = [](std::string_view name, const std::string& text) {
     fmt::print("  {:<22}{}\n", name, text);
@@ -187,6 +183,7 @@ class InspectCommand : public Command {
     const LetorOptions options = flags_.options();
     std::vector<Inspected> all;
     bool failed = false;
+    std::vector<std::string> failures;
     for (const std::string& path : paths_) {
       for (const std::string& file : files_behind(path)) {
         Inspected inspected{file, std::nullopt, {}};
@@ -194,9 +191,9 @@ class InspectCommand : public Command {
           inspected.found = inspect_file(file, options, context);
         } catch (const DataError& error) {
           inspected.failure = error.what();
-          failed = true;
+          failures.push_back(inspected.failure);
         }
-        if (!output.json) print_inspection(inspected);
+        if (!output.json && inspected.found) print_inspection(inspected);
         all.push_back(std::move(inspected));
       }
     }
@@ -227,6 +224,12 @@ class InspectCommand : public Command {
       fmt::print("{}\n",
                  ordered_json{{"files", files}, {"shared_queries", shared}, {"widths", widths}}.dump(
                      2, ' ', false, ordered_json::error_handler_t::replace));
+    }
+    failed = failed || !failures.empty();
+    if (!output.json && failures.size() == 1) throw Error(failures.front());
+    if (!output.json && !failures.empty()) {
+      throw Error(fmt::format("{} of {} files cannot be read; the first: {}", failures.size(), all.size(),
+                              failures.front()));
     }
     return failed ? static_cast<int>(ExitCode::kFailed) : 0;
   }

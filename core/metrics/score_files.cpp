@@ -101,13 +101,15 @@ RunLine parse_run_line(std::string_view line, const std::string& file, std::int6
   std::string_view rest = line;
   std::array<std::string_view, 6> words;
   std::size_t count = 0;
+  auto wrong = static_cast<std::int64_t>(line.size()) + 1;  // column of what is missing or too much
   for (std::string_view word = take_word(rest); !word.empty(); word = take_word(rest)) {
     if (count < words.size()) words[count] = word;
+    if (count == words.size()) wrong = column_of(word, line);
     ++count;
   }
   if (count != words.size()) {
     throw DataError(
-        file, number, 0,
+        file, number, wrong,
         fmt::format("A line of a run is 'qid Q0 docno rank score tag'; this one has {} fields.", count));
   }
   const auto& [query, iteration, docno, rank, score_word, tag] = words;

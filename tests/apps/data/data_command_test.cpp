@@ -130,6 +130,26 @@ TEST(DataSplit, SharesAndRefusals) {
   EXPECT_FALSE(std::filesystem::exists(out + "2"));
 }
 
+TEST(DataInspect, SaysWhatCannotBeReadAsOtherCommandsDo) {
+  const TemporaryFolder folder;
+  const std::string bad = (folder / "bad.txt").string();
+  const std::string worse = (folder / "worse.txt").string();
+  write_file(bad, "1 qid:1 1:1 1:2\n");
+  write_file(worse, "one\n");
+  const auto complaint = [](std::vector<std::string> arguments) {
+    try {
+      run(std::move(arguments));
+    } catch (const Error& error) {
+      EXPECT_EQ(error.exit_code(), ExitCode::kFailed);
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(complaint({"inspect", bad}), bad + ":1:13: Feature 1 is given twice in this line.");
+  EXPECT_EQ(complaint({"inspect", bad, worse}).rfind("2 of 2 files cannot be read; the first: " + bad, 0),
+            0U);
+}
+
 TEST(DataInspect, TellsWhatLooksWrongAndWhere) {
   const TemporaryFolder folder;
   write_file(folder / "a.txt",

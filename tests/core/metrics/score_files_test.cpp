@@ -74,9 +74,9 @@ TEST(TrecRun, FindsDocumentsByNameOrIndex) {
 
 TEST(TrecRun, MistakesHaveTheirPlace) {
   EXPECT_EQ(about_run("10 Q0 GX1 1 2\n"),
-            "r.run:1: A line of a run is 'qid Q0 docno rank score tag'; this one has 5 fields.");
+            "r.run:1:14: A line of a run is 'qid Q0 docno rank score tag'; this one has 5 fields.");
   EXPECT_EQ(about_run("10 Q0 GX1 1 2 tag more\n"),
-            "r.run:1: A line of a run is 'qid Q0 docno rank score tag'; this one has 7 fields.");
+            "r.run:1:19: A line of a run is 'qid Q0 docno rank score tag'; this one has 7 fields.");
   EXPECT_EQ(about_run("\n13 Q0 GX1 1 2 tag\n"), "r.run:2:1: The data has no query '13'.");
   EXPECT_EQ(about_run("10 Q0 GX9 1 2 tag\n"), "r.run:1:7: Query '10' has no document 'GX9'.");
   EXPECT_EQ(about_run("11 Q0 2 1 2 tag\n"), "r.run:1:7: Query '11' has no document '2'.");

@@ -95,7 +95,7 @@ class ServeCommand : public Command {
     }
     FeedbackLog log(folder.log(), impressions_.open);
     Learner learner(std::move(ranker), log,
-                    {folder.checkpoint(), print_identity(identity), checkpoint_every_, 100});
+                    {folder.checkpoint(), print_identity(identity), checkpoint_every_});
     if (learn_only_) return learn(learner, output);
     log_info("{}: {} rounds in the log, learning goes on from round {}", state_, log.rounds(),
              learner.restored_round());
@@ -138,7 +138,7 @@ class ServeCommand : public Command {
           fmt::format("{} is a number from {} to {}, not {}.", flag, lowest, highest, value));
     };
     require("--port", http_.port, 0, 65535);
-    require("--cutoff", request_.cutoff, 1, 1'000'000);
+    if (request_.cutoff) require("--cutoff", *request_.cutoff, 1, 1'000'000);
     require("--connections", static_cast<std::int64_t>(http_.connections), 1, 10'000);
     require("--max-docs", max_docs_, 1, 1'000'000);
     require("--max-impressions", static_cast<std::int64_t>(impressions_.open), 1, 100'000'000);
@@ -167,12 +167,6 @@ class ServeCommand : public Command {
         [](const SettingOverride& said) { return said.table == "ranker" && said.key == "kind"; });
     if (protocol_->count() > 0)
       request.ranker.insert(request.ranker.begin(), {"protocol", "", "name", protocol_text_, "--protocol"});
-    if (!request.says_anything() && (!request.ranker.empty() || request.features > 0)) {
-      throw InvalidArgument(
-          "Settings of a ranker need one: say --ranker KIND or --model FILE, or leave them out to go on "
-          "with "
-          "what the folder holds.");
-    }
     return request;
   }
 

@@ -122,10 +122,42 @@ SettledService describe_service(const ServiceRequest& request) {
   }
   identity.features = normaliser.features;
   identity.normalisation = normaliser_text(normaliser);
-  identity.cutoff = request.cutoff;
-  identity.seed = request.seed;
+  identity.cutoff = request.cutoff.value_or(identity.cutoff);
+  identity.seed = request.seed.value_or(identity.seed);
   described.fresh = true;
   return described;
+}
+
+/// What is here with whatever is said instead.
+ServiceIdentity as_asked(const ServiceIdentity& here, const ServiceRequest& request) {
+  ServiceIdentity asked = here;
+  if (!request.model.empty()) asked.model = fingerprint_of(read_file(request.model)).hex();
+  if (request.features > 0) asked.features = request.features;
+  if (!request.normalise.empty() &&
+      parse_normaliser(here.normalisation, "service").kind != parse_normalisation(request.normalise)) {
+    asked.normalisation = request.normalise;
+  }
+  asked.cutoff = request.cutoff.value_or(here.cutoff);
+  asked.seed = request.seed.value_or(here.seed);
+  const auto of_protocol = [](const SettingOverride& said) { return said.table == "protocol"; };
+  if (std::any_of(request.ranker.begin(), request.ranker.end(), of_protocol)) {
+    // It chooses whatever is not said.
+    std::vector<SettingOverride> said = {
+        {"ranker", "", "kind", std::string(name_of(here.ranker.kind)), "--state"}};
+    said.insert(said.end(), request.ranker.begin(), request.ranker.end());
+    asked.ranker = resolve_configuration(std::nullopt, said).rankers.front();
+    asked.ranker.name = here.ranker.name;
+    if (!here.model.empty()) {  // which chose these
+      asked.ranker.network = here.ranker.network;
+      asked.ranker.posterior.members = here.ranker.posterior.members;
+    }
+    return asked;
+  }
+  for (const SettingOverride& said : request.ranker) {
+    if (said.table != RankerSettings::schema().table) continue;
+    assign_setting_text(RankerSettings::schema(), &asked.ranker, said.key, said.text, said.origin);
+  }
+  return asked;
 }
 
 class LogWriter {
@@ -211,20 +243,19 @@ void import_rounds_of_data(const ImportSource& source, const FittedNormaliser& n
 
 SettledService settle_service(const StateFolder& folder, const ServiceRequest& request) {
   const auto here = folder.identity();
-  if (!here && !request.says_anything()) {
-    throw InvalidArgument(fmt::format(
-        "{} holds no service yet: start it from --model FILE, or from --ranker KIND --features D.",
-        folder.path().string()));
+  if (!here && !request.names_ranker()) {
+    throw InvalidArgument(
+        fmt::format("{} holds no service yet: start it from --model FILE, or from --ranker KIND --features "
+                    "D, to which other settings may be added.",
+                    folder.path().string()));
   }
   if (!here) return describe_service(request);
-  if (request.says_anything()) {
-    const std::string difference = identity_difference(*here, describe_service(request).identity);
-    if (!difference.empty()) {
-      throw InvalidArgument(fmt::format(
-          "{} belongs to another service ({}): leave the flags out to go on with it, or choose another "
-          "folder.",
-          folder.path().string(), difference));
-    }
+  const std::string difference = identity_difference(*here, as_asked(*here, request));
+  if (!difference.empty()) {
+    throw InvalidArgument(fmt::format(
+        "{} belongs to another service ({}): leave the flags out to go on with it, or choose another "
+        "folder.",
+        folder.path().string(), difference));
   }
   SettledService service;
   service.identity = *here;

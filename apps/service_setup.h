@@ -14,17 +14,18 @@
 
 namespace olrank {
 
-/// What a command line says about a new service.
+/// What a command line says about a service.
 struct ServiceRequest {
   std::string model;          // a file to start from
   bool names_kind = false;    // --ranker was said
   std::int64_t features = 0;  // 0: not said
   std::string normalise;      // empty: not said
-  std::int64_t cutoff = 10;
-  std::int64_t seed = 1;
+  std::optional<std::int64_t> cutoff;
+  std::optional<std::int64_t> seed;
   std::vector<SettingOverride> ranker;  // and the protocol
 
-  bool says_anything() const { return !model.empty() || names_kind; }
+  /// Whether it is enough to start from.
+  bool names_ranker() const { return !model.empty() || names_kind; }
 };
 
 /// A service as it is to run. Nothing is written yet.
@@ -34,7 +35,7 @@ struct SettledService {
   std::filesystem::path model_file;  // that it starts from; empty without one
   std::string model;                 // the bytes of a fresh one's
 };
-/// The folder's service, which has to agree with what is asked for, or a new one.
+/// The folder's service, which has to agree with whatever is said, or a new one.
 SettledService settle_service(const StateFolder& folder, const ServiceRequest& request);
 
 /// The ranker before round 1. `memory` is what its covariance may take. Throws InvalidArgument for kinds

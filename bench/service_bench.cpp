@@ -47,7 +47,7 @@ void measure(const std::string& state, const std::string& body_file, int repetit
       parse_normaliser(identity.normalisation, folder.identity_file().string());
   FeedbackLog log(folder.log(), 1);
   Learner learner(make_service_ranker(service, available_memory() / 3), log,
-                  {folder.checkpoint(), print_identity(identity), 1000, 1000});
+                  {folder.checkpoint(), print_identity(identity), 1000});
   learner.learn_all();
   const std::string body = read_file(body_file);
   RequestLimits limits;

@@ -109,6 +109,20 @@ void check_form(const RankerSettings& settings) {
                   linear ? "a network" : "linear"));
 }
 
+/// Steps on the sum are shares of the largest stable one.
+void check_step(const RankerSettings& settings) {
+  const bool by_curvature = settings.kind == RankerKind::kOlRankNet ||
+                            settings.kind == RankerKind::kOlLambdaRank ||
+                            settings.kind == RankerKind::kP2NeurRank;
+  if (!by_curvature || settings.trainer.loss != LossForm::kSum ||
+      settings.trainer.optimizer == Optimizer::kAdam || settings.trainer.learning_rate <= 1.0)
+    return;
+  throw InvalidArgument(fmt::format(
+      "Ranker '{}' has learning_rate = {}, which with optimizer = \"{}\" is a share of the largest "
+      "stable step: at most 1.",
+      settings.name, settings.trainer.learning_rate, name_of(settings.trainer.optimizer)));
+}
+
 /// A mean over matchings needs pairs with weights.
 void check_pairs(const RankerSettings& settings) {
   if (settings.feedback.pairs != PairRule::kExpected) return;
@@ -161,6 +175,7 @@ std::unique_ptr<OnlineRanker> make_ranker(const RankerSettings& settings, std::i
   const auto first = surroundings.first_thetas;
   if (!first.empty()) check_start(settings, features, first);
   check_form(settings);
+  check_step(settings);
   check_pairs(settings);
   if (surroundings.home != nullptr)
     return std::make_unique<DeviceRanker>(features, settings, keys, cutoff, *surroundings.home);

@@ -51,7 +51,7 @@ struct EnumNames<RankerKind> {
 /// One [[ranker]]: which method, and the settings of its parts.
 struct RankerSettings {
   std::string name;
-  RankerKind kind = RankerKind::kPairRank;
+  RankerKind kind = RankerKind::kOlRankNet;
   NetworkSettings network;
   PosteriorSettings posterior;
   ExplorationSettings explore;

@@ -9,7 +9,8 @@ const Schema& TrainerSettings::schema() {
           .field("optimizer", &S::optimizer, "the rule of a training step")
           .field("loss", &S::loss, "summed over pairs beside mλ/2·‖θ − θ₀‖², or their mean beside λ‖θ‖²")
           .field("learning_rate", &S::learning_rate,
-                 "size of a step; with `gd` a share of the stable one, at most 1")
+                 "size of a step; of networks with `gd` or `nesterov` a share of the largest stable one, "
+                 "at most 1")
           .symbol("η")
           .above(0)
           .field("learning_rate_decay", &S::learning_rate_decay, "factor on the step after each round")

@@ -38,7 +38,6 @@ Learner::Learner(std::unique_ptr<OnlineRanker> ranker, FeedbackLog& log, Learner
       learns_from_unshown_(ranker_->learns_from_unshown()) {
   require_lists_ahead_of_rounds(*ranker_);
   restore();
-  figures_ = ranker_->figures(context_);
   reader_ = std::make_unique<FeedbackLog::Reader>(log_, position_);
   publish();
 }
@@ -73,7 +72,7 @@ void Learner::restore() {
                     "log that was learned from.",
                     round_, log_.rounds()));
   }
-  restored_round_ = checkpoint_round_ = figures_round_ = round_;
+  restored_round_ = checkpoint_round_ = round_;
 }
 
 void Learner::start() {
@@ -126,7 +125,12 @@ void Learner::run() {
     // Feedback may have come since the log was read to its end.
     const bool idle = failure_ || static_cast<std::int64_t>(position_) >= log_.bytes();
     if (stopping_ && (idle || over)) break;
-    if (!stopping_ && idle) wake_.wait(lock);
+    if (stopping_ || !idle) continue;
+    if (figures_round_ == round_ || failure_) {
+      wake_.wait(lock);
+    } else {
+      wake_.wait_until(lock, figures_due_);
+    }
   }
   lock.unlock();
   if (failure_) return;  // a state half-way through a round is no checkpoint
@@ -160,13 +164,22 @@ void Learner::learn(const FeedbackRecord& record) {
   pairs_ += static_cast<std::int64_t>(learned.pairs.size());
   round_ = record.round;
   published_ = false;
-  if (round_ - figures_round_ < settings_.figures_every) return;
+}
+
+/// How sound the covariance is takes a while to tell once it is large: at most a tenth of the time.
+bool Learner::refresh_figures() {
+  const auto begun = SteadyClock::now();
+  if (begun < figures_due_ || figures_round_ == round_) return false;
   figures_ = ranker_->figures(context_);
   figures_round_ = round_;
+  const auto ended = SteadyClock::now();
+  figures_due_ = ended + 9 * (ended - begun);
+  return true;
 }
 
 void Learner::publish() {
-  if (published_) return;
+  const bool refreshed = refresh_figures();
+  if (published_ && !refreshed) return;
   auto next = std::make_shared<PublishedRanker>();
   next->ranker = ranker_->freeze();
   next->round = round_;

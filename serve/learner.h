@@ -25,14 +25,13 @@ struct PublishedRanker {
   std::shared_ptr<const FrozenRanker> ranker;
   std::uint64_t round = 0;
   std::int64_t pairs = 0;
-  std::vector<RankerFigure> figures;  // as of the last few rounds
+  std::vector<RankerFigure> figures;  // as of a moment before at most
 };
 
 struct LearnerSettings {
   std::filesystem::path checkpoint;
   std::string identity;                   // a checkpoint of another one is refused
   std::uint64_t checkpoint_every = 1000;  // rounds
-  std::uint64_t figures_every = 100;      // rounds
 };
 
 /// Consumes the feedback log in its order, a record a round, on a thread of its own, and publishes an
@@ -82,6 +81,7 @@ class Learner {
   bool consume_next();
   void learn(const FeedbackRecord& record);
   void publish();
+  bool refresh_figures();
   void answer(Request& request);
   State present_state() const;
   void write_file();
@@ -105,8 +105,9 @@ class Learner {
   std::int64_t position_ = 0;
   std::int64_t pairs_ = 0;
   std::vector<RankerFigure> figures_;
-  std::uint64_t figures_round_ = 0;
-  bool published_ = false;  // what it knows
+  std::optional<std::uint64_t> figures_round_;
+  std::chrono::steady_clock::time_point figures_due_;  // no sooner, so that they take little of the time
+  bool published_ = false;                             // what it knows
   std::chrono::steady_clock::time_point publication_;
 
   mutable std::mutex mutex_;

@@ -203,6 +203,11 @@ class Experiment {
         folder.write_checkpoint(trial, recipe);
       }
     }
+    if (const std::int64_t left = plan_.trial.rounds - trial.rounds_played(); left > 0) {
+      log_info("{}: The recording ended after {} of {} rounds.", identity.path().string(),
+               trial.rounds_played(), plan_.trial.rounds);
+      progress_.already_done(left);
+    }
     TrialSummary summary;
     summary.identity = identity;
     summary.recipe = recipe;

@@ -18,7 +18,10 @@ class ConvertCommand : public Command {
     app.add_option("in", in_, "LETOR text or a binary file; - is standard input")
         ->type_name("IN")
         ->required();
-    app.add_option("out", out_, "its ending says the form; - is standard output")
+    app.add_option(
+           "out", out_,
+           ".olrank is binary, .gz and .zst compressed text, anything else plain text; - is standard "
+           "output")
         ->type_name("OUT")
         ->required();
     app.add_flag("--sparse", format_.sparse, "leave zeros out of text");

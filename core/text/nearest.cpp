@@ -21,6 +21,12 @@ bool is_tail_of(std::string_view name, std::string_view longer) {
   return (before == '_' || before == '.') && edit_distance(name, tail) == 0;
 }
 
+/// Whether `name` is how `longer` begins; one letter begins too much.
+bool is_begin_of(std::string_view name, std::string_view longer) {
+  return name.size() >= 2 && longer.size() > name.size() && !name.starts_with('-') &&
+         edit_distance(name, longer.substr(0, name.size())) == 0;
+}
+
 }  // namespace
 
 int edit_distance(std::string_view a, std::string_view b) {
@@ -49,7 +55,8 @@ std::string nearest_name(std::string_view name, std::span<const std::string> can
   std::string nearest;
   int fewest = std::numeric_limits<int>::max();
   for (const std::string& candidate : candidates) {
-    const int edits = is_tail_of(name, candidate) ? 1 : edit_distance(name, candidate);
+    const bool is_part = is_tail_of(name, candidate) || is_begin_of(name, candidate);
+    const int edits = is_part ? 1 : edit_distance(name, candidate);
     if (edits < fewest) {
       fewest = edits;
       nearest = candidate;

@@ -396,6 +396,7 @@ class BadInput(Folder):
             (2, "--ranker names the one ranker of a command line", [*base, "--ranker", "pdgd", "--ranker", "pairrank"]),
             (2, "every 'pairrank' is linear", [*base, "--ranker", "pairrank", "--network", "mlp"]),
             (2, "every 'olranknet' is a network", [*base, "--ranker", "olranknet", "--network", "linear"]),
+            (2, "largest stable step: at most 1", [*base, "--ranker", "olranknet", "--learning-rate", "5"]),
             (2, "'banana'", [*base, "--max-memory", "banana"]),
             (2, "and 1.0 kB are allowed", [*base, "--max-memory", "1kB"]),
             (2, "name one or the other", [*base, "--data-train", "x.txt"]),

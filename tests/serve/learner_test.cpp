@@ -18,7 +18,7 @@ using std::chrono::seconds;
 constexpr int kRounds = 40;
 
 LearnerSettings settings_in(const TemporaryFolder& folder, std::uint64_t every = 1000) {
-  return {folder / "checkpoint", "identity", every, 100};
+  return {folder / "checkpoint", "identity", every};
 }
 
 void fill(FeedbackLog& log, int first, int last) {

@@ -62,7 +62,7 @@ class ServeCommand(unittest.TestCase):
         self.assertIn("--state is missing", self.refused())
         self.assertIn("--model FILE, or from --ranker KIND", self.refused("--state", self.state))
         self.assertIn("--features D", self.refused("--state", self.state, "--ranker", "pairrank"))
-        self.assertIn("Settings of a ranker need one", self.refused("--state", self.state, "--alpha", "0.1"))
+        self.assertIn("holds no service yet", self.refused("--state", self.state, "--alpha", "0.1"))
         self.assertIn("--port", self.refused("--state", self.state, *RANKER, "--port", "70000"))
         self.assertIn("give a token file", self.refused("--state", self.path("a"), *RANKER, "--address", "0.0.0.0", "--port", "0"))
         self.assertIn("zscore needs means", self.refused("--state", self.path("b"), *RANKER, "--normalise", "zscore"))
@@ -75,6 +75,26 @@ class ServeCommand(unittest.TestCase):
         self.refused("--state", self.path("there"))
         self.assertEqual(list(self.path("there").iterdir()), [])
         self.assertIn("--model FILE, or from --ranker KIND", self.refused("--state", self.path("d")))
+
+    def test_whatever_contradicts_the_state_is_refused_with_the_difference(self):
+        started = ["--ranker", "olranknet", "--features", "3", "--width", "8", "--seed", "2", "--normalise", "none"]
+        self.assertEqual(self.start(*started).stop(), 0)
+        for said, difference in ((["--seed", "3"], "seed: 2 instead of 3"),
+                                 (["--cutoff", "5"], "cutoff: 10 instead of 5"),
+                                 (["--normalise", "query-minmax"], "normalisation: "),
+                                 (["--features", "4"], "features: 3 instead of 4"),
+                                 (["--width", "16"], "width: 8 instead of 16"),
+                                 (["--set", "ranker.lambda=3"], "lambda: 10.0 instead of 3.0"),
+                                 (["--protocol", "reference"], 'parameterisation: "ntk" instead of "standard"'),
+                                 (["--ranker", "pdgd"], 'kind: "olranknet" instead of "pdgd"')):
+            with self.subTest(said=said):
+                sentence = self.refused("--state", self.state, *said)
+                self.assertIn("belongs to another service (", sentence)
+                self.assertIn(difference, sentence)
+        for said in (started, ["--ranker", "olranknet"], ["--seed", "2"], ["--protocol", "paper", "--width", "8"],
+                     ["--features", "3", "--cutoff", "10"]):
+            with self.subTest(said=said):
+                self.assertEqual(self.start(*said).stop(), 0)
 
     def test_one_process_at_a_time_has_a_state(self):
         service = self.start(*RANKER)

@@ -56,7 +56,7 @@ inline Service::Parts small_parts() {
 struct SmallService {
   explicit SmallService(RankerKind kind = RankerKind::kOlRankNet)
       : log(folder / "log", 100),
-        learner(make_served(kind), log, {folder / "checkpoint", "identity", 1000, 100}) {
+        learner(make_served(kind), log, {folder / "checkpoint", "identity", 1000}) {
     learner.start();
   }
 

@@ -30,6 +30,12 @@ TEST(NearestTest, FirstWordsMayBeLeftOut) {
   EXPECT_EQ(nearest_name("--", flags), "--seeds");
 }
 
+TEST(NearestTest, EndsMayBeLeftOut) {
+  EXPECT_EQ(nearest_name("exp", std::vector<std::string>{"linear", "exponential"}), "exponential");
+  EXPECT_EQ(nearest_name("trec", std::vector<std::string>{"olrank", "trec_eval", "ranklib"}), "trec_eval");
+  EXPECT_EQ(nearest_name("e", std::vector<std::string>{"err", "a"}), "a");
+}
+
 TEST(NearestTest, JoinsNames) {
   EXPECT_EQ(joined(std::vector<std::string>{}), "");
   EXPECT_EQ(joined(std::vector<std::string>{"a"}), "a");

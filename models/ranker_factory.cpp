@@ -175,7 +175,6 @@ std::unique_ptr<OnlineRanker> make_ranker(const RankerSettings& settings, std::i
   const auto first = surroundings.first_thetas;
   if (!first.empty()) check_start(settings, features, first);
   check_form(settings);
-  check_step(settings);
   check_pairs(settings);
   if (surroundings.home != nullptr)
     return std::make_unique<DeviceRanker>(features, settings, keys, cutoff, *surroundings.home);
@@ -211,6 +210,7 @@ bool needs_labels(RankerKind kind) {
 }
 
 void check_ranker(const RankerSettings& settings, std::int64_t cutoff) {
+  check_step(settings);
   // A network may be too large even to be tried.
   const RankerPlan plan = plan_ranker(settings, {.features = 1, .rounds = 1, .cutoff = cutoff});
   const std::int64_t memory = available_memory();

@@ -37,7 +37,8 @@ std::unique_ptr<OnlineRanker> make_ranker(const RankerSettings& settings, std::i
                                           const TrialKeys& keys, std::int64_t cutoff,
                                           const RankerSurroundings& surroundings = {});
 
-/// Throws what make_ranker() would, for any number of features and before any data is there.
+/// Throws what make_ranker() would, for any number of features and before any data is there, and refuses
+/// steps above the largest stable one.
 void check_ranker(const RankerSettings& settings, std::int64_t cutoff);
 
 }  // namespace olrank

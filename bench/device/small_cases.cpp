@@ -283,6 +283,7 @@ class SmallCases {
                         device::CurvatureTask task;
                         task.shape = shape;
                         task.rows.docs = 1;
+                        task.fresh = data<double>(vector);
                         return alone([=](Stream on) {
                           device::begin_curvature(on, task, data<double>(vector), data<double>(scratch),
                                                   data<device::CurvatureState>(state));

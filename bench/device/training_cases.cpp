@@ -273,8 +273,9 @@ class TrainingCases {
                empty_tensor(sizes, at::kDouble, {device::curvature_workspace(shape, training->docs->docs)});
            const at::Tensor state = uploaded(sizes, std::vector<device::CurvatureState>(1));
            // No quotient is below nothing: it never settles.
-           const device::CurvatureTask task{shape, training->docs->view(), data<PairTerm>(training->terms),
-                                            n,     training->incidence(),  -1.0};
+           const device::CurvatureTask task{
+               shape, training->docs->view(), data<PairTerm>(training->terms), n, training->incidence(),
+               -1.0,  data<double>(vector)};
            device::begin_curvature(stream, task, data<double>(vector), data<double>(scratch),
                                    data<device::CurvatureState>(state));
            return alone([=, held = training](Stream on) {

@@ -13,14 +13,12 @@ namespace {
 constexpr int kMostIterations = 100;  // as on the CPU
 constexpr int kIterationsAtOnce = 10;
 
-/// Where a power iteration begins: the CPU's first vector, for every member.
-std::vector<double> first_eigenvectors(std::int64_t members, std::int64_t parameters) {
-  std::vector<double> one(static_cast<std::size_t>(parameters));
+/// Where a power iteration begins: the CPU's first vector.
+std::vector<double> first_eigenvector(std::int64_t parameters) {
+  std::vector<double> vector(static_cast<std::size_t>(parameters));
   RngStream draws(make_key({.purpose = Purpose::kProbe}), 0);
-  draws.unit_vector(one);
-  std::vector<double> all;
-  for (std::int64_t member = 0; member < members; ++member) all.insert(all.end(), one.begin(), one.end());
-  return all;
+  draws.unit_vector(vector);
+  return vector;
 }
 
 std::vector<StepRates> rates_of(const DeviceNetworkSpec& spec) {
@@ -50,7 +48,9 @@ StackedTrainer::StackedTrainer(const DeviceNetworkSpec& spec, float* theta, Stre
       first_moment_(position_.size()),
       second_moment_(if_wanted(spec.optimizer == Optimizer::kAdam, position_.size())),
       step_rates_(std::span<const StepRates>(rates_of(spec))),
-      eigenvectors_(std::span<const double>(first_eigenvectors(spec.members, parameters_))),
+      first_eigenvector_(std::span<const double>(first_eigenvector(parameters_))),
+      eigenvectors_(std::span<const double>(
+          std::vector<double>(static_cast<std::size_t>(spec.members * parameters_)))),
       curvatures_(std::span<const CurvatureState>(
           std::vector<CurvatureState>(static_cast<std::size_t>(spec.members)))),
       noise_keys_(spec.noise_keys),
@@ -138,6 +138,7 @@ void StackedTrainer::find_curvature(const ResidentHistory& history, std::int64_t
   task.terms = seen.terms;
   task.count = seen.count;
   task.incidence = seen.incidence;
+  task.fresh = first_eigenvector_.data();
   tangent_factors(stream_, stack({member, 1}), seen.features, task.rows, {});
   double* vector = eigenvectors_.data() + member * parameters_;
   CurvatureState* state = curvatures_.data() + member;
@@ -307,7 +308,7 @@ void StackedTrainer::undo() {
 
 std::int64_t StackedTrainer::bytes() const {
   const std::int64_t numbers = steps_.size() + gradient_.size() + position_.size() + first_moment_.size() +
-                               second_moment_.size() + eigenvectors_.size();
+                               second_moment_.size() + first_eigenvector_.size() + eigenvectors_.size();
   return numbers * static_cast<std::int64_t>(sizeof(double)) +
          2 * before_.size() * static_cast<std::int64_t>(sizeof(float)) + rows_.bytes() + scores_.bytes() +
          partial_.bytes() + losses_.bytes() + labels_.bytes() + weights_.bytes() + changes_.bytes() +

@@ -79,8 +79,9 @@ class StackedTrainer : public ResidentTrainer {
   DeviceArray<double> position_;  // of optimizers that remember, as what follows
   DeviceArray<double> first_moment_;
   DeviceArray<double> second_moment_;
-  DeviceArray<StepRates> step_rates_;  // of Adam's J steps
-  DeviceArray<double> eigenvectors_;
+  DeviceArray<StepRates> step_rates_;      // of Adam's J steps
+  DeviceArray<double> first_eigenvector_;  // where a power iteration begins
+  DeviceArray<double> eigenvectors_;       // where each member's stopped; zeros before
   DeviceArray<CurvatureState> curvatures_;
   DeviceArray<PhiloxKey> noise_keys_;
   DeviceArray<std::uint32_t> round_;

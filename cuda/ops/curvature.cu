@@ -97,6 +97,21 @@ __global__ void __launch_bounds__(kThreads)
   if (!(state->norm > 0.0)) state->settled = 1;
 }
 
+/// Gradients that were all equal leave a vector of zeros, which would stay one. Thread k owns a number.
+__global__ void __launch_bounds__(kThreads)
+    restart_vector_kernel(std::int64_t parameters, const double* fresh, double* vector,
+                          const CurvatureState* state) {
+  if (state->norm > 0.0) return;
+  const std::int64_t k = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (k < parameters) vector[k] = fresh[k];
+}
+
+__global__ void restart_state_kernel(CurvatureState* state) {
+  if (threadIdx.x != 0 || state->norm > 0.0) return;
+  state->norm = 1.0;
+  state->settled = 0;
+}
+
 __global__ void reset_state_kernel(CurvatureState* state) {
   if (threadIdx.x == 0) *state = CurvatureState{};
 }
@@ -142,6 +157,10 @@ void begin_curvature(Stream stream, const CurvatureTask& task, double* vector, d
                      CurvatureState* state) {
   launch(reset_state_kernel, dim3{1}, dim3{32}, 0, stream, state);
   measure(stream, task, vector, Work(task, workspace), state);
+  const std::int64_t p = task.shape.parameters();
+  launch(restart_vector_kernel, dim3{count_of(parts_of(p, kThreads))}, dim3{kThreads}, 0, stream, p,
+         task.fresh, vector, state);
+  launch(restart_state_kernel, dim3{1}, dim3{32}, 0, stream, state);
 }
 
 void iterate_curvature(Stream stream, const CurvatureTask& task, double* vector, double* workspace,

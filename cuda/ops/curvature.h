@@ -25,13 +25,14 @@ struct CurvatureTask {
   std::int64_t count = 0;
   PairIncidence incidence;
   double tolerance = 1e-3;
+  const double* fresh = nullptr;  // [p], where a vector without length begins anew
 };
 
 /// Doubles of workspace.
 std::int64_t curvature_workspace(const NetworkShape& shape, std::int64_t docs);
 
 /// Makes the state fresh and measures `vector` [p], which the caller has filled: where an earlier iteration
-/// stopped, or at random, but not with zeros.
+/// stopped, or at random. One that gradients without length have left as zeros begins anew.
 void begin_curvature(Stream stream, const CurvatureTask& task, double* vector, double* workspace,
                      CurvatureState* state);
 

@@ -85,6 +85,7 @@ TEST_P(CurvatureKernelTest, TheLargestCurvatureIsTheCpus) {
     task.terms = terms_there.data();
     task.count = 70;
     task.incidence = {offsets.data(), ends.data()};
+    task.fresh = vector_there.data();  // of no use here
     DeviceArray<double> work(device::curvature_workspace(shape, docs));
     DeviceArray<device::CurvatureState> state(1);
     device::begin_curvature(nullptr, task, vector_there.data(), work.data(), state.data());
@@ -106,16 +107,29 @@ TEST_P(CurvatureKernelTest, TheLargestCurvatureIsTheCpus) {
   }
 }
 
-TEST_P(CurvatureKernelTest, AVectorWithoutLengthSettlesAtOnce) {
-  const NetworkShape shape = linear_shape(3);
+// As on the CPU: gradients that were all equal do not keep later ones from having a curvature.
+TEST_P(CurvatureKernelTest, AVectorWithoutLengthBeginsAnew) {
+  const NetworkShape shape = linear_shape(300);
+  const std::vector<double> fresh = random_doubles(300, 12);
   device::CurvatureTask task;
   task.shape = shape;
-  auto vector = on_device(std::vector<double>(3));
+  const auto fresh_there = on_device(fresh);
+  task.fresh = fresh_there.data();
   DeviceArray<double> work(device::curvature_workspace(shape, 0));
   DeviceArray<device::CurvatureState> state(1);
+  auto vector = on_device(std::vector<double>(300));
   device::begin_curvature(nullptr, task, vector.data(), work.data(), state.data());
-  EXPECT_EQ(state.to_host()[0].settled, 1);
+  EXPECT_EQ(vector.to_host(), fresh);
+  EXPECT_EQ(state.to_host()[0].settled, 0);
+  EXPECT_EQ(state.to_host()[0].norm, 1.0);
   EXPECT_EQ(state.to_host()[0].estimate, 0.0);
+  // One with a length stays.
+  std::vector<double> two(300);
+  two[299] = 2.0;
+  vector = on_device(two);
+  device::begin_curvature(nullptr, task, vector.data(), work.data(), state.data());
+  EXPECT_EQ(vector.to_host(), two);
+  EXPECT_EQ(state.to_host()[0].norm, 2.0);
 }
 
 OLRANK_KERNEL_TESTS(CurvatureKernelTest);

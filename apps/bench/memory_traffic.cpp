@@ -54,12 +54,19 @@ Word sum_from_many(const Word* words, std::size_t count) {
   return sum_from<8>(words, count);
 }
 
+/// Copies, and with every vector adds in place to `updates_each` of `updated`.
 OLRANK_VECTOR_CLONES
-void copy_plainly(const Word* from, Word* to, std::size_t count) {
+void copy_plainly(const Word* from, Word* to, std::size_t count, Word* updated, std::size_t updates_each) {
   Words some;
+  Words other;
   for (std::size_t k = 0; k < count; k += kLanes) {
     std::memcpy(&some, from + k, sizeof some);
     std::memcpy(to + k, &some, sizeof some);
+    for (std::size_t u = 0; u < updates_each; ++u, updated += kLanes) {
+      std::memcpy(&other, updated, sizeof other);
+      other += some;
+      std::memcpy(updated, &other, sizeof other);
+    }
     asm volatile("" ::: "memory");  // or it becomes memcpy
   }
 }
@@ -99,11 +106,14 @@ std::function<void()> bare_traffic(const MemoryTraffic& traffic, ReadStreams str
           sum_of = streams == ReadStreams::kFew ? sum_from_few : sum_from_many, stores,
           fill = Word{0}]() mutable {
     Word seen = 1;
+    std::size_t updated_so_far = 0;
     if (!from.empty()) {
       if (stores == Stores::kLibrary) {
         std::memcpy(to.data(), from.data(), bytes_of(from));
       } else {
-        copy_plainly(from.data(), to.data(), from.size());
+        const std::size_t updates_each = updated.size() / from.size();
+        copy_plainly(from.data(), to.data(), from.size(), updated.data(), updates_each);
+        updated_so_far = updates_each * from.size();
       }
       seen += to[to.size() / 2];
     }
@@ -115,9 +125,10 @@ std::function<void()> bare_traffic(const MemoryTraffic& traffic, ReadStreams str
       }
     }
     // Reading beside an update is quicker than before it.
-    const std::size_t reads_each = updated.empty() ? 0 : only_read.size() / updated.size();
-    add_in_place(updated.data(), updated.size(), seen, only_read.data(), reads_each);
-    const std::size_t done = reads_each * updated.size();
+    const std::size_t left = updated.size() - updated_so_far;
+    const std::size_t reads_each = left == 0 ? 0 : only_read.size() / left;
+    add_in_place(updated.data() + updated_so_far, left, seen, only_read.data(), reads_each);
+    const std::size_t done = reads_each * left;
     seen += sum_of(only_read.data() + done, only_read.size() - done);
     // What was seen goes into what is read next, so that nothing is left out.
     if (!from.empty()) from[0] = seen;

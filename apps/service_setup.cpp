@@ -270,12 +270,12 @@ std::unique_ptr<OnlineRanker> make_service_ranker(const SettledService& service,
         fmt::format("Ranker '{}' learns from true grades, which no click tells: choose another kind.",
                     identity.ranker.name));
   }
-  check_ranker(identity.ranker, identity.cutoff);
   const FittedNormaliser normaliser = parse_normaliser(identity.normalisation, "service");
   const auto thetas = first_thetas(service);
   const auto keys = TrialKeys::of(static_cast<std::uint64_t>(identity.seed), 1, "service");
   auto ranker =
       make_ranker(identity.ranker, normaliser.inputs(), keys, identity.cutoff, {nullptr, memory, thetas});
+  check_ranker(identity.ranker, identity.cutoff);
   Learner::require_lists_ahead_of_rounds(*ranker);
   return ranker;
 }

@@ -6,6 +6,7 @@
 
 #include "apps/command.h"
 #include "apps/configuration.h"
+#include "core/error.h"
 #include "core/io/cache_folder.h"
 #include "core/ops/blas.h"
 #include "core/ops/visible_gpus.h"
@@ -98,6 +99,8 @@ class InfoCommand : public Command {
     app.add_flag("--settings", settings_, "print docs/CONFIGURATION.md: every setting there is");
   }
   int run(const OutputFlags& output) override {
+    if (settings_ && output.json)
+      throw InvalidArgument("--settings prints a page, which is not there as JSON.");
     if (settings_) {
       fmt::print("{}", reference_page(configuration_tables()));
       return 0;

@@ -38,7 +38,7 @@ class Frame(unittest.TestCase):
 
     def test_wrong_usage_exits_2(self):
         for arguments in ([], ["info", "more"], ["run", "--alpha"], ["run", "--alpha", "x"], ["run", "a.toml", "b.toml"],
-                          ["run", "/nonexistent.toml"], ["--quiet", "--verbose", "info"]):
+                          ["run", "/nonexistent.toml"], ["--quiet", "--verbose", "info"], ["--json", "info", "--settings"]):
             done = olrank(*arguments)
             self.assertEqual(done.returncode, 2, arguments)
             self.assertTrue(done.stderr.startswith("olrank: "), arguments)

@@ -186,12 +186,12 @@ class ServeCommand : public Command {
   static int learn(Learner& learner, const OutputFlags& output) {
     learner.learn_all();
     const Learner::State state = learner.write_checkpoint();
-    const std::int64_t pairs = learner.latest()->pairs;
     if (output.json) {
-      fmt::print("{{\"rounds\":{},\"pairs\":{},\"fingerprint\":\"{}\"}}\n", state.round, pairs,
+      fmt::print("{{\"rounds\":{},\"pairs\":{},\"fingerprint\":\"{}\"}}\n", state.round, state.pairs,
                  state.fingerprint.hex());
     } else {
-      fmt::print("rounds {}, pairs {}, fingerprint {}\n", state.round, pairs, state.fingerprint.hex());
+      fmt::print("rounds {}, pairs {}, fingerprint {}\n", state.round, state.pairs,
+                 state.fingerprint.hex());
     }
     return 0;
   }

@@ -201,7 +201,7 @@ Learner::State Learner::present_state() const {
   StateWriter state;
   state.put("service.round", round_);
   ranker_->save(state);
-  return {round_, state.fingerprint()};
+  return {round_, pairs_, state.fingerprint()};
 }
 
 void Learner::write_file() {

@@ -61,6 +61,7 @@ class Learner {
   /// Of the learner's whole state after a round. Answered between two rounds, as is a checkpoint.
   struct State {
     std::uint64_t round = 0;
+    std::int64_t pairs = 0;
     Fingerprint fingerprint;
   };
   State state();

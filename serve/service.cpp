@@ -198,7 +198,7 @@ std::string Service::stats() {
       ","
       "\"fingerprint\":\"{}\",\"figures\":{{",
       version(), parts_.normaliser.features, impressions_.opened(), impressions_.open_count(),
-      accepted_.load(), duplicates_.load(), log_.rounds(), log_.bytes(), state.round, published->pairs,
+      accepted_.load(), duplicates_.load(), log_.rounds(), log_.bytes(), state.round, state.pairs,
       counters_.certain_share(), state.fingerprint.hex());
   for (std::size_t i = 0; i < published->figures.size(); ++i) {
     fmt::format_to(Out(out), "{}\"{}\":{}", i > 0 ? "," : "", published->figures[i].name,

@@ -116,7 +116,7 @@ void print_dry_run(const Configuration& configuration, const ExperimentPlan& pla
   fmt::print(
       "{} of {} on {} of data a fold, {} at once: about {} at the pace of the first "
       "rounds.\n",
-      counted(static_cast<std::int64_t>(trials.size()), "trial"), counted(plan.trial.rounds, "round"),
+      counted(trials.size(), "trial"), counted(plan.trial.rounds, "round"),
       readable_bytes(static_cast<double>(fold_bytes(*fold))), plan.jobs, readable_duration(seconds));
   for (const DryRunCount& count : besides) fmt::print("{} {}\n", count.count, count.text);
 }

@@ -99,8 +99,7 @@ class RunCommand : public Command {
   static void announce(const Configuration& configuration, const ExperimentPlan& plan) {
     const std::string shard =
         plan.shard.count > 1 ? fmt::format(" (shard {} of {})", plan.shard.index, plan.shard.count) : "";
-    log_info("{} of {}{} into {}; protocol {}",
-             counted(static_cast<std::int64_t>(trials_of(plan).size()), "trial"),
+    log_info("{} of {}{} into {}; protocol {}", counted(trials_of(plan).size(), "trial"),
              counted(plan.trial.rounds, "round"), shard, plan.out.string(),
              name_of(configuration.protocol.name));
     for (const std::string& deviation : deviations(configuration)) log_info("  {}", deviation);

@@ -166,8 +166,7 @@ class Tuning {
     log_info(
         "Tuning: {}, {} of {}{} into {}, judged on the validation part; "
         "protocol {}",
-        counted(static_cast<std::int64_t>(grid_.size()), "grid point"),
-        counted(static_cast<std::int64_t>(trials_of(plan_).size()), "trial"),
+        counted(grid_.size(), "grid point"), counted(trials_of(plan_).size(), "trial"),
         counted(plan_.trial.rounds, "round"), shard, plan_.out.string(),
         name_of(configuration_.protocol.name));
     write_manifest(tuning_, plan_, command_);
@@ -223,7 +222,7 @@ class Tuning {
 
   /// Plays the winners; the exit code of that.
   int play_test(const Configuration& test, const ExperimentPlan& plan) const {
-    log_info("Test: {} of {} into {}", counted(static_cast<std::int64_t>(trials_of(plan).size()), "trial"),
+    log_info("Test: {} of {} into {}", counted(trials_of(plan).size(), "trial"),
              counted(plan.trial.rounds, "round"), plan.out.string());
     for (const std::string& deviation : deviations(test)) log_info("  {}", deviation);
     write_manifest(test, plan, command_);

@@ -33,7 +33,9 @@ bool is_at(int descriptor, const fs::path& path) {
 
 }  // namespace
 
-StateFolder::StateFolder(const fs::path& path) : path_(path), made_(!fs::exists(path)) {
+StateFolder::StateFolder(const fs::path& path) : path_(path) {
+  std::error_code ignored;  // make_folder() tells what is wrong
+  made_ = !fs::exists(path_, ignored);
   make_folder(path_);
   // Whoever had the lock before may have removed its file between our opening and locking it.
   do {
@@ -56,7 +58,8 @@ void StateFolder::lock() {
 }
 
 StateFolder::~StateFolder() {
-  if (!fs::exists(identity_file())) {
+  std::error_code failed;
+  if (!fs::exists(identity_file(), failed) && !failed) {
     ::unlink(lock_file().c_str());
     if (made_) ::rmdir(path_.c_str());  // only where it is empty
   }

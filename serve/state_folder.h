@@ -36,7 +36,7 @@ class StateFolder {
   void lock();
 
   std::filesystem::path path_;
-  bool made_;  // the folder was not there before
+  bool made_ = false;  // the folder was not there before
   int lock_ = -1;
 };
 

@@ -117,8 +117,7 @@ class CovarianceStudy {
     ExperimentPlan plan = make_plan(settings, calibration_request());
     check_memory(settings, plan);
     settle_existing(plan);
-    log_info("Calibration of α: {} of {} into {}",
-             counted(static_cast<std::int64_t>(trials_of(plan).size()), "trial"),
+    log_info("Calibration of α: {} of {} into {}", counted(trials_of(plan).size(), "trial"),
              counted(plan.trial.rounds, "round"), plan.out.string());
     write_manifest(settings, plan, command_);
     if (const int code = run_and_summarise(plan); code != 0) return code;
@@ -148,8 +147,7 @@ class CovarianceStudy {
     check_memory(whole, plan);  // before --force removes anything
     settle_existing(plan);
     log_info("Study: {} with widths and depths, {} of {} into {}; protocol {}",
-             counted(static_cast<std::int64_t>(rankers_.size()), "structure"),
-             counted(static_cast<std::int64_t>(trials_of(plan).size()), "trial"),
+             counted(rankers_.size(), "structure"), counted(trials_of(plan).size(), "trial"),
              counted(plan.trial.rounds, "round"), plan.out.string(), name_of(configuration_.protocol.name));
     write_manifest(whole, plan, command_);
     write_configuration(whole, plan.out / "config.toml");

@@ -31,8 +31,7 @@ void refuse_two_sources(const DataSettings& settings) {
   if (settings.source.empty() || !names_files(settings)) return;
   throw InvalidArgument(
       "data.source names a folder or generated data, and data.train, data.vali or data.test a file; name "
-      "one "
-      "or the other.");
+      "one or the other.");
 }
 
 PartFiles files_of(const DataSettings& settings, std::int64_t fold) {

@@ -23,9 +23,8 @@ class ExploringList {
   /// `key` is the trial's key of Purpose::kList.
   ExploringList(ListRule rule, bool refine, PhiloxKey key) : rule_(rule), refine_(refine), key_(key) {}
 
-  /// `by_score` are docs, best first. Where `refine` is set, blocks and list follow the
-  /// transitive closure of `orders`; what is counted as certain is `orders`. The list stays valid until the
-  /// next call.
+  /// `by_score` are docs, best first. Where `refine` is set, blocks and list follow the transitive closure
+  /// of `orders`; what is counted as certain is `orders`. The list stays valid until the next call.
   RankedList make(std::span<const std::int32_t> by_score, const OrderBits& orders, std::uint32_t round,
                   std::int64_t cutoff);
 

@@ -30,7 +30,8 @@ std::string folder_of(const std::filesystem::path& target) {
 
 AtomicFile::AtomicFile(const std::filesystem::path& target)
     : target_(target), temporary_(temporary_name(target)) {
-  if (std::filesystem::is_directory(target)) fail("write", EISDIR);  // or it would show after the work
+  std::error_code ignored;                                                    // open() tells what is wrong
+  if (std::filesystem::is_directory(target, ignored)) fail("write", EISDIR);  // or it shows after the work
   descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (descriptor_ < 0) throw IoError("write", target_.string(), errno);
 }

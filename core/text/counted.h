@@ -2,14 +2,15 @@
 
 #include <fmt/format.h>
 
-#include <cstdint>
+#include <concepts>
 #include <string>
 #include <string_view>
 
 namespace olrank {
 
 /// "1 trial", "2 trials".
-inline std::string counted(std::int64_t count, std::string_view noun) {
+template <std::integral Count>
+std::string counted(Count count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 

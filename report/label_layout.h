@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <vector>
 
@@ -23,17 +24,30 @@ struct Box {
   }
 };
 
-/// Boxes of the given sizes, one beside each point, that meet neither each other nor the points nor their
-/// vertical lines from `low` to `high`; none where no such place is left. Earlier points choose first.
 struct LabelledPoint {
   double x = 0.0;
   double y = 0.0;
-  double width = 0.0;
+  double width = 0.0;  // of its label
   double height = 0.0;
-  double low = 0.0;
+  double low = 0.0;  // of its vertical line
   double high = 0.0;
 };
-std::vector<std::optional<Box>> place_labels(const std::vector<LabelledPoint>& points, const Box& frame,
-                                             double distance);
+
+/// Where a label stands, and whether a line has to lead to it from its point, as it is not beside that.
+struct LabelPlace {
+  Box box;
+  bool is_led = false;
+
+  /// Where such a line ends: the nearest place of the label.
+  double lead_x(const LabelledPoint& point) const { return std::clamp(point.x, box.left, box.right); }
+  double lead_y(const LabelledPoint& point) const { return std::clamp(point.y, box.top, box.bottom); }
+};
+
+/// A place for each point's label: beside the point, at `distance`, or as near as there is room; none where
+/// there is none. Labels meet neither each other nor points nor their vertical lines, and lines to them
+/// meet no other point or label. Places beside come first, and
+/// earlier points.
+std::vector<std::optional<LabelPlace>> place_labels(const std::vector<LabelledPoint>& points,
+                                                    const Box& frame, double distance);
 
 }  // namespace olrank

@@ -18,6 +18,7 @@ constexpr double kPlotHeight = 200.0;
 constexpr double kBottom = 36.0;
 constexpr double kFont = 11.0;
 constexpr double kWidestLabel = 130.0;
+constexpr double kLabelDistance = 6.5;
 
 Scale vertical_scale(const ScatterFigure& figure) {
   double low = figure.points.front().y;
@@ -93,20 +94,25 @@ Drawing draw_scatter(const ScatterFigure& figure) {
     description += fmt::format("{}: {} {}, {} {}. ", point.name, short_number(point.x), figure.x_name,
                                short_number(point.y), figure.y_name);
   }
+  const auto places = place_labels(wanted, {left + 1.0, kTop - 4.0, kWidth - 1.0, kTop + kPlotHeight - 1.0},
+                                   kLabelDistance);
+  std::string labels;
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    // Where no place is left, colour and shape have to do; the key tells them.
+    if (!places[i]) continue;
+    const LabelPlace& place = *places[i];
+    labels += svg_text(place.box.left, place.box.bottom - 2.5,
+                       shortened(figure.points[i].name, kFont, kWidestLabel), "");
+    if (place.is_led)
+      body += svg_line(wanted[i].x, wanted[i].y, place.lead_x(wanted[i]), place.lead_y(wanted[i]), "axis");
+  }
   for (std::size_t i = 0; i < figure.points.size(); ++i) {
     const ScatterPoint& point = figure.points[i];
     body += svg_marker(wanted[i].x, wanted[i].y, 4.5, point.style,
                        fmt::format("{}: {} {}, {} {}", point.name, short_number(point.x), figure.x_name,
                                    short_number(point.y), figure.y_name));
   }
-  const auto places =
-      place_labels(wanted, {left + 1.0, kTop - 4.0, kWidth - 1.0, kTop + kPlotHeight - 1.0}, 6.5);
-  for (std::size_t i = 0; i < places.size(); ++i) {
-    // Where no place is left, colour and shape have to do; the key tells them.
-    if (places[i])
-      body += svg_text(places[i]->left, places[i]->bottom - 2.5,
-                       shortened(figure.points[i].name, kFont, kWidestLabel), "");
-  }
+  body += labels;
   return {kWidth, kTop + kPlotHeight + kBottom, std::move(body),
           figure.subtitle.empty() ? figure.title : figure.title + ", " + figure.subtitle,
           std::move(description)};

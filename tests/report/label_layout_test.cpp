@@ -45,17 +45,32 @@ TEST(PlaceLabels, MeetNothingAndStayInside) {
       const double y = 200.0 * coins.uniform();
       point = {400.0 * coins.uniform(), y, 40.0 + 60.0 * coins.uniform(), 12.0, y + 15.0, y - 15.0};
     }
-    const auto boxes = place_labels(points, frame, 6.0);
-    for (std::size_t i = 0; i < boxes.size(); ++i) {
-      if (!boxes[i]) continue;
+    const auto places = place_labels(points, frame, 6.0);
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      if (!places[i]) continue;
       ++placed_labels;
-      EXPECT_TRUE(boxes[i]->within(frame));
+      EXPECT_TRUE(places[i]->box.within(frame));
       for (const LabelledPoint& point : points)
-        EXPECT_FALSE(boxes[i]->meets({point.x - 1.0, point.high, point.x + 1.0, point.low}));
-      for (std::size_t j = 0; j < i; ++j) EXPECT_FALSE(boxes[j] && boxes[i]->meets(*boxes[j]));
+        EXPECT_FALSE(places[i]->box.meets({point.x - 1.0, point.high, point.x + 1.0, point.low}));
+      for (std::size_t j = 0; j < i; ++j) EXPECT_FALSE(places[j] && places[i]->box.meets(places[j]->box));
     }
   }
-  EXPECT_GT(placed_labels, 1400);  // of 1,600
+  EXPECT_GT(placed_labels, 1580);  // of 1,600
+}
+
+TEST(PlaceLabels, LeadPastWhatStandsInTheWay) {
+  // Two points so near to each other, between others' lines, that one label has to stand elsewhere.
+  const Box frame{0.0, 0.0, 400.0, 200.0};
+  const std::vector<LabelledPoint> points{{200.0, 100.0, 60.0, 12.0, 180.0, 20.0},
+                                          {212.0, 100.0, 60.0, 12.0, 180.0, 20.0},
+                                          {224.0, 100.0, 60.0, 12.0, 180.0, 20.0}};
+  const auto places = place_labels(points, frame, 6.0);
+  for (const auto& place : places) ASSERT_TRUE(place);
+  EXPECT_FALSE(places[0]->is_led);
+  EXPECT_FALSE(places[2]->is_led);
+  ASSERT_TRUE(places[1]->is_led);
+  // Straight through a neighbour would be nearest.
+  EXPECT_GT(std::abs(places[1]->lead_y(points[1]) - points[1].y), 10.0);
 }
 
 }  // namespace

@@ -35,6 +35,23 @@ TEST(SpreadLabels, KeepsOrderDistanceAndFrame) {
   }
 }
 
+/// The line to a label passes by all other points and labels.
+void expect_free_lead(const std::vector<LabelledPoint>& points,
+                      const std::vector<std::optional<LabelPlace>>& places, std::size_t led) {
+  const double dx = places[led]->lead_x(points[led]) - points[led].x;
+  const double dy = places[led]->lead_y(points[led]) - points[led].y;
+  for (double part = 0.05; part < 1.0; part += 0.05) {
+    if (part * std::hypot(dx, dy) < 10.0) continue;  // still at its own point
+    const double x = points[led].x + part * dx;
+    const double y = points[led].y + part * dy;
+    for (std::size_t j = 0; j < points.size(); ++j) {
+      if (j == led) continue;
+      EXPECT_GT(std::hypot(x - points[j].x, y - points[j].y), 4.0);
+      EXPECT_FALSE(places[j] && places[j]->box.meets({x, y, x, y}));
+    }
+  }
+}
+
 TEST(PlaceLabels, MeetNothingAndStayInside) {
   RngStream coins(make_key({.seed = 4, .purpose = Purpose::kProbe}), 0);
   const Box frame{0.0, 0.0, 400.0, 200.0};
@@ -53,13 +70,14 @@ TEST(PlaceLabels, MeetNothingAndStayInside) {
       for (const LabelledPoint& point : points)
         EXPECT_FALSE(places[i]->box.meets({point.x - 1.0, point.high, point.x + 1.0, point.low}));
       for (std::size_t j = 0; j < i; ++j) EXPECT_FALSE(places[j] && places[i]->box.meets(places[j]->box));
+      if (places[i]->is_led) expect_free_lead(points, places, i);
     }
   }
   EXPECT_GT(placed_labels, 1580);  // of 1,600
 }
 
 TEST(PlaceLabels, LeadPastWhatStandsInTheWay) {
-  // Two points so near to each other, between others' lines, that one label has to stand elsewhere.
+  // The middle one's neighbours are too near for a label beside it.
   const Box frame{0.0, 0.0, 400.0, 200.0};
   const std::vector<LabelledPoint> points{{200.0, 100.0, 60.0, 12.0, 180.0, 20.0},
                                           {212.0, 100.0, 60.0, 12.0, 180.0, 20.0},

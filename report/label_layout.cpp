@@ -23,13 +23,13 @@ void keep_within(Cluster& cluster, double gap, double low, double high) {
   cluster.centre = std::max(low + half, std::min(high - half, cluster.centre));
 }
 
-/// Finds a label after the other its place.
+/// Finds places for labels, one after the other.
 class LabelPlacer {
  public:
   LabelPlacer(const std::vector<LabelledPoint>& points, const Box& frame, double distance)
       : frame_(frame), distance_(distance), radius_(0.75 * distance) {
     for (const LabelledPoint& point : points) {
-      markers_.push_back({point.x - radius_, point.y - radius_, point.x + radius_, point.y + radius_});
+      taken_.push_back({point.x - radius_, point.y - radius_, point.x + radius_, point.y + radius_});
       lines_.push_back({point.x - 2.0, point.high, point.x + 2.0, point.low});
     }
   }
@@ -38,13 +38,9 @@ class LabelPlacer {
   std::optional<LabelPlace> place(const LabelledPoint& point, double distances) {
     for (const Box& box : boxes_around(point, distances * distance_)) {
       const LabelPlace place{box, distances > 1.0};
-      if (!box.within(frame_) || meets_any(box, markers_) || meets_any(box, lines_) ||
-          meets_any(box, taken_))
-        continue;
+      if (!box.within(frame_) || meets_any(box, lines_) || meets_any(box, taken_)) continue;
       const std::vector<Box> lead = lead_to(place, point);
-      const auto crosses = [&](const Box& dot) {
-        return meets_any(dot, markers_) || meets_any(dot, taken_);
-      };
+      const auto crosses = [&](const Box& dot) { return meets_any(dot, taken_); };
       if (std::any_of(lead.begin(), lead.end(), crosses)) continue;
       taken_.push_back(box);
       taken_.insert(taken_.end(), lead.begin(), lead.end());
@@ -89,10 +85,9 @@ class LabelPlacer {
 
   Box frame_;
   double distance_;
-  double radius_;  // of a point
-  std::vector<Box> markers_;
-  std::vector<Box> lines_;
-  std::vector<Box> taken_;
+  double radius_;           // of a point
+  std::vector<Box> lines_;  // which lines to labels may cross
+  std::vector<Box> taken_;  // by points, labels and lines to these
 };
 
 }  // namespace

@@ -45,8 +45,7 @@ struct LabelPlace {
 
 /// A place for each point's label: beside the point, at `distance`, or as near as there is room; none where
 /// there is none. Labels meet neither each other nor points nor their vertical lines, and lines to them
-/// meet no other point or label. Places beside come first, and
-/// earlier points.
+/// meet no other point or label. The nearest places are given first, of these to earlier points.
 std::vector<std::optional<LabelPlace>> place_labels(const std::vector<LabelledPoint>& points,
                                                     const Box& frame, double distance);
 

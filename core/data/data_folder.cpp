@@ -67,9 +67,8 @@ std::optional<std::array<std::string, kFolds>> find_numbered_parts(const std::fi
   throw InvalidArgument(fmt::format(
       "'{}' holds no data set that olrank recognises. It looked for train and test (and perhaps vali), for "
       "folders Fold1 to Fold5 that hold them, and for S1 to S5, each as .txt, .txt.gz, .txt.zst or "
-      ".olrank. "
-      "Name the files themselves, of an experiment with data.train and data.test, or make parts with "
-      "'olrank data split'.",
+      ".olrank. Name the files themselves, of an experiment with data.train and data.test, or make parts "
+      "with 'olrank data split'.",
       folder.string()));
 }
 

@@ -4,7 +4,7 @@
 
 #include "core/error.h"
 #include "tests/core/data/letor_support.h"
-#include "tests/ops/network_fixture.h"
+#include "tests/core/ops/network_fixture.h"
 
 namespace olrank {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/sim/chi_square.h"
+#include "tests/support/chi_square.h"
 #include "tests/sim/play_users.h"
 
 namespace olrank {

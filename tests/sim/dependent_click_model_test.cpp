@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tests/sim/chi_square.h"
+#include "tests/support/chi_square.h"
 #include "tests/sim/play_users.h"
 
 namespace olrank {

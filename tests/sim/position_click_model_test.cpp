@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "tests/sim/chi_square.h"
+#include "tests/support/chi_square.h"
 #include "tests/sim/play_users.h"
 
 namespace olrank {

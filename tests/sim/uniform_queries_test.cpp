@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 #include "core/online/trial_keys.h"
-#include "tests/sim/chi_square.h"
+#include "tests/support/chi_square.h"
 
 namespace olrank {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "core/explore/certain_orders.h"
 #include "tests/core/explore/slow_orders.h"
-#include "tests/sim/chi_square.h"
+#include "tests/support/chi_square.h"
 
 namespace olrank {
 namespace {

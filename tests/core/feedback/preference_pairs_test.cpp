@@ -4,7 +4,7 @@
 
 #include <map>
 
-#include "tests/sim/chi_square.h"
+#include "tests/support/chi_square.h"
 
 namespace olrank {
 namespace {

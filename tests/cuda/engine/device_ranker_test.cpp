@@ -10,7 +10,7 @@
 #include "cuda/engine/batch_trainer.h"
 #include "cuda/engine/resident_network.h"
 #include "models/neural/device_ranker.h"
-#include "tests/cuda/kernels/kernel_test.h"
+#include "tests/cuda/ops/kernel_test.h"
 #include "tests/models/neural/recorded_rounds.h"
 
 namespace olrank {

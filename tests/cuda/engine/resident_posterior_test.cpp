@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "tests/cuda/kernels/kernel_test.h"
+#include "tests/cuda/ops/kernel_test.h"
 
 namespace olrank {
 namespace {

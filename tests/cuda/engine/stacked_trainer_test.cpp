@@ -5,7 +5,7 @@
 
 #include "core/random/rng_stream.h"
 #include "cuda/engine/resident_history.h"
-#include "tests/cuda/kernels/kernel_test.h"
+#include "tests/cuda/ops/kernel_test.h"
 
 namespace olrank {
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/feedback/preference_pairs.h"
-#include "tests/ops/network_fixture.h"
+#include "tests/core/ops/network_fixture.h"
 
 namespace olrank {
 namespace {

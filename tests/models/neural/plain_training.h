@@ -7,7 +7,7 @@
 
 #include "core/ops/relu_network.h"
 #include "models/neural/document_history.h"
-#include "tests/ops/network_fixture.h"
+#include "tests/core/ops/network_fixture.h"
 
 // Training of a network as one would write it down: in double, pair by pair, with g(x) as p numbers.
 namespace olrank {

@@ -11,7 +11,7 @@
 #include "core/error.h"
 #include "models/posterior/full_posterior.h"
 #include "models/posterior/posterior_plan.h"
-#include "tests/ops/network_fixture.h"
+#include "tests/core/ops/network_fixture.h"
 
 namespace olrank {
 namespace {

@@ -1,0 +1,116 @@
+#include "core/ops/tangent_factors.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "tests/core/ops/network_fixture.h"
+
+namespace olrank {
+namespace {
+
+// Central differences of the obvious double formula, at points where no unit changes side within a step.
+TEST(TangentFactorsTest, AreTheGradient) {
+  ExecutionContext context;
+  for (const NetworkShape& shape : test_shapes()) {
+    const std::vector<float> theta = random_theta(shape, 11);
+    const std::vector<float> features = random_numbers(40 * shape.inputs, 12);
+    std::vector<float> factors(static_cast<std::size_t>(40 * shape.factors()));
+    std::vector<float> scores(40);
+    tangent_factors(context, shape, theta, matrix_of(features, shape.inputs), factors, scores);
+    std::vector<float> expected_scores(40);
+    score_docs(context, shape, theta, matrix_of(features, shape.inputs), expected_scores);
+    EXPECT_EQ(scores, expected_scores);
+    const std::vector<double> centre(theta.begin(), theta.end());
+    constexpr double kStep = 1e-5;
+    int compared = 0;
+    for (std::int64_t doc = 0; doc < 40 && compared < 4; ++doc) {
+      const float* x = features.data() + doc * shape.inputs;
+      if (slow_score(shape, centre, x).nearest_kink < 100.0 * kStep) continue;
+      ++compared;
+      const std::vector<double> g = slow_gradient(shape, factors.data() + doc * shape.factors());
+      double largest = 0.0;
+      for (const double value : g) largest = std::max(largest, std::abs(value));
+      for (std::size_t k = 0; k < g.size(); ++k) {
+        std::vector<double> moved = centre;
+        moved[k] += kStep;
+        const double up = slow_score(shape, moved, x).score;
+        moved[k] = centre[k] - kStep;
+        const double down = slow_score(shape, moved, x).score;
+        // f is linear in each single parameter while no unit changes side, so the difference is off by
+        // rounding only (1e-16/step); the factors are float32, off by tens of 6e-8.
+        EXPECT_TRUE(std::abs(g[k] - (up - down) / (2.0 * kStep)) <= 1e-5 * (1.0 + largest))
+            << "parameter " << k << " of " << g.size();
+      }
+    }
+    EXPECT_EQ(compared, 4);
+  }
+}
+
+TEST(TangentFactorsTest, ExpandInTiles) {
+  for (const NetworkShape& shape : test_shapes()) {
+    const std::vector<float> factors = random_factors(shape, 6, 13);
+    const TangentFactors docs = view_of(shape, factors);
+    const std::int64_t p = shape.parameters();
+    const Eigen::MatrixXd gradients = slow_gradients(shape, docs);
+    const Eigen::MatrixXd differences = slow_pair_gradients(shape, docs);
+    for (const std::int64_t tile : {std::int64_t{1}, std::int64_t{7}, p}) {
+      for (std::int64_t begin = 0; begin < p; begin += tile) {
+        const std::int64_t end = std::min(p, begin + tile);
+        std::vector<double> rows(static_cast<std::size_t>(6 * (tile + 1)), -1.0);
+        expand_docs(shape, docs, 0.5, begin, end, rows.data(), tile + 1);
+        std::vector<double> pairs(static_cast<std::size_t>(3 * (tile + 1)), -1.0);
+        expand_pairs(shape, docs, 0.5, begin, end, pairs.data(), tile + 1);
+        for (std::int64_t k = begin; k < end; ++k) {
+          // Halving is exact, products of float32 numbers too: not a bit differs.
+          for (std::int64_t i = 0; i < 6; ++i) {
+            EXPECT_EQ(rows[static_cast<std::size_t>(i * (tile + 1) + k - begin)], 0.5 * gradients(i, k));
+          }
+          for (std::int64_t i = 0; i < 3; ++i) {
+            EXPECT_EQ(pairs[static_cast<std::size_t>(i * (tile + 1) + k - begin)], 0.5 * differences(i, k));
+          }
+        }
+        for (std::int64_t i = 0; i < 6; ++i) {
+          EXPECT_EQ(rows[static_cast<std::size_t>(i * (tile + 1) + tile)], -1.0);
+        }
+      }
+    }
+  }
+}
+
+TEST(TangentFactorsTest, MultiplyWithVectors) {
+  for (const NetworkShape& shape : test_shapes()) {
+    for (const std::int64_t docs : {1, 33, 300}) {
+      const std::vector<float> factors = random_factors(shape, docs, 14);
+      const Eigen::MatrixXd gradients = slow_gradients(shape, view_of(shape, factors));
+      const std::vector<float> numbers = random_numbers(shape.parameters() + docs, 15);
+      const std::vector<double> v(numbers.begin(), numbers.begin() + shape.parameters());
+      const std::vector<double> weights(numbers.begin() + shape.parameters(), numbers.end());
+      const Eigen::VectorXd expected_products =
+          gradients * Eigen::Map<const Eigen::VectorXd>(v.data(), shape.parameters());
+      const Eigen::VectorXd expected_sum =
+          gradients.transpose() * Eigen::Map<const Eigen::VectorXd>(weights.data(), docs);
+      for (const int threads : {1, 3}) {
+        ExecutionContext context({}, threads);
+        std::vector<double> products(weights.size());
+        gradient_products(context, shape, view_of(shape, factors), v, products);
+        std::vector<double> sum(v.size());
+        gradient_sum(context, shape, view_of(shape, factors), weights, sum);
+        // Sums of up to 1,500 double products: 1,500 · 1e-16 of the absolute terms, generously.
+        for (std::int64_t i = 0; i < docs; ++i) {
+          const double scale = gradients.row(i).norm() * std::sqrt(static_cast<double>(v.size()));
+          EXPECT_TRUE(std::abs(products[static_cast<std::size_t>(i)] - expected_products[i]) <=
+                      1e-12 * scale);
+        }
+        for (std::int64_t k = 0; k < shape.parameters(); ++k) {
+          const double scale = 1e-6 + gradients.col(k).norm() * std::sqrt(static_cast<double>(docs));
+          EXPECT_TRUE(std::abs(sum[static_cast<std::size_t>(k)] - expected_sum[k]) <= 1e-12 * scale);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace olrank

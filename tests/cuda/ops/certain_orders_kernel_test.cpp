@@ -1,0 +1,200 @@
+#include "cuda/ops/certain_orders.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "cuda/ops/score_ranking.h"
+#include "tests/cuda/ops/kernel_test.h"
+
+namespace olrank {
+namespace {
+
+class CertainOrdersKernelTest : public KernelTest {};
+
+std::vector<std::int32_t> slow_order(const std::vector<float>& scores) {
+  std::vector<std::int32_t> order(scores.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
+    return scores[static_cast<std::size_t>(a)] > scores[static_cast<std::size_t>(b)];
+  });
+  return order;
+}
+
+/// A positive definite M, as wide as scores are apart, with some documents twice.
+std::vector<double> gram_of(std::int64_t docs, std::uint64_t seed) {
+  const std::int64_t rank = 5;
+  std::vector<float> rows = random_numbers(docs * rank, seed, 0.1);
+  if (docs > 4) std::copy_n(rows.begin(), rank, rows.begin() + 3 * rank);
+  std::vector<double> m(static_cast<std::size_t>(docs * docs), std::nan(""));
+  for (std::int64_t i = 0; i < docs; ++i) {
+    for (std::int64_t j = 0; j <= i; ++j) {
+      double sum = 0.0;
+      for (std::int64_t k = 0; k < rank; ++k) {
+        sum += double{rows[static_cast<std::size_t>(i * rank + k)]} *
+               double{rows[static_cast<std::size_t>(j * rank + k)]};
+      }
+      m[static_cast<std::size_t>(i * docs + j)] = sum;
+    }
+  }
+  return m;
+}
+
+OrderBits bits_of(const std::vector<std::uint64_t>& words, std::int64_t docs) {
+  OrderBits bits;
+  bits.reset(docs);
+  for (std::int64_t a = 0; a < docs; ++a) {
+    const auto row = part_of(words, a * device::order_words(docs), device::order_words(docs));
+    std::copy(row.begin(), row.end(), bits.row(a).begin());
+  }
+  return bits;
+}
+
+void expect_same_bits(const OrderBits& found, const OrderBits& expected) {
+  for (std::int64_t a = 0; a < expected.docs(); ++a) {
+    const auto row = found.row(a);
+    const auto expected_row = expected.row(a);
+    EXPECT_TRUE(std::equal(row.begin(), row.end(), expected_row.begin())) << "row " << a;
+  }
+}
+
+TEST_P(CertainOrdersKernelTest, WidthsAndBitsEqualTheCpus) {
+  ExecutionContext context;
+  std::int64_t certain = 0;
+  for (const std::int64_t docs : {0, 1, 2, 31, 32, 33, 64, 65, 130}) {
+    std::vector<float> scores = random_numbers(docs, 11);
+    if (docs > 10) scores[7] = scores[2];
+    std::vector<float> magnitudes(scores.size(), 2.0F);
+    std::vector<double> m = gram_of(docs, 12);
+    const std::vector<std::int32_t> order = slow_order(scores);
+    const CertaintyRule rule{0.9, 0.01, kScoreRounding * 2.0};
+    const auto scores_there = on_device(scores);
+    const auto magnitudes_there = on_device(magnitudes);
+    const auto order_there = on_device(order);
+    const auto m_there = on_device(m);
+    const auto rule_there = on_device(std::vector<CertaintyRule>{rule});
+    DeviceArray<std::uint64_t> bits(docs * device::order_words(docs));
+    DeviceArray<double> width_sq(docs * docs);
+    DeviceArray<device::WidthHealthSums> health = on_device(std::vector<device::WidthHealthSums>(1));
+    const device::WidthedDocs query{docs, scores_there.data(), magnitudes_there.data(), order_there.data(),
+                                    m_there.data()};
+    device::certain_by_width(nullptr, query, rule_there.data(), bits.data(), width_sq.data(),
+                             health.data());
+
+    std::vector<double> expected(m.size());
+    const WidthHealth expected_health = pair_width_sq(context, docs, m.data(), expected.data());
+    OrderBits orders;
+    certain_by_width(rule, scores, order, expected, orders);
+    EXPECT_EQ(width_sq.to_host(), expected) << docs;
+    expect_same_bits(bits_of(bits.to_host(), docs), orders);
+    EXPECT_EQ(health.to_host()[0].negative, static_cast<unsigned long long>(expected_health.negative));
+    EXPECT_EQ(health.to_host()[0].lost, static_cast<unsigned long long>(expected_health.lost));
+    for (std::int64_t a = 0; a < docs; ++a) orders.for_each_below(a, [&](std::int64_t) { ++certain; });
+
+    DeviceArray<std::uint64_t> bits_alone(docs * device::order_words(docs));
+    device::certain_by_width(nullptr, query, rule_there.data(), bits_alone.data(), nullptr, nullptr);
+    EXPECT_EQ(bits_alone.to_host(), bits.to_host());
+  }
+  EXPECT_GT(certain, 1000);
+}
+
+// Scores a millionth apart, one document of a large magnitude: without widths, an order is certain from 41
+// places on.
+TEST_P(CertainOrdersKernelTest, RoundingIsMeasuredByTheLargestMagnitude) {
+  const std::int64_t docs = 130;
+  std::vector<float> scores;
+  std::vector<std::int32_t> order;
+  for (std::int32_t doc = 0; doc < docs; ++doc) {
+    scores.push_back(static_cast<float>(129 - doc) * 1e-6F);
+    order.push_back(doc);
+  }
+  std::vector<float> magnitudes(scores.size(), 0.001F);
+  magnitudes[5] = 40.5F;
+  const auto scores_there = on_device(scores);
+  const auto magnitudes_there = on_device(magnitudes);
+  const auto order_there = on_device(order);
+  const auto m_there = on_device(std::vector<double>(static_cast<std::size_t>(docs * docs), 0.0));
+  const auto rule_there = on_device(std::vector<CertaintyRule>{{0.1, 0.0, 0.0}});
+  DeviceArray<std::uint64_t> by_width(docs * device::order_words(docs));
+  DeviceArray<std::uint64_t> by_vote(docs * device::order_words(docs));
+  DeviceArray<device::WidthHealthSums> health = on_device(std::vector<device::WidthHealthSums>(1));
+  device::certain_by_width(
+      nullptr, {docs, scores_there.data(), magnitudes_there.data(), order_there.data(), m_there.data()},
+      rule_there.data(), by_width.data(), nullptr, health.data());
+  device::certain_by_vote(nullptr, 1, docs, scores_there.data(), magnitudes_there.data(),
+                          order_there.data(), by_vote.data());
+  OrderBits expected;
+  expected.reset(docs);
+  for (std::int64_t a = 0; a < docs; ++a) {
+    for (std::int64_t b = a + 41; b < docs; ++b) expected.set(a, b);
+  }
+  expect_same_bits(bits_of(by_width.to_host(), docs), expected);
+  expect_same_bits(bits_of(by_vote.to_host(), docs), expected);
+}
+
+TEST_P(CertainOrdersKernelTest, LostWidthsAreCounted) {
+  ExecutionContext context;
+  const std::int64_t docs = 40;
+  std::vector<double> m = gram_of(docs, 5);
+  m[static_cast<std::size_t>(9 * docs + 9)] = -1.0;
+  m[static_cast<std::size_t>(20 * docs + 3)] = 1.0;
+  m[static_cast<std::size_t>(30 * docs + 3)] = std::nan("");
+  const std::vector<float> scores = random_numbers(docs, 1);
+  const std::vector<std::int32_t> order = slow_order(scores);
+  const auto scores_there = on_device(scores);
+  const auto magnitudes_there = on_device(std::vector<float>(scores.size(), 1.0F));
+  const auto order_there = on_device(order);
+  const auto m_there = on_device(m);
+  const auto rule_there = on_device(std::vector<CertaintyRule>{{0.1, 0.0, 0.0}});
+  DeviceArray<std::uint64_t> bits(docs * device::order_words(docs));
+  DeviceArray<device::WidthHealthSums> health = on_device(std::vector<device::WidthHealthSums>(1));
+  device::certain_by_width(
+      nullptr, {docs, scores_there.data(), magnitudes_there.data(), order_there.data(), m_there.data()},
+      rule_there.data(), bits.data(), nullptr, health.data());
+  std::vector<double> expected(m.size());
+  const WidthHealth expected_health = pair_width_sq(context, docs, m.data(), expected.data());
+  EXPECT_GT(expected_health.lost, 10);
+  EXPECT_EQ(health.to_host()[0].negative, static_cast<unsigned long long>(expected_health.negative));
+  EXPECT_EQ(health.to_host()[0].lost, static_cast<unsigned long long>(expected_health.lost));
+}
+
+TEST_P(CertainOrdersKernelTest, VotesEqualTheCpus) {
+  for (const std::int64_t docs : {0, 1, 33, 70}) {
+    for (const std::int64_t members : {1, 4}) {
+      std::vector<float> scores;
+      const std::vector<float> common = random_numbers(docs, 4);
+      for (std::int64_t member = 0; member < members; ++member) {
+        std::vector<float> own = random_numbers(docs, 20 + static_cast<std::uint64_t>(member), 0.4);
+        for (std::size_t doc = 0; doc < own.size(); ++doc) own[doc] += common[doc];
+        scores.insert(scores.end(), own.begin(), own.end());
+      }
+      if (docs > 3) scores[1] = scores[2] + 1e-7F;
+      const std::vector<float> magnitudes(scores.size(), 1.0F);
+      const auto scores_there = on_device(scores);
+      const auto magnitudes_there = on_device(magnitudes);
+      DeviceArray<float> mean(docs);
+      device::mean_scores(nullptr, members, docs, scores_there.data(), mean.data());
+      std::vector<float> expected_mean(static_cast<std::size_t>(docs));
+      for (std::int64_t doc = 0; doc < docs; ++doc) {
+        double sum = 0.0;
+        for (std::int64_t member = 0; member < members; ++member)
+          sum += double{scores[static_cast<std::size_t>(member * docs + doc)]};
+        expected_mean[static_cast<std::size_t>(doc)] =
+            static_cast<float>(sum / static_cast<double>(members));
+      }
+      EXPECT_EQ(mean.to_host(), expected_mean);
+      const std::vector<std::int32_t> order = slow_order(expected_mean);
+      const auto order_there = on_device(order);
+      DeviceArray<std::uint64_t> bits(docs * device::order_words(docs));
+      device::certain_by_vote(nullptr, members, docs, scores_there.data(), magnitudes_there.data(),
+                              order_there.data(), bits.data());
+      OrderBits orders;
+      certain_by_vote(members, kScoreRounding, scores, order, orders);
+      expect_same_bits(bits_of(bits.to_host(), docs), orders);
+    }
+  }
+}
+
+OLRANK_KERNEL_TESTS(CertainOrdersKernelTest);
+
+}  // namespace
+}  // namespace olrank

@@ -1,0 +1,240 @@
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "core/ops/pair_width.h"
+#include "core/ops/tangent_kernel.h"
+#include "cuda/ops/inverse_factor.h"
+#include "cuda/ops/tangent_factors.h"
+#include "cuda/ops/tangent_kernel.h"
+#include "tests/cuda/ops/kernel_test.h"
+
+namespace olrank {
+namespace {
+
+class DualFormKernelTest : public KernelTest {};
+
+using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+constexpr double kLambda = 0.2;
+constexpr double kScale = 0.125;
+
+std::size_t at(std::int64_t i, std::int64_t j, std::int64_t stride) {
+  return static_cast<std::size_t>(i * stride + j);
+}
+
+void expect_equal_kernels(const NetworkShape& shape, std::int64_t docs, std::int64_t pairs) {
+  ExecutionContext context;
+  const std::int64_t stride = docs + 3;
+  const std::vector<float> factors = random_factors(shape, docs, 3);
+  const std::vector<float> pair_factors = random_factors(shape, 2 * pairs, 4);
+  auto rows = on_device(factors);
+  auto pair_rows = on_device(pair_factors);
+  const device::FactorRows view{rows.data(), docs, shape.factors()};
+  DeviceArray<double> of_docs(docs * docs);
+  DeviceArray<double> of_pairs(pairs * stride);
+  device::doc_kernel(nullptr, shape, view, kScale, of_docs.data());
+  device::pair_doc_kernel(nullptr, shape, {pair_rows.data(), 2 * pairs, shape.factors()}, view, kScale,
+                          of_pairs.data(), stride);
+  std::vector<double> expected(static_cast<std::size_t>(docs * docs));
+  doc_kernel(context, shape, view_of(shape, factors), kScale, expected.data());
+  std::vector<double> own(static_cast<std::size_t>(4 * pairs * pairs));
+  doc_kernel(context, shape, view_of(shape, pair_factors), kScale, own.data());
+  const auto length = [&](std::int64_t doc) { return std::sqrt(expected[at(doc, doc, docs)]); };
+  const auto found = of_docs.to_host();
+  for (std::int64_t i = 0; i < docs; ++i) {
+    for (std::int64_t j = 0; j <= i; ++j) {
+      // Products of sums of at most 40 terms in double.
+      const double tolerance = 1e-14 * length(i) * length(j);
+      ASSERT_TRUE(std::abs(found[at(i, j, docs)] - expected[at(i, j, docs)]) <= tolerance) << i << " " << j;
+    }
+  }
+  std::vector<double> expected_pairs(static_cast<std::size_t>(pairs * stride));
+  pair_doc_kernel(context, shape, view_of(shape, pair_factors), view_of(shape, factors), kScale,
+                  expected_pairs.data(), stride);
+  const auto found_pairs = of_pairs.to_host();
+  for (std::int64_t s = 0; s < pairs; ++s) {
+    const double pair_length =
+        std::sqrt(own[at(2 * s, 2 * s, 2 * pairs)]) + std::sqrt(own[at(2 * s + 1, 2 * s + 1, 2 * pairs)]);
+    for (std::int64_t j = 0; j < docs; ++j) {
+      const double tolerance = 1e-14 * pair_length * length(j);
+      ASSERT_TRUE(std::abs(found_pairs[at(s, j, stride)] - expected_pairs[at(s, j, stride)]) <= tolerance)
+          << s << " " << j;
+    }
+  }
+}
+
+TEST_P(DualFormKernelTest, KernelsEqualTheCpus) {
+  for (const NetworkShape& shape : test_shapes()) expect_equal_kernels(shape, 9, 7);
+  for (const std::int64_t docs : {0, 1, 31, 32, 33, 65}) {
+    expect_equal_kernels(ntk_shape(5, 6, 2), docs, docs == 0 ? 3 : 34);
+    expect_equal_kernels(ntk_shape(5, 6, 2), 5, docs);
+  }
+}
+
+/// The dual form of a covariance as the device keeps it, round by round.
+struct Rounds {
+  NetworkShape shape;
+  std::vector<float> history;  // factors of winners and losers
+  std::int64_t n = 0;
+  DeviceArray<double> factor;
+  DeviceArray<device::CovarianceStatus> status = on_device(std::vector<device::CovarianceStatus>(1));
+  std::vector<double> m;
+
+  /// M for a query, then its pairs are appended.
+  void play(const std::vector<float>& factors, const std::vector<PreferencePair>& pairs) {
+    auto rows = on_device(factors);
+    auto history_there = on_device(history);
+    const auto pairs_there = on_device(pairs);
+    const auto docs = static_cast<std::int64_t>(factors.size()) / shape.factors();
+    const auto count = static_cast<std::int64_t>(pairs.size());
+    const std::int64_t stride = docs + 1;
+    const device::FactorRows view{rows.data(), docs, shape.factors()};
+    DeviceArray<double> kernel(n * stride);
+    DeviceArray<double> s(n * stride);
+    DeviceArray<double> gram(docs * docs);
+    DeviceArray<double> gram_work(device::dual_gram_workspace(n, docs));
+    DeviceArray<double> append_work(device::append_workspace(n, count));
+    device::doc_kernel(nullptr, shape, view, kScale, gram.data());
+    device::pair_doc_kernel(nullptr, shape, {history_there.data(), 2 * n, shape.factors()}, view, kScale,
+                            kernel.data(), stride);
+    DeviceArray<double> apply_work(device::apply_factor_workspace(n, docs));
+    device::apply_factor(nullptr, n, factor.data(), docs, kernel.data(), apply_work.data(), s.data(),
+                         stride);
+    device::dual_gram(nullptr, n, docs, s.data(), stride, kLambda, gram_work.data(), gram.data());
+    device::append_pairs(nullptr, n, factor.data(), docs, s.data(), stride, gram.data(), kLambda,
+                         pairs_there.data(), count, append_work.data(), status.data());
+    m = gram.to_host();
+    for (const PreferencePair& pair : pairs) {
+      for (const std::int32_t doc : {pair.winner, pair.loser}) {
+        const auto row = part_of(factors, doc * shape.factors(), shape.factors());
+        history.insert(history.end(), row.begin(), row.end());
+      }
+    }
+    n += count;
+  }
+
+  /// M and log det from the whole history by its obvious formulas, [docs × docs].
+  std::pair<Eigen::MatrixXd, double> slow(const std::vector<float>& factors) const {
+    const Eigen::MatrixXd g = slow_pair_gradients(shape, view_of(shape, history));
+    const Eigen::MatrixXd of_docs = slow_gradients(shape, view_of(shape, factors));
+    const std::int64_t p = shape.parameters();
+    const Eigen::MatrixXd a = kLambda * Eigen::MatrixXd::Identity(p, p) + kScale * g.transpose() * g;
+    const Eigen::LLT<Eigen::MatrixXd> cholesky(a);
+    double log_det = -static_cast<double>(p) * std::log(kLambda);
+    for (std::int64_t k = 0; k < p; ++k) log_det += 2.0 * std::log(cholesky.matrixLLT()(k, k));
+    return {kScale * of_docs * cholesky.solve(of_docs.transpose()), log_det};
+  }
+};
+
+TEST_P(DualFormKernelTest, TheTransposedFactorIsApplied) {
+  for (const std::int64_t n : {1, 31, 33, 128, 300}) {
+    std::vector<double> factor(static_cast<std::size_t>(device::factor_numbers(n)), std::nan(""));
+    std::vector<double> x;
+    std::vector<double> expected(static_cast<std::size_t>(n), 0.0);
+    const auto numbers = random_numbers(n * n, 12);
+    for (const float value : random_numbers(n, 13)) x.push_back(double{value});
+    for (std::int64_t row = 0; row < n; ++row) {
+      for (std::int64_t column = 0; column <= row; ++column) {
+        const double value = double{numbers[at(row, column, n)]};
+        factor[static_cast<std::size_t>(device::factor_row(row) + column)] = value;
+        expected[static_cast<std::size_t>(column)] += value * x[static_cast<std::size_t>(row)];
+      }
+    }
+    const auto factor_there = on_device(factor);
+    const auto x_there = on_device(x);
+    DeviceArray<double> y(n);
+    device::apply_factor_transposed(nullptr, n, factor_there.data(), x_there.data(), y.data());
+    EXPECT_TRUE(all_near(y.to_host(), expected, 1e-12, 1e-12)) << n;
+  }
+}
+
+TEST_P(DualFormKernelTest, EachRoundsWidthsAreThoseOfTheWholeHistory) {
+  const NetworkShape shape = ntk_shape(5, 8, 2);
+  Rounds rounds{shape, {}, 0, DeviceArray<double>(device::factor_numbers(300)), {}, {}};
+  rounds.status = on_device(std::vector<device::CovarianceStatus>(1));
+  std::uint64_t seed = 70;
+  // Appends of one, of several passes' pairs, and over the edge of a row block.
+  for (const std::int64_t count : {0, 1, 3, 9, 31, 64, 33, 2, 90}) {
+    const std::int64_t docs = count == 90 ? 70 : 12 + count;
+    const std::vector<float> factors = random_factors(shape, docs, ++seed);
+    std::vector<PreferencePair> pairs;
+    for (std::int64_t s = 0; s < count; ++s) {
+      pairs.push_back({static_cast<std::int32_t>((5 * s + 1) % docs), static_cast<std::int32_t>(s % docs)});
+    }
+    const auto expected = rounds.slow(factors).first;
+    rounds.play(factors, pairs);
+    for (std::int64_t i = 0; i < docs; ++i) {
+      for (std::int64_t j = 0; j <= i; ++j) {
+        // M comes from differences of K/λ: a few hundred roundings of numbers of that size.
+        const double scale = kScale / kLambda * shape.output_scale * shape.output_scale * 100.0;
+        ASSERT_NEAR(rounds.m[at(i, j, docs)], expected(i, j), 1e-12 * scale) << rounds.n << " " << i;
+      }
+    }
+    const device::CovarianceStatus status = rounds.status.to_host()[0];
+    EXPECT_EQ(status.failed, 0);
+    EXPECT_NEAR(status.log_det, rounds.slow(factors).second, 1e-9 * (1.0 + status.log_det)) << rounds.n;
+  }
+  EXPECT_EQ(rounds.n, 233);
+}
+
+TEST_P(DualFormKernelTest, TheFactorIsApplied) {
+  // The longest are cut into two and three parts.
+  for (const std::int64_t n : {0, 1, 31, 64, 65, 128, 129, 256, 300, 600}) {
+    for (const std::int64_t columns : {1, 33, 65}) {
+      RowMajor factor = RowMajor::Zero(n, n);
+      std::vector<double> packed(static_cast<std::size_t>(device::factor_numbers(n)), std::nan(""));
+      RngStream draws(test_key(5), 1);
+      for (std::int64_t row = 0; row < n; ++row) {
+        for (std::int64_t column = 0; column <= row; ++column) {
+          const double value = draws.normal();
+          factor(row, column) = value;
+          packed[static_cast<std::size_t>(device::factor_row(row) + column)] = value;
+        }
+      }
+      const std::int64_t stride = columns + 2;
+      std::vector<double> x(static_cast<std::size_t>(n * stride));
+      for (double& value : x) value = draws.normal();
+      const auto packed_there = on_device(packed);
+      const auto x_there = on_device(x);
+      DeviceArray<double> y(n * stride);
+      DeviceArray<double> work(device::apply_factor_workspace(n, columns));
+      device::apply_factor(nullptr, n, packed_there.data(), columns, x_there.data(), work.data(), y.data(),
+                           stride);
+      const RowMajor expected = factor * Eigen::Map<const RowMajor>(x.data(), n, stride);
+      const auto found = y.to_host();
+      for (std::int64_t i = 0; i < n; ++i) {
+        for (std::int64_t j = 0; j < columns; ++j) {
+          // Sums of up to 600 products of normal numbers in double.
+          ASSERT_NEAR(found[at(i, j, stride)], expected(i, j), 1e-12) << n << " " << i;
+        }
+      }
+    }
+  }
+}
+
+// A covariance that is none: nothing but the status changes, then or later.
+TEST_P(DualFormKernelTest, AnIndefiniteCornerIsToldAndWritesNothing) {
+  DeviceArray<double> factor(device::factor_numbers(4));
+  const auto m = on_device(std::vector<double>{-9.0, 0.0, 0.0, 1.0});
+  const auto pairs = on_device(std::vector<PreferencePair>{{0, 1}});
+  DeviceArray<double> work(device::append_workspace(0, 1));
+  auto status = on_device(std::vector<device::CovarianceStatus>(1));
+  const auto before = factor.to_host();
+  device::append_pairs(nullptr, 0, factor.data(), 2, nullptr, 2, m.data(), kLambda, pairs.data(), 1,
+                       work.data(), status.data());
+  EXPECT_EQ(status.to_host()[0].failed, 1);
+  const auto good = on_device(std::vector<double>{1.0, 0.0, 0.0, 1.0});
+  device::append_pairs(nullptr, 0, factor.data(), 2, nullptr, 2, good.data(), kLambda, pairs.data(), 1,
+                       work.data(), status.data());
+  EXPECT_EQ(status.to_host()[0].failed, 1);
+  EXPECT_EQ(status.to_host()[0].log_det, 0.0);
+  const auto after = factor.to_host();
+  EXPECT_EQ(std::memcmp(before.data(), after.data(), before.size() * sizeof(double)), 0);
+}
+
+OLRANK_KERNEL_TESTS(DualFormKernelTest);
+
+}  // namespace
+}  // namespace olrank

@@ -1,0 +1,91 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "cuda/runtime/device_array.h"
+#include "tests/core/ops/network_fixture.h"
+#if defined(OLRANK_KERNELS_EMULATED)
+#include "tests/cuda/emulation/device_work.h"
+#else
+#include "tests/support/gpu.h"
+#endif
+
+// One body a test, in two programs: kernels on a GPU, and the same source on the CPU under three orders of
+// its threads. The CPU operation, or an obvious formula, is the reference in both.
+namespace olrank {
+
+namespace device = OLRANK_DEVICE_NAMESPACE;
+using device::DeviceArray;
+
+#if defined(OLRANK_KERNELS_EMULATED)
+
+class KernelTest : public testing::TestWithParam<emulation::Schedule> {
+ protected:
+  void SetUp() override {
+    emulation::forget_everything();
+    emulation::set_schedule(GetParam());
+  }
+};
+
+// A sanitizer of addresses, under which fibers are slow, finds most where work is done late.
+#if defined(__SANITIZE_ADDRESS__)
+inline constexpr emulation::Schedule kSchedules[] = {emulation::Schedule::kBackward};
+#else
+inline constexpr emulation::Schedule kSchedules[] = {
+    emulation::Schedule::kForward, emulation::Schedule::kBackward, emulation::Schedule::kRandom};
+#endif
+
+#define OLRANK_KERNEL_TESTS(name) INSTANTIATE_TEST_SUITE_P(Emulated, name, testing::ValuesIn(kSchedules))
+
+#else
+
+class KernelTest : public testing::TestWithParam<int> {
+ protected:
+  void SetUp() override { OLRANK_NEEDS_GPU(); }
+};
+
+#define OLRANK_KERNEL_TESTS(name) INSTANTIATE_TEST_SUITE_P(OnDevice, name, testing::Values(0))
+
+#endif
+
+template <class T>
+DeviceArray<T> on_device(const std::vector<T>& values) {
+  return DeviceArray<T>(std::span<const T>(values));
+}
+
+/// |a − b| ≤ absolute + relative · |b| for every number; false for NaN.
+template <class T, class U>
+testing::AssertionResult all_near(const std::vector<T>& a, const std::vector<U>& b, double absolute,
+                                  double relative) {
+  if (a.size() != b.size()) return testing::AssertionFailure() << a.size() << " against " << b.size();
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const double difference = std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i]));
+    if (!(difference <= absolute + relative * std::abs(static_cast<double>(b[i])))) {
+      return testing::AssertionFailure() << "number " << i << " is " << a[i] << ", not " << b[i];
+    }
+  }
+  return testing::AssertionSuccess();
+}
+
+/// The networks of a stack, one after another.
+inline std::vector<float> stacked_theta(const NetworkShape& shape, std::int64_t members,
+                                        std::uint64_t seed) {
+  std::vector<float> theta;
+  for (std::int64_t member = 0; member < members; ++member) {
+    const std::vector<float> one = random_theta(shape, seed + static_cast<std::uint64_t>(100 * member));
+    theta.insert(theta.end(), one.begin(), one.end());
+  }
+  return theta;
+}
+
+template <class T>
+std::vector<T> part_of(const std::vector<T>& values, std::int64_t first, std::int64_t count) {
+  return {values.begin() + first, values.begin() + first + count};
+}
+
+}  // namespace olrank

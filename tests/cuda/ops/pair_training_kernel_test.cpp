@@ -1,0 +1,254 @@
+#include "cuda/ops/pair_training.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/random/rng_stream.h"
+#include "tests/cuda/ops/kernel_test.h"
+
+namespace olrank {
+namespace {
+
+class PairTrainingKernelTest : public KernelTest {};
+
+/// Terms with labels outside [0, weight] too, as noise makes them; the first document is in many.
+std::vector<PairTerm> random_terms(std::int64_t docs, std::int64_t count, std::uint64_t seed) {
+  std::vector<PairTerm> terms;
+  RngStream draws(test_key(seed), 2);
+  for (std::int64_t t = 0; t < count; ++t) {
+    const auto n = static_cast<std::uint32_t>(docs);
+    const auto first = t % 3 == 0 ? 0 : static_cast<std::int32_t>(draws.index(n));
+    const auto second =
+        static_cast<std::int32_t>((static_cast<std::uint32_t>(first) + 1 + draws.index(n - 1)) % n);
+    terms.push_back({first, second, 1.0 + draws.index(5), 3.0 * draws.normal()});
+  }
+  return terms;
+}
+
+/// A history of which the device knows.
+struct History {
+  std::int64_t docs;
+  std::vector<float> features;
+  std::vector<PairTerm> terms;
+  DeviceArray<float> features_there;
+  DeviceArray<PairTerm> terms_there;
+  DeviceArray<std::int32_t> offsets;
+  DeviceArray<std::int32_t> ends;
+
+  History(const NetworkShape& shape, std::int64_t doc_count, std::vector<PairTerm> all)
+      : docs(doc_count),
+        features(random_numbers(docs * shape.inputs, 63)),
+        terms(std::move(all)),
+        features_there(on_device(features)),
+        terms_there(on_device(terms)),
+        offsets(docs + 1),
+        ends(2 * count()) {
+    DeviceArray<std::int32_t> workspace(device::incidence_workspace(docs, count()));
+    device::find_incidence(nullptr, terms_there.data(), count(), docs, workspace.data(),
+                           {offsets.data(), ends.data()});
+    offsets.to_host();  // waits: the workspace goes
+  }
+  std::int64_t count() const { return static_cast<std::int64_t>(terms.size()); }
+  device::PairHistoryView view() {
+    return {features_there.data(), docs, terms_there.data(), count(), {offsets.data(), ends.data()}};
+  }
+};
+
+struct Workspace {
+  DeviceArray<float> rows;
+  DeviceArray<float> scores;
+  DeviceArray<float> partial;
+  DeviceArray<double> losses;
+
+  explicit Workspace(const device::TrainingSizes& sizes)
+      : rows(sizes.rows), scores(sizes.scores), partial(sizes.partial), losses(sizes.losses) {}
+  device::TrainingWorkspace view() { return {rows.data(), scores.data(), partial.data(), losses.data()}; }
+};
+
+TEST_P(PairTrainingKernelTest, IncidenceListsTheTermsOfEachDocumentInOrder) {
+  for (const std::int64_t docs : {2, 33, 1500}) {
+    for (const std::int64_t count : {0, 1, 32, 700}) {
+      std::vector<PairTerm> terms = random_terms(docs, count, 3);
+      if (count > 1) terms[1].first = -1;
+      History history(ntk_shape(2, 2, 2), docs, terms);
+      std::vector<std::vector<std::int32_t>> expected(static_cast<std::size_t>(docs));
+      for (std::int32_t t = 0; t < count; ++t) {
+        const PairTerm& term = terms[static_cast<std::size_t>(t)];
+        if (term.first < 0) continue;
+        expected[static_cast<std::size_t>(term.first)].push_back(2 * t);
+        expected[static_cast<std::size_t>(term.second)].push_back(2 * t + 1);
+      }
+      const auto offsets = history.offsets.to_host();
+      const auto ends = history.ends.to_host();
+      ASSERT_EQ(offsets[0], 0);
+      for (std::size_t doc = 0; doc < expected.size(); ++doc) {
+        ASSERT_EQ(offsets[doc + 1] - offsets[doc], static_cast<std::int32_t>(expected[doc].size()));
+        ASSERT_EQ(part_of(ends, offsets[doc], offsets[doc + 1] - offsets[doc]), expected[doc]) << doc;
+      }
+    }
+  }
+}
+
+// The same coins, and nothing rounded otherwise: no tolerance.
+TEST_P(PairTrainingKernelTest, PerturbedLabelsHaveTheCpusBits) {
+  constexpr double kNoise = 0.31622776601683794;
+  constexpr std::uint32_t kRound = 77;
+  const std::vector<PairTerm> terms = random_terms(50, 333, 8);
+  const std::vector<PhiloxKey> keys = {test_key(1), test_key(2), test_key(3)};
+  const auto terms_there = on_device(terms);
+  const auto keys_there = on_device(keys);
+  const auto round_there = on_device(std::vector<std::uint32_t>{kRound});
+  DeviceArray<double> labels(3 * 333);
+  device::perturb_labels(nullptr, terms_there.data(), 333, 3, keys_there.data(), round_there.data(), kNoise,
+                         labels.data());
+  const auto found = labels.to_host();
+  for (std::size_t member = 0; member < keys.size(); ++member) {
+    for (std::size_t t = 0; t < terms.size(); ++t) {
+      RngStream coins(keys[member], kRound, static_cast<std::uint32_t>(t));
+      const double expected = terms[t].labels + kNoise * std::sqrt(terms[t].weight) * coins.normal();
+      ASSERT_EQ(found[member * 333 + t], expected) << member << " " << t;
+    }
+  }
+}
+
+double largest_of(const std::vector<double>& values) {
+  double largest = 0.0;
+  for (const double value : values) largest = std::max(largest, std::abs(value));
+  return largest;
+}
+
+struct Case {
+  NetworkShape shape;
+  std::int64_t docs;
+  std::int64_t terms;
+  std::int64_t members = 1;
+  bool perturbed = false;
+};
+
+void expect_equal_training(const Case& one) {
+  const NetworkShape& shape = one.shape;
+  const std::int64_t p = shape.parameters();
+  const double data_scale = 0.5;
+  const double prior_weight = 0.3;
+  History history(shape, one.docs,
+                  one.docs > 1 ? random_terms(one.docs, one.terms, 64) : std::vector<PairTerm>{});
+  const std::vector<float> theta = stacked_theta(shape, one.members, 61);
+  const std::vector<float> centre = stacked_theta(shape, one.members, 62);
+  std::vector<double> labels;
+  for (const float draw : random_numbers(one.members * history.count(), 65)) labels.push_back(double{draw});
+  std::vector<double> steps;
+  for (std::int64_t member = 0; member < one.members; ++member)
+    steps.push_back(0.01 * static_cast<double>(member + 1));
+
+  DeviceArray<float> theta_there = on_device(theta);
+  const auto centre_there = on_device(centre);
+  const auto labels_there = on_device(labels);
+  const auto steps_there = on_device(steps);
+  DeviceArray<double> gradient(one.members * p);
+  DeviceArray<double> losses(one.members);
+  Workspace workspace(device::training_sizes(shape, one.members, one.docs, history.count()));
+  device::PairHistoryView view = history.view();
+  if (one.perturbed) view.labels = labels_there.data();
+  const device::NetworkStack stack{shape, theta_there.data(), one.members};
+  const device::StackedObjective objective{data_scale, prior_weight, centre_there.data()};
+  device::forward_history(nullptr, stack, view, workspace.view());
+  device::pair_losses(nullptr, stack, view, objective, workspace.view(), losses.data());
+  device::pair_gradients(nullptr, stack, view, objective, workspace.view(),
+                         {gradient.data(), theta_there.data(), steps_there.data()});
+
+  for (std::int64_t member = 0; member < one.members; ++member) {
+    ExecutionContext context;
+    std::vector<PairTerm> terms = history.terms;
+    for (std::size_t t = 0; t < terms.size() && one.perturbed; ++t) {
+      terms[t].labels = labels[static_cast<std::size_t>(member) * terms.size() + t];
+    }
+    const auto own_theta = part_of(theta, member * p, p);
+    const auto own_centre = part_of(centre, member * p, p);
+    std::vector<double> expected(static_cast<std::size_t>(p));
+    const double loss =
+        pair_loss_gradient(context, shape, own_theta, matrix_of(history.features, shape.inputs), terms,
+                           {data_scale, prior_weight, own_centre}, expected);
+    // Scores in float32 are off by some 1e-6 of their terms, whichever way they are summed.
+    EXPECT_NEAR(losses.to_host()[static_cast<std::size_t>(member)], loss, 2e-5 * (1.0 + std::abs(loss)));
+    const auto found = part_of(gradient.to_host(), member * p, p);
+    EXPECT_TRUE(all_near(found, expected, 2e-5 * (1.0 + largest_of(expected)), 0.0))
+        << "depth " << shape.depth << ", " << one.docs << " docs";
+    std::vector<float> moved;
+    for (std::size_t k = 0; k < found.size(); ++k) {
+      moved.push_back(
+          static_cast<float>(double{own_theta[k]} - steps[static_cast<std::size_t>(member)] * found[k]));
+    }
+    // To a rounding: the GPU may fuse the product into the difference.
+    EXPECT_TRUE(all_near(part_of(theta_there.to_host(), member * p, p), moved, 1e-9, 1e-7));
+  }
+}
+
+TEST_P(PairTrainingKernelTest, LossesGradientsAndStepsEqualTheCpus) {
+  for (const NetworkShape& shape : test_shapes()) expect_equal_training({shape, 23, 60});
+  for (const std::int64_t docs : {0, 1, 2, 31, 32, 33, 200}) {
+    expect_equal_training({ntk_shape(5, 6, 2), docs, docs == 2 ? 1 : 50});
+  }
+  expect_equal_training({standard_shape(6, 10, 3), 40, 90, 3, true});
+  // Many parts, and the large tiles.
+  expect_equal_training({ntk_shape(18, 20, 2), 1400, 2500, 2, true});
+}
+
+// Sums are cut for all members, so that one by itself has the bits it has among the others.
+TEST_P(PairTrainingKernelTest, AMemberHasTheSameBitsInAnyStack) {
+  constexpr std::int64_t kMembers = 10;
+  constexpr std::int64_t kDocs = 200;
+  const NetworkShape shape = ntk_shape(136, 100, 2);
+  const std::int64_t p = shape.parameters();
+  History history(shape, kDocs, random_terms(kDocs, 300, 64));
+  const auto theta = on_device(stacked_theta(shape, kMembers, 61));
+  Workspace workspace(device::training_sizes(shape, kMembers, kDocs, history.count()));
+  const auto gradients = [&](std::int64_t first, std::int64_t members) {
+    DeviceArray<double> gradient(members * p);
+    const device::NetworkStack stack{shape, theta.data() + first * p, members, kMembers};
+    device::forward_history(nullptr, stack, history.view(), workspace.view());
+    device::pair_gradients(nullptr, stack, history.view(), {}, workspace.view(), {gradient.data()});
+    return gradient.to_host();
+  };
+  const auto together = gradients(0, kMembers);
+  for (const std::int64_t member : {0, 7}) {
+    EXPECT_TRUE(gradients(member, 1) == part_of(together, member * p, p)) << member;
+  }
+}
+
+TEST_P(PairTrainingKernelTest, PaddingAddsNothing) {
+  const NetworkShape shape = ntk_shape(5, 6, 3);
+  std::vector<PairTerm> terms = random_terms(30, 40, 9);
+  const auto run = [&](std::int64_t docs, std::vector<PairTerm> all) {
+    History history(shape, 30, std::move(all));
+    std::vector<float> features = history.features;
+    features.resize(static_cast<std::size_t>(docs * shape.inputs), 0.0F);
+    history.features_there = on_device(features);
+    history.docs = docs;
+    history.offsets = DeviceArray<std::int32_t>(docs + 1);
+    DeviceArray<std::int32_t> scratch(device::incidence_workspace(docs, history.count()));
+    device::find_incidence(nullptr, history.terms_there.data(), history.count(), docs, scratch.data(),
+                           {history.offsets.data(), history.ends.data()});
+    const auto theta_there = on_device(random_theta(shape, 4));
+    Workspace workspace(device::training_sizes(shape, 1, docs, history.count()));
+    DeviceArray<double> gradient(shape.parameters());
+    DeviceArray<double> losses(1);
+    const device::NetworkStack stack{shape, theta_there.data()};
+    device::forward_history(nullptr, stack, history.view(), workspace.view());
+    device::pair_losses(nullptr, stack, history.view(), {}, workspace.view(), losses.data());
+    device::pair_gradients(nullptr, stack, history.view(), {}, workspace.view(), {gradient.data()});
+    auto result = gradient.to_host();
+    result.push_back(losses.to_host()[0]);
+    return result;
+  };
+  std::vector<PairTerm> padded = terms;
+  padded.resize(64, {-1, -1, 0.0, 0.0});
+  const auto expected = run(30, terms);
+  EXPECT_GT(largest_of(expected), 0.1);
+  // Padding may cut the documents into other parts, so that float32 sums round otherwise.
+  EXPECT_TRUE(all_near(run(48, padded), expected, 1e-5 * largest_of(expected), 0.0));
+}
+
+OLRANK_KERNEL_TESTS(PairTrainingKernelTest);
+
+}  // namespace
+}  // namespace olrank

@@ -19,7 +19,7 @@ const Schema& ClickSettings::schema() {
           .at_least(0)
           .at_most(1)
           .field("position_bias", &S::position_bias,
-                 "exponent of 1/rank: the probability that a `position` user examines the document at a "
+                 "exponent of 1/rank in the probability that a `position` user examines the document at a "
                  "rank (from 1)")
           .symbol("η")
           .at_least(0)

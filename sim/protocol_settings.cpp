@@ -29,7 +29,7 @@ const Schema& ProtocolSettings::schema() {
           .field(
               "empty_queries", &S::empty_queries,
               "how queries without relevant documents count in offline metrics: as 0, as 1, or not at all")
-          .field("discount", &S::discount, "discount factor per round of the online metric (cNDCG)")
+          .field("discount", &S::discount, "discount factor per round of the online metric, cNDCG")
           .symbol("γ")
           .above(0)
           .at_most(1)

@@ -15,22 +15,20 @@ std::string header(const Schema& schema) {
 
 const Setting& setting_or_complain(const Schema& schema, std::string_view key, std::string_view origin) {
   if (const Setting* setting = schema.find(key)) return *setting;
-  throw InvalidArgument(fmt::format("{}: Unknown key '{}' in {}; the nearest known one is '{}'.", origin,
-                                    key, header(schema), nearest_name(key, schema.keys())));
+  throw InvalidArgument(fmt::format("{}: Unknown key '{}' in {}. {}", origin, key, header(schema),
+                                    did_you_mean(key, schema.keys())));
 }
 
 void check_number(const Setting& setting, double number, std::string_view shown, std::string_view origin) {
   if (setting.bounds.contain(number)) return;
   throw InvalidArgument(
-      fmt::format("{}: '{}' is {} but must be {}.", origin, setting.key, shown, setting.bounds.text()));
+      fmt::format("{}: '{}' must be {}, not {}.", origin, setting.key, setting.bounds.text(), shown));
 }
 
 void check_text(const Setting& setting, const std::string& text, std::string_view origin) {
   const auto& choices = setting.choices;
   if (choices.empty() || std::find(choices.begin(), choices.end(), text) != choices.end()) return;
-  throw InvalidArgument(fmt::format("{}: '{}' is '{}' but must be one of {}; the nearest is '{}'.", origin,
-                                    setting.key, text, joined(choices, " or "),
-                                    nearest_name(text, choices)));
+  throw InvalidArgument(fmt::format("{}: '{}' {}", origin, setting.key, must_be_one_of(text, choices)));
 }
 
 void check_value(const Setting& setting, const SettingValue& value, std::string_view origin) {

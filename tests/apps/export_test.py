@@ -260,10 +260,10 @@ class BadInput(unittest.TestCase):
                               {"architecture": "linear", "normalisation": '{"kind":"query-minmax","features":3}'})
             out.write_text("earlier")
             for arguments, code, part in (
-                ([], 2, "The model is missing"),
-                ([good, "--out", out], 2, "--to is missing"),
-                ([good, "--to", "json"], 2, "--out is missing"),
-                ([good, "--to", "onyx", "--out", out], 2, "the nearest is 'onnx'"),
+                ([], 2, "No model given"),
+                ([good, "--out", out], 2, "--to is required"),
+                ([good, "--to", "json"], 2, "--out is required"),
+                ([good, "--to", "onyx", "--out", out], 2, "Did you mean 'onnx'?"),
                 ([folder / "none", "--to", "c", "--out", out], 1, "No such file"),
                 ([folder, "--to", "c", "--out", out], 1, "model.safetensors"),
                 ([damaged, "--to", "c", "--out", out], 1, "damaged.safetensors: This is no safetensors file"),

@@ -123,14 +123,14 @@ class Rank(unittest.TestCase):
         scattered = self.file("scattered.txt", "0 qid:1 1:1\n0 qid:2 1:2\n0 qid:1 1:3\n")
         out = self.file("earlier", "earlier")
         for arguments, code, part in (
-            (["--data", data, "--out", out], 2, "--model is missing"),
-            (["--model", self.model, "--out", out], 2, "--data is missing"),
-            (["--model", self.model, "--data", data], 2, "--out is missing"),
-            (["--model", self.model, "--data", data, "--out", out, "--format", "treck"], 2, "the nearest is 'trec'"),
+            (["--data", data, "--out", out], 2, "--model is required"),
+            (["--model", self.model, "--out", out], 2, "--data is required"),
+            (["--model", self.model, "--data", data], 2, "--out is required"),
+            (["--model", self.model, "--data", data, "--out", out, "--format", "treck"], 2, "Did you mean 'trec'?"),
             (["--model", self.model, "--data", wide, "--out", out], 1, "wide.txt:3:9: Feature 3 is beyond the 2"),
             (["--model", self.model, "--data", torn, "--out", out], 1, "torn.txt:2:11:"),
             (["--model", self.model, "--data", self.file("empty.txt", ""), "--out", out], 1, "no document"),
-            (["--model", self.model, "--data", scattered, "--out", out, "--format", "scores"], 2, "choose --format trec"),
+            (["--model", self.model, "--data", scattered, "--out", out, "--format", "scores"], 2, "use --format trec"),
             (["--model", self.model, "--data", data, "--out", out, "--explore"], 2, "the folder of a finished trial"),
             (["--model", self.folder / "none", "--data", data, "--out", out], 1, "No such file"),
         ):
@@ -214,8 +214,8 @@ class FromTrials(unittest.TestCase):
         name, (shape, values) = next(iter(tensors.items()))
         tensors[name] = (shape, [values[0] + 1, *values[1:]])
         write_safetensors(other / "model.safetensors", tensors, metadata)
-        for model, part in ((alone, "stands alone"), (self.trials["labels"], "learned from grades"),
-                            (other, "is of another model")):
+        for model, part in ((alone, "requires the trial's checkpoint"), (self.trials["labels"], "learns from grades"),
+                            (other, "belongs to another model")):
             done = olrank("rank", "--model", model, "--data", self.SOURCE, "--out", self.folder / "x", "--explore")
             self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
             self.assertIn(part, done.stderr)

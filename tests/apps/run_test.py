@@ -364,9 +364,9 @@ class Trace(Folder):
     def test_what_does_not_go_with_a_trace(self):
         base = ["run", "--data", DATA, "--ranker", "pdgd", "--rounds", 5, "--out", self.folder / "a"]
         trace = ["--trace", self.folder / "t"]
-        self.refused(2, "exactly one trial, and this run has 2", *base, "--seeds", "1-2", "--clicks", "perfect", *trace)
-        self.refused(2, "--trace-detail needs a file", *base, "--trace-detail")
-        self.refused(2, "does not go with --resume", *base, "--seeds", "1", "--clicks", "perfect", "--resume", *trace)
+        self.refused(2, "exactly one trial, but this run has 2", *base, "--seeds", "1-2", "--clicks", "perfect", *trace)
+        self.refused(2, "--trace-detail requires --trace FILE", *base, "--trace-detail")
+        self.refused(2, "cannot be combined with --resume", *base, "--seeds", "1", "--clicks", "perfect", "--resume", *trace)
 
 
 class BadInput(Folder):
@@ -388,12 +388,12 @@ class BadInput(Folder):
              [*base, "--ranker", "olranknet", "--width", "65536", "--depth", "16"]),
             (2, "'perfect'", [*base, "--clicks", "perfekt"]),
             (2, "cutoff", [*base, "--cutoff", "0"]),
-            (2, "There is no data", ["run", *out]),
+            (2, "No data given", ["run", *out]),
             (2, "--shard 3/3", [*base, "--shard", "3/3"]),
             (2, "I/N", [*base, "--shard", "1"]),
             (2, "excludes", [*base, "--resume", "--force"]),
             (2, "fold", [*base, "--fold", "2"]),
-            (2, "--ranker names the one ranker of a command line", [*base, "--ranker", "pdgd", "--ranker", "pairrank"]),
+            (2, "--ranker can be given once", [*base, "--ranker", "pdgd", "--ranker", "pairrank"]),
             (2, "every 'pairrank' is linear", [*base, "--ranker", "pairrank", "--network", "mlp"]),
             (2, "every 'olranknet' is a network", [*base, "--ranker", "olranknet", "--network", "linear"]),
             (2, "largest stable step: at most 1", [*base, "--ranker", "olranknet", "--learning-rate", "5"]),

@@ -191,11 +191,11 @@ class Tune(unittest.TestCase):
         self.assertEqual(one.returncode, 0, one.stderr)
         self.assertFalse((self.root / "o/config.toml").exists())
         report = olrank("report", self.root / "o/test")
-        self.assertEqual((report.returncode, report.stderr), (0, f"The report is {self.root}/o/test/report.html\n"))
+        self.assertEqual((report.returncode, report.stderr), (0, f"Report: {self.root}/o/test/report.html\n"))
         # Another choice from the same tuning: refused beside the other's results, then made.
         before = (self.root / "o/tuning.csv").read_text()
         refused = self.tune("o", *data, "--per", "fold-and-user", "--resume", code=2)
-        self.assertIn("removed", refused.stderr)
+        self.assertIn("--resume to test the new choice", refused.stderr)
         self.assertEqual((self.root / "o/tuning.csv").read_text(), before)
         subprocess.run(["rm", "-r", self.root / "o/test"], check=True)
         self.tune("o", *data, "--resume")
@@ -275,7 +275,7 @@ class Tune(unittest.TestCase):
             (self.root / f"{part}.txt").write_text(text)
         done = self.tune("o", "--set", "data.source=", "--set", f"data.train={self.root / 'train.txt'}",
                          "--set", f"data.test={self.root / 'test.txt'}", code=2)
-        self.assertIn("no validation part", done.stderr)
+        self.assertIn("no validation set", done.stderr)
         self.assertFalse((self.root / "o").exists())
 
 

@@ -117,7 +117,7 @@ TEST(BenchOpsTest, OnAGpuItNeedsTheProgramThatMeasuresThere) {
     measure_on_gpu(0, "");
     FAIL() << "no error";
   } catch (const InvalidArgument& error) {
-    EXPECT_NE(std::string(error.what()).find("device_bench, which is not there"), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("device_bench, which does not exist"), std::string::npos);
   }
 }
 

@@ -167,14 +167,14 @@ class BenchCovariance(unittest.TestCase):
     def test_it_is_an_experiment_that_run_repeats(self):
         again = olrank("run", self.out / "config.toml", "--resume")
         self.assertEqual(again.returncode, 0, again.stderr)
-        self.assertIn("48 trials had finished before", again.stderr)
+        self.assertIn("Skipped 48 trials that had already finished", again.stderr)
 
     def test_its_own_file_repeats_it(self):
         file = self.out / "study.toml"
         before = file.read_text()
         again = olrank("bench", "covariance", file, "--resume")
         self.assertEqual(again.returncode, 0, again.stderr)
-        self.assertIn("48 trials had finished before", again.stderr)
+        self.assertIn("Skipped 48 trials that had already finished", again.stderr)
         self.assertEqual(file.read_text(), before)
 
     def test_ensembles_may_have_a_ranker_of_their_own(self):
@@ -197,7 +197,7 @@ class BenchCovariance(unittest.TestCase):
                 file.write_text(study_of(rankers))
                 refused = olrank("bench", "covariance", file, "--print-config")
                 self.assertEqual(refused.returncode, 2, refused.stderr)
-                self.assertIn("A study takes one [[ranker]]", refused.stderr)
+                self.assertIn("A study requires exactly one [[ranker]]", refused.stderr)
 
     def test_a_second_call_needs_resume(self):
         refused = study(self.out)

@@ -146,7 +146,7 @@ TEST(DataInspect, SaysWhatCannotBeReadAsOtherCommandsDo) {
     return std::string();
   };
   EXPECT_EQ(complaint({"inspect", bad}), bad + ":1:13: Feature 1 is given twice in this line.");
-  EXPECT_EQ(complaint({"inspect", bad, worse}).rfind("2 of 2 files cannot be read; the first: " + bad, 0),
+  EXPECT_EQ(complaint({"inspect", bad, worse}).rfind("2 of 2 files cannot be read. First error: " + bad, 0),
             0U);
 }
 
@@ -217,7 +217,7 @@ TEST(DataInspect, ComparesTheWidthsOfParts) {
   write_file(folder / "test.txt", "0 qid:2 5:1\n1 qid:2 1:1\n");
   const Outcome wider = run({"inspect", folder.path().string()});
   EXPECT_EQ(wider.code, 1);
-  EXPECT_NE(wider.text.find("The test part has 5 features, 3 more than the training part's 2"),
+  EXPECT_NE(wider.text.find("The test set has 5 features, 3 more than the training set (2)"),
             std::string::npos)
       << wider.text;
   write_file(folder / "test.txt", "0 qid:2 1:1\n1 qid:2 1:2\n");

@@ -2,11 +2,10 @@
 
 bench/tables.py [--check | --add-study NAME OUT | --load NUMBER NAME...]
 
-A table stands between `<!-- table KIND NAME -->` and `<!-- end of table -->`, with NAME.json as its only source. --check
-changes nothing and fails where a table is not what its file makes of it. --add-study takes a study's folder into
-docs/benchmarks: its study.json with the machine and the date, width ratios at 10, 100, 1,000 rounds and the last, and without
-times, which belong to a machine without other work. --load tells files how many programs ran before their measurements
-began, and their tables then say so."""
+A table is enclosed in `<!-- table KIND NAME -->` and `<!-- end of table -->` and generated from NAME.json. --check changes
+nothing and fails if a table differs from its file. --add-study copies a study's folder to docs/benchmarks: its study.json with
+machine and date, with width ratios at 10, 100, 1,000 and the last rounds, and without times, which need an otherwise idle
+machine. --load records the system load before the measurements of files; their tables then mention it."""
 
 import argparse
 import json
@@ -89,7 +88,7 @@ def estimate(value, digits):
 
 
 def difference(value, digits):
-    """With a star where 0 lies outside after Holm's correction."""
+    """The difference from full, with a star if it is significant after Holm's correction."""
     if value is None or "minus_full" not in value:
         return "–"
     against = value["minus_full"]
@@ -179,8 +178,8 @@ def main():
         told = {block[3] for block in BLOCK.finditer(page)}
         spare = sorted(path.name for path in FILES.glob("*.json") if path.stem not in told)
         if not told or written != page or spare:
-            sys.exit(f"{PAGE} is not what its files make of it (unused: {spare}): bench/tables.py rewrites it")
-        print(f"{len(told)} tables are their files'")
+            sys.exit(f"{PAGE} does not match its files (unused: {spare}): run bench/tables.py to rewrite it")
+        print(f"{len(told)} tables match their files")
         return
     PAGE.write_text(written)
 

@@ -26,7 +26,7 @@ ALLOWED_IN_CORE = {
     "feedback": {"io", "online", "random", "settings"},
     "io": set(),
     "math": set(),
-    "metrics": {"data", "io", "math", "runtime", "settings"},
+    "metrics": {"data", "io", "math", "runtime", "settings", "text"},
     "online": {"data", "explore", "io", "random", "runtime"},
     "ops": {"data", "explore", "io", "math", "online", "random", "runtime", "settings"},
     "random": {"math"},

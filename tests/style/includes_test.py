@@ -14,9 +14,11 @@ ALLOWED = {
     "sim": {"core"},
     "report": {"core", "sim"},
     "serve": {"core", "models"},
+    "library": {"core", "models"},
     "apps": {"core", "models", "report", "serve", "sim"},
     "bench": {"core", "cuda", "models", "report", "serve", "sim", "apps", "tests"},
-    "tests": {"core", "cuda", "models", "report", "serve", "sim", "apps", "bench"},
+    "examples": set(),
+    "tests": {"core", "cuda", "models", "report", "serve", "sim", "apps", "bench", "library"},
 }
 EMULATION = ("tests", "cuda", "emulation")
 OURS = re.compile(r'^\s*#\s*include\s+"([a-z_]+)/([^"]+)"')

@@ -1,0 +1,47 @@
+// A ranker learns from the clicks of a user who likes documents with a large first and a small second
+// feature.
+#include <olrank/error.h>
+#include <olrank/ranker.h>
+
+#include <cstdio>
+#include <random>
+#include <vector>
+
+int main() {
+  constexpr int kDocs = 20;
+  constexpr int kFeatures = 5;
+  try {
+    olrank::Ranker ranker({.kind = "olranknet",
+                           .features = kFeatures,
+                           .seed = 1,
+                           .settings = {{"width", "32"}, {"covariance", "full"}, {"lambda", "1"}}});
+    std::mt19937 random(7);
+    std::uniform_real_distribution<float> uniform;
+    int clicks_since = 0;
+    double certain_since = 0.0;
+    for (int round = 1; round <= 400; ++round) {
+      std::vector<float> docs(kDocs * kFeatures);
+      for (float& value : docs) value = uniform(random);
+
+      const olrank::ShownList list = ranker.rank(docs);
+      std::vector<unsigned char> clicks;
+      for (const int doc : list.docs) {
+        const float* x = docs.data() + doc * kFeatures;
+        clicks.push_back(uniform(random) < 2 * (x[0] - x[1]) - 0.5F ? 1 : 0);
+        clicks_since += clicks.back();
+      }
+      ranker.learn(list, clicks);
+
+      certain_since += static_cast<double>(list.certain.size()) / 45.0;  // of the 10 · 9 / 2 shown pairs
+      if (round % 100 != 0) continue;
+      std::printf("rounds %3d to %3d: %.2f clicks a list, %2.0f %% of the shown orders certain\n",
+                  round - 99, round, clicks_since / 100.0, certain_since);
+      clicks_since = 0;
+      certain_since = 0.0;
+    }
+    ranker.save_model("click_loop.safetensors");
+  } catch (const olrank::Error& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
+}

@@ -1,5 +1,4 @@
-// A ranker learns from the clicks of a user who likes documents with a large first and a small second
-// feature.
+// A neural ranker learns, list by list, from a user who clicks with the probability x[0] - x[1].
 #include <olrank/error.h>
 #include <olrank/ranker.h>
 

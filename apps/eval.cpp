@@ -61,10 +61,13 @@ class EvalCommand : public Command {
         ->type_name("K,...");
     convention_ = app.add_option("--convention", convention_text_,
                                  "metric definitions of olrank, letor, lightgbm or trec_eval; the flags "
-                                 "below override them [default: olrank]");
-    gain_ = app.add_option("--gain", gain_text_, "gain: exponential (2^grade - 1) or linear");
+                                 "below override them [default: olrank]")
+                      ->type_name("NAME");
+    gain_ = app.add_option("--gain", gain_text_, "gain: exponential (2^grade - 1) or linear")
+                ->type_name("NAME");
     empty_ = app.add_option("--empty-queries", empty_text_,
-                            "how queries without relevant documents count: zero, one or skip");
+                            "how queries without relevant documents count: zero, one or skip")
+                 ->type_name("NAME");
     max_grade_ = app.add_option("--max-grade", max_grade_value_,
                                 "highest possible grade, for ERR [default: the highest in the data]")
                      ->type_name("G");

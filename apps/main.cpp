@@ -86,6 +86,7 @@ std::string command_line(int argc, char** argv) {
 int run_program(int argc, char** argv) {
   CLI::App program("olrank learns to rank online, from clicks, and knows which orders it is certain of.",
                    "olrank");
+  program.set_help_flag("-h,--help", "print this help and exit");  // subcommands inherit it
   OutputFlags output;
   output.command_line = command_line(argc, argv);
   // Subcommands inherit these flags, so they work before and after the command's name.

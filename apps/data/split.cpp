@@ -30,15 +30,16 @@ class SplitCommand : public Command {
         ->type_name("IN")
         ->required();
     app.add_option("--out", out_, "output folder")->type_name("DIR")->required();
-    parts_flag_ = app.add_option(
-        "--parts", parts_, "number of equal parts S1, S2, …; five parts make five folds [default: 5]");
+    parts_flag_ = app.add_option("--parts", parts_,
+                                 "number of equal parts S1, S2, …; five parts make five folds [default: 5]")
+                      ->type_name("N");
     for (CLI::Option* share : {app.add_option("--train", train_, "fraction of queries in the training set"),
                                app.add_option("--vali", vali_, "fraction of queries in the validation set"),
                                app.add_option("--test", test_, "fraction of queries in the test set")}) {
       share->type_name("SHARE")->excludes(parts_flag_);
       shares_.push_back(share);
     }
-    app.add_option("--seed", seed_, "random seed [default: 1]");
+    app.add_option("--seed", seed_, "random seed [default: 1]")->type_name("N");
     app.add_option("--ending", ending_, "file format [default: .txt]")
         ->check(CLI::IsMember({".txt", ".txt.gz", ".txt.zst", ".olrank"}));
     flags_.declare(app);

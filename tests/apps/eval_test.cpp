@@ -39,7 +39,7 @@ class EvalTest : public testing::Test {
   ExecutionContext context_;
 };
 
-TEST_F(EvalTest, JsonHoldsFiguresAndConventions) {
+TEST_F(EvalTest, JsonContainsMetricsAndConventions) {
   request_.scores = folder_ / "scores";
   const auto answer = nlohmann::json::parse(answered(data(), true));
   const double ndcg = (3.0 / std::log2(3.0) + 0.5) / (3.0 + 1.0 / std::log2(3.0)) / 2.0;
@@ -53,7 +53,7 @@ TEST_F(EvalTest, JsonHoldsFiguresAndConventions) {
   EXPECT_FALSE(answer.contains("run"));
 }
 
-TEST_F(EvalTest, JsonHasNullForAMeanOverNothing) {
+TEST_F(EvalTest, JsonHasNullForUndefinedMeans) {
   request_.scores = folder_ / "scores";
   request_.metrics.empty_queries = EmptyQueries::kSkip;
   const Dataset empty = make_dataset({{"1", {0, 0, 0, 0, 0}, {}}});

@@ -1,4 +1,4 @@
-"""`olrank run` from outside: resume after kill -9 and signals, shards, threads, replays, traces, bad input."""
+"""`olrank run` as a process: resume after kill -9 and signals, shards, threads, replays, traces, bad input."""
 
 import csv
 import json
@@ -57,7 +57,7 @@ class Folder(unittest.TestCase):
 
 
 class Experiment(Folder):
-    def test_the_folder_holds_what_the_contract_says(self):
+    def test_writes_the_files_of_the_contract(self):
         done = self.done(self.folder / "a", "--ranker", "pairrank", "--rounds", 25, "--protocol-eval-every", 10, "--seeds",
                          "1-2", "--clicks", "perfect,informational")
         self.assertIn("pairrank", done.stdout)
@@ -83,7 +83,7 @@ class Experiment(Folder):
         rows = list(csv.DictReader((self.folder / "a" / "summary.csv").read_text().splitlines()))
         self.assertEqual(len(rows), 4)
 
-    def test_rankers_on_labels_stand_above_and_have_a_cosine(self):
+    def test_rankers_on_labels_learn_and_have_a_cosine(self):
         """One run a kind: the linear offline model is its own reference up to the coins of its samples."""
         figures = {}
         for kind, extra in (("ranknet-offline", ["--network", "linear"]), ("lambdarank-labels", ["--width", 10]),
@@ -100,7 +100,7 @@ class Experiment(Folder):
         self.assertGreater(figures["lambdarank-labels"][-1]["offline"]["ndcg@10"],
                            figures["lambdarank-labels"][0]["offline"]["ndcg@10"] + 0.1)
 
-    def test_rankers_on_labels_take_recorded_feedback(self):
+    def test_rankers_on_labels_accept_recorded_feedback(self):
         feedback = self.folder / "feedback.jsonl"
         settings = ["--ranker", "lambdarank-labels", "--network", "linear", "--learning-rate", 0.1, "--rounds", 40, "--seeds", "1"]
         self.done(self.folder / "a", *settings, "--clicks", "perfect", "--trace", feedback)
@@ -139,7 +139,7 @@ class Experiment(Folder):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual((merged / "summary.csv").read_bytes(), expected)
 
-    def test_a_scheduler_names_the_shard(self):
+    def test_takes_the_shard_from_the_scheduler(self):
         settings = ["--ranker", "pdgd", "--rounds", 5, "--seeds", "1-4", "--clicks", "perfect"]
         environment = {**os.environ, "SLURM_ARRAY_TASK_ID": "11", "SLURM_ARRAY_TASK_MIN": "10", "SLURM_ARRAY_TASK_COUNT": "2"}
         self.done(self.folder / "a", *settings, env=environment)
@@ -158,7 +158,7 @@ class Resume(Folder):
     SETTINGS = ["--ranker", "pairrank", "--rounds", 3000, "--seeds", "1", "--clicks", "perfect", "--protocol-eval-every", 10,
                 "--run-checkpoint-every", 7]
 
-    def test_twenty_kills_at_random_moments(self):
+    def test_survives_twenty_kills_at_random_times(self):
         """Checkpoints every 7 rounds take most of the time, so that many kills fall into the writing of one."""
         self.done(self.folder / "whole", *self.SETTINGS)
         coins = random.Random(20261121)
@@ -187,7 +187,7 @@ class Resume(Folder):
         leftovers = [path for path in killed.rglob("*") if ".tmp-" in path.name]
         self.assertEqual(leftovers, [])
 
-    def test_signals_end_between_rounds_with_a_checkpoint(self):
+    def test_signals_stop_between_rounds_with_a_checkpoint(self):
         settings = ["--set", "ranker.kind=p2linrank", "--rounds", 20000, "--seeds", "1-2", "--clicks", "perfect", "--jobs", 2]
         for number, code in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
             out = self.folder / f"stopped{code}"
@@ -210,7 +210,7 @@ class Resume(Folder):
         self.assertEqual((self.trial("a", "pdgd") / "summary.json").stat().st_mtime_ns, before)
         self.assertTrue((self.trial("a", "pdgd", seed=2) / "summary.json").exists())
 
-    def test_results_are_only_replaced_when_asked(self):
+    def test_replaces_results_only_with_force(self):
         settings = ["--ranker", "pdgd", "--rounds", 10, "--seeds", "1", "--clicks", "perfect"]
         out = self.folder / "a"
         self.done(out, *settings)
@@ -222,7 +222,7 @@ class Resume(Folder):
         config = (out / "config.toml").read_text()
         self.assertIn("learning_rate = 0.2", config)
 
-    def test_checkpoints_of_others_are_refused(self):
+    def test_refuses_checkpoints_of_other_runs(self):
         out = self.folder / "a"
         settings = ["--ranker", "pairrank", "--rounds", 50, "--seeds", "1", "--clicks", "perfect"]
         self.done(out, *settings)
@@ -245,7 +245,7 @@ class Resume(Folder):
         state.write_bytes(whole)
         self.assertEqual(olrank(*resume, DATA).returncode, 0)
 
-    def test_a_full_disk_loses_nothing_that_finished(self):
+    def test_a_full_disk_keeps_finished_trials(self):
         out = self.folder / "a"
         settings = ["--set", "ranker.kind=pairrank", "--rounds", 400, "--clicks", "perfect", "--protocol-eval-every", 1]
 
@@ -265,7 +265,7 @@ class Resume(Folder):
 
 
 class Replay(Folder):
-    def test_a_trace_teaches_what_its_run_learned(self):
+    def test_replaying_a_trace_learns_the_same_model(self):
         """Neither of these draws coins while it learns, so the same clicks leave the same parameters."""
         for ranker in ("pairrank", "pdgd"):
             settings = ["--ranker", ranker, "--rounds", 80, "--seeds", "1"]
@@ -282,7 +282,7 @@ class Replay(Folder):
                 for key in ("ndcg@10", "cndcg@10"):
                     self.assertEqual(mine["online"][key], theirs["online"][key], ranker)
 
-    def test_bad_recordings(self):
+    def test_refuses_bad_recordings(self):
         log = self.folder / "log.jsonl"
         command = ["run", "--quiet", "--data", DATA, "--out", self.folder / "a", "--ranker", "pdgd", "--replay", log]
         good = '{"qid": "1", "shown": [0, 1], "clicks": [1, 0]}\n'
@@ -361,7 +361,7 @@ class Trace(Folder):
                         matrix[i][j] += difference[i] * difference[j]
         self.assertGreater(len(history), 30)
 
-    def test_what_does_not_go_with_a_trace(self):
+    def test_refuses_flags_that_conflict_with_trace(self):
         base = ["run", "--data", DATA, "--ranker", "pdgd", "--rounds", 5, "--out", self.folder / "a"]
         trace = ["--trace", self.folder / "t"]
         self.refused(2, "exactly one trial, but this run has 2", *base, "--seeds", "1-2", "--clicks", "perfect", *trace)
@@ -370,7 +370,7 @@ class Trace(Folder):
 
 
 class BadInput(Folder):
-    def test_one_sentence_each(self):
+    def test_errors_are_one_sentence(self):
         out = ["--out", self.folder / "a"]
         base = ["run", "--data", DATA, *out]
         for code, sentence, arguments in (
@@ -405,7 +405,7 @@ class BadInput(Folder):
                 self.refused(code, sentence, *arguments)
                 self.assertFalse((self.folder / "a").exists())
 
-    def test_what_cannot_fit_removes_no_earlier_result(self):
+    def test_force_keeps_results_if_the_run_does_not_fit(self):
         settings = ["--ranker", "olranknet", "--width", 4, "--seeds", "1", "--clicks", "perfect"]
         self.done(self.folder / "a", *settings, "--rounds", 5)
         before = self.trial("a", "olranknet").joinpath("summary.json").read_bytes()
@@ -413,7 +413,7 @@ class BadInput(Folder):
                      "--rounds", 4000000)
         self.assertEqual(self.trial("a", "olranknet").joinpath("summary.json").read_bytes(), before)
 
-    def test_what_cannot_be_played_removes_no_earlier_result(self):
+    def test_force_keeps_results_if_the_run_is_invalid(self):
         settings = ["--ranker", "pairrank", "--seeds", "1", "--rounds", 5]
         out = self.folder / "a"
         self.done(out, *settings, "--clicks", "perfect", "--trace", out / "trace.jsonl")
@@ -433,14 +433,14 @@ class BadInput(Folder):
                 self.refused(code, sentence, "run", "--quiet", *arguments, *settings, "--out", out, "--force")
                 self.assertEqual({file: file.read_bytes() for file in out.rglob("*") if file.is_file()}, files)
 
-    def test_a_cutoff_above_every_list_shows_whole_lists(self):
+    def test_a_large_cutoff_shows_whole_lists(self):
         trace = self.folder / "trace.jsonl"
         self.done(self.folder / "a", "--ranker", "pairrank", "--rounds", 20, "--seeds", "1", "--clicks", "perfect", "--cutoff",
                   100, "--trace", trace)
         for line in map(json.loads, trace.read_text().splitlines()[1:]):
             self.assertEqual(sorted(line["shown"]), list(range(line["docs"])))
 
-    def test_a_test_part_without_queries(self):
+    def test_refuses_a_test_set_without_queries(self):
         for part in ("train", "vali"):
             (self.folder / f"{part}.txt").write_text("1 qid:1 1:0.5\n0 qid:1 1:0.1\n")
         (self.folder / "test.txt").write_text("# nothing\n")

@@ -1,4 +1,4 @@
-"""Model files read, written and computed with Python's standard library alone: what the program is held against."""
+"""Reads, writes and evaluates model files with Python's standard library only, as a reference for the program."""
 
 import json
 import math

@@ -41,13 +41,13 @@ std::string complaint_of(const Variables& variables) {
   return complaint([&] { shard_of(variables); });
 }
 
-TEST(ShardTest, IsWrittenIndexOfCount) {
+TEST(ShardTest, ParsesIndexAndCount) {
   expect_shard(parse_shard("0/1"), 0, 1);
   expect_shard(parse_shard("3/4"), 3, 4);
   expect_shard(parse_shard("999999999999/1000000000000"), 999'999'999'999, 1'000'000'000'000);
 }
 
-TEST(ShardTest, SlurmArraysCountInSteps) {
+TEST(ShardTest, HonoursTheStepOfSlurmArrays) {
   const auto task = [](const char* id) {
     return Variables{{"SLURM_ARRAY_TASK_ID", id},
                      {"SLURM_ARRAY_TASK_MIN", "10"},

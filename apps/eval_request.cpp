@@ -99,8 +99,8 @@ std::string as_table(const EvalResult& result) {
   if (!request.run.empty()) {
     const bool lost = request.metrics.unretrieved == Unretrieved::kLost;
     add_row("not in the run",
-            fmt::format("{} documents, {}; {} queries without any", missing_docs,
-                        lost ? "counted as never shown" : "ranked last, in index order", missing_queries));
+            fmt::format("{} documents, {}; queries without any: {}", missing_docs,
+                        lost ? "counted as never shown" : "ranked last in index order", missing_queries));
   }
   const std::string overridden =
       request.overrides.empty() ? "" : fmt::format(" with {}", joined(request.overrides));

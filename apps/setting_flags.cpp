@@ -22,6 +22,7 @@ CLI::Option* add_repeatable(CLI::App& app, const std::string& names, const std::
 }
 
 std::string type_name(const Setting& setting) {
+  if (!setting.choices.empty()) return fmt::format("{}", fmt::join(setting.choices, "|"));
   switch (setting.kind) {
     case SettingKind::kSwitch:
       return "true|false";
@@ -30,7 +31,7 @@ std::string type_name(const Setting& setting) {
     case SettingKind::kReal:
       return "REAL";
     case SettingKind::kText:
-      return setting.choices.empty() ? "TEXT" : "NAME";
+      return "TEXT";
     case SettingKind::kIntegers:
       return "INTEGERS";
     case SettingKind::kReals:
@@ -53,7 +54,6 @@ std::string shown_default(const Setting& setting, const void* defaults) {
 std::string help_line(const Setting& setting, const void* defaults) {
   std::string help = setting.help;
   std::erase(help, '`');
-  if (!setting.choices.empty()) help += fmt::format(" ({})", fmt::join(setting.choices, ", "));
   const std::string value = shown_default(setting, defaults);
   return value.empty() ? help : fmt::format("{} [default: {}]", help, value);
 }

@@ -68,7 +68,7 @@ TEST_F(EvalTest, TableShowsConventions) {
   const std::string table = answered(data(), false);
   EXPECT_NE(table.find("somewhere, fold 1, test"), std::string::npos);
   EXPECT_NE(table.find("1 without a relevant document, counted as 0"), std::string::npos);
-  EXPECT_NE(table.find("3 documents, ranked last, in index order; 1 queries without any"),
+  EXPECT_NE(table.find("3 documents, ranked last in index order; queries without any: 1"),
             std::string::npos);
   EXPECT_NE(table.find("olrank with gain linear: gain 2^grade - 1"), std::string::npos);
   EXPECT_NE(table.find("ties by document index"), std::string::npos);

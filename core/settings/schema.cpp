@@ -19,16 +19,21 @@ const Setting& setting_or_complain(const Schema& schema, std::string_view key, s
                                     did_you_mean(key, schema.keys())));
 }
 
+/// How a message names the setting: "--alpha" for a flag, "c.toml:2:9: 'alpha'" for a place in a file.
+std::string subject(std::string_view origin, std::string_view key) {
+  return origin.starts_with("--") ? std::string(origin) : fmt::format("{}: '{}'", origin, key);
+}
+
 void check_number(const Setting& setting, double number, std::string_view shown, std::string_view origin) {
   if (setting.bounds.contain(number)) return;
   throw InvalidArgument(
-      fmt::format("{}: '{}' must be {}, not {}.", origin, setting.key, setting.bounds.text(), shown));
+      fmt::format("{} must be {}, not {}.", subject(origin, setting.key), setting.bounds.text(), shown));
 }
 
 void check_text(const Setting& setting, const std::string& text, std::string_view origin) {
   const auto& choices = setting.choices;
   if (choices.empty() || std::find(choices.begin(), choices.end(), text) != choices.end()) return;
-  throw InvalidArgument(fmt::format("{}: '{}' {}", origin, setting.key, must_be_one_of(text, choices)));
+  throw InvalidArgument(fmt::format("{} {}", subject(origin, setting.key), must_be_one_of(text, choices)));
 }
 
 void check_value(const Setting& setting, const SettingValue& value, std::string_view origin) {
@@ -86,7 +91,7 @@ void assign_setting(const Schema& schema, void* object, std::string_view key, co
   try {
     converted = convert_setting(setting.kind, value);
   } catch (const InvalidArgument& complaint) {
-    throw InvalidArgument(fmt::format("{}: '{}' {}.", origin, key, complaint.what()));
+    throw InvalidArgument(fmt::format("{} {}.", subject(origin, key), complaint.what()));
   }
   check_value(setting, converted, origin);
   setting.write(object, converted);
@@ -99,7 +104,7 @@ void assign_setting_text(const Schema& schema, void* object, std::string_view ke
   try {
     value = parse_setting(setting.kind, text);
   } catch (const InvalidArgument& complaint) {
-    throw InvalidArgument(fmt::format("{}: '{}' {}.", origin, key, complaint.what()));
+    throw InvalidArgument(fmt::format("{} {}.", subject(origin, key), complaint.what()));
   }
   assign_setting(schema, object, key, value, origin);
 }

@@ -374,12 +374,12 @@ class BadInput(Folder):
         out = ["--out", self.folder / "a"]
         base = ["run", "--data", DATA, *out]
         for code, sentence, arguments in (
-            (2, "'pairrank'", [*base, "--ranker", "pairank"]),
-            (2, "'alpha'", [*base, "--alpha", "-1"]),
+            (2, "Did you mean 'pairrank'?", [*base, "--ranker", "pairank"]),
+            (2, "--alpha must be at least 0, not -1.0.", [*base, "--alpha", "-1"]),
             (2, "epsilon", [*base, "--ranker", "ranknet", "--exploration", "epsilon"]),
             (2, "its width must be even, not 15", [*base, "--ranker", "olranknet", "--width", "15"]),
-            (2, "'depth'", [*base, "--ranker", "olranknet", "--depth", "1"]),
-            (2, "'lambda'", [*base, "--ranker", "olranknet", "--lambda", "0"]),
+            (2, "--depth must be", [*base, "--ranker", "olranknet", "--depth", "1"]),
+            (2, "--lambda must be above 0", [*base, "--ranker", "olranknet", "--lambda", "0"]),
             (2, 'form = "dual" or covariance = "diagonal" would fit',
              [*base, "--ranker", "olranknet", "--form", "primal", "--width", "60000", "--rounds", "2"]),
             (2, 'form = "primal" or covariance = "diagonal" would fit',

@@ -115,12 +115,12 @@ RankerSettings resolve_ranker(const TomlDocument::Table* table, std::span<const 
 std::optional<StudySettings> resolve_study(const TomlDocument& document,
                                            std::span<const SettingOverride> overrides,
                                            const SettingSources& sources) {
-  const auto named = [](const auto& said) { return said == kStudyTable; };
+  const auto named = [](const auto& name) { return name == kStudyTable; };
   const bool in_file = std::any_of(document.tables.begin(), document.tables.end(),
                                    [&](const auto& table) { return named(table.name); });
-  const bool said = std::any_of(overrides.begin(), overrides.end(),
+  const bool name = std::any_of(overrides.begin(), overrides.end(),
                                 [&](const SettingOverride& override) { return named(override.table); });
-  if (!in_file && !said) return std::nullopt;
+  if (!in_file && !name) return std::nullopt;
   StudySettings study;
   sources.apply(StudySettings::schema(), &study);
   return study;

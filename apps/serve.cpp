@@ -183,7 +183,7 @@ class ServeCommand : public Command {
     request.ranker = flags_.overrides();
     request.names_kind = std::any_of(
         request.ranker.begin(), request.ranker.end(),
-        [](const SettingOverride& said) { return said.table == "ranker" && said.key == "kind"; });
+        [](const SettingOverride& setting) { return setting.table == "ranker" && setting.key == "kind"; });
     if (protocol_->count() > 0)
       request.ranker.insert(request.ranker.begin(), {"protocol", "", "name", protocol_text_, "--protocol"});
     return request;

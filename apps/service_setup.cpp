@@ -60,9 +60,9 @@ FittedNormaliser unfitted_normaliser(const std::string& text, std::int64_t featu
 }
 
 FittedNormaliser normaliser_of(const ServiceRequest& request, const LoadedModel& model) {
-  const std::string* said = metadata_of(model, "normalisation");
-  if (said == nullptr) return unfitted_normaliser(request.normalise, model.shape.inputs);
-  FittedNormaliser normaliser = parse_normaliser(*said, request.model);
+  const std::string* normalisation = metadata_of(model, "normalisation");
+  if (normalisation == nullptr) return unfitted_normaliser(request.normalise, model.shape.inputs);
+  FittedNormaliser normaliser = parse_normaliser(*normalisation, request.model);
   if (normaliser.inputs() != model.shape.inputs) {
     throw InvalidArgument(fmt::format("{}: The model expects {} inputs, but its normalisation produces {}.",
                                       request.model, model.shape.inputs, normaliser.inputs()));
@@ -130,34 +130,35 @@ ResolvedService new_service(const ServiceRequest& request) {
 
 /// The stored identity with the changes that the command line asks for.
 ServiceIdentity requested_identity(const ServiceIdentity& stored, const ServiceRequest& request) {
-  ServiceIdentity asked = stored;
-  if (!request.model.empty()) asked.model = fingerprint_of(read_file(request.model)).hex();
-  if (request.features > 0) asked.features = request.features;
+  ServiceIdentity requested = stored;
+  if (!request.model.empty()) requested.model = fingerprint_of(read_file(request.model)).hex();
+  if (request.features > 0) requested.features = request.features;
   if (!request.normalise.empty() &&
       parse_normaliser(stored.normalisation, "service").kind != parse_normalisation(request.normalise)) {
-    asked.normalisation = request.normalise;
+    requested.normalisation = request.normalise;
   }
-  asked.cutoff = request.cutoff.value_or(stored.cutoff);
-  asked.seed = request.seed.value_or(stored.seed);
-  const auto of_protocol = [](const SettingOverride& said) { return said.table == "protocol"; };
+  requested.cutoff = request.cutoff.value_or(stored.cutoff);
+  requested.seed = request.seed.value_or(stored.seed);
+  const auto of_protocol = [](const SettingOverride& setting) { return setting.table == "protocol"; };
   if (std::any_of(request.ranker.begin(), request.ranker.end(), of_protocol)) {
     // The protocol decides the defaults of all settings that are not given.
-    std::vector<SettingOverride> said = {
+    std::vector<SettingOverride> overrides = {
         {"ranker", "", "kind", std::string(name_of(stored.ranker.kind)), "--state"}};
-    said.insert(said.end(), request.ranker.begin(), request.ranker.end());
-    asked.ranker = resolve_configuration(std::nullopt, said).rankers.front();
-    asked.ranker.name = stored.ranker.name;
+    overrides.insert(overrides.end(), request.ranker.begin(), request.ranker.end());
+    requested.ranker = resolve_configuration(std::nullopt, overrides).rankers.front();
+    requested.ranker.name = stored.ranker.name;
     if (!stored.model.empty()) {  // these come from the model
-      asked.ranker.network = stored.ranker.network;
-      asked.ranker.posterior.members = stored.ranker.posterior.members;
+      requested.ranker.network = stored.ranker.network;
+      requested.ranker.posterior.members = stored.ranker.posterior.members;
     }
-    return asked;
+    return requested;
   }
-  for (const SettingOverride& said : request.ranker) {
-    if (said.table != RankerSettings::schema().table) continue;
-    assign_setting_text(RankerSettings::schema(), &asked.ranker, said.key, said.text, said.origin);
+  for (const SettingOverride& setting : request.ranker) {
+    if (setting.table != RankerSettings::schema().table) continue;
+    assign_setting_text(RankerSettings::schema(), &requested.ranker, setting.key, setting.text,
+                        setting.origin);
   }
-  return asked;
+  return requested;
 }
 
 class LogWriter {

@@ -68,12 +68,12 @@ GridPoint point_of(const RankerSettings& ranker, const std::vector<SweepAxis>& a
 }
 
 template <class T>
-bool holds(const std::vector<T>& all, const T& one) {
+bool contains(const std::vector<T>& all, const T& one) {
   return std::find(all.begin(), all.end(), one) != all.end();
 }
 
-double figure_of(const TriedPoint& tried, SweepFigure by) {
-  return tried.figures.area(by).mean;
+double criterion_of(const TriedPoint& tried, SweepCriterion by) {
+  return tried.moments.area(by).mean;
 }
 
 std::string scope_text(const std::optional<FoldAndUser>& place) {
@@ -81,13 +81,13 @@ std::string scope_text(const std::optional<FoldAndUser>& place) {
 }
 
 /// Marks the best point of one ranker, and of one fold and user where each has its own choice.
-void mark_best(std::vector<TriedPoint*>& candidates, std::size_t trials, SweepFigure by,
+void mark_best(std::vector<TriedPoint*>& candidates, std::size_t trials, SweepCriterion by,
                const std::string& ranker) {
   TriedPoint* best = nullptr;
   for (TriedPoint* tried : candidates) {
-    const bool whole = tried->figures.trials == static_cast<std::int64_t>(trials);
-    if (!whole || !std::isfinite(figure_of(*tried, by))) continue;
-    if (best == nullptr || figure_of(*tried, by) > figure_of(*best, by)) best = tried;
+    const bool whole = tried->moments.trials == static_cast<std::int64_t>(trials);
+    if (!whole || !std::isfinite(criterion_of(*tried, by))) continue;
+    if (best == nullptr || criterion_of(*tried, by) > criterion_of(*best, by)) best = tried;
   }
   if (best == nullptr) {
     throw Error(fmt::format("No grid point of ranker '{}' finished all {} trials{}, so none can be chosen.",
@@ -138,13 +138,13 @@ TrialMoments trial_moments(const std::vector<SummaryRow>& rows, const std::strin
           moments([](const SummaryRow& row) { return 0.5 * (row.offline_area + row.online_area); })};
 }
 
-const Moments& TrialMoments::area(SweepFigure by) const {
+const Moments& TrialMoments::area(SweepCriterion by) const {
   switch (by) {
-    case SweepFigure::kOffline:
+    case SweepCriterion::kOffline:
       return offline_area;
-    case SweepFigure::kOnline:
+    case SweepCriterion::kOnline:
       return online_area;
-    case SweepFigure::kBoth:
+    case SweepCriterion::kBoth:
       break;
   }
   return both_areas;
@@ -161,8 +161,8 @@ std::vector<std::optional<FoldAndUser>> folds_and_users(const TrialMatrix& trial
 std::vector<SummaryRow> rows_of(const std::vector<SummaryRow>& rows, const TrialMatrix& trials) {
   std::vector<SummaryRow> own;
   std::copy_if(rows.begin(), rows.end(), std::back_inserter(own), [&](const SummaryRow& row) {
-    return holds(trials.folds, row.identity.fold) && holds(trials.users, row.identity.user) &&
-           holds(trials.seeds, row.identity.seed);
+    return contains(trials.folds, row.identity.fold) && contains(trials.users, row.identity.user) &&
+           contains(trials.seeds, row.identity.seed);
   });
   return own;
 }

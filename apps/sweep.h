@@ -16,15 +16,15 @@
 namespace olrank {
 
 /// The learning curve whose area decides; kBoth takes the mean of the two areas.
-enum class SweepFigure { kOffline, kOnline, kBoth };
+enum class SweepCriterion { kOffline, kOnline, kBoth };
 /// The scope of a choice: one per ranker, or one per ranker, fold and user.
 enum class ChoicePer { kRanker, kFoldAndUser };
 
 template <>
-struct EnumNames<SweepFigure> {
-  static constexpr std::array values = {std::pair{SweepFigure::kOffline, std::string_view("offline")},
-                                        std::pair{SweepFigure::kOnline, std::string_view("online")},
-                                        std::pair{SweepFigure::kBoth, std::string_view("both")}};
+struct EnumNames<SweepCriterion> {
+  static constexpr std::array values = {std::pair{SweepCriterion::kOffline, std::string_view("offline")},
+                                        std::pair{SweepCriterion::kOnline, std::string_view("online")},
+                                        std::pair{SweepCriterion::kBoth, std::string_view("both")}};
 };
 template <>
 struct EnumNames<ChoicePer> {
@@ -34,7 +34,7 @@ struct EnumNames<ChoicePer> {
 };
 
 struct ChoiceRule {
-  SweepFigure by = SweepFigure::kOffline;
+  SweepCriterion by = SweepCriterion::kOffline;
   ChoicePer per = ChoicePer::kRanker;
 };
 
@@ -66,7 +66,7 @@ struct TrialMoments {
   Moments discounted_ndcg;
   Moments both_areas;  // of each trial's mean of the two areas
 
-  const Moments& area(SweepFigure by) const;
+  const Moments& area(SweepCriterion by) const;
 };
 
 /// The moments over all trials of one name, or over those of the given fold and user.
@@ -77,7 +77,7 @@ TrialMoments trial_moments(const std::vector<SummaryRow>& rows, const std::strin
 struct TriedPoint {
   std::size_t point = 0;             // of the grid
   std::optional<FoldAndUser> place;  // set if each fold and user has its own choice
-  TrialMoments figures;
+  TrialMoments moments;
   bool chosen = false;
 };
 

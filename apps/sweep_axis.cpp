@@ -101,10 +101,10 @@ std::vector<SweepAxis> read_sweep(const TomlDocument& document,
     check_ranker(document, table, rankers);
     for (const TomlDocument::Entry& entry : table.entries) {
       SweepAxis axis = read_axis(ranker_of(table), entry);
-      const bool said = std::any_of(axes.begin(), axes.end(), [&](const SweepAxis& other) {
+      const bool duplicate = std::any_of(axes.begin(), axes.end(), [&](const SweepAxis& other) {
         return other.ranker == axis.ranker && other.key == axis.key;
       });
-      if (said) {
+      if (duplicate) {
         throw InvalidArgument(
             fmt::format("{}: '{}' is swept twice{}.", entry.key_origin, axis.key,
                         axis.ranker.empty() ? "" : fmt::format(" in ranker '{}'", axis.ranker)));

@@ -255,7 +255,7 @@ class TuneCommand : public Command {
           "No configuration file given. Usage: olrank tune FILE; see 'olrank tune --help'.");
     const Configuration configuration = resolve_configuration(fs::path(file_), flags_.overrides());
     refuse_study("tune", configuration);
-    const ChoiceRule rule = {parse_choice<SweepFigure>("--by", by_),
+    const ChoiceRule rule = {parse_choice<SweepCriterion>("--by", by_),
                              parse_choice<ChoicePer>("--per", per_)};
     if (print_) {
       fmt::print("{}", print_configuration(configuration));

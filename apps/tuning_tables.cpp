@@ -50,10 +50,10 @@ std::string header(std::string_view first, const std::vector<std::string>& keys,
   return text;
 }
 
-std::string figure_cells(const TrialMoments& figures) {
-  std::string cells = fmt::format(",{}", figures.trials);
-  for (const Moments* moments :
-       {&figures.offline_area, &figures.online_area, &figures.offline_ndcg, &figures.discounted_ndcg})
+std::string moment_cells(const TrialMoments& of_trials) {
+  std::string cells = fmt::format(",{}", of_trials.trials);
+  for (const Moments* moments : {&of_trials.offline_area, &of_trials.online_area, &of_trials.offline_ndcg,
+                                 &of_trials.discounted_ndcg})
     cells += "," + csv_number(moments->mean) + "," + csv_number(moments->deviation);
   return cells;
 }
@@ -94,15 +94,15 @@ std::string aligned(const std::vector<std::vector<std::string>>& lines, std::siz
   return text;
 }
 
-ordered_json moments_json(const TrialMoments& figures) {
+ordered_json moments_json(const TrialMoments& of_trials) {
   const auto pair = [](const Moments& moments) {
     return ordered_json{{"mean", moments.mean}, {"sd", moments.deviation}};  // NaN is written as null
   };
-  return {{"trials", figures.trials},
-          {"offline_area", pair(figures.offline_area)},
-          {"online_area", pair(figures.online_area)},
-          {"offline_ndcg", pair(figures.offline_ndcg)},
-          {"cndcg", pair(figures.discounted_ndcg)}};
+  return {{"trials", of_trials.trials},
+          {"offline_area", pair(of_trials.offline_area)},
+          {"online_area", pair(of_trials.online_area)},
+          {"offline_ndcg", pair(of_trials.offline_ndcg)},
+          {"cndcg", pair(of_trials.discounted_ndcg)}};
 }
 
 /// One value of a ranker's setting.
@@ -120,7 +120,7 @@ std::string tuning_csv(const Configuration& configuration, const std::vector<Gri
   for (const TriedPoint& one : tried) {
     const GridPoint& point = grid[one.point];
     text += fmt::format("{},{}{}{}{},{}\n", point.ranker, point.settings.name, value_cells(point, keys),
-                        fold_and_user_cells(one.place), figure_cells(one.figures), one.chosen ? 1 : 0);
+                        fold_and_user_cells(one.place), moment_cells(one.moments), one.chosen ? 1 : 0);
   }
   return text;
 }
@@ -131,7 +131,7 @@ std::string winners_csv(const Configuration& configuration, const std::vector<Wi
   std::string text = header("ranker", keys, with_place, configuration.protocol.cutoff) + "\n";
   for (const Winner& winner : winners) {
     text += fmt::format("{}{}{}{}\n", winner.point.ranker, value_cells(winner.point, keys),
-                        fold_and_user_cells(winner.place), figure_cells(winner.test));
+                        fold_and_user_cells(winner.place), moment_cells(winner.test));
   }
   return text;
 }

@@ -27,7 +27,7 @@ std::vector<Winner> winners_of(const Configuration& configuration, const std::ve
     for (const TriedPoint& one : tried) {
       const GridPoint& point = grid[one.point];
       if (!one.chosen || point.ranker != ranker.name) continue;
-      winners.push_back({point, one.place, one.figures, {}, edge_notes(point, axes)});
+      winners.push_back({point, one.place, one.moments, {}, edge_notes(point, axes)});
     }
   }
   return winners;

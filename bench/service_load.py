@@ -167,7 +167,7 @@ with tempfile.TemporaryDirectory() as folder:
     service.stop()
 
 p50, p99 = half[len(half) // 2], half[int(len(half) * 0.99)]
-figures = {"cores": CORES, "covariance": options.covariance, "width": options.width, "docs": options.docs, "features": options.features,
+results = {"cores": CORES, "covariance": options.covariance, "width": options.width, "docs": options.docs, "features": options.features,
            "rounds": parts["rounds"], "pairs": parts["pairs"], "body_bytes": parts["body_bytes"],
            "parse_ms": parts["parse_ms"], "scores_and_widths_ms": parts["rank_ms"],
            "one_client": {"requests": len(times), "median_ms": one, "over_parts": one / cost},
@@ -180,4 +180,4 @@ print(f"eight clients at half load    p50 {1000 * p50:.2f} ms, p99 {1000 * p99:.
 print(f"eight clients without pauses  {throughput:.1f} requests/s = {100 * throughput / capacity:.0f} % of capacity; "
       f"{own:.2f} ms CPU time per request = {own / cost:.2f} × parts")
 if options.json:
-    options.json.write_text(json.dumps(figures, indent=2) + "\n")
+    options.json.write_text(json.dumps(results, indent=2) + "\n")

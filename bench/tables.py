@@ -109,10 +109,10 @@ def study_table(name):
     text = []
     for user in found["users"]:
         rows = []
-        told = []
+        ratio_rounds = []
         for result in user["results"]:
             cell, figures = cells[result["ranker"]], result["figures"]
-            told = told or [f"{at['round']:,}" for at in result["width_ratios"]]
+            ratio_rounds = ratio_rounds or [f"{at['round']:,}" for at in result["width_ratios"]]
             ndcg, shown, wrong = (figures.get(slug) for slug in ("offline-ndcg", "online-cndcg", "false-certain"))
             posterior = figures.get("posterior-bytes")
             structure = cell["structure"] + (f", ν² = {cell['noise_variance']:g}" if cell["noise_variance"] is not None else "")
@@ -125,7 +125,7 @@ def study_table(name):
         text.append(f"{source(name, found['machine'])}; {found['data']}, fold {found['folds'][0]}, {user['clicks']} users, "
                     f"{depth} layers, {found['rounds']:,} rounds, {len(found['seeds'])} seeds\n\n")
         header = ["structure", "m", "α", "offline NDCG@10", "− full", "online cNDCG@10", "− full", "regret − full", "certain",
-                  "false", "− full", "decisions differ", f"width over exact, t = {', '.join(told)}" if told else "width over exact",
+                  "false", "− full", "decisions differ", f"width over exact, t = {', '.join(ratio_rounds)}" if ratio_rounds else "width over exact",
                   "posterior, MB"]
         text.append(markdown(header, rows))
     return "".join(text)
@@ -134,7 +134,7 @@ def study_table(name):
 KINDS = {"ops": ops_table, "rounds": rounds_table, "peers": peers_table, "study": study_table}
 
 
-def told_rounds(widths):
+def selected_rounds(widths):
     return [at for at in widths if at["round"] in (10, 100, 1000, 10000) or at is widths[-1]]
 
 
@@ -144,7 +144,7 @@ def add_study(name, folder):
     processor = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "unknown")
     for user in study["users"]:
         for result in user["results"]:
-            result["width_ratios"] = told_rounds(result["width_ratios"])
+            result["width_ratios"] = selected_rounds(result["width_ratios"])
             del result["milliseconds_by_stage"]
             for slug in TIMES:
                 result["figures"].pop(slug, None)
@@ -175,11 +175,11 @@ def main():
     page = PAGE.read_text()
     written = BLOCK.sub(lambda block: block[1] + KINDS[block[2]](block[3]) + block[4], page)
     if arguments.check:
-        told = {block[3] for block in BLOCK.finditer(page)}
-        spare = sorted(path.name for path in FILES.glob("*.json") if path.stem not in told)
-        if not told or written != page or spare:
+        shown = {block[3] for block in BLOCK.finditer(page)}
+        spare = sorted(path.name for path in FILES.glob("*.json") if path.stem not in shown)
+        if not shown or written != page or spare:
             sys.exit(f"{PAGE} does not match its files (unused: {spare}): run bench/tables.py to rewrite it")
-        print(f"{len(told)} tables match their files")
+        print(f"{len(shown)} tables match their files")
         return
     PAGE.write_text(written)
 

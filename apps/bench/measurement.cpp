@@ -131,8 +131,8 @@ std::string Measurement::identity() const {
 }
 
 void check_memory(const BenchCase& work) {
-  const double beside = work.ceiling == CeilingKind::kMemory ? 1.0 + kTrafficYardsticks.size() : 1.0;
-  const double needed = beside * work.traffic.footprint();
+  const double copies = work.ceiling == CeilingKind::kMemory ? 1.0 + kTrafficYardsticks.size() : 1.0;
+  const double needed = copies * work.traffic.footprint();
   const auto available = static_cast<double>(available_memory());
   if (needed <= available) return;
   std::string sizes;
@@ -145,9 +145,9 @@ void check_memory(const BenchCase& work) {
 
 Measurement measure(const BenchCase& work) {
   const std::function<void()> body = work.prepare();
-  const Yardstick beside = yardstick(work);
+  const Yardstick ceiling = yardstick(work);
   const std::int64_t calls = calls_per_repeat(body);
-  const std::int64_t beside_calls = beside.body ? calls_per_repeat(beside.body) : 0;
+  const std::int64_t ceiling_calls = ceiling.body ? calls_per_repeat(ceiling.body) : 0;
   std::vector<double> seconds;
   std::vector<double> rates;
   std::vector<double> shares;
@@ -156,8 +156,8 @@ Measurement measure(const BenchCase& work) {
   for (std::int64_t repeat = 0; repeat < kFewest || (spent < kAllSeconds && repeat < kMost); ++repeat) {
     seconds.push_back(seconds_of(body, calls));
     spent += seconds.back() * static_cast<double>(calls);
-    if (!beside.body) continue;
-    rates.push_back(beside.work / seconds_of(beside.body, beside_calls));
+    if (!ceiling.body) continue;
+    rates.push_back(ceiling.work / seconds_of(ceiling.body, ceiling_calls));
     shares.push_back(counted / seconds.back() / rates.back());
   }
   Measurement measurement;
@@ -166,7 +166,7 @@ Measurement measure(const BenchCase& work) {
   measurement.seconds = spread_of(std::move(seconds));
   measurement.operations = work.operations;
   measurement.bytes = work.traffic.bytes();
-  measurement.ceiling = beside.name;
+  measurement.ceiling = ceiling.name;
   measurement.ceiling_value = rates.empty() ? std::nan("") : median_of(rates);
   measurement.share = shares.empty() ? std::nan("") : median_of(shares);
   return measurement;

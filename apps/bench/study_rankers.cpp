@@ -61,8 +61,8 @@ StudyRanker covariance_ranker(const std::string& structure, const StudySettings&
   StudyRanker ranker{{{}, structure, width, depth, {}, {}}, base.network};
   PosteriorSettings& posterior = ranker.settings.posterior;
   posterior.covariance = *value_named<Covariance>(structure);
-  const bool beside = study.exact_widths && posterior.covariance != Covariance::kFull;
-  posterior.shadow = beside ? ShadowCovariance::kFull : ShadowCovariance::kNone;
+  const bool has_shadow = study.exact_widths && posterior.covariance != Covariance::kFull;
+  posterior.shadow = has_shadow ? ShadowCovariance::kFull : ShadowCovariance::kNone;
   if (has_alpha(ranker.cell)) ranker.cell.alpha = ranker.settings.explore.alpha;
   return ranker;
 }

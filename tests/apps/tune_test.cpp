@@ -182,7 +182,7 @@ class ChoiceTest : public ::testing::Test {
     }
   }
 
-  std::vector<TriedPoint> choose_by(SweepFigure by, ChoicePer per) const {
+  std::vector<TriedPoint> choose_by(SweepCriterion by, ChoicePer per) const {
     return choose(grid_, rows_, matrix_of(configuration_), {by, per});
   }
 
@@ -195,32 +195,32 @@ class ChoiceTest : public ::testing::Test {
 };
 
 TEST_F(ChoiceTest, ChoosesTheLargestMeanArea) {
-  const auto offline = choose_by(SweepFigure::kOffline, ChoicePer::kRanker);
+  const auto offline = choose_by(SweepCriterion::kOffline, ChoicePer::kRanker);
   ASSERT_EQ(offline.size(), 2U);
-  EXPECT_EQ(offline[0].figures.trials, 8);
-  EXPECT_EQ(offline[0].figures.offline_area.mean, 0.5);
-  EXPECT_EQ(offline[1].figures.offline_area.mean, 0.375);
-  EXPECT_EQ(offline[1].figures.discounted_ndcg.mean, 50.0);
+  EXPECT_EQ(offline[0].moments.trials, 8);
+  EXPECT_EQ(offline[0].moments.offline_area.mean, 0.5);
+  EXPECT_EQ(offline[1].moments.offline_area.mean, 0.375);
+  EXPECT_EQ(offline[1].moments.discounted_ndcg.mean, 50.0);
   // Eight values at 1/16 from their mean: 8/256/7.
-  EXPECT_DOUBLE_EQ(offline[0].figures.offline_area.deviation, std::sqrt(8.0 / 256.0 / 7.0));
+  EXPECT_DOUBLE_EQ(offline[0].moments.offline_area.deviation, std::sqrt(8.0 / 256.0 / 7.0));
   EXPECT_TRUE(offline[0].chosen);
   EXPECT_FALSE(offline[1].chosen);
-  const auto online = choose_by(SweepFigure::kOnline, ChoicePer::kRanker);
+  const auto online = choose_by(SweepCriterion::kOnline, ChoicePer::kRanker);
   EXPECT_FALSE(online[0].chosen);
   EXPECT_TRUE(online[1].chosen);
 }
 
 TEST_F(ChoiceTest, ChoosesPerFoldAndUser) {
-  const auto tried = choose_by(SweepFigure::kOffline, ChoicePer::kFoldAndUser);
+  const auto tried = choose_by(SweepCriterion::kOffline, ChoicePer::kFoldAndUser);
   ASSERT_EQ(tried.size(), 8U);
   for (const TriedPoint& one : tried) {
-    EXPECT_EQ(one.figures.trials, 2);
+    EXPECT_EQ(one.moments.trials, 2);
     const bool odd = *one.place == FoldAndUser{2, "informational"};
     EXPECT_EQ(one.chosen, one.point == (odd ? 1U : 0U));
   }
 
   const std::vector<Winner> winners =
-      winners_of(configuration_, grid_, tried, {SweepFigure::kOffline, ChoicePer::kFoldAndUser});
+      winners_of(configuration_, grid_, tried, {SweepCriterion::kOffline, ChoicePer::kFoldAndUser});
   ASSERT_EQ(winners.size(), 8U);  // four of each ranker
   const std::vector<TestRanker> rankers = test_rankers(winners);
   ASSERT_EQ(rankers.size(), 3U);
@@ -245,7 +245,7 @@ TEST_F(ChoiceTest, ChoosesPerFoldAndUser) {
 TEST_F(ChoiceTest, ChosenConfigurationReadsBack) {
   const ChoiceRule rule;
   const auto winners =
-      winners_of(configuration_, grid_, choose_by(SweepFigure::kOffline, ChoicePer::kRanker), rule);
+      winners_of(configuration_, grid_, choose_by(SweepCriterion::kOffline, ChoicePer::kRanker), rule);
   const auto chosen = chosen_configurations(configuration_, winners, "o/test");
   ASSERT_EQ(chosen.size(), 1U);
   EXPECT_EQ(chosen[0].file, "config.toml");
@@ -263,24 +263,24 @@ TEST_F(ChoiceTest, ChosenConfigurationReadsBack) {
 
 TEST_F(ChoiceTest, ChoosesTheFirstPointOnTies) {
   for (SummaryRow& one : rows_) one.offline_area = 0.5;
-  const auto tried = choose_by(SweepFigure::kOffline, ChoicePer::kRanker);
+  const auto tried = choose_by(SweepCriterion::kOffline, ChoicePer::kRanker);
   EXPECT_TRUE(tried[0].chosen);
   EXPECT_FALSE(tried[1].chosen);
 }
 
 TEST_F(ChoiceTest, SkipsIncompletePoints) {
   rows_.erase(rows_.begin());  // a trial of the better one
-  EXPECT_TRUE(choose_by(SweepFigure::kOffline, ChoicePer::kRanker)[1].chosen);
+  EXPECT_TRUE(choose_by(SweepCriterion::kOffline, ChoicePer::kRanker)[1].chosen);
   std::erase_if(rows_, [](const SummaryRow& one) { return one.identity.seed == 2; });
-  EXPECT_THROW(choose_by(SweepFigure::kOffline, ChoicePer::kRanker), Error);
-  EXPECT_THROW(choose_by(SweepFigure::kOffline, ChoicePer::kFoldAndUser), Error);
+  EXPECT_THROW(choose_by(SweepCriterion::kOffline, ChoicePer::kRanker), Error);
+  EXPECT_THROW(choose_by(SweepCriterion::kOffline, ChoicePer::kFoldAndUser), Error);
 }
 
 TEST_F(ChoiceTest, SkipsPointsWithNaNAreas) {
   for (SummaryRow& one : rows_) {
     if (one.identity.ranker == "full+alpha=1") one.offline_area = std::numeric_limits<double>::quiet_NaN();
   }
-  EXPECT_TRUE(choose_by(SweepFigure::kOffline, ChoicePer::kRanker)[1].chosen);
+  EXPECT_TRUE(choose_by(SweepCriterion::kOffline, ChoicePer::kRanker)[1].chosen);
 }
 
 TEST_F(ChoiceTest, IgnoresTrialsOutsideTheMatrix) {
@@ -288,11 +288,11 @@ TEST_F(ChoiceTest, IgnoresTrialsOutsideTheMatrix) {
   rows_.push_back(row("full+alpha=2", "perfect", 3, 1, 99.0, 99.0));
   rows_.push_back(row("full+alpha=2", "navigational", 1, 1, 99.0, 99.0));
   rows_.push_back(row("full+alpha=9", "perfect", 1, 1, 99.0, 99.0));
-  EXPECT_TRUE(choose_by(SweepFigure::kOffline, ChoicePer::kRanker)[0].chosen);
+  EXPECT_TRUE(choose_by(SweepCriterion::kOffline, ChoicePer::kRanker)[0].chosen);
 }
 
 TEST_F(ChoiceTest, TablesShowTriedAndChosenPoints) {
-  const auto tried = choose_by(SweepFigure::kOffline, ChoicePer::kRanker);
+  const auto tried = choose_by(SweepCriterion::kOffline, ChoicePer::kRanker);
   const std::string table = tuning_csv(configuration_, grid_, tried);
   EXPECT_EQ(table.substr(0, table.find('\n')),
             "ranker,point,alpha,trials,offline_area,offline_area_sd,online_area,online_area_sd,"

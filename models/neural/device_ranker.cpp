@@ -9,13 +9,11 @@
 
 #include "core/error.h"
 #include "core/ops/pair_width.h"
-#include "models/neural/ensemble_tensors.h"
+#include "models/ensemble_model.h"
 #include "models/neural/mini_batch_trainer.h"
 #include "models/neural/ranker_network.h"
-#include "models/neural/width_comparison.h"
 #include "models/posterior/posterior_plan.h"
 #include "models/posterior_settings.h"
-#include "models/score_order.h"
 
 namespace olrank {
 namespace {
@@ -23,7 +21,7 @@ namespace {
 constexpr std::int64_t kUsualPairs = 4;  // of a round, for the choice of form
 
 bool is_ensemble(const RankerSettings& settings) {
-  return settings.kind == RankerKind::kP2NeurRank;
+  return row_of(settings.kind).is_ensemble();
 }
 
 DeviceCovariance full_form(const PosteriorSettings& settings) {
@@ -93,7 +91,7 @@ DeviceNetworkSpec network_spec(const RankerSettings& settings, const NetworkShap
     check_batch_optimizer(settings.trainer);
     spec.mini_batches = {settings.trainer.epochs, settings.trainer.batch, settings.posterior.lambda};
   }
-  spec.weigh_by_ndcg = settings.kind == RankerKind::kOlLambdaRank;
+  spec.weigh_by_ndcg = row_of(settings.kind).weighs_by_ndcg;
   spec.schedule = settings.posterior.member_schedule;
   if (is_ensemble(settings)) {
     spec.by_vote = true;
@@ -110,14 +108,8 @@ DeviceNetworkSpec network_spec(const RankerSettings& settings, const NetworkShap
 }  // namespace
 
 std::optional<std::string> why_not_on_device(const RankerSettings& settings) {
-  switch (settings.kind) {
-    case RankerKind::kOlRankNet:
-    case RankerKind::kOlLambdaRank:
-    case RankerKind::kP2NeurRank:
-      break;
-    default:
-      return fmt::format("a '{}' has no device implementation", name_of(settings.kind));
-  }
+  const RankerKindRow& row = row_of(settings.kind);
+  if (!row.on_device) return fmt::format("'{}' has no device implementation", row.name);
   constexpr std::int64_t kMostLayers = 16;
   if (settings.network.depth > kMostLayers)
     return fmt::format("kernels take at most {} layers", kMostLayers);
@@ -127,13 +119,12 @@ std::optional<std::string> why_not_on_device(const RankerSettings& settings) {
 DeviceRanker::DeviceRanker(std::int64_t features, const RankerSettings& settings, const TrialKeys& keys,
                            std::int64_t cutoff, const DeviceHome& home, const MakeNetwork& make_network)
     : settings_(settings),
-      cutoff_(cutoff),
       home_(home),
       batch_key_(keys.key(Purpose::kBatch)),
       shape_(network_shape(settings.network, features)),
       members_(is_ensemble(settings) ? settings.posterior.members : 1),
-      history_(features, settings.kind == RankerKind::kOlLambdaRank),
-      list_(settings.explore.list, settings.explore.refine, keys.key(Purpose::kList)) {
+      history_(features, row_of(settings.kind).weighs_by_ndcg),
+      list_(settings.explore, keys.key(Purpose::kList), cutoff) {
   FirstMembers first = first_members(settings, shape_, keys);
   if (trains_by_batches()) batch_keys_ = std::move(first.batch_keys);
   network_ = make_network(network_spec(settings, shape_, home, first));
@@ -155,12 +146,10 @@ RankedList DeviceRanker::rank(RoundContext& context, const QueryDocs& query, std
   network_->add_seconds(context.clock);
   described_ = false;
   const auto measured = context.clock.measure("rank");
-  orders_.assign(query.docs(), found.certain);
-  RankedList list = list_.make(found.by_score, orders_, round, cutoff_);
+  list_.orders().assign(query.docs(), found.certain);
+  RankedList list = list_.make(found.by_score, round);
   if (has_shadow()) {
-    const auto shown = static_cast<std::size_t>(std::min(cutoff_, query.docs()));
-    list.turned_decisions = compare_with_shadow(context.execution, list.docs.first(shown));
-    list.width_ratios = width_ratios_;
+    compare_with_shadow(context.execution, list);
     network_->add_seconds(context.clock);
   }
   return list;
@@ -170,26 +159,21 @@ bool DeviceRanker::has_shadow() const {
   return !is_ensemble(settings_) && settings_.posterior.has_shadow();
 }
 
-Tally DeviceRanker::compare_with_shadow(ExecutionContext& context, std::span<const std::int32_t> shown) {
-  const auto count = static_cast<std::int64_t>(shown.size());
+void DeviceRanker::compare_with_shadow(ExecutionContext& context, RankedList& list) {
+  const auto shown = list_.shown(list);
   for (;;) {
     const DeviceComparison found = network_->compare(shown);
-    exact_sq_.assign(found.exact_m.begin(), found.exact_m.end());
-    const WidthHealth health = pair_width_sq(context, count, exact_sq_.data(), exact_sq_.data());
+    comparison_.start(shown, found.scores, found.own_m);
+    const auto exact_sq = comparison_.exact_sq();
+    std::copy(found.exact_m.begin(), found.exact_m.end(), exact_sq.begin());
+    const WidthHealth health = pair_width_sq(context, comparison_.docs(), exact_sq.data(), exact_sq.data());
     network_->judge_shadow(health.lost == 0);
-    if (health.lost > 0) continue;  // made anew
+    if (health.lost > 0) continue;  // rebuilt
 
-    const std::size_t docs = found.scores.size();
-    shown_scores_.clear();
-    own_sq_.clear();
-    for (const std::int32_t i : shown) {
-      shown_scores_.push_back(double{found.scores[static_cast<std::size_t>(i)]});
-      for (const std::int32_t j : shown)
-        own_sq_.push_back(found.own_m[static_cast<std::size_t>(std::max(i, j)) * docs +
-                                      static_cast<std::size_t>(std::min(i, j))]);
-    }
-    pair_width_sq(context, count, own_sq_.data(), own_sq_.data());
-    return compare_widths({found.rule, shown_scores_, own_sq_, exact_sq_}, width_ratios_);
+    const auto own_sq = comparison_.own_sq();
+    pair_width_sq(context, comparison_.docs(), own_sq.data(), own_sq.data());
+    comparison_.finish(found.rule, list);
+    return;
   }
 }
 
@@ -205,7 +189,7 @@ DeviceLesson DeviceRanker::lesson_of(const Feedback& feedback, std::int64_t know
   for (const PairObservation& one : seen)
     terms_.push_back({one.term, history_.terms()[static_cast<std::size_t>(one.term)]});
   lesson.terms = terms_;
-  const bool by_lists = settings_.kind == RankerKind::kOlLambdaRank;
+  const bool by_lists = row_of(settings_.kind).weighs_by_ndcg;
   if (by_lists || trains_by_batches()) lesson.observations = seen;
   if (trains_by_batches()) {
     order_batches(feedback.round);
@@ -283,8 +267,8 @@ void DeviceRanker::describe(const QueryDocs& query, bool full, RoundDetail& deta
   detail.theta = member_thetas();
   // The answer to rank() went with what was asked since.
   const DeviceOrders found = network_->look(place_of(query));
-  orders_.assign(query.docs(), found.certain);
-  write_certain_matrix(orders_, found.by_score, query.docs(), detail.certain);
+  list_.orders().assign(query.docs(), found.certain);
+  list_.write_matrix(found.by_score, detail.certain);
 }
 
 void DeviceRanker::score(ExecutionContext&, FeatureMatrix docs, std::span<float> scores) const {
@@ -312,9 +296,8 @@ std::vector<std::vector<float>> DeviceRanker::member_thetas() const {
 
 ModelTensors DeviceRanker::model() const {
   const auto thetas = member_thetas();
-  if (!is_ensemble(settings_)) return network_tensors(settings_.network, shape_, thetas.front());
-  const std::vector<std::span<const float>> views(thetas.begin(), thetas.end());
-  return ensemble_tensors(settings_.network, shape_, views);
+  const NetworkModel model(settings_.network, shape_.inputs);
+  return is_ensemble(settings_) ? ensemble_tensors(model, thetas) : model.tensors(thetas.front());
 }
 
 std::vector<RankerFigure> DeviceRanker::figures(ExecutionContext&) const {

@@ -7,12 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "core/explore/exploring_list.h"
 #include "core/feedback/preference_pairs.h"
 #include "core/online/online_ranker.h"
 #include "core/online/trial_keys.h"
 #include "core/ops/device_network.h"
+#include "models/certain_list.h"
 #include "models/neural/document_history.h"
+#include "models/neural/width_shadow.h"
 #include "models/ranker_settings.h"
 
 namespace olrank {
@@ -26,9 +27,9 @@ struct DeviceHome {
   std::int64_t memory = 0;  // bytes that the covariance may take on the device
 };
 
-/// A confident network or an ensemble whose rounds are computed on a device: ConfidentNetwork and
-/// P2NeurRank of the CPU, with the same coins. Here on the host are lists, which document and pair of the
-/// history is which, and the choice of the covariance's form.
+/// A confident network or an ensemble whose rounds are computed on a device, with the coins of the CPU.
+/// Here on the host are lists, which document and pair of the history is which, and the choice of the
+/// covariance's form.
 class DeviceRanker : public OnlineRanker {
  public:
   using MakeNetwork = std::function<std::unique_ptr<DeviceNetwork>(const DeviceNetworkSpec&)>;
@@ -57,13 +58,12 @@ class DeviceRanker : public OnlineRanker {
   bool trains_by_batches() const { return settings_.trainer.loss == LossForm::kMean; }
   /// order_: the epochs of every member.
   void order_batches(std::uint32_t round);
-  /// What the shadow says of them: width_ratios_, and the decisions that it would turn.
-  Tally compare_with_shadow(ExecutionContext& context, std::span<const std::int32_t> shown);
+  /// Writes width ratios and reversed decisions to the list.
+  void compare_with_shadow(ExecutionContext& context, RankedList& list);
   void choose_form();
   std::vector<std::vector<float>> member_thetas() const;
 
   RankerSettings settings_;
-  std::int64_t cutoff_;
   DeviceHome home_;
   PhiloxKey batch_key_;
   std::vector<PhiloxKey> batch_keys_;  // of members, where training goes by mini-batches
@@ -74,19 +74,14 @@ class DeviceRanker : public OnlineRanker {
   std::int64_t taught_ = 0;  // pairs that the covariance has taken in
   double excess_ = 0.0;      // operations of the dual form beyond what the primal one takes
 
-  ExploringList list_;
-  OrderBits orders_;
+  CertainList list_;
+  ShadowComparison comparison_;
   std::vector<PreferencePair> pairs_;
   LossPairs loss_pairs_;
   std::vector<DeviceLesson::Term> terms_;
   std::vector<std::int32_t> order_;
   std::vector<std::int32_t> epoch_order_;
   std::vector<double> steps_;
-  // Of the list shown last, where there is a shadow.
-  std::vector<double> shown_scores_;
-  std::vector<double> own_sq_;
-  std::vector<double> exact_sq_;
-  std::vector<double> width_ratios_;
   bool described_ = false;  // the round is being traced, so that its step is waited for
 };
 

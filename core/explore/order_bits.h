@@ -15,9 +15,12 @@ class OrderBits {
  public:
   static constexpr std::int64_t kWordBits = 64;
 
+  /// Words of a row.
+  static constexpr std::int64_t words(std::int64_t docs) { return (docs + kWordBits - 1) / kWordBits; }
+
   void reset(std::int64_t docs) {
     docs_ = docs;
-    words_ = (docs + kWordBits - 1) / kWordBits;
+    words_ = words(docs);
     bits_.assign(static_cast<std::size_t>(docs * words_), 0);
   }
 

@@ -65,12 +65,12 @@ void gradient_of_block(const FoldedPairs& pairs, std::int64_t begin, std::int64_
     }
     for (std::int64_t i = 0; i < rows; ++i) {
       const double p = sigmoid(z[i]);
-      residual[i] = pairs.count[chunk + i] * p - pairs.first_wins[chunk + i];
+      residual[i] = pair_term_slope(p, pairs.count[chunk + i], pairs.first_wins[chunk + i]);
       z[i] = p;
     }
     if (curvature != nullptr) {
       for (std::int64_t i = 0; i < rows; ++i) {
-        curvature[chunk + i] = pairs.count[chunk + i] * (z[i] * (1.0 - z[i]));
+        curvature[chunk + i] = pair_term_curvature(z[i], pairs.count[chunk + i]);
       }
     }
     for (std::int64_t i = 0; i < rows; ++i) {
@@ -111,8 +111,7 @@ double folded_pair_loss(const FoldedPairs& pairs, std::span<const double> theta)
   double loss = 0.0;
   for (std::int64_t s = 0; s < pairs.pairs; ++s) {
     const double z = dot(pairs.rows + s * pairs.stride, theta.data(), pairs.stride);
-    loss +=
-        pairs.first_wins[s] * logistic_loss(z) + (pairs.count[s] - pairs.first_wins[s]) * logistic_loss(-z);
+    loss += pair_term_loss(z, pairs.count[s], pairs.first_wins[s]);
   }
   return loss;
 }

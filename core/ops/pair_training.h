@@ -7,6 +7,9 @@
 
 namespace olrank {
 
+/// Gradients' sums over documents in float32 are no longer than this; what follows is in double.
+constexpr std::int64_t kMostDocsPerFloatSum = 512;
+
 /// All pairs of two documents folded into one term of the cross-entropy: with z = f(first) − f(second),
 /// labels · (−log σ(z)) + (weight − labels) · (−log σ(−z)).
 struct PairTerm {
@@ -47,13 +50,5 @@ void pair_gradient(ExecutionContext& context, const NetworkShape& shape, std::sp
 /// The loss alone.
 double pair_loss(ExecutionContext& context, const NetworkShape& shape, std::span<const float> theta,
                  FeatureMatrix docs, std::span<const PairTerm> terms, const PairObjective& objective);
-
-/// κ = λ_max(Σ weight · g gᵀ)/4, g = g(first) − g(second): the largest curvature that the sum of the terms
-/// can have while gradients stay what they are (σ' ≤ 1/4). Power iteration from `vector` [p], which is left
-/// at the eigenvector found; a zero vector is replaced by a random one. Stops once the estimate grows by
-/// less than `tolerance` of itself, or after `most` iterations. 0 without terms.
-double largest_curvature(ExecutionContext& context, const NetworkShape& shape, TangentFactors docs,
-                         std::span<const PairTerm> terms, std::span<double> vector, double tolerance = 1e-3,
-                         int most = 100);
 
 }  // namespace olrank

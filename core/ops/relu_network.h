@@ -61,10 +61,8 @@ void initialise(const NetworkShape& shape, Initialisation initialisation, Philox
                 std::span<float> theta);
 
 /// scores[i] = f(x_i; θ). `magnitudes`, where not empty, gets the sum of the absolute terms behind each
-/// score: rounding of a symmetric network stays below kScoreRounding times it.
+/// score: rounding of a symmetric network stays below kScoreRounding (core/math/certainty.h) times it.
 void score_docs(ExecutionContext& context, const NetworkShape& shape, std::span<const float> theta,
                 FeatureMatrix docs, std::span<float> scores, std::span<float> magnitudes = {});
-
-constexpr double kScoreRounding = 1e-6;
 
 }  // namespace olrank

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "core/math/label_noise.h"
 #include "cuda/ops/block_sum.cuh"
 #include "cuda/runtime/launch.cuh"
 
@@ -34,10 +35,11 @@ __global__ void gather_batch_kernel(const BatchSource source, const BatchCursor*
   }
   if (threadIdx.x != 0) return;
   const double weight = source.changes == nullptr ? 1.0 : source.changes[number];
-  const double noise =
-      source.labels == nullptr ? 0.0 : (source.labels[seen.term] - folded.labels) / folded.weight;
+  const double noise = source.labels == nullptr
+                           ? 0.0
+                           : noise_per_pair(source.labels[seen.term], folded.labels, folded.weight);
   const auto row = 2 * static_cast<std::int32_t>(blockIdx.x);
-  terms[blockIdx.x] = {row, row + 1, weight, weight * seen.first_wins + noise};
+  terms[blockIdx.x] = {row, row + 1, weight, noisy_pair_labels(weight, seen.first_wins, noise)};
 }
 
 // A thread owns a member.

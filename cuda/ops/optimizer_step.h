@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "core/math/optimizer_step.h"
 #include "cuda/runtime/stream.h"
 
 // Steps of optimizers for N networks side by side. Arrays are [members × p], step [members], all on the
@@ -14,15 +15,6 @@ struct OptimizerState {
   double* second_moment = nullptr;
 };
 
-/// What a step with decay and one of Adam hang on besides the gradient.
-struct StepRates {
-  double first_correction = 1.0;  // that Adam divides its first moment by
-  double second_correction = 1.0;
-  double decay = 0.0;  // of the position, added to the gradient
-};
-/// Of step `number`, from 1.
-StepRates step_rates(std::int64_t number, double decay);
-
 /// position = θ, moments 0. second_moment may be null.
 void begin_training(Stream stream, std::int64_t numbers, const float* theta, const OptimizerState& state);
 
@@ -32,7 +24,7 @@ void stop_at_small_gradients(Stream stream, std::int64_t members, std::int64_t p
                              const double* gradient, double norm_per_pair, const std::int64_t* observed,
                              double* step);
 
-/// θ ← θ − step · gradient, as pair_gradients() does where nothing stands between.
+/// θ ← θ − step · gradient. Where nothing has to happen between, pair_gradients() does it in its last pass.
 void gradient_descent_step(Stream stream, std::int64_t members, std::int64_t parameters,
                            const double* gradient, const double* step, float* theta);
 
@@ -40,11 +32,11 @@ void gradient_descent_step(Stream stream, std::int64_t members, std::int64_t par
 void decayed_step(Stream stream, std::int64_t members, std::int64_t parameters, const StepRates* rates,
                   const double* gradient, const double* step, const OptimizerState& state, float* theta);
 
-/// On gradient + decay · position. Kingma and Ba, "Adam: a method for stochastic optimization", ICLR 2015.
+/// Adam on gradient + decay · position.
 void adam_step(Stream stream, std::int64_t members, std::int64_t parameters, const StepRates* rates,
                const double* gradient, const double* step, const OptimizerState& state, float* theta);
 
-/// Nesterov's momentum, 0.9; θ is the point ahead, where the next gradient is taken.
+/// Nesterov's momentum; θ is the point ahead, where the next gradient is taken.
 void nesterov_step(Stream stream, std::int64_t members, std::int64_t parameters, const double* gradient,
                    const double* step, const OptimizerState& state, float* theta);
 

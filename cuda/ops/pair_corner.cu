@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "core/math/pair_width.h"
 #include "cuda/runtime/launch.cuh"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
@@ -23,8 +24,8 @@ __global__ void __launch_bounds__(kThreads)
     const PreferencePair& one = pairs[at / count];
     const PreferencePair& two = pairs[at % count];
     const double product =
-        (gram_at(m, docs, one.winner, two.winner) - gram_at(m, docs, one.winner, two.loser)) -
-        (gram_at(m, docs, one.loser, two.winner) - gram_at(m, docs, one.loser, two.loser));
+        pair_product(gram_at(m, docs, one.winner, two.winner), gram_at(m, docs, one.winner, two.loser),
+                     gram_at(m, docs, one.loser, two.winner), gram_at(m, docs, one.loser, two.loser));
     d[at] = product + (at / count == at % count ? 1.0 : 0.0);
   }
   __syncthreads();

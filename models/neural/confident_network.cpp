@@ -46,7 +46,7 @@ CertaintyRule certainty_rule(const RankerSettings& settings, const Posterior& po
     rule.alpha = theory_alpha(settings).at(posterior.log_det());
   float largest = 0.0F;
   for (const float magnitude : magnitudes) largest = std::max(largest, magnitude);
-  rule.least_difference = kScoreRounding * double{largest};
+  rule.least_difference = rounding_of_scores(largest);
   return rule;
 }
 

@@ -1,4 +1,4 @@
-#include "cuda/ops/gradient_sums.h"
+#include "cuda/ops/gradient_products.h"
 
 #include <algorithm>
 

@@ -1,10 +1,10 @@
-#include "cuda/ops/curvature.h"
+#include "cuda/ops/largest_curvature.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "cuda/ops/block_sum.cuh"
-#include "cuda/ops/gradient_sums.h"
+#include "cuda/ops/gradient_products.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(kThreads)
   if (state->settled != 0) return;
   const double quotient = sum_of(parts, quotients);
   if (threadIdx.x != 0) return;
-  const bool settled = state->iterations > 0 && quotient <= state->estimate * (1.0 + tolerance);
+  const bool settled = has_settled(state->iterations, quotient, state->estimate, tolerance);
   state->estimate = quotient > state->estimate ? quotient : state->estimate;
   ++state->iterations;
   if (settled) state->settled = 1;
@@ -117,7 +117,7 @@ __global__ void reset_state_kernel(CurvatureState* state) {
 }
 
 __global__ void step_kernel(const CurvatureState* state, double rate, double prior, double* step) {
-  if (threadIdx.x == 0) *step = rate / (state->estimate / 4.0 + prior);
+  if (threadIdx.x == 0) *step = rate / (curvature_of(state->estimate) + prior);
 }
 
 /// What an iteration works in.

@@ -2,12 +2,13 @@
 
 #include <cstdint>
 
+#include "core/math/largest_curvature.h"
 #include "core/ops/pair_training.h"
 #include "cuda/ops/pair_incidence.h"
 #include "cuda/ops/relu_layers.h"
 
-// largest_curvature() of core/ops/pair_training.h on the device: power iteration whose steps need no answer
-// from the host.
+// largest_curvature() of core/ops/largest_curvature.h on the device: power iteration whose steps need no
+// answer from the host.
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
 /// On the device. κ is estimate / 4.
@@ -24,7 +25,7 @@ struct CurvatureTask {
   const PairTerm* terms = nullptr;
   std::int64_t count = 0;
   PairIncidence incidence;
-  double tolerance = 1e-3;
+  double tolerance = kCurvatureTolerance;
   const double* fresh = nullptr;  // [p], where a vector without length begins anew
 };
 

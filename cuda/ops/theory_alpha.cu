@@ -1,4 +1,4 @@
-#include "cuda/ops/confidence_rule.h"
+#include "cuda/ops/theory_alpha.h"
 
 #include <cmath>
 

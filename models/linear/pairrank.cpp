@@ -11,7 +11,7 @@
 namespace olrank {
 namespace {
 
-/// α_t = c₁(√(ν² log(det A/(δ² det λI))) + √λ c₂), DESIGN §2, or the constant.
+/// α_t = c₁(√(ν² log(det A/(δ² det λI))) + √λ c₂), or the constant: docs/MATH.md, "Certain order".
 double alpha_of(const RankerSettings& settings, const RowCovariance& covariance) {
   const ExplorationSettings& explore = settings.explore;
   if (explore.alpha_schedule == AlphaSchedule::kConstant) return explore.alpha;

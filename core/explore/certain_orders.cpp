@@ -42,11 +42,11 @@ void certain_by_vote(std::int64_t members, double least_difference, std::span<co
 }
 
 void close_transitively(OrderBits& orders) {
-  // From the bottom up every row below is closed already, and orders only lead downwards.
+  // Orders only point to later places, and going backwards all later rows are already closed.
   for (std::int64_t a = orders.docs() - 1; a >= 0; --a) {
     const auto row = orders.row(a);
     for (std::size_t word = 0; word < row.size(); ++word) {
-      // Bits that closing adds need no visit: what they lead to came with them.
+      // Added bits need no visit: their own successors were added with them.
       for (std::uint64_t left = row[word]; left != 0; left &= left - 1) {
         const auto below =
             orders.row(static_cast<std::int64_t>(word) * OrderBits::kWordBits + std::countr_zero(left));

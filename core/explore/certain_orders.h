@@ -18,7 +18,7 @@ void certain_by_width(const CertaintyRule& rule, std::span<const float> scores,
 void certain_by_vote(std::int64_t members, double least_difference, std::span<const float> scores,
                      std::span<const std::int32_t> by_score, OrderBits& orders);
 
-/// a before b and b before c make a before c.
+/// Adds a before c wherever a is before b and b before c.
 void close_transitively(OrderBits& orders);
 
 }  // namespace olrank

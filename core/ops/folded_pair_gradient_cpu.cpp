@@ -9,10 +9,10 @@
 namespace olrank {
 namespace {
 
-constexpr std::int64_t kRowsPerChunk = 32;    // whose z and residuals lie on the stack
+constexpr std::int64_t kRowsPerChunk = 32;    // z and residuals fit on the stack
 constexpr std::int64_t kRowsPerBlock = 2048;  // the unit of parallel work
 
-// Eight numbers side by side; compilers cut them to the registers there are.
+// Eight numbers side by side; compilers split them over the registers of the target.
 constexpr std::int64_t kLanes = FoldedPairs::kPadding;
 using Doubles = double __attribute__((vector_size(kLanes * sizeof(double))));
 
@@ -20,7 +20,7 @@ OLRANK_ALWAYS_INLINE void load(const double* from, Doubles& lanes) {
   std::memcpy(&lanes, from, sizeof lanes);
 }
 
-/// row·θ in two times kLanes running sums, combined in a fixed order.
+/// row·θ in 2 · kLanes running sums, combined in a fixed order.
 OLRANK_ALWAYS_INLINE double dot(const double* row, const double* theta, std::int64_t stride) {
   Doubles even = {};
   Doubles odd = {};
@@ -52,7 +52,7 @@ OLRANK_ALWAYS_INLINE void add_scaled(double residual, const double* row, double*
   }
 }
 
-/// Rows [begin, end): adds to `gradient`, writes `curvature` where there is one.
+/// Rows [begin, end): adds to `gradient`, writes `curvature` unless it is null.
 OLRANK_VECTOR_CLONES
 void gradient_of_block(const FoldedPairs& pairs, std::int64_t begin, std::int64_t end, const double* theta,
                        double* gradient, double* curvature) {

@@ -12,7 +12,7 @@ namespace {
 using blas::Transpose;
 
 constexpr std::int64_t kDocsPerBlock = 128;
-constexpr std::int64_t kUnitsPerBlock = 50;  // half of the usual width: two threads share it
+constexpr std::int64_t kUnitsPerBlock = 50;  // half of the usual width, so that two threads share a layer
 
 OLRANK_VECTOR_CLONES
 void widen(std::int64_t count, const float* from, double* to) {
@@ -25,7 +25,7 @@ void widen_scaled(std::int64_t count, double weight, const float* from, double* 
   for (std::int64_t i = 0; i < count; ++i) to[i] = weight * double{from[i]};
 }
 
-/// Σ delta · output, in eight lanes that are added in order.
+/// Σ delta · output, in eight lanes that are summed in order.
 OLRANK_VECTOR_CLONES
 double weighted_sum(std::int64_t count, const float* delta, const double* output) {
   constexpr std::int64_t kLanes = 8;
@@ -60,7 +60,7 @@ void gradient_products(ExecutionContext& context, const NetworkShape& shape, Tan
         widen(layer.columns, docs.row(shape, doc) + layer.input,
               inputs.data() + (doc - begin) * layer.columns);
       }
-      // h_{l−1}ᵀ V_lᵀ: one number a unit, to be weighted with δ.
+      // h_{l−1}ᵀ V_lᵀ: one number per unit, to be weighted by δ.
       blas::gemm(Transpose::kNo, Transpose::kYes, end - begin, layer.rows, layer.columns, 1.0,
                  inputs.data(), layer.columns, v.data() + layer.weight, layer.columns, 0.0, outputs.data(),
                  layer.rows);
@@ -78,7 +78,7 @@ void gradient_sum(ExecutionContext& context, const NetworkShape& shape, TangentF
                   std::span<const double> weights, std::span<double> sum) {
   assert(static_cast<std::int64_t>(sum.size()) == shape.parameters());
   assert(static_cast<std::int64_t>(weights.size()) == docs.docs);
-  // A task owns some units of one layer and walks over the documents in order, so no sums are combined.
+  // A task owns some units of one layer and adds the documents in order, so no partial sums are combined.
   const std::int64_t unit_blocks = (shape.width + kUnitsPerBlock - 1) / kUnitsPerBlock;
   const std::int64_t tasks = (shape.depth - 1) * unit_blocks + 1;
   const std::int64_t widest = std::max(shape.inputs, shape.width);

@@ -7,10 +7,10 @@
 
 namespace olrank {
 
-/// κ = λ_max(Σ weight · g gᵀ)/4, g = g(first) − g(second): the largest curvature that the sum of the terms
-/// can have while gradients stay what they are (σ' ≤ 1/4). Power iteration from `vector` [p], which is left
-/// at the eigenvector found; a zero vector is replaced by a random one. Stops once the estimate grows by
-/// less than `tolerance` of itself, or after `most` iterations. 0 without terms.
+/// κ = λ_max(Σ weight · g gᵀ)/4, g = g(first) − g(second): an upper bound of the curvature of the sum of
+/// the terms for constant gradients, as σ' ≤ 1/4. Power iteration from `vector` [p], which is left at the
+/// eigenvector found; a zero vector is replaced by a random one. Stops once the estimate grows by less
+/// than `tolerance`, relatively, or after `most` iterations. 0 without terms.
 double largest_curvature(ExecutionContext& context, const NetworkShape& shape, TangentFactors docs,
                          std::span<const PairTerm> terms, std::span<double> vector,
                          double tolerance = kCurvatureTolerance, int most = kMostCurvatureIterations);

@@ -47,7 +47,7 @@ double largest_curvature(ExecutionContext& context, const NetworkShape& shape, T
     if (settled) break;
     gradient_sum(context, shape, docs, weights, vector);
     norm = length();
-    // All gradients are equal, or the start is orthogonal to them all, which has probability 0.
+    // All gradients are equal, or the start vector is orthogonal to all of them, which has probability 0.
     if (!(norm > 0.0)) break;
   }
   return curvature_of(estimate);

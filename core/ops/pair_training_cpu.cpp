@@ -17,7 +17,7 @@ using blas::Transpose;
 constexpr std::int64_t kTermsPerBlock = 1024;
 constexpr std::int64_t kParametersPerBlock = 4096;
 
-/// Σ of the terms.
+/// Sum of the terms' losses.
 double term_losses(ExecutionContext& context, std::span<const PairTerm> terms, const float* scores) {
   const auto count = static_cast<std::int64_t>(terms.size());
   Scratch& scratch = context.scratch();
@@ -99,7 +99,7 @@ void sum_outer_products(const NetworkShape& shape, FeatureMatrix docs, UnitRows 
   }
 }
 
-/// gradient [size] = scale · Σ of the rows of `parts` from top to bottom, `size` apart.
+/// gradient [size] = scale · Σ of the rows of `parts` from top to bottom, `stride` apart.
 OLRANK_VECTOR_CLONES
 void add_parts(const float* parts, std::int64_t count, std::int64_t stride, std::int64_t size, double scale,
                double* gradient) {
@@ -110,8 +110,8 @@ void add_parts(const float* parts, std::int64_t count, std::int64_t stride, std:
   }
 }
 
-/// The gradient at θ, and the loss of the terms where it is asked for. Documents go forward block by block,
-/// then backward block by block, each block's features and deltas staying in the cache.
+/// The gradient at θ, and the terms' loss unless `loss` is null. Documents are processed forward block by
+/// block, then backward block by block, so that each block's features and deltas stay in the cache.
 void gradient_pass(ExecutionContext& context, const NetworkShape& shape, std::span<const float> theta,
                    FeatureMatrix docs, std::span<const PairTerm> terms, double data_scale,
                    std::span<double> gradient, double* loss) {
@@ -160,7 +160,7 @@ void gradient_pass(ExecutionContext& context, const NetworkShape& shape, std::sp
   });
 }
 
-/// gradient += the prior's.
+/// Adds the prior's gradient.
 void add_prior_gradient(std::span<const float> theta, const PairObjective& objective,
                         std::span<double> gradient) {
   if (objective.prior_weight == 0.0) return;

@@ -8,8 +8,8 @@
 namespace olrank {
 namespace {
 
-/// Calls part(layer, row, first column, end column, place) for each run of parameters of one row of weights
-/// in [begin, end), and bias(layer, row, place) for each bias; `place` counts from `begin`.
+/// Calls part(layer, row, first column, end column, offset) for each run of parameters of one row of
+/// weights in [begin, end), and bias(layer, row, offset) for each bias; offsets are from `begin`.
 template <class Part, class Bias>
 void for_parameters(const NetworkShape& shape, std::int64_t begin, std::int64_t end, const Part& part,
                     const Bias& bias) {
@@ -47,8 +47,7 @@ void tangent_factors(ExecutionContext& context, const NetworkShape& shape, std::
     const Scratch::Frame frame(scratch);
     float* row = factors.data() + begin * stride;
     const float* features = docs.values + begin * docs.features;
-    // Units in rows as score_docs() has them: the bits of a product may hang on the strides of its
-    // operands.
+    // The same row strides as in score_docs(): the bits of a product may depend on its operands' strides.
     const UnitRows hidden = take_hidden(scratch, shape, end - begin);
     const UnitRows kept = hidden_of_factors(shape, row);
     forward_hidden(shape, theta.data(), features, end - begin, hidden);

@@ -9,7 +9,7 @@ namespace {
 constexpr unsigned kThreads = 128;
 constexpr unsigned kWarps = kThreads / 32;
 
-/// The largest of `count` numbers, in all threads of the block; `shared` holds kWarps floats.
+/// The largest of `count` numbers and 0, returned to all threads; `shared` holds kWarps numbers.
 template <class Number>
 __device__ Number largest_in_block(const Number* numbers, std::int64_t count, std::int64_t stride,
                                    Number* shared) {
@@ -36,8 +36,8 @@ __device__ PairWidth width_of(const double* m, std::int64_t docs, std::int64_t i
   return pair_width(m[high * docs + high], m[low * docs + low], m[high * docs + low]);
 }
 
-// A warp owns 32 places b of one row a of the bits, a block four such; grid: blocks of places, rows. Sums
-// of health are of whole numbers, so that their order does not matter.
+// A warp owns 32 places b of one row a of the bits, and a block has four warps. Grid: blocks of places,
+// rows. Health sums are integers, so that the order of atomic additions does not matter.
 __global__ void __launch_bounds__(kThreads)
     certain_by_width_kernel(WidthedDocs query, const CertaintyRule* rule, std::uint32_t* bits,
                             std::int64_t words, double* width_sq, WidthHealthSums* health) {
@@ -80,7 +80,7 @@ __global__ void __launch_bounds__(kThreads)
   if (lost != 0) atomicAdd(&health->lost, static_cast<unsigned long long>(__popc(lost)));
 }
 
-// As above; all members have to agree.
+// The same grid; an order is certain if all members vote for it.
 __global__ void __launch_bounds__(kThreads)
     certain_by_vote_kernel(std::int64_t members, std::int64_t docs, const float* scores,
                            const float* magnitudes, const std::int32_t* by_score, std::uint32_t* bits,

@@ -6,12 +6,13 @@
 #include "core/ops/pair_width.h"
 #include "cuda/runtime/stream.h"
 
-// From scores and widths, or votes, to certain orders: core/explore/certain_orders.h on the device. Bits
-// are those of OrderBits, [docs × OrderBits::words(docs)], all of them written. All arrays lie on the
-// device, the rule and the sums of health too, so that a captured launch serves every round.
+// The device version of core/explore/certain_orders.h: certain orders from scores and widths, or from
+// votes. Bits are those of OrderBits, [docs × OrderBits::words(docs)], all of them written. All arrays
+// are on the device, including the rule and the health sums, so that a captured launch serves every
+// round.
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
-/// Sums of a WidthHealth.
+/// Sums of WidthHealth.
 struct WidthHealthSums {
   unsigned long long negative = 0;
   unsigned long long lost = 0;

@@ -16,7 +16,7 @@ struct TermOfObservation {
   __device__ std::int32_t operator()(std::int64_t item) const { return observations[item].term; }
 };
 
-/// The rank of the document at `place` of a list of rows: how many stand before it by score, then number.
+/// The rank by score of the document at `place` of a list of rows.
 __device__ std::int32_t rank_in_list(const std::int32_t* rows, std::int32_t docs, std::int32_t place,
                                      const float* scores, const std::int64_t* doc_numbers) {
   const float own = scores[rows[place]];
@@ -28,8 +28,8 @@ __device__ std::int32_t rank_in_list(const std::int32_t* rows, std::int32_t docs
   return rank;
 }
 
-// changes: |discount(winner) − discount(loser)| / ideal. A warp owns an impression, its lanes the pairs;
-// blockIdx.y is the member. Lists are short, so that each pair ranks its two documents for itself.
+// changes [observations]. A warp owns an impression, its lanes the pairs; blockIdx.y is the member. Lists
+// are short, so each pair ranks its own two documents.
 __global__ void __launch_bounds__(kThreads)
     ndcg_changes_kernel(ImpressionView impressions, const PairObservation* observations,
                         std::int64_t observation_count, std::int64_t docs, const float* scores,

@@ -19,7 +19,7 @@ __global__ void __launch_bounds__(kThreads)
   if (state.second_moment != nullptr) state.second_moment[k] = 0.0;
 }
 
-// A block is a member. Threads take every kThreads-th parameter, in an order that never changes; double.
+// A block owns a member, a thread every kThreads-th parameter, in a fixed order; double.
 __global__ void __launch_bounds__(kThreads)
     stop_at_small_gradients_kernel(std::int64_t parameters, const double* gradient, double norm_per_pair,
                                    const std::int64_t* observed, double* step) {
@@ -42,7 +42,7 @@ __global__ void __launch_bounds__(kThreads)
       static_cast<float>(gradient_descent_element(step[blockIdx.y], gradient[place], double{theta[place]}));
 }
 
-// As above, from the position in double.
+// The same grid, from the position in double.
 __global__ void __launch_bounds__(kThreads)
     decayed_step_kernel(std::int64_t parameters, const StepRates* rates, const double* gradient,
                         const double* step, OptimizerState state, float* theta) {
@@ -55,7 +55,7 @@ __global__ void __launch_bounds__(kThreads)
   theta[place] = static_cast<float>(moved);
 }
 
-// As above; double.
+// The same grid; double.
 __global__ void __launch_bounds__(kThreads)
     adam_step_kernel(std::int64_t parameters, const StepRates* rates, const double* gradient,
                      const double* step, OptimizerState state, float* theta) {
@@ -72,7 +72,7 @@ __global__ void __launch_bounds__(kThreads)
   theta[place] = static_cast<float>(next.position);
 }
 
-// As above. θ is the point ahead, and position where the velocity has carried.
+// The same grid. θ is the point ahead of `position`.
 __global__ void __launch_bounds__(kThreads)
     nesterov_step_kernel(std::int64_t parameters, const double* gradient, const double* step,
                          OptimizerState state, float* theta) {

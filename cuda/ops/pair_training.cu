@@ -27,7 +27,7 @@ std::int64_t parts_of(std::int64_t n, std::int64_t part) {
   return (n + part - 1) / part;
 }
 
-/// How the documents are cut for sums of outer products: a function of sizes alone, so that sums keep their
+/// How the documents are split for sums of outer products. Depends on sizes only, so that sums have a fixed
 /// order.
 struct DocParts {
   std::int64_t docs = 0;  // in a part
@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(kThreads)
   labels[member * terms_count + t] = noisy_labels(terms[t].labels, terms[t].weight, noise, coins.normal());
 }
 
-/// A term as a member sees it.
+/// A term with a member's score difference, weight and labels.
 struct SeenTerm {
   double z;
   double weight;
@@ -70,8 +70,9 @@ __device__ SeenTerm see_term(const PairHistoryView& history, const float* scores
           history.labels == nullptr ? term.labels : history.labels[place]};
 }
 
-// δ_L and δ_{L−1} of a document from the derivatives of its terms, summed in double by a warp that owns it;
-// blockIdx.y is the member. Deterministic: a lane's terms and the lanes have a fixed order.
+// δ_L and δ_{L−1} of a document from the derivatives of its terms, summed in double by the warp that owns
+// it; blockIdx.y is the member. Deterministic: each lane's terms and the lanes are summed in a fixed
+// order.
 __global__ void __launch_bounds__(kThreads)
     output_slopes_kernel(const OutputLayer output, PairHistoryView history, const float* theta,
                          const float* scores, FactorRows rows) {
@@ -104,7 +105,7 @@ struct PartialSums {
   }
 };
 
-/// What a column of sums adds up: an input of the output layer times its δ, or the δ of a unit with a bias.
+/// The terms of a column sum: an input of the output layer times its δ, or the δ of a unit with a bias.
 struct SummedColumn {
   std::int64_t parameter = -1;  // where the sum goes; −1 for none
   const float* values = nullptr;
@@ -152,8 +153,7 @@ __device__ void sum_columns(const LayerTable& layers, std::int64_t group, const 
   out[column.parameter] = sum;
 }
 
-/// A layer's outer products: where its inputs lie, and its tiles. Groups of column sums follow them in the
-/// grid.
+/// A layer's outer products: its inputs and its tiles. Groups of column sums follow the tiles in the grid.
 struct OuterProducts {
   NetworkLayer layer;
   const float* inputs;
@@ -270,7 +270,8 @@ FactorRows rows_of(const NetworkShape& shape, const PairHistoryView& history,
   return {workspace.rows, history.docs, training_row_stride(shape)};
 }
 
-/// One launch a hidden layer, the first with all column sums too; without a hidden layer, these alone.
+/// One launch per hidden layer; the first also computes all column sums. Without a hidden layer, a launch
+/// for the column sums only.
 void launch_outer_products(Stream stream, const NetworkStack& stack, const float* features,
                            const FactorRows& rows, const LayerTable& layers, const PartialSums& partial) {
   const NetworkShape& shape = stack.shape;
@@ -278,8 +279,7 @@ void launch_outer_products(Stream stream, const NetworkStack& stack, const float
   for (std::int64_t l = 0; l == 0 || l + 1 < shape.depth; ++l) {
     const NetworkLayer& layer = layers.layer[l];
     OuterProducts task{layer, features, shape.inputs, 0, {}, 1, 0};
-    // Column sums are cut by the threads that a tile brings, so that members need the same tile in any
-    // stack.
+    // Column sums are split over the tile's threads, so members must get the same tile in any stack.
     task.tile = choose_float_tile(layer.rows, layer.columns, partial.parts * stack.all(), stack.precision);
     if (shape.depth > 1) {
       task.column_tiles = task.tile.column_tiles(layer.columns);

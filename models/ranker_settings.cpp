@@ -117,9 +117,14 @@ const Schema& RankerSettings::schema() {
   return schema;
 }
 
-TheoryAlpha theory_alpha(const RankerSettings& settings) {
+CertaintyPolicy certainty_policy(const RankerSettings& settings) {
   const ExplorationSettings& explore = settings.explore;
-  return {explore.c1, explore.c2, explore.delta, explore.noise_subgaussian, settings.posterior.lambda};
+  CertaintyPolicy policy{explore.alpha, explore.slack, std::nullopt};
+  if (explore.alpha_schedule == AlphaSchedule::kTheory) {
+    policy.theory = {explore.c1, explore.c2, explore.delta, explore.noise_subgaussian,
+                     settings.posterior.lambda};
+  }
+  return policy;
 }
 
 }  // namespace olrank

@@ -70,8 +70,8 @@ void Trial::play_simulated(RoundContext& context, RoundDetail* detail, bool full
     played_.ndcg = online_.observe(grades.of_doc, list.docs);
     if (list.certainty) count_certainty(*list.certainty);
     count_contradicted(list.certain_orders, grades);
-    certainty_.turned_decisions.hits += list.turned_decisions.hits;
-    certainty_.turned_decisions.of += list.turned_decisions.of;
+    certainty_.turned_decisions.count += list.turned_decisions.count;
+    certainty_.turned_decisions.total += list.turned_decisions.total;
     width_ratios_.insert(width_ratios_.end(), list.width_ratios.begin(), list.width_ratios.end());
   }
   played_.shown = shown_;
@@ -117,8 +117,8 @@ void Trial::count_contradicted(std::span<const CertainOrder> orders, const Query
     const auto first = grades.of_doc[static_cast<std::size_t>(order.first)];
     const auto second = grades.of_doc[static_cast<std::size_t>(order.second)];
     if (first == second) continue;
-    ++certainty_.contradicted.of;
-    certainty_.contradicted.hits += first < second ? 1 : 0;
+    ++certainty_.contradicted.total;
+    certainty_.contradicted.count += first < second ? 1 : 0;
   }
 }
 
@@ -207,8 +207,8 @@ void Trial::save(StateWriter& state) const {
   state.put("certainty.rounds", certainty_.rounds);
   state.put("certainty.block_size_sum", std::span<const std::int64_t>(certainty_.block_size_sum));
   state.put("certainty.block_size_rounds", std::span<const std::int64_t>(certainty_.block_size_rounds));
-  const std::int64_t tallies[] = {certainty_.contradicted.hits, certainty_.contradicted.of,
-                                  certainty_.turned_decisions.hits, certainty_.turned_decisions.of};
+  const std::int64_t tallies[] = {certainty_.contradicted.count, certainty_.contradicted.total,
+                                  certainty_.turned_decisions.count, certainty_.turned_decisions.total};
   state.put("certainty.tallies", std::span<const std::int64_t>(tallies));
   state.put("trial.width_ratios", width_ratios_);
   ranker_.save(state);

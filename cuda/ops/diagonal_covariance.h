@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "core/online/online_ranker.h"
+#include "core/online/preference_pair.h"
 #include "cuda/ops/relu_layers.h"
 
 // The device version of core/ops/diagonal_covariance.h. In addition to A's diagonal, callers keep

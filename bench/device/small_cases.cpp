@@ -1,15 +1,15 @@
 #include <cmath>
 
 #include "bench/device/width_query.h"
-#include "cuda/ops/confidence_rule.h"
-#include "cuda/ops/curvature.h"
 #include "cuda/ops/diagonal_covariance.h"
 #include "cuda/ops/history_update.h"
 #include "cuda/ops/inverse_covariance.h"
+#include "cuda/ops/largest_curvature.h"
 #include "cuda/ops/mini_batch.h"
 #include "cuda/ops/optimizer_step.h"
 #include "cuda/ops/pair_corner.h"
 #include "cuda/ops/relu_layers.h"
+#include "cuda/ops/theory_alpha.h"
 
 // What a round does besides its large products: mostly the time that a launch takes.
 namespace olrank {
@@ -214,7 +214,7 @@ class SmallCases {
   }
 
   void add_alpha() {
-    cases_.push_back({.name = "confidence_rule/set_theory_alpha",
+    cases_.push_back({.name = "theory_alpha/set_theory_alpha",
                       .parameters = {},
                       .bytes = 2.0 * kDoubleBytes,
                       .prepare = [sizes = sizes_](Stream) {
@@ -256,7 +256,7 @@ class SmallCases {
   }
 
   void add_step() {
-    cases_.push_back({.name = "curvature/step_from_curvature",
+    cases_.push_back({.name = "largest_curvature/step_from_curvature",
                       .parameters = {},
                       .bytes = 2.0 * kDoubleBytes,
                       .prepare = [sizes = sizes_](Stream) {
@@ -270,7 +270,7 @@ class SmallCases {
   }
 
   void add_curvature_start() {
-    cases_.push_back({.name = "curvature/begin_curvature",
+    cases_.push_back({.name = "largest_curvature/begin_curvature",
                       .parameters = {{"p", shape_.parameters()}},
                       .operations = 2.0 * p_,
                       .bytes = kDoubleBytes * p_,

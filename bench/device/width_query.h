@@ -12,7 +12,7 @@
 #include "core/online/online_ranker.h"
 #include "cuda/ops/certain_orders.h"
 #include "cuda/ops/pair_corner.h"
-#include "cuda/ops/score_ranking.h"
+#include "cuda/ops/score_order.h"
 
 namespace olrank {
 
@@ -51,7 +51,7 @@ struct Query {
         m(empty_tensor(of, at::kDouble, {of.docs, of.docs})),
         offsets(uploaded(of, std::vector<std::int64_t>{0, of.docs})),
         order(empty_tensor(of, at::kInt, {of.docs})),
-        bits(empty_tensor(of, at::kLong, {of.docs, device::order_words(of.docs)})),
+        bits(empty_tensor(of, at::kLong, {of.docs, OrderBits::words(of.docs)})),
         rule(uploaded(of, std::vector<CertaintyRule>{kRule})),
         pairs(uploaded(of, round_pairs())),
         status(uploaded(of, std::vector<device::CovarianceStatus>(1))) {}

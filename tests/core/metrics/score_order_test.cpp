@@ -1,4 +1,4 @@
-#include "core/metrics/ranking.h"
+#include "core/metrics/score_order.h"
 
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ template <class Score>
 std::vector<std::int32_t> ranked(const std::vector<Score>& scores) {
   Scratch scratch;
   std::vector<std::int32_t> order(scores.size());
-  EXPECT_EQ(rank_by_score(std::span<const Score>(scores), order, scratch), -1);
+  EXPECT_EQ(order_by_score(std::span<const Score>(scores), order, scratch), -1);
   return order;
 }
 
@@ -42,7 +42,7 @@ TYPED_TEST(Ranking, IsTheStableDescendingSort) {
     for (const std::uint32_t top : {1U, 5U, 31U, 32U, 33U, 150U}) {
       Scratch scratch;
       std::vector<std::int32_t> order(std::min(top, docs));
-      EXPECT_EQ(rank_top_by_score(std::span<const TypeParam>(scores), order, scratch), -1);
+      EXPECT_EQ(order_top_by_score(std::span<const TypeParam>(scores), order, scratch), -1);
       EXPECT_TRUE(std::equal(order.begin(), order.end(), expected.begin())) << top << " of " << docs;
     }
   }
@@ -61,9 +61,9 @@ TYPED_TEST(Ranking, FindsWhatIsNotANumber) {
   Scratch scratch;
   for (const std::vector<TypeParam>& scores : {std::vector<TypeParam>{1, 2, nan, -nan}, {0, 0, -nan, 1}}) {
     std::vector<std::int32_t> order(scores.size());
-    EXPECT_EQ(rank_by_score(std::span<const TypeParam>(scores), order, scratch), 2);
+    EXPECT_EQ(order_by_score(std::span<const TypeParam>(scores), order, scratch), 2);
     order.resize(1);
-    EXPECT_EQ(rank_top_by_score(std::span<const TypeParam>(scores), order, scratch), 2);
+    EXPECT_EQ(order_top_by_score(std::span<const TypeParam>(scores), order, scratch), 2);
   }
 }
 

@@ -188,7 +188,7 @@ void import_whole_lines(const ImportSource& source, std::int64_t inputs, bool wi
     const auto refuse = [&](std::int64_t column, const std::string& sentence) {
       throw DataError(source.log.string(), number, column, sentence);
     };
-    if (const auto failure = parse_record(line, record)) refuse(failure->column, failure->sentence);
+    if (const auto failure = parse_record(line, record)) refuse(failure->column, failure->message);
     if (record.inputs.empty())
       refuse(1, "The line has no 'inputs': name the data that it speaks of with --import-data.");
     if (record.columns != inputs)

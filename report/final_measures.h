@@ -12,37 +12,37 @@
 
 namespace olrank {
 
-/// Which of two values of a figure is better; figures without a better one are not tested.
+/// Which of two values is better; a measure without a better direction is not tested.
 enum class Better { kLarger, kSmaller, kNeither };
 
-/// A figure that a finished trial ends with.
-struct FinalFigure {
+/// A number that a finished trial ends with.
+struct FinalMeasure {
   std::string slug;
   std::string title;
   int digits = 4;
   Better better = Better::kLarger;
   std::function<double(const TrialResults&)> value;
 
-  /// The coins of its resampling.
+  /// Key of its resampling draws.
   PhiloxKey key() const;
 };
 
-/// Every figure that tables tell, of lists of `cutoff` documents.
-std::vector<FinalFigure> final_figures(std::int64_t cutoff);
+/// Every measure that tables show, for lists of `cutoff` documents.
+std::vector<FinalMeasure> final_measures(std::int64_t cutoff);
 
 using TrialList = std::vector<const TrialResults*>;
 
 TrialList finished_trials(const RankerTrials& ranker);
 
-/// a − b on the folds and seeds that both have finished: there they met the same queries and coins.
-FoldedValues paired_differences(const TrialList& a, const TrialList& b, const FinalFigure& figure);
+/// a − b on the folds and seeds that both have finished, where both saw the same queries and random draws.
+FoldedValues paired_differences(const TrialList& a, const TrialList& b, const FinalMeasure& measure);
 
-/// What the bootstrap redraws: a trial's figure, or where it is a mean over queries whose values the trials
-/// keep, these.
-NestedValues nested_values(const TrialList& trials, const FinalFigure& figure);
-NestedValues nested_differences(const TrialList& a, const TrialList& b, const FinalFigure& figure);
+/// The values that the bootstrap resamples: per-query values where the measure is their mean and the trials
+/// kept them, else one value per trial.
+NestedValues nested_values(const TrialList& trials, const FinalMeasure& measure);
+NestedValues nested_differences(const TrialList& a, const TrialList& b, const FinalMeasure& measure);
 
-/// Whether some trial of them holds more than one value.
+/// Whether any trial has more than one value.
 bool over_queries(const NestedValues& values);
 
 }  // namespace olrank

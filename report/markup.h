@@ -11,9 +11,6 @@ std::string escape_html(std::string_view text);
 /// Text for LaTeX in text mode.
 std::string escape_latex(std::string_view text);
 
-/// A CSV field, quoted if necessary.
-std::string csv_field(std::string_view text);
-
 /// Replaces invalid UTF-8 and control characters with U+FFFD.
 std::string clean_utf8(std::string_view text);
 

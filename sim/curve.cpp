@@ -19,10 +19,11 @@ std::string width_ratio_object(const std::optional<WidthRatio>& ratio) {
 
 /// A member of the line, or nothing where nothing was counted.
 std::string tally_member(const char* name, const Tally& tally) {
-  if (tally.of == 0) return "";
-  return fmt::format(",\"{}\":{{\"share\":{},\"of\":{}}}", name,
-                     olrank::json_number(static_cast<double>(tally.hits) / static_cast<double>(tally.of)),
-                     tally.of);
+  if (tally.total == 0) return "";
+  return fmt::format(
+      ",\"{}\":{{\"share\":{},\"of\":{}}}", name,
+      olrank::json_number(static_cast<double>(tally.count) / static_cast<double>(tally.total)),
+      tally.total);
 }
 
 /// Stages that every line has, in this order; others follow.

@@ -33,7 +33,7 @@ Trial::Trial(const TrialSettings& settings, const TrialData& data, const TrialUs
       execution_(execution),
       online_(online_options(settings, data)),
       evaluator_(offline_options(settings)),
-      judged_scores_(static_cast<std::size_t>(data.judged.docs())) {}
+      eval_scores_(static_cast<std::size_t>(data.eval_set.docs())) {}
 
 bool Trial::evaluation_due() const {
   return evaluated_round_ != round_ && (round_ % settings_.eval_every == 0 || finished());
@@ -70,8 +70,8 @@ void Trial::play_simulated(RoundContext& context, RoundDetail* detail, bool full
     played_.ndcg = online_.observe(grades.of_doc, list.docs);
     if (list.certainty) count_certainty(*list.certainty);
     count_contradicted(list.certain_orders, grades);
-    certainty_.turned_decisions.hits += list.turned_decisions.hits;
-    certainty_.turned_decisions.of += list.turned_decisions.of;
+    certainty_.turned_decisions.count += list.turned_decisions.count;
+    certainty_.turned_decisions.total += list.turned_decisions.total;
     width_ratios_.insert(width_ratios_.end(), list.width_ratios.begin(), list.width_ratios.end());
   }
   played_.shown = shown_;
@@ -117,8 +117,8 @@ void Trial::count_contradicted(std::span<const CertainOrder> orders, const Query
     const auto first = grades.of_doc[static_cast<std::size_t>(order.first)];
     const auto second = grades.of_doc[static_cast<std::size_t>(order.second)];
     if (first == second) continue;
-    ++certainty_.contradicted.of;
-    certainty_.contradicted.hits += first < second ? 1 : 0;
+    ++certainty_.contradicted.total;
+    certainty_.contradicted.count += first < second ? 1 : 0;
   }
 }
 
@@ -159,8 +159,8 @@ void Trial::begin_evaluation() {
   certainty_ = Certainty{};
   evaluated_round_ = round_;
   // The cosine is of the very model that gave the scores.
-  scores_begun_ = !data_.offline && ranker_.begin_scores(data_.judged.all_features());
-  if (!scores_begun_) ranker_.score(execution_, data_.judged.all_features(), judged_scores_);
+  scores_begun_ = !data_.offline && ranker_.begin_scores(data_.eval_set.all_features());
+  if (!scores_begun_) ranker_.score(execution_, data_.eval_set.all_features(), eval_scores_);
   evaluating_ = true;
   evaluation_clock_ = clock_;
 }
@@ -169,25 +169,25 @@ const CurvePoint& Trial::finish_evaluation() {
   StageClock spent;
   {
     const auto measured = spent.measure("eval");
-    if (scores_begun_) ranker_.finish_scores(judged_scores_);
-    point_.offline_ndcg = evaluator_.evaluate(data_.judged, judged_scores_, execution_).ndcg.front();
+    if (scores_begun_) ranker_.finish_scores(eval_scores_);
+    point_.offline_ndcg = evaluator_.evaluate(data_.eval_set, eval_scores_, execution_).ndcg.front();
     if (data_.offline)
-      point_.cosine = cosine_to_offline(ranker_.model(), data_.judged, judged_scores_, *data_.offline);
+      point_.cosine = cosine_to_offline(ranker_.model(), data_.eval_set, eval_scores_, *data_.offline);
   }
   clock_.add("eval", spent.total());
   evaluation_clock_.add("eval", spent.total());
   scores_begun_ = false;
   evaluating_ = false;
-  judged_ = true;
+  evaluated_ = true;
   return point_;
 }
 
 std::string Trial::queries_csv() {
-  if (!judged_) {  // resumed at its end
-    ranker_.score(execution_, data_.judged.all_features(), judged_scores_);
-    evaluator_.evaluate(data_.judged, judged_scores_, execution_);
+  if (!evaluated_) {  // resumed at its end
+    ranker_.score(execution_, data_.eval_set.all_features(), eval_scores_);
+    evaluator_.evaluate(data_.eval_set, eval_scores_, execution_);
   }
-  return query_ndcg_csv(data_.judged, evaluator_);
+  return query_ndcg_csv(data_.eval_set, evaluator_);
 }
 
 void Trial::save(StateWriter& state) const {
@@ -207,8 +207,8 @@ void Trial::save(StateWriter& state) const {
   state.put("certainty.rounds", certainty_.rounds);
   state.put("certainty.block_size_sum", std::span<const std::int64_t>(certainty_.block_size_sum));
   state.put("certainty.block_size_rounds", std::span<const std::int64_t>(certainty_.block_size_rounds));
-  const std::int64_t tallies[] = {certainty_.contradicted.hits, certainty_.contradicted.of,
-                                  certainty_.turned_decisions.hits, certainty_.turned_decisions.of};
+  const std::int64_t tallies[] = {certainty_.contradicted.count, certainty_.contradicted.total,
+                                  certainty_.turned_decisions.count, certainty_.turned_decisions.total};
   state.put("certainty.tallies", std::span<const std::int64_t>(tallies));
   state.put("trial.width_ratios", width_ratios_);
   ranker_.save(state);

@@ -6,7 +6,8 @@
 #include <vector>
 
 #include "core/io/state_archive.h"
-#include "core/online/online_ranker.h"
+#include "core/online/preference_pair.h"
+#include "core/online/query_docs.h"
 
 namespace olrank {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/feedback/pair_settings.h"
-#include "core/online/online_ranker.h"
+#include "core/online/preference_pair.h"
 #include "core/random/rng_stream.h"
 
 namespace olrank {

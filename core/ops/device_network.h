@@ -8,8 +8,7 @@
 #include <vector>
 
 #include "core/data/dataset.h"
-#include "core/explore/certain_orders.h"
-#include "core/explore/theory_alpha.h"
+#include "core/explore/certainty_policy.h"
 #include "core/io/state_archive.h"
 #include "core/online/online_ranker.h"
 #include "core/ops/optimizer_step.h"
@@ -31,7 +30,7 @@ enum class DeviceCovariance { kDual, kPrimal, kDiagonal, kDiagonalOfInverse, kNo
 enum class MemberSchedule { kAuto, kStreams, kBatched };
 
 /// What networks on a device are made of. Whatever it points to has to outlive the making, `train` and
-/// `judged` the networks.
+/// `eval_docs` the networks.
 struct DeviceNetworkSpec {
   int device = 0;  // as CUDA counts the visible ones
   NetworkShape shape;
@@ -40,7 +39,7 @@ struct DeviceNetworkSpec {
 
   FeatureMatrix train;         // whose queries are asked
   std::int64_t most_docs = 0;  // of a query
-  FeatureMatrix judged;        // whose scores are asked again and again
+  FeatureMatrix eval_docs;     // whose scores are asked again and again
 
   // Certain orders: by widths, or by the members' votes where there is no covariance to speak of.
   bool by_vote = false;
@@ -49,8 +48,7 @@ struct DeviceNetworkSpec {
   double scale = 1.0;  // s in A = λI + s Σ g gᵀ
   /// A full one in this form, kDual or kPrimal, beside a covariance of another kind; decides nothing.
   std::optional<DeviceCovariance> shadow;
-  CertaintyRule rule;
-  std::optional<TheoryAlpha> theory;  // instead of the rule's α
+  CertaintyPolicy certainty;
 
   // Training: J steps on Σ cross-entropy + prior_weight ‖θ − θ₀‖².
   Optimizer optimizer = Optimizer::kGradientDescent;

@@ -12,6 +12,9 @@
 
 namespace olrank {
 
+/// Significance level of all tests.
+inline constexpr double kSignificance = 1.0 - kConfidence;
+
 /// Which of two values is better; a measure without a better direction is not tested.
 enum class Better { kLarger, kSmaller, kNeither };
 

@@ -53,7 +53,4 @@ FinalTable final_table(const UserResults& user, std::int64_t cutoff);
 /// The note below the table: intervals, tests and n, or why there are none.
 std::string table_note(const FinalTable& table, const UserResults& user);
 
-/// Significance level of the tests.
-inline constexpr double kSignificance = 1.0 - kConfidence;
-
 }  // namespace olrank

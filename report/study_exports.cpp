@@ -146,7 +146,7 @@ std::string difference_text(const StudyValue* value, int digits) {
   std::string text = fmt::format("{:+.{}f}", difference.mean, digits);
   if (std::isfinite(difference.half_width))
     text += fmt::format(" ± {:.{}f}", difference.half_width, digits);
-  return text + (value->t_holm < 1.0 - kConfidence ? "*" : "");
+  return text + (value->t_holm < kSignificance ? "*" : "");
 }
 
 std::string scope_text(const Study& study, const StudyUser& user) {

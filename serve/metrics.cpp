@@ -36,13 +36,12 @@ double Metrics::certain_share() const {
 
 std::string Metrics::text() const {
   const std::lock_guard lock(mutex_);
-  std::string text = heading("olrank_requests_total", "counter", "Requests answered.");
+  std::string text = heading("olrank_requests_total", "counter", "Requests by route and status.");
   for (const auto& [key, count] : requests_) {
     text += fmt::format("olrank_requests_total{{route=\"{}\",status=\"{}\"}} {}\n", key.first, key.second,
                         count);
   }
-  text +=
-      heading("olrank_request_seconds", "histogram", "Seconds from the body's last byte to the answer.");
+  text += heading("olrank_request_seconds", "histogram", "Seconds to process a request after it was read.");
   for (const auto& [route, latency] : latencies_) {
     std::uint64_t below = 0;
     for (std::size_t i = 0; i < kBounds.size(); ++i) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/math/certainty.h"
 #include "tests/core/ops/network_fixture.h"
 
 namespace olrank {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/math/certainty.h"
 #include "models/frozen_list.h"
 #include "models/neural/ranker_network.h"
 #include "models/neural/width_comparison.h"

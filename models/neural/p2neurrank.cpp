@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "core/math/certainty.h"
 #include "core/math/label_noise.h"
 #include "models/frozen_list.h"
 #include "models/neural/ensemble_tensors.h"

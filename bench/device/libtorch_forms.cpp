@@ -1,6 +1,7 @@
 #include "bench/device/libtorch_forms.h"
 
 #include <vector>
+
 #include "core/math/certainty.h"
 
 namespace olrank::libtorch {

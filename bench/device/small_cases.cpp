@@ -145,12 +145,12 @@ class SmallCases {
                         const at::Tensor found = at::zeros({2}, options_of(sizes, at::kDouble));
                         const at::Tensor order = empty_tensor(sizes, at::kInt, {kBatch});
                         const at::Tensor cursor = uploaded(sizes, std::vector<device::BatchCursor>(1));
-                        const at::Tensor rates = uploaded(sizes, std::vector<device::StepRates>(2));
+                        const at::Tensor rates = uploaded(sizes, std::vector<StepRates>(2));
                         return alone([=](Stream on) {
                           device::begin_batches(on, 1, data<std::int32_t>(order), kBatch, {},
                                                 data<device::BatchCursor>(cursor));
                           device::finish_batch(on, kBatch, data<double>(loss),
-                                               data<device::StepRates>(rates),
+                                               data<StepRates>(rates),
                                                data<device::BatchCursor>(cursor),
                                                {data<double>(found), data<double>(found) + 1});
                         });

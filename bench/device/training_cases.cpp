@@ -430,9 +430,9 @@ class TrainingCases {
                       .bytes = numbers * (7.0 * kDoubleBytes + kFloatBytes),
                       .prepare = [sizes = sizes_, members, p](Stream) {
                         const auto kept = std::make_shared<Optimizer>(sizes, members, p);
-                        const at::Tensor rates = uploaded(sizes, std::vector{device::step_rates(3, 0.0)});
+                        const at::Tensor rates = uploaded(sizes, std::vector{step_rates(3, 0.0)});
                         return alone([=](Stream on) {
-                          device::adam_step(on, members, p, data<device::StepRates>(rates),
+                          device::adam_step(on, members, p, data<StepRates>(rates),
                                             data<double>(kept->gradient), data<double>(kept->step),
                                             kept->state(), data<float>(kept->theta));
                         });
@@ -443,9 +443,9 @@ class TrainingCases {
                       .bytes = numbers * (3.0 * kDoubleBytes + kFloatBytes),
                       .prepare = [sizes = sizes_, members, p](Stream) {
                         const auto kept = std::make_shared<Optimizer>(sizes, members, p);
-                        const at::Tensor rates = uploaded(sizes, std::vector{device::step_rates(3, 1e-9)});
+                        const at::Tensor rates = uploaded(sizes, std::vector{step_rates(3, 1e-9)});
                         return alone([=](Stream on) {
-                          device::decayed_step(on, members, p, data<device::StepRates>(rates),
+                          device::decayed_step(on, members, p, data<StepRates>(rates),
                                                data<double>(kept->gradient), data<double>(kept->step),
                                                kept->state(), data<float>(kept->theta));
                         });

@@ -26,12 +26,12 @@ inline std::vector<PreferencePair> round_pairs() {
   return pairs;
 }
 
-/// What reading the factors of documents takes.
+/// Bytes of the factors of documents.
 inline double rows_bytes(const NetworkShape& shape, double docs) {
   return kFloatBytes * docs * real(shape.factors());
 }
 
-/// A query under one network, and where its widths go.
+/// A query under one network, with the arrays of its widths.
 struct Query {
   DeviceSizes sizes;
   std::shared_ptr<MadeDocs> docs;
@@ -75,12 +75,12 @@ struct Query {
                                       kRule);
   }
 
-  /// Of M alone: of its lower triangle, which is all that there is.
+  /// The disagreement of M alone, in its lower triangle.
   double gram_disagreement(const at::Tensor& full) const {
     return disagreement_of(at::tril(m), at::tril(full));
   }
-  /// Of M, and none of a number where more than one bit in a thousand differs: one may hang on the last
-  /// place.
+  /// The disagreement of M, or NaN if more than one bit in a thousand differs: single bits may depend on
+  /// the last place.
   double disagreement(const at::Tensor& full) const {
     const at::Tensor certain = finish_in_libtorch(full).to(at::kCPU);
     const at::Tensor words = bits.to(at::kCPU);
@@ -97,11 +97,11 @@ struct Query {
   void require_sound() const {
     device::CovarianceStatus now;
     std::memcpy(&now, status.to(at::kCPU).data_ptr(), sizeof now);
-    if (now.failed != 0) throw NumericError("The pairs that are measured make no covariance.");
+    if (now.failed != 0) throw NumericError("The measured pairs give an indefinite covariance.");
   }
 };
 
-/// Widths from factors to bits, given how M is made.
+/// Widths from factors to bits, with a function that computes M.
 template <class OfForm>
 DeviceWork whole_widths(const std::shared_ptr<OfForm>& query, const std::function<void(Stream)>& gram) {
   const auto own = [=](Stream on) {

@@ -2,6 +2,7 @@
 #include <cstring>
 #include <vector>
 
+#include "core/math/certainty.h"
 #include "cuda/engine/resident_network.h"
 #include "cuda/ops/score_order.h"
 #include "cuda/ops/tangent_factors.h"

@@ -21,11 +21,11 @@ std::vector<std::int32_t> ranked(const std::vector<Score>& scores) {
 }
 
 template <class Score>
-class Ranking : public testing::Test {};
+class ScoreOrderTest : public testing::Test {};
 using ScoreTypes = testing::Types<float, double>;
-TYPED_TEST_SUITE(Ranking, ScoreTypes);
+TYPED_TEST_SUITE(ScoreOrderTest, ScoreTypes);
 
-TYPED_TEST(Ranking, IsTheStableDescendingSort) {
+TYPED_TEST(ScoreOrderTest, MatchesAStableDescendingSort) {
   for (std::uint32_t round = 0; round < 200; ++round) {
     RngStream coins = test_coins(5000 + round);
     const std::uint32_t docs = round < 4 ? round : coins.index(200);
@@ -48,7 +48,7 @@ TYPED_TEST(Ranking, IsTheStableDescendingSort) {
   }
 }
 
-TYPED_TEST(Ranking, OrdersTheEndsOfTheNumberLine) {
+TYPED_TEST(ScoreOrderTest, OrdersInfinitiesAndExtremes) {
   using Limits = std::numeric_limits<TypeParam>;
   const std::vector<TypeParam> scores = {
       -Limits::infinity(), Limits::denorm_min(),  -0.0,          0.0,
@@ -56,7 +56,7 @@ TYPED_TEST(Ranking, OrdersTheEndsOfTheNumberLine) {
   EXPECT_EQ(ranked(scores), (std::vector<std::int32_t>{4, 6, 1, 2, 3, 5, 7, 0}));  // the zeros tie
 }
 
-TYPED_TEST(Ranking, FindsWhatIsNotANumber) {
+TYPED_TEST(ScoreOrderTest, ReportsTheFirstNan) {
   const TypeParam nan = std::numeric_limits<TypeParam>::quiet_NaN();
   Scratch scratch;
   for (const std::vector<TypeParam>& scores : {std::vector<TypeParam>{1, 2, nan, -nan}, {0, 0, -nan, 1}}) {

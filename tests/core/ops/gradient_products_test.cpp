@@ -10,7 +10,7 @@
 namespace olrank {
 namespace {
 
-TEST(GradientProductsTest, MatchWrittenOutGradients) {
+TEST(GradientProductsTest, MatchesWrittenOutGradients) {
   for (const NetworkShape& shape : test_shapes()) {
     for (const std::int64_t docs : {1, 33, 300}) {
       const std::vector<float> factors = random_factors(shape, docs, 14);

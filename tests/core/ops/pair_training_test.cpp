@@ -47,7 +47,7 @@ double slow_loss(const Problem& problem, const std::vector<double>& theta) {
 
 // Central differences of the obvious loss in double. Kinks lie within a step of 1e-6 with probability of
 // about 1e-5 a unit and document; the fixed seeds are free of them.
-TEST(PairTrainingTest, GradientsAreThoseOfTheObviousLoss) {
+TEST(PairTrainingTest, GradientsMatchFiniteDifferences) {
   for (const NetworkShape& shape : test_shapes()) {
     const Problem problem = problem_of(shape, 23, 60);
     ExecutionContext context;
@@ -80,7 +80,7 @@ TEST(PairTrainingTest, GradientsAreThoseOfTheObviousLoss) {
 }
 
 // Folding is exact: the sum over single pairs is the folded term.
-TEST(PairTrainingTest, FoldedTermsAreTheirPairs) {
+TEST(PairTrainingTest, FoldedTermsEqualTheSumOfTheirPairs) {
   const NetworkShape shape = ntk_shape(5, 6, 2);
   Problem folded = problem_of(shape, 4, 0);
   Problem single = folded;
@@ -114,7 +114,7 @@ TEST(PairTrainingTest, GivesTheSameBitsOnAnyNumberOfThreads) {
   EXPECT_EQ(results[2], results[0]);
 }
 
-TEST(PairTrainingTest, WithoutTermsOnlyThePriorPulls) {
+TEST(PairTrainingTest, OnlyThePriorContributesWithoutTerms) {
   const Problem problem = problem_of(ntk_shape(5, 6, 2), 2, 0);
   ExecutionContext context;
   std::vector<double> gradient(problem.theta.size(), 7.0);

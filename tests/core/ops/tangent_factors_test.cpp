@@ -11,7 +11,7 @@ namespace olrank {
 namespace {
 
 // Central differences of the obvious double formula, at points where no unit changes side within a step.
-TEST(TangentFactorsTest, AreTheGradient) {
+TEST(TangentFactorsTest, MatchFiniteDifferences) {
   ExecutionContext context;
   for (const NetworkShape& shape : test_shapes()) {
     const std::vector<float> theta = random_theta(shape, 11);

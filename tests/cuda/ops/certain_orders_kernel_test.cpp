@@ -57,7 +57,7 @@ void expect_same_bits(const OrderBits& found, const OrderBits& expected) {
   }
 }
 
-TEST_P(CertainOrdersKernelTest, WidthsAndBitsEqualTheCpus) {
+TEST_P(CertainOrdersKernelTest, WidthsAndBitsMatchCpu) {
   ExecutionContext context;
   std::int64_t certain = 0;
   for (const std::int64_t docs : {0, 1, 2, 31, 32, 33, 64, 65, 130}) {
@@ -99,7 +99,7 @@ TEST_P(CertainOrdersKernelTest, WidthsAndBitsEqualTheCpus) {
 
 // Scores a millionth apart, one document of a large magnitude: without widths, an order is certain from 41
 // places on.
-TEST_P(CertainOrdersKernelTest, RoundingIsMeasuredByTheLargestMagnitude) {
+TEST_P(CertainOrdersKernelTest, RoundingFollowsTheLargestMagnitude) {
   const std::int64_t docs = 130;
   std::vector<float> scores;
   std::vector<std::int32_t> order;
@@ -131,7 +131,7 @@ TEST_P(CertainOrdersKernelTest, RoundingIsMeasuredByTheLargestMagnitude) {
   expect_same_bits(bits_of(by_vote.to_host(), docs), expected);
 }
 
-TEST_P(CertainOrdersKernelTest, LostWidthsAreCounted) {
+TEST_P(CertainOrdersKernelTest, CountsLostWidths) {
   ExecutionContext context;
   const std::int64_t docs = 40;
   std::vector<double> m = gram_of(docs, 5);
@@ -157,7 +157,7 @@ TEST_P(CertainOrdersKernelTest, LostWidthsAreCounted) {
   EXPECT_EQ(health.to_host()[0].lost, static_cast<unsigned long long>(expected_health.lost));
 }
 
-TEST_P(CertainOrdersKernelTest, VotesEqualTheCpus) {
+TEST_P(CertainOrdersKernelTest, VotesMatchCpu) {
   for (const std::int64_t docs : {0, 1, 33, 70}) {
     for (const std::int64_t members : {1, 4}) {
       std::vector<float> scores;

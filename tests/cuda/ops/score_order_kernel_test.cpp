@@ -20,7 +20,7 @@ std::vector<std::int32_t> slow_order(const std::vector<float>& scores) {
   return order;
 }
 
-TEST_P(ScoreOrderKernelTest, RaggedQueriesAreOrderedByScoreWithTiesByIndex) {
+TEST_P(ScoreOrderKernelTest, OrdersRaggedQueriesByScoreThenIndex) {
   std::vector<std::int64_t> offsets = {0};
   for (const std::int64_t docs : {0, 1, 31, 32, 33, 130, 2}) offsets.push_back(offsets.back() + docs);
   std::vector<float> scores = random_numbers(offsets.back(), 3);

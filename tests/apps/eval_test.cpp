@@ -43,7 +43,7 @@ TEST_F(EvalTest, JsonContainsMetricsAndConventions) {
   request_.scores = folder_ / "scores";
   const auto answer = nlohmann::json::parse(answered(data(), true));
   const double ndcg = (3.0 / std::log2(3.0) + 0.5) / (3.0 + 1.0 / std::log2(3.0)) / 2.0;
-  EXPECT_EQ(answer["metrics"]["ndcg@3"].get<double>(), ndcg);  // printed to read back exactly
+  EXPECT_EQ(answer["metrics"]["ndcg@3"].get<double>(), ndcg);  // numbers are printed exactly
   EXPECT_EQ(answer["metrics"]["ndcg@1"].get<double>(), 0.0);
   EXPECT_EQ(answer["metrics"]["misordered_pairs"].get<int>(), 2);
   EXPECT_EQ(answer["empty_queries"].get<int>(), 1);
@@ -74,7 +74,7 @@ TEST_F(EvalTest, TableShowsConventions) {
   EXPECT_NE(table.find("ties by document index"), std::string::npos);
 }
 
-// Documents 0 (grade 0) and 2 (grade 1) tie in the run: by index 0 leads, by name descending 2 does.
+// Documents 0 (grade 0) and 2 (grade 1) tie in the run: by index 0 comes first, by descending name 2.
 TEST_F(EvalTest, BreaksTiesByTheConvention) {
   request_.run = folder_ / "run";
   const auto mrr = [&] {

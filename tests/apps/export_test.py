@@ -14,8 +14,7 @@ import zipfile
 from saved_models import (PROGRAM, layers_of, model_scores, network_score, normalised, olrank, read_queries,
                           read_safetensors, write_safetensors)
 
-# Scores are printed so that they read back exactly, and everything is computed in double; what is left is the
-# order of summation.
+# Scores are printed exactly and computed in double, so only the order of summation differs.
 TOLERANCE = 1e-6
 
 DATA = "synth:small?queries=30&test_queries=8"
@@ -55,7 +54,7 @@ class Forms(unittest.TestCase):
 
     @classmethod
     def make_data(cls):
-        """Generated data with a constant feature in front, one that varies in few queries, and negative values."""
+        """Synthetic data with a constant first feature, a feature that varies in few queries, and negative values."""
         made = cls.folder / "made"
         done = olrank("data", "synth", DATA.removeprefix("synth:"), "--out", made)
         assert done.returncode == 0, done.stderr
@@ -88,7 +87,7 @@ class Forms(unittest.TestCase):
     def expect_scores(self, scores, name):
         expected = self.program_scores(self.models[name])
         self.assertEqual(len(scores), len(expected), name)
-        self.assertGreater(max(expected) - min(expected), 1e-3, name)  # something was learned
+        self.assertGreater(max(expected) - min(expected), 1e-3, name)  # the model is not trivial
         for ours, theirs in zip(expected, scores):
             self.assertLessEqual(abs(ours - theirs), TOLERANCE, name)
 
@@ -144,7 +143,7 @@ class Forms(unittest.TestCase):
             self.expect_scores(model_scores(members, model["output_scale"], model["normalisation"], queries), name)
 
     def test_pt_contains_the_tensors(self):
-        """The archive as Python's own zip and pickle see it, with stand-ins for torch's names."""
+        """Reads the archive with Python's zip and pickle, and stand-ins for torch's names."""
         class Loader(pickle.Unpickler):
             def find_class(self, module, name):
                 if (module, name) == ("collections", "OrderedDict"):

@@ -78,7 +78,7 @@ class Rank(unittest.TestCase):
         binary = self.folder / "binary.olrank"
         self.assertEqual(olrank("data", "convert", plain, binary).returncode, 0)
         self.assertEqual(self.ranked(binary), expected)
-        # Every query's documents far from each other, those of one query in their order.
+        # Scatters the documents of every query over the file, in their order.
         scattered = sorted(lines, key=lambda line: (int(line.split("docid = d")[1]), line.split("qid:")[1]))
         self.assertNotEqual(scattered, lines)
         given = self.ranked(self.file("scattered.txt", "\n".join(scattered) + "\n"))

@@ -28,7 +28,7 @@ def run(out, *arguments, **options):
 
 
 def curve(folder):
-    """Every evaluation without its seconds, which no two runs share."""
+    """Every evaluation without its seconds, which differ between runs."""
     points = [json.loads(line) for line in (folder / "curve.jsonl").read_text().splitlines()]
     for point in points:
         del point["seconds"]
@@ -84,7 +84,7 @@ class Experiment(Folder):
         self.assertEqual(len(rows), 4)
 
     def test_rankers_on_labels_learn_and_have_a_cosine(self):
-        """One run a kind: the linear offline model is its own reference up to the coins of its samples."""
+        """One run per kind. The linear offline model is its own reference, up to its random samples."""
         figures = {}
         for kind, extra in (("ranknet-offline", ["--network", "linear"]), ("lambdarank-labels", ["--width", 10]),
                             ("pairrank", [])):
@@ -159,7 +159,7 @@ class Resume(Folder):
                 "--run-checkpoint-every", 7]
 
     def test_survives_twenty_kills_at_random_times(self):
-        """Checkpoints every 7 rounds take most of the time, so that many kills fall into the writing of one."""
+        """Checkpoints every 7 rounds take most of the time, so many kills interrupt the writing of one."""
         self.done(self.folder / "whole", *self.SETTINGS)
         coins = random.Random(20261121)
         kills = 0
@@ -266,7 +266,7 @@ class Resume(Folder):
 
 class Replay(Folder):
     def test_replaying_a_trace_learns_the_same_model(self):
-        """Neither of these draws coins while it learns, so the same clicks leave the same parameters."""
+        """These rankers draw no random numbers while learning, so the same clicks give the same parameters."""
         for ranker in ("pairrank", "pdgd"):
             settings = ["--ranker", ranker, "--rounds", 80, "--seeds", "1"]
             trace = self.folder / f"{ranker}.jsonl"
@@ -301,7 +301,7 @@ class Replay(Folder):
 
 class Trace(Folder):
     def test_rounds_can_be_recomputed_from_trace_and_data(self):
-        """PairRank by the formulas alone, in double, with A inverted by elimination."""
+        """Recomputes PairRank from its formulas in double, with A inverted by elimination."""
         trace = self.folder / "trace.jsonl"
         alpha, lam = 0.3, 0.5
         self.done(self.folder / "a", "--ranker", "pairrank", "--rounds", 60, "--seeds", "2", "--clicks", "perfect", "--alpha",
@@ -324,7 +324,7 @@ class Trace(Folder):
                 for x in history:
                     slope = sigmoid(dot(theta, x)) - 1.0
                     gradient = [g + slope * value for g, value in zip(gradient, x)]
-                # Θ is rounded to float32, and training stops at 1e-6 a pair.
+                # θ is rounded to float32, and training stops at a gradient norm of 1e-6 per pair.
                 self.assertLess(dot(gradient, gradient) ** 0.5, 4e-6 * len(history) + 1e-5)
             scores = [dot(theta, doc) for doc in docs]
             scale = max(1e-3, max(map(abs, scores)))
@@ -335,7 +335,7 @@ class Trace(Folder):
                 for j, y in enumerate(docs):
                     difference = [a - b for a, b in zip(x, y)]
                     width_sq = dot(difference, [dot(row, difference) for row in inverse])
-                    # Features reach the program as float32, differences of them to 6e-8 each.
+                    # The program stores features as float32, with a rounding error of 6e-8.
                     self.assertAlmostEqual(width_sq, line["width_sq"][i][j], delta=1e-6 * max(1.0, width_sq))
                     z = line["scores"][i] - line["scores"][j]
                     room = sigmoid(z) - 0.5 - alpha * line["width_sq"][i][j] ** 0.5
@@ -475,7 +475,7 @@ def inverted(matrix):
 
 
 def normalised_queries(path):
-    """qid → documents, each feature brought to [0, 1] within its query; constant ones to 0."""
+    """qid → documents, each feature scaled to [0, 1] within its query; constant features are 0."""
     queries = {}
     for line in path.read_text().splitlines():
         words = line.split("#")[0].split()

@@ -58,7 +58,7 @@ def summaries(folder):
 
 
 def points(ranker):
-    """(folder, {key: value}) in the order of the grid, made here once more."""
+    """(folder, {key: value}) in grid order, computed independently of the program."""
     grid = [("", {})]
     for key, values in AXES[ranker].items():
         grid = [(name + f"+{key}=" + ("true" if v is True else "false" if v is False else f"{v:g}"), {**chosen, key: v})
@@ -166,14 +166,14 @@ class Tune(unittest.TestCase):
                 values = AXES[line["ranker"]][key]
                 note = any(n.startswith(f"{key} = ") for n in line["notes"])
                 self.assertEqual(note, len(values) > 2 and value in (values[0], values[-1]))
-        # What was judged is what the names say, and the test part is another one.
+        # Tuning was evaluated on the validation set and the test on the test set, which differ.
         for part in ("vali", "test"):
             manifest = json.loads((out / {"vali": "tuning", "test": "test"}[part] / "manifest.json").read_text())
             self.assertEqual(manifest["config"]["data"]["evaluate"], part)
         data = [{s["recipe"]["data"] for s in summaries(out / part)} for part in ("tuning", "test")]
         self.assertEqual([len(one) for one in data], [1, 1])
         self.assertNotEqual(data[0], data[1])
-        # The choices are a configuration, and running it gives the same test part.
+        # Running the chosen configuration repeats the test.
         again = olrank("run", out / "config.toml", "--out", self.root / "again", "--quiet")
         self.assertEqual(again.returncode, 0, again.stderr)
         self.assertEqual((self.root / "again/summary.csv").read_text(), (out / "test/summary.csv").read_text())
@@ -192,7 +192,7 @@ class Tune(unittest.TestCase):
         self.assertFalse((self.root / "o/config.toml").exists())
         report = olrank("report", self.root / "o/test")
         self.assertEqual((report.returncode, report.stderr), (0, f"Report: {self.root}/o/test/report.html\n"))
-        # Another choice from the same tuning: refused beside the other's results, then made.
+        # Another choice from the same tuning is refused until the earlier test is removed.
         before = (self.root / "o/tuning.csv").read_text()
         refused = self.tune("o", *data, "--per", "fold-and-user", "--resume", code=2)
         self.assertIn("--resume to test the new choice", refused.stderr)

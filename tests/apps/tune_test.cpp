@@ -163,8 +163,8 @@ TEST(SweepTest, RefusesHugeGrids) {
   EXPECT_THROW(grid_of(from_text(text)), InvalidArgument);
 }
 
-/// Two points of one ranker, on two folds, with two users and two seeds; every number is a sum of powers of
-/// two, so that means are exact.
+/// Two points of one ranker on two folds, with two users and two seeds. All numbers are sums of powers of
+/// two, so the means are exact.
 class ChoiceTest : public ::testing::Test {
  protected:
   ChoiceTest() : grid_(grid_of(configuration_)) {
@@ -172,7 +172,7 @@ class ChoiceTest : public ::testing::Test {
       for (const std::string user : {"perfect", "informational"}) {
         for (const std::int64_t seed : {1, 2}) {
           const double spread = seed == 1 ? 0.0625 : -0.0625;
-          // On fold 2 with the noisy user the second point is better, by less than it is worse elsewhere.
+          // The second point is better only on fold 2 with the noisy user, and worse on average.
           const bool odd = fold == 2 && user == "informational";
           rows_.push_back(row("full+alpha=1", user, fold, seed, 0.5 + spread, 0.25 - spread));
           rows_.push_back(
@@ -201,7 +201,7 @@ TEST_F(ChoiceTest, ChoosesTheLargestMeanArea) {
   EXPECT_EQ(offline[0].moments.offline_area.mean, 0.5);
   EXPECT_EQ(offline[1].moments.offline_area.mean, 0.375);
   EXPECT_EQ(offline[1].moments.discounted_ndcg.mean, 50.0);
-  // Eight values at 1/16 from their mean: 8/256/7.
+  // Eight values at a distance of 1/16 from their mean: 8/256/7.
   EXPECT_DOUBLE_EQ(offline[0].moments.offline_area.deviation, std::sqrt(8.0 / 256.0 / 7.0));
   EXPECT_TRUE(offline[0].chosen);
   EXPECT_FALSE(offline[1].chosen);
@@ -221,7 +221,7 @@ TEST_F(ChoiceTest, ChoosesPerFoldAndUser) {
 
   const std::vector<Winner> winners =
       winners_of(configuration_, grid_, tried, {SweepCriterion::kOffline, ChoicePer::kFoldAndUser});
-  ASSERT_EQ(winners.size(), 8U);  // four of each ranker
+  ASSERT_EQ(winners.size(), 8U);  // four per ranker
   const std::vector<TestRanker> rankers = test_rankers(winners);
   ASSERT_EQ(rankers.size(), 3U);
   EXPECT_EQ(rankers[0].settings.name, "full");
@@ -269,7 +269,7 @@ TEST_F(ChoiceTest, ChoosesTheFirstPointOnTies) {
 }
 
 TEST_F(ChoiceTest, SkipsIncompletePoints) {
-  rows_.erase(rows_.begin());  // a trial of the better one
+  rows_.erase(rows_.begin());  // a trial of the better point
   EXPECT_TRUE(choose_by(SweepCriterion::kOffline, ChoicePer::kRanker)[1].chosen);
   std::erase_if(rows_, [](const SummaryRow& one) { return one.identity.seed == 2; });
   EXPECT_THROW(choose_by(SweepCriterion::kOffline, ChoicePer::kRanker), Error);

@@ -86,7 +86,7 @@ TEST(MeasurementFile, ReadsBackWhatItWrote) {
 }
 
 TEST(SlowDowns, AreRelativeToTheCeilingIfAny) {
-  // Twice the time on a machine of half the speed is the same share.
+  // Twice the time on a machine of half the speed gives the same share.
   const auto same = slow_downs(file_of(measurement(0.004, 0.7)), file_of(measurement(0.008, 0.7)));
   ASSERT_EQ(same.size(), 1U);
   EXPECT_DOUBLE_EQ(same[0].ratio, 1.0);

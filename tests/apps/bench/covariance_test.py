@@ -206,7 +206,7 @@ class BenchCovariance(unittest.TestCase):
         resumed = study(self.out, "--resume")
         self.assertEqual(resumed.returncode, 0, resumed.stderr)
         self.assertEqual((self.out / "study.json").read_text(), before)
-        # Another width joins what is there.
+        # Another width can be added.
         printed = olrank("bench", "covariance", *STUDY, "--print-config")
         self.assertIn("[study]", printed.stdout)
         self.assertIn("widths = [4, 8]", printed.stdout)

@@ -13,7 +13,7 @@ namespace olrank {
 
 enum class Covariance { kFull, kDiagonal, kDiagonalOfInverse, kNone };
 enum class CovarianceForm { kAuto, kDual, kPrimal };
-/// Which other covariance is kept beside the one in use, to compare widths.
+/// The covariance that is kept alongside the one in use, to compare widths.
 enum class ShadowCovariance { kNone, kFull };
 
 /// What is known about the parameters: a covariance, or an ensemble.
@@ -26,7 +26,7 @@ struct PosteriorSettings {
   double noise_variance = 0.1;
   MemberSchedule member_schedule = MemberSchedule::kAuto;
 
-  /// Whether a full covariance is kept beside another one.
+  /// Whether a full covariance is kept alongside another one.
   bool has_shadow() const { return shadow == ShadowCovariance::kFull && covariance != Covariance::kFull; }
 
   static const Schema& schema();

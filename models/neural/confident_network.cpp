@@ -17,7 +17,7 @@ PosteriorSpec spec_of(const RankerRequest& request, Covariance covariance) {
   spec.scale = covariance_scale(settings.network);
   const std::int64_t memory = request.dependencies.memory;
   spec.memory = memory > 0 ? memory : available_memory();
-  // An inverse of its own next to that of a shadow: each gets half.
+  // With two inverses, the ranker's and the shadow's, each gets half.
   if (settings.posterior.has_shadow() && settings.posterior.covariance == Covariance::kDiagonalOfInverse)
     spec.memory /= 2;
   return spec;

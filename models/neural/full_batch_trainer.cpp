@@ -37,7 +37,7 @@ void FullBatchTrainer::refresh_curvature(ExecutionContext& context, const Traini
   const FeatureMatrix docs = task.history.features();
   factors_.resize(static_cast<std::size_t>(docs.docs * spec_.shape.factors()));
   tangent_factors(context, spec_.shape, theta, docs, factors_);
-  // Weights of LambdaRank are at most 1, so that the curvature without them is a bound.
+  // The weights of LambdaRank are at most 1, so the curvature without them is an upper bound.
   curvature_ = largest_curvature(context, spec_.shape, {factors_.data(), docs.docs}, task.history.terms(),
                                  eigenvector_);
   curvature_pairs_ = observed;
@@ -116,7 +116,7 @@ void FullBatchTrainer::explain(ExecutionContext& context, const TrainingTask& ta
   }
   if (std::isfinite(loss)) loss = ended;
   std::copy(before_.begin(), before_.end(), theta.begin());
-  // A loss has no sign, but what is no number has one by chance.
+  // A NaN has an arbitrary sign; the message should not show it.
   throw NumericError(fmt::format(
       "Training stopped in round {} at step {}: the loss is {}. A smaller learning_rate than {}, or a "
       "larger lambda than {}, keeps it finite.",
@@ -134,7 +134,7 @@ std::optional<double> FullBatchTrainer::train(ExecutionContext& context, const T
   before_.assign(theta.begin(), theta.end());
   const double began = descend(context, task, step, theta);
   double ended = loss_at(context, task, theta);
-  // LambdaRank's gradients are not those of one loss, so that a rise of the loss says nothing.
+  // LambdaRank's gradients do not belong to one loss, so a rise of the loss means nothing.
   if (!task.weigh_by_ndcg && !(ended <= began)) {
     std::copy(before_.begin(), before_.end(), theta.begin());
     step *= 0.5;

@@ -20,7 +20,7 @@ void shuffle_epoch(PhiloxKey batch_key, std::uint32_t round, std::int64_t epoch,
 void check_batch_optimizer(const TrainerSettings& settings) {
   if (settings.optimizer == Optimizer::kNesterov) {
     throw InvalidArgument(
-        "optimizer = \"nesterov\" trains by full batches: set loss = \"sum\", or another optimizer.");
+        "optimizer = \"nesterov\" needs full batches: set loss = \"sum\" or choose another optimizer.");
   }
 }
 
@@ -75,7 +75,7 @@ void MiniBatchTrainer::move(std::int64_t number, double decay, std::span<float> 
 void MiniBatchTrainer::fail(const TrainingTask& task, std::int64_t number, double loss,
                             std::span<float> theta) const {
   std::copy(before_.begin(), before_.end(), theta.begin());
-  // A loss has no sign, but what is no number has one by chance.
+  // A NaN has an arbitrary sign; the message should not show it.
   throw NumericError(fmt::format(
       "Training stopped in round {} at step {}: the loss is {}. A smaller learning_rate than {} "
       "keeps it finite.",
@@ -93,7 +93,7 @@ std::optional<double> MiniBatchTrainer::train(ExecutionContext& context, const T
   std::fill(second_moment_.begin(), second_moment_.end(), 0.0);
   term_noise_.clear();
   if (task.terms.data() != task.history.terms().data()) {
-    // What a member's labels were moved by, spread evenly over the repetitions of a pair.
+    // The noise on a member's labels, spread evenly over the repetitions of a pair.
     for (std::size_t t = 0; t < task.terms.size(); ++t) {
       const PairTerm& plain = task.history.terms()[t];
       term_noise_.push_back((task.terms[t].labels - plain.labels) / plain.weight);

@@ -12,7 +12,7 @@
 
 namespace olrank {
 
-/// θ₀, as initialisation_of() says; `key` is of Purpose::kInitialisation.
+/// θ₀, drawn by initialisation_of(); `key` is of Purpose::kInitialisation.
 std::vector<float> first_parameters(const NetworkSettings& settings, const NetworkShape& shape,
                                     PhiloxKey key);
 

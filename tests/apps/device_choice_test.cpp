@@ -53,16 +53,17 @@ TEST(DeviceChoiceTest, OnlyRankersWithADeviceImplementationGoThere) {
 TEST(DeviceChoiceTest, PrecisionOfAGpuIsRefusedOnTheCpu) {
   Configuration configuration = with("cpu", {RankerKind::kOlRankNet});
   configuration.rankers[0].trainer.precision = Precision::kTf32;
-  EXPECT_EQ(complaint(configuration, one_gpu()),
-            "Ranker 'olranknet' asks for precision = \"tf32\", which is for training on a GPU, and it is "
-            "computed on the CPU: leave it at \"float32\", or use --device cuda.");
+  EXPECT_EQ(
+      complaint(configuration, one_gpu()),
+      "Ranker 'olranknet' has precision = \"tf32\", which needs a GPU, but it is computed on the CPU: use "
+      "precision = \"float32\" or --device cuda.");
   configuration.run.device = "cuda";
   EXPECT_EQ(complaint(configuration, one_gpu()), "none");
   Configuration both = with("cuda", {RankerKind::kOlRankNet, RankerKind::kPdgd});
   both.rankers[1].trainer.precision = Precision::kTf32;
   EXPECT_EQ(complaint(both, one_gpu()),
-            "Ranker 'pdgd' asks for precision = \"tf32\", which is for training on a GPU, and it is "
-            "computed on the CPU: leave it at \"float32\".");
+            "Ranker 'pdgd' has precision = \"tf32\", which needs a GPU, but it is computed on the CPU: use "
+            "precision = \"float32\".");
 }
 
 TEST(DeviceChoiceTest, WhatCannotBeHadIsOneSentence) {

@@ -71,7 +71,7 @@ TEST_F(ModelFileTest, EveryRankerReadsBack) {
   }
 }
 
-TEST_F(ModelFileTest, OtherArchitecturesAreRefused) {
+TEST_F(ModelFileTest, RefusesOtherArchitectures) {
   const NetworkSettings settings = network(Parameterisation::kStandard, 4, 2);
   const NetworkShape shape = network_shape(settings, 3);
   const ModelTensors good = network_tensors(settings, shape, first_theta(settings, shape));
@@ -114,7 +114,7 @@ TEST_F(ModelFileTest, OtherArchitecturesAreRefused) {
   expect_refusal(members, "no tensor 'members.0.layers.0.weight'");
 }
 
-TEST_F(ModelFileTest, NormalisationAndNamesComeAlong) {
+TEST_F(ModelFileTest, ReadsNormalisationAndNames) {
   ModelTensors model = LinearModel(2).tensors(std::vector<float>{1, 2});
   write(file_, model);
   EXPECT_EQ(load_model(file_).normaliser.kind, Normalisation::kNone);
@@ -141,7 +141,7 @@ TEST_F(ModelFileTest, NormalisationAndNamesComeAlong) {
   expect_refusal(with(2, "a b c"), "not the names of 3 features");
 }
 
-TEST_F(ModelFileTest, AModelOfAnotherShapeIsOneSentence) {
+TEST_F(ModelFileTest, RefusesAnotherShape) {
   write(file_, LinearModel(3).tensors(std::vector<float>{1, 2, 3}));
   const LoadedModel model = load_model(file_);
   require_shape(model, linear_shape(3), file_.string());

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "apps/configuration.h"
-#include "core/ops/visible_gpus.h"
+#include "core/device/visible_gpus.h"
 
 namespace olrank {
 

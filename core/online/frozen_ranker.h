@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/data/dataset.h"
+#include "core/data/feature_matrix.h"
 #include "core/explore/order_bits.h"
 #include "core/online/online_ranker.h"
 #include "core/runtime/execution_context.h"

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <span>
 
-#include "core/data/dataset.h"
+#include "core/data/feature_matrix.h"
 
 namespace olrank {
 

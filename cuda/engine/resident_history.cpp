@@ -70,38 +70,38 @@ void ResidentHistory::make_room(Stream stream, const Counts& wanted) {
   if (moved) ++moves_;
 }
 
-void ResidentHistory::add(Stream stream, const DeviceLesson& lesson, const float* train) {
+void ResidentHistory::add(Stream stream, const DeviceUpdate& update, const float* train) {
   Counts wanted = counts_;
-  const auto new_docs = static_cast<std::int64_t>(lesson.new_docs.size());
+  const auto new_docs = static_cast<std::int64_t>(update.new_docs.size());
   wanted.docs += new_docs;
-  for (const DeviceLesson::Term& changed : lesson.terms)
+  for (const DeviceUpdate::Term& changed : update.terms)
     wanted.terms = std::max(wanted.terms, std::int64_t{changed.index} + 1);
-  if (keeps_observations_) wanted.observations += static_cast<std::int64_t>(lesson.observations.size());
+  if (keeps_observations_) wanted.observations += static_cast<std::int64_t>(update.observations.size());
   if (keeps_lists_) {
-    wanted.examined += static_cast<std::int64_t>(lesson.examined.size());
+    wanted.examined += static_cast<std::int64_t>(update.examined.size());
     wanted.impressions += 1;
   }
   make_room(stream, wanted);
   const std::array ends = {static_cast<std::int32_t>(wanted.examined),
                            static_cast<std::int32_t>(wanted.observations)};
-  latest_ = packet_.send(stream, lesson, ends);
+  latest_ = packet_.send(stream, update, ends);
   gather_docs(stream, train, features_, latest_.new_docs, new_docs,
               values_.data() + counts_.docs * features_);
-  write_terms(stream, latest_.terms, static_cast<std::int64_t>(lesson.terms.size()), terms_.data());
+  write_terms(stream, latest_.terms, static_cast<std::int64_t>(update.terms.size()), terms_.data());
   if (keeps_observations_) {
     copy_bytes(stream, observations_.data() + counts_.observations, latest_.observations,
-               lesson.observations.size_bytes());
+               update.observations.size_bytes());
   }
   if (keeps_lists_) {
     copy_bytes(stream, doc_numbers_.data() + counts_.docs, latest_.new_docs,
                bytes_of<std::int64_t>(new_docs));
-    copy_bytes(stream, examined_.data() + counts_.examined, latest_.examined, lesson.examined.size_bytes());
-    copy_bytes(stream, clicks_.data() + counts_.examined, latest_.clicks, lesson.clicks.size_bytes());
+    copy_bytes(stream, examined_.data() + counts_.examined, latest_.examined, update.examined.size_bytes());
+    copy_bytes(stream, clicks_.data() + counts_.examined, latest_.clicks, update.clicks.size_bytes());
     copy_bytes(stream, first_doc_.data() + wanted.impressions, latest_.ends, sizeof(std::int32_t));
     copy_bytes(stream, first_pair_.data() + wanted.impressions, latest_.ends + 1, sizeof(std::int32_t));
   }
   counts_ = wanted;
-  observed_ = lesson.observed;
+  observed_ = update.observed;
   index_terms(stream);
 }
 

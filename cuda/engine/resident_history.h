@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <span>
 
-#include "core/ops/device_network.h"
+#include "core/device/round.h"
 #include "cuda/engine/growing_array.h"
 #include "cuda/engine/packet.h"
 #include "cuda/ops/ndcg_weights.h"
@@ -33,14 +33,14 @@ class ResidentHistory {
   ResidentHistory(std::int64_t features, Keeps keeps, std::int64_t most_docs);
 
   /// Adds what a round brought; `train` are the documents that it names, on the device.
-  void add(Stream stream, const DeviceLesson& lesson, const float* train);
+  void add(Stream stream, const DeviceUpdate& update, const float* train);
   /// Rises whenever an array that kernels were told of has moved.
   std::int64_t moves() const { return moves_; }
   const Bucket& bucket() const { return bucket_; }
 
   std::int64_t observed() const { return observed_; }
   /// What the latest add() brought, until the next one.
-  const PackedLesson& latest() const { return latest_; }
+  const PackedUpdate& latest() const { return latest_; }
   std::int64_t bytes() const;
 
   PairHistoryView view() const;
@@ -68,7 +68,7 @@ class ResidentHistory {
   bool keeps_observations_;
   bool keeps_lists_;
   Packet packet_;
-  PackedLesson latest_;
+  PackedUpdate latest_;
   Counts counts_;
   std::int64_t observed_ = 0;
   Bucket bucket_;

@@ -23,10 +23,7 @@ PosteriorSpec posterior_spec(const RankerSettings& settings, const NetworkShape&
   spec.form = settings.posterior.form;
   spec.lambda = settings.posterior.lambda;
   spec.scale = covariance_scale(settings.network);
-  spec.memory = memory > 0 ? memory : available_memory();
-  // Beside a shadow, an inverse of its own gets half.
-  if (settings.posterior.has_shadow() && settings.posterior.covariance == Covariance::kDiagonalOfInverse)
-    spec.memory /= 2;
+  spec.memory = covariance_memory(settings.posterior, memory > 0 ? memory : available_memory());
   return spec;
 }
 
@@ -102,7 +99,8 @@ ConfidentNetwork::ConfidentNetwork(std::int64_t features, const RankerSettings& 
       theta_(first_theta_),
       history_(features, settings.kind == RankerKind::kOlLambdaRank),
       trainer_(make_network_trainer({shape_, settings.trainer, settings.posterior.lambda,
-                                     prior_scale(settings.network), first_theta_, batch_key_})),
+                                     prior_weight(settings.network, settings.posterior.lambda),
+                                     first_theta_, batch_key_})),
       posterior_(make_posterior(posterior_spec(settings, shape_, memory))),
       shadow_(make_shadow(settings, shape_, memory)),
       list_(settings.explore.list, settings.explore.refine, list_key_) {}

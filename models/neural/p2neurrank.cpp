@@ -88,8 +88,8 @@ P2NeurRank::P2NeurRank(std::int64_t features, const RankerSettings& settings, co
             : first_thetas[static_cast<std::size_t>(number)];
     member->theta = member->first_theta;
     member->trainer = make_network_trainer({shape_, settings.trainer, settings.posterior.lambda,
-                                            prior_scale(settings.network), member->first_theta,
-                                            keys.key(Purpose::kBatch, of_member)});
+                                            prior_weight(settings.network, settings.posterior.lambda),
+                                            member->first_theta, keys.key(Purpose::kBatch, of_member)});
     thetas_.emplace_back(member->theta);
     members_.push_back(std::move(member));
   }

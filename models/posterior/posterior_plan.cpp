@@ -17,8 +17,8 @@ FormCost dual_cost(const NetworkShape& shape, std::int64_t pairs, std::int64_t d
   const auto factors = static_cast<double>(shape.factors());
   const auto v = static_cast<double>(docs);
   const auto k = static_cast<double>(new_pairs);
-  // Tangent kernels with both documents of each pair, the triangle of L⁻¹ for widths and once more when new
-  // rows are inverted, and SᵀS by its lower half.
+  // Tangent kernels with both documents of each pair, the triangle of L⁻¹ for widths and again to invert
+  // new rows, and the lower half of SᵀS.
   const double operations =
       4.0 * n * factors * v + n * n * v + n * n * k + n * v * v + v * v * factors * 2.0;
   return {operations, n * n / 2.0 * 8.0 + history_bytes(shape, n)};
@@ -47,6 +47,11 @@ std::int64_t primal_pays_from(const NetworkShape& shape, std::int64_t docs, std:
     (dual_cost(shape, middle, docs, new_pairs).operations < primal ? low : high) = middle;
   }
   return high;
+}
+
+double primal_peak_bytes(const NetworkShape& shape, std::int64_t pairs) {
+  const auto p = static_cast<double>(shape.parameters());
+  return 1.5 * p * p * 8.0 + 2.0 * history_bytes(shape, static_cast<double>(pairs));
 }
 
 double conversion_operations(const NetworkShape& shape, std::int64_t pairs) {

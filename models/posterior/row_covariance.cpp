@@ -7,16 +7,16 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "core/learning/covariance_checks.h"
 #include "core/ops/blas.h"
 #include "core/random/rng_stream.h"
 
 namespace olrank {
 namespace {
 
-/// Rounding of an update adds up; a new factorisation every so many pairs costs less than one update each.
+/// Rounding errors of updates add up. One factorisation per so many pairs costs little next to their
+/// updates.
 constexpr std::int64_t kPairsBetweenRenewals = 1024;
-/// ‖A A⁻¹ v − v‖ that even a fresh inverse must not exceed.
-constexpr double kDriftBound = 1e-4;
 
 void mirror_lower(std::int64_t size, double* matrix) {
   for (std::int64_t row = 0; row < size; ++row) {
@@ -143,11 +143,12 @@ void RowCovariance::renew_inverse() {
   blas::inverse_from_cholesky(features_, inverse_.data(), features_);
   mirror_lower(features_, inverse_.data());
   updates_ = 0;
-  if (const double error = drift(); !(error <= kDriftBound)) {
-    throw NumericError(fmt::format(
-        "The inverse covariance of {} features is lost to rounding (residual {:.1e}): use a lambda "
-        "larger than {}, or normalised features.",
-        features_, error, lambda_));
+  if (const double error = drift(); !(error <= CovarianceChecks{}.drift_bound)) {
+    throw NumericError(
+        fmt::format("The inverse covariance of {} features has lost its precision (residual {:.1e}): use a "
+                    "lambda larger than "
+                    "{}, or normalised features.",
+                    features_, error, lambda_));
   }
 }
 

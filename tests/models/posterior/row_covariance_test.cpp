@@ -96,7 +96,7 @@ void expect_log_det(const RowCovariance& posterior, const Fresh& fresh) {
       << posterior.log_det() << " instead of " << expected;
 }
 
-TEST(RowCovarianceTest, EqualsAFreshInverseAtEveryStep) {
+TEST(RowCovarianceTest, MatchesAFreshInverseAtEveryStep) {
   ExecutionContext context;
   std::uint32_t number = 0;
   for (const double lambda : {0.01, 0.1, 10.0}) {
@@ -125,7 +125,7 @@ TEST(RowCovarianceTest, EqualsAFreshInverseAtEveryStep) {
   }
 }
 
-TEST(RowCovarianceTest, CrossesTheRenewalOfItsInverse) {
+TEST(RowCovarianceTest, StaysAccurateAcrossRenewals) {
   // 1,024 pairs make the inverse anew: before, at and behind that, and a second time.
   ExecutionContext context;
   for (const Covariance structure : {Covariance::kFull, Covariance::kDiagonalOfInverse}) {
@@ -148,11 +148,11 @@ TEST(RowCovarianceTest, CrossesTheRenewalOfItsInverse) {
       drift = posterior.drift();
       ASSERT_TRUE(drift <= 1e-10) << drift;
     }
-    EXPECT_TRUE(fell) << "rounding never went away, so nothing was made anew";
+    EXPECT_TRUE(fell) << "rounding errors never fell, so the inverse was never recomputed";
   }
 }
 
-TEST(RowCovarianceTest, ARoundLargerThanTheRenewalIsOneFactorisation) {
+TEST(RowCovarianceTest, RoundsLargerThanARenewalFactoriseOnce) {
   ExecutionContext context;
   RngStream coins = test_coins(101);
   for (const std::int64_t pairs : {1023, 1024, 3000}) {
@@ -166,7 +166,7 @@ TEST(RowCovarianceTest, ARoundLargerThanTheRenewalIsOneFactorisation) {
   }
 }
 
-TEST(RowCovarianceTest, WithoutACovarianceNothingIsWide) {
+TEST(RowCovarianceTest, WidthsAreZeroWithoutACovariance) {
   ExecutionContext context;
   RowCovariance posterior(Covariance::kNone, 4, 0.1);
   RngStream coins = test_coins(102);
@@ -179,7 +179,7 @@ TEST(RowCovarianceTest, WithoutACovarianceNothingIsWide) {
   EXPECT_EQ(posterior.drift(), 0.0);
 }
 
-TEST(RowCovarianceTest, EqualDocumentsHaveNoWidth) {
+TEST(RowCovarianceTest, WidthOfEqualDocumentsIsZero) {
   ExecutionContext context;
   RngStream coins = test_coins(103);
   for (const Covariance structure : kStructures) {
@@ -203,7 +203,7 @@ std::string bytes_of(const RowCovariance& posterior) {
   return state.bytes();
 }
 
-TEST(RowCovarianceTest, GoesOnFromItsSavedStateToTheSameBits) {
+TEST(RowCovarianceTest, ContinuesToTheSameBitsAfterLoading) {
   ExecutionContext context;
   for (const Covariance structure : kStructures) {
     RngStream coins = test_coins(104);

@@ -1,4 +1,4 @@
-"""Writes the tables of docs/BENCHMARKS.md from the files in docs/benchmarks.
+"""Writes the tables of docs/MEASUREMENTS.md from the files in docs/benchmarks.
 
 bench/tables.py [--check | --add-study NAME OUT | --load NUMBER NAME...]
 
@@ -15,7 +15,7 @@ import pathlib
 import re
 import sys
 
-PAGE = pathlib.Path("docs/BENCHMARKS.md")
+PAGE = pathlib.Path("docs/MEASUREMENTS.md")
 FILES = pathlib.Path("docs/benchmarks")
 BLOCK = re.compile(r"(<!-- table (\w+) ([\w-]+) -->\n).*?(<!-- end of table -->)", re.S)
 QUIET = 0.5  # load

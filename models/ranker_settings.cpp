@@ -101,10 +101,11 @@ RankerSettings RankerSettings::defaults(RankerKind kind, ProtocolName protocol, 
 const Schema& RankerSettings::schema() {
   using S = RankerSettings;
   static const Schema schema =
-      SchemaBuilder<S>("ranker", "A method of ranking and learning; any number of these tables.")
+      SchemaBuilder<S>("ranker", "A ranker: a method and its settings; any number of these tables.")
           .repeated()
-          .field("name", &S::name, "names the folder of its trials; unique; the kind unless set")
-          .field("kind", &S::kind, "the method")
+          .field("name", &S::name,
+                 "name of the ranker and of the folder of its trials; must be unique; default: the kind")
+          .field("kind", &S::kind, "ranking and learning method")
           .flag("ranker")
           .include(&S::network, NetworkSettings::schema())
           .include(&S::posterior, PosteriorSettings::schema())

@@ -46,21 +46,18 @@ std::string systematic_flag(const Schema& schema, const Setting& setting) {
 std::string reference_page(std::span<const SchemaWithDefaults> tables) {
   std::string page =
       "# Configuration\n\n"
-      "Every setting of `olrank run`: its key in a TOML file, its flags on the command line, its default, "
-      "what "
-      "it may be. The program writes this page from its own descriptions: `olrank info --settings`.\n\n"
-      "A setting may be said in a file, by a flag, or by `--set TABLE.KEY=VALUE`; later ones on the "
-      "command "
-      "line win, and all of them win over the file. `--set ranker.KEY=VALUE` and a ranker's flags speak of "
-      "every ranker, `--set ranker.NAME.KEY=VALUE` of one. Where a default hangs on the protocol or the "
-      "ranker's kind, the page shows that of `paper` and `olranknet`; `olrank run … --print-config` shows "
-      "what "
-      "holds.\n";
+      "Every setting of `olrank run`: its key in a TOML file, its flags on the command line, its default "
+      "and its allowed values. The program generates this page: `olrank info --settings`.\n\n"
+      "Set a key in a file, with its flag, or with `--set TABLE.KEY=VALUE`. The command line overrides the "
+      "file; on the command line, later settings override earlier ones. `--set ranker.KEY=VALUE` and a "
+      "ranker's flags apply to every ranker, `--set ranker.NAME.KEY=VALUE` to one. Where a default depends "
+      "on the protocol or the ranker's kind, this page shows that of `paper` and `olranknet`; `olrank run "
+      "… --print-config` prints the values in effect.\n";
   for (const auto& [schema, defaults] : tables) {
     page += schema->repeated ? fmt::format("\n## `[[{}]]`\n\n", schema->table)
                              : fmt::format("\n## `[{}]`\n\n", schema->table);
     page += schema->help + "\n\n";
-    if (schema->file_only) page += "It stands in a file only, without flags or `--set`.\n\n";
+    if (schema->file_only) page += "This table has no flags and cannot be changed with `--set`.\n\n";
     page += schema->file_only ? "| key | default | allowed | meaning |\n|---|---|---|---|\n"
                               : "| key | flags | default | allowed | meaning |\n|---|---|---|---|---|\n";
     for (const Setting& setting : schema->settings) {

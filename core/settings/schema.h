@@ -31,7 +31,7 @@ struct Setting {
   SettingKind kind = SettingKind::kText;
   std::string help;    // one line
   std::string unit;    // empty for a bare number
-  std::string symbol;  // in DESIGN's mathematics
+  std::string symbol;  // as in docs/MATH.md
   std::string flag;    // a short flag beside the systematic one, without dashes
   SettingBounds bounds;
   std::vector<std::string> choices;  // allowed texts; empty allows any

@@ -44,7 +44,7 @@ SettingValue value_of(const toml::node& node, std::string_view key, std::string_
       if (all([](const toml::node& item) { return item.is_number(); })) return list_of<double>(array);
       if (all([](const toml::node& item) { return item.is_boolean(); })) return list_of<bool>(array);
       throw InvalidArgument(
-          fmt::format("{}: '{}' must be a list of texts, of numbers, or of true and false.", origin, key));
+          fmt::format("{}: '{}' must be a list of strings, of numbers or of booleans.", origin, key));
     }
     default:
       throw InvalidArgument(

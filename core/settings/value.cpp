@@ -119,19 +119,19 @@ std::string_view readable_kind(SettingKind kind) {
     case SettingKind::kSwitch:
       return "true or false";
     case SettingKind::kInteger:
-      return "a whole number";
+      return "an integer";
     case SettingKind::kReal:
       return "a finite number";
     case SettingKind::kText:
-      return "a text";
+      return "a string";
     case SettingKind::kIntegers:
-      return "whole numbers, such as 1,2,5 or 1-5";
+      return "integers, such as 1,2,5 or 1-5";
     case SettingKind::kReals:
       return "a list of finite numbers";
     case SettingKind::kTexts:
-      return "a list of texts";
+      return "a list of strings";
     case SettingKind::kSwitches:
-      return "a list of true and false";
+      return "a list of booleans";
   }
   return "a value";
 }

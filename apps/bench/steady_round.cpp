@@ -123,7 +123,7 @@ class SteadyTrial {
       : sizes_(sizes),
         queries_(sizes),
         ranker_(ranker_for(sizes, queries_)),
-        execution_({}, sizes.threads) {
+        execution_(sizes.threads) {
     observe_before(*ranker_, context_, queries_);
     play_round(0);
   }

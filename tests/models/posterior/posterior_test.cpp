@@ -165,7 +165,7 @@ TEST(PosteriorTest, FormsMatchAFreshFactorisation) {
   for (const double lambda : {1.0, 0.01, 1e-4}) {
     const double bound = lambda < 0.01 ? 1e-6 : 1e-9;
     const double scale = 1.0 / 28.0;
-    ExecutionContext context({}, 2);
+    ExecutionContext context(2);
     History history(shape, 31);
     Oracle oracle(shape, lambda, scale);
     const auto dual = make_posterior(spec_of(shape, CovarianceForm::kDual, lambda, scale));
@@ -231,7 +231,7 @@ TEST(PosteriorTest, CoversLinearRankersAndBiases) {
 TEST(PosteriorTest, DiagonalsMatchTheirFormulas) {
   for (const NetworkShape& shape : {ntk_shape(12, 14, 2), standard_shape(6, 9, 3), linear_shape(30)}) {
     for (const double lambda : {1.0, 1e-4}) {
-      ExecutionContext context({}, 2);
+      ExecutionContext context(2);
       History history(shape, 51);
       Oracle oracle(shape, lambda, 0.25);
       PosteriorSpec spec = spec_of(shape, CovarianceForm::kAuto, lambda, 0.25);
@@ -320,7 +320,7 @@ TEST(PosteriorTest, GivesTheSameBitsOnAnyNumberOfThreads) {
   for (const Variant& variant : kVariants) {
     std::vector<std::vector<std::vector<double>>> results;
     for (const int threads : {1, 2, 4}) {
-      ExecutionContext context({}, threads);
+      ExecutionContext context(threads);
       const auto posterior = make_posterior(spec_of(shape, variant));
       results.push_back(trajectory(*posterior, context, shape, 0, 60));
     }

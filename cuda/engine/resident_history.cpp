@@ -10,9 +10,9 @@
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
 
-constexpr int kNothing = 0xFF;  // −1 in every whole number
+constexpr int kNothing = 0xFF;  // as bytes of an integer: −1
 
-/// The size of the series 32, 96, … whose steps are an eighth, or 32, that holds `needed`.
+/// The first size of the series 32, 64, … that is at least `needed`; steps are an eighth, rounded up to 32.
 std::int64_t bucket_of(std::int64_t needed) {
   constexpr std::int64_t kStep = 32;
   std::int64_t size = kStep;
@@ -55,7 +55,7 @@ void ResidentHistory::make_room(Stream stream, const Counts& wanted) {
     moved |= doc_numbers_.reserve(stream, bucket_.docs, counts_.docs);
     moved |= group_offsets_.reserve(stream, bucket_.terms + 1);
     moved |= group_items_.reserve(stream, bucket_.observations);
-    // An impression behind the last one ends before it begins, so that kernels find nothing in it.
+    // A padding impression ends before it begins, so that kernels find it empty.
     const bool is_first = first_doc_.capacity() == 0;
     const std::int64_t ends = is_first ? 0 : counts_.impressions + 1;
     moved |= first_doc_.reserve(stream, bucket_.impressions + 1, ends, kNothing);

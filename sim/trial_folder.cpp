@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/folder.h"
+#include "core/online/model_bytes.h"
 #include "core/version.h"
 
 namespace olrank {
@@ -235,15 +236,10 @@ void TrialFolder::restore(Trial& trial, const TrialRecipe& recipe) {
 
 void TrialFolder::finish(Trial& trial, const OnlineRanker& ranker, const ModelMetadata& metadata,
                          TrialSummary summary) {
-  const ModelTensors model = ranker.model();
-  std::vector<NamedTensor> tensors;
-  for (const auto& tensor : model.tensors) tensors.push_back({tensor.name, tensor.shape, tensor.values});
-  ModelMetadata about = {{"format", "pt"}, {"producer", fmt::format("olrank {}", version())}};
-  about.insert(about.end(), model.architecture.begin(), model.architecture.end());
-  about.insert(about.end(), metadata.begin(), metadata.end());
+  ModelMetadata about = metadata;
   const ModelMetadata origin = provenance(summary, trial.rounds_played());
   about.insert(about.end(), origin.begin(), origin.end());
-  write_file_atomically(path_ / kModel, safetensors_bytes(tensors, about));
+  write_file_atomically(path_ / kModel, model_bytes(ranker.model(), about));
 
   write_file_atomically(path_ / kQueries, trial.queries_csv());
 

@@ -73,7 +73,7 @@ class BatchTrainer : public ResidentTrainer {
   DeviceArray<float> before_;     // θ before the latest training
   DeviceArray<double> outcome_;   // [kOutcomes × members]: the first bad loss's step, 0, and that loss
   DeviceArray<double> steps_;     // [members]
-  DeviceArray<double> gradient_;  // [members × p], as what follows
+  DeviceArray<double> gradient_;  // [members × p], like the next three
   DeviceArray<double> position_;
   DeviceArray<double> first_moment_;
   DeviceArray<double> second_moment_;

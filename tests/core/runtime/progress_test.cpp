@@ -9,7 +9,7 @@
 namespace olrank {
 namespace {
 
-/// A clock that stands still until told, and what was written.
+/// A manual clock, and the text that was written.
 struct Stage {
   std::chrono::steady_clock::time_point now{};
   std::string written;

@@ -180,7 +180,7 @@ TEST(PosteriorTest, FormsMatchAFreshFactorisation) {
         const Round round = history.round(std::min<std::int64_t>(goal - observed, 1 + observed / 8));
         observed += static_cast<std::int64_t>(round.pairs.size());
         oracle.observe(round);
-        // Pairs of documents just looked at go another way.
+        // Pairs of the documents of the latest widths take another path.
         widths_of(*ranking, context, shape, round.factors);
         for (Posterior* posterior : all) {
           posterior->observe(context, view_of(shape, round.factors), round.pairs);
@@ -343,7 +343,7 @@ TEST(PosteriorTest, ContinuesToTheSameBitsAfterLoading) {
       loaded->load(reader);
       reader.require_end();
       EXPECT_EQ(loaded->pairs(), whole->pairs());
-      EXPECT_EQ(loaded->bytes(), whole->bytes()) << "a curve tells them";
+      EXPECT_EQ(loaded->bytes(), whole->bytes()) << "curves report them";
       EXPECT_EQ(trajectory(*loaded, context, shape, stop, stop + 10),
                 trajectory(*whole, context, shape, stop, stop + 10));
       StateWriter again;

@@ -26,7 +26,7 @@ std::vector<double> random_rows(RngStream& coins, std::int64_t rows, std::int64_
   return values;
 }
 
-/// A from scratch, beside the posterior under test.
+/// A from scratch, to compare the posterior under test with.
 struct Fresh {
   double lambda;
   Matrix a;
@@ -61,7 +61,7 @@ struct Fresh {
   }
 };
 
-/// Each width by its own difference of rows, and what it may be off by: 10⁻⁹ of the largest quadratic form,
+/// Each width by the difference of two rows, and its tolerance: 10⁻⁹ of the largest quadratic form,
 /// since M_ii + M_jj − 2 M_ij cancels down from it. With λ ≥ 0.01 and differences within [−1, 1] the
 /// condition number stays below 10⁶, which Cholesky and Woodbury turn into 10⁶·2⁻⁵³ ~ 10⁻¹⁰.
 void expect_widths(const RowCovariance& posterior, const Fresh& fresh, RngStream& coins,
@@ -126,7 +126,7 @@ TEST(RowCovarianceTest, MatchesAFreshInverseAtEveryStep) {
 }
 
 TEST(RowCovarianceTest, StaysAccurateAcrossRenewals) {
-  // 1,024 pairs make the inverse anew: before, at and behind that, and a second time.
+  // 1,024 pairs renew the inverse: before, at and after that, and a second time.
   ExecutionContext context;
   for (const Covariance structure : {Covariance::kFull, Covariance::kDiagonalOfInverse}) {
     RngStream coins = test_coins(100);

@@ -1,7 +1,5 @@
 #include "models/posterior/posterior_plan.h"
 
-#include <algorithm>
-
 namespace olrank {
 namespace {
 
@@ -32,21 +30,6 @@ FormCost primal_cost(const NetworkShape& shape, std::int64_t pairs, std::int64_t
   // Half of the symmetric A⁻¹ for widths, P = A⁻¹Γᵀ, and half of A⁻¹ to update.
   const double operations = p * p * v + 2.0 * p * v * v + 2.0 * p * p * k + p * p * k;
   return {operations, p * p * 8.0 + history_bytes(shape, static_cast<double>(pairs))};
-}
-
-std::int64_t primal_pays_from(const NetworkShape& shape, std::int64_t docs, std::int64_t new_pairs) {
-  const double primal = primal_cost(shape, 0, docs, new_pairs).operations;
-  std::int64_t low = 0;  // cheaper as dual
-  std::int64_t high = 1;
-  while (dual_cost(shape, high, docs, new_pairs).operations < primal) {
-    low = high;
-    high *= 2;
-  }
-  while (high - low > 1) {
-    const std::int64_t middle = low + (high - low) / 2;
-    (dual_cost(shape, middle, docs, new_pairs).operations < primal ? low : high) = middle;
-  }
-  return high;
 }
 
 double primal_peak_bytes(const NetworkShape& shape, std::int64_t pairs) {

@@ -18,9 +18,6 @@ FormCost dual_cost(const NetworkShape& shape, std::int64_t pairs, std::int64_t d
 FormCost primal_cost(const NetworkShape& shape, std::int64_t pairs, std::int64_t docs,
                      std::int64_t new_pairs);
 
-/// The number of pairs from which the primal form is cheaper; at least 1.
-std::int64_t primal_pays_from(const NetworkShape& shape, std::int64_t docs, std::int64_t new_pairs);
-
 /// Bytes while A⁻¹ of n pairs is computed: A⁻¹, half as much for its Cholesky factor, and the pairs'
 /// factors with room to grow.
 double primal_peak_bytes(const NetworkShape& shape, std::int64_t pairs);

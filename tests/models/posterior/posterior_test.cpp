@@ -392,6 +392,13 @@ TEST(PosteriorTest, RefusesStatesOfOtherPosteriors) {
   }
 }
 
+/// The number of pairs from which the primal form is cheaper.
+std::int64_t primal_pays_from(const NetworkShape& shape, std::int64_t docs) {
+  std::int64_t pairs = 1;
+  while (dual_cost(shape, pairs, docs, 4).operations < primal_cost(shape, 0, docs, 4).operations) ++pairs;
+  return pairs;
+}
+
 TEST(PosteriorTest, AutoSwitchesToPrimalWhenItPays) {
   const NetworkShape shape = linear_shape(40);
   ExecutionContext context;
@@ -406,7 +413,7 @@ TEST(PosteriorTest, AutoSwitchesToPrimalWhenItPays) {
     posterior->observe(context, view_of(shape, made.factors), made.pairs);
     if (switched_at == 0 && posterior->form() == "primal") switched_at = posterior->pairs();
   }
-  EXPECT_GE(switched_at, primal_pays_from(shape, 20, 4));
+  EXPECT_GE(switched_at, primal_pays_from(shape, 20));
   EXPECT_LT(switched_at, 200);
   const std::vector<float> docs = history.docs(20, 500);
   EXPECT_TRUE(largest_relative_error(widths_of(*posterior, context, shape, docs), oracle.width_sq(docs)) <=
@@ -550,7 +557,7 @@ TEST(PosteriorTest, WidthOfEqualDocumentsIsZero) {
 TEST(PosteriorPlanTest, DualPaysUntilAboutTheNumberOfParameters) {
   // n²V against p²V: the two meet where n is a little below p, as tangent kernels cost something too.
   const NetworkShape shape = ntk_shape(136, 100, 2);
-  const std::int64_t pairs = primal_pays_from(shape, 120, 4);
+  const std::int64_t pairs = primal_pays_from(shape, 120);
   EXPECT_GT(pairs, shape.parameters() / 2);
   EXPECT_LT(pairs, 2 * shape.parameters());
   EXPECT_LT(dual_cost(shape, pairs - 1, 120, 4).operations, primal_cost(shape, 0, 120, 4).operations);

@@ -205,7 +205,7 @@ ExperimentPlan make_plan(const Configuration& configuration, const ExperimentReq
                             ranker_recipe(ranker, device),
                             maker_of(ranker, cutoff, device, jobs),
                             {},
-                            needs_labels(ranker.kind)});
+                            row_of(ranker.kind).needs_labels});
   }
   if (request.replay.empty()) {
     for (const std::string& name : configuration.clicks.models) {

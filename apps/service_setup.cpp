@@ -265,7 +265,7 @@ SettledService settle_service(const StateFolder& folder, const ServiceRequest& r
 
 std::unique_ptr<OnlineRanker> make_service_ranker(const SettledService& service, std::int64_t memory) {
   const ServiceIdentity& identity = service.identity;
-  if (needs_labels(identity.ranker.kind)) {
+  if (row_of(identity.ranker.kind).needs_labels) {
     throw InvalidArgument(
         fmt::format("Ranker '{}' learns from true grades, which no click tells: choose another kind.",
                     identity.ranker.name));

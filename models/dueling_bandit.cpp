@@ -7,14 +7,18 @@
 
 #include "core/error.h"
 #include "core/metrics/ranking.h"
+#include "models/first_model.h"
 
 namespace olrank {
+
+std::int64_t candidates_of(const RankerSettings& settings) {
+  return row_of(settings.kind).multileaves ? settings.bandit.candidates : 1;
+}
 
 DuelingBanditRanker::DuelingBanditRanker(std::unique_ptr<ScoreModel> model, const RankerSettings& settings,
                                          TrialKeys keys, std::vector<float> first_theta)
     : ScoreModelRanker(std::move(model), settings, keys, std::move(first_theta)),
-      candidates_(
-          settings.kind == RankerKind::kDbgd ? 1 : static_cast<std::size_t>(settings.bandit.candidates)),
+      candidates_(static_cast<std::size_t>(candidates_of(settings))),
       radius_(settings.bandit.exploration_radius),
       temperature_(settings.bandit.temperature),
       interleaving_(settings.bandit.interleaving),
@@ -126,6 +130,16 @@ LearnReport DuelingBanditRanker::learn(RoundContext& context, const Feedback& fe
   }
   end_round();
   return {};
+}
+
+std::unique_ptr<OnlineRanker> make_dueling_bandit(const RankerRequest& request) {
+  return make_on_first_model<DuelingBanditRanker>(request);
+}
+
+void set_dueling_bandit_defaults(RankerSettings& settings, const DefaultsContext& context) {
+  settings.network.network = NetworkForm::kLinear;
+  settings.trainer.learning_rate = 0.01;
+  settings.bandit.candidates = context.interleaving == Interleaving::kProbabilistic ? 49 : 9;
 }
 
 }  // namespace olrank

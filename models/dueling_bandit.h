@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "models/interleaving.h"
+#include "models/ranker_request.h"
 #include "models/score_model_ranker.h"
 
 namespace olrank {
@@ -47,5 +48,11 @@ class DuelingBanditRanker : public ScoreModelRanker {
   std::vector<std::int32_t> teams_;   // team-draft
   std::vector<double> rank_weights_;  // 1/rank^τ of as many ranks as any query had
 };
+
+/// Candidates that share a list with the current ranker.
+std::int64_t candidates_of(const RankerSettings& settings);
+
+std::unique_ptr<OnlineRanker> make_dueling_bandit(const RankerRequest& request);
+void set_dueling_bandit_defaults(RankerSettings& settings, const DefaultsContext& context);
 
 }  // namespace olrank

@@ -12,6 +12,7 @@
 #include "core/math/dcg.h"
 #include "core/math/pair_loss.h"
 #include "core/metrics/ranking.h"
+#include "models/first_model.h"
 
 namespace olrank {
 
@@ -103,6 +104,15 @@ LearnReport LambdaRankLabels::learn(RoundContext& context, const Feedback& feedb
   end_round();
   if (!moves) return {};
   return {{}, step_};
+}
+
+std::unique_ptr<OnlineRanker> make_lambdarank_labels(const RankerRequest& request) {
+  return make_on_first_model<LambdaRankLabels>(request, *request.dependencies.labels);
+}
+
+void set_lambdarank_labels_defaults(RankerSettings& settings, const DefaultsContext&) {
+  // For a network of the default width, after 1,000 rounds of synth:mslr-like: 0.01 is too far.
+  settings.trainer.learning_rate = 0.003;
 }
 
 }  // namespace olrank

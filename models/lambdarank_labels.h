@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/online/labelled_queries.h"
+#include "models/ranker_request.h"
 #include "models/score_model_ranker.h"
 
 namespace olrank {
@@ -39,5 +40,8 @@ class LambdaRankLabels : public ScoreModelRanker {
   std::vector<std::int32_t> list_;
   std::array<double, 1> step_{};
 };
+
+std::unique_ptr<OnlineRanker> make_lambdarank_labels(const RankerRequest& request);
+void set_lambdarank_labels_defaults(RankerSettings& settings, const DefaultsContext& context);
 
 }  // namespace olrank

@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "models/ranker_request.h"
 #include "models/score_model_ranker.h"
 
 namespace olrank {
@@ -26,5 +27,8 @@ class PdgdRanker : public ScoreModelRanker {
   std::vector<std::int32_t> list_;
   std::vector<PreferencePair> pairs_;
 };
+
+std::unique_ptr<OnlineRanker> make_pdgd(const RankerRequest& request);
+void set_pdgd_defaults(RankerSettings& settings, const DefaultsContext& context);
 
 }  // namespace olrank

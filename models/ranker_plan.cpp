@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/text/byte_size.h"
+#include "models/dueling_bandit.h"
 #include "models/linear/linear_ranking.h"
 #include "models/network_shape.h"
 #include "models/posterior/posterior_plan.h"
@@ -34,16 +35,15 @@ double history_pairs(const RankerSettings& settings, const RankerLoad& load) {
              pairs_of_a_round(rule == PairRule::kExpected ? PairRule::kAll : rule, load.cutoff));
 }
 
-RankerPlan plan_linear(const RankerSettings& settings, const RankerLoad& load) {
+/// `members` models and `matrices` of their size, next to the history of a linear ranker.
+RankerPlan plan_linear(const RankerSettings& settings, const RankerLoad& load, std::int64_t members,
+                       std::int64_t matrices) {
   const auto stride = static_cast<double>(padded_features(load.features));
   const double pairs = static_cast<double>(load.rounds) *
                        static_cast<double>(pairs_of_a_round(settings.feedback.pairs, load.cutoff));
   const double history = pairs * (stride + 8.0) * kDouble;
-  if (settings.kind == RankerKind::kPairRank)
-    return {load.features, whole_bytes(history + 3.0 * stride * stride * kDouble), {}};
-  const std::int64_t members = settings.posterior.members;
   return {load.features * members,
-          whole_bytes(history + static_cast<double>(members) * stride * stride * kDouble),
+          whole_bytes(history + static_cast<double>(matrices) * stride * stride * kDouble),
           {}};
 }
 
@@ -65,7 +65,7 @@ double history_bytes(const NetworkShape& shape, const RankerLoad& load, double p
 double batch_bytes(const RankerSettings& settings, const NetworkShape& shape, double pairs) {
   if (settings.trainer.loss != LossForm::kMean) return 0.0;
   const double members =
-      settings.kind == RankerKind::kP2NeurRank ? static_cast<double>(settings.posterior.members) : 1.0;
+      row_of(settings.kind).is_ensemble() ? static_cast<double>(settings.posterior.members) : 1.0;
   const double batch = std::min(pairs, static_cast<double>(settings.trainer.batch));
   const double order = static_cast<double>(settings.trainer.epochs) * pairs * 4.0;
   return 2.0 * members *
@@ -96,7 +96,17 @@ struct CovarianceBytes {
   }
 };
 
-RankerPlan plan_confident(const RankerSettings& settings, const RankerLoad& load) {
+}  // namespace
+
+RankerPlan plan_pairrank(const RankerSettings& settings, const RankerLoad& load) {
+  return plan_linear(settings, load, 1, 3);
+}
+
+RankerPlan plan_p2linrank(const RankerSettings& settings, const RankerLoad& load) {
+  return plan_linear(settings, load, settings.posterior.members, settings.posterior.members);
+}
+
+RankerPlan plan_confident_network(const RankerSettings& settings, const RankerLoad& load) {
   const NetworkShape shape = network_shape(settings.network, load.features);
   const std::int64_t pairs = load.rounds * pairs_of_a_round(settings.feedback.pairs, load.cutoff);
   const auto p = static_cast<double>(shape.parameters());
@@ -116,34 +126,26 @@ RankerPlan plan_confident(const RankerSettings& settings, const RankerLoad& load
   return plan;
 }
 
-}  // namespace
+RankerPlan plan_p2neurrank(const RankerSettings& settings, const RankerLoad& load) {
+  const NetworkShape shape = network_shape(settings.network, load.features);
+  const std::int64_t members = settings.posterior.members;
+  return {shape.parameters() * members,
+          whole_bytes(static_cast<double>(members) * parameter_bytes(shape) +
+                      history_bytes(shape, load, history_pairs(settings, load)) +
+                      batch_bytes(settings, shape, history_pairs(settings, load))),
+          {}};
+}
+
+RankerPlan plan_score_model(const RankerSettings& settings, const RankerLoad& load) {
+  const NetworkShape shape = network_shape(settings.network, load.features);
+  // Dueling bandits hold a neighbour of θ for each candidate.
+  const auto tried = static_cast<double>(candidates_of(settings));
+  const auto p = static_cast<double>(shape.parameters());
+  return {shape.parameters(), whole_bytes(parameter_bytes(shape) + tried * p * (kFloat + kDouble)), {}};
+}
 
 RankerPlan plan_ranker(const RankerSettings& settings, const RankerLoad& load) {
-  switch (settings.kind) {
-    case RankerKind::kPairRank:
-    case RankerKind::kP2LinRank:
-      return plan_linear(settings, load);
-    case RankerKind::kOlRankNet:
-    case RankerKind::kOlLambdaRank:
-      return plan_confident(settings, load);
-    case RankerKind::kP2NeurRank: {
-      const NetworkShape shape = network_shape(settings.network, load.features);
-      const std::int64_t members = settings.posterior.members;
-      return {shape.parameters() * members,
-              whole_bytes(static_cast<double>(members) * parameter_bytes(shape) +
-                          history_bytes(shape, load, history_pairs(settings, load)) +
-                          batch_bytes(settings, shape, history_pairs(settings, load))),
-              {}};
-    }
-    default: {
-      const NetworkShape shape = network_shape(settings.network, load.features);
-      // mgd holds a neighbour of θ for each candidate.
-      const double tried =
-          settings.kind == RankerKind::kMgd ? static_cast<double>(settings.bandit.candidates) : 1.0;
-      const double p = static_cast<double>(shape.parameters());
-      return {shape.parameters(), whole_bytes(parameter_bytes(shape) + tried * p * (kFloat + kDouble)), {}};
-    }
-  }
+  return row_of(settings.kind).plan(settings, load);
 }
 
 std::string advice_on_memory(const RankerPlan& plan, std::int64_t available) {

@@ -33,6 +33,13 @@ struct RankerPlan {
 /// for sizes that no network can have.
 RankerPlan plan_ranker(const RankerSettings& settings, const RankerLoad& load);
 
+// The plans of the kinds, for their rows in models/ranker_kinds.cpp.
+RankerPlan plan_pairrank(const RankerSettings& settings, const RankerLoad& load);
+RankerPlan plan_p2linrank(const RankerSettings& settings, const RankerLoad& load);
+RankerPlan plan_confident_network(const RankerSettings& settings, const RankerLoad& load);
+RankerPlan plan_p2neurrank(const RankerSettings& settings, const RankerLoad& load);
+RankerPlan plan_score_model(const RankerSettings& settings, const RankerLoad& load);  // all others
+
 /// What to do if `plan.bytes` exceed `available`: the bytes of each form of the covariance and which of
 /// them would fit, as a clause: form = "dual" needs 3.0 GB, ….
 std::string advice_on_memory(const RankerPlan& plan, std::int64_t available);

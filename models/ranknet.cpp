@@ -10,6 +10,7 @@
 #include "core/math/pair_loss.h"
 #include "core/metrics/ranking.h"
 #include "models/epsilon_greedy.h"
+#include "models/first_model.h"
 #include "models/frozen_score_model.h"
 
 namespace olrank {
@@ -96,6 +97,16 @@ LearnReport RankNetRanker::learn(RoundContext& context, const Feedback& feedback
   follow_gradient(context.execution, feedback.query, weights);
   end_round();
   return {pairs_, step_};
+}
+
+std::unique_ptr<OnlineRanker> make_ranknet(const RankerRequest& request) {
+  return make_on_first_model<RankNetRanker>(request);
+}
+
+void set_ranknet_defaults(RankerSettings& settings, const DefaultsContext& context) {
+  settings.network.network = NetworkForm::kLinear;
+  // For the paper protocol chosen by the committed sweeps: docs/DEFAULTS.md.
+  settings.trainer.learning_rate = context.protocol == ProtocolName::kPaper ? 0.01 : 0.1;
 }
 
 }  // namespace olrank

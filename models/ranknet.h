@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "models/ranker_request.h"
 #include "models/score_model_ranker.h"
 
 namespace olrank {
@@ -31,5 +32,8 @@ class RankNetRanker : public ScoreModelRanker {
   std::vector<PreferencePair> pairs_;
   std::array<double, 1> step_{};
 };
+
+std::unique_ptr<OnlineRanker> make_ranknet(const RankerRequest& request);
+void set_ranknet_defaults(RankerSettings& settings, const DefaultsContext& context);
 
 }  // namespace olrank

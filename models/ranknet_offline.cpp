@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/math/pair_loss.h"
 #include "core/metrics/ranking.h"
+#include "models/first_model.h"
 #include "models/linear/linear_model.h"
 
 namespace olrank {
@@ -201,6 +202,17 @@ LearnReport RankNetOffline::learn(RoundContext& context, const Feedback& feedbac
   check(feedback, context.execution.scratch());
   end_round();
   return {};
+}
+
+std::unique_ptr<OnlineRanker> make_ranknet_offline(const RankerRequest& request) {
+  return make_on_first_model<RankNetOffline>(request, *request.dependencies.labels);
+}
+
+void set_ranknet_offline_defaults(RankerSettings& settings, const DefaultsContext&) {
+  // On synth:mslr-like the best of three for both forms: the decay steadies the last passes.
+  settings.trainer.optimizer = Optimizer::kAdam;
+  settings.trainer.learning_rate = 0.03;
+  settings.trainer.learning_rate_decay = 0.85;
 }
 
 }  // namespace olrank

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/online/labelled_queries.h"
+#include "models/ranker_request.h"
 #include "models/score_model_ranker.h"
 
 namespace olrank {
@@ -44,5 +45,8 @@ class RankNetOffline : public ScoreModelRanker {
 
   std::vector<std::int32_t> list_;
 };
+
+std::unique_ptr<OnlineRanker> make_ranknet_offline(const RankerRequest& request);
+void set_ranknet_offline_defaults(RankerSettings& settings, const DefaultsContext& context);
 
 }  // namespace olrank

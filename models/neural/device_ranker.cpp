@@ -8,19 +8,18 @@
 #include <utility>
 
 #include "core/error.h"
-#include "models/neural/ensemble_tensors.h"
+#include "models/ensemble_model.h"
 #include "models/neural/mini_batch_trainer.h"
 #include "models/neural/ranker_network.h"
 #include "models/neural/width_comparison.h"
 #include "models/posterior/posterior.h"
 #include "models/posterior_settings.h"
-#include "models/score_order.h"
 
 namespace olrank {
 namespace {
 
 bool is_ensemble(const RankerSettings& settings) {
-  return settings.kind == RankerKind::kP2NeurRank;
+  return row_of(settings.kind).is_ensemble();
 }
 
 DeviceCovariance full_form(const PosteriorSettings& settings) {
@@ -81,7 +80,7 @@ DeviceTrainingSpec training_spec(const RankerSettings& settings) {
     check_batch_optimizer(trainer);
     spec.mini_batches = {trainer.epochs, trainer.batch, settings.posterior.lambda};
   }
-  spec.weigh_by_ndcg = settings.kind == RankerKind::kOlLambdaRank;
+  spec.weigh_by_ndcg = row_of(settings.kind).weighs_by_ndcg;
   spec.schedule = settings.posterior.member_schedule;
   return spec;
 }
@@ -111,14 +110,8 @@ DeviceNetworkSpec network_spec(const RankerSettings& settings, const NetworkShap
 }  // namespace
 
 std::optional<std::string> why_not_on_device(const RankerSettings& settings) {
-  switch (settings.kind) {
-    case RankerKind::kOlRankNet:
-    case RankerKind::kOlLambdaRank:
-    case RankerKind::kP2NeurRank:
-      break;
-    default:
-      return fmt::format("'{}' has no device implementation", name_of(settings.kind));
-  }
+  const RankerKindRow& row = row_of(settings.kind);
+  if (!row.on_device) return fmt::format("'{}' has no device implementation", row.name);
   constexpr std::int64_t kMostLayers = 16;
   if (settings.network.depth > kMostLayers)
     return fmt::format("the kernels support at most {} layers", kMostLayers);
@@ -128,14 +121,13 @@ std::optional<std::string> why_not_on_device(const RankerSettings& settings) {
 DeviceRanker::DeviceRanker(std::int64_t features, const RankerSettings& settings, const TrialKeys& keys,
                            std::int64_t cutoff, const DeviceHome& home, const MakeNetwork& make_network)
     : settings_(settings),
-      cutoff_(cutoff),
       home_(home),
       batch_key_(keys.key(Purpose::kBatch)),
       shape_(network_shape(settings.network, features)),
       members_(is_ensemble(settings) ? settings.posterior.members : 1),
-      history_(features, settings.kind == RankerKind::kOlLambdaRank),
+      history_(features, row_of(settings.kind).weighs_by_ndcg),
       policy_(shape_, settings.posterior.form, covariance_memory(settings.posterior, home.memory)),
-      list_(settings.explore.list, settings.explore.refine, keys.key(Purpose::kList)) {
+      list_(settings.explore, keys.key(Purpose::kList), cutoff) {
   FirstMembers first = first_members(settings, shape_, keys);
   if (trains_by_batches()) batch_keys_ = std::move(first.batch_keys);
   network_ = make_network(network_spec(settings, shape_, home, first));
@@ -157,11 +149,10 @@ RankedList DeviceRanker::rank(RoundContext& context, const QueryDocs& query, std
   network_->add_seconds(context.clock);
   described_ = false;
   const auto measured = context.clock.measure("rank");
-  orders_.assign(query.docs(), orders.certain);
-  RankedList list = list_.make(orders.by_score, orders_, round, cutoff_);
+  list_.orders().assign(query.docs(), orders.certain);
+  RankedList list = list_.make(orders.by_score, round);
   if (has_shadow()) {
-    const auto shown = static_cast<std::size_t>(std::min(cutoff_, query.docs()));
-    const DeviceComparison found = network_->compare(context.execution, list.docs.first(shown));
+    const DeviceComparison found = network_->compare(context.execution, list_.shown(list));
     list.turned_decisions =
         compare_widths({found.rule, found.scores, found.own_sq, found.exact_sq}, width_ratios_);
     list.width_ratios = width_ratios_;
@@ -186,7 +177,7 @@ DeviceUpdate DeviceRanker::update_of(const Feedback& feedback, std::int64_t know
   for (const PairObservation& one : seen)
     terms_.push_back({one.term, history_.terms()[static_cast<std::size_t>(one.term)]});
   update.terms = terms_;
-  const bool by_lists = settings_.kind == RankerKind::kOlLambdaRank;
+  const bool by_lists = row_of(settings_.kind).weighs_by_ndcg;
   if (by_lists || trains_by_batches()) update.observations = seen;
   if (trains_by_batches()) {
     order_batches(feedback.round);
@@ -244,8 +235,8 @@ void DeviceRanker::describe(const QueryDocs& query, bool full, RoundDetail& deta
   detail.theta = member_thetas();
   // Calls since rank() have overwritten its orders.
   const DeviceOrders found = network_->score_query(place_of(query));
-  orders_.assign(query.docs(), found.certain);
-  write_certain_matrix(orders_, found.by_score, query.docs(), detail.certain);
+  list_.orders().assign(query.docs(), found.certain);
+  list_.write_matrix(found.by_score, detail.certain);
 }
 
 void DeviceRanker::score(ExecutionContext&, FeatureMatrix docs, std::span<float> scores) const {
@@ -273,9 +264,8 @@ std::vector<std::vector<float>> DeviceRanker::member_thetas() const {
 
 ModelTensors DeviceRanker::model() const {
   const auto thetas = member_thetas();
-  if (!is_ensemble(settings_)) return network_tensors(settings_.network, shape_, thetas.front());
-  const std::vector<std::span<const float>> views(thetas.begin(), thetas.end());
-  return ensemble_tensors(settings_.network, shape_, views);
+  const NetworkModel model(settings_.network, shape_.inputs);
+  return is_ensemble(settings_) ? ensemble_tensors(model, thetas) : model.tensors(thetas.front());
 }
 
 std::vector<RankerFigure> DeviceRanker::figures(ExecutionContext&) const {

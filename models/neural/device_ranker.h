@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "core/device/device_network.h"
-#include "core/explore/exploring_list.h"
 #include "core/feedback/preference_pairs.h"
 #include "core/online/online_ranker.h"
 #include "core/online/trial_keys.h"
+#include "models/certain_list.h"
 #include "models/neural/document_history.h"
 #include "models/posterior/form_policy.h"
 #include "models/ranker_settings.h"
@@ -60,7 +60,6 @@ class DeviceRanker : public OnlineRanker {
   std::vector<std::vector<float>> member_thetas() const;
 
   RankerSettings settings_;
-  std::int64_t cutoff_;
   DeviceHome home_;
   PhiloxKey batch_key_;
   std::vector<PhiloxKey> batch_keys_;  // of members, where training goes by mini-batches
@@ -71,8 +70,7 @@ class DeviceRanker : public OnlineRanker {
   std::int64_t observed_pairs_ = 0;  // by the covariance
   FormPolicy policy_;
 
-  ExploringList list_;
-  OrderBits orders_;
+  CertainList list_;
   std::vector<PreferencePair> pairs_;
   LossPairs loss_pairs_;
   std::vector<DeviceUpdate::Term> terms_;

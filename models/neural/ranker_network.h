@@ -30,6 +30,7 @@ class NetworkModel : public ScoreModel {
  public:
   NetworkModel(const NetworkSettings& settings, std::int64_t features);
 
+  const NetworkShape& shape() const { return shape_; }
   std::int64_t features() const override { return shape_.inputs; }
   std::int64_t parameters() const override { return shape_.parameters(); }
   void score(ExecutionContext& context, std::span<const float> theta, FeatureMatrix docs,

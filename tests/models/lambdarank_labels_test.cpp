@@ -128,13 +128,13 @@ TEST(LambdaRankLabelsTest, AQueryWithoutGradesIsRefused) {
   EXPECT_THROW(ranker->learn(context.round, {1, query, shown, clicks}), InvalidArgument);
 }
 
-TEST(LambdaRankLabelsTest, OnlyKindsThatLearnFromLabelsAskForThem) {
-  EXPECT_TRUE(needs_labels(RankerKind::kLambdaRankLabels));
+TEST(LambdaRankLabelsTest, OnlyKindsThatLearnFromLabelsRequireThem) {
+  EXPECT_TRUE(row_of(RankerKind::kLambdaRankLabels).needs_labels);
   for (const auto& [kind, name] : EnumNames<RankerKind>::values) {
     RankerSettings settings = RankerSettings::defaults(kind, ProtocolName::kPaper);
     settings.name = std::string(name);
     check_ranker(settings, 10);
-    if (needs_labels(kind)) {
+    if (row_of(kind).needs_labels) {
       EXPECT_THROW(make_ranker(settings, 3, TrialKeys{}, 10), InvalidArgument) << name;
     } else {
       EXPECT_GT(make_ranker(settings, 3, TrialKeys{}, 10)->parameters(), 0) << name;

@@ -84,7 +84,7 @@ class RankCommand : public Command {
     const auto format = parse_choice<ListFormat>("--format", format_text_);
     const std::filesystem::path file = model_file_of(model_);
     const ModelScorer scorer(load_model(file));
-    ExecutionContext context({}, threads_ > 0 ? threads_ : available_threads());
+    ExecutionContext context(threads_ > 0 ? threads_ : available_threads());
     // Exploring lists count the queries, so that each reading of the data begins anew.
     const auto make_ranking = [&]() -> Ranking {
       if (!explore_) {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "core/ops/device_network.h"
+#include "core/device/member_schedule.h"
 #include "core/settings/enum_names.h"
 #include "core/settings/schema.h"
 
@@ -52,13 +52,6 @@ struct EnumNames<CovarianceForm> {
   static constexpr std::array values = {std::pair{CovarianceForm::kAuto, std::string_view("auto")},
                                         std::pair{CovarianceForm::kDual, std::string_view("dual")},
                                         std::pair{CovarianceForm::kPrimal, std::string_view("primal")}};
-};
-
-template <>
-struct EnumNames<MemberSchedule> {
-  static constexpr std::array values = {std::pair{MemberSchedule::kAuto, std::string_view("auto")},
-                                        std::pair{MemberSchedule::kStreams, std::string_view("streams")},
-                                        std::pair{MemberSchedule::kBatched, std::string_view("batched")}};
 };
 
 }  // namespace olrank

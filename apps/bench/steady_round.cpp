@@ -120,10 +120,7 @@ class SteadyTrial {
  public:
   /// Has observed its pairs and played a round, which fills caches and buffers.
   explicit SteadyTrial(const RoundSizes& sizes)
-      : sizes_(sizes),
-        queries_(sizes),
-        ranker_(ranker_for(sizes, queries_)),
-        execution_({}, sizes.threads) {
+      : sizes_(sizes), queries_(sizes), ranker_(ranker_for(sizes, queries_)), execution_(sizes.threads) {
     observe_before(*ranker_, context_, queries_);
     play_round(0);
   }

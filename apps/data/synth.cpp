@@ -40,7 +40,7 @@ class SynthCommand : public Command {
             fmt::format("'{}' is there already; choose another folder or remove it.", path_of(part)));
       }
     }
-    ExecutionContext context({}, threads_);
+    ExecutionContext context(threads_);
     const std::string source = is_synthetic(source_) ? source_ : "synth:" + source_;
     const SyntheticParts parts = make_synthetic(source, context, allowed_bytes(limits_));
     make_folder(out_);

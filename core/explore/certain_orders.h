@@ -7,14 +7,14 @@
 
 namespace olrank {
 
-/// When an order is certain.
+/// An order is certain if its margin exceeds α × width + ε.
 struct CertaintyRule {
-  double alpha = 0.0;             // α: how many widths an order must be clear of
+  double alpha = 0.0;             // α
   double slack = 0.0;             // ε ≥ 0
-  double least_difference = 0.0;  // of scores; differences up to it are rounding
+  double least_difference = 0.0;  // score differences up to it are rounding
 };
 
-/// Whether documents with this difference of scores and this w² are certainly ordered.
+/// Whether two documents with this difference of scores and this w² are certainly ordered.
 bool is_certain(const CertaintyRule& rule, double difference, double width_sq);
 
 /// i before j iff σ(f_i − f_j) − α w_ij − ε > ½: "Learning neural ranking models online from implicit user

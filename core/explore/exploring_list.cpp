@@ -117,7 +117,7 @@ ListCertainty ExploringList::certainty(std::span<const std::int32_t> by_score, c
   }
   certainty.certain_pairs = static_cast<std::int64_t>(certain_orders_.size());
   certainty.blocks = static_cast<std::int64_t>(block_ends_.size());
-  // Everything in an earlier block stands certainly before everything in a later one, so every list keeps
+  // All documents of an earlier block are certainly before all of a later one, so every list keeps
   // the blocks in order, and ranks fall into them as places do.
   for (std::size_t i = 0; i < ListCertainty::kBlockRanks.size(); ++i) {
     const std::int64_t place = ListCertainty::kBlockRanks[i] - 1;

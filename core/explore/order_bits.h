@@ -8,9 +8,9 @@
 
 namespace olrank {
 
-/// Which orders of one query's documents are certain: bit (a, b) says that the document at place a of the
-/// order by score stands certainly before the one at place b. Certain orders agree with the scores, so only
-/// a < b is ever set. Memory is kept from query to query.
+/// The certain orders of one query's documents: bit (a, b) is set if the document at place a of the order
+/// by score is certainly before the one at place b. Certain orders agree with the scores, so only a < b is
+/// ever set. Memory is kept from query to query.
 class OrderBits {
  public:
   static constexpr std::int64_t kWordBits = 64;
@@ -21,7 +21,7 @@ class OrderBits {
     bits_.assign(static_cast<std::size_t>(docs * words_), 0);
   }
 
-  /// Rows as a device wrote them, [docs × ⌈docs/64⌉].
+  /// Copies rows that a device wrote, [docs × ⌈docs/64⌉].
   void assign(std::int64_t docs, std::span<const std::uint64_t> bits) {
     reset(docs);
     assert(bits.size() == bits_.size());
@@ -43,7 +43,7 @@ class OrderBits {
     return std::span(bits_).subspan(static_cast<std::size_t>(a * words_), static_cast<std::size_t>(words_));
   }
 
-  /// Calls visit(b) for every b that place a stands certainly before, rising.
+  /// Calls visit(b) for every place b that place a is certainly before, in ascending order.
   template <class Visit>
   void for_each_below(std::int64_t a, Visit&& visit) const {
     const auto words = row(a);

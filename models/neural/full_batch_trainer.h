@@ -18,7 +18,7 @@ class FullBatchTrainer : public NetworkTrainer {
   void load(StateReader& state) override;
 
  private:
-  PairObjective objective() const { return {1.0, 0.5 * spec_.prior_scale * spec_.lambda, spec_.first}; }
+  PairObjective objective() const { return {1.0, spec_.prior_weight, spec_.first}; }
   void refresh_curvature(ExecutionContext& context, const TrainingTask& task, std::span<const float> theta);
   /// J steps from θ; the loss before the first.
   double descend(ExecutionContext& context, const TrainingTask& task, double step, std::span<float> theta);

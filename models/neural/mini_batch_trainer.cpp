@@ -1,12 +1,11 @@
 #include "models/neural/mini_batch_trainer.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
 #include "core/error.h"
+#include "core/learning/numeric_errors.h"
 #include "core/ops/optimizer_step.h"
 
 namespace olrank {
@@ -75,11 +74,7 @@ void MiniBatchTrainer::move(std::int64_t number, double decay, std::span<float> 
 void MiniBatchTrainer::fail(const TrainingTask& task, std::int64_t number, double loss,
                             std::span<float> theta) const {
   std::copy(before_.begin(), before_.end(), theta.begin());
-  // A NaN has an arbitrary sign; the message should not show it.
-  throw NumericError(fmt::format(
-      "Training stopped in round {} at step {}: the loss is {}. A smaller learning_rate than {} "
-      "keeps it finite.",
-      task.round, number, std::abs(loss), spec_.settings.learning_rate));
+  throw_diverged({task.round, number, loss, spec_.settings.learning_rate, std::nullopt});
 }
 
 std::optional<double> MiniBatchTrainer::train(ExecutionContext& context, const TrainingTask& task,

@@ -45,7 +45,7 @@ struct TrainerSpec {
   NetworkShape shape;
   TrainerSettings settings;
   double lambda = 10.0;          // λ
-  double prior_scale = 1.0;      // m in mλ/2 ‖θ − θ₀‖², sum form
+  double prior_weight = 0.0;     // ½mλ of ‖θ − θ₀‖², sum form
   std::span<const float> first;  // θ₀; has to outlive the trainer
   PhiloxKey batch_key;           // of mini-batches
 };

@@ -243,7 +243,7 @@ TEST(NewtonTrainerTest, GivesTheSameBitsOnAnyNumberOfThreads) {
   world.grow(9000);
   std::string first;
   for (const int threads : {1, 2, 4}) {
-    ExecutionContext context({}, threads);
+    ExecutionContext context(threads);
     NewtonTrainer trainer(kStride, {.tolerance = 1e-9, .max_steps = 50});
     trainer.train(context, world.pairs(), world.observed, 0.1);
     if (threads == 1) first = bytes_of(trainer);

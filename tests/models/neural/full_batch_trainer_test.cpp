@@ -32,7 +32,7 @@ struct Training {
         theta(first),
         world(seed, 4, 8, of_shape.inputs, scale),
         history(of_shape.inputs, false),
-        trainer({shape, settings, lambda, prior_scale(), first, test_key(seed)}) {}
+        trainer({shape, settings, lambda, 0.5 * prior_scale() * lambda, first, test_key(seed)}) {}
 
   static std::vector<float> first_theta(const NetworkShape& shape, std::uint64_t seed) {
     std::vector<float> theta(static_cast<std::size_t>(shape.parameters()));
@@ -290,7 +290,7 @@ TEST(FullBatchTrainerTest, ResumesBitIdentically) {
   }
   StateWriter writer;
   parts.trainer.save(writer);
-  FullBatchTrainer later({parts.shape, parts.settings, 0.5, parts.prior_scale(), parts.first, {}});
+  FullBatchTrainer later({parts.shape, parts.settings, 0.5, 0.25 * parts.prior_scale(), parts.first, {}});
   StateReader reader(writer.bytes(), "memory");
   later.load(reader);
   reader.require_end();

@@ -33,7 +33,7 @@ struct Course {
 };
 
 Course play(OnlineRanker& ranker, std::uint32_t first, std::uint32_t last, int threads = 1) {
-  ExecutionContext execution({}, threads);
+  ExecutionContext execution(threads);
   StageClock clock;
   RoundContext context{execution, clock};
   Course course;
@@ -147,7 +147,7 @@ TEST_P(NeuralRankersTest, ReportsLossesThatAreNotFinite) {
   for (const int threads : {1, 4}) {
     const auto ranker = make_neural(settings, kFeatures);
     const std::vector<float> before = flat_theta(*ranker);
-    ExecutionContext execution({}, threads);
+    ExecutionContext execution(threads);
     StageClock clock;
     RoundContext context{execution, clock};
     std::vector<std::int32_t> shown(10);

@@ -57,7 +57,7 @@ void DuelingBanditRanker::rank_candidates(RoundContext& context, const QueryDocs
     const auto measured = context.clock.measure("rank");
     order_by_score(scores, row(1 + candidate), scratch);
   }
-  // Last, so that scores known for a query and round mean rankings known for them.
+  // Last, so that known scores of a query and round imply known rankings.
   const auto current = scores_of(context, query, round);
   const auto measured = context.clock.measure("rank");
   order_by_score(current, row(0), scratch);
@@ -93,15 +93,16 @@ void DuelingBanditRanker::compare(RoundContext& context, const Feedback& feedbac
                               interleaving_key_, feedback.round, scratch, preferences);
     return;
   }
-  // Drafting is a pure function of θ, query and round: the teams of its own lists come back at any time.
+  // Drafting is a pure function of θ, query and round, so the teams of a drafted list can be recomputed.
   if (!has_scores_of(feedback.query, feedback.round)) rank(context, feedback.query, feedback.round);
   const auto measured = context.clock.measure("train");
   const std::size_t shown = feedback.shown.size();
   if (shown > list_.size() || !std::equal(feedback.shown.begin(), feedback.shown.end(), list_.begin())) {
-    throw InvalidArgument(fmt::format(
-        "Ranker '{}' cannot learn from recorded lists with team-draft interleaving, and that of "
-        "round {} is not the one it drafted; set interleaving = \"probabilistic\".",
-        name(), feedback.round));
+    throw InvalidArgument(
+        fmt::format("Ranker '{}' cannot learn from recorded lists with team-draft interleaving, and the "
+                    "list of round {} "
+                    "is not the one it drafted: set interleaving = \"probabilistic\".",
+                    name(), feedback.round));
   }
   team_draft_preferences(std::span(teams_).first(shown), feedback.clicks, scratch, preferences);
 }

@@ -18,7 +18,7 @@ class PdgdRanker : public ScoreModelRanker {
 
   RankedList rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) override;
   std::shared_ptr<const FrozenRanker> freeze() const override;
-  /// Its denominators are over all documents of the query.
+  /// The denominators of its weights sum over all documents of the query.
   bool learns_from_unshown() const override { return true; }
   LearnReport learn(RoundContext& context, const Feedback& feedback) override;
 

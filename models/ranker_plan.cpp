@@ -16,7 +16,7 @@ namespace {
 constexpr double kDouble = sizeof(double);
 constexpr double kFloat = sizeof(float);
 
-/// Sizes are computed in double, as p² of a wide network is beyond 64 bits.
+/// Sizes are computed in double, as p² of a wide network exceeds 64 bits.
 std::int64_t whole_bytes(double bytes) {
   constexpr double kMost = 9e18;
   return static_cast<std::int64_t>(std::min(bytes, kMost));
@@ -47,12 +47,12 @@ RankerPlan plan_linear(const RankerSettings& settings, const RankerLoad& load, s
           {}};
 }
 
-/// θ, θ₀, gradients and an optimizer's means, a member.
+/// θ, θ₀, gradients and an optimizer's moments, per member.
 double parameter_bytes(const NetworkShape& shape) {
   return static_cast<double>(shape.parameters()) * (2.0 * kFloat + 4.0 * kDouble);
 }
 
-/// Distinct documents with the numbers that a pass over them needs, terms, observations and impressions.
+/// The distinct documents with the arrays of a pass, terms, observations and impressions.
 double history_bytes(const NetworkShape& shape, const RankerLoad& load, double pairs) {
   const double shown = static_cast<double>(load.rounds) * static_cast<double>(load.cutoff);
   const double docs = std::min(static_cast<double>(load.train_docs), shown);
@@ -60,8 +60,8 @@ double history_bytes(const NetworkShape& shape, const RankerLoad& load, double p
          shown * 8.0;
 }
 
-/// Mini-batches: the largest with the numbers that a pass needs, and the order of all, where what grows
-/// doubles. So much on a device; the CPU gets along with less.
+/// Mini-batches on a device: the largest batch with the arrays of a pass, and the order of all, as arrays
+/// that grow double. The CPU needs less.
 double batch_bytes(const RankerSettings& settings, const NetworkShape& shape, double pairs) {
   if (settings.trainer.loss != LossForm::kMean) return 0.0;
   const double members =
@@ -72,7 +72,7 @@ double batch_bytes(const RankerSettings& settings, const NetworkShape& shape, do
          (2.0 * batch * static_cast<double>(shape.inputs + shape.factors()) * kFloat + order);
 }
 
-/// How a covariance can be kept, in the order in which they are tried.
+/// The bytes of a covariance in each form.
 struct CovarianceBytes {
   double dual = 0.0;
   double primal = 0.0;
@@ -84,7 +84,7 @@ struct CovarianceBytes {
       case Covariance::kFull:
         if (settings.form == CovarianceForm::kDual) return dual;
         if (settings.form == CovarianceForm::kPrimal) return primal;
-        return best_full();  // `auto` goes over to the primal form when the dual one grows too large
+        return best_full();  // FormPolicy switches when the dual form grows too large
       case Covariance::kDiagonalOfInverse:
         return primal;
       case Covariance::kDiagonal:
@@ -112,18 +112,17 @@ RankerPlan plan_confident_network(const RankerSettings& settings, const RankerLo
   const auto p = static_cast<double>(shape.parameters());
   CovarianceBytes bytes;
   bytes.dual = dual_cost(shape, pairs, 0, 0).bytes;
-  // A⁻¹ and, while it is made, half as much of its factor.
-  bytes.primal = primal_cost(shape, pairs, 0, 0).bytes + 0.5 * p * p * kDouble;
+  bytes.primal = primal_peak_bytes(shape, pairs);
   bytes.diagonal = 2.0 * p * kDouble;
   const double observed = history_pairs(settings, load);
-  double besides = parameter_bytes(shape) + history_bytes(shape, load, observed) +
-                   batch_bytes(settings, shape, observed);
-  if (settings.posterior.has_shadow()) besides += bytes.best_full();
-  RankerPlan plan{shape.parameters(), whole_bytes(besides + bytes.of(settings.posterior)), {}};
+  double others = parameter_bytes(shape) + history_bytes(shape, load, observed) +
+                  batch_bytes(settings, shape, observed);
+  if (settings.posterior.has_shadow()) others += bytes.best_full();
+  RankerPlan plan{shape.parameters(), whole_bytes(others + bytes.of(settings.posterior)), {}};
   if (settings.posterior.covariance == Covariance::kNone) return plan;
-  plan.forms = {{"form = \"dual\"", whole_bytes(besides + bytes.dual)},
-                {"form = \"primal\"", whole_bytes(besides + bytes.primal)},
-                {"covariance = \"diagonal\"", whole_bytes(besides + bytes.diagonal)}};
+  plan.forms = {{"form = \"dual\"", whole_bytes(others + bytes.dual)},
+                {"form = \"primal\"", whole_bytes(others + bytes.primal)},
+                {"covariance = \"diagonal\"", whole_bytes(others + bytes.diagonal)}};
   return plan;
 }
 

@@ -3,7 +3,7 @@
 namespace olrank {
 namespace {
 
-/// What the authors' published code does where it differs from the papers' text.
+/// Where the authors' published code differs from the papers' text.
 void set_reference_defaults(RankerSettings& ranker) {
   ranker.posterior.lambda = 0.1;
   ranker.explore.list = ListRule::kBlocks;

@@ -21,9 +21,9 @@ double exploration_of(const RankerSettings& settings) {
   const double epsilon = settings.bandit.epsilon;
   if (epsilon > 0.0 && epsilon <= 1.0) return epsilon;
   throw InvalidArgument(fmt::format(
-      "Ranker '{}' has exploration = \"epsilon\" without a probability above 0 and at most 1: set "
-      "epsilon (--epsilon 0.1), or exploration = \"greedy\".",
-      settings.name));
+      "Ranker '{}' has exploration = \"epsilon\", so epsilon must be above 0 and at most 1, not {}: set "
+      "--epsilon 0.1, or exploration = \"greedy\".",
+      settings.name, epsilon));
 }
 
 class FrozenRankNet : public FrozenScoreModel {

@@ -93,10 +93,10 @@ class QueryGradient {
     model_.score(context_, theta, docs, scores_);
     for (const float score : scores_) {
       if (std::isfinite(score)) continue;
-      throw NumericError(
-          fmt::format("Training on all labels gave query {} a score that is not finite in pass {}: set a "
-                      "lower learning_rate.",
-                      query, epoch));
+      throw NumericError(fmt::format(
+          "A score of query {} was not finite in pass {} of training on all labels: use a lower "
+          "learning_rate.",
+          query, epoch));
     }
     const std::int64_t taken = std::min(pairs.count(), kOfflinePairs);
     RngStream draws(key_, epoch, static_cast<std::uint32_t>(query));
@@ -130,8 +130,7 @@ std::vector<float> trained(const ScoreModel& model, const RankerSettings& settin
                            const LabelledQueries& labels, std::vector<float> theta) {
   if (settings.trainer.optimizer != Optimizer::kAdam) {
     throw InvalidArgument(
-        fmt::format("Ranker '{}' has optimizer = \"{}\", and ranknet-offline trains with Adam only: leave "
-                    "optimizer out, or set it to \"adam\".",
+        fmt::format("Ranker '{}' has optimizer = \"{}\", but ranknet-offline supports only \"adam\".",
                     settings.name, name_of(settings.trainer.optimizer)));
   }
   if (theta.empty()) theta.resize(static_cast<std::size_t>(model.parameters()));

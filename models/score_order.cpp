@@ -1,8 +1,6 @@
 #include "models/score_order.h"
 
-#include <fmt/format.h>
-
-#include "core/error.h"
+#include "core/learning/numeric_errors.h"
 #include "core/metrics/score_order.h"
 
 namespace olrank {
@@ -18,7 +16,7 @@ void order_by_score(ExecutionContext& context, std::span<const float> scores,
                     std::vector<std::int32_t>& by_score) {
   by_score.resize(scores.size());
   const std::int64_t bad = order_by_score(scores, by_score, context.scratch());
-  if (bad >= 0) throw NumericError(fmt::format("The score of document {} is not a number.", bad));
+  if (bad >= 0) throw_bad_score(bad);
 }
 
 }  // namespace olrank

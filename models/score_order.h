@@ -10,8 +10,8 @@
 
 namespace olrank {
 
-/// Scores of one query's documents, and its documents best first. Throws NumericError for a score that is
-/// not a number.
+/// Scores of one query's documents, and the documents best first. Throws NumericError for a score that is
+/// NaN.
 void score_and_order(ExecutionContext& context, const ScoreModel& model, std::span<const float> theta,
                      FeatureMatrix docs, std::vector<float>& scores, std::vector<std::int32_t>& by_score);
 void order_by_score(ExecutionContext& context, std::span<const float> scores,

@@ -27,7 +27,7 @@ std::vector<float> uniform_floats(std::int64_t count, std::uint32_t place) {
 
 Documents::Documents(const NetworkShape& of_shape, std::int64_t count, std::uint32_t place, int threads)
     : shape(of_shape),
-      context({}, threads),
+      context(threads),
       features(uniform_floats(count * shape.inputs, place)),
       theta(length(shape.parameters())),
       factors(length(count * shape.factors())),

@@ -16,10 +16,7 @@ PosteriorSpec spec_of(const RankerRequest& request, Covariance covariance) {
   spec.lambda = settings.posterior.lambda;
   spec.scale = covariance_scale(settings.network);
   const std::int64_t memory = request.dependencies.memory;
-  spec.memory = memory > 0 ? memory : available_memory();
-  // An inverse of its own next to that of a shadow: each gets half.
-  if (settings.posterior.has_shadow() && settings.posterior.covariance == Covariance::kDiagonalOfInverse)
-    spec.memory /= 2;
+  spec.memory = covariance_memory(settings.posterior, memory > 0 ? memory : available_memory());
   return spec;
 }
 

@@ -8,17 +8,15 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/ops/pair_width.h"
 #include "models/ensemble_model.h"
 #include "models/neural/mini_batch_trainer.h"
 #include "models/neural/ranker_network.h"
-#include "models/posterior/posterior_plan.h"
+#include "models/neural/width_comparison.h"
+#include "models/posterior/posterior.h"
 #include "models/posterior_settings.h"
 
 namespace olrank {
 namespace {
-
-constexpr std::int64_t kUsualPairs = 4;  // of a round, for the choice of form
 
 bool is_ensemble(const RankerSettings& settings) {
   return row_of(settings.kind).is_ensemble();
@@ -42,11 +40,11 @@ DeviceCovariance device_covariance(const PosteriorSettings& settings) {
   return DeviceCovariance::kNone;
 }
 
-/// Where the members start, and which draws are whose.
+/// θ₀ of each member, and the keys of its draws.
 struct FirstMembers {
   std::vector<float> theta;
   std::vector<PhiloxKey> noise_keys;
-  std::vector<PhiloxKey> batch_keys;  // and whose batches
+  std::vector<PhiloxKey> batch_keys;  // of mini-batches
 };
 
 FirstMembers first_members(const RankerSettings& settings, const NetworkShape& shape,
@@ -68,39 +66,43 @@ FirstMembers first_members(const RankerSettings& settings, const NetworkShape& s
   return first;
 }
 
+DeviceTrainingSpec training_spec(const RankerSettings& settings) {
+  const TrainerSettings& trainer = settings.trainer;
+  DeviceTrainingSpec spec;
+  spec.optimizer = trainer.optimizer;
+  spec.steps = trainer.steps;
+  spec.learning_rate = trainer.learning_rate;
+  spec.learning_rate_decay = trainer.learning_rate_decay;
+  spec.prior_weight = prior_weight(settings.network, settings.posterior.lambda);
+  spec.precision = trainer.precision;
+  spec.stop_gradient_norm = trainer.stop_gradient_norm;
+  if (trainer.loss == LossForm::kMean) {
+    check_batch_optimizer(trainer);
+    spec.mini_batches = {trainer.epochs, trainer.batch, settings.posterior.lambda};
+  }
+  spec.weigh_by_ndcg = row_of(settings.kind).weighs_by_ndcg;
+  spec.schedule = settings.posterior.member_schedule;
+  return spec;
+}
+
 DeviceNetworkSpec network_spec(const RankerSettings& settings, const NetworkShape& shape,
                                const DeviceHome& home, const FirstMembers& first) {
   DeviceNetworkSpec spec;
   spec.device = home.device;
   spec.shape = shape;
   spec.first = first.theta;
-  spec.train = home.train;
-  spec.most_docs = home.most_docs;
-  spec.eval_docs = home.eval_docs;
-  spec.lambda = settings.posterior.lambda;
-  spec.scale = covariance_scale(settings.network);
-  spec.certainty = certainty_policy(settings);
-  spec.optimizer = settings.trainer.optimizer;
-  spec.steps = settings.trainer.steps;
-  spec.learning_rate = settings.trainer.learning_rate;
-  spec.learning_rate_decay = settings.trainer.learning_rate_decay;
-  spec.precision = settings.trainer.precision;
-  spec.stop_gradient_norm = settings.trainer.stop_gradient_norm;
-  spec.prior_weight = 0.5 * prior_scale(settings.network) * settings.posterior.lambda;
-  if (settings.trainer.loss == LossForm::kMean) {
-    check_batch_optimizer(settings.trainer);
-    spec.mini_batches = {settings.trainer.epochs, settings.trainer.batch, settings.posterior.lambda};
-  }
-  spec.weigh_by_ndcg = row_of(settings.kind).weighs_by_ndcg;
-  spec.schedule = settings.posterior.member_schedule;
+  spec.data = {home.train, home.most_docs, home.eval_docs};
+  spec.certainty.policy = certainty_policy(settings);
+  spec.posterior.lambda = settings.posterior.lambda;
+  spec.posterior.scale = covariance_scale(settings.network);
+  spec.training = training_spec(settings);
   if (is_ensemble(settings)) {
-    spec.by_vote = true;
     spec.members = settings.posterior.members;
-    spec.noise = std::sqrt(settings.posterior.noise_variance);
-    spec.noise_keys = first.noise_keys;
+    spec.certainty.by_vote = true;
+    spec.noise = {std::sqrt(settings.posterior.noise_variance), first.noise_keys};
   } else {
-    spec.covariance = device_covariance(settings.posterior);
-    if (settings.posterior.has_shadow()) spec.shadow = full_form(settings.posterior);
+    spec.posterior.covariance = device_covariance(settings.posterior);
+    if (settings.posterior.has_shadow()) spec.posterior.shadow = full_form(settings.posterior);
   }
   return spec;
 }
@@ -112,7 +114,7 @@ std::optional<std::string> why_not_on_device(const RankerSettings& settings) {
   if (!row.on_device) return fmt::format("'{}' has no device implementation", row.name);
   constexpr std::int64_t kMostLayers = 16;
   if (settings.network.depth > kMostLayers)
-    return fmt::format("kernels take at most {} layers", kMostLayers);
+    return fmt::format("the kernels support at most {} layers", kMostLayers);
   return std::nullopt;
 }
 
@@ -124,6 +126,7 @@ DeviceRanker::DeviceRanker(std::int64_t features, const RankerSettings& settings
       shape_(network_shape(settings.network, features)),
       members_(is_ensemble(settings) ? settings.posterior.members : 1),
       history_(features, row_of(settings.kind).weighs_by_ndcg),
+      policy_(shape_, settings.posterior.form, covariance_memory(settings.posterior, home.memory)),
       list_(settings.explore, keys.key(Purpose::kList), cutoff) {
   FirstMembers first = first_members(settings, shape_, keys);
   if (trains_by_batches()) batch_keys_ = std::move(first.batch_keys);
@@ -133,23 +136,26 @@ DeviceRanker::DeviceRanker(std::int64_t features, const RankerSettings& settings
 DeviceQuery DeviceRanker::place_of(const QueryDocs& query) const {
   const float* expected = home_.train.values + query.first_doc * home_.train.features;
   if (!query.numbers.empty() || query.features.values != expected) {
-    throw InvalidArgument(
-        fmt::format("Ranker '{}' lives on a device with the queries of its training part and knows no "
-                    "others: use --device cpu.",
-                    settings_.name));
+    throw InvalidArgument(fmt::format(
+        "Ranker '{}' runs on a device, where it can rank only the queries of its training part: use "
+        "--device cpu.",
+        settings_.name));
   }
   return {query.first_doc, query.docs()};
 }
 
 RankedList DeviceRanker::rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) {
-  const DeviceOrders found = network_->look(place_of(query));
+  const DeviceOrders orders = network_->score_query(place_of(query));
   network_->add_seconds(context.clock);
   described_ = false;
   const auto measured = context.clock.measure("rank");
-  list_.orders().assign(query.docs(), found.certain);
-  RankedList list = list_.make(found.by_score, round);
+  list_.orders().assign(query.docs(), orders.certain);
+  RankedList list = list_.make(orders.by_score, round);
   if (has_shadow()) {
-    compare_with_shadow(context.execution, list);
+    const DeviceComparison found = network_->compare(context.execution, list_.shown(list));
+    list.turned_decisions =
+        compare_widths({found.rule, found.scores, found.own_sq, found.exact_sq}, width_ratios_);
+    list.width_ratios = width_ratios_;
     network_->add_seconds(context.clock);
   }
   return list;
@@ -159,47 +165,29 @@ bool DeviceRanker::has_shadow() const {
   return !is_ensemble(settings_) && settings_.posterior.has_shadow();
 }
 
-void DeviceRanker::compare_with_shadow(ExecutionContext& context, RankedList& list) {
-  const auto shown = list_.shown(list);
-  for (;;) {
-    const DeviceComparison found = network_->compare(shown);
-    comparison_.start(shown, found.scores, found.own_m);
-    const auto exact_sq = comparison_.exact_sq();
-    std::copy(found.exact_m.begin(), found.exact_m.end(), exact_sq.begin());
-    const WidthHealth health = pair_width_sq(context, comparison_.docs(), exact_sq.data(), exact_sq.data());
-    network_->judge_shadow(health.lost == 0);
-    if (health.lost > 0) continue;  // rebuilt
-
-    const auto own_sq = comparison_.own_sq();
-    pair_width_sq(context, comparison_.docs(), own_sq.data(), own_sq.data());
-    comparison_.finish(found.rule, list);
-    return;
-  }
-}
-
-DeviceLesson DeviceRanker::lesson_of(const Feedback& feedback, std::int64_t known_docs) {
-  DeviceLesson lesson;
-  lesson.round = feedback.round;
-  lesson.query = place_of(feedback.query);
-  lesson.pairs = pairs_;
-  lesson.observed = history_.observed();
-  lesson.new_docs = history_.doc_numbers().subspan(static_cast<std::size_t>(known_docs));
+DeviceUpdate DeviceRanker::update_of(const Feedback& feedback, std::int64_t known_docs) {
+  DeviceUpdate update;
+  update.round = feedback.round;
+  update.query = place_of(feedback.query);
+  update.pairs = pairs_;
+  update.observed = history_.observed();
+  update.new_docs = history_.doc_numbers().subspan(static_cast<std::size_t>(known_docs));
   const auto seen = history_.observations().last(loss_pairs_.pairs.size());
   terms_.clear();
   for (const PairObservation& one : seen)
     terms_.push_back({one.term, history_.terms()[static_cast<std::size_t>(one.term)]});
-  lesson.terms = terms_;
+  update.terms = terms_;
   const bool by_lists = row_of(settings_.kind).weighs_by_ndcg;
-  if (by_lists || trains_by_batches()) lesson.observations = seen;
+  if (by_lists || trains_by_batches()) update.observations = seen;
   if (trains_by_batches()) {
     order_batches(feedback.round);
-    lesson.order = order_;
+    update.order = order_;
   }
   if (by_lists) {
-    lesson.examined = history_.latest_rows();
-    lesson.clicks = history_.latest_clicks();
+    update.examined = history_.latest_rows();
+    update.clicks = history_.latest_clicks();
   }
-  return lesson;
+  return update;
 }
 
 void DeviceRanker::order_batches(std::uint32_t round) {
@@ -223,37 +211,17 @@ LearnReport DeviceRanker::learn(RoundContext& context, const Feedback& feedback)
   steps_.clear();
   if (pairs_.empty()) return {};
   const std::int64_t known_docs = history_.docs();
-  const std::int64_t known_pairs = taught_;
-  taught_ += static_cast<std::int64_t>(pairs_.size());
+  const auto added = static_cast<std::int64_t>(pairs_.size());
+  const bool to_primal =
+      network_->full_form() == "dual" && policy_.switches(observed_pairs_, added, feedback.query.docs());
+  observed_pairs_ += added;
   loss_pairs(settings_.feedback.pairs, feedback.shown, feedback.clicks, pairs_, loss_pairs_);
   history_.add(feedback, loss_pairs_.pairs, loss_pairs_.weight);
-  network_->learn(lesson_of(feedback, known_docs));
-  if (network_->full_form() == "dual") {
-    const double dual = dual_cost(shape_, known_pairs, feedback.query.docs(), kUsualPairs).operations;
-    const double primal = primal_cost(shape_, known_pairs, feedback.query.docs(), kUsualPairs).operations;
-    excess_ += std::max(0.0, dual - primal);
-    choose_form();
-  }
+  network_->learn(update_of(feedback, known_docs));
+  if (to_primal) network_->switch_to_primal();
   if (described_) steps_ = network_->steps();
   network_->add_seconds(context.clock);
   return {pairs_, steps_};
-}
-
-/// As FullPosterior on the CPU: from pairs to A⁻¹ once that would have paid, or where pairs no longer fit.
-void DeviceRanker::choose_form() {
-  const std::int64_t n = taught_;
-  const double needed = dual_cost(shape_, n, 0, 0).bytes;
-  const bool overflows = home_.memory > 0 && needed > static_cast<double>(home_.memory);
-  const bool primal_fits =
-      home_.memory <= 0 || primal_cost(shape_, n, 0, 0).bytes + needed <= static_cast<double>(home_.memory);
-  const bool may_change = settings_.posterior.form == CovarianceForm::kAuto && primal_fits;
-  if (overflows && !may_change) {
-    throw Error(fmt::format(
-        "The covariance of {} pairs takes {:.1f} GB on the device, and {:.1f} GB may be used: choose the "
-        "diagonal covariance or fewer rounds.",
-        n, needed * 1e-9, static_cast<double>(home_.memory) * 1e-9));
-  }
-  if (may_change && (overflows || excess_ > conversion_operations(shape_, n))) network_->go_primal();
 }
 
 void DeviceRanker::describe(const QueryDocs& query, bool full, RoundDetail& detail) {
@@ -265,8 +233,8 @@ void DeviceRanker::describe(const QueryDocs& query, bool full, RoundDetail& deta
   detail.scores.assign(scores.begin(), scores.end());
   if (!full) return;
   detail.theta = member_thetas();
-  // The answer to rank() went with what was asked since.
-  const DeviceOrders found = network_->look(place_of(query));
+  // Calls since rank() have overwritten its orders.
+  const DeviceOrders found = network_->score_query(place_of(query));
   list_.orders().assign(query.docs(), found.certain);
   list_.write_matrix(found.by_score, detail.certain);
 }
@@ -312,15 +280,15 @@ std::vector<RankerFigure> DeviceRanker::figures(ExecutionContext&) const {
 
 void DeviceRanker::save(StateWriter& state) const {
   history_.save(state);
-  state.put("device.taught", taught_);
-  state.put("device.excess", excess_);
+  state.put("device.taught", observed_pairs_);
+  state.put("device.excess", policy_.excess());
   network_->save(state);
 }
 
 void DeviceRanker::load(StateReader& state) {
   history_.load(state);
-  taught_ = state.get_one<std::int64_t>("device.taught");
-  excess_ = state.get_one<double>("device.excess");
+  observed_pairs_ = state.get_one<std::int64_t>("device.taught");
+  policy_.set_excess(state.get_one<double>("device.excess"));
   const DocumentHistory::Lists lists = history_.lists();
   network_->load(state,
                  {history_.features(), history_.terms(), history_.observed(), history_.observations(),

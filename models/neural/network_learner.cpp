@@ -29,8 +29,8 @@ NetworkLearner::NetworkLearner(std::int64_t features, const RankerSettings& sett
   for (std::size_t member = 0; member < thetas_.size(); ++member) {
     members_.push_back({keys.key(Purpose::kLabelNoise, member),
                         make_network_trainer({shape, settings.trainer, settings.posterior.lambda,
-                                              prior_scale(settings.network), first_thetas_[member],
-                                              keys.key(Purpose::kBatch, member)}),
+                                              prior_weight(settings.network, settings.posterior.lambda),
+                                              first_thetas_[member], keys.key(Purpose::kBatch, member)}),
                         {}});
   }
 }

@@ -8,7 +8,7 @@
 namespace olrank {
 
 /// P²NeurRank, networks that vote: Jia, Wang, "Scalable exploration for neural online learning to rank with
-/// perturbed feedback", SIGIR 2022. Each member starts from a θ₀ of its own; an order is certain when all
+/// perturbed feedback", SIGIR 2022. Each member starts from its own θ₀; an order is certain when all
 /// members agree; the ensemble's score is the mean of its members'.
 std::unique_ptr<OnlineRanker> make_p2neurrank(const RankerRequest& request);
 

@@ -12,14 +12,14 @@
 
 namespace olrank {
 
-/// θ₀, as initialisation_of() says; `key` is of Purpose::kInitialisation.
+/// θ₀, drawn by initialisation_of(); `key` is of Purpose::kInitialisation.
 std::vector<float> first_parameters(const NetworkSettings& settings, const NetworkShape& shape,
                                     PhiloxKey key);
 
 /// s of A = λI + s Σ g gᵀ, by `scaling`.
 double covariance_scale(const NetworkSettings& settings);
-/// m of mλ/2 ‖θ − θ₀‖², or 1, by `scaling`.
-double prior_scale(const NetworkSettings& settings);
+/// ½mλ, the weight of the prior ‖θ − θ₀‖², with m = 1 unless `scaling` says otherwise.
+double prior_weight(const NetworkSettings& settings, double lambda);
 
 /// θ as named tensors, layer by layer: "layers.0.weight", "layers.0.bias", …
 ModelTensors network_tensors(const NetworkSettings& settings, const NetworkShape& shape,

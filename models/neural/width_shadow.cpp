@@ -8,14 +8,13 @@
 namespace olrank {
 
 void ShadowComparison::start(std::span<const std::int32_t> shown, std::span<const float> scores,
-                             std::span<const double> own) {
+                             std::span<const double> own_sq) {
   scores_.clear();
   own_sq_.clear();
   for (const std::int32_t i : shown) {
     scores_.push_back(double{scores[static_cast<std::size_t>(i)]});
     for (const std::int32_t j : shown)
-      own_sq_.push_back(own[static_cast<std::size_t>(std::max(i, j)) * scores.size() +
-                            static_cast<std::size_t>(std::min(i, j))]);
+      own_sq_.push_back(own_sq[static_cast<std::size_t>(i) * scores.size() + static_cast<std::size_t>(j)]);
   }
   exact_sq_.resize(own_sq_.size());
 }

@@ -17,14 +17,11 @@ namespace olrank {
 /// list.
 class ShadowComparison {
  public:
-  /// Gathers the scores of the shown documents, and their own w² (or M) from that of all documents of the
-  /// query; the lower triangle is read.
+  /// Gathers the scores of the shown documents and their own w² from those of all documents of the query.
   void start(std::span<const std::int32_t> shown, std::span<const float> scores,
-             std::span<const double> own);
+             std::span<const double> own_sq);
 
-  // By rank, [n × n]: own widths may be transformed in place, exact ones have to be filled.
-  std::int64_t docs() const { return static_cast<std::int64_t>(scores_.size()); }
-  std::span<double> own_sq() { return own_sq_; }
+  /// By rank, [n × n]; to be filled before finish().
   std::span<double> exact_sq() { return exact_sq_; }
 
   /// Writes width ratios and reversed decisions to the list, which refers to this object from then on.

@@ -211,7 +211,7 @@ TEST(ReluNetworkTest, GivesTheSameBitsOnAnyNumberOfThreads) {
   const std::vector<float> features = random_numbers(1000 * 46, 10);
   std::vector<std::vector<float>> results;
   for (const int threads : {1, 2, 4}) {
-    ExecutionContext context({}, threads);
+    ExecutionContext context(threads);
     results.emplace_back(1000);
     score_docs(context, shape, theta, matrix_of(features, 46), results.back());
   }

@@ -85,7 +85,7 @@ TEST(AutogradTest, TrainingGradientsEqualAutogradGradients) {
       const auto second = static_cast<std::int32_t>((first + 1 + draws.index(kDocs - 1)) % kDocs);
       terms.push_back({first, second, 1.0 + draws.index(3), draws.normal()});
     }
-    ExecutionContext context({}, 2);
+    ExecutionContext context(2);
     std::vector<double> gradient(theta.size());
     const double loss = pair_loss_gradient(context, shape, theta, matrix_of(features, shape.inputs), terms,
                                            {1.0 / 400.0, 0.01, centre}, gradient);

@@ -87,7 +87,7 @@ DashboardState dashboard_state(const ExperimentResults& experiment) {
   }
   for (const std::string& name : names) {
     state.rankers.push_back(ranker_state(name, by_name[name]));
-    state.rankers.back().trials = static_cast<std::int64_t>(by_name[name].size()) + waiting[name];
+    state.rankers.back().trials = std::ssize(by_name[name]) + waiting[name];
   }
   return state;
 }
@@ -97,7 +97,7 @@ std::string sparkline(const std::vector<double>& heights, double low, double hig
   for (std::size_t i = 0; i < width && !heights.empty(); ++i) {
     const std::size_t place = width < 2 ? heights.size() - 1 : i * (heights.size() - 1) / (width - 1);
     const double share = high > low ? (heights[place] - low) / (high - low) : 0.5;
-    line += kBlocks[static_cast<std::size_t>(std::clamp(std::floor(share * 8.0), 0.0, 7.0))];
+    line += kBlocks[std::clamp(std::lround(std::floor(share * 8.0)), 0L, 7L)];
   }
   return line;
 }

@@ -147,7 +147,7 @@ std::set<TrialIdentity> matrix_of(const RunDescription& run) {
       }
     }
   }
-  if (static_cast<std::int64_t>(matrix.size()) != run.trials) matrix.clear();
+  if (std::ssize(matrix) != run.trials) matrix.clear();
   return matrix;
 }
 
@@ -164,7 +164,7 @@ void find_missing(ExperimentResults& results) {
   for (const TrialIdentity& identity : absent) results.missing.push_back({identity, -1});
   std::sort(results.missing.begin(), results.missing.end(),
             [](const MissingTrial& a, const MissingTrial& b) { return a.identity < b.identity; });
-  const auto known = results.finished + static_cast<std::int64_t>(results.missing.size());
+  const auto known = results.finished + std::ssize(results.missing);
   results.expected = std::max(results.run.trials, known);
 }
 

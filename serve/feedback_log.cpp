@@ -17,7 +17,7 @@
 namespace olrank {
 namespace {
 
-constexpr std::size_t kReadBytes = std::size_t{1} << 18;
+constexpr std::int64_t kReadBytes = 1 << 18;
 
 bool is_out_of_space(int error_number) {
   return error_number == ENOSPC || error_number == EDQUOT || error_number == EFBIG;
@@ -67,13 +67,12 @@ void FeedbackLog::recover(std::size_t latest) {
         break;
       }
       ++recovery_.records;
-      end = static_cast<std::int64_t>(newline) + 1;
+      end = begin = newline + 1;
       lines.push_back(line);
       if (lines.size() > latest) lines.pop_front();
-      begin = newline + 1;
     }
-    reject_damage(text, static_cast<std::size_t>(end));
-    recovery_.cut_bytes = static_cast<std::int64_t>(text.size()) - end;
+    reject_damage(text, end);
+    recovery_.cut_bytes = std::ssize(text) - end;
     for (const std::string_view line : lines) {
       FeedbackRecord record;
       if (const auto failure = parse_record(line, record)) {
@@ -114,7 +113,7 @@ void FeedbackLog::cut_off(std::int64_t end) {
   recovery_.cut_to = path_.string() + fmt::format(".cut-at-{}", end);
   {
     const MappedMemory file = MappedMemory::of_descriptor(descriptor_, path_);
-    write_file_atomically(recovery_.cut_to, file.text().substr(static_cast<std::size_t>(end)));
+    write_file_atomically(recovery_.cut_to, file.text().substr(end));
   }
   if (::ftruncate(descriptor_, end) != 0) throw IoError("truncate", path_.string(), errno);
   if (::fsync(descriptor_) != 0) throw IoError("flush", path_.string(), errno);
@@ -148,7 +147,7 @@ void FeedbackLog::write(std::unique_lock<std::mutex>& lock) {
       for (std::size_t i = 0; i < batch->bodies.size(); ++i)
         bytes += record_line(batch->first_round + i, batch->bodies[i]);
       store(bytes);
-      written = static_cast<std::int64_t>(bytes.size());
+      written = std::ssize(bytes);
     } catch (...) {
       failure = std::current_exception();
     }
@@ -175,7 +174,7 @@ void FeedbackLog::store(const std::string& bytes) {
   while (!left.empty() && error_number == 0) {
     const ssize_t written = ::write(descriptor_, left.data(), left.size());
     if (written >= 0) {
-      left.remove_prefix(static_cast<std::size_t>(written));
+      left.remove_prefix(written);
     } else if (errno != EINTR) {
       error_number = errno;
     }
@@ -223,20 +222,19 @@ bool FeedbackLog::Reader::next(std::string_view& line) {
     if (newline != std::string::npos) {
       line = std::string_view(buffer_).substr(0, newline);
       used_ = newline + 1;
-      position_ += static_cast<std::int64_t>(used_);
+      position_ += used_;
       return true;
     }
     searched = buffer_.size();
-    const std::int64_t from = position_ + static_cast<std::int64_t>(buffer_.size());
-    const auto wanted = static_cast<std::size_t>(
-        std::min<std::int64_t>(static_cast<std::int64_t>(kReadBytes), durable - from));
+    const std::int64_t from = position_ + std::ssize(buffer_);
+    const std::int64_t wanted = std::min(kReadBytes, durable - from);
     if (wanted == 0)
       throw IoError(fmt::format("{}: The log ends in the middle of a record.", log_.path().string()));
     buffer_.resize(searched + wanted);
     const ssize_t count = ::pread(descriptor_, buffer_.data() + searched, wanted, from);
     if (count < 0 && errno != EINTR) throw IoError("read", log_.path().string(), errno);
     if (count == 0) throw IoError(fmt::format("{}: The log was truncated.", log_.path().string()));
-    buffer_.resize(searched + static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
+    buffer_.resize(searched + std::max<ssize_t>(count, 0));
   }
 }
 

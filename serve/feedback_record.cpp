@@ -72,7 +72,7 @@ class RecordReader {
     record_.docs.insert(record_.docs.end(), std::make_move_iterator(unshown_.begin()),
                         std::make_move_iterator(unshown_.end()));
     if (!seen_[kInputs]) return true;
-    if (rows_ != static_cast<std::int64_t>(record_.docs.size())) {
+    if (rows_ != std::ssize(record_.docs)) {
       return fail(fmt::format("The line has {} and {} of inputs; give one list per document.",
                               counted(record_.docs.size(), "document"), counted(rows_, "list")));
     }
@@ -141,7 +141,7 @@ class RecordReader {
   }
   bool end_array() {
     if (field_ == kInputs && depth_ == 3) {
-      const auto columns = static_cast<std::int64_t>(record_.inputs.size() - row_begin_);
+      const std::int64_t columns = std::ssize(record_.inputs) - row_begin_;
       if (rows_ > 0 && columns != record_.columns) {
         return fail(fmt::format("A document has {}, but the previous one has {}.",
                                 counted(columns, "input"), record_.columns));
@@ -210,7 +210,7 @@ class RecordReader {
   std::size_t position_ = 0;
   std::int64_t depth_ = 0;
   std::int64_t rows_ = 0;
-  std::size_t row_begin_ = 0;
+  std::int64_t row_begin_ = 0;
   Field field_ = kOther;
   bool seen_[kOther + 1] = {};
 };

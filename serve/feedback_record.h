@@ -29,10 +29,8 @@ struct FeedbackRecord {
   std::int64_t columns = 0;
   std::vector<float> inputs;  // [docs × columns], normalised: the model's inputs
 
-  std::int64_t shown() const { return static_cast<std::int64_t>(clicks.size()); }
-  FeatureMatrix features() const {
-    return {inputs.data(), static_cast<std::int64_t>(docs.size()), columns};
-  }
+  std::int64_t shown() const { return std::ssize(clicks); }
+  FeatureMatrix features() const { return {inputs.data(), std::ssize(docs), columns}; }
 
   friend bool operator==(const FeedbackRecord&, const FeedbackRecord&) = default;
 };

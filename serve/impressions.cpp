@@ -16,17 +16,17 @@ std::vector<std::uint8_t> clicks_on(std::span<const DocId> shown,
   std::vector<std::uint8_t> clicked(shown.size(), 0);
   for (std::size_t i = 0; i < clicks.size(); ++i) {
     const Impressions::Click& click = clicks[i];
-    auto rank = static_cast<std::size_t>(click.rank);
+    std::int64_t rank = click.rank;
     const auto reject = [&](const std::string& message) {
       throw ApiError(422, fmt::format("clicks[{}]", i), message);
     };
-    if (click.rank < 0) {
+    if (rank < 0) {
       const auto found =
           std::find_if(shown.begin(), shown.end(), [&](const DocId& id) { return id.text == click.doc; });
       if (found == shown.end())
         reject(fmt::format("Document '{}' was not shown in this impression.", click.doc));
-      rank = static_cast<std::size_t>(found - shown.begin());
-    } else if (rank >= shown.size()) {
+      rank = found - shown.begin();
+    } else if (rank >= std::ssize(shown)) {
       reject(fmt::format("Rank {} was not shown; ranks go from 0 to {}.", rank, shown.size() - 1));
     }
     if (std::exchange(clicked[rank], 1) != 0) reject("This document is already among the clicks.");
@@ -98,7 +98,7 @@ Impressions::Claim Impressions::claim(const std::string& id, std::span<const Cli
   Open& open = known->second;
   if (open.claimed)
     throw ApiError(409, "impression", "Feedback for this impression is already being written; retry.");
-  const auto shown = std::span(open.list.docs).first(static_cast<std::size_t>(open.shown));
+  const auto shown = std::span(open.list.docs).first(open.shown);
   open.list.clicks = clicks_on(shown, clicks);
   open.claimed = true;
   return {false, 0, std::move(open.list)};

@@ -142,16 +142,15 @@ bool Learner::consume_next() {
 void Learner::learn(const FeedbackRecord& record) {
   std::vector<std::int64_t> numbers(record.docs.size());
   std::vector<std::int32_t> shown(record.clicks.size());
-  for (std::size_t doc = 0; doc < numbers.size(); ++doc) {
-    numbers[doc] = doc_number(record.query, record.features().doc(static_cast<std::int64_t>(doc)),
-                              record.docs[doc].text);
+  for (std::int64_t doc = 0; doc < std::ssize(numbers); ++doc) {
+    numbers[doc] = doc_number(record.query, record.features().doc(doc), record.docs[doc].text);
   }
   for (std::size_t rank = 0; rank < shown.size(); ++rank) shown[rank] = static_cast<std::int32_t>(rank);
   RoundContext context{context_, clock_};
   const auto round = static_cast<std::uint32_t>(record.round);
   const LearnReport learned =
       ranker_->learn(context, {round, {round, 0, record.features(), numbers}, shown, record.clicks});
-  pairs_ += static_cast<std::int64_t>(learned.pairs.size());
+  pairs_ += std::ssize(learned.pairs);
   round_ = record.round;
   published_ = false;
 }

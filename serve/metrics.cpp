@@ -18,7 +18,7 @@ void Metrics::count_request(std::string_view route, int status, double seconds) 
   ++requests_[{std::string(route), status}];
   Latency& latency = latencies_[std::string(route)];
   const auto bucket = std::lower_bound(kBounds.begin(), kBounds.end(), seconds) - kBounds.begin();
-  ++latency.buckets[static_cast<std::size_t>(bucket)];
+  ++latency.buckets[bucket];
   latency.seconds += seconds;
   ++latency.count;
 }

@@ -142,7 +142,7 @@ class RankReader final : public RequestReader {
     if (place_ == kBody) {
       place_ = kTop;
     } else if (place_ == kDocList) {
-      if (static_cast<std::int64_t>(request_.docs.size()) == limits_.docs)
+      if (std::ssize(request_.docs) == limits_.docs)
         reject(fmt::format("A request may have at most {} documents.", limits_.docs), 413);
       request_.docs.emplace_back();
       doc_seen_ = 0;
@@ -150,8 +150,8 @@ class RankReader final : public RequestReader {
       place_ = kDoc;
     } else if (place_ == kDoc && doc_field_ == kFeatures) {
       const std::size_t begin = request_.values.size();
-      request_.values.resize(begin + static_cast<std::size_t>(limits_.features), 0.0F);
-      given_.assign(static_cast<std::size_t>(limits_.features), false);
+      request_.values.resize(begin + limits_.features, 0.0F);
+      given_.assign(limits_.features, false);
       place_ = kFeatureObject;
     } else {
       reject_type("object");
@@ -214,13 +214,12 @@ class RankReader final : public RequestReader {
       case kBody:
         return "body";
       case kTop:
-        return field_ < 0 ? "body" : kTopNames[static_cast<std::size_t>(field_)];
+        return field_ < 0 ? "body" : kTopNames[field_];
       case kDocList:
         return fmt::format("docs[{}]", request_.docs.size());
       case kDoc:
         if (doc_field_ < 0) return fmt::format("docs[{}]", request_.docs.size() - 1);
-        return fmt::format("docs[{}].{}", request_.docs.size() - 1,
-                           kDocNames[static_cast<std::size_t>(doc_field_)]);
+        return fmt::format("docs[{}].{}", request_.docs.size() - 1, kDocNames[doc_field_]);
       case kFeatureList:
         return fmt::format("docs[{}].features[{}]", request_.docs.size() - 1, feature_);
       case kFeatureObject:
@@ -294,9 +293,8 @@ class RankReader final : public RequestReader {
         number > limits_.features) {
       throw ApiError(422, place, fmt::format("Feature numbers go from 1 to {}.", limits_.features));
     }
-    if (given_[static_cast<std::size_t>(number - 1)])
-      throw ApiError(422, place, "The feature appears twice.");
-    given_[static_cast<std::size_t>(number - 1)] = true;
+    if (given_[number - 1]) throw ApiError(422, place, "The feature appears twice.");
+    given_[number - 1] = true;
     return number - 1;
   }
   [[noreturn]] void reject_count(std::int64_t count) const {
@@ -361,7 +359,7 @@ class FeedbackReader final : public RequestReader {
   std::string field() const override {
     if (place_ == kBody || field_ < 0) return "body";
     if (place_ == kClicks) return fmt::format("clicks[{}]", request_.clicks.size());
-    return kNames[static_cast<std::size_t>(field_)];
+    return kNames[field_];
   }
   bool text(std::string& value) override {
     check_text(value, limits_.text_bytes);
@@ -383,7 +381,7 @@ class FeedbackReader final : public RequestReader {
   bool flag(bool) override { reject_type("boolean"); }
 
   void add(Impressions::Click click) {
-    if (static_cast<std::int64_t>(request_.clicks.size()) == limits_.docs)
+    if (std::ssize(request_.clicks) == limits_.docs)
       reject(fmt::format("A request may have at most {} clicks.", limits_.docs), 413);
     request_.clicks.push_back(std::move(click));
   }

@@ -25,21 +25,21 @@ std::string json_number(double value) {
 }
 
 /// For each shown rank, the shown ranks that it certainly precedes.
-void append_certain(std::string& out, const Ranking& ranking, std::size_t shown) {
+void append_certain(std::string& out, const Ranking& ranking, std::int64_t shown) {
   if (!ranking.knows_orders) {
     out += "null";
     return;
   }
   std::vector<std::int64_t> place_of(ranking.by_score.size());
-  for (std::size_t place = 0; place < ranking.by_score.size(); ++place)
-    place_of[static_cast<std::size_t>(ranking.by_score[place])] = static_cast<std::int64_t>(place);
+  for (std::int64_t place = 0; place < std::ssize(ranking.by_score); ++place)
+    place_of[ranking.by_score[place]] = place;
   out += '[';
-  for (std::size_t a = 0; a < shown; ++a) {
+  for (std::int64_t a = 0; a < shown; ++a) {
     out += a > 0 ? ",[" : "[";
     bool first = true;
-    const std::int64_t above = place_of[static_cast<std::size_t>(ranking.list[a])];
-    for (std::size_t b = 0; b < shown; ++b) {
-      const std::int64_t below = place_of[static_cast<std::size_t>(ranking.list[b])];
+    const std::int64_t above = place_of[ranking.list[a]];
+    for (std::int64_t b = 0; b < shown; ++b) {
+      const std::int64_t below = place_of[ranking.list[b]];
       if (above >= below || !ranking.orders.certain(above, below)) continue;
       fmt::format_to(Out(out), "{}{}", first ? "" : ",", b);
       first = false;
@@ -50,14 +50,14 @@ void append_certain(std::string& out, const Ranking& ranking, std::size_t shown)
 }
 
 std::string rank_answer(const std::string& impression, std::uint64_t round, const RankRequest& request,
-                        const Ranking& ranking, std::size_t shown) {
+                        const Ranking& ranking, std::int64_t shown) {
   std::string out = "{\"impression\":";
   append_json_text(out, impression);
   out += ",\"query\":";
   append_json_text(out, request.query);
   fmt::format_to(Out(out), ",\"round\":{},\"docs\":[", round);
-  for (std::size_t rank = 0; rank < shown; ++rank) {
-    const auto doc = static_cast<std::size_t>(ranking.list[rank]);
+  for (std::int64_t rank = 0; rank < shown; ++rank) {
+    const std::int32_t doc = ranking.list[rank];
     out += rank > 0 ? ",{\"id\":" : "{\"id\":";
     append_json_id(out, request.docs[doc]);
     fmt::format_to(Out(out), ",\"score\":{}}}", ranking.scores[doc]);
@@ -110,17 +110,16 @@ Service::Service(Parts parts, FeedbackLog& log, Learner& learner)
 /// The shown documents in list order, then the unshown ones if the ranker learns from them.
 FeedbackRecord Service::record_of(const Workspace& workspace, std::int64_t shown) const {
   const Ranking& ranking = workspace.ranking;
-  const std::size_t kept =
-      learner_.learns_from_unshown() ? ranking.list.size() : static_cast<std::size_t>(shown);
+  const std::int64_t kept = learner_.learns_from_unshown() ? std::ssize(ranking.list) : shown;
   FeedbackRecord record;
   record.query = workspace.request.query;
   record.columns = parts_.normaliser.inputs();
   record.docs.reserve(kept);
-  record.inputs.reserve(kept * static_cast<std::size_t>(record.columns));
-  for (std::size_t rank = 0; rank < kept; ++rank) {
-    const auto doc = static_cast<std::size_t>(ranking.list[rank]);
+  record.inputs.reserve(kept * record.columns);
+  for (std::int64_t rank = 0; rank < kept; ++rank) {
+    const std::int32_t doc = ranking.list[rank];
     record.docs.push_back(workspace.request.docs[doc]);
-    const float* row = workspace.inputs.data() + doc * static_cast<std::size_t>(record.columns);
+    const float* row = workspace.inputs.data() + doc * record.columns;
     record.inputs.insert(record.inputs.end(), row, row + record.columns);
   }
   return record;
@@ -131,9 +130,9 @@ std::string Service::rank(std::string_view body) {
   Workspace& workspace = *lease;
   RankRequest& request = workspace.request;
   parse_rank_request(body, parts_.requests, request);
-  const auto docs = static_cast<std::int64_t>(request.docs.size());
+  const std::int64_t docs = std::ssize(request.docs);
   const std::int64_t columns = parts_.normaliser.inputs();
-  workspace.inputs.resize(static_cast<std::size_t>(docs * columns));
+  workspace.inputs.resize(docs * columns);
   parts_.normaliser.apply({request.values.data(), docs, parts_.normaliser.features},
                           workspace.inputs.data());
 
@@ -149,8 +148,7 @@ std::string Service::rank(std::string_view body) {
   if (const auto& certainty = workspace.ranking.certainty)
     counters_.count_certainty(certainty->certain_pairs, certainty->shown_pairs);
   const std::string impression = impressions_.open(record_of(workspace, shown), shown);
-  return rank_answer(impression, published->round, request, workspace.ranking,
-                     static_cast<std::size_t>(shown));
+  return rank_answer(impression, published->round, request, workspace.ranking, shown);
 }
 
 std::string Service::feedback(std::string_view body) {

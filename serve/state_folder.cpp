@@ -20,8 +20,7 @@ namespace fs = std::filesystem;
 std::string holder_of(int descriptor) {
   char text[32];
   const ssize_t got = ::pread(descriptor, text, sizeof text - 1, 0);
-  return got > 0 ? fmt::format("process {}", std::string(text, static_cast<std::size_t>(got)))
-                 : std::string("another process");
+  return got > 0 ? fmt::format("process {}", std::string(text, got)) : std::string("another process");
 }
 
 bool is_at(int descriptor, const fs::path& path) {

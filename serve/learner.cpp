@@ -56,9 +56,8 @@ Learner::~Learner() {
 
 void Learner::restore() {
   if (!std::filesystem::exists(settings_.checkpoint)) return;
-  const std::string file = settings_.checkpoint.string();
-  const std::string bytes = read_state_file(settings_.checkpoint);
-  StateReader state(bytes, file);
+  StateReader state =
+      read_state_file(settings_.checkpoint, "delete this file, and the service learns its log again");
   if (state.get_text("service.identity") != settings_.identity)
     state.fail("This checkpoint is of another service: its settings are not the ones here.");
   round_ = state.get_one<std::uint64_t>("service.round");
@@ -212,7 +211,7 @@ void Learner::write_file() {
   state.put("service.pairs", pairs_);
   ranker_->save(state);
   checkpoint_round_ = round_;
-  write_state_file(settings_.checkpoint, state);
+  state.write(settings_.checkpoint);
 }
 
 void Learner::try_to_write_file() {

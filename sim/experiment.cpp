@@ -329,7 +329,7 @@ TrialEstimate estimate_trial(const ExperimentPlan& plan, const TrialIdentity& id
   estimate.parameters = stage.ranker->parameters();
   StateWriter state;
   trial.save(state);
-  estimate.state_bytes = static_cast<std::int64_t>(state.bytes().size());
+  estimate.state_bytes = state.value_bytes();
   return estimate;
 }
 

@@ -23,7 +23,9 @@ constexpr std::string_view kCurve = "curve.jsonl";
 constexpr std::string_view kSummary = "summary.json";
 constexpr std::string_view kQueries = "queries.csv";
 constexpr std::string_view kModel = "model.safetensors";
-constexpr std::string_view kCheckpoint = "checkpoint/state.olrank";
+constexpr std::string_view kCheckpoint = "checkpoint/state.safetensors";
+/// The checkpoint of earlier versions, which is refused rather than overlooked.
+constexpr std::string_view kOldCheckpoint = "checkpoint/state.olrank";
 
 void write_all(int descriptor, std::string_view bytes, const fs::path& path) {
   while (!bytes.empty()) {
@@ -32,6 +34,16 @@ void write_all(int descriptor, std::string_view bytes, const fs::path& path) {
     if (written < 0) throw IoError("write", path.string(), errno);
     bytes.remove_prefix(static_cast<std::size_t>(written));
   }
+}
+
+fs::path checkpoint_in(const fs::path& folder) {
+  const fs::path old = folder / kOldCheckpoint;
+  const fs::path current = folder / kCheckpoint;
+  return fs::exists(old) && !fs::exists(current) ? old : current;
+}
+
+StateReader read_checkpoint(const fs::path& folder) {
+  return read_state_file(checkpoint_in(folder), "start the trial again with --force");
 }
 
 const std::string& text_of(const TrialRecipe& recipe, std::string_view name) {
@@ -87,9 +99,7 @@ bool TrialFolder::finished() const {
 void TrialFolder::check(const TrialRecipe& recipe) const {
   if (finished()) return check_finished(recipe);
   if (!has_checkpoint()) return;
-  const fs::path file = path_ / kCheckpoint;
-  const std::string bytes = read_state_file(file);
-  StateReader state(bytes, file.string());
+  StateReader state = read_checkpoint(path_);
   check_checkpoint(state, recipe);
 }
 
@@ -187,14 +197,12 @@ void TrialFolder::write_checkpoint(const Trial& trial, const TrialRecipe& recipe
   state.put_text("clock.stages", names);
   state.put("clock.seconds", seconds);
   trial.save(state);
-  write_state_file(path_ / kCheckpoint, state);
+  state.write(path_ / kCheckpoint);
 }
 
 void TrialFolder::restore(Trial& trial, const TrialRecipe& recipe) {
   remove_leftovers();
-  const fs::path file = path_ / kCheckpoint;
-  const std::string bytes = read_state_file(file);
-  StateReader state(bytes, file.string());
+  StateReader state = read_checkpoint(path_);
   check_checkpoint(state, recipe);
   curve_bytes_ = state.get_one<std::uint64_t>("curve.bytes");
   std::uint64_t digest[2];
@@ -264,13 +272,11 @@ void TrialFolder::finish(Trial& trial, const OnlineRanker& ranker, const ModelMe
 }
 
 bool has_checkpoint(const fs::path& folder) {
-  return fs::exists(folder / kCheckpoint);
+  return fs::exists(checkpoint_in(folder));
 }
 
 std::int64_t load_ranker(const fs::path& folder, OnlineRanker& ranker) {
-  const fs::path file = folder / kCheckpoint;
-  const std::string bytes = read_state_file(file);
-  StateReader state(bytes, file.string());
+  StateReader state = read_checkpoint(folder);
   const std::int64_t rounds = Trial::load_ranker(state, ranker);
   state.require_end();
   return rounds;

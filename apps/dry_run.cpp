@@ -22,7 +22,7 @@ std::int64_t fold_bytes(const FoldData& fold) {
   const auto matrix = [](const Dataset& data) {
     return data.docs() * data.features() * static_cast<std::int64_t>(sizeof(float));
   };
-  return matrix(fold.data.train) + matrix(fold.data.judged);
+  return matrix(fold.data.train) + matrix(fold.data.eval_set);
 }
 
 RankerLoad load_of(const ExperimentPlan& plan, const FoldData& fold) {

@@ -45,27 +45,27 @@ int threads_of(const Configuration& configuration) {
   return configuration.run.threads > 0 ? static_cast<int>(configuration.run.threads) : available_threads();
 }
 
-const Dataset& judged_part(const DataParts& parts, const DataSettings& settings, std::int64_t fold) {
+const Dataset& evaluated_part(const DataParts& parts, const DataSettings& settings, std::int64_t fold) {
   const bool by_test = settings.evaluate == EvaluationPart::kTest;
   if (!by_test && !parts.vali) {
     throw InvalidArgument(
         fmt::format("data.evaluate is 'vali', but fold {} has no validation part.", fold));
   }
-  const Dataset& judged = by_test ? parts.test : *parts.vali;
-  if (judged.queries() == 0) {
+  const Dataset& eval_set = by_test ? parts.test : *parts.vali;
+  if (eval_set.queries() == 0) {
     throw InvalidArgument(
-        fmt::format("The {} part of fold {} has no queries, so nothing can be judged on it.",
+        fmt::format("The {} part of fold {} has no queries, so nothing can be evaluated on it.",
                     name_of(settings.evaluate), fold));
   }
-  return judged;
+  return eval_set;
 }
 
 OfflineModel train_offline_model(const TrialData& data, std::int64_t fold, ExecutionContext& context) {
   OfflineModel offline;
   offline.theta = offline_linear_theta(LabelledQueries(data.train), data.train.features(), fold);
-  offline.judged_scores.resize(static_cast<std::size_t>(data.judged.docs()));
+  offline.eval_scores.resize(static_cast<std::size_t>(data.eval_set.docs()));
   LinearModel(data.train.features())
-      .score(context, offline.theta, data.judged.all_features(), offline.judged_scores);
+      .score(context, offline.theta, data.eval_set.all_features(), offline.eval_scores);
   return offline;
 }
 
@@ -85,7 +85,7 @@ std::shared_ptr<const FoldData> load_fold(const Configuration& configuration,
                                           const ExperimentRequest& request, std::int64_t fold) {
   ExecutionContext context({}, threads_of(configuration));
   const DataParts parts = load_parts(configuration.data, fold, context);
-  const Dataset& judged = judged_part(parts, configuration.data, fold);
+  const Dataset& eval_set = evaluated_part(parts, configuration.data, fold);
   const Dataset& asked = asked_part(parts, request.ask_validation, fold);
   const FittedNormaliser normaliser =
       fit_normaliser(configuration.data.normalise, parts.train, configuration.data.drop_constant, context);
@@ -94,7 +94,7 @@ std::shared_ptr<const FoldData> load_fold(const Configuration& configuration,
   std::optional<RecordedFeedback> recorded;
   if (!request.replay.empty()) recorded = RecordedFeedback::read(request.replay, parts.train);
   auto data = std::make_shared<FoldData>(
-      FoldData{{normaliser.apply(asked, context), normaliser.apply(judged, context), max_grade},
+      FoldData{{normaliser.apply(asked, context), normaliser.apply(eval_set, context), max_grade},
                {},
                {{"normalisation", normaliser_text(normaliser)},
                 {"feature_names", feature_names_text(plain_feature_names(normaliser.features))}},
@@ -102,7 +102,7 @@ std::shared_ptr<const FoldData> load_fold(const Configuration& configuration,
   if (configuration.protocol.cosine == CosineReference::kOffline)
     data->data.offline = train_offline_model(data->data, fold, context);
   data->fingerprint = fmt::format("{} {} grades 0-{}", data->data.train.fingerprint().hex(),
-                                  data->data.judged.fingerprint().hex(), max_grade);
+                                  data->data.eval_set.fingerprint().hex(), max_grade);
   return data;
 }
 
@@ -179,7 +179,7 @@ ExperimentRanker::Make maker_of(const RankerSettings& ranker, std::int64_t cutof
   const GpuDescription& gpu = *device.gpu;
   return [&ranker, cutoff, index = gpu.index, memory = gpu.free_bytes / jobs](const RankerData& data,
                                                                               const TrialKeys& keys) {
-    const DeviceHome home{index, data.train, data.most_docs, data.judged, memory};
+    const DeviceHome home{index, data.train, data.most_docs, data.eval_docs, memory};
     return make_ranker(ranker, data.train.features, keys, cutoff, {.home = &home});
   };
 }
@@ -270,7 +270,7 @@ void write_manifest(const Configuration& configuration, const ExperimentPlan& pl
   ExecutionContext context({}, threads_of(configuration));
   for (const std::int64_t fold : configuration.data.folds) {
     const DataParts parts = load_parts(configuration.data, fold, context);
-    judged_part(parts, configuration.data, fold);
+    evaluated_part(parts, configuration.data, fold);
     ordered_json entry = {{"fold", fold}, {"train", part_json(parts.train)}};
     if (parts.vali) entry["vali"] = part_json(*parts.vali);
     entry["test"] = part_json(parts.test);

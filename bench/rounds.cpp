@@ -96,7 +96,7 @@ void measure(const TrialData& data, const Case& measured, std::int64_t rounds, s
   const auto user = make_user("perfect", clicks, {}, data.max_grade);
   const UniformQueries queries(keys.key(Purpose::kQuery), data.train.queries());
   const RankerData known = ranker_data(data);
-  const DeviceHome home{gpu.value_or(0), known.train, known.most_docs, known.judged, 0};
+  const DeviceHome home{gpu.value_or(0), known.train, known.most_docs, known.eval_docs, 0};
   const auto ranker = make_ranker(measured.settings, data.train.features(), keys, 10,
                                   {.home = gpu && !why_not_on_device(measured.settings) ? &home : nullptr});
   Trial trial({.rounds = rounds, .cutoff = 10, .eval_every = eval_every}, data,
@@ -173,7 +173,7 @@ int run(const std::vector<std::string>& arguments) {
     fmt::print("{}: {} queries, {:.0f} documents each, {} features; {} test documents\n", source,
                data.train.queries(),
                static_cast<double>(data.train.docs()) / static_cast<double>(data.train.queries()),
-               data.train.features(), data.judged.docs());
+               data.train.features(), data.eval_set.docs());
     for (const Case& next : neural ? neural_cases(protocol) : linear_cases(protocol)) {
       if (!only.empty() && std::find(only.begin(), only.end(), next.name) == only.end()) continue;
       measure(data, next, rounds, eval_every, gemm, gpu, context);

@@ -171,13 +171,13 @@ bool can_start_from_model(RankerKind kind) {
 
 std::unique_ptr<OnlineRanker> make_ranker(const RankerSettings& settings, std::int64_t features,
                                           const TrialKeys& keys, std::int64_t cutoff,
-                                          const RankerSurroundings& surroundings) {
-  const auto first = surroundings.first_thetas;
+                                          const RankerDependencies& dependencies) {
+  const auto first = dependencies.first_thetas;
   if (!first.empty()) check_start(settings, features, first);
   check_form(settings);
   check_pairs(settings);
-  if (surroundings.home != nullptr)
-    return std::make_unique<DeviceRanker>(features, settings, keys, cutoff, *surroundings.home);
+  if (dependencies.home != nullptr)
+    return std::make_unique<DeviceRanker>(features, settings, keys, cutoff, *dependencies.home);
   check_on_cpu(settings);
   switch (settings.kind) {
     case RankerKind::kPairRank:
@@ -193,14 +193,14 @@ std::unique_ptr<OnlineRanker> make_ranker(const RankerSettings& settings, std::i
       return make_on_model<RankNetRanker>(settings, features, keys, first);
     case RankerKind::kOlRankNet:
     case RankerKind::kOlLambdaRank:
-      return std::make_unique<ConfidentNetwork>(features, settings, keys, cutoff, surroundings.memory,
+      return std::make_unique<ConfidentNetwork>(features, settings, keys, cutoff, dependencies.memory,
                                                 first.empty() ? std::vector<float>() : first.front());
     case RankerKind::kP2NeurRank:
       return std::make_unique<P2NeurRank>(features, settings, keys, cutoff, first);
     case RankerKind::kLambdaRankLabels:
-      return make_on_labels<LambdaRankLabels>(settings, features, keys, surroundings.labels);
+      return make_on_labels<LambdaRankLabels>(settings, features, keys, dependencies.labels);
     case RankerKind::kRankNetOffline:
-      return make_on_labels<RankNetOffline>(settings, features, keys, surroundings.labels);
+      return make_on_labels<RankNetOffline>(settings, features, keys, dependencies.labels);
   }
   throw InvalidArgument(fmt::format("Ranker '{}' is of no kind that there is.", settings.name));
 }

@@ -13,8 +13,8 @@
 
 namespace olrank {
 
-/// What a ranker stands on besides its settings.
-struct RankerSurroundings {
+/// What a ranker needs in addition to its settings.
+struct RankerDependencies {
   const LabelledQueries* labels = nullptr;  // of kinds that learn from them; has to outlive the ranker
   std::int64_t memory = 0;                  // bytes that its covariance may take; 0: all there is
   std::span<const std::vector<float>> first_thetas = {};  // of each member, of a model to start from
@@ -35,7 +35,7 @@ bool can_start_from_model(RankerKind kind);
 /// contradict each other, and for a kind that learns from labels where there are none.
 std::unique_ptr<OnlineRanker> make_ranker(const RankerSettings& settings, std::int64_t features,
                                           const TrialKeys& keys, std::int64_t cutoff,
-                                          const RankerSurroundings& surroundings = {});
+                                          const RankerDependencies& dependencies = {});
 
 /// Throws what make_ranker() would, for any number of features and before any data is there, and refuses
 /// steps above the largest stable one.

@@ -69,9 +69,9 @@ std::optional<double> centred_cosine(const Dataset& data, std::span<const float>
   return sums.cosine();
 }
 
-std::optional<double> cosine_to_offline(const ModelTensors& model, const Dataset& judged,
-                                        std::span<const float> judged_scores, const OfflineModel& offline) {
-  if (!is_linear(model)) return centred_cosine(judged, judged_scores, offline.judged_scores);
+std::optional<double> cosine_to_offline(const ModelTensors& model, const Dataset& eval_set,
+                                        std::span<const float> eval_scores, const OfflineModel& offline) {
+  if (!is_linear(model)) return centred_cosine(eval_set, eval_scores, offline.eval_scores);
   // The members' sum has the direction of their mean.
   std::vector<double> theta(offline.theta.size());
   for (const ModelTensors::Tensor& tensor : model.tensors) {

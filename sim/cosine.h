@@ -18,8 +18,8 @@ std::optional<double> centred_cosine(const Dataset& data, std::span<const float>
                                      std::span<const float> b);
 
 /// How near a model is to the offline one: the cosine of the parameters where the model is linear (of the
-/// members' mean, for an ensemble), of the scores of the judged part for others.
-std::optional<double> cosine_to_offline(const ModelTensors& model, const Dataset& judged,
-                                        std::span<const float> judged_scores, const OfflineModel& offline);
+/// members' mean, for an ensemble), of the scores of the evaluated part for others.
+std::optional<double> cosine_to_offline(const ModelTensors& model, const Dataset& eval_set,
+                                        std::span<const float> eval_scores, const OfflineModel& offline);
 
 }  // namespace olrank

@@ -5,7 +5,7 @@ namespace olrank {
 const Schema& ProtocolSettings::schema() {
   using S = ProtocolSettings;
   static const Schema schema =
-      SchemaBuilder<S>("protocol", "How the rounds of a trial are played and judged.")
+      SchemaBuilder<S>("protocol", "How the rounds of a trial are played and evaluated.")
           .field("name", &S::name,
                  "the papers' text, or their authors' code; sets the defaults of other keys")
           .flag("protocol")

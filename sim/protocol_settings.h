@@ -22,7 +22,7 @@ struct EnumNames<CosineReference> {
                                         std::pair{CosineReference::kOffline, std::string_view("offline")}};
 };
 
-/// How the rounds of a trial are played and judged.
+/// How the rounds of a trial are played and evaluated.
 struct ProtocolSettings {
   ProtocolName name = ProtocolName::kPaper;
   std::int64_t rounds = 2000;

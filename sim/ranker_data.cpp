@@ -5,7 +5,7 @@
 namespace olrank {
 
 RankerData ranker_data(const TrialData& data, const LabelledQueries* labels) {
-  RankerData known{data.train.all_features(), 0, data.judged.all_features(), labels};
+  RankerData known{data.train.all_features(), 0, data.eval_set.all_features(), labels};
   for (std::int64_t query = 0; query < data.train.queries(); ++query)
     known.most_docs = std::max(known.most_docs, data.train.offset(query + 1) - data.train.offset(query));
   return known;

@@ -12,7 +12,7 @@ namespace olrank {
 struct RankerData {
   FeatureMatrix train;                      // all documents of the part whose queries are asked
   std::int64_t most_docs = 0;               // of one of its queries
-  FeatureMatrix judged;                     // all documents that scores are asked for
+  FeatureMatrix eval_docs;                  // all documents that scores are asked for
   const LabelledQueries* labels = nullptr;  // for rankers that learn from them
 };
 

@@ -33,7 +33,7 @@ Trial::Trial(const TrialSettings& settings, const TrialData& data, const TrialUs
       execution_(execution),
       online_(online_options(settings, data)),
       evaluator_(offline_options(settings)),
-      judged_scores_(static_cast<std::size_t>(data.judged.docs())) {}
+      eval_scores_(static_cast<std::size_t>(data.eval_set.docs())) {}
 
 bool Trial::evaluation_due() const {
   return evaluated_round_ != round_ && (round_ % settings_.eval_every == 0 || finished());
@@ -159,8 +159,8 @@ void Trial::begin_evaluation() {
   certainty_ = Certainty{};
   evaluated_round_ = round_;
   // The cosine is of the very model that gave the scores.
-  scores_begun_ = !data_.offline && ranker_.begin_scores(data_.judged.all_features());
-  if (!scores_begun_) ranker_.score(execution_, data_.judged.all_features(), judged_scores_);
+  scores_begun_ = !data_.offline && ranker_.begin_scores(data_.eval_set.all_features());
+  if (!scores_begun_) ranker_.score(execution_, data_.eval_set.all_features(), eval_scores_);
   evaluating_ = true;
   evaluation_clock_ = clock_;
 }
@@ -169,25 +169,25 @@ const CurvePoint& Trial::finish_evaluation() {
   StageClock spent;
   {
     const auto measured = spent.measure("eval");
-    if (scores_begun_) ranker_.finish_scores(judged_scores_);
-    point_.offline_ndcg = evaluator_.evaluate(data_.judged, judged_scores_, execution_).ndcg.front();
+    if (scores_begun_) ranker_.finish_scores(eval_scores_);
+    point_.offline_ndcg = evaluator_.evaluate(data_.eval_set, eval_scores_, execution_).ndcg.front();
     if (data_.offline)
-      point_.cosine = cosine_to_offline(ranker_.model(), data_.judged, judged_scores_, *data_.offline);
+      point_.cosine = cosine_to_offline(ranker_.model(), data_.eval_set, eval_scores_, *data_.offline);
   }
   clock_.add("eval", spent.total());
   evaluation_clock_.add("eval", spent.total());
   scores_begun_ = false;
   evaluating_ = false;
-  judged_ = true;
+  evaluated_ = true;
   return point_;
 }
 
 std::string Trial::queries_csv() {
-  if (!judged_) {  // resumed at its end
-    ranker_.score(execution_, data_.judged.all_features(), judged_scores_);
-    evaluator_.evaluate(data_.judged, judged_scores_, execution_);
+  if (!evaluated_) {  // resumed at its end
+    ranker_.score(execution_, data_.eval_set.all_features(), eval_scores_);
+    evaluator_.evaluate(data_.eval_set, eval_scores_, execution_);
   }
-  return query_ndcg_csv(data_.judged, evaluator_);
+  return query_ndcg_csv(data_.eval_set, evaluator_);
 }
 
 void Trial::save(StateWriter& state) const {

@@ -66,7 +66,7 @@ class Trial {
   const CurvePoint& finish_evaluation();
 
   const CurvePoint& latest_point() const { return point_; }
-  /// The offline figure of every judged query, as this object's latest evaluation found it.
+  /// The offline figure of every evaluated query, as this object's latest evaluation found it.
   std::string queries_csv();
   const StageClock& clock() const { return clock_; }
   /// The clock at the latest evaluation.
@@ -108,7 +108,7 @@ class Trial {
   // State.
   std::int64_t round_ = 0;
   std::int64_t evaluated_round_ = -1;
-  bool judged_ = false;  // in this process: what the evaluator holds is this trial's
+  bool evaluated_ = false;  // in this process: what the evaluator holds is this trial's
   std::int64_t pairs_ = 0;
   OnlineMetrics online_;
   Certainty certainty_;
@@ -119,7 +119,7 @@ class Trial {
   bool scores_begun_ = false;  // the ranker scores beside the rounds
 
   Evaluator evaluator_;
-  std::vector<float> judged_scores_;
+  std::vector<float> eval_scores_;
   ClickLog log_;
   std::vector<std::int32_t> shown_;
   std::vector<std::int32_t> whole_list_;

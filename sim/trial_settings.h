@@ -20,14 +20,14 @@ struct TrialSettings {
 
 /// The linear model that was trained on all labels of a fold's training part.
 struct OfflineModel {
-  std::vector<float> theta;          // [features]
-  std::vector<float> judged_scores;  // of all documents of the judged part
+  std::vector<float> theta;        // [features]
+  std::vector<float> eval_scores;  // of all documents of the evaluated part
 };
 
-/// One fold's data, normalised: queries are asked from `train`, the model is judged on `judged`.
+/// One fold's data, normalised: queries are asked from `train`, the model is evaluated on `eval_set`.
 struct TrialData {
   Dataset train;
-  Dataset judged;
+  Dataset eval_set;
   int max_grade = 0;                                   // of all parts
   std::optional<OfflineModel> offline = std::nullopt;  // where cosines are asked for
 };

@@ -31,7 +31,7 @@ enum class DeviceCovariance { kDual, kPrimal, kDiagonal, kDiagonalOfInverse, kNo
 enum class MemberSchedule { kAuto, kStreams, kBatched };
 
 /// What networks on a device are made of. Whatever it points to has to outlive the making, `train` and
-/// `judged` the networks.
+/// `eval_docs` the networks.
 struct DeviceNetworkSpec {
   int device = 0;  // as CUDA counts the visible ones
   NetworkShape shape;
@@ -40,7 +40,7 @@ struct DeviceNetworkSpec {
 
   FeatureMatrix train;         // whose queries are asked
   std::int64_t most_docs = 0;  // of a query
-  FeatureMatrix judged;        // whose scores are asked again and again
+  FeatureMatrix eval_docs;     // whose scores are asked again and again
 
   // Certain orders: by widths, or by the members' votes where there is no covariance to speak of.
   bool by_vote = false;

@@ -44,7 +44,7 @@ std::unique_ptr<ResidentTrainer> make_trainer(const DeviceNetworkSpec& spec, flo
 ResidentNetwork::ResidentNetwork(const DeviceNetworkSpec& spec)
     : spec_(on_device_of(spec)),
       train_(values_of(spec.train)),
-      judged_(values_of(spec.judged)),
+      eval_docs_(values_of(spec.eval_docs)),
       theta_(spec.first),
       rule_(std::span<const CertaintyRule>(&spec.rule, 1)),
       view_(spec, train_.data()),
@@ -251,8 +251,9 @@ DeviceHealth ResidentNetwork::health() {
   health.bytes = posterior_.bytes();
   health.device_bytes =
       health.bytes + (shadow_ ? shadow_->bytes() : 0) + history_.bytes() + trainer_->bytes() +
-      view_.bytes() + (train_.size() + judged_.size() + 2 * theta_.size()) * std::int64_t{sizeof(float)} +
-      judged_rows_.bytes() + judged_scores_.bytes() + judged_means_.bytes() + uploaded_.bytes();
+      view_.bytes() +
+      (train_.size() + eval_docs_.size() + 2 * theta_.size()) * std::int64_t{sizeof(float)} +
+      eval_rows_.bytes() + eval_scores_.bytes() + eval_means_.bytes() + uploaded_.bytes();
   return health;
 }
 
@@ -261,11 +262,11 @@ void ResidentNetwork::begin_scores(FeatureMatrix docs) {
   judge_stream_.wait();  // whatever was begun before and not asked for
   copy_bytes(stream_.get(), theta_copy_.data(), theta_.data(),
              static_cast<std::size_t>(theta_.size()) * sizeof(float));
-  judged_theta_.record(stream_.get());
+  eval_theta_.record(stream_.get());
   const Stream stream = judge_stream_.get();
-  judged_theta_.hold(stream);
-  const float* from = judged_.data();
-  if (docs.values != spec_.judged.values || docs.docs != spec_.judged.docs) {
+  eval_theta_.hold(stream);
+  const float* from = eval_docs_.data();
+  if (docs.values != spec_.eval_docs.values || docs.docs != spec_.eval_docs.docs) {
     uploaded_.reserve(stream, docs.docs * docs.features);
     judge_stream_.wait();
     copy_to_device(values_of(docs), uploaded_.data());
@@ -273,24 +274,24 @@ void ResidentNetwork::begin_scores(FeatureMatrix docs) {
   }
   const std::int64_t at_once = std::min(kJudgedAtOnce, docs.docs);
   const std::size_t bytes = static_cast<std::size_t>(docs.docs) * sizeof(float);
-  judged_rows_.reserve(stream, spec_.members * at_once * spec_.shape.factors());
-  judged_scores_.reserve(stream, spec_.members * at_once);
-  judged_means_.reserve(stream, docs.docs);
-  if (judged_answer_.size() < bytes) judged_answer_ = PinnedBytes(bytes);
+  eval_rows_.reserve(stream, spec_.members * at_once * spec_.shape.factors());
+  eval_scores_.reserve(stream, spec_.members * at_once);
+  eval_means_.reserve(stream, docs.docs);
+  if (eval_answer_.size() < bytes) eval_answer_ = PinnedBytes(bytes);
   const NetworkStack copies{spec_.shape, theta_copy_.data(), spec_.members};
   for (std::int64_t first = 0; first < docs.docs; first += at_once) {
     const std::int64_t count = std::min(at_once, docs.docs - first);
-    forward(stream, copies, from + first * docs.features,
-            {judged_rows_.data(), count, spec_.shape.factors()}, {judged_scores_.data(), nullptr});
-    mean_scores(stream, spec_.members, count, judged_scores_.data(), judged_means_.data() + first);
+    forward(stream, copies, from + first * docs.features, {eval_rows_.data(), count, spec_.shape.factors()},
+            {eval_scores_.data(), nullptr});
+    mean_scores(stream, spec_.members, count, eval_scores_.data(), eval_means_.data() + first);
   }
-  copy_bytes(stream, judged_answer_.data(), judged_means_.data(), bytes);
+  copy_bytes(stream, eval_answer_.data(), eval_means_.data(), bytes);
 }
 
 void ResidentNetwork::finish_scores(std::span<float> scores) {
   use_device(spec_.device);
   judge_stream_.wait();
-  std::memcpy(scores.data(), judged_answer_.data(), scores.size_bytes());
+  std::memcpy(scores.data(), eval_answer_.data(), scores.size_bytes());
 }
 
 std::vector<float> ResidentNetwork::theta() {

@@ -125,7 +125,7 @@ class ResidentNetwork : public DeviceNetwork {
   DeviceNetworkSpec spec_;
   OwnedStream stream_;
   DeviceArray<float> train_;
-  DeviceArray<float> judged_;
+  DeviceArray<float> eval_docs_;
   DeviceArray<float> theta_;  // [members × p]
   DeviceArray<CertaintyRule> rule_;
   QueryView view_;
@@ -136,13 +136,13 @@ class ResidentNetwork : public DeviceNetwork {
 
   // Judging, in a stream of its own, by a copy of the parameters.
   OwnedStream judge_stream_;
-  Event judged_theta_;  // has been copied
+  Event eval_theta_;  // has been copied
   DeviceArray<float> theta_copy_;
   GrowingArray<float> uploaded_;  // documents that are not known here
-  GrowingArray<float> judged_rows_;
-  GrowingArray<float> judged_scores_;  // of members
-  GrowingArray<float> judged_means_;
-  PinnedBytes judged_answer_;
+  GrowingArray<float> eval_rows_;
+  GrowingArray<float> eval_scores_;  // of members
+  GrowingArray<float> eval_means_;
+  PinnedBytes eval_answer_;
 
   Timeline timeline_;
   StageClock waited_;  // seconds of what has been waited for

@@ -78,7 +78,7 @@ DeviceNetworkSpec network_spec(const RankerSettings& settings, const NetworkShap
   spec.first = first.theta;
   spec.train = home.train;
   spec.most_docs = home.most_docs;
-  spec.judged = home.judged;
+  spec.eval_docs = home.eval_docs;
   spec.lambda = settings.posterior.lambda;
   spec.scale = covariance_scale(settings.network);
   spec.rule = {settings.explore.alpha, settings.explore.slack, 0.0};

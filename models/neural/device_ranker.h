@@ -20,9 +20,9 @@ namespace olrank {
 /// Where a ranker on a device lives, and the documents that it will be asked about.
 struct DeviceHome {
   int device = 0;
-  FeatureMatrix train;         // has to outlive the ranker, as `judged`
+  FeatureMatrix train;         // has to outlive the ranker, as does `eval_docs`
   std::int64_t most_docs = 0;  // of a query
-  FeatureMatrix judged;
+  FeatureMatrix eval_docs;
   std::int64_t memory = 0;  // bytes that the covariance may take on the device
 };
 

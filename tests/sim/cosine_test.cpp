@@ -33,16 +33,16 @@ TEST(CosineTest, IsTheTextbooks) {
 }
 
 TEST(CosineTest, ScoresAreCentredWithinTheirQueries) {
-  const Dataset& judged = data().judged;
-  const auto docs = static_cast<std::size_t>(judged.docs());
+  const Dataset& eval_set = data().eval_set;
+  const auto docs = static_cast<std::size_t>(eval_set.docs());
   const std::vector<float> a = numbers(docs, 1);
   const std::vector<float> b = numbers(docs, 2);
   double ab = 0.0;
   double aa = 0.0;
   double bb = 0.0;
-  for (std::int64_t query = 0; query < judged.queries(); ++query) {
-    const auto begin = static_cast<std::size_t>(judged.offset(query));
-    const auto end = static_cast<std::size_t>(judged.offset(query + 1));
+  for (std::int64_t query = 0; query < eval_set.queries(); ++query) {
+    const auto begin = static_cast<std::size_t>(eval_set.offset(query));
+    const auto end = static_cast<std::size_t>(eval_set.offset(query + 1));
     for (std::size_t i = begin; i < end; ++i) {
       double x = a[i];
       double y = b[i];
@@ -56,31 +56,31 @@ TEST(CosineTest, ScoresAreCentredWithinTheirQueries) {
     }
   }
   // Sums of some hundred terms near one, each with an error of some units of 10⁻¹⁶.
-  EXPECT_TRUE(std::fabs(*centred_cosine(judged, a, b) - ab / std::sqrt(aa * bb)) <= 1e-13);
+  EXPECT_TRUE(std::fabs(*centred_cosine(eval_set, a, b) - ab / std::sqrt(aa * bb)) <= 1e-13);
   // What moves a whole query changes nothing but rounding to float.
   std::vector<float> moved = a;
-  for (std::int64_t query = 0; query < judged.queries(); ++query) {
-    for (std::int64_t i = judged.offset(query); i < judged.offset(query + 1); ++i)
+  for (std::int64_t query = 0; query < eval_set.queries(); ++query) {
+    for (std::int64_t i = eval_set.offset(query); i < eval_set.offset(query + 1); ++i)
       moved[static_cast<std::size_t>(i)] += static_cast<float>(query);
   }
-  EXPECT_NEAR(*centred_cosine(judged, moved, b), *centred_cosine(judged, a, b), 1e-5);
-  EXPECT_FALSE(centred_cosine(judged, std::vector<float>(docs, 5.0F), b).has_value());
+  EXPECT_NEAR(*centred_cosine(eval_set, moved, b), *centred_cosine(eval_set, a, b), 1e-5);
+  EXPECT_FALSE(centred_cosine(eval_set, std::vector<float>(docs, 5.0F), b).has_value());
 }
 
 TEST(CosineTest, LinearModelsAreComparedByParametersAndOthersByScores) {
-  const auto docs = static_cast<std::size_t>(data().judged.docs());
+  const auto docs = static_cast<std::size_t>(data().eval_set.docs());
   const OfflineModel offline = {{1, 2, 2}, numbers(docs, 1)};
   const std::vector<float> scores = numbers(docs, 2);
   const ModelTensors linear = {{{"linear.weight", {1, 3}, {0, 0, 3}}}, {{"architecture", "linear"}}};
-  EXPECT_DOUBLE_EQ(*cosine_to_offline(linear, data().judged, scores, offline), 2.0 / 3.0);
+  EXPECT_DOUBLE_EQ(*cosine_to_offline(linear, data().eval_set, scores, offline), 2.0 / 3.0);
   // The mean of (3, 0, 0) and (−1, 2, 0) is (1, 1, 0).
   const ModelTensors ensemble = {
       {{"members.0.linear.weight", {1, 3}, {3, 0, 0}}, {"members.1.linear.weight", {1, 3}, {-1, 2, 0}}},
       {{"architecture", "linear"}, {"members", "2"}}};
-  EXPECT_NEAR(*cosine_to_offline(ensemble, data().judged, scores, offline), 3.0 / std::sqrt(18.0), 1e-15);
+  EXPECT_NEAR(*cosine_to_offline(ensemble, data().eval_set, scores, offline), 3.0 / std::sqrt(18.0), 1e-15);
   const ModelTensors network = {{}, {{"architecture", "relu"}}};
-  EXPECT_EQ(cosine_to_offline(network, data().judged, scores, offline),
-            centred_cosine(data().judged, scores, offline.judged_scores));
+  EXPECT_EQ(cosine_to_offline(network, data().eval_set, scores, offline),
+            centred_cosine(data().eval_set, scores, offline.eval_scores));
 }
 
 TEST(CosineTest, EveryEvaluationTellsItWhereThereIsAnOfflineModel) {

@@ -54,13 +54,14 @@ TEST(TrialTest, TheFirstPointIsTheUntrainedRanker) {
   TrialStage stage(settings(), data(), ranker);
   const CurvePoint point = stage.trial.evaluate();
   double sum = 0.0;
-  for (std::int64_t query = 0; query < data().judged.queries(); ++query) {
-    const auto grades = data().judged.grades_of(query);
+  for (std::int64_t query = 0; query < data().eval_set.queries(); ++query) {
+    const auto grades = data().eval_set.grades_of(query);
     // All scores are zero, so documents stand in file order.
     sum += slow_ndcg({grades.begin(), grades.end()}, 10);
   }
   // Twenty quotients of sums of ten terms: a few units of 10⁻¹⁶ each.
-  EXPECT_TRUE(std::fabs(point.offline_ndcg - sum / static_cast<double>(data().judged.queries())) <= 1e-14);
+  EXPECT_TRUE(std::fabs(point.offline_ndcg - sum / static_cast<double>(data().eval_set.queries())) <=
+              1e-14);
   EXPECT_EQ(point.round, 0);
   EXPECT_EQ(point.pairs, 0);
   EXPECT_EQ(point.online_ndcg, 0.0);

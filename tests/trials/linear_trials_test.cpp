@@ -170,7 +170,7 @@ Dataset with_other_grades(const Dataset& data) {
 }
 
 const TrialData& other_grades() {
-  static const TrialData made = {with_other_grades(data().train), with_other_grades(data().judged),
+  static const TrialData made = {with_other_grades(data().train), with_other_grades(data().eval_set),
                                  data().max_grade};
   return made;
 }
@@ -237,7 +237,7 @@ TEST_P(LinearTrialsTest, RecordedFeedbackTeachesTheSameWhateverTheGrades) {
 TEST_P(LinearTrialsTest, TheSameBitsOnAnyNumberOfThreads) {
   // More than 4,096 documents to score and more than 2,048 pairs to train on: several blocks of each.
   static const TrialData large = small_trial_data("synth:small?queries=600&test_queries=500&docs=20");
-  ASSERT_GT(large.judged.docs(), 2 * 4096);
+  ASSERT_GT(large.eval_set.docs(), 2 * 4096);
   RankerSettings all_pairs = ranker_settings(GetParam());
   all_pairs.feedback.pairs = PairRule::kAll;
   const TrialKeys keys = TrialKeys::of(2, 1, "informational");

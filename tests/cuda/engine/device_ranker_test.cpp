@@ -76,7 +76,7 @@ std::unique_ptr<OnlineRanker> make_on_device(const RankerSettings& settings, std
   DeviceHome home;
   home.train = all_features();
   home.most_docs = kDocs;
-  home.judged = all_features();
+  home.eval_docs = all_features();
   return std::make_unique<DeviceRanker>(kFeatures, settings, test_keys(), cutoff, home,
                                         device::make_network);
 }
@@ -432,7 +432,7 @@ TEST_P(DeviceRankerTest, ManyPairsOfARoundAreTakenInBatches) {
   settings.feedback.pairs = PairRule::kAll;
   settings.posterior.lambda = 20.0;
   DeviceHome home;
-  home.train = home.judged = {crowded.query(0).features.values, 2 * kMany, kFeatures};
+  home.train = home.eval_docs = {crowded.query(0).features.values, 2 * kMany, kFeatures};
   home.most_docs = kMany;
   for (const CovarianceForm form : {CovarianceForm::kDual, CovarianceForm::kPrimal}) {
     settings.posterior.form = form;

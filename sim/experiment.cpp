@@ -242,10 +242,10 @@ bool holds_results(const std::filesystem::path& trials) {
 }
 
 [[noreturn]] void refuse_results(const std::filesystem::path& folder) {
-  throw InvalidArgument(
-      fmt::format("{} holds results already; go on with --resume, replace them with --force, or choose "
-                  "another --out.",
-                  folder.string()));
+  throw InvalidArgument(fmt::format(
+      "{} already contains results. Continue with --resume, replace them with --force, or choose "
+      "another --out.",
+      folder.string()));
 }
 
 /// A shard finds the trials of its neighbours, which stay. A whole experiment has its folder for itself:

@@ -109,7 +109,7 @@ class LineReader {
     field_ = name == "qid" ? kQid : name == "shown" ? kShown : name == "clicks" ? kClicks : kOther;
     has_config_ = has_config_ || name == "config";
     if (field_ == kOther) return true;
-    if (has_[field_]) return fail(column_of_text(), fmt::format("'{}' stands twice in the line.", name));
+    if (has_[field_]) return fail(column_of_text(), fmt::format("The line has '{}' twice.", name));
     has_[field_] = true;
     return true;
   }
@@ -135,13 +135,13 @@ class LineReader {
 
   bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception& error) {
     if (error.id == kNumberOutOfRange) {
-      return fail(column_of_word(), "The number is outside what a double holds.");
+      return fail(column_of_word(), "The number is out of range for a double.");
     }
     if (position > text_.size()) {
-      return fail(static_cast<std::int64_t>(text_.size()) + 1, "The line ends before its JSON does.");
+      return fail(static_cast<std::int64_t>(text_.size()) + 1, "The JSON of this line is incomplete.");
     }
     return fail(static_cast<std::int64_t>(std::max<std::size_t>(position, 1)),
-                "From here on this is not JSON.");
+                "The line is not valid JSON from here on.");
   }
 
  private:
@@ -160,18 +160,18 @@ class LineReader {
   /// True where the value belongs to a key that nobody reads.
   bool wrong_value(std::int64_t column) {
     if (depth_ == 0) {
-      return fail(column, R"(A line is an object: {"qid": ..., "shown": [...], "clicks": [...]}.)");
+      return fail(column, R"(A line must be an object: {"qid": ..., "shown": [...], "clicks": [...]}.)");
     }
     switch (field_) {
       case kQid:
-        return fail(column, "A 'qid' is a text or a whole number.");
+        return fail(column, "'qid' must be a string or an integer.");
       case kShown:
-        return fail(column, depth_ == 1 ? "'shown' is a list of documents."
-                                        : "A shown document is its index within the query, from 0, or its "
-                                          "name as a text.");
+        return fail(column, depth_ == 1 ? "'shown' must be a list of documents."
+                                        : "A shown document must be its index within the query, from 0, "
+                                          "or its name as a string.");
       case kClicks:
-        return fail(column, depth_ == 1 ? "'clicks' is a list with one entry for each shown document."
-                                        : "A click is 0 or 1, or false or true.");
+        return fail(column, depth_ == 1 ? "'clicks' must be a list with one entry for each shown document."
+                                        : "A click must be 0 or 1, or false or true.");
       case kOther:
         break;
     }

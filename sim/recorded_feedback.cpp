@@ -80,10 +80,10 @@ class LineResolver {
     if (known == queries_.end()) {
       fail(number, line.qid_column, fmt::format("The training data has no query {}.", excerpt(line.qid)));
     }
-    if (line.shown.empty()) fail(number, line.shown_column, "No document was shown in this round.");
+    if (line.shown.empty()) fail(number, line.shown_column, "'shown' must not be empty.");
     if (line.clicks.size() != line.shown.size()) {
       fail(number, line.clicks_column,
-           fmt::format("There are {} shown documents and {} clicks; give one click for each.",
+           fmt::format("The line has {} shown documents but {} clicks; each document needs one.",
                        line.shown.size(), line.clicks.size()));
     }
     return known->second;
@@ -115,8 +115,8 @@ class LineResolver {
     const std::int64_t docs = train_.docs_of(query);
     if (*called.index < 0 || *called.index >= docs) {
       fail(number, called.column,
-           fmt::format("Query {} has {} documents, counted from 0, and none with the index {}.",
-                       excerpt(train_.qid(query)), docs, *called.index));
+           fmt::format("Query {} has {} documents, so an index must be between 0 and {}, not {}.",
+                       excerpt(train_.qid(query)), docs, docs - 1, *called.index));
     }
     return static_cast<std::int32_t>(*called.index);
   }
@@ -125,13 +125,13 @@ class LineResolver {
     const std::int32_t doc = names_.find(query, called.name);
     if (doc == DocNames::kAmbiguous) {
       fail(number, called.column,
-           fmt::format("Several documents of query {} are called {}; give indices instead, from 0.",
+           fmt::format("Query {} has several documents named {}. Use indices instead, from 0.",
                        excerpt(train_.qid(query)), excerpt(called.name)));
     }
     if (doc == DocNames::kUnknown) {
       fail(number, called.column,
-           fmt::format("Query {} has no document called {}; a document without a name goes by its index, a "
-                       "number from 0.",
+           fmt::format("Query {} has no document named {}. Use the index, a number from 0, for a document "
+                       "without a name.",
                        excerpt(train_.qid(query)), excerpt(called.name)));
     }
     return doc;
@@ -201,7 +201,7 @@ RecordedFeedback RecordedFeedback::read(const std::filesystem::path& path, const
       resolver.fail(number + 1, static_cast<std::int64_t>(block.cut_off) + 1, *block.failure);
     }
   }
-  if (recorded.queries_.empty()) resolver.fail(1, 1, "The file holds no round to replay.");
+  if (recorded.queries_.empty()) resolver.fail(1, 1, "The file has no rounds to replay.");
   return recorded;
 }
 

@@ -107,7 +107,8 @@ void TrialFolder::check_finished(TrialRecipe recipe) const {
   const fs::path file = path_ / kSummary;
   const auto parsed = nlohmann::ordered_json::parse(read_file(file), nullptr, false);
   if (!parsed.is_object() || !parsed.contains("recipe")) {
-    throw IoError(fmt::format("{}: This is no summary of a trial; --force starts anew.", file.string()));
+    throw IoError(
+        fmt::format("{}: This is not a trial summary. Start the trial again with --force.", file.string()));
   }
   TrialRecipe there = parse_recipe(parsed["recipe"].dump(), file.string());
   // What another version finished counts, if all else is the same.
@@ -116,10 +117,10 @@ void TrialFolder::check_finished(TrialRecipe recipe) const {
   }
   const std::string difference = recipe_difference(there, recipe);
   if (difference.empty()) return;
-  throw InvalidArgument(
-      fmt::format("{} holds a finished trial that differs in {}; choose another --out, or replace it with "
-                  "--force.",
-                  path_.string(), difference));
+  throw InvalidArgument(fmt::format(
+      "{} contains a finished trial that differs in {}. Choose another --out, or replace it with "
+      "--force.",
+      path_.string(), difference));
 }
 
 /// The recipe is the first that a checkpoint holds.
@@ -127,10 +128,10 @@ void TrialFolder::check_checkpoint(StateReader& state, const TrialRecipe& recipe
   const std::string file = (path_ / kCheckpoint).string();
   const std::string difference = recipe_difference(parse_recipe(state.get_text("recipe"), file), recipe);
   if (difference.empty()) return;
-  throw InvalidArgument(
-      fmt::format("{}: This checkpoint is of another trial, it differs in {}. Resume with what made it, or "
-                  "start anew with --force.",
-                  file, difference));
+  throw InvalidArgument(fmt::format(
+      "{}: This checkpoint belongs to another trial, which differs in {}. Resume with the settings "
+      "and data that wrote it, or start the trial again with --force.",
+      file, difference));
 }
 
 void TrialFolder::open_curve(bool truncate) {
@@ -221,7 +222,7 @@ void TrialFolder::restore(Trial& trial, const TrialRecipe& recipe) {
   std::size_t begin = 0;
   for (const double of_stage : seconds) {
     const std::size_t end = names.find('\n', begin);
-    if (end == std::string::npos) state.fail("The saved seconds have no names.");
+    if (end == std::string::npos) state.fail("The saved stage times have no names.");
     trial.clock().add(std::string_view(names).substr(begin, end - begin), of_stage);
     begin = end + 1;
   }
@@ -232,12 +233,12 @@ void TrialFolder::restore(Trial& trial, const TrialRecipe& recipe) {
   std::error_code failed;
   const std::uintmax_t size = fs::file_size(curve, failed);
   if (failed || size < curve_bytes_) {
-    throw IoError(fmt::format(
-        "{}: The curve is shorter than its checkpoint says; start this trial anew with --force.",
-        curve.string()));
+    throw IoError(
+        fmt::format("{}: The curve is shorter than at its checkpoint. Start the trial again with --force.",
+                    curve.string()));
   }
   fs::resize_file(curve, curve_bytes_, failed);
-  if (failed) throw IoError("cut back", curve.string(), failed.value());
+  if (failed) throw IoError("truncate", curve.string(), failed.value());
   open_curve(false);
 }
 

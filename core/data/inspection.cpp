@@ -123,17 +123,17 @@ class Inspector {
         if (contradicts) {
           ++result_.contradicting_docs;
           add("contradicting", doc, first->second,
-              fmt::format("the features of {{}} again, with grade {} instead of {}", grade(doc),
+              fmt::format("same features as {{}}, but grade {} instead of {}", grade(doc),
                           grade(first->second)));
         } else {
-          add("duplicate", doc, first->second, "the features and grade of {} again");
+          add("duplicate", doc, first->second, "same features and grade as {}");
         }
       }
       const std::string_view name = data_.doc_name(doc);
       if (name.empty()) continue;
       if (const auto [first, is_new] = first_of_name.try_emplace(name, doc); !is_new) {
         ++result_.duplicate_names;
-        add("name", doc, first->second, "the document name of {} again");
+        add("name", doc, first->second, "same document name as {}");
       }
     }
   }
@@ -143,14 +143,15 @@ class Inspector {
     for (std::size_t i = 0; i < std::min(kShown, lines_.scattered.size()); ++i) {
       result_.findings.push_back(
           {lines_.scattered[i].second,
-           fmt::format("Query {} comes back after others.", lines_.scattered[i].first)});
+           fmt::format("Query {} continues after documents of other queries.", lines_.scattered[i].first)});
     }
   }
 
   void add_summaries() {
     if (std::count_if(result_.grades.begin(), result_.grades.end(), [](std::int64_t n) { return n > 0; }) ==
         1) {
-      result_.findings.push_back({0, "All documents have the same grade: there is nothing to rank by."});
+      result_.findings.push_back(
+          {0, "All documents have the same grade: nothing can be learned or evaluated."});
     }
     std::stable_sort(result_.findings.begin(), result_.findings.end(),
                      [](const auto& a, const auto& b) { return a.line < b.line; });

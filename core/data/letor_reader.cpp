@@ -43,8 +43,8 @@ class ParsedBlocks {
 
   DocTable table(ThreadPool& pool) {
     if (failure_) throw DataError(name_, failure_->place.line, failure_->place.column, failure_->sentence);
-    if (docs_ == 0) throw DataError(name_, 1, 1, "The file holds no document.");
-    if (largest_feature_ == 0) throw DataError(name_, 1, 1, "No document of the file has a feature.");
+    if (docs_ == 0) throw DataError(name_, 1, 1, "The file contains no document.");
+    if (largest_feature_ == 0) throw DataError(name_, 1, 1, "No document in the file has a feature.");
     warn_of_missing(name_, missing_);
     return move_together(pool);
   }
@@ -70,10 +70,11 @@ class ParsedBlocks {
     // Both factors are below 2^40, so only the product with the size of a value needs care.
     const double bytes = static_cast<double>(docs_) * static_cast<double>(largest_feature_) * sizeof(float);
     if (bytes > static_cast<double>(max_bytes_)) {
-      fail(widest_,
-           fmt::format("With feature {} the dense matrix of the first {} documents takes {:.0f} bytes, and "
-                       "--max-memory allows {}: raise it, or leave out or renumber features.",
-                       largest_feature_, docs_, bytes, max_bytes_));
+      fail(
+          widest_,
+          fmt::format("With feature {}, the dense matrix of the first {} documents needs {:.0f} bytes, but "
+                      "--max-memory allows {}. Raise --max-memory, or remove or renumber features.",
+                      largest_feature_, docs_, bytes, max_bytes_));
     }
   }
 
@@ -211,8 +212,8 @@ void warn_of_missing(const std::string& name, const MissingValues& missing) {
   if (missing.count == 0) return;
   const std::string what =
       missing.count == 1
-          ? "A value is written NULL and counts as 0."
-          : fmt::format("{} values are written NULL and count as 0; this is the first.", missing.count);
+          ? "One value is NULL and is read as 0."
+          : fmt::format("{} values are NULL and are read as 0; this is the first.", missing.count);
   log_warning("{}:{}:{}: {}", name, missing.line, missing.column, what);
 }
 

@@ -102,9 +102,9 @@ class LetorStream::Reader {
                       block.failure->sentence);
     }
     if (block.largest_feature > features_) {
-      throw DataError(name_, lines_ + block.largest_feature_place.line, block.largest_feature_place.column,
-                      fmt::format("Feature {} is beyond the {} features that there can be.",
-                                  block.largest_feature, features_));
+      throw DataError(
+          name_, lines_ + block.largest_feature_place.line, block.largest_feature_place.column,
+          fmt::format("Feature {} exceeds the limit of {} features.", block.largest_feature, features_));
     }
     if (block.null_values > 0 && missing_.count == 0)
       missing_ = {0, lines_ + block.first_null.line, block.first_null.column};
@@ -115,8 +115,8 @@ class LetorStream::Reader {
   }
 
   void check_end() const {
-    if (docs_ == 0) throw DataError(name_, 1, 1, "The file holds no document.");
-    if (largest_feature_ == 0) throw DataError(name_, 1, 1, "No document of the file has a feature.");
+    if (docs_ == 0) throw DataError(name_, 1, 1, "The file contains no document.");
+    if (largest_feature_ == 0) throw DataError(name_, 1, 1, "No document in the file has a feature.");
     warn_of_missing(name_, missing_);
   }
 
@@ -131,8 +131,8 @@ class LetorStream::Reader {
     const double bytes = static_cast<double>(piece.docs()) * static_cast<double>(features_) * sizeof(float);
     if (bytes > static_cast<double>(max_bytes_)) {
       throw DataError(name_, lines_, 0,
-                      fmt::format("The {} documents up to here that have to be held at a time take {:.0f} "
-                                  "bytes, and --max-memory allows {}: raise it.",
+                      fmt::format("The {} documents that must be in memory at once need {:.0f} bytes, but "
+                                  "--max-memory allows {}. Raise --max-memory.",
                                   piece.docs(), bytes, max_bytes_));
     }
     piece.values.resize(static_cast<std::size_t>(piece.docs() * features_));
@@ -154,7 +154,7 @@ class LetorStream::Reader {
       if (piece.qids.empty() || piece.qids.back() != name) {
         if (!seen_.emplace(name).second) {
           throw ScatteredQueries(
-              fmt::format("{}: The documents of query '{}' do not stand together.", name_, name));
+              fmt::format("{}: The documents of query '{}' are not consecutive.", name_, name));
         }
         piece.qids.emplace_back(name);
         piece.offsets.push_back(piece.offsets.back());

@@ -129,7 +129,7 @@ FittedNormaliser fit_normaliser(Normalisation kind, const Dataset& train, bool d
   report_constant(constant, train.features(), drop_constant);
   if (drop_constant && !constant.empty()) {
     if (static_cast<std::int64_t>(constant.size()) == train.features()) {
-      throw Error("Every feature is constant over the training part, so that drop_constant leaves none.");
+      throw Error("Every feature is constant over the training part, so drop_constant leaves none.");
     }
     for (std::int64_t f = 0; f < train.features(); ++f) {
       if (!std::binary_search(constant.begin(), constant.end(), f)) fitted.kept.push_back(f);
@@ -184,7 +184,7 @@ void FittedNormaliser::select(FeatureMatrix raw, float* inputs) const {
 
 Dataset FittedNormaliser::apply(const Dataset& raw, ExecutionContext& context) const {
   if (raw.features() != features) {
-    throw InvalidArgument(fmt::format("The normalisation was fitted to {} features and the data has {}.",
+    throw InvalidArgument(fmt::format("The normalisation was fitted to {} features, but the data has {}.",
                                       features, raw.features()));
   }
   if (kind == Normalisation::kNone && kept.empty()) return raw;

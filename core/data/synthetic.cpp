@@ -270,8 +270,8 @@ void check_memory(const SyntheticSource& source, std::int64_t max_bytes) {
   const double bytes = docs * static_cast<double>(source.features) * sizeof(float);
   if (bytes <= static_cast<double>(max_bytes)) return;
   throw InvalidArgument(fmt::format(
-      "The synthetic data would take about {} ({} + 2 × {} queries of {} documents with {} features), and "
-      "{} are allowed: lower queries, test_queries, docs or features, or allow more with --max-memory.",
+      "The synthetic data would need about {} ({} + 2 × {} queries of {} documents with {} features), but "
+      "--max-memory allows {}. Lower queries, test_queries, docs or features, or raise --max-memory.",
       readable_bytes(bytes), source.queries, source.test_queries, source.docs, source.features,
       readable_bytes(static_cast<double>(max_bytes))));
 }

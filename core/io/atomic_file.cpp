@@ -61,7 +61,7 @@ void AtomicFile::commit() {
   const int closed = ::close(descriptor_);
   descriptor_ = -1;
   if (closed != 0) fail("close", errno);
-  if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail("put in place", errno);
+  if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail("replace", errno);
   temporary_.clear();
   // The rename itself lives in the folder, which is flushed as well.
   const int folder = ::open(folder_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -53,20 +53,21 @@ template <class Score>
 void Evaluator::prepare(const Input<Score>& input, ExecutionContext& context) {
   const Dataset& data = input.data;
   if (static_cast<std::int64_t>(input.scores.size()) != data.docs()) {
-    throw InvalidArgument(fmt::format("There are {} scores for {} documents; give one for each.",
+    throw InvalidArgument(fmt::format("Got {} scores for {} documents; each document needs one.",
                                       input.scores.size(), data.docs()));
   }
   if (!input.retrieved.empty() && static_cast<std::int64_t>(input.retrieved.size()) != data.queries()) {
-    throw InvalidArgument(fmt::format("There are counts of retrieved documents for {} queries of {}.",
-                                      input.retrieved.size(), data.queries()));
+    throw InvalidArgument(
+        fmt::format("Got counts of retrieved documents for {} of {} queries; each query needs one.",
+                    input.retrieved.size(), data.queries()));
   }
   if (data.max_grade() > kHighestGrade) {
-    throw InvalidArgument(
-        fmt::format("The data has grade {}; grades go up to {}.", data.max_grade(), kHighestGrade));
+    throw InvalidArgument(fmt::format("The data has grade {}, but the largest supported grade is {}.",
+                                      data.max_grade(), kHighestGrade));
   }
   report_.max_grade = options_.max_grade.value_or(data.max_grade());
   if (data.max_grade() > report_.max_grade) {
-    throw InvalidArgument(fmt::format("The data has grade {}, above the largest grade {} that was given.",
+    throw InvalidArgument(fmt::format("The data has grade {}, but the largest grade was given as {}.",
                                       data.max_grade(), report_.max_grade));
   }
   for (int grade = 0; grade <= kHighestGrade; ++grade) {
@@ -78,7 +79,7 @@ void Evaluator::prepare(const Input<Score>& input, ExecutionContext& context) {
     longest = std::max(longest, data.docs_of(query));
   if (longest > std::numeric_limits<std::int32_t>::max()) {
     throw InvalidArgument(
-        fmt::format("A query has {} documents; at most 2147483647 can be ranked.", longest));
+        fmt::format("A query has {} documents, but at most 2147483647 can be ranked.", longest));
   }
   discounts_.reach(std::min(longest, top_ranks_));
   const auto queries = static_cast<std::size_t>(data.queries());
@@ -117,8 +118,8 @@ void Evaluator::order_query(const Input<Score>& input, std::int64_t query, std::
   const std::int64_t bad = rank_top_by_score(scores, order, scratch);
   if (bad >= 0) {
     throw NumericError(
-        fmt::format("The score of document {} of query '{}' is not a number; nothing can be ranked by it.",
-                    bad, data.qid(query)));
+        fmt::format("The score of document {} of query '{}' is NaN; documents cannot be ranked by it.", bad,
+                    data.qid(query)));
   }
   if (options_.ties == Ties::kDocIndex) return;
   // Equal scores stand side by side in index order; documents that were not retrieved stay in it.

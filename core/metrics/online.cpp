@@ -18,10 +18,10 @@ OnlineMetrics::OnlineMetrics(const OnlineOptions& options)
   }
   if (!(options_.discount > 0.0 && options_.discount <= 1.0)) {
     throw InvalidArgument(fmt::format(
-        "The discount of online metrics must lie above 0 and at most at 1, not {}.", options_.discount));
+        "The discount of online metrics must be above 0 and at most 1, not {}.", options_.discount));
   }
   if (options_.max_grade < 0 || options_.max_grade > kHighestGrade) {
-    throw InvalidArgument(fmt::format("The largest grade must lie between 0 and {}, not {}.", kHighestGrade,
+    throw InvalidArgument(fmt::format("The largest grade must be between 0 and {}, not {}.", kHighestGrade,
                                       options_.max_grade));
   }
   state_.exposure.resize(static_cast<std::size_t>(options_.cutoff * (options_.max_grade + 1)));
@@ -30,8 +30,8 @@ OnlineMetrics::OnlineMetrics(const OnlineOptions& options)
 double OnlineMetrics::observe(std::span<const std::uint8_t> grades, std::span<const std::int32_t> list) {
   if (list.size() != grades.size()) {
     throw InvalidArgument(
-        fmt::format("The list holds {} of the query's {} documents; regret needs all of them.", list.size(),
-                    grades.size()));
+        fmt::format("The list has {} of the query's {} documents, but regret is defined over all of them.",
+                    list.size(), grades.size()));
   }
   const auto docs = static_cast<std::int64_t>(list.size());
   const std::int64_t shown = std::min(options_.cutoff, docs);
@@ -71,7 +71,7 @@ std::int64_t OnlineMetrics::exposure(std::int64_t rank, int grade) const {
 void OnlineMetrics::restore(OnlineState state) {
   if (state.exposure.size() != state_.exposure.size()) {
     throw InvalidArgument(fmt::format(
-        "The saved online metrics have {} counts of exposure, not {}: they were gathered with another "
+        "The saved online metrics have {} exposure counts instead of {}: they were collected with another "
         "cutoff or largest grade.",
         state.exposure.size(), state_.exposure.size()));
   }

@@ -71,14 +71,14 @@ double parse_score(std::string_view word, const Place& place) {
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), score);
   if (error == std::errc::result_out_of_range) {
     throw DataError(place.file, place.line, place.column,
-                    fmt::format("The score {} is outside what a double holds.", quoted(word)));
+                    fmt::format("The score {} is out of range for a double.", quoted(word)));
   }
   if (error != std::errc() || end != digits.data() + digits.size()) {
     throw DataError(place.file, place.line, place.column, fmt::format("{} is not a number.", quoted(word)));
   }
   if (std::isnan(score)) {
     throw DataError(place.file, place.line, place.column,
-                    "The score is not a number; nothing can be ranked by it.");
+                    "The score is NaN; documents cannot be ranked by it.");
   }
   return score;
 }
@@ -110,13 +110,14 @@ RunLine parse_run_line(std::string_view line, const std::string& file, std::int6
   if (count != words.size()) {
     throw DataError(
         file, number, wrong,
-        fmt::format("A line of a run is 'qid Q0 docno rank score tag'; this one has {} fields.", count));
+        fmt::format("A line of a run must be 'qid Q0 docno rank score tag', but this line has {} fields.",
+                    count));
   }
   const auto& [query, iteration, docno, rank, score_word, tag] = words;
   qid = query;
   const double score = parse_score(score_word, {file, number, column_of(score_word, line)});
   if (!std::isfinite(score)) {
-    throw DataError(file, number, column_of(score_word, line), "A run's scores have to be finite.");
+    throw DataError(file, number, column_of(score_word, line), "The scores of a run must be finite.");
   }
   return {docno, score, number, column_of(docno, line)};
 }
@@ -193,14 +194,14 @@ void place_query(const std::vector<RunLine>& lines, const Dataset& data, std::in
     }
     if (doc == DocFinder::kAmbiguous) {
       mistake.note(line,
-                   fmt::format("Query {} has more than one document {}; a run cannot tell them apart.",
+                   fmt::format("Query {} has several documents named {}, which a run cannot distinguish.",
                                quoted(data.qid(query)), quoted(line.docno)));
       return;
     }
     const auto [earlier, inserted] = named.emplace(doc, line.line);
     if (!inserted) {
-      mistake.note(line, fmt::format("Document {} of query {} was given on line {} already.",
-                                     quoted(line.docno), quoted(data.qid(query)), earlier->second));
+      mistake.note(line, fmt::format("Document {} of query {} is already on line {}.", quoted(line.docno),
+                                     quoted(data.qid(query)), earlier->second));
       return;
     }
     run.scores[static_cast<std::size_t>(data.offset(query) + doc)] = line.score;
@@ -220,18 +221,18 @@ ExternalScores parse_scores(std::string_view text, const std::string& file, cons
     const double score = parse_score(word, place);
     if (const std::string_view more = take_word(rest); !more.empty()) {
       throw DataError(file, lines.number(), column_of(more, lines.line()),
-                      fmt::format("A line of scores holds one number; here {} follows it.", quoted(more)));
+                      fmt::format("A line must have one score, but {} follows it.", quoted(more)));
     }
     if (static_cast<std::int64_t>(read.scores.size()) == data.docs()) {
       throw DataError(file, place.line, place.column,
-                      fmt::format("This is one score too many: the data has {} documents.", data.docs()));
+                      fmt::format("This score has no document: the data has {} documents.", data.docs()));
     }
     read.scores.push_back(score);
   }
   if (static_cast<std::int64_t>(read.scores.size()) != data.docs()) {
     throw DataError(
         file, 0, 0,
-        fmt::format("The file holds {} scores, and the data has {} documents; give one for each.",
+        fmt::format("The file has {} scores, but the data has {} documents; each document needs one.",
                     read.scores.size(), data.docs()));
   }
   return read;

@@ -87,7 +87,7 @@ constexpr SettingKind setting_kind() {
     return SettingKind::kSwitches;
   else {
     static_assert(std::is_same_v<T, std::vector<std::string>>,
-                  "a setting of this type has no form in a file");
+                  "settings of this type cannot be written to a file");
     return SettingKind::kTexts;
   }
 }

@@ -43,12 +43,12 @@ SettingValue value_of(const toml::node& node, std::string_view key, std::string_
         return list_of<std::int64_t>(array);
       if (all([](const toml::node& item) { return item.is_number(); })) return list_of<double>(array);
       if (all([](const toml::node& item) { return item.is_boolean(); })) return list_of<bool>(array);
-      throw InvalidArgument(
-          fmt::format("{}: '{}' must be a list of texts, of numbers, or of true and false.", origin, key));
+      throw InvalidArgument(fmt::format(
+          "{}: '{}' must be a list of strings, of numbers, or of true and false.", origin, key));
     }
     default:
       throw InvalidArgument(
-          fmt::format("{}: '{}' has a kind of value that no setting takes.", origin, key));
+          fmt::format("{}: '{}' has a value of a type that no setting accepts.", origin, key));
   }
 }
 

@@ -18,7 +18,7 @@ inline SettingKind kind_of(const SettingValue& value) {
   return static_cast<SettingKind>(value.index());
 }
 
-/// "a whole number", "a list of texts", …
+/// "an integer", "a list of strings", …
 std::string_view readable_kind(SettingKind kind);
 
 /// The value as TOML writes it; reading that back gives the same value, to the last bit of a real.

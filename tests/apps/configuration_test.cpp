@@ -150,9 +150,9 @@ TEST(ConfigurationTest, UsersStartFromClicksWhereverItStands) {
 TEST(ConfigurationTest, UsersAreChecked) {
   const std::string mine = "[[user]]\nname = \"mine\"\nclick = [0, 1]\n";
   EXPECT_EQ(complaint(mine), "none");
-  EXPECT_EQ(complaint(mine + mine), "Two users are called 'mine'; give each [[user]] a name of its own.");
-  EXPECT_EQ(complaint("[[user]]\nname = \"perfect\"\nclick = [0, 1]\n").substr(0, 32),
-            "A [[user]] is called 'perfect' a");
+  EXPECT_EQ(complaint(mine + mine), "Two users are named 'mine'. Give each [[user]] a unique name.");
+  EXPECT_EQ(complaint("[[user]]\nname = \"perfect\"\nclick = [0, 1]\n").substr(0, 62),
+            "A [[user]] must not have the name of the built-in user 'perfec");
   EXPECT_EQ(complaint("[[user]]\nname = \"a/b\"\nclick = [0, 1]\n").substr(0, 21), "The user's name 'a/b'");
   EXPECT_EQ(complaint("[[user]]\nclick = [0, 1]\n").substr(0, 18), "The user's name ''");
   EXPECT_EQ(complaint("[[user]]\nname = \"mine\"\n").substr(0, 33), "User 'mine' has no click probabil");
@@ -163,7 +163,7 @@ TEST(ConfigurationTest, UsersAreChecked) {
   EXPECT_EQ(complaint("[user]\nname = \"mine\"\n"), "c.toml:1:1: This table is written [[user]].");
   EXPECT_EQ(complaint(mine + "[clicks]\nmodels = [\"mien\"]\n").substr(0, 66),
             "clicks.models: There is no user 'mien'; the nearest is 'mine'. The");
-  EXPECT_EQ(complaint("[clicks]\ngrades = 4\n").substr(0, 18), "clicks.grades is 4");
+  EXPECT_EQ(complaint("[clicks]\ngrades = 4\n").substr(0, 29), "clicks.grades must be 2, 3 or");
   EXPECT_EQ(complaint("[clicks]\ngrades = 6\n"),
             "c.toml:2:10: 'grades' is 6 but must be at least 0 and at most 5.");
   for (const std::string path : {"user.mine.noise", "user.noise"}) {

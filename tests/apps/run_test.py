@@ -214,7 +214,7 @@ class Resume(Folder):
         settings = ["--ranker", "pdgd", "--rounds", 10, "--seeds", "1", "--clicks", "perfect"]
         out = self.folder / "a"
         self.done(out, *settings)
-        self.refused(2, "holds results already", "run", "--data", DATA, "--out", out, *settings)
+        self.refused(2, "already contains results", "run", "--data", DATA, "--out", out, *settings)
         changed = [*settings, "--learning-rate", "0.2"]
         self.refused(2, "'learning_rate = 0.1' there, 'learning_rate = 0.2' here", "run", "--quiet", "--data", DATA, "--out",
                      out, *changed, "--resume")
@@ -230,7 +230,7 @@ class Resume(Folder):
         (trial / "summary.json").unlink()
         resume = ["run", "--quiet", "--out", out, *settings, "--resume", "--data"]
         configuration = (out / "config.toml").read_bytes()
-        self.refused(2, "it differs in the data", *resume, "synth:small?queries=60&seed=4")
+        self.refused(2, "which differs in the data", *resume, "synth:small?queries=60&seed=4")
         self.assertEqual((out / "config.toml").read_bytes(), configuration)
         state = trial / "checkpoint" / "state.safetensors"
         whole = state.read_bytes()

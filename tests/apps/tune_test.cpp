@@ -89,8 +89,7 @@ TEST(SweepTest, ComplaintsNameThePlaceAndTheNearest) {
             "c.toml:7:1: There is no ranker 'fulll' to sweep; the nearest is 'full'.");
   EXPECT_EQ(complaint("[sweep]\nalpha = [0.1, -1]\n"),
             "c.toml:2:9: 'alpha' is -1.0 but must be at least 0.");
-  EXPECT_EQ(complaint("[sweep]\nsteps = [1, 1.5]\n"),
-            "c.toml:2:9: 'steps' takes a whole number, not '1.0'.");
+  EXPECT_EQ(complaint("[sweep]\nsteps = [1, 1.5]\n"), "c.toml:2:9: 'steps' must be an integer, not '1.0'.");
   EXPECT_EQ(complaint("[sweep]\nlist = [\"certian\"]\n").substr(0, 60),
             "c.toml:2:8: 'list' is 'certian' but must be one of certain, ");
   EXPECT_EQ(complaint("[sweep]\nalpha = []\n"),

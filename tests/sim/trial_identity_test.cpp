@@ -34,7 +34,7 @@ TEST(TrialRecipeTest, DifferencesAreSentences) {
   there = here;
   there.pop_back();
   EXPECT_EQ(recipe_difference(there, here), "the trial: '' there, 'fold 1' here");
-  EXPECT_EQ(recipe_difference(here, there), "the trial is new");
+  EXPECT_EQ(recipe_difference(here, there), "the trial, which is missing here");
   // Texts that differ in nothing but the end of the last line still differ.
   there = here;
   there[2].second = "fold 1\n";

@@ -94,7 +94,7 @@ TEST(LetorReader, TruncatedStreamsAreOneSentenceWithTheLineReached) {
         read_text(std::string_view(bytes).substr(0, size), {.block_bytes = 1000}, 2);
         FAIL();
       } catch (const DataError& error) {
-        EXPECT_NE(std::string(error.what()).find("data is cut off."), std::string::npos) << error.what();
+        EXPECT_NE(std::string(error.what()).find("data is truncated."), std::string::npos) << error.what();
         EXPECT_GE(error.column(), 1);
         EXPECT_GT(error.line(), size > bytes.size() / 2 ? 100 : 0);
       }
@@ -115,9 +115,9 @@ TEST(LetorReader, RefusesAMatrixOverTheLimitBeforeAllocatingIt) {
     EXPECT_EQ(error.line(), 2);
     EXPECT_EQ(error.column(), 13);
     EXPECT_EQ(std::string(error.what()),
-              "data.txt:2:13: With feature 4000000000 the dense matrix of the first 3 documents takes "
-              "48000000000 "
-              "bytes, and --max-memory allows 1000000: raise it, or leave out or renumber features.");
+              "data.txt:2:13: With feature 4000000000, the dense matrix of the first 3 documents needs "
+              "48000000000 bytes, but --max-memory allows 1000000. Raise --max-memory, or remove or "
+              "renumber features.");
   }
   EXPECT_EQ(read_text("0 qid:1 25:1\n", {.max_bytes = 100}).features(), 25);
   EXPECT_THROW(read_text("0 qid:1 26:1\n", {.max_bytes = 100}), DataError);

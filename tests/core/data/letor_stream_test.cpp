@@ -118,10 +118,10 @@ TEST_F(LetorStreamTest, MistakesHaveTheirPlaceInTheFile) {
   const LetorOptions small{.block_bytes = 1};
   for (const LetorOptions& options : {LetorOptions(), small}) {
     EXPECT_EQ(complaint("0 qid:1 1:1\n1 qid:1 10:1\n", options),
-              name + ":2:9: Feature 10 is beyond the 9 features that there can be.");
-    EXPECT_EQ(complaint("", options), name + ":1:1: The file holds no document.");
-    EXPECT_EQ(complaint("# nothing\n", options), name + ":1:1: The file holds no document.");
-    EXPECT_EQ(complaint("0 qid:1\n", options), name + ":1:1: No document of the file has a feature.");
+              name + ":2:9: Feature 10 exceeds the limit of 9 features.");
+    EXPECT_EQ(complaint("", options), name + ":1:1: The file contains no document.");
+    EXPECT_EQ(complaint("# nothing\n", options), name + ":1:1: The file contains no document.");
+    EXPECT_EQ(complaint("0 qid:1\n", options), name + ":1:1: No document in the file has a feature.");
     // The first of two mistakes, in the words of the whole file's reader.
     const std::string torn = "0 qid:1 1:1\n0 qid:1 1:y\n\n0 qid:1 1:z\n";
     std::string expected;
@@ -144,7 +144,7 @@ TEST_F(LetorStreamTest, MissingValuesAreToldOnce) {
   while (stream.next()) {
   }
   ASSERT_EQ(warnings.messages().size(), 1U);
-  EXPECT_NE(warnings.messages()[0].find(":2:11: 2 values are written NULL"), std::string::npos)
+  EXPECT_NE(warnings.messages()[0].find(":2:11: 2 values are NULL"), std::string::npos)
       << warnings.messages()[0];
 }
 

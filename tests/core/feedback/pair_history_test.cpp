@@ -204,7 +204,7 @@ TEST(PairHistoryTest, AnotherNumberOfFeaturesIsOneSentence) {
     other.load(reader);
     FAIL() << "a history of other data was accepted";
   } catch (const IoError& error) {
-    EXPECT_STREQ(error.what(), "there: The saved history is of data with another number of features.");
+    EXPECT_STREQ(error.what(), "there: The saved history has another number of features.");
   }
 }
 

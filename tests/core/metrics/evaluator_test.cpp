@@ -238,7 +238,7 @@ TEST(Evaluator, RefusesScoresThatAreNotNumbers) {
       FAIL() << "a NaN passed";
     } catch (const NumericError& error) {
       EXPECT_STREQ(error.what(),
-                   "The score of document 1 of query 'b' is not a number; nothing can be ranked by it.");
+                   "The score of document 1 of query 'b' is NaN; documents cannot be ranked by it.");
     }
   }
 }

@@ -71,7 +71,7 @@ TEST(SchemaTest, ComplaintsSayWhatWouldDo) {
   EXPECT_EQ(complaint("count", std::int64_t{0}), "here: 'count' is 0 but must be at least 1.");
   EXPECT_EQ(complaint("weight", 0.0), "here: 'weight' is 0.0 but must be above 0 and at most 2.");
   EXPECT_EQ(complaint("weight", 2.5), "here: 'weight' is 2.5 but must be above 0 and at most 2.");
-  EXPECT_EQ(complaint("count", std::string("x")), "here: 'count' takes a whole number, not '\"x\"'.");
+  EXPECT_EQ(complaint("count", std::string("x")), "here: 'count' must be an integer, not '\"x\"'.");
   EXPECT_EQ(complaint("fruit", std::string("peer")),
             "here: 'fruit' is 'peer' but must be one of apple or pear; the nearest is 'pear'.");
   EXPECT_EQ(complaint("labels", std::vector<std::string>{"a", "c"}),

@@ -43,9 +43,9 @@ TEST(TomlDocumentTest, ComplaintsCarryThePlace) {
   EXPECT_EQ(complaint("[a]\nb = \n").substr(0, 9), "f.toml:2:");
   EXPECT_EQ(complaint("[a]\nb = 1\nb = 2\n").substr(0, 9), "f.toml:3:");
   EXPECT_EQ(complaint("[a]\nb = 1979-05-27\n"),
-            "f.toml:2:5: 'a.b' has a kind of value that no setting takes.");
+            "f.toml:2:5: 'a.b' has a value of a type that no setting accepts.");
   EXPECT_EQ(complaint("[a]\nb = [1, \"x\"]\n"),
-            "f.toml:2:5: 'a.b' must be a list of texts, of numbers, or of true and false.");
+            "f.toml:2:5: 'a.b' must be a list of strings, of numbers, or of true and false.");
   EXPECT_EQ(complaint("a = 1\n"), "none");
 }
 

@@ -5,23 +5,23 @@ namespace olrank {
 const Schema& RunSettings::schema() {
   using S = RunSettings;
   static const Schema schema =
-      SchemaBuilder<S>("run", "Where and how an experiment is carried out.")
+      SchemaBuilder<S>("run", "Where and how an experiment runs.")
           .field("device", &S::device,
-                 "`auto`, `cpu`, `cuda` or `cuda:N`; `auto` is the CPU as long as no figure of a GPU has "
-                 "been measured")
+                 "`auto`, `cpu`, `cuda` or `cuda:N`; `auto` means the CPU until GPU performance has been "
+                 "measured")
           .flag("device")
-          .field("threads", &S::threads, "CPU threads of all trials together; 0 takes every core")
+          .field("threads", &S::threads, "CPU threads shared by all trials; 0 uses every core")
           .at_least(0)
           .at_most(4096)
           .flag("threads")
-          .field("jobs", &S::jobs, "trials at once")
+          .field("jobs", &S::jobs, "trials to run in parallel")
           .at_least(1)
           .at_most(4096)
           .flag("jobs")
           .field("checkpoint_every", &S::checkpoint_every, "rounds between checkpoints")
           .unit("rounds")
           .at_least(1)
-          .field("out", &S::out, "the folder of the experiment")
+          .field("out", &S::out, "output folder of the experiment")
           .flag("out")
           .build();
   return schema;

@@ -43,14 +43,19 @@ std::string type_name(const Setting& setting) {
   return "TEXT";
 }
 
+/// A default as the command line takes it: without the quotes and brackets of TOML.
+std::string shown_default(const Setting& setting, const void* defaults) {
+  std::string text = to_toml(setting.read(defaults));
+  std::erase_if(text, [](char c) { return c == '"' || c == '[' || c == ']' || c == ' '; });
+  return text;
+}
+
 std::string help_line(const Setting& setting, const void* defaults) {
   std::string help = setting.help;
   std::erase(help, '`');
-  if (!setting.choices.empty()) {
-    help += ":";
-    for (const std::string& choice : setting.choices) help += " " + choice;
-  }
-  return help + " [" + to_toml(setting.read(defaults)) + "]";
+  if (!setting.choices.empty()) help += fmt::format(" ({})", fmt::join(setting.choices, ", "));
+  const std::string value = shown_default(setting, defaults);
+  return value.empty() ? help : fmt::format("{} [default: {}]", help, value);
 }
 
 }  // namespace

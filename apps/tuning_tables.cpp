@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <nlohmann/json.hpp>
+
+#include "core/text/csv.h"
 
 namespace olrank {
 namespace {
@@ -47,10 +48,6 @@ std::string header(std::string_view first, const std::vector<std::string>& keys,
         fmt::format("cndcg@{}", cutoff)})
     text += fmt::format(",{0},{0}_sd", figure);
   return text;
-}
-
-std::string csv_number(double value) {
-  return std::isfinite(value) ? fmt::format("{}", value) : "";
 }
 
 std::string figure_cells(const TrialMoments& figures) {

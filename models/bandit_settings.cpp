@@ -6,17 +6,18 @@ const Schema& BanditSettings::schema() {
   using S = BanditSettings;
   static const Schema schema =
       SchemaBuilder<S>("ranker", "Exploration of the rankers without a posterior.")
-          .field("exploration", &S::exploration, "how `ranknet` explores")
+          .field("exploration", &S::exploration, "exploration of `ranknet`")
           .field("epsilon", &S::epsilon,
-                 "probability of a random document at each rank of an ε-greedy list; above 0 where that "
-                 "explores")
+                 "probability of a random document at each rank of an ε-greedy list; must be above 0 with "
+                 "ε-greedy exploration")
           .at_least(0)
           .at_most(1)
-          .field("exploration_radius", &S::exploration_radius, "length of a candidate's step (dbgd, mgd)")
+          .field("exploration_radius", &S::exploration_radius,
+                 "distance of a candidate from the current weights (dbgd, mgd)")
           .symbol("δ")
           .above(0)
-          .field("interleaving", &S::interleaving, "how candidates share a list (dbgd, mgd)")
-          .field("candidates", &S::candidates, "candidates of a round (mgd)")
+          .field("interleaving", &S::interleaving, "how candidates are interleaved (dbgd, mgd)")
+          .field("candidates", &S::candidates, "candidates per round (mgd)")
           .at_least(1)
           .field("temperature", &S::temperature, "exponent of 1/rank^τ in probabilistic interleaving")
           .symbol("τ")

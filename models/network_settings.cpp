@@ -6,24 +6,25 @@ const Schema& NetworkSettings::schema() {
   using S = NetworkSettings;
   static const Schema schema =
       SchemaBuilder<S>("ranker", "The shape of the scoring function.")
-          .field("network", &S::network, "the form of kinds that have both (pdgd, dbgd, mgd, ranknet)")
-          .field("width", &S::width, "units of a hidden layer; even with `ntk`")
+          .field("network", &S::network,
+                 "linear model or neural network, for kinds that support both (pdgd, dbgd, mgd, ranknet)")
+          .field("width", &S::width, "units per hidden layer; must be even with `ntk`")
           .symbol("m")
           .at_least(1)
           .at_most(65536)
-          .field("depth", &S::depth, "layers of weights: 2 is one hidden layer")
+          .field("depth", &S::depth, "layers of weights; 2 means one hidden layer")
           .symbol("L")
           .at_least(2)
           .at_most(16)
-          .field(
-              "parameterisation", &S::parameterisation,
-              "`ntk` scales by √m and starts at f = 0; `standard` has biases and the usual initialisation")
+          .field("parameterisation", &S::parameterisation,
+                 "`ntk` scales the output by √m and starts at f = 0; `standard` has biases and the usual "
+                 "initialisation")
           .field("scaling", &S::scaling,
-                 "`width` puts 1/m into the covariance and its widths, and m before λ in the loss; `none` "
-                 "puts it nowhere")
+                 "`width` puts the factor 1/m into the covariance and its widths, and m before λ in the "
+                 "loss; `none` omits both")
           .field("initialisation", &S::initialisation,
-                 "`symmetric` lets a `standard` network of even width start at f = 0, too, as two equal "
-                 "halves of opposite sign")
+                 "`symmetric` makes a `standard` network of even width start at f = 0, as two equal halves "
+                 "of opposite sign")
           .build();
   return schema;
 }

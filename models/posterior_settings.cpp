@@ -5,25 +5,27 @@ namespace olrank {
 const Schema& PosteriorSettings::schema() {
   using S = PosteriorSettings;
   static const Schema schema =
-      SchemaBuilder<S>("ranker", "What is known about the parameters: a covariance, or an ensemble.")
-          .field("covariance", &S::covariance, "the structure of the covariance")
+      SchemaBuilder<S>("ranker", "What is known about the parameters: a covariance or an ensemble.")
+          .field("covariance", &S::covariance, "structure of the covariance")
           .field("form", &S::form,
-                 "how the full covariance is kept: by pairs, by parameters, or as it pays")
+                 "representation of the full covariance: `dual` over pairs, `primal` over parameters, "
+                 "`auto` whichever is cheaper")
           .field("shadow", &S::shadow,
-                 "`full` keeps the exact covariance beside a network's own, unused, and compares their "
-                 "widths (olranknet, ollambdarank with another covariance)")
-          .field("lambda", &S::lambda, "weight of the prior in loss and covariance")
+                 "`full` also maintains an exact full covariance, which decides nothing, and compares its "
+                 "widths with the ranker's (olranknet and ollambdarank with another covariance)")
+          .field("lambda", &S::lambda, "strength of the prior in loss and covariance")
           .symbol("λ")
           .above(0)
-          .field("members", &S::members, "members of an ensemble")
+          .field("members", &S::members, "ensemble size")
           .symbol("N")
           .at_least(1)
           .at_most(1024)
-          .field("noise_variance", &S::noise_variance, "variance of an ensemble's label noise")
+          .field("noise_variance", &S::noise_variance, "variance of the label noise in an ensemble")
           .symbol("ν²")
           .at_least(0)
           .field("member_schedule", &S::member_schedule,
-                 "train members in streams side by side or as one batch, or as measures faster")
+                 "how a GPU trains ensemble members: in parallel streams, as one batch, or whichever is "
+                 "measured to be faster")
           .build();
   return schema;
 }

@@ -101,10 +101,11 @@ RankerSettings RankerSettings::defaults(RankerKind kind, ProtocolName protocol, 
 const Schema& RankerSettings::schema() {
   using S = RankerSettings;
   static const Schema schema =
-      SchemaBuilder<S>("ranker", "A method of ranking and learning; any number of these tables.")
+      SchemaBuilder<S>("ranker", "A ranker: a method and its settings; any number of these tables.")
           .repeated()
-          .field("name", &S::name, "names the folder of its trials; unique; the kind unless set")
-          .field("kind", &S::kind, "the method")
+          .field("name", &S::name,
+                 "name of the ranker and of the folder of its trials; must be unique; default: the kind")
+          .field("kind", &S::kind, "ranking and learning method")
           .flag("ranker")
           .include(&S::network, NetworkSettings::schema())
           .include(&S::posterior, PosteriorSettings::schema())
@@ -116,9 +117,14 @@ const Schema& RankerSettings::schema() {
   return schema;
 }
 
-TheoryAlpha theory_alpha(const RankerSettings& settings) {
+CertaintyPolicy certainty_policy(const RankerSettings& settings) {
   const ExplorationSettings& explore = settings.explore;
-  return {explore.c1, explore.c2, explore.delta, explore.noise_subgaussian, settings.posterior.lambda};
+  CertaintyPolicy policy{explore.alpha, explore.slack, std::nullopt};
+  if (explore.alpha_schedule == AlphaSchedule::kTheory) {
+    policy.theory = {explore.c1, explore.c2, explore.delta, explore.noise_subgaussian,
+                     settings.posterior.lambda};
+  }
+  return policy;
 }
 
 }  // namespace olrank

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <utility>
 
+#include "core/explore/certainty_policy.h"
 #include "core/explore/exploration_settings.h"
-#include "core/explore/theory_alpha.h"
 #include "core/feedback/pair_settings.h"
 #include "core/protocol.h"
 #include "core/settings/enum_names.h"
@@ -66,7 +66,7 @@ struct RankerSettings {
                                  Interleaving interleaving = Interleaving::kTeamDraft);
 };
 
-/// α_t of these settings where it follows the theory.
-TheoryAlpha theory_alpha(const RankerSettings& settings);
+/// Which orders a ranker with these settings counts as certain.
+CertaintyPolicy certainty_policy(const RankerSettings& settings);
 
 }  // namespace olrank

@@ -5,32 +5,37 @@ namespace olrank {
 const Schema& TrainerSettings::schema() {
   using S = TrainerSettings;
   static const Schema schema =
-      SchemaBuilder<S>("ranker", "How parameters follow the collected pairs.")
-          .field("optimizer", &S::optimizer, "the rule of a training step")
-          .field("loss", &S::loss, "summed over pairs beside mλ/2·‖θ − θ₀‖², or their mean beside λ‖θ‖²")
+      SchemaBuilder<S>("ranker", "How the parameters are trained on the collected pairs.")
+          .field("optimizer", &S::optimizer, "update rule of a training step")
+          .field("loss", &S::loss,
+                 "`sum`: cross-entropy summed over pairs, plus mλ/2·‖θ − θ₀‖²; `mean`: mean cross-entropy, "
+                 "plus λ‖θ‖²")
           .field("learning_rate", &S::learning_rate,
-                 "size of a step; of networks with `gd` or `nesterov` a share of the largest stable one, "
-                 "at most 1")
+                 "step size; for networks with `gd` or `nesterov`, a fraction (at most 1) of the largest "
+                 "stable step")
           .symbol("η")
           .above(0)
-          .field("learning_rate_decay", &S::learning_rate_decay, "factor on the step after each round")
+          .field("learning_rate_decay", &S::learning_rate_decay,
+                 "factor applied to the step size after each round")
           .above(0)
           .at_most(1)
           .field("steps", &S::steps,
-                 "full-batch steps after a round that brought pairs; of linear rankers with confidence, "
-                 "the most")
+                 "full-batch steps after each round that yields pairs; for pairrank and p2linrank, the "
+                 "maximum")
           .symbol("J")
           .at_least(1)
-          .field("epochs", &S::epochs, "passes over the history where training goes by mini-batches")
+          .field("epochs", &S::epochs, "passes over the history when training uses mini-batches")
           .at_least(1)
-          .field("batch", &S::batch, "pairs of a mini-batch")
+          .field("batch", &S::batch, "pairs per mini-batch")
           .unit("pairs")
           .at_least(1)
-          .field("stop_gradient_norm", &S::stop_gradient_norm,
-                 "end a round's training below this gradient norm a pair; 0 takes every step")
+          .field(
+              "stop_gradient_norm", &S::stop_gradient_norm,
+              "stop a round's training once the gradient norm per pair is below this; 0 takes every step")
           .at_least(0)
           .field("precision", &S::precision,
-                 "products of training on a GPU: `tf32` rounds their factors to 10 bits, for speed")
+                 "precision of matrix products when training on a GPU; `tf32` rounds the factors to 10 "
+                 "bits of mantissa for speed")
           .build();
   return schema;
 }

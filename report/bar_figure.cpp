@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/text/csv.h"
 #include "report/markup.h"
 #include "report/ticks.h"
 
@@ -88,11 +89,11 @@ Drawing draw_bars(const BarFigure& figure) {
 
 std::string bars_csv(const BarFigure& figure) {
   std::string csv = "ranker";
-  for (const std::string& part : figure.parts) csv += "," + csv_field(part);
+  for (const std::string& part : figure.parts) csv += "," + csv_field(clean_utf8(part));
   csv += "\n";
   for (const Bar& bar : figure.bars) {
-    csv += csv_field(bar.name);
-    for (const double value : bar.parts) csv += fmt::format(",{}", value);
+    csv += csv_field(clean_utf8(bar.name));
+    for (const double value : bar.parts) csv += "," + csv_number(value);
     csv += "\n";
   }
   return csv;

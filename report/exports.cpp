@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/folder.h"
+#include "core/text/csv.h"
 #include "report/figures.h"
 #include "report/final_tables.h"
 #include "report/markup.h"
@@ -22,10 +23,6 @@ namespace olrank {
 namespace {
 
 using nlohmann::ordered_json;
-
-std::string csv_number(double value) {
-  return std::isfinite(value) ? fmt::format("{}", value) : "";
-}
 
 std::string csv_estimate(const MeanInterval& estimate) {
   return fmt::format("{},{},{},{},{}", csv_number(estimate.mean),
@@ -223,22 +220,23 @@ std::string report_csv(const Report& report) {
   std::string csv = "data,clicks,ranker,figure,round,mean,low,high,trials,units,best,not_worse\n";
   for (const DataResults& data : report.data) {
     for (const UserResults& user : data.users) {
-      const std::string place = csv_field(data.data) + "," + csv_field(user.user);
+      const std::string place = csv_field(clean_utf8(data.data)) + "," + csv_field(clean_utf8(user.user));
       const FinalTable table = final_table(user, data.cutoff);
       for (const FinalColumn& column : table.columns) {
         for (std::size_t row = 0; row < table.rows.size(); ++row) {
           const FinalCell& cell = column.cells[row];
           csv += fmt::format("{},{},{},,{},{:d},{:d}\n", place,
-                             csv_field(report.rankers[table.rows[row]].name), column.figure.slug,
-                             csv_estimate(cell.estimate), cell.best, cell.not_worse);
+                             csv_field(clean_utf8(report.rankers[table.rows[row]].name)),
+                             column.figure.slug, csv_estimate(cell.estimate), cell.best, cell.not_worse);
         }
       }
       for (const RankerTrials& ranker : user.rankers) {
         for (std::size_t i = 0; i < kMeasures; ++i) {
           const auto measure = static_cast<Measure>(i);
           for (const RoundEstimate& point : ranker.curve(measure)) {
-            csv += fmt::format("{},{},{},{},{},,\n", place, csv_field(report.rankers[ranker.ranker].name),
-                               slug_of(measure), point.round, csv_estimate(point.estimate));
+            csv += fmt::format("{},{},{},{},{},,\n", place,
+                               csv_field(clean_utf8(report.rankers[ranker.ranker].name)), slug_of(measure),
+                               point.round, csv_estimate(point.estimate));
           }
         }
       }

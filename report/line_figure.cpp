@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/text/csv.h"
 #include "report/label_layout.h"
 #include "report/markup.h"
 #include "report/ticks.h"
@@ -227,10 +228,6 @@ class LineDrawing {
   std::string body_;
 };
 
-std::string csv_number(double value) {
-  return std::isfinite(value) ? fmt::format("{}", value) : "";
-}
-
 }  // namespace
 
 Drawing draw_lines(const LineFigure& figure) {
@@ -241,7 +238,7 @@ std::string lines_csv(const LineFigure& figure) {
   std::string csv = fmt::format("ranker,{},mean,low,high,trials\n", figure.x_name);
   for (const FigureLine& line : figure.lines) {
     for (const LinePoint& point : line.points) {
-      csv += fmt::format("{},{},{},{},{},{}\n", csv_field(line.name), csv_number(point.x),
+      csv += fmt::format("{},{},{},{},{},{}\n", csv_field(clean_utf8(line.name)), csv_number(point.x),
                          csv_number(point.y), csv_number(point.low), csv_number(point.high), point.trials);
     }
   }

@@ -117,17 +117,6 @@ std::string escape_latex(std::string_view text) {
   return escaped;
 }
 
-std::string csv_field(std::string_view text) {
-  const std::string clean = clean_utf8(text);
-  if (clean.find_first_of(",\"") == std::string::npos) return clean;
-  std::string quoted = "\"";
-  for (const char c : clean) {
-    if (c == '"') quoted += '"';
-    quoted += c;
-  }
-  return quoted + "\"";
-}
-
 double text_width(std::string_view text, double font_size) {
   double width = 0.0;
   for (const std::string_view character : characters(text)) width += character_width(character);

@@ -12,9 +12,6 @@ std::string escape_html(std::string_view text);
 /// Text for LaTeX's text mode.
 std::string escape_latex(std::string_view text);
 
-/// A field of a CSV file, quoted where it has to be.
-std::string csv_field(std::string_view text);
-
 /// The text with whatever is no UTF-8, or a control character, replaced by U+FFFD.
 std::string clean_utf8(std::string_view text);
 

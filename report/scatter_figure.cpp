@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/text/csv.h"
 #include "report/label_layout.h"
 #include "report/markup.h"
 #include "report/ticks.h"
@@ -119,14 +120,11 @@ Drawing draw_scatter(const ScatterFigure& figure) {
 }
 
 std::string scatter_csv(const ScatterFigure& figure) {
-  std::string csv =
-      fmt::format("ranker,{},{},low,high\n", csv_field(figure.x_name), csv_field(figure.y_name));
-  const auto number = [](double value) {
-    return std::isfinite(value) ? fmt::format("{}", value) : std::string();
-  };
+  std::string csv = fmt::format("ranker,{},{},low,high\n", csv_field(clean_utf8(figure.x_name)),
+                                csv_field(clean_utf8(figure.y_name)));
   for (const ScatterPoint& point : figure.points) {
-    csv += fmt::format("{},{},{},{},{}\n", csv_field(point.name), number(point.x), number(point.y),
-                       number(point.low), number(point.high));
+    csv += fmt::format("{},{},{},{},{}\n", csv_field(clean_utf8(point.name)), csv_number(point.x),
+                       csv_number(point.y), csv_number(point.low), csv_number(point.high));
   }
   return csv;
 }

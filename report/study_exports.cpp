@@ -6,6 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "core/text/csv.h"
 #include "core/version.h"
 #include "report/markup.h"
 
@@ -93,10 +94,6 @@ ordered_json row_json(const Study& study, const StudyRow& row) {
   json["milliseconds_by_stage"] = ordered_json::object();
   for (const auto& [stage, spent] : row.stages) json["milliseconds_by_stage"][stage] = spent;
   return json;
-}
-
-std::string csv_number(double value) {
-  return std::isfinite(value) ? fmt::format("{}", value) : "";
 }
 
 std::string csv_estimate(const MeanInterval& estimate) {
@@ -246,8 +243,8 @@ std::string study_csv(const Study& study) {
     for (const StudyRow& row : user.rows) {
       const StudyCell& cell = study.plan.cells[row.cell];
       const std::string place =
-          fmt::format("{},{},{},{},{},{},{},{}", csv_field(study.run.data), csv_field(user.user),
-                      cell.ranker, cell.structure, cell.width, cell.depth,
+          fmt::format("{},{},{},{},{},{},{},{}", csv_field(clean_utf8(study.run.data)),
+                      csv_field(clean_utf8(user.user)), cell.ranker, cell.structure, cell.width, cell.depth,
                       cell.noise_variance ? csv_number(*cell.noise_variance) : "",
                       cell.alpha ? csv_number(*cell.alpha) : "");
       for (std::size_t i = 0; i < study.figures.size(); ++i) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/feedback/doc_number.h"
 #include "core/io/state_archive.h"
 #include "core/runtime/log.h"
 
@@ -16,18 +17,6 @@ using SteadyClock = std::chrono::steady_clock;
 
 /// While much is waiting to be learned, lists need not follow every round.
 constexpr std::chrono::milliseconds kPublishAtLeast{50};
-
-/// Names a document across rounds by what it is: the same one of the same query with the same inputs is the
-/// same document. 63 of the bits of XXH3; ten million documents collide with a probability below 1e-5.
-std::int64_t number_of(const FeedbackRecord& record, std::size_t doc) {
-  Fingerprinter fingerprinter;
-  const auto size = static_cast<std::uint64_t>(record.query.size());
-  fingerprinter.add(&size, sizeof size);
-  fingerprinter.add(record.query);
-  fingerprinter.add(record.features().doc(static_cast<std::int64_t>(doc)));
-  fingerprinter.add(record.docs[doc].text);
-  return static_cast<std::int64_t>(fingerprinter.value().low >> 1);
-}
 
 }  // namespace
 
@@ -154,7 +143,10 @@ bool Learner::consume_next() {
 void Learner::learn(const FeedbackRecord& record) {
   std::vector<std::int64_t> numbers(record.docs.size());
   std::vector<std::int32_t> shown(record.clicks.size());
-  for (std::size_t doc = 0; doc < numbers.size(); ++doc) numbers[doc] = number_of(record, doc);
+  for (std::size_t doc = 0; doc < numbers.size(); ++doc) {
+    numbers[doc] = doc_number(record.query, record.features().doc(static_cast<std::int64_t>(doc)),
+                              record.docs[doc].text);
+  }
   for (std::size_t rank = 0; rank < shown.size(); ++rank) shown[rank] = static_cast<std::int32_t>(rank);
   RoundContext context{context_, clock_};
   const auto round = static_cast<std::uint32_t>(record.round);

@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "core/io/fingerprint.h"
+#include "core/online/model_bytes.h"
 #include "core/version.h"
 #include "serve/api_error.h"
 
@@ -215,14 +216,9 @@ std::string Service::stats() {
 
 std::string Service::model() const {
   const auto published = learner_.latest();
-  const ModelTensors model = published->ranker->model();
-  std::vector<NamedTensor> tensors;
-  for (const auto& tensor : model.tensors) tensors.push_back({tensor.name, tensor.shape, tensor.values});
-  ModelMetadata about = {{"format", "pt"}, {"producer", fmt::format("olrank {}", version())}};
-  about.insert(about.end(), model.architecture.begin(), model.architecture.end());
-  about.insert(about.end(), parts_.metadata.begin(), parts_.metadata.end());
+  ModelMetadata about = parts_.metadata;
   about.emplace_back("rounds", fmt::format("{}", published->round));
-  return safetensors_bytes(tensors, about);
+  return model_bytes(published->ranker->model(), about);
 }
 
 std::string Service::metrics() const {

@@ -5,27 +5,27 @@ namespace olrank {
 const Schema& ClickSettings::schema() {
   using S = ClickSettings;
   static const Schema schema =
-      SchemaBuilder<S>("clicks", "Which simulated users click.")
-          .field(
-              "models", &S::models,
-              "users, each with trials of its own: `perfect`, `navigational`, `informational`, or the name "
-              "of a `[[user]]`")
+      SchemaBuilder<S>("clicks", "The simulated users who click.")
+          .field("models", &S::models,
+                 "simulated users, each with its own trials: `perfect`, `navigational`, `informational`, "
+                 "or the name of a `[[user]]`")
           .flag("clicks")
-          .field(
-              "kind", &S::kind,
-              "which click model users follow: scan and stop, scan to the first click, or examine by rank")
+          .field("kind", &S::kind,
+                 "click model: `dependent` scans from the top and may stop, `cascade` scans to the first "
+                 "click, `position` examines by rank")
           .field("stop", &S::stop,
-                 "whether a user of kind `dependent` may stop after clicks only, or after every document")
-          .field("noise", &S::noise, "probability that an examined document's click is flipped")
+                 "whether a `dependent` user may stop only after a click or after every document")
+          .field("noise", &S::noise, "probability that the click on an examined document is flipped")
           .at_least(0)
           .at_most(1)
           .field("position_bias", &S::position_bias,
-                 "exponent of 1/rank, the probability with which a user of kind `position` examines the "
-                 "document at a rank, from 1")
+                 "exponent of 1/rank in the probability that a `position` user examines the document at a "
+                 "rank (from 1)")
           .symbol("η")
           .at_least(0)
           .field("grades", &S::grades,
-                 "grades of the built-in users' tables: 2, 3 or 5; 0 goes by the data's largest grade")
+                 "number of grades in the built-in users' tables: 2, 3 or 5; 0 derives it from the largest "
+                 "grade in the data")
           .at_least(0)
           .at_most(5)
           .build();

@@ -16,7 +16,7 @@ struct NamedTable {
   ClickTable table;
 };
 
-/// The dependent click model's users as the literature of online learning to rank instantiates them.
+/// The dependent click model's users in the online learning-to-rank literature.
 const std::vector<NamedTable>& tables() {
   static const std::vector<NamedTable> tables = {
       {"perfect", {{0.0, 1.0}, {0.0, 0.0}}},

@@ -61,7 +61,7 @@ std::vector<TrialIdentity> by_fold(std::vector<TrialIdentity> trials) {
   return trials;
 }
 
-/// A trial and all that it stands on.
+/// A trial with everything that it uses.
 struct Stage {
   Stage(const ExperimentPlan& plan, const TrialIdentity& identity, const FoldData& fold,
         ExecutionContext& execution)
@@ -158,7 +158,7 @@ class Experiment {
       progress_.already_done(plan_.trial.rounds);
       return Ended::kFinishedBefore;
     }
-    Stage stage(plan_, identity, *fold, execution);  // which may train for a while
+    Stage stage(plan_, identity, *fold, execution);  // may take a while to train
     Trial& trial = stage.trial;
     if (folder.has_checkpoint()) {
       folder.restore(trial, recipe);
@@ -188,7 +188,7 @@ class Experiment {
       if (trial.finished() || stopping() || trial.evaluation_ready()) tell();
       if (trial.finished()) break;
       if (stopping()) {
-        tell();  // a signal that came between
+        tell();  // a signal arrived in between
         folder.write_checkpoint(trial, recipe);
         return Ended::kInterrupted;
       }
@@ -248,8 +248,8 @@ bool holds_results(const std::filesystem::path& trials) {
       folder.string()));
 }
 
-/// A shard finds the trials of its neighbours, which stay. A whole experiment has its folder for itself:
-/// tables and pages would mix another one's trials with its own.
+/// Shards share a folder and keep each other's trials. A whole experiment needs a folder of its own:
+/// otherwise its tables and pages would include the trials of another.
 bool is_part(const ExperimentPlan& plan) {
   return plan.shard.count > 1;
 }
@@ -284,7 +284,7 @@ void refuse_existing(const ExperimentPlan& plan) {
 }
 
 void check_existing(const ExperimentPlan& plan) {
-  if (!holds_results(plan.out / kTrials)) return;  // nothing to lose
+  if (!holds_results(plan.out / kTrials)) return;  // nothing to replace
   for (const TrialIdentity& identity : by_fold(trials_of(plan))) {
     const std::shared_ptr<const FoldData> fold = plan.data->get(identity.fold);
     const TrialRecipe recipe =

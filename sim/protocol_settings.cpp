@@ -5,16 +5,17 @@ namespace olrank {
 const Schema& ProtocolSettings::schema() {
   using S = ProtocolSettings;
   static const Schema schema =
-      SchemaBuilder<S>("protocol", "How the rounds of a trial are played and evaluated.")
+      SchemaBuilder<S>("protocol", "How trials are run and evaluated.")
           .field("name", &S::name,
-                 "the papers' text, or their authors' code; sets the defaults of other keys")
+                 "`paper` follows the papers' text, `reference` their authors' code; sets the defaults of "
+                 "other keys")
           .flag("protocol")
-          .field("rounds", &S::rounds, "rounds of a trial")
+          .field("rounds", &S::rounds, "rounds per trial")
           .symbol("T")
           .at_least(0)
           .at_most(4294967295.0)
           .flag("rounds")
-          .field("cutoff", &S::cutoff, "documents shown in a round, and the k of NDCG@k")
+          .field("cutoff", &S::cutoff, "documents shown per round; also the k of NDCG@k")
           .symbol("k")
           .at_least(1)
           .flag("cutoff")
@@ -22,17 +23,18 @@ const Schema& ProtocolSettings::schema() {
           .symbol("E")
           .unit("rounds")
           .at_least(1)
-          .field("seeds", &S::seeds, "one trial for each, of each ranker, user and fold")
+          .field("seeds", &S::seeds, "seeds; one trial per seed, ranker, user and fold")
           .at_least(0)
           .flag("seeds")
-          .field("empty_queries", &S::empty_queries,
-                 "what a query without a relevant document counts in offline figures")
-          .field("discount", &S::discount, "factor of the online figure from round to round")
+          .field(
+              "empty_queries", &S::empty_queries,
+              "how queries without relevant documents count in offline metrics: as 0, as 1, or not at all")
+          .field("discount", &S::discount, "discount factor per round of the online metric, cNDCG")
           .symbol("γ")
           .above(0)
           .at_most(1)
           .field("cosine", &S::cosine,
-                 "what evaluations compare the model with: nothing, or a linear RankNet trained on all "
+                 "`offline` reports the model's cosine similarity to a linear RankNet trained on all "
                  "labels of the fold")
           .build();
   return schema;

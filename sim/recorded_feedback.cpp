@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::size_t kBlockBytes = std::size_t{1} << 20;
 
-/// A short, printable piece of what stood in the file.
+/// A short, printable excerpt of the file.
 std::string excerpt(std::string_view word) {
   constexpr std::size_t kShown = 40;
   std::string shown;
@@ -33,7 +33,7 @@ std::string excerpt(std::string_view word) {
   return fmt::format("'{}{}'", shown, word.size() > kShown ? "..." : "");
 }
 
-/// Finds documents of a query by name. A query's names are sorted when one is first asked for.
+/// Finds documents of a query by name. A query's names are sorted on first use.
 class DocNames {
  public:
   static constexpr std::int32_t kUnknown = -1;
@@ -65,7 +65,7 @@ class DocNames {
   std::unordered_map<std::int64_t, std::vector<std::int32_t>> sorted_;
 };
 
-/// Compares lines with the data: from what a file calls things to their numbers.
+/// Resolves the names and indices of a file against the data.
 class LineResolver {
  public:
   LineResolver(std::string file, const Dataset& train)
@@ -151,7 +151,7 @@ struct Descriptor {
   }
 };
 
-/// The file's pieces from its beginning, and what its first bytes say of its compression.
+/// The file's pieces from the beginning, and its compression as detected from its first bytes.
 std::unique_ptr<ByteStream> open_stream(int descriptor, const std::string& name) {
   ByteSource rest = descriptor_source(descriptor, name);
   std::string start;
@@ -175,7 +175,7 @@ std::unique_ptr<ByteStream> open_stream(int descriptor, const std::string& name)
 RecordedFeedback RecordedFeedback::read(const std::filesystem::path& path, const Dataset& train) {
   const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
   if (file.number < 0) throw IoError("read", path.string(), errno);
-  // A trace with parameters and widths has lines of any length; they go as they come.
+  // Lines of a trace with parameters and widths may be very long, so lines are processed as they arrive.
   const auto blocks = TextBlocks::of_stream(open_stream(file.number, path.string()), kBlockBytes,
                                             std::numeric_limits<std::size_t>::max());
   LineResolver resolver(path.string(), train);

@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/runtime/log.h"
+#include "core/text/csv.h"
 #include "sim/curve.h"
 #include "sim/moments.h"
 
@@ -48,14 +49,6 @@ SummaryRow read_summary(const fs::path& file) {
   } catch (const std::exception&) {
     throw IoError(fmt::format("{}: This is not a trial summary.", file.string()));
   }
-}
-
-std::string csv_number(double value) {
-  return std::isfinite(value) ? fmt::format("{}", value) : "";
-}
-template <class Number>
-std::string csv_number(const std::optional<Number>& value) {
-  return value ? fmt::format("{}", *value) : "";
 }
 
 template <class Value>
@@ -112,12 +105,12 @@ std::string summary_csv(const std::vector<SummaryRow>& rows) {
       "blocks,offline_area,online_area,result_fingerprint\n",
       cutoff);
   for (const SummaryRow& row : rows) {
-    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", row.identity.ranker,
-                        row.identity.user, row.identity.fold, row.identity.seed, row.rounds, row.pairs,
-                        row.parameters, csv_number(row.offline_ndcg), csv_number(row.online_ndcg),
-                        csv_number(row.discounted_ndcg), csv_number(row.regret),
-                        csv_number(row.certain_share), csv_number(row.blocks), csv_number(row.offline_area),
-                        csv_number(row.online_area), row.result_fingerprint);
+    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", csv_field(row.identity.ranker),
+                        csv_field(row.identity.user), row.identity.fold, row.identity.seed, row.rounds,
+                        row.pairs, row.parameters, csv_number(row.offline_ndcg),
+                        csv_number(row.online_ndcg), csv_number(row.discounted_ndcg),
+                        csv_number(row.regret), csv_number(row.certain_share), csv_number(row.blocks),
+                        csv_number(row.offline_area), csv_number(row.online_area), row.result_fingerprint);
   }
   return text;
 }

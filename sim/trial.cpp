@@ -70,8 +70,8 @@ void Trial::play_simulated(RoundContext& context, RoundDetail* detail, bool full
     played_.ndcg = online_.observe(grades.of_doc, list.docs);
     if (list.certainty) count_certainty(*list.certainty);
     count_contradicted(list.certain_orders, grades);
-    certainty_.turned_decisions.hits += list.turned_decisions.hits;
-    certainty_.turned_decisions.of += list.turned_decisions.of;
+    certainty_.turned_decisions.count += list.turned_decisions.count;
+    certainty_.turned_decisions.total += list.turned_decisions.total;
     width_ratios_.insert(width_ratios_.end(), list.width_ratios.begin(), list.width_ratios.end());
   }
   played_.shown = shown_;
@@ -86,7 +86,7 @@ void Trial::play_recorded(RoundContext& context) {
   played_.shown = record.shown;
   played_.clicks = record.clicks;
   const QueryDocs query = query_docs(record.query);
-  // What stood below the recorded ranks is not known; file order stands in, and regret is not told.
+  // The order below the recorded ranks is unknown: file order is used, and regret is not reported.
   whole_list_.assign(record.shown.begin(), record.shown.end());
   for (std::int32_t doc = 0; doc < query.docs(); ++doc) {
     if (std::find(record.shown.begin(), record.shown.end(), doc) == record.shown.end()) {
@@ -117,8 +117,8 @@ void Trial::count_contradicted(std::span<const CertainOrder> orders, const Query
     const auto first = grades.of_doc[static_cast<std::size_t>(order.first)];
     const auto second = grades.of_doc[static_cast<std::size_t>(order.second)];
     if (first == second) continue;
-    ++certainty_.contradicted.of;
-    certainty_.contradicted.hits += first < second ? 1 : 0;
+    ++certainty_.contradicted.total;
+    certainty_.contradicted.count += first < second ? 1 : 0;
   }
 }
 
@@ -158,7 +158,7 @@ void Trial::begin_evaluation() {
   width_ratios_.clear();
   certainty_ = Certainty{};
   evaluated_round_ = round_;
-  // The cosine is of the very model that gave the scores.
+  // The cosine uses the model that gave the scores.
   scores_begun_ = !data_.offline && ranker_.begin_scores(data_.eval_set.all_features());
   if (!scores_begun_) ranker_.score(execution_, data_.eval_set.all_features(), eval_scores_);
   evaluating_ = true;
@@ -183,7 +183,7 @@ const CurvePoint& Trial::finish_evaluation() {
 }
 
 std::string Trial::queries_csv() {
-  if (!evaluated_) {  // resumed at its end
+  if (!evaluated_) {  // resumed after its last round
     ranker_.score(execution_, data_.eval_set.all_features(), eval_scores_);
     evaluator_.evaluate(data_.eval_set, eval_scores_, execution_);
   }
@@ -207,8 +207,8 @@ void Trial::save(StateWriter& state) const {
   state.put("certainty.rounds", certainty_.rounds);
   state.put("certainty.block_size_sum", std::span<const std::int64_t>(certainty_.block_size_sum));
   state.put("certainty.block_size_rounds", std::span<const std::int64_t>(certainty_.block_size_rounds));
-  const std::int64_t tallies[] = {certainty_.contradicted.hits, certainty_.contradicted.of,
-                                  certainty_.turned_decisions.hits, certainty_.turned_decisions.of};
+  const std::int64_t tallies[] = {certainty_.contradicted.count, certainty_.contradicted.total,
+                                  certainty_.turned_decisions.count, certainty_.turned_decisions.total};
   state.put("certainty.tallies", std::span<const std::int64_t>(tallies));
   state.put("trial.width_ratios", width_ratios_);
   ranker_.save(state);

@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/folder.h"
+#include "core/online/model_bytes.h"
 #include "core/version.h"
 
 namespace olrank {
@@ -54,7 +55,7 @@ const std::string& text_of(const TrialRecipe& recipe, std::string_view name) {
   return nothing;
 }
 
-/// Where a model comes from, for its metadata.
+/// Provenance of a model, for its metadata.
 ModelMetadata provenance(const TrialSummary& summary, std::int64_t rounds) {
   const TrialIdentity& identity = summary.identity;
   return {{"ranker", identity.ranker},
@@ -111,7 +112,7 @@ void TrialFolder::check_finished(TrialRecipe recipe) const {
         fmt::format("{}: This is not a trial summary. Start the trial again with --force.", file.string()));
   }
   TrialRecipe there = parse_recipe(parsed["recipe"].dump(), file.string());
-  // What another version finished counts, if all else is the same.
+  // A trial finished by another version counts if everything else is equal.
   for (TrialRecipe* either : {&there, &recipe}) {
     std::erase_if(*either, [](const auto& entry) { return entry.first == "version"; });
   }
@@ -123,7 +124,7 @@ void TrialFolder::check_finished(TrialRecipe recipe) const {
       path_.string(), difference));
 }
 
-/// The recipe is the first that a checkpoint holds.
+/// The recipe is the first entry of a checkpoint.
 void TrialFolder::check_checkpoint(StateReader& state, const TrialRecipe& recipe) const {
   const std::string file = (path_ / kCheckpoint).string();
   const std::string difference = recipe_difference(parse_recipe(state.get_text("recipe"), file), recipe);
@@ -141,7 +142,7 @@ void TrialFolder::open_curve(bool truncate) {
   if (curve_ < 0) throw IoError("write", file.string(), errno);
 }
 
-/// A run that was killed may leave neighbours of files that it was about to put in place.
+/// A killed run may leave temporary files.
 void TrialFolder::remove_leftovers() const {
   std::error_code ignored;
   for (const fs::path& folder : {path_, path_ / "checkpoint"}) {
@@ -244,15 +245,10 @@ void TrialFolder::restore(Trial& trial, const TrialRecipe& recipe) {
 
 void TrialFolder::finish(Trial& trial, const OnlineRanker& ranker, const ModelMetadata& metadata,
                          TrialSummary summary) {
-  const ModelTensors model = ranker.model();
-  std::vector<NamedTensor> tensors;
-  for (const auto& tensor : model.tensors) tensors.push_back({tensor.name, tensor.shape, tensor.values});
-  ModelMetadata about = {{"format", "pt"}, {"producer", fmt::format("olrank {}", version())}};
-  about.insert(about.end(), model.architecture.begin(), model.architecture.end());
-  about.insert(about.end(), metadata.begin(), metadata.end());
+  ModelMetadata about = metadata;
   const ModelMetadata origin = provenance(summary, trial.rounds_played());
   about.insert(about.end(), origin.begin(), origin.end());
-  write_file_atomically(path_ / kModel, safetensors_bytes(tensors, about));
+  write_file_atomically(path_ / kModel, model_bytes(ranker.model(), about));
 
   write_file_atomically(path_ / kQueries, trial.queries_csv());
 

@@ -5,38 +5,38 @@ namespace olrank {
 const Schema& UserSettings::schema() {
   using S = UserSettings;
   static const Schema schema =
-      SchemaBuilder<S>(
-          "user",
-          "A simulated user with a table of its own; any number of these. `clicks.models` calls "
-          "it by name, and what it leaves open is as `[clicks]` says.")
+      SchemaBuilder<S>("user",
+                       "A custom simulated user; any number of these tables. `clicks.models` refers to a "
+                       "user by name. Keys that are left out take their values from `[clicks]`.")
           .repeated()
           .file_only()
-          .field("name", &S::name, "what `clicks.models` and the folders of its trials call it; unique")
-          .field("kind", &S::kind, "the click model it follows; that of `[clicks]` unless set")
+          .field("name", &S::name,
+                 "name used in `clicks.models` and in the folders of its trials; must be unique")
+          .field("kind", &S::kind, "click model; default: that of `[clicks]`")
           .field("click", &S::click,
-                 "P(click | grade), from grade 0; at least as many as the data has grades")
+                 "P(click | grade) for grades 0, 1, …; must cover every grade in the data")
           .at_least(0)
           .at_most(1)
           .field("stop", &S::stop,
-                 "P(stop | grade), as many as `click`, for kind `dependent`; without any it never stops")
+                 "P(stop | grade) for kind `dependent`, of the same length as `click`; if empty, the user "
+                 "never stops")
           .at_least(0)
           .at_most(1)
           .field("examination", &S::examination,
-                 "P(examined) by rank, from the top, for kind `position`, and none behind its end; without "
-                 "any "
-                 "it goes by `position_bias`")
+                 "P(examined) by rank from the top for kind `position`, 0 beyond the end of the list; if "
+                 "empty, `position_bias` applies")
           .at_least(0)
           .at_most(1)
+          .field("stop_draw", &S::stop_draw,
+                 "whether the user may stop only after a click or after every document; default: `stop` of "
+                 "`[clicks]`")
           .field(
-              "stop_draw", &S::stop_draw,
-              "whether it may stop after clicks only, or after every document; `stop` of `[clicks]` unless "
-              "set")
-          .field("noise", &S::noise,
-                 "probability that an examined document's click is flipped; that of `[clicks]` unless set")
+              "noise", &S::noise,
+              "probability that the click on an examined document is flipped; default: that of `[clicks]`")
           .at_least(0)
           .at_most(1)
           .field("position_bias", &S::position_bias,
-                 "exponent of 1/rank for kind `position`; that of `[clicks]` unless set")
+                 "exponent of 1/rank for kind `position`; default: that of `[clicks]`")
           .symbol("η")
           .at_least(0)
           .build();

@@ -76,7 +76,7 @@ void check_user(const UserSettings& user) {
   }
 }
 
-/// A built-in user is what [clicks] says of every user, and its table.
+/// A built-in user: the defaults of [clicks] and its table.
 UserSettings built_in_user(const std::string& name, const ClickSettings& clicks, int max_grade) {
   ClickTable table = built_in_table(name, table_grades(name, max_grade, clicks.grades));
   UserSettings user = UserSettings::defaults(clicks);

@@ -5,33 +5,33 @@ namespace olrank {
 const Schema& ExplorationSettings::schema() {
   using S = ExplorationSettings;
   static const Schema schema =
-      SchemaBuilder<S>("ranker", "When an order counts as certain, and what happens to the others.")
-          .field("alpha", &S::alpha, "how many widths an order must be clear of")
+      SchemaBuilder<S>("ranker", "When an order counts as certain, and how uncertain orders are explored.")
+          .field("alpha", &S::alpha, "an order is certain if its margin exceeds alpha × width")
           .symbol("α")
           .at_least(0)
           .field("alpha_schedule", &S::alpha_schedule,
-                 "a constant α, or the theoretical α_t from log det A")
-          .field("c1", &S::c1, "first factor of the theoretical α_t")
+                 "constant α, or the theoretical α_t computed from log det A")
+          .field("c1", &S::c1, "first coefficient of the theoretical α_t")
           .symbol("c₁")
           .at_least(0)
-          .field("c2", &S::c2, "second factor of the theoretical α_t")
+          .field("c2", &S::c2, "second coefficient of the theoretical α_t")
           .symbol("c₂")
           .at_least(0)
-          .field("delta", &S::delta, "error probability of the theoretical α_t")
+          .field("delta", &S::delta, "failure probability of the theoretical α_t")
           .symbol("δ")
           .above(0)
           .at_most(1)
           .field("noise_subgaussian", &S::noise_subgaussian,
-                 "sub-Gaussian click noise of the theoretical α_t")
+                 "sub-Gaussian parameter of the click noise in the theoretical α_t")
           .symbol("ν")
           .above(0)
-          .field("slack", &S::slack,
-                 "probability by which a certain order must clear one half beyond its width")
+          .field("slack", &S::slack, "additional margin, as a probability, that a certain order needs")
           .symbol("ε")
           .at_least(0)
           .at_most(0.5)
-          .field("list", &S::list, "how the shown list is made from scores and certain orders")
-          .field("refine", &S::refine, "close certain orders transitively before blocks are formed")
+          .field("list", &S::list, "how the shown list is built from scores and certain orders")
+          .field("refine", &S::refine,
+                 "take the transitive closure of the certain orders before forming blocks")
           .build();
   return schema;
 }

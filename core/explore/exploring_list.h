@@ -6,7 +6,7 @@
 
 #include "core/explore/exploration_settings.h"
 #include "core/explore/order_bits.h"
-#include "core/online/online_ranker.h"
+#include "core/explore/ranked_list.h"
 #include "core/random/rng_stream.h"
 
 namespace olrank {

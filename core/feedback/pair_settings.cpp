@@ -4,11 +4,11 @@ namespace olrank {
 
 const Schema& PairSettings::schema() {
   static const Schema schema =
-      SchemaBuilder<PairSettings>("ranker", "Which examined documents make preference pairs.")
+      SchemaBuilder<PairSettings>("ranker", "Which examined documents form preference pairs.")
           .field("pairs", &PairSettings::pairs,
-                 "which clicked and unclicked documents are compared; `expected` (olranknet, p2neurrank): "
-                 "a matching "
-                 "for the covariance, all pairs with their probability in one for the loss")
+                 "which clicked and unclicked documents form pairs; `expected` (olranknet, p2neurrank) "
+                 "uses a random matching for the covariance and, for the loss, all pairs weighted by their "
+                 "probability of being matched")
           .build();
   return schema;
 }

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kPiece = std::size_t{256} << 10;
 
-/// Hands out a source's pieces in the amounts that a reader asks for.
+/// Buffers a source's pieces for a reader that asks for other sizes.
 class PlainStream : public ByteStream {
  public:
   explicit PlainStream(ByteSource source) : source_(std::move(source)) {}

@@ -20,7 +20,7 @@ namespace {
 constexpr double kLeftOut = std::numeric_limits<double>::quiet_NaN();
 constexpr std::int64_t kQueriesPerBlock = 32;
 
-// A row holds NDCG at every cutoff, DCG at every cutoff, and then these.
+// A row has NDCG at every cutoff, DCG at every cutoff, and then these columns.
 enum Column : std::size_t { kMap, kMrr, kPrecision, kErr, kArp, kPairAccuracy, kOtherColumns };
 
 }  // namespace
@@ -87,7 +87,7 @@ void Evaluator::prepare(const Input<Score>& input, ExecutionContext& context) {
   misordered_.resize(queries);
   pairs_.resize(queries);
   empty_.resize(queries);
-  // Which worker meets the longest query is open: all get the memory for it now, and never again.
+  // Any worker may get the longest query, so each allocates memory for it once.
   for (int worker = 0; worker < context.threads(); ++worker) {
     const Scratch::Frame frame(context.scratch(worker));
     const auto docs = static_cast<std::size_t>(longest);
@@ -122,7 +122,7 @@ void Evaluator::order_query(const Input<Score>& input, std::int64_t query, std::
                     data.qid(query)));
   }
   if (options_.ties == Ties::kDocIndex) return;
-  // Equal scores stand side by side in index order; documents that were not retrieved stay in it.
+  // Documents with equal scores are adjacent, in index order, which those not retrieved keep.
   const auto score_at = [&](std::int64_t rank) {
     return scores[static_cast<std::size_t>(order[static_cast<std::size_t>(rank)])];
   };
@@ -235,7 +235,7 @@ void Evaluator::apply_empty_rule(double* row) const {
   const double value = skip ? kLeftOut : options_.empty_queries == EmptyQueries::kOne ? 1.0 : 0.0;
   const std::size_t cutoffs = options_.cutoffs.size();
   std::fill_n(row, cutoffs, value);
-  std::fill_n(row + cutoffs, cutoffs, skip ? kLeftOut : 0.0);  // a DCG is a sum, and there is nothing in it
+  std::fill_n(row + cutoffs, cutoffs, skip ? kLeftOut : 0.0);  // DCG is a sum, and this one is empty
   double* other = row + 2 * cutoffs;
   other[kPrecision] = other[kErr] = value;
   if (options_.metrics == MetricSet::kAll) other[kMap] = other[kMrr] = value;

@@ -13,7 +13,7 @@ namespace olrank {
 std::int64_t rank_by_score(std::span<const float> scores, std::span<std::int32_t> order, Scratch& scratch);
 std::int64_t rank_by_score(std::span<const double> scores, std::span<std::int32_t> order, Scratch& scratch);
 
-/// The same for the first order.size() ranks alone, without sorting the rest.
+/// The same for only the first order.size() ranks; the rest is not sorted.
 std::int64_t rank_top_by_score(std::span<const float> scores, std::span<std::int32_t> order,
                                Scratch& scratch);
 std::int64_t rank_top_by_score(std::span<const double> scores, std::span<std::int32_t> order,

@@ -42,7 +42,7 @@ class Lines {
   std::int64_t number_ = 0;
 };
 
-/// Takes the next word off `line`; empty when there is none.
+/// Removes the first word from `line` and returns it; empty if there is none.
 std::string_view take_word(std::string_view& line) {
   const std::size_t begin = std::min(line.find_first_not_of(kBlanks), line.size());
   const std::size_t end = std::min(line.find_first_of(kBlanks, begin), line.size());
@@ -51,7 +51,7 @@ std::string_view take_word(std::string_view& line) {
   return word;
 }
 
-/// A short, printable piece of what stood in the file.
+/// A short, printable excerpt of the file.
 std::string quoted(std::string_view word) {
   constexpr std::size_t kShown = 40;
   std::string shown;
@@ -101,7 +101,7 @@ RunLine parse_run_line(std::string_view line, const std::string& file, std::int6
   std::string_view rest = line;
   std::array<std::string_view, 6> words;
   std::size_t count = 0;
-  auto wrong = static_cast<std::int64_t>(line.size()) + 1;  // column of what is missing or too much
+  auto wrong = static_cast<std::int64_t>(line.size()) + 1;  // column of the missing or surplus field
   for (std::string_view word = take_word(rest); !word.empty(); word = take_word(rest)) {
     if (count < words.size()) words[count] = word;
     if (count == words.size()) wrong = column_of(word, line);
@@ -141,7 +141,7 @@ QueryLines lines_by_query(std::string_view text, const std::string& file, const 
   return lines_of;
 }
 
-/// Finds a query's documents by what runs call them.
+/// Finds a query's documents by their names in runs.
 class DocFinder {
  public:
   static constexpr std::int64_t kUnknown = -1;
@@ -162,7 +162,7 @@ class DocFinder {
   std::unordered_map<std::string, std::int64_t> docs_;
 };
 
-/// The mistake that stands first in the file, however the lines were gone through.
+/// The first mistake in the file, independent of the order in which lines are checked.
 class FirstMistake {
  public:
   void note(const RunLine& line, std::string sentence) {

@@ -8,8 +8,7 @@
 #include <vector>
 
 #include "core/data/dataset.h"
-#include "core/explore/certain_orders.h"
-#include "core/explore/theory_alpha.h"
+#include "core/explore/certainty_policy.h"
 #include "core/io/state_archive.h"
 #include "core/online/online_ranker.h"
 #include "core/ops/optimizer_step.h"
@@ -49,8 +48,7 @@ struct DeviceNetworkSpec {
   double scale = 1.0;  // s in A = λI + s Σ g gᵀ
   /// A full one in this form, kDual or kPrimal, beside a covariance of another kind; decides nothing.
   std::optional<DeviceCovariance> shadow;
-  CertaintyRule rule;
-  std::optional<TheoryAlpha> theory;  // instead of the rule's α
+  CertaintyPolicy certainty;
 
   // Training: J steps on Σ cross-entropy + prior_weight ‖θ − θ₀‖².
   Optimizer optimizer = Optimizer::kGradientDescent;

@@ -131,7 +131,7 @@ std::string_view readable_kind(SettingKind kind) {
     case SettingKind::kTexts:
       return "a list of strings";
     case SettingKind::kSwitches:
-      return "a list of true or false";
+      return "a list of booleans";
   }
   return "a value";
 }

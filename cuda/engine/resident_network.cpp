@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 
@@ -46,7 +47,7 @@ ResidentNetwork::ResidentNetwork(const DeviceNetworkSpec& spec)
       train_(values_of(spec.train)),
       eval_docs_(values_of(spec.eval_docs)),
       theta_(spec.first),
-      rule_(std::span<const CertaintyRule>(&spec.rule, 1)),
+      rule_(std::span<const CertaintyRule>(std::array{spec.certainty.rule(0.0, 0.0)})),
       view_(spec, train_.data()),
       history_(spec.shape.inputs, kept_by(spec), spec.most_docs),
       posterior_(spec.covariance, posterior_spec(), stream_.get()),
@@ -73,7 +74,8 @@ void ResidentNetwork::start_look(DeviceQuery query) {
   timeline_.mark(stream, "width");
   if (!spec_.by_vote) {
     posterior_.gram(stream, view_.rows(), view_.m());
-    if (spec_.theory) set_theory_alpha(stream, *spec_.theory, &posterior_.status()->log_det, rule_.data());
+    if (const auto& theory = spec_.certainty.theory)
+      set_theory_alpha(stream, *theory, &posterior_.status()->log_det, rule_.data());
     view_.find_certain_by_width(stream, rule_.data());
   } else {
     view_.find_certain_by_vote(stream);

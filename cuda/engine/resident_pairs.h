@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/io/state_archive.h"
-#include "core/online/online_ranker.h"
+#include "core/online/preference_pair.h"
 #include "core/runtime/function_ref.h"
 #include "cuda/engine/growing_array.h"
 #include "cuda/ops/relu_layers.h"

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "core/io/state_archive.h"
-#include "core/online/online_ranker.h"
+#include "core/online/preference_pair.h"
 #include "core/ops/device_network.h"
 #include "cuda/ops/pair_corner.h"
 #include "cuda/ops/relu_layers.h"

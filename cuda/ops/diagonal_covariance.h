@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "core/online/online_ranker.h"
+#include "core/online/preference_pair.h"
 #include "cuda/ops/relu_layers.h"
 
 // core/ops/diagonal_covariance.h on the device. Beside A's diagonal its user keeps root[k] = √(scale/A_kk),

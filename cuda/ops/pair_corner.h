@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "core/online/online_ranker.h"
+#include "core/online/preference_pair.h"
 #include "cuda/runtime/stream.h"
 
 // What both forms of the full covariance need to take in a query's pairs: I + ΔMΔᵀ, Δ's rows the

@@ -1,6 +1,5 @@
 #include "models/linear/pairrank.h"
 
-#include <cmath>
 #include <utility>
 
 #include "core/feedback/preference_pairs.h"
@@ -10,15 +9,6 @@
 
 namespace olrank {
 namespace {
-
-/// α_t = c₁(√(ν² log(det A/(δ² det λI))) + √λ c₂), DESIGN §2, or the constant.
-double alpha_of(const RankerSettings& settings, const RowCovariance& covariance) {
-  const ExplorationSettings& explore = settings.explore;
-  if (explore.alpha_schedule == AlphaSchedule::kConstant) return explore.alpha;
-  const double log_ratio = covariance.log_det() - 2.0 * std::log(explore.delta);
-  return explore.c1 * (explore.noise_subgaussian * std::sqrt(log_ratio) +
-                       std::sqrt(settings.posterior.lambda) * explore.c2);
-}
 
 /// Squared widths [V × V] of documents whose gradients are their features.
 void linear_width_sq(ExecutionContext& context, const RowCovariance& covariance, FeatureMatrix docs,
@@ -45,7 +35,7 @@ class FrozenPairRank : public FrozenRanker {
     const auto width_sq =
         context.scratch().take<double>(static_cast<std::size_t>(task.docs.docs * task.docs.docs));
     linear_width_sq(context, covariance_, task.docs, width_sq);
-    certain_by_width({alpha_of(settings_, covariance_), settings_.explore.slack, 0.0}, ranking.scores,
+    certain_by_width(certainty_policy(settings_).rule(covariance_.log_det(), 0.0), ranking.scores,
                      ranking.by_score, width_sq, ranking.orders);
     make_frozen_list(settings_.explore, list_key_, task, ranking);
   }
@@ -85,8 +75,8 @@ RankedList PairRank::rank(RoundContext& context, const QueryDocs& query, std::ui
     linear_width_sq(context.execution, covariance_, query.features, width_sq_);
   }
   const auto measured = context.clock.measure("rank");
-  const double alpha = alpha_of(settings_, covariance_);
-  certain_by_width({alpha, settings_.explore.slack, 0.0}, scores_, by_score_, width_sq_, orders_);
+  certain_by_width(certainty_policy(settings_).rule(covariance_.log_det(), 0.0), scores_, by_score_,
+                   width_sq_, orders_);
   return list_.make(by_score_, orders_, round, cutoff_);
 }
 

@@ -41,13 +41,9 @@ std::unique_ptr<Posterior> make_shadow(const RankerSettings& settings, const Net
 /// Differences of scores within their rounding are no order.
 CertaintyRule certainty_rule(const RankerSettings& settings, const Posterior& posterior,
                              std::span<const float> magnitudes) {
-  CertaintyRule rule{settings.explore.alpha, settings.explore.slack, 0.0};
-  if (settings.explore.alpha_schedule == AlphaSchedule::kTheory)
-    rule.alpha = theory_alpha(settings).at(posterior.log_det());
   float largest = 0.0F;
   for (const float magnitude : magnitudes) largest = std::max(largest, magnitude);
-  rule.least_difference = kScoreRounding * double{largest};
-  return rule;
+  return certainty_policy(settings).rule(posterior.log_det(), kScoreRounding * double{largest});
 }
 
 class FrozenNetwork : public FrozenRanker {

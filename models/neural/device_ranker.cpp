@@ -81,8 +81,7 @@ DeviceNetworkSpec network_spec(const RankerSettings& settings, const NetworkShap
   spec.eval_docs = home.eval_docs;
   spec.lambda = settings.posterior.lambda;
   spec.scale = covariance_scale(settings.network);
-  spec.rule = {settings.explore.alpha, settings.explore.slack, 0.0};
-  if (settings.explore.alpha_schedule == AlphaSchedule::kTheory) spec.theory = theory_alpha(settings);
+  spec.certainty = certainty_policy(settings);
   spec.optimizer = settings.trainer.optimizer;
   spec.steps = settings.trainer.steps;
   spec.learning_rate = settings.trainer.learning_rate;

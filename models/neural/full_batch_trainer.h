@@ -4,9 +4,9 @@
 
 namespace olrank {
 
-/// J steps over the whole history on L = Σ cross-entropy + mλ/2 ‖θ − θ₀‖²: DESIGN §2, Training. With `gd`
-/// and `nesterov` the step is σ_t = η/(κ_t + mλ), where κ_t estimates the largest curvature of the data
-/// term; κ_t is made anew when the history has grown by a tenth. Where J steps end above the loss they
+/// J steps over the whole history on L = Σ cross-entropy + mλ/2 ‖θ − θ₀‖²: docs/MATH.md, "Training". With
+/// `gd` and `nesterov` the step is σ_t = η/(κ_t + mλ), where κ_t estimates the largest curvature of the
+/// data term; κ_t is made anew when the history has grown by a tenth. Where J steps end above the loss they
 /// began with, they are undone and repeated at half the step.
 class FullBatchTrainer : public NetworkTrainer {
  public:

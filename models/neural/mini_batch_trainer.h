@@ -12,9 +12,9 @@ void shuffle_epoch(PhiloxKey batch_key, std::uint32_t round, std::int64_t epoch,
 /// Throws InvalidArgument for an optimizer that needs full batches.
 void check_batch_optimizer(const TrainerSettings& settings);
 
-/// What the authors' code does (DESIGN §3): at each update the network starts again from θ₀ and passes over
-/// the history `epochs` times in shuffled batches, on the batch's mean cross-entropy with weight decay λ/n.
-/// `adam`, or plain steps with `gd`.
+/// What the authors' code does (docs/MATH.md, "Protocols"): at each update the network starts again from θ₀
+/// and passes over the history `epochs` times in shuffled batches, on the batch's mean cross-entropy with
+/// weight decay λ/n. `adam`, or plain steps with `gd`.
 class MiniBatchTrainer : public NetworkTrainer {
  public:
   explicit MiniBatchTrainer(const TrainerSpec& spec);

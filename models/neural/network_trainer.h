@@ -51,7 +51,7 @@ struct TrainerSpec {
 };
 
 /// The sum form trains by full batches from the parameters as they stand, the mean form by mini-batches
-/// from θ₀ (DESIGN §3).
+/// from θ₀ (docs/MATH.md, "Training").
 std::unique_ptr<NetworkTrainer> make_network_trainer(const TrainerSpec& spec);
 
 bool all_finite(std::span<const float> values);

@@ -14,9 +14,9 @@ Tally compare_widths(const ShownWidths& shown, std::vector<double>& ratios) {
       const double own = shown.own_sq[a * docs + b];
       const double exact = shown.exact_sq[a * docs + b];
       const double difference = std::fabs(shown.scores[a] - shown.scores[b]);
-      ++turned.of;
+      ++turned.total;
       if (is_certain(shown.rule, difference, own) != is_certain(shown.rule, difference, exact))
-        ++turned.hits;
+        ++turned.count;
       if (exact > 0.0) ratios.push_back(std::sqrt(std::max(0.0, own) / exact));
     }
   }

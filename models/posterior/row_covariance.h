@@ -12,7 +12,8 @@
 namespace olrank {
 
 /// A = λI + Σ_s g_s g_sᵀ over observed pairs, where a document's gradient is written out as a row: linear
-/// rankers, whose gradient is the feature vector. DESIGN §2, primal form, everything in double.
+/// rankers, whose gradient is the feature vector. docs/MATH.md, "Full covariance", primal form, everything
+/// in double.
 class RowCovariance {
  public:
   RowCovariance(Covariance structure, std::int64_t features, double lambda);

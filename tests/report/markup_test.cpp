@@ -25,12 +25,6 @@ TEST(Markup, ReplacesWhatIsNoText) {
   EXPECT_EQ(clean_utf8("\xf0\x9f\x99\x82"), "\xf0\x9f\x99\x82");
 }
 
-TEST(Csv, QuotesWhatHasTo) {
-  EXPECT_EQ(csv_field("plain"), "plain");
-  EXPECT_EQ(csv_field("a,b"), "\"a,b\"");
-  EXPECT_EQ(csv_field("say \"x\""), "\"say \"\"x\"\"\"");
-}
-
 TEST(Shortened, KeepsBothEndsAndFits) {
   EXPECT_EQ(shortened("short", 11.0, 100.0), "short");
   const std::string text = shortened("a-very-long-name-of-a-ranker-with-alpha=0.1", 11.0, 100.0);

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/support/chi_square.h"
 #include "tests/sim/play_users.h"
+#include "tests/support/chi_square.h"
 
 namespace olrank {
 namespace {

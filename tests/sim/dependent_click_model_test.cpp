@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tests/support/chi_square.h"
 #include "tests/sim/play_users.h"
+#include "tests/support/chi_square.h"
 
 namespace olrank {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "tests/support/chi_square.h"
 #include "tests/sim/play_users.h"
+#include "tests/support/chi_square.h"
 
 namespace olrank {
 namespace {

@@ -1,5 +1,6 @@
-"""Documents keep their word: relative links lead somewhere, files and scripts that they name exist, and every olrank
-command in a fenced block is one that the program takes, flag by flag."""
+"""Documents are consistent with the tree: relative links and their anchors resolve, files and scripts that they name
+exist, every olrank command in a fenced block is one that the program accepts, flag by flag, and each page that code cites
+(`docs/MATH.md, "Certain order"`) has that section."""
 
 import os
 import pathlib
@@ -13,7 +14,41 @@ from tracked_files import tracked
 PROGRAM = os.environ["OLRANK_PROGRAM"]
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 NAMED = re.compile(r"`((?:apps|bench|clients|configs|core|cuda|deploy|docs|models|report|scripts|serve|sim|tests|third_party)/[\w./-]+)`")
+PLACEHOLDER = re.compile(r"(?:^|[/_])(?:X|NAME)(?:[._]|$)")  # in the recipes of CONTRIBUTING
+CITED = re.compile(r"docs/([A-Za-z]+\.md)(?:, \"([^\"]+)\")?")
+CODE = (".h", ".cpp", ".cu", ".cuh", ".py", ".toml", ".cmake")
 help_texts = {}
+
+
+def headings(path):
+    """The text of each heading outside fenced blocks."""
+    found = []
+    fenced = False
+    for line in path.read_text().splitlines():
+        fenced ^= line.startswith("```")
+        if not fenced and (heading := re.match(r"#+ (.*)", line)):
+            found.append(heading[1].strip().replace("`", ""))
+    return found
+
+
+def anchors(path):
+    """As GitHub makes them: lower case, spaces as hyphens, punctuation dropped."""
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings(path)}
+
+
+def unwrapped(text):
+    """Comments joined over line ends, so that a citation may be wrapped."""
+    return re.sub(r"[ \t]*\n[ \t]*(?:///?|#)?[ \t]*", " ", text)
+
+
+def citation_errors(path, counts):
+    for page, section in CITED.findall(unwrapped(path.read_text())):
+        counts["citations"] += 1
+        target = pathlib.Path("docs", page)
+        if not target.is_file():
+            yield f"{path}: docs/{page} does not exist"
+        elif section and section not in headings(target):
+            yield f"{path}: docs/{page} has no section \"{section}\""
 
 
 def olrank(*arguments):
@@ -42,7 +77,7 @@ def check_command(line):
             break
         command.append(argument)
     if not command and not all(argument.startswith("-") for argument in arguments):
-        return f"'{arguments[0]}' is no command"
+        return f"unknown command '{arguments[0]}'"
     for argument in arguments:
         flag = argument.split("=")[0]
         if flag.startswith("--") and not re.search(re.escape(flag) + r"(?![\w-])", help_of(tuple(command))):
@@ -50,8 +85,8 @@ def check_command(line):
     return None
 
 
-def complaints(path, counts):
-    fenced = None  # the language of the block we are in
+def page_errors(path, counts):
+    fenced = None  # language of the current block
     for number, line in enumerate(path.read_text().splitlines(), 1):
         place = f"{path}:{number}"
         if line.startswith("```"):
@@ -61,30 +96,38 @@ def complaints(path, counts):
             command = line.strip()
             if fenced == "sh" and re.match(r"(build/bin/)?olrank( |$)", command):
                 counts["commands"] += 1
-                if complaint := check_command(command):
-                    yield f"{place}: {command}: {complaint}"
+                if error := check_command(command):
+                    yield f"{place}: {command}: {error}"
             for script in re.findall(r"(?<![\w/.])(scripts/[\w-]+)", command):
                 counts["files"] += 1
                 if not pathlib.Path(script).is_file():
-                    yield f"{place}: there is no {script}"
+                    yield f"{place}: {script} does not exist"
             continue
         for target in LINK.findall(line):
-            if re.match(r"[a-z]+:|#", target):
+            if re.match(r"[a-z]+:", target):
                 continue
             counts["links"] += 1
-            if not (path.parent / target.split("#")[0]).exists():
+            file, _, anchor = target.partition("#")
+            page = path.parent / file if file else path
+            if not page.exists():
                 yield f"{place}: the link to {target} leads nowhere"
+            elif anchor and anchor not in anchors(page):
+                yield f"{place}: {file or path} has no heading for #{anchor}"
         for name in NAMED.findall(line):
+            if PLACEHOLDER.search(name):
+                continue
             counts["files"] += 1
             stem = pathlib.Path(name)
             if not stem.exists() and not list(stem.parent.glob(stem.name + ".*")) and not list(stem.parent.glob(stem.name + "_*")):
-                yield f"{place}: there is no {name}"
+                yield f"{place}: {name} does not exist"
 
 
-counts = {"links": 0, "files": 0, "commands": 0}
+counts = {"links": 0, "files": 0, "commands": 0, "citations": 0}
 pages = tracked(".md")
-found = [complaint for page in pages for complaint in complaints(page, counts)]
-print("\n".join(found) or f"{len(pages)} pages hold: {counts}")
+found = [error for page in pages for error in page_errors(page, counts)]
+sources = tracked(*CODE) + [path for path in tracked("") if path.parts[0] == "scripts"]
+found += [error for source in sources for error in citation_errors(source, counts)]
+print("\n".join(found) or f"{len(pages)} pages are consistent: {counts}")
 if min(counts.values()) == 0 or len(pages) < 4:
-    sys.exit("too little was found: this check looks at nothing")
+    sys.exit(f"Too little was checked: {counts}")
 sys.exit(1 if found else 0)

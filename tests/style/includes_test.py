@@ -1,12 +1,13 @@
-"""Includes between folders point one way: apps → {report, serve, sim, models} → core ← cuda, report → sim, serve →
-models."""
+"""Includes point one way: between folders, apps → {report, serve, sim, models} → core ← cuda, report → sim, serve → models;
+and between the folders of core, along the edges that docs/ARCHITECTURE.md lists, without a cycle."""
 
+import pathlib
 import re
 import sys
 
 from tracked_files import sources
 
-# What each folder may include, besides itself.
+# The other folders that each folder may include.
 ALLOWED = {
     "core": set(),
     "cuda": {"core"},
@@ -14,35 +15,98 @@ ALLOWED = {
     "sim": {"core"},
     "report": {"core", "sim"},
     "serve": {"core", "models"},
+    "library": {"core", "models"},
     "apps": {"core", "models", "report", "serve", "sim"},
     "bench": {"core", "cuda", "models", "report", "serve", "sim", "apps", "tests"},
-    "tests": {"core", "cuda", "models", "report", "serve", "sim", "apps", "bench"},
+    "examples": set(),
+    "tests": {"core", "cuda", "models", "report", "serve", "sim", "apps", "bench", "library"},
 }
+# The other folders of core that each folder of core may include. Every one may include the files of core itself.
+ALLOWED_IN_CORE = {
+    "data": {"io", "random", "runtime", "settings", "text"},
+    "explore": {"math", "random", "settings"},
+    "feedback": {"io", "online", "random", "settings"},
+    "io": set(),
+    "math": set(),
+    "metrics": {"data", "io", "math", "runtime", "settings", "text"},
+    "online": {"data", "explore", "io", "random", "runtime"},
+    "ops": {"data", "explore", "io", "math", "online", "random", "runtime", "settings"},
+    "random": {"math"},
+    "runtime": set(),
+    "settings": {"io", "text"},
+    "statistics": {"math", "random"},
+    "text": set(),
+}
+DOCUMENT = pathlib.Path("docs/ARCHITECTURE.md")
+PUBLIC_HEADERS = "library"  # holds olrank/, the prefix that installed headers have
 EMULATION = ("tests", "cuda", "emulation")
 OURS = re.compile(r'^\s*#\s*include\s+"([a-z_]+)/([^"]+)"')
 TORCH = re.compile(r"^\s*#\s*include\s+[<\"](torch|ATen|c10)/")
 CUDA = re.compile(r"^\s*#\s*include\s+[<\"](cuda|cublas|cusolver|cub/|nvtx)")
+PART = re.compile(r"^\| `core/([a-z_]+)` \|.*\| ([^|]+) \|$")
+
+
+def cycle(edges):
+    """The folders of a cycle, or None."""
+    done = set()
+
+    def visit(folder, path):
+        if folder in path:
+            return [*path[path.index(folder):], folder]
+        if folder in done:
+            return None
+        found = next(filter(None, (visit(other, [*path, folder]) for other in sorted(edges[folder]))), None)
+        done.add(folder)
+        return found
+
+    return next(filter(None, (visit(folder, []) for folder in sorted(edges))), None)
+
+
+def complaints_about_edges():
+    if found := cycle(ALLOWED_IN_CORE):
+        yield f"core's folders may include each other in a circle: {' → '.join(found)}"
+    text = DOCUMENT.read_text()
+    section = text[text.index("## Parts of core"):].split("\n## ")[0]
+    parts = (PART.match(line) for line in section.splitlines())
+    documented = {part[1]: set(re.findall(r"`([a-z_]+)`", part[2])) for part in parts if part}
+    for folder in sorted(ALLOWED_IN_CORE.keys() | documented.keys()):
+        if ALLOWED_IN_CORE.get(folder) != documented.get(folder):
+            yield f"{DOCUMENT}: 'Parts of core' and {pathlib.Path(__file__).name} differ on what core/{folder} may include"
+
+
+def complaint_in_core(folder, included):
+    """About a file in core/<folder> that includes core/<included>."""
+    other = included.split("/")[0]
+    if "/" not in included or other == folder:
+        return None
+    if folder not in ALLOWED_IN_CORE:
+        return f"core/{folder} is missing in the table of edges"
+    return None if other in ALLOWED_IN_CORE[folder] else f"core/{folder} must not include core/{other}"
 
 
 def complaints():
+    yield from complaints_about_edges()
     for path in sources():
         folder = path.parts[0]
         for number, line in enumerate(path.read_text().splitlines(), 1):
             place = f"{path}:{number}"
             if match := OURS.match(line):
-                other = match[1]
+                other = PUBLIC_HEADERS if match[1] == "olrank" else match[1]
                 if other not in ALLOWED:
-                    yield f"{place}: '{other}/' is no folder of this project"
+                    yield f"{place}: '{other}/' is not a folder of this project"
                 elif other != folder and other not in ALLOWED[folder]:
                     yield f"{place}: {folder} must not include {other}"
-                # The emulation's tests compile the twin of one.
+                elif folder == other == "core" and len(path.parts) > 2:
+                    if complaint := complaint_in_core(path.parts[1], match[2]):
+                        yield f"{place}: {complaint}"
+                # The tests of the emulation compile the twin of one.
                 if match[2].endswith(".cuh") and folder != "cuda" and path.parts[:3] != EMULATION:
-                    yield f"{place}: .cuh files live inside cuda/"
+                    yield f"{place}: only files in cuda/ may include .cuh files"
             elif TORCH.match(line):
                 if path.suffix in (".cu", ".cuh") or folder in ("core", "report", "sim", "cuda"):
-                    yield f"{place}: no LibTorch header in {folder}{path.suffix}"
+                    yield f"{place}: {folder}{path.suffix} must not include LibTorch headers"
             elif CUDA.match(line) and path.suffix == ".h" and folder != "cuda":
-                yield f"{place}: headers outside cuda/ need no CUDA"
+                yield f"{place}: headers outside cuda/ must not need CUDA"
 
 
 found = list(complaints())

@@ -3,7 +3,7 @@
 import pathlib
 import subprocess
 
-SOURCE_FOLDERS = ("apps", "bench", "core", "cuda", "models", "report", "serve", "sim", "tests")
+SOURCE_FOLDERS = ("apps", "bench", "core", "cuda", "examples", "library", "models", "report", "serve", "sim", "tests")
 
 
 def tracked(*suffixes):

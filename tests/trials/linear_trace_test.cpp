@@ -95,7 +95,7 @@ void expect_shown_respects(const TracedRound& round) {
   }
 }
 
-/// What widths are a quadratic form of, DESIGN §2.
+/// What widths are a quadratic form of: docs/MATH.md, "Full covariance".
 Matrix precision_of(const Matrix& a, Covariance structure) {
   const Matrix inverse = a.ldlt().solve(Matrix::Identity(a.rows(), a.cols()));
   if (structure == Covariance::kDiagonal) return a.diagonal().cwiseInverse().asDiagonal();
@@ -103,7 +103,8 @@ Matrix precision_of(const Matrix& a, Covariance structure) {
   return inverse;
 }
 
-/// α_t = c₁(√(ν² log(det A/(δ² det λI))) + √λ c₂), DESIGN §2; A is its diagonal where only that is kept.
+/// α_t = c₁(√(ν² log(det A/(δ² det λI))) + √λ c₂), docs/MATH.md, "Certain order"; A is its diagonal where
+/// only that is kept.
 double theoretical_alpha(const Matrix& a, const RankerSettings& settings) {
   const bool diagonal = settings.posterior.covariance == Covariance::kDiagonal;
   const Matrix of = diagonal ? Matrix(a.diagonal().asDiagonal()) : a;

@@ -30,7 +30,7 @@ ROUNDS = 60
 # The program scores in float32, by sums of up to 100 numbers in a few partial sums: 6e-8 of the absolute terms for each
 # of some 15 additions in a row, where the terms of inner sums count as they reach the score.
 SCORE_ROUNDING = 1e-6
-# Differences of scores up to this share of the output layer's absolute terms are no order (DESIGN: 1e-6).
+# Differences of scores up to this share of the output layer's absolute terms are no order: docs/MATH.md, "Network".
 NO_ORDER = 1e-6
 # Widths come from float32 factors; their cancellation in M is in double.
 WIDTH_TOLERANCE = 1e-3

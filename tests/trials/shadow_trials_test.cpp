@@ -159,36 +159,36 @@ TEST(ShadowTest, TurnedDecisionsAndFalseCertaintyAreThoseOfSlowFormulas) {
         const auto i = static_cast<std::size_t>(round.shown[x]);
         const auto j = static_cast<std::size_t>(round.shown[y]);
         if (detail.certain[i * static_cast<std::size_t>(docs.docs) + j] != 0 && grades[i] != grades[j]) {
-          ++contradicted.of;
-          contradicted.hits += grades[i] < grades[j] ? 1 : 0;
+          ++contradicted.total;
+          contradicted.count += grades[i] < grades[j] ? 1 : 0;
         }
         if (y <= x) continue;
         const Eigen::RowVectorXd d = g.row(round.shown[x]) - g.row(round.shown[y]);
         const double exact_sq = scale * (d * inverse * d.transpose())(0, 0);
         const double own_sq = detail.width_sq[i * static_cast<std::size_t>(docs.docs) + j];
         const double difference = std::fabs(detail.scores[i] - detail.scores[j]);
-        ++of_round.of;
-        of_round.hits += slow_certain(difference, 0.3, own_sq) != slow_certain(difference, 0.3, exact_sq);
+        ++of_round.total;
+        of_round.count += slow_certain(difference, 0.3, own_sq) != slow_certain(difference, 0.3, exact_sq);
       }
     }
-    ASSERT_EQ(watched.turned.of, of_round.of);
-    ASSERT_EQ(watched.turned.hits, of_round.hits) << round.round;
-    turned.hits += of_round.hits;
-    turned.of += of_round.of;
+    ASSERT_EQ(watched.turned.total, of_round.total);
+    ASSERT_EQ(watched.turned.count, of_round.count) << round.round;
+    turned.count += of_round.count;
+    turned.total += of_round.total;
     for (const auto& [winner, loser] : round.learned.pairs) {
       const Eigen::RowVectorXd d = g.row(winner) - g.row(loser);
       a += scale * d.transpose() * d;
     }
   }
   const CurvePoint& point = stage.trial.evaluate();
-  EXPECT_EQ(point.decisions_differ.hits, turned.hits);
-  EXPECT_EQ(point.decisions_differ.of, turned.of);
-  EXPECT_EQ(point.false_certain.hits, contradicted.hits);
-  EXPECT_EQ(point.false_certain.of, contradicted.of);
+  EXPECT_EQ(point.decisions_differ.count, turned.count);
+  EXPECT_EQ(point.decisions_differ.total, turned.total);
+  EXPECT_EQ(point.false_certain.count, contradicted.count);
+  EXPECT_EQ(point.false_certain.total, contradicted.total);
   // Of something each.
-  EXPECT_GT(turned.hits, 0);
-  EXPECT_GT(contradicted.hits, 0);
-  EXPECT_LT(contradicted.hits, contradicted.of);
+  EXPECT_GT(turned.count, 0);
+  EXPECT_GT(contradicted.count, 0);
+  EXPECT_LT(contradicted.count, contradicted.total);
 }
 
 TEST(ShadowTest, DecidesNothing) {

@@ -184,7 +184,7 @@ TEST(DataInspect, TellsWhatLooksWrongAndWhere) {
   EXPECT_EQ(line_of("same features as line 2, but grade 1 instead of 0"), 4);
   EXPECT_EQ(line_of("same document name as line 2"), 6);
   EXPECT_EQ(line_of("same features and grade as line 3"), 7);
-  EXPECT_EQ(line_of("Query 1 comes back"), 4);
+  EXPECT_EQ(line_of("Query 1 continues after"), 4);
   EXPECT_NE(seen["files"][1]["error"].get<std::string>().find("b.txt:2:9: Expected a feature as number:value, not 'zwei:1'"), std::string::npos);
   EXPECT_EQ(seen["shared_queries"][0]["queries"], 1);
   EXPECT_NE(run({"inspect", (folder / "a.txt").string()}).text.find("features always 0"),

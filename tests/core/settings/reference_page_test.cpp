@@ -19,7 +19,7 @@ struct Wheel {
   }
 };
 
-TEST(ReferencePageTest, TellsEverythingAboutASetting) {
+TEST(ReferencePageTest, ShowsKeyFlagsDefaultAllowedValuesAndMeaning) {
   const Wheel defaults;
   const SchemaWithDefaults tables[] = {{&Wheel::schema(), &defaults}};
   const std::string page = reference_page(tables);
@@ -32,7 +32,7 @@ TEST(ReferencePageTest, TellsEverythingAboutASetting) {
       << page;
 }
 
-TEST(ReferencePageTest, ATableOfFilesAloneHasNoFlags) {
+TEST(ReferencePageTest, OmitsFlagsOfTablesThatOnlyFilesHave) {
   Schema schema = Wheel::schema();
   schema.repeated = true;
   schema.file_only = true;

@@ -45,7 +45,7 @@ TEST(TomlDocumentTest, ComplaintsCarryThePlace) {
   EXPECT_EQ(complaint("[a]\nb = 1979-05-27\n"),
             "f.toml:2:5: 'a.b' has a value of a type that no setting accepts.");
   EXPECT_EQ(complaint("[a]\nb = [1, \"x\"]\n"),
-            "f.toml:2:5: 'a.b' must be a list of strings, of numbers, or of true and false.");
+            "f.toml:2:5: 'a.b' must be a list of strings, of numbers or of booleans.");
   EXPECT_EQ(complaint("a = 1\n"), "none");
 }
 

@@ -185,9 +185,9 @@ TEST_P(DeviceRankerTest, ShadowsSayTheSameOfWidths) {
       const std::vector<double> found_ratios(found.width_ratios.begin(), found.width_ratios.end());
       const std::vector<double> expected_ratios(expected.width_ratios.begin(), expected.width_ratios.end());
       EXPECT_TRUE(all_near(found_ratios, expected_ratios, 1e-4, 1e-3));
-      EXPECT_EQ(found.turned_decisions.of, kShown * (kShown - 1) / 2);
-      EXPECT_EQ(found.turned_decisions.hits, expected.turned_decisions.hits);
-      turned += expected.turned_decisions.hits;
+      EXPECT_EQ(found.turned_decisions.total, kShown * (kShown - 1) / 2);
+      EXPECT_EQ(found.turned_decisions.count, expected.turned_decisions.count);
+      turned += expected.turned_decisions.count;
       const RecordedRound played = play_round(*on_cpu, context.round, world(), round, kShown);
       on_device->learn(context.round, played.feedback(world(), round));
     }

@@ -118,7 +118,8 @@ TEST_P(NewtonTrainerTest, ReachesTheOptimumFromEveryWarmStart) {
       for (int round = 0; round < 25; ++round) {
         world.grow(round == 10 ? 400 : 6);
         const double ridge = ridge_weight(GetParam(), lambda, world.observed);
-        // DESIGN §2: λ/2 ‖θ‖² beside the sum, λ‖θ‖² beside the mean, which is n times that beside the sum.
+        // docs/MATH.md, "Linear rankers": λ/2 ‖θ‖² next to the sum, λ‖θ‖² next to the mean, which is n
+        // times that next to the sum.
         ASSERT_EQ(ridge, GetParam() == LossForm::kSum ? lambda
                                                       : 2.0 * lambda * static_cast<double>(world.observed));
         const NewtonReport report = trainer.train(context, world.pairs(), world.observed, ridge);

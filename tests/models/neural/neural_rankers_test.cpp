@@ -303,7 +303,8 @@ TEST(ConfidentNetworkTest, DualAndPrimalAreOneFormula) {
   }
 }
 
-/// α_t of DESIGN §2 from a covariance made from scratch: certain orders are those that it makes.
+/// α_t (docs/MATH.md, "Certain order") from a covariance computed from scratch gives the same certain
+/// orders.
 TEST(ConfidentNetworkTest, TheoreticalAlphaIsPositiveAndGrows) {
   const RankerSettings settings = neural_settings("theory");
   const ExplorationSettings& explore = settings.explore;

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace olrank {
+
+/// `first` is certainly ranked before `second`; docs of one query.
+struct CertainOrder {
+  std::int32_t first = 0;
+  std::int32_t second = 0;
+
+  friend bool operator==(const CertainOrder&, const CertainOrder&) = default;
+};
+
+/// Counts of a list's certain orders and blocks, for rankers that know certain orders.
+struct ListCertainty {
+  static constexpr std::array<std::int64_t, 3> kBlockRanks = {1, 5, 10};  // from 1
+
+  std::int64_t shown_pairs = 0;              // k(k−1)/2
+  std::int64_t certain_pairs = 0;            // certain orders among them
+  std::int64_t blocks = 0;                   // in the whole list
+  std::array<std::int64_t, 3> block_size{};  // of the block at each of kBlockRanks; 0 beyond the list
+};
+
+/// A count out of a total.
+struct Tally {
+  std::int64_t count = 0;
+  std::int64_t total = 0;
+};
+
+/// The list that a ranker shows. Spans stay valid until the next call to the ranker.
+struct RankedList {
+  std::span<const std::int32_t> docs;  // all of the query's, best first
+  std::optional<ListCertainty> certainty;
+  std::span<const CertainOrder> certain_orders = {};  // among the shown documents
+  /// Own width over exact full width of the shown pairs; empty unless the ranker keeps a shadow covariance.
+  std::span<const double> width_ratios = {};
+  /// Decisions on shown pairs, certain or not, that exact widths would reverse, out of all of them; for
+  /// rankers that keep a shadow covariance.
+  Tally turned_decisions = {};
+};
+
+}  // namespace olrank

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// olrank as a library: an online ranker that learns from clicks and knows which orders it is sure of. This
+/// header needs the C++20 standard library and nothing else. Errors are the classes of <olrank/error.h>.
+namespace olrank {
+
+struct RankerOptions {
+  /// pairrank, olranknet, ollambdarank, p2linrank, p2neurrank, ranknet, pdgd, dbgd or mgd.
+  std::string kind = "olranknet";
+  std::int64_t features = 0;               // d, of a document; required
+  std::int64_t cutoff = 10;                // k, ranks that users see
+  std::uint64_t seed = 1;                  // same seed, same lists, on any number of threads
+  std::string protocol = "paper";          // whose defaults hold: paper or reference
+  std::string normalise = "query-minmax";  // how raw features become inputs: query-minmax or none
+  int threads = 1;
+  /// Other settings by their keys in the [[ranker]] table of a configuration file, such as
+  /// {"covariance", "diagonal"}; docs/CONFIGURATION.md lists them.
+  std::map<std::string, std::string> settings = {};
+};
+
+/// `first` is certainly more relevant than `second`; both are documents of one query.
+struct CertainPair {
+  std::int32_t first = 0;
+  std::int32_t second = 0;
+};
+
+/// A list to show. It remembers its query, so that learn() needs it and the clicks alone.
+struct ShownList {
+  std::vector<std::int32_t> docs;    // rows of the matrix, best first; at most `cutoff`
+  std::vector<float> scores;         // f(x) of every document of the query, by row
+  std::vector<CertainPair> certain;  // among the shown documents
+  std::vector<double> widths;        // w_ij of every two documents [V × V], where they were asked for
+
+  struct Query;
+  std::shared_ptr<Query> query;
+};
+
+/// An online ranker. Not thread-safe: one thread at a time uses an object, any number of objects may be
+/// used side by side.
+class Ranker {
+ public:
+  /// Throws InvalidArgument for settings that do not exist, are out of bounds or contradict each other.
+  explicit Ranker(const RankerOptions& options);
+  ~Ranker();
+  Ranker(Ranker&&) noexcept;
+  Ranker& operator=(Ranker&&) noexcept;
+
+  /// Makes the list to show for one query. `docs` are its documents' features, row by row [V × d]. `query`
+  /// names the query: documents of one name with equal features are one document to the ranker, whose
+  /// history then does not grow when they come back. `with_widths` asks for ShownList::widths, which costs
+  /// V × V numbers.
+  ShownList rank(std::span<const float> docs, std::string_view query = {}, bool with_widths = false);
+
+  /// Learns from what a user did with a list of this ranker: clicks[r] is 1 where the document at rank r
+  /// was clicked. Lists may be answered in any order or not at all, each once. dbgd and mgd learn from
+  /// their latest list only. Returns the number of preference pairs that the clicks gave.
+  std::int64_t learn(const ShownList& list, std::span<const std::uint8_t> clicks);
+
+  /// f(x) of any documents of one query [V × d], without a list and without exploration.
+  std::vector<float> score(std::span<const float> docs);
+
+  std::int64_t features() const;
+  std::int64_t parameters() const;
+  /// Lists made so far.
+  std::uint32_t rounds() const;
+  /// 32 hexadecimal digits that stand for the ranker's whole state: equal states have equal fingerprints.
+  std::string fingerprint() const;
+
+  /// The whole state. A loaded ranker goes on to the same bits.
+  void save(const std::filesystem::path& file) const;
+  static Ranker load(const std::filesystem::path& file, int threads = 1);
+  /// The scoring function alone, as a model file: `olrank rank`, `eval`, `export` and `serve` take it.
+  void save_model(const std::filesystem::path& file) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// The version of the library, such as "0.1.0".
+std::string library_version();
+
+}  // namespace olrank

@@ -1,0 +1,66 @@
+"""The installed package is all that a program needs: public headers compile alone, show no type of a library that olrank
+uses, and the example builds against the package and learns."""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+BUILD = os.environ["OLRANK_BUILD"]
+EXAMPLE = pathlib.Path("examples/click-loop")
+
+
+def run(*command, cwd=None):
+    done = subprocess.run([str(word) for word in command], cwd=cwd, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise AssertionError(f"{' '.join(map(str, command))}:\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
+    return done.stdout
+
+
+class InstalledPackageTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="olrank-install-"))
+        cls.addClassCleanup(shutil.rmtree, cls.folder)
+        cls.prefix = cls.folder / "prefix"
+        run("cmake", "--install", BUILD, "--prefix", cls.prefix)
+
+    def test_public_headers_compile_alone(self):
+        headers = sorted((self.prefix / "include" / "olrank").glob("*.h"))
+        self.assertEqual([header.name for header in headers], ["error.h", "ranker.h"])
+        self.assertEqual([path.name for path in (self.prefix / "include").iterdir()], ["olrank"])
+        for header in headers:
+            run("c++", "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-I", self.prefix / "include", "-include",
+                header, "-x", "c++", "/dev/null")
+            self.assertIsNone(re.search(r"torch|nlohmann|json|fmt::|\"core/|\"models/", header.read_text()), header)
+
+    def test_only_the_public_names_are_exported(self):
+        library = next((self.prefix / "lib").rglob("libolrank.so"))
+        names = run("nm", "-DC", "--defined-only", library)
+        self.assertIn("olrank::Ranker::rank(", names)
+        for hidden in ("nlohmann", "olrank::PairRank", "fmt::"):
+            self.assertNotIn(hidden, names)
+
+    def test_the_example_builds_and_learns(self):
+        copy = self.folder / "example"
+        shutil.copytree(EXAMPLE, copy)
+        run("cmake", "-S", copy, "-B", copy / "build", f"-DCMAKE_PREFIX_PATH={self.prefix}", "-DCMAKE_BUILD_TYPE=Release")
+        run("cmake", "--build", copy / "build")
+        output = run(copy / "build" / "click_loop", cwd=self.folder)
+        clicks = [float(found) for found in re.findall(r"([0-9.]+) clicks a list", output)]
+        self.assertEqual(len(clicks), 4, output)
+        self.assertGreater(clicks[-1], 1.2 * clicks[0], output)
+        certain = [int(found) for found in re.findall(r"([0-9]+) % of the shown orders", output)]
+        self.assertGreater(certain[-1], certain[0], output)
+        # The program of the same package reads the model.
+        table = run(self.prefix / "bin" / "olrank", "export", self.folder / "click_loop.safetensors", "--to", "json", "--out",
+                    self.folder / "model.json")
+        self.assertTrue((self.folder / "model.json").exists(), table)
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main(verbosity=2))

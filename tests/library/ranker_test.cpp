@@ -1,0 +1,184 @@
+#include "olrank/ranker.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "tests/support/temporary_folder.h"
+
+namespace olrank {
+namespace {
+
+constexpr std::int64_t kFeatures = 6;
+constexpr std::int64_t kDocs = 15;
+
+RankerOptions options_of(const std::string& kind) {
+  RankerOptions options;
+  options.kind = kind;
+  options.features = kFeatures;
+  if (kind == "olranknet" || kind == "ollambdarank" || kind == "p2neurrank")
+    options.settings = {{"width", "8"}, {"steps", "5"}};
+  return options;
+}
+
+/// Features of a round's query, a function of the round alone.
+std::vector<float> docs_of(std::uint32_t round) {
+  std::vector<float> docs(kDocs * kFeatures);
+  std::uint32_t state = 12345 + 977 * round;
+  for (float& value : docs) {
+    state = state * 1664525U + 1013904223U;
+    value = static_cast<float>(state >> 8) / 16777216.0F;
+  }
+  return docs;
+}
+
+std::vector<std::uint8_t> clicks_on(const ShownList& list, std::span<const float> docs) {
+  std::vector<std::uint8_t> clicks;
+  for (const std::int32_t doc : list.docs) clicks.push_back(docs[doc * kFeatures] > 0.6F ? 1 : 0);
+  return clicks;
+}
+
+void play(Ranker& ranker, std::uint32_t first, std::uint32_t last) {
+  for (std::uint32_t round = first; round <= last; ++round) {
+    const std::vector<float> docs = docs_of(round);
+    const ShownList list = ranker.rank(docs);
+    ranker.learn(list, clicks_on(list, docs));
+  }
+}
+
+template <class Call>
+std::string message_of(const Call& call) {
+  try {
+    call();
+  } catch (const InvalidArgument& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+class LibraryRankerTest : public testing::TestWithParam<const char*> {};
+
+TEST_P(LibraryRankerTest, SavesAndLoadsToTheSameBits) {
+  const TemporaryFolder folder;
+  Ranker whole(options_of(GetParam()));
+  play(whole, 1, 20);
+  whole.save(folder.path() / "state");
+  Ranker loaded = Ranker::load(folder.path() / "state");
+  EXPECT_EQ(loaded.rounds(), 20U);
+  EXPECT_EQ(loaded.fingerprint(), whole.fingerprint());
+  play(whole, 21, 30);
+  play(loaded, 21, 30);
+  EXPECT_EQ(loaded.fingerprint(), whole.fingerprint());
+}
+
+TEST_P(LibraryRankerTest, GivesTheSameBitsOnAnyNumberOfThreads) {
+  RankerOptions options = options_of(GetParam());
+  Ranker one(options);
+  options.threads = 2;
+  Ranker two(options);
+  play(one, 1, 10);
+  play(two, 1, 10);
+  EXPECT_EQ(one.fingerprint(), two.fingerprint());
+}
+
+TEST_P(LibraryRankerTest, LearnsWhatUsersClick) {
+  Ranker ranker(options_of(GetParam()));
+  play(ranker, 1, 150);
+  // The clicked documents' first feature is above 0.6: their scores are the higher ones in most pairs.
+  int right = 0;
+  int pairs = 0;
+  for (std::uint32_t round = 1001; round <= 1010; ++round) {
+    const std::vector<float> docs = docs_of(round);
+    const std::vector<float> scores = ranker.score(docs);
+    for (std::int64_t i = 0; i < kDocs; ++i) {
+      for (std::int64_t j = 0; j < kDocs; ++j) {
+        if (!(docs[i * kFeatures] > 0.6F) || docs[j * kFeatures] > 0.6F) continue;
+        ++pairs;
+        right += scores[i] > scores[j] ? 1 : 0;
+      }
+    }
+  }
+  EXPECT_GT(right, 0.7 * pairs) << right << " of " << pairs;
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, LibraryRankerTest,
+                         testing::Values("pairrank", "olranknet", "p2linrank", "p2neurrank", "pdgd"));
+
+TEST(LibraryRankerTest, ReportsCertainPairsAndWidths) {
+  RankerOptions options = options_of("pairrank");
+  options.settings["alpha"] = "0.01";
+  Ranker ranker(options);
+  play(ranker, 1, 100);
+  const std::vector<float> docs = docs_of(200);
+  const ShownList list = ranker.rank(docs, "q", true);
+  ASSERT_EQ(list.docs.size(), 10U);
+  ASSERT_EQ(list.scores.size(), static_cast<std::size_t>(kDocs));
+  ASSERT_EQ(list.widths.size(), static_cast<std::size_t>(kDocs * kDocs));
+  EXPECT_FALSE(list.certain.empty());
+  for (const CertainPair& pair : list.certain) {
+    EXPECT_GT(list.scores[pair.first], list.scores[pair.second]);
+    const double width = list.widths[pair.first * kDocs + pair.second];
+    EXPECT_GT(width, 0.0);
+    const double margin = list.scores[pair.first] - list.scores[pair.second];
+    EXPECT_GT(0.5 * std::tanh(0.5 * margin), 0.01 * width);
+  }
+}
+
+TEST(LibraryRankerTest, TakesAnswersInAnyOrderAndEachOnce) {
+  Ranker ranker(options_of("pairrank"));
+  const std::vector<float> first_docs = docs_of(1);
+  const std::vector<float> second_docs = docs_of(2);
+  const ShownList first = ranker.rank(first_docs);
+  const ShownList second = ranker.rank(second_docs);
+  EXPECT_GT(ranker.learn(second, clicks_on(second, second_docs)), 0);
+  ranker.learn(first, clicks_on(first, first_docs));
+  EXPECT_EQ(message_of([&] { ranker.learn(first, clicks_on(first, first_docs)); }),
+            "List 1 was answered already.");
+}
+
+TEST(LibraryRankerTest, RefusesWhatItCannotUse) {
+  EXPECT_EQ(message_of([] { Ranker ranker({.kind = "pairrank"}); }),
+            "RankerOptions::features must be at least 1, not 0.");
+  EXPECT_EQ(message_of([] { Ranker ranker({.kind = "pairank", .features = 2}); }),
+            "RankerOptions::kind: 'pairank' is unknown; the nearest name is 'pairrank'.");
+  const std::string unknown_key = message_of([] {
+    Ranker ranker({.features = 2, .settings = {{"widht", "5"}}});
+  });
+  EXPECT_NE(unknown_key.find("'widht'"), std::string::npos) << unknown_key;
+  EXPECT_NE(unknown_key.find("'width'"), std::string::npos) << unknown_key;
+
+  Ranker ranker(options_of("pairrank"));
+  EXPECT_EQ(message_of([&] { ranker.rank(std::vector<float>(7)); }),
+            "There are 7 feature values: give every document 6, one document at least.");
+  std::vector<float> docs = docs_of(1);
+  docs[7] = std::nanf("");
+  EXPECT_EQ(message_of([&] { ranker.rank(docs); }), "Feature 2 of document 1 is not finite.");
+  const ShownList list = ranker.rank(docs_of(1));
+  EXPECT_EQ(message_of([&] { ranker.learn(list, std::vector<std::uint8_t>(3)); }),
+            "There are 3 clicks for 10 shown documents: give one value for each rank, 0 or 1.");
+  std::vector<std::uint8_t> clicks(10);
+  clicks[4] = 2;
+  EXPECT_EQ(message_of([&] { ranker.learn(list, clicks); }),
+            "The click at rank 5 is 2: it must be 0 or 1.");
+  Ranker other(options_of("pairrank"));
+  EXPECT_EQ(message_of([&] { other.learn(list, std::vector<std::uint8_t>(10)); }),
+            "This list is not from this ranker: give it to the ranker whose rank() made it.");
+  EXPECT_EQ(message_of([] { Ranker ranker({.kind = "dbgd", .features = 2, .normalise = "zscore"}); }),
+            "RankerOptions::normalise: 'zscore' needs the means and deviations of a data set: scale the "
+            "features yourself and choose 'none', or choose 'query-minmax'.");
+}
+
+TEST(LibraryRankerTest, BanditsLearnFromTheirLatestListOnly) {
+  Ranker ranker(options_of("dbgd"));
+  const ShownList first = ranker.rank(docs_of(1));
+  ranker.rank(docs_of(2));
+  EXPECT_EQ(message_of([&] { ranker.learn(first, std::vector<std::uint8_t>(10)); }),
+            "A 'dbgd' learns from its latest list only, which is 2, not 1.");
+}
+
+}  // namespace
+}  // namespace olrank

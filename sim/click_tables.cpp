@@ -71,7 +71,7 @@ int table_grades(std::string_view user, int max_grade, std::int64_t stated) {
 
 ClickTable built_in_table(std::string_view user, int grades) {
   for (const NamedTable& named : tables()) {
-    if (named.user == user && named.table.click.size() == static_cast<std::size_t>(grades)) {
+    if (named.user == user && std::ssize(named.table.click) == grades) {
       return named.table;
     }
   }

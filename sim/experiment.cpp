@@ -102,7 +102,7 @@ class Experiment {
   explicit Experiment(const ExperimentPlan& plan)
       : plan_(plan),
         trials_(by_fold(trials_of(plan))),
-        progress_("running", static_cast<std::int64_t>(trials_.size()) * plan.trial.rounds, "rounds") {}
+        progress_("running", std::ssize(trials_) * plan.trial.rounds, "rounds") {}
 
   ExperimentOutcome run() {
     const InterruptGuard guard;

@@ -138,7 +138,7 @@ class LineReader {
       return fail(column_of_word(), "The number is out of range for a double.");
     }
     if (position > text_.size()) {
-      return fail(static_cast<std::int64_t>(text_.size()) + 1, "The JSON of this line is incomplete.");
+      return fail(std::ssize(text_) + 1, "The JSON of this line is incomplete.");
     }
     return fail(static_cast<std::int64_t>(std::max<std::size_t>(position, 1)),
                 "The line is not valid JSON from here on.");

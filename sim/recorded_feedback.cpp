@@ -70,7 +70,7 @@ class LineResolver {
  public:
   LineResolver(std::string file, const Dataset& train)
       : file_(std::move(file)), train_(train), names_(train) {
-    queries_.reserve(static_cast<std::size_t>(train.queries()));
+    queries_.reserve(train.queries());
     for (std::int64_t query = 0; query < train.queries(); ++query)
       queries_.emplace(train.qid(query), query);
   }
@@ -195,7 +195,7 @@ RecordedFeedback RecordedFeedback::read(const std::filesystem::path& path, const
       resolver.append_shown(line, query, number, recorded.shown_);
       recorded.queries_.push_back(query);
       recorded.clicks_.insert(recorded.clicks_.end(), line.clicks.begin(), line.clicks.end());
-      recorded.offsets_.push_back(static_cast<std::int64_t>(recorded.shown_.size()));
+      recorded.offsets_.push_back(std::ssize(recorded.shown_));
     }
     if (block.failure) {
       resolver.fail(number + 1, static_cast<std::int64_t>(block.cut_off) + 1, *block.failure);

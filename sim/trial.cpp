@@ -33,7 +33,7 @@ Trial::Trial(const TrialSettings& settings, const TrialData& data, const TrialUs
       execution_(execution),
       online_(online_options(settings, data)),
       evaluator_(offline_options(settings)),
-      eval_scores_(static_cast<std::size_t>(data.eval_set.docs())) {}
+      eval_scores_(data.eval_set.docs()) {}
 
 bool Trial::evaluation_due() const {
   return evaluated_round_ != round_ && (round_ % settings_.eval_every == 0 || finished());
@@ -53,7 +53,7 @@ const PlayedRound& Trial::play_round(RoundDetail* detail, bool full_detail) {
   } else {
     play_simulated(context, detail, full_detail);
   }
-  pairs_ += static_cast<std::int64_t>(played_.learned.pairs.size());
+  pairs_ += std::ssize(played_.learned.pairs);
   return played_;
 }
 
@@ -114,8 +114,8 @@ void Trial::count_certainty(const ListCertainty& certainty) {
 
 void Trial::count_contradicted(std::span<const CertainOrder> orders, const QueryGrades& grades) {
   for (const CertainOrder& order : orders) {
-    const auto first = grades.of_doc[static_cast<std::size_t>(order.first)];
-    const auto second = grades.of_doc[static_cast<std::size_t>(order.second)];
+    const auto first = grades.of_doc[order.first];
+    const auto second = grades.of_doc[order.second];
     if (first == second) continue;
     ++certainty_.contradicted.total;
     certainty_.contradicted.count += first < second ? 1 : 0;

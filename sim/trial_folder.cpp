@@ -33,7 +33,7 @@ void write_all(int descriptor, std::string_view bytes, const fs::path& path) {
     const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) throw IoError("write", path.string(), errno);
-    bytes.remove_prefix(static_cast<std::size_t>(written));
+    bytes.remove_prefix(written);
   }
 }
 

@@ -96,7 +96,7 @@ UserSettings resolved_user(const std::string& name, const ClickSettings& clicks,
   const UserSettings* user = find_user(users, name);
   if (user == nullptr) refuse_unknown(name, users);
   check_user(*user);
-  if (static_cast<std::size_t>(max_grade) >= user->click.size()) {
+  if (max_grade >= std::ssize(user->click)) {
     throw InvalidArgument(
         fmt::format("The data has grade {}, but the table of user '{}' ends at grade {}. Give it {} click "
                     "probabilities.",

@@ -47,12 +47,12 @@ std::optional<std::array<std::string, kFolds>> find_numbered_parts(const std::fi
   for (std::int64_t part = 1; part <= kFolds; ++part) {
     const std::string stem = fmt::format("S{}", part);
     if (const auto file = find_file(folder, stem)) {
-      parts[static_cast<std::size_t>(part - 1)] = *file;
+      parts[part - 1] = *file;
     } else {
       missing.push_back(stem);
     }
   }
-  if (missing.size() == static_cast<std::size_t>(kFolds)) return std::nullopt;
+  if (std::ssize(missing) == kFolds) return std::nullopt;
   if (!missing.empty()) {
     throw DataError(folder.string(), 0, 0,
                     fmt::format("{} {} missing; folds are made from all five parts S1 to S5.",
@@ -103,9 +103,7 @@ PartFiles find_part_files(const std::string& folder, std::int64_t fold) {
   if (const auto files = find_named_parts(std::filesystem::path(folder) / fmt::format("Fold{}", fold)))
     return *files;
   const auto parts = find_numbered_parts(folder);
-  const auto part = [&](std::int64_t steps) {
-    return (*parts)[static_cast<std::size_t>((fold - 1 + steps) % kFolds)];
-  };
+  const auto part = [&](std::int64_t steps) { return (*parts)[(fold - 1 + steps) % kFolds]; };
   return {{part(0), part(1), part(2)}, {part(3)}, {part(4)}};
 }
 

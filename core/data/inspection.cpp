@@ -106,7 +106,7 @@ class Inspector {
 
   void find_constant() {
     for (const std::int64_t feature : constant_features(data_, context_)) {
-      const float value = data_.all_features().doc(0)[static_cast<std::size_t>(feature)];
+      const float value = data_.all_features().doc(0)[feature];
       (value == 0.0F ? result_.missing_features : result_.constant_features).push_back(feature + 1);
     }
   }
@@ -139,7 +139,7 @@ class Inspector {
   }
 
   void find_scattered() {
-    result_.queries_scattered = static_cast<std::int64_t>(lines_.scattered.size());
+    result_.queries_scattered = std::ssize(lines_.scattered);
     for (std::size_t i = 0; i < std::min(kShown, lines_.scattered.size()); ++i) {
       result_.findings.push_back(
           {lines_.scattered[i].second,
@@ -157,11 +157,9 @@ class Inspector {
                      [](const auto& a, const auto& b) { return a.line < b.line; });
   }
 
-  int grade(std::int64_t doc) const { return data_.all_grades()[static_cast<std::size_t>(doc)]; }
+  int grade(std::int64_t doc) const { return data_.all_grades()[doc]; }
 
-  std::int64_t line(std::int64_t doc) const {
-    return lines_.line.empty() ? 0 : lines_.line[static_cast<std::size_t>(doc)];
-  }
+  std::int64_t line(std::int64_t doc) const { return lines_.line.empty() ? 0 : lines_.line[doc]; }
 
   /// `sentence` has a place for the earlier document.
   void add(const std::string& kind, std::int64_t doc, std::int64_t earlier, const std::string& sentence) {

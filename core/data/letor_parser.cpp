@@ -70,7 +70,7 @@ class BlockParser {
     const char* const end = p + text_.size();
     const std::uint32_t* const first_word = next_word_;
     while (p < end) {
-      const char* feed = static_cast<const char*>(std::memchr(p, '\n', static_cast<std::size_t>(end - p)));
+      const char* feed = static_cast<const char*>(std::memchr(p, '\n', end - p));
       assert(feed != nullptr);
       ++block_.lines;
       line_ = p;
@@ -129,7 +129,7 @@ class BlockParser {
       grade = std::min(grade * 10 + static_cast<int>(digit), kLargestGrade + 1);
     }
     if (p == digits) {
-      const std::string_view rest(word, static_cast<std::size_t>(line_end_ - word));
+      const std::string_view rest(word, line_end_ - word);
       return refuse(word, names_no_finite_number(rest) ? "is not finite" : "is not a number");
     }
     if (*p == '.') {
@@ -144,7 +144,7 @@ class BlockParser {
 
   const char* parse_qid(const char* p) {
     p = skip_blanks(p);
-    if (std::string_view(p, static_cast<std::size_t>(line_end_ - p)).substr(0, 4) != "qid:") {
+    if (std::string_view(p, line_end_ - p).substr(0, 4) != "qid:") {
       fail(p, p == line_end_ || *p == '#'
                   ? std::string("The line ends after the grade; 'qid:' and a query ID must follow.")
                   : fmt::format("'qid:' and a query ID must follow the grade, not '{}'.",
@@ -218,7 +218,7 @@ class BlockParser {
   [[gnu::noinline]] const char* parse_odd_value(const char* p, float& value) {
     const char* const word = p;
     if (*p == '+' && (digit_of(p[1]) <= 9 || p[1] == '.')) return parse_value(p + 1, value);
-    const std::string_view line_rest(word, static_cast<std::size_t>(line_end_ - word));
+    const std::string_view line_rest(word, line_end_ - word);
     if (line_rest.substr(0, 4) == "NULL" &&
         (is_blank(word[4]) || word + 4 == line_end_ || word[4] == '#')) {
       if (block_.null_values++ == 0) block_.first_null = place(word);
@@ -346,7 +346,7 @@ class BlockParser {
   /// Looks for `docid = NAME`.
   bool parse_comment(const char* p) {
     std::string_view name;
-    const std::string_view comment(p, static_cast<std::size_t>(line_end_ - p));
+    const std::string_view comment(p, line_end_ - p);
     for (std::size_t at = comment.find("docid"); at != std::string_view::npos;
          at = comment.find("docid", at + 1)) {
       const char before = comment[at - 1];  // at ≥ 1: the comment begins with '#'

@@ -90,8 +90,8 @@ class ParsedBlocks {
     table.features = largest_feature_;
     const auto features = static_cast<std::size_t>(largest_feature_);
     table.values = MappedMemory::anonymous(static_cast<std::size_t>(docs_) * features * sizeof(float));
-    table.grades.reserve(static_cast<std::size_t>(docs_));
-    if (named_) table.name_ends.reserve(static_cast<std::size_t>(docs_));
+    table.grades.reserve(docs_);
+    if (named_) table.name_ends.reserve(docs_);
     std::size_t name_bytes = 0;
     std::size_t query_runs = 0;
     for (const std::optional<LetorBlock>& block : blocks_) {
@@ -108,7 +108,7 @@ class ParsedBlocks {
     }
     table.qids = queries.take_names();
     float* const values = table.values.as<float>().data();
-    pool.run(static_cast<std::int64_t>(blocks_.size()), [&](std::int64_t number, int) {
+    pool.run(std::ssize(blocks_), [&](std::int64_t number, int) {
       const auto at = static_cast<std::size_t>(number);
       write_rows(*blocks_[at], largest_feature_, values + first_doc[at] * features);
       blocks_[at].reset();

@@ -26,7 +26,7 @@ struct Piece {
   std::vector<std::uint64_t> name_ends;  // empty until a document has a name
   std::string names;
 
-  std::int64_t docs() const { return static_cast<std::int64_t>(grades.size()); }
+  std::int64_t docs() const { return std::ssize(grades); }
 };
 
 Dataset as_dataset(std::shared_ptr<Piece> piece, std::int64_t features) {
@@ -70,7 +70,7 @@ class LetorStream::Reader {
  private:
   /// Blocks are taken one after the other, which for compressed text is work, and parsed side by side.
   std::vector<LetorBlock> read_blocks() {
-    std::vector<LetorBlock> parsed(static_cast<std::size_t>(blocks_per_piece_));
+    std::vector<LetorBlock> parsed(blocks_per_piece_);
     std::mutex mutex;
     std::int64_t taken = 0;
     pool_.run(std::min<std::int64_t>(pool_.threads(), blocks_per_piece_), [&](std::int64_t, int) {
@@ -86,11 +86,11 @@ class LetorStream::Reader {
           }
           number = taken++;
         }
-        parsed[static_cast<std::size_t>(number)] = parsed_block(block);
+        parsed[number] = parsed_block(block);
         block.failure.reset();
       }
     });
-    parsed.resize(static_cast<std::size_t>(taken));
+    parsed.resize(taken);
     for (const LetorBlock& block : parsed) check(block);
     if (ended_) check_end();
     return parsed;
@@ -135,8 +135,8 @@ class LetorStream::Reader {
                                   "--max-memory allows {}. Raise --max-memory.",
                                   piece.docs(), bytes, max_bytes_));
     }
-    piece.values.resize(static_cast<std::size_t>(piece.docs() * features_));
-    pool_.run(static_cast<std::int64_t>(blocks.size()), [&](std::int64_t number, int) {
+    piece.values.resize(piece.docs() * features_);
+    pool_.run(std::ssize(blocks), [&](std::int64_t number, int) {
       const auto at = static_cast<std::size_t>(number);
       write_rows(blocks[at], features_, piece.values.data() + first_doc[at] * features_);
     });
@@ -179,7 +179,7 @@ class LetorStream::Reader {
     const auto at = static_cast<std::ptrdiff_t>(first);
     const auto move_tail = [](auto& from, std::ptrdiff_t begin, auto& to) {
       to.assign(from.begin() + begin, from.end());
-      from.resize(static_cast<std::size_t>(begin));
+      from.resize(begin);
     };
     rest_.qids = {piece.qids.back()};
     rest_.offsets = {0, piece.docs() - first};

@@ -76,7 +76,7 @@ class Parser {
         values.push_back(number.get<double>());
       }
     }
-    require(static_cast<std::int64_t>(values.size()) == count, sentence);
+    require(std::ssize(values) == count, sentence);
     return values;
   }
 

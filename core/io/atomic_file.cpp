@@ -52,7 +52,7 @@ void AtomicFile::write(std::string_view bytes) {
       if (errno == EINTR) continue;
       fail("write", errno);
     }
-    bytes.remove_prefix(static_cast<std::size_t>(written));
+    bytes.remove_prefix(written);
   }
 }
 
@@ -92,7 +92,7 @@ std::string read_file(const std::filesystem::path& path) {
       throw IoError("read", path.string(), error_number);
     }
     if (got == 0) break;
-    bytes.append(chunk, static_cast<std::size_t>(got));
+    bytes.append(chunk, got);
   }
   ::close(descriptor);
   return bytes;

@@ -233,7 +233,7 @@ ByteSource descriptor_source(int descriptor, std::string name) {
   return [descriptor, name = std::move(name), piece = std::vector<char>(kPiece)]() mutable {
     for (;;) {
       const ssize_t count = ::read(descriptor, piece.data(), piece.size());
-      if (count >= 0) return std::string_view(piece.data(), static_cast<std::size_t>(count));
+      if (count >= 0) return std::string_view(piece.data(), count);
       if (errno != EINTR) throw IoError("read", name, errno);
     }
   };

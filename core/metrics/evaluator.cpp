@@ -52,11 +52,11 @@ std::size_t Evaluator::columns() const {
 template <class Score>
 void Evaluator::prepare(const Input<Score>& input, ExecutionContext& context) {
   const Dataset& data = input.data;
-  if (static_cast<std::int64_t>(input.scores.size()) != data.docs()) {
+  if (std::ssize(input.scores) != data.docs()) {
     throw InvalidArgument(fmt::format("Got {} scores for {} documents; each document needs one.",
                                       input.scores.size(), data.docs()));
   }
-  if (!input.retrieved.empty() && static_cast<std::int64_t>(input.retrieved.size()) != data.queries()) {
+  if (!input.retrieved.empty() && std::ssize(input.retrieved) != data.queries()) {
     throw InvalidArgument(
         fmt::format("Got counts of retrieved documents for {} of {} queries; each query needs one.",
                     input.retrieved.size(), data.queries()));
@@ -71,7 +71,7 @@ void Evaluator::prepare(const Input<Score>& input, ExecutionContext& context) {
                                       data.max_grade(), report_.max_grade));
   }
   for (int grade = 0; grade <= kHighestGrade; ++grade) {
-    satisfactions_[static_cast<std::size_t>(grade)] = err_satisfaction(grade, report_.max_grade);
+    satisfactions_[grade] = err_satisfaction(grade, report_.max_grade);
   }
 
   std::int64_t longest = 0;
@@ -113,8 +113,7 @@ template <class Score>
 void Evaluator::order_query(const Input<Score>& input, std::int64_t query, std::int64_t retrieved,
                             std::span<std::int32_t> order, Scratch& scratch) const {
   const Dataset& data = input.data;
-  const auto scores = input.scores.subspan(static_cast<std::size_t>(data.offset(query)),
-                                           static_cast<std::size_t>(data.docs_of(query)));
+  const auto scores = input.scores.subspan(data.offset(query), data.docs_of(query));
   const std::int64_t bad = rank_top_by_score(scores, order, scratch);
   if (bad >= 0) {
     throw NumericError(
@@ -123,9 +122,7 @@ void Evaluator::order_query(const Input<Score>& input, std::int64_t query, std::
   }
   if (options_.ties == Ties::kDocIndex) return;
   // Documents with equal scores are adjacent, in index order, which those not retrieved keep.
-  const auto score_at = [&](std::int64_t rank) {
-    return scores[static_cast<std::size_t>(order[static_cast<std::size_t>(rank)])];
-  };
+  const auto score_at = [&](std::int64_t rank) { return scores[order[rank]]; };
   for (std::int64_t begin = 0, end = 0; begin < retrieved; begin = end) {
     for (end = begin + 1; end < retrieved && score_at(end) == score_at(begin);) ++end;
     std::sort(order.begin() + begin, order.begin() + end, [&](std::int32_t a, std::int32_t b) {
@@ -139,22 +136,20 @@ template <class Score>
 void Evaluator::judge_query(const Input<Score>& input, std::int64_t query, Scratch& scratch) {
   const std::int64_t docs = input.data.docs_of(query);
   const auto grades = input.data.grades_of(query);
-  const std::int64_t retrieved =
-      input.retrieved.empty() ? docs : input.retrieved[static_cast<std::size_t>(query)];
+  const std::int64_t retrieved = input.retrieved.empty() ? docs : input.retrieved[query];
   const bool whole = options_.metrics == MetricSet::kAll || options_.ties == Ties::kNameDescending;
   const std::int64_t ranks = whole ? docs : std::min(docs, top_ranks_);
 
   const Scratch::Frame frame(scratch);
-  const auto order = scratch.take<std::int32_t>(static_cast<std::size_t>(ranks));
+  const auto order = scratch.take<std::int32_t>(ranks);
   order_query(input, query, std::min(retrieved, ranks), order, scratch);
-  const auto list = scratch.take<std::uint8_t>(static_cast<std::size_t>(ranks));  // grades by rank
-  for (std::size_t rank = 0; rank < list.size(); ++rank)
-    list[rank] = grades[static_cast<std::size_t>(order[rank])];
+  const auto list = scratch.take<std::uint8_t>(ranks);  // grades by rank
+  for (std::size_t rank = 0; rank < list.size(); ++rank) list[rank] = grades[order[rank]];
 
   const std::int64_t shown = std::min(ranks, options_.unretrieved == Unretrieved::kLost ? retrieved : docs);
   const GradeCounts counts = count_grades(grades);
   double* values = row(query);
-  empty_[static_cast<std::size_t>(query)] = counts[0] == docs ? 1 : 0;
+  empty_[query] = counts[0] == docs ? 1 : 0;
   judge_top(list, docs, shown, counts, values);
   judge_whole(list, shown, counts, query, values);
   if (counts[0] == docs) apply_empty_rule(values);
@@ -169,7 +164,7 @@ void Evaluator::judge_top(std::span<const std::uint8_t> list, std::int64_t docs,
   for (const std::size_t place : by_cutoff_) {  // one pass serves all cutoffs
     const std::int64_t cutoff = options_.cutoffs[place];
     for (const std::int64_t end = std::min(cutoff, shown); rank < end; ++rank) {
-      dcg += gains_[list[static_cast<std::size_t>(rank)]] * discounts[static_cast<std::size_t>(rank)];
+      dcg += gains_[list[rank]] * discounts[rank];
     }
     const double ideal = ideal_dcg(counts, cutoff, gains_, discounts);
     const bool too_short = options_.short_lists == ShortLists::kZero && docs < cutoff;
@@ -180,14 +175,14 @@ void Evaluator::judge_top(std::span<const std::uint8_t> list, std::int64_t docs,
   double* other = row + 2 * cutoffs;
   std::int64_t hits = 0;
   for (std::int64_t at = 0; at < std::min(options_.precision_cutoff, shown); ++at) {
-    hits += list[static_cast<std::size_t>(at)] > 0 ? 1 : 0;
+    hits += list[at] > 0 ? 1 : 0;
   }
   other[kPrecision] = static_cast<double>(hits) / static_cast<double>(options_.precision_cutoff);
 
   double err = 0.0;
   double unsatisfied = 1.0;
   for (std::int64_t at = 0; at < std::min(options_.err_cutoff, shown); ++at) {
-    const double satisfaction = satisfactions_[list[static_cast<std::size_t>(at)]];
+    const double satisfaction = satisfactions_[list[at]];
     err += unsatisfied * satisfaction / static_cast<double>(at + 1);
     unsatisfied *= 1.0 - satisfaction;
   }
@@ -209,8 +204,8 @@ void Evaluator::judge_whole(std::span<const std::uint8_t> list, std::int64_t sho
   std::int64_t hits = 0;
   std::int64_t grade_sum = 0;
   std::int64_t position_sum = 0;
-  for (std::int64_t rank = 0; rank < static_cast<std::int64_t>(list.size()); ++rank) {
-    const std::int64_t grade = list[static_cast<std::size_t>(rank)];
+  for (std::int64_t rank = 0; rank < std::ssize(list); ++rank) {
+    const std::int64_t grade = list[rank];
     if (grade == 0) continue;
     grade_sum += grade;
     position_sum += grade * (rank + 1);
@@ -219,7 +214,7 @@ void Evaluator::judge_whole(std::span<const std::uint8_t> list, std::int64_t sho
     precisions += static_cast<double>(++hits) / position;
     if (hits == 1) first = 1.0 / position;
   }
-  const std::int64_t relevant = static_cast<std::int64_t>(list.size()) - counts[0];
+  const std::int64_t relevant = std::ssize(list) - counts[0];
   other[kMap] = relevant > 0 ? precisions / static_cast<double>(relevant) : 0.0;
   other[kMrr] = first;
   other[kArp] =
@@ -285,8 +280,8 @@ QueryMetrics Evaluator::of_query(std::int64_t query) const {
   metrics.err = other[kErr];
   metrics.arp = other[kArp];
   metrics.pair_accuracy = other[kPairAccuracy];
-  metrics.misordered_pairs = misordered_[static_cast<std::size_t>(query)];
-  metrics.pairs = pairs_[static_cast<std::size_t>(query)];
+  metrics.misordered_pairs = misordered_[query];
+  metrics.pairs = pairs_[query];
   return metrics;
 }
 

@@ -101,7 +101,7 @@ RunLine parse_run_line(std::string_view line, const std::string& file, std::int6
   std::string_view rest = line;
   std::array<std::string_view, 6> words;
   std::size_t count = 0;
-  auto wrong = static_cast<std::int64_t>(line.size()) + 1;  // column of the missing or surplus field
+  auto wrong = std::ssize(line) + 1;  // column of the missing or surplus field
   for (std::string_view word = take_word(rest); !word.empty(); word = take_word(rest)) {
     if (count < words.size()) words[count] = word;
     if (count == words.size()) wrong = column_of(word, line);
@@ -124,7 +124,7 @@ RunLine parse_run_line(std::string_view line, const std::string& file, std::int6
 
 QueryLines lines_by_query(std::string_view text, const std::string& file, const Dataset& data) {
   std::unordered_map<std::string_view, std::int64_t> queries;
-  queries.reserve(static_cast<std::size_t>(data.queries()));
+  queries.reserve(data.queries());
   for (std::int64_t query = 0; query < data.queries(); ++query) queries.emplace(data.qid(query), query);
   QueryLines lines_of(static_cast<std::size_t>(data.queries()));
   for (Lines lines(text); lines.next();) {
@@ -136,7 +136,7 @@ QueryLines lines_by_query(std::string_view text, const std::string& file, const 
       throw DataError(file, lines.number(), column_of(qid, lines.line()),
                       fmt::format("The data has no query {}.", quoted(qid)));
     }
-    lines_of[static_cast<std::size_t>(query->second)].push_back(line);
+    lines_of[query->second].push_back(line);
   }
   return lines_of;
 }
@@ -204,7 +204,7 @@ void place_query(const std::vector<RunLine>& lines, const Dataset& data, std::in
                                      quoted(data.qid(query)), earlier->second));
       return;
     }
-    run.scores[static_cast<std::size_t>(data.offset(query) + doc)] = line.score;
+    run.scores[data.offset(query) + doc] = line.score;
   }
 }
 
@@ -212,7 +212,7 @@ void place_query(const std::vector<RunLine>& lines, const Dataset& data, std::in
 
 ExternalScores parse_scores(std::string_view text, const std::string& file, const Dataset& data) {
   ExternalScores read;
-  read.scores.reserve(static_cast<std::size_t>(data.docs()));
+  read.scores.reserve(data.docs());
   for (Lines lines(text); lines.next();) {
     std::string_view rest = lines.line();
     const std::string_view word = take_word(rest);
@@ -223,13 +223,13 @@ ExternalScores parse_scores(std::string_view text, const std::string& file, cons
       throw DataError(file, lines.number(), column_of(more, lines.line()),
                       fmt::format("A line must have one score, but {} follows it.", quoted(more)));
     }
-    if (static_cast<std::int64_t>(read.scores.size()) == data.docs()) {
+    if (std::ssize(read.scores) == data.docs()) {
       throw DataError(file, place.line, place.column,
                       fmt::format("This score has no document: the data has {} documents.", data.docs()));
     }
     read.scores.push_back(score);
   }
-  if (static_cast<std::int64_t>(read.scores.size()) != data.docs()) {
+  if (std::ssize(read.scores) != data.docs()) {
     throw DataError(
         file, 0, 0,
         fmt::format("The file has {} scores, but the data has {} documents; each document needs one.",
@@ -241,13 +241,13 @@ ExternalScores parse_scores(std::string_view text, const std::string& file, cons
 ExternalScores parse_trec_run(std::string_view text, const std::string& file, const Dataset& data) {
   const QueryLines lines_of = lines_by_query(text, file, data);
   ExternalScores run;
-  run.scores.assign(static_cast<std::size_t>(data.docs()), -std::numeric_limits<double>::infinity());
+  run.scores.assign(data.docs(), -std::numeric_limits<double>::infinity());
   run.retrieved.reserve(lines_of.size());
   FirstMistake mistake;
   for (std::size_t query = 0; query < lines_of.size(); ++query) {
     if (!lines_of[query].empty())
       place_query(lines_of[query], data, static_cast<std::int64_t>(query), run, mistake);
-    run.retrieved.push_back(static_cast<std::int64_t>(lines_of[query].size()));
+    run.retrieved.push_back(std::ssize(lines_of[query]));
   }
   mistake.throw_if_any(file);
   run.missing_docs =

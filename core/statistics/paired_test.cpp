@@ -39,7 +39,7 @@ double exact_share(std::span<const double> differences, double seen) {
   for (std::uint32_t step = 1; step < patterns; ++step) {
     const int place = std::countr_zero(step);
     flipped ^= 1U << place;
-    const double difference = differences[static_cast<std::size_t>(place)];
+    const double difference = differences[place];
     sum += (flipped >> place & 1U) != 0 ? -2.0 * difference : 2.0 * difference;
     as_far += std::abs(sum) >= seen ? 1 : 0;
   }

@@ -61,7 +61,7 @@ TEST(CosineTest, ScoresAreCentredWithinTheirQueries) {
   std::vector<float> moved = a;
   for (std::int64_t query = 0; query < eval_set.queries(); ++query) {
     for (std::int64_t i = eval_set.offset(query); i < eval_set.offset(query + 1); ++i)
-      moved[static_cast<std::size_t>(i)] += static_cast<float>(query);
+      moved[i] += static_cast<float>(query);
   }
   EXPECT_NEAR(*centred_cosine(eval_set, moved, b), *centred_cosine(eval_set, a, b), 1e-5);
   EXPECT_FALSE(centred_cosine(eval_set, std::vector<float>(docs, 5.0F), b).has_value());

@@ -152,7 +152,7 @@ TEST(DependentClickModelTest, CoinsBelongToTheDocumentNotToItsRankOrNeighbours) 
           user.click({grades}, shown, user_key(), round, log);
           for (std::size_t rank = 0; rank < shown.size(); ++rank) {
             if (log.examined[rank] == 0) continue;
-            int& known = decision[static_cast<std::size_t>(shown[rank])];
+            int& known = decision[shown[rank]];
             if (known >= 0) {
               ++compared;
               clicks += known;

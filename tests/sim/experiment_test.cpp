@@ -158,7 +158,7 @@ class JudgedBeside : public StubRanker {
  public:
   using StubRanker::StubRanker;
   bool begin_scores(FeatureMatrix docs) override {
-    begun_.resize(static_cast<std::size_t>(docs.docs));
+    begun_.resize(docs.docs);
     ExecutionContext context;
     score(context, docs, begun_);
     asked_ = 0;

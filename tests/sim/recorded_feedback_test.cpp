@@ -195,7 +195,7 @@ TEST(RecordedFeedbackTest, ALineCutOrChangedAnywhereIsTakenOrRefusedInItsPlace) 
       if (!failure) continue;
       ++refused;
       EXPECT_GE(failure->column, 1);
-      EXPECT_LE(failure->column, static_cast<std::int64_t>(good.size()) + 1);
+      EXPECT_LE(failure->column, std::ssize(good) + 1);
     }
   }
   EXPECT_GT(refused, 500);

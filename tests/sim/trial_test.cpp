@@ -138,7 +138,7 @@ TEST(TrialTest, FiguresAreWhatOneCountsRoundByRound) {
       const auto grades = data().train.grades_of(round.query);
       const std::vector<std::int32_t>& list = ranker.latest_list();
       std::vector<int> in_order;
-      for (const std::int32_t doc : list) in_order.push_back(grades[static_cast<std::size_t>(doc)]);
+      for (const std::int32_t doc : list) in_order.push_back(grades[doc]);
       ASSERT_EQ(round.shown.size(), std::min(list.size(), static_cast<std::size_t>(cutoff)));
       ASSERT_TRUE(std::equal(round.shown.begin(), round.shown.end(), list.begin()));
       ASSERT_EQ(round.clicks.size(), round.shown.size());
@@ -152,9 +152,8 @@ TEST(TrialTest, FiguresAreWhatOneCountsRoundByRound) {
           regret += in_order[above] < in_order[below] ? 1 : 0;
         }
       }
-      pairs += static_cast<std::int64_t>(round.learned.pairs.size());
-      const ListCertainty certainty =
-          StubRanker::certainty_of(number, static_cast<std::int64_t>(list.size()));
+      pairs += std::ssize(round.learned.pairs);
+      const ListCertainty certainty = StubRanker::certainty_of(number, std::ssize(list));
       if (certainty.shown_pairs > 0) {
         shares += static_cast<double>(certainty.certain_pairs) / static_cast<double>(certainty.shown_pairs);
         ++share_rounds;
@@ -234,11 +233,10 @@ TEST(TrialTest, OnlineFiguresFollowFromTheTrace) {
       ASSERT_EQ(scores.size(), grades.size());
       std::vector<std::int32_t> list(scores.size());
       std::iota(list.begin(), list.end(), 0);
-      std::stable_sort(list.begin(), list.end(), [&](std::int32_t i, std::int32_t j) {
-        return scores[static_cast<std::size_t>(i)] > scores[static_cast<std::size_t>(j)];
-      });
+      std::stable_sort(list.begin(), list.end(),
+                       [&](std::int32_t i, std::int32_t j) { return scores[i] > scores[j]; });
       std::vector<int> in_order;
-      for (const std::int32_t doc : list) in_order.push_back(grades[static_cast<std::size_t>(doc)]);
+      for (const std::int32_t doc : list) in_order.push_back(grades[doc]);
       const double ndcg = slow_ndcg(in_order, 10);
       ASSERT_TRUE(std::fabs(line.at("ndcg").get<double>() - ndcg) <= 1e-14);
       ndcg_sum += ndcg;
@@ -256,7 +254,7 @@ TEST(TrialTest, OnlineFiguresFollowFromTheTrace) {
       }
       const std::vector<std::array<std::int32_t, 2>> of_line = line.at("pairs");
       ASSERT_EQ(of_line, expected);
-      pairs += static_cast<std::int64_t>(expected.size());
+      pairs += std::ssize(expected);
       ASSERT_EQ(line.at("step"), expected.empty() ? nlohmann::json(nullptr) : nlohmann::json(0.1));
       ASSERT_EQ(line.contains("theta"), detail);
       if (detail) {

@@ -61,7 +61,7 @@ TEST(LetorParser, GathersQueriesInOrderOfFirstAppearance) {
   std::string names;
   for (std::int64_t doc = 0; doc < data.docs(); ++doc) {
     values.push_back(row(data, doc)[0]);
-    EXPECT_EQ(data.all_grades()[static_cast<std::size_t>(doc)], values.back() - 1);
+    EXPECT_EQ(data.all_grades()[doc], values.back() - 1);
     names += std::string(data.doc_name(doc)) + ",";
   }
   EXPECT_EQ(values, (std::vector<float>{1, 3, 2, 5, 4}));

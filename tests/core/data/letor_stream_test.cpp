@@ -72,8 +72,7 @@ TEST_F(LetorStreamTest, PiecesAreTheWholeFileWhereverItIsCut) {
           ASSERT_EQ(piece->docs_of(q), whole.docs_of(query));
         }
         for (std::int64_t d = 0; d < piece->docs(); ++d, ++doc) {
-          ASSERT_EQ(piece->all_grades()[static_cast<std::size_t>(d)],
-                    whole.all_grades()[static_cast<std::size_t>(doc)]);
+          ASSERT_EQ(piece->all_grades()[d], whole.all_grades()[doc]);
           ASSERT_EQ(piece->doc_name(d), whole.doc_name(doc));
           const auto there = whole.all_features().doc(doc);
           const auto here = piece->all_features().doc(d);

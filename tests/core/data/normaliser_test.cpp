@@ -28,7 +28,7 @@ Dataset random_data(int queries, std::uint32_t number) {
 }
 
 double raw(const Dataset& data, std::int64_t doc, std::int64_t feature) {
-  return data.all_features().doc(doc)[static_cast<std::size_t>(feature)];
+  return data.all_features().doc(doc)[feature];
 }
 
 bool is_constant(std::int64_t feature) {
@@ -118,7 +118,7 @@ TEST(Normaliser, DropsConstantFeaturesAndRemembersWhich) {
     ASSERT_EQ(narrow.features(), 5);
     for (std::int64_t doc = 0; doc < test.docs(); ++doc) {
       for (std::int64_t c = 0; c < 5; ++c) {
-        ASSERT_EQ(raw(narrow, doc, c), raw(wide, doc, fewer.kept[static_cast<std::size_t>(c)]));
+        ASSERT_EQ(raw(narrow, doc, c), raw(wide, doc, fewer.kept[c]));
       }
     }
   }

@@ -49,8 +49,7 @@ bool constant_in_every_query(const Dataset& data, std::int64_t column) {
   for (std::int64_t query = 0; query < data.queries(); ++query) {
     const FeatureMatrix docs = data.features_of(query);
     for (std::int64_t doc = 1; doc < docs.docs; ++doc) {
-      if (docs.doc(doc)[static_cast<std::size_t>(column)] !=
-          docs.doc(0)[static_cast<std::size_t>(column)]) {
+      if (docs.doc(doc)[column] != docs.doc(0)[column]) {
         return false;
       }
     }
@@ -176,7 +175,7 @@ TEST(SyntheticContent, WithoutNoiseGradesFollowRelevance) {
        {std::pair{SyntheticPart::kTrain, &parts.train}, std::pair{SyntheticPart::kVali, &parts.vali},
         std::pair{SyntheticPart::kTest, &parts.test}}) {
     const std::vector<double> relevance = synthetic_relevance(source, part, context);
-    ASSERT_EQ(static_cast<std::int64_t>(relevance.size()), data->docs());
+    ASSERT_EQ(std::ssize(relevance), data->docs());
     for (std::int64_t query = 0; query < data->queries(); ++query) {
       std::vector<std::pair<double, int>> docs;
       for (std::int64_t doc = data->offset(query); doc < data->offset(query + 1); ++doc) {

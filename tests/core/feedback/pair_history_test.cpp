@@ -28,7 +28,7 @@ struct Part {
     }
   }
   QueryDocs query(std::int64_t number) const {
-    const std::int64_t first = offsets[static_cast<std::size_t>(number)];
+    const std::int64_t first = offsets[number];
     return {number,
             first,
             {values.data() + first * kFeatures, offsets[static_cast<std::size_t>(number) + 1] - first,
@@ -114,7 +114,7 @@ TEST(PairHistoryTest, FoldingChangesNoLossAndNoGradient) {
   Played played = make_played(1, 0, coins);
   for (int step = 0; step < 40; ++step) {
     play(played, coins, 5);
-    const auto observed = static_cast<std::int64_t>(played.listed.size());
+    const auto observed = std::ssize(played.listed);
     ASSERT_EQ(played.history.observed(), observed);
     ASSERT_EQ(played.history.stride(), 16);
     double counted = 0.0;

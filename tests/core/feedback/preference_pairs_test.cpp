@@ -165,8 +165,7 @@ TEST(PreferencePairsTest, PositionsDecideAndNotDocuments) {
     Pairs expected = pairs_of(rule, shown, clicks);
     ASSERT_FALSE(expected.empty());
     for (PreferencePair& pair : expected) {
-      pair = {renamed[static_cast<std::size_t>(pair.winner)],
-              renamed[static_cast<std::size_t>(pair.loser)]};
+      pair = {renamed[pair.winner], renamed[pair.loser]};
     }
     EXPECT_EQ(pairs_of(rule, renamed, clicks), expected);
   }

@@ -23,8 +23,7 @@ Parsed parse(const std::string& file) {
   Parsed parsed;
   EXPECT_GE(file.size(), 8U);
   for (int byte = 7; byte >= 0; --byte) {
-    parsed.header_size =
-        parsed.header_size << 8 | static_cast<unsigned char>(file[static_cast<std::size_t>(byte)]);
+    parsed.header_size = parsed.header_size << 8 | static_cast<unsigned char>(file[byte]);
   }
   EXPECT_LE(8 + parsed.header_size, file.size());
   parsed.header = nlohmann::json::parse(file.substr(8, parsed.header_size));

@@ -219,7 +219,7 @@ TEST(StateArchiveTest, RefusesUnreadEntries) {
     EXPECT_EQ(complaint([&] { reader.require_end(); }),
               fmt::format("there: The state has '{}', which this ranker does not know: it belongs to "
                           "another ranker or version.",
-                          names[static_cast<std::size_t>(entries)]));
+                          names[entries]));
   }
 }
 

@@ -44,8 +44,8 @@ slow::Query slow_query(const Dataset& data, std::int64_t query, const std::vecto
                        std::int64_t retrieved) {
   slow::Query made;
   for (std::int64_t doc = 0; doc < data.docs_of(query); ++doc) {
-    made.grades.push_back(data.grades_of(query)[static_cast<std::size_t>(doc)]);
-    made.scores.push_back(scores[static_cast<std::size_t>(data.offset(query) + doc)]);
+    made.grades.push_back(data.grades_of(query)[doc]);
+    made.scores.push_back(scores[data.offset(query) + doc]);
     made.labels.emplace_back(DocLabel(data, query, doc).view());
   }
   made.retrieved = retrieved;
@@ -74,7 +74,7 @@ std::vector<std::int64_t> forget_some(RngStream& coins, const Dataset& data, std
     std::int64_t named = 0;
     for (std::int64_t doc = data.offset(query); doc < data.offset(query + 1); ++doc) {
       if (coins.index(3) == 0) {
-        scores[static_cast<std::size_t>(doc)] = -std::numeric_limits<double>::infinity();
+        scores[doc] = -std::numeric_limits<double>::infinity();
       } else {
         ++named;
       }
@@ -99,8 +99,7 @@ void compare(const Evaluator& evaluator, const Dataset& data, const std::vector<
   std::int64_t misordered = 0;
   for (std::int64_t query = 0; query < data.queries(); ++query) {
     const slow::Query obvious =
-        slow_query(data, query, scores,
-                   retrieved.empty() ? data.docs_of(query) : retrieved[static_cast<std::size_t>(query)]);
+        slow_query(data, query, scores, retrieved.empty() ? data.docs_of(query) : retrieved[query]);
     const QueryMetrics fast = evaluator.of_query(query);
     const auto check = [&](double value, std::optional<double> expected, Means& means, const char* what) {
       means.add(expected);
@@ -267,7 +266,7 @@ TEST(Evaluator, CountsEmptyAndPairlessQueries) {
   ExecutionContext context;
   const Dataset data =
       make_dataset({{"none", {}, {}}, {"zeros", {0, 0}, {}}, {"twos", {2, 2}, {}}, {"mixed", {0, 1}, {}}});
-  const std::vector<float> scores(static_cast<std::size_t>(data.docs()), 0.0F);
+  const std::vector<float> scores(data.docs(), 0.0F);
   const MetricReport report = evaluate(data, std::span<const float>(scores), {}, context);
   EXPECT_EQ(report.queries, 4);
   EXPECT_EQ(report.docs, 6);

@@ -40,7 +40,7 @@ slow::Query as_query(const Round& round) {
   query.grades.assign(round.grades.begin(), round.grades.end());
   query.scores.resize(round.grades.size());
   for (std::size_t rank = 0; rank < round.list.size(); ++rank) {
-    query.scores[static_cast<std::size_t>(round.list[rank])] = -static_cast<double>(rank);
+    query.scores[round.list[rank]] = -static_cast<double>(rank);
   }
   return query;
 }
@@ -62,7 +62,7 @@ TEST(OnlineMetrics, AddUpWhatTheDefinitionsSay) {
     const std::vector<int> list = slow::ranked_grades(query, Ties::kDocIndex);
     regret += slow::misordered(list);
     for (std::size_t rank = 0; rank < std::min<std::size_t>(10, list.size()); ++rank) {
-      ++exposure[rank][static_cast<std::size_t>(list[rank])];
+      ++exposure[rank][list[rank]];
     }
   }
   EXPECT_EQ(online.rounds(), 200);
@@ -71,8 +71,7 @@ TEST(OnlineMetrics, AddUpWhatTheDefinitionsSay) {
   EXPECT_EQ(online.regret(), regret);
   for (std::int64_t rank = 0; rank < 10; ++rank) {
     for (int grade = 0; grade <= 4; ++grade) {
-      EXPECT_EQ(online.exposure(rank, grade),
-                exposure[static_cast<std::size_t>(rank)][static_cast<std::size_t>(grade)]);
+      EXPECT_EQ(online.exposure(rank, grade), exposure[rank][grade]);
     }
   }
 }

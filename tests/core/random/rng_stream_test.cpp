@@ -106,7 +106,7 @@ TEST(RngStreamTest, NormalsFillEqualCellsEqually) {
     sum += x;
     sum_sq += x * x;
     const double u = 0.5 * std::erfc(-x / std::sqrt(2.0));
-    counts[static_cast<std::size_t>(std::min(kCells - 1, static_cast<int>(u * kCells)))] += 1.0;
+    counts[std::min(kCells - 1, static_cast<int>(u * kCells))] += 1.0;
   }
   EXPECT_LT(chi_squared(counts), chi_squared_bound(kCells - 1));
   // Five standard errors: false alarms under 1e-6.

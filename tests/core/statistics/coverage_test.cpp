@@ -79,7 +79,7 @@ double family_error(int rankers, int seeds, bool adjusted) {
   int wrong = 0;
   for (int i = 0; i < kExperiments; ++i) {
     RngStream coins(key(13), static_cast<std::uint32_t>(i));
-    std::vector<std::vector<double>> results(static_cast<std::size_t>(rankers));
+    std::vector<std::vector<double>> results(rankers);
     for (int seed = 0; seed < seeds; ++seed) {
       const double luck = 3.0 * coins.normal();
       for (auto& of_ranker : results) of_ranker.push_back(luck + coins.normal());

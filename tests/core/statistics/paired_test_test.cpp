@@ -36,7 +36,7 @@ TEST(SignFlip, CountsTheArrangementsThatFisherCounted) {
 TEST(SignFlip, AgreesWithEveryPatternWrittenOut) {
   RngStream coins(key(7), 0);
   for (int size = 2; size <= 9; ++size) {
-    std::vector<double> differences(static_cast<std::size_t>(size));
+    std::vector<double> differences(size);
     for (double& difference : differences) difference = std::round(4.0 * coins.normal()) + 1.0;
     double seen = 0.0;
     for (const double difference : differences) seen += difference;
@@ -44,7 +44,7 @@ TEST(SignFlip, AgreesWithEveryPatternWrittenOut) {
     for (int pattern = 0; pattern < 1 << size; ++pattern) {
       double sum = 0.0;
       for (int i = 0; i < size; ++i) {
-        const double difference = differences[static_cast<std::size_t>(i)];
+        const double difference = differences[i];
         sum += (pattern >> i & 1) != 0 ? -difference : difference;
       }
       as_far += std::abs(sum) >= std::abs(seen) ? 1 : 0;

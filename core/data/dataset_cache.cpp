@@ -114,7 +114,7 @@ Dataset DatasetCache::read(const std::string& path, const LetorOptions& options,
   } catch (const IoError& error) {
     const std::string sentence =
         fmt::format("Could not cache {}; it will be parsed again next time: {}", path, error.what());
-    if (complain_) {
+    if (warn_) {
       log_warning("{}", sentence);
     } else {
       log_detail("{}", sentence);

@@ -19,8 +19,8 @@ class DatasetCache {
  public:
   /// A cache that stores nothing.
   DatasetCache() = default;
-  explicit DatasetCache(std::filesystem::path folder, bool complain = true)
-      : folder_(std::move(folder)), complain_(complain) {}
+  explicit DatasetCache(std::filesystem::path folder, bool warn = true)
+      : folder_(std::move(folder)), warn_(warn) {}
   /// `auto` (the user's cache folder, nothing when there is none), `none` or a folder.
   static DatasetCache of_setting(std::string_view setting);
 
@@ -36,7 +36,7 @@ class DatasetCache {
 
  private:
   std::filesystem::path folder_;
-  bool complain_ = true;  // warn when a copy cannot be written
+  bool warn_ = true;  // warn when a copy cannot be written
 };
 
 }  // namespace olrank

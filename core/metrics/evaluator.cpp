@@ -100,11 +100,11 @@ void Evaluator::prepare(const Input<Score>& input, ExecutionContext& context) {
 template <class Score>
 const MetricReport& Evaluator::evaluate_scores(const Input<Score>& input, ExecutionContext& context) {
   prepare(input, context);
-  const auto judge_block = [&](std::int64_t begin, std::int64_t end, int worker) {
+  const auto evaluate_block = [&](std::int64_t begin, std::int64_t end, int worker) {
     for (std::int64_t query = begin; query < end; ++query)
-      judge_query(input, query, context.scratch(worker));
+      evaluate_query(input, query, context.scratch(worker));
   };
-  context.for_blocks(input.data.queries(), kQueriesPerBlock, std::ref(judge_block));
+  context.for_blocks(input.data.queries(), kQueriesPerBlock, std::ref(evaluate_block));
   summarise(input.data);
   return report_;
 }
@@ -133,7 +133,7 @@ void Evaluator::order_query(const Input<Score>& input, std::int64_t query, std::
 }
 
 template <class Score>
-void Evaluator::judge_query(const Input<Score>& input, std::int64_t query, Scratch& scratch) {
+void Evaluator::evaluate_query(const Input<Score>& input, std::int64_t query, Scratch& scratch) {
   const std::int64_t docs = input.data.docs_of(query);
   const auto grades = input.data.grades_of(query);
   const std::int64_t retrieved = input.retrieved.empty() ? docs : input.retrieved[query];
@@ -150,13 +150,13 @@ void Evaluator::judge_query(const Input<Score>& input, std::int64_t query, Scrat
   const GradeCounts counts = count_grades(grades);
   double* values = row(query);
   empty_[query] = counts[0] == docs ? 1 : 0;
-  judge_top(list, docs, shown, counts, values);
-  judge_whole(list, shown, counts, query, values);
+  evaluate_top(list, docs, shown, counts, values);
+  evaluate_whole(list, shown, counts, query, values);
   if (counts[0] == docs) apply_empty_rule(values);
 }
 
-void Evaluator::judge_top(std::span<const std::uint8_t> list, std::int64_t docs, std::int64_t shown,
-                          const GradeCounts& counts, double* row) const {
+void Evaluator::evaluate_top(std::span<const std::uint8_t> list, std::int64_t docs, std::int64_t shown,
+                             const GradeCounts& counts, double* row) const {
   const std::size_t cutoffs = options_.cutoffs.size();
   const auto discounts = discounts_.values();
   double dcg = 0.0;
@@ -189,8 +189,8 @@ void Evaluator::judge_top(std::span<const std::uint8_t> list, std::int64_t docs,
   other[kErr] = err;
 }
 
-void Evaluator::judge_whole(std::span<const std::uint8_t> list, std::int64_t shown,
-                            const GradeCounts& counts, std::int64_t query, double* row) {
+void Evaluator::evaluate_whole(std::span<const std::uint8_t> list, std::int64_t shown,
+                               const GradeCounts& counts, std::int64_t query, double* row) {
   double* other = row + 2 * options_.cutoffs.size();
   const auto index = static_cast<std::size_t>(query);
   pairs_[index] = graded_pairs(counts);

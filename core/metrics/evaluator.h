@@ -75,14 +75,14 @@ class Evaluator {
   template <class Score>
   void prepare(const Input<Score>& input, ExecutionContext& context);
   template <class Score>
-  void judge_query(const Input<Score>& input, std::int64_t query, Scratch& scratch);
+  void evaluate_query(const Input<Score>& input, std::int64_t query, Scratch& scratch);
   template <class Score>
   void order_query(const Input<Score>& input, std::int64_t query, std::int64_t retrieved,
                    std::span<std::int32_t> order, Scratch& scratch) const;
-  void judge_top(std::span<const std::uint8_t> list, std::int64_t docs, std::int64_t shown,
-                 const GradeCounts& counts, double* row) const;
-  void judge_whole(std::span<const std::uint8_t> list, std::int64_t shown, const GradeCounts& counts,
-                   std::int64_t query, double* row);
+  void evaluate_top(std::span<const std::uint8_t> list, std::int64_t docs, std::int64_t shown,
+                    const GradeCounts& counts, double* row) const;
+  void evaluate_whole(std::span<const std::uint8_t> list, std::int64_t shown, const GradeCounts& counts,
+                      std::int64_t query, double* row);
   void apply_empty_rule(double* row) const;
   double column_mean(std::size_t column) const;
   void summarise(const Dataset& data);

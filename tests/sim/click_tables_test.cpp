@@ -20,7 +20,7 @@ std::string complaint(const std::function<void()>& action) {
   return "no complaint";
 }
 
-TEST(ClickTablesTest, HoldTheNumbersOfTheDesign) {
+TEST(ClickTablesTest, MatchDocumentedTables) {
   const auto expect = [](const char* user, const Row& click, const Row& stop) {
     const ClickTable table = built_in_table(user, static_cast<int>(click.size()));
     EXPECT_EQ(table.click, click) << user << click.size();
@@ -38,7 +38,7 @@ TEST(ClickTablesTest, HoldTheNumbersOfTheDesign) {
   EXPECT_EQ(built_in_users(), (std::vector<std::string>{"perfect", "navigational", "informational"}));
 }
 
-TEST(ClickTablesTest, TheLargestGradeChoosesUnlessStated) {
+TEST(ClickTablesTest, LargestGradeSelectsTableUnlessStated) {
   const int by_data[] = {2, 2, 3, 5, 5};
   for (int grade = 0; grade <= 4; ++grade) {
     EXPECT_EQ(table_grades("perfect", grade, 0), by_data[grade]) << grade;
@@ -47,7 +47,7 @@ TEST(ClickTablesTest, TheLargestGradeChoosesUnlessStated) {
   EXPECT_EQ(table_grades("perfect", 1, 3), 3);
 }
 
-TEST(ClickTablesTest, GradesBeyondTheTableAreOneSentence) {
+TEST(ClickTablesTest, RefusesGradesBeyondTheTable) {
   EXPECT_EQ(complaint([] { table_grades("perfect", 6, 0); }),
             "The data has grade 6, but the tables of the built-in user 'perfect' end at grade 4. Define a "
             "[[user]] with 7 click probabilities.");

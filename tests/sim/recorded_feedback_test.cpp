@@ -68,7 +68,7 @@ TEST(RecordedFeedbackTest, ReadsIndicesAndNames) {
   expect_record(recorded, 3, 2, {0, 1}, {0, 0});
 }
 
-TEST(RecordedFeedbackTest, PassesOverWhatATraceHoldsBesides) {
+TEST(RecordedFeedbackTest, IgnoresOtherFieldsOfATrace) {
   const RecordedFeedback recorded = read(
       R"({"config": {"shown": 3, "qid": [], "clicks": {"shown": "x"}}})"
       "\n"
@@ -80,7 +80,7 @@ TEST(RecordedFeedbackTest, PassesOverWhatATraceHoldsBesides) {
   EXPECT_EQ(read(R"({"config": 1, "qid": "10", "shown": [0], "clicks": [0]})").rounds(), 1);
 }
 
-TEST(RecordedFeedbackTest, LinesThatFitNoDataHaveTheirPlace) {
+TEST(RecordedFeedbackTest, UnknownQueriesAndDocumentsHaveLineAndColumn) {
   EXPECT_EQ(complaint(kGood + "\n" + R"({"qid": "13", "shown": [0], "clicks": [1]})"),
             "2:9: The training data has no query '13'.");
   EXPECT_EQ(complaint(R"({"qid": -10, "shown": [0], "clicks": [1]})"),
@@ -109,7 +109,7 @@ TEST(RecordedFeedbackTest, LinesThatFitNoDataHaveTheirPlace) {
   EXPECT_EQ(complaint(R"({"qid": "10", "shown": [], "clicks": []})"), "1:24: 'shown' must not be empty.");
 }
 
-TEST(RecordedFeedbackTest, WrongTypesHaveTheirPlace) {
+TEST(RecordedFeedbackTest, WrongTypesHaveLineAndColumn) {
   const std::string doc =
       "A shown document must be its index within the query, from 0, or its name as a string.";
   const std::string click = "A click must be 0 or 1, or false or true.";
@@ -141,7 +141,7 @@ TEST(RecordedFeedbackTest, WrongTypesHaveTheirPlace) {
   }
 }
 
-TEST(RecordedFeedbackTest, MissingAndDoubledKeysAreTold) {
+TEST(RecordedFeedbackTest, RefusesMissingAndDuplicateKeys) {
   EXPECT_EQ(complaint(R"({"shown": [0], "clicks": [1]})"), "1:1: The line has no 'qid'.");
   EXPECT_EQ(complaint("{}"), "1:1: The line has no 'qid'.");
   EXPECT_EQ(complaint(R"({"qid": "10", "clicks": [1]})"), "1:1: The line has no 'shown'.");
@@ -150,7 +150,7 @@ TEST(RecordedFeedbackTest, MissingAndDoubledKeysAreTold) {
             "1:44: The line has 'shown' twice.");
 }
 
-TEST(RecordedFeedbackTest, BrokenJsonHasItsPlace) {
+TEST(RecordedFeedbackTest, BrokenJsonHasLineAndColumn) {
   EXPECT_EQ(complaint(kGood + "\n\n{\"qid\": \"10\", shown: [0]}"),
             "3:15: The line is not valid JSON from here on.");
   EXPECT_EQ(complaint(R"({"qid": "10", "shown": [0], "clicks": [NaN]})"),
@@ -164,7 +164,7 @@ TEST(RecordedFeedbackTest, BrokenJsonHasItsPlace) {
   EXPECT_NE(complaint("{\"qid\": \"\xFF\"}"), "no complaint");
 }
 
-TEST(RecordedFeedbackTest, AFileNeedsARound) {
+TEST(RecordedFeedbackTest, RefusesFileWithoutRounds) {
   const std::string nothing = "1:1: The file has no rounds to replay.";
   EXPECT_EQ(complaint(""), nothing);
   EXPECT_EQ(complaint("\n  \r\n"), nothing);
@@ -174,7 +174,7 @@ TEST(RecordedFeedbackTest, AFileNeedsARound) {
   EXPECT_THROW(RecordedFeedback::read(folder.path(), data()), IoError);
 }
 
-TEST(RecordedFeedbackTest, ALineCutOrChangedAnywhereIsTakenOrRefusedInItsPlace) {
+TEST(RecordedFeedbackTest, DamagedLineIsReadOrRefusedWithPosition) {
   const std::string good =
       R"({"qid": "10", "x": [1.5, "a\"", null], "shown": ["GX1", 2], "clicks": [0, true]})";
   FeedbackLine line;
@@ -210,7 +210,7 @@ std::string compressed(const std::string& bytes, Compression compression) {
 }
 
 /// What was shown and clicked comes back, however many blocks and lines it takes.
-TEST(RecordedFeedbackTest, ALongRecordingComesBackFromEveryCompression) {
+TEST(RecordedFeedbackTest, LongRecordingRoundTripsThroughEveryCompression) {
   constexpr std::uint32_t kRounds = 40'000;
   const std::vector<std::int64_t> docs_of = {3, 2, 3};
   const std::vector<std::string> qids = {"\"10\"", "\"q-11\"", "12"};
@@ -258,7 +258,7 @@ TEST(RecordedFeedbackTest, ALongRecordingComesBackFromEveryCompression) {
             std::string::npos);
 }
 
-TEST(RecordedFeedbackTest, TheFingerprintIsOfTheRounds) {
+TEST(RecordedFeedbackTest, FingerprintCoversRounds) {
   const Fingerprint good = read(kGood).fingerprint();
   EXPECT_EQ(read(R"({"shown": [2, "GX1"], "qid": 10, "x": 1, "clicks": [false, true]})").fingerprint(),
             good);

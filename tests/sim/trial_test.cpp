@@ -49,7 +49,7 @@ TEST(TrialTest, EvaluatesAtTheStartEveryERoundsAndAtTheEnd) {
   EXPECT_TRUE(whole.trial.finished());
 }
 
-TEST(TrialTest, TheFirstPointIsTheUntrainedRanker) {
+TEST(TrialTest, FirstPointIsUntrainedRanker) {
   StubRanker ranker(data().train.features());
   TrialStage stage(settings(), data(), ranker);
   const CurvePoint point = stage.trial.evaluate();
@@ -72,7 +72,7 @@ TEST(TrialTest, TheFirstPointIsTheUntrainedRanker) {
   EXPECT_EQ(point.drift, 0.0);
 }
 
-TEST(TrialTest, SavedAtAnyRoundItGoesOnToTheSameCurve) {
+TEST(TrialTest, ContinuesFromAnySavedRoundWithSameCurve) {
   std::vector<std::string> straight;
   StubRanker ranker(data().train.features());
   TrialStage whole(settings(), data(), ranker);
@@ -101,7 +101,7 @@ TEST(TrialTest, SavedAtAnyRoundItGoesOnToTheSameCurve) {
   }
 }
 
-TEST(TrialTest, AStateOfAnotherCutoffIsRefused) {
+TEST(TrialTest, RefusesStateWithOtherCutoff) {
   StubRanker ranker(data().train.features());
   TrialStage stage(settings(), data(), ranker);
   stage.trial.play_round();
@@ -113,7 +113,7 @@ TEST(TrialTest, AStateOfAnotherCutoffIsRefused) {
   EXPECT_THROW(shorter.trial.load(reader), InvalidArgument);
 }
 
-TEST(TrialTest, FiguresAreWhatOneCountsRoundByRound) {
+TEST(TrialTest, FiguresMatchRoundByRoundCounts) {
   for (const std::int64_t cutoff : {1, 4, 10}) {
     TrialSettings here = settings();
     here.rounds = 200;
@@ -276,7 +276,7 @@ TEST(TrialTest, OnlineFiguresFollowFromTheTrace) {
   }
 }
 
-TEST(TrialTest, AReplayedTraceTeachesWhatTheRoundsTaught) {
+TEST(TrialTest, ReplayedTraceTrainsTheSameModel) {
   const TemporaryFolder folder;
   StubRanker taught(data().train.features());
   const Traced traced = traced_trial(folder / "trace.jsonl", false, taught);
@@ -303,7 +303,7 @@ std::vector<std::string> keys_of(const nlohmann::ordered_json& object) {
   return keys;
 }
 
-TEST(CurveTest, ALineHasEveryFieldOfTheContract) {
+TEST(CurveTest, LineHasEveryDocumentedField) {
   StubRanker ranker(data().train.features());
   TrialStage stage(settings(), data(), ranker);
   std::vector<std::string> lines;
@@ -343,7 +343,7 @@ TEST(CurveTest, ALineHasEveryFieldOfTheContract) {
   EXPECT_EQ(nlohmann::ordered_json::parse(curve_line(point, nullptr)).dump(), without.dump());
 }
 
-TEST(CurveTest, WhatIsNotKnownIsNull) {
+TEST(CurveTest, UnknownValuesAreNull) {
   CurvePoint point;
   point.cutoff = 5;
   point.offline_ndcg = std::nan("");  // every query was skipped
@@ -358,7 +358,7 @@ TEST(CurveTest, WhatIsNotKnownIsNull) {
   for (const char* rank : {"1", "5", "10"}) EXPECT_TRUE(json.at("block_size").at(rank).is_null()) << rank;
 }
 
-TEST(TrialTest, RankersWithoutCertainOrdersTellNone) {
+TEST(TrialTest, NoCertainShareWithoutCertainOrders) {
   StubRanker ranker(data().train.features(), false);
   TrialStage stage(settings(), data(), ranker);
   for (int round = 0; round < 5; ++round) stage.trial.play_round();

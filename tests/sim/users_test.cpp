@@ -71,7 +71,7 @@ TEST(UsersTest, BuiltInUsersFollowTheClickSettings) {
   expect_same(*make_user("informational", clicks, {}, 4), PositionClickModel(table.click, {}, 0.4, 0.2), 4);
 }
 
-TEST(UsersTest, GradesChooseTheTableUnlessStated) {
+TEST(UsersTest, GradesSelectTableUnlessStated) {
   ClickSettings clicks;
   const auto informational = [](int grades) {
     return DependentClickModel(built_in_table("informational", grades), StopDraw::kAfterClick, 0.0);
@@ -104,7 +104,7 @@ TEST(UsersTest, CustomUsersFollowTheirOwnTable) {
   expect_same(*make_user("yours", clicks, users, 1), CascadeClickModel(click, 0.0), 1);
 }
 
-TEST(UsersTest, UsersStartFromWhatClicksSays) {
+TEST(UsersTest, UsersStartFromClickSettings) {
   ClickSettings clicks;
   clicks.kind = ClickKind::kPosition;
   clicks.stop = StopDraw::kEveryDoc;
@@ -117,7 +117,7 @@ TEST(UsersTest, UsersStartFromWhatClicksSays) {
   EXPECT_EQ(user.position_bias, 2.0);
 }
 
-TEST(UsersTest, ContradictionsAreWholeSentences) {
+TEST(UsersTest, RefusesContradictoryTables) {
   EXPECT_EQ(complaint_about([](UserSettings&) {}), "no complaint");
   EXPECT_EQ(
       complaint_about([](UserSettings& user) { user.click.clear(); }),
@@ -150,7 +150,7 @@ TEST(UsersTest, ContradictionsAreWholeSentences) {
       "The data has grade 3, but the table of user 'mine' ends at grade 2. Give it 4 click probabilities.");
 }
 
-TEST(UsersTest, NamesAreKnownAndUnique) {
+TEST(UsersTest, RefusesUnknownAndDuplicateNames) {
   ClickSettings clicks;
   clicks.models = {"perfect", "navigatoinal"};
   const std::vector<UserSettings> users = {custom("mine"), custom("yours")};

@@ -14,7 +14,7 @@ std::vector<float> row(const Dataset& data, std::int64_t doc) {
   return {values.begin(), values.end()};
 }
 
-TEST(LetorParser, ReadsTheUsualLine) {
+TEST(LetorParser, ReadsUsualLine) {
   const Dataset data = read_text("2 qid:10 1:0.5 2:-3 3:1e2 #docid = GX-1 inc = 1 prob = 0.08\n");
   ASSERT_EQ(data.docs(), 1);
   EXPECT_EQ(data.features(), 3);
@@ -24,7 +24,7 @@ TEST(LetorParser, ReadsTheUsualLine) {
   EXPECT_EQ(row(data, 0), (std::vector<float>{0.5F, -3.0F, 100.0F}));
 }
 
-TEST(LetorParser, TakesOdditiesInItsStride) {
+TEST(LetorParser, AcceptsUnusualButValidLines) {
   const Dataset data = read_text(
       "\xEF\xBB\xBF# a heading\r\n"
       "\n"
@@ -49,7 +49,7 @@ TEST(LetorParser, TakesOdditiesInItsStride) {
   EXPECT_EQ(data.queries(), 3);
 }
 
-TEST(LetorParser, GathersQueriesInOrderOfFirstAppearance) {
+TEST(LetorParser, GroupsQueriesInOrderOfFirstAppearance) {
   const Dataset data = read_text(
       "0 qid:b 1:1 # docid = 1\n1 qid:a 1:2\n2 qid:b 1:3 # docid = 3\n3 qid:c 1:4\n4 qid:a 1:5 # docid = "
       "5\n");
@@ -68,7 +68,7 @@ TEST(LetorParser, GathersQueriesInOrderOfFirstAppearance) {
   EXPECT_EQ(names, "1,3,,5,,");
 }
 
-TEST(LetorParser, SortsFeaturesOfALine) {
+TEST(LetorParser, SortsFeaturesOfLine) {
   const Dataset data = read_text("0 qid:1 9:9 1:1 4:4 3:3\n");
   EXPECT_EQ(row(data, 0), (std::vector<float>{1, 0, 3, 4, 0, 0, 0, 0, 9}));
 }
@@ -90,7 +90,7 @@ struct BadText {
   const char* message;
 };
 
-TEST(LetorParser, SaysWhatIsWrongAndWhere) {
+TEST(LetorParser, ErrorsHaveReasonLineAndColumn) {
   const BadText texts[] = {
       {"x qid:1 1:1\n", 1, 1, "grade 'x' is not a number"},
       {"\n 1.5 qid:1 1:1\n", 2, 2, "grade '1.5' is not an integer"},

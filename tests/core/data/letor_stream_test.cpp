@@ -53,7 +53,7 @@ class LetorStreamTest : public testing::Test {
   ThreadPool pool_{2};
 };
 
-TEST_F(LetorStreamTest, PiecesAreTheWholeFileWhereverItIsCut) {
+TEST_F(LetorStreamTest, PiecesConcatenateToWholeFile) {
   const std::string text = random_text(80);
   const Dataset whole = read_text(text);
   ASSERT_EQ(whole.features(), 9);
@@ -90,7 +90,7 @@ TEST_F(LetorStreamTest, PiecesAreTheWholeFileWhereverItIsCut) {
   }
 }
 
-TEST_F(LetorStreamTest, AQueryOfManyPiecesStaysWhole) {
+TEST_F(LetorStreamTest, QuerySpanningPiecesStaysWhole) {
   std::string text = "0 qid:a 1:1\n";
   for (int doc = 0; doc < 3000; ++doc) text += fmt::format("1 qid:b 1:{}\n", doc);
   LetorStream stream = stream_of(text + "0 qid:c 1:2\n", {.block_bytes = 16});
@@ -104,7 +104,7 @@ TEST_F(LetorStreamTest, AQueryOfManyPiecesStaysWhole) {
   EXPECT_EQ(docs, (std::vector<std::int64_t>{1, 3000, 1}));
 }
 
-TEST_F(LetorStreamTest, AQueryThatComesBackIsSaid) {
+TEST_F(LetorStreamTest, RefusesScatteredQuery) {
   const std::string scattered = "0 qid:1 1:1\n0 qid:2 1:1\n0 qid:1 1:1\n";
   for (const std::size_t block_bytes : {1, 1000}) {
     LetorStream stream = stream_of(scattered, {.block_bytes = block_bytes});
@@ -112,7 +112,7 @@ TEST_F(LetorStreamTest, AQueryThatComesBackIsSaid) {
   }
 }
 
-TEST_F(LetorStreamTest, MistakesHaveTheirPlaceInTheFile) {
+TEST_F(LetorStreamTest, ErrorsHaveLineAndColumn) {
   const std::string name = file_.string();
   const LetorOptions small{.block_bytes = 1};
   for (const LetorOptions& options : {LetorOptions(), small}) {
@@ -137,7 +137,7 @@ TEST_F(LetorStreamTest, MistakesHaveTheirPlaceInTheFile) {
             std::string::npos);
 }
 
-TEST_F(LetorStreamTest, MissingValuesAreToldOnce) {
+TEST_F(LetorStreamTest, WarnsOnceAboutMissingValues) {
   ExpectedWarnings warnings;
   LetorStream stream = stream_of("0 qid:1 1:1\n0 qid:1 1:NULL\n0 qid:2 1:NULL\n", {.block_bytes = 1});
   while (stream.next()) {

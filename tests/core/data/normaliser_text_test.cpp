@@ -8,7 +8,7 @@
 namespace olrank {
 namespace {
 
-TEST(NormaliserText, EveryKindReadsBackToTheBit) {
+TEST(NormaliserText, EveryKindRoundTripsExactly) {
   ExecutionContext context;
   const Dataset data =
       read_text("0 qid:1 1:0.1 2:7 3:-3e9\n1 qid:1 1:0.7 2:7 3:1e-9\n0 qid:2 1:3 2:7 3:2\n");
@@ -26,7 +26,7 @@ TEST(NormaliserText, EveryKindReadsBackToTheBit) {
   }
 }
 
-TEST(NormaliserText, AnythingElseIsOneSentence) {
+TEST(NormaliserText, RefusesInvalidText) {
   for (const auto& [text, sentence] : std::vector<std::pair<std::string, std::string>>{
            {"", "It is not a JSON object."},
            {"[]", "It is not a JSON object."},

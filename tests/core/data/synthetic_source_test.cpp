@@ -55,7 +55,7 @@ TEST(SyntheticSource, TestQueriesAreAFifthOfManyQueries) {
   EXPECT_EQ(parse_synthetic_source("synth:mslr-like?test_queries=9&queries=5000").test_queries, 9);
 }
 
-TEST(SyntheticSource, UnknownNamesGetTheNearest) {
+TEST(SyntheticSource, UnknownNamesGetSuggestions) {
   expect_message("synth:mslrlike", "the nearest is \"mslr-like\"");
   expect_message("synth:smal?queries=3", "the nearest is \"small\"");
   expect_message("synth:", "There are mslr-like, yahoo-like and small.");
@@ -65,7 +65,7 @@ TEST(SyntheticSource, UnknownNamesGetTheNearest) {
   expect_message("syn:small", "must have the form synth:NAME?key=value&key=value, not 'syn:small'");
 }
 
-TEST(SyntheticSource, ValuesOutOfBoundsAreNamed) {
+TEST(SyntheticSource, RefusesValuesOutOfBounds) {
   expect_message("synth:small?queries=0",
                  "'queries' of a synthetic source must be an integer from 1 to 10000000");
   expect_message("synth:small?test_queries=10000001", "'test_queries'");
@@ -80,14 +80,14 @@ TEST(SyntheticSource, ValuesOutOfBoundsAreNamed) {
   expect_message("synth:small?queries=99999999999999999999", "'queries'");
 }
 
-TEST(SyntheticSource, MalformedSettingsAreRefused) {
+TEST(SyntheticSource, RefusesMalformedSettings) {
   expect_message("synth:small?queries", "'queries' in 'synth:small?queries' must have the form key=value");
   expect_message("synth:small?queries=3&&seed=1",
                  "'' in 'synth:small?queries=3&&seed=1' must have the form key=value");
   expect_message("synth:small?seed=1&seed=1", "sets the key 'seed' twice");
 }
 
-TEST(SyntheticSource, MoreThanTheMemoryIsRefusedBeforeAnythingIsAllocated) {
+TEST(SyntheticSource, RefusesOversizedDataBeforeAllocation) {
   ExecutionContext context;
   EXPECT_THROW(make_synthetic("synth:mslr-like?queries=10000000&docs=100000", context), InvalidArgument);
 }

@@ -35,7 +35,7 @@ std::string tensor_of(const std::string& shape, const std::string& offsets,
   return R"({"w":{"dtype":)" + type + R"(,"shape":)" + shape + R"(,"data_offsets":)" + offsets + "}}";
 }
 
-TEST(SafetensorsReaderTest, ReadsWhatWasWritten) {
+TEST(SafetensorsReaderTest, ReadsWrittenFile) {
   const TemporaryFolder folder;
   write_file_atomically(folder / "model.safetensors", example());
   const SafetensorsContents contents = read_safetensors(folder / "model.safetensors");
@@ -53,7 +53,7 @@ TEST(SafetensorsReaderTest, ReadsWhatWasWritten) {
   EXPECT_EQ(scalar.tensors.at(0).values, std::vector<float>{0.0F});
 }
 
-TEST(SafetensorsReaderTest, WhatTheFormatForbidsIsASentenceWithTheFile) {
+TEST(SafetensorsReaderTest, RefusesInvalidFilesWithFileName) {
   const std::string two = R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"
                           R"("b":{"dtype":"F32","shape":[1],"data_offsets":)";
   std::string nested = R"({"w":)";
@@ -111,7 +111,7 @@ TEST(SafetensorsReaderTest, WhatTheFormatForbidsIsASentenceWithTheFile) {
   }
 }
 
-TEST(SafetensorsReaderTest, NoDamageDoesMoreThanToBeRefused) {
+TEST(SafetensorsReaderTest, SurvivesRandomDamage) {
   const std::string whole = example();
   for (std::size_t length = 0; length < whole.size(); ++length)
     EXPECT_THROW(parse_safetensors(whole.substr(0, length), "x"), DataError) << length;

@@ -53,7 +53,7 @@ std::string example() {
   return safetensors_bytes(tensors, {{"format", "pt"}, {"architecture", "linear"}, {"text", "\"α\"\n{}"}});
 }
 
-TEST(SafetensorsTest, HeaderAndValuesReadBack) {
+TEST(SafetensorsTest, RoundTripsHeaderAndValues) {
   const Parsed parsed = parse(example());
   EXPECT_EQ((8 + parsed.header_size) % 8, 0U);
   ASSERT_EQ(parsed.header.size(), 5U);
@@ -82,7 +82,7 @@ TEST(SafetensorsTest, HeaderAndValuesReadBack) {
   EXPECT_TRUE(values_of(parsed, "none").empty());
 }
 
-TEST(SafetensorsTest, HeadersOfEveryLengthStayAligned) {
+TEST(SafetensorsTest, ValuesAreAlignedForAnyHeaderLength) {
   for (std::size_t letters = 0; letters < 17; ++letters) {
     const std::vector<NamedTensor> tensors = {{"w" + std::string(letters, 'x'), {1}, kBias}};
     const Parsed parsed = parse(safetensors_bytes(tensors, {}));
@@ -92,7 +92,7 @@ TEST(SafetensorsTest, HeadersOfEveryLengthStayAligned) {
   }
 }
 
-TEST(SafetensorsTest, WithoutATensorTheHeaderIsAnObject) {
+TEST(SafetensorsTest, HeaderIsAnObjectWithoutTensors) {
   const Parsed parsed = parse(safetensors_bytes({}, {}));
   EXPECT_TRUE(parsed.header.is_object());
   EXPECT_TRUE(parsed.header.empty());

@@ -74,7 +74,7 @@ StateReader reader_of(const StateWriter& state) {
   return StateReader(state.bytes(), "there");
 }
 
-TEST(StateArchiveTest, ReadsBackWhatWasPut) {
+TEST(StateArchiveTest, RoundTripsEntries) {
   StateReader reader = reader_of(example());
   read_example(reader);
   reader.require_end();
@@ -231,7 +231,7 @@ TEST(StateArchiveTest, RefusesAStateThatEndsEarly) {
             "there: The state ends where 'theta' is expected: it belongs to another ranker or version.");
 }
 
-TEST(StateArchiveTest, AFileReadsBack) {
+TEST(StateArchiveTest, RoundTripsFile) {
   const TemporaryFolder folder;
   example().write(folder / "state");
   EXPECT_EQ(read_file(folder / "state"), example().bytes());
@@ -247,7 +247,7 @@ std::string refusal(const std::string& bytes) {
   return complaint([&] { StateReader(bytes, "there", kRestart); });
 }
 
-TEST(StateArchiveTest, RefusesAFileCutAtAnyByte) {
+TEST(StateArchiveTest, RefusesFileTruncatedAtAnyByte) {
   const std::string whole = example().bytes();
   for (std::size_t size = 0; size <= whole.size(); ++size) {
     const std::string message = refusal(size < whole.size() ? whole.substr(0, size) : whole + '\0');

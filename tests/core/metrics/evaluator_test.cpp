@@ -130,7 +130,7 @@ void compare(const Evaluator& evaluator, const Dataset& data, const std::vector<
   EXPECT_EQ(report.misordered_pairs, misordered);
 }
 
-TEST(Evaluator, AgreesWithTheObviousFormsOnRaggedQueries) {
+TEST(Evaluator, MatchesSlowMetricsOnRaggedQueries) {
   ExecutionContext context({}, 2);
   for (std::uint32_t round = 0; round < 150; ++round) {
     SCOPED_TRACE(round);
@@ -149,7 +149,7 @@ TEST(Evaluator, AgreesWithTheObviousFormsOnRaggedQueries) {
   }
 }
 
-TEST(Evaluator, TopSelectionGivesTheBitsOfTheFullSort) {
+TEST(Evaluator, TopSelectionMatchesFullSortBitwise) {
   ExecutionContext context;
   for (std::uint32_t round = 0; round < 50; ++round) {
     RngStream coins = test_coins(1000 + round);
@@ -180,7 +180,7 @@ std::vector<double> all_numbers(const Evaluator& evaluator) {
   return numbers;
 }
 
-TEST(Evaluator, GivesTheSameBitsOnAnyNumberOfThreads) {
+TEST(Evaluator, GivesSameBitsOnAnyThreads) {
   RngStream coins = test_coins(2000);
   const Dataset data = random_dataset(coins, 700, 5);
   const std::vector<double> scores = random_scores(coins, data.docs(), true);
@@ -196,7 +196,7 @@ TEST(Evaluator, GivesTheSameBitsOnAnyNumberOfThreads) {
   }
 }
 
-TEST(Evaluator, FloatsAreRankedAsTheirValuesInDouble) {
+TEST(Evaluator, FloatScoresRankLikeDoubles) {
   ExecutionContext context;
   RngStream coins = test_coins(3000);
   const Dataset data = random_dataset(coins, 200, 5);
@@ -213,7 +213,7 @@ TEST(Evaluator, FloatsAreRankedAsTheirValuesInDouble) {
   EXPECT_EQ(std::memcmp(a.data(), b.data(), a.size() * sizeof(double)), 0);
 }
 
-TEST(Evaluator, ScoresOfTheGradesArePerfect) {
+TEST(Evaluator, GradesAsScoresArePerfect) {
   ExecutionContext context;
   RngStream coins = test_coins(4000);
   const Dataset data = random_dataset(coins, 300, 5);
@@ -227,7 +227,7 @@ TEST(Evaluator, ScoresOfTheGradesArePerfect) {
   EXPECT_GT(report.pairs, 0);
 }
 
-TEST(Evaluator, RefusesScoresThatAreNotNumbers) {
+TEST(Evaluator, RefusesNanScores) {
   const Dataset data = make_dataset({{"a", {1, 0}, {}}, {"b", {0, 2, 1}, {}}});
   for (const int threads : {1, 3}) {
     ExecutionContext context({}, threads);
@@ -242,7 +242,7 @@ TEST(Evaluator, RefusesScoresThatAreNotNumbers) {
   }
 }
 
-TEST(Evaluator, RefusesWhatDoesNotFit) {
+TEST(Evaluator, RefusesMismatchedCountsAndGrades) {
   ExecutionContext context;
   const Dataset data = make_dataset({{"a", {1, 3}, {}}});
   const std::vector<double> two = {1.0, 2.0};
@@ -276,7 +276,7 @@ TEST(Evaluator, CountsEmptyAndPairlessQueries) {
   EXPECT_EQ(report.misordered_pairs, 1);  // the tie puts the first document, of grade 0, in front
 }
 
-TEST(Evaluator, AnEmptyDataSetHasNoMeans) {
+TEST(Evaluator, EmptyDataSetHasNoMeans) {
   ExecutionContext context;
   const MetricReport report = evaluate(make_dataset({}), std::span<const float>(), {}, context);
   EXPECT_EQ(report.queries, 0);

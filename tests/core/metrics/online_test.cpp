@@ -45,7 +45,7 @@ slow::Query as_query(const Round& round) {
   return query;
 }
 
-TEST(OnlineMetrics, AddUpWhatTheDefinitionsSay) {
+TEST(OnlineMetrics, MatchTheirDefinitions) {
   OnlineMetrics online({.cutoff = 10, .discount = 0.9});
   double sum = 0.0;
   double discounted = 0.0;
@@ -76,7 +76,7 @@ TEST(OnlineMetrics, AddUpWhatTheDefinitionsSay) {
   }
 }
 
-TEST(OnlineMetrics, GoOnToTheSameBitsAfterRestoring) {
+TEST(OnlineMetrics, ContinueWithSameBitsAfterRestoring) {
   const std::vector<Round> rounds = random_rounds(6001, 300);
   OnlineMetrics whole({});
   OnlineMetrics first({});
@@ -98,7 +98,7 @@ TEST(OnlineMetrics, StartAtZero) {
   EXPECT_EQ(online.rounds(), 1);
 }
 
-TEST(OnlineMetrics, RefuseWhatDoesNotFit) {
+TEST(OnlineMetrics, RefuseMismatchedListsAndStates) {
   EXPECT_THROW(OnlineMetrics({.cutoff = 0}), InvalidArgument);
   EXPECT_THROW(OnlineMetrics({.discount = 0.0}), InvalidArgument);
   EXPECT_THROW(OnlineMetrics({.discount = std::nan("")}), InvalidArgument);

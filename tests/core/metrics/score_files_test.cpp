@@ -37,14 +37,14 @@ std::string about_run(const std::string& text) {
   return complaint([&] { parse_trec_run(text, "r.run", data()); });
 }
 
-TEST(Scores, AreOneNumberALine) {
+TEST(Scores, AreOneNumberPerLine) {
   const ExternalScores read =
       parse_scores("# by hand\n1\r\n\t-2.5e-3 \n\n+3\n  # more\n4.\n-inf\n   \n6\n7", "s.txt", data());
   EXPECT_EQ(read.scores, (std::vector<double>{1, -2.5e-3, 3, 4, kMissing, 6, 7}));
   EXPECT_TRUE(read.retrieved.empty());
 }
 
-TEST(Scores, MistakesHaveTheirPlace) {
+TEST(Scores, ErrorsHaveLineAndColumn) {
   EXPECT_EQ(about_scores("1\n2\n x3\n"), "s.txt:3:2: 'x3' is not a number.");
   EXPECT_EQ(about_scores("1\n2 3\n"), "s.txt:2:3: A line must have one score, but '3' follows it.");
   EXPECT_EQ(about_scores("1\nnan\n"), "s.txt:2:1: The score is NaN; documents cannot be ranked by it.");
@@ -72,7 +72,7 @@ TEST(TrecRun, FindsDocumentsByNameOrIndex) {
   EXPECT_EQ(run.missing_queries, 1);
 }
 
-TEST(TrecRun, MistakesHaveTheirPlace) {
+TEST(TrecRun, ErrorsHaveLineAndColumn) {
   EXPECT_EQ(
       about_run("10 Q0 GX1 1 2\n"),
       "r.run:1:14: A line of a run must be 'qid Q0 docno rank score tag', but this line has 5 fields.");
@@ -91,7 +91,7 @@ TEST(TrecRun, MistakesHaveTheirPlace) {
   EXPECT_EQ(about_run("10 Q0 GX1 1 inf t\n"), "r.run:1:13: The scores of a run must be finite.");
 }
 
-TEST(TrecRun, TheFirstMistakeIsTold) {
+TEST(TrecRun, ReportsFirstError) {
   EXPECT_EQ(about_run("11 Q0 7 1 2 t\n10 Q0 GX9 1 2 t\n"), "r.run:1:7: Query '11' has no document '7'.");
 }
 

@@ -149,9 +149,9 @@ TEST(ConfigurationTest, UsersInheritFromClicksAnywhereInTheFile) {
 TEST(ConfigurationTest, ChecksUsers) {
   const std::string mine = "[[user]]\nname = \"mine\"\nclick = [0, 1]\n";
   EXPECT_EQ(complaint(mine), "none");
-  EXPECT_EQ(complaint(mine + mine), "Two users are called 'mine'; give each [[user]] a name of its own.");
-  EXPECT_EQ(complaint("[[user]]\nname = \"perfect\"\nclick = [0, 1]\n").substr(0, 32),
-            "A [[user]] is called 'perfect' a");
+  EXPECT_EQ(complaint(mine + mine), "Two users are named 'mine'. Give each [[user]] a unique name.");
+  EXPECT_EQ(complaint("[[user]]\nname = \"perfect\"\nclick = [0, 1]\n").substr(0, 62),
+            "A [[user]] must not have the name of the built-in user 'perfec");
   EXPECT_EQ(complaint("[[user]]\nname = \"a/b\"\nclick = [0, 1]\n").substr(0, 21), "The user's name 'a/b'");
   EXPECT_EQ(complaint("[[user]]\nclick = [0, 1]\n").substr(0, 18), "The user's name ''");
   EXPECT_EQ(complaint("[[user]]\nname = \"mine\"\n").substr(0, 33), "User 'mine' has no click probabil");
@@ -162,7 +162,7 @@ TEST(ConfigurationTest, ChecksUsers) {
   EXPECT_EQ(complaint("[user]\nname = \"mine\"\n"), "c.toml:1:1: Write this table as [[user]].");
   EXPECT_EQ(complaint(mine + "[clicks]\nmodels = [\"mien\"]\n").substr(0, 59),
             "clicks.models: Unknown user 'mien'. Did you mean 'mine'? The");
-  EXPECT_EQ(complaint("[clicks]\ngrades = 4\n").substr(0, 18), "clicks.grades is 4");
+  EXPECT_EQ(complaint("[clicks]\ngrades = 4\n").substr(0, 29), "clicks.grades must be 2, 3 or");
   EXPECT_EQ(complaint("[clicks]\ngrades = 6\n"),
             "c.toml:2:10: 'grades' must be at least 0 and at most 5, not 6.");
   for (const std::string path : {"user.mine.noise", "user.noise"}) {

@@ -19,7 +19,7 @@ std::string example() {
   return zip.finish();
 }
 
-TEST(StoredZip, EntriesAreAlignedAndAsTheyWere) {
+TEST(StoredZip, EntriesAreAlignedAndUnchanged) {
   const std::string bytes = example();
   EXPECT_EQ(bytes, example());
   const std::size_t content = bytes.find("123456789");

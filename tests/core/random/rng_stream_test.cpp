@@ -94,7 +94,7 @@ TEST(RngStreamTest, LargeBoundsHaveNoModuloBias) {
   EXPECT_LT(chi_squared(counts), chi_squared_bound(2));
 }
 
-TEST(RngStreamTest, NormalsFillEqualCellsEqually) {
+TEST(RngStreamTest, NormalsMatchTheirQuantiles) {
   constexpr int kCells = 64;
   std::vector<double> counts(kCells, 0.0);
   RngStream stream(test_key(3), 0);
@@ -106,7 +106,7 @@ TEST(RngStreamTest, NormalsFillEqualCellsEqually) {
     sum += x;
     sum_sq += x * x;
     const double u = 0.5 * std::erfc(-x / std::sqrt(2.0));
-    counts[static_cast<std::size_t>(std::min(kCells - 1, static_cast<int>(u * kCells)))] += 1.0;
+    counts[std::min(kCells - 1, static_cast<int>(u * kCells))] += 1.0;
   }
   EXPECT_LT(chi_squared(counts), chi_squared_bound(kCells - 1));
   // Five standard errors: false alarms under 1e-6.
@@ -114,7 +114,7 @@ TEST(RngStreamTest, NormalsFillEqualCellsEqually) {
   EXPECT_LT(std::abs(sum_sq / kDraws - 1.0), 5.0 * std::sqrt(2.0 / kDraws));
 }
 
-TEST(RngStreamTest, ShufflesGiveEveryOrderTheSameChance) {
+TEST(RngStreamTest, ShufflesAreUniform) {
   std::map<std::array<int, 4>, double> seen;
   for (std::uint32_t round = 0; round < 48'000; ++round) {
     std::array<int, 4> items = {0, 1, 2, 3};
@@ -127,7 +127,7 @@ TEST(RngStreamTest, ShufflesGiveEveryOrderTheSameChance) {
   EXPECT_LT(chi_squared(counts), chi_squared_bound(23));
 }
 
-TEST(RngStreamTest, UnitVectorsLieOnTheSphereWithoutADirection) {
+TEST(RngStreamTest, UnitVectorsAreUniformOnSphere) {
   constexpr std::size_t kDimensions = 5;
   constexpr int kVectors = 20'000;
   std::array<double, kDimensions> mean{};

@@ -65,7 +65,7 @@ TEST(SchemaTest, AssignsAndPrints) {
             "[basket]\nfruit = \"pear\"\ncount = 3\nlabels = [\"b\", \"a\"]\nweight = 2.0\n");
 }
 
-TEST(SchemaTest, ComplaintsSayWhatWouldDo) {
+TEST(SchemaTest, ErrorsListAllowedValues) {
   EXPECT_EQ(complaint("cuont", std::int64_t{1}),
             "here: Unknown key 'cuont' in [basket]. Did you mean 'count'?");
   EXPECT_EQ(complaint("count", std::int64_t{0}), "here: 'count' must be at least 1, not 0.");

@@ -7,7 +7,7 @@
 namespace olrank {
 namespace {
 
-TEST(TomlDocumentTest, KeepsTheOrderAndThePlaces) {
+TEST(TomlDocumentTest, KeepsOrderAndPositions) {
   const TomlDocument document = parse_toml(
       "[zebra]\n"
       "b = 1\n"
@@ -39,17 +39,17 @@ std::string complaint(std::string_view text) {
   return "none";
 }
 
-TEST(TomlDocumentTest, ComplaintsCarryThePlace) {
+TEST(TomlDocumentTest, ErrorsHaveLineAndColumn) {
   EXPECT_EQ(complaint("[a]\nb = \n").substr(0, 9), "f.toml:2:");
   EXPECT_EQ(complaint("[a]\nb = 1\nb = 2\n").substr(0, 9), "f.toml:3:");
   EXPECT_EQ(complaint("[a]\nb = 1979-05-27\n"),
-            "f.toml:2:5: 'a.b' has a kind of value that no setting takes.");
+            "f.toml:2:5: 'a.b' has a value of a type that no setting accepts.");
   EXPECT_EQ(complaint("[a]\nb = [1, \"x\"]\n"),
             "f.toml:2:5: 'a.b' must be a list of strings, of numbers or of booleans.");
   EXPECT_EQ(complaint("a = 1\n"), "none");
 }
 
-TEST(TomlDocumentTest, AMissingFileIsWrongUsage) {
+TEST(TomlDocumentTest, MissingFileIsUsageError) {
   EXPECT_THROW(read_toml("/nonexistent/x.toml"), InvalidArgument);
 }
 

@@ -31,7 +31,7 @@ FeedbackRecord read(std::string_view line) {
   return record;
 }
 
-std::string complaint(std::string_view line) {
+std::string refusal_of(std::string_view line) {
   FeedbackRecord record;
   const auto failure = parse_record(line, record);
   return failure ? failure->sentence : "nothing";
@@ -95,27 +95,27 @@ TEST(FeedbackRecord, TakesWhatReplaysTake) {
 }
 
 TEST(FeedbackRecord, SaysWhatIsWrong) {
-  EXPECT_EQ(complaint("{}"), "The line has no 'qid'.");
-  EXPECT_EQ(complaint(R"({"qid": "a", "clicks": []})"), "The line has no 'shown'.");
-  EXPECT_EQ(complaint(R"({"qid": "a", "shown": []})"), "The line has no 'clicks'.");
-  EXPECT_EQ(complaint(R"({"qid": "a", "shown": [], "clicks": []})"),
+  EXPECT_EQ(refusal_of("{}"), "The line has no 'qid'.");
+  EXPECT_EQ(refusal_of(R"({"qid": "a", "clicks": []})"), "The line has no 'shown'.");
+  EXPECT_EQ(refusal_of(R"({"qid": "a", "shown": []})"), "The line has no 'clicks'.");
+  EXPECT_EQ(refusal_of(R"({"qid": "a", "shown": [], "clicks": []})"),
             "No document was shown in this round.");
-  EXPECT_EQ(complaint(R"({"qid": "a", "shown": [1], "clicks": []})"),
+  EXPECT_EQ(refusal_of(R"({"qid": "a", "shown": [1], "clicks": []})"),
             "There are 1 shown documents and 0 clicks; give one click for each.");
-  EXPECT_EQ(complaint(R"({"qid": "a", "shown": [1], "clicks": [2]})"), "A click is 0 or 1.");
-  EXPECT_EQ(complaint(R"({"qid": "a", "shown": [1], "clicks": [0], "inputs": []})"),
+  EXPECT_EQ(refusal_of(R"({"qid": "a", "shown": [1], "clicks": [2]})"), "A click is 0 or 1.");
+  EXPECT_EQ(refusal_of(R"({"qid": "a", "shown": [1], "clicks": [0], "inputs": []})"),
             "There are 1 documents and inputs of 0; give one list for each.");
-  EXPECT_EQ(complaint(R"({"qid": "a", "shown": [1, 2], "clicks": [0, 1], "inputs": [[1], [1, 2]]})"),
+  EXPECT_EQ(refusal_of(R"({"qid": "a", "shown": [1, 2], "clicks": [0, 1], "inputs": [[1], [1, 2]]})"),
             "A document has 2 inputs and the one before it 1.");
-  EXPECT_EQ(complaint(R"({"qid": "a", "shown": [1], "clicks": [0], "inputs": [[1e99]]})"),
+  EXPECT_EQ(refusal_of(R"({"qid": "a", "shown": [1], "clicks": [0], "inputs": [[1e99]]})"),
             "An input is outside what a float holds.");
-  EXPECT_EQ(complaint(R"({"qid": "a", "shown": [1, "1"], "clicks": [0, 0], "inputs": [[1], [2]]})"),
+  EXPECT_EQ(refusal_of(R"({"qid": "a", "shown": [1, "1"], "clicks": [0, 0], "inputs": [[1], [2]]})"),
             "Document '1' is there twice.");
-  EXPECT_EQ(complaint(R"({"qid": "a", "shown": [[1]], "clicks": [0]})"),
+  EXPECT_EQ(refusal_of(R"({"qid": "a", "shown": [[1]], "clicks": [0]})"),
             "'shown' holds something else than it should.");
-  EXPECT_EQ(complaint(R"({"qid": "a", "qid": "b"})"), "'qid' stands twice in the line.");
+  EXPECT_EQ(refusal_of(R"({"qid": "a", "qid": "b"})"), "'qid' stands twice in the line.");
   for (const char* text : {"", "7", "[1]", "{\"qid\": ", "nonsense", "\"a\""})
-    EXPECT_EQ(complaint(text), "The line is no JSON object.") << text;
+    EXPECT_EQ(refusal_of(text), "The line is no JSON object.") << text;
 }
 
 }  // namespace

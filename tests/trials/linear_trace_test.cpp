@@ -9,6 +9,7 @@
 #include "models/ranker_factory.h"
 #include "sim/trace.h"
 #include "tests/sim/small_trial.h"
+#include "tests/support/chi_square.h"
 #include "tests/support/temporary_folder.h"
 
 namespace olrank {
@@ -273,11 +274,9 @@ TEST(LinearTraceTest, MembersLearnLabelsWithFreshNormalNoise) {
   ASSERT_GT(freedom, 200.0);
   // χ² bounds of Laurent and Massart 2000, Lemma 1, e⁻²³ = 10⁻¹⁰ a side; sums of products of independent
   // normals, at 200 of them, pass 7 deviations with less than 10⁻⁷ a side.
-  constexpr double kTail = 23.03;
   for (const double square : squares) {
-    EXPECT_TRUE(square <= freedom + 2.0 * std::sqrt(freedom * kTail) + 2.0 * kTail)
-        << square << ", " << freedom;
-    EXPECT_TRUE(square >= freedom - 2.0 * std::sqrt(freedom * kTail)) << square << ", " << freedom;
+    EXPECT_TRUE(square <= chi_square_bound(freedom, kTail)) << square << ", " << freedom;
+    EXPECT_TRUE(square >= chi_square_lower_bound(freedom, kTail)) << square << ", " << freedom;
   }
   EXPECT_TRUE(std::fabs(between_members) <= 7.0 * std::sqrt(freedom)) << between_members;
   EXPECT_TRUE(std::fabs(between_rounds) <= 7.0 * std::sqrt(freedom)) << between_rounds;

@@ -136,7 +136,7 @@ TEST(DataInspect, SaysWhatCannotBeReadAsOtherCommandsDo) {
   const std::string worse = (folder / "worse.txt").string();
   write_file(bad, "1 qid:1 1:1 1:2\n");
   write_file(worse, "one\n");
-  const auto complaint = [](std::vector<std::string> arguments) {
+  const auto refusal_of = [](std::vector<std::string> arguments) {
     try {
       run(std::move(arguments));
     } catch (const Error& error) {
@@ -145,8 +145,8 @@ TEST(DataInspect, SaysWhatCannotBeReadAsOtherCommandsDo) {
     }
     return std::string();
   };
-  EXPECT_EQ(complaint({"inspect", bad}), bad + ":1:13: Feature 1 is given twice in this line.");
-  EXPECT_EQ(complaint({"inspect", bad, worse}).rfind("2 of 2 files cannot be read; the first: " + bad, 0),
+  EXPECT_EQ(refusal_of({"inspect", bad}), bad + ":1:13: Feature 1 is given twice in this line.");
+  EXPECT_EQ(refusal_of({"inspect", bad, worse}).rfind("2 of 2 files cannot be read; the first: " + bad, 0),
             0U);
 }
 

@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "core/io/atomic_file.h"
+#include "tests/support/message_of.h"
 #include "tests/support/temporary_folder.h"
 
 namespace olrank {
@@ -57,15 +58,6 @@ void read_example(StateReader& reader, int entries = 7) {
   }
 }
 
-std::string complaint(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const IoError& error) {
-    return error.what();
-  }
-  return "no complaint";
-}
-
 TEST(StateArchiveTest, ReadsBackWhatWasPut) {
   const StateWriter state = example();
   StateReader reader(state.bytes(), "there");
@@ -85,7 +77,7 @@ TEST(StateArchiveTest, SkipsToAName) {
   EXPECT_EQ(reader.get_one<std::uint64_t>("count"), std::uint64_t{1} << 63);
   reader.require_end();
   StateReader again(state.bytes(), "there");
-  EXPECT_EQ(complaint([&] { again.skip_to("counts"); }),
+  EXPECT_EQ(message_of<IoError>([&] { again.skip_to("counts"); }),
             "there: The saved state ends where 'counts' should stand.");
 }
 
@@ -106,7 +98,7 @@ TEST(StateArchiveTest, EveryFieldIsRefusedUnderAnotherName) {
       StateReader reader(bytes, "there");
       read_example(reader, static_cast<int>(entry));
       EXPECT_EQ(
-          complaint([&] { gets[entry](reader, wrong); }),
+          message_of<IoError>([&] { gets[entry](reader, wrong); }),
           fmt::format("there: The saved state has '{}' where '{}' should stand: it belongs to another "
                       "ranker or version.",
                       names[entry], wrong));
@@ -118,7 +110,7 @@ template <class T>
 void expect_type_refused(const std::string& bytes, int entry, const std::string& name) {
   StateReader reader(bytes, "there");
   read_example(reader, entry);
-  EXPECT_EQ(complaint([&] { reader.get<T>(name); }),
+  EXPECT_EQ(message_of<IoError>([&] { reader.get<T>(name); }),
             fmt::format("there: The saved state has '{0}' where '{0}' should stand: it belongs to another "
                         "ranker or version.",
                         name));
@@ -147,7 +139,7 @@ TEST(StateArchiveTest, EveryFieldIsRefusedWithAnotherCount) {
     read_example(reader, entry);
     std::vector<decltype(value)> values(asked);
     EXPECT_EQ(
-        complaint([&] { reader.get_into(name, std::span(values)); }),
+        message_of<IoError>([&] { reader.get_into(name, std::span(values)); }),
         fmt::format("there: The saved state has {} values of '{}' instead of {}: it belongs to another "
                     "shape.",
                     found, name, asked));
@@ -167,7 +159,7 @@ TEST(StateArchiveTest, MoreThanIsKnownIsRefused) {
   for (int entries = 0; entries < 7; ++entries) {
     StateReader reader(bytes, "there");
     read_example(reader, entries);
-    EXPECT_EQ(complaint([&] { reader.require_end(); }),
+    EXPECT_EQ(message_of<IoError>([&] { reader.require_end(); }),
               "there: The saved state holds more than this ranker knows: it belongs to another ranker or "
               "version.");
   }
@@ -180,7 +172,7 @@ TEST(StateArchiveTest, CutAtEveryByteItIsRefusedWhereItEnds) {
   for (std::size_t size = 0; size < whole.size(); ++size) {
     const std::string bytes = whole.substr(0, size);
     StateReader reader(bytes, "there");
-    const std::string message = complaint([&] { read_example(reader); });
+    const std::string message = message_of<IoError>([&] { read_example(reader); });
     ends += message.find("there: The saved state ends where '") == 0 ? 1 : 0;
     cut += message.find("there: The saved state is cut off within '") == 0 ? 1 : 0;
     ASSERT_EQ(static_cast<std::size_t>(ends + cut), size + 1) << size << ": " << message;
@@ -196,7 +188,7 @@ TEST(StateArchiveTest, CountsBeyondTheBytesAreNoOverflow) {
     std::string changed = bytes.substr(0, 16 + 5 + 8);  // 'round' alone
     std::memcpy(changed.data(), &count, sizeof count);
     StateReader reader(changed, "there");
-    EXPECT_EQ(complaint([&] { reader.get<std::int64_t>("round"); }),
+    EXPECT_EQ(message_of<IoError>([&] { reader.get<std::int64_t>("round"); }),
               "there: The saved state is cut off within 'round'.");
   }
 }
@@ -207,7 +199,7 @@ TEST(StateArchiveTest, AFileReadsBack) {
   EXPECT_EQ(read_state_file(folder / "state"), example().bytes());
   write_state_file(folder / "empty", StateWriter());
   EXPECT_EQ(read_state_file(folder / "empty"), "");
-  EXPECT_NE(complaint([&] { read_state_file(folder / "missing"); }), "no complaint");
+  EXPECT_NE(message_of<IoError>([&] { read_state_file(folder / "missing"); }), kNoError);
 }
 
 TEST(StateArchiveTest, AFileCutAtAnyByteIsRefused) {
@@ -217,13 +209,13 @@ TEST(StateArchiveTest, AFileCutAtAnyByteIsRefused) {
   const std::string whole = read_file(path);
   for (std::size_t size = 0; size < whole.size(); ++size) {
     write_file_atomically(path, whole.substr(0, size));
-    EXPECT_EQ(complaint([&] { read_state_file(path); }),
+    EXPECT_EQ(message_of<IoError>([&] { read_state_file(path); }),
               path.string() + (size < 40 ? ": This is no saved state of olrank."
                                          : ": The saved state is damaged: its checksum does not fit."))
         << size;
   }
   write_file_atomically(path, whole + '\0');
-  EXPECT_EQ(complaint([&] { read_state_file(path); }),
+  EXPECT_EQ(message_of<IoError>([&] { read_state_file(path); }),
             path.string() + ": The saved state is damaged: its checksum does not fit.");
 }
 
@@ -237,7 +229,7 @@ TEST(StateArchiveTest, AnyFlippedBitIsRefused) {
     std::string changed = whole;
     changed[bit / 8] = static_cast<char>(static_cast<unsigned char>(changed[bit / 8]) ^ (1U << (bit % 8)));
     write_file_atomically(path, changed);
-    const std::string message = complaint([&] { read_state_file(path); });
+    const std::string message = message_of<IoError>([&] { read_state_file(path); });
     const std::string sentence = bit / 8 < 8 ? ": This is no saved state of olrank."
                                  : bit / 8 < 12
                                      ? ": The saved state has format version "
@@ -254,7 +246,7 @@ TEST(StateArchiveTest, AnotherFormatVersionIsNamed) {
   bytes[8] = 9;
   write_file_atomically(path, bytes);
   EXPECT_EQ(
-      complaint([&] { read_state_file(path); }),
+      message_of<IoError>([&] { read_state_file(path); }),
       path.string() +
           ": The saved state has format version 9; this olrank reads version 1. Go on with the olrank "
           "that wrote it, or start anew with --force.");

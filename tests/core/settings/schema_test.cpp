@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/message_of.h"
+
 namespace olrank {
 
 enum class Fruit { kApple, kPear };
@@ -44,14 +46,10 @@ struct Basket {
   }
 };
 
-std::string complaint(std::string_view key, const SettingValue& value) {
+std::string refusal_of(std::string_view key, const SettingValue& value) {
   Basket basket;
-  try {
-    assign_setting(Basket::schema(), &basket, key, value, "here");
-  } catch (const InvalidArgument& error) {
-    return error.what();
-  }
-  return "none";
+  return message_of<InvalidArgument>(
+      [&] { assign_setting(Basket::schema(), &basket, key, value, "here"); });
 }
 
 TEST(SchemaTest, AssignsAndPrints) {
@@ -66,15 +64,15 @@ TEST(SchemaTest, AssignsAndPrints) {
 }
 
 TEST(SchemaTest, ComplaintsSayWhatWouldDo) {
-  EXPECT_EQ(complaint("cuont", std::int64_t{1}),
+  EXPECT_EQ(refusal_of("cuont", std::int64_t{1}),
             "here: Unknown key 'cuont' in [basket]; the nearest known one is 'count'.");
-  EXPECT_EQ(complaint("count", std::int64_t{0}), "here: 'count' is 0 but must be at least 1.");
-  EXPECT_EQ(complaint("weight", 0.0), "here: 'weight' is 0.0 but must be above 0 and at most 2.");
-  EXPECT_EQ(complaint("weight", 2.5), "here: 'weight' is 2.5 but must be above 0 and at most 2.");
-  EXPECT_EQ(complaint("count", std::string("x")), "here: 'count' takes an integer, not '\"x\"'.");
-  EXPECT_EQ(complaint("fruit", std::string("peer")),
+  EXPECT_EQ(refusal_of("count", std::int64_t{0}), "here: 'count' is 0 but must be at least 1.");
+  EXPECT_EQ(refusal_of("weight", 0.0), "here: 'weight' is 0.0 but must be above 0 and at most 2.");
+  EXPECT_EQ(refusal_of("weight", 2.5), "here: 'weight' is 2.5 but must be above 0 and at most 2.");
+  EXPECT_EQ(refusal_of("count", std::string("x")), "here: 'count' takes an integer, not '\"x\"'.");
+  EXPECT_EQ(refusal_of("fruit", std::string("peer")),
             "here: 'fruit' is 'peer' but must be one of apple or pear; the nearest is 'pear'.");
-  EXPECT_EQ(complaint("labels", std::vector<std::string>{"a", "c"}),
+  EXPECT_EQ(refusal_of("labels", std::vector<std::string>{"a", "c"}),
             "here: 'labels' is 'c' but must be one of a or b; the nearest is 'a'.");
 }
 

@@ -14,6 +14,7 @@
 #include "models/network_shape.h"
 #include "tests/models/neural/plain_training.h"
 #include "tests/models/neural/recorded_rounds.h"
+#include "tests/support/chi_square.h"
 
 namespace olrank {
 namespace {
@@ -509,10 +510,9 @@ TEST(P2NeurRankTest, LabelsGetFreshNormalNoiseEveryRound) {
   }
   // χ² bounds of Laurent and Massart 2000, Lemma 1, e⁻²³ = 10⁻¹⁰ a side; sums of 400 products of
   // independent normals pass 7 deviations with less than 10⁻⁷ a side.
-  constexpr double kTail = 23.03;
   for (const double square : squares) {
-    EXPECT_TRUE(square <= kTrained + 2.0 * std::sqrt(kTrained * kTail) + 2.0 * kTail) << square;
-    EXPECT_TRUE(square >= kTrained - 2.0 * std::sqrt(kTrained * kTail)) << square;
+    EXPECT_TRUE(square <= chi_square_bound(kTrained, kTail)) << square;
+    EXPECT_TRUE(square >= chi_square_lower_bound(kTrained, kTail)) << square;
   }
   EXPECT_TRUE(std::fabs(between_members) <= 7.0 * std::sqrt(kTrained)) << between_members;
   EXPECT_TRUE(std::fabs(between_rounds) <= 7.0 * std::sqrt(kTrained)) << between_rounds;

@@ -15,7 +15,7 @@
 namespace olrank {
 namespace {
 
-StateWriter example() {
+StateWriter example_state() {
   StateWriter state;
   state.put("round", std::int64_t{-7});
   state.put("theta", std::vector<double>{0.1, -0.0, 1e-310});
@@ -27,7 +27,7 @@ StateWriter example() {
   return state;
 }
 
-/// Reads the first `entries` of what example() holds.
+/// Reads the first `entries` of what example_state() holds.
 void read_example(StateReader& reader, int entries = 7) {
   if (entries > 0) {
     EXPECT_EQ(reader.get_one<std::int64_t>("round"), -7);
@@ -59,16 +59,16 @@ void read_example(StateReader& reader, int entries = 7) {
 }
 
 TEST(StateArchiveTest, ReadsBackWhatWasPut) {
-  const StateWriter state = example();
+  const StateWriter state = example_state();
   StateReader reader(state.bytes(), "there");
   read_example(reader);
   reader.require_end();
-  EXPECT_EQ(example().bytes(), state.bytes());
-  EXPECT_EQ(example().fingerprint(), fingerprint_of(state.bytes()));
+  EXPECT_EQ(example_state().bytes(), state.bytes());
+  EXPECT_EQ(example_state().fingerprint(), fingerprint_of(state.bytes()));
 }
 
 TEST(StateArchiveTest, SkipsToAName) {
-  const StateWriter state = example();
+  const StateWriter state = example_state();
   StateReader reader(state.bytes(), "there");
   reader.skip_to("round");
   reader.skip_to("nothing");
@@ -82,7 +82,7 @@ TEST(StateArchiveTest, SkipsToAName) {
 }
 
 TEST(StateArchiveTest, EveryFieldIsRefusedUnderAnotherName) {
-  const std::string bytes = example().bytes();
+  const std::string bytes = example_state().bytes();
   const std::vector<std::string> names = {"round",   "theta",  "weights", "bytes",
                                           "nothing", "recipe", "count"};
   const std::vector<std::function<void(StateReader&, const std::string&)>> gets = {
@@ -117,7 +117,7 @@ void expect_type_refused(const std::string& bytes, int entry, const std::string&
 }
 
 TEST(StateArchiveTest, EveryFieldIsRefusedAsAnotherType) {
-  const std::string bytes = example().bytes();
+  const std::string bytes = example_state().bytes();
   expect_type_refused<std::uint64_t>(bytes, 0, "round");
   expect_type_refused<double>(bytes, 0, "round");
   expect_type_refused<std::int32_t>(bytes, 0, "round");
@@ -132,7 +132,7 @@ TEST(StateArchiveTest, EveryFieldIsRefusedAsAnotherType) {
 }
 
 TEST(StateArchiveTest, EveryFieldIsRefusedWithAnotherCount) {
-  const std::string bytes = example().bytes();
+  const std::string bytes = example_state().bytes();
   const auto shape = [&](int entry, const std::string& name, auto value, std::size_t found,
                          std::size_t asked) {
     StateReader reader(bytes, "there");
@@ -155,7 +155,7 @@ TEST(StateArchiveTest, EveryFieldIsRefusedWithAnotherCount) {
 }
 
 TEST(StateArchiveTest, MoreThanIsKnownIsRefused) {
-  const std::string bytes = example().bytes();
+  const std::string bytes = example_state().bytes();
   for (int entries = 0; entries < 7; ++entries) {
     StateReader reader(bytes, "there");
     read_example(reader, entries);
@@ -166,7 +166,7 @@ TEST(StateArchiveTest, MoreThanIsKnownIsRefused) {
 }
 
 TEST(StateArchiveTest, CutAtEveryByteItIsRefusedWhereItEnds) {
-  const std::string whole = example().bytes();
+  const std::string whole = example_state().bytes();
   int ends = 0;
   int cut = 0;
   for (std::size_t size = 0; size < whole.size(); ++size) {
@@ -183,7 +183,7 @@ TEST(StateArchiveTest, CutAtEveryByteItIsRefusedWhereItEnds) {
 }
 
 TEST(StateArchiveTest, CountsBeyondTheBytesAreNoOverflow) {
-  std::string bytes = example().bytes();
+  std::string bytes = example_state().bytes();
   for (const std::uint64_t count : {std::uint64_t{2}, std::uint64_t{1} << 61, ~std::uint64_t{0}}) {
     std::string changed = bytes.substr(0, 16 + 5 + 8);  // 'round' alone
     std::memcpy(changed.data(), &count, sizeof count);
@@ -195,8 +195,8 @@ TEST(StateArchiveTest, CountsBeyondTheBytesAreNoOverflow) {
 
 TEST(StateArchiveTest, AFileReadsBack) {
   const TemporaryFolder folder;
-  write_state_file(folder / "state", example());
-  EXPECT_EQ(read_state_file(folder / "state"), example().bytes());
+  write_state_file(folder / "state", example_state());
+  EXPECT_EQ(read_state_file(folder / "state"), example_state().bytes());
   write_state_file(folder / "empty", StateWriter());
   EXPECT_EQ(read_state_file(folder / "empty"), "");
   EXPECT_NE(message_of<IoError>([&] { read_state_file(folder / "missing"); }), kNoError);
@@ -205,7 +205,7 @@ TEST(StateArchiveTest, AFileReadsBack) {
 TEST(StateArchiveTest, AFileCutAtAnyByteIsRefused) {
   const TemporaryFolder folder;
   const auto path = folder / "state";
-  write_state_file(path, example());
+  write_state_file(path, example_state());
   const std::string whole = read_file(path);
   for (std::size_t size = 0; size < whole.size(); ++size) {
     write_file_atomically(path, whole.substr(0, size));
@@ -222,7 +222,7 @@ TEST(StateArchiveTest, AFileCutAtAnyByteIsRefused) {
 TEST(StateArchiveTest, AnyFlippedBitIsRefused) {
   const TemporaryFolder folder;
   const auto path = folder / "state";
-  write_state_file(path, example());
+  write_state_file(path, example_state());
   const std::string whole = read_file(path);
   for (std::size_t bit = 0; bit < 8 * whole.size(); ++bit) {
     if (bit / 8 >= 12 && bit / 8 < 16) continue;  // these four bytes mean nothing
@@ -241,7 +241,7 @@ TEST(StateArchiveTest, AnyFlippedBitIsRefused) {
 TEST(StateArchiveTest, AnotherFormatVersionIsNamed) {
   const TemporaryFolder folder;
   const auto path = folder / "state";
-  write_state_file(path, example());
+  write_state_file(path, example_state());
   std::string bytes = read_file(path);
   bytes[8] = 9;
   write_file_atomically(path, bytes);

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/io/atomic_file.h"
+#include "tests/core/io/small_tensors.h"
 #include "tests/support/temporary_folder.h"
 
 namespace olrank {
@@ -41,10 +42,6 @@ std::vector<float> values_of(const Parsed& parsed, const std::string& name) {
   if (!values.empty()) std::memcpy(values.data(), parsed.values.data() + begin, end - begin);
   return values;
 }
-
-const std::vector<float> kMatrix = {1.0F, -2.5F, 0.1F, -0.0F, 1e-40F, 3e38F};
-const std::vector<float> kBias = {7.0F};
-const std::vector<float> kNothing;
 
 std::string example_file() {
   const std::vector<NamedTensor> tensors = {{"linear.weight", {2, 3}, kMatrix},

@@ -16,7 +16,7 @@ namespace {
 using Docs = std::vector<std::int32_t>;
 using Clicks = std::vector<std::uint8_t>;
 
-PhiloxKey test_key() {
+PhiloxKey ranknet_key() {
   return make_key({.seed = 1, .purpose = Purpose::kList});
 }
 
@@ -104,7 +104,7 @@ TEST(EpsilonGreedyTest, ListsHaveTheirExactProbabilities) {
     } while (std::next_permutation(list.begin(), list.end()));
     Scratch scratch;
     for (std::uint32_t round = 1; round <= 200'000; ++round) {
-      epsilon_greedy_list(best_first, epsilon, test_key(), round, scratch, list);
+      epsilon_greedy_list(best_first, epsilon, ranknet_key(), round, scratch, list);
       ++seen.at(list);
     }
     std::vector<std::int64_t> counts;
@@ -117,7 +117,7 @@ TEST(EpsilonGreedyTest, WithoutEpsilonTheBestComeFirst) {
   const Docs best_first = {2, 0, 3, 1};
   Docs list(4);
   Scratch scratch;
-  epsilon_greedy_list(best_first, 0.0, test_key(), 1, scratch, list);
+  epsilon_greedy_list(best_first, 0.0, ranknet_key(), 1, scratch, list);
   EXPECT_EQ(list, best_first);
 }
 

@@ -15,7 +15,7 @@
 namespace olrank {
 namespace {
 
-PhiloxKey test_key(std::uint64_t seed = 1) {
+PhiloxKey rng_stream_key(std::uint64_t seed = 1) {
   return make_key({.seed = seed, .purpose = Purpose::kProbe});
 }
 
@@ -67,7 +67,7 @@ TEST(RngStreamTest, UniformStaysInItsHalfOpenInterval) {
 TEST(RngStreamTest, IndicesAreUniform) {
   for (const std::uint32_t bound : {1U, 2U, 3U, 7U, 10U, 100U}) {
     std::vector<std::int64_t> counts(bound, 0);
-    RngStream stream(test_key(), bound);
+    RngStream stream(rng_stream_key(), bound);
     for (int i = 0; i < 200'000; ++i) ++counts[stream.index(bound)];
     EXPECT_TRUE(counts_are_even(counts)) << bound;
   }
@@ -77,7 +77,7 @@ TEST(RngStreamTest, LargeBoundsHaveNoModuloBias) {
   // With bound 3·2^30, taking bits modulo the bound would give the lowest third twice the weight.
   constexpr std::uint32_t kBound = 3U << 30;
   std::vector<std::int64_t> counts(3, 0);
-  RngStream stream(test_key(), 0);
+  RngStream stream(rng_stream_key(), 0);
   for (int i = 0; i < 100'000; ++i) ++counts[stream.index(kBound) / (1U << 30)];
   EXPECT_TRUE(counts_are_even(counts));
 }
@@ -85,7 +85,7 @@ TEST(RngStreamTest, LargeBoundsHaveNoModuloBias) {
 TEST(RngStreamTest, NormalsFillEqualCellsEqually) {
   constexpr int kCells = 64;
   std::vector<std::int64_t> counts(kCells, 0);
-  RngStream stream(test_key(3), 0);
+  RngStream stream(rng_stream_key(3), 0);
   double sum = 0.0;
   double sum_sq = 0.0;
   constexpr int kDraws = 200'000;
@@ -106,7 +106,7 @@ TEST(RngStreamTest, ShufflesGiveEveryOrderTheSameChance) {
   std::map<std::array<int, 4>, std::int64_t> seen;
   for (std::uint32_t round = 0; round < 48'000; ++round) {
     std::array<int, 4> items = {0, 1, 2, 3};
-    RngStream(test_key(4), round).shuffle(std::span<int>(items));
+    RngStream(rng_stream_key(4), round).shuffle(std::span<int>(items));
     ++seen[items];
   }
   ASSERT_EQ(seen.size(), 24U);
@@ -121,7 +121,7 @@ TEST(RngStreamTest, UnitVectorsLieOnTheSphereWithoutADirection) {
   std::array<double, kDimensions> mean{};
   for (std::uint32_t round = 0; round < kVectors; ++round) {
     std::array<double, kDimensions> vector{};
-    RngStream(test_key(5), round).unit_vector(vector);
+    RngStream(rng_stream_key(5), round).unit_vector(vector);
     double norm_sq = 0.0;
     for (std::size_t i = 0; i < kDimensions; ++i) {
       norm_sq += vector[i] * vector[i];

@@ -21,7 +21,7 @@ namespace {
 using Docs = std::vector<std::int32_t>;
 using Clicks = std::vector<std::uint8_t>;
 
-Dataset data() {
+Dataset letor_data() {
   return make_dataset({{"10", {1, 0, 2}, {"GX1", "GX2", "say \"\\hi"}},
                        {"q-11", {0, 1}, {}},
                        {"12", {1, 1, 0}, {"twin", "twin", ""}}});
@@ -30,7 +30,7 @@ Dataset data() {
 RecordedFeedback read(const std::string& bytes) {
   const TemporaryFolder folder;
   write_file_atomically(folder / "r.jsonl", bytes);
-  return RecordedFeedback::read(folder / "r.jsonl", data());
+  return RecordedFeedback::read(folder / "r.jsonl", letor_data());
 }
 
 std::string refusal_of(const std::string& bytes) {
@@ -166,8 +166,8 @@ TEST(RecordedFeedbackTest, AFileNeedsARound) {
   EXPECT_EQ(refusal_of("\n  \r\n"), nothing);
   EXPECT_EQ(refusal_of("{\"config\": {}}\n"), nothing);
   const TemporaryFolder folder;
-  EXPECT_THROW(RecordedFeedback::read(folder / "missing.jsonl", data()), IoError);
-  EXPECT_THROW(RecordedFeedback::read(folder.path(), data()), IoError);
+  EXPECT_THROW(RecordedFeedback::read(folder / "missing.jsonl", letor_data()), IoError);
+  EXPECT_THROW(RecordedFeedback::read(folder.path(), letor_data()), IoError);
 }
 
 TEST(RecordedFeedbackTest, ALineCutOrChangedAnywhereIsTakenOrRefusedInItsPlace) {

@@ -59,13 +59,13 @@ std::string quoted(std::string_view word) {
   return fmt::format("'{}{}'", shown, word.size() > kShown ? "..." : "");
 }
 
-struct Place {
+struct WordPlace {
   const std::string& file;
   std::int64_t line;
   std::int64_t column;
 };
 
-double parse_score(std::string_view word, const Place& place) {
+double parse_score(std::string_view word, const WordPlace& place) {
   const std::string_view digits = word.substr(word.size() > 1 && word[0] == '+' && word[1] != '-' ? 1 : 0);
   double score = 0.0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), score);
@@ -217,7 +217,7 @@ ExternalScores parse_scores(std::string_view text, const std::string& file, cons
     std::string_view rest = lines.line();
     const std::string_view word = take_word(rest);
     if (word.empty() || word.front() == '#') continue;
-    const Place place{file, lines.number(), column_of(word, lines.line())};
+    const WordPlace place{file, lines.number(), column_of(word, lines.line())};
     const double score = parse_score(word, place);
     if (const std::string_view more = take_word(rest); !more.empty()) {
       throw DataError(file, lines.number(), column_of(more, lines.line()),

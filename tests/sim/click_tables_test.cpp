@@ -5,20 +5,12 @@
 #include <functional>
 
 #include "core/error.h"
+#include "tests/support/message_of.h"
 
 namespace olrank {
 namespace {
 
 using Row = std::vector<double>;
-
-std::string complaint(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const InvalidArgument& error) {
-    return error.what();
-  }
-  return "no complaint";
-}
 
 TEST(ClickTablesTest, MatchDocumentedTables) {
   const auto expect = [](const char* user, const Row& click, const Row& stop) {
@@ -48,18 +40,18 @@ TEST(ClickTablesTest, LargestGradeSelectsTableUnlessStated) {
 }
 
 TEST(ClickTablesTest, RefusesGradesBeyondTheTable) {
-  EXPECT_EQ(complaint([] { table_grades("perfect", 6, 0); }),
+  EXPECT_EQ(message_of<InvalidArgument>([] { table_grades("perfect", 6, 0); }),
             "The data has grade 6, but the tables of the built-in user 'perfect' end at grade 4. Define a "
             "[[user]] with 7 click probabilities.");
   EXPECT_EQ(
-      complaint([] { table_grades("navigational", 3, 3); }),
+      message_of<InvalidArgument>([] { table_grades("navigational", 3, 3); }),
       "The data has grade 3, but with clicks.grades = 3 the table of the built-in user 'navigational' ends "
       "at grade 2. Raise clicks.grades, or define a [[user]] with 4 click probabilities.");
-  EXPECT_EQ(complaint([] { table_grades("perfect", 1, 4); }),
+  EXPECT_EQ(message_of<InvalidArgument>([] { table_grades("perfect", 1, 4); }),
             "clicks.grades must be 2, 3 or 5, or 0 to follow the data's largest grade, not 4.");
-  EXPECT_NE(complaint([] { table_grades("perfect", 1, -1); }), "no complaint");
-  EXPECT_NE(complaint([] { built_in_table("perfect", 4); }), "no complaint");
-  EXPECT_NE(complaint([] { built_in_table("perfekt", 2); }), "no complaint");
+  EXPECT_NE(message_of<InvalidArgument>([] { table_grades("perfect", 1, -1); }), kNoError);
+  EXPECT_NE(message_of<InvalidArgument>([] { built_in_table("perfect", 4); }), kNoError);
+  EXPECT_NE(message_of<InvalidArgument>([] { built_in_table("perfekt", 2); }), kNoError);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "core/random/rng_stream.h"
 #include "sim/feedback_line.h"
 #include "tests/core/metrics/small_data.h"
+#include "tests/support/message_of.h"
 #include "tests/support/temporary_folder.h"
 
 namespace olrank {
@@ -20,7 +21,7 @@ namespace {
 using Docs = std::vector<std::int32_t>;
 using Clicks = std::vector<std::uint8_t>;
 
-Dataset data() {
+Dataset letor_data() {
   return make_dataset({{"10", {1, 0, 2}, {"GX1", "GX2", "say \"\\hi"}},
                        {"q-11", {0, 1}, {}},
                        {"12", {1, 1, 0}, {"twin", "twin", ""}}});
@@ -29,17 +30,12 @@ Dataset data() {
 RecordedFeedback read(const std::string& bytes) {
   const TemporaryFolder folder;
   write_file_atomically(folder / "r.jsonl", bytes);
-  return RecordedFeedback::read(folder / "r.jsonl", data());
+  return RecordedFeedback::read(folder / "r.jsonl", letor_data());
 }
 
-std::string complaint(const std::string& bytes) {
-  try {
-    read(bytes);
-  } catch (const DataError& error) {
-    const std::string message = error.what();
-    return message.substr(message.find("r.jsonl:") + 8);
-  }
-  return "no complaint";
+std::string refusal_of(const std::string& bytes) {
+  const std::string message = message_of<DataError>([&] { read(bytes); });
+  return message == kNoError ? message : message.substr(message.find("r.jsonl:") + 8);
 }
 
 void expect_record(const RecordedFeedback& recorded, std::int64_t index, std::int64_t query,
@@ -81,32 +77,32 @@ TEST(RecordedFeedbackTest, IgnoresOtherFieldsOfATrace) {
 }
 
 TEST(RecordedFeedbackTest, UnknownQueriesAndDocumentsHaveLineAndColumn) {
-  EXPECT_EQ(complaint(kGood + "\n" + R"({"qid": "13", "shown": [0], "clicks": [1]})"),
+  EXPECT_EQ(refusal_of(kGood + "\n" + R"({"qid": "13", "shown": [0], "clicks": [1]})"),
             "2:9: The training data has no query '13'.");
-  EXPECT_EQ(complaint(R"({"qid": -10, "shown": [0], "clicks": [1]})"),
+  EXPECT_EQ(refusal_of(R"({"qid": -10, "shown": [0], "clicks": [1]})"),
             "1:9: The training data has no query '-10'.");
-  EXPECT_EQ(complaint(R"({"qid": "10", "shown": [0, 3], "clicks": [1, 0]})"),
+  EXPECT_EQ(refusal_of(R"({"qid": "10", "shown": [0, 3], "clicks": [1, 0]})"),
             "1:28: Query '10' has 3 documents, so an index must be between 0 and 2, not 3.");
-  EXPECT_EQ(complaint(R"({"qid": "10", "shown": [ -1], "clicks": [1]})"),
+  EXPECT_EQ(refusal_of(R"({"qid": "10", "shown": [ -1], "clicks": [1]})"),
             "1:26: Query '10' has 3 documents, so an index must be between 0 and 2, not -1.");
-  EXPECT_EQ(complaint(R"({"qid": "10", "shown": [9223372036854775807], "clicks": [1]})").substr(0, 5),
+  EXPECT_EQ(refusal_of(R"({"qid": "10", "shown": [9223372036854775807], "clicks": [1]})").substr(0, 5),
             "1:25:");
-  EXPECT_EQ(complaint(R"({"qid": "10", "shown": ["GX1", "G\"X3"], "clicks": [1, 0]})"),
+  EXPECT_EQ(refusal_of(R"({"qid": "10", "shown": ["GX1", "G\"X3"], "clicks": [1, 0]})"),
             "1:32: Query '10' has no document named 'G\"X3'. Use the index, a number from 0, for a "
             "document without a name.");
-  EXPECT_EQ(complaint(R"({"qid": "q-11", "shown": ["0"], "clicks": [1]})").substr(0, 43),
+  EXPECT_EQ(refusal_of(R"({"qid": "q-11", "shown": ["0"], "clicks": [1]})").substr(0, 43),
             "1:27: Query 'q-11' has no document named '");
-  EXPECT_EQ(complaint(R"({"qid": "12", "shown": [""], "clicks": [1]})").substr(0, 5), "1:25:");
-  EXPECT_EQ(complaint(R"({"qid": "12", "shown": ["twin"], "clicks": [1]})"),
+  EXPECT_EQ(refusal_of(R"({"qid": "12", "shown": [""], "clicks": [1]})").substr(0, 5), "1:25:");
+  EXPECT_EQ(refusal_of(R"({"qid": "12", "shown": ["twin"], "clicks": [1]})"),
             "1:25: Query '12' has several documents named 'twin'. Use indices instead, from 0.");
-  EXPECT_EQ(complaint(R"({"qid": "10", "shown": [1, 0, 1], "clicks": [1, 0, 0]})"),
+  EXPECT_EQ(refusal_of(R"({"qid": "10", "shown": [1, 0, 1], "clicks": [1, 0, 0]})"),
             "1:31: Document 1 of query '10' is shown twice.");
-  EXPECT_EQ(complaint(R"({"qid": "10", "shown": [1, "GX2"], "clicks": [1, 0]})"),
+  EXPECT_EQ(refusal_of(R"({"qid": "10", "shown": [1, "GX2"], "clicks": [1, 0]})"),
             "1:28: Document 1 of query '10' is shown twice.");
-  EXPECT_EQ(complaint(R"({"qid": "10", "shown": [1, 0], "clicks": [1]})"),
+  EXPECT_EQ(refusal_of(R"({"qid": "10", "shown": [1, 0], "clicks": [1]})"),
             "1:42: The line has 2 shown documents but 1 clicks; each document needs one.");
-  EXPECT_EQ(complaint(R"({"qid": "10", "shown": [1], "clicks": [1, 0]})").substr(0, 5), "1:39:");
-  EXPECT_EQ(complaint(R"({"qid": "10", "shown": [], "clicks": []})"), "1:24: 'shown' must not be empty.");
+  EXPECT_EQ(refusal_of(R"({"qid": "10", "shown": [1], "clicks": [1, 0]})").substr(0, 5), "1:39:");
+  EXPECT_EQ(refusal_of(R"({"qid": "10", "shown": [], "clicks": []})"), "1:24: 'shown' must not be empty.");
 }
 
 TEST(RecordedFeedbackTest, WrongTypesHaveLineAndColumn) {
@@ -115,63 +111,63 @@ TEST(RecordedFeedbackTest, WrongTypesHaveLineAndColumn) {
   const std::string click = "A click must be 0 or 1, or false or true.";
   for (const std::string wrong : {"1.5", "1.0", "null", "true", "[0]", "{}", "18446744073709551615",
                                   "1e300", "123456789012345678901"}) {
-    EXPECT_EQ(complaint(fmt::format(R"({{"qid": "10", "shown": [ {}], "clicks": [1]}})", wrong)),
+    EXPECT_EQ(refusal_of(fmt::format(R"({{"qid": "10", "shown": [ {}], "clicks": [1]}})", wrong)),
               "1:26: " + doc)
         << wrong;
   }
   for (const std::string wrong : {"2", "-1", "0.5", "1.0", "null", "\"1\"", "[]", "{\"a\": 1}", "1e300"}) {
-    EXPECT_EQ(complaint(fmt::format(R"({{"qid": "10", "shown": [0], "clicks": [{}]}})", wrong)),
+    EXPECT_EQ(refusal_of(fmt::format(R"({{"qid": "10", "shown": [0], "clicks": [{}]}})", wrong)),
               "1:40: " + click)
         << wrong;
   }
   for (const std::string wrong : {"1.5", "null", "false", "[\"10\"]", "{}"}) {
-    EXPECT_EQ(complaint(fmt::format(R"({{"qid": {}, "shown": [0], "clicks": [1]}})", wrong)),
+    EXPECT_EQ(refusal_of(fmt::format(R"({{"qid": {}, "shown": [0], "clicks": [1]}})", wrong)),
               "1:9: 'qid' must be a string or an integer.")
         << wrong;
   }
-  EXPECT_EQ(complaint(R"({"qid": "10", "shown": 0, "clicks": [1]})"),
+  EXPECT_EQ(refusal_of(R"({"qid": "10", "shown": 0, "clicks": [1]})"),
             "1:24: 'shown' must be a list of documents.");
-  EXPECT_EQ(complaint(R"({"qid": "10", "shown": {"a": 0}, "clicks": [1]})"),
+  EXPECT_EQ(refusal_of(R"({"qid": "10", "shown": {"a": 0}, "clicks": [1]})"),
             "1:24: 'shown' must be a list of documents.");
-  EXPECT_EQ(complaint(R"({"qid": "10", "shown": [0], "clicks": "1"})"),
+  EXPECT_EQ(refusal_of(R"({"qid": "10", "shown": [0], "clicks": "1"})"),
             "1:39: 'clicks' must be a list with one entry for each shown document.");
   const std::string object = R"(A line must be an object: {"qid": ..., "shown": [...], "clicks": [...]}.)";
   for (const std::string wrong : {"[1, 2]", "7", "\"10\"", "null"}) {
-    EXPECT_EQ(complaint(wrong), "1:1: " + object) << wrong;
+    EXPECT_EQ(refusal_of(wrong), "1:1: " + object) << wrong;
   }
 }
 
 TEST(RecordedFeedbackTest, RefusesMissingAndDuplicateKeys) {
-  EXPECT_EQ(complaint(R"({"shown": [0], "clicks": [1]})"), "1:1: The line has no 'qid'.");
-  EXPECT_EQ(complaint("{}"), "1:1: The line has no 'qid'.");
-  EXPECT_EQ(complaint(R"({"qid": "10", "clicks": [1]})"), "1:1: The line has no 'shown'.");
-  EXPECT_EQ(complaint(R"({"qid": "10", "shown": [1]})"), "1:1: The line has no 'clicks'.");
-  EXPECT_EQ(complaint(R"({"qid": "10", "shown": [0], "clicks": [1], "shown": [1]})"),
+  EXPECT_EQ(refusal_of(R"({"shown": [0], "clicks": [1]})"), "1:1: The line has no 'qid'.");
+  EXPECT_EQ(refusal_of("{}"), "1:1: The line has no 'qid'.");
+  EXPECT_EQ(refusal_of(R"({"qid": "10", "clicks": [1]})"), "1:1: The line has no 'shown'.");
+  EXPECT_EQ(refusal_of(R"({"qid": "10", "shown": [1]})"), "1:1: The line has no 'clicks'.");
+  EXPECT_EQ(refusal_of(R"({"qid": "10", "shown": [0], "clicks": [1], "shown": [1]})"),
             "1:44: The line has 'shown' twice.");
 }
 
 TEST(RecordedFeedbackTest, BrokenJsonHasLineAndColumn) {
-  EXPECT_EQ(complaint(kGood + "\n\n{\"qid\": \"10\", shown: [0]}"),
+  EXPECT_EQ(refusal_of(kGood + "\n\n{\"qid\": \"10\", shown: [0]}"),
             "3:15: The line is not valid JSON from here on.");
-  EXPECT_EQ(complaint(R"({"qid": "10", "shown": [0], "clicks": [NaN]})"),
+  EXPECT_EQ(refusal_of(R"({"qid": "10", "shown": [0], "clicks": [NaN]})"),
             "1:40: The line is not valid JSON from here on.");
-  EXPECT_EQ(complaint(R"({"qid": "10", "shown": [0], "scores": [1e999], "clicks": [0]})"),
+  EXPECT_EQ(refusal_of(R"({"qid": "10", "shown": [0], "scores": [1e999], "clicks": [0]})"),
             "1:40: The number is out of range for a double.");
-  EXPECT_EQ(complaint(R"({"qid": "10", "shown": [0)"), "1:26: The JSON of this line is incomplete.");
-  EXPECT_EQ(complaint(kGood + kGood), "1:49: The line is not valid JSON from here on.");
-  EXPECT_NE(complaint(kGood + " x"), "no complaint");
-  EXPECT_NE(complaint(std::string("{\"qid\": \"10\0\"}", 14)), "no complaint");
-  EXPECT_NE(complaint("{\"qid\": \"\xFF\"}"), "no complaint");
+  EXPECT_EQ(refusal_of(R"({"qid": "10", "shown": [0)"), "1:26: The JSON of this line is incomplete.");
+  EXPECT_EQ(refusal_of(kGood + kGood), "1:49: The line is not valid JSON from here on.");
+  EXPECT_NE(refusal_of(kGood + " x"), "no complaint");
+  EXPECT_NE(refusal_of(std::string("{\"qid\": \"10\0\"}", 14)), "no complaint");
+  EXPECT_NE(refusal_of("{\"qid\": \"\xFF\"}"), "no complaint");
 }
 
 TEST(RecordedFeedbackTest, RefusesFileWithoutRounds) {
   const std::string nothing = "1:1: The file has no rounds to replay.";
-  EXPECT_EQ(complaint(""), nothing);
-  EXPECT_EQ(complaint("\n  \r\n"), nothing);
-  EXPECT_EQ(complaint("{\"config\": {}}\n"), nothing);
+  EXPECT_EQ(refusal_of(""), nothing);
+  EXPECT_EQ(refusal_of("\n  \r\n"), nothing);
+  EXPECT_EQ(refusal_of("{\"config\": {}}\n"), nothing);
   const TemporaryFolder folder;
-  EXPECT_THROW(RecordedFeedback::read(folder / "missing.jsonl", data()), IoError);
-  EXPECT_THROW(RecordedFeedback::read(folder.path(), data()), IoError);
+  EXPECT_THROW(RecordedFeedback::read(folder / "missing.jsonl", letor_data()), IoError);
+  EXPECT_THROW(RecordedFeedback::read(folder.path(), letor_data()), IoError);
 }
 
 TEST(RecordedFeedbackTest, DamagedLineIsReadOrRefusedWithPosition) {
@@ -254,7 +250,7 @@ TEST(RecordedFeedbackTest, LongRecordingRoundTripsThroughEveryCompression) {
     EXPECT_EQ(recorded.fingerprint(), plain);
   }
   const std::string whole = compressed(text, Compression::kGzip);
-  EXPECT_NE(complaint(whole.substr(0, whole.size() / 2)).find("The gzip data is truncated."),
+  EXPECT_NE(refusal_of(whole.substr(0, whole.size() / 2)).find("The gzip data is truncated."),
             std::string::npos);
 }
 

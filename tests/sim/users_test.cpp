@@ -11,6 +11,7 @@
 #include "sim/dependent_click_model.h"
 #include "sim/position_click_model.h"
 #include "tests/sim/play_users.h"
+#include "tests/support/message_of.h"
 
 namespace olrank {
 namespace {
@@ -22,20 +23,11 @@ UserSettings custom(const std::string& name, const ClickSettings& clicks = {}) {
   return user;
 }
 
-std::string complaint(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const InvalidArgument& error) {
-    return error.what();
-  }
-  return "no complaint";
-}
-
 std::string complaint_about(const std::function<void(UserSettings&)>& spoil) {
   std::vector<UserSettings> users = {custom("mine")};
   spoil(users[0]);
-  std::string checked = complaint([&] { check_users({}, users); });
-  EXPECT_EQ(complaint([&] { make_user("mine", {}, users, 2); }), checked);
+  std::string checked = message_of<InvalidArgument>([&] { check_users({}, users); });
+  EXPECT_EQ(message_of<InvalidArgument>([&] { make_user("mine", {}, users, 2); }), checked);
   return checked;
 }
 
@@ -80,7 +72,8 @@ TEST(UsersTest, GradesSelectTableUnlessStated) {
   expect_same(*make_user("informational", clicks, {}, 2), informational(3), 2);
   clicks.grades = 5;
   expect_same(*make_user("informational", clicks, {}, 1), informational(5), 1);
-  EXPECT_EQ(complaint([&] { make_user("perfect", {}, {}, 5); }).substr(0, 20), "The data has grade 5");
+  EXPECT_EQ(message_of<InvalidArgument>([&] { make_user("perfect", {}, {}, 5); }).substr(0, 20),
+            "The data has grade 5");
 }
 
 TEST(UsersTest, CustomUsersFollowTheirOwnTable) {
@@ -118,7 +111,7 @@ TEST(UsersTest, UsersStartFromClickSettings) {
 }
 
 TEST(UsersTest, RefusesContradictoryTables) {
-  EXPECT_EQ(complaint_about([](UserSettings&) {}), "no complaint");
+  EXPECT_EQ(complaint_about([](UserSettings&) {}), kNoError);
   EXPECT_EQ(
       complaint_about([](UserSettings& user) { user.click.clear(); }),
       "User 'mine' has no click probabilities. Set 'click' to one for each grade, starting at grade 0.");
@@ -146,7 +139,7 @@ TEST(UsersTest, RefusesContradictoryTables) {
             "\"dependent\".");
   const std::vector<UserSettings> users = {custom("mine")};
   EXPECT_EQ(
-      complaint([&] { make_user("mine", {}, users, 3); }),
+      message_of<InvalidArgument>([&] { make_user("mine", {}, users, 3); }),
       "The data has grade 3, but the table of user 'mine' ends at grade 2. Give it 4 click probabilities.");
 }
 
@@ -154,20 +147,21 @@ TEST(UsersTest, RefusesUnknownAndDuplicateNames) {
   ClickSettings clicks;
   clicks.models = {"perfect", "navigatoinal"};
   const std::vector<UserSettings> users = {custom("mine"), custom("yours")};
-  EXPECT_EQ(complaint([&] { check_users(clicks, users); }),
+  EXPECT_EQ(message_of<InvalidArgument>([&] { check_users(clicks, users); }),
             "clicks.models: Unknown user 'navigatoinal'. Did you mean 'navigational'? The users are "
             "perfect, navigational, informational, mine and yours; a [[user]] table defines another.");
   clicks.models = {"yours", "informational"};
-  EXPECT_EQ(complaint([&] { check_users(clicks, users); }), "no complaint");
-  EXPECT_NE(complaint([&] { make_user("theirs", clicks, users, 1); }), "no complaint");
+  EXPECT_EQ(message_of<InvalidArgument>([&] { check_users(clicks, users); }), kNoError);
+  EXPECT_NE(message_of<InvalidArgument>([&] { make_user("theirs", clicks, users, 1); }), kNoError);
   const std::vector<UserSettings> twins = {custom("mine"), custom("mine")};
-  EXPECT_EQ(complaint([&] { check_users(clicks, twins); }),
+  EXPECT_EQ(message_of<InvalidArgument>([&] { check_users(clicks, twins); }),
             "Two users are named 'mine'. Give each [[user]] a unique name.");
   const std::vector<UserSettings> impostor = {custom("perfect")};
-  EXPECT_EQ(complaint([&] { check_users(clicks, impostor); }),
+  EXPECT_EQ(message_of<InvalidArgument>([&] { check_users(clicks, impostor); }),
             "A [[user]] must not have the name of the built-in user 'perfect'. Choose another name.");
   clicks.grades = 4;
-  EXPECT_EQ(complaint([&] { check_users(clicks, users); }).substr(0, 29), "clicks.grades must be 2, 3 or");
+  EXPECT_EQ(message_of<InvalidArgument>([&] { check_users(clicks, users); }).substr(0, 29),
+            "clicks.grades must be 2, 3 or");
 }
 
 TEST(UsersTest, AreDescribedInOneLine) {

@@ -9,6 +9,7 @@
 #include "tests/core/data/letor_support.h"
 #include "tests/core/data/real_data.h"
 #include "tests/support/expected_warnings.h"
+#include "tests/support/message_of.h"
 #include "tests/support/temporary_folder.h"
 
 namespace olrank {
@@ -18,17 +19,6 @@ std::vector<std::string> names(const std::vector<std::string>& paths) {
   std::vector<std::string> out;
   for (const std::string& path : paths) out.push_back(std::filesystem::path(path).filename());
   return out;
-}
-
-template <class Exception, class Call>
-std::string message_of(const Call& call) {
-  try {
-    call();
-  } catch (const Exception& error) {
-    return error.what();
-  }
-  ADD_FAILURE() << "nothing of that kind was thrown";
-  return "";
 }
 
 DataSettings settings_of(const std::filesystem::path& folder) {

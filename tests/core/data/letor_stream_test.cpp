@@ -6,6 +6,7 @@
 #include "core/random/rng_stream.h"
 #include "tests/core/data/letor_support.h"
 #include "tests/support/expected_warnings.h"
+#include "tests/support/message_of.h"
 #include "tests/support/temporary_folder.h"
 
 namespace olrank {
@@ -37,15 +38,12 @@ class LetorStreamTest : public testing::Test {
     return LetorStream(file_.string(), features, options, pool_);
   }
 
-  std::string complaint(std::string_view text, const LetorOptions& options = {}) {
+  std::string refusal_of(std::string_view text, const LetorOptions& options = {}) {
     LetorStream stream = stream_of(text, options);
-    try {
+    return message_of([&] {
       while (stream.next()) {
       }
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "no complaint";
+    });
   }
 
   TemporaryFolder folder_;
@@ -116,11 +114,11 @@ TEST_F(LetorStreamTest, ErrorsHaveLineAndColumn) {
   const std::string name = file_.string();
   const LetorOptions small{.block_bytes = 1};
   for (const LetorOptions& options : {LetorOptions(), small}) {
-    EXPECT_EQ(complaint("0 qid:1 1:1\n1 qid:1 10:1\n", options),
+    EXPECT_EQ(refusal_of("0 qid:1 1:1\n1 qid:1 10:1\n", options),
               name + ":2:9: Feature 10 exceeds the limit of 9 features.");
-    EXPECT_EQ(complaint("", options), name + ":1:1: The file contains no document.");
-    EXPECT_EQ(complaint("# nothing\n", options), name + ":1:1: The file contains no document.");
-    EXPECT_EQ(complaint("0 qid:1\n", options), name + ":1:1: No document in the file has a feature.");
+    EXPECT_EQ(refusal_of("", options), name + ":1:1: The file contains no document.");
+    EXPECT_EQ(refusal_of("# nothing\n", options), name + ":1:1: The file contains no document.");
+    EXPECT_EQ(refusal_of("0 qid:1\n", options), name + ":1:1: No document in the file has a feature.");
     // The first of two mistakes, in the words of the whole file's reader.
     const std::string torn = "0 qid:1 1:1\n0 qid:1 1:y\n\n0 qid:1 1:z\n";
     std::string expected;
@@ -129,11 +127,11 @@ TEST_F(LetorStreamTest, ErrorsHaveLineAndColumn) {
     } catch (const DataError& error) {
       expected = error.what();
     }
-    EXPECT_EQ(complaint(torn, options), folder_.path().string() + "/" + expected);
+    EXPECT_EQ(refusal_of(torn, options), folder_.path().string() + "/" + expected);
   }
   LetorOptions tight;
   tight.max_bytes = 9 * 4 * 2;
-  EXPECT_NE(complaint("0 qid:1 1:1\n0 qid:1 1:1\n0 qid:1 1:1\n", tight).find("--max-memory"),
+  EXPECT_NE(refusal_of("0 qid:1 1:1\n0 qid:1 1:1\n0 qid:1 1:1\n", tight).find("--max-memory"),
             std::string::npos);
 }
 

@@ -7,21 +7,17 @@
 
 #include "core/data/synthetic.h"
 #include "core/error.h"
+#include "tests/support/message_of.h"
 
 namespace olrank {
 namespace {
 
-std::string message_of(std::string_view source) {
-  try {
-    parse_synthetic_source(source);
-  } catch (const InvalidArgument& error) {
-    return error.what();
-  }
-  return "";
+std::string refusal_of(std::string_view source) {
+  return message_of<InvalidArgument>([&] { parse_synthetic_source(source); });
 }
 
 void expect_message(std::string_view source, std::string_view part) {
-  EXPECT_NE(message_of(source).find(part), std::string::npos) << source << " gave: " << message_of(source);
+  EXPECT_NE(refusal_of(source).find(part), std::string::npos) << source << " gave: " << refusal_of(source);
 }
 
 TEST(SyntheticSource, FamiliesSetDefaults) {

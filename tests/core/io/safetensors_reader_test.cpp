@@ -7,14 +7,11 @@
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/random/rng_stream.h"
+#include "tests/core/io/small_tensors.h"
 #include "tests/support/temporary_folder.h"
 
 namespace olrank {
 namespace {
-
-const std::vector<float> kMatrix = {1.0F, -2.5F, 0.1F, -0.0F, 1e-40F, 3e38F};
-const std::vector<float> kBias = {7.0F};
-const std::vector<float> kNothing;
 
 std::string example() {
   const std::vector<NamedTensor> tensors = {

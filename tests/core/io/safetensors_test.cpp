@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/io/atomic_file.h"
+#include "tests/core/io/small_tensors.h"
 #include "tests/support/temporary_folder.h"
 
 namespace olrank {
@@ -41,11 +42,7 @@ std::vector<float> values_of(const Parsed& parsed, const std::string& name) {
   return values;
 }
 
-const std::vector<float> kMatrix = {1.0F, -2.5F, 0.1F, -0.0F, 1e-40F, 3e38F};
-const std::vector<float> kBias = {7.0F};
-const std::vector<float> kNothing;
-
-std::string example() {
+std::string example_file() {
   const std::vector<NamedTensor> tensors = {{"linear.weight", {2, 3}, kMatrix},
                                             {"bias", {1}, kBias},
                                             {"none", {0, 3}, kNothing},
@@ -54,7 +51,7 @@ std::string example() {
 }
 
 TEST(SafetensorsTest, RoundTripsHeaderAndValues) {
-  const Parsed parsed = parse(example());
+  const Parsed parsed = parse(example_file());
   EXPECT_EQ((8 + parsed.header_size) % 8, 0U);
   ASSERT_EQ(parsed.header.size(), 5U);
   const nlohmann::json metadata = {{"format", "pt"}, {"architecture", "linear"}, {"text", "\"α\"\n{}"}};
@@ -104,7 +101,7 @@ TEST(SafetensorsTest, PythonsLibraryReadsIt) {
     GTEST_SKIP() << "this python3 has no safetensors; the format is read by the tests above";
   }
   const TemporaryFolder folder;
-  write_file_atomically(folder / "model.safetensors", example());
+  write_file_atomically(folder / "model.safetensors", example_file());
   const std::string script =
       "import sys, numpy as np\n"
       "from safetensors import safe_open\n"

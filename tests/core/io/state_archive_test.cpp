@@ -11,12 +11,13 @@
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/safetensors_reader.h"
+#include "tests/support/message_of.h"
 #include "tests/support/temporary_folder.h"
 
 namespace olrank {
 namespace {
 
-StateWriter example() {
+StateWriter example_state() {
   StateWriter state;
   state.put("round", std::int64_t{-7});
   state.put("theta", std::vector<double>{0.1, -0.0, 1e-310});
@@ -28,7 +29,7 @@ StateWriter example() {
   return state;
 }
 
-/// Reads the first `entries` of what example() holds.
+/// Reads the first `entries` of what example_state() holds.
 void read_example(StateReader& reader, int entries = 7) {
   if (entries > 0) {
     EXPECT_EQ(reader.get_one<std::int64_t>("round"), -7);
@@ -59,15 +60,6 @@ void read_example(StateReader& reader, int entries = 7) {
   }
 }
 
-std::string complaint(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const IoError& error) {
-    return error.what();
-  }
-  return "no complaint";
-}
-
 constexpr std::string_view kRestart = "start over";
 
 StateReader reader_of(const StateWriter& state) {
@@ -75,21 +67,21 @@ StateReader reader_of(const StateWriter& state) {
 }
 
 TEST(StateArchiveTest, RoundTripsEntries) {
-  StateReader reader = reader_of(example());
+  StateReader reader = reader_of(example_state());
   read_example(reader);
   reader.require_end();
-  EXPECT_EQ(example().bytes(), example().bytes());
-  EXPECT_EQ(example().value_bytes(), 8 + 24 + 8 + 2 + 0 + 9 + 8);
+  EXPECT_EQ(example_state().bytes(), example_state().bytes());
+  EXPECT_EQ(example_state().value_bytes(), 8 + 24 + 8 + 2 + 0 + 9 + 8);
 }
 
 // Results are compared across versions by fingerprints of states, so that these bits must stay.
 TEST(StateArchiveTest, FingerprintsKeepTheirBits) {
-  EXPECT_EQ(example().fingerprint().hex(), "08cca6b281391631ce26ac0d79f54e77");
+  EXPECT_EQ(example_state().fingerprint().hex(), "08cca6b281391631ce26ac0d79f54e77");
   EXPECT_EQ(StateWriter().fingerprint(), fingerprint_of(""));
 }
 
 TEST(StateArchiveTest, IsASafetensorsFile) {
-  const std::string bytes = example().bytes();
+  const std::string bytes = example_state().bytes();
   const SafetensorsView view = view_safetensors(bytes, "there");
   const std::vector<std::string> names = {"round",   "theta",  "weights", "bytes",
                                           "nothing", "recipe", "count"};
@@ -106,7 +98,7 @@ TEST(StateArchiveTest, IsASafetensorsFile) {
   }
   EXPECT_EQ(view.tensors[5].bytes, "α = 0.1\n");
   EXPECT_EQ(view.metadata,
-            (ModelMetadata{{"olrank_state", "2"}, {"checksum", example().fingerprint().hex()}}));
+            (ModelMetadata{{"olrank_state", "2"}, {"checksum", example_state().fingerprint().hex()}}));
 }
 
 TEST(StateArchiveTest, NumbersRepeatedNames) {
@@ -128,15 +120,15 @@ TEST(StateArchiveTest, NumbersRepeatedNames) {
 }
 
 TEST(StateArchiveTest, SkipsToAName) {
-  StateReader reader = reader_of(example());
+  StateReader reader = reader_of(example_state());
   reader.skip_to("round");
   reader.skip_to("nothing");
   EXPECT_TRUE(reader.get<double>("nothing").empty());
   reader.skip_to("count");
   EXPECT_EQ(reader.get_one<std::uint64_t>("count"), std::uint64_t{1} << 63);
   reader.require_end();
-  StateReader again = reader_of(example());
-  EXPECT_EQ(complaint([&] { again.skip_to("counts"); }),
+  StateReader again = reader_of(example_state());
+  EXPECT_EQ(message_of<IoError>([&] { again.skip_to("counts"); }),
             "there: The state ends where 'counts' is expected: it belongs to another ranker or version.");
 }
 
@@ -154,9 +146,9 @@ TEST(StateArchiveTest, RefusesEveryFieldUnderAnotherName) {
       [](StateReader& r, const std::string& name) { r.get_one<std::uint64_t>(name); }};
   for (std::size_t entry = 0; entry < names.size(); ++entry) {
     for (const std::string& wrong : {std::string("other"), names[entry] + "s", std::string()}) {
-      StateReader reader = reader_of(example());
+      StateReader reader = reader_of(example_state());
       read_example(reader, static_cast<int>(entry));
-      EXPECT_EQ(complaint([&] { gets[entry](reader, wrong); }),
+      EXPECT_EQ(message_of<IoError>([&] { gets[entry](reader, wrong); }),
                 fmt::format("there: The state has '{}' ({}) where '{}' ({}) is expected: it belongs to "
                             "another ranker or version.",
                             names[entry], dtypes[entry], wrong, dtypes[entry]));
@@ -167,9 +159,9 @@ TEST(StateArchiveTest, RefusesEveryFieldUnderAnotherName) {
 template <class T>
 void expect_type_refused(int entry, const std::string& name, const std::string& found,
                          const std::string& expected) {
-  StateReader reader = reader_of(example());
+  StateReader reader = reader_of(example_state());
   read_example(reader, entry);
-  EXPECT_EQ(complaint([&] { reader.get<T>(name); }),
+  EXPECT_EQ(message_of<IoError>([&] { reader.get<T>(name); }),
             fmt::format("there: The state has '{0}' ({1}) where '{0}' ({2}) is expected: it belongs to "
                         "another ranker or version.",
                         name, found, expected));
@@ -192,10 +184,10 @@ TEST(StateArchiveTest, RefusesEveryFieldAsAnotherType) {
 TEST(StateArchiveTest, RefusesEveryFieldWithAnotherCount) {
   const auto shape = [&](int entry, const std::string& name, auto value, std::size_t found,
                          std::size_t asked) {
-    StateReader reader = reader_of(example());
+    StateReader reader = reader_of(example_state());
     read_example(reader, entry);
     std::vector<decltype(value)> values(asked);
-    EXPECT_EQ(complaint([&] { reader.get_into(name, std::span(values)); }),
+    EXPECT_EQ(message_of<IoError>([&] { reader.get_into(name, std::span(values)); }),
               fmt::format("there: The state has {} values of '{}' instead of {}: it belongs to another "
                           "shape.",
                           found, name, asked));
@@ -214,9 +206,9 @@ TEST(StateArchiveTest, RefusesUnreadEntries) {
   const std::vector<std::string> names = {"round",   "theta",  "weights", "bytes",
                                           "nothing", "recipe", "count"};
   for (int entries = 0; entries < 7; ++entries) {
-    StateReader reader = reader_of(example());
+    StateReader reader = reader_of(example_state());
     read_example(reader, entries);
-    EXPECT_EQ(complaint([&] { reader.require_end(); }),
+    EXPECT_EQ(message_of<IoError>([&] { reader.require_end(); }),
               fmt::format("there: The state has '{}', which this ranker does not know: it belongs to "
                           "another ranker or version.",
                           names[entries]));
@@ -227,28 +219,28 @@ TEST(StateArchiveTest, RefusesAStateThatEndsEarly) {
   StateWriter state;
   state.put("round", std::int64_t{-7});
   StateReader reader = reader_of(state);
-  EXPECT_EQ(complaint([&] { read_example(reader); }),
+  EXPECT_EQ(message_of<IoError>([&] { read_example(reader); }),
             "there: The state ends where 'theta' is expected: it belongs to another ranker or version.");
 }
 
 TEST(StateArchiveTest, RoundTripsFile) {
   const TemporaryFolder folder;
-  example().write(folder / "state");
-  EXPECT_EQ(read_file(folder / "state"), example().bytes());
+  example_state().write(folder / "state");
+  EXPECT_EQ(read_file(folder / "state"), example_state().bytes());
   StateReader reader = read_state_file(folder / "state", kRestart);
   read_example(reader);
   reader.require_end();
   StateWriter().write(folder / "empty");
   read_state_file(folder / "empty", kRestart).require_end();
-  EXPECT_NE(complaint([&] { read_state_file(folder / "missing", kRestart); }), "no complaint");
+  EXPECT_NE(message_of<IoError>([&] { read_state_file(folder / "missing", kRestart); }), kNoError);
 }
 
 std::string refusal(const std::string& bytes) {
-  return complaint([&] { StateReader(bytes, "there", kRestart); });
+  return message_of<IoError>([&] { StateReader(bytes, "there", kRestart); });
 }
 
 TEST(StateArchiveTest, RefusesFileTruncatedAtAnyByte) {
-  const std::string whole = example().bytes();
+  const std::string whole = example_state().bytes();
   for (std::size_t size = 0; size <= whole.size(); ++size) {
     const std::string message = refusal(size < whole.size() ? whole.substr(0, size) : whole + '\0');
     ASSERT_EQ(message.find("there: This is not a valid safetensors file. "), 0U) << size << message;
@@ -257,13 +249,13 @@ TEST(StateArchiveTest, RefusesFileTruncatedAtAnyByte) {
 }
 
 TEST(StateArchiveTest, RefusesAnyFlippedBit) {
-  const std::string whole = example().bytes();
+  const std::string whole = example_state().bytes();
   std::map<std::string, int> messages;
   for (std::size_t bit = 0; bit < 8 * whole.size(); ++bit) {
     std::string changed = whole;
     changed[bit / 8] = static_cast<char>(static_cast<unsigned char>(changed[bit / 8]) ^ (1U << (bit % 8)));
     const std::string message = refusal(changed);
-    ASSERT_NE(message, "no complaint") << bit;
+    ASSERT_NE(message, kNoError) << bit;
     ++messages[message];
   }
   // All values, names and digits of the checksum.
@@ -293,7 +285,7 @@ TEST(StateArchiveTest, PythonsLibraryReadsIt) {
     GTEST_SKIP() << "this python3 has no safetensors; the tests above check the format";
   }
   const TemporaryFolder folder;
-  example().write(folder / "state.safetensors");
+  example_state().write(folder / "state.safetensors");
   const std::string script =
       "import sys, numpy as np\n"
       "from safetensors import safe_open\n"

@@ -18,7 +18,7 @@ namespace {
 
 // Each figure is a sum of at most 40 terms (a product of 10 for ERR) in an order of its own on both sides:
 // 40 roundings of 1.1e-16 each, relative to figures of at most 1; positions go up to 40. 1e-13 covers both.
-constexpr double kTolerance = 1e-13;
+constexpr double kSumTolerance = 1e-13;
 
 struct Means {
   double sum = 0.0;
@@ -35,7 +35,7 @@ void expect_same(double fast, std::optional<double> slow, const std::string& wha
   if (!slow || std::isnan(*slow)) {
     EXPECT_TRUE(std::isnan(fast)) << what << ": " << fast;
   } else {
-    EXPECT_TRUE(std::abs(fast - *slow) <= kTolerance * std::max(1.0, std::abs(*slow)))
+    EXPECT_TRUE(std::abs(fast - *slow) <= kSumTolerance * std::max(1.0, std::abs(*slow)))
         << what << ": " << fast << " and " << *slow;
   }
 }

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "tests/core/metrics/small_data.h"
+#include "tests/support/message_of.h"
 #include "tests/support/temporary_folder.h"
 
 namespace olrank {
@@ -20,21 +21,12 @@ Dataset data() {
       {{"10", {1, 0, 2}, {"GX1", "GX2", "GX3"}}, {"11", {0, 1}, {}}, {"12", {1, 1}, {"twin", "twin"}}});
 }
 
-std::string complaint(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const DataError& error) {
-    return error.what();
-  }
-  return "no complaint";
-}
-
 std::string about_scores(const std::string& text) {
-  return complaint([&] { parse_scores(text, "s.txt", data()); });
+  return message_of<DataError>([&] { parse_scores(text, "s.txt", data()); });
 }
 
 std::string about_run(const std::string& text) {
-  return complaint([&] { parse_trec_run(text, "r.run", data()); });
+  return message_of<DataError>([&] { parse_trec_run(text, "r.run", data()); });
 }
 
 TEST(Scores, AreOneNumberPerLine) {

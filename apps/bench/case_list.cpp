@@ -58,7 +58,7 @@ std::function<std::shared_ptr<Documents>()> CaseList::docs(const NetworkShape& s
 }
 
 std::function<std::shared_ptr<ExecutionContext>()> CaseList::context() const {
-  return [threads = sizes_.threads] { return std::make_shared<ExecutionContext>(Device{}, threads); };
+  return [threads = sizes_.threads] { return std::make_shared<ExecutionContext>(threads); };
 }
 
 void CaseList::add(const std::string& name, Parameters parameters, const CaseCost& cost,

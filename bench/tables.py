@@ -2,11 +2,11 @@
 
 bench/tables.py [--check | --add-study NAME OUT | --load NUMBER NAME...]
 
-A table stands between `<!-- table KIND NAME -->` and `<!-- end of table -->`, with NAME.json as its only source. --check
-changes nothing and fails where a table is not what its file makes of it. --add-study takes a study's folder into
-docs/benchmarks: its study.json with the machine and the date, width ratios at 10, 100, 1,000 rounds and the last, and without
-times, which belong to a machine without other work. --load tells files how many programs ran before their measurements
-began, and their tables then say so."""
+A table is the text between `<!-- table KIND NAME -->` and `<!-- end of table -->`, generated from NAME.json alone.
+--check changes nothing and fails if a table differs from its file. --add-study copies study.json of a study's folder into
+docs/benchmarks, with machine and date, with width ratios at 10, 100, 1,000 rounds and the last, and without times, which are
+only meaningful on an idle machine. --load records how many programs ran before the measurements of these files began; a
+busy machine is then noted above their tables."""
 
 import argparse
 import json
@@ -18,7 +18,7 @@ import sys
 PAGE = pathlib.Path("docs/MEASUREMENTS.md")
 FILES = pathlib.Path("docs/benchmarks")
 BLOCK = re.compile(r"(<!-- table (\w+) ([\w-]+) -->\n).*?(<!-- end of table -->)", re.S)
-QUIET = 0.5  # load
+IDLE_LOAD = 0.5
 TIMES = ("milliseconds", "rounds-per-second", "peak-memory-bytes")
 
 
@@ -32,7 +32,7 @@ def read(name):
 
 
 def source(name, machine):
-    busy = f" (**busy with other work**: load {machine['load']:.1f})" if machine.get("load", 0) > QUIET else ""
+    busy = f" (**busy with other work**: load {machine['load']:.1f})" if machine.get("load", 0) > IDLE_LOAD else ""
     return f"[{name}.json](benchmarks/{name}.json), {machine['date']}, {machine['processor']}, {machine['cores']} cores{busy}, " \
         f"{machine['blas']}"
 
@@ -89,7 +89,7 @@ def estimate(value, digits):
 
 
 def difference(value, digits):
-    """With a star where 0 lies outside after Holm's correction."""
+    """With a star if it differs from 0 at 5 % after Holm's correction."""
     if value is None or "minus_full" not in value:
         return "–"
     against = value["minus_full"]
@@ -110,10 +110,10 @@ def study_table(name):
     text = []
     for user in found["users"]:
         rows = []
-        told = []
+        rounds = []
         for result in user["results"]:
             cell, figures = cells[result["ranker"]], result["figures"]
-            told = told or [f"{at['round']:,}" for at in result["width_ratios"]]
+            rounds = rounds or [f"{at['round']:,}" for at in result["width_ratios"]]
             ndcg, shown, wrong = (figures.get(slug) for slug in ("offline-ndcg", "online-cndcg", "false-certain"))
             posterior = figures.get("posterior-bytes")
             structure = cell["structure"] + (f", ν² = {cell['noise_variance']:g}" if cell["noise_variance"] is not None else "")
@@ -126,7 +126,7 @@ def study_table(name):
         text.append(f"{source(name, found['machine'])}; {found['data']}, fold {found['folds'][0]}, {user['clicks']} users, "
                     f"{depth} layers, {found['rounds']:,} rounds, {len(found['seeds'])} seeds\n\n")
         header = ["structure", "m", "α", "offline NDCG@10", "− full", "online cNDCG@10", "− full", "regret − full", "certain",
-                  "false", "− full", "decisions differ", f"width over exact, t = {', '.join(told)}" if told else "width over exact",
+                  "false", "− full", "decisions differ", f"width over exact, t = {', '.join(rounds)}" if rounds else "width over exact",
                   "posterior, MB"]
         text.append(markdown(header, rows))
     return "".join(text)
@@ -135,7 +135,7 @@ def study_table(name):
 KINDS = {"ops": ops_table, "rounds": rounds_table, "peers": peers_table, "study": study_table}
 
 
-def told_rounds(widths):
+def kept_rounds(widths):
     return [at for at in widths if at["round"] in (10, 100, 1000, 10000) or at is widths[-1]]
 
 
@@ -145,7 +145,7 @@ def add_study(name, folder):
     processor = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "unknown")
     for user in study["users"]:
         for result in user["results"]:
-            result["width_ratios"] = told_rounds(result["width_ratios"])
+            result["width_ratios"] = kept_rounds(result["width_ratios"])
             del result["milliseconds_by_stage"]
             for slug in TIMES:
                 result["figures"].pop(slug, None)
@@ -176,11 +176,11 @@ def main():
     page = PAGE.read_text()
     written = BLOCK.sub(lambda block: block[1] + KINDS[block[2]](block[3]) + block[4], page)
     if arguments.check:
-        told = {block[3] for block in BLOCK.finditer(page)}
-        spare = sorted(path.name for path in FILES.glob("*.json") if path.stem not in told)
-        if not told or written != page or spare:
-            sys.exit(f"{PAGE} is not what its files make of it (unused: {spare}): bench/tables.py rewrites it")
-        print(f"{len(told)} tables are their files'")
+        tables = {block[3] for block in BLOCK.finditer(page)}
+        unused = sorted(path.name for path in FILES.glob("*.json") if path.stem not in tables)
+        if not tables or written != page or unused:
+            sys.exit(f"{PAGE} differs from its files (without a table: {unused}); run bench/tables.py to rewrite it")
+        print(f"{len(tables)} tables match their files")
         return
     PAGE.write_text(written)
 

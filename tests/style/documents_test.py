@@ -14,6 +14,7 @@ from tracked_files import tracked
 PROGRAM = os.environ["OLRANK_PROGRAM"]
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 NAMED = re.compile(r"`((?:apps|bench|clients|configs|core|cuda|deploy|docs|models|report|scripts|serve|sim|tests|third_party)/[\w./-]+)`")
+PLACEHOLDER = re.compile(r"(?:^|[/_])(?:X|NAME)(?:[._]|$)")  # in the recipes of CONTRIBUTING
 CITED = re.compile(r"docs/([A-Za-z]+\.md)(?:, \"([^\"]+)\")?")
 CODE = (".h", ".cpp", ".cu", ".cuh", ".py", ".toml", ".cmake")
 help_texts = {}
@@ -113,6 +114,8 @@ def page_errors(path, counts):
             elif anchor and anchor not in anchors(page):
                 yield f"{place}: {file or path} has no heading for #{anchor}"
         for name in NAMED.findall(line):
+            if PLACEHOLDER.search(name):
+                continue
             counts["files"] += 1
             stem = pathlib.Path(name)
             if not stem.exists() and not list(stem.parent.glob(stem.name + ".*")) and not list(stem.parent.glob(stem.name + "_*")):

@@ -94,7 +94,7 @@ struct Ranker::State {
       : options(checked(wanted)),
         settings(settings_of(options)),
         normaliser(normaliser_of(options)),
-        execution({}, options.threads) {
+        execution(options.threads) {
     check_ranker(settings, options.cutoff);
     ranker = make_ranker(settings, options.features, TrialKeys{.seed = options.seed}, options.cutoff);
     learns_from_latest_list_only = ranker->freeze() == nullptr;

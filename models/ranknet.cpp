@@ -8,8 +8,9 @@
 #include "core/error.h"
 #include "core/feedback/preference_pairs.h"
 #include "core/math/pair_loss.h"
-#include "core/metrics/ranking.h"
+#include "core/metrics/score_order.h"
 #include "models/epsilon_greedy.h"
+#include "models/first_model.h"
 #include "models/frozen_score_model.h"
 
 namespace olrank {
@@ -20,9 +21,9 @@ double exploration_of(const RankerSettings& settings) {
   const double epsilon = settings.bandit.epsilon;
   if (epsilon > 0.0 && epsilon <= 1.0) return epsilon;
   throw InvalidArgument(fmt::format(
-      "Ranker '{}' has exploration = \"epsilon\" without a probability above 0 and at most 1: set "
-      "epsilon (--epsilon 0.1), or exploration = \"greedy\".",
-      settings.name));
+      "Ranker '{}' has exploration = \"epsilon\", so epsilon must be above 0 and at most 1, not {}: set "
+      "--epsilon 0.1, or exploration = \"greedy\".",
+      settings.name, epsilon));
 }
 
 class FrozenRankNet : public FrozenScoreModel {
@@ -57,12 +58,12 @@ RankedList RankNetRanker::rank(RoundContext& context, const QueryDocs& query, st
   list_.resize(scores.size());
   Scratch& scratch = context.execution.scratch();
   if (epsilon_ == 0.0) {
-    rank_by_score(scores, list_, scratch);
+    order_by_score(scores, list_, scratch);
     return {list_, std::nullopt};
   }
   const Scratch::Frame frame(scratch);
   const auto best_first = scratch.take<std::int32_t>(scores.size());
-  rank_by_score(scores, best_first, scratch);
+  order_by_score(scores, best_first, scratch);
   epsilon_greedy_list(best_first, epsilon_, list_key_, round, scratch, list_);
   return {list_, std::nullopt};
 }
@@ -96,6 +97,16 @@ LearnReport RankNetRanker::learn(RoundContext& context, const Feedback& feedback
   follow_gradient(context.execution, feedback.query, weights);
   end_round();
   return {pairs_, step_};
+}
+
+std::unique_ptr<OnlineRanker> make_ranknet(const RankerRequest& request) {
+  return make_on_first_model<RankNetRanker>(request);
+}
+
+void set_ranknet_defaults(RankerSettings& settings, const DefaultsContext& context) {
+  settings.network.network = NetworkForm::kLinear;
+  // For the paper protocol chosen by the committed sweeps: docs/DEFAULTS.md.
+  settings.trainer.learning_rate = context.protocol == ProtocolName::kPaper ? 0.01 : 0.1;
 }
 
 }  // namespace olrank

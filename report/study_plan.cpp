@@ -14,9 +14,9 @@ namespace {
 
 using nlohmann::json;
 
-/// Neighbouring points that rise are pooled until the curve only falls: Ayer et al., "An empirical
-/// distribution function for sampling with incomplete information", 1955.
-std::vector<CalibrationPoint> falling(const std::vector<CalibrationPoint>& points) {
+/// Isotonic regression by pooling adjacent violators: Ayer et al., "An empirical distribution function for
+/// sampling with incomplete information", Annals of Mathematical Statistics 1955.
+std::vector<CalibrationPoint> decreasing(const std::vector<CalibrationPoint>& points) {
   struct Pool {
     double sum = 0.0;
     double weight = 0.0;
@@ -90,13 +90,13 @@ const StudyCell* StudyPlan::exact_of(const StudyCell& cell) const {
 }
 
 void match_alpha(Calibration& calibration) {
-  std::vector<CalibrationPoint> told;
+  std::vector<CalibrationPoint> points;
   for (const CalibrationPoint& point : calibration.points) {
-    if (point.certain_orders > 0.0) told.push_back(point);
+    if (point.certain_orders > 0.0) points.push_back(point);
   }
   calibration.bracketed = false;
-  if (told.empty() || !std::isfinite(calibration.target)) return;
-  const std::vector<CalibrationPoint> curve = falling(told);
+  if (points.empty() || !std::isfinite(calibration.target)) return;
+  const std::vector<CalibrationPoint> curve = decreasing(points);
   if (calibration.target >= curve.front().false_certain) {
     calibration.alpha = curve.front().alpha;
     calibration.bracketed = calibration.target == curve.front().false_certain;
@@ -121,7 +121,7 @@ std::optional<StudyPlan> read_study_plan(const std::filesystem::path& folder) {
   try {
     return read_plan(json::parse(read_file(file)));
   } catch (const json::exception&) {
-    throw IoError(fmt::format("{}: This is no study of covariances.", file.string()));
+    throw IoError(fmt::format("{}: This file is not a covariance study.", file.string()));
   }
 }
 

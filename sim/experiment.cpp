@@ -118,7 +118,7 @@ class Experiment {
 
  private:
   void work() {
-    ExecutionContext execution({}, std::max(1, plan_.threads / plan_.jobs));
+    ExecutionContext execution(std::max(1, plan_.threads / plan_.jobs));
     while (!stopping()) {
       const std::size_t number = next_.fetch_add(1);
       if (number >= trials_.size()) return;
@@ -311,7 +311,7 @@ ExperimentOutcome run_experiment(const ExperimentPlan& plan) {
 
 TrialEstimate estimate_trial(const ExperimentPlan& plan, const TrialIdentity& identity,
                              const FoldData& fold, double seconds) {
-  ExecutionContext execution({}, std::max(1, plan.threads / plan.jobs));
+  ExecutionContext execution(std::max(1, plan.threads / plan.jobs));
   Stage stage(plan, identity, fold, execution);
   Trial& trial = stage.trial;
   TrialEstimate estimate;

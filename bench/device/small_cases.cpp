@@ -1,15 +1,15 @@
 #include <cmath>
 
 #include "bench/device/width_query.h"
-#include "cuda/ops/confidence_rule.h"
-#include "cuda/ops/curvature.h"
 #include "cuda/ops/diagonal_covariance.h"
 #include "cuda/ops/history_update.h"
 #include "cuda/ops/inverse_covariance.h"
+#include "cuda/ops/largest_curvature.h"
 #include "cuda/ops/mini_batch.h"
 #include "cuda/ops/optimizer_step.h"
 #include "cuda/ops/pair_corner.h"
 #include "cuda/ops/relu_layers.h"
+#include "cuda/ops/theory_alpha.h"
 
 // What a round does besides its large products: mostly the time that a launch takes.
 namespace olrank {
@@ -61,15 +61,15 @@ class SmallCases {
          }});
     cases_.push_back({.name = "history_update/write_terms",
                       .parameters = {{"k", kRoundPairs}},
-                      .bytes = real(kRoundPairs) * real(sizeof(DeviceLesson::Term) + sizeof(PairTerm)),
+                      .bytes = real(kRoundPairs) * real(sizeof(DeviceUpdate::Term) + sizeof(PairTerm)),
                       .prepare = [sizes = sizes_](Stream) {
-                        std::vector<DeviceLesson::Term> changed(kRoundPairs);
+                        std::vector<DeviceUpdate::Term> changed(kRoundPairs);
                         for (std::int32_t i = 0; i < kRoundPairs; ++i)
                           changed[static_cast<std::size_t>(i)].index = 2 * i;
                         const at::Tensor there = uploaded(sizes, changed);
                         const at::Tensor terms = uploaded(sizes, std::vector<PairTerm>(2 * kRoundPairs));
                         return alone([=](Stream on) {
-                          device::write_terms(on, data<DeviceLesson::Term>(there), kRoundPairs,
+                          device::write_terms(on, data<DeviceUpdate::Term>(there), kRoundPairs,
                                               data<PairTerm>(terms));
                         });
                       }});
@@ -145,12 +145,12 @@ class SmallCases {
                         const at::Tensor found = at::zeros({2}, options_of(sizes, at::kDouble));
                         const at::Tensor order = empty_tensor(sizes, at::kInt, {kBatch});
                         const at::Tensor cursor = uploaded(sizes, std::vector<device::BatchCursor>(1));
-                        const at::Tensor rates = uploaded(sizes, std::vector<device::StepRates>(2));
+                        const at::Tensor rates = uploaded(sizes, std::vector<StepRates>(2));
                         return alone([=](Stream on) {
                           device::begin_batches(on, 1, data<std::int32_t>(order), kBatch, {},
                                                 data<device::BatchCursor>(cursor));
                           device::finish_batch(on, kBatch, data<double>(loss),
-                                               data<device::StepRates>(rates),
+                                               data<StepRates>(rates),
                                                data<device::BatchCursor>(cursor),
                                                {data<double>(found), data<double>(found) + 1});
                         });
@@ -214,7 +214,7 @@ class SmallCases {
   }
 
   void add_alpha() {
-    cases_.push_back({.name = "confidence_rule/set_theory_alpha",
+    cases_.push_back({.name = "theory_alpha/set_theory_alpha",
                       .parameters = {},
                       .bytes = 2.0 * kDoubleBytes,
                       .prepare = [sizes = sizes_](Stream) {
@@ -256,7 +256,7 @@ class SmallCases {
   }
 
   void add_step() {
-    cases_.push_back({.name = "curvature/step_from_curvature",
+    cases_.push_back({.name = "largest_curvature/step_from_curvature",
                       .parameters = {},
                       .bytes = 2.0 * kDoubleBytes,
                       .prepare = [sizes = sizes_](Stream) {
@@ -270,7 +270,7 @@ class SmallCases {
   }
 
   void add_curvature_start() {
-    cases_.push_back({.name = "curvature/begin_curvature",
+    cases_.push_back({.name = "largest_curvature/begin_curvature",
                       .parameters = {{"p", shape_.parameters()}},
                       .operations = 2.0 * p_,
                       .bytes = kDoubleBytes * p_,

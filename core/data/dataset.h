@@ -7,20 +7,10 @@
 #include <string_view>
 #include <vector>
 
+#include "core/data/feature_matrix.h"
 #include "core/io/fingerprint.h"
 
 namespace olrank {
-
-/// Documents × features in row-major order; a view that owns nothing.
-struct FeatureMatrix {
-  const float* values = nullptr;
-  std::int64_t docs = 0;
-  std::int64_t features = 0;
-
-  std::span<const float> doc(std::int64_t index) const {
-    return {values + index * features, static_cast<std::size_t>(features)};
-  }
-};
 
 /// Texts that lie side by side in one piece of memory: a million names cost their characters and eight
 /// bytes each. A view that owns nothing.

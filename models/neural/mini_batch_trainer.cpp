@@ -1,12 +1,12 @@
 #include "models/neural/mini_batch_trainer.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
 #include "core/error.h"
+#include "core/learning/numeric_errors.h"
+#include "core/math/label_noise.h"
 #include "core/ops/optimizer_step.h"
 
 namespace olrank {
@@ -20,7 +20,7 @@ void shuffle_epoch(PhiloxKey batch_key, std::uint32_t round, std::int64_t epoch,
 void check_batch_optimizer(const TrainerSettings& settings) {
   if (settings.optimizer == Optimizer::kNesterov) {
     throw InvalidArgument(
-        "optimizer = \"nesterov\" trains by full batches: set loss = \"sum\", or another optimizer.");
+        "optimizer = \"nesterov\" needs full batches: set loss = \"sum\" or choose another optimizer.");
   }
 }
 
@@ -56,7 +56,8 @@ void MiniBatchTrainer::gather(const TrainingTask& task, std::span<const std::int
     const PairTerm& term = task.history.terms()[static_cast<std::size_t>(seen.term)];
     const double weight = task.weigh_by_ndcg ? changes_[static_cast<std::size_t>(number)] : 1.0;
     const double noise = term_noise_.empty() ? 0.0 : term_noise_[static_cast<std::size_t>(seen.term)];
-    terms_.push_back({local(term.first), local(term.second), weight, weight * seen.first_wins + noise});
+    terms_.push_back(
+        {local(term.first), local(term.second), weight, noisy_pair_labels(weight, seen.first_wins, noise)});
   }
 }
 
@@ -66,20 +67,13 @@ void MiniBatchTrainer::move(std::int64_t number, double decay, std::span<float> 
     adam_step(number, step, decay, gradient_, {first_moment_, second_moment_}, position_, theta);
     return;
   }
-  for (std::size_t k = 0; k < theta.size(); ++k) {
-    position_[k] -= step * (gradient_[k] + decay * position_[k]);
-    theta[k] = static_cast<float>(position_[k]);
-  }
+  decayed_step(step, decay, gradient_, position_, theta);
 }
 
 void MiniBatchTrainer::fail(const TrainingTask& task, std::int64_t number, double loss,
                             std::span<float> theta) const {
   std::copy(before_.begin(), before_.end(), theta.begin());
-  // A loss has no sign, but what is no number has one by chance.
-  throw NumericError(fmt::format(
-      "Training stopped in round {} at step {}: the loss is {}. A smaller learning_rate than {} "
-      "keeps it finite.",
-      task.round, number, std::abs(loss), spec_.settings.learning_rate));
+  throw_diverged({task.round, number, loss, spec_.settings.learning_rate, std::nullopt});
 }
 
 std::optional<double> MiniBatchTrainer::train(ExecutionContext& context, const TrainingTask& task,
@@ -93,10 +87,10 @@ std::optional<double> MiniBatchTrainer::train(ExecutionContext& context, const T
   std::fill(second_moment_.begin(), second_moment_.end(), 0.0);
   term_noise_.clear();
   if (task.terms.data() != task.history.terms().data()) {
-    // What a member's labels were moved by, spread evenly over the repetitions of a pair.
+    // The noise on a member's labels, spread evenly over the repetitions of a pair.
     for (std::size_t t = 0; t < task.terms.size(); ++t) {
       const PairTerm& plain = task.history.terms()[t];
-      term_noise_.push_back((task.terms[t].labels - plain.labels) / plain.weight);
+      term_noise_.push_back(noise_per_pair(task.terms[t].labels, plain.labels, plain.weight));
     }
   }
   order_.resize(observations.size());

@@ -38,7 +38,7 @@ TEST(ModelScorer, NormalisesByQueryAndTakesTheMean) {
   for (const int members : {1, 3}) {
     const ModelScorer scorer(ensemble(4, members));
     ExecutionContext one;
-    ExecutionContext two({}, 2);
+    ExecutionContext two(2);
     const std::vector<double> scores = scores_of_all(scorer, data, one);
     EXPECT_EQ(scores_of_all(scorer, data, two), scores);
     const Dataset inputs = scorer.model().normaliser.apply(data, one);

@@ -90,7 +90,7 @@ TEST(DataFolder, SaysWhatItLookedFor) {
 
 TEST(DataLoader, TrainingDecidesTheFeatures) {
   const TemporaryFolder folder;
-  ExecutionContext context({}, 2);
+  ExecutionContext context(2);
   write_parts(folder.path(), "1 qid:1 5:1\n0 qid:1 1:1\n", "1 qid:2 1:1\n0 qid:2 2:3\n",
               "1 qid:3 5:1\n0 qid:3 1:1\n");
   const DataParts parts = load_parts(settings_of(folder.path()), 1, context);
@@ -148,7 +148,7 @@ TEST(DataLoader, GeneratesWhatSynthNames) {
 }
 
 TEST(Join, IsLikeReadingTheTextsJoined) {
-  ExecutionContext context({}, 2);
+  ExecutionContext context(2);
   const std::string a = "1 qid:1 1:1 # docid = x\n0 qid:2 3:1\n";
   const std::string b = "2 qid:3 1:2 2:5\n1 qid:1 1:3\n";
   std::vector<Dataset> parts;
@@ -169,7 +169,7 @@ struct RealSet {
 
 TEST(RealData, FoldsHaveTheCountsOfTheirDescription) {
   OLRANK_NEED_REAL_DATA();
-  ExecutionContext context({}, 2);
+  ExecutionContext context(2);
   const RealSet sets[] = {{"mq2008", 784, 15'211, 46, 2},
                           {"clueweb09-webis", 61, 26'646, 42, 4},
                           {"mslr-sample", 90, 5'555 + 1'734 + 1'900, 136, 4}};
@@ -213,7 +213,7 @@ std::string with_crlf(const std::string& text) {
 
 TEST(RealData, OneFingerprintForEveryFormOfATrainingPart) {
   OLRANK_NEED_REAL_DATA();
-  ExecutionContext context({}, 2);
+  ExecutionContext context(2);
   const std::string folder = real_data_folder() + "/mq2008";
   const DataParts parts = load_parts(settings_of(folder), 1, context);
   EXPECT_EQ(parts.train.doc_name(0), "GX008-86-4444840");

@@ -43,7 +43,7 @@ TEST(Normaliser, NoneLeavesTheDataAsTheyAre) {
 }
 
 TEST(Normaliser, QueryMinmaxSpansZeroToOneInEachQuery) {
-  ExecutionContext context({}, 2);
+  ExecutionContext context(2);
   const Dataset data = random_data(30, 1);
   const FittedNormaliser fitted = fit_normaliser(Normalisation::kQueryMinmax, data, false, context);
   const Dataset out = fitted.apply(data, context);
@@ -75,7 +75,7 @@ TEST(Normaliser, RangesWiderThanFloatDoNotOverflow) {
 }
 
 TEST(Normaliser, ZscoresComeFromTrainingAlone) {
-  ExecutionContext context({}, 2);
+  ExecutionContext context(2);
   const Dataset train = random_data(120, 2);
   const Dataset test = random_data(20, 3);
   for (const Normalisation kind : {Normalisation::kZscore, Normalisation::kLog1pZscore}) {
@@ -153,7 +153,7 @@ TEST(Normaliser, SameBitsForAnyThreads) {
        {Normalisation::kQueryMinmax, Normalisation::kZscore, Normalisation::kLog1pZscore}) {
     const Dataset expected = fit_normaliser(kind, train, true, one).apply(train, one);
     for (const int threads : {2, 4}) {
-      ExecutionContext context({}, threads);
+      ExecutionContext context(threads);
       EXPECT_TRUE(same_content(fit_normaliser(kind, train, true, context).apply(train, context), expected));
     }
   }

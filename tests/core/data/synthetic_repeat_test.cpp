@@ -11,7 +11,7 @@ namespace olrank {
 namespace {
 
 SyntheticParts make(const std::string& source, int threads = 1) {
-  ExecutionContext context(Device{}, threads);
+  ExecutionContext context(threads);
   return make_synthetic(source, context);
 }
 

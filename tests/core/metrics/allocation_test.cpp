@@ -69,7 +69,7 @@ TEST(Allocations, NoneAfterTheFirstEvaluation) {
   for (const int threads : {1, 3}) {
     for (const MetricSet metrics : {MetricSet::kAll, MetricSet::kTop}) {
       for (const Ties ties : {Ties::kDocIndex, Ties::kNameDescending}) {
-        ExecutionContext context({}, threads);
+        ExecutionContext context(threads);
         MetricOptions options;
         options.metrics = metrics;
         options.ties = ties;

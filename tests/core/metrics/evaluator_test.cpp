@@ -132,7 +132,7 @@ void compare(const Evaluator& evaluator, const Dataset& data, const std::vector<
 }
 
 TEST(Evaluator, AgreesWithTheObviousFormsOnRaggedQueries) {
-  ExecutionContext context({}, 2);
+  ExecutionContext context(2);
   for (std::uint32_t round = 0; round < 150; ++round) {
     SCOPED_TRACE(round);
     RngStream coins = test_coins(round);
@@ -187,7 +187,7 @@ TEST(Evaluator, GivesTheSameBitsOnAnyNumberOfThreads) {
   const std::vector<double> scores = random_scores(coins, data.docs(), true);
   std::vector<double> expected;
   for (const int threads : {1, 2, 4}) {
-    ExecutionContext context({}, threads);
+    ExecutionContext context(threads);
     Evaluator evaluator;
     evaluator.evaluate(data, scores, context);
     const std::vector<double> numbers = all_numbers(evaluator);
@@ -231,7 +231,7 @@ TEST(Evaluator, ScoresOfTheGradesArePerfect) {
 TEST(Evaluator, RefusesScoresThatAreNotNumbers) {
   const Dataset data = make_dataset({{"a", {1, 0}, {}}, {"b", {0, 2, 1}, {}}});
   for (const int threads : {1, 3}) {
-    ExecutionContext context({}, threads);
+    ExecutionContext context(threads);
     const std::vector<float> scores = {1.0F, 2.0F, 0.5F, std::numeric_limits<float>::quiet_NaN(), 0.0F};
     try {
       evaluate(data, std::span<const float>(scores), {}, context);

@@ -53,7 +53,7 @@ TEST(PerQueryCsv, HasTheHeaderOfTheContract) {
 }
 
 TEST(PerQueryCsv, TheMeansOfItsColumnsAreTheReportToTheBit) {
-  ExecutionContext context({}, 2);
+  ExecutionContext context(2);
   for (const auto& [rule, name] : EnumNames<EmptyQueries>::values) {
     SCOPED_TRACE(name);
     RngStream coins = test_coins(7000);

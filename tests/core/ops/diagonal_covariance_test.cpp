@@ -13,14 +13,14 @@ namespace {
 
 using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-TEST(DiagonalCovarianceTest, AddsSquaresAndWeighsProducts) {
+TEST(DiagonalCovarianceTest, MatchesWrittenOutGradients) {
   std::vector<NetworkShape> shapes = test_shapes();
   shapes.push_back(standard_shape(70, 90, 2));  // more parameters than one block has
   for (const NetworkShape& shape : shapes) {
     const std::int64_t p = shape.parameters();
     const std::vector<float> pairs = random_factors(shape, 12, 76);
     const Eigen::MatrixXd g = slow_pair_gradients(shape, view_of(shape, pairs));
-    ExecutionContext context({}, 2);
+    ExecutionContext context(2);
     std::vector<double> diagonal(static_cast<std::size_t>(p), 0.5);
     add_to_diagonal(context, shape, view_of(shape, pairs), 0.25, diagonal);
     const Eigen::VectorXd expected = 0.25 * g.colwise().squaredNorm().transpose();

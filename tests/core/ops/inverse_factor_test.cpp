@@ -48,12 +48,12 @@ RowMajor dense(ExecutionContext& context, InverseFactor factor) {
   return result;
 }
 
-TEST(InverseFactorTest, GrowsToTheInverseOfTheFactor) {
+TEST(InverseFactorTest, MatchesEigenAtEveryStepOfItsGrowth) {
   for (const std::int64_t n : {0, 1, 31, 32, 33, 128, 129, 300}) {
     const RowMajor b = positive_definite(n);
     const RowMajor l = b.llt().matrixL();
     for (const std::int64_t step : {1, 5, 128, 200}) {
-      ExecutionContext context({}, 2);
+      ExecutionContext context(2);
       InverseFactor factor;
       const double log_det = grow(context, factor, b, step);
       const RowMajor inverse = dense(context, factor);
@@ -81,7 +81,7 @@ TEST(InverseFactorTest, GrowsToTheInverseOfTheFactor) {
 
 // What a thread reads must not change when another appends, not even where rows of L give way to rows of
 // L⁻¹.
-TEST(InverseFactorTest, CopiesKeepTheirNumbers) {
+TEST(InverseFactorTest, CopiesDoNotChangeWhenTheOriginalGrows) {
   const RowMajor b = positive_definite(300);
   ExecutionContext context;
   InverseFactor factor;
@@ -105,7 +105,7 @@ TEST(InverseFactorTest, CopiesKeepTheirNumbers) {
 TEST(InverseFactorTest, SubtractsGrams) {
   for (const std::int64_t rows : {0, 1, 40}) {
     for (const std::int64_t columns : {0, 1, 31, 32, 33, 70}) {
-      ExecutionContext context({}, 2);
+      ExecutionContext context(2);
       const std::vector<float> numbers = random_numbers(rows * (columns + 1), 73);
       const std::vector<double> x(numbers.begin(), numbers.end());
       RowMajor c = RowMajor::Constant(columns, columns, 2.0);
@@ -119,7 +119,7 @@ TEST(InverseFactorTest, SubtractsGrams) {
   }
 }
 
-TEST(InverseFactorTest, StaysAsItWasWhenTheMatrixIsNotPositive) {
+TEST(InverseFactorTest, IsUnchangedWhenAppendingFails) {
   ExecutionContext context;
   InverseFactor factor;
   grow(context, factor, positive_definite(10), 10);

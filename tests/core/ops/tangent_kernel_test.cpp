@@ -26,7 +26,7 @@ void expect_products(const RowMajor& actual, const Eigen::MatrixXd& left, const 
   }
 }
 
-TEST(TangentKernelTest, IsTheProductOfGradients) {
+TEST(TangentKernelTest, MatchesProductsOfGradients) {
   for (const NetworkShape& shape : test_shapes()) {
     for (const std::int64_t docs : {1, 33, 130}) {
       for (const std::int64_t pairs : {0, 1, 64, 70}) {
@@ -44,7 +44,7 @@ TEST(TangentKernelTest, IsTheProductOfGradients) {
             pairs == 0 ? 0.0 : 2.0 * slow_gradients(shape, left).rowwise().norm().maxCoeff();
         const double other_norm = 2.0 * slow_gradients(shape, others).rowwise().norm().maxCoeff();
         for (const int threads : {1, 2}) {
-          ExecutionContext context({}, threads);
+          ExecutionContext context(threads);
           RowMajor kernel(docs, docs);
           doc_kernel(context, shape, right, 0.3, kernel.data());
           expect_products(kernel, g, g, 0.3, norm, norm);

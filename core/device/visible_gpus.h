@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace olrank {
+
+struct GpuDescription {
+  int index = 0;
+  std::string name;
+  int capability_major = 0;
+  int capability_minor = 0;
+  int multiprocessors = 0;
+  std::int64_t total_bytes = 0;
+  std::int64_t free_bytes = 0;
+};
+
+/// The GPUs that this build can use on this machine. If there are none, `absence` is a clause that says
+/// why.
+struct GpuSurvey {
+  bool built_with_cuda = false;
+  int runtime_version = 0;   // 13000 for 13.0; 0 without CUDA
+  int driver_version = 0;    // the newest CUDA that the driver supports; 0 without a driver
+  int least_capability = 0;  // that this build's kernels need, 90 for 9.0; 0 without CUDA
+  std::vector<GpuDescription> gpus;
+  std::string absence;
+};
+
+/// Defined by cuda/runtime in a CUDA build, else by cuda/not_built.cpp.
+GpuSurvey visible_gpus();
+
+}  // namespace olrank

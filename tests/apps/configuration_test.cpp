@@ -160,7 +160,7 @@ TEST(ConfigurationTest, ChecksUsers) {
   EXPECT_EQ(complaint("[[user]]\nclik = [0, 1]\n"),
             "c.toml:2:1: Unknown key 'clik' in [[user]]. Did you mean 'click'?");
   EXPECT_EQ(complaint("[user]\nname = \"mine\"\n"), "c.toml:1:1: Write this table as [[user]].");
-  EXPECT_EQ(complaint(mine + "[clicks]\nmodels = [\"mien\"]\n").substr(0, 59),
+  EXPECT_EQ(complaint(mine + "[clicks]\nmodels = [\"mien\"]\n").substr(0, 60),
             "clicks.models: Unknown user 'mien'. Did you mean 'mine'? The");
   EXPECT_EQ(complaint("[clicks]\ngrades = 4\n").substr(0, 18), "clicks.grades is 4");
   EXPECT_EQ(complaint("[clicks]\ngrades = 6\n"),

@@ -1,4 +1,5 @@
-// Data loading speed, compared with memcpy and read() measured in the same run. Usage: data_bench [--megabytes N] [--repetitions N] [--json FILE]
+// Data loading speed, compared with memcpy and read() measured in the same run. Usage: data_bench
+// [--megabytes N] [--repetitions N] [--json FILE]
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -82,7 +83,8 @@ class Bench {
   std::vector<Row> rows_;
 };
 
-/// Text that resembles LETOR 4.0: 46 features with six decimals each, and a comment with the document's name.
+/// Text that resembles LETOR 4.0: 46 features with six decimals each, and a comment with the document's
+/// name.
 std::string letor_like_text(std::size_t bytes) {
   std::string text;
   for (std::uint32_t doc = 0; text.size() < bytes; ++doc) {

@@ -10,7 +10,7 @@
 
 #include "core/error.h"
 #include "core/metrics/doc_label.h"
-#include "core/metrics/ranking.h"
+#include "core/metrics/score_order.h"
 
 namespace olrank {
 namespace {
@@ -68,7 +68,7 @@ class RangeWriter {
   void write_run(std::int64_t query, std::span<const double> scores, std::string& text) {
     const Scratch::Frame frame(scratch_);
     const auto order = scratch_.take<std::int32_t>(scores.size());
-    rank_by_score(scores, order, scratch_);
+    order_by_score(scores, order, scratch_);
     std::int64_t rank = 0;
     for (const std::int32_t doc : order)
       append_run_line(text, data_.qid(query), DocLabel(data_, query, doc).view(), ++rank,

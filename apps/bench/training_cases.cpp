@@ -15,7 +15,7 @@ std::vector<PairTerm> terms_of(std::int64_t pairs) {
   return terms;
 }
 
-/// A pass forward or back takes a multiplication and an addition a parameter and document.
+/// A forward or backward pass takes a multiplication and an addition per parameter and document.
 void add_pair_passes(CaseList& list) {
   const NetworkShape shape = list.shape();
   const std::int64_t p = shape.parameters();

@@ -145,7 +145,7 @@ TEST(ConfigurationTest, ChecksUsers) {
   EXPECT_EQ(refusal_of("[[user]]\nclik = [0, 1]\n"),
             "c.toml:2:1: Unknown key 'clik' in [[user]]. Did you mean 'click'?");
   EXPECT_EQ(refusal_of("[user]\nname = \"mine\"\n"), "c.toml:1:1: Write this table as [[user]].");
-  EXPECT_EQ(refusal_of(mine + "[clicks]\nmodels = [\"mien\"]\n").substr(0, 59),
+  EXPECT_EQ(refusal_of(mine + "[clicks]\nmodels = [\"mien\"]\n").substr(0, 60),
             "clicks.models: Unknown user 'mien'. Did you mean 'mine'? The");
   EXPECT_EQ(refusal_of("[clicks]\ngrades = 4\n").substr(0, 29), "clicks.grades must be 2, 3 or");
   EXPECT_EQ(refusal_of("[clicks]\ngrades = 6\n"),

@@ -18,8 +18,6 @@
 namespace olrank {
 namespace {
 
-using Out = std::back_insert_iterator<std::string>;
-
 /// JSON has no NaN or infinity.
 std::string json_number(double value) {
   return std::isfinite(value) ? fmt::format("{}", value) : "null";
@@ -42,7 +40,7 @@ void append_certain(std::string& out, const Ranking& ranking, std::int64_t shown
     for (std::int64_t b = 0; b < shown; ++b) {
       const std::int64_t below = place_of[ranking.list[b]];
       if (above >= below || !ranking.orders.certain(above, below)) continue;
-      fmt::format_to(Out(out), "{}{}", first ? "" : ",", b);
+      out += fmt::format("{}{}", first ? "" : ",", b);
       first = false;
     }
     out += ']';
@@ -56,12 +54,12 @@ std::string rank_answer(const std::string& impression, std::uint64_t round, cons
   append_json_string(out, impression);
   out += ",\"query\":";
   append_json_string(out, request.query);
-  fmt::format_to(Out(out), ",\"round\":{},\"docs\":[", round);
+  out += fmt::format(",\"round\":{},\"docs\":[", round);
   for (std::int64_t rank = 0; rank < shown; ++rank) {
     const std::int32_t doc = ranking.list[rank];
     out += rank > 0 ? ",{\"id\":" : "{\"id\":";
     append_json_id(out, request.docs[doc]);
-    fmt::format_to(Out(out), ",\"score\":{}}}", ranking.scores[doc]);
+    out += fmt::format(",\"score\":{}}}", ranking.scores[doc]);
   }
   out += "],\"certain\":";
   append_certain(out, ranking, shown);
@@ -198,8 +196,8 @@ std::string Service::stats() {
       accepted_.load(), duplicates_.load(), log_.rounds(), log_.bytes(), state.round, state.pairs,
       counters_.certain_share(), state.fingerprint.hex());
   for (std::size_t i = 0; i < published->figures.size(); ++i) {
-    fmt::format_to(Out(out), "{}\"{}\":{}", i > 0 ? "," : "", published->figures[i].name,
-                   json_number(published->figures[i].value));
+    out += fmt::format("{}\"{}\":{}", i > 0 ? "," : "", published->figures[i].name,
+                       json_number(published->figures[i].value));
   }
   out += "},\"failure\":";
   if (const auto failure = learner_.failure()) {

@@ -18,6 +18,7 @@
 namespace olrank {
 namespace {
 
+/// In the order in which users see them.
 constexpr std::array kRows = {
     RankerKindRow{.kind = RankerKind::kPairRank,
                   .name = "pairrank",
@@ -113,10 +114,6 @@ constexpr auto kNames = [] {
 }();
 
 }  // namespace
-
-std::span<const RankerKindRow> ranker_kinds() {
-  return kRows;
-}
 
 const RankerKindRow& row_of(RankerKind kind) {
   for (const RankerKindRow& row : kRows) {

@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <memory>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -70,9 +69,6 @@ struct RankerKindRow {
 
   bool is_ensemble() const { return evidence == OrderEvidence::kVotes; }
 };
-
-/// Every kind, in the order in which users see them.
-std::span<const RankerKindRow> ranker_kinds();
 
 /// Throws InvalidArgument for a kind without a row.
 const RankerKindRow& row_of(RankerKind kind);

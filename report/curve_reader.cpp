@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
 
 #include "core/io/atomic_file.h"
+#include "core/io/json.h"
 
 namespace olrank {
 namespace {
@@ -47,7 +47,7 @@ struct Line {
 };
 
 Line parse_line(std::string_view text) {
-  const json object = json::parse(text);
+  const json object = parse_json(text);
   Line line;
   line.point.round = object.at("round").get<std::int64_t>();
   MeasureValues& values = line.point.values;

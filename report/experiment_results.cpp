@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 
 #include "core/error.h"
 #include "core/io/atomic_file.h"
+#include "core/io/json.h"
 
 namespace olrank {
 namespace {
@@ -80,7 +80,7 @@ void read_last(const json& last, TrialResults& trial) {
 }
 
 void read_summary(const fs::path& file, TrialResults& trial) {
-  const json summary = json::parse(read_file(file));
+  const json summary = parse_json(read_file(file));
   read_last(summary.at("last"), trial);
   trial.rounds = summary.at("rounds").get<std::int64_t>();
   trial.parameters = summary.at("parameters").get<std::int64_t>();

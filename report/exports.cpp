@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/folder.h"
+#include "core/io/json.h"
 #include "core/text/csv.h"
 #include "report/figures.h"
 #include "report/final_tables.h"
@@ -273,7 +273,7 @@ std::string report_json(const Report& report) {
     }
   }
   // Names may contain invalid UTF-8.
-  return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+  return dump_json(json, 2) + "\n";
 }
 
 std::string report_latex(const Report& report) {

@@ -4,10 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "core/error.h"
 #include "core/io/atomic_file.h"
+#include "core/io/json.h"
 
 namespace olrank {
 namespace {
@@ -15,7 +15,7 @@ namespace {
 using nlohmann::ordered_json;
 
 std::string plain(const ordered_json& value) {
-  return value.is_string() ? value.get<std::string>() : value.dump();
+  return value.is_string() ? value.get<std::string>() : dump_json(value);
 }
 
 bool is_any(const std::string& word, std::initializer_list<const char*> words) {
@@ -71,7 +71,7 @@ void read_matrix(const ordered_json& manifest, RunDescription& run) {
   for (const ordered_json& ranker : config.at("ranker")) {
     ordered_json settings = ranker;
     settings.erase("name");
-    run.rankers.push_back({plain(ranker.at("name")), ranker_summary(ranker), settings.dump()});
+    run.rankers.push_back({plain(ranker.at("name")), ranker_summary(ranker), dump_json(settings)});
   }
   const bool recorded = manifest.value("recorded", false);
   run.users = recorded ? std::vector<std::string>{"recorded"}
@@ -134,9 +134,9 @@ RunDescription read_run_description(const std::filesystem::path& folder) {
                     "{0}` writes.",
                     folder.string()));
   }
-  const auto manifest = ordered_json::parse(read_file(file), nullptr, false);
   RunDescription run;
   try {
+    const ordered_json manifest = parse_ordered_json(read_file(file));
     read_data(manifest, run);
     read_matrix(manifest, run);
     read_facts(manifest, run);

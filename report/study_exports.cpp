@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
+#include "core/io/json.h"
 #include "core/text/csv.h"
 #include "core/version.h"
 #include "report/markup.h"
@@ -233,7 +233,7 @@ std::string study_json(const Study& study) {
     for (const StudyRow& row : user.rows) of_user["results"].push_back(row_json(study, row));
     json["users"].push_back(std::move(of_user));
   }
-  return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+  return dump_json(json, 2) + "\n";
 }
 
 std::string study_csv(const Study& study) {

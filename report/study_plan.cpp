@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "core/error.h"
 #include "core/io/atomic_file.h"
+#include "core/io/json.h"
 
 namespace olrank {
 namespace {
@@ -119,7 +119,7 @@ std::optional<StudyPlan> read_study_plan(const std::filesystem::path& folder) {
   const std::filesystem::path file = folder / "study.json";
   if (!std::filesystem::exists(file)) return std::nullopt;
   try {
-    return read_plan(json::parse(read_file(file)));
+    return read_plan(parse_json(read_file(file)));
   } catch (const json::exception&) {
     throw IoError(fmt::format("{}: This file is not a covariance study.", file.string()));
   }

@@ -6,10 +6,10 @@
 #include <charconv>
 #include <cmath>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <unordered_set>
 
 #include "core/io/fingerprint.h"
+#include "core/io/json_stream.h"
 #include "core/text/counted.h"
 
 namespace olrank {
@@ -46,14 +46,8 @@ void append_inputs(std::string& out, const FeedbackRecord& record) {
 }
 
 /// SAX handler for one line; skips unknown keys.
-class RecordReader {
+class RecordReader final : public JsonHandler {
  public:
-  using number_integer_t = nlohmann::json::number_integer_t;
-  using number_unsigned_t = nlohmann::json::number_unsigned_t;
-  using number_float_t = nlohmann::json::number_float_t;
-  using string_t = nlohmann::json::string_t;
-  using binary_t = nlohmann::json::binary_t;
-
   explicit RecordReader(FeedbackRecord& record) : record_(record) { record = {}; }
 
   const std::string& message() const { return message_; }
@@ -79,12 +73,12 @@ class RecordReader {
     return check_unique_docs();
   }
 
-  bool null() { return scalar(); }
-  bool boolean(bool value) {
+  bool null() override { return scalar(); }
+  bool boolean(bool value) override {
     if (field_ == kClicks && depth_ == 2) return add_click(value ? 1 : 0);
     return scalar();
   }
-  bool number_integer(number_integer_t value) {
+  bool number_integer(std::int64_t value) override {
     if (field_ == kInputs && depth_ == 3) return add_input(static_cast<float>(value));
     if (field_ == kClicks && depth_ == 2) return add_click(value);
     if (is_list_of_ids()) return add_id({fmt::format("{}", value), true});
@@ -95,11 +89,11 @@ class RecordReader {
     }
     return scalar();
   }
-  bool number_unsigned(number_unsigned_t value) {
+  bool number_unsigned(std::uint64_t value) override {
     if (field_ == kInputs && depth_ == 3) return add_input(static_cast<float>(value));
-    return number_integer(static_cast<number_integer_t>(value));
+    return number_integer(static_cast<std::int64_t>(value));
   }
-  bool number_float(number_float_t wide, const string_t& text) {
+  bool number_float(double wide, const std::string& text) override {
     if (field_ != kInputs || depth_ != 3) return scalar();
     // From the digits: a detour over double may round twice. Out of range, the double decides: ±infinity or
     // almost zero.
@@ -107,20 +101,19 @@ class RecordReader {
     const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
     return add_input(read.ec == std::errc{} ? value : static_cast<float>(wide));
   }
-  bool string(string_t& value) {
+  bool string(std::string& value) override {
     if (is_list_of_ids()) return add_id({value, false});
     if (depth_ == 1 && field_ == kQid) return set_text(record_.query, value);
     if (depth_ == 1 && field_ == kImpression) return set_text(record_.impression, value);
     return scalar();
   }
-  bool binary(binary_t&) { return scalar(); }
 
-  bool start_object(std::size_t) {
+  bool start_object() override {
     if (depth_ > 0 && field_ != kOther) return fail(wrong_type());
     ++depth_;
     return true;
   }
-  bool key(string_t& name) {
+  bool key(std::string& name) override {
     if (depth_ != 1) return true;
     field_ = kOther;
     for (int known = 0; known < kOther; ++known) {
@@ -130,8 +123,8 @@ class RecordReader {
     seen_[field_] = true;
     return true;
   }
-  bool end_object() { return leave(); }
-  bool start_array(std::size_t) {
+  bool end_object() override { return leave(); }
+  bool start_array() override {
     if (depth_ == 0) return fail(kNotAnObject);
     const bool list = field_ == kShown || field_ == kClicks || field_ == kUnshown || field_ == kInputs;
     if (field_ != kOther && (!list || depth_ > (field_ == kInputs ? 2 : 1))) return fail(wrong_type());
@@ -139,7 +132,7 @@ class RecordReader {
     row_begin_ = record_.inputs.size();
     return true;
   }
-  bool end_array() {
+  bool end_array() override {
     if (field_ == kInputs && depth_ == 3) {
       const std::int64_t columns = std::ssize(record_.inputs) - row_begin_;
       if (rows_ > 0 && columns != record_.columns) {
@@ -151,10 +144,9 @@ class RecordReader {
     }
     return leave();
   }
-  bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception& error) {
-    position_ = position;
-    constexpr int kNumberOutOfRange = 406;
-    return fail(error.id == kNumberOutOfRange ? "The number is out of range." : kNotAnObject);
+  void invalid(std::size_t byte, Fault fault) override {
+    position_ = byte;
+    fail(fault == Fault::kNumberOutOfRange ? "The number is out of range." : kNotAnObject);
   }
 
  private:
@@ -185,7 +177,7 @@ class RecordReader {
     (field_ == kShown ? shown_ : unshown_).push_back(std::move(id));
     return true;
   }
-  bool add_click(number_integer_t value) {
+  bool add_click(std::int64_t value) {
     if (value != 0 && value != 1) return fail(fmt::format("A click must be 0 or 1, not {}.", value));
     record_.clicks.push_back(static_cast<std::uint8_t>(value));
     return true;
@@ -217,37 +209,24 @@ class RecordReader {
 
 }  // namespace
 
-void append_json_text(std::string& out, std::string_view text) {
-  const bool plain = std::all_of(text.begin(), text.end(), [](char c) {
-    return static_cast<unsigned char>(c) >= 0x20 && c != '"' && c != '\\';
-  });
-  if (plain) {
-    out += '"';
-    out += text;
-    out += '"';
-    return;
-  }
-  out += nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
 void append_json_id(std::string& out, const DocId& id) {
   if (id.is_number) {
     out += id.text;
   } else {
-    append_json_text(out, id.text);
+    append_json_string(out, id.text);
   }
 }
 
 std::string record_body(const FeedbackRecord& record) {
   std::string body = ",\"impression\":";
-  append_json_text(body, record.impression);
+  append_json_string(body, record.impression);
   body += ",\"clicks\":[";
   for (std::size_t rank = 0; rank < record.clicks.size(); ++rank) {
     if (rank > 0) body += ',';
     body += record.clicks[rank] != 0 ? '1' : '0';
   }
   body += "],\"qid\":";
-  append_json_text(body, record.query);
+  append_json_string(body, record.query);
   const DocId* first = record.docs.data();
   const DocId* middle = first + record.shown();
   const DocId* last = first + record.docs.size();
@@ -277,11 +256,8 @@ bool has_valid_check(std::string_view line) {
 }
 
 std::optional<RecordFailure> parse_record(std::string_view line, FeedbackRecord& record) {
-  // The parser stops at a zero byte.
-  if (line.find('\0') != std::string_view::npos) return RecordFailure{1, kNotAnObject};
   RecordReader reader(record);
-  const bool read = nlohmann::json::sax_parse(line.begin(), line.end(), &reader);
-  if (read && reader.finish()) return std::nullopt;
+  if (parse_json_events(line, reader) && reader.finish()) return std::nullopt;
   return RecordFailure{static_cast<std::int64_t>(std::max<std::size_t>(reader.position(), 1)),
                        reader.message()};
 }

@@ -55,8 +55,7 @@ struct RecordFailure {
 /// Parses a line. Skips unknown keys; the round is optional, and the checksum is not verified.
 std::optional<RecordFailure> parse_record(std::string_view line, FeedbackRecord& record);
 
-/// Appends a quoted JSON string.
-void append_json_text(std::string& out, std::string_view text);
+/// Appends the ID as JSON, in the client's form.
 void append_json_id(std::string& out, const DocId& id);
 
 }  // namespace olrank

@@ -7,55 +7,37 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 #include <unordered_set>
 
+#include "core/io/json_stream.h"
 #include "core/text/nearest.h"
 #include "serve/api_error.h"
 
 namespace olrank {
 namespace {
 
-using Json = nlohmann::json;
-
 constexpr const char* kMissing = "The field is missing.";
 
 /// SAX handler shared by both requests: passes values to text(), number() and flag(), and rejects with an
 /// error that names the current field. Only expected values are ever stored.
-class RequestReader {
+class RequestReader : public JsonHandler {
  public:
-  using number_integer_t = Json::number_integer_t;
-  using number_unsigned_t = Json::number_unsigned_t;
-  using number_float_t = Json::number_float_t;
-  using string_t = Json::string_t;
-  using binary_t = Json::binary_t;
-
-  virtual ~RequestReader() = default;
-
-  bool null() { reject("null is not allowed; omit the field or give it a value."); }
-  bool boolean(bool value) { return flag(value); }
-  bool number_integer(number_integer_t value) { return number(static_cast<double>(value), value); }
-  bool number_unsigned(number_unsigned_t value) {
-    constexpr auto kLargest = static_cast<number_unsigned_t>(std::numeric_limits<std::int64_t>::max());
+  bool null() override { reject("null is not allowed; omit the field or give it a value."); }
+  bool boolean(bool value) override { return flag(value); }
+  bool number_integer(std::int64_t value) override { return number(static_cast<double>(value), value); }
+  bool number_unsigned(std::uint64_t value) override {
+    constexpr auto kLargest = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
     if (value > kLargest) return number(static_cast<double>(value), std::nullopt);
     return number(static_cast<double>(value), static_cast<std::int64_t>(value));
   }
-  bool number_float(number_float_t value, const string_t&) { return number(value, std::nullopt); }
-  bool string(string_t& value) { return text(value); }
-  bool binary(binary_t&) { reject("Binary values are not supported."); }
+  bool number_float(double value, const std::string&) override { return number(value, std::nullopt); }
+  bool string(std::string& value) override { return text(value); }
 
-  virtual bool start_object(std::size_t) = 0;
-  virtual bool key(string_t& name) = 0;
-  virtual bool end_object() = 0;
-  virtual bool start_array(std::size_t) = 0;
-  virtual bool end_array() = 0;
-
-  bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception& error) {
-    constexpr int kNumberOutOfRange = 406;
-    if (error.id == kNumberOutOfRange) reject("The number is out of range.");
-    throw ApiError(400, field_or_body(), invalid_json(position));
+  void invalid(std::size_t byte, Fault fault) override {
+    if (fault == Fault::kNumberOutOfRange) reject("The number is out of range.");
+    reject(fmt::format("Invalid JSON at byte {}.", byte), 400);
   }
 
   [[noreturn]] void reject(const std::string& message, int status = 422) const {
@@ -63,9 +45,6 @@ class RequestReader {
   }
   [[noreturn]] void reject_type(std::string_view type) const {
     reject(fmt::format("Unexpected {} here.", type));
-  }
-  static std::string invalid_json(std::size_t position) {
-    return fmt::format("Invalid JSON at byte {}.", position);
   }
 
  protected:
@@ -107,14 +86,6 @@ class RequestReader {
   }
 };
 
-template <class Reader>
-void read_body(std::string_view body, Reader& reader) {
-  // The parser stops at a zero byte.
-  if (const std::size_t zero = body.find('\0'); zero != std::string_view::npos)
-    throw ApiError(400, "body", RequestReader::invalid_json(zero + 1));
-  Json::sax_parse(body.begin(), body.end(), &reader);
-}
-
 class RankReader final : public RequestReader {
  public:
   RankReader(const RequestLimits& limits, RankRequest& request) : limits_(limits), request_(request) {
@@ -138,7 +109,7 @@ class RankReader final : public RequestReader {
     }
   }
 
-  bool start_object(std::size_t) override {
+  bool start_object() override {
     if (place_ == kBody) {
       place_ = kTop;
     } else if (place_ == kDocList) {
@@ -158,7 +129,7 @@ class RankReader final : public RequestReader {
     }
     return true;
   }
-  bool key(string_t& name) override {
+  bool key(std::string& name) override {
     if (place_ == kTop) {
       field_ = known_key("", name, kTopNames, seen_);
     } else if (place_ == kDoc) {
@@ -181,7 +152,7 @@ class RankReader final : public RequestReader {
     }
     return true;
   }
-  bool start_array(std::size_t) override {
+  bool start_array() override {
     if (place_ == kTop && field_ == kDocs) {
       place_ = kDocList;
     } else if (place_ == kDoc && doc_field_ == kFeatures) {
@@ -329,12 +300,12 @@ class FeedbackReader final : public RequestReader {
     return std::move(request_);
   }
 
-  bool start_object(std::size_t) override {
+  bool start_object() override {
     if (place_ != kBody) reject_type("object");
     place_ = kTop;
     return true;
   }
-  bool key(string_t& name) override {
+  bool key(std::string& name) override {
     field_ = known_key("", name, kNames, seen_);
     return true;
   }
@@ -342,7 +313,7 @@ class FeedbackReader final : public RequestReader {
     place_ = kBody;
     return true;
   }
-  bool start_array(std::size_t) override {
+  bool start_array() override {
     if (place_ != kTop || field_ != 1) reject_type("array");
     place_ = kClicks;
     return true;
@@ -397,13 +368,13 @@ class FeedbackReader final : public RequestReader {
 
 void parse_rank_request(std::string_view body, const RequestLimits& limits, RankRequest& request) {
   RankReader reader(limits, request);
-  read_body(body, reader);
+  parse_json_events(body, reader);
   reader.finish();
 }
 
 FeedbackRequest parse_feedback_request(std::string_view body, const RequestLimits& limits) {
   FeedbackReader reader(limits);
-  read_body(body, reader);
+  parse_json_events(body, reader);
   return reader.finish();
 }
 

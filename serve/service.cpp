@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "core/io/fingerprint.h"
+#include "core/io/json_stream.h"
 #include "core/online/model_bytes.h"
 #include "core/version.h"
 #include "serve/api_error.h"
@@ -52,9 +53,9 @@ void append_certain(std::string& out, const Ranking& ranking, std::int64_t shown
 std::string rank_answer(const std::string& impression, std::uint64_t round, const RankRequest& request,
                         const Ranking& ranking, std::int64_t shown) {
   std::string out = "{\"impression\":";
-  append_json_text(out, impression);
+  append_json_string(out, impression);
   out += ",\"query\":";
-  append_json_text(out, request.query);
+  append_json_string(out, request.query);
   fmt::format_to(Out(out), ",\"round\":{},\"docs\":[", round);
   for (std::int64_t rank = 0; rank < shown; ++rank) {
     const std::int32_t doc = ranking.list[rank];
@@ -202,7 +203,7 @@ std::string Service::stats() {
   }
   out += "},\"failure\":";
   if (const auto failure = learner_.failure()) {
-    append_json_text(out, *failure);
+    append_json_string(out, *failure);
   } else {
     out += "null";
   }

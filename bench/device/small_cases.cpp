@@ -149,8 +149,7 @@ class SmallCases {
                         return alone([=](Stream on) {
                           device::begin_batches(on, 1, data<std::int32_t>(order), kBatch, {},
                                                 data<device::BatchCursor>(cursor));
-                          device::finish_batch(on, kBatch, data<double>(loss),
-                                               data<StepRates>(rates),
+                          device::finish_batch(on, kBatch, data<double>(loss), data<StepRates>(rates),
                                                data<device::BatchCursor>(cursor),
                                                {data<double>(found), data<double>(found) + 1});
                         });

@@ -93,8 +93,8 @@ void QueryView::fetch(Stream stream, const CovarianceStatus* status, const doubl
   copy_bytes(stream, &on_device<Figures>(0)->status, status, sizeof *status);
   copy_bytes(stream, on_device<double>(outcome_at_), outcome,
              static_cast<std::size_t>(outcomes(spec_)) * sizeof(double));
-  const std::int64_t bytes =
-      bits_at_ + query_.docs * OrderBits::words(query_.docs) * static_cast<std::int64_t>(sizeof(std::uint64_t));
+  const std::int64_t bytes = bits_at_ + query_.docs * OrderBits::words(query_.docs) *
+                                            static_cast<std::int64_t>(sizeof(std::uint64_t));
   copy_bytes(stream, host_answer_.data(), device_answer_.data(), static_cast<std::size_t>(bytes));
 }
 
@@ -103,9 +103,9 @@ std::span<const double> QueryView::outcome() const {
 }
 
 DeviceOrders QueryView::orders() const {
-  return {
-      {on_host<std::int32_t>(order_at_), static_cast<std::size_t>(query_.docs)},
-      {on_host<std::uint64_t>(bits_at_), static_cast<std::size_t>(query_.docs * OrderBits::words(query_.docs))}};
+  return {{on_host<std::int32_t>(order_at_), static_cast<std::size_t>(query_.docs)},
+          {on_host<std::uint64_t>(bits_at_),
+           static_cast<std::size_t>(query_.docs * OrderBits::words(query_.docs))}};
 }
 
 void QueryView::fetch_decision(Stream stream, const CertaintyRule* rule) {

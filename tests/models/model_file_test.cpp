@@ -135,7 +135,7 @@ TEST_F(ModelFileTest, ReadsNormalisationAndNames) {
     return other;
   };
   expect_refusal(with(1, R"({"kind":"none","features":3})"), "makes 3 inputs, and its first layer takes 2");
-  expect_refusal(with(1, "{}"), "It has no kind.");
+  expect_refusal(with(1, "{}"), "Its 'kind' is missing or not a string.");
   expect_refusal(with(2, R"(["a","b"])"), "not the names of 3 features");
   expect_refusal(with(2, R"(["a","b",3])"), "not the names of 3 features");
   expect_refusal(with(2, "a b c"), "not the names of 3 features");

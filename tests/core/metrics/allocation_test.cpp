@@ -88,7 +88,7 @@ TEST(Allocations, NoneAfterTheFirstEvaluation) {
   }
 }
 
-TEST(Allocations, NoneInOnlineRoundsOfQueriesNoLongerThanBefore) {
+TEST(Allocations, NoneInOnlineRoundsUnlessQueriesGetLonger) {
   OnlineMetrics online({});
   const std::vector<std::uint8_t> grades = {0, 1, 2, 3, 4, 0, 1, 2, 3, 4, 0, 1, 2};
   const std::vector<std::int32_t> list = {12, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};

@@ -103,8 +103,7 @@ TEST_P(MiniBatchKernelTest, AdvancesThroughBatchesAndKeepsTheFirstBadLoss) {
   const DeviceArray<std::int32_t> order(12);
   DeviceArray<device::BatchCursor> cursor(1);
   std::vector<StepRates> corrections;
-  for (std::int64_t number = 1; number <= 6; ++number)
-    corrections.push_back(step_rates(number, 100.0));
+  for (std::int64_t number = 1; number <= 6; ++number) corrections.push_back(step_rates(number, 100.0));
   const auto corrections_there = on_device(corrections);
   device::begin_batches(nullptr, 1, order.data(), 12, step_rates(1, 0.5), cursor.data());
   DeviceArray<double> number = on_device(std::vector<double>{0.0});

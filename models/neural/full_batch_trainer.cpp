@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/math/norm.h"
+#include "core/ops/largest_curvature.h"
 #include "core/ops/optimizer_step.h"
 #include "core/ops/tangent_factors.h"
 

@@ -46,14 +46,16 @@ struct PrimalRounds {
     DeviceArray<double> m(docs * docs);
     device::inverse_covariance_gram(nullptr, shape, {delta.data(), input.data()}, view, kPrimalScale,
                                     inverse.data(), work.data(), w.data(), m.data());
-    device::update_inverse_covariance(nullptr, p, docs, w.data(), m.data(), kPrimalScale, pairs_there.data(),
-                                      count, update_work.data(), inverse.data(), status.data());
+    device::update_inverse_covariance(nullptr, p, docs, w.data(), m.data(), kPrimalScale,
+                                      pairs_there.data(), count, update_work.data(), inverse.data(),
+                                      status.data());
     const Eigen::MatrixXd g = slow_gradients(shape, view_of(shape, factors));
     const Eigen::MatrixXd expected = kPrimalScale * g * a.llt().solve(g.transpose());
     const auto found = m.to_host();
     for (std::int64_t i = 0; i < docs; ++i) {
       for (std::int64_t j = 0; j <= i; ++j) {
-        // A⁻¹ is as exact as its largest number, 1/λ: the terms of the sum are up to kPrimalScale/λ |g_i||g_j|.
+        // A⁻¹ is as exact as its largest number, 1/λ: the terms of the sum are up to kPrimalScale/λ
+        // |g_i||g_j|.
         const double tolerance = 1e-12 * kPrimalScale / kPrimalLambda * g.row(i).norm() * g.row(j).norm();
         ASSERT_NEAR(found[static_cast<std::size_t>(i * docs + j)], expected(i, j), tolerance)
             << shape.depth << " " << docs << " " << i << " " << j;
@@ -66,7 +68,7 @@ struct PrimalRounds {
   }
 };
 
-TEST_P(InverseCovarianceKernelTest, EachRoundsInverseIsThatOfTheWholeHistory) {
+TEST_P(InverseCovarianceKernelTest, MatchesTheWholeHistoryInEachRound) {
   for (const NetworkShape& shape : {ntk_shape(9, 12, 2), standard_shape(4, 7, 3), linear_shape(7)}) {
     PrimalRounds rounds(shape);
     std::uint64_t seed = 30;
@@ -86,7 +88,8 @@ TEST_P(InverseCovarianceKernelTest, EachRoundsInverseIsThatOfTheWholeHistory) {
     const auto roots = root.to_host();
     for (std::int64_t i = 0; i < rounds.p; ++i) {
       for (std::int64_t j = 0; j <= i; ++j) {
-        ASSERT_NEAR(found[static_cast<std::size_t>(i * rounds.p + j)], expected(i, j), 1e-12 / kPrimalLambda)
+        ASSERT_NEAR(found[static_cast<std::size_t>(i * rounds.p + j)], expected(i, j),
+                    1e-12 / kPrimalLambda)
             << i;
       }
       ASSERT_NEAR(roots[static_cast<std::size_t>(i)], std::sqrt(kPrimalScale * expected(i, i)), 1e-12);
@@ -100,7 +103,7 @@ TEST_P(InverseCovarianceKernelTest, EachRoundsInverseIsThatOfTheWholeHistory) {
   }
 }
 
-TEST_P(InverseCovarianceKernelTest, TheInverseIsApplied) {
+TEST_P(InverseCovarianceKernelTest, AppliesTheInverse) {
   for (const std::int64_t p : {1, 31, 33, 200}) {
     const auto numbers = random_numbers(p * p, 14);
     std::vector<double> lower(static_cast<std::size_t>(p * p), std::nan(""));
@@ -123,7 +126,7 @@ TEST_P(InverseCovarianceKernelTest, TheInverseIsApplied) {
   }
 }
 
-TEST_P(InverseCovarianceKernelTest, AnIndefiniteCornerIsToldAndChangesNothing) {
+TEST_P(InverseCovarianceKernelTest, ReportsAnIndefiniteCornerAndChangesNothing) {
   const NetworkShape shape = linear_shape(3);
   PrimalRounds rounds(shape);
   const auto before = rounds.inverse.to_host();
@@ -131,8 +134,8 @@ TEST_P(InverseCovarianceKernelTest, AnIndefiniteCornerIsToldAndChangesNothing) {
   const auto m = on_device(std::vector<double>{-9.0, 0.0, 0.0, 1.0});
   const auto pairs = on_device(std::vector<PreferencePair>{{0, 1}});
   DeviceArray<double> work(device::inverse_update_workspace(3, 1));
-  device::update_inverse_covariance(nullptr, 3, 2, w.data(), m.data(), kPrimalScale, pairs.data(), 1, work.data(),
-                                    rounds.inverse.data(), rounds.status.data());
+  device::update_inverse_covariance(nullptr, 3, 2, w.data(), m.data(), kPrimalScale, pairs.data(), 1,
+                                    work.data(), rounds.inverse.data(), rounds.status.data());
   EXPECT_EQ(rounds.status.to_host()[0].failed, 1);
   const auto after = rounds.inverse.to_host();
   for (std::size_t i = 0; i < 3; ++i) {

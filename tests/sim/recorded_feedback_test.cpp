@@ -90,7 +90,7 @@ TEST(RecordedFeedbackTest, UnknownQueriesAndDocumentsHaveLineAndColumn) {
   EXPECT_EQ(refusal_of(R"({"qid": "10", "shown": ["GX1", "G\"X3"], "clicks": [1, 0]})"),
             "1:32: Query '10' has no document named 'G\"X3'. Use the index, a number from 0, for a "
             "document without a name.");
-  EXPECT_EQ(refusal_of(R"({"qid": "q-11", "shown": ["0"], "clicks": [1]})").substr(0, 43),
+  EXPECT_EQ(refusal_of(R"({"qid": "q-11", "shown": ["0"], "clicks": [1]})").substr(0, 42),
             "1:27: Query 'q-11' has no document named '");
   EXPECT_EQ(refusal_of(R"({"qid": "12", "shown": [""], "clicks": [1]})").substr(0, 5), "1:25:");
   EXPECT_EQ(refusal_of(R"({"qid": "12", "shown": ["twin"], "clicks": [1]})"),

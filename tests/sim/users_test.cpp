@@ -124,7 +124,7 @@ TEST(UsersTest, RefusesContradictoryTables) {
   EXPECT_EQ(complaint_about([](UserSettings& user) {
               user.noise = std::numeric_limits<double>::quiet_NaN();
             }).substr(0, 20),
-            "User 'mine': 'noise'");
+            "User 'mine': the pro");
   EXPECT_EQ(complaint_about([](UserSettings& user) { user.stop = {0.5}; }),
             "User 'mine' has 3 click but 1 stop probabilities. Give one of each for every grade, or leave "
             "out 'stop'.");

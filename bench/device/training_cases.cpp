@@ -10,8 +10,8 @@
 #include "cuda/ops/optimizer_step.h"
 #include "cuda/ops/pair_training.h"
 
-// What a round's training is made of, on a history of n pairs of 2n distinct documents: the worst case, as
-// repeated documents and pairs fold.
+// The operations of a round's training, on a history of n pairs of 2n distinct documents: the worst case,
+// as repeated documents and pairs are folded.
 namespace olrank {
 namespace {
 
@@ -50,7 +50,7 @@ struct Training {
         ends(empty_tensor(of, at::kInt, {2 * n})),
         incidence_work(empty_tensor(of, at::kInt, {device::incidence_workspace(docs->docs, n)})),
         centre(docs->theta * 0.5),
-        // So small that θ stays where it is, however often a step is taken.
+        // So small that θ does not change over any number of steps.
         step(at::full({members}, 1e-15, options_of(of, at::kDouble))) {
     const device::TrainingSizes needed = device::training_sizes(docs->shape, members, docs->docs, n);
     rows = empty_tensor(of, at::kFloat, {needed.rows});
@@ -144,7 +144,8 @@ class TrainingCases {
   }
 
   void add_steps(std::int64_t n, std::int64_t members) {
-    const double passes = 2.0 * real(members * 2 * n) * p_;  // a multiplication and an addition a parameter
+    const double passes =
+        2.0 * real(members * 2 * n) * p_;  // a multiplication and an addition per parameter
     const double features = kFloatBytes * real(2 * n * sizes_.features);
     const double hidden = kFloatBytes * real(members * 2 * n * sizes_.width);
     const double theta = kFloatBytes * real(members) * p_;
@@ -228,7 +229,7 @@ class TrainingCases {
                           training->gradients(on, training->asks(), kRounded);
                           return disagreement_of(training->gradient, exact);
                         };
-                        work.tolerance = 0.05;  // units near 0 turn
+                        work.tolerance = 0.05;  // units near 0 may change sign
                         return work;
                       }});
   }
@@ -273,7 +274,7 @@ class TrainingCases {
            const at::Tensor scratch =
                empty_tensor(sizes, at::kDouble, {device::curvature_workspace(shape, training->docs->docs)});
            const at::Tensor state = uploaded(sizes, std::vector<device::CurvatureState>(1));
-           // No quotient is below nothing: it never settles.
+           // No quotient is negative, so the iteration never settles.
            const device::CurvatureTask task{
                shape, training->docs->view(), data<PairTerm>(training->terms), n, training->incidence(),
                -1.0,  data<double>(vector)};

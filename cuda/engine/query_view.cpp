@@ -2,8 +2,9 @@
 #include <cstring>
 #include <vector>
 
+#include "core/math/certainty.h"
 #include "cuda/engine/resident_network.h"
-#include "cuda/ops/score_ranking.h"
+#include "cuda/ops/score_order.h"
 #include "cuda/ops/tangent_factors.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
@@ -41,7 +42,7 @@ QueryView::QueryView(const DeviceNetworkSpec& spec, const float* train)
       outcome_at_(room_for<Figures>(1)),
       order_at_(outcome_at_ + room_for<double>(outcomes(spec))),
       bits_at_(order_at_ + room_for<std::int32_t>(spec.most_docs)),
-      answer_there_(bits_at_ + room_for<std::uint64_t>(spec.most_docs * order_words(spec.most_docs))),
+      answer_there_(bits_at_ + room_for<std::uint64_t>(spec.most_docs * OrderBits::words(spec.most_docs))),
       answer_here_(static_cast<std::size_t>(answer_there_.size())) {
   const Figures fresh;
   copy_to_device(std::span(&fresh, 1), there<Figures>(0));
@@ -90,8 +91,8 @@ void QueryView::fetch(Stream stream, const CovarianceStatus* status, const doubl
   copy_bytes(stream, &there<Figures>(0)->status, status, sizeof *status);
   copy_bytes(stream, there<double>(outcome_at_), outcome,
              static_cast<std::size_t>(outcomes(spec_)) * sizeof(double));
-  const std::int64_t bytes =
-      bits_at_ + query_.docs * order_words(query_.docs) * static_cast<std::int64_t>(sizeof(std::uint64_t));
+  const std::int64_t bytes = bits_at_ + query_.docs * OrderBits::words(query_.docs) *
+                                            static_cast<std::int64_t>(sizeof(std::uint64_t));
   copy_bytes(stream, answer_here_.data(), answer_there_.data(), static_cast<std::size_t>(bytes));
 }
 
@@ -100,9 +101,9 @@ std::span<const double> QueryView::outcome() const {
 }
 
 DeviceOrders QueryView::orders() const {
-  return {
-      {here<std::int32_t>(order_at_), static_cast<std::size_t>(query_.docs)},
-      {here<std::uint64_t>(bits_at_), static_cast<std::size_t>(query_.docs * order_words(query_.docs))}};
+  return {{here<std::int32_t>(order_at_), static_cast<std::size_t>(query_.docs)},
+          {here<std::uint64_t>(bits_at_),
+           static_cast<std::size_t>(query_.docs * OrderBits::words(query_.docs))}};
 }
 
 void QueryView::fetch_reasons(Stream stream, const CertaintyRule* rule) {
@@ -127,7 +128,7 @@ DeviceComparison QueryView::reasons() const {
   found.scores = {reinterpret_cast<const float*>(here + places.scores), docs};
   const std::span magnitudes(reinterpret_cast<const float*>(here + places.magnitudes), docs);
   const float largest = docs > 0 ? *std::max_element(magnitudes.begin(), magnitudes.end()) : 0.0F;
-  found.rule.least_difference = kScoreRounding * double{largest};
+  found.rule.least_difference = rounding_of_scores(largest);
   return found;
 }
 
@@ -153,7 +154,7 @@ void QueryView::write_scores(Stream stream, std::span<float> to) {
 
 void QueryView::write_width_sq(Stream stream, const CertaintyRule* rule, std::span<double> to) {
   DeviceArray<double> width_sq(query_.docs * query_.docs);
-  DeviceArray<std::uint64_t> bits(query_.docs * order_words(query_.docs));
+  DeviceArray<std::uint64_t> bits(query_.docs * OrderBits::words(query_.docs));
   certain_by_width(stream, widthed(), rule, bits.data(), width_sq.data(), nullptr);
   OwnedStream::wait_for(stream);
   copy_to_host(width_sq.data(), to);

@@ -10,7 +10,6 @@
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
 
-constexpr int kMostIterations = 100;  // as on the CPU
 constexpr int kIterationsAtOnce = 10;
 
 /// Where a power iteration begins: the CPU's first vector.
@@ -143,7 +142,7 @@ void StackedTrainer::find_curvature(const ResidentHistory& history, std::int64_t
   double* vector = eigenvectors_.data() + member * parameters_;
   CurvatureState* state = curvatures_.data() + member;
   begin_curvature(stream_, task, vector, curvature_work_.data(), state);
-  for (int iteration = 0; iteration < kMostIterations; iteration += kIterationsAtOnce) {
+  for (int iteration = 0; iteration < kMostCurvatureIterations; iteration += kIterationsAtOnce) {
     for (int i = 0; i < kIterationsAtOnce; ++i)
       iterate_curvature(stream_, task, vector, curvature_work_.data(), state);
     CurvatureState found;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/feedback/preference_pairs.h"
+#include "core/math/label_noise.h"
 #include "models/frozen_list.h"
 #include "models/linear/linear_ranking.h"
 #include "models/score_order.h"
@@ -18,7 +19,7 @@ namespace {
 double rounding_of(std::span<const float> member_scores) {
   float largest = 0.0F;
   for (const float score : member_scores) largest = std::max(largest, std::fabs(score));
-  return 1e-6 * double{largest};
+  return rounding_of_scores(largest);
 }
 
 ModelTensors ensemble_tensors(const LinearModel& linear, std::span<const std::vector<float>> thetas) {
@@ -116,15 +117,13 @@ LearnReport P2LinRank::learn(RoundContext& context, const Feedback& feedback) {
 }
 
 void P2LinRank::train(ExecutionContext& context, Member& member, std::uint32_t round) {
-  // The loss is linear in the labels, so the noise of a pair's repetitions counts as their sum, which is
-  // N(0, count ν²): one draw a distinct pair has the very distribution of one a repetition.
   const double noise = std::sqrt(settings_.posterior.noise_variance);
   const auto wins = history_.first_wins();
   const auto count = history_.count();
   perturbed_wins_.resize(wins.size());
   for (std::size_t pair = 0; pair < wins.size(); ++pair) {
     RngStream coins(member.noise_key, round, static_cast<std::uint32_t>(pair));
-    perturbed_wins_[pair] = wins[pair] + noise * std::sqrt(count[pair]) * coins.normal();
+    perturbed_wins_[pair] = noisy_labels(wins[pair], count[pair], noise, coins.normal());
   }
   const FoldedPairs pairs{history_.rows().data(), history_.distinct(), history_.stride(),
                           perturbed_wins_.data(), count.data()};

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/math/certainty.h"
 #include "models/frozen_list.h"
 #include "models/neural/ranker_network.h"
 #include "models/neural/width_comparison.h"
@@ -43,7 +44,7 @@ CertaintyRule certainty_rule(const RankerSettings& settings, const Posterior& po
                              std::span<const float> magnitudes) {
   float largest = 0.0F;
   for (const float magnitude : magnitudes) largest = std::max(largest, magnitude);
-  return certainty_policy(settings).rule(posterior.log_det(), kScoreRounding * double{largest});
+  return certainty_policy(settings).rule(posterior.log_det(), rounding_of_scores(largest));
 }
 
 class FrozenNetwork : public FrozenRanker {

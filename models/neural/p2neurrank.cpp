@@ -6,6 +6,8 @@
 #include <cmath>
 #include <utility>
 
+#include "core/math/certainty.h"
+#include "core/math/label_noise.h"
 #include "models/frozen_list.h"
 #include "models/neural/ensemble_tensors.h"
 #include "models/neural/ranker_network.h"
@@ -34,7 +36,7 @@ double score_ensemble(ExecutionContext& context, const NetworkShape& shape,
       sum += double{member_scores[member * count + doc]};
     scores[doc] = static_cast<float>(sum / static_cast<double>(thetas.size()));
   }
-  return kScoreRounding * double{largest};
+  return rounding_of_scores(largest);
 }
 
 class FrozenEnsemble : public FrozenRanker {
@@ -110,15 +112,13 @@ RankedList P2NeurRank::rank(RoundContext& context, const QueryDocs& query, std::
   return list_.make(by_score_, orders_, round, cutoff_);
 }
 
-/// The loss is linear in the labels, so the noise of a pair's repetitions counts as their sum, N(0, weight
-/// ν²): one draw a distinct pair has the very distribution of one a repetition.
 void P2NeurRank::perturb(Member& member, std::uint32_t round) {
   const double noise = std::sqrt(settings_.posterior.noise_variance);
   const auto terms = history_.terms();
   member.perturbed.assign(terms.begin(), terms.end());
   for (std::size_t t = 0; t < terms.size(); ++t) {
     RngStream coins(member.noise_key, round, static_cast<std::uint32_t>(t));
-    member.perturbed[t].labels += noise * std::sqrt(terms[t].weight) * coins.normal();
+    member.perturbed[t].labels = noisy_labels(terms[t].labels, terms[t].weight, noise, coins.normal());
   }
 }
 

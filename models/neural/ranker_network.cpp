@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "core/ops/tangent_factors.h"
+#include "core/ops/gradient_products.h"
 
 namespace olrank {
 

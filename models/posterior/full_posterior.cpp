@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "core/ops/diagonal_covariance.h"
+#include "core/ops/gradient_products.h"
 #include "core/random/rng_stream.h"
 #include "core/runtime/log.h"
 #include "core/text/byte_size.h"

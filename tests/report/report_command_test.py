@@ -328,7 +328,7 @@ class BadInput(Report):
         (self.folder / "empty").mkdir()
         self.refused(2, "is not an experiment folder: it has no manifest.json", self.folder / "empty")
         self.refused(2, f"The experiment folder '{self.folder / 'nowhere'}' does not exist.", self.folder / "nowhere")
-        self.refused(2, "Name an experiment")
+        self.refused(2, "No experiment given")
         (self.folder / "empty" / "manifest.json").write_text("{}")
         self.refused(1, "This file is not an experiment manifest.", self.folder / "empty")
         self.assertEqual([path.name for path in (self.folder / "empty").iterdir()], ["manifest.json"])
@@ -342,7 +342,7 @@ class BadInput(Report):
         for name in ("a", "b"):
             write_experiment(self.folder / name)
         self.refused(2, "--out DIR", self.folder / "a", self.folder / "b")
-        self.refused(2, "--watch shows one experiment", self.folder / "a", self.folder / "b", "--watch")
+        self.refused(2, "--watch supports a single experiment", self.folder / "a", self.folder / "b", "--watch")
 
     def test_one_ranker_only(self):
         page = self.page(write_experiment(self.folder / "e", [ranker("alone")]))

@@ -265,7 +265,7 @@ ResolvedService resolve_service(const StateFolder& folder, const ServiceRequest&
 
 std::unique_ptr<OnlineRanker> make_service_ranker(const ResolvedService& service, std::int64_t memory) {
   const ServiceIdentity& identity = service.identity;
-  if (needs_labels(identity.ranker.kind)) {
+  if (row_of(identity.ranker.kind).needs_labels) {
     throw InvalidArgument(fmt::format(
         "Ranker '{}' learns from true grades, which a service does not have: choose another kind.",
         identity.ranker.name));

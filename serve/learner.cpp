@@ -44,9 +44,8 @@ Learner::~Learner() {
 
 void Learner::restore() {
   if (!std::filesystem::exists(settings_.checkpoint)) return;
-  const std::string file = settings_.checkpoint.string();
-  const std::string bytes = read_state_file(settings_.checkpoint);
-  StateReader state(bytes, file);
+  StateReader state =
+      read_state_file(settings_.checkpoint, "delete this file, and the service learns its log again");
   if (state.get_text("service.identity") != settings_.identity)
     state.fail("This checkpoint belongs to a service with other settings.");
   round_ = state.get_one<std::uint64_t>("service.round");
@@ -201,7 +200,7 @@ void Learner::save_checkpoint() {
   state.put("service.pairs", pairs_);
   ranker_->save(state);
   checkpoint_round_ = round_;
-  write_state_file(settings_.checkpoint, state);
+  state.write(settings_.checkpoint);
 }
 
 void Learner::try_save_checkpoint() {

@@ -38,7 +38,7 @@ if name == "olrank" and words[0] == "info":
     devices = [{"index": 0, "name": "A card", "capability": "9.0", "memory_bytes": 2**37}] if plan.get("gpu", True) else []
     print(json.dumps({"version": "1", "revision": "abc", "compiler": "c", "libtorch": {"version": "2"}, "threads": 1,
                       "cuda": {"runtime": "13.0", "driver": "13.0", "devices": devices,
-                               "no_device_because": None if devices else "the driver shows no device"}}))
+                               "no_device_because": None if devices else "the driver reports no device"}}))
 elif name == "olrank" and words[:2] == ["bench", "round"]:
     if "--help" in words:
         print("--device" if plan.get("rounds", True) else "nothing")
@@ -214,7 +214,7 @@ class FakeProgramsTest(Evidence):
         status, said = self.prove()
         self.assertEqual(status, 2)
         self.assertEqual(len(said.strip().splitlines()), 1)
-        self.assertIn("the driver shows no device", said)
+        self.assertIn("the driver reports no device", said)
         self.assertFalse(self.folder.exists())
 
     def test_refuses_a_folder_with_other_files(self) -> None:

@@ -31,7 +31,7 @@ FeedbackRecord read(std::string_view line) {
   return record;
 }
 
-std::string complaint(std::string_view line) {
+std::string refusal_of(std::string_view line) {
   FeedbackRecord record;
   const auto failure = parse_record(line, record);
   return failure ? failure->message : "nothing";
@@ -95,26 +95,26 @@ TEST(FeedbackRecord, ReadsReplayLines) {
 }
 
 TEST(FeedbackRecord, ReportsInvalidLines) {
-  EXPECT_EQ(complaint("{}"), "'qid' is missing.");
-  EXPECT_EQ(complaint(R"({"qid": "a", "clicks": []})"), "'shown' is missing.");
-  EXPECT_EQ(complaint(R"({"qid": "a", "shown": []})"), "'clicks' is missing.");
-  EXPECT_EQ(complaint(R"({"qid": "a", "shown": [], "clicks": []})"),
+  EXPECT_EQ(refusal_of("{}"), "'qid' is missing.");
+  EXPECT_EQ(refusal_of(R"({"qid": "a", "clicks": []})"), "'shown' is missing.");
+  EXPECT_EQ(refusal_of(R"({"qid": "a", "shown": []})"), "'clicks' is missing.");
+  EXPECT_EQ(refusal_of(R"({"qid": "a", "shown": [], "clicks": []})"),
             "'shown' is empty; list at least one document.");
-  EXPECT_EQ(complaint(R"({"qid": "a", "shown": [1], "clicks": []})"),
+  EXPECT_EQ(refusal_of(R"({"qid": "a", "shown": [1], "clicks": []})"),
             "'shown' has 1 document and 'clicks' has 0 values; give one click (0 or 1) per document.");
-  EXPECT_EQ(complaint(R"({"qid": "a", "shown": [1], "clicks": [2]})"), "A click must be 0 or 1, not 2.");
-  EXPECT_EQ(complaint(R"({"qid": "a", "shown": [1], "clicks": [0], "inputs": []})"),
+  EXPECT_EQ(refusal_of(R"({"qid": "a", "shown": [1], "clicks": [2]})"), "A click must be 0 or 1, not 2.");
+  EXPECT_EQ(refusal_of(R"({"qid": "a", "shown": [1], "clicks": [0], "inputs": []})"),
             "The line has 1 document and 0 lists of inputs; give one list per document.");
-  EXPECT_EQ(complaint(R"({"qid": "a", "shown": [1, 2], "clicks": [0, 1], "inputs": [[1], [1, 2]]})"),
+  EXPECT_EQ(refusal_of(R"({"qid": "a", "shown": [1, 2], "clicks": [0, 1], "inputs": [[1], [1, 2]]})"),
             "A document has 2 inputs, but the previous one has 1.");
-  EXPECT_EQ(complaint(R"({"qid": "a", "shown": [1], "clicks": [0], "inputs": [[1e99]]})"),
+  EXPECT_EQ(refusal_of(R"({"qid": "a", "shown": [1], "clicks": [0], "inputs": [[1e99]]})"),
             "An input is out of range for a 32-bit float.");
-  EXPECT_EQ(complaint(R"({"qid": "a", "shown": [1, "1"], "clicks": [0, 0], "inputs": [[1], [2]]})"),
+  EXPECT_EQ(refusal_of(R"({"qid": "a", "shown": [1, "1"], "clicks": [0, 0], "inputs": [[1], [2]]})"),
             "Document '1' appears twice.");
-  EXPECT_EQ(complaint(R"({"qid": "a", "shown": [[1]], "clicks": [0]})"), "'shown' has the wrong type.");
-  EXPECT_EQ(complaint(R"({"qid": "a", "qid": "b"})"), "'qid' appears twice.");
+  EXPECT_EQ(refusal_of(R"({"qid": "a", "shown": [[1]], "clicks": [0]})"), "'shown' has the wrong type.");
+  EXPECT_EQ(refusal_of(R"({"qid": "a", "qid": "b"})"), "'qid' appears twice.");
   for (const char* text : {"", "7", "[1]", "{\"qid\": ", "nonsense", "\"a\""})
-    EXPECT_EQ(complaint(text), "The line is not a JSON object.") << text;
+    EXPECT_EQ(refusal_of(text), "The line is not a JSON object.") << text;
 }
 
 }  // namespace

@@ -89,7 +89,7 @@ class RankCommand : public Command {
     const auto format = parse_choice<ListFormat>("--format", format_text_);
     const std::filesystem::path file = model_file_of(model_);
     const ModelScorer scorer(load_model(file));
-    ExecutionContext context({}, threads_ > 0 ? threads_ : available_threads());
+    ExecutionContext context(threads_ > 0 ? threads_ : available_threads());
     // Exploring lists count queries as rounds, so each pass over the data needs a new object.
     const auto make_ranking = [&]() -> PrintLists {
       if (!explore_) {

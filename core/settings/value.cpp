@@ -23,7 +23,7 @@ std::string_view trimmed(std::string_view text) {
 }
 
 [[noreturn]] void refuse(SettingKind kind, std::string_view text) {
-  throw InvalidArgument(fmt::format("takes {}, not '{}'", readable_kind(kind), text));
+  throw InvalidArgument(fmt::format("must be {}, not '{}'", readable_kind(kind), text));
 }
 
 template <class Number>
@@ -73,7 +73,7 @@ void append_integers(std::string_view item, std::vector<std::int64_t>& numbers) 
   if (!first || !last) refuse(SettingKind::kIntegers, item);
   if (*first < 0 || *last < *first || *last - *first >= kLongestRange) {
     throw InvalidArgument(
-        fmt::format("has the range '{}', which must rise from its first number to its last", item));
+        fmt::format("has the invalid range '{}'; a range must be increasing, such as 1-5", item));
   }
   for (std::int64_t number = *first; number <= *last; ++number) numbers.push_back(number);
 }

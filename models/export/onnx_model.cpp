@@ -53,7 +53,7 @@ ProtobufMessage attribute(const char* name, std::span<const std::int64_t> values
   return message;
 }
 
-/// A graph that grows node by node; a node's result goes by the name it returns.
+/// A graph that grows node by node; each call returns the name of the node's result.
 class Graph {
  public:
   std::string add(const std::string& op, std::initializer_list<std::string> inputs,
@@ -117,8 +117,8 @@ std::string query_minmax(Graph& graph, const std::string& docs) {
   return graph.add("Div", {graph.add("Sub", {docs, low}), divisor});
 }
 
-/// log(1 + |x|) with the sign of x. What 1 + |x| rounds away is put back by the factor |x| / ((1 + |x|) −
-/// 1), as the operators have no log1p.
+/// log(1 + |x|) with the sign of x. The factor |x| / ((1 + |x|) − 1) restores what 1 + |x| rounds away,
+/// because ONNX has no log1p.
 std::string signed_log(Graph& graph, const std::string& docs) {
   const std::string one = graph.number("one", 1.0);
   const std::string zero = graph.number("zero", 0.0);
@@ -131,7 +131,7 @@ std::string signed_log(Graph& graph, const std::string& docs) {
   return graph.add("Mul", {graph.add("Sign", {docs}), graph.add("Where", {lost, size, log})});
 }
 
-/// The kept ones of the numbers by raw feature.
+/// The numbers of the features that are kept, from those of all raw features.
 std::vector<double> of_inputs(const FittedNormaliser& normaliser, const std::vector<double>& numbers) {
   if (normaliser.kept.empty()) return numbers;
   std::vector<double> kept;

@@ -133,9 +133,9 @@ TEST(ConfigurationTest, UsersInheritFromClicksAnywhereInTheFile) {
 TEST(ConfigurationTest, ChecksUsers) {
   const std::string mine = "[[user]]\nname = \"mine\"\nclick = [0, 1]\n";
   EXPECT_EQ(refusal_of(mine), kNoError);
-  EXPECT_EQ(refusal_of(mine + mine), "Two users are called 'mine'; give each [[user]] a name of its own.");
-  EXPECT_EQ(refusal_of("[[user]]\nname = \"perfect\"\nclick = [0, 1]\n").substr(0, 32),
-            "A [[user]] is called 'perfect' a");
+  EXPECT_EQ(refusal_of(mine + mine), "Two users are named 'mine'. Give each [[user]] a unique name.");
+  EXPECT_EQ(refusal_of("[[user]]\nname = \"perfect\"\nclick = [0, 1]\n").substr(0, 62),
+            "A [[user]] must not have the name of the built-in user 'perfec");
   EXPECT_EQ(refusal_of("[[user]]\nname = \"a/b\"\nclick = [0, 1]\n").substr(0, 21),
             "The user's name 'a/b'");
   EXPECT_EQ(refusal_of("[[user]]\nclick = [0, 1]\n").substr(0, 18), "The user's name ''");
@@ -147,7 +147,7 @@ TEST(ConfigurationTest, ChecksUsers) {
   EXPECT_EQ(refusal_of("[user]\nname = \"mine\"\n"), "c.toml:1:1: Write this table as [[user]].");
   EXPECT_EQ(refusal_of(mine + "[clicks]\nmodels = [\"mien\"]\n").substr(0, 60),
             "clicks.models: Unknown user 'mien'. Did you mean 'mine'? The");
-  EXPECT_EQ(refusal_of("[clicks]\ngrades = 4\n").substr(0, 18), "clicks.grades is 4");
+  EXPECT_EQ(refusal_of("[clicks]\ngrades = 4\n").substr(0, 29), "clicks.grades must be 2, 3 or");
   EXPECT_EQ(refusal_of("[clicks]\ngrades = 6\n"),
             "c.toml:2:10: 'grades' must be at least 0 and at most 5, not 6.");
   for (const std::string path : {"user.mine.noise", "user.noise"}) {

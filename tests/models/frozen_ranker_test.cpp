@@ -101,7 +101,7 @@ TEST_P(FrozenRankerTest, MakesTheListsOfItsRanker) {
   }
 }
 
-TEST_P(FrozenRankerTest, StaysAsItIsWhileTheRankerLearnsOn) {
+TEST_P(FrozenRankerTest, DoesNotChangeWhileTheRankerLearns) {
   const auto ranker = make(GetParam());
   const auto alone = make(GetParam());
   std::vector<std::shared_ptr<const FrozenRanker>> frozen;
@@ -139,7 +139,7 @@ TEST_P(FrozenRankerTest, RanksOnManyThreadsWhileTheRankerLearns) {
   for (std::thread& reader : readers) reader.join();
 }
 
-TEST_P(FrozenRankerTest, GoesByScoreWhereNobodyIsToExplore) {
+TEST_P(FrozenRankerTest, RanksByScoreWithoutExploration) {
   const auto ranker = make(GetParam());
   teach(*ranker, 1, 10);
   const List list = of_frozen(*ranker->freeze(), 4, false);
@@ -156,14 +156,14 @@ INSTANTIATE_TEST_SUITE_P(Kinds, FrozenRankerTest,
                                          "epsilon"),
                          [](const auto& info) { return info.param; });
 
-TEST(FrozenRanker, IsNotThereWhereListsBelongToTheirRound) {
+TEST(FrozenRanker, IsNullWhenListsBelongToTheirRound) {
   const auto ranker = make_ranker(RankerSettings::defaults(RankerKind::kDbgd, ProtocolName::kPaper), 5,
                                   TrialKeys{}, kListCutoff);
   EXPECT_EQ(ranker->freeze(), nullptr);
 }
 
 // The same documents under numbers of their own, in another order within the round: repetitions fold.
-TEST(QueryDocs, FoldsPairsByNumberNotByPlace) {
+TEST(QueryDocs, FoldsPairsByDocumentNumber) {
   for (const std::string name : {"pairrank", "net_dual"}) {
     const auto in_order = make(name);
     const auto turned = make(name);
@@ -193,11 +193,11 @@ TEST(QueryDocs, FoldsPairsByNumberNotByPlace) {
     in_order->save(a);
     StateWriter b;
     turned->save(b);
-    EXPECT_EQ(a.bytes().size(), b.bytes().size()) << name << ": a repetition became a pair of its own";
+    EXPECT_EQ(a.bytes().size(), b.bytes().size()) << name << ": a repetition became another pair";
   }
 }
 
-TEST(RankerStart, GoesOnFromAModelsParameters) {
+TEST(RankerStart, StartsFromTheParametersOfAModel) {
   RankerSettings settings = settings_of("net_dual");
   const auto taught = make_ranker(settings, 5, TrialKeys::of(3, 1, "a"), kListCutoff);
   teach(*taught, 1, 20);

@@ -41,7 +41,7 @@ OwnedRankings random_rankings(std::uint64_t seed, std::size_t rankers, std::size
   return made;
 }
 
-TEST(TeamDraftTest, DraftsFairlyAndEachPickIsTheBestLeft) {
+TEST(TeamDraftTest, DraftsFairlyAndPicksTheBestRemainingDocument) {
   Scratch scratch;
   for (const std::size_t rankers : {2U, 3U, 10U}) {
     for (const std::size_t docs : {1U, 2U, 3U, 10U, 57U}) {
@@ -69,7 +69,7 @@ TEST(TeamDraftTest, DraftsFairlyAndEachPickIsTheBestLeft) {
   }
 }
 
-TEST(TeamDraftTest, EveryRankerIsFirstEquallyOften) {
+TEST(TeamDraftTest, EachRankerIsFirstEquallyOften) {
   Scratch scratch;
   const OwnedRankings owned = random_rankings(7, 5, 12);
   std::vector<std::int64_t> first(5, 0);
@@ -223,7 +223,7 @@ TEST(ProbabilisticInterleavingTest, PreferencesAverageOverAssignments) {
   EXPECT_EQ(mean[0], 0.0);
 }
 
-TEST(ProbabilisticInterleavingTest, PrefersNobodyWithoutAClick) {
+TEST(ProbabilisticInterleavingTest, HasNoPreferenceWithoutClicks) {
   Scratch scratch;
   const OwnedRankings owned = random_rankings(9, 3, 5);
   std::vector<double> weights(5);

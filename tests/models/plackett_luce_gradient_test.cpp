@@ -110,7 +110,7 @@ void expect_brute_force(const Impression& impression, const std::string& what) {
   }
 }
 
-TEST(PlackettLuceGradientTest, EqualsTheClosedFormMultipliedOut) {
+TEST(PlackettLuceGradientTest, MatchesTheExpandedClosedForm) {
   RngStream draws(plackett_luce_key(1), 0);
   for (const double range : {1e-6, 1.0, 10.0, 40.0, 200.0, 700.0}) {
     for (std::size_t docs = 2; docs <= 40; ++docs) {
@@ -124,7 +124,7 @@ TEST(PlackettLuceGradientTest, EqualsTheClosedFormMultipliedOut) {
   }
 }
 
-TEST(PlackettLuceGradientTest, CoversEveryShownLengthAndEveryClickPattern) {
+TEST(PlackettLuceGradientTest, MatchesForAllLengthsAndClickPatterns) {
   RngStream draws(plackett_luce_key(2), 0);
   for (std::size_t docs = 1; docs <= 6; ++docs) {
     for (std::size_t length = 1; length <= docs; ++length) {
@@ -143,7 +143,7 @@ TEST(PlackettLuceGradientTest, CoversEveryShownLengthAndEveryClickPattern) {
   }
 }
 
-TEST(PlackettLuceGradientTest, TwoDocumentsHaveTheFormulaOfOneSwap) {
+TEST(PlackettLuceGradientTest, TwoDocumentsMatchTheFormulaOfOneSwap) {
   // P(R) = σ(z), P(R*) = σ(−z), so ρ = σ(−z) for the clicked document first.
   const double z = 1.25;
   const double sigma = 1.0 / (1.0 + std::exp(-z));
@@ -152,21 +152,21 @@ TEST(PlackettLuceGradientTest, TwoDocumentsHaveTheFormulaOfOneSwap) {
   EXPECT_EQ(weights[1], -weights[0]);
 }
 
-TEST(PlackettLuceGradientTest, HoldsWhereEverythingBetweenDwarfsThePair) {
-  // The documents of the pair are e^-1000 beside the one between them: a sum relative to the largest score
+TEST(PlackettLuceGradientTest, IsExactForExtremeScores) {
+  // The documents of the pair are e^-1000 of the one between them: a sum relative to the largest score
   // would be 0/0.
   const Impression made{{-500.0, 500.0, -500.5, -501.0}, {0, 1, 2}, {1, 1, 0}};
   expect_brute_force(made, "dwarfed");
   EXPECT_GT(pair_weights(made)[0], 0.01);
 }
 
-TEST(PlackettLuceGradientTest, TeachesNothingWithoutAPair) {
+TEST(PlackettLuceGradientTest, WeightsAreZeroWithoutPairs) {
   for (const Clicks& clicks : {Clicks{0, 0, 0}, Clicks{1, 1, 1}}) {
     for (const double weight : pair_weights({{1.0, 2.0, 3.0}, {2, 0, 1}, clicks})) EXPECT_EQ(weight, 0.0);
   }
 }
 
-TEST(PlackettLuceGradientTest, KeysOrderListsAsPlackettLuceDoes) {
+TEST(PlackettLuceGradientTest, KeysGivePlackettLuceLists) {
   const std::vector<double> scores = {0.7, -0.4, 0.1, 1.2};
   std::map<Docs, std::int64_t> seen;
   Docs list = {0, 1, 2, 3};
@@ -188,7 +188,7 @@ TEST(PlackettLuceGradientTest, KeysOrderListsAsPlackettLuceDoes) {
   EXPECT_TRUE(counts_follow(counts, probabilities));
 }
 
-TEST(PlackettLuceGradientTest, KeysMoveWithTheScoreAlone) {
+TEST(PlackettLuceGradientTest, KeysDependOnTheScoreAlone) {
   // Common random numbers: the same document in the same round has the same Gumbel variable.
   std::vector<double> low(3);
   std::vector<double> high(5);

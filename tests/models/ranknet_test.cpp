@@ -73,7 +73,7 @@ TEST(RankNetTest, GreedyListsFollowTheScores) {
   EXPECT_EQ(Docs(list.docs.begin(), list.docs.end()), (Docs{1, 3, 2, 4, 0}));
 }
 
-TEST(RankNetTest, EpsilonHasToBeSetToExploreWithIt) {
+TEST(RankNetTest, RefusesExplorationWithoutEpsilon) {
   RankerSettings settings = bandit_settings("ranknet_greedy");
   EXPECT_EQ(settings.bandit.epsilon, 0.0);
   settings.bandit.exploration = SimpleExploration::kEpsilon;
@@ -113,7 +113,7 @@ TEST(EpsilonGreedyTest, ListsHaveTheirExactProbabilities) {
   }
 }
 
-TEST(EpsilonGreedyTest, WithoutEpsilonTheBestComeFirst) {
+TEST(EpsilonGreedyTest, RanksByScoreWithoutEpsilon) {
   const Docs best_first = {2, 0, 3, 1};
   Docs list(4);
   Scratch scratch;

@@ -226,8 +226,8 @@ TEST(LinearTraceTest, P2LinRankFollowsFromItsTrace) {
 }
 
 TEST(LinearTraceTest, MembersLearnLabelsWithFreshNormalNoise) {
-  // Where a member stands, the gradient of its loss over y + γ is 0, so that the gradient over y alone is
-  // Σ_s γ_s x_s: normal with covariance ν² Σ_s x_s x_sᵀ, drawn anew by every round that brought pairs and
+  // At a member's θ the gradient of its loss over y + γ is 0, so that the gradient over y alone is
+  // Σ_s γ_s x_s: normal with covariance ν² Σ_s x_s x_sᵀ, drawn again in every round that brought pairs and
   // by every member.
   RankerSettings settings = RankerSettings::defaults(RankerKind::kP2LinRank, ProtocolName::kPaper);
   settings.name = "p2";
@@ -254,7 +254,7 @@ TEST(LinearTraceTest, MembersLearnLabelsWithFreshNormalNoise) {
         for (const Eigen::VectorXd& x : seen) gradient -= x / (1.0 + std::exp(x.dot(theta)));
         whitened[member] = solver.eigenvectors().transpose() * gradient;
         for (Eigen::Index k = 0; k < features; ++k) {
-          // θ's rounding moves the gradient by 10⁻⁵ at most: nothing beside a deviation of a tenth.
+          // θ's rounding moves the gradient by 10⁻⁵ at most: negligible next to a deviation of a tenth.
           const double variance = solver.eigenvalues()[k];
           whitened[member][k] = variance > 0.01 ? whitened[member][k] / std::sqrt(variance) : 0.0;
         }

@@ -11,7 +11,7 @@ namespace olrank {
 namespace {
 
 SyntheticParts made_of(const std::string& source, int threads = 1) {
-  ExecutionContext context(Device{}, threads);
+  ExecutionContext context(threads);
   return make_synthetic(source, context);
 }
 
@@ -30,7 +30,7 @@ void expect_prefix(const Dataset& small, const Dataset& large) {
 const std::vector<std::string> kSources = {"synth:mslr-like?queries=30&test_queries=10",
                                            "synth:yahoo-like?queries=30&test_queries=10", "synth:small"};
 
-TEST(SyntheticRepeat, ThreadsDoNotMatter) {
+TEST(SyntheticRepeat, SameBitsOnAnyThreads) {
   for (const std::string& source : kSources) {
     const SyntheticParts one = made_of(source, 1);
     for (const int threads : {2, 4}) {
@@ -43,7 +43,7 @@ TEST(SyntheticRepeat, ThreadsDoNotMatter) {
   }
 }
 
-TEST(SyntheticRepeat, ALargerSetBeginsWithTheSmallerOne) {
+TEST(SyntheticRepeat, LargerSetStartsWithSmallerSet) {
   for (const std::string family : {"mslr-like", "yahoo-like", "small"}) {
     const SyntheticParts few = made_of("synth:" + family + "?queries=7&test_queries=3");
     const SyntheticParts many = made_of("synth:" + family + "?queries=23&test_queries=11");
@@ -55,7 +55,7 @@ TEST(SyntheticRepeat, ALargerSetBeginsWithTheSmallerOne) {
 
 // Known answers: they change when, and only when, generated data changes. Then every figure measured on it
 // has to be measured again, docs/SYNTHETIC.md's table first.
-TEST(SyntheticRepeat, KnownFingerprints) {
+TEST(SyntheticRepeat, FingerprintsKeepTheirBits) {
   const SyntheticParts mslr = made_of(kSources[0]);
   EXPECT_EQ(mslr.train.fingerprint().hex(), "ca9afc00d5b8b06e87d12a66b99e8db1");
   EXPECT_EQ(mslr.vali.fingerprint().hex(), "a153c06e3c755d8b5504b81e1a4ccde7");

@@ -24,8 +24,7 @@ Parsed parse(const std::string& file) {
   Parsed parsed;
   EXPECT_GE(file.size(), 8U);
   for (int byte = 7; byte >= 0; --byte) {
-    parsed.header_size =
-        parsed.header_size << 8 | static_cast<unsigned char>(file[static_cast<std::size_t>(byte)]);
+    parsed.header_size = parsed.header_size << 8 | static_cast<unsigned char>(file[byte]);
   }
   EXPECT_LE(8 + parsed.header_size, file.size());
   parsed.header = nlohmann::json::parse(file.substr(8, parsed.header_size));
@@ -51,7 +50,7 @@ std::string example_file() {
   return safetensors_bytes(tensors, {{"format", "pt"}, {"architecture", "linear"}, {"text", "\"α\"\n{}"}});
 }
 
-TEST(SafetensorsTest, HeaderAndValuesReadBack) {
+TEST(SafetensorsTest, RoundTripsHeaderAndValues) {
   const Parsed parsed = parse(example_file());
   EXPECT_EQ((8 + parsed.header_size) % 8, 0U);
   ASSERT_EQ(parsed.header.size(), 5U);
@@ -80,7 +79,7 @@ TEST(SafetensorsTest, HeaderAndValuesReadBack) {
   EXPECT_TRUE(values_of(parsed, "none").empty());
 }
 
-TEST(SafetensorsTest, HeadersOfEveryLengthStayAligned) {
+TEST(SafetensorsTest, ValuesAreAlignedForAnyHeaderLength) {
   for (std::size_t letters = 0; letters < 17; ++letters) {
     const std::vector<NamedTensor> tensors = {{"w" + std::string(letters, 'x'), {1}, kBias}};
     const Parsed parsed = parse(safetensors_bytes(tensors, {}));
@@ -90,7 +89,7 @@ TEST(SafetensorsTest, HeadersOfEveryLengthStayAligned) {
   }
 }
 
-TEST(SafetensorsTest, WithoutATensorTheHeaderIsAnObject) {
+TEST(SafetensorsTest, HeaderIsAnObjectWithoutTensors) {
   const Parsed parsed = parse(safetensors_bytes({}, {}));
   EXPECT_TRUE(parsed.header.is_object());
   EXPECT_TRUE(parsed.header.empty());

@@ -19,7 +19,7 @@ std::string example_zip() {
   return zip.finish();
 }
 
-TEST(StoredZip, EntriesAreAlignedAndAsTheyWere) {
+TEST(StoredZip, EntriesAreAlignedAndUnchanged) {
   const std::string bytes = example_zip();
   EXPECT_EQ(bytes, example_zip());
   const std::size_t content = bytes.find("123456789");

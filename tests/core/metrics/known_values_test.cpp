@@ -72,7 +72,7 @@ TEST_F(KnownValues, PositionsAndPairs) {
 }
 
 // TensorFlow Ranking documents ARP with this example: scores 3 1 2 of labels 0 1 1 give 2.5.
-TEST(AverageRelevantPosition, ExampleOfTensorFlowRanking) {
+TEST(AverageRelevantPosition, MatchesTensorFlowRankingExample) {
   ExecutionContext context;
   const std::vector<float> scores = {3.0F, 1.0F, 2.0F};
   EXPECT_EQ(evaluate(make_dataset({{"q", {0, 1, 1}, {}}}), std::span<const float>(scores), {}, context).arp,

@@ -82,7 +82,7 @@ TEST(RngStreamTest, LargeBoundsHaveNoModuloBias) {
   EXPECT_TRUE(counts_are_even(counts));
 }
 
-TEST(RngStreamTest, NormalsFillEqualCellsEqually) {
+TEST(RngStreamTest, NormalsMatchTheirQuantiles) {
   constexpr int kCells = 64;
   std::vector<std::int64_t> counts(kCells, 0);
   RngStream stream(rng_stream_key(3), 0);
@@ -102,7 +102,7 @@ TEST(RngStreamTest, NormalsFillEqualCellsEqually) {
   EXPECT_LT(std::abs(sum_sq / kDraws - 1.0), 5.0 * std::sqrt(2.0 / kDraws));
 }
 
-TEST(RngStreamTest, ShufflesGiveEveryOrderTheSameChance) {
+TEST(RngStreamTest, ShufflesAreUniform) {
   std::map<std::array<int, 4>, std::int64_t> seen;
   for (std::uint32_t round = 0; round < 48'000; ++round) {
     std::array<int, 4> items = {0, 1, 2, 3};
@@ -115,7 +115,7 @@ TEST(RngStreamTest, ShufflesGiveEveryOrderTheSameChance) {
   EXPECT_TRUE(counts_are_even(counts));
 }
 
-TEST(RngStreamTest, UnitVectorsLieOnTheSphereWithoutADirection) {
+TEST(RngStreamTest, UnitVectorsAreUniformOnSphere) {
   constexpr std::size_t kDimensions = 5;
   constexpr int kVectors = 20'000;
   std::array<double, kDimensions> mean{};

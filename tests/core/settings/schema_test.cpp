@@ -63,13 +63,13 @@ TEST(SchemaTest, AssignsAndPrints) {
             "[basket]\nfruit = \"pear\"\ncount = 3\nlabels = [\"b\", \"a\"]\nweight = 2.0\n");
 }
 
-TEST(SchemaTest, ComplaintsSayWhatWouldDo) {
+TEST(SchemaTest, ErrorsListAllowedValues) {
   EXPECT_EQ(refusal_of("cuont", std::int64_t{1}),
             "here: Unknown key 'cuont' in [basket]. Did you mean 'count'?");
   EXPECT_EQ(refusal_of("count", std::int64_t{0}), "here: 'count' must be at least 1, not 0.");
   EXPECT_EQ(refusal_of("weight", 0.0), "here: 'weight' must be above 0 and at most 2, not 0.0.");
   EXPECT_EQ(refusal_of("weight", 2.5), "here: 'weight' must be above 0 and at most 2, not 2.5.");
-  EXPECT_EQ(refusal_of("count", std::string("x")), "here: 'count' takes an integer, not '\"x\"'.");
+  EXPECT_EQ(refusal_of("count", std::string("x")), "here: 'count' must be an integer, not '\"x\"'.");
   EXPECT_EQ(refusal_of("fruit", std::string("peer")),
             "here: 'fruit' must be apple or pear, not 'peer'. Did you mean 'pear'?");
   EXPECT_EQ(refusal_of("labels", std::vector<std::string>{"a", "c"}),

@@ -8,7 +8,7 @@
 namespace olrank {
 namespace {
 
-TEST(TomlDocumentTest, KeepsTheOrderAndThePlaces) {
+TEST(TomlDocumentTest, KeepsOrderAndPositions) {
   const TomlDocument document = parse_toml(
       "[zebra]\n"
       "b = 1\n"
@@ -35,17 +35,17 @@ std::string refusal_of(std::string_view text) {
   return message_of<InvalidArgument>([&] { parse_toml(text, "f.toml"); });
 }
 
-TEST(TomlDocumentTest, ComplaintsCarryThePlace) {
+TEST(TomlDocumentTest, ErrorsHaveLineAndColumn) {
   EXPECT_EQ(refusal_of("[a]\nb = \n").substr(0, 9), "f.toml:2:");
   EXPECT_EQ(refusal_of("[a]\nb = 1\nb = 2\n").substr(0, 9), "f.toml:3:");
   EXPECT_EQ(refusal_of("[a]\nb = 1979-05-27\n"),
-            "f.toml:2:5: 'a.b' has a kind of value that no setting takes.");
+            "f.toml:2:5: 'a.b' has a value of a type that no setting accepts.");
   EXPECT_EQ(refusal_of("[a]\nb = [1, \"x\"]\n"),
             "f.toml:2:5: 'a.b' must be a list of strings, of numbers or of booleans.");
   EXPECT_EQ(refusal_of("a = 1\n"), kNoError);
 }
 
-TEST(TomlDocumentTest, AMissingFileIsWrongUsage) {
+TEST(TomlDocumentTest, MissingFileIsUsageError) {
   EXPECT_THROW(read_toml("/nonexistent/x.toml"), InvalidArgument);
 }
 

@@ -18,7 +18,7 @@ PhiloxKey paired_key(std::uint64_t seed = 1) {
 /// 1935, section 17 and 21).
 const std::vector<double> kMaize = {49, -67, 8, 16, 6, 23, 28, 41, 14, 29, 56, 24, 75, 60, -48};
 
-TEST(PairedT, IsAsPublished) {
+TEST(PairedT, MatchesPublishedExample) {
   const PairedTest sleep = paired_test({{1.2, 2.4, 1.3, 1.3, 0.0, 1.0, 1.8, 0.8, 4.6, 1.4}}, paired_key());
   EXPECT_NEAR(sleep.t, 4.0621, 5e-5);
   EXPECT_NEAR(sleep.t_p, 0.002833, 5e-7);
@@ -27,16 +27,16 @@ TEST(PairedT, IsAsPublished) {
   EXPECT_NEAR(maize.t_p, 0.0497, 5e-5);
 }
 
-TEST(SignFlip, CountsTheArrangementsThatFisherCounted) {
+TEST(SignFlip, MatchesFishersCount) {
   const SignFlipTest test = sign_flip_test(kMaize, paired_key());
   EXPECT_TRUE(test.exact);
   EXPECT_DOUBLE_EQ(test.p, 1726.0 / 32768.0);
 }
 
-TEST(SignFlip, AgreesWithEveryPatternWrittenOut) {
+TEST(SignFlip, MatchesExhaustiveEnumeration) {
   RngStream coins(paired_key(7), 0);
   for (int size = 2; size <= 9; ++size) {
-    std::vector<double> differences(static_cast<std::size_t>(size));
+    std::vector<double> differences(size);
     for (double& difference : differences) difference = std::round(4.0 * coins.normal()) + 1.0;
     double seen = 0.0;
     for (const double difference : differences) seen += difference;
@@ -44,7 +44,7 @@ TEST(SignFlip, AgreesWithEveryPatternWrittenOut) {
     for (int pattern = 0; pattern < 1 << size; ++pattern) {
       double sum = 0.0;
       for (int i = 0; i < size; ++i) {
-        const double difference = differences[static_cast<std::size_t>(i)];
+        const double difference = differences[i];
         sum += (pattern >> i & 1) != 0 ? -difference : difference;
       }
       as_far += std::abs(sum) >= std::abs(seen) ? 1 : 0;
@@ -53,7 +53,7 @@ TEST(SignFlip, AgreesWithEveryPatternWrittenOut) {
   }
 }
 
-TEST(SignFlip, DrawsWhereThereAreTooManyPatterns) {
+TEST(SignFlip, SamplesWhenThereAreTooManyPatterns) {
   // Seventeen differences, of which the last is too small to matter: the answer is Fisher's again.
   std::vector<double> many = kMaize;
   many.push_back(1e-9);
@@ -66,7 +66,7 @@ TEST(SignFlip, DrawsWhereThereAreTooManyPatterns) {
   EXPECT_NE(drawn.p, sign_flip_test(many, paired_key(2)).p);
 }
 
-TEST(PairedTest, OfFoldsIsOfTheirMeans) {
+TEST(PairedTest, UsesFoldMeans) {
   const PairedTest folded = paired_test({{0.1, 0.3}, {0.4}, {0.2, 0.4}}, paired_key());
   const PairedTest of_means = paired_test({{0.2, 0.4, 0.3}}, paired_key());
   EXPECT_NEAR(folded.t, of_means.t, 1e-9);
@@ -75,7 +75,7 @@ TEST(PairedTest, OfFoldsIsOfTheirMeans) {
   EXPECT_TRUE(folded.difference.over_folds);
 }
 
-TEST(PairedTest, TakesConstantDifferences) {
+TEST(PairedTest, HandlesConstantDifferences) {
   EXPECT_EQ(paired_test({{0.0, 0.0, 0.0}}, paired_key()).t_p, 1.0);
   EXPECT_EQ(paired_test({{0.0, 0.0, 0.0}}, paired_key()).flip_p, 1.0);
   EXPECT_EQ(paired_test({{0.5, 0.5, 0.5}}, paired_key()).t_p, 0.0);

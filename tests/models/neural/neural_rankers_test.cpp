@@ -34,7 +34,7 @@ struct Course {
 };
 
 Course play(OnlineRanker& ranker, std::uint32_t first, std::uint32_t last, int threads = 1) {
-  ExecutionContext execution({}, threads);
+  ExecutionContext execution(threads);
   StageClock clock;
   RoundContext context{execution, clock};
   Course course;
@@ -51,7 +51,7 @@ class NeuralRankersTest : public testing::TestWithParam<std::string> {
   }
 };
 
-TEST_P(NeuralRankersTest, GoesOnFromWhatWasSaved) {
+TEST_P(NeuralRankersTest, ResumesBitIdentically) {
   const auto whole = make();
   const Course expected = play(*whole, 1, kRounds);
   for (const std::uint32_t saved_at : {0U, 7U, 30U}) {
@@ -69,7 +69,7 @@ TEST_P(NeuralRankersTest, GoesOnFromWhatWasSaved) {
   }
 }
 
-TEST_P(NeuralRankersTest, ThreadsChangeNoBit) {
+TEST_P(NeuralRankersTest, GivesTheSameBitsOnAnyNumberOfThreads) {
   const auto one = make();
   const Course expected = play(*one, 1, kRounds, 1);
   for (const int threads : {2, 4}) {
@@ -80,7 +80,7 @@ TEST_P(NeuralRankersTest, ThreadsChangeNoBit) {
   }
 }
 
-TEST_P(NeuralRankersTest, LearnsTheSameFromARecord) {
+TEST_P(NeuralRankersTest, LearnsTheSameFromRecordedFeedback) {
   const auto ranker = make();
   const Course course = play(*ranker, 1, kRounds);
   const auto reader_of_records = make();
@@ -108,7 +108,7 @@ TEST_P(NeuralRankersTest, LearnsTheSameFromARecord) {
   }
 }
 
-TEST_P(NeuralRankersTest, LooksAtAQueryAgainOnceParametersHaveMoved) {
+TEST_P(NeuralRankersTest, ScoresAQueryAgainOnceParametersHaveChanged) {
   // One query only, so that what was seen of it in an earlier round must not count in the next.
   const SmallWorld one(84, 1, 12, kWorldFeatures);
   const auto ranker = make();
@@ -141,14 +141,14 @@ TEST_P(NeuralRankersTest, LooksAtAQueryAgainOnceParametersHaveMoved) {
   }
 }
 
-TEST_P(NeuralRankersTest, LossesThatAreNoNumbersAreErrors) {
+TEST_P(NeuralRankersTest, ReportsLossesThatAreNotFinite) {
   RankerSettings settings = neural_settings(GetParam());
   settings.trainer.optimizer = Optimizer::kAdam;
   settings.trainer.learning_rate = 1e25;  // one step carries the parameters to where scores overflow
   for (const int threads : {1, 4}) {
     const auto ranker = make_neural(settings, kWorldFeatures);
     const std::vector<float> before = flat_theta(*ranker);
-    ExecutionContext execution({}, threads);
+    ExecutionContext execution(threads);
     StageClock clock;
     RoundContext context{execution, clock};
     std::vector<std::int32_t> shown(10);
@@ -175,7 +175,7 @@ TEST_P(NeuralRankersTest, RoundsWithoutPairsChangeNothing) {
   }
 }
 
-TEST_P(NeuralRankersTest, BringsRelevantDocumentsUp) {
+TEST_P(NeuralRankersTest, RanksRelevantDocumentsHigher) {
   const auto ranker = make();
   EXPECT_EQ(ranker->parameters(), static_cast<std::int64_t>(flat_theta(*ranker).size()));
   const double untrained = world().ndcg(*ranker, 10);
@@ -183,7 +183,7 @@ TEST_P(NeuralRankersTest, BringsRelevantDocumentsUp) {
   EXPECT_GT(world().ndcg(*ranker, 10), std::max(untrained, 0.5) + 0.1);
 }
 
-TEST_P(NeuralRankersTest, TakesOneAndTwoDocuments) {
+TEST_P(NeuralRankersTest, HandlesOneAndTwoDocuments) {
   for (const std::int64_t docs : {1, 2}) {
     const SmallWorld tiny(82, 3, docs, kWorldFeatures);
     const auto ranker = make();
@@ -201,7 +201,7 @@ TEST_P(NeuralRankersTest, TakesOneAndTwoDocuments) {
   }
 }
 
-TEST_P(NeuralRankersTest, ModelsAreNamedTensorsInTheOrderOfTheta) {
+TEST_P(NeuralRankersTest, ModelTensorsFollowTheOrderOfTheta) {
   const RankerSettings settings = neural_settings(GetParam());
   const auto ranker = make();
   play(*ranker, 1, 10);
@@ -252,7 +252,7 @@ INSTANTIATE_TEST_SUITE_P(Forms, NeuralRankersTest, testing::ValuesIn(neural_name
 
 /// At θ₀ every score is 0 but for rounding, so that without widths (α = 0) or with members that agree with
 /// themselves only rounding could make an order: it must not.
-TEST(FirstScoresTest, RoundingIsNoOrder) {
+TEST(FirstScoresTest, RoundingDoesNotDecideOrders) {
   int differing = 0;
   for (const std::int64_t width : {2, 8, 34, 100}) {
     for (const std::int64_t depth : {2, 3, 4}) {
@@ -281,7 +281,7 @@ TEST(FirstScoresTest, RoundingIsNoOrder) {
   EXPECT_GT(differing, 100);  // there was rounding
 }
 
-TEST(ConfidentNetworkTest, DualAndPrimalAreOneFormula) {
+TEST(ConfidentNetworkTest, DualAndPrimalAgree) {
   const auto dual = make_neural(neural_settings("dual"), kWorldFeatures);
   const auto primal = make_neural(neural_settings("primal"), kWorldFeatures);
   TestContext context;
@@ -406,7 +406,7 @@ TEST(ConfidentNetworkTest, ExpectedPairsTrainOnTheMeanOfMatchings) {
   EXPECT_NEAR(weights, static_cast<double>(observed), 1e-9);
 }
 
-TEST(ConfidentNetworkTest, LambdaRankStepsFollowItsWeights) {
+TEST(ConfidentNetworkTest, LambdaRankStepsMatchItsWeights) {
   // One training from the record of a few rounds, each step's weights from the scores at that step.
   RankerSettings settings = neural_settings("lambdarank");
   settings.trainer.steps = 6;
@@ -518,7 +518,7 @@ TEST(P2NeurRankTest, LabelsGetFreshNormalNoiseEveryRound) {
   EXPECT_TRUE(std::fabs(between_rounds) <= 7.0 * std::sqrt(kTrained)) << between_rounds;
 }
 
-TEST(P2NeurRankTest, MembersAreTheSameInAnyCompany) {
+TEST(P2NeurRankTest, MembersDoNotDependOnEachOther) {
   for (const std::string name : {"ensemble", "reference_ensemble"}) {
     RankerSettings settings = neural_settings(name);
     settings.posterior.members = 4;
@@ -542,7 +542,7 @@ TEST(P2NeurRankTest, MembersAreTheSameInAnyCompany) {
   }
 }
 
-TEST(P2NeurRankTest, OneMemberAgreesWithItself) {
+TEST(P2NeurRankTest, OneMemberMakesEveryOrderCertain) {
   RankerSettings settings = neural_settings("ensemble");
   settings.posterior.members = 1;
   const auto ranker = make_neural(settings, kWorldFeatures);
@@ -562,7 +562,7 @@ TEST(P2NeurRankTest, OneMemberAgreesWithItself) {
   }
 }
 
-TEST(P2NeurRankTest, AnotherEnsemblesStateIsRefused) {
+TEST(P2NeurRankTest, RefusesTheStateOfAnotherEnsemble) {
   RankerSettings settings = neural_settings("ensemble");
   const auto three = make_neural(settings, kWorldFeatures);
   const std::string state = play(*three, 1, 5).state;

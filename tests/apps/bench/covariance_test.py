@@ -153,11 +153,11 @@ class BenchCovariance(unittest.TestCase):
         self.assertEqual(float(row["difference"]), against["mean"])
         self.assertEqual(float(row["t_p_holm"]), against["t_p_holm"])
         self.assertIn(f"{against['mean']:+.4f} ± ", self.ran.stdout)
-        self.assertIn("for this fold (fold 1) alone", self.ran.stdout)
+        self.assertIn("of fold 1, which hold for this fold only", self.ran.stdout)
 
     def test_the_page_shows_the_study(self):
         page = (self.out / "report.html").read_text()
-        self.assertIn("Covariances compared", page)
+        self.assertIn("Comparison of covariances", page)
         figures = pathlib.Path(self.folder.name) / "figures"
         self.assertEqual(olrank("report", self.out, "--figures", figures).returncode, 0)
         drawn = {path.name for path in figures.glob("study-*.svg")}

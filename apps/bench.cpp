@@ -9,9 +9,9 @@ std::unique_ptr<Command> make_bench_command() {
                            make_bench_scale_command, make_bench_data_command}) {
     commands.push_back(make());
   }
-  return std::make_unique<CommandGroup>("bench", "what full covariance buys, and what everything costs",
-                                        "What to measure is missing. See 'olrank bench --help'.",
-                                        std::move(commands));
+  return std::make_unique<CommandGroup>(
+      "bench", "benchmarks: full covariance against its approximations, and the cost of every operation",
+      "No subcommand given. See 'olrank bench --help'.", std::move(commands));
 }
 
 }  // namespace olrank

@@ -6,12 +6,12 @@
 
 namespace olrank {
 
-/// Flags that every command has, and all that was said.
+/// The flags that every command has, and the whole command line.
 struct OutputFlags {
   bool json = false;
   bool quiet = false;
   bool verbose = false;
-  std::string command_line;  // as a shell takes it
+  std::string command_line;  // quoted for a shell
 };
 
 /// One subcommand: declares its flags, then runs and returns the process's exit code.

@@ -9,7 +9,7 @@
 
 namespace olrank {
 
-/// A command that only has subcommands; called without one, it ends with `missing`.
+/// A command that only has subcommands. Without one, run() throws InvalidArgument with `missing`.
 class CommandGroup : public Command {
  public:
   CommandGroup(std::string name, std::string summary, std::string missing,

@@ -31,33 +31,33 @@ const Schema& schema_of(const std::string& table, std::string_view origin) {
   for (const auto& [schema, defaults] : configuration_tables()) {
     if (schema->table == table) return *schema;
   }
-  throw InvalidArgument(fmt::format("{}: Unknown table '{}'; the nearest known one is '{}'.", origin, table,
-                                    nearest_name(table, table_names())));
+  throw InvalidArgument(
+      fmt::format("{}: Unknown table '{}'. {}", origin, table, did_you_mean(table, table_names())));
 }
 
 void check_table(const TomlDocument::Table& table) {
   if (table.name.empty()) {
     const auto& first = table.entries.front();
-    throw InvalidArgument(fmt::format("{}: '{}' stands above all tables; put it under one of {}.",
-                                      first.origin, first.key, joined(table_names(), " or ")));
+    throw InvalidArgument(fmt::format("{}: '{}' is not in a table; put it under one of {}.", first.origin,
+                                      first.key, joined(table_names(), " or ")));
   }
-  if (is_sweep_table(table)) return;  // read once the rankers are known
+  if (is_sweep_table(table)) return;  // read later, when the rankers are known
   const Schema& schema = schema_of(table.name, table.origin);
   if (schema.repeated != table.repeated) {
     const std::string_view open = schema.repeated ? "[[" : "[";
     const std::string_view close = schema.repeated ? "]]" : "]";
     throw InvalidArgument(
-        fmt::format("{0}: This table is written {1}{2}{3}.", table.origin, open, table.name, close));
+        fmt::format("{0}: Write this table as {1}{2}{3}.", table.origin, open, table.name, close));
   }
 }
 
-/// What the file and the command line say about one table, in the order in which it counts.
-class Sayings {
+/// The sources of settings in increasing precedence: the file, then the command line.
+class SettingSources {
  public:
-  Sayings(const TomlDocument& document, std::span<const SettingOverride> overrides)
+  SettingSources(const TomlDocument& document, std::span<const SettingOverride> overrides)
       : document_(document), overrides_(overrides) {}
 
-  /// Assigns all that is said about a table that stands once.
+  /// Assigns the settings of a table that occurs once.
   void apply(const Schema& schema, void* object) const {
     for (const auto& table : document_.tables) {
       if (table.name == schema.table) apply_file(schema, object, table);
@@ -83,14 +83,14 @@ class Sayings {
   std::span<const SettingOverride> overrides_;
 };
 
-/// The protocol and the rankers' kinds choose the defaults of everything else, so they are read first.
-ProtocolName chosen_protocol(const Sayings& sayings) {
-  ProtocolSettings probe;
-  sayings.apply(ProtocolSettings::schema(), &probe);
-  return probe.name;
+/// The protocol decides the defaults of other tables, so it is read first.
+ProtocolName chosen_protocol(const SettingSources& sources) {
+  ProtocolSettings chosen;
+  sources.apply(ProtocolSettings::schema(), &chosen);
+  return chosen.name;
 }
 
-bool speaks_of(const SettingOverride& override, const RankerSettings& ranker) {
+bool applies_to(const SettingOverride& override, const RankerSettings& ranker) {
   return override.table == kRankerTable && (override.ranker.empty() || override.ranker == ranker.name);
 }
 
@@ -98,41 +98,41 @@ RankerSettings resolve_ranker(const TomlDocument::Table* table, std::span<const 
                               ProtocolName protocol) {
   const Schema& schema = RankerSettings::schema();
   const auto apply_all = [&](RankerSettings& ranker) {
-    if (table != nullptr) Sayings::apply_file(schema, &ranker, *table);
+    if (table != nullptr) SettingSources::apply_file(schema, &ranker, *table);
     if (ranker.name.empty()) ranker.name = name_of(ranker.kind);
     for (const SettingOverride& override : overrides) {
-      if (speaks_of(override, ranker)) Sayings::apply_override(schema, &ranker, override);
+      if (applies_to(override, ranker)) SettingSources::apply_override(schema, &ranker, override);
     }
   };
-  RankerSettings probe;
-  apply_all(probe);
-  RankerSettings ranker = RankerSettings::defaults(probe.kind, protocol, probe.bandit.interleaving);
+  RankerSettings chosen;
+  apply_all(chosen);
+  RankerSettings ranker = RankerSettings::defaults(chosen.kind, protocol, chosen.bandit.interleaving);
   apply_all(ranker);
   return ranker;
 }
 
-/// None where nobody speaks of a study.
+/// None without a [study] in the file or on the command line.
 std::optional<StudySettings> resolve_study(const TomlDocument& document,
                                            std::span<const SettingOverride> overrides,
-                                           const Sayings& sayings) {
-  const auto named = [](const auto& said) { return said == kStudyTable; };
+                                           const SettingSources& sources) {
+  const auto named = [](const auto& name) { return name == kStudyTable; };
   const bool in_file = std::any_of(document.tables.begin(), document.tables.end(),
                                    [&](const auto& table) { return named(table.name); });
-  const bool said = std::any_of(overrides.begin(), overrides.end(),
+  const bool name = std::any_of(overrides.begin(), overrides.end(),
                                 [&](const SettingOverride& override) { return named(override.table); });
-  if (!in_file && !said) return std::nullopt;
+  if (!in_file && !name) return std::nullopt;
   StudySettings study;
-  sayings.apply(StudySettings::schema(), &study);
+  sources.apply(StudySettings::schema(), &study);
   return study;
 }
 
 UserSettings resolve_user(const TomlDocument::Table& table, const ClickSettings& clicks) {
   UserSettings user = UserSettings::defaults(clicks);
-  Sayings::apply_file(UserSettings::schema(), &user, table);
+  SettingSources::apply_file(UserSettings::schema(), &user, table);
   return user;
 }
 
-bool names_a_folder(const std::string& name) {
+bool is_folder_name(const std::string& name) {
   return !name.empty() && name.front() != '.' && name.size() <= 100 &&
          std::all_of(name.begin(), name.end(), [](unsigned char c) {
            return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.' || c == '+' || c == '=';
@@ -140,10 +140,10 @@ bool names_a_folder(const std::string& name) {
 }
 
 void check_folder_name(std::string_view whose, const std::string& name) {
-  if (names_a_folder(name)) return;
+  if (is_folder_name(name)) return;
   throw InvalidArgument(
-      fmt::format("The {}'s name '{}' has to name a folder: letters, digits and - _ . + = without "
-                  "a dot in front.",
+      fmt::format("The {}'s name '{}' must be a valid folder name: letters, digits and - _ . + =, without "
+                  "a leading dot.",
                   whose, name));
 }
 
@@ -153,27 +153,27 @@ void check_names(const std::vector<RankerSettings>& rankers, std::span<const Set
     check_folder_name(kRankerTable, ranker.name);
     if (std::find(names.begin(), names.end(), ranker.name) != names.end()) {
       throw InvalidArgument(
-          fmt::format("Two rankers are called '{}'; give each [[ranker]] a name of its own.", ranker.name));
+          fmt::format("Two rankers are called '{}'; give each [[ranker]] a unique name.", ranker.name));
     }
     names.push_back(ranker.name);
   }
   for (const SettingOverride& override : overrides) {
     if (override.ranker.empty() || std::find(names.begin(), names.end(), override.ranker) != names.end())
       continue;
-    throw InvalidArgument(fmt::format("{}: There is no ranker '{}'; the nearest is '{}'.", override.origin,
-                                      override.ranker, nearest_name(override.ranker, names)));
+    throw InvalidArgument(fmt::format("{}: Unknown ranker '{}'. {}", override.origin, override.ranker,
+                                      did_you_mean(override.ranker, names)));
   }
 }
 
-/// Which of two values would hold for a swept key is nobody's guess to make.
+/// Refuses keys that are both swept and set on the command line.
 void check_sweep(const std::vector<SweepAxis>& sweep, const std::vector<RankerSettings>& rankers,
                  std::span<const SettingOverride> overrides) {
   for (const RankerSettings& ranker : rankers) {
     for (const SweepAxis& axis : axes_of(sweep, ranker.name)) {
       for (const SettingOverride& override : overrides) {
-        if (!speaks_of(override, ranker) || override.key != axis.key) continue;
+        if (!applies_to(override, ranker) || override.key != axis.key) continue;
         throw InvalidArgument(
-            fmt::format("{}: The file sweeps '{}' in ranker '{}'; leave one of the two out.",
+            fmt::format("{}: The file sweeps '{}' in ranker '{}'; remove the flag or the sweep.",
                         override.origin, axis.key, ranker.name));
       }
     }
@@ -182,11 +182,9 @@ void check_sweep(const std::vector<SweepAxis>& sweep, const std::vector<RankerSe
 
 template <class T>
 void check_distinct(const std::vector<T>& items, std::string_view what) {
-  if (items.empty())
-    throw InvalidArgument(fmt::format("The list {} is empty; it needs at least one.", what));
+  if (items.empty()) throw InvalidArgument(fmt::format("{} is empty; it needs at least one value.", what));
   if (std::set<T>(items.begin(), items.end()).size() != items.size()) {
-    throw InvalidArgument(
-        fmt::format("The list {} names something twice; each would be the same trial.", what));
+    throw InvalidArgument(fmt::format("{} contains a duplicate, which would repeat a trial.", what));
   }
 }
 
@@ -197,7 +195,8 @@ SettingOverride parse_override(const std::string& text) {
   const std::string path = text.substr(0, equals);
   const std::size_t first_dot = path.find('.');
   if (equals == std::string::npos || first_dot == std::string::npos) {
-    throw InvalidArgument(fmt::format("--set {}: Write TABLE.KEY=VALUE, such as ranker.alpha=0.2.", text));
+    throw InvalidArgument(
+        fmt::format("--set {}: Expected TABLE.KEY=VALUE, such as ranker.alpha=0.2.", text));
   }
   SettingOverride override;
   override.table = path.substr(0, first_dot);
@@ -205,20 +204,20 @@ SettingOverride parse_override(const std::string& text) {
   override.origin = "--set " + path;
   if (override.table == kUserTable) {
     throw InvalidArgument(
-        fmt::format("{}: A user is described in the configuration file alone; write the key under its "
-                    "[[{}]] there.",
+        fmt::format("{}: Users can be described only in the configuration file; put the key under the "
+                    "user's [[{}]] there.",
                     override.origin, kUserTable));
   }
   if (override.table == kSweepTable) {
     throw InvalidArgument(fmt::format(
-        "{}: What is swept stands in the configuration file alone; write the values under its [{}] there.",
+        "{}: Sweeps can be described only in the configuration file; put the values under its [{}] there.",
         override.origin, kSweepTable));
   }
   const std::size_t last_dot = path.rfind('.');
   override.key = path.substr(last_dot + 1);
   if (last_dot != first_dot) override.ranker = path.substr(first_dot + 1, last_dot - first_dot - 1);
   if (!override.ranker.empty() && override.table != kRankerTable) {
-    throw InvalidArgument(fmt::format("{}: Only ranker.NAME.KEY has three parts.", override.origin));
+    throw InvalidArgument(fmt::format("{}: Only ranker.NAME.KEY may have three parts.", override.origin));
   }
   return override;
 }
@@ -229,16 +228,16 @@ Configuration resolve_configuration(const std::optional<std::filesystem::path>& 
   for (const auto& table : document.tables) check_table(table);
   for (const auto& override : overrides) schema_of(override.table, override.origin);
 
-  const Sayings sayings(document, overrides);
-  const ProtocolName protocol = chosen_protocol(sayings);
+  const SettingSources sources(document, overrides);
+  const ProtocolName protocol = chosen_protocol(sources);
   Configuration configuration;
   configuration.protocol = ProtocolSettings::defaults(protocol);
   configuration.clicks = ClickSettings::defaults(protocol);
-  sayings.apply(DataSettings::schema(), &configuration.data);
-  sayings.apply(ProtocolSettings::schema(), &configuration.protocol);
-  sayings.apply(ClickSettings::schema(), &configuration.clicks);
-  sayings.apply(RunSettings::schema(), &configuration.run);
-  configuration.study = resolve_study(document, overrides, sayings);
+  sources.apply(DataSettings::schema(), &configuration.data);
+  sources.apply(ProtocolSettings::schema(), &configuration.protocol);
+  sources.apply(ClickSettings::schema(), &configuration.clicks);
+  sources.apply(RunSettings::schema(), &configuration.run);
+  configuration.study = resolve_study(document, overrides, sources);
 
   for (const auto& table : document.tables) {
     if (table.name == kRankerTable) {
@@ -265,9 +264,8 @@ Configuration resolve_configuration(const std::optional<std::filesystem::path>& 
 
 void refuse_study(std::string_view command, const Configuration& configuration) {
   if (!configuration.study) return;
-  throw InvalidArgument(
-      fmt::format("There is a [{}], which 'olrank {}' does not carry out; use 'olrank bench covariance'.",
-                  kStudyTable, command));
+  throw InvalidArgument(fmt::format("'olrank {}' does not support [{}]; use 'olrank bench covariance'.",
+                                    command, kStudyTable));
 }
 
 std::string print_configuration(const Configuration& configuration) {

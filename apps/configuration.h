@@ -18,39 +18,39 @@
 
 namespace olrank {
 
-/// Everything a user can set about an experiment.
+/// All settings of an experiment.
 struct Configuration {
   DataSettings data;
   ProtocolSettings protocol;
   ClickSettings clicks;
-  std::vector<UserSettings> users;  // besides the built-in ones
+  std::vector<UserSettings> users;  // in addition to the built-in ones
   std::vector<RankerSettings> rankers;
   RunSettings run;
-  std::vector<SweepAxis> sweep;        // what tuning tries; a run has none
-  std::optional<StudySettings> study;  // what a study compares; others have none
+  std::vector<SweepAxis> sweep;        // the values that tuning tries; none for a run
+  std::optional<StudySettings> study;  // only for `olrank bench covariance`
 };
 
-/// A setting said on the command line: it wins over the file, and a later one over an earlier one.
+/// A setting from the command line. It overrides the file; later overrides win over earlier ones.
 struct SettingOverride {
   std::string table;
-  std::string ranker;  // only this one, by name; empty speaks of all
+  std::string ranker;  // the ranker's name; empty: all rankers
   std::string key;
   std::string text;
   std::string origin;  // "--alpha", "--set ranker.alpha"
 };
 
-/// Reads "TABLE.KEY=VALUE" or "ranker.NAME.KEY=VALUE".
+/// Parses "TABLE.KEY=VALUE" or "ranker.NAME.KEY=VALUE".
 SettingOverride parse_override(const std::string& text);
 
-/// Defaults of protocol and kind, then the file, then the overrides. Throws InvalidArgument with the place
-/// of the first mistake.
+/// Applies the defaults of protocol and kind, then the file, then the overrides. Throws InvalidArgument
+/// with the location of the first mistake.
 Configuration resolve_configuration(const std::optional<std::filesystem::path>& file,
                                     std::span<const SettingOverride> overrides);
 
-/// Throws InvalidArgument where the configuration has a study, which `command` does not carry out.
+/// Throws InvalidArgument if the configuration has a [study], which `command` does not support.
 void refuse_study(std::string_view command, const Configuration& configuration);
 
-/// The whole configuration as TOML; read back, it gives itself.
+/// The whole configuration as TOML that reads back to the same configuration.
 std::string print_configuration(const Configuration& configuration);
 
 /// The tables in the order of the file, with their defaults.

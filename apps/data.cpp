@@ -9,8 +9,8 @@ std::unique_ptr<Command> make_data_command() {
                            make_data_split_command}) {
     commands.push_back(make());
   }
-  return std::make_unique<CommandGroup>("data", "inspect, convert, generate and split data sets",
-                                        "What to do with data is missing. See 'olrank data --help'.",
+  return std::make_unique<CommandGroup>("data", "inspect, convert, generate or split data sets",
+                                        "No subcommand given. See 'olrank data --help'.",
                                         std::move(commands));
 }
 

@@ -29,18 +29,18 @@ RankerLoad load_of(const ExperimentPlan& plan, const FoldData& fold) {
   return {fold.data.train.features(), fold.data.train.docs(), plan.trial.rounds, plan.trial.cutoff};
 }
 
-/// Every trial on a GPU holds the data of its own.
+/// Every trial on a GPU holds its own copy of the data.
 void check_device_memory(const RankerSettings& ranker, const RankerPlan& planned, std::int64_t data,
                          const GpuDescription& gpu, std::int64_t jobs) {
   const std::int64_t left = gpu.free_bytes / jobs - data;
   if (planned.bytes <= left) return;
-  throw InvalidArgument(fmt::format(
-      "Ranker '{}' may need {} on the GPU for each of {} trials at once besides {} of data, and {} "
-      "has {} free: {}.",
-      ranker.name, readable_bytes(static_cast<double>(planned.bytes)), jobs,
-      readable_bytes(static_cast<double>(data)), gpu.name,
-      readable_bytes(static_cast<double>(gpu.free_bytes)),
-      advice_on_memory(planned, std::max<std::int64_t>(0, left))));
+  throw InvalidArgument(
+      fmt::format("Ranker '{}' may need {} of GPU memory per trial with {} trials in parallel, plus {} of "
+                  "data each, but {} has {} free: {}.",
+                  ranker.name, readable_bytes(static_cast<double>(planned.bytes)), jobs,
+                  readable_bytes(static_cast<double>(data)), gpu.name,
+                  readable_bytes(static_cast<double>(gpu.free_bytes)),
+                  advice_on_memory(planned, std::max<std::int64_t>(0, left))));
 }
 
 }  // namespace
@@ -62,17 +62,17 @@ void check_memory(const Configuration& configuration, const ExperimentPlan& plan
     if (planned.bytes <= left / jobs) continue;
     std::string advice = advice_on_memory(planned, left / jobs);
     const std::int64_t fitting = left / planned.bytes;
-    if (fitting > 0) advice += fmt::format(", and so would --jobs {}", fitting);
+    if (fitting > 0) advice += fmt::format(", as would --jobs {}", fitting);
     throw InvalidArgument(fmt::format(
-        "Ranker '{}' may need {} for each of {} trials at once besides {} of data, and this "
-        "machine gives {}: {}.",
+        "Ranker '{}' may need {} of memory per trial with {} trials in parallel, plus {} of data, but this "
+        "machine has {} available: {}.",
         ranker.name, readable_bytes(static_cast<double>(planned.bytes)), jobs,
         readable_bytes(static_cast<double>(data)), readable_bytes(static_cast<double>(memory)), advice));
   }
 }
 
 void print_dry_run(const Configuration& configuration, const ExperimentPlan& plan,
-                   const OutputFlags& output, const std::vector<DryRunCount>& besides) {
+                   const OutputFlags& output, const std::vector<DryRunCount>& extra_counts) {
   const std::vector<TrialIdentity> trials = trials_of(plan);
   const std::shared_ptr<const FoldData> fold = plan.data->get(plan.folds.front());
   auto rankers = nlohmann::ordered_json::array();
@@ -80,7 +80,7 @@ void print_dry_run(const Configuration& configuration, const ExperimentPlan& pla
   std::size_t widest = 20;
   for (const RankerSettings& ranker : configuration.rankers) widest = std::max(widest, ranker.name.size());
   std::string text = fmt::format("{:<{}} {:>7} {:>11} {:>14} {:>14} {:>12}\n", "ranker", widest, "trials",
-                                 "parameters", "bytes at most", "bytes so far", "seconds each");
+                                 "parameters", "max memory", "memory now", "time (s)");
   for (const RankerSettings& ranker : configuration.rankers) {
     std::vector<TrialIdentity> of_ranker;
     std::copy_if(trials.begin(), trials.end(), std::back_inserter(of_ranker),
@@ -108,17 +108,16 @@ void print_dry_run(const Configuration& configuration, const ExperimentPlan& pla
     nlohmann::ordered_json json = {
         {"trials", trials.size()}, {"rounds", plan.trial.rounds}, {"data_bytes", fold_bytes(*fold)},
         {"jobs", plan.jobs},       {"seconds", seconds},          {"rankers", rankers}};
-    for (const DryRunCount& count : besides) json[count.key] = count.count;
+    for (const DryRunCount& count : extra_counts) json[count.key] = count.count;
     fmt::print("{}\n", json.dump(2));
     return;
   }
   fmt::print("{}", text);
   fmt::print(
-      "{} of {} on {} of data a fold, {} at once: about {} at the pace of the first "
-      "rounds.\n",
+      "{} of {}, {} of data per fold, {} in parallel: about {}, extrapolated from the first rounds.\n",
       counted(trials.size(), "trial"), counted(plan.trial.rounds, "round"),
       readable_bytes(static_cast<double>(fold_bytes(*fold))), plan.jobs, readable_duration(seconds));
-  for (const DryRunCount& count : besides) fmt::print("{} {}\n", count.count, count.text);
+  for (const DryRunCount& count : extra_counts) fmt::print("{} {}\n", count.count, count.text);
 }
 
 }  // namespace olrank

@@ -10,20 +10,19 @@
 
 namespace olrank {
 
-/// Throws InvalidArgument, with the sizes and what would fit, when the trials that run at once cannot fit
-/// into the memory there is.
+/// Throws InvalidArgument, with the sizes and what would fit, if the trials that run in parallel do not fit
+/// into memory.
 void check_memory(const Configuration& configuration, const ExperimentPlan& plan);
 
-/// A count that a dry run prints besides its own.
+/// An additional count in the output of a dry run.
 struct DryRunCount {
   std::string key;   // in JSON
   std::string text;  // after the number
   std::int64_t count = 0;
 };
 
-/// Prints what a run would do: trials, parameters, bytes, and after a short calibration an estimate of
-/// time.
+/// Prints the trials, parameters and memory of a run, and a time estimate from a short calibration.
 void print_dry_run(const Configuration& configuration, const ExperimentPlan& plan,
-                   const OutputFlags& output, const std::vector<DryRunCount>& besides = {});
+                   const OutputFlags& output, const std::vector<DryRunCount>& extra_counts = {});
 
 }  // namespace olrank

@@ -41,8 +41,8 @@ std::vector<std::pair<std::string, double>> named_means(const MetricOptions& opt
   return means;
 }
 
-ordered_json as_json(const EvalAnswer& answer_of_fold) {
-  const auto& [request, report, missing_docs, missing_queries] = answer_of_fold;
+ordered_json as_json(const EvalResult& result) {
+  const auto& [request, report, missing_docs, missing_queries] = result;
   const MetricOptions& options = request.metrics;
   ordered_json metrics;
   for (const auto& [name, mean] : named_means(options, report)) {
@@ -74,20 +74,20 @@ ordered_json as_json(const EvalAnswer& answer_of_fold) {
   return answer;
 }
 
-std::string rule_in_words(EmptyQueries rule) {
+std::string description_of(EmptyQueries rule) {
   switch (rule) {
     case EmptyQueries::kZero:
-      return "counted 0";
+      return "counted as 0";
     case EmptyQueries::kOne:
-      return "counted 1";
+      return "counted as 1";
     case EmptyQueries::kSkip:
       break;
   }
   return "skipped";
 }
 
-std::string as_table(const EvalAnswer& answer_of_fold) {
-  const auto& [request, report, missing_docs, missing_queries] = answer_of_fold;
+std::string as_table(const EvalResult& result) {
+  const auto& [request, report, missing_docs, missing_queries] = result;
   std::string table;
   const auto add_row = [&](std::string_view name, std::string_view value) {
     table += fmt::format("{:<17} {}\n", name, value);
@@ -95,29 +95,29 @@ std::string as_table(const EvalAnswer& answer_of_fold) {
   add_row("data", fmt::format("{}, fold {}, {}", request.data, request.fold, request.part));
   add_row("queries", fmt::format("{} with {} documents", report.queries, report.docs));
   add_row("empty queries", fmt::format("{} without a relevant document, {}", report.empty_queries,
-                                       rule_in_words(request.metrics.empty_queries)));
+                                       description_of(request.metrics.empty_queries)));
   if (!request.run.empty()) {
     const bool lost = request.metrics.unretrieved == Unretrieved::kLost;
     add_row("not in the run",
             fmt::format("{} documents, {}; queries without any: {}", missing_docs,
-                        lost ? "never shown" : "standing last in index order", missing_queries));
+                        lost ? "counted as never shown" : "ranked last in index order", missing_queries));
   }
   const std::string overridden =
       request.overrides.empty() ? "" : fmt::format(" with {}", joined(request.overrides));
   add_row("convention", fmt::format("{}{}: {}", name_of(request.convention), overridden,
                                     describe_conventions(request.metrics)));
   for (const auto& [name, mean] : named_means(request.metrics, report)) {
-    add_row(name, std::isnan(mean) ? "none: no query counts" : fmt::format("{:.6f}", mean));
+    add_row(name, std::isnan(mean) ? "undefined: no query counts" : fmt::format("{:.6f}", mean));
   }
   add_row("misordered_pairs", fmt::format("{} of {}", report.misordered_pairs, report.pairs));
-  add_row("max_grade", fmt::format("{} (of ERR)", report.max_grade));
+  add_row("max_grade", fmt::format("{} (for ERR)", report.max_grade));
   return table;
 }
 
-/// Each fold counts the same; a fold where no query counts makes the mean unknown.
-std::vector<std::pair<std::string, double>> means_over(std::span<const EvalAnswer> folds) {
+/// Unweighted means over folds; undefined if no query counts in some fold.
+std::vector<std::pair<std::string, double>> means_over(std::span<const EvalResult> folds) {
   auto means = named_means(folds.front().request.metrics, folds.front().report);
-  for (const EvalAnswer& fold : folds.subspan(1)) {
+  for (const EvalResult& fold : folds.subspan(1)) {
     const auto more = named_means(fold.request.metrics, fold.report);
     for (std::size_t i = 0; i < means.size(); ++i) means[i].second += more[i].second;
   }
@@ -135,8 +135,8 @@ ExternalScores scores_of(const EvalRequest& request, const Dataset& data, Execut
       scores_of_all(scorer, fitted_to_model(data, scorer.model(), request.data, context), context);
   for (std::size_t doc = 0; doc < scores.scores.size(); ++doc) {
     if (std::isnan(scores.scores[doc])) {
-      throw NumericError(fmt::format("{} gives document {} of '{}' a score that is not a number.",
-                                     file.string(), doc, request.data));
+      throw NumericError(
+          fmt::format("{} gives document {} of '{}' a score of NaN.", file.string(), doc, request.data));
     }
   }
   return scores;
@@ -144,12 +144,11 @@ ExternalScores scores_of(const EvalRequest& request, const Dataset& data, Execut
 
 }  // namespace
 
-EvalAnswer judge(const EvalRequest& request, const Dataset& data, ExecutionContext& context) {
+EvalResult evaluate_ranking(const EvalRequest& request, const Dataset& data, ExecutionContext& context) {
   if (!request.scores.empty() && data.reordered()) {
     throw InvalidArgument(fmt::format(
-        "The documents of some queries of '{}' do not stand together, so a number a line cannot say which "
-        "document it means; give a TREC run (--run), or the scores of data that 'olrank data convert' "
-        "wrote.",
+        "The lines of some queries in '{}' are not contiguous, so scores cannot be matched to documents by "
+        "line; give a TREC run (--run), or scores for the output of 'olrank data convert'.",
         request.data));
   }
   const ExternalScores scores = scores_of(request, data, context);
@@ -159,21 +158,21 @@ EvalAnswer judge(const EvalRequest& request, const Dataset& data, ExecutionConte
   return {request, report, scores.missing_docs, scores.missing_queries};
 }
 
-std::string eval_table(std::span<const EvalAnswer> folds) {
+std::string eval_table(std::span<const EvalResult> folds) {
   std::string text;
-  for (const EvalAnswer& fold : folds) text += (text.empty() ? "" : "\n") + as_table(fold);
+  for (const EvalResult& fold : folds) text += (text.empty() ? "" : "\n") + as_table(fold);
   if (folds.size() < 2) return text;
   text += fmt::format("\nmean over {} folds\n", folds.size());
   for (const auto& [name, mean] : means_over(folds)) {
-    text += fmt::format("{:<17} {}\n", name, std::isnan(mean) ? "none" : fmt::format("{:.6f}", mean));
+    text += fmt::format("{:<17} {}\n", name, std::isnan(mean) ? "undefined" : fmt::format("{:.6f}", mean));
   }
   return text;
 }
 
-std::string eval_json(std::span<const EvalAnswer> folds) {
+std::string eval_json(std::span<const EvalResult> folds) {
   if (folds.size() == 1) return as_json(folds.front()).dump(2) + "\n";
   ordered_json answers = ordered_json::array();
-  for (const EvalAnswer& fold : folds) answers.push_back(as_json(fold));
+  for (const EvalResult& fold : folds) answers.push_back(as_json(fold));
   ordered_json mean;
   for (const auto& [name, value] : means_over(folds)) {
     mean[name] = std::isnan(value) ? ordered_json(nullptr) : ordered_json(value);

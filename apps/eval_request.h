@@ -12,35 +12,35 @@
 
 namespace olrank {
 
-/// What `olrank eval` was asked: a ranking made elsewhere or by a saved model, to be judged on one part of
-/// a data set.
+/// A request of `olrank eval`: an external ranking or a saved model, to be evaluated on one part of a data
+/// set.
 struct EvalRequest {
-  std::string data;  // as the user named it
+  std::string data;  // as given by the user
   std::int64_t fold = 1;
   std::string part = "test";
-  std::string scores;  // a file; one of these three
+  std::string scores;  // a file; exactly one of these three is set
   std::string run;
   std::string model;
-  std::string per_query;  // a file; empty: none
+  std::string per_query;  // a CSV file to write; empty: none
   Convention convention = Convention::kOlrank;
-  std::vector<std::string> overrides;  // flags that departed from the convention
+  std::vector<std::string> overrides;  // flags that override the convention
   MetricOptions metrics;
 };
 
-/// One judged ranking: the question, and what there is to say.
-struct EvalAnswer {
+/// The metrics of one ranking.
+struct EvalResult {
   EvalRequest request;
   MetricReport report;
-  std::int64_t missing_docs = 0;  // of a TREC run
+  std::int64_t missing_docs = 0;  // not listed in the TREC run
   std::int64_t missing_queries = 0;
 };
 
-/// Reads the ranking, judges it on `data`, and writes the file of single queries if one is asked for.
-EvalAnswer judge(const EvalRequest& request, const Dataset& data, ExecutionContext& context);
+/// Reads the ranking, evaluates it on `data`, and writes the per-query file if requested.
+EvalResult evaluate_ranking(const EvalRequest& request, const Dataset& data, ExecutionContext& context);
 
-/// For people: a block of rows for each fold, and the mean over folds when there are several.
-std::string eval_table(std::span<const EvalAnswer> folds);
+/// A text table: a block of rows for each fold, and the mean over several folds.
+std::string eval_table(std::span<const EvalResult> folds);
 /// One JSON object for one fold; {"folds": […], "mean": {…}} for several.
-std::string eval_json(std::span<const EvalAnswer> folds);
+std::string eval_json(std::span<const EvalResult> folds);
 
 }  // namespace olrank

@@ -7,9 +7,11 @@
 namespace olrank {
 
 void ExperimentFlags::declare(CLI::App& app) {
-  auto* resume = app.add_flag("--resume", resume_, "go on with what an earlier run left in --out");
-  app.add_flag("--force", force_, "replace what an earlier run left in --out")->excludes(resume);
-  app.add_option("--shard", shard_, "only trials I of N, I from 0; also read from a scheduler's variables")
+  auto* resume = app.add_flag("--resume", resume_, "continue an earlier run in --out");
+  app.add_flag("--force", force_, "replace the results of an earlier run in --out")->excludes(resume);
+  app.add_option(
+         "--shard", shard_,
+         "run only shard I of N, with I from 0; default: from the scheduler's environment variables")
       ->type_name("I/N");
 }
 

@@ -7,13 +7,12 @@
 
 namespace olrank {
 
-/// The flags of a command that carries out trials: what to do about results that are there, and which part
-/// of the trials is meant.
+/// The flags of a command that runs trials: what to do with existing results, and which shard to run.
 class ExperimentFlags {
  public:
   void declare(CLI::App& app);
 
-  /// The shard comes from --shard, else from a scheduler's variables.
+  /// The shard comes from --shard, otherwise from a scheduler's environment variables.
   ExperimentRequest request() const;
   bool resume() const { return resume_; }
 

@@ -20,11 +20,11 @@ int run_and_summarise(const ExperimentPlan& plan) {
   if (plan.trace != nullptr) plan.trace->close();
   write_file_atomically(plan.out / "summary.csv", summary_csv(read_summaries(plan.out)));
   if (outcome.signal != 0) {
-    log_info("Stopped by a signal; the same command with --resume goes on where it stopped.");
+    log_info("Stopped by a signal; run the same command with --resume to continue.");
     return InterruptGuard::exit_code(outcome.signal);
   }
   if (outcome.finished_before > 0)
-    log_info("{} had finished before.", counted(outcome.finished_before, "trial"));
+    log_info("Skipped {} that had already finished.", counted(outcome.finished_before, "trial"));
   for (const std::string& failure : outcome.failures) log_warning("Failed: {}", failure);
   return outcome.failures.empty() ? 0 : 1;
 }

@@ -30,7 +30,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// key = value lines without the table's header and without the keys that decide no result.
+/// The settings as "key = value" lines, without the given keys.
 std::string settings_without(const Schema& schema, const void* object,
                              const std::vector<std::string_view>& keys) {
   std::string text;
@@ -48,8 +48,7 @@ int threads_of(const Configuration& configuration) {
 const Dataset& evaluated_part(const DataParts& parts, const DataSettings& settings, std::int64_t fold) {
   const bool by_test = settings.evaluate == EvaluationPart::kTest;
   if (!by_test && !parts.vali) {
-    throw InvalidArgument(
-        fmt::format("data.evaluate is 'vali', but fold {} has no validation part.", fold));
+    throw InvalidArgument(fmt::format("data.evaluate is 'vali', but fold {} has no validation set.", fold));
   }
   const Dataset& eval_set = by_test ? parts.test : *parts.vali;
   if (eval_set.queries() == 0) {
@@ -69,16 +68,16 @@ OfflineModel train_offline_model(const TrialData& data, std::int64_t fold, Execu
   return offline;
 }
 
-/// The part whose queries are asked.
-const Dataset& asked_part(const DataParts& parts, bool validation, std::int64_t fold) {
+/// The part that the rounds' queries come from.
+const Dataset& query_part(const DataParts& parts, bool validation, std::int64_t fold) {
   if (validation && !parts.vali)
-    throw InvalidArgument(fmt::format("Fold {} has no validation part to calibrate on.", fold));
-  const Dataset& asked = validation ? *parts.vali : parts.train;
-  if (asked.queries() == 0) {
-    throw InvalidArgument(fmt::format("The {} part of fold {} has no queries.",
-                                      validation ? "validation" : "training", fold));
+    throw InvalidArgument(fmt::format("Fold {} has no validation set to calibrate on.", fold));
+  const Dataset& query_data = validation ? *parts.vali : parts.train;
+  if (query_data.queries() == 0) {
+    throw InvalidArgument(
+        fmt::format("The {} set of fold {} has no queries.", validation ? "validation" : "training", fold));
   }
-  return asked;
+  return query_data;
 }
 
 std::shared_ptr<const FoldData> load_fold(const Configuration& configuration,
@@ -86,7 +85,7 @@ std::shared_ptr<const FoldData> load_fold(const Configuration& configuration,
   ExecutionContext context(threads_of(configuration));
   const DataParts parts = load_parts(configuration.data, fold, context);
   const Dataset& eval_set = evaluated_part(parts, configuration.data, fold);
-  const Dataset& asked = asked_part(parts, request.ask_validation, fold);
+  const Dataset& query_data = query_part(parts, request.ask_validation, fold);
   const FittedNormaliser normaliser =
       fit_normaliser(configuration.data.normalise, parts.train, configuration.data.drop_constant, context);
   int max_grade = std::max(parts.train.max_grade(), parts.test.max_grade());
@@ -94,7 +93,7 @@ std::shared_ptr<const FoldData> load_fold(const Configuration& configuration,
   std::optional<RecordedFeedback> recorded;
   if (!request.replay.empty()) recorded = RecordedFeedback::read(request.replay, parts.train);
   auto data = std::make_shared<FoldData>(
-      FoldData{{normaliser.apply(asked, context), normaliser.apply(eval_set, context), max_grade},
+      FoldData{{normaliser.apply(query_data, context), normaliser.apply(eval_set, context), max_grade},
                {},
                {{"normalisation", normaliser_text(normaliser)},
                 {"feature_names", feature_names_text(plain_feature_names(normaliser.features))}},
@@ -147,30 +146,30 @@ ordered_json configuration_object(const Configuration& configuration) {
 }
 
 void add_deviations(const Schema& schema, const void* object, const void* defaults,
-                    const std::string& place, std::string_view whose,
+                    const std::string& place, std::string_view protocol_name,
                     const std::vector<std::string_view>& free_keys, std::vector<std::string>& deviations) {
   for (const Setting& setting : schema.settings) {
     if (std::find(free_keys.begin(), free_keys.end(), setting.key) != free_keys.end()) continue;
     const std::string value = to_toml(setting.read(object));
-    const std::string usual = to_toml(setting.read(defaults));
-    if (value != usual)
-      deviations.push_back(fmt::format("{}: {} = {} ({}: {})", place, setting.key, value, whose, usual));
+    const std::string default_value = to_toml(setting.read(defaults));
+    if (value != default_value)
+      deviations.push_back(
+          fmt::format("{}: {} = {} ({}: {})", place, setting.key, value, protocol_name, default_value));
   }
 }
 
-/// Results on a device differ from the CPU's by rounding, and checkpoints by form.
+/// Marks GPU rankers: their results differ from the CPU's by rounding, and their checkpoints in format.
 std::string ranker_recipe(const RankerSettings& ranker, const DeviceChoice& device) {
   std::string recipe = settings_without(RankerSettings::schema(), &ranker, {"name"});
   if (device.takes(ranker)) recipe += kComputedOnGpu;
   return recipe;
 }
 
-/// Trials side by side share the memory, and none takes more than its part.
+/// Parallel trials share the available memory equally.
 ExperimentRanker::Make maker_of(const RankerSettings& ranker, std::int64_t cutoff,
                                 const DeviceChoice& device, std::int64_t jobs) {
   if (!device.takes(ranker)) {
-    if (device.gpu)
-      log_info("Ranker '{}' is computed on the CPU: {}.", ranker.name, *why_not_on_device(ranker));
+    if (device.gpu) log_info("Ranker '{}' runs on the CPU: {}.", ranker.name, *why_not_on_device(ranker));
     return [&ranker, cutoff, memory = available_memory() / jobs](const RankerData& data,
                                                                  const TrialKeys& keys) {
       return make_ranker(ranker, data.train.features, keys, cutoff, {data.labels, memory});
@@ -188,18 +187,18 @@ ExperimentRanker::Make maker_of(const RankerSettings& ranker, std::int64_t cutof
 
 ExperimentPlan make_plan(const Configuration& configuration, const ExperimentRequest& request) {
   if (configuration.data.source.empty() && configuration.data.train.empty()) {
-    throw InvalidArgument("There is no data to learn from: name a folder or \"synth:NAME\" with --data.");
+    throw InvalidArgument("No data given: name a folder or \"synth:NAME\" with --data.");
   }
   const DeviceChoice device = choose_device(configuration);
   if (!request.replay.empty() && configuration.data.folds.size() != 1) {
-    throw InvalidArgument("--replay teaches from the feedback on one fold; choose it with --fold.");
+    throw InvalidArgument("--replay works on one fold; choose it with --fold.");
   }
   ExperimentPlan plan;
   plan.out = configuration.run.out;
   const std::int64_t cutoff = configuration.protocol.cutoff;
   const std::int64_t jobs = std::max<std::int64_t>(1, configuration.run.jobs);
   for (const RankerSettings& ranker : configuration.rankers) {
-    // Complains before anything is read or written.
+    // Throws before anything is read or written.
     check_ranker(ranker, cutoff);
     plan.rankers.push_back({ranker.name,
                             ranker_recipe(ranker, device),
@@ -239,17 +238,17 @@ ExperimentPlan make_plan(const Configuration& configuration, const ExperimentReq
 
 std::vector<std::string> deviations(const Configuration& configuration) {
   const ProtocolName protocol = configuration.protocol.name;
-  const std::string_view whose = name_of(protocol);
+  const std::string_view protocol_name = name_of(protocol);
   std::vector<std::string> found;
   const auto protocol_defaults = ProtocolSettings::defaults(protocol);
-  add_deviations(ProtocolSettings::schema(), &configuration.protocol, &protocol_defaults, "protocol", whose,
-                 {"name", "rounds", "eval_every", "seeds"}, found);
+  add_deviations(ProtocolSettings::schema(), &configuration.protocol, &protocol_defaults, "protocol",
+                 protocol_name, {"name", "rounds", "eval_every", "seeds"}, found);
   const auto click_defaults = ClickSettings::defaults(protocol);
-  add_deviations(ClickSettings::schema(), &configuration.clicks, &click_defaults, "clicks", whose,
+  add_deviations(ClickSettings::schema(), &configuration.clicks, &click_defaults, "clicks", protocol_name,
                  {"models"}, found);
   for (const RankerSettings& ranker : configuration.rankers) {
     const auto defaults = RankerSettings::defaults(ranker.kind, protocol);
-    add_deviations(RankerSettings::schema(), &ranker, &defaults, "ranker " + ranker.name, whose,
+    add_deviations(RankerSettings::schema(), &ranker, &defaults, "ranker " + ranker.name, protocol_name,
                    {"name", "kind"}, found);
   }
   return found;

@@ -9,14 +9,15 @@
 
 namespace olrank {
 
-/// The lists that a trial's ranker would show next, one query after the other: query i of the data is round
-/// T + 1 + i after the T rounds that the ranker has learned from.
+/// The lists that a trial's ranker would show next. Query i of the data is round T + 1 + i, after the T
+/// rounds that the ranker has learned from.
 class ExploringLists {
  public:
-  /// The model outlives the lists.
+  /// The model must outlive the lists.
   ExploringLists(SavedTrial trial, const LoadedModel& model);
 
-  /// As write_ranked(). The lists have no scores, so a document's is the number of those from it downwards.
+  /// Writes in the formats of write_ranked(). Exploring lists have no scores; a document's score is V minus
+  /// its rank.
   void write(ListFormat format, const Dataset& data, ExecutionContext& context, const TextSink& sink);
 
  private:

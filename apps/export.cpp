@@ -13,7 +13,7 @@
 namespace olrank {
 namespace {
 
-/// What functions can be called by, made of a file's name.
+/// A C identifier made from a file's name.
 std::string identifier_of(const std::filesystem::path& file) {
   std::string name = file.stem().string();
   for (char& c : name) {
@@ -26,20 +26,20 @@ std::string identifier_of(const std::filesystem::path& file) {
 class ExportCommand : public Command {
  public:
   std::string name() const override { return "export"; }
-  std::string summary() const override { return "a saved model in the form that another tool reads"; }
+  std::string summary() const override { return "export a saved model to another tool's format"; }
 
   void declare(CLI::App& app) override {
-    app.add_option("model", model_, "a model file, or the folder of a finished trial")->type_name("MODEL");
-    app.add_option("--to", format_, "safetensors, pt, onnx, json or c")->type_name("FORMAT");
-    app.add_option("--out", out_, "the file to write; of C, its name begins the functions' names")
+    app.add_option("model", model_, "a model file or the folder of a finished trial")->type_name("MODEL");
+    app.add_option("--to", format_, "output format: safetensors, pt, onnx, json or c")->type_name("FORMAT");
+    app.add_option("--out", out_, "output file; with --to c, its name is the prefix of the function names")
         ->type_name("FILE");
   }
 
   int run(const OutputFlags&) override {
-    if (model_.empty())
-      throw InvalidArgument("The model is missing: name its file, or its trial's folder.");
-    if (format_.empty()) throw InvalidArgument("--to is missing: choose safetensors, pt, onnx, json or c.");
-    if (out_.empty()) throw InvalidArgument("--out is missing: name the file to write.");
+    if (model_.empty()) throw InvalidArgument("No model given: name a model file or a trial's folder.");
+    if (format_.empty())
+      throw InvalidArgument("--to is required: choose safetensors, pt, onnx, json or c.");
+    if (out_.empty()) throw InvalidArgument("--out is required: name the file to write.");
     const auto format = parse_choice<ExportFormat>("--to", format_);
     const LoadedModel model = load_model(model_file_of(model_));
     write_file_atomically(out_, exported(model, format, identifier_of(out_)));

@@ -74,7 +74,7 @@ void print_as_text(const ordered_json& machine) {
   print_row("blas", text(machine["blas"]));
   if (cuda["built"].get<bool>()) {
     const std::string driver =
-        cuda["driver"].is_null() ? "no driver" : "driver for " + text(cuda["driver"]);
+        cuda["driver"].is_null() ? "no driver" : "driver supports " + text(cuda["driver"]);
     print_row("cuda", fmt::format("built with {}, {}", text(cuda["runtime"]), driver));
   } else {
     print_row("cuda", "not built in");
@@ -94,13 +94,13 @@ void print_as_text(const ordered_json& machine) {
 class InfoCommand : public Command {
  public:
   std::string name() const override { return "info"; }
-  std::string summary() const override { return "what this program and this machine are"; }
+  std::string summary() const override { return "show version, libraries and hardware"; }
   void declare(CLI::App& app) override {
-    app.add_flag("--settings", settings_, "print docs/CONFIGURATION.md: every setting there is");
+    app.add_flag("--settings", settings_, "print a reference of all settings (docs/CONFIGURATION.md)");
   }
   int run(const OutputFlags& output) override {
     if (settings_ && output.json)
-      throw InvalidArgument("--settings prints a page, which is not there as JSON.");
+      throw InvalidArgument("--settings prints Markdown and cannot be combined with --json.");
     if (settings_) {
       fmt::print("{}", reference_page(configuration_tables()));
       return 0;

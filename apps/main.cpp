@@ -24,12 +24,12 @@ struct Registered {
   CLI::App* app;
 };
 
-/// What CLI11 did not understand: flags and subcommands of ours that somebody misspelt.
+/// Throws for flags and subcommands that CLI11 did not recognise.
 void refuse_unknown(const CLI::App& program, const CLI::App* command) {
   const std::vector<std::string> unknown = program.remaining(true);
   if (unknown.empty()) return;
   std::string where = command != nullptr ? "olrank " + command->get_name() : "olrank";
-  // A command of commands: its own knows best what is known.
+  // For a command group, compare with the flags and names of its subcommand.
   while (command != nullptr && !command->get_subcommands().empty()) {
     command = command->get_subcommands().front();
     where += " " + command->get_name();
@@ -44,35 +44,35 @@ void refuse_unknown(const CLI::App& program, const CLI::App* command) {
       }
     }
     const std::string flag = first.substr(0, first.find('='));
-    throw InvalidArgument(fmt::format("Unknown flag '{}'; the nearest known one is '{}'. See '{} --help'.",
-                                      flag, nearest_name(flag, known), where));
+    throw InvalidArgument(
+        fmt::format("Unknown flag '{}'. {} See '{} --help'.", flag, did_you_mean(flag, known), where));
   }
-  const bool of_commands =
+  const bool is_group =
       command == nullptr || !command->get_subcommands([](const CLI::App*) { return true; }).empty();
-  if (!of_commands) {
-    throw InvalidArgument(fmt::format("'{}' is one argument too many. See '{} --help'.", first, where));
+  if (!is_group) {
+    throw InvalidArgument(fmt::format("Unexpected argument '{}'. See '{} --help'.", first, where));
   }
   const CLI::App& parent = command != nullptr ? *command : program;
   for (const CLI::App* other : parent.get_subcommands([](const CLI::App*) { return true; })) {
     known.push_back(other->get_name());
   }
-  throw InvalidArgument(fmt::format("Unknown command '{}'; the nearest known one is '{}'. See '{} --help'.",
-                                    first, nearest_name(first, known), where));
+  throw InvalidArgument(
+      fmt::format("Unknown command '{}'. {} See '{} --help'.", first, did_you_mean(first, known), where));
 }
 
-bool is_plain(const std::string& word) {
+bool needs_no_quotes(const std::string& word) {
   return !word.empty() && std::all_of(word.begin(), word.end(), [](unsigned char c) {
     return std::isalnum(c) != 0 ||
            std::string_view("-_./,:+=@%").find(static_cast<char>(c)) != std::string_view::npos;
   });
 }
 
-/// The words as a shell takes them.
+/// The arguments, quoted for a shell.
 std::string command_line(int argc, char** argv) {
   std::string line = "olrank";
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
-    if (is_plain(word)) {
+    if (needs_no_quotes(word)) {
       line += " " + word;
       continue;
     }
@@ -84,18 +84,18 @@ std::string command_line(int argc, char** argv) {
 }
 
 int run_program(int argc, char** argv) {
-  CLI::App program(
-      "olrank learns a ranking function online, from clicks, and knows which orders it is sure of.",
-      "olrank");
+  CLI::App program("olrank learns to rank online, from clicks, and knows which orders it is certain of.",
+                   "olrank");
+  program.set_help_flag("-h,--help", "print this help and exit");  // subcommands inherit it
   OutputFlags output;
   output.command_line = command_line(argc, argv);
-  // Defined above the commands and inherited by them, so that they may stand before or after the name.
-  program.add_flag("--json", output.json, "print JSON where a table would be printed");
+  // Subcommands inherit these flags, so they work before and after the command's name.
+  program.add_flag("--json", output.json, "print JSON instead of tables");
   auto* quiet =
-      program.add_flag("--quiet", output.quiet, "only warnings and errors on stderr, no progress");
-  program.add_flag("--verbose", output.verbose, "details on stderr")->excludes(quiet);
+      program.add_flag("--quiet", output.quiet, "print only warnings and errors to stderr, no progress");
+  program.add_flag("--verbose", output.verbose, "print details to stderr")->excludes(quiet);
   bool show_version = false;
-  program.add_flag("--version", show_version, "print the version and stop");
+  program.add_flag("--version", show_version, "print the version and exit");
   program.fallthrough();
   program.allow_extras();
 
@@ -134,7 +134,7 @@ int run_program(int argc, char** argv) {
     fmt::print("olrank {} ({})\n", version(), revision());
     return 0;
   }
-  throw InvalidArgument("A command is missing. See 'olrank --help'.");
+  throw InvalidArgument("No command given. See 'olrank --help'.");
 }
 
 }  // namespace
@@ -143,7 +143,7 @@ int run_program(int argc, char** argv) {
 int main(int argc, char** argv) {
   try {
     const int code = olrank::run_program(argc, argv);
-    // A full disk or a closed pipe shows only when the last of stdout is written.
+    // A full disk or a closed pipe may show only when the last of stdout is flushed.
     if (std::fflush(stdout) != 0) throw olrank::IoError("write", "standard output", errno);
     return code;
   } catch (const std::exception& error) {

@@ -24,7 +24,7 @@
 namespace olrank {
 namespace {
 
-/// A file that appears whole or not at all; standard output, for "-", gets all at once too.
+/// Writes a file atomically, or standard output for "-", also in one piece.
 class Output {
  public:
   explicit Output(const std::string& name) {
@@ -50,33 +50,38 @@ class Output {
   std::string kept_;
 };
 
-/// Writes the lists of a piece of the data; pieces come in order.
+/// Writes the lists of one block of the data; blocks come in order.
 using Ranking = std::function<void(const Dataset& data, const TextSink& sink)>;
 
 class RankCommand : public Command {
  public:
   std::string name() const override { return "rank"; }
   std::string summary() const override {
-    return "ranked lists of a saved model, as a TREC run or as scores";
+    return "rank data with a saved model; write a TREC run or scores";
   }
 
   void declare(CLI::App& app) override {
-    app.add_option("--model", model_, "a model file, or the folder of a finished trial")
-        ->type_name("MODEL");
-    app.add_option("--data", data_.source, "what to rank: a file, - for standard input, or as in eval")
+    app.add_option("--model", model_, "a model file or the folder of a finished trial")->type_name("MODEL");
+    app.add_option("--data", data_.source,
+                   "data to rank: a file, a folder, synth:NAME?key=value&…, or - for standard input")
         ->type_name("SOURCE");
-    app.add_option("--out", out_, "the file to write, - for standard output")->type_name("FILE");
-    app.add_option("--format", format_text_, "trec: a run; scores: a number a document (trec)")
+    app.add_option("--out", out_, "output file; - is standard output")->type_name("FILE");
+    app.add_option("--format", format_text_,
+                   "trec (a TREC run) or scores (one score per document) [default: trec]")
         ->type_name("FORMAT");
     app.add_flag("--explore", explore_,
-                 "the list that the trial's ranker would show next, chance included");
-    app.add_option("--fold", fold_, "which fold of a folder (1)")->type_name("N");
-    app.add_option("--part", part_text_, "train, vali or test of a folder (test)")->type_name("PART");
-    app.add_option("--cache", data_.cache, "folder of binary copies of text files, auto or none (auto)")
+                 "write the lists that the trial's ranker would show next, including random exploration");
+    app.add_option("--fold", fold_, "fold of a data folder [default: 1]")->type_name("N");
+    app.add_option("--part", part_text_, "part of a data folder: train, vali or test [default: test]")
+        ->type_name("PART");
+    app.add_option("--cache", data_.cache,
+                   "folder for binary copies of text files, auto or none [default: auto]")
         ->type_name("DIR");
-    app.add_option("--max-memory", data_.max_memory, "what the features may take, such as 8GB (auto: half)")
+    app.add_option("--max-memory", data_.max_memory,
+                   "limit for the feature matrix, such as 8GB; auto is half of the machine's memory "
+                   "[default: auto]")
         ->type_name("SIZE");
-    app.add_option("--threads", threads_, "threads to use (0: all)")->type_name("N");
+    app.add_option("--threads", threads_, "CPU threads; 0 uses every core [default: 0]")->type_name("N");
   }
 
   int run(const OutputFlags&) override {
@@ -85,7 +90,7 @@ class RankCommand : public Command {
     const std::filesystem::path file = model_file_of(model_);
     const ModelScorer scorer(load_model(file));
     ExecutionContext context(threads_ > 0 ? threads_ : available_threads());
-    // Exploring lists count the queries, so that each reading of the data begins anew.
+    // Exploring lists count queries as rounds, so each pass over the data needs a new object.
     const auto make_ranking = [&]() -> Ranking {
       if (!explore_) {
         return [&, format](const Dataset& data, const TextSink& sink) {
@@ -107,29 +112,32 @@ class RankCommand : public Command {
 
   void check_usage() const {
     if (model_.empty())
-      throw InvalidArgument("--model is missing: name a model file or the folder of a finished trial.");
-    if (data_.source.empty()) throw InvalidArgument("--data is missing: name what is to be ranked.");
-    if (out_.empty()) throw InvalidArgument("--out is missing: name the file to write, or - for stdout.");
-    if (threads_ < 0) throw InvalidArgument(fmt::format("--threads cannot be {}.", threads_));
-    if (fold_ < 1) throw InvalidArgument(fmt::format("--fold counts from 1, and {} does not.", fold_));
+      throw InvalidArgument("--model is required: name a model file or the folder of a finished trial.");
+    if (data_.source.empty()) throw InvalidArgument("--data is required: name the data to rank.");
+    if (out_.empty())
+      throw InvalidArgument("--out is required: name the file to write, or - for standard output.");
+    if (threads_ < 0) throw InvalidArgument(fmt::format("--threads must be at least 0, not {}.", threads_));
+    if (fold_ < 1) throw InvalidArgument(fmt::format("--fold must be at least 1, not {}.", fold_));
   }
 
   void refuse_reordered(const Dataset& data) const {
     if (format_text_ != name_of(ListFormat::kScores) || !data.reordered()) return;
     throw InvalidArgument(
-        fmt::format("The documents of some queries of '{}' do not stand together, so a number a line could "
-                    "not say which document it means; choose --format trec.",
+        fmt::format("The lines of some queries in '{}' are not contiguous, so scores could not be matched "
+                    "to documents by line; use --format trec.",
                     data_.source));
   }
 
-  /// A single text is read as a stream, unless a binary copy is there or its queries are scattered.
+  /// A single text file is streamed, unless it has a binary copy or its queries are not contiguous.
   void rank_all(const ModelScorer& scorer, ExecutionContext& context, const MakeRanking& make) const {
     const bool is_file = std::filesystem::is_regular_file(data_.source);
     if (!is_file && data_.source != "-") {
       const DataPart part = parse_choice<DataPart>("--part", part_text_);
       return rank_whole(load_part(data_, fold_, part, context), scorer, context, make());
     }
-    if (fold_ != 1) throw InvalidArgument(fmt::format("A single file has no fold {}.", fold_));
+    if (fold_ != 1)
+      throw InvalidArgument(
+          fmt::format("--fold {} requires a data folder; a single file has no folds.", fold_));
     const LetorOptions options{.max_bytes = allowed_bytes(data_)};
     const DatasetCache cache = DatasetCache::of_setting(data_.cache);
     if (const auto data = cache.find(data_.source, options, context.pool()))
@@ -138,7 +146,7 @@ class RankCommand : public Command {
       try {
         return rank_stream(scorer, options, context, make());
       } catch (const ScatteredQueries& scattered) {
-        log_detail("{} The text is read as a whole.", scattered.what());
+        log_detail("{} Reading the whole file instead of streaming it.", scattered.what());
       }
     }
     rank_whole(cache.read(data_.source, options, context.pool()), scorer, context, make());

@@ -10,13 +10,13 @@
 
 #include "core/error.h"
 #include "core/metrics/doc_label.h"
-#include "core/metrics/ranking.h"
+#include "core/metrics/score_order.h"
 
 namespace olrank {
 namespace {
 
 constexpr std::int64_t kDocsPerTask = 256;
-constexpr std::size_t kTasksPerTurn = 256;  // so that texts go out, and their memory back, in time
+constexpr std::size_t kTasksPerTurn = 256;  // bounds the memory held by unwritten text
 
 template <class Number>
 void append_number(std::string& text, Number number) {
@@ -24,7 +24,7 @@ void append_number(std::string& text, Number number) {
   text.append(digits, std::to_chars(digits, digits + sizeof digits, number).ptr);
 }
 
-/// Scores and writes some queries, on one thread.
+/// Scores and writes a range of queries on one thread.
 class RangeWriter {
  public:
   RangeWriter(const ModelScorer& scorer, ListFormat format, const Dataset& data, Scratch& scratch)
@@ -59,16 +59,16 @@ class RangeWriter {
   void check(std::int64_t query, std::span<const double> scores) const {
     if (std::all_of(scores.begin(), scores.end(), [](double score) { return std::isfinite(score); }))
       return;
-    throw NumericError(fmt::format(
-        "A document of query {} gets a score that is not finite: the model's parameters are out "
-        "of range, or the features are far from those it was made for.",
-        data_.qid(query)));
+    throw NumericError(
+        fmt::format("A document of query {} has a score that is not finite: the model's parameters are out "
+                    "of range, or the features differ too much from the training data.",
+                    data_.qid(query)));
   }
 
   void write_run(std::int64_t query, std::span<const double> scores, std::string& text) {
     const Scratch::Frame frame(scratch_);
     const auto order = scratch_.take<std::int32_t>(scores.size());
-    rank_by_score(scores, order, scratch_);
+    order_by_score(scores, order, scratch_);
     std::int64_t rank = 0;
     for (const std::int32_t doc : order)
       append_run_line(text, data_.qid(query), DocLabel(data_, query, doc).view(), ++rank,

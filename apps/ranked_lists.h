@@ -21,12 +21,12 @@ struct EnumNames<ListFormat> {
                                         std::pair{ListFormat::kScores, std::string_view("scores")}};
 };
 
-/// Takes the text of what was ranked, in the order of the data.
+/// Receives the output text, in the order of the data.
 using TextSink = std::function<void(std::string_view)>;
 
-/// Scores and ranks all queries of `data`, which is as wide as the model: lines of a TREC run, best first,
-/// or a number a document. What is written does not depend on the threads. Throws NumericError for a score
-/// that is not finite.
+/// Scores and ranks all queries of `data`, whose features match the model: writes lines of a TREC run, best
+/// first, or one score per document. The output does not depend on the number of threads. Throws
+/// NumericError for a score that is not finite.
 void write_ranked(const ModelScorer& scorer, ListFormat format, const Dataset& data,
                   ExecutionContext& context, const TextSink& sink);
 

@@ -34,7 +34,7 @@ int terminal_columns() {
   return 80;
 }
 
-/// Shows how far an experiment has come until it is finished or a signal comes; the signal, or 0.
+/// Shows an experiment's progress until it finishes or a signal arrives. Returns the signal, or 0.
 int watch(const fs::path& folder, double interval) {
   const InterruptGuard guard;
   const bool redraws = isatty(STDOUT_FILENO) != 0;
@@ -55,7 +55,7 @@ int watch(const fs::path& folder, double interval) {
     shown = text;
     std::fflush(stdout);
     if (state.finished >= state.expected) return 0;
-    // Short sleeps, so that a signal is obeyed at once.
+    // Short sleeps, so that a signal takes effect at once.
     const Clock::time_point next =
         Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(interval));
     while (Clock::now() < next) {
@@ -69,52 +69,56 @@ class ReportCommand : public Command {
  public:
   std::string name() const override { return "report"; }
   std::string summary() const override {
-    return "the results of experiments as page, figures and tables, finished or not, merged or not";
+    return "report the results of one or several experiments, finished or not, as a page, figures and "
+           "tables";
   }
   void declare(CLI::App& app) override {
-    app.add_option("experiments", folders_, "folders that `olrank run` wrote; several are compared")
+    app.add_option("experiments", folders_, "output folders of 'olrank run'; several are compared")
         ->type_name("DIR");
-    app.add_option("--out", out_, "the folder for report.html; the experiment's own, if there is one")
+    app.add_option("--out", out_, "folder for report.html [default: that of a single experiment]")
         ->type_name("DIR");
-    app.add_option("--figures", figures_, "write each figure as SVG, with its numbers as CSV")
+    app.add_option("--figures", figures_, "write every figure as SVG and its data as CSV to DIR")
         ->type_name("DIR");
-    app.add_option("--latex", latex_, "write a table for LaTeX with booktabs")->type_name("FILE");
-    app.add_option("--csv", csv_, "write final figures and mean curves")->type_name("FILE");
-    app.add_option("--json", json_, "write the same with tests as JSON; without FILE, print it")
+    app.add_option("--latex", latex_, "write a LaTeX table (booktabs)")->type_name("FILE");
+    app.add_option("--csv", csv_, "write final metrics and mean curves as CSV")->type_name("FILE");
+    app.add_option("--json", json_,
+                   "write metrics, curves and significance tests as JSON; without FILE, print them")
         ->type_name("FILE")
         ->expected(0, 1);
-    app.add_flag("--watch", watch_, "show progress until the experiment has finished");
-    app.add_option("--every", interval_, "seconds between two looks of --watch [2]")->type_name("SECONDS");
+    app.add_flag("--watch", watch_, "show progress until the experiment finishes");
+    app.add_option("--every", interval_, "seconds between updates of --watch [default: 2]")
+        ->type_name("SECONDS");
     json_option_ = app.get_option("--json");
   }
 
   int run(const OutputFlags& output) override {
-    settle_json();
+    parse_json_option();
     if (folders_.empty())
-      throw InvalidArgument("Name an experiment: olrank report DIR. See 'olrank report --help'.");
+      throw InvalidArgument("No experiment given. Usage: olrank report DIR; see 'olrank report --help'.");
     if (watch_) {
-      if (folders_.size() > 1) throw InvalidArgument("--watch shows one experiment; name one folder.");
-      if (!(interval_ > 0.0)) throw InvalidArgument("--every needs a number of seconds above 0.");
+      if (folders_.size() > 1)
+        throw InvalidArgument("--watch supports a single experiment; name one folder.");
+      if (!(interval_ > 0.0)) throw InvalidArgument("--every must be above 0 seconds.");
       if (const int signal = watch(folders_.front(), interval_); signal != 0)
         return InterruptGuard::exit_code(signal);
     }
     if (folders_.size() > 1 && out_.empty())
-      throw InvalidArgument("A comparison of several experiments needs a folder of its own: --out DIR.");
+      throw InvalidArgument("Comparing several experiments requires an output folder: --out DIR.");
     std::vector<ExperimentResults> experiments;
     for (const std::string& folder : folders_) experiments.push_back(read_experiment(folder));
     const Report report = compare_experiments(std::move(experiments));
     for (const std::string& warning : report.warnings) log_warning("{}", warning);
     write_files(report);
     print_tables(report, output);
-    std::fflush(stdout);  // the table stands above what follows
-    tell_missing(report);
-    log_info("The report is {}", (page_folder() / "report.html").string());
+    std::fflush(stdout);  // keep the table above the lines that follow on stderr
+    log_missing_trials(report);
+    log_info("Report: {}", (page_folder() / "report.html").string());
     return 0;
   }
 
  private:
-  /// "--json" stands alone or before a file; before a folder it stands alone.
-  void settle_json() {
+  /// "--json" takes an optional file. An argument that is a folder is an experiment instead.
+  void parse_json_option() {
     prints_json_ = json_option_->count() > 0 && json_.empty();
     if (!json_.empty() && fs::is_directory(json_)) {
       folders_.insert(folders_.begin(), json_);
@@ -129,7 +133,7 @@ class ReportCommand : public Command {
     const fs::path folder = page_folder();
     make_folder(folder);
     write_file_atomically(folder / "report.html", report_page(report));
-    if (!figures_.empty()) log_info("{} figures are in {}", write_figures(report, figures_), figures_);
+    if (!figures_.empty()) log_info("{} figures in {}", write_figures(report, figures_), figures_);
     if (!latex_.empty()) write_file_atomically(latex_, report_latex(report));
     if (!csv_.empty()) write_file_atomically(csv_, report_csv(report));
     if (!json_.empty()) write_file_atomically(json_, report_json(report));
@@ -144,7 +148,7 @@ class ReportCommand : public Command {
       print_summary(report.experiments.front().folder, output);
       return;
     }
-    // What others have left behind stays as it is.
+    // A comparison does not rewrite the experiments' own files.
     for (std::size_t i = 0; i < report.experiments.size(); ++i) {
       fmt::print("{}{}\n{}", i > 0 ? "\n" : "", report.labels[i],
                  summary_text(read_summaries(report.experiments[i].folder),
@@ -152,16 +156,16 @@ class ReportCommand : public Command {
     }
   }
 
-  static void tell_missing(const Report& report) {
+  static void log_missing_trials(const Report& report) {
     for (const ExperimentResults& experiment : report.experiments) {
       if (experiment.finished == experiment.expected) continue;
-      // The test part of a tuning whose choices differ from place to place has no single configuration.
+      // The test of a tuning with a choice per fold and user has no single configuration.
       const fs::path configuration = experiment.folder / "config.toml";
-      const std::string again = fs::exists(configuration)
-                                    ? fmt::format("'olrank run {} --resume'", configuration.string())
-                                    : std::string("the command that began it, with --resume,");
-      log_info("{} of {} trials have finished; {} goes on.", experiment.finished, experiment.expected,
-               again);
+      const std::string command = fs::exists(configuration)
+                                      ? fmt::format("'olrank run {} --resume'", configuration.string())
+                                      : std::string("the original command with --resume");
+      log_info("{} of {} trials have finished; run {} to continue.", experiment.finished,
+               experiment.expected, command);
       for (const std::string& line : missing_lines(experiment)) log_info("  {}", line);
     }
   }

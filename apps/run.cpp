@@ -22,17 +22,20 @@ namespace {
 class RunCommand : public Command {
  public:
   std::string name() const override { return "run"; }
-  std::string summary() const override { return "one experiment: rankers x click models x folds x seeds"; }
+  std::string summary() const override {
+    return "run an experiment: rankers x simulated users x folds x seeds";
+  }
   void declare(CLI::App& app) override {
-    app.add_option("config", file_, "a TOML file; without one, defaults and flags")->type_name("FILE");
-    app.add_flag("--print-config", print_, "print the resolved configuration and stop");
-    app.add_flag("--dry-run", dry_run_, "print trials, memory and an estimate of time, and stop");
+    app.add_option("config", file_, "configuration file (TOML); optional")->type_name("FILE");
+    app.add_flag("--print-config", print_, "print the resolved configuration and exit");
+    app.add_flag("--dry-run", dry_run_, "print trials, memory and estimated time, and exit");
     experiment_.declare(app);
     app.add_option("--replay", replay_, "learn from recorded feedback instead of simulated users")
         ->type_name("FILE");
-    app.add_option("--trace", trace_, "write what every round was; of exactly one trial")
+    app.add_option("--trace", trace_, "write a trace of every round; requires exactly one trial")
         ->type_name("FILE");
-    app.add_flag("--trace-detail", trace_detail_, "with parameters, squared widths and certain orders");
+    app.add_flag("--trace-detail", trace_detail_,
+                 "add parameters, squared widths and certain orders to the trace");
     flags_.declare(app);
   }
   int run(const OutputFlags& output) override {
@@ -42,15 +45,14 @@ class RunCommand : public Command {
       fmt::print("{}", print_configuration(configuration));
       return 0;
     }
-    refuse_others(configuration);
+    refuse_unsupported_tables(configuration);
     ExperimentPlan plan = make_plan(configuration, request());
     if (dry_run_) {
       print_dry_run(configuration, plan, output);
       return 0;
     }
     std::optional<Trace> trace;
-    if (trace_detail_ && trace_.empty())
-      throw InvalidArgument("--trace-detail needs a file: --trace FILE.");
+    if (trace_detail_ && trace_.empty()) throw InvalidArgument("--trace-detail requires --trace FILE.");
     check_memory(configuration, plan);  // before --force removes anything
     refuse_existing(plan);
     check_existing(plan);
@@ -62,17 +64,17 @@ class RunCommand : public Command {
     const int code = run_and_summarise(plan);
     write_report_page(plan.out);
     if (code == 0) print_summary(plan.out, output);
-    std::fflush(stdout);  // the table stands above what follows
-    log_info("The report is {}", (plan.out / "report.html").string());
+    std::fflush(stdout);  // keep the table above the lines that follow on stderr
+    log_info("Report: {}", (plan.out / "report.html").string());
     return code;
   }
 
  private:
-  void refuse_others(const Configuration& configuration) const {
+  void refuse_unsupported_tables(const Configuration& configuration) const {
     refuse_study("run", configuration);
     if (configuration.sweep.empty()) return;
     throw InvalidArgument(
-        fmt::format("{0} has a [sweep], which a run does not carry out; use 'olrank tune {0}'.", file_));
+        fmt::format("'olrank run' does not support [sweep]; use 'olrank tune {}'.", file_));
   }
 
   ExperimentRequest request() const {
@@ -85,13 +87,14 @@ class RunCommand : public Command {
                     std::optional<Trace>& trace) const {
     const std::size_t trials = trials_of(plan).size();
     if (trials != 1) {
-      throw InvalidArgument(fmt::format("--trace is of exactly one trial, and this run has {}.", trials));
+      throw InvalidArgument(
+          fmt::format("--trace requires exactly one trial, but this run has {}.", trials));
     }
     if (experiment_.resume())
-      throw InvalidArgument("--trace begins with the first round, so it does not go with --resume.");
+      throw InvalidArgument("--trace starts at the first round and cannot be combined with --resume.");
     if (!replay_.empty())
-      throw InvalidArgument("--trace tells what was ranked, so it does not go with --replay.");
-    make_folder(plan.out);  // where a trace often lies
+      throw InvalidArgument("--trace records ranked lists and cannot be combined with --replay.");
+    make_folder(plan.out);  // the trace is often written there
     trace.emplace(trace_, trace_detail_, configuration_json(configuration));
     return *trace;
   }
@@ -99,7 +102,7 @@ class RunCommand : public Command {
   static void announce(const Configuration& configuration, const ExperimentPlan& plan) {
     const std::string shard =
         plan.shard.count > 1 ? fmt::format(" (shard {} of {})", plan.shard.index, plan.shard.count) : "";
-    log_info("{} of {}{} into {}; protocol {}", counted(trials_of(plan).size(), "trial"),
+    log_info("Running {} of {}{} in {}, protocol {}", counted(trials_of(plan).size(), "trial"),
              counted(plan.trial.rounds, "round"), shard, plan.out.string(),
              name_of(configuration.protocol.name));
     for (const std::string& deviation : deviations(configuration)) log_info("  {}", deviation);

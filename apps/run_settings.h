@@ -7,7 +7,7 @@
 
 namespace olrank {
 
-/// Where and how an experiment is carried out; nothing here changes its results on one kind of machine.
+/// Where and how an experiment runs. None of these settings changes its results on one type of machine.
 struct RunSettings {
   std::string device = "auto";
   std::int64_t threads = 0;

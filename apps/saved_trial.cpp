@@ -20,29 +20,30 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What the metadata say about a trial.
-class Origin {
+/// A trial's description in the metadata of its model file.
+class TrialMetadata {
  public:
-  Origin(const fs::path& file, const ModelMetadata& metadata) : file_(file), metadata_(metadata) {}
+  TrialMetadata(const fs::path& file, const ModelMetadata& metadata) : file_(file), metadata_(metadata) {}
 
   const std::string& text(std::string_view key) const {
     const auto found = std::find_if(metadata_.begin(), metadata_.end(),
                                     [&](const auto& entry) { return entry.first == key; });
     if (found != metadata_.end()) return found->second;
-    throw InvalidArgument(fmt::format(
-        "{} does not tell the '{}' of its trial, so that its exploring list cannot be made; use "
-        "the model that 'olrank run' left in the trial's folder.",
-        file_.string(), key));
+    throw InvalidArgument(
+        fmt::format("{} lacks the '{}' of its trial, which --explore requires; use the model in a trial's "
+                    "folder written by 'olrank run'.",
+                    file_.string(), key));
   }
   std::uint64_t number(std::string_view key) const {
-    const std::string& said = text(key);
+    const std::string& value_text = text(key);
     std::uint64_t value = 0;
-    const auto [rest, error] = std::from_chars(said.data(), said.data() + said.size(), value);
-    if (error == std::errc{} && rest == said.data() + said.size()) return value;
+    const auto [rest, error] =
+        std::from_chars(value_text.data(), value_text.data() + value_text.size(), value);
+    if (error == std::errc{} && rest == value_text.data() + value_text.size()) return value;
     throw InvalidArgument(
-        fmt::format("{} has the {} '{}', which is no number.", file_.string(), key, said));
+        fmt::format("The '{}' in {} must be a number, not '{}'.", key, file_.string(), value_text));
   }
-  /// Settings as `key = value` lines.
+  /// Assigns settings that are stored as `key = value` lines.
   void assign(const Schema& schema, void* object, std::string_view key) const {
     const std::string origin = fmt::format("{}, {}", file_.string(), key);
     const TomlDocument document = parse_toml("[settings]\n" + text(key), origin);
@@ -72,11 +73,11 @@ SavedTrial load_saved_trial(const fs::path& model_file, const LoadedModel& model
   const fs::path folder = model_file.parent_path();
   if (!has_checkpoint(folder)) {
     throw InvalidArgument(
-        fmt::format("--explore needs what a trial knows about its model, and {} stands alone: name the "
-                    "folder of a finished trial, with its checkpoint, as --model.",
+        fmt::format("--explore requires the trial's checkpoint, which is not next to {}: pass the folder "
+                    "of a finished trial as --model.",
                     model_file.string()));
   }
-  const Origin origin(model_file, model.metadata);
+  const TrialMetadata origin(model_file, model.metadata);
   ProtocolSettings protocol;
   origin.assign(ProtocolSettings::schema(), &protocol, "protocol");
   RankerSettings settings;
@@ -84,11 +85,11 @@ SavedTrial load_saved_trial(const fs::path& model_file, const LoadedModel& model
   origin.assign(RankerSettings::schema(), &settings, "ranker_settings");
   if (row_of(settings.kind).needs_labels) {
     throw InvalidArgument(fmt::format(
-        "Ranker '{}' learned from grades and has no exploring list: leave out --explore.", settings.name));
+        "Ranker '{}' learns from grades and does not explore: remove --explore.", settings.name));
   }
   if (origin.text("ranker_settings").ends_with(kComputedOnGpu)) {
     throw InvalidArgument(fmt::format(
-        "Ranker '{}' was computed on a GPU, and its checkpoint can go on only there: leave out --explore.",
+        "Ranker '{}' ran on a GPU, and its checkpoint can be loaded only there: remove --explore.",
         settings.name));
   }
   SavedTrial trial;
@@ -100,8 +101,7 @@ SavedTrial load_saved_trial(const fs::path& model_file, const LoadedModel& model
   trial.rounds = load_ranker(folder, *trial.ranker);
   if (!has_parameters_of(*trial.ranker, model)) {
     throw InvalidArgument(
-        fmt::format("The checkpoint beside {} is of another model, so that it says nothing about this one.",
-                    model_file.string()));
+        fmt::format("The checkpoint next to {} belongs to another model.", model_file.string()));
   }
   return trial;
 }

@@ -10,19 +10,19 @@
 
 namespace olrank {
 
-/// A model file, or the model of a finished trial's folder.
+/// The model file that is named directly or by its trial's folder.
 std::filesystem::path model_file_of(const std::string& named);
 
-/// A ranker as its trial left it.
+/// A ranker in the state at the end of its trial.
 struct SavedTrial {
   std::unique_ptr<OnlineRanker> ranker;
-  std::int64_t rounds = 0;  // that it has learned from
+  std::int64_t rounds = 0;  // learned
   std::int64_t cutoff = 10;
 };
 
-/// The ranker from the checkpoint that stands beside the model of a finished trial: unlike the model alone
-/// it knows which orders are certain. Throws InvalidArgument where there is no such checkpoint, or it is of
-/// another model.
+/// Loads the ranker from the checkpoint next to a finished trial's model; unlike the model alone, it knows
+/// which orders are certain. Throws InvalidArgument if there is no checkpoint or it belongs to another
+/// model.
 SavedTrial load_saved_trial(const std::filesystem::path& model_file, const LoadedModel& model);
 
 }  // namespace olrank

@@ -28,8 +28,8 @@
 namespace olrank {
 namespace {
 
-/// Of what a start begins its impressions' ids with.
-std::string start_name() {
+/// A random prefix for the impression ids of this process.
+std::string random_start_id() {
   std::random_device random;
   return fmt::format("{:08x}{:08x}", random(), random());
 }
@@ -39,39 +39,46 @@ std::string token_of(const std::string& file) {
   std::string token = read_file(file);
   while (!token.empty() && (token.back() == '\n' || token.back() == '\r' || token.back() == ' '))
     token.pop_back();
-  if (token.empty()) throw InvalidArgument(fmt::format("{}: The file holds no token.", file));
+  if (token.empty()) throw InvalidArgument(fmt::format("{}: The token file is empty.", file));
   return token;
 }
 
 class ServeCommand : public Command {
  public:
   std::string name() const override { return "serve"; }
-  std::string summary() const override { return "a service over HTTP that ranks and learns from clicks"; }
+  std::string summary() const override { return "run an HTTP service that ranks and learns from clicks"; }
 
   void declare(CLI::App& app) override {
-    app.add_option("--state", state_, "folder of all that the service keeps")->type_name("DIR");
-    app.add_option("--model", request_.model, "a model file to start from, or its trial's folder")
+    app.add_option("--state", state_, "folder for the state of the service")->type_name("DIR");
+    app.add_option("--model", request_.model, "model to start from: a model file or a trial's folder")
         ->type_name("FILE");
-    app.add_option("--features", request_.features, "features of a document, where no model says so")
+    app.add_option("--features", request_.features, "features per document; required without --model")
         ->type_name("D");
-    app.add_option("--normalise", request_.normalise,
-                   "query-minmax (as set) or none; fitted ones come with a model")
+    app.add_option(
+           "--normalise", request_.normalise,
+           "query-minmax or none; other kinds come with a model [default: the model's, or query-minmax]")
         ->type_name("KIND");
-    app.add_option("--cutoff", request_.cutoff, "ranks shown where a request does not say (10)")
+    app.add_option("--cutoff", request_.cutoff,
+                   "documents to show if a request does not specify k [default: 10]")
         ->type_name("K");
-    app.add_option("--seed", request_.seed, "of initialisation, lists and noise (1)")->type_name("N");
-    protocol_ =
-        app.add_option("--protocol", protocol_text_, "whose defaults hold: paper or reference (paper)")
-            ->type_name("NAME");
+    app.add_option("--seed", request_.seed,
+                   "random seed of initialisation, exploration and noise [default: 1]")
+        ->type_name("N");
+    protocol_ = app.add_option("--protocol", protocol_text_,
+                               "protocol whose defaults apply: paper or reference [default: paper]")
+                    ->type_name("NAME");
     declare_network(app);
     declare_limits(app);
-    app.add_option("--import-log", import_.log, "learn recorded feedback first; a new folder only")
+    app.add_option("--import-log", import_.log,
+                   "learn recorded feedback first; requires a new --state folder")
         ->type_name("FILE");
-    app.add_option("--import-data", import_.data, "the data that its lines speak of, as for run --data")
+    app.add_option("--import-data", import_.data,
+                   "data set that the imported lines refer to, as in run --data")
         ->type_name("SOURCE");
-    app.add_option("--import-fold", import_.fold, "its fold (1)")->type_name("N");
+    app.add_option("--import-fold", import_.fold, "fold of the imported data set [default: 1]")
+        ->type_name("N");
     app.add_flag("--learn-only", learn_only_,
-                 "learn the log, write a checkpoint, print the state and stop");
+                 "learn from the log, write a checkpoint, print the state and exit");
     const auto tables = configuration_tables();
     const auto ranker = std::find_if(tables.begin(), tables.end(),
                                      [](const auto& table) { return table.schema->table == "ranker"; });
@@ -81,23 +88,23 @@ class ServeCommand : public Command {
   int run(const OutputFlags& output) override {
     check_usage();
     const StateFolder folder(state_);
-    const SettledService settled = settle_service(folder, request());
-    const ServiceIdentity& identity = settled.identity;
+    const ResolvedService resolved = resolve_service(folder, request());
+    const ServiceIdentity& identity = resolved.identity;
     const FittedNormaliser normaliser =
         parse_normaliser(identity.normalisation, folder.identity_file().string());
-    // Two lists may be made with two states while the learner makes a third.
-    auto ranker = make_service_ranker(settled, available_memory() / 3);
-    if (settled.fresh) folder.begin(identity, settled.model);
+    // Up to three states exist at once: two that requests still use and one that the learner builds.
+    auto ranker = make_service_ranker(resolved, available_memory() / 3);
+    if (resolved.is_new) folder.begin(identity, resolved.model);
     if (!import_.log.empty()) {
       const std::uint64_t rounds =
           import_feedback(folder, import_, normaliser, ranker->learns_from_unshown());
-      log_info("{} rounds imported from {}", rounds, import_.log.string());
+      log_info("Imported {} rounds from {}.", rounds, import_.log.string());
     }
     FeedbackLog log(folder.log(), impressions_.open);
     Learner learner(std::move(ranker), log,
                     {folder.checkpoint(), print_identity(identity), checkpoint_every_});
     if (learn_only_) return learn(learner, output);
-    log_info("{}: {} rounds in the log, learning goes on from round {}", state_, log.rounds(),
+    log_info("{}: {} rounds in the log, learning continues from round {}.", state_, log.rounds(),
              learner.restored_round());
     Service service(parts(identity, normaliser), log, learner);
     return serve(service, learner);
@@ -105,37 +112,49 @@ class ServeCommand : public Command {
 
  private:
   void declare_network(CLI::App& app) {
-    app.add_option("--address", http_.address, "where to listen (127.0.0.1); elsewhere a token is needed")
+    app.add_option("--address", http_.address,
+                   "address to listen on; other than loopback requires --token-file [default: 127.0.0.1]")
         ->type_name("ADDRESS");
-    app.add_option("--port", http_.port, "0: any free one, told on standard output (8080)")->type_name("N");
-    app.add_option("--token-file", token_file_, "holds the bearer token that requests must carry")
+    app.add_option("--port", http_.port,
+                   "port; 0 picks a free one, printed to standard output [default: 8080]")
+        ->type_name("N");
+    app.add_option("--token-file", token_file_, "file with the bearer token that requests must send")
         ->type_name("FILE");
-    app.add_option("--connections", http_.connections, "open at once (64)")->type_name("N");
-    app.add_option("--request-seconds", request_seconds_, "for a request to come (10)")->type_name("S");
-    app.add_option("--idle-seconds", idle_seconds_, "that a connection may wait for one (60)")
+    app.add_option("--connections", http_.connections, "maximum number of open connections [default: 64]")
+        ->type_name("N");
+    app.add_option("--request-seconds", request_seconds_,
+                   "time limit for receiving a request [default: 10]")
         ->type_name("S");
-    app.add_option("--drain-seconds", drain_seconds_, "of learning after SIGTERM (30)")->type_name("S");
+    app.add_option("--idle-seconds", idle_seconds_, "time limit for an idle connection [default: 60]")
+        ->type_name("S");
+    app.add_option("--drain-seconds", drain_seconds_,
+                   "time limit for learning pending feedback after SIGTERM [default: 30]")
+        ->type_name("S");
   }
   void declare_limits(CLI::App& app) {
-    app.add_option("--max-body", body_text_, "bytes of a request (16MB)")->type_name("SIZE");
-    app.add_option("--max-docs", max_docs_, "documents of a request (1000)")->type_name("N");
-    app.add_option("--max-impressions", impressions_.open, "lists that may wait for feedback (10000)")
+    app.add_option("--max-body", body_text_, "maximum size of a request body [default: 16MB]")
+        ->type_name("SIZE");
+    app.add_option("--max-docs", max_docs_, "maximum number of documents per request [default: 1000]")
         ->type_name("N");
-    app.add_option("--impression-seconds", impression_seconds_, "that a list waits for feedback (3600)")
+    app.add_option("--max-impressions", impressions_.open,
+                   "maximum number of lists waiting for feedback [default: 10000]")
+        ->type_name("N");
+    app.add_option("--impression-seconds", impression_seconds_,
+                   "time limit for feedback on a list [default: 3600]")
         ->type_name("S");
-    app.add_option("--checkpoint-every", checkpoint_every_, "rounds (1000)")->type_name("N");
+    app.add_option("--checkpoint-every", checkpoint_every_, "rounds between checkpoints [default: 1000]")
+        ->type_name("N");
   }
 
   void check_usage() {
     if (state_.empty())
-      throw InvalidArgument("--state is missing: name the folder that the service keeps.");
+      throw InvalidArgument("--state is required: name the folder for the state of the service.");
     if (!import_.data.empty() && import_.log.empty())
-      throw InvalidArgument("--import-data is of no use without --import-log.");
+      throw InvalidArgument("--import-data requires --import-log.");
     const auto require = [](std::string_view flag, std::int64_t value, std::int64_t lowest,
                             std::int64_t highest) {
       if (value >= lowest && value <= highest) return;
-      throw InvalidArgument(
-          fmt::format("{} is a number from {} to {}, not {}.", flag, lowest, highest, value));
+      throw InvalidArgument(fmt::format("{} must be from {} to {}, not {}.", flag, lowest, highest, value));
     };
     require("--port", http_.port, 0, 65535);
     if (request_.cutoff) require("--cutoff", *request_.cutoff, 1, 1'000'000);
@@ -149,7 +168,7 @@ class ServeCommand : public Command {
     require("--drain-seconds", drain_seconds_, 0, 86'400);
     const auto body = parse_bytes(body_text_);
     if (!body || *body < 1)
-      throw InvalidArgument(fmt::format("--max-body is a size such as 16MB, not '{}'.", body_text_));
+      throw InvalidArgument(fmt::format("--max-body must be a size such as 16MB, not '{}'.", body_text_));
     http_.body_bytes = static_cast<std::size_t>(*body);
     http_.request = std::chrono::seconds(request_seconds_);
     http_.idle = std::chrono::seconds(idle_seconds_);
@@ -164,7 +183,7 @@ class ServeCommand : public Command {
     request.ranker = flags_.overrides();
     request.names_kind = std::any_of(
         request.ranker.begin(), request.ranker.end(),
-        [](const SettingOverride& said) { return said.table == "ranker" && said.key == "kind"; });
+        [](const SettingOverride& setting) { return setting.table == "ranker" && setting.key == "kind"; });
     if (protocol_->count() > 0)
       request.ranker.insert(request.ranker.begin(), {"protocol", "", "name", protocol_text_, "--protocol"});
     return request;
@@ -179,7 +198,7 @@ class ServeCommand : public Command {
     parts.requests.features = normaliser.features;
     parts.requests.cutoff = identity.cutoff;
     parts.impressions = impressions_;
-    parts.start = start_name();
+    parts.start = random_start_id();
     return parts;
   }
 
@@ -196,8 +215,8 @@ class ServeCommand : public Command {
     return 0;
   }
 
-  /// Until SIGINT or SIGTERM: then open requests are answered, accepted feedback is learned and a
-  /// checkpoint written.
+  /// Serves until SIGINT or SIGTERM, then answers open requests, learns accepted feedback and writes a
+  /// checkpoint.
   int serve(Service& service, Learner& learner) const {
     const InterruptGuard guard;
     HttpServer server(service, http_);
@@ -212,13 +231,14 @@ class ServeCommand : public Command {
     std::fflush(stdout);
     while (InterruptGuard::requested() == 0 && !ended)
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    const bool asked = InterruptGuard::requested() != 0;
-    log_info("the service stops: open requests, then what is left to learn");
+    const bool interrupted = InterruptGuard::requested() != 0;
+    log_info("Stopping: answering open requests, then learning pending feedback.");
     server.stop();
     serving.join();
     learner.stop(std::chrono::seconds(drain_seconds_));
-    if (!asked)
-      throw Error("The service does not listen any more; see the system's log for what took its socket.");
+    if (!interrupted)
+      throw Error(
+          "The service stopped listening unexpectedly; the system log may say why its socket was closed.");
     return 0;
   }
 

@@ -24,7 +24,7 @@
 namespace olrank {
 namespace {
 
-/// The kind that goes on from a model where none is named.
+/// The kind that continues from a model if none is given.
 std::string_view kind_for(const LoadedModel& model) {
   if (model.is_linear()) return "ranknet";
   return model.members.size() > 1 ? "p2neurrank" : "olranknet";
@@ -41,30 +41,30 @@ Normalisation parse_normalisation(const std::string& text) {
   if (const auto known = value_named<Normalisation>(text)) return *known;
   std::vector<std::string> names;
   for (const auto& [value, name] : EnumNames<Normalisation>::values) names.emplace_back(name);
-  throw InvalidArgument(
-      fmt::format("--normalise: '{}' is unknown; the nearest is '{}'.", text, nearest_name(text, names)));
+  throw InvalidArgument("--normalise " + must_be_one_of(text, names));
 }
 
-/// What can be done to one query alone; the others were fitted to data, which only a model file carries.
+/// A normaliser that works on each query alone. The other kinds are fitted to data and come with a model
+/// file.
 FittedNormaliser unfitted_normaliser(const std::string& text, std::int64_t features) {
   FittedNormaliser normaliser;
   normaliser.kind = text.empty() ? Normalisation::kQueryMinmax : parse_normalisation(text);
   normaliser.features = features;
   if (normaliser.kind == Normalisation::kZscore || normaliser.kind == Normalisation::kLog1pZscore) {
-    throw InvalidArgument(fmt::format(
-        "--normalise {} needs means and deviations of data: start from a --model that carries them, or "
-        "choose query-minmax or none.",
-        text));
+    throw InvalidArgument(
+        fmt::format("--normalise {} requires means and deviations of the training data: start from a "
+                    "--model that contains them, or choose query-minmax or none.",
+                    text));
   }
   return normaliser;
 }
 
 FittedNormaliser normaliser_of(const ServiceRequest& request, const LoadedModel& model) {
-  const std::string* said = metadata_of(model, "normalisation");
-  if (said == nullptr) return unfitted_normaliser(request.normalise, model.shape.inputs);
-  FittedNormaliser normaliser = parse_normaliser(*said, request.model);
+  const std::string* normalisation = metadata_of(model, "normalisation");
+  if (normalisation == nullptr) return unfitted_normaliser(request.normalise, model.shape.inputs);
+  FittedNormaliser normaliser = parse_normaliser(*normalisation, request.model);
   if (normaliser.inputs() != model.shape.inputs) {
-    throw InvalidArgument(fmt::format("{}: The model takes {} inputs and its normalisation gives {}.",
+    throw InvalidArgument(fmt::format("{}: The model expects {} inputs, but its normalisation produces {}.",
                                       request.model, model.shape.inputs, normaliser.inputs()));
   }
   if (!request.normalise.empty() && parse_normalisation(request.normalise) != normaliser.kind) {
@@ -74,7 +74,7 @@ FittedNormaliser normaliser_of(const ServiceRequest& request, const LoadedModel&
   return normaliser;
 }
 
-/// The network is the model's; everything else is what the flags say.
+/// Takes the network from the model; all other settings come from the flags.
 void take_network(const LoadedModel& model, RankerSettings& ranker) {
   ranker.network.network = model.settings.network;
   if (model.is_linear()) return;
@@ -84,7 +84,7 @@ void take_network(const LoadedModel& model, RankerSettings& ranker) {
   if (model.members.size() > 1) ranker.posterior.members = static_cast<std::int64_t>(model.members.size());
 }
 
-std::vector<std::vector<float>> first_thetas(const SettledService& service) {
+std::vector<std::vector<float>> first_thetas(const ResolvedService& service) {
   if (service.identity.model.empty()) return {};
   if (fingerprint_of(read_file(service.model_file)).hex() != service.identity.model) {
     throw IoError(fmt::format("{}: This is not the model that the service started from.",
@@ -93,8 +93,8 @@ std::vector<std::vector<float>> first_thetas(const SettledService& service) {
   return load_model(service.model_file).members;
 }
 
-SettledService describe_service(const ServiceRequest& request) {
-  SettledService described;
+ResolvedService new_service(const ServiceRequest& request) {
+  ResolvedService described;
   ServiceIdentity& identity = described.identity;
   std::vector<SettingOverride> overrides = request.ranker;
   std::optional<LoadedModel> model;
@@ -106,7 +106,7 @@ SettledService describe_service(const ServiceRequest& request) {
     if (!request.names_kind)
       overrides.push_back({"ranker", "", "kind", std::string(kind_for(*model)), "--model"});
   } else if (request.features < 1) {
-    throw InvalidArgument("A ranker without a model needs the number of features: --features D.");
+    throw InvalidArgument("Without --model, --features D is required.");
   }
   identity.ranker = resolve_configuration(std::nullopt, overrides).rankers.front();
   FittedNormaliser normaliser;
@@ -118,46 +118,47 @@ SettledService describe_service(const ServiceRequest& request) {
   }
   if (request.features > 0 && request.features != normaliser.features) {
     throw InvalidArgument(
-        fmt::format("--features is {} and the model takes {}.", request.features, normaliser.features));
+        fmt::format("--features is {}, but the model expects {}.", request.features, normaliser.features));
   }
   identity.features = normaliser.features;
   identity.normalisation = normaliser_text(normaliser);
   identity.cutoff = request.cutoff.value_or(identity.cutoff);
   identity.seed = request.seed.value_or(identity.seed);
-  described.fresh = true;
+  described.is_new = true;
   return described;
 }
 
-/// What is here with whatever is said instead.
-ServiceIdentity as_asked(const ServiceIdentity& here, const ServiceRequest& request) {
-  ServiceIdentity asked = here;
-  if (!request.model.empty()) asked.model = fingerprint_of(read_file(request.model)).hex();
-  if (request.features > 0) asked.features = request.features;
+/// The stored identity with the changes that the command line asks for.
+ServiceIdentity requested_identity(const ServiceIdentity& stored, const ServiceRequest& request) {
+  ServiceIdentity requested = stored;
+  if (!request.model.empty()) requested.model = fingerprint_of(read_file(request.model)).hex();
+  if (request.features > 0) requested.features = request.features;
   if (!request.normalise.empty() &&
-      parse_normaliser(here.normalisation, "service").kind != parse_normalisation(request.normalise)) {
-    asked.normalisation = request.normalise;
+      parse_normaliser(stored.normalisation, "service").kind != parse_normalisation(request.normalise)) {
+    requested.normalisation = request.normalise;
   }
-  asked.cutoff = request.cutoff.value_or(here.cutoff);
-  asked.seed = request.seed.value_or(here.seed);
-  const auto of_protocol = [](const SettingOverride& said) { return said.table == "protocol"; };
+  requested.cutoff = request.cutoff.value_or(stored.cutoff);
+  requested.seed = request.seed.value_or(stored.seed);
+  const auto of_protocol = [](const SettingOverride& setting) { return setting.table == "protocol"; };
   if (std::any_of(request.ranker.begin(), request.ranker.end(), of_protocol)) {
-    // It chooses whatever is not said.
-    std::vector<SettingOverride> said = {
-        {"ranker", "", "kind", std::string(name_of(here.ranker.kind)), "--state"}};
-    said.insert(said.end(), request.ranker.begin(), request.ranker.end());
-    asked.ranker = resolve_configuration(std::nullopt, said).rankers.front();
-    asked.ranker.name = here.ranker.name;
-    if (!here.model.empty()) {  // which chose these
-      asked.ranker.network = here.ranker.network;
-      asked.ranker.posterior.members = here.ranker.posterior.members;
+    // The protocol decides the defaults of all settings that are not given.
+    std::vector<SettingOverride> overrides = {
+        {"ranker", "", "kind", std::string(name_of(stored.ranker.kind)), "--state"}};
+    overrides.insert(overrides.end(), request.ranker.begin(), request.ranker.end());
+    requested.ranker = resolve_configuration(std::nullopt, overrides).rankers.front();
+    requested.ranker.name = stored.ranker.name;
+    if (!stored.model.empty()) {  // these come from the model
+      requested.ranker.network = stored.ranker.network;
+      requested.ranker.posterior.members = stored.ranker.posterior.members;
     }
-    return asked;
+    return requested;
   }
-  for (const SettingOverride& said : request.ranker) {
-    if (said.table != RankerSettings::schema().table) continue;
-    assign_setting_text(RankerSettings::schema(), &asked.ranker, said.key, said.text, said.origin);
+  for (const SettingOverride& setting : request.ranker) {
+    if (setting.table != RankerSettings::schema().table) continue;
+    assign_setting_text(RankerSettings::schema(), &requested.ranker, setting.key, setting.text,
+                        setting.origin);
   }
-  return asked;
+  return requested;
 }
 
 class LogWriter {
@@ -189,13 +190,12 @@ void import_whole_lines(const ImportSource& source, std::int64_t inputs, bool wi
       throw DataError(source.log.string(), number, column, sentence);
     };
     if (const auto failure = parse_record(line, record)) refuse(failure->column, failure->sentence);
-    if (record.inputs.empty())
-      refuse(1, "The line has no 'inputs': name the data that it speaks of with --import-data.");
+    if (record.inputs.empty()) refuse(1, "The line has no 'inputs': name its data set with --import-data.");
     if (record.columns != inputs)
-      refuse(1, fmt::format("The line has {} inputs a document and the model takes {}.", record.columns,
-                            inputs));
+      refuse(1, fmt::format("The line has {} inputs per document, but the model expects {}.",
+                            record.columns, inputs));
     if (with_unshown && record.docs.size() == record.clicks.size())
-      refuse(1, "The line has no 'unshown' documents, and this kind of ranker learns from them.");
+      refuse(1, "The line has no 'unshown' documents, which this kind of ranker requires.");
     if (record.impression.empty()) record.impression = fmt::format("imported-{}", log.rounds() + 1);
     log.write(record);
   }
@@ -208,7 +208,7 @@ void import_rounds_of_data(const ImportSource& source, const FittedNormaliser& n
   settings.source = source.data;
   const Dataset train = load_part(settings, source.fold, DataPart::kTrain, context);
   if (train.features() != normaliser.features) {
-    throw InvalidArgument(fmt::format("{} has {} features and the model takes {}.", source.data,
+    throw InvalidArgument(fmt::format("{} has {} features, but the model expects {}.", source.data,
                                       train.features(), normaliser.features));
   }
   const RecordedFeedback recorded = RecordedFeedback::read(source.log, train);
@@ -241,34 +241,34 @@ void import_rounds_of_data(const ImportSource& source, const FittedNormaliser& n
 
 }  // namespace
 
-SettledService settle_service(const StateFolder& folder, const ServiceRequest& request) {
-  const auto here = folder.identity();
-  if (!here && !request.names_ranker()) {
+ResolvedService resolve_service(const StateFolder& folder, const ServiceRequest& request) {
+  const auto stored = folder.identity();
+  if (!stored && !request.suffices()) {
     throw InvalidArgument(
-        fmt::format("{} holds no service yet: start it from --model FILE, or from --ranker KIND --features "
-                    "D, to which other settings may be added.",
+        fmt::format("{} contains no service yet: create one with --model FILE, or with --ranker KIND "
+                    "--features D and optional settings.",
                     folder.path().string()));
   }
-  if (!here) return describe_service(request);
-  const std::string difference = identity_difference(*here, as_asked(*here, request));
+  if (!stored) return new_service(request);
+  const std::string difference = identity_difference(*stored, requested_identity(*stored, request));
   if (!difference.empty()) {
-    throw InvalidArgument(fmt::format(
-        "{} belongs to another service ({}): leave the flags out to go on with it, or choose another "
-        "folder.",
-        folder.path().string(), difference));
+    throw InvalidArgument(
+        fmt::format("{} contains a service with other settings ({}): remove the flags to continue it, or "
+                    "choose another folder.",
+                    folder.path().string(), difference));
   }
-  SettledService service;
-  service.identity = *here;
-  if (!here->model.empty()) service.model_file = folder.model();
+  ResolvedService service;
+  service.identity = *stored;
+  if (!stored->model.empty()) service.model_file = folder.model();
   return service;
 }
 
-std::unique_ptr<OnlineRanker> make_service_ranker(const SettledService& service, std::int64_t memory) {
+std::unique_ptr<OnlineRanker> make_service_ranker(const ResolvedService& service, std::int64_t memory) {
   const ServiceIdentity& identity = service.identity;
   if (row_of(identity.ranker.kind).needs_labels) {
-    throw InvalidArgument(
-        fmt::format("Ranker '{}' learns from true grades, which no click tells: choose another kind.",
-                    identity.ranker.name));
+    throw InvalidArgument(fmt::format(
+        "Ranker '{}' learns from true grades, which a service does not have: choose another kind.",
+        identity.ranker.name));
   }
   const FittedNormaliser normaliser = parse_normaliser(identity.normalisation, "service");
   const auto thetas = first_thetas(service);
@@ -285,7 +285,7 @@ std::uint64_t import_feedback(const StateFolder& folder, const ImportSource& sou
   std::error_code failed;
   if (std::filesystem::file_size(folder.log(), failed) > 0 && !failed) {
     throw InvalidArgument(
-        fmt::format("{} has a log already: import into a new folder, so that no round is learned twice.",
+        fmt::format("{} already has a log: import into a new folder, so that no round is learned twice.",
                     folder.path().string()));
   }
   LogWriter log(folder.log());

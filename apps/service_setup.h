@@ -14,43 +14,43 @@
 
 namespace olrank {
 
-/// What a command line says about a service.
+/// The command line's description of a service.
 struct ServiceRequest {
   std::string model;          // a file to start from
-  bool names_kind = false;    // --ranker was said
-  std::int64_t features = 0;  // 0: not said
-  std::string normalise;      // empty: not said
+  bool names_kind = false;    // --ranker was given
+  std::int64_t features = 0;  // 0: not given
+  std::string normalise;      // empty: not given
   std::optional<std::int64_t> cutoff;
   std::optional<std::int64_t> seed;
-  std::vector<SettingOverride> ranker;  // and the protocol
+  std::vector<SettingOverride> ranker;  // settings of ranker and protocol
 
-  /// Whether it is enough to start from.
-  bool names_ranker() const { return !model.empty() || names_kind; }
+  /// Whether the request suffices to create a service.
+  bool suffices() const { return !model.empty() || names_kind; }
 };
 
-/// A service as it is to run. Nothing is written yet.
-struct SettledService {
+/// A service to run; nothing is written yet.
+struct ResolvedService {
   ServiceIdentity identity;
-  bool fresh = false;                // the folder holds none
-  std::filesystem::path model_file;  // that it starts from; empty without one
-  std::string model;                 // the bytes of a fresh one's
+  bool is_new = false;               // the folder contains no service yet
+  std::filesystem::path model_file;  // the model to start from; empty without one
+  std::string model;                 // the bytes of a new service's model
 };
-/// The folder's service, which has to agree with whatever is said, or a new one.
-SettledService settle_service(const StateFolder& folder, const ServiceRequest& request);
+/// The folder's service, or a new one. Throws InvalidArgument if the request contradicts the folder.
+ResolvedService resolve_service(const StateFolder& folder, const ServiceRequest& request);
 
-/// The ranker before round 1. `memory` is what its covariance may take. Throws InvalidArgument for kinds
-/// that no service can have.
-std::unique_ptr<OnlineRanker> make_service_ranker(const SettledService& service, std::int64_t memory);
+/// The ranker before round 1, with at most `memory` bytes for its covariance. Throws InvalidArgument for
+/// kinds that a service does not support.
+std::unique_ptr<OnlineRanker> make_service_ranker(const ResolvedService& service, std::int64_t memory);
 
-/// Where imported feedback finds documents that its lines do not hold.
+/// Recorded feedback to import, and the data set of its documents.
 struct ImportSource {
   std::filesystem::path log;
-  std::string data;  // as `olrank run --data`; empty: lines hold their documents' inputs
+  std::string data;  // as in `olrank run --data`; empty: lines contain their documents' inputs
   std::int64_t fold = 1;
 };
 
-/// Makes a fresh state's log of recorded feedback; returns the rounds. All of it or, where a line is wrong,
-/// nothing.
+/// Writes recorded feedback to a new service's log and returns the number of rounds. If a line is invalid,
+/// nothing is written.
 std::uint64_t import_feedback(const StateFolder& folder, const ImportSource& source,
                               const FittedNormaliser& normaliser, bool with_unshown);
 

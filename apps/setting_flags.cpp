@@ -11,7 +11,7 @@
 namespace olrank {
 namespace {
 
-/// An option that takes one value each time it is given, any number of times.
+/// An option that may be repeated and takes one value each time.
 CLI::Option* add_repeatable(CLI::App& app, const std::string& names, const std::string& help) {
   const auto keep_as_text = [](const CLI::results_t&) { return true; };
   return app.add_option(names, keep_as_text, help)
@@ -22,6 +22,7 @@ CLI::Option* add_repeatable(CLI::App& app, const std::string& names, const std::
 }
 
 std::string type_name(const Setting& setting) {
+  if (!setting.choices.empty()) return fmt::format("{}", fmt::join(setting.choices, "|"));
   switch (setting.kind) {
     case SettingKind::kSwitch:
       return "true|false";
@@ -30,7 +31,7 @@ std::string type_name(const Setting& setting) {
     case SettingKind::kReal:
       return "REAL";
     case SettingKind::kText:
-      return setting.choices.empty() ? "TEXT" : "NAME";
+      return "TEXT";
     case SettingKind::kIntegers:
       return "INTEGERS";
     case SettingKind::kReals:
@@ -53,7 +54,6 @@ std::string shown_default(const Setting& setting, const void* defaults) {
 std::string help_line(const Setting& setting, const void* defaults) {
   std::string help = setting.help;
   std::erase(help, '`');
-  if (!setting.choices.empty()) help += fmt::format(" ({})", fmt::join(setting.choices, ", "));
   const std::string value = shown_default(setting, defaults);
   return value.empty() ? help : fmt::format("{} [default: {}]", help, value);
 }
@@ -71,8 +71,8 @@ void SettingFlags::declare(CLI::App& app, bool of_study) {
 void SettingFlags::declare(CLI::App& app, std::span<const SchemaWithDefaults> tables) {
   app_ = &app;
   set_ =
-      add_repeatable(app, "--set", "any setting: TABLE.KEY=VALUE, or ranker.NAME.KEY=VALUE for one ranker");
-  set_->type_name("T.KEY=VALUE");
+      add_repeatable(app, "--set", "set any key: TABLE.KEY=VALUE, or ranker.NAME.KEY=VALUE for one ranker");
+  set_->type_name("KEY=VALUE");
   for (const auto& [schema, defaults] : tables) {
     if (schema->file_only) continue;
     for (const Setting& setting : schema->settings) {
@@ -86,27 +86,27 @@ void SettingFlags::declare(CLI::App& app, std::span<const SchemaWithDefaults> ta
 }
 
 std::vector<SettingOverride> SettingFlags::overrides() const {
-  std::vector<SettingOverride> said;
-  std::map<const CLI::Option*, std::size_t> taken;
+  std::vector<SettingOverride> given;
+  std::map<const CLI::Option*, std::size_t> used;
   for (const CLI::Option* option : app_->parse_order()) {
     const auto flag = std::find_if(flags_.begin(), flags_.end(),
                                    [&](const Flag& known) { return known.option == option; });
     if (option != set_ && flag == flags_.end()) continue;
-    const std::size_t before = taken[option]++;
+    const std::size_t before = used[option]++;
     if (before > 0 && flag != flags_.end() && flag->key == "kind") {
       throw InvalidArgument(
-          fmt::format("{} names the one ranker of a command line; write several into a file, each under a "
-                      "[[ranker]] of its own.",
+          fmt::format("{} can be given once; to compare several rankers, describe each under its own "
+                      "[[ranker]] in a file.",
                       option->get_name()));
     }
     const std::string& text = option->results().at(before);
     if (option == set_) {
-      said.push_back(parse_override(text));
+      given.push_back(parse_override(text));
     } else {
-      said.push_back({flag->table, "", flag->key, text, option->get_name()});
+      given.push_back({flag->table, "", flag->key, text, option->get_name()});
     }
   }
-  return said;
+  return given;
 }
 
 }  // namespace olrank

@@ -8,15 +8,15 @@
 
 namespace olrank {
 
-/// The flags of a command that takes a configuration: one for each setting, made from its description, and
-/// --set for all of them.
+/// The flags of a command that takes a configuration: one per setting, generated from its description, and
+/// --set for any key.
 class SettingFlags {
  public:
-  /// Without the flags of a study, unless the command carries one out.
+  /// Declares the flags of all tables; those of [study] only if `of_study`.
   void declare(CLI::App& app, bool of_study = false);
-  /// Of some tables only.
+  /// Declares the flags of some tables only.
   void declare(CLI::App& app, std::span<const SchemaWithDefaults> tables);
-  /// What was said, in the order of the command line.
+  /// The settings given, in the order of the command line.
   std::vector<SettingOverride> overrides() const;
 
  private:

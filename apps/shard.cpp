@@ -13,7 +13,7 @@
 namespace olrank {
 namespace {
 
-std::optional<std::int64_t> whole_number(std::string_view text) {
+std::optional<std::int64_t> parse_integer(std::string_view text) {
   std::int64_t number = 0;
   const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (failed != std::errc() || end != text.data() + text.size() || text.empty()) return std::nullopt;
@@ -22,17 +22,19 @@ std::optional<std::int64_t> whole_number(std::string_view text) {
 
 std::int64_t number_of(const char* name, const char* text) {
   if (text == nullptr)
-    throw InvalidArgument(fmt::format("The shard needs the variable {}, which is not set.", name));
-  const auto number = whole_number(text);
+    throw InvalidArgument(
+        fmt::format("The environment variable {} is required for the shard but not set.", name));
+  const auto number = parse_integer(text);
   if (!number)
-    throw InvalidArgument(fmt::format("The variable {} is '{}' and no whole number.", name, text));
+    throw InvalidArgument(
+        fmt::format("The environment variable {} must be an integer, not '{}'.", name, text));
   return *number;
 }
 
 Shard checked(Shard shard, std::string_view origin) {
   if (shard.count >= 1 && shard.index >= 0 && shard.index < shard.count) return shard;
-  throw InvalidArgument(fmt::format("{}: There is no shard {} of {}; shards count from 0.", origin,
-                                    shard.index, shard.count));
+  throw InvalidArgument(fmt::format("{}: Shard {} of {} does not exist; shards are numbered from 0.",
+                                    origin, shard.index, shard.count));
 }
 
 }  // namespace
@@ -40,25 +42,24 @@ Shard checked(Shard shard, std::string_view origin) {
 Shard parse_shard(const std::string& text) {
   const std::size_t slash = text.find('/');
   if (slash != std::string::npos) {
-    const auto index = whole_number(std::string_view(text).substr(0, slash));
-    const auto count = whole_number(std::string_view(text).substr(slash + 1));
+    const auto index = parse_integer(std::string_view(text).substr(0, slash));
+    const auto count = parse_integer(std::string_view(text).substr(slash + 1));
     if (index && count) return checked({*index, *count}, "--shard " + text);
   }
-  throw InvalidArgument(fmt::format("--shard {}: A shard is written I/N, such as 0/4.", text));
+  throw InvalidArgument(fmt::format("--shard must have the form I/N, such as 0/4, not '{}'.", text));
 }
 
 Shard shard_of_environment(const std::function<const char*(const char*)>& variable) {
   if (const char* task = variable("SLURM_ARRAY_TASK_ID")) {
     const std::int64_t first = number_of("SLURM_ARRAY_TASK_MIN", variable("SLURM_ARRAY_TASK_MIN"));
     const std::int64_t count = number_of("SLURM_ARRAY_TASK_COUNT", variable("SLURM_ARRAY_TASK_COUNT"));
-    // An array such as 0-6:2 counts in steps.
+    // An array such as 0-6:2 has a step.
     const char* step_text = variable("SLURM_ARRAY_TASK_STEP");
     const std::int64_t step = step_text != nullptr ? number_of("SLURM_ARRAY_TASK_STEP", step_text) : 1;
     const std::int64_t distance = number_of("SLURM_ARRAY_TASK_ID", task) - first;
     if (step < 1 || distance % step != 0) {
-      throw InvalidArgument(
-          fmt::format("SLURM_ARRAY_TASK_ID is {}, which the array from {} in steps of {} does not have.",
-                      task, first, step));
+      throw InvalidArgument(fmt::format(
+          "SLURM_ARRAY_TASK_ID {} is not in the array that starts at {} with step {}.", task, first, step));
     }
     return checked({distance / step, count}, "SLURM_ARRAY_TASK_ID");
   }
@@ -69,7 +70,7 @@ Shard shard_of_environment(const std::function<const char*(const char*)>& variab
     if (const char* count = variable(count_name)) {
       return checked({number_of(index_name, index), number_of(count_name, count)}, index_name);
     }
-    log_info("{} is set without {}, so this process runs the whole experiment.", index_name, count_name);
+    log_info("{} is set but {} is not, so this process runs the whole experiment.", index_name, count_name);
   }
   return {};
 }

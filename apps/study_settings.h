@@ -12,8 +12,8 @@
 
 namespace olrank {
 
-/// Where the α of each structure comes from: the ranker's own setting, or a calibration that makes every
-/// structure as often wrong as the full one.
+/// How the α of each structure is chosen: the ranker's own setting, or a calibration that makes every
+/// structure wrong as often as the full one.
 enum class StudyAlpha { kGiven, kMatched };
 
 template <>
@@ -22,7 +22,7 @@ struct EnumNames<StudyAlpha> {
                                         std::pair{StudyAlpha::kMatched, std::string_view("matched")}};
 };
 
-/// What a study of covariances compares.
+/// The axes of a covariance study.
 struct StudySettings {
   std::vector<std::string> structures = {"full",       "diagonal",   "diagonal-of-inverse", "none",
                                          "ensemble-2", "ensemble-5", "ensemble-10"};

@@ -21,7 +21,7 @@ std::size_t points_of(const std::vector<SweepAxis>& axes, const std::string& ran
     points *= axis.values.size();
     if (points > kMostPoints) {
       throw InvalidArgument(fmt::format(
-          "The sweep gives ranker '{}' more than {} points; try fewer values.", ranker, kMostPoints));
+          "The sweep of ranker '{}' has more than {} points; try fewer values.", ranker, kMostPoints));
     }
   }
   return points;
@@ -37,7 +37,7 @@ std::string folder_text(const SettingValue& value) {
   return text;
 }
 
-/// A name that nobody has, and takes it.
+/// A name that is not in `taken`, and is added to it.
 std::string unique_name(const std::string& wanted, std::set<std::string>& taken) {
   std::string name = wanted.substr(0, kLongestName);
   for (std::size_t number = 2; name.size() < wanted.size() || taken.count(name) > 0; ++number) {
@@ -68,30 +68,30 @@ GridPoint point_of(const RankerSettings& ranker, const std::vector<SweepAxis>& a
 }
 
 template <class T>
-bool holds(const std::vector<T>& all, const T& one) {
+bool contains(const std::vector<T>& all, const T& one) {
   return std::find(all.begin(), all.end(), one) != all.end();
 }
 
-double figure_of(const TriedPoint& tried, SweepFigure by) {
-  return tried.figures.area(by).mean;
+double criterion_of(const TriedPoint& tried, SweepCriterion by) {
+  return tried.moments.area(by).mean;
 }
 
-std::string place_text(const std::optional<ChoicePlace>& place) {
+std::string scope_text(const std::optional<FoldAndUser>& place) {
   return place ? fmt::format(" on fold {} with user '{}'", place->fold, place->user) : "";
 }
 
-/// Marks the best of some points of one ranker and place.
-void mark_best(std::vector<TriedPoint*>& candidates, std::size_t trials, SweepFigure by,
+/// Marks the best point of one ranker, and of one fold and user where each has its own choice.
+void mark_best(std::vector<TriedPoint*>& candidates, std::size_t trials, SweepCriterion by,
                const std::string& ranker) {
   TriedPoint* best = nullptr;
   for (TriedPoint* tried : candidates) {
-    const bool whole = tried->figures.trials == static_cast<std::int64_t>(trials);
-    if (!whole || !std::isfinite(figure_of(*tried, by))) continue;
-    if (best == nullptr || figure_of(*tried, by) > figure_of(*best, by)) best = tried;
+    const bool whole = tried->moments.trials == static_cast<std::int64_t>(trials);
+    if (!whole || !std::isfinite(criterion_of(*tried, by))) continue;
+    if (best == nullptr || criterion_of(*tried, by) > criterion_of(*best, by)) best = tried;
   }
   if (best == nullptr) {
-    throw Error(fmt::format("No point of ranker '{}' has all its {} trials{}, so none can be chosen.",
-                            ranker, trials, place_text(candidates.front()->place)));
+    throw Error(fmt::format("No grid point of ranker '{}' finished all {} trials{}, so none can be chosen.",
+                            ranker, trials, scope_text(candidates.front()->place)));
   }
   best->chosen = true;
 }
@@ -118,7 +118,7 @@ std::vector<GridPoint> grid_of(const Configuration& configuration) {
 }
 
 TrialMoments trial_moments(const std::vector<SummaryRow>& rows, const std::string& name,
-                           const std::optional<ChoicePlace>& place) {
+                           const std::optional<FoldAndUser>& place) {
   std::vector<const SummaryRow*> own;
   for (const SummaryRow& row : rows) {
     if (row.identity.ranker != name) continue;
@@ -138,22 +138,22 @@ TrialMoments trial_moments(const std::vector<SummaryRow>& rows, const std::strin
           moments([](const SummaryRow& row) { return 0.5 * (row.offline_area + row.online_area); })};
 }
 
-const Moments& TrialMoments::area(SweepFigure by) const {
+const Moments& TrialMoments::area(SweepCriterion by) const {
   switch (by) {
-    case SweepFigure::kOffline:
+    case SweepCriterion::kOffline:
       return offline_area;
-    case SweepFigure::kOnline:
+    case SweepCriterion::kOnline:
       return online_area;
-    case SweepFigure::kBoth:
+    case SweepCriterion::kBoth:
       break;
   }
   return both_areas;
 }
 
-std::vector<std::optional<ChoicePlace>> choice_places(const TrialMatrix& trials) {
-  std::vector<std::optional<ChoicePlace>> places;
+std::vector<std::optional<FoldAndUser>> folds_and_users(const TrialMatrix& trials) {
+  std::vector<std::optional<FoldAndUser>> places;
   for (const std::int64_t fold : trials.folds) {
-    for (const std::string& user : trials.users) places.emplace_back(ChoicePlace{fold, user});
+    for (const std::string& user : trials.users) places.emplace_back(FoldAndUser{fold, user});
   }
   return places;
 }
@@ -161,8 +161,8 @@ std::vector<std::optional<ChoicePlace>> choice_places(const TrialMatrix& trials)
 std::vector<SummaryRow> rows_of(const std::vector<SummaryRow>& rows, const TrialMatrix& trials) {
   std::vector<SummaryRow> own;
   std::copy_if(rows.begin(), rows.end(), std::back_inserter(own), [&](const SummaryRow& row) {
-    return holds(trials.folds, row.identity.fold) && holds(trials.users, row.identity.user) &&
-           holds(trials.seeds, row.identity.seed);
+    return contains(trials.folds, row.identity.fold) && contains(trials.users, row.identity.user) &&
+           contains(trials.seeds, row.identity.seed);
   });
   return own;
 }
@@ -171,13 +171,13 @@ std::vector<TriedPoint> choose(const std::vector<GridPoint>& grid, const std::ve
                                const TrialMatrix& trials, const ChoiceRule& rule) {
   std::map<std::string, std::vector<SummaryRow>> counted;
   for (const SummaryRow& row : rows_of(rows, trials)) counted[row.identity.ranker].push_back(row);
-  std::vector<std::optional<ChoicePlace>> places;
+  std::vector<std::optional<FoldAndUser>> places;
   std::size_t trials_of_place = trials.seeds.size();
   if (rule.per == ChoicePer::kRanker) {
     places.emplace_back(std::nullopt);
     trials_of_place *= trials.folds.size() * trials.users.size();
   } else {
-    places = choice_places(trials);
+    places = folds_and_users(trials);
   }
 
   std::vector<TriedPoint> tried;
@@ -185,7 +185,7 @@ std::vector<TriedPoint> choose(const std::vector<GridPoint>& grid, const std::ve
   for (std::size_t begin = 0; begin < grid.size();) {
     std::size_t end = begin;
     while (end < grid.size() && grid[end].ranker == grid[begin].ranker) ++end;
-    for (const std::optional<ChoicePlace>& place : places) {
+    for (const std::optional<FoldAndUser>& place : places) {
       std::vector<TriedPoint*> candidates;
       for (std::size_t point = begin; point < end; ++point) {
         const std::string& name = grid[point].settings.name;

@@ -15,16 +15,16 @@
 
 namespace olrank {
 
-/// The curve by whose area a choice is made; kBoth is the mean of the two areas.
-enum class SweepFigure { kOffline, kOnline, kBoth };
-/// What has a choice of its own.
+/// The learning curve whose area decides; kBoth takes the mean of the two areas.
+enum class SweepCriterion { kOffline, kOnline, kBoth };
+/// The scope of a choice: one per ranker, or one per ranker, fold and user.
 enum class ChoicePer { kRanker, kFoldAndUser };
 
 template <>
-struct EnumNames<SweepFigure> {
-  static constexpr std::array values = {std::pair{SweepFigure::kOffline, std::string_view("offline")},
-                                        std::pair{SweepFigure::kOnline, std::string_view("online")},
-                                        std::pair{SweepFigure::kBoth, std::string_view("both")}};
+struct EnumNames<SweepCriterion> {
+  static constexpr std::array values = {std::pair{SweepCriterion::kOffline, std::string_view("offline")},
+                                        std::pair{SweepCriterion::kOnline, std::string_view("online")},
+                                        std::pair{SweepCriterion::kBoth, std::string_view("both")}};
 };
 template <>
 struct EnumNames<ChoicePer> {
@@ -34,50 +34,50 @@ struct EnumNames<ChoicePer> {
 };
 
 struct ChoiceRule {
-  SweepFigure by = SweepFigure::kOffline;
+  SweepCriterion by = SweepCriterion::kOffline;
   ChoicePer per = ChoicePer::kRanker;
 };
 
-/// One combination of the values that a ranker is tried with.
+/// One combination of swept values for a ranker.
 struct GridPoint {
-  std::string ranker;       // whose; the name that the configuration gives it
-  RankerSettings settings;  // settings.name is the point's own: "full+alpha=0.1+lambda=10"
-  std::vector<std::pair<std::string, SettingValue>> values;  // of its axes, in their order
+  std::string ranker;       // the ranker's name in the configuration
+  RankerSettings settings;  // settings.name is the point's name: "full+alpha=0.1+lambda=10"
+  std::vector<std::pair<std::string, SettingValue>> values;  // of its axes, in order
 };
 
-/// Every combination for every swept ranker, the last axis moving fastest. Everything that is not swept
-/// stays as the configuration resolved it. Rankers without an axis have nothing to choose and no point.
+/// Every combination for every swept ranker; the last axis varies fastest. Settings that are not swept keep
+/// their values. Rankers without an axis have no grid points.
 std::vector<GridPoint> grid_of(const Configuration& configuration);
 
-/// A part of the trials that has a choice of its own.
-struct ChoicePlace {
+/// The fold and user of one choice.
+struct FoldAndUser {
   std::int64_t fold = 0;
   std::string user;
 
-  friend bool operator==(const ChoicePlace&, const ChoicePlace&) = default;
+  friend bool operator==(const FoldAndUser&, const FoldAndUser&) = default;
 };
 
-/// What trials amount to.
+/// Means and deviations over trials.
 struct TrialMoments {
   std::int64_t trials = 0;
   Moments offline_area;
   Moments online_area;
   Moments offline_ndcg;
   Moments discounted_ndcg;
-  Moments both_areas;  // of their mean in each trial
+  Moments both_areas;  // of each trial's mean of the two areas
 
-  const Moments& area(SweepFigure by) const;
+  const Moments& area(SweepCriterion by) const;
 };
 
-/// The means over the trials of one name, and where a place is given, of that fold and user alone.
+/// The moments over all trials of one name, or over those of the given fold and user.
 TrialMoments trial_moments(const std::vector<SummaryRow>& rows, const std::string& name,
-                           const std::optional<ChoicePlace>& place);
+                           const std::optional<FoldAndUser>& place);
 
-/// One line of the choice: a point of the grid and what it came to.
+/// A grid point and its results.
 struct TriedPoint {
   std::size_t point = 0;             // of the grid
-  std::optional<ChoicePlace> place;  // where each fold and user has its own choice
-  TrialMoments figures;
+  std::optional<FoldAndUser> place;  // set if each fold and user has its own choice
+  TrialMoments moments;
   bool chosen = false;
 };
 
@@ -88,22 +88,23 @@ struct TrialMatrix {
   std::vector<std::int64_t> seeds;
 };
 
-/// Every fold and user.
-std::vector<std::optional<ChoicePlace>> choice_places(const TrialMatrix& trials);
+/// Every combination of fold and user.
+std::vector<std::optional<FoldAndUser>> folds_and_users(const TrialMatrix& trials);
 
-/// The rows of these trials; a folder may hold others from before.
+/// The rows of these trials; the folder may contain other, earlier trials.
 std::vector<SummaryRow> rows_of(const std::vector<SummaryRow>& rows, const TrialMatrix& trials);
 
-/// Marks for each ranker (and place) the point with the largest mean area, the first of equals in the order
-/// of the grid. Rows of other trials are left aside. A point that lacks a trial, because its numbers broke
-/// down, is not chosen; throws Error when a ranker has no other.
+/// Marks, for each ranker (and fold and user), the point with the largest mean area; the first in grid
+/// order on ties. Ignores rows of other trials. Points with a failed trial are not eligible; throws Error
+/// if a ranker has no eligible point.
 std::vector<TriedPoint> choose(const std::vector<GridPoint>& grid, const std::vector<SummaryRow>& rows,
                                const TrialMatrix& trials, const ChoiceRule& rule);
 
-/// "alpha = 1 is the largest value tried": the numbers of a winner that lie at an end of at least three.
+/// "alpha = 1 is the largest value tried": a winner's values at the edge of an axis of at least three
+/// numbers.
 std::vector<std::string> edge_notes(const GridPoint& winner, const std::vector<SweepAxis>& axes);
 
-/// The value as a table or a folder's name shows it: 1, 0.1, adam.
+/// The value without TOML's quotes: 1, 0.1, adam.
 std::string plain_text(const SettingValue& value);
 
 }  // namespace olrank

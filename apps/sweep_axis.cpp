@@ -23,13 +23,13 @@ void check_ranker(const TomlDocument& document, const TomlDocument::Table& table
   std::vector<std::string> names;
   for (const RankerSettings& ranker : rankers) names.push_back(ranker.name);
   if (name.empty() || std::find(names.begin(), names.end(), name) != names.end()) return;
-  // A name with a dot and without quotes is a table within a table, and the outer one says nothing.
+  // An unquoted name with a dot is a nested table, and the outer table is empty.
   const bool holds_others = std::any_of(
       document.tables.begin(), document.tables.end(),
       [&](const TomlDocument::Table& other) { return other.name.rfind(table.name + ".", 0) == 0; });
   if (table.entries.empty() && holds_others) return;
-  throw InvalidArgument(fmt::format("{}: There is no ranker '{}' to sweep; the nearest is '{}'.",
-                                    table.origin, name, nearest_name(name, names)));
+  throw InvalidArgument(
+      fmt::format("{}: Unknown ranker '{}'. {}", table.origin, name, did_you_mean(name, names)));
 }
 
 std::vector<SettingValue> items_of(const SettingValue& value) {
@@ -50,13 +50,13 @@ SweepAxis read_axis(const std::string& ranker, const TomlDocument::Entry& entry)
   const Schema& schema = RankerSettings::schema();
   const Setting* setting = schema.find(entry.key);
   if (setting == nullptr) {
-    throw InvalidArgument(fmt::format(
-        "{}: Unknown key '{}' in [{}]; the nearest known one is '{}'.", entry.key_origin, entry.key,
-        ranker.empty() ? kSweepTable : kSweepTable + "." + ranker, nearest_name(entry.key, schema.keys())));
+    throw InvalidArgument(fmt::format("{}: Unknown key '{}' in [{}]. {}", entry.key_origin, entry.key,
+                                      ranker.empty() ? kSweepTable : kSweepTable + "." + ranker,
+                                      did_you_mean(entry.key, schema.keys())));
   }
   if (entry.key == "name") {
     throw InvalidArgument(fmt::format(
-        "{}: 'name' cannot be swept; it is made from the values that are tried.", entry.key_origin));
+        "{}: 'name' cannot be swept; names are generated from the swept values.", entry.key_origin));
   }
   SweepAxis axis{ranker, entry.key, {}};
   for (const SettingValue& item : items_of(entry.value)) {
@@ -64,19 +64,19 @@ SweepAxis read_axis(const std::string& ranker, const TomlDocument::Entry& entry)
     assign_setting(schema, &scratch, entry.key, item, entry.origin);
     const SettingValue value = setting->read(&scratch);
     if (std::find(axis.values.begin(), axis.values.end(), value) != axis.values.end()) {
-      throw InvalidArgument(fmt::format("{}: The list '{}' holds {} twice; each would be the same ranker.",
-                                        entry.origin, entry.key, to_toml(value)));
+      throw InvalidArgument(
+          fmt::format("{}: '{}' contains {} twice.", entry.origin, entry.key, to_toml(value)));
     }
     axis.values.push_back(value);
   }
   if (axis.values.empty()) {
-    throw InvalidArgument(fmt::format("{}: The list '{}' is empty; it needs at least one value to try.",
-                                      entry.origin, entry.key));
+    throw InvalidArgument(
+        fmt::format("{}: '{}' is empty; it needs at least one value to try.", entry.origin, entry.key));
   }
   return axis;
 }
 
-/// A key of TOML, in quotes where it needs them.
+/// A TOML key, quoted if necessary.
 std::string toml_key(const std::string& name) {
   const bool bare = std::all_of(name.begin(), name.end(), [](unsigned char c) {
     return std::isalnum(c) != 0 || c == '-' || c == '_';
@@ -96,17 +96,18 @@ std::vector<SweepAxis> read_sweep(const TomlDocument& document,
   for (const TomlDocument::Table& table : document.tables) {
     if (!is_sweep_table(table)) continue;
     if (table.repeated) {
-      throw InvalidArgument(fmt::format("{}: This table is written [{}].", table.origin, table.name));
+      throw InvalidArgument(fmt::format("{}: Write this table as [{}].", table.origin, table.name));
     }
     check_ranker(document, table, rankers);
     for (const TomlDocument::Entry& entry : table.entries) {
       SweepAxis axis = read_axis(ranker_of(table), entry);
-      const bool said = std::any_of(axes.begin(), axes.end(), [&](const SweepAxis& other) {
+      const bool duplicate = std::any_of(axes.begin(), axes.end(), [&](const SweepAxis& other) {
         return other.ranker == axis.ranker && other.key == axis.key;
       });
-      if (said) {
-        throw InvalidArgument(fmt::format("{}: '{}' is swept twice in ranker '{}'.", entry.key_origin,
-                                          axis.key, axis.ranker));
+      if (duplicate) {
+        throw InvalidArgument(
+            fmt::format("{}: '{}' is swept twice{}.", entry.key_origin, axis.key,
+                        axis.ranker.empty() ? "" : fmt::format(" in ranker '{}'", axis.ranker)));
       }
       axes.push_back(std::move(axis));
     }
@@ -144,7 +145,7 @@ std::vector<SweepAxis> axes_of(const std::vector<SweepAxis>& axes, std::string_v
       if (general == held.end()) {
         held.push_back(axis);
       } else {
-        *general = axis;  // the place stays, and with it the order of the grid
+        *general = axis;  // keeps its position, and with it the order of the grid
       }
     }
   }

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "apps/choice.h"
 #include "apps/command.h"
 #include "apps/configuration.h"
 #include "apps/dry_run.h"
@@ -18,24 +19,12 @@
 #include "core/io/atomic_file.h"
 #include "core/runtime/log.h"
 #include "core/text/counted.h"
-#include "core/text/nearest.h"
 #include "models/ranker_factory.h"
 
 namespace olrank {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// A word of the command line as the value that it names.
-template <class Enum>
-Enum parse_word(const std::string& flag, const std::string& word) {
-  if (const std::optional<Enum> value = value_named<Enum>(word)) return *value;
-  std::vector<std::string> known;
-  known.reserve(EnumNames<Enum>::values.size());
-  for (const auto& [value, name] : EnumNames<Enum>::values) known.emplace_back(name);
-  throw InvalidArgument(fmt::format("{}: '{}' must be one of {}; the nearest is '{}'.", flag, word,
-                                    joined(known, " or "), nearest_name(word, known)));
-}
 
 std::vector<RankerSettings> settings_of(const std::vector<GridPoint>& grid) {
   std::vector<RankerSettings> rankers;
@@ -44,7 +33,7 @@ std::vector<RankerSettings> settings_of(const std::vector<GridPoint>& grid) {
   return rankers;
 }
 
-/// Rankers that wait for the test part, because there is nothing to choose.
+/// Rankers without swept values, which take part in the test only.
 std::vector<RankerSettings> unswept_rankers(const Configuration& configuration) {
   std::vector<RankerSettings> rankers;
   for (const RankerSettings& ranker : configuration.rankers) {
@@ -57,14 +46,14 @@ void check_points(const std::vector<GridPoint>& grid, std::int64_t cutoff) {
   for (const GridPoint& point : grid) {
     try {
       check_ranker(point.settings, cutoff);
-    } catch (const InvalidArgument& complaint) {
-      if (std::string_view(complaint.what()).find(point.settings.name) != std::string_view::npos) throw;
-      throw InvalidArgument(fmt::format("Grid point '{}': {}", point.settings.name, complaint.what()));
+    } catch (const InvalidArgument& error) {
+      if (std::string_view(error.what()).find(point.settings.name) != std::string_view::npos) throw;
+      throw InvalidArgument(fmt::format("Grid point '{}': {}", point.settings.name, error.what()));
     }
   }
 }
 
-/// One tuning: the grid on the validation part, the choice, the winners on the test part.
+/// One tuning: runs the grid on the validation set, chooses, and runs the winners on the test set.
 class Tuning {
  public:
   Tuning(const Configuration& configuration, const ChoiceRule& rule, const ExperimentRequest& request,
@@ -88,8 +77,8 @@ class Tuning {
     const auto points = static_cast<std::int64_t>(grid_.size());
     const auto winners = static_cast<std::int64_t>(trials_of(expected_test()).size());
     print_dry_run(tuning_, plan_, output,
-                  {{"grid_points", "grid points on the validation part.", points},
-                   {"test_trials", "trials of the winners on the test part come besides.", winners}});
+                  {{"grid_points", "grid points on the validation set.", points},
+                   {"test_trials", "additional trials of the winners on the test set.", winners}});
   }
 
   int run(const OutputFlags& output) {
@@ -104,8 +93,8 @@ class Tuning {
     if (tuned > 1) return tuned;
     if (plan_.shard.count > 1) {
       log_info(
-          "Shard {} of {} is tuned. The choice follows when every shard's trials lie in {}: call this "
-          "command with --resume and without --shard.",
+          "Shard {} of {} has finished tuning. When the trials of all shards are in {}, run this command "
+          "with --resume and without --shard to choose and test.",
           plan_.shard.index, plan_.shard.count, plan_.out.string());
       return tuned;
     }
@@ -122,7 +111,7 @@ class Tuning {
     const ExperimentPlan test_plan = plan_test(test, rankers);
     refuse_other_choice(test_plan);
     write_choice(tried, winners);
-    const int tested = play_test(test, test_plan);
+    const int tested = run_test(test, test_plan);
     if (tested > 1) return tested;
     const auto rows = rows_of(read_summaries(test_plan.out), matrix_of(configuration_));
     for (Winner& winner : winners) winner.test = trial_moments(rows, winner.point.ranker, winner.place);
@@ -141,7 +130,7 @@ class Tuning {
     return tuning;
   }
 
-  /// Whoever wins plays under the plain names, so the folders of the test part are known beforehand.
+  /// Winners run under the rankers' own names, so the folders of the test are known in advance.
   ExperimentPlan expected_test() const {
     ExperimentPlan plan = plan_;
     plan.out = out_ / "test";
@@ -152,30 +141,28 @@ class Tuning {
     return plan;
   }
 
-  /// The winners are of the grid, so whatever fits now fits on the test part too.
+  /// The winners are grid points, so if the grid fits into memory, so does the test.
   void check_all_memory() const {
     Configuration all = tuning_;
     for (const RankerSettings& ranker : unswept_rankers(configuration_)) all.rankers.push_back(ranker);
     check_memory(all, plan_);
   }
 
-  /// Plays the grid; the exit code of that.
+  /// Runs the grid and returns its exit code.
   int tune() const {
     const std::string shard =
         plan_.shard.count > 1 ? fmt::format(" (shard {} of {})", plan_.shard.index, plan_.shard.count) : "";
-    log_info(
-        "Tuning: {}, {} of {}{} into {}, judged on the validation part; "
-        "protocol {}",
-        counted(grid_.size(), "grid point"), counted(trials_of(plan_).size(), "trial"),
-        counted(plan_.trial.rounds, "round"), shard, plan_.out.string(),
-        name_of(configuration_.protocol.name));
+    log_info("Tuning {}: {} of {}{} in {}, evaluated on the validation set, protocol {}",
+             counted(grid_.size(), "grid point"), counted(trials_of(plan_).size(), "trial"),
+             counted(plan_.trial.rounds, "round"), shard, plan_.out.string(),
+             name_of(configuration_.protocol.name));
     write_manifest(tuning_, plan_, command_);
     write_configuration(tuning_, plan_.out / "config.toml");
     write_configuration(configuration_, out_ / "tune.toml");
     return run_and_summarise(plan_);
   }
 
-  /// The configuration has to outlive the plan.
+  /// The configuration must outlive the plan.
   ExperimentPlan plan_test(const Configuration& test, const std::vector<TestRanker>& rankers) const {
     ExperimentRequest whole = request_;
     whole.shard = {};
@@ -183,26 +170,28 @@ class Tuning {
     for (std::size_t i = 0; i < rankers.size(); ++i) {
       if (rankers[i].places.empty()) continue;
       plan.rankers[i].plays = [places = rankers[i].places](std::int64_t fold, const std::string& user) {
-        return std::find(places.begin(), places.end(), ChoicePlace{fold, user}) != places.end();
+        return std::find(places.begin(), places.end(), FoldAndUser{fold, user}) != places.end();
       };
     }
     return plan;
   }
 
-  /// Before anything of the earlier choice is written over.
+  /// Throws if the folder contains the test of an earlier, different choice, before anything is
+  /// overwritten.
   static void refuse_other_choice(const ExperimentPlan& plan) {
     try {
       check_existing(plan);
-    } catch (const InvalidArgument& complaint) {
+    } catch (const InvalidArgument& error) {
       throw InvalidArgument(
-          fmt::format("{} What is tuned stays when {} is removed, and --resume tests the new choice.",
-                      complaint.what(), plan.out.string()));
+          fmt::format("{} Remove {} and use --resume to test the new choice; the tuning results are kept.",
+                      error.what(), plan.out.string()));
     }
   }
 
   void remove_choice() const {
     std::vector<std::string> files = {"tuning.csv", "winners.csv", config_file(std::nullopt)};
-    for (const auto& place : choice_places(matrix_of(configuration_))) files.push_back(config_file(place));
+    for (const auto& place : folds_and_users(matrix_of(configuration_)))
+      files.push_back(config_file(place));
     for (const std::string& file : files) {
       std::error_code failed;
       fs::remove(out_ / file, failed);
@@ -213,20 +202,20 @@ class Tuning {
   void write_choice(const std::vector<TriedPoint>& tried, const std::vector<Winner>& winners) const {
     const std::string table = tuning_csv(configuration_, grid_, tried);
     const fs::path file = out_ / "tuning.csv";
-    if (fs::exists(file) && read_file(file) == table) return;  // chosen before
+    if (fs::exists(file) && read_file(file) == table) return;  // the choice is unchanged
     remove_choice();
     for (const auto& chosen : chosen_configurations(configuration_, winners, out_ / "test"))
       write_configuration(chosen.configuration, out_ / chosen.file);
-    write_file_atomically(file, table);  // last: with it, the choice is complete
+    write_file_atomically(file, table);  // last: its presence marks a complete choice
   }
 
-  /// Plays the winners; the exit code of that.
-  int play_test(const Configuration& test, const ExperimentPlan& plan) const {
-    log_info("Test: {} of {} into {}", counted(trials_of(plan).size(), "trial"),
+  /// Runs the winners on the test set and returns the exit code.
+  int run_test(const Configuration& test, const ExperimentPlan& plan) const {
+    log_info("Testing: {} of {} in {}", counted(trials_of(plan).size(), "trial"),
              counted(plan.trial.rounds, "round"), plan.out.string());
     for (const std::string& deviation : deviations(test)) log_info("  {}", deviation);
     write_manifest(test, plan, command_);
-    // Rankers that differ from place to place have no single configuration.
+    // With a choice per fold and user there is no single configuration.
     if (rule_.per == ChoicePer::kRanker) write_configuration(test, plan.out / "config.toml");
     return run_and_summarise(plan);
   }
@@ -245,35 +234,37 @@ class TuneCommand : public Command {
  public:
   std::string name() const override { return "tune"; }
   std::string summary() const override {
-    return "the best values of a [sweep] by the validation part, then the winners on the test part";
+    return "tune swept settings on the validation set, then test the winners";
   }
   void declare(CLI::App& app) override {
-    app.add_option("config", file_, "a TOML file with a [sweep]")->type_name("FILE");
-    app.add_option("--by", by_,
-                   "the curve whose area decides, or the mean of both: offline online both [offline]")
+    app.add_option("config", file_, "configuration file (TOML) with a [sweep]")->type_name("FILE");
+    app.add_option(
+           "--by", by_,
+           "choose by the area under this curve: offline, online, or both (their mean) [default: offline]")
         ->type_name("NAME");
-    app.add_option("--per", per_, "what has a choice of its own: ranker fold-and-user [ranker]")
+    app.add_option("--per", per_, "scope of a choice: ranker or fold-and-user [default: ranker]")
         ->type_name("NAME");
-    app.add_flag("--print-config", print_, "print the resolved configuration and stop");
-    app.add_flag("--dry-run", dry_run_, "print the grid, its trials and an estimate of time, and stop");
+    app.add_flag("--print-config", print_, "print the resolved configuration and exit");
+    app.add_flag("--dry-run", dry_run_, "print grid points, trials and estimated time, and exit");
     experiment_.declare(app);
     flags_.declare(app);
   }
   int run(const OutputFlags& output) override {
     if (file_.empty())
       throw InvalidArgument(
-          "Name a configuration with a [sweep]: olrank tune FILE. See 'olrank tune --help'.");
+          "No configuration file given. Usage: olrank tune FILE; see 'olrank tune --help'.");
     const Configuration configuration = resolve_configuration(fs::path(file_), flags_.overrides());
     refuse_study("tune", configuration);
-    const ChoiceRule rule = {parse_word<SweepFigure>("--by", by_), parse_word<ChoicePer>("--per", per_)};
+    const ChoiceRule rule = {parse_choice<SweepCriterion>("--by", by_),
+                             parse_choice<ChoicePer>("--per", per_)};
     if (print_) {
       fmt::print("{}", print_configuration(configuration));
       return 0;
     }
     if (configuration.sweep.empty()) {
       throw InvalidArgument(
-          fmt::format("{} has no [sweep]; write under it the values to try, such as alpha = [0.1, 1], or "
-                      "use 'olrank run'.",
+          fmt::format("{} has no [sweep]; add one with the values to try, such as alpha = [0.1, 1], or use "
+                      "'olrank run'.",
                       file_));
     }
     Tuning tuning(configuration, rule, experiment_.request(), output.command_line);

@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// Every key that some ranker sweeps, in the order in which they are met.
+/// Every key that some ranker sweeps, in order of first occurrence.
 std::vector<std::string> swept_keys(const Configuration& configuration) {
   std::vector<std::string> keys;
   for (const RankerSettings& ranker : configuration.rankers) {
@@ -33,7 +33,7 @@ std::string value_cells(const GridPoint& point, const std::vector<std::string>& 
   return cells;
 }
 
-std::string place_cells(const std::optional<ChoicePlace>& place) {
+std::string fold_and_user_cells(const std::optional<FoldAndUser>& place) {
   return place ? fmt::format(",{},{}", place->fold, place->user) : "";
 }
 
@@ -50,10 +50,10 @@ std::string header(std::string_view first, const std::vector<std::string>& keys,
   return text;
 }
 
-std::string figure_cells(const TrialMoments& figures) {
-  std::string cells = fmt::format(",{}", figures.trials);
-  for (const Moments* moments :
-       {&figures.offline_area, &figures.online_area, &figures.offline_ndcg, &figures.discounted_ndcg})
+std::string moment_cells(const TrialMoments& of_trials) {
+  std::string cells = fmt::format(",{}", of_trials.trials);
+  for (const Moments* moments : {&of_trials.offline_area, &of_trials.online_area, &of_trials.offline_ndcg,
+                                 &of_trials.discounted_ndcg})
     cells += "," + csv_number(moments->mean) + "," + csv_number(moments->deviation);
   return cells;
 }
@@ -72,7 +72,7 @@ std::string whose(const Winner& winner) {
                       : ranker;
 }
 
-/// Lines with their cells under each other: the first `left` columns to the left, the others to the right.
+/// Aligns cells in columns: the first `left` columns to the left, the others to the right.
 std::string aligned(const std::vector<std::vector<std::string>>& lines, std::size_t left) {
   // "±" is one column wide and two bytes long.
   const auto width = [](const std::string& cell) {
@@ -94,18 +94,18 @@ std::string aligned(const std::vector<std::vector<std::string>>& lines, std::siz
   return text;
 }
 
-ordered_json moments_json(const TrialMoments& figures) {
+ordered_json moments_json(const TrialMoments& of_trials) {
   const auto pair = [](const Moments& moments) {
-    return ordered_json{{"mean", moments.mean}, {"sd", moments.deviation}};  // not a number prints as null
+    return ordered_json{{"mean", moments.mean}, {"sd", moments.deviation}};  // NaN is written as null
   };
-  return {{"trials", figures.trials},
-          {"offline_area", pair(figures.offline_area)},
-          {"online_area", pair(figures.online_area)},
-          {"offline_ndcg", pair(figures.offline_ndcg)},
-          {"cndcg", pair(figures.discounted_ndcg)}};
+  return {{"trials", of_trials.trials},
+          {"offline_area", pair(of_trials.offline_area)},
+          {"online_area", pair(of_trials.online_area)},
+          {"offline_ndcg", pair(of_trials.offline_ndcg)},
+          {"cndcg", pair(of_trials.discounted_ndcg)}};
 }
 
-/// A single value of a ranker's setting.
+/// One value of a ranker's setting.
 ordered_json value_json(const SettingValue& value) {
   return std::visit([](const auto& held) { return ordered_json(held); }, value);
 }
@@ -120,7 +120,7 @@ std::string tuning_csv(const Configuration& configuration, const std::vector<Gri
   for (const TriedPoint& one : tried) {
     const GridPoint& point = grid[one.point];
     text += fmt::format("{},{}{}{}{},{}\n", point.ranker, point.settings.name, value_cells(point, keys),
-                        place_cells(one.place), figure_cells(one.figures), one.chosen ? 1 : 0);
+                        fold_and_user_cells(one.place), moment_cells(one.moments), one.chosen ? 1 : 0);
   }
   return text;
 }
@@ -131,7 +131,7 @@ std::string winners_csv(const Configuration& configuration, const std::vector<Wi
   std::string text = header("ranker", keys, with_place, configuration.protocol.cutoff) + "\n";
   for (const Winner& winner : winners) {
     text += fmt::format("{}{}{}{}\n", winner.point.ranker, value_cells(winner.point, keys),
-                        place_cells(winner.place), figure_cells(winner.test));
+                        fold_and_user_cells(winner.place), moment_cells(winner.test));
   }
   return text;
 }
@@ -156,7 +156,7 @@ std::string winners_text(const Configuration& configuration, const std::vector<W
                           {fmt::format("{}", winner.place->fold), winner.place->user});
     }
     for (const std::string& note : winner.notes) {
-      notes += fmt::format("Note: {}: {}; the best may lie beyond.\n", whose(winner), note);
+      notes += fmt::format("Note: {}: {}; the optimum may lie outside the sweep.\n", whose(winner), note);
     }
   }
   return aligned(lines, with_place ? 4 : 2) + notes;

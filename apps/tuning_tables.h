@@ -9,17 +9,17 @@
 
 namespace olrank {
 
-/// tuning.csv: one line a grid point, and where each has its own choice, a fold and user.
+/// tuning.csv: one line per grid point, or per grid point, fold and user.
 std::string tuning_csv(const Configuration& configuration, const std::vector<GridPoint>& grid,
                        const std::vector<TriedPoint>& tried);
 
-/// winners.csv: the chosen values with their means on the test part.
+/// winners.csv: the chosen values with their means on the test set.
 std::string winners_csv(const Configuration& configuration, const std::vector<Winner>& winners);
 
-/// The same for people, with what the validation part gave and the notes below.
+/// The winners as a text table with their results on the validation set, followed by notes.
 std::string winners_text(const Configuration& configuration, const std::vector<Winner>& winners,
                          const ChoiceRule& rule);
-/// The same as JSON.
+/// The winners as JSON.
 std::string winners_json(const Configuration& configuration, const std::vector<Winner>& winners,
                          const ChoiceRule& rule);
 

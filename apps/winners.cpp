@@ -7,9 +7,9 @@
 namespace olrank {
 namespace {
 
-std::vector<std::optional<ChoicePlace>> places_of(const Configuration& configuration, ChoicePer per) {
+std::vector<std::optional<FoldAndUser>> scopes_of(const Configuration& configuration, ChoicePer per) {
   if (per == ChoicePer::kRanker) return {std::nullopt};
-  return choice_places(matrix_of(configuration));
+  return folds_and_users(matrix_of(configuration));
 }
 
 }  // namespace
@@ -20,14 +20,14 @@ std::vector<Winner> winners_of(const Configuration& configuration, const std::ve
   for (const RankerSettings& ranker : configuration.rankers) {
     const std::vector<SweepAxis> axes = axes_of(configuration.sweep, ranker.name);
     if (axes.empty()) {
-      for (const auto& place : places_of(configuration, rule.per))
+      for (const auto& place : scopes_of(configuration, rule.per))
         winners.push_back({{ranker.name, ranker, {}}, place, {}, {}, {}});
       continue;
     }
     for (const TriedPoint& one : tried) {
       const GridPoint& point = grid[one.point];
       if (!one.chosen || point.ranker != ranker.name) continue;
-      winners.push_back({point, one.place, one.figures, {}, edge_notes(point, axes)});
+      winners.push_back({point, one.place, one.moments, {}, edge_notes(point, axes)});
     }
   }
   return winners;
@@ -35,7 +35,7 @@ std::vector<Winner> winners_of(const Configuration& configuration, const std::ve
 
 std::vector<TestRanker> test_rankers(const std::vector<Winner>& winners) {
   std::vector<TestRanker> rankers;
-  std::vector<std::string> points;  // whose settings each of them has
+  std::vector<std::string> points;  // the grid point of each ranker
   for (const Winner& winner : winners) {
     const std::string& name = winner.point.settings.name;
     const auto known = std::find(points.begin(), points.end(), name);
@@ -65,7 +65,7 @@ std::vector<ChosenConfiguration> chosen_configurations(const Configuration& conf
                                                        const std::vector<Winner>& winners,
                                                        const std::filesystem::path& out) {
   std::vector<ChosenConfiguration> chosen;
-  std::vector<std::optional<ChoicePlace>> places;
+  std::vector<std::optional<FoldAndUser>> places;
   for (const Winner& winner : winners) {
     if (std::find(places.begin(), places.end(), winner.place) == places.end())
       places.push_back(winner.place);
@@ -84,7 +84,7 @@ std::vector<ChosenConfiguration> chosen_configurations(const Configuration& conf
   return chosen;
 }
 
-std::string config_file(const std::optional<ChoicePlace>& place) {
+std::string config_file(const std::optional<FoldAndUser>& place) {
   return place ? fmt::format("config-fold{}-{}.toml", place->fold, place->user) : "config.toml";
 }
 

@@ -10,33 +10,33 @@
 
 namespace olrank {
 
-/// What a ranker goes to the test part with.
+/// A ranker's choice, to be run on the test set.
 struct Winner {
-  GridPoint point;                   // without values for a ranker that has nothing to choose
-  std::optional<ChoicePlace> place;  // where each fold and user has its own choice
-  TrialMoments tuning;               // no trials for a ranker that has nothing to choose
-  TrialMoments test;                 // filled in once it has played
+  GridPoint point;                   // without values for a ranker that is not swept
+  std::optional<FoldAndUser> place;  // set if each fold and user has its own choice
+  TrialMoments tuning;               // no trials for a ranker that is not swept
+  TrialMoments test;                 // filled in after the test
   std::vector<std::string> notes;
 };
 
-/// The winners in the configuration's order of rankers, then of places.
+/// The winners in the configuration's order of rankers, then of folds and users.
 std::vector<Winner> winners_of(const Configuration& configuration, const std::vector<GridPoint>& grid,
                                const std::vector<TriedPoint>& tried, const ChoiceRule& rule);
 
-/// A ranker of the test part, under its plain name, and where it plays; everywhere without places.
+/// A ranker of the test under its own name, with the folds and users that it runs on; empty: all.
 struct TestRanker {
   RankerSettings settings;
-  std::vector<ChoicePlace> places;
+  std::vector<FoldAndUser> places;
 };
 
-/// Places that chose the same point share a ranker.
+/// Folds and users with the same choice share a ranker.
 std::vector<TestRanker> test_rankers(const std::vector<Winner>& winners);
 
-/// A configuration that runs rankers on the test part into `out`.
+/// A configuration that runs rankers on the test set and writes to `out`.
 Configuration test_configuration(const Configuration& configuration, const std::vector<TestRanker>& rankers,
                                  const std::filesystem::path& out);
 
-/// A configuration with the choices, and the name of its file.
+/// A configuration with the chosen settings, and its file name.
 struct ChosenConfiguration {
   std::string file;
   Configuration configuration;
@@ -45,10 +45,10 @@ std::vector<ChosenConfiguration> chosen_configurations(const Configuration& conf
                                                        const std::vector<Winner>& winners,
                                                        const std::filesystem::path& out);
 
-/// "config.toml", or "config-fold1-perfect.toml" where each place has its own.
-std::string config_file(const std::optional<ChoicePlace>& place);
+/// "config.toml", or "config-fold1-perfect.toml" if each fold and user has its own choice.
+std::string config_file(const std::optional<FoldAndUser>& place);
 
-/// The trials that a tuning plays of each point, and a test of each winner.
+/// The trials of each grid point in the tuning and of each winner in the test.
 TrialMatrix matrix_of(const Configuration& configuration);
 
 }  // namespace olrank

@@ -1,5 +1,5 @@
-// How fast data comes in, beside what the machine can do at all: memcpy and read() measured in the same
-// run. Usage: data_bench [--megabytes N] [--repetitions N] [--json FILE]
+// Data loading speed, compared with memcpy and read() measured in the same run. Usage: data_bench
+// [--megabytes N] [--repetitions N] [--json FILE]
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -34,9 +34,9 @@ namespace {
 
 struct Row {
   std::string name;
-  double rate = 0.0;    // bytes a second, median
+  double rate = 0.0;    // bytes per second, median
   double spread = 0.0;  // (largest − smallest) / median
-  std::string against;  // the row that is the ceiling
+  std::string against;  // the name of the ceiling's row
 };
 
 class Bench {
@@ -45,7 +45,7 @@ class Bench {
 
   void measure(const std::string& name, double bytes, const std::string& against,
                const std::function<void()>& work) {
-    work();  // once unmeasured: page cache, page tables of libraries
+    work();  // warm-up: page cache, page tables of libraries
     std::vector<double> rates;
     for (int i = 0; i < repetitions_; ++i) {
       const auto start = std::chrono::steady_clock::now();
@@ -83,7 +83,8 @@ class Bench {
   std::vector<Row> rows_;
 };
 
-/// LETOR 4.0's shape: 46 features, all with six decimals, and a comment with the document's name.
+/// Text that resembles LETOR 4.0: 46 features with six decimals each, and a comment with the document's
+/// name.
 std::string letor_like_text(std::size_t bytes) {
   std::string text;
   for (std::uint32_t doc = 0; text.size() < bytes; ++doc) {
@@ -151,7 +152,7 @@ void run(std::size_t megabytes, int repetitions, const std::string& json_file) {
                     [&] { check(read_letor((folder / name).string(), {}, pool).docs() > 0); });
     }
     for (const char* name : {"mslr.txt.gz", "mslr.txt.zst"}) {
-      // Bytes of text, so that the rates compare.
+      // Bytes of uncompressed text, so that the rates are comparable.
       bench.measure(
           fmt::format("parse {}{}", name, suffix), static_cast<double>(text.size()), "read()", [&] {
             check(read_letor((folder / name).string(), {}, pool).fingerprint() == data.fingerprint());
@@ -183,7 +184,7 @@ int main(int argc, char** argv) {
   try {
     for (int i = 1; i < argc; i += 2) {
       const std::string flag = argv[i];
-      if (i + 1 == argc) throw olrank::InvalidArgument(fmt::format("{} needs a value.", flag));
+      if (i + 1 == argc) throw olrank::InvalidArgument(fmt::format("{} requires a value.", flag));
       if (flag == "--megabytes") {
         megabytes = std::stoul(argv[i + 1]);
       } else if (flag == "--repetitions") {
@@ -192,7 +193,7 @@ int main(int argc, char** argv) {
         json_file = argv[i + 1];
       } else {
         throw olrank::InvalidArgument(
-            fmt::format("Unknown flag '{}'; there are --megabytes, --repetitions and --json.", flag));
+            fmt::format("Unknown flag '{}'. The flags are --megabytes, --repetitions and --json.", flag));
       }
     }
     olrank::run(megabytes, repetitions, json_file);

@@ -1,4 +1,4 @@
-// Random draws, with Google Benchmark.
+// Random draws, in Google Benchmark.
 #include <benchmark/benchmark.h>
 
 #include "core/random/rng_stream.h"

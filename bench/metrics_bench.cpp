@@ -1,7 +1,6 @@
-// Documents a second through the metrics, beside what the machine does with the same scores: copying them
-// (memcpy) and sorting each query's (std::sort of bare floats, which a full ranking cannot beat by much,
-// since it also has to remember who is where). Usage: metrics_bench [QUERIES [REPETITIONS]]; JSON on
-// stdout.
+// Documents evaluated per second, compared with copying the scores (memcpy) and sorting them per query
+// (std::sort of plain floats, a near lower bound for a ranking, which must also track indices). Usage:
+// metrics_bench [QUERIES [REPETITIONS]]; prints JSON.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -78,7 +77,7 @@ Timing time_of(int repetitions, const std::function<void()>& work) {
   return {median, (seconds[count * 3 / 4] - seconds[count / 4]) / median};
 }
 
-/// NDCG@10 the obvious way, so that no wrong figure is timed.
+/// NDCG@10 in the obvious way, to check the result before timing.
 double slow_ndcg(const Dataset& data, const std::vector<float>& scores) {
   double sum = 0.0;
   for (std::int64_t query = 0; query < data.queries(); ++query) {
@@ -151,9 +150,9 @@ class Bench {
     options.cutoffs = {10};
     const double fast = evaluate(data_, std::span<const float>(scores_), options, context).ndcg[0];
     const double slow = slow_ndcg(data_, scores_);
-    // Two sums of as many terms as there are queries.
+    // Both are sums with one term per query.
     if (!(std::abs(fast - slow) <= 1e-16 * static_cast<double>(data_.queries()))) {
-      throw NumericError(fmt::format("NDCG@10 is {} and should be {}; nothing was timed.", fast, slow));
+      throw NumericError(fmt::format("NDCG@10 is {} but should be {}; nothing was timed.", fast, slow));
     }
   }
 

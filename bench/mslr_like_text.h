@@ -11,8 +11,8 @@
 
 namespace olrank {
 
-/// Text like MSLR-WEB30K's: 136 features; two fifths of the values 0, a quarter counts of one to six
-/// digits, a third decimals, some of them the same for all documents of a query.
+/// Text that resembles MSLR-WEB30K: 136 features; two fifths of the values are 0, a quarter are counts of
+/// one to six digits, and a third are decimals, some of them constant within a query.
 inline std::string mslr_like_text(std::size_t bytes) {
   std::string text;
   for (std::uint32_t doc = 0; text.size() < bytes; ++doc) {

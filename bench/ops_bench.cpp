@@ -1,5 +1,5 @@
-// The cases of `olrank bench ops` with Google Benchmark, for work on a single operation: its filters,
-// repetitions and comparisons. Ceilings stand beside them as cases of their own, blas/gemm_*.
+// The cases of `olrank bench ops` in Google Benchmark, with its filters, repetitions and comparisons, for
+// work on a single operation. The cases blas/gemm_* are the ceilings.
 #include <benchmark/benchmark.h>
 
 #include <set>

@@ -1,5 +1,5 @@
-// How fast a saved model ranks: text beside the bare parser, a binary file in documents a second, with m =
-// 100 and d = 136 on one core. Usage: rank_bench [REPETITIONS]
+// Ranking speed of a saved model with m = 100 and d = 136 on one core: text compared with parsing alone,
+// and a binary file compared with the matrix products alone. Usage: rank_bench [REPETITIONS]
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@
 namespace olrank {
 namespace {
 
-/// Seconds of this process on a core, so that others on the machine count as little as can be.
+/// CPU seconds of this process, which load on the machine affects less than wall-clock time.
 double seconds_of(const std::function<void()>& work) {
   const std::clock_t start = std::clock();
   work();
@@ -78,9 +78,9 @@ void run(int repetitions) {
   };
   rank_binary();
   if (lists != expected)
-    throw Error("Text and binary file give different lists: these rates mean nothing.");
+    throw Error("Text and binary file give different lists, so the rates would be meaningless.");
 
-  // The products alone, which no ranking can be faster than.
+  // The matrix products alone, a lower bound.
   std::vector<double> inputs(256 * 136, 0.5);
   std::vector<double> weight(100 * 136, 0.5);
   std::vector<double> units(256 * 104);
@@ -101,7 +101,7 @@ void run(int repetitions) {
     binary_seconds.push_back(seconds_of(rank_binary));
     product_seconds.push_back(seconds_of(multiply));
   }
-  fmt::print("{:.0f} documents, {} repetitions; median and best by a core's seconds\n", docs, repetitions);
+  fmt::print("{:.0f} documents, {} repetitions; median and best CPU time\n", docs, repetitions);
   const auto row = [&](const char* name, const std::vector<double>& seconds) {
     fmt::print("{:<18}{:>12.0f}{:>12.0f} documents/s\n", name, docs / median(seconds),
                docs / *std::min_element(seconds.begin(), seconds.end()));
@@ -110,7 +110,7 @@ void run(int repetitions) {
   row("rank text", text_seconds);
   row("rank binary file", binary_seconds);
   row("products alone", product_seconds);
-  fmt::print("rank text at {:.2f} (median) of the parser's speed\n", median(ratios));
+  fmt::print("rank text: {:.2f} times the speed of parsing (median)\n", median(ratios));
   std::filesystem::remove_all(folder);
 }
 

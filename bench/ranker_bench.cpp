@@ -1,5 +1,5 @@
-// Rounds of the online rankers without a posterior, with Google Benchmark: rank() and learn() with ten
-// documents shown and a user who clicks about every third of them, one thread, synthetic features.
+// Rounds of the online rankers without a posterior, in Google Benchmark: rank() and learn() with ten
+// documents shown, of which the user clicks about a third; one thread, synthetic features.
 #include <benchmark/benchmark.h>
 
 #include <memory>
@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kShown = 10;
 constexpr std::int64_t kQueries = 64;
 
-/// Queries of one size with uniform features, and coins for the clicks.
+/// Queries of equal size with uniform features, and random clicks.
 class Rounds {
  public:
   Rounds(std::int64_t docs, std::int64_t features) : docs_(docs), features_(features) {
@@ -25,7 +25,7 @@ class Rounds {
     for (float& value : values_) value = static_cast<float>(draws.uniform());
   }
 
-  /// One round from its query to the trained model.
+  /// Plays one round, from the query to the trained model.
   void play(OnlineRanker& ranker, RoundContext& context, std::uint32_t round) {
     const std::int64_t number = round % kQueries;
     const QueryDocs query{number, number * docs_, {&values_[offset(number)], docs_, features_}};
@@ -93,7 +93,7 @@ void mgd_probabilistic(benchmark::State& state) {
   play_rounds<DuelingBanditRanker>(state, of(RankerKind::kMgd, Interleaving::kProbabilistic));
 }
 
-/// Documents and features of a query of MQ2007 and of MSLR-WEB10K.
+/// Documents per query and features of MQ2007 and of MSLR-WEB10K.
 void shapes(benchmark::internal::Benchmark* bench) {
   bench->ArgNames({"docs", "features"})->Args({20, 46})->Args({120, 136})->Unit(benchmark::kMicrosecond);
 }

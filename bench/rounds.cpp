@@ -1,10 +1,11 @@
-// Rounds as a run plays them: mean milliseconds a round over the first 1,000, 5,000 and 20,000 rounds, also
-// as a multiple of a 1000³ float GEMM in the same process, and what the 200 rounds before each cost.
+// Rounds as in a run: mean milliseconds per round over the first 1,000, 5,000 and 20,000 rounds, also as a
+// multiple of a 1000³ float GEMM in the same process, and over the last 200 rounds before each of these
+// points.
 //   rounds [SOURCE…] [--rounds N] [--neural] [--only CASE]… [--protocol reference|paper] [--eval-every E]
 //          [--threads T] [--device cuda[:N]]
-// SOURCE is a data folder (fold 1) or synth:NAME. Without --neural the linear rankers, evaluated every 10
-// rounds; with it olRankNet at m = 100 with every covariance and ensembles of 1, 2 and 10, evaluated every
-// 100. CASE is the name that a line begins with, such as full or N=10.
+// SOURCE is a data folder (fold 1) or synth:NAME. Without --neural it measures the linear rankers,
+// evaluated every 10 rounds; with it olRankNet at m = 100 with every covariance and ensembles of 1, 2 and
+// 10, evaluated every 100. CASE is the name at the start of a line, such as full or N=10.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -35,7 +36,7 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-/// The median of several, after a warm-up.
+/// The median of several runs after a warm-up.
 double gemm_seconds() {
   constexpr std::int64_t kSize = 1000;
   const std::vector<float> a(kSize * kSize, 0.5F);
@@ -136,7 +137,7 @@ int run(const std::vector<std::string>& arguments) {
   std::int64_t eval_every = 0;
   bool neural = false;
   ProtocolName protocol = ProtocolName::kReference;
-  bool protocol_said = false;
+  bool protocol_given = false;
   std::vector<std::string> sources;
   std::vector<std::string> only;
   int threads = 1;
@@ -148,21 +149,21 @@ int run(const std::vector<std::string>& arguments) {
       eval_every = std::max(std::atoll(arguments[++i].c_str()), 1LL);
     } else if (arguments[i] == "--protocol" && i + 1 < arguments.size()) {
       protocol = value_named<ProtocolName>(arguments[++i]).value_or(protocol);
-      protocol_said = true;
+      protocol_given = true;
     } else if (arguments[i] == "--only" && i + 1 < arguments.size()) {
       only.push_back(arguments[++i]);
     } else if (arguments[i] == "--threads" && i + 1 < arguments.size()) {
       threads = std::max(std::atoi(arguments[++i].c_str()), 1);
     } else if (arguments[i] == "--device" && i + 1 < arguments.size()) {
-      const DeviceRequest asked = parse_device(arguments[++i]);
-      if (asked.device.kind == DeviceKind::kCuda) gpu = asked.device.index;
+      const DeviceRequest request = parse_device(arguments[++i]);
+      if (request.device.kind == DeviceKind::kCuda) gpu = request.device.index;
     } else if (arguments[i] == "--neural") {
       neural = true;
     } else {
       sources.push_back(arguments[i]);
     }
   }
-  if (neural && !protocol_said) protocol = ProtocolName::kPaper;
+  if (neural && !protocol_given) protocol = ProtocolName::kPaper;
   if (eval_every == 0) eval_every = neural ? 100 : 10;
   if (sources.empty()) sources = {"synth:mslr-like?queries=400", "synth:small"};
   ExecutionContext context(threads);

@@ -1,5 +1,5 @@
-// What one /v1/rank costs without HTTP: parsing its body, and scores, widths and the list, each alone, with
-// the ranker that a state directory holds. Usage: service_bench STATE BODY [REPETITIONS]; prints JSON.
+// The cost of one /v1/rank without HTTP, for the ranker of a state directory: parsing the body, and scores,
+// widths and list. Usage: service_bench STATE BODY [REPETITIONS]; prints JSON.
 #include <fmt/format.h>
 #include <time.h>
 
@@ -26,7 +26,7 @@ double thread_milliseconds() {
   return 1e3 * static_cast<double>(now.tv_sec) + 1e-6 * static_cast<double>(now.tv_nsec);
 }
 
-/// Of this thread's own time, so that others on the machine matter less.
+/// CPU time of this thread, which load on the machine affects less than wall-clock time.
 template <class Work>
 double median_milliseconds(int repetitions, const Work& work) {
   std::vector<double> times;
@@ -41,7 +41,7 @@ double median_milliseconds(int repetitions, const Work& work) {
 
 void measure(const std::string& state, const std::string& body_file, int repetitions) {
   const StateFolder folder(state);
-  const SettledService service = settle_service(folder, {});
+  const ResolvedService service = resolve_service(folder, {});
   const ServiceIdentity& identity = service.identity;
   const FittedNormaliser normaliser =
       parse_normaliser(identity.normalisation, folder.identity_file().string());

@@ -1,12 +1,12 @@
-"""How fast `olrank serve` answers on loopback, beside what its parts cost alone. Three figures:
+"""Response times of `olrank serve` on loopback, compared with the cost of its parts. Three measurements:
 
-  one client, learning on       median of /v1/rank over parse + scores + widths             wanted: at most 1.5
-  eight clients at half load    p99 over p50                                                wanted: at most 5
-  eight clients without pauses  requests a second × (parse + scores + widths) over cores    wanted: at least 0.8
+  one client, learning on       median of /v1/rank over parse + scores + widths             target: at most 1.5
+  eight clients at half load    p99 over p50                                                target: at most 5
+  eight clients without pauses  requests per second × (parse + scores + widths) / cores   target: at least 0.8
 
 Usage: service_load.py BIN [--covariance full] [--width 100] [--docs 100] [--features 136] [--seconds 10] [--json FILE]
-BIN is the folder of olrank and service_bench. The clients run on the same machine and take their share of it, as does
-whatever else runs there: the last line also tells the processor time that the service itself took for a request.
+BIN is the folder of olrank and service_bench. The clients run on the same machine and compete for its cores. The last line
+therefore also gives the CPU time per request of the service itself.
 """
 
 import argparse
@@ -31,7 +31,7 @@ parser.add_argument("--docs", type=int, default=100)
 parser.add_argument("--features", type=int, default=136)
 parser.add_argument("--seconds", type=float, default=10.0)
 parser.add_argument("--json", type=pathlib.Path)
-said = parser.parse_args()
+options = parser.parse_args()
 CLIENTS = 8
 CORES = len(os.sched_getaffinity(0))
 
@@ -39,7 +39,7 @@ CORES = len(os.sched_getaffinity(0))
 def bodies(seed, count=8):
     draw = random.Random(seed)
     return [json.dumps({"query": f"q{seed}-{number}", "docs": [
-        {"id": f"d{doc}", "features": [round(draw.random(), 4) for _ in range(said.features)]} for doc in range(said.docs)]},
+        {"id": f"d{doc}", "features": [round(draw.random(), 4) for _ in range(options.features)]} for doc in range(options.docs)]},
         separators=(",", ":")).encode() for number in range(count)]
 
 
@@ -58,7 +58,7 @@ class Caller:
         return answer
 
     def rank(self):
-        """The answer and its seconds."""
+        """The response and its time in seconds."""
         body = self.draw.choice(self.bodies)
         begin = time.perf_counter()
         answer = self.post("/v1/rank", body)
@@ -83,7 +83,7 @@ def call_for(address, seed, seconds, pause, click_share, times):
 
 
 def many(address, seconds, pause, click_share=0.0):
-    """Times of all clients, sorted."""
+    """Sorted response times of all clients."""
     with multiprocessing.Manager() as manager:
         lists = [manager.list() for _ in range(CLIENTS)]
 
@@ -101,8 +101,8 @@ def many(address, seconds, pause, click_share=0.0):
 
 
 def alone(state, body):
-    """Milliseconds of the parts; the service must not have the state."""
-    done = subprocess.run([said.bin / "service_bench", state, body], capture_output=True, text=True, check=True)
+    """Milliseconds of the parts; the service must not be using the state."""
+    done = subprocess.run([options.bin / "service_bench", state, body], capture_output=True, text=True, check=True)
     return json.loads(done.stdout)
 
 
@@ -110,21 +110,21 @@ class Service:
     def __init__(self, state):
         self.messages = tempfile.TemporaryFile("w+")
         self.process = subprocess.Popen(
-            [said.bin / "olrank", "serve", "--state", state, "--port", "0", "--ranker", "olranknet", "--features",
-             str(said.features), "--width", str(said.width), "--covariance", said.covariance],
+            [options.bin / "olrank", "serve", "--state", state, "--port", "0", "--ranker", "olranknet", "--features",
+             str(options.features), "--width", str(options.width), "--covariance", options.covariance],
             stdout=subprocess.PIPE, stderr=self.messages, text=True)
         parts = urllib.parse.urlsplit(self.process.stdout.readline().strip())
         self.address = (parts.hostname, parts.port)
 
     def check(self):
-        """Says how the service ended, where it has."""
+        """Raises RuntimeError if the service has exited."""
         code = self.process.poll()
         if code is not None:
             self.messages.seek(0)
-            raise RuntimeError(f"the service ended with {code}: {self.messages.read()}")
+            raise RuntimeError(f"the service exited with {code}: {self.messages.read()}")
 
     def seconds(self):
-        """Of all its threads."""
+        """CPU time of all threads."""
         counts = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(counts[11]) + int(counts[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -138,10 +138,10 @@ with tempfile.TemporaryDirectory() as folder:
     body.write_bytes(bodies(1, 1)[0])
     service = Service(state)
     caller = Caller(service.address, 1)
-    for _ in range(40):  # something to have widths from
+    for _ in range(40):  # so that widths have pairs to depend on
         caller.click(caller.rank()[0])
     times = []
-    until = time.perf_counter() + said.seconds
+    until = time.perf_counter() + options.seconds
     while time.perf_counter() < until:
         try:
             answer, taken = caller.rank()
@@ -154,30 +154,30 @@ with tempfile.TemporaryDirectory() as folder:
     service.stop()
     parts = alone(state, body)
     cost = parts["parse_ms"] + parts["rank_ms"]
-    one = statistics.median(times[-max(20, len(times) // 5):])  # the state by then is about the one measured alone
+    one = statistics.median(times[-max(20, len(times) // 5):])  # by then the state is close to the one measured alone
 
     service = Service(state)
     capacity = CORES / (cost / 1000)
     before = service.seconds()
-    closed = many(service.address, said.seconds, 0.0)
+    closed = many(service.address, options.seconds, 0.0)
     own = 1000 * (service.seconds() - before) / len(closed)
-    throughput = len(closed) / said.seconds
-    # Half of what the closed loop reached.
-    half = many(service.address, said.seconds, max(0.0, CLIENTS / (throughput / 2) - closed[0]))
+    throughput = len(closed) / options.seconds
+    # Half of the throughput of the closed loop.
+    half = many(service.address, options.seconds, max(0.0, CLIENTS / (throughput / 2) - closed[0]))
     service.stop()
 
 p50, p99 = half[len(half) // 2], half[int(len(half) * 0.99)]
-figures = {"cores": CORES, "covariance": said.covariance, "width": said.width, "docs": said.docs, "features": said.features,
+results = {"cores": CORES, "covariance": options.covariance, "width": options.width, "docs": options.docs, "features": options.features,
            "rounds": parts["rounds"], "pairs": parts["pairs"], "body_bytes": parts["body_bytes"],
            "parse_ms": parts["parse_ms"], "scores_and_widths_ms": parts["rank_ms"],
            "one_client": {"requests": len(times), "median_ms": one, "over_parts": one / cost},
            "half_load": {"requests": len(half), "p50_ms": 1000 * p50, "p99_ms": 1000 * p99, "p99_over_p50": p99 / p50},
            "closed_loop": {"requests_per_second": throughput, "of_capacity": throughput / capacity, "own_ms": own}}
-print(f"{CORES} cores; {said.docs} documents × {said.features} features, m = {said.width}, {said.covariance}; "
+print(f"{CORES} cores; {options.docs} documents × {options.features} features, m = {options.width}, {options.covariance}; "
       f"{parts['pairs']} pairs; parse {parts['parse_ms']:.2f} ms, scores and widths {parts['rank_ms']:.2f} ms")
 print(f"one client, learning on       median {one:.2f} ms = {one / cost:.2f} × parts")
 print(f"eight clients at half load    p50 {1000 * p50:.2f} ms, p99 {1000 * p99:.2f} ms: {p99 / p50:.2f}")
-print(f"eight clients without pauses  {throughput:.1f} requests/s = {100 * throughput / capacity:.0f} % of cores over parts; "
-      f"{own:.2f} ms of processor a request = {own / cost:.2f} × parts")
-if said.json:
-    said.json.write_text(json.dumps(figures, indent=2) + "\n")
+print(f"eight clients without pauses  {throughput:.1f} requests/s = {100 * throughput / capacity:.0f} % of capacity; "
+      f"{own:.2f} ms CPU time per request = {own / cost:.2f} × parts")
+if options.json:
+    options.json.write_text(json.dumps(results, indent=2) + "\n")

@@ -1,9 +1,9 @@
-// How far apart rankers end on generated data: random order, the best linear ranker, a two-layer ReLU
-// network of width 100, and the noise-free relevance itself. Prints the Markdown table of
+// The test NDCG that different models reach on synthetic data: random order, the best linear ranker, a
+// two-layer ReLU network of width 100, and the noise-free relevance itself. Prints the Markdown table of
 // docs/SYNTHETIC.md.
 //
 //   synthetic_gap [--source synth:mslr-like] [--seeds 3] [--pairs 3000]
-//   synthetic_gap --speed      how fast data are generated, instead
+//   synthetic_gap --speed      prints the speed of data generation instead
 
 #include <fmt/format.h>
 
@@ -31,8 +31,7 @@ using olrank::Dataset;
 using olrank::RngStream;
 namespace blas = olrank::blas;
 
-/// A part as rankers see it: each feature taken to [0, 1] within its query, 0 where the query knows one
-/// value.
+/// A part with normalised features: each scaled to [0, 1] within its query, 0 if it is constant there.
 struct Part {
   explicit Part(const Dataset& data)
       : features(data.features()),
@@ -104,7 +103,7 @@ struct Pair {
   std::int64_t loser;
 };
 
-/// Random documents of random queries, kept where their grades differ.
+/// Random pairs of documents of random queries, restricted to different grades.
 std::vector<Pair> random_pairs(const Part& part, std::int64_t count, RngStream& stream) {
   std::vector<Pair> pairs;
   while (static_cast<std::int64_t>(pairs.size()) < count) {
@@ -122,8 +121,8 @@ enum class Shape { kLinear, kNetwork, kNetworkWithoutBias };
 
 struct Recipe {
   float learning_rate;
-  float penalty;       // of the squared weights, over the mean loss
-  bool weigh_by_gain;  // a pair by the difference of its gains instead of all alike
+  float penalty;       // weight of the squared parameters, relative to the mean loss
+  bool weigh_by_gain;  // weight pairs by the difference of their gains instead of equally
 };
 
 /// Scores x·w, or w₂·relu(W₁x + b₁): trained with Adam on the pair logistic loss.
@@ -166,7 +165,7 @@ class Ranker {
     return scores_;
   }
 
-  /// One step of Adam, given the loss's derivative by each score of the last forward().
+  /// One step of Adam, given the derivative of the loss with respect to each score of the last forward().
   void learn(const float* x, std::span<const float> by_score, const Recipe& recipe) {
     const auto rows = static_cast<std::int64_t>(by_score.size());
     if (shape_ == Shape::kLinear) {
@@ -221,7 +220,7 @@ class Ranker {
   std::vector<float> scores_;
 };
 
-/// Adds one pair's derivative of weight · log(1 + exp(f_loser − f_winner)) by both scores.
+/// Adds the derivatives of weight · log(1 + exp(f_loser − f_winner)) with respect to both scores.
 void add_pair(std::span<const float> scores, std::size_t winner, std::size_t loser, float weight,
               std::span<float> by_score) {
   const float slope = weight / (1.0F + std::exp(scores[winner] - scores[loser]));
@@ -256,7 +255,7 @@ void epoch_of_pairs(Ranker& ranker, const Part& part, std::span<Pair> pairs, con
   }
 }
 
-/// Every pair of different grades in the training part, four queries a step.
+/// All pairs of different grades in the training set, four queries per step.
 void epoch_of_all_labels(Ranker& ranker, const Part& part, const Recipe& recipe, RngStream& stream) {
   constexpr std::int64_t kBatch = 4;
   std::vector<std::int64_t> order(static_cast<std::size_t>(part.queries()));
@@ -298,7 +297,7 @@ double ndcg_of(Ranker& ranker, const Part& part) {
   return ndcg(part, std::vector<double>(scores.begin(), scores.end()));
 }
 
-/// Test NDCG of the recipe and epoch that are best on the validation part.
+/// Test NDCG of the recipe and epoch that are best on the validation set.
 double best_test_ndcg(Shape shape, const Part& train, const Part& vali, const Part& test,
                       std::vector<Pair> pairs, std::uint64_t seed) {
   const bool all_labels = pairs.empty();
@@ -336,7 +335,7 @@ double best_test_ndcg(Shape shape, const Part& train, const Part& vali, const Pa
   return best_test;
 }
 
-/// Bytes of LETOR text that would hold a document, measured on some of them.
+/// Bytes of LETOR text per document, measured on a sample.
 double text_bytes_per_doc(const Dataset& data) {
   const std::int64_t sampled = std::min<std::int64_t>(data.docs(), 2000);
   std::size_t bytes = 0;
@@ -363,8 +362,8 @@ double median_seconds(const Body& body) {
   return seconds[seconds.size() / 2];
 }
 
-/// Generation on one thread, all three parts with their fingerprints: megabytes of matrix, and of the text
-/// that would hold them, a second; beside it copying the matrix.
+/// Generation of all three parts with fingerprints on one thread: megabytes per second of matrix and of the
+/// equivalent text, compared with copying the matrix.
 void print_speeds() {
   fmt::print("| source | matrix, MB/s | as text, MB/s | copying the matrix, MB/s |\n|---|---|---|---|\n");
   for (const char* source : {"synth:mslr-like", "synth:yahoo-like", "synth:small?queries=100000"}) {
@@ -461,11 +460,11 @@ void print_table(const Options& options, const std::vector<std::array<double, kM
   row("ceiling − network, all labels", 7, 5);
 }
 
-std::int64_t whole_number(std::string_view flag, std::string_view text) {
+std::int64_t parse_positive(std::string_view flag, std::string_view text) {
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || value < 1) {
-    throw olrank::InvalidArgument(fmt::format("{} takes a whole number from 1, not \"{}\".", flag, text));
+    throw olrank::InvalidArgument(fmt::format("{} must be a positive integer, not '{}'.", flag, text));
   }
   return value;
 }
@@ -482,12 +481,12 @@ Options parse(std::span<char*> arguments) {
     if (flag == "--source") {
       options.source = value;
     } else if (flag == "--seeds") {
-      options.seeds = whole_number(flag, value);
+      options.seeds = parse_positive(flag, value);
     } else if (flag == "--pairs") {
-      options.pairs = whole_number(flag, value);
+      options.pairs = parse_positive(flag, value);
     } else {
       throw olrank::InvalidArgument(
-          fmt::format("There is no flag \"{}\"; there are --source, --seeds, --pairs and --speed.", flag));
+          fmt::format("Unknown flag '{}'. The flags are --source, --seeds, --pairs and --speed.", flag));
     }
   }
   return options;

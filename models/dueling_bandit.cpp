@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/metrics/ranking.h"
+#include "core/metrics/score_order.h"
 #include "models/first_model.h"
 
 namespace olrank {
@@ -55,12 +55,12 @@ void DuelingBanditRanker::rank_candidates(RoundContext& context, const QueryDocs
       score_with(context.execution, tried, query, round, scores);
     }
     const auto measured = context.clock.measure("rank");
-    rank_by_score(scores, row(1 + candidate), scratch);
+    order_by_score(scores, row(1 + candidate), scratch);
   }
   // Last, so that known scores of a query and round imply known rankings.
   const auto current = scores_of(context, query, round);
   const auto measured = context.clock.measure("rank");
-  rank_by_score(current, row(0), scratch);
+  order_by_score(current, row(0), scratch);
 
   const std::size_t known = rank_weights_.size();
   if (interleaving_ == Interleaving::kProbabilistic && known < docs) {

@@ -4,14 +4,13 @@
 
 #include <algorithm>
 #include <cassert>
-#include <cmath>
 #include <numeric>
 #include <utility>
 
 #include "core/error.h"
 #include "core/math/dcg.h"
 #include "core/math/pair_loss.h"
-#include "core/metrics/ranking.h"
+#include "core/metrics/score_order.h"
 #include "models/first_model.h"
 
 namespace olrank {
@@ -41,7 +40,7 @@ void lambdarank_weights(std::span<const double> scores, std::span<const std::uin
              dcg_discount(static_cast<std::int64_t>(rank), Discount::kLog2);
   }
   const auto order = scratch.take<std::int32_t>(docs);
-  rank_by_score(scores, order, scratch);
+  order_by_score(scores, order, scratch);
   const auto discount = scratch.take<double>(docs);
   for (std::size_t rank = 0; rank < docs; ++rank) {
     discount[static_cast<std::size_t>(order[rank])] =
@@ -56,8 +55,8 @@ void lambdarank_weights(std::span<const double> scores, std::span<const std::uin
     const double gain = dcg_gain(grades[winner], Gain::kExponential);
     for (std::size_t other = worse; other < docs; ++other) {
       const auto loser = static_cast<std::size_t>(by_grade[other]);
-      const double change = (gain - dcg_gain(grades[loser], Gain::kExponential)) *
-                            std::fabs(discount[winner] - discount[loser]) / ideal;
+      const double change = ndcg_change(gain - dcg_gain(grades[loser], Gain::kExponential),
+                                        discount[winner], discount[loser], ideal);
       const double weight = sigmoid(scores[loser] - scores[winner]) * change;
       weights[winner] += weight;
       weights[loser] -= weight;
@@ -74,7 +73,7 @@ RankedList LambdaRankLabels::rank(RoundContext& context, const QueryDocs& query,
   const auto scores = scores_of(context, query, round);
   const auto measured = context.clock.measure("rank");
   list_.resize(scores.size());
-  rank_by_score(scores, list_, context.execution.scratch());
+  order_by_score(scores, list_, context.execution.scratch());
   return {list_, std::nullopt};
 }
 

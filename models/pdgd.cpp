@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "core/feedback/preference_pairs.h"
-#include "core/metrics/ranking.h"
+#include "core/metrics/score_order.h"
 #include "models/first_model.h"
 #include "models/frozen_score_model.h"
 #include "models/plackett_luce_gradient.h"
@@ -25,7 +25,7 @@ class FrozenPdgd : public FrozenScoreModel {
     const auto scores = scratch.take<double>(ranking.scores.size());
     std::copy(ranking.scores.begin(), ranking.scores.end(), scores.begin());
     plackett_luce_keys(scores, list_key_, task.round, keys);
-    rank_by_score(keys, ranking.list, scratch);
+    order_by_score(keys, ranking.list, scratch);
   }
 
   PhiloxKey list_key_;
@@ -46,7 +46,7 @@ RankedList PdgdRanker::rank(RoundContext& context, const QueryDocs& query, std::
   const auto keys = scratch.take<double>(scores.size());
   plackett_luce_keys(scores, list_key_, round, keys);
   list_.resize(scores.size());
-  rank_by_score(keys, list_, scratch);
+  order_by_score(keys, list_, scratch);
   return {list_, std::nullopt};
 }
 

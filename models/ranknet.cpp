@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "core/feedback/preference_pairs.h"
 #include "core/math/pair_loss.h"
-#include "core/metrics/ranking.h"
+#include "core/metrics/score_order.h"
 #include "models/epsilon_greedy.h"
 #include "models/first_model.h"
 #include "models/frozen_score_model.h"
@@ -58,12 +58,12 @@ RankedList RankNetRanker::rank(RoundContext& context, const QueryDocs& query, st
   list_.resize(scores.size());
   Scratch& scratch = context.execution.scratch();
   if (epsilon_ == 0.0) {
-    rank_by_score(scores, list_, scratch);
+    order_by_score(scores, list_, scratch);
     return {list_, std::nullopt};
   }
   const Scratch::Frame frame(scratch);
   const auto best_first = scratch.take<std::int32_t>(scores.size());
-  rank_by_score(scores, best_first, scratch);
+  order_by_score(scores, best_first, scratch);
   epsilon_greedy_list(best_first, epsilon_, list_key_, round, scratch, list_);
   return {list_, std::nullopt};
 }

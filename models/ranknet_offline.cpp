@@ -10,7 +10,7 @@
 
 #include "core/error.h"
 #include "core/math/pair_loss.h"
-#include "core/metrics/ranking.h"
+#include "core/metrics/score_order.h"
 #include "models/first_model.h"
 #include "models/linear/linear_model.h"
 
@@ -193,7 +193,7 @@ RankedList RankNetOffline::rank(RoundContext& context, const QueryDocs& query, s
   const auto scores = scores_of(context, query, round);
   const auto measured = context.clock.measure("rank");
   list_.resize(scores.size());
-  rank_by_score(scores, list_, context.execution.scratch());
+  order_by_score(scores, list_, context.execution.scratch());
   return {list_, std::nullopt};
 }
 

@@ -1,7 +1,7 @@
 #include "models/score_order.h"
 
 #include "core/learning/numeric_errors.h"
-#include "core/metrics/ranking.h"
+#include "core/metrics/score_order.h"
 
 namespace olrank {
 
@@ -15,7 +15,7 @@ void score_and_order(ExecutionContext& context, const ScoreModel& model, std::sp
 void order_by_score(ExecutionContext& context, std::span<const float> scores,
                     std::vector<std::int32_t>& by_score) {
   by_score.resize(scores.size());
-  const std::int64_t bad = rank_by_score(scores, by_score, context.scratch());
+  const std::int64_t bad = order_by_score(scores, by_score, context.scratch());
   if (bad >= 0) throw_bad_score(bad);
 }
 

@@ -32,10 +32,9 @@ std::vector<std::string> names_of(std::span<const UserSettings> users) {
 
 [[noreturn]] void refuse_unknown(const std::string& name, std::span<const UserSettings> users) {
   const std::vector<std::string> names = names_of(users);
-  throw InvalidArgument(
-      fmt::format("clicks.models: There is no user '{}'; the nearest is '{}'. The users are {}; a [[user]] "
-                  "table defines another.",
-                  name, nearest_name(name, names), joined(names)));
+  throw InvalidArgument(fmt::format(
+      "clicks.models: Unknown user '{}'. {} The users are {}; a [[user]] table defines another.", name,
+      did_you_mean(name, names), joined(names)));
 }
 
 void check_probabilities(const UserSettings& user, std::string_view key, std::span<const double> values) {

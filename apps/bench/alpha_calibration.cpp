@@ -16,8 +16,8 @@ bool is_exact(const StudyRanker& ranker) {
   return ranker.cell.structure == kExactStructure;
 }
 
-/// Over all trials of one ranker: so many orders were certain, and this share of them wrong.
-CalibrationPoint told_by(const ExperimentResults& results, const StudyRanker& ranker) {
+/// The number of certain orders over all trials of a ranker, and the fraction of them that is wrong.
+CalibrationPoint point_of(const ExperimentResults& results, const StudyRanker& ranker) {
   CalibrationPoint point{ranker.settings.explore.alpha, 0.0, 0.0};
   double wrong = 0.0;
   for (const TrialResults& trial : results.trials) {
@@ -33,8 +33,8 @@ CalibrationPoint told_by(const ExperimentResults& results, const StudyRanker& ra
   return point;
 }
 
-/// As a configuration file would say it.
-double readable(double alpha) {
+/// Rounded to four digits, for a configuration file.
+double rounded(double alpha) {
   return std::strtod(fmt::format("{:.4g}", alpha).c_str(), nullptr);
 }
 
@@ -78,16 +78,16 @@ std::vector<Calibration> AlphaCalibration::calibrations() const {
   std::vector<Calibration> found;
   for (const StudyRanker& ranker : rankers_) {
     if (!has_alpha(ranker.cell)) continue;
-    const CalibrationPoint exact = told_by(results, exact_of(ranker));
+    const CalibrationPoint exact = point_of(results, exact_of(ranker));
     Calibration calibration{
         ranker.cell.ranker, exact.false_certain, ranker.settings.explore.alpha, true, {}};
     if (is_exact(ranker)) {
       calibration.points = {exact};
     } else {
       for (const double alpha : alphas_)
-        calibration.points.push_back(told_by(results, with_alpha(ranker, alpha)));
+        calibration.points.push_back(point_of(results, with_alpha(ranker, alpha)));
       match_alpha(calibration);
-      calibration.alpha = readable(calibration.alpha);
+      calibration.alpha = rounded(calibration.alpha);
     }
     found.push_back(std::move(calibration));
   }

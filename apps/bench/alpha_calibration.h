@@ -9,22 +9,22 @@
 
 namespace olrank {
 
-/// What a calibration plays, and afterwards what it found.
+/// The trials of an α calibration, and their results.
 class AlphaCalibration {
  public:
-  /// `configuration` is the study's; only its rankers, rounds and folder are others here.
+  /// `configuration` is the study's; the calibration replaces its rankers, rounds and folder.
   AlphaCalibration(const Configuration& configuration, const StudySettings& study,
                    std::vector<StudyRanker> rankers);
 
-  /// The experiment of the calibration: full at its own α, every other structure with an α at each value
-  /// tried. On the validation part, so that neither the queries nor the judgement of the study are used.
+  /// The experiment of the calibration: `full` at its own α, and every other structure with an α at each
+  /// value tried. It runs on the validation set, so it uses neither the study's queries nor its evaluation.
   const Configuration& configuration() const { return configuration_; }
 
   /// Whether every trial has finished.
   bool complete() const;
   std::vector<Calibration> calibrations() const;
 
-  /// The rankers at the α that were found.
+  /// The study's rankers with the matched α.
   std::vector<StudyRanker> matched(const std::vector<Calibration>& found) const;
 
  private:

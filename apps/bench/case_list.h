@@ -11,10 +11,10 @@
 #include "apps/bench/op_cases.h"
 #include "core/ops/tangent_factors.h"
 
-// What the cases of op_cases() are made of.
+// Building blocks of the cases in op_cases().
 namespace olrank {
 
-/// Pairs that a round brings.
+/// Pairs per round.
 constexpr std::int64_t kRoundPairs = 4;
 constexpr double kDouble = sizeof(double);
 constexpr double kFloat = sizeof(float);
@@ -27,11 +27,11 @@ inline std::size_t length(std::int64_t count) {
   return static_cast<std::size_t>(count);
 }
 
-/// Numbers between 0 and 1; another place, other numbers.
+/// Numbers between 0 and 1; `place` selects independent numbers.
 std::vector<double> uniform_doubles(std::int64_t count, std::uint32_t place);
 std::vector<float> uniform_floats(std::int64_t count, std::uint32_t place);
 
-/// Documents with their network: what most operations work on.
+/// Documents and their network, the input of most operations.
 struct Documents {
   Documents(const NetworkShape& of_shape, std::int64_t count, std::uint32_t place, int threads);
   FeatureMatrix matrix() const { return {features.data(), docs, shape.inputs}; }
@@ -45,14 +45,14 @@ struct Documents {
   std::int64_t docs;
 };
 
-/// What a case takes, and what its rate is held against.
+/// The work of a case, and the ceiling that its rate is compared with.
 struct CaseCost {
   CeilingKind ceiling = CeilingKind::kNone;
   double operations = 0.0;
   MemoryTraffic traffic;
 };
 
-/// The list while it grows.
+/// Collects cases.
 class CaseList {
  public:
   using Parameters = std::vector<std::pair<std::string, std::int64_t>>;
@@ -61,20 +61,20 @@ class CaseList {
   explicit CaseList(const OpSizes& sizes);
 
   const OpSizes& sizes() const { return sizes_; }
-  /// The network of `sizes`.
+  /// The network given by `sizes`.
   const NetworkShape& shape() const { return shape_; }
-  /// Of a width at which the inverse of all parameters has its place: p = 2,192 at 136 features.
+  /// A narrow network whose p×p inverse covariance fits into memory: p = 2,192 at 136 features.
   const NetworkShape& narrow() const { return narrow_; }
 
   Parameters of_docs() const;
   Parameters of_pairs() const;
 
-  /// Documents are made when a case is prepared, as all at once may not fit.
+  /// Creates documents when a case is prepared; those of all cases at once might not fit into memory.
   std::function<std::shared_ptr<Documents>()> docs(const NetworkShape& shape, std::int64_t count,
                                                    std::uint32_t place = 1) const;
   std::function<std::shared_ptr<ExecutionContext>()> context() const;
 
-  /// `prepare` returns the work; what it works on lives in the work.
+  /// `prepare` returns the work, which owns its data.
   void add(const std::string& name, Parameters parameters, const CaseCost& cost,
            std::function<Body()> prepare);
 
@@ -87,7 +87,7 @@ class CaseList {
   std::vector<BenchCase> cases_;
 };
 
-/// Multiplications and additions of g_s·g(x), s a pair.
+/// Multiplications and additions of g_s·g(x) for a pair s.
 double pair_doc_operations(const NetworkShape& shape);
 
 void add_product_cases(CaseList& list);

@@ -38,10 +38,10 @@ bool is_network_with(const RankerKindRow& row, OrderEvidence evidence) {
   return row.forms == ModelForms::kNetwork && row.evidence == evidence;
 }
 
-/// One study: the calibration where α is to be matched, the trials, what they tell.
+/// One study: the calibration if α is matched, the trials, and their analysis.
 class CovarianceStudy {
  public:
-  /// The configuration's rankers: the network, then what ensembles are made of where there are any.
+  /// The configuration's rankers are the network and, if the study has ensembles, their base.
   CovarianceStudy(const Configuration& configuration, const ExperimentRequest& request, std::string command)
       : configuration_(configuration),
         study_(*configuration.study),
@@ -52,13 +52,13 @@ class CovarianceStudy {
     if (!plan_.matched_alpha) return;
     if (!has_alphas()) {
       throw InvalidArgument(
-          "α is matched between covariances, and this study has none besides full: add diagonal to its "
-          "structures, or leave α as given.");
+          "--alpha matched requires a covariance other than full to match: add diagonal to --structures, "
+          "or use --study-alpha given.");
     }
     plan_.calibration_rounds = study_.calibration_rounds;
   }
 
-  /// Whether a structure besides full has an α.
+  /// Whether a structure other than full has an α.
   bool has_alphas() const {
     return std::any_of(rankers_.begin(), rankers_.end(), [](const StudyRanker& ranker) {
       return ranker.cell.structure != kExactStructure && has_alpha(ranker.cell);
@@ -68,14 +68,14 @@ class CovarianceStudy {
   void dry_run(const OutputFlags& output) const {
     const Configuration whole = experiment_configuration();
     const ExperimentPlan plan = make_plan(whole, request_);
-    std::vector<DryRunCount> besides;
+    std::vector<DryRunCount> extra_counts;
     if (plan_.matched_alpha) {
       const AlphaCalibration calibration(configuration_, study_, rankers_);
       const ExperimentPlan of_alpha = make_plan(calibration.configuration(), calibration_request());
-      besides.push_back({"calibration_trials", "trials of the calibration come besides.",
-                         static_cast<std::int64_t>(trials_of(of_alpha).size())});
+      extra_counts.push_back({"calibration_trials", "additional trials of the calibration.",
+                              static_cast<std::int64_t>(trials_of(of_alpha).size())});
     }
-    print_dry_run(whole, plan, output, besides);
+    print_dry_run(whole, plan, output, extra_counts);
   }
 
   int run(const OutputFlags& output) {
@@ -83,16 +83,17 @@ class CovarianceStudy {
       refuse_before_calibration();
       const int calibrated = calibrate();
       if (calibrated != 0) return calibrated;
-      if (plan_.calibrations.empty()) return 0;  // other shards have still to come
+      if (plan_.calibrations.empty()) return 0;  // other shards are not finished yet
     }
-    const int played = play();
-    if (played > 1) return played;
-    tell(output);
-    return played;
+    const int code = run_trials();
+    if (code > 1) return code;
+    report(output);
+    return code;
   }
 
  private:
-  /// What --resume finds can be compared only once each α is known.
+  /// Checks memory and existing results before the calibration. With --resume, existing results can be
+  /// checked only once α is known.
   void refuse_before_calibration() const {
     if (request_.existing == Existing::kResume) return;
     const Configuration whole = experiment_configuration();
@@ -115,21 +116,22 @@ class CovarianceStudy {
     return whole;
   }
 
-  /// Plays what the calibration lacks and finds each α; leaves none where trials of other shards lack.
+  /// Runs the calibration and determines each α; plan_.calibrations stays empty while other shards are
+  /// missing.
   int calibrate() {
     const AlphaCalibration calibration(configuration_, study_, rankers_);
     const Configuration& settings = calibration.configuration();
     ExperimentPlan plan = make_plan(settings, calibration_request());
     check_memory(settings, plan);
     settle_existing(plan);
-    log_info("Calibration of α: {} of {} into {}", counted(trials_of(plan).size(), "trial"),
+    log_info("Calibrating α: {} of {} in {}", counted(trials_of(plan).size(), "trial"),
              counted(plan.trial.rounds, "round"), plan.out.string());
     write_manifest(settings, plan, command_);
     if (const int code = run_and_summarise(plan); code != 0) return code;
     if (!calibration.complete()) {
       log_info(
-          "Shard {} of {} is calibrated. The study follows when every shard's trials lie in {}: call this "
-          "command again with --resume.",
+          "Shard {} of {} has finished its calibration. When the trials of all shards are in {}, run this "
+          "command again with --resume for the study.",
           plan.shard.index, plan.shard.count, plan.out.string());
       return 0;
     }
@@ -137,30 +139,29 @@ class CovarianceStudy {
     for (const Calibration& found : plan_.calibrations) {
       if (found.bracketed) continue;
       log_warning(
-          "{}: No α tried makes its certain orders as often wrong as full's ({:.4f}); α = {} is the "
-          "nearest. "
-          "Try others with --study-calibration-alphas.",
+          "{}: No α tried matches the error rate of full's certain orders ({:.4f}); using the nearest, α = "
+          "{}. Try other values with --study-calibration-alphas.",
           found.ranker, found.target, found.alpha);
     }
     rankers_ = calibration.matched(plan_.calibrations);
     return 0;
   }
 
-  int play() const {
+  int run_trials() const {
     const Configuration whole = experiment_configuration();
     const ExperimentPlan plan = make_plan(whole, request_);
     check_memory(whole, plan);  // before --force removes anything
     settle_existing(plan);
-    log_info("Study: {} with widths and depths, {} of {} into {}; protocol {}",
-             counted(rankers_.size(), "structure"), counted(trials_of(plan).size(), "trial"),
-             counted(plan.trial.rounds, "round"), plan.out.string(), name_of(configuration_.protocol.name));
+    log_info("Running the study: {}, {} of {} in {}, protocol {}", counted(rankers_.size(), "ranker"),
+             counted(trials_of(plan).size(), "trial"), counted(plan.trial.rounds, "round"),
+             plan.out.string(), name_of(configuration_.protocol.name));
     write_manifest(whole, plan, command_);
     write_configuration(whole, plan.out / "config.toml");
     write_configuration(configuration_, plan.out / "study.toml");
     return run_and_summarise(plan);
   }
 
-  void tell(const OutputFlags& output) const {
+  void report(const OutputFlags& output) const {
     const fs::path out = configuration_.run.out;
     StudyPlan plan = plan_;
     for (const StudyRanker& ranker : rankers_) plan.cells.push_back(ranker.cell);
@@ -170,11 +171,10 @@ class CovarianceStudy {
     write_file_atomically(out / "study.json", json);
     write_report_page(out);
     fmt::print("{}", output.json ? json : study_text(study));
-    std::fflush(stdout);  // the table stands above what follows
+    std::fflush(stdout);  // keep the table above the lines that follow on stderr
     if (study.finished < study.expected)
       log_info("{} of {} trials have finished.", study.finished, study.expected);
-    log_info("The study is in {}, its page in {}", (out / "study.json").string(),
-             (out / "report.html").string());
+    log_info("Study: {}, report: {}", (out / "study.json").string(), (out / "report.html").string());
   }
 
   const Configuration& configuration_;
@@ -189,19 +189,19 @@ class BenchCovarianceCommand : public Command {
  public:
   std::string name() const override { return "covariance"; }
   std::string summary() const override {
-    return "a study: covariance structures and ensembles against full covariance, paired";
+    return "study: compare covariance structures and ensembles with full covariance in paired trials";
   }
   void declare(CLI::App& app) override {
-    app.add_option("config", file_, "a TOML file with a [study]; without one, defaults and flags")
+    app.add_option("config", file_, "configuration file (TOML) with a [study]; optional")
         ->type_name("FILE");
-    app.add_flag("--print-config", print_, "print the resolved configuration and stop");
-    app.add_flag("--dry-run", dry_run_, "print trials, memory and an estimate of time, and stop");
+    app.add_flag("--print-config", print_, "print the resolved configuration and exit");
+    app.add_flag("--dry-run", dry_run_, "print trials, memory and estimated time, and exit");
     experiment_.declare(app);
     flags_.declare(app, true);
   }
   int run(const OutputFlags& output) override {
-    const std::vector<SettingOverride> said = sayings();
-    const Configuration configuration = resolve(said);
+    const std::vector<SettingOverride> overrides = setting_overrides();
+    const Configuration configuration = resolve(overrides);
     if (print_) {
       fmt::print("{}", print_configuration(configuration));
       return 0;
@@ -219,25 +219,26 @@ class BenchCovarianceCommand : public Command {
     return file_.empty() ? std::nullopt : std::optional<fs::path>(file_);
   }
 
-  /// Networks learn here unless the file or a flag says which ones; `--alpha matched` speaks of the study.
-  std::vector<SettingOverride> sayings() const {
-    std::vector<SettingOverride> said;
+  /// The overrides, with olranknet as the kind if the file has no ranker, and `--alpha matched` as a study
+  /// setting.
+  std::vector<SettingOverride> setting_overrides() const {
+    std::vector<SettingOverride> overrides;
     const TomlDocument document = file() ? read_toml(*file()) : TomlDocument{};
     const bool has_ranker = std::any_of(document.tables.begin(), document.tables.end(),
                                         [](const auto& table) { return table.name == "ranker"; });
-    if (!has_ranker) said.push_back({"ranker", "", "kind", "olranknet", "bench covariance"});
+    if (!has_ranker) overrides.push_back({"ranker", "", "kind", "olranknet", "bench covariance"});
     for (SettingOverride override : flags_.overrides()) {
       if (override.table == "ranker" && override.key == "alpha" &&
           override.text == name_of(StudyAlpha::kMatched)) {
         override.table = "study";
       }
-      refuse_axis(override);
-      said.push_back(std::move(override));
+      refuse_study_axis(override);
+      overrides.push_back(std::move(override));
     }
-    return said;
+    return overrides;
   }
 
-  static void refuse_axis(const SettingOverride& override) {
+  static void refuse_study_axis(const SettingOverride& override) {
     if (override.table != "ranker") return;
     for (const auto& [key, axis] : {std::pair{"width", "--widths"},
                                     {"depth", "--depths"},
@@ -247,28 +248,29 @@ class BenchCovarianceCommand : public Command {
                                     {"shadow", "--study-exact-widths"}}) {
       if (override.key == key)
         throw InvalidArgument(
-            fmt::format("{}: The study sets this in each of its rankers; use {}.", override.origin, axis));
+            fmt::format("{}: The study varies this setting; use {}.", override.origin, axis));
     }
   }
 
-  Configuration resolve(const std::vector<SettingOverride>& said) const {
-    Configuration configuration = resolve_configuration(file(), said);
+  Configuration resolve(const std::vector<SettingOverride>& overrides) const {
+    Configuration configuration = resolve_configuration(file(), overrides);
     if (!configuration.sweep.empty())
-      throw InvalidArgument(fmt::format("{} has a [sweep], which a study does not carry out.", file_));
+      throw InvalidArgument(
+          fmt::format("'olrank bench covariance' does not support [sweep]; remove it from {}.", file_));
     if (!configuration.study) configuration.study.emplace();
-    const StudyBase base = base_of(configuration, said);
+    const StudyBase base = base_of(configuration, overrides);
     configuration.rankers = {base.network};
     if (has_ensembles(*configuration.study)) configuration.rankers.push_back(base.ensemble);
     if (configuration.study->alpha == StudyAlpha::kMatched &&
         base.network.explore.alpha_schedule != AlphaSchedule::kConstant) {
-      throw InvalidArgument("An α that grows by theory cannot be matched; use --alpha-schedule constant.");
+      throw InvalidArgument("--alpha matched requires --alpha-schedule constant.");
     }
     return configuration;
   }
 
-  /// A file may say what ensembles are made of in a [[ranker]] of their own kind. Where it does not, they
-  /// have that kind's defaults, and whatever else was said about the network holds for them too.
-  StudyBase base_of(const Configuration& configuration, std::vector<SettingOverride> said) const {
+  /// Ensembles take their settings from the file's p2neurrank [[ranker]]. Without one, they use that kind's
+  /// defaults with the network's other settings.
+  StudyBase base_of(const Configuration& configuration, std::vector<SettingOverride> overrides) const {
     StudyBase base;
     std::size_t networks = 0;
     std::size_t ensembles = 0;
@@ -281,19 +283,19 @@ class BenchCovarianceCommand : public Command {
         base.ensemble = ranker;
         ++ensembles;
       } else {
-        throw InvalidArgument(
-            fmt::format("A study is of olranknet or ollambdarank, and '{}' is neither.", ranker.name));
+        throw InvalidArgument(fmt::format(
+            "A study supports olranknet and ollambdarank, but ranker '{}' is neither.", ranker.name));
       }
     }
     if (networks != 1 || ensembles > 1) {
       throw InvalidArgument(
-          "A study takes one [[ranker]] of olranknet or ollambdarank, and besides it one of p2neurrank at "
-          "most, of which its ensembles are made.");
+          "A study requires exactly one [[ranker]] of kind olranknet or ollambdarank, and accepts at most "
+          "one of kind p2neurrank for its ensembles.");
     }
     if (ensembles > 0) return base;
-    said.push_back(
+    overrides.push_back(
         {"ranker", "", "kind", std::string(name_of(RankerKind::kP2NeurRank)), "bench covariance"});
-    base.ensemble = resolve_configuration(file(), said).rankers.front();
+    base.ensemble = resolve_configuration(file(), overrides).rankers.front();
     base.ensemble.name = name_of(RankerKind::kP2NeurRank);
     return base;
   }

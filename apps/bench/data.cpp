@@ -15,11 +15,11 @@ namespace {
 class BenchDataCommand : public Command {
  public:
   std::string name() const override { return "data"; }
-  std::string summary() const override { return "parsing, the binary copy and the metrics"; }
+  std::string summary() const override { return "benchmark parsing, binary copies and metrics"; }
   void declare(CLI::App& app) override {
-    app.add_option("--source", source_, "a generated data set [synth:mslr-like?queries=100]")
+    app.add_option("--source", source_, "synthetic data set [default: synth:mslr-like?queries=100]")
         ->type_name("SYNTH");
-    app.add_option("--threads", threads_, "threads [1]")->check(CLI::PositiveNumber);
+    app.add_option("--threads", threads_, "CPU threads [default: 1]")->check(CLI::PositiveNumber);
     flags_.declare(app);
   }
   int run(const OutputFlags& output) override {
@@ -30,11 +30,11 @@ class BenchDataCommand : public Command {
       log_info("{}", work.name);
       measurements.push_back(measure(work));
     }
-    return flags_.tell({fmt::format("olrank bench data --source '{}' --threads {}", source_, threads_),
-                        this_machine(),
-                        std::move(measurements),
-                        {}},
-                       output);
+    return flags_.report({fmt::format("olrank bench data --source '{}' --threads {}", source_, threads_),
+                          this_machine(),
+                          std::move(measurements),
+                          {}},
+                         output);
   }
 
  private:

@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Runs a program whose output goes to stderr; its exit code.
+/// Runs a program with its output redirected to stderr; returns its exit code.
 int run_program(const fs::path& program, int gpu, const std::string& only, const fs::path& json) {
   const pid_t child = ::fork();
   if (child < 0) throw IoError("start", program.string(), errno);
@@ -37,14 +37,14 @@ int run_program(const fs::path& program, int gpu, const std::string& only, const
 MeasurementFile measure_on_gpu(int gpu, const std::string& only) {
   const fs::path program = fs::read_symlink("/proc/self/exe").parent_path() / "device_bench";
   if (!fs::exists(program)) {
-    throw InvalidArgument(fmt::format(
-        "Operations on a GPU are measured by {}, which is not there: build all of a CUDA build.",
-        program.string()));
+    throw InvalidArgument(
+        fmt::format("GPU benchmarks require {}, which does not exist: build all targets of a CUDA build.",
+                    program.string()));
   }
   const ScratchFolder scratch;
   const fs::path json = scratch.path() / "operations.json";
   const int code = run_program(program, gpu, only, json);
-  if (code != 0) throw Error(fmt::format("{} ended with {}.", program.string(), code));
+  if (code != 0) throw Error(fmt::format("{} exited with code {}.", program.string(), code));
   return read_measurements(json.string());
 }
 

@@ -6,8 +6,8 @@
 
 namespace olrank {
 
-/// Operations on a GPU: what `device_bench`, the program beside this one in a CUDA build, measures; its own
-/// table goes to stderr. `only` is a part of names. Throws where the program is missing or fails.
+/// Measures operations on a GPU with `device_bench`, which a CUDA build puts next to olrank; its table goes
+/// to stderr. Only names that contain `only` are measured. Throws if the program is missing or fails.
 MeasurementFile measure_on_gpu(int gpu, const std::string& only);
 
 }  // namespace olrank

@@ -1,4 +1,5 @@
 #include "apps/bench/case_list.h"
+#include "core/ops/gradient_products.h"
 
 namespace olrank {
 namespace {
@@ -37,7 +38,7 @@ void add_contractions(CaseList& list, const CaseList::Parameters& parameters, st
   const NetworkShape shape = list.shape();
   const std::int64_t p = shape.parameters();
   const std::int64_t rows = of_pairs ? docs_count / 2 : docs_count;
-  const std::string prefix = of_pairs ? "tangent_factors/pair_" : "tangent_factors/";
+  const std::string prefix = of_pairs ? "gradient_products/pair_" : "gradient_products/";
   const double operations = 2.0 * real(docs_count * p);
   const double read = kFloat * real(docs_count * shape.factors());
   const auto docs = list.docs(shape, docs_count);

@@ -23,7 +23,7 @@ constexpr std::int64_t kFewest = 7;
 constexpr std::int64_t kMost = 41;
 constexpr int kTurns = 3;
 constexpr double kHighestShare = 1.05;
-// Which is the quickest depends on the processor and on what fits into its caches.
+// Which one is fastest depends on the processor and its cache sizes.
 constexpr std::array<std::pair<ReadStreams, Stores>, 4> kTrafficYardsticks = {
     {{ReadStreams::kFew, Stores::kLibrary},
      {ReadStreams::kFew, Stores::kPlain},
@@ -52,8 +52,8 @@ double seconds_of(const std::function<void()>& body, std::int64_t calls) {
   return (processor_seconds() - start) / static_cast<double>(calls);
 }
 
-/// So many calls that a repeat is long beside the clock's steps; warms up on the way.
-std::int64_t calls_a_repeat(const std::function<void()>& body) {
+/// Enough calls to make a repeat long compared with the clock's resolution; also warms up.
+std::int64_t calls_per_repeat(const std::function<void()>& body) {
   body();
   std::int64_t calls = 1;
   while (seconds_of(body, calls) * static_cast<double>(calls) < kRepeatSeconds && calls < (1 << 20))
@@ -61,13 +61,14 @@ std::int64_t calls_a_repeat(const std::function<void()>& body) {
   return calls;
 }
 
-/// The one with the best rate here.
+/// The yardstick with the highest rate on this machine.
 Yardstick best_of(std::vector<Yardstick> tried) {
   std::size_t best = 0;
   double best_rate = 0.0;
-  for (int turn = 0; turn < kTurns; ++turn) {  // one by one, so that a busy moment hits one turn of each
+  for (int turn = 0; turn < kTurns;
+       ++turn) {  // interleaved, so that a burst of load does not hit one yardstick only
     for (std::size_t i = 0; i < tried.size(); ++i) {
-      const double rate = tried[i].work / seconds_of(tried[i].body, calls_a_repeat(tried[i].body));
+      const double rate = tried[i].work / seconds_of(tried[i].body, calls_per_repeat(tried[i].body));
       if (rate <= best_rate) continue;
       best_rate = rate;
       best = i;
@@ -76,7 +77,7 @@ Yardstick best_of(std::vector<Yardstick> tried) {
   return std::move(tried[best]);
 }
 
-/// Square ones: whole products that stay in the nearest cache may win.
+/// Square products of several sizes; small ones, which stay in cache, may win.
 template <class Number>
 Yardstick product_yardstick(const std::string& name) {
   std::vector<Yardstick> tried;
@@ -130,22 +131,23 @@ std::string Measurement::identity() const {
 }
 
 void check_memory(const BenchCase& work) {
-  const double beside = work.ceiling == CeilingKind::kMemory ? 1.0 + kTrafficYardsticks.size() : 1.0;
-  const double needed = beside * work.traffic.footprint();
+  const double copies = work.ceiling == CeilingKind::kMemory ? 1.0 + kTrafficYardsticks.size() : 1.0;
+  const double needed = copies * work.traffic.footprint();
   const auto available = static_cast<double>(available_memory());
   if (needed <= available) return;
   std::string sizes;
   for (const auto& [key, value] : work.parameters)
     sizes += fmt::format("{}{} = {}", sizes.empty() ? "" : ", ", key, value);
-  throw InvalidArgument(fmt::format("{} with {} needs {}, and this machine gives {}: choose smaller sizes.",
-                                    work.name, sizes, readable_bytes(needed), readable_bytes(available)));
+  throw InvalidArgument(
+      fmt::format("{} with {} needs {} of memory, but this machine has {} available: choose smaller sizes.",
+                  work.name, sizes, readable_bytes(needed), readable_bytes(available)));
 }
 
 Measurement measure(const BenchCase& work) {
   const std::function<void()> body = work.prepare();
-  const Yardstick beside = yardstick(work);
-  const std::int64_t calls = calls_a_repeat(body);
-  const std::int64_t beside_calls = beside.body ? calls_a_repeat(beside.body) : 0;
+  const Yardstick ceiling = yardstick(work);
+  const std::int64_t calls = calls_per_repeat(body);
+  const std::int64_t ceiling_calls = ceiling.body ? calls_per_repeat(ceiling.body) : 0;
   std::vector<double> seconds;
   std::vector<double> rates;
   std::vector<double> shares;
@@ -154,8 +156,8 @@ Measurement measure(const BenchCase& work) {
   for (std::int64_t repeat = 0; repeat < kFewest || (spent < kAllSeconds && repeat < kMost); ++repeat) {
     seconds.push_back(seconds_of(body, calls));
     spent += seconds.back() * static_cast<double>(calls);
-    if (!beside.body) continue;
-    rates.push_back(beside.work / seconds_of(beside.body, beside_calls));
+    if (!ceiling.body) continue;
+    rates.push_back(ceiling.work / seconds_of(ceiling.body, ceiling_calls));
     shares.push_back(counted / seconds.back() / rates.back());
   }
   Measurement measurement;
@@ -164,7 +166,7 @@ Measurement measure(const BenchCase& work) {
   measurement.seconds = spread_of(std::move(seconds));
   measurement.operations = work.operations;
   measurement.bytes = work.traffic.bytes();
-  measurement.ceiling = beside.name;
+  measurement.ceiling = ceiling.name;
   measurement.ceiling_value = rates.empty() ? std::nan("") : median_of(rates);
   measurement.share = shares.empty() ? std::nan("") : median_of(shares);
   return measurement;
@@ -172,9 +174,9 @@ Measurement measure(const BenchCase& work) {
 
 void check_share(const Measurement& measurement) {
   if (!(measurement.share > kHighestShare)) return;
-  throw Error(
-      fmt::format("{}: It reached {:.2f} times its ceiling ({}), so bytes or operations are miscounted.",
-                  measurement.identity(), measurement.share, measurement.ceiling));
+  throw Error(fmt::format(
+      "{}: The measurement is {:.2f} times its ceiling ({}), so bytes or operations are miscounted.",
+      measurement.identity(), measurement.share, measurement.ceiling));
 }
 
 }  // namespace olrank

@@ -10,21 +10,21 @@
 
 namespace olrank {
 
-/// What a rate is held against; each is measured beside the work itself.
+/// The ceiling that a rate is compared with; it is measured next to the work itself.
 enum class CeilingKind { kNone, kGemmFloat, kGemmDouble, kMemory };
 
-/// Work that is timed by itself.
+/// A benchmark case: work that is timed in isolation.
 struct BenchCase {
   std::string name;  // "pair_width/pair_width_sq": the operation's stem and entry
   std::vector<std::pair<std::string, std::int64_t>> parameters;
   double operations = 0.0;  // multiplications and additions
   MemoryTraffic traffic;
   CeilingKind ceiling = CeilingKind::kNone;
-  /// Sets everything up and returns the work, which may be called any number of times.
+  /// Sets up the data and returns the work, which may be called any number of times.
   std::function<std::function<void()>()> prepare;
 };
 
-/// Seconds of the processor, over repeats.
+/// CPU seconds per call over the repeats.
 struct Spread {
   double median = 0.0;
   double min = 0.0;
@@ -45,22 +45,21 @@ struct Measurement {
   double ceiling_value = 0.0;  // operations or bytes a second
   double share = 0.0;          // of the ceiling, the median over repeats; NaN without one
 
-  /// Name, device and parameters: what makes measurements comparable.
+  /// Name, device and parameters; measurements with the same identity are comparable.
   std::string identity() const;
 };
 
-/// Throws InvalidArgument, before anything is allocated, where the case's data and the bare traffic beside
-/// it cannot fit into this machine's memory.
+/// Throws InvalidArgument, before anything is allocated, if the data of the case and of its ceiling do not
+/// fit into memory.
 void check_memory(const BenchCase& work);
 
-/// Times the case, each repeat beside its ceiling, so that a share is a ratio of neighbours and a busy
-/// machine touches both alike.
+/// Times the case. Each repeat is followed by its ceiling, so that load on the machine affects both alike.
 Measurement measure(const BenchCase& work);
 
-/// Throws Error for a share above 1.05: then bytes or operations are miscounted.
+/// Throws Error for a share above 1.05, which means that bytes or operations are miscounted.
 void check_share(const Measurement& measurement);
 
-/// This process's processor seconds, of all threads.
+/// The CPU time of this process, over all threads.
 double processor_seconds();
 
 }  // namespace olrank

@@ -134,8 +134,8 @@ MeasurementFile read_measurements(const std::filesystem::path& file) {
     for (const ordered_json& one : json.at("measurements"))
       read.measurements.push_back(read_measurement(one));
   } catch (const nlohmann::json::exception&) {
-    throw IoError(fmt::format("{}: This holds no measurements as `olrank bench … --json FILE` writes.",
-                              file.string()));
+    throw IoError(
+        fmt::format("{}: Not a measurement file of 'olrank bench … --json FILE'.", file.string()));
   }
   return read;
 }
@@ -183,7 +183,7 @@ std::string slow_downs_text(const std::vector<SlowDown>& changes, double factor)
     text += fmt::format("{:>6.2f}  ({:.2f} to {:.2f})  {}{}\n", change.ratio, change.low, change.high,
                         change.identity, is_slower(change, factor) ? "  SLOWER" : "");
   }
-  return "Times over the earlier ones, each by its own ceiling where it has one:\n" + text;
+  return "Time relative to the earlier measurement (normalised by the ceilings where available):\n" + text;
 }
 
 }  // namespace olrank

@@ -8,7 +8,7 @@
 
 namespace olrank {
 
-/// What measurements were made on: enough to tell whether two files may be compared.
+/// The machine of a measurement; tells whether two files are comparable.
 struct Machine {
   std::string processor;
   std::int64_t cores = 0;
@@ -20,7 +20,7 @@ struct Machine {
 
 Machine this_machine();
 
-/// How a stage of a round grows: like axis^exponent.
+/// The growth of a stage: time ~ axis^exponent.
 struct FittedExponent {
   std::string stage;
   std::string axis;
@@ -40,17 +40,17 @@ MeasurementFile read_measurements(const std::filesystem::path& file);
 
 std::string measurements_text(const std::vector<Measurement>& measurements);
 
-/// A measurement against an earlier one of the same identity.
+/// A measurement compared with an earlier one of the same identity.
 struct SlowDown {
   std::string identity;
-  double ratio = 0.0;  // of times, each over its own ceiling's where both have one; above 1 is slower
-  double low = 0.0;    // by the spread of both
+  double ratio = 0.0;  // of times, each relative to its ceiling if both have one; above 1 is slower
+  double low = 0.0;    // bounds from the spread of both
   double high = 0.0;
 };
 
 std::vector<SlowDown> slow_downs(const MeasurementFile& before, const MeasurementFile& now);
 
-/// Slower than the factor allows, beyond what the spread explains.
+/// Whether the ratio exceeds the factor and the spread does not explain it.
 bool is_slower(const SlowDown& change, double factor);
 
 std::string slow_downs_text(const std::vector<SlowDown>& changes, double factor);

@@ -8,16 +8,17 @@
 
 namespace olrank {
 
-/// What every command of measurements does with them: a table, a file, a comparison with an earlier file.
+/// The output flags of all benchmark commands: a table, a file, and a comparison with an earlier file.
 class MeasurementFlags {
  public:
   void declare(CLI::App& app);
 
-  /// Throws for a --factor or a --compare FILE that will not do: to be called before anything is measured.
+  /// Throws InvalidArgument for an invalid --factor or --compare FILE; call it before measuring.
   void check() const;
 
-  /// Prints and writes. The exit code: 1 where --compare finds something slower than --factor allows.
-  int tell(const MeasurementFile& file, const OutputFlags& output) const;
+  /// Prints and writes the measurements. Returns the exit code: 1 if --compare finds something slower than
+  /// --factor allows.
+  int report(const MeasurementFile& file, const OutputFlags& output) const;
 
  private:
   std::string json_;

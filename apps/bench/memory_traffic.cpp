@@ -12,7 +12,7 @@ namespace {
 
 using Word = std::uint64_t;
 
-// Eight numbers side by side; compilers cut them to the registers there are.
+// Eight numbers; the compiler splits them to fit the vector registers.
 constexpr std::size_t kLanes = 8;
 using Words = Word __attribute__((vector_size(kLanes * sizeof(Word))));
 
@@ -54,7 +54,7 @@ Word sum_from_many(const Word* words, std::size_t count) {
   return sum_from<8>(words, count);
 }
 
-/// Copies, and with every vector adds in place to `updates_each` of `updated`.
+/// Copies, and for each vector copied adds in place to `updates_each` vectors of `updated`.
 OLRANK_VECTOR_CLONES
 void copy_plainly(const Word* from, Word* to, std::size_t count, Word* updated, std::size_t updates_each) {
   Words some;
@@ -67,7 +67,7 @@ void copy_plainly(const Word* from, Word* to, std::size_t count, Word* updated, 
       other += some;
       std::memcpy(updated, &other, sizeof other);
     }
-    asm volatile("" ::: "memory");  // or it becomes memcpy
+    asm volatile("" ::: "memory");  // otherwise the compiler emits memcpy
   }
 }
 
@@ -77,11 +77,11 @@ void fill_plainly(Word* words, std::size_t count, Word value) {
   all += value;
   for (std::size_t k = 0; k < count; k += kLanes) {
     std::memcpy(words + k, &all, sizeof all);
-    asm volatile("" ::: "memory");  // or it becomes memset
+    asm volatile("" ::: "memory");  // otherwise the compiler emits memset
   }
 }
 
-/// Adds to every number in place: `addend` and, of `read`, `reads_each` vectors for each of `words`.
+/// Adds in place to every vector of `words`: `addend` and `reads_each` vectors of `read`.
 OLRANK_VECTOR_CLONES
 void add_in_place(Word* words, std::size_t count, Word addend, const Word* read, std::size_t reads_each) {
   Words some;
@@ -119,18 +119,18 @@ std::function<void()> bare_traffic(const MemoryTraffic& traffic, ReadStreams str
     }
     if (!only_written.empty()) {
       if (stores == Stores::kLibrary) {
-        std::memset(only_written.data(), 0, bytes_of(only_written));  // some processors write zeros quicker
+        std::memset(only_written.data(), 0, bytes_of(only_written));  // some processors write zeros faster
       } else {
         fill_plainly(only_written.data(), only_written.size(), ++fill);
       }
     }
-    // Reading beside an update is quicker than before it.
+    // Interleaving reads with updates is faster than reading first.
     const std::size_t left = updated.size() - updated_so_far;
     const std::size_t reads_each = left == 0 ? 0 : only_read.size() / left;
     add_in_place(updated.data() + updated_so_far, left, seen, only_read.data(), reads_each);
     const std::size_t done = reads_each * left;
     seen += sum_of(only_read.data() + done, only_read.size() - done);
-    // What was seen goes into what is read next, so that nothing is left out.
+    // The result feeds the next reads, so the compiler cannot remove any work.
     if (!from.empty()) from[0] = seen;
     if (!only_read.empty()) only_read[0] = seen;
   };

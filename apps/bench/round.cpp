@@ -8,15 +8,17 @@ namespace {
 class BenchRoundCommand : public Command {
  public:
   std::string name() const override { return "round"; }
-  std::string summary() const override { return "a round in the middle of a trial, by stage"; }
+  std::string summary() const override {
+    return "benchmark the stages of a round in the middle of a trial";
+  }
   void declare(CLI::App& app) override {
     round_.declare(app);
     flags_.declare(app);
   }
   int run(const OutputFlags& output) override {
     flags_.check();
-    return flags_.tell(
-        {"olrank bench round" + round_.spoken(), this_machine(), measure_round(round_.sizes()), {}},
+    return flags_.report(
+        {"olrank bench round" + round_.command_line(), this_machine(), measure_round(round_.sizes()), {}},
         output);
   }
 

@@ -7,14 +7,14 @@
 
 namespace olrank {
 
-/// The sizes of a steady round as flags.
+/// Flags for the sizes of a round in the middle of a trial.
 class RoundFlags {
  public:
   void declare(CLI::App& app);
-  /// Throws for a device that cannot be had.
+  /// Throws if the device is not available.
   RoundSizes sizes() const;
-  /// As the end of a command line.
-  std::string spoken() const;
+  /// The flags with their values, for a command line.
+  std::string command_line() const;
 
  private:
   RoundSizes sizes_;

@@ -19,7 +19,7 @@ namespace {
 
 const std::vector<std::string> kAxes = {"n", "V", "m", "d", "p", "N", "threads", "trials"};
 
-/// The even width whose network has about so many parameters.
+/// The even width whose network has the closest number of parameters.
 std::int64_t width_for(const RoundSizes& sizes, std::int64_t parameters) {
   const auto away = [&](std::int64_t width) {
     return std::abs(ntk_shape(sizes.features, width, sizes.depth).parameters() - parameters);
@@ -58,7 +58,7 @@ double fitted_exponent(const std::vector<std::pair<double, double>>& points) {
   return xy / xx;
 }
 
-/// The size on the axis: of p, what the width chosen makes of it.
+/// The size on the axis; for p, the actual number of parameters.
 double size_on(const std::string& axis, std::int64_t value, const Measurement& measurement) {
   for (const auto& [name, size] : measurement.parameters) {
     if (name == axis) return static_cast<double>(size);
@@ -75,11 +75,12 @@ class BenchScaleCommand : public Command {
  public:
   std::string name() const override { return "scale"; }
   std::string summary() const override {
-    return "how the stages of a round grow with one size, with fitted exponents";
+    return "benchmark how the stages of a round scale with one size, and fit exponents";
   }
   void declare(CLI::App& app) override {
-    app.add_option("--over", axis_, "what grows: n, V, m, d, p, N, threads or trials [n]");
-    app.add_option("--values", values_, "its values, two or more [250,500,1000,2000]")->delimiter(',');
+    app.add_option("--over", axis_, "the size to vary: n, V, m, d, p, N, threads or trials [default: n]");
+    app.add_option("--values", values_, "two or more values of that size [default: 250,500,1000,2000]")
+        ->delimiter(',');
     round_.declare(app);
     flags_.declare(app);
   }
@@ -101,12 +102,12 @@ class BenchScaleCommand : public Command {
     for (const auto& [stage, points] : by_stage) {
       if (points.size() == values_.size()) exponents.push_back({stage, axis_, fitted_exponent(points)});
     }
-    const int code = flags_.tell({fmt::format("olrank bench scale --over {} --values {}{}", axis_,
-                                              fmt::join(values_, ","), round_.spoken()),
-                                  this_machine(), std::move(all), exponents},
-                                 output);
+    const int code = flags_.report({fmt::format("olrank bench scale --over {} --values {}{}", axis_,
+                                                fmt::join(values_, ","), round_.command_line()),
+                                    this_machine(), std::move(all), exponents},
+                                   output);
     for (const FittedExponent& fitted : exponents)
-      log_info("{} grows like {}^{:.2f}", fitted.stage, fitted.axis, fitted.exponent);
+      log_info("{}: time ~ {}^{:.2f}", fitted.stage, fitted.axis, fitted.exponent);
     return code;
   }
 
@@ -115,13 +116,13 @@ class BenchScaleCommand : public Command {
     bool known = false;
     for (const std::string& axis : kAxes) known = known || axis == axis_;
     if (!known) {
-      throw InvalidArgument(fmt::format("--over: '{}' must be one of {}; the nearest is '{}'.", axis_,
-                                        joined(kAxes, " or "), nearest_name(axis_, kAxes)));
+      throw InvalidArgument("--over " + must_be_one_of(axis_, kAxes));
     }
-    if (values_.size() < 2) throw InvalidArgument("--values needs two values or more to fit an exponent.");
+    if (values_.size() < 2)
+      throw InvalidArgument("--values requires at least two values to fit an exponent.");
     for (std::size_t i = 0; i < values_.size(); ++i) {
       if (values_[i] < 1 || (i > 0 && values_[i] <= values_[i - 1]))
-        throw InvalidArgument("--values must ascend from 1 or more.");
+        throw InvalidArgument("--values must be positive and ascending.");
     }
     if (axis_ == "p") check_widths();
   }
@@ -131,8 +132,8 @@ class BenchScaleCommand : public Command {
       const std::int64_t width = width_for(round_.sizes(), values_[i]);
       if (width == width_for(round_.sizes(), values_[i - 1])) {
         throw InvalidArgument(
-            fmt::format("--values: A network with {} and one with {} parameters both have the width {}, at "
-                        "{} features and {} layers; choose values further apart.",
+            fmt::format("--values: With {2} as the width, a network of {3} features and {4} layers is the "
+                        "closest to both {0} and {1} parameters; choose values further apart.",
                         values_[i - 1], values_[i], width, round_.sizes().features, round_.sizes().depth));
       }
     }

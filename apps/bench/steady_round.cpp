@@ -40,22 +40,22 @@ RankerSettings settings_of(const RoundSizes& sizes) {
   return study_rankers(study, base).back().settings;
 }
 
-/// Queries side by side in one matrix; not to be moved, as they point into it. The first documents are
-/// those of the pairs observed before, in queries of their own.
-class MadeQueries {
+/// Random queries in one matrix. Not movable, as queries point into it. The first documents belong to the
+/// pairs observed before the measured rounds, in separate queries.
+class RandomQueries {
  public:
-  explicit MadeQueries(const RoundSizes& sizes)
+  explicit RandomQueries(const RoundSizes& sizes)
       : docs_(sizes.docs),
         features_(sizes.features),
         past_docs_(2 * sizes.pairs),
-        // A device knows queries of one size only, and learns from one at a time.
+        // Device queries have a fixed maximum size, so the past pairs need several.
         past_query_docs_(sizes.gpu ? sizes.docs : 2 * sizes.pairs),
         values_(static_cast<std::size_t>((past_docs_ + (sizes.rounds + 1) * sizes.docs) * sizes.features)) {
     RngStream draws(make_key({.seed = 1, .purpose = Purpose::kProbe}), 0);
     for (float& value : values_) value = static_cast<float>(draws.uniform());
   }
-  MadeQueries(const MadeQueries&) = delete;
-  MadeQueries& operator=(const MadeQueries&) = delete;
+  RandomQueries(const RandomQueries&) = delete;
+  RandomQueries& operator=(const RandomQueries&) = delete;
 
   FeatureMatrix all() const {
     return {values_.data(), static_cast<std::int64_t>(values_.size()) / features_, features_};
@@ -65,7 +65,7 @@ class MadeQueries {
     const std::int64_t first = number * past_query_docs_;
     return at(number, first, std::min(past_query_docs_, past_docs_ - first));
   }
-  /// Asked in a measured round.
+  /// The query of a measured round.
   QueryDocs query(std::int64_t number) const {
     return at(past() + number, past_docs_ + number * docs_, docs_);
   }
@@ -83,26 +83,27 @@ class MadeQueries {
   std::vector<float> values_;
 };
 
-/// A pair in every two ranks: each second of them, now the upper, now the lower one, is clicked.
-void teach(OnlineRanker& ranker, RoundContext& context, std::uint32_t round, const QueryDocs& query,
-           std::span<const std::int32_t> shown) {
+/// Learns from clicks that make one pair of every two adjacent ranks; the upper and the lower one win in
+/// turn.
+void learn_from_clicks(OnlineRanker& ranker, RoundContext& context, std::uint32_t round,
+                       const QueryDocs& query, std::span<const std::int32_t> shown) {
   std::vector<std::uint8_t> clicks;
   for (std::size_t rank = 0; rank < shown.size(); ++rank)
     clicks.push_back(static_cast<std::uint8_t>(rank % 4 < 2 ? rank % 2 : 1 - rank % 2));
   ranker.learn(context, {round, query, shown, clicks});
 }
 
-/// In round 1, whose coins they share.
-void observe_before(OnlineRanker& ranker, RoundContext& context, const MadeQueries& queries) {
+/// Observes the past pairs, all in round 1 with the same random numbers.
+void observe_past_pairs(OnlineRanker& ranker, RoundContext& context, const RandomQueries& queries) {
   for (std::int64_t number = 0; number < queries.past(); ++number) {
     const QueryDocs query = queries.past_query(number);
     std::vector<std::int32_t> shown(static_cast<std::size_t>(query.docs()));
     std::iota(shown.begin(), shown.end(), 0);
-    teach(ranker, context, 1, query, shown);
+    learn_from_clicks(ranker, context, 1, query, shown);
   }
 }
 
-std::unique_ptr<OnlineRanker> ranker_for(const RoundSizes& sizes, const MadeQueries& queries) {
+std::unique_ptr<OnlineRanker> ranker_for(const RoundSizes& sizes, const RandomQueries& queries) {
   const DeviceHome home{
       sizes.gpu.value_or(0), queries.all(), sizes.docs, {queries.all().values, 0, sizes.features}, 0};
   return make_ranker(settings_of(sizes), sizes.features, TrialKeys::of(1, 1, "perfect"), kCutoff,
@@ -115,13 +116,13 @@ std::map<std::string, double> stages_of(const StageClock& clock) {
   return seconds;
 }
 
-/// A trial in its middle.
+/// A trial that has already observed its past pairs.
 class SteadyTrial {
  public:
-  /// Has observed its pairs and played a round, which fills caches and buffers.
+  /// Observes the past pairs and plays one round, which warms up caches and buffers.
   explicit SteadyTrial(const RoundSizes& sizes)
       : sizes_(sizes), queries_(sizes), ranker_(ranker_for(sizes, queries_)), execution_(sizes.threads) {
-    observe_before(*ranker_, context_, queries_);
+    observe_past_pairs(*ranker_, context_, queries_);
     play_round(0);
   }
 
@@ -143,7 +144,7 @@ class SteadyTrial {
     }
   }
 
-  /// By stage, a number a round.
+  /// By stage, one number per round.
   const std::map<std::string, std::vector<double>>& seconds() const { return seconds_; }
 
  private:
@@ -154,11 +155,11 @@ class SteadyTrial {
     const auto shown = static_cast<std::size_t>(std::min(kCutoff, sizes_.docs));
     const std::vector<std::int32_t> top(list.docs.begin(),
                                         list.docs.begin() + static_cast<std::ptrdiff_t>(shown));
-    teach(*ranker_, context_, round, query, top);
+    learn_from_clicks(*ranker_, context_, round, query, top);
   }
 
   const RoundSizes& sizes_;
-  MadeQueries queries_;
+  RandomQueries queries_;
   std::unique_ptr<OnlineRanker> ranker_;
   ExecutionContext execution_;
   StageClock clock_;
@@ -172,7 +173,7 @@ struct PlayedTrial {
   Clock::time_point end;
 };
 
-/// Plays once every trial is ready.
+/// Plays as soon as every trial is ready.
 PlayedTrial play_trial(const RoundSizes& sizes, std::latch& ready) {
   std::unique_ptr<SteadyTrial> trial;
   try {
@@ -201,8 +202,8 @@ std::vector<PlayedTrial> play_trials(const RoundSizes& sizes) {
   return played;
 }
 
-/// In which every trial plays one round.
-double elapsed_a_round(const std::vector<PlayedTrial>& trials, std::int64_t rounds) {
+/// The elapsed time in which every trial plays one round.
+double elapsed_per_round(const std::vector<PlayedTrial>& trials, std::int64_t rounds) {
   Clock::time_point begin = trials.front().begin;
   Clock::time_point end = trials.front().end;
   for (const PlayedTrial& trial : trials) {
@@ -236,13 +237,13 @@ void check_memory(const RoundSizes& sizes) {
   const double needed = static_cast<double>(sizes.trials) * (static_cast<double>(plan.bytes) + of_data);
   const std::int64_t available = available_memory();
   if (needed <= static_cast<double>(available)) return;
-  throw InvalidArgument(fmt::format(
-      "A round of {} with n = {}, V = {}, m = {} and d = {} needs {} with its documents, for each of {} "
-      "trials, and this machine gives {}{}{}.",
-      sizes.structure, sizes.pairs, sizes.docs, sizes.width, sizes.features,
-      readable_bytes(static_cast<double>(plan.bytes) + of_data), sizes.trials,
-      readable_bytes(static_cast<double>(available)), plan.forms.empty() ? "" : ": ",
-      plan.forms.empty() ? "" : advice_on_memory(plan, available)));
+  throw InvalidArgument(
+      fmt::format("A round of {} with n = {}, V = {}, m = {} and d = {} needs {} of memory for each of {} "
+                  "trials, but this machine has {} available{}{}.",
+                  sizes.structure, sizes.pairs, sizes.docs, sizes.width, sizes.features,
+                  readable_bytes(static_cast<double>(plan.bytes) + of_data), sizes.trials,
+                  readable_bytes(static_cast<double>(available)), plan.forms.empty() ? "" : ": ",
+                  plan.forms.empty() ? "" : advice_on_memory(plan, available)));
 }
 
 std::vector<Measurement> measure_round(const RoundSizes& sizes) {
@@ -258,7 +259,7 @@ std::vector<Measurement> measure_round(const RoundSizes& sizes) {
     }
     if (!seconds.empty()) measurements.push_back(measurement_of(sizes, stage, std::move(seconds)));
   }
-  measurements.push_back(measurement_of(sizes, "elapsed", {elapsed_a_round(trials, sizes.rounds)}));
+  measurements.push_back(measurement_of(sizes, "elapsed", {elapsed_per_round(trials, sizes.rounds)}));
   return measurements;
 }
 

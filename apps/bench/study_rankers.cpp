@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view kEnsemble = "ensemble-";
 
-/// N of "ensemble-N"; 0 for what is none.
+/// N of "ensemble-N"; 0 if the structure is not an ensemble.
 std::int64_t members_of(const std::string& structure) {
   if (structure.rfind(kEnsemble, 0) != 0) return 0;
   std::int64_t members = 0;
@@ -27,18 +27,19 @@ void check_structure(const std::string& structure) {
   if (members_of(structure) > 0 || value_named<Covariance>(structure)) return;
   std::vector<std::string> known;
   for (const auto& [value, name] : EnumNames<Covariance>::values) known.emplace_back(name);
+  const std::string covariances = joined(known, ", ");
   known.emplace_back("ensemble-2");
-  throw InvalidArgument(fmt::format(
-      "study.structures: '{}' must be one of {}, or ensemble-N with N of 2 or more; the nearest is "
-      "'{}'.",
-      structure, joined(known, " or "), nearest_name(structure, known)));
+  throw InvalidArgument(
+      fmt::format("study.structures: '{}' must be {} or ensemble-N with N of at least 2. {}", structure,
+                  covariances, did_you_mean(structure, known)));
 }
 
 template <class T>
 void check_axis(const std::vector<T>& values, std::string_view key) {
-  if (values.empty()) throw InvalidArgument(fmt::format("study.{} is empty; it needs at least one.", key));
+  if (values.empty())
+    throw InvalidArgument(fmt::format("study.{} is empty; it needs at least one value.", key));
   if (std::set<T>(values.begin(), values.end()).size() != values.size())
-    throw InvalidArgument(fmt::format("study.{} names something twice.", key));
+    throw InvalidArgument(fmt::format("study.{} contains a duplicate.", key));
 }
 
 void check_axes(const StudySettings& study) {
@@ -51,7 +52,7 @@ void check_axes(const StudySettings& study) {
   const auto& structures = study.structures;
   if (std::find(structures.begin(), structures.end(), kExactStructure) == structures.end()) {
     throw InvalidArgument(
-        "study.structures leaves 'full' out, which every other structure is compared with; add it.");
+        "study.structures must include 'full', which the other structures are compared with.");
   }
 }
 
@@ -60,8 +61,8 @@ StudyRanker covariance_ranker(const std::string& structure, const StudySettings&
   StudyRanker ranker{{{}, structure, width, depth, {}, {}}, base.network};
   PosteriorSettings& posterior = ranker.settings.posterior;
   posterior.covariance = *value_named<Covariance>(structure);
-  const bool beside = study.exact_widths && posterior.covariance != Covariance::kFull;
-  posterior.shadow = beside ? ShadowCovariance::kFull : ShadowCovariance::kNone;
+  const bool has_shadow = study.exact_widths && posterior.covariance != Covariance::kFull;
+  posterior.shadow = has_shadow ? ShadowCovariance::kFull : ShadowCovariance::kNone;
   if (has_alpha(ranker.cell)) ranker.cell.alpha = ranker.settings.explore.alpha;
   return ranker;
 }

@@ -9,10 +9,10 @@
 
 namespace olrank {
 
-/// What the rankers of a study have in common, apart from the study's own axes.
+/// The settings that the rankers of a study share, apart from the study's axes.
 struct StudyBase {
-  RankerSettings network;   // of structures that are covariances
-  RankerSettings ensemble;  // of ensembles
+  RankerSettings network;   // base of the covariance structures
+  RankerSettings ensemble;  // base of the ensembles
 };
 
 struct StudyRanker {
@@ -20,17 +20,17 @@ struct StudyRanker {
   RankerSettings settings;
 };
 
-/// Every structure with every width and depth; ensembles with every noise variance too. Throws
-/// InvalidArgument for an unknown structure, for a study without `full`, and for one that compares nothing.
+/// Every structure with every width and depth; ensembles also with every noise variance. Throws
+/// InvalidArgument for an unknown structure, and for a study without `full` or without anything to compare.
 std::vector<StudyRanker> study_rankers(const StudySettings& study, const StudyBase& base);
 
-/// Whether the study has a structure that is an ensemble.
+/// Whether the study includes an ensemble.
 bool has_ensembles(const StudySettings& study);
 
-/// Whether α decides anything in the structure.
+/// Whether the structure uses α.
 bool has_alpha(const StudyCell& cell);
 
-/// The ranker with another α: "diagonal-m16-L2+alpha=0.1".
+/// The ranker with another α, named "diagonal-m16-L2+alpha=0.1".
 StudyRanker with_alpha(StudyRanker ranker, double alpha);
 
 }  // namespace olrank

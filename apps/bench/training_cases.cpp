@@ -1,5 +1,6 @@
 #include "apps/bench/case_list.h"
 #include "core/ops/folded_pair_gradient.h"
+#include "core/ops/largest_curvature.h"
 #include "core/ops/optimizer_step.h"
 #include "core/ops/pair_training.h"
 
@@ -45,7 +46,7 @@ void add_passes(CaseList& list) {
            });
   CaseList::Parameters parameters = list.of_pairs();
   parameters.emplace_back("iterations", 1);
-  list.add("pair_training/largest_curvature", parameters,
+  list.add("largest_curvature/largest_curvature", parameters,
            {CeilingKind::kGemmDouble,
             2.0 * pass,
             {kFloat * real(2 * pairs * shape.factors()), kDouble * real(p), 0.0}},

@@ -12,19 +12,18 @@ class ConvertCommand : public Command {
  public:
   std::string name() const override { return "convert"; }
   std::string summary() const override {
-    return "text to binary (.olrank) and back, plain, .gz or .zst; exact";
+    return "convert between text and binary (.olrank), losslessly; text may be plain, .gz or .zst";
   }
   void declare(CLI::App& app) override {
-    app.add_option("in", in_, "LETOR text or a binary file; - is standard input")
+    app.add_option("in", in_, "LETOR text or binary file; - is standard input")
         ->type_name("IN")
         ->required();
-    app.add_option(
-           "out", out_,
-           ".olrank is binary, .gz and .zst compressed text, anything else plain text; - is standard "
-           "output")
+    app.add_option("out", out_,
+                   "output file: .olrank is binary, .gz and .zst are compressed text, anything else is "
+                   "plain text; - is standard output")
         ->type_name("OUT")
         ->required();
-    app.add_flag("--sparse", format_.sparse, "leave zeros out of text");
+    app.add_flag("--sparse", format_.sparse, "omit zeros in text output");
     flags_.declare(app);
   }
   int run(const OutputFlags& output) override {

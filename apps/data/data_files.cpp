@@ -17,8 +17,10 @@ namespace olrank {
 using nlohmann::ordered_json;
 
 void ReadingFlags::declare(CLI::App& app) {
-  app.add_option("--threads", threads, "how many threads read")->type_name("N");
-  app.add_option("--max-memory", max_memory, "what the dense features may take, such as 8GB")
+  app.add_option("--threads", threads, "CPU threads [default: every core]")->type_name("N");
+  app.add_option(
+         "--max-memory", max_memory,
+         "limit for the feature matrix, such as 8GB; auto is half of the machine's memory [default: auto]")
       ->type_name("SIZE");
 }
 

@@ -11,7 +11,7 @@
 
 namespace olrank {
 
-/// Flags of the commands that read data by themselves.
+/// Flags of the commands that read single files.
 struct ReadingFlags {
   int threads = available_threads();
   std::string max_memory = "auto";
@@ -20,14 +20,13 @@ struct ReadingFlags {
   LetorOptions options() const;
 };
 
-/// LETOR text or a binary data file by its first bytes; neither leaves anything in a cache.
+/// Reads LETOR text or a binary data file, told apart by their first bytes; does not use the cache.
 Dataset read_any(const std::string& path, const ReadingFlags& flags, ExecutionContext& context);
 
-/// By the name's ending: .olrank is the binary form, .gz and .zst are compressed text, "-" is standard
-/// output.
+/// Writes by file extension: .olrank is binary, .gz and .zst are compressed text; "-" is standard output.
 void write_any(const Dataset& data, const std::string& path, const LetorFormat& format);
 
-/// What is told of a written file.
+/// The description of a written file that commands print.
 nlohmann::ordered_json summary_of(const std::string& path, const Dataset& data);
 void print_summary(const nlohmann::ordered_json& summary);
 

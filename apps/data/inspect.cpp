@@ -20,7 +20,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// Feature numbers with runs drawn together: "1-5, 9".
+/// Feature numbers as ranges: "1-5, 9".
 std::string ranges(const std::vector<std::int64_t>& numbers) {
   std::string text;
   for (std::size_t i = 0; i < numbers.size();) {
@@ -39,8 +39,8 @@ struct Inspected {
   std::string failure;
 };
 
-/// The files behind a path: itself, or those of a data folder.
-std::vector<std::string> files_behind(const std::string& path) {
+/// The files of a data folder, or the path itself.
+std::vector<std::string> files_of(const std::string& path) {
   std::error_code ignored;
   if (!std::filesystem::is_directory(path, ignored)) return {path};
   std::vector<std::string> files;
@@ -108,14 +108,15 @@ void print_inspection(const Inspected& inspected) {
       fmt::format("{} to {}, median {}", found.fewest_docs, found.most_docs, found.median_docs));
   row("no relevant document", fmt::format("{} queries", found.queries_without_relevant));
   if (!found.missing_features.empty()) row("features always 0", ranges(found.missing_features));
-  if (!found.constant_features.empty()) row("features constant", ranges(found.constant_features));
+  if (!found.constant_features.empty()) row("constant features", ranges(found.constant_features));
   if (found.null_values.count > 0) row("NULL values", fmt::format("{}", found.null_values.count));
   if (found.duplicate_docs > 0) {
-    row("duplicates in a query",
-        fmt::format("{} documents, {} with another grade", found.duplicate_docs, found.contradicting_docs));
+    row("duplicate documents",
+        fmt::format("{}, {} with a different grade", found.duplicate_docs, found.contradicting_docs));
   }
-  if (found.duplicate_names > 0) row("names given twice", fmt::format("{}", found.duplicate_names));
-  if (found.queries_scattered > 0) row("queries scattered", fmt::format("{}", found.queries_scattered));
+  if (found.duplicate_names > 0) row("duplicate names", fmt::format("{}", found.duplicate_names));
+  if (found.queries_scattered > 0)
+    row("non-contiguous queries", fmt::format("{}", found.queries_scattered));
   row("fingerprint", found.fingerprint.hex());
   for (const auto& finding : found.findings) {
     fmt::print("  {}{}\n", finding.line > 0 ? fmt::format("{}:{}: ", inspected.path, finding.line) : "",
@@ -129,10 +130,10 @@ std::int64_t shared_queries(const Inspection& a, const Inspection& b) {
                        [&](const std::string& qid) { return names.contains(qid); });
 }
 
-/// A data folder's parts against the training part of their fold, which decides the number of features.
+/// A part of a data folder whose number of features differs from the training set of its fold.
 struct WidthFinding {
   std::string sentence;
-  bool is_error;  // wider than training: a run would refuse it
+  bool is_error;  // more features than the training set: a run would fail
 };
 
 std::vector<WidthFinding> compare_widths(const std::string& folder, const std::vector<Inspected>& all) {
@@ -153,15 +154,16 @@ std::vector<WidthFinding> compare_widths(const std::string& folder, const std::v
       const std::int64_t width = width_of(files);
       if (train == 0 || width == 0 || width == train) continue;
       const std::string place =
-          fmt::format("{}, fold {}: The {} part has {} features", folder, fold, name, width);
+          fmt::format("{}, fold {}: The {} set has {} features", folder, fold, name, width);
       findings.push_back(
           width > train
-              ? WidthFinding{fmt::format("{}, {} more than the training part's {}; a run would refuse it.",
-                                         place, width - train, train),
+              ? WidthFinding{fmt::format("{}, {} more than the training set ({}); a run would fail.", place,
+                                         width - train, train),
                              true}
-              : WidthFinding{fmt::format("{}, {} fewer than the training part's {}; the others count as 0.",
-                                         place, train - width, train),
-                             false});
+              : WidthFinding{
+                    fmt::format("{}, {} fewer than the training set ({}); missing features count as 0.",
+                                place, train - width, train),
+                    false});
     }
   }
   return findings;
@@ -170,7 +172,9 @@ std::vector<WidthFinding> compare_widths(const std::string& folder, const std::v
 class InspectCommand : public Command {
  public:
   std::string name() const override { return "inspect"; }
-  std::string summary() const override { return "counts, and what looks wrong, with line numbers"; }
+  std::string summary() const override {
+    return "show statistics and problems of data sets, with line numbers";
+  }
   void declare(CLI::App& app) override {
     app.add_option("path", paths_, "data folders or files; - is standard input")
         ->type_name("PATH")
@@ -185,7 +189,7 @@ class InspectCommand : public Command {
     bool failed = false;
     std::vector<std::string> failures;
     for (const std::string& path : paths_) {
-      for (const std::string& file : files_behind(path)) {
+      for (const std::string& file : files_of(path)) {
         Inspected inspected{file, std::nullopt, {}};
         try {
           inspected.found = inspect_file(file, options, context);
@@ -214,8 +218,7 @@ class InspectCommand : public Command {
         const std::int64_t count = shared_queries(*all[a].found, *all[b].found);
         if (count == 0) continue;
         shared.push_back({{"files", {all[a].path, all[b].path}}, {"queries", count}});
-        if (!output.json)
-          fmt::print("{} and {} have {} query names in common.\n", all[a].path, all[b].path, count);
+        if (!output.json) fmt::print("{} and {} share {} query ids.\n", all[a].path, all[b].path, count);
       }
     }
     if (output.json) {
@@ -228,7 +231,7 @@ class InspectCommand : public Command {
     failed = failed || !failures.empty();
     if (!output.json && failures.size() == 1) throw Error(failures.front());
     if (!output.json && !failures.empty()) {
-      throw Error(fmt::format("{} of {} files cannot be read; the first: {}", failures.size(), all.size(),
+      throw Error(fmt::format("{} of {} files cannot be read. First error: {}", failures.size(), all.size(),
                               failures.front()));
     }
     return failed ? static_cast<int>(ExitCode::kFailed) : 0;

@@ -22,21 +22,25 @@ using nlohmann::ordered_json;
 class SplitCommand : public Command {
  public:
   std::string name() const override { return "split"; }
-  std::string summary() const override { return "parts by query: S1 to S5, or train, vali and test"; }
+  std::string summary() const override {
+    return "split by query into S1 to S5, or into train, vali and test";
+  }
   void declare(CLI::App& app) override {
-    app.add_option("in", in_, "LETOR text or a binary file; - is standard input")
+    app.add_option("in", in_, "LETOR text or binary file; - is standard input")
         ->type_name("IN")
         ->required();
-    app.add_option("--out", out_, "folder for the parts")->type_name("DIR")->required();
-    parts_flag_ = app.add_option("--parts", parts_, "equal parts S1, S2, …; folds are made of five");
-    for (CLI::Option* share : {app.add_option("--train", train_, "share of the queries to train on"),
-                               app.add_option("--vali", vali_, "share of the queries to validate on"),
-                               app.add_option("--test", test_, "share of the queries to test on")}) {
+    app.add_option("--out", out_, "output folder")->type_name("DIR")->required();
+    parts_flag_ = app.add_option("--parts", parts_,
+                                 "number of equal parts S1, S2, …; five parts make five folds [default: 5]")
+                      ->type_name("N");
+    for (CLI::Option* share : {app.add_option("--train", train_, "fraction of queries in the training set"),
+                               app.add_option("--vali", vali_, "fraction of queries in the validation set"),
+                               app.add_option("--test", test_, "fraction of queries in the test set")}) {
       share->type_name("SHARE")->excludes(parts_flag_);
       shares_.push_back(share);
     }
-    app.add_option("--seed", seed_, "which of the possible splits");
-    app.add_option("--ending", ending_, "form of the files: .txt, .txt.gz, .txt.zst or .olrank")
+    app.add_option("--seed", seed_, "random seed [default: 1]")->type_name("N");
+    app.add_option("--ending", ending_, "file format [default: .txt]")
         ->check(CLI::IsMember({".txt", ".txt.gz", ".txt.zst", ".olrank"}));
     flags_.declare(app);
   }
@@ -46,7 +50,7 @@ class SplitCommand : public Command {
     for (const Part& part : parts) {
       if (std::filesystem::exists(path_of(part))) {
         throw InvalidArgument(
-            fmt::format("'{}' is there already; choose another folder or remove it.", path_of(part)));
+            fmt::format("'{}' already exists; choose another folder or remove it.", path_of(part)));
       }
     }
     ExecutionContext context(flags_.threads);
@@ -78,16 +82,15 @@ class SplitCommand : public Command {
     const bool by_share = std::any_of(shares_.begin(), shares_.end(),
                                       [](const CLI::Option* option) { return option->count() > 0; });
     if (!by_share) {
-      if (parts_ < 2)
-        throw InvalidArgument(fmt::format("--parts is {}; there must be at least 2.", parts_));
+      if (parts_ < 2) throw InvalidArgument(fmt::format("--parts must be at least 2, not {}.", parts_));
       std::vector<Part> parts;
       for (int part = 1; part <= parts_; ++part) parts.push_back({fmt::format("S{}", part), 1.0 / parts_});
       return parts;
     }
     if (!(train_ > 0.0 && vali_ >= 0.0 && test_ > 0.0 && std::abs(train_ + vali_ + test_ - 1.0) < 1e-9)) {
       throw InvalidArgument(
-          fmt::format("--train {}, --vali {} and --test {} must add up to 1, with something to train "
-                      "and to test on.",
+          fmt::format("--train, --vali and --test must add up to 1, with --train and --test above 0, not "
+                      "{}, {} and {}.",
                       train_, vali_, test_));
     }
     std::vector<Part> parts = {{"train", train_}};
@@ -96,10 +99,11 @@ class SplitCommand : public Command {
     return parts;
   }
 
-  /// The queries of each part: a shuffled deck, cut, each cut back in the file's order.
+  /// The queries of each part, drawn at random and kept in file order.
   std::vector<std::vector<std::int64_t>> deal(const std::vector<Part>& parts, std::int64_t count) const {
     if (count < static_cast<std::int64_t>(parts.size())) {
-      throw DataError(in_, 0, 0, fmt::format("{} queries do not fill {} parts.", count, parts.size()));
+      throw DataError(in_, 0, 0,
+                      fmt::format("{} queries cannot be split into {} parts.", count, parts.size()));
     }
     std::vector<std::int64_t> deck(static_cast<std::size_t>(count));
     for (std::size_t i = 0; i < deck.size(); ++i) deck[i] = static_cast<std::int64_t>(i);
@@ -110,7 +114,7 @@ class SplitCommand : public Command {
     std::size_t begin = 0;
     for (std::size_t part = 0; part < parts.size(); ++part) {
       share += parts[part].share;
-      // At least one query for this part and for each that follows.
+      // Leaves at least one query for this part and for each later one.
       const std::size_t last_end = deck.size() - (parts.size() - 1 - part);
       const auto wanted = static_cast<std::size_t>(std::llround(share * static_cast<double>(count)));
       const std::size_t end =

@@ -19,25 +19,28 @@ namespace {
 class SynthCommand : public Command {
  public:
   std::string name() const override { return "synth"; }
-  std::string summary() const override { return "generated data as a folder of train, vali and test"; }
+  std::string summary() const override {
+    return "generate synthetic data: a folder with train, vali and test";
+  }
   void declare(CLI::App& app) override {
-    app.add_option("source", source_, "NAME or NAME?key=value&..., as in synth:NAME")
+    app.add_option("source", source_, "NAME or NAME?key=value&…, as in synth:NAME")
         ->type_name("NAME?key=value")
         ->required();
-    app.add_option("--out", out_, "folder for the parts")->type_name("DIR")->required();
-    app.add_option("--ending", ending_, "form of the files: .txt, .txt.gz, .txt.zst or .olrank")
+    app.add_option("--out", out_, "output folder")->type_name("DIR")->required();
+    app.add_option("--ending", ending_, "file format [default: .txt]")
         ->check(CLI::IsMember({".txt", ".txt.gz", ".txt.zst", ".olrank"}));
     app.add_option("--max-memory", limits_.max_memory,
-                   "what the features may take, such as 8GB (auto: half)")
+                   "limit for the feature matrix, such as 8GB; auto is half of the machine's memory "
+                   "[default: auto]")
         ->type_name("SIZE");
-    app.add_option("--threads", threads_, "how many threads generate")->type_name("N");
+    app.add_option("--threads", threads_, "CPU threads [default: every core]")->type_name("N");
   }
 
   int run(const OutputFlags& output) override {
     for (const char* part : {"train", "vali", "test"}) {
       if (std::filesystem::exists(path_of(part))) {
         throw InvalidArgument(
-            fmt::format("'{}' is there already; choose another folder or remove it.", path_of(part)));
+            fmt::format("'{}' already exists; choose another folder or remove it.", path_of(part)));
       }
     }
     ExecutionContext context(threads_);

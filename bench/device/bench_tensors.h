@@ -10,8 +10,8 @@
 #include "bench/device/device_case.h"
 #include "cuda/ops/relu_layers.h"
 
-// Numbers that device operations are measured on. Everything lies in tensors, so that LibTorch's calls and
-// our kernels work on the same memory, on the same stream.
+// Inputs of measured operations. They are tensors, so that LibTorch's calls and our kernels work on the
+// same memory and the same stream.
 namespace olrank {
 
 namespace device = OLRANK_DEVICE_NAMESPACE;
@@ -33,12 +33,12 @@ T* data(const at::Tensor& tensor) {
   return static_cast<T*>(tensor.data_ptr());
 }
 
-/// Largest difference of two tensors over the largest number of the second; NaN where there is one.
+/// Largest difference of two tensors relative to the largest number of the second; NaN if either has one.
 double disagreement_of(const at::Tensor& found, const at::Tensor& expected);
 
 /// Work without a form in LibTorch calls.
 DeviceWork alone(std::function<void(Stream)> own);
-/// Work with one. `differs` holds what `form` returns against what `own` has left behind.
+/// Work with a LibTorch form. `differs` compares the result of `form` with that of `own`.
 DeviceWork compared(std::function<void(Stream)> own, std::function<at::Tensor()> form,
                     std::function<double(const at::Tensor&)> differs, double tolerance);
 
@@ -62,7 +62,7 @@ struct MadeDocs {
 std::shared_ptr<MadeDocs> make_docs(const DeviceSizes& sizes, Stream stream, std::int64_t docs,
                                     std::int64_t members = 1);
 
-constexpr std::int64_t kRoundPairs = 5;  // that a round brings, of a list of ten
+constexpr std::int64_t kRoundPairs = 5;  // per round, from a list of ten
 
 inline double real(std::int64_t count) {
   return static_cast<double>(count);

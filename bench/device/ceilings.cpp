@@ -45,7 +45,7 @@ double gemm_rate(at::ScalarType type, std::int64_t side, double warm_up) {
 
 DeviceCeilings DeviceCeilings::measured() {
   if (at::globalContext().allowTF32CuBLAS())
-    throw Error("TF32 is on, so that no product here would be one of float32.");
+    throw Error("TF32 is enabled in LibTorch, so float32 products cannot be measured.");
   DeviceCeilings ceilings;
   ceilings.gemm_float_ = gemm_rate(at::kFloat, 8192, kWarmUpSeconds);
   at::globalContext().setAllowTF32CuBLAS(true);

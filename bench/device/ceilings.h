@@ -7,17 +7,17 @@
 
 namespace olrank {
 
-/// What a device reaches at best, measured in this process.
+/// The device's peak rates, measured in this process.
 class DeviceCeilings {
  public:
-  /// Warms the device up first, as an idle one runs at a fraction of its clock.
+  /// Warms the device up first, because an idle one runs at a fraction of its clock.
   static DeviceCeilings measured();
 
-  /// The ceiling that binds work of so many operations and bytes.
+  /// The ceiling that limits a case, given its operations and bytes.
   struct Binding {
     std::string name;
-    double value = 0.0;       // a second
-    double least_time = 0.0;  // that the work takes
+    double value = 0.0;       // per second
+    double least_time = 0.0;  // seconds at the ceiling
   };
   Binding binding(const DeviceCase& work);
 
@@ -28,13 +28,13 @@ class DeviceCeilings {
 
  private:
   Binding products_of(Arithmetic arithmetic) const;  // without a time
-  /// What little work reads and writes lies in the device's cache, and so do copies of that size.
+  /// The rate of a copy of this size: the data of small cases fits into the device's cache.
   double copy_of(double bytes);
 
-  double copy_ = 0.0;         // bytes read and written a second, of a large copy
-  double gemm_float_ = 0.0;   // operations a second, in float32 proper
-  double gemm_tf32_ = 0.0;    // in float32 from factors rounded to TF32
-  double gemm_double_ = 0.0;  // on tensor cores where there are some
+  double copy_ = 0.0;         // bytes read and written per second, of a large copy
+  double gemm_float_ = 0.0;   // operations per second, in float32
+  double gemm_tf32_ = 0.0;    // from factors rounded to TF32
+  double gemm_double_ = 0.0;  // on tensor cores if the device has them
   std::map<long long, double> small_copies_;
 };
 

@@ -1,7 +1,8 @@
-// Every kernel operation by itself, the widths and the training steps that are made of them: seconds of the
-// device, beside its own ceilings and beside the same in LibTorch calls, in one process.
+// Times each kernel operation, and the widths and training steps made of them, on the device: relative to
+// the device's measured ceilings and to the same computation in LibTorch calls, in one process.
 //   device_bench [--only TEXT] [--json FILE] [--list]
-// Exit 77 where no GPU is; 1 where an operation and LibTorch disagree. Targets that are missed are told.
+// Exits with 77 without a GPU, and with 1 if an operation and LibTorch disagree. Missed targets are
+// reported but do not fail.
 #include <ATen/ATen.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
@@ -37,13 +38,14 @@ void wait_for_device() {
   OLRANK_CUDA_CHECK(cudaDeviceSynchronize());
 }
 
-/// Times of what gives other numbers mean nothing.
+/// Compares the results before anything is timed.
 double checked_disagreement(const DeviceCase& one, const DeviceWork& work, Stream stream) {
   if (!work.disagreement) return 0.0;
   const double found = work.disagreement(stream);
   if (!(found <= work.tolerance)) {
     throw NumericError(fmt::format(
-        "{} and the same in LibTorch calls differ by {:.2g} of the largest number, more than {:.2g}.",
+        "The results of {} and LibTorch differ by {:.2g} relative to the largest number; at most {:.2g} is "
+        "allowed.",
         one.name, found, work.tolerance));
   }
   return found;
@@ -88,7 +90,7 @@ int measure_all(const std::vector<DeviceCase>& cases, const Wishes& wishes, cons
   const c10::cuda::CUDAStreamGuard guard(c10::cuda::getStreamFromPool());
   DeviceCeilings ceilings = DeviceCeilings::measured();
   fmt::print(
-      "{}: copy {:.0f} GB/s, float32 products {:.1f} TFLOP/s, TF32 ones {:.1f} TFLOP/s, double ones {:.1f} "
+      "{}: copy {:.0f} GB/s; matrix products: float32 {:.1f} TFLOP/s, TF32 {:.1f} TFLOP/s, double {:.1f} "
       "TFLOP/s\n",
       device, 1e-9 * ceilings.copy(), 1e-12 * ceilings.gemm_float(), 1e-12 * ceilings.gemm_tf32(),
       1e-12 * ceilings.gemm_double());
@@ -105,13 +107,13 @@ int measure_all(const std::vector<DeviceCase>& cases, const Wishes& wishes, cons
     fmt::print(stderr, "{}\n", one.name);
     try {
       rows.push_back(measure(one, ceilings));
-      save();                                // what comes later may hang
-    } catch (const std::exception& error) {  // the others may still be measured
+      save();                                // a later case may hang
+    } catch (const std::exception& error) {  // the other cases are still measured
       fmt::print(stderr, "device_bench: {}: {}\n", one.name, error.what());
       status = 1;
     }
   }
-  judge_members(rows);
+  check_member_targets(rows);
   fmt::print("{}", device_table(rows));
   save();
   return status;
@@ -123,14 +125,15 @@ int run(const Wishes& wishes) {
     if (one.name.find(wishes.only) != std::string::npos) cases.push_back(std::move(one));
   }
   if (cases.empty())
-    throw InvalidArgument(fmt::format("--only {}: No operation has a name that holds this.", wishes.only));
+    throw InvalidArgument(fmt::format(
+        "--only {}: no operation's name contains this text; --list prints all names.", wishes.only));
   if (wishes.list) {
     for (const DeviceCase& one : cases) fmt::print("{}\n", one.name);
     return 0;
   }
   const GpuSurvey survey = visible_gpus();
   if (survey.gpus.empty()) {
-    fmt::print(stderr, "device_bench: nothing to measure: {}.\n", survey.absence);
+    fmt::print(stderr, "device_bench: no GPU to measure: {}.\n", survey.absence);
     return kSkipped;
   }
   return measure_all(cases, wishes, survey.gpus.front().name);
@@ -138,10 +141,10 @@ int run(const Wishes& wishes) {
 
 int run(int argc, char** argv) {
   Wishes wishes;
-  CLI::App app{"every kernel operation beside its ceiling and beside LibTorch's calls"};
-  app.add_option("--only", wishes.only, "only operations whose name holds this text");
+  CLI::App app{"Times every kernel operation against its ceiling and against LibTorch."};
+  app.add_option("--only", wishes.only, "only operations whose name contains this text");
   app.add_option("--json", wishes.json, "write the measurements to FILE");
-  app.add_flag("--list", wishes.list, "print the operations' names and stop");
+  app.add_flag("--list", wishes.list, "print the names of the operations and exit");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -10,7 +10,7 @@
 
 namespace olrank {
 
-/// Sizes at which device operations are measured; the defaults are the papers' network and a long query.
+/// Sizes of the measured operations; the defaults are the papers' network and a long query.
 struct DeviceSizes {
   std::int64_t features = 136;                         // d
   std::int64_t width = 100;                            // m
@@ -22,14 +22,15 @@ struct DeviceSizes {
   bool on_gpu = true;  // tests run the kernels' own source on the CPU
 };
 
-/// What an operation mostly does.
+/// The arithmetic that dominates an operation.
 enum class Arithmetic { kFloat, kTf32, kDouble };
 
-/// An operation that is ready to run, as often as one likes.
+/// An operation that is ready to run repeatedly.
 struct DeviceWork {
   std::function<void(Stream)> own;
-  std::function<void()> libtorch;  // the same in LibTorch calls, on its current stream; empty for none
-  /// Runs both and returns their largest difference, over the largest number.
+  std::function<void()>
+      libtorch;  // the same in LibTorch calls, on its current stream; empty if there is no such form
+  /// Runs both and returns their largest difference, relative to the largest number.
   std::function<double(Stream)> disagreement;
   double tolerance = 0.0;
 };
@@ -38,10 +39,10 @@ struct DeviceCase {
   std::string name;  // "tangent_kernel/pair_doc_kernel": the operation's stem and entry
   std::vector<std::pair<std::string, std::int64_t>> parameters;
   double operations = 0.0;  // multiplications and additions
-  double bytes = 0.0;       // read and written at least
+  double bytes = 0.0;       // least number read and written
   Arithmetic arithmetic = Arithmetic::kDouble;
-  double least_share = 0.0;  // wanted of the ceiling that binds; 0 for no target
-  double least_ratio = 0.0;  // wanted of LibTorch's time over ours; 0 for no target
+  double least_share = 0.0;  // target: share of the limiting ceiling; 0 for none
+  double least_ratio = 0.0;  // target: LibTorch's time over ours; 0 for none
   std::function<DeviceWork(Stream)> prepare;
 };
 
@@ -51,11 +52,11 @@ std::vector<DeviceCase> dual_cases(const DeviceSizes& sizes);
 std::vector<DeviceCase> primal_cases(const DeviceSizes& sizes);
 std::vector<DeviceCase> training_cases(const DeviceSizes& sizes);
 std::vector<DeviceCase> small_cases(const DeviceSizes& sizes);
-/// Every kernel operation, and the widths and training steps that are made of them.
+/// All kernel operations, and the widths and training steps made of them.
 std::vector<DeviceCase> device_cases(const DeviceSizes& sizes);
 
-// What the evidence must show.
-constexpr double kWantedShare = 0.7;  // of the binding ceiling, at the largest n
+// Targets.
+constexpr double kWantedShare = 0.7;  // of the limiting ceiling, at the largest n
 constexpr double kWantedShareOfMembers = 0.8;
 constexpr double kWantedWidthRatio = 3.0;
 constexpr double kWantedTrainingRatio = 2.0;

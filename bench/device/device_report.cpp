@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// How many times one network's time N networks may take, by n.
+/// The largest ratio of N networks' time to one network's, by n.
 const std::map<std::int64_t, double> kMostOfMembers{{100, 1.5}, {1000, 3.0}, {10'000, 8.0}};
 
 std::int64_t parameter(const Measurement& one, const std::string& name) {
@@ -34,13 +34,13 @@ ordered_json verdict_json(const Verdict& verdict) {
 }
 
 std::string verdict_text(const Verdict& verdict) {
-  return fmt::format("    {:<7} {}: {:.2f}, {} {:.2f}\n", verdict.ok() ? "OK" : "below", verdict.what,
+  return fmt::format("    {:<7} {}: {:.2f}, {} {:.2f}\n", verdict.ok() ? "OK" : "missed", verdict.what,
                      verdict.measured, verdict.at_most ? "at most" : "at least", verdict.wanted);
 }
 
 }  // namespace
 
-void judge_members(std::vector<DeviceRow>& rows) {
+void check_member_targets(std::vector<DeviceRow>& rows) {
   for (DeviceRow& row : rows) {
     const Measurement& one = row.measurement;
     const std::int64_t members = parameter(one, "N");
@@ -62,13 +62,15 @@ std::string device_table(const std::vector<DeviceRow>& rows) {
   measurements.reserve(rows.size());
   for (const DeviceRow& row : rows) measurements.push_back(row.measurement);
   std::string text = measurements_text(measurements);
-  text += "\nBeside LibTorch's calls, and targets:\n";
+  text += "\nCompared with LibTorch, and targets:\n";
   for (const DeviceRow& row : rows) {
     if (row.libtorch.repeats == 0 && row.verdicts.empty()) continue;
     text += "  " + row.measurement.identity();
     if (row.libtorch.repeats > 0)
-      text += fmt::format(": {:.2f} times as fast ({:.2f} as one starts its calls), {:.2g} apart",
-                          row.ratio(), row.started_ratio(), row.disagreement);
+      text += fmt::format(
+          ": {:.2f} times as fast as LibTorch's graph ({:.2f} times as its single calls), difference "
+          "{:.2g}",
+          row.ratio(), row.started_ratio(), row.disagreement);
     text += "\n";
     for (const Verdict& verdict : row.verdicts) text += verdict_text(verdict);
   }

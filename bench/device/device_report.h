@@ -8,7 +8,7 @@
 
 namespace olrank {
 
-/// A target, and what was measured.
+/// A target and its measured value.
 struct Verdict {
   std::string what;  // "share of gemm float", "times LibTorch", "N = 10 over N = 1"
   double measured = 0.0;
@@ -20,18 +20,18 @@ struct Verdict {
 
 struct DeviceRow {
   Measurement measurement;
-  Spread libtorch;            // replayed as a graph, as ours; no repeats where there is no such form
-  Spread started;             // LibTorch's calls started one by one, as one would write them
-  bool captured = true;       // or `libtorch` is `started`, as the calls make no graph
-  double disagreement = 0.0;  // of the two
+  Spread libtorch;            // replayed as a graph, like ours; no repeats if there is no LibTorch form
+  Spread started;             // LibTorch's calls, started one by one
+  bool captured = true;       // false: the calls cannot be captured, so `libtorch` is `started`
+  double disagreement = 0.0;  // between the two results
   std::vector<Verdict> verdicts;
 
   double ratio() const { return libtorch.median / measurement.seconds.median; }
   double started_ratio() const { return started.median / measurement.seconds.median; }
 };
 
-/// What N members cost beside one, on rows of one training step each: judged where both were measured.
-void judge_members(std::vector<DeviceRow>& rows);
+/// Adds targets for N members' time relative to one member's, for training steps measured with both.
+void check_member_targets(std::vector<DeviceRow>& rows);
 
 std::string device_table(const std::vector<DeviceRow>& rows);
 
@@ -43,7 +43,7 @@ struct DeviceDescription {
   double gemm_double = 0.0;
 };
 
-/// A file of `olrank bench`, whose measurements have more to tell: LibTorch's seconds and the targets.
+/// The file format of `olrank bench`, extended by LibTorch's seconds and the targets.
 std::string device_json(const std::string& command, const DeviceDescription& device,
                         const std::vector<DeviceRow>& rows);
 

@@ -1,6 +1,6 @@
 #include "bench/device/width_query.h"
-#include "cuda/ops/confidence_rule.h"
 #include "cuda/ops/diagonal_covariance.h"
+#include "cuda/ops/theory_alpha.h"
 
 // The diagonal covariance: what its widths are made of, and whole widths from factors to bits.
 namespace olrank {
@@ -58,7 +58,7 @@ class DiagonalCases {
 
   void add_log_det() {
     cases_.push_back(
-        {.name = "confidence_rule/diagonal_log_det",
+        {.name = "theory_alpha/diagonal_log_det",
          .parameters = {{"p", shape_.parameters()}},
          .operations = 2.0 * p_,
          .bytes = kDoubleBytes * p_,

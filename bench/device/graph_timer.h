@@ -7,12 +7,12 @@
 
 namespace olrank {
 
-/// Seconds of the device that one call of `work` takes. It is started on LibTorch's current stream, which
-/// may not be the default one, captured as a graph of many calls and replayed between two events, so that
-/// neither starting kernels nor the host's own work is in it.
+/// Device seconds per call of `work`. Many calls are captured as a graph on LibTorch's current stream,
+/// which must not be the default stream, and replayed between two events, so that launch overhead and host
+/// work are excluded.
 Spread device_seconds(const std::function<void()>& work);
 
-/// The same without a graph, for what cannot be captured: started call after call.
+/// The same without a graph, for work that cannot be captured: call after call.
 Spread started_seconds(const std::function<void()>& work);
 
 }  // namespace olrank

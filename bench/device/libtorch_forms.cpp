@@ -2,6 +2,8 @@
 
 #include <vector>
 
+#include "core/math/certainty.h"
+
 namespace olrank::libtorch {
 namespace {
 

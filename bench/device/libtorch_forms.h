@@ -7,8 +7,8 @@
 #include "core/explore/certain_orders.h"
 #include "core/ops/relu_network.h"
 
-// The operations of the cuda folder in LibTorch calls, as one who has no kernels would write them: on
-// whatever device the tensors lie, without autograd. Rows are tangent factors, [docs × factors].
+// The operations of the cuda folder in LibTorch calls, without kernels of our own: on the device of the
+// tensors, without autograd. Rows are tangent factors, [docs × factors].
 namespace olrank::libtorch {
 
 struct Factors {

@@ -3,7 +3,7 @@
 #include "bench/device/bench_tensors.h"
 #include "bench/device/libtorch_forms.h"
 #include "cuda/ops/certain_orders.h"
-#include "cuda/ops/score_ranking.h"
+#include "cuda/ops/score_order.h"
 #include "cuda/ops/tangent_factors.h"
 
 // From features to factors, scores, lists and figures.
@@ -21,7 +21,6 @@ class RankingCases {
     add_gather();
     add_order(1);
     add_order(sizes_.test_queries);
-    add_dcg();
     add_certain_by_width();
     const std::int64_t most = *std::max_element(sizes_.members.begin(), sizes_.members.end());
     add_mean(most);
@@ -106,7 +105,7 @@ class RankingCases {
   };
 
   void add_order(std::int64_t queries) {
-    cases_.push_back({.name = "score_ranking/order_by_score",
+    cases_.push_back({.name = "score_order/order_by_score",
                       .parameters = {{"queries", queries}, {"V", sizes_.docs}},
                       .bytes = 8.0 * real(queries * sizes_.docs),
                       .prepare = [sizes = sizes_, queries](Stream) {
@@ -123,43 +122,9 @@ class RankingCases {
                       }});
   }
 
-  void add_dcg() {
-    const std::int64_t queries = sizes_.test_queries;
-    cases_.push_back(
-        {.name = "score_ranking/dcg_by_score",
-         .parameters = {{"queries", queries}, {"V", sizes_.docs}},
-         .bytes = 5.0 * real(queries * sizes_.docs),
-         .prepare = [sizes = sizes_, queries](Stream) {
-           const auto lists = std::make_shared<Lists>(sizes, queries);
-           const at::Tensor grades = at::randint(5, {queries, sizes.docs}, options_of(sizes, at::kByte));
-           const at::Tensor gains = uploaded(sizes, std::vector<double>{0.0, 1.0, 3.0, 7.0, 15.0});
-           const std::int64_t shown = std::min(kListDepth, sizes.docs);
-           const at::Tensor discounts =
-               at::log2(at::arange(2, 2 + shown, options_of(sizes, at::kDouble))).reciprocal();
-           const at::Tensor cutoffs =
-               uploaded(sizes, std::vector<std::int32_t>{static_cast<std::int32_t>(shown)});
-           const at::Tensor dcg = empty_tensor(sizes, at::kDouble, {queries});
-           const auto in_libtorch = [=] {
-             const at::Tensor best = std::get<1>(at::topk(lists->scores, shown, 1));
-             const at::Tensor gain = at::pow(2.0, grades.gather(1, best).to(at::kDouble)) - 1.0;
-             return at::mv(gain, discounts);
-           };
-           return compared(
-               [=](Stream on) {
-                 device::dcg_by_score(
-                     on, queries, data<std::int64_t>(lists->offsets), data<float>(lists->scores),
-                     data<std::uint8_t>(grades),
-                     {data<double>(gains), data<double>(discounts), data<std::int32_t>(cutoffs), 1, shown},
-                     data<double>(dcg), nullptr);
-               },
-               [=] { return in_libtorch(); },
-               [=](const at::Tensor& other) { return disagreement_of(dcg, other); }, 1e-12);
-         }});
-  }
-
   void add_mean(std::int64_t members) {
     cases_.push_back(
-        {.name = "score_ranking/mean_scores",
+        {.name = "score_order/mean_scores",
          .parameters = {{"N", members}, {"V", sizes_.docs}},
          .operations = real(members * sizes_.docs),
          .bytes = kFloatBytes * real((members + 1) * sizes_.docs),
@@ -186,10 +151,10 @@ class RankingCases {
         : scores(at::randn({members, sizes.docs}, options_of(sizes, at::kFloat))),
           magnitudes(at::ones_like(scores)),
           order(at::argsort(scores.mean(0), true, 0, true).to(at::kInt)),
-          bits(empty_tensor(sizes, at::kLong, {sizes.docs, device::order_words(sizes.docs)})) {}
+          bits(empty_tensor(sizes, at::kLong, {sizes.docs, OrderBits::words(sizes.docs)})) {}
   };
 
-  double bytes_of_bits() const { return 8.0 * real(sizes_.docs * device::order_words(sizes_.docs)); }
+  double bytes_of_bits() const { return 8.0 * real(sizes_.docs * OrderBits::words(sizes_.docs)); }
 
   void add_certain_by_width() {
     const double square = real(sizes_.docs * sizes_.docs);

@@ -1,15 +1,15 @@
 #include <cmath>
 
 #include "bench/device/width_query.h"
-#include "cuda/ops/confidence_rule.h"
-#include "cuda/ops/curvature.h"
 #include "cuda/ops/diagonal_covariance.h"
 #include "cuda/ops/history_update.h"
 #include "cuda/ops/inverse_covariance.h"
+#include "cuda/ops/largest_curvature.h"
 #include "cuda/ops/mini_batch.h"
 #include "cuda/ops/optimizer_step.h"
 #include "cuda/ops/pair_corner.h"
 #include "cuda/ops/relu_layers.h"
+#include "cuda/ops/theory_alpha.h"
 
 // What a round does besides its large products: mostly the time that a launch takes.
 namespace olrank {
@@ -145,12 +145,11 @@ class SmallCases {
                         const at::Tensor found = at::zeros({2}, options_of(sizes, at::kDouble));
                         const at::Tensor order = empty_tensor(sizes, at::kInt, {kBatch});
                         const at::Tensor cursor = uploaded(sizes, std::vector<device::BatchCursor>(1));
-                        const at::Tensor rates = uploaded(sizes, std::vector<device::StepRates>(2));
+                        const at::Tensor rates = uploaded(sizes, std::vector<StepRates>(2));
                         return alone([=](Stream on) {
                           device::begin_batches(on, 1, data<std::int32_t>(order), kBatch, {},
                                                 data<device::BatchCursor>(cursor));
-                          device::finish_batch(on, kBatch, data<double>(loss),
-                                               data<device::StepRates>(rates),
+                          device::finish_batch(on, kBatch, data<double>(loss), data<StepRates>(rates),
                                                data<device::BatchCursor>(cursor),
                                                {data<double>(found), data<double>(found) + 1});
                         });
@@ -214,7 +213,7 @@ class SmallCases {
   }
 
   void add_alpha() {
-    cases_.push_back({.name = "confidence_rule/set_theory_alpha",
+    cases_.push_back({.name = "theory_alpha/set_theory_alpha",
                       .parameters = {},
                       .bytes = 2.0 * kDoubleBytes,
                       .prepare = [sizes = sizes_](Stream) {
@@ -256,7 +255,7 @@ class SmallCases {
   }
 
   void add_step() {
-    cases_.push_back({.name = "curvature/step_from_curvature",
+    cases_.push_back({.name = "largest_curvature/step_from_curvature",
                       .parameters = {},
                       .bytes = 2.0 * kDoubleBytes,
                       .prepare = [sizes = sizes_](Stream) {
@@ -270,7 +269,7 @@ class SmallCases {
   }
 
   void add_curvature_start() {
-    cases_.push_back({.name = "curvature/begin_curvature",
+    cases_.push_back({.name = "largest_curvature/begin_curvature",
                       .parameters = {{"p", shape_.parameters()}},
                       .operations = 2.0 * p_,
                       .bytes = kDoubleBytes * p_,

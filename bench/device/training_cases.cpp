@@ -4,8 +4,8 @@
 #include "bench/device/bench_tensors.h"
 #include "bench/device/libtorch_forms.h"
 #include "core/random/rng_stream.h"
-#include "cuda/ops/curvature.h"
-#include "cuda/ops/gradient_sums.h"
+#include "cuda/ops/gradient_products.h"
+#include "cuda/ops/largest_curvature.h"
 #include "cuda/ops/ndcg_weights.h"
 #include "cuda/ops/optimizer_step.h"
 #include "cuda/ops/pair_training.h"
@@ -260,7 +260,7 @@ class TrainingCases {
     add_gradient_products(n, sums, rows);
     add_gradient_sum(n, sums, rows);
     cases_.push_back(
-        {.name = "curvature/iterate_curvature",
+        {.name = "largest_curvature/iterate_curvature",
          .parameters = of_pairs(n),
          .operations = 2.0 * sums,
          .bytes = 2.0 * rows + 6.0 * kDoubleBytes * p_,
@@ -286,7 +286,7 @@ class TrainingCases {
   }
 
   void add_gradient_products(std::int64_t n, double operations, double rows) {
-    cases_.push_back({.name = "gradient_sums/gradient_products",
+    cases_.push_back({.name = "gradient_products/gradient_products",
                       .parameters = of_pairs(n),
                       .operations = operations,
                       .bytes = rows + kDoubleBytes * p_,
@@ -307,7 +307,7 @@ class TrainingCases {
   }
 
   void add_gradient_sum(std::int64_t n, double operations, double rows) {
-    cases_.push_back({.name = "gradient_sums/gradient_sum",
+    cases_.push_back({.name = "gradient_products/gradient_sum",
                       .parameters = of_pairs(n),
                       .operations = operations,
                       .bytes = rows + kDoubleBytes * p_,
@@ -430,9 +430,9 @@ class TrainingCases {
                       .bytes = numbers * (7.0 * kDoubleBytes + kFloatBytes),
                       .prepare = [sizes = sizes_, members, p](Stream) {
                         const auto kept = std::make_shared<Optimizer>(sizes, members, p);
-                        const at::Tensor rates = uploaded(sizes, std::vector{device::step_rates(3, 0.0)});
+                        const at::Tensor rates = uploaded(sizes, std::vector{step_rates(3, 0.0)});
                         return alone([=](Stream on) {
-                          device::adam_step(on, members, p, data<device::StepRates>(rates),
+                          device::adam_step(on, members, p, data<StepRates>(rates),
                                             data<double>(kept->gradient), data<double>(kept->step),
                                             kept->state(), data<float>(kept->theta));
                         });
@@ -443,9 +443,9 @@ class TrainingCases {
                       .bytes = numbers * (3.0 * kDoubleBytes + kFloatBytes),
                       .prepare = [sizes = sizes_, members, p](Stream) {
                         const auto kept = std::make_shared<Optimizer>(sizes, members, p);
-                        const at::Tensor rates = uploaded(sizes, std::vector{device::step_rates(3, 1e-9)});
+                        const at::Tensor rates = uploaded(sizes, std::vector{step_rates(3, 1e-9)});
                         return alone([=](Stream on) {
-                          device::decayed_step(on, members, p, data<device::StepRates>(rates),
+                          device::decayed_step(on, members, p, data<StepRates>(rates),
                                                data<double>(kept->gradient), data<double>(kept->step),
                                                kept->state(), data<float>(kept->theta));
                         });

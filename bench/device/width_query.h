@@ -12,7 +12,7 @@
 #include "core/online/online_ranker.h"
 #include "cuda/ops/certain_orders.h"
 #include "cuda/ops/pair_corner.h"
-#include "cuda/ops/score_ranking.h"
+#include "cuda/ops/score_order.h"
 
 namespace olrank {
 
@@ -26,12 +26,12 @@ inline std::vector<PreferencePair> round_pairs() {
   return pairs;
 }
 
-/// What reading the factors of documents takes.
+/// Bytes of the factors of documents.
 inline double rows_bytes(const NetworkShape& shape, double docs) {
   return kFloatBytes * docs * real(shape.factors());
 }
 
-/// A query under one network, and where its widths go.
+/// A query under one network, with the arrays of its widths.
 struct Query {
   DeviceSizes sizes;
   std::shared_ptr<MadeDocs> docs;
@@ -51,7 +51,7 @@ struct Query {
         m(empty_tensor(of, at::kDouble, {of.docs, of.docs})),
         offsets(uploaded(of, std::vector<std::int64_t>{0, of.docs})),
         order(empty_tensor(of, at::kInt, {of.docs})),
-        bits(empty_tensor(of, at::kLong, {of.docs, device::order_words(of.docs)})),
+        bits(empty_tensor(of, at::kLong, {of.docs, OrderBits::words(of.docs)})),
         rule(uploaded(of, std::vector<CertaintyRule>{kRule})),
         pairs(uploaded(of, round_pairs())),
         status(uploaded(of, std::vector<device::CovarianceStatus>(1))) {}
@@ -75,12 +75,12 @@ struct Query {
                                       kRule);
   }
 
-  /// Of M alone: of its lower triangle, which is all that there is.
+  /// The disagreement of M alone, in its lower triangle.
   double gram_disagreement(const at::Tensor& full) const {
     return disagreement_of(at::tril(m), at::tril(full));
   }
-  /// Of M, and none of a number where more than one bit in a thousand differs: one may hang on the last
-  /// place.
+  /// The disagreement of M, or NaN if more than one bit in a thousand differs: single bits may depend on
+  /// the last place.
   double disagreement(const at::Tensor& full) const {
     const at::Tensor certain = finish_in_libtorch(full).to(at::kCPU);
     const at::Tensor words = bits.to(at::kCPU);
@@ -97,11 +97,11 @@ struct Query {
   void require_sound() const {
     device::CovarianceStatus now;
     std::memcpy(&now, status.to(at::kCPU).data_ptr(), sizeof now);
-    if (now.failed != 0) throw NumericError("The pairs that are measured make no covariance.");
+    if (now.failed != 0) throw NumericError("The measured pairs give an indefinite covariance.");
   }
 };
 
-/// Widths from factors to bits, given how M is made.
+/// Widths from factors to bits, with a function that computes M.
 template <class OfForm>
 DeviceWork whole_widths(const std::shared_ptr<OfForm>& query, const std::function<void(Stream)>& gram) {
   const auto own = [=](Stream on) {

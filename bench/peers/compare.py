@@ -1,8 +1,8 @@
-"""olrank beside PyTorch on the same work: bench/peers/compare.py [--olrank PROGRAM] [--json FILE] [--device cpu|cuda]
+"""Compares olrank with PyTorch on the same work: bench/peers/compare.py [--olrank PROGRAM] [--json FILE] [--device cpu|cuda]
 
-Checks first that both PyTorch versions and olrank agree on the widths of a traced round, then times a query's widths and a
-training step, on one thread, in turns, by processor seconds (on a GPU by the wall's), and prints ratios. What would take the
-plain version too long is timed in part and scaled: the table says so."""
+First checks that both PyTorch versions and olrank agree on the widths of traced rounds. Then times a query's widths and a
+training step on one thread, in CPU seconds (wall-clock seconds on a GPU), and prints ratios. Work that takes the plain
+version too long is timed in part and scaled; the table says so."""
 
 import argparse
 import json
@@ -16,7 +16,7 @@ import time
 try:
     import torch
 except ImportError:
-    print("skipped: Python has no torch here; install it, or run this with a Python that has it")
+    print("skipped: this Python has no torch; install it, or use a Python that has it")
     sys.exit(0)
 
 import torch_rankers as peers
@@ -41,7 +41,7 @@ def letor_queries(path):
 
 
 def normalised(rows):
-    """query-minmax: each feature of a query from 0 to 1."""
+    """query-minmax: scales each feature of a query to [0, 1]."""
     docs = torch.tensor(rows, dtype=torch.float32)
     low, high = docs.min(0).values, docs.max(0).values
     span = torch.where(high > low, high - low, torch.ones_like(high))
@@ -49,7 +49,7 @@ def normalised(rows):
 
 
 def check(arguments):
-    """Plays some rounds of a small trial and recomputes its widths from parameters, data and pairs."""
+    """Runs some rounds of a small trial and recomputes its widths from parameters, data and pairs."""
     worst = 0.0
     for covariance in ("full", "diagonal"):
         with tempfile.TemporaryDirectory() as folder:
@@ -79,14 +79,14 @@ def check(arguments):
                     worst = max(worst, ((widths - told).abs().max() / told.abs().max()).item())
                 g = peers.gradients(network, docs)
                 seen += [g[winner] - g[loser] for winner, loser in traced["pairs"]]
-    # float32 gradients computed in another order differ by some 1e-6 of themselves.
+    # float32 gradients computed in another order differ by a relative error of about 1e-6.
     if not worst <= 1e-4:
-        sys.exit(f"widths differ by {worst:.1e} of the largest: nothing is timed")
+        sys.exit(f"widths differ by {worst:.1e} of the largest; nothing was timed")
     return worst
 
 
 def check_gram(network, docs, winners, losers):
-    """The dual form against the plain inverse, at a size where both are quick."""
+    """Checks the dual form against the plain inverse, at a small size."""
     few = 40
     posterior = peers.GramPosterior(network, winners[:few], losers[:few], LAMBDA)
     pairs = peers.gradients(network, winners[:few]) - peers.gradients(network, losers[:few])
@@ -98,17 +98,17 @@ def check_gram(network, docs, winners, losers):
     gram = posterior.widths(docs[:6])
     error = ((plain - gram).abs().max() / plain.max()).item()
     if not error <= 1e-4:
-        sys.exit(f"the two PyTorch versions differ by {error:.1e}: nothing is timed")
+        sys.exit(f"the two PyTorch versions differ by {error:.1e}; nothing was timed")
 
 
 def check_step(network, winners, losers):
-    """The step written out against autograd's."""
+    """Checks the explicit step against autograd."""
     theta = network.theta
     plain = peers.plain_training_step(network, theta, torch.zeros_like(theta), winners, losers, 0.5, 1e-3)
     written = peers.written_out_training_step(network, theta, torch.zeros_like(theta), torch.cat((winners, losers)), 0.5, 1e-3)
     error = ((plain - written).abs().max() / (plain - theta).abs().max()).item()
     if not error <= 1e-3:
-        sys.exit(f"the two PyTorch steps differ by {error:.1e} of the largest: nothing is timed")
+        sys.exit(f"the two PyTorch steps differ by {error:.1e} of the largest; nothing was timed")
 
 
 def clock(device):
@@ -129,7 +129,7 @@ def seconds(work, device, repeats):
 
 
 def olrank_seconds(arguments, names):
-    """Together, of operations that follow each other."""
+    """The total of consecutive operations."""
     seconds = 0.0
     for name in names.split("+"):
         told = json.loads(program(arguments, "bench", "ops", "--only", name, "--pairs", arguments.pairs, "--docs", arguments.docs,
@@ -147,12 +147,12 @@ def main():
     parser.add_argument("--width", type=int, default=100)
     parser.add_argument("--features", type=int, default=136)
     parser.add_argument("--repeats", type=int, default=7)
-    parser.add_argument("--most-bytes", type=float, default=4e9, help="for the plain inverse")
+    parser.add_argument("--most-bytes", type=float, default=4e9, help="memory limit of the plain inverse")
     parser.add_argument("--json")
     arguments = parser.parse_args()
     device = arguments.device
     if device == "cuda" and not torch.cuda.is_available():
-        print("skipped: this torch sees no GPU")
+        print("skipped: torch finds no GPU")
         return
     torch.set_num_threads(1)
     error = check(arguments)
@@ -170,7 +170,7 @@ def main():
     rows = []
 
     def row(work, name, version, measured, note=""):
-        own, machine = olrank_seconds(arguments, name)  # beside each other, again for every row
+        own, machine = olrank_seconds(arguments, name)  # measured again for every row, next to the PyTorch version
         rows.append({"work": work, "version": version, "seconds": measured, "olrank_seconds": own, "ratio": measured / own,
                      "note": note})
         return machine

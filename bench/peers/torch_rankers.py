@@ -1,5 +1,5 @@
-"""The rounds' work in PyTorch, from the formulas of docs/MATH.md, twice: plain, as the literature's pseudo-code reads, and
-with the same algebra as olrank (factors, Gram products). f(x) = sqrt(m) w2 . relu(W1 x), parameters flat: W1 by rows, then w2."""
+"""The work of a round in PyTorch, from the formulas of docs/MATH.md, in two versions: plain, as in the literature's pseudo-code,
+and with the same algebra as olrank (factors, Gram products). f(x) = sqrt(m) w2 . relu(W1 x), parameters flat: W1 by rows, then w2."""
 
 import torch
 
@@ -19,16 +19,16 @@ class Network:
         return self.width ** 0.5 * torch.relu(docs @ first.T) @ second
 
 
-# Plain: every gradient has its p numbers.
+# Plain: every gradient is written out with its p numbers.
 
 def gradients(network, docs):
-    """[V x p], one backward pass a document, by torch.func."""
+    """[V x p], one backward pass per document, with torch.func."""
     of_doc = torch.func.grad(lambda theta, doc: network.scores(theta, doc.unsqueeze(0)).squeeze(0))
     return torch.func.vmap(of_doc, in_dims=(None, 0))(network.theta, docs).double()
 
 
 def plain_diagonal_widths(network, docs, diagonal):
-    """For every pair, the norm of its gradients' difference under the diagonal."""
+    """For every pair, the squared norm of the gradient difference under the diagonal."""
     g = gradients(network, docs)
     count = len(docs)
     width_sq = torch.zeros(count, count, dtype=torch.float64, device=docs.device)
@@ -60,7 +60,7 @@ def plain_training_step(network, theta, first, winners, losers, ridge, step):
 
 
 def written_out_training_step(network, theta, first, docs, ridge, step):
-    """The same step without autograd: one pass forward and one back over winners, then losers."""
+    """The same step without autograd: one forward and one backward pass over winners, then losers."""
     w1, w2 = network.weights(theta)
     scale, pairs = network.width ** 0.5, len(docs) // 2
     hidden = torch.relu(docs @ w1.T)
@@ -72,7 +72,7 @@ def written_out_training_step(network, theta, first, docs, ridge, step):
     return theta - step * gradient
 
 
-# The same algebra as olrank's: k(x, x') = (delta . delta')(x . x') + h . h', and V quadratic forms instead of V^2.
+# The same algebra as olrank: k(x, x') = (delta . delta')(x . x') + h . h', and V quadratic forms instead of V^2.
 
 def factors(network, docs):
     first, second = network.weights(network.theta)

@@ -1,10 +1,10 @@
-"""Client of `olrank serve`: ranks, sends clicks, reads what was learned. Standard library only.
+"""Client for `olrank serve`: ranks documents, sends clicks, reads statistics and the model. Standard library only.
 
     client = Client("http://127.0.0.1:8080")
     ranking = client.rank("jacket", [{"id": "a", "features": [0.1, 2.0]}, {"id": "b", "features": {"2": 1.0}}])
     client.feedback(ranking["impression"], clicks=["b"])
 
-One client holds one connection and serves one thread. `python3 olrank_client.py --help` shows an example at work.
+A client has one connection and is not thread-safe. `python3 olrank_client.py` runs an example; see --help.
 """
 
 import http.client
@@ -14,7 +14,7 @@ import urllib.parse
 
 
 class ServiceError(Exception):
-    """What the service refused: `status`, the `field` of the request at fault, and a sentence."""
+    """An error response of the service: HTTP `status`, the `field` of the request that caused it, and a `message`."""
 
     def __init__(self, status, field, message):
         super().__init__(f"{status} {field}: {message}" if field else f"{status}: {message}")
@@ -25,7 +25,7 @@ class Client:
     def __init__(self, url, token=None, timeout=30.0):
         parts = urllib.parse.urlsplit(url)
         if parts.scheme != "http" or not parts.hostname:
-            raise ValueError(f"'{url}' is no address such as http://127.0.0.1:8080")
+            raise ValueError(f"the URL must look like http://127.0.0.1:8080, not '{url}'")
         self._address = parts.hostname, parts.port or 80
         self._timeout = timeout
         self._headers = {"Content-Type": "application/json"}
@@ -45,8 +45,9 @@ class Client:
             self._connection = None
 
     def rank(self, query, docs, k=None, explore=None):
-        """`docs` are {"id", "features"}; features a list, or an object by number from 1. Returns the answer: "docs" best
-        first with scores, "impression" for feedback, and "certain", for each shown rank the ranks it surely stands before."""
+        """Ranks `docs`, each {"id", "features"}; features are a list, or an object keyed by number from 1. Returns the response:
+        "docs" with scores, best first; "impression", the id for feedback; and "certain": for each shown rank, the later ranks
+        that it certainly precedes."""
         request = {"query": query, "docs": docs}
         if k is not None:
             request["k"] = k
@@ -55,8 +56,8 @@ class Client:
         return self._json("POST", "/v1/rank", request)
 
     def feedback(self, impression, clicks, attempts=1, pause=0.2):
-        """`clicks` are ids (texts) or ranks (whole numbers from 0); [] says that nothing was clicked. Repeating it does no
-        harm, so that with `attempts` it outlives a service that restarts."""
+        """Sends `clicks`: document ids (strings) or ranks (integers from 0); [] means that nothing was clicked. The call is
+        idempotent; with `attempts` above 1 it is repeated while the service restarts."""
         for attempt in range(attempts):
             try:
                 return self._json("POST", "/v1/feedback", {"impression": impression, "clicks": clicks})
@@ -72,7 +73,7 @@ class Client:
         return self._json("POST", "/v1/checkpoint", {})
 
     def model(self):
-        """The bytes of a safetensors file."""
+        """The current model as the bytes of a safetensors file."""
         return self._call("GET", "/v1/model")
 
     def metrics(self):
@@ -93,14 +94,14 @@ class Client:
             time.sleep(0.05)
 
     def wait_until_learned(self, seconds=60.0):
-        """Until all accepted feedback is learned; returns the stats of that moment."""
+        """Waits until all accepted feedback is learned; returns the statistics at that time."""
         until = time.monotonic() + seconds
         while True:
             stats = self.stats()
             if stats["rounds"] == stats["log_rounds"]:
                 return stats
             if time.monotonic() > until:
-                raise TimeoutError(f"{stats['log_rounds'] - stats['rounds']} rounds were still to be learned")
+                raise TimeoutError(f"{stats['log_rounds'] - stats['rounds']} rounds were not learned within {seconds} seconds")
             time.sleep(0.02)
 
     def _json(self, method, path, request=None):
@@ -108,18 +109,18 @@ class Client:
 
     def _call(self, method, path, request=None):
         body = None if request is None else json.dumps(request, separators=(",", ":")).encode()
-        fresh = self._connection is None
+        is_new = self._connection is None
         try:
             return self._exchange(method, path, body)
         except (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError):
             self.close()
-            # An idle connection may have been closed meanwhile. Another list does no harm, and feedback counts once.
-            if fresh:
+            # The service may have closed an idle connection. Repeating is safe: feedback counts once.
+            if is_new:
                 raise
             return self._exchange(method, path, body)
         except http.client.HTTPException as error:
             self.close()
-            raise ConnectionError(f"the answer broke off: {error}") from error
+            raise ConnectionError(f"the connection closed before the response was complete: {error}") from error
         except OSError:
             self.close()
             raise
@@ -140,13 +141,13 @@ class Client:
 
 
 def example(url, token, rounds):
-    """A user who likes documents with a large first feature and a small second one; watch their lists get better."""
+    """Simulates a user who likes documents with a large first and a small last feature, and prints how the lists improve."""
     import random
 
     draw = random.Random(1)
     with Client(url, token) as client:
         features = client.stats()["features"]
-        found = []  # of the 5 best, on each page since the last line
+        found = []  # of the 5 best documents, for each list since the last line
         for round_number in range(1, rounds + 1):
             docs = [{"id": f"doc{i}", "features": [draw.random() for _ in range(features)]} for i in range(20)]
             liking = {doc["id"]: doc["features"][0] - doc["features"][-1] for doc in docs}
@@ -156,7 +157,7 @@ def example(url, token, rounds):
             client.feedback(ranking["impression"], [doc for doc in shown if doc in wanted])
             found.append(len(wanted & set(shown)))
             if round_number in (10, 50) or round_number % 100 == 0:
-                print(f"round {round_number}: {sum(found) / len(found):.2f} of the 5 best were on the pages since the last line")
+                print(f"round {round_number}: on average {sum(found) / len(found):.2f} of the 5 best documents were shown")
                 found = []
         print(json.dumps(client.wait_until_learned(), indent=2))
 
@@ -166,7 +167,8 @@ if __name__ == "__main__":
 
     parser = argparse.ArgumentParser(description=example.__doc__)
     parser.add_argument("url", nargs="?", default="http://127.0.0.1:8080")
-    parser.add_argument("--token-file", help="holds the service's bearer token")
+    parser.add_argument("--token-file", help="file with the service's bearer token")
     parser.add_argument("--rounds", type=int, default=500)
-    said = parser.parse_args()
-    example(said.url, open(said.token_file, encoding="utf-8").read().strip() if said.token_file else None, said.rounds)
+    arguments = parser.parse_args()
+    token = open(arguments.token_file, encoding="utf-8").read().strip() if arguments.token_file else None
+    example(arguments.url, token, arguments.rounds)

@@ -82,9 +82,8 @@ void set(SyntheticSource& source, std::string_view key, std::string_view value) 
   } else {
     const std::vector<std::string> known = {"queries", "test_queries", "docs", "features",
                                             "noise",   "nonlinearity", "seed"};
-    throw InvalidArgument(
-        fmt::format("A synthetic source has no key \"{}\"; the nearest is \"{}\". It knows {}.", key,
-                    nearest_name(key, known), joined(known)));
+    throw InvalidArgument(fmt::format("Unknown key '{}' of a synthetic source. {} The keys are {}.", key,
+                                      did_you_mean(key, known), joined(known)));
   }
 }
 
@@ -93,9 +92,8 @@ SyntheticFamily family_named(std::string_view name) {
   std::vector<std::string> known;
   known.reserve(EnumNames<SyntheticFamily>::values.size());
   for (const auto& entry : EnumNames<SyntheticFamily>::values) known.emplace_back(entry.second);
-  throw InvalidArgument(
-      fmt::format("There is no synthetic data \"{}\"; the nearest is \"{}\". There are {}.", name,
-                  nearest_name(name, known), joined(known)));
+  throw InvalidArgument(fmt::format("Unknown synthetic data set '{}'. {} The data sets are {}.", name,
+                                    did_you_mean(name, known), joined(known)));
 }
 
 }  // namespace

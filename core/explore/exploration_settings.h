@@ -9,11 +9,11 @@
 
 namespace olrank {
 
-/// How a list is made of scores and certain orders.
+/// How a list is built from scores and certain orders.
 enum class ListRule { kCertain, kBlocks, kBlocksCertain, kGreedy };
 enum class AlphaSchedule { kConstant, kTheory };
 
-/// When an order counts as certain, and how uncertain ones are explored.
+/// When an order counts as certain, and how uncertain orders are explored.
 struct ExplorationSettings {
   double alpha = 0.1;
   AlphaSchedule alpha_schedule = AlphaSchedule::kConstant;

@@ -11,7 +11,7 @@
 namespace olrank {
 namespace {
 
-/// The last place behind a that is not certainly below it; a itself when all are.
+/// The last place after a that is not certainly below it, or a if there is none.
 std::int64_t last_uncertain(const OrderBits& orders, std::int64_t a) {
   const auto row = orders.row(a);
   for (auto word = static_cast<std::int64_t>(row.size()) - 1; word >= a / OrderBits::kWordBits; --word) {
@@ -117,8 +117,8 @@ ListCertainty ExploringList::certainty(std::span<const std::int32_t> by_score, c
   }
   certainty.certain_pairs = static_cast<std::int64_t>(certain_orders_.size());
   certainty.blocks = static_cast<std::int64_t>(block_ends_.size());
-  // All documents of an earlier block are certainly before all of a later one, so every list keeps
-  // the blocks in order, and ranks fall into them as places do.
+  // Each document of a block is certainly before all documents of later blocks, so every list keeps the
+  // blocks in order, and rank r lies in the block of place r.
   for (std::size_t i = 0; i < ListCertainty::kBlockRanks.size(); ++i) {
     const std::int64_t place = ListCertainty::kBlockRanks[i] - 1;
     if (place >= orders.docs()) continue;

@@ -11,20 +11,20 @@
 
 namespace olrank {
 
-/// Cuts the order by score into blocks: a cut after place c if no uncertain pair has a document on both
-/// sides of it. `ends` receives the place behind each block. These are the connected components of
-/// uncertain pairs, joined where certain orders between two of them point both ways. O(V²/64).
+/// Splits the order by score into blocks, with a cut after place c where no uncertain pair straddles it.
+/// `ends` receives the end of each block. Blocks are the connected components of uncertain pairs, merged
+/// where certain orders between two components point both ways. O(V²/64).
 void find_blocks(const OrderBits& orders, std::vector<std::int32_t>& ends);
 
-/// Makes the list to show from the certain orders. Its random draws belong to (round, document) or (round,
-/// rank), so that compared rankers get the same ones. Memory is reused from list to list.
+/// Builds the shown list from certain orders. Draws are keyed by (round, document) or (round, rank), so
+/// that compared rankers see the same draws. Memory is reused from list to list.
 class ExploringList {
  public:
   /// `key` is the trial's key of Purpose::kList.
   ExploringList(ListRule rule, bool refine, PhiloxKey key) : rule_(rule), refine_(refine), key_(key) {}
 
   /// `by_score` are docs, best first. Where `refine` is set, blocks and list follow the transitive closure
-  /// of `orders`; certainty is counted by `orders` itself. The list stays valid until the next call.
+  /// of `orders`; certain pairs are counted in `orders` itself. The list is valid until the next call.
   RankedList make(std::span<const std::int32_t> by_score, const OrderBits& orders, std::uint32_t round,
                   std::int64_t cutoff);
 
@@ -38,7 +38,7 @@ class ExploringList {
                      std::uint32_t round);
   void order_topologically(std::int64_t begin, std::int64_t end, const OrderBits& orders,
                            std::uint32_t round);
-  /// Counts certain orders and keeps those among the shown documents.
+  /// Counts certain pairs and records the certain orders among the shown documents.
   ListCertainty certainty(std::span<const std::int32_t> by_score, const OrderBits& orders,
                           std::int64_t cutoff);
 
@@ -51,8 +51,8 @@ class ExploringList {
   std::vector<std::int32_t> list_;    // docs
   std::vector<CertainOrder> certain_orders_;
   std::vector<Shuffled> shuffled_;
-  std::vector<std::int32_t> above_;       // the number of unplaced documents certainly before a place
-  std::vector<std::uint64_t> available_;  // bits of the places with no unplaced document before them
+  std::vector<std::int32_t> above_;       // number of unplaced documents certainly before each place
+  std::vector<std::uint64_t> available_;  // bits of places with no unplaced document certainly before them
 };
 
 }  // namespace olrank

@@ -8,16 +8,19 @@
 
 namespace olrank {
 
-/// The certain orders of one query's documents: bit (a, b) is set if the document at place a of the order
-/// by score is certainly before the one at place b. Certain orders agree with the scores, so only a < b is
-/// ever set. Memory is kept from query to query.
+/// The certain orders of one query: bit (a, b) is set if the document at place a of the order by score is
+/// certainly before the one at place b. Certain orders agree with the scores, so a < b for every set bit.
+/// Memory is reused from query to query.
 class OrderBits {
  public:
   static constexpr std::int64_t kWordBits = 64;
 
+  /// Words of a row.
+  static constexpr std::int64_t words(std::int64_t docs) { return (docs + kWordBits - 1) / kWordBits; }
+
   void reset(std::int64_t docs) {
     docs_ = docs;
-    words_ = (docs + kWordBits - 1) / kWordBits;
+    words_ = words(docs);
     bits_.assign(static_cast<std::size_t>(docs * words_), 0);
   }
 
@@ -43,7 +46,7 @@ class OrderBits {
     return std::span(bits_).subspan(static_cast<std::size_t>(a * words_), static_cast<std::size_t>(words_));
   }
 
-  /// Calls visit(b) for every place b that place a is certainly before, in ascending order.
+  /// Calls visit(b), in ascending order, for every place b that a is certainly before.
   template <class Visit>
   void for_each_below(std::int64_t a, Visit&& visit) const {
     const auto words = row(a);

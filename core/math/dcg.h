@@ -8,15 +8,15 @@
 // The scalar mathematics of graded ranking metrics, for the CPU and for kernels.
 namespace olrank {
 
-/// What a shown document of a grade is worth: 2^grade − 1, or the grade itself.
+/// The gain of a document with a grade: 2^grade − 1, or the grade itself.
 enum class Gain { kExponential, kLinear };
 
-/// How much a rank counts. kLog2 is 1/log2(rank + 2). kLetor leaves the first two ranks whole and goes on
-/// with 1/log2(rank + 1): Järvelin and Kekäläinen, "Cumulated gain-based evaluation of IR techniques",
-/// TOIS 2002, base 2, as LETOR's evaluation tools have it.
+/// The weight of a rank. kLog2 is 1/log2(rank + 2). kLetor gives the first two ranks weight 1 and later
+/// ones 1/log2(rank + 1): Järvelin and Kekäläinen, "Cumulated gain-based evaluation of IR techniques",
+/// TOIS 2002, base 2: the convention of LETOR's evaluation tools.
 enum class Discount { kLog2, kLetor };
 
-/// Grades above this one are refused where data is read.
+/// Readers of data reject grades above this one.
 inline constexpr int kHighestGrade = 31;
 
 OLRANK_HOST_DEVICE inline double dcg_gain(int grade, Gain gain) {
@@ -24,11 +24,21 @@ OLRANK_HOST_DEVICE inline double dcg_gain(int grade, Gain gain) {
   return static_cast<double>((std::uint64_t{1} << grade) - 1);  // exact
 }
 
-/// `rank` counts from 0. A device's log2 may differ from the host's in the last bit: where figures have to
-/// agree, kernels read a table that the host filled.
+/// `rank` counts from 0. A device's log2 may differ from the host's in the last bit, so kernels whose
+/// results must match the CPU's read a table that the host filled.
 OLRANK_HOST_DEVICE inline double dcg_discount(std::int64_t rank, Discount discount) {
   if (discount == Discount::kLog2) return 1.0 / std::log2(static_cast<double>(rank + 2));
   return rank < 2 ? 1.0 : 1.0 / std::log2(static_cast<double>(rank + 1));
+}
+
+/// The gain of a clicked document: a click counts as grade 1.
+inline constexpr double kClickGain = 1.0;
+
+/// |ΔNDCG| of swapping two documents whose gains differ by `gain_difference`. Burges, "From RankNet to
+/// LambdaRank to LambdaMART: an overview", 2010, §4.
+OLRANK_HOST_DEVICE inline double ndcg_change(double gain_difference, double first_discount,
+                                             double second_discount, double ideal_dcg) {
+  return gain_difference * std::fabs(first_discount - second_discount) / ideal_dcg;
 }
 
 /// The chance that a document satisfies its reader: (2^grade − 1)/2^max_grade. Chapelle, Metzler, Zhang,

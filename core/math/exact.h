@@ -2,9 +2,9 @@
 
 #include "core/math/host_device.h"
 
-// Products and sums that no compiler may fuse. GPU compilers contract a*b+c into one rounding by default,
-// which is what kernels want for speed; where a result has to equal the CPU's to the bit, it is written
-// with these. On the host, -ffp-contract=off does the same.
+// Products and sums that compilers must not fuse. GPU compilers contract a*b+c into one rounding by
+// default, for speed. Results that must match the CPU's to the bit use these functions instead. On the
+// host, -ffp-contract=off has the same effect.
 namespace olrank {
 
 OLRANK_HOST_DEVICE inline double exact_mul(double a, double b) {

@@ -7,8 +7,8 @@
 #include "core/math/exact.h"
 #include "core/math/host_device.h"
 
-// The standard normal quantile by polynomials of our own, without libm's or CUDA's logarithm, so that CPU
-// and GPU give the same bits: only +, −, ×, ÷ and √ in double, each correctly rounded on both sides.
+// The standard normal quantile by polynomials, without libm's or CUDA's logarithm, so that CPU and GPU give
+// the same bits: only +, −, ×, ÷ and √ in double, each correctly rounded on both sides.
 namespace olrank {
 
 /// ln x for positive, normal x; relative error below 4e-16. x = 2^e·m with m in (√½, √2], and

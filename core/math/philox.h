@@ -7,7 +7,7 @@
 namespace olrank {
 
 /// Philox 4x32-10: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
-/// A bijection of the 128-bit counter for each 64-bit key: any draw is computed from its place alone, in
+/// A bijection of the 128-bit counter for each 64-bit key: any draw is computed from its counter alone, in
 /// any order, on any thread, on CPU and GPU.
 struct PhiloxCounter {
   std::uint32_t word[4];

@@ -9,8 +9,9 @@
 namespace olrank {
 
 /// e^x for x ≤ 0 (0 below −708), relative error below 3e-16·(1 + |x|/700), by +, − and × alone: the same
-/// bits on CPU and GPU and in every vector width, and without a branch, so that compilers vectorise loops
-/// of it. x = n ln 2 + r with |r| ≤ ln 2 / 2, and e^r by its series, whose 14 terms leave less than 1e-17.
+/// bits on CPU and GPU and in every vector width, and without branches, so that compilers can vectorise
+/// loops over it. x = n ln 2 + r with |r| ≤ ln 2 / 2, and e^r by its series, whose 14 terms leave less
+/// than 1e-17.
 OLRANK_HOST_DEVICE inline double portable_exp_nonpositive(double x) {
   constexpr double kLog2E = 0x1.71547652b82fep+0;
   constexpr double kLn2High = 0x1.62e42fefa3800p-1;  // 42 bits: times any n it is exact

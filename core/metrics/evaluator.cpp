@@ -12,7 +12,7 @@
 
 #include "core/error.h"
 #include "core/metrics/doc_label.h"
-#include "core/metrics/ranking.h"
+#include "core/metrics/score_order.h"
 
 namespace olrank {
 namespace {
@@ -114,7 +114,7 @@ void Evaluator::order_query(const Input<Score>& input, std::int64_t query, std::
   const Dataset& data = input.data;
   const auto scores = input.scores.subspan(static_cast<std::size_t>(data.offset(query)),
                                            static_cast<std::size_t>(data.docs_of(query)));
-  const std::int64_t bad = rank_top_by_score(scores, order, scratch);
+  const std::int64_t bad = order_top_by_score(scores, order, scratch);
   if (bad >= 0) {
     throw NumericError(
         fmt::format("The score of document {} of query '{}' is not a number; nothing can be ranked by it.",

@@ -40,7 +40,7 @@ void stay_on_this_thread() {
 int narrowed(std::int64_t size) {
   if (size > std::numeric_limits<int>::max()) {
     throw InvalidArgument(
-        fmt::format("A matrix with a side or stride of {} is beyond the 32-bit sizes of this BLAS.", size));
+        fmt::format("A matrix side or stride of {} exceeds this BLAS's 32-bit sizes.", size));
   }
   return static_cast<int>(size);
 }
@@ -115,7 +115,7 @@ void solve_lower(Transpose transpose, std::int64_t n, std::int64_t columns, cons
                  std::int64_t stride_l, double* b, std::int64_t stride_b) {
   if (n == 0 || columns == 0) return;
   stay_on_this_thread();
-  // Row-major L X = B is X ᵀLᵀ = Bᵀ in column-major terms: Lᵀ, there upper triangular, stands at the right.
+  // Row-major L X = B is X ᵀLᵀ = Bᵀ in column-major terms: Lᵀ, there upper triangular, is on the right.
   const char side = 'R';
   const char upper = 'U';
   const char transposed = letter(transpose);
@@ -139,7 +139,8 @@ void cholesky(std::int64_t n, double* a, std::int64_t stride_a) {
   dpotrf_(&upper, &order, a, &lda, &info);
   if (info != 0) {
     throw NumericError(fmt::format(
-        "A {0} x {0} matrix is not positive definite: its factorisation stops at row {1}.", n, info));
+        "A {0} x {0} matrix is not positive definite: its Cholesky factorisation fails at row {1}.", n,
+        info));
   }
 }
 
@@ -153,7 +154,7 @@ void inverse_from_cholesky(std::int64_t n, double* l, std::int64_t stride_l) {
   dpotri_(&upper, &order, l, &lda, &info);
   if (info != 0) {
     throw NumericError(
-        fmt::format("A Cholesky factor of size {} has a zero at row {} of its diagonal.", n, info));
+        fmt::format("A Cholesky factor of size {} has a zero on its diagonal, at row {}.", n, info));
   }
 }
 

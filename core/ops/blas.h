@@ -34,7 +34,7 @@ void solve_lower(Transpose transpose, std::int64_t n, std::int64_t columns, cons
 /// NumericError, naming the row, when A is not positive definite.
 void cholesky(std::int64_t n, double* a, std::int64_t stride_a);
 
-/// A⁻¹ from the factor that cholesky() made, in the lower triangle.
+/// A⁻¹ from cholesky()'s factor, in the lower triangle.
 void inverse_from_cholesky(std::int64_t n, double* l, std::int64_t stride_l);
 
 /// "MKL 2024.2".

@@ -11,7 +11,7 @@ namespace {
 using blas::Transpose;
 
 constexpr std::int64_t kParametersPerBlock = 4096;
-// Partial sums of V × V numbers: as many as threads can use, as few as memory likes at V above 1,000.
+// Partial sums, V × V numbers each: enough for the threads, few enough for memory at V above 1,000.
 constexpr std::int64_t kParts = 16;
 
 std::size_t size_of(std::int64_t a, std::int64_t b) {

@@ -9,10 +9,10 @@
 namespace olrank {
 namespace {
 
-constexpr std::int64_t kRowsPerChunk = 32;    // whose z and residuals lie on the stack
+constexpr std::int64_t kRowsPerChunk = 32;    // z and residuals fit on the stack
 constexpr std::int64_t kRowsPerBlock = 2048;  // the unit of parallel work
 
-// Eight numbers side by side; compilers cut them to the registers there are.
+// Eight numbers side by side; compilers split them over the registers of the target.
 constexpr std::int64_t kLanes = FoldedPairs::kPadding;
 using Doubles = double __attribute__((vector_size(kLanes * sizeof(double))));
 
@@ -20,7 +20,7 @@ OLRANK_ALWAYS_INLINE void load(const double* from, Doubles& lanes) {
   std::memcpy(&lanes, from, sizeof lanes);
 }
 
-/// row·θ in two times kLanes running sums, combined in a fixed order.
+/// row·θ in 2 · kLanes running sums, combined in a fixed order.
 OLRANK_ALWAYS_INLINE double dot(const double* row, const double* theta, std::int64_t stride) {
   Doubles even = {};
   Doubles odd = {};
@@ -52,7 +52,7 @@ OLRANK_ALWAYS_INLINE void add_scaled(double residual, const double* row, double*
   }
 }
 
-/// Rows [begin, end): adds to `gradient`, writes `curvature` where there is one.
+/// Rows [begin, end): adds to `gradient`, writes `curvature` unless it is null.
 OLRANK_VECTOR_CLONES
 void gradient_of_block(const FoldedPairs& pairs, std::int64_t begin, std::int64_t end, const double* theta,
                        double* gradient, double* curvature) {
@@ -65,12 +65,12 @@ void gradient_of_block(const FoldedPairs& pairs, std::int64_t begin, std::int64_
     }
     for (std::int64_t i = 0; i < rows; ++i) {
       const double p = sigmoid(z[i]);
-      residual[i] = pairs.count[chunk + i] * p - pairs.first_wins[chunk + i];
+      residual[i] = pair_term_slope(p, pairs.count[chunk + i], pairs.first_wins[chunk + i]);
       z[i] = p;
     }
     if (curvature != nullptr) {
       for (std::int64_t i = 0; i < rows; ++i) {
-        curvature[chunk + i] = pairs.count[chunk + i] * (z[i] * (1.0 - z[i]));
+        curvature[chunk + i] = pair_term_curvature(z[i], pairs.count[chunk + i]);
       }
     }
     for (std::int64_t i = 0; i < rows; ++i) {
@@ -111,8 +111,7 @@ double folded_pair_loss(const FoldedPairs& pairs, std::span<const double> theta)
   double loss = 0.0;
   for (std::int64_t s = 0; s < pairs.pairs; ++s) {
     const double z = dot(pairs.rows + s * pairs.stride, theta.data(), pairs.stride);
-    loss +=
-        pairs.first_wins[s] * logistic_loss(z) + (pairs.count[s] - pairs.first_wins[s]) * logistic_loss(-z);
+    loss += pair_term_loss(z, pairs.count[s], pairs.first_wins[s]);
   }
   return loss;
 }

@@ -5,15 +5,15 @@
 
 #include "core/ops/tangent_factors.h"
 
-// A⁻¹ written out, [p × p] in double and symmetric to the bit, for A = λI + scale · Σ_s g_s g_sᵀ.
+// A⁻¹ as a full matrix, [p × p] in double and symmetric to the bit, for A = λI + scale · Σ_s g_s g_sᵀ.
 namespace olrank {
 
 /// A⁻¹ = I/λ: no pairs yet.
 void set_inverse_covariance(std::int64_t parameters, double lambda, double* inverse);
 
-/// A⁻¹ after `pairs` more: A⁻¹ − P (I + ΓP)⁻¹ Pᵀ with Γ [k × p] the rows √scale g_s and P = A⁻¹Γᵀ; O(kp²),
-/// where the rank-one form as the literature associates it, (A⁻¹ggᵀ)A⁻¹, is O(p³). Returns by how much
-/// log det A grew. Throws NumericError, with A⁻¹ unchanged, where rounding has made I + ΓP indefinite.
+/// A⁻¹ after `pairs` more: A⁻¹ − P (I + ΓP)⁻¹ Pᵀ with Γ [k × p] the rows √scale g_s and P = A⁻¹Γᵀ; O(kp²).
+/// The rank-one form with the parentheses of the literature, (A⁻¹ggᵀ)A⁻¹, is O(p³). Returns the increase of
+/// log det A. Throws NumericError, with A⁻¹ unchanged, if rounding has made I + ΓP indefinite.
 double update_inverse_covariance(ExecutionContext& context, const NetworkShape& shape, TangentFactors pairs,
                                  double scale, double* inverse);
 

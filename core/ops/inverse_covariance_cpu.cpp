@@ -33,7 +33,7 @@ void for_lower_tiles(ExecutionContext& context, std::int64_t n, const Body& body
   });
 }
 
-/// Copies a tile of the lower triangle to its mirror image, so that both halves are the same to the bit.
+/// Copies a tile of the lower triangle to its mirror image, so that both halves have the same bits.
 void mirror(std::int64_t n, std::int64_t row, std::int64_t row_end, std::int64_t column,
             std::int64_t column_end, double* a) {
   for (std::int64_t i = row; i < row_end; ++i) {
@@ -143,7 +143,7 @@ double inverse_covariance_of(ExecutionContext& context, const NetworkShape& shap
     log_det += append(context, factor, columns, cross.data(), columns, corner.data(), columns);
   }
   invert_open_rows(context, factor);
-  // A⁻¹ = L⁻ᵀ L⁻¹, from the row blocks that reach down from the tile.
+  // A⁻¹ = L⁻ᵀ L⁻¹, from the tile's row block and those below it.
   for_lower_tiles(
       context, p,
       [&](std::int64_t row, std::int64_t row_end, std::int64_t column, std::int64_t column_end, int) {
@@ -182,8 +182,8 @@ void inverse_covariance_gram(ExecutionContext& context, const NetworkShape& shap
   const auto parts = shared.take<double>(size_of(used_parts, count * count));
   expand_in_tiles(context, shape, docs, std::sqrt(scale), false, p, gradients.data());
   // A⁻¹ is symmetric: with its tiles below the diagonal and half of those on it, Z = Σ G_i A⁻¹_ij G_jᵀ and
-  // M = Z + Zᵀ. A part of Z takes every used_parts-th column of tiles, so that all have long and short
-  // ones.
+  // M = Z + Zᵀ. A part of Z takes every used_parts-th column of tiles, so that each part gets long and
+  // short columns.
   context.for_blocks(used_parts, 1, [&](std::int64_t part, std::int64_t, int worker) {
     Scratch& scratch = context.scratch(worker);
     const Scratch::Frame frame(scratch);

@@ -9,27 +9,28 @@
 
 namespace olrank {
 
-/// L⁻¹ of a symmetric positive definite matrix B = L Lᵀ that grows by rows at its end: explicit, so that
-/// L⁻¹X is a matrix product, at n² multiplications a column as a triangular solve has. Rows lie in blocks
-/// of kBlock, each as wide as its last row, zeros above the diagonal: growing copies nothing. While a block
-/// is not full it holds rows of L, which cost nothing to append; a full block is inverted at once, a matrix
-/// product where rows one by one would read all of L⁻¹ each. Copies share the rows that both have, for
-/// threads that read while one other appends; only one of them may grow.
+/// L⁻¹ of a symmetric positive definite matrix B = L Lᵀ that grows by rows at its end. L⁻¹ is explicit, so
+/// that L⁻¹X is a matrix product at a triangular solve's cost of n² multiplications per column. Rows are
+/// stored in blocks of kBlock, each as wide as its last row, with zeros above the diagonal, so that growing
+/// copies nothing. A block that is not full holds rows of L, which cost nothing to append. A full block is
+/// inverted as a whole, by a matrix product; inverting row by row would read all of L⁻¹ each time. Copies
+/// share their common rows, so that threads can read one while another thread appends to the original. Only
+/// one of the copies may grow.
 class InverseFactor {
  public:
   static constexpr std::int64_t kBlock = 128;
 
   std::int64_t size() const { return size_; }
-  /// Rows of L⁻¹; those from here to size() are rows of L.
+  /// Number of rows of L⁻¹; the rows from here to size() are rows of L.
   std::int64_t inverted() const { return inverted_; }
-  /// Rows that fill the block which is not full.
+  /// Number of rows until the last block is full.
   std::int64_t room() const { return kBlock - size_ % kBlock; }
   std::int64_t blocks() const { return static_cast<std::int64_t>(blocks_.size()); }
   /// Block b's rows, kBlock · (b + 1) numbers apart; the last block's rows end at size().
   const double* block(std::int64_t b) const { return blocks_[static_cast<std::size_t>(b)]->data(); }
   double* block(std::int64_t b) { return blocks_[static_cast<std::size_t>(b)]->data(); }
   static std::int64_t stride(std::int64_t b) { return kBlock * (b + 1); }
-  /// Of the rows; what is set aside for more does not count.
+  /// Of the rows, without unused capacity.
   std::int64_t bytes() const;
 
   void clear();
@@ -37,7 +38,7 @@ class InverseFactor {
   void grow(std::int64_t size);
   /// Makes room for one more row of L, which the caller writes.
   double* add_row();
-  /// Puts rows of L⁻¹ in the place of those of L, which copies may still read.
+  /// Replaces the rows of L with rows of L⁻¹. Copies may still read the old block.
   void set_inverted(std::shared_ptr<AlignedVector<double>> last_block);
 
  private:
@@ -58,18 +59,17 @@ void apply_from_right(ExecutionContext& context, const InverseFactor& factor, st
 void subtract_gram(ExecutionContext& context, std::int64_t rows, std::int64_t columns, const double* x,
                    std::int64_t stride_x, double* c, std::int64_t stride_c);
 
-/// Appends `columns` rows to B: `cross` [n × columns] is its part beside the old rows, `corner`
-/// [columns × columns] (lower triangle, overwritten) its part among the new ones. Returns by how much
-/// log det B grew. Throws NumericError, before anything has changed, where the grown B is not positive
-/// definite.
+/// Appends `columns` rows to B: `cross` [n × columns] is B's entries between old and new rows, `corner`
+/// [columns × columns] (lower triangle, overwritten) those among the new ones. Returns the increase of
+/// log det B. Throws NumericError, before anything has changed, if the grown B is not positive definite.
 double append(ExecutionContext& context, InverseFactor& factor, std::int64_t columns, const double* cross,
               std::int64_t stride_cross, double* corner, std::int64_t stride_corner);
 
-/// The same for who has u = L⁻¹ cross and has taken uᵀu from the corner.
+/// The same for callers that have u = L⁻¹ cross and have subtracted uᵀu from the corner.
 double append_solved(ExecutionContext& context, InverseFactor& factor, std::int64_t columns,
                      const double* u, std::int64_t stride_u, double* corner, std::int64_t stride_corner);
 
-/// Inverts the rows of L that wait for their block to be full. Nothing can be appended afterwards.
+/// Inverts the rows of L in the last block. Nothing can be appended afterwards.
 void invert_open_rows(ExecutionContext& context, InverseFactor& factor);
 
 }  // namespace olrank

@@ -15,13 +15,13 @@ using blas::Transpose;
 constexpr std::int64_t kBlock = InverseFactor::kBlock;
 constexpr std::int64_t kGramRows = 32;
 
-// Columns of the open rows that one task solves for.
+// Columns per task of the triangular solve by the open rows.
 constexpr std::int64_t kColumnsPerTask = 64;
 
-// Columns of y = x L⁻¹ that one task has: products wide enough for the BLAS to run at its rate.
+// Columns of y = x L⁻¹ per task: wide enough for the BLAS to run at full rate.
 constexpr std::int64_t kColumnsFromRight = 512;
 
-/// y [rows × inverted] = x L⁻¹ by the rows of L⁻¹ alone.
+/// y [rows × inverted] = x L⁻¹ by the inverted rows only.
 void multiply_inverted_from_right(ExecutionContext& context, const InverseFactor& factor, std::int64_t rows,
                                   const double* x, std::int64_t stride_x, double* y,
                                   std::int64_t stride_y) {
@@ -76,7 +76,7 @@ void apply(ExecutionContext& context, const InverseFactor& factor, std::int64_t 
            double* y, std::int64_t stride) {
   const std::int64_t n = factor.inverted();
   const std::int64_t blocks = (n + kBlock - 1) / kBlock;
-  // Longest rows first, so that no thread starts the largest product when the others are done.
+  // Longest rows first, so that no thread starts the largest product last.
   context.for_blocks(blocks, 1, [&](std::int64_t task, std::int64_t, int) {
     const std::int64_t b = blocks - 1 - task;
     const std::int64_t end = std::min(n, (b + 1) * kBlock);
@@ -107,7 +107,7 @@ void apply_from_right(ExecutionContext& context, const InverseFactor& factor, st
     multiply_inverted_from_right(context, factor, rows, x, stride, y, stride);
     return;
   }
-  // With the open rows (C, D) of L: z = x₁ D⁻¹ beside (x₀ − z C) L₀⁻¹.
+  // With the open rows (C, D) of L: the result is (x₀ − z C) L₀⁻¹, then z = x₁ D⁻¹.
   const std::int64_t last = factor.blocks() - 1;
   const double* open = factor.block(last);
   const std::int64_t stride_open = InverseFactor::stride(last);
@@ -170,7 +170,7 @@ void invert_open_rows(ExecutionContext& context, InverseFactor& factor) {
   const std::int64_t n = factor.inverted();
   const std::int64_t rows = factor.size() - n;
   if (rows == 0) return;
-  // Rows (C, D) of L beside L₀, which is inverted already, become (−D⁻¹ C L₀⁻¹, D⁻¹).
+  // Rows (C, D) of L below L₀, which is already inverted, become (−D⁻¹ C L₀⁻¹, D⁻¹).
   const std::int64_t last = n / kBlock;
   const std::int64_t stride = InverseFactor::stride(last);
   const double* open = factor.block(last);

@@ -7,17 +7,19 @@
 
 namespace olrank {
 
-/// All pairs of two documents folded into one term of the cross-entropy: with z = f(first) − f(second),
-/// labels · (−log σ(z)) + (weight − labels) · (−log σ(−z)).
+/// Longest float32 sum over documents in a gradient; sums of such sums are in double.
+constexpr std::int64_t kMostDocsPerFloatSum = 512;
+
+/// All pairs of two documents folded into one term of the cross-entropy, pair_term_loss() of
+/// z = f(first) − f(second).
 struct PairTerm {
   std::int32_t first = 0;   // row of the distinct documents
   std::int32_t second = 0;  // another row
   double weight = 0.0;      // number of pairs, or the sum of their weights
-  double labels = 0.0;      // sum of weight · label, label 1 where `first` won; noise may leave [0, 1]
+  double labels = 0.0;  // sum of weight · label, label 1 where `first` won; noise may leave [0, weight]
 };
 
-/// An observed pair: the term it folds into, its documents' places in the examined list it came from, and
-/// who won.
+/// An observed pair: its term, the ranks of its documents in the examined list, and the winner.
 struct PairObservation {
   std::int32_t term = 0;
   std::int32_t winner = 0;  // −1 where lists are not kept
@@ -33,27 +35,19 @@ struct PairObjective {
 };
 
 /// The loss at θ and its gradient [p], by one forward and one backward pass over the distinct documents:
-/// exact, as the loss depends on documents and not on pairs. Passes are in float32; scores' differences,
-/// sums over terms and sums over blocks of documents are in double.
+/// exact, as the loss depends on documents and not on pairs. Passes are in float32; score differences, sums
+/// over terms and sums over blocks of documents are in double.
 double pair_loss_gradient(ExecutionContext& context, const NetworkShape& shape,
                           std::span<const float> theta, FeatureMatrix docs, std::span<const PairTerm> terms,
                           const PairObjective& objective, std::span<double> gradient);
 
-/// The gradient alone, to the same bits: what steps need, without the logarithms of the loss.
+/// The gradient only, with the same bits, without the logarithms of the loss.
 void pair_gradient(ExecutionContext& context, const NetworkShape& shape, std::span<const float> theta,
                    FeatureMatrix docs, std::span<const PairTerm> terms, const PairObjective& objective,
                    std::span<double> gradient);
 
-/// The loss alone.
+/// The loss only.
 double pair_loss(ExecutionContext& context, const NetworkShape& shape, std::span<const float> theta,
                  FeatureMatrix docs, std::span<const PairTerm> terms, const PairObjective& objective);
-
-/// κ = λ_max(Σ weight · g gᵀ)/4, g = g(first) − g(second): the largest curvature that the sum of the terms
-/// can have while gradients stay what they are (σ' ≤ 1/4). Power iteration from `vector` [p], which is left
-/// at the eigenvector found; a zero vector is replaced by a random one. Stops once the estimate grows by
-/// less than `tolerance` of itself, or after `most` iterations. 0 without terms.
-double largest_curvature(ExecutionContext& context, const NetworkShape& shape, TangentFactors docs,
-                         std::span<const PairTerm> terms, std::span<double> vector, double tolerance = 1e-3,
-                         int most = 100);
 
 }  // namespace olrank

@@ -14,11 +14,10 @@ namespace {
 
 using blas::Transpose;
 
-constexpr std::int64_t kDocsPerSum = 512;  // float32 sums are no longer than this
 constexpr std::int64_t kTermsPerBlock = 1024;
 constexpr std::int64_t kParametersPerBlock = 4096;
 
-/// Σ of the terms.
+/// Sum of the terms' losses.
 double term_losses(ExecutionContext& context, std::span<const PairTerm> terms, const float* scores) {
   const auto count = static_cast<std::int64_t>(terms.size());
   Scratch& scratch = context.scratch();
@@ -30,7 +29,7 @@ double term_losses(ExecutionContext& context, std::span<const PairTerm> terms, c
     for (std::int64_t t = begin; t < end; ++t) {
       const PairTerm& term = terms[static_cast<std::size_t>(t)];
       const double z = double{scores[term.first]} - double{scores[term.second]};
-      sum += term.labels * logistic_loss(z) + (term.weight - term.labels) * logistic_loss(-z);
+      sum += pair_term_loss(z, term.weight, term.labels);
     }
     sums[static_cast<std::size_t>(begin / kTermsPerBlock)] = sum;
   });
@@ -47,18 +46,20 @@ void term_slopes(const PairTerm* terms, std::int64_t count, const float* scores,
     p[t] = double{scores[terms[t].first]} - double{scores[terms[t].second]};
   }
   for (std::int64_t t = 0; t < count; ++t) p[t] = sigmoid(p[t]);
-  for (std::int64_t t = 0; t < count; ++t) slopes[t] = terms[t].weight * p[t] - terms[t].labels;
+  for (std::int64_t t = 0; t < count; ++t)
+    slopes[t] = pair_term_slope(p[t], terms[t].weight, terms[t].labels);
+}
+
+double centre_at(const PairObjective& objective, std::size_t k) {
+  return objective.centre.empty() ? 0.0 : double{objective.centre[k]};
 }
 
 double prior_loss(std::span<const float> theta, const PairObjective& objective) {
   assert(objective.centre.empty() || objective.centre.size() == theta.size());
   if (objective.prior_weight == 0.0) return 0.0;
   double sum = 0.0;
-  for (std::size_t k = 0; k < theta.size(); ++k) {
-    const double distance =
-        double{theta[k]} - (objective.centre.empty() ? 0.0 : double{objective.centre[k]});
-    sum += distance * distance;
-  }
+  for (std::size_t k = 0; k < theta.size(); ++k)
+    sum += squared_distance(double{theta[k]}, centre_at(objective, k));
   return objective.prior_weight * sum;
 }
 
@@ -98,7 +99,7 @@ void sum_outer_products(const NetworkShape& shape, FeatureMatrix docs, UnitRows 
   }
 }
 
-/// gradient [size] = scale · Σ of the rows of `parts` from top to bottom, `size` apart.
+/// gradient [size] = scale · Σ of the rows of `parts` from top to bottom, `stride` apart.
 OLRANK_VECTOR_CLONES
 void add_parts(const float* parts, std::int64_t count, std::int64_t stride, std::int64_t size, double scale,
                double* gradient) {
@@ -109,8 +110,8 @@ void add_parts(const float* parts, std::int64_t count, std::int64_t stride, std:
   }
 }
 
-/// The gradient at θ, and the loss of the terms where it is asked for. Documents go forward block by block,
-/// then backward block by block, each block's features and deltas staying in the cache.
+/// The gradient at θ, and the terms' loss unless `loss` is null. Documents are processed forward block by
+/// block, then backward block by block, so that each block's features and deltas stay in the cache.
 void gradient_pass(ExecutionContext& context, const NetworkShape& shape, std::span<const float> theta,
                    FeatureMatrix docs, std::span<const PairTerm> terms, double data_scale,
                    std::span<double> gradient, double* loss) {
@@ -120,7 +121,7 @@ void gradient_pass(ExecutionContext& context, const NetworkShape& shape, std::sp
   const Scratch::Frame shared_frame(shared);
   const auto count = static_cast<std::size_t>(docs.docs);
   const std::int64_t p = shape.parameters();
-  const std::int64_t blocks = (docs.docs + kDocsPerSum - 1) / kDocsPerSum;
+  const std::int64_t blocks = (docs.docs + kMostDocsPerFloatSum - 1) / kMostDocsPerFloatSum;
   const UnitRows hidden = take_hidden(shared, shape, docs.docs);
   const auto parts = shared.take<float>(static_cast<std::size_t>(blocks * p));
   const auto scores = shared.take<float>(count);
@@ -142,31 +143,29 @@ void gradient_pass(ExecutionContext& context, const NetworkShape& shape, std::sp
     doc_slopes[static_cast<std::size_t>(terms[t].first)] += slopes[t];
     doc_slopes[static_cast<std::size_t>(terms[t].second)] -= slopes[t];
   }
-  context.for_blocks(docs.docs, kDocsPerSum, [&](std::int64_t begin, std::int64_t end, int worker) {
-    Scratch& scratch = context.scratch(worker);
-    const Scratch::Frame frame(scratch);
-    const UnitRows deltas = take_deltas(scratch, shape, end - begin);
-    float outputs[kDocsPerSum];
-    std::transform(doc_slopes.begin() + begin, doc_slopes.begin() + end, outputs,
-                   [](double slope) { return static_cast<float>(slope); });
-    backward_deltas(shape, theta.data(), outputs, 1, end - begin, hidden.from(begin), deltas);
-    sum_outer_products(shape, {docs.values + begin * docs.features, end - begin, docs.features},
-                       hidden.from(begin), deltas, parts.data() + begin / kDocsPerSum * p);
-  });
+  context.for_blocks(
+      docs.docs, kMostDocsPerFloatSum, [&](std::int64_t begin, std::int64_t end, int worker) {
+        Scratch& scratch = context.scratch(worker);
+        const Scratch::Frame frame(scratch);
+        const UnitRows deltas = take_deltas(scratch, shape, end - begin);
+        float outputs[kMostDocsPerFloatSum];
+        std::transform(doc_slopes.begin() + begin, doc_slopes.begin() + end, outputs,
+                       [](double slope) { return static_cast<float>(slope); });
+        backward_deltas(shape, theta.data(), outputs, 1, end - begin, hidden.from(begin), deltas);
+        sum_outer_products(shape, {docs.values + begin * docs.features, end - begin, docs.features},
+                           hidden.from(begin), deltas, parts.data() + begin / kMostDocsPerFloatSum * p);
+      });
   context.for_blocks(p, kParametersPerBlock, [&](std::int64_t begin, std::int64_t end, int) {
     add_parts(parts.data() + begin, blocks, p, end - begin, data_scale, gradient.data() + begin);
   });
 }
 
-/// gradient += the prior's.
+/// Adds the prior's gradient.
 void add_prior_gradient(std::span<const float> theta, const PairObjective& objective,
                         std::span<double> gradient) {
   if (objective.prior_weight == 0.0) return;
-  const double weight = 2.0 * objective.prior_weight;
-  const float* centre = objective.centre.empty() ? nullptr : objective.centre.data();
-  for (std::size_t k = 0; k < theta.size(); ++k) {
-    gradient[k] += weight * (double{theta[k]} - (centre == nullptr ? 0.0 : double{centre[k]}));
-  }
+  for (std::size_t k = 0; k < theta.size(); ++k)
+    gradient[k] += prior_slope(objective.prior_weight, double{theta[k]}, centre_at(objective, k));
 }
 
 }  // namespace
@@ -194,52 +193,6 @@ double pair_loss(ExecutionContext& context, const NetworkShape& shape, std::span
   const auto scores = scratch.take<float>(static_cast<std::size_t>(docs.docs));
   score_docs(context, shape, theta, docs, scores);
   return objective.data_scale * term_losses(context, terms, scores.data()) + prior_loss(theta, objective);
-}
-
-double largest_curvature(ExecutionContext& context, const NetworkShape& shape, TangentFactors docs,
-                         std::span<const PairTerm> terms, std::span<double> vector, double tolerance,
-                         int most) {
-  assert(static_cast<std::int64_t>(vector.size()) == shape.parameters());
-  if (terms.empty()) return 0.0;
-  Scratch& scratch = context.scratch();
-  const Scratch::Frame frame(scratch);
-  const auto products = scratch.take<double>(static_cast<std::size_t>(docs.docs));
-  const auto weights = scratch.take<double>(static_cast<std::size_t>(docs.docs));
-  const auto length = [&] {
-    double sum = 0.0;
-    for (const double value : vector) sum += value * value;
-    return std::sqrt(sum);
-  };
-  double norm = length();
-  if (!(norm > 0.0)) {
-    RngStream draws(make_key({.purpose = Purpose::kProbe}), 0);
-    draws.unit_vector(vector);
-    norm = 1.0;
-  }
-  double estimate = 0.0;
-  for (int iteration = 0; iteration < most; ++iteration) {
-    for (double& value : vector) value /= norm;
-    gradient_products(context, shape, docs, vector, products);
-    std::fill(weights.begin(), weights.end(), 0.0);
-    // vᵀ(Σ w g gᵀ)v: the Rayleigh quotient, which never falls from one iteration to the next.
-    double quotient = 0.0;
-    for (const PairTerm& term : terms) {
-      const auto first = static_cast<std::size_t>(term.first);
-      const auto second = static_cast<std::size_t>(term.second);
-      const double product = products[first] - products[second];
-      weights[first] += term.weight * product;
-      weights[second] -= term.weight * product;
-      quotient += term.weight * product * product;
-    }
-    const bool settled = iteration > 0 && quotient <= estimate * (1.0 + tolerance);
-    estimate = std::max(estimate, quotient);
-    if (settled) break;
-    gradient_sum(context, shape, docs, weights, vector);
-    norm = length();
-    // All gradients are equal, or the start is orthogonal to them all, which has probability 0.
-    if (!(norm > 0.0)) break;
-  }
-  return estimate / 4.0;
 }
 
 }  // namespace olrank

@@ -2,15 +2,15 @@
 
 #include <cstdint>
 
+#include "core/math/pair_width.h"
 #include "core/runtime/execution_context.h"
 
 namespace olrank {
 
-/// How trustworthy a set of squared widths is. Rounding makes the width of two equal documents a tiny
-/// number of either sign; what is far below zero has lost its digits.
+/// How trustworthy a set of squared widths is.
 struct WidthHealth {
   std::int64_t negative = 0;  // pairs with w² < 0, which were set to 0
-  std::int64_t lost = 0;      // of those, or of the M_ii, below −kLostWidth times what they came from
+  std::int64_t lost = 0;      // pairs and M_ii that have lost their digits
 
   WidthHealth& operator+=(const WidthHealth& other) {
     negative += other.negative;
@@ -19,10 +19,8 @@ struct WidthHealth {
   }
 };
 
-constexpr double kLostWidth = 1e-6;
-
-/// width_sq[i, j] = M_ii + M_jj − 2 M_ij, at least 0, exactly symmetric; only M's lower triangle is read.
-/// Both are [docs × docs] and may be the same array. Numbers that are not finite count as lost.
+/// width_sq[i, j] is pair_width() of documents i and j, exactly symmetric; only M's lower triangle is read.
+/// Both are [docs × docs] and may be the same array.
 WidthHealth pair_width_sq(ExecutionContext& context, std::int64_t docs, const double* m, double* width_sq);
 
 }  // namespace olrank

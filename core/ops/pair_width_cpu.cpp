@@ -1,7 +1,6 @@
 #include "core/ops/pair_width.h"
 
 #include <algorithm>
-#include <cmath>
 #include <span>
 
 namespace olrank {
@@ -17,22 +16,14 @@ WidthHealth pair_width_sq(ExecutionContext& context, std::int64_t docs, const do
     largest = std::max(largest, m[i * docs + i]);
   }
   for (const double value : diagonal) {
-    if (!(value >= -kLostWidth * largest)) ++health.lost;
+    if (is_lost_variance(value, largest)) ++health.lost;
   }
   for (std::int64_t i = 0; i < docs; ++i) {
     const double own = diagonal[static_cast<std::size_t>(i)];
     for (std::int64_t j = 0; j < i; ++j) {
-      const double other = diagonal[static_cast<std::size_t>(j)];
-      double value = own + other - 2.0 * m[i * docs + j];
-      if (!std::isfinite(value)) {
-        ++health.lost;
-        value = 0.0;
-      } else if (value < 0.0) {
-        ++health.negative;
-        if (value < -kLostWidth * (own + other)) ++health.lost;
-        value = 0.0;
-      }
-      width_sq[i * docs + j] = value;
+      const PairWidth width = pair_width(own, diagonal[static_cast<std::size_t>(j)], m[i * docs + j]);
+      health += {width.negative ? 1 : 0, width.lost ? 1 : 0};
+      width_sq[i * docs + j] = width.squared;
     }
     width_sq[i * docs + i] = 0.0;
   }

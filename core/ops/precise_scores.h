@@ -8,9 +8,9 @@
 
 namespace olrank {
 
-/// scores[i] = f(x_i; θ), as score_docs() but in double throughout and on the calling thread: for models
-/// that leave the program and are compared with what others make of them. In the ntk parameterisation the
-/// rounding of floats reaches 10⁻⁵ at m = 100. On the CPU alone.
+/// scores[i] = f(x_i; θ) in double throughout, on the calling thread and on the CPU only: for exported
+/// models, whose scores are compared with those of other programs. In the ntk parameterisation float32
+/// rounding reaches 10⁻⁵ at m = 100.
 void precise_scores(Scratch& scratch, const NetworkShape& shape, std::span<const double> theta,
                     FeatureMatrix docs, std::span<double> scores);
 

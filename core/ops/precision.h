@@ -8,8 +8,8 @@
 
 namespace olrank {
 
-/// How the products of training are computed on a device: in float32, or from factors rounded to TF32 (10
-/// bits behind the point) and added in float32, as tensor cores do.
+/// How the products of training are computed on a device: in float32, or on tensor cores, which round
+/// factors to TF32 (10 mantissa bits) and accumulate in float32.
 enum class Precision { kFloat32, kTf32 };
 
 template <>

@@ -5,15 +5,15 @@
 #include "core/ops/relu_network.h"
 #include "core/runtime/scratch.h"
 
-// Passes of one block of documents through the layers, on the calling thread: what scores, tangent factors
-// and training share, so that they agree to the bit.
+// Passes of one block of documents through the layers, on the calling thread. Scores, tangent factors and
+// training share them, so that they agree to the bit.
 namespace olrank {
 
-/// Documents in one block of every pass. Scores keep their bits only while it stays what it is.
+/// Documents per block of every pass. Changing it changes the bits of scores.
 constexpr std::int64_t kDocsPerPass = 256;
 
-/// Numbers of units, layer by layer, of a block of documents: the hidden units h_1 … h_{L−1}, or the deltas
-/// δ_1 … δ_L. As parts of rows of tangent factors, or in rows of their own.
+/// Values of units, layer by layer, for a block of documents: the hidden units h_1 … h_{L−1}, or the deltas
+/// δ_1 … δ_L. They are parts of rows of tangent factors, or rows in scratch memory.
 struct UnitRows {
   float* first = nullptr;       // the first layer's, of the first document
   std::int64_t layer_step = 0;  // from one layer to the next
@@ -23,11 +23,11 @@ struct UnitRows {
   UnitRows from(std::int64_t doc) const { return {first + doc * stride, layer_step, stride}; }
 };
 
-/// Places in rows of tangent factors.
+/// Views into rows of tangent factors.
 UnitRows hidden_of_factors(const NetworkShape& shape, float* factors);
 UnitRows deltas_of_factors(const NetworkShape& shape, float* factors);
 
-/// Rows on whole cache lines, valid as long as the frame around them.
+/// Rows in scratch memory, padded to whole cache lines, valid as long as the enclosing frame.
 UnitRows take_hidden(Scratch& scratch, const NetworkShape& shape, std::int64_t docs);
 UnitRows take_deltas(Scratch& scratch, const NetworkShape& shape, std::int64_t docs);
 

@@ -48,7 +48,7 @@ void rectify(float* units, std::int64_t stride, std::int64_t docs, std::int64_t 
   }
 }
 
-/// Where a document's inputs to the last layer lie, and the layer's row.
+/// The documents' inputs to the last layer, and the layer's single row of weights.
 struct OutputLayer {
   const float* inputs;
   std::int64_t stride;
@@ -75,7 +75,7 @@ void output_magnitudes(const OutputLayer& layer, std::int64_t docs, double scale
   }
 }
 
-/// delta_r = factor · weight_r where unit r lives: the deltas below a layer of one unit.
+/// delta_r = factor · weight_r where unit r is active: the deltas below a layer of one unit.
 OLRANK_VECTOR_CLONES
 void spread_delta(const float* factor, const float* weight, const float* hidden, std::int64_t hidden_stride,
                   float* delta, std::int64_t delta_stride, std::int64_t docs, std::int64_t units) {

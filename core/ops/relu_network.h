@@ -10,7 +10,7 @@
 
 namespace olrank {
 
-/// One layer of weights: where it lies in θ, and where its tangent factors lie in a document's row.
+/// One layer of weights: its offsets in θ, and those of its tangent factors in a document's row.
 struct NetworkLayer {
   std::int64_t rows = 0;     // units of this layer
   std::int64_t columns = 0;  // inputs of this layer
@@ -35,22 +35,23 @@ struct NetworkShape {
   std::int64_t parameters() const;
   /// Σ_l (|δ_l| + |h_{l−1}|): numbers in one row of tangent factors.
   std::int64_t factors() const;
-  /// Number `index` from 0.
+  /// Layer `index`, from 0.
   NetworkLayer layer(std::int64_t index) const;
 
   friend bool operator==(const NetworkShape&, const NetworkShape&) = default;
 };
 
-/// The papers' ranker: no biases, f scaled by √m. Throws InvalidArgument for sizes that make no network,
+/// The papers' ranker: no biases, f scaled by √m. Throws InvalidArgument for sizes without a network
 /// and for an odd width, which has no symmetric initialisation.
 NetworkShape ntk_shape(std::int64_t inputs, std::int64_t width, std::int64_t depth);
-/// The parameterisation that most people run: biases and no scale.
+/// The usual parameterisation: biases and no scale.
 NetworkShape standard_shape(std::int64_t inputs, std::int64_t width, std::int64_t depth);
 /// f(x) = θ·x.
 NetworkShape linear_shape(std::int64_t inputs);
 
-/// Whether hidden layers consist of two equal halves with opposite output weights, so that f(x; θ₀) = 0, or
-/// follow LibTorch's default for linear modules: weights and biases uniform in ±1/√(inputs of the layer).
+/// kSymmetric: hidden layers consist of two equal halves with opposite output weights, so that
+/// f(x; θ₀) = 0. kUniform: LibTorch's default for linear modules, weights and biases uniform in
+/// ±1/√(inputs of the layer).
 enum class Initialisation { kSymmetric, kUniform };
 
 /// θ₀. Symmetric (Jia and Wang, "Learning Neural Ranking Models Online from Implicit User Feedback", WWW
@@ -60,11 +61,9 @@ enum class Initialisation { kSymmetric, kUniform };
 void initialise(const NetworkShape& shape, Initialisation initialisation, PhiloxKey key,
                 std::span<float> theta);
 
-/// scores[i] = f(x_i; θ). `magnitudes`, where not empty, gets the sum of the absolute terms behind each
-/// score: rounding of a symmetric network stays below kScoreRounding times it.
+/// scores[i] = f(x_i; θ). `magnitudes`, unless empty, gets the sum of the absolute terms behind each
+/// score: rounding of a symmetric network stays below kScoreRounding (core/math/certainty.h) times it.
 void score_docs(ExecutionContext& context, const NetworkShape& shape, std::span<const float> theta,
                 FeatureMatrix docs, std::span<float> scores, std::span<float> magnitudes = {});
-
-constexpr double kScoreRounding = 1e-6;
 
 }  // namespace olrank

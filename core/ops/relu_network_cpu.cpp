@@ -20,7 +20,7 @@ void require_sizes(std::int64_t inputs, std::int64_t width, std::int64_t depth) 
   }
   if (depth < 2) {
     throw InvalidArgument(
-        fmt::format("The depth of a network counts its layers of weights and must be at least 2, not {}: "
+        fmt::format("The depth of a network, its number of weight layers, must be at least 2, not {}: "
                     "choose the linear network for one layer.",
                     depth));
   }
@@ -28,10 +28,10 @@ void require_sizes(std::int64_t inputs, std::int64_t width, std::int64_t depth) 
 
 void initialise_symmetric(const NetworkShape& shape, PhiloxKey key, std::span<float> theta) {
   if (shape.depth < 2 || shape.width % 2 != 0) {
-    throw InvalidArgument(
-        fmt::format("A symmetric network needs a hidden layer of an even width, not depth {} and width {}: "
-                    "choose another width or the usual initialisation.",
-                    shape.depth, shape.width));
+    throw InvalidArgument(fmt::format(
+        "Symmetric initialisation requires a hidden layer of even width, not depth {} and width {}: "
+        "choose another width or uniform initialisation.",
+        shape.depth, shape.width));
   }
   std::fill(theta.begin(), theta.end(), 0.0F);
   const std::int64_t half = shape.width / 2;
@@ -41,7 +41,7 @@ void initialise_symmetric(const NetworkShape& shape, PhiloxKey key, std::span<fl
     const bool output = l == shape.depth - 1;
     const std::int64_t rows = output ? 1 : half;
     const std::int64_t columns = l == 0 ? shape.inputs : half;
-    // With biases as initialise_uniform() draws, of as many inputs as a unit has.
+    // With biases, uniform by the number of inputs of a unit.
     const double deviation = std::sqrt((output ? 2.0 : 4.0) / m);
     const double bound = 1.0 / std::sqrt(static_cast<double>(output ? shape.width : columns));
     for (std::int64_t r = 0; r < rows; ++r) {
@@ -110,10 +110,10 @@ NetworkLayer NetworkShape::layer(std::int64_t index) const {
 NetworkShape ntk_shape(std::int64_t inputs, std::int64_t width, std::int64_t depth) {
   require_sizes(inputs, width, depth);
   if (width % 2 != 0) {
-    throw InvalidArgument(
-        fmt::format("The ntk parameterisation starts from two equal halves, so its width must be even, not "
-                    "{}: choose {} or {}, or the standard parameterisation.",
-                    width, width - 1, width + 1));
+    throw InvalidArgument(fmt::format(
+        "The ntk parameterisation starts with two equal halves, so its width must be even, not {}: "
+        "choose {} or {}, or the standard parameterisation.",
+        width, width - 1, width + 1));
   }
   return {inputs, width, depth, false, std::sqrt(static_cast<double>(width))};
 }

@@ -8,9 +8,9 @@
 
 namespace olrank {
 
-/// Gradients g(x) = ∇_θ f(x; θ) without their p numbers: layer l's part is the outer product δ_l ⊗ h_{l−1}
-/// (and δ_l for its bias), δ with the output's scale. A row holds h_0 δ_1 h_1 δ_2 … in float32; those
-/// numbers, not the network behind them, define g exactly. A view that owns nothing.
+/// Gradients g(x) = ∇_θ f(x; θ) in factored form: layer l's part is the outer product δ_l ⊗ h_{l−1} (and
+/// δ_l for its bias), where δ includes the output's scale. A row holds h_0 δ_1 h_1 δ_2 … in float32, and
+/// these numbers define g exactly. A non-owning view.
 struct TangentFactors {
   const float* values = nullptr;  // [docs × shape.factors()]
   std::int64_t docs = 0;
@@ -20,32 +20,18 @@ struct TangentFactors {
   }
 };
 
-/// The factors of every document, and its score where `scores` is not empty: the bits of score_docs().
+/// The factors of every document, and its score unless `scores` is empty: score_docs()'s bits.
 void tangent_factors(ExecutionContext& context, const NetworkShape& shape, std::span<const float> theta,
                      FeatureMatrix docs, std::span<float> factors, std::span<float> scores = {},
                      std::span<float> magnitudes = {});
 
 /// scale · g(x_i), parameters `begin` to `end`, of every document: rows [docs × (end − begin)], `stride`
-/// numbers apart. On the calling thread.
+/// numbers apart. Runs on the calling thread.
 void expand_docs(const NetworkShape& shape, TangentFactors docs, double scale, std::int64_t begin,
                  std::int64_t end, double* rows, std::int64_t stride);
 
-/// The same of pairs: scale · (g(winner) − g(loser)); pair s is documents 2s (winner) and 2s + 1 (loser).
+/// The same for pairs: scale · (g(winner) − g(loser)); pair s is documents 2s (winner) and 2s + 1 (loser).
 void expand_pairs(const NetworkShape& shape, TangentFactors pairs, double scale, std::int64_t begin,
                   std::int64_t end, double* rows, std::int64_t stride);
-
-/// products[i] = g(x_i)·v for a vector v [p].
-void gradient_products(ExecutionContext& context, const NetworkShape& shape, TangentFactors docs,
-                       std::span<const double> v, std::span<double> products);
-
-/// sum[k] = Σ_i weights[i] g_k(x_i), k = 1…p.
-void gradient_sum(ExecutionContext& context, const NetworkShape& shape, TangentFactors docs,
-                  std::span<const double> weights, std::span<double> sum);
-
-/// products[s] = g_s·v and sum = Σ_s weights[s] g_s for pairs, g_s = g(winner) − g(loser).
-void pair_gradient_products(ExecutionContext& context, const NetworkShape& shape, TangentFactors pairs,
-                            std::span<const double> v, std::span<double> products);
-void pair_gradient_sum(ExecutionContext& context, const NetworkShape& shape, TangentFactors pairs,
-                       std::span<const double> weights, std::span<double> sum);
 
 }  // namespace olrank

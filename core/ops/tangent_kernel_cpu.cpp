@@ -9,8 +9,8 @@ namespace {
 
 using blas::Transpose;
 
-// 64 pairs or 128 documents against one query's documents: products large enough for the BLAS to run at its
-// rate, while operands stay in the second-level cache.
+// 64 pairs or 128 documents against one query's documents: products large enough for the BLAS to run at
+// full rate, with operands that stay in the second-level cache.
 constexpr std::int64_t kRowsPerBlock = 128;
 
 /// Factors in double, laid out for products. Hidden layers: δ_l, then h_{l−1} followed by a 1 where there
@@ -68,8 +68,8 @@ void widen_output_of_pairs(const NetworkShape& shape, TangentFactors pairs, std:
   }
 }
 
-/// kernel [rows × columns] = Σ over hidden layers of (δ·δ')(h·h'); `product` is as large as kernel. Not to
-/// be called without hidden layers.
+/// kernel [rows × columns] = Σ over hidden layers of (δ·δ')(h·h'). `product` has room for two such
+/// matrices. Needs a hidden layer.
 void hidden_kernel(const NetworkShape& shape, const KernelRows& sizes, const double* left,
                    std::int64_t rows, const double* right, std::int64_t columns, double* product,
                    double* kernel) {

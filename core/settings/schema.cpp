@@ -15,22 +15,25 @@ std::string header(const Schema& schema) {
 
 const Setting& setting_or_complain(const Schema& schema, std::string_view key, std::string_view origin) {
   if (const Setting* setting = schema.find(key)) return *setting;
-  throw InvalidArgument(fmt::format("{}: Unknown key '{}' in {}; the nearest known one is '{}'.", origin,
-                                    key, header(schema), nearest_name(key, schema.keys())));
+  throw InvalidArgument(fmt::format("{}: Unknown key '{}' in {}. {}", origin, key, header(schema),
+                                    did_you_mean(key, schema.keys())));
+}
+
+/// How a message names the setting: "--alpha" for a flag, "c.toml:2:9: 'alpha'" for a place in a file.
+std::string subject(std::string_view origin, std::string_view key) {
+  return origin.starts_with("--") ? std::string(origin) : fmt::format("{}: '{}'", origin, key);
 }
 
 void check_number(const Setting& setting, double number, std::string_view shown, std::string_view origin) {
   if (setting.bounds.contain(number)) return;
   throw InvalidArgument(
-      fmt::format("{}: '{}' is {} but must be {}.", origin, setting.key, shown, setting.bounds.text()));
+      fmt::format("{} must be {}, not {}.", subject(origin, setting.key), setting.bounds.text(), shown));
 }
 
 void check_text(const Setting& setting, const std::string& text, std::string_view origin) {
   const auto& choices = setting.choices;
   if (choices.empty() || std::find(choices.begin(), choices.end(), text) != choices.end()) return;
-  throw InvalidArgument(fmt::format("{}: '{}' is '{}' but must be one of {}; the nearest is '{}'.", origin,
-                                    setting.key, text, joined(choices, " or "),
-                                    nearest_name(text, choices)));
+  throw InvalidArgument(fmt::format("{} {}", subject(origin, setting.key), must_be_one_of(text, choices)));
 }
 
 void check_value(const Setting& setting, const SettingValue& value, std::string_view origin) {
@@ -88,7 +91,7 @@ void assign_setting(const Schema& schema, void* object, std::string_view key, co
   try {
     converted = convert_setting(setting.kind, value);
   } catch (const InvalidArgument& complaint) {
-    throw InvalidArgument(fmt::format("{}: '{}' {}.", origin, key, complaint.what()));
+    throw InvalidArgument(fmt::format("{} {}.", subject(origin, key), complaint.what()));
   }
   check_value(setting, converted, origin);
   setting.write(object, converted);
@@ -101,7 +104,7 @@ void assign_setting_text(const Schema& schema, void* object, std::string_view ke
   try {
     value = parse_setting(setting.kind, text);
   } catch (const InvalidArgument& complaint) {
-    throw InvalidArgument(fmt::format("{}: '{}' {}.", origin, key, complaint.what()));
+    throw InvalidArgument(fmt::format("{} {}.", subject(origin, key), complaint.what()));
   }
   assign_setting(schema, object, key, value, origin);
 }

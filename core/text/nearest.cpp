@@ -1,5 +1,7 @@
 #include "core/text/nearest.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 #include <limits>
@@ -63,6 +65,15 @@ std::string nearest_name(std::string_view name, std::span<const std::string> can
     }
   }
   return nearest;
+}
+
+std::string did_you_mean(std::string_view name, std::span<const std::string> candidates) {
+  return fmt::format("Did you mean '{}'?", nearest_name(name, candidates));
+}
+
+std::string must_be_one_of(std::string_view text, std::span<const std::string> choices) {
+  return fmt::format("must be {}, not '{}'. {}", joined(choices, " or "), text,
+                     did_you_mean(text, choices));
 }
 
 std::string joined(std::span<const std::string> names, std::string_view last_separator) {

@@ -11,12 +11,18 @@ namespace olrank {
 /// case count as equal, and so do '-' and '_'.
 int edit_distance(std::string_view a, std::string_view b);
 
-/// The candidate with the fewest edits, the first of equals; empty when there are no candidates. First
-/// words left out count as one edit, --eval-every is next to --protocol-eval-every, and so does an end that
-/// was not written, "exp" of "exponential".
+/// The candidate with the fewest edits, the first on ties; empty without candidates. Missing leading words
+/// count as one edit (--eval-every for --protocol-eval-every), and so does a missing end ("exp" for
+/// "exponential").
 std::string nearest_name(std::string_view name, std::span<const std::string> candidates);
 
-/// "a, b and c"; used to list what was looked for.
+/// "Did you mean 'beta'?", with the nearest candidate; ends a message about an unknown name.
+std::string did_you_mean(std::string_view name, std::span<const std::string> candidates);
+
+/// "must be a, b or c, not 'x'. Did you mean 'b'?"; what follows the setting or flag in a message.
+std::string must_be_one_of(std::string_view text, std::span<const std::string> choices);
+
+/// "a, b and c".
 std::string joined(std::span<const std::string> names, std::string_view last_separator = " and ");
 
 }  // namespace olrank

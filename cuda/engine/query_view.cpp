@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "cuda/ops/score_ranking.h"
+#include "core/math/certainty.h"
+#include "cuda/ops/score_order.h"
 #include "cuda/ops/tangent_factors.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
@@ -42,7 +43,7 @@ QueryView::QueryView(const DeviceNetworkSpec& spec, const float* train)
       order_at_(outcome_at_ + room_for<double>(outcomes(spec))),
       bits_at_(order_at_ + room_for<std::int32_t>(spec.data.most_docs)),
       device_answer_(bits_at_ +
-                     room_for<std::uint64_t>(spec.data.most_docs * order_words(spec.data.most_docs))),
+                     room_for<std::uint64_t>(spec.data.most_docs * OrderBits::words(spec.data.most_docs))),
       host_answer_(static_cast<std::size_t>(device_answer_.size())) {
   const Figures fresh;
   copy_to_device(std::span(&fresh, 1), on_device<Figures>(0));
@@ -92,8 +93,8 @@ void QueryView::fetch(Stream stream, const CovarianceStatus* status, const doubl
   copy_bytes(stream, &on_device<Figures>(0)->status, status, sizeof *status);
   copy_bytes(stream, on_device<double>(outcome_at_), outcome,
              static_cast<std::size_t>(outcomes(spec_)) * sizeof(double));
-  const std::int64_t bytes =
-      bits_at_ + query_.docs * order_words(query_.docs) * static_cast<std::int64_t>(sizeof(std::uint64_t));
+  const std::int64_t bytes = bits_at_ + query_.docs * OrderBits::words(query_.docs) *
+                                            static_cast<std::int64_t>(sizeof(std::uint64_t));
   copy_bytes(stream, host_answer_.data(), device_answer_.data(), static_cast<std::size_t>(bytes));
 }
 
@@ -102,9 +103,9 @@ std::span<const double> QueryView::outcome() const {
 }
 
 DeviceOrders QueryView::orders() const {
-  return {
-      {on_host<std::int32_t>(order_at_), static_cast<std::size_t>(query_.docs)},
-      {on_host<std::uint64_t>(bits_at_), static_cast<std::size_t>(query_.docs * order_words(query_.docs))}};
+  return {{on_host<std::int32_t>(order_at_), static_cast<std::size_t>(query_.docs)},
+          {on_host<std::uint64_t>(bits_at_),
+           static_cast<std::size_t>(query_.docs * OrderBits::words(query_.docs))}};
 }
 
 void QueryView::fetch_decision(Stream stream, const CertaintyRule* rule) {
@@ -129,7 +130,7 @@ QueryView::Decision QueryView::decision() const {
   found.scores = {reinterpret_cast<const float*>(host + places.scores), docs};
   const std::span magnitudes(reinterpret_cast<const float*>(host + places.magnitudes), docs);
   const float largest = docs > 0 ? *std::max_element(magnitudes.begin(), magnitudes.end()) : 0.0F;
-  found.rule.least_difference = kScoreRounding * double{largest};
+  found.rule.least_difference = rounding_of_scores(largest);
   return found;
 }
 
@@ -155,7 +156,7 @@ void QueryView::write_scores(Stream stream, std::span<float> to) {
 
 void QueryView::write_width_sq(Stream stream, const CertaintyRule* rule, std::span<double> to) {
   DeviceArray<double> width_sq(query_.docs * query_.docs);
-  DeviceArray<std::uint64_t> bits(query_.docs * order_words(query_.docs));
+  DeviceArray<std::uint64_t> bits(query_.docs * OrderBits::words(query_.docs));
   certain_by_width(stream, widthed(), rule, bits.data(), width_sq.data(), nullptr);
   OwnedStream::wait_for(stream);
   copy_to_host(width_sq.data(), to);

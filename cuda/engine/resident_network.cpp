@@ -10,8 +10,8 @@
 #include "core/ops/pair_width.h"
 #include "cuda/engine/batch_trainer.h"
 #include "cuda/engine/stacked_trainer.h"
-#include "cuda/ops/confidence_rule.h"
-#include "cuda/ops/score_ranking.h"
+#include "cuda/ops/score_order.h"
+#include "cuda/ops/theory_alpha.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "cuda/ops/gradient_sums.h"
+#include "cuda/ops/gradient_products.h"
 #include "cuda/ops/tangent_factors.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {

@@ -8,11 +8,11 @@
 #include "core/error.h"
 #include "cuda/engine/growing_array.h"
 #include "cuda/engine/resident_pairs.h"
-#include "cuda/ops/confidence_rule.h"
 #include "cuda/ops/diagonal_covariance.h"
 #include "cuda/ops/inverse_covariance.h"
 #include "cuda/ops/inverse_factor.h"
 #include "cuda/ops/tangent_kernel.h"
+#include "cuda/ops/theory_alpha.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {

@@ -11,7 +11,6 @@
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
 
-constexpr int kMostIterations = 100;  // the default of largest_curvature() in core/ops
 constexpr int kIterationsAtOnce = 10;
 
 /// The start of a power iteration, the same vector as on the CPU.
@@ -148,7 +147,7 @@ void StackedTrainer::find_curvature(const ResidentHistory& history, std::int64_t
   double* vector = eigenvectors_.data() + member * parameters_;
   CurvatureState* state = curvatures_.data() + member;
   begin_curvature(stream_, task, vector, curvature_work_.data(), state);
-  for (int iteration = 0; iteration < kMostIterations; iteration += kIterationsAtOnce) {
+  for (int iteration = 0; iteration < kMostCurvatureIterations; iteration += kIterationsAtOnce) {
     for (int i = 0; i < kIterationsAtOnce; ++i)
       iterate_curvature(stream_, task, vector, curvature_work_.data(), state);
     CurvatureState found;

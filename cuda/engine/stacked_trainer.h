@@ -10,7 +10,7 @@
 #include "cuda/engine/growing_array.h"
 #include "cuda/engine/member_streams.h"
 #include "cuda/engine/resident_trainer.h"
-#include "cuda/ops/curvature.h"
+#include "cuda/ops/largest_curvature.h"
 #include "cuda/ops/optimizer_step.h"
 #include "cuda/ops/pair_training.h"
 

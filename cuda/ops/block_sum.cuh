@@ -8,7 +8,7 @@ namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
 constexpr std::uint32_t kWholeWarp = 0xFFFFFFFFU;
 
-/// The sum over the lanes of a warp, the same in all of them, in an order that never changes.
+/// The sum over the lanes of a warp, returned to all of them, in a fixed order.
 template <class T>
 __device__ inline T warp_sum(T value) {
 #pragma unroll
@@ -16,7 +16,7 @@ __device__ inline T warp_sum(T value) {
   return value;
 }
 
-/// The sum over a block's threads, in thread 0 alone; `shared` holds a number for each warp.
+/// The sum over a block's threads, returned to thread 0 only; `shared` holds one number per warp.
 template <class T>
 __device__ inline T block_sum(T value, T* shared) {
   value = warp_sum(value);

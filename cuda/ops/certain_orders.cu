@@ -1,8 +1,6 @@
 #include "cuda/ops/certain_orders.h"
 
-#include <cmath>
-
-#include "core/ops/relu_network.h"
+#include "core/math/pair_width.h"
 #include "cuda/ops/block_sum.cuh"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
@@ -11,7 +9,7 @@ namespace {
 constexpr unsigned kThreads = 128;
 constexpr unsigned kWarps = kThreads / 32;
 
-/// The largest of `count` numbers, in all threads of the block; `shared` holds kWarps floats.
+/// The largest of `count` numbers and 0, returned to all threads; `shared` holds kWarps numbers.
 template <class Number>
 __device__ Number largest_in_block(const Number* numbers, std::int64_t count, std::int64_t stride,
                                    Number* shared) {
@@ -31,54 +29,25 @@ __device__ Number largest_in_block(const Number* numbers, std::int64_t count, st
   return largest;
 }
 
-struct Width {
-  double squared = 0.0;
-  bool negative = false;
-  bool lost = false;
-};
-
-/// As pair_width_sq() of core/ops has it.
-__device__ Width pair_width(const double* m, std::int64_t docs, std::int64_t i, std::int64_t j) {
+/// The width of documents i and j from M's lower triangle.
+__device__ PairWidth width_of(const double* m, std::int64_t docs, std::int64_t i, std::int64_t j) {
   const std::int64_t high = i > j ? i : j;
   const std::int64_t low = i > j ? j : i;
-  const double own = m[high * docs + high];
-  const double other = m[low * docs + low];
-  Width width;
-  width.squared = own + other - 2.0 * m[high * docs + low];
-  if (!std::isfinite(width.squared)) {
-    width.lost = true;
-    width.squared = 0.0;
-  } else if (width.squared < 0.0) {
-    width.negative = true;
-    width.lost = width.squared < -kLostWidth * (own + other);
-    width.squared = 0.0;
-  }
-  return width;
+  return pair_width(m[high * docs + high], m[low * docs + low], m[high * docs + low]);
 }
 
-/// As certain_by_width() of core/explore has it.
-__device__ bool is_certain(const CertaintyRule& rule, double least_difference, double difference,
-                           double width_sq) {
-  if (!(difference > least_difference)) return false;
-  const double room = 0.25 * difference - rule.slack;
-  const double width_term_sq = rule.alpha * rule.alpha * width_sq;
-  if (!(room > 0.0) || !(room * room > width_term_sq)) return false;
-  return 0.5 * std::tanh(0.5 * difference) - rule.slack > std::sqrt(width_term_sq);
-}
-
-// A warp owns 32 places b of one row a of the bits, a block four such; grid: blocks of places, rows. Sums
-// of health are of whole numbers, so that their order does not matter.
+// A warp owns 32 places b of one row a of the bits, and a block has four warps. Grid: blocks of places,
+// rows. Health sums are integers, so that the order of atomic additions does not matter.
 __global__ void __launch_bounds__(kThreads)
     certain_by_width_kernel(WidthedDocs query, const CertaintyRule* rule, std::uint32_t* bits,
                             std::int64_t words, double* width_sq, WidthHealthSums* health) {
   const float largest = largest_in_block(query.magnitudes, query.docs, 1, dynamic_shared<float>());
-  const double least_difference = kScoreRounding * double{largest};
   if (health != nullptr && blockIdx.x == 0 && blockIdx.y == 0) {
-    const double bound =
-        -kLostWidth * largest_in_block(query.m, query.docs, query.docs + 1, dynamic_shared<double>());
+    const double largest_variance =
+        largest_in_block(query.m, query.docs, query.docs + 1, dynamic_shared<double>());
     unsigned long long lost = 0;
     for (std::int64_t i = threadIdx.x; i < query.docs; i += kThreads) {
-      if (!(query.m[i * (query.docs + 1)] >= bound)) ++lost;
+      if (is_lost_variance(query.m[i * (query.docs + 1)], largest_variance)) ++lost;
     }
     if (lost > 0) atomicAdd(&health->lost, lost);
   }
@@ -87,17 +56,19 @@ __global__ void __launch_bounds__(kThreads)
   const std::int64_t a = blockIdx.y;
   const std::int64_t b = word * 32 + threadIdx.x % 32;
   bool certain = false;
-  Width width;
+  PairWidth width;
   if (b < query.docs && b >= a) {
     const std::int64_t i = query.by_score[a];
     const std::int64_t j = query.by_score[b];
-    if (a != b) width = pair_width(query.m, query.docs, i, j);
+    if (a != b) width = width_of(query.m, query.docs, i, j);
     if (width_sq != nullptr) {
       width_sq[i * query.docs + j] = width.squared;
       width_sq[j * query.docs + i] = width.squared;
     }
     const double difference = double{query.scores[i]} - double{query.scores[j]};
-    certain = a != b && is_certain(*rule, least_difference, difference, width.squared);
+    CertaintyRule own_rule = *rule;
+    own_rule.least_difference = rounding_of_scores(largest);
+    certain = a != b && is_certain(own_rule, difference, width.squared);
   }
   const std::uint32_t ballot = __ballot_sync(kWholeWarp, certain);
   const std::uint32_t negative = __ballot_sync(kWholeWarp, width.negative);
@@ -109,13 +80,13 @@ __global__ void __launch_bounds__(kThreads)
   if (lost != 0) atomicAdd(&health->lost, static_cast<unsigned long long>(__popc(lost)));
 }
 
-// As above; all members have to agree.
+// The same grid; an order is certain if all members vote for it.
 __global__ void __launch_bounds__(kThreads)
     certain_by_vote_kernel(std::int64_t members, std::int64_t docs, const float* scores,
                            const float* magnitudes, const std::int32_t* by_score, std::uint32_t* bits,
                            std::int64_t words) {
   const float largest = largest_in_block(magnitudes, members * docs, 1, dynamic_shared<float>());
-  const double least_difference = kScoreRounding * double{largest};
+  const double least_difference = rounding_of_scores(largest);
   const std::int64_t word = std::int64_t{blockIdx.x} * kWarps + threadIdx.x / 32;
   if (word >= words) return;
   const std::int64_t a = blockIdx.y;
@@ -126,7 +97,7 @@ __global__ void __launch_bounds__(kThreads)
     const std::int64_t j = by_score[b];
     for (std::int64_t member = 0; member < members && all; ++member) {
       const float* of_doc = scores + member * docs;
-      all = double{of_doc[i]} - double{of_doc[j]} > least_difference;
+      all = votes_for_first(of_doc[i], of_doc[j], least_difference);
     }
   }
   const std::uint32_t ballot = __ballot_sync(kWholeWarp, all);
@@ -144,7 +115,7 @@ dim3 word_grid(std::int64_t words, std::int64_t docs) {
 void certain_by_width(Stream stream, const WidthedDocs& query, const CertaintyRule* rule,
                       std::uint64_t* bits, double* width_sq, WidthHealthSums* health) {
   if (query.docs == 0) return;
-  const std::int64_t words = 2 * order_words(query.docs);
+  const std::int64_t words = 2 * OrderBits::words(query.docs);
   launch(certain_by_width_kernel, word_grid(words, query.docs), dim3{kThreads}, kWarps * sizeof(double),
          stream, query, rule, reinterpret_cast<std::uint32_t*>(bits), words, width_sq, health);
 }
@@ -152,7 +123,7 @@ void certain_by_width(Stream stream, const WidthedDocs& query, const CertaintyRu
 void certain_by_vote(Stream stream, std::int64_t members, std::int64_t docs, const float* scores,
                      const float* magnitudes, const std::int32_t* by_score, std::uint64_t* bits) {
   if (docs == 0) return;
-  const std::int64_t words = 2 * order_words(docs);
+  const std::int64_t words = 2 * OrderBits::words(docs);
   launch(certain_by_vote_kernel, word_grid(words, docs), dim3{kThreads}, kWarps * sizeof(float), stream,
          members, docs, scores, magnitudes, by_score, reinterpret_cast<std::uint32_t*>(bits), words);
 }

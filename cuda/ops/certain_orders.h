@@ -6,17 +6,13 @@
 #include "core/ops/pair_width.h"
 #include "cuda/runtime/stream.h"
 
-// From scores and widths, or votes, to certain orders: core/explore/certain_orders.h on the device. Bits
-// are those of OrderBits, [docs × order_words(docs)], all of them written. All arrays lie on the device,
-// the rule and the sums of health too, so that a captured launch serves every round.
+// The device version of core/explore/certain_orders.h: certain orders from scores and widths, or from
+// votes. Bits are those of OrderBits, [docs × OrderBits::words(docs)], all of them written. All arrays
+// are on the device, including the rule and the health sums, so that a captured launch serves every
+// round.
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
-/// 64-bit words of a row of bits.
-constexpr std::int64_t order_words(std::int64_t docs) {
-  return (docs + 63) / 64;
-}
-
-/// Sums of a WidthHealth.
+/// Sums of WidthHealth.
 struct WidthHealthSums {
   unsigned long long negative = 0;
   unsigned long long lost = 0;
@@ -26,13 +22,14 @@ struct WidthHealthSums {
 struct WidthedDocs {
   std::int64_t docs = 0;
   const float* scores = nullptr;
-  const float* magnitudes = nullptr;  // kScoreRounding times the largest is what no order is told from
+  const float* magnitudes = nullptr;  // of the scores: rounding_of_scores() of the largest decides no order
   const std::int32_t* by_score = nullptr;
   const double* m = nullptr;  // [docs × docs], lower triangle
 };
 
-/// Certain orders from M, whose widths are M_ii + M_jj − 2 M_ij and at least 0. The rule's least difference
-/// is not read. `width_sq` [docs × docs], exactly symmetric, and `health`, which is added to, may be null.
+/// Certain orders by is_certain(), from M by pair_width(). The rule's least difference is not read: it
+/// follows from the magnitudes. `width_sq` [docs × docs], exactly symmetric, and `health`, which is added
+/// to, may be null.
 void certain_by_width(Stream stream, const WidthedDocs& query, const CertaintyRule* rule,
                       std::uint64_t* bits, double* width_sq, WidthHealthSums* health);
 

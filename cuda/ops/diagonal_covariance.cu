@@ -13,9 +13,9 @@ namespace {
 
 constexpr unsigned kThreads = 128;
 constexpr std::int64_t kMostUnitsPerPart = 128;
-constexpr std::int64_t kWantedBlocks = 528;  // four for each multiprocessor of a large device
+constexpr std::int64_t kWantedBlocks = 528;  // four per multiprocessor of a large device
 
-/// Into how many parts of equal numbers of units a gram's sum is cut.
+/// Units per part of a Gram matrix's sum.
 std::int64_t units_per_part(const NetworkShape& shape, std::int64_t docs) {
   const std::int64_t units = (shape.depth - 1) * shape.width + 1;
   const std::int64_t parts = std::max<std::int64_t>(1, kWantedBlocks / lower_tiles(docs));
@@ -62,8 +62,8 @@ __global__ void add_to_diagonal_kernel(const __grid_constant__ LayerTable layers
   state.root[k] = std::sqrt(scale * (1.0 / sum));
 }
 
-/// A tile's operand: root · δ ⊗ h of the documents from `first` on, unit after unit of a list, each unit's
-/// numbers filled up to whole blocks of k's.
+/// A tile's operand: root · δ ⊗ h of the documents from `first` on, unit by unit of a list, with each
+/// unit's numbers padded to whole blocks of k.
 struct ScaledGradients {
   const LayerTable& layers;
   const FactorRows& rows;
@@ -81,7 +81,7 @@ struct ScaledGradients {
   const double* unit_root = nullptr;
   double bias_root = 0.0;
 
-  /// Numbers of a unit, filled up.
+  /// Numbers per unit, padded.
   __device__ static std::int64_t padded(const NetworkLayer& layer) {
     return (layer.columns + (layer.has_bias() ? 1 : 0) + DoubleTile::kDepth - 1) / DoubleTile::kDepth *
            DoubleTile::kDepth;
@@ -124,8 +124,8 @@ struct ScaledGradients {
 };
 
 // parts [parts × docs × docs]: the sum over a part's units, tiles of the lower triangle. Grid: tiles,
-// parts. A block owns a tile [64 × 64]; k runs unit by unit, in order; double. The units alive for some
-// document of the tile's rows and for some of its columns are listed first. Deterministic.
+// parts. A block owns a tile [64 × 64]; k runs unit by unit, in order; double. It first lists the units
+// that are active for some document of the tile's rows and for some of its columns. Deterministic.
 __global__ void __launch_bounds__(DoubleTile::kThreads)
     diagonal_gram_kernel(const __grid_constant__ LayerTable layers, const __grid_constant__ FactorRows rows,
                          const double* root, std::int64_t units_of_part, double* parts) {
@@ -138,7 +138,7 @@ __global__ void __launch_bounds__(DoubleTile::kThreads)
   const std::int64_t first_unit = std::int64_t{blockIdx.y} * units_of_part;
   const std::int64_t last_unit = min(first_unit + units_of_part, layers.units());
 
-  // A unit's place first says whether it lives; a warp looks at every fourth unit.
+  // First, live[i] flags whether unit i is active; a warp checks every fourth unit.
   const auto lane = static_cast<std::int64_t>(threadIdx.x % 32);
   for (std::int64_t unit = first_unit + threadIdx.x / 32; unit < last_unit;
        unit += DoubleTile::kThreads / 32) {

@@ -5,8 +5,8 @@
 #include "core/online/preference_pair.h"
 #include "cuda/ops/relu_layers.h"
 
-// core/ops/diagonal_covariance.h on the device. Beside A's diagonal its user keeps root[k] = √(scale/A_kk),
-// as widths need it.
+// The device version of core/ops/diagonal_covariance.h. In addition to A's diagonal, callers keep
+// root[k] = √(scale/A_kk) for widths.
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
 struct DiagonalState {
@@ -23,11 +23,11 @@ void add_to_diagonal(Stream stream, const NetworkShape& shape, const FactorRows&
                      const PreferencePair* pairs, std::int64_t count, double scale,
                      const DiagonalState& state);
 
-/// Doubles of workspace that diagonal_gram() takes.
+/// Workspace of diagonal_gram(), in doubles.
 std::int64_t diagonal_gram_workspace(const NetworkShape& shape, std::int64_t docs);
 
-/// m [docs × docs] (lower triangle) = Σ_k root[k]² g_ik g_jk, in double on tensor cores. g is formed tile
-/// by tile in shared memory, and units that are dead for a tile's documents are left out.
+/// m [docs × docs] (lower triangle) = Σ_k root[k]² g_ik g_jk, in double on tensor cores. g is computed
+/// tile by tile in shared memory, and units inactive for a tile's documents are skipped.
 void diagonal_gram(Stream stream, const NetworkShape& shape, const FactorRows& rows, const double* root,
                    double* workspace, double* m);
 

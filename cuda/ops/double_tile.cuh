@@ -9,7 +9,7 @@ namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
 /// How a block computes a tile [64 × 64] of Σ_k A(i, k) B(j, k) in double on tensor cores: each warp
 /// 32 × (8 · column_blocks) of it, k in order, 16 at a time through shared memory. Wide warps read shared
-/// memory less, narrow ones leave registers to kernels that hold several tiles.
+/// memory less often; narrow ones leave registers for kernels with several tiles.
 template <int column_blocks>
 struct DoubleTileOf {
   static constexpr int kSide = 64;
@@ -78,7 +78,7 @@ struct DoubleTileOf {
 using DoubleTile = DoubleTileOf<4>;
 using NarrowDoubleTile = DoubleTileOf<2>;
 
-/// A thread's numbers of an operand on their way to shared memory.
+/// A thread's numbers of an operand, in registers on their way to shared memory.
 template <class Tile>
 struct HeldNumbers {
   double value[Tile::kHeld];
@@ -104,7 +104,7 @@ struct HeldNumbers {
   __device__ void load(Operand& operand, std::int64_t first) {
     operand.prepare(first);
     along_depth = operand.along_depth();
-    // Rows beyond the matrix repeat its last one: whatever comes of them is not used.
+    // Rows beyond the matrix repeat its last one; their results are not used.
     const int last = operand.rows_within() - 1;
     if (along_depth) {
       const auto column = operand.at(first + k_along());
@@ -140,7 +140,7 @@ __device__ inline int rows_of_tile(std::int64_t all, std::int64_t first) {
   return static_cast<int>(min(all - first, std::int64_t{DoubleTile::kSide}));
 }
 
-/// Where a row of a tile lies behind its first: below 2³², as rows are shorter than 2²⁶ numbers.
+/// Offset of a tile's row from its first: below 2³², as rows are shorter than 2²⁶ numbers.
 __device__ inline std::uint32_t place_of_row(int i, int step) {
   return static_cast<std::uint32_t>(i) * static_cast<std::uint32_t>(step);
 }
@@ -171,7 +171,7 @@ struct GradientColumn {
   }
 };
 
-/// Two operands on their way to shared memory, or one that is multiplied by itself.
+/// Two operands on their way to shared memory, or one for a product with itself.
 template <class OperandA, class OperandB, class Tile>
 struct TwoSides {
   OperandA& a;
@@ -200,7 +200,7 @@ struct OneSide {
   __device__ static const double* right(const double* buffer) { return buffer; }
 };
 
-/// While one buffer is multiplied, the other is filled.
+/// Double buffering: while one buffer is multiplied, the other is filled.
 template <class Sides, class Tile>
 __device__ inline void multiply_sides(std::int64_t begin, std::int64_t end, Sides& sides, double* shared,
                                       Tile& tile) {
@@ -221,9 +221,9 @@ __device__ inline void multiply_sides(std::int64_t begin, std::int64_t end, Side
 
 /// tile.sum += Σ_{k in [begin, end)} A(i, k) B(j, k). All threads of the block call it. a.at(k)(i) and
 /// b.at(k)(j) give numbers of the rows that rows_within() counts, and 0 where a k is not `inside`. They are
-/// asked for k's in blocks of kDepth, rising; before each block their prepare(first) is called and
-/// along_depth() asked, which says how its numbers lie in memory. Whatever hangs on k alone belongs into
-/// at(), as a thread asks it for several rows. `shared` has kSharedBytes.
+/// called for k in ascending blocks of kDepth. Before each block, prepare(first) is called, and
+/// along_depth() returns the memory layout. Work that depends on k only belongs in at(), because a thread
+/// uses its result for several rows. `shared` has kSharedBytes.
 template <class OperandA, class OperandB, class Tile>
 __device__ inline void multiply_tile(std::int64_t begin, std::int64_t end, OperandA& a, OperandB& b,
                                      double* shared, Tile& tile) {
@@ -231,7 +231,7 @@ __device__ inline void multiply_tile(std::int64_t begin, std::int64_t end, Opera
   multiply_sides(begin, end, sides, shared, tile);
 }
 
-/// The same with B = A, which is formed once: a tile on the diagonal of a Gram matrix.
+/// The same with B = A, computed once: a tile on the diagonal of a Gram matrix.
 template <class Operand, class Tile>
 __device__ inline void multiply_by_itself(std::int64_t begin, std::int64_t end, Operand& a, double* shared,
                                           Tile& tile) {
@@ -239,8 +239,8 @@ __device__ inline void multiply_by_itself(std::int64_t begin, std::int64_t end, 
   multiply_sides(begin, end, sides, shared, tile);
 }
 
-/// A matrix of doubles as an operand, [rows × depth] from row `first` on; `stride` lies between the numbers
-/// that are not neighbours.
+/// A matrix of doubles as an operand, [rows × depth] from row `first` on; `stride` is the distance
+/// between numbers that are not neighbours.
 template <bool by_depth>
 struct DoubleOperand {
   const double* values;

@@ -6,18 +6,18 @@
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
 
-// What times are estimated for: multiprocessors of a large device, with four schedulers each.
+// The device that times are estimated for: a large one, with four schedulers per multiprocessor.
 constexpr std::int64_t kMultiprocessors = 132;
 constexpr std::int64_t kSchedulers = 4;
-// A lone warp of a scheduler waits for its own loads.
+// A scheduler with a single warp waits for that warp's loads.
 constexpr double kAloneFactor = 1.3;
 
-/// A share, how many of them may lie along a side, and its cost beside the arithmetic alone.
+/// A share, the most of them along each side, and its cost relative to the bare arithmetic.
 struct Share {
   Precision precision;
   std::int32_t rows;
   std::int32_t columns;
-  std::int64_t most_rows;  // shared memory without asking for more
+  std::int64_t most_rows;  // within the default limit of shared memory
   std::int64_t most_columns;
   double cost;
 };
@@ -30,7 +30,7 @@ std::int64_t parts_of(std::int64_t n, std::int64_t part) {
   return (n + part - 1) / part;
 }
 
-/// Shares along a side of n numbers, so that its tiles are even.
+/// Shares per tile along a side of n numbers, for tiles of equal size.
 std::int64_t even_shares(std::int64_t n, std::int64_t share, std::int64_t most) {
   const std::int64_t shares = std::max<std::int64_t>(1, parts_of(n, share));
   return parts_of(shares, parts_of(shares, most));

@@ -7,21 +7,20 @@
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
-/// Numbers that one instruction moves.
+/// Numbers moved by one instruction.
 template <int count>
 struct alignas(count * sizeof(float)) FloatGroup {
   float value[count];
 };
 
-/// How the k's of a side lie in shared memory: numbers between rows, and between k's.
+/// Layout of a side in shared memory: the distance between rows, and between values of k.
 struct SharedSide {
   int row_step;
   int depth_step;
 };
 
-/// A thread's numbers of a tile in float32, and where they lie in it: each side's numbers come in groups of
-/// up to four, with the other threads' groups between them, so that a warp's loads from shared memory are
-/// contiguous.
+/// A thread's numbers of a tile in float32. Along each side they come in groups of up to four, interleaved
+/// with the other threads' groups, so that a warp's loads from shared memory are contiguous.
 template <int kRows, int kColumns>
 struct FloatFragment {
   static constexpr int kRowGroup = kRows < 4 ? kRows : 4;
@@ -157,7 +156,7 @@ struct Tf32Fragment {
   }
 };
 
-/// What `choose` gives for the fragment of a tile, of which it is passed a value: a kernel made for it.
+/// Calls `choose` with a value of the tile's fragment type and returns its result, a kernel for that type.
 template <class Choose>
 auto for_fragment_of(const FloatTile& tile, const Choose& choose) {
   if (tile.precision == Precision::kTf32) return choose(Tf32Fragment{});
@@ -166,7 +165,7 @@ auto for_fragment_of(const FloatTile& tile, const Choose& choose) {
 }
 
 /// A matrix [rows × depth] as an operand, from row `first` on; along its depth or along its rows the
-/// numbers are neighbours, the others `stride` apart.
+/// numbers are neighbours; in the other direction they are `stride` apart.
 template <bool along_depth>
 struct FloatOperand {
   const float* values;
@@ -175,14 +174,14 @@ struct FloatOperand {
   std::int64_t depth;
   std::int64_t first;
 
-  /// Whether neighbours can be moved four by four: their groups are aligned and inside or outside as one.
+  /// Whether neighbours can be moved in fours: groups are aligned, and each is entirely inside or outside.
   __device__ bool in_fours() const {
     return reinterpret_cast<std::uintptr_t>(values) % sizeof(FloatGroup<4>) == 0 && stride % 4 == 0 &&
            (along_depth ? depth : rows) % 4 == 0 && (along_depth || first % 4 == 0);
   }
 };
 
-/// Begins to copy `group` neighbouring numbers, or writes zeros in place of numbers outside.
+/// Starts copying `group` neighbouring numbers, or writes zeros for numbers outside the matrix.
 template <int group>
 __device__ inline void stage_group(float* to, const float* from, bool inside) {
   if (inside) {
@@ -193,8 +192,8 @@ __device__ inline void stage_group(float* to, const float* from, bool inside) {
   for (int e = 0; e < group; ++e) to[e] = 0.0F;
 }
 
-/// How an operand comes to shared memory, `side` rows of it; those outside count as 0. Neighbouring threads
-/// copy neighbouring numbers, whichever way the operand lies.
+/// Copies `side` rows of an operand to shared memory; rows outside the matrix are 0. Neighbouring threads
+/// copy neighbouring numbers in either layout.
 template <class Fragment, bool along_depth>
 struct StagedSide {
   static constexpr int kDepth = static_cast<int>(FloatTile::kDepth);
@@ -214,7 +213,7 @@ struct StagedSide {
     fours = neighbours_stay && side % 4 == 0 && operand.in_fours();
   }
 
-  /// Begins to copy numbers [0, side) × [first, first + kDepth).
+  /// Starts copying numbers [0, side) × [first, first + kDepth).
   __device__ void stage(std::int64_t first, float* to) const {
     if (fours) {
       stage_groups<4>(first, to);
@@ -228,7 +227,7 @@ struct StagedSide {
   __device__ void stage_groups(std::int64_t first, float* to) const {
     const int thread = static_cast<int>(threadIdx.x);
     if constexpr (along_depth) {
-      // A thread keeps its k's and goes down the rows.
+      // A thread keeps its values of k and goes down the rows.
       constexpr int kGroups = kDepth / group;
       const int k = thread % kGroups * group;
       const int step = static_cast<int>(blockDim.x) / kGroups;
@@ -255,8 +254,8 @@ struct StagedSide {
 };
 
 /// fragment.sum += Σ_{k in [begin, end)} A(i, k) B(j, k) for the block's tile; k runs in order, from a
-/// multiple of 4 where an operand lies along it. All threads of the block call it. Two buffers: while one
-/// is multiplied, the other is filled.
+/// multiple of 4 where an operand lies along it. All threads of the block call it. Double
+/// buffering: while one buffer is multiplied, the other is filled.
 template <class Fragment, bool a_along_depth, bool b_along_depth>
 __device__ inline void multiply_tile(const FloatTile& tile, std::int64_t begin, std::int64_t end,
                                      const FloatOperand<a_along_depth>& a,

@@ -9,12 +9,12 @@
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
-/// How a block computes a tile of C [rows × columns] = Σ_k A(i, k) B(j, k): every share of share_rows ×
-/// share_columns numbers of C is held by one thread in float32, or by one warp on tensor cores in TF32, and
-/// a block holds row_shares × column_shares of them. Sides are cut to the matrix, so that m = 100 and d =
-/// 136 make one full tile, not two half empty ones.
+/// How a block computes a tile of C [rows × columns] = Σ_k A(i, k) B(j, k). A share of share_rows ×
+/// share_columns numbers of C belongs to one thread in float32, or to one warp on tensor cores in TF32, and
+/// a block has row_shares × column_shares of them. Tile sides fit the matrix, so that m = 100 and d = 136
+/// make one full tile instead of two half-empty ones.
 struct FloatTile {
-  static constexpr std::int64_t kDepth = 16;  // k's in shared memory at a time
+  static constexpr std::int64_t kDepth = 16;  // values of k in shared memory at a time
   static constexpr std::int64_t kMostThreads = 256;
 
   Precision precision = Precision::kFloat32;
@@ -33,24 +33,25 @@ struct FloatTile {
   std::size_t shared_bytes() const {
     return static_cast<std::size_t>(2 * (side_numbers(rows()) + side_numbers(columns()))) * sizeof(float);
   }
-  /// Numbers that kDepth k's of a side take in shared memory; in TF32 for either way to keep them, as a
+  /// Numbers of one side in shared memory, for kDepth values of k; in TF32 enough for either layout, as a
   /// side has at least 32 rows.
   OLRANK_HOST_DEVICE std::int64_t side_numbers(std::int64_t side) const {
     return precision == Precision::kTf32 ? kTf32RowStride * side : kDepth * stride(side);
   }
-  /// Numbers between the k's of a side in float32: 4 more than a multiple of 32, so that a warp's stores
-  /// meet in a bank at most two by two, and 16-byte loads stay aligned.
+  /// Distance between values of k of a side in float32: 4 more than a multiple of 32, so that a warp's
+  /// stores have at most two-way bank conflicts, and 16-byte loads stay aligned.
   OLRANK_HOST_DEVICE static std::int64_t stride(std::int64_t side) { return (side + 27) / 32 * 32 + 4; }
-  // Of a fragment a warp reads 8 rows by 4 k's, in 32 banks: between rows that are kept along their depth,
-  // and what a multiple of 32 needs more between k's that are kept along the rows.
+  // A warp reads 8 rows by 4 values of k of a fragment, from 32 banks without conflict: the distance
+  // between rows stored along their depth, and the padding beyond a multiple of 32 between values of k
+  // stored along the rows.
   static constexpr std::int64_t kTf32RowStride = kDepth + 4;
   static constexpr std::int64_t kTf32DepthPad = 8;
 };
 
-/// The tile that should take a product the shortest time; `copies` counts products side by side. In float32
-/// 8 × 8 numbers a thread have the best ratio of arithmetic to loads, 4 × 8 and 2 × 4 spread little work
-/// over more of the device. A choice within a precision changes no bit of a product, whose every number is
-/// its own sum in order.
+/// The tile with the shortest estimated time for `copies` products side by side. In float32, 8 × 8 numbers
+/// per thread have the best ratio of arithmetic to loads; 4 × 8 and 2 × 4 spread little work over more of
+/// the device. Within a precision the choice does not change the bits: every number is a sum in a fixed
+/// order.
 FloatTile choose_float_tile(std::int64_t rows, std::int64_t columns, std::int64_t copies,
                             Precision precision);
 

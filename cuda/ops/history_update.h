@@ -6,7 +6,7 @@
 #include "core/ops/pair_training.h"
 #include "cuda/runtime/stream.h"
 
-// What a round adds to the history, from one packet of the host's. All arrays lie on the device.
+// Adds a round to the history, from one packet sent by the host. All arrays are on the device.
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
 /// to [count × features] = rows numbers [count] of `from`.

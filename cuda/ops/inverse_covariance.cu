@@ -12,7 +12,7 @@ namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
 
 constexpr unsigned kThreads = 256;
-constexpr std::int64_t kWantedBlocks = 264;  // two for each multiprocessor of a large device
+constexpr std::int64_t kWantedBlocks = 264;  // two per multiprocessor of a large device
 constexpr unsigned kFinishColumns = 32;
 constexpr int kSide = DoubleTile::kSide;
 constexpr int kPairsAtATime = 32;
@@ -41,11 +41,11 @@ __global__ void __launch_bounds__(kThreads)
 __global__ void __launch_bounds__(kThreads)
     reset_inverse_kernel(std::int64_t parameters, double lambda, double* inverse) {
   const std::int64_t column = std::int64_t{blockIdx.y} * kThreads + threadIdx.x;
-  const std::int64_t row = blockIdx.x;  // more than a grid's y may count
+  const std::int64_t row = blockIdx.x;  // a grid's y would be too small
   if (column <= row) inverse[row * parameters + column] = column == row ? 1.0 / lambda : 0.0;
 }
 
-/// Gradients of documents from `first` on, written out where they are needed.
+/// Gradients of the documents from `first` on, computed where they are read.
 struct GradientOperand {
   const FactorRows& rows;
   const ParameterTable& table;
@@ -167,8 +167,8 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// A⁻¹ ← A⁻¹ − qᵀq, lower triangle. Grid: tiles of columns, tiles of rows; those above the diagonal have
-// nothing to do. A block owns a tile [64 × 64], a thread 16 numbers of a column; q's part lies in shared
+// A⁻¹ ← A⁻¹ − qᵀq, lower triangle. Grid: tiles of columns, tiles of rows; those above the diagonal
+// return. A block owns a tile [64 × 64], a thread 16 numbers of a column; q's part lies in shared
 // memory.
 __global__ void __launch_bounds__(kThreads)
     subtract_gram_kernel(std::int64_t parameters, const double* q, std::int64_t count, double* inverse,
@@ -222,7 +222,8 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x % 32 == 0) y[k] = sum;
 }
 
-// Adds what stands below the diagonal: a block owns 32 columns, as in apply_factor_transposed_kernel.
+// Adds the part below the diagonal. A block owns 32 columns; its warps pass down every eighth row of them,
+// and their sums are added in order.
 __global__ void __launch_bounds__(kThreads)
     apply_inverse_columns_kernel(std::int64_t parameters, const double* inverse, const double* x,
                                  double* y) {

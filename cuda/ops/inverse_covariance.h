@@ -5,11 +5,11 @@
 #include "cuda/ops/pair_corner.h"
 #include "cuda/ops/relu_layers.h"
 
-// core/ops/inverse_covariance.h on the device: A⁻¹ [p × p] in double, of which only the lower triangle is
-// kept, read and written.
+// The device version of core/ops/inverse_covariance.h: A⁻¹ [p × p] in double. Only the lower triangle is
+// stored, read and written.
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
-/// Where a parameter's two factors lie in a document's row; `input` is −1 for a bias. Filled once a
+/// Offsets of a parameter's two factors in a document's row; `input` is −1 for a bias. Filled once per
 /// network.
 struct ParameterTable {
   std::int32_t* delta = nullptr;  // [p]
@@ -32,8 +32,8 @@ void inverse_covariance_gram(Stream stream, const NetworkShape& shape, const Par
 /// Doubles of workspace that update_inverse_covariance() takes.
 std::int64_t inverse_update_workspace(std::int64_t parameters, std::int64_t pairs);
 
-/// A⁻¹ after the pairs of the documents whose w and M lie here: P is a difference of w's rows, so that the
-/// update costs one reading and one writing of the triangle.
+/// Updates A⁻¹ by pairs of the documents that w and M were computed for. P is a difference of w's rows, so
+/// that the update reads and writes the triangle once.
 void update_inverse_covariance(Stream stream, std::int64_t parameters, std::int64_t docs, const double* w,
                                const double* m, double scale, const PreferencePair* pairs,
                                std::int64_t count, double* workspace, double* inverse,
@@ -43,7 +43,7 @@ void update_inverse_covariance(Stream stream, std::int64_t parameters, std::int6
 void apply_inverse_covariance(Stream stream, std::int64_t parameters, const double* inverse,
                               const double* x, double* y);
 
-/// root[k] = √(scale · A⁻¹_kk), for widths by the inverse's diagonal.
+/// root[k] = √(scale · A⁻¹_kk), for widths from the inverse's diagonal.
 void roots_of_inverse(Stream stream, std::int64_t parameters, double scale, const double* inverse,
                       double* root);
 

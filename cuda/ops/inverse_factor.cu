@@ -9,9 +9,9 @@ namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
 
 constexpr std::int64_t kBlock = InverseFactor::kBlock;
-constexpr std::int64_t kWantedBlocks = 264;  // two for each multiprocessor of a large device
-constexpr int kPairsPerPass = 8;             // whose sums a thread holds while it passes over L⁻¹
-constexpr unsigned kColumns = 128;           // of a block's pass
+constexpr std::int64_t kWantedBlocks = 264;  // two per multiprocessor of a large device
+constexpr int kPairsPerPass = 8;             // whose sums a thread keeps while it reads L⁻¹
+constexpr unsigned kColumns = 128;           // per block of such a pass
 constexpr std::int64_t kLeastRowsPerPart = 256;
 constexpr int kStagedRows = 32;
 constexpr unsigned kFinishColumns = 32;
@@ -24,7 +24,7 @@ unsigned count_of(std::int64_t n) {
   return static_cast<unsigned>(n);
 }
 
-/// Rows of L⁻¹ from `first` on, 64 at most, as an operand; they lie in one row block.
+/// At most 64 rows of L⁻¹ from `first` on, within one row block, as an operand.
 struct FactorRowsOperand {
   const double* values;  // of row `first`
   std::int64_t stride;
@@ -54,9 +54,8 @@ struct FactorRowsOperand {
   }
 };
 
-/// How the k's of L⁻¹ x are cut where there are few tiles, so that the long rows of the triangle do not
-/// outlast the others: no part is more than a fourth of what a multiprocessor gets. A function of sizes
-/// alone.
+/// How the sum over k of L⁻¹ x is split when there are few tiles, so that the triangle's long rows do not
+/// finish last: a part is at most a quarter of a multiprocessor's work. Depends on sizes only.
 struct FactorCut {
   std::int64_t depth;  // k's of a part
   std::int64_t parts;  // of the longest row
@@ -67,7 +66,7 @@ struct FactorCut {
     depth = std::max<std::int64_t>(1, parts_of(all, 2 * kWantedBlocks * kLeast)) * kLeast;
     parts = parts_of(n, depth);
   }
-  /// Numbers that the parts before part `number` > 0 take in the workspace; the first part is y itself.
+  /// Workspace offset of part `number` > 0; part 0 is y itself.
   OLRANK_HOST_DEVICE std::int64_t numbers_before(std::int64_t number, std::int64_t n,
                                                  std::int64_t columns) const {
     // Part i has the rows from i · depth on.
@@ -98,7 +97,7 @@ __global__ void __launch_bounds__(DoubleTile::kThreads)
   });
 }
 
-// y += its other parts, in order. A thread owns a number of a row that has some.
+// Adds the other parts to y, in order. A thread owns a number of a row that has several parts.
 __global__ void __launch_bounds__(kThreads)
     add_factor_parts_kernel(std::int64_t n, std::int64_t columns, double* y, std::int64_t stride,
                             const FactorCut cut, const double* workspace) {
@@ -107,7 +106,7 @@ __global__ void __launch_bounds__(kThreads)
   if (row >= n) return;
   double& number = y[row * stride + at % columns];
   double sum = number;
-  // A tile of rows has all its rows in a part or none.
+  // A part contains all rows of a tile or none.
   const std::int64_t parts = row / cut.depth + 1;
   for (std::int64_t part = 1; part < parts; ++part) {
     sum +=
@@ -158,10 +157,10 @@ __global__ void finish_gram_kernel(std::int64_t docs, std::int64_t parts, const 
   m[at] = (m[at] - sum) / lambda;
 }
 
-/// What an append works in.
+/// The workspace of an append.
 struct AppendParts {
   double* u;         // [n × count], L⁻¹ of the new pairs' column
-  double* corner;    // [count × count], D of I + ΔMΔᵀ; the new rows' own factor is √λ D
+  double* corner;    // [count × count], D of I + ΔMΔᵀ; the new rows' diagonal block is √λ D
   double* inverse;   // [count × count], D⁻¹
   double* products;  // [parts × count × n], uᵀL⁻¹ by parts of the rows
 };
@@ -215,9 +214,8 @@ __global__ void __launch_bounds__(kColumns)
   }
 }
 
-// The new rows (−D⁻¹uᵀL⁻¹, D⁻¹)/√λ in their place. A block owns 32 columns: it adds the parts of uᵀL⁻¹ in
-// order into shared memory, then its threads take the rows. Nothing is written where the corner had no
-// factor.
+// Writes the new rows (−D⁻¹uᵀL⁻¹, D⁻¹)/√λ. A block owns 32 columns: it adds the parts of uᵀL⁻¹ in order
+// into shared memory, then its threads take the rows. Writes nothing if the corner was indefinite.
 __global__ void __launch_bounds__(kThreads)
     write_rows_kernel(std::int64_t n, double* factor, std::int64_t count, std::int64_t parts,
                       double root_lambda, AppendParts work, const CovarianceStatus* status) {

@@ -8,7 +8,7 @@
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
-/// All layers of a network in a form that kernels take as an argument.
+/// All layers of a network, as a kernel argument.
 struct LayerTable {
   static constexpr std::int64_t kMostLayers = 16;
 
@@ -20,7 +20,7 @@ struct LayerTable {
   /// Throws InvalidArgument for more than kMostLayers.
   explicit LayerTable(const NetworkShape& shape);
 
-  /// Units of all layers, the output's single one last.
+  /// Units of all layers; the last is the single output unit.
   OLRANK_HOST_DEVICE std::int64_t units() const { return (depth - 1) * width + 1; }
   OLRANK_HOST_DEVICE const NetworkLayer& layer_of(std::int64_t unit) const { return layer[unit / width]; }
 };

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "core/math/label_noise.h"
 #include "cuda/ops/block_sum.cuh"
 #include "cuda/runtime/launch.cuh"
 
@@ -10,16 +11,15 @@ namespace {
 
 constexpr unsigned kThreads = 128;
 
-// offsets [docs + 1] and ends [docs] are 0, 1, 2, …: the one term of document 2i + s is i, as its first or
-// second. A thread writes a document's.
+// offsets [docs + 1] and ends [docs] are 0, 1, 2, …: the only term of document 2i + s is term i, as its
+// first or second document. A thread writes one document.
 __global__ void fill_batch_incidence_kernel(std::int64_t docs, PairIncidence incidence) {
   const std::int64_t doc = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (doc <= docs) incidence.offsets[doc] = static_cast<std::int32_t>(doc);
   if (doc < docs) incidence.ends[doc] = static_cast<std::int32_t>(doc);
 }
 
-// A block copies the two documents of a pair, row after row, and its first thread writes the term, in
-// double. Every number is written once.
+// A block copies the two documents of a pair, and its first thread writes the term, in double.
 __global__ void gather_batch_kernel(const BatchSource source, const BatchCursor* cursor, float* features,
                                     PairTerm* terms) {
   const std::int32_t number = cursor->order[blockIdx.x];
@@ -34,10 +34,11 @@ __global__ void gather_batch_kernel(const BatchSource source, const BatchCursor*
   }
   if (threadIdx.x != 0) return;
   const double weight = source.changes == nullptr ? 1.0 : source.changes[number];
-  const double noise =
-      source.labels == nullptr ? 0.0 : (source.labels[seen.term] - folded.labels) / folded.weight;
+  const double noise = source.labels == nullptr
+                           ? 0.0
+                           : noise_per_pair(source.labels[seen.term], folded.labels, folded.weight);
   const auto row = 2 * static_cast<std::int32_t>(blockIdx.x);
-  terms[blockIdx.x] = {row, row + 1, weight, weight * seen.first_wins + noise};
+  terms[blockIdx.x] = {row, row + 1, weight, noisy_pair_labels(weight, seen.first_wins, noise)};
 }
 
 // A thread owns a member.
@@ -47,7 +48,7 @@ __global__ void begin_batches_kernel(std::int64_t members, const std::int32_t* o
   if (member < members) cursors[member] = {order + member * per_member, 1, rates};
 }
 
-// One thread: launches in a stream keep the order of steps.
+// One thread; the stream orders the steps.
 __global__ void finish_batch_kernel(std::int64_t batch, const double* loss, const StepRates* corrections,
                                     BatchCursor* cursor, BadLoss bad) {
   if (threadIdx.x != 0) return;

@@ -1,7 +1,7 @@
 #include "cuda/ops/ndcg_weights.h"
 
-#include <cmath>
-
+#include "core/math/dcg.h"
+#include "core/math/score_order.h"
 #include "cuda/ops/stable_groups.cuh"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
@@ -16,21 +16,20 @@ struct TermOfObservation {
   __device__ std::int32_t operator()(std::int64_t item) const { return observations[item].term; }
 };
 
-/// The rank of the document at `place` of a list of rows: how many stand before it by score, then number.
+/// The rank by score of the document at `place` of a list of rows.
 __device__ std::int32_t rank_in_list(const std::int32_t* rows, std::int32_t docs, std::int32_t place,
                                      const float* scores, const std::int64_t* doc_numbers) {
   const float own = scores[rows[place]];
   const std::int64_t number = doc_numbers[rows[place]];
   std::int32_t rank = 0;
   for (std::int32_t other = 0; other < docs; ++other) {
-    const float rival = scores[rows[other]];
-    if (rival > own || (rival == own && doc_numbers[rows[other]] < number)) ++rank;
+    if (comes_before(scores[rows[other]], doc_numbers[rows[other]], own, number)) ++rank;
   }
   return rank;
 }
 
-// changes: |discount(winner) − discount(loser)| / ideal. A warp owns an impression, its lanes the pairs;
-// blockIdx.y is the member. Lists are short, so that each pair ranks its two documents for itself.
+// changes [observations]. A warp owns an impression, its lanes the pairs; blockIdx.y is the member. Lists
+// are short, so each pair ranks its own two documents.
 __global__ void __launch_bounds__(kThreads)
     ndcg_changes_kernel(ImpressionView impressions, const PairObservation* observations,
                         std::int64_t observation_count, std::int64_t docs, const float* scores,
@@ -41,10 +40,10 @@ __global__ void __launch_bounds__(kThreads)
   const std::int32_t first = impressions.first_doc[impression];
   const std::int32_t listed = impressions.first_doc[impression + 1] - first;
   const std::int32_t* rows = impressions.rows + first;
-  double ideal = 0.0;  // a click's gain is 2¹ − 1
+  double ideal = 0.0;
   std::int32_t clicked = 0;
   for (std::int32_t place = 0; place < listed; ++place) {
-    if (impressions.clicks[first + place] != 0) ideal += impressions.discounts[clicked++];
+    if (impressions.clicks[first + place] != 0) ideal += kClickGain * impressions.discounts[clicked++];
   }
   const std::int32_t end = impressions.first_pair[impression + 1];
   for (std::int32_t pair = impressions.first_pair[impression] + static_cast<std::int32_t>(threadIdx.x % 32);
@@ -54,7 +53,7 @@ __global__ void __launch_bounds__(kThreads)
       return impressions.discounts[rank_in_list(rows, listed, place, own_scores, impressions.doc_numbers)];
     };
     changes[std::int64_t{blockIdx.y} * observation_count + pair] =
-        std::fabs(discount(seen.winner) - discount(seen.loser)) / ideal;
+        ndcg_change(kClickGain, discount(seen.winner), discount(seen.loser), ideal);
   }
 }
 

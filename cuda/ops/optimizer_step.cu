@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-#include "core/ops/optimizer_step.h"
 #include "cuda/ops/block_sum.cuh"
 #include "cuda/runtime/launch.cuh"
 
@@ -10,7 +9,6 @@ namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
 
 constexpr unsigned kThreads = 256;
-using namespace optimizer;  // NOLINT: four constants
 
 __global__ void __launch_bounds__(kThreads)
     begin_training_kernel(std::int64_t numbers, const float* theta, OptimizerState state) {
@@ -21,7 +19,7 @@ __global__ void __launch_bounds__(kThreads)
   if (state.second_moment != nullptr) state.second_moment[k] = 0.0;
 }
 
-// A block is a member. Threads take every kThreads-th parameter, in an order that never changes; double.
+// A block owns a member, a thread every kThreads-th parameter, in a fixed order; double.
 __global__ void __launch_bounds__(kThreads)
     stop_at_small_gradients_kernel(std::int64_t parameters, const double* gradient, double norm_per_pair,
                                    const std::int64_t* observed, double* step) {
@@ -40,23 +38,24 @@ __global__ void __launch_bounds__(kThreads)
   const std::int64_t k = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (k >= parameters) return;
   const std::int64_t place = blockIdx.y * parameters + k;
-  theta[place] = static_cast<float>(double{theta[place]} - step[blockIdx.y] * gradient[place]);
+  theta[place] =
+      static_cast<float>(gradient_descent_element(step[blockIdx.y], gradient[place], double{theta[place]}));
 }
 
-// As above, from the position in double.
+// The same grid, from the position in double.
 __global__ void __launch_bounds__(kThreads)
     decayed_step_kernel(std::int64_t parameters, const StepRates* rates, const double* gradient,
                         const double* step, OptimizerState state, float* theta) {
   const std::int64_t k = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (k >= parameters) return;
   const std::int64_t place = blockIdx.y * parameters + k;
-  const double position = state.position[place];
-  const double moved = position - step[blockIdx.y] * (gradient[place] + rates->decay * position);
+  const double moved =
+      decayed_element(step[blockIdx.y], rates->decay, gradient[place], state.position[place]);
   state.position[place] = moved;
   theta[place] = static_cast<float>(moved);
 }
 
-// As above; double.
+// The same grid; double.
 __global__ void __launch_bounds__(kThreads)
     adam_step_kernel(std::int64_t parameters, const StepRates* rates, const double* gradient,
                      const double* step, OptimizerState state, float* theta) {
@@ -64,20 +63,16 @@ __global__ void __launch_bounds__(kThreads)
   if (k >= parameters) return;
   if (step[blockIdx.y] == 0.0) return;
   const std::int64_t place = blockIdx.y * parameters + k;
-  const StepRates now = *rates;
-  const double g = gradient[place] + now.decay * state.position[place];
-  const double first = kBeta1 * state.first_moment[place] + (1.0 - kBeta1) * g;
-  const double second = kBeta2 * state.second_moment[place] + (1.0 - kBeta2) * g * g;
-  const double position =
-      state.position[place] - step[blockIdx.y] * (first / now.first_correction) /
-                                  (std::sqrt(second / now.second_correction) + kEpsilon);
-  state.first_moment[place] = first;
-  state.second_moment[place] = second;
-  state.position[place] = position;
-  theta[place] = static_cast<float>(position);
+  const AdamElement next =
+      adam_element(step[blockIdx.y], *rates, gradient[place],
+                   {state.first_moment[place], state.second_moment[place], state.position[place]});
+  state.first_moment[place] = next.first;
+  state.second_moment[place] = next.second;
+  state.position[place] = next.position;
+  theta[place] = static_cast<float>(next.position);
 }
 
-// As above. θ is the point ahead, and position where the velocity has carried.
+// The same grid. θ is the point ahead of `position`.
 __global__ void __launch_bounds__(kThreads)
     nesterov_step_kernel(std::int64_t parameters, const double* gradient, const double* step,
                          OptimizerState state, float* theta) {
@@ -85,11 +80,11 @@ __global__ void __launch_bounds__(kThreads)
   if (k >= parameters) return;
   if (step[blockIdx.y] == 0.0) return;
   const std::int64_t place = blockIdx.y * parameters + k;
-  const double carried = double{theta[place]} - step[blockIdx.y] * gradient[place];
-  const double velocity = carried - state.position[place];
-  state.first_moment[place] = velocity;
-  state.position[place] = carried;
-  theta[place] = static_cast<float>(carried + kMomentum * velocity);
+  const NesterovElement next =
+      nesterov_element(step[blockIdx.y], gradient[place], state.position[place], double{theta[place]});
+  state.first_moment[place] = next.velocity;
+  state.position[place] = next.position;
+  theta[place] = static_cast<float>(next.theta);
 }
 
 unsigned blocks_of(std::int64_t n) {
@@ -97,11 +92,6 @@ unsigned blocks_of(std::int64_t n) {
 }
 
 }  // namespace
-
-StepRates step_rates(std::int64_t number, double decay) {
-  const auto power = static_cast<double>(number);
-  return {1.0 - std::pow(kBeta1, power), 1.0 - std::pow(kBeta2, power), decay};
-}
 
 void begin_training(Stream stream, std::int64_t numbers, const float* theta, const OptimizerState& state) {
   if (numbers == 0) return;

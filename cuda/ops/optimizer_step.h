@@ -2,49 +2,42 @@
 
 #include <cstdint>
 
+#include "core/math/optimizer_step.h"
 #include "cuda/runtime/stream.h"
 
-// Steps of optimizers for N networks side by side. Arrays are [members × p], step [members], all on the
-// device. A member whose step is 0 stays where it is.
+// The device version of core/ops/optimizer_step.h, for N networks side by side. Arrays are [members × p],
+// step [members], all on the device. A member whose step is 0 does not move.
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
 struct OptimizerState {
   double* position = nullptr;      // θ in double during one training
-  double* first_moment = nullptr;  // of adam; nesterov's velocity
+  double* first_moment = nullptr;  // Adam's; Nesterov's velocity
   double* second_moment = nullptr;
 };
-
-/// What a step with decay and one of Adam hang on besides the gradient.
-struct StepRates {
-  double first_correction = 1.0;  // that Adam divides its first moment by
-  double second_correction = 1.0;
-  double decay = 0.0;  // of the position, added to the gradient
-};
-/// Of step `number`, from 1.
-StepRates step_rates(std::int64_t number, double decay);
 
 /// position = θ, moments 0. second_moment may be null.
 void begin_training(Stream stream, std::int64_t numbers, const float* theta, const OptimizerState& state);
 
-/// Sets the step of every member to 0 whose gradient has a norm of at most `norm_per_pair` times `observed`
-/// pairs, a number on the device.
+/// Sets a member's step to 0 if its gradient's norm is at most `norm_per_pair` · `observed`, the latter a
+/// number on the device.
 void stop_at_small_gradients(Stream stream, std::int64_t members, std::int64_t parameters,
                              const double* gradient, double norm_per_pair, const std::int64_t* observed,
                              double* step);
 
-/// θ ← θ − step · gradient, as pair_gradients() does where nothing stands between.
+/// θ ← θ − step · gradient. pair_gradients() can do this in its last pass.
 void gradient_descent_step(Stream stream, std::int64_t members, std::int64_t parameters,
                            const double* gradient, const double* step, float* theta);
 
-/// The same from `position`, with gradient + decay · position. The rates are one for all, on the device.
+/// The same from `position`, with gradient + decay · position. All members share the rates, which are on
+/// the device.
 void decayed_step(Stream stream, std::int64_t members, std::int64_t parameters, const StepRates* rates,
                   const double* gradient, const double* step, const OptimizerState& state, float* theta);
 
-/// On gradient + decay · position. Kingma and Ba, "Adam: a method for stochastic optimization", ICLR 2015.
+/// Adam on gradient + decay · position.
 void adam_step(Stream stream, std::int64_t members, std::int64_t parameters, const StepRates* rates,
                const double* gradient, const double* step, const OptimizerState& state, float* theta);
 
-/// Nesterov's momentum, 0.9; θ is the point ahead, where the next gradient is taken.
+/// Nesterov's momentum; θ is the point ahead, where the next gradient is taken.
 void nesterov_step(Stream stream, std::int64_t members, std::int64_t parameters, const double* gradient,
                    const double* step, const OptimizerState& state, float* theta);
 

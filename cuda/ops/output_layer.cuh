@@ -9,10 +9,10 @@
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
-/// The last layer of weights, and what its single unit does to the layer before it.
+/// The last layer of weights, and its connection to the layer below.
 struct OutputLayer {
   NetworkLayer layer;
-  std::int64_t hidden_delta = -1;  // place of δ_{L−1} in a row; −1 where there is no hidden layer
+  std::int64_t hidden_delta = -1;  // offset of δ_{L−1} in a row; −1 without a hidden layer
   std::int64_t parameters = 0;     // p, from one member to the next
   float scale = 1.0F;
   double scale_in_double = 1.0;

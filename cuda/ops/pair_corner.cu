@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "core/math/pair_width.h"
 #include "cuda/runtime/launch.cuh"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
@@ -13,8 +14,8 @@ __device__ double gram_at(const double* m, std::int64_t docs, std::int32_t i, st
   return i > j ? m[i * docs + j] : m[j * docs + i];
 }
 
-// One block. Column by column, a thread owns rows below the pivot; then a column of the inverse each. Every
-// number is a sum in order, in double.
+// One block. The factor is computed column by column, where a thread owns rows below the pivot; then each
+// thread computes columns of the inverse. Sums are in a fixed order, in double.
 __global__ void __launch_bounds__(kThreads)
     factor_corner_kernel(std::int64_t docs, const double* m, const PreferencePair* pairs,
                          std::int64_t count, double* d, double* inverse, CovarianceStatus* status) {
@@ -23,8 +24,8 @@ __global__ void __launch_bounds__(kThreads)
     const PreferencePair& one = pairs[at / count];
     const PreferencePair& two = pairs[at % count];
     const double product =
-        (gram_at(m, docs, one.winner, two.winner) - gram_at(m, docs, one.winner, two.loser)) -
-        (gram_at(m, docs, one.loser, two.winner) - gram_at(m, docs, one.loser, two.loser));
+        pair_product(gram_at(m, docs, one.winner, two.winner), gram_at(m, docs, one.winner, two.loser),
+                     gram_at(m, docs, one.loser, two.winner), gram_at(m, docs, one.loser, two.loser));
     d[at] = product + (at / count == at % count ? 1.0 : 0.0);
   }
   __syncthreads();

@@ -5,21 +5,21 @@
 #include "core/online/preference_pair.h"
 #include "cuda/runtime/stream.h"
 
-// What both forms of the full covariance need to take in a query's pairs: I + ΔMΔᵀ, Δ's rows the
-// differences of winner and loser, M as the query's widths left it.
+// Both forms of the full covariance add a query's pairs through I + ΔMΔᵀ, where Δ's rows are
+// e_winner − e_loser and M comes from the query's widths.
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
-/// The state of a covariance, on the device.
+/// The status of a covariance, on the device.
 struct CovarianceStatus {
-  double log_det = 0.0;     // log det(A)/det(λI), grown by each batch of pairs
-  std::int32_t failed = 0;  // 1 once rounding made a factor indefinite; nothing was changed since
+  double log_det = 0.0;     // log det(A)/det(λI), updated by each batch of pairs
+  std::int32_t failed = 0;  // 1 once rounding has made a factor indefinite; nothing has changed since
 };
 
-/// Batches of pairs are no larger.
+/// The largest batch of pairs.
 constexpr std::int64_t kMostPairsPerBatch = 256;
 
-/// inverse [count × count] ← D⁻¹ with D Dᵀ = I + ΔMΔᵀ; corner [count × count] holds D. M [docs × docs] is
-/// read in its lower triangle. One block's work: rounds bring few pairs.
+/// inverse [count × count] ← D⁻¹ with D Dᵀ = I + ΔMΔᵀ; corner [count × count] holds D. Only M's
+/// lower triangle [docs × docs] is read. Runs in one block, as a round has few pairs.
 void factor_pair_corner(Stream stream, std::int64_t docs, const double* m, const PreferencePair* pairs,
                         std::int64_t count, double* corner, double* inverse, CovarianceStatus* status);
 

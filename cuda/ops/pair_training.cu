@@ -1,9 +1,9 @@
 #include "cuda/ops/pair_training.h"
 
 #include <algorithm>
-#include <cmath>
 
-#include "core/math/exact.h"
+#include "core/math/label_noise.h"
+#include "core/math/optimizer_step.h"
 #include "core/math/pair_loss.h"
 #include "core/random/rng_stream.h"
 #include "cuda/ops/block_sum.cuh"
@@ -15,7 +15,6 @@ namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
 
 constexpr unsigned kThreads = 256;
-constexpr std::int64_t kMostDocsPerPart = 512;  // float32 sums are no longer than this, as on the CPU
 constexpr std::int64_t kLeastDocsPerPart = 32;
 constexpr std::int64_t kWantedBlocks = 132;
 constexpr std::int64_t kPerLossBlock = 2048;  // terms or parameters
@@ -28,7 +27,7 @@ std::int64_t parts_of(std::int64_t n, std::int64_t part) {
   return (n + part - 1) / part;
 }
 
-/// How the documents are cut for sums of outer products: a function of sizes alone, so that sums keep their
+/// How the documents are split for sums of outer products. Depends on sizes only, so that sums have a fixed
 /// order.
 struct DocParts {
   std::int64_t docs = 0;  // in a part
@@ -40,11 +39,11 @@ DocParts cut_docs(const NetworkShape& shape, std::int64_t members, std::int64_t 
   const std::int64_t tiles = parts_of(layer.rows, 128) * parts_of(layer.columns, 128);
   const std::int64_t wanted = std::max<std::int64_t>(1, parts_of(kWantedBlocks, tiles * members));
   std::int64_t size = parts_of(parts_of(docs, wanted), FloatTile::kDepth) * FloatTile::kDepth;
-  size = std::clamp(size, kLeastDocsPerPart, kMostDocsPerPart);
+  size = std::clamp(size, kLeastDocsPerPart, kMostDocsPerFloatSum);
   return {size, parts_of(docs, size)};
 }
 
-// A thread owns a term of a member. Bits as on the CPU: nothing may be fused.
+// A thread owns a term of a member.
 __global__ void __launch_bounds__(kThreads)
     perturb_labels_kernel(const PairTerm* terms, std::int64_t terms_count, const PhiloxKey* keys,
                           const std::uint32_t* round, double noise, double* labels) {
@@ -52,11 +51,10 @@ __global__ void __launch_bounds__(kThreads)
   if (t >= terms_count) return;
   const std::int64_t member = blockIdx.y;
   RngStream coins(keys[member], *round, static_cast<std::uint32_t>(t));
-  const double deviation = exact_mul(noise, std::sqrt(terms[t].weight));
-  labels[member * terms_count + t] = exact_add(terms[t].labels, exact_mul(deviation, coins.normal()));
+  labels[member * terms_count + t] = noisy_labels(terms[t].labels, terms[t].weight, noise, coins.normal());
 }
 
-/// A term as a member sees it.
+/// A term with a member's score difference, weight and labels.
 struct SeenTerm {
   double z;
   double weight;
@@ -72,8 +70,9 @@ __device__ SeenTerm see_term(const PairHistoryView& history, const float* scores
           history.labels == nullptr ? term.labels : history.labels[place]};
 }
 
-// δ_L and δ_{L−1} of a document from the derivatives of its terms, summed in double by a warp that owns it;
-// blockIdx.y is the member. Deterministic: a lane's terms and the lanes have a fixed order.
+// δ_L and δ_{L−1} of a document from the derivatives of its terms, summed in double by the warp that owns
+// it; blockIdx.y is the member. Deterministic: each lane's terms and the lanes are summed in a fixed
+// order.
 __global__ void __launch_bounds__(kThreads)
     output_slopes_kernel(const OutputLayer output, PairHistoryView history, const float* theta,
                          const float* scores, FactorRows rows) {
@@ -86,7 +85,7 @@ __global__ void __launch_bounds__(kThreads)
        i < stop; i += 32) {
     const std::int32_t end = history.incidence.ends[i];
     const SeenTerm term = see_term(history, scores + member * history.docs, member, end / 2);
-    const double slope = term.weight * sigmoid(term.z) - term.labels;
+    const double slope = pair_term_slope(sigmoid(term.z), term.weight, term.labels);
     sum += end % 2 == 0 ? slope : -slope;
   }
   const auto slope = static_cast<float>(warp_sum(sum));
@@ -106,7 +105,7 @@ struct PartialSums {
   }
 };
 
-/// What a column of sums adds up: an input of the output layer times its δ, or the δ of a unit with a bias.
+/// The terms of a column sum: an input of the output layer times its δ, or the δ of a unit with a bias.
 struct SummedColumn {
   std::int64_t parameter = -1;  // where the sum goes; −1 for none
   const float* values = nullptr;
@@ -154,8 +153,7 @@ __device__ void sum_columns(const LayerTable& layers, std::int64_t group, const 
   out[column.parameter] = sum;
 }
 
-/// A layer's outer products: where its inputs lie, and its tiles. Groups of column sums follow them in the
-/// grid.
+/// A layer's outer products: its inputs and its tiles. Groups of column sums follow the tiles in the grid.
 struct OuterProducts {
   NetworkLayer layer;
   const float* inputs;
@@ -223,10 +221,11 @@ __global__ void __launch_bounds__(kThreads)
   const double own{theta[place]};
   if (objective.prior_weight != 0.0) {
     const double centre = objective.centre == nullptr ? 0.0 : double{objective.centre[place]};
-    sum += 2.0 * objective.prior_weight * (own - centre);
+    sum += prior_slope(objective.prior_weight, own, centre);
   }
   if (use.gradient != nullptr) use.gradient[place] = sum;
-  if (use.theta != nullptr) use.theta[place] = static_cast<float>(own - use.step[member] * sum);
+  if (use.theta != nullptr)
+    use.theta[place] = static_cast<float>(gradient_descent_element(use.step[member], sum, own));
 }
 
 // Blocks of terms, then blocks of parameters for the prior: one sum each, in double. Deterministic.
@@ -243,12 +242,11 @@ __global__ void __launch_bounds__(kThreads)
     if (of_terms) {
       if (history.terms[i].first < 0) continue;
       const SeenTerm term = see_term(history, scores + member * history.docs, member, i);
-      sum += term.labels * logistic_loss(term.z) + (term.weight - term.labels) * logistic_loss(-term.z);
+      sum += pair_term_loss(term.z, term.weight, term.labels);
     } else {
       const std::int64_t place = member * parameters + i;
       const double centre = objective.centre == nullptr ? 0.0 : double{objective.centre[place]};
-      const double distance = double{theta[place]} - centre;
-      sum += distance * distance;
+      sum += squared_distance(double{theta[place]}, centre);
     }
   }
   sum = block_sum(sum, dynamic_shared<double>());
@@ -272,7 +270,8 @@ FactorRows rows_of(const NetworkShape& shape, const PairHistoryView& history,
   return {workspace.rows, history.docs, training_row_stride(shape)};
 }
 
-/// One launch a hidden layer, the first with all column sums too; without a hidden layer, these alone.
+/// One launch per hidden layer; the first also computes all column sums. Without a hidden layer, a launch
+/// for the column sums only.
 void launch_outer_products(Stream stream, const NetworkStack& stack, const float* features,
                            const FactorRows& rows, const LayerTable& layers, const PartialSums& partial) {
   const NetworkShape& shape = stack.shape;
@@ -280,8 +279,7 @@ void launch_outer_products(Stream stream, const NetworkStack& stack, const float
   for (std::int64_t l = 0; l == 0 || l + 1 < shape.depth; ++l) {
     const NetworkLayer& layer = layers.layer[l];
     OuterProducts task{layer, features, shape.inputs, 0, {}, 1, 0};
-    // Column sums are cut by the threads that a tile brings, so that members need the same tile in any
-    // stack.
+    // Column sums are split over the tile's threads, so members must get the same tile in any stack.
     task.tile = choose_float_tile(layer.rows, layer.columns, partial.parts * stack.all(), stack.precision);
     if (shape.depth > 1) {
       task.column_tiles = task.tile.column_tiles(layer.columns);

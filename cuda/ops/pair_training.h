@@ -7,8 +7,8 @@
 #include "cuda/ops/pair_incidence.h"
 #include "cuda/ops/relu_layers.h"
 
-// core/ops/pair_training.h on the device, for one network or N side by side. What changes from round to
-// round within a captured graph (labels, round, step size) is read from device memory; sizes may be
+// The device version of core/ops/pair_training.h, for one network or N side by side. Values that change
+// between replays of a captured graph (labels, round, step size) are read from device memory. Sizes may be
 // capacities: terms whose first document is −1 and documents without a term add nothing.
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
@@ -30,12 +30,12 @@ struct StackedObjective {
   const float* centre = nullptr;
 };
 
-/// What training works in. Sizes by training_sizes().
+/// The workspace of training, with sizes by training_sizes().
 struct TrainingWorkspace {
   float* rows = nullptr;     // [members × docs × training_row_stride()]
   float* scores = nullptr;   // [members × docs]
-  float* partial = nullptr;  // sums of gradients over parts of the documents
-  double* losses = nullptr;  // sums of losses over parts of terms and parameters
+  float* partial = nullptr;  // gradients, summed over parts of the documents
+  double* losses = nullptr;  // losses, summed over parts of the terms and parameters
 };
 
 struct TrainingSizes {
@@ -45,19 +45,19 @@ struct TrainingSizes {
   std::int64_t losses = 0;
 };
 
-/// Numbers between rows of tangent factors in a training's workspace: a few more than there are, so that
-/// products can read them four by four.
+/// Distance between rows of tangent factors in a training's workspace, padded so that products can read
+/// them in fours.
 std::int64_t training_row_stride(const NetworkShape& shape);
 
 TrainingSizes training_sizes(const NetworkShape& shape, std::int64_t members, std::int64_t docs,
                              std::int64_t terms);
 
-/// labels [members × count] = the terms' own + noise · √weight · N(0, 1), drawn where the CPU draws it: the
-/// same bits. keys [members] and the round lie on the device.
+/// labels [members × count] by noisy_labels(), with the CPU's draws and bits; `noise` is ν. keys [members]
+/// and the round are on the device.
 void perturb_labels(Stream stream, const PairTerm* terms, std::int64_t count, std::int64_t members,
                     const PhiloxKey* keys, const std::uint32_t* round, double noise, double* labels);
 
-/// Passes the history through the networks: its scores, and what gradients start from.
+/// The forward pass of the history: scores, and the hidden units for the gradients.
 void forward_history(Stream stream, const NetworkStack& stack, const PairHistoryView& history,
                      const TrainingWorkspace& workspace);
 
@@ -65,7 +65,7 @@ void forward_history(Stream stream, const NetworkStack& stack, const PairHistory
 void pair_losses(Stream stream, const NetworkStack& stack, const PairHistoryView& history,
                  const StackedObjective& objective, const TrainingWorkspace& workspace, double* losses);
 
-/// What becomes of the gradients. Both may be asked for.
+/// Outputs of pair_gradients(); either or both may be set.
 struct GradientUse {
   double* gradient = nullptr;    // [members × p]
   float* theta = nullptr;        // [members × p], moved by one step of gradient descent

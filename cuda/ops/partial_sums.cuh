@@ -7,7 +7,7 @@
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
 /// m [n × n] (lower triangle) = Σ parts [parts × n × n], part by part: a thread owns a number, so that the
-/// order of the sum never changes.
+/// order of the sum is fixed.
 static __global__ void sum_lower_parts_kernel(std::int64_t n, std::int64_t parts, const double* numbers,
                                               double* m) {
   const std::int64_t column = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;

@@ -8,7 +8,7 @@ namespace {
 
 constexpr unsigned kWarpsPerBlock = 4;
 
-/// One layer of all members: where its operands lie.
+/// The operands of one layer, for all members.
 struct LayerPass {
   NetworkLayer layer;
   const float* theta;

@@ -4,8 +4,8 @@
 
 #include "cuda/runtime/launch.cuh"
 
-// Items by the group that each belongs to, in the order of the items: a counting sort whose result does not
-// depend on which thread comes first.
+// Sorts items by group, keeping their order within a group: a counting sort whose result does not depend on
+// the order of threads.
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
 constexpr unsigned kGroupThreads = 256;
@@ -21,7 +21,7 @@ static __global__ void __launch_bounds__(kGroupThreads)
   if (i < groups) counts[i] = 0;
 }
 
-// How many items each group has: whole numbers, so that the order does not matter.
+// Counts the items of each group. Integers, so that the order of atomic additions does not matter.
 template <class GroupOf>
 __global__ void __launch_bounds__(kGroupThreads)
     count_items_kernel(const GroupOf group_of, std::int64_t count, std::int32_t* counts) {
@@ -31,7 +31,7 @@ __global__ void __launch_bounds__(kGroupThreads)
   if (group >= 0) atomicAdd(counts + group, 1);
 }
 
-// offsets [groups + 1], the running sum of counts, which become 0 again. One block: each thread sums a run
+// offsets [groups + 1], the running sum of counts, which are reset to 0. One block: each thread sums a run
 // of groups, then all threads' sums are summed in shared memory.
 static __global__ void __launch_bounds__(kScanThreads)
     scan_counts_kernel(std::int64_t groups, std::int32_t* counts, std::int32_t* offsets) {
@@ -58,7 +58,7 @@ static __global__ void __launch_bounds__(kScanThreads)
   if (threadIdx.x == kScanThreads - 1) offsets[groups] = sums[threadIdx.x];
 }
 
-// Each group's items, in the order in which threads happen to come.
+// Each group's items, in arbitrary order.
 template <class GroupOf>
 __global__ void __launch_bounds__(kGroupThreads)
     place_items_kernel(const GroupOf group_of, std::int64_t count, const std::int32_t* offsets,
@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(kGroupThreads)
     unordered[offsets[group] + atomicAdd(placed + group, 1)] = static_cast<std::int32_t>(item);
 }
 
-// A warp owns a group: an item's place is the number of smaller ones.
+// A warp owns a group: an item's place is the number of smaller items.
 static __global__ void __launch_bounds__(kGroupThreads)
     order_items_kernel(std::int64_t groups, const std::int32_t* offsets, const std::int32_t* unordered,
                        std::int32_t* items) {
@@ -87,7 +87,7 @@ static __global__ void __launch_bounds__(kGroupThreads)
 }
 
 /// offsets [groups + 1] and items [count] of groups: group_of(item) is below `groups`, or −1 for an item
-/// that belongs nowhere. `workspace` has groups + count words.
+/// without a group. `workspace` holds groups + count words.
 template <class GroupOf>
 void group_stably(Stream stream, const GroupOf& group_of, std::int64_t count, std::int64_t groups,
                   std::int32_t* workspace, std::int32_t* offsets, std::int32_t* items) {

@@ -7,8 +7,8 @@ namespace {
 
 constexpr unsigned kWarpsPerBlock = 4;
 
-// After the hidden layers, the rest of a row: h_0, δ_{L−1}, δ_L. A warp owns a document, the grid's y is
-// the member.
+// Writes the rest of a row after the hidden layers: h_0, δ_{L−1}, δ_L. A warp owns a document; blockIdx.y
+// is the member.
 __global__ void __launch_bounds__(kWarpsPerBlock * 32)
     finish_factors_kernel(const OutputLayer output, std::int64_t inputs, const float* theta,
                           const float* features, FactorRows rows) {
@@ -21,7 +21,7 @@ __global__ void __launch_bounds__(kWarpsPerBlock * 32)
   write_output_deltas(output, theta + member * output.parameters, 1.0F, row);
 }
 
-// A block copies one document's row: blockIdx.x counts winners and losers in turn.
+// A block copies one document's row: blockIdx.x alternates between winners and losers.
 __global__ void gather_pairs_kernel(FactorRows rows, const std::int32_t* pairs, float* to) {
   const std::int64_t number = blockIdx.x;
   const float* row = rows.values + std::int64_t{pairs[number]} * rows.stride;

@@ -7,7 +7,7 @@
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
 
-/// Some of the factors of the documents from `first` on, widened.
+/// A range of the factors of the documents from `first` on, converted to double.
 struct FactorOperand {
   const float* values;
   std::int64_t stride;

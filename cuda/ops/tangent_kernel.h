@@ -4,8 +4,8 @@
 
 #include "cuda/ops/relu_layers.h"
 
-// core/ops/tangent_kernel.h on the device: inner products of gradients from their factors, in double,
-// without a product's parts in global memory.
+// The device version of core/ops/tangent_kernel.h: inner products of gradients from their factors, in
+// double, without intermediate results in global memory.
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
 /// kernel [docs × docs] (lower triangle) = scale · g(x_i)·g(x_j).

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "core/ops/relu_network.h"
+#include "core/math/certainty.h"
 #include "models/ensemble_model.h"
 #include "models/linear/linear_ranking.h"
 
@@ -70,7 +70,7 @@ void LinearVotes::score(ExecutionContext& context, MemberThetas thetas, FeatureM
     model_.score(context, thetas[member], docs, evidence.member_scores.subspan(member * count, count));
   float largest = 0.0F;
   for (const float score : evidence.member_scores) largest = std::max(largest, std::fabs(score));
-  evidence.least_difference = kScoreRounding * double{largest};
+  evidence.least_difference = rounding_of_scores(largest);
 }
 
 void LinearVotes::mean_score(ExecutionContext& context, MemberThetas thetas, FeatureMatrix docs,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/math/label_noise.h"
 #include "models/linear/linear_ranking.h"
 
 namespace olrank {
@@ -29,14 +30,12 @@ void LinearLearner::observe(const Feedback& feedback, std::span<const Preference
 std::span<const double> LinearLearner::labels(const Member& member, std::uint32_t round) {
   const auto wins = history_.first_wins();
   if (!ensemble_) return wins;
-  // The loss is linear in the labels, so the noise of a pair's repetitions counts as their sum, N(0, count
-  // ν²): one draw for each distinct pair has the same distribution as one for each repetition.
   const double noise = std::sqrt(ensemble_->noise_variance);
   const auto count = history_.count();
   perturbed_wins_.resize(wins.size());
   for (std::size_t pair = 0; pair < wins.size(); ++pair) {
     RngStream coins(member.noise_key, round, static_cast<std::uint32_t>(pair));
-    perturbed_wins_[pair] = wins[pair] + noise * std::sqrt(count[pair]) * coins.normal();
+    perturbed_wins_[pair] = noisy_labels(wins[pair], count[pair], noise, coins.normal());
   }
   return perturbed_wins_;
 }

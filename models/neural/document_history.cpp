@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cassert>
-#include <cmath>
 #include <numeric>
 
 #include "core/feedback/preference_pairs.h"
 #include "core/math/dcg.h"
+#include "core/math/score_order.h"
 
 namespace olrank {
 namespace {
@@ -101,28 +101,27 @@ void DocumentHistory::ndcg_changes(std::span<const float> scores, std::vector<do
     const auto score_at = [&](std::int32_t place) {
       return scores[static_cast<std::size_t>(rows[static_cast<std::size_t>(place)])];
     };
-    // Ties break by document.
+    const auto number_at = [&](std::int32_t place) {
+      return doc_numbers_[static_cast<std::size_t>(rows[static_cast<std::size_t>(place)])];
+    };
     std::sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
-      if (score_at(a) != score_at(b)) return score_at(a) > score_at(b);
-      return doc_numbers_[static_cast<std::size_t>(rows[static_cast<std::size_t>(a)])] <
-             doc_numbers_[static_cast<std::size_t>(rows[static_cast<std::size_t>(b)])];
+      return comes_before(score_at(a), number_at(a), score_at(b), number_at(b));
     });
     discount_of.resize(rows.size());
     for (std::size_t rank = 0; rank < order.size(); ++rank) {
       discount_of[static_cast<std::size_t>(order[rank])] =
           dcg_discount(static_cast<std::int64_t>(rank), Discount::kLog2);
     }
-    double ideal = 0.0;  // a click's gain is 2¹ − 1
+    double ideal = 0.0;
     std::int64_t clicked = 0;
     for (const std::uint8_t click : clicks) {
-      if (click != 0) ideal += dcg_discount(clicked++, Discount::kLog2);
+      if (click != 0) ideal += kClickGain * dcg_discount(clicked++, Discount::kLog2);
     }
     for (std::int32_t pair = 0; pair < impression.pairs; ++pair) {
       const auto at = static_cast<std::size_t>(impression.first_pair + pair);
       const PairObservation& seen = observations_[at];
-      changes[at] = std::fabs(discount_of[static_cast<std::size_t>(seen.winner)] -
-                              discount_of[static_cast<std::size_t>(seen.loser)]) /
-                    ideal;
+      changes[at] = ndcg_change(kClickGain, discount_of[static_cast<std::size_t>(seen.winner)],
+                                discount_of[static_cast<std::size_t>(seen.loser)], ideal);
     }
   }
 }

@@ -5,6 +5,7 @@
 
 #include "core/learning/numeric_errors.h"
 #include "core/math/step_size.h"
+#include "core/ops/largest_curvature.h"
 #include "core/ops/optimizer_step.h"
 #include "core/ops/tangent_factors.h"
 

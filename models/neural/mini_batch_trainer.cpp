@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/learning/numeric_errors.h"
+#include "core/math/label_noise.h"
 #include "core/ops/optimizer_step.h"
 
 namespace olrank {
@@ -55,7 +56,8 @@ void MiniBatchTrainer::gather(const TrainingTask& task, std::span<const std::int
     const PairTerm& term = task.history.terms()[static_cast<std::size_t>(seen.term)];
     const double weight = task.weigh_by_ndcg ? changes_[static_cast<std::size_t>(number)] : 1.0;
     const double noise = term_noise_.empty() ? 0.0 : term_noise_[static_cast<std::size_t>(seen.term)];
-    terms_.push_back({local(term.first), local(term.second), weight, weight * seen.first_wins + noise});
+    terms_.push_back(
+        {local(term.first), local(term.second), weight, noisy_pair_labels(weight, seen.first_wins, noise)});
   }
 }
 
@@ -65,10 +67,7 @@ void MiniBatchTrainer::move(std::int64_t number, double decay, std::span<float> 
     adam_step(number, step, decay, gradient_, {first_moment_, second_moment_}, position_, theta);
     return;
   }
-  for (std::size_t k = 0; k < theta.size(); ++k) {
-    position_[k] -= step * (gradient_[k] + decay * position_[k]);
-    theta[k] = static_cast<float>(position_[k]);
-  }
+  decayed_step(step, decay, gradient_, position_, theta);
 }
 
 void MiniBatchTrainer::fail(const TrainingTask& task, std::int64_t number, double loss,
@@ -91,7 +90,7 @@ std::optional<double> MiniBatchTrainer::train(ExecutionContext& context, const T
     // The noise on a member's labels, spread evenly over the repetitions of a pair.
     for (std::size_t t = 0; t < task.terms.size(); ++t) {
       const PairTerm& plain = task.history.terms()[t];
-      term_noise_.push_back((task.terms[t].labels - plain.labels) / plain.weight);
+      term_noise_.push_back(noise_per_pair(task.terms[t].labels, plain.labels, plain.weight));
     }
   }
   order_.resize(observations.size());

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/math/certainty.h"
 #include "models/ensemble_model.h"
 
 namespace olrank {
@@ -15,7 +16,7 @@ namespace {
 double score_rounding(std::span<const float> magnitudes) {
   float largest = 0.0F;
   for (const float magnitude : magnitudes) largest = std::max(largest, magnitude);
-  return kScoreRounding * double{largest};
+  return rounding_of_scores(largest);
 }
 
 }  // namespace

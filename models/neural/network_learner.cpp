@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "core/math/label_noise.h"
 #include "models/neural/ranker_network.h"
 #include "models/ranker_kinds.h"
 
@@ -66,13 +67,12 @@ void NetworkLearner::train_member(ExecutionContext& context, std::size_t number,
 std::span<const PairTerm> NetworkLearner::labels(Member& member, std::uint32_t round) const {
   const auto terms = history_.terms();
   if (!ensemble_) return terms;
-  // The loss is linear in the labels, so the noise of a pair's repetitions counts as their sum, N(0, weight
-  // ν²): one draw for each distinct pair has the same distribution as one for each repetition.
   const double noise = std::sqrt(ensemble_->noise_variance);
   member.perturbed.assign(terms.begin(), terms.end());
   for (std::size_t term = 0; term < terms.size(); ++term) {
     RngStream coins(member.noise_key, round, static_cast<std::uint32_t>(term));
-    member.perturbed[term].labels += noise * std::sqrt(terms[term].weight) * coins.normal();
+    PairTerm& perturbed = member.perturbed[term];
+    perturbed.labels = noisy_labels(perturbed.labels, perturbed.weight, noise, coins.normal());
   }
   return member.perturbed;
 }

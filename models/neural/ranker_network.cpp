@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/math/step_size.h"
-#include "core/ops/tangent_factors.h"
+#include "core/ops/gradient_products.h"
 
 namespace olrank {
 namespace {

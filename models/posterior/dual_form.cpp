@@ -6,6 +6,8 @@
 #include <cstring>
 #include <vector>
 
+#include "core/math/pair_width.h"
+#include "core/ops/gradient_products.h"
 #include "core/ops/tangent_kernel.h"
 
 namespace olrank {
@@ -87,8 +89,8 @@ void DualForm::observe(ExecutionContext& context, const ObservedPairs& history, 
     const PreferencePair& a = pairs[static_cast<std::size_t>(i)];
     for (std::int64_t j = 0; j <= i; ++j) {
       const PreferencePair& b = pairs[static_cast<std::size_t>(j)];
-      const double known =
-          (m(a.winner, b.winner) - m(a.winner, b.loser)) - (m(a.loser, b.winner) - m(a.loser, b.loser));
+      const double known = pair_product(m(a.winner, b.winner), m(a.winner, b.loser), m(a.loser, b.winner),
+                                        m(a.loser, b.loser));
       corner[static_cast<std::size_t>(i * columns + j)] = lambda_ * (known + (i == j ? 1.0 : 0.0));
     }
   }

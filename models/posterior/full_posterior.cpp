@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/learning/numeric_errors.h"
 #include "core/ops/diagonal_covariance.h"
+#include "core/ops/gradient_products.h"
 #include "core/runtime/log.h"
 #include "core/text/byte_size.h"
 #include "models/posterior/dual_form.h"

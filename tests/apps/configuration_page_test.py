@@ -1,4 +1,4 @@
-"""docs/CONFIGURATION.md is what the program says of its settings; nothing is described twice."""
+"""docs/CONFIGURATION.md matches the output of `olrank info --settings`."""
 
 import os
 import pathlib

@@ -27,7 +27,7 @@ std::string complaint(const std::string& text, const std::vector<SettingOverride
   return "none";
 }
 
-TEST(ConfigurationTest, ProtocolAndKindChooseDefaultsWhereverTheyStand) {
+TEST(ConfigurationTest, ProtocolAndKindDecideDefaultsAnywhereInTheFile) {
   const Configuration configuration = from_text(
       "[[ranker]]\n"
       "alpha = 0.7\n"
@@ -58,7 +58,7 @@ TEST(ConfigurationTest, CandidatesFollowTheInterleavingUnlessSet) {
   EXPECT_EQ(from_text(mgd + "candidates = 5\n" + probabilistic).rankers[0].bandit.candidates, 5);
 }
 
-TEST(ConfigurationTest, OverridesReachAllRankersOrOne) {
+TEST(ConfigurationTest, OverridesApplyToAllRankersOrOne) {
   const std::string text = "[[ranker]]\nname = \"a\"\n[[ranker]]\nname = \"b\"\n";
   const Configuration configuration =
       from_text(text, {parse_override("ranker.alpha=0.5"), parse_override("ranker.b.alpha=0.9"),
@@ -68,7 +68,7 @@ TEST(ConfigurationTest, OverridesReachAllRankersOrOne) {
   EXPECT_EQ(configuration.protocol.rounds, 7);
 }
 
-TEST(ConfigurationTest, PrintedFormGivesItself) {
+TEST(ConfigurationTest, PrintedConfigurationReadsBackUnchanged) {
   const Configuration configuration = from_text(
       "[protocol]\nname = \"reference\"\nseeds = \"1-5\"\n[[ranker]]\nname = \"a\"\nalpha = "
       "0.3333333333333333\n"
@@ -77,39 +77,38 @@ TEST(ConfigurationTest, PrintedFormGivesItself) {
   EXPECT_EQ(print_configuration(from_text(printed)), printed);
 }
 
-TEST(ConfigurationTest, ComplaintsNameThePlaceAndTheNearest) {
+TEST(ConfigurationTest, ErrorsNameLocationAndNearestName) {
   EXPECT_EQ(complaint("[protocol]\nruonds = 3\n"),
-            "c.toml:2:1: Unknown key 'ruonds' in [protocol]; the nearest known one is 'rounds'.");
+            "c.toml:2:1: Unknown key 'ruonds' in [protocol]. Did you mean 'rounds'?");
   EXPECT_EQ(complaint("[protokol]\nrounds = 3\n"),
-            "c.toml:1:1: Unknown table 'protokol'; the nearest known one is 'protocol'.");
+            "c.toml:1:1: Unknown table 'protokol'. Did you mean 'protocol'?");
   EXPECT_EQ(complaint("rounds = 3\n"),
-            "c.toml:1:10: 'rounds' stands above all tables; put it under one of data, protocol, clicks, "
+            "c.toml:1:10: 'rounds' is not in a table; put it under one of data, protocol, clicks, "
             "user, ranker, run, study or sweep.");
-  EXPECT_EQ(complaint("[ranker]\nalpha = 1\n"), "c.toml:1:1: This table is written [[ranker]].");
+  EXPECT_EQ(complaint("[ranker]\nalpha = 1\n"), "c.toml:1:1: Write this table as [[ranker]].");
   EXPECT_EQ(complaint("[[run]]\nout = \"x\"\n").substr(0, 7), "c.toml:");
-  EXPECT_EQ(complaint("[[ranker]]\nalpha = -1\n"), "c.toml:2:9: 'alpha' is -1.0 but must be at least 0.");
+  EXPECT_EQ(complaint("[[ranker]]\nalpha = -1\n"), "c.toml:2:9: 'alpha' must be at least 0, not -1.0.");
   EXPECT_EQ(complaint("[[ranker]]\nkind = \"pdgd\"\n[[ranker]]\nkind = \"pdgd\"\n"),
-            "Two rankers are called 'pdgd'; give each [[ranker]] a name of its own.");
+            "Two rankers are called 'pdgd'; give each [[ranker]] a unique name.");
   EXPECT_EQ(complaint("[[ranker]]\nname = \"a/b\"\n").substr(0, 23), "The ranker's name 'a/b'");
   EXPECT_EQ(complaint("[protocol]\nseeds = [1, 1]\n"),
-            "The list protocol.seeds names something twice; each would be the same trial.");
-  EXPECT_EQ(complaint("[clicks]\nmodels = []\n"),
-            "The list clicks.models is empty; it needs at least one.");
+            "protocol.seeds contains a duplicate, which would repeat a trial.");
+  EXPECT_EQ(complaint("[clicks]\nmodels = []\n"), "clicks.models is empty; it needs at least one value.");
   EXPECT_EQ(complaint("[run]\ndevice = \"gpu\"\n"),
             "'gpu' is not a device: use auto, cpu, cuda or cuda:N.");
 }
 
-TEST(ConfigurationTest, OverridesAreCheckedToo) {
+TEST(ConfigurationTest, ChecksOverrides) {
   EXPECT_THROW(parse_override("alpha=1"), InvalidArgument);
   EXPECT_THROW(parse_override("ranker.alpha"), InvalidArgument);
   EXPECT_THROW(parse_override("data.x.source=1"), InvalidArgument);
   EXPECT_EQ(complaint("", {parse_override("rankre.alpha=1")}),
-            "--set rankre.alpha: Unknown table 'rankre'; the nearest known one is 'ranker'.");
+            "--set rankre.alpha: Unknown table 'rankre'. Did you mean 'ranker'?");
   EXPECT_EQ(complaint("[[ranker]]\nkind = \"olranknet\"\n", {parse_override("ranker.olranknte.alpha=1")}),
-            "--set ranker.olranknte.alpha: There is no ranker 'olranknte'; the nearest is 'olranknet'.");
+            "--set ranker.olranknte.alpha: Unknown ranker 'olranknte'. Did you mean 'olranknet'?");
 }
 
-TEST(ConfigurationTest, UsersStartFromClicksWhereverItStands) {
+TEST(ConfigurationTest, UsersInheritFromClicksAnywhereInTheFile) {
   const Configuration configuration = from_text(
       "[[user]]\n"
       "name = \"mine\"\n"
@@ -147,7 +146,7 @@ TEST(ConfigurationTest, UsersStartFromClicksWhereverItStands) {
   EXPECT_EQ(print_configuration(from_text("")).find("[[user]]"), std::string::npos);
 }
 
-TEST(ConfigurationTest, UsersAreChecked) {
+TEST(ConfigurationTest, ChecksUsers) {
   const std::string mine = "[[user]]\nname = \"mine\"\nclick = [0, 1]\n";
   EXPECT_EQ(complaint(mine), "none");
   EXPECT_EQ(complaint(mine + mine), "Two users are called 'mine'; give each [[user]] a name of its own.");
@@ -157,23 +156,23 @@ TEST(ConfigurationTest, UsersAreChecked) {
   EXPECT_EQ(complaint("[[user]]\nclick = [0, 1]\n").substr(0, 18), "The user's name ''");
   EXPECT_EQ(complaint("[[user]]\nname = \"mine\"\n").substr(0, 33), "User 'mine' has no click probabil");
   EXPECT_EQ(complaint("[[user]]\nname = \"mine\"\nclick = [0, 1.5]\n"),
-            "c.toml:3:9: 'click' is 1.5 but must be at least 0 and at most 1.");
+            "c.toml:3:9: 'click' must be at least 0 and at most 1, not 1.5.");
   EXPECT_EQ(complaint("[[user]]\nclik = [0, 1]\n"),
-            "c.toml:2:1: Unknown key 'clik' in [[user]]; the nearest known one is 'click'.");
-  EXPECT_EQ(complaint("[user]\nname = \"mine\"\n"), "c.toml:1:1: This table is written [[user]].");
-  EXPECT_EQ(complaint(mine + "[clicks]\nmodels = [\"mien\"]\n").substr(0, 66),
-            "clicks.models: There is no user 'mien'; the nearest is 'mine'. The");
+            "c.toml:2:1: Unknown key 'clik' in [[user]]. Did you mean 'click'?");
+  EXPECT_EQ(complaint("[user]\nname = \"mine\"\n"), "c.toml:1:1: Write this table as [[user]].");
+  EXPECT_EQ(complaint(mine + "[clicks]\nmodels = [\"mien\"]\n").substr(0, 60),
+            "clicks.models: Unknown user 'mien'. Did you mean 'mine'? The");
   EXPECT_EQ(complaint("[clicks]\ngrades = 4\n").substr(0, 18), "clicks.grades is 4");
   EXPECT_EQ(complaint("[clicks]\ngrades = 6\n"),
-            "c.toml:2:10: 'grades' is 6 but must be at least 0 and at most 5.");
+            "c.toml:2:10: 'grades' must be at least 0 and at most 5, not 6.");
   for (const std::string path : {"user.mine.noise", "user.noise"}) {
     try {
       parse_override(path + "=0.5");
-      ADD_FAILURE() << path << " was taken";
+      ADD_FAILURE() << path << " was accepted";
     } catch (const InvalidArgument& error) {
       EXPECT_EQ(error.what(), "--set " + path +
-                                  ": A user is described in the configuration file alone; write the key "
-                                  "under its [[user]] there.");
+                                  ": Users can be described only in the configuration file; put the key "
+                                  "under the user's [[user]] there.");
     }
   }
 }

@@ -30,7 +30,7 @@ class EvalTest : public testing::Test {
     request_.metrics.cutoffs = {1, 3};
   }
   std::string answered(const Dataset& data, bool json) {
-    const EvalAnswer answers[] = {judge(request_, data, context_)};
+    const EvalResult answers[] = {evaluate_ranking(request_, data, context_)};
     return json ? eval_json(answers) : eval_table(answers);
   }
 
@@ -39,11 +39,11 @@ class EvalTest : public testing::Test {
   ExecutionContext context_;
 };
 
-TEST_F(EvalTest, JsonHoldsFiguresAndConventions) {
+TEST_F(EvalTest, JsonContainsMetricsAndConventions) {
   request_.scores = folder_ / "scores";
   const auto answer = nlohmann::json::parse(answered(data(), true));
   const double ndcg = (3.0 / std::log2(3.0) + 0.5) / (3.0 + 1.0 / std::log2(3.0)) / 2.0;
-  EXPECT_EQ(answer["metrics"]["ndcg@3"].get<double>(), ndcg);  // printed to read back exactly
+  EXPECT_EQ(answer["metrics"]["ndcg@3"].get<double>(), ndcg);  // numbers are printed exactly
   EXPECT_EQ(answer["metrics"]["ndcg@1"].get<double>(), 0.0);
   EXPECT_EQ(answer["metrics"]["misordered_pairs"].get<int>(), 2);
   EXPECT_EQ(answer["empty_queries"].get<int>(), 1);
@@ -53,7 +53,7 @@ TEST_F(EvalTest, JsonHoldsFiguresAndConventions) {
   EXPECT_FALSE(answer.contains("run"));
 }
 
-TEST_F(EvalTest, JsonHasNullForAMeanOverNothing) {
+TEST_F(EvalTest, JsonHasNullForUndefinedMeans) {
   request_.scores = folder_ / "scores";
   request_.metrics.empty_queries = EmptyQueries::kSkip;
   const Dataset empty = make_dataset({{"1", {0, 0, 0, 0, 0}, {}}});
@@ -62,20 +62,20 @@ TEST_F(EvalTest, JsonHasNullForAMeanOverNothing) {
   EXPECT_TRUE(answer["metrics"]["arp"].is_null());
 }
 
-TEST_F(EvalTest, TableSaysHowItCounted) {
+TEST_F(EvalTest, TableShowsConventions) {
   request_.run = folder_ / "run";
   request_.overrides = {"gain linear"};
   const std::string table = answered(data(), false);
   EXPECT_NE(table.find("somewhere, fold 1, test"), std::string::npos);
-  EXPECT_NE(table.find("1 without a relevant document, counted 0"), std::string::npos);
-  EXPECT_NE(table.find("3 documents, standing last in index order; queries without any: 1"),
+  EXPECT_NE(table.find("1 without a relevant document, counted as 0"), std::string::npos);
+  EXPECT_NE(table.find("3 documents, ranked last in index order; queries without any: 1"),
             std::string::npos);
   EXPECT_NE(table.find("olrank with gain linear: gain 2^grade - 1"), std::string::npos);
   EXPECT_NE(table.find("ties by document index"), std::string::npos);
 }
 
-// Documents 0 (grade 0) and 2 (grade 1) tie in the run: by index 0 leads, by name descending 2 does.
-TEST_F(EvalTest, ARunWithTiesFollowsTheConvention) {
+// Documents 0 (grade 0) and 2 (grade 1) tie in the run: by index 0 comes first, by descending name 2.
+TEST_F(EvalTest, BreaksTiesByTheConvention) {
   request_.run = folder_ / "run";
   const auto mrr = [&] {
     return nlohmann::json::parse(answered(data(), true))["metrics"]["mrr"].get<double>();
@@ -85,7 +85,7 @@ TEST_F(EvalTest, ARunWithTiesFollowsTheConvention) {
   EXPECT_EQ(mrr(), 1.0 / 2.0);
 }
 
-TEST_F(EvalTest, WritesSingleQueries) {
+TEST_F(EvalTest, WritesPerQueryMetrics) {
   request_.scores = folder_ / "scores";
   request_.per_query = folder_ / "queries.csv";
   answered(data(), true);
@@ -93,7 +93,7 @@ TEST_F(EvalTest, WritesSingleQueries) {
   EXPECT_EQ(csv.substr(0, csv.find('\n')), "qid,docs,ndcg@1,ndcg@3,map,mrr,p@10,err@10,arp,pairs");
 }
 
-TEST_F(EvalTest, BadScoresLeaveEarlierFilesAlone) {
+TEST_F(EvalTest, KeepsExistingFilesWhenScoresAreInvalid) {
   write_file_atomically(folder_ / "scores", "1\n2\nnan\n");
   write_file_atomically(folder_ / "queries.csv", "earlier");
   request_.scores = folder_ / "scores";
@@ -102,19 +102,19 @@ TEST_F(EvalTest, BadScoresLeaveEarlierFilesAlone) {
   EXPECT_EQ(read_file(folder_ / "queries.csv"), "earlier");
 }
 
-TEST_F(EvalTest, ScoresByLineNeedDocumentsInTheOrderOfTheLines) {
+TEST_F(EvalTest, RefusesScoresForReorderedDocuments) {
   Dataset::Contents contents = data().contents();
   contents.reordered = true;
   request_.scores = folder_ / "scores";
-  EXPECT_THROW(judge(request_, Dataset(contents), context_), InvalidArgument);
+  EXPECT_THROW(evaluate_ranking(request_, Dataset(contents), context_), InvalidArgument);
   request_.scores.clear();
   request_.run = folder_ / "run";
-  EXPECT_NO_THROW(judge(request_, Dataset(contents), context_));
+  EXPECT_NO_THROW(evaluate_ranking(request_, Dataset(contents), context_));
 }
 
-TEST_F(EvalTest, SeveralFoldsHaveAMean) {
+TEST_F(EvalTest, AveragesOverFolds) {
   request_.scores = folder_ / "scores";
-  std::vector<EvalAnswer> folds = {judge(request_, data(), context_)};
+  std::vector<EvalResult> folds = {evaluate_ranking(request_, data(), context_)};
   folds.push_back(folds.front());
   folds[0].report.map = 0.25;
   folds[1].report.map = 0.75;
@@ -140,27 +140,27 @@ std::string complaint_about(std::vector<std::string> arguments) {
   return "";
 }
 
-TEST(EvalUsage, MistakesAreNamed) {
-  EXPECT_EQ(complaint_about({"--scores", "x"}), "--data is missing: name the data set that was ranked.");
+TEST(EvalUsage, ExplainsWrongUsage) {
+  EXPECT_EQ(complaint_about({"--scores", "x"}), "--data is required: name the data set that was ranked.");
   EXPECT_EQ(complaint_about({"--data", "d"}),
-            "Give the ranking as one of --scores FILE, --run FILE and --model FILE.");
+            "Give exactly one ranking: --scores FILE, --run FILE or --model FILE.");
   EXPECT_EQ(complaint_about({"--data", "d", "--scores", "x", "--run", "y"}),
-            "Give the ranking as one of --scores FILE, --run FILE and --model FILE.");
-  EXPECT_EQ(
-      complaint_about({"--data", "d", "--run", "y", "--convention", "trec-eva"}),
-      "--convention is olrank, letor, lightgbm or trec_eval, not 'trec-eva'; the nearest is 'trec_eval'.");
+            "Give exactly one ranking: --scores FILE, --run FILE or --model FILE.");
+  EXPECT_EQ(complaint_about({"--data", "d", "--run", "y", "--convention", "trec-eva"}),
+            "--convention must be olrank, letor, lightgbm or trec_eval, not 'trec-eva'. Did you mean "
+            "'trec_eval'?");
   EXPECT_EQ(complaint_about({"--data", "d", "--run", "y", "--gain", "log"}),
-            "--gain is exponential or linear, not 'log'; the nearest is 'linear'.");
+            "--gain must be exponential or linear, not 'log'. Did you mean 'linear'?");
   EXPECT_EQ(complaint_about({"--data", "d", "--run", "y", "--at", "1,3,1"}),
             "The cutoff 1 is given twice.");
   EXPECT_EQ(complaint_about({"--data", "d", "--run", "y", "--at", "0"}),
             "A cutoff must be at least 1, not 0.");
   EXPECT_EQ(complaint_about({"--data", "d", "--run", "y", "--part", "dev"}),
-            "--part is train, vali or test, not 'dev'; the nearest is 'test'.");
+            "--part must be train, vali or test, not 'dev'. Did you mean 'test'?");
   EXPECT_EQ(complaint_about({"--data", "d", "--run", "y", "--fold", "0"}),
-            "--fold counts from 1, and '0' does not.");
+            "--fold must be at least 1, not 0.");
   EXPECT_EQ(complaint_about({"--data", "d", "--run", "y", "--fold", "1-2"}),
-            "Each fold has a file of its own: write {fold} where its number stands in 'y'.");
+            "Each fold needs its own file: put {fold} in 'y' where the fold's number goes.");
   EXPECT_EQ(complaint_about({"--data", "d", "--run", "y", "--max-grade", "40"}),
             "The largest grade must lie between 0 and 31, not 40.");
 }

@@ -1,4 +1,4 @@
-"""Every form of a saved model, read from outside the program, gives the program's scores."""
+"""Every export format, read by other tools, gives the same scores as the program."""
 
 import ctypes
 import importlib.util
@@ -14,8 +14,7 @@ import zipfile
 from saved_models import (PROGRAM, layers_of, model_scores, network_score, normalised, olrank, read_queries,
                           read_safetensors, write_safetensors)
 
-# Scores are printed so that they read back exactly, and everything is computed in double; what is left is the
-# order of summation.
+# Scores are printed exactly and computed in double, so only the order of summation differs.
 TOLERANCE = 1e-6
 
 DATA = "synth:small?queries=30&test_queries=8"
@@ -55,7 +54,7 @@ class Forms(unittest.TestCase):
 
     @classmethod
     def make_data(cls):
-        """Generated data with a constant feature in front, one that varies in few queries, and negative values."""
+        """Synthetic data with a constant first feature, a feature that varies in few queries, and negative values."""
         made = cls.folder / "made"
         done = olrank("data", "synth", DATA.removeprefix("synth:"), "--out", made)
         assert done.returncode == 0, done.stderr
@@ -88,18 +87,18 @@ class Forms(unittest.TestCase):
     def expect_scores(self, scores, name):
         expected = self.program_scores(self.models[name])
         self.assertEqual(len(scores), len(expected), name)
-        self.assertGreater(max(expected) - min(expected), 1e-3, name)  # something was learned
+        self.assertGreater(max(expected) - min(expected), 1e-3, name)  # the model is not trivial
         for ours, theirs in zip(expected, scores):
             self.assertLessEqual(abs(ours - theirs), TOLERANCE, name)
 
-    def test_safetensors_by_the_formula(self):
+    def test_safetensors_matches_the_formula(self):
         for name in RANKERS:
             tensors, metadata = read_safetensors(self.exported(name, "safetensors"))
             scores = model_scores(layers_of(tensors, metadata), float(metadata.get("output_scale", 1)),
                                   json.loads(metadata["normalisation"]), self.queries(metadata))
             self.expect_scores(scores, name)
 
-    def test_safetensors_tells_where_the_model_comes_from(self):
+    def test_safetensors_metadata_describe_the_trial(self):
         for name in RANKERS:
             metadata = read_safetensors(self.models[name])[1]
             features = json.loads(metadata["normalisation"])["features"]
@@ -112,7 +111,7 @@ class Forms(unittest.TestCase):
             self.assertRegex(metadata["data_fingerprint"], "^[0-9a-f]{32} [0-9a-f]{32} grades 0-")
             self.assertEqual(self.exported(name, "safetensors").read_bytes(), self.models[name].read_bytes())
 
-    def test_a_bare_file_gets_its_normalisation_and_names(self):
+    def test_export_adds_normalisation_and_feature_names(self):
         bare = self.folder / "bare.safetensors"
         write_safetensors(bare, {"linear.weight": ([1, 2], [1.0, -2.0])}, {"architecture": "linear"})
         out = self.folder / "whole.safetensors"
@@ -121,7 +120,7 @@ class Forms(unittest.TestCase):
                                                     "normalisation": '{"kind":"none","features":2}'})
 
     @unittest.skipUnless(has("safetensors", "numpy"), "Python's safetensors or numpy is missing")
-    def test_safetensors_library_reads_it(self):
+    def test_safetensors_library_reads_models(self):
         from safetensors import safe_open
         for name in RANKERS:
             file = self.exported(name, "safetensors")
@@ -133,7 +132,7 @@ class Forms(unittest.TestCase):
                     self.assertEqual(list(opened.get_tensor(key).shape), shape)
                     self.assertEqual(opened.get_tensor(key).ravel().tolist(), values)
 
-    def test_json(self):
+    def test_json_gives_the_scores(self):
         for name in RANKERS:
             model = json.loads(self.exported(name, "json").read_text())
             members = [[(layer["weight"], layer.get("bias", [0.0] * len(layer["weight"]))) for layer in member["layers"]]
@@ -143,8 +142,8 @@ class Forms(unittest.TestCase):
             queries = read_queries(self.data / "test.txt", model["normalisation"]["features"])
             self.expect_scores(model_scores(members, model["output_scale"], model["normalisation"], queries), name)
 
-    def test_pt_holds_the_tensors(self):
-        """The archive as Python's own zip and pickle see it, with stand-ins for torch's names."""
+    def test_pt_contains_the_tensors(self):
+        """Reads the archive with Python's zip and pickle, and stand-ins for torch's names."""
         class Loader(pickle.Unpickler):
             def find_class(self, module, name):
                 if (module, name) == ("collections", "OrderedDict"):
@@ -173,7 +172,7 @@ class Forms(unittest.TestCase):
                     self.assertEqual(len(content), 4 * storage[4])
 
     @unittest.skipUnless(has("torch"), "Python's torch is missing")
-    def test_pt_in_torch(self):
+    def test_torch_loads_pt(self):
         import torch
         for name in RANKERS:
             state = torch.load(self.exported(name, "pt"), weights_only=True)
@@ -200,7 +199,7 @@ class Forms(unittest.TestCase):
             self.expect_scores((total / members).tolist(), name)
 
     @unittest.skipUnless(has("onnx", "onnxruntime", "numpy"), "Python's onnx, onnxruntime or numpy is missing")
-    def test_onnx(self):
+    def test_onnx_gives_the_scores(self):
         import numpy
         import onnx
         import onnxruntime
@@ -218,7 +217,7 @@ class Forms(unittest.TestCase):
             self.expect_scores(scores, name)
 
     @unittest.skipUnless(shutil.which("cc"), "there is no C compiler cc")
-    def test_c(self):
+    def test_c_gives_the_scores(self):
         for name in RANKERS:
             source = self.exported(name, "c", f"my-{name}.c")
             library = source.with_suffix(".so")
@@ -241,14 +240,14 @@ class Forms(unittest.TestCase):
                     scores.append(score(ctypes.byref(inputs, 4 * columns * doc)))
             self.expect_scores(scores, name)
 
-    def test_a_trials_folder_stands_for_its_model(self):
+    def test_accepts_a_trial_folder_as_the_model(self):
         out = self.folder / "from-folder"
         self.assertEqual(olrank("export", self.models["ntk"].parent, "--to", "json", "--out", out).returncode, 0)
         self.assertEqual(out.read_bytes(), self.exported("ntk", "json").read_bytes())
 
 
 class BadInput(unittest.TestCase):
-    def test_one_sentence_and_nothing_written(self):
+    def test_reports_one_sentence_and_writes_nothing(self):
         with tempfile.TemporaryDirectory() as folder:
             folder = pathlib.Path(folder)
             good, out = folder / "good.safetensors", folder / "out"
@@ -260,10 +259,10 @@ class BadInput(unittest.TestCase):
                               {"architecture": "linear", "normalisation": '{"kind":"query-minmax","features":3}'})
             out.write_text("earlier")
             for arguments, code, part in (
-                ([], 2, "The model is missing"),
-                ([good, "--out", out], 2, "--to is missing"),
-                ([good, "--to", "json"], 2, "--out is missing"),
-                ([good, "--to", "onyx", "--out", out], 2, "the nearest is 'onnx'"),
+                ([], 2, "No model given"),
+                ([good, "--out", out], 2, "--to is required"),
+                ([good, "--to", "json"], 2, "--out is required"),
+                ([good, "--to", "onyx", "--out", out], 2, "Did you mean 'onnx'?"),
                 ([folder / "none", "--to", "c", "--out", out], 1, "No such file"),
                 ([folder, "--to", "c", "--out", out], 1, "model.safetensors"),
                 ([damaged, "--to", "c", "--out", out], 1, "damaged.safetensors: This is no safetensors file"),

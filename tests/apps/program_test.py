@@ -1,4 +1,4 @@
-"""The program from outside: exit codes, what goes to stdout and stderr, flags before and after the command."""
+"""The program as a process: exit codes, stdout and stderr, flags before and after the command."""
 
 import json
 import os
@@ -22,7 +22,7 @@ class Frame(unittest.TestCase):
             self.assertIn("--json", olrank("--help").stdout)
         self.assertRegex(olrank("--version").stdout, r"^olrank \d+\.\d+\.\d+ \(\S+\)\n$")
 
-    def test_misspelt_words_get_the_nearest_and_exit_2(self):
+    def test_misspelt_names_get_a_suggestion_and_exit_2(self):
         for arguments, nearest in (
             (["rum"], "'run'"),
             (["inof"], "'info'"),
@@ -44,7 +44,7 @@ class Frame(unittest.TestCase):
             self.assertTrue(done.stderr.startswith("olrank: "), arguments)
             self.assertEqual(done.stdout, "", arguments)
 
-    def test_a_full_disk_is_told(self):
+    def test_reports_a_full_disk(self):
         if not os.path.exists("/dev/full"):
             self.skipTest("this system has no /dev/full")
         with open("/dev/full", "w") as full:
@@ -54,7 +54,7 @@ class Frame(unittest.TestCase):
 
 
 class Info(unittest.TestCase):
-    def test_json_tells_what_the_table_tells(self):
+    def test_json_matches_the_table(self):
         machine = json.loads(olrank("info", "--json").stdout)
         self.assertEqual(machine, json.loads(olrank("--json", "info").stdout) | {"memory_bytes": machine["memory_bytes"]})
         self.assertTrue(machine["libtorch"]["version"].startswith("2.11.0"))
@@ -66,7 +66,7 @@ class Info(unittest.TestCase):
 
 
 class Run(unittest.TestCase):
-    def test_printed_configuration_gives_itself(self):
+    def test_printed_configuration_reads_back_unchanged(self):
         flags = ["--data", "DIR", "--fold", "1", "--ranker", "olranknet", "--covariance", "full", "--width", "16",
                  "--clicks", "perfect", "--rounds", "1000", "--seeds", "1-5", "--alpha", "0.1", "--lambda", "0.1",
                  "--out", "runs/x", "--device", "cpu", "--print-config"]
@@ -78,7 +78,7 @@ class Run(unittest.TestCase):
             file.write_text(first.stdout)
             self.assertEqual(olrank("run", str(file), "--print-config").stdout, first.stdout)
 
-    def test_the_last_word_wins(self):
+    def test_the_last_setting_wins(self):
         done = olrank("run", "--alpha", "0.2", "--set", "ranker.alpha=0.3", "--alpha", "0.4", "--print-config")
         self.assertIn("\nalpha = 0.4\n", done.stdout)
         done = olrank("run", "--alpha", "0.2", "--set", "ranker.alpha=0.3", "--print-config")

@@ -1,4 +1,4 @@
-"""Ranked lists of saved models: from every form of the data the same, read back by eval, explored from trials."""
+"""Ranked lists of saved models: the same for every form of the data, readable by eval, and exploring lists of trials."""
 
 import gzip
 import json
@@ -34,7 +34,7 @@ class Rank(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
         return out.read_text()
 
-    def test_known_lists(self):
+    def test_ranks_known_lists(self):
         data = self.file("d.txt", "1 qid:b 1:4 2:10 # docid = x\n"
                                   "0 qid:b 1:2 2:30\n"
                                   "0 qid:b 1:3 2:20\n"
@@ -45,7 +45,7 @@ class Rank(unittest.TestCase):
         done = olrank("rank", "--model", self.model, "--data", data, "--format", "scores", "--out", "-")
         self.assertEqual(done.stdout, "1\n-2\n-0.5\n0\n")
 
-    def test_the_mean_of_members(self):
+    def test_scores_are_the_mean_over_members(self):
         write_safetensors(self.model, {"members.0.layers.0.weight": ([1, 1], [2.0]), "members.0.layers.0.bias": ([1], [-1.0]),
                                        "members.0.layers.1.weight": ([1, 1], [3.0]), "members.0.layers.1.bias": ([1], [0.5]),
                                        "members.1.layers.0.weight": ([1, 1], [-1.0]), "members.1.layers.0.bias": ([1], [4.0]),
@@ -78,13 +78,13 @@ class Rank(unittest.TestCase):
         binary = self.folder / "binary.olrank"
         self.assertEqual(olrank("data", "convert", plain, binary).returncode, 0)
         self.assertEqual(self.ranked(binary), expected)
-        # Every query's documents far from each other, those of one query in their order.
+        # Scatters the documents of every query over the file, in their order.
         scattered = sorted(lines, key=lambda line: (int(line.split("docid = d")[1]), line.split("qid:")[1]))
         self.assertNotEqual(scattered, lines)
         given = self.ranked(self.file("scattered.txt", "\n".join(scattered) + "\n"))
         self.assertEqual(sorted(given.splitlines()), sorted(expected.splitlines()))
 
-    def test_a_binary_copy_serves(self):
+    def test_uses_a_cached_binary_copy(self):
         plain = self.file("plain.txt", "\n".join(self.lines()) + "\n")
         cache = self.folder / "cache"
         expected = self.ranked(plain)
@@ -95,7 +95,7 @@ class Rank(unittest.TestCase):
         self.assertIn("binary copy", done.stderr)
         self.assertEqual(out.read_text(), expected)
 
-    def test_eval_reads_them_back(self):
+    def test_eval_reads_the_lists(self):
         data = self.file("d.txt", "\n".join(self.lines()) + "\n")
         run, scores = self.file("run", self.ranked(data)), self.file("scores", self.ranked(data, "--format", "scores"))
 
@@ -109,28 +109,28 @@ class Rank(unittest.TestCase):
         self.assertEqual(metrics("--scores", scores), by_model)
         self.assertGreater(by_model["pairs"], 0)
 
-    def test_narrower_data_are_padded_and_wider_refused(self):
+    def test_pads_data_with_fewer_features(self):
         narrow = self.file("narrow.txt", "0 qid:1 1:1\n1 qid:1 1:2\n")
         self.assertEqual(self.ranked(narrow, "--format", "scores"), "0\n1\n")
         binary = self.folder / "narrow.olrank"
         self.assertEqual(olrank("data", "convert", narrow, binary).returncode, 0)
         self.assertEqual(self.ranked(binary, "--format", "scores"), "0\n1\n")
 
-    def test_bad_input_is_one_sentence_and_leaves_the_file(self):
+    def test_bad_input_gives_one_sentence_and_keeps_the_file(self):
         data = self.file("d.txt", "0 qid:1 1:1 2:3\n1 qid:1 1:2\n")
         wide = self.file("wide.txt", "0 qid:1 1:1 2:3\n1 qid:1 1:2\n0 qid:2 3:5\n")
         torn = self.file("torn.txt", "0 qid:1 1:1\n0 qid:1 1:x\n")
         scattered = self.file("scattered.txt", "0 qid:1 1:1\n0 qid:2 1:2\n0 qid:1 1:3\n")
         out = self.file("earlier", "earlier")
         for arguments, code, part in (
-            (["--data", data, "--out", out], 2, "--model is missing"),
-            (["--model", self.model, "--out", out], 2, "--data is missing"),
-            (["--model", self.model, "--data", data], 2, "--out is missing"),
-            (["--model", self.model, "--data", data, "--out", out, "--format", "treck"], 2, "the nearest is 'trec'"),
+            (["--data", data, "--out", out], 2, "--model is required"),
+            (["--model", self.model, "--out", out], 2, "--data is required"),
+            (["--model", self.model, "--data", data], 2, "--out is required"),
+            (["--model", self.model, "--data", data, "--out", out, "--format", "treck"], 2, "Did you mean 'trec'?"),
             (["--model", self.model, "--data", wide, "--out", out], 1, "wide.txt:3:9: Feature 3 is beyond the 2"),
             (["--model", self.model, "--data", torn, "--out", out], 1, "torn.txt:2:11:"),
             (["--model", self.model, "--data", self.file("empty.txt", ""), "--out", out], 1, "no document"),
-            (["--model", self.model, "--data", scattered, "--out", out, "--format", "scores"], 2, "choose --format trec"),
+            (["--model", self.model, "--data", scattered, "--out", out, "--format", "scores"], 2, "use --format trec"),
             (["--model", self.model, "--data", data, "--out", out, "--explore"], 2, "the folder of a finished trial"),
             (["--model", self.folder / "none", "--data", data, "--out", out], 1, "No such file"),
         ):
@@ -175,13 +175,13 @@ class FromTrials(unittest.TestCase):
             self.assertEqual(len(lists[qid]), int(rank))
         return lists
 
-    def test_eval_gives_the_last_point_of_the_curve(self):
+    def test_eval_matches_the_last_point_of_the_curve(self):
         for name, trial in self.trials.items():
             last = json.loads((trial / "curve.jsonl").read_text().splitlines()[-1])["offline"]["ndcg@10"]
             done = olrank("eval", "--data", self.SOURCE, "--model", trial, "--at", "10", "--json")
             self.assertAlmostEqual(json.loads(done.stdout)["metrics"]["ndcg@10"], last, delta=1e-6, msg=name)
 
-    def test_exploring_lists_have_every_document_once_and_repeat(self):
+    def test_exploring_lists_are_permutations_and_reproducible(self):
         for name in ("pairrank", "network", "ensemble"):
             plain, exploring = self.ranked(self.trials[name]), self.ranked(self.trials[name], "--explore")
             self.assertEqual({q: sorted(docs) for q, docs in plain.items()}, {q: sorted(docs) for q, docs in exploring.items()})
@@ -189,10 +189,10 @@ class FromTrials(unittest.TestCase):
             self.assertEqual(self.ranked(self.trials[name], "--explore"), exploring)
             self.assertEqual(self.ranked(self.trials[name] / "model.safetensors", "--explore"), exploring)
 
-    def test_a_greedy_ranker_explores_nothing(self):
+    def test_a_greedy_ranker_does_not_explore(self):
         self.assertEqual(self.ranked(self.trials["greedy"]), self.ranked(self.trials["greedy"], "--explore"))
 
-    def test_scores_of_exploring_lists_say_their_order(self):
+    def test_scores_of_exploring_lists_give_their_order(self):
         lists = self.ranked(self.trials["pairrank"], "--explore")
         out = self.folder / "scores"
         done = olrank("rank", "--model", self.trials["pairrank"], "--data", self.SOURCE, "--out", out, "--explore",
@@ -204,7 +204,7 @@ class FromTrials(unittest.TestCase):
             self.assertEqual(sorted(range(len(docs)), key=lambda doc: -of_query[doc]), docs)
         self.assertEqual(numbers, [])
 
-    def test_what_has_no_exploring_list_says_so(self):
+    def test_refuses_to_explore_without_a_checkpoint(self):
         alone = self.folder / "alone"
         alone.mkdir()
         shutil.copy(self.trials["network"] / "model.safetensors", alone)
@@ -214,8 +214,8 @@ class FromTrials(unittest.TestCase):
         name, (shape, values) = next(iter(tensors.items()))
         tensors[name] = (shape, [values[0] + 1, *values[1:]])
         write_safetensors(other / "model.safetensors", tensors, metadata)
-        for model, part in ((alone, "stands alone"), (self.trials["labels"], "learned from grades"),
-                            (other, "is of another model")):
+        for model, part in ((alone, "requires the trial's checkpoint"), (self.trials["labels"], "learns from grades"),
+                            (other, "belongs to another model")):
             done = olrank("rank", "--model", model, "--data", self.SOURCE, "--out", self.folder / "x", "--explore")
             self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
             self.assertIn(part, done.stderr)

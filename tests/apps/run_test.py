@@ -1,4 +1,4 @@
-"""`olrank run` from outside: resume after kill -9 and signals, shards, threads, replays, traces, bad input."""
+"""`olrank run` as a process: resume after kill -9 and signals, shards, threads, replays, traces, bad input."""
 
 import csv
 import json
@@ -28,7 +28,7 @@ def run(out, *arguments, **options):
 
 
 def curve(folder):
-    """Every evaluation without its seconds, which no two runs share."""
+    """Every evaluation without its seconds, which differ between runs."""
     points = [json.loads(line) for line in (folder / "curve.jsonl").read_text().splitlines()]
     for point in points:
         del point["seconds"]
@@ -57,7 +57,7 @@ class Folder(unittest.TestCase):
 
 
 class Experiment(Folder):
-    def test_the_folder_holds_what_the_contract_says(self):
+    def test_writes_the_files_of_the_contract(self):
         done = self.done(self.folder / "a", "--ranker", "pairrank", "--rounds", 25, "--protocol-eval-every", 10, "--seeds",
                          "1-2", "--clicks", "perfect,informational")
         self.assertIn("pairrank", done.stdout)
@@ -83,8 +83,8 @@ class Experiment(Folder):
         rows = list(csv.DictReader((self.folder / "a" / "summary.csv").read_text().splitlines()))
         self.assertEqual(len(rows), 4)
 
-    def test_rankers_on_labels_stand_above_and_have_a_cosine(self):
-        """One run a kind: the linear offline model is its own reference up to the coins of its samples."""
+    def test_rankers_on_labels_learn_and_have_a_cosine(self):
+        """One run per kind. The linear offline model is its own reference, up to its random samples."""
         figures = {}
         for kind, extra in (("ranknet-offline", ["--network", "linear"]), ("lambdarank-labels", ["--width", 10]),
                             ("pairrank", [])):
@@ -100,7 +100,7 @@ class Experiment(Folder):
         self.assertGreater(figures["lambdarank-labels"][-1]["offline"]["ndcg@10"],
                            figures["lambdarank-labels"][0]["offline"]["ndcg@10"] + 0.1)
 
-    def test_rankers_on_labels_take_recorded_feedback(self):
+    def test_rankers_on_labels_accept_recorded_feedback(self):
         feedback = self.folder / "feedback.jsonl"
         settings = ["--ranker", "lambdarank-labels", "--network", "linear", "--learning-rate", 0.1, "--rounds", 40, "--seeds", "1"]
         self.done(self.folder / "a", *settings, "--clicks", "perfect", "--trace", feedback)
@@ -139,7 +139,7 @@ class Experiment(Folder):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual((merged / "summary.csv").read_bytes(), expected)
 
-    def test_a_scheduler_names_the_shard(self):
+    def test_takes_the_shard_from_the_scheduler(self):
         settings = ["--ranker", "pdgd", "--rounds", 5, "--seeds", "1-4", "--clicks", "perfect"]
         environment = {**os.environ, "SLURM_ARRAY_TASK_ID": "11", "SLURM_ARRAY_TASK_MIN": "10", "SLURM_ARRAY_TASK_COUNT": "2"}
         self.done(self.folder / "a", *settings, env=environment)
@@ -158,8 +158,8 @@ class Resume(Folder):
     SETTINGS = ["--ranker", "pairrank", "--rounds", 3000, "--seeds", "1", "--clicks", "perfect", "--protocol-eval-every", 10,
                 "--run-checkpoint-every", 7]
 
-    def test_twenty_kills_at_random_moments(self):
-        """Checkpoints every 7 rounds take most of the time, so that many kills fall into the writing of one."""
+    def test_survives_twenty_kills_at_random_times(self):
+        """Checkpoints every 7 rounds take most of the time, so many kills interrupt the writing of one."""
         self.done(self.folder / "whole", *self.SETTINGS)
         coins = random.Random(20261121)
         kills = 0
@@ -187,7 +187,7 @@ class Resume(Folder):
         leftovers = [path for path in killed.rglob("*") if ".tmp-" in path.name]
         self.assertEqual(leftovers, [])
 
-    def test_signals_end_between_rounds_with_a_checkpoint(self):
+    def test_signals_stop_between_rounds_with_a_checkpoint(self):
         settings = ["--set", "ranker.kind=p2linrank", "--rounds", 20000, "--seeds", "1-2", "--clicks", "perfect", "--jobs", 2]
         for number, code in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
             out = self.folder / f"stopped{code}"
@@ -210,7 +210,7 @@ class Resume(Folder):
         self.assertEqual((self.trial("a", "pdgd") / "summary.json").stat().st_mtime_ns, before)
         self.assertTrue((self.trial("a", "pdgd", seed=2) / "summary.json").exists())
 
-    def test_results_are_only_replaced_when_asked(self):
+    def test_replaces_results_only_with_force(self):
         settings = ["--ranker", "pdgd", "--rounds", 10, "--seeds", "1", "--clicks", "perfect"]
         out = self.folder / "a"
         self.done(out, *settings)
@@ -222,7 +222,7 @@ class Resume(Folder):
         config = (out / "config.toml").read_text()
         self.assertIn("learning_rate = 0.2", config)
 
-    def test_checkpoints_of_others_are_refused(self):
+    def test_refuses_checkpoints_of_other_runs(self):
         out = self.folder / "a"
         settings = ["--ranker", "pairrank", "--rounds", 50, "--seeds", "1", "--clicks", "perfect"]
         self.done(out, *settings)
@@ -245,7 +245,7 @@ class Resume(Folder):
         state.write_bytes(whole)
         self.assertEqual(olrank(*resume, DATA).returncode, 0)
 
-    def test_a_full_disk_loses_nothing_that_finished(self):
+    def test_a_full_disk_keeps_finished_trials(self):
         out = self.folder / "a"
         settings = ["--set", "ranker.kind=pairrank", "--rounds", 400, "--clicks", "perfect", "--protocol-eval-every", 1]
 
@@ -265,8 +265,8 @@ class Resume(Folder):
 
 
 class Replay(Folder):
-    def test_a_trace_teaches_what_its_run_learned(self):
-        """Neither of these draws coins while it learns, so the same clicks leave the same parameters."""
+    def test_replaying_a_trace_learns_the_same_model(self):
+        """These rankers draw no random numbers while learning, so the same clicks give the same parameters."""
         for ranker in ("pairrank", "pdgd"):
             settings = ["--ranker", ranker, "--rounds", 80, "--seeds", "1"]
             trace = self.folder / f"{ranker}.jsonl"
@@ -282,7 +282,7 @@ class Replay(Folder):
                 for key in ("ndcg@10", "cndcg@10"):
                     self.assertEqual(mine["online"][key], theirs["online"][key], ranker)
 
-    def test_bad_recordings(self):
+    def test_refuses_bad_recordings(self):
         log = self.folder / "log.jsonl"
         command = ["run", "--quiet", "--data", DATA, "--out", self.folder / "a", "--ranker", "pdgd", "--replay", log]
         good = '{"qid": "1", "shown": [0, 1], "clicks": [1, 0]}\n'
@@ -301,7 +301,7 @@ class Replay(Folder):
 
 class Trace(Folder):
     def test_rounds_can_be_recomputed_from_trace_and_data(self):
-        """PairRank by the formulas alone, in double, with A inverted by elimination."""
+        """Recomputes PairRank from its formulas in double, with A inverted by elimination."""
         trace = self.folder / "trace.jsonl"
         alpha, lam = 0.3, 0.5
         self.done(self.folder / "a", "--ranker", "pairrank", "--rounds", 60, "--seeds", "2", "--clicks", "perfect", "--alpha",
@@ -324,7 +324,7 @@ class Trace(Folder):
                 for x in history:
                     slope = sigmoid(dot(theta, x)) - 1.0
                     gradient = [g + slope * value for g, value in zip(gradient, x)]
-                # Θ is rounded to float32, and training stops at 1e-6 a pair.
+                # θ is rounded to float32, and training stops at a gradient norm of 1e-6 per pair.
                 self.assertLess(dot(gradient, gradient) ** 0.5, 4e-6 * len(history) + 1e-5)
             scores = [dot(theta, doc) for doc in docs]
             scale = max(1e-3, max(map(abs, scores)))
@@ -335,7 +335,7 @@ class Trace(Folder):
                 for j, y in enumerate(docs):
                     difference = [a - b for a, b in zip(x, y)]
                     width_sq = dot(difference, [dot(row, difference) for row in inverse])
-                    # Features reach the program as float32, differences of them to 6e-8 each.
+                    # The program stores features as float32, with a rounding error of 6e-8.
                     self.assertAlmostEqual(width_sq, line["width_sq"][i][j], delta=1e-6 * max(1.0, width_sq))
                     z = line["scores"][i] - line["scores"][j]
                     room = sigmoid(z) - 0.5 - alpha * line["width_sq"][i][j] ** 0.5
@@ -361,25 +361,25 @@ class Trace(Folder):
                         matrix[i][j] += difference[i] * difference[j]
         self.assertGreater(len(history), 30)
 
-    def test_what_does_not_go_with_a_trace(self):
+    def test_refuses_flags_that_conflict_with_trace(self):
         base = ["run", "--data", DATA, "--ranker", "pdgd", "--rounds", 5, "--out", self.folder / "a"]
         trace = ["--trace", self.folder / "t"]
-        self.refused(2, "exactly one trial, and this run has 2", *base, "--seeds", "1-2", "--clicks", "perfect", *trace)
-        self.refused(2, "--trace-detail needs a file", *base, "--trace-detail")
-        self.refused(2, "does not go with --resume", *base, "--seeds", "1", "--clicks", "perfect", "--resume", *trace)
+        self.refused(2, "exactly one trial, but this run has 2", *base, "--seeds", "1-2", "--clicks", "perfect", *trace)
+        self.refused(2, "--trace-detail requires --trace FILE", *base, "--trace-detail")
+        self.refused(2, "cannot be combined with --resume", *base, "--seeds", "1", "--clicks", "perfect", "--resume", *trace)
 
 
 class BadInput(Folder):
-    def test_one_sentence_each(self):
+    def test_errors_are_one_sentence(self):
         out = ["--out", self.folder / "a"]
         base = ["run", "--data", DATA, *out]
         for code, sentence, arguments in (
-            (2, "'pairrank'", [*base, "--ranker", "pairank"]),
-            (2, "'alpha'", [*base, "--alpha", "-1"]),
+            (2, "Did you mean 'pairrank'?", [*base, "--ranker", "pairank"]),
+            (2, "--alpha must be at least 0, not -1.0.", [*base, "--alpha", "-1"]),
             (2, "epsilon", [*base, "--ranker", "ranknet", "--exploration", "epsilon"]),
             (2, "its width must be even, not 15", [*base, "--ranker", "olranknet", "--width", "15"]),
-            (2, "'depth'", [*base, "--ranker", "olranknet", "--depth", "1"]),
-            (2, "'lambda'", [*base, "--ranker", "olranknet", "--lambda", "0"]),
+            (2, "--depth must be", [*base, "--ranker", "olranknet", "--depth", "1"]),
+            (2, "--lambda must be above 0", [*base, "--ranker", "olranknet", "--lambda", "0"]),
             (2, 'form = "dual" or covariance = "diagonal" would fit',
              [*base, "--ranker", "olranknet", "--form", "primal", "--width", "60000", "--rounds", "2"]),
             (2, 'form = "primal" or covariance = "diagonal" would fit',
@@ -388,12 +388,12 @@ class BadInput(Folder):
              [*base, "--ranker", "olranknet", "--width", "65536", "--depth", "16"]),
             (2, "'perfect'", [*base, "--clicks", "perfekt"]),
             (2, "cutoff", [*base, "--cutoff", "0"]),
-            (2, "There is no data", ["run", *out]),
+            (2, "No data given", ["run", *out]),
             (2, "--shard 3/3", [*base, "--shard", "3/3"]),
             (2, "I/N", [*base, "--shard", "1"]),
             (2, "excludes", [*base, "--resume", "--force"]),
             (2, "fold", [*base, "--fold", "2"]),
-            (2, "--ranker names the one ranker of a command line", [*base, "--ranker", "pdgd", "--ranker", "pairrank"]),
+            (2, "--ranker can be given once", [*base, "--ranker", "pdgd", "--ranker", "pairrank"]),
             (2, "every 'pairrank' is linear", [*base, "--ranker", "pairrank", "--network", "mlp"]),
             (2, "every 'olranknet' is a network", [*base, "--ranker", "olranknet", "--network", "linear"]),
             (2, "largest stable step: at most 1", [*base, "--ranker", "olranknet", "--learning-rate", "5"]),
@@ -405,7 +405,7 @@ class BadInput(Folder):
                 self.refused(code, sentence, *arguments)
                 self.assertFalse((self.folder / "a").exists())
 
-    def test_what_cannot_fit_removes_no_earlier_result(self):
+    def test_force_keeps_results_if_the_run_does_not_fit(self):
         settings = ["--ranker", "olranknet", "--width", 4, "--seeds", "1", "--clicks", "perfect"]
         self.done(self.folder / "a", *settings, "--rounds", 5)
         before = self.trial("a", "olranknet").joinpath("summary.json").read_bytes()
@@ -413,7 +413,7 @@ class BadInput(Folder):
                      "--rounds", 4000000)
         self.assertEqual(self.trial("a", "olranknet").joinpath("summary.json").read_bytes(), before)
 
-    def test_what_cannot_be_played_removes_no_earlier_result(self):
+    def test_force_keeps_results_if_the_run_is_invalid(self):
         settings = ["--ranker", "pairrank", "--seeds", "1", "--rounds", 5]
         out = self.folder / "a"
         self.done(out, *settings, "--clicks", "perfect", "--trace", out / "trace.jsonl")
@@ -433,14 +433,14 @@ class BadInput(Folder):
                 self.refused(code, sentence, "run", "--quiet", *arguments, *settings, "--out", out, "--force")
                 self.assertEqual({file: file.read_bytes() for file in out.rglob("*") if file.is_file()}, files)
 
-    def test_a_cutoff_above_every_list_shows_whole_lists(self):
+    def test_a_large_cutoff_shows_whole_lists(self):
         trace = self.folder / "trace.jsonl"
         self.done(self.folder / "a", "--ranker", "pairrank", "--rounds", 20, "--seeds", "1", "--clicks", "perfect", "--cutoff",
                   100, "--trace", trace)
         for line in map(json.loads, trace.read_text().splitlines()[1:]):
             self.assertEqual(sorted(line["shown"]), list(range(line["docs"])))
 
-    def test_a_test_part_without_queries(self):
+    def test_refuses_a_test_set_without_queries(self):
         for part in ("train", "vali"):
             (self.folder / f"{part}.txt").write_text("1 qid:1 1:0.5\n0 qid:1 1:0.1\n")
         (self.folder / "test.txt").write_text("# nothing\n")
@@ -475,7 +475,7 @@ def inverted(matrix):
 
 
 def normalised_queries(path):
-    """qid → documents, each feature brought to [0, 1] within its query; constant ones to 0."""
+    """qid → documents, each feature scaled to [0, 1] within its query; constant features are 0."""
     queries = {}
     for line in path.read_text().splitlines():
         words = line.split("#")[0].split()

@@ -1,4 +1,4 @@
-"""Model files read, written and computed with Python's standard library alone: what the program is held against."""
+"""Reads, writes and evaluates model files with Python's standard library only, as a reference for the program."""
 
 import json
 import math
@@ -42,7 +42,7 @@ def write_safetensors(path, tensors, metadata):
 
 
 def layers_of(tensors, metadata):
-    """For each member its layers: rows of weights, and biases."""
+    """The layers of each member: rows of weights, and biases."""
     members = []
     prefixes = [f"members.{n}." for n in range(int(metadata["members"]))] if "members" in metadata else [""]
     for prefix in prefixes:
@@ -68,7 +68,7 @@ def network_score(layers, scale, x):
 
 
 def normalised(normalisation, docs):
-    """One query's documents as the network's inputs, rounded to floats as the program does."""
+    """The network's inputs for one query's documents, rounded to float32 like the program's."""
     kind = normalisation["kind"]
     kept = normalisation.get("kept", range(normalisation["features"]))
     if kind.endswith("zscore"):
@@ -92,7 +92,7 @@ def model_scores(members, scale, normalisation, queries):
 
 
 def read_queries(path, features):
-    """Raw documents of each query, in the order of the file; queries stand together."""
+    """Raw documents of each query, in the order of the file; queries are contiguous."""
     queries, last = [], None
     for line in path.read_text().splitlines():
         words = line.split("#")[0].split()

@@ -41,13 +41,13 @@ std::string complaint_of(const Variables& variables) {
   return complaint([&] { shard_of(variables); });
 }
 
-TEST(ShardTest, IsWrittenIndexOfCount) {
+TEST(ShardTest, ParsesIndexAndCount) {
   expect_shard(parse_shard("0/1"), 0, 1);
   expect_shard(parse_shard("3/4"), 3, 4);
   expect_shard(parse_shard("999999999999/1000000000000"), 999'999'999'999, 1'000'000'000'000);
 }
 
-TEST(ShardTest, SlurmArraysCountInSteps) {
+TEST(ShardTest, HonoursTheStepOfSlurmArrays) {
   const auto task = [](const char* id) {
     return Variables{{"SLURM_ARRAY_TASK_ID", id},
                      {"SLURM_ARRAY_TASK_MIN", "10"},
@@ -57,26 +57,30 @@ TEST(ShardTest, SlurmArraysCountInSteps) {
   expect_shard(shard_of(task("10")), 0, 4);
   expect_shard(shard_of(task("16")), 3, 4);
   EXPECT_EQ(complaint_of(task("13")),
-            "SLURM_ARRAY_TASK_ID is 13, which the array from 10 in steps of 2 does not have.");
+            "SLURM_ARRAY_TASK_ID 13 is not in the array that starts at 10 with step 2.");
 }
 
-TEST(ShardTest, AnythingElseIsOneSentence) {
+TEST(ShardTest, RefusesOtherForms) {
   for (const std::string text : {"", "/", "1", "1/", "/2", "a/b", "1/2/3", " 0/2", "0/2 ", "0 /2", "+0/2",
                                  "0.0/2", "0x0/2", "1e0/2", "0/99999999999999999999", "0-2", "1,2"}) {
-    EXPECT_EQ(complaint_about(text), "--shard " + text + ": A shard is written I/N, such as 0/4.");
+    EXPECT_EQ(complaint_about(text), "--shard must have the form I/N, such as 0/4, not '" + text + "'.");
   }
-  EXPECT_EQ(complaint_about("4/4"), "--shard 4/4: There is no shard 4 of 4; shards count from 0.");
-  EXPECT_EQ(complaint_about("0/0"), "--shard 0/0: There is no shard 0 of 0; shards count from 0.");
-  EXPECT_EQ(complaint_about("-1/4"), "--shard -1/4: There is no shard -1 of 4; shards count from 0.");
-  EXPECT_EQ(complaint_about("0/-4"), "--shard 0/-4: There is no shard 0 of -4; shards count from 0.");
+  EXPECT_EQ(complaint_about("4/4"),
+            "--shard 4/4: Shard 4 of 4 does not exist; shards are numbered from 0.");
+  EXPECT_EQ(complaint_about("0/0"),
+            "--shard 0/0: Shard 0 of 0 does not exist; shards are numbered from 0.");
+  EXPECT_EQ(complaint_about("-1/4"),
+            "--shard -1/4: Shard -1 of 4 does not exist; shards are numbered from 0.");
+  EXPECT_EQ(complaint_about("0/-4"),
+            "--shard 0/-4: Shard 0 of -4 does not exist; shards are numbered from 0.");
 }
 
-TEST(ShardTest, WithoutASchedulerItIsTheWhole) {
+TEST(ShardTest, IsTheWholeExperimentWithoutAScheduler) {
   expect_shard(shard_of({}), 0, 1);
   expect_shard(shard_of({{"PATH", "/bin"}}), 0, 1);
 }
 
-TEST(ShardTest, SlurmArraysCountFromTheirFirstTask) {
+TEST(ShardTest, CountsSlurmArraysFromTheirFirstTask) {
   const auto slurm = [](const std::string& id, const std::string& first, const std::string& count) {
     return Variables{
         {"SLURM_ARRAY_TASK_ID", id}, {"SLURM_ARRAY_TASK_MIN", first}, {"SLURM_ARRAY_TASK_COUNT", count}};
@@ -85,36 +89,36 @@ TEST(ShardTest, SlurmArraysCountFromTheirFirstTask) {
   expect_shard(shard_of(slurm("3", "1", "4")), 2, 4);
   expect_shard(shard_of(slurm("103", "100", "4")), 3, 4);
   EXPECT_EQ(complaint_of(slurm("4", "0", "4")),
-            "SLURM_ARRAY_TASK_ID: There is no shard 4 of 4; shards count from 0.");
+            "SLURM_ARRAY_TASK_ID: Shard 4 of 4 does not exist; shards are numbered from 0.");
   EXPECT_EQ(complaint_of(slurm("0", "1", "4")),
-            "SLURM_ARRAY_TASK_ID: There is no shard -1 of 4; shards count from 0.");
+            "SLURM_ARRAY_TASK_ID: Shard -1 of 4 does not exist; shards are numbered from 0.");
   EXPECT_EQ(complaint_of({{"SLURM_ARRAY_TASK_ID", "0"}}),
-            "The shard needs the variable SLURM_ARRAY_TASK_MIN, which is not set.");
+            "The environment variable SLURM_ARRAY_TASK_MIN is required for the shard but not set.");
   EXPECT_EQ(complaint_of({{"SLURM_ARRAY_TASK_ID", "0"}, {"SLURM_ARRAY_TASK_MIN", "0"}}),
-            "The shard needs the variable SLURM_ARRAY_TASK_COUNT, which is not set.");
+            "The environment variable SLURM_ARRAY_TASK_COUNT is required for the shard but not set.");
   EXPECT_EQ(complaint_of(slurm("one", "0", "4")),
-            "The variable SLURM_ARRAY_TASK_ID is 'one' and no whole number.");
+            "The environment variable SLURM_ARRAY_TASK_ID must be an integer, not 'one'.");
   EXPECT_EQ(complaint_of(slurm("1", "", "4")),
-            "The variable SLURM_ARRAY_TASK_MIN is '' and no whole number.");
+            "The environment variable SLURM_ARRAY_TASK_MIN must be an integer, not ''.");
 }
 
-TEST(ShardTest, KubernetesJobsNeedTheirNumberOfShards) {
+TEST(ShardTest, KubernetesJobsNeedTheNumberOfShards) {
   expect_shard(shard_of({{"JOB_COMPLETION_INDEX", "2"}, {"OLRANK_SHARDS", "5"}}), 2, 5);
   EXPECT_EQ(complaint_of({{"JOB_COMPLETION_INDEX", "5"}, {"OLRANK_SHARDS", "5"}}),
-            "JOB_COMPLETION_INDEX: There is no shard 5 of 5; shards count from 0.");
+            "JOB_COMPLETION_INDEX: Shard 5 of 5 does not exist; shards are numbered from 0.");
   EXPECT_EQ(complaint_of({{"JOB_COMPLETION_INDEX", "5"}, {"OLRANK_SHARDS", "many"}}),
-            "The variable OLRANK_SHARDS is 'many' and no whole number.");
+            "The environment variable OLRANK_SHARDS must be an integer, not 'many'.");
   expect_shard(shard_of({{"OLRANK_SHARDS", "5"}}), 0, 1);
 }
 
-TEST(ShardTest, RanksOfAWorld) {
+TEST(ShardTest, ReadsRankAndWorldSize) {
   expect_shard(shard_of({{"RANK", "7"}, {"WORLD_SIZE", "8"}}), 7, 8);
   EXPECT_EQ(complaint_of({{"RANK", "8"}, {"WORLD_SIZE", "8"}}),
-            "RANK: There is no shard 8 of 8; shards count from 0.");
+            "RANK: Shard 8 of 8 does not exist; shards are numbered from 0.");
   expect_shard(shard_of({{"RANK", "7"}}), 0, 1);
 }
 
-TEST(ShardTest, TheFirstSchedulerCounts) {
+TEST(ShardTest, PrefersSlurmThenKubernetesThenRank) {
   Variables all = {{"SLURM_ARRAY_TASK_ID", "1"},
                    {"SLURM_ARRAY_TASK_MIN", "0"},
                    {"SLURM_ARRAY_TASK_COUNT", "2"},

@@ -1,4 +1,4 @@
-"""olrank tune from outside: the grid, the choice recomputed from the trials' summaries, resuming, shards, complaints."""
+"""olrank tune as a process: the grid, the choice recomputed from the trials' summaries, resuming, shards, errors."""
 
 import csv
 import io
@@ -58,7 +58,7 @@ def summaries(folder):
 
 
 def points(ranker):
-    """(folder, {key: value}) in the order of the grid, made here once more."""
+    """(folder, {key: value}) in grid order, computed independently of the program."""
     grid = [("", {})]
     for key, values in AXES[ranker].items():
         grid = [(name + f"+{key}=" + ("true" if v is True else "false" if v is False else f"{v:g}"), {**chosen, key: v})
@@ -153,7 +153,7 @@ class Tune(unittest.TestCase):
                         played = dict(pair.split(" = ", 1) for pair in summary["recipe"]["ranker"].splitlines())
                         self.assertEqual(json.loads(played[key]), value, summary["recipe"])
 
-    def test_one_choice_a_ranker(self):
+    def test_chooses_per_ranker(self):
         done = self.tune("o", "--quiet", "--json")
         self.check("o", "offline", "ranker")
         out = self.root / "o"
@@ -166,21 +166,21 @@ class Tune(unittest.TestCase):
                 values = AXES[line["ranker"]][key]
                 note = any(n.startswith(f"{key} = ") for n in line["notes"])
                 self.assertEqual(note, len(values) > 2 and value in (values[0], values[-1]))
-        # What was judged is what the names say, and the test part is another one.
+        # Tuning was evaluated on the validation set and the test on the test set, which differ.
         for part in ("vali", "test"):
             manifest = json.loads((out / {"vali": "tuning", "test": "test"}[part] / "manifest.json").read_text())
             self.assertEqual(manifest["config"]["data"]["evaluate"], part)
         data = [{s["recipe"]["data"] for s in summaries(out / part)} for part in ("tuning", "test")]
         self.assertEqual([len(one) for one in data], [1, 1])
         self.assertNotEqual(data[0], data[1])
-        # The choices are a configuration, and running it gives the same test part.
+        # Running the chosen configuration repeats the test.
         again = olrank("run", out / "config.toml", "--out", self.root / "again", "--quiet")
         self.assertEqual(again.returncode, 0, again.stderr)
         self.assertEqual((self.root / "again/summary.csv").read_text(), (out / "test/summary.csv").read_text())
         for part in ("config.toml", "test/config.toml", "tuning/config.toml"):
             self.assertEqual(olrank("run", out / part, "--resume", "--quiet").returncode, 0)
 
-    def test_a_choice_for_each_fold_and_user(self):
+    def test_chooses_per_fold_and_user(self):
         for fold in (1, 2):
             made = olrank("data", "synth", f"small?queries=30&seed={fold}", "--out", self.root / f"data/Fold{fold}")
             self.assertEqual(made.returncode, 0, made.stderr)
@@ -191,18 +191,18 @@ class Tune(unittest.TestCase):
         self.assertEqual(one.returncode, 0, one.stderr)
         self.assertFalse((self.root / "o/config.toml").exists())
         report = olrank("report", self.root / "o/test")
-        self.assertEqual((report.returncode, report.stderr), (0, f"The report is {self.root}/o/test/report.html\n"))
-        # Another choice from the same tuning: refused beside the other's results, then made.
+        self.assertEqual((report.returncode, report.stderr), (0, f"Report: {self.root}/o/test/report.html\n"))
+        # Another choice from the same tuning is refused until the earlier test is removed.
         before = (self.root / "o/tuning.csv").read_text()
         refused = self.tune("o", *data, "--per", "fold-and-user", "--resume", code=2)
-        self.assertIn("removed", refused.stderr)
+        self.assertIn("--resume to test the new choice", refused.stderr)
         self.assertEqual((self.root / "o/tuning.csv").read_text(), before)
         subprocess.run(["rm", "-r", self.root / "o/test"], check=True)
         self.tune("o", *data, "--resume")
         self.check("o", "offline", "ranker", (1, 2))
         self.assertEqual(list((self.root / "o").glob("config-*")), [])
 
-    def test_a_signal_in_either_part_and_resuming(self):
+    def test_resumes_after_a_signal_in_tuning_or_test(self):
         self.write(rounds=1500)
         self.tune("whole", "--quiet", "--jobs", 2)
         for part, number, code in (("tuning", signal.SIGINT, 130), ("test", signal.SIGTERM, 143)):
@@ -221,7 +221,7 @@ class Tune(unittest.TestCase):
             for file in ("tuning.csv", "winners.csv", "tuning/summary.csv", "test/summary.csv"):
                 self.assertEqual((out / file).read_text(), (self.root / "whole" / file).read_text(), file)
 
-    def test_shards_are_tuned_apart_and_chosen_from_together(self):
+    def test_shards_give_the_same_choice(self):
         self.tune("whole", "--quiet")
         for shard in ("0/2", "1/2"):
             done = self.tune("o", "--shard", shard)
@@ -232,7 +232,7 @@ class Tune(unittest.TestCase):
         for file in ("tuning.csv", "winners.csv", "test/summary.csv"):
             self.assertEqual((self.root / "o" / file).read_text(), (self.root / "whole" / file).read_text(), file)
 
-    def test_results_stay_unless_replaced(self):
+    def test_replaces_results_only_with_force(self):
         self.tune("o", "--quiet")
         before = (self.root / "o/winners.csv").read_text()
         self.assertIn("--resume", self.tune("o", code=2).stderr)
@@ -242,18 +242,18 @@ class Tune(unittest.TestCase):
         self.check("o", "offline", "ranker")
         self.assertNotEqual((self.root / "o/winners.csv").read_text(), before)
 
-    def test_a_dry_run_counts(self):
+    def test_dry_run_counts_trials(self):
         said = json.loads(self.tune("o", "--dry-run", "--json").stdout)
         self.assertEqual((said["grid_points"], said["trials"], said["test_trials"]), (9, 36, 12))
         self.assertIn("9 grid points", self.tune("o", "--dry-run").stdout)
         self.assertFalse((self.root / "o").exists())
 
-    def test_the_printed_configuration_gives_itself(self):
+    def test_printed_configuration_reads_back_unchanged(self):
         printed = olrank("tune", self.config, "--print-config").stdout
         self.config.write_text(printed)
         self.assertEqual(olrank("tune", self.config, "--print-config").stdout, printed)
 
-    def test_complaints(self):
+    def test_explains_wrong_usage(self):
         self.assertIn("olrank tune", olrank("run", self.config).stderr)
         self.assertEqual(olrank("run", self.config).returncode, 2)
         self.assertIn("'online'", self.tune("o", "--by", "onlin", code=2).stderr)
@@ -268,14 +268,14 @@ class Tune(unittest.TestCase):
         self.assertIn("has no [sweep]", self.tune("o", code=2).stderr)
         self.assertFalse((self.root / "o").exists())
 
-    def test_data_without_a_validation_part(self):
+    def test_refuses_data_without_a_validation_set(self):
         line = "{} qid:{} 1:{} 2:{}\n"
         for part in ("train", "test"):
             text = "".join(line.format(d % 3, q, 0.1 * d, 0.2 * q) for q in range(1, 5) for d in range(4))
             (self.root / f"{part}.txt").write_text(text)
         done = self.tune("o", "--set", "data.source=", "--set", f"data.train={self.root / 'train.txt'}",
                          "--set", f"data.test={self.root / 'test.txt'}", code=2)
-        self.assertIn("no validation part", done.stderr)
+        self.assertIn("no validation set", done.stderr)
         self.assertFalse((self.root / "o").exists())
 
 

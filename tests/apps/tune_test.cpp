@@ -52,7 +52,7 @@ SummaryRow row(const std::string& ranker, const std::string& user, std::int64_t 
   return row;
 }
 
-TEST(SweepTest, IsReadAndConverted) {
+TEST(SweepTest, ReadsAndConvertsValues) {
   const Configuration configuration = from_text(kTwoRankers +
                                                 "[sweep]\n"
                                                 "alpha = [1, 0.5]\n"
@@ -78,40 +78,39 @@ TEST(SweepTest, IsReadAndConverted) {
   EXPECT_EQ(print_configuration(from_text(kTwoRankers)).find("sweep"), std::string::npos);
 }
 
-TEST(SweepTest, ComplaintsNameThePlaceAndTheNearest) {
+TEST(SweepTest, ErrorsNameLocationAndNearestName) {
   EXPECT_EQ(complaint("[sweep]\nalpah = [1]\n"),
-            "c.toml:2:1: Unknown key 'alpah' in [sweep]; the nearest known one is 'alpha'.");
+            "c.toml:2:1: Unknown key 'alpah' in [sweep]. Did you mean 'alpha'?");
   EXPECT_EQ(complaint(kTwoRankers + "[sweep.full]\nalpah = [1]\n"),
-            "c.toml:8:1: Unknown key 'alpah' in [sweep.full]; the nearest known one is 'alpha'.");
+            "c.toml:8:1: Unknown key 'alpah' in [sweep.full]. Did you mean 'alpha'?");
   EXPECT_EQ(complaint(kTwoRankers + "[sweep.fulll]\nalpha = [1]\n"),
-            "c.toml:7:1: There is no ranker 'fulll' to sweep; the nearest is 'full'.");
+            "c.toml:7:1: Unknown ranker 'fulll'. Did you mean 'full'?");
   EXPECT_EQ(complaint(kTwoRankers + "[sweep.fulll]\n"),
-            "c.toml:7:1: There is no ranker 'fulll' to sweep; the nearest is 'full'.");
-  EXPECT_EQ(complaint("[sweep]\nalpha = [0.1, -1]\n"),
-            "c.toml:2:9: 'alpha' is -1.0 but must be at least 0.");
+            "c.toml:7:1: Unknown ranker 'fulll'. Did you mean 'full'?");
+  EXPECT_EQ(complaint("[sweep]\nalpha = [0.1, -1]\n"), "c.toml:2:9: 'alpha' must be at least 0, not -1.0.");
   EXPECT_EQ(complaint("[sweep]\nsteps = [1, 1.5]\n"), "c.toml:2:9: 'steps' takes an integer, not '1.0'.");
-  EXPECT_EQ(complaint("[sweep]\nlist = [\"certian\"]\n").substr(0, 60),
-            "c.toml:2:8: 'list' is 'certian' but must be one of certain, ");
+  EXPECT_EQ(complaint("[sweep]\nlist = [\"certian\"]\n"),
+            "c.toml:2:8: 'list' must be certain, blocks, blocks-certain or greedy, not 'certian'. Did you "
+            "mean 'certain'?");
   EXPECT_EQ(complaint("[sweep]\nalpha = []\n"),
-            "c.toml:2:9: The list 'alpha' is empty; it needs at least one value to try.");
-  EXPECT_EQ(complaint("[sweep]\nalpha = [1, 2, 1.0]\n"),
-            "c.toml:2:9: The list 'alpha' holds 1.0 twice; each would be the same ranker.");
+            "c.toml:2:9: 'alpha' is empty; it needs at least one value to try.");
+  EXPECT_EQ(complaint("[sweep]\nalpha = [1, 2, 1.0]\n"), "c.toml:2:9: 'alpha' contains 1.0 twice.");
   EXPECT_EQ(complaint("[sweep]\nname = [\"a\"]\n"),
-            "c.toml:2:1: 'name' cannot be swept; it is made from the values that are tried.");
-  EXPECT_EQ(complaint("[[sweep]]\nalpha = [1]\n"), "c.toml:1:1: This table is written [sweep].");
+            "c.toml:2:1: 'name' cannot be swept; names are generated from the swept values.");
+  EXPECT_EQ(complaint("[[sweep]]\nalpha = [1]\n"), "c.toml:1:1: Write this table as [sweep].");
   EXPECT_EQ(complaint("[sweeep]\nalpha = [1]\n"),
-            "c.toml:1:1: Unknown table 'sweeep'; the nearest known one is 'sweep'.");
+            "c.toml:1:1: Unknown table 'sweeep'. Did you mean 'sweep'?");
 }
 
-TEST(SweepTest, TheCommandLineSetsNoSweptKey) {
+TEST(SweepTest, RefusesToSetASweptKeyOnTheCommandLine) {
   const std::string text = kTwoRankers + "[sweep.full]\nalpha = [1, 2]\n";
   EXPECT_EQ(complaint(text, {parse_override("ranker.alpha=3")}),
-            "--set ranker.alpha: The file sweeps 'alpha' in ranker 'full'; leave one of the two out.");
+            "--set ranker.alpha: The file sweeps 'alpha' in ranker 'full'; remove the flag or the sweep.");
   EXPECT_EQ(complaint(text, {parse_override("ranker.b.2.alpha=3")}), "none");
   EXPECT_THROW(parse_override("sweep.alpha=[1, 2]"), InvalidArgument);
 }
 
-TEST(SweepTest, TheGridIsEveryCombination) {
+TEST(SweepTest, GridHasEveryCombination) {
   const Configuration configuration = from_text(kTwoRankers +
                                                 "[sweep]\n"
                                                 "alpha = [0.1, 1]\n"
@@ -133,12 +132,12 @@ TEST(SweepTest, TheGridIsEveryCombination) {
   EXPECT_EQ(grid[4].settings.trainer.learning_rate_decay, 0.9999977);
 }
 
-TEST(SweepTest, RankersWithoutASweepHaveNoPoint) {
+TEST(SweepTest, RankersWithoutASweepHaveNoGridPoint) {
   const Configuration configuration = from_text(kTwoRankers + "[sweep.full]\nalpha = [1, 2]\n");
   EXPECT_EQ(names_of(grid_of(configuration)), (std::vector<std::string>{"full+alpha=1", "full+alpha=2"}));
 }
 
-TEST(SweepTest, NamesAreFoldersOfTheirOwn) {
+TEST(SweepTest, PointNamesAreUniqueFolderNames) {
   const std::string long_name(95, 'x');
   const Configuration configuration =
       from_text("[[ranker]]\nname = \"" + long_name + "\"\n[sweep]\nalpha = [1, 2, 3]\nlambda = [1, 2]\n");
@@ -156,7 +155,7 @@ TEST(SweepTest, NamesAreFoldersOfTheirOwn) {
   EXPECT_EQ(names_of(clashing), (std::vector<std::string>{"a+alpha=1+lambda=2", "a+alpha=1+lambda=2+2"}));
 }
 
-TEST(SweepTest, AGridThatNobodyCouldRunIsRefused) {
+TEST(SweepTest, RefusesHugeGrids) {
   std::string text = "[sweep]\n";
   for (const std::string key : {"alpha", "lambda", "slack", "c1", "c2", "delta"}) {
     text += key + " = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.15]\n";
@@ -164,8 +163,8 @@ TEST(SweepTest, AGridThatNobodyCouldRunIsRefused) {
   EXPECT_THROW(grid_of(from_text(text)), InvalidArgument);
 }
 
-/// Two points of one ranker, on two folds, with two users and two seeds; every number is a sum of powers of
-/// two, so that means are exact.
+/// Two points of one ranker on two folds, with two users and two seeds. All numbers are sums of powers of
+/// two, so the means are exact.
 class ChoiceTest : public ::testing::Test {
  protected:
   ChoiceTest() : grid_(grid_of(configuration_)) {
@@ -173,7 +172,7 @@ class ChoiceTest : public ::testing::Test {
       for (const std::string user : {"perfect", "informational"}) {
         for (const std::int64_t seed : {1, 2}) {
           const double spread = seed == 1 ? 0.0625 : -0.0625;
-          // On fold 2 with the noisy user the second point is better, by less than it is worse elsewhere.
+          // The second point is better only on fold 2 with the noisy user, and worse on average.
           const bool odd = fold == 2 && user == "informational";
           rows_.push_back(row("full+alpha=1", user, fold, seed, 0.5 + spread, 0.25 - spread));
           rows_.push_back(
@@ -183,7 +182,7 @@ class ChoiceTest : public ::testing::Test {
     }
   }
 
-  std::vector<TriedPoint> choose_by(SweepFigure by, ChoicePer per) const {
+  std::vector<TriedPoint> choose_by(SweepCriterion by, ChoicePer per) const {
     return choose(grid_, rows_, matrix_of(configuration_), {by, per});
   }
 
@@ -195,34 +194,34 @@ class ChoiceTest : public ::testing::Test {
   std::vector<SummaryRow> rows_;
 };
 
-TEST_F(ChoiceTest, TheLargestMeanAreaWins) {
-  const auto offline = choose_by(SweepFigure::kOffline, ChoicePer::kRanker);
+TEST_F(ChoiceTest, ChoosesTheLargestMeanArea) {
+  const auto offline = choose_by(SweepCriterion::kOffline, ChoicePer::kRanker);
   ASSERT_EQ(offline.size(), 2U);
-  EXPECT_EQ(offline[0].figures.trials, 8);
-  EXPECT_EQ(offline[0].figures.offline_area.mean, 0.5);
-  EXPECT_EQ(offline[1].figures.offline_area.mean, 0.375);
-  EXPECT_EQ(offline[1].figures.discounted_ndcg.mean, 50.0);
-  // Eight values at 1/16 from their mean: 8/256/7.
-  EXPECT_DOUBLE_EQ(offline[0].figures.offline_area.deviation, std::sqrt(8.0 / 256.0 / 7.0));
+  EXPECT_EQ(offline[0].moments.trials, 8);
+  EXPECT_EQ(offline[0].moments.offline_area.mean, 0.5);
+  EXPECT_EQ(offline[1].moments.offline_area.mean, 0.375);
+  EXPECT_EQ(offline[1].moments.discounted_ndcg.mean, 50.0);
+  // Eight values at a distance of 1/16 from their mean: 8/256/7.
+  EXPECT_DOUBLE_EQ(offline[0].moments.offline_area.deviation, std::sqrt(8.0 / 256.0 / 7.0));
   EXPECT_TRUE(offline[0].chosen);
   EXPECT_FALSE(offline[1].chosen);
-  const auto online = choose_by(SweepFigure::kOnline, ChoicePer::kRanker);
+  const auto online = choose_by(SweepCriterion::kOnline, ChoicePer::kRanker);
   EXPECT_FALSE(online[0].chosen);
   EXPECT_TRUE(online[1].chosen);
 }
 
-TEST_F(ChoiceTest, EachFoldAndUserCanHaveItsOwn) {
-  const auto tried = choose_by(SweepFigure::kOffline, ChoicePer::kFoldAndUser);
+TEST_F(ChoiceTest, ChoosesPerFoldAndUser) {
+  const auto tried = choose_by(SweepCriterion::kOffline, ChoicePer::kFoldAndUser);
   ASSERT_EQ(tried.size(), 8U);
   for (const TriedPoint& one : tried) {
-    EXPECT_EQ(one.figures.trials, 2);
-    const bool odd = *one.place == ChoicePlace{2, "informational"};
+    EXPECT_EQ(one.moments.trials, 2);
+    const bool odd = *one.place == FoldAndUser{2, "informational"};
     EXPECT_EQ(one.chosen, one.point == (odd ? 1U : 0U));
   }
 
   const std::vector<Winner> winners =
-      winners_of(configuration_, grid_, tried, {SweepFigure::kOffline, ChoicePer::kFoldAndUser});
-  ASSERT_EQ(winners.size(), 8U);  // four of each ranker
+      winners_of(configuration_, grid_, tried, {SweepCriterion::kOffline, ChoicePer::kFoldAndUser});
+  ASSERT_EQ(winners.size(), 8U);  // four per ranker
   const std::vector<TestRanker> rankers = test_rankers(winners);
   ASSERT_EQ(rankers.size(), 3U);
   EXPECT_EQ(rankers[0].settings.name, "full");
@@ -230,7 +229,7 @@ TEST_F(ChoiceTest, EachFoldAndUserCanHaveItsOwn) {
   EXPECT_EQ(rankers[0].places.size(), 3U);
   EXPECT_EQ(rankers[1].settings.name, "full");
   EXPECT_EQ(rankers[1].settings.explore.alpha, 2.0);
-  EXPECT_EQ(rankers[1].places, (std::vector<ChoicePlace>{{2, "informational"}}));
+  EXPECT_EQ(rankers[1].places, (std::vector<FoldAndUser>{{2, "informational"}}));
   EXPECT_EQ(rankers[2].settings.name, "b.2");
   EXPECT_EQ(rankers[2].places.size(), 4U);
 
@@ -243,10 +242,10 @@ TEST_F(ChoiceTest, EachFoldAndUserCanHaveItsOwn) {
   EXPECT_EQ(chosen[0].configuration.rankers[0].explore.alpha, 1.0);
 }
 
-TEST_F(ChoiceTest, TheChoiceIsAConfigurationThatReadsBack) {
+TEST_F(ChoiceTest, ChosenConfigurationReadsBack) {
   const ChoiceRule rule;
   const auto winners =
-      winners_of(configuration_, grid_, choose_by(SweepFigure::kOffline, ChoicePer::kRanker), rule);
+      winners_of(configuration_, grid_, choose_by(SweepCriterion::kOffline, ChoicePer::kRanker), rule);
   const auto chosen = chosen_configurations(configuration_, winners, "o/test");
   ASSERT_EQ(chosen.size(), 1U);
   EXPECT_EQ(chosen[0].file, "config.toml");
@@ -262,38 +261,38 @@ TEST_F(ChoiceTest, TheChoiceIsAConfigurationThatReadsBack) {
   EXPECT_EQ(again.rankers[1].name, "b.2");
 }
 
-TEST_F(ChoiceTest, EqualAreasGoToTheFirstOfTheGrid) {
+TEST_F(ChoiceTest, ChoosesTheFirstPointOnTies) {
   for (SummaryRow& one : rows_) one.offline_area = 0.5;
-  const auto tried = choose_by(SweepFigure::kOffline, ChoicePer::kRanker);
+  const auto tried = choose_by(SweepCriterion::kOffline, ChoicePer::kRanker);
   EXPECT_TRUE(tried[0].chosen);
   EXPECT_FALSE(tried[1].chosen);
 }
 
-TEST_F(ChoiceTest, AnIncompletePointIsNotChosen) {
-  rows_.erase(rows_.begin());  // a trial of the better one
-  EXPECT_TRUE(choose_by(SweepFigure::kOffline, ChoicePer::kRanker)[1].chosen);
+TEST_F(ChoiceTest, SkipsIncompletePoints) {
+  rows_.erase(rows_.begin());  // a trial of the better point
+  EXPECT_TRUE(choose_by(SweepCriterion::kOffline, ChoicePer::kRanker)[1].chosen);
   std::erase_if(rows_, [](const SummaryRow& one) { return one.identity.seed == 2; });
-  EXPECT_THROW(choose_by(SweepFigure::kOffline, ChoicePer::kRanker), Error);
-  EXPECT_THROW(choose_by(SweepFigure::kOffline, ChoicePer::kFoldAndUser), Error);
+  EXPECT_THROW(choose_by(SweepCriterion::kOffline, ChoicePer::kRanker), Error);
+  EXPECT_THROW(choose_by(SweepCriterion::kOffline, ChoicePer::kFoldAndUser), Error);
 }
 
-TEST_F(ChoiceTest, AnAreaThatIsNoNumberIsNotChosen) {
+TEST_F(ChoiceTest, SkipsPointsWithNaNAreas) {
   for (SummaryRow& one : rows_) {
     if (one.identity.ranker == "full+alpha=1") one.offline_area = std::numeric_limits<double>::quiet_NaN();
   }
-  EXPECT_TRUE(choose_by(SweepFigure::kOffline, ChoicePer::kRanker)[1].chosen);
+  EXPECT_TRUE(choose_by(SweepCriterion::kOffline, ChoicePer::kRanker)[1].chosen);
 }
 
-TEST_F(ChoiceTest, TrialsOfAnotherMatrixAreLeftAside) {
+TEST_F(ChoiceTest, IgnoresTrialsOutsideTheMatrix) {
   rows_.push_back(row("full+alpha=2", "perfect", 1, 3, 99.0, 99.0));
   rows_.push_back(row("full+alpha=2", "perfect", 3, 1, 99.0, 99.0));
   rows_.push_back(row("full+alpha=2", "navigational", 1, 1, 99.0, 99.0));
   rows_.push_back(row("full+alpha=9", "perfect", 1, 1, 99.0, 99.0));
-  EXPECT_TRUE(choose_by(SweepFigure::kOffline, ChoicePer::kRanker)[0].chosen);
+  EXPECT_TRUE(choose_by(SweepCriterion::kOffline, ChoicePer::kRanker)[0].chosen);
 }
 
-TEST_F(ChoiceTest, TablesTellWhatWasTriedAndChosen) {
-  const auto tried = choose_by(SweepFigure::kOffline, ChoicePer::kRanker);
+TEST_F(ChoiceTest, TablesShowTriedAndChosenPoints) {
+  const auto tried = choose_by(SweepCriterion::kOffline, ChoicePer::kRanker);
   const std::string table = tuning_csv(configuration_, grid_, tried);
   EXPECT_EQ(table.substr(0, table.find('\n')),
             "ranker,point,alpha,trials,offline_area,offline_area_sd,online_area,online_area_sd,"
@@ -315,7 +314,7 @@ TEST_F(ChoiceTest, TablesTellWhatWasTriedAndChosen) {
   EXPECT_NE(text.find("0.6250"), std::string::npos);
 }
 
-TEST(EdgeNotesTest, SpeakOfNumbersAtAnEndOfThreeOrMore) {
+TEST(EdgeNotesTest, NotesValuesAtTheEdgeOfThreeOrMore) {
   const Configuration configuration = from_text(
       "[[ranker]]\nname = \"a\"\n[sweep]\n"
       "alpha = [0.5, 1, 0.1]\nlambda = [1, 2]\nsteps = [5, 10, 20]\n"

@@ -327,7 +327,7 @@ class BadInput(Report):
         (self.folder / "empty").mkdir()
         self.refused(2, "has no manifest.json", self.folder / "empty")
         self.refused(2, "There is no experiment at", self.folder / "nowhere")
-        self.refused(2, "Name an experiment")
+        self.refused(2, "No experiment given")
         (self.folder / "empty" / "manifest.json").write_text("{}")
         self.refused(1, "This is no manifest of an experiment.", self.folder / "empty")
         self.assertEqual([path.name for path in (self.folder / "empty").iterdir()], ["manifest.json"])
@@ -341,7 +341,7 @@ class BadInput(Report):
         for name in ("a", "b"):
             write_experiment(self.folder / name)
         self.refused(2, "--out DIR", self.folder / "a", self.folder / "b")
-        self.refused(2, "--watch shows one experiment", self.folder / "a", self.folder / "b", "--watch")
+        self.refused(2, "--watch supports a single experiment", self.folder / "a", self.folder / "b", "--watch")
 
     def test_one_ranker_only(self):
         page = self.page(write_experiment(self.folder / "e", [ranker("alone")]))

@@ -309,7 +309,7 @@ class FetchLibtorchTest(unittest.TestCase):
         self.make_part(b"something else")
         status, said = self.fetch()
         self.assertEqual(status, 0, said)
-        self.assertIn("does not fit", said)
+        self.assertIn("does not match", said)
         self.assert_complete()
 
     def test_a_broken_connection_is_tried_again(self) -> None:
@@ -377,7 +377,7 @@ class FetchLibtorchTest(unittest.TestCase):
         self.into.write_bytes(b"")  # rights do not stop root, a file in the way does
         status, said = self.fetch()
         self.assertEqual(status, 1)
-        self.assertIn("cannot be written", said)
+        self.assertIn("is not writable", said)
         self.assertEqual(len(said.strip().splitlines()), 1)
 
     def test_a_cache_that_cannot_be_made_is_done_without(self) -> None:

@@ -59,14 +59,14 @@ class ServeCommand(unittest.TestCase):
         return done.stderr
 
     def test_says_what_is_missing_to_start(self):
-        self.assertIn("--state is missing", self.refused())
-        self.assertIn("--model FILE, or from --ranker KIND", self.refused("--state", self.state))
+        self.assertIn("--state is required", self.refused())
+        self.assertIn("--model FILE, or with --ranker KIND", self.refused("--state", self.state))
         self.assertIn("--features D", self.refused("--state", self.state, "--ranker", "pairrank"))
-        self.assertIn("holds no service yet", self.refused("--state", self.state, "--alpha", "0.1"))
+        self.assertIn("contains no service yet", self.refused("--state", self.state, "--alpha", "0.1"))
         self.assertIn("--port", self.refused("--state", self.state, *RANKER, "--port", "70000"))
         self.assertIn("give a token file", self.refused("--state", self.path("a"), *RANKER, "--address", "0.0.0.0", "--port", "0"))
-        self.assertIn("zscore needs means", self.refused("--state", self.path("b"), *RANKER, "--normalise", "zscore"))
-        self.assertIn("which no click tells",
+        self.assertIn("zscore requires means", self.refused("--state", self.path("b"), *RANKER, "--normalise", "zscore"))
+        self.assertIn("which a service does not have",
                       self.refused("--state", self.path("c"), "--ranker", "lambdarank-labels", "--features", "3"))
         self.assertIn("belong to the round", self.refused("--state", self.path("d"), "--ranker", "dbgd", "--features", "3"))
         # A start that was refused leaves no service behind, and no folder that was not there.
@@ -74,7 +74,7 @@ class ServeCommand(unittest.TestCase):
         self.path("there").mkdir()
         self.refused("--state", self.path("there"))
         self.assertEqual(list(self.path("there").iterdir()), [])
-        self.assertIn("--model FILE, or from --ranker KIND", self.refused("--state", self.path("d")))
+        self.assertIn("--model FILE, or with --ranker KIND", self.refused("--state", self.path("d")))
 
     def test_whatever_contradicts_the_state_is_refused_with_the_difference(self):
         started = ["--ranker", "olranknet", "--features", "3", "--width", "8", "--seed", "2", "--normalise", "none"]
@@ -89,7 +89,7 @@ class ServeCommand(unittest.TestCase):
                                  (["--ranker", "pdgd"], 'kind: "olranknet" instead of "pdgd"')):
             with self.subTest(said=said):
                 sentence = self.refused("--state", self.state, *said)
-                self.assertIn("belongs to another service (", sentence)
+                self.assertIn("contains a service with other settings (", sentence)
                 self.assertIn(difference, sentence)
         for said in (started, ["--ranker", "olranknet"], ["--seed", "2"], ["--protocol", "paper", "--width", "8"],
                      ["--features", "3", "--cutoff", "10"]):
@@ -113,7 +113,7 @@ class ServeCommand(unittest.TestCase):
         self.assertEqual(service.stop(), 0)
         self.assertTrue((self.state / "checkpoint").exists())
         service = self.start("--verbose")
-        self.assertIn("learning goes on from round 40", service.messages())
+        self.assertIn("learning continues from round 40", service.messages())
         with service.client() as client:
             self.assertEqual(client.stats()["fingerprint"], first["fingerprint"])
         last = self.play(service, 30, seed=2)
@@ -258,7 +258,7 @@ class ServeCommand(unittest.TestCase):
                 for ours, theirs in zip(by_service[tensor], values):
                     self.assertAlmostEqual(ours, theirs, delta=1e-4)
         self.services[-1].kill()
-        self.assertIn("has a log already", self.refused("--state", self.state, "--import-log", recorded, "--import-data", data))
+        self.assertIn("already has a log", self.refused("--state", self.state, "--import-log", recorded, "--import-data", data))
         self.assertIn("recorded.jsonl:1:1: The line has no 'inputs'",
                       self.refused("--state", self.path("f"), *kind, "--features", features, "--import-log", recorded, code=1))
 
@@ -300,7 +300,7 @@ class ServeCommand(unittest.TestCase):
             asked = client.checkpoint()
             self.assertEqual((asked["round"], asked["fingerprint"]), (10, client.stats()["fingerprint"]))
         service.kill()
-        self.assertIn("learning goes on from round 10", self.start().messages())
+        self.assertIn("learning continues from round 10", self.start().messages())
 
 
 if __name__ == "__main__":

@@ -156,7 +156,7 @@ TEST(UsersTest, NamesAreKnownAndUnique) {
   clicks.models = {"perfect", "navigatoinal"};
   const std::vector<UserSettings> users = {custom("mine"), custom("yours")};
   EXPECT_EQ(complaint([&] { check_users(clicks, users); }),
-            "clicks.models: There is no user 'navigatoinal'; the nearest is 'navigational'. The users are "
+            "clicks.models: Unknown user 'navigatoinal'. Did you mean 'navigational'? The users are "
             "perfect, navigational, informational, mine and yours; a [[user]] table defines another.");
   clicks.models = {"yours", "informational"};
   EXPECT_EQ(complaint([&] { check_users(clicks, users); }), "no complaint");

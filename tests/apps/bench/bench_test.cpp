@@ -18,7 +18,7 @@ StudyBase base() {
           RankerSettings::defaults(RankerKind::kP2NeurRank, ProtocolName::kPaper)};
 }
 
-TEST(StudyRankers, AreEveryStructureWithEveryWidthAndDepth) {
+TEST(StudyRankers, CombineEveryStructureWidthAndDepth) {
   StudySettings study;
   study.structures = {"full", "diagonal", "none", "ensemble-5"};
   study.widths = {4, 8};
@@ -31,7 +31,7 @@ TEST(StudyRankers, AreEveryStructureWithEveryWidthAndDepth) {
   EXPECT_EQ(rankers[0].cell.alpha, base().network.explore.alpha);
   EXPECT_EQ(rankers[1].settings.posterior.covariance, Covariance::kDiagonal);
   EXPECT_EQ(rankers[1].settings.posterior.shadow, ShadowCovariance::kFull);
-  EXPECT_FALSE(rankers[2].cell.alpha.has_value());  // nothing has width
+  EXPECT_FALSE(rankers[2].cell.alpha.has_value());  // `none` has no widths
   EXPECT_EQ(rankers[4].cell.ranker, "ensemble-5-m4-L2-nu0.01");
   EXPECT_EQ(rankers[4].settings.kind, RankerKind::kP2NeurRank);
   EXPECT_EQ(rankers[4].settings.posterior.members, 5);
@@ -43,7 +43,7 @@ TEST(StudyRankers, AreEveryStructureWithEveryWidthAndDepth) {
   EXPECT_EQ(tried.settings.explore.alpha, 0.25);
 }
 
-TEST(StudyRankers, RefuseWhatCannotBeCompared) {
+TEST(StudyRankers, RefuseStructuresThatCannotBeCompared) {
   const auto with = [](std::vector<std::string> structures) {
     StudySettings study;
     study.structures = std::move(structures);
@@ -85,8 +85,8 @@ TEST(MeasurementFile, ReadsBackWhatItWrote) {
   EXPECT_THROW(read_measurements(folder.path() / "other.json"), IoError);
 }
 
-TEST(SlowDowns, AreByTheCeilingWhereThereIsOne) {
-  // Twice the time on a machine of half the speed is the same share.
+TEST(SlowDowns, AreRelativeToTheCeilingIfAny) {
+  // Twice the time on a machine of half the speed gives the same share.
   const auto same = slow_downs(file_of(measurement(0.004, 0.7)), file_of(measurement(0.008, 0.7)));
   ASSERT_EQ(same.size(), 1U);
   EXPECT_DOUBLE_EQ(same[0].ratio, 1.0);
@@ -100,8 +100,8 @@ TEST(SlowDowns, AreByTheCeilingWhereThereIsOne) {
   EXPECT_DOUBLE_EQ(without[0].ratio, 3.0);
 }
 
-TEST(SlowDowns, WithinTheSpreadAreNone) {
-  // 1.2 times slower, but both spreads reach over it.
+TEST(SlowDowns, IgnoreChangesWithinTheSpread) {
+  // 1.2 times slower, but within both spreads.
   const auto change = slow_downs(file_of(measurement(1.0, 0.6)), file_of(measurement(1.0, 0.5)));
   EXPECT_FALSE(is_slower(change[0], 1.1));
 }
@@ -112,12 +112,12 @@ TEST(CheckShare, RefusesMoreThanTheCeiling) {
   EXPECT_THROW(check_share(measurement(1.0, 1.06)), Error);
 }
 
-TEST(BenchOpsTest, OnAGpuItNeedsTheProgramThatMeasuresThere) {
+TEST(BenchOpsTest, RequiresDeviceBenchOnAGpu) {
   try {
     measure_on_gpu(0, "");
     FAIL() << "no error";
   } catch (const InvalidArgument& error) {
-    EXPECT_NE(std::string(error.what()).find("device_bench, which is not there"), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("device_bench, which does not exist"), std::string::npos);
   }
 }
 

@@ -1,5 +1,5 @@
-"""olrank bench covariance from outside: the paired intervals recomputed from curve.jsonl, calibration, resuming, shards,
-complaints."""
+"""olrank bench covariance as a process: the paired intervals recomputed from curve.jsonl, calibration, resuming, shards,
+errors."""
 
 import csv
 import io
@@ -88,7 +88,7 @@ class BenchCovariance(unittest.TestCase):
         of_user = next(one for one in self.found["users"] if one["clicks"] == user)
         return next(one for one in of_user["results"] if one["ranker"] == ranker)
 
-    def test_every_structure_is_there(self):
+    def test_runs_every_structure(self):
         self.assertEqual([cell["ranker"] for cell in self.found["rankers"]], RANKERS)
         self.assertEqual([cell["alpha"] for cell in self.found["rankers"]], [0.3, 0.3, None, None] * 2)
         self.assertEqual(self.found["trials"], {"finished": 48, "expected": 48})
@@ -96,7 +96,7 @@ class BenchCovariance(unittest.TestCase):
             for ranker in RANKERS:
                 self.assertEqual(self.result(user, ranker)["trials"], 3)
 
-    def test_paired_intervals_are_those_of_the_curves(self):
+    def test_paired_intervals_match_the_curves(self):
         compared = 0
         for user in USERS:
             for ranker in RANKERS:
@@ -127,7 +127,7 @@ class BenchCovariance(unittest.TestCase):
         _, half = interval(values)
         self.assertAlmostEqual(told["high"] - told["mean"], half, delta=1e-6 * max(1, half))
 
-    def test_the_bootstrap_redraws_queries_of_the_offline_figure(self):
+    def test_the_bootstrap_resamples_queries_of_the_offline_metric(self):
         figures = self.result("perfect", "diagonal-m4-L2")["figures"]
         self.assertEqual(figures["offline-ndcg"]["minus_full"]["bootstrap_over"], "folds, seeds, queries")
         self.assertEqual(figures["regret"]["minus_full"]["bootstrap_over"], "folds, seeds")
@@ -136,7 +136,7 @@ class BenchCovariance(unittest.TestCase):
         last = curve(self.out, "full-m4-L2", "perfect", 1)[-1]["offline"]["ndcg@10"]
         self.assertAlmostEqual(sum(float(row["ndcg@10"]) for row in rows) / len(rows), last, delta=1e-12)
 
-    def test_widths_are_compared_where_there_are_two(self):
+    def test_compares_widths_with_a_shadow(self):
         widths = self.result("perfect", "diagonal-m4-L2")["width_ratios"]
         self.assertEqual([at["round"] for at in widths], [10, 20, 30, 40, 50, 60])
         for at in widths:
@@ -146,7 +146,7 @@ class BenchCovariance(unittest.TestCase):
         self.assertEqual(self.result("perfect", "full-m4-L2")["width_ratios"], [])
         self.assertEqual(self.result("perfect", "ensemble-2-m4-L2-nu0.1")["width_ratios"], [])
 
-    def test_table_and_csv_hold_the_same(self):
+    def test_table_and_csv_agree(self):
         rows = list(csv.DictReader(io.StringIO((self.out / "study.csv").read_text())))
         row = next(row for row in rows if (row["clicks"], row["ranker"], row["figure"]) == ("perfect", "diagonal-m8-L2", "offline-ndcg"))
         against = self.result("perfect", "diagonal-m8-L2")["figures"]["offline-ndcg"]["minus_full"]
@@ -164,20 +164,20 @@ class BenchCovariance(unittest.TestCase):
         self.assertLessEqual({"study-width-ratio-perfect-layers2.svg", "study-milliseconds-perfect-layers2.svg",
                               "study-false-certain-perfect.svg"}, drawn)
 
-    def test_it_is_an_experiment_that_run_repeats(self):
+    def test_run_repeats_the_study(self):
         again = olrank("run", self.out / "config.toml", "--resume")
         self.assertEqual(again.returncode, 0, again.stderr)
-        self.assertIn("48 trials had finished before", again.stderr)
+        self.assertIn("Skipped 48 trials that had already finished", again.stderr)
 
-    def test_its_own_file_repeats_it(self):
+    def test_its_configuration_repeats_the_study(self):
         file = self.out / "study.toml"
         before = file.read_text()
         again = olrank("bench", "covariance", file, "--resume")
         self.assertEqual(again.returncode, 0, again.stderr)
-        self.assertIn("48 trials had finished before", again.stderr)
+        self.assertIn("Skipped 48 trials that had already finished", again.stderr)
         self.assertEqual(file.read_text(), before)
 
-    def test_ensembles_may_have_a_ranker_of_their_own(self):
+    def test_ensembles_may_have_their_own_ranker(self):
         with tempfile.TemporaryDirectory() as folder:
             file = pathlib.Path(folder) / "study.toml"
             network = '[[ranker]]\nname = "net"\nkind = "olranknet"\nlambda = 3.0\n'
@@ -197,21 +197,21 @@ class BenchCovariance(unittest.TestCase):
                 file.write_text(study_of(rankers))
                 refused = olrank("bench", "covariance", file, "--print-config")
                 self.assertEqual(refused.returncode, 2, refused.stderr)
-                self.assertIn("A study takes one [[ranker]]", refused.stderr)
+                self.assertIn("A study requires exactly one [[ranker]]", refused.stderr)
 
-    def test_a_second_call_needs_resume(self):
+    def test_a_second_run_needs_resume(self):
         refused = study(self.out)
         self.assertEqual(refused.returncode, 2)
         before = (self.out / "study.json").read_text()
         resumed = study(self.out, "--resume")
         self.assertEqual(resumed.returncode, 0, resumed.stderr)
         self.assertEqual((self.out / "study.json").read_text(), before)
-        # Another width joins what is there.
+        # Another width can be added.
         printed = olrank("bench", "covariance", *STUDY, "--print-config")
         self.assertIn("[study]", printed.stdout)
         self.assertIn("widths = [4, 8]", printed.stdout)
 
-    def test_shards_make_the_same_study(self):
+    def test_shards_give_the_same_study(self):
         out = pathlib.Path(self.folder.name) / "sharded"
         for shard in range(2):
             part = study(out, "--shard", f"{shard}/2")
@@ -228,7 +228,7 @@ class BenchCovariance(unittest.TestCase):
 
         self.assertEqual(without_times(sharded), without_times(json.loads((self.out / "study.json").read_text())))
 
-    def test_matched_alpha_is_calibrated_on_the_validation_part(self):
+    def test_calibrates_matched_alpha_on_the_validation_set(self):
         out = pathlib.Path(self.folder.name) / "matched"
         arguments = ("bench", "covariance", "--data", "synth:small?queries=40", "--fold", 1, "--rounds", 30, "--seeds", "1-2",
                      "--clicks", "perfect", "--widths", "4", "--depths", "2", "--structures", "full,diagonal,none",
@@ -255,7 +255,7 @@ class BenchCovariance(unittest.TestCase):
         self.assertEqual(settings[1]["alpha"], diagonal["alpha"])
         self.assertIn("False certainty against", (out / "report.html").read_text())
 
-    def test_bad_input_is_one_sentence(self):
+    def test_errors_are_one_sentence(self):
         out = pathlib.Path(self.folder.name) / "none"
         for arguments, word in ((("--structures", "diagonal"), "full"), (("--structures", "full,diagnal"), "diagonal"),
                                 (("--width", "8"), "--widths"), (("--widths", "5"), "width"),

@@ -49,7 +49,7 @@ std::string some_text(int queries) {
   return text;
 }
 
-TEST(DataConvert, EveryRoundTripIsExact) {
+TEST(DataConvert, RoundTripsAreExact) {
   const TemporaryFolder folder;
   ThreadPool pool(1);
   const std::string in = (folder / "in.txt").string();
@@ -71,7 +71,7 @@ TEST(DataConvert, EveryRoundTripIsExact) {
   EXPECT_LT(sparse.text.size(), read_file(folder / "b.txt").size());
 }
 
-TEST(DataConvert, BadInputLeavesTheOutputAsItWas) {
+TEST(DataConvert, KeepsTheOutputIfTheInputIsInvalid) {
   const TemporaryFolder folder;
   write_file(folder / "in.txt", "1 qid:1 0:1\n");
   write_file(folder / "out.txt", "earlier");
@@ -79,7 +79,7 @@ TEST(DataConvert, BadInputLeavesTheOutputAsItWas) {
   EXPECT_EQ(read_file(folder / "out.txt"), "earlier");
 }
 
-TEST(DataSplit, PartsShareNoQueryAndLoseNone) {
+TEST(DataSplit, PartsAreDisjointAndComplete) {
   const TemporaryFolder folder;
   ExecutionContext context;
   write_file(folder / "in.txt", some_text(53));
@@ -102,7 +102,7 @@ TEST(DataSplit, PartsShareNoQueryAndLoseNone) {
       EXPECT_NEAR(static_cast<double>(parts.test.queries()), 53 / 5.0, 1.0);
     }
   }
-  // A seed is a split.
+  // The seed determines the split.
   const auto first_part = [&](const char* seed, const char* name) {
     run({"split", (folder / "in.txt").string(), "--out", (folder / name).string(), "--seed", seed});
     return read_file(folder / name / "S1.txt");
@@ -111,7 +111,7 @@ TEST(DataSplit, PartsShareNoQueryAndLoseNone) {
   EXPECT_NE(first_part("8", "b"), read_file(folder / "parts.txt" / "S1.txt"));
 }
 
-TEST(DataSplit, SharesAndRefusals) {
+TEST(DataSplit, SplitsByFractionsAndRefusesInvalidOnes) {
   const TemporaryFolder folder;
   const std::string in = (folder / "in.txt").string();
   write_file(in, some_text(20));
@@ -130,7 +130,7 @@ TEST(DataSplit, SharesAndRefusals) {
   EXPECT_FALSE(std::filesystem::exists(out + "2"));
 }
 
-TEST(DataInspect, SaysWhatCannotBeReadAsOtherCommandsDo) {
+TEST(DataInspect, ReportsUnreadableFiles) {
   const TemporaryFolder folder;
   const std::string bad = (folder / "bad.txt").string();
   const std::string worse = (folder / "worse.txt").string();
@@ -146,11 +146,11 @@ TEST(DataInspect, SaysWhatCannotBeReadAsOtherCommandsDo) {
     return std::string();
   };
   EXPECT_EQ(complaint({"inspect", bad}), bad + ":1:13: Feature 1 is given twice in this line.");
-  EXPECT_EQ(complaint({"inspect", bad, worse}).rfind("2 of 2 files cannot be read; the first: " + bad, 0),
+  EXPECT_EQ(complaint({"inspect", bad, worse}).rfind("2 of 2 files cannot be read. First error: " + bad, 0),
             0U);
 }
 
-TEST(DataInspect, TellsWhatLooksWrongAndWhere) {
+TEST(DataInspect, ReportsProblemsWithLineNumbers) {
   const TemporaryFolder folder;
   write_file(folder / "a.txt",
              "# heading\n0 qid:1 1:1 2:5 4:2 # docid = x\n0 qid:2 1:2 2:5\n1 qid:1 1:1 2:5 4:2\n\n"
@@ -191,7 +191,7 @@ TEST(DataInspect, TellsWhatLooksWrongAndWhere) {
             std::string::npos);
 }
 
-TEST(DataSynth, WritesWhatRunsWouldGenerate) {
+TEST(DataSynth, WritesTheDataThatRunsGenerate) {
   const TemporaryFolder folder;
   ExecutionContext context;
   const std::string out = (folder / "small").string();
@@ -207,17 +207,17 @@ TEST(DataSynth, WritesWhatRunsWouldGenerate) {
   EXPECT_EQ(read.vali.value().fingerprint(), generated.vali.value().fingerprint());
   EXPECT_EQ(read.test.fingerprint(), generated.test.fingerprint());
   EXPECT_EQ(json::parse(outcome.text)[0]["fingerprint"], generated.train.fingerprint().hex());
-  EXPECT_THROW(run({"synth", "small?queries=5", "--out", out}), InvalidArgument);  // files are there
+  EXPECT_THROW(run({"synth", "small?queries=5", "--out", out}), InvalidArgument);  // the files exist
   EXPECT_THROW(run({"synth", "smal", "--out", (folder / "x").string()}), InvalidArgument);
 }
 
-TEST(DataInspect, ComparesTheWidthsOfParts) {
+TEST(DataInspect, ComparesFeaturesOfParts) {
   const TemporaryFolder folder;
   write_file(folder / "train.txt", "1 qid:1 1:1 2:3\n0 qid:1 2:1\n");
   write_file(folder / "test.txt", "0 qid:2 5:1\n1 qid:2 1:1\n");
   const Outcome wider = run({"inspect", folder.path().string()});
   EXPECT_EQ(wider.code, 1);
-  EXPECT_NE(wider.text.find("The test part has 5 features, 3 more than the training part's 2"),
+  EXPECT_NE(wider.text.find("The test set has 5 features, 3 more than the training set (2)"),
             std::string::npos)
       << wider.text;
   write_file(folder / "test.txt", "0 qid:2 1:1\n1 qid:2 1:2\n");

@@ -34,7 +34,7 @@ std::string identity_of(const DeviceCase& one) {
   return text;
 }
 
-TEST(DeviceBenchTest, EveryCaseRunsAndAgreesWithItsFormInLibtorch) {
+TEST(DeviceBenchTest, EveryCaseRunsAndMatchesLibtorch) {
   emulation::share_host_memory();  // LibTorch's tensors
   int compared = 0;
   for (const DeviceCase& one : device_cases(small_sizes())) {
@@ -56,7 +56,7 @@ TEST(DeviceBenchTest, EveryCaseRunsAndAgreesWithItsFormInLibtorch) {
   EXPECT_GE(compared, 20);
 }
 
-TEST(DeviceBenchTest, CasesAreCountedAndToldApart) {
+TEST(DeviceBenchTest, CasesHaveCountsAndDistinctNames) {
   std::set<std::string> seen;
   for (const DeviceCase& one : device_cases({})) {
     EXPECT_TRUE(seen.insert(identity_of(one)).second) << identity_of(one);
@@ -67,7 +67,7 @@ TEST(DeviceBenchTest, CasesAreCountedAndToldApart) {
 }
 
 // p = 13,700: a pass forward and one back over 20,000 documents, two operations a parameter each.
-TEST(DeviceBenchTest, AStepsOperationsAreThoseOfItsProducts) {
+TEST(DeviceBenchTest, AStepsOperationsMatchItsProducts) {
   for (const DeviceCase& one : device_cases({})) {
     if (identity_of(one) == "training/step n=10000 N=1 m=100 d=136") {
       EXPECT_EQ(one.operations, 4.0 * 20'000 * 13'700);
@@ -92,10 +92,10 @@ DeviceRow step_row(std::int64_t n, std::int64_t members, double seconds) {
   return row;
 }
 
-TEST(DeviceBenchTest, MembersAreJudgedBesideOne) {
+TEST(DeviceBenchTest, TimesOfMembersAreRelativeToOne) {
   std::vector<DeviceRow> rows{step_row(10'000, 1, 1.0), step_row(10'000, 10, 7.0), step_row(100, 10, 7.0),
                               step_row(100, 1, 2.0), step_row(1000, 10, 1.0)};
-  judge_members(rows);
+  check_member_targets(rows);
   EXPECT_TRUE(rows[0].verdicts.empty());
   ASSERT_EQ(rows[1].verdicts.size(), 1U);
   EXPECT_EQ(rows[1].verdicts[0].measured, 7.0);
@@ -106,7 +106,7 @@ TEST(DeviceBenchTest, MembersAreJudgedBesideOne) {
   EXPECT_TRUE(rows[4].verdicts.empty());  // nothing to compare with
 }
 
-TEST(DeviceBenchTest, FilesReadAsThoseOfOlrankBench) {
+TEST(DeviceBenchTest, WritesTheFormatOfOlrankBench) {
   std::vector<DeviceRow> rows{step_row(100, 1, 2.0)};
   rows[0].libtorch = {5.0, 4.0, 6.0, 9};
   rows[0].started = {8.0, 8.0, 8.0, 9};
@@ -126,7 +126,7 @@ TEST(DeviceBenchTest, FilesReadAsThoseOfOlrankBench) {
   EXPECT_NE(device_table(rows).find("OK"), std::string::npos);
 }
 
-TEST(DeviceBenchTest, ANumberThatIsNoneIsBelowEveryTarget) {
+TEST(DeviceBenchTest, NanMissesEveryTarget) {
   EXPECT_FALSE((Verdict{"share", std::nan(""), 0.7, false}).ok());
   EXPECT_FALSE((Verdict{"ratio", std::nan(""), 0.7, true}).ok());
 }

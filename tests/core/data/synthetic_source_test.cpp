@@ -56,12 +56,13 @@ TEST(SyntheticSource, TestQueriesAreAFifthOfManyQueries) {
 }
 
 TEST(SyntheticSource, UnknownNamesGetTheNearest) {
-  expect_message("synth:mslrlike", "the nearest is \"mslr-like\"");
-  expect_message("synth:smal?queries=3", "the nearest is \"small\"");
-  expect_message("synth:", "There are mslr-like, yahoo-like and small.");
-  expect_message("synth:small?querys=3", "no key \"querys\"; the nearest is \"queries\"");
-  expect_message("synth:small?test-queries=3", "the nearest is \"test_queries\"");
-  expect_message("synth:small?=3", "no key \"\"");
+  expect_message("synth:mslrlike", "Did you mean 'mslr-like'?");
+  expect_message("synth:smal?queries=3", "Did you mean 'small'?");
+  expect_message("synth:", "The data sets are mslr-like, yahoo-like and small.");
+  expect_message("synth:small?querys=3",
+                 "Unknown key 'querys' of a synthetic source. Did you mean 'queries'?");
+  expect_message("synth:small?test-queries=3", "Did you mean 'test_queries'?");
+  expect_message("synth:small?=3", "Unknown key ''");
   expect_message("syn:small", "\"synth:NAME?key=value&key=value\"");
 }
 

@@ -5,7 +5,7 @@
 namespace olrank {
 namespace {
 
-TEST(VisibleGpusTest, SaysWhyThereAreNone) {
+TEST(VisibleGpusTest, ExplainsWhyThereAreNone) {
   const GpuSurvey survey = visible_gpus();
   EXPECT_EQ(survey.gpus.empty(), !survey.absence.empty());
 #if defined(OLRANK_WITH_CUDA)

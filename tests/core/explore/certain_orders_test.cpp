@@ -44,7 +44,7 @@ ScoredQuery random_query(RngStream& coins, std::size_t docs, double spread, doub
   return query;
 }
 
-TEST(CertainOrdersTest, ByWidthIsItsDefinition) {
+TEST(CertainOrdersTest, ByWidthMatchesTheDefinition) {
   // Away from rounding: σ to ½ in double is exact to 2⁻⁵³, and so are its tanh form, the root and the
   // products of numbers below 10, to a few units of 10⁻¹⁵ altogether.
   constexpr long double kRounding = 1e-14L;
@@ -96,7 +96,7 @@ TEST(CertainOrdersTest, ByWidthIsItsDefinition) {
   EXPECT_LT(too_close, (certain + uncertain) / 8);
 }
 
-TEST(CertainOrdersTest, TheSmallestDifferenceIsCertainWithoutWidthAndSlack) {
+TEST(CertainOrdersTest, AnyDifferenceIsCertainWithoutWidthAndSlack) {
   const std::vector<float> scores = {std::numeric_limits<float>::denorm_min(), 0.0F, -0.0F};
   const std::vector<std::int32_t> by_score = {0, 1, 2};
   const std::vector<double> width_sq(9, 0.0);
@@ -107,7 +107,7 @@ TEST(CertainOrdersTest, TheSmallestDifferenceIsCertainWithoutWidthAndSlack) {
   EXPECT_FALSE(orders.certain(1, 2));
 }
 
-TEST(CertainOrdersTest, AWidthThatIsNoNumberMakesNothingCertain) {
+TEST(CertainOrdersTest, NanWidthsMakeNothingCertain) {
   const std::vector<float> scores = {100.0F, 0.0F};
   const std::vector<std::int32_t> by_score = {0, 1};
   for (const double wrong :
@@ -118,7 +118,7 @@ TEST(CertainOrdersTest, AWidthThatIsNoNumberMakesNothingCertain) {
   }
 }
 
-TEST(CertainOrdersTest, DifferencesUpToTheLeastAreRounding) {
+TEST(CertainOrdersTest, DifferencesWithinRoundingAreUncertain) {
   const std::vector<float> scores = {1.0F, 0.75F, 0.5F, 0.0F};
   const std::vector<std::int32_t> by_score = {0, 1, 2, 3};
   const std::vector<double> width_sq(16, 0.0);
@@ -130,7 +130,7 @@ TEST(CertainOrdersTest, DifferencesUpToTheLeastAreRounding) {
   EXPECT_TRUE(orders.certain(2, 3));
 }
 
-TEST(CertainOrdersTest, WidthsBelongToDocumentsNotToPlaces) {
+TEST(CertainOrdersTest, WidthsAreIndexedByDocument) {
   // Documents in falling order of score are 2, 0, 1; only the pair of documents 2 and 1 is wide.
   const std::vector<float> scores = {1.0F, 0.0F, 2.0F};
   const std::vector<std::int32_t> by_score = {2, 0, 1};
@@ -143,7 +143,7 @@ TEST(CertainOrdersTest, WidthsBelongToDocumentsNotToPlaces) {
   EXPECT_TRUE(orders.certain(1, 2));
 }
 
-TEST(CertainOrdersTest, ByVoteIsUnanimity) {
+TEST(CertainOrdersTest, ByVoteRequiresUnanimity) {
   std::int64_t certain = 0;
   std::int64_t uncertain = 0;
   OrderBits orders;
@@ -190,7 +190,7 @@ TEST(CertainOrdersTest, ByVoteIsUnanimity) {
   EXPECT_GT(uncertain, 10'000);
 }
 
-TEST(CertainOrdersTest, ClosureIsWarshalls) {
+TEST(CertainOrdersTest, ClosureMatchesWarshall) {
   std::int64_t added = 0;
   for (std::uint32_t number = 0; number < 300; ++number) {
     RngStream coins = test_coins(2000 + number);

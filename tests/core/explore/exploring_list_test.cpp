@@ -70,7 +70,7 @@ OrderTable table_by_width(RngStream& coins, std::size_t docs, double alpha) {
   return table_of(orders);
 }
 
-TEST(BlocksTest, IntervalsAreTheConstructionByDefinition) {
+TEST(BlocksTest, MatchTheGraphConstruction) {
   std::int64_t in_between = 0;  // neither one block nor all documents alone
   std::int64_t joined = 0;      // where a cycle between components mattered
   for (std::uint32_t number = 0; number < 3000; ++number) {
@@ -105,7 +105,7 @@ TEST(BlocksTest, IntervalsAreTheConstructionByDefinition) {
   EXPECT_GT(joined, 20);
 }
 
-TEST(BlocksTest, WordEdges) {
+TEST(BlocksTest, AreCorrectAtWordBoundaries) {
   for (const std::size_t docs : {0, 1, 63, 64, 65, 127, 128, 129, 130}) {
     const OrderTable all(docs, std::vector<bool>(docs, true));
     ASSERT_EQ(fast_blocks(all).size(), docs);
@@ -130,7 +130,7 @@ TEST(BlocksTest, WordEdges) {
   }
 }
 
-TEST(ExploringListTest, ACertainListNeverContradictsACertainOrder) {
+TEST(ExploringListTest, CertainListsRespectEveryCertainOrder) {
   ExploringList maker(ListRule::kCertain, false, kListKey);
   ExploringList refining(ListRule::kCertain, true, kListKey);
   for (std::uint32_t number = 0; number < 400; ++number) {
@@ -225,7 +225,7 @@ void expect_law(ListRule rule, const OrderTable& table, const std::vector<Docs>&
   EXPECT_TRUE(chi.statistic <= chi.bound(kTail)) << chi.statistic;
 }
 
-TEST(ExploringListTest, CertainListsAreUniformAmongTheAvailableAtEachRank) {
+TEST(ExploringListTest, CertainListsDrawUniformlyAtEachRank) {
   // 0 → 2, 1 → 2, 1 → 3: with 4 free there are 5 · 5 linear extensions, of different probabilities.
   OrderTable table(5, std::vector<bool>(5, false));
   table[0][2] = table[1][2] = table[1][3] = true;
@@ -248,12 +248,12 @@ OrderTable three_blocks() {
   return table;
 }
 
-TEST(ExploringListTest, BlocksAreShuffledUniformlyAndNeverLeft) {
+TEST(ExploringListTest, BlocksAreShuffledUniformlyWithinThemselves) {
   ASSERT_EQ(slow_blocks(three_blocks()), (std::vector<Docs>{{0}, {1, 2, 3, 4}, {5, 6}}));
   expect_law(ListRule::kBlocks, three_blocks(), {{0}, {1, 2, 3, 4}, {5, 6}}, 24 * 2);
 }
 
-TEST(ExploringListTest, BlocksCertainIsTopologicalInsideOfBlocks) {
+TEST(ExploringListTest, BlocksCertainIsTopologicalWithinBlocks) {
   // 1 before 3 and 4, 2 anywhere: 2 orders of (3, 4) times 4 places of 2.
   expect_law(ListRule::kBlocksCertain, three_blocks(), {{0}, {1, 2, 3, 4}, {5, 6}}, 8 * 2);
 }
@@ -268,7 +268,7 @@ TEST(ExploringListTest, GreedyIsTheOrderByScore) {
   }
 }
 
-TEST(ExploringListTest, CertaintyIsWhatOneCounts) {
+TEST(ExploringListTest, CertaintyMatchesCounting) {
   std::int64_t some_certain = 0;
   for (const ListRule rule :
        {ListRule::kCertain, ListRule::kBlocks, ListRule::kBlocksCertain, ListRule::kGreedy}) {
@@ -320,7 +320,7 @@ TEST(ExploringListTest, CertaintyIsWhatOneCounts) {
   EXPECT_GT(some_certain, 300);
 }
 
-TEST(ExploringListTest, RefiningClosesBeforeItCutsBlocks) {
+TEST(ExploringListTest, RefiningTakesTheClosureBeforeFormingBlocks) {
   // 0 → 1 → 2 without 0 → 2: one block as it stands, three when closed.
   OrderTable table(3, std::vector<bool>(3, false));
   table[0][1] = table[1][2] = true;
@@ -337,7 +337,7 @@ TEST(ExploringListTest, RefiningClosesBeforeItCutsBlocks) {
   }
 }
 
-TEST(ExploringListTest, ShufflingCoinsBelongToDocuments) {
+TEST(ExploringListTest, ShuffleDrawsAreKeyedByDocument) {
   // Whatever two rankers score and are sure of, two documents that share a block in both keep their order.
   std::int64_t compared = 0;
   ExploringList one(ListRule::kBlocks, false, kListKey);
@@ -377,7 +377,7 @@ TEST(ExploringListTest, ShufflingCoinsBelongToDocuments) {
   EXPECT_GT(compared, 1000);
 }
 
-TEST(ExploringListTest, TopologicalCoinsBelongToRanks) {
+TEST(ExploringListTest, TopologicalDrawsAreKeyedByRank) {
   // The same orders under other documents: the same places come out.
   ExploringList maker(ListRule::kCertain, false, kListKey);
   for (std::uint32_t number = 0; number < 100; ++number) {
@@ -394,7 +394,7 @@ TEST(ExploringListTest, TopologicalCoinsBelongToRanks) {
   }
 }
 
-TEST(ExploringListTest, AListDependsOnItsRoundAndKeyAloneNotOnListsBefore) {
+TEST(ExploringListTest, AListDependsOnlyOnItsRoundAndKey) {
   for (const ListRule rule : {ListRule::kCertain, ListRule::kBlocks, ListRule::kBlocksCertain}) {
     ExploringList used(rule, false, kListKey);
     ExploringList foreign(rule, false, make_key({.seed = 6, .purpose = Purpose::kList, .fold = 1}));

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <limits>
 
-#include "core/math/pair_loss.h"
 #include "core/random/rng_stream.h"
 
 namespace olrank {
@@ -57,42 +56,6 @@ TEST(PortableExpTest, NeverRises) {
     last = value;
   }
   EXPECT_EQ(last, 0.0);
-}
-
-TEST(PairLossTest, SigmoidAndLossToFullRelativePrecision) {
-  for (const double z : {0.0, -0.0, 1e-300, -1e-300, 1e-17, -1e-17, 1e-8, -1e-8, 0.5, -0.5, 1.0, -1.0, 5.0,
-                         -5.0, 40.0, -40.0, 700.0, -700.0}) {
-    const auto exact_z = static_cast<long double>(z);
-    // One exponential of error 6·10⁻¹⁶, a sum and a quotient (or log1p and a sum): below 2·10⁻¹⁵.
-    const long double e = std::exp(-std::fabs(exact_z));
-    EXPECT_TRUE(close(sigmoid(z), (z < 0 ? e : 1.0L) / (1.0L + e), 2e-15L)) << z;
-    EXPECT_TRUE(close(logistic_loss(z), std::log1p(e) + (z < 0 ? -exact_z : 0.0L), 2e-15L)) << z;
-  }
-  EXPECT_EQ(sigmoid(0.0), 0.5);
-  EXPECT_EQ(sigmoid(-0.0), 0.5);
-  EXPECT_EQ(sigmoid(1e-300), 0.5);
-  EXPECT_EQ(sigmoid(-1e-300), 0.5);
-}
-
-TEST(PairLossTest, Extremes) {
-  EXPECT_EQ(sigmoid(800.0), 1.0);
-  EXPECT_EQ(sigmoid(-800.0), 0.0);  // e^−800 is below what portable_exp_nonpositive returns
-  EXPECT_EQ(sigmoid(kInfinity), 1.0);
-  EXPECT_EQ(sigmoid(-kInfinity), 0.0);
-  EXPECT_EQ(logistic_loss(800.0), 0.0);
-  EXPECT_EQ(logistic_loss(-800.0), 800.0);
-  EXPECT_EQ(logistic_loss(kInfinity), 0.0);
-  EXPECT_EQ(logistic_loss(-kInfinity), kInfinity);
-  EXPECT_TRUE(std::isnan(sigmoid(std::numeric_limits<double>::quiet_NaN())));
-  EXPECT_TRUE(std::isnan(logistic_loss(std::numeric_limits<double>::quiet_NaN())));
-}
-
-TEST(PairLossTest, BothDirectionsOfAPairAddUp) {
-  for (double z = -50.0; z <= 50.0; z += 0.37) {
-    EXPECT_TRUE(close(sigmoid(z) + sigmoid(-z), 1.0L, 4e-16L)) << z;
-    // ℓ(−z) − ℓ(z) = z: a rounding each of two sums and a difference, of numbers up to |z| + log 2.
-    EXPECT_TRUE(std::fabs(logistic_loss(-z) - logistic_loss(z) - z) <= 4e-16 * (1.0 + std::fabs(z))) << z;
-  }
 }
 
 }  // namespace

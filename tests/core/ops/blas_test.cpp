@@ -77,7 +77,7 @@ TYPED_TEST(GemmTest, MultipliesInAllFourForms) {
   }
 }
 
-TYPED_TEST(GemmTest, LeavesWhatLiesBetweenTheRows) {
+TYPED_TEST(GemmTest, LeavesGapsBetweenRowsUntouched) {
   using Number = TypeParam;
   const auto a = random_matrix<Number>(4, 4, 1);
   auto wide = random_matrix<Number>(4, 9, 2);
@@ -140,7 +140,7 @@ TEST(BlasTest, FactorisesAndSolves) {
   }
 }
 
-TEST(BlasTest, NamesTheRowThatIsNotPositive) {
+TEST(BlasTest, NamesTheRowOfANonPositivePivot) {
   Matrix<double> a = Matrix<double>::Identity(5, 5);
   a(2, 2) = -1.0;
   try {
@@ -170,14 +170,14 @@ TEST(BlasTest, GivesTheSameBitsOnEveryThread) {
   for (const auto& result : elsewhere) EXPECT_EQ(result, here);
 }
 
-TEST(BlasTest, RefusesSizesBeyondTheInterface) {
+TEST(BlasTest, RefusesSizesBeyond32Bits) {
   double number = 0.0;
   EXPECT_THROW(gemm(Transpose::kNo, Transpose::kNo, std::int64_t{1} << 31, 1, 1, 1.0, &number, 1, &number,
                     1, 0.0, &number, 1),
                InvalidArgument);
 }
 
-TEST(BlasTest, SaysWhatItIs) {
+TEST(BlasTest, ReportsItsNameAndVersion) {
   EXPECT_EQ(library_name().substr(0, 3), "MKL");
 }
 

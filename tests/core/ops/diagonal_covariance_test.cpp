@@ -13,7 +13,7 @@ namespace {
 
 using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-TEST(DiagonalCovarianceTest, AddsSquaresAndWeighsProducts) {
+TEST(DiagonalCovarianceTest, MatchesWrittenOutGradients) {
   std::vector<NetworkShape> shapes = test_shapes();
   shapes.push_back(standard_shape(70, 90, 2));  // more parameters than one block has
   for (const NetworkShape& shape : shapes) {

@@ -74,7 +74,7 @@ Slow slow(const RandomPairs& data, const std::vector<double>& theta) {
 /// the sizes below.
 constexpr double kShare = 3e-13;
 
-TEST(FoldedPairGradientTest, IsItsFormula) {
+TEST(FoldedPairGradientTest, MatchesLongDoubleFormula) {
   ExecutionContext context;
   std::uint32_t number = 0;
   for (const std::int64_t pairs : {0, 1, 31, 32, 33, 2047, 2048, 2049, 5000}) {
@@ -103,7 +103,7 @@ TEST(FoldedPairGradientTest, IsItsFormula) {
   }
 }
 
-TEST(FoldedPairGradientTest, IsTheSlopeOfTheLossAndCurvatureTheSlopeOfTheGradient) {
+TEST(FoldedPairGradientTest, GradientAndCurvatureMatchFiniteDifferences) {
   ExecutionContext context;
   const RandomPairs data(1000, 300, 12, 0.3);
   std::vector<double> gradient(16);
@@ -134,7 +134,7 @@ TEST(FoldedPairGradientTest, IsTheSlopeOfTheLossAndCurvatureTheSlopeOfTheGradien
   }
 }
 
-TEST(FoldedPairGradientTest, TheSameBitsOnAnyNumberOfThreads) {
+TEST(FoldedPairGradientTest, GivesTheSameBitsOnAnyNumberOfThreads) {
   for (const std::int64_t pairs : {4097, 6144, 20'000}) {
     const RandomPairs data(static_cast<std::uint32_t>(2000 + pairs), pairs, 46, 0.5);
     std::vector<double> gradient(48);
@@ -156,7 +156,7 @@ TEST(FoldedPairGradientTest, TheSameBitsOnAnyNumberOfThreads) {
   }
 }
 
-TEST(FoldedPairGradientTest, FarScoresStayFinite) {
+TEST(FoldedPairGradientTest, StaysFiniteForLargeScores) {
   // z of ±800 and beyond: σ is 0 or 1, the loss |z| or 0.
   ExecutionContext context;
   std::vector<double> rows(3 * 8, 0.0);
@@ -176,7 +176,7 @@ TEST(FoldedPairGradientTest, FarScoresStayFinite) {
   EXPECT_EQ(folded_pair_loss(pairs, theta), 0.0 + 800.0 + 2e6);
 }
 
-TEST(FoldedPairGradientTest, WhatIsNoNumberIsSeen) {
+TEST(FoldedPairGradientTest, PropagatesNan) {
   ExecutionContext context;
   RandomPairs data(3000, 40, 8, 0.5);
   data.theta[3] = kNan;

@@ -14,7 +14,7 @@ namespace {
 using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
 // Sizes on both sides of a tile of 256 parameters and of a block of 128 pairs.
-TEST(InverseCovarianceTest, UpdatesAndBuildsTheInverse) {
+TEST(InverseCovarianceTest, MatchesEigenWhenUpdatedAndWhenRebuilt) {
   for (const NetworkShape& shape : {linear_shape(7), ntk_shape(5, 6, 3), ntk_shape(13, 34, 2),
                                     standard_shape(16, 18, 2), ntk_shape(7, 32, 2)}) {
     const std::int64_t p = shape.parameters();

@@ -48,7 +48,7 @@ RowMajor dense(ExecutionContext& context, InverseFactor factor) {
   return result;
 }
 
-TEST(InverseFactorTest, GrowsToTheInverseOfTheFactor) {
+TEST(InverseFactorTest, MatchesEigenAtEveryStepOfItsGrowth) {
   for (const std::int64_t n : {0, 1, 31, 32, 33, 128, 129, 300}) {
     const RowMajor b = positive_definite(n);
     const RowMajor l = b.llt().matrixL();
@@ -81,7 +81,7 @@ TEST(InverseFactorTest, GrowsToTheInverseOfTheFactor) {
 
 // What a thread reads must not change when another appends, not even where rows of L give way to rows of
 // L⁻¹.
-TEST(InverseFactorTest, CopiesKeepTheirNumbers) {
+TEST(InverseFactorTest, CopiesDoNotChangeWhenTheOriginalGrows) {
   const RowMajor b = positive_definite(300);
   ExecutionContext context;
   InverseFactor factor;
@@ -119,7 +119,7 @@ TEST(InverseFactorTest, SubtractsGrams) {
   }
 }
 
-TEST(InverseFactorTest, StaysAsItWasWhenTheMatrixIsNotPositive) {
+TEST(InverseFactorTest, IsUnchangedWhenAppendingFails) {
   ExecutionContext context;
   InverseFactor factor;
   grow(context, factor, positive_definite(10), 10);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/ops/pair_training.h"
 #include "core/ops/tangent_factors.h"
 
 // Small networks, documents and histories for tests, and the slow, obvious formulas they are held against.
@@ -21,6 +22,11 @@ inline std::vector<float> random_numbers(std::int64_t count, std::uint64_t seed,
   std::vector<float> values(static_cast<std::size_t>(count));
   for (float& value : values) value = static_cast<float>(deviation * draws.normal());
   return values;
+}
+
+inline std::vector<double> random_doubles(std::int64_t count, std::uint64_t seed) {
+  const std::vector<float> values = random_numbers(count, seed);
+  return {values.begin(), values.end()};
 }
 
 /// Parameters of no special structure, biases included, of the size that keeps activations near 1.
@@ -129,6 +135,19 @@ inline Eigen::MatrixXd slow_pair_gradients(const NetworkShape& shape, TangentFac
 
 inline TangentFactors view_of(const NetworkShape& shape, const std::vector<float>& factors) {
   return {factors.data(), static_cast<std::int64_t>(factors.size()) / shape.factors()};
+}
+
+/// Terms between different documents, some with labels outside [0, weight], where noise can put them.
+inline std::vector<PairTerm> random_terms(std::int64_t docs, std::int64_t count) {
+  std::vector<PairTerm> terms;
+  RngStream draws(test_key(64), 2);
+  for (std::int64_t t = 0; t < count; ++t) {
+    const auto first = static_cast<std::int32_t>(draws.index(static_cast<std::uint32_t>(docs)));
+    const auto second =
+        static_cast<std::int32_t>((first + 1 + draws.index(static_cast<std::uint32_t>(docs - 1))) % docs);
+    terms.push_back({first, second, 1.0 + draws.index(5), 3.0 * draws.normal()});
+  }
+  return terms;
 }
 
 /// The shapes that tests go through: depths 1 to 4, with and without biases, odd sizes.

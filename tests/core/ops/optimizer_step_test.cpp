@@ -34,7 +34,7 @@ TEST(OptimizerStepTest, GradientDescentRoundsOnce) {
 }
 
 // Nesterov's method as it is usually written: v' = 0.9 v − step g(x + 0.9 v), x' = x + v'.
-TEST(OptimizerStepTest, NesterovTakesGradientsAhead) {
+TEST(OptimizerStepTest, NesterovMatchesTheUsualForm) {
   std::vector<float> theta = start();
   std::vector<double> x(theta.begin(), theta.end());
   std::vector<double> v(kSize);
@@ -52,7 +52,7 @@ TEST(OptimizerStepTest, NesterovTakesGradientsAhead) {
   }
 }
 
-TEST(OptimizerStepTest, AdamIsItsFormula) {
+TEST(OptimizerStepTest, AdamMatchesItsFormula) {
   std::vector<float> theta = start();
   std::vector<double> position(theta.begin(), theta.end());
   std::vector<double> expected = position;

@@ -22,7 +22,7 @@ TEST(PairWidthTest, ReadsTheLowerTriangleAndIsSymmetric) {
   pair_width_sq(context, 0, nullptr, nullptr);
 }
 
-TEST(PairWidthTest, TellsRoundingFromLostDigits) {
+TEST(PairWidthTest, DistinguishesRoundingFromLostDigits) {
   ExecutionContext context;
   std::vector<double> width_sq(4);
   const auto health_of = [&](double own, double other, double product) {

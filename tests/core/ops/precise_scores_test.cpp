@@ -7,7 +7,7 @@
 namespace olrank {
 namespace {
 
-TEST(PreciseScores, AreTheFormulaInDouble) {
+TEST(PreciseScoresTest, MatchSlowFormula) {
   std::vector<NetworkShape> shapes = test_shapes();
   shapes.push_back(linear_shape(19));
   shapes.push_back(ntk_shape(136, 100, 2));

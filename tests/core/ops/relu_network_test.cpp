@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/math/certainty.h"
 #include "tests/core/ops/network_fixture.h"
 
 namespace olrank {
@@ -44,7 +45,7 @@ TEST(ReluNetworkTest, LaysParametersOutLayerByLayer) {
   }
 }
 
-TEST(ReluNetworkTest, RefusesSizesThatMakeNoNetwork) {
+TEST(ReluNetworkTest, RefusesInvalidSizes) {
   EXPECT_THROW(ntk_shape(0, 4, 2), InvalidArgument);
   EXPECT_THROW(ntk_shape(4, 0, 2), InvalidArgument);
   EXPECT_THROW(standard_shape(4, 4, 1), InvalidArgument);
@@ -61,7 +62,7 @@ TEST(ReluNetworkTest, RefusesSizesThatMakeNoNetwork) {
                InvalidArgument);
 }
 
-TEST(ReluNetworkTest, ScoresAsTheObviousLoopsDo) {
+TEST(ReluNetworkTest, ScoresMatchSlowLoops) {
   ExecutionContext context;
   for (const NetworkShape& shape : test_shapes()) {
     const std::vector<float> theta = random_theta(shape, 3);
@@ -82,7 +83,7 @@ TEST(ReluNetworkTest, ScoresAsTheObviousLoopsDo) {
   }
 }
 
-TEST(ReluNetworkTest, SymmetricNetworksStartAtZero) {
+TEST(ReluNetworkTest, SymmetricNetworksScoreZeroInitially) {
   ExecutionContext context;
   for (const std::int64_t depth : {2, 3, 4}) {
     for (const std::int64_t width : {2, 16, 100}) {
@@ -108,7 +109,7 @@ TEST(ReluNetworkTest, SymmetricNetworksStartAtZero) {
 }
 
 // W_1 = (W; W), hidden layers block diagonal with equal blocks, W_L = (w, −w), and the variances 4/m, 2/m.
-TEST(ReluNetworkTest, SymmetricInitialisationHasItsBlocksAndVariances) {
+TEST(ReluNetworkTest, SymmetricInitialisationHasTheStatedBlocksAndVariances) {
   const NetworkShape shape = ntk_shape(60, 200, 3);
   std::vector<float> theta(static_cast<std::size_t>(shape.parameters()));
   initialise(shape, Initialisation::kSymmetric, test_key(7), theta);
@@ -143,7 +144,7 @@ TEST(ReluNetworkTest, SymmetricInitialisationHasItsBlocksAndVariances) {
 }
 
 // The same blocks with biases, each number uniform within 1/√(inputs that its unit has).
-TEST(ReluNetworkTest, SymmetricHalvesOfAStandardNetworkAreStandard) {
+TEST(ReluNetworkTest, SymmetricInitialisationOfAStandardNetworkIsUniform) {
   const NetworkShape shape = standard_shape(60, 200, 3);
   std::vector<float> theta(static_cast<std::size_t>(shape.parameters()));
   initialise(shape, Initialisation::kSymmetric, test_key(7), theta);
@@ -184,7 +185,7 @@ TEST(ReluNetworkTest, SymmetricHalvesOfAStandardNetworkAreStandard) {
     EXPECT_NEAR(squares[l] / counts[l] / (bounds[l] * bounds[l]), 1.0 / 3.0, 1.5 / std::sqrt(counts[l]));
 }
 
-TEST(ReluNetworkTest, UniformInitialisationFillsItsInterval) {
+TEST(ReluNetworkTest, UniformInitialisationIsUniform) {
   const NetworkShape shape = standard_shape(25, 64, 3);
   std::vector<float> theta(static_cast<std::size_t>(shape.parameters()));
   initialise(shape, Initialisation::kUniform, test_key(8), theta);

@@ -26,7 +26,7 @@ void expect_products(const RowMajor& actual, const Eigen::MatrixXd& left, const 
   }
 }
 
-TEST(TangentKernelTest, IsTheProductOfGradients) {
+TEST(TangentKernelTest, MatchesProductsOfGradients) {
   for (const NetworkShape& shape : test_shapes()) {
     for (const std::int64_t docs : {1, 33, 130}) {
       for (const std::int64_t pairs : {0, 1, 64, 70}) {

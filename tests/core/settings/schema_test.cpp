@@ -67,15 +67,15 @@ TEST(SchemaTest, AssignsAndPrints) {
 
 TEST(SchemaTest, ComplaintsSayWhatWouldDo) {
   EXPECT_EQ(complaint("cuont", std::int64_t{1}),
-            "here: Unknown key 'cuont' in [basket]; the nearest known one is 'count'.");
-  EXPECT_EQ(complaint("count", std::int64_t{0}), "here: 'count' is 0 but must be at least 1.");
-  EXPECT_EQ(complaint("weight", 0.0), "here: 'weight' is 0.0 but must be above 0 and at most 2.");
-  EXPECT_EQ(complaint("weight", 2.5), "here: 'weight' is 2.5 but must be above 0 and at most 2.");
+            "here: Unknown key 'cuont' in [basket]. Did you mean 'count'?");
+  EXPECT_EQ(complaint("count", std::int64_t{0}), "here: 'count' must be at least 1, not 0.");
+  EXPECT_EQ(complaint("weight", 0.0), "here: 'weight' must be above 0 and at most 2, not 0.0.");
+  EXPECT_EQ(complaint("weight", 2.5), "here: 'weight' must be above 0 and at most 2, not 2.5.");
   EXPECT_EQ(complaint("count", std::string("x")), "here: 'count' takes an integer, not '\"x\"'.");
   EXPECT_EQ(complaint("fruit", std::string("peer")),
-            "here: 'fruit' is 'peer' but must be one of apple or pear; the nearest is 'pear'.");
+            "here: 'fruit' must be apple or pear, not 'peer'. Did you mean 'pear'?");
   EXPECT_EQ(complaint("labels", std::vector<std::string>{"a", "c"}),
-            "here: 'labels' is 'c' but must be one of a or b; the nearest is 'a'.");
+            "here: 'labels' must be a or b, not 'c'. Did you mean 'a'?");
 }
 
 }  // namespace

@@ -43,5 +43,12 @@ TEST(NearestTest, JoinsNames) {
   EXPECT_EQ(joined(std::vector<std::string>{"a", "b"}, " or "), "a or b");
 }
 
+TEST(MustBeOneOf, ListsTheChoicesAndSuggestsTheNearest) {
+  const std::vector<std::string> choices = {"offline", "online", "both"};
+  EXPECT_EQ(did_you_mean("onlin", choices), "Did you mean 'online'?");
+  EXPECT_EQ(must_be_one_of("onlin", choices),
+            "must be offline, online or both, not 'onlin'. Did you mean 'online'?");
+}
+
 }  // namespace
 }  // namespace olrank

@@ -53,7 +53,7 @@ TEST_P(EmulatedDeviceTest, AStreamKeepsItsOrder) {
   EXPECT_EQ(found(), 12345);
 }
 
-TEST_P(EmulatedDeviceTest, WhatIsNotWaitedForMayNotHaveHappened) {
+TEST_P(EmulatedDeviceTest, UnawaitedWorkMayNotHaveHappened) {
   fill_bytes(a_.get(), place_.data(), 0, sizeof(int));
   a_.wait();
   store(a_.get(), 7);
@@ -95,7 +95,7 @@ TEST_P(EmulatedDeviceTest, FreeingWaitsForTheDevice) {
   EXPECT_EQ(found(), 3);
 }
 
-TEST_P(EmulatedDeviceTest, AskingBringsWorkOn) {
+TEST_P(EmulatedDeviceTest, QueryingAStreamAdvancesItsWork) {
   store(a_.get(), 1);
   append(a_.get(), 2);
   int asked = 0;
@@ -106,7 +106,7 @@ TEST_P(EmulatedDeviceTest, AskingBringsWorkOn) {
   }
 }
 
-TEST_P(EmulatedDeviceTest, RecordedWorkHappensWhenItIsStarted) {
+TEST_P(EmulatedDeviceTest, RecordedWorkRunsWhenLaunched) {
   store(a_.get(), 0);
   a_.wait();
   const Graph graph(a_.get(), [&] {
@@ -121,7 +121,7 @@ TEST_P(EmulatedDeviceTest, RecordedWorkHappensWhenItIsStarted) {
   EXPECT_EQ(found(), 12912);
 }
 
-TEST_P(EmulatedDeviceTest, StreamsTakePartInARecordingUntilTheyJoinAgain) {
+TEST_P(EmulatedDeviceTest, StreamsTakePartInARecordingUntilTheyRejoin) {
   DeviceArray<int> other(1);
   Event fork;
   Event join;
@@ -146,7 +146,7 @@ TEST_P(EmulatedDeviceTest, StreamsTakePartInARecordingUntilTheyJoinAgain) {
   EXPECT_THROW(join.hold(b_.get()), std::logic_error) << "a moment that was only recorded";
 }
 
-TEST_P(EmulatedDeviceTest, ARecordingAllowsNoWaitNorAllocation) {
+TEST_P(EmulatedDeviceTest, ARecordingRejectsWaitsAndAllocations) {
   const auto refused = [&](const std::function<void()>& work) {
     EXPECT_THROW(Graph(a_.get(), [&] { work(); }), std::logic_error);
     store(a_.get(), 1);  // and goes on as before
@@ -162,7 +162,7 @@ TEST_P(EmulatedDeviceTest, ARecordingAllowsNoWaitNorAllocation) {
   refused([&] { static_cast<void>(place_.to_host()); });
 }
 
-TEST_P(EmulatedDeviceTest, ARecordingWaitsForNothingOutsideOfIt) {
+TEST_P(EmulatedDeviceTest, ARecordingRejectsOutsideEvents) {
   Event outside;
   store(b_.get(), 1);
   outside.record(b_.get());
@@ -172,7 +172,7 @@ TEST_P(EmulatedDeviceTest, ARecordingWaitsForNothingOutsideOfIt) {
   }
 }
 
-TEST_P(EmulatedDeviceTest, SecondsAreThoseOfMomentsThatHavePassed) {
+TEST_P(EmulatedDeviceTest, ElapsedTimeRequiresCompletedEvents) {
   Event begin;
   Event end;
   begin.record(a_.get());
@@ -186,7 +186,7 @@ TEST_P(EmulatedDeviceTest, SecondsAreThoseOfMomentsThatHavePassed) {
   EXPECT_EQ(end.seconds_since(begin), 0.0);
 }
 
-TEST_P(EmulatedDeviceTest, CopiesTakePlaceInTheirStream) {
+TEST_P(EmulatedDeviceTest, CopiesRunInTheirStream) {
   PinnedBytes here(sizeof(int));
   const int value = 5;
   std::memcpy(here.data(), &value, sizeof value);
@@ -201,7 +201,7 @@ TEST_P(EmulatedDeviceTest, CopiesTakePlaceInTheirStream) {
   }
 }
 
-TEST_P(EmulatedDeviceTest, CopiesStayWithinAnArrayAndPinnedMemory) {
+TEST_P(EmulatedDeviceTest, CopiesRequireArrayBoundsAndPinnedMemory) {
   const DeviceArray<int> two(2);
   std::vector<int> plain(2);
   PinnedBytes here(2 * sizeof(int));
@@ -223,7 +223,7 @@ void labelled_kernel(Labelled where) {
   if (threadIdx.x == 0 && where.place != nullptr) *where.place = 8;
 }
 
-TEST_P(EmulatedDeviceTest, KernelsTakeNoAddressOfTheHost) {
+TEST_P(EmulatedDeviceTest, KernelsRejectHostPointers) {
 #if defined(__SANITIZE_ADDRESS__)
   GTEST_SKIP() << "not told apart under a sanitizer";
 #endif
@@ -236,12 +236,12 @@ TEST_P(EmulatedDeviceTest, KernelsTakeNoAddressOfTheHost) {
   EXPECT_EQ(found(), 8);
 }
 
-TEST_P(EmulatedDeviceTest, WhatWasNeverWrittenIsNoNumber) {
+TEST_P(EmulatedDeviceTest, UnwrittenMemoryIsNan) {
   EXPECT_TRUE(std::isnan(DeviceArray<float>(3).to_host()[2]));
   EXPECT_TRUE(std::isnan(DeviceArray<double>(3).to_host()[0]));
 }
 
-TEST_P(EmulatedDeviceTest, SizesThatNoGpuTakesAreErrors) {
+TEST_P(EmulatedDeviceTest, RejectsSizesBeyondGpuLimits) {
   const auto started = [&](dim3 grid, std::size_t shared_bytes) {
     launch(store_kernel, grid, {32}, shared_bytes, a_.get(), 1, place_.data());
     a_.wait();
@@ -256,7 +256,7 @@ void in_a_row_kernel(int* numbers) {
   if (threadIdx.x == 0) numbers[blockIdx.x + 1] = numbers[blockIdx.x] + 1;
 }
 
-TEST_P(EmulatedDeviceTest, ABlockThatNeedsAnotherShows) {
+TEST_P(EmulatedDeviceTest, DetectsDependenciesBetweenBlocks) {
   DeviceArray<int> numbers(65);
   fill_bytes(a_.get(), numbers.data(), 0, 65 * sizeof(int));
   launch(in_a_row_kernel, {64}, {32}, 0, a_.get(), numbers.data());
@@ -274,12 +274,12 @@ class EmulatedDeviceDeathTest : public testing::Test {
   }
 };
 
-TEST_F(EmulatedDeviceDeathTest, TheHostCannotLookIntoTheDevice) {
+TEST_F(EmulatedDeviceDeathTest, HostAccessToDeviceMemoryCrashes) {
   DeviceArray<int> there(std::vector<int>{1, 2, 3});
   EXPECT_DEATH(there.data()[1] = 5, "looked into the device's memory|SEGV");
 }
 
-TEST_F(EmulatedDeviceDeathTest, WhatWritesBehindAnArrayIsFound) {
+TEST_F(EmulatedDeviceDeathTest, DetectsWritesBeyondAnArray) {
   const auto write_behind = [] {
     const DeviceArray<int> there(3);
     const OwnedStream stream;
@@ -288,7 +288,7 @@ TEST_F(EmulatedDeviceDeathTest, WhatWritesBehindAnArrayIsFound) {
   EXPECT_DEATH(write_behind(), "wrote before or behind an array|use-after-poison");
 }
 
-TEST_F(EmulatedDeviceDeathTest, PinnedMemoryOutlivesItsCopies) {
+TEST_F(EmulatedDeviceDeathTest, DetectsPinnedMemoryFreedBeforeItsCopies) {
   const auto free_early = [] {
     const DeviceArray<int> there(1);
     const OwnedStream stream;

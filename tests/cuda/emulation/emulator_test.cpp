@@ -32,7 +32,7 @@ class EmulatorTest : public testing::TestWithParam<Schedule> {
   void SetUp() override { set_schedule(GetParam()); }
 };
 
-TEST_P(EmulatorTest, ThreadsMeetAtBarriers) {
+TEST_P(EmulatorTest, ThreadsSynchroniseAtBarriers) {
   std::vector<float> in(256);
   std::iota(in.begin(), in.end(), 0.0F);
   std::vector<float> out(in.size());
@@ -40,7 +40,7 @@ TEST_P(EmulatorTest, ThreadsMeetAtBarriers) {
   for (std::size_t i = 0; i < in.size(); ++i) EXPECT_EQ(out[i], in[i / 64 * 64 + 63 - i % 64]) << i;
 }
 
-TEST_P(EmulatorTest, AMissingBarrierShows) {
+TEST_P(EmulatorTest, DetectsAMissingBarrier) {
   std::vector<float> in(256);
   std::iota(in.begin(), in.end(), 0.0F);
   std::vector<float> out(in.size());
@@ -73,7 +73,7 @@ int wrong_sums(bool second_barrier) {
   return wrong;
 }
 
-TEST_P(EmulatorTest, AnOverwriteBeforeAllHaveReadShows) {
+TEST_P(EmulatorTest, DetectsAnOverwriteBeforeAllHaveRead) {
   EXPECT_EQ(wrong_sums(true), 0);
   // From the last thread to the first this race happens to do no harm; the other orders find it.
   if (GetParam() != Schedule::kBackward) {
@@ -98,7 +98,7 @@ int wrong_turns(bool second_barrier) {
   return wrong;
 }
 
-TEST_P(EmulatorTest, AWarpThatRunsAheadShows) {
+TEST_P(EmulatorTest, DetectsAWarpThatRunsAhead) {
   EXPECT_EQ(wrong_turns(true), 0);
   if (GetParam() != Schedule::kRandom) {
     EXPECT_GT(wrong_turns(false), 0);
@@ -140,7 +140,7 @@ TEST_P(EmulatorTest, WarpsShuffleAndVote) {
   }
 }
 
-TEST_P(EmulatorTest, CopiesHappenWhenTheyAreWaitedFor) {
+TEST_P(EmulatorTest, AsyncCopiesHappenWhenAwaited) {
   const std::vector<float> in = {1.0F, 2.0F};
   float early = 0.0F;
   float first = 0.0F;
@@ -162,7 +162,7 @@ TEST_P(EmulatorTest, CopiesHappenWhenTheyAreWaitedFor) {
   EXPECT_TRUE(std::isnan(second));
 }
 
-TEST_P(EmulatorTest, CopiesAreAligned) {
+TEST_P(EmulatorTest, RejectsUnalignedCopies) {
   alignas(16) const float in[8] = {};
   const auto copy = [&](std::size_t to, std::size_t from) {
     run_grid({1}, {32}, 64, [&] {
@@ -176,7 +176,7 @@ TEST_P(EmulatorTest, CopiesAreAligned) {
   EXPECT_THROW(copy(4, 1), std::logic_error);
 }
 
-TEST_P(EmulatorTest, ThreadsThatEndDoNotHoldTheOthersUp) {
+TEST_P(EmulatorTest, FinishedThreadsDoNotBlockOthers) {
   int after = 0;
   run_grid({3}, {64}, 0, [&] {
     if (threadIdx.x >= 40) return;
@@ -186,7 +186,7 @@ TEST_P(EmulatorTest, ThreadsThatEndDoNotHoldTheOthersUp) {
   EXPECT_EQ(after, 120);
 }
 
-TEST_P(EmulatorTest, WaitingForeverIsAnError) {
+TEST_P(EmulatorTest, DetectsDeadlock) {
   EXPECT_THROW(run_grid({1}, {32}, 0,
                         [] {
                           if (threadIdx.x < 16) {

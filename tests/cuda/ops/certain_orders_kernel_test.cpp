@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "cuda/ops/score_ranking.h"
+#include "cuda/ops/score_order.h"
 #include "tests/cuda/ops/kernel_test.h"
 
 namespace olrank {
@@ -43,7 +43,7 @@ OrderBits bits_of(const std::vector<std::uint64_t>& words, std::int64_t docs) {
   OrderBits bits;
   bits.reset(docs);
   for (std::int64_t a = 0; a < docs; ++a) {
-    const auto row = part_of(words, a * device::order_words(docs), device::order_words(docs));
+    const auto row = part_of(words, a * OrderBits::words(docs), OrderBits::words(docs));
     std::copy(row.begin(), row.end(), bits.row(a).begin());
   }
   return bits;
@@ -57,7 +57,7 @@ void expect_same_bits(const OrderBits& found, const OrderBits& expected) {
   }
 }
 
-TEST_P(CertainOrdersKernelTest, WidthsAndBitsEqualTheCpus) {
+TEST_P(CertainOrdersKernelTest, WidthsAndBitsMatchCpu) {
   ExecutionContext context;
   std::int64_t certain = 0;
   for (const std::int64_t docs : {0, 1, 2, 31, 32, 33, 64, 65, 130}) {
@@ -72,7 +72,7 @@ TEST_P(CertainOrdersKernelTest, WidthsAndBitsEqualTheCpus) {
     const auto order_there = on_device(order);
     const auto m_there = on_device(m);
     const auto rule_there = on_device(std::vector<CertaintyRule>{rule});
-    DeviceArray<std::uint64_t> bits(docs * device::order_words(docs));
+    DeviceArray<std::uint64_t> bits(docs * OrderBits::words(docs));
     DeviceArray<double> width_sq(docs * docs);
     DeviceArray<device::WidthHealthSums> health = on_device(std::vector<device::WidthHealthSums>(1));
     const device::WidthedDocs query{docs, scores_there.data(), magnitudes_there.data(), order_there.data(),
@@ -90,7 +90,7 @@ TEST_P(CertainOrdersKernelTest, WidthsAndBitsEqualTheCpus) {
     EXPECT_EQ(health.to_host()[0].lost, static_cast<unsigned long long>(expected_health.lost));
     for (std::int64_t a = 0; a < docs; ++a) orders.for_each_below(a, [&](std::int64_t) { ++certain; });
 
-    DeviceArray<std::uint64_t> bits_alone(docs * device::order_words(docs));
+    DeviceArray<std::uint64_t> bits_alone(docs * OrderBits::words(docs));
     device::certain_by_width(nullptr, query, rule_there.data(), bits_alone.data(), nullptr, nullptr);
     EXPECT_EQ(bits_alone.to_host(), bits.to_host());
   }
@@ -99,7 +99,7 @@ TEST_P(CertainOrdersKernelTest, WidthsAndBitsEqualTheCpus) {
 
 // Scores a millionth apart, one document of a large magnitude: without widths, an order is certain from 41
 // places on.
-TEST_P(CertainOrdersKernelTest, RoundingIsMeasuredByTheLargestMagnitude) {
+TEST_P(CertainOrdersKernelTest, RoundingFollowsTheLargestMagnitude) {
   const std::int64_t docs = 130;
   std::vector<float> scores;
   std::vector<std::int32_t> order;
@@ -114,8 +114,8 @@ TEST_P(CertainOrdersKernelTest, RoundingIsMeasuredByTheLargestMagnitude) {
   const auto order_there = on_device(order);
   const auto m_there = on_device(std::vector<double>(static_cast<std::size_t>(docs * docs), 0.0));
   const auto rule_there = on_device(std::vector<CertaintyRule>{{0.1, 0.0, 0.0}});
-  DeviceArray<std::uint64_t> by_width(docs * device::order_words(docs));
-  DeviceArray<std::uint64_t> by_vote(docs * device::order_words(docs));
+  DeviceArray<std::uint64_t> by_width(docs * OrderBits::words(docs));
+  DeviceArray<std::uint64_t> by_vote(docs * OrderBits::words(docs));
   DeviceArray<device::WidthHealthSums> health = on_device(std::vector<device::WidthHealthSums>(1));
   device::certain_by_width(
       nullptr, {docs, scores_there.data(), magnitudes_there.data(), order_there.data(), m_there.data()},
@@ -131,7 +131,7 @@ TEST_P(CertainOrdersKernelTest, RoundingIsMeasuredByTheLargestMagnitude) {
   expect_same_bits(bits_of(by_vote.to_host(), docs), expected);
 }
 
-TEST_P(CertainOrdersKernelTest, LostWidthsAreCounted) {
+TEST_P(CertainOrdersKernelTest, CountsLostWidths) {
   ExecutionContext context;
   const std::int64_t docs = 40;
   std::vector<double> m = gram_of(docs, 5);
@@ -145,7 +145,7 @@ TEST_P(CertainOrdersKernelTest, LostWidthsAreCounted) {
   const auto order_there = on_device(order);
   const auto m_there = on_device(m);
   const auto rule_there = on_device(std::vector<CertaintyRule>{{0.1, 0.0, 0.0}});
-  DeviceArray<std::uint64_t> bits(docs * device::order_words(docs));
+  DeviceArray<std::uint64_t> bits(docs * OrderBits::words(docs));
   DeviceArray<device::WidthHealthSums> health = on_device(std::vector<device::WidthHealthSums>(1));
   device::certain_by_width(
       nullptr, {docs, scores_there.data(), magnitudes_there.data(), order_there.data(), m_there.data()},
@@ -157,7 +157,7 @@ TEST_P(CertainOrdersKernelTest, LostWidthsAreCounted) {
   EXPECT_EQ(health.to_host()[0].lost, static_cast<unsigned long long>(expected_health.lost));
 }
 
-TEST_P(CertainOrdersKernelTest, VotesEqualTheCpus) {
+TEST_P(CertainOrdersKernelTest, VotesMatchCpu) {
   for (const std::int64_t docs : {0, 1, 33, 70}) {
     for (const std::int64_t members : {1, 4}) {
       std::vector<float> scores;
@@ -184,7 +184,7 @@ TEST_P(CertainOrdersKernelTest, VotesEqualTheCpus) {
       EXPECT_EQ(mean.to_host(), expected_mean);
       const std::vector<std::int32_t> order = slow_order(expected_mean);
       const auto order_there = on_device(order);
-      DeviceArray<std::uint64_t> bits(docs * device::order_words(docs));
+      DeviceArray<std::uint64_t> bits(docs * OrderBits::words(docs));
       device::certain_by_vote(nullptr, members, docs, scores_there.data(), magnitudes_there.data(),
                               order_there.data(), bits.data());
       OrderBits orders;

@@ -31,7 +31,7 @@ struct Device {
   explicit Device(std::int64_t p) : diagonal(p), root(p), state{diagonal.data(), root.data()} {}
 };
 
-TEST_P(DiagonalCovarianceKernelTest, AccumulatesAsTheCpuDoes) {
+TEST_P(DiagonalCovarianceKernelTest, AccumulationMatchesCpu) {
   constexpr double kLambda = 0.3;
   constexpr double kScale = 0.125;
   for (const NetworkShape& shape : test_shapes()) {
@@ -97,7 +97,7 @@ void expect_equal_grams(const NetworkShape& shape, std::int64_t docs) {
   }
 }
 
-TEST_P(DiagonalCovarianceKernelTest, GramsEqualTheCpus) {
+TEST_P(DiagonalCovarianceKernelTest, GramsMatchCpu) {
   for (const NetworkShape& shape : test_shapes()) expect_equal_grams(shape, 10);
   for (const std::int64_t docs : {0, 1, 31, 32, 33, 64, 65, 130})
     expect_equal_grams(ntk_shape(5, 6, 2), docs);

@@ -65,7 +65,7 @@ void expect_equal_kernels(const NetworkShape& shape, std::int64_t docs, std::int
   }
 }
 
-TEST_P(DualFormKernelTest, KernelsEqualTheCpus) {
+TEST_P(DualFormKernelTest, TangentKernelsMatchCpu) {
   for (const NetworkShape& shape : test_shapes()) expect_equal_kernels(shape, 9, 7);
   for (const std::int64_t docs : {0, 1, 31, 32, 33, 65}) {
     expect_equal_kernels(ntk_shape(5, 6, 2), docs, docs == 0 ? 3 : 34);
@@ -128,7 +128,7 @@ struct Rounds {
   }
 };
 
-TEST_P(DualFormKernelTest, TheTransposedFactorIsApplied) {
+TEST_P(DualFormKernelTest, AppliesTheTransposedFactor) {
   for (const std::int64_t n : {1, 31, 33, 128, 300}) {
     std::vector<double> factor(static_cast<std::size_t>(device::factor_numbers(n)), std::nan(""));
     std::vector<double> x;
@@ -150,7 +150,7 @@ TEST_P(DualFormKernelTest, TheTransposedFactorIsApplied) {
   }
 }
 
-TEST_P(DualFormKernelTest, EachRoundsWidthsAreThoseOfTheWholeHistory) {
+TEST_P(DualFormKernelTest, MatchesTheWholeHistoryInEachRound) {
   const NetworkShape shape = ntk_shape(5, 8, 2);
   Rounds rounds{shape, {}, 0, DeviceArray<double>(device::factor_numbers(300)), {}, {}};
   rounds.status = on_device(std::vector<device::CovarianceStatus>(1));
@@ -179,7 +179,7 @@ TEST_P(DualFormKernelTest, EachRoundsWidthsAreThoseOfTheWholeHistory) {
   EXPECT_EQ(rounds.n, 233);
 }
 
-TEST_P(DualFormKernelTest, TheFactorIsApplied) {
+TEST_P(DualFormKernelTest, AppliesTheFactor) {
   // The longest are cut into two and three parts.
   for (const std::int64_t n : {0, 1, 31, 64, 65, 128, 129, 256, 300, 600}) {
     for (const std::int64_t columns : {1, 33, 65}) {
@@ -215,7 +215,7 @@ TEST_P(DualFormKernelTest, TheFactorIsApplied) {
 }
 
 // A covariance that is none: nothing but the status changes, then or later.
-TEST_P(DualFormKernelTest, AnIndefiniteCornerIsToldAndWritesNothing) {
+TEST_P(DualFormKernelTest, ReportsAnIndefiniteCornerAndWritesNothing) {
   DeviceArray<double> factor(device::factor_numbers(4));
   const auto m = on_device(std::vector<double>{-9.0, 0.0, 0.0, 1.0});
   const auto pairs = on_device(std::vector<PreferencePair>{{0, 1}});

@@ -9,7 +9,7 @@ namespace device = OLRANK_DEVICE_NAMESPACE;
 using device::choose_float_tile;
 using device::FloatTile;
 
-TEST(FloatTileTest, TilesAreWithinTheirBounds) {
+TEST(FloatTileTest, TilesStayWithinTheirLimits) {
   for (const Precision precision : {Precision::kFloat32, Precision::kTf32}) {
     for (const std::int64_t rows : {0, 1, 8, 9, 125, 1000, 10'000, 300'000}) {
       for (const std::int64_t columns : {1, 7, 16, 100, 136, 137, 700, 1024}) {
@@ -34,7 +34,7 @@ TEST(FloatTileTest, TilesAreWithinTheirBounds) {
   }
 }
 
-TEST(FloatTileTest, MuchWorkGetsLargeTilesAndLittleSpreads) {
+TEST(FloatTileTest, ChoosesLargeTilesForMuchWorkAndSmallOnesForLittle) {
   const FloatTile much = choose_float_tile(100'000, 100, 1, Precision::kFloat32);
   EXPECT_EQ(much.share_rows, 8);
   EXPECT_EQ(much.columns(), 104);

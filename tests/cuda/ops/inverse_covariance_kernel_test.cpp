@@ -66,7 +66,7 @@ struct Rounds {
   }
 };
 
-TEST_P(InverseCovarianceKernelTest, EachRoundsInverseIsThatOfTheWholeHistory) {
+TEST_P(InverseCovarianceKernelTest, MatchesTheWholeHistoryInEachRound) {
   for (const NetworkShape& shape : {ntk_shape(9, 12, 2), standard_shape(4, 7, 3), linear_shape(7)}) {
     Rounds rounds(shape);
     std::uint64_t seed = 30;
@@ -100,7 +100,7 @@ TEST_P(InverseCovarianceKernelTest, EachRoundsInverseIsThatOfTheWholeHistory) {
   }
 }
 
-TEST_P(InverseCovarianceKernelTest, TheInverseIsApplied) {
+TEST_P(InverseCovarianceKernelTest, AppliesTheInverse) {
   for (const std::int64_t p : {1, 31, 33, 200}) {
     const auto numbers = random_numbers(p * p, 14);
     std::vector<double> lower(static_cast<std::size_t>(p * p), std::nan(""));
@@ -123,7 +123,7 @@ TEST_P(InverseCovarianceKernelTest, TheInverseIsApplied) {
   }
 }
 
-TEST_P(InverseCovarianceKernelTest, AnIndefiniteCornerIsToldAndChangesNothing) {
+TEST_P(InverseCovarianceKernelTest, ReportsAnIndefiniteCornerAndChangesNothing) {
   const NetworkShape shape = linear_shape(3);
   Rounds rounds(shape);
   const auto before = rounds.inverse.to_host();

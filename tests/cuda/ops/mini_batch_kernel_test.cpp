@@ -10,7 +10,7 @@ namespace {
 
 class MiniBatchKernelTest : public KernelTest {};
 
-TEST_P(MiniBatchKernelTest, APairsDocumentsAreItsOwn) {
+TEST_P(MiniBatchKernelTest, GivesEachPairItsOwnDocuments) {
   for (const std::int64_t pairs : {1, 31, 32, 33, 200}) {
     DeviceArray<std::int32_t> offsets(2 * pairs + 1);
     DeviceArray<std::int32_t> ends(2 * pairs);
@@ -28,7 +28,7 @@ TEST_P(MiniBatchKernelTest, APairsDocumentsAreItsOwn) {
   }
 }
 
-TEST_P(MiniBatchKernelTest, BatchesAreGatheredInOrder) {
+TEST_P(MiniBatchKernelTest, GathersBatchesInOrder) {
   constexpr std::int64_t kDocs = 9;
   for (const std::int64_t columns : {1, 5, 130}) {
     for (const std::int64_t count : {0, 1, 6}) {
@@ -82,7 +82,7 @@ TEST_P(MiniBatchKernelTest, BatchesAreGatheredInOrder) {
   }
 }
 
-TEST_P(MiniBatchKernelTest, MembersBeginWithTheirOwnOrders) {
+TEST_P(MiniBatchKernelTest, StartsMembersWithTheirOwnOrders) {
   const DeviceArray<std::int32_t> order(200 * 7);
   for (const std::int64_t members : {0, 1, 33, 200}) {
     DeviceArray<device::BatchCursor> cursors(members);
@@ -99,14 +99,13 @@ TEST_P(MiniBatchKernelTest, MembersBeginWithTheirOwnOrders) {
   }
 }
 
-TEST_P(MiniBatchKernelTest, BatchesFollowEachOtherAndTheFirstBadLossIsKept) {
+TEST_P(MiniBatchKernelTest, AdvancesThroughBatchesAndKeepsTheFirstBadLoss) {
   const DeviceArray<std::int32_t> order(12);
   DeviceArray<device::BatchCursor> cursor(1);
-  std::vector<device::StepRates> corrections;
-  for (std::int64_t number = 1; number <= 6; ++number)
-    corrections.push_back(device::step_rates(number, 100.0));
+  std::vector<StepRates> corrections;
+  for (std::int64_t number = 1; number <= 6; ++number) corrections.push_back(step_rates(number, 100.0));
   const auto corrections_there = on_device(corrections);
-  device::begin_batches(nullptr, 1, order.data(), 12, device::step_rates(1, 0.5), cursor.data());
+  device::begin_batches(nullptr, 1, order.data(), 12, step_rates(1, 0.5), cursor.data());
   DeviceArray<double> number = on_device(std::vector<double>{0.0});
   DeviceArray<double> kept = on_device(std::vector<double>{0.0});
   const double infinite = std::numeric_limits<double>::infinity();
@@ -122,15 +121,15 @@ TEST_P(MiniBatchKernelTest, BatchesFollowEachOtherAndTheFirstBadLossIsKept) {
     const device::BatchCursor found = cursor.to_host()[0];
     EXPECT_EQ(found.order, order.data() + taken);
     EXPECT_EQ(found.number, step);
-    EXPECT_EQ(found.rates.first_correction, device::step_rates(step, 0.0).first_correction);
-    EXPECT_EQ(found.rates.second_correction, device::step_rates(step, 0.0).second_correction);
+    EXPECT_EQ(found.rates.first_correction, step_rates(step, 0.0).first_correction);
+    EXPECT_EQ(found.rates.second_correction, step_rates(step, 0.0).second_correction);
     EXPECT_EQ(found.rates.decay, 0.5);
   }
   EXPECT_EQ(number.to_host()[0], 3.0);
   EXPECT_EQ(kept.to_host()[0], infinite);
 }
 
-TEST_P(MiniBatchKernelTest, AScoreThatIsNoNumberIsALossThatIsNone) {
+TEST_P(MiniBatchKernelTest, RecordsANanLossForANanScore) {
   for (const std::int64_t docs : {1, 31, 33, 300}) {
     for (const std::int64_t bad : {std::int64_t{-1}, std::int64_t{0}, docs - 1}) {
       std::vector<float> scores = random_numbers(docs, 8);

@@ -85,7 +85,7 @@ double slow_dcg(const World& world, std::size_t impression, const std::vector<fl
   return sum;
 }
 
-TEST_P(NdcgWeightsKernelTest, WeightsAreTheChangesOfSwappedLists) {
+TEST_P(NdcgWeightsKernelTest, WeightsMatchSwappedLists) {
   for (const int impressions : {0, 1, 40}) {
     const World world = random_world(impressions);
     const auto observed = static_cast<std::int64_t>(world.observations.size());

@@ -25,7 +25,7 @@ std::vector<double> gradient_at(std::int64_t numbers, std::uint64_t step) {
   return gradient;
 }
 
-TEST_P(OptimizerStepKernelTest, AdamAndNesterovAreTheProcessors) {
+TEST_P(OptimizerStepKernelTest, AdamAndNesterovMatchCpu) {
   const std::int64_t p = 300;
   const std::int64_t members = 2;
   const std::vector<double> steps = {0.1, 0.02};
@@ -43,7 +43,7 @@ TEST_P(OptimizerStepKernelTest, AdamAndNesterovAreTheProcessors) {
       const auto gradient = gradient_at(members * p, static_cast<std::uint64_t>(number));
       const auto gradient_there = on_device(gradient);
       if (adam) {
-        const auto rates = on_device(std::vector{device::step_rates(number, kDecay)});
+        const auto rates = on_device(std::vector{step_rates(number, kDecay)});
         device::adam_step(nullptr, members, p, rates.data(), gradient_there.data(), steps_there.data(),
                           state.view(), theta.data());
       } else {
@@ -70,7 +70,7 @@ TEST_P(OptimizerStepKernelTest, AdamAndNesterovAreTheProcessors) {
 }
 
 // The obvious formula: position −= step · (gradient + decay · position).
-TEST_P(OptimizerStepKernelTest, DecayedStepsKeepTheirPositionInDouble) {
+TEST_P(OptimizerStepKernelTest, DecayedStepsKeepThePositionInDouble) {
   const std::int64_t p = 257;
   const std::vector<double> steps = {0.3, 0.01};
   const std::vector<float> start = random_numbers(2 * p, 5);
@@ -79,7 +79,7 @@ TEST_P(OptimizerStepKernelTest, DecayedStepsKeepTheirPositionInDouble) {
   State state(2 * p);
   device::begin_training(nullptr, 2 * p, theta.data(), state.view());
   std::vector<double> position(start.begin(), start.end());
-  const auto rates = on_device(std::vector{device::step_rates(1, kDecay)});
+  const auto rates = on_device(std::vector{step_rates(1, kDecay)});
   for (std::uint64_t number = 1; number <= 5; ++number) {
     const auto gradient = gradient_at(2 * p, number);
     device::decayed_step(nullptr, 2, p, rates.data(), on_device(gradient).data(), steps_there.data(),
@@ -92,7 +92,7 @@ TEST_P(OptimizerStepKernelTest, DecayedStepsKeepTheirPositionInDouble) {
   EXPECT_TRUE(all_near(theta.to_host(), expected, 1e-9, 2e-7));
 }
 
-TEST_P(OptimizerStepKernelTest, GradientDescentIsTheProcessors) {
+TEST_P(OptimizerStepKernelTest, GradientDescentMatchesCpu) {
   const std::int64_t p = 257;
   const std::vector<double> steps = {0.3, 0.0};
   const std::vector<float> start = random_numbers(2 * p, 2);
@@ -105,7 +105,7 @@ TEST_P(OptimizerStepKernelTest, GradientDescentIsTheProcessors) {
   EXPECT_TRUE(all_near(theta.to_host(), expected, 1e-9, 2e-7));
 }
 
-TEST_P(OptimizerStepKernelTest, SmallGradientsStopTheirMembers) {
+TEST_P(OptimizerStepKernelTest, StopsMembersWithSmallGradients) {
   for (const std::int64_t p : {1, 31, 256, 700}) {
     SCOPED_TRACE(p);
     // Norms 5, 10 and 20 against 2 a pair of 5 pairs: "at most" takes the second in, as no digit is lost.
@@ -120,11 +120,11 @@ TEST_P(OptimizerStepKernelTest, SmallGradientsStopTheirMembers) {
   }
 }
 
-TEST_P(OptimizerStepKernelTest, AMemberThatStoppedStays) {
+TEST_P(OptimizerStepKernelTest, StoppedMembersDoNotMove) {
   const std::int64_t p = 40;
   const std::vector<float> start = random_numbers(2 * p, 4);
   const auto gradient = on_device(gradient_at(2 * p, 5));
-  const auto rates = on_device(std::vector{device::step_rates(1, 0.0)});
+  const auto rates = on_device(std::vector{step_rates(1, 0.0)});
   for (const bool adam : {true, false}) {
     auto theta = on_device(start);
     State state(2 * p);

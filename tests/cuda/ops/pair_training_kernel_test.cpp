@@ -90,7 +90,7 @@ TEST_P(PairTrainingKernelTest, IncidenceListsTheTermsOfEachDocumentInOrder) {
 }
 
 // The same coins, and nothing rounded otherwise: no tolerance.
-TEST_P(PairTrainingKernelTest, PerturbedLabelsHaveTheCpusBits) {
+TEST_P(PairTrainingKernelTest, PerturbedLabelsMatchCpuToTheBit) {
   constexpr double kNoise = 0.31622776601683794;
   constexpr std::uint32_t kRound = 77;
   const std::vector<PairTerm> terms = random_terms(50, 333, 8);
@@ -183,7 +183,7 @@ void expect_equal_training(const Case& one) {
   }
 }
 
-TEST_P(PairTrainingKernelTest, LossesGradientsAndStepsEqualTheCpus) {
+TEST_P(PairTrainingKernelTest, LossesGradientsAndStepsMatchCpu) {
   for (const NetworkShape& shape : test_shapes()) expect_equal_training({shape, 23, 60});
   for (const std::int64_t docs : {0, 1, 2, 31, 32, 33, 200}) {
     expect_equal_training({ntk_shape(5, 6, 2), docs, docs == 2 ? 1 : 50});

@@ -1,5 +1,6 @@
 #include "cuda/ops/tangent_factors.h"
 
+#include "core/math/certainty.h"
 #include "core/ops/tangent_factors.h"
 #include "tests/cuda/ops/kernel_test.h"
 
@@ -25,7 +26,7 @@ std::vector<Case> cases() {
   return cases;
 }
 
-TEST_P(TangentFactorsKernelTest, EqualTheCpus) {
+TEST_P(TangentFactorsKernelTest, MatchCpu) {
   for (const Case& one : cases()) {
     const NetworkShape& shape = one.shape;
     const std::int64_t stride = shape.factors() + 3;
@@ -61,7 +62,7 @@ TEST_P(TangentFactorsKernelTest, EqualTheCpus) {
   }
 }
 
-TEST_P(TangentFactorsKernelTest, SymmetricNetworksScoreNothing) {
+TEST_P(TangentFactorsKernelTest, SymmetricNetworksScoreZero) {
   const NetworkShape shape = ntk_shape(11, 26, 3);
   std::vector<float> theta(static_cast<std::size_t>(shape.parameters()));
   initialise(shape, Initialisation::kSymmetric, test_key(3), theta);
@@ -82,7 +83,7 @@ TEST_P(TangentFactorsKernelTest, SymmetricNetworksScoreNothing) {
   }
 }
 
-TEST_P(TangentFactorsKernelTest, PairsAreGathered) {
+TEST_P(TangentFactorsKernelTest, GathersPairs) {
   const std::vector<float> rows = random_numbers(5 * 7, 1);
   const std::vector<std::int32_t> pairs = {4, 0, 2, 2, 1, 3};
   const DeviceArray<float> rows_there = on_device(rows);

@@ -41,7 +41,7 @@ Passed pass(const NetworkShape& shape, const std::vector<float>& features, const
 
 // Widths are squares, so that √m is a whole number too. Inputs of 16 and 136 move four by four, of 19 one
 // by one; a layer takes one tile or several, with and without room left in it.
-TEST_P(Tf32KernelTest, WhatNeedsNoRoundingHasTheBitsOfFloat32) {
+TEST_P(Tf32KernelTest, MatchesFloat32WhenNothingNeedsRounding) {
   struct Case {
     NetworkShape shape;
     std::int64_t docs;
@@ -102,7 +102,7 @@ TEST_P(Tf32KernelTest, FactorsAreRoundedToNearest) {
 }
 
 // A unit that is no number is dead in either precision; an infinite one is not.
-TEST_P(Tf32KernelTest, WhatIsNoFiniteNumberStaysNone) {
+TEST_P(Tf32KernelTest, NonFiniteNumbersStayNonFinite) {
   const NetworkShape shape = ntk_shape(8, 16, 2);
   for (const float bad :
        {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
@@ -183,7 +183,7 @@ struct Gradients {
 };
 
 // Each layer's is the sum over the documents of rounded δ times rounded input.
-TEST_P(Tf32KernelTest, GradientsAreSumsOfRoundedFactors) {
+TEST_P(Tf32KernelTest, GradientsMatchSumsOfRoundedFactors) {
   for (const NetworkShape& shape : {ntk_shape(24, 40, 2), ntk_shape(11, 20, 3)}) {
     Gradients gradients(shape, 600, 1);
     const auto found = gradients.of(0, 1, Precision::kTf32);
@@ -211,7 +211,7 @@ TEST_P(Tf32KernelTest, GradientsAreSumsOfRoundedFactors) {
   }
 }
 
-TEST_P(Tf32KernelTest, GradientsAreNearThoseInFloat32) {
+TEST_P(Tf32KernelTest, GradientsAreCloseToFloat32) {
   for (const NetworkShape& shape :
        {ntk_shape(136, 100, 2), ntk_shape(11, 20, 3), standard_shape(12, 24, 4)}) {
     Gradients gradients(shape, 130, 2);

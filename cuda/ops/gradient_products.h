@@ -4,9 +4,8 @@
 
 #include "cuda/ops/relu_layers.h"
 
-// gradient_products() and gradient_sum() of core/ops/tangent_factors.h on the device, in double: g is never
-// written out. Where `skip` is not null and points to a number other than 0, nothing is done: so that a
-// captured loop can end early.
+// The device version of core/ops/gradient_products.h, in double; g is never written out. If `skip` points
+// to a number other than 0, a call does nothing, so that a captured loop can end early.
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
 /// Doubles of workspace.

@@ -1,4 +1,4 @@
-#include "cuda/ops/confidence_rule.h"
+#include "cuda/ops/theory_alpha.h"
 
 #include <cmath>
 
@@ -13,7 +13,7 @@ __global__ void set_theory_alpha_kernel(TheoryAlpha theory, const double* log_de
   if (threadIdx.x == 0) rule->alpha = theory.at(*log_det);
 }
 
-// One block: a thread adds every 256th logarithm, then the threads' sums are added in order.
+// One block: each thread adds every 256th logarithm, then the threads' sums are added in order.
 __global__ void __launch_bounds__(kThreads)
     diagonal_log_det_kernel(std::int64_t parameters, const double* diagonal, double lambda,
                             double* log_det) {

@@ -8,10 +8,10 @@
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
-/// rule->alpha = α_t at log_det [1], both on the device.
+/// rule->alpha = α_t at log_det [1]. Both pointers are to device memory.
 void set_theory_alpha(Stream stream, const TheoryAlpha& theory, const double* log_det, CertaintyRule* rule);
 
-/// log_det [1] = Σ_k log(diagonal[k]/λ), in an order that never changes.
+/// log_det [1] = Σ_k log(diagonal[k]/λ), in a fixed order.
 void diagonal_log_det(Stream stream, std::int64_t parameters, const double* diagonal, double lambda,
                       double* log_det);
 

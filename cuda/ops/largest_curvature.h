@@ -2,18 +2,18 @@
 
 #include <cstdint>
 
+#include "core/math/largest_curvature.h"
 #include "core/ops/pair_training.h"
 #include "cuda/ops/pair_incidence.h"
 #include "cuda/ops/relu_layers.h"
 
-// largest_curvature() of core/ops/pair_training.h on the device: power iteration whose steps need no answer
-// from the host.
+// The device version of core/ops/largest_curvature.h: power iteration without host synchronisation.
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
-/// On the device. κ is estimate / 4.
+/// In device memory. κ is curvature_of(estimate).
 struct CurvatureState {
   double estimate = 0.0;
-  double norm = 0.0;  // of the vector; 0 where it has to be measured first
+  double norm = 0.0;  // of the vector; 0 until it has been measured
   std::int32_t iterations = 0;
   std::int32_t settled = 0;
 };
@@ -24,19 +24,19 @@ struct CurvatureTask {
   const PairTerm* terms = nullptr;
   std::int64_t count = 0;
   PairIncidence incidence;
-  double tolerance = 1e-3;
-  const double* fresh = nullptr;  // [p], where a vector without length begins anew
+  double tolerance = kCurvatureTolerance;
+  const double* fresh = nullptr;  // [p], replaces a zero vector
 };
 
 /// Doubles of workspace.
 std::int64_t curvature_workspace(const NetworkShape& shape, std::int64_t docs);
 
-/// Makes the state fresh and measures `vector` [p], which the caller has filled: where an earlier iteration
-/// stopped, or at random. One that gradients without length have left as zeros begins anew.
+/// Resets the state and measures `vector` [p], which the caller has filled with the previous result or at
+/// random. A zero vector, which zero gradients leave behind, is replaced by `fresh`.
 void begin_curvature(Stream stream, const CurvatureTask& task, double* vector, double* workspace,
                      CurvatureState* state);
 
-/// One iteration; once the estimate has settled, nothing any more.
+/// One iteration; does nothing once the estimate has settled.
 void iterate_curvature(Stream stream, const CurvatureTask& task, double* vector, double* workspace,
                        CurvatureState* state);
 

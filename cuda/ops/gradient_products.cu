@@ -1,4 +1,4 @@
-#include "cuda/ops/gradient_sums.h"
+#include "cuda/ops/gradient_products.h"
 
 #include <algorithm>
 
@@ -10,7 +10,7 @@ namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
 
 constexpr unsigned kThreads = 256;
-constexpr std::int64_t kWantedBlocks = 264;  // two for each multiprocessor of a large device
+constexpr std::int64_t kWantedBlocks = 264;  // two per multiprocessor of a large device
 
 std::int64_t parts_of(std::int64_t n, std::int64_t part) {
   return (n + part - 1) / part;
@@ -40,7 +40,7 @@ struct UnitTile {
   }
 };
 
-/// h_{l−1} of documents from `first` on, with a 1 behind it where there is a bias.
+/// h_{l−1} of the documents from `first` on, followed by a 1 if the layer has a bias.
 struct InputOperand {
   const FactorRows& rows;
   const NetworkLayer& layer;
@@ -68,7 +68,7 @@ struct InputOperand {
   }
 };
 
-/// Rows of v for units from `first` on, the bias behind the weights.
+/// Rows of v for the units from `first` on, weights then bias.
 struct VectorOperand {
   const double* v;
   const NetworkLayer& layer;
@@ -123,7 +123,7 @@ __global__ void __launch_bounds__(DoubleTile::kThreads)
   }
 }
 
-// A thread owns a number and adds its parts, `stride` apart, in order.
+// A thread owns a number and adds its parts in order.
 __global__ void __launch_bounds__(kThreads)
     add_parts_kernel(std::int64_t numbers, std::int64_t parts, const double* partial, double* sums,
                      const std::int32_t* skip) {
@@ -177,7 +177,7 @@ struct InputColumnOperand {
   struct Column {
     const float* inputs;  // of the document
     int first;
-    int count;  // behind them is the bias
+    int count;  // the bias follows them
     bool inside;
 
     __device__ double operator()(int i) const {

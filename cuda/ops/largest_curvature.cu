@@ -1,10 +1,10 @@
-#include "cuda/ops/curvature.h"
+#include "cuda/ops/largest_curvature.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "cuda/ops/block_sum.cuh"
-#include "cuda/ops/gradient_sums.h"
+#include "cuda/ops/gradient_products.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
@@ -28,8 +28,9 @@ __global__ void __launch_bounds__(kThreads)
   if (k < parameters) vector[k] /= state->norm;
 }
 
-// weights [docs] of Σ w g gᵀ v, and parts of the Rayleigh quotient. A warp owns a document, its terms in
-// the lanes' order; a term counts for the quotient where its first document is. Deterministic.
+// weights [docs] of Σ w g gᵀ v, and partial sums of the Rayleigh quotient. A warp owns a document, whose
+// terms are split over the lanes in order; a term is counted in the quotient of its first document.
+// Deterministic.
 __global__ void __launch_bounds__(kThreads)
     curvature_weights_kernel(std::int64_t docs, const PairTerm* terms, PairIncidence incidence,
                              const double* products, double* weights, double* quotients,
@@ -56,20 +57,20 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x == 0) quotients[blockIdx.x] = sum;
 }
 
-/// Σ numbers, by the block's threads, in thread 0.
+/// The sum of the numbers, by the block's threads, returned to thread 0.
 __device__ double sum_of(std::int64_t count, const double* numbers) {
   double sum = 0.0;
   for (std::int64_t i = threadIdx.x; i < count; i += kThreads) sum += numbers[i];
   return block_sum(sum, dynamic_shared<double>());
 }
 
-// Takes the quotient in, and decides whether it has settled. One block.
+// Updates the estimate and decides whether it has settled. One block.
 __global__ void __launch_bounds__(kThreads)
     settle_kernel(std::int64_t parts, const double* quotients, double tolerance, CurvatureState* state) {
   if (state->settled != 0) return;
   const double quotient = sum_of(parts, quotients);
   if (threadIdx.x != 0) return;
-  const bool settled = state->iterations > 0 && quotient <= state->estimate * (1.0 + tolerance);
+  const bool settled = has_settled(state->iterations, quotient, state->estimate, tolerance);
   state->estimate = quotient > state->estimate ? quotient : state->estimate;
   ++state->iterations;
   if (settled) state->settled = 1;
@@ -87,7 +88,7 @@ __global__ void __launch_bounds__(kThreads) norm_parts_kernel(std::int64_t param
   if (threadIdx.x == 0) parts[blockIdx.x] = sum;
 }
 
-// One block. A vector without length has nowhere to go.
+// One block. A zero vector ends the iteration.
 __global__ void __launch_bounds__(kThreads)
     norm_kernel(std::int64_t parts, const double* numbers, CurvatureState* state) {
   if (state->settled != 0) return;
@@ -97,7 +98,8 @@ __global__ void __launch_bounds__(kThreads)
   if (!(state->norm > 0.0)) state->settled = 1;
 }
 
-/// Gradients that were all equal leave a vector of zeros, which would stay one. Thread k owns a number.
+/// Replaces a zero vector, which would stay zero; gradients that were all equal leave one. Thread k owns a
+/// number.
 __global__ void __launch_bounds__(kThreads)
     restart_vector_kernel(std::int64_t parameters, const double* fresh, double* vector,
                           const CurvatureState* state) {
@@ -117,10 +119,10 @@ __global__ void reset_state_kernel(CurvatureState* state) {
 }
 
 __global__ void step_kernel(const CurvatureState* state, double rate, double prior, double* step) {
-  if (threadIdx.x == 0) *step = rate / (state->estimate / 4.0 + prior);
+  if (threadIdx.x == 0) *step = rate / (curvature_of(state->estimate) + prior);
 }
 
-/// What an iteration works in.
+/// The workspace of an iteration.
 struct Work {
   double* products;
   double* weights;

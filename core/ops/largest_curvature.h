@@ -1,0 +1,18 @@
+#pragma once
+
+#include <span>
+
+#include "core/math/largest_curvature.h"
+#include "core/ops/pair_training.h"
+
+namespace olrank {
+
+/// κ = λ_max(Σ weight · g gᵀ)/4, g = g(first) − g(second): an upper bound of the curvature of the sum of
+/// the terms for constant gradients, as σ' ≤ 1/4. Power iteration from `vector` [p], which is left at the
+/// eigenvector found; a zero vector is replaced by a random one. Stops once the estimate grows by less
+/// than `tolerance`, relatively, or after `most` iterations. 0 without terms.
+double largest_curvature(ExecutionContext& context, const NetworkShape& shape, TangentFactors docs,
+                         std::span<const PairTerm> terms, std::span<double> vector,
+                         double tolerance = kCurvatureTolerance, int most = kMostCurvatureIterations);
+
+}  // namespace olrank

@@ -1,0 +1,57 @@
+#include "cuda/ops/score_order.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "tests/cuda/ops/kernel_test.h"
+
+namespace olrank {
+namespace {
+
+class ScoreOrderKernelTest : public KernelTest {};
+
+std::vector<std::int32_t> slow_order(const std::vector<float>& scores) {
+  std::vector<std::int32_t> order(scores.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
+    return scores[static_cast<std::size_t>(a)] > scores[static_cast<std::size_t>(b)];
+  });
+  return order;
+}
+
+TEST_P(ScoreOrderKernelTest, OrdersRaggedQueriesByScoreThenIndex) {
+  std::vector<std::int64_t> offsets = {0};
+  for (const std::int64_t docs : {0, 1, 31, 32, 33, 130, 2}) offsets.push_back(offsets.back() + docs);
+  std::vector<float> scores = random_numbers(offsets.back(), 3);
+  for (std::size_t i = 0; i < scores.size(); i += 3) scores[i] = std::round(scores[i]);
+  scores[1] = -0.0F;
+  scores[2] = 0.0F;
+  scores[5] = std::numeric_limits<float>::infinity();
+  scores[70] = std::nanf("");
+  scores[90] = std::nanf("");
+  const auto queries = static_cast<std::int64_t>(offsets.size()) - 1;
+  DeviceArray<std::int32_t> order(offsets.back());
+  DeviceArray<std::int32_t> first_bad(queries);
+  const auto offsets_there = on_device(offsets);
+  const auto scores_there = on_device(scores);
+  device::order_by_score(nullptr, queries, offsets_there.data(), scores_there.data(), order.data(),
+                         first_bad.data());
+  const auto found = order.to_host();
+  const auto bad = first_bad.to_host();
+  for (std::int64_t query = 0; query < queries; ++query) {
+    const std::int64_t first = offsets[static_cast<std::size_t>(query)];
+    const std::int64_t docs = offsets[static_cast<std::size_t>(query + 1)] - first;
+    if (query == 4) {
+      EXPECT_EQ(bad[4], 70 - first);
+      continue;
+    }
+    EXPECT_EQ(bad[static_cast<std::size_t>(query)], -1);
+    EXPECT_EQ(part_of(found, first, docs), slow_order(part_of(scores, first, docs))) << query;
+  }
+}
+
+OLRANK_KERNEL_TESTS(ScoreOrderKernelTest);
+
+}  // namespace
+}  // namespace olrank

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/device_choice.h"
+#include "apps/setting_json.h"
 #include "core/data/data_loader.h"
 #include "core/data/normaliser_text.h"
 #include "core/device/visible_gpus.h"
@@ -122,13 +123,9 @@ ordered_json part_json(const Dataset& data) {
           {"fingerprint", data.fingerprint().hex()}};
 }
 
-ordered_json value_json(const SettingValue& value) {
-  return std::visit([](const auto& held) { return ordered_json(held); }, value);
-}
-
 ordered_json table_json(const Schema& schema, const void* object) {
   ordered_json json = ordered_json::object();
-  for (const Setting& setting : schema.settings) json[setting.key] = value_json(setting.read(object));
+  for (const Setting& setting : schema.settings) json[setting.key] = setting_json(setting.read(object));
   return json;
 }
 

@@ -49,7 +49,7 @@ std::vector<BenchCase> data_cases(const std::string& source, int threads, const 
   cases.push_back(
       {"data/read_copy", sizes, 0.0, {matrix, 0.0, matrix}, CeilingKind::kMemory, [work, file, folder] {
          const DatasetCache cache(folder / "copies");
-         cache.read(file.string(), {}, work->context.pool());  // makes the copy
+         cache.read(file.string(), {}, work->context.pool());  // writes the copy
          return [work, file, cache] { cache.read(file.string(), {}, work->context.pool()); };
        }});
   const double scores = static_cast<double>(data.docs()) * sizeof(float);

@@ -6,7 +6,7 @@
 namespace olrank {
 namespace {
 
-/// Diagonally dominant, as are all with small numbers beside it.
+/// Diagonally dominant, and so are its extensions by small numbers.
 void fill_corner(std::vector<double>& corner, std::int64_t added) {
   std::fill(corner.begin(), corner.end(), 0.01);
   for (std::int64_t i = 0; i < added; ++i) corner[length(i * added + i)] = 4.0;
@@ -32,7 +32,7 @@ struct GrownFactor {
   InverseFactor factor;
 };
 
-/// The same rows again and again, behind a factor that stays as it was.
+/// Appends the same rows repeatedly to an unchanged factor.
 CaseList::Body appending(const std::shared_ptr<GrownFactor>& grown) {
   const std::int64_t n = grown->factor.size();
   const std::int64_t added = std::min(kRoundPairs, grown->factor.room());
@@ -45,7 +45,7 @@ CaseList::Body appending(const std::shared_ptr<GrownFactor>& grown) {
   };
 }
 
-/// The same when L⁻¹ of what stands beside the rows is known.
+/// The same with L⁻¹ cross already known.
 CaseList::Body appending_solved(const std::shared_ptr<GrownFactor>& grown) {
   const std::int64_t added = std::min(kRoundPairs, grown->factor.room() - 1);
   std::vector<double> u = uniform_doubles(grown->factor.size() * added, 6);
@@ -75,7 +75,7 @@ void add_factor_cases(CaseList& list) {
                      y = std::vector<double>(length(pairs * docs)),
                      docs]() mutable { apply(*of->context, of->factor, docs, x.data(), y.data(), docs); };
            });
-  // One row, as a check of drift has it.
+  // One row, as in a drift check.
   list.add(
       "inverse_factor/apply_from_right", {{"n", pairs}, {"rows", 1}},
       {CeilingKind::kMemory, n * (n + 1.0), {triangle + kDouble * n, 0.0, kDouble * n}}, [grown, pairs] {
@@ -92,7 +92,7 @@ void add_factor_cases(CaseList& list) {
                      c = std::vector<double>(length(docs * docs)), pairs,
                      docs]() mutable { subtract_gram(*of, pairs, docs, x.data(), docs, c.data(), docs); };
            });
-  // L⁻¹ has to be read.
+  // Must read L⁻¹.
   list.add("inverse_factor/append", {{"n", pairs}, {"k", kRoundPairs}},
            {CeilingKind::kMemory,
             n * (n + 1.0) * real(kRoundPairs),
@@ -103,7 +103,7 @@ void add_factor_cases(CaseList& list) {
             real(kRoundPairs * kRoundPairs * kRoundPairs) / 3.0,
             {kDouble * n * real(kRoundPairs), 0.0, kDouble * n * real(kRoundPairs)}},
            [grown] { return appending_solved(grown()); });
-  // All rows of a block but one.
+  // All rows of a block except one.
   constexpr std::int64_t kOpen = InverseFactor::kBlock - 1;
   const std::int64_t inverted = pairs / InverseFactor::kBlock * InverseFactor::kBlock;
   const double n0 = real(inverted);

@@ -4,7 +4,7 @@
 namespace olrank {
 namespace {
 
-/// Gradients written out: one multiplication a number of a document's, three and a difference of a pair's.
+/// Written-out gradients: one multiplication per number for a document, three and a subtraction for a pair.
 void add_expansions(CaseList& list) {
   const NetworkShape shape = list.shape();
   const std::int64_t p = shape.parameters();
@@ -31,8 +31,8 @@ void add_expansions(CaseList& list) {
            });
 }
 
-/// A vector against gradients, and a sum of gradients: a multiplication and an addition a parameter and
-/// document.
+/// Products of gradients with a vector, and sums of gradients: a multiplication and an addition per
+/// parameter and document.
 void add_contractions(CaseList& list, const CaseList::Parameters& parameters, std::int64_t docs_count,
                       bool of_pairs) {
   const NetworkShape shape = list.shape();

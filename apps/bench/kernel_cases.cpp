@@ -4,15 +4,15 @@
 namespace olrank {
 namespace {
 
-/// One multiplication and one addition for every number of a row of tangent factors: what an inner product
-/// of two gradients takes.
+/// Operations of an inner product of two gradients: a multiplication and an addition per number of a row of
+/// tangent factors.
 double doc_operations(const NetworkShape& shape) {
   return 2.0 * real(shape.factors());
 }
 
 }  // namespace
 
-/// In every layer but the last, both documents of a pair; there, their difference.
+/// Both documents of a pair in every layer except the last, where their difference is enough.
 double pair_doc_operations(const NetworkShape& shape) {
   const NetworkLayer last = shape.layer(shape.depth - 1);
   return 2.0 * (2.0 * real(shape.factors() - last.columns - 1) + real(last.columns));
@@ -49,7 +49,7 @@ void add_kernel_cases(CaseList& list) {
                                count);
              };
            });
-  // So few columns that the history's factors are read for a few products each.
+  // Few columns: the history's factors are read for a few products each, so memory is the limit.
   parameters = list.of_pairs();
   parameters.insert(parameters.begin() + 1, {"k", kRoundPairs});
   list.add("tangent_kernel/pair_kernel", parameters,

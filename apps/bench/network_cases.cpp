@@ -7,7 +7,7 @@
 namespace olrank {
 namespace {
 
-/// One multiplication and one addition a weight and document.
+/// A multiplication and an addition per weight and document.
 double forward_operations(const NetworkShape& shape, std::int64_t docs) {
   return 2.0 * real(docs * shape.parameters());
 }
@@ -39,7 +39,7 @@ void add_passes(CaseList& list) {
                               scores.data(), nullptr);
              };
            });
-  // Below the last layer deltas are spread, below the others multiplied.
+  // Deltas below the last layer are an outer product, those below other layers a matrix product.
   const double multiplied = 2.0 * units * real(shape.width * (shape.depth - 2));
   list.add("relu_layers/backward_deltas", sizes,
            {shape.depth == 2 ? CeilingKind::kMemory : CeilingKind::kGemmFloat,

@@ -21,7 +21,7 @@ void add_product(CaseList& list, const std::string& name, CeilingKind ceiling,
            });
 }
 
-/// Each of these leaves the identity what it is, so that calls can be repeated.
+/// Each of these maps the identity to itself, so that calls can be repeated.
 void add_factorisations(CaseList& list) {
   const std::int64_t side = list.sizes().docs;
   const double cube = real(side * side * side);

@@ -15,8 +15,8 @@ std::vector<PairTerm> terms_of(std::int64_t pairs) {
   return terms;
 }
 
-/// A pass forward or back takes a multiplication and an addition a parameter and document.
-void add_passes(CaseList& list) {
+/// A forward or backward pass takes a multiplication and an addition per parameter and document.
+void add_pair_passes(CaseList& list) {
   const NetworkShape shape = list.shape();
   const std::int64_t p = shape.parameters();
   const std::int64_t pairs = list.sizes().pairs;
@@ -133,7 +133,7 @@ void add_linear(CaseList& list) {
 }  // namespace
 
 void add_training_cases(CaseList& list) {
-  add_passes(list);
+  add_pair_passes(list);
   add_steps(list);
   add_linear(list);
 }

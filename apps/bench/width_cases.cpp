@@ -8,8 +8,8 @@
 namespace olrank {
 namespace {
 
-/// Of diagonal_gram: units are left out where they are dead, which data decide, and one triangle of the
-/// symmetric matrix is needed.
+/// Operations of diagonal_gram: inactive units are skipped, which depends on the data, and one triangle of
+/// the symmetric matrix is needed.
 double diagonal_operations(const Documents& data) {
   double products = 0.0;
   for (std::int64_t l = 0; l < data.shape.depth; ++l) {
@@ -24,7 +24,7 @@ double diagonal_operations(const Documents& data) {
   return 2.0 * products;
 }
 
-/// A posterior that has seen `pairs` pairs of random documents.
+/// A posterior after `pairs` pairs of random documents.
 std::shared_ptr<Posterior> posterior_after(std::int64_t pairs, const PosteriorSpec& spec, int threads) {
   constexpr std::int64_t kAtOnce = 500;
   std::shared_ptr<Posterior> posterior = make_posterior(spec);

@@ -2,7 +2,7 @@
 #include "cuda/ops/diagonal_covariance.h"
 #include "cuda/ops/theory_alpha.h"
 
-// The diagonal covariance: what its widths are made of, and whole widths from factors to bits.
+// The diagonal covariance: its single operations, and whole widths from factors to bits.
 namespace olrank {
 namespace {
 
@@ -76,7 +76,7 @@ class DiagonalCases {
   }
 
   void add_widths() {
-    // One triangle, every unit alive: what dead units save is the kernel's gain.
+    // One triangle, all units active: skipping inactive units is to the kernel's credit.
     const double operations = 2.0 * p_ * triangle_;
     const double bytes = rows_bytes(shape_, docs_) + kDoubleBytes * (p_ + triangle_);
     cases_.push_back({.name = "diagonal_covariance/diagonal_gram",

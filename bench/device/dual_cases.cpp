@@ -9,12 +9,13 @@
 namespace olrank {
 namespace {
 
-/// One multiplication and one addition for every number of a row of tangent factors.
+/// A multiplication and an addition per number of a row of tangent factors.
 double kernel_operations(const NetworkShape& shape) {
   return 2.0 * real(shape.factors());
 }
 
-/// Of pairs and documents: in every layer but the last, both documents of a pair; there, their difference.
+/// For pairs and documents: both documents of a pair in every layer except the last, where their difference
+/// is enough.
 double pair_kernel_operations(const NetworkShape& shape) {
   const NetworkLayer last = shape.layer(shape.depth - 1);
   return 2.0 * (2.0 * real(shape.factors() - last.columns - 1) + real(last.columns));
@@ -46,7 +47,7 @@ class DualCases {
   }
   double share_at(std::int64_t n) const { return n == largest_ ? kWantedShare : 0.0; }
 
-  /// A history of n pairs: their factors, and L⁻¹ twice, packed as the kernels want it and as a matrix.
+  /// A history of n pairs: their factors, and L⁻¹ in two layouts, packed for the kernels and as a matrix.
   struct Dual : Query {
     std::int64_t n;
     std::shared_ptr<MadeDocs> seen;
@@ -185,7 +186,7 @@ class DualCases {
                         DeviceWork work = alone([=](Stream on) { query->finish_gram(on); });
                         work.libtorch = [=] { form(); };
                         work.disagreement = [=](Stream on) {
-                          query->m.copy_(before);  // which calls overwrite
+                          query->m.copy_(before);  // overwritten by each call
                           query->finish_gram(on);
                           return query->gram_disagreement(form());
                         };
@@ -216,7 +217,7 @@ class DualCases {
                       }});
   }
 
-  /// The rows that are written stay the same ones, beyond those that are read.
+  /// Every call writes the same rows, beyond those that it reads.
   static DeviceWork append_work(const DeviceSizes& sizes, Stream stream, std::int64_t n) {
     const auto query = std::make_shared<Dual>(sizes, stream, n);
     query->m.copy_(at::eye(sizes.docs, options_of(sizes, at::kDouble)));
@@ -226,7 +227,7 @@ class DualCases {
                            sizes.docs, data<double>(query->m), kLambda, query->pair_list(), kRoundPairs,
                            data<double>(scratch), query->state());
     };
-    // The new rows beside the old ones: with M = I, I + ΔMΔᵀ = 3I.
+    // With M = I, I + ΔMΔᵀ = 3I.
     const auto form = [=] {
       const at::Tensor pairs = query->s.narrow(1, 0, 2 * kRoundPairs).view({n, kRoundPairs, 2});
       const at::Tensor u = pairs.select(2, 0) - pairs.select(2, 1);

@@ -3,7 +3,7 @@
 #include "bench/device/width_query.h"
 #include "cuda/ops/inverse_covariance.h"
 
-// The full covariance by A⁻¹ itself.
+// The full covariance in the primal form, A⁻¹.
 namespace olrank {
 namespace {
 
@@ -124,8 +124,8 @@ class PrimalCases {
          }});
   }
 
-  /// With M = I, I + ΔMΔᵀ = 3I, so that LibTorch needs no factorisation. Scaled down, so that repeats stay
-  /// of one size.
+  /// With M = I, I + ΔMΔᵀ = 3I, so that LibTorch needs no factorisation. Scaled down, so that repeats do
+  /// not change the magnitude.
   static DeviceWork update_work(const DeviceSizes& sizes, Stream stream) {
     const auto query = std::make_shared<Primal>(sizes, stream);
     const std::int64_t p = query->shape().parameters();

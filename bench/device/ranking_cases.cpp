@@ -6,7 +6,7 @@
 #include "cuda/ops/score_order.h"
 #include "cuda/ops/tangent_factors.h"
 
-// From features to factors, scores, lists and figures.
+// From features to factors, scores and orders.
 namespace olrank {
 namespace {
 
@@ -87,7 +87,7 @@ class RankingCases {
          }});
   }
 
-  /// Queries of V documents each, no two of one score.
+  /// Queries of V documents each, with distinct scores.
   struct Lists {
     at::Tensor offsets;
     at::Tensor scores;
@@ -140,7 +140,7 @@ class RankingCases {
          }});
   }
 
-  /// One query in order of score, and where its bits go.
+  /// One query in order of score, with the array of its bits.
   struct Placed {
     at::Tensor scores;
     at::Tensor magnitudes;

@@ -11,11 +11,11 @@
 #include "cuda/ops/relu_layers.h"
 #include "cuda/ops/theory_alpha.h"
 
-// What a round does besides its large products: mostly the time that a launch takes.
+// The small operations of a round, whose time is mostly launch overhead.
 namespace olrank {
 namespace {
 
-constexpr std::int64_t kLesson = 2 * kRoundPairs;  // documents that a round brings
+constexpr std::int64_t kLesson = 2 * kRoundPairs;  // documents per round
 constexpr double kWordBytes = 4.0;
 
 class SmallCases {
@@ -136,7 +136,7 @@ class SmallCases {
                                                 data<device::BatchCursor>(cursors));
                         });
                       }});
-    // Alone it would walk past every table, so that it begins anew each time.
+    // The cursor is reset each time, as it would otherwise run past its tables.
     cases_.push_back({.name = "mini_batch/finish_batch",
                       .parameters = {},
                       .bytes = 2.0 * real(sizeof(device::BatchCursor)),
@@ -290,7 +290,7 @@ class SmallCases {
                       }});
   }
 
-  /// What begins a training, and what stands between its steps where it may stop.
+  /// The start of a training, and its stopping test between steps.
   void add_starts(std::int64_t members) {
     const std::int64_t p = shape_.parameters();
     const double numbers = real(members) * p_;
@@ -343,7 +343,7 @@ class SmallCases {
                       }});
   }
 
-  /// Three layers: what passes forward through them and back between the hidden ones.
+  /// Three layers: the forward pass, and the backward pass between hidden layers.
   void add_deep(std::int64_t members) {
     DeviceSizes deep = sizes_;
     deep.depth = 3;

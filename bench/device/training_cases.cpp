@@ -10,12 +10,12 @@
 #include "cuda/ops/optimizer_step.h"
 #include "cuda/ops/pair_training.h"
 
-// What a round's training is made of, on a history of n pairs of 2n distinct documents: the worst case, as
-// repeated documents and pairs fold.
+// The operations of a round's training, on a history of n pairs of 2n distinct documents: the worst case,
+// as repeated documents and pairs are folded.
 namespace olrank {
 namespace {
 
-constexpr std::int64_t kWordBytes = 4;
+constexpr std::int64_t kIndexBytes = 4;
 
 /// Pairs (2s, 2s + 1), every other one won by its second document.
 std::vector<PairTerm> made_terms(std::int64_t n) {
@@ -50,7 +50,7 @@ struct Training {
         ends(empty_tensor(of, at::kInt, {2 * n})),
         incidence_work(empty_tensor(of, at::kInt, {device::incidence_workspace(docs->docs, n)})),
         centre(docs->theta * 0.5),
-        // So small that θ stays where it is, however often a step is taken.
+        // So small that θ does not change over any number of steps.
         step(at::full({members}, 1e-15, options_of(of, at::kDouble))) {
     const device::TrainingSizes needed = device::training_sizes(docs->shape, members, docs->docs, n);
     rows = empty_tensor(of, at::kFloat, {needed.rows});
@@ -133,17 +133,19 @@ class TrainingCases {
   }
 
   void add_incidence(std::int64_t n) {
-    cases_.push_back({.name = "pair_incidence/find_incidence",
-                      .parameters = {{"n", n}},
-                      .bytes = real(n) * (sizeof(PairTerm) + 2.0 * kWordBytes) + 2.0 * kWordBytes * real(n),
-                      .prepare = [sizes = sizes_, n](Stream stream) {
-                        const auto training = std::make_shared<Training>(sizes, stream, n, 1);
-                        return alone([=](Stream on) { training->find_terms(on); });
-                      }});
+    cases_.push_back(
+        {.name = "pair_incidence/find_incidence",
+         .parameters = {{"n", n}},
+         .bytes = real(n) * (sizeof(PairTerm) + 2.0 * kIndexBytes) + 2.0 * kIndexBytes * real(n),
+         .prepare = [sizes = sizes_, n](Stream stream) {
+           const auto training = std::make_shared<Training>(sizes, stream, n, 1);
+           return alone([=](Stream on) { training->find_terms(on); });
+         }});
   }
 
   void add_steps(std::int64_t n, std::int64_t members) {
-    const double passes = 2.0 * real(members * 2 * n) * p_;  // a multiplication and an addition a parameter
+    const double passes =
+        2.0 * real(members * 2 * n) * p_;  // a multiplication and an addition per parameter
     const double features = kFloatBytes * real(2 * n * sizes_.features);
     const double hidden = kFloatBytes * real(members * 2 * n * sizes_.width);
     const double theta = kFloatBytes * real(members) * p_;
@@ -227,7 +229,7 @@ class TrainingCases {
                           training->gradients(on, training->asks(), kRounded);
                           return disagreement_of(training->gradient, exact);
                         };
-                        work.tolerance = 0.05;  // units near 0 turn
+                        work.tolerance = 0.05;  // units near 0 may change sign
                         return work;
                       }});
   }
@@ -272,7 +274,7 @@ class TrainingCases {
            const at::Tensor scratch =
                empty_tensor(sizes, at::kDouble, {device::curvature_workspace(shape, training->docs->docs)});
            const at::Tensor state = uploaded(sizes, std::vector<device::CurvatureState>(1));
-           // No quotient is below nothing: it never settles.
+           // No quotient is negative, so the iteration never settles.
            const device::CurvatureTask task{
                shape, training->docs->view(), data<PairTerm>(training->terms), n, training->incidence(),
                -1.0,  data<double>(vector)};
@@ -330,7 +332,7 @@ class TrainingCases {
     const double observations = real(n) * sizeof(PairObservation);
     cases_.push_back({.name = "ndcg_weights/group_observations",
                       .parameters = {{"n", n}},
-                      .bytes = observations + 2.0 * kWordBytes * real(n),
+                      .bytes = observations + 2.0 * kIndexBytes * real(n),
                       .prepare = [sizes = sizes_, n](Stream stream) {
                         const auto lists = std::make_shared<Impressions>(sizes, stream, n);
                         return alone([=](Stream on) { lists->group(on); });

@@ -24,7 +24,7 @@ class OrderBits {
     bits_.assign(static_cast<std::size_t>(docs * words_), 0);
   }
 
-  /// Copies rows that a device wrote, [docs × ⌈docs/64⌉].
+  /// Rows as a device wrote them, [docs × ⌈docs/64⌉].
   void assign(std::int64_t docs, std::span<const std::uint64_t> bits) {
     reset(docs);
     assert(bits.size() == bits_.size());

@@ -17,9 +17,9 @@ double worst_residual(const CovarianceChecks& checks, std::int64_t parameters, s
     RngStream draws(make_key({.purpose = Purpose::kProbe}), static_cast<std::uint32_t>(pairs),
                     static_cast<std::uint32_t>(number));
     draws.unit_vector(probe);
-    // max() would drop a NaN.
     const double found = residual(probe);
-    if (!(found <= worst)) worst = found;
+    // A NaN stays the worst: no later residual compares above it.
+    if (std::isnan(found) || found > worst) worst = found;
   }
   return worst;
 }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/math/norm.h"
 #include "core/ops/blas.h"
 
 namespace olrank {
@@ -17,12 +18,6 @@ namespace {
 /// cost less than a new inverse.
 constexpr double kGoodShrinkage = 0.3;
 constexpr int kMostHalvings = 40;
-
-double norm(std::span<const double> vector) {
-  double sum = 0.0;
-  for (const double value : vector) sum += value * value;
-  return std::sqrt(sum);
-}
 
 }  // namespace
 

@@ -101,6 +101,7 @@ void DocumentHistory::ndcg_changes(std::span<const float> scores, std::vector<do
     const auto score_at = [&](std::int32_t place) {
       return scores[static_cast<std::size_t>(rows[static_cast<std::size_t>(place)])];
     };
+    // Ties break by document.
     const auto number_at = [&](std::int32_t place) {
       return doc_numbers_[static_cast<std::size_t>(rows[static_cast<std::size_t>(place)])];
     };

@@ -4,22 +4,13 @@
 #include <cmath>
 
 #include "core/learning/numeric_errors.h"
+#include "core/math/norm.h"
 #include "core/math/step_size.h"
 #include "core/ops/largest_curvature.h"
 #include "core/ops/optimizer_step.h"
 #include "core/ops/tangent_factors.h"
 
 namespace olrank {
-namespace {
-
-double norm(std::span<const double> vector) {
-  double sum = 0.0;
-  for (const double value : vector) sum += value * value;
-  return std::sqrt(sum);
-}
-
-}  // namespace
-
 FullBatchTrainer::FullBatchTrainer(const TrainerSpec& spec)
     : spec_(spec),
       eigenvector_(static_cast<std::size_t>(spec.shape.parameters())),

@@ -71,8 +71,8 @@ std::span<const PairTerm> NetworkLearner::labels(Member& member, std::uint32_t r
   member.perturbed.assign(terms.begin(), terms.end());
   for (std::size_t term = 0; term < terms.size(); ++term) {
     RngStream coins(member.noise_key, round, static_cast<std::uint32_t>(term));
-    PairTerm& perturbed = member.perturbed[term];
-    perturbed.labels = noisy_labels(perturbed.labels, perturbed.weight, noise, coins.normal());
+    member.perturbed[term].labels =
+        noisy_labels(terms[term].labels, terms[term].weight, noise, coins.normal());
   }
   return member.perturbed;
 }

@@ -86,7 +86,7 @@ TEST_F(ModelFileTest, RefusesOtherArchitectures) {
     return model;
   };
   expect_refusal(with("architecture", "transformer"), "'transformer'");
-  expect_refusal(with("architecture", "linear"), "no tensor 'linear.weight'");
+  expect_refusal(with("architecture", "linear"), "tensor 'linear.weight' is missing");
   expect_refusal(with("width", "6"), "the shape [4, 3] instead of [6, 3]");
   expect_refusal(with("width", "4x"), "'4x'");
   expect_refusal(with("width", "99999999999999999999"), "instead of a number from 1 to 65536");
@@ -105,13 +105,13 @@ TEST_F(ModelFileTest, RefusesOtherArchitectures) {
   expect_refusal(more, "has no tensor 'layers.2.bias'");
   ModelTensors infinite = good;
   infinite.tensors[1].values[0] = std::numeric_limits<float>::infinity();
-  expect_refusal(infinite, "'layers.0.bias' has numbers that are not finite");
+  expect_refusal(infinite, "'layers.0.bias' contains numbers that are not finite");
   ModelTensors flat = good;
   flat.tensors[0].shape = {12};
   expect_refusal(flat, "'layers.0.weight' has the shape [12]");
   ModelTensors members = good;
   members.architecture.emplace_back("members", "2");
-  expect_refusal(members, "no tensor 'members.0.layers.0.weight'");
+  expect_refusal(members, "tensor 'members.0.layers.0.weight' is missing");
 }
 
 TEST_F(ModelFileTest, ReadsNormalisationAndNames) {
@@ -134,11 +134,12 @@ TEST_F(ModelFileTest, ReadsNormalisationAndNames) {
     other.architecture[entry].second = text;
     return other;
   };
-  expect_refusal(with(1, R"({"kind":"none","features":3})"), "makes 3 inputs, and its first layer takes 2");
-  expect_refusal(with(1, "{}"), "It has no kind.");
-  expect_refusal(with(2, R"(["a","b"])"), "not the names of 3 features");
-  expect_refusal(with(2, R"(["a","b",3])"), "not the names of 3 features");
-  expect_refusal(with(2, "a b c"), "not the names of 3 features");
+  expect_refusal(with(1, R"({"kind":"none","features":3})"),
+                 "yields 3 inputs, but its first layer takes 2");
+  expect_refusal(with(1, "{}"), "Its 'kind' is missing or not a string.");
+  expect_refusal(with(2, R"(["a","b"])"), "not a list of 3 names");
+  expect_refusal(with(2, R"(["a","b",3])"), "not a list of 3 names");
+  expect_refusal(with(2, "a b c"), "not a list of 3 names");
 }
 
 TEST_F(ModelFileTest, RefusesAnotherShape) {

@@ -80,7 +80,7 @@ TEST(ModelScorer, FitsDataToTheModel) {
     FAIL() << "took data wider than the model";
   } catch (const DataError& error) {
     EXPECT_STREQ(error.what(),
-                 "here: The data has 4 features, and the model was made for 2: it cannot use the others.");
+                 "here: The data has 4 features, but the model was trained on 2: remove the others.");
   }
 }
 

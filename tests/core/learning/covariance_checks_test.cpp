@@ -8,11 +8,10 @@
 #include <vector>
 
 #include "core/error.h"
+#include "tests/support/special_numbers.h"
 
 namespace olrank {
 namespace {
-
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 double worst_of(const std::vector<double>& residuals) {
   CovarianceChecks checks;

@@ -7,11 +7,10 @@
 #include <vector>
 
 #include "core/random/rng_stream.h"
+#include "tests/support/special_numbers.h"
 
 namespace olrank {
 namespace {
-
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 /// Pairs with their memory; `features` of each row are not zero, the rest is padding.
 struct RandomPairs {

@@ -33,7 +33,22 @@ TEST(OptimizerStepTest, GradientDescentRoundsOnce) {
   }
 }
 
-// Nesterov's method as it is usually written: v' = 0.9 v − step g(x + 0.9 v), x' = x + v'.
+TEST(OptimizerStepTest, DecayedStepsKeepThePositionInDouble) {
+  std::vector<float> theta = start();
+  std::vector<double> position(theta.begin(), theta.end());
+  std::vector<double> expected = position;
+  for (std::uint32_t number = 1; number <= 3; ++number) {
+    const auto gradient = gradient_number(number);
+    decayed_step(0.1, 0.3, gradient, position, theta);
+    for (std::size_t k = 0; k < kSize; ++k) {
+      expected[k] -= 0.1 * (gradient[k] + 0.3 * expected[k]);
+      EXPECT_EQ(position[k], expected[k]);
+      EXPECT_EQ(theta[k], static_cast<float>(expected[k]));
+    }
+  }
+}
+
+// Nesterov's method in its usual form: v' = 0.9 v − step g(x + 0.9 v), x' = x + v'.
 TEST(OptimizerStepTest, NesterovMatchesTheUsualForm) {
   std::vector<float> theta = start();
   std::vector<double> x(theta.begin(), theta.end());

@@ -8,7 +8,7 @@
 
 #include "tests/cuda/emulation/emulator.h"
 
-// CUDA's words, as far as kernels use them, for a compiler that only knows C++.
+// The parts of CUDA's language that kernels use, for a C++ compiler.
 
 #define __global__
 #define __device__
@@ -97,7 +97,7 @@ inline int __ffs(std::uint32_t bits) {
   return bits == 0 ? 0 : std::countr_zero(bits) + 1;
 }
 
-// Threads change places only where they wait, so that plain operations are atomic.
+// Threads switch only where they wait, so plain operations are atomic.
 template <class T>
 T atomicAdd(T* place, T value) {
   const T old = *place;

@@ -18,10 +18,10 @@
 namespace olrank::emulation {
 namespace {
 
-constexpr std::size_t kReserved = std::size_t{1} << 38;  // of addresses, most of which never hold anything
-constexpr std::size_t kAlignment = 256;                  // as cudaMalloc has it
-constexpr std::size_t kFence = 256;                      // before and behind every array
-constexpr int kPoison = 0xFF;                            // NaN: what is read of it shows
+constexpr std::size_t kReserved = std::size_t{1} << 38;  // of addresses, most of them never used
+constexpr std::size_t kAlignment = 256;                  // cudaMalloc's
+constexpr std::size_t kFence = 256;                      // before and after every array
+constexpr int kPoison = 0xFF;                            // NaN, so that reading it shows
 
 std::size_t round_up(std::size_t bytes, std::size_t to) {
   return (bytes + to - 1) / to * to;
@@ -55,8 +55,8 @@ void allow(const std::byte* first, std::size_t bytes) {
 #endif
 }
 
-/// Arrays lie one behind the other in one range of addresses and, while there is any, never where another
-/// has been, so that what is used after it was freed does not look like something else.
+/// Arrays are allocated one after another in one range of addresses. Addresses are not reused while any
+/// array exists, so that a use after free does not hit another array.
 class Arena {
  public:
   Arena();
@@ -80,7 +80,7 @@ class Arena {
   bool give_back(std::byte* first, std::size_t bytes);
 
   std::byte* base_ = nullptr;
-  std::byte* end_ = nullptr;  // of what was ever allocated
+  std::byte* end_ = nullptr;  // of the addresses allocated so far
   int users_ = 0;
   Ranges arrays_;
 };
@@ -91,10 +91,10 @@ Arena& arena() {
 }
 
 #if !defined(__SANITIZE_ADDRESS__)
-/// Says what has happened and lets it happen again, now fatally.
+/// Reports the access and lets it happen again, now fatally.
 void tell_fault(int number, siginfo_t* info, void*) {
   constexpr char kSentence[] =
-      "The host looked into the device's memory, or a kernel outside of what is allocated there.\n";
+      "The host accessed device memory, or a kernel accessed device memory that is not allocated.\n";
   if (arena().reserved(info->si_addr)) {
     const ssize_t ignored = write(STDERR_FILENO, kSentence, sizeof kSentence - 1);
     static_cast<void>(ignored);
@@ -105,7 +105,7 @@ void tell_fault(int number, siginfo_t* info, void*) {
 
 Arena::Arena() {
   void* reserved = mmap(nullptr, kReserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (reserved == MAP_FAILED) throw std::runtime_error("No addresses are left for an emulated device.");
+  if (reserved == MAP_FAILED) throw std::runtime_error("Cannot reserve addresses for the emulated device.");
   base_ = static_cast<std::byte*>(reserved);
   end_ = base_;
 #if !defined(__SANITIZE_ADDRESS__)
@@ -120,17 +120,17 @@ void Arena::protect(int allowed) {
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   const std::size_t used = round_up(static_cast<std::size_t>(end_ - base_), page);
   if (used > 0 && mprotect(base_, used, allowed) != 0)
-    throw std::runtime_error("The emulated device's memory cannot be protected.");
+    throw std::runtime_error("Cannot change the protection of the emulated device's memory.");
 }
 
 void* Arena::allocate(std::size_t bytes) {
   const std::size_t taken = kFence + round_up(bytes, kAlignment) + kFence;
   if (static_cast<std::size_t>(end_ - base_) + taken > kReserved)
-    throw std::runtime_error("The emulated device has no addresses left.");
+    throw std::runtime_error("The emulated device has run out of addresses.");
   std::byte* first = end_ + kFence;
   end_ += taken;
   const OnDevice here;
-  protect(PROT_READ | PROT_WRITE);  // what is new, too
+  protect(PROT_READ | PROT_WRITE);  // new pages too
   allow(first - kFence, taken);
   std::memset(first - kFence, kPoison, taken);
   forbid(first - kFence, taken);
@@ -141,15 +141,15 @@ void* Arena::allocate(std::size_t bytes) {
 
 void Arena::free(void* array) {
   const auto found = arrays_.find(static_cast<const std::byte*>(array));
-  if (found == arrays_.end()) throw std::logic_error("An array is freed that is not allocated.");
+  if (found == arrays_.end()) throw std::logic_error("An array was freed that is not allocated.");
   const std::size_t bytes = found->second;
   arrays_.erase(found);
   const bool good = give_back(static_cast<std::byte*>(array), bytes);
   if (arrays_.empty() && users_ == 0) end_ = base_;
-  if (!good) throw std::logic_error("A kernel wrote before or behind an array.");
+  if (!good) throw std::logic_error("A kernel wrote outside the bounds of an array.");
 }
 
-/// Whether the fences are as they were.
+/// Whether the fences are intact.
 bool Arena::give_back(std::byte* first, std::size_t bytes) {
   const OnDevice here;
   const std::size_t behind = round_up(bytes, kAlignment) - bytes + kFence;
@@ -161,7 +161,7 @@ bool Arena::give_back(std::byte* first, std::size_t bytes) {
   std::memset(first, kPoison, bytes);
   forbid(first - kFence, kFence + bytes + behind);
 
-  // Whole pages of large arrays go back.
+  // Whole pages of large arrays are returned to the system.
   constexpr std::size_t kLarge = std::size_t{1} << 20;
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   const std::size_t from = round_up(static_cast<std::size_t>(first - base_), page);
@@ -181,7 +181,7 @@ Ranges& pinned() {
   return ranges;
 }
 
-/// Whether a number is the address of something that is not the device's.
+/// Whether a number is a mapped address outside the device's memory.
 bool is_host_address(std::uintptr_t number) {
   constexpr std::uintptr_t kLowest = std::uintptr_t{1} << 16;
   constexpr std::uintptr_t kHighest = std::uintptr_t{1} << 47;
@@ -236,7 +236,7 @@ void check_argument_bytes(const void* argument, std::size_t bytes) {
   std::uintptr_t number = 0;
   for (std::size_t at = 0; at + sizeof number <= bytes; at += sizeof number) {
     std::memcpy(&number, static_cast<const std::byte*>(argument) + at, sizeof number);
-    if (is_host_address(number)) throw std::logic_error("A kernel is given an address of the host's.");
+    if (is_host_address(number)) throw std::logic_error("A kernel argument holds a host address.");
   }
 }
 

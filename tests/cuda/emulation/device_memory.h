@@ -2,23 +2,22 @@
 
 #include <cstddef>
 
-// Memory of the emulated device. Only work on the device may touch it: elsewhere a look into it ends the
-// program with a sentence, as it would where a device has memory of its own. What lies before and behind an
-// array is watched, and so is an array that was freed.
+// Memory of the emulated device. Only work on the device may access it; any other access ends the program
+// with a message. Writes outside an array's bounds and uses after free are detected.
 namespace olrank::emulation {
 
 /// Bytes that are all 0xFF: NaN in float and double.
 void* allocate_on_device(std::size_t bytes);
-/// Throws std::logic_error when something was written before or behind the array.
+/// Throws std::logic_error if something was written outside the array's bounds.
 void free_on_device(void* array);
 
-/// From now on work on the device may use the host's memory as its own.
+/// From now on, work on the device may use host memory.
 void share_host_memory();
 
-/// Whether these bytes belong to one array that is allocated.
+/// Whether these bytes belong to one allocated array.
 bool lies_on_device(const void* first, std::size_t bytes);
 
-/// While one of these lives, the device's memory can be touched.
+/// Device memory is accessible while one of these exists.
 class OnDevice {
  public:
   OnDevice();
@@ -27,18 +26,18 @@ class OnDevice {
   OnDevice& operator=(const OnDevice&) = delete;
 };
 
-/// Host memory that the device copies to and from by itself.
+/// Pinned host memory, which the device copies asynchronously.
 void register_pinned(void* first, std::size_t bytes);
 void forget_pinned(void* first);
 bool lies_in_pinned_memory(const void* first, std::size_t bytes);
 
-/// Throws std::logic_error where an argument of a kernel holds the address of host memory. Sanitizers take
-/// so many addresses for themselves that small numbers look like some.
+/// Throws std::logic_error if an argument of a kernel holds the address of host memory. Not used with
+/// sanitizers, which map so many addresses that small numbers look like addresses.
 void check_argument_bytes(const void* argument, std::size_t bytes);
 template <class T>
 void check_argument([[maybe_unused]] T argument) {
 #if __has_builtin(__builtin_clear_padding) && !defined(__SANITIZE_ADDRESS__)
-  __builtin_clear_padding(&argument);  // where the stack had something else before
+  __builtin_clear_padding(&argument);  // padding may hold old contents of the stack
   check_argument_bytes(&argument, sizeof argument);
 #endif
 }

@@ -22,7 +22,7 @@ struct Task {
 
 namespace {
 
-/// What has been started and is not done, in the order of the starts; and what is being recorded.
+/// Unfinished work, in the order of its starts, and the current recording.
 struct Device {
   CUstream_st default_stream;
   std::vector<Moment> pending;
@@ -30,7 +30,7 @@ struct Device {
   int recording_now = 0;
   std::vector<Moment> recorded;
   std::vector<Stream> recorded_streams;
-  std::vector<CUstream_st> streams_before;  // as they stood
+  std::vector<CUstream_st> streams_before;  // before the recording
   std::uint64_t coins = 0x2545F4914F6CDD1DU;
 };
 
@@ -61,7 +61,7 @@ void do_now(std::size_t place) {
   if (work) work();
 }
 
-/// Does one of these, which may wait for each other; false when there is none.
+/// Runs one of these tasks, which may wait for each other; returns false if there is none.
 bool do_one(const std::function<bool(const Moment&)>& wanted) {
   std::vector<std::size_t> ready;
   for (std::size_t place = 0; place < device.pending.size(); ++place) {
@@ -86,7 +86,7 @@ bool any(const Moment&) {
   return true;
 }
 
-/// What has to be done before this moment, and the moment itself.
+/// The work that must be done before this moment, and the moment itself.
 std::unordered_set<const Task*> needed_for(const Moment& moment) {
   std::unordered_set<const Task*> found;
   std::vector<const Task*> open{moment.get()};
@@ -163,10 +163,10 @@ void hold(Stream stream, const Moment& moment) {
   if (moment == nullptr || moment->done) return;
   CUstream_st& state = state_of(stream);
   if (moment->recording != 0 && moment->recording != device.recording_now)
-    throw std::logic_error("A stream waits for a moment that was only recorded.");
+    throw std::logic_error("A stream waits for an event that was recorded in a graph.");
   if (moment->recording != 0 && state.recording == 0) take_part(stream);
   if (moment->recording != state.recording)
-    throw std::logic_error("Recorded work waits for a moment outside of its recording.");
+    throw std::logic_error("Recorded work waits for an event outside its recording.");
   state.held.push_back(moment);
 }
 
@@ -177,7 +177,7 @@ void wait(const Moment& moment) {
   const auto wanted = [&](const Moment& one) { return needed.contains(one.get()); };
   while (!moment->done) {
     if (schedule() == Schedule::kRandom && draw(4) == 0) do_one(any);
-    if (!moment->done && !do_one(wanted)) throw std::logic_error("A wait that never ends.");
+    if (!moment->done && !do_one(wanted)) throw std::logic_error("This wait would never end.");
   }
 }
 
@@ -188,7 +188,7 @@ void wait_for_everything() {
 }
 
 bool passed(const Moment& moment) {
-  not_while_recording("A question whether work is done");
+  not_while_recording("Querying whether work is done");
   return moment == nullptr || moment->done;
 }
 
@@ -204,17 +204,18 @@ void check_not_copied(const void* first, std::size_t bytes) {
   for (const Moment& task : device.pending) {
     const std::byte* copied = task->copied.data();
     if (copied < begin + bytes && begin < copied + task->copied.size())
-      throw std::logic_error("Pinned memory is freed while it is being copied.");
+      throw std::logic_error("Pinned memory was freed while it is being copied.");
   }
 }
 
 void not_while_recording(const char* what) {
-  if (device.recording_now != 0) throw std::logic_error(std::string(what) + " while work is recorded.");
+  if (device.recording_now != 0)
+    throw std::logic_error(std::string(what) + " is not allowed while work is being recorded.");
 }
 
 void begin_recording(Stream stream) {
   if (stream == nullptr) throw std::logic_error("The default stream cannot be recorded.");
-  not_while_recording("A recording begins");
+  not_while_recording("Starting another recording");
   device.recording_now = ++device.recordings;
   device.recorded.clear();
   take_part(stream);
@@ -227,7 +228,7 @@ Recording end_recording(Stream stream) {
   const std::size_t joined = end == nullptr ? 0 : needed_for(end).size();
   leave_recording();
   if (joined != made.tasks_.size())
-    throw std::logic_error("A stream that took part in a recording has not joined again.");
+    throw std::logic_error("A stream that took part in a recording has not rejoined.");
   return made;
 }
 

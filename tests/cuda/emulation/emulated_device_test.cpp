@@ -9,7 +9,7 @@
 #include "cuda/runtime/launch.cuh"
 #include "cuda/runtime/work.h"
 
-// The rules of memory, streams and recordings that the emulated device keeps in place of a GPU.
+// The emulated device enforces a GPU's rules for memory, streams and recordings.
 namespace olrank::emulated {
 namespace {
 
@@ -74,7 +74,7 @@ TEST_P(EmulatedDeviceTest, OnlyEventsOrderStreams) {
     store(a_.get(), 0);
     append(a_.get(), 1);
     stored.record(a_.get());
-    append(a_.get(), 2);  // after the moment, in no order with the other stream
+    append(a_.get(), 2);  // after the event, unordered with the other stream
     if (with_event) stored.hold(b_.get());
     b_.wait();
     store(b_.get(), 30);
@@ -149,7 +149,7 @@ TEST_P(EmulatedDeviceTest, StreamsTakePartInARecordingUntilTheyRejoin) {
 TEST_P(EmulatedDeviceTest, ARecordingRejectsWaitsAndAllocations) {
   const auto refused = [&](const std::function<void()>& work) {
     EXPECT_THROW(Graph(a_.get(), [&] { work(); }), std::logic_error);
-    store(a_.get(), 1);  // and goes on as before
+    store(a_.get(), 1);  // works as before
     a_.wait();
     EXPECT_EQ(found(), 1);
   };
@@ -215,7 +215,7 @@ TEST_P(EmulatedDeviceTest, CopiesRequireArrayBoundsAndPinnedMemory) {
 }
 
 struct Labelled {
-  bool flag = false;  // with padding behind it
+  bool flag = false;  // followed by padding
   int* place = nullptr;
 };
 
@@ -251,7 +251,7 @@ TEST_P(EmulatedDeviceTest, RejectsSizesBeyondGpuLimits) {
   EXPECT_THROW(started({1}, 227 * 1024 + 1), std::logic_error);
 }
 
-/// Each block goes on where the one before has ended, which no GPU promises.
+/// Each block continues where the previous one ended, which no GPU guarantees.
 void in_a_row_kernel(int* numbers) {
   if (threadIdx.x == 0) numbers[blockIdx.x + 1] = numbers[blockIdx.x] + 1;
 }
@@ -276,7 +276,7 @@ class EmulatedDeviceDeathTest : public testing::Test {
 
 TEST_F(EmulatedDeviceDeathTest, HostAccessToDeviceMemoryCrashes) {
   DeviceArray<int> there(std::vector<int>{1, 2, 3});
-  EXPECT_DEATH(there.data()[1] = 5, "looked into the device's memory|SEGV");
+  EXPECT_DEATH(there.data()[1] = 5, "accessed device memory|SEGV");
 }
 
 TEST_F(EmulatedDeviceDeathTest, DetectsWritesBeyondAnArray) {
@@ -285,7 +285,7 @@ TEST_F(EmulatedDeviceDeathTest, DetectsWritesBeyondAnArray) {
     const OwnedStream stream;
     launch(store_kernel, {1}, {32}, 0, stream.get(), 1, const_cast<int*>(there.data()) + 3);
   };
-  EXPECT_DEATH(write_behind(), "wrote before or behind an array|use-after-poison");
+  EXPECT_DEATH(write_behind(), "wrote outside the bounds of an array|use-after-poison");
 }
 
 TEST_F(EmulatedDeviceDeathTest, DetectsPinnedMemoryFreedBeforeItsCopies) {

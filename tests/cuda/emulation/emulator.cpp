@@ -26,14 +26,14 @@ namespace {
 
 constexpr std::size_t kStackBytes = 256 * 1024;
 
-// What every GPU since compute capability 8.0 takes; the last is Hopper's.
+// The limits of every GPU since compute capability 8.0; the last is Hopper's.
 constexpr unsigned kMostThreads = 1024;
 constexpr unsigned kMostBlocksAcross = 65'535;  // in y and z
 constexpr unsigned kMostBlocks = 0x7FFFFFFF;    // in x
 constexpr std::size_t kMostSharedBytes = 227 * 1024;
 
-// After its first start a fiber is left and entered by jumps, which cost a tenth of what a change of
-// context does, as that asks the kernel about signals. Sanitizers only know the latter.
+// After its first start, fibers switch by jumps, at a tenth of the cost of a context switch, which makes a
+// system call for signals. Sanitizers support only the latter.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool kJumps = false;
 #else
@@ -52,7 +52,7 @@ struct Fiber {
   ucontext_t context;
   jmp_buf place;
   bool started = false;
-  bool finished = false;  // stands where it takes up the next block's thread
+  bool finished = false;  // waits for the next block's thread
   std::unique_ptr<std::byte[]> stack = std::make_unique_for_overwrite<std::byte[]>(kStackBytes);
   Extent index;
   State state = State::kDone;
@@ -61,7 +61,7 @@ struct Fiber {
 };
 
 struct Warp {
-  std::uint32_t mask = 0;  // of the exchange that is under way
+  std::uint32_t mask = 0;  // of the current exchange
   std::uint32_t arrived = 0;
   std::array<LaneWords, kWarp> shown;
   std::array<LaneWords, kWarp> result;
@@ -79,13 +79,13 @@ class Block {
   int lane() const { return static_cast<int>(running_ % kWarp); }
   void barrier();
   const std::array<LaneWords, kWarp>& exchange(std::uint32_t mask, const LaneWords& own);
-  /// Ends the grid with a sentence; does not return.
+  /// Ends the grid with a message; does not return.
   void fail(std::string message);
 
  private:
   static void enter();
   void prepare(std::size_t threads);
-  /// Runs each of these fibers to its next wait; false where all were waiting already.
+  /// Runs each of these fibers to its next wait; returns false if all were already waiting.
   bool resume_ready(std::span<const std::size_t> numbers);
   void resume(std::size_t number);
   void yield();
@@ -154,7 +154,7 @@ void Block::run(std::size_t threads, std::size_t shared_bytes, const std::functi
     for (std::size_t first = 0; first < threads; first += kWarp) {
       while (resume_ready(std::span(order).subspan(first, kWarp))) any = true;
     }
-    if (!any) throw std::logic_error("Threads of a block wait for others that never come.");
+    if (!any) throw std::logic_error("Deadlock: threads of a block wait for threads that never arrive.");
   }
 }
 
@@ -191,7 +191,7 @@ void Block::enter_current() {
   if (fiber.started) _longjmp(fiber.place, 1);
   fiber.started = true;
   setcontext(&fiber.context);
-  std::abort();  // only reached where setcontext() fails
+  std::abort();  // only reached if setcontext() fails
 }
 
 void Block::yield() {
@@ -233,7 +233,7 @@ const std::array<LaneWords, kWarp>& Block::exchange(std::uint32_t mask, const La
   Warp& warp = warps_[number];
   const std::uint32_t bit = std::uint32_t{1} << lane();
   if ((mask & bit) == 0 || (warp.arrived != 0 && warp.mask != mask)) {
-    fail("Lanes of a warp meet under different masks.");
+    fail("Lanes of a warp synchronise with different masks.");
   }
   warp.mask = mask;
   warp.arrived |= bit;
@@ -265,12 +265,13 @@ Schedule schedule() {
 void run_grid(Extent grid, Extent extent, std::size_t shared_bytes, const std::function<void()>& thread) {
   const std::size_t threads = std::size_t{extent.x} * extent.y * extent.z;
   if (threads == 0 || threads > kMostThreads || threads % kWarp != 0) {
-    throw std::logic_error("A block has " + std::to_string(threads) + " threads: whole warps are meant.");
+    throw std::logic_error("A block has " + std::to_string(threads) +
+                           " threads; it must have 32 to 1024, in multiples of 32.");
   }
   const std::size_t count = std::size_t{grid.x} * grid.y * grid.z;
-  if (count == 0) throw std::logic_error("A grid has no block.");
+  if (count == 0) throw std::logic_error("A grid has no blocks.");
   if (grid.x > kMostBlocks || grid.y > kMostBlocksAcross || grid.z > kMostBlocksAcross)
-    throw std::logic_error("A grid has more blocks across than a GPU takes.");
+    throw std::logic_error("A grid has more blocks than a GPU supports.");
   if (shared_bytes > kMostSharedBytes)
     throw std::logic_error(std::to_string(shared_bytes) +
                            " bytes of shared memory are more than a GPU has.");

@@ -5,11 +5,10 @@
 #include <cstdint>
 #include <functional>
 
-// Runs the threads of a kernel on the CPU, so that a kernel's own source can be tested where no GPU is: one
-// fiber a thread, blocks one after another in the order of the schedule. A fiber runs until it waits for
-// others, so that everything between two barriers happens at once, in that order, too: a missing barrier,
-// or a block that needs what another one writes, shows as a wrong result. Shared memory is filled with NaN
-// before each block. Not for several threads of the host.
+// Runs the threads of a kernel on the CPU, so that kernel source can be tested without a GPU: one fiber per
+// thread, blocks one after another in the schedule's order. A fiber runs until it waits for others, so a
+// missing barrier, or a block that needs another block's output, shows as a wrong result in some schedule.
+// Shared memory is filled with NaN before each block. Not thread-safe.
 namespace olrank::emulation {
 
 struct Extent {
@@ -20,35 +19,35 @@ struct Extent {
 
 constexpr int kWarp = 32;
 
-/// In which order blocks run, and fibers between two barriers: warp by warp, each as far as it comes
-/// without the others, or all at random.
+/// The order of blocks, and of fibers between two barriers: warp by warp, each as far as it can run without
+/// the others, or at random.
 enum class Schedule { kForward, kBackward, kRandom };
 void set_schedule(Schedule schedule);
 Schedule schedule();
 
-/// Runs `thread` once for every thread of the grid. Throws std::logic_error when threads wait for what
-/// never comes, when lanes of a warp name different masks, or for sizes that no GPU takes.
+/// Runs `thread` once for every thread of the grid. Throws std::logic_error on deadlock, if lanes of a warp
+/// use different masks, or for sizes beyond the limits of GPUs.
 void run_grid(Extent grid, Extent block, std::size_t shared_bytes, const std::function<void()>& thread);
 
 /// Blocks run so far.
 std::int64_t blocks_run();
 
-// The rest is called from within a thread.
+// The functions below are called by emulated threads.
 
 void* shared_memory();
 void block_barrier();
 int lane();
 
-/// What each lane of a warp shows the others.
+/// The values that the lanes of a warp exchange.
 struct LaneWords {
   std::array<std::uint64_t, 3> word{};
 };
 
-/// Waits until all lanes of `mask` have called, then returns what they showed, by lane; valid until the
-/// caller's next call.
+/// Waits until all lanes of `mask` have called, then returns their values by lane, valid until the caller's
+/// next call.
 const std::array<LaneWords, kWarp>& exchange(std::uint32_t mask, const LaneWords& own);
 
-/// A copy to shared memory that happens when it is waited for, and the end of a group of them.
+/// A copy to shared memory that happens when it is awaited, and the end of a group of copies.
 void copy_later(void* to, const void* from, std::size_t bytes);
 void end_copy_group();
 /// Waits until at most `pending` groups of this thread are left.

@@ -14,7 +14,7 @@ namespace {
 
 constexpr Schedule kSchedules[] = {Schedule::kForward, Schedule::kBackward, Schedule::kRandom};
 
-/// Turns each block's part of `in` round through shared memory.
+/// Reverses each block's part of `in` through shared memory.
 void reverse_blocks(bool with_barrier, const std::vector<float>& in, std::vector<float>& out,
                     unsigned threads) {
   const auto blocks = static_cast<unsigned>(in.size()) / threads;
@@ -50,8 +50,8 @@ TEST_P(EmulatorTest, DetectsAMissingBarrier) {
   EXPECT_GT(wrong, 0);
 }
 
-// A running sum through shared memory in place: without the second barrier, threads overwrite what others
-// have yet to read.
+// A running sum through shared memory in place: without the second barrier, threads overwrite values
+// that others have yet to read.
 int wrong_sums(bool second_barrier) {
   constexpr unsigned kThreads = 64;
   std::vector<float> out(kThreads);
@@ -75,13 +75,13 @@ int wrong_sums(bool second_barrier) {
 
 TEST_P(EmulatorTest, DetectsAnOverwriteBeforeAllHaveRead) {
   EXPECT_EQ(wrong_sums(true), 0);
-  // From the last thread to the first this race happens to do no harm; the other orders find it.
+  // This race is harmless from the last thread to the first; the other orders find it.
   if (GetParam() != Schedule::kBackward) {
     EXPECT_GT(wrong_sums(false), 0);
   }
 }
 
-// Warps that meet in shuffles all the time still run as far ahead of each other as barriers let them.
+// Warps that shuffle constantly still run as far ahead of each other as barriers allow.
 int wrong_turns(bool second_barrier) {
   constexpr unsigned kThreads = 64;
   int wrong = 0;

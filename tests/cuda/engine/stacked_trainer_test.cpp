@@ -12,8 +12,8 @@ namespace {
 
 class StackedTrainerTest : public KernelTest {};
 
-constexpr std::int64_t kDocs = 90;
-constexpr std::int64_t kPairs = 120;
+constexpr std::int64_t kHistoryDocs = 90;
+constexpr std::int64_t kHistoryPairs = 120;
 
 const NetworkShape& shape() {
   static const NetworkShape made = ntk_shape(24, 40, 2);
@@ -28,15 +28,16 @@ struct Trained {
 
 /// One training from θ on a history of random pairs; the prior's centre is `first` whatever θ is.
 Trained train(const std::vector<float>& first, const std::vector<float>& theta, Precision precision) {
-  const std::vector<float> features = random_numbers(kDocs * shape().inputs, 3);
+  const std::vector<float> features = random_numbers(kHistoryDocs * shape().inputs, 3);
   std::vector<DeviceUpdate::Term> terms;
   RngStream draws(test_key(4), 2);
-  for (std::int32_t t = 0; t < kPairs; ++t) {
-    const std::uint32_t winner = draws.index(kDocs);
-    const auto loser = static_cast<std::int32_t>((winner + 1 + draws.index(kDocs - 1)) % kDocs);
+  for (std::int32_t t = 0; t < kHistoryPairs; ++t) {
+    const std::uint32_t winner = draws.index(kHistoryDocs);
+    const auto loser =
+        static_cast<std::int32_t>((winner + 1 + draws.index(kHistoryDocs - 1)) % kHistoryDocs);
     terms.push_back({t, {static_cast<std::int32_t>(winner), loser, 1.0, 1.0}});
   }
-  std::vector<std::int64_t> numbers(kDocs);
+  std::vector<std::int64_t> numbers(kHistoryDocs);
   std::iota(numbers.begin(), numbers.end(), 0);
 
   DeviceNetworkSpec spec;
@@ -49,11 +50,11 @@ Trained train(const std::vector<float>& first, const std::vector<float>& theta, 
   const auto features_there = on_device(features);
   auto theta_there = on_device(theta);
   device::StackedTrainer trainer(spec, theta_there.data(), stream.get());
-  device::ResidentHistory history(shape().inputs, device::ResidentHistory::Keeps::kTerms, kDocs);
+  device::ResidentHistory history(shape().inputs, device::ResidentHistory::Keeps::kTerms, kHistoryDocs);
   DeviceUpdate update;
   update.round = 1;
-  update.query = {0, kDocs};
-  update.observed = kPairs;
+  update.query = {0, kHistoryDocs};
+  update.observed = kHistoryPairs;
   update.new_docs = numbers;
   update.terms = terms;
   history.add(stream.get(), update, features_there.data());

@@ -13,7 +13,7 @@
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
-/// The twin of device memory: what was never written is NaN, and the host cannot look into it.
+/// The twin of device memory: unwritten memory is NaN, and the host cannot access it.
 template <class T>
 class DeviceArray {
  public:
@@ -26,7 +26,7 @@ class DeviceArray {
   explicit DeviceArray(std::span<const T> values) : DeviceArray(static_cast<std::int64_t>(values.size())) {
     if (size_ > 0) copy(data_, values.data());
   }
-  /// Waits for the device, as freeing does.
+  /// Waits for the device.
   ~DeviceArray() {
     if (data_ == nullptr) return;
     emulation::wait_for_everything();

@@ -6,7 +6,7 @@
 #include "cuda/runtime/work.h"
 #include "tests/cuda/emulation/device_language.h"
 
-// The twin of the kernels' launch helper: the same words, on the CPU.
+// The twin of the kernels' launch helper: the same interface, on the CPU.
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
 template <class... Parameters, class... Arguments>

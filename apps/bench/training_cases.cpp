@@ -7,7 +7,7 @@
 namespace olrank {
 namespace {
 
-/// Each pair has two documents of its own.
+/// Pairs without common documents.
 std::vector<PairTerm> terms_of(std::int64_t pairs) {
   std::vector<PairTerm> terms;
   terms.reserve(length(pairs));
@@ -69,6 +69,13 @@ void add_steps(CaseList& list) {
                gradient_descent_step(1e-9, gradient, theta);
              };
            });
+  list.add("optimizer_step/decayed_step", {{"p", p}},
+           {CeilingKind::kMemory, 4.0 * numbers, {kDouble * numbers, kDouble * numbers, kFloat * numbers}},
+           [p, doubles, floats] {
+             return [gradient = uniform_doubles(p, 6), position = doubles(), theta = floats()]() mutable {
+               decayed_step(1e-9, 1e-3, gradient, position, theta);
+             };
+           });
   list.add("optimizer_step/nesterov_step", {{"p", p}},
            {CeilingKind::kMemory,
             5.0 * numbers,
@@ -78,7 +85,7 @@ void add_steps(CaseList& list) {
                  [gradient = uniform_doubles(p, 6), velocity = doubles(), position = doubles(),
                   theta = floats()]() mutable { nesterov_step(1e-9, gradient, velocity, position, theta); };
            });
-  // Three divisions and a root a number, which its counted operations do not tell.
+  // Three divisions and a square root per number count as one operation each, but take longer.
   list.add("optimizer_step/adam_step", {{"p", p}},
            {CeilingKind::kMemory,
             16.0 * numbers,

@@ -1,10 +1,10 @@
-# Targets: cpu, and cuda for hosts with an NVIDIA driver and the NVIDIA Container Toolkit.
+# Targets: cpu, or cuda for hosts with an NVIDIA driver and the NVIDIA Container Toolkit.
 #   docker build --target cpu -t olrank:cpu .
 #   docker run --rm -v "$PWD/data:/data:ro" -v "$PWD/out:/out" olrank:cpu info
-# The service: compose.yaml, docs/SERVICE.md.
-# /out and /state have to be writable for user 10001, or run with --user "$(id -u):$(id -g)".
+# For the service, see compose.yaml and docs/SERVICE.md.
+# /out and /state must be writable by user 10001; or run with --user "$(id -u):$(id -g)".
 
-# Both programs are built on the older base, so that they run on the newer.
+# Both programs are built on the older base image, so that they also run on the newer one.
 FROM debian:bookworm-slim AS sources
 WORKDIR /src
 COPY . .
@@ -19,7 +19,7 @@ FROM debian:bookworm-slim AS cpu
 ARG OLRANK_VERSION=unknown
 ARG OLRANK_REVISION=unknown
 LABEL org.opencontainers.image.title="olrank" \
-      org.opencontainers.image.description="Learns a ranking function online, from clicks, and knows which orders it is sure of" \
+      org.opencontainers.image.description="Online learning to rank from clicks, with confidence in each pair's order" \
       org.opencontainers.image.version="${OLRANK_VERSION}" \
       org.opencontainers.image.revision="${OLRANK_REVISION}"
 COPY --from=build-cpu /image/ /
@@ -35,7 +35,7 @@ FROM nvidia/cuda:13.0.2-base-ubuntu24.04 AS cuda
 ARG OLRANK_VERSION=unknown
 ARG OLRANK_REVISION=unknown
 LABEL org.opencontainers.image.title="olrank" \
-      org.opencontainers.image.description="Learns a ranking function online, from clicks, and knows which orders it is sure of" \
+      org.opencontainers.image.description="Online learning to rank from clicks, with confidence in each pair's order" \
       org.opencontainers.image.version="${OLRANK_VERSION}" \
       org.opencontainers.image.revision="${OLRANK_REVISION}"
 COPY --from=build-cuda /image/ /

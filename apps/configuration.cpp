@@ -17,7 +17,6 @@ namespace {
 
 const std::string kRankerTable = "ranker";
 const std::string kUserTable = "user";
-const std::string kSweepTable = "sweep";
 const std::string kStudyTable = "study";
 
 std::vector<std::string> table_names() {

@@ -16,32 +16,35 @@ namespace {
 GpuDescription gpu_of(const std::string& asked, const Device& device, const GpuSurvey& survey) {
   if (!survey.built_with_cuda) throw NotBuiltWithCuda(fmt::format("--device {}", asked));
   if (survey.gpus.empty()) {
-    throw InvalidArgument(fmt::format("--device {}: No GPU: {}. Use --device cpu.", asked, survey.absence));
+    throw InvalidArgument(
+        fmt::format("--device {}: There is no GPU: {}. Use --device cpu.", asked, survey.absence));
   }
   const auto count = static_cast<int>(survey.gpus.size());
   if (device.index >= count) {
-    throw InvalidArgument(fmt::format("--device {}: The driver shows {} GPU{}, counted from cuda:0.", asked,
-                                      count, count == 1 ? "" : "s"));
+    throw InvalidArgument(fmt::format("--device {}: The driver reports {} GPU{}, numbered from cuda:0.",
+                                      asked, count, count == 1 ? "" : "s"));
   }
   const GpuDescription& gpu = survey.gpus[static_cast<std::size_t>(device.index)];
   if (10 * gpu.capability_major + gpu.capability_minor < survey.least_capability) {
     throw InvalidArgument(fmt::format(
-        "--device {}: The kernels of this build need compute capability {}.{}, and {} has {}.{}: "
-        "configure with -DCMAKE_CUDA_ARCHITECTURES={}{}, or use --device cpu.",
+        "--device {}: The kernels of this build need compute capability {}.{}, but {} has {}.{}: configure "
+        "with "
+        "-DCMAKE_CUDA_ARCHITECTURES={}{}, or use --device cpu.",
         asked, survey.least_capability / 10, survey.least_capability % 10, gpu.name, gpu.capability_major,
         gpu.capability_minor, gpu.capability_major, gpu.capability_minor));
   }
   return gpu;
 }
 
-/// Refuses a GPU that nothing would use, and rankers that need one and do not get it.
+/// Refuses a GPU that no ranker can use, and rankers that need a GPU on the CPU.
 DeviceChoice checked(DeviceChoice choice, const Configuration& configuration) {
   const std::vector<RankerSettings>& rankers = configuration.rankers;
   const auto taken = [&](const RankerSettings& ranker) { return choice.takes(ranker); };
   if (choice.gpu && !rankers.empty() && std::none_of(rankers.begin(), rankers.end(), taken)) {
     const RankerSettings& first = rankers.front();
     throw InvalidArgument(
-        fmt::format("--device {}: No ranker here can be computed on a GPU: of '{}', {}. Use --device cpu.",
+        fmt::format("--device {}: No ranker of this configuration can run on a GPU: '{}' cannot, as {}. "
+                    "Use --device cpu.",
                     configuration.run.device, first.name, *why_not_on_device(first)));
   }
   for (const RankerSettings& ranker : rankers) {
@@ -62,7 +65,7 @@ bool DeviceChoice::takes(const RankerSettings& ranker) const {
 
 std::optional<GpuDescription> gpu_for(const std::string& asked) {
   const DeviceRequest request = parse_device(asked);
-  // Asking the driver takes a while.
+  // Querying the driver is slow.
   if (request.automatic || request.device.kind == DeviceKind::kCpu) return std::nullopt;
   return gpu_of(asked, request.device, visible_gpus());
 }

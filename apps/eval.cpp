@@ -80,7 +80,7 @@ class EvalCommand : public Command {
     check_usage();
     choose_conventions();
     const DataPart part = parse_choice<DataPart>("--part", request_.part);
-    ExecutionContext context({}, threads_ > 0 ? threads_ : available_threads());
+    ExecutionContext context(threads_ > 0 ? threads_ : available_threads());
     data_.source = request_.data;
     std::vector<EvalResult> results;
     for (const std::int64_t fold : folds_) {

@@ -7,14 +7,15 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/device_choice.h"
+#include "apps/setting_json.h"
 #include "core/data/data_loader.h"
 #include "core/data/normaliser_text.h"
+#include "core/device/visible_gpus.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/folder.h"
 #include "core/metrics/metric_options.h"
 #include "core/ops/blas.h"
-#include "core/ops/visible_gpus.h"
 #include "core/runtime/log.h"
 #include "core/version.h"
 #include "models/libtorch_runtime.h"
@@ -82,7 +83,7 @@ const Dataset& query_part(const DataParts& parts, bool validation, std::int64_t 
 
 std::shared_ptr<const FoldData> load_fold(const Configuration& configuration,
                                           const ExperimentRequest& request, std::int64_t fold) {
-  ExecutionContext context({}, threads_of(configuration));
+  ExecutionContext context(threads_of(configuration));
   const DataParts parts = load_parts(configuration.data, fold, context);
   const Dataset& eval_set = evaluated_part(parts, configuration.data, fold);
   const Dataset& query_data = query_part(parts, request.ask_validation, fold);
@@ -122,13 +123,9 @@ ordered_json part_json(const Dataset& data) {
           {"fingerprint", data.fingerprint().hex()}};
 }
 
-ordered_json value_json(const SettingValue& value) {
-  return std::visit([](const auto& held) { return ordered_json(held); }, value);
-}
-
 ordered_json table_json(const Schema& schema, const void* object) {
   ordered_json json = ordered_json::object();
-  for (const Setting& setting : schema.settings) json[setting.key] = value_json(setting.read(object));
+  for (const Setting& setting : schema.settings) json[setting.key] = setting_json(setting.read(object));
   return json;
 }
 
@@ -204,7 +201,7 @@ ExperimentPlan make_plan(const Configuration& configuration, const ExperimentReq
                             ranker_recipe(ranker, device),
                             maker_of(ranker, cutoff, device, jobs),
                             {},
-                            needs_labels(ranker.kind)});
+                            row_of(ranker.kind).needs_labels});
   }
   if (request.replay.empty()) {
     for (const std::string& name : configuration.clicks.models) {
@@ -266,7 +263,7 @@ void write_manifest(const Configuration& configuration, const ExperimentPlan& pl
   make_folder(plan.out);
   ordered_json data = {
       {"source", configuration.data.source.empty() ? configuration.data.train : configuration.data.source}};
-  ExecutionContext context({}, threads_of(configuration));
+  ExecutionContext context(threads_of(configuration));
   for (const std::int64_t fold : configuration.data.folds) {
     const DataParts parts = load_parts(configuration.data, fold, context);
     evaluated_part(parts, configuration.data, fold);

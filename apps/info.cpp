@@ -6,10 +6,10 @@
 
 #include "apps/command.h"
 #include "apps/configuration.h"
+#include "core/device/visible_gpus.h"
 #include "core/error.h"
 #include "core/io/cache_folder.h"
 #include "core/ops/blas.h"
-#include "core/ops/visible_gpus.h"
 #include "core/runtime/execution_context.h"
 #include "core/version.h"
 #include "models/libtorch_runtime.h"

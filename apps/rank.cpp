@@ -51,7 +51,7 @@ class Output {
 };
 
 /// Writes the lists of one block of the data; blocks come in order.
-using Ranking = std::function<void(const Dataset& data, const TextSink& sink)>;
+using PrintLists = std::function<void(const Dataset& data, const TextSink& sink)>;
 
 class RankCommand : public Command {
  public:
@@ -89,9 +89,9 @@ class RankCommand : public Command {
     const auto format = parse_choice<ListFormat>("--format", format_text_);
     const std::filesystem::path file = model_file_of(model_);
     const ModelScorer scorer(load_model(file));
-    ExecutionContext context({}, threads_ > 0 ? threads_ : available_threads());
+    ExecutionContext context(threads_ > 0 ? threads_ : available_threads());
     // Exploring lists count queries as rounds, so each pass over the data needs a new object.
-    const auto make_ranking = [&]() -> Ranking {
+    const auto make_ranking = [&]() -> PrintLists {
       if (!explore_) {
         return [&, format](const Dataset& data, const TextSink& sink) {
           write_ranked(scorer, format, data, context, sink);
@@ -108,7 +108,7 @@ class RankCommand : public Command {
   }
 
  private:
-  using MakeRanking = std::function<Ranking()>;
+  using MakeRanking = std::function<PrintLists()>;
 
   void check_usage() const {
     if (model_.empty())
@@ -153,7 +153,7 @@ class RankCommand : public Command {
   }
 
   void rank_whole(const Dataset& data, const ModelScorer& scorer, ExecutionContext& context,
-                  const Ranking& rank) const {
+                  const PrintLists& rank) const {
     refuse_reordered(data);
     Output output(out_);
     rank(fitted_to_model(data, scorer.model(), data_.source, context),
@@ -162,7 +162,7 @@ class RankCommand : public Command {
   }
 
   void rank_stream(const ModelScorer& scorer, const LetorOptions& options, ExecutionContext& context,
-                   const Ranking& rank) const {
+                   const PrintLists& rank) const {
     Output output(out_);
     LetorStream stream(data_.source, scorer.features(), options, context.pool());
     while (const auto data = stream.next()) rank(*data, [&](std::string_view text) { output.write(text); });

@@ -189,7 +189,7 @@ void import_whole_lines(const ImportSource& source, std::int64_t inputs, bool wi
     const auto refuse = [&](std::int64_t column, const std::string& sentence) {
       throw DataError(source.log.string(), number, column, sentence);
     };
-    if (const auto failure = parse_record(line, record)) refuse(failure->column, failure->sentence);
+    if (const auto failure = parse_record(line, record)) refuse(failure->column, failure->message);
     if (record.inputs.empty()) refuse(1, "The line has no 'inputs': name its data set with --import-data.");
     if (record.columns != inputs)
       refuse(1, fmt::format("The line has {} inputs per document, but the model expects {}.",
@@ -265,7 +265,7 @@ ResolvedService resolve_service(const StateFolder& folder, const ServiceRequest&
 
 std::unique_ptr<OnlineRanker> make_service_ranker(const ResolvedService& service, std::int64_t memory) {
   const ServiceIdentity& identity = service.identity;
-  if (needs_labels(identity.ranker.kind)) {
+  if (row_of(identity.ranker.kind).needs_labels) {
     throw InvalidArgument(fmt::format(
         "Ranker '{}' learns from true grades, which a service does not have: choose another kind.",
         identity.ranker.name));

@@ -10,8 +10,6 @@
 namespace olrank {
 namespace {
 
-const std::string kSweepTable = "sweep";
-
 /// "NAME" of [sweep.NAME], empty for [sweep].
 std::string ranker_of(const TomlDocument::Table& table) {
   return table.name == kSweepTable ? "" : table.name.substr(kSweepTable.size() + 1);

@@ -17,6 +17,8 @@ struct SweepAxis {
   std::vector<SettingValue> values;  // of the setting's kind, distinct, in the order of the file
 };
 
+inline const std::string kSweepTable = "sweep";
+
 /// Whether a table of the file is [sweep] or [sweep.NAME].
 bool is_sweep_table(const TomlDocument::Table& table);
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "apps/setting_json.h"
 #include "core/text/csv.h"
 
 namespace olrank {
@@ -105,11 +106,6 @@ ordered_json moments_json(const TrialMoments& of_trials) {
           {"cndcg", pair(of_trials.discounted_ndcg)}};
 }
 
-/// One value of a ranker's setting.
-ordered_json value_json(const SettingValue& value) {
-  return std::visit([](const auto& held) { return ordered_json(held); }, value);
-}
-
 }  // namespace
 
 std::string tuning_csv(const Configuration& configuration, const std::vector<GridPoint>& grid,
@@ -167,7 +163,7 @@ std::string winners_json(const Configuration& configuration, const std::vector<W
   auto lines = ordered_json::array();
   for (const Winner& winner : winners) {
     auto chosen = ordered_json::object();
-    for (const auto& [key, value] : winner.point.values) chosen[key] = value_json(value);
+    for (const auto& [key, value] : winner.point.values) chosen[key] = setting_json(value);
     ordered_json line = {{"ranker", winner.point.ranker}};
     if (winner.place) {
       line["fold"] = winner.place->fold;

@@ -145,7 +145,7 @@ void run(std::size_t megabytes, int repetitions, const std::string& json_file) {
   if (all > 1) thread_counts.push_back(all);
   for (const int threads : thread_counts) {
     ThreadPool pool(threads);
-    ExecutionContext context({}, threads);
+    ExecutionContext context(threads);
     const std::string suffix = fmt::format(", {} thread{}", threads, threads == 1 ? "" : "s");
     for (const char* name : {"mslr.txt", "letor.txt"}) {
       bench.measure(fmt::format("parse {}{}", name, suffix), size(name), "read()",

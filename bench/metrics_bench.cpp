@@ -158,7 +158,7 @@ class Bench {
 
   template <class Score>
   Timing time_metrics(MetricSet metrics, std::vector<std::int64_t> cutoffs, int threads) const {
-    ExecutionContext context({}, threads);
+    ExecutionContext context(threads);
     MetricOptions options;
     options.metrics = metrics;
     options.cutoffs = std::move(cutoffs);

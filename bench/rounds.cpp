@@ -166,7 +166,7 @@ int run(const std::vector<std::string>& arguments) {
   if (neural && !protocol_given) protocol = ProtocolName::kPaper;
   if (eval_every == 0) eval_every = neural ? 100 : 10;
   if (sources.empty()) sources = {"synth:mslr-like?queries=400", "synth:small"};
-  ExecutionContext context({}, threads);
+  ExecutionContext context(threads);
   const double gemm = gemm_seconds();
   fmt::print("1000x1000x1000 float GEMM: {:.2f} ms\n", gemm * 1e3);
   for (const std::string& source : sources) {

@@ -23,7 +23,7 @@ const char* way_out(int error_number) {
     case EACCES:
     case EPERM:
     case EROFS:
-      return " Choose a folder that you may write to, or change its permissions.";
+      return " Choose a folder with write permission, or change its permissions.";
     case ENOENT:
     case ENOTDIR:
       return " Check the path.";
@@ -43,9 +43,10 @@ IoError::IoError(const std::string& action, const std::string& path, int error_n
                         std::generic_category().message(error_number), way_out(error_number))) {}
 
 NotBuiltWithCuda::NotBuiltWithCuda(const std::string& what)
-    : Error(fmt::format("{} needs a GPU, and this olrank was built without CUDA: build it with "
-                        "OLRANK_CUDA=ON, or use --device cpu.",
-                        what),
+    : Error(fmt::format(
+                "{} requires a GPU, but this olrank was built without CUDA. Build it with OLRANK_CUDA=ON, "
+                "or use --device cpu.",
+                what),
             ExitCode::kWrongUsage) {}
 
 ExitCode exit_code_of(const std::exception& error) noexcept {

@@ -9,8 +9,8 @@ namespace olrank {
 
 enum class ExitCode : int { kDone = 0, kFailed = 1, kWrongUsage = 2 };
 
-/// The family of everything olrank throws. A message is one or more whole sentences with the values,
-/// the names and what to do next; it is printed as it stands.
+/// Base class of all exceptions of olrank. A message is one or more sentences with values, names and what
+/// to do next; it is printed unchanged.
 class Error : public std::runtime_error {
  public:
   explicit Error(const std::string& message, ExitCode code = ExitCode::kFailed)
@@ -21,13 +21,13 @@ class Error : public std::runtime_error {
   ExitCode code_;
 };
 
-/// A flag, setting or argument that cannot be used.
+/// An invalid flag, setting or argument.
 class InvalidArgument : public Error {
  public:
   explicit InvalidArgument(const std::string& message) : Error(message, ExitCode::kWrongUsage) {}
 };
 
-/// Data that breaks its format. Line and column count from 1; 0 leaves them out of the message.
+/// Malformed data. Line and column start at 1; 0 omits them from the message.
 class DataError : public Error {
  public:
   DataError(const std::string& file, std::int64_t line, std::int64_t column, const std::string& sentence);
@@ -39,7 +39,7 @@ class DataError : public Error {
   std::int64_t column_;
 };
 
-/// A file or folder that the operating system did not let us read or write.
+/// A file or folder that cannot be read or written.
 class IoError : public Error {
  public:
   using Error::Error;
@@ -47,7 +47,7 @@ class IoError : public Error {
   IoError(const std::string& action, const std::string& path, int error_number);
 };
 
-/// A computation that left the numbers we can trust.
+/// A computation that lost its accuracy, overflowed or became NaN.
 class NumericError : public Error {
  public:
   using Error::Error;
@@ -59,19 +59,19 @@ class CudaError : public Error {
   using Error::Error;
 };
 
-/// What a GPU's memory could not hold: it ends its own trial, as a NumericError does.
+/// A GPU ran out of memory. Ends only the trial, like a NumericError.
 class OutOfDeviceMemory : public CudaError {
  public:
   using CudaError::CudaError;
 };
 
-/// A GPU was asked for in a build without CUDA.
+/// A GPU was requested in a build without CUDA.
 class NotBuiltWithCuda : public Error {
  public:
   explicit NotBuiltWithCuda(const std::string& what);
 };
 
-/// The exit code that `olrank` ends with when `error` reaches main.
+/// The exit code of `olrank` if `error` reaches main.
 ExitCode exit_code_of(const std::exception& error) noexcept;
 
 }  // namespace olrank

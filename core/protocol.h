@@ -8,8 +8,8 @@
 
 namespace olrank {
 
-/// The two named protocols: what the papers' text says, and what their authors' code does. A protocol sets
-/// defaults; every one of them can be set by itself.
+/// The two named protocols: the papers' text, and their authors' code. A protocol sets defaults, each of
+/// which can be overridden.
 enum class ProtocolName { kPaper, kReference };
 
 template <>

@@ -4,7 +4,7 @@
 
 namespace olrank {
 
-/// What this build is. The revision is git's, with "-dirty" when files differed from it, or "unknown".
+/// Version of this build. The revision is git's, with "-dirty" for modified files, or "unknown".
 std::string_view version();
 std::string_view revision();
 std::string_view compiler();

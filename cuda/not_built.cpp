@@ -1,7 +1,7 @@
-// The device entries of a build without CUDA.
+// What a build without CUDA has instead of a device.
+#include "core/device/device_network.h"
+#include "core/device/visible_gpus.h"
 #include "core/error.h"
-#include "core/ops/device_network.h"
-#include "core/ops/visible_gpus.h"
 
 namespace olrank {
 

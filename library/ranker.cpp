@@ -94,7 +94,7 @@ struct Ranker::State {
       : options(checked(wanted)),
         settings(settings_of(options)),
         normaliser(normaliser_of(options)),
-        execution({}, options.threads) {
+        execution(options.threads) {
     check_ranker(settings, options.cutoff);
     ranker = make_ranker(settings, options.features, TrialKeys{.seed = options.seed}, options.cutoff);
     learns_from_latest_list_only = ranker->freeze() == nullptr;
@@ -239,12 +239,11 @@ std::string Ranker::fingerprint() const {
 void Ranker::save(const std::filesystem::path& file) const {
   StateWriter state;
   state_->put(state);
-  write_state_file(file, state);
+  state.write(file);
 }
 
 Ranker Ranker::load(const std::filesystem::path& file, int threads) {
-  const std::string bytes = read_state_file(file);
-  StateReader state(bytes, file.string());
+  StateReader state = read_state_file(file, "create a new Ranker");
   RankerOptions options;
   options.kind = state.get_text("library.kind");
   options.protocol = state.get_text("library.protocol");

@@ -22,7 +22,7 @@ const Schema& BanditSettings::schema() {
           .field("temperature", &S::temperature, "exponent of 1/rank^τ in probabilistic interleaving")
           .symbol("τ")
           .above(0)
-          .at_most(32)  // where a list is its rankers' own, and no weight underflows yet
+          .at_most(32)  // lists follow the rankers closely, and no weight underflows yet
           .build();
   return schema;
 }

@@ -7,14 +7,18 @@
 
 #include "core/error.h"
 #include "core/metrics/score_order.h"
+#include "models/first_model.h"
 
 namespace olrank {
+
+std::int64_t candidates_of(const RankerSettings& settings) {
+  return row_of(settings.kind).multileaves ? settings.bandit.candidates : 1;
+}
 
 DuelingBanditRanker::DuelingBanditRanker(std::unique_ptr<ScoreModel> model, const RankerSettings& settings,
                                          TrialKeys keys, std::vector<float> first_theta)
     : ScoreModelRanker(std::move(model), settings, keys, std::move(first_theta)),
-      candidates_(
-          settings.kind == RankerKind::kDbgd ? 1 : static_cast<std::size_t>(settings.bandit.candidates)),
+      candidates_(static_cast<std::size_t>(candidates_of(settings))),
       radius_(settings.bandit.exploration_radius),
       temperature_(settings.bandit.temperature),
       interleaving_(settings.bandit.interleaving),
@@ -53,7 +57,7 @@ void DuelingBanditRanker::rank_candidates(RoundContext& context, const QueryDocs
     const auto measured = context.clock.measure("rank");
     order_by_score(scores, row(1 + candidate), scratch);
   }
-  // Last, so that scores known for a query and round mean rankings known for them.
+  // Last, so that known scores of a query and round imply known rankings.
   const auto current = scores_of(context, query, round);
   const auto measured = context.clock.measure("rank");
   order_by_score(current, row(0), scratch);
@@ -89,15 +93,16 @@ void DuelingBanditRanker::compare(RoundContext& context, const Feedback& feedbac
                               interleaving_key_, feedback.round, scratch, preferences);
     return;
   }
-  // Drafting is a pure function of θ, query and round: the teams of its own lists come back at any time.
+  // Drafting is a pure function of θ, query and round, so the teams of a drafted list can be recomputed.
   if (!has_scores_of(feedback.query, feedback.round)) rank(context, feedback.query, feedback.round);
   const auto measured = context.clock.measure("train");
   const std::size_t shown = feedback.shown.size();
   if (shown > list_.size() || !std::equal(feedback.shown.begin(), feedback.shown.end(), list_.begin())) {
-    throw InvalidArgument(fmt::format(
-        "Ranker '{}' cannot learn from recorded lists with team-draft interleaving, and that of "
-        "round {} is not the one it drafted; set interleaving = \"probabilistic\".",
-        name(), feedback.round));
+    throw InvalidArgument(
+        fmt::format("Ranker '{}' cannot learn from recorded lists with team-draft interleaving, and the "
+                    "list of round {} "
+                    "is not the one it drafted: set interleaving = \"probabilistic\".",
+                    name(), feedback.round));
   }
   team_draft_preferences(std::span(teams_).first(shown), feedback.clicks, scratch, preferences);
 }
@@ -126,6 +131,16 @@ LearnReport DuelingBanditRanker::learn(RoundContext& context, const Feedback& fe
   }
   end_round();
   return {};
+}
+
+std::unique_ptr<OnlineRanker> make_dueling_bandit(const RankerRequest& request) {
+  return make_on_first_model<DuelingBanditRanker>(request);
+}
+
+void set_dueling_bandit_defaults(RankerSettings& settings, const DefaultsContext& context) {
+  settings.network.network = NetworkForm::kLinear;
+  settings.trainer.learning_rate = 0.01;
+  settings.bandit.candidates = context.interleaving == Interleaving::kProbabilistic ? 49 : 9;
 }
 
 }  // namespace olrank

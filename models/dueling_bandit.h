@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "models/interleaving.h"
+#include "models/ranker_request.h"
 #include "models/score_model_ranker.h"
 
 namespace olrank {
@@ -17,15 +18,15 @@ namespace olrank {
 /// - mgd: Schuth et al., "Multileave gradient descent for fast online learning to rank", WSDM 2016: many
 ///   candidates at once, and the mean of those that win.
 /// The current ranker and the candidates share a list; θ ← θ + η_t mean(u) over the candidates that its
-/// clicks prefer to the current ranker. With one candidate the second is the first, so both are one class.
+/// clicks prefer to the current ranker. mgd with one candidate is dbgd, so both are one class.
 class DuelingBanditRanker : public ScoreModelRanker {
  public:
   DuelingBanditRanker(std::unique_ptr<ScoreModel> model, const RankerSettings& settings, TrialKeys keys,
                       std::vector<float> first_theta = {});
 
   RankedList rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) override;
-  /// With team-draft interleaving, lists that this ranker did not draft itself with these parameters are an
-  /// InvalidArgument: nobody knows their teams.
+  /// With team-draft interleaving, throws InvalidArgument for a list that this ranker did not draft with
+  /// these parameters: its teams are unknown.
   LearnReport learn(RoundContext& context, const Feedback& feedback) override;
 
  private:
@@ -47,5 +48,11 @@ class DuelingBanditRanker : public ScoreModelRanker {
   std::vector<std::int32_t> teams_;   // team-draft
   std::vector<double> rank_weights_;  // 1/rank^τ of as many ranks as any query had
 };
+
+/// Candidates that share a list with the current ranker.
+std::int64_t candidates_of(const RankerSettings& settings);
+
+std::unique_ptr<OnlineRanker> make_dueling_bandit(const RankerRequest& request);
+void set_dueling_bandit_defaults(RankerSettings& settings, const DefaultsContext& context);
 
 }  // namespace olrank

@@ -10,7 +10,7 @@ void epsilon_greedy_list(std::span<const std::int32_t> best_first, double epsilo
   assert(list.size() == best_first.size());
   const std::size_t docs = best_first.size();
   const Scratch::Frame frame(scratch);
-  // The remaining documents stand at the front of `pool`, in no order; `slot` says where each one is.
+  // The remaining documents are at the front of `pool`, in no order; `slot` is the position of each.
   const auto pool = scratch.take<std::int32_t>(docs);
   const auto slot = scratch.take<std::size_t>(docs);
   std::iota(pool.begin(), pool.end(), 0);
@@ -27,7 +27,7 @@ void epsilon_greedy_list(std::span<const std::int32_t> best_first, double epsilo
       doc = best_first[best];
     }
     list[rank] = doc;
-    // The last one of the pool takes its place, and the pool ends one earlier.
+    // Replaced by the last one of the pool, which shrinks by one.
     --remaining;
     const std::size_t hole = slot[static_cast<std::size_t>(doc)];
     const std::int32_t last = pool[remaining];

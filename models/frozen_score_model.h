@@ -10,7 +10,8 @@
 
 namespace olrank {
 
-/// A frozen ranker that is a score model and parameters; what it explores by follows from the scores.
+/// A frozen ranker that consists of a score model and parameters; its exploration depends on the scores
+/// only.
 class FrozenScoreModel : public FrozenRanker {
  public:
   FrozenScoreModel(std::shared_ptr<const ScoreModel> model, std::span<const float> theta)

@@ -18,8 +18,8 @@ std::size_t index(std::int32_t value) {
   return static_cast<std::size_t>(value);
 }
 
-/// The weight that a ranker has left to give. Summed anew each time: what remains once the best are placed
-/// is too small to be got by subtraction.
+/// The remaining weight of a ranker. Summed from scratch each time: once the best documents are placed, the
+/// rest is too small to be computed by subtraction.
 double remaining_weight(std::span<const std::int32_t> ranking, std::span<const double> weights,
                         std::span<const bool> placed) {
   double sum = 0.0;
@@ -54,7 +54,8 @@ void team_draft(const Rankings& rankings, PhiloxKey key, std::uint32_t round, Sc
   assert(list.size() == rankings.docs && teams.size() == rankings.docs);
   const Scratch::Frame frame(scratch);
   const auto placed = none_placed(scratch, rankings.docs);
-  const auto next = scratch.take<std::size_t>(rankings.rankers);  // rank at which a ranker goes on looking
+  const auto next =
+      scratch.take<std::size_t>(rankings.rankers);  // rank at which a ranker continues its search
   const auto order = scratch.take<std::int32_t>(rankings.rankers);
   std::fill(next.begin(), next.end(), std::size_t{0});
   std::size_t rank = 0;

@@ -10,7 +10,7 @@
 // others are candidates. Everything here is a pure function of its arguments.
 namespace olrank {
 
-/// Orders of one query's documents, one row a ranker; a view that owns nothing.
+/// Orders of one query's documents, one row per ranker; a non-owning view.
 struct Rankings {
   std::span<const std::int32_t> values;  // [rankers × docs], each row a permutation, best first
   std::size_t rankers = 0;
@@ -21,7 +21,7 @@ struct Rankings {
 
 /// Team-draft multileaving (Schuth et al., "Multileaved comparisons for fast online evaluation", CIKM 2014;
 /// with two rankers the interleaving of Radlinski, Kurup and Joachims, CIKM 2008): in cycles,
-/// each ranker in a random order adds its best document that the list has not yet. teams[rank] is the
+/// each ranker, in a random order, adds its best document that is not in the list yet. teams[rank] is the
 /// ranker that added list[rank]. The coins of cycle c lie at (round, 0, c).
 void team_draft(const Rankings& rankings, PhiloxKey key, std::uint32_t round, Scratch& scratch,
                 std::span<std::int32_t> list, std::span<std::int32_t> teams);
@@ -37,7 +37,7 @@ void rank_weights(double temperature, std::span<double> weights);
 
 /// Probabilistic multileaving (Schuth et al., "Probabilistic multileave for online retrieval evaluation",
 /// SIGIR 2015; CIKM 2011 with two rankers): for each rank a ranker is drawn uniformly, and the document
-/// from that ranker's softmax over ranks, without what the list has already. The coins of a rank lie at
+/// from that ranker's softmax over ranks of the remaining documents. The coins of a rank lie at
 /// (round, 0, rank). O(V²).
 void probabilistic_list(const Rankings& rankings, std::span<const double> weights, PhiloxKey key,
                         std::uint32_t round, Scratch& scratch, std::span<std::int32_t> list);
@@ -48,9 +48,9 @@ void assignment_posterior(const Rankings& rankings, std::span<const double> weig
                           std::span<const std::int32_t> placed, std::int32_t doc, Scratch& scratch,
                           std::span<double> posterior);
 
-/// Assignments of rankers to clicks that a preference averages over: its standard error is at most 0.032,
-/// and where that decides, the rankers are nearly even.
-/// Deviation: the literature draws 10,000, which costs ten times as much and moves the same close calls.
+/// The number of assignments of rankers to clicks that a preference averages over. Its standard error is at
+/// most 0.032; where that matters, the rankers are nearly even. Deviation: the literature draws 10,000,
+/// which costs ten times as much and changes only equally close calls.
 inline constexpr int kSampledAssignments = 1000;
 
 /// preferences[r] is the mean over sampled assignments of 1, 0 or −1: whether ranker r was assigned more,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/online/labelled_queries.h"
+#include "models/ranker_request.h"
 #include "models/score_model_ranker.h"
 
 namespace olrank {
@@ -19,9 +20,9 @@ namespace olrank {
 void lambdarank_weights(std::span<const double> scores, std::span<const std::uint8_t> grades,
                         Scratch& scratch, std::span<double> weights);
 
-/// LambdaRank on true grades: the skyline that no ranker on clicks should pass. It shows lists by score and
-/// takes one gradient step a round on the asked query's grades, θ ← θ + η_t Σ_i weights[i] ∇f(x_i),
-/// whatever was clicked; there is no regulariser.
+/// LambdaRank on true grades: an upper bound for rankers that learn from clicks. It shows lists by score
+/// and takes one gradient step per round on the asked query's grades, θ ← θ + η_t Σ_i weights[i] ∇f(x_i),
+/// regardless of the clicks; there is no regulariser.
 class LambdaRankLabels : public ScoreModelRanker {
  public:
   /// `labels` has to outlive the ranker.
@@ -29,7 +30,7 @@ class LambdaRankLabels : public ScoreModelRanker {
                    std::vector<float> first_theta, const LabelledQueries& labels);
 
   RankedList rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) override;
-  /// Of the feedback, only the query matters. Reports no pairs, as none came from clicks.
+  /// Uses only the query of the feedback. Reports no pairs, because none came from clicks.
   LearnReport learn(RoundContext& context, const Feedback& feedback) override;
 
  private:
@@ -39,5 +40,8 @@ class LambdaRankLabels : public ScoreModelRanker {
   std::vector<std::int32_t> list_;
   std::array<double, 1> step_{};
 };
+
+std::unique_ptr<OnlineRanker> make_lambdarank_labels(const RankerRequest& request);
+void set_lambdarank_labels_defaults(RankerSettings& settings, const DefaultsContext& context);
 
 }  // namespace olrank

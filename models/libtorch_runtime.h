@@ -4,17 +4,17 @@
 
 namespace olrank {
 
-/// What LibTorch says of itself.
+/// The version and capabilities of the LibTorch in use.
 struct LibtorchDescription {
   std::string version;
-  bool cuda = false;           // whether its CUDA part is loaded, a GPU or not
-  std::string cpu_capability;  // the vector instructions its own kernels use
+  bool cuda = false;           // whether its CUDA part is loaded, even without a GPU
+  std::string cpu_capability;  // the vector instructions that its kernels use
 };
 
 LibtorchDescription describe_libtorch();
 
-/// LibTorch works on the calling thread alone from here on: parallelism is ours. To be called once by each
-/// thread that uses it.
+/// Limits LibTorch to the calling thread, because olrank does its own threading. Each thread that uses
+/// LibTorch calls this once.
 void use_one_libtorch_thread();
 
 }  // namespace olrank

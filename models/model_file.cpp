@@ -39,12 +39,12 @@ class Model {
       model.settings = network_settings();
       model.shape = shape_of(model.settings, columns_of(prefix(0) + "layers.0.weight"));
     } else {
-      fail("Its architecture is '{}', and olrank has 'linear' and 'relu'.", architecture);
+      fail("Its architecture is '{}'; olrank knows 'linear' and 'relu'.", architecture);
     }
     for (std::int64_t member = 0; member < count; ++member)
       model.members.push_back(theta_of(model, prefix(member)));
     for (const auto& tensor : contents_.tensors) {
-      if (!used_.contains(tensor.name)) fail("Its tensor '{}' belongs to no such model.", tensor.name);
+      if (!used_.contains(tensor.name)) fail("Such a model has no tensor '{}'.", tensor.name);
     }
     model.normaliser = normaliser_for(model.shape.inputs);
     model.feature_names = feature_names(model.normaliser.features);
@@ -54,9 +54,9 @@ class Model {
  private:
   template <class... Args>
   [[noreturn]] void fail(fmt::format_string<Args...> sentence, Args&&... args) const {
-    throw DataError(origin_, 0, 0,
-                    "This is a model file of another architecture. " +
-                        fmt::format(sentence, std::forward<Args>(args)...));
+    throw DataError(
+        origin_, 0, 0,
+        "olrank cannot use this model file. " + fmt::format(sentence, std::forward<Args>(args)...));
   }
 
   const std::string* find_text(std::string_view key) const {
@@ -67,14 +67,14 @@ class Model {
   }
   const std::string& text(std::string_view key) const {
     if (const std::string* found = find_text(key)) return *found;
-    fail("Its metadata do not tell the {}.", key);
+    fail("Its metadata has no {}.", key);
   }
   std::int64_t number(std::string_view key, std::int64_t lowest, std::int64_t highest) const {
     const std::string& said = text(key);
     std::int64_t value = 0;
     const auto [rest, error] = std::from_chars(said.data(), said.data() + said.size(), value);
     if (error != std::errc{} || rest != said.data() + said.size() || value < lowest || value > highest)
-      fail("Its {} is '{}' and not a number from {} to {}.", key, said, lowest, highest);
+      fail("Its {} is '{}' instead of a number from {} to {}.", key, said, lowest, highest);
     return value;
   }
 
@@ -85,7 +85,7 @@ class Model {
     settings.depth = number("depth", 2, 16);
     const std::string& parameterisation = text("parameterisation");
     const auto known = value_named<Parameterisation>(parameterisation);
-    if (!known) fail("Its parameterisation is '{}'.", parameterisation);
+    if (!known) fail("Its parameterisation '{}' is unknown.", parameterisation);
     settings.parameterisation = *known;
     return settings;
   }
@@ -106,7 +106,8 @@ class Model {
     }
     FittedNormaliser normaliser = parse_normaliser(*said, origin_);
     if (normaliser.inputs() != inputs)
-      fail("Its normalisation makes {} inputs, and its first layer takes {}.", normaliser.inputs(), inputs);
+      fail("Its normalisation yields {} inputs, but its first layer takes {}.", normaliser.inputs(),
+           inputs);
     return normaliser;
   }
 
@@ -122,7 +123,7 @@ class Model {
     }
     if (!json.is_array() || names.size() != json.size() ||
         static_cast<std::int64_t>(names.size()) != features)
-      fail("Its feature_names are not the names of {} features.", features);
+      fail("Its feature_names is not a list of {} names.", features);
     return names;
   }
 
@@ -130,7 +131,7 @@ class Model {
     for (const auto& tensor : contents_.tensors) {
       if (tensor.name == name) return tensor;
     }
-    fail("It has no tensor '{}'.", name);
+    fail("Its tensor '{}' is missing.", name);
   }
   std::int64_t columns_of(const std::string& name) const {
     const auto& found = tensor(name);
@@ -147,7 +148,7 @@ class Model {
     }
     if (!std::all_of(found.values.begin(), found.values.end(), [](float v) { return std::isfinite(v); })) {
       throw DataError(origin_, 0, 0,
-                      fmt::format("The model's tensor '{}' has numbers that are not finite.", name));
+                      fmt::format("The model's tensor '{}' contains numbers that are not finite.", name));
     }
     theta.insert(theta.end(), found.values.begin(), found.values.end());
     used_.insert(name);
@@ -213,9 +214,8 @@ std::string feature_names_text(const std::vector<std::string>& names) {
 
 void require_shape(const LoadedModel& model, const NetworkShape& shape, const std::string& origin) {
   if (model.shape == shape) return;
-  throw InvalidArgument(
-      fmt::format("{} is a model file of another architecture: it holds {} where {} is asked for.", origin,
-                  described(model.shape), described(shape)));
+  throw InvalidArgument(fmt::format("{} holds {}, but the settings ask for {}.", origin,
+                                    described(model.shape), described(shape)));
 }
 
 }  // namespace olrank

@@ -25,15 +25,15 @@ struct LoadedModel {
   bool is_linear() const { return settings.network == NetworkForm::kLinear; }
 };
 
-/// Reads a model.safetensors of a trial. Throws DataError for a file that is damaged or holds a model of an
-/// architecture that olrank does not have: every tensor has to be there in its shape, and no other. A file
-/// without a normalisation takes its inputs as they are.
+/// Reads a model.safetensors of a trial. Throws DataError for a damaged file and for an unknown
+/// architecture: every tensor must be present in its shape, and no other. Without a normalisation in the
+/// file, inputs are used unchanged.
 LoadedModel load_model(const std::filesystem::path& path);
 
-/// The tensors as the file has them: of an ensemble's member n, with members.n. before each name.
+/// The tensors of the file; member n of an ensemble has the prefix members.n. in each name.
 std::vector<ModelTensors::Tensor> tensors_of(const LoadedModel& model);
 
-/// What features without names are called, f1, f2, …, and names as the text that a model file carries.
+/// Default names of features, f1, f2, …, and names as the text in a model file.
 std::vector<std::string> plain_feature_names(std::int64_t features);
 std::string feature_names_text(const std::vector<std::string>& names);
 

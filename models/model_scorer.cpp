@@ -49,10 +49,10 @@ Dataset fitted_to_model(const Dataset& data, const LoadedModel& model, const std
   const std::int64_t features = model.normaliser.features;
   if (data.features() == features) return data;
   if (data.features() < features) return widened(data, features, context);
-  throw DataError(source, 0, 0,
-                  fmt::format("The data has {} features, and the model was made for {}: it cannot use the "
-                              "others.",
-                              data.features(), features));
+  throw DataError(
+      source, 0, 0,
+      fmt::format("The data has {} features, but the model was trained on {}: remove the others.",
+                  data.features(), features));
 }
 
 std::vector<QueryRange> query_ranges(const Dataset& data, std::int64_t docs) {

@@ -11,7 +11,7 @@
 namespace olrank {
 
 /// A model file's function of raw documents: normalisation by query, then the mean of the members' scores,
-/// in double. May be used by several threads, each with scratch memory of its own.
+/// in double. Several threads may use it at once, each with its own scratch memory.
 class ModelScorer {
  public:
   explicit ModelScorer(LoadedModel model);
@@ -28,12 +28,12 @@ class ModelScorer {
   std::vector<std::vector<double>> members_;  // θ in double
 };
 
-/// `data` as wide as the model: zeros where features are missing. Throws DataError, naming `source`, for
-/// features that the model does not have.
+/// `data` widened to the features of the model with zeros. Throws DataError, naming `source`, for features
+/// that the model does not have.
 Dataset fitted_to_model(const Dataset& data, const LoadedModel& model, const std::string& source,
                         ExecutionContext& context);
 
-/// Queries side by side that together have about as many documents as a worker scores at a time.
+/// Ranges of adjacent queries with about as many documents as a worker scores at a time.
 struct QueryRange {
   std::int64_t begin = 0;
   std::int64_t end = 0;

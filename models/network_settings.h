@@ -12,9 +12,9 @@ namespace olrank {
 
 enum class NetworkForm { kLinear, kMlp };
 enum class Parameterisation { kNtk, kStandard };
-/// Where the width m enters besides f: 1/m in A and in w², m in the weight of the prior; or nowhere.
+/// Whether the width m enters outside f: 1/m in A and in w², m in the weight of the prior.
 enum class WidthScaling { kWidth, kNone };
-/// How a network's first parameters are drawn: as its parameterisation has it, or as two halves that
+/// How a network's first parameters are drawn: as usual for its parameterisation, or as two halves that
 /// cancel.
 enum class FirstDraw { kUsual, kSymmetric };
 

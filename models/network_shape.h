@@ -7,10 +7,10 @@
 
 namespace olrank {
 
-/// The network that the settings ask for. Throws InvalidArgument for what makes none.
+/// The network that the settings ask for. Throws InvalidArgument for settings that do not describe one.
 NetworkShape network_shape(const NetworkSettings& settings, std::int64_t inputs);
 
-/// How a network of these settings starts: symmetric where it is ntk or asked for, else uniform.
+/// How a network with these settings starts: symmetric for ntk or if set, else uniform.
 Initialisation initialisation_of(const NetworkSettings& settings);
 
 }  // namespace olrank

@@ -5,6 +5,7 @@
 
 #include "core/feedback/preference_pairs.h"
 #include "core/metrics/score_order.h"
+#include "models/first_model.h"
 #include "models/frozen_score_model.h"
 #include "models/plackett_luce_gradient.h"
 
@@ -68,6 +69,16 @@ LearnReport PdgdRanker::learn(RoundContext& context, const Feedback& feedback) {
   }
   end_round();
   return {pairs_, {}};
+}
+
+std::unique_ptr<OnlineRanker> make_pdgd(const RankerRequest& request) {
+  return make_on_first_model<PdgdRanker>(request);
+}
+
+void set_pdgd_defaults(RankerSettings& settings, const DefaultsContext&) {
+  settings.network.network = NetworkForm::kLinear;
+  settings.trainer.learning_rate = 0.1;
+  settings.trainer.learning_rate_decay = 0.9999977;
 }
 
 }  // namespace olrank

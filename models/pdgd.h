@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "models/ranker_request.h"
 #include "models/score_model_ranker.h"
 
 namespace olrank {
@@ -17,7 +18,7 @@ class PdgdRanker : public ScoreModelRanker {
 
   RankedList rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) override;
   std::shared_ptr<const FrozenRanker> freeze() const override;
-  /// Its denominators are over all documents of the query.
+  /// The denominators of its weights sum over all documents of the query.
   bool learns_from_unshown() const override { return true; }
   LearnReport learn(RoundContext& context, const Feedback& feedback) override;
 
@@ -26,5 +27,8 @@ class PdgdRanker : public ScoreModelRanker {
   std::vector<std::int32_t> list_;
   std::vector<PreferencePair> pairs_;
 };
+
+std::unique_ptr<OnlineRanker> make_pdgd(const RankerRequest& request);
+void set_pdgd_defaults(RankerSettings& settings, const DefaultsContext& context);
 
 }  // namespace olrank

@@ -53,7 +53,7 @@ struct Swap {
 void plackett_luce_keys(std::span<const double> scores, PhiloxKey key, std::uint32_t round,
                         std::span<double> keys) {
   assert(keys.size() == scores.size());
-  // Zero, which comes once in 2^53 draws, counts as the middle of its cell: −log u stays finite.
+  // Zero, drawn once in 2^53 times, counts as the middle of its cell so that −log u stays finite.
   constexpr double kLowest = 0x1.0p-54;
   for (std::size_t doc = 0; doc < scores.size(); ++doc) {
     const double u = RngStream(key, round, static_cast<std::uint32_t>(doc)).uniform();
@@ -78,7 +78,7 @@ void plackett_luce_pair_weights(std::span<const double> scores, std::span<const 
     placed[doc] = true;
     score_at[rank] = scores[doc];
   }
-  ExpSum behind;  // everything after the rank at hand
+  ExpSum behind;  // everything after the current rank
   for (std::size_t doc = 0; doc < scores.size(); ++doc) {
     if (!placed[doc]) behind.add(scores[doc]);
   }

@@ -22,8 +22,8 @@ void plackett_luce_keys(std::span<const double> scores, PhiloxKey key, std::uint
 /// Of P(R*)/P(R) only the denominators between the two ranks a < b remain:
 ///   Π_{r=a+1..b} D_r / (D_r + e^{s_a} − e^{s_b}) = Π_{r=a+1..b} (E_r + e^{s_b}) / (E_r + e^{s_a}),
 /// D_r the sum of e^s over what is not yet placed at rank r, E_r the same without the document of rank b.
-/// Exact to rounding for scores of any size: E_r is summed up, never got by subtraction, and each
-/// exponential is taken relative to the largest that it meets. O(V + n³) for n examined documents.
+/// Exact to rounding for scores of any size: E_r is a sum, never a difference, and each
+/// exponential is relative to the largest one in its sum. O(V + n³) for n examined documents.
 void plackett_luce_pair_weights(std::span<const double> scores, std::span<const std::int32_t> shown,
                                 std::span<const std::uint8_t> clicks, Scratch& scratch,
                                 std::span<double> weights);

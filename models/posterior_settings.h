@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "core/ops/device_network.h"
+#include "core/device/member_schedule.h"
 #include "core/settings/enum_names.h"
 #include "core/settings/schema.h"
 
@@ -13,7 +13,7 @@ namespace olrank {
 
 enum class Covariance { kFull, kDiagonal, kDiagonalOfInverse, kNone };
 enum class CovarianceForm { kAuto, kDual, kPrimal };
-/// Which other covariance is kept beside the one in use, to compare widths.
+/// The covariance that is kept alongside the one in use, to compare widths.
 enum class ShadowCovariance { kNone, kFull };
 
 /// What is known about the parameters: a covariance, or an ensemble.
@@ -26,7 +26,7 @@ struct PosteriorSettings {
   double noise_variance = 0.1;
   MemberSchedule member_schedule = MemberSchedule::kAuto;
 
-  /// Whether a full covariance is kept beside another one.
+  /// Whether a full covariance is kept alongside another one.
   bool has_shadow() const { return shadow == ShadowCovariance::kFull && covariance != Covariance::kFull; }
 
   static const Schema& schema();
@@ -52,13 +52,6 @@ struct EnumNames<CovarianceForm> {
   static constexpr std::array values = {std::pair{CovarianceForm::kAuto, std::string_view("auto")},
                                         std::pair{CovarianceForm::kDual, std::string_view("dual")},
                                         std::pair{CovarianceForm::kPrimal, std::string_view("primal")}};
-};
-
-template <>
-struct EnumNames<MemberSchedule> {
-  static constexpr std::array values = {std::pair{MemberSchedule::kAuto, std::string_view("auto")},
-                                        std::pair{MemberSchedule::kStreams, std::string_view("streams")},
-                                        std::pair{MemberSchedule::kBatched, std::string_view("batched")}};
 };
 
 }  // namespace olrank

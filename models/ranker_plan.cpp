@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/text/byte_size.h"
+#include "models/dueling_bandit.h"
 #include "models/linear/linear_ranking.h"
 #include "models/network_shape.h"
 #include "models/posterior/posterior_plan.h"
@@ -15,7 +16,7 @@ namespace {
 constexpr double kDouble = sizeof(double);
 constexpr double kFloat = sizeof(float);
 
-/// Sizes are computed in double, as p² of a wide network is beyond 64 bits.
+/// Sizes are computed in double, as p² of a wide network exceeds 64 bits.
 std::int64_t whole_bytes(double bytes) {
   constexpr double kMost = 9e18;
   return static_cast<std::int64_t>(std::min(bytes, kMost));
@@ -34,25 +35,24 @@ double history_pairs(const RankerSettings& settings, const RankerLoad& load) {
              pairs_of_a_round(rule == PairRule::kExpected ? PairRule::kAll : rule, load.cutoff));
 }
 
-RankerPlan plan_linear(const RankerSettings& settings, const RankerLoad& load) {
+/// `members` models and `matrices` of their size, next to the history of a linear ranker.
+RankerPlan plan_linear(const RankerSettings& settings, const RankerLoad& load, std::int64_t members,
+                       std::int64_t matrices) {
   const auto stride = static_cast<double>(padded_features(load.features));
   const double pairs = static_cast<double>(load.rounds) *
                        static_cast<double>(pairs_of_a_round(settings.feedback.pairs, load.cutoff));
   const double history = pairs * (stride + 8.0) * kDouble;
-  if (settings.kind == RankerKind::kPairRank)
-    return {load.features, whole_bytes(history + 3.0 * stride * stride * kDouble), {}};
-  const std::int64_t members = settings.posterior.members;
   return {load.features * members,
-          whole_bytes(history + static_cast<double>(members) * stride * stride * kDouble),
+          whole_bytes(history + static_cast<double>(matrices) * stride * stride * kDouble),
           {}};
 }
 
-/// θ, θ₀, gradients and an optimizer's means, a member.
+/// θ, θ₀, gradients and an optimizer's moments, per member.
 double parameter_bytes(const NetworkShape& shape) {
   return static_cast<double>(shape.parameters()) * (2.0 * kFloat + 4.0 * kDouble);
 }
 
-/// Distinct documents with the numbers that a pass over them needs, terms, observations and impressions.
+/// The distinct documents with the arrays of a pass, terms, observations and impressions.
 double history_bytes(const NetworkShape& shape, const RankerLoad& load, double pairs) {
   const double shown = static_cast<double>(load.rounds) * static_cast<double>(load.cutoff);
   const double docs = std::min(static_cast<double>(load.train_docs), shown);
@@ -60,19 +60,19 @@ double history_bytes(const NetworkShape& shape, const RankerLoad& load, double p
          shown * 8.0;
 }
 
-/// Mini-batches: the largest with the numbers that a pass needs, and the order of all, where what grows
-/// doubles. So much on a device; the CPU gets along with less.
+/// Mini-batches on a device: the largest batch with the arrays of a pass, and the order of all, as arrays
+/// that grow double. The CPU needs less.
 double batch_bytes(const RankerSettings& settings, const NetworkShape& shape, double pairs) {
   if (settings.trainer.loss != LossForm::kMean) return 0.0;
   const double members =
-      settings.kind == RankerKind::kP2NeurRank ? static_cast<double>(settings.posterior.members) : 1.0;
+      row_of(settings.kind).is_ensemble() ? static_cast<double>(settings.posterior.members) : 1.0;
   const double batch = std::min(pairs, static_cast<double>(settings.trainer.batch));
   const double order = static_cast<double>(settings.trainer.epochs) * pairs * 4.0;
   return 2.0 * members *
          (2.0 * batch * static_cast<double>(shape.inputs + shape.factors()) * kFloat + order);
 }
 
-/// How a covariance can be kept, in the order in which they are tried.
+/// The bytes of a covariance in each form.
 struct CovarianceBytes {
   double dual = 0.0;
   double primal = 0.0;
@@ -84,7 +84,7 @@ struct CovarianceBytes {
       case Covariance::kFull:
         if (settings.form == CovarianceForm::kDual) return dual;
         if (settings.form == CovarianceForm::kPrimal) return primal;
-        return best_full();  // `auto` goes over to the primal form when the dual one grows too large
+        return best_full();  // FormPolicy switches when the dual form grows too large
       case Covariance::kDiagonalOfInverse:
         return primal;
       case Covariance::kDiagonal:
@@ -96,55 +96,56 @@ struct CovarianceBytes {
   }
 };
 
-RankerPlan plan_confident(const RankerSettings& settings, const RankerLoad& load) {
+}  // namespace
+
+RankerPlan plan_pairrank(const RankerSettings& settings, const RankerLoad& load) {
+  return plan_linear(settings, load, 1, 3);
+}
+
+RankerPlan plan_p2linrank(const RankerSettings& settings, const RankerLoad& load) {
+  return plan_linear(settings, load, settings.posterior.members, settings.posterior.members);
+}
+
+RankerPlan plan_confident_network(const RankerSettings& settings, const RankerLoad& load) {
   const NetworkShape shape = network_shape(settings.network, load.features);
   const std::int64_t pairs = load.rounds * pairs_of_a_round(settings.feedback.pairs, load.cutoff);
   const auto p = static_cast<double>(shape.parameters());
   CovarianceBytes bytes;
   bytes.dual = dual_cost(shape, pairs, 0, 0).bytes;
-  // A⁻¹ and, while it is made, half as much of its factor.
-  bytes.primal = primal_cost(shape, pairs, 0, 0).bytes + 0.5 * p * p * kDouble;
+  bytes.primal = primal_peak_bytes(shape, pairs);
   bytes.diagonal = 2.0 * p * kDouble;
   const double observed = history_pairs(settings, load);
-  double besides = parameter_bytes(shape) + history_bytes(shape, load, observed) +
-                   batch_bytes(settings, shape, observed);
-  if (settings.posterior.has_shadow()) besides += bytes.best_full();
-  RankerPlan plan{shape.parameters(), whole_bytes(besides + bytes.of(settings.posterior)), {}};
+  double others = parameter_bytes(shape) + history_bytes(shape, load, observed) +
+                  batch_bytes(settings, shape, observed);
+  if (settings.posterior.has_shadow()) others += bytes.best_full();
+  RankerPlan plan{shape.parameters(), whole_bytes(others + bytes.of(settings.posterior)), {}};
   if (settings.posterior.covariance == Covariance::kNone) return plan;
-  plan.forms = {{"form = \"dual\"", whole_bytes(besides + bytes.dual)},
-                {"form = \"primal\"", whole_bytes(besides + bytes.primal)},
-                {"covariance = \"diagonal\"", whole_bytes(besides + bytes.diagonal)}};
+  plan.forms = {{"form = \"dual\"", whole_bytes(others + bytes.dual)},
+                {"form = \"primal\"", whole_bytes(others + bytes.primal)},
+                {"covariance = \"diagonal\"", whole_bytes(others + bytes.diagonal)}};
   return plan;
 }
 
-}  // namespace
+RankerPlan plan_p2neurrank(const RankerSettings& settings, const RankerLoad& load) {
+  const NetworkShape shape = network_shape(settings.network, load.features);
+  const std::int64_t members = settings.posterior.members;
+  return {shape.parameters() * members,
+          whole_bytes(static_cast<double>(members) * parameter_bytes(shape) +
+                      history_bytes(shape, load, history_pairs(settings, load)) +
+                      batch_bytes(settings, shape, history_pairs(settings, load))),
+          {}};
+}
+
+RankerPlan plan_score_model(const RankerSettings& settings, const RankerLoad& load) {
+  const NetworkShape shape = network_shape(settings.network, load.features);
+  // Dueling bandits hold a neighbour of θ for each candidate.
+  const auto tried = static_cast<double>(candidates_of(settings));
+  const auto p = static_cast<double>(shape.parameters());
+  return {shape.parameters(), whole_bytes(parameter_bytes(shape) + tried * p * (kFloat + kDouble)), {}};
+}
 
 RankerPlan plan_ranker(const RankerSettings& settings, const RankerLoad& load) {
-  switch (settings.kind) {
-    case RankerKind::kPairRank:
-    case RankerKind::kP2LinRank:
-      return plan_linear(settings, load);
-    case RankerKind::kOlRankNet:
-    case RankerKind::kOlLambdaRank:
-      return plan_confident(settings, load);
-    case RankerKind::kP2NeurRank: {
-      const NetworkShape shape = network_shape(settings.network, load.features);
-      const std::int64_t members = settings.posterior.members;
-      return {shape.parameters() * members,
-              whole_bytes(static_cast<double>(members) * parameter_bytes(shape) +
-                          history_bytes(shape, load, history_pairs(settings, load)) +
-                          batch_bytes(settings, shape, history_pairs(settings, load))),
-              {}};
-    }
-    default: {
-      const NetworkShape shape = network_shape(settings.network, load.features);
-      // mgd holds a neighbour of θ for each candidate.
-      const double tried =
-          settings.kind == RankerKind::kMgd ? static_cast<double>(settings.bandit.candidates) : 1.0;
-      const double p = static_cast<double>(shape.parameters());
-      return {shape.parameters(), whole_bytes(parameter_bytes(shape) + tried * p * (kFloat + kDouble)), {}};
-    }
-  }
+  return row_of(settings.kind).plan(settings, load);
 }
 
 std::string advice_on_memory(const RankerPlan& plan, std::int64_t available) {

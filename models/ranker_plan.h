@@ -8,7 +8,7 @@
 
 namespace olrank {
 
-/// What a trial asks of a ranker.
+/// The sizes of a trial that a ranker's memory depends on.
 struct RankerLoad {
   std::int64_t features = 1;
   std::int64_t train_docs = 0;  // documents of the training part
@@ -16,25 +16,32 @@ struct RankerLoad {
   std::int64_t cutoff = 10;  // documents shown in a round
 };
 
-/// What a trial of a ranker may need.
+/// The memory that a ranker needs in a trial, at most.
 struct RankerPlan {
-  /// The same ranker with its covariance kept another way.
+  /// The same ranker with another form of its covariance.
   struct Form {
-    std::string setting;     // that asks for it: covariance = "diagonal"
-    std::int64_t bytes = 0;  // of the ranker with it, at most
+    std::string setting;     // the setting that selects it: covariance = "diagonal"
+    std::int64_t bytes = 0;  // of the ranker in this form, at most
   };
 
   std::int64_t parameters = 0;
   std::int64_t bytes = 0;   // of its state, at most
-  std::vector<Form> forms;  // full by pairs, full by parameters, diagonal; empty where there is no choice
+  std::vector<Form> forms;  // full by pairs, full by parameters, diagonal; empty if there is no choice
 };
 
-/// Worst case: every round brings all the pairs it can. Nothing is allocated. Throws InvalidArgument for
-/// sizes that make no network.
+/// The worst case, in which every round brings the most pairs; allocates nothing. Throws InvalidArgument
+/// for sizes that no network can have.
 RankerPlan plan_ranker(const RankerSettings& settings, const RankerLoad& load);
 
-/// What to do where `plan.bytes` do not fit into `available`: the bytes of each form of the covariance and
-/// which of them would fit. Half a sentence, "form = "dual" would take 3.0 GB, …".
+// The plans of the kinds, for their rows in models/ranker_kinds.cpp.
+RankerPlan plan_pairrank(const RankerSettings& settings, const RankerLoad& load);
+RankerPlan plan_p2linrank(const RankerSettings& settings, const RankerLoad& load);
+RankerPlan plan_confident_network(const RankerSettings& settings, const RankerLoad& load);
+RankerPlan plan_p2neurrank(const RankerSettings& settings, const RankerLoad& load);
+RankerPlan plan_score_model(const RankerSettings& settings, const RankerLoad& load);  // all others
+
+/// What to do if `plan.bytes` exceed `available`: the bytes of each form of the covariance and which of
+/// them would fit, as a clause: form = "dual" needs 3.0 GB, ….
 std::string advice_on_memory(const RankerPlan& plan, std::int64_t available);
 
 }  // namespace olrank

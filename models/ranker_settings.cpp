@@ -3,73 +3,7 @@
 namespace olrank {
 namespace {
 
-bool is_linear(RankerKind kind) {
-  return kind == RankerKind::kPairRank || kind == RankerKind::kP2LinRank;
-}
-
-/// Step sizes and radii that the literature gives to the methods without a posterior.
-void set_bandit_defaults(RankerSettings& ranker, Interleaving interleaving) {
-  switch (ranker.kind) {
-    case RankerKind::kPdgd:
-      ranker.network.network = NetworkForm::kLinear;
-      ranker.trainer.learning_rate = 0.1;
-      ranker.trainer.learning_rate_decay = 0.9999977;
-      break;
-    case RankerKind::kRankNet:
-      ranker.network.network = NetworkForm::kLinear;
-      ranker.trainer.learning_rate = 0.1;
-      break;
-    case RankerKind::kDbgd:
-    case RankerKind::kMgd:
-      ranker.network.network = NetworkForm::kLinear;
-      ranker.trainer.learning_rate = 0.01;
-      ranker.bandit.candidates = interleaving == Interleaving::kProbabilistic ? 49 : 9;
-      break;
-    case RankerKind::kLambdaRankLabels:
-      // For a network of the default width, after 1,000 rounds of synth:mslr-like: 0.01 is too far.
-      ranker.trainer.learning_rate = 0.003;
-      break;
-    case RankerKind::kRankNetOffline:
-      // On synth:mslr-like the best of three for both forms: the decay steadies the last passes.
-      ranker.trainer.optimizer = Optimizer::kAdam;
-      ranker.trainer.learning_rate = 0.03;
-      ranker.trainer.learning_rate_decay = 0.85;
-      break;
-    default:
-      break;
-  }
-}
-
-/// What the committed sweeps chose where neither papers nor their authors' code say anything:
-/// docs/DEFAULTS.md.
-void set_tuned_defaults(RankerSettings& ranker) {
-  switch (ranker.kind) {
-    case RankerKind::kPairRank:
-      ranker.explore.alpha = 0.003;
-      ranker.explore.c1 = 0.0003;
-      ranker.explore.c2 = 0.1;
-      ranker.explore.delta = 0.01;
-      ranker.posterior.lambda = 100.0;
-      break;
-    case RankerKind::kP2LinRank:
-      ranker.posterior.noise_variance = 0.003;
-      ranker.posterior.lambda = 100.0;
-      break;
-    case RankerKind::kRankNet:
-      ranker.trainer.learning_rate = 0.01;
-      break;
-    case RankerKind::kOlRankNet:
-      ranker.explore.alpha = 0.03;
-      break;
-    case RankerKind::kP2NeurRank:
-      ranker.posterior.lambda = 1.0;
-      break;
-    default:
-      break;
-  }
-}
-
-/// What the authors' published code does where it differs from the papers' text.
+/// Where the authors' published code differs from the papers' text.
 void set_reference_defaults(RankerSettings& ranker) {
   ranker.posterior.lambda = 0.1;
   ranker.explore.list = ListRule::kBlocks;
@@ -87,14 +21,10 @@ void set_reference_defaults(RankerSettings& ranker) {
 RankerSettings RankerSettings::defaults(RankerKind kind, ProtocolName protocol, Interleaving interleaving) {
   RankerSettings ranker;
   ranker.kind = kind;
-  if (is_linear(kind)) {
-    ranker.network.network = NetworkForm::kLinear;
-    ranker.trainer.steps = 50;
-    ranker.trainer.stop_gradient_norm = 1e-6;
-  }
   if (protocol == ProtocolName::kReference) set_reference_defaults(ranker);
-  set_bandit_defaults(ranker, interleaving);
-  if (protocol == ProtocolName::kPaper) set_tuned_defaults(ranker);
+  const RankerKindRow& row = row_of(kind);
+  if (row.forms == ModelForms::kLinear) ranker.network.network = NetworkForm::kLinear;
+  if (row.set_defaults != nullptr) row.set_defaults(ranker, {protocol, interleaving});
   return ranker;
 }
 

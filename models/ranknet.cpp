@@ -10,6 +10,7 @@
 #include "core/math/pair_loss.h"
 #include "core/metrics/score_order.h"
 #include "models/epsilon_greedy.h"
+#include "models/first_model.h"
 #include "models/frozen_score_model.h"
 
 namespace olrank {
@@ -20,9 +21,9 @@ double exploration_of(const RankerSettings& settings) {
   const double epsilon = settings.bandit.epsilon;
   if (epsilon > 0.0 && epsilon <= 1.0) return epsilon;
   throw InvalidArgument(fmt::format(
-      "Ranker '{}' has exploration = \"epsilon\" without a probability above 0 and at most 1: set "
-      "epsilon (--epsilon 0.1), or exploration = \"greedy\".",
-      settings.name));
+      "Ranker '{}' has exploration = \"epsilon\", so epsilon must be above 0 and at most 1, not {}: set "
+      "--epsilon 0.1, or exploration = \"greedy\".",
+      settings.name, epsilon));
 }
 
 class FrozenRankNet : public FrozenScoreModel {
@@ -96,6 +97,16 @@ LearnReport RankNetRanker::learn(RoundContext& context, const Feedback& feedback
   follow_gradient(context.execution, feedback.query, weights);
   end_round();
   return {pairs_, step_};
+}
+
+std::unique_ptr<OnlineRanker> make_ranknet(const RankerRequest& request) {
+  return make_on_first_model<RankNetRanker>(request);
+}
+
+void set_ranknet_defaults(RankerSettings& settings, const DefaultsContext& context) {
+  settings.network.network = NetworkForm::kLinear;
+  // For the paper protocol chosen by the committed sweeps: docs/DEFAULTS.md.
+  settings.trainer.learning_rate = context.protocol == ProtocolName::kPaper ? 0.01 : 0.1;
 }
 
 }  // namespace olrank

@@ -5,14 +5,15 @@
 #include <memory>
 #include <vector>
 
+#include "models/ranker_request.h"
 #include "models/score_model_ranker.h"
 
 namespace olrank {
 
 /// RankNet on clicks: Burges et al., "Learning to rank using gradient descent", ICML 2005. One step of
 /// stochastic gradient descent on the pairs of each round, θ ← θ + η_t Σ σ(−z)(∇f(x_w) − ∇f(x_l)) with
-/// z = f(x_w) − f(x_l). There is no regulariser: a round's pairs alone are a sample of the loss, and the
-/// prior term belongs to methods that keep the whole history. Explores not at all, or by ε-greedy lists.
+/// z = f(x_w) − f(x_l). There is no regulariser: a round's pairs are only a sample of the loss, and
+/// the prior term belongs to methods that keep the whole history. Shows greedy or ε-greedy lists.
 class RankNetRanker : public ScoreModelRanker {
  public:
   RankNetRanker(std::unique_ptr<ScoreModel> model, const RankerSettings& settings, TrialKeys keys,
@@ -31,5 +32,8 @@ class RankNetRanker : public ScoreModelRanker {
   std::vector<PreferencePair> pairs_;
   std::array<double, 1> step_{};
 };
+
+std::unique_ptr<OnlineRanker> make_ranknet(const RankerRequest& request);
+void set_ranknet_defaults(RankerSettings& settings, const DefaultsContext& context);
 
 }  // namespace olrank

@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/math/pair_loss.h"
 #include "core/metrics/score_order.h"
+#include "models/first_model.h"
 #include "models/linear/linear_model.h"
 
 namespace olrank {
@@ -92,10 +93,10 @@ class QueryGradient {
     model_.score(context_, theta, docs, scores_);
     for (const float score : scores_) {
       if (std::isfinite(score)) continue;
-      throw NumericError(
-          fmt::format("Training on all labels gave query {} a score that is not finite in pass {}: set a "
-                      "lower learning_rate.",
-                      query, epoch));
+      throw NumericError(fmt::format(
+          "A score of query {} was not finite in pass {} of training on all labels: use a lower "
+          "learning_rate.",
+          query, epoch));
     }
     const std::int64_t taken = std::min(pairs.count(), kOfflinePairs);
     RngStream draws(key_, epoch, static_cast<std::uint32_t>(query));
@@ -129,8 +130,7 @@ std::vector<float> trained(const ScoreModel& model, const RankerSettings& settin
                            const LabelledQueries& labels, std::vector<float> theta) {
   if (settings.trainer.optimizer != Optimizer::kAdam) {
     throw InvalidArgument(
-        fmt::format("Ranker '{}' has optimizer = \"{}\", and ranknet-offline trains with Adam only: leave "
-                    "optimizer out, or set it to \"adam\".",
+        fmt::format("Ranker '{}' has optimizer = \"{}\", but ranknet-offline supports only \"adam\".",
                     settings.name, name_of(settings.trainer.optimizer)));
   }
   if (theta.empty()) theta.resize(static_cast<std::size_t>(model.parameters()));
@@ -201,6 +201,17 @@ LearnReport RankNetOffline::learn(RoundContext& context, const Feedback& feedbac
   check(feedback, context.execution.scratch());
   end_round();
   return {};
+}
+
+std::unique_ptr<OnlineRanker> make_ranknet_offline(const RankerRequest& request) {
+  return make_on_first_model<RankNetOffline>(request, *request.dependencies.labels);
+}
+
+void set_ranknet_offline_defaults(RankerSettings& settings, const DefaultsContext&) {
+  // On synth:mslr-like the best of three for both forms: the decay steadies the last passes.
+  settings.trainer.optimizer = Optimizer::kAdam;
+  settings.trainer.learning_rate = 0.03;
+  settings.trainer.learning_rate_decay = 0.85;
 }
 
 }  // namespace olrank

@@ -9,8 +9,8 @@
 
 namespace olrank {
 
-/// A scoring function f(x; θ) whose parameters the caller holds: rankers that follow a gradient, or try
-/// neighbours of θ, need no more of it.
+/// A scoring function f(x; θ) whose parameters the caller holds. That is all that rankers need which follow
+/// a gradient or try neighbours of θ.
 class ScoreModel {
  public:
   ScoreModel() = default;
@@ -29,7 +29,7 @@ class ScoreModel {
   virtual void add_gradient(ExecutionContext& context, std::span<const float> theta, FeatureMatrix docs,
                             std::span<const double> weights, std::span<double> gradient) const = 0;
 
-  /// θ cut into named tensors, with what else describes the function.
+  /// θ as named tensors, with the description of the function.
   virtual ModelTensors tensors(std::span<const float> theta) const = 0;
 };
 

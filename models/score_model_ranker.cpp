@@ -41,17 +41,17 @@ void ScoreModelRanker::score_with(ExecutionContext& context, std::span<const flo
     poison += scores[doc] * 0.0;
   }
   if (poison == 0.0) return;
-  throw NumericError(
-      fmt::format("Ranker '{}' gave query {} a score that is not finite in round {}: its parameters have "
-                  "grown out of range, so set a lower learning_rate.",
-                  name_, query.query, round));
+  throw NumericError(fmt::format(
+      "A score of ranker '{}' for query {} was not finite in round {}: its parameters have grown "
+      "too large. Use a lower learning_rate.",
+      name_, query.query, round));
 }
 
 std::span<const double> ScoreModelRanker::scores_of(RoundContext& context, const QueryDocs& query,
                                                     std::uint32_t round) {
   if (has_scores_of(query, round)) return scores_;
   const auto measured = context.clock.measure("score");
-  scored_round_ = 0;  // whatever is thrown below
+  scored_round_ = 0;  // stays so if anything below throws
   scores_.resize(static_cast<std::size_t>(query.docs()));
   score_with(context.execution, theta_, query, round, scores_);
   scored_query_ = query;
@@ -83,8 +83,8 @@ void ScoreModelRanker::move_along(std::span<const double> direction) {
 void ScoreModelRanker::check(const Feedback& feedback, Scratch& scratch) {
   if (feedback.shown.size() != feedback.clicks.size()) {
     throw InvalidArgument(
-        fmt::format("Round {} shows {} documents and has clicks for {}: give one click, 0 or 1, "
-                    "for each document shown.",
+        fmt::format("Round {} shows {} documents but has clicks for {}: give 0 or 1 for each document "
+                    "shown.",
                     feedback.round, feedback.shown.size(), feedback.clicks.size()));
   }
   const std::int64_t docs = feedback.query.docs();
@@ -94,13 +94,12 @@ void ScoreModelRanker::check(const Feedback& feedback, Scratch& scratch) {
   for (const std::int32_t doc : feedback.shown) {
     if (doc < 0 || doc >= docs) {
       throw InvalidArgument(
-          fmt::format("Round {} shows document {} of query {}, whose documents are numbered from 0 to {}.",
+          fmt::format("Round {} shows document {} of query {}, but its documents are 0 to {}.",
                       feedback.round, doc, feedback.query.query, docs - 1));
     }
     if (std::exchange(seen[static_cast<std::size_t>(doc)], true)) {
-      throw InvalidArgument(
-          fmt::format("Round {} shows document {} of query {} twice: a list has each once.", feedback.round,
-                      doc, feedback.query.query));
+      throw InvalidArgument(fmt::format("Round {} shows document {} of query {} twice.", feedback.round,
+                                        doc, feedback.query.query));
     }
   }
 }

@@ -14,9 +14,9 @@
 
 namespace olrank {
 
-/// What rankers without a posterior have in common: the parameters θ of a score model, the number of rounds
-/// they learned from, and nothing else. Scores are kept from rank() to learn() and computed anew where the
-/// feedback is about another query or θ has moved.
+/// What rankers without a posterior share. Their state is the parameters θ of a score model and the number
+/// of rounds they learned from. Scores are kept from rank() to learn() and recomputed if the feedback is
+/// about another query or θ has changed.
 class ScoreModelRanker : public OnlineRanker {
  public:
   void describe(const QueryDocs& query, bool full, RoundDetail& detail) override;
@@ -40,7 +40,7 @@ class ScoreModelRanker : public OnlineRanker {
 
   /// f(x; θ) of the query's documents. Throws NumericError for scores that are not finite.
   std::span<const double> scores_of(RoundContext& context, const QueryDocs& query, std::uint32_t round);
-  /// Whether scores_of() would answer from memory.
+  /// Whether scores_of() has the scores in memory.
   bool has_scores_of(const QueryDocs& query, std::uint32_t round) const;
   /// f(x; θ') for parameters that a ranker tries.
   void score_with(ExecutionContext& context, std::span<const float> tried, const QueryDocs& query,
@@ -54,8 +54,8 @@ class ScoreModelRanker : public OnlineRanker {
   void move_along(std::span<const double> direction);
   void end_round() { ++rounds_learned_; }
 
-  /// Throws InvalidArgument for clicks that do not fit the list, and for documents that the query does not
-  /// have or the list has twice.
+  /// Throws InvalidArgument if clicks and list differ in length, or if a document is out of range or shown
+  /// twice.
   static void check(const Feedback& feedback, Scratch& scratch);
 
  private:
@@ -68,7 +68,7 @@ class ScoreModelRanker : public OnlineRanker {
   std::vector<float> theta_;
   std::uint64_t rounds_learned_ = 0;
 
-  // Scores by θ of the query that rank() saw last; not state.
+  // Scores by θ of the query ranked last; not state.
   std::vector<double> scores_;
   QueryDocs scored_query_;
   std::uint32_t scored_round_ = 0;  // 0: none

@@ -12,10 +12,10 @@
 
 namespace olrank {
 
-/// The summed cross-entropy beside mλ/2 ‖θ − θ₀‖², or its mean beside λ‖θ‖².
+/// The summed cross-entropy plus mλ/2 ‖θ − θ₀‖², or its mean plus λ‖θ‖².
 enum class LossForm { kSum, kMean };
 
-/// How parameters follow the collected pairs.
+/// How parameters are trained on the collected pairs.
 struct TrainerSettings {
   Optimizer optimizer = Optimizer::kGradientDescent;
   LossForm loss = LossForm::kSum;

@@ -44,8 +44,8 @@ std::string draw_row(const BarFigure& figure, const Bar& bar, double top, double
   return body;
 }
 
-/// Keys side by side, in as many lines as they need. Returns the height below `top` that they took.
-double draw_keys(const BarFigure& figure, double top, std::string& body) {
+/// Draws the legend, in as many lines as it needs. Returns its height.
+double draw_legend(const BarFigure& figure, double top, std::string& body) {
   double x = 0.0;
   double y = top;
   for (std::size_t i = 0; i < figure.parts.size(); ++i) {
@@ -81,7 +81,7 @@ Drawing draw_bars(const BarFigure& figure) {
     description += ". ";
   }
   top += 4.0;
-  top += draw_keys(figure, top, body);
+  top += draw_legend(figure, top, body);
   return {kWidth, top, std::move(body),
           figure.subtitle.empty() ? figure.title : figure.title + ", " + figure.subtitle,
           std::move(description)};

@@ -10,10 +10,10 @@ namespace olrank {
 
 struct Bar {
   std::string name;
-  std::vector<double> parts;  // as many as the figure has names for
+  std::vector<double> parts;  // one per name in BarFigure::parts
 };
 
-/// Stacked bars, a row each, with their totals; parts keep order and colour in every row.
+/// Stacked bars with their totals, one per row; a part has the same place and colour in every row.
 struct BarFigure {
   std::string title;
   std::string subtitle;

@@ -13,7 +13,7 @@ namespace {
 
 using Settings = std::vector<std::pair<std::string, std::string>>;
 
-/// The last part of a folder's path that says something; with a number where several say the same.
+/// The last component of each folder's path, numbered if several are equal.
 std::vector<std::string> labels_of(const std::vector<ExperimentResults>& experiments) {
   std::vector<std::string> labels;
   for (const ExperimentResults& experiment : experiments) {
@@ -31,7 +31,7 @@ std::string value_of(const Settings& settings, const std::string& key) {
   for (const auto& [name, value] : settings) {
     if (name == key) return value;
   }
-  return "nothing";
+  return "unset";
 }
 
 bool same_data(const RunDescription& a, const RunDescription& b) {
@@ -58,7 +58,7 @@ void warn_of_differences(const Report& report, std::size_t other, std::vector<st
   for (const auto& [fold, fingerprint] : first.fingerprints) {
     const auto found = second.fingerprints.find(fold);
     if (found == second.fingerprints.end() || found->second == fingerprint) continue;
-    warnings.push_back(fmt::format("{} and {} differ in the content of fold {}.", report.labels[0],
+    warnings.push_back(fmt::format("{} and {} have different data in fold {}.", report.labels[0],
                                    report.labels[other], fold));
   }
 }
@@ -70,29 +70,29 @@ const RankerDescription* description_of(const RunDescription& run, const std::st
   return nullptr;
 }
 
-/// Where the data come from decides no ranker: other data are another part of the report anyway.
-Settings without_places(const Settings& settings) {
+/// Different data paths do not make different rankers; the report keeps data sets separate anyway.
+Settings without_data_paths(const Settings& settings) {
   Settings kept;
   for (const auto& entry : settings) {
-    const bool place = entry.first == "data.source" || entry.first == "data.train" ||
-                       entry.first == "data.vali" || entry.first == "data.test";
-    if (!place) kept.push_back(entry);
+    const bool path = entry.first == "data.source" || entry.first == "data.train" ||
+                      entry.first == "data.vali" || entry.first == "data.test";
+    if (!path) kept.push_back(entry);
   }
   return kept;
 }
 
-/// Whether rankers of this name are one ranker in every experiment that has it.
-bool one_ranker(const Report& report, const std::string& name) {
-  const RunDescription* before = nullptr;
+/// Whether all experiments that have a ranker of this name use the same settings.
+bool is_same_everywhere(const Report& report, const std::string& name) {
+  const RunDescription* previous = nullptr;
   for (const ExperimentResults& experiment : report.experiments) {
     const RankerDescription* description = description_of(experiment.run, name);
     if (description == nullptr) continue;
-    if (before != nullptr &&
-        (description_of(*before, name)->settings != description->settings ||
-         without_places(before->settings) != without_places(experiment.run.settings))) {
+    if (previous != nullptr &&
+        (description_of(*previous, name)->settings != description->settings ||
+         without_data_paths(previous->settings) != without_data_paths(experiment.run.settings))) {
       return false;
     }
-    before = &experiment.run;
+    previous = &experiment.run;
   }
   return true;
 }
@@ -125,7 +125,7 @@ class Comparison {
       const ExperimentResults& experiment = report_.experiments[i];
       for (const RankerDescription& ranker : experiment.run.rankers)
         ranker_number(i, ranker.name, ranker.summary);
-      // A folder that others were merged into may hold more than its manifest knows.
+      // A merged folder may hold trials that its manifest does not list.
       for (const TrialResults& trial : experiment.trials) ranker_number(i, trial.identity.ranker, "");
     }
   }
@@ -134,7 +134,7 @@ class Comparison {
     const auto key = std::make_pair(experiment, name);
     if (const auto known = numbers_.find(key); known != numbers_.end()) return known->second;
     const std::string shown =
-        one_ranker(report_, name) ? name : fmt::format("{} ({})", name, report_.labels[experiment]);
+        is_same_everywhere(report_, name) ? name : fmt::format("{} ({})", name, report_.labels[experiment]);
     std::size_t number = 0;
     while (number < report_.rankers.size() && report_.rankers[number].name != shown) ++number;
     if (number == report_.rankers.size()) report_.rankers.push_back({shown, summary});
@@ -173,12 +173,13 @@ class Comparison {
       const TrialIdentity& identity = trial.identity;
       const std::size_t ranker = numbers_.at({experiment, identity.ranker});
       DataResults& data = report_.data[data_of_[experiment]];
-      const auto [place, fresh] = places_.try_emplace(
+      const auto [place, is_new] = places_.try_emplace(
           {data_of_[experiment], ranker, identity.user, identity.fold, identity.seed}, experiment);
-      if (!fresh) {
-        report_.warnings.push_back(fmt::format("{} of {} is there from {} already and counts once.",
-                                               identity.path().string(), report_.labels[experiment],
-                                               report_.labels[place->second]));
+      if (!is_new) {
+        const std::string& first = report_.labels[place->second];
+        report_.warnings.push_back(fmt::format("{} of {} is also in {}; only the trial in {} counts.",
+                                               identity.path().string(), report_.labels[experiment], first,
+                                               first));
         continue;
       }
       if (trial.finished)
@@ -223,15 +224,15 @@ class Comparison {
   }
 
   Report report_;
-  std::map<std::pair<std::size_t, std::string>, std::size_t> numbers_;  // of experiment and name
+  std::map<std::pair<std::size_t, std::string>, std::size_t> numbers_;  // by experiment and name
   std::vector<std::size_t> data_of_;                                    // by experiment
   std::map<std::tuple<std::size_t, std::size_t, std::string, std::int64_t, std::int64_t>, std::size_t>
-      places_;  // the experiment that a trial was first met in
+      places_;  // the first experiment that has the trial
 };
 
 }  // namespace
 
-std::string ReportedRanker::besides_name() const {
+std::string ReportedRanker::details() const {
   if (summary.rfind(name, 0) != 0) return summary;
   const std::string rest = summary.substr(name.size());
   if (rest.empty()) return "";
@@ -246,8 +247,8 @@ FoldedValues by_fold(const std::vector<const TrialResults*>& trials,
                      const std::function<double(const TrialResults&)>& value) {
   std::map<std::int64_t, std::vector<double>> folds;
   for (const TrialResults* trial : trials) {
-    const double figure = value(*trial);
-    if (std::isfinite(figure)) folds[trial->identity.fold].push_back(figure);
+    const double result = value(*trial);
+    if (std::isfinite(result)) folds[trial->identity.fold].push_back(result);
   }
   FoldedValues folded;
   for (const auto& [fold, values] : folds) folded.push_back(values);

@@ -18,19 +18,19 @@ struct RoundEstimate {
   MeanInterval estimate;
 };
 
-/// A mean curve: at each round over the trials that have it.
+/// A mean curve: each point is over the trials evaluated at that round.
 using MeanCurve = std::vector<RoundEstimate>;
 
-/// A ranker of the page. Its place in the list decides colour, dashes and marker everywhere.
+/// A ranker of the report. Its index determines its colour, dash pattern and marker in every figure.
 struct ReportedRanker {
-  std::string name;  // with its folder's, where rankers of one name differ
+  std::string name;  // followed by its folder's label if different rankers share the name
   std::string summary;
 
-  /// The summary without what the name says already.
-  std::string besides_name() const;
+  /// The summary without the leading name.
+  std::string details() const;
 };
 
-/// The trials of one ranker with one user on one data set.
+/// The trials of one ranker for one user on one data set.
 struct RankerTrials {
   std::size_t ranker = 0;  // index among the report's rankers
   std::vector<const TrialResults*> trials;
@@ -50,7 +50,7 @@ struct DataResults {
   std::vector<UserResults> users;
 };
 
-/// Everything that a page, a table or a file tells. It owns the trials that its parts point to.
+/// Everything that the page, tables and exports show. Owns the trials that its parts point to.
 struct Report {
   Report() = default;
   Report(Report&&) = default;
@@ -60,17 +60,17 @@ struct Report {
   ~Report() = default;
 
   std::vector<ExperimentResults> experiments;
-  std::vector<std::string> labels;  // a short name for each experiment's folder
+  std::vector<std::string> labels;  // a short name per experiment folder
   std::vector<ReportedRanker> rankers;
   std::vector<DataResults> data;
   std::vector<std::string> warnings;  // damaged files; differences between experiments
 };
 
-/// Joins experiments: the same ranker under the same protocol counts as one, whatever folder its trials are
-/// in; data sets stay apart. Every difference of data or protocol becomes a warning.
+/// Joins experiments. Rankers with equal name, settings and protocol become one, across folders; data sets
+/// stay separate. Every difference in data or protocol becomes a warning.
 Report compare_experiments(std::vector<ExperimentResults> experiments);
 
-/// Values of trials by folds, in ascending order of folds; values that are no numbers are left out.
+/// The trials' finite values by fold, folds ascending.
 FoldedValues by_fold(const std::vector<const TrialResults*>& trials,
                      const std::function<double(const TrialResults&)>& value);
 

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
 
 #include "core/io/atomic_file.h"
+#include "core/io/json.h"
 
 namespace olrank {
 namespace {
@@ -19,19 +19,19 @@ double number(const json& object, const char* key) {
   return found == object.end() || found->is_null() ? std::nan("") : found->get<double>();
 }
 
-/// The member whose name begins with `prefix`: "ndcg@" finds "ndcg@10".
-json::const_iterator figure(const json& object, std::string_view prefix) {
+/// The member whose name starts with `prefix`: "ndcg@" finds "ndcg@10".
+json::const_iterator member(const json& object, std::string_view prefix) {
   for (auto entry = object.begin(); entry != object.end(); ++entry) {
     if (entry.key().rfind(prefix, 0) == 0) return entry;
   }
-  throw json::out_of_range::create(403, "a figure is missing", &object);
+  throw json::out_of_range::create(403, "missing member", &object);
 }
 
 double nullable(const json& value) {
   return value.is_null() ? std::nan("") : value.get<double>();
 }
 
-/// {"share": …, "of": …}, where there is one.
+/// Reads {"share": …, "of": …} if present.
 void read_tally(const json& object, const char* key, double& share, double& of) {
   const auto found = object.find(key);
   if (found == object.end() || !found->is_object()) return;
@@ -39,24 +39,24 @@ void read_tally(const json& object, const char* key, double& share, double& of) 
   of = found->at("of").get<double>();
 }
 
-/// Of a line, besides what it tells: what the next one needs.
+/// An evaluation, with what the next line needs.
 struct Line {
   CurveEvaluation point;
   std::int64_t cutoff = 0;
-  double seconds = 0.0;  // of all rounds so far
+  double seconds = 0.0;  // total of all rounds so far
 };
 
 Line parse_line(std::string_view text) {
-  const json object = json::parse(text);
+  const json object = parse_json(text);
   Line line;
   line.point.round = object.at("round").get<std::int64_t>();
   MeasureValues& values = line.point.values;
-  const auto offline = figure(object.at("offline"), "ndcg@");
+  const auto offline = member(object.at("offline"), "ndcg@");
   line.cutoff = std::stoll(offline.key().substr(5));
   values[Measure::kOfflineNdcg] = nullable(offline.value());
   const json& online = object.at("online");
-  values[Measure::kOnlineNdcg] = nullable(figure(online, "ndcg@").value());
-  values[Measure::kDiscountedNdcg] = nullable(figure(online, "cndcg@").value());
+  values[Measure::kOnlineNdcg] = nullable(member(online, "ndcg@").value());
+  values[Measure::kDiscountedNdcg] = nullable(member(online, "cndcg@").value());
   values[Measure::kRegret] = number(online, "regret");
   values[Measure::kCertainShare] = number(object, "certain_share");
   values[Measure::kBlocks] = number(object, "blocks");
@@ -86,7 +86,7 @@ Line parse_line(std::string_view text) {
 std::optional<Line> try_line(std::string_view text) {
   try {
     return parse_line(text);
-  } catch (const std::exception&) {  // of the parser, or of a number that is none
+  } catch (const std::exception&) {  // from the JSON parser or std::stoll
     return std::nullopt;
   }
 }
@@ -101,14 +101,14 @@ RecordedCurve read_curve(const std::filesystem::path& file) {
   for (std::size_t begin = 0; begin < text.size();) {
     ++line_number;
     const std::size_t end = text.find('\n', begin);
-    const bool whole = end != std::string::npos;
-    const std::string_view content = std::string_view(text).substr(begin, whole ? end - begin : end);
+    const bool complete = end != std::string::npos;
+    const std::string_view content = std::string_view(text).substr(begin, complete ? end - begin : end);
     std::optional<Line> line = try_line(content);
     const bool ascends = line && (curve.points.empty() || line->point.round > curve.points.back().round);
-    if (!whole || !ascends) {
-      curve.complaint = fmt::format("{}:{}: This line is {}; the trial's points from here on are left out.",
-                                    file.string(), line_number,
-                                    whole ? "no evaluation, or not a later one" : "half-written");
+    if (!complete || !ascends) {
+      const char* problem = !complete ? "incomplete" : !line ? "not a valid evaluation" : "out of order";
+      curve.damage = fmt::format("{}:{}: This line is {}; the trial's curve ends before it.", file.string(),
+                                 line_number, problem);
       break;
     }
     if (!curve.points.empty()) {

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::array<const char*, 8> kBlocks = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
 
-/// Rounds a second of one trial, by its summary or else by its latest evaluation.
+/// A trial's rounds per second, from its summary or else its last evaluation.
 double speed_of(const TrialResults& trial) {
   if (trial.finished) return trial.rounds_per_second;
   if (trial.curve.points.empty()) return std::nan("");
@@ -55,7 +55,7 @@ std::string bar(double share, std::size_t width) {
   return std::string(filled, '#') + std::string(width - filled, '.');
 }
 
-/// A name of ASCII characters, so that it has as many columns as bytes.
+/// The name in ASCII, so that columns equal bytes, cut or padded to `width`.
 std::string column_text(const std::string& name, std::size_t width) {
   std::string text;
   for (const char c : name.substr(0, width)) text += c >= ' ' && c <= '~' ? c : '?';
@@ -78,7 +78,7 @@ DashboardState dashboard_state(const ExperimentResults& experiment) {
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
     by_name[name].push_back(&trial);
     state.rounds += trial.last_round();
-    state.running += trial.finished ? 0 : 1;
+    state.unfinished += trial.finished ? 0 : 1;
     state.peak_memory_bytes = std::max(state.peak_memory_bytes, trial.peak_memory_bytes);
   }
   std::map<std::string, std::int64_t> waiting;
@@ -87,7 +87,7 @@ DashboardState dashboard_state(const ExperimentResults& experiment) {
   }
   for (const std::string& name : names) {
     state.rankers.push_back(ranker_state(name, by_name[name]));
-    state.rankers.back().trials = static_cast<std::int64_t>(by_name[name].size()) + waiting[name];
+    state.rankers.back().trials = std::ssize(by_name[name]) + waiting[name];
   }
   return state;
 }
@@ -97,7 +97,7 @@ std::string sparkline(const std::vector<double>& heights, double low, double hig
   for (std::size_t i = 0; i < width && !heights.empty(); ++i) {
     const std::size_t place = width < 2 ? heights.size() - 1 : i * (heights.size() - 1) / (width - 1);
     const double share = high > low ? (heights[place] - low) / (high - low) : 0.5;
-    line += kBlocks[static_cast<std::size_t>(std::clamp(std::floor(share * 8.0), 0.0, 7.0))];
+    line += kBlocks[std::clamp(std::lround(std::floor(share * 8.0)), 0L, 7L)];
   }
   return line;
 }
@@ -111,13 +111,14 @@ std::string dashboard_text(const DashboardState& state, double rate, int columns
   const double seconds_left = rate > 0.0 ? left / rate : std::nan("");
   std::string text = column_text(state.name, width) + "\n";
   text += fmt::format("[{}] {:3.0f} %\n", bar(share, width - 9), 100.0 * share);
-  text += column_text(fmt::format("{} of {} trials finished, {} begun, ETA {}, {} rounds/s", state.finished,
-                                  state.expected, state.running, readable_duration(seconds_left),
-                                  rate > 0.0 ? fmt::format("{:.0f}", rate) : "?"),
-                      width) +
+  text += column_text(
+              fmt::format("{} of {} trials finished, {} in progress, ETA {}, {} rounds/s", state.finished,
+                          state.expected, state.unfinished, readable_duration(seconds_left),
+                          rate > 0.0 ? fmt::format("{:.0f}", rate) : "?"),
+              width) +
           "\n";
   if (state.peak_memory_bytes > 0)
-    text += fmt::format("peak memory of a process {}\n",
+    text += fmt::format("peak process memory {}\n",
                         readable_bytes(static_cast<double>(state.peak_memory_bytes)));
 
   double low = std::numeric_limits<double>::infinity();

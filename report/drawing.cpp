@@ -9,7 +9,7 @@
 namespace olrank {
 namespace {
 
-/// By rank of luminance far enough apart for readers who tell no hues, after Okabe and Ito's palette.
+/// Distinct in luminance too, for colour-blind readers; after Okabe and Ito's palette.
 constexpr std::array<const char*, kColours> kLight = {"#0072b2", "#c84e00", "#00805e", "#b0468a",
                                                       "#8f6500", "#4b4f58", "#6a45c2", "#7a3312"};
 constexpr std::array<const char*, kColours> kDark = {"#56b4e9", "#ff9554", "#35d0a2", "#f09ace",
@@ -17,7 +17,7 @@ constexpr std::array<const char*, kColours> kDark = {"#56b4e9", "#ff9554", "#35d
 constexpr std::array<const char*, 7> kDashes = {"none",     "7 3",     "2 2.5",  "9 3 2 3",
                                                 "12 3 5 3", "4 2 1 2", "1 3 6 3"};
 constexpr std::size_t kShapes = 6;
-/// Neighbours differ in luminance. The first is dark and takes light text, the others dark text.
+/// Neighbours differ in luminance. The first colour is dark and needs light text, the others dark text.
 constexpr std::array<const char*, 7> kParts = {"#2b4a66", "#4fb3a5", "#d9c26a", "#9c8ad6",
                                                "#f2a65e", "#8fbce0", "#b9bdc4"};
 
@@ -129,11 +129,11 @@ std::string on_part_class(std::size_t part) {
   return part % kParts.size() == 0 ? "ondark" : "onlight";
 }
 
-std::string svg_marker(double x, double y, double radius, std::size_t style, std::string_view told) {
+std::string svg_marker(double x, double y, double radius, std::size_t style, std::string_view tooltip) {
   const std::string path = shape_path(style % kShapes, x, y, radius);
-  if (told.empty()) return fmt::format("<path class=\"mark {}\" d=\"{}\"/>", fill_class(style), path);
+  if (tooltip.empty()) return fmt::format("<path class=\"mark {}\" d=\"{}\"/>", fill_class(style), path);
   return fmt::format("<path class=\"mark {}\" d=\"{}\"><title>{}</title></path>", fill_class(style), path,
-                     escape_html(told));
+                     escape_html(tooltip));
 }
 
 std::string style_key(std::size_t style) {

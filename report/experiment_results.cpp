@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 
 #include "core/error.h"
 #include "core/io/atomic_file.h"
+#include "core/io/json.h"
 
 namespace olrank {
 namespace {
@@ -80,7 +80,7 @@ void read_last(const json& last, TrialResults& trial) {
 }
 
 void read_summary(const fs::path& file, TrialResults& trial) {
-  const json summary = json::parse(read_file(file));
+  const json summary = parse_json(read_file(file));
   read_last(summary.at("last"), trial);
   trial.rounds = summary.at("rounds").get<std::int64_t>();
   trial.parameters = summary.at("parameters").get<std::int64_t>();
@@ -96,7 +96,8 @@ void read_summary(const fs::path& file, TrialResults& trial) {
     trial.last[Measure::kMilliseconds] = 1000.0 * learning / static_cast<double>(trial.rounds);
 }
 
-/// The last field of every line but the first; empty fields are left out by conventions and come as NaN.
+/// The last field of every line but the header. Fields of queries that the conventions exclude are empty
+/// and become NaN.
 std::vector<double> read_queries(const fs::path& file) {
   const std::string text = read_file(file);
   std::vector<double> values;
@@ -105,11 +106,11 @@ std::vector<double> read_queries(const fs::path& file) {
     const std::size_t comma = text.rfind(',', end);
     double value = std::nan("");
     if (comma == std::string::npos || comma <= begin)
-      throw IoError(fmt::format("{}: A line has no value of a query.", file.string()));
+      throw IoError(fmt::format("{}: A line has no query value.", file.string()));
     if (comma + 1 < end) {
       const auto [stopped, error] = std::from_chars(text.data() + comma + 1, text.data() + end, value);
       if (error != std::errc() || stopped != text.data() + end)
-        throw IoError(fmt::format("{}: A value of a query is no number.", file.string()));
+        throw IoError(fmt::format("{}: A query value is not a number.", file.string()));
     }
     values.push_back(value);
     begin = end;
@@ -126,7 +127,7 @@ TrialResults read_trial(const fs::path& experiment, const TrialIdentity& identit
     try {
       read_summary(summary, trial);
     } catch (const nlohmann::json::exception&) {
-      throw IoError(fmt::format("{}: This is no summary of a trial.", summary.string()));
+      throw IoError(fmt::format("{}: This file is not a trial summary.", summary.string()));
     }
     trial.finished = true;
     if (fs::exists(folder / "queries.csv")) trial.queries = read_queries(folder / "queries.csv");
@@ -135,8 +136,8 @@ TrialResults read_trial(const fs::path& experiment, const TrialIdentity& identit
   return trial;
 }
 
-/// Every trial of the matrix; none where the manifest's matrix is not the product of its parts, as after a
-/// tuning whose choices differ from place to place.
+/// All trials of the matrix. Empty if the matrix is not a full product, as after a tuning run whose choices
+/// differ between folds.
 std::set<TrialIdentity> matrix_of(const RunDescription& run) {
   std::set<TrialIdentity> matrix;
   for (const RankerDescription& ranker : run.rankers) {
@@ -146,7 +147,7 @@ std::set<TrialIdentity> matrix_of(const RunDescription& run) {
       }
     }
   }
-  if (static_cast<std::int64_t>(matrix.size()) != run.trials) matrix.clear();
+  if (std::ssize(matrix) != run.trials) matrix.clear();
   return matrix;
 }
 
@@ -163,7 +164,7 @@ void find_missing(ExperimentResults& results) {
   for (const TrialIdentity& identity : absent) results.missing.push_back({identity, -1});
   std::sort(results.missing.begin(), results.missing.end(),
             [](const MissingTrial& a, const MissingTrial& b) { return a.identity < b.identity; });
-  const auto known = results.finished + static_cast<std::int64_t>(results.missing.size());
+  const auto known = results.finished + std::ssize(results.missing);
   results.expected = std::max(results.run.trials, known);
 }
 
@@ -180,8 +181,8 @@ ExperimentResults read_experiment(const fs::path& folder) {
   results.run = read_run_description(folder);
   for (const TrialIdentity& identity : trials_in(folder)) {
     results.trials.push_back(read_trial(folder, identity));
-    const std::string& complaint = results.trials.back().curve.complaint;
-    if (!complaint.empty()) results.warnings.push_back(complaint);
+    const std::string& damage = results.trials.back().curve.damage;
+    if (!damage.empty()) results.warnings.push_back(damage);
   }
   find_missing(results);
   results.study = read_study_plan(folder);

@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/folder.h"
+#include "core/io/json.h"
 #include "core/text/csv.h"
 #include "report/figures.h"
 #include "report/final_tables.h"
@@ -44,7 +44,7 @@ ordered_json json_estimate(const MeanInterval& estimate) {
 }
 
 ordered_json json_column(const Report& report, const FinalTable& table, const FinalColumn& column) {
-  ordered_json json = {{"figure", column.figure.slug}, {"title", column.figure.title}};
+  ordered_json json = {{"figure", column.measure.slug}, {"title", column.measure.title}};
   json["rankers"] = ordered_json::array();
   for (std::size_t row = 0; row < table.rows.size(); ++row) {
     const FinalCell& cell = column.cells[row];
@@ -89,8 +89,8 @@ ordered_json json_curves(const Report& report, const UserResults& user) {
   return json;
 }
 
-/// A name for files: letters, digits and hyphens.
-std::string file_word(const std::string& text) {
+/// A file name of letters, digits and hyphens.
+std::string file_slug(const std::string& text) {
   std::string word;
   for (const char c : text) {
     const bool kept =
@@ -118,20 +118,20 @@ std::string latex_cell(const FinalTable& table, std::size_t ranker, Measure meas
   const auto row = static_cast<std::size_t>(std::find(table.rows.begin(), table.rows.end(), ranker) -
                                             table.rows.begin());
   for (const FinalColumn& column : table.columns) {
-    if (column.figure.slug != slug_of(measure) || row == table.rows.size()) continue;
+    if (column.measure.slug != slug_of(measure) || row == table.rows.size()) continue;
     const FinalCell& cell = column.cells[row];
     if (std::isnan(cell.estimate.mean)) return "--";
-    std::string text = fmt::format("{:.{}f}", cell.estimate.mean, column.figure.digits);
+    std::string text = fmt::format("{:.{}f}", cell.estimate.mean, column.measure.digits);
     if (cell.best) text = fmt::format("\\mathbf{{{}}}", text);
     if (cell.not_worse) text = fmt::format("\\underline{{{}}}", text);
     if (std::isfinite(cell.estimate.half_width))
-      text += fmt::format(" \\pm {:.{}f}", cell.estimate.half_width, column.figure.digits);
+      text += fmt::format(" \\pm {:.{}f}", cell.estimate.half_width, column.measure.digits);
     return "$" + text + "$";
   }
   return "--";
 }
 
-/// Users of all data sets, each once.
+/// The distinct users of all data sets.
 std::vector<std::string> users_of(const Report& report) {
   std::vector<std::string> users;
   for (const DataResults& data : report.data) {
@@ -152,9 +152,9 @@ class LatexTable {
     for (const DataResults& data : report_.data) block(data);
     text_ += "\\bottomrule\n\\end{tabular}\n";
     text_ += fmt::format(
-        "\\caption{{Means of offline and discounted online NDCG, with half widths of 95\\,\\% t "
-        "intervals. Best in bold, underlined what is not significantly worse (paired t test, Holm's "
-        "correction over all pairs of rankers, 5\\,\\%).{}{}}}\n\\end{{table}}\n",
+        "\\caption{{Mean offline and discounted online NDCG with half-widths of 95\\,\\% t intervals. The "
+        "best value is bold; values not significantly worse are underlined (paired t test, Holm's "
+        "correction over all pairs of rankers, level 5\\,\\%).{}{}}}\n\\end{{table}}\n",
         notes_, conventions());
     return std::move(text_);
   }
@@ -195,8 +195,8 @@ class LatexTable {
       tables.push_back(found == data.users.end() ? FinalTable{} : final_table(*found, data.cutoff));
       rankers.insert(tables.back().rows.begin(), tables.back().rows.end());
       if (users.back() != nullptr && notes_.empty() && !tables.back().columns.empty()) {
-        notes_ = tables.back().over_folds ? " Over fold means, n = " : " Over seeds of one fold, n = ";
-        notes_ += fmt::format("{}.", tables.back().most_units);
+        notes_ = fmt::format(" Intervals are over {} {}.", tables.back().most_units,
+                             tables.back().over_folds ? "fold means" : "seeds of one fold");
       }
     }
     for (const std::size_t ranker : rankers) {
@@ -227,7 +227,7 @@ std::string report_csv(const Report& report) {
           const FinalCell& cell = column.cells[row];
           csv += fmt::format("{},{},{},,{},{:d},{:d}\n", place,
                              csv_field(clean_utf8(report.rankers[table.rows[row]].name)),
-                             column.figure.slug, csv_estimate(cell.estimate), cell.best, cell.not_worse);
+                             column.measure.slug, csv_estimate(cell.estimate), cell.best, cell.not_worse);
         }
       }
       for (const RankerTrials& ranker : user.rankers) {
@@ -272,8 +272,8 @@ std::string report_json(const Report& report) {
       json["results"].push_back(std::move(entry));
     }
   }
-  // Names may hold bytes that are no UTF-8.
-  return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+  // Names may contain invalid UTF-8.
+  return dump_json(json, 2) + "\n";
 }
 
 std::string report_latex(const Report& report) {
@@ -287,10 +287,10 @@ std::size_t write_figures(const Report& report, const std::filesystem::path& fol
   for (const DataResults& data : report.data) {
     for (const UserResults& user : data.users) {
       const FinalTable table = final_table(user, data.cutoff);
-      std::string place = file_word(user.user);
-      if (report.data.size() > 1) place = fmt::format("{}-{}", file_word(data.data), place);
+      std::string place = file_slug(user.user);
+      if (report.data.size() > 1) place = fmt::format("{}-{}", file_slug(data.data), place);
       for (std::size_t number = 2; !taken.insert(place).second; ++number)
-        place = fmt::format("{}-{}", file_word(user.user), number);
+        place = fmt::format("{}-{}", file_slug(user.user), number);
       for (const ReportFigure& figure : figures_of(report, data, user, table)) {
         write_figure(folder, place, figure);
         ++written;
@@ -301,7 +301,7 @@ std::size_t write_figures(const Report& report, const std::filesystem::path& fol
     const ExperimentResults& results = report.experiments[i];
     if (!results.study) continue;
     const std::string place =
-        report.experiments.size() > 1 ? fmt::format("study-{}", file_word(report.labels[i])) : "study";
+        report.experiments.size() > 1 ? fmt::format("study-{}", file_slug(report.labels[i])) : "study";
     for (const ReportFigure& figure : study_figures(analyse_study(results, *results.study))) {
       write_figure(folder, place, figure);
       ++written;

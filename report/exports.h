@@ -7,19 +7,19 @@
 
 namespace olrank {
 
-/// Every final figure and every point of every mean curve, a line each:
-/// data,clicks,ranker,figure,round,mean,low,high,trials,units,best,not_worse. Final figures have no round.
+/// Every final value and every point of every mean curve, one line each:
+/// data,clicks,ranker,figure,round,mean,low,high,trials,units,best,not_worse. Final values have no round.
 std::string report_csv(const Report& report);
 
-/// The same with pairs of rankers, warnings and missing trials.
+/// The same, with tests of ranker pairs, warnings and missing trials.
 std::string report_json(const Report& report);
 
-/// A table in the papers' layout for LaTeX with booktabs: a block of rows a data set, a group of columns a
-/// user, offline and online figures; the best bold, those not significantly worse underlined.
+/// A LaTeX table (booktabs) in the papers' layout: a block of rows per data set, a group of columns per
+/// user with offline and online NDCG; the best value bold, values not significantly worse underlined.
 std::string report_latex(const Report& report);
 
-/// Writes each figure of each user into `folder` as SVG, and the numbers behind it as CSV beside it.
-/// Returns how many figures these are.
+/// Writes each figure of each user to `folder`, as SVG and with its numbers as CSV. Returns the number of
+/// figures.
 std::size_t write_figures(const Report& report, const std::filesystem::path& folder);
 
 }  // namespace olrank

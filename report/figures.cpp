@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 
+#include "core/text/counted.h"
 #include "report/bar_figure.h"
 #include "report/line_figure.h"
 #include "report/scatter_figure.h"
@@ -38,7 +39,7 @@ const MeanInterval* estimate_at(const MeanCurve& curve, std::int64_t round) {
   return nullptr;
 }
 
-/// Stages in the order of a round; others follow.
+/// Stages in the order of a round; any others follow.
 constexpr std::array<const char*, 7> kStages = {"score",   "width", "rank", "click",
                                                 "observe", "train", "eval"};
 
@@ -101,8 +102,8 @@ class UserFigures {
     }
   }
 
-  /// An early round, one in the middle, and the last, of those with block sizes.
-  std::vector<std::int64_t> several_rounds() const {
+  /// The first, middle and last round with block sizes.
+  std::vector<std::int64_t> sample_rounds() const {
     std::vector<std::int64_t> rounds;
     for (const RankerTrials* ranker : shown_) {
       for (const RoundEstimate& point : ranker->curve(Measure::kBlockSize1)) rounds.push_back(point.round);
@@ -114,7 +115,7 @@ class UserFigures {
   }
 
   void add_blocks_by_rank() {
-    for (const std::int64_t round : several_rounds()) {
+    for (const std::int64_t round : sample_rounds()) {
       LineFigure figure;
       figure.title = fmt::format("Block size by rank, round {}", round);
       figure.subtitle = subtitle_;
@@ -132,14 +133,13 @@ class UserFigures {
         if (!line.points.empty()) figure.lines.push_back(std::move(line));
       }
       figures_.push_back({fmt::format("block-size-by-rank-{}", round), draw_lines(figure),
-                          "Documents whose place is open together with that of the rank.",
-                          lines_csv(figure)});
+                          "Number of documents in the block that contains the rank.", lines_csv(figure)});
     }
   }
 
   const FinalColumn* column(Measure measure) const {
     for (const FinalColumn& column : table_.columns) {
-      if (column.figure.slug == slug_of(measure)) return &column;
+      if (column.measure.slug == slug_of(measure)) return &column;
     }
     return nullptr;
   }
@@ -151,7 +151,7 @@ class UserFigures {
     ScatterFigure figure;
     figure.title = "Quality against time";
     figure.subtitle = subtitle_;
-    figure.x_name = "milliseconds a round";
+    figure.x_name = "milliseconds per round";
     figure.y_name = title_of(Measure::kOfflineNdcg, data_.cutoff);
     for (const RankerTrials* ranker : shown_) {
       const auto row = static_cast<std::size_t>(
@@ -165,15 +165,17 @@ class UserFigures {
     if (figure.points.empty()) return;
     figures_.push_back(
         {"quality-against-time", draw_scatter(figure),
-         fmt::format(
-             "{} at the end, by the time of a round: up and left is better.{}", figure.y_name,
-             std::isfinite(quality->cells.front().estimate.half_width) ? " Lines: 95 % t intervals." : ""),
+         fmt::format("{} after the last round, against the time per round. Up and to the left is better.{}",
+                     figure.y_name,
+                     std::isfinite(quality->cells.front().estimate.half_width)
+                         ? " Vertical lines: 95 % t intervals."
+                         : ""),
          scatter_csv(figure)});
   }
 
   void add_stages() {
     BarFigure figure;
-    figure.title = "Time of a round by stage";
+    figure.title = "Time per round by stage";
     figure.subtitle = subtitle_;
     figure.unit = "ms";
     figure.parts.assign(kStages.begin(), kStages.end());
@@ -182,8 +184,8 @@ class UserFigures {
       const std::map<std::string, double> stages = mean_stages(*ranker, figure.parts);
       if (stages.empty()) continue;
       rows.push_back(stages);
-      const std::string besides = report_.rankers[ranker->ranker].besides_name();
-      figure.bars.push_back({name_of(ranker) + (besides.empty() ? "" : ": " + besides), {}});
+      const std::string details = report_.rankers[ranker->ranker].details();
+      figure.bars.push_back({name_of(ranker) + (details.empty() ? "" : ": " + details), {}});
     }
     if (figure.bars.empty()) return;
     for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -193,11 +195,11 @@ class UserFigures {
       }
     }
     figures_.push_back({"time-by-stage", draw_bars(figure),
-                        "Mean over finished trials; evaluation is shared out over all rounds.",
+                        "Mean over finished trials. Evaluation time is spread over all rounds.",
                         bars_csv(figure)});
   }
 
-  /// Milliseconds a round of finished trials; names that are new go to the end of `order`.
+  /// Mean milliseconds per round of finished trials, by stage; appends unknown stages to `order`.
   static std::map<std::string, double> mean_stages(const RankerTrials& ranker,
                                                    std::vector<std::string>& order) {
     std::map<std::string, double> sums;
@@ -255,10 +257,10 @@ std::string band_note(const UserResults& user) {
     }
   }
   if (!banded) {
-    return "Lines have no bands: with a single seed nothing tells how much another one would differ.";
+    return "The lines have no bands, because a single seed does not show the spread between seeds.";
   }
-  return over_folds ? "Lines are means over folds, bands their 95 % t intervals over fold means."
-                    : "Lines are means over seeds, bands their 95 % t intervals, for this fold alone.";
+  return over_folds ? "Lines are means over folds; bands are 95 % t intervals over fold means."
+                    : "Lines are means over seeds; bands are 95 % t intervals for this fold only.";
 }
 
 std::vector<std::string> thinning_notes(const Report& report, const UserResults& user) {
@@ -268,8 +270,9 @@ std::vector<std::string> thinning_notes(const Report& report, const UserResults&
     for (const RoundEstimate& point : ranker.curve(Measure::kOfflineNdcg)) {
       const std::size_t trials = point.estimate.values;
       if (trials < before) {
-        notes.push_back(fmt::format("{}: from round {} on, means are over {} trials instead of {}.",
-                                    report.rankers[ranker.ranker].name, point.round, trials, before));
+        notes.push_back(fmt::format("{}: from round {} on, the mean covers {} instead of {}.",
+                                    report.rankers[ranker.ranker].name, point.round,
+                                    counted(trials, "trial"), before));
       }
       before = trials;
     }

@@ -10,27 +10,27 @@
 namespace olrank {
 
 struct ReportFigure {
-  std::string slug;  // names its files
+  std::string slug;  // used in file names
   Drawing drawing;
-  std::string caption;  // a sentence below it
+  std::string caption;  // one or two sentences
   std::string csv;      // the numbers behind it
 };
 
-/// Figures hold no more rankers than this; of more, the best by the offline figure.
+/// Figures show at most this many rankers: the best by offline NDCG.
 inline constexpr std::size_t kMostRankers = 12;
 
-/// All rankers of the user, or the best, in the fixed order.
+/// The user's rankers that figures show, in the report's order.
 std::vector<const RankerTrials*> shown_rankers(const UserResults& user);
 
-/// Every figure that the user's trials have numbers for.
+/// Every figure that the user's trials have data for.
 std::vector<ReportFigure> figures_of(const Report& report, const DataResults& data, const UserResults& user,
                                      const FinalTable& table);
 
-/// What the bands of line figures are, or why there are none.
+/// What the bands of line figures show, or why there are none.
 std::string band_note(const UserResults& user);
 
-/// Rounds from which on a mean curve is over fewer trials than before, a sentence each: an unfinished or
-/// damaged trial ends there.
+/// A sentence for each round after which a mean curve covers fewer trials because unfinished or damaged
+/// ones end there.
 std::vector<std::string> thinning_notes(const Report& report, const UserResults& user);
 
 }  // namespace olrank

@@ -6,21 +6,22 @@
 #include <cmath>
 
 #include "core/statistics/holm.h"
+#include "core/text/counted.h"
 
 namespace olrank {
 namespace {
 
 using Trials = std::vector<TrialList>;  // by row
 
-std::vector<RankerPair> pairs_of(const Trials& trials, const FinalFigure& figure) {
+std::vector<RankerPair> pairs_of(const Trials& trials, const FinalMeasure& measure) {
   std::vector<RankerPair> pairs;
   std::vector<double> t_p;
   std::vector<double> flip_p;
   for (std::size_t a = 0; a < trials.size(); ++a) {
     for (std::size_t b = a + 1; b < trials.size(); ++b) {
-      const FoldedValues differences = paired_differences(trials[a], trials[b], figure);
+      const FoldedValues differences = paired_differences(trials[a], trials[b], measure);
       if (differences.empty()) continue;
-      pairs.push_back({a, b, paired_test(differences, figure.key()), 0.0, 0.0});
+      pairs.push_back({a, b, paired_test(differences, measure.key()), 0.0, 0.0});
       t_p.push_back(pairs.back().test.t_p);
       flip_p.push_back(pairs.back().test.flip_p);
     }
@@ -35,8 +36,8 @@ std::vector<RankerPair> pairs_of(const Trials& trials, const FinalFigure& figure
 }
 
 void mark_best(FinalColumn& column) {
-  if (column.figure.better == Better::kNeither) return;
-  const double sign = column.figure.better == Better::kLarger ? 1.0 : -1.0;
+  if (column.measure.better == Better::kNeither) return;
+  const double sign = column.measure.better == Better::kLarger ? 1.0 : -1.0;
   std::size_t best = column.cells.size();
   for (std::size_t i = 0; i < column.cells.size(); ++i) {
     const double mean = column.cells[i].estimate.mean;
@@ -54,17 +55,17 @@ void mark_best(FinalColumn& column) {
   }
 }
 
-FinalColumn column_of(const Trials& trials, const FinalFigure& figure) {
+FinalColumn column_of(const Trials& trials, const FinalMeasure& measure) {
   FinalColumn column;
-  column.figure = figure;
+  column.measure = measure;
   for (const auto& of_row : trials) {
-    const FoldedValues values = by_fold(of_row, figure.value);
-    const NestedValues nested = nested_values(of_row, figure);
+    const FoldedValues values = by_fold(of_row, measure.value);
+    const NestedValues nested = nested_values(of_row, measure);
     column.over_queries = column.over_queries || over_queries(nested);
     column.cells.push_back(
-        {mean_interval(values), hierarchical_bootstrap(nested, figure.key()), false, false});
+        {mean_interval(values), hierarchical_bootstrap(nested, measure.key()), false, false});
   }
-  if (figure.better != Better::kNeither) column.pairs = pairs_of(trials, figure);
+  if (measure.better != Better::kNeither) column.pairs = pairs_of(trials, measure);
   mark_best(column);
   return column;
 }
@@ -95,7 +96,7 @@ std::string interval_note(const FinalTable& table, const UserResults& user) {
   const std::string units = range_text(table.fewest_units, table.most_units);
   if (table.over_folds) {
     return fmt::format(
-        "± is the half width of a 95 % t interval over {} fold means: trials of one fold are not "
+        "± is the half-width of a 95 % t interval over {} fold means, since trials of one fold are not "
         "independent.",
         units);
   }
@@ -104,13 +105,13 @@ std::string interval_note(const FinalTable& table, const UserResults& user) {
     for (const TrialResults* trial : ranker.trials) fold = trial->identity.fold;
   }
   return fmt::format(
-      "± is the half width of a 95 % t interval over {} seeds, for this fold (fold {}) alone.", units,
-      fold);
+      "± is the half-width of a 95 % t interval over {} seeds of fold {}; it holds for this fold only.",
+      units, fold);
 }
 
 std::string test_note(const FinalTable& table) {
-  if (table.rows.size() < 2) return " There is one ranker, so nothing is compared.";
-  if (!table.tested) return " No two rankers share two finished trials, so nothing is tested.";
+  if (table.rows.size() < 2) return " With a single ranker there is nothing to compare.";
+  if (!table.tested) return " Without two finished trials that two rankers share, nothing is tested.";
   std::size_t fewest = 0;
   std::size_t most = 0;
   std::size_t pairs = 0;
@@ -126,15 +127,18 @@ std::string test_note(const FinalTable& table) {
     }
   }
   std::string text = fmt::format(
-      " Best in bold; ≈ marks what is not significantly worse than the best: paired t test on {} (n = "
-      "{}), two-sided, Holm's correction over {} {} of rankers, level 5 %.",
-      table.over_folds ? "means over common folds" : "common seeds", range_text(fewest, most), pairs,
-      pairs == 1 ? "pair" : "pairs");
+      " The best value is bold; ≈ marks values that are not significantly worse (two-sided paired t test "
+      "on {}, n = {}, Holm's correction over {} of rankers, level 5 %).",
+      table.over_folds ? "means over common folds" : "common seeds", range_text(fewest, most),
+      counted(pairs, "pair"));
   if (exact) {
-    text += fmt::format(" Sign flips stand beside it; with n = {} their p cannot be below {:.2g}.", fewest,
-                        std::pow(2.0, 1.0 - static_cast<double>(fewest)));
+    text += fmt::format(
+        " The table of pairs adds an exact sign-flip test; with n = {} its p value is at least {:.2g}.",
+        fewest, std::pow(2.0, 1.0 - static_cast<double>(fewest)));
   } else {
-    text += " Sign flips stand beside it, by 9,999 drawn patterns where there are too many to take all.";
+    text +=
+        " The table of pairs adds a sign-flip test, over 9,999 random patterns where enumerating all is "
+        "too expensive.";
   }
   return text;
 }
@@ -149,8 +153,8 @@ FinalTable final_table(const UserResults& user, std::int64_t cutoff) {
     table.rows.push_back(ranker.ranker);
     table.finished.push_back(trials.back().size());
   }
-  for (const FinalFigure& figure : final_figures(cutoff)) {
-    FinalColumn column = column_of(trials, figure);
+  for (const FinalMeasure& measure : final_measures(cutoff)) {
+    FinalColumn column = column_of(trials, measure);
     if (has_values(column)) table.columns.push_back(std::move(column));
   }
   count_units(table);
@@ -160,10 +164,11 @@ FinalTable final_table(const UserResults& user, std::int64_t cutoff) {
 std::string table_note(const FinalTable& table, const UserResults& user) {
   if (table.columns.empty()) return "No trial has finished yet.";
   if (table.most_units < 2) {
+    const std::string_view unit = table.over_folds ? "fold" : "seed";
     return fmt::format(
-        "There is a single {}: nothing tells how much a figure would differ with another one, so there "
-        "are no intervals, bands or tests.",
-        table.over_folds ? "fold" : "seed");
+        "There is only one {0}, which does not show the spread between {0}s, so there are no intervals, "
+        "bands or tests.",
+        unit);
   }
   return interval_note(table, user) + test_note(table);
 }

@@ -9,7 +9,7 @@
 namespace olrank {
 namespace {
 
-/// Labels that stand together, `gap` apart, around a common centre.
+/// Adjacent labels, `gap` apart, around a common centre.
 struct Cluster {
   double centre = 0.0;
   std::size_t count = 0;
@@ -23,7 +23,7 @@ void keep_within(Cluster& cluster, double gap, double low, double high) {
   cluster.centre = std::max(low + half, std::min(high - half, cluster.centre));
 }
 
-/// Finds places for labels, one after the other.
+/// Places labels one at a time.
 class LabelPlacer {
  public:
   LabelPlacer(const std::vector<LabelledPoint>& points, const Box& frame, double distance)
@@ -34,7 +34,7 @@ class LabelPlacer {
     }
   }
 
-  /// At so many distances from its point.
+  /// Tries places at a multiple of the basic distance.
   std::optional<LabelPlace> place(const LabelledPoint& point, double distances) {
     for (const Box& box : boxes_around(point, distances * distance_)) {
       const LabelPlace place{box, distances > 1.0};
@@ -68,10 +68,10 @@ class LabelPlacer {
             box(right, above),  box(right, below), box(left, above),    box(left, below)};
   }
 
-  /// The line to a label as dots, from where it leaves the point.
+  /// The leader line as dots, starting outside the point.
   std::vector<Box> lead_to(const LabelPlace& place, const LabelledPoint& point) const {
     std::vector<Box> dots;
-    if (!place.is_led) return dots;
+    if (!place.needs_leader) return dots;
     const double dx = place.lead_x(point) - point.x;
     const double dy = place.lead_y(point) - point.y;
     const double length = std::hypot(dx, dy);
@@ -86,8 +86,8 @@ class LabelPlacer {
   Box frame_;
   double distance_;
   double radius_;           // of a point
-  std::vector<Box> lines_;  // which lines to labels may cross
-  std::vector<Box> taken_;  // by points, labels and lines to these
+  std::vector<Box> lines_;  // the points' vertical lines; leader lines may cross them
+  std::vector<Box> taken_;  // by points, labels and leader lines
 };
 
 }  // namespace

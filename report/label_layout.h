@@ -6,8 +6,8 @@
 
 namespace olrank {
 
-/// Heights for labels that want to stand at `wanted`, at least `gap` apart and within [low, high] as far as
-/// that holds them all: labels that would touch move apart together, none further than it has to.
+/// Positions for labels as near as possible to `wanted`, at least `gap` apart and within [low, high] if
+/// they fit. Labels that would touch move apart symmetrically, by as little as possible.
 std::vector<double> spread_labels(const std::vector<double>& wanted, double gap, double low, double high);
 
 struct Box {
@@ -33,19 +33,19 @@ struct LabelledPoint {
   double high = 0.0;
 };
 
-/// Where a label stands, and whether a line has to lead to it from its point, as it is not beside that.
+/// A label's place, and whether it is far enough from its point to need a leader line.
 struct LabelPlace {
   Box box;
-  bool is_led = false;
+  bool needs_leader = false;
 
-  /// Where such a line ends: the nearest place of the label.
+  /// End of the leader line: the label's nearest point.
   double lead_x(const LabelledPoint& point) const { return std::clamp(point.x, box.left, box.right); }
   double lead_y(const LabelledPoint& point) const { return std::clamp(point.y, box.top, box.bottom); }
 };
 
-/// A place for each point's label: beside the point, at `distance`, or as near as there is room; none where
-/// there is none. Labels meet neither each other nor points nor their vertical lines, and lines to them
-/// meet no other point or label. The nearest places are given first, of these to earlier points.
+/// A place for each point's label: at `distance` from the point or as near as there is room, else none.
+/// Labels do not overlap each other, points or vertical lines, and leader lines cross no other point or
+/// label. Near places are assigned first; at equal distance, earlier points come first.
 std::vector<std::optional<LabelPlace>> place_labels(const std::vector<LabelledPoint>& points,
                                                     const Box& frame, double distance);
 

@@ -33,8 +33,8 @@ struct Range {
   bool empty() const { return low > high; }
 };
 
-/// Bands of two or three trials may be many times wider than what the lines do; they widen the frame by no
-/// more than three quarters of it on each side, and are cut beyond.
+/// Bands over two or three trials may dwarf the lines. They extend the y range by at most three quarters on
+/// each side and are cut off beyond.
 Range vertical_range(const LineFigure& figure) {
   Range means;
   Range bands;
@@ -135,14 +135,14 @@ class LineDrawing {
     return ticks;
   }
 
-  /// A height inside the frame: what is cut ends at its edge.
+  /// A y coordinate clamped to the frame.
   double inside(double value) const {
     return y_(std::max(vertical_range_.low, std::min(vertical_range_.high, value)));
   }
 
   void band(const FigureLine& line) {
     const auto& points = line.points;
-    const bool many = figure_.lines.size() > 5;  // which would hide each other
+    const bool many = figure_.lines.size() > 5;  // lighter, so that bands do not hide each other
     const auto has_band = [](const LinePoint& point) { return point.low <= point.high; };
     for (auto begin = std::find_if(points.begin(), points.end(), has_band); begin != points.end();) {
       const auto end = std::find_if_not(begin, points.end(), has_band);
@@ -168,17 +168,17 @@ class LineDrawing {
       body_ += fmt::format("<path class=\"{}\" d=\"{}\"/>", line_class(line.style), path);
   }
 
-  /// A few a line, at other places for other styles, so that lines that lie on each other show both.
+  /// A few markers per line, offset by style so that coinciding lines both stay visible.
   void markers(const FigureLine& line) {
     const std::size_t count = line.points.size();
     const std::size_t step = std::max<std::size_t>(1, count / kMarkers);
     for (std::size_t i = line.style % step; i < count; i += step) {
       const LinePoint& point = line.points[i];
-      std::string told = fmt::format("{}, {} {}: {}", clean_utf8(line.name), figure_.x_name,
-                                     short_number(point.x), short_number(point.y));
+      std::string tooltip = fmt::format("{}, {} {}: {}", clean_utf8(line.name), figure_.x_name,
+                                        short_number(point.x), short_number(point.y));
       if (point.low <= point.high)
-        told += fmt::format(" ({} to {})", short_number(point.low), short_number(point.high));
-      body_ += svg_marker(x_(point.x), inside(point.y), 3.2, line.style, told);
+        tooltip += fmt::format(" ({} to {})", short_number(point.low), short_number(point.high));
+      body_ += svg_marker(x_(point.x), inside(point.y), 3.2, line.style, tooltip);
     }
   }
 

@@ -9,7 +9,7 @@
 
 namespace olrank {
 
-/// A point of a line; `low` and `high` bound its band and are NaN where there is none.
+/// A point of a line; `low` and `high` bound its band and are NaN without one.
 struct LinePoint {
   double x = 0.0;
   double y = 0.0;
@@ -24,23 +24,23 @@ struct FigureLine {
   std::vector<LinePoint> points;  // x ascends
 };
 
-/// Lines with bands, each with its name beside its end.
+/// Lines with bands, labelled at their ends.
 struct LineFigure {
   std::string title;
   std::string subtitle;
   std::string x_name = "round";
-  double lowest = -std::numeric_limits<double>::infinity();  // values beyond make no sense
+  double lowest = -std::numeric_limits<double>::infinity();  // bounds of the y axis
   double highest = std::numeric_limits<double>::infinity();
-  bool whole_bands = false;     // however wide they are
-  bool logarithmic_x = false;   // every x is positive
-  bool logarithmic_y = false;   // every y is positive
-  std::vector<double> x_ticks;  // where the axis is told; round values unless set
+  bool whole_bands = false;     // never cut off wide bands
+  bool logarithmic_x = false;   // requires positive x
+  bool logarithmic_y = false;   // requires positive y
+  std::vector<double> x_ticks;  // default: round values
   std::vector<FigureLine> lines;
 };
 
 Drawing draw_lines(const LineFigure& figure);
 
-/// What the figure shows, a line a point.
+/// One line per point.
 std::string lines_csv(const LineFigure& figure);
 
 }  // namespace olrank

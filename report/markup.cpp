@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 
-/// Bytes of the UTF-8 character that begins here; 0 where none does.
+/// Bytes of the UTF-8 character at the start of the text; 0 if it is invalid.
 std::size_t character_length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char first = byte(0);
@@ -19,7 +19,7 @@ std::size_t character_length(std::string_view text) {
   for (std::size_t i = 1; i < length; ++i) {
     if ((byte(i) & 0xC0U) != 0x80) return 0;
   }
-  // Overlong forms, surrogates, and what lies beyond Unicode.
+  // Overlong forms, surrogates and code points beyond Unicode.
   if ((first == 0xE0 && byte(1) < 0xA0) || (first == 0xED && byte(1) > 0x9F)) return 0;
   if ((first == 0xF0 && byte(1) < 0x90) || (first == 0xF4 && byte(1) > 0x8F)) return 0;
   return length;
@@ -131,7 +131,7 @@ std::string shortened(std::string_view text, double font_size, double width) {
   std::string tail;
   std::size_t begin = 0;
   std::size_t end = all.size();
-  // From both sides in turn: names often differ at their ends.
+  // Alternates between both ends, because names often differ at their ends.
   for (bool front = true; begin < end; front = !front) {
     const std::string_view next = front ? all[begin] : all[end - 1];
     left -= character_width(next) * font_size;

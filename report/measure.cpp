@@ -14,30 +14,33 @@ struct Wording {
 };
 
 constexpr std::array<Wording, kMeasures> kWordings = {{
-    {"offline-ndcg", "Offline NDCG@{}", "Quality of the model as it stands, on queries never shown."},
-    {"online-ndcg", "Online NDCG@{}", "Mean quality of all lists shown so far."},
-    {"online-cndcg", "Online discounted NDCG@{}", "Quality of the shown lists, discounted and summed."},
-    {"regret", "Regret", "Mis-ordered pairs of the whole lists, summed over rounds."},
+    {"offline-ndcg", "Offline NDCG@{}", "NDCG@{} of the current model on held-out queries."},
+    {"online-ndcg", "Online NDCG@{}", "Mean NDCG@{} of all lists shown so far."},
+    {"online-cndcg", "Online discounted NDCG@{}",
+     "Discounted sum of the NDCG@{} of all lists shown so far."},
+    {"regret", "Regret", "Misordered pairs in the full lists, summed over rounds."},
     {"certain-share", "Certain share of the top {}",
-     "Share of the shown pairs whose order was certain, since the evaluation before."},
-    {"blocks", "Blocks of a list", "Number of blocks, mean since the evaluation before."},
-    {"block-size-1", "Block size at rank 1", "Documents in the block at rank 1; 1 leaves nothing open."},
-    {"block-size-5", "Block size at rank 5", "Documents in the block at rank 5; 1 leaves nothing open."},
-    {"block-size-10", "Block size at rank 10", "Documents in the block at rank 10; 1 leaves nothing open."},
-    {"cosine", "Cosine to the offline model", "Likeness to a model trained on all labels."},
-    {"width-ratio", "Width over exact width",
-     "Median ratio of a pair's width to that of the full covariance; above 1 is too careful, below 1 too "
-     "sure."},
-    {"width-ratio-p10", "Width over exact width, 10th percentile", "The narrow end of the ratios."},
-    {"width-ratio-p90", "Width over exact width, 90th percentile", "The wide end of the ratios."},
+     "Share of shown pairs whose order was certain, since the previous evaluation."},
+    {"blocks", "Blocks per list", "Mean number of blocks since the previous evaluation."},
+    {"block-size-1", "Block size at rank 1", "Documents in the block that contains rank 1."},
+    {"block-size-5", "Block size at rank 5", "Documents in the block that contains rank 5."},
+    {"block-size-10", "Block size at rank 10", "Documents in the block that contains rank 10."},
+    {"cosine", "Cosine to the offline model", "Cosine similarity to a model trained on all labels."},
+    {"width-ratio", "Width relative to exact width",
+     "Median ratio of a pair's width to its width under the full covariance; above 1 is too cautious, "
+     "below 1 too confident."},
+    {"width-ratio-p10", "Width relative to exact width, 10th percentile",
+     "10th percentile of the width ratios."},
+    {"width-ratio-p90", "Width relative to exact width, 90th percentile",
+     "90th percentile of the width ratios."},
     {"false-certain", "False certainty",
-     "Share of the certain orders among shown documents of different grades that the grades contradict, "
-     "since the evaluation before."},
-    {"decisions-differ", "Decisions that exact widths turn",
-     "Share of the shown pairs that the full covariance would judge otherwise, certain or not, at the same "
+     "Share of certain orders that contradict the grades, among shown documents with different grades, "
+     "since the previous evaluation."},
+    {"decisions-differ", "Decisions changed by exact widths",
+     "Share of shown pairs, certain or not, that the full covariance would decide differently at the same "
      "α."},
-    {"milliseconds", "Milliseconds a round",
-     "Time of a round since the evaluation before, without evaluation."},
+    {"milliseconds", "Milliseconds per round",
+     "Time per round since the previous evaluation, excluding evaluation."},
 }};
 
 const Wording& wording_of(Measure measure) {

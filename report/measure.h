@@ -7,7 +7,7 @@
 
 namespace olrank {
 
-/// What an evaluation tells; a curve of a report is one of these by rounds.
+/// What an evaluation measures; the report plots each over the rounds.
 enum class Measure : std::size_t {
   kOfflineNdcg,
   kOnlineNdcg,
@@ -24,11 +24,11 @@ enum class Measure : std::size_t {
   kWidthRatioHigh,  // 90th percentile
   kFalseCertain,
   kDecisionsDiffer,
-  kMilliseconds,  // a round, since the evaluation before; evaluations themselves left out
+  kMilliseconds,  // per round since the previous evaluation, excluding evaluation
 };
 inline constexpr std::size_t kMeasures = 16;
 
-/// One value a measure; NaN for what a trial does not know.
+/// One value per measure; NaN if the trial does not report it.
 class MeasureValues {
  public:
   MeasureValues();
@@ -41,9 +41,9 @@ class MeasureValues {
 
 /// "Offline NDCG@10".
 std::string title_of(Measure measure, std::int64_t cutoff);
-/// What names its files and columns: "offline-ndcg".
+/// For file and column names: "offline-ndcg".
 std::string slug_of(Measure measure);
-/// One sentence on what it is.
+/// A caption of one sentence.
 std::string explanation_of(Measure measure, std::int64_t cutoff);
 
 }  // namespace olrank

@@ -6,11 +6,11 @@
 
 namespace olrank {
 
-/// The whole report as one HTML page that needs nothing else: no network, no scripts, light and dark,
-/// printable, readable on a phone.
+/// The report as one self-contained HTML page: no network, no scripts; light and dark mode; readable in
+/// print and on a phone.
 std::string report_page(const Report& report);
 
-/// What has not finished, a line a group of trials: "pairrank, perfect, fold 1: seeds 3 to 5".
+/// Unfinished trials, one line per group: "pairrank, perfect, fold 1: seeds 3 to 5 not started".
 std::vector<std::string> missing_lines(const ExperimentResults& experiment);
 
 }  // namespace olrank

@@ -4,7 +4,7 @@
 
 namespace olrank {
 
-/// The page's style sheet, with that of its pictures.
+/// The page's style sheet, including drawing_style().
 std::string page_style();
 
 }  // namespace olrank

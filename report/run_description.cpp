@@ -4,10 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "core/error.h"
 #include "core/io/atomic_file.h"
+#include "core/io/json.h"
 
 namespace olrank {
 namespace {
@@ -15,7 +15,7 @@ namespace {
 using nlohmann::ordered_json;
 
 std::string plain(const ordered_json& value) {
-  return value.is_string() ? value.get<std::string>() : value.dump();
+  return value.is_string() ? value.get<std::string>() : dump_json(value);
 }
 
 bool is_any(const std::string& word, std::initializer_list<const char*> words) {
@@ -45,18 +45,17 @@ void read_data(const ordered_json& manifest, RunDescription& run) {
   run.data = plain(data.at("source"));
   for (const ordered_json& fold : data.at("folds")) {
     const auto number = fold.at("fold").get<std::int64_t>();
-    std::string sentence = fmt::format("Fold {}:", number);
+    std::string sentence;
     for (const char* name : {"train", "vali", "test"}) {
       const auto part = fold.find(name);
       if (part == fold.end()) continue;
       run.fingerprints[number] += plain(part->at("fingerprint")) + " ";
-      sentence += fmt::format(" {} {} queries with {} documents,", name, plain(part->at("queries")),
-                              plain(part->at("docs")));
+      sentence += fmt::format("{}{} {} queries with {} documents", sentence.empty() ? "" : ", ", name,
+                              plain(part->at("queries")), plain(part->at("docs")));
     }
     const ordered_json& train = fold.at("train");
-    sentence += fmt::format(" {} features, grades 0 to {}.", plain(train.at("features")),
-                            plain(train.at("max_grade")));
-    run.parts.push_back(std::move(sentence));
+    run.parts.push_back(fmt::format("Fold {}: {}; {} features, grades 0 to {}.", number, sentence,
+                                    plain(train.at("features")), plain(train.at("max_grade"))));
   }
 }
 
@@ -64,7 +63,7 @@ void read_matrix(const ordered_json& manifest, RunDescription& run) {
   const ordered_json& config = manifest.at("config");
   for (const char* table : {"data", "protocol", "clicks"}) {
     for (const auto& [key, value] : config.at(table).items()) {
-      // How data are kept decides no result, and which trials there are is told elsewhere.
+      // Storage settings affect no result, and the trials are listed separately.
       if (is_any(key, {"cache", "max_memory", "seeds", "folds", "models"})) continue;
       run.settings.emplace_back(fmt::format("{}.{}", table, key), plain(value));
     }
@@ -72,7 +71,7 @@ void read_matrix(const ordered_json& manifest, RunDescription& run) {
   for (const ordered_json& ranker : config.at("ranker")) {
     ordered_json settings = ranker;
     settings.erase("name");
-    run.rankers.push_back({plain(ranker.at("name")), ranker_summary(ranker), settings.dump()});
+    run.rankers.push_back({plain(ranker.at("name")), ranker_summary(ranker), dump_json(settings)});
   }
   const bool recorded = manifest.value("recorded", false);
   run.users = recorded ? std::vector<std::string>{"recorded"}
@@ -90,7 +89,7 @@ void read_facts(const ordered_json& manifest, RunDescription& run) {
   const auto add = [&](const char* name, std::string text) {
     run.facts.emplace_back(name, std::move(text));
   };
-  add("Data", fmt::format("{}, {} normalisation, judged on the {} part", run.data,
+  add("Data", fmt::format("{}, {} normalisation, evaluated on the {} part", run.data,
                           plain(data.at("normalise")), plain(data.at("evaluate"))));
   for (const std::string& part : run.parts) add("", part);
   add("Protocol", fmt::format("{}: {} rounds, {} documents shown, evaluated every {} rounds, discount {}",
@@ -100,7 +99,8 @@ void read_facts(const ordered_json& manifest, RunDescription& run) {
   add("Users", fmt::format("{} ({} click model, stop {})", fmt::join(run.users, ", "),
                            plain(clicks.at("kind")), plain(clicks.at("stop"))));
   for (const auto& [name, text] : manifest.at("conventions").items()) {
-    if (name != "empty_queries") add(name == "offline" ? "Offline figures" : "Online figures", plain(text));
+    if (name != "empty_queries")
+      add(name == "offline" ? "Offline measures" : "Online measures", plain(text));
   }
   add("Seeds", fmt::format("{}", fmt::join(run.seeds, ", ")));
   add("Machine", fmt::format("{}, LibTorch {}, {}, CUDA {}", plain(manifest.at("device")),
@@ -126,22 +126,23 @@ ResultConventions conventions_of(const RunDescription& run) {
 RunDescription read_run_description(const std::filesystem::path& folder) {
   const std::filesystem::path file = folder / "manifest.json";
   if (!std::filesystem::is_directory(folder)) {
-    throw InvalidArgument(fmt::format("There is no experiment at '{}'.", folder.string()));
+    throw InvalidArgument(fmt::format("The experiment folder '{}' does not exist.", folder.string()));
   }
   if (!std::filesystem::exists(file)) {
-    throw InvalidArgument(fmt::format(
-        "There is no experiment at '{}': it has no manifest.json, which `olrank run --out {}` writes.",
-        folder.string(), folder.string()));
+    throw InvalidArgument(
+        fmt::format("'{0}' is not an experiment folder: it has no manifest.json, which `olrank run --out "
+                    "{0}` writes.",
+                    folder.string()));
   }
-  const auto manifest = ordered_json::parse(read_file(file), nullptr, false);
   RunDescription run;
   try {
+    const ordered_json manifest = parse_ordered_json(read_file(file));
     read_data(manifest, run);
     read_matrix(manifest, run);
     read_facts(manifest, run);
     run.deviations = manifest.at("deviations").get<std::vector<std::string>>();
   } catch (const nlohmann::json::exception&) {
-    throw IoError(fmt::format("{}: This is no manifest of an experiment.", file.string()));
+    throw IoError(fmt::format("{}: This file is not an experiment manifest.", file.string()));
   }
   return run;
 }

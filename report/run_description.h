@@ -14,15 +14,15 @@ namespace olrank {
 struct RankerDescription {
   std::string name;
   std::string summary;   // "olranknet, width 100, full covariance"
-  std::string settings;  // all of them, as text: equal texts are equal rankers
+  std::string settings;  // all of them as text; equal texts mean equal rankers
 };
 
-/// What a folder's manifest says was run.
+/// An experiment's manifest.
 struct RunDescription {
-  std::string data;                                        // its source
-  std::map<std::int64_t, std::string> fingerprints;        // of a fold's parts
-  std::vector<std::string> parts;                          // a sentence a fold
-  std::vector<std::pair<std::string, std::string>> facts;  // what the page tells, in order
+  std::string data;                                        // the source
+  std::map<std::int64_t, std::string> fingerprints;        // by fold, of all its parts
+  std::vector<std::string> parts;                          // one sentence per fold
+  std::vector<std::pair<std::string, std::string>> facts;  // for the page's setup section, in order
   std::vector<std::string> deviations;                     // from the protocol
   std::vector<std::pair<std::string, std::string>>
       settings;  // of data, protocol and clicks: "protocol.rounds"
@@ -34,11 +34,10 @@ struct RunDescription {
   std::int64_t trials = 0;  // of the whole experiment
 };
 
-/// What is told with every result of the run.
+/// The conventions printed with every result of the run.
 ResultConventions conventions_of(const RunDescription& run);
 
-/// Reads FOLDER/manifest.json. Throws InvalidArgument for a folder without one, IoError for one that is no
-/// manifest.
+/// Reads FOLDER/manifest.json. Throws InvalidArgument if there is none, IoError if it is invalid.
 RunDescription read_run_description(const std::filesystem::path& folder);
 
 }  // namespace olrank

@@ -99,12 +99,12 @@ Drawing draw_scatter(const ScatterFigure& figure) {
                                    kLabelDistance);
   std::string labels;
   for (std::size_t i = 0; i < places.size(); ++i) {
-    // Where no place is left, colour and shape have to do; the key tells them.
+    // Without room for a label, the legend identifies the point by colour and shape.
     if (!places[i]) continue;
     const LabelPlace& place = *places[i];
     labels += svg_text(place.box.left, place.box.bottom - 2.5,
                        shortened(figure.points[i].name, kFont, kWidestLabel), "");
-    if (place.is_led)
+    if (place.needs_leader)
       body += svg_line(wanted[i].x, wanted[i].y, place.lead_x(wanted[i]), place.lead_y(wanted[i]), "axis");
   }
   for (std::size_t i = 0; i < figure.points.size(); ++i) {

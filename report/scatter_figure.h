@@ -8,7 +8,7 @@
 
 namespace olrank {
 
-/// `low` and `high` bound y and are NaN where nothing is known of it.
+/// `low` and `high` are y's interval, NaN without one.
 struct ScatterPoint {
   std::string name;
   std::size_t style = 0;
@@ -18,7 +18,7 @@ struct ScatterPoint {
   double high = 0.0;
 };
 
-/// Points with their names beside them; x is logarithmic where it spans more than a factor of 10.
+/// Labelled points; the x axis is logarithmic if x spans more than a factor of 10.
 struct ScatterFigure {
   std::string title;
   std::string subtitle;

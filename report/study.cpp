@@ -9,7 +9,7 @@
 namespace olrank {
 namespace {
 
-/// Over the evaluations after the first; they stand for equally many rounds but for a shorter last part.
+/// Mean over the rounds: each evaluation after the first counts for the rounds since the previous one.
 double mean_over_curve(const RecordedCurve& curve, Measure measure) {
   double sum = 0.0;
   double rounds = 0.0;
@@ -24,29 +24,29 @@ double mean_over_curve(const RecordedCurve& curve, Measure measure) {
   return rounds > 0.0 ? sum / rounds : std::nan("");
 }
 
-/// Stages that belong to no ranker: judging, and the comparison with exact widths.
-bool is_study_work(const std::string& stage) {
+/// Stages outside the ranker: evaluation and the comparison with exact widths.
+bool is_overhead(const std::string& stage) {
   return stage == "eval" || stage == "shadow";
 }
 
 double milliseconds(const TrialResults& trial) {
   if (trial.rounds == 0) return std::nan("");
   double seconds = 0.0;
-  for (const auto& [stage, spent] : trial.stages) seconds += is_study_work(stage) ? 0.0 : spent;
+  for (const auto& [stage, spent] : trial.stages) seconds += is_overhead(stage) ? 0.0 : spent;
   return 1000.0 * seconds / static_cast<double>(trial.rounds);
 }
 
-std::vector<FinalFigure> told_figures(std::int64_t cutoff) {
-  std::vector<FinalFigure> figures;
-  for (FinalFigure& figure : final_figures(cutoff)) {
-    const bool replaced = figure.slug == slug_of(Measure::kCertainShare) ||
-                          figure.slug == slug_of(Measure::kMilliseconds) ||
-                          figure.slug == slug_of(Measure::kCosine);
-    if (!replaced) figures.push_back(std::move(figure));
+std::vector<FinalMeasure> study_measures(std::int64_t cutoff) {
+  std::vector<FinalMeasure> measures;
+  for (FinalMeasure& measure : final_measures(cutoff)) {
+    const bool replaced = measure.slug == slug_of(Measure::kCertainShare) ||
+                          measure.slug == slug_of(Measure::kMilliseconds) ||
+                          measure.slug == slug_of(Measure::kCosine);
+    if (!replaced) measures.push_back(std::move(measure));
   }
   const auto from_trial = [&](const char* slug, const char* title, int digits, Better better,
                               std::function<double(const TrialResults&)> value) {
-    figures.push_back({slug, title, digits, better, std::move(value)});
+    measures.push_back({slug, title, digits, better, std::move(value)});
   };
   from_trial("online-ndcg", "Online NDCG", 4, Better::kLarger,
              [](const TrialResults& trial) { return trial.last[Measure::kOnlineNdcg]; });
@@ -59,16 +59,16 @@ std::vector<FinalFigure> told_figures(std::int64_t cutoff) {
     return whole_trial_share(trial.curve, Measure::kFalseCertain);
   });
   from_trial(
-      "decisions-differ", "Decisions that exact widths turn", 4, Better::kNeither,
+      "decisions-differ", "Decisions changed by exact widths", 4, Better::kNeither,
       [](const TrialResults& trial) { return whole_trial_share(trial.curve, Measure::kDecisionsDiffer); });
-  from_trial("milliseconds", "Milliseconds a round", 3, Better::kNeither, milliseconds);
-  from_trial("rounds-per-second", "Rounds a second", 0, Better::kNeither,
+  from_trial("milliseconds", "Milliseconds per round", 3, Better::kNeither, milliseconds);
+  from_trial("rounds-per-second", "Rounds per second", 0, Better::kNeither,
              [](const TrialResults& trial) { return 1000.0 / milliseconds(trial); });
-  from_trial("posterior-bytes", "Bytes of the posterior", 0, Better::kNeither,
+  from_trial("posterior-bytes", "Posterior size in bytes", 0, Better::kNeither,
              [](const TrialResults& trial) { return trial.posterior_bytes; });
-  from_trial("peak-memory-bytes", "Peak memory of the process", 0, Better::kNeither,
+  from_trial("peak-memory-bytes", "Peak process memory in bytes", 0, Better::kNeither,
              [](const TrialResults& trial) { return static_cast<double>(trial.peak_memory_bytes); });
-  return figures;
+  return measures;
 }
 
 std::vector<StudyWidths> mean_widths(const TrialList& trials) {
@@ -120,7 +120,7 @@ class Analysis {
     for (const TrialResults& trial : results.trials) {
       if (trial.finished) study_.cutoff = trial.cutoff;
     }
-    study_.figures = told_figures(study_.cutoff);
+    study_.measures = study_measures(study_.cutoff);
   }
 
   Study make() {
@@ -157,36 +157,37 @@ class Analysis {
     const StudyCell* exact = study_.plan.exact_of(own);
     const TrialList partners =
         exact == nullptr || exact == &own ? TrialList{} : trials_of(user, exact->ranker);
-    for (const FinalFigure& figure : study_.figures) row.values.push_back(value(figure, trials, partners));
+    for (const FinalMeasure& measure : study_.measures)
+      row.values.push_back(value(measure, trials, partners));
     return row;
   }
 
-  static StudyValue value(const FinalFigure& figure, const TrialList& trials, const TrialList& partners) {
+  static StudyValue value(const FinalMeasure& measure, const TrialList& trials, const TrialList& partners) {
     StudyValue value;
-    value.estimate = mean_interval(by_fold(trials, figure.value));
-    const FoldedValues differences = paired_differences(trials, partners, figure);
+    value.estimate = mean_interval(by_fold(trials, measure.value));
+    const FoldedValues differences = paired_differences(trials, partners, measure);
     if (differences.empty()) return value;
-    const NestedValues nested = nested_differences(trials, partners, figure);
+    const NestedValues nested = nested_differences(trials, partners, measure);
     value.compared = true;
-    value.difference = paired_test(differences, figure.key());
+    value.difference = paired_test(differences, measure.key());
     value.t_holm = value.difference.t_p;
-    value.bootstrap = hierarchical_bootstrap(nested, figure.key());
+    value.bootstrap = hierarchical_bootstrap(nested, measure.key());
     value.over_queries = over_queries(nested);
     return value;
   }
 
-  /// Each figure that has a better side is a family of tests of its own.
+  /// Holm's correction; each measure with a better direction is its own family of tests.
   void correct(StudyUser& user) const {
-    for (std::size_t figure = 0; figure < study_.figures.size(); ++figure) {
-      if (study_.figures[figure].better == Better::kNeither) continue;
+    for (std::size_t measure = 0; measure < study_.measures.size(); ++measure) {
+      if (study_.measures[measure].better == Better::kNeither) continue;
       std::vector<double> p_values;
       for (const StudyRow& row : user.rows) {
-        if (row.values[figure].compared) p_values.push_back(row.values[figure].difference.t_p);
+        if (row.values[measure].compared) p_values.push_back(row.values[measure].difference.t_p);
       }
       const std::vector<double> adjusted = holm_adjusted(p_values);
       std::size_t at = 0;
       for (StudyRow& row : user.rows) {
-        if (row.values[figure].compared) row.values[figure].t_holm = adjusted[at++];
+        if (row.values[measure].compared) row.values[measure].t_holm = adjusted[at++];
       }
     }
   }
@@ -211,8 +212,8 @@ double whole_trial_share(const RecordedCurve& curve, Measure measure) {
 }
 
 const StudyValue* Study::value(const StudyRow& row, const std::string& slug) const {
-  for (std::size_t i = 0; i < figures.size(); ++i) {
-    if (figures[i].slug == slug) return &row.values[i];
+  for (std::size_t i = 0; i < measures.size(); ++i) {
+    if (measures[i].slug == slug) return &row.values[i];
   }
   return nullptr;
 }

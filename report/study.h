@@ -7,22 +7,22 @@
 
 #include "core/statistics/paired_test.h"
 #include "report/experiment_results.h"
-#include "report/final_figures.h"
+#include "report/final_measures.h"
 #include "report/study_plan.h"
 
 namespace olrank {
 
-/// A figure of a cell, and how it stands against the exact structure of the same width and depth.
+/// A cell's value of a measure, and its difference from the exact structure of the same width and depth.
 struct StudyValue {
   MeanInterval estimate;
-  bool compared = false;  // what follows is told
+  bool compared = false;  // whether the fields below are set
   PairedTest difference;  // this − exact, on the trials that both have
-  double t_holm = 0.0;    // for all structures that the user's exact ones are compared with
+  double t_holm = 0.0;    // adjusted over all of the user's comparisons of the measure
   BootstrapInterval bootstrap;
-  bool over_queries = false;  // the bootstrap redrew queries too
+  bool over_queries = false;  // the bootstrap resampled queries too
 };
 
-/// Quantiles of own over exact widths at an evaluation, means over trials.
+/// Quantiles of width / exact width at an evaluation, averaged over trials.
 struct StudyWidths {
   std::int64_t round = 0;
   double median = 0.0;
@@ -31,12 +31,12 @@ struct StudyWidths {
 };
 
 struct StudyRow {
-  std::size_t cell = 0;  // of the plan
+  std::size_t cell = 0;  // index in the plan
   std::size_t trials = 0;
   std::int64_t parameters = 0;
-  std::vector<StudyValue> values;  // by the study's figures
+  std::vector<StudyValue> values;  // one per Study::measures
   std::vector<StudyWidths> widths;
-  std::vector<std::pair<std::string, double>> stages;  // milliseconds a round, means
+  std::vector<std::pair<std::string, double>> stages;  // mean milliseconds per round
 };
 
 struct StudyUser {
@@ -44,12 +44,12 @@ struct StudyUser {
   std::vector<StudyRow> rows;  // cells with a finished trial
 };
 
-/// Covariance structures compared, from the trials of an experiment.
+/// A comparison of covariance structures, from an experiment's trials.
 struct Study {
   StudyPlan plan;
   RunDescription run;
   std::int64_t cutoff = 10;
-  std::vector<FinalFigure> figures;
+  std::vector<FinalMeasure> measures;
   std::vector<StudyUser> users;
   std::int64_t finished = 0;  // trials
   std::int64_t expected = 0;
@@ -59,8 +59,8 @@ struct Study {
 
 Study analyse_study(const ExperimentResults& results, StudyPlan plan);
 
-/// Share over a whole trial of what its evaluations counted: false certainty, decisions that differ. NaN
-/// where nothing was counted.
+/// kFalseCertain or kDecisionsDiffer over a whole trial, from the counts of its evaluations. NaN if nothing
+/// was counted.
 double whole_trial_share(const RecordedCurve& curve, Measure measure);
 
 }  // namespace olrank

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
+#include "core/io/json.h"
 #include "core/text/csv.h"
 #include "core/version.h"
 #include "report/markup.h"
@@ -80,9 +80,9 @@ ordered_json row_json(const Study& study, const StudyRow& row) {
                        {"trials", row.trials},
                        {"parameters", row.parameters},
                        {"figures", ordered_json::object()}};
-  for (std::size_t i = 0; i < study.figures.size(); ++i) {
+  for (std::size_t i = 0; i < study.measures.size(); ++i) {
     if (std::isfinite(row.values[i].estimate.mean))
-      json["figures"][study.figures[i].slug] = value_json(row.values[i]);
+      json["figures"][study.measures[i].slug] = value_json(row.values[i]);
   }
   json["width_ratios"] = ordered_json::array();
   for (const StudyWidths& widths : row.widths) {
@@ -102,7 +102,7 @@ std::string csv_estimate(const MeanInterval& estimate) {
                      csv_number(estimate.mean + estimate.half_width), estimate.units);
 }
 
-/// Columns as wide as their widest field; the first to the left, others to the right.
+/// Columns as wide as their widest field; the first left-aligned, the others right-aligned.
 class TextTable {
  public:
   void add(std::vector<std::string> fields) {
@@ -139,14 +139,14 @@ std::string mean_text(const StudyValue* value, int digits) {
   return fmt::format("{:.{}f}", value->estimate.mean, digits);
 }
 
-/// "−0.0021 ± 0.0017", with a star where zero lies outside after Holm's correction.
+/// "−0.0021 ± 0.0017", with a star if significant after Holm's correction.
 std::string difference_text(const StudyValue* value, int digits) {
   if (value == nullptr || !value->compared) return "–";
   const MeanInterval& difference = value->difference.difference;
   std::string text = fmt::format("{:+.{}f}", difference.mean, digits);
   if (std::isfinite(difference.half_width))
     text += fmt::format(" ± {:.{}f}", difference.half_width, digits);
-  return text + (value->t_holm < 1.0 - kConfidence ? "*" : "");
+  return text + (value->t_holm < kSignificance ? "*" : "");
 }
 
 std::string scope_text(const Study& study, const StudyUser& user) {
@@ -156,10 +156,11 @@ std::string scope_text(const Study& study, const StudyUser& user) {
     units = std::max(units, row.values.front().estimate.units);
     over_folds = over_folds || row.values.front().estimate.over_folds;
   }
-  if (units < 2) return "a single seed, so no intervals";
-  return over_folds ? fmt::format("95 % t intervals over {} fold means", units)
-                    : fmt::format("95 % t intervals over {} seeds, for this fold (fold {}) alone", units,
-                                  study.run.folds.front());
+  if (units < 2) return "no intervals, because there is only one seed";
+  return over_folds
+             ? fmt::format("95 % t intervals over {} fold means", units)
+             : fmt::format("95 % t intervals over {} seeds of fold {}, which hold for this fold only",
+                           units, study.run.folds.front());
 }
 
 std::string quality_table(const Study& study, const StudyUser& user) {
@@ -179,32 +180,32 @@ std::string quality_table(const Study& study, const StudyUser& user) {
   return table.text();
 }
 
-/// Evaluated rounds among 10, 100, 1,000, …, and the last one.
-std::vector<StudyWidths> told_widths(const std::vector<StudyWidths>& widths) {
-  std::vector<StudyWidths> told;
+/// The evaluated rounds among 10, 100, 1,000, …, and the last one.
+std::vector<StudyWidths> printed_widths(const std::vector<StudyWidths>& widths) {
+  std::vector<StudyWidths> printed;
   std::int64_t power = 10;
   for (const StudyWidths& at : widths) {
     while (power < at.round) power *= 10;
-    if (at.round == power || &at == &widths.back()) told.push_back(at);
+    if (at.round == power || &at == &widths.back()) printed.push_back(at);
   }
-  return told;
+  return printed;
 }
 
 std::string cost_table(const Study& study, const StudyUser& user) {
   TextTable table;
-  table.add({"ranker", "parameters", "ms a round", "posterior MB", "decisions differ",
-             "own / exact width: 10 %, median, 90 %"});
+  table.add({"ranker", "parameters", "ms per round", "posterior MB", "decisions differ",
+             "width / exact width: p10, median, p90"});
   for (const StudyRow& row : user.rows) {
     std::string widths;
-    for (const StudyWidths& at : told_widths(row.widths)) {
+    for (const StudyWidths& at : printed_widths(row.widths)) {
       widths += fmt::format("{}t={}: {:.2f} {:.2f} {:.2f}", widths.empty() ? "" : "; ", at.round, at.low,
                             at.median, at.high);
     }
     const StudyValue* bytes = study.value(row, "posterior-bytes");
-    const bool told = bytes != nullptr && std::isfinite(bytes->estimate.mean);
+    const bool known = bytes != nullptr && std::isfinite(bytes->estimate.mean);
     table.add({study.plan.cells[row.cell].ranker, fmt::format("{}", row.parameters),
                mean_text(study.value(row, "milliseconds"), 3),
-               told ? fmt::format("{:.2f}", bytes->estimate.mean / 1e6) : "–",
+               known ? fmt::format("{:.2f}", bytes->estimate.mean / 1e6) : "–",
                mean_text(study.value(row, "decisions-differ"), 4), widths.empty() ? "–" : widths});
   }
   return table.text();
@@ -232,7 +233,7 @@ std::string study_json(const Study& study) {
     for (const StudyRow& row : user.rows) of_user["results"].push_back(row_json(study, row));
     json["users"].push_back(std::move(of_user));
   }
-  return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+  return dump_json(json, 2) + "\n";
 }
 
 std::string study_csv(const Study& study) {
@@ -247,10 +248,10 @@ std::string study_csv(const Study& study) {
                       csv_field(clean_utf8(user.user)), cell.ranker, cell.structure, cell.width, cell.depth,
                       cell.noise_variance ? csv_number(*cell.noise_variance) : "",
                       cell.alpha ? csv_number(*cell.alpha) : "");
-      for (std::size_t i = 0; i < study.figures.size(); ++i) {
+      for (std::size_t i = 0; i < study.measures.size(); ++i) {
         const StudyValue& value = row.values[i];
         if (!std::isfinite(value.estimate.mean)) continue;
-        csv += fmt::format("{},{},{}", place, study.figures[i].slug, csv_estimate(value.estimate));
+        csv += fmt::format("{},{},{}", place, study.measures[i].slug, csv_estimate(value.estimate));
         if (value.compared) {
           csv += fmt::format(",{},{},{},{},{},{}\n", csv_estimate(value.difference.difference),
                              csv_number(value.difference.t_p), csv_number(value.t_holm),
@@ -274,9 +275,8 @@ std::string study_text(const Study& study) {
   }
   if (text.empty()) return "No trial has finished yet.\n";
   text +=
-      "\nDifferences are paired: this ranker minus full of the same width and depth, seed by seed. * "
-      "differs "
-      "after Holm's correction over the column.\n";
+      "\nDifferences are paired by seed: this ranker minus full of the same width and depth.\n"
+      "* significant at the 5 % level after Holm's correction over the column.\n";
   return text;
 }
 

@@ -6,13 +6,13 @@
 
 namespace olrank {
 
-/// Everything that the study found, with its plan: read_study_plan() reads that back.
+/// The study's results and its plan, which read_study_plan() reads back.
 std::string study_json(const Study& study);
 
-/// One line a user, ranker and figure: the mean, and the paired difference from the exact structure.
+/// One line per user, ranker and measure: the mean, and the paired difference from the exact structure.
 std::string study_csv(const Study& study);
 
-/// The tables of a terminal.
+/// Tables for a terminal.
 std::string study_text(const Study& study);
 
 }  // namespace olrank

@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
-/// A line of figures: structures with their noise, whatever the width.
+/// A line's name: the structure and its noise, without the width.
 std::string line_name(const StudyCell& cell) {
   return cell.noise_variance ? fmt::format("{}, ν² {:g}", cell.structure, *cell.noise_variance)
                              : cell.structure;
@@ -42,10 +42,10 @@ class StudyFigures {
     for (const StudyUser& user : study_.users) {
       false_certainty(user);
       for (const std::int64_t depth : depths_) {
-        cost(user, depth, "milliseconds", 1.0, "Milliseconds a round against width",
-             "Learning and ranking; judging and the comparison of widths left out.");
-        cost(user, depth, "posterior-bytes", 1e-6, "Megabytes of the posterior against width",
-             "What is kept besides parameters and history.");
+        cost(user, depth, "milliseconds", 1.0, "Milliseconds per round against width",
+             "Time to rank and learn, without evaluation and the comparison of widths.");
+        cost(user, depth, "posterior-bytes", 1e-6, "Posterior size in MB against width",
+             "Memory in addition to parameters and history.");
       }
     }
     return std::move(figures_);
@@ -74,7 +74,7 @@ class StudyFigures {
       if (cell_of(row).depth == depth && !row.widths.empty()) widest = std::max(widest, cell_of(row).width);
     }
     LineFigure figure;
-    figure.title = fmt::format("Width over exact width, m = {}", widest);
+    figure.title = fmt::format("Width relative to exact width, m = {}", widest);
     figure.subtitle = place(user, depth);
     figure.lowest = 0.0;
     figure.whole_bands = true;
@@ -87,11 +87,12 @@ class StudyFigures {
       figure.lines.push_back(std::move(line));
     }
     add(fmt::format("width-ratio-{}-layers{}", user.user, depth), figure,
-        "Median over shown pairs, bands from the 10th to the 90th percentile. Above 1 is too careful, "
-        "below 1 too sure.");
+        "Median over shown pairs, with bands from the 10th to the 90th percentile. Above 1 is too "
+        "cautious, "
+        "below 1 too confident.");
   }
 
-  /// One line a structure, over the widths that were studied.
+  /// One line per structure, over the widths studied.
   template <class Point>
   void against_width(LineFigure& figure, const StudyUser& user, std::int64_t depth, Point&& point) const {
     figure.x_name = "width m";
@@ -121,7 +122,7 @@ class StudyFigures {
 
   void widths_by_width(const StudyUser& user, std::int64_t depth) {
     LineFigure figure;
-    figure.title = "Width over exact width at the end";
+    figure.title = "Final width relative to exact width";
     figure.subtitle = place(user, depth);
     figure.lowest = 0.0;
     figure.whole_bands = true;
@@ -131,7 +132,7 @@ class StudyFigures {
       return LinePoint{width, last.median, last.low, last.high, row.trials};
     });
     add(fmt::format("width-ratio-by-width-{}-layers{}", user.user, depth), figure,
-        "The last evaluation's median, with the 10th and 90th percentile.");
+        "Median at the last evaluation, with the 10th and 90th percentiles.");
   }
 
   void cost(const StudyUser& user, std::int64_t depth, const std::string& slug, double unit,
@@ -167,8 +168,8 @@ class StudyFigures {
       if (figure.lines.size() == kMostRankers) break;
     }
     add("false-certain-calibration", figure,
-        "Share of certain orders that the grades contradict; each structure is then studied at the α where "
-        "its line meets full's share.");
+        "Share of certain orders that contradict the grades. The study uses each structure at the α where "
+        "its line reaches the share of full.");
   }
 
   void false_certainty(const StudyUser& user) {
@@ -186,13 +187,13 @@ class StudyFigures {
     }
     if (figure.points.empty()) return;
     figures_.push_back({fmt::format("false-certain-{}", user.user), draw_scatter(figure),
-                        "Share of the certain orders of shown documents that their grades contradict.",
+                        "Share of certain orders of shown documents that contradict their grades.",
                         scatter_csv(figure)});
   }
 
   const Study& study_;
   std::set<std::int64_t> depths_;
-  std::vector<std::string> names_;  // of lines, whose places are their styles
+  std::vector<std::string> names_;  // of lines; the index is the style
   std::vector<ReportFigure> figures_;
 };
 

@@ -7,8 +7,8 @@
 
 namespace olrank {
 
-/// Width ratios by round and by width of the network, false certainty against α, cost against width; those
-/// that the study has numbers for.
+/// Width ratios by round and by network width, false certainty against α, cost against width, as far as the
+/// study has data for them.
 std::vector<ReportFigure> study_figures(const Study& study);
 
 }  // namespace olrank

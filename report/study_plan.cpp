@@ -4,19 +4,19 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "core/error.h"
 #include "core/io/atomic_file.h"
+#include "core/io/json.h"
 
 namespace olrank {
 namespace {
 
 using nlohmann::json;
 
-/// Neighbouring points that rise are pooled until the curve only falls: Ayer et al., "An empirical
-/// distribution function for sampling with incomplete information", 1955.
-std::vector<CalibrationPoint> falling(const std::vector<CalibrationPoint>& points) {
+/// Isotonic regression by pooling adjacent violators: Ayer et al., "An empirical distribution function for
+/// sampling with incomplete information", Annals of Mathematical Statistics 1955.
+std::vector<CalibrationPoint> decreasing(const std::vector<CalibrationPoint>& points) {
   struct Pool {
     double sum = 0.0;
     double weight = 0.0;
@@ -90,13 +90,13 @@ const StudyCell* StudyPlan::exact_of(const StudyCell& cell) const {
 }
 
 void match_alpha(Calibration& calibration) {
-  std::vector<CalibrationPoint> told;
+  std::vector<CalibrationPoint> points;
   for (const CalibrationPoint& point : calibration.points) {
-    if (point.certain_orders > 0.0) told.push_back(point);
+    if (point.certain_orders > 0.0) points.push_back(point);
   }
   calibration.bracketed = false;
-  if (told.empty() || !std::isfinite(calibration.target)) return;
-  const std::vector<CalibrationPoint> curve = falling(told);
+  if (points.empty() || !std::isfinite(calibration.target)) return;
+  const std::vector<CalibrationPoint> curve = decreasing(points);
   if (calibration.target >= curve.front().false_certain) {
     calibration.alpha = curve.front().alpha;
     calibration.bracketed = calibration.target == curve.front().false_certain;
@@ -119,9 +119,9 @@ std::optional<StudyPlan> read_study_plan(const std::filesystem::path& folder) {
   const std::filesystem::path file = folder / "study.json";
   if (!std::filesystem::exists(file)) return std::nullopt;
   try {
-    return read_plan(json::parse(read_file(file)));
+    return read_plan(parse_json(read_file(file)));
   } catch (const json::exception&) {
-    throw IoError(fmt::format("{}: This is no study of covariances.", file.string()));
+    throw IoError(fmt::format("{}: This file is not a covariance study.", file.string()));
   }
 }
 

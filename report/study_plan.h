@@ -24,43 +24,43 @@ struct StudyCell {
   friend bool operator==(const StudyCell&, const StudyCell&) = default;
 };
 
-/// How often certain orders were wrong at one α.
+/// The rate of wrong certain orders at one α.
 struct CalibrationPoint {
   double alpha = 0.0;
-  double false_certain = 0.0;  // NaN where no order was certain
+  double false_certain = 0.0;  // NaN if no order was certain
   double certain_orders = 0.0;
 
   friend bool operator==(const CalibrationPoint&, const CalibrationPoint&) = default;
 };
 
-/// The search for the α at which a ranker is as often wrong as the exact one.
+/// The search for the α at which a ranker's false certainty equals that of the exact structure.
 struct Calibration {
   std::string ranker;
   double target = 0.0;  // false certainty of the exact structure at its own α
-  double alpha = 0.0;   // the one found
+  double alpha = 0.0;   // the result
   bool bracketed = false;
   std::vector<CalibrationPoint> points;  // α ascends
 
   friend bool operator==(const Calibration&, const Calibration&) = default;
 };
 
-/// What a study is of, beside its experiment.
+/// What a study adds to its experiment.
 struct StudyPlan {
   bool matched_alpha = false;
   std::int64_t calibration_rounds = 0;
   std::vector<StudyCell> cells;
   std::vector<Calibration> calibrations;
 
-  /// The cell of the exact structure with the width and depth of `cell`; null where it is not studied.
+  /// The cell of the exact structure with the width and depth of `cell`; null if it is not studied.
   const StudyCell* exact_of(const StudyCell& cell) const;
 };
 
-/// The α whose false certainty is `target`, by linear interpolation over log α in the closest falling curve
-/// (weighted least squares); the nearer end where the curve does not reach the target. Points without
-/// certain orders do not count; `bracketed` stays false without two of others.
+/// Finds the α whose false certainty is `target`, by linear interpolation over log α in the closest
+/// decreasing curve (weighted least squares). If the curve does not reach the target, takes the nearer end
+/// and leaves `bracketed` false. Ignores points without certain orders.
 void match_alpha(Calibration& calibration);
 
-/// The plan that FOLDER/study.json tells; none without that file. Throws IoError for one that is no study.
+/// The plan in FOLDER/study.json; none without that file. Throws IoError if the file is invalid.
 std::optional<StudyPlan> read_study_plan(const std::filesystem::path& folder);
 
 }  // namespace olrank

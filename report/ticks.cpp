@@ -71,7 +71,7 @@ std::vector<Tick> Scale::ticks(int wanted) const {
   const double step = round_step((high_ - low_) / wanted);
   for (double multiple = std::ceil(low_ / step - 1e-9); multiple * step <= high_ + 1e-9 * step;
        ++multiple) {
-    const double value = multiple * step + 0.0;  // no negative zero
+    const double value = multiple * step + 0.0;  // avoids negative zero
     found.push_back({value, tick_label(value, step)});
   }
   return found;

@@ -5,13 +5,13 @@
 
 namespace olrank {
 
-/// Where an axis has its lines, and what stands beside them.
+/// A tick of an axis, with its label.
 struct Tick {
   double value = 0.0;
   std::string label;
 };
 
-/// A range of values on an axis of pixels.
+/// Maps a range of values to pixels.
 class Scale {
  public:
   /// `low` < `high`; both positive when logarithmic.
@@ -22,8 +22,8 @@ class Scale {
   double high() const { return high_; }
   bool logarithmic() const { return logarithmic_; }
 
-  /// Round values within the range: steps of 1, 2 or 5 times a power of ten, about `wanted` of them; on a
-  /// logarithmic axis powers of ten, with 2 and 5 times them where these are few.
+  /// About `wanted` round values within the range: steps of 1, 2 or 5 times a power of ten. On a
+  /// logarithmic axis: powers of ten, and over at most three decades also 2 and 5 times these.
   std::vector<Tick> ticks(int wanted) const;
 
  private:
@@ -34,7 +34,7 @@ class Scale {
   bool logarithmic_;
 };
 
-/// "2,500", "0.35", "1.2e+07": short, for axes and texts.
+/// Short, for axes and texts: "2,500", "0.35", "1.2e+07".
 std::string short_number(double value);
 
 }  // namespace olrank

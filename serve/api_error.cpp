@@ -2,15 +2,15 @@
 
 #include <fmt/format.h>
 
-#include "serve/feedback_record.h"
+#include "core/io/json_stream.h"
 
 namespace olrank {
 
 std::string ApiError::json() const {
   std::string json = fmt::format("{{\"error\":{{\"status\":{},\"field\":", status_);
-  append_json_text(json, field_);
+  append_json_string(json, field_);
   json += ",\"message\":";
-  append_json_text(json, what());
+  append_json_string(json, what());
   return json + "}}\n";
 }
 

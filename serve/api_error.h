@@ -6,12 +6,12 @@
 
 namespace olrank {
 
-/// A request that cannot be served: what the client gets instead of an answer.
+/// A rejected request, as the client sees it.
 class ApiError : public Error {
  public:
-  /// `field` names the place in the request, "docs[3].features"; empty where there is none.
-  ApiError(int status, std::string field, const std::string& sentence)
-      : Error(sentence), status_(status), field_(std::move(field)) {}
+  /// `field` names the offending part of the request, such as "docs[3].features"; empty if there is none.
+  ApiError(int status, std::string field, const std::string& message)
+      : Error(message), status_(status), field_(std::move(field)) {}
 
   int status() const { return status_; }
   const std::string& field() const { return field_; }

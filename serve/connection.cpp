@@ -33,14 +33,14 @@ void Connection::begin_request(std::chrono::milliseconds time, std::size_t bytes
   timed_out_ = too_long_ = false;
 }
 
-bool Connection::poll_for(Direction direction, Clock::time_point until) const {
+bool Connection::poll_for(Direction direction, Clock::time_point deadline) const {
   for (;;) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()).count();
-    pollfd asked{socket_, static_cast<short>(direction == kReadable ? POLLIN : POLLOUT), 0};
-    const int ready = ::poll(&asked, 1, static_cast<int>(std::clamp<std::int64_t>(left, 0, 60'000)));
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
+    pollfd event{socket_, static_cast<short>(direction == kReadable ? POLLIN : POLLOUT), 0};
+    const int ready = ::poll(&event, 1, static_cast<int>(std::clamp<std::int64_t>(left, 0, 60'000)));
     if (ready > 0) return true;
     if (ready < 0 && errno != EINTR) return false;
-    if (Clock::now() >= until) return false;
+    if (Clock::now() >= deadline) return false;
   }
 }
 
@@ -50,12 +50,12 @@ ssize_t Connection::read(char* bytes, std::size_t size) {
       timed_out_ = true;
       return -1;
     }
-    const ssize_t got = ::recv(socket_, buffer_.data(), buffer_.size(), 0);
-    if (got <= 0) return got;
+    const ssize_t received = ::recv(socket_, buffer_.data(), buffer_.size(), 0);
+    if (received <= 0) return received;
     begin_ = 0;
-    end_ = static_cast<std::size_t>(got);
+    end_ = static_cast<std::size_t>(received);
   }
-  // Many small pieces that come in time must not outlast it.
+  // A sender that trickles bytes must not outlast the deadline.
   if (Clock::now() > deadline_) {
     timed_out_ = true;
     return -1;
@@ -64,27 +64,27 @@ ssize_t Connection::read(char* bytes, std::size_t size) {
     too_long_ = true;
     return -1;
   }
-  const std::size_t taken = std::min({size, end_ - begin_, bytes_left_});
-  std::memcpy(bytes, buffer_.data() + begin_, taken);
-  begin_ += taken;
-  bytes_left_ -= taken;
-  return static_cast<ssize_t>(taken);
+  const std::size_t count = std::min({size, end_ - begin_, bytes_left_});
+  std::memcpy(bytes, buffer_.data() + begin_, count);
+  begin_ += count;
+  bytes_left_ -= count;
+  return static_cast<ssize_t>(count);
 }
 
 ssize_t Connection::write(const char* bytes, std::size_t size) {
-  // An answer gets some time even where the request took all of it.
+  // The answer gets some time even if the request used up its own.
   if (!poll_for(kWritable, std::max(deadline_, Clock::now() + kLinger))) return -1;
   return ::send(socket_, bytes, size, MSG_NOSIGNAL);
 }
 
 void Connection::linger() {
   ::shutdown(socket_, SHUT_WR);
-  const auto until = Clock::now() + kLinger;
+  const auto deadline = Clock::now() + kLinger;
   std::size_t dropped = 0;
-  while (dropped < kLingerBytes && poll_for(kReadable, until)) {
-    const ssize_t got = ::recv(socket_, buffer_.data(), buffer_.size(), 0);
-    if (got <= 0) return;
-    dropped += static_cast<std::size_t>(got);
+  while (dropped < kLingerBytes && poll_for(kReadable, deadline)) {
+    const ssize_t received = ::recv(socket_, buffer_.data(), buffer_.size(), 0);
+    if (received <= 0) return;
+    dropped += static_cast<std::size_t>(received);
   }
 }
 

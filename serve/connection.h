@@ -9,31 +9,32 @@
 
 namespace olrank {
 
-/// One client's socket. A request has a time by which it must have come and a size: bytes that trickle in
-/// cannot hold a thread for longer.
+/// One client's socket. Each request has a deadline and a size limit, so a slow sender cannot hold a thread
+/// beyond them.
 class Connection final : public httplib::Stream {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// Takes the socket over and closes it.
+  /// Takes ownership of the socket.
   explicit Connection(socket_t socket);
   ~Connection() override;
 
-  /// Waits for the first byte of another request, for at most `idle`; `stop` is looked at now and then.
+  /// Waits up to `idle` for the first byte of the next request; polls `stop` every 100 ms.
   template <class Stop>
   bool wait_for_request(std::chrono::milliseconds idle, const Stop& stop) {
-    const auto until = Clock::now() + idle;
-    while (begin_ == end_ && !stop() && Clock::now() < until) {
-      if (poll_for(kReadable, std::min(until, Clock::now() + std::chrono::milliseconds(100)))) return true;
+    const auto deadline = Clock::now() + idle;
+    while (begin_ == end_ && !stop() && Clock::now() < deadline) {
+      if (poll_for(kReadable, std::min(deadline, Clock::now() + std::chrono::milliseconds(100))))
+        return true;
     }
     return begin_ != end_;
   }
-  /// The next request may take so long and so many bytes.
+  /// Sets the next request's time and size limits.
   void begin_request(std::chrono::milliseconds time, std::size_t bytes);
   bool timed_out() const { return timed_out_; }
   bool too_long() const { return too_long_; }
 
-  /// Ends our side and lets the client read what it was told before it hears of the end.
+  /// Shuts down our side, then drains the client's, so that a reset cannot destroy the last answer.
   void linger();
 
   bool is_readable() const override;
@@ -46,11 +47,11 @@ class Connection final : public httplib::Stream {
 
  private:
   enum Direction { kReadable, kWritable };
-  bool poll_for(Direction direction, Clock::time_point until) const;
+  bool poll_for(Direction direction, Clock::time_point deadline) const;
 
   socket_t socket_;
   std::array<char, 1 << 16> buffer_;
-  std::size_t begin_ = 0;  // of what was received and not read
+  std::size_t begin_ = 0;  // of the bytes received but not yet read
   std::size_t end_ = 0;
   Clock::time_point deadline_;
   std::size_t bytes_left_ = 0;

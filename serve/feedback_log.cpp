@@ -17,9 +17,9 @@
 namespace olrank {
 namespace {
 
-constexpr std::size_t kReadBytes = std::size_t{1} << 18;
+constexpr std::int64_t kReadBytes = 1 << 18;
 
-bool is_lack_of_space(int error_number) {
+bool is_out_of_space(int error_number) {
   return error_number == ENOSPC || error_number == EDQUOT || error_number == EFBIG;
 }
 
@@ -39,7 +39,7 @@ FeedbackLog::FeedbackLog(const std::filesystem::path& path, std::size_t latest) 
   descriptor_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (descriptor_ < 0) throw IoError("write", path.string(), errno);
   try {
-    inspect(latest);
+    recover(latest);
     flush_folder(path.parent_path());
   } catch (...) {
     ::close(descriptor_);
@@ -51,9 +51,9 @@ FeedbackLog::~FeedbackLog() {
   ::close(descriptor_);
 }
 
-void FeedbackLog::inspect(std::size_t latest) {
-  std::deque<std::pair<std::int64_t, std::int64_t>> places;  // of the latest records
-  std::int64_t end = 0;                                      // behind the last valid record
+void FeedbackLog::recover(std::size_t latest) {
+  std::deque<std::string_view> lines;  // the latest records
+  std::int64_t end = 0;                // just past the last valid record
   {
     const MappedMemory file = MappedMemory::of_descriptor(descriptor_, path_);
     const std::string_view text = file.text();
@@ -63,35 +63,33 @@ void FeedbackLog::inspect(std::size_t latest) {
       if (newline == std::string_view::npos) break;
       const std::string_view line = text.substr(begin, newline - begin);
       if (!has_valid_check(line) ||
-          line.rfind(fmt::format("{}{},", expected, survey_.records + 1), 0) != 0) {
+          line.rfind(fmt::format("{}{},", expected, recovery_.records + 1), 0) != 0) {
         break;
       }
-      ++survey_.records;
-      end = static_cast<std::int64_t>(newline) + 1;
-      places.emplace_back(begin, line.size());
-      if (places.size() > latest) places.pop_front();
-      begin = newline + 1;
+      ++recovery_.records;
+      end = begin = newline + 1;
+      lines.push_back(line);
+      if (lines.size() > latest) lines.pop_front();
     }
-    refuse_damage(text, static_cast<std::size_t>(end));
-    survey_.cut_bytes = static_cast<std::int64_t>(text.size()) - end;
-    for (const auto& [begin, size] : places) {
+    reject_damage(text, end);
+    recovery_.cut_bytes = std::ssize(text) - end;
+    for (const std::string_view line : lines) {
       FeedbackRecord record;
-      const auto line = text.substr(static_cast<std::size_t>(begin), static_cast<std::size_t>(size));
       if (const auto failure = parse_record(line, record)) {
-        throw DataError(path_.string(), 0, failure->column, failure->sentence);
+        throw DataError(path_.string(), 0, failure->column, failure->message);
       }
       record.inputs = {};
-      survey_.latest.push_back(std::move(record));
+      recovery_.latest.push_back(std::move(record));
     }
   }
-  if (survey_.cut_bytes > 0) cut_off(end);
-  rounds_ = survey_.records;
-  bytes_ = survey_.bytes = end;
+  if (recovery_.cut_bytes > 0) cut_off(end);
+  rounds_ = recovery_.records;
+  bytes_ = recovery_.bytes = end;
 }
 
-/// A crash leaves nothing valid behind what it tore. Where something is, records that were acknowledged
-/// would be lost with the damaged one.
-void FeedbackLog::refuse_damage(std::string_view text, std::size_t end) const {
+/// A crash tears only the end of the log. Valid records after a damaged one mean other damage, and cutting
+/// there would lose acknowledged feedback.
+void FeedbackLog::reject_damage(std::string_view text, std::size_t end) const {
   std::int64_t valid = 0;
   std::size_t newline = 0;
   for (std::size_t begin = end; (newline = text.find('\n', begin)) != std::string_view::npos;
@@ -99,37 +97,37 @@ void FeedbackLog::refuse_damage(std::string_view text, std::size_t end) const {
     if (has_valid_check(text.substr(begin, newline - begin))) ++valid;
   }
   if (valid == 0) return;
-  const std::uint64_t line = survey_.records + 1;
+  const std::uint64_t line = recovery_.records + 1;
   throw DataError(
       path_.string(), static_cast<std::int64_t>(line), 1,
       fmt::format(
-          "Record {} is damaged or missing, and {} valid ones stand behind it. Nothing was changed: "
-          "restore the log from a copy, or, where all behind record {} may be lost, cut it back to "
-          "its first {} bytes.",
-          line, valid, survey_.records, end));
+          "Record {} is damaged or missing, but {} valid records follow it. Nothing was changed. Restore "
+          "the log from a backup, or truncate it to {} bytes if you can lose every record after "
+          "record {}.",
+          line, valid, end, recovery_.records));
 }
 
-/// What is cut off stays beside the log: most often half a record that nobody was told of, but that is for
-/// a person to judge.
+/// Keeps the cut bytes next to the log. They are usually half an unacknowledged record, but a person should
+/// be able to check.
 void FeedbackLog::cut_off(std::int64_t end) {
-  survey_.cut_to = path_.string() + fmt::format(".cut-at-{}", end);
+  recovery_.cut_to = path_.string() + fmt::format(".cut-at-{}", end);
   {
     const MappedMemory file = MappedMemory::of_descriptor(descriptor_, path_);
-    write_file_atomically(survey_.cut_to, file.text().substr(static_cast<std::size_t>(end)));
+    write_file_atomically(recovery_.cut_to, file.text().substr(end));
   }
-  if (::ftruncate(descriptor_, end) != 0) throw IoError("cut back", path_.string(), errno);
+  if (::ftruncate(descriptor_, end) != 0) throw IoError("truncate", path_.string(), errno);
   if (::fsync(descriptor_) != 0) throw IoError("flush", path_.string(), errno);
-  log_warning("{}: {} bytes behind record {} are no valid record, as after a crash; they are now in {}.",
-              path_.string(), survey_.cut_bytes, survey_.records, survey_.cut_to.string());
+  log_warning("{}: {} bytes after record {} were not a valid record, as after a crash. Moved them to {}.",
+              path_.string(), recovery_.cut_bytes, recovery_.records, recovery_.cut_to.string());
 }
 
 std::uint64_t FeedbackLog::append(const FeedbackRecord& record) {
   std::string body = record_body(record);
   std::unique_lock lock(mutex_);
-  const std::shared_ptr<Batch> batch = gathering_;
+  const std::shared_ptr<Batch> batch = next_batch_;
   const std::size_t place = batch->bodies.size();
   batch->bodies.push_back(std::move(body));
-  // Whoever finds nobody writing writes for all who have gathered.
+  // The first thread to find no write in progress writes the whole batch.
   written_.wait(lock, [&] { return batch->done || !writing_; });
   if (!batch->done) write(lock);
   if (batch->failure) std::rethrow_exception(batch->failure);
@@ -137,10 +135,10 @@ std::uint64_t FeedbackLog::append(const FeedbackRecord& record) {
 }
 
 void FeedbackLog::write(std::unique_lock<std::mutex>& lock) {
-  const std::shared_ptr<Batch> batch = std::exchange(gathering_, std::make_shared<Batch>());
+  const std::shared_ptr<Batch> batch = std::exchange(next_batch_, std::make_shared<Batch>());
   writing_ = true;
   batch->first_round = rounds_ + 1;
-  std::exception_ptr failure = broken_;
+  std::exception_ptr failure = fatal_error_;
   std::int64_t written = 0;
   lock.unlock();
   if (!failure) {
@@ -149,7 +147,7 @@ void FeedbackLog::write(std::unique_lock<std::mutex>& lock) {
       for (std::size_t i = 0; i < batch->bodies.size(); ++i)
         bytes += record_line(batch->first_round + i, batch->bodies[i]);
       store(bytes);
-      written = static_cast<std::int64_t>(bytes.size());
+      written = std::ssize(bytes);
     } catch (...) {
       failure = std::current_exception();
     }
@@ -169,14 +167,14 @@ void FeedbackLog::write(std::unique_lock<std::mutex>& lock) {
   lock.lock();
 }
 
-/// All bytes on the disk, or the file as it was. Only the writing thread comes here.
+/// Writes all bytes to disk or restores the file. Called by the writing thread only.
 void FeedbackLog::store(const std::string& bytes) {
   int error_number = 0;
   std::string_view left = bytes;
   while (!left.empty() && error_number == 0) {
     const ssize_t written = ::write(descriptor_, left.data(), left.size());
     if (written >= 0) {
-      left.remove_prefix(static_cast<std::size_t>(written));
+      left.remove_prefix(written);
     } else if (errno != EINTR) {
       error_number = errno;
     }
@@ -184,11 +182,11 @@ void FeedbackLog::store(const std::string& bytes) {
   if (error_number == 0 && ::fdatasync(descriptor_) != 0) error_number = errno;
   if (error_number == 0) return;
   const bool restored = ::ftruncate(descriptor_, bytes_) == 0 && ::fdatasync(descriptor_) == 0;
-  if (restored && is_lack_of_space(error_number)) throw LogFull("write", path_.string(), error_number);
+  if (restored && is_out_of_space(error_number)) throw LogFull("write", path_.string(), error_number);
   const IoError error("write", path_.string(), error_number);
   {
     const std::lock_guard lock(mutex_);
-    broken_ = std::make_exception_ptr(error);
+    fatal_error_ = std::make_exception_ptr(error);
   }
   throw error;
 }
@@ -224,19 +222,19 @@ bool FeedbackLog::Reader::next(std::string_view& line) {
     if (newline != std::string::npos) {
       line = std::string_view(buffer_).substr(0, newline);
       used_ = newline + 1;
-      position_ += static_cast<std::int64_t>(used_);
+      position_ += used_;
       return true;
     }
     searched = buffer_.size();
-    const std::int64_t from = position_ + static_cast<std::int64_t>(buffer_.size());
-    const auto wanted = static_cast<std::size_t>(
-        std::min<std::int64_t>(static_cast<std::int64_t>(kReadBytes), durable - from));
-    if (wanted == 0) throw IoError(fmt::format("{}: The log ends within a record.", log_.path().string()));
+    const std::int64_t from = position_ + std::ssize(buffer_);
+    const std::int64_t wanted = std::min(kReadBytes, durable - from);
+    if (wanted == 0)
+      throw IoError(fmt::format("{}: The log ends in the middle of a record.", log_.path().string()));
     buffer_.resize(searched + wanted);
-    const ssize_t got = ::pread(descriptor_, buffer_.data() + searched, wanted, from);
-    if (got < 0 && errno != EINTR) throw IoError("read", log_.path().string(), errno);
-    if (got == 0) throw IoError(fmt::format("{}: The log has become shorter.", log_.path().string()));
-    buffer_.resize(searched + static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+    const ssize_t count = ::pread(descriptor_, buffer_.data() + searched, wanted, from);
+    if (count < 0 && errno != EINTR) throw IoError("read", log_.path().string(), errno);
+    if (count == 0) throw IoError(fmt::format("{}: The log was truncated.", log_.path().string()));
+    buffer_.resize(searched + std::max<ssize_t>(count, 0));
   }
 }
 

@@ -14,48 +14,46 @@
 
 namespace olrank {
 
-/// No space is left for feedback; once there is some, the same call succeeds.
+/// The disk is full. The same call succeeds once there is space again.
 class LogFull : public IoError {
  public:
   using IoError::IoError;
 };
 
-/// What opening a log found.
-struct LogSurvey {
+/// What recovery found when the log was opened.
+struct LogRecovery {
   std::uint64_t records = 0;
   std::int64_t bytes = 0;
-  std::int64_t cut_bytes = 0;          // behind the last valid record, moved aside
-  std::filesystem::path cut_to;        // where they are now
-  std::vector<FeedbackRecord> latest;  // as many as were asked for, oldest first, without inputs
+  std::int64_t cut_bytes = 0;          // torn bytes after the last valid record, moved to `cut_to`
+  std::filesystem::path cut_to;        // empty if nothing was cut off
+  std::vector<FeedbackRecord> latest;  // up to the requested number, oldest first, without inputs
 };
 
-/// The accepted feedback in order: lines with checksums, appended and never changed. A record is
-/// acknowledged when it is on the disk; records that arrive while others are being written go together in
-/// one flush.
+/// Append-only log of accepted feedback: lines with checksums, in round order. A record is acknowledged
+/// once it is on disk; records that arrive during a write share the next flush (group commit).
 class FeedbackLog {
  public:
-  /// Opens or makes the file, checks every record, and cuts off what a crash left behind the last valid
-  /// one. The `latest` records come back in the survey. Throws DataError, and changes nothing, where valid
-  /// records stand behind a damaged one.
+  /// Opens or creates the file, verifies every record, and cuts off a torn tail. recovery() holds the
+  /// last `latest` records. Throws DataError, and changes nothing, if valid records follow a damaged one.
   FeedbackLog(const std::filesystem::path& path, std::size_t latest);
   ~FeedbackLog();
   FeedbackLog(const FeedbackLog&) = delete;
   FeedbackLog& operator=(const FeedbackLog&) = delete;
 
-  const LogSurvey& survey() const { return survey_; }
+  const LogRecovery& recovery() const { return recovery_; }
   const std::filesystem::path& path() const { return path_; }
 
-  /// Gives the record its round and returns it when it is durable. Any thread. Throws LogFull, or IoError
-  /// for a disk that cannot be trusted any more: then every later call throws too.
+  /// Assigns the record its round and returns it once the record is durable. Thread-safe. Throws LogFull,
+  /// or IoError after a disk error that cannot be undone; every later call then throws too.
   std::uint64_t append(const FeedbackRecord& record);
 
-  std::uint64_t rounds() const;  // durable ones
+  std::uint64_t rounds() const;  // durable rounds
   std::int64_t bytes() const;
 
-  /// Called after records became durable, without locks held.
+  /// Sets a callback that runs, without locks held, after records become durable.
   void on_growth(std::function<void()> listener) { listener_ = std::move(listener); }
 
-  /// Reads durable records from a position on; one thread.
+  /// Reads durable records from a byte position on. Not thread-safe.
   class Reader {
    public:
     Reader(const FeedbackLog& log, std::int64_t position);
@@ -63,16 +61,16 @@ class FeedbackLog {
     Reader(const Reader&) = delete;
     Reader& operator=(const Reader&) = delete;
 
-    /// The next line without its newline; false when all durable ones are read. Valid until the next call.
+    /// Gets the next line without its newline, valid until the next call. False at the durable end.
     bool next(std::string_view& line);
     std::int64_t position() const { return position_; }
 
    private:
     const FeedbackLog& log_;
     int descriptor_ = -1;
-    std::int64_t position_;  // behind the line given last
+    std::int64_t position_;  // just past the last line returned
     std::string buffer_;
-    std::size_t used_ = 0;  // of the buffer
+    std::size_t used_ = 0;  // bytes of the buffer already returned
   };
 
  private:
@@ -83,23 +81,23 @@ class FeedbackLog {
     std::exception_ptr failure;
   };
 
-  void inspect(std::size_t latest);
-  void refuse_damage(std::string_view text, std::size_t end) const;
+  void recover(std::size_t latest);
+  void reject_damage(std::string_view text, std::size_t end) const;
   void cut_off(std::int64_t end);
-  /// Writes one batch; the lock is not held while the disk works.
+  /// Writes one batch, releasing the lock during the disk write.
   void write(std::unique_lock<std::mutex>& lock);
   void store(const std::string& bytes);
 
   std::filesystem::path path_;
   int descriptor_ = -1;
-  LogSurvey survey_;
+  LogRecovery recovery_;
   std::function<void()> listener_;
 
   mutable std::mutex mutex_;
   std::condition_variable written_;
-  std::shared_ptr<Batch> gathering_ = std::make_shared<Batch>();
+  std::shared_ptr<Batch> next_batch_ = std::make_shared<Batch>();
   bool writing_ = false;
-  std::exception_ptr broken_;
+  std::exception_ptr fatal_error_;
   std::uint64_t rounds_ = 0;
   std::int64_t bytes_ = 0;
 };

@@ -6,16 +6,18 @@
 #include <charconv>
 #include <cmath>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <unordered_set>
 
 #include "core/io/fingerprint.h"
+#include "core/io/json_stream.h"
+#include "core/text/counted.h"
 
 namespace olrank {
 namespace {
 
 constexpr std::string_view kCheck = ",\"check\":\"";
 constexpr std::size_t kHexDigits = 32;
+constexpr const char* kNotAnObject = "The line is not a JSON object.";
 
 void append_ids(std::string& out, std::string_view key, const DocId* begin, const DocId* end) {
   out += fmt::format(",\"{}\":[", key);
@@ -35,7 +37,7 @@ void append_inputs(std::string& out, const FeedbackRecord& record) {
     for (std::size_t k = 0; k < row.size(); ++k) {
       if (k > 0) out += ',';
       out.append(number, std::to_chars(number, number + sizeof number, row[k]).ptr);
-      // Readers take "-0" for a whole number, which has no sign then.
+      // JSON parsers read "-0" as an integer and lose the sign.
       if (row[k] == 0.0F && std::signbit(row[k])) out += ".0";
     }
     out += ']';
@@ -43,46 +45,40 @@ void append_inputs(std::string& out, const FeedbackRecord& record) {
   out += ']';
 }
 
-/// Takes the parser's events of one line; what it does not know it passes over.
-class RecordReader {
+/// SAX handler for one line; skips unknown keys.
+class RecordReader final : public JsonHandler {
  public:
-  using number_integer_t = nlohmann::json::number_integer_t;
-  using number_unsigned_t = nlohmann::json::number_unsigned_t;
-  using number_float_t = nlohmann::json::number_float_t;
-  using string_t = nlohmann::json::string_t;
-  using binary_t = nlohmann::json::binary_t;
-
   explicit RecordReader(FeedbackRecord& record) : record_(record) { record = {}; }
 
-  const std::string& sentence() const { return sentence_; }
+  const std::string& message() const { return message_; }
   std::size_t position() const { return position_; }
 
   bool finish() {
-    if (!seen_[kQid]) return fail("The line has no 'qid'.");
-    if (!seen_[kShown]) return fail("The line has no 'shown'.");
-    if (!seen_[kClicks]) return fail("The line has no 'clicks'.");
-    if (shown_.empty()) return fail("No document was shown in this round.");
+    for (const Field required : {kQid, kShown, kClicks}) {
+      if (!seen_[required]) return fail(fmt::format("'{}' is missing.", kNames[required]));
+    }
+    if (shown_.empty()) return fail("'shown' is empty; list at least one document.");
     if (record_.clicks.size() != shown_.size()) {
-      return fail(fmt::format("There are {} shown documents and {} clicks; give one click for each.",
-                              shown_.size(), record_.clicks.size()));
+      return fail(fmt::format("'shown' has {} and 'clicks' has {}; give one click (0 or 1) per document.",
+                              counted(shown_.size(), "document"), counted(record_.clicks.size(), "value")));
     }
     record_.docs = std::move(shown_);
     record_.docs.insert(record_.docs.end(), std::make_move_iterator(unshown_.begin()),
                         std::make_move_iterator(unshown_.end()));
     if (!seen_[kInputs]) return true;
-    if (rows_ != static_cast<std::int64_t>(record_.docs.size())) {
-      return fail(fmt::format("There are {} documents and inputs of {}; give one list for each.",
-                              record_.docs.size(), rows_));
+    if (rows_ != std::ssize(record_.docs)) {
+      return fail(fmt::format("The line has {} and {} of inputs; give one list per document.",
+                              counted(record_.docs.size(), "document"), counted(rows_, "list")));
     }
-    return no_doc_twice();
+    return check_unique_docs();
   }
 
-  bool null() { return scalar(); }
-  bool boolean(bool value) {
+  bool null() override { return scalar(); }
+  bool boolean(bool value) override {
     if (field_ == kClicks && depth_ == 2) return add_click(value ? 1 : 0);
     return scalar();
   }
-  bool number_integer(number_integer_t value) {
+  bool number_integer(std::int64_t value) override {
     if (field_ == kInputs && depth_ == 3) return add_input(static_cast<float>(value));
     if (field_ == kClicks && depth_ == 2) return add_click(value);
     if (is_list_of_ids()) return add_id({fmt::format("{}", value), true});
@@ -93,67 +89,64 @@ class RecordReader {
     }
     return scalar();
   }
-  bool number_unsigned(number_unsigned_t value) {
+  bool number_unsigned(std::uint64_t value) override {
     if (field_ == kInputs && depth_ == 3) return add_input(static_cast<float>(value));
-    return number_integer(static_cast<number_integer_t>(value));
+    return number_integer(static_cast<std::int64_t>(value));
   }
-  bool number_float(number_float_t wide, const string_t& text) {
+  bool number_float(double wide, const std::string& text) override {
     if (field_ != kInputs || depth_ != 3) return scalar();
-    // From the digits, as the way over a double may round twice; beyond a float's range it says what is
-    // there.
+    // From the digits: a detour over double may round twice. Out of range, the double decides: ±infinity or
+    // almost zero.
     float value = 0.0F;
     const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
     return add_input(read.ec == std::errc{} ? value : static_cast<float>(wide));
   }
-  bool string(string_t& value) {
+  bool string(std::string& value) override {
     if (is_list_of_ids()) return add_id({value, false});
     if (depth_ == 1 && field_ == kQid) return set_text(record_.query, value);
     if (depth_ == 1 && field_ == kImpression) return set_text(record_.impression, value);
     return scalar();
   }
-  bool binary(binary_t&) { return scalar(); }
 
-  bool start_object(std::size_t) {
-    if (depth_ > 0 && field_ != kOther) return fail(wrong_kind());
+  bool start_object() override {
+    if (depth_ > 0 && field_ != kOther) return fail(wrong_type());
     ++depth_;
     return true;
   }
-  bool key(string_t& name) {
+  bool key(std::string& name) override {
     if (depth_ != 1) return true;
     field_ = kOther;
     for (int known = 0; known < kOther; ++known) {
       if (name == kNames[known]) field_ = static_cast<Field>(known);
     }
-    if (field_ != kOther && seen_[field_]) return fail(fmt::format("'{}' stands twice in the line.", name));
+    if (field_ != kOther && seen_[field_]) return fail(fmt::format("'{}' appears twice.", name));
     seen_[field_] = true;
     return true;
   }
-  bool end_object() { return leave(); }
-  bool start_array(std::size_t) {
-    if (depth_ == 0) return fail("The line is no JSON object.");
+  bool end_object() override { return leave(); }
+  bool start_array() override {
+    if (depth_ == 0) return fail(kNotAnObject);
     const bool list = field_ == kShown || field_ == kClicks || field_ == kUnshown || field_ == kInputs;
-    if (field_ != kOther && (!list || depth_ > (field_ == kInputs ? 2 : 1))) return fail(wrong_kind());
+    if (field_ != kOther && (!list || depth_ > (field_ == kInputs ? 2 : 1))) return fail(wrong_type());
     ++depth_;
     row_begin_ = record_.inputs.size();
     return true;
   }
-  bool end_array() {
+  bool end_array() override {
     if (field_ == kInputs && depth_ == 3) {
-      const auto columns = static_cast<std::int64_t>(record_.inputs.size() - row_begin_);
+      const std::int64_t columns = std::ssize(record_.inputs) - row_begin_;
       if (rows_ > 0 && columns != record_.columns) {
-        return fail(
-            fmt::format("A document has {} inputs and the one before it {}.", columns, record_.columns));
+        return fail(fmt::format("A document has {}, but the previous one has {}.",
+                                counted(columns, "input"), record_.columns));
       }
       record_.columns = columns;
       ++rows_;
     }
     return leave();
   }
-  bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception& error) {
-    position_ = position;
-    constexpr int kNumberOutOfRange = 406;
-    return fail(error.id == kNumberOutOfRange ? "The number is outside what a double holds."
-                                              : "The line is no JSON object.");
+  void invalid(std::size_t byte, Fault fault) override {
+    position_ = byte;
+    fail(fault == Fault::kNumberOutOfRange ? "The number is out of range." : kNotAnObject);
   }
 
  private:
@@ -161,21 +154,19 @@ class RecordReader {
   static constexpr std::string_view kNames[] = {"round",  "impression", "qid",   "shown",
                                                 "clicks", "unshown",    "inputs"};
 
-  bool fail(std::string sentence) {
-    if (sentence_.empty()) sentence_ = std::move(sentence);
+  bool fail(std::string message) {
+    if (message_.empty()) message_ = std::move(message);
     return false;
   }
-  std::string wrong_kind() const {
-    return fmt::format("'{}' holds something else than it should.", kNames[field_]);
-  }
+  std::string wrong_type() const { return fmt::format("'{}' has the wrong type.", kNames[field_]); }
   bool leave() {
     --depth_;
     return true;
   }
   bool scalar() {
-    if (depth_ == 0) return fail("The line is no JSON object.");
-    // A round from elsewhere may be anything: the log counts by itself.
-    return field_ == kOther || field_ == kRound ? true : fail(wrong_kind());
+    if (depth_ == 0) return fail(kNotAnObject);
+    // A foreign log's round may be anything, since our log numbers its own.
+    return field_ == kOther || field_ == kRound ? true : fail(wrong_type());
   }
   bool is_list_of_ids() const { return (field_ == kShown || field_ == kUnshown) && depth_ == 2; }
   bool set_text(std::string& target, std::string text) {
@@ -186,20 +177,20 @@ class RecordReader {
     (field_ == kShown ? shown_ : unshown_).push_back(std::move(id));
     return true;
   }
-  bool add_click(number_integer_t value) {
-    if (value != 0 && value != 1) return fail("A click is 0 or 1.");
+  bool add_click(std::int64_t value) {
+    if (value != 0 && value != 1) return fail(fmt::format("A click must be 0 or 1, not {}.", value));
     record_.clicks.push_back(static_cast<std::uint8_t>(value));
     return true;
   }
   bool add_input(float value) {
-    if (!std::isfinite(value)) return fail("An input is outside what a float holds.");
+    if (!std::isfinite(value)) return fail("An input is out of range for a 32-bit float.");
     record_.inputs.push_back(value);
     return true;
   }
-  bool no_doc_twice() {
+  bool check_unique_docs() {
     std::unordered_set<std::string_view> names;
     for (const DocId& id : record_.docs) {
-      if (!names.insert(id.text).second) return fail(fmt::format("Document '{}' is there twice.", id.text));
+      if (!names.insert(id.text).second) return fail(fmt::format("Document '{}' appears twice.", id.text));
     }
     return true;
   }
@@ -207,48 +198,35 @@ class RecordReader {
   FeedbackRecord& record_;
   std::vector<DocId> shown_;
   std::vector<DocId> unshown_;
-  std::string sentence_;
+  std::string message_;
   std::size_t position_ = 0;
   std::int64_t depth_ = 0;
   std::int64_t rows_ = 0;
-  std::size_t row_begin_ = 0;
+  std::int64_t row_begin_ = 0;
   Field field_ = kOther;
   bool seen_[kOther + 1] = {};
 };
 
 }  // namespace
 
-void append_json_text(std::string& out, std::string_view text) {
-  const bool plain = std::all_of(text.begin(), text.end(), [](char c) {
-    return static_cast<unsigned char>(c) >= 0x20 && c != '"' && c != '\\';
-  });
-  if (plain) {
-    out += '"';
-    out += text;
-    out += '"';
-    return;
-  }
-  out += nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
 void append_json_id(std::string& out, const DocId& id) {
   if (id.is_number) {
     out += id.text;
   } else {
-    append_json_text(out, id.text);
+    append_json_string(out, id.text);
   }
 }
 
 std::string record_body(const FeedbackRecord& record) {
   std::string body = ",\"impression\":";
-  append_json_text(body, record.impression);
+  append_json_string(body, record.impression);
   body += ",\"clicks\":[";
   for (std::size_t rank = 0; rank < record.clicks.size(); ++rank) {
     if (rank > 0) body += ',';
     body += record.clicks[rank] != 0 ? '1' : '0';
   }
   body += "],\"qid\":";
-  append_json_text(body, record.query);
+  append_json_string(body, record.query);
   const DocId* first = record.docs.data();
   const DocId* middle = first + record.shown();
   const DocId* last = first + record.docs.size();
@@ -278,13 +256,10 @@ bool has_valid_check(std::string_view line) {
 }
 
 std::optional<RecordFailure> parse_record(std::string_view line, FeedbackRecord& record) {
-  // The parser takes a zero byte for the end.
-  if (line.find('\0') != std::string_view::npos) return RecordFailure{1, "The line is no JSON object."};
   RecordReader reader(record);
-  const bool read = nlohmann::json::sax_parse(line.begin(), line.end(), &reader);
-  if (read && reader.finish()) return std::nullopt;
+  if (parse_json_events(line, reader) && reader.finish()) return std::nullopt;
   return RecordFailure{static_cast<std::int64_t>(std::max<std::size_t>(reader.position(), 1)),
-                       reader.sentence()};
+                       reader.message()};
 }
 
 }  // namespace olrank

@@ -10,7 +10,7 @@
 
 namespace olrank {
 
-/// What a client calls a document: a text, or a whole number, which answers and logs repeat as such.
+/// A client's document ID: a string or an integer. Answers and logs keep the client's form.
 struct DocId {
   std::string text;
   bool is_number = false;
@@ -18,47 +18,44 @@ struct DocId {
   friend bool operator==(const DocId&, const DocId&) = default;
 };
 
-/// One accepted feedback with everything that learning from it takes, so that a log of them depends on
-/// nothing else: neither on the impressions that nobody answered nor on the documents of today.
+/// One accepted feedback with everything needed to learn from it, so that the log is self-contained: it
+/// depends neither on unanswered impressions nor on the current documents.
 struct FeedbackRecord {
-  std::uint64_t round = 0;  // from 1, in the order of the log
+  std::uint64_t round = 0;  // from 1, in log order
   std::string impression;
   std::string query;
-  std::vector<DocId> docs;           // the shown ones, best first, then others that the ranker learns from
-  std::vector<std::uint8_t> clicks;  // 0 or 1 for each shown
+  std::vector<DocId> docs;           // shown docs, best first, then unshown docs the ranker learns from
+  std::vector<std::uint8_t> clicks;  // 0 or 1 for each shown doc
   std::int64_t columns = 0;
-  std::vector<float> inputs;  // [docs × columns], normalised as the model saw them
+  std::vector<float> inputs;  // [docs × columns], normalised: the model's inputs
 
-  std::int64_t shown() const { return static_cast<std::int64_t>(clicks.size()); }
-  FeatureMatrix features() const {
-    return {inputs.data(), static_cast<std::int64_t>(docs.size()), columns};
-  }
+  std::int64_t shown() const { return std::ssize(clicks); }
+  FeatureMatrix features() const { return {inputs.data(), std::ssize(docs), columns}; }
 
   friend bool operator==(const FeedbackRecord&, const FeedbackRecord&) = default;
 };
 
-/// The line of a log without round and checksum, which the log adds: see record_line().
+/// A log line without its round and checksum, which record_line() adds.
 std::string record_body(const FeedbackRecord& record);
 
-/// A whole line with its newline: {"round", "impression", "qid", "shown", "clicks", "unshown", "inputs",
-/// "check"}, the check being XXH3 of all before it. Recorded feedback for `olrank run --replay` has the
-/// same form. Floats read back to the bit.
+/// A complete line with its newline: {"round", "impression", "qid", "shown", "clicks", "unshown", "inputs",
+/// "check"}, where "check" is the XXH3 of everything before it. `olrank run --replay` reads the same
+/// format. Floats round-trip exactly.
 std::string record_line(std::uint64_t round, std::string_view body);
 
-/// Whether the line (without its newline) ends in the checksum of what stands before it.
+/// Whether the line (without its newline) ends in a valid checksum.
 bool has_valid_check(std::string_view line);
 
-/// A place in a line, from 1, and what is wrong there.
+/// What is wrong with a line, and the column (from 1).
 struct RecordFailure {
   std::int64_t column = 1;
-  std::string sentence;
+  std::string message;
 };
 
-/// Reads a line; other keys are passed over, and so are the checksum and the round where there is none.
+/// Parses a line. Skips unknown keys; the round is optional, and the checksum is not verified.
 std::optional<RecordFailure> parse_record(std::string_view line, FeedbackRecord& record);
 
-/// Appends a JSON string with its quotes.
-void append_json_text(std::string& out, std::string_view text);
+/// Appends the ID as JSON, in the client's form.
 void append_json_id(std::string& out, const DocId& id);
 
 }  // namespace olrank

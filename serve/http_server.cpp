@@ -26,50 +26,50 @@ namespace {
 
 constexpr std::size_t kHeaderBytes = std::size_t{1} << 16;
 constexpr int kBacklog = 128;
-constexpr std::size_t kRequestsTold = 1'000'000;
+constexpr std::size_t kKeepAliveRequests = 1'000'000;
 
-/// What a thread knows of the request it serves.
+/// The request that the current thread serves.
 struct Exchange {
   Connection* connection = nullptr;
-  bool body_read = false;  // the next request begins where this one's bytes end
+  bool body_read = false;  // the socket's next byte starts the next request
 };
 thread_local Exchange exchange;
-thread_local bool over_the_limit = false;  // of connections: this one is only told so
+thread_local bool over_connection_limit = false;  // the current connection only gets a 503
 
-/// A thread a connection, made when it is needed, and no queue. The library's own pool has one, and is also
-/// inside LibTorch, in another version, under the same name.
+/// One thread per connection, started on demand, without a queue. The library's own pool queues, and
+/// LibTorch exports another version of it under the same name.
 class ConnectionThreads final : public httplib::TaskQueue {
  public:
   explicit ConnectionThreads(std::size_t limit) : limit_(limit) {}
 
-  // Newer versions of the library want to know whether it was taken.
-  using Taken = decltype(std::declval<httplib::TaskQueue&>().enqueue(std::function<void()>()));
+  // Newer versions of the library expect a bool, older ones nothing.
+  using Result = decltype(std::declval<httplib::TaskQueue&>().enqueue(std::function<void()>()));
 
-  Taken enqueue(std::function<void()> connection) override {
-    bool taken = false;
+  Result enqueue(std::function<void()> connection) override {
+    bool accepted = false;
     {
       const std::lock_guard lock(mutex_);
       if (busy_ < limit_) {
-        taken = true;
+        accepted = true;
         ++busy_;
         waiting_.push_back(std::move(connection));
         if (busy_ > threads_.size()) threads_.emplace_back([this] { work(); });
       }
     }
-    if (taken) {
+    if (accepted) {
       wake_.notify_one();
     } else {
-      over_the_limit = true;
+      over_connection_limit = true;
       connection();
-      over_the_limit = false;
+      over_connection_limit = false;
     }
-    return static_cast<Taken>(true);
+    return static_cast<Result>(true);
   }
 
   void shutdown() override {
     {
       const std::lock_guard lock(mutex_);
-      over_ = true;
+      shut_down_ = true;
     }
     wake_.notify_all();
     for (std::thread& thread : threads_) thread.join();
@@ -79,7 +79,7 @@ class ConnectionThreads final : public httplib::TaskQueue {
   void work() {
     std::unique_lock lock(mutex_);
     for (;;) {
-      wake_.wait(lock, [this] { return over_ || !waiting_.empty(); });
+      wake_.wait(lock, [this] { return shut_down_ || !waiting_.empty(); });
       if (waiting_.empty()) return;
       const std::function<void()> connection = std::move(waiting_.front());
       waiting_.pop_front();
@@ -96,35 +96,35 @@ class ConnectionThreads final : public httplib::TaskQueue {
   std::deque<std::function<void()>> waiting_;
   std::vector<std::thread> threads_;
   std::size_t busy_ = 0;
-  bool over_ = false;
+  bool shut_down_ = false;
 };
 
 bool is_loopback(const std::string& address) {
   return address == "localhost" || address == "::1" || address.rfind("127.", 0) == 0;
 }
 
-/// Takes the same time wherever the texts differ.
-bool same_secret(std::string_view a, std::string_view b) {
+/// Constant-time comparison.
+bool equal_secrets(std::string_view a, std::string_view b) {
   if (a.size() != b.size()) return false;
   unsigned difference = 0;
   for (std::size_t i = 0; i < a.size(); ++i) difference |= static_cast<unsigned char>(a[i] ^ b[i]);
   return difference == 0;
 }
 
-std::string sentence_of(int status) {
+std::string default_message(int status) {
   switch (status) {
     case 404:
-      return "There is nothing at this path.";
+      return "Unknown path or method.";
     case 408:
-      return "The request did not come in time.";
+      return "The request took too long to arrive.";
     case 413:
-      return "The body is too long.";
+      return "The request is too large.";
     case 414:
-      return "The path is too long.";
+      return "The URL is too long.";
     case 503:
-      return "Too many connections are open; try again later.";
+      return "Too many open connections; try again later.";
     default:
-      return status < 500 ? "This is no request that HTTP allows." : "The request could not be served.";
+      return status < 500 ? "Malformed HTTP request." : "Internal error.";
   }
 }
 
@@ -142,10 +142,10 @@ class HttpServer::Server final : public httplib::Server {
   Server(Service& service, const HttpSettings& settings) : service_(service), settings_(settings) {
     new_task_queue = [this] { return new ConnectionThreads(settings_.connections); };
     set_payload_max_length(settings_.body_bytes);
-    // What its answers say of keeping a connection; the loop below is ours.
+    // These only fill the Keep-Alive header; process_and_close_socket() is our own loop.
     set_keep_alive_timeout(std::chrono::ceil<std::chrono::seconds>(settings_.idle).count());
-    set_keep_alive_max_count(kRequestsTold);
-    // Not the library's default, which lets two services share a port without knowing.
+    set_keep_alive_max_count(kKeepAliveRequests);
+    // The library's default (SO_REUSEPORT) lets two services share a port unnoticed.
     set_socket_options([](socket_t socket) {
       const int on = 1;
       ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
@@ -153,7 +153,8 @@ class HttpServer::Server final : public httplib::Server {
     set_pre_routing_handler([this](const httplib::Request& request, httplib::Response& response) {
       return check(request, response) ? HandlerResponse::Unhandled : HandlerResponse::Handled;
     });
-    set_error_handler([](const httplib::Request&, httplib::Response& response) { explain(response); });
+    set_error_handler(
+        [](const httplib::Request&, httplib::Response& response) { fill_error_body(response); });
     declare_routes();
     bind();
   }
@@ -173,7 +174,7 @@ class HttpServer::Server final : public httplib::Server {
     const bool bound = port_ == 0 ? (port_ = bind_to_any_port(settings_.address)) > 0
                                   : bind_to_port(settings_.address, port_);
     if (!bound) {
-      throw IoError(fmt::format("Cannot listen on {}:{}; is another service there?", settings_.address,
+      throw IoError(fmt::format("Cannot listen on {}:{}. Is the port already in use?", settings_.address,
                                 settings_.port));
     }
     ::listen(svr_sock_, kBacklog);
@@ -199,46 +200,46 @@ class HttpServer::Server final : public httplib::Server {
     return [this, type, answer = std::move(answer)](const httplib::Request& request,
                                                     httplib::Response& response) {
       const auto begin = std::chrono::steady_clock::now();
-      // A GET's body is left where it is, and so is what follows it.
+      // A GET's body stays unread on the socket, so the connection cannot be reused.
       exchange.body_read = request.method == "POST" || !request.has_header("Content-Length");
       try {
         response.set_content(answer(request.body), type);
         response.status = 200;
       } catch (const ApiError& error) {
-        refuse(response, error);
+        reject(response, error);
       } catch (const std::exception& error) {
         log_warning("{}: {}", request.path, error.what());
-        refuse(response, ApiError(500, "", error.what()));
+        reject(response, ApiError(500, "", error.what()));
       }
       const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
       service_.counters().count_request(route_of(request.path), response.status, seconds.count());
     };
   }
 
-  static void refuse(httplib::Response& response, const ApiError& error) {
+  static void reject(httplib::Response& response, const ApiError& error) {
     response.status = error.status();
     response.set_content(error.json(), "application/json");
   }
 
-  /// Gives a body to what the library refused by itself.
-  static void explain(httplib::Response& response) {
+  /// Adds our error body to requests that the library rejected.
+  static void fill_error_body(httplib::Response& response) {
     if (!response.body.empty()) return;
     if (exchange.connection != nullptr) {
       if (exchange.connection->timed_out()) response.status = 408;
       if (exchange.connection->too_long()) response.status = 413;
     }
-    refuse(response, ApiError(response.status, "", sentence_of(response.status)));
+    reject(response, ApiError(response.status, "", default_message(response.status)));
     response.set_header("Connection", "close");
   }
 
-  /// Before the body is read.
+  /// Runs before the body is read.
   bool check(const httplib::Request& request, httplib::Response& response) {
     try {
       check_token(request);
-      check_form(request);
+      check_headers(request);
       return true;
     } catch (const ApiError& error) {
-      refuse(response, error);
+      reject(response, error);
       response.set_header("Connection", "close");
       service_.counters().count_request(route_of(request.path), error.status(), 0.0);
       return false;
@@ -247,42 +248,42 @@ class HttpServer::Server final : public httplib::Server {
 
   void check_token(const httplib::Request& request) const {
     if (settings_.token.empty() || request.path == "/healthz" || request.path == "/readyz") return;
-    const std::string said = request.get_header_value("Authorization");
+    const std::string header = request.get_header_value("Authorization");
     constexpr std::string_view kScheme = "Bearer ";
-    if (said.rfind(kScheme, 0) == 0 &&
-        same_secret(std::string_view(said).substr(kScheme.size()), settings_.token))
+    if (header.rfind(kScheme, 0) == 0 &&
+        equal_secrets(std::string_view(header).substr(kScheme.size()), settings_.token))
       return;
-    throw ApiError(401, "Authorization", "This needs the service's token: 'Authorization: Bearer TOKEN'.");
+    throw ApiError(401, "Authorization",
+                   "A valid bearer token is required: 'Authorization: Bearer TOKEN'.");
   }
 
-  void check_form(const httplib::Request& request) const {
+  void check_headers(const httplib::Request& request) const {
     if (request.has_header("Content-Encoding"))
-      throw ApiError(415, "Content-Encoding", "Send the body as it is, without compression.");
+      throw ApiError(415, "Content-Encoding", "Compressed bodies are not supported.");
     if (request.method != "POST") return;
     if (request.has_header("Transfer-Encoding")) {
       if (request.has_header("Content-Length"))
-        throw ApiError(400, "Content-Length", "A body has either a length or chunks.");
-      return;  // the connection counts
+        throw ApiError(400, "Content-Length", "Content-Length and Transfer-Encoding exclude each other.");
+      return;  // Connection enforces the limit
     }
-    const std::string said = request.get_header_value("Content-Length");
+    const std::string header = request.get_header_value("Content-Length");
     std::uint64_t length = 0;
-    const auto [rest, error] = std::from_chars(said.data(), said.data() + said.size(), length);
+    const auto [rest, error] = std::from_chars(header.data(), header.data() + header.size(), length);
     if (request.get_header_value_count("Content-Length") != 1 || error != std::errc{} ||
-        rest != said.data() + said.size()) {
-      throw ApiError(411, "Content-Length", "Say how long the body is.");
+        rest != header.data() + header.size()) {
+      throw ApiError(411, "Content-Length", "Content-Length is required.");
     }
     if (length > settings_.body_bytes) {
-      throw ApiError(
-          413, "Content-Length",
-          fmt::format("The body has {} bytes, and {} are allowed.", length, settings_.body_bytes));
+      throw ApiError(413, "Content-Length",
+                     fmt::format("The body has {} bytes; the limit is {}.", length, settings_.body_bytes));
     }
   }
 
-  /// The library's own loop has no time for a whole request and no limit of connections.
+  /// Replaces the library's loop, which has no deadline for a whole request and no connection limit.
   bool process_and_close_socket(socket_t socket) override {
     Connection connection(socket);
-    if (over_the_limit) {
-      turn_away(connection);
+    if (over_connection_limit) {
+      reject_connection(connection);
       return false;
     }
     const auto stopping = [this] { return svr_sock_ == INVALID_SOCKET; };
@@ -292,7 +293,7 @@ class HttpServer::Server final : public httplib::Server {
       exchange = {&connection, false};
       bool closed = false;
       served = process_request(connection, stopping(), closed, [](httplib::Request& request) {
-        // Whatever a client calls it: forms are parsed by the library and have a smaller limit.
+        // Override the client's type: the library parses forms itself, with a lower size limit.
         if (request.method != "POST") return;
         request.headers.erase("Content-Type");
         request.set_header("Content-Type", "application/json");
@@ -304,13 +305,13 @@ class HttpServer::Server final : public httplib::Server {
     return served;
   }
 
-  static void turn_away(Connection& connection) {
-    const std::string body = ApiError(503, "", sentence_of(503)).json();
+  static void reject_connection(Connection& connection) {
+    const std::string body = ApiError(503, "", default_message(503)).json();
     const std::string answer = fmt::format(
         "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\n"
         "Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{}",
         body.size(), body);
-    // Only what the system takes at once: nobody may hold up the thread that accepts.
+    // Non-blocking: no client may stall the accepting thread.
     ::send(connection.socket(), answer.data(), answer.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     ::shutdown(connection.socket(), SHUT_WR);
   }
@@ -323,7 +324,7 @@ class HttpServer::Server final : public httplib::Server {
 void require_safe_address(const HttpSettings& settings) {
   if (is_loopback(settings.address) || !settings.token.empty()) return;
   throw InvalidArgument(
-      fmt::format("Anyone who reaches {} could rank and teach: give a token file, or listen on 127.0.0.1.",
+      fmt::format("--address {} is open to other machines and requires --token-file; or use 127.0.0.1.",
                   settings.address));
 }
 

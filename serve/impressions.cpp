@@ -16,23 +16,20 @@ std::vector<std::uint8_t> clicks_on(std::span<const DocId> shown,
   std::vector<std::uint8_t> clicked(shown.size(), 0);
   for (std::size_t i = 0; i < clicks.size(); ++i) {
     const Impressions::Click& click = clicks[i];
-    std::size_t rank = static_cast<std::size_t>(click.rank);
-    if (click.rank < 0) {
+    std::int64_t rank = click.rank;
+    const auto reject = [&](const std::string& message) {
+      throw ApiError(422, fmt::format("clicks[{}]", i), message);
+    };
+    if (rank < 0) {
       const auto found =
           std::find_if(shown.begin(), shown.end(), [&](const DocId& id) { return id.text == click.doc; });
-      if (found == shown.end()) {
-        throw ApiError(422, fmt::format("clicks[{}]", i),
-                       fmt::format("Document '{}' was not shown in this impression.", click.doc));
-      }
-      rank = static_cast<std::size_t>(found - shown.begin());
-    } else if (rank >= shown.size()) {
-      throw ApiError(
-          422, fmt::format("clicks[{}]", i),
-          fmt::format("There is no rank {}: {} documents were shown, counted from 0.", rank, shown.size()));
+      if (found == shown.end())
+        reject(fmt::format("Document '{}' was not shown in this impression.", click.doc));
+      rank = found - shown.begin();
+    } else if (rank >= std::ssize(shown)) {
+      reject(fmt::format("Rank {} was not shown; ranks go from 0 to {}.", rank, shown.size() - 1));
     }
-    if (std::exchange(clicked[rank], 1) != 0) {
-      throw ApiError(422, fmt::format("clicks[{}]", i), "This document is clicked twice in one feedback.");
-    }
+    if (std::exchange(clicked[rank], 1) != 0) reject("This document is already among the clicks.");
   }
   return clicked;
 }
@@ -66,8 +63,8 @@ void Impressions::expire(Clock::time_point now) {
   }
 }
 
-/// Ids of this start that are neither open nor answered have expired; of others nothing is known.
-void Impressions::refuse_unknown(const std::string& id) const {
+/// An ID of this run that is neither open nor answered has expired; any other ID is unknown.
+void Impressions::reject_unknown(const std::string& id) const {
   std::uint64_t number = 0;
   const std::string begin = prefix_ + "-";
   if (id.rfind(begin, 0) == 0) {
@@ -75,13 +72,13 @@ void Impressions::refuse_unknown(const std::string& id) const {
     const auto [rest, error] = std::from_chars(id.data() + begin.size(), last, number);
     if (error == std::errc{} && rest == last && number >= 1 && number <= opened_) {
       throw ApiError(410, "impression",
-                     fmt::format("This impression has expired: {} seconds have passed or {} others were "
-                                 "opened since.",
+                     fmt::format("This impression has expired: it is more than {} seconds old, or {} newer "
+                                 "ones were opened.",
                                  limits_.age.count(), limits_.open));
     }
   }
   throw ApiError(404, "impression",
-                 "There is no such impression: it was opened before the service started, or never.");
+                 "Unknown impression. The service forgets open impressions when it restarts.");
 }
 
 Impressions::Claim Impressions::claim(const std::string& id, std::span<const Click> clicks,
@@ -91,47 +88,43 @@ Impressions::Claim Impressions::claim(const std::string& id, std::span<const Cli
   if (const auto answered = answers_.find(id); answered != answers_.end()) {
     if (clicks_on(answered->second.shown, clicks) != answered->second.clicks) {
       throw ApiError(409, "clicks",
-                     fmt::format("Other clicks were accepted for this impression, as round {}.",
+                     fmt::format("Different clicks were already accepted for this impression as round {}.",
                                  answered->second.round));
     }
     return {true, answered->second.round, {}};
   }
   const auto known = open_.find(id);
-  if (known == open_.end()) refuse_unknown(id);
+  if (known == open_.end()) reject_unknown(id);
   Open& open = known->second;
   if (open.claimed)
-    throw ApiError(409, "impression", "Feedback for this impression is being written; ask again.");
-  const auto shown = std::span(open.list.docs).first(static_cast<std::size_t>(open.shown));
+    throw ApiError(409, "impression", "Feedback for this impression is already being written; retry.");
+  const auto shown = std::span(open.list.docs).first(open.shown);
   open.list.clicks = clicks_on(shown, clicks);
   open.claimed = true;
   return {false, 0, std::move(open.list)};
 }
 
-void Impressions::note_answer(const std::string& id, Answer answer) {
-  answers_by_age_.push_back(id);
-  answers_.insert_or_assign(id, std::move(answer));
+void Impressions::remember(const FeedbackRecord& record) {
+  const std::lock_guard lock(mutex_);
+  const std::vector<DocId> shown(record.docs.begin(), record.docs.begin() + record.shown());
+  answers_by_age_.push_back(record.impression);
+  answers_.insert_or_assign(record.impression, Answer{record.round, record.clicks, shown});
   while (answers_by_age_.size() > limits_.open) {
     answers_.erase(answers_by_age_.front());
     answers_by_age_.pop_front();
   }
 }
 
-void Impressions::remember(const FeedbackRecord& record) {
-  const std::lock_guard lock(mutex_);
-  const auto shown = record.docs.begin() + record.shown();
-  note_answer(record.impression, {record.round, record.clicks, {record.docs.begin(), shown}});
-}
-
-void Impressions::settle(FeedbackRecord record) {
+void Impressions::commit(const FeedbackRecord& record) {
   remember(record);
   const std::lock_guard lock(mutex_);
   const auto known = open_.find(record.impression);
   if (known == open_.end()) return;
-  by_age_.erase(known->second.place);
+  by_age_.erase(known->second.age_position);
   open_.erase(known);
 }
 
-void Impressions::reopen(FeedbackRecord record) {
+void Impressions::release(FeedbackRecord record) {
   const std::lock_guard lock(mutex_);
   const auto known = open_.find(record.impression);
   if (known == open_.end()) return;

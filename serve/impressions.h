@@ -16,40 +16,41 @@
 namespace olrank {
 
 struct ImpressionLimits {
-  std::size_t open = 10'000;       // lists that wait for feedback, and answered ones that are remembered
-  std::chrono::seconds age{3600};  // after which an open one has expired
+  std::size_t open = 10'000;       // lists awaiting feedback; as many answered ones are remembered
+  std::chrono::seconds age{3600};  // an open impression expires after this
 };
 
-/// The lists that were shown and may still be answered, and the answers that were accepted, so that none
-/// counts twice. Any thread.
+/// Shown lists that still await feedback, and recently accepted answers, so that none counts twice.
+/// Thread-safe.
 class Impressions {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// `prefix` begins every id and differs from start to start of the service.
+  /// `prefix` starts every ID and differs between runs of the service.
   Impressions(const ImpressionLimits& limits, std::string prefix);
 
-  /// Keeps a shown list, whose clicks are empty, and returns its id. `shown` of its documents were seen.
+  /// Stores a list, without clicks, and returns its ID. Its first `shown` documents were shown.
   std::string open(FeedbackRecord list, std::int64_t shown, Clock::time_point now = Clock::now());
-  /// What to do with clicks for an impression: either the record to write, after which settle() or reopen()
-  /// has to follow, or the acceptance that they repeat. Throws ApiError for all else.
+  /// The result of claim(): a record to write, or the accepted round that the clicks repeat.
   struct Claim {
     bool duplicate = false;
     std::uint64_t round = 0;  // of a duplicate
-    FeedbackRecord record;    // with its clicks, otherwise
+    FeedbackRecord record;    // with its clicks, unless a duplicate
   };
-  /// A click is a rank from 0 or a document.
+  /// A clicked rank (from 0) or document.
   struct Click {
     std::int64_t rank = -1;
-    std::string doc;  // where rank is −1
+    std::string doc;  // if rank is −1
   };
+  /// Reserves an impression for its feedback; commit() or release() has to follow unless the clicks are a
+  /// duplicate. Throws ApiError for unknown or expired impressions and invalid or contradicting clicks.
   Claim claim(const std::string& id, std::span<const Click> clicks, Clock::time_point now = Clock::now());
-  /// The clicks are durable as this round.
-  void settle(FeedbackRecord record);
-  /// They are not; the impression waits on.
-  void reopen(FeedbackRecord record);
+  /// The record is durable: closes the impression.
+  void commit(const FeedbackRecord& record);
+  /// The write failed: the impression awaits feedback again.
+  void release(FeedbackRecord record);
 
-  /// An acceptance of an earlier start.
+  /// Remembers an answer accepted by an earlier run.
   void remember(const FeedbackRecord& record);
 
   std::size_t open_count() const;
@@ -61,7 +62,7 @@ class Impressions {
     std::int64_t shown = 0;
     Clock::time_point since;
     bool claimed = false;
-    std::list<std::string>::iterator place;
+    std::list<std::string>::iterator age_position;
   };
   struct Answer {
     std::uint64_t round = 0;
@@ -70,8 +71,7 @@ class Impressions {
   };
 
   void expire(Clock::time_point now);
-  void note_answer(const std::string& id, Answer answer);
-  [[noreturn]] void refuse_unknown(const std::string& id) const;
+  [[noreturn]] void reject_unknown(const std::string& id) const;
 
   ImpressionLimits limits_;
   std::string prefix_;

@@ -15,8 +15,8 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
-/// While much is waiting to be learned, lists need not follow every round.
-constexpr std::chrono::milliseconds kPublishAtLeast{50};
+/// While the learner catches up, it publishes at this interval instead of after every round.
+constexpr std::chrono::milliseconds kPublishInterval{50};
 
 }  // namespace
 
@@ -34,9 +34,8 @@ Learner::Learner(std::unique_ptr<OnlineRanker> ranker, FeedbackLog& log, Learner
 void Learner::require_lists_ahead_of_rounds(const OnlineRanker& ranker) {
   if (ranker.freeze()) return;
   throw InvalidArgument(
-      "The lists of this kind of ranker belong to the round that learns from them, which a service does "
-      "not "
-      "know when it ranks: choose another kind.");
+      "This kind of ranker ties each list to the round that learns from it, which a service does not know "
+      "when it ranks. Choose another kind.");
 }
 
 Learner::~Learner() {
@@ -45,11 +44,10 @@ Learner::~Learner() {
 
 void Learner::restore() {
   if (!std::filesystem::exists(settings_.checkpoint)) return;
-  const std::string file = settings_.checkpoint.string();
-  const std::string bytes = read_state_file(settings_.checkpoint);
-  StateReader state(bytes, file);
+  StateReader state =
+      read_state_file(settings_.checkpoint, "delete this file, and the service learns its log again");
   if (state.get_text("service.identity") != settings_.identity)
-    state.fail("This checkpoint is of another service: its settings are not the ones here.");
+    state.fail("This checkpoint belongs to a service with other settings.");
   round_ = state.get_one<std::uint64_t>("service.round");
   position_ = state.get_one<std::int64_t>("service.position");
   pairs_ = state.get_one<std::int64_t>("service.pairs");
@@ -57,8 +55,8 @@ void Learner::restore() {
   state.require_end();
   if (round_ > log_.rounds() || position_ > log_.bytes()) {
     state.fail(
-        fmt::format("This checkpoint has learned from {} rounds and the log holds {}: it is not the "
-                    "log that was learned from.",
+        fmt::format("This checkpoint was made after {} rounds, but the log holds {}. It belongs to another "
+                    "log.",
                     round_, log_.rounds()));
   }
   restored_round_ = checkpoint_round_ = round_;
@@ -72,11 +70,11 @@ void Learner::start() {
   thread_ = std::thread([this] { run(); });
 }
 
-void Learner::stop(std::chrono::seconds patience) {
+void Learner::stop(std::chrono::seconds timeout) {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
-    deadline_ = SteadyClock::now() + patience;
+    deadline_ = SteadyClock::now() + timeout;
     wake_.notify_one();
   }
   if (thread_.joinable()) thread_.join();
@@ -93,27 +91,26 @@ void Learner::run() {
   std::unique_lock lock(mutex_);
   for (;;) {
     std::vector<Request> requests = std::exchange(requests_, {});
-    const bool over = stopping_ && SteadyClock::now() >= deadline_;
+    const bool expired = stopping_ && SteadyClock::now() >= deadline_;
     const bool failed = failure_.has_value();
     lock.unlock();
     for (Request& request : requests) answer(request);
     bool more = false;
     try {
-      more = !over && !failed && consume_next();
-      if (!more || SteadyClock::now() - publication_ >= kPublishAtLeast) publish();
-      if (round_ - checkpoint_round_ >= settings_.checkpoint_every) try_to_write_file();
+      more = !expired && !failed && consume_next();
+      if (!more || SteadyClock::now() - published_at_ >= kPublishInterval) publish();
+      if (round_ - checkpoint_round_ >= settings_.checkpoint_every) try_save_checkpoint();
     } catch (const std::exception& error) {
-      const std::string sentence =
-          fmt::format("Learning has stopped after round {}: {}", round_, error.what());
-      log_warning("{}", sentence);
+      const std::string message = fmt::format("Learning stopped after round {}: {}", round_, error.what());
+      log_warning("{}", message);
       const std::lock_guard held(mutex_);
-      failure_ = sentence;
+      failure_ = message;
     }
     lock.lock();
     if (more || !requests_.empty()) continue;
-    // Feedback may have come since the log was read to its end.
-    const bool idle = failure_ || static_cast<std::int64_t>(position_) >= log_.bytes();
-    if (stopping_ && (idle || over)) break;
+    // Feedback may have arrived since we reached the end of the log.
+    const bool idle = failure_ || position_ >= log_.bytes();
+    if (stopping_ && (idle || expired)) break;
     if (stopping_ || !idle) continue;
     if (figures_round_ == round_ || failure_) {
       wake_.wait(lock);
@@ -122,8 +119,8 @@ void Learner::run() {
     }
   }
   lock.unlock();
-  if (failure_) return;  // a state half-way through a round is no checkpoint
-  if (round_ != checkpoint_round_) try_to_write_file();
+  if (failure_) return;  // the state may be mid-round
+  if (round_ != checkpoint_round_) try_save_checkpoint();
 }
 
 bool Learner::consume_next() {
@@ -131,10 +128,10 @@ bool Learner::consume_next() {
   if (!reader_->next(line)) return false;
   if (const auto failure = parse_record(line, record_))
     throw DataError(log_.path().string(), static_cast<std::int64_t>(round_) + 1, failure->column,
-                    failure->sentence);
+                    failure->message);
   if (record_.round != round_ + 1) {
-    throw IoError(fmt::format("{}: Round {} stands where {} should.", log_.path().string(), record_.round,
-                              round_ + 1));
+    throw IoError(fmt::format("{}: Found round {} where round {} was expected.", log_.path().string(),
+                              record_.round, round_ + 1));
   }
   learn(record_);
   position_ = reader_->position();
@@ -144,28 +141,27 @@ bool Learner::consume_next() {
 void Learner::learn(const FeedbackRecord& record) {
   std::vector<std::int64_t> numbers(record.docs.size());
   std::vector<std::int32_t> shown(record.clicks.size());
-  for (std::size_t doc = 0; doc < numbers.size(); ++doc) {
-    numbers[doc] = doc_number(record.query, record.features().doc(static_cast<std::int64_t>(doc)),
-                              record.docs[doc].text);
+  for (std::int64_t doc = 0; doc < std::ssize(numbers); ++doc) {
+    numbers[doc] = doc_number(record.query, record.features().doc(doc), record.docs[doc].text);
   }
   for (std::size_t rank = 0; rank < shown.size(); ++rank) shown[rank] = static_cast<std::int32_t>(rank);
   RoundContext context{context_, clock_};
   const auto round = static_cast<std::uint32_t>(record.round);
   const LearnReport learned =
       ranker_->learn(context, {round, {round, 0, record.features(), numbers}, shown, record.clicks});
-  pairs_ += static_cast<std::int64_t>(learned.pairs.size());
+  pairs_ += std::ssize(learned.pairs);
   round_ = record.round;
   published_ = false;
 }
 
-/// How sound the covariance is takes a while to tell once it is large: at most a tenth of the time.
+/// Figures such as the drift of a large covariance are slow to compute: spend at most a tenth of the time.
 bool Learner::refresh_figures() {
-  const auto begun = SteadyClock::now();
-  if (begun < figures_due_ || figures_round_ == round_) return false;
+  const auto begin = SteadyClock::now();
+  if (begin < figures_due_ || figures_round_ == round_) return false;
   figures_ = ranker_->figures(context_);
   figures_round_ = round_;
-  const auto ended = SteadyClock::now();
-  figures_due_ = ended + 9 * (ended - begun);
+  const auto end = SteadyClock::now();
+  figures_due_ = end + 9 * (end - begin);
   return true;
 }
 
@@ -178,10 +174,10 @@ void Learner::publish() {
   next->pairs = pairs_;
   next->figures = figures_;
   published_ = true;
-  publication_ = SteadyClock::now();
-  std::shared_ptr<const PublishedRanker> before;  // may free much, which no reader should wait for
+  published_at_ = SteadyClock::now();
+  std::shared_ptr<const PublishedRanker> previous;  // destroyed after the lock: freeing it may be slow
   const std::lock_guard lock(mutex_);
-  before = std::exchange(latest_, std::move(next));
+  previous = std::exchange(latest_, std::move(next));
 }
 
 std::shared_ptr<const PublishedRanker> Learner::latest() const {
@@ -196,7 +192,7 @@ Learner::State Learner::present_state() const {
   return {round_, pairs_, state.fingerprint()};
 }
 
-void Learner::write_file() {
+void Learner::save_checkpoint() {
   StateWriter state;
   state.put_text("service.identity", settings_.identity);
   state.put("service.round", round_);
@@ -204,32 +200,32 @@ void Learner::write_file() {
   state.put("service.pairs", pairs_);
   ranker_->save(state);
   checkpoint_round_ = round_;
-  write_state_file(settings_.checkpoint, state);
+  state.write(settings_.checkpoint);
 }
 
-void Learner::try_to_write_file() {
+void Learner::try_save_checkpoint() {
   try {
-    write_file();
+    save_checkpoint();
   } catch (const IoError& error) {
-    log_warning("There is no checkpoint of round {}. {}", round_, error.what());
+    log_warning("Could not save the checkpoint of round {}. {}", round_, error.what());
   }
 }
 
 void Learner::answer(Request& request) {
   try {
-    if (request.checkpoint) write_file();
+    if (request.checkpoint) save_checkpoint();
     request.answer.set_value(present_state());
   } catch (...) {
     request.answer.set_exception(std::current_exception());
   }
 }
 
-Learner::State Learner::ask(bool checkpoint) {
+Learner::State Learner::request(bool checkpoint) {
   std::future<State> answer;
   {
     const std::lock_guard lock(mutex_);
     if (!thread_.joinable()) {
-      if (checkpoint) write_file();
+      if (checkpoint) save_checkpoint();
       return present_state();
     }
     if (stopping_) throw Error("The service is stopping.");
@@ -242,11 +238,11 @@ Learner::State Learner::ask(bool checkpoint) {
 }
 
 Learner::State Learner::state() {
-  return ask(false);
+  return request(false);
 }
 
 Learner::State Learner::write_checkpoint() {
-  return ask(true);
+  return request(true);
 }
 
 std::optional<std::string> Learner::failure() const {

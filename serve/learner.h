@@ -20,45 +20,45 @@
 
 namespace olrank {
 
-/// What rankings are made with: one round's ranker, and what is worth telling about it.
+/// The ranker that requests use: one round's frozen ranker with its statistics.
 struct PublishedRanker {
   std::shared_ptr<const FrozenRanker> ranker;
   std::uint64_t round = 0;
   std::int64_t pairs = 0;
-  std::vector<RankerFigure> figures;  // as of a moment before at most
+  std::vector<RankerFigure> figures;  // may be a few rounds old
 };
 
 struct LearnerSettings {
   std::filesystem::path checkpoint;
-  std::string identity;                   // a checkpoint of another one is refused
+  std::string identity;                   // a checkpoint with another identity is rejected
   std::uint64_t checkpoint_every = 1000;  // rounds
 };
 
-/// Consumes the feedback log in its order, a record a round, on a thread of its own, and publishes an
-/// immutable ranker after it. Its state is a function of the log alone: neither the time of a round nor who
-/// ranked meanwhile enters it. After a start it goes on from the last checkpoint to the same bits.
+/// Consumes the feedback log in order on a thread of its own, one record per round, and publishes immutable
+/// rankers. Its state is a function of the log alone: neither timing nor concurrent ranking requests affect
+/// it. A restart continues from the last checkpoint to the same bits.
 class Learner {
  public:
-  /// `ranker` is as before round 1. Throws IoError for a checkpoint that does not belong here, and
-  /// InvalidArgument for a kind whose lists cannot be made ahead of their round.
+  /// `ranker` is in its state before round 1. Throws IoError for a checkpoint of another service, and
+  /// InvalidArgument for a kind that cannot make lists ahead of their round.
   Learner(std::unique_ptr<OnlineRanker> ranker, FeedbackLog& log, LearnerSettings settings);
   ~Learner();
   Learner(const Learner&) = delete;
   Learner& operator=(const Learner&) = delete;
 
-  /// Throws what the constructor would for such a ranker.
+  /// Throws InvalidArgument for a kind that the constructor would reject.
   static void require_lists_ahead_of_rounds(const OnlineRanker& ranker);
 
   void start();
-  /// Learns what is in the log for at most `patience`, writes a checkpoint and ends.
-  void stop(std::chrono::seconds patience);
-  /// Learns what is in the log on the calling thread; for use instead of start().
+  /// Learns the rest of the log for at most `timeout`, writes a checkpoint and joins the thread.
+  void stop(std::chrono::seconds timeout);
+  /// Learns the log on the calling thread, as an alternative to start().
   void learn_all();
 
   std::shared_ptr<const PublishedRanker> latest() const;
   bool learns_from_unshown() const { return learns_from_unshown_; }
 
-  /// Of the learner's whole state after a round. Answered between two rounds, as is a checkpoint.
+  /// A summary of the learner's whole state. The learning thread takes it, or a checkpoint, between rounds.
   struct State {
     std::uint64_t round = 0;
     std::int64_t pairs = 0;
@@ -67,7 +67,7 @@ class Learner {
   State state();
   State write_checkpoint();
 
-  /// Why learning has stopped; nothing while it goes on.
+  /// Why learning has stopped, if it has.
   std::optional<std::string> failure() const;
   std::uint64_t restored_round() const { return restored_round_; }
 
@@ -85,10 +85,11 @@ class Learner {
   bool refresh_figures();
   void answer(Request& request);
   State present_state() const;
-  void write_file();
-  /// The log holds everything, so that a checkpoint that fails costs the next start time and nothing else.
-  void try_to_write_file();
-  State ask(bool checkpoint);
+  void save_checkpoint();
+  /// Logs a failure instead of throwing: the log holds everything, so a missing checkpoint only costs the
+  /// next start time.
+  void try_save_checkpoint();
+  State request(bool checkpoint);
 
   std::unique_ptr<OnlineRanker> ranker_;
   FeedbackLog& log_;
@@ -96,7 +97,7 @@ class Learner {
   bool learns_from_unshown_;
   std::uint64_t restored_round_ = 0;
 
-  // Of the learning thread.
+  // Used by the learning thread only.
   ExecutionContext context_;
   StageClock clock_;
   std::unique_ptr<FeedbackLog::Reader> reader_;
@@ -107,9 +108,9 @@ class Learner {
   std::int64_t pairs_ = 0;
   std::vector<RankerFigure> figures_;
   std::optional<std::uint64_t> figures_round_;
-  std::chrono::steady_clock::time_point figures_due_;  // no sooner, so that they take little of the time
-  bool published_ = false;                             // what it knows
-  std::chrono::steady_clock::time_point publication_;
+  std::chrono::steady_clock::time_point figures_due_;  // limits the time spent on figures
+  bool published_ = false;                             // whether latest_ is up to date
+  std::chrono::steady_clock::time_point published_at_;
 
   mutable std::mutex mutex_;
   std::condition_variable wake_;

@@ -18,7 +18,7 @@ void Metrics::count_request(std::string_view route, int status, double seconds) 
   ++requests_[{std::string(route), status}];
   Latency& latency = latencies_[std::string(route)];
   const auto bucket = std::lower_bound(kBounds.begin(), kBounds.end(), seconds) - kBounds.begin();
-  ++latency.buckets[static_cast<std::size_t>(bucket)];
+  ++latency.buckets[bucket];
   latency.seconds += seconds;
   ++latency.count;
 }
@@ -36,13 +36,12 @@ double Metrics::certain_share() const {
 
 std::string Metrics::text() const {
   const std::lock_guard lock(mutex_);
-  std::string text = heading("olrank_requests_total", "counter", "Requests answered.");
+  std::string text = heading("olrank_requests_total", "counter", "Requests by route and status.");
   for (const auto& [key, count] : requests_) {
     text += fmt::format("olrank_requests_total{{route=\"{}\",status=\"{}\"}} {}\n", key.first, key.second,
                         count);
   }
-  text +=
-      heading("olrank_request_seconds", "histogram", "Seconds from the body's last byte to the answer.");
+  text += heading("olrank_request_seconds", "histogram", "Seconds to process a request after it was read.");
   for (const auto& [route, latency] : latencies_) {
     std::uint64_t below = 0;
     for (std::size_t i = 0; i < kBounds.size(); ++i) {

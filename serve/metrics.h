@@ -10,7 +10,7 @@
 
 namespace olrank {
 
-/// Requests by route and status, how long they took, and how certain shown lists were; any thread.
+/// Counts requests by route and status, their latencies, and the certain orders shown. Thread-safe.
 class Metrics {
  public:
   static constexpr std::array<double, 14> kBounds = {0.0005, 0.001, 0.002, 0.004, 0.008, 0.016, 0.032,
@@ -20,7 +20,7 @@ class Metrics {
   void count_certainty(std::int64_t certain_pairs, std::int64_t shown_pairs);
 
   double certain_share() const;  // of all pairs shown so far
-  /// In Prometheus' text format.
+  /// In the Prometheus text format.
   std::string text() const;
 
  private:
@@ -37,7 +37,7 @@ class Metrics {
   std::int64_t shown_pairs_ = 0;
 };
 
-/// One figure with its description, in the same format.
+/// One metric with its HELP and TYPE lines, in the same format.
 std::string metric_text(std::string_view name, std::string_view type, std::string_view help, double value);
 
 }  // namespace olrank

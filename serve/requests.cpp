@@ -7,70 +7,58 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 #include <unordered_set>
 
+#include "core/io/json_stream.h"
 #include "core/text/nearest.h"
 #include "serve/api_error.h"
 
 namespace olrank {
 namespace {
 
-using Json = nlohmann::json;
+constexpr const char* kMissing = "The field is missing.";
 
-/// What both requests need of the parser's events: where we are, and a complaint that names it. Values come
-/// to text(), number() and flag(); nothing of a request is ever built that it should not hold.
-class RequestReader {
+/// SAX handler shared by both requests: passes values to text(), number() and flag(), and rejects with an
+/// error that names the current field. Only expected values are ever stored.
+class RequestReader : public JsonHandler {
  public:
-  using number_integer_t = Json::number_integer_t;
-  using number_unsigned_t = Json::number_unsigned_t;
-  using number_float_t = Json::number_float_t;
-  using string_t = Json::string_t;
-  using binary_t = Json::binary_t;
-
-  virtual ~RequestReader() = default;
-
-  bool null() { refuse("null is no value here; leave the field out or give it one."); }
-  bool boolean(bool value) { return flag(value); }
-  bool number_integer(number_integer_t value) { return number(static_cast<double>(value), value); }
-  bool number_unsigned(number_unsigned_t value) {
-    constexpr auto kLargest = static_cast<number_unsigned_t>(std::numeric_limits<std::int64_t>::max());
+  bool null() override { reject("null is not allowed; omit the field or give it a value."); }
+  bool boolean(bool value) override { return flag(value); }
+  bool number_integer(std::int64_t value) override { return number(static_cast<double>(value), value); }
+  bool number_unsigned(std::uint64_t value) override {
+    constexpr auto kLargest = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
     if (value > kLargest) return number(static_cast<double>(value), std::nullopt);
     return number(static_cast<double>(value), static_cast<std::int64_t>(value));
   }
-  bool number_float(number_float_t value, const string_t&) { return number(value, std::nullopt); }
-  bool string(string_t& value) { return text(value); }
-  bool binary(binary_t&) { refuse("Binary values are not known here."); }
+  bool number_float(double value, const std::string&) override { return number(value, std::nullopt); }
+  bool string(std::string& value) override { return text(value); }
 
-  virtual bool start_object(std::size_t) = 0;
-  virtual bool key(string_t& name) = 0;
-  virtual bool end_object() = 0;
-  virtual bool start_array(std::size_t) = 0;
-  virtual bool end_array() = 0;
-
-  bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception& error) {
-    constexpr int kNumberOutOfRange = 406;
-    if (error.id == kNumberOutOfRange) refuse("This number is outside what a double holds.");
-    const std::string place = field();
-    throw ApiError(400, place.empty() ? "body" : place,
-                   fmt::format("The body is no valid JSON at byte {}.", position));
+  void invalid(std::size_t byte, Fault fault) override {
+    if (fault == Fault::kNumberOutOfRange) reject("The number is out of range.");
+    reject(fmt::format("Invalid JSON at byte {}.", byte), 400);
   }
 
-  [[noreturn]] void refuse(const std::string& sentence, int status = 422) const {
-    const std::string place = field();
-    throw ApiError(status, place.empty() ? "body" : place, sentence);
+  [[noreturn]] void reject(const std::string& message, int status = 422) const {
+    throw ApiError(status, field_or_body(), message);
+  }
+  [[noreturn]] void reject_type(std::string_view type) const {
+    reject(fmt::format("Unexpected {} here.", type));
   }
 
  protected:
+  std::string field_or_body() const {
+    std::string place = field();
+    return place.empty() ? "body" : place;
+  }
   virtual std::string field() const = 0;
   virtual bool text(std::string& value) = 0;
   virtual bool number(double value, std::optional<std::int64_t> whole) = 0;
   virtual bool flag(bool value) = 0;
 
-  /// Which of `names` the key is; unknown ones and repetitions are refused. `parent` is the place of what
-  /// has the key, empty or with a dot at its end.
+  /// Index of the key in `names`; rejects unknown and repeated keys. `parent` is the path of the key's
+  /// object, empty or ending in a dot.
   static int known_key(const std::string& parent, const std::string& name,
                        std::span<const std::string> names, unsigned& seen) {
     const std::string place = parent + excerpt(name);
@@ -78,10 +66,10 @@ class RequestReader {
     if (found == names.end()) {
       const std::string near = nearest_name(name, std::vector<std::string>(names.begin(), names.end()));
       throw ApiError(422, place.empty() ? "body" : place,
-                     fmt::format("This field is unknown; the nearest is '{}'.", near));
+                     fmt::format("Unknown field. Did you mean '{}'?", near));
     }
     const auto index = static_cast<int>(found - names.begin());
-    if ((seen >> index & 1U) != 0) throw ApiError(422, place, "This field is there twice.");
+    if ((seen >> index & 1U) != 0) throw ApiError(422, place, "The field appears twice.");
     seen |= 1U << index;
     return index;
   }
@@ -92,19 +80,11 @@ class RequestReader {
   }
 
   void check_text(const std::string& value, std::size_t limit) const {
-    if (value.empty()) refuse("This is empty, and a name is needed.");
+    if (value.empty()) reject("The value must not be empty.");
     if (value.size() > limit)
-      refuse(fmt::format("This has {} bytes; {} are allowed.", value.size(), limit));
+      reject(fmt::format("The value has {} bytes; the limit is {}.", value.size(), limit));
   }
 };
-
-template <class Reader>
-void read_body(std::string_view body, Reader& reader) {
-  // The parser takes a zero byte for the end.
-  if (const std::size_t zero = body.find('\0'); zero != std::string_view::npos)
-    throw ApiError(400, "body", fmt::format("The body is no valid JSON at byte {}.", zero + 1));
-  Json::sax_parse(body.begin(), body.end(), &reader);
-}
 
 class RankReader final : public RequestReader {
  public:
@@ -117,40 +97,39 @@ class RankReader final : public RequestReader {
   }
 
   void finish() const {
-    if ((seen_ >> kQuery & 1U) == 0) throw ApiError(422, "query", "The field is missing: name the query.");
-    if ((seen_ >> kDocs & 1U) == 0)
-      throw ApiError(422, "docs", "The field is missing: give the documents.");
-    if (request_.docs.empty()) throw ApiError(422, "docs", "There is no document to rank.");
+    if ((seen_ >> kQuery & 1U) == 0) throw ApiError(422, "query", kMissing);
+    if ((seen_ >> kDocs & 1U) == 0) throw ApiError(422, "docs", kMissing);
+    if (request_.docs.empty()) throw ApiError(422, "docs", "At least one document is required.");
     std::unordered_set<std::string_view> ids;
     for (std::size_t doc = 0; doc < request_.docs.size(); ++doc) {
       if (!ids.insert(request_.docs[doc].text).second) {
         throw ApiError(422, fmt::format("docs[{}].id", doc),
-                       fmt::format("Document '{}' is there twice.", request_.docs[doc].text));
+                       fmt::format("Document '{}' appears twice.", request_.docs[doc].text));
       }
     }
   }
 
-  bool start_object(std::size_t) override {
+  bool start_object() override {
     if (place_ == kBody) {
       place_ = kTop;
     } else if (place_ == kDocList) {
-      if (static_cast<std::int64_t>(request_.docs.size()) == limits_.docs)
-        refuse(fmt::format("A request may hold {} documents.", limits_.docs), 413);
+      if (std::ssize(request_.docs) == limits_.docs)
+        reject(fmt::format("A request may have at most {} documents.", limits_.docs), 413);
       request_.docs.emplace_back();
       doc_seen_ = 0;
       doc_field_ = -1;
       place_ = kDoc;
     } else if (place_ == kDoc && doc_field_ == kFeatures) {
       const std::size_t begin = request_.values.size();
-      request_.values.resize(begin + static_cast<std::size_t>(limits_.features), 0.0F);
-      given_.assign(static_cast<std::size_t>(limits_.features), false);
+      request_.values.resize(begin + limits_.features, 0.0F);
+      given_.assign(limits_.features, false);
       place_ = kFeatureObject;
     } else {
-      refuse("An object stands where none belongs.");
+      reject_type("object");
     }
     return true;
   }
-  bool key(string_t& name) override {
+  bool key(std::string& name) override {
     if (place_ == kTop) {
       field_ = known_key("", name, kTopNames, seen_);
     } else if (place_ == kDoc) {
@@ -173,20 +152,20 @@ class RankReader final : public RequestReader {
     }
     return true;
   }
-  bool start_array(std::size_t) override {
+  bool start_array() override {
     if (place_ == kTop && field_ == kDocs) {
       place_ = kDocList;
     } else if (place_ == kDoc && doc_field_ == kFeatures) {
       feature_ = 0;
       place_ = kFeatureList;
     } else {
-      refuse("A list stands where none belongs.");
+      reject_type("array");
     }
     return true;
   }
   bool end_array() override {
     if (place_ == kFeatureList) {
-      if (feature_ != limits_.features) refuse_count(feature_);
+      if (feature_ != limits_.features) reject_count(feature_);
       place_ = kDoc;
     } else {
       place_ = kTop;
@@ -206,13 +185,12 @@ class RankReader final : public RequestReader {
       case kBody:
         return "body";
       case kTop:
-        return field_ < 0 ? "body" : kTopNames[static_cast<std::size_t>(field_)];
+        return field_ < 0 ? "body" : kTopNames[field_];
       case kDocList:
         return fmt::format("docs[{}]", request_.docs.size());
       case kDoc:
         if (doc_field_ < 0) return fmt::format("docs[{}]", request_.docs.size() - 1);
-        return fmt::format("docs[{}].{}", request_.docs.size() - 1,
-                           kDocNames[static_cast<std::size_t>(doc_field_)]);
+        return fmt::format("docs[{}].{}", request_.docs.size() - 1, kDocNames[doc_field_]);
       case kFeatureList:
         return fmt::format("docs[{}].features[{}]", request_.docs.size() - 1, feature_);
       case kFeatureObject:
@@ -229,14 +207,14 @@ class RankReader final : public RequestReader {
       check_text(value, limits_.text_bytes);
       request_.docs.back() = {value, false};
     } else {
-      refuse("A text stands where none belongs.");
+      reject_type("string");
     }
     return true;
   }
   bool number(double value, std::optional<std::int64_t> whole) override {
     switch (place_) {
       case kFeatureList:
-        if (feature_ == limits_.features) refuse_count(feature_ + 1);
+        if (feature_ == limits_.features) reject_count(feature_ + 1);
         request_.values.push_back(as_feature(value));
         ++feature_;
         return true;
@@ -259,57 +237,55 @@ class RankReader final : public RequestReader {
       default:
         break;
     }
-    refuse("A number stands where none belongs.");
+    reject_type("number");
   }
   bool flag(bool value) override {
-    if (place_ != kTop || field_ != kExplore) refuse("true and false stand where none belongs.");
+    if (place_ != kTop || field_ != kExplore) reject_type("boolean");
     request_.explore = value;
     return true;
   }
 
   bool set_cutoff(std::optional<std::int64_t> whole) {
-    if (!whole || *whole < 1) refuse("k is a whole number of at least 1.");
+    if (!whole || *whole < 1) reject("k must be an integer of at least 1.");
     request_.cutoff = *whole;
     return true;
   }
   float as_feature(double value) const {
     const auto narrow = static_cast<float>(value);
-    if (!std::isfinite(narrow)) refuse("This number is outside what a float holds.");
+    if (!std::isfinite(narrow)) reject("The number is out of range for a 32-bit float.");
     return narrow;
   }
-  /// Index of a feature called by its number from 1.
+  /// Index of a feature given by its number, from 1.
   std::int64_t feature_of(const std::string& name) {
     std::int64_t number = 0;
     const auto [rest, error] = std::from_chars(name.data(), name.data() + name.size(), number);
     const std::string place = fmt::format("docs[{}].features.{}", request_.docs.size() - 1, excerpt(name));
     if (error != std::errc{} || rest != name.data() + name.size() || number < 1 ||
         number > limits_.features) {
-      throw ApiError(422, place, fmt::format("Features are called 1 to {}.", limits_.features));
+      throw ApiError(422, place, fmt::format("Feature numbers go from 1 to {}.", limits_.features));
     }
-    if (given_[static_cast<std::size_t>(number - 1)])
-      throw ApiError(422, place, "This feature is there twice.");
-    given_[static_cast<std::size_t>(number - 1)] = true;
+    if (given_[number - 1]) throw ApiError(422, place, "The feature appears twice.");
+    given_[number - 1] = true;
     return number - 1;
   }
-  [[noreturn]] void refuse_count(std::int64_t count) const {
+  [[noreturn]] void reject_count(std::int64_t count) const {
     const std::string more = count > limits_.features ? "at least " : "";
     throw ApiError(422, fmt::format("docs[{}].features", request_.docs.size() - 1),
-                   fmt::format("The model takes {} features, and this document has {}{}.", limits_.features,
-                               more, count));
+                   fmt::format("The document has {}{} features, but the model expects {}.", more, count,
+                               limits_.features));
   }
   [[noreturn]] void missing(std::string_view name) const {
-    throw ApiError(422, fmt::format("docs[{}].{}", request_.docs.size() - 1, name),
-                   "The field is missing.");
+    throw ApiError(422, fmt::format("docs[{}].{}", request_.docs.size() - 1, name), kMissing);
   }
 
   const RequestLimits& limits_;
   RankRequest& request_;
   Place place_ = kBody;
-  int field_ = -1;  // none yet
+  int field_ = -1;  // before the first key
   int doc_field_ = -1;
   unsigned seen_ = 0;
   unsigned doc_seen_ = 0;
-  std::int64_t feature_ = 0;  // index of the one that comes, or how many came
+  std::int64_t feature_ = 0;  // index of the next feature: in a list, how many were read
   std::vector<bool> given_;
 };
 
@@ -318,17 +294,18 @@ class FeedbackReader final : public RequestReader {
   explicit FeedbackReader(const RequestLimits& limits) : limits_(limits) {}
 
   FeedbackRequest finish() {
-    if ((seen_ & 1U) == 0) throw ApiError(422, "impression", "The field is missing: say what is answered.");
-    if ((seen_ & 2U) == 0) throw ApiError(422, "clicks", "The field is missing: without a click, give [].");
+    if ((seen_ & 1U) == 0) throw ApiError(422, "impression", kMissing);
+    if ((seen_ & 2U) == 0)
+      throw ApiError(422, "clicks", "The field is missing; send [] if nothing was clicked.");
     return std::move(request_);
   }
 
-  bool start_object(std::size_t) override {
-    if (place_ != kBody) refuse("An object stands where none belongs.");
+  bool start_object() override {
+    if (place_ != kBody) reject_type("object");
     place_ = kTop;
     return true;
   }
-  bool key(string_t& name) override {
+  bool key(std::string& name) override {
     field_ = known_key("", name, kNames, seen_);
     return true;
   }
@@ -336,8 +313,8 @@ class FeedbackReader final : public RequestReader {
     place_ = kBody;
     return true;
   }
-  bool start_array(std::size_t) override {
-    if (place_ != kTop || field_ != 1) refuse("A list stands where none belongs.");
+  bool start_array() override {
+    if (place_ != kTop || field_ != 1) reject_type("array");
     place_ = kClicks;
     return true;
   }
@@ -353,7 +330,7 @@ class FeedbackReader final : public RequestReader {
   std::string field() const override {
     if (place_ == kBody || field_ < 0) return "body";
     if (place_ == kClicks) return fmt::format("clicks[{}]", request_.clicks.size());
-    return kNames[static_cast<std::size_t>(field_)];
+    return kNames[field_];
   }
   bool text(std::string& value) override {
     check_text(value, limits_.text_bytes);
@@ -362,21 +339,21 @@ class FeedbackReader final : public RequestReader {
     } else if (place_ == kTop && field_ == 0) {
       request_.impression = value;
     } else {
-      refuse("A text stands where none belongs.");
+      reject_type("string");
     }
     return true;
   }
   bool number(double, std::optional<std::int64_t> whole) override {
-    if (place_ != kClicks) refuse("A number stands where none belongs.");
-    if (!whole || *whole < 0) refuse("A click is a rank, counted from 0, or a document's id as a text.");
+    if (place_ != kClicks) reject_type("number");
+    if (!whole || *whole < 0) reject("A click must be a rank (integer from 0) or a document ID (string).");
     add({*whole, ""});
     return true;
   }
-  bool flag(bool) override { refuse("true and false stand where none belongs."); }
+  bool flag(bool) override { reject_type("boolean"); }
 
   void add(Impressions::Click click) {
-    if (static_cast<std::int64_t>(request_.clicks.size()) == limits_.docs)
-      refuse(fmt::format("A request may hold {} clicks.", limits_.docs), 413);
+    if (std::ssize(request_.clicks) == limits_.docs)
+      reject(fmt::format("A request may have at most {} clicks.", limits_.docs), 413);
     request_.clicks.push_back(std::move(click));
   }
 
@@ -391,13 +368,13 @@ class FeedbackReader final : public RequestReader {
 
 void parse_rank_request(std::string_view body, const RequestLimits& limits, RankRequest& request) {
   RankReader reader(limits, request);
-  read_body(body, reader);
+  parse_json_events(body, reader);
   reader.finish();
 }
 
 FeedbackRequest parse_feedback_request(std::string_view body, const RequestLimits& limits) {
   FeedbackReader reader(limits);
-  read_body(body, reader);
+  parse_json_events(body, reader);
   return reader.finish();
 }
 

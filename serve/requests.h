@@ -11,17 +11,17 @@
 namespace olrank {
 
 struct RequestLimits {
-  std::int64_t docs = 1000;      // of one request
-  std::int64_t features = 136;   // each document has exactly so many
-  std::int64_t cutoff = 10;      // k where a request does not say
-  std::size_t text_bytes = 256;  // of a query's or document's id
+  std::int64_t docs = 1000;      // most per request
+  std::int64_t features = 136;   // exact count per document
+  std::int64_t cutoff = 10;      // default k
+  std::size_t text_bytes = 256;  // longest query or document ID
 };
 
-/// POST /v1/rank. Memory is kept from request to request.
+/// POST /v1/rank. Reused between requests to keep its memory.
 struct RankRequest {
   std::string query;
   std::vector<DocId> docs;
-  std::vector<float> values;  // [docs × features], as they came
+  std::vector<float> values;  // [docs × features], raw
   std::int64_t cutoff = 0;
   bool explore = true;
 };
@@ -32,7 +32,7 @@ struct FeedbackRequest {
   std::vector<Impressions::Click> clicks;
 };
 
-/// Both throw ApiError, which names the field, for whatever is not as it should be.
+/// Both throw an ApiError that names the invalid field.
 void parse_rank_request(std::string_view body, const RequestLimits& limits, RankRequest& request);
 FeedbackRequest parse_feedback_request(std::string_view body, const RequestLimits& limits);
 

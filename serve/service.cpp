@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "core/io/fingerprint.h"
+#include "core/io/json_stream.h"
 #include "core/online/model_bytes.h"
 #include "core/version.h"
 #include "serve/api_error.h"
@@ -17,31 +18,29 @@
 namespace olrank {
 namespace {
 
-using Out = std::back_insert_iterator<std::string>;
-
-/// JSON has no number that is not finite.
+/// JSON has no NaN or infinity.
 std::string json_number(double value) {
   return std::isfinite(value) ? fmt::format("{}", value) : "null";
 }
 
-/// For each shown rank, the shown ranks that it stands certainly before.
-void append_certain(std::string& out, const Ranking& ranking, std::size_t shown) {
+/// For each shown rank, the shown ranks that it certainly precedes.
+void append_certain(std::string& out, const Ranking& ranking, std::int64_t shown) {
   if (!ranking.knows_orders) {
     out += "null";
     return;
   }
   std::vector<std::int64_t> place_of(ranking.by_score.size());
-  for (std::size_t place = 0; place < ranking.by_score.size(); ++place)
-    place_of[static_cast<std::size_t>(ranking.by_score[place])] = static_cast<std::int64_t>(place);
+  for (std::int64_t place = 0; place < std::ssize(ranking.by_score); ++place)
+    place_of[ranking.by_score[place]] = place;
   out += '[';
-  for (std::size_t a = 0; a < shown; ++a) {
+  for (std::int64_t a = 0; a < shown; ++a) {
     out += a > 0 ? ",[" : "[";
     bool first = true;
-    const std::int64_t above = place_of[static_cast<std::size_t>(ranking.list[a])];
-    for (std::size_t b = 0; b < shown; ++b) {
-      const std::int64_t below = place_of[static_cast<std::size_t>(ranking.list[b])];
+    const std::int64_t above = place_of[ranking.list[a]];
+    for (std::int64_t b = 0; b < shown; ++b) {
+      const std::int64_t below = place_of[ranking.list[b]];
       if (above >= below || !ranking.orders.certain(above, below)) continue;
-      fmt::format_to(Out(out), "{}{}", first ? "" : ",", b);
+      out += fmt::format("{}{}", first ? "" : ",", b);
       first = false;
     }
     out += ']';
@@ -50,17 +49,17 @@ void append_certain(std::string& out, const Ranking& ranking, std::size_t shown)
 }
 
 std::string rank_answer(const std::string& impression, std::uint64_t round, const RankRequest& request,
-                        const Ranking& ranking, std::size_t shown) {
+                        const Ranking& ranking, std::int64_t shown) {
   std::string out = "{\"impression\":";
-  append_json_text(out, impression);
+  append_json_string(out, impression);
   out += ",\"query\":";
-  append_json_text(out, request.query);
-  fmt::format_to(Out(out), ",\"round\":{},\"docs\":[", round);
-  for (std::size_t rank = 0; rank < shown; ++rank) {
-    const auto doc = static_cast<std::size_t>(ranking.list[rank]);
+  append_json_string(out, request.query);
+  out += fmt::format(",\"round\":{},\"docs\":[", round);
+  for (std::int64_t rank = 0; rank < shown; ++rank) {
+    const std::int32_t doc = ranking.list[rank];
     out += rank > 0 ? ",{\"id\":" : "{\"id\":";
     append_json_id(out, request.docs[doc]);
-    fmt::format_to(Out(out), ",\"score\":{}}}", ranking.scores[doc]);
+    out += fmt::format(",\"score\":{}}}", ranking.scores[doc]);
   }
   out += "],\"certain\":";
   append_certain(out, ranking, shown);
@@ -73,9 +72,9 @@ std::string state_json(const Learner::State& state) {
 
 }  // namespace
 
-class Service::Borrowed {
+class Service::Lease {
  public:
-  explicit Borrowed(Service& service) : service_(service) {
+  explicit Lease(Service& service) : service_(service) {
     const std::lock_guard lock(service.pool_mutex_);
     if (service.pool_.empty()) {
       workspace_ = std::make_unique<Workspace>();
@@ -84,12 +83,12 @@ class Service::Borrowed {
       service.pool_.pop_back();
     }
   }
-  ~Borrowed() {
+  ~Lease() {
     const std::lock_guard lock(service_.pool_mutex_);
     service_.pool_.push_back(std::move(workspace_));
   }
-  Borrowed(const Borrowed&) = delete;
-  Borrowed& operator=(const Borrowed&) = delete;
+  Lease(const Lease&) = delete;
+  Lease& operator=(const Lease&) = delete;
   Workspace& operator*() const { return *workspace_; }
 
  private:
@@ -104,36 +103,35 @@ Service::Service(Parts parts, FeedbackLog& log, Learner& learner)
       impressions_(parts_.impressions, parts_.start),
       rounds_at_start_(log.rounds()),
       first_coin_(static_cast<std::uint32_t>(fingerprint_of(parts_.start).low)) {
-  for (const FeedbackRecord& record : log.survey().latest) impressions_.remember(record);
+  for (const FeedbackRecord& record : log.recovery().latest) impressions_.remember(record);
 }
 
-/// Shown documents first, as they were shown; then the others where the ranker learns from them.
+/// The shown documents in list order, then the unshown ones if the ranker learns from them.
 FeedbackRecord Service::record_of(const Workspace& workspace, std::int64_t shown) const {
   const Ranking& ranking = workspace.ranking;
-  const std::size_t kept =
-      learner_.learns_from_unshown() ? ranking.list.size() : static_cast<std::size_t>(shown);
+  const std::int64_t kept = learner_.learns_from_unshown() ? std::ssize(ranking.list) : shown;
   FeedbackRecord record;
   record.query = workspace.request.query;
   record.columns = parts_.normaliser.inputs();
   record.docs.reserve(kept);
-  record.inputs.reserve(kept * static_cast<std::size_t>(record.columns));
-  for (std::size_t rank = 0; rank < kept; ++rank) {
-    const auto doc = static_cast<std::size_t>(ranking.list[rank]);
+  record.inputs.reserve(kept * record.columns);
+  for (std::int64_t rank = 0; rank < kept; ++rank) {
+    const std::int32_t doc = ranking.list[rank];
     record.docs.push_back(workspace.request.docs[doc]);
-    const float* row = workspace.inputs.data() + doc * static_cast<std::size_t>(record.columns);
+    const float* row = workspace.inputs.data() + doc * record.columns;
     record.inputs.insert(record.inputs.end(), row, row + record.columns);
   }
   return record;
 }
 
 std::string Service::rank(std::string_view body) {
-  const Borrowed borrowed(*this);
-  Workspace& workspace = *borrowed;
+  const Lease lease(*this);
+  Workspace& workspace = *lease;
   RankRequest& request = workspace.request;
   parse_rank_request(body, parts_.requests, request);
-  const auto docs = static_cast<std::int64_t>(request.docs.size());
+  const std::int64_t docs = std::ssize(request.docs);
   const std::int64_t columns = parts_.normaliser.inputs();
-  workspace.inputs.resize(static_cast<std::size_t>(docs * columns));
+  workspace.inputs.resize(docs * columns);
   parts_.normaliser.apply({request.values.data(), docs, parts_.normaliser.features},
                           workspace.inputs.data());
 
@@ -144,13 +142,12 @@ std::string Service::rank(std::string_view body) {
   published->ranker->rank(workspace.context, task, workspace.ranking);
   if (!std::all_of(workspace.ranking.scores.begin(), workspace.ranking.scores.end(),
                    [](float score) { return std::isfinite(score); })) {
-    throw ApiError(422, "docs", "Scores of these documents leave the numbers that a float holds.");
+    throw ApiError(422, "docs", "The scores of these documents overflow a 32-bit float.");
   }
   if (const auto& certainty = workspace.ranking.certainty)
     counters_.count_certainty(certainty->certain_pairs, certainty->shown_pairs);
   const std::string impression = impressions_.open(record_of(workspace, shown), shown);
-  return rank_answer(impression, published->round, request, workspace.ranking,
-                     static_cast<std::size_t>(shown));
+  return rank_answer(impression, published->round, request, workspace.ranking, shown);
 }
 
 std::string Service::feedback(std::string_view body) {
@@ -164,14 +161,13 @@ std::string Service::feedback(std::string_view body) {
   try {
     claim.record.round = log_.append(claim.record);
   } catch (const Error& error) {
-    impressions_.reopen(std::move(claim.record));
+    impressions_.release(std::move(claim.record));
     const bool full = dynamic_cast<const LogFull*>(&error) != nullptr;
     throw ApiError(full ? 507 : 503, "", error.what());
   }
-  const std::uint64_t round = claim.record.round;
-  impressions_.settle(std::move(claim.record));
+  impressions_.commit(claim.record);
   ++accepted_;
-  return fmt::format("{{\"accepted\":true,\"duplicate\":false,\"round\":{}}}\n", round);
+  return fmt::format("{{\"accepted\":true,\"duplicate\":false,\"round\":{}}}\n", claim.record.round);
 }
 
 std::string Service::checkpoint() {
@@ -193,21 +189,19 @@ std::string Service::stats() {
   }
   const auto published = learner_.latest();
   std::string out = fmt::format(
-      "{{\"version\":\"{}\",\"features\":{},\"impressions\":{},\"open_impressions\":{},\"feedback_"
-      "accepted\":{},"
-      "\"duplicates\":{},\"log_rounds\":{},\"log_bytes\":{},\"rounds\":{},\"pairs\":{},\"certain_share\":{}"
-      ","
-      "\"fingerprint\":\"{}\",\"figures\":{{",
+      "{{\"version\":\"{}\",\"features\":{},\"impressions\":{},\"open_impressions\":{},"
+      "\"feedback_accepted\":{},\"duplicates\":{},\"log_rounds\":{},\"log_bytes\":{},\"rounds\":{},"
+      "\"pairs\":{},\"certain_share\":{},\"fingerprint\":\"{}\",\"figures\":{{",
       version(), parts_.normaliser.features, impressions_.opened(), impressions_.open_count(),
       accepted_.load(), duplicates_.load(), log_.rounds(), log_.bytes(), state.round, state.pairs,
       counters_.certain_share(), state.fingerprint.hex());
   for (std::size_t i = 0; i < published->figures.size(); ++i) {
-    fmt::format_to(Out(out), "{}\"{}\":{}", i > 0 ? "," : "", published->figures[i].name,
-                   json_number(published->figures[i].value));
+    out += fmt::format("{}\"{}\":{}", i > 0 ? "," : "", published->figures[i].name,
+                       json_number(published->figures[i].value));
   }
   out += "},\"failure\":";
   if (const auto failure = learner_.failure()) {
-    append_json_text(out, *failure);
+    append_json_string(out, *failure);
   } else {
     out += "null";
   }
@@ -225,24 +219,28 @@ std::string Service::metrics() const {
   const auto published = learner_.latest();
   const auto number = [](auto value) { return static_cast<double>(value); };
   std::string text = counters_.text();
-  text += metric_text("olrank_rounds_total", "counter", "Feedback learned from.", number(published->round));
-  text += metric_text("olrank_log_rounds_total", "counter", "Feedback in the log.", number(log_.rounds()));
-  text += metric_text("olrank_log_bytes", "gauge", "Size of the log.", number(log_.bytes()));
+  text += metric_text("olrank_rounds_total", "counter", "Rounds of feedback learned.",
+                      number(published->round));
+  text += metric_text("olrank_log_rounds_total", "counter", "Rounds of feedback in the log.",
+                      number(log_.rounds()));
+  text +=
+      metric_text("olrank_log_bytes", "gauge", "Size of the feedback log in bytes.", number(log_.bytes()));
   text += metric_text("olrank_pairs_total", "counter", "Preference pairs learned from.",
                       number(published->pairs));
-  text += metric_text("olrank_feedback_accepted_total", "counter", "Feedback accepted since the start.",
-                      number(accepted_.load()));
+  text += metric_text("olrank_feedback_accepted_total", "counter",
+                      "Feedback requests accepted since the service started.", number(accepted_.load()));
   text += metric_text("olrank_feedback_duplicates_total", "counter",
-                      "Feedback that repeated an accepted one.", number(duplicates_.load()));
-  text += metric_text("olrank_open_impressions", "gauge", "Lists that wait for feedback.",
+                      "Feedback requests that repeated an accepted one.", number(duplicates_.load()));
+  text += metric_text("olrank_open_impressions", "gauge", "Shown lists awaiting feedback.",
                       number(impressions_.open_count()));
-  text += metric_text("olrank_certain_share", "gauge", "Share of certain orders in all lists shown.",
+  text += metric_text("olrank_certain_share", "gauge",
+                      "Share of shown pairs whose order was certain, since the service started.",
                       counters_.certain_share());
-  text += metric_text("olrank_learning", "gauge", "1 while learning goes on, 0 when it has stopped.",
+  text += metric_text("olrank_learning", "gauge", "1 while learning is running, 0 after it has failed.",
                       learner_.failure() ? 0.0 : 1.0);
   for (const RankerFigure& figure : published->figures) {
     text += metric_text("olrank_" + figure.name, "gauge",
-                        "Of the ranker, as of the last few hundred rounds.", figure.value);
+                        "Statistic of the ranker; may lag a few hundred rounds behind.", figure.value);
   }
   return text;
 }
@@ -252,7 +250,7 @@ std::string Service::ready() const {
   const std::uint64_t learned = learner_.latest()->round;
   if (learned < rounds_at_start_) {
     throw ApiError(503, "",
-                   fmt::format("{} of {} rounds in the log have been learned.", learned, rounds_at_start_));
+                   fmt::format("Replaying the log: {} of {} rounds learned.", learned, rounds_at_start_));
   }
   return "{\"ready\":true}\n";
 }

@@ -19,18 +19,18 @@
 
 namespace olrank {
 
-/// Answers requests, from body to body; what carries them is not known here. Any thread. Refusals are
-/// ApiErrors.
+/// Answers requests, from request body to response body, independent of the transport. Rejects with
+/// ApiError. Thread-safe.
 class Service {
  public:
   struct Parts {
     FittedNormaliser normaliser;
-    ModelMetadata metadata;  // of models given out, besides their architecture
+    ModelMetadata metadata;  // for exported models, in addition to their architecture
     RequestLimits requests;
     ImpressionLimits impressions;
-    std::string start;  // differs from start to start: begins every impression's id
+    std::string start;  // unique per run: prefix of every impression ID
   };
-  /// `log` and `learner` have to outlive the service.
+  /// `log` and `learner` must outlive the service.
   Service(Parts parts, FeedbackLog& log, Learner& learner);
 
   std::string rank(std::string_view body);
@@ -40,20 +40,20 @@ class Service {
   /// The bytes of a safetensors file.
   std::string model() const;
   std::string metrics() const;
-  /// Throws ApiError 503 while feedback of earlier starts is still to be learned, and when learning failed.
+  /// Throws ApiError 503 until the feedback logged by earlier runs is learned, and after learning failed.
   std::string ready() const;
 
   Metrics& counters() { return counters_; }
 
  private:
-  /// What one request works with; taken from a pool and given back.
+  /// Buffers for one ranking request, leased from a pool.
   struct Workspace {
     ExecutionContext context;
     RankRequest request;
     std::vector<float> inputs;
     Ranking ranking;
   };
-  class Borrowed;
+  class Lease;
 
   FeedbackRecord record_of(const Workspace& workspace, std::int64_t shown) const;
 
@@ -63,7 +63,7 @@ class Service {
   Impressions impressions_;
   Metrics counters_;
   std::uint64_t rounds_at_start_;
-  std::uint32_t first_coin_;
+  std::uint32_t first_coin_;  // Philox round of this run's first list
   std::atomic<std::uint32_t> lists_{0};
   std::atomic<std::uint64_t> accepted_{0};
   std::atomic<std::uint64_t> duplicates_{0};

@@ -8,13 +8,14 @@
 namespace olrank {
 namespace {
 
-void add_differences(const Schema& schema, const void* here, const void* asked, std::string& differences) {
+void add_differences(const Schema& schema, const void* stored, const void* requested,
+                     std::string& differences) {
   for (const Setting& setting : schema.settings) {
-    const std::string have = to_toml(setting.read(here));
-    const std::string want = to_toml(setting.read(asked));
+    const std::string have = to_toml(setting.read(stored));
+    const std::string want = to_toml(setting.read(requested));
     if (have == want) continue;
     if (!differences.empty()) differences += "; ";
-    differences += fmt::format("{}: {} instead of {}", setting.key, have, want);
+    differences += fmt::format("{} is {}, not {}", setting.key, have, want);
   }
 }
 
@@ -23,14 +24,14 @@ void add_differences(const Schema& schema, const void* here, const void* asked, 
 const Schema& ServiceIdentity::schema() {
   using S = ServiceIdentity;
   static const Schema schema =
-      SchemaBuilder<S>("service", "What a service learns on.")
-          .field("features", &S::features, "features of a document as it comes")
+      SchemaBuilder<S>("service", "The settings that a service's state depends on.")
+          .field("features", &S::features, "number of raw features per document")
           .at_least(1)
-          .field("normalisation", &S::normalisation, "how features become the model's inputs")
-          .field("cutoff", &S::cutoff, "ranks shown where a request does not say")
+          .field("normalisation", &S::normalisation, "how raw features become model inputs")
+          .field("cutoff", &S::cutoff, "default number of documents to show")
           .at_least(1)
-          .field("seed", &S::seed, "of initialisation, lists and noise")
-          .field("model", &S::model, "fingerprint of the model it started from")
+          .field("seed", &S::seed, "seed for initialisation, exploration and noise")
+          .field("model", &S::model, "fingerprint of the initial model")
           .build();
   return schema;
 }
@@ -45,7 +46,7 @@ ServiceIdentity read_identity(const std::filesystem::path& file) {
   for (const auto& table : read_toml(file).tables) {
     const bool of_service = table.name == ServiceIdentity::schema().table;
     if (!of_service && table.name != RankerSettings::schema().table)
-      throw InvalidArgument(fmt::format("{}: This is no description of a service.", table.origin));
+      throw InvalidArgument(fmt::format("{}: This file does not describe a service.", table.origin));
     const Schema& schema = of_service ? ServiceIdentity::schema() : RankerSettings::schema();
     void* object = of_service ? static_cast<void*>(&identity) : &identity.ranker;
     for (const auto& entry : table.entries)
@@ -54,10 +55,10 @@ ServiceIdentity read_identity(const std::filesystem::path& file) {
   return identity;
 }
 
-std::string identity_difference(const ServiceIdentity& here, const ServiceIdentity& asked) {
+std::string identity_difference(const ServiceIdentity& stored, const ServiceIdentity& requested) {
   std::string differences;
-  add_differences(ServiceIdentity::schema(), &here, &asked, differences);
-  add_differences(RankerSettings::schema(), &here.ranker, &asked.ranker, differences);
+  add_differences(ServiceIdentity::schema(), &stored, &requested, differences);
+  add_differences(RankerSettings::schema(), &stored.ranker, &requested.ranker, differences);
   return differences;
 }
 

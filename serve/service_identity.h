@@ -10,23 +10,23 @@
 
 namespace olrank {
 
-/// What a state directory is about: everything but the feedback that decides what its learner becomes.
+/// Everything except the feedback that determines what a state folder's learner becomes.
 struct ServiceIdentity {
   std::int64_t features = 0;  // of raw documents
-  std::string normalisation;  // as model files carry it
-  std::int64_t cutoff = 10;   // k of lists whose request does not say
+  std::string normalisation;  // in the model files' format
+  std::int64_t cutoff = 10;   // default k
   std::int64_t seed = 1;
-  std::string model;  // fingerprint of the model file it started from; empty without one
+  std::string model;  // fingerprint of the initial model file; empty without one
   RankerSettings ranker;
 
-  static const Schema& schema();  // without the ranker, which has a table of its own
+  static const Schema& schema();  // all but the ranker, which has its own table
 };
 
-/// As TOML; reading it gives the same identity.
+/// As TOML; read_identity() returns an equal identity.
 std::string print_identity(const ServiceIdentity& identity);
 ServiceIdentity read_identity(const std::filesystem::path& file);
 
-/// "lambda: 10.0 instead of 1.0" for each setting that differs; empty when none does.
-std::string identity_difference(const ServiceIdentity& here, const ServiceIdentity& asked);
+/// "lambda is 10.0, not 1.0" for each setting that differs; empty if none does.
+std::string identity_difference(const ServiceIdentity& stored, const ServiceIdentity& requested);
 
 }  // namespace olrank

@@ -20,8 +20,7 @@ namespace fs = std::filesystem;
 std::string holder_of(int descriptor) {
   char text[32];
   const ssize_t got = ::pread(descriptor, text, sizeof text - 1, 0);
-  return got > 0 ? fmt::format("process {}", std::string(text, static_cast<std::size_t>(got)))
-                 : std::string("another process");
+  return got > 0 ? fmt::format("process {}", std::string(text, got)) : std::string("another process");
 }
 
 bool is_at(int descriptor, const fs::path& path) {
@@ -34,17 +33,17 @@ bool is_at(int descriptor, const fs::path& path) {
 }  // namespace
 
 StateFolder::StateFolder(const fs::path& path) : path_(path) {
-  std::error_code ignored;  // make_folder() tells what is wrong
-  made_ = !fs::exists(path_, ignored);
+  std::error_code ignored;  // make_folder() reports any error
+  created_ = !fs::exists(path_, ignored);
   make_folder(path_);
-  // Whoever had the lock before may have removed its file between our opening and locking it.
+  // The previous holder may have removed the lock file between our open() and flock().
   do {
     if (lock_ >= 0) ::close(lock_);
     lock();
   } while (!is_at(lock_, lock_file()));
-  const std::string number = fmt::format("{}", ::getpid());
-  // The number is for messages only, so that a full disk need not keep a service from starting.
-  if (::ftruncate(lock_, 0) == 0 && ::pwrite(lock_, number.data(), number.size(), 0) < 0) errno = 0;
+  const std::string pid = fmt::format("{}", ::getpid());
+  // Only messages use the process ID, so a full disk does not prevent the start.
+  if (::ftruncate(lock_, 0) == 0 && ::pwrite(lock_, pid.data(), pid.size(), 0) < 0) errno = 0;
 }
 
 void StateFolder::lock() {
@@ -53,7 +52,7 @@ void StateFolder::lock() {
   if (::flock(lock_, LOCK_EX | LOCK_NB) == 0) return;
   const std::string holder = holder_of(lock_);
   ::close(lock_);
-  throw IoError(fmt::format("{}: The state is in use by {}; stop it or choose another folder.",
+  throw IoError(fmt::format("{}: The state folder is in use by {}. Stop it or choose another folder.",
                             path_.string(), holder));
 }
 
@@ -61,7 +60,7 @@ StateFolder::~StateFolder() {
   std::error_code failed;
   if (!fs::exists(identity_file(), failed) && !failed) {
     ::unlink(lock_file().c_str());
-    if (made_) ::rmdir(path_.c_str());  // only where it is empty
+    if (created_) ::rmdir(path_.c_str());  // fails unless empty
   }
   ::close(lock_);
 }

@@ -8,12 +8,12 @@
 
 namespace olrank {
 
-/// The directory that holds all of a service: what it is, the model it started from, the feedback log and
-/// the latest checkpoint. One process at a time.
+/// The folder with a service's whole state: identity, initial model, feedback log and latest checkpoint.
+/// Locked for one process at a time.
 class StateFolder {
  public:
-  /// Makes the folder where there is none and locks it. Throws IoError, with the other's number, while
-  /// another process has it. A folder that nothing was written to goes with the object.
+  /// Creates the folder if necessary and locks it. Throws an IoError with the holder's process ID if
+  /// another process holds the lock. The destructor removes a folder that it created and that stayed empty.
   explicit StateFolder(const std::filesystem::path& path);
   ~StateFolder();
   StateFolder(const StateFolder&) = delete;
@@ -25,10 +25,10 @@ class StateFolder {
   std::filesystem::path log() const { return path_ / "feedback.jsonl"; }
   std::filesystem::path checkpoint() const { return path_ / "checkpoint"; }
 
-  /// Nothing in a fresh folder.
+  /// None in a fresh folder.
   std::optional<ServiceIdentity> identity() const;
-  /// Writes a fresh folder's identity, last of all that a start needs. `model` are the bytes of the model
-  /// file to start from, empty without one.
+  /// Initialises a fresh folder. Writes the identity last, so that a crash leaves the folder fresh. `model`
+  /// holds the bytes of the initial model file, empty without one.
   void begin(const ServiceIdentity& identity, const std::string& model) const;
 
  private:
@@ -36,7 +36,7 @@ class StateFolder {
   void lock();
 
   std::filesystem::path path_;
-  bool made_ = false;  // the folder was not there before
+  bool created_ = false;  // by this object
   int lock_ = -1;
 };
 

@@ -15,7 +15,7 @@ void CascadeClickModel::click(QueryGrades grades, std::span<const std::int32_t> 
   log.clicks.assign(shown.size(), 0);
   log.examined.assign(shown.size(), 0);
   for (std::size_t rank = 0; rank < shown.size(); ++rank) {
-    const std::size_t grade = grades.of_doc[static_cast<std::size_t>(shown[rank])];
+    const std::size_t grade = grades.of_doc[shown[rank]];
     assert(grade < click_.size());
     log.examined[rank] = 1;
     // The observed click ends the scan, flipped or not, so that no log shows two of them.

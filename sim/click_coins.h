@@ -6,8 +6,8 @@
 
 namespace olrank {
 
-/// A document's coins in one round. Each decision has a position of its own, so that no decision shifts the
-/// coin of another, and a document meets the same coins wherever and by whomever it is shown.
+/// A document's random draws in one round. Each decision has its own position, so decisions are
+/// independent, and a document gets the same draws at every rank and for every ranker.
 class ClickCoins {
  public:
   ClickCoins(PhiloxKey key, std::uint32_t round, std::int32_t doc)
@@ -18,7 +18,7 @@ class ClickCoins {
   bool noise(double probability) const { return lands(kNoise, probability); }
   bool examination(double probability) const { return lands(kExamination, probability); }
 
-  /// What the log shows of an examined document: the user's click, flipped with probability `noise`.
+  /// The observed click of an examined document: the user's click, flipped with probability `noise`.
   bool observed_click(double probability, double noise_probability) const {
     return click(probability) != noise(noise_probability);
   }

@@ -19,14 +19,14 @@ enum class ClickKind { kDependent, kCascade, kPosition };
 /// When a user of the dependent click model decides whether to go on.
 enum class StopDraw { kAfterClick, kEveryDoc };
 
-/// Which simulated users click, and what holds for those that say nothing else.
+/// The simulated users, and their defaults.
 struct ClickSettings {
   std::vector<std::string> models = {"perfect", "navigational", "informational"};
   ClickKind kind = ClickKind::kDependent;
   StopDraw stop = StopDraw::kAfterClick;
   double noise = 0.0;
   double position_bias = 1.0;  // η
-  std::int64_t grades = 0;     // of the built-in tables; 0: by the data
+  std::int64_t grades = 0;     // of the built-in tables; 0: follow the data
 
   static const Schema& schema();
   static ClickSettings defaults(ProtocolName protocol);

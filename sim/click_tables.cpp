@@ -16,7 +16,7 @@ struct NamedTable {
   ClickTable table;
 };
 
-/// The dependent click model's users as the literature of online learning to rank instantiates them.
+/// The dependent click model's users in the online learning-to-rank literature.
 const std::vector<NamedTable>& tables() {
   static const std::vector<NamedTable> tables = {
       {"perfect", {{0.0, 1.0}, {0.0, 0.0}}},
@@ -50,13 +50,12 @@ int table_grades(std::string_view user, int max_grade, std::int64_t stated) {
   if (stated != 0) {
     if (std::find(kTableSizes.begin(), kTableSizes.end(), stated) == kTableSizes.end()) {
       throw InvalidArgument(fmt::format(
-          "clicks.grades is {} but must be 2, 3 or 5, or 0 to go by the data's largest grade.", stated));
+          "clicks.grades must be 2, 3 or 5, or 0 to follow the data's largest grade, not {}.", stated));
     }
     if (max_grade >= stated) {
       throw InvalidArgument(fmt::format(
-          "The data has grade {}, and clicks.grades = {} gives the built-in user '{}' a table "
-          "that ends at grade {}; state more, or give a custom table as a [[user]] with {} click "
-          "probabilities.",
+          "The data has grade {}, but with clicks.grades = {} the table of the built-in user '{}' ends at "
+          "grade {}. Raise clicks.grades, or define a [[user]] with {} click probabilities.",
           max_grade, stated, user, stated - 1, max_grade + 1));
     }
     return static_cast<int>(stated);
@@ -64,22 +63,23 @@ int table_grades(std::string_view user, int max_grade, std::int64_t stated) {
   for (const int grades : kTableSizes) {
     if (max_grade < grades) return grades;
   }
-  throw InvalidArgument(
-      fmt::format("The data has grade {}, and the tables of the built-in user '{}' end at grade {}; give a "
-                  "custom table "
-                  "as a [[user]] with {} click probabilities.",
-                  max_grade, user, kTableSizes.back() - 1, max_grade + 1));
+  throw InvalidArgument(fmt::format(
+      "The data has grade {}, but the tables of the built-in user '{}' end at grade {}. Define a "
+      "[[user]] with {} click probabilities.",
+      max_grade, user, kTableSizes.back() - 1, max_grade + 1));
 }
 
 ClickTable built_in_table(std::string_view user, int grades) {
   for (const NamedTable& named : tables()) {
-    if (named.user == user && named.table.click.size() == static_cast<std::size_t>(grades)) {
+    if (named.user == user && std::ssize(named.table.click) == grades) {
       return named.table;
     }
   }
-  throw InvalidArgument(fmt::format(
-      "There is no built-in table of {} grades for '{}'; there are those of {} for 2, 3 and 5 grades.",
-      grades, user, joined(built_in_users())));
+  throw InvalidArgument(
+      fmt::format("There is no built-in table of {} grades for '{}'. The built-in users are {}, with "
+                  "tables for 2, 3 and "
+                  "5 grades.",
+                  grades, user, joined(built_in_users())));
 }
 
 }  // namespace olrank

@@ -57,7 +57,7 @@ std::optional<double> cosine_of(std::span<const float> a, std::span<const float>
 
 std::optional<double> centred_cosine(const Dataset& data, std::span<const float> a,
                                      std::span<const float> b) {
-  assert(static_cast<std::int64_t>(a.size()) == data.docs() && a.size() == b.size());
+  assert(std::ssize(a) == data.docs() && a.size() == b.size());
   Products sums;
   for (std::int64_t query = 0; query < data.queries(); ++query) {
     const auto first = static_cast<std::size_t>(data.offset(query));

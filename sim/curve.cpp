@@ -17,7 +17,7 @@ std::string width_ratio_object(const std::optional<WidthRatio>& ratio) {
                      olrank::json_number(ratio->p10), olrank::json_number(ratio->p90));
 }
 
-/// A member of the line, or nothing where nothing was counted.
+/// A fraction as a JSON value; null if its denominator is 0.
 std::string tally_member(const char* name, const Tally& tally) {
   if (tally.total == 0) return "";
   return fmt::format(
@@ -26,7 +26,7 @@ std::string tally_member(const char* name, const Tally& tally) {
       tally.total);
 }
 
-/// Stages that every line has, in this order; others follow.
+/// Stages that every line has, in this order; other stages follow.
 constexpr std::array<const char*, 7> kStages = {"score",   "width", "rank", "click",
                                                 "observe", "train", "eval"};
 

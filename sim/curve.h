@@ -20,25 +20,25 @@ struct CurvePoint {
   double offline_ndcg = 0.0;
   double online_ndcg = 0.0;            // mean of all shown lists so far
   double discounted_ndcg = 0.0;        // Σ γ^{t−1} NDCG@k
-  std::optional<std::int64_t> regret;  // none where lists were recorded: only their first ranks are known
-  // Means over the rounds since the evaluation before; none for rankers without certain orders.
+  std::optional<std::int64_t> regret;  // none with recorded lists, of which only the first ranks are known
+  // Means over the rounds since the previous evaluation; none for rankers without certain orders.
   std::optional<double> certain_share;
   std::optional<double> blocks;
   std::array<std::optional<double>, ListCertainty::kBlockRanks.size()> block_size;
-  std::optional<double> cosine;           // to the offline model; none where none was trained
-  std::optional<WidthRatio> width_ratio;  // of the shown pairs since the evaluation before
-  // Since the evaluation before; of nothing where nothing was counted.
-  Tally false_certain;     // certain orders of shown documents that their different grades contradict
-  Tally decisions_differ;  // decisions on shown pairs that exact widths would turn
+  std::optional<double> cosine;           // to the offline model; none without one
+  std::optional<WidthRatio> width_ratio;  // of the shown pairs since the previous evaluation
+  // Since the previous evaluation; the denominator may be 0.
+  Tally false_certain;     // certain orders of shown documents contradicted by their grades
+  Tally decisions_differ;  // decisions on shown pairs that exact widths would reverse
   std::optional<double> drift;
   std::vector<RankerFigure> figures;  // of the ranker's health, beyond drift
 };
 
-/// The line, with '\n'. `clock` is left out when null: what remains is the same whenever and wherever the
-/// trial runs.
+/// The line, with '\n'. Without a `clock`, seconds are omitted and the line is
+/// reproducible.
 std::string curve_line(const CurvePoint& point, const StageClock* clock);
 
-/// A number as JSON: the shortest text that reads back exactly, null for what is none.
+/// A number as JSON: the shortest text that reads back exactly; null for NaN and infinities.
 std::string json_number(double value);
 
 }  // namespace olrank

@@ -18,14 +18,14 @@ void DependentClickModel::click(QueryGrades grades, std::span<const std::int32_t
   log.clicks.assign(shown.size(), 0);
   log.examined.assign(shown.size(), 0);
   for (std::size_t rank = 0; rank < shown.size(); ++rank) {
-    const std::size_t grade = grades.of_doc[static_cast<std::size_t>(shown[rank])];
+    const std::size_t grade = grades.of_doc[shown[rank]];
     assert(grade < table_.click.size());
     const ClickCoins coins(key, round, shown[rank]);
     const bool clicked = coins.observed_click(table_.click[grade], noise_);
     log.examined[rank] = 1;
     log.clicks[rank] = clicked ? 1 : 0;
-    // Drawn after a click, the stop follows the observed one, flipped or not: a stray click leaves the page
-    // as an intended one does, and whoever reads the log finds every stop behind a click.
+    // With stops drawn after a click, the observed click counts, flipped or not: a stray click leaves the
+    // page like an intended one, and in the log every stop follows a click.
     const bool may_stop = clicked || stop_draw_ == StopDraw::kEveryDoc;
     if (may_stop && coins.stop(table_.stop[grade])) return;
   }

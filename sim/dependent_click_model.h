@@ -6,9 +6,9 @@
 
 namespace olrank {
 
-/// Dependent click model (Guo, Liu and Wang, "Efficient multiple-click models in web search", WSDM 2009) as
-/// online learning to rank uses it: scans from the top, clicks with P(click | grade), and stops with
-/// P(stop | grade) after a click, or after every document.
+/// Dependent click model (Guo, Liu and Wang, "Efficient multiple-click models in web search", WSDM 2009) in
+/// the form used in online learning to rank: scans from the top, clicks with P(click | grade), and stops
+/// with P(stop | grade) after a click, or after every document.
 class DependentClickModel : public ClickModel {
  public:
   /// `noise` flips the click of an examined document. The table covers every grade of the data.

@@ -61,7 +61,7 @@ std::vector<TrialIdentity> by_fold(std::vector<TrialIdentity> trials) {
   return trials;
 }
 
-/// A trial and all that it stands on.
+/// A trial with everything that it uses.
 struct Stage {
   Stage(const ExperimentPlan& plan, const TrialIdentity& identity, const FoldData& fold,
         ExecutionContext& execution)
@@ -102,7 +102,7 @@ class Experiment {
   explicit Experiment(const ExperimentPlan& plan)
       : plan_(plan),
         trials_(by_fold(trials_of(plan))),
-        progress_("running", static_cast<std::int64_t>(trials_.size()) * plan.trial.rounds, "rounds") {}
+        progress_("running", std::ssize(trials_) * plan.trial.rounds, "rounds") {}
 
   ExperimentOutcome run() {
     const InterruptGuard guard;
@@ -118,7 +118,7 @@ class Experiment {
 
  private:
   void work() {
-    ExecutionContext execution({}, std::max(1, plan_.threads / plan_.jobs));
+    ExecutionContext execution(std::max(1, plan_.threads / plan_.jobs));
     while (!stopping()) {
       const std::size_t number = next_.fetch_add(1);
       if (number >= trials_.size()) return;
@@ -158,7 +158,7 @@ class Experiment {
       progress_.already_done(plan_.trial.rounds);
       return Ended::kFinishedBefore;
     }
-    Stage stage(plan_, identity, *fold, execution);  // which may train for a while
+    Stage stage(plan_, identity, *fold, execution);  // may take a while to train
     Trial& trial = stage.trial;
     if (folder.has_checkpoint()) {
       folder.restore(trial, recipe);
@@ -188,7 +188,7 @@ class Experiment {
       if (trial.finished() || stopping() || trial.evaluation_ready()) tell();
       if (trial.finished()) break;
       if (stopping()) {
-        tell();  // a signal that came between
+        tell();  // a signal arrived in between
         folder.write_checkpoint(trial, recipe);
         return Ended::kInterrupted;
       }
@@ -242,14 +242,14 @@ bool holds_results(const std::filesystem::path& trials) {
 }
 
 [[noreturn]] void refuse_results(const std::filesystem::path& folder) {
-  throw InvalidArgument(
-      fmt::format("{} holds results already; go on with --resume, replace them with --force, or choose "
-                  "another --out.",
-                  folder.string()));
+  throw InvalidArgument(fmt::format(
+      "{} already contains results. Continue with --resume, replace them with --force, or choose "
+      "another --out.",
+      folder.string()));
 }
 
-/// A shard finds the trials of its neighbours, which stay. A whole experiment has its folder for itself:
-/// tables and pages would mix another one's trials with its own.
+/// Shards share a folder and keep each other's trials. A whole experiment needs a folder of its own:
+/// otherwise its tables and pages would include the trials of another.
 bool is_part(const ExperimentPlan& plan) {
   return plan.shard.count > 1;
 }
@@ -284,7 +284,7 @@ void refuse_existing(const ExperimentPlan& plan) {
 }
 
 void check_existing(const ExperimentPlan& plan) {
-  if (!holds_results(plan.out / kTrials)) return;  // nothing to lose
+  if (!holds_results(plan.out / kTrials)) return;  // nothing to replace
   for (const TrialIdentity& identity : by_fold(trials_of(plan))) {
     const std::shared_ptr<const FoldData> fold = plan.data->get(identity.fold);
     const TrialRecipe recipe =
@@ -311,7 +311,7 @@ ExperimentOutcome run_experiment(const ExperimentPlan& plan) {
 
 TrialEstimate estimate_trial(const ExperimentPlan& plan, const TrialIdentity& identity,
                              const FoldData& fold, double seconds) {
-  ExecutionContext execution({}, std::max(1, plan.threads / plan.jobs));
+  ExecutionContext execution(std::max(1, plan.threads / plan.jobs));
   Stage stage(plan, identity, fold, execution);
   Trial& trial = stage.trial;
   TrialEstimate estimate;
@@ -329,7 +329,7 @@ TrialEstimate estimate_trial(const ExperimentPlan& plan, const TrialIdentity& id
   estimate.parameters = stage.ranker->parameters();
   StateWriter state;
   trial.save(state);
-  estimate.state_bytes = static_cast<std::int64_t>(state.bytes().size());
+  estimate.state_bytes = state.value_bytes();
   return estimate;
 }
 

@@ -21,17 +21,17 @@
 
 namespace olrank {
 
-/// A ranker of the experiment: how to make it anew for each trial, and what decides its results.
+/// A ranker of the experiment: how to create it, and the settings that determine its results.
 struct ExperimentRanker {
   using Make = std::function<std::unique_ptr<OnlineRanker>(const RankerData& data, const TrialKeys& keys)>;
 
   std::string name;
   std::string settings;  // key = value lines, without the name
   Make make;
-  /// Whether it meets this fold and user; empty meets all. Rankers may share a name, and so a folder, as
-  /// long as no two of them meet the same fold and user.
+  /// Whether it runs on this fold and user; if empty, on all. Rankers may share a name, and so a folder, if
+  /// no two of them run on the same fold and user.
   std::function<bool(std::int64_t fold, const std::string& user)> plays;
-  bool needs_labels = false;  // it learns from the true grades of the training part
+  bool needs_labels = false;  // learns from the true grades of the training part
 };
 
 struct ExperimentUser {
@@ -46,7 +46,7 @@ struct Shard {
   std::int64_t count = 1;
 };
 
-/// What to do about results that are there already.
+/// What to do with existing results.
 enum class Existing { kRefuse, kResume, kReplace };
 
 /// A matrix of trials: rankers × users × folds × seeds.
@@ -57,7 +57,7 @@ struct ExperimentPlan {
   std::vector<std::int64_t> folds;
   std::vector<std::int64_t> seeds;
   TrialSettings trial;
-  std::string protocol;  // key = value lines of what decides results
+  std::string protocol;  // key = value lines of the settings that determine results
   std::string version;   // of the program
   std::shared_ptr<FoldCache> data;
   std::int64_t checkpoint_every = 1000;
@@ -65,41 +65,41 @@ struct ExperimentPlan {
   int threads = 1;  // of all jobs together
   Shard shard;
   Existing existing = Existing::kRefuse;
-  Trace* trace = nullptr;  // of an experiment of exactly one trial
+  Trace* trace = nullptr;  // only in an experiment of one trial
 };
 
 struct ExperimentOutcome {
   std::int64_t finished = 0;          // in this call
   std::int64_t finished_before = 0;   // by an earlier run
   std::vector<std::string> failures;  // a sentence for each trial that a NumericError ended
-  int signal = 0;                     // that stopped the run; 0 when none did
+  int signal = 0;                     // that stopped the run; 0 for none
 };
 
 /// The trials of the plan's shard, in an order that does not depend on the shard: trial i of the whole
 /// matrix belongs to shard i mod count.
 std::vector<TrialIdentity> trials_of(const ExperimentPlan& plan);
 
-/// Throws InvalidArgument when the plan's folder has results that nobody asked to resume or to replace.
+/// Throws InvalidArgument if the plan's folder has results that it may neither resume nor replace.
 void refuse_existing(const ExperimentPlan& plan);
 
-/// Throws when the plan could not be played over what is in its folder: data that cannot be read, a user
-/// without a table for their grades, a trial there, finished or not, that differs from the plan's. Touches
-/// nothing, so whoever asks before writing leaves earlier results as they were.
+/// Throws if the plan cannot run in its folder: unreadable data, a user without a table for the grades, or
+/// an existing trial, finished or not, that differs from the plan's. Changes nothing, so earlier results
+/// survive a refused plan.
 void check_existing(const ExperimentPlan& plan);
 
-/// With Existing::kReplace, removes the results that are in the plan's folder.
+/// With Existing::kReplace, removes the results in the plan's folder.
 void remove_existing(const ExperimentPlan& plan);
 
-/// The three in this order.
+/// Calls the three functions above in order.
 void settle_existing(const ExperimentPlan& plan);
 
-/// Runs what is not finished, `jobs` trials at once. SIGINT and SIGTERM end it between rounds, with
-/// checkpoints. A NumericError ends its own trial; any other error stops the experiment with checkpoints of
-/// what ran, and comes out. Results do not depend on jobs, threads or shards.
+/// Runs all unfinished trials, `jobs` at once. SIGINT and SIGTERM stop it between rounds, with checkpoints.
+/// A NumericError ends only its trial; any other error stops the experiment, with checkpoints of running
+/// trials, and is rethrown. Results do not depend on jobs, threads or shards.
 ExperimentOutcome run_experiment(const ExperimentPlan& plan);
 
-/// Plays rounds of one trial in memory for about `seconds` and returns the seconds that the whole trial
-/// would take at this pace, with its parameters and the bytes of its state.
+/// Plays rounds of one trial in memory for about `seconds` and estimates the seconds of the whole trial;
+/// also returns its number of parameters and the bytes of its state.
 struct TrialEstimate {
   double seconds = 0.0;
   std::int64_t parameters = 0;

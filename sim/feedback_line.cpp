@@ -12,9 +12,9 @@ namespace olrank {
 namespace {
 
 constexpr std::string_view kBlanks = " \t\r";
-constexpr int kNumberOutOfRange = 406;  // nlohmann's number for it
+constexpr int kNumberOutOfRange = 406;  // nlohmann's error ID
 
-/// Bytes of a line for the parser; whoever holds `reached` sees how far it has read.
+/// Iterates over the bytes of a line for the parser; `reached` is how far it has read.
 class LineBytes {
  public:
   using iterator_category = std::input_iterator_tag;
@@ -46,7 +46,7 @@ bool in_number_or_word(char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || c == 'E' || c == '+' || c == '-' || c == '.';
 }
 
-/// Takes the parser's events; nothing of what a line holds besides is ever built.
+/// Handles the parser's events without building a JSON document.
 class LineReader {
  public:
   using number_integer_t = nlohmann::json::number_integer_t;
@@ -60,7 +60,7 @@ class LineReader {
 
   std::optional<FeedbackLine::Failure> take_failure() { return std::move(failure_); }
 
-  /// What can be said only at the line's end.
+  /// Checks that need the whole line.
   void finish() {
     if (failure_) return;
     if (!has_[kQid] && has_config_) {
@@ -109,7 +109,7 @@ class LineReader {
     field_ = name == "qid" ? kQid : name == "shown" ? kShown : name == "clicks" ? kClicks : kOther;
     has_config_ = has_config_ || name == "config";
     if (field_ == kOther) return true;
-    if (has_[field_]) return fail(column_of_text(), fmt::format("'{}' stands twice in the line.", name));
+    if (has_[field_]) return fail(column_of_text(), fmt::format("The line has '{}' twice.", name));
     has_[field_] = true;
     return true;
   }
@@ -135,13 +135,13 @@ class LineReader {
 
   bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception& error) {
     if (error.id == kNumberOutOfRange) {
-      return fail(column_of_word(), "The number is outside what a double holds.");
+      return fail(column_of_word(), "The number is out of range for a double.");
     }
     if (position > text_.size()) {
-      return fail(static_cast<std::int64_t>(text_.size()) + 1, "The line ends before its JSON does.");
+      return fail(std::ssize(text_) + 1, "The JSON of this line is incomplete.");
     }
     return fail(static_cast<std::int64_t>(std::max<std::size_t>(position, 1)),
-                "From here on this is not JSON.");
+                "The line is not valid JSON from here on.");
   }
 
  private:
@@ -157,21 +157,21 @@ class LineReader {
 
   bool other_scalar() { return wrong_value(column_of_word()); }
 
-  /// True where the value belongs to a key that nobody reads.
+  /// True if the value belongs to a key that is ignored.
   bool wrong_value(std::int64_t column) {
     if (depth_ == 0) {
-      return fail(column, R"(A line is an object: {"qid": ..., "shown": [...], "clicks": [...]}.)");
+      return fail(column, R"(A line must be an object: {"qid": ..., "shown": [...], "clicks": [...]}.)");
     }
     switch (field_) {
       case kQid:
-        return fail(column, "A 'qid' is a text or a whole number.");
+        return fail(column, "'qid' must be a string or an integer.");
       case kShown:
-        return fail(column, depth_ == 1 ? "'shown' is a list of documents."
-                                        : "A shown document is its index within the query, from 0, or its "
-                                          "name as a text.");
+        return fail(column, depth_ == 1 ? "'shown' must be a list of documents."
+                                        : "A shown document must be its index within the query, from 0, "
+                                          "or its name as a string.");
       case kClicks:
-        return fail(column, depth_ == 1 ? "'clicks' is a list with one entry for each shown document."
-                                        : "A click is 0 or 1, or false or true.");
+        return fail(column, depth_ == 1 ? "'clicks' must be a list with one entry for each shown document."
+                                        : "A click must be 0 or 1, or false or true.");
       case kOther:
         break;
     }
@@ -196,8 +196,8 @@ class LineReader {
   /// Of the bracket just read.
   std::int64_t column_of_bracket() const { return static_cast<std::int64_t>(reached_); }
 
-  /// Where the number or word begins that was just read. A number is known to end only by the byte behind
-  /// it, so that one more may have been read.
+  /// Start of the number or word just read. The parser finds the end of a number by reading the byte after
+  /// it, so one more byte may have been read.
   std::int64_t column_of_word() const {
     std::size_t begin = reached_;
     if (begin > 0 && !in_number_or_word(text_[begin - 1])) --begin;
@@ -205,8 +205,7 @@ class LineReader {
     return static_cast<std::int64_t>(begin) + 1;
   }
 
-  /// Where the text begins that was just read: a quote inside it has an odd number of backslashes before
-  /// it.
+  /// Start of the string just read: a quote inside it follows an odd number of backslashes.
   std::int64_t column_of_text() const {
     for (std::size_t quote = reached_ - 1; quote > 0;) {
       if (text_[--quote] != '"') continue;
@@ -222,7 +221,7 @@ class LineReader {
   FeedbackLine& line_;
   std::optional<FeedbackLine::Failure> failure_;
   std::int64_t depth_ = 0;
-  Field field_ = kOther;  // whose value we are in
+  Field field_ = kOther;  // the field whose value is being read
   bool has_[kOther] = {};
   bool has_config_ = false;
 };

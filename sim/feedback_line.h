@@ -8,22 +8,22 @@
 
 namespace olrank {
 
-/// A document as a recorded list calls it.
+/// A document of a recorded list: an index or a name.
 struct ShownDoc {
   std::optional<std::int64_t> index;  // within its query, from 0
   std::string name;                   // without an index
   std::int64_t column = 1;
 };
 
-/// One line of recorded feedback as it stands, before anything is compared with data. Columns count bytes
-/// from 1.
+/// One parsed line of recorded feedback, not yet compared with the data. Columns count bytes from
+/// 1.
 struct FeedbackLine {
   struct Failure {
     std::int64_t column = 1;
     std::string sentence;
   };
 
-  bool blank = false;  // or only a configuration, which a trace begins with: nothing to replay
+  bool blank = false;  // or only a configuration, the first line of a trace: nothing to replay
   std::string qid;
   std::int64_t qid_column = 1;
   std::vector<ShownDoc> shown;
@@ -32,8 +32,8 @@ struct FeedbackLine {
   std::int64_t clicks_column = 1;
 };
 
-/// Reads {"qid": …, "shown": […], "clicks": […]} into `line`, whose memory is kept; passes over other keys.
-/// The first mistake comes back, if there is one.
+/// Parses {"qid": …, "shown": […], "clicks": […]} into `line`, reusing its memory; skips other keys.
+/// Returns the first mistake, if any.
 std::optional<FeedbackLine::Failure> parse_feedback_line(std::string_view text, FeedbackLine& line);
 
 }  // namespace olrank

@@ -14,22 +14,22 @@
 
 namespace olrank {
 
-/// One fold as trials need it.
+/// One fold, ready for trials.
 struct FoldData {
   TrialData data;
-  std::string fingerprint;  // of what the trials see
-  ModelMetadata inputs;     // for model files: what makes a model's inputs of raw features
+  std::string fingerprint;  // of the data that trials see
+  ModelMetadata inputs;     // for model files: how a model's inputs are computed from raw features
   std::optional<RecordedFeedback> recorded;
 };
 
-/// Loads each fold when it is first asked for. Whoever uses a fold keeps it; besides, the latest one stays,
-/// so that trials that follow each other on one fold share it.
+/// Loads each fold on first use. Users share ownership of a fold; the cache also keeps the last one, so
+/// consecutive trials on one fold share it.
 class FoldCache {
  public:
   using Load = std::function<std::shared_ptr<const FoldData>(std::int64_t fold)>;
   explicit FoldCache(Load load) : load_(std::move(load)) {}
 
-  /// Any thread may ask; one at a time loads.
+  /// Thread-safe; one thread loads at a time.
   std::shared_ptr<const FoldData> get(std::int64_t fold) {
     const std::lock_guard lock(mutex_);
     std::shared_ptr<const FoldData> data = known_[fold].lock();

@@ -25,7 +25,7 @@ inline Moments moments_of(const std::vector<double>& values) {
   return moments;
 }
 
-/// "0.4123 ± 0.0102", without the deviation where there is none.
+/// "0.4123 ± 0.0102"; without the deviation if it is NaN.
 inline std::string moments_text(const Moments& moments, int digits) {
   const std::string mean = fmt::format("{:.{}f}", moments.mean, digits);
   return std::isfinite(moments.deviation) ? fmt::format("{} ± {:.{}f}", mean, moments.deviation, digits)

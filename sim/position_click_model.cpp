@@ -25,7 +25,7 @@ void PositionClickModel::click(QueryGrades grades, std::span<const std::int32_t>
   log.clicks.assign(shown.size(), 0);
   log.examined.assign(shown.size(), 0);
   for (std::size_t rank = 0; rank < shown.size(); ++rank) {
-    const std::size_t grade = grades.of_doc[static_cast<std::size_t>(shown[rank])];
+    const std::size_t grade = grades.of_doc[shown[rank]];
     assert(grade < click_.size());
     const ClickCoins coins(key, round, shown[rank]);
     if (!coins.examination(examination(rank))) continue;

@@ -8,13 +8,13 @@
 namespace olrank {
 
 /// Position-based model (Craswell, Zoeter, Taylor and Ramsey, "An experimental comparison of click
-/// position-bias models", WSDM 2008): whether a document is examined hangs on its rank alone, and an
-/// examined one is clicked with P(click | grade).
+/// position-bias models", WSDM 2008): examination depends only on rank, and an examined document is clicked
+/// with P(click | grade).
 class PositionClickModel : public ClickModel {
  public:
   /// `click` is P(click | grade) for every grade of the data; `noise` flips the click of an examined
-  /// document. `examination` is P(examined) by rank, 0 behind its end; where it is empty, the document at
-  /// rank r is examined with probability (1 / (r + 1))^position_bias.
+  /// document. `examination` is P(examined) by rank, and 0 beyond its end; if it is empty, rank r is
+  /// examined with probability (1 / (r + 1))^position_bias.
   PositionClickModel(std::vector<double> click, std::vector<double> examination, double position_bias,
                      double noise);
 

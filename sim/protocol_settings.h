@@ -13,7 +13,7 @@
 
 namespace olrank {
 
-/// What each evaluation takes the model's cosine to.
+/// The model that each evaluation compares with by cosine.
 enum class CosineReference { kNone, kOffline };
 
 template <>

@@ -8,11 +8,11 @@
 
 namespace olrank {
 
-/// What a ranker may know of a trial's data when it is made.
+/// What a ranker may know about a trial's data when it is created.
 struct RankerData {
-  FeatureMatrix train;                      // all documents of the part whose queries are asked
+  FeatureMatrix train;                      // all documents of the part whose queries are drawn
   std::int64_t most_docs = 0;               // of one of its queries
-  FeatureMatrix eval_docs;                  // all documents that scores are asked for
+  FeatureMatrix eval_docs;                  // all documents to be scored in evaluations
   const LabelledQueries* labels = nullptr;  // for rankers that learn from them
 };
 

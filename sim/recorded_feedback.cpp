@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::size_t kBlockBytes = std::size_t{1} << 20;
 
-/// A short, printable piece of what stood in the file.
+/// A short, printable excerpt of the file.
 std::string excerpt(std::string_view word) {
   constexpr std::size_t kShown = 40;
   std::string shown;
@@ -33,7 +33,7 @@ std::string excerpt(std::string_view word) {
   return fmt::format("'{}{}'", shown, word.size() > kShown ? "..." : "");
 }
 
-/// Finds documents of a query by name. A query's names are sorted when one is first asked for.
+/// Finds documents of a query by name. A query's names are sorted on first use.
 class DocNames {
  public:
   static constexpr std::int32_t kUnknown = -1;
@@ -65,12 +65,12 @@ class DocNames {
   std::unordered_map<std::int64_t, std::vector<std::int32_t>> sorted_;
 };
 
-/// Compares lines with the data: from what a file calls things to their numbers.
+/// Resolves the names and indices of a file against the data.
 class LineResolver {
  public:
   LineResolver(std::string file, const Dataset& train)
       : file_(std::move(file)), train_(train), names_(train) {
-    queries_.reserve(static_cast<std::size_t>(train.queries()));
+    queries_.reserve(train.queries());
     for (std::int64_t query = 0; query < train.queries(); ++query)
       queries_.emplace(train.qid(query), query);
   }
@@ -80,10 +80,10 @@ class LineResolver {
     if (known == queries_.end()) {
       fail(number, line.qid_column, fmt::format("The training data has no query {}.", excerpt(line.qid)));
     }
-    if (line.shown.empty()) fail(number, line.shown_column, "No document was shown in this round.");
+    if (line.shown.empty()) fail(number, line.shown_column, "'shown' must not be empty.");
     if (line.clicks.size() != line.shown.size()) {
       fail(number, line.clicks_column,
-           fmt::format("There are {} shown documents and {} clicks; give one click for each.",
+           fmt::format("The line has {} shown documents but {} clicks; each document needs one.",
                        line.shown.size(), line.clicks.size()));
     }
     return known->second;
@@ -115,8 +115,8 @@ class LineResolver {
     const std::int64_t docs = train_.docs_of(query);
     if (*called.index < 0 || *called.index >= docs) {
       fail(number, called.column,
-           fmt::format("Query {} has {} documents, counted from 0, and none with the index {}.",
-                       excerpt(train_.qid(query)), docs, *called.index));
+           fmt::format("Query {} has {} documents, so an index must be between 0 and {}, not {}.",
+                       excerpt(train_.qid(query)), docs, docs - 1, *called.index));
     }
     return static_cast<std::int32_t>(*called.index);
   }
@@ -125,13 +125,13 @@ class LineResolver {
     const std::int32_t doc = names_.find(query, called.name);
     if (doc == DocNames::kAmbiguous) {
       fail(number, called.column,
-           fmt::format("Several documents of query {} are called {}; give indices instead, from 0.",
+           fmt::format("Query {} has several documents named {}. Use indices instead, from 0.",
                        excerpt(train_.qid(query)), excerpt(called.name)));
     }
     if (doc == DocNames::kUnknown) {
       fail(number, called.column,
-           fmt::format("Query {} has no document called {}; a document without a name goes by its index, a "
-                       "number from 0.",
+           fmt::format("Query {} has no document named {}. Use the index, a number from 0, for a document "
+                       "without a name.",
                        excerpt(train_.qid(query)), excerpt(called.name)));
     }
     return doc;
@@ -151,7 +151,7 @@ struct Descriptor {
   }
 };
 
-/// The file's pieces from its beginning, and what its first bytes say of its compression.
+/// The file's pieces from the beginning, and its compression as detected from its first bytes.
 std::unique_ptr<ByteStream> open_stream(int descriptor, const std::string& name) {
   ByteSource rest = descriptor_source(descriptor, name);
   std::string start;
@@ -175,7 +175,7 @@ std::unique_ptr<ByteStream> open_stream(int descriptor, const std::string& name)
 RecordedFeedback RecordedFeedback::read(const std::filesystem::path& path, const Dataset& train) {
   const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
   if (file.number < 0) throw IoError("read", path.string(), errno);
-  // A trace with parameters and widths has lines of any length; they go as they come.
+  // Lines of a trace with parameters and widths may be very long, so lines are processed as they arrive.
   const auto blocks = TextBlocks::of_stream(open_stream(file.number, path.string()), kBlockBytes,
                                             std::numeric_limits<std::size_t>::max());
   LineResolver resolver(path.string(), train);
@@ -195,13 +195,13 @@ RecordedFeedback RecordedFeedback::read(const std::filesystem::path& path, const
       resolver.append_shown(line, query, number, recorded.shown_);
       recorded.queries_.push_back(query);
       recorded.clicks_.insert(recorded.clicks_.end(), line.clicks.begin(), line.clicks.end());
-      recorded.offsets_.push_back(static_cast<std::int64_t>(recorded.shown_.size()));
+      recorded.offsets_.push_back(std::ssize(recorded.shown_));
     }
     if (block.failure) {
       resolver.fail(number + 1, static_cast<std::int64_t>(block.cut_off) + 1, *block.failure);
     }
   }
-  if (recorded.queries_.empty()) resolver.fail(1, 1, "The file holds no round to replay.");
+  if (recorded.queries_.empty()) resolver.fail(1, 1, "The file has no rounds to replay.");
   return recorded;
 }
 

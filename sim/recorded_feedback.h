@@ -10,7 +10,7 @@
 
 namespace olrank {
 
-/// Rounds that were played elsewhere: which query was asked, what was shown and what was clicked.
+/// Recorded rounds: the query, the shown list and the clicks.
 class RecordedFeedback {
  public:
   /// Spans stay valid as long as the recording.
@@ -20,16 +20,16 @@ class RecordedFeedback {
     std::span<const std::uint8_t> clicks;  // 0 or 1 for each shown
   };
 
-  /// JSON lines, one a round: {"qid": "10", "shown": [3, 0, 7], "clicks": [0, 1, 0]}. A shown document is
-  /// its index within the query, in file order from 0, or its name as a text; clicks may be booleans; other
-  /// keys are passed over, and so is a line with "config" and without "qid", so that a trace can be
-  /// replayed. Plain, gzip or zstd. Throws DataError with file, line and column for the first line that is
-  /// not like this or does not fit the data, and for a file without a round.
+  /// JSON lines, one per round: {"qid": "10", "shown": [3, 0, 7], "clicks": [0, 1, 0]}. A shown document is
+  /// its index within the query, in file order from 0, or its name as a string; clicks may be booleans.
+  /// Other keys are ignored, and so is a line with "config" but no "qid", so a trace can be replayed.
+  /// Plain, gzip or zstd. Throws DataError with file, line and column for the first malformed line, the
+  /// first line that does not match the data, and a file without rounds.
   static RecordedFeedback read(const std::filesystem::path& path, const Dataset& train);
 
   std::int64_t rounds() const { return static_cast<std::int64_t>(queries_.size()); }
   Record at(std::int64_t index) const;
-  /// Of what is replayed, not of how the file wrote it down.
+  /// Of the rounds, independent of how the file represents them.
   Fingerprint fingerprint() const;
 
  private:

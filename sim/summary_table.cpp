@@ -47,7 +47,7 @@ SummaryRow read_summary(const fs::path& file) {
     row.result_fingerprint = json.at("result_fingerprint");
     return row;
   } catch (const std::exception&) {
-    throw IoError(fmt::format("{}: This is no summary of a trial.", file.string()));
+    throw IoError(fmt::format("{}: This is not a trial summary.", file.string()));
   }
 }
 

@@ -25,15 +25,15 @@ struct SummaryRow {
   std::optional<double> blocks;
   double offline_area = 0.0;
   double online_area = 0.0;
-  double seconds = 0.0;  // not in the table: it differs from run to run
+  double seconds = 0.0;  // not in the table, because it differs between runs
   double rounds_per_second = 0.0;
   std::string result_fingerprint;
 };
 
-/// What is told with every result.
+/// The conventions printed with every result.
 struct ResultConventions {
   std::string protocol;
-  std::string empty_queries;  // what those without a relevant document count offline
+  std::string empty_queries;  // offline rule for queries without a relevant document
   std::vector<std::int64_t> seeds;
   std::vector<std::string> deviations;  // from the protocol
 };
@@ -41,14 +41,14 @@ struct ResultConventions {
 /// As a sentence: "protocol paper, queries without a relevant document: zero, seeds 1, 2; ranker a: …".
 std::string conventions_text(const ResultConventions& about);
 
-/// Every finished trial below an experiment's folder, whoever ran it, in the order of names, folds and
-/// seeds: merged shards read like one run.
+/// All finished trials in an experiment's folder, in the order of names, folds and seeds: merged shards
+/// look like one run.
 std::vector<SummaryRow> read_summaries(const std::filesystem::path& experiment);
 
-/// summary.csv: one line a trial; equal results give equal bytes.
+/// summary.csv: one line per trial; equal results give equal bytes.
 std::string summary_csv(const std::vector<SummaryRow>& rows);
 
-/// Means over trials for each ranker and user, for people, with ± one standard deviation.
+/// A table of means over trials for each ranker and user, with ± one standard deviation.
 std::string summary_text(const std::vector<SummaryRow>& rows, const ResultConventions& about);
 /// The same as JSON, the conventions in every row.
 std::string summary_means_json(const std::vector<SummaryRow>& rows, const ResultConventions& about);

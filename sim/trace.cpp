@@ -19,7 +19,7 @@ void append_list(std::string& text, const Numbers& numbers) {
   for (const auto number : numbers) {
     if (!first) text += ',';
     first = false;
-    // A float as the double that it is, so that readers in double get the very number.
+    // A float printed as a double, so that it reads back exactly in double precision.
     if constexpr (std::is_floating_point_v<std::remove_cvref_t<decltype(number)>>) {
       text += json_number(static_cast<double>(number));
     } else {

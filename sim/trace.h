@@ -10,8 +10,8 @@
 
 namespace olrank {
 
-/// Everything a trial does, one JSON object a round, so that others can recompute it. Numbers read back
-/// exactly. The file appears when it is closed.
+/// Writes everything that a trial does, one JSON object per round, so it can be recomputed elsewhere.
+/// Numbers read back exactly. The file appears when it is closed.
 class Trace {
  public:
   /// `detail` adds parameters, squared widths and certain orders. `config_json` becomes the first line.

@@ -33,7 +33,7 @@ Trial::Trial(const TrialSettings& settings, const TrialData& data, const TrialUs
       execution_(execution),
       online_(online_options(settings, data)),
       evaluator_(offline_options(settings)),
-      eval_scores_(static_cast<std::size_t>(data.eval_set.docs())) {}
+      eval_scores_(data.eval_set.docs()) {}
 
 bool Trial::evaluation_due() const {
   return evaluated_round_ != round_ && (round_ % settings_.eval_every == 0 || finished());
@@ -53,7 +53,7 @@ const PlayedRound& Trial::play_round(RoundDetail* detail, bool full_detail) {
   } else {
     play_simulated(context, detail, full_detail);
   }
-  pairs_ += static_cast<std::int64_t>(played_.learned.pairs.size());
+  pairs_ += std::ssize(played_.learned.pairs);
   return played_;
 }
 
@@ -86,7 +86,7 @@ void Trial::play_recorded(RoundContext& context) {
   played_.shown = record.shown;
   played_.clicks = record.clicks;
   const QueryDocs query = query_docs(record.query);
-  // What stood below the recorded ranks is not known; file order stands in, and regret is not told.
+  // The order below the recorded ranks is unknown: file order is used, and regret is not reported.
   whole_list_.assign(record.shown.begin(), record.shown.end());
   for (std::int32_t doc = 0; doc < query.docs(); ++doc) {
     if (std::find(record.shown.begin(), record.shown.end(), doc) == record.shown.end()) {
@@ -114,8 +114,8 @@ void Trial::count_certainty(const ListCertainty& certainty) {
 
 void Trial::count_contradicted(std::span<const CertainOrder> orders, const QueryGrades& grades) {
   for (const CertainOrder& order : orders) {
-    const auto first = grades.of_doc[static_cast<std::size_t>(order.first)];
-    const auto second = grades.of_doc[static_cast<std::size_t>(order.second)];
+    const auto first = grades.of_doc[order.first];
+    const auto second = grades.of_doc[order.second];
     if (first == second) continue;
     ++certainty_.contradicted.total;
     certainty_.contradicted.count += first < second ? 1 : 0;
@@ -158,7 +158,7 @@ void Trial::begin_evaluation() {
   width_ratios_.clear();
   certainty_ = Certainty{};
   evaluated_round_ = round_;
-  // The cosine is of the very model that gave the scores.
+  // The cosine uses the model that gave the scores.
   scores_begun_ = !data_.offline && ranker_.begin_scores(data_.eval_set.all_features());
   if (!scores_begun_) ranker_.score(execution_, data_.eval_set.all_features(), eval_scores_);
   evaluating_ = true;
@@ -183,7 +183,7 @@ const CurvePoint& Trial::finish_evaluation() {
 }
 
 std::string Trial::queries_csv() {
-  if (!evaluated_) {  // resumed at its end
+  if (!evaluated_) {  // resumed after its last round
     ranker_.score(execution_, data_.eval_set.all_features(), eval_scores_);
     evaluator_.evaluate(data_.eval_set, eval_scores_, execution_);
   }

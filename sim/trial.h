@@ -23,14 +23,14 @@
 
 namespace olrank {
 
-/// Who asks and clicks: a simulated user, or a log of what users did.
+/// The source of queries and clicks: a simulated user, or a recording.
 struct TrialUsers {
   const QuerySource* queries = nullptr;
   const ClickModel* clicks = nullptr;
   const RecordedFeedback* recorded = nullptr;  // instead of the two above
 };
 
-/// What one round was, for traces; spans stay valid until the next round.
+/// A played round, for traces; spans stay valid until the next round.
 struct PlayedRound {
   std::uint32_t round = 0;
   std::int64_t query = 0;
@@ -40,9 +40,9 @@ struct PlayedRound {
   LearnReport learned;
 };
 
-/// One run of rounds: query, list, clicks, learning, and every E rounds an evaluation of the latest model.
-/// Everything that decides its course is in the ranker, in save() and in the keys, so that a saved trial
-/// goes on to the same bits. The only place where features and grades of a query meet.
+/// One run of rounds: query, list, clicks, learning, and every E rounds an evaluation of the current model.
+/// All of its state is in the ranker, in save() and in the keys, so a restored trial continues with the
+/// same bits. The only place where features and grades of a query meet.
 class Trial {
  public:
   Trial(const TrialSettings& settings, const TrialData& data, const TrialUsers& users,
@@ -50,33 +50,33 @@ class Trial {
 
   std::int64_t rounds_played() const { return round_; }
   bool finished() const { return round_ >= settings_.rounds; }
-  /// Whether the latest state is due for an evaluation that has not been made: at the start, every E rounds
-  /// and at the end.
+  /// Whether an evaluation of the current state is due: at the start, every E rounds and at the
+  /// end.
   bool evaluation_due() const;
 
-  /// Plays the next round. `detail`, where given, receives what the list rested on, with everything when
+  /// Plays the next round. `detail`, if given, receives the basis of the list, with everything if
   /// `full_detail` is set.
   const PlayedRound& play_round(RoundDetail* detail = nullptr, bool full_detail = false);
   const CurvePoint& evaluate();
-  /// The same in two parts: rounds may be played in between where the ranker scores beside them. Saving
-  /// between the two would lose the point.
+  /// An evaluation in two parts: rounds may be played in between if the ranker scores in parallel. Do not
+  /// save between the two: the evaluation would be lost.
   void begin_evaluation();
   bool evaluating() const { return evaluating_; }
   bool evaluation_ready() { return !scores_begun_ || ranker_.scores_ready(); }
   const CurvePoint& finish_evaluation();
 
   const CurvePoint& latest_point() const { return point_; }
-  /// The offline figure of every evaluated query, as this object's latest evaluation found it.
+  /// The offline metric of every query in this object's last evaluation.
   std::string queries_csv();
   const StageClock& clock() const { return clock_; }
-  /// The clock at the latest evaluation.
+  /// The clock at the last evaluation.
   const StageClock& evaluation_clock() const { return evaluation_clock_; }
   StageClock& clock() { return clock_; }
 
   void save(StateWriter& state) const;
   void load(StateReader& state);
-  /// Of what save() wrote, the ranker's state alone; returns the rounds played. What stands before it is
-  /// passed over.
+  /// Loads only the ranker's state from a saved trial and returns the rounds played. Skips the entries
+  /// before it.
   static std::int64_t load_ranker(StateReader& state, OnlineRanker& ranker);
 
  private:
@@ -88,8 +88,8 @@ class Trial {
     std::int64_t rounds = 0;
     std::array<std::int64_t, ListCertainty::kBlockRanks.size()> block_size_sum{};
     std::array<std::int64_t, ListCertainty::kBlockRanks.size()> block_size_rounds{};
-    Tally contradicted;      // certain orders between different grades that the grades contradict
-    Tally turned_decisions;  // by exact widths
+    Tally contradicted;      // certain orders contradicted by different grades
+    Tally turned_decisions;  // reversed by exact widths
   };
 
   QueryDocs query_docs(std::int64_t query) const;
@@ -108,7 +108,7 @@ class Trial {
   // State.
   std::int64_t round_ = 0;
   std::int64_t evaluated_round_ = -1;
-  bool evaluated_ = false;  // in this process: what the evaluator holds is this trial's
+  bool evaluated_ = false;  // in this process: the evaluator has this trial's results
   std::int64_t pairs_ = 0;
   OnlineMetrics online_;
   Certainty certainty_;
@@ -116,7 +116,7 @@ class Trial {
   StageClock clock_;
   StageClock evaluation_clock_;
   bool evaluating_ = false;
-  bool scores_begun_ = false;  // the ranker scores beside the rounds
+  bool scores_begun_ = false;  // the ranker scores in parallel to the rounds
 
   Evaluator evaluator_;
   std::vector<float> eval_scores_;

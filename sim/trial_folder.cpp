@@ -24,15 +24,27 @@ constexpr std::string_view kCurve = "curve.jsonl";
 constexpr std::string_view kSummary = "summary.json";
 constexpr std::string_view kQueries = "queries.csv";
 constexpr std::string_view kModel = "model.safetensors";
-constexpr std::string_view kCheckpoint = "checkpoint/state.olrank";
+constexpr std::string_view kCheckpoint = "checkpoint/state.safetensors";
+/// The checkpoint of earlier versions, which is refused rather than overlooked.
+constexpr std::string_view kOldCheckpoint = "checkpoint/state.olrank";
 
 void write_all(int descriptor, std::string_view bytes, const fs::path& path) {
   while (!bytes.empty()) {
     const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) throw IoError("write", path.string(), errno);
-    bytes.remove_prefix(static_cast<std::size_t>(written));
+    bytes.remove_prefix(written);
   }
+}
+
+fs::path checkpoint_in(const fs::path& folder) {
+  const fs::path old = folder / kOldCheckpoint;
+  const fs::path current = folder / kCheckpoint;
+  return fs::exists(old) && !fs::exists(current) ? old : current;
+}
+
+StateReader read_checkpoint(const fs::path& folder) {
+  return read_state_file(checkpoint_in(folder), "start the trial again with --force");
 }
 
 const std::string& text_of(const TrialRecipe& recipe, std::string_view name) {
@@ -43,7 +55,7 @@ const std::string& text_of(const TrialRecipe& recipe, std::string_view name) {
   return nothing;
 }
 
-/// Where a model comes from, for its metadata.
+/// Provenance of a model, for its metadata.
 ModelMetadata provenance(const TrialSummary& summary, std::int64_t rounds) {
   const TrialIdentity& identity = summary.identity;
   return {{"ranker", identity.ranker},
@@ -88,9 +100,7 @@ bool TrialFolder::finished() const {
 void TrialFolder::check(const TrialRecipe& recipe) const {
   if (finished()) return check_finished(recipe);
   if (!has_checkpoint()) return;
-  const fs::path file = path_ / kCheckpoint;
-  const std::string bytes = read_state_file(file);
-  StateReader state(bytes, file.string());
+  StateReader state = read_checkpoint(path_);
   check_checkpoint(state, recipe);
 }
 
@@ -98,30 +108,31 @@ void TrialFolder::check_finished(TrialRecipe recipe) const {
   const fs::path file = path_ / kSummary;
   const auto parsed = nlohmann::ordered_json::parse(read_file(file), nullptr, false);
   if (!parsed.is_object() || !parsed.contains("recipe")) {
-    throw IoError(fmt::format("{}: This is no summary of a trial; --force starts anew.", file.string()));
+    throw IoError(
+        fmt::format("{}: This is not a trial summary. Start the trial again with --force.", file.string()));
   }
   TrialRecipe there = parse_recipe(parsed["recipe"].dump(), file.string());
-  // What another version finished counts, if all else is the same.
+  // A trial finished by another version counts if everything else is equal.
   for (TrialRecipe* either : {&there, &recipe}) {
     std::erase_if(*either, [](const auto& entry) { return entry.first == "version"; });
   }
   const std::string difference = recipe_difference(there, recipe);
   if (difference.empty()) return;
-  throw InvalidArgument(
-      fmt::format("{} holds a finished trial that differs in {}; choose another --out, or replace it with "
-                  "--force.",
-                  path_.string(), difference));
+  throw InvalidArgument(fmt::format(
+      "{} contains a finished trial that differs in {}. Choose another --out, or replace it with "
+      "--force.",
+      path_.string(), difference));
 }
 
-/// The recipe is the first that a checkpoint holds.
+/// The recipe is the first entry of a checkpoint.
 void TrialFolder::check_checkpoint(StateReader& state, const TrialRecipe& recipe) const {
   const std::string file = (path_ / kCheckpoint).string();
   const std::string difference = recipe_difference(parse_recipe(state.get_text("recipe"), file), recipe);
   if (difference.empty()) return;
-  throw InvalidArgument(
-      fmt::format("{}: This checkpoint is of another trial, it differs in {}. Resume with what made it, or "
-                  "start anew with --force.",
-                  file, difference));
+  throw InvalidArgument(fmt::format(
+      "{}: This checkpoint belongs to another trial, which differs in {}. Resume with the settings "
+      "and data that wrote it, or start the trial again with --force.",
+      file, difference));
 }
 
 void TrialFolder::open_curve(bool truncate) {
@@ -131,7 +142,7 @@ void TrialFolder::open_curve(bool truncate) {
   if (curve_ < 0) throw IoError("write", file.string(), errno);
 }
 
-/// A run that was killed may leave neighbours of files that it was about to put in place.
+/// A killed run may leave temporary files.
 void TrialFolder::remove_leftovers() const {
   std::error_code ignored;
   for (const fs::path& folder : {path_, path_ / "checkpoint"}) {
@@ -188,14 +199,12 @@ void TrialFolder::write_checkpoint(const Trial& trial, const TrialRecipe& recipe
   state.put_text("clock.stages", names);
   state.put("clock.seconds", seconds);
   trial.save(state);
-  write_state_file(path_ / kCheckpoint, state);
+  state.write(path_ / kCheckpoint);
 }
 
 void TrialFolder::restore(Trial& trial, const TrialRecipe& recipe) {
   remove_leftovers();
-  const fs::path file = path_ / kCheckpoint;
-  const std::string bytes = read_state_file(file);
-  StateReader state(bytes, file.string());
+  StateReader state = read_checkpoint(path_);
   check_checkpoint(state, recipe);
   curve_bytes_ = state.get_one<std::uint64_t>("curve.bytes");
   std::uint64_t digest[2];
@@ -214,7 +223,7 @@ void TrialFolder::restore(Trial& trial, const TrialRecipe& recipe) {
   std::size_t begin = 0;
   for (const double of_stage : seconds) {
     const std::size_t end = names.find('\n', begin);
-    if (end == std::string::npos) state.fail("The saved seconds have no names.");
+    if (end == std::string::npos) state.fail("The saved stage times have no names.");
     trial.clock().add(std::string_view(names).substr(begin, end - begin), of_stage);
     begin = end + 1;
   }
@@ -225,12 +234,12 @@ void TrialFolder::restore(Trial& trial, const TrialRecipe& recipe) {
   std::error_code failed;
   const std::uintmax_t size = fs::file_size(curve, failed);
   if (failed || size < curve_bytes_) {
-    throw IoError(fmt::format(
-        "{}: The curve is shorter than its checkpoint says; start this trial anew with --force.",
-        curve.string()));
+    throw IoError(
+        fmt::format("{}: The curve is shorter than at its checkpoint. Start the trial again with --force.",
+                    curve.string()));
   }
   fs::resize_file(curve, curve_bytes_, failed);
-  if (failed) throw IoError("cut back", curve.string(), failed.value());
+  if (failed) throw IoError("truncate", curve.string(), failed.value());
   open_curve(false);
 }
 
@@ -260,13 +269,11 @@ void TrialFolder::finish(Trial& trial, const OnlineRanker& ranker, const ModelMe
 }
 
 bool has_checkpoint(const fs::path& folder) {
-  return fs::exists(folder / kCheckpoint);
+  return fs::exists(checkpoint_in(folder));
 }
 
 std::int64_t load_ranker(const fs::path& folder, OnlineRanker& ranker) {
-  const fs::path file = folder / kCheckpoint;
-  const std::string bytes = read_state_file(file);
-  StateReader state(bytes, file.string());
+  StateReader state = read_checkpoint(folder);
   const std::int64_t rounds = Trial::load_ranker(state, ranker);
   state.require_end();
   return rounds;

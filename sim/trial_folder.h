@@ -15,13 +15,13 @@
 
 namespace olrank {
 
-/// What a finished trial leaves behind: the content of summary.json.
+/// The results of a finished trial: the contents of summary.json.
 struct TrialSummary {
   TrialIdentity identity;
   TrialRecipe recipe;
   CurvePoint last;
   double offline_area = 0.0;  // mean of the offline figure over the curve: its area by rounds, over T
-  double online_area = 0.0;   // the same of the online mean
+  double online_area = 0.0;   // likewise of the online mean
   std::int64_t parameters = 0;
   double seconds = 0.0;
   double rounds_per_second = 0.0;
@@ -29,10 +29,10 @@ struct TrialSummary {
   std::string result_fingerprint;      // of curve, figures and the ranker's state; seconds left out
 };
 
-/// The files of one trial. The curve grows by whole lines; everything else appears by atomic rename, the
-/// summary last: a trial is finished when its summary stands. A checkpoint remembers how long the curve
-/// was, and what was written after it is cut off on the way back, so that it does not matter when a run
-/// stopped.
+/// The files of one trial. The curve grows by whole lines; all other files appear by atomic
+/// rename, the summary last: a trial is finished if it has a summary. A checkpoint records the
+/// length of the curve, and restoring truncates the curve to it, so a run may stop at any
+/// moment.
 class TrialFolder {
  public:
   TrialFolder(const std::filesystem::path& experiment, const TrialIdentity& identity);
@@ -42,23 +42,23 @@ class TrialFolder {
 
   const std::filesystem::path& path() const { return path_; }
 
-  /// Whether a run has left anything here.
+  /// Whether the folder has files of a trial.
   bool has_results() const;
   bool finished() const;
   bool has_checkpoint() const;
-  /// Throws InvalidArgument when what is here, finished or a checkpoint, is of another recipe.
+  /// Throws InvalidArgument if the finished trial or checkpoint here has another recipe.
   void check(const TrialRecipe& recipe) const;
 
-  /// Makes the folder and begins an empty curve.
+  /// Creates the folder and an empty curve.
   void begin();
-  /// Restores the trial from its checkpoint and cuts the curve back; refuses what check() refuses.
+  /// Restores the trial from its checkpoint and truncates the curve. Throws as check() does.
   void restore(Trial& trial, const TrialRecipe& recipe);
 
   /// Appends an evaluation to the curve.
   void append(const CurvePoint& point, const StageClock& clock);
   void write_checkpoint(const Trial& trial, const TrialRecipe& recipe);
-  /// Model and the values of queries, then the summary, then a last checkpoint: one of a trial without a
-  /// summary is never of its end.
+  /// Writes the model and the per-query metrics, then the summary, then a last checkpoint. The checkpoint
+  /// of an unfinished trial is therefore never its last.
   void finish(Trial& trial, const OnlineRanker& ranker, const ModelMetadata& metadata,
               TrialSummary summary);
 
@@ -72,7 +72,7 @@ class TrialFolder {
   std::filesystem::path path_;
   int curve_ = -1;
 
-  // What the curve amounts to so far; part of a checkpoint.
+  // Running totals of the curve; part of a checkpoint.
   std::uint64_t curve_bytes_ = 0;
   Fingerprint curve_digest_;   // chained over the lines without seconds
   double offline_area_ = 0.0;  // ∫ by rounds, trapezoids
@@ -83,13 +83,13 @@ class TrialFolder {
   double last_online_ = 0.0;
 };
 
-/// Whether a trial has left a checkpoint in its folder.
+/// Whether a trial's folder has a checkpoint.
 bool has_checkpoint(const std::filesystem::path& folder);
-/// The ranker's part of the checkpoint there, into a ranker made as the trial's was. Returns the rounds
-/// that the trial had played. Throws IoError for a checkpoint of another kind of ranker.
+/// Loads the ranker's part of the checkpoint into a ranker with the trial's settings. Returns the rounds
+/// that the trial has played. Throws IoError for a checkpoint of another kind of ranker.
 std::int64_t load_ranker(const std::filesystem::path& folder, OnlineRanker& ranker);
 
-/// summary.json of a finished trial, with every field of the contract.
+/// The contents of summary.json.
 std::string summary_json(const TrialSummary& summary, const StageClock& clock);
 
 }  // namespace olrank

@@ -40,7 +40,8 @@ std::string recipe_difference(const TrialRecipe& there, const TrialRecipe& here)
     const auto [a, b] = first_difference(known ? there[i].second : "", text);
     return fmt::format("the {}: '{}' there, '{}' here", name, a, b);
   }
-  if (there.size() > here.size()) return fmt::format("the {} is new", there[here.size()].first);
+  if (there.size() > here.size())
+    return fmt::format("the {}, which is missing here", there[here.size()].first);
   return {};
 }
 
@@ -53,9 +54,10 @@ std::string recipe_json(const TrialRecipe& recipe) {
 TrialRecipe parse_recipe(const std::string& json, const std::string& origin) {
   const auto parsed = nlohmann::ordered_json::parse(json, nullptr, false);
   TrialRecipe recipe;
-  if (!parsed.is_object()) throw IoError(fmt::format("{}: The recipe of a trial is missing.", origin));
+  if (!parsed.is_object()) throw IoError(fmt::format("{}: The trial's recipe is missing.", origin));
   for (const auto& [name, text] : parsed.items()) {
-    if (!text.is_string()) throw IoError(fmt::format("{}: The recipe's '{}' is no text.", origin, name));
+    if (!text.is_string())
+      throw IoError(fmt::format("{}: The recipe's '{}' is not a string.", origin, name));
     recipe.emplace_back(name, text.get<std::string>());
   }
   return recipe;

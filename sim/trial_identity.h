@@ -9,7 +9,7 @@
 
 namespace olrank {
 
-/// Which trial of an experiment's matrix: also its folder.
+/// A trial of an experiment's matrix; determines its folder.
 struct TrialIdentity {
   std::string ranker;
   std::string user;
@@ -23,16 +23,16 @@ struct TrialIdentity {
   std::filesystem::path path() const;
 };
 
-/// Everything that decides a trial's result, as named texts: a result or a checkpoint made from another
-/// recipe is never taken for this trial's.
+/// Everything that determines a trial's result, as named strings. A result or checkpoint with another
+/// recipe is never used for this trial.
 using TrialRecipe = std::vector<std::pair<std::string, std::string>>;
 
-/// What differs, as the rest of a sentence: "the ranker: 'alpha = 0.1' there, 'alpha = 0.2' here"; empty
-/// for equal recipes.
+/// The first difference, to complete a sentence: "the ranker: 'alpha = 0.1' there, 'alpha = 0.2' here";
+/// empty for equal recipes.
 std::string recipe_difference(const TrialRecipe& there, const TrialRecipe& here);
 
 std::string recipe_json(const TrialRecipe& recipe);
-/// Throws IoError, naming `origin`, for a text that is no recipe.
+/// Throws IoError, naming `origin`, for an invalid recipe.
 TrialRecipe parse_recipe(const std::string& json, const std::string& origin);
 
 }  // namespace olrank

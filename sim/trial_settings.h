@@ -9,7 +9,7 @@
 
 namespace olrank {
 
-/// What a trial needs to know of its protocol.
+/// The protocol settings of a trial.
 struct TrialSettings {
   std::int64_t rounds = 0;
   std::int64_t cutoff = 10;       // k
@@ -24,12 +24,12 @@ struct OfflineModel {
   std::vector<float> eval_scores;  // of all documents of the evaluated part
 };
 
-/// One fold's data, normalised: queries are asked from `train`, the model is evaluated on `eval_set`.
+/// One fold's normalised data: queries are drawn from `train`, the model is evaluated on `eval_set`.
 struct TrialData {
   Dataset train;
   Dataset eval_set;
   int max_grade = 0;                                   // of all parts
-  std::optional<OfflineModel> offline = std::nullopt;  // where cosines are asked for
+  std::optional<OfflineModel> offline = std::nullopt;  // if cosines are requested
 };
 
 }  // namespace olrank

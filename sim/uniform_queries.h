@@ -7,10 +7,10 @@
 
 namespace olrank {
 
-/// Every round asks any of the queries, each with the same probability.
+/// Draws a query uniformly in every round.
 class UniformQueries : public QuerySource {
  public:
-  /// `key` is the trial's key of Purpose::kQuery. Throws InvalidArgument without a query.
+  /// `key` is the trial's key for Purpose::kQuery. Throws InvalidArgument if there are no queries.
   UniformQueries(PhiloxKey key, std::int64_t queries);
 
   std::int64_t query_of(std::uint32_t round) const override;

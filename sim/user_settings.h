@@ -20,7 +20,7 @@ struct UserSettings {
   double position_bias = 1.0;  // η
 
   static const Schema& schema();
-  /// What [clicks] says holds for every user that does not say otherwise.
+  /// [clicks] sets the defaults of every user.
   static UserSettings defaults(const ClickSettings& clicks);
 };
 

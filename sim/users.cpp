@@ -40,24 +40,22 @@ std::vector<std::string> names_of(std::span<const UserSettings> users) {
 void check_probabilities(const UserSettings& user, std::string_view key, std::span<const double> values) {
   for (const double value : values) {
     if (value >= 0.0 && value <= 1.0) continue;
-    throw InvalidArgument(
-        fmt::format("User '{}': '{}' holds {}, which is no probability; each must lie "
-                    "between 0 and 1.",
-                    user.name, key, value));
+    throw InvalidArgument(fmt::format(
+        "User '{}': the probabilities in '{}' must be between 0 and 1, not {}.", user.name, key, value));
   }
 }
 
 void refuse_key(const UserSettings& user, std::string_view key, ClickKind only) {
-  throw InvalidArgument(
-      fmt::format("User '{0}' is of kind {1}, which has no use for '{2}'; leave it out, or set kind = "
-                  "\"{3}\".",
-                  user.name, name_of(user.kind), key, name_of(only)));
+  throw InvalidArgument(fmt::format(
+      "User '{0}' has kind \"{1}\", which does not use '{2}'. Remove it, or set kind = \"{3}\".", user.name,
+      name_of(user.kind), key, name_of(only)));
 }
 
 void check_user(const UserSettings& user) {
   if (user.click.empty()) {
     throw InvalidArgument(fmt::format(
-        "User '{}' has no click probabilities; give 'click' one for each grade, from grade 0.", user.name));
+        "User '{}' has no click probabilities. Set 'click' to one for each grade, starting at grade 0.",
+        user.name));
   }
   check_probabilities(user, "click", user.click);
   check_probabilities(user, "stop", user.stop);
@@ -71,13 +69,13 @@ void check_user(const UserSettings& user) {
   }
   if (!user.stop.empty() && user.stop.size() != user.click.size()) {
     throw InvalidArgument(fmt::format(
-        "User '{}' has {} click and {} stop probabilities; give one of each for every grade, or "
-        "no stop at all.",
+        "User '{}' has {} click but {} stop probabilities. Give one of each for every grade, or leave out "
+        "'stop'.",
         user.name, user.click.size(), user.stop.size()));
   }
 }
 
-/// A built-in user is what [clicks] says of every user, and its table.
+/// A built-in user: the defaults of [clicks] and its table.
 UserSettings built_in_user(const std::string& name, const ClickSettings& clicks, int max_grade) {
   ClickTable table = built_in_table(name, table_grades(name, max_grade, clicks.grades));
   UserSettings user = UserSettings::defaults(clicks);
@@ -97,9 +95,9 @@ UserSettings resolved_user(const std::string& name, const ClickSettings& clicks,
   const UserSettings* user = find_user(users, name);
   if (user == nullptr) refuse_unknown(name, users);
   check_user(*user);
-  if (static_cast<std::size_t>(max_grade) >= user->click.size()) {
+  if (max_grade >= std::ssize(user->click)) {
     throw InvalidArgument(
-        fmt::format("The data has grade {}, and the table of user '{}' ends at grade {}; give it {} click "
+        fmt::format("The data has grade {}, but the table of user '{}' ends at grade {}. Give it {} click "
                     "probabilities.",
                     max_grade, name, user->click.size() - 1, max_grade + 1));
   }
@@ -112,12 +110,13 @@ void check_users(const ClickSettings& clicks, std::span<const UserSettings> user
   table_grades(built_in_users().front(), 0, clicks.grades);
   for (std::size_t i = 0; i < users.size(); ++i) {
     if (is_built_in_user(users[i].name)) {
-      throw InvalidArgument(fmt::format(
-          "A [[user]] is called '{}' as a built-in one is; give it another name.", users[i].name));
+      throw InvalidArgument(
+          fmt::format("A [[user]] must not have the name of the built-in user '{}'. Choose another name.",
+                      users[i].name));
     }
     if (find_user(users.first(i), users[i].name) != nullptr) {
       throw InvalidArgument(
-          fmt::format("Two users are called '{}'; give each [[user]] a name of its own.", users[i].name));
+          fmt::format("Two users are named '{}'. Give each [[user]] a unique name.", users[i].name));
     }
     check_user(users[i]);
   }
@@ -139,7 +138,7 @@ std::unique_ptr<ClickModel> make_user(const std::string& name, const ClickSettin
       return std::make_unique<PositionClickModel>(std::move(user.click), std::move(user.examination),
                                                   user.position_bias, user.noise);
   }
-  throw InvalidArgument(fmt::format("User '{}' is of a kind that this program does not know.", name));
+  throw InvalidArgument(fmt::format("User '{}' has an unknown kind.", name));
 }
 
 std::string describe_user(const std::string& name, const ClickSettings& clicks,

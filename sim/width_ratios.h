@@ -8,14 +8,14 @@
 
 namespace olrank {
 
-/// How the widths that a ranker used compare with the exact ones.
+/// Compares the widths that a ranker used with the exact ones.
 struct WidthRatio {
   double median = 0.0;
   double p10 = 0.0;
   double p90 = 0.0;
 };
 
-/// Quantiles of own over exact widths, by linear interpolation between neighbours; none without a ratio.
+/// Quantiles of own/exact widths, by linear interpolation; none without a ratio.
 inline std::optional<WidthRatio> width_ratio_of(std::vector<double> ratios) {
   if (ratios.empty()) return std::nullopt;
   std::sort(ratios.begin(), ratios.end());

@@ -27,7 +27,7 @@ std::vector<float> uniform_floats(std::int64_t count, std::uint32_t place) {
 
 Documents::Documents(const NetworkShape& of_shape, std::int64_t count, std::uint32_t place, int threads)
     : shape(of_shape),
-      context({}, threads),
+      context(threads),
       features(uniform_floats(count * shape.inputs, place)),
       theta(length(shape.parameters())),
       factors(length(count * shape.factors())),
@@ -58,7 +58,7 @@ std::function<std::shared_ptr<Documents>()> CaseList::docs(const NetworkShape& s
 }
 
 std::function<std::shared_ptr<ExecutionContext>()> CaseList::context() const {
-  return [threads = sizes_.threads] { return std::make_shared<ExecutionContext>(Device{}, threads); };
+  return [threads = sizes_.threads] { return std::make_shared<ExecutionContext>(threads); };
 }
 
 void CaseList::add(const std::string& name, Parameters parameters, const CaseCost& cost,

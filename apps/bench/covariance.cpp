@@ -33,6 +33,11 @@ std::vector<RankerSettings> settings_of(const std::vector<StudyRanker>& rankers)
   return settings;
 }
 
+/// A study is of networks: covariances and ensembles.
+bool is_network_with(const RankerKindRow& row, OrderEvidence evidence) {
+  return row.forms == ModelForms::kNetwork && row.evidence == evidence;
+}
+
 /// One study: the calibration if α is matched, the trials, and their analysis.
 class CovarianceStudy {
  public:
@@ -270,10 +275,11 @@ class BenchCovarianceCommand : public Command {
     std::size_t networks = 0;
     std::size_t ensembles = 0;
     for (const RankerSettings& ranker : configuration.rankers) {
-      if (ranker.kind == RankerKind::kOlRankNet || ranker.kind == RankerKind::kOlLambdaRank) {
+      const RankerKindRow& row = row_of(ranker.kind);
+      if (is_network_with(row, OrderEvidence::kWidths)) {
         base.network = ranker;
         ++networks;
-      } else if (ranker.kind == RankerKind::kP2NeurRank) {
+      } else if (is_network_with(row, OrderEvidence::kVotes)) {
         base.ensemble = ranker;
         ++ensembles;
       } else {

@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 /// A data set, as text and with scores.
 struct DataWork {
   DataWork(const std::string& source, int threads)
-      : context({}, threads), data(make_synthetic(source, context).train) {
+      : context(threads), data(make_synthetic(source, context).train) {
     write_letor(data, {}, [this](std::string_view piece) { text += piece; });
     RngStream draws(make_key({.seed = 1, .purpose = Purpose::kProbe}), 0);
     for (std::int64_t doc = 0; doc < data.docs(); ++doc)

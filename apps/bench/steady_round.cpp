@@ -121,10 +121,7 @@ class SteadyTrial {
  public:
   /// Observes the past pairs and plays one round, which warms up caches and buffers.
   explicit SteadyTrial(const RoundSizes& sizes)
-      : sizes_(sizes),
-        queries_(sizes),
-        ranker_(ranker_for(sizes, queries_)),
-        execution_({}, sizes.threads) {
+      : sizes_(sizes), queries_(sizes), ranker_(ranker_for(sizes, queries_)), execution_(sizes.threads) {
     observe_past_pairs(*ranker_, context_, queries_);
     play_round(0);
   }

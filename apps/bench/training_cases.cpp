@@ -7,7 +7,7 @@
 namespace olrank {
 namespace {
 
-/// Pairs without common documents.
+/// Each pair has two documents of its own.
 std::vector<PairTerm> terms_of(std::int64_t pairs) {
   std::vector<PairTerm> terms;
   terms.reserve(length(pairs));
@@ -16,7 +16,7 @@ std::vector<PairTerm> terms_of(std::int64_t pairs) {
 }
 
 /// A forward or backward pass takes a multiplication and an addition per parameter and document.
-void add_passes(CaseList& list) {
+void add_pair_passes(CaseList& list) {
   const NetworkShape shape = list.shape();
   const std::int64_t p = shape.parameters();
   const std::int64_t pairs = list.sizes().pairs;
@@ -69,13 +69,6 @@ void add_steps(CaseList& list) {
                gradient_descent_step(1e-9, gradient, theta);
              };
            });
-  list.add("optimizer_step/decayed_step", {{"p", p}},
-           {CeilingKind::kMemory, 4.0 * numbers, {kDouble * numbers, kDouble * numbers, kFloat * numbers}},
-           [p, doubles, floats] {
-             return [gradient = uniform_doubles(p, 6), position = doubles(), theta = floats()]() mutable {
-               decayed_step(1e-9, 1e-3, gradient, position, theta);
-             };
-           });
   list.add("optimizer_step/nesterov_step", {{"p", p}},
            {CeilingKind::kMemory,
             5.0 * numbers,
@@ -85,7 +78,7 @@ void add_steps(CaseList& list) {
                  [gradient = uniform_doubles(p, 6), velocity = doubles(), position = doubles(),
                   theta = floats()]() mutable { nesterov_step(1e-9, gradient, velocity, position, theta); };
            });
-  // Three divisions and a square root per number count as one operation each, but take longer.
+  // Three divisions and a root a number, which its counted operations do not tell.
   list.add("optimizer_step/adam_step", {{"p", p}},
            {CeilingKind::kMemory,
             16.0 * numbers,
@@ -140,7 +133,7 @@ void add_linear(CaseList& list) {
 }  // namespace
 
 void add_training_cases(CaseList& list) {
-  add_passes(list);
+  add_pair_passes(list);
   add_steps(list);
   add_linear(list);
 }

@@ -27,7 +27,7 @@ class ConvertCommand : public Command {
     flags_.declare(app);
   }
   int run(const OutputFlags& output) override {
-    ExecutionContext context({}, flags_.threads);
+    ExecutionContext context(flags_.threads);
     const Dataset data = read_any(in_, flags_, context);
     write_any(data, out_, format_);
     if (out_ == "-") return 0;

@@ -183,7 +183,7 @@ class InspectCommand : public Command {
   }
 
   int run(const OutputFlags& output) override {
-    ExecutionContext context({}, flags_.threads);
+    ExecutionContext context(flags_.threads);
     const LetorOptions options = flags_.options();
     std::vector<Inspected> all;
     bool failed = false;

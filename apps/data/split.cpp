@@ -53,7 +53,7 @@ class SplitCommand : public Command {
             fmt::format("'{}' already exists; choose another folder or remove it.", path_of(part)));
       }
     }
-    ExecutionContext context({}, flags_.threads);
+    ExecutionContext context(flags_.threads);
     const Dataset data = read_any(in_, flags_, context);
     const std::vector<std::vector<std::int64_t>> queries = deal(parts, data.queries());
     make_folder(out_);

@@ -43,7 +43,7 @@ class SynthCommand : public Command {
             fmt::format("'{}' already exists; choose another folder or remove it.", path_of(part)));
       }
     }
-    ExecutionContext context({}, threads_);
+    ExecutionContext context(threads_);
     const std::string source = is_synthetic(source_) ? source_ : "synth:" + source_;
     const SyntheticParts parts = make_synthetic(source, context, allowed_bytes(limits_));
     make_folder(out_);

@@ -18,9 +18,9 @@
 #include "bench/device/device_case.h"
 #include "bench/device/device_report.h"
 #include "bench/device/graph_timer.h"
+#include "core/device/visible_gpus.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
-#include "core/ops/visible_gpus.h"
 #include "cuda/runtime/check.h"
 
 namespace olrank {

@@ -61,14 +61,14 @@ class SmallCases {
          }});
     cases_.push_back({.name = "history_update/write_terms",
                       .parameters = {{"k", kRoundPairs}},
-                      .bytes = real(kRoundPairs) * real(sizeof(DeviceLesson::Term) + sizeof(PairTerm)),
+                      .bytes = real(kRoundPairs) * real(sizeof(DeviceUpdate::Term) + sizeof(PairTerm)),
                       .prepare = [sizes = sizes_](Stream) {
-                        std::vector<DeviceLesson::Term> changed(kRoundPairs);
+                        std::vector<DeviceUpdate::Term> changed(kRoundPairs);
                         for (std::int32_t i = 0; i < kRoundPairs; ++i) changed[i].index = 2 * i;
                         const at::Tensor there = uploaded(sizes, changed);
                         const at::Tensor terms = uploaded(sizes, std::vector<PairTerm>(2 * kRoundPairs));
                         return alone([=](Stream on) {
-                          device::write_terms(on, data<DeviceLesson::Term>(there), kRoundPairs,
+                          device::write_terms(on, data<DeviceUpdate::Term>(there), kRoundPairs,
                                               data<PairTerm>(terms));
                         });
                       }});

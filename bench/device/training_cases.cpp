@@ -15,7 +15,7 @@
 namespace olrank {
 namespace {
 
-constexpr std::int64_t kWordBytes = 4;
+constexpr std::int64_t kIndexBytes = 4;
 
 /// Pairs (2s, 2s + 1), every other one won by its second document.
 std::vector<PairTerm> made_terms(std::int64_t n) {
@@ -133,13 +133,14 @@ class TrainingCases {
   }
 
   void add_incidence(std::int64_t n) {
-    cases_.push_back({.name = "pair_incidence/find_incidence",
-                      .parameters = {{"n", n}},
-                      .bytes = real(n) * (sizeof(PairTerm) + 2.0 * kWordBytes) + 2.0 * kWordBytes * real(n),
-                      .prepare = [sizes = sizes_, n](Stream stream) {
-                        const auto training = std::make_shared<Training>(sizes, stream, n, 1);
-                        return alone([=](Stream on) { training->find_terms(on); });
-                      }});
+    cases_.push_back(
+        {.name = "pair_incidence/find_incidence",
+         .parameters = {{"n", n}},
+         .bytes = real(n) * (sizeof(PairTerm) + 2.0 * kIndexBytes) + 2.0 * kIndexBytes * real(n),
+         .prepare = [sizes = sizes_, n](Stream stream) {
+           const auto training = std::make_shared<Training>(sizes, stream, n, 1);
+           return alone([=](Stream on) { training->find_terms(on); });
+         }});
   }
 
   void add_steps(std::int64_t n, std::int64_t members) {
@@ -331,7 +332,7 @@ class TrainingCases {
     const double observations = real(n) * sizeof(PairObservation);
     cases_.push_back({.name = "ndcg_weights/group_observations",
                       .parameters = {{"n", n}},
-                      .bytes = observations + 2.0 * kWordBytes * real(n),
+                      .bytes = observations + 2.0 * kIndexBytes * real(n),
                       .prepare = [sizes = sizes_, n](Stream stream) {
                         const auto lists = std::make_shared<Impressions>(sizes, stream, n);
                         return alone([=](Stream on) { lists->group(on); });

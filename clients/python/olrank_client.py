@@ -1,10 +1,10 @@
-"""Client for `olrank serve`: ranks documents, sends clicks, reads statistics and the model. Standard library only.
+"""Client for `olrank serve`: ranks documents, sends clicks, downloads the model. Uses only the standard library.
 
     client = Client("http://127.0.0.1:8080")
     ranking = client.rank("jacket", [{"id": "a", "features": [0.1, 2.0]}, {"id": "b", "features": {"2": 1.0}}])
     client.feedback(ranking["impression"], clicks=["b"])
 
-A client has one connection and is not thread-safe. `python3 olrank_client.py` runs an example; see --help.
+Each client holds one connection and is not thread-safe. Run this file for an example: `python3 olrank_client.py --help`.
 """
 
 import http.client
@@ -14,7 +14,7 @@ import urllib.parse
 
 
 class ServiceError(Exception):
-    """An error response of the service: HTTP `status`, the `field` of the request that caused it, and a `message`."""
+    """A request that the service rejected: HTTP `status`, offending `field` of the request, and `message`."""
 
     def __init__(self, status, field, message):
         super().__init__(f"{status} {field}: {message}" if field else f"{status}: {message}")
@@ -25,7 +25,7 @@ class Client:
     def __init__(self, url, token=None, timeout=30.0):
         parts = urllib.parse.urlsplit(url)
         if parts.scheme != "http" or not parts.hostname:
-            raise ValueError(f"the URL must look like http://127.0.0.1:8080, not '{url}'")
+            raise ValueError(f"'{url}' is not a URL like http://127.0.0.1:8080")
         self._address = parts.hostname, parts.port or 80
         self._timeout = timeout
         self._headers = {"Content-Type": "application/json"}
@@ -45,9 +45,9 @@ class Client:
             self._connection = None
 
     def rank(self, query, docs, k=None, explore=None):
-        """Ranks `docs`, each {"id", "features"}; features are a list, or an object keyed by number from 1. Returns the response:
-        "docs" with scores, best first; "impression", the id for feedback; and "certain": for each shown rank, the later ranks
-        that it certainly precedes."""
+        """Ranks `docs`: a list of {"id", "features"}, where features is a list of all values or maps numbers (strings, from
+        "1") to values. Returns the response: "docs" with scores, best first; "impression", the ID for feedback; "certain",
+        for each shown rank the ranks that it certainly precedes."""
         request = {"query": query, "docs": docs}
         if k is not None:
             request["k"] = k
@@ -56,8 +56,8 @@ class Client:
         return self._json("POST", "/v1/rank", request)
 
     def feedback(self, impression, clicks, attempts=1, pause=0.2):
-        """Sends `clicks`: document ids (strings) or ranks (integers from 0); [] means that nothing was clicked. The call is
-        idempotent; with `attempts` above 1 it is repeated while the service restarts."""
+        """Sends clicks: document IDs (strings) or ranks (integers from 0); [] if nothing was clicked. Repeating feedback is
+        harmless, so `attempts` > 1 can bridge a restart of the service."""
         for attempt in range(attempts):
             try:
                 return self._json("POST", "/v1/feedback", {"impression": impression, "clicks": clicks})
@@ -94,7 +94,7 @@ class Client:
             time.sleep(0.05)
 
     def wait_until_learned(self, seconds=60.0):
-        """Waits until all accepted feedback is learned; returns the statistics at that time."""
+        """Waits until all accepted feedback is learned; returns the stats."""
         until = time.monotonic() + seconds
         while True:
             stats = self.stats()
@@ -109,18 +109,18 @@ class Client:
 
     def _call(self, method, path, request=None):
         body = None if request is None else json.dumps(request, separators=(",", ":")).encode()
-        is_new = self._connection is None
+        fresh = self._connection is None
         try:
             return self._exchange(method, path, body)
         except (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError):
             self.close()
-            # The service may have closed an idle connection. Repeating is safe: feedback counts once.
-            if is_new:
+            # The service may have closed an idle connection. Retrying is safe: feedback counts once.
+            if fresh:
                 raise
             return self._exchange(method, path, body)
         except http.client.HTTPException as error:
             self.close()
-            raise ConnectionError(f"the connection closed before the response was complete: {error}") from error
+            raise ConnectionError(f"incomplete response: {error}") from error
         except OSError:
             self.close()
             raise
@@ -141,23 +141,23 @@ class Client:
 
 
 def example(url, token, rounds):
-    """Simulates a user who likes documents with a large first and a small last feature, and prints how the lists improve."""
+    """Simulates a user who prefers documents with a large first and a small last feature, and prints how the lists improve."""
     import random
 
     draw = random.Random(1)
     with Client(url, token) as client:
         features = client.stats()["features"]
-        found = []  # of the 5 best documents, for each list since the last line
+        found = []  # per list since the last printed line: how many of the 5 best documents it shows
         for round_number in range(1, rounds + 1):
             docs = [{"id": f"doc{i}", "features": [draw.random() for _ in range(features)]} for i in range(20)]
-            liking = {doc["id"]: doc["features"][0] - doc["features"][-1] for doc in docs}
-            wanted = set(sorted(liking, key=liking.get)[-5:])
+            utility = {doc["id"]: doc["features"][0] - doc["features"][-1] for doc in docs}
+            best = set(sorted(utility, key=utility.get)[-5:])
             ranking = client.rank(f"query{round_number}", docs, k=5)
             shown = [doc["id"] for doc in ranking["docs"]]
-            client.feedback(ranking["impression"], [doc for doc in shown if doc in wanted])
-            found.append(len(wanted & set(shown)))
+            client.feedback(ranking["impression"], [doc for doc in shown if doc in best])
+            found.append(len(best & set(shown)))
             if round_number in (10, 50) or round_number % 100 == 0:
-                print(f"round {round_number}: on average {sum(found) / len(found):.2f} of the 5 best documents were shown")
+                print(f"round {round_number}: lists showed {sum(found) / len(found):.2f} of the 5 best documents on average")
                 found = []
         print(json.dumps(client.wait_until_learned(), indent=2))
 
@@ -168,7 +168,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=example.__doc__)
     parser.add_argument("url", nargs="?", default="http://127.0.0.1:8080")
     parser.add_argument("--token-file", help="file with the service's bearer token")
-    parser.add_argument("--rounds", type=int, default=500)
-    arguments = parser.parse_args()
-    token = open(arguments.token_file, encoding="utf-8").read().strip() if arguments.token_file else None
-    example(arguments.url, token, arguments.rounds)
+    parser.add_argument("--rounds", type=int, default=500, help="rounds to simulate (500)")
+    options = parser.parse_args()
+    token = open(options.token_file, encoding="utf-8").read().strip() if options.token_file else None
+    example(options.url, token, options.rounds)

@@ -25,10 +25,8 @@ std::optional<std::string> find_file(const std::filesystem::path& folder, const 
   }
   if (found.empty()) return std::nullopt;
   if (found.size() > 1) {
-    throw DataError(
-        folder.string(), 0, 0,
-        fmt::format("There are {}, and nothing says which to read; remove or rename all but one.",
-                    joined(found)));
+    throw DataError(folder.string(), 0, 0,
+                    fmt::format("Found {}. Remove or rename all but one of them.", joined(found)));
   }
   return found.front();
 }
@@ -49,15 +47,15 @@ std::optional<std::array<std::string, kFolds>> find_numbered_parts(const std::fi
   for (std::int64_t part = 1; part <= kFolds; ++part) {
     const std::string stem = fmt::format("S{}", part);
     if (const auto file = find_file(folder, stem)) {
-      parts[static_cast<std::size_t>(part - 1)] = *file;
+      parts[part - 1] = *file;
     } else {
       missing.push_back(stem);
     }
   }
-  if (missing.size() == static_cast<std::size_t>(kFolds)) return std::nullopt;
+  if (std::ssize(missing) == kFolds) return std::nullopt;
   if (!missing.empty()) {
     throw DataError(folder.string(), 0, 0,
-                    fmt::format("Of the parts S1 to S5, {} {} missing; folds need all five.",
+                    fmt::format("{} {} missing; folds are made from all five parts S1 to S5.",
                                 joined(missing), missing.size() == 1 ? "is" : "are"));
   }
   return parts;
@@ -65,25 +63,26 @@ std::optional<std::array<std::string, kFolds>> find_numbered_parts(const std::fi
 
 [[noreturn]] void refuse_folder(const std::filesystem::path& folder) {
   throw InvalidArgument(fmt::format(
-      "'{}' holds no data set that olrank recognises. It looked for train and test (and perhaps vali), for "
-      "folders Fold1 to Fold5 that hold them, and for S1 to S5, each as .txt, .txt.gz, .txt.zst or "
-      ".olrank. Name the files themselves, of an experiment with data.train and data.test, or make parts "
-      "with 'olrank data split'.",
+      "'{}' contains no data set in a known layout: train and test (and optionally vali), folders Fold1 to "
+      "Fold5 with these files, or S1 to S5, each as .txt, .txt.gz, .txt.zst or .olrank. Pass the files "
+      "themselves (in an experiment, data.train and data.test), or create the parts with 'olrank data "
+      "split'.",
       folder.string()));
 }
 
 void refuse_fold(const std::filesystem::path& folder, std::int64_t fold, std::int64_t folds) {
   if (fold >= 1 && fold <= folds) return;
   throw InvalidArgument(
-      folds == 1 ? fmt::format("'{}' has one fold, number 1, and no fold {}.", folder.string(), fold)
-                 : fmt::format("'{}' has folds 1 to {} and no fold {}.", folder.string(), folds, fold));
+      folds == 1 ? fmt::format("--fold must be 1, not {}: '{}' has only one fold.", fold, folder.string())
+                 : fmt::format("--fold must be between 1 and {}, not {}: '{}' has {} folds.", folds, fold,
+                               folder.string(), folds));
 }
 
 void need_folder(const std::filesystem::path& folder) {
   std::error_code unreadable;
   const auto status = std::filesystem::status(folder, unreadable);
   if (!std::filesystem::exists(status)) throw IoError("read", folder.string(), ENOENT);
-  if (!std::filesystem::is_directory(status)) throw IoError("read as a folder", folder.string(), ENOTDIR);
+  if (!std::filesystem::is_directory(status)) throw IoError("open the folder", folder.string(), ENOTDIR);
 }
 
 }  // namespace
@@ -104,9 +103,7 @@ PartFiles find_part_files(const std::string& folder, std::int64_t fold) {
   if (const auto files = find_named_parts(std::filesystem::path(folder) / fmt::format("Fold{}", fold)))
     return *files;
   const auto parts = find_numbered_parts(folder);
-  const auto part = [&](std::int64_t steps) {
-    return (*parts)[static_cast<std::size_t>((fold - 1 + steps) % kFolds)];
-  };
+  const auto part = [&](std::int64_t steps) { return (*parts)[(fold - 1 + steps) % kFolds]; };
   return {{part(0), part(1), part(2)}, {part(3)}, {part(4)}};
 }
 

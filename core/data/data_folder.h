@@ -6,7 +6,7 @@
 
 namespace olrank {
 
-/// The files of one fold. A part may lie in several files, which follow each other.
+/// The files of one fold. A part may consist of several files, in order.
 struct PartFiles {
   std::vector<std::string> train;
   std::vector<std::string> vali;  // may be missing

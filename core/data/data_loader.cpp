@@ -30,26 +30,26 @@ bool names_files(const DataSettings& settings) {
 void refuse_two_sources(const DataSettings& settings) {
   if (settings.source.empty() || !names_files(settings)) return;
   throw InvalidArgument(
-      "data.source names a folder or generated data, and data.train, data.vali or data.test a file; name "
-      "one or the other.");
+      "data.source cannot be combined with data.train, data.vali or data.test. Set either data.source (a "
+      "folder or generated data) or the files.");
 }
 
 PartFiles files_of(const DataSettings& settings, std::int64_t fold) {
   const bool single = names_files(settings);
   if (settings.source.empty() && !single) {
     throw InvalidArgument(
-        "No data is named: set data.source to a folder or to synth:NAME, or data.train and "
-        "data.test to files.");
+        "No data is given. Set data.source to a folder or to synth:NAME, or data.train and data.test to "
+        "files.");
   }
   if (!single) return find_part_files(settings.source, fold);
   if (settings.train.empty() || settings.test.empty()) {
     throw InvalidArgument(
-        fmt::format("data.{} is missing beside data.{}.", settings.train.empty() ? "train" : "test",
+        fmt::format("data.{} is missing; data.{} requires it.", settings.train.empty() ? "train" : "test",
                     settings.train.empty() ? (settings.test.empty() ? "vali" : "test") : "train"));
   }
   if (fold != 1) {
     throw InvalidArgument(
-        fmt::format("Data named by single files has one fold, number 1, and no fold {}.", fold));
+        fmt::format("--fold must be 1, not {}: data.train and data.test are one fold.", fold));
   }
   PartFiles files{{settings.train}, {}, {settings.test}};
   if (!settings.vali.empty()) files.vali = {settings.vali};
@@ -85,12 +85,12 @@ Dataset fitted(Dataset part, const Dataset& train, std::string_view name,
   if (surplus > 0) {
     throw DataError(
         joined(files), 0, 0,
-        fmt::format("The {} part has {} features, {} more than the training part's {}; the training part "
-                    "decides, and a model could not use them.",
-                    name, part.features(), surplus, train.features()));
+        fmt::format("The {} part has {} features, but the training part has only {}. A model cannot use "
+                    "features that it was not trained on: remove them.",
+                    name, part.features(), train.features()));
   }
   if (surplus == 0) return part;
-  log_info("The {} part has {} features, {} fewer than the training part's {}; the others count as 0.",
+  log_info("The {} part has {} features, {} fewer than the training part's {}; the missing ones are 0.",
            name, part.features(), -surplus, train.features());
   return widened(part, train.features(), context);
 }
@@ -98,13 +98,13 @@ Dataset fitted(Dataset part, const Dataset& train, std::string_view name,
 void warn_of_equal_grades(const Dataset& part, std::string_view name) {
   const auto grades = part.all_grades();
   if (std::adjacent_find(grades.begin(), grades.end(), std::not_equal_to<>()) != grades.end()) return;
-  log_warning("All {} documents of the {} part have grade {}: there is nothing to rank by.", part.docs(),
-              name, int{grades.front()});
+  log_warning("All {} documents of the {} part have grade {}: nothing can be learned or evaluated.",
+              part.docs(), name, int{grades.front()});
 }
 
 DataParts generated_parts(const DataSettings& settings, std::int64_t fold, ExecutionContext& context) {
   if (fold != 1) {
-    throw InvalidArgument(fmt::format("Generated data have one fold, number 1, and no fold {}.", fold));
+    throw InvalidArgument(fmt::format("--fold must be 1, not {}: generated data has only one fold.", fold));
   }
   SyntheticParts parts = make_synthetic(settings.source, context, allowed_bytes(settings));
   return {std::move(parts.train), std::move(parts.vali), std::move(parts.test)};
@@ -128,7 +128,7 @@ std::int64_t allowed_bytes(const DataSettings& settings) {
   if (settings.max_memory == "auto") return available_memory() / 2;
   if (const auto bytes = parse_bytes(settings.max_memory)) return *bytes;
   throw InvalidArgument(
-      fmt::format("data.max_memory is '{}'; it must be 'auto' or an amount such as '8GB' or '500MB'.",
+      fmt::format("data.max_memory must be 'auto' or an amount such as '8GB' or '500MB', not '{}'.",
                   settings.max_memory));
 }
 
@@ -144,7 +144,8 @@ DataParts load_parts(const DataSettings& settings, std::int64_t fold, ExecutionC
 
   if (const std::int64_t shared = count_shared_queries(test, train); shared > 0) {
     log_warning(
-        "{} of the test part's {} queries have the name of a training query: results on them say little.",
+        "{} of the test part's {} queries have the ID of a training query: their results are not held-out "
+        "results.",
         shared, test.queries());
   }
   warn_of_equal_grades(train, "training");
@@ -156,7 +157,8 @@ DataParts load_parts(const DataSettings& settings, std::int64_t fold, ExecutionC
 Dataset load_part(const DataSettings& settings, std::int64_t fold, DataPart part,
                   ExecutionContext& context) {
   if (is_one_file(settings.source)) {
-    if (fold != 1) throw InvalidArgument(fmt::format("A single file has no fold {}.", fold));
+    if (fold != 1)
+      throw InvalidArgument(fmt::format("--fold must be 1, not {}: a single file has no folds.", fold));
     Dataset data = PartLoader(settings, context).load({settings.source});
     warn_of_equal_grades(data, "only");
     return data;

@@ -20,22 +20,22 @@ struct DataParts {
   Dataset test;
 };
 
-/// Reads what the settings name: a folder (one of its folds), single files, or generated data. Training
-/// decides the number of features: a narrower part is padded with zeros, a wider one is a DataError. Warns
-/// of test queries that training has too and of parts whose grades are all equal.
+/// Loads the data that the settings name: one fold of a folder, single files, or generated data. The
+/// training part decides the number of features: a narrower part is padded with zeros, a wider one is a
+/// DataError. Warns about test queries that are also training queries, and about parts with a single grade.
 DataParts load_parts(const DataSettings& settings, std::int64_t fold, ExecutionContext& context);
 
 enum class DataPart { kTrain, kVali, kTest };
 
-/// One part of load_parts. `source` may also be a single file, or "-" for standard input, which then is the
-/// part, whichever is asked for.
+/// One part of load_parts. `source` may also be a single file, or "-" for standard input; that file is then
+/// returned for every `part`.
 Dataset load_part(const DataSettings& settings, std::int64_t fold, DataPart part,
                   ExecutionContext& context);
 
 /// Bytes that `max_memory` allows: "8GB", or "auto" for half of the memory this process may use.
 std::int64_t allowed_bytes(const DataSettings& settings);
 
-/// How many queries of `a` have a name that `b` has too.
+/// Number of queries of `a` whose ID also occurs in `b`.
 std::int64_t count_shared_queries(const Dataset& a, const Dataset& b);
 
 template <>

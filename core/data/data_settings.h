@@ -15,7 +15,7 @@ namespace olrank {
 enum class Normalisation { kNone, kQueryMinmax, kZscore, kLog1pZscore };
 enum class EvaluationPart { kTest, kVali };
 
-/// Which documents and queries a run learns from and is judged on.
+/// Which data a run trains on and is evaluated on.
 struct DataSettings {
   std::string source;
   std::string train;

@@ -7,26 +7,16 @@
 #include <string_view>
 #include <vector>
 
+#include "core/data/feature_matrix.h"
 #include "core/io/fingerprint.h"
 
 namespace olrank {
 
-/// Documents × features in row-major order; a view that owns nothing.
-struct FeatureMatrix {
-  const float* values = nullptr;
-  std::int64_t docs = 0;
-  std::int64_t features = 0;
-
-  std::span<const float> doc(std::int64_t index) const {
-    return {values + index * features, static_cast<std::size_t>(features)};
-  }
-};
-
-/// Texts that lie side by side in one piece of memory: a million names cost their characters and eight
-/// bytes each. A view that owns nothing.
+/// Strings stored back to back in one block of memory: each costs its characters and eight bytes. A
+/// non-owning view.
 struct PackedTexts {
   std::span<const char> text;
-  std::span<const std::uint64_t> ends;  // of each text, counted from the first one's beginning
+  std::span<const std::uint64_t> ends;  // end offset of each string
 
   bool empty() const { return ends.empty(); }
   std::size_t size() const { return ends.size(); }
@@ -36,13 +26,13 @@ struct PackedTexts {
   }
 };
 
-/// One part of a data set (a training, validation or test part): queries in order of first appearance, each
-/// with its documents side by side. The memory behind it is a parsed file, a mapped cache or generated; the
-/// data set keeps it alive and never changes it.
+/// One part of a data set (training, validation or test): queries in order of first appearance, the
+/// documents of each query contiguous. The data set keeps its memory (a parsed file, a mapped cache,
+/// generated data) alive and never changes it.
 class Dataset {
  public:
   struct Contents {
-    std::shared_ptr<const void> memory;     // whatever keeps the spans below alive
+    std::shared_ptr<const void> memory;     // owns the memory of the spans below
     std::span<const float> values;          // [docs × features]
     std::span<const std::uint8_t> grades;   // [docs]
     std::span<const std::int64_t> offsets;  // [queries + 1], documents before each query
@@ -50,7 +40,7 @@ class Dataset {
     PackedTexts doc_names;                  // [docs], or empty when no document is named
     std::int64_t features = 0;
     Fingerprint fingerprint;  // of content only, not of compression or line ends
-    bool reordered = false;   // queries were gathered: documents no longer stand in the order of the lines
+    bool reordered = false;   // documents were grouped by query, so they are no longer in file order
   };
 
   explicit Dataset(Contents contents);

@@ -60,7 +60,7 @@ std::optional<Dataset> read_copy(const std::filesystem::path& copy, const Finger
     warn_of_missing(path, notes->missing);
     return data;
   } catch (const Error& error) {
-    log_detail("No usable binary copy of {}: {}", path, error.what());
+    log_detail("The binary copy of {} cannot be used: {}", path, error.what());
     return std::nullopt;
   }
 }
@@ -87,8 +87,8 @@ std::optional<Dataset> DatasetCache::find(const std::string& path, const LetorOp
     Dataset data = read_dataset_file(path, pool);
     if (matrix_bytes(data) > options.max_bytes) {
       throw DataError(path, 0, 0,
-                      fmt::format("The dense matrix of {} documents and {} features takes {} bytes, and "
-                                  "--max-memory allows {}: raise it.",
+                      fmt::format("The dense matrix of {} documents and {} features needs {} bytes, but "
+                                  "--max-memory allows {}. Raise --max-memory.",
                                   data.docs(), data.features(), matrix_bytes(data), options.max_bytes));
     }
     return data;
@@ -96,7 +96,7 @@ std::optional<Dataset> DatasetCache::find(const std::string& path, const LetorOp
   const std::filesystem::path copy = copy_of(path);
   if (copy.empty()) return std::nullopt;
   std::optional<Dataset> data = read_copy(copy, *state, path, options, pool);
-  if (data) log_detail("{}: read from its binary copy {}.", path, copy.string());
+  if (data) log_detail("{}: loaded from the binary copy {}.", path, copy.string());
   return data;
 }
 
@@ -112,9 +112,9 @@ Dataset DatasetCache::read(const std::string& path, const LetorOptions& options,
     make_folder(folder_);
     write_dataset_file(data, notes, copy);
   } catch (const IoError& error) {
-    const std::string sentence = fmt::format(
-        "No binary copy of {} is kept, so it is parsed again next time: {}", path, error.what());
-    if (complain_) {
+    const std::string sentence =
+        fmt::format("Could not cache {}; it will be parsed again next time: {}", path, error.what());
+    if (warn_) {
       log_warning("{}", sentence);
     } else {
       log_detail("{}", sentence);

@@ -11,32 +11,32 @@
 
 namespace olrank {
 
-/// Binary copies of text files in a folder of their own, one for each path. A copy serves as long as the
-/// text's size, inode and times are what they were and the copy is whole; else the text is read again and
-/// the copy replaced. Copies appear by atomic rename: of two processes that start at once either's copy
-/// stays.
+/// A folder of binary copies of text files, one per path. A copy is valid as long as the text's
+/// size, inode and times are unchanged and the copy is intact; otherwise the text is parsed again
+/// and the copy replaced. Copies appear by atomic rename, so concurrent processes do not disturb
+/// each other.
 class DatasetCache {
  public:
-  /// Keeps nothing.
+  /// A cache that stores nothing.
   DatasetCache() = default;
-  explicit DatasetCache(std::filesystem::path folder, bool complain = true)
-      : folder_(std::move(folder)), complain_(complain) {}
+  explicit DatasetCache(std::filesystem::path folder, bool warn = true)
+      : folder_(std::move(folder)), warn_(warn) {}
   /// `auto` (the user's cache folder, nothing when there is none), `none` or a folder.
   static DatasetCache of_setting(std::string_view setting);
 
   /// Reads LETOR text or a binary data file. "-" and pipes have no copy.
   Dataset read(const std::string& path, const LetorOptions& options, ThreadPool& pool) const;
 
-  /// What read() gives where it parses nothing: a binary data file, or a text whose copy serves; else
+  /// Like read(), but never parses: returns the data of a binary file or of a valid copy, otherwise
   /// nothing.
   std::optional<Dataset> find(const std::string& path, const LetorOptions& options, ThreadPool& pool) const;
 
-  /// Where the copy of a text lies or would lie; empty without a folder.
+  /// Path of a text's copy, whether it exists or not; empty without a folder.
   std::filesystem::path copy_of(const std::string& path) const;
 
  private:
   std::filesystem::path folder_;
-  bool complain_ = true;  // warn when a copy cannot be written
+  bool warn_ = true;  // warn when a copy cannot be written
 };
 
 }  // namespace olrank

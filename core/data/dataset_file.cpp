@@ -137,8 +137,9 @@ bool all_finite(std::span<const float> values) {
 const char* load_header(std::string_view bytes, Header& header) {
   if (bytes.size() < sizeof header) return "it is shorter than its header";
   std::memcpy(&header, bytes.data(), sizeof header);
-  if (std::memcmp(header.magic, kMagic, sizeof kMagic) != 0) return "it does not begin as one";
-  if (header.version != kVersion) return "it is of another version of olrank";
+  if (std::memcmp(header.magic, kMagic, sizeof kMagic) != 0)
+    return "it does not begin with the format's signature";
+  if (header.version != kVersion) return "another version of olrank wrote it";
   if (header.header_bytes != sizeof header || header.checksum != checksum_of(header))
     return "its header is damaged";
   return nullptr;
@@ -216,13 +217,13 @@ Dataset read_dataset_file(const std::filesystem::path& path, ThreadPool& pool) {
 
 Dataset read_dataset_memory(MappedMemory memory, const std::string& name, ThreadPool& pool) {
   const auto refuse = [&](std::string_view why) {
-    throw DataError(name, 0, 0, fmt::format("This is not a whole data file of olrank: {}.", why));
+    throw DataError(name, 0, 0, fmt::format("This is not a valid olrank data file: {}.", why));
   };
   Header header;
   if (const char* why = load_header(memory.text(), header)) refuse(why);
   const Layout layout(header, memory.size());
   if (!layout.valid() || layout.end() != memory.size() || header.file_bytes != memory.size()) {
-    refuse("its size is not what its header says");
+    refuse("its size does not match its header");
   }
   if (header.docs == 0 || header.queries == 0 || header.queries > header.docs || header.features == 0 ||
       header.features > static_cast<std::uint64_t>(kLargestFeature) ||
@@ -246,32 +247,32 @@ Dataset read_dataset_memory(MappedMemory memory, const std::string& name, Thread
   if (contents.offsets.front() != 0 || contents.offsets.back() != static_cast<std::int64_t>(header.docs) ||
       std::adjacent_find(contents.offsets.begin(), contents.offsets.end(), std::greater_equal<>()) !=
           contents.offsets.end()) {
-    refuse("its queries do not follow each other");
+    refuse("its query offsets are not increasing");
   }
   const PackedTexts qids{section<char>(memory, layout.qid_text, header.qid_bytes),
                          section<std::uint64_t>(memory, layout.qid_ends, header.queries)};
   if (!ends_are_sound(qids.ends, header.qid_bytes) ||
       !ends_are_sound(contents.doc_names.ends, header.named_docs > 0 ? header.name_bytes : 0)) {
-    refuse("its names do not follow each other");
+    refuse("its name offsets are not increasing");
   }
   if (!is_printable({qids.text.data(), qids.text.size()}) ||
       !is_printable({contents.doc_names.text.data(), contents.doc_names.text.size()})) {
-    refuse("it holds a name with blanks or control characters");
+    refuse("a name contains blanks or control characters");
   }
   for (std::size_t query = 0; query < qids.size(); ++query) {
     if (qids[query].empty() || qids[query].find('#') != std::string_view::npos)
-      refuse("it holds an impossible query");
+      refuse("a query ID is empty or contains '#'");
     contents.qids.emplace_back(qids[query]);
   }
   if (*std::max_element(contents.grades.begin(), contents.grades.end()) > kLargestGrade) {
-    refuse("it holds a grade that is too large");
+    refuse("a grade is too large");
   }
   std::atomic<bool> finite{true};
   contents.fingerprint = content_fingerprint(contents, pool, [&](std::span<const float> values) {
     if (!all_finite(values)) finite = false;
   });
-  if (!(contents.fingerprint == header.content)) refuse("its content does not match its fingerprint");
-  if (!finite) refuse("it holds a value that is not finite");
+  if (!(contents.fingerprint == header.content)) refuse("its contents do not match its fingerprint");
+  if (!finite) refuse("a value is not finite");
   contents.memory = std::make_shared<MappedMemory>(std::move(memory));
   return Dataset(std::move(contents));
 }

@@ -13,7 +13,7 @@
 
 namespace olrank {
 
-/// What a binary file says beside its data.
+/// Metadata of a binary data file.
 struct DatasetFileNotes {
   Fingerprint source;     // of the path and state of the text it was made from; zero for none
   MissingValues missing;  // NULL values of that text
@@ -26,11 +26,11 @@ void write_dataset_file(const Dataset& data, const DatasetFileNotes& notes,
 
 bool is_dataset_file(std::string_view first_bytes);
 
-/// The header alone, checked for damage but not against the data behind it; nothing if it is not sound.
+/// Reads only the header. It is checked for damage, but not against the data; nothing if it is damaged.
 std::optional<DatasetFileNotes> read_dataset_notes(std::string_view bytes);
 
-/// Every size is checked before it is used and all content against its fingerprint. Throws DataError with
-/// the reason when anything is amiss. The data set keeps the mapping.
+/// Checks every size before using it, and the contents against their fingerprint. Throws DataError with the
+/// reason. The data set keeps the mapping.
 Dataset read_dataset_file(const std::filesystem::path& path, ThreadPool& pool);
 Dataset read_dataset_memory(MappedMemory memory, const std::string& name, ThreadPool& pool);
 

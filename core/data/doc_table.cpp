@@ -48,7 +48,7 @@ void gather_docs(DocTable& table, const std::vector<std::int64_t>& offsets) {
   std::size_t doc = 0;
   for (const QueryRun& run : table.query_runs) {
     for (std::uint32_t i = 0; i < run.docs; ++i) {
-      source[static_cast<std::size_t>(next[run.query]++)] = static_cast<Index>(doc++);
+      source[next[run.query]++] = static_cast<Index>(doc++);
     }
   }
   std::vector<QueryRun>().swap(table.query_runs);

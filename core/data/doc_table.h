@@ -15,8 +15,8 @@
 
 namespace olrank {
 
-/// Documents of one query that stand next to each other in a file. Queries are numbers into a list of
-/// names: where every document is of another query than the one before, names here would outweigh the
+/// A run of consecutive documents of one query in a file. The query is an index into a list of
+/// IDs: if the query changed with every document, IDs here would take more memory than the
 /// matrix.
 struct QueryRun {
   std::uint32_t query = 0;
@@ -36,29 +36,29 @@ class QueryNumbers {
   std::vector<std::string> names_;
 };
 
-/// Documents in the order of their file, before queries are gathered.
+/// Documents in file order, before they are grouped by query.
 struct DocTable {
   MappedMemory values;  // float [docs × features]
   std::int64_t features = 0;
   std::vector<std::uint8_t> grades;  // [docs]
   std::vector<std::string> qids;     // in order of first appearance
-  std::vector<QueryRun> query_runs;  // a query may come back
+  std::vector<QueryRun> query_runs;  // a query may have several runs
   std::string name_text;
   std::vector<std::uint64_t> name_ends;  // [docs], or empty when no document has a name
 
   std::int64_t docs() const { return static_cast<std::int64_t>(grades.size()); }
 };
 
-/// Moves the documents of each query together, queries in order of first appearance and documents in file
-/// order, in place: the matrix never exists twice.
+/// Groups documents by query in place (the matrix never exists twice): queries in order of first
+/// appearance, documents in file order.
 Dataset gathered(DocTable table, ThreadPool& pool);
 
-/// The same queries, grades and names with other features: `values` is [docs × features]. Shares nothing
-/// with `data`, whose matrix may go.
+/// The same queries, grades and names with other features: `values` is [docs × features]. Shares no memory
+/// with `data`.
 Dataset with_values(const Dataset& data, MappedMemory values, std::int64_t features, ThreadPool& pool);
 
-/// The fingerprint of the contents: equal for equal features, grades, names and order, wherever they come
-/// from. Values are hashed by blocks, in parallel; `look_at` sees each block while it is in the cache.
+/// The fingerprint of the contents: equal for equal features, grades, names and order, independent of the
+/// source. Blocks of values are hashed in parallel; `look_at` gets each block while it is in the CPU cache.
 Fingerprint content_fingerprint(const Dataset::Contents& contents, ThreadPool& pool,
                                 const std::function<void(std::span<const float>)>& look_at = {});
 

@@ -106,7 +106,7 @@ class Inspector {
 
   void find_constant() {
     for (const std::int64_t feature : constant_features(data_, context_)) {
-      const float value = data_.all_features().doc(0)[static_cast<std::size_t>(feature)];
+      const float value = data_.all_features().doc(0)[feature];
       (value == 0.0F ? result_.missing_features : result_.constant_features).push_back(feature + 1);
     }
   }
@@ -123,44 +123,43 @@ class Inspector {
         if (contradicts) {
           ++result_.contradicting_docs;
           add("contradicting", doc, first->second,
-              fmt::format("the features of {{}} again, with grade {} instead of {}", grade(doc),
+              fmt::format("same features as {{}}, but grade {} instead of {}", grade(doc),
                           grade(first->second)));
         } else {
-          add("duplicate", doc, first->second, "the features and grade of {} again");
+          add("duplicate", doc, first->second, "same features and grade as {}");
         }
       }
       const std::string_view name = data_.doc_name(doc);
       if (name.empty()) continue;
       if (const auto [first, is_new] = first_of_name.try_emplace(name, doc); !is_new) {
         ++result_.duplicate_names;
-        add("name", doc, first->second, "the document name of {} again");
+        add("name", doc, first->second, "same document name as {}");
       }
     }
   }
 
   void find_scattered() {
-    result_.queries_scattered = static_cast<std::int64_t>(lines_.scattered.size());
+    result_.queries_scattered = std::ssize(lines_.scattered);
     for (std::size_t i = 0; i < std::min(kShown, lines_.scattered.size()); ++i) {
       result_.findings.push_back(
           {lines_.scattered[i].second,
-           fmt::format("Query {} comes back after others.", lines_.scattered[i].first)});
+           fmt::format("Query {} continues after documents of other queries.", lines_.scattered[i].first)});
     }
   }
 
   void add_summaries() {
     if (std::count_if(result_.grades.begin(), result_.grades.end(), [](std::int64_t n) { return n > 0; }) ==
         1) {
-      result_.findings.push_back({0, "All documents have the same grade: there is nothing to rank by."});
+      result_.findings.push_back(
+          {0, "All documents have the same grade: nothing can be learned or evaluated."});
     }
     std::stable_sort(result_.findings.begin(), result_.findings.end(),
                      [](const auto& a, const auto& b) { return a.line < b.line; });
   }
 
-  int grade(std::int64_t doc) const { return data_.all_grades()[static_cast<std::size_t>(doc)]; }
+  int grade(std::int64_t doc) const { return data_.all_grades()[doc]; }
 
-  std::int64_t line(std::int64_t doc) const {
-    return lines_.line.empty() ? 0 : lines_.line[static_cast<std::size_t>(doc)];
-  }
+  std::int64_t line(std::int64_t doc) const { return lines_.line.empty() ? 0 : lines_.line[doc]; }
 
   /// `sentence` has a place for the earlier document.
   void add(const std::string& kind, std::int64_t doc, std::int64_t earlier, const std::string& sentence) {

@@ -12,10 +12,10 @@
 
 namespace olrank {
 
-/// What one file holds and what about it looks wrong.
+/// Statistics of one file, and suspicious findings.
 struct Inspection {
   struct Finding {
-    std::int64_t line;  // 0 where it is about no single line
+    std::int64_t line;  // 0 if it is not about a single line
     std::string sentence;
   };
 
@@ -27,10 +27,10 @@ struct Inspection {
   std::int64_t fewest_docs = 0;                          // of a query
   double median_docs = 0.0;
   std::int64_t most_docs = 0;
-  std::int64_t queries_without_relevant = 0;    // all grades 0: they teach and measure nothing
-  std::int64_t queries_scattered = 0;           // their documents do not stand side by side
+  std::int64_t queries_without_relevant = 0;    // all grades 0
+  std::int64_t queries_scattered = 0;           // their documents are not consecutive
   std::vector<std::int64_t> missing_features;   // 0 in every document, counted from 1
-  std::vector<std::int64_t> constant_features;  // another single value
+  std::vector<std::int64_t> constant_features;  // one value other than 0 in every document
   std::int64_t duplicate_docs = 0;              // same values as an earlier document of the query
   std::int64_t contradicting_docs = 0;          // of these, with another grade
   std::int64_t duplicate_names = 0;             // name of an earlier document of the query

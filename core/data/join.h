@@ -8,11 +8,11 @@
 
 namespace olrank {
 
-/// The parts one after the other as one, as wide as the widest: what reading their texts joined would give,
-/// queries that come back gathered. Each part is let go once its documents have moved.
+/// Concatenates parts into one, as wide as the widest: the same as reading their concatenated texts, with
+/// documents grouped by query. Each part is freed as soon as its documents have been copied.
 Dataset join_parts(std::vector<Dataset> parts, ExecutionContext& context);
 
-/// The same documents with zeros for further features.
+/// The same documents, padded with zeros to more features.
 Dataset widened(const Dataset& data, std::int64_t features, ExecutionContext& context);
 
 /// The queries with the given numbers, in that order.

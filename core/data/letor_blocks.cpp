@@ -12,7 +12,7 @@ void take_off_mark(TextBlock& block) {
   if (block.text.starts_with("\xEF\xBB\xBF")) {
     block.text.remove_prefix(3);
   } else if (block.text.starts_with("\xFF\xFE") || block.text.starts_with("\xFE\xFF")) {
-    block.failure = "The text is UTF-16; convert it to UTF-8 or ASCII.";
+    block.failure = "The text is encoded in UTF-16; convert it to UTF-8.";
   }
 }
 

@@ -8,15 +8,15 @@
 #include "core/data/letor_reader.h"
 #include "core/data/text_blocks.h"
 
-// Steps on the way from bytes to documents, for readers of whole files and of streams.
+// Steps from bytes to documents, shared by the readers of whole files and of streams.
 namespace olrank {
 
-/// The bytes of a file, compressed or not, as blocks of text; they outlive the blocks.
+/// Splits the bytes of a file, compressed or not, into blocks of text. The bytes must outlive the blocks.
 std::unique_ptr<TextBlocks> letor_text_blocks(std::string_view bytes, const LetorOptions& options);
 std::unique_ptr<TextBlocks> letor_text_blocks(ByteSource bytes, Compression compression,
                                               const LetorOptions& options);
 
-/// Parses a block of such a text; one that failed becomes a failure of its first line.
+/// Parses a block of text; a block with a failure becomes a failure on its first line.
 LetorBlock parsed_block(TextBlock& block);
 
 /// Fills zeroed rows of `features` values, at least the block's largest feature, with its documents.

@@ -8,8 +8,8 @@ namespace olrank {
 
 namespace detail {
 
-/// std::from_chars on [begin, end), with a number too small for float rounded to zero and one too large
-/// given as infinity.
+/// std::from_chars on [begin, end), but a number too small for float becomes zero, and one too large
+/// infinity.
 float parse_float_slowly(const char* begin, const char* end);
 
 inline constexpr double kPowersOfTen[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,

@@ -70,7 +70,7 @@ class BlockParser {
     const char* const end = p + text_.size();
     const std::uint32_t* const first_word = next_word_;
     while (p < end) {
-      const char* feed = static_cast<const char*>(std::memchr(p, '\n', static_cast<std::size_t>(end - p)));
+      const char* feed = static_cast<const char*>(std::memchr(p, '\n', end - p));
       assert(feed != nullptr);
       ++block_.lines;
       line_ = p;
@@ -118,7 +118,7 @@ class BlockParser {
   const char* parse_grade(const char* p, int& grade) {
     const char* const word = p;
     const auto refuse = [&](const char* at, std::string_view why) {
-      fail(at, fmt::format("The grade '{}' {}; grades are integers from 0 to {}.",
+      fail(at, fmt::format("The grade '{}' {}; a grade must be an integer from 0 to {}.",
                            shown_word(word, line_end_), why, kLargestGrade));
       return nullptr;
     };
@@ -129,27 +129,26 @@ class BlockParser {
       grade = std::min(grade * 10 + static_cast<int>(digit), kLargestGrade + 1);
     }
     if (p == digits) {
-      const std::string_view rest(word, static_cast<std::size_t>(line_end_ - word));
+      const std::string_view rest(word, line_end_ - word);
       return refuse(word, names_no_finite_number(rest) ? "is not finite" : "is not a number");
     }
     if (*p == '.') {
       ++p;
       while (*p == '0') ++p;
-      if (digit_of(*p) <= 9) return refuse(word, "is not whole");
+      if (digit_of(*p) <= 9) return refuse(word, "is not an integer");
     }
-    if (!is_blank(*p) && p != line_end_ && *p != '#') return refuse(word, "is not a whole number");
+    if (!is_blank(*p) && p != line_end_ && *p != '#') return refuse(word, "is not an integer");
     if (grade > kLargestGrade) return refuse(word, "is too large");
     return p;
   }
 
   const char* parse_qid(const char* p) {
     p = skip_blanks(p);
-    if (std::string_view(p, static_cast<std::size_t>(line_end_ - p)).substr(0, 4) != "qid:") {
-      fail(p,
-           p == line_end_ || *p == '#'
-               ? std::string("The line ends after the grade; 'qid:' and the query's name must follow it.")
-               : fmt::format("'{}' stands where 'qid:' and the query's name must follow the grade.",
-                             shown_word(p, line_end_)));
+    if (std::string_view(p, line_end_ - p).substr(0, 4) != "qid:") {
+      fail(p, p == line_end_ || *p == '#'
+                  ? std::string("The line ends after the grade; 'qid:' and a query ID must follow.")
+                  : fmt::format("'qid:' and a query ID must follow the grade, not '{}'.",
+                                shown_word(p, line_end_)));
       return nullptr;
     }
     p += 4;
@@ -157,18 +156,18 @@ class BlockParser {
     while (p < line_end_ && !is_blank(*p) && *p != '#') {
       if (static_cast<unsigned char>(*p) < 0x20 || *p == 0x7F) {
         fail(p,
-             fmt::format("The query's name '{}' holds a control character.", shown_word(begin, line_end_)));
+             fmt::format("The query ID '{}' contains a control character.", shown_word(begin, line_end_)));
         return nullptr;
       }
       ++p;
     }
     qid_ = {begin, static_cast<std::size_t>(p - begin)};
     if (qid_.size() > std::numeric_limits<std::uint32_t>::max()) {
-      fail(begin, "The query's name is longer than 4 GB.");
+      fail(begin, "The query ID is longer than 4 GB.");
       return nullptr;
     }
     if (qid_.empty()) {
-      fail(p, "No query's name follows 'qid:'.");
+      fail(p, "The query ID after 'qid:' is missing.");
       return nullptr;
     }
     return p;
@@ -197,11 +196,12 @@ class BlockParser {
     const std::string shown = shown_word(word, line_end_);
     const bool negative = *word == '-' && digit_of(word[1]) <= 9;
     if (negative || (p != word && *p == ':')) {
-      fail(word, fmt::format("The feature number of '{}' is outside 1 to {}.", shown, kLargestFeature));
+      fail(word,
+           fmt::format("The feature number of '{}' must be between 1 and {}.", shown, kLargestFeature));
     } else if (p != word) {
-      fail(p, fmt::format("A colon and a value must follow the feature number in '{}'.", shown));
+      fail(p, fmt::format("The feature number in '{}' must be followed by a colon and a value.", shown));
     } else {
-      fail(word, fmt::format("'{}' stands where a feature as number:value was expected.", shown));
+      fail(word, fmt::format("Expected a feature as number:value, not '{}'.", shown));
     }
   }
 
@@ -218,7 +218,7 @@ class BlockParser {
   [[gnu::noinline]] const char* parse_odd_value(const char* p, float& value) {
     const char* const word = p;
     if (*p == '+' && (digit_of(p[1]) <= 9 || p[1] == '.')) return parse_value(p + 1, value);
-    const std::string_view line_rest(word, static_cast<std::size_t>(line_end_ - word));
+    const std::string_view line_rest(word, line_end_ - word);
     if (line_rest.substr(0, 4) == "NULL" &&
         (is_blank(word[4]) || word + 4 == line_end_ || word[4] == '#')) {
       if (block_.null_values++ == 0) block_.first_null = place(word);
@@ -232,7 +232,7 @@ class BlockParser {
     } else if (rest != nullptr && !std::isfinite(value)) {
       fail(word, fmt::format("The value '{}' is too large for a 32-bit float.", shown));
     } else if (word == line_end_ || is_blank(*word) || *word == '#') {
-      fail(word, "A value is missing behind the colon.");
+      fail(word, "The value after the colon is missing.");
     } else {
       fail(word, fmt::format("The value '{}' is not a number.", shown));
     }
@@ -289,7 +289,7 @@ class BlockParser {
     }
     if (twice != nullptr) {
       fail(twice->word,
-           fmt::format("Feature {} is given twice in this line.", std::int64_t{twice->index} + 1));
+           fmt::format("Feature {} appears twice in this line.", std::int64_t{twice->index} + 1));
       return nullptr;
     }
     begin_doc();
@@ -346,7 +346,7 @@ class BlockParser {
   /// Looks for `docid = NAME`.
   bool parse_comment(const char* p) {
     std::string_view name;
-    const std::string_view comment(p, static_cast<std::size_t>(line_end_ - p));
+    const std::string_view comment(p, line_end_ - p);
     for (std::size_t at = comment.find("docid"); at != std::string_view::npos;
          at = comment.find("docid", at + 1)) {
       const char before = comment[at - 1];  // at ≥ 1: the comment begins with '#'
@@ -357,7 +357,7 @@ class BlockParser {
       const char* const begin = q;
       while (q < line_end_ && !is_blank(*q)) {
         if (static_cast<unsigned char>(*q) < 0x20 || *q == 0x7F) {
-          return fail(q, fmt::format("The document's name '{}' holds a control character.",
+          return fail(q, fmt::format("The document name '{}' contains a control character.",
                                      shown_word(begin, line_end_)));
         }
         ++q;
@@ -366,7 +366,7 @@ class BlockParser {
       break;
     }
     if (name.size() > std::numeric_limits<std::uint32_t>::max()) {
-      return fail(name.data(), "The document's name is longer than 4 GB.");
+      return fail(name.data(), "The document name is longer than 4 GB.");
     }
     if (!name.empty() && name_lengths_.empty()) name_lengths_.resize(block_.grades.size(), 0);
     if (!name.empty() || !name_lengths_.empty()) {

@@ -16,7 +16,7 @@ namespace olrank {
 inline constexpr int kLargestGrade = 31;
 inline constexpr std::int64_t kLargestFeature = 4'294'967'295;
 
-/// A place in a text; line and column count from 1 once the block's place in the file is known.
+/// A position in a text. Line and column start at 1; the line is relative to the block.
 struct TextPlace {
   std::int64_t line = 0;
   std::int64_t column = 0;
@@ -45,7 +45,7 @@ struct LetorBlock {
   TextPlace largest_feature_place;
   std::int64_t null_values = 0;
   TextPlace first_null;
-  std::optional<Failure> failure;  // of the first line that breaks the format; what follows it is not read
+  std::optional<Failure> failure;  // of the first malformed line; the lines after it are not parsed
 
   std::int64_t docs() const { return static_cast<std::int64_t>(grades.size()); }
 
@@ -57,7 +57,7 @@ struct LetorBlock {
   /// Names of documents; both empty when none has one.
   std::span<const std::uint32_t> name_lengths;
   std::string_view name_text;
-  MappedMemory small_parts;  // what these five look into
+  MappedMemory small_parts;  // memory of the five views above
 };
 
 /// Reads lines `grade qid:ID feature:value … # comment`. `text` holds whole lines: its last character is a

@@ -43,8 +43,8 @@ class ParsedBlocks {
 
   DocTable table(ThreadPool& pool) {
     if (failure_) throw DataError(name_, failure_->place.line, failure_->place.column, failure_->sentence);
-    if (docs_ == 0) throw DataError(name_, 1, 1, "The file holds no document.");
-    if (largest_feature_ == 0) throw DataError(name_, 1, 1, "No document of the file has a feature.");
+    if (docs_ == 0) throw DataError(name_, 1, 1, "The file contains no document.");
+    if (largest_feature_ == 0) throw DataError(name_, 1, 1, "No document in the file has a feature.");
     warn_of_missing(name_, missing_);
     return move_together(pool);
   }
@@ -70,10 +70,11 @@ class ParsedBlocks {
     // Both factors are below 2^40, so only the product with the size of a value needs care.
     const double bytes = static_cast<double>(docs_) * static_cast<double>(largest_feature_) * sizeof(float);
     if (bytes > static_cast<double>(max_bytes_)) {
-      fail(widest_,
-           fmt::format("With feature {} the dense matrix of the first {} documents takes {:.0f} bytes, and "
-                       "--max-memory allows {}: raise it, or leave out or renumber features.",
-                       largest_feature_, docs_, bytes, max_bytes_));
+      fail(
+          widest_,
+          fmt::format("With feature {}, the dense matrix of the first {} documents needs {:.0f} bytes, but "
+                      "--max-memory allows {}. Raise --max-memory, or remove or renumber features.",
+                      largest_feature_, docs_, bytes, max_bytes_));
     }
   }
 
@@ -89,8 +90,8 @@ class ParsedBlocks {
     table.features = largest_feature_;
     const auto features = static_cast<std::size_t>(largest_feature_);
     table.values = MappedMemory::anonymous(static_cast<std::size_t>(docs_) * features * sizeof(float));
-    table.grades.reserve(static_cast<std::size_t>(docs_));
-    if (named_) table.name_ends.reserve(static_cast<std::size_t>(docs_));
+    table.grades.reserve(docs_);
+    if (named_) table.name_ends.reserve(docs_);
     std::size_t name_bytes = 0;
     std::size_t query_runs = 0;
     for (const std::optional<LetorBlock>& block : blocks_) {
@@ -107,7 +108,7 @@ class ParsedBlocks {
     }
     table.qids = queries.take_names();
     float* const values = table.values.as<float>().data();
-    pool.run(static_cast<std::int64_t>(blocks_.size()), [&](std::int64_t number, int) {
+    pool.run(std::ssize(blocks_), [&](std::int64_t number, int) {
       const auto at = static_cast<std::size_t>(number);
       write_rows(*blocks_[at], largest_feature_, values + first_doc[at] * features);
       blocks_[at].reset();
@@ -211,8 +212,8 @@ void warn_of_missing(const std::string& name, const MissingValues& missing) {
   if (missing.count == 0) return;
   const std::string what =
       missing.count == 1
-          ? "A value is written NULL and counts as 0."
-          : fmt::format("{} values are written NULL and count as 0; this is the first.", missing.count);
+          ? "One value is NULL and is read as 0."
+          : fmt::format("{} values are NULL and are read as 0; this is the first.", missing.count);
   log_warning("{}:{}:{}: {}", name, missing.line, missing.column, what);
 }
 

@@ -12,19 +12,19 @@
 namespace olrank {
 
 struct LetorOptions {
-  /// Bytes that the dense matrix may take; more is refused before anything of that size is allocated.
+  /// Limit for the dense matrix in bytes; checked before it is allocated.
   std::int64_t max_bytes = std::numeric_limits<std::int64_t>::max();
-  /// Bytes of text that a thread parses at a time. Results do not depend on it.
+  /// Bytes of text that a thread parses at a time. Does not affect results.
   std::size_t block_bytes = std::size_t{512} << 10;
 };
 
-/// Values written NULL, which count as 0.
+/// NULL values, which are read as 0.
 struct MissingValues {
   std::int64_t count = 0;
   std::int64_t line = 0;  // of the first
   std::int64_t column = 0;
 };
-/// One warning for all of a file; none where none is missing.
+/// Logs one warning for the whole file, if any value is missing.
 void warn_of_missing(const std::string& name, const MissingValues& missing);
 
 /// Reads a file of LETOR lines, plain, gzip or zstd by its first bytes; "-" is standard input. Plain
@@ -35,7 +35,7 @@ void warn_of_missing(const std::string& name, const MissingValues& missing);
 Dataset read_letor(const std::string& path, const LetorOptions& options, ThreadPool& pool,
                    MissingValues* missing = nullptr);
 
-/// The same for bytes in memory, compressed or not; `name` stands for the file in messages.
+/// The same for bytes in memory, compressed or not; messages use `name` as the file.
 Dataset read_letor_bytes(std::string_view bytes, const std::string& name, const LetorOptions& options,
                          ThreadPool& pool, MissingValues* missing = nullptr);
 

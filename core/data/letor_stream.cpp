@@ -26,7 +26,7 @@ struct Piece {
   std::vector<std::uint64_t> name_ends;  // empty until a document has a name
   std::string names;
 
-  std::int64_t docs() const { return static_cast<std::int64_t>(grades.size()); }
+  std::int64_t docs() const { return std::ssize(grades); }
 };
 
 Dataset as_dataset(std::shared_ptr<Piece> piece, std::int64_t features) {
@@ -70,7 +70,7 @@ class LetorStream::Reader {
  private:
   /// Blocks are taken one after the other, which for compressed text is work, and parsed side by side.
   std::vector<LetorBlock> read_blocks() {
-    std::vector<LetorBlock> parsed(static_cast<std::size_t>(blocks_per_piece_));
+    std::vector<LetorBlock> parsed(blocks_per_piece_);
     std::mutex mutex;
     std::int64_t taken = 0;
     pool_.run(std::min<std::int64_t>(pool_.threads(), blocks_per_piece_), [&](std::int64_t, int) {
@@ -86,11 +86,11 @@ class LetorStream::Reader {
           }
           number = taken++;
         }
-        parsed[static_cast<std::size_t>(number)] = parsed_block(block);
+        parsed[number] = parsed_block(block);
         block.failure.reset();
       }
     });
-    parsed.resize(static_cast<std::size_t>(taken));
+    parsed.resize(taken);
     for (const LetorBlock& block : parsed) check(block);
     if (ended_) check_end();
     return parsed;
@@ -102,9 +102,9 @@ class LetorStream::Reader {
                       block.failure->sentence);
     }
     if (block.largest_feature > features_) {
-      throw DataError(name_, lines_ + block.largest_feature_place.line, block.largest_feature_place.column,
-                      fmt::format("Feature {} is beyond the {} features that there can be.",
-                                  block.largest_feature, features_));
+      throw DataError(
+          name_, lines_ + block.largest_feature_place.line, block.largest_feature_place.column,
+          fmt::format("Feature {} exceeds the limit of {} features.", block.largest_feature, features_));
     }
     if (block.null_values > 0 && missing_.count == 0)
       missing_ = {0, lines_ + block.first_null.line, block.first_null.column};
@@ -115,8 +115,8 @@ class LetorStream::Reader {
   }
 
   void check_end() const {
-    if (docs_ == 0) throw DataError(name_, 1, 1, "The file holds no document.");
-    if (largest_feature_ == 0) throw DataError(name_, 1, 1, "No document of the file has a feature.");
+    if (docs_ == 0) throw DataError(name_, 1, 1, "The file contains no document.");
+    if (largest_feature_ == 0) throw DataError(name_, 1, 1, "No document in the file has a feature.");
     warn_of_missing(name_, missing_);
   }
 
@@ -131,12 +131,12 @@ class LetorStream::Reader {
     const double bytes = static_cast<double>(piece.docs()) * static_cast<double>(features_) * sizeof(float);
     if (bytes > static_cast<double>(max_bytes_)) {
       throw DataError(name_, lines_, 0,
-                      fmt::format("The {} documents up to here that have to be held at a time take {:.0f} "
-                                  "bytes, and --max-memory allows {}: raise it.",
+                      fmt::format("The {} documents that must be in memory at once need {:.0f} bytes, but "
+                                  "--max-memory allows {}. Raise --max-memory.",
                                   piece.docs(), bytes, max_bytes_));
     }
-    piece.values.resize(static_cast<std::size_t>(piece.docs() * features_));
-    pool_.run(static_cast<std::int64_t>(blocks.size()), [&](std::int64_t number, int) {
+    piece.values.resize(piece.docs() * features_);
+    pool_.run(std::ssize(blocks), [&](std::int64_t number, int) {
       const auto at = static_cast<std::size_t>(number);
       write_rows(blocks[at], features_, piece.values.data() + first_doc[at] * features_);
     });
@@ -154,7 +154,7 @@ class LetorStream::Reader {
       if (piece.qids.empty() || piece.qids.back() != name) {
         if (!seen_.emplace(name).second) {
           throw ScatteredQueries(
-              fmt::format("{}: The documents of query '{}' do not stand together.", name_, name));
+              fmt::format("{}: The documents of query '{}' are not consecutive.", name_, name));
         }
         piece.qids.emplace_back(name);
         piece.offsets.push_back(piece.offsets.back());
@@ -179,7 +179,7 @@ class LetorStream::Reader {
     const auto at = static_cast<std::ptrdiff_t>(first);
     const auto move_tail = [](auto& from, std::ptrdiff_t begin, auto& to) {
       to.assign(from.begin() + begin, from.end());
-      from.resize(static_cast<std::size_t>(begin));
+      from.resize(begin);
     };
     rest_.qids = {piece.qids.back()};
     rest_.offsets = {0, piece.docs() - first};

@@ -12,7 +12,7 @@
 
 namespace olrank {
 
-/// The documents of a query stand in several places of a text, so that it cannot be read as a stream.
+/// The documents of a query are not consecutive, so the text cannot be read as a stream.
 class ScatteredQueries : public Error {
  public:
   using Error::Error;

@@ -23,7 +23,7 @@ void write_letor(const Dataset& data, const LetorFormat& format,
   bool last_feature_named = false;
   for (std::int64_t query = 0; query < data.queries(); ++query) {
     for (std::int64_t doc = data.offset(query); doc < data.offset(query + 1); ++doc) {
-      append(text, int{data.all_grades()[static_cast<std::size_t>(doc)]});
+      append(text, int{data.all_grades()[doc]});
       text += " qid:";
       text += data.qid(query);
       const auto row = data.all_features().doc(doc);

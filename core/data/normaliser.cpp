@@ -33,18 +33,18 @@ template <class Term>
 std::vector<double> sums(const Dataset& data, ExecutionContext& context, const Term& term) {
   const std::int64_t features = data.features();
   const std::int64_t blocks = (data.docs() + kBlock - 1) / kBlock;
-  std::vector<double> partial(static_cast<std::size_t>(blocks * features), 0.0);
+  std::vector<double> partial(blocks * features, 0.0);
   context.for_blocks(data.docs(), kBlock, [&](std::int64_t begin, std::int64_t end, int) {
     double* const sum = partial.data() + begin / kBlock * features;
     for (std::int64_t doc = begin; doc < end; ++doc) {
       const auto row = data.all_features().doc(doc);
-      for (std::int64_t f = 0; f < features; ++f) sum[f] += term(row[static_cast<std::size_t>(f)], f);
+      for (std::int64_t f = 0; f < features; ++f) sum[f] += term(row[f], f);
     }
   });
-  std::vector<double> total(static_cast<std::size_t>(features), 0.0);
+  std::vector<double> total(features, 0.0);
   for (std::int64_t block = 0; block < blocks; ++block) {
     for (std::int64_t f = 0; f < features; ++f) {
-      total[static_cast<std::size_t>(f)] += partial[static_cast<std::size_t>(block * features + f)];
+      total[f] += partial[block * features + f];
     }
   }
   return total;
@@ -110,12 +110,11 @@ void query_minmax(float* values, std::int64_t docs, std::int64_t columns) {
 
 std::vector<std::int64_t> constant_features(const Dataset& data, ExecutionContext& context) {
   const auto first = data.all_features().doc(0);
-  const std::vector<double> others = sums(data, context, [&](float value, std::int64_t f) {
-    return value != first[static_cast<std::size_t>(f)] ? 1.0 : 0.0;
-  });
+  const std::vector<double> others =
+      sums(data, context, [&](float value, std::int64_t f) { return value != first[f] ? 1.0 : 0.0; });
   std::vector<std::int64_t> constant;
   for (std::int64_t f = 0; f < data.features(); ++f) {
-    if (others[static_cast<std::size_t>(f)] == 0.0) constant.push_back(f);
+    if (others[f] == 0.0) constant.push_back(f);
   }
   return constant;
 }
@@ -128,8 +127,8 @@ FittedNormaliser fit_normaliser(Normalisation kind, const Dataset& train, bool d
   const std::vector<std::int64_t> constant = constant_features(train, context);
   report_constant(constant, train.features(), drop_constant);
   if (drop_constant && !constant.empty()) {
-    if (static_cast<std::int64_t>(constant.size()) == train.features()) {
-      throw Error("Every feature is constant over the training part, so that drop_constant leaves none.");
+    if (std::ssize(constant) == train.features()) {
+      throw Error("Every feature is constant over the training part, so drop_constant leaves none.");
     }
     for (std::int64_t f = 0; f < train.features(); ++f) {
       if (!std::binary_search(constant.begin(), constant.end(), f)) fitted.kept.push_back(f);
@@ -143,12 +142,12 @@ FittedNormaliser fit_normaliser(Normalisation kind, const Dataset& train, bool d
   fitted.means = sums(train, context, [&](float value, std::int64_t) { return seen(value); });
   for (double& mean : fitted.means) mean /= docs;
   fitted.scales = sums(train, context, [&](float value, std::int64_t f) {
-    const double distance = seen(value) - fitted.means[static_cast<std::size_t>(f)];
+    const double distance = seen(value) - fitted.means[f];
     return distance * distance;
   });
   for (double& scale : fitted.scales) scale = scale > 0.0 ? 1.0 / std::sqrt(scale / docs) : 0.0;
   // The mean of equal values need not be that value to the last bit.
-  for (const std::int64_t f : constant) fitted.scales[static_cast<std::size_t>(f)] = 0.0;
+  for (const std::int64_t f : constant) fitted.scales[f] = 0.0;
   return fitted;
 }
 
@@ -170,7 +169,7 @@ void FittedNormaliser::select(FeatureMatrix raw, float* inputs) const {
   for (std::int64_t doc = 0; doc < raw.docs; ++doc) {
     const float* row = raw.values + doc * raw.features;
     for (std::int64_t c = 0; c < columns; ++c) {
-      const std::int64_t f = kept.empty() ? c : kept[static_cast<std::size_t>(c)];
+      const std::int64_t f = kept.empty() ? c : kept[c];
       const float value = row[f];
       if (is_zscore(kind)) {
         const auto at = static_cast<std::size_t>(f);
@@ -184,7 +183,7 @@ void FittedNormaliser::select(FeatureMatrix raw, float* inputs) const {
 
 Dataset FittedNormaliser::apply(const Dataset& raw, ExecutionContext& context) const {
   if (raw.features() != features) {
-    throw InvalidArgument(fmt::format("The normalisation was fitted to {} features and the data has {}.",
+    throw InvalidArgument(fmt::format("The normalisation was fitted to {} features, but the data has {}.",
                                       features, raw.features()));
   }
   if (kind == Normalisation::kNone && kept.empty()) return raw;

@@ -19,13 +19,13 @@ class Parser {
       : json_(ordered_json::parse(text, nullptr, false)), origin_(origin) {}
 
   FittedNormaliser parse() const {
-    require(json_.is_object(), "It is no JSON object.");
+    require(json_.is_object(), "It is not a JSON object.");
     FittedNormaliser normaliser;
     normaliser.kind = kind();
     const auto features = json_.find("features");
     require(features != json_.end() && features->is_number_unsigned() &&
                 features->get<std::uint64_t>() >= 1 && features->get<std::uint64_t>() <= 4'294'967'295U,
-            "It does not tell how many features there are.");
+            "Its 'features' is missing or not a valid number of features.");
     normaliser.features = features->get<std::int64_t>();
     normaliser.kept = kept(normaliser.features);
     const bool zscore =
@@ -37,15 +37,14 @@ class Parser {
 
  private:
   void require(bool holds, std::string_view sentence) const {
-    if (!holds)
-      throw DataError(origin_, 0, 0, fmt::format("Its normalisation cannot be used. {}", sentence));
+    if (!holds) throw DataError(origin_, 0, 0, fmt::format("Its normalisation is invalid. {}", sentence));
   }
 
   Normalisation kind() const {
     const auto found = json_.find("kind");
-    require(found != json_.end() && found->is_string(), "It has no kind.");
+    require(found != json_.end() && found->is_string(), "Its 'kind' is missing or not a string.");
     const auto known = value_named<Normalisation>(found->get<std::string>());
-    require(known.has_value(), fmt::format("Its kind is '{}'.", found->get<std::string>()));
+    require(known.has_value(), fmt::format("Its kind '{}' is unknown.", found->get<std::string>()));
     return *known;
   }
 
@@ -53,7 +52,8 @@ class Parser {
     std::vector<std::int64_t> indices;
     const auto found = json_.find("kept");
     if (found == json_.end()) return indices;
-    constexpr std::string_view kSentence = "Its kept features are no rising indices of features.";
+    constexpr std::string_view kSentence =
+        "Its 'kept' must be a non-empty array of increasing feature indices.";
     require(found->is_array() && !found->empty(), kSentence);
     for (const ordered_json& index : *found) {
       require(
@@ -68,7 +68,7 @@ class Parser {
   std::vector<double> numbers(const char* name, std::int64_t count) const {
     std::vector<double> values;
     const auto found = json_.find(name);
-    const std::string sentence = fmt::format("Its {} are not {} finite numbers.", name, count);
+    const std::string sentence = fmt::format("Its '{}' must be {} finite numbers.", name, count);
     if (found != json_.end()) {
       require(found->is_array(), sentence);
       for (const ordered_json& number : *found) {
@@ -76,7 +76,7 @@ class Parser {
         values.push_back(number.get<double>());
       }
     }
-    require(static_cast<std::int64_t>(values.size()) == count, sentence);
+    require(std::ssize(values) == count, sentence);
     return values;
   }
 

@@ -62,7 +62,7 @@ class Generator {
     (void)draw_docs(stream, plan_.source.docs);
     const double query_effect = SyntheticPlan::kQueryEffect * stream.normal();
     std::vector<GroupInQuery> groups(plan_.groups.size());
-    std::vector<float> constants(static_cast<std::size_t>(plan_.first_single));
+    std::vector<float> constants(plan_.first_single);
     draw_groups(stream, groups, constants);
     for (std::int64_t doc = 0; doc < docs; ++doc) {
       RngStream doc_stream(key_, static_cast<std::uint32_t>(query), static_cast<std::uint32_t>(doc));
@@ -125,8 +125,7 @@ class Generator {
     const double scale = plan_.has_missing ? 0.5 : 12.0;
     for (int s = 0; s < plan_.streams; ++s) {
       const double value = scale * (0.1 + u + 0.5 * synthetic_uniform(stream));
-      constants[static_cast<std::size_t>(group.first_column + s)] =
-          missing ? 0.0F : static_cast<float>(rounded(value));
+      constants[group.first_column + s] = missing ? 0.0F : static_cast<float>(rounded(value));
     }
   }
 
@@ -139,8 +138,7 @@ class Generator {
       std::copy_n(constants.begin() + group.first_column, plan_.streams, columns);
       return;
     }
-    const double t =
-        group.signal >= 0 ? signals[static_cast<std::size_t>(group.signal)] : synthetic_uniform(stream);
+    const double t = group.signal >= 0 ? signals[group.signal] : synthetic_uniform(stream);
     const bool missing = group.signal >= 0
                              ? t == 0.0  // drawn with the signal
                              : group.present < 1.0 && synthetic_uniform(stream) >= group.present;
@@ -241,10 +239,10 @@ Dataset make_part(const SyntheticPlan& plan, SyntheticPart part, ExecutionContex
   const std::int64_t docs = buffers->offsets.back();
   const auto size = static_cast<std::size_t>(docs * features);
   buffers->values = std::make_unique_for_overwrite<float[]>(size);
-  buffers->grades.resize(static_cast<std::size_t>(docs));
+  buffers->grades.resize(docs);
   context.for_blocks(queries, kQueriesPerBlock, [&](std::int64_t begin, std::int64_t end, int) {
     for (std::int64_t query = begin; query < end; ++query) {
-      const std::int64_t first = buffers->offsets[static_cast<std::size_t>(query)];
+      const std::int64_t first = buffers->offsets[query];
       generator.write_query(query, buffers->offsets[static_cast<std::size_t>(query) + 1] - first,
                             buffers->values.get() + first * features, buffers->grades.data() + first);
     }
@@ -256,7 +254,7 @@ Dataset make_part(const SyntheticPlan& plan, SyntheticPart part, ExecutionContex
   contents.grades = buffers->grades;
   contents.offsets = buffers->offsets;
   contents.features = features;
-  contents.qids.reserve(static_cast<std::size_t>(queries));
+  contents.qids.reserve(queries);
   for (std::int64_t query = 0; query < queries; ++query) {
     contents.qids.push_back(std::to_string(static_cast<std::int64_t>(part) * kQidStride + query + 1));
   }
@@ -270,8 +268,8 @@ void check_memory(const SyntheticSource& source, std::int64_t max_bytes) {
   const double bytes = docs * static_cast<double>(source.features) * sizeof(float);
   if (bytes <= static_cast<double>(max_bytes)) return;
   throw InvalidArgument(fmt::format(
-      "The synthetic data would take about {} ({} + 2 × {} queries of {} documents with {} features), and "
-      "{} are allowed: lower queries, test_queries, docs or features, or allow more with --max-memory.",
+      "The synthetic data would need about {} ({} + 2 × {} queries of {} documents with {} features), but "
+      "--max-memory allows {}. Lower queries, test_queries, docs or features, or raise --max-memory.",
       readable_bytes(bytes), source.queries, source.test_queries, source.docs, source.features,
       readable_bytes(static_cast<double>(max_bytes))));
 }
@@ -294,10 +292,10 @@ std::vector<double> synthetic_relevance(std::string_view text, SyntheticPart par
   const Generator generator(plan, part);
   const std::int64_t queries = queries_of(source, part);
   const std::vector<std::int64_t> offsets = make_offsets(generator, queries);
-  std::vector<double> relevance(static_cast<std::size_t>(offsets.back()));
+  std::vector<double> relevance(offsets.back());
   context.for_blocks(queries, kQueriesPerBlock, [&](std::int64_t begin, std::int64_t end, int) {
     for (std::int64_t query = begin; query < end; ++query) {
-      const std::int64_t first = offsets[static_cast<std::size_t>(query)];
+      const std::int64_t first = offsets[query];
       generator.write_relevance(query, offsets[static_cast<std::size_t>(query) + 1] - first,
                                 relevance.data() + first);
     }

@@ -142,7 +142,7 @@ void calibrate(SyntheticPlan& plan) {
   std::sort(sample.begin(), sample.end());
   const std::array<double, 4> shares = shares_below(plan.source.family);
   for (std::size_t i = 0; i < shares.size(); ++i) {
-    plan.grade_bounds[i] = sample[static_cast<std::size_t>(shares[i] * kSample)];
+    plan.grade_bounds[i] = sample[shares[i] * kSample];
   }
 }
 

@@ -55,8 +55,8 @@ T number(std::string_view key, std::string_view text, T least, T most) {
   const bool inside = value >= least && value <= most;
   if (error != std::errc() || end != text.data() + text.size() || !inside) {
     throw InvalidArgument(
-        fmt::format("The key \"{}\" of a synthetic source takes {} from {} to {}, not \"{}\".", key,
-                    std::is_integral_v<T> ? "a whole number" : "a number", least, most, text));
+        fmt::format("The key '{}' of a synthetic source must be {} from {} to {}, not '{}'.", key,
+                    std::is_integral_v<T> ? "an integer" : "a number", least, most, text));
   }
   return value;
 }
@@ -104,8 +104,8 @@ bool is_synthetic(std::string_view source) {
 
 SyntheticSource parse_synthetic_source(std::string_view text) {
   if (!is_synthetic(text)) {
-    throw InvalidArgument(
-        fmt::format("A synthetic source reads \"synth:NAME?key=value&key=value\", not \"{}\".", text));
+    throw InvalidArgument(fmt::format(
+        "A synthetic source must have the form synth:NAME?key=value&key=value, not '{}'.", text));
   }
   const std::string_view rest = text.substr(kScheme.size());
   const std::size_t question = rest.find('?');
@@ -118,12 +118,12 @@ SyntheticSource parse_synthetic_source(std::string_view text) {
     settings = ampersand == std::string_view::npos ? "" : settings.substr(ampersand + 1);
     const std::size_t equals = setting.find('=');
     if (equals == std::string_view::npos) {
-      throw InvalidArgument(fmt::format("In \"{}\", \"{}\" is not key=value.", text, setting));
+      throw InvalidArgument(fmt::format("'{}' in '{}' must have the form key=value.", setting, text));
     }
     const std::string_view key = setting.substr(0, equals);
     set(source, key, setting.substr(equals + 1));
     if (std::find(seen.begin(), seen.end(), key) != seen.end()) {
-      throw InvalidArgument(fmt::format("\"{}\" sets the key \"{}\" twice; leave one of them.", text, key));
+      throw InvalidArgument(fmt::format("'{}' sets the key '{}' twice. Remove one of them.", text, key));
     }
     seen.push_back(key);
   }

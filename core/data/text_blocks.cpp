@@ -64,7 +64,7 @@ class StreamBlocks : public TextBlocks {
         return give(block, end);
       }
       if (buffer.size() > longest_line_) {
-        failure_ = fmt::format("The line is longer than {}, the limit that --max-memory sets.",
+        failure_ = fmt::format("The line is longer than {}, the limit set by --max-memory.",
                                readable_bytes(static_cast<double>(longest_line_)));
         break;
       }

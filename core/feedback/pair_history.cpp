@@ -53,7 +53,7 @@ void PairHistory::save(StateWriter& state) const {
 
 void PairHistory::load(StateReader& state) {
   if (state.get_one<std::int64_t>("history.features") != features_) {
-    state.fail("The saved history is of data with another number of features.");
+    state.fail("The saved history has another number of features.");
   }
   observed_ = state.get_one<std::int64_t>("history.observed");
   docs_ = state.get<std::int64_t>("history.docs");

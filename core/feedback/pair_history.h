@@ -11,12 +11,12 @@
 
 namespace olrank {
 
-/// Every preference so far, for scores that are linear in the features: pairs of the same two documents
-/// fold into one row with their counts, so that memory and the cost of a pass stop growing once the same
-/// queries come back.
+/// The history of preferences of a linear ranker. All pairs of the same two documents
+/// share one row with counts, so memory and the cost of a pass stop growing once queries
+/// repeat.
 class PairHistory {
  public:
-  /// Rows are filled up with zeros to a multiple of `padding` features.
+  /// Rows are padded with zeros to a multiple of `padding` features.
   PairHistory(std::int64_t features, std::int64_t padding);
 
   void add(const QueryDocs& query, std::span<const PreferencePair> pairs);

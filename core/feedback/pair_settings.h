@@ -9,7 +9,7 @@
 
 namespace olrank {
 
-/// Which examined documents make preference pairs.
+/// Which examined documents form preference pairs.
 enum class PairRule { kAdjacent, kMatched, kExpected, kAll };
 
 struct PairSettings {

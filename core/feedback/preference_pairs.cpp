@@ -44,9 +44,9 @@ void matched_pairs(std::span<const std::int32_t> shown, std::span<const std::uin
 }  // namespace
 
 std::int64_t examined_documents(std::span<const std::uint8_t> clicks) {
-  const auto shown = static_cast<std::int64_t>(clicks.size());
+  const auto shown = std::ssize(clicks);
   for (std::int64_t rank = shown; rank > 0; --rank) {
-    if (clicks[static_cast<std::size_t>(rank - 1)] != 0) return std::min(rank + 1, shown);
+    if (clicks[rank - 1] != 0) return std::min(rank + 1, shown);
   }
   return 0;
 }

@@ -14,7 +14,7 @@ namespace olrank {
 namespace {
 
 std::string temporary_name(const std::filesystem::path& target) {
-  // Unique in the folder: process and a running number, so that two writers never share a neighbour.
+  // Process ID and a counter make the name unique within the folder.
   static std::atomic<unsigned> counter{0};
   const std::filesystem::path folder = target.parent_path();
   return (folder / fmt::format(".{}.tmp-{}-{}", target.filename().string(), ::getpid(), counter++))
@@ -30,8 +30,8 @@ std::string folder_of(const std::filesystem::path& target) {
 
 AtomicFile::AtomicFile(const std::filesystem::path& target)
     : target_(target), temporary_(temporary_name(target)) {
-  std::error_code ignored;                                                    // open() tells what is wrong
-  if (std::filesystem::is_directory(target, ignored)) fail("write", EISDIR);  // or it shows after the work
+  std::error_code ignored;                                                    // open() reports errors
+  if (std::filesystem::is_directory(target, ignored)) fail("write", EISDIR);  // rather than after the work
   descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (descriptor_ < 0) throw IoError("write", target_.string(), errno);
 }
@@ -52,7 +52,7 @@ void AtomicFile::write(std::string_view bytes) {
       if (errno == EINTR) continue;
       fail("write", errno);
     }
-    bytes.remove_prefix(static_cast<std::size_t>(written));
+    bytes.remove_prefix(written);
   }
 }
 
@@ -61,9 +61,9 @@ void AtomicFile::commit() {
   const int closed = ::close(descriptor_);
   descriptor_ = -1;
   if (closed != 0) fail("close", errno);
-  if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail("put in place", errno);
+  if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail("replace", errno);
   temporary_.clear();
-  // The rename itself lives in the folder, which is flushed as well.
+  // The folder records the rename, so it is flushed too.
   const int folder = ::open(folder_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder < 0) fail("flush the folder of", errno);
   const int flushed = ::fsync(folder);
@@ -92,7 +92,7 @@ std::string read_file(const std::filesystem::path& path) {
       throw IoError("read", path.string(), error_number);
     }
     if (got == 0) break;
-    bytes.append(chunk, static_cast<std::size_t>(got));
+    bytes.append(chunk, got);
   }
   ::close(descriptor);
   return bytes;

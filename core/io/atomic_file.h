@@ -6,9 +6,9 @@
 
 namespace olrank {
 
-/// A file that appears whole or not at all: bytes go to a hidden neighbour, and commit() flushes it to the
-/// disk, renames it over the target and flushes the folder. Without commit() the neighbour is removed and
-/// whatever stood at the target stays. A run that is killed leaves at most the neighbour behind.
+/// Writes a file atomically: bytes go to a hidden temporary file in the same folder; commit() flushes it to
+/// disk, renames it to the target and flushes the folder. Without commit(), the temporary file is removed
+/// and the target is unchanged. A killed process leaves at most the temporary file.
 class AtomicFile {
  public:
   explicit AtomicFile(const std::filesystem::path& target);
@@ -29,7 +29,7 @@ class AtomicFile {
 
 void write_file_atomically(const std::filesystem::path& target, std::string_view bytes);
 
-/// The whole file as bytes.
+/// Reads the whole file.
 std::string read_file(const std::filesystem::path& path);
 
 }  // namespace olrank

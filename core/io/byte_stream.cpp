@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kPiece = std::size_t{256} << 10;
 
-/// Hands out a source's pieces in the amounts that a reader asks for.
+/// Buffers a source's pieces for a reader that asks for other sizes.
 class PlainStream : public ByteStream {
  public:
   explicit PlainStream(ByteSource source) : source_(std::move(source)) {}
@@ -54,7 +54,7 @@ class GzipStream : public ByteStream {
           ended_ = true;
           break;
         }
-        throw BrokenStream("The gzip data is cut off.");
+        throw BrokenStream("The gzip data is truncated.");
       }
       if (between_members_) {
         // tar and tape tools pad with zeros; anything else must be a further member.
@@ -121,7 +121,8 @@ class ZstdStream : public ByteStream {
       if (ZSTD_isError(expected_) != 0) {
         throw BrokenStream(fmt::format("The zstd data is damaged ({}).", ZSTD_getErrorName(expected_)));
       }
-      if (input_ended && out.pos == 0 && in_.pos == taken) throw BrokenStream("The zstd data is cut off.");
+      if (input_ended && out.pos == 0 && in_.pos == taken)
+        throw BrokenStream("The zstd data is truncated.");
     }
     return out.pos;
   }
@@ -194,7 +195,7 @@ class ZstdCompressor : public Compressor {
       ZSTD_outBuffer out{out_.data(), out_.size(), 0};
       left = ZSTD_compressStream2(zstd_, &out, &in, directive);
       if (ZSTD_isError(left) != 0) {
-        throw Error(fmt::format("zstd cannot compress: {}.", ZSTD_getErrorName(left)));
+        throw Error(fmt::format("Compression with zstd failed: {}.", ZSTD_getErrorName(left)));
       }
       sink_({out_.data(), out.pos});
     } while (in.pos < in.size || (directive == ZSTD_e_end && left > 0));
@@ -232,7 +233,7 @@ ByteSource descriptor_source(int descriptor, std::string name) {
   return [descriptor, name = std::move(name), piece = std::vector<char>(kPiece)]() mutable {
     for (;;) {
       const ssize_t count = ::read(descriptor, piece.data(), piece.size());
-      if (count >= 0) return std::string_view(piece.data(), static_cast<std::size_t>(count));
+      if (count >= 0) return std::string_view(piece.data(), count);
       if (errno != EINTR) throw IoError("read", name, errno);
     }
   };

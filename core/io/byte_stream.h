@@ -11,13 +11,13 @@
 
 namespace olrank {
 
-/// Compressed bytes that are cut off or damaged; the message is the sentence without a place.
+/// Truncated or damaged compressed bytes. The message has no file name.
 class BrokenStream : public Error {
  public:
   using Error::Error;
 };
 
-/// Bytes that come one piece after the other.
+/// A stream of bytes.
 class ByteStream {
  public:
   ByteStream() = default;
@@ -25,19 +25,19 @@ class ByteStream {
   ByteStream(const ByteStream&) = delete;
   ByteStream& operator=(const ByteStream&) = delete;
 
-  /// Fills the start of `bytes` and returns how much of it; 0 only at the end.
+  /// Fills the beginning of `bytes` and returns the number of bytes read; 0 only at the end.
   virtual std::size_t read(std::span<char> bytes) = 0;
 };
 
 enum class Compression { kNone, kGzip, kZstd };
 
-/// What the first bytes of a file say: at least four of them where there are as many.
+/// Detects compression from a file's first bytes: at least four, if the file has as many.
 Compression compression_of(std::string_view first_bytes);
-/// What a name ends in says: .gz, .zst or neither.
+/// Compression by file name: .gz, .zst or none.
 Compression compression_of_name(std::string_view name);
 
-/// Where compressed bytes come from: gives the next piece, empty at the end; a piece stays valid until the
-/// next call.
+/// Source of compressed bytes: returns the next piece, or an empty one at the end. A piece is valid until
+/// the next call.
 using ByteSource = std::function<std::string_view()>;
 
 /// The bytes of memory that outlives the source, as one piece.
@@ -45,7 +45,7 @@ ByteSource memory_source(std::string_view bytes);
 /// Reads an open descriptor, which it does not close; `name` is for messages.
 ByteSource descriptor_source(int descriptor, std::string name);
 
-/// Decompresses; gzip members and zstd frames that follow each other read as one. Throws BrokenStream.
+/// Decompresses; concatenated gzip members or zstd frames are read as one. Throws BrokenStream.
 std::unique_ptr<ByteStream> decompressed(ByteSource source, Compression compression);
 
 /// `bytes` compressed as one gzip member or one zstd frame.

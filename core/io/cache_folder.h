@@ -4,8 +4,8 @@
 
 namespace olrank {
 
-/// Where binary copies of data lie unless told otherwise: $XDG_CACHE_HOME/olrank, else ~/.cache/olrank;
-/// empty when the user has neither. The folder need not exist yet.
+/// The default folder for binary copies of data: $XDG_CACHE_HOME/olrank, else ~/.cache/olrank; empty if
+/// neither variable is set. The folder may not exist yet.
 std::filesystem::path user_cache_folder();
 
 }  // namespace olrank

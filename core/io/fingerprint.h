@@ -9,7 +9,7 @@
 
 namespace olrank {
 
-/// 128 bits that stand for content: equal content has equal fingerprints on any machine.
+/// A 128-bit hash of contents, the same on every machine.
 struct Fingerprint {
   std::uint64_t high = 0;
   std::uint64_t low = 0;
@@ -18,7 +18,7 @@ struct Fingerprint {
   std::string hex() const;  // 32 lower-case digits, the canonical XXH128 form
 };
 
-/// XXH3-128 of a stream of bytes, fed piece by piece; how it is cut into pieces does not matter.
+/// Incremental XXH3-128; the result does not depend on how the bytes are split into pieces.
 class Fingerprinter {
  public:
   Fingerprinter();

@@ -7,7 +7,7 @@ namespace olrank {
 void make_folder(const std::filesystem::path& folder) {
   std::error_code failed;
   std::filesystem::create_directories(folder, failed);
-  if (failed) throw IoError("make the folder", folder.string(), failed.value());
+  if (failed) throw IoError("create the folder", folder.string(), failed.value());
 }
 
 void remove_folder(const std::filesystem::path& folder) {

@@ -4,10 +4,10 @@
 
 namespace olrank {
 
-/// The folder with all above it; one that is there already is fine. Throws IoError.
+/// Creates the folder and its parents, if they do not exist. Throws IoError.
 void make_folder(const std::filesystem::path& folder);
 
-/// The folder with all that is in it; none is fine. Throws IoError.
+/// Removes the folder with its contents, if it exists. Throws IoError.
 void remove_folder(const std::filesystem::path& folder);
 
 }  // namespace olrank

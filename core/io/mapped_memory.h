@@ -8,8 +8,8 @@
 
 namespace olrank {
 
-/// Pages straight from the operating system: zeroed memory that costs nothing until it is touched and goes
-/// back the moment it is let go, or a file seen as memory.
+/// Memory mapped from the operating system: zeroed pages that are allocated on first use and returned at
+/// once when freed, or a mapped file.
 class MappedMemory {
  public:
   MappedMemory() = default;
@@ -22,9 +22,9 @@ class MappedMemory {
   }
   ~MappedMemory() { release(); }
 
-  /// Zeros, aligned to a page. Throws std::bad_alloc when the system refuses.
+  /// Zeroed pages. Throws std::bad_alloc.
   static MappedMemory anonymous(std::size_t bytes);
-  /// A regular file, read-only; an empty one gives an empty mapping.
+  /// Maps a regular file read-only; an empty file gives an empty mapping.
   static MappedMemory of_file(const std::filesystem::path& path);
   /// The same for an open descriptor, which may be closed afterwards. `path` is for messages.
   static MappedMemory of_descriptor(int descriptor, const std::filesystem::path& path);
@@ -38,7 +38,7 @@ class MappedMemory {
     return {reinterpret_cast<T*>(data_), size_ / sizeof(T)};
   }
 
-  /// Gives back whole pages behind the first `bytes`; the start stays where it is.
+  /// Frees whole pages after the first `bytes`; the data does not move.
   void shrink(std::size_t bytes);
   void release();
 

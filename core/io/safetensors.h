@@ -1,25 +1,44 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 namespace olrank {
 
-/// A tensor of a model file; float32, row-major.
+/// The values of a tensor, which must outlive it, with their type as the format names it.
+struct TensorValues {
+  TensorValues(std::string type, std::int64_t size, std::span<const std::byte> values)
+      : dtype(std::move(type)), item_size(size), bytes(values) {}
+  TensorValues(std::span<const float> values) : TensorValues("F32", 4, std::as_bytes(values)) {}
+  TensorValues(const std::vector<float>& values) : TensorValues(std::span(values)) {}
+
+  std::string dtype;       // "F32", "I64", "U8", …
+  std::int64_t item_size;  // bytes
+  std::span<const std::byte> bytes;
+};
+
+/// A tensor of a safetensors file; row-major.
 struct NamedTensor {
   std::string name;
   std::vector<std::int64_t> shape;
-  std::span<const float> values;
+  TensorValues values;
 };
 
 /// Texts about a model, in the order in which they are written.
 using ModelMetadata = std::vector<std::pair<std::string, std::string>>;
 
-/// The bytes of a safetensors file: a little-endian length, a JSON header, the values.
+/// The bytes of a safetensors file: a little-endian length, a JSON header with the tensors in the order
+/// given, and the values. Values of wider types come first, so that all are aligned.
 std::string safetensors_bytes(std::span<const NamedTensor> tensors, const ModelMetadata& metadata);
+
+/// Writes such a file atomically, without a second copy of the values.
+void write_safetensors(const std::filesystem::path& path, std::span<const NamedTensor> tensors,
+                       const ModelMetadata& metadata);
 
 }  // namespace olrank

@@ -10,7 +10,21 @@
 
 namespace olrank {
 
-/// What a safetensors file holds.
+/// A tensor within the bytes of a safetensors file.
+struct TensorView {
+  std::string name;
+  std::string dtype;  // "F32", "I64", …
+  std::vector<std::int64_t> shape;
+  std::string_view bytes;
+};
+
+/// What a safetensors file holds, without a copy of the values.
+struct SafetensorsView {
+  std::vector<TensorView> tensors;  // in the order of the header
+  ModelMetadata metadata;           // in the order of the header
+};
+
+/// What a safetensors file of float32 tensors holds.
 struct SafetensorsContents {
   struct Tensor {
     std::string name;
@@ -21,9 +35,14 @@ struct SafetensorsContents {
   ModelMetadata metadata;       // in the order of the header
 };
 
-/// Reads the bytes of a safetensors file whose tensors are all float32. Throws DataError, with `origin` as
-/// the file, for anything that the format does not allow: lengths beyond the end, a header that is no JSON
-/// object or names something twice, shapes that do not fit their offsets, gaps and overlaps.
+/// Finds the tensors in the bytes of a safetensors file; the view points into `bytes`. Throws DataError,
+/// with `origin` as the file, for anything that the format does not allow: lengths beyond the end, a header
+/// that is not a JSON object or has duplicate names, shapes that do not fit their offsets, gaps and
+/// overlaps.
+SafetensorsView view_safetensors(std::string_view bytes, const std::string& origin);
+
+/// Reads a file whose tensors are all float32. Throws DataError as view_safetensors does, and for another
+/// type.
 SafetensorsContents parse_safetensors(std::string_view bytes, const std::string& origin);
 
 SafetensorsContents read_safetensors(const std::filesystem::path& path);

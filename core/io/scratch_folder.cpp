@@ -11,7 +11,7 @@ namespace olrank {
 
 ScratchFolder::ScratchFolder() {
   std::string pattern = (std::filesystem::temp_directory_path() / "olrank-bench-XXXXXX").string();
-  if (::mkdtemp(pattern.data()) == nullptr) throw IoError("make the folder", pattern, errno);
+  if (::mkdtemp(pattern.data()) == nullptr) throw IoError("create the folder", pattern, errno);
   path_ = pattern;
 }
 

@@ -4,7 +4,7 @@
 
 namespace olrank {
 
-/// A folder of its own among the temporary ones, removed with all that is in it.
+/// A temporary folder, removed with its contents.
 class ScratchFolder {
  public:
   ScratchFolder();

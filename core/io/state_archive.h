@@ -10,11 +10,13 @@
 #include <vector>
 
 #include "core/io/fingerprint.h"
+#include "core/io/safetensors.h"
 
 namespace olrank {
 
-/// Named arrays of numbers in the order in which they are put: what a checkpoint is made of. Equal state
-/// gives equal bytes.
+/// Named arrays of numbers in the order in which they are put: the contents of a checkpoint. As a file they
+/// are a safetensors file with one-dimensional tensors, texts being bytes (I8). A name that is put again,
+/// as by each member of an ensemble, becomes `name#2`, `name#3`, … there. Equal state gives equal bytes.
 class StateWriter {
  public:
   template <class T>
@@ -33,8 +35,14 @@ class StateWriter {
     put(name, std::span<const char>(text.data(), text.size()));
   }
 
-  const std::string& bytes() const { return bytes_; }
-  Fingerprint fingerprint() const { return fingerprint_of(bytes_); }
+  /// The bytes of the safetensors file.
+  std::string bytes() const;
+  /// Writes that file atomically.
+  void write(const std::filesystem::path& path) const;
+  /// Bytes of all values.
+  std::int64_t value_bytes() const { return static_cast<std::int64_t>(values_.size()); }
+  /// Of names, types, counts and values, in the order in which they were put. Also the file's checksum.
+  Fingerprint fingerprint() const;
 
   /// Floating-point, signed, unsigned: 'f', 'i', 'u'.
   template <class T>
@@ -44,21 +52,34 @@ class StateWriter {
   }
 
  private:
+  struct Entry {
+    std::string name;
+    char type = 0;
+    std::uint8_t item_size = 0;
+    std::size_t begin = 0;  // in values_
+    std::size_t count = 0;
+  };
   void put_bytes(std::string_view name, char type, std::size_t size, const void* data, std::size_t count);
+  std::vector<NamedTensor> tensors() const;
+  ModelMetadata metadata() const;
 
-  std::string bytes_;
+  std::vector<Entry> entries_;
+  std::string values_;
 };
 
-/// Reads what a StateWriter wrote, in the same order. Whatever does not fit (a name, a type, a count, the
-/// end) is an IoError that names the file and the entry.
+/// Reads what a StateWriter wrote, in the same order. Anything that does not match (a name, a type, a
+/// count, the end) is an IoError that names the file and the entry.
 class StateReader {
  public:
-  /// `origin` names the file in messages; `bytes` must outlive the reader.
-  StateReader(std::string_view bytes, std::string origin);
+  /// `origin` names the file in messages; `restart` completes the sentence "To continue, …" of a file that
+  /// cannot be read. Throws IoError for bytes that are not a StateWriter's, have another format version or
+  /// are damaged.
+  StateReader(std::string bytes, std::string origin,
+              std::string_view restart = "start again without this file");
 
   template <class T>
   std::vector<T> get(std::string_view name) {
-    const Entry entry = next(name, StateWriter::type_letter<T>(), sizeof(T));
+    const Entry& entry = next(name, StateWriter::type_letter<T>(), sizeof(T));
     std::vector<T> values(entry.count);
     copy(entry, values.data());
     return values;
@@ -66,7 +87,7 @@ class StateReader {
   /// Into an array whose size is known: another count is refused.
   template <class T>
   void get_into(std::string_view name, std::span<T> values) {
-    const Entry entry = next(name, StateWriter::type_letter<T>(), sizeof(T));
+    const Entry& entry = next(name, StateWriter::type_letter<T>(), sizeof(T));
     require_count(name, entry, values.size());
     copy(entry, values.data());
   }
@@ -77,7 +98,7 @@ class StateReader {
     return value;
   }
   std::string get_text(std::string_view name);
-  /// Passes over what stands before the next entry of this name.
+  /// Skips the entries before the next one of this name.
   void skip_to(std::string_view name);
 
   void require_end() const;
@@ -85,29 +106,24 @@ class StateReader {
 
  private:
   struct Entry {
-    std::string_view name;
-    char type = 0;
-    std::size_t item_size = 0;
-    const char* data = nullptr;
+    std::string name;
+    std::string dtype;
+    std::size_t begin = 0;  // in bytes_
+    std::size_t size = 0;   // bytes
     std::size_t count = 0;
-    std::size_t bytes = 0;
   };
-  /// The entry at the position; `name` is what should stand there, for messages.
-  Entry entry_here(std::string_view name) const;
-  void pass(const Entry& entry);
-  Entry next(std::string_view name, char type, std::size_t size);
+  const Entry& entry_here(std::string_view name) const;
+  const Entry& next(std::string_view name, char type, std::size_t item_size);
   void require_count(std::string_view name, const Entry& entry, std::size_t count) const;
-  static void copy(const Entry& entry, void* target);
+  void copy(const Entry& entry, void* target) const;
 
-  std::string_view bytes_;
+  std::string bytes_;
   std::string origin_;
-  std::size_t position_ = 0;
+  std::vector<Entry> entries_;
+  std::size_t next_ = 0;
 };
 
-/// The archive as a file that appears whole or not at all: magic, format version, checksum, entries.
-void write_state_file(const std::filesystem::path& path, const StateWriter& state);
-/// The entries of such a file, checked. Throws IoError for a file that is none, was written by another
-/// format version, or is damaged.
-std::string read_state_file(const std::filesystem::path& path);
+/// A reader of the file that StateWriter::write made. Throws IoError as the reader's constructor does.
+StateReader read_state_file(const std::filesystem::path& path, std::string_view restart);
 
 }  // namespace olrank

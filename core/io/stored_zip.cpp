@@ -22,8 +22,8 @@ std::uint32_t checksum_of(std::string_view content) {
   return static_cast<std::uint32_t>(sum);
 }
 
-/// What an entry's own header and its line in the directory have in common. The date is 1 January 1980,
-/// the first that the format has.
+/// The fields that an entry's local header and its directory record share. The date is 1 January 1980, the
+/// earliest in the format.
 void append_description(std::string& bytes, std::uint32_t checksum, std::uint32_t size,
                         std::size_t name_length, std::size_t padding) {
   append(bytes, 20, 2);  // version needed
@@ -54,7 +54,7 @@ void StoredZip::add(const std::string& name, std::string_view content) {
   bytes_ += "PK\3\4";
   append_description(bytes_, entry.checksum, entry.size, name.size(), padding);
   bytes_ += name;
-  bytes_ += "FB";  // an extra field that nobody reads
+  bytes_ += "FB";  // an extra field that readers ignore
   append(bytes_, padding - kExtraHeader, 2);
   bytes_.append(padding - kExtraHeader, 'Z');
   bytes_ += content;

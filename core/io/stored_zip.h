@@ -8,14 +8,14 @@
 
 namespace olrank {
 
-/// The bytes of a zip archive whose entries are stored as they are, each beginning on a multiple of
-/// kAlignment, so that a reader can map them. Equal entries give equal bytes: times are left out.
+/// A zip archive of uncompressed entries, each aligned to kAlignment so that a reader can map it.
+/// Timestamps are constant, so equal entries give equal bytes.
 class StoredZip {
  public:
   static constexpr std::size_t kAlignment = 64;
 
   void add(const std::string& name, std::string_view content);
-  /// Ends the archive; nothing may be added after it.
+  /// Finishes the archive; nothing can be added afterwards.
   std::string finish();
 
  private:

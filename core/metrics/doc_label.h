@@ -9,7 +9,7 @@
 
 namespace olrank {
 
-/// What a document is called in run files: its name, or its index within the query, from 0, as text.
+/// A document's name in run files: its own, or its index within the query, from 0.
 class DocLabel {
  public:
   DocLabel(const Dataset& data, std::int64_t query, std::int64_t doc)

@@ -8,7 +8,7 @@
 
 namespace olrank {
 
-/// What an offline figure does with a query that has no relevant document.
+/// How offline metrics count a query without a relevant document.
 enum class EmptyQueries { kZero, kOne, kSkip };
 
 template <>

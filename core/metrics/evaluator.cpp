@@ -20,7 +20,7 @@ namespace {
 constexpr double kLeftOut = std::numeric_limits<double>::quiet_NaN();
 constexpr std::int64_t kQueriesPerBlock = 32;
 
-// A row holds NDCG at every cutoff, DCG at every cutoff, and then these.
+// A row has NDCG at every cutoff, DCG at every cutoff, and then these columns.
 enum Column : std::size_t { kMap, kMrr, kPrecision, kErr, kArp, kPairAccuracy, kOtherColumns };
 
 }  // namespace
@@ -52,25 +52,26 @@ std::size_t Evaluator::columns() const {
 template <class Score>
 void Evaluator::prepare(const Input<Score>& input, ExecutionContext& context) {
   const Dataset& data = input.data;
-  if (static_cast<std::int64_t>(input.scores.size()) != data.docs()) {
-    throw InvalidArgument(fmt::format("There are {} scores for {} documents; give one for each.",
+  if (std::ssize(input.scores) != data.docs()) {
+    throw InvalidArgument(fmt::format("Got {} scores for {} documents; each document needs one.",
                                       input.scores.size(), data.docs()));
   }
-  if (!input.retrieved.empty() && static_cast<std::int64_t>(input.retrieved.size()) != data.queries()) {
-    throw InvalidArgument(fmt::format("There are counts of retrieved documents for {} queries of {}.",
-                                      input.retrieved.size(), data.queries()));
+  if (!input.retrieved.empty() && std::ssize(input.retrieved) != data.queries()) {
+    throw InvalidArgument(
+        fmt::format("Got counts of retrieved documents for {} of {} queries; each query needs one.",
+                    input.retrieved.size(), data.queries()));
   }
   if (data.max_grade() > kHighestGrade) {
-    throw InvalidArgument(
-        fmt::format("The data has grade {}; grades go up to {}.", data.max_grade(), kHighestGrade));
+    throw InvalidArgument(fmt::format("The data has grade {}, but the largest supported grade is {}.",
+                                      data.max_grade(), kHighestGrade));
   }
   report_.max_grade = options_.max_grade.value_or(data.max_grade());
   if (data.max_grade() > report_.max_grade) {
-    throw InvalidArgument(fmt::format("The data has grade {}, above the largest grade {} that was given.",
+    throw InvalidArgument(fmt::format("The data has grade {}, but the largest grade was given as {}.",
                                       data.max_grade(), report_.max_grade));
   }
   for (int grade = 0; grade <= kHighestGrade; ++grade) {
-    satisfactions_[static_cast<std::size_t>(grade)] = err_satisfaction(grade, report_.max_grade);
+    satisfactions_[grade] = err_satisfaction(grade, report_.max_grade);
   }
 
   std::int64_t longest = 0;
@@ -78,7 +79,7 @@ void Evaluator::prepare(const Input<Score>& input, ExecutionContext& context) {
     longest = std::max(longest, data.docs_of(query));
   if (longest > std::numeric_limits<std::int32_t>::max()) {
     throw InvalidArgument(
-        fmt::format("A query has {} documents; at most 2147483647 can be ranked.", longest));
+        fmt::format("A query has {} documents, but at most 2147483647 can be ranked.", longest));
   }
   discounts_.reach(std::min(longest, top_ranks_));
   const auto queries = static_cast<std::size_t>(data.queries());
@@ -86,7 +87,7 @@ void Evaluator::prepare(const Input<Score>& input, ExecutionContext& context) {
   misordered_.resize(queries);
   pairs_.resize(queries);
   empty_.resize(queries);
-  // Which worker meets the longest query is open: all get the memory for it now, and never again.
+  // Any worker may get the longest query, so each allocates memory for it once.
   for (int worker = 0; worker < context.threads(); ++worker) {
     const Scratch::Frame frame(context.scratch(worker));
     const auto docs = static_cast<std::size_t>(longest);
@@ -99,11 +100,11 @@ void Evaluator::prepare(const Input<Score>& input, ExecutionContext& context) {
 template <class Score>
 const MetricReport& Evaluator::evaluate_scores(const Input<Score>& input, ExecutionContext& context) {
   prepare(input, context);
-  const auto judge_block = [&](std::int64_t begin, std::int64_t end, int worker) {
+  const auto evaluate_block = [&](std::int64_t begin, std::int64_t end, int worker) {
     for (std::int64_t query = begin; query < end; ++query)
-      judge_query(input, query, context.scratch(worker));
+      evaluate_query(input, query, context.scratch(worker));
   };
-  context.for_blocks(input.data.queries(), kQueriesPerBlock, std::ref(judge_block));
+  context.for_blocks(input.data.queries(), kQueriesPerBlock, std::ref(evaluate_block));
   summarise(input.data);
   return report_;
 }
@@ -112,19 +113,16 @@ template <class Score>
 void Evaluator::order_query(const Input<Score>& input, std::int64_t query, std::int64_t retrieved,
                             std::span<std::int32_t> order, Scratch& scratch) const {
   const Dataset& data = input.data;
-  const auto scores = input.scores.subspan(static_cast<std::size_t>(data.offset(query)),
-                                           static_cast<std::size_t>(data.docs_of(query)));
+  const auto scores = input.scores.subspan(data.offset(query), data.docs_of(query));
   const std::int64_t bad = order_top_by_score(scores, order, scratch);
   if (bad >= 0) {
     throw NumericError(
-        fmt::format("The score of document {} of query '{}' is not a number; nothing can be ranked by it.",
-                    bad, data.qid(query)));
+        fmt::format("The score of document {} of query '{}' is NaN; documents cannot be ranked by it.", bad,
+                    data.qid(query)));
   }
   if (options_.ties == Ties::kDocIndex) return;
-  // Equal scores stand side by side in index order; documents that were not retrieved stay in it.
-  const auto score_at = [&](std::int64_t rank) {
-    return scores[static_cast<std::size_t>(order[static_cast<std::size_t>(rank)])];
-  };
+  // Documents with equal scores are adjacent, in index order, which those not retrieved keep.
+  const auto score_at = [&](std::int64_t rank) { return scores[order[rank]]; };
   for (std::int64_t begin = 0, end = 0; begin < retrieved; begin = end) {
     for (end = begin + 1; end < retrieved && score_at(end) == score_at(begin);) ++end;
     std::sort(order.begin() + begin, order.begin() + end, [&](std::int32_t a, std::int32_t b) {
@@ -135,32 +133,30 @@ void Evaluator::order_query(const Input<Score>& input, std::int64_t query, std::
 }
 
 template <class Score>
-void Evaluator::judge_query(const Input<Score>& input, std::int64_t query, Scratch& scratch) {
+void Evaluator::evaluate_query(const Input<Score>& input, std::int64_t query, Scratch& scratch) {
   const std::int64_t docs = input.data.docs_of(query);
   const auto grades = input.data.grades_of(query);
-  const std::int64_t retrieved =
-      input.retrieved.empty() ? docs : input.retrieved[static_cast<std::size_t>(query)];
+  const std::int64_t retrieved = input.retrieved.empty() ? docs : input.retrieved[query];
   const bool whole = options_.metrics == MetricSet::kAll || options_.ties == Ties::kNameDescending;
   const std::int64_t ranks = whole ? docs : std::min(docs, top_ranks_);
 
   const Scratch::Frame frame(scratch);
-  const auto order = scratch.take<std::int32_t>(static_cast<std::size_t>(ranks));
+  const auto order = scratch.take<std::int32_t>(ranks);
   order_query(input, query, std::min(retrieved, ranks), order, scratch);
-  const auto list = scratch.take<std::uint8_t>(static_cast<std::size_t>(ranks));  // grades by rank
-  for (std::size_t rank = 0; rank < list.size(); ++rank)
-    list[rank] = grades[static_cast<std::size_t>(order[rank])];
+  const auto list = scratch.take<std::uint8_t>(ranks);  // grades by rank
+  for (std::size_t rank = 0; rank < list.size(); ++rank) list[rank] = grades[order[rank]];
 
   const std::int64_t shown = std::min(ranks, options_.unretrieved == Unretrieved::kLost ? retrieved : docs);
   const GradeCounts counts = count_grades(grades);
   double* values = row(query);
-  empty_[static_cast<std::size_t>(query)] = counts[0] == docs ? 1 : 0;
-  judge_top(list, docs, shown, counts, values);
-  judge_whole(list, shown, counts, query, values);
+  empty_[query] = counts[0] == docs ? 1 : 0;
+  evaluate_top(list, docs, shown, counts, values);
+  evaluate_whole(list, shown, counts, query, values);
   if (counts[0] == docs) apply_empty_rule(values);
 }
 
-void Evaluator::judge_top(std::span<const std::uint8_t> list, std::int64_t docs, std::int64_t shown,
-                          const GradeCounts& counts, double* row) const {
+void Evaluator::evaluate_top(std::span<const std::uint8_t> list, std::int64_t docs, std::int64_t shown,
+                             const GradeCounts& counts, double* row) const {
   const std::size_t cutoffs = options_.cutoffs.size();
   const auto discounts = discounts_.values();
   double dcg = 0.0;
@@ -168,7 +164,7 @@ void Evaluator::judge_top(std::span<const std::uint8_t> list, std::int64_t docs,
   for (const std::size_t place : by_cutoff_) {  // one pass serves all cutoffs
     const std::int64_t cutoff = options_.cutoffs[place];
     for (const std::int64_t end = std::min(cutoff, shown); rank < end; ++rank) {
-      dcg += gains_[list[static_cast<std::size_t>(rank)]] * discounts[static_cast<std::size_t>(rank)];
+      dcg += gains_[list[rank]] * discounts[rank];
     }
     const double ideal = ideal_dcg(counts, cutoff, gains_, discounts);
     const bool too_short = options_.short_lists == ShortLists::kZero && docs < cutoff;
@@ -179,22 +175,22 @@ void Evaluator::judge_top(std::span<const std::uint8_t> list, std::int64_t docs,
   double* other = row + 2 * cutoffs;
   std::int64_t hits = 0;
   for (std::int64_t at = 0; at < std::min(options_.precision_cutoff, shown); ++at) {
-    hits += list[static_cast<std::size_t>(at)] > 0 ? 1 : 0;
+    hits += list[at] > 0 ? 1 : 0;
   }
   other[kPrecision] = static_cast<double>(hits) / static_cast<double>(options_.precision_cutoff);
 
   double err = 0.0;
   double unsatisfied = 1.0;
   for (std::int64_t at = 0; at < std::min(options_.err_cutoff, shown); ++at) {
-    const double satisfaction = satisfactions_[list[static_cast<std::size_t>(at)]];
+    const double satisfaction = satisfactions_[list[at]];
     err += unsatisfied * satisfaction / static_cast<double>(at + 1);
     unsatisfied *= 1.0 - satisfaction;
   }
   other[kErr] = err;
 }
 
-void Evaluator::judge_whole(std::span<const std::uint8_t> list, std::int64_t shown,
-                            const GradeCounts& counts, std::int64_t query, double* row) {
+void Evaluator::evaluate_whole(std::span<const std::uint8_t> list, std::int64_t shown,
+                               const GradeCounts& counts, std::int64_t query, double* row) {
   double* other = row + 2 * options_.cutoffs.size();
   const auto index = static_cast<std::size_t>(query);
   pairs_[index] = graded_pairs(counts);
@@ -208,8 +204,8 @@ void Evaluator::judge_whole(std::span<const std::uint8_t> list, std::int64_t sho
   std::int64_t hits = 0;
   std::int64_t grade_sum = 0;
   std::int64_t position_sum = 0;
-  for (std::int64_t rank = 0; rank < static_cast<std::int64_t>(list.size()); ++rank) {
-    const std::int64_t grade = list[static_cast<std::size_t>(rank)];
+  for (std::int64_t rank = 0; rank < std::ssize(list); ++rank) {
+    const std::int64_t grade = list[rank];
     if (grade == 0) continue;
     grade_sum += grade;
     position_sum += grade * (rank + 1);
@@ -218,7 +214,7 @@ void Evaluator::judge_whole(std::span<const std::uint8_t> list, std::int64_t sho
     precisions += static_cast<double>(++hits) / position;
     if (hits == 1) first = 1.0 / position;
   }
-  const std::int64_t relevant = static_cast<std::int64_t>(list.size()) - counts[0];
+  const std::int64_t relevant = std::ssize(list) - counts[0];
   other[kMap] = relevant > 0 ? precisions / static_cast<double>(relevant) : 0.0;
   other[kMrr] = first;
   other[kArp] =
@@ -234,7 +230,7 @@ void Evaluator::apply_empty_rule(double* row) const {
   const double value = skip ? kLeftOut : options_.empty_queries == EmptyQueries::kOne ? 1.0 : 0.0;
   const std::size_t cutoffs = options_.cutoffs.size();
   std::fill_n(row, cutoffs, value);
-  std::fill_n(row + cutoffs, cutoffs, skip ? kLeftOut : 0.0);  // a DCG is a sum, and there is nothing in it
+  std::fill_n(row + cutoffs, cutoffs, skip ? kLeftOut : 0.0);  // DCG is a sum, and this one is empty
   double* other = row + 2 * cutoffs;
   other[kPrecision] = other[kErr] = value;
   if (options_.metrics == MetricSet::kAll) other[kMap] = other[kMrr] = value;
@@ -284,8 +280,8 @@ QueryMetrics Evaluator::of_query(std::int64_t query) const {
   metrics.err = other[kErr];
   metrics.arp = other[kArp];
   metrics.pair_accuracy = other[kPairAccuracy];
-  metrics.misordered_pairs = misordered_[static_cast<std::size_t>(query)];
-  metrics.pairs = pairs_[static_cast<std::size_t>(query)];
+  metrics.misordered_pairs = misordered_[query];
+  metrics.pairs = pairs_[query];
   return metrics;
 }
 

@@ -11,8 +11,8 @@
 
 namespace olrank {
 
-/// One query's figures, with the rule for empty queries applied: a quiet NaN stands where the query is left
-/// out of that figure's mean.
+/// Metrics of one query, with the rule for empty queries applied: NaN where the query is excluded from the
+/// mean.
 struct QueryMetrics {
   std::span<const double> ndcg;  // in the order of MetricOptions::cutoffs
   std::span<const double> dcg;
@@ -42,21 +42,21 @@ struct MetricReport {
   std::int64_t docs = 0;
   std::int64_t empty_queries = 0;     // without a relevant document
   std::int64_t pairless_queries = 0;  // all documents of one grade
-  int max_grade = 0;                  // that ERR used
+  int max_grade = 0;                  // used by ERR
 };
 
-/// Judges rankings of whole data sets. It keeps its memory: evaluating the same data again allocates
-/// nothing. Queries are judged in parallel, each on its own, and means are taken in the order of queries,
-/// so that results do not depend on the number of threads.
+/// Evaluates rankings of whole data sets. Keeps its memory: evaluating the same data again allocates
+/// nothing. Queries are evaluated in parallel and means are taken in query order, so results do not depend
+/// on the number of threads.
 class Evaluator {
  public:
   explicit Evaluator(MetricOptions options = {});
 
   const MetricOptions& options() const { return options_; }
 
-  /// `scores` holds one number for each document, in the data set's order. `retrieved`, where given, says
-  /// how many documents of each query a run named (the first ones by score); without it, all. Throws
-  /// InvalidArgument when counts do not fit or grades exceed max_grade, NumericError for a NaN score.
+  /// `scores` has one number per document, in the order of the data set. `retrieved`, if given, is the
+  /// number of documents of each query that a run named (the first by score); otherwise all. Throws
+  /// InvalidArgument if counts do not match or grades exceed max_grade, NumericError for a NaN score.
   const MetricReport& evaluate(const Dataset& data, std::span<const float> scores,
                                ExecutionContext& context, std::span<const std::int64_t> retrieved = {});
   const MetricReport& evaluate(const Dataset& data, std::span<const double> scores,
@@ -75,14 +75,14 @@ class Evaluator {
   template <class Score>
   void prepare(const Input<Score>& input, ExecutionContext& context);
   template <class Score>
-  void judge_query(const Input<Score>& input, std::int64_t query, Scratch& scratch);
+  void evaluate_query(const Input<Score>& input, std::int64_t query, Scratch& scratch);
   template <class Score>
   void order_query(const Input<Score>& input, std::int64_t query, std::int64_t retrieved,
                    std::span<std::int32_t> order, Scratch& scratch) const;
-  void judge_top(std::span<const std::uint8_t> list, std::int64_t docs, std::int64_t shown,
-                 const GradeCounts& counts, double* row) const;
-  void judge_whole(std::span<const std::uint8_t> list, std::int64_t shown, const GradeCounts& counts,
-                   std::int64_t query, double* row);
+  void evaluate_top(std::span<const std::uint8_t> list, std::int64_t docs, std::int64_t shown,
+                    const GradeCounts& counts, double* row) const;
+  void evaluate_whole(std::span<const std::uint8_t> list, std::int64_t shown, const GradeCounts& counts,
+                      std::int64_t query, double* row);
   void apply_empty_rule(double* row) const;
   double column_mean(std::size_t column) const;
   void summarise(const Dataset& data);
@@ -106,7 +106,7 @@ class Evaluator {
   MetricReport report_;
 };
 
-/// One evaluation, for who needs no second.
+/// A single evaluation.
 MetricReport evaluate(const Dataset& data, std::span<const float> scores, const MetricOptions& options,
                       ExecutionContext& context);
 MetricReport evaluate(const Dataset& data, std::span<const double> scores, const MetricOptions& options,

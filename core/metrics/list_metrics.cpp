@@ -13,13 +13,12 @@ GradeCounts count_grades(std::span<const std::uint8_t> grades) {
 
 GainTable gain_table(Gain gain) {
   GainTable table{};
-  for (int grade = 0; grade <= kHighestGrade; ++grade)
-    table[static_cast<std::size_t>(grade)] = dcg_gain(grade, gain);
+  for (int grade = 0; grade <= kHighestGrade; ++grade) table[grade] = dcg_gain(grade, gain);
   return table;
 }
 
 void DiscountTable::reach(std::int64_t ranks) {
-  for (auto rank = static_cast<std::int64_t>(values_.size()); rank < ranks; ++rank) {
+  for (auto rank = std::ssize(values_); rank < ranks; ++rank) {
     values_.push_back(dcg_discount(rank, discount_));
   }
 }
@@ -39,7 +38,7 @@ double ideal_dcg(const GradeCounts& counts, std::int64_t ranks, const GainTable&
   std::int64_t rank = 0;
   for (std::size_t grade = kHighestGrade; grade > 0 && rank < ranks; --grade) {
     for (const std::int64_t end = std::min(ranks, rank + counts[grade]); rank < end; ++rank) {
-      sum += gains[grade] * discounts[static_cast<std::size_t>(rank)];
+      sum += gains[grade] * discounts[rank];
     }
   }
   return sum;

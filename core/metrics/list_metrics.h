@@ -19,7 +19,7 @@ using GainTable = std::array<double, kHighestGrade + 1>;
 
 GainTable gain_table(Gain gain);
 
-/// Discounts of the first ranks, computed once; it grows and never shrinks.
+/// Discounts of the first ranks, computed once and extended as needed.
 class DiscountTable {
  public:
   explicit DiscountTable(Discount discount = Discount::kLog2) : discount_(discount) {}
@@ -43,8 +43,8 @@ double ideal_dcg(const GradeCounts& counts, std::int64_t ranks, const GainTable&
 /// Pairs of documents with different grades in a list of these counts.
 std::int64_t graded_pairs(const GradeCounts& counts);
 
-/// Pairs of documents with different grades of which the lower one stands first. O(V · max_grade), which
-/// for the few grades there are is less than the V log V of a merge.
+/// Number of mis-ordered pairs: different grades, the lower one ranked first. O(V · max_grade), cheaper
+/// than a V log V merge for the few grades in use.
 std::int64_t misordered_pairs(std::span<const std::uint8_t> list_grades, int max_grade);
 
 }  // namespace olrank

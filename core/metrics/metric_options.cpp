@@ -42,19 +42,18 @@ void apply_convention(Convention convention, MetricOptions& options) {
 }
 
 void check_metric_options(const MetricOptions& options) {
-  if (options.cutoffs.empty())
-    throw InvalidArgument("The list of cutoffs is empty; it needs at least one.");
+  if (options.cutoffs.empty()) throw InvalidArgument("The list of cutoffs must not be empty.");
   for (auto cutoff = options.cutoffs.begin(); cutoff != options.cutoffs.end(); ++cutoff) {
     if (*cutoff < 1) throw InvalidArgument(fmt::format("A cutoff must be at least 1, not {}.", *cutoff));
     if (std::find(options.cutoffs.begin(), cutoff, *cutoff) != cutoff) {
-      throw InvalidArgument(fmt::format("The cutoff {} is given twice.", *cutoff));
+      throw InvalidArgument(fmt::format("The cutoff {} is listed twice. Remove one of them.", *cutoff));
     }
   }
   if (options.precision_cutoff < 1 || options.err_cutoff < 1) {
     throw InvalidArgument("The cutoffs of precision and ERR must be at least 1.");
   }
   if (options.max_grade && (*options.max_grade < 0 || *options.max_grade > kHighestGrade)) {
-    throw InvalidArgument(fmt::format("The largest grade must lie between 0 and {}, not {}.", kHighestGrade,
+    throw InvalidArgument(fmt::format("The largest grade must be between 0 and {}, not {}.", kHighestGrade,
                                       *options.max_grade));
   }
 }

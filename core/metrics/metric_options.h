@@ -14,17 +14,17 @@
 
 namespace olrank {
 
-/// Who stands first among documents of one score: the lower index within the query, or, as trec_eval has
-/// it, the name that sorts last by bytes (a document without a name is called by its index).
+/// Order of documents with equal scores: lower index within the query first, or, for trec_eval, the name
+/// that is last in byte order first (a document without a name uses its index).
 enum class Ties { kDocIndex, kNameDescending };
 
-/// NDCG@k of a list with fewer than k documents: scored as it is, or 0, as LETOR 4.0's tool has it.
+/// NDCG@k of a list with fewer than k documents: computed as it is, or 0 (LETOR 4.0's tool).
 enum class ShortLists { kScored, kZero };
 
-/// Documents that a run does not name: they stand last in index order, or they count as never shown.
+/// Documents missing from a run: ranked last in index order, or counted as never shown.
 enum class Unretrieved { kLast, kLost };
 
-/// Whose figures to reproduce. kOlrank is this program's own choice.
+/// Which tool's figures to reproduce; kOlrank is the default.
 enum class Convention { kOlrank, kLetor, kLightgbm, kTrecEval };
 
 /// kTop leaves out what needs the whole list in order (MAP, MRR, average relevant position, pairs), so that
@@ -35,7 +35,7 @@ struct MetricOptions {
   std::vector<std::int64_t> cutoffs = {1, 3, 5, 10};  // k of NDCG@k and DCG@k, in the order of printing
   std::int64_t precision_cutoff = 10;                 // k of P@k
   std::int64_t err_cutoff = 10;                       // k of ERR@k
-  std::optional<int> max_grade;                       // of ERR; the data set's own unless given
+  std::optional<int> max_grade;                       // of ERR; the data set's largest unless given
   Gain gain = Gain::kExponential;
   Discount discount = Discount::kLog2;
   Ties ties = Ties::kDocIndex;
@@ -51,7 +51,7 @@ void apply_convention(Convention convention, MetricOptions& options);
 /// Throws InvalidArgument for cutoffs below 1 or given twice, none at all, or a max_grade out of range.
 void check_metric_options(const MetricOptions& options);
 
-/// One line for people: gain, discount, ties, empty queries and what else departs from the plain form.
+/// A one-line description: gain, discount, ties, empty queries and other deviations from the default.
 std::string describe_conventions(const MetricOptions& options);
 
 template <>

@@ -18,38 +18,38 @@ OnlineMetrics::OnlineMetrics(const OnlineOptions& options)
   }
   if (!(options_.discount > 0.0 && options_.discount <= 1.0)) {
     throw InvalidArgument(fmt::format(
-        "The discount of online metrics must lie above 0 and at most at 1, not {}.", options_.discount));
+        "The discount of online metrics must be above 0 and at most 1, not {}.", options_.discount));
   }
   if (options_.max_grade < 0 || options_.max_grade > kHighestGrade) {
-    throw InvalidArgument(fmt::format("The largest grade must lie between 0 and {}, not {}.", kHighestGrade,
+    throw InvalidArgument(fmt::format("The largest grade must be between 0 and {}, not {}.", kHighestGrade,
                                       options_.max_grade));
   }
-  state_.exposure.resize(static_cast<std::size_t>(options_.cutoff * (options_.max_grade + 1)));
+  state_.exposure.resize(options_.cutoff * (options_.max_grade + 1));
 }
 
 double OnlineMetrics::observe(std::span<const std::uint8_t> grades, std::span<const std::int32_t> list) {
   if (list.size() != grades.size()) {
     throw InvalidArgument(
-        fmt::format("The list holds {} of the query's {} documents; regret needs all of them.", list.size(),
-                    grades.size()));
+        fmt::format("The list has {} of the query's {} documents, but regret is defined over all of them.",
+                    list.size(), grades.size()));
   }
-  const auto docs = static_cast<std::int64_t>(list.size());
+  const auto docs = std::ssize(list);
   const std::int64_t shown = std::min(options_.cutoff, docs);
   list_grades_.resize(list.size());
   for (std::size_t rank = 0; rank < list.size(); ++rank) {
     assert(list[rank] >= 0 && list[rank] < docs);
-    list_grades_[rank] = grades[static_cast<std::size_t>(list[rank])];
+    list_grades_[rank] = grades[list[rank]];
     assert(list_grades_[rank] <= options_.max_grade);
   }
   discounts_.reach(shown);
   const std::span<const std::uint8_t> all(list_grades_);
   const double ideal = ideal_dcg(count_grades(grades), shown, gains_, discounts_.values());
-  const double dcg = dcg_of_list(all.first(static_cast<std::size_t>(shown)), gains_, discounts_.values());
+  const double dcg = dcg_of_list(all.first(shown), gains_, discounts_.values());
   const double ndcg = ideal > 0.0 ? dcg / ideal : 0.0;
 
   for (std::int64_t rank = 0; rank < shown; ++rank) {
-    const std::int64_t grade = list_grades_[static_cast<std::size_t>(rank)];
-    ++state_.exposure[static_cast<std::size_t>(rank * (options_.max_grade + 1) + grade)];
+    const std::int64_t grade = list_grades_[rank];
+    ++state_.exposure[rank * (options_.max_grade + 1) + grade];
   }
   ++state_.rounds;
   state_.ndcg_sum += ndcg;
@@ -65,13 +65,13 @@ double OnlineMetrics::mean_ndcg() const {
 
 std::int64_t OnlineMetrics::exposure(std::int64_t rank, int grade) const {
   assert(rank >= 0 && rank < options_.cutoff && grade >= 0 && grade <= options_.max_grade);
-  return state_.exposure[static_cast<std::size_t>(rank * (options_.max_grade + 1) + grade)];
+  return state_.exposure[rank * (options_.max_grade + 1) + grade];
 }
 
 void OnlineMetrics::restore(OnlineState state) {
   if (state.exposure.size() != state_.exposure.size()) {
     throw InvalidArgument(fmt::format(
-        "The saved online metrics have {} counts of exposure, not {}: they were gathered with another "
+        "The saved online metrics have {} exposure counts instead of {}: they were collected with another "
         "cutoff or largest grade.",
         state.exposure.size(), state_.exposure.size()));
   }

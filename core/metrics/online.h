@@ -8,7 +8,7 @@
 
 namespace olrank {
 
-/// Everything that online metrics have gathered: saved and restored, they go on to the same bits.
+/// The accumulators of online metrics. Saved and restored, later results keep their bits.
 struct OnlineState {
   std::int64_t rounds = 0;
   double ndcg_sum = 0.0;
@@ -27,8 +27,8 @@ struct OnlineOptions {
   Gain gain = Gain::kExponential;
 };
 
-/// Adds up what users saw, round by round. A query without a relevant document counts 0, whatever the rule
-/// for offline figures.
+/// Accumulates metrics of the shown lists, round by round. A query without a relevant document counts 0,
+/// regardless of the rule for offline metrics.
 class OnlineMetrics {
  public:
   explicit OnlineMetrics(const OnlineOptions& options);
@@ -45,7 +45,7 @@ class OnlineMetrics {
   std::int64_t exposure(std::int64_t rank, int grade) const;
 
   const OnlineState& state() const { return state_; }
-  /// Throws InvalidArgument when the state was gathered with another cutoff or largest grade.
+  /// Throws InvalidArgument if the state was collected with another cutoff or largest grade.
   void restore(OnlineState state);
 
  private:

@@ -7,10 +7,10 @@
 
 namespace olrank {
 
-/// The figures of every query of `evaluator`'s last evaluation, which was of `data`: a header
-/// `qid,docs,ndcg@K,…,map,mrr,p@10,err@10,arp,pairs` and a line a query, in the data's order. `pairs`
-/// counts the mis-ordered ones. A field is empty where the query is left out of that figure's mean. Numbers
-/// read back exactly.
+/// The metrics of every query in `evaluator`'s last evaluation, which must be of `data`: a header
+/// `qid,docs,ndcg@K,…,map,mrr,p@10,err@10,arp,pairs` and one line per query, in the data's order. `pairs`
+/// counts mis-ordered pairs. A field is empty if the query is excluded from that mean. Numbers read back
+/// exactly.
 std::string per_query_csv(const Dataset& data, const Evaluator& evaluator);
 
 /// Only `qid,ndcg@K,…` of the same.

@@ -42,7 +42,7 @@ class Lines {
   std::int64_t number_ = 0;
 };
 
-/// Takes the next word off `line`; empty when there is none.
+/// Removes the first word from `line` and returns it; empty if there is none.
 std::string_view take_word(std::string_view& line) {
   const std::size_t begin = std::min(line.find_first_not_of(kBlanks), line.size());
   const std::size_t end = std::min(line.find_first_of(kBlanks, begin), line.size());
@@ -51,7 +51,7 @@ std::string_view take_word(std::string_view& line) {
   return word;
 }
 
-/// A short, printable piece of what stood in the file.
+/// A short, printable excerpt of the file.
 std::string quoted(std::string_view word) {
   constexpr std::size_t kShown = 40;
   std::string shown;
@@ -59,26 +59,26 @@ std::string quoted(std::string_view word) {
   return fmt::format("'{}{}'", shown, word.size() > kShown ? "..." : "");
 }
 
-struct Place {
+struct WordPlace {
   const std::string& file;
   std::int64_t line;
   std::int64_t column;
 };
 
-double parse_score(std::string_view word, const Place& place) {
+double parse_score(std::string_view word, const WordPlace& place) {
   const std::string_view digits = word.substr(word.size() > 1 && word[0] == '+' && word[1] != '-' ? 1 : 0);
   double score = 0.0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), score);
   if (error == std::errc::result_out_of_range) {
     throw DataError(place.file, place.line, place.column,
-                    fmt::format("The score {} is outside what a double holds.", quoted(word)));
+                    fmt::format("The score {} is out of range for a double.", quoted(word)));
   }
   if (error != std::errc() || end != digits.data() + digits.size()) {
     throw DataError(place.file, place.line, place.column, fmt::format("{} is not a number.", quoted(word)));
   }
   if (std::isnan(score)) {
     throw DataError(place.file, place.line, place.column,
-                    "The score is not a number; nothing can be ranked by it.");
+                    "The score is NaN; documents cannot be ranked by it.");
   }
   return score;
 }
@@ -101,7 +101,7 @@ RunLine parse_run_line(std::string_view line, const std::string& file, std::int6
   std::string_view rest = line;
   std::array<std::string_view, 6> words;
   std::size_t count = 0;
-  auto wrong = static_cast<std::int64_t>(line.size()) + 1;  // column of what is missing or too much
+  auto wrong = std::ssize(line) + 1;  // column of the missing or surplus field
   for (std::string_view word = take_word(rest); !word.empty(); word = take_word(rest)) {
     if (count < words.size()) words[count] = word;
     if (count == words.size()) wrong = column_of(word, line);
@@ -110,20 +110,21 @@ RunLine parse_run_line(std::string_view line, const std::string& file, std::int6
   if (count != words.size()) {
     throw DataError(
         file, number, wrong,
-        fmt::format("A line of a run is 'qid Q0 docno rank score tag'; this one has {} fields.", count));
+        fmt::format("A line of a run must be 'qid Q0 docno rank score tag', but this line has {} fields.",
+                    count));
   }
   const auto& [query, iteration, docno, rank, score_word, tag] = words;
   qid = query;
   const double score = parse_score(score_word, {file, number, column_of(score_word, line)});
   if (!std::isfinite(score)) {
-    throw DataError(file, number, column_of(score_word, line), "A run's scores have to be finite.");
+    throw DataError(file, number, column_of(score_word, line), "The scores of a run must be finite.");
   }
   return {docno, score, number, column_of(docno, line)};
 }
 
 QueryLines lines_by_query(std::string_view text, const std::string& file, const Dataset& data) {
   std::unordered_map<std::string_view, std::int64_t> queries;
-  queries.reserve(static_cast<std::size_t>(data.queries()));
+  queries.reserve(data.queries());
   for (std::int64_t query = 0; query < data.queries(); ++query) queries.emplace(data.qid(query), query);
   QueryLines lines_of(static_cast<std::size_t>(data.queries()));
   for (Lines lines(text); lines.next();) {
@@ -135,12 +136,12 @@ QueryLines lines_by_query(std::string_view text, const std::string& file, const 
       throw DataError(file, lines.number(), column_of(qid, lines.line()),
                       fmt::format("The data has no query {}.", quoted(qid)));
     }
-    lines_of[static_cast<std::size_t>(query->second)].push_back(line);
+    lines_of[query->second].push_back(line);
   }
   return lines_of;
 }
 
-/// Finds a query's documents by what runs call them.
+/// Finds a query's documents by their names in runs.
 class DocFinder {
  public:
   static constexpr std::int64_t kUnknown = -1;
@@ -161,7 +162,7 @@ class DocFinder {
   std::unordered_map<std::string, std::int64_t> docs_;
 };
 
-/// The mistake that stands first in the file, however the lines were gone through.
+/// The first mistake in the file, independent of the order in which lines are checked.
 class FirstMistake {
  public:
   void note(const RunLine& line, std::string sentence) {
@@ -193,17 +194,17 @@ void place_query(const std::vector<RunLine>& lines, const Dataset& data, std::in
     }
     if (doc == DocFinder::kAmbiguous) {
       mistake.note(line,
-                   fmt::format("Query {} has more than one document {}; a run cannot tell them apart.",
+                   fmt::format("Query {} has several documents named {}, which a run cannot distinguish.",
                                quoted(data.qid(query)), quoted(line.docno)));
       return;
     }
     const auto [earlier, inserted] = named.emplace(doc, line.line);
     if (!inserted) {
-      mistake.note(line, fmt::format("Document {} of query {} was given on line {} already.",
-                                     quoted(line.docno), quoted(data.qid(query)), earlier->second));
+      mistake.note(line, fmt::format("Document {} of query {} is already on line {}.", quoted(line.docno),
+                                     quoted(data.qid(query)), earlier->second));
       return;
     }
-    run.scores[static_cast<std::size_t>(data.offset(query) + doc)] = line.score;
+    run.scores[data.offset(query) + doc] = line.score;
   }
 }
 
@@ -211,27 +212,27 @@ void place_query(const std::vector<RunLine>& lines, const Dataset& data, std::in
 
 ExternalScores parse_scores(std::string_view text, const std::string& file, const Dataset& data) {
   ExternalScores read;
-  read.scores.reserve(static_cast<std::size_t>(data.docs()));
+  read.scores.reserve(data.docs());
   for (Lines lines(text); lines.next();) {
     std::string_view rest = lines.line();
     const std::string_view word = take_word(rest);
     if (word.empty() || word.front() == '#') continue;
-    const Place place{file, lines.number(), column_of(word, lines.line())};
+    const WordPlace place{file, lines.number(), column_of(word, lines.line())};
     const double score = parse_score(word, place);
     if (const std::string_view more = take_word(rest); !more.empty()) {
       throw DataError(file, lines.number(), column_of(more, lines.line()),
-                      fmt::format("A line of scores holds one number; here {} follows it.", quoted(more)));
+                      fmt::format("A line must have one score, but {} follows it.", quoted(more)));
     }
-    if (static_cast<std::int64_t>(read.scores.size()) == data.docs()) {
+    if (std::ssize(read.scores) == data.docs()) {
       throw DataError(file, place.line, place.column,
-                      fmt::format("This is one score too many: the data has {} documents.", data.docs()));
+                      fmt::format("This score has no document: the data has {} documents.", data.docs()));
     }
     read.scores.push_back(score);
   }
-  if (static_cast<std::int64_t>(read.scores.size()) != data.docs()) {
+  if (std::ssize(read.scores) != data.docs()) {
     throw DataError(
         file, 0, 0,
-        fmt::format("The file holds {} scores, and the data has {} documents; give one for each.",
+        fmt::format("The file has {} scores, but the data has {} documents; each document needs one.",
                     read.scores.size(), data.docs()));
   }
   return read;
@@ -240,13 +241,13 @@ ExternalScores parse_scores(std::string_view text, const std::string& file, cons
 ExternalScores parse_trec_run(std::string_view text, const std::string& file, const Dataset& data) {
   const QueryLines lines_of = lines_by_query(text, file, data);
   ExternalScores run;
-  run.scores.assign(static_cast<std::size_t>(data.docs()), -std::numeric_limits<double>::infinity());
+  run.scores.assign(data.docs(), -std::numeric_limits<double>::infinity());
   run.retrieved.reserve(lines_of.size());
   FirstMistake mistake;
   for (std::size_t query = 0; query < lines_of.size(); ++query) {
     if (!lines_of[query].empty())
       place_query(lines_of[query], data, static_cast<std::int64_t>(query), run, mistake);
-    run.retrieved.push_back(static_cast<std::int64_t>(lines_of[query].size()));
+    run.retrieved.push_back(std::ssize(lines_of[query]));
   }
   mistake.throw_if_any(file);
   run.missing_docs =

@@ -7,8 +7,8 @@
 namespace olrank {
 namespace {
 
-/// Score and index in one value whose ascending order is the order of ranks: the sort needs no second look
-/// at the scores, and ties fall by index.
+/// Score and index packed into one integer whose ascending order is the ranking: the sort does not access
+/// the scores again, and ties are broken by index.
 template <class Score>
 struct Place;
 
@@ -61,8 +61,8 @@ void sort_all(std::span<const Score> scores, std::span<std::int32_t> order, Scra
   for (std::size_t rank = 0; rank < order.size(); ++rank) order[rank] = places[rank].doc();
 }
 
-/// Keeps the best places sorted and lets every document try for the last of them: most fail at one
-/// comparison, since the k-th best of i documents is beaten by the next with chance k/i.
+/// Keeps the best k sorted and compares every document with the last of them. Most documents fail this one
+/// comparison: the i-th beats the k-th best before it with probability k/i.
 template <class Score>
 void insert_best(std::span<const Score> scores, std::span<std::int32_t> order, Scratch& scratch) {
   const Scratch::Frame frame(scratch);

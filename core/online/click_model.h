@@ -9,13 +9,13 @@
 
 namespace olrank {
 
-/// What happened to a shown list. `examined` is what the user really looked at: for tests, never a ranker.
+/// The user's reaction to a shown list. `examined` is for tests only; rankers never see it.
 struct ClickLog {
   std::vector<std::uint8_t> clicks;    // [shown]
   std::vector<std::uint8_t> examined;  // [shown]
 };
 
-/// A simulated user. Its coins belong to (round, document), so that they do not depend on who ranked.
+/// A simulated user. Its coins belong to (round, document), so that they do not depend on the ranker.
 class ClickModel {
  public:
   ClickModel() = default;
@@ -23,8 +23,8 @@ class ClickModel {
   ClickModel(const ClickModel&) = delete;
   ClickModel& operator=(const ClickModel&) = delete;
 
-  /// `shown` are docs, best first; `key` is the trial's key of Purpose::kClick. Fills `log`, whose memory
-  /// is kept from round to round.
+  /// `shown` are docs, best first; `key` is the trial's key of Purpose::kClick. Fills `log` and reuses
+  /// its memory.
   virtual void click(QueryGrades grades, std::span<const std::int32_t> shown, PhiloxKey key,
                      std::uint32_t round, ClickLog& log) const = 0;
 };

@@ -8,13 +8,13 @@
 
 namespace olrank {
 
-/// The training part with its true grades, for the few rankers that learn from labels instead of clicks: an
-/// upper bound to compare others with. A channel of its own, so that no grade reaches any other ranker.
+/// The training part with its true grades, for the few rankers that learn from labels instead of clicks, as
+/// an upper bound for the others. A separate type, so that no other ranker sees a grade.
 class LabelledQueries {
  public:
-  /// No query at all.
+  /// No queries.
   LabelledQueries() = default;
-  /// `train` has to outlive whoever holds this.
+  /// `train` must outlive this object and its copies.
   explicit LabelledQueries(const Dataset& train) : train_(&train) {}
 
   std::int64_t queries() const { return train_ == nullptr ? 0 : train_->queries(); }

@@ -3,17 +3,17 @@
 #include <cstdint>
 #include <span>
 
-#include "core/data/dataset.h"
+#include "core/data/feature_matrix.h"
 
 namespace olrank {
 
-/// What a ranker may know of a query: its documents' features. Grades are not within reach from here; they
-/// travel as QueryGrades, to users and metrics alone.
+/// The features of a query's documents: all that a ranker gets. Grades are a separate type, QueryGrades,
+/// that only users and metrics get.
 struct QueryDocs {
   std::int64_t query = 0;      // number within its part
-  std::int64_t first_doc = 0;  // number of its document 0 within the part: names documents across rounds
+  std::int64_t first_doc = 0;  // number within the part of document 0; identifies documents across rounds
   FeatureMatrix features;      // [V × d], normalised
-  std::span<const std::int64_t> numbers = {};  // [V] those names, where they do not follow first_doc
+  std::span<const std::int64_t> numbers = {};  // [V] those numbers, unless they follow first_doc
 
   std::int64_t docs() const { return features.docs; }
   std::int64_t number(std::int32_t doc) const {

@@ -5,7 +5,7 @@
 
 namespace olrank {
 
-/// The true grades of a query's documents. A type of its own, so that no ranker is handed one by mistake.
+/// The true grades of a query's documents. A separate type, so that no ranker gets grades by mistake.
 struct QueryGrades {
   std::span<const std::uint8_t> of_doc;  // [V]
 };

@@ -4,7 +4,7 @@
 
 namespace olrank {
 
-/// Which query each round asks.
+/// Chooses the query of each round.
 class QuerySource {
  public:
   QuerySource() = default;

@@ -7,8 +7,8 @@
 
 namespace olrank {
 
-/// Which coins a trial meets: neither a ranker's name nor a running number is part of it, so that rankers
-/// compared with each other meet the same ones.
+/// The keys of a trial's random draws. They contain no ranker's name and no running number, so that
+/// compared rankers get the same draws.
 struct TrialKeys {
   std::uint64_t seed = 0;
   std::uint64_t fold = 0;

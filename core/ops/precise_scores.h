@@ -2,7 +2,7 @@
 
 #include <span>
 
-#include "core/data/dataset.h"
+#include "core/data/feature_matrix.h"
 #include "core/ops/relu_network.h"
 #include "core/runtime/scratch.h"
 

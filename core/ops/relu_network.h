@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <span>
 
-#include "core/data/dataset.h"
+#include "core/data/feature_matrix.h"
 #include "core/math/host_device.h"
 #include "core/random/rng_stream.h"
 #include "core/runtime/execution_context.h"

@@ -29,8 +29,8 @@ enum class Purpose : std::uint64_t {
   kResampling = 12,     // redrawn samples and flipped signs of statistics
 };
 
-/// Where the coins of a trial come from. Neither a running number nor a ranker's name is part of it, so
-/// that adding, removing or sharding rankers changes nobody's draws and rankers meet the same coins.
+/// Identifies the random streams of a trial. It contains neither a trial number nor a ranker's name, so
+/// adding, removing or sharding rankers changes no draws, and all rankers of a trial get the same ones.
 struct KeySource {
   std::uint64_t seed = 0;
   Purpose purpose = Purpose::kQuery;
@@ -42,7 +42,7 @@ struct KeySource {
 /// The 64-bit key of one kind of draws: XXH3-64 of the five numbers in little-endian order.
 PhiloxKey make_key(const KeySource& source);
 
-/// The number that stands for a name in a KeySource.
+/// The hash of a name for a KeySource.
 std::uint64_t name_hash(const char* name, std::size_t size);
 
 /// A uniform double in [0, 1) with 53 random bits.
@@ -57,8 +57,8 @@ OLRANK_HOST_DEVICE inline double normal_from_bits(std::uint32_t high, std::uint3
   return normal_quantile(exact_mul(exact_add(static_cast<double>(bits), 0.5), 0x1.0p-52));
 }
 
-/// Draws at one place: (round, document, position or pair). The counter's fourth word counts blocks of four
-/// 32-bit numbers; a stream made anew at the same place gives the same draws.
+/// Draws at one position: (round, document, position or pair). The counter's fourth word counts blocks of
+/// four 32-bit numbers; another stream at the same position gives the same draws.
 class RngStream {
  public:
   OLRANK_HOST_DEVICE RngStream(PhiloxKey key, std::uint32_t round, std::uint32_t document = 0,

@@ -6,7 +6,7 @@
 
 namespace olrank {
 
-/// Allocates on cache lines, so that the bits of a product never hang on where an array happens to lie.
+/// Allocates on cache lines, so that the bits of a product never depend on the address of an array.
 template <class T>
 struct CacheLineAllocator {
   using value_type = T;

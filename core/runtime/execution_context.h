@@ -3,20 +3,18 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/runtime/device.h"
 #include "core/runtime/function_ref.h"
 #include "core/runtime/scratch.h"
 #include "core/runtime/thread_pool.h"
 
 namespace olrank {
 
-/// Where work happens: device, threads and scratch memory, passed first to whatever computes. One belongs
-/// to one trial; nothing about it is global. Stream and library handles join it with the device engine.
+/// The threads and scratch memory of a computation, passed first to every function that computes. Each
+/// trial has its own; nothing is global.
 class ExecutionContext {
  public:
-  explicit ExecutionContext(Device device = {}, int threads = 1);
+  explicit ExecutionContext(int threads = 1);
 
-  const Device& device() const { return device_; }
   ThreadPool& pool() { return pool_; }
   int threads() const { return pool_.threads(); }
   /// The scratch memory of one worker; worker 0 is the calling thread.
@@ -28,15 +26,14 @@ class ExecutionContext {
                   FunctionRef<void(std::int64_t begin, std::int64_t end, int worker)> body);
 
  private:
-  Device device_;
   ThreadPool pool_;
   std::vector<Scratch> scratch_;
 };
 
-/// The cores this process may use, by its affinity and its control group's quota; at least 1.
+/// The cores that this process may use, by its affinity and its control group's quota; at least 1.
 int available_threads();
 
-/// Bytes of memory this process may use: the machine's, or its control group's limit if that is lower.
+/// Bytes of memory that this process may use: the machine's, or its control group's limit if that is lower.
 std::int64_t available_memory();
 
 }  // namespace olrank

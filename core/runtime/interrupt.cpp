@@ -15,7 +15,7 @@ std::array<struct sigaction, kSignals.size()> earlier{};
 extern "C" void olrank_note_signal(int signal) {
   int none = 0;
   first_signal.compare_exchange_strong(none, signal);
-  // The next one meets the default action.
+  // The next signal gets the default action.
   std::signal(signal, SIG_DFL);
 }
 

@@ -2,9 +2,9 @@
 
 namespace olrank {
 
-/// While one is alive, SIGINT and SIGTERM ask instead of kill: the loop looks at requested() between
-/// rounds, finishes the round, checkpoints and ends. A second signal ends the process at once, for whoever
-/// cannot wait. Signals before and after behave as they did.
+/// While a guard exists, SIGINT and SIGTERM only set requested(): the loop reads it between rounds,
+/// finishes the round, saves a checkpoint and ends. A second signal ends the process at once. The
+/// destructor restores the earlier handlers.
 class InterruptGuard {
  public:
   InterruptGuard();
@@ -12,9 +12,9 @@ class InterruptGuard {
   InterruptGuard(const InterruptGuard&) = delete;
   InterruptGuard& operator=(const InterruptGuard&) = delete;
 
-  /// The signal that came first, 0 when none has.
+  /// The first signal received, or 0.
   static int requested() noexcept;
-  /// What the process ends with after `signal`: 130 for SIGINT, 143 for SIGTERM.
+  /// The exit code after `signal`: 130 for SIGINT, 143 for SIGTERM.
   static int exit_code(int signal) noexcept { return 128 + signal; }
 };
 

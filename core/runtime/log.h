@@ -8,14 +8,14 @@
 
 namespace olrank {
 
-/// What stderr gets: kQuiet warnings and errors only, kVerbose details too. Results never go here.
+/// What goes to stderr: with kQuiet only warnings and errors, with kVerbose details too. Results never do.
 enum class Verbosity { kQuiet, kNormal, kVerbose };
 enum class LogLevel { kDetail, kInfo, kWarning };
 
 void set_verbosity(Verbosity verbosity);
 Verbosity verbosity();
 
-/// Writes one line, whole, even when several threads log at once.
+/// Writes one line without interleaving it with those of other threads.
 void log_line(LogLevel level, std::string_view message);
 
 template <class... Args>
@@ -35,7 +35,8 @@ void log_warning(fmt::format_string<Args...> format, Args&&... args) {
   log_line(LogLevel::kWarning, fmt::format(format, std::forward<Args>(args)...));
 }
 
-/// Where lines go instead of stderr; an empty function restores stderr. Returns the one before.
+/// Sends lines to a function instead of stderr; an empty function restores stderr. Returns the previous
+/// sink.
 using LogSink = std::function<void(LogLevel, std::string_view)>;
 LogSink set_log_sink(LogSink sink);
 

@@ -9,18 +9,18 @@
 
 namespace olrank {
 
-/// How progress is told: a bar that redraws itself on a terminal, plain lines into a file or pipe, or
-/// nothing.
+/// How progress is shown: a bar that redraws itself on a terminal, plain lines in a file or pipe, or not at
+/// all.
 enum class ProgressStyle { kBar, kLines, kSilent };
 
 /// kSilent when the log is quiet, kBar when stderr is a terminal that can move its cursor, else kLines.
 ProgressStyle progress_style_of_stderr();
 
-/// "1h02m", "3m07s", "12s"; "?" for what is not known yet.
+/// "1h02m", "3m07s", "12s"; "?" if unknown.
 std::string readable_duration(double seconds);
 
-/// Tells how far a known amount of work has come, with rate and time left: at most five times a second as a
-/// bar, every few seconds as lines, and once more at the end. Any thread may advance it.
+/// Shows how much of a known amount of work is done, with rate and time left: a bar at most five times a
+/// second, lines every few seconds, and both once more at the end. Any thread may advance it.
 class Progress {
  public:
   struct Output {
@@ -39,7 +39,8 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
 
   void advance(std::int64_t amount = 1);
-  /// Work found done already, such as the trials of a resumed run: it counts as done, not towards the rate.
+  /// Work that was done before, such as the trials of a resumed run: it counts as done, but not towards the
+  /// rate.
   void already_done(std::int64_t amount);
   void finish();
 

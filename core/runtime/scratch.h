@@ -8,13 +8,13 @@
 
 namespace olrank {
 
-/// Memory for the short life of one operation: taken from the top of a stack, given back all at once when
-/// the frame that took it ends. It grows to what the largest frame needed and then allocates no more.
+/// Temporary memory of one operation, allocated from a stack and released when its frame ends. The stack
+/// grows to the size of the largest frame and then allocates no more.
 class Scratch {
  public:
   static constexpr std::size_t kAlignment = 64;
 
-  /// Everything taken while a frame is alive is given back at its end; frames nest.
+  /// Releases everything taken during its lifetime; frames nest.
   class Frame {
    public:
     explicit Frame(Scratch& scratch) : scratch_(scratch), chunk_(scratch.chunk_), used_(scratch.used_) {}

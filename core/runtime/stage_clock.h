@@ -15,7 +15,7 @@ class StageClock {
     double seconds = 0.0;
   };
 
-  /// Measures from its making to its end.
+  /// Measures its own lifetime.
   class Scope {
    public:
     Scope(StageClock& clock, std::size_t stage)

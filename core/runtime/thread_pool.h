@@ -7,12 +7,12 @@
 
 namespace olrank {
 
-/// Threads that work through numbered tasks. Which thread takes which task is open, so a task writes only
-/// what belongs to its number, and sums over tasks are taken in the order of the numbers: results do not
-/// depend on the number of threads.
+/// Threads that run numbered tasks. Any thread may run any task, so that a task writes only what belongs to
+/// its number, and sums over tasks follow the order of the numbers: results do not depend on the number of
+/// threads.
 class ThreadPool {
  public:
-  /// `threads` ≥ 1 counts the caller, who works too: one thread starts none.
+  /// `threads` ≥ 1 includes the caller, which works too.
   explicit ThreadPool(int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -21,8 +21,8 @@ class ThreadPool {
   int threads() const { return threads_; }
 
   /// Calls task(number, worker) for each number in [0, tasks), worker in [0, threads()), and returns when
-  /// all are done. If tasks throw, all others still run, and the exception of the lowest number comes out.
-  /// Not reentrant: a task must not call run() of the same pool.
+  /// all are done. If tasks throw, all others still run, and run() throws the exception of the lowest
+  /// number. Not reentrant: a task must not call run() of the same pool.
   void run(std::int64_t tasks, FunctionRef<void(std::int64_t task, int worker)> task);
 
  private:

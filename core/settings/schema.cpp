@@ -13,7 +13,7 @@ std::string header(const Schema& schema) {
   return schema.repeated ? fmt::format("[[{}]]", schema.table) : fmt::format("[{}]", schema.table);
 }
 
-const Setting& setting_or_complain(const Schema& schema, std::string_view key, std::string_view origin) {
+const Setting& find_setting(const Schema& schema, std::string_view key, std::string_view origin) {
   if (const Setting* setting = schema.find(key)) return *setting;
   throw InvalidArgument(fmt::format("{}: Unknown key '{}' in {}. {}", origin, key, header(schema),
                                     did_you_mean(key, schema.keys())));
@@ -86,7 +86,7 @@ std::vector<std::string> Schema::keys() const {
 
 void assign_setting(const Schema& schema, void* object, std::string_view key, const SettingValue& value,
                     std::string_view origin) {
-  const Setting& setting = setting_or_complain(schema, key, origin);
+  const Setting& setting = find_setting(schema, key, origin);
   SettingValue converted;
   try {
     converted = convert_setting(setting.kind, value);
@@ -99,7 +99,7 @@ void assign_setting(const Schema& schema, void* object, std::string_view key, co
 
 void assign_setting_text(const Schema& schema, void* object, std::string_view key, std::string_view text,
                          std::string_view origin) {
-  const Setting& setting = setting_or_complain(schema, key, origin);
+  const Setting& setting = find_setting(schema, key, origin);
   SettingValue value;
   try {
     value = parse_setting(setting.kind, text);

@@ -14,25 +14,25 @@
 
 namespace olrank {
 
-/// What a number may be; for a list, what each of its numbers may be.
+/// Bounds of a number, or of each number in a list.
 struct SettingBounds {
   std::optional<double> lowest;
   std::optional<double> highest;
-  bool above_lowest = false;  // the lowest itself is refused
+  bool above_lowest = false;  // `lowest` itself is not allowed
 
   bool contain(double value) const;
   std::string text() const;  // "at least 1 and at most 10", empty without bounds
 };
 
-/// One setting of a component: how it is called, what it may be, and where in the component's struct it
-/// lives. Flags, TOML keys, the printed configuration and the reference page all come from here.
+/// One setting of a component: its name, its allowed values and its member in the component's struct.
+/// Flags, TOML keys, the printed configuration and the reference page are all derived from it.
 struct Setting {
   std::string key;
   SettingKind kind = SettingKind::kText;
   std::string help;    // one line
   std::string unit;    // empty for a bare number
   std::string symbol;  // as in docs/MATH.md
-  std::string flag;    // a short flag beside the systematic one, without dashes
+  std::string flag;    // a short alias of the systematic flag, without dashes
   SettingBounds bounds;
   std::vector<std::string> choices;  // allowed texts; empty allows any
   std::function<SettingValue(const void*)> read;
@@ -51,8 +51,8 @@ struct Schema {
   std::vector<std::string> keys() const;
 };
 
-/// Writes a value into `object` after checking kind, bounds and choices. `origin` tells where it was said,
-/// "file.toml:3:9" or "--alpha", and begins every complaint.
+/// Writes a value into `object` after checking kind, bounds and choices. `origin` is where the value was
+/// given, "file.toml:3:9" or "--alpha", and begins every error message.
 void assign_setting(const Schema& schema, void* object, std::string_view key, const SettingValue& value,
                     std::string_view origin);
 /// The same for a text from the command line.
@@ -87,7 +87,7 @@ constexpr SettingKind setting_kind() {
     return SettingKind::kSwitches;
   else {
     static_assert(std::is_same_v<T, std::vector<std::string>>,
-                  "a setting of this type has no form in a file");
+                  "settings of this type cannot be written to a file");
     return SettingKind::kTexts;
   }
 }
@@ -109,7 +109,7 @@ void from_value(T& member, const SettingValue& value) {
   if constexpr (std::is_same_v<T, bool> || std::is_same_v<T, std::string> || is_list<T>) {
     member = std::get<T>(value);
   } else if constexpr (std::is_enum_v<T>) {
-    member = value_named<T>(std::get<std::string>(value)).value();  // checked against the choices before
+    member = value_named<T>(std::get<std::string>(value)).value();  // already checked against the choices
   } else if constexpr (std::is_integral_v<T>) {
     member = static_cast<T>(std::get<std::int64_t>(value));
   } else {
@@ -119,7 +119,7 @@ void from_value(T& member, const SettingValue& value) {
 
 }  // namespace detail
 
-/// Describes struct `Settings`, one field() after another; unit(), bounds and the like speak of the latest.
+/// Describes struct `Settings`, field by field; unit(), bounds and so on apply to the last field.
 template <class Settings>
 class SchemaBuilder {
  public:
@@ -147,7 +147,7 @@ class SchemaBuilder {
     return *this;
   }
 
-  /// The settings of a part join this table: the part's component keeps its own description of them.
+  /// Adds the settings of a member struct, which its component describes, to this table.
   template <class Part>
   SchemaBuilder& include(Part Settings::*member, const Schema& part) {
     for (Setting setting : part.settings) {

@@ -48,7 +48,7 @@ SettingValue value_of(const toml::node& node, std::string_view key, std::string_
     }
     default:
       throw InvalidArgument(
-          fmt::format("{}: '{}' has a kind of value that no setting takes.", origin, key));
+          fmt::format("{}: '{}' has a value of a type that no setting accepts.", origin, key));
   }
 }
 
@@ -57,7 +57,7 @@ class Flattener {
   explicit Flattener(std::string_view file) : file_(file) {}
 
   void table(const toml::table& source, const std::string& name, bool repeated) {
-    // toml++ keeps keys sorted; the file's own order is what messages and printing should follow.
+    // toml++ sorts keys; messages and printing should follow the order of the file.
     std::vector<std::pair<const toml::key*, const toml::node*>> members;
     for (auto&& [key, node] : source) members.emplace_back(&key, &node);
     std::sort(members.begin(), members.end(), [](const auto& a, const auto& b) {
@@ -82,7 +82,7 @@ class Flattener {
             {member, value_of(*node, path, origin), origin, at(file_, key->source().begin)});
       }
     }
-    // A header that only holds other tables says nothing itself.
+    // A table that only contains other tables is dropped.
     if (name.empty() && document.tables[place].entries.empty()) {
       document.tables.erase(document.tables.begin() + static_cast<std::ptrdiff_t>(place));
     }
@@ -112,7 +112,7 @@ TomlDocument read_toml(const std::filesystem::path& path) {
   try {
     text = read_file(path);
   } catch (const IoError& error) {
-    throw InvalidArgument(error.what());  // a configuration that is not there is a wrong argument
+    throw InvalidArgument(error.what());  // a missing configuration file is a usage error
   }
   return parse_toml(text, path.string());
 }

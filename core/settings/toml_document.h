@@ -9,8 +9,8 @@
 
 namespace olrank {
 
-/// A TOML file as a flat list: its tables in the order of the file, each with its keys. What the tables
-/// mean is not known here.
+/// A TOML file as a flat list of tables in file order, each with its keys. Independent of the meaning of
+/// the tables.
 struct TomlDocument {
   struct Entry {
     std::string key;
@@ -27,8 +27,8 @@ struct TomlDocument {
   std::vector<Table> tables;
 };
 
-/// Throws InvalidArgument with file, line and column for text that is not TOML, or holds what no setting
-/// can be (dates, lists within lists, lists of mixed kinds).
+/// Throws InvalidArgument with file, line and column for invalid TOML and for values that no setting
+/// accepts (dates, nested lists, lists of mixed types).
 TomlDocument parse_toml(std::string_view text, std::string_view file_name);
 TomlDocument read_toml(const std::filesystem::path& path);
 

@@ -23,7 +23,7 @@ std::string_view trimmed(std::string_view text) {
 }
 
 [[noreturn]] void refuse(SettingKind kind, std::string_view text) {
-  throw InvalidArgument(fmt::format("takes {}, not '{}'", readable_kind(kind), text));
+  throw InvalidArgument(fmt::format("must be {}, not '{}'", readable_kind(kind), text));
 }
 
 template <class Number>
@@ -73,12 +73,12 @@ void append_integers(std::string_view item, std::vector<std::int64_t>& numbers) 
   if (!first || !last) refuse(SettingKind::kIntegers, item);
   if (*first < 0 || *last < *first || *last - *first >= kLongestRange) {
     throw InvalidArgument(
-        fmt::format("has the range '{}', which must rise from its first number to its last", item));
+        fmt::format("has the invalid range '{}'; a range must be increasing, such as 1-5", item));
   }
   for (std::int64_t number = *first; number <= *last; ++number) numbers.push_back(number);
 }
 
-std::string quoted(std::string_view text) {
+std::string toml_quoted(std::string_view text) {
   std::string result = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') {
@@ -103,7 +103,7 @@ struct TomlText {
   std::string operator()(bool value) const { return value ? "true" : "false"; }
   std::string operator()(std::int64_t value) const { return fmt::format("{}", value); }
   std::string operator()(double value) const { return real_text(value); }
-  std::string operator()(const std::string& value) const { return quoted(value); }
+  std::string operator()(const std::string& value) const { return toml_quoted(value); }
   template <class T>
   std::string operator()(const std::vector<T>& values) const {
     std::string text = "[";

@@ -21,15 +21,15 @@ inline SettingKind kind_of(const SettingValue& value) {
 /// "an integer", "a list of strings", …
 std::string_view readable_kind(SettingKind kind);
 
-/// The value as TOML writes it; reading that back gives the same value, to the last bit of a real.
+/// The value in TOML syntax; it reads back exactly.
 std::string to_toml(const SettingValue& value);
 
-/// Reads what a command line says: true/false, numbers, texts with or without quotes, lists as "a,b" or
-/// "[a, b]", and ranges of whole numbers as "1-5". Throws InvalidArgument without naming the setting.
+/// Parses a command-line value: true/false, numbers, strings with or without quotes, lists as "a,b" or "[a,
+/// b]", and integer ranges as "1-5". Throws InvalidArgument without the name of the setting.
 SettingValue parse_setting(SettingKind kind, std::string_view text);
 
-/// A value read from a file as the kind that a setting has: whole numbers serve as reals, one value as a
-/// list of one, an empty list as any list. Throws InvalidArgument without naming the setting.
+/// Converts a value from a file to the kind of a setting: integers to reals, one value to a list of one, an
+/// empty list to any list. Throws InvalidArgument without the name of the setting.
 SettingValue convert_setting(SettingKind kind, const SettingValue& value);
 
 }  // namespace olrank

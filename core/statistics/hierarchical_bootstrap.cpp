@@ -9,10 +9,10 @@
 namespace olrank {
 namespace {
 
-/// The mean over as many draws with replacement as there are parts.
+/// The mean of a resample, with replacement, of the same size.
 template <class Part, class MeanOfPart>
 double redrawn_mean(const std::vector<Part>& parts, RngStream& coins, MeanOfPart&& mean_of_part) {
-  // A single part leaves nothing to draw.
+  // A single part has only one resample.
   if (parts.size() == 1) return mean_of_part(parts.front());
   double sum = 0.0;
   for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -75,7 +75,7 @@ double quantile(const std::vector<double>& sorted, double probability) {
   return sorted[below] + (place - static_cast<double>(below)) * (sorted[above] - sorted[below]);
 }
 
-/// Without folds and seeds that hold nothing.
+/// Drops empty folds and seeds.
 NestedValues filled(const NestedValues& values) {
   NestedValues kept;
   for (const auto& fold : values) {

@@ -8,11 +8,11 @@
 
 namespace olrank {
 
-/// Values of folds, of their seeds, of their queries; a trial known by one figure has one query.
+/// Values by fold, seed and query; a trial with a single figure has one query.
 using NestedValues = std::vector<std::vector<std::vector<double>>>;
 
-/// The mean of more redrawn queries than this is drawn at once, from the normal distribution that it is
-/// close to.
+/// With more queries than this, their resampled mean is drawn directly from its normal
+/// approximation.
 inline constexpr std::size_t kDrawnOneByOne = 100;
 
 struct BootstrapInterval {
@@ -21,9 +21,9 @@ struct BootstrapInterval {
 };
 
 /// The percentile interval of the mean (of fold means of seed means) when folds, then their seeds, then
-/// their queries are drawn anew with replacement; NaN with fewer than two values at every level. A
-/// description of spread: with few folds or seeds it covers less often than it says, and tests tell how
-/// often.
+/// their queries are resampled with replacement; NaN with fewer than two values at every level. It
+/// describes spread: with few folds or seeds it covers less often than its nominal level, as measured in
+/// its tests.
 BootstrapInterval hierarchical_bootstrap(const NestedValues& values, PhiloxKey key,
                                          std::uint32_t resamples = 1000, double confidence = 0.95);
 

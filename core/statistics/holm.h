@@ -5,10 +5,10 @@
 
 namespace olrank {
 
-/// p-values adjusted for all of them together: rejecting those below a level keeps the chance of one false
-/// rejection or more at that level, however they depend on each other. Holm, "A simple sequentially
-/// rejective multiple test procedure", Scandinavian Journal of Statistics 1979. NaN stays NaN and counts
-/// for none.
+/// Holm-adjusted p-values: rejecting those below a level bounds the family-wise error rate by
+/// that level under any dependence. Holm, "A simple sequentially rejective multiple test
+/// procedure", Scandinavian Journal of Statistics 1979. NaN stays NaN and does not count as a
+/// test.
 std::vector<double> holm_adjusted(std::span<const double> p_values);
 
 }  // namespace olrank

@@ -5,15 +5,15 @@
 
 namespace olrank {
 
-/// One figure of several trials; the values of one fold's seeds stand together.
+/// One figure of several trials, grouped by fold: one value per seed.
 using FoldedValues = std::vector<std::vector<double>>;
 
-/// The level of every interval and test of a report.
+/// The confidence level of all intervals and tests in a report.
 inline constexpr double kConfidence = 0.95;
 
-/// A mean and its t interval. Trials of one fold share their data and so are not independent: with several
-/// folds the independent values are the fold means, and the interval is about other folds too; with one
-/// fold they are its seeds, and the interval is about that fold alone.
+/// A mean and its t interval. Trials of one fold share their data, so they are not independent: with
+/// several folds, the independent values are the fold means, and the interval generalises to other folds;
+/// with one fold they are its seeds, and the interval holds for that fold only.
 struct MeanInterval {
   double mean = 0.0;        // of the fold means; NaN without values
   double half_width = 0.0;  // NaN with fewer than two independent values
@@ -24,7 +24,7 @@ struct MeanInterval {
 
 MeanInterval mean_interval(const FoldedValues& values, double confidence = kConfidence);
 
-/// The independent values: fold means, or the values of the only fold. Folds without values do not count.
+/// The independent values: fold means, or the values of the only fold. Folds without values are ignored.
 std::vector<double> independent_values(const FoldedValues& values);
 
 /// Without values, NaN.

@@ -21,7 +21,7 @@ double t_of(const std::vector<double>& differences) {
   return mean / (deviation / std::sqrt(static_cast<double>(differences.size())));
 }
 
-/// Sums this near are taken for equal: they differ by the order of their additions.
+/// Sums this close are treated as equal: they differ by rounding only.
 double slack_of(std::span<const double> differences) {
   double sum = 0.0;
   for (const double difference : differences) sum += std::abs(difference);
@@ -29,7 +29,8 @@ double slack_of(std::span<const double> differences) {
 }
 
 double exact_share(std::span<const double> differences, double seen) {
-  // The last sign stays: flipping all of them changes no distance from 0. Gray code: one flip a step.
+  // The last sign is fixed: flipping all signs does not change the distance from 0. Gray code: one flip per
+  // step.
   const std::uint32_t patterns = 1U << (differences.size() - 1);
   double sum = 0.0;
   for (const double difference : differences) sum += difference;
@@ -38,7 +39,7 @@ double exact_share(std::span<const double> differences, double seen) {
   for (std::uint32_t step = 1; step < patterns; ++step) {
     const int place = std::countr_zero(step);
     flipped ^= 1U << place;
-    const double difference = differences[static_cast<std::size_t>(place)];
+    const double difference = differences[place];
     sum += (flipped >> place & 1U) != 0 ? -2.0 * difference : 2.0 * difference;
     as_far += std::abs(sum) >= seen ? 1 : 0;
   }
@@ -46,7 +47,7 @@ double exact_share(std::span<const double> differences, double seen) {
 }
 
 double drawn_share(std::span<const double> differences, double seen, PhiloxKey key) {
-  std::uint32_t as_far = 1;  // the pattern seen
+  std::uint32_t as_far = 1;  // the observed pattern
   for (std::uint32_t draw = 0; draw < kDraws; ++draw) {
     RngStream coins(key, draw);
     double sum = 0.0;

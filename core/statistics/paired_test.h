@@ -8,12 +8,12 @@
 
 namespace olrank {
 
-/// Differences between two rankers that met the same queries and coins, trial by trial.
+/// Differences between two rankers with the same queries and random draws, per trial.
 struct PairedTest {
   MeanInterval difference;
   double t = 0.0;
   double t_p = 0.0;     // two-sided; NaN with fewer than two independent differences
-  double flip_p = 0.0;  // two-sided, by flipping signs; NaN likewise
+  double flip_p = 0.0;  // two-sided, by sign flips; NaN likewise
   bool flips_exact = true;
 };
 
@@ -23,9 +23,9 @@ PairedTest paired_test(const FoldedValues& differences, PhiloxKey key);
 /// Student's paired test, two-sided. Equal differences have p = 1 when they are 0, else 0.
 double paired_t_p(std::span<const double> differences);
 
-/// The sign-flip randomisation test of mean 0, two-sided: the share of sign patterns whose sum is as far
-/// from 0 as the one seen. All patterns up to 16 differences, beyond that 9,999 drawn ones and the one
-/// seen.
+/// The two-sided sign-flip randomisation test of mean 0: the share of sign patterns whose sum is at least
+/// as far from 0 as the observed one. All patterns for up to 16 differences, otherwise 9,999 random ones
+/// and the observed one.
 struct SignFlipTest {
   double p = 0.0;
   bool exact = true;

@@ -50,7 +50,7 @@ double student_t_quantile(double probability, double freedom) {
   double low = 0.0;
   double high = 1.0;
   while (student_t_two_sided(high, freedom) > outside) high *= 2.0;
-  // Halving ends when no double lies between the two.
+  // Bisect until no double lies between the bounds.
   for (;;) {
     const double middle = 0.5 * (low + high);
     if (middle <= low || middle >= high) break;

@@ -12,7 +12,7 @@ namespace olrank {
 std::string readable_bytes(double bytes) {
   static constexpr std::array units = {"bytes", "kB", "MB", "GB", "TB", "PB", "EB"};
   std::size_t unit = 0;
-  // What would be printed as 1000.0 of a unit is 1.0 of the next.
+  // A value that would print as 1000.0 of one unit is printed as 1.0 of the next.
   while (bytes >= 999.95 && unit + 1 < units.size()) {
     bytes /= 1000.0;
     ++unit;

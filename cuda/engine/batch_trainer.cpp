@@ -9,7 +9,7 @@ TrainingSizes batch_sizes(const NetworkShape& shape, std::int64_t batch, std::in
   const std::int64_t largest = std::min(batch, observed);
   const std::int64_t rest = observed % largest;
   TrainingSizes sizes = training_sizes(shape, 1, 2 * largest, largest);
-  // Fewer documents may be cut into more parts.
+  // Fewer documents may be split into more parts.
   sizes.partial = std::max(sizes.partial, training_sizes(shape, 1, 2 * rest, rest).partial);
   return sizes;
 }
@@ -23,19 +23,19 @@ BatchTrainer::BatchTrainer(const DeviceNetworkSpec& spec, float* theta, Stream s
       before_(spec.members * parameters_),
       outcome_(kOutcomes * spec.members),
       steps_(std::span<const double>(
-          std::vector<double>(static_cast<std::size_t>(spec.members), spec.learning_rate))),
+          std::vector<double>(static_cast<std::size_t>(spec.members), spec.training.learning_rate))),
       gradient_(spec.members * parameters_),
       position_(gradient_.size()),
       first_moment_(gradient_.size()),
-      second_moment_(spec.optimizer == Optimizer::kAdam ? gradient_.size() : 0),
-      noise_keys_(spec.noise_keys),
+      second_moment_(spec.training.optimizer == Optimizer::kAdam ? gradient_.size() : 0),
+      noise_keys_(spec.noise.keys),
       round_(1),
       cursors_(spec.members),
       places_(static_cast<std::size_t>(spec.members)),
       member_streams_(spec.members) {}
 
 NetworkStack BatchTrainer::stack(std::int64_t member) const {
-  return {spec_.shape, theta_ + member * parameters_, 1, 1, spec_.precision};
+  return {spec_.shape, theta_ + member * parameters_, 1, 1, spec_.training.precision};
 }
 
 TrainingWorkspace BatchTrainer::workspace(std::int64_t member) {
@@ -55,7 +55,7 @@ BadLoss BatchTrainer::bad_loss(std::int64_t member) {
 void BatchTrainer::make_room(const ResidentHistory& history) {
   const ResidentHistory::Bucket& bucket = history.bucket();
   const std::int64_t observed = history.observed();
-  const std::int64_t largest = std::min(spec_.mini_batches->batch, observed);
+  const std::int64_t largest = std::min(spec_.training.mini_batches->batch, observed);
   bool moved = largest > incidence_pairs_;
   if (moved) {
     incidence_pairs_ = std::max(largest, 2 * incidence_pairs_);
@@ -63,9 +63,9 @@ void BatchTrainer::make_room(const ResidentHistory& history) {
     incidence_ends_ = DeviceArray<std::int32_t>(2 * incidence_pairs_);
     fill_batch_incidence(stream_, incidence_pairs_, {incidence_offsets_.data(), incidence_ends_.data()});
   }
-  TrainingSizes sizes = batch_sizes(spec_.shape, spec_.mini_batches->batch, observed);
-  if (spec_.weigh_by_ndcg) {
-    // Weights are of the scores of the whole history.
+  TrainingSizes sizes = batch_sizes(spec_.shape, spec_.training.mini_batches->batch, observed);
+  if (spec_.training.weigh_by_ndcg) {
+    // Weights need the scores of the whole history.
     const TrainingSizes whole = training_sizes(spec_.shape, 1, bucket.docs, bucket.terms);
     sizes.rows = std::max(sizes.rows, whole.rows);
     sizes.scores = std::max(sizes.scores, whole.scores);
@@ -77,22 +77,25 @@ void BatchTrainer::make_room(const ResidentHistory& history) {
     moved |= place.scores.reserve(stream_, sizes.scores);
     moved |= place.partial.reserve(stream_, sizes.partial);
     moved |= place.losses.reserve(stream_, sizes.losses);
-    if (spec_.weigh_by_ndcg || spec_.noise > 0.0) moved |= place.labels.reserve(stream_, bucket.terms);
-    if (!spec_.weigh_by_ndcg) continue;
+    if (spec_.training.weigh_by_ndcg || spec_.noise.deviation > 0.0)
+      moved |= place.labels.reserve(stream_, bucket.terms);
+    if (!spec_.training.weigh_by_ndcg) continue;
     moved |= place.weights.reserve(stream_, bucket.terms);
     moved |= place.changes.reserve(stream_, bucket.observations);
   }
-  moved |= make_corrections(spec_.mini_batches->epochs *
-                            ((observed + spec_.mini_batches->batch - 1) / spec_.mini_batches->batch));
-  // LambdaRank's weights look at the whole bucket.
-  if (!moved && history.moves() == history_moves_ && (!spec_.weigh_by_ndcg || bucket == bucket_)) return;
+  moved |= make_corrections(
+      spec_.training.mini_batches->epochs *
+      ((observed + spec_.training.mini_batches->batch - 1) / spec_.training.mini_batches->batch));
+  // LambdaRank's weights read the whole bucket.
+  if (!moved && history.moves() == history_moves_ && (!spec_.training.weigh_by_ndcg || bucket == bucket_))
+    return;
   bucket_ = bucket;
   history_moves_ = history.moves();
   whole_batch_ = Graph();
   has_run_ = false;
 }
 
-/// Whether they have moved.
+/// Returns whether they have moved.
 bool BatchTrainer::make_corrections(std::int64_t steps) {
   if (steps < corrections_.size()) return false;
   std::vector<StepRates> rates;
@@ -111,24 +114,25 @@ void BatchTrainer::train(const ResidentHistory& history) {
   begin_training(stream_, spec_.members * parameters_, theta_, optimizer_state(0));
   const PairHistoryView all = history.view();
   const std::int64_t observed = history.observed();
-  const std::int64_t batch = spec_.mini_batches->batch;
-  begin_batches(stream_, spec_.members, history.latest().order, spec_.mini_batches->epochs * observed,
-                step_rates(1, spec_.mini_batches->decay / static_cast<double>(observed)), cursors_.data());
-  if (spec_.noise > 0.0) {
+  const std::int64_t batch = spec_.training.mini_batches->batch;
+  begin_batches(
+      stream_, spec_.members, history.latest().order, spec_.training.mini_batches->epochs * observed,
+      step_rates(1, spec_.training.mini_batches->decay / static_cast<double>(observed)), cursors_.data());
+  if (spec_.noise.deviation > 0.0) {
     member_streams_.run(stream_, [&](Stream stream, std::int64_t member) {
       perturb_labels(stream, all.terms, all.count, 1, noise_keys_.data() + member, round_.data(),
-                     spec_.noise, places_[static_cast<std::size_t>(member)].labels.data());
+                     spec_.noise.deviation, places_[static_cast<std::size_t>(member)].labels.data());
     });
   }
-  for (std::int64_t epoch = 0; epoch < spec_.mini_batches->epochs; ++epoch) {
+  for (std::int64_t epoch = 0; epoch < spec_.training.mini_batches->epochs; ++epoch) {
     for (std::int64_t whole = 0; whole < observed / batch; ++whole) start_whole_batch(history);
     if (observed % batch > 0) start_batches(history, observed % batch);
   }
 }
 
-/// The first one is not recorded: what has never run is loaded before.
+/// The first one is not recorded: kernels must be loaded before a graph is recorded.
 void BatchTrainer::start_whole_batch(const ResidentHistory& history) {
-  const std::int64_t batch = spec_.mini_batches->batch;
+  const std::int64_t batch = spec_.training.mini_batches->batch;
   if (!has_run_) {
     start_batches(history, batch);
     has_run_ = true;
@@ -140,7 +144,7 @@ void BatchTrainer::start_whole_batch(const ResidentHistory& history) {
 
 void BatchTrainer::start_batches(const ResidentHistory& history, std::int64_t count) {
   member_streams_.run(stream_, [&](Stream stream, std::int64_t member) {
-    if (spec_.weigh_by_ndcg) weigh(stream, history, member);
+    if (spec_.training.weigh_by_ndcg) weigh(stream, history, member);
     train_batch(stream, history, count, member);
   });
 }
@@ -163,8 +167,8 @@ void BatchTrainer::train_batch(Stream stream, const ResidentHistory& history, st
                            spec_.shape.inputs,
                            all.terms,
                            history.observations(),
-                           spec_.noise > 0.0 ? place.labels.data() : nullptr,
-                           spec_.weigh_by_ndcg ? place.changes.data() : nullptr};
+                           spec_.noise.deviation > 0.0 ? place.labels.data() : nullptr,
+                           spec_.training.weigh_by_ndcg ? place.changes.data() : nullptr};
   BatchCursor* cursor = cursors_.data() + member;
   gather_batch(stream, source, cursor, count, place.features.data(), place.terms.data());
   PairHistoryView batch;
@@ -183,7 +187,7 @@ void BatchTrainer::train_batch(Stream stream, const ResidentHistory& history, st
   const OptimizerState state = optimizer_state(at);
   const double* step = steps_.data() + member;
   const StepRates* rates = &cursor->rates;
-  if (spec_.optimizer == Optimizer::kAdam) {
+  if (spec_.training.optimizer == Optimizer::kAdam) {
     adam_step(stream, 1, parameters_, rates, gradient, step, state, theta_ + at);
   } else {
     decayed_step(stream, 1, parameters_, rates, gradient, step, state, theta_ + at);

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/ops/device_network.h"
+#include "core/device/network_spec.h"
 #include "cuda/engine/growing_array.h"
 #include "cuda/engine/member_streams.h"
 #include "cuda/engine/resident_trainer.h"
@@ -13,38 +13,38 @@
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
-/// What batches of `batch` pairs, and the rest of them, need of a history of `observed` > 0 pairs.
+/// The sizes that fit batches of `batch` pairs, and the last, smaller one, of `observed` > 0 pairs.
 TrainingSizes batch_sizes(const NetworkShape& shape, std::int64_t batch, std::int64_t observed);
 
-/// Training by shuffled mini-batches from θ₀, as models/neural/mini_batch_trainer.h does it. Members draw
-/// batches of their own, so each trains in a stream of its own. What they do with a whole batch is recorded
-/// once, as cursors on the device say which batch it is; the rest of an epoch changes its size with every
-/// round and is not.
+/// Training by shuffled mini-batches from θ₀; models/neural/mini_batch_trainer.h has the mathematics.
+/// Members draw different batches, so each trains in its own stream. A step on a whole batch is recorded
+/// once, and cursors on the device say which batch it is; the last batch of an epoch changes its size every
+/// round and is not recorded.
 class BatchTrainer : public ResidentTrainer {
  public:
-  /// As StackedTrainer's, with mini-batches in the spec.
+  /// Like StackedTrainer's; the spec has mini-batches.
   BatchTrainer(const DeviceNetworkSpec& spec, float* theta, Stream stream);
 
-  /// Waits for nothing. The lesson brought the order of the batches.
+  /// Never waits. The update brought the order of the batches.
   void train(const ResidentHistory& history) override;
   bool repeat(const ResidentHistory&, std::int64_t) override { return false; }
   Divergence find_divergence(const ResidentHistory& history) override;
-  /// Losses are noted where they are no numbers, with the number of their step; else all is 0.
+  /// The first non-finite loss and the number of its step; else 0.
   const double* outcome() const override { return outcome_.data(); }
-  bool tells_steps() const override { return false; }
+  bool has_steps() const override { return false; }
   std::int64_t bytes() const override;
   void save(StateWriter&) const override {}
   void load(StateReader&) override {}
 
  private:
-  /// What one member trains in.
+  /// The memory that one member trains in.
   struct Place {
     GrowingArray<float> rows;
     GrowingArray<float> scores;
     GrowingArray<float> partial;
     GrowingArray<double> losses;
     GrowingArray<double> labels;   // of the history's terms, with noise
-    GrowingArray<double> weights;  // likewise; LambdaRank's, of which batches need the changes alone
+    GrowingArray<double> weights;  // LambdaRank's, of the history's terms; batches use the changes alone
     GrowingArray<double> changes;
     GrowingArray<float> features;  // of the batch
     GrowingArray<PairTerm> terms;
@@ -73,7 +73,7 @@ class BatchTrainer : public ResidentTrainer {
   DeviceArray<float> before_;     // θ before the latest training
   DeviceArray<double> outcome_;   // [kOutcomes × members]: the first bad loss's step, 0, and that loss
   DeviceArray<double> steps_;     // [members]
-  DeviceArray<double> gradient_;  // [members × p], as what follows
+  DeviceArray<double> gradient_;  // [members × p], like the next three
   DeviceArray<double> position_;
   DeviceArray<double> first_moment_;
   DeviceArray<double> second_moment_;
@@ -87,7 +87,7 @@ class BatchTrainer : public ResidentTrainer {
   std::vector<Place> places_;  // a member's
   MemberStreams member_streams_;
 
-  // A whole batch of every member, for arrays where they lie now.
+  // A whole batch of every member, for the current places of the arrays.
   Graph whole_batch_;
   bool has_run_ = false;  // with these arrays
   ResidentHistory::Bucket bucket_;

@@ -1,4 +1,4 @@
-#include "core/ops/device_network.h"
+#include "core/device/device_network.h"
 
 #include "cuda/engine/resident_network.h"
 

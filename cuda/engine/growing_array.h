@@ -9,13 +9,13 @@
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
-/// Device memory that at least doubles when it grows, so that graphs that point into it are seldom made
-/// anew.
+/// Device memory that at least doubles when it grows, so that graphs that point into it are rarely recorded
+/// again.
 template <class T>
 class GrowingArray {
  public:
-  /// Makes room for `size` numbers, of which the first `kept` stay; the bytes of the others are `filling`.
-  /// Whether the numbers have moved.
+  /// Makes room for `size` numbers. If the array moves, the first `kept` numbers are copied and all other
+  /// bytes set to `filling`. Returns whether it has moved.
   bool reserve(Stream stream, std::int64_t size, std::int64_t kept = 0, int filling = 0) {
     if (size <= array_.size()) return false;
     DeviceArray<T> larger(std::max(size, 2 * array_.size()));
@@ -24,7 +24,7 @@ class GrowingArray {
     fill_bytes(stream, larger.data() + kept, filling,
                static_cast<std::size_t>(larger.size() - kept) * sizeof(T));
     std::swap(array_, larger);
-    return true;  // freeing what was here waits for the copy
+    return true;  // freeing the old memory waits for the copy
   }
 
   std::int64_t capacity() const { return array_.size(); }

@@ -8,14 +8,14 @@
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
-/// A stream for each of several members; one member needs none.
+/// A stream per member; a single member needs none.
 class MemberStreams {
  public:
   explicit MemberStreams(std::int64_t members)
       : streams_(static_cast<std::size_t>(members > 1 ? members : 0)), joins_(streams_.size()) {}
 
-  /// Starts work(member's stream, member) for all of them side by side, after what `stream` has and before
-  /// what it gets next.
+  /// Starts work(member's stream, member) for all members side by side, after the earlier and before the
+  /// later work of `stream`.
   void run(Stream stream, FunctionRef<void(Stream of_member, std::int64_t member)> work) {
     if (streams_.empty()) {
       work(stream, 0);

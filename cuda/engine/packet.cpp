@@ -11,51 +11,51 @@ constexpr std::size_t kAlignment = 16;
 /// Writes arrays one after another, or only counts their bytes.
 class Sections {
  public:
-  explicit Sections(std::byte* here) : here_(here) {}
+  explicit Sections(std::byte* host) : host_(host) {}
 
   template <class T>
   std::size_t add(std::span<const T> values) {
     const std::size_t at = size_;
-    if (here_ != nullptr && !values.empty()) std::memcpy(here_ + at, values.data(), values.size_bytes());
+    if (host_ != nullptr && !values.empty()) std::memcpy(host_ + at, values.data(), values.size_bytes());
     size_ += (values.size_bytes() + kAlignment - 1) / kAlignment * kAlignment;
     return at;
   }
   std::size_t size() const { return size_; }
 
  private:
-  std::byte* here_;
+  std::byte* host_;
   std::size_t size_ = 0;
 };
 
-PackedLesson lay_out(Sections& sections, const DeviceLesson& lesson, std::span<const std::int32_t> ends,
-                     const std::byte* there) {
+PackedUpdate lay_out(Sections& sections, const DeviceUpdate& update, std::span<const std::int32_t> ends,
+                     const std::byte* device) {
   const auto place = [&]<class T>(std::span<const T> values) {
-    return reinterpret_cast<const T*>(there + sections.add(values));
+    return reinterpret_cast<const T*>(device + sections.add(values));
   };
-  PackedLesson packed;
-  packed.round = place(std::span(&lesson.round, 1));
-  packed.observed = place(std::span(&lesson.observed, 1));
-  packed.pairs = place(lesson.pairs);
-  packed.new_docs = place(lesson.new_docs);
-  packed.terms = place(lesson.terms);
-  packed.observations = place(lesson.observations);
-  packed.examined = place(lesson.examined);
-  packed.clicks = place(lesson.clicks);
-  packed.order = place(lesson.order);
+  PackedUpdate packed;
+  packed.round = place(std::span(&update.round, 1));
+  packed.observed = place(std::span(&update.observed, 1));
+  packed.pairs = place(update.pairs);
+  packed.new_docs = place(update.new_docs);
+  packed.terms = place(update.terms);
+  packed.observations = place(update.observations);
+  packed.examined = place(update.examined);
+  packed.clicks = place(update.clicks);
+  packed.order = place(update.order);
   packed.ends = place(ends);
   return packed;
 }
 
 }  // namespace
 
-PackedLesson Packet::send(Stream stream, const DeviceLesson& lesson, std::span<const std::int32_t> ends) {
+PackedUpdate Packet::send(Stream stream, const DeviceUpdate& update, std::span<const std::int32_t> ends) {
   Sections counted(nullptr);
-  lay_out(counted, lesson, ends, nullptr);
-  if (counted.size() > here_.size()) here_ = PinnedBytes(2 * counted.size());
-  there_.reserve(stream, static_cast<std::int64_t>(counted.size()));
-  Sections written(here_.data());
-  const PackedLesson packed = lay_out(written, lesson, ends, there_.data());
-  copy_bytes(stream, there_.data(), here_.data(), written.size());
+  lay_out(counted, update, ends, nullptr);
+  if (counted.size() > host_.size()) host_ = PinnedBytes(2 * counted.size());
+  device_.reserve(stream, static_cast<std::int64_t>(counted.size()));
+  Sections written(host_.data());
+  const PackedUpdate packed = lay_out(written, update, ends, device_.data());
+  copy_bytes(stream, device_.data(), host_.data(), written.size());
   return packed;
 }
 

@@ -1,9 +1,9 @@
+#include "cuda/engine/query_view.h"
+
 #include <algorithm>
 #include <cstring>
-#include <vector>
 
 #include "core/math/certainty.h"
-#include "cuda/engine/resident_network.h"
 #include "cuda/ops/score_order.h"
 #include "cuda/ops/tangent_factors.h"
 
@@ -33,27 +33,28 @@ std::int64_t outcomes(const DeviceNetworkSpec& spec) {
 QueryView::QueryView(const DeviceNetworkSpec& spec, const float* train)
     : spec_(spec),
       train_(train),
-      offsets_(std::span<const std::int64_t>(single_offsets(spec.most_docs))),
-      rows_(spec.members * spec.most_docs * spec.shape.factors()),
-      scores_(spec.members * spec.most_docs),
-      magnitudes_(spec.members * spec.most_docs),
-      mean_(spec.by_vote ? spec.most_docs : 0),
-      m_(spec.by_vote ? 0 : spec.most_docs * spec.most_docs),
+      offsets_(std::span<const std::int64_t>(single_offsets(spec.data.most_docs))),
+      rows_(spec.members * spec.data.most_docs * spec.shape.factors()),
+      scores_(spec.members * spec.data.most_docs),
+      magnitudes_(spec.members * spec.data.most_docs),
+      mean_(spec.certainty.by_vote ? spec.data.most_docs : 0),
+      m_(spec.certainty.by_vote ? 0 : spec.data.most_docs * spec.data.most_docs),
       outcome_at_(room_for<Figures>(1)),
       order_at_(outcome_at_ + room_for<double>(outcomes(spec))),
-      bits_at_(order_at_ + room_for<std::int32_t>(spec.most_docs)),
-      answer_there_(bits_at_ + room_for<std::uint64_t>(spec.most_docs * OrderBits::words(spec.most_docs))),
-      answer_here_(static_cast<std::size_t>(answer_there_.size())) {
+      bits_at_(order_at_ + room_for<std::int32_t>(spec.data.most_docs)),
+      device_answer_(bits_at_ +
+                     room_for<std::uint64_t>(spec.data.most_docs * OrderBits::words(spec.data.most_docs))),
+      host_answer_(static_cast<std::size_t>(device_answer_.size())) {
   const Figures fresh;
-  copy_to_device(std::span(&fresh, 1), there<Figures>(0));
-  std::memcpy(answer_here_.data(), &fresh, sizeof fresh);
+  copy_to_device(std::span(&fresh, 1), on_device<Figures>(0));
+  std::memcpy(host_answer_.data(), &fresh, sizeof fresh);
 }
 
-void QueryView::pass(Stream stream, DeviceQuery query, const NetworkStack& networks) {
+void QueryView::score(Stream stream, DeviceQuery query, const NetworkStack& networks) {
   query_ = query;
   const float* features = train_ + query.first_doc * spec_.shape.inputs;
   const ScoreArrays out{scores_.data(), magnitudes_.data()};
-  if (!spec_.by_vote) {
+  if (!by_vote()) {
     tangent_factors(stream, networks, features, rows(), out);
     return;
   }
@@ -63,77 +64,78 @@ void QueryView::pass(Stream stream, DeviceQuery query, const NetworkStack& netwo
 
 void QueryView::order_by_score(Stream stream) {
   OLRANK_DEVICE_NAMESPACE::order_by_score(stream, 1, offsets_.data() + 2 * query_.docs, scores(),
-                                          there<std::int32_t>(order_at_), &there<Figures>(0)->first_bad);
+                                          on_device<std::int32_t>(order_at_),
+                                          &on_device<Figures>(0)->first_bad);
 }
 
 WidthedDocs QueryView::widthed() {
-  return {query_.docs, scores_.data(), magnitudes_.data(), there<std::int32_t>(order_at_), m_.data()};
+  return {query_.docs, scores_.data(), magnitudes_.data(), on_device<std::int32_t>(order_at_), m_.data()};
 }
 
 void QueryView::find_certain_by_width(Stream stream, const CertaintyRule* rule) {
-  certain_by_width(stream, widthed(), rule, there<std::uint64_t>(bits_at_), nullptr,
-                   &there<Figures>(0)->health);
+  certain_by_width(stream, widthed(), rule, on_device<std::uint64_t>(bits_at_), nullptr,
+                   &on_device<Figures>(0)->health);
 }
 
 void QueryView::find_certain_by_vote(Stream stream) {
   certain_by_vote(stream, spec_.members, query_.docs, scores_.data(), magnitudes_.data(),
-                  there<std::int32_t>(order_at_), there<std::uint64_t>(bits_at_));
+                  on_device<std::int32_t>(order_at_), on_device<std::uint64_t>(bits_at_));
 }
 
 void QueryView::fetch_figures(Stream stream, const CovarianceStatus* status, const double* outcome) {
-  copy_bytes(stream, &there<Figures>(0)->status, status, sizeof *status);
-  copy_bytes(stream, there<double>(outcome_at_), outcome,
+  copy_bytes(stream, &on_device<Figures>(0)->status, status, sizeof *status);
+  copy_bytes(stream, on_device<double>(outcome_at_), outcome,
              static_cast<std::size_t>(outcomes(spec_)) * sizeof(double));
-  copy_bytes(stream, answer_here_.data(), answer_there_.data(), static_cast<std::size_t>(order_at_));
+  copy_bytes(stream, host_answer_.data(), device_answer_.data(), static_cast<std::size_t>(order_at_));
 }
 
 void QueryView::fetch(Stream stream, const CovarianceStatus* status, const double* outcome) {
-  copy_bytes(stream, &there<Figures>(0)->status, status, sizeof *status);
-  copy_bytes(stream, there<double>(outcome_at_), outcome,
+  copy_bytes(stream, &on_device<Figures>(0)->status, status, sizeof *status);
+  copy_bytes(stream, on_device<double>(outcome_at_), outcome,
              static_cast<std::size_t>(outcomes(spec_)) * sizeof(double));
   const std::int64_t bytes = bits_at_ + query_.docs * OrderBits::words(query_.docs) *
                                             static_cast<std::int64_t>(sizeof(std::uint64_t));
-  copy_bytes(stream, answer_here_.data(), answer_there_.data(), static_cast<std::size_t>(bytes));
+  copy_bytes(stream, host_answer_.data(), device_answer_.data(), static_cast<std::size_t>(bytes));
 }
 
 std::span<const double> QueryView::outcome() const {
-  return {here<double>(outcome_at_), static_cast<std::size_t>(outcomes(spec_))};
+  return {on_host<double>(outcome_at_), static_cast<std::size_t>(outcomes(spec_))};
 }
 
 DeviceOrders QueryView::orders() const {
-  return {{here<std::int32_t>(order_at_), static_cast<std::size_t>(query_.docs)},
-          {here<std::uint64_t>(bits_at_),
+  return {{on_host<std::int32_t>(order_at_), static_cast<std::size_t>(query_.docs)},
+          {on_host<std::uint64_t>(bits_at_),
            static_cast<std::size_t>(query_.docs * OrderBits::words(query_.docs))}};
 }
 
-void QueryView::fetch_reasons(Stream stream, const CertaintyRule* rule) {
-  const ReasonPlaces places = reason_places();
-  if (static_cast<std::int64_t>(reasons_here_.size()) < places.end)
-    reasons_here_ = PinnedBytes(static_cast<std::size_t>(2 * places.end));
-  std::byte* here = reasons_here_.data();
-  copy_bytes(stream, here, m_.data(), static_cast<std::size_t>(query_.docs * query_.docs) * sizeof(double));
-  copy_bytes(stream, here + places.rule, rule, sizeof *rule);
+void QueryView::fetch_decision(Stream stream, const CertaintyRule* rule) {
+  const DecisionPlaces places = decision_places();
+  if (static_cast<std::int64_t>(host_decision_.size()) < places.end)
+    host_decision_ = PinnedBytes(static_cast<std::size_t>(2 * places.end));
+  std::byte* host = host_decision_.data();
+  copy_bytes(stream, host, m_.data(), static_cast<std::size_t>(query_.docs * query_.docs) * sizeof(double));
+  copy_bytes(stream, host + places.rule, rule, sizeof *rule);
   const auto floats = static_cast<std::size_t>(query_.docs) * sizeof(float);
-  copy_bytes(stream, here + places.scores, scores_.data(), floats);
-  copy_bytes(stream, here + places.magnitudes, magnitudes_.data(), floats);
+  copy_bytes(stream, host + places.scores, scores_.data(), floats);
+  copy_bytes(stream, host + places.magnitudes, magnitudes_.data(), floats);
 }
 
-DeviceComparison QueryView::reasons() const {
-  const ReasonPlaces places = reason_places();
-  const std::byte* here = reasons_here_.data();
+QueryView::Decision QueryView::decision() const {
+  const DecisionPlaces places = decision_places();
+  const std::byte* host = host_decision_.data();
   const auto docs = static_cast<std::size_t>(query_.docs);
-  DeviceComparison found;
-  std::memcpy(&found.rule, here + places.rule, sizeof found.rule);
-  found.own_m = {reinterpret_cast<const double*>(here), docs * docs};
-  found.scores = {reinterpret_cast<const float*>(here + places.scores), docs};
-  const std::span magnitudes(reinterpret_cast<const float*>(here + places.magnitudes), docs);
+  Decision found;
+  std::memcpy(&found.rule, host + places.rule, sizeof found.rule);
+  found.m = {reinterpret_cast<const double*>(host), docs * docs};
+  found.scores = {reinterpret_cast<const float*>(host + places.scores), docs};
+  const std::span magnitudes(reinterpret_cast<const float*>(host + places.magnitudes), docs);
   const float largest = docs > 0 ? *std::max_element(magnitudes.begin(), magnitudes.end()) : 0.0F;
   found.rule.least_difference = rounding_of_scores(largest);
   return found;
 }
 
-QueryView::ReasonPlaces QueryView::reason_places() const {
-  ReasonPlaces places;
+QueryView::DecisionPlaces QueryView::decision_places() const {
+  DecisionPlaces places;
   places.rule = room_for<double>(query_.docs * query_.docs);
   places.scores = places.rule + room_for<CertaintyRule>(1);
   places.magnitudes = places.scores + room_for<float>(query_.docs);
@@ -144,7 +146,7 @@ QueryView::ReasonPlaces QueryView::reason_places() const {
 std::int64_t QueryView::bytes() const {
   const std::int64_t floats = rows_.size() + scores_.size() + magnitudes_.size() + mean_.size();
   return floats * std::int64_t{sizeof(float)} +
-         (m_.size() + offsets_.size()) * std::int64_t{sizeof(double)} + answer_there_.size();
+         (m_.size() + offsets_.size()) * std::int64_t{sizeof(double)} + device_answer_.size();
 }
 
 void QueryView::write_scores(Stream stream, std::span<float> to) {

@@ -10,9 +10,9 @@
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
 
-constexpr int kNothing = 0xFF;  // −1 in every whole number
+constexpr int kNothing = 0xFF;  // as bytes of an integer: −1
 
-/// The size of the series 32, 96, … whose steps are an eighth, or 32, that holds `needed`.
+/// The first size of the series 32, 64, … that is at least `needed`; steps are an eighth, rounded up to 32.
 std::int64_t bucket_of(std::int64_t needed) {
   constexpr std::int64_t kStep = 32;
   std::int64_t size = kStep;
@@ -55,7 +55,7 @@ void ResidentHistory::make_room(Stream stream, const Counts& wanted) {
     moved |= doc_numbers_.reserve(stream, bucket_.docs, counts_.docs);
     moved |= group_offsets_.reserve(stream, bucket_.terms + 1);
     moved |= group_items_.reserve(stream, bucket_.observations);
-    // An impression behind the last one ends before it begins, so that kernels find nothing in it.
+    // A padding impression ends before it begins, so that kernels find it empty.
     const bool is_first = first_doc_.capacity() == 0;
     const std::int64_t ends = is_first ? 0 : counts_.impressions + 1;
     moved |= first_doc_.reserve(stream, bucket_.impressions + 1, ends, kNothing);
@@ -70,38 +70,38 @@ void ResidentHistory::make_room(Stream stream, const Counts& wanted) {
   if (moved) ++moves_;
 }
 
-void ResidentHistory::add(Stream stream, const DeviceLesson& lesson, const float* train) {
+void ResidentHistory::add(Stream stream, const DeviceUpdate& update, const float* train) {
   Counts wanted = counts_;
-  const auto new_docs = static_cast<std::int64_t>(lesson.new_docs.size());
+  const auto new_docs = static_cast<std::int64_t>(update.new_docs.size());
   wanted.docs += new_docs;
-  for (const DeviceLesson::Term& changed : lesson.terms)
+  for (const DeviceUpdate::Term& changed : update.terms)
     wanted.terms = std::max(wanted.terms, std::int64_t{changed.index} + 1);
-  if (keeps_observations_) wanted.observations += static_cast<std::int64_t>(lesson.observations.size());
+  if (keeps_observations_) wanted.observations += static_cast<std::int64_t>(update.observations.size());
   if (keeps_lists_) {
-    wanted.examined += static_cast<std::int64_t>(lesson.examined.size());
+    wanted.examined += static_cast<std::int64_t>(update.examined.size());
     wanted.impressions += 1;
   }
   make_room(stream, wanted);
   const std::array ends = {static_cast<std::int32_t>(wanted.examined),
                            static_cast<std::int32_t>(wanted.observations)};
-  latest_ = packet_.send(stream, lesson, ends);
+  latest_ = packet_.send(stream, update, ends);
   gather_docs(stream, train, features_, latest_.new_docs, new_docs,
               values_.data() + counts_.docs * features_);
-  write_terms(stream, latest_.terms, static_cast<std::int64_t>(lesson.terms.size()), terms_.data());
+  write_terms(stream, latest_.terms, static_cast<std::int64_t>(update.terms.size()), terms_.data());
   if (keeps_observations_) {
     copy_bytes(stream, observations_.data() + counts_.observations, latest_.observations,
-               lesson.observations.size_bytes());
+               update.observations.size_bytes());
   }
   if (keeps_lists_) {
     copy_bytes(stream, doc_numbers_.data() + counts_.docs, latest_.new_docs,
                bytes_of<std::int64_t>(new_docs));
-    copy_bytes(stream, examined_.data() + counts_.examined, latest_.examined, lesson.examined.size_bytes());
-    copy_bytes(stream, clicks_.data() + counts_.examined, latest_.clicks, lesson.clicks.size_bytes());
+    copy_bytes(stream, examined_.data() + counts_.examined, latest_.examined, update.examined.size_bytes());
+    copy_bytes(stream, clicks_.data() + counts_.examined, latest_.clicks, update.clicks.size_bytes());
     copy_bytes(stream, first_doc_.data() + wanted.impressions, latest_.ends, sizeof(std::int32_t));
     copy_bytes(stream, first_pair_.data() + wanted.impressions, latest_.ends + 1, sizeof(std::int32_t));
   }
   counts_ = wanted;
-  observed_ = lesson.observed;
+  observed_ = update.observed;
   index_terms(stream);
 }
 

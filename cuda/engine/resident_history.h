@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <span>
 
-#include "core/ops/device_network.h"
+#include "core/device/round.h"
 #include "cuda/engine/growing_array.h"
 #include "cuda/engine/packet.h"
 #include "cuda/ops/ndcg_weights.h"
@@ -11,12 +11,12 @@
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
-/// Every preference so far, on the device: distinct documents, folded pairs, for mini-batches the pairs one
-/// by one and, for LambdaRank, the lists they came from. Kernels see it padded to sizes that change seldom,
-/// so that one captured graph serves many rounds. Which document and which pair is which, the host knows.
+/// All preferences so far, on the device: distinct documents, folded pairs, for mini-batches every single
+/// pair and, for LambdaRank, the lists of the pairs. Arrays are padded to sizes that change rarely, so that
+/// one captured graph serves many rounds. The host keeps the index of documents and pairs.
 class ResidentHistory {
  public:
-  /// Sizes that kernels see: functions of the true sizes alone.
+  /// The padded sizes; functions of the true sizes alone.
   struct Bucket {
     std::int64_t docs = 0;
     std::int64_t terms = 0;
@@ -26,21 +26,20 @@ class ResidentHistory {
     friend bool operator==(const Bucket&, const Bucket&) = default;
   };
 
-  /// What of the past is kept beside the folded pairs: nothing, every pair, or the lists they came from
-  /// too.
+  /// What is kept besides folded pairs: nothing, every pair, or every pair and its list.
   enum class Keeps { kTerms, kObservations, kLists };
 
   ResidentHistory(std::int64_t features, Keeps keeps, std::int64_t most_docs);
 
-  /// Adds what a round brought; `train` are the documents that it names, on the device.
-  void add(Stream stream, const DeviceLesson& lesson, const float* train);
-  /// Rises whenever an array that kernels were told of has moved.
+  /// Adds a round's update; `train` holds the documents that it names, on the device.
+  void add(Stream stream, const DeviceUpdate& update, const float* train);
+  /// Grows whenever an array that recorded graphs point into has moved.
   std::int64_t moves() const { return moves_; }
   const Bucket& bucket() const { return bucket_; }
 
   std::int64_t observed() const { return observed_; }
-  /// What the latest add() brought, until the next one.
-  const PackedLesson& latest() const { return latest_; }
+  /// The latest update, valid until the next one.
+  const PackedUpdate& latest() const { return latest_; }
   std::int64_t bytes() const;
 
   PairHistoryView view() const;
@@ -49,7 +48,7 @@ class ResidentHistory {
   const std::int32_t* observation_offsets() const { return group_offsets_.data(); }
   const std::int32_t* observation_items() const { return group_items_.data(); }
 
-  /// Everything anew; waits.
+  /// Replaces the whole history; waits.
   void restore(Stream stream, const DeviceHistory& history);
 
  private:
@@ -68,7 +67,7 @@ class ResidentHistory {
   bool keeps_observations_;
   bool keeps_lists_;
   Packet packet_;
-  PackedLesson latest_;
+  PackedUpdate latest_;
   Counts counts_;
   std::int64_t observed_ = 0;
   Bucket bucket_;
@@ -78,11 +77,11 @@ class ResidentHistory {
   GrowingArray<PairTerm> terms_;
   GrowingArray<std::int32_t> incidence_offsets_;
   GrowingArray<std::int32_t> incidence_ends_;
-  GrowingArray<std::int32_t> words_;  // of workspace
+  GrowingArray<std::int32_t> words_;  // workspace
 
   GrowingArray<PairObservation> observations_;
 
-  // Of LambdaRank.
+  // For LambdaRank.
   DeviceArray<double> discounts_;
   GrowingArray<std::int64_t> doc_numbers_;
   GrowingArray<std::int32_t> group_offsets_;

@@ -1,15 +1,13 @@
 #include "cuda/engine/resident_network.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
 
 #include "core/error.h"
-#include "core/random/rng_stream.h"
-#include "core/runtime/log.h"
+#include "core/learning/numeric_errors.h"
+#include "core/ops/pair_width.h"
 #include "cuda/engine/batch_trainer.h"
 #include "cuda/engine/stacked_trainer.h"
 #include "cuda/ops/score_order.h"
@@ -18,7 +16,7 @@
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
 
-constexpr std::int64_t kJudgedAtOnce = 8192;  // documents
+constexpr std::int64_t kScoredAtOnce = 8192;  // documents
 
 /// The calling thread's device, before anything is made on it.
 const DeviceNetworkSpec& on_device_of(const DeviceNetworkSpec& spec) {
@@ -31,137 +29,138 @@ std::span<const float> values_of(const FeatureMatrix& matrix) {
 }
 
 ResidentHistory::Keeps kept_by(const DeviceNetworkSpec& spec) {
-  if (spec.weigh_by_ndcg) return ResidentHistory::Keeps::kLists;
-  return spec.mini_batches ? ResidentHistory::Keeps::kObservations : ResidentHistory::Keeps::kTerms;
+  if (spec.training.weigh_by_ndcg) return ResidentHistory::Keeps::kLists;
+  return spec.training.mini_batches ? ResidentHistory::Keeps::kObservations
+                                    : ResidentHistory::Keeps::kTerms;
 }
 
 std::unique_ptr<ResidentTrainer> make_trainer(const DeviceNetworkSpec& spec, float* theta, Stream stream) {
-  if (spec.mini_batches) return std::make_unique<BatchTrainer>(spec, theta, stream);
+  if (spec.training.mini_batches) return std::make_unique<BatchTrainer>(spec, theta, stream);
   return std::make_unique<StackedTrainer>(spec, theta, stream);
+}
+
+ResidentPosteriorSpec posterior_spec(const DeviceNetworkSpec& spec) {
+  return {spec.shape, spec.posterior.lambda, spec.posterior.scale, spec.posterior.checks};
 }
 
 }  // namespace
 
 ResidentNetwork::ResidentNetwork(const DeviceNetworkSpec& spec)
     : spec_(on_device_of(spec)),
-      train_(values_of(spec.train)),
-      eval_docs_(values_of(spec.eval_docs)),
+      train_(values_of(spec.data.train)),
+      eval_docs_(values_of(spec.data.eval_docs)),
       theta_(spec.first),
-      rule_(std::span<const CertaintyRule>(std::array{spec.certainty.rule(0.0, 0.0)})),
+      rule_(std::span<const CertaintyRule>(std::array{spec.certainty.policy.rule(0.0, 0.0)})),
       view_(spec, train_.data()),
-      history_(spec.shape.inputs, kept_by(spec), spec.most_docs),
-      posterior_(spec.covariance, posterior_spec(), stream_.get()),
+      history_(spec.shape.inputs, kept_by(spec), spec.data.most_docs),
+      posterior_(spec.posterior.covariance, posterior_spec(spec), stream_.get()),
       trainer_(make_trainer(spec, theta_.data(), stream_.get())),
       theta_copy_(theta_.size()) {
-  if (spec.shadow) shadow_.emplace(*spec.shadow, posterior_spec(), stream_.get());
+  if (const auto& form = spec.posterior.shadow) shadow_.emplace(*form, posterior_spec(spec), stream_.get());
 }
 
 ResidentNetwork::~ResidentNetwork() {
-  // What is freed now may still be on its way to the host.
+  // Transfers into the memory that is freed now may still be running.
   try {
     use_device(spec_.device);
     stream_.wait();
-    judge_stream_.wait();
+    eval_stream_.wait();
   } catch (const Error&) {  // the device is gone
   }
 }
 
-void ResidentNetwork::start_look(DeviceQuery query) {
+void ResidentNetwork::start_scoring(DeviceQuery query) {
   const Stream stream = stream_.get();
   timeline_.mark(stream, "score");
-  view_.pass(stream, query, networks());
+  view_.score(stream, query, networks());
   view_.order_by_score(stream);
   timeline_.mark(stream, "width");
-  if (!spec_.by_vote) {
+  if (!by_vote()) {
     posterior_.gram(stream, view_.rows(), view_.m());
-    if (const auto& theory = spec_.certainty.theory)
+    if (const auto& theory = spec_.certainty.policy.theory)
       set_theory_alpha(stream, *theory, &posterior_.status()->log_det, rule_.data());
     view_.find_certain_by_width(stream, rule_.data());
   } else {
     view_.find_certain_by_vote(stream);
   }
   timeline_.mark(stream, "");
-  seen_ = true;
+  scored_ = true;
 }
 
-DeviceOrders ResidentNetwork::look(DeviceQuery query) {
+DeviceOrders ResidentNetwork::score_query(DeviceQuery query) {
   use_device(spec_.device);
   do {
-    start_look(query);
+    start_scoring(query);
     view_.fetch(stream_.get(), posterior_.status(), trainer_->outcome());
     stream_.wait();
     timeline_.collect(waited_);
-  } while (mend());
-  if (const std::int32_t bad = view_.figures().first_bad; bad >= 0)
-    throw NumericError(fmt::format("The score of document {} is not a number.", bad));
+  } while (validate_or_retry());
+  if (const std::int32_t bad = view_.figures().first_bad; bad >= 0) throw_bad_score(bad);
   return view_.orders();
 }
 
-void ResidentNetwork::settle() {
+void ResidentNetwork::finish_training() {
   use_device(spec_.device);
-  if (!unsettled_) return;
+  if (!training_unchecked_) return;
   do {
     view_.fetch_figures(stream_.get(), posterior_.status(), trainer_->outcome());
     stream_.wait();
     timeline_.collect(waited_);
-  } while (mend());
+  } while (validate_or_retry());
 }
 
-bool ResidentNetwork::mend() {
-  // Widths at parameters that are undone say nothing about the covariance.
-  const bool again = mend_training();
+bool ResidentNetwork::validate_or_retry() {
+  // Widths at parameters that were undone are no evidence about the covariance.
+  const bool again = validate_training();
   if (again) lost_widths_ = view_.figures().health.lost;
-  if (again || mend_posterior()) {
-    forget_negative_widths();
+  if (again || validate_posterior()) {
+    discard_negative_widths();
     return true;
   }
   negative_seen_ = view_.figures().health.negative;
   return false;
 }
 
-/// Those of an answer that nobody sees do not count.
-void ResidentNetwork::forget_negative_widths() {
+void ResidentNetwork::discard_negative_widths() {
   const std::uint64_t negative = view_.figures().health.negative;
   negative_before_ -= static_cast<std::int64_t>(negative - negative_seen_);
   negative_seen_ = negative;
 }
 
-bool ResidentNetwork::mend_training() {
-  if (!unsettled_) return false;
+bool ResidentNetwork::validate_training() {
+  if (!training_unchecked_) return false;
   const auto members = static_cast<std::size_t>(spec_.members);
   const auto began = view_.outcome().subspan(members, members);
   const auto ended = view_.outcome().subspan(2 * members, members);
   bool again = false;
-  if (!halved_) {
+  if (!step_halved_) {
     for (std::size_t member = 0; member < members; ++member) {
       if (ended[member] <= began[member]) continue;
       again |= trainer_->repeat(history_, static_cast<std::int64_t>(member));
     }
   }
   if (again) {
-    halved_ = true;
-    seen_ = false;
+    step_halved_ = true;
+    scored_ = false;
     return true;
   }
   for (const double loss : ended) {
-    if (!std::isfinite(loss)) tell_divergence();
+    if (!std::isfinite(loss)) report_divergence();
   }
-  unsettled_ = false;
+  training_unchecked_ = false;
   return false;
 }
 
-void ResidentNetwork::tell_divergence() {
+void ResidentNetwork::report_divergence() {
   const ResidentTrainer::Divergence found = trainer_->find_divergence(history_);
-  unsettled_ = false;
-  seen_ = false;
-  throw NumericError(fmt::format(
-      "Training stopped in round {} at step {}: the loss is {}. A smaller learning_rate than {}{}.", round_,
-      found.step, std::abs(found.loss), spec_.learning_rate,
-      spec_.mini_batches ? " keeps it finite"
-                         : fmt::format(", or a larger lambda than {}, keeps it finite", spec_.lambda)));
+  training_unchecked_ = false;
+  scored_ = false;
+  std::optional<double> lambda;
+  if (!spec_.training.mini_batches) lambda = spec_.posterior.lambda;
+  throw_diverged({round_, found.step, found.loss, spec_.training.learning_rate, lambda});
 }
 
-bool ResidentNetwork::mend_posterior() {
+bool ResidentNetwork::validate_posterior() {
   const QueryView::Figures& figures = view_.figures();
   const bool lost = figures.health.lost > lost_widths_;
   lost_widths_ = figures.health.lost;
@@ -170,7 +169,7 @@ bool ResidentNetwork::mend_posterior() {
     return false;
   }
   posterior_.repair(stream_.get());
-  seen_ = false;
+  scored_ = false;
   return true;
 }
 
@@ -180,36 +179,36 @@ void ResidentNetwork::describe(std::span<float> scores, std::span<double> width_
   if (!width_sq.empty()) view_.write_width_sq(stream_.get(), rule_.data(), width_sq);
 }
 
-DeviceComparison ResidentNetwork::compare(std::span<const std::int32_t> shown) {
+DeviceComparison ResidentNetwork::compare(ExecutionContext& context, std::span<const std::int32_t> shown) {
   use_device(spec_.device);
   const Stream stream = stream_.get();
   timeline_.mark(stream, "shadow");
-  view_.fetch_reasons(stream, rule_.data());
-  const auto exact_m = shadow_->m_of(stream, view_.rows(), shown);  // waits
+  view_.fetch_decision(stream, rule_.data());
+  const auto exact_sq = shadow_->width_sq(context, stream, view_.rows(), shown);  // waits
   timeline_.mark(stream, "");
-  DeviceComparison found = view_.reasons();
-  found.exact_m = exact_m;
-  return found;
-}
-
-void ResidentNetwork::judge_shadow(bool good) {
-  use_device(spec_.device);
-  if (good) {
-    shadow_->posterior().trust();
-  } else {
-    shadow_->posterior().repair(stream_.get());
+  const QueryView::Decision decision = view_.decision();
+  const std::size_t docs = decision.scores.size();
+  shown_scores_.clear();
+  own_sq_.clear();
+  for (const std::int32_t i : shown) {
+    shown_scores_.push_back(double{decision.scores[static_cast<std::size_t>(i)]});
+    for (const std::int32_t j : shown)
+      own_sq_.push_back(decision.m[static_cast<std::size_t>(std::max(i, j)) * docs +
+                                   static_cast<std::size_t>(std::min(i, j))]);
   }
+  pair_width_sq(context, static_cast<std::int64_t>(shown.size()), own_sq_.data(), own_sq_.data());
+  return {decision.rule, shown_scores_, own_sq_, exact_sq};
 }
 
-void ResidentNetwork::learn(const DeviceLesson& lesson) {
-  settle();
+void ResidentNetwork::learn(const DeviceUpdate& update) {
+  finish_training();
   const Stream stream = stream_.get();
-  if (!seen_ || view_.query() != lesson.query) start_look(lesson.query);
+  if (!scored_ || view_.query() != update.query) start_scoring(update.query);
   timeline_.mark(stream, "observe");
-  history_.add(stream, lesson, train_.data());
-  const auto count = static_cast<std::int64_t>(lesson.pairs.size());
+  history_.add(stream, update, train_.data());
+  const auto count = static_cast<std::int64_t>(update.pairs.size());
   const PreferencePair* pairs = history_.latest().pairs;
-  if (!spec_.by_vote) posterior_.observe(stream, view_.rows(), view_.m(), pairs, count);
+  if (!by_vote()) posterior_.observe(stream, view_.rows(), view_.m(), pairs, count);
   if (shadow_) {
     timeline_.mark(stream, "shadow");
     shadow_->observe(stream, view_.rows(), pairs, count);
@@ -217,17 +216,17 @@ void ResidentNetwork::learn(const DeviceLesson& lesson) {
   timeline_.mark(stream, "train");
   trainer_->train(history_);
   timeline_.mark(stream, "");
-  round_ = lesson.round;
-  seen_ = false;
-  unsettled_ = true;
-  halved_ = false;
+  round_ = update.round;
+  scored_ = false;
+  training_unchecked_ = true;
+  step_halved_ = false;
   posterior_.check_drift(stream);
   if (shadow_) shadow_->posterior().check_drift(stream);
 }
 
 std::vector<double> ResidentNetwork::steps() {
-  settle();
-  if (!trainer_->tells_steps()) return {};
+  finish_training();
+  if (!trainer_->has_steps()) return {};
   const auto members = static_cast<std::size_t>(spec_.members);
   const auto steps = view_.outcome().first(members);
   return {steps.begin(), steps.end()};
@@ -239,16 +238,16 @@ std::string_view ResidentNetwork::full_form() const {
   return form == "dual" || form == "primal" ? form : "";
 }
 
-void ResidentNetwork::go_primal() {
-  settle();
-  (shadow_ ? shadow_->posterior() : posterior_).go_primal(stream_.get());
-  seen_ = false;
+void ResidentNetwork::switch_to_primal() {
+  finish_training();
+  (shadow_ ? shadow_->posterior() : posterior_).switch_to_primal(stream_.get());
+  scored_ = false;
 }
 
 DeviceHealth ResidentNetwork::health() {
-  settle();
+  finish_training();
   DeviceHealth health;
-  health.drift = spec_.by_vote ? 0.0 : posterior_.drift(stream_.get());
+  health.drift = by_vote() ? 0.0 : posterior_.drift(stream_.get());
   health.negative_widths = negative_before_ + static_cast<std::int64_t>(view_.figures().health.negative);
   health.bytes = posterior_.bytes();
   health.device_bytes =
@@ -260,21 +259,21 @@ DeviceHealth ResidentNetwork::health() {
 }
 
 void ResidentNetwork::begin_scores(FeatureMatrix docs) {
-  settle();
-  judge_stream_.wait();  // whatever was begun before and not asked for
+  finish_training();
+  eval_stream_.wait();  // an earlier evaluation that was not finished
   copy_bytes(stream_.get(), theta_copy_.data(), theta_.data(),
              static_cast<std::size_t>(theta_.size()) * sizeof(float));
   eval_theta_.record(stream_.get());
-  const Stream stream = judge_stream_.get();
+  const Stream stream = eval_stream_.get();
   eval_theta_.hold(stream);
   const float* from = eval_docs_.data();
-  if (docs.values != spec_.eval_docs.values || docs.docs != spec_.eval_docs.docs) {
+  if (docs.values != spec_.data.eval_docs.values || docs.docs != spec_.data.eval_docs.docs) {
     uploaded_.reserve(stream, docs.docs * docs.features);
-    judge_stream_.wait();
+    eval_stream_.wait();
     copy_to_device(values_of(docs), uploaded_.data());
     from = uploaded_.data();
   }
-  const std::int64_t at_once = std::min(kJudgedAtOnce, docs.docs);
+  const std::int64_t at_once = std::min(kScoredAtOnce, docs.docs);
   const std::size_t bytes = static_cast<std::size_t>(docs.docs) * sizeof(float);
   eval_rows_.reserve(stream, spec_.members * at_once * spec_.shape.factors());
   eval_scores_.reserve(stream, spec_.members * at_once);
@@ -292,12 +291,12 @@ void ResidentNetwork::begin_scores(FeatureMatrix docs) {
 
 void ResidentNetwork::finish_scores(std::span<float> scores) {
   use_device(spec_.device);
-  judge_stream_.wait();
+  eval_stream_.wait();
   std::memcpy(scores.data(), eval_answer_.data(), scores.size_bytes());
 }
 
 std::vector<float> ResidentNetwork::theta() {
-  settle();
+  finish_training();
   stream_.wait();
   return theta_.to_host();
 }
@@ -308,7 +307,7 @@ void ResidentNetwork::add_seconds(StageClock& clock) {
 }
 
 void ResidentNetwork::save(StateWriter& state) {
-  settle();
+  finish_training();
   stream_.wait();
   state.put("device.theta", theta_.to_host());
   trainer_->save(state);
@@ -319,7 +318,7 @@ void ResidentNetwork::save(StateWriter& state) {
 }
 
 void ResidentNetwork::load(StateReader& state, const DeviceHistory& history) {
-  settle();
+  finish_training();
   stream_.wait();
   std::vector<float> theta(static_cast<std::size_t>(theta_.size()));
   state.get_into("device.theta", std::span(theta));
@@ -330,7 +329,7 @@ void ResidentNetwork::load(StateReader& state, const DeviceHistory& history) {
   if (shadow_) shadow_->posterior().load(stream_.get(), state);
   negative_before_ = state.get_one<std::int64_t>("device.negative_widths") -
                      static_cast<std::int64_t>(view_.figures().health.negative);
-  seen_ = false;
+  scored_ = false;
 }
 
 std::unique_ptr<DeviceNetwork> make_network(const DeviceNetworkSpec& spec) {

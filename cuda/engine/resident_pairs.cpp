@@ -19,17 +19,17 @@ void ResidentPairs::append(Stream stream, const FactorRows& docs, const Preferen
 
 void ResidentPairs::replay(
     Stream stream,
-    FunctionRef<void(const FactorRows& docs, const PreferencePair* pairs, std::int64_t count)> take_in) {
+    FunctionRef<void(const FactorRows& docs, const PreferencePair* pairs, std::int64_t count)> observe) {
   constexpr std::int64_t kBatch = kMostReplayed / 2;
   std::vector<PreferencePair> places;
   places.reserve(static_cast<std::size_t>(kBatch));
   for (std::int32_t s = 0; s < kBatch; ++s) places.push_back({2 * s, 2 * s + 1});
-  const DeviceArray<PreferencePair> there{std::span<const PreferencePair>(places)};
+  const DeviceArray<PreferencePair> on_device{std::span<const PreferencePair>(places)};
   for (std::int64_t first = 0; first < pairs_; first += kBatch) {
     const std::int64_t count = std::min(kBatch, pairs_ - first);
-    take_in(range(first, count), there.data(), count);
+    observe(range(first, count), on_device.data(), count);
   }
-  OwnedStream::wait_for(stream);  // `there` is read until the last batch is done
+  OwnedStream::wait_for(stream);  // `on_device` is read until the last batch is done
 }
 
 std::vector<double> ResidentPairs::products(Stream stream, std::span<const double> v) {
@@ -49,11 +49,11 @@ std::vector<double> ResidentPairs::sum(Stream stream, std::span<const double> we
   const FactorRows rows = all();
   std::vector<double> of_docs;
   for (const double weight : weights) of_docs.insert(of_docs.end(), {weight, -weight});
-  const DeviceArray<double> there{std::span<const double>(of_docs)};
+  const DeviceArray<double> on_device{std::span<const double>(of_docs)};
   DeviceArray<double> workspace(gradient_sum_workspace(shape_, rows.docs));
   DeviceArray<double> result(shape_.parameters());
   fill_bytes(stream, result.data(), 0, static_cast<std::size_t>(result.size()) * sizeof(double));
-  if (rows.docs > 0) gradient_sum(stream, shape_, rows, there.data(), workspace.data(), result.data());
+  if (rows.docs > 0) gradient_sum(stream, shape_, rows, on_device.data(), workspace.data(), result.data());
   OwnedStream::wait_for(stream);
   return result.to_host();
 }
@@ -71,7 +71,8 @@ void ResidentPairs::save(StateWriter& state) const {
 void ResidentPairs::load(Stream stream, StateReader& state) {
   const std::vector<float> rows = state.get<float>("device.pairs");
   const auto numbers = static_cast<std::size_t>(2 * shape_.factors());
-  if (rows.size() % numbers != 0) state.fail("The observed pairs are no whole number for this network.");
+  if (rows.size() % numbers != 0)
+    state.fail("The observed pairs do not fit this network: their size is not a multiple of a pair's.");
   pairs_ = static_cast<std::int64_t>(rows.size() / numbers);
   rows_.reserve(stream, static_cast<std::int64_t>(rows.size()));
   OwnedStream::wait_for(stream);

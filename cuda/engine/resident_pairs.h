@@ -12,8 +12,8 @@
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
-/// The tangent factors of all observed pairs, winner then loser, each at the parameters of its round: from
-/// which a full covariance can be made anew.
+/// The tangent factors of all observed pairs, winner then loser, each at the parameters of its round. A
+/// full covariance is rebuilt from them.
 class ResidentPairs {
  public:
   explicit ResidentPairs(const NetworkShape& shape) : shape_(shape) {}
@@ -27,11 +27,11 @@ class ResidentPairs {
   /// Pairs [count] on the device, of `docs`.
   void append(Stream stream, const FactorRows& docs, const PreferencePair* pairs, std::int64_t count);
 
-  /// Calls take_in(docs, pairs on the device, count) for batches of all pairs so far, in order.
+  /// Calls observe(docs, pairs on the device, count) for batches of all pairs so far, in order.
   void replay(
       Stream stream,
-      FunctionRef<void(const FactorRows& docs, const PreferencePair* pairs, std::int64_t count)> take_in);
-  /// Documents of a batch of replay(), at most.
+      FunctionRef<void(const FactorRows& docs, const PreferencePair* pairs, std::int64_t count)> observe);
+  /// The most documents of a batch of replay().
   static constexpr std::int64_t kMostReplayed = 128;
 
   /// sum [p] = Σ_s (g_s·v) g_s; waits.

@@ -17,51 +17,41 @@
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
 
-double norm(std::span<const double> values) {
-  double sum = 0.0;
-  for (const double value : values) sum += value * value;
-  return std::sqrt(sum);
-}
-
-/// A CovarianceStatus of its own.
+/// A CovarianceStatus in device memory.
 class Status {
  public:
-  Status() { copy_to_device<CovarianceStatus>(std::span(&kFresh, 1), there_.data()); }
+  Status() { copy_to_device<CovarianceStatus>(std::span(&kFresh, 1), device_.data()); }
 
-  CovarianceStatus* get() { return there_.data(); }
-  const CovarianceStatus* get() const { return there_.data(); }
+  CovarianceStatus* get() { return device_.data(); }
+  const CovarianceStatus* get() const { return device_.data(); }
   void reset() { set({}); }
   void set(const CovarianceStatus& status) {
-    copy_to_device<CovarianceStatus>(std::span(&status, 1), there_.data());
+    copy_to_device<CovarianceStatus>(std::span(&status, 1), device_.data());
   }
   CovarianceStatus read() const {
     CovarianceStatus status;
-    copy_to_host<CovarianceStatus>(there_.data(), std::span(&status, 1));
+    copy_to_host<CovarianceStatus>(device_.data(), std::span(&status, 1));
     return status;
   }
 
  private:
   static constexpr CovarianceStatus kFresh{};
-  DeviceArray<CovarianceStatus> there_{1};
+  DeviceArray<CovarianceStatus> device_{1};
 };
 
-/// A y − v for y = A⁻¹ v, relative to v.
+/// ‖A y − v‖ for y = A⁻¹ v.
 double residual_of(ResidentPairs& pairs, Stream stream, const ResidentPosteriorSpec& spec,
                    std::span<const double> v, std::span<const double> y) {
-  const std::vector<double> product = pairs.outer_product_times(stream, y);
-  std::vector<double> residual(v.size());
-  for (std::size_t k = 0; k < v.size(); ++k)
-    residual[k] = spec.lambda * y[k] + spec.scale * product[k] - v[k];
-  return norm(residual) / norm(v);
+  return residual_norm(spec.lambda, spec.scale, pairs.outer_product_times(stream, y), y, v);
 }
 
-/// By pairs: core/ops/inverse_factor.h.
+/// In dual form, by pairs: core/ops/inverse_factor.h.
 class DualPosterior : public ResidentPosterior {
  public:
   explicit DualPosterior(const ResidentPosteriorSpec& spec) : spec_(spec), history_(spec.shape) {}
 
   void gram(Stream stream, const FactorRows& docs, double* m) override {
-    look_at(stream, history_.pairs(), docs, m);
+    gram_of(stream, history_.pairs(), docs, m);
   }
 
   void observe(Stream stream, const FactorRows& docs, const double* m, const PreferencePair* pairs,
@@ -76,7 +66,7 @@ class DualPosterior : public ResidentPosterior {
     DeviceArray<double> m(ResidentPairs::kMostReplayed * ResidentPairs::kMostReplayed);
     std::int64_t n = 0;
     history_.replay(stream, [&](const FactorRows& docs, const PreferencePair* pairs, std::int64_t count) {
-      look_at(stream, n, docs, m.data());
+      gram_of(stream, n, docs, m.data());
       append(stream, n, docs, m.data(), pairs, count);
       n += count;
     });
@@ -125,8 +115,8 @@ class DualPosterior : public ResidentPosterior {
   }
 
  private:
-  /// M of the documents by the first n pairs, with S = L⁻¹K_nV left in solved_.
-  void look_at(Stream stream, std::int64_t n, const FactorRows& docs, double* m) {
+  /// M of the documents given the first n pairs; leaves S = L⁻¹K_nV in solved_.
+  void gram_of(Stream stream, std::int64_t n, const FactorRows& docs, double* m) {
     doc_kernel(stream, spec_.shape, docs, spec_.scale, m);
     kernel_.reserve(stream, n * docs.docs);
     solved_.reserve(stream, n * docs.docs);
@@ -158,7 +148,7 @@ class DualPosterior : public ResidentPosterior {
   Status status_;
 };
 
-/// By parameters: core/ops/inverse_covariance.h. Widths from A⁻¹ or from its diagonal alone.
+/// In primal form, by parameters: core/ops/inverse_covariance.h. Widths use A⁻¹ or its diagonal alone.
 class PrimalPosterior : public ResidentPosterior {
  public:
   PrimalPosterior(const ResidentPosteriorSpec& spec, bool by_diagonal, Stream stream, ResidentPairs history)
@@ -171,7 +161,7 @@ class PrimalPosterior : public ResidentPosterior {
         delta_places_(parameters_),
         input_places_(parameters_) {
     fill_parameter_table(stream, spec.shape, table());
-    // What lies above the diagonal is never written, and saved with the rest.
+    // The part above the diagonal is never written, but saved with the rest.
     fill_bytes(stream, inverse_.data(), 0,
                static_cast<std::size_t>(parameters_ * parameters_) * sizeof(double));
     rebuild(stream);
@@ -179,7 +169,7 @@ class PrimalPosterior : public ResidentPosterior {
 
   void gram(Stream stream, const FactorRows& docs, double* m) override {
     if (!by_diagonal_) {
-      look_at(stream, docs, m);
+      gram_of(stream, docs, m);
       return;
     }
     workspace_.reserve(stream, diagonal_gram_workspace(spec_.shape, docs.docs));
@@ -190,7 +180,7 @@ class PrimalPosterior : public ResidentPosterior {
                std::int64_t count) override {
     if (by_diagonal_) {
       exact_m_.reserve(stream, docs.docs * docs.docs);
-      look_at(stream, docs, exact_m_.data());
+      gram_of(stream, docs, exact_m_.data());
       m = exact_m_.data();
     }
     update(stream, docs, m, pairs, count);
@@ -204,7 +194,7 @@ class PrimalPosterior : public ResidentPosterior {
     reset_inverse_covariance(stream, parameters_, spec_.lambda, inverse_.data());
     DeviceArray<double> m(ResidentPairs::kMostReplayed * ResidentPairs::kMostReplayed);
     history_.replay(stream, [&](const FactorRows& docs, const PreferencePair* pairs, std::int64_t count) {
-      look_at(stream, docs, m.data());
+      gram_of(stream, docs, m.data());
       update(stream, docs, m.data(), pairs, count);
     });
     find_roots(stream);
@@ -245,8 +235,8 @@ class PrimalPosterior : public ResidentPosterior {
  private:
   ParameterTable table() { return {delta_places_.data(), input_places_.data()}; }
 
-  /// M by A⁻¹ itself, with G A⁻¹ left in products_.
-  void look_at(Stream stream, const FactorRows& docs, double* m) {
+  /// M by A⁻¹ itself; leaves G A⁻¹ in products_.
+  void gram_of(Stream stream, const FactorRows& docs, double* m) {
     products_.reserve(stream, docs.docs * parameters_);
     workspace_.reserve(stream, inverse_gram_workspace(spec_.shape, docs.docs));
     inverse_covariance_gram(stream, spec_.shape, table(), docs, spec_.scale, inverse_.data(),
@@ -377,10 +367,11 @@ std::unique_ptr<ResidentPosterior> make_resident_posterior(DeviceCovariance cova
   return std::make_unique<NoPosterior>();
 }
 
-std::unique_ptr<ResidentPosterior> make_primal_of(ResidentPosterior& posterior,
+std::unique_ptr<ResidentPosterior> make_primal_of(std::unique_ptr<ResidentPosterior> dual,
                                                   const ResidentPosteriorSpec& spec, Stream stream) {
-  auto& dual = dynamic_cast<DualPosterior&>(posterior);
-  return std::make_unique<PrimalPosterior>(spec, false, stream, std::move(dual.history()));
+  ResidentPairs history = std::move(dynamic_cast<DualPosterior&>(*dual).history());
+  dual.reset();
+  return std::make_unique<PrimalPosterior>(spec, false, stream, std::move(history));
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

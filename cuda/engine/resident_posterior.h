@@ -5,16 +5,16 @@
 #include <span>
 #include <string_view>
 
+#include "core/device/network_spec.h"
 #include "core/io/state_archive.h"
 #include "core/online/preference_pair.h"
-#include "core/ops/device_network.h"
 #include "cuda/ops/pair_corner.h"
 #include "cuda/ops/relu_layers.h"
 #include "cuda/runtime/stream.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
-/// What is known about θ, on the device: the kernels of one covariance and the memory they work in.
+/// A covariance on the device: its kernels and the memory they work in.
 class ResidentPosterior {
  public:
   ResidentPosterior() = default;
@@ -24,15 +24,15 @@ class ResidentPosterior {
 
   /// m [docs × docs] (lower triangle) = s · G A⁻¹ Gᵀ.
   virtual void gram(Stream stream, const FactorRows& docs, double* m) = 0;
-  /// Takes in pairs [count], on the device, of the documents whose gram() was the latest call.
+  /// Observes pairs [count], on the device, of the documents of the latest gram().
   virtual void observe(Stream stream, const FactorRows& docs, const double* m, const PreferencePair* pairs,
                        std::int64_t count) = 0;
-  /// Everything anew from the pairs observed so far, where something of them is kept.
+  /// Recomputes everything from the pairs observed so far, if the covariance keeps them.
   virtual void rebuild(Stream) {}
 
-  /// Log of det A/det λI and whether rounding has made A indefinite, on the device.
+  /// log(det A/det λI), and whether rounding has made A indefinite; on the device.
   virtual const CovarianceStatus* status() const = 0;
-  /// ‖A A⁻¹ v − v‖/‖v‖ for a unit vector v; waits.
+  /// ‖A A⁻¹ v − v‖ for a unit vector v; waits.
   virtual double residual(Stream stream, std::span<const double> probe) = 0;
   virtual std::int64_t pairs() const = 0;
   virtual std::string_view form() const = 0;
@@ -42,19 +42,21 @@ class ResidentPosterior {
   virtual void load(Stream stream, StateReader& state) = 0;
 };
 
-/// What a resident posterior is made of.
+/// A = λI + s Σ g gᵀ of networks with this shape.
 struct ResidentPosteriorSpec {
   NetworkShape shape;
-  double lambda = 1.0;
-  double scale = 1.0;
+  double lambda = 1.0;  // λ
+  double scale = 1.0;   // s
+  CovarianceChecks checks;
 };
 
 std::unique_ptr<ResidentPosterior> make_resident_posterior(DeviceCovariance covariance,
                                                            const ResidentPosteriorSpec& spec,
                                                            Stream stream);
 
-/// The dual form's pairs, in primal form. `posterior` is one that make_resident_posterior() made for kDual.
-std::unique_ptr<ResidentPosterior> make_primal_of(ResidentPosterior& posterior,
+/// The same pairs in primal form. `dual` is what make_resident_posterior() made for kDual; its factor is
+/// freed first.
+std::unique_ptr<ResidentPosterior> make_primal_of(std::unique_ptr<ResidentPosterior> dual,
                                                   const ResidentPosteriorSpec& spec, Stream stream);
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -7,8 +7,8 @@
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
-/// How parameters on the device follow the history. Trainings are started and not waited for; how one went
-/// is in its outcome, for whoever waits next.
+/// Trains the parameters on the device. Trainings are started without waiting; the next call that waits
+/// reads the outcome.
 class ResidentTrainer {
  public:
   ResidentTrainer() = default;
@@ -16,22 +16,24 @@ class ResidentTrainer {
   ResidentTrainer(const ResidentTrainer&) = delete;
   ResidentTrainer& operator=(const ResidentTrainer&) = delete;
 
-  /// Starts a training on the history as it stands.
+  /// Starts a training on the current history.
   virtual void train(const ResidentHistory& history) = 0;
-  /// For a member that ended with a higher loss than it began with: undoes its latest training and makes it
-  /// again with half the step. False, and nothing is done, where a rise says nothing.
+  /// Undoes the latest training of a member whose loss rose and repeats it with half the step. Returns
+  /// false, and does nothing, if a rising loss is no sign of a failed training.
   virtual bool repeat(const ResidentHistory& history, std::int64_t member) = 0;
-  /// After a training that ended with a loss that is no number: undoes it, and finds where it went. Waits.
+  /// After a training that ended with a non-finite loss: undoes it and finds the step that caused it.
+  /// Waits.
   struct Divergence {
     std::int64_t step = 0;
     double loss = 0.0;
   };
   virtual Divergence find_divergence(const ResidentHistory& history) = 0;
 
-  /// Of the latest training, on the device: a number of each member, its loss before and its loss after.
+  /// The outcome of the latest training, on the device: per member a number, the loss before and the loss
+  /// after, [kOutcomes × members].
   virtual const double* outcome() const = 0;
-  /// Whether those numbers are the sizes of the members' steps.
-  virtual bool tells_steps() const = 0;
+  /// Whether those numbers are the steps of the members.
+  virtual bool has_steps() const = 0;
   static constexpr std::int64_t kOutcomes = 3;
 
   virtual std::int64_t bytes() const = 0;  // on the device

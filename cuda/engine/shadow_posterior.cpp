@@ -4,6 +4,7 @@
 #include <cstring>
 #include <vector>
 
+#include "core/ops/pair_width.h"
 #include "cuda/ops/tangent_factors.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
@@ -16,8 +17,8 @@ std::vector<PreferencePair> neighbours(std::int64_t count) {
   return pairs;
 }
 
-void make_room(PinnedBytes& here, std::size_t bytes) {
-  if (here.size() < bytes) here = PinnedBytes(2 * bytes);
+void make_room(PinnedBytes& host, std::size_t bytes) {
+  if (host.size() < bytes) host = PinnedBytes(2 * bytes);
 }
 
 }  // namespace
@@ -51,27 +52,42 @@ void ShadowPosterior::observe(Stream stream, const FactorRows& docs, const Prefe
 std::span<const double> ShadowPosterior::m_of(Stream stream, const FactorRows& docs,
                                               std::span<const std::int32_t> chosen) {
   const auto count = static_cast<std::int64_t>(chosen.size());
-  const std::int64_t couples = (count + 1) / 2;
-  const std::size_t index_bytes = static_cast<std::size_t>(2 * couples) * sizeof(std::int32_t);
+  const std::int64_t pairs = (count + 1) / 2;
+  const std::size_t index_bytes = static_cast<std::size_t>(2 * pairs) * sizeof(std::int32_t);
   const std::size_t m_bytes = static_cast<std::size_t>(count * count) * sizeof(double);
-  make_room(chosen_here_, index_bytes);
-  make_room(m_here_, m_bytes);
-  std::memset(chosen_here_.data(), 0, index_bytes);  // whoever makes up the last couple is gathered only
-  std::memcpy(chosen_here_.data(), chosen.data(), chosen.size_bytes());
-  chosen_.reserve(stream, 2 * couples);
+  make_room(host_chosen_, index_bytes);
+  make_room(host_m_, m_bytes);
+  std::memset(host_chosen_.data(), 0, index_bytes);  // an odd one is paired with document 0
+  std::memcpy(host_chosen_.data(), chosen.data(), chosen.size_bytes());
+  chosen_.reserve(stream, 2 * pairs);
   m_.reserve(stream, count * count);
-  copy_bytes(stream, chosen_.data(), chosen_here_.data(), index_bytes);
-  FactorRows rows = gather(stream, docs, chosen_.data(), couples);
+  copy_bytes(stream, chosen_.data(), host_chosen_.data(), index_bytes);
+  FactorRows rows = gather(stream, docs, chosen_.data(), pairs);
   rows.docs = count;
   CovarianceStatus status;
   do {
     posterior_.gram(stream, rows, m_.data());
-    copy_bytes(stream, m_here_.data(), m_.data(), m_bytes);
+    copy_bytes(stream, host_m_.data(), m_.data(), m_bytes);
     OwnedStream::wait_for(stream);
     copy_to_host(posterior_.status(), std::span(&status, 1));
     if (status.failed != 0) posterior_.repair(stream);
   } while (status.failed != 0);
-  return {reinterpret_cast<const double*>(m_here_.data()), static_cast<std::size_t>(count * count)};
+  return {reinterpret_cast<const double*>(host_m_.data()), static_cast<std::size_t>(count * count)};
+}
+
+std::span<const double> ShadowPosterior::width_sq(ExecutionContext& context, Stream stream,
+                                                  const FactorRows& docs,
+                                                  std::span<const std::int32_t> chosen) {
+  for (;;) {
+    const std::span<const double> m = m_of(stream, docs, chosen);
+    width_sq_.assign(m.begin(), m.end());
+    const WidthHealth health = pair_width_sq(context, static_cast<std::int64_t>(chosen.size()),
+                                             width_sq_.data(), width_sq_.data());
+    if (health.lost == 0) break;
+    posterior_.repair(stream);
+  }
+  posterior_.trust();
+  return width_sq_;
 }
 
 std::int64_t ShadowPosterior::bytes() const {

@@ -2,32 +2,37 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
+#include "core/runtime/execution_context.h"
 #include "cuda/engine/growing_array.h"
 #include "cuda/engine/watched_posterior.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
-/// A full covariance beside the one that decides: it takes in the same pairs and is asked about the few
-/// documents that were shown.
+/// A full covariance next to the one that decides: it observes the same pairs and gives exact widths of the
+/// few documents that were shown.
 class ShadowPosterior {
  public:
   ShadowPosterior(DeviceCovariance covariance, const ResidentPosteriorSpec& spec, Stream stream);
 
-  /// Takes in pairs [count], on the device, of a query's documents.
+  /// Observes pairs [count], on the device, of a query's documents.
   void observe(Stream stream, const FactorRows& docs, const PreferencePair* pairs, std::int64_t count);
-  /// M, lower triangle, of the chosen ones among a query's documents; waits.
-  std::span<const double> m_of(Stream stream, const FactorRows& docs, std::span<const std::int32_t> chosen);
+  /// w² [chosen × chosen] of the chosen ones among a query's documents; waits. Valid until the next call.
+  std::span<const double> width_sq(ExecutionContext& context, Stream stream, const FactorRows& docs,
+                                   std::span<const std::int32_t> chosen);
 
   WatchedPosterior& posterior() { return posterior_; }
   const WatchedPosterior& posterior() const { return posterior_; }
   std::int64_t bytes() const;
 
  private:
-  // Of one observed batch: as many as a posterior's replay takes.
+  // Pairs of one observed batch, as many as a batch of ResidentPairs::replay().
   static constexpr std::int64_t kBatch = 64;
 
-  /// Factors of documents two by two, next to each other.
+  /// M, lower triangle, of the chosen ones; waits.
+  std::span<const double> m_of(Stream stream, const FactorRows& docs, std::span<const std::int32_t> chosen);
+  /// The factors of pairs of documents, two rows next to each other.
   FactorRows gather(Stream stream, const FactorRows& docs, const std::int32_t* pairs, std::int64_t count);
 
   NetworkShape shape_;
@@ -36,8 +41,9 @@ class ShadowPosterior {
   GrowingArray<std::int32_t> chosen_;
   GrowingArray<float> rows_;
   GrowingArray<double> m_;
-  PinnedBytes chosen_here_;
-  PinnedBytes m_here_;
+  PinnedBytes host_chosen_;
+  PinnedBytes host_m_;
+  std::vector<double> width_sq_;
 };
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/math/step_size.h"
 #include "core/random/rng_stream.h"
 #include "cuda/ops/ndcg_weights.h"
 #include "cuda/ops/tangent_factors.h"
@@ -12,7 +13,7 @@ namespace {
 
 constexpr int kIterationsAtOnce = 10;
 
-/// Where a power iteration begins: the CPU's first vector.
+/// The start of a power iteration, the same vector as on the CPU.
 std::vector<double> first_eigenvector(std::int64_t parameters) {
   std::vector<double> vector(static_cast<std::size_t>(parameters));
   RngStream draws(make_key({.purpose = Purpose::kProbe}), 0);
@@ -22,8 +23,9 @@ std::vector<double> first_eigenvector(std::int64_t parameters) {
 
 std::vector<StepRates> rates_of(const DeviceNetworkSpec& spec) {
   std::vector<StepRates> rates;
-  if (spec.optimizer != Optimizer::kAdam) return rates;
-  for (std::int64_t number = 1; number <= spec.steps; ++number) rates.push_back(step_rates(number, 0.0));
+  if (spec.training.optimizer != Optimizer::kAdam) return rates;
+  for (std::int64_t number = 1; number <= spec.training.steps; ++number)
+    rates.push_back(step_rates(number, 0.0));
   return rates;
 }
 
@@ -43,16 +45,17 @@ StackedTrainer::StackedTrainer(const DeviceNetworkSpec& spec, float* theta, Stre
       outcome_(kOutcomes * spec.members),
       steps_(if_wanted(stops(), spec.members)),
       gradient_(if_wanted(keeps_gradient(), spec.members * parameters_)),
-      position_(if_wanted(spec.optimizer != Optimizer::kGradientDescent, spec.members * parameters_)),
+      position_(
+          if_wanted(spec.training.optimizer != Optimizer::kGradientDescent, spec.members * parameters_)),
       first_moment_(position_.size()),
-      second_moment_(if_wanted(spec.optimizer == Optimizer::kAdam, position_.size())),
+      second_moment_(if_wanted(spec.training.optimizer == Optimizer::kAdam, position_.size())),
       step_rates_(std::span<const StepRates>(rates_of(spec))),
       first_eigenvector_(std::span<const double>(first_eigenvector(parameters_))),
       eigenvectors_(std::span<const double>(
           std::vector<double>(static_cast<std::size_t>(spec.members * parameters_)))),
       curvatures_(std::span<const CurvatureState>(
           std::vector<CurvatureState>(static_cast<std::size_t>(spec.members)))),
-      noise_keys_(spec.noise_keys),
+      noise_keys_(spec.noise.keys),
       round_(1),
       observed_(1),
       member_streams_(spec.members) {}
@@ -60,12 +63,13 @@ StackedTrainer::StackedTrainer(const DeviceNetworkSpec& spec, float* theta, Stre
 void StackedTrainer::make_room(const ResidentHistory& history) {
   const ResidentHistory::Bucket& bucket = history.bucket();
   sizes_ = training_sizes(spec_.shape, spec_.members, bucket.docs, bucket.terms);
-  const bool weighs = spec_.weigh_by_ndcg;
+  const bool weighs = spec_.training.weigh_by_ndcg;
   bool moved = rows_.reserve(stream_, sizes_.rows);
   moved |= scores_.reserve(stream_, sizes_.scores);
   moved |= partial_.reserve(stream_, sizes_.partial);
   moved |= losses_.reserve(stream_, sizes_.losses);
-  moved |= labels_.reserve(stream_, if_wanted(weighs || spec_.noise > 0.0, spec_.members * bucket.terms));
+  moved |= labels_.reserve(stream_,
+                           if_wanted(weighs || spec_.noise.deviation > 0.0, spec_.members * bucket.terms));
   moved |= weights_.reserve(stream_, if_wanted(weighs, spec_.members * bucket.terms));
   moved |= changes_.reserve(stream_, if_wanted(weighs, spec_.members * bucket.observations));
   curvature_work_.reserve(stream_, curvature_workspace(spec_.shape, bucket.docs));
@@ -93,7 +97,7 @@ TrainingWorkspace StackedTrainer::workspace(Members members) {
 
 PairHistoryView StackedTrainer::view(const ResidentHistory& history, Members members) {
   PairHistoryView view = history.view();
-  if (spec_.noise > 0.0) view.labels = labels_.data() + members.first * view.count;
+  if (spec_.noise.deviation > 0.0) view.labels = labels_.data() + members.first * view.count;
   return view;
 }
 
@@ -104,7 +108,7 @@ OptimizerState StackedTrainer::optimizer_state(Members members) {
 }
 
 double StackedTrainer::rate() const {
-  return spec_.learning_rate * std::pow(spec_.learning_rate_decay, static_cast<double>(trainings_));
+  return decayed_rate(spec_.training.learning_rate, spec_.training.learning_rate_decay, trainings_);
 }
 
 void StackedTrainer::train(const ResidentHistory& history) {
@@ -112,8 +116,8 @@ void StackedTrainer::train(const ResidentHistory& history) {
   copy_bytes(stream_, round_.data(), history.latest().round, sizeof(std::uint32_t));
   copy_bytes(stream_, observed_.data(), history.latest().observed, sizeof(std::int64_t));
   copy_bytes(stream_, before_.data(), theta_, static_cast<std::size_t>(before_.size()) * sizeof(float));
-  const bool by_curvature = spec_.optimizer != Optimizer::kAdam;
-  if (by_curvature && (curvature_pairs_ == 0 || 10 * history.observed() >= 11 * curvature_pairs_)) {
+  const bool by_curvature = spec_.training.optimizer != Optimizer::kAdam;
+  if (by_curvature && curvature_is_stale(history.observed(), curvature_pairs_)) {
     for (std::int64_t member = 0; member < spec_.members; ++member) find_curvature(history, member);
     curvature_pairs_ = history.observed();
   }
@@ -123,8 +127,9 @@ void StackedTrainer::train(const ResidentHistory& history) {
 }
 
 void StackedTrainer::find_steps(Members members, double rate) {
-  // Adam's curvatures stay 0.
-  const double prior = spec_.optimizer == Optimizer::kAdam ? 1.0 : 2.0 * spec_.prior_weight;
+  // Adam's curvatures stay 0: its step is the rate itself.
+  const double prior =
+      spec_.training.optimizer == Optimizer::kAdam ? 1.0 : prior_curvature(spec_.training.prior_weight);
   for (std::int64_t member = members.first; member < members.first + members.count; ++member)
     step_from_curvature(stream_, curvatures_.data() + member, rate, prior, outcome_.data() + member);
 }
@@ -152,12 +157,12 @@ void StackedTrainer::find_curvature(const ResidentHistory& history, std::int64_t
   }
 }
 
-/// The first trainings in a bucket, one in each way that may be taken, are not recorded: a size that is
-/// seen once needs no graph, and what has never run is loaded before anything is recorded. The next ones
-/// try the ways in turn.
+/// The first trainings in a bucket, one per schedule that may be chosen, are not recorded: a size that is
+/// seen once needs no graph, and kernels must be loaded before a graph is recorded. The next ones time the
+/// schedules in turn.
 std::size_t StackedTrainer::next_schedule() const {
-  if (spec_.members == 1 || spec_.schedule == MemberSchedule::kBatched) return 0;
-  if (spec_.schedule == MemberSchedule::kStreams) return 1;
+  if (spec_.members == 1 || spec_.training.schedule == MemberSchedule::kBatched) return 0;
+  if (spec_.training.schedule == MemberSchedule::kStreams) return 1;
   for (std::size_t i = 0; i < recorded_.size(); ++i) {
     if (!recorded_[i].timed) return i;
   }
@@ -167,9 +172,9 @@ std::size_t StackedTrainer::next_schedule() const {
 
 void StackedTrainer::start(const ResidentHistory& history) {
   const std::int64_t trained = trained_in_bucket_++;
-  const bool tries_both = spec_.schedule == MemberSchedule::kAuto && spec_.members > 1;
+  const bool tries_both = spec_.training.schedule == MemberSchedule::kAuto && spec_.members > 1;
   if (trained == 0 || (tries_both && trained == 1)) {
-    const bool streams = spec_.schedule == MemberSchedule::kStreams || trained == 1;
+    const bool streams = spec_.training.schedule == MemberSchedule::kStreams || trained == 1;
     descend_all(history, streams ? MemberSchedule::kStreams : MemberSchedule::kBatched);
     return;
   }
@@ -195,32 +200,32 @@ void StackedTrainer::descend_all(const ResidentHistory& history, MemberSchedule 
 void StackedTrainer::descend(Stream stream, const ResidentHistory& history, Members members) {
   const NetworkStack networks = stack(members);
   NetworkStack trained = networks;
-  trained.precision = spec_.precision;
+  trained.precision = spec_.training.precision;
   const TrainingWorkspace work = workspace(members);
   const PairHistoryView plain = view(history, members);
   const std::int64_t p = parameters_;
-  const StackedObjective objective{1.0, spec_.prior_weight, centre_.data() + members.first * p};
+  const StackedObjective objective{1.0, spec_.training.prior_weight, centre_.data() + members.first * p};
   double* began = outcome_.data() + spec_.members + members.first;
   double* ended = began + spec_.members;
-  if (spec_.noise > 0.0) {
+  if (spec_.noise.deviation > 0.0) {
     perturb_labels(stream, plain.terms, plain.count, members.count, noise_keys_.data() + members.first,
-                   round_.data(), spec_.noise, labels_.data() + members.first * plain.count);
+                   round_.data(), spec_.noise.deviation, labels_.data() + members.first * plain.count);
   }
   PairHistoryView seen = plain;
-  if (spec_.weigh_by_ndcg) {
+  if (spec_.training.weigh_by_ndcg) {
     seen.weights = weights_.data() + members.first * plain.count;
     seen.labels = labels_.data() + members.first * plain.count;
   }
-  if (spec_.optimizer != Optimizer::kGradientDescent)
+  if (spec_.training.optimizer != Optimizer::kGradientDescent)
     begin_training(stream, members.count * p, networks.theta, optimizer_state(members));
   if (stops()) {
     copy_bytes(stream, steps_.data() + members.first, outcome_.data() + members.first,
                static_cast<std::size_t>(members.count) * sizeof(double));
   }
-  for (std::int64_t number = 1; number <= spec_.steps; ++number) {
-    // Whether a training raised the loss is judged in float32.
+  for (std::int64_t number = 1; number <= spec_.training.steps; ++number) {
+    // Whether a training raised the loss is decided in float32.
     forward_history(stream, number == 1 ? networks : trained, seen, work);
-    if (spec_.weigh_by_ndcg) {
+    if (spec_.training.weigh_by_ndcg) {
       const std::int64_t observations = bucket_.observations;
       ndcg_weights(stream, history.impressions(), history.observations(), observations, plain.count,
                    history.observation_offsets(), history.observation_items(), members.count, plain.docs,
@@ -248,10 +253,10 @@ void StackedTrainer::move(Stream stream, Members members, std::int64_t number) {
   const double* step = (stops() ? steps_ : outcome_).data() + members.first;
   float* theta = theta_ + members.first * parameters_;
   if (stops()) {
-    stop_at_small_gradients(stream, members.count, parameters_, gradient, spec_.stop_gradient_norm,
+    stop_at_small_gradients(stream, members.count, parameters_, gradient, spec_.training.stop_gradient_norm,
                             observed_.data(), steps_.data() + members.first);
   }
-  switch (spec_.optimizer) {
+  switch (spec_.training.optimizer) {
     case Optimizer::kGradientDescent:
       gradient_descent_step(stream, members.count, parameters_, gradient, step, theta);
       return;
@@ -267,35 +272,35 @@ void StackedTrainer::move(Stream stream, Members members, std::int64_t number) {
 
 bool StackedTrainer::repeat(const ResidentHistory& history, std::int64_t member) {
   // LambdaRank's gradients are not those of one loss.
-  if (spec_.weigh_by_ndcg) return false;
+  if (spec_.training.weigh_by_ndcg) return false;
   copy_bytes(stream_, theta_ + member * parameters_, before_.data() + member * parameters_,
              static_cast<std::size_t>(parameters_) * sizeof(float));
   --trainings_;
-  find_steps({member, 1}, 0.5 * rate());
+  find_steps({member, 1}, kRetryShare * rate());
   ++trainings_;
   descend(stream_, history, {member, 1});
   return true;
 }
 
 ResidentTrainer::Divergence StackedTrainer::find_divergence(const ResidentHistory& history) {
-  const std::int64_t steps = spec_.steps;
+  const std::int64_t steps = spec_.training.steps;
   Divergence found{steps, std::nan("")};
   bool finite = true;
   for (std::int64_t tried = 1; tried <= steps && finite; ++tried) {
     undo();
-    spec_.steps = tried;
+    spec_.training.steps = tried;
     descend(stream_, history, {0, spec_.members});
     OwnedStream::wait_for(stream_);
     std::vector<double> losses(static_cast<std::size_t>(spec_.members));
     copy_to_host(outcome_.data() + 2 * spec_.members, std::span(losses));
     for (const double loss : losses) {
       if (std::isfinite(loss) || !finite) continue;
-      // The step that begins with this loss, as on the CPU; the last one ends with it.
+      // The step that starts from this loss, or the last step, which ends with it.
       found = {std::min(tried + 1, steps), loss};
       finite = false;
     }
   }
-  spec_.steps = steps;
+  spec_.training.steps = steps;
   undo();
   OwnedStream::wait_for(stream_);
   return found;

@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
+#include "core/device/network_spec.h"
 #include "core/io/state_archive.h"
-#include "core/ops/device_network.h"
 #include "cuda/engine/growing_array.h"
 #include "cuda/engine/member_streams.h"
 #include "cuda/engine/resident_trainer.h"
@@ -16,19 +16,20 @@
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
-/// Full-batch training of N networks side by side, as models/neural/full_batch_trainer.h does it for one: J
-/// steps of all members are a graph, recorded once a size of the history and replayed without the host.
+/// Full-batch training of N networks side by side; models/neural/full_batch_trainer.h has the mathematics.
+/// The J steps of all members are a graph that is recorded once per size of the history and replayed
+/// without the host.
 class StackedTrainer : public ResidentTrainer {
  public:
-  /// What the spec points to is not read later. `theta` [members × p] is what is trained.
+  /// The spec's spans are read now only. `theta` [members × p] is trained.
   StackedTrainer(const DeviceNetworkSpec& spec, float* theta, Stream stream);
 
-  /// Waits only where curvatures have to be found anew.
+  /// Waits only if curvatures are stale.
   void train(const ResidentHistory& history) override;
   bool repeat(const ResidentHistory& history, std::int64_t member) override;
   Divergence find_divergence(const ResidentHistory& history) override;
   const double* outcome() const override { return outcome_.data(); }
-  bool tells_steps() const override { return true; }
+  bool has_steps() const override { return true; }
   std::int64_t bytes() const override;
   void save(StateWriter& state) const override;
   void load(StateReader& state) override;
@@ -58,8 +59,8 @@ class StackedTrainer : public ResidentTrainer {
   void descend(Stream stream, const ResidentHistory& history, Members members);
   void undo();
   void move(Stream stream, Members members, std::int64_t number);
-  bool stops() const { return spec_.stop_gradient_norm > 0.0; }
-  bool keeps_gradient() const { return stops() || spec_.optimizer != Optimizer::kGradientDescent; }
+  bool stops() const { return spec_.training.stop_gradient_norm > 0.0; }
+  bool keeps_gradient() const { return stops() || spec_.training.optimizer != Optimizer::kGradientDescent; }
 
   NetworkStack stack(Members members) const;
   TrainingWorkspace workspace(Members members);
@@ -74,20 +75,20 @@ class StackedTrainer : public ResidentTrainer {
   DeviceArray<float> centre_;     // θ₀
   DeviceArray<float> before_;     // θ before the latest training
   DeviceArray<double> outcome_;   // [kOutcomes × members]
-  DeviceArray<double> steps_;     // of members that go on; 0 of those that have stopped
-  DeviceArray<double> gradient_;  // where it is looked at; else a step is made as it is found
-  DeviceArray<double> position_;  // of optimizers that remember, as what follows
+  DeviceArray<double> steps_;     // σ_t of each member; 0 once it has stopped
+  DeviceArray<double> gradient_;  // kept if steps need all of it; else a step is taken as it is computed
+  DeviceArray<double> position_;  // of optimizers with moments, like the next two
   DeviceArray<double> first_moment_;
   DeviceArray<double> second_moment_;
   DeviceArray<StepRates> step_rates_;      // of Adam's J steps
-  DeviceArray<double> first_eigenvector_;  // where a power iteration begins
-  DeviceArray<double> eigenvectors_;       // where each member's stopped; zeros before
+  DeviceArray<double> first_eigenvector_;  // the start of the first power iteration
+  DeviceArray<double> eigenvectors_;       // the result of each member's latest one; zeros before
   DeviceArray<CurvatureState> curvatures_;
   DeviceArray<PhiloxKey> noise_keys_;
   DeviceArray<std::uint32_t> round_;
   DeviceArray<std::int64_t> observed_;
 
-  // Whatever grows with the history.
+  // Arrays that grow with the history.
   GrowingArray<float> rows_;
   GrowingArray<float> scores_;
   GrowingArray<float> partial_;
@@ -98,7 +99,7 @@ class StackedTrainer : public ResidentTrainer {
   GrowingArray<double> curvature_work_;
   TrainingSizes sizes_;
 
-  // Graphs of the latest size of the history.
+  // Graphs for the latest size of the history.
   ResidentHistory::Bucket bucket_;
   std::int64_t history_moves_ = 0;
   std::array<Recorded, kSchedules.size()> recorded_;

@@ -9,10 +9,10 @@
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
-/// When the stages of a round began and ended on the device.
+/// The seconds of the stages of a round on the device.
 class Timeline {
  public:
-  /// What is started from now on belongs to this stage; to none where the name is empty.
+  /// Work started from now on belongs to this stage; to none if the name is empty.
   void mark(Stream stream, std::string_view stage) {
     range_.begin(stage);
     if (used_ == marks_.size()) marks_.emplace_back();
@@ -20,7 +20,7 @@ class Timeline {
     marks_[used_].event.record(stream);
     ++used_;
   }
-  /// Adds the seconds of all stages and forgets them; all marks have passed.
+  /// Adds the seconds of all stages and resets them; all marks must have passed.
   void collect(StageClock& clock) {
     for (std::size_t i = 0; i + 1 < used_; ++i) {
       if (!marks_[i].stage.empty())

@@ -5,32 +5,31 @@
 #include <string_view>
 
 #include "core/io/state_archive.h"
+#include "core/learning/covariance_checks.h"
 #include "cuda/engine/resident_posterior.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
-/// A posterior that is looked after: its drift is measured every so many pairs, what has lost its digits is
-/// made anew once, and a full one may change its form.
+/// Adds drift checks, rebuilds and form switching to a posterior.
 class WatchedPosterior {
  public:
   WatchedPosterior(DeviceCovariance covariance, const ResidentPosteriorSpec& spec, Stream stream);
 
   void gram(Stream stream, const FactorRows& docs, double* m) { posterior_->gram(stream, docs, m); }
-  /// Takes in pairs [count], on the device, of the documents whose gram() was the latest call and left m;
-  /// more than a batch of them write over m.
+  /// Observes pairs [count], on the device, of the documents of the latest gram(), whose result is m; more
+  /// than one batch of them overwrites m.
   void observe(Stream stream, const FactorRows& docs, double* m, const PreferencePair* pairs,
                std::int64_t count);
-  /// After observe(): waits, and may throw, in the rounds in which the drift is measured.
+  /// To be called after observe(). If the drift is due to be measured, waits, and rebuilds or throws.
   void check_drift(Stream stream);
-  /// For widths, or a status, that rounding has spoiled. Throws NumericError where the latest answer before
-  /// this one was spoiled, too.
+  /// Rebuilds after an answer that rounding has spoiled; NumericError if the answer before was spoiled too.
   void repair(Stream stream);
-  /// The latest answer was good.
+  /// To be called after a good answer.
   void trust() { rebuilt_ = false; }
-  void go_primal(Stream stream);
+  void switch_to_primal(Stream stream);
 
   const CovarianceStatus* status() const { return posterior_->status(); }
-  /// ‖A A⁻¹ v − v‖/‖v‖, the largest of a few random v; waits.
+  /// The largest ‖A A⁻¹ v − v‖ of the probes v; waits.
   double drift(Stream stream);
   std::string_view form() const { return posterior_->form(); }
   std::int64_t bytes() const { return posterior_->bytes(); }
@@ -39,10 +38,13 @@ class WatchedPosterior {
   void load(Stream stream, StateReader& state);
 
  private:
+  CovarianceName name() const { return {posterior_->form(), posterior_->pairs(), spec_.lambda}; }
+  void rebuild(Stream stream, std::string_view why);
+
   ResidentPosteriorSpec spec_;
   std::unique_ptr<ResidentPosterior> posterior_;
-  std::int64_t unchecked_ = 0;  // pairs since the drift was measured
-  bool rebuilt_ = false;        // since the latest good answer
+  DriftMonitor monitor_;
+  bool rebuilt_ = false;  // since the latest good answer
 };
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -14,7 +14,7 @@ __global__ void gather_docs_kernel(const float* from, std::int64_t features, con
   for (std::int64_t c = threadIdx.x; c < features; c += blockDim.x) to[blockIdx.x * features + c] = row[c];
 }
 
-__global__ void write_terms_kernel(const DeviceLesson::Term* changed, std::int64_t count, PairTerm* terms) {
+__global__ void write_terms_kernel(const DeviceUpdate::Term* changed, std::int64_t count, PairTerm* terms) {
   const std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (i < count) terms[changed[i].index] = changed[i].term;
 }
@@ -28,7 +28,7 @@ void gather_docs(Stream stream, const float* from, std::int64_t features, const 
          numbers, to);
 }
 
-void write_terms(Stream stream, const DeviceLesson::Term* changed, std::int64_t count, PairTerm* terms) {
+void write_terms(Stream stream, const DeviceUpdate::Term* changed, std::int64_t count, PairTerm* terms) {
   if (count == 0) return;
   launch(write_terms_kernel, dim3{static_cast<unsigned>((count + kThreads - 1) / kThreads)}, dim3{kThreads},
          0, stream, changed, count, terms);

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "core/ops/device_network.h"
+#include "core/device/round.h"
 #include "core/ops/pair_training.h"
 #include "cuda/runtime/stream.h"
 
@@ -14,6 +14,6 @@ void gather_docs(Stream stream, const float* from, std::int64_t features, const 
                  std::int64_t count, float* to);
 
 /// terms[changed[i].index] = changed[i].term.
-void write_terms(Stream stream, const DeviceLesson::Term* changed, std::int64_t count, PairTerm* terms);
+void write_terms(Stream stream, const DeviceUpdate::Term* changed, std::int64_t count, PairTerm* terms);
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -8,11 +8,10 @@ namespace olrank::cuda {
 
 void check(cudaError_t status, std::string_view call) {
   if (status == cudaSuccess) return;
-  cudaGetLastError();  // it is told here and must not come up in a later check
+  cudaGetLastError();  // reported here, so that no later check reports it again
   if (status == cudaErrorMemoryAllocation) {
     throw OutOfDeviceMemory(fmt::format(
-        "{} failed: the GPU's memory is full. Fewer --jobs, the diagonal covariance or fewer rounds "
-        "need less.",
+        "{} failed: the GPU's memory is full. Use fewer --jobs, the diagonal covariance or fewer rounds.",
         call));
   }
   throw CudaError(
@@ -23,7 +22,7 @@ void throw_launch_error(cudaError_t status, const void* kernel, dim3 grid, dim3 
                         std::size_t shared_bytes) {
   const char* name = nullptr;
   if (cudaFuncGetName(&name, kernel) != cudaSuccess) name = "a kernel";
-  cudaGetLastError();  // it is told here and must not come up in a later check
+  cudaGetLastError();  // reported here, so that no later check reports it again
   throw CudaError(fmt::format(
       "Starting {} with {} × {} × {} blocks of {} threads and {} bytes of shared memory failed: {} ({}).",
       name, grid.x, grid.y, grid.z, block.x * block.y * block.z, shared_bytes, cudaGetErrorString(status),

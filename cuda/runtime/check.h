@@ -8,10 +8,10 @@
 
 namespace olrank::cuda {
 
-/// Turns a failed call into a CudaError that names the call and what CUDA said about it.
+/// Throws a CudaError with the call and CUDA's description if the call failed.
 void check(cudaError_t status, std::string_view call);
 
-/// Throws the CudaError of a kernel that could not be started, with its name and sizes.
+/// Throws the CudaError of a kernel that did not start, with its name and sizes.
 [[noreturn]] void throw_launch_error(cudaError_t status, const void* kernel, dim3 grid, dim3 block,
                                      std::size_t shared_bytes);
 

@@ -13,7 +13,7 @@
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
-/// Device memory of one array of plain numbers.
+/// An array in device memory.
 template <class T>
 class DeviceArray {
  public:
@@ -25,7 +25,7 @@ class DeviceArray {
   explicit DeviceArray(std::span<const T> values) : DeviceArray(static_cast<std::int64_t>(values.size())) {
     if (size_ == 0) return;
     OLRANK_CUDA_CHECK(cudaMemcpy(data_, values.data(), bytes(), cudaMemcpyHostToDevice));
-    // The copy may still be on its way, and streams of our own do not wait for it.
+    // The transfer may still be running, and non-blocking streams do not wait for it.
     OLRANK_CUDA_CHECK(cudaStreamSynchronize(nullptr));
   }
   ~DeviceArray() { cudaFree(data_); }
@@ -43,7 +43,7 @@ class DeviceArray {
   T* data() { return static_cast<T*>(data_); }
   const T* data() const { return static_cast<const T*>(data_); }
 
-  /// Waits for what was started in the default stream; for other streams the caller has waited.
+  /// Waits for the default stream; for other streams the caller has waited.
   std::vector<T> to_host() const {
     std::vector<T> values(size_);
     if (size_ > 0) OLRANK_CUDA_CHECK(cudaMemcpy(values.data(), data_, bytes(), cudaMemcpyDeviceToHost));

@@ -9,19 +9,19 @@
 #include "cuda/runtime/check.h"
 #include "cuda/runtime/stream.h"
 
-// How kernels are started, and what they need beyond the language. The tests have a twin of this file for
-// the CPU: kernels use nothing of CUDA but what both have.
+// How kernels start, and the parts of CUDA that they use. The tests have a twin of this file for the CPU,
+// so that kernels use only what both provide.
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
-/// Starts a kernel; shared memory is dynamic_shared(). Blocks are whole warps, and an empty grid is the
-/// caller's early return. Throws CudaError with the kernel's name and its sizes.
+/// Starts a kernel; shared memory is dynamic_shared(). Blocks are whole warps, and callers return early
+/// instead of passing an empty grid. Throws CudaError with the kernel's name and its sizes.
 template <class... Parameters, class... Arguments>
 void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes, Stream stream,
             const Arguments&... arguments) {
   constexpr std::size_t kWithoutAsking = 48 * 1024;
   cudaError_t status = cudaSuccess;
   if (shared_bytes > kWithoutAsking) {
-    // The limit belongs to the kernel on this device, so that every thread sets the same one.
+    // The limit is per kernel and device, so that every thread sets the same value.
     int device = 0;
     int most = 0;
     status = cudaGetDevice(&device);
@@ -48,8 +48,8 @@ __device__ inline T* dynamic_shared() {
   return reinterpret_cast<T*>(memory);
 }
 
-/// Begins to copy one number, or four aligned ones, to shared memory; commit_copies() closes a group of
-/// copies, and wait_for_copies() waits until at most `pending` of the thread's groups are on their way.
+/// Starts copying one number, or four aligned ones, to shared memory; commit_copies() closes a group of
+/// copies, and wait_for_copies() waits until at most `pending` of the thread's groups are unfinished.
 template <int count>
 __device__ inline void copy_async(float* shared, const float* global) {
   __pipeline_memcpy_async(shared, global, count * sizeof(float));
@@ -85,7 +85,7 @@ __device__ inline void multiply_add_16x8x16(const double (&a)[8], const double (
 #endif
 }
 
-/// A number rounded to TF32, to nearest and ties away from zero; what is none stays none.
+/// Rounds a number to TF32, to nearest with ties away from zero; NaN stays NaN.
 __device__ inline std::uint32_t to_tf32(float value) {
   std::uint32_t bits = 0;
   asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(value));

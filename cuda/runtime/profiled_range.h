@@ -9,8 +9,8 @@
 
 namespace olrank {
 
-/// What the host is starting work for, as profilers show it: builds with -DOLRANK_NVTX=ON tell it, others
-/// do nothing here.
+/// Names the stage that the host is starting work for in profilers, in builds with -DOLRANK_NVTX=ON; else
+/// does nothing.
 class ProfiledRange {
  public:
   ProfiledRange() = default;
@@ -18,7 +18,7 @@ class ProfiledRange {
   ProfiledRange(const ProfiledRange&) = delete;
   ProfiledRange& operator=(const ProfiledRange&) = delete;
 
-  /// Ends the range before; an empty name begins none.
+  /// Ends the previous range; an empty name starts none.
   void begin(std::string_view name) {
     end();
     if (name.empty()) return;

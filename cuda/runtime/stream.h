@@ -1,6 +1,6 @@
 #pragma once
 
-// The tests run the kernels' own source on the CPU too, in a namespace of its own.
+// The tests also compile the kernels' source for the CPU, in another namespace.
 #ifndef OLRANK_DEVICE_NAMESPACE
 #define OLRANK_DEVICE_NAMESPACE cuda
 #endif

@@ -1,4 +1,4 @@
-#include "core/ops/visible_gpus.h"
+#include "core/device/visible_gpus.h"
 
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
@@ -11,15 +11,15 @@ namespace {
 std::string why_none(cudaError_t status, const GpuSurvey& survey) {
   switch (status) {
     case cudaErrorInsufficientDriver:
-      if (survey.driver_version == 0) return "no NVIDIA driver answers";
-      return fmt::format("the driver serves CUDA {}.{}, and this build needs {}.{}: update the driver",
+      if (survey.driver_version == 0) return "no NVIDIA driver responds";
+      return fmt::format("the driver supports CUDA {}.{}, but this build needs {}.{}: update the driver",
                          survey.driver_version / 1000, survey.driver_version % 1000 / 10,
                          survey.runtime_version / 1000, survey.runtime_version % 1000 / 10);
     case cudaSuccess:
     case cudaErrorNoDevice:
-      return "the driver shows no device";
+      return "the driver reports no device";
     default:
-      return fmt::format("CUDA says: {}", cudaGetErrorString(status));
+      return fmt::format("CUDA reports: {}", cudaGetErrorString(status));
   }
 }
 
@@ -35,7 +35,7 @@ GpuSurvey visible_gpus() {
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);
   if (status != cudaSuccess || count == 0) {
-    cudaGetLastError();  // the failure is told here and must not come up in a later check
+    cudaGetLastError();  // reported here, so that no later check reports it again
     survey.absence = why_none(status, survey);
     return survey;
   }

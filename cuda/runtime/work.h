@@ -10,16 +10,15 @@
 #include "cuda/runtime/check.h"
 #include "cuda/runtime/stream.h"
 
-// How work is ordered on a device: streams, events, captured graphs and copies. The tests have a twin of
-// this file for the CPU.
+// Streams, events, captured graphs and copies. The tests have a twin of this file for the CPU.
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
-/// Makes a device the calling thread's.
+/// Selects the calling thread's device.
 inline void use_device(int index) {
   OLRANK_CUDA_CHECK(cudaSetDevice(index));
 }
 
-/// A stream of its own, which does not wait for the default one.
+/// A stream that does not wait for the default stream.
 class OwnedStream {
  public:
   OwnedStream() { OLRANK_CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking)); }
@@ -30,13 +29,13 @@ class OwnedStream {
   OwnedStream& operator=(OwnedStream&&) = delete;
 
   Stream get() const { return stream_; }
-  /// Waits on the host for everything that was started here.
+  /// Waits on the host for everything started in this stream.
   void wait() const { wait_for(stream_); }
-  /// Whether everything that was started here is done.
+  /// Whether everything started in this stream is done.
   bool idle() const {
     const cudaError_t status = cudaStreamQuery(stream_);
     if (status == cudaErrorNotReady) {
-      cudaGetLastError();  // no error, and must not come up in a later check
+      cudaGetLastError();  // not an error, so that no later check may report it
       return false;
     }
     OLRANK_CUDA_CHECK(status);
@@ -48,7 +47,7 @@ class OwnedStream {
   Stream stream_ = nullptr;
 };
 
-/// A moment in a stream.
+/// A point in a stream.
 class Event {
  public:
   Event() { OLRANK_CUDA_CHECK(cudaEventCreate(&event_)); }
@@ -59,9 +58,9 @@ class Event {
   Event& operator=(Event&&) = delete;
 
   void record(Stream stream) { OLRANK_CUDA_CHECK(cudaEventRecord(event_, stream)); }
-  /// Lets the stream's later work wait for this moment.
+  /// Makes the stream's later work wait for this event.
   void hold(Stream stream) const { OLRANK_CUDA_CHECK(cudaStreamWaitEvent(stream, event_)); }
-  /// Both have passed.
+  /// Both events must have passed.
   double seconds_since(const Event& earlier) const {
     float milliseconds = 0.0F;
     OLRANK_CUDA_CHECK(cudaEventElapsedTime(&milliseconds, earlier.event_, event_));
@@ -72,22 +71,22 @@ class Event {
   cudaEvent_t event_ = nullptr;
 };
 
-/// Work that was recorded once and is started again by one call.
+/// Work that is recorded once and started by one call.
 class Graph {
  public:
   Graph() = default;
-  /// Records what `work` starts in this stream, and in streams that it forks from there and joins again;
-  /// nothing of it runs.
+  /// Records the work that `work` starts in this stream, and in streams that it forks from it and joins
+  /// again, without running it.
   Graph(Stream stream, FunctionRef<void()> work) {
     cudaGraph_t graph = nullptr;
-    // Other threads may allocate meanwhile.
+    // Thread-local, so that other threads may allocate during the capture.
     OLRANK_CUDA_CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
     try {
       work();
     } catch (...) {
       cudaStreamEndCapture(stream, &graph);
       if (graph != nullptr) cudaGraphDestroy(graph);
-      cudaGetLastError();  // what is thrown says enough
+      cudaGetLastError();  // the exception reports it
       throw;
     }
     OLRANK_CUDA_CHECK(cudaStreamEndCapture(stream, &graph));
@@ -111,7 +110,7 @@ class Graph {
   cudaGraphExec_t graph_ = nullptr;
 };
 
-/// Host memory that a device copies to and from while the host goes on.
+/// Host memory that a device can copy to and from asynchronously.
 class PinnedBytes {
  public:
   PinnedBytes() = default;
@@ -138,13 +137,14 @@ class PinnedBytes {
   void* data_ = nullptr;
 };
 
-/// Between any two places. From and to the host it is asynchronous with pinned memory alone.
+/// Copies between any two addresses. Transfers from and to the host are asynchronous only with pinned
+/// memory.
 inline void copy_bytes(Stream stream, void* to, const void* from, std::size_t bytes) {
   if (bytes > 0) OLRANK_CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream));
 }
 
-/// Copies that wait for themselves; the caller has waited for whatever else uses the memory. Not for the
-/// whole device, on which another thread may be recording.
+/// Synchronous copies; the caller has waited for other uses of the memory. They do not synchronise the
+/// device, as another thread may be capturing a graph.
 template <class T>
 void copy_to_host(const T* from, std::span<T> to) {
   if (!to.empty()) OLRANK_CUDA_CHECK(cudaMemcpy(to.data(), from, to.size_bytes(), cudaMemcpyDeviceToHost));
@@ -153,7 +153,7 @@ template <class T>
 void copy_to_device(std::span<const T> from, T* to) {
   if (from.empty()) return;
   OLRANK_CUDA_CHECK(cudaMemcpy(to, from.data(), from.size_bytes(), cudaMemcpyHostToDevice));
-  OLRANK_CUDA_CHECK(cudaStreamSynchronize(nullptr));  // it may still be on its way
+  OLRANK_CUDA_CHECK(cudaStreamSynchronize(nullptr));  // the transfer may still be running
 }
 
 inline void fill_bytes(Stream stream, void* to, int value, std::size_t bytes) {

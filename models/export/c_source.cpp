@@ -9,7 +9,7 @@
 namespace olrank {
 namespace {
 
-/// Writes C99 that compiles without a warning: whatever would not be used is left out.
+/// Writes C99 that compiles without a warning: anything unused is omitted.
 class CSource {
  public:
   CSource(const LoadedModel& model, const std::string& name)
@@ -48,7 +48,7 @@ class CSource {
     add(" *\n"
         " * {0}_normalise: the raw features of one query's documents, [docs x {0}_FEATURES] by rows, "
         "become\n"
-        " *   inputs, [docs x {0}_INPUTS]; feature number f of the data stands in column f - 1.\n"
+        " *   inputs, [docs x {0}_INPUTS]; feature number f of the data is in column f - 1.\n"
         " * {0}_score: the score of one document from its {0}_INPUTS inputs; higher is better.{1}\n"
         " */\n"
         "#include <stddef.h>\n{2}\n"

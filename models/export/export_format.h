@@ -22,22 +22,22 @@ struct EnumNames<ExportFormat> {
       std::pair{ExportFormat::kC, std::string_view("c")}};
 };
 
-/// The bytes of the model's file in a format. `name` is what a C source calls its functions by; the other
-/// formats do without. Everything comes from the model alone.
+/// The bytes of the model's file in a format. `name` is the prefix of the functions of a C source; other
+/// formats ignore it. Everything comes from the model alone.
 std::string exported(const LoadedModel& model, ExportFormat format, const std::string& name);
 
-/// The metadata of the model's file, with the normalisation and the features' names where it had none.
+/// The metadata of the model's file, with the normalisation and feature names added if missing.
 ModelMetadata complete_metadata(const LoadedModel& model);
 
-// One file a format:
+// One function per format, in a file of its own:
 std::string safetensors_of(const LoadedModel& model);
-/// What torch.load(weights_only=True) reads: an OrderedDict of float tensors called as in the model file,
-/// whose attribute `olrank` holds the metadata.
+/// What torch.load(weights_only=True) reads: an OrderedDict of float tensors with the names of the model
+/// file, whose attribute `olrank` holds the metadata.
 std::string torch_archive_of(const LoadedModel& model);
 /// From `docs`, the raw float features of one query's documents, to their `scores` in double.
 std::string onnx_of(const LoadedModel& model);
 std::string json_of(const LoadedModel& model);
-/// C99 that needs nothing but the C library.
+/// C99 that needs only the C library.
 std::string c_source_of(const LoadedModel& model, const std::string& name);
 
 }  // namespace olrank

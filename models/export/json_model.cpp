@@ -8,7 +8,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// Each float as the double that it is, so that readers in double lose nothing.
+/// Each float as its exact double value, so that readers in double lose nothing.
 ordered_json numbers(const float* values, std::int64_t count) {
   auto array = ordered_json::array();
   for (std::int64_t i = 0; i < count; ++i) array.push_back(double{values[i]});

@@ -13,7 +13,7 @@ namespace olrank {
 namespace {
 
 // Numbers of fields and types are those of onnx.proto, version 1.8 (IR 7, operators 13).
-enum ElementType : int { kFloat = 1, kInt64 = 7, kDouble = 11 };
+enum ElementType : int { kFloatType = 1, kInt64Type = 7, kDoubleType = 11 };
 
 ProtobufMessage shaped_value(const std::string& name, ElementType type, const char* rows,
                              std::int64_t columns) {
@@ -53,7 +53,7 @@ ProtobufMessage attribute(const char* name, std::span<const std::int64_t> values
   return message;
 }
 
-/// A graph that grows node by node; a node's result goes by the name it returns.
+/// A graph that grows node by node; each call returns the name of the node's result.
 class Graph {
  public:
   std::string add(const std::string& op, std::initializer_list<std::string> inputs,
@@ -87,7 +87,7 @@ class Graph {
     return name;
   }
   std::string number(const std::string& name, double value) {
-    return constant(name, kDouble, std::span<const double>(&value, 1), {1});
+    return constant(name, kDoubleType, std::span<const double>(&value, 1), {1});
   }
   std::string cast(const std::string& value, ElementType type) {
     return add("Cast", {value}, {attribute("to", type)});
@@ -95,8 +95,8 @@ class Graph {
 
   ProtobufMessage finish(std::int64_t features) {
     graph_.put_text(2, "olrank");
-    graph_.put_message(11, shaped_value("docs", kFloat, "docs_of_query", features));
-    graph_.put_message(12, shaped_value("scores", kDouble, "docs_of_query", 0));
+    graph_.put_message(11, shaped_value("docs", kFloatType, "docs_of_query", features));
+    graph_.put_message(12, shaped_value("scores", kDoubleType, "docs_of_query", 0));
     return std::move(graph_);
   }
 
@@ -117,8 +117,8 @@ std::string query_minmax(Graph& graph, const std::string& docs) {
   return graph.add("Div", {graph.add("Sub", {docs, low}), divisor});
 }
 
-/// log(1 + |x|) with the sign of x. What 1 + |x| rounds away is put back by the factor |x| / ((1 + |x|) −
-/// 1), as the operators have no log1p.
+/// log(1 + |x|) with the sign of x. The factor |x| / ((1 + |x|) − 1) restores what 1 + |x| rounds away,
+/// because ONNX has no log1p.
 std::string signed_log(Graph& graph, const std::string& docs) {
   const std::string one = graph.number("one", 1.0);
   const std::string zero = graph.number("zero", 0.0);
@@ -131,7 +131,7 @@ std::string signed_log(Graph& graph, const std::string& docs) {
   return graph.add("Mul", {graph.add("Sign", {docs}), graph.add("Where", {lost, size, log})});
 }
 
-/// The kept ones of the numbers by raw feature.
+/// The numbers of the features that are kept, from those of all raw features.
 std::vector<double> of_inputs(const FittedNormaliser& normaliser, const std::vector<double>& numbers) {
   if (normaliser.kept.empty()) return numbers;
   std::vector<double> kept;
@@ -144,11 +144,11 @@ std::vector<double> of_inputs(const FittedNormaliser& normaliser, const std::vec
 std::string normalised(Graph& graph, const FittedNormaliser& normaliser) {
   std::string docs = "docs";
   if (!normaliser.kept.empty()) {
-    const std::string kept = graph.constant("kept", kInt64, std::span(normaliser.kept),
+    const std::string kept = graph.constant("kept", kInt64Type, std::span(normaliser.kept),
                                             {static_cast<std::int64_t>(normaliser.kept.size())});
     docs = graph.add("Gather", {docs, kept}, {attribute("axis", 1)});
   }
-  docs = graph.cast(docs, kDouble);
+  docs = graph.cast(docs, kDoubleType);
   if (normaliser.kind == Normalisation::kNone) return docs;
   if (normaliser.kind == Normalisation::kQueryMinmax) {
     docs = query_minmax(graph, docs);
@@ -156,12 +156,12 @@ std::string normalised(Graph& graph, const FittedNormaliser& normaliser) {
     if (normaliser.kind == Normalisation::kLog1pZscore) docs = signed_log(graph, docs);
     const std::vector<double> means = of_inputs(normaliser, normaliser.means);
     const std::vector<double> scales = of_inputs(normaliser, normaliser.scales);
-    docs =
-        graph.add("Sub", {docs, graph.constant("means", kDouble, std::span(means), {normaliser.inputs()})});
-    docs = graph.add("Mul",
-                     {docs, graph.constant("scales", kDouble, std::span(scales), {normaliser.inputs()})});
+    docs = graph.add("Sub",
+                     {docs, graph.constant("means", kDoubleType, std::span(means), {normaliser.inputs()})});
+    docs = graph.add(
+        "Mul", {docs, graph.constant("scales", kDoubleType, std::span(scales), {normaliser.inputs()})});
   }
-  return graph.cast(graph.cast(docs, kFloat), kDouble);
+  return graph.cast(graph.cast(docs, kFloatType), kDoubleType);
 }
 
 /// f(x) [docs × 1] of one member.
@@ -172,12 +172,12 @@ std::string network(Graph& graph, const NetworkShape& shape, const std::vector<f
     const NetworkLayer layer = shape.layer(index);
     std::vector<std::string> inputs = {units};
     inputs.push_back(
-        graph.constant(fmt::format("{}layers.{}.weight", prefix, index), kDouble,
+        graph.constant(fmt::format("{}layers.{}.weight", prefix, index), kDoubleType,
                        std::span(wide).subspan(static_cast<std::size_t>(layer.weight),
                                                static_cast<std::size_t>(layer.rows * layer.columns)),
                        {layer.rows, layer.columns}));
     if (layer.has_bias()) {
-      inputs.push_back(graph.constant(fmt::format("{}layers.{}.bias", prefix, index), kDouble,
+      inputs.push_back(graph.constant(fmt::format("{}layers.{}.bias", prefix, index), kDoubleType,
                                       std::span(wide).subspan(static_cast<std::size_t>(layer.bias),
                                                               static_cast<std::size_t>(layer.rows)),
                                       {layer.rows}));
@@ -203,7 +203,7 @@ std::string onnx_of(const LoadedModel& model) {
   if (factor != 1.0) sum = graph.add("Mul", {sum, graph.number("output_scale", factor)});
   constexpr std::int64_t kColumns = 1;
   const std::string axes =
-      graph.constant("columns", kInt64, std::span<const std::int64_t>(&kColumns, 1), {1});
+      graph.constant("columns", kInt64Type, std::span<const std::int64_t>(&kColumns, 1), {1});
   graph.name_result(graph.add("Squeeze", {sum, axes}), "scores");
 
   ProtobufMessage operators;

@@ -12,6 +12,11 @@ NewtonTrainer::Options newton_options(const TrainerSettings& settings) {
   return {.tolerance = settings.stop_gradient_norm, .max_steps = settings.steps};
 }
 
+void set_newton_defaults(TrainerSettings& settings) {
+  settings.steps = 50;
+  settings.stop_gradient_norm = 1e-6;
+}
+
 double ridge_weight(LossForm form, double lambda, std::int64_t observed) {
   return form == LossForm::kSum ? lambda : 2.0 * lambda * static_cast<double>(observed);
 }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/math/norm.h"
 #include "core/ops/blas.h"
 
 namespace olrank {
@@ -17,12 +18,6 @@ namespace {
 /// cost less than a new inverse.
 constexpr double kGoodShrinkage = 0.3;
 constexpr int kMostHalvings = 40;
-
-double norm(std::span<const double> vector) {
-  double sum = 0.0;
-  for (const double value : vector) sum += value * value;
-  return std::sqrt(sum);
-}
 
 }  // namespace
 
@@ -97,15 +92,15 @@ NewtonReport NewtonTrainer::train(ExecutionContext& context, const FoldedPairs& 
       gradient_at(context, pairs, ridge, trial_theta_, trial_gradient_);
       trial_size = norm(trial_gradient_);
       shrinks = trial_size < (1.0 - 0.1 * scale) * size;
-      // Against an old inverse a bad step says nothing; along Newton's own direction ‖∇F‖ falls for a step
-      // that is short enough.
+      // With an old inverse a bad step is inconclusive; with a new one, ‖∇F‖ falls if the step is short
+      // enough.
       if (shrinks || !inverse_is_new || halvings == kMostHalvings) break;
       scale *= 0.5;
     }
     if (!std::isfinite(trial_size)) {
       throw NumericError(
-          fmt::format("The gradient of the linear ranker is {} after {} pairs; a larger lambda, or "
-                      "normalised features, keep it finite.",
+          fmt::format("The gradient of the linear ranker is {} after {} pairs: use a larger lambda or "
+                      "normalised features.",
                       trial_size, observed));
     }
     const bool good = trial_size <= kGoodShrinkage * size;
@@ -115,7 +110,7 @@ NewtonReport NewtonTrainer::train(ExecutionContext& context, const FoldedPairs& 
       size = trial_size;
       ++report.steps;
     } else if (inverse_is_new) {
-      break;  // rounding has the last word
+      break;  // no progress beyond rounding
     }
     inverse_is_new = false;
     if (!good && size > target) {
@@ -138,7 +133,7 @@ void NewtonTrainer::load(StateReader& state) {
   state.get_into("newton.theta", std::span(theta_));
   inverse_hessian_ = state.get<double>("newton.inverse_hessian");
   if (!inverse_hessian_.empty() && inverse_hessian_.size() != theta_.size() * theta_.size()) {
-    state.fail("The saved inverse Hessian belongs to another number of features.");
+    state.fail("The saved inverse Hessian has another number of features.");
   }
 }
 

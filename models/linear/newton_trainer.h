@@ -10,7 +10,7 @@
 
 namespace olrank {
 
-/// How far a linear training went.
+/// The result of a linear training.
 struct NewtonReport {
   std::int64_t steps = 0;
   double gradient_norm = 0.0;  // ‖∇F‖ where it stopped
@@ -18,13 +18,13 @@ struct NewtonReport {
 };
 
 /// Minimises F(θ) = Σ_s cross-entropy(z_s) + c/2 ‖θ‖² by Newton's method, warm-started, with an inverse
-/// Hessian that is kept from round to round and made anew when a step with it no longer shrinks the
-/// gradient well: a round then costs a few passes over the history and no factorisation.
+/// Hessian that is kept from round to round and recomputed when a step no longer shrinks the gradient
+/// enough: most rounds cost a few passes over the history and no factorisation.
 class NewtonTrainer {
  public:
   struct Options {
     double tolerance = 1e-6;      // of ‖∇F‖/max(1, n)
-    std::int64_t max_steps = 50;  // a round's
+    std::int64_t max_steps = 50;  // per round
   };
 
   NewtonTrainer(std::int64_t stride, const Options& options);

@@ -1,7 +1,6 @@
 #include "models/modules/relu_ranker.h"
 
 #include <fmt/format.h>
-#include <torch/torch.h>
 
 #include <algorithm>
 

@@ -1,6 +1,8 @@
 #pragma once
 
-#include <torch/nn.h>
+#include <torch/nn/module.h>
+#include <torch/nn/modules/container/modulelist.h>
+#include <torch/nn/modules/linear.h>
 
 #include <cstdint>
 #include <span>
@@ -10,10 +12,10 @@
 
 namespace olrank {
 
-/// The network of a NetworkShape as a LibTorch module, for whoever trains or exports with LibTorch: f(x) =
-/// output_scale · (W_L φ(… φ(W_1 x + b_1) …) + b_L). Its parameters are called as in model files:
-/// layers.0.weight, layers.0.bias where there is one, layers.1.weight, … Rankers do not compute with it; it
-/// gives score_docs()'s scores up to rounding.
+/// The network of a NetworkShape as a LibTorch module, for programs that train or export with LibTorch:
+/// f(x) = output_scale · (W_L φ(… φ(W_1 x + b_1) …) + b_L). Its parameters have the names of model files:
+/// layers.0.weight, layers.0.bias if there is one, layers.1.weight, … Rankers do not compute with it; its
+/// scores are those of score_docs() up to rounding.
 class ReluRanker : public torch::nn::Module {
  public:
   /// Parameters are zero until set_theta(). Throws InvalidArgument for a shape without a hidden layer.

@@ -8,22 +8,18 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/ops/pair_width.h"
-#include "models/neural/ensemble_tensors.h"
+#include "models/ensemble_model.h"
 #include "models/neural/mini_batch_trainer.h"
 #include "models/neural/ranker_network.h"
 #include "models/neural/width_comparison.h"
-#include "models/posterior/posterior_plan.h"
+#include "models/posterior/posterior.h"
 #include "models/posterior_settings.h"
-#include "models/score_order.h"
 
 namespace olrank {
 namespace {
 
-constexpr std::int64_t kUsualPairs = 4;  // of a round, for the choice of form
-
 bool is_ensemble(const RankerSettings& settings) {
-  return settings.kind == RankerKind::kP2NeurRank;
+  return row_of(settings.kind).is_ensemble();
 }
 
 DeviceCovariance full_form(const PosteriorSettings& settings) {
@@ -44,11 +40,11 @@ DeviceCovariance device_covariance(const PosteriorSettings& settings) {
   return DeviceCovariance::kNone;
 }
 
-/// Where the members start, and which draws are whose.
+/// θ₀ of each member, and the keys of its draws.
 struct FirstMembers {
   std::vector<float> theta;
   std::vector<PhiloxKey> noise_keys;
-  std::vector<PhiloxKey> batch_keys;  // and whose batches
+  std::vector<PhiloxKey> batch_keys;  // of mini-batches
 };
 
 FirstMembers first_members(const RankerSettings& settings, const NetworkShape& shape,
@@ -70,39 +66,43 @@ FirstMembers first_members(const RankerSettings& settings, const NetworkShape& s
   return first;
 }
 
+DeviceTrainingSpec training_spec(const RankerSettings& settings) {
+  const TrainerSettings& trainer = settings.trainer;
+  DeviceTrainingSpec spec;
+  spec.optimizer = trainer.optimizer;
+  spec.steps = trainer.steps;
+  spec.learning_rate = trainer.learning_rate;
+  spec.learning_rate_decay = trainer.learning_rate_decay;
+  spec.prior_weight = prior_weight(settings.network, settings.posterior.lambda);
+  spec.precision = trainer.precision;
+  spec.stop_gradient_norm = trainer.stop_gradient_norm;
+  if (trainer.loss == LossForm::kMean) {
+    check_batch_optimizer(trainer);
+    spec.mini_batches = {trainer.epochs, trainer.batch, settings.posterior.lambda};
+  }
+  spec.weigh_by_ndcg = row_of(settings.kind).weighs_by_ndcg;
+  spec.schedule = settings.posterior.member_schedule;
+  return spec;
+}
+
 DeviceNetworkSpec network_spec(const RankerSettings& settings, const NetworkShape& shape,
                                const DeviceHome& home, const FirstMembers& first) {
   DeviceNetworkSpec spec;
   spec.device = home.device;
   spec.shape = shape;
   spec.first = first.theta;
-  spec.train = home.train;
-  spec.most_docs = home.most_docs;
-  spec.eval_docs = home.eval_docs;
-  spec.lambda = settings.posterior.lambda;
-  spec.scale = covariance_scale(settings.network);
-  spec.certainty = certainty_policy(settings);
-  spec.optimizer = settings.trainer.optimizer;
-  spec.steps = settings.trainer.steps;
-  spec.learning_rate = settings.trainer.learning_rate;
-  spec.learning_rate_decay = settings.trainer.learning_rate_decay;
-  spec.precision = settings.trainer.precision;
-  spec.stop_gradient_norm = settings.trainer.stop_gradient_norm;
-  spec.prior_weight = 0.5 * prior_scale(settings.network) * settings.posterior.lambda;
-  if (settings.trainer.loss == LossForm::kMean) {
-    check_batch_optimizer(settings.trainer);
-    spec.mini_batches = {settings.trainer.epochs, settings.trainer.batch, settings.posterior.lambda};
-  }
-  spec.weigh_by_ndcg = settings.kind == RankerKind::kOlLambdaRank;
-  spec.schedule = settings.posterior.member_schedule;
+  spec.data = {home.train, home.most_docs, home.eval_docs};
+  spec.certainty.policy = certainty_policy(settings);
+  spec.posterior.lambda = settings.posterior.lambda;
+  spec.posterior.scale = covariance_scale(settings.network);
+  spec.training = training_spec(settings);
   if (is_ensemble(settings)) {
-    spec.by_vote = true;
     spec.members = settings.posterior.members;
-    spec.noise = std::sqrt(settings.posterior.noise_variance);
-    spec.noise_keys = first.noise_keys;
+    spec.certainty.by_vote = true;
+    spec.noise = {std::sqrt(settings.posterior.noise_variance), first.noise_keys};
   } else {
-    spec.covariance = device_covariance(settings.posterior);
-    if (settings.posterior.has_shadow()) spec.shadow = full_form(settings.posterior);
+    spec.posterior.covariance = device_covariance(settings.posterior);
+    if (settings.posterior.has_shadow()) spec.posterior.shadow = full_form(settings.posterior);
   }
   return spec;
 }
@@ -110,30 +110,24 @@ DeviceNetworkSpec network_spec(const RankerSettings& settings, const NetworkShap
 }  // namespace
 
 std::optional<std::string> why_not_on_device(const RankerSettings& settings) {
-  switch (settings.kind) {
-    case RankerKind::kOlRankNet:
-    case RankerKind::kOlLambdaRank:
-    case RankerKind::kP2NeurRank:
-      break;
-    default:
-      return fmt::format("a '{}' has no device implementation", name_of(settings.kind));
-  }
+  const RankerKindRow& row = row_of(settings.kind);
+  if (!row.on_device) return fmt::format("'{}' has no device implementation", row.name);
   constexpr std::int64_t kMostLayers = 16;
   if (settings.network.depth > kMostLayers)
-    return fmt::format("kernels take at most {} layers", kMostLayers);
+    return fmt::format("the kernels support at most {} layers", kMostLayers);
   return std::nullopt;
 }
 
 DeviceRanker::DeviceRanker(std::int64_t features, const RankerSettings& settings, const TrialKeys& keys,
                            std::int64_t cutoff, const DeviceHome& home, const MakeNetwork& make_network)
     : settings_(settings),
-      cutoff_(cutoff),
       home_(home),
       batch_key_(keys.key(Purpose::kBatch)),
       shape_(network_shape(settings.network, features)),
       members_(is_ensemble(settings) ? settings.posterior.members : 1),
-      history_(features, settings.kind == RankerKind::kOlLambdaRank),
-      list_(settings.explore.list, settings.explore.refine, keys.key(Purpose::kList)) {
+      history_(features, row_of(settings.kind).weighs_by_ndcg),
+      policy_(shape_, settings.posterior.form, covariance_memory(settings.posterior, home.memory)),
+      list_(settings.explore, keys.key(Purpose::kList), cutoff) {
   FirstMembers first = first_members(settings, shape_, keys);
   if (trains_by_batches()) batch_keys_ = std::move(first.batch_keys);
   network_ = make_network(network_spec(settings, shape_, home, first));
@@ -142,24 +136,25 @@ DeviceRanker::DeviceRanker(std::int64_t features, const RankerSettings& settings
 DeviceQuery DeviceRanker::place_of(const QueryDocs& query) const {
   const float* expected = home_.train.values + query.first_doc * home_.train.features;
   if (!query.numbers.empty() || query.features.values != expected) {
-    throw InvalidArgument(
-        fmt::format("Ranker '{}' lives on a device with the queries of its training part and knows no "
-                    "others: use --device cpu.",
-                    settings_.name));
+    throw InvalidArgument(fmt::format(
+        "Ranker '{}' runs on a device, where it can rank only the queries of its training part: use "
+        "--device cpu.",
+        settings_.name));
   }
   return {query.first_doc, query.docs()};
 }
 
 RankedList DeviceRanker::rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) {
-  const DeviceOrders found = network_->look(place_of(query));
+  const DeviceOrders orders = network_->score_query(place_of(query));
   network_->add_seconds(context.clock);
   described_ = false;
   const auto measured = context.clock.measure("rank");
-  orders_.assign(query.docs(), found.certain);
-  RankedList list = list_.make(found.by_score, orders_, round, cutoff_);
+  list_.orders().assign(query.docs(), orders.certain);
+  RankedList list = list_.make(orders.by_score, round);
   if (has_shadow()) {
-    const auto shown = static_cast<std::size_t>(std::min(cutoff_, query.docs()));
-    list.turned_decisions = compare_with_shadow(context.execution, list.docs.first(shown));
+    const DeviceComparison found = network_->compare(context.execution, list_.shown(list));
+    list.turned_decisions =
+        compare_widths({found.rule, found.scores, found.own_sq, found.exact_sq}, width_ratios_);
     list.width_ratios = width_ratios_;
     network_->add_seconds(context.clock);
   }
@@ -170,52 +165,29 @@ bool DeviceRanker::has_shadow() const {
   return !is_ensemble(settings_) && settings_.posterior.has_shadow();
 }
 
-Tally DeviceRanker::compare_with_shadow(ExecutionContext& context, std::span<const std::int32_t> shown) {
-  const auto count = static_cast<std::int64_t>(shown.size());
-  for (;;) {
-    const DeviceComparison found = network_->compare(shown);
-    exact_sq_.assign(found.exact_m.begin(), found.exact_m.end());
-    const WidthHealth health = pair_width_sq(context, count, exact_sq_.data(), exact_sq_.data());
-    network_->judge_shadow(health.lost == 0);
-    if (health.lost > 0) continue;  // made anew
-
-    const std::size_t docs = found.scores.size();
-    shown_scores_.clear();
-    own_sq_.clear();
-    for (const std::int32_t i : shown) {
-      shown_scores_.push_back(double{found.scores[static_cast<std::size_t>(i)]});
-      for (const std::int32_t j : shown)
-        own_sq_.push_back(found.own_m[static_cast<std::size_t>(std::max(i, j)) * docs +
-                                      static_cast<std::size_t>(std::min(i, j))]);
-    }
-    pair_width_sq(context, count, own_sq_.data(), own_sq_.data());
-    return compare_widths({found.rule, shown_scores_, own_sq_, exact_sq_}, width_ratios_);
-  }
-}
-
-DeviceLesson DeviceRanker::lesson_of(const Feedback& feedback, std::int64_t known_docs) {
-  DeviceLesson lesson;
-  lesson.round = feedback.round;
-  lesson.query = place_of(feedback.query);
-  lesson.pairs = pairs_;
-  lesson.observed = history_.observed();
-  lesson.new_docs = history_.doc_numbers().subspan(static_cast<std::size_t>(known_docs));
+DeviceUpdate DeviceRanker::update_of(const Feedback& feedback, std::int64_t known_docs) {
+  DeviceUpdate update;
+  update.round = feedback.round;
+  update.query = place_of(feedback.query);
+  update.pairs = pairs_;
+  update.observed = history_.observed();
+  update.new_docs = history_.doc_numbers().subspan(static_cast<std::size_t>(known_docs));
   const auto seen = history_.observations().last(loss_pairs_.pairs.size());
   terms_.clear();
   for (const PairObservation& one : seen)
     terms_.push_back({one.term, history_.terms()[static_cast<std::size_t>(one.term)]});
-  lesson.terms = terms_;
-  const bool by_lists = settings_.kind == RankerKind::kOlLambdaRank;
-  if (by_lists || trains_by_batches()) lesson.observations = seen;
+  update.terms = terms_;
+  const bool by_lists = row_of(settings_.kind).weighs_by_ndcg;
+  if (by_lists || trains_by_batches()) update.observations = seen;
   if (trains_by_batches()) {
     order_batches(feedback.round);
-    lesson.order = order_;
+    update.order = order_;
   }
   if (by_lists) {
-    lesson.examined = history_.latest_rows();
-    lesson.clicks = history_.latest_clicks();
+    update.examined = history_.latest_rows();
+    update.clicks = history_.latest_clicks();
   }
-  return lesson;
+  return update;
 }
 
 void DeviceRanker::order_batches(std::uint32_t round) {
@@ -239,37 +211,17 @@ LearnReport DeviceRanker::learn(RoundContext& context, const Feedback& feedback)
   steps_.clear();
   if (pairs_.empty()) return {};
   const std::int64_t known_docs = history_.docs();
-  const std::int64_t known_pairs = taught_;
-  taught_ += static_cast<std::int64_t>(pairs_.size());
+  const auto added = static_cast<std::int64_t>(pairs_.size());
+  const bool to_primal =
+      network_->full_form() == "dual" && policy_.switches(observed_pairs_, added, feedback.query.docs());
+  observed_pairs_ += added;
   loss_pairs(settings_.feedback.pairs, feedback.shown, feedback.clicks, pairs_, loss_pairs_);
   history_.add(feedback, loss_pairs_.pairs, loss_pairs_.weight);
-  network_->learn(lesson_of(feedback, known_docs));
-  if (network_->full_form() == "dual") {
-    const double dual = dual_cost(shape_, known_pairs, feedback.query.docs(), kUsualPairs).operations;
-    const double primal = primal_cost(shape_, known_pairs, feedback.query.docs(), kUsualPairs).operations;
-    excess_ += std::max(0.0, dual - primal);
-    choose_form();
-  }
+  network_->learn(update_of(feedback, known_docs));
+  if (to_primal) network_->switch_to_primal();
   if (described_) steps_ = network_->steps();
   network_->add_seconds(context.clock);
   return {pairs_, steps_};
-}
-
-/// As FullPosterior on the CPU: from pairs to A⁻¹ once that would have paid, or where pairs no longer fit.
-void DeviceRanker::choose_form() {
-  const std::int64_t n = taught_;
-  const double needed = dual_cost(shape_, n, 0, 0).bytes;
-  const bool overflows = home_.memory > 0 && needed > static_cast<double>(home_.memory);
-  const bool primal_fits =
-      home_.memory <= 0 || primal_cost(shape_, n, 0, 0).bytes + needed <= static_cast<double>(home_.memory);
-  const bool may_change = settings_.posterior.form == CovarianceForm::kAuto && primal_fits;
-  if (overflows && !may_change) {
-    throw Error(fmt::format(
-        "The covariance of {} pairs takes {:.1f} GB on the device, and {:.1f} GB may be used: choose the "
-        "diagonal covariance or fewer rounds.",
-        n, needed * 1e-9, static_cast<double>(home_.memory) * 1e-9));
-  }
-  if (may_change && (overflows || excess_ > conversion_operations(shape_, n))) network_->go_primal();
 }
 
 void DeviceRanker::describe(const QueryDocs& query, bool full, RoundDetail& detail) {
@@ -281,10 +233,10 @@ void DeviceRanker::describe(const QueryDocs& query, bool full, RoundDetail& deta
   detail.scores.assign(scores.begin(), scores.end());
   if (!full) return;
   detail.theta = member_thetas();
-  // The answer to rank() went with what was asked since.
-  const DeviceOrders found = network_->look(place_of(query));
-  orders_.assign(query.docs(), found.certain);
-  write_certain_matrix(orders_, found.by_score, query.docs(), detail.certain);
+  // Calls since rank() have overwritten its orders.
+  const DeviceOrders found = network_->score_query(place_of(query));
+  list_.orders().assign(query.docs(), found.certain);
+  list_.write_matrix(found.by_score, detail.certain);
 }
 
 void DeviceRanker::score(ExecutionContext&, FeatureMatrix docs, std::span<float> scores) const {
@@ -312,9 +264,8 @@ std::vector<std::vector<float>> DeviceRanker::member_thetas() const {
 
 ModelTensors DeviceRanker::model() const {
   const auto thetas = member_thetas();
-  if (!is_ensemble(settings_)) return network_tensors(settings_.network, shape_, thetas.front());
-  const std::vector<std::span<const float>> views(thetas.begin(), thetas.end());
-  return ensemble_tensors(settings_.network, shape_, views);
+  const NetworkModel model(settings_.network, shape_.inputs);
+  return is_ensemble(settings_) ? ensemble_tensors(model, thetas) : model.tensors(thetas.front());
 }
 
 std::vector<RankerFigure> DeviceRanker::figures(ExecutionContext&) const {
@@ -329,15 +280,15 @@ std::vector<RankerFigure> DeviceRanker::figures(ExecutionContext&) const {
 
 void DeviceRanker::save(StateWriter& state) const {
   history_.save(state);
-  state.put("device.taught", taught_);
-  state.put("device.excess", excess_);
+  state.put("device.taught", observed_pairs_);
+  state.put("device.excess", policy_.excess());
   network_->save(state);
 }
 
 void DeviceRanker::load(StateReader& state) {
   history_.load(state);
-  taught_ = state.get_one<std::int64_t>("device.taught");
-  excess_ = state.get_one<double>("device.excess");
+  observed_pairs_ = state.get_one<std::int64_t>("device.taught");
+  policy_.set_excess(state.get_one<double>("device.excess"));
   const DocumentHistory::Lists lists = history_.lists();
   network_->load(state,
                  {history_.features(), history_.terms(), history_.observed(), history_.observations(),

@@ -7,17 +7,18 @@
 #include <string>
 #include <vector>
 
-#include "core/explore/exploring_list.h"
+#include "core/device/device_network.h"
 #include "core/feedback/preference_pairs.h"
 #include "core/online/online_ranker.h"
 #include "core/online/trial_keys.h"
-#include "core/ops/device_network.h"
+#include "models/certain_list.h"
 #include "models/neural/document_history.h"
+#include "models/posterior/form_policy.h"
 #include "models/ranker_settings.h"
 
 namespace olrank {
 
-/// Where a ranker on a device lives, and the documents that it will be asked about.
+/// The device that a ranker runs on, its memory, and the documents that the ranker will rank and score.
 struct DeviceHome {
   int device = 0;
   FeatureMatrix train;         // has to outlive the ranker, as does `eval_docs`
@@ -26,9 +27,8 @@ struct DeviceHome {
   std::int64_t memory = 0;  // bytes that the covariance may take on the device
 };
 
-/// A confident network or an ensemble whose rounds are computed on a device: ConfidentNetwork and
-/// P2NeurRank of the CPU, with the same coins. Here on the host are lists, which document and pair of the
-/// history is which, and the choice of the covariance's form.
+/// A confident network or an ensemble whose rounds run on a device, with the draws of its CPU counterpart.
+/// The host makes the lists, indexes the documents and pairs of the history, and applies the FormPolicy.
 class DeviceRanker : public OnlineRanker {
  public:
   using MakeNetwork = std::function<std::unique_ptr<DeviceNetwork>(const DeviceNetworkSpec&)>;
@@ -52,18 +52,14 @@ class DeviceRanker : public OnlineRanker {
 
  private:
   DeviceQuery place_of(const QueryDocs& query) const;
-  DeviceLesson lesson_of(const Feedback& feedback, std::int64_t known_docs);
+  DeviceUpdate update_of(const Feedback& feedback, std::int64_t known_docs);
   bool has_shadow() const;
   bool trains_by_batches() const { return settings_.trainer.loss == LossForm::kMean; }
-  /// order_: the epochs of every member.
+  /// Fills order_ with the epochs of every member.
   void order_batches(std::uint32_t round);
-  /// What the shadow says of them: width_ratios_, and the decisions that it would turn.
-  Tally compare_with_shadow(ExecutionContext& context, std::span<const std::int32_t> shown);
-  void choose_form();
   std::vector<std::vector<float>> member_thetas() const;
 
   RankerSettings settings_;
-  std::int64_t cutoff_;
   DeviceHome home_;
   PhiloxKey batch_key_;
   std::vector<PhiloxKey> batch_keys_;  // of members, where training goes by mini-batches
@@ -71,26 +67,21 @@ class DeviceRanker : public OnlineRanker {
   std::int64_t members_;
   DocumentHistory history_;
   std::unique_ptr<DeviceNetwork> network_;
-  std::int64_t taught_ = 0;  // pairs that the covariance has taken in
-  double excess_ = 0.0;      // operations of the dual form beyond what the primal one takes
+  std::int64_t observed_pairs_ = 0;  // by the covariance
+  FormPolicy policy_;
 
-  ExploringList list_;
-  OrderBits orders_;
+  CertainList list_;
   std::vector<PreferencePair> pairs_;
   LossPairs loss_pairs_;
-  std::vector<DeviceLesson::Term> terms_;
+  std::vector<DeviceUpdate::Term> terms_;
   std::vector<std::int32_t> order_;
   std::vector<std::int32_t> epoch_order_;
   std::vector<double> steps_;
-  // Of the list shown last, where there is a shadow.
-  std::vector<double> shown_scores_;
-  std::vector<double> own_sq_;
-  std::vector<double> exact_sq_;
-  std::vector<double> width_ratios_;
-  bool described_ = false;  // the round is being traced, so that its step is waited for
+  std::vector<double> width_ratios_;  // of the latest list, with a shadow
+  bool described_ = false;            // the round is traced: learn() waits for its step
 };
 
-/// Why a ranker cannot be computed on a device, as a clause; nothing where it can.
+/// Why a ranker cannot run on a device, as a clause; nothing if it can.
 std::optional<std::string> why_not_on_device(const RankerSettings& settings);
 
 }  // namespace olrank

@@ -101,6 +101,7 @@ void DocumentHistory::ndcg_changes(std::span<const float> scores, std::vector<do
     const auto score_at = [&](std::int32_t place) {
       return scores[static_cast<std::size_t>(rows[static_cast<std::size_t>(place)])];
     };
+    // Ties break by document.
     const auto number_at = [&](std::int32_t place) {
       return doc_numbers_[static_cast<std::size_t>(rows[static_cast<std::size_t>(place)])];
     };
@@ -163,7 +164,7 @@ void DocumentHistory::save(StateWriter& state) const {
 
 void DocumentHistory::load(StateReader& state) {
   if (state.get_one<std::int64_t>("history.features") != features_) {
-    state.fail("The saved history is of data with another number of features.");
+    state.fail("The saved history belongs to data with another number of features.");
   }
   observed_ = state.get_one<std::int64_t>("history.observed");
   doc_numbers_ = state.get<std::int64_t>("history.doc_numbers");

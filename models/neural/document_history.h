@@ -14,28 +14,29 @@
 namespace olrank {
 
 /// Every preference so far, for networks: the distinct documents, each with its features once, and the
-/// pairs between them, repetitions folded. A pass over it costs what its documents cost, so that a round
-/// stops growing once the same queries come back.
+/// pairs between them, repetitions folded. The cost of a pass is that of its documents, so a round stops
+/// getting slower once queries repeat.
 class DocumentHistory {
  public:
-  /// With `impressions`, it also keeps which examined list each pair came from, as LambdaRank needs.
+  /// With `impressions`, it also keeps the examined list that each pair came from, which LambdaRank needs.
   DocumentHistory(std::int64_t features, bool impressions)
       : features_(features), keeps_impressions_(impressions) {}
 
-  /// Pairs of one weight each.
+  /// Adds pairs of the same weight.
   void add(const Feedback& feedback, std::span<const PreferencePair> pairs, double weight = 1.0);
 
   std::int64_t observed() const { return observed_; }  // n, with repetitions
   std::int64_t docs() const { return static_cast<std::int64_t>(doc_numbers_.size()); }
   FeatureMatrix features() const { return {values_.data(), docs(), features_}; }
-  /// Weight is the sum of the pairs' weights, labels that of those which the first document won.
+  /// `weight` is the total weight of a term's pairs, `labels` that of the pairs which the first document
+  /// won.
   std::span<const PairTerm> terms() const { return terms_; }
 
   std::span<const PairObservation> observations() const { return observations_; }
 
   /// Numbers of the distinct documents within the training part.
   std::span<const std::int64_t> doc_numbers() const { return doc_numbers_; }
-  /// The examined lists: rows and clicks, one list after another, and where each begins, with its pairs.
+  /// The examined lists: rows and clicks, list by list, and where each list and its pairs begin.
   struct Lists {
     std::vector<std::int32_t> first_doc;   // [lists + 1]
     std::vector<std::int32_t> first_pair;  // [lists + 1]
@@ -43,7 +44,7 @@ class DocumentHistory {
     std::span<const std::uint8_t> clicks;
   };
   Lists lists() const;
-  /// Documents and clicks of the latest list.
+  /// Documents and clicks of the last list.
   std::span<const std::int32_t> latest_rows() const;
   std::span<const std::uint8_t> latest_clicks() const;
 

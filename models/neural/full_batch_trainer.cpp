@@ -1,26 +1,16 @@
 #include "models/neural/full_batch_trainer.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 
-#include "core/error.h"
+#include "core/learning/numeric_errors.h"
+#include "core/math/norm.h"
+#include "core/math/step_size.h"
 #include "core/ops/largest_curvature.h"
 #include "core/ops/optimizer_step.h"
 #include "core/ops/tangent_factors.h"
 
 namespace olrank {
-namespace {
-
-double norm(std::span<const double> vector) {
-  double sum = 0.0;
-  for (const double value : vector) sum += value * value;
-  return std::sqrt(sum);
-}
-
-}  // namespace
-
 FullBatchTrainer::FullBatchTrainer(const TrainerSpec& spec)
     : spec_(spec),
       eigenvector_(static_cast<std::size_t>(spec.shape.parameters())),
@@ -34,11 +24,11 @@ FullBatchTrainer::FullBatchTrainer(const TrainerSpec& spec)
 void FullBatchTrainer::refresh_curvature(ExecutionContext& context, const TrainingTask& task,
                                          std::span<const float> theta) {
   const std::int64_t observed = task.history.observed();
-  if (curvature_pairs_ > 0 && 10 * observed < 11 * curvature_pairs_) return;
+  if (!curvature_is_stale(observed, curvature_pairs_)) return;
   const FeatureMatrix docs = task.history.features();
   factors_.resize(static_cast<std::size_t>(docs.docs * spec_.shape.factors()));
   tangent_factors(context, spec_.shape, theta, docs, factors_);
-  // Weights of LambdaRank are at most 1, so that the curvature without them is a bound.
+  // The weights of LambdaRank are at most 1, so the curvature without them is an upper bound.
   curvature_ = largest_curvature(context, spec_.shape, {factors_.data(), docs.docs}, task.history.terms(),
                                  eigenvector_);
   curvature_pairs_ = observed;
@@ -117,28 +107,23 @@ void FullBatchTrainer::explain(ExecutionContext& context, const TrainingTask& ta
   }
   if (std::isfinite(loss)) loss = ended;
   std::copy(before_.begin(), before_.end(), theta.begin());
-  // A loss has no sign, but what is no number has one by chance.
-  throw NumericError(fmt::format(
-      "Training stopped in round {} at step {}: the loss is {}. A smaller learning_rate than {}, or a "
-      "larger lambda than {}, keeps it finite.",
-      task.round, number, std::abs(loss), spec_.settings.learning_rate, spec_.lambda));
+  throw_diverged({task.round, number, loss, spec_.settings.learning_rate, spec_.lambda});
 }
 
 std::optional<double> FullBatchTrainer::train(ExecutionContext& context, const TrainingTask& task,
                                               std::span<float> theta) {
-  double step = spec_.settings.learning_rate *
-                std::pow(spec_.settings.learning_rate_decay, static_cast<double>(trainings_));
+  double step = decayed_rate(spec_.settings.learning_rate, spec_.settings.learning_rate_decay, trainings_);
   if (spec_.settings.optimizer != Optimizer::kAdam) {
     refresh_curvature(context, task, theta);
-    step /= curvature_ + spec_.prior_scale * spec_.lambda;
+    step = stable_step(step, curvature_, prior_curvature(spec_.prior_weight));
   }
   before_.assign(theta.begin(), theta.end());
   const double began = descend(context, task, step, theta);
   double ended = loss_at(context, task, theta);
-  // LambdaRank's gradients are not those of one loss, so that a rise of the loss says nothing.
+  // LambdaRank's gradients do not belong to one loss, so a rise of the loss means nothing.
   if (!task.weigh_by_ndcg && !(ended <= began)) {
     std::copy(before_.begin(), before_.end(), theta.begin());
-    step *= 0.5;
+    step *= kRetryShare;
     descend(context, task, step, theta);
     ended = loss_at(context, task, theta);
   }

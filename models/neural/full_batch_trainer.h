@@ -6,8 +6,8 @@ namespace olrank {
 
 /// J steps over the whole history on L = Σ cross-entropy + mλ/2 ‖θ − θ₀‖²: docs/MATH.md, "Training". With
 /// `gd` and `nesterov` the step is σ_t = η/(κ_t + mλ), where κ_t estimates the largest curvature of the
-/// data term; κ_t is made anew when the history has grown by a tenth. Where J steps end above the loss they
-/// began with, they are undone and repeated at half the step.
+/// data term; κ_t is recomputed when the history has grown by a tenth. If the loss after J steps is higher
+/// than before them, they are undone and repeated with half the step.
 class FullBatchTrainer : public NetworkTrainer {
  public:
   explicit FullBatchTrainer(const TrainerSpec& spec);
@@ -18,16 +18,16 @@ class FullBatchTrainer : public NetworkTrainer {
   void load(StateReader& state) override;
 
  private:
-  PairObjective objective() const { return {1.0, 0.5 * spec_.prior_scale * spec_.lambda, spec_.first}; }
+  PairObjective objective() const { return {1.0, spec_.prior_weight, spec_.first}; }
   void refresh_curvature(ExecutionContext& context, const TrainingTask& task, std::span<const float> theta);
   /// J steps from θ; the loss before the first.
   double descend(ExecutionContext& context, const TrainingTask& task, double step, std::span<float> theta);
   void start_moments(std::span<const float> theta);
-  /// Repeats a descent that ended with a loss that is no number, looking at the loss after each step, to
-  /// say where it went; throws.
+  /// Repeats a descent that ended with a loss that is not finite, checks the loss after each step, and
+  /// throws an error that names the step.
   [[noreturn]] void explain(ExecutionContext& context, const TrainingTask& task, double step, double ended,
                             std::span<float> theta);
-  /// Nothing where LambdaRank's weights would hang on scores that are no numbers.
+  /// Nothing if scores are not finite, so that LambdaRank's weights are undefined.
   std::optional<std::span<const PairTerm>> terms_at(ExecutionContext& context, const TrainingTask& task,
                                                     std::span<const float> theta);
   double loss_at(ExecutionContext& context, const TrainingTask& task, std::span<const float> theta) const;
@@ -37,7 +37,7 @@ class FullBatchTrainer : public NetworkTrainer {
 
   // State.
   double curvature_ = 0.0;            // κ_t
-  std::int64_t curvature_pairs_ = 0;  // n when it was made
+  std::int64_t curvature_pairs_ = 0;  // n when it was computed
   std::vector<double> eigenvector_;   // where its power iteration stopped
   std::int64_t trainings_ = 0;
 

@@ -1,12 +1,11 @@
 #include "models/neural/mini_batch_trainer.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
 #include "core/error.h"
+#include "core/learning/numeric_errors.h"
 #include "core/math/label_noise.h"
 #include "core/ops/optimizer_step.h"
 
@@ -21,7 +20,7 @@ void shuffle_epoch(PhiloxKey batch_key, std::uint32_t round, std::int64_t epoch,
 void check_batch_optimizer(const TrainerSettings& settings) {
   if (settings.optimizer == Optimizer::kNesterov) {
     throw InvalidArgument(
-        "optimizer = \"nesterov\" trains by full batches: set loss = \"sum\", or another optimizer.");
+        "optimizer = \"nesterov\" needs full batches: set loss = \"sum\" or choose another optimizer.");
   }
 }
 
@@ -74,11 +73,7 @@ void MiniBatchTrainer::move(std::int64_t number, double decay, std::span<float> 
 void MiniBatchTrainer::fail(const TrainingTask& task, std::int64_t number, double loss,
                             std::span<float> theta) const {
   std::copy(before_.begin(), before_.end(), theta.begin());
-  // A loss has no sign, but what is no number has one by chance.
-  throw NumericError(fmt::format(
-      "Training stopped in round {} at step {}: the loss is {}. A smaller learning_rate than {} "
-      "keeps it finite.",
-      task.round, number, std::abs(loss), spec_.settings.learning_rate));
+  throw_diverged({task.round, number, loss, spec_.settings.learning_rate, std::nullopt});
 }
 
 std::optional<double> MiniBatchTrainer::train(ExecutionContext& context, const TrainingTask& task,
@@ -92,7 +87,7 @@ std::optional<double> MiniBatchTrainer::train(ExecutionContext& context, const T
   std::fill(second_moment_.begin(), second_moment_.end(), 0.0);
   term_noise_.clear();
   if (task.terms.data() != task.history.terms().data()) {
-    // What a member's labels were moved by, spread evenly over the repetitions of a pair.
+    // The noise on a member's labels, spread evenly over the repetitions of a pair.
     for (std::size_t t = 0; t < task.terms.size(); ++t) {
       const PairTerm& plain = task.history.terms()[t];
       term_noise_.push_back(noise_per_pair(task.terms[t].labels, plain.labels, plain.weight));

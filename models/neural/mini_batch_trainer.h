@@ -4,16 +4,16 @@
 
 namespace olrank {
 
-/// Puts the history's observations into the order in which an epoch takes them, from the order of the epoch
-/// before; 0, 1, 2, … before the first.
+/// Shuffles the history's observations for an epoch, starting from the order of the previous epoch; before
+/// the first epoch that is 0, 1, 2, …
 void shuffle_epoch(PhiloxKey batch_key, std::uint32_t round, std::int64_t epoch,
                    std::span<std::int32_t> order);
 
 /// Throws InvalidArgument for an optimizer that needs full batches.
 void check_batch_optimizer(const TrainerSettings& settings);
 
-/// What the authors' code does (docs/MATH.md, "Protocols"): at each update the network starts again from θ₀
-/// and passes over the history `epochs` times in shuffled batches, on the batch's mean cross-entropy with
+/// The training of the authors' code (docs/MATH.md, "Protocols"): each update starts again from θ₀ and
+/// passes over the history `epochs` times in shuffled batches, on the batch's mean cross-entropy with
 /// weight decay λ/n. `adam`, or plain steps with `gd`.
 class MiniBatchTrainer : public NetworkTrainer {
  public:
@@ -39,7 +39,7 @@ class MiniBatchTrainer : public NetworkTrainer {
   std::vector<std::int32_t> order_;
   std::vector<float> scores_;
   std::vector<double> changes_;
-  std::vector<double> term_noise_;  // of perturbed labels, a share for each observation
+  std::vector<double> term_noise_;  // of perturbed labels, per observation
 
   // The batch: its distinct documents and terms.
   std::vector<float> values_;

@@ -16,15 +16,15 @@
 
 namespace olrank {
 
-/// What one training is about.
+/// The input of one training.
 struct TrainingTask {
   const DocumentHistory& history;
   std::span<const PairTerm> terms;  // with perturbed labels for a member of an ensemble
-  bool weigh_by_ndcg = false;       // LambdaRank: terms are weighed anew at every step
+  bool weigh_by_ndcg = false;       // LambdaRank: terms are weighted again at every step
   std::uint32_t round = 0;
 };
 
-/// How a network's parameters follow the history. Training starts from θ as it stands, or from θ₀.
+/// Trains a network's parameters on the history, starting from the current θ or from θ₀.
 class NetworkTrainer {
  public:
   NetworkTrainer() = default;
@@ -32,8 +32,8 @@ class NetworkTrainer {
   NetworkTrainer(const NetworkTrainer&) = delete;
   NetworkTrainer& operator=(const NetworkTrainer&) = delete;
 
-  /// Moves θ and returns the size of its steps, none where they have no common one. Throws NumericError,
-  /// with round, step and loss, when the loss leaves the finite numbers; θ then stays as it was.
+  /// Updates θ and returns the step size, or nothing if steps differ in size. Throws NumericError, with
+  /// round, step and loss, if the loss is not finite; θ is then unchanged.
   virtual std::optional<double> train(ExecutionContext& context, const TrainingTask& task,
                                       std::span<float> theta) = 0;
 
@@ -45,13 +45,13 @@ struct TrainerSpec {
   NetworkShape shape;
   TrainerSettings settings;
   double lambda = 10.0;          // λ
-  double prior_scale = 1.0;      // m in mλ/2 ‖θ − θ₀‖², sum form
+  double prior_weight = 0.0;     // ½mλ of ‖θ − θ₀‖², sum form
   std::span<const float> first;  // θ₀; has to outlive the trainer
   PhiloxKey batch_key;           // of mini-batches
 };
 
-/// The sum form trains by full batches from the parameters as they stand, the mean form by mini-batches
-/// from θ₀ (docs/MATH.md, "Training").
+/// The sum form trains with full batches from the current parameters, the mean form with mini-batches from
+/// θ₀ (docs/MATH.md, "Training").
 std::unique_ptr<NetworkTrainer> make_network_trainer(const TrainerSpec& spec);
 
 bool all_finite(std::span<const float> values);

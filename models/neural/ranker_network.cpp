@@ -2,9 +2,18 @@
 
 #include <fmt/format.h>
 
+#include "core/math/step_size.h"
 #include "core/ops/gradient_products.h"
 
 namespace olrank {
+namespace {
+
+/// m where the width scales covariance and prior, else 1.
+double scaling_width(const NetworkSettings& settings) {
+  return settings.scaling == WidthScaling::kWidth ? static_cast<double>(settings.width) : 1.0;
+}
+
+}  // namespace
 
 std::vector<float> first_parameters(const NetworkSettings& settings, const NetworkShape& shape,
                                     PhiloxKey key) {
@@ -14,11 +23,11 @@ std::vector<float> first_parameters(const NetworkSettings& settings, const Netwo
 }
 
 double covariance_scale(const NetworkSettings& settings) {
-  return 1.0 / prior_scale(settings);
+  return 1.0 / scaling_width(settings);
 }
 
-double prior_scale(const NetworkSettings& settings) {
-  return settings.scaling == WidthScaling::kWidth ? static_cast<double>(settings.width) : 1.0;
+double prior_weight(const NetworkSettings& settings, double lambda) {
+  return prior_weight_of(scaling_width(settings), lambda);
 }
 
 ModelTensors network_tensors(const NetworkSettings& settings, const NetworkShape& shape,

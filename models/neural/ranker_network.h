@@ -12,14 +12,14 @@
 
 namespace olrank {
 
-/// θ₀, as initialisation_of() says; `key` is of Purpose::kInitialisation.
+/// θ₀, drawn by initialisation_of(); `key` is of Purpose::kInitialisation.
 std::vector<float> first_parameters(const NetworkSettings& settings, const NetworkShape& shape,
                                     PhiloxKey key);
 
 /// s of A = λI + s Σ g gᵀ, by `scaling`.
 double covariance_scale(const NetworkSettings& settings);
-/// m of mλ/2 ‖θ − θ₀‖², or 1, by `scaling`.
-double prior_scale(const NetworkSettings& settings);
+/// ½mλ, the weight of the prior ‖θ − θ₀‖², with m = 1 unless `scaling` says otherwise.
+double prior_weight(const NetworkSettings& settings, double lambda);
 
 /// θ as named tensors, layer by layer: "layers.0.weight", "layers.0.bias", …
 ModelTensors network_tensors(const NetworkSettings& settings, const NetworkShape& shape,
@@ -30,6 +30,7 @@ class NetworkModel : public ScoreModel {
  public:
   NetworkModel(const NetworkSettings& settings, std::int64_t features);
 
+  const NetworkShape& shape() const { return shape_; }
   std::int64_t features() const override { return shape_.inputs; }
   std::int64_t parameters() const override { return shape_.parameters(); }
   void score(ExecutionContext& context, std::span<const float> theta, FeatureMatrix docs,

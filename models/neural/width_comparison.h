@@ -9,7 +9,8 @@
 
 namespace olrank {
 
-/// What decided about shown documents and what exact widths say of them; squared widths are [n × n].
+/// The scores and own squared widths that decided about shown documents, and their exact squared widths; [n
+/// × n].
 struct ShownWidths {
   CertaintyRule rule;
   std::span<const double> scores;
@@ -17,8 +18,8 @@ struct ShownWidths {
   std::span<const double> exact_sq;
 };
 
-/// `ratios` are own over exact widths of the pairs that have an exact width: documents with the same
-/// features have none. Returns how many decisions on all pairs exact widths would turn.
+/// Fills `ratios` with own width over exact width of each pair whose exact width is not 0, as it is for
+/// documents with the same features. Returns how many decisions on all pairs exact widths would reverse.
 Tally compare_widths(const ShownWidths& shown, std::vector<double>& ratios);
 
 }  // namespace olrank

@@ -43,9 +43,9 @@ void DiagonalPosterior::width_sq(ExecutionContext& context, TangentFactors docs,
   const WidthHealth health = widths(context, docs, width_sq);
   if (health.lost > 0) {
     throw NumericError(
-        "Squared widths under the diagonal covariance are no numbers: the network's gradients have left "
-        "the "
-        "range of float32; a smaller learning rate or normalised features keep them inside.");
+        "The squared widths of the diagonal covariance are not finite: the network's gradients exceed the "
+        "range "
+        "of float32. Use a smaller learning rate or normalised features.");
   }
   negative_widths_ += health.negative;
 }

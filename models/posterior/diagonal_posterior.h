@@ -5,7 +5,7 @@
 
 namespace olrank {
 
-/// The diagonal of A alone: p numbers, no history.
+/// The diagonal of A: p numbers, no history.
 class DiagonalPosterior : public Posterior {
  public:
   explicit DiagonalPosterior(const PosteriorSpec& spec);
@@ -18,7 +18,7 @@ class DiagonalPosterior : public Posterior {
                std::span<const PreferencePair> pairs) override;
 
   std::int64_t pairs() const override { return pairs_; }
-  /// Of the diagonal: Σ_k log(A_kk/λ).
+  /// Σ_k log(A_kk/λ).
   double log_det() const override;
   double drift(ExecutionContext&) const override { return 0.0; }
   std::int64_t negative_widths() const override { return negative_widths_; }

@@ -41,20 +41,20 @@ void DualForm::gram(ExecutionContext& context, const ObservedPairs& history, Tan
   find_gram(context, history, docs, solved.data(), m);
 }
 
-void DualForm::look_at(ExecutionContext& context, const ObservedPairs& history, TangentFactors docs,
-                       double* m) {
-  sight_.pairs = -1;
-  sight_.solved.resize(static_cast<std::size_t>(factor_.size() * docs.docs));
-  find_gram(context, history, docs, sight_.solved.data(), m);
-  sight_.factors.assign(docs.values, docs.values + docs.docs * shape_.factors());
-  sight_.m.assign(m, m + docs.docs * docs.docs);
-  sight_.pairs = factor_.size();
+void DualForm::gram_for_update(ExecutionContext& context, const ObservedPairs& history, TangentFactors docs,
+                               double* m) {
+  latest_.pairs = -1;
+  latest_.solved.resize(static_cast<std::size_t>(factor_.size() * docs.docs));
+  find_gram(context, history, docs, latest_.solved.data(), m);
+  latest_.factors.assign(docs.values, docs.values + docs.docs * shape_.factors());
+  latest_.m.assign(m, m + docs.docs * docs.docs);
+  latest_.pairs = factor_.size();
 }
 
-bool DualForm::has_seen(TangentFactors docs) const {
+bool DualForm::is_latest(TangentFactors docs) const {
   const auto numbers = static_cast<std::size_t>(docs.docs * shape_.factors());
-  return sight_.pairs == factor_.size() && sight_.factors.size() == numbers &&
-         std::memcmp(sight_.factors.data(), docs.values, numbers * sizeof(float)) == 0;
+  return latest_.pairs == factor_.size() && latest_.factors.size() == numbers &&
+         std::memcmp(latest_.factors.data(), docs.values, numbers * sizeof(float)) == 0;
 }
 
 void DualForm::observe(ExecutionContext& context, const ObservedPairs& history, std::int64_t first,
@@ -69,20 +69,21 @@ void DualForm::observe(ExecutionContext& context, const ObservedPairs& history, 
   const std::int64_t count = docs.docs;
   Scratch& scratch = context.scratch();
   const Scratch::Frame frame(scratch);
-  // Whoever learns without having ranked looks now: what is learned hangs on the feedback alone.
-  if (!has_seen(docs))
-    look_at(context, history, docs, scratch.take<double>(static_cast<std::size_t>(count * count)).data());
+  // A ranker may learn without having ranked; the result depends on the feedback alone.
+  if (!is_latest(docs))
+    gram_for_update(context, history, docs,
+                    scratch.take<double>(static_cast<std::size_t>(count * count)).data());
   const auto u = scratch.take<double>(static_cast<std::size_t>(n * columns));
   const auto corner = scratch.take<double>(static_cast<std::size_t>(columns * columns));
   // U = L⁻¹ (s K_n,winners − s K_n,losers).
   for (std::int64_t i = 0; i < n; ++i) {
-    const double* of_docs = sight_.solved.data() + i * count;
+    const double* of_docs = latest_.solved.data() + i * count;
     double* row = u.data() + i * columns;
     for (const PreferencePair& pair : pairs) *row++ = of_docs[pair.winner] - of_docs[pair.loser];
   }
-  // What is left of a corner of s K_nn + λI beside the old rows: λ (I + Δ M Δᵀ), Δ = e_winner − e_loser.
+  // The Schur complement of the new rows of s K_nn + λI: λ (I + Δ M Δᵀ), Δ = e_winner − e_loser.
   const auto m = [&](std::int64_t i, std::int64_t j) {
-    return sight_.m[static_cast<std::size_t>(std::max(i, j) * count + std::min(i, j))];
+    return latest_.m[static_cast<std::size_t>(std::max(i, j) * count + std::min(i, j))];
   };
   for (std::int64_t i = 0; i < columns; ++i) {
     const PreferencePair& a = pairs[static_cast<std::size_t>(i)];
@@ -95,7 +96,7 @@ void DualForm::observe(ExecutionContext& context, const ObservedPairs& history, 
   }
   log_det_ += append_solved(context, factor_, columns, u.data(), columns, corner.data(), columns) -
               static_cast<double>(columns) * std::log(lambda_);
-  sight_.pairs = -1;
+  latest_.pairs = -1;
 }
 
 void DualForm::append(ExecutionContext& context, const ObservedPairs& history, std::int64_t first) {
@@ -118,7 +119,7 @@ void DualForm::append(ExecutionContext& context, const ObservedPairs& history, s
 
 void DualForm::rebuild(ExecutionContext& context, const ObservedPairs& history) {
   factor_.clear();
-  sight_ = {};
+  latest_ = {};
   log_det_ = 0.0;
   append(context, history, 0);
 }
@@ -151,8 +152,8 @@ void DualForm::load(StateReader& state) {
   if (pairs < 0) state.fail("The number of pairs in the covariance is negative.");
   log_det_ = state.get_one<double>("dual_log_det");
   factor_.clear();
-  sight_ = {};
-  // Block by block: a damaged count must not allocate what no entry backs.
+  latest_ = {};
+  // Block by block, so that a damaged count allocates no more than the state holds.
   for (std::int64_t b = 0; b * InverseFactor::kBlock < pairs; ++b) {
     const std::int64_t rows = std::min(InverseFactor::kBlock, pairs - b * InverseFactor::kBlock);
     factor_.grow(b * InverseFactor::kBlock + rows);

@@ -9,8 +9,8 @@
 namespace olrank {
 
 /// By pairs: L Lᵀ = s K_nn + λI with K the tangent kernel among pairs, S = s L⁻¹ K_nV, and
-/// M = (s K_VV − SᵀS)/λ. No p × p matrix; n²/2 numbers. Pairs of documents just looked at are taken in by
-/// what S and M say of them, without another pass over L⁻¹.
+/// M = (s K_VV − SᵀS)/λ. No p × p matrix; n²/2 numbers. Pairs of the documents of the latest
+/// gram_for_update() are observed by its S and M, without another pass over L⁻¹.
 class DualForm : public FullForm {
  public:
   DualForm(const NetworkShape& shape, double lambda, double scale)
@@ -18,8 +18,8 @@ class DualForm : public FullForm {
 
   void gram(ExecutionContext& context, const ObservedPairs& history, TangentFactors docs,
             double* m) const override;
-  void look_at(ExecutionContext& context, const ObservedPairs& history, TangentFactors docs,
-               double* m) override;
+  void gram_for_update(ExecutionContext& context, const ObservedPairs& history, TangentFactors docs,
+                       double* m) override;
   std::unique_ptr<FullForm> freeze() const override;
   void observe(ExecutionContext& context, const ObservedPairs& history, std::int64_t first,
                TangentFactors docs, std::span<const PreferencePair> pairs) override;
@@ -27,7 +27,7 @@ class DualForm : public FullForm {
   void solve(ExecutionContext& context, const ObservedPairs& history, std::span<const double> v,
              std::span<double> solution) const override;
 
-  /// Rows of L: the pairs it knows.
+  /// The observed pairs: rows of L.
   std::int64_t pairs() const { return factor_.size(); }
   double log_det() const override { return log_det_; }
   std::string_view name() const override { return "dual"; }
@@ -36,18 +36,18 @@ class DualForm : public FullForm {
   void load(StateReader& state) override;
 
  private:
-  /// Documents, their S and their M.
-  struct Sight {
-    std::int64_t pairs = -1;  // observed before; -1: nothing was seen
+  /// The documents of the latest gram_for_update(), their S and their M.
+  struct LatestGram {
+    std::int64_t pairs = -1;  // when it was called; -1: no documents
     std::vector<float> factors;
     AlignedVector<double> solved;
     std::vector<double> m;
   };
 
-  /// m as gram() has it, with S [n × docs].
+  /// m like gram(), and S [n × docs].
   void find_gram(ExecutionContext& context, const ObservedPairs& history, TangentFactors docs,
                  double* solved, double* m) const;
-  bool has_seen(TangentFactors docs) const;
+  bool is_latest(TangentFactors docs) const;
   void append(ExecutionContext& context, const ObservedPairs& history, std::int64_t first);
 
   NetworkShape shape_;
@@ -55,7 +55,7 @@ class DualForm : public FullForm {
   double scale_;
   InverseFactor factor_;
   double log_det_ = 0.0;  // 2 Σ log L_ii − n log λ
-  Sight sight_;
+  LatestGram latest_;
 };
 
 }  // namespace olrank

@@ -10,8 +10,8 @@
 
 namespace olrank {
 
-/// One of the two exact ways to keep A⁻¹ of the full covariance; FullPosterior owns the history and watches
-/// over the numbers.
+/// One of the two exact representations of A⁻¹ of the full covariance. FullPosterior owns the history and
+/// checks the numbers.
 class FullForm {
  public:
   FullForm() = default;
@@ -22,18 +22,18 @@ class FullForm {
   /// m [docs × docs] (lower triangle) = s · G A⁻¹ Gᵀ.
   virtual void gram(ExecutionContext& context, const ObservedPairs& history, TangentFactors docs,
                     double* m) const = 0;
-  /// The same, keeping what observing pairs of these very documents can use.
-  virtual void look_at(ExecutionContext& context, const ObservedPairs& history, TangentFactors docs,
-                       double* m) {
+  /// The same, and keeps what makes observing pairs of these documents cheaper.
+  virtual void gram_for_update(ExecutionContext& context, const ObservedPairs& history, TangentFactors docs,
+                               double* m) {
     gram(context, history, docs, m);
   }
-  /// This form as it stands now, which no later append changes.
+  /// A copy of this form that no later pair changes.
   virtual std::unique_ptr<FullForm> freeze() const = 0;
-  /// Takes in the history's pairs from number `first` on, which are `pairs` of these documents.
-  /// NumericError where rounding forbids it; the form is then of no use until a rebuild.
+  /// Observes the history's pairs from number `first` on, which are `pairs` of these documents. After a
+  /// NumericError, by rounding, the form is invalid until it is rebuilt.
   virtual void observe(ExecutionContext& context, const ObservedPairs& history, std::int64_t first,
                        TangentFactors docs, std::span<const PreferencePair> pairs) = 0;
-  /// Everything anew from the history.
+  /// Recomputes everything from the history.
   virtual void rebuild(ExecutionContext& context, const ObservedPairs& history) = 0;
   /// solution = A⁻¹ v, both [p].
   virtual void solve(ExecutionContext& context, const ObservedPairs& history, std::span<const double> v,

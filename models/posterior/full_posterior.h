@@ -2,16 +2,17 @@
 
 #include <memory>
 
+#include "core/learning/covariance_checks.h"
+#include "models/posterior/form_policy.h"
 #include "models/posterior/full_form.h"
 #include "models/posterior/posterior.h"
 #include "models/posterior/primal_form.h"
 
 namespace olrank {
 
-/// The full covariance in the form that pays, or the diagonal of its inverse. `auto` begins by pairs and
-/// goes over to A⁻¹ once the operations lost by not having done so reach what the change costs: never more
-/// than twice the work of the best moment, if each observed query was ranked once. What was really ranked
-/// does not count, so that who only learns goes over in the same round.
+/// The full covariance, or the diagonal of its inverse. With form = "auto" it starts in dual form, by
+/// pairs, and switches to primal form, by parameters, as FormPolicy says. Drift is checked and repaired as
+/// core/learning/covariance_checks.h says.
 class FullPosterior : public Posterior {
  public:
   explicit FullPosterior(const PosteriorSpec& spec);
@@ -29,7 +30,7 @@ class FullPosterior : public Posterior {
   std::int64_t negative_widths() const override { return negative_widths_; }
   std::string_view form() const override;
   std::int64_t bytes() const override { return history_.bytes() + form_->bytes(); }
-  /// How often the numbers had to be made anew.
+  /// How often the covariance was rebuilt.
   std::int64_t rebuilds() const { return rebuilds_; }
 
   void save(StateWriter& state) const override;
@@ -39,21 +40,20 @@ class FullPosterior : public Posterior {
   FullPosterior(const FullPosterior& other);
   WidthHealth widths_of_diagonal(ExecutionContext& context, TangentFactors docs,
                                  std::span<double> width_sq) const;
-  /// widths(), after which pairs of these documents are taken in at less cost.
-  WidthHealth look_at(ExecutionContext& context, TangentFactors docs, std::span<double> width_sq);
+  /// Like widths(), and keeps what makes observing pairs of these documents cheaper.
+  WidthHealth widths_for_update(ExecutionContext& context, TangentFactors docs, std::span<double> width_sq);
+  CovarianceName name() const { return {form(), history_.pairs(), spec_.lambda}; }
   void rebuild(ExecutionContext& context, std::string_view why);
-  void check_drift(ExecutionContext& context);
-  void go_primal(ExecutionContext& context);
-  bool primal_fits() const;
-  [[noreturn]] void fail(std::string_view what) const;
+  void rebuild_form(ExecutionContext& context);
+  void switch_to_primal(ExecutionContext& context);
 
   PosteriorSpec spec_;
   std::int64_t memory_;
+  FormPolicy policy_;
+  DriftMonitor monitor_;
   ObservedPairs history_;
   std::unique_ptr<FullForm> form_;
-  bool by_pairs_;               // form_ is a DualForm
-  double excess_ = 0.0;         // operations of the rounds so far beyond what the primal form takes
-  std::int64_t unchecked_ = 0;  // pairs since the last check
+  bool is_dual_;  // form_ is a DualForm
   std::int64_t negative_widths_ = 0;
   std::int64_t rebuilds_ = 0;
 };

@@ -6,7 +6,7 @@
 
 namespace olrank {
 
-/// Nothing is known about uncertainty and every width is 0.
+/// No covariance: every width is 0.
 class NoPosterior : public Posterior {
  public:
   void width_sq(ExecutionContext& context, TangentFactors docs, std::span<double> width_sq) override {

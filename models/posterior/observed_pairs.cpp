@@ -19,7 +19,7 @@ void ObservedPairs::append(TangentFactors docs, std::span<const PreferencePair> 
   pairs_ += static_cast<std::int64_t>(pairs.size());
 }
 
-/// A copy may be reading the present memory, so that growing leaves it alone and takes another one.
+/// Growing moves to new memory, as a copy may be reading the old one.
 void ObservedPairs::make_room(std::int64_t pairs) {
   const std::size_t needed = values_->size() + static_cast<std::size_t>(pairs * 2 * shape_.factors());
   if (needed <= values_->capacity()) return;
@@ -29,12 +29,6 @@ void ObservedPairs::make_room(std::int64_t pairs) {
   values_ = std::move(larger);
 }
 
-void ObservedPairs::truncate(std::int64_t pairs) {
-  assert(pairs <= this->pairs());
-  values_->resize(static_cast<std::size_t>(pairs * 2 * shape_.factors()));
-  pairs_ = pairs;
-}
-
 void ObservedPairs::save(StateWriter& state) const {
   state.put("history", std::span<const float>(values_->data(), values_->size()));
 }
@@ -42,7 +36,7 @@ void ObservedPairs::save(StateWriter& state) const {
 void ObservedPairs::load(StateReader& state) {
   const std::vector<float> values = state.get<float>("history");
   if (values.size() % static_cast<std::size_t>(2 * shape_.factors()) != 0) {
-    state.fail("The history holds no whole number of pairs for this network.");
+    state.fail("The history does not fit this network: its size is not a multiple of a pair's.");
   }
   values_ = std::make_shared<AlignedVector<float>>(values.begin(), values.end());
   first_ = values_->data();

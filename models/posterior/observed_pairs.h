@@ -5,15 +5,15 @@
 #include <span>
 
 #include "core/io/state_archive.h"
-#include "core/online/online_ranker.h"
+#include "core/online/preference_pair.h"
 #include "core/ops/tangent_factors.h"
 #include "core/runtime/aligned_vector.h"
 
 namespace olrank {
 
 /// The tangent factors of all observed pairs, winner then loser. Documents are not shared between pairs, as
-/// their gradients belong to the parameters of the round. Copies share the pairs that both have, for
-/// threads that read while one other appends; only one of them may append.
+/// their gradients belong to the parameters of the round. Copies share the pairs that both have, so that
+/// threads can read one while another appends; only one copy may append.
 class ObservedPairs {
  public:
   explicit ObservedPairs(const NetworkShape& shape)
@@ -26,9 +26,7 @@ class ObservedPairs {
     return {first_ + first * 2 * shape_.factors(), 2 * count};
   }
   void append(TangentFactors docs, std::span<const PreferencePair> pairs);
-  /// Forgets all but the first `pairs`.
-  void truncate(std::int64_t pairs);
-  /// Of the pairs; up to twice as much is set aside.
+  /// Of the pairs; up to twice as much is allocated.
   std::int64_t bytes() const { return static_cast<std::int64_t>(values_->size() * sizeof(float)); }
 
   void save(StateWriter& state) const;
@@ -39,7 +37,7 @@ class ObservedPairs {
 
   NetworkShape shape_;
   std::shared_ptr<AlignedVector<float>> values_;
-  const float* first_ = nullptr;  // what copies read, as the vector itself belongs to who appends
+  const float* first_ = nullptr;  // read by copies; only the copy that appends uses the vector
   std::int64_t pairs_ = 0;
 };
 

@@ -9,23 +9,16 @@
 
 namespace olrank {
 
-PosteriorSpec posterior_spec(const NetworkShape& shape, const PosteriorSettings& settings,
-                             ProtocolName protocol) {
-  PosteriorSpec spec;
-  spec.shape = shape;
-  spec.covariance = settings.covariance;
-  spec.form = settings.form;
-  spec.lambda = settings.lambda;
-  spec.scale = protocol == ProtocolName::kPaper ? 1.0 / static_cast<double>(shape.width) : 1.0;
-  return spec;
+std::int64_t covariance_memory(const PosteriorSettings& settings, std::int64_t memory) {
+  return settings.has_shadow() && settings.covariance == Covariance::kDiagonalOfInverse ? memory / 2
+                                                                                        : memory;
 }
 
 std::unique_ptr<Posterior> make_posterior(const PosteriorSpec& spec) {
   if (!(spec.lambda > 0.0)) {
-    throw InvalidArgument(
-        fmt::format("lambda must be above 0, not {}: without it the covariance of unseen "
-                    "directions is infinite.",
-                    spec.lambda));
+    throw InvalidArgument(fmt::format(
+        "lambda must be greater than 0, not {}: otherwise the covariance of unseen directions is infinite.",
+        spec.lambda));
   }
   switch (spec.covariance) {
     case Covariance::kFull:
@@ -36,7 +29,7 @@ std::unique_ptr<Posterior> make_posterior(const PosteriorSpec& spec) {
     case Covariance::kNone:
       return std::make_unique<NoPosterior>();
   }
-  throw InvalidArgument("There is no such covariance.");
+  throw InvalidArgument("The covariance has an unknown structure.");
 }
 
 }  // namespace olrank

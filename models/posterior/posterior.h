@@ -6,36 +6,24 @@
 #include <string_view>
 
 #include "core/io/state_archive.h"
-#include "core/online/online_ranker.h"
+#include "core/learning/covariance_checks.h"
+#include "core/online/preference_pair.h"
 #include "core/ops/pair_width.h"
 #include "core/ops/tangent_factors.h"
-#include "core/protocol.h"
 #include "models/posterior_settings.h"
 
 namespace olrank {
 
-/// When a posterior looks at its own numbers, and what it tolerates.
-struct PosteriorChecks {
-  std::int64_t every = 512;   // observed pairs between two checks of the drift; 0: never
-  double drift_bound = 1e-4;  // relative residual of A · A⁻¹ above which the factors are rebuilt
-};
-
-/// What a posterior is made of.
+/// A = λI + s Σ_s g_s g_sᵀ of networks with this shape.
 struct PosteriorSpec {
   NetworkShape shape;
   Covariance covariance = Covariance::kFull;
   CovarianceForm form = CovarianceForm::kAuto;
   double lambda = 10.0;  // λ
   double scale = 1.0;    // s: 1/m in the paper protocol, 1 in the reference protocol
-  PosteriorChecks checks;
-  std::int64_t memory = 0;        // bytes it may take; 0: what available_memory() says
-  std::int64_t usual_docs = 120;  // V and k of a usual round, for the choice of form
-  std::int64_t usual_pairs = 4;
+  CovarianceChecks checks;
+  std::int64_t memory = 0;  // bytes it may use; 0: available_memory()
 };
-
-/// What the settings ask for: s = 1/m in the paper protocol, 1 in the reference protocol.
-PosteriorSpec posterior_spec(const NetworkShape& shape, const PosteriorSettings& settings,
-                             ProtocolName protocol);
 
 /// What is known about θ: A = λI + s Σ_s g_s g_sᵀ over observed pairs, or its diagonal, each g_s at the
 /// parameters of its round. Jia and Wang, "Learning Neural Ranking Models Online from Implicit User
@@ -48,17 +36,18 @@ class Posterior {
   Posterior& operator=(const Posterior&) = delete;
 
   /// w²_ij = s · ‖g_i − g_j‖²_{A⁻¹}, [docs × docs], for documents with factors at the current parameters.
-  /// Where rounding has eaten the digits the factors are rebuilt; if that does not help, NumericError.
+  /// If rounding has made squared widths negative, rebuilds the covariance; NumericError if that does not
+  /// help.
   virtual void width_sq(ExecutionContext& context, TangentFactors docs, std::span<double> width_sq) = 0;
 
-  /// The same without repair, for any number of threads at once: the caller judges how far to trust them.
+  /// The same without repair, for any number of threads at once; the caller checks the result's health.
   virtual WidthHealth widths(ExecutionContext& context, TangentFactors docs,
                              std::span<double> width_sq) const = 0;
-  /// This posterior as it stands now, which no later pair changes. Large numbers are shared until a later
-  /// pair has to write over them.
+  /// A copy of this posterior that no later pair changes. Large arrays are shared until a later pair
+  /// overwrites them.
   virtual std::shared_ptr<const Posterior> freeze() const = 0;
 
-  /// Takes pairs of these documents into A.
+  /// Adds pairs of these documents to A.
   virtual void observe(ExecutionContext& context, TangentFactors docs,
                        std::span<const PreferencePair> pairs) = 0;
 
@@ -66,20 +55,24 @@ class Posterior {
   virtual std::int64_t pairs() const = 0;
   /// log det(A)/det(λI).
   virtual double log_det() const = 0;
-  /// ‖A A⁻¹ v − v‖/‖v‖ for a random v, the largest of a few; 0 where nothing can drift.
+  /// The largest ‖A A⁻¹ v − v‖/‖v‖ of a few random v; 0 if nothing can drift.
   virtual double drift(ExecutionContext& context) const = 0;
-  /// Pairs of documents whose w² came out below zero so far.
+  /// Pairs of documents whose computed w² was negative so far.
   virtual std::int64_t negative_widths() const = 0;
-  /// "dual", "primal", "diagonal", "diagonal-of-inverse", "none": how widths are computed now.
+  /// How widths are computed now: "dual", "primal", "diagonal", "diagonal-of-inverse" or "none".
   virtual std::string_view form() const = 0;
   virtual std::int64_t bytes() const = 0;
 
-  /// A loaded posterior goes on to the same bits as the saved one.
+  /// A loaded posterior continues to the same bits as the saved one.
   virtual void save(StateWriter& state) const = 0;
   virtual void load(StateReader& state) = 0;
 };
 
-/// Throws InvalidArgument, with the sizes and what would fit, for a form that cannot fit into memory.
+/// The share of `memory` bytes that the full covariance, or the inverse, of these settings may use: half if
+/// a shadow needs the same again.
+std::int64_t covariance_memory(const PosteriorSettings& settings, std::int64_t memory);
+
+/// Throws InvalidArgument, with the sizes and what would fit, if the covariance does not fit into memory.
 std::unique_ptr<Posterior> make_posterior(const PosteriorSpec& spec);
 
 }  // namespace olrank

@@ -1,7 +1,5 @@
 #include "models/posterior/posterior_plan.h"
 
-#include <algorithm>
-
 namespace olrank {
 namespace {
 
@@ -17,8 +15,8 @@ FormCost dual_cost(const NetworkShape& shape, std::int64_t pairs, std::int64_t d
   const auto factors = static_cast<double>(shape.factors());
   const auto v = static_cast<double>(docs);
   const auto k = static_cast<double>(new_pairs);
-  // Tangent kernels with both documents of each pair, the triangle of L⁻¹ for widths and once more when new
-  // rows are inverted, and SᵀS by its lower half.
+  // Tangent kernels with both documents of each pair, the triangle of L⁻¹ for widths and again to invert
+  // new rows, and the lower half of SᵀS.
   const double operations =
       4.0 * n * factors * v + n * n * v + n * n * k + n * v * v + v * v * factors * 2.0;
   return {operations, n * n / 2.0 * 8.0 + history_bytes(shape, n)};
@@ -34,19 +32,9 @@ FormCost primal_cost(const NetworkShape& shape, std::int64_t pairs, std::int64_t
   return {operations, p * p * 8.0 + history_bytes(shape, static_cast<double>(pairs))};
 }
 
-std::int64_t primal_pays_from(const NetworkShape& shape, std::int64_t docs, std::int64_t new_pairs) {
-  const double primal = primal_cost(shape, 0, docs, new_pairs).operations;
-  std::int64_t low = 0;  // cheaper as dual
-  std::int64_t high = 1;
-  while (dual_cost(shape, high, docs, new_pairs).operations < primal) {
-    low = high;
-    high *= 2;
-  }
-  while (high - low > 1) {
-    const std::int64_t middle = low + (high - low) / 2;
-    (dual_cost(shape, middle, docs, new_pairs).operations < primal ? low : high) = middle;
-  }
-  return high;
+double primal_peak_bytes(const NetworkShape& shape, std::int64_t pairs) {
+  const auto p = static_cast<double>(shape.parameters());
+  return 1.5 * p * p * 8.0 + 2.0 * history_bytes(shape, static_cast<double>(pairs));
 }
 
 double conversion_operations(const NetworkShape& shape, std::int64_t pairs) {

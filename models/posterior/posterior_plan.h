@@ -1,14 +1,13 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
 #include "core/ops/relu_network.h"
 
 namespace olrank {
 
-/// Costs of one usual round (V documents to compare, k pairs to observe) with n pairs so far, in floating-
-/// point operations, and memory in bytes.
+/// The cost of a round that compares V documents and observes k pairs after n pairs: floating-point
+/// operations, and the bytes of the covariance with n pairs.
 struct FormCost {
   double operations = 0.0;
   double bytes = 0.0;
@@ -19,10 +18,11 @@ FormCost dual_cost(const NetworkShape& shape, std::int64_t pairs, std::int64_t d
 FormCost primal_cost(const NetworkShape& shape, std::int64_t pairs, std::int64_t docs,
                      std::int64_t new_pairs);
 
-/// The number of pairs from which the primal form is the cheaper one; at least 1.
-std::int64_t primal_pays_from(const NetworkShape& shape, std::int64_t docs, std::int64_t new_pairs);
+/// Bytes while A⁻¹ of n pairs is computed: A⁻¹, half as much for its Cholesky factor, and the pairs'
+/// factors with room to grow.
+double primal_peak_bytes(const NetworkShape& shape, std::int64_t pairs);
 
-/// Operations of turning n pairs into A⁻¹ at once.
+/// Operations of computing A⁻¹ of n pairs at once.
 double conversion_operations(const NetworkShape& shape, std::int64_t pairs);
 
 }  // namespace olrank

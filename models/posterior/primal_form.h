@@ -35,7 +35,7 @@ class PrimalForm : public FullForm {
   using Matrix = AlignedVector<double>;
   struct Frozen {};
   PrimalForm(const PrimalForm& other, Frozen);
-  /// A⁻¹ to write to: a copy of its own where a frozen form reads the present one.
+  /// A⁻¹ to write to: copied first if a frozen form shares it.
   double* writable();
 
   NetworkShape shape_;

@@ -7,16 +7,16 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "core/learning/covariance_checks.h"
 #include "core/ops/blas.h"
 #include "core/random/rng_stream.h"
 
 namespace olrank {
 namespace {
 
-/// Rounding of an update adds up; a new factorisation every so many pairs costs less than one update each.
+/// Rounding errors of updates add up. One factorisation per so many pairs costs little next to their
+/// updates.
 constexpr std::int64_t kPairsBetweenRenewals = 1024;
-/// ‖A A⁻¹ v − v‖ that even a fresh inverse must not exceed.
-constexpr double kDriftBound = 1e-4;
 
 void mirror_lower(std::int64_t size, double* matrix) {
   for (std::int64_t row = 0; row < size; ++row) {
@@ -36,9 +36,11 @@ RowCovariance::RowCovariance(Covariance structure, std::int64_t features, double
   if (!needs_inverse()) return;
   matrix_.resize(static_cast<std::size_t>(features * features));
   inverse_.resize(matrix_.size());
+  double* matrix = matrix_.data();
+  double* inverse = inverse_.data();
   for (std::int64_t k = 0; k < features; ++k) {
-    matrix_[static_cast<std::size_t>(k * (features + 1))] = lambda;
-    inverse_[static_cast<std::size_t>(k * (features + 1))] = 1.0 / lambda;
+    matrix[k * (features + 1)] = lambda;
+    inverse[k * (features + 1)] = 1.0 / lambda;
   }
 }
 
@@ -56,46 +58,43 @@ void RowCovariance::width_sq(ExecutionContext& context, std::span<const double> 
     blas::gemm(blas::Transpose::kNo, blas::Transpose::kNo, docs, features_, features_, 1.0, rows.data(),
                features_, inverse_.data(), features_, 0.0, product.data(), features_);
   } else {
-    const auto variance = context.scratch().take<double>(diagonal_.size());
+    double* variance = context.scratch().take<double>(diagonal_.size()).data();
+    const double* diagonal = diagonal_.data();
+    const double* inverse = inverse_.data();
     for (std::int64_t k = 0; k < features_; ++k) {
-      variance[static_cast<std::size_t>(k)] = structure_ == Covariance::kDiagonalOfInverse
-                                                  ? inverse_[static_cast<std::size_t>(k * (features_ + 1))]
-                                                  : 1.0 / diagonal_[static_cast<std::size_t>(k)];
+      variance[k] =
+          structure_ == Covariance::kDiagonalOfInverse ? inverse[k * (features_ + 1)] : 1.0 / diagonal[k];
     }
     for (std::int64_t doc = 0; doc < docs; ++doc) {
-      for (std::int64_t k = 0; k < features_; ++k) {
-        const auto at = static_cast<std::size_t>(doc * features_ + k);
-        product[at] = rows[at] * variance[static_cast<std::size_t>(k)];
-      }
+      const double* row = rows.data() + doc * features_;
+      double* scaled = product.data() + doc * features_;
+      for (std::int64_t k = 0; k < features_; ++k) scaled[k] = row[k] * variance[k];
     }
   }
   // M, in place of the widths.
   blas::gemm(blas::Transpose::kNo, blas::Transpose::kYes, docs, docs, features_, 1.0, product.data(),
              features_, rows.data(), features_, 0.0, width_sq.data(), docs);
-  const auto own = context.scratch().take<double>(static_cast<std::size_t>(docs));
-  for (std::int64_t doc = 0; doc < docs; ++doc) {
-    own[static_cast<std::size_t>(doc)] = width_sq[static_cast<std::size_t>(doc * (docs + 1))];
-  }
+  double* own = context.scratch().take<double>(static_cast<std::size_t>(docs)).data();
+  double* matrix = width_sq.data();
+  for (std::int64_t doc = 0; doc < docs; ++doc) own[doc] = matrix[doc * (docs + 1)];
   for (std::int64_t i = 0; i < docs; ++i) {
-    double* row = width_sq.data() + i * docs;
-    const double own_i = own[static_cast<std::size_t>(i)];
+    double* row = matrix + i * docs;
     for (std::int64_t j = 0; j < docs; ++j) {
-      const double value = own_i + own[static_cast<std::size_t>(j)] - 2.0 * row[j];
+      const double value = own[i] + own[j] - 2.0 * row[j];
       row[j] = value > 0.0 ? value : 0.0;  // below 0 only by rounding
     }
+    row[i] = 0.0;
   }
-  for (std::int64_t doc = 0; doc < docs; ++doc) width_sq[static_cast<std::size_t>(doc * (docs + 1))] = 0.0;
 }
 
 void RowCovariance::observe(ExecutionContext& context, std::span<const double> rows, std::int64_t pairs) {
   assert(static_cast<std::int64_t>(rows.size()) == pairs * features_);
   if (pairs == 0 || structure_ == Covariance::kNone) return;
   if (!needs_inverse()) {
+    double* diagonal = diagonal_.data();
     for (std::int64_t pair = 0; pair < pairs; ++pair) {
-      for (std::int64_t k = 0; k < features_; ++k) {
-        const double value = rows[static_cast<std::size_t>(pair * features_ + k)];
-        diagonal_[static_cast<std::size_t>(k)] += value * value;
-      }
+      const double* row = rows.data() + pair * features_;
+      for (std::int64_t k = 0; k < features_; ++k) diagonal[k] += row[k] * row[k];
     }
     log_det_ = 0.0;
     for (const double entry : diagonal_) log_det_ += std::log(entry / lambda_);
@@ -116,19 +115,15 @@ void RowCovariance::update_inverse(ExecutionContext& context, std::span<const do
                                    std::int64_t pairs) {
   const Scratch::Frame frame(context.scratch());
   const auto projected = context.scratch().take<double>(rows.size());  // Pᵀ, [pairs × features]
-  const auto core = context.scratch().take<double>(static_cast<std::size_t>(pairs * pairs));
+  double* core = context.scratch().take<double>(static_cast<std::size_t>(pairs * pairs)).data();
   blas::gemm(blas::Transpose::kNo, blas::Transpose::kNo, pairs, features_, features_, 1.0, rows.data(),
              features_, inverse_.data(), features_, 0.0, projected.data(), features_);
   blas::gemm(blas::Transpose::kNo, blas::Transpose::kYes, pairs, pairs, features_, 1.0, projected.data(),
-             features_, rows.data(), features_, 0.0, core.data(), pairs);
-  for (std::int64_t pair = 0; pair < pairs; ++pair)
-    core[static_cast<std::size_t>(pair * (pairs + 1))] += 1.0;
-  blas::cholesky(pairs, core.data(), pairs);
-  for (std::int64_t pair = 0; pair < pairs; ++pair) {
-    log_det_ += 2.0 * std::log(core[static_cast<std::size_t>(pair * (pairs + 1))]);
-  }
-  blas::solve_lower(blas::Transpose::kNo, pairs, features_, core.data(), pairs, projected.data(),
-                    features_);
+             features_, rows.data(), features_, 0.0, core, pairs);
+  for (std::int64_t pair = 0; pair < pairs; ++pair) core[pair * (pairs + 1)] += 1.0;
+  blas::cholesky(pairs, core, pairs);
+  for (std::int64_t pair = 0; pair < pairs; ++pair) log_det_ += 2.0 * std::log(core[pair * (pairs + 1)]);
+  blas::solve_lower(blas::Transpose::kNo, pairs, features_, core, pairs, projected.data(), features_);
   blas::gemm(blas::Transpose::kYes, blas::Transpose::kNo, features_, features_, pairs, -1.0,
              projected.data(), features_, projected.data(), features_, 1.0, inverse_.data(), features_);
 }
@@ -137,17 +132,18 @@ void RowCovariance::renew_inverse() {
   inverse_ = matrix_;
   blas::cholesky(features_, inverse_.data(), features_);
   log_det_ = 0.0;
-  for (std::int64_t k = 0; k < features_; ++k) {
-    log_det_ += 2.0 * std::log(inverse_[static_cast<std::size_t>(k * (features_ + 1))]) - std::log(lambda_);
-  }
+  const double* factor = inverse_.data();
+  for (std::int64_t k = 0; k < features_; ++k)
+    log_det_ += 2.0 * std::log(factor[k * (features_ + 1)]) - std::log(lambda_);
   blas::inverse_from_cholesky(features_, inverse_.data(), features_);
   mirror_lower(features_, inverse_.data());
   updates_ = 0;
-  if (const double error = drift(); !(error <= kDriftBound)) {
-    throw NumericError(fmt::format(
-        "The inverse covariance of {} features is lost to rounding (residual {:.1e}): use a lambda "
-        "larger than {}, or normalised features.",
-        features_, error, lambda_));
+  if (const double error = drift(); !(error <= CovarianceChecks{}.drift_bound)) {
+    throw NumericError(
+        fmt::format("The inverse covariance of {} features has lost its precision (residual {:.1e}): use a "
+                    "lambda larger than "
+                    "{}, or normalised features.",
+                    features_, error, lambda_));
   }
 }
 

@@ -11,9 +11,8 @@
 
 namespace olrank {
 
-/// A = λI + Σ_s g_s g_sᵀ over observed pairs, where a document's gradient is written out as a row: linear
-/// rankers, whose gradient is the feature vector. docs/MATH.md, "Full covariance", primal form, everything
-/// in double.
+/// A = λI + Σ_s g_s g_sᵀ over observed pairs of a linear ranker, whose gradients are feature vectors: the
+/// primal form of docs/MATH.md, in double.
 class RowCovariance {
  public:
   RowCovariance(Covariance structure, std::int64_t features, double lambda);
@@ -31,7 +30,7 @@ class RowCovariance {
   /// log(det A / det λI).
   double log_det() const { return log_det_; }
 
-  /// ‖A A⁻¹ v − v‖/‖v‖ of a random vector: how far the incremental inverse has drifted.
+  /// ‖A A⁻¹ v − v‖/‖v‖ of a random vector: the drift of the incremental inverse.
   double drift() const;
 
   void save(StateWriter& state) const;
@@ -50,7 +49,7 @@ class RowCovariance {
   std::vector<double> matrix_;    // A, [features × features]; only where an inverse is kept
   std::vector<double> inverse_;   // A⁻¹
   std::vector<double> diagonal_;  // of A
-  std::int64_t updates_ = 0;      // pairs since the inverse was last made from A
+  std::int64_t updates_ = 0;      // pairs since the inverse was last computed from A
   double log_det_ = 0.0;
 };
 

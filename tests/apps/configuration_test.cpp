@@ -5,27 +5,11 @@
 #include <fstream>
 
 #include "core/error.h"
+#include "tests/apps/configuration_text.h"
 #include "tests/support/temporary_folder.h"
 
 namespace olrank {
 namespace {
-
-Configuration from_text(const std::string& text, const std::vector<SettingOverride>& overrides = {}) {
-  const TemporaryFolder folder;
-  std::ofstream(folder / "c.toml") << text;
-  return resolve_configuration(folder / "c.toml", overrides);
-}
-
-std::string complaint(const std::string& text, const std::vector<SettingOverride>& overrides = {}) {
-  try {
-    from_text(text, overrides);
-  } catch (const InvalidArgument& error) {
-    const std::string message = error.what();
-    const std::size_t file = message.find("c.toml:");
-    return file == std::string::npos ? message : message.substr(file);
-  }
-  return "none";
-}
 
 TEST(ConfigurationTest, ProtocolAndKindDecideDefaultsAnywhereInTheFile) {
   const Configuration configuration = from_text(
@@ -78,23 +62,23 @@ TEST(ConfigurationTest, PrintedConfigurationReadsBackUnchanged) {
 }
 
 TEST(ConfigurationTest, ErrorsNameLocationAndNearestName) {
-  EXPECT_EQ(complaint("[protocol]\nruonds = 3\n"),
+  EXPECT_EQ(refusal_of("[protocol]\nruonds = 3\n"),
             "c.toml:2:1: Unknown key 'ruonds' in [protocol]. Did you mean 'rounds'?");
-  EXPECT_EQ(complaint("[protokol]\nrounds = 3\n"),
+  EXPECT_EQ(refusal_of("[protokol]\nrounds = 3\n"),
             "c.toml:1:1: Unknown table 'protokol'. Did you mean 'protocol'?");
-  EXPECT_EQ(complaint("rounds = 3\n"),
+  EXPECT_EQ(refusal_of("rounds = 3\n"),
             "c.toml:1:10: 'rounds' is not in a table; put it under one of data, protocol, clicks, "
             "user, ranker, run, study or sweep.");
-  EXPECT_EQ(complaint("[ranker]\nalpha = 1\n"), "c.toml:1:1: Write this table as [[ranker]].");
-  EXPECT_EQ(complaint("[[run]]\nout = \"x\"\n").substr(0, 7), "c.toml:");
-  EXPECT_EQ(complaint("[[ranker]]\nalpha = -1\n"), "c.toml:2:9: 'alpha' must be at least 0, not -1.0.");
-  EXPECT_EQ(complaint("[[ranker]]\nkind = \"pdgd\"\n[[ranker]]\nkind = \"pdgd\"\n"),
+  EXPECT_EQ(refusal_of("[ranker]\nalpha = 1\n"), "c.toml:1:1: Write this table as [[ranker]].");
+  EXPECT_EQ(refusal_of("[[run]]\nout = \"x\"\n").substr(0, 7), "c.toml:");
+  EXPECT_EQ(refusal_of("[[ranker]]\nalpha = -1\n"), "c.toml:2:9: 'alpha' must be at least 0, not -1.0.");
+  EXPECT_EQ(refusal_of("[[ranker]]\nkind = \"pdgd\"\n[[ranker]]\nkind = \"pdgd\"\n"),
             "Two rankers are called 'pdgd'; give each [[ranker]] a unique name.");
-  EXPECT_EQ(complaint("[[ranker]]\nname = \"a/b\"\n").substr(0, 23), "The ranker's name 'a/b'");
-  EXPECT_EQ(complaint("[protocol]\nseeds = [1, 1]\n"),
+  EXPECT_EQ(refusal_of("[[ranker]]\nname = \"a/b\"\n").substr(0, 23), "The ranker's name 'a/b'");
+  EXPECT_EQ(refusal_of("[protocol]\nseeds = [1, 1]\n"),
             "protocol.seeds contains a duplicate, which would repeat a trial.");
-  EXPECT_EQ(complaint("[clicks]\nmodels = []\n"), "clicks.models is empty; it needs at least one value.");
-  EXPECT_EQ(complaint("[run]\ndevice = \"gpu\"\n"),
+  EXPECT_EQ(refusal_of("[clicks]\nmodels = []\n"), "clicks.models is empty; it needs at least one value.");
+  EXPECT_EQ(refusal_of("[run]\ndevice = \"gpu\"\n"),
             "'gpu' is not a device: use auto, cpu, cuda or cuda:N.");
 }
 
@@ -102,9 +86,9 @@ TEST(ConfigurationTest, ChecksOverrides) {
   EXPECT_THROW(parse_override("alpha=1"), InvalidArgument);
   EXPECT_THROW(parse_override("ranker.alpha"), InvalidArgument);
   EXPECT_THROW(parse_override("data.x.source=1"), InvalidArgument);
-  EXPECT_EQ(complaint("", {parse_override("rankre.alpha=1")}),
+  EXPECT_EQ(refusal_of("", {parse_override("rankre.alpha=1")}),
             "--set rankre.alpha: Unknown table 'rankre'. Did you mean 'ranker'?");
-  EXPECT_EQ(complaint("[[ranker]]\nkind = \"olranknet\"\n", {parse_override("ranker.olranknte.alpha=1")}),
+  EXPECT_EQ(refusal_of("[[ranker]]\nkind = \"olranknet\"\n", {parse_override("ranker.olranknte.alpha=1")}),
             "--set ranker.olranknte.alpha: Unknown ranker 'olranknte'. Did you mean 'olranknet'?");
 }
 
@@ -148,22 +132,23 @@ TEST(ConfigurationTest, UsersInheritFromClicksAnywhereInTheFile) {
 
 TEST(ConfigurationTest, ChecksUsers) {
   const std::string mine = "[[user]]\nname = \"mine\"\nclick = [0, 1]\n";
-  EXPECT_EQ(complaint(mine), "none");
-  EXPECT_EQ(complaint(mine + mine), "Two users are called 'mine'; give each [[user]] a name of its own.");
-  EXPECT_EQ(complaint("[[user]]\nname = \"perfect\"\nclick = [0, 1]\n").substr(0, 32),
-            "A [[user]] is called 'perfect' a");
-  EXPECT_EQ(complaint("[[user]]\nname = \"a/b\"\nclick = [0, 1]\n").substr(0, 21), "The user's name 'a/b'");
-  EXPECT_EQ(complaint("[[user]]\nclick = [0, 1]\n").substr(0, 18), "The user's name ''");
-  EXPECT_EQ(complaint("[[user]]\nname = \"mine\"\n").substr(0, 33), "User 'mine' has no click probabil");
-  EXPECT_EQ(complaint("[[user]]\nname = \"mine\"\nclick = [0, 1.5]\n"),
+  EXPECT_EQ(refusal_of(mine), kNoError);
+  EXPECT_EQ(refusal_of(mine + mine), "Two users are named 'mine'. Give each [[user]] a unique name.");
+  EXPECT_EQ(refusal_of("[[user]]\nname = \"perfect\"\nclick = [0, 1]\n").substr(0, 62),
+            "A [[user]] must not have the name of the built-in user 'perfec");
+  EXPECT_EQ(refusal_of("[[user]]\nname = \"a/b\"\nclick = [0, 1]\n").substr(0, 21),
+            "The user's name 'a/b'");
+  EXPECT_EQ(refusal_of("[[user]]\nclick = [0, 1]\n").substr(0, 18), "The user's name ''");
+  EXPECT_EQ(refusal_of("[[user]]\nname = \"mine\"\n").substr(0, 33), "User 'mine' has no click probabil");
+  EXPECT_EQ(refusal_of("[[user]]\nname = \"mine\"\nclick = [0, 1.5]\n"),
             "c.toml:3:9: 'click' must be at least 0 and at most 1, not 1.5.");
-  EXPECT_EQ(complaint("[[user]]\nclik = [0, 1]\n"),
+  EXPECT_EQ(refusal_of("[[user]]\nclik = [0, 1]\n"),
             "c.toml:2:1: Unknown key 'clik' in [[user]]. Did you mean 'click'?");
-  EXPECT_EQ(complaint("[user]\nname = \"mine\"\n"), "c.toml:1:1: Write this table as [[user]].");
-  EXPECT_EQ(complaint(mine + "[clicks]\nmodels = [\"mien\"]\n").substr(0, 60),
+  EXPECT_EQ(refusal_of("[user]\nname = \"mine\"\n"), "c.toml:1:1: Write this table as [[user]].");
+  EXPECT_EQ(refusal_of(mine + "[clicks]\nmodels = [\"mien\"]\n").substr(0, 60),
             "clicks.models: Unknown user 'mien'. Did you mean 'mine'? The");
-  EXPECT_EQ(complaint("[clicks]\ngrades = 4\n").substr(0, 18), "clicks.grades is 4");
-  EXPECT_EQ(complaint("[clicks]\ngrades = 6\n"),
+  EXPECT_EQ(refusal_of("[clicks]\ngrades = 4\n").substr(0, 29), "clicks.grades must be 2, 3 or");
+  EXPECT_EQ(refusal_of("[clicks]\ngrades = 6\n"),
             "c.toml:2:10: 'grades' must be at least 0 and at most 5, not 6.");
   for (const std::string path : {"user.mine.noise", "user.noise"}) {
     try {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/error.h"
+#include "tests/support/message_of.h"
 
 namespace olrank {
 namespace {
@@ -27,14 +28,15 @@ Configuration with(const std::string& device, std::initializer_list<RankerKind> 
   return configuration;
 }
 
-std::string complaint(const Configuration& configuration, const GpuSurvey& survey) {
-  try {
-    choose_device(configuration, survey);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.exit_code(), ExitCode::kWrongUsage);
-    return error.what();
-  }
-  return "none";
+std::string device_refusal(const Configuration& configuration, const GpuSurvey& survey) {
+  return message_of([&] {
+    try {
+      choose_device(configuration, survey);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.exit_code(), ExitCode::kWrongUsage);
+      throw;
+    }
+  });
 }
 
 TEST(DeviceChoiceTest, OnlyRankersWithADeviceImplementationGoThere) {
@@ -53,37 +55,40 @@ TEST(DeviceChoiceTest, OnlyRankersWithADeviceImplementationGoThere) {
 TEST(DeviceChoiceTest, PrecisionOfAGpuIsRefusedOnTheCpu) {
   Configuration configuration = with("cpu", {RankerKind::kOlRankNet});
   configuration.rankers[0].trainer.precision = Precision::kTf32;
-  EXPECT_EQ(complaint(configuration, one_gpu()),
-            "Ranker 'olranknet' asks for precision = \"tf32\", which is for training on a GPU, and it is "
-            "computed on the CPU: leave it at \"float32\", or use --device cuda.");
+  EXPECT_EQ(
+      device_refusal(configuration, one_gpu()),
+      "Ranker 'olranknet' has precision = \"tf32\", which needs a GPU, but it is computed on the CPU: use "
+      "precision = \"float32\" or --device cuda.");
   configuration.run.device = "cuda";
-  EXPECT_EQ(complaint(configuration, one_gpu()), "none");
+  EXPECT_EQ(device_refusal(configuration, one_gpu()), kNoError);
   Configuration both = with("cuda", {RankerKind::kOlRankNet, RankerKind::kPdgd});
   both.rankers[1].trainer.precision = Precision::kTf32;
-  EXPECT_EQ(complaint(both, one_gpu()),
-            "Ranker 'pdgd' asks for precision = \"tf32\", which is for training on a GPU, and it is "
-            "computed on the CPU: leave it at \"float32\".");
+  EXPECT_EQ(device_refusal(both, one_gpu()),
+            "Ranker 'pdgd' has precision = \"tf32\", which needs a GPU, but it is computed on the CPU: use "
+            "precision = \"float32\".");
 }
 
-TEST(DeviceChoiceTest, WhatCannotBeHadIsOneSentence) {
+TEST(DeviceChoiceTest, ExplainsWhyAGpuIsNotAvailable) {
   const Configuration neural = with("cuda:7", {RankerKind::kOlRankNet});
-  EXPECT_EQ(complaint(neural, one_gpu()), "--device cuda:7: The driver shows 1 GPU, counted from cuda:0.");
+  EXPECT_EQ(device_refusal(neural, one_gpu()),
+            "--device cuda:7: The driver reports 1 GPU, numbered from cuda:0.");
   GpuSurvey survey;
-  EXPECT_NE(complaint(neural, survey).find("built without CUDA"), std::string::npos);
+  EXPECT_NE(device_refusal(neural, survey).find("built without CUDA"), std::string::npos);
   survey.built_with_cuda = true;
-  survey.absence = "the driver serves CUDA 12.2, and this build needs 13.0: update the driver";
-  EXPECT_EQ(complaint(neural, survey),
-            "--device cuda:7: No GPU: the driver serves CUDA 12.2, and this build needs 13.0: update the "
+  survey.absence = "the driver supports CUDA 12.2, but this build needs 13.0: update the driver";
+  EXPECT_EQ(device_refusal(neural, survey),
+            "--device cuda:7: There is no GPU: the driver supports CUDA 12.2, but this build needs 13.0: "
+            "update the "
             "driver. Use --device cpu.");
   survey = one_gpu();
   survey.gpus[0].capability_major = 7;
   survey.gpus[0].capability_minor = 5;
-  EXPECT_EQ(complaint(with("cuda", {RankerKind::kOlRankNet}), survey),
-            "--device cuda: The kernels of this build need compute capability 9.0, and Test card has 7.5: "
+  EXPECT_EQ(device_refusal(with("cuda", {RankerKind::kOlRankNet}), survey),
+            "--device cuda: The kernels of this build need compute capability 9.0, but Test card has 7.5: "
             "configure with -DCMAKE_CUDA_ARCHITECTURES=75, or use --device cpu.");
-  EXPECT_EQ(complaint(with("cuda", {RankerKind::kPairRank}), one_gpu()),
-            "--device cuda: No ranker here can be computed on a GPU: of 'pairrank', a 'pairrank' has no "
-            "device implementation. Use --device cpu.");
+  EXPECT_EQ(device_refusal(with("cuda", {RankerKind::kPairRank}), one_gpu()),
+            "--device cuda: No ranker of this configuration can run on a GPU: 'pairrank' cannot, as "
+            "'pairrank' has no device implementation. Use --device cpu.");
 }
 
 }  // namespace

@@ -152,7 +152,7 @@ TEST(EvalUsage, ExplainsWrongUsage) {
   EXPECT_EQ(complaint_about({"--data", "d", "--run", "y", "--gain", "log"}),
             "--gain must be exponential or linear, not 'log'. Did you mean 'linear'?");
   EXPECT_EQ(complaint_about({"--data", "d", "--run", "y", "--at", "1,3,1"}),
-            "The cutoff 1 is given twice.");
+            "The cutoff 1 is listed twice. Remove one of them.");
   EXPECT_EQ(complaint_about({"--data", "d", "--run", "y", "--at", "0"}),
             "A cutoff must be at least 1, not 0.");
   EXPECT_EQ(complaint_about({"--data", "d", "--run", "y", "--part", "dev"}),
@@ -162,7 +162,7 @@ TEST(EvalUsage, ExplainsWrongUsage) {
   EXPECT_EQ(complaint_about({"--data", "d", "--run", "y", "--fold", "1-2"}),
             "Each fold needs its own file: put {fold} in 'y' where the fold's number goes.");
   EXPECT_EQ(complaint_about({"--data", "d", "--run", "y", "--max-grade", "40"}),
-            "The largest grade must lie between 0 and 31, not 40.");
+            "The largest grade must be between 0 and 31, not 40.");
 }
 
 }  // namespace

@@ -265,7 +265,7 @@ class BadInput(unittest.TestCase):
                 ([good, "--to", "onyx", "--out", out], 2, "Did you mean 'onnx'?"),
                 ([folder / "none", "--to", "c", "--out", out], 1, "No such file"),
                 ([folder, "--to", "c", "--out", out], 1, "model.safetensors"),
-                ([damaged, "--to", "c", "--out", out], 1, "damaged.safetensors: This is no safetensors file"),
+                ([damaged, "--to", "c", "--out", out], 1, "damaged.safetensors: This is not a valid safetensors file"),
                 ([odd, "--to", "c", "--out", out], 1, "normalisation makes 3 inputs, and its first layer takes 2"),
                 ([good, "--to", "c", "--out", folder / "no" / "out"], 1, "No such file"),
             ):

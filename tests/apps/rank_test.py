@@ -127,7 +127,7 @@ class Rank(unittest.TestCase):
             (["--model", self.model, "--out", out], 2, "--data is required"),
             (["--model", self.model, "--data", data], 2, "--out is required"),
             (["--model", self.model, "--data", data, "--out", out, "--format", "treck"], 2, "Did you mean 'trec'?"),
-            (["--model", self.model, "--data", wide, "--out", out], 1, "wide.txt:3:9: Feature 3 is beyond the 2"),
+            (["--model", self.model, "--data", wide, "--out", out], 1, "wide.txt:3:9: Feature 3 exceeds the limit of 2 features"),
             (["--model", self.model, "--data", torn, "--out", out], 1, "torn.txt:2:11:"),
             (["--model", self.model, "--data", self.file("empty.txt", ""), "--out", out], 1, "no document"),
             (["--model", self.model, "--data", scattered, "--out", out, "--format", "scores"], 2, "use --format trec"),

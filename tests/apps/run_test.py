@@ -193,7 +193,7 @@ class Resume(Folder):
             out = self.folder / f"stopped{code}"
             process = subprocess.Popen([PROGRAM, "run", "--quiet", "--data", DATA, "--out", str(out), *map(str, settings)],
                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-            checkpoint = out / "trials/p2linrank/perfect/fold1/seed1/checkpoint/state.olrank"
+            checkpoint = out / "trials/p2linrank/perfect/fold1/seed1/checkpoint/state.safetensors"
             while not checkpoint.exists() and process.poll() is None:
                 time.sleep(0.01)
             process.send_signal(number)
@@ -214,7 +214,7 @@ class Resume(Folder):
         settings = ["--ranker", "pdgd", "--rounds", 10, "--seeds", "1", "--clicks", "perfect"]
         out = self.folder / "a"
         self.done(out, *settings)
-        self.refused(2, "holds results already", "run", "--data", DATA, "--out", out, *settings)
+        self.refused(2, "already contains results", "run", "--data", DATA, "--out", out, *settings)
         changed = [*settings, "--learning-rate", "0.2"]
         self.refused(2, "'learning_rate = 0.1' there, 'learning_rate = 0.2' here", "run", "--quiet", "--data", DATA, "--out",
                      out, *changed, "--resume")
@@ -230,18 +230,26 @@ class Resume(Folder):
         (trial / "summary.json").unlink()
         resume = ["run", "--quiet", "--out", out, *settings, "--resume", "--data"]
         configuration = (out / "config.toml").read_bytes()
-        self.refused(2, "it differs in the data", *resume, "synth:small?queries=60&seed=4")
+        self.refused(2, "which differs in the data", *resume, "synth:small?queries=60&seed=4")
         self.assertEqual((out / "config.toml").read_bytes(), configuration)
-        state = trial / "checkpoint" / "state.olrank"
+        state = trial / "checkpoint" / "state.safetensors"
         whole = state.read_bytes()
-        state.write_bytes(whole[:8] + bytes([99, 0, 0, 0]) + whole[12:])
-        self.refused(1, "format version 99", *resume, DATA)
+        state.write_bytes(whole.replace(b'"olrank_state":"2"', b'"olrank_state":"9"'))
+        self.refused(1, "format version 9", *resume, DATA)
         state.write_bytes(whole[:-20] + bytes([whole[-20] ^ 1]) + whole[-19:])
-        self.refused(1, "its checksum does not fit", *resume, DATA)
+        self.refused(1, "its checksum does not match", *resume, DATA)
         state.write_bytes(whole[:100])
-        self.refused(1, "its checksum does not fit", *resume, DATA)
+        self.refused(1, "not a valid safetensors file", *resume, DATA)
         state.write_bytes(b"nothing of ours")
-        self.refused(1, "no saved state of olrank", *resume, DATA)
+        self.refused(1, "not a valid safetensors file", *resume, DATA)
+        state.write_bytes((trial / "model.safetensors").read_bytes())
+        self.refused(1, "not a checkpoint of olrank", *resume, DATA)
+        state.unlink()
+        earlier = trial / "checkpoint" / "state.olrank"
+        earlier.write_bytes(b"olrankst" + bytes([1, 0, 0, 0]) + bytes(28))
+        self.refused(1, "state.olrank: This checkpoint has format version 1, but this olrank reads version 2. To "
+                     "continue, use the olrank that wrote it, or start the trial again with --force.", *resume, DATA)
+        earlier.unlink()
         state.write_bytes(whole)
         self.assertEqual(olrank(*resume, DATA).returncode, 0)
 

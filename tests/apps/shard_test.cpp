@@ -5,6 +5,7 @@
 #include <map>
 
 #include "core/error.h"
+#include "tests/support/message_of.h"
 
 namespace olrank {
 namespace {
@@ -23,22 +24,12 @@ void expect_shard(const Shard& shard, std::int64_t index, std::int64_t count) {
   EXPECT_EQ(shard.count, count);
 }
 
-template <class Action>
-std::string complaint(Action&& action) {
-  try {
-    action();
-  } catch (const InvalidArgument& error) {
-    return error.what();
-  }
-  return "no complaint";
-}
-
 std::string complaint_about(const std::string& text) {
-  return complaint([&] { parse_shard(text); });
+  return message_of<InvalidArgument>([&] { parse_shard(text); });
 }
 
 std::string complaint_of(const Variables& variables) {
-  return complaint([&] { shard_of(variables); });
+  return message_of<InvalidArgument>([&] { shard_of(variables); });
 }
 
 TEST(ShardTest, ParsesIndexAndCount) {

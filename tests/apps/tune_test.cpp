@@ -10,27 +10,11 @@
 #include "apps/tuning_tables.h"
 #include "apps/winners.h"
 #include "core/error.h"
+#include "tests/apps/configuration_text.h"
 #include "tests/support/temporary_folder.h"
 
 namespace olrank {
 namespace {
-
-Configuration from_text(const std::string& text, const std::vector<SettingOverride>& overrides = {}) {
-  const TemporaryFolder folder;
-  std::ofstream(folder / "c.toml") << text;
-  return resolve_configuration(folder / "c.toml", overrides);
-}
-
-std::string complaint(const std::string& text, const std::vector<SettingOverride>& overrides = {}) {
-  try {
-    from_text(text, overrides);
-  } catch (const InvalidArgument& error) {
-    const std::string message = error.what();
-    const std::size_t file = message.find("c.toml:");
-    return file == std::string::npos ? message : message.substr(file);
-  }
-  return "none";
-}
 
 const std::string kTwoRankers =
     "[[ranker]]\nname = \"full\"\nkind = \"pairrank\"\n[[ranker]]\nname = \"b.2\"\nkind = \"pdgd\"\n";
@@ -79,34 +63,36 @@ TEST(SweepTest, ReadsAndConvertsValues) {
 }
 
 TEST(SweepTest, ErrorsNameLocationAndNearestName) {
-  EXPECT_EQ(complaint("[sweep]\nalpah = [1]\n"),
+  EXPECT_EQ(refusal_of("[sweep]\nalpah = [1]\n"),
             "c.toml:2:1: Unknown key 'alpah' in [sweep]. Did you mean 'alpha'?");
-  EXPECT_EQ(complaint(kTwoRankers + "[sweep.full]\nalpah = [1]\n"),
+  EXPECT_EQ(refusal_of(kTwoRankers + "[sweep.full]\nalpah = [1]\n"),
             "c.toml:8:1: Unknown key 'alpah' in [sweep.full]. Did you mean 'alpha'?");
-  EXPECT_EQ(complaint(kTwoRankers + "[sweep.fulll]\nalpha = [1]\n"),
+  EXPECT_EQ(refusal_of(kTwoRankers + "[sweep.fulll]\nalpha = [1]\n"),
             "c.toml:7:1: Unknown ranker 'fulll'. Did you mean 'full'?");
-  EXPECT_EQ(complaint(kTwoRankers + "[sweep.fulll]\n"),
+  EXPECT_EQ(refusal_of(kTwoRankers + "[sweep.fulll]\n"),
             "c.toml:7:1: Unknown ranker 'fulll'. Did you mean 'full'?");
-  EXPECT_EQ(complaint("[sweep]\nalpha = [0.1, -1]\n"), "c.toml:2:9: 'alpha' must be at least 0, not -1.0.");
-  EXPECT_EQ(complaint("[sweep]\nsteps = [1, 1.5]\n"), "c.toml:2:9: 'steps' takes an integer, not '1.0'.");
-  EXPECT_EQ(complaint("[sweep]\nlist = [\"certian\"]\n"),
+  EXPECT_EQ(refusal_of("[sweep]\nalpha = [0.1, -1]\n"),
+            "c.toml:2:9: 'alpha' must be at least 0, not -1.0.");
+  EXPECT_EQ(refusal_of("[sweep]\nsteps = [1, 1.5]\n"),
+            "c.toml:2:9: 'steps' must be an integer, not '1.0'.");
+  EXPECT_EQ(refusal_of("[sweep]\nlist = [\"certian\"]\n"),
             "c.toml:2:8: 'list' must be certain, blocks, blocks-certain or greedy, not 'certian'. Did you "
             "mean 'certain'?");
-  EXPECT_EQ(complaint("[sweep]\nalpha = []\n"),
+  EXPECT_EQ(refusal_of("[sweep]\nalpha = []\n"),
             "c.toml:2:9: 'alpha' is empty; it needs at least one value to try.");
-  EXPECT_EQ(complaint("[sweep]\nalpha = [1, 2, 1.0]\n"), "c.toml:2:9: 'alpha' contains 1.0 twice.");
-  EXPECT_EQ(complaint("[sweep]\nname = [\"a\"]\n"),
+  EXPECT_EQ(refusal_of("[sweep]\nalpha = [1, 2, 1.0]\n"), "c.toml:2:9: 'alpha' contains 1.0 twice.");
+  EXPECT_EQ(refusal_of("[sweep]\nname = [\"a\"]\n"),
             "c.toml:2:1: 'name' cannot be swept; names are generated from the swept values.");
-  EXPECT_EQ(complaint("[[sweep]]\nalpha = [1]\n"), "c.toml:1:1: Write this table as [sweep].");
-  EXPECT_EQ(complaint("[sweeep]\nalpha = [1]\n"),
+  EXPECT_EQ(refusal_of("[[sweep]]\nalpha = [1]\n"), "c.toml:1:1: Write this table as [sweep].");
+  EXPECT_EQ(refusal_of("[sweeep]\nalpha = [1]\n"),
             "c.toml:1:1: Unknown table 'sweeep'. Did you mean 'sweep'?");
 }
 
 TEST(SweepTest, RefusesToSetASweptKeyOnTheCommandLine) {
   const std::string text = kTwoRankers + "[sweep.full]\nalpha = [1, 2]\n";
-  EXPECT_EQ(complaint(text, {parse_override("ranker.alpha=3")}),
+  EXPECT_EQ(refusal_of(text, {parse_override("ranker.alpha=3")}),
             "--set ranker.alpha: The file sweeps 'alpha' in ranker 'full'; remove the flag or the sweep.");
-  EXPECT_EQ(complaint(text, {parse_override("ranker.b.2.alpha=3")}), "none");
+  EXPECT_EQ(refusal_of(text, {parse_override("ranker.b.2.alpha=3")}), kNoError);
   EXPECT_THROW(parse_override("sweep.alpha=[1, 2]"), InvalidArgument);
 }
 

@@ -7,13 +7,13 @@
 namespace olrank {
 namespace {
 
-TEST(ErrorTest, PlacesStandBeforeTheSentence) {
+TEST(ErrorTest, MessagesStartWithPosition) {
   EXPECT_STREQ(DataError("a.txt", 3, 7, "A colon is missing.").what(), "a.txt:3:7: A colon is missing.");
   EXPECT_STREQ(DataError("a.txt", 3, 0, "A colon is missing.").what(), "a.txt:3: A colon is missing.");
   EXPECT_STREQ(DataError("a.txt", 0, 0, "It is empty.").what(), "a.txt: It is empty.");
 }
 
-TEST(ErrorTest, ExitCodesTellWrongUsageFromFailure) {
+TEST(ErrorTest, ExitCodesDistinguishUsageErrorsFromFailures) {
   EXPECT_EQ(exit_code_of(InvalidArgument("x")), ExitCode::kWrongUsage);
   EXPECT_EQ(exit_code_of(NotBuiltWithCuda("--device cuda")), ExitCode::kWrongUsage);
   EXPECT_EQ(exit_code_of(DataError("f", 1, 1, "x")), ExitCode::kFailed);
@@ -23,7 +23,7 @@ TEST(ErrorTest, ExitCodesTellWrongUsageFromFailure) {
   EXPECT_EQ(exit_code_of(std::runtime_error("x")), ExitCode::kFailed);
 }
 
-TEST(ErrorTest, FilesOfferAWayOut) {
+TEST(ErrorTest, IoErrorsSuggestAWayOut) {
   const std::string full = IoError("write", "/x/y", ENOSPC).what();
   EXPECT_EQ(full,
             "Cannot write '/x/y': No space left on device. Free some space or choose another folder.");

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "tests/support/message_of.h"
 #include "tests/support/temporary_folder.h"
 
 namespace olrank {
@@ -48,16 +49,6 @@ void play(Ranker& ranker, std::uint32_t first, std::uint32_t last) {
     const ShownList list = ranker.rank(docs);
     ranker.learn(list, clicks_on(list, docs));
   }
-}
-
-template <class Call>
-std::string message_of(const Call& call) {
-  try {
-    call();
-  } catch (const InvalidArgument& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
 }
 
 class LibraryRankerTest : public testing::TestWithParam<const char*> {};
@@ -136,38 +127,40 @@ TEST(LibraryRankerTest, TakesAnswersInAnyOrderAndEachOnce) {
   const ShownList second = ranker.rank(second_docs);
   EXPECT_GT(ranker.learn(second, clicks_on(second, second_docs)), 0);
   ranker.learn(first, clicks_on(first, first_docs));
-  EXPECT_EQ(message_of([&] { ranker.learn(first, clicks_on(first, first_docs)); }),
+  EXPECT_EQ(message_of<InvalidArgument>([&] { ranker.learn(first, clicks_on(first, first_docs)); }),
             "List 1 was answered already.");
 }
 
 TEST(LibraryRankerTest, RefusesWhatItCannotUse) {
-  EXPECT_EQ(message_of([] { Ranker ranker({.kind = "pairrank"}); }),
+  EXPECT_EQ(message_of<InvalidArgument>([] { Ranker ranker({.kind = "pairrank"}); }),
             "RankerOptions::features must be at least 1, not 0.");
-  EXPECT_EQ(message_of([] { Ranker ranker({.kind = "pairank", .features = 2}); }),
+  EXPECT_EQ(message_of<InvalidArgument>([] { Ranker ranker({.kind = "pairank", .features = 2}); }),
             "RankerOptions::kind: 'pairank' is unknown; the nearest name is 'pairrank'.");
-  const std::string unknown_key = message_of([] {
+  const std::string unknown_key = message_of<InvalidArgument>([] {
     Ranker ranker({.features = 2, .settings = {{"widht", "5"}}});
   });
   EXPECT_NE(unknown_key.find("'widht'"), std::string::npos) << unknown_key;
   EXPECT_NE(unknown_key.find("'width'"), std::string::npos) << unknown_key;
 
   Ranker ranker(options_of("pairrank"));
-  EXPECT_EQ(message_of([&] { ranker.rank(std::vector<float>(7)); }),
+  EXPECT_EQ(message_of<InvalidArgument>([&] { ranker.rank(std::vector<float>(7)); }),
             "There are 7 feature values: give every document 6, one document at least.");
   std::vector<float> docs = docs_of(1);
   docs[7] = std::nanf("");
-  EXPECT_EQ(message_of([&] { ranker.rank(docs); }), "Feature 2 of document 1 is not finite.");
+  EXPECT_EQ(message_of<InvalidArgument>([&] { ranker.rank(docs); }),
+            "Feature 2 of document 1 is not finite.");
   const ShownList list = ranker.rank(docs_of(1));
-  EXPECT_EQ(message_of([&] { ranker.learn(list, std::vector<std::uint8_t>(3)); }),
+  EXPECT_EQ(message_of<InvalidArgument>([&] { ranker.learn(list, std::vector<std::uint8_t>(3)); }),
             "There are 3 clicks for 10 shown documents: give one value for each rank, 0 or 1.");
   std::vector<std::uint8_t> clicks(10);
   clicks[4] = 2;
-  EXPECT_EQ(message_of([&] { ranker.learn(list, clicks); }),
+  EXPECT_EQ(message_of<InvalidArgument>([&] { ranker.learn(list, clicks); }),
             "The click at rank 5 is 2: it must be 0 or 1.");
   Ranker other(options_of("pairrank"));
-  EXPECT_EQ(message_of([&] { other.learn(list, std::vector<std::uint8_t>(10)); }),
+  EXPECT_EQ(message_of<InvalidArgument>([&] { other.learn(list, std::vector<std::uint8_t>(10)); }),
             "This list is not from this ranker: give it to the ranker whose rank() made it.");
-  EXPECT_EQ(message_of([] { Ranker ranker({.kind = "dbgd", .features = 2, .normalise = "zscore"}); }),
+  EXPECT_EQ(message_of<InvalidArgument>(
+                [] { Ranker ranker({.kind = "dbgd", .features = 2, .normalise = "zscore"}); }),
             "RankerOptions::normalise: 'zscore' needs the means and deviations of a data set: scale the "
             "features yourself and choose 'none', or choose 'query-minmax'.");
 }
@@ -176,7 +169,7 @@ TEST(LibraryRankerTest, BanditsLearnFromTheirLatestListOnly) {
   Ranker ranker(options_of("dbgd"));
   const ShownList first = ranker.rank(docs_of(1));
   ranker.rank(docs_of(2));
-  EXPECT_EQ(message_of([&] { ranker.learn(first, std::vector<std::uint8_t>(10)); }),
+  EXPECT_EQ(message_of<InvalidArgument>([&] { ranker.learn(first, std::vector<std::uint8_t>(10)); }),
             "A 'dbgd' learns from its latest list only, which is 2, not 1.");
 }
 

@@ -58,7 +58,7 @@ TEST_P(BanditRankersTest, ListsEveryDocumentOnce) {
   }
 }
 
-TEST_P(BanditRankersTest, TiedDocumentsAreNoTrouble) {
+TEST_P(BanditRankersTest, HandlesTies) {
   // All documents of a query are the same one: whatever is clicked teaches nothing that scores could show.
   const std::vector<float> values(12 * 3, 0.5F);
   const QueryDocs query{0, 0, {values.data(), 12, 3}};
@@ -84,7 +84,7 @@ TEST_P(BanditRankersTest, AnEmptyQueryHasAnEmptyList) {
   ranker->learn(context.round, {1, query, {}, {}});
 }
 
-TEST_P(BanditRankersTest, GoesOnFromItsSavedStateToTheSameBits) {
+TEST_P(BanditRankersTest, ResumesBitIdentically) {
   const SmallWorld world(4, 7, 15, 5);
   const auto straight = make(5);
   const auto first = make(5);
@@ -107,7 +107,7 @@ TEST_P(BanditRankersTest, GoesOnFromItsSavedStateToTheSameBits) {
   EXPECT_EQ(state_of(*second), state_of(*straight));
 }
 
-TEST_P(BanditRankersTest, LearnsFromFeedbackAloneWhatItLearnsAfterRanking) {
+TEST_P(BanditRankersTest, LearnsTheSameWithoutRankingFirst) {
   const SmallWorld world(5, 7, 15, 5);
   const auto ranking = make(5);
   const auto reading = make(5);
@@ -122,7 +122,7 @@ TEST_P(BanditRankersTest, LearnsFromFeedbackAloneWhatItLearnsAfterRanking) {
   EXPECT_NE(theta_of(*ranking), std::vector<float>(5, 0.0F));
 }
 
-TEST_P(BanditRankersTest, ARankBetweenDoesNotSpoilTheFeedback) {
+TEST_P(BanditRankersTest, RankingInBetweenDoesNotChangeLearning) {
   // A server ranks the next query before the clicks of the one before have come.
   const SmallWorld world(6, 7, 15, 5);
   const auto in_turn = make(5);
@@ -136,7 +136,7 @@ TEST_P(BanditRankersTest, ARankBetweenDoesNotSpoilTheFeedback) {
   EXPECT_EQ(state_of(*overlapping), state_of(*in_turn));
 }
 
-TEST_P(BanditRankersTest, OtherPeoplesListsTeachUnlessTeamsAreNeeded) {
+TEST_P(BanditRankersTest, LearnsFromOtherListsUnlessTeamsAreNeeded) {
   const SmallWorld world(7, 7, 15, 5);
   const auto ranker = make(5);
   TestContext context;
@@ -165,7 +165,7 @@ TEST_P(BanditRankersTest, OtherPeoplesListsTeachUnlessTeamsAreNeeded) {
   EXPECT_EQ(theta_of(*ranker) == std::vector<float>(5, 0.0F), team_draft());
 }
 
-TEST_P(BanditRankersTest, DescribesWhatTheListRestedOn) {
+TEST_P(BanditRankersTest, DescribesTheBasisOfTheList) {
   const SmallWorld world(8, 7, 15, 5);
   const auto ranker = make(5);
   TestContext context;
@@ -186,7 +186,7 @@ TEST_P(BanditRankersTest, DescribesWhatTheListRestedOn) {
   EXPECT_EQ(ranker->parameters(), 5);
 }
 
-TEST_P(BanditRankersTest, ClicksWithoutAContrastLeaveTheParameters) {
+TEST_P(BanditRankersTest, ClicksWithoutContrastChangeNothing) {
   const SmallWorld world(9, 3, 15, 5);
   const auto ranker = make(5);
   TestContext context;
@@ -208,7 +208,7 @@ TEST_P(BanditRankersTest, MeasuresItsStages) {
   EXPECT_EQ(stages, (std::vector<std::string>{"score", "rank", "train"}));
 }
 
-TEST_P(BanditRankersTest, FeedbackThatDoesNotFitIsOneSentence) {
+TEST_P(BanditRankersTest, RefusesInvalidFeedback) {
   const SmallWorld world(11, 3, 4, 5);
   const auto ranker = make(5);
   TestContext context;
@@ -221,7 +221,7 @@ TEST_P(BanditRankersTest, FeedbackThatDoesNotFitIsOneSentence) {
   EXPECT_THROW(learn({1, 2, 1}, {1, 0, 0}), InvalidArgument);
 }
 
-TEST_P(BanditRankersTest, ScoresOutOfRangeAreNamed) {
+TEST_P(BanditRankersTest, ReportsScoresThatAreNotFinite) {
   const SmallWorld world(12, 3, 4, 5);
   const auto ranker = make(5, std::vector<float>(5, std::numeric_limits<float>::max()));
   TestContext context;

@@ -13,7 +13,7 @@ using Clicks = std::vector<std::uint8_t>;
 constexpr std::int64_t kDocs = 12;
 constexpr std::int64_t kFeatures = 4;
 
-/// The round as the papers' text has it, computed anew: directions, rankings, the shared list.
+/// A round by the text of the papers, computed separately: directions, rankings, the shared list.
 struct Expected {
   std::vector<std::vector<double>> directions;
   Docs rankings;
@@ -54,7 +54,7 @@ Expected draft(const std::vector<float>& theta, const RankerSettings& settings, 
   return made;
 }
 
-TEST(DuelingBanditTest, MovesToTheCandidateOnlyWhereItsTeamWins) {
+TEST(DuelingBanditTest, MovesToTheCandidateWhenItsTeamWins) {
   const SmallWorld world(1, 5, kDocs, kFeatures);
   RankerSettings settings = bandit_settings("dbgd_team_draft");
   settings.bandit.exploration_radius = 0.5;
@@ -87,7 +87,7 @@ TEST(DuelingBanditTest, MovesToTheCandidateOnlyWhereItsTeamWins) {
   EXPECT_LT(wins, 50);
 }
 
-TEST(DuelingBanditTest, ADrawMovesNothing) {
+TEST(DuelingBanditTest, DrawsChangeNothing) {
   const SmallWorld world(2, 5, kDocs, kFeatures);
   const RankerSettings settings = bandit_settings("dbgd_team_draft");
   const auto ranker = make_bandit(settings, kFeatures);

@@ -13,7 +13,7 @@
 namespace olrank {
 namespace {
 
-constexpr std::int64_t kCutoff = 8;
+constexpr std::int64_t kListCutoff = 8;
 
 const SmallWorld& world() {
   static const SmallWorld made(17, 12, 20, 5);
@@ -49,7 +49,7 @@ RankerSettings settings_of(const std::string& name) {
 }
 
 std::unique_ptr<OnlineRanker> make(const std::string& name) {
-  return make_ranker(settings_of(name), world().features(), TrialKeys::of(3, 1, "frozen"), kCutoff);
+  return make_ranker(settings_of(name), world().features(), TrialKeys::of(3, 1, "frozen"), kListCutoff);
 }
 
 /// Rounds `first` to `last`, whose lists are by document, so that ranking leaves no trace.
@@ -58,7 +58,7 @@ void teach(OnlineRanker& ranker, std::uint32_t first, std::uint32_t last) {
   for (std::uint32_t round = first; round <= last; ++round) {
     const QueryDocs query = world().query_of(round);
     std::vector<std::int32_t> shown;
-    for (std::int32_t rank = 0; rank < kCutoff; ++rank)
+    for (std::int32_t rank = 0; rank < kListCutoff; ++rank)
       shown.push_back(static_cast<std::int32_t>((rank * 7 + round) % 20));
     ranker.learn(context.round, {round, query, shown, world().perfect_clicks(query.query, shown)});
   }
@@ -84,7 +84,7 @@ List of_ranker(OnlineRanker& ranker, std::uint32_t round) {
 List of_frozen(const FrozenRanker& frozen, std::uint32_t round, bool explore = true) {
   ExecutionContext context;
   Ranking ranking;
-  frozen.rank(context, {world().query_of(round).features, kCutoff, round, explore}, ranking);
+  frozen.rank(context, {world().query_of(round).features, kListCutoff, round, explore}, ranking);
   return {ranking.list, ranking.scores, ranking.certainty ? ranking.certainty->certain_pairs : -1};
 }
 
@@ -101,7 +101,7 @@ TEST_P(FrozenRankerTest, MakesTheListsOfItsRanker) {
   }
 }
 
-TEST_P(FrozenRankerTest, StaysAsItIsWhileTheRankerLearnsOn) {
+TEST_P(FrozenRankerTest, DoesNotChangeWhileTheRankerLearns) {
   const auto ranker = make(GetParam());
   const auto alone = make(GetParam());
   std::vector<std::shared_ptr<const FrozenRanker>> frozen;
@@ -139,7 +139,7 @@ TEST_P(FrozenRankerTest, RanksOnManyThreadsWhileTheRankerLearns) {
   for (std::thread& reader : readers) reader.join();
 }
 
-TEST_P(FrozenRankerTest, GoesByScoreWhereNobodyIsToExplore) {
+TEST_P(FrozenRankerTest, RanksByScoreWithoutExploration) {
   const auto ranker = make(GetParam());
   teach(*ranker, 1, 10);
   const List list = of_frozen(*ranker->freeze(), 4, false);
@@ -156,14 +156,14 @@ INSTANTIATE_TEST_SUITE_P(Kinds, FrozenRankerTest,
                                          "epsilon"),
                          [](const auto& info) { return info.param; });
 
-TEST(FrozenRanker, IsNotThereWhereListsBelongToTheirRound) {
+TEST(FrozenRanker, IsNullWhenListsBelongToTheirRound) {
   const auto ranker = make_ranker(RankerSettings::defaults(RankerKind::kDbgd, ProtocolName::kPaper), 5,
-                                  TrialKeys{}, kCutoff);
+                                  TrialKeys{}, kListCutoff);
   EXPECT_EQ(ranker->freeze(), nullptr);
 }
 
 // The same documents under numbers of their own, in another order within the round: repetitions fold.
-TEST(QueryDocs, FoldsPairsByNumberNotByPlace) {
+TEST(QueryDocs, FoldsPairsByDocumentNumber) {
   for (const std::string name : {"pairrank", "net_dual"}) {
     const auto in_order = make(name);
     const auto turned = make(name);
@@ -193,20 +193,20 @@ TEST(QueryDocs, FoldsPairsByNumberNotByPlace) {
     in_order->save(a);
     StateWriter b;
     turned->save(b);
-    EXPECT_EQ(a.bytes().size(), b.bytes().size()) << name << ": a repetition became a pair of its own";
+    EXPECT_EQ(a.bytes().size(), b.bytes().size()) << name << ": a repetition became another pair";
   }
 }
 
-TEST(RankerStart, GoesOnFromAModelsParameters) {
+TEST(RankerStart, StartsFromTheParametersOfAModel) {
   RankerSettings settings = settings_of("net_dual");
-  const auto taught = make_ranker(settings, 5, TrialKeys::of(3, 1, "a"), kCutoff);
+  const auto taught = make_ranker(settings, 5, TrialKeys::of(3, 1, "a"), kListCutoff);
   teach(*taught, 1, 20);
   std::vector<float> theta;
   for (const auto& tensor : taught->model().tensors)
     theta.insert(theta.end(), tensor.values.begin(), tensor.values.end());
   const std::vector<std::vector<float>> thetas = {theta};
   const auto started =
-      make_ranker(settings, 5, TrialKeys::of(9, 1, "b"), kCutoff, {.first_thetas = thetas});
+      make_ranker(settings, 5, TrialKeys::of(9, 1, "b"), kListCutoff, {.first_thetas = thetas});
   ExecutionContext context;
   std::vector<float> before(20);
   std::vector<float> after(20);
@@ -214,8 +214,9 @@ TEST(RankerStart, GoesOnFromAModelsParameters) {
   started->score(context, world().query(2).features, after);
   EXPECT_EQ(before, after);
 
-  EXPECT_THROW(make_ranker(settings, 6, TrialKeys{}, kCutoff, {.first_thetas = thetas}), InvalidArgument);
-  EXPECT_THROW(make_ranker(settings_of("pairrank"), 5, TrialKeys{}, kCutoff, {.first_thetas = thetas}),
+  EXPECT_THROW(make_ranker(settings, 6, TrialKeys{}, kListCutoff, {.first_thetas = thetas}),
+               InvalidArgument);
+  EXPECT_THROW(make_ranker(settings_of("pairrank"), 5, TrialKeys{}, kListCutoff, {.first_thetas = thetas}),
                InvalidArgument);
 }
 

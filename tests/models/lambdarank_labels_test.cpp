@@ -54,7 +54,7 @@ std::vector<double> slow_weights(const std::vector<double>& scores,
   return weights;
 }
 
-TEST(LambdaRankWeightsTest, AreTheSumOverEveryPairOfDifferentGrades) {
+TEST(LambdaRankWeightsTest, EqualTheSumOverAllPairsOfDifferentGrades) {
   RngStream draws(make_key({.seed = 4, .purpose = Purpose::kSynthetic}), 0);
   Scratch scratch;
   for (const std::size_t docs : {1U, 2U, 3U, 17U, 40U}) {
@@ -76,7 +76,7 @@ TEST(LambdaRankWeightsTest, AreTheSumOverEveryPairOfDifferentGrades) {
   }
 }
 
-TEST(LambdaRankWeightsTest, QueriesWithoutAnOrderMoveNothing) {
+TEST(LambdaRankWeightsTest, QueriesWithOneGradeChangeNothing) {
   Scratch scratch;
   for (const std::uint8_t grade : {0, 3}) {
     std::vector<double> weights(3, 7.0);
@@ -93,7 +93,7 @@ RankerSettings linear_settings() {
   return settings;
 }
 
-TEST(LambdaRankLabelsTest, ClimbsOnGradesWhateverIsClicked) {
+TEST(LambdaRankLabelsTest, LearnsFromGradesNotClicks) {
   const LabelledWorld world(3, 30, 12, 5);
   const LabelledQueries labels = world.labels();
   const auto ranker =
@@ -115,7 +115,7 @@ TEST(LambdaRankLabelsTest, ClimbsOnGradesWhateverIsClicked) {
   EXPECT_GT(world.ndcg(*ranker, 5), 0.95);
 }
 
-TEST(LambdaRankLabelsTest, AQueryWithoutGradesIsRefused) {
+TEST(LambdaRankLabelsTest, RefusesAQueryWithoutGrades) {
   const LabelledWorld world(3, 2, 12, 5);
   const LabelledQueries labels = world.labels();
   const auto ranker =
@@ -128,13 +128,13 @@ TEST(LambdaRankLabelsTest, AQueryWithoutGradesIsRefused) {
   EXPECT_THROW(ranker->learn(context.round, {1, query, shown, clicks}), InvalidArgument);
 }
 
-TEST(LambdaRankLabelsTest, OnlyKindsThatLearnFromLabelsAskForThem) {
-  EXPECT_TRUE(needs_labels(RankerKind::kLambdaRankLabels));
+TEST(LambdaRankLabelsTest, OnlyKindsThatLearnFromLabelsRequireThem) {
+  EXPECT_TRUE(row_of(RankerKind::kLambdaRankLabels).needs_labels);
   for (const auto& [kind, name] : EnumNames<RankerKind>::values) {
     RankerSettings settings = RankerSettings::defaults(kind, ProtocolName::kPaper);
     settings.name = std::string(name);
     check_ranker(settings, 10);
-    if (needs_labels(kind)) {
+    if (row_of(kind).needs_labels) {
       EXPECT_THROW(make_ranker(settings, 3, TrialKeys{}, 10), InvalidArgument) << name;
     } else {
       EXPECT_GT(make_ranker(settings, 3, TrialKeys{}, 10)->parameters(), 0) << name;

@@ -21,7 +21,7 @@ TEST(LibtorchRuntimeTest, HasItsCudaPartInACudaBuild) {
 #endif
 }
 
-TEST(LibtorchRuntimeTest, StaysOnOneThreadWhereverItIsCalled) {
+TEST(LibtorchRuntimeTest, UsesOneThreadOnAnyThread) {
   use_one_libtorch_thread();
   EXPECT_EQ(at::get_num_threads(), 1);
   int elsewhere = 0;

@@ -71,7 +71,7 @@ TEST_F(ModelFileTest, EveryRankerReadsBack) {
   }
 }
 
-TEST_F(ModelFileTest, OtherArchitecturesAreRefused) {
+TEST_F(ModelFileTest, RefusesOtherArchitectures) {
   const NetworkSettings settings = network(Parameterisation::kStandard, 4, 2);
   const NetworkShape shape = network_shape(settings, 3);
   const ModelTensors good = network_tensors(settings, shape, first_theta(settings, shape));
@@ -86,35 +86,35 @@ TEST_F(ModelFileTest, OtherArchitecturesAreRefused) {
     return model;
   };
   expect_refusal(with("architecture", "transformer"), "'transformer'");
-  expect_refusal(with("architecture", "linear"), "no tensor 'linear.weight'");
+  expect_refusal(with("architecture", "linear"), "tensor 'linear.weight' is missing");
   expect_refusal(with("width", "6"), "the shape [4, 3] instead of [6, 3]");
   expect_refusal(with("width", "4x"), "'4x'");
-  expect_refusal(with("width", "99999999999999999999"), "not a number from 1 to 65536");
-  expect_refusal(with("depth", "1"), "not a number from 2 to 16");
+  expect_refusal(with("width", "99999999999999999999"), "instead of a number from 1 to 65536");
+  expect_refusal(with("depth", "1"), "instead of a number from 2 to 16");
   expect_refusal(with("depth", "3"), "instead of [4, 4]");
   expect_refusal(with("parameterisation", "mup"), "'mup'");
-  expect_refusal(with("parameterisation", "ntk"), "'layers.0.bias' belongs to no such model");
+  expect_refusal(with("parameterisation", "ntk"), "has no tensor 'layers.0.bias'");
   ModelTensors silent = good;
   silent.architecture.clear();
-  expect_refusal(silent, "do not tell the architecture");
+  expect_refusal(silent, "metadata has no architecture");
   ModelTensors fewer = good;
   fewer.tensors.pop_back();
-  expect_refusal(fewer, "no tensor 'layers.1.bias'");
+  expect_refusal(fewer, "tensor 'layers.1.bias' is missing");
   ModelTensors more = good;
   more.tensors.push_back({"layers.2.bias", {1}, {0.0F}});
-  expect_refusal(more, "'layers.2.bias' belongs to no such model");
+  expect_refusal(more, "has no tensor 'layers.2.bias'");
   ModelTensors infinite = good;
   infinite.tensors[1].values[0] = std::numeric_limits<float>::infinity();
-  expect_refusal(infinite, "'layers.0.bias' has numbers that are not finite");
+  expect_refusal(infinite, "'layers.0.bias' contains numbers that are not finite");
   ModelTensors flat = good;
   flat.tensors[0].shape = {12};
   expect_refusal(flat, "'layers.0.weight' has the shape [12]");
   ModelTensors members = good;
   members.architecture.emplace_back("members", "2");
-  expect_refusal(members, "no tensor 'members.0.layers.0.weight'");
+  expect_refusal(members, "tensor 'members.0.layers.0.weight' is missing");
 }
 
-TEST_F(ModelFileTest, NormalisationAndNamesComeAlong) {
+TEST_F(ModelFileTest, ReadsNormalisationAndNames) {
   ModelTensors model = LinearModel(2).tensors(std::vector<float>{1, 2});
   write(file_, model);
   EXPECT_EQ(load_model(file_).normaliser.kind, Normalisation::kNone);
@@ -134,14 +134,15 @@ TEST_F(ModelFileTest, NormalisationAndNamesComeAlong) {
     other.architecture[entry].second = text;
     return other;
   };
-  expect_refusal(with(1, R"({"kind":"none","features":3})"), "makes 3 inputs, and its first layer takes 2");
-  expect_refusal(with(1, "{}"), "It has no kind.");
-  expect_refusal(with(2, R"(["a","b"])"), "not the names of 3 features");
-  expect_refusal(with(2, R"(["a","b",3])"), "not the names of 3 features");
-  expect_refusal(with(2, "a b c"), "not the names of 3 features");
+  expect_refusal(with(1, R"({"kind":"none","features":3})"),
+                 "yields 3 inputs, but its first layer takes 2");
+  expect_refusal(with(1, "{}"), "Its 'kind' is missing or not a string.");
+  expect_refusal(with(2, R"(["a","b"])"), "not a list of 3 names");
+  expect_refusal(with(2, R"(["a","b",3])"), "not a list of 3 names");
+  expect_refusal(with(2, "a b c"), "not a list of 3 names");
 }
 
-TEST_F(ModelFileTest, AModelOfAnotherShapeIsOneSentence) {
+TEST_F(ModelFileTest, RefusesAnotherShape) {
   write(file_, LinearModel(3).tensors(std::vector<float>{1, 2, 3}));
   const LoadedModel model = load_model(file_);
   require_shape(model, linear_shape(3), file_.string());
@@ -149,9 +150,10 @@ TEST_F(ModelFileTest, AModelOfAnotherShapeIsOneSentence) {
     require_shape(model, ntk_shape(5, 8, 2), "best.safetensors");
     FAIL() << "another shape was accepted";
   } catch (const InvalidArgument& error) {
-    EXPECT_STREQ(error.what(),
-                 "best.safetensors is a model file of another architecture: it holds a linear model of 3 "
-                 "features where a ntk network of 5 features, width 8 and depth 2 is asked for.");
+    EXPECT_STREQ(
+        error.what(),
+        "best.safetensors holds a linear model of 3 features, but the settings ask for a ntk network "
+        "of 5 features, width 8 and depth 2.");
   }
 }
 

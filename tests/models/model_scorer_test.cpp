@@ -38,7 +38,7 @@ TEST(ModelScorer, NormalisesByQueryAndTakesTheMean) {
   for (const int members : {1, 3}) {
     const ModelScorer scorer(ensemble(4, members));
     ExecutionContext one;
-    ExecutionContext two({}, 2);
+    ExecutionContext two(2);
     const std::vector<double> scores = scores_of_all(scorer, data, one);
     EXPECT_EQ(scores_of_all(scorer, data, two), scores);
     const Dataset inputs = scorer.model().normaliser.apply(data, one);
@@ -80,7 +80,7 @@ TEST(ModelScorer, FitsDataToTheModel) {
     FAIL() << "took data wider than the model";
   } catch (const DataError& error) {
     EXPECT_STREQ(error.what(),
-                 "here: The data has 4 features, and the model was made for 2: it cannot use the others.");
+                 "here: The data has 4 features, but the model was trained on 2: remove the others.");
   }
 }
 

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
-#include "models/posterior/posterior.h"
+#include "models/neural/ranker_network.h"
 
 namespace olrank {
 namespace {
@@ -27,20 +27,15 @@ TEST(NetworkShapeTest, FollowsTheSettings) {
   EXPECT_EQ(initialisation_of(settings), Initialisation::kUniform);
 }
 
-TEST(NetworkShapeTest, PosteriorsFollowTheProtocol) {
-  PosteriorSettings settings;
-  settings.covariance = Covariance::kDiagonal;
-  settings.form = CovarianceForm::kPrimal;
-  settings.lambda = 0.5;
-  const NetworkShape shape = ntk_shape(46, 16, 2);
-  const PosteriorSpec paper = posterior_spec(shape, settings, ProtocolName::kPaper);
-  EXPECT_EQ(paper.shape, shape);
-  EXPECT_EQ(paper.covariance, Covariance::kDiagonal);
-  EXPECT_EQ(paper.form, CovarianceForm::kPrimal);
-  EXPECT_EQ(paper.lambda, 0.5);
-  EXPECT_EQ(paper.scale, 1.0 / 16.0);
-  EXPECT_EQ(posterior_spec(shape, settings, ProtocolName::kReference).scale, 1.0);
-  EXPECT_EQ(posterior_spec(linear_shape(46), settings, ProtocolName::kPaper).scale, 1.0);
+TEST(NetworkShapeTest, ScalingPutsTheWidthIntoCovarianceAndPrior) {
+  NetworkSettings settings;
+  settings.width = 16;
+  settings.scaling = WidthScaling::kWidth;
+  EXPECT_EQ(covariance_scale(settings), 1.0 / 16.0);
+  EXPECT_EQ(prior_weight(settings, 0.5), 0.5 * 16.0 * 0.5);
+  settings.scaling = WidthScaling::kNone;
+  EXPECT_EQ(covariance_scale(settings), 1.0);
+  EXPECT_EQ(prior_weight(settings, 0.5), 0.25);
 }
 
 }  // namespace

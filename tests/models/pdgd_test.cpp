@@ -49,7 +49,7 @@ TEST(PdgdTest, FollowsTheWeightedGradient) {
   }
 }
 
-TEST(PdgdTest, ListsMoveWithTheScoresAndNotWithTheHistory) {
+TEST(PdgdTest, ListsDependOnScoresNotHistory) {
   // The same parameters give the same list, however they were come by.
   const SmallWorld world(2, 3, 20, 4);
   const std::vector<float> theta = {0.5F, -1.0F, 2.0F, 0.25F};

@@ -7,12 +7,12 @@
 namespace olrank {
 namespace {
 
-TEST(RankerSettingsTest, NoKeyStandsTwice) {
+TEST(RankerSettingsTest, KeysAreUnique) {
   const std::vector<std::string> keys = RankerSettings::schema().keys();
   EXPECT_EQ(std::set<std::string>(keys.begin(), keys.end()).size(), keys.size());
 }
 
-TEST(RankerSettingsTest, ProtocolsChooseTheDefaultsThatTheLiteratureNames) {
+TEST(RankerSettingsTest, ProtocolsChooseTheDefaultsOfTheLiterature) {
   const RankerSettings paper = RankerSettings::defaults(RankerKind::kOlRankNet, ProtocolName::kPaper);
   EXPECT_EQ(paper.network.parameterisation, Parameterisation::kNtk);
   EXPECT_EQ(paper.feedback.pairs, PairRule::kAdjacent);

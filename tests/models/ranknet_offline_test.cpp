@@ -21,7 +21,7 @@ RankerSettings offline_settings(NetworkForm network) {
   return settings;
 }
 
-TEST(RankNetOfflineTest, OneStepIsAdamsOnTheMeanLossOfEveryPair) {
+TEST(RankNetOfflineTest, OneStepMatchesAdamOnTheMeanLossOfAllPairs) {
   const LabelledWorld world(5, 3, 7, 4);
   TrainerSettings settings = offline_settings(NetworkForm::kLinear).trainer;
   settings.epochs = 1;
@@ -50,7 +50,7 @@ TEST(RankNetOfflineTest, OneStepIsAdamsOnTheMeanLossOfEveryPair) {
   }
 }
 
-TEST(RankNetOfflineTest, IsTrainedBeforeTheFirstRoundAndStaysAsItIs) {
+TEST(RankNetOfflineTest, TrainsBeforeTheFirstRoundOnly) {
   const LabelledWorld world(6, 40, 30, 5);  // 200 pairs a query, and 10 · 20 there are
   const LabelledQueries labels = world.labels();
   for (const NetworkForm network : {NetworkForm::kLinear, NetworkForm::kMlp}) {
@@ -80,7 +80,7 @@ TEST(RankNetOfflineTest, IsTrainedBeforeTheFirstRoundAndStaysAsItIs) {
   }
 }
 
-TEST(RankNetOfflineTest, ManyPairsAreSampledAndTheSameCoinsGiveTheSameModel) {
+TEST(RankNetOfflineTest, SamplesPairsAndRepeatsWithTheSameCoins) {
   const LabelledWorld world(7, 6, 90, 4);  // 30 · 60 pairs a query
   const LabelledQueries labels = world.labels();
   const TrainerSettings settings = offline_settings(NetworkForm::kLinear).trainer;
@@ -94,7 +94,7 @@ TEST(RankNetOfflineTest, ManyPairsAreSampledAndTheSameCoinsGiveTheSameModel) {
   EXPECT_NE(offline_linear_theta(labels, 4, 1), offline_linear_theta(labels, 4, 2));
 }
 
-TEST(RankNetOfflineTest, OtherOptimizersAreRefused) {
+TEST(RankNetOfflineTest, RefusesOtherOptimizers) {
   RankerSettings settings = offline_settings(NetworkForm::kLinear);
   settings.trainer.optimizer = Optimizer::kNesterov;
   EXPECT_THROW(check_ranker(settings, 10), InvalidArgument);

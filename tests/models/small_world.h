@@ -59,7 +59,7 @@ class SmallWorld {
     return clicks;
   }
 
-  /// The mean NDCG@k of the model as it stands, all queries.
+  /// The mean NDCG@k of the current model over all queries.
   double ndcg(const OnlineRanker& ranker, std::size_t k) const {
     ExecutionContext execution;
     double sum = 0.0;
@@ -95,7 +95,7 @@ class SmallWorld {
   std::vector<std::uint8_t> grades_;
 };
 
-/// A context of its own, for tests that do not care where things are computed.
+/// A context for tests that do not care where things are computed.
 struct TestContext {
   ExecutionContext execution;
   StageClock clock;

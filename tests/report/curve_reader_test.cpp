@@ -29,8 +29,7 @@ CurvePoint point_at(std::int64_t round) {
   return point;
 }
 
-/// What a trial writes is what a report reads.
-TEST(CurveReader, ReadsWhatTrialsWrite) {
+TEST(CurveReader, ReadsTheLinesThatTrialsWrite) {
   TemporaryFolder folder;
   StageClock clock;
   std::string text = curve_line(CurvePoint{}, &clock);
@@ -40,7 +39,7 @@ TEST(CurveReader, ReadsWhatTrialsWrite) {
   write_file_atomically(folder / "curve.jsonl", text);
   const RecordedCurve curve = read_curve(folder / "curve.jsonl");
   ASSERT_EQ(curve.points.size(), 2U);
-  EXPECT_EQ(curve.complaint, "");
+  EXPECT_EQ(curve.damage, "");
   EXPECT_EQ(curve.cutoff, 5);
   EXPECT_TRUE(std::isnan(curve.points[0].values[Measure::kCertainShare]));
   EXPECT_TRUE(std::isnan(curve.points[0].values[Measure::kMilliseconds]));
@@ -58,7 +57,7 @@ TEST(CurveReader, ReadsWhatTrialsWrite) {
   EXPECT_EQ(values[Measure::kWidthRatio], 1.5);
   EXPECT_EQ(values[Measure::kWidthRatioLow], 1.25);
   EXPECT_EQ(values[Measure::kWidthRatioHigh], 2.0);
-  EXPECT_DOUBLE_EQ(values[Measure::kMilliseconds], 2.0);  // evaluation is no part of it
+  EXPECT_DOUBLE_EQ(values[Measure::kMilliseconds], 2.0);  // excludes evaluation
 }
 
 TEST(CurveReader, EndsBeforeTheFirstDamagedLine) {
@@ -66,12 +65,12 @@ TEST(CurveReader, EndsBeforeTheFirstDamagedLine) {
   const std::string first = curve_line(point_at(0), nullptr);
   const std::string second = curve_line(point_at(100), nullptr);
   const std::string third = curve_line(point_at(200), nullptr);
-  // Every proper beginning of the third line is one that a run was writing.
+  // A run may have been writing any proper prefix of the third line.
   for (std::size_t kept = 1; kept < third.size(); ++kept) {
     write_file_atomically(folder / "c", first + second + third.substr(0, kept));
     const RecordedCurve curve = read_curve(folder / "c");
     EXPECT_EQ(curve.points.size(), 2U) << kept;
-    EXPECT_NE(curve.complaint.find("c:3: This line is half-written"), std::string::npos) << kept;
+    EXPECT_NE(curve.damage.find("c:3: This line is incomplete"), std::string::npos) << kept;
   }
   for (const std::string& damaged :
        {std::string("\n"), std::string("[1]\n"), std::string("{\"round\":150}\n"),
@@ -79,16 +78,16 @@ TEST(CurveReader, EndsBeforeTheFirstDamagedLine) {
     write_file_atomically(folder / "c", first + second + damaged + third);
     const RecordedCurve curve = read_curve(folder / "c");
     EXPECT_EQ(curve.points.size(), 2U) << damaged;
-    EXPECT_NE(curve.complaint.find("c:3:"), std::string::npos) << damaged;
+    EXPECT_NE(curve.damage.find("c:3:"), std::string::npos) << damaged;
   }
 }
 
-TEST(CurveReader, TakesAnEmptyCurve) {
+TEST(CurveReader, AcceptsAnEmptyCurve) {
   TemporaryFolder folder;
   write_file_atomically(folder / "c", "");
   const RecordedCurve curve = read_curve(folder / "c");
   EXPECT_TRUE(curve.points.empty());
-  EXPECT_EQ(curve.complaint, "");
+  EXPECT_EQ(curve.damage, "");
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ DashboardState half_way() {
   DashboardState state;
   state.name = "runs/x";
   state.finished = 1;
-  state.running = 1;
+  state.unfinished = 1;
   state.expected = 4;
   state.rounds = 1500;
   state.expected_rounds = 4000;
@@ -22,22 +22,23 @@ DashboardState half_way() {
   return state;
 }
 
-/// Columns that text takes on a terminal: characters, not bytes.
+/// The text's width on a terminal: characters, not bytes.
 std::size_t columns_of(const std::string& line) {
   std::size_t columns = 0;
   for (const char c : line) columns += (static_cast<unsigned char>(c) & 0xC0U) != 0x80 ? 1 : 0;
   return columns;
 }
 
-TEST(Dashboard, TellsHowFarItIs) {
+TEST(Dashboard, ShowsProgress) {
   const std::string text = dashboard_text(half_way(), 100.0, 80);
-  for (const char* words : {"runs/x", " 38 %", "1 of 4 trials finished, 1 begun, ETA 25s, 100 rounds/s",
-                            "peak memory of a process 250.0 MB", "1/2", "0.4000", "1234/s"}) {
+  for (const char* words :
+       {"runs/x", " 38 %", "1 of 4 trials finished, 1 in progress, ETA 25s, 100 rounds/s",
+        "peak process memory 250.0 MB", "1/2", "0.4000", "1234/s"}) {
     EXPECT_NE(text.find(words), std::string::npos) << words << "\n" << text;
   }
 }
 
-TEST(Dashboard, KnowsNoRateAtFirst) {
+TEST(Dashboard, ShowsAnUnknownRateAsQuestionMarks) {
   EXPECT_NE(dashboard_text(half_way(), 0.0, 80).find("ETA ?, ? rounds/s"), std::string::npos);
 }
 

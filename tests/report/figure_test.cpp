@@ -26,7 +26,7 @@ LineFigure two_lines() {
   return figure;
 }
 
-TEST(LineFigure, DrawsBandsOnlyWhereThereAreSome) {
+TEST(LineFigure, DrawsBandsOnlyForLinesWithIntervals) {
   const Drawing drawing = draw_lines(two_lines());
   EXPECT_EQ(count(drawing.body, "class=\"band"), 1U);
   EXPECT_EQ(count(drawing.body, "class=\"line "), 2U);
@@ -37,7 +37,7 @@ TEST(LineFigure, DrawsBandsOnlyWhereThereAreSome) {
   EXPECT_NE(drawing.description.find("second: 0.1 at round 0, 0.2 at round 50. "), std::string::npos);
 }
 
-TEST(LineFigure, TakesConstantsSinglePointsAndNothing) {
+TEST(LineFigure, DrawsConstantsSinglePointsAndNoLines) {
   LineFigure figure = two_lines();
   for (FigureLine& line : figure.lines) {
     for (LinePoint& point : line.points) point = {point.x, 0.0, 0.0, 0.0, 2};
@@ -50,7 +50,7 @@ TEST(LineFigure, TakesConstantsSinglePointsAndNothing) {
   EXPECT_EQ(count(draw_lines(figure).body, "nan"), 0U);
 }
 
-TEST(LineFigure, CutsBandsThatWouldFlattenItsLines) {
+TEST(LineFigure, CutsOffBandsThatWouldFlattenTheLines) {
   LineFigure figure = two_lines();
   figure.lines[0].points[1].high = 1000.0;
   EXPECT_EQ(count(draw_lines(figure).body, ">1,000</text>"), 0U);
@@ -58,13 +58,13 @@ TEST(LineFigure, CutsBandsThatWouldFlattenItsLines) {
   EXPECT_EQ(count(draw_lines(figure).body, ">1,000</text>"), 1U);
 }
 
-TEST(LineFigure, TellsItsNumbers) {
+TEST(LineFigure, ExportsItsNumbersAsCsv) {
   EXPECT_EQ(lines_csv(two_lines()),
             "ranker,round,mean,low,high,trials\nfirst,0,0.1,0,0.2,3\nfirst,100,0.4,0.3,0.5,3\n"
             "second,0,0.1,,,1\nsecond,50,0.2,,,1\n");
 }
 
-TEST(Drawing, AsAFileHasStyleAndWords) {
+TEST(Drawing, StandaloneFileHasStyleAndDescription) {
   Drawing drawing = draw_lines(two_lines());
   drawing.title = "<&>";
   const std::string file = standalone_svg(drawing);
@@ -75,16 +75,16 @@ TEST(Drawing, AsAFileHasStyleAndWords) {
   }
 }
 
-TEST(BarFigure, StacksPartsToTheirTotal) {
+TEST(BarFigure, StacksPartsUpToTheTotal) {
   const BarFigure figure{"Time", "", "ms", {"rank", "train"}, {{"slow", {1.0, 3.0}}, {"fast", {0.5, 0.0}}}};
   const Drawing drawing = draw_bars(figure);
-  EXPECT_EQ(count(drawing.body, "class=\"part"), 3U);  // nothing for a part of 0
+  EXPECT_EQ(count(drawing.body, "class=\"part"), 3U);  // none for a part of 0
   EXPECT_EQ(count(drawing.body, "width=\"300.0\""), 1U);
   EXPECT_EQ(count(drawing.body, ">4 ms</text>"), 1U);
   EXPECT_EQ(bars_csv(figure), "ranker,rank,train\nslow,1,3\nfast,0.5,0\n");
 }
 
-TEST(ScatterFigure, DrawsEveryPointAndTheLinesItHas) {
+TEST(ScatterFigure, DrawsEveryPointWithItsInterval) {
   const ScatterFigure figure{
       "Quality",
       "",

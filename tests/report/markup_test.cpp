@@ -7,18 +7,18 @@
 namespace olrank {
 namespace {
 
-TEST(Markup, OfHtmlIsEscaped) {
+TEST(Markup, EscapesHtml) {
   EXPECT_EQ(escape_html("<a href=\"x\">'&</a>"), "&lt;a href=&quot;x&quot;&gt;&#39;&amp;&lt;/a&gt;");
   EXPECT_EQ(escape_html("μ ± ½"), "μ ± ½");
 }
 
-TEST(Markup, OfLatexIsEscaped) {
+TEST(Markup, EscapesLatex) {
   EXPECT_EQ(
       escape_latex("50%_$x^2 {a&b}#~\\<"),
       "50\\%\\_\\$x\\textasciicircum{}2 \\{a\\&b\\}\\#\\textasciitilde{}\\textbackslash{}\\textless{}");
 }
 
-TEST(Markup, ReplacesWhatIsNoText) {
+TEST(Markup, ReplacesInvalidUtf8AndControlCharacters) {
   const std::string replacement = "\xEF\xBF\xBD";
   EXPECT_EQ(clean_utf8("a\x01\xffz\xc3"), "a" + replacement + replacement + "z" + replacement);
   EXPECT_EQ(clean_utf8("\xed\xa0\x80").substr(0, 3), replacement);  // half of a surrogate pair

@@ -1,4 +1,4 @@
-"""`olrank report` from outside: pages, figures, tables, comparisons, what is missing, and bad input."""
+"""`olrank report` end to end: pages, figures, tables, comparisons, missing trials and bad input."""
 
 import csv
 import html.parser
@@ -27,7 +27,7 @@ def olrank(*arguments, **options):
 
 
 class Reader(html.parser.HTMLParser):
-    """The page's words and elements; complains of elements that do not close in order."""
+    """The page's text and elements; fails if elements are not properly nested."""
 
     def __init__(self, text):
         super().__init__()
@@ -80,45 +80,45 @@ class Report(unittest.TestCase):
 
 
 class Page(Report):
-    def test_it_stands_alone_and_can_be_read_without_pictures(self):
+    def test_is_self_contained_and_describes_its_figures_in_text(self):
         write_experiment(self.folder / "e", users=("perfect", "informational"), extras=True)
         page = self.page(self.folder / "e")
         self.assertNotIn("script", page.tags)
         self.assertEqual([a for a in page.attributes if a[1] in ("src", "href", "onload", "srcset")], [])
         text = (self.folder / "e" / "report.html").read_text()
         self.assertEqual(re.findall(r"url\(|@import|https?://", text), [])
-        pictures = text.count("<svg class=\"chart\" role=\"img\" aria-labelledby=")
-        self.assertGreaterEqual(pictures, 2 * 14)
-        self.assertEqual(text.count("<desc id="), pictures)
+        figures = text.count("<svg class=\"chart\" role=\"img\" aria-labelledby=")
+        self.assertGreaterEqual(figures, 2 * 14)
+        self.assertEqual(text.count("<desc id="), figures)
         identities = re.findall(r" id=\"([^\"]+)\"", text)
         self.assertEqual(len(identities), len(set(identities)))
         for word in ("prefers-color-scheme:dark", "@media print", "viewport"):
             self.assertIn(word, text)
-        for word in ("made-up", "gain 2^grade - 1", "1, 2, 3", "cpu", "0123456789ab", "None from the protocol",
-                     "Cosine to the offline model", "Width over exact width", "Block size by rank, round 500",
-                     "Quality against time", "Time of a round by stage", "Regret", "Certain share of the top 10"):
+        for word in ("made-up", "gain 2^grade - 1", "1, 2, 3", "cpu", "0123456789ab", "Deviations from the protocolNone.",
+                     "Cosine to the offline model", "Width relative to exact width", "Block size by rank, round 500",
+                     "Quality against time", "Time per round by stage", "Regret", "Certain share of the top 10"):
             self.says(page, word)
 
-    def test_a_real_run_leaves_a_page(self):
+    def test_a_run_writes_its_page(self):
         done = olrank("run", "--data", "synth:small", "--ranker", "pdgd", "--rounds", 20, "--seeds", "1-2", "--clicks",
                       "perfect", "--out", self.folder / "e")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn(str(self.folder / "e" / "report.html"), done.stderr)
         self.assertIn("2 of 2 trials finished", Reader((self.folder / "e" / "report.html").read_text()).text)
 
-    def test_a_large_experiment_is_quick_and_small(self):
+    def test_large_experiments_give_small_pages_quickly(self):
         rankers = [ranker(name) for name in ("full", "diagonal", "ensemble", "greedy", "bandit")]
         write_experiment(self.folder / "e", rankers, users=("perfect", "navigational", "informational"),
                          seeds=range(1, 11), evaluations=50, extras=True)
         seconds = []
-        for _ in range(3):  # others may use the machine
-            begun = time.monotonic()
+        for _ in range(3):  # the machine may be busy
+            begin = time.monotonic()
             self.report(self.folder / "e")
-            seconds.append(time.monotonic() - begun)
+            seconds.append(time.monotonic() - begin)
         self.assertLess(min(seconds), 2.0)
         self.assertLess((self.folder / "e" / "report.html").stat().st_size, 1_500_000)
 
-    def test_markup_in_names_is_text_everywhere(self):
+    def test_escapes_markup_in_names(self):
         name = "<script>alert('&\"1\"')<&script>,$x_1$"
         user = "<b>bold"
         write_experiment(self.folder / "e", [ranker(name), ranker("b\\%"), ranker("</style></title>".replace("/", "|"))],
@@ -143,10 +143,10 @@ class Page(Report):
 
 
 class Statistics(Report):
-    def test_intervals_are_over_seeds_of_one_fold_and_over_means_of_several(self):
+    def test_intervals_are_over_seeds_of_one_fold_or_over_fold_means(self):
         write_experiment(self.folder / "one", seeds=(1, 2, 3, 4))
         write_experiment(self.folder / "many", folds=(1, 2, 3), seeds=(1, 2))
-        for name, units, over_folds, words in (("one", 4, False, "over 4 seeds, for this fold (fold 1) alone"),
+        for name, units, over_folds, words in (("one", 4, False, "over 4 seeds of fold 1; it holds for this fold only"),
                                                ("many", 3, True, "over 3 fold means")):
             figures, results = self.figures(self.folder / name)
             row = figures["made-up", "perfect", "offline-ndcg", "pairrank"]
@@ -163,8 +163,9 @@ class Statistics(Report):
             self.assertAlmostEqual(row["mean"], mean, places=12)
             self.assertAlmostEqual(row["high"] - mean, quantile * deviation / len(samples) ** 0.5, places=7)
 
-    def test_the_best_is_marked_and_so_is_what_is_not_significantly_worse(self):
-        """The second ranker is one of noise behind the first, the third far behind, on the same luck."""
+    def test_marks_the_best_ranker_and_those_not_significantly_worse(self):
+        """The second ranker is behind the first by less than the noise, the third by far; all share the noise of folds and
+        seeds."""
         rankers = [ranker("first"), ranker("second"), ranker("third")]
         write_experiment(self.folder / "e", rankers, seeds=range(1, 9), height=[0.4502, 0.45, 0.40])
         figures, results = self.figures(self.folder / "e")
@@ -190,7 +191,7 @@ class Statistics(Report):
         for rule in ("\\toprule", "\\midrule", "\\bottomrule", "\\cmidrule(lr){2-3}"):
             self.assertIn(rule, latex.read_text())
 
-    def test_areas_are_those_of_the_curves(self):
+    def test_area_is_that_under_the_curve(self):
         write_experiment(self.folder / "e", seeds=(1,))
         figures, _ = self.figures(self.folder / "e")
         lines = [json.loads(line) for line in
@@ -199,56 +200,56 @@ class Statistics(Report):
                    for a, b in zip(lines, lines[1:])) / lines[-1]["round"]
         self.assertAlmostEqual(figures["made-up", "perfect", "offline-area", "pdgd"]["mean"], area, places=12)
 
-    def test_a_single_seed_has_no_bands_and_the_page_says_why(self):
+    def test_explains_why_a_single_seed_has_no_bands(self):
         write_experiment(self.folder / "e", seeds=(7,))
         page = self.page(self.folder / "e")
-        self.says(page, "There is a single seed")
-        self.says(page, "Lines have no bands")
+        self.says(page, "There is only one seed")
+        self.says(page, "The lines have no bands")
         self.assertNotIn("class=\"band", (self.folder / "e" / "report.html").read_text())
         self.assertNotIn("±", page.text)
 
-    def test_figures_and_tables_tell_the_same(self):
+    def test_figures_and_tables_agree(self):
         write_experiment(self.folder / "e", folds=(1, 2), seeds=(1, 2))
         self.report(self.folder / "e", "--figures", self.folder / "f", "--csv", self.folder / "r.csv")
         drawn = list(csv.DictReader((self.folder / "f" / "perfect-offline-ndcg.csv").read_text().splitlines()))
-        told = [row for row in csv.DictReader((self.folder / "r.csv").read_text().splitlines())
+        exported = [row for row in csv.DictReader((self.folder / "r.csv").read_text().splitlines())
                 if row["figure"] == "offline-ndcg" and row["round"]]
         self.assertEqual([(row["ranker"], row["round"], row["mean"], row["low"], row["high"]) for row in drawn],
-                         [(row["ranker"], row["round"], row["mean"], row["low"], row["high"]) for row in told])
+                         [(row["ranker"], row["round"], row["mean"], row["low"], row["high"]) for row in exported])
         self.assertEqual(len(drawn), 2 * 11)
 
 
 class Unfinished(Report):
-    def test_what_is_missing_is_named(self):
+    def test_lists_missing_trials(self):
         write_experiment(self.folder / "e", seeds=range(1, 7), unfinished=[("pdgd", "perfect", 1, 2)],
-                         unbegun=[("pairrank", "perfect", 1, seed) for seed in (3, 4, 6)])
+                         not_started=[("pairrank", "perfect", 1, seed) for seed in (3, 4, 6)])
         page = self.page(self.folder / "e")
-        for words in ("8 of 12 trials finished", "pdgd, perfect, fold 1: seed 2 has come to round 400",
-                      "pairrank, perfect, fold 1: seeds 3 to 4, 6 not begun",
-                      "pdgd: from round 500 on, means are over 5 trials instead of 6"):
+        for words in ("8 of 12 trials finished", "pdgd, perfect, fold 1: seed 2 has reached round 400",
+                      "pairrank, perfect, fold 1: seeds 3 to 4, 6 not started",
+                      "pdgd: from round 500 on, the mean covers 5 trials instead of 6"):
             self.says(page, words)
 
-    def test_shards_read_as_one_when_merged(self):
+    def test_merged_shards_equal_one_run(self):
         whole = write_experiment(self.folder / "whole", seeds=range(1, 5))
         merged = self.folder / "merged"
         for part in range(2):
             left_out = [(name, "perfect", 1, seed) for name in ("pairrank", "pdgd") for seed in range(1, 5) if seed % 2 == part]
-            shutil.copytree(write_experiment(self.folder / f"shard{part}", seeds=range(1, 5), unbegun=left_out), merged,
+            shutil.copytree(write_experiment(self.folder / f"shard{part}", seeds=range(1, 5), not_started=left_out), merged,
                             dirs_exist_ok=True)
         self.assertEqual(self.figures(whole)[0], self.figures(merged)[0])
 
-    def test_nothing_has_begun(self):
-        write_experiment(self.folder / "e", seeds=(1,), unbegun=[(name, "perfect", 1, 1) for name in ("pairrank", "pdgd")])
+    def test_no_trial_has_started(self):
+        write_experiment(self.folder / "e", seeds=(1,), not_started=[(name, "perfect", 1, 1) for name in ("pairrank", "pdgd")])
         page = self.page(self.folder / "e")
         self.says(page, "0 of 2 trials finished")
-        self.says(page, "No trial with this user has begun")
+        self.says(page, "No trial with this user has started")
 
-    def test_watching_ends_when_the_experiment_does(self):
+    def test_watch_ends_with_the_experiment(self):
         experiment = write_experiment(self.folder / "e", unfinished=[("pdgd", "perfect", 1, 3)])
         process = subprocess.Popen([PROGRAM, "report", str(experiment), "--watch", "--every", "0.1"], stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE, text=True)
         seen = ""
-        while "5 of 6 trials finished, 1 begun" not in seen:
+        while "5 of 6 trials finished, 1 in progress" not in seen:
             line = process.stdout.readline()
             self.assertTrue(line, seen)
             seen += line
@@ -262,7 +263,7 @@ class Unfinished(Report):
         self.assertIn("█", seen + output)
         self.assertTrue((experiment / "report.html").exists())
 
-    def test_watching_stops_on_a_signal(self):
+    def test_watch_stops_on_a_signal(self):
         experiment = write_experiment(self.folder / "e", unfinished=[("pdgd", "perfect", 1, 3)])
         process = subprocess.Popen([PROGRAM, "report", str(experiment), "--watch"], stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE, text=True)
@@ -273,29 +274,29 @@ class Unfinished(Report):
 
 
 class Comparison(Report):
-    def test_differences_are_named_and_rankers_told_apart(self):
+    def test_names_differences_and_distinguishes_rankers(self):
         write_experiment(self.folder / "a", [ranker("same"), ranker("other", alpha=0.1)])
         write_experiment(self.folder / "b", [ranker("same"), ranker("other", alpha=0.2)], protocol={"discount": 0.9})
         page = self.page(self.folder / "a", self.folder / "b", "--out", self.folder / "c", at=self.folder / "c")
         self.says(page, "a and b differ in protocol.discount: '0.9995' and '0.9'.")
-        self.says(page, "same (a)")  # another protocol makes another ranker of it
+        self.says(page, "same (a)")  # the protocols differ, so these are different rankers
         self.assertFalse((self.folder / "a" / "report.html").exists())
         self.assertFalse((self.folder / "a" / "summary.csv").exists())
 
-    def test_one_ranker_in_two_folders_is_one(self):
+    def test_joins_the_trials_of_one_ranker_in_two_folders(self):
         write_experiment(self.folder / "a", [ranker("same")], seeds=(1, 2))
         write_experiment(self.folder / "b", [ranker("same"), ranker("new")], seeds=(2, 3))
         self.report(self.folder / "a", self.folder / "b", "--out", self.folder / "c", "--json", self.folder / "r.json")
         results = json.loads((self.folder / "r.json").read_text())
         rows = {row["ranker"]: row["trials"] for row in results["results"][0]["final"][0]["rankers"]}
         self.assertEqual(rows, {"same": 3, "new": 2})
-        self.assertEqual(results["warnings"], ["trials/same/perfect/fold1/seed2 of b is there from a already and counts once."])
+        self.assertEqual(results["warnings"], ["trials/same/perfect/fold1/seed2 of b is also in a; only the trial in a counts."])
 
-    def test_data_sets_stay_apart(self):
+    def test_keeps_data_sets_separate(self):
         write_experiment(self.folder / "a", fingerprint="aa")
         write_experiment(self.folder / "b", fingerprint="bb")
         page = self.page(self.folder / "a", self.folder / "b", "--out", self.folder / "c", at=self.folder / "c")
-        self.says(page, "a and b differ in the content of fold 1.")
+        self.says(page, "a and b have different data in fold 1.")
         self.says(page, "on made-up (b)")
 
 
@@ -307,13 +308,13 @@ class BadInput(Report):
         self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
         self.assertEqual(done.stdout, "")
 
-    def test_damaged_lines_end_a_trial_with_a_warning(self):
+    def test_damaged_lines_end_a_curve_with_a_warning(self):
         experiment = write_experiment(self.folder / "e", seeds=(1, 2, 3))
         damaged = trial_folder(experiment, "pdgd", "perfect", 1, 2) / "curve.jsonl"
         lines = damaged.read_text().splitlines(keepends=True)
-        for text, word, number in (("".join(lines[:4]) + "{\"round\": oops}\n" + "".join(lines[5:]), "no evaluation", 5),
-                                   ("".join(lines)[:-20], "half-written", 11),
-                                   ("".join(lines[:6]) + lines[2], "not a later one", 7)):
+        for text, word, number in (("".join(lines[:4]) + "{\"round\": oops}\n" + "".join(lines[5:]), "not a valid evaluation", 5),
+                                   ("".join(lines)[:-20], "incomplete", 11),
+                                   ("".join(lines[:6]) + lines[2], "out of order", 7)):
             damaged.write_text(text)
             done = self.report(experiment)
             place = f"{damaged}:{number}: This line is"
@@ -321,23 +322,23 @@ class BadInput(Report):
             self.assertIn(word, done.stderr)
             page = Reader((experiment / "report.html").read_text())
             self.says(page, place)
-            self.says(page, "over 2 trials instead of 3")
+            self.says(page, "covers 2 trials instead of 3")
 
     def test_folders_without_an_experiment(self):
         (self.folder / "empty").mkdir()
-        self.refused(2, "has no manifest.json", self.folder / "empty")
-        self.refused(2, "There is no experiment at", self.folder / "nowhere")
+        self.refused(2, "is not an experiment folder: it has no manifest.json", self.folder / "empty")
+        self.refused(2, f"The experiment folder '{self.folder / 'nowhere'}' does not exist.", self.folder / "nowhere")
         self.refused(2, "No experiment given")
         (self.folder / "empty" / "manifest.json").write_text("{}")
-        self.refused(1, "This is no manifest of an experiment.", self.folder / "empty")
+        self.refused(1, "This file is not an experiment manifest.", self.folder / "empty")
         self.assertEqual([path.name for path in (self.folder / "empty").iterdir()], ["manifest.json"])
 
     def test_a_damaged_summary(self):
         experiment = write_experiment(self.folder / "e")
         (trial_folder(experiment, "pdgd", "perfect", 1, 2) / "summary.json").write_text("{\"ranker\":")
-        self.refused(1, "This is no summary of a trial.", experiment)
+        self.refused(1, "This file is not a trial summary.", experiment)
 
-    def test_several_folders_need_a_place_of_their_own(self):
+    def test_several_folders_require_an_output_folder(self):
         for name in ("a", "b"):
             write_experiment(self.folder / name)
         self.refused(2, "--out DIR", self.folder / "a", self.folder / "b")
@@ -345,7 +346,7 @@ class BadInput(Report):
 
     def test_one_ranker_only(self):
         page = self.page(write_experiment(self.folder / "e", [ranker("alone")]))
-        self.says(page, "There is one ranker, so nothing is compared.")
+        self.says(page, "With a single ranker there is nothing to compare.")
 
     def test_constant_curves(self):
         experiment = write_experiment(self.folder / "e")
@@ -361,7 +362,7 @@ class BadInput(Report):
         self.report(experiment)
         self.assertEqual(re.findall(r"\b(nan|inf)\b", (experiment / "report.html").read_text()), [])
 
-    def test_json_stands_alone_or_before_a_file(self):
+    def test_json_goes_to_stdout_or_to_a_file(self):
         experiment = write_experiment(self.folder / "e")
         alone = [self.report(*order).stdout for order in ((experiment, "--json"), ("--json", experiment))]
         self.assertEqual(alone[0], alone[1])

@@ -1,4 +1,4 @@
-"""Experiment folders as `olrank run` leaves them behind, with made-up figures: for tests of what reads them."""
+"""Experiment folders in the format of `olrank run`, with made-up numbers, for tests of programs that read them."""
 
 import json
 import math
@@ -31,7 +31,7 @@ def manifest(rankers, users, folds, seeds, rounds, **changes):
 
 
 def curve(height, rounds, evaluations, coins, certain=True, extras=False):
-    """Lines that climb to about `height`."""
+    """Curve lines that climb to about `height`."""
     discounted, seconds, lines = 0.0, 0.0, []
     for number in range(evaluations):
         done = round(rounds * number / (evaluations - 1))
@@ -66,8 +66,8 @@ def trial_folder(root, name, user, fold, seed):
 
 
 def write_experiment(root, rankers=None, users=("perfect",), folds=(1,), seeds=(1, 2, 3), rounds=1000, evaluations=11,
-                     height=None, extras=False, fold_spread=0.03, unfinished=(), unbegun=(), **changes):
-    """Trials named in `unfinished` stop half-way, those in `unbegun` are not there; both as (ranker, user, fold, seed)."""
+                     height=None, extras=False, fold_spread=0.03, unfinished=(), not_started=(), **changes):
+    """Trials in `unfinished` stop halfway, those in `not_started` are missing; both hold (ranker, user, fold, seed)."""
     root = pathlib.Path(root)
     rankers = [ranker("pairrank"), ranker("pdgd", "pdgd")] if rankers is None else rankers
     root.mkdir(parents=True, exist_ok=True)
@@ -78,7 +78,7 @@ def write_experiment(root, rankers=None, users=("perfect",), folds=(1,), seeds=(
             for fold in folds:
                 for seed in seeds:
                     identity = (settings["name"], user, fold, seed)
-                    if identity in unbegun:
+                    if identity in not_started:
                         continue
                     shared = random.Random(f"{user} {fold} {seed}").gauss(0, fold_spread)
                     coins = random.Random(repr(identity))

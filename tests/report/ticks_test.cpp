@@ -24,7 +24,7 @@ TEST(Ticks, AreRoundValuesWithinTheRange) {
   EXPECT_EQ(labels({0.9982, 0.9991, 0.0, 1.0}, 4), (Labels{"0.9985", "0.9990"}));
 }
 
-TEST(Ticks, OfLogarithmsArePowersOfTen) {
+TEST(Ticks, ArePowersOfTenOnLogarithmicAxes) {
   EXPECT_EQ(labels({0.5, 200.0, 0.0, 1.0, true}),
             (Labels{"0.5", "1", "2", "5", "10", "20", "50", "100", "200"}));
   EXPECT_EQ(labels({0.5, 2e4, 0.0, 1.0, true}), (Labels{"1", "10", "100", "1000", "10000"}));
@@ -38,7 +38,7 @@ TEST(Scale, MapsEndsToEnds) {
   EXPECT_DOUBLE_EQ(logarithmic(10.0), 5.0);
 }
 
-TEST(ShortNumber, IsForReaders) {
+TEST(ShortNumber, RoundsAndGroupsDigits) {
   EXPECT_EQ(short_number(0.123456), "0.1235");
   EXPECT_EQ(short_number(1538400.0), "1,538,400");
   EXPECT_EQ(short_number(-12345.0), "-12,345");

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""scripts/fetch-libtorch against a package index of its own on 127.0.0.1, with wheels of a few kilobytes."""
+"""scripts/fetch-libtorch against a local package index with small wheels."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TORCH = "torch-2.11.0-cp311-cp311-manylinux_2_28_x86_64.whl"
 RUNTIME = "nvidia_cuda_runtime-13.0.96-py3-none-manylinux2014_x86_64.whl"
 NVCC = "nvidia_cuda_nvcc-13.0.88-py3-none-manylinux2014_x86_64.whl"
 SANITIZER = "nvidia_cuda_sanitizer_api-13.0.85-py3-none-manylinux_2_25_x86_64.whl"
-LIBRARY = random.Random(1).randbytes(300_000)  # does not compress, so that the wheel has this size too
+LIBRARY = random.Random(1).randbytes(300_000)  # incompressible, so that the wheel is as large
 
 
 def load_script() -> types.ModuleType:
@@ -78,7 +78,7 @@ def project_of(filename: str) -> str:
 
 
 class Index(ThreadingHTTPServer):
-    """A simple index. The attributes make it misbehave."""
+    """A simple package index. Its attributes make it misbehave."""
 
     daemon_threads = True
 
@@ -87,10 +87,10 @@ class Index(ThreadingHTTPServer):
         self.files = dict(WHEELS)
         self.missing: set[str] = set()
         self.honours_range = True
-        self.cuts: list[int] = []  # after so many bytes the next connections break
-        self.always_cut: int | None = None  # no byte beyond this one is ever sent
+        self.cuts: list[int] = []  # the next connections break after these numbers of bytes
+        self.always_cut: int | None = None  # every connection breaks after this number of bytes
         self.pause = 0.0  # seconds before each file
-        self.ranges: list[tuple[str, str | None]] = []  # the files asked for, and the Range
+        self.ranges: list[tuple[str, str | None]] = []  # each requested file with its Range header
         threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
 
     @property
@@ -175,7 +175,7 @@ class FetchLibtorchTest(unittest.TestCase):
         return ["--lock", str(self.lock), "--into", str(self.into), *more]
 
     def fetch(self, *more: str) -> tuple[int, str]:
-        """The script's exit status and what it says, run in this process."""
+        """Runs the script in this process; returns its exit status and stderr."""
         said = io.StringIO()
         with mock.patch.dict(os.environ, self.environment, clear=True), contextlib.redirect_stderr(said):
             status = self.script.main(self.arguments(*more))
@@ -202,7 +202,7 @@ class FetchLibtorchTest(unittest.TestCase):
         self.assertEqual(left, [])
 
     def assert_refused(self, result: tuple[int, str], *words: str) -> None:
-        """Failed with one sentence at the end that holds the words, and left nothing half-written."""
+        """Checks that the run failed with a final sentence containing `words`, and left no partial output."""
         status, said = result
         self.assertEqual(status, 1, said)
         last = said.strip().splitlines()[-1]
@@ -213,7 +213,7 @@ class FetchLibtorchTest(unittest.TestCase):
         self.assertFalse((self.into / "libtorch-cpu").exists())
         self.assert_no_leftovers()
 
-    def test_fresh_fetch_unpacks_what_a_cpu_build_needs(self) -> None:
+    def test_fresh_fetch_unpacks_the_files_of_a_cpu_build(self) -> None:
         status, said = self.fetch("--flavour", "cpu")
         self.assertEqual(status, 0, said)
         self.assert_complete()
@@ -232,7 +232,7 @@ class FetchLibtorchTest(unittest.TestCase):
             },
         )
 
-    def test_cuda_keeps_headers_and_leaves_pythons_part_out(self) -> None:
+    def test_cuda_keeps_headers_and_omits_the_python_library(self) -> None:
         status, said = self.fetch("--flavour", "cuda")
         self.assertEqual(status, 0, said)
         target = self.into / "libtorch-cuda"
@@ -241,7 +241,7 @@ class FetchLibtorchTest(unittest.TestCase):
         self.assertTrue((target / "nvidia/cu13/lib/libcudart.so").samefile(target / "nvidia/cu13/lib64/libcudart.so.13"))
         self.assertFalse((target / "torch/lib/libtorch_python.so").exists())
 
-    def test_nvcc_can_be_run_and_has_the_runtime(self) -> None:
+    def test_nvcc_is_executable_and_has_the_runtime(self) -> None:
         status, said = self.fetch("--nvcc")
         self.assertEqual(status, 0, said)
         target = self.into / "nvcc" / "nvidia/cu13"
@@ -249,13 +249,13 @@ class FetchLibtorchTest(unittest.TestCase):
         self.assertTrue((target / "lib64/libcudart_static.a").is_file())
         self.assertFalse((self.into / "libtorch-cpu").exists())
 
-    def test_the_sanitizer_comes_alone_and_can_be_run(self) -> None:
+    def test_sanitizer_is_fetched_alone_and_is_executable(self) -> None:
         status, said = self.fetch("--sanitizer")
         self.assertEqual(status, 0, said)
         self.assertTrue(os.access(self.into / "compute-sanitizer/nvidia/cu13/bin/compute-sanitizer", os.X_OK))
         self.assertEqual([path.name for path in self.into.iterdir() if path.is_dir()], ["compute-sanitizer"])
 
-    def test_nothing_changed_is_fast_and_silent(self) -> None:
+    def test_is_fast_and_silent_when_up_to_date(self) -> None:
         self.assertEqual(self.fetch()[0], 0)
         asked = len(self.index.ranges)
         self.set_index("http://127.0.0.1:1/simple")
@@ -267,17 +267,17 @@ class FetchLibtorchTest(unittest.TestCase):
             self.assertEqual(process.returncode, 0)
             seconds.append(time.monotonic() - began)
         self.assertEqual(len(self.index.ranges), asked)
-        # 0.1 s alone; the bound leaves room for other tests on the same cores.
+        # Takes 0.1 s on an idle machine; the bound leaves room for other tests on the same cores.
         self.assertLess(min(seconds), 1.0)
 
-    def test_a_lost_library_is_unpacked_again_without_a_download(self) -> None:
+    def test_restores_a_lost_library_without_a_download(self) -> None:
         self.assertEqual(self.fetch()[0], 0)
         (self.into / "libtorch-cpu/torch/lib/libtorch_cpu.so").unlink()
         self.set_index("http://127.0.0.1:1/simple")
         self.assertEqual(self.fetch()[0], 0)
         self.assert_complete()
 
-    def test_another_lock_replaces_what_is_there(self) -> None:
+    def test_a_changed_lock_file_replaces_the_libraries(self) -> None:
         self.assertEqual(self.fetch()[0], 0)
         wheel = make_wheel({"nvidia/cu13/lib/libcudart.so.13": b"newer"})
         self.index.files[RUNTIME] = wheel
@@ -288,38 +288,38 @@ class FetchLibtorchTest(unittest.TestCase):
         self.assertEqual((self.into / "libtorch-cpu/nvidia/cu13/lib/libcudart.so.13").read_bytes(), b"newer")
         self.assert_complete()
 
-    def test_a_part_is_resumed(self) -> None:
+    def test_resumes_a_partial_download(self) -> None:
         self.make_part(WHEELS[TORCH][:1000])
         self.assertEqual(self.fetch()[0], 0)
         self.assertIn((TORCH, "bytes=1000-"), self.index.ranges)
         self.assert_complete()
 
-    def test_a_part_is_started_afresh_where_the_server_ignores_ranges(self) -> None:
+    def test_restarts_a_partial_download_if_the_server_ignores_ranges(self) -> None:
         self.index.honours_range = False
         self.make_part(WHEELS[TORCH][:1000])
         self.assertEqual(self.fetch()[0], 0)
         self.assert_complete()
 
-    def test_a_part_that_is_whole_already_is_used(self) -> None:
+    def test_uses_a_partial_download_that_is_complete(self) -> None:
         self.make_part(WHEELS[TORCH])
         self.assertEqual(self.fetch()[0], 0)
         self.assert_complete()
 
-    def test_a_part_of_something_else_is_thrown_away(self) -> None:
+    def test_discards_a_partial_download_of_another_file(self) -> None:
         self.make_part(b"something else")
         status, said = self.fetch()
         self.assertEqual(status, 0, said)
         self.assertIn("does not match", said)
         self.assert_complete()
 
-    def test_a_broken_connection_is_tried_again(self) -> None:
+    def test_retries_a_broken_connection(self) -> None:
         self.index.cuts = [1000, 2000]
         status, said = self.fetch()
         self.assertEqual(status, 0, said)
         self.assertEqual([asked for name, asked in self.index.ranges if name == TORCH], [None, "bytes=1000-", "bytes=2000-"])
         self.assert_complete()
 
-    def test_truncated(self) -> None:
+    def test_reports_a_truncated_download_and_resumes_it(self) -> None:
         self.index.always_cut = 1000
         self.assert_refused(self.fetch(), TORCH, "run this again")
         self.assertEqual((self.cache / f"{TORCH}.part").stat().st_size, 1000)
@@ -327,12 +327,12 @@ class FetchLibtorchTest(unittest.TestCase):
         self.assertEqual(self.fetch()[0], 0)
         self.assert_complete()
 
-    def test_tampered_download(self) -> None:
+    def test_rejects_a_tampered_download(self) -> None:
         self.index.files[TORCH] = WHEELS[TORCH][:-1] + b"?"
         self.assert_refused(self.fetch(), TORCH, "SHA-256", "deleted")
         self.assertEqual(list(self.cache.glob("torch*")), [])
 
-    def test_tampered_cache(self) -> None:
+    def test_replaces_a_tampered_cache_entry(self) -> None:
         self.cache.mkdir(parents=True)
         (self.cache / TORCH).write_bytes(b"?" + WHEELS[TORCH][1:])
         status, said = self.fetch()
@@ -340,21 +340,21 @@ class FetchLibtorchTest(unittest.TestCase):
         self.assertIn("damaged", said)
         self.assert_complete()
 
-    def test_name_not_in_the_index(self) -> None:
+    def test_reports_a_file_missing_from_the_index(self) -> None:
         self.index.missing = {RUNTIME}
         self.assert_refused(self.fetch(), RUNTIME, "PIP_INDEX_URL")
 
-    def test_no_network(self) -> None:
-        self.set_index("http://127.0.0.1:1/simple")  # nothing listens there
+    def test_reports_an_unreachable_index(self) -> None:
+        self.set_index("http://127.0.0.1:1/simple")  # nothing listens on this port
         self.assert_refused(self.fetch(), "127.0.0.1:1", "cannot be reached", "check the network")
 
-    def test_credentials_of_the_index_are_used_and_never_shown(self) -> None:
+    def test_never_shows_the_index_credentials(self) -> None:
         self.set_index("http://name:secret@127.0.0.1:1/simple")
         result = self.fetch()
         self.assert_refused(result, "127.0.0.1:1")
         self.assertNotIn("secret", result[1])
 
-    def test_two_at_once(self) -> None:
+    def test_concurrent_runs_download_each_wheel_once(self) -> None:
         self.index.pause = 0.5
         first = self.start()
         while not self.index.ranges:
@@ -366,54 +366,54 @@ class FetchLibtorchTest(unittest.TestCase):
         self.assertEqual(len(self.index.ranges), 2)  # each wheel once
         self.assert_complete()
 
-    def test_leftovers_of_a_killed_run_go(self) -> None:
+    def test_removes_leftovers_of_a_killed_run(self) -> None:
         left = self.into / ".unpack-libtorch-cpu"
         left.mkdir(parents=True)
         (left / "file").write_bytes(b"half")
         self.assertEqual(self.fetch()[0], 0)
         self.assert_complete()
 
-    def test_a_target_that_cannot_be_written(self) -> None:
-        self.into.write_bytes(b"")  # rights do not stop root, a file in the way does
+    def test_reports_an_unwritable_target(self) -> None:
+        self.into.write_bytes(b"")  # permissions do not stop root, but a file in the way does
         status, said = self.fetch()
         self.assertEqual(status, 1)
         self.assertIn("is not writable", said)
         self.assertEqual(len(said.strip().splitlines()), 1)
 
-    def test_a_cache_that_cannot_be_made_is_done_without(self) -> None:
+    def test_works_without_a_cache_folder(self) -> None:
         (self.folder / "cache").write_bytes(b"")
         status, said = self.fetch()
         self.assertEqual(status, 0, said)
         self.assertTrue((self.into / "wheels" / TORCH).is_file())
         self.assert_complete()
 
-    def test_disk_too_small_for_the_download(self) -> None:
+    def test_reports_too_little_space_for_the_download(self) -> None:
         self.script.SLACK = 1 << 60
         self.assert_refused(self.fetch(), TORCH, "free", "make room")
 
-    def test_disk_too_small_for_the_libraries(self) -> None:
-        self.assertEqual(self.fetch("--nvcc")[0], 0)  # so that one wheel is in the cache
+    def test_reports_too_little_space_for_unpacking(self) -> None:
+        self.assertEqual(self.fetch("--nvcc")[0], 0)  # puts one wheel into the cache
         self.cache.joinpath(TORCH).write_bytes(WHEELS[TORCH])
         self.script.SLACK = 1 << 60
         self.assert_refused(self.fetch(), str(self.into), "unpacking", "make room")
 
-    def test_disk_full_while_unpacking(self) -> None:
+    def test_reports_a_disk_that_fills_up_while_unpacking(self) -> None:
         def full(*_: object) -> None:
             raise OSError(errno.ENOSPC, "No space left on device", "libtorch_cpu.so")
 
         self.script.unpack = full
         self.assert_refused(self.fetch(), "disk is full", "make room")
 
-    def test_another_architecture(self) -> None:
+    def test_rejects_other_architectures(self) -> None:
         with mock.patch.object(self.script.platform, "machine", return_value="aarch64"):
             self.assert_refused(self.fetch(), "aarch64", "x86_64")
 
-    def test_unknown_flavour_is_wrong_usage(self) -> None:
+    def test_rejects_unknown_flavours(self) -> None:
         with self.assertRaises(SystemExit) as ended:
             self.fetch("--flavour", "gpu")
         self.assertEqual(ended.exception.code, 2)
 
-    def test_pip_is_missing(self) -> None:
+    def test_reports_that_pip_is_missing(self) -> None:
         del self.environment["PIP_INDEX_URL"]
         pip = {name: None for name in ("pip", "pip._internal", "pip._internal.models.index")}
         with mock.patch.dict(sys.modules, pip), mock.patch.object(self.script, "pip_settings", return_value={}):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""scripts/gpu-evidence: a rehearsal with the built programs, and its judgements over programs that only play a part."""
+"""scripts/gpu-evidence: a rehearsal with the built programs, and its verdicts on fake programs."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from unittest import mock
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "gpu-evidence"
 PROGRAM = os.environ.get("OLRANK_PROGRAM")
 
-# Plays every program: what it is called as decides what it does, and the files beside it how.
-PLAYER = r'''#!/usr/bin/env python3
+# Stands in for every program: its name selects the program, plan.json next to it the behaviour.
+FAKE_PROGRAM = r'''#!/usr/bin/env python3
 import json, os, pathlib, sys, time
 name, words = pathlib.Path(sys.argv[0]).name, sys.argv[1:]
 part = pathlib.Path(sys.argv[0]).resolve().parent
@@ -38,7 +38,7 @@ if name == "olrank" and words[0] == "info":
     devices = [{"index": 0, "name": "A card", "capability": "9.0", "memory_bytes": 2**37}] if plan.get("gpu", True) else []
     print(json.dumps({"version": "1", "revision": "abc", "compiler": "c", "libtorch": {"version": "2"}, "threads": 1,
                       "cuda": {"runtime": "13.0", "driver": "13.0", "devices": devices,
-                               "no_device_because": None if devices else "the driver shows no device"}}))
+                               "no_device_because": None if devices else "the driver reports no device"}}))
 elif name == "olrank" and words[:2] == ["bench", "round"]:
     if "--help" in words:
         print("--device" if plan.get("rounds", True) else "nothing")
@@ -103,7 +103,7 @@ class Evidence(unittest.TestCase):
         return {step["name"]: step for step in self.read()["steps"]}
 
 
-class PlayedTest(Evidence):
+class FakeProgramsTest(Evidence):
     def setUp(self) -> None:
         super().setUp()
         self.bin = self.scratch / "bin"
@@ -111,7 +111,7 @@ class PlayedTest(Evidence):
         (self.scratch / "compute-sanitizer").mkdir()
         for place in ("bin/olrank", "bin/device_bench", "bin/rounds", "bin/tests/cuda_test", "compute-sanitizer/compute-sanitizer"):
             path = self.scratch / place
-            path.write_text(PLAYER)
+            path.write_text(FAKE_PROGRAM)
             path.chmod(0o755)
         self.plan()
 
@@ -125,7 +125,7 @@ class PlayedTest(Evidence):
             status = self.script.main([str(self.folder), "--programs", str(self.bin), *more])
         return status, said.getvalue()
 
-    def test_everything_good_passes_and_is_told(self) -> None:
+    def test_reports_that_everything_passed(self) -> None:
         status, said = self.prove()
         self.assertEqual(status, 0, said)
         found = self.read()
@@ -140,7 +140,7 @@ class PlayedTest(Evidence):
         self.assertLessEqual({path.name for path in self.folder.iterdir()},
                              {"evidence.json", "evidence.md", "log.txt", "parity.json", "device_bench.json"})
 
-    def test_a_target_that_is_missed_or_no_number_fails_nothing(self) -> None:
+    def test_missed_or_unmeasured_targets_do_not_fail(self) -> None:
         self.assertEqual(self.prove("--only", "bench", "--only", "trials")[0], 0)
         found = self.read()
         checks = [check for step in found["steps"] for check in step["checks"]]
@@ -148,12 +148,12 @@ class PlayedTest(Evidence):
         self.assertEqual(found["targets"], {"met": 3, "missed": 2})
         self.assertNotIn("NaN", (self.folder / "evidence.json").read_text(encoding="utf-8"))
 
-    def test_every_run_is_on_the_gpu_but_the_one_beside_it(self) -> None:
+    def test_runs_on_the_gpu_except_for_the_cpu_reference(self) -> None:
         self.prove("--only", "determinism", "--only", "curves")
         runs = [(self.bin / f"run-{number}").read_text() for number in range(4)]
         self.assertEqual([run.split("--device ")[1].split()[0] for run in runs], ["cuda", "cuda", "cpu", "cuda"])
 
-    def test_failures_stop_no_other_step(self) -> None:
+    def test_failures_do_not_stop_other_steps(self) -> None:
         self.plan(drifts=True, tests_fail=True, errors=3, bench_status=1)
         status, said = self.prove()
         self.assertEqual(status, 1)
@@ -165,18 +165,18 @@ class PlayedTest(Evidence):
         self.assertEqual(steps["memcheck"]["numbers"]["errors"], 3)
         self.assertEqual(self.read()["outcome"], "failed")
 
-    def test_parity_tests_that_skip_are_no_proof(self) -> None:
+    def test_skipped_parity_tests_fail(self) -> None:
         self.plan(tests_skip=True)
         self.assertEqual(self.prove("--only", "parity")[0], 1)
         self.assertIn("must run", self.steps()["parity"]["reason"])
 
-    def test_a_program_that_fails_is_quoted(self) -> None:
+    def test_quotes_the_output_of_a_failed_program(self) -> None:
         self.plan(run_status=1, word="the card is on fire")
         self.assertEqual(self.prove("--only", "determinism")[0], 1)
         self.assertIn("the card is on fire", self.steps()["determinism"]["reason"])
         self.assertIn("the card is on fire", (self.folder / "log.txt").read_text(encoding="utf-8"))
 
-    def test_what_hangs_is_ended_and_the_rest_goes_on(self) -> None:
+    def test_ends_a_hanging_program_and_continues(self) -> None:
         self.plan(hangs="device_bench")
         began = time.monotonic()
         with mock.patch.dict(self.script.STEPS, {"bench": (self.script.bench, 1.0)}):
@@ -186,53 +186,53 @@ class PlayedTest(Evidence):
         self.assertIn("still running", self.steps()["bench"]["reason"])
         self.assertEqual(self.steps()["trials"]["outcome"], "passed")
 
-    def test_a_sanitizer_that_cannot_watch_or_is_missing_skips(self) -> None:
+    def test_skips_when_the_sanitizer_does_not_support_the_device(self) -> None:
         self.plan(refused=True)
         self.assertEqual(self.prove("--only", "memcheck")[0], 0)
         self.assertIn("Device not supported", self.steps()["memcheck"]["reason"])
         self.assertEqual(self.steps()["memcheck"]["outcome"], "skipped")
 
-    def test_a_sanitizer_that_is_slow_fails_only_for_what_it_found(self) -> None:
+    def test_a_slow_sanitizer_fails_only_if_it_found_an_error(self) -> None:
         for word, outcome in (("all tests so far are well", "skipped"), ("========= Invalid __global__ write of size 8 bytes", "failed")):
             self.plan(hangs="compute-sanitizer", word=word)
             with mock.patch.dict(self.script.STEPS, {"memcheck": (self.script.sanitize("memcheck"), 4.0)}):
                 self.prove("--only", "memcheck")
             self.assertEqual(self.steps()["memcheck"]["outcome"], outcome, word)
 
-    def test_where_single_rounds_know_no_device_a_trials_are_taken(self) -> None:
+    def test_takes_rounds_from_trials_if_single_rounds_have_no_device(self) -> None:
         self.plan(rounds=False)
         self.assertEqual(self.prove("--only", "rounds")[0], 0)
         checks = self.steps()["rounds"]["checks"]
         self.assertEqual([(check["measured"], check["ok"]) for check in checks], [(0.4, True), (1.6, False)])
 
-    def test_time_that_is_used_up_skips(self) -> None:
+    def test_skips_steps_when_the_time_budget_is_used_up(self) -> None:
         self.assertEqual(self.prove("--only", "trials", "--budget", "1")[0], 0)
         self.assertIn("time of all steps", self.steps()["trials"]["reason"])
 
-    def test_without_a_gpu_it_is_one_sentence_and_no_folder(self) -> None:
+    def test_prints_one_sentence_and_makes_no_folder_without_a_gpu(self) -> None:
         self.plan(gpu=False)
         status, said = self.prove()
         self.assertEqual(status, 2)
         self.assertEqual(len(said.strip().splitlines()), 1)
-        self.assertIn("the driver shows no device", said)
+        self.assertIn("the driver reports no device", said)
         self.assertFalse(self.folder.exists())
 
-    def test_other_folders_are_left_alone(self) -> None:
+    def test_refuses_a_folder_with_other_files(self) -> None:
         self.folder.mkdir()
         (self.folder / "thesis.txt").write_text("mine")
         self.assertEqual(self.prove()[0], 2)
         self.assertEqual([path.name for path in self.folder.iterdir()], ["thesis.txt"])
 
-    def test_without_programs_it_says_where_it_looked(self) -> None:
+    def test_reports_missing_programs(self) -> None:
         said = io.StringIO()
         with contextlib.redirect_stderr(said):
             self.assertEqual(self.script.main([str(self.folder), "--programs", str(self.scratch / "none")]), 2)
         self.assertIn("olrank is not built", said.getvalue())
 
 
-@unittest.skipUnless(PROGRAM, "OLRANK_PROGRAM names no olrank")
+@unittest.skipUnless(PROGRAM, "OLRANK_PROGRAM is not set")
 class RehearsalTest(Evidence):
-    def test_a_rehearsal_plays_every_step_and_measures_nothing(self) -> None:
+    def test_a_rehearsal_runs_every_step_without_measuring(self) -> None:
         done = subprocess.run([sys.executable, SCRIPT, self.folder, "--rehearse", "--programs", Path(PROGRAM).parent],
                               capture_output=True, text=True, check=False, timeout=400)
         self.assertEqual(done.returncode, 0, done.stderr)

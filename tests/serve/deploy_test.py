@@ -1,5 +1,5 @@
-"""The schedulers' files under deploy/ do what they say: their commands, run with the variables that Kubernetes and Slurm set,
-play shards that together are the whole experiment, to the byte."""
+"""The files in deploy/ work: their commands, run with the variables that Kubernetes and Slurm set, play shards that together
+give the same summary as one run, byte for byte."""
 
 import os
 import pathlib
@@ -58,4 +58,4 @@ with tempfile.TemporaryDirectory() as folder:
              SLURM_ARRAY_TASK_MIN=str(first), SLURM_ARRAY_TASK_MAX=str(last), SLURM_ARRAY_TASK_COUNT=str(last - first + 1),
              SLURM_CPUS_PER_TASK="1")
     assert summary(folder / "slurm") == whole
-    print(f"{shards} pods and {last - first + 1} array tasks made the summary of one run: {len(whole)} bytes")
+    print(f"{shards} pods and {last - first + 1} array tasks gave the summary of a single run: {len(whole)} bytes")

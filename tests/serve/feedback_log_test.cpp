@@ -43,19 +43,19 @@ void write_bytes(const std::filesystem::path& path, std::string_view bytes) {
   std::ofstream(path, std::ios::binary) << bytes;
 }
 
-TEST(FeedbackLog, KeepsRecordsInTheOrderOfTheirRounds) {
+TEST(FeedbackLog, KeepsRecordsInRoundOrder) {
   const TemporaryFolder folder;
   {
     FeedbackLog log(folder / "log", 10);
-    EXPECT_EQ(log.survey().records, 0U);
+    EXPECT_EQ(log.recovery().records, 0U);
     for (int number = 1; number <= 5; ++number)
       EXPECT_EQ(log.append(record_of(number)), static_cast<std::uint64_t>(number));
     EXPECT_EQ(log.rounds(), 5U);
   }
   FeedbackLog log(folder / "log", 2);
-  EXPECT_EQ(log.survey().records, 5U);
-  ASSERT_EQ(log.survey().latest.size(), 2U);
-  EXPECT_EQ(log.survey().latest.back().impression, "i-5");
+  EXPECT_EQ(log.recovery().records, 5U);
+  ASSERT_EQ(log.recovery().latest.size(), 2U);
+  EXPECT_EQ(log.recovery().latest.back().impression, "i-5");
   EXPECT_EQ(log.append(record_of(6)), 6U);
   const auto records = read_all(log);
   ASSERT_EQ(records.size(), 6U);
@@ -65,8 +65,8 @@ TEST(FeedbackLog, KeepsRecordsInTheOrderOfTheirRounds) {
   }
 }
 
-// A crash may leave any part of what was being written.
-TEST(FeedbackLog, CutsOffATornTailWhereverItTore) {
+// A crash may leave any prefix of the bytes being written.
+TEST(FeedbackLog, CutsOffATornTailAtAnyByte) {
   const TemporaryFolder folder;
   std::string whole;
   std::vector<std::size_t> ends = {0};
@@ -74,7 +74,7 @@ TEST(FeedbackLog, CutsOffATornTailWhereverItTore) {
     whole += record_line(round, record_body(record_of(static_cast<int>(round))));
     ends.push_back(whole.size());
   }
-  // Every eleventh place, and all around the ends of records.
+  // Every eleventh size, and every size near the end of a record.
   const auto is_near_an_end = [&](std::size_t size) {
     return std::any_of(ends.begin(), ends.end(),
                        [&](std::size_t end) { return size + 2 >= end && size <= end + 2; });
@@ -86,18 +86,18 @@ TEST(FeedbackLog, CutsOffATornTailWhereverItTore) {
     const ExpectedWarnings warnings;
     FeedbackLog log(path, 5);
     const std::size_t records = std::upper_bound(ends.begin(), ends.end(), size) - ends.begin() - 1;
-    ASSERT_EQ(log.survey().records, records) << size;
-    ASSERT_EQ(static_cast<std::size_t>(log.survey().cut_bytes), size - ends[records]);
+    ASSERT_EQ(log.recovery().records, records) << size;
+    ASSERT_EQ(static_cast<std::size_t>(log.recovery().cut_bytes), size - ends[records]);
     ASSERT_EQ(warnings.messages().size(), size == ends[records] ? 0U : 1U);
     if (size != ends[records]) {
-      ASSERT_EQ(read_file(log.survey().cut_to), whole.substr(ends[records], size - ends[records]));
+      ASSERT_EQ(read_file(log.recovery().cut_to), whole.substr(ends[records], size - ends[records]));
     }
     ASSERT_EQ(log.append(record_of(9)), records + 1);
     ASSERT_EQ(read_all(log).size(), records + 1);
   }
 }
 
-TEST(FeedbackLog, RefusesToLoseValidRecordsBehindADamagedOne) {
+TEST(FeedbackLog, RefusesDamageBeforeValidRecords) {
   const TemporaryFolder folder;
   std::string bytes;
   for (std::uint64_t round = 1; round <= 3; ++round)
@@ -108,18 +108,18 @@ TEST(FeedbackLog, RefusesToLoseValidRecordsBehindADamagedOne) {
   EXPECT_EQ(read_file(folder / "log"), bytes);
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
 
-  // The last one is a crash's, whatever is wrong with it.
+  // Damage in the last record counts as a torn tail.
   bytes.resize(bytes.rfind('\n', bytes.size() - 2) + 1);
   write_bytes(folder / "log", bytes);
   const ExpectedWarnings warnings;
   const FeedbackLog log(folder / "log", 5);
-  EXPECT_EQ(log.survey().records, 1U);
+  EXPECT_EQ(log.recovery().records, 1U);
   ASSERT_EQ(warnings.messages().size(), 1U);
-  EXPECT_NE(warnings.messages()[0].find("behind record 1 are no valid record"), std::string::npos);
-  EXPECT_EQ(static_cast<std::int64_t>(read_file(log.survey().cut_to).size()), log.survey().cut_bytes);
+  EXPECT_NE(warnings.messages()[0].find("after record 1 were not a valid record"), std::string::npos);
+  EXPECT_EQ(static_cast<std::int64_t>(read_file(log.recovery().cut_to).size()), log.recovery().cut_bytes);
 }
 
-TEST(FeedbackLog, GivesManyThreadsARoundEach) {
+TEST(FeedbackLog, GivesConcurrentWritersDistinctRounds) {
   const TemporaryFolder folder;
   FeedbackLog log(folder / "log", 5);
   std::mutex mutex;
@@ -129,7 +129,7 @@ TEST(FeedbackLog, GivesManyThreadsARoundEach) {
     writers.emplace_back([&, writer] {
       for (int number = 0; number < 25; ++number) {
         const std::uint64_t round = log.append(record_of(100 * writer + number));
-        // Whoever was told a round finds it in the file.
+        // An acknowledged round is already in the file.
         FeedbackLog::Reader reader(log, 0);
         std::uint64_t found = 0;
         for (std::string_view line; reader.next(line);) ++found;
@@ -147,7 +147,7 @@ TEST(FeedbackLog, GivesManyThreadsARoundEach) {
   EXPECT_EQ(impressions.size(), 200U);
 }
 
-/// No file of this process may grow beyond some bytes: what a full disk looks like from here.
+/// Limits this process's file size, which looks like a full disk.
 class FullDisk {
  public:
   explicit FullDisk(rlim_t bytes) {
@@ -163,7 +163,7 @@ class FullDisk {
   rlimit before_{};
 };
 
-TEST(FeedbackLog, RefusesWhenTheDiskIsFullAndGoesOnWhenItIsNot) {
+TEST(FeedbackLog, RecoversFromAFullDisk) {
   const TemporaryFolder folder;
   FeedbackLog log(folder / "log", 5);
   log.append(record_of(1));

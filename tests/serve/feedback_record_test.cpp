@@ -27,17 +27,17 @@ std::string_view without_newline(const std::string& line) {
 FeedbackRecord read(std::string_view line) {
   FeedbackRecord record;
   const auto failure = parse_record(line, record);
-  EXPECT_FALSE(failure) << failure->sentence;
+  EXPECT_FALSE(failure) << failure->message;
   return record;
 }
 
-std::string complaint(std::string_view line) {
+std::string refusal_of(std::string_view line) {
   FeedbackRecord record;
   const auto failure = parse_record(line, record);
-  return failure ? failure->sentence : "nothing";
+  return failure ? failure->message : "nothing";
 }
 
-TEST(FeedbackRecord, IsALineThatOthersCanRead) {
+TEST(FeedbackRecord, IsAJsonLine) {
   const std::string line = record_line(12, record_body(small_record()));
   const auto json = nlohmann::json::parse(line);
   EXPECT_EQ(json["round"], 12);
@@ -50,11 +50,11 @@ TEST(FeedbackRecord, IsALineThatOthersCanRead) {
   EXPECT_EQ(line.back(), '\n');
 }
 
-TEST(FeedbackRecord, ReadsBackToTheBit) {
+TEST(FeedbackRecord, RoundTripsExactly) {
   FeedbackRecord record = small_record();
   record.query = "a \"quoted\"\nbreak \\ and \xC3\xA9";
   record.docs[0].text = "tab\there";
-  // Floats whose shortest digits lie near the middle of two others' would suffer on a way over double.
+  // Floats whose shortest digits lie near the midpoint of two floats would round twice via double.
   constexpr float kLargest = std::numeric_limits<float>::max();
   constexpr float kTiny = std::numeric_limits<float>::denorm_min();
   record.inputs = {1.0F / 3.0F, kLargest, -kTiny, 16777217.0F, 8.589973e9F, -0.0F};
@@ -73,7 +73,7 @@ TEST(FeedbackRecord, ReadsBackToTheBit) {
   }
 }
 
-TEST(FeedbackRecord, EveryChangedByteBreaksTheCheck) {
+TEST(FeedbackRecord, ChecksumDetectsEveryChangedByte) {
   const std::string whole = record_line(3, record_body(small_record()));
   const std::string line(without_newline(whole));
   ASSERT_TRUE(has_valid_check(line));
@@ -85,7 +85,7 @@ TEST(FeedbackRecord, EveryChangedByteBreaksTheCheck) {
   }
 }
 
-TEST(FeedbackRecord, TakesWhatReplaysTake) {
+TEST(FeedbackRecord, ReadsReplayLines) {
   const FeedbackRecord record = read(
       R"({"qid": 10, "shown": ["x", 2], "clicks": [true, 0], "ndcg": 0.5, "pairs": [[1, 2]], "extra": {"a": []}})");
   EXPECT_EQ(record.query, "10");
@@ -94,28 +94,27 @@ TEST(FeedbackRecord, TakesWhatReplaysTake) {
   EXPECT_TRUE(record.inputs.empty());
 }
 
-TEST(FeedbackRecord, SaysWhatIsWrong) {
-  EXPECT_EQ(complaint("{}"), "The line has no 'qid'.");
-  EXPECT_EQ(complaint(R"({"qid": "a", "clicks": []})"), "The line has no 'shown'.");
-  EXPECT_EQ(complaint(R"({"qid": "a", "shown": []})"), "The line has no 'clicks'.");
-  EXPECT_EQ(complaint(R"({"qid": "a", "shown": [], "clicks": []})"),
-            "No document was shown in this round.");
-  EXPECT_EQ(complaint(R"({"qid": "a", "shown": [1], "clicks": []})"),
-            "There are 1 shown documents and 0 clicks; give one click for each.");
-  EXPECT_EQ(complaint(R"({"qid": "a", "shown": [1], "clicks": [2]})"), "A click is 0 or 1.");
-  EXPECT_EQ(complaint(R"({"qid": "a", "shown": [1], "clicks": [0], "inputs": []})"),
-            "There are 1 documents and inputs of 0; give one list for each.");
-  EXPECT_EQ(complaint(R"({"qid": "a", "shown": [1, 2], "clicks": [0, 1], "inputs": [[1], [1, 2]]})"),
-            "A document has 2 inputs and the one before it 1.");
-  EXPECT_EQ(complaint(R"({"qid": "a", "shown": [1], "clicks": [0], "inputs": [[1e99]]})"),
-            "An input is outside what a float holds.");
-  EXPECT_EQ(complaint(R"({"qid": "a", "shown": [1, "1"], "clicks": [0, 0], "inputs": [[1], [2]]})"),
-            "Document '1' is there twice.");
-  EXPECT_EQ(complaint(R"({"qid": "a", "shown": [[1]], "clicks": [0]})"),
-            "'shown' holds something else than it should.");
-  EXPECT_EQ(complaint(R"({"qid": "a", "qid": "b"})"), "'qid' stands twice in the line.");
+TEST(FeedbackRecord, ReportsInvalidLines) {
+  EXPECT_EQ(refusal_of("{}"), "'qid' is missing.");
+  EXPECT_EQ(refusal_of(R"({"qid": "a", "clicks": []})"), "'shown' is missing.");
+  EXPECT_EQ(refusal_of(R"({"qid": "a", "shown": []})"), "'clicks' is missing.");
+  EXPECT_EQ(refusal_of(R"({"qid": "a", "shown": [], "clicks": []})"),
+            "'shown' is empty; list at least one document.");
+  EXPECT_EQ(refusal_of(R"({"qid": "a", "shown": [1], "clicks": []})"),
+            "'shown' has 1 document and 'clicks' has 0 values; give one click (0 or 1) per document.");
+  EXPECT_EQ(refusal_of(R"({"qid": "a", "shown": [1], "clicks": [2]})"), "A click must be 0 or 1, not 2.");
+  EXPECT_EQ(refusal_of(R"({"qid": "a", "shown": [1], "clicks": [0], "inputs": []})"),
+            "The line has 1 document and 0 lists of inputs; give one list per document.");
+  EXPECT_EQ(refusal_of(R"({"qid": "a", "shown": [1, 2], "clicks": [0, 1], "inputs": [[1], [1, 2]]})"),
+            "A document has 2 inputs, but the previous one has 1.");
+  EXPECT_EQ(refusal_of(R"({"qid": "a", "shown": [1], "clicks": [0], "inputs": [[1e99]]})"),
+            "An input is out of range for a 32-bit float.");
+  EXPECT_EQ(refusal_of(R"({"qid": "a", "shown": [1, "1"], "clicks": [0, 0], "inputs": [[1], [2]]})"),
+            "Document '1' appears twice.");
+  EXPECT_EQ(refusal_of(R"({"qid": "a", "shown": [[1]], "clicks": [0]})"), "'shown' has the wrong type.");
+  EXPECT_EQ(refusal_of(R"({"qid": "a", "qid": "b"})"), "'qid' appears twice.");
   for (const char* text : {"", "7", "[1]", "{\"qid\": ", "nonsense", "\"a\""})
-    EXPECT_EQ(complaint(text), "The line is no JSON object.") << text;
+    EXPECT_EQ(refusal_of(text), "The line is not a JSON object.") << text;
 }
 
 }  // namespace

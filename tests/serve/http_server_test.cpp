@@ -20,7 +20,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// A plain socket, so that a test may send what no library would.
+/// A plain socket, so that tests can send malformed requests.
 class Client {
  public:
   explicit Client(int port) : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
@@ -39,7 +39,7 @@ class Client {
   bool send(std::string_view bytes) {
     return ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size());
   }
-  /// One answer, by its Content-Length; empty when the server closed.
+  /// One response, by its Content-Length; empty if the server closed the connection.
   std::string receive() {
     for (;;) {
       const std::size_t head = received_.find("\r\n\r\n");
@@ -132,7 +132,7 @@ TEST_F(HttpServerTest, AnswersManyRequestsOnOneConnection) {
   EXPECT_NE(client.ask(get("/v1/model")).find("__metadata__"), std::string::npos);
 }
 
-TEST_F(HttpServerTest, TakesABodyInChunks) {
+TEST_F(HttpServerTest, AcceptsChunkedBodies) {
   start(quick());
   Client client(port());
   const std::string head = "POST /v1/rank HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
@@ -140,7 +140,7 @@ TEST_F(HttpServerTest, TakesABodyInChunks) {
   EXPECT_EQ(status_of(client.ask(get("/healthz"))), 200);
 }
 
-TEST_F(HttpServerTest, RefusesWithABodyThatNamesTheField) {
+TEST_F(HttpServerTest, RejectsWithAnErrorBody) {
   start(quick());
   const std::pair<std::string, int> cases[] = {
       {get("/nowhere"), 404},
@@ -173,7 +173,7 @@ TEST_F(HttpServerTest, RefusesWithABodyThatNamesTheField) {
       "docs[0].features");
 }
 
-TEST_F(HttpServerTest, DoesNotWaitForSlowSenders) {
+TEST_F(HttpServerTest, TimesOutSlowSenders) {
   start(quick());
   const std::string beginnings[] = {"P", "POST /v1/rank HTTP/1.1\r\nContent-Length: 100\r\n\r\n{",
                                     "GET /healthz HTTP/1.1\r\nA: "};
@@ -193,12 +193,12 @@ TEST_F(HttpServerTest, DoesNotWaitForSlowSenders) {
   EXPECT_EQ(status_of(Client(port()).ask(get("/healthz"))), 200);
 }
 
-TEST_F(HttpServerTest, TurnsAwayConnectionsBeyondTheLimit) {
+TEST_F(HttpServerTest, RejectsConnectionsBeyondTheLimit) {
   start(quick());
   std::vector<std::unique_ptr<Client>> clients;
   for (int number = 0; number < 4; ++number) {
     clients.push_back(std::make_unique<Client>(port()));
-    // The one that start() asked by may still be closing.
+    // start()'s own connection may still be closing.
     for (int time = 0; time < 100 && status_of(clients.back()->ask(get("/healthz"))) != 200; ++time) {
       std::this_thread::sleep_for(milliseconds(50));
       clients.back() = std::make_unique<Client>(port());
@@ -214,7 +214,7 @@ TEST_F(HttpServerTest, TurnsAwayConnectionsBeyondTheLimit) {
   EXPECT_EQ(status, 200);
 }
 
-TEST_F(HttpServerTest, AsksForTheTokenExceptAboutHealth) {
+TEST_F(HttpServerTest, RequiresTheTokenExceptForHealthChecks) {
   HttpSettings settings = quick();
   settings.token = "secret";
   settings.connections = 64;
@@ -236,7 +236,7 @@ TEST_F(HttpServerTest, AsksForTheTokenExceptAboutHealth) {
   EXPECT_EQ(status_of(client.ask(post("/v1/rank", kRank, "Authorization: Bearer secret\r\n"))), 200);
 }
 
-TEST_F(HttpServerTest, ListensElsewhereOnlyWithAToken) {
+TEST_F(HttpServerTest, ListensBeyondLoopbackOnlyWithAToken) {
   HttpSettings settings = quick();
   settings.address = "0.0.0.0";
   EXPECT_THROW(HttpServer(small_.service, settings), InvalidArgument);
@@ -244,7 +244,7 @@ TEST_F(HttpServerTest, ListensElsewhereOnlyWithAToken) {
   EXPECT_GT(HttpServer(small_.service, settings).port(), 0);
 }
 
-TEST_F(HttpServerTest, SaysWhenThePortIsTaken) {
+TEST_F(HttpServerTest, ThrowsWhenThePortIsTaken) {
   start(quick());
   HttpSettings settings = quick();
   settings.port = port();

@@ -36,13 +36,13 @@ class ImpressionsTest : public testing::Test {
     auto claim = impressions.claim(id, clicks, Time{});
     ASSERT_FALSE(claim.duplicate);
     claim.record.round = round;
-    impressions.settle(std::move(claim.record));
+    impressions.commit(claim.record);
   }
 
   Impressions impressions{{3, std::chrono::seconds(10)}, "start"};
 };
 
-TEST_F(ImpressionsTest, TakesClicksByRankAndByName) {
+TEST_F(ImpressionsTest, AcceptsClicksByRankAndById) {
   const std::string id = open();
   auto claim = impressions.claim(id, std::vector<Click>{{2, ""}, {-1, "a"}}, Time{});
   EXPECT_FALSE(claim.duplicate);
@@ -51,18 +51,18 @@ TEST_F(ImpressionsTest, TakesClicksByRankAndByName) {
   EXPECT_EQ(claim.record.docs.size(), 4U);
 }
 
-TEST_F(ImpressionsTest, CountsAnAnswerOnce) {
+TEST_F(ImpressionsTest, CountsFeedbackOnce) {
   const std::string id = open();
   accept(id, {{1, ""}}, 7);
   EXPECT_EQ(impressions.open_count(), 0U);
-  // The same clicks in other words.
+  // The same clicks, by ID instead of by rank.
   const auto again = impressions.claim(id, std::vector<Click>{{-1, "b"}}, Time{});
   EXPECT_TRUE(again.duplicate);
   EXPECT_EQ(again.round, 7U);
   EXPECT_EQ(status_of([&] { impressions.claim(id, std::vector<Click>{}, Time{}); }), 409);
 }
 
-TEST_F(ImpressionsTest, KnowsAnswersOfEarlierStarts) {
+TEST_F(ImpressionsTest, RemembersAnswersOfEarlierRuns) {
   FeedbackRecord before = list_of({"a", "b"});
   before.impression = "earlier-3";
   before.clicks = {0, 1};
@@ -73,7 +73,7 @@ TEST_F(ImpressionsTest, KnowsAnswersOfEarlierStarts) {
   EXPECT_EQ(again.round, 41U);
 }
 
-TEST_F(ImpressionsTest, RefusesWhatWasNotShown) {
+TEST_F(ImpressionsTest, RejectsInvalidClicks) {
   const std::string id = open();
   for (const auto& clicks :
        std::vector<std::vector<Click>>{{{3, ""}}, {{-1, "unseen"}}, {{0, ""}, {-1, "a"}}})
@@ -81,20 +81,20 @@ TEST_F(ImpressionsTest, RefusesWhatWasNotShown) {
   EXPECT_EQ(status_of([&] { impressions.claim(id, std::vector<Click>{{0, ""}}, Time{}); }), 200);
 }
 
-TEST_F(ImpressionsTest, WaitsOnWhereTheClicksCouldNotBeWritten) {
+TEST_F(ImpressionsTest, AwaitsFeedbackAgainAfterRelease) {
   const std::string id = open();
   const std::vector<Click> clicks = {{0, ""}};
   auto claim = impressions.claim(id, clicks, Time{});
   EXPECT_EQ(status_of([&] { impressions.claim(id, clicks, Time{}); }), 409);
-  impressions.reopen(std::move(claim.record));
+  impressions.release(std::move(claim.record));
   EXPECT_EQ(impressions.claim(id, clicks, Time{}).record.clicks, (std::vector<std::uint8_t>{1, 0, 0}));
 }
 
-TEST_F(ImpressionsTest, ForgetsByAgeAndByNumber) {
+TEST_F(ImpressionsTest, ExpiresByAgeAndByCount) {
   const std::string oldest = open();
   const std::string second = open();
   open();
-  open();  // a fourth, where three may wait
+  open();  // the fourth; the limit is three
   EXPECT_EQ(impressions.open_count(), 3U);
   EXPECT_EQ(status_of([&] { impressions.claim(oldest, std::vector<Click>{}, Time{}); }), 410);
   EXPECT_EQ(status_of([&] {
@@ -106,7 +106,7 @@ TEST_F(ImpressionsTest, ForgetsByAgeAndByNumber) {
     EXPECT_EQ(status_of([&] { impressions.claim(unknown, std::vector<Click>{}, Time{}); }), 404) << unknown;
 }
 
-TEST_F(ImpressionsTest, RemembersAsManyAnswersAsMayWait) {
+TEST_F(ImpressionsTest, RemembersAsManyAnswersAsTheOpenLimit) {
   std::vector<std::string> ids;
   for (std::uint64_t round = 1; round <= 4; ++round) {
     ids.push_back(open());

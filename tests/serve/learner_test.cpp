@@ -25,8 +25,8 @@ void fill(FeedbackLog& log, int first, int last) {
   for (int number = first; number <= last; ++number) log.append(liked_first_feature(number));
 }
 
-/// What a learner becomes that reads a log of so many rounds without a break.
-Learner::State undisturbed(int rounds) {
+/// The state after learning a log of `rounds` rounds without interruption.
+Learner::State uninterrupted(int rounds) {
   const TemporaryFolder folder;
   FeedbackLog log(folder / "log", 1);
   fill(log, 1, rounds);
@@ -41,7 +41,7 @@ void wait_for_round(const Learner& learner, std::uint64_t round) {
   ASSERT_GE(learner.latest()->round, round);
 }
 
-TEST(Learner, DoesWhatItsRankerWouldDoWithTheSameFeedback) {
+TEST(Learner, MatchesARankerFedDirectly) {
   const TemporaryFolder folder;
   FeedbackLog log(folder / "log", 1);
   fill(log, 1, kRounds);
@@ -54,7 +54,7 @@ TEST(Learner, DoesWhatItsRankerWouldDoWithTheSameFeedback) {
   RoundContext context{execution, clock};
   for (std::uint32_t round = 1; round <= kRounds; ++round) {
     const FeedbackRecord record = liked_first_feature(static_cast<int>(round));
-    // Seven queries come back, each with the same five documents.
+    // Seven queries recur, each with the same five documents.
     std::vector<std::int64_t> numbers;
     std::vector<std::int32_t> shown;
     for (std::int32_t doc = 0; doc < 5; ++doc) {
@@ -75,7 +75,7 @@ TEST(Learner, DoesWhatItsRankerWouldDoWithTheSameFeedback) {
   EXPECT_GT(moved, 0.1);
 }
 
-TEST(Learner, LearnsTheSameWhetherItWaitsOrReads) {
+TEST(Learner, LearnsTheSameLiveAndFromTheLog) {
   const TemporaryFolder folder;
   FeedbackLog log(folder / "log", 1);
   Learner learner(make_served(), log, settings_in(folder, 7));
@@ -88,10 +88,10 @@ TEST(Learner, LearnsTheSameWhetherItWaitsOrReads) {
   wait_for_round(learner, kRounds);
   const Learner::State state = learner.state();
   EXPECT_EQ(state.round, static_cast<std::uint64_t>(kRounds));
-  EXPECT_EQ(state.fingerprint, undisturbed(kRounds).fingerprint);
+  EXPECT_EQ(state.fingerprint, uninterrupted(kRounds).fingerprint);
 }
 
-TEST(Learner, GoesOnFromACheckpointToTheSameBits) {
+TEST(Learner, ResumesFromACheckpointToTheSameBits) {
   const TemporaryFolder folder;
   std::uint64_t before = 0;
   for (const int stop : {3, 17, 18, kRounds}) {
@@ -106,12 +106,12 @@ TEST(Learner, GoesOnFromACheckpointToTheSameBits) {
   FeedbackLog log(folder / "log", 1);
   Learner learner(make_served(), log, settings_in(folder));
   EXPECT_EQ(learner.restored_round(), static_cast<std::uint64_t>(kRounds));
-  EXPECT_EQ(learner.state().fingerprint, undisturbed(kRounds).fingerprint);
+  EXPECT_EQ(learner.state().fingerprint, uninterrupted(kRounds).fingerprint);
 }
 
-// What arrives while a learner that has read the log to its end makes its lists is acknowledged, too. Where
-// that falls is tried out, a few microseconds further each time.
-TEST(Learner, LearnsBeforeItStopsWhatCameJustBefore) {
+// Feedback that arrives while the learner, at the end of the log, publishes must not be lost at a stop.
+// Each attempt shifts the moment by a microsecond.
+TEST(Learner, LearnsFeedbackAppendedJustBeforeStop) {
   const TemporaryFolder folder;
   FeedbackLog log(folder / "log", 1);
   for (int attempt = 0; attempt < 800; ++attempt) {
@@ -127,7 +127,7 @@ TEST(Learner, LearnsBeforeItStopsWhatCameJustBefore) {
   }
 }
 
-TEST(Learner, LeavesForTheNextStartWhatItHasNoTimeFor) {
+TEST(Learner, LeavesTheRestForTheNextStartAfterATimeout) {
   const TemporaryFolder folder;
   FeedbackLog log(folder / "log", 1);
   fill(log, 1, kRounds);
@@ -139,10 +139,10 @@ TEST(Learner, LeavesForTheNextStartWhatItHasNoTimeFor) {
   }
   Learner learner(make_served(), log, settings_in(folder));
   learner.learn_all();
-  EXPECT_EQ(learner.state().fingerprint, undisturbed(kRounds).fingerprint);
+  EXPECT_EQ(learner.state().fingerprint, uninterrupted(kRounds).fingerprint);
 }
 
-TEST(Learner, RefusesACheckpointOfAnotherServiceAndALogThatIsNotItsOwn) {
+TEST(Learner, RejectsCheckpointsOfAnotherServiceOrLog) {
   const TemporaryFolder folder;
   {
     FeedbackLog log(folder / "log", 1);
@@ -159,13 +159,13 @@ TEST(Learner, RefusesACheckpointOfAnotherServiceAndALogThatIsNotItsOwn) {
   EXPECT_THROW(Learner(make_served(), shorter, settings_in(folder)), IoError);
 }
 
-TEST(Learner, RefusesRankersWhoseListsBelongToTheirRound) {
+TEST(Learner, RejectsRankersWhoseListsDependOnTheRound) {
   const TemporaryFolder folder;
   FeedbackLog log(folder / "log", 1);
   EXPECT_THROW(Learner(make_served(RankerKind::kDbgd), log, settings_in(folder)), InvalidArgument);
 }
 
-TEST(Service, RanksShowsAndLearns) {
+TEST(Service, RanksAndLearns) {
   SmallService small;
   for (int round = 0; round < 300; ++round) {
     nlohmann::json request = {{"query", fmt::format("q{}", round % 7)}, {"k", 4}};
@@ -197,7 +197,7 @@ TEST(Service, RanksShowsAndLearns) {
   EXPECT_EQ(stats["duplicates"], 300);
   EXPECT_EQ(stats["impressions"], 300);
   EXPECT_GT(stats["pairs"].get<int>(), 100);
-  // What is liked comes first now.
+  // The document that the user likes now comes first.
   const std::string body =
       R"({"query": "new", "explore": false, "docs": [{"id": "low", "features": [0, 0.5, 0.5, 0.5]},
           {"id": "high", "features": [1, 0.5, 0.5, 0.5]}]})";
@@ -205,8 +205,8 @@ TEST(Service, RanksShowsAndLearns) {
   EXPECT_NE(small.service.metrics().find("olrank_rounds_total 300\n"), std::string::npos);
 }
 
-// Orders that are certain are those of the covariance; without any feedback there are none.
-TEST(Service, SaysWhichOrdersAreCertain) {
+// Certain orders need a covariance, and feedback: without any, none is certain.
+TEST(Service, ReportsCertainOrders) {
   SmallService small;
   const std::string body =
       R"({"query": "q", "docs": [{"id": "a", "features": [0, 1, 0, 1]}, {"id": "b", "features": [1, 0, 1, 0]}]})";

@@ -1,5 +1,5 @@
-"""Malformed requests, generated from fixed seeds: each gets a 4xx with a JSON error that names a field, or is hung up on where
-it is no HTTP; afterwards the service is as it was: alive, no thread more, no memory lost, nothing learned."""
+"""Malformed requests, generated from fixed seeds: each gets a 4xx with a JSON error that names a field; what is not HTTP may get
+a closed connection. Afterwards the service is alive and unchanged: no more threads, no leaked memory, nothing learned."""
 
 import argparse
 import json
@@ -14,8 +14,8 @@ from running_service import RunningService, resident_bytes, threads, wait_until
 parser = argparse.ArgumentParser()
 parser.add_argument("--requests", type=int, required=True)
 parser.add_argument("--seed", type=int, default=1)
-said = parser.parse_args()
-draw = random.Random(said.seed)
+options = parser.parse_args()
+draw = random.Random(options.seed)
 FEATURES, TOKEN, BODY = 6, "the-token", 200_000
 
 
@@ -74,7 +74,7 @@ def wrong_shapes():
         where = draw.choice([request, doc])
         key = draw.choice(list(where))
         value = wrong_value()
-        # A number may be a query's or document's name, and an empty object are features that are all zero.
+        # An integer is a valid query or document ID, and an empty object means that all features are zero.
         if (key in ("query", "id") and (value in ("x",) or value is not True and isinstance(value, int) and value < 10**20)) or (
                 key == "features" and value == {}) or (key == "docs" and value == "x" and False):
             value = None
@@ -118,7 +118,7 @@ def request_of(path, body, token=TOKEN, method="POST", length=None):
 
 
 def malformed():
-    """Bytes to send, and whether the service may hang up without an answer."""
+    """Bytes to send, and whether the service may close the connection without an answer."""
     kind = draw.randrange(20)
     if kind < 4:
         return request_of("/v1/rank", broken_json()), False
@@ -149,13 +149,13 @@ def malformed():
 
 
 def exchange(data):
-    """What comes back, until the answer is whole or the service hangs up."""
+    """The response, read until the service closes the connection."""
     with socket.create_connection(ADDRESS, timeout=20) as connection:
         try:
             connection.sendall(data)
             connection.shutdown(socket.SHUT_WR)
         except OSError:
-            pass  # it has heard enough
+            pass  # the service has already rejected it
         received = b""
         try:
             while piece := connection.recv(65536):
@@ -171,7 +171,7 @@ def check(data, may_hang_up):
         return "hung up"
     head, _, body = received.partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 4"), (data[:3000], received[:500])
-    # A client that gives up half-way may be told about what follows too; the first answer is the one that counts.
+    # The rest of a malformed request may get an answer of its own; only the first counts.
     error = json.JSONDecoder().raw_decode(body.decode())[0]["error"]
     status = int(head.split()[1])
     assert error["status"] == status and error["message"], (data[:300], body)
@@ -192,13 +192,13 @@ with tempfile.TemporaryDirectory() as folder:
     before = client.stats()
     counts = {}
     warm = resident = 0
-    for number in range(said.requests):
+    for number in range(options.requests):
         outcome = check(*malformed())
         counts[outcome] = counts.get(outcome, 0) + 1
-        if number == said.requests // 2:
+        if number == options.requests // 2:
             warm = resident_bytes(service.process)
     resident = resident_bytes(service.process)
-    # Senders that never finish hold a thread for the request's time and no longer.
+    # A sender that never finishes holds a thread only until the request deadline.
     slow = [socket.create_connection(ADDRESS, timeout=20) for _ in range(8)]
     for connection in slow:
         connection.sendall(b"POST /v1/rank HTTP/1.1\r\nContent-Length: 1000\r\n\r\n{")
@@ -206,16 +206,16 @@ with tempfile.TemporaryDirectory() as folder:
         answer = connection.recv(65536)
         assert not answer or b" 4" in answer[:20], answer
         connection.close()
-    # The impression that was named in so much nonsense still waits for its one answer.
+    # The impression that malformed requests named still awaits its feedback.
     after = client.stats()
     assert after["fingerprint"] == before["fingerprint"] and after["log_rounds"] == 0, (before, after)
-    assert after["impressions"] == before["impressions"], "something malformed was ranked"
+    assert after["impressions"] == before["impressions"], "a malformed request was ranked"
     assert client.feedback(IMPRESSION, [0])["round"] == 1
     assert client.is_ready()
     client.close()
-    wait_until(lambda: threads(service.process) <= 70, 10, "threads stay behind")
-    # Buffers of threads grow to what the largest request needs and stay there.
-    assert resident - warm < 10_000_000, f"{resident - warm} bytes more after the second half"
+    wait_until(lambda: threads(service.process) <= 70, 10, "threads were left behind")
+    # Thread buffers grow to the largest request's size and stay there.
+    assert resident - warm < 10_000_000, f"the second half grew memory by {resident - warm} bytes"
     assert service.stop() == 0, service.messages()
     assert len(counts) >= 7, counts
-    print(f"{said.requests} malformed requests: {counts}; {resident - warm} bytes more after the second half")
+    print(f"{options.requests} malformed requests: {counts}; the second half grew memory by {resident - warm} bytes")

@@ -12,9 +12,9 @@ namespace {
 
 const RequestLimits kLimits{3, 2, 10, 8};
 
-/// "status field" of the refusal.
+/// "status field" of the error.
 template <class Parse>
-std::string refusal(const Parse& parse) {
+std::string error_of(const Parse& parse) {
   try {
     parse();
   } catch (const ApiError& error) {
@@ -23,18 +23,18 @@ std::string refusal(const Parse& parse) {
   return "none";
 }
 
-std::string rank_refusal(const std::string& body) {
-  return refusal([&] {
+std::string rank_error(const std::string& body) {
+  return error_of([&] {
     RankRequest request;
     parse_rank_request(body, kLimits, request);
   });
 }
 
-std::string feedback_refusal(const std::string& body) {
-  return refusal([&] { parse_feedback_request(body, kLimits); });
+std::string feedback_error(const std::string& body) {
+  return error_of([&] { parse_feedback_request(body, kLimits); });
 }
 
-TEST(RankRequest, TakesListsAndObjectsOfFeatures) {
+TEST(RankRequest, AcceptsFeaturesAsArrayOrObject) {
   RankRequest request;
   parse_rank_request(
       R"({"docs": [{"id": "a", "features": [1, -2.5]}, {"features": {"2": 3e2}, "id": 7}, {"id": "7b", "features": {}}],
@@ -52,7 +52,7 @@ TEST(RankRequest, TakesListsAndObjectsOfFeatures) {
   EXPECT_TRUE(request.explore);
 }
 
-TEST(RankRequest, NamesTheFieldAtFault) {
+TEST(RankRequest, ErrorsNameTheField) {
   const std::string doc = R"({"id": "a", "features": [1, 2]})";
   const std::pair<std::string, std::string> cases[] = {
       {"", "400 body"},
@@ -107,18 +107,18 @@ TEST(RankRequest, NamesTheFieldAtFault) {
       {R"({"query": "q", "docs": [)" + doc + "]}" + std::string(1, '\0'), "400 body"},
       {"{\"query\": \"\xff\", \"docs\": []}", "400 query"},
   };
-  for (const auto& [body, expected] : cases) EXPECT_EQ(rank_refusal(body), expected) << body.substr(0, 200);
+  for (const auto& [body, expected] : cases) EXPECT_EQ(rank_error(body), expected) << body.substr(0, 200);
 }
 
-TEST(RankRequest, HasNoMoreDocumentsThanMayBe) {
+TEST(RankRequest, EnforcesTheDocumentLimit) {
   std::string docs;
   for (int doc = 0; doc < 4; ++doc)
     docs +=
         (doc > 0 ? "," : "") + std::string(R"({"features": [1, 2], "id": )") + std::to_string(doc) + "}";
-  EXPECT_EQ(rank_refusal(R"({"query": "q", "docs": [)" + docs + "]}"), "413 docs[3]");
+  EXPECT_EQ(rank_error(R"({"query": "q", "docs": [)" + docs + "]}"), "413 docs[3]");
 }
 
-TEST(FeedbackRequest, TakesRanksAndNames) {
+TEST(FeedbackRequest, AcceptsRanksAndIds) {
   const FeedbackRequest request =
       parse_feedback_request(R"({"clicks": [0, "b", 2], "impression": "i-1"})", kLimits);
   EXPECT_EQ(request.impression, "i-1");
@@ -128,7 +128,7 @@ TEST(FeedbackRequest, TakesRanksAndNames) {
   EXPECT_EQ(request.clicks[1].doc, "b");
 }
 
-TEST(FeedbackRequest, NamesTheFieldAtFault) {
+TEST(FeedbackRequest, ErrorsNameTheField) {
   const std::pair<std::string, std::string> cases[] = {
       {"{}", "422 impression"},
       {R"({"impression": "i"})", "422 clicks"},
@@ -142,7 +142,7 @@ TEST(FeedbackRequest, NamesTheFieldAtFault) {
       {R"({"impression": "i", "clicks": [], "extra": 1})", "422 extra"},
       {"x", "400 body"},
   };
-  for (const auto& [body, expected] : cases) EXPECT_EQ(feedback_refusal(body), expected) << body;
+  for (const auto& [body, expected] : cases) EXPECT_EQ(feedback_error(body), expected) << body;
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-"""A service as a child process, for the tests beside it, and documents for it to rank."""
+"""A service as a child process, and simulated users with documents to rank, for the tests in this folder."""
 
 import json
 import os
@@ -33,8 +33,8 @@ class RunningService:
     def messages(self):
         if not self.log.closed:
             self.log.seek(0)
-            self.said = self.log.read()
-        return self.said
+            self.messages_read = self.log.read()
+        return self.messages_read
 
     def _ended(self):
         self.messages()
@@ -50,7 +50,7 @@ class RunningService:
         self._ended()
 
     def stop(self):
-        """As a system does; returns the exit code."""
+        """Sends SIGTERM; returns the exit code."""
         self.process.send_signal(signal.SIGTERM)
         code = self.process.wait(timeout=120)
         self._ended()
@@ -58,7 +58,7 @@ class RunningService:
 
 
 class Users:
-    """Queries with documents, and a user who clicks on what has a large first and a small last feature."""
+    """Queries with documents, and a user who clicks documents with a large first and a small last feature."""
 
     def __init__(self, seed, features, docs=20, queries=50):
         draw = random.Random(seed)
@@ -75,7 +75,7 @@ class Users:
 
 
 def learned_state(state):
-    """What the log in `state` teaches a fresh learner, without a break: {"rounds", "pairs", "fingerprint"}."""
+    """The state of a fresh learner after the log in `state`: {"rounds", "pairs", "fingerprint"}."""
     with tempfile.TemporaryDirectory() as folder:
         fresh = pathlib.Path(folder, "state")
         fresh.mkdir()

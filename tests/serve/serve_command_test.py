@@ -1,4 +1,4 @@
-"""`olrank serve` from outside: how it starts, what it refuses, how it stops and goes on, and what it does on a full disk."""
+"""`olrank serve` end to end: starts, rejected starts, stops, restarts and a full disk."""
 
 import json
 import os
@@ -58,56 +58,56 @@ class ServeCommand(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (code, "", 1), done.stderr)
         return done.stderr
 
-    def test_says_what_is_missing_to_start(self):
+    def test_refuses_incomplete_or_invalid_flags(self):
         self.assertIn("--state is required", self.refused())
         self.assertIn("--model FILE, or with --ranker KIND", self.refused("--state", self.state))
         self.assertIn("--features D", self.refused("--state", self.state, "--ranker", "pairrank"))
         self.assertIn("contains no service yet", self.refused("--state", self.state, "--alpha", "0.1"))
         self.assertIn("--port", self.refused("--state", self.state, *RANKER, "--port", "70000"))
-        self.assertIn("give a token file", self.refused("--state", self.path("a"), *RANKER, "--address", "0.0.0.0", "--port", "0"))
+        self.assertIn("requires --token-file", self.refused("--state", self.path("a"), *RANKER, "--address", "0.0.0.0", "--port", "0"))
         self.assertIn("zscore requires means", self.refused("--state", self.path("b"), *RANKER, "--normalise", "zscore"))
         self.assertIn("which a service does not have",
                       self.refused("--state", self.path("c"), "--ranker", "lambdarank-labels", "--features", "3"))
-        self.assertIn("belong to the round", self.refused("--state", self.path("d"), "--ranker", "dbgd", "--features", "3"))
-        # A start that was refused leaves no service behind, and no folder that was not there.
+        self.assertIn("ties each list to the round", self.refused("--state", self.path("d"), "--ranker", "dbgd", "--features", "3"))
+        # A refused start leaves no state and no new folder behind.
         self.assertFalse([one for one in ("a", "b", "c", "d") if self.path(one).exists()])
         self.path("there").mkdir()
         self.refused("--state", self.path("there"))
         self.assertEqual(list(self.path("there").iterdir()), [])
         self.assertIn("--model FILE, or with --ranker KIND", self.refused("--state", self.path("d")))
 
-    def test_whatever_contradicts_the_state_is_refused_with_the_difference(self):
+    def test_refuses_flags_that_contradict_the_state(self):
         started = ["--ranker", "olranknet", "--features", "3", "--width", "8", "--seed", "2", "--normalise", "none"]
         self.assertEqual(self.start(*started).stop(), 0)
-        for said, difference in ((["--seed", "3"], "seed: 2 instead of 3"),
-                                 (["--cutoff", "5"], "cutoff: 10 instead of 5"),
-                                 (["--normalise", "query-minmax"], "normalisation: "),
-                                 (["--features", "4"], "features: 3 instead of 4"),
-                                 (["--width", "16"], "width: 8 instead of 16"),
-                                 (["--set", "ranker.lambda=3"], "lambda: 10.0 instead of 3.0"),
-                                 (["--protocol", "reference"], 'parameterisation: "ntk" instead of "standard"'),
-                                 (["--ranker", "pdgd"], 'kind: "olranknet" instead of "pdgd"')):
-            with self.subTest(said=said):
-                sentence = self.refused("--state", self.state, *said)
-                self.assertIn("contains a service with other settings (", sentence)
-                self.assertIn(difference, sentence)
-        for said in (started, ["--ranker", "olranknet"], ["--seed", "2"], ["--protocol", "paper", "--width", "8"],
-                     ["--features", "3", "--cutoff", "10"]):
-            with self.subTest(said=said):
-                self.assertEqual(self.start(*said).stop(), 0)
+        for flags, difference in ((["--seed", "3"], "seed is 2, not 3"),
+                                  (["--cutoff", "5"], "cutoff is 10, not 5"),
+                                  (["--normalise", "query-minmax"], "normalisation is "),
+                                  (["--features", "4"], "features is 3, not 4"),
+                                  (["--width", "16"], "width is 8, not 16"),
+                                  (["--set", "ranker.lambda=3"], "lambda is 10.0, not 3.0"),
+                                  (["--protocol", "reference"], 'parameterisation is "ntk", not "standard"'),
+                                  (["--ranker", "pdgd"], 'kind is "olranknet", not "pdgd"')):
+            with self.subTest(flags=flags):
+                message = self.refused("--state", self.state, *flags)
+                self.assertIn("contains a service with other settings (", message)
+                self.assertIn(difference, message)
+        for flags in (started, ["--ranker", "olranknet"], ["--seed", "2"], ["--protocol", "paper", "--width", "8"],
+                      ["--features", "3", "--cutoff", "10"]):
+            with self.subTest(flags=flags):
+                self.assertEqual(self.start(*flags).stop(), 0)
 
-    def test_one_process_at_a_time_has_a_state(self):
+    def test_locks_the_state_folder(self):
         service = self.start(*RANKER)
-        self.assertIn(f"in use by process {service.process.pid};", self.refused("--state", self.state, code=1))
+        self.assertIn(f"in use by process {service.process.pid}.", self.refused("--state", self.state, code=1))
 
     def test_refuses_the_state_of_another_service(self):
         self.assertEqual(self.start(*RANKER).stop(), 0)
-        said = self.refused("--state", self.state, "--ranker", "olranknet", "--features", "6", "--width", "8", "--steps", "4")
-        self.assertIn("width: 6 instead of 8", said)
-        self.assertEqual(self.start(*RANKER).stop(), 0)  # the same again
+        message = self.refused("--state", self.state, "--ranker", "olranknet", "--features", "6", "--width", "8", "--steps", "4")
+        self.assertIn("width is 6, not 8", message)
+        self.assertEqual(self.start(*RANKER).stop(), 0)  # the same flags again
         self.assertEqual(self.start().stop(), 0)
 
-    def test_goes_on_where_it_stopped(self):
+    def test_resumes_after_a_stop(self):
         service = self.start(*RANKER)
         first = self.play(service, 40)
         self.assertEqual(service.stop(), 0)
@@ -121,7 +121,7 @@ class ServeCommand(unittest.TestCase):
         self.assertEqual(last["fingerprint"], learned_state(self.state)["fingerprint"])
         self.assertNotEqual(last["fingerprint"], first["fingerprint"])
 
-    def test_an_answer_given_before_a_restart_counts_once(self):
+    def test_feedback_from_before_a_restart_counts_once(self):
         service = self.start(*RANKER)
         users, draw = Users(2, 6), random.Random(3)
         with service.client() as client:
@@ -136,7 +136,7 @@ class ServeCommand(unittest.TestCase):
             self.assertEqual((refused.exception.status, refused.exception.field), (404, "impression"))
             self.assertEqual(client.stats()["log_rounds"], 1)
 
-    def test_cuts_off_a_torn_tail_and_says_so(self):
+    def test_cuts_off_a_torn_tail_with_a_warning(self):
         service = self.start(*RANKER)
         self.play(service, 5)
         service.kill()
@@ -144,12 +144,12 @@ class ServeCommand(unittest.TestCase):
         whole = log.read_bytes()
         log.write_bytes(whole[:-40])
         service = self.start()
-        self.assertIn("behind record 4 are no valid record", service.messages())
+        self.assertIn("after record 4 were not a valid record", service.messages())
         with service.client() as client:
             self.assertEqual(client.wait_until_learned()["rounds"], 4)
         self.assertEqual(len(logged(self.state)), 4)
 
-    def test_damage_before_valid_records_is_refused_and_changes_nothing(self):
+    def test_refuses_damage_before_valid_records_and_changes_nothing(self):
         service = self.start(*RANKER)
         self.play(service, 5)
         service.kill()
@@ -158,20 +158,20 @@ class ServeCommand(unittest.TestCase):
         damaged = lines[0] + lines[1].replace(b'"clicks":[', b'"clicks":[1,', 1) + b"".join(lines[2:])
         log.write_bytes(damaged)
         before = {file: file.read_bytes() for file in self.state.rglob("*") if file.is_file() and file.name != "lock"}
-        sentence = self.refused("--state", self.state, code=1)
-        self.assertIn("Record 2 is damaged or missing, and 3 valid ones stand behind it", sentence)
-        self.assertIn(f"first {len(lines[0])} bytes", sentence)
+        message = self.refused("--state", self.state, code=1)
+        self.assertIn("Record 2 is damaged or missing, but 3 valid records follow it", message)
+        self.assertIn(f"truncate it to {len(lines[0])} bytes", message)
         self.assertEqual({file: file.read_bytes() for file in self.state.rglob("*") if file.is_file() and file.name != "lock"},
                          before)
 
-    def test_a_checkpoint_ahead_of_its_log_is_refused(self):
+    def test_refuses_a_checkpoint_ahead_of_its_log(self):
         service = self.start(*RANKER)
         self.play(service, 5)
         self.assertEqual(service.stop(), 0)
         (self.state / "feedback.jsonl").write_bytes(b"")
-        self.assertIn("learned from 5 rounds and the log holds 0", self.refused("--state", self.state, code=1))
+        self.assertIn("made after 5 rounds, but the log holds 0", self.refused("--state", self.state, code=1))
 
-    def test_ranks_on_when_the_disk_is_full(self):
+    def test_keeps_ranking_when_the_disk_is_full(self):
         def small_disk():
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
             resource.setrlimit(resource.RLIMIT_FSIZE, (4000, resource.RLIM_INFINITY))
@@ -189,7 +189,7 @@ class ServeCommand(unittest.TestCase):
             self.assertGreater(accepted, 1)
             self.assertEqual(len(client.rank("q", users.queries[0])["docs"]), 10)
             self.assertEqual(client.stats()["log_rounds"], accepted)
-            # Space comes back, and so does the same feedback.
+            # Once there is space again, the same feedback is accepted.
             resource.prlimit(service.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
             self.assertEqual(client.feedback(impression, clicks)["round"], accepted + 1)
         self.assertEqual(len(logged(self.state)), accepted + 1)
@@ -213,18 +213,18 @@ class ServeCommand(unittest.TestCase):
         with service.client() as client:
             self.assertNotEqual(tensors_of(client.model())[0], tensors)
         self.assertEqual(service.stop(), 0)
-        self.assertEqual(self.start("--model", model.parent).stop(), 0)  # the same, by its trial's folder
+        self.assertEqual(self.start("--model", model.parent).stop(), 0)  # the same model, by its trial's folder
         learned_state(self.state)
-        # Another model is another service, and so is none.
+        # Another model makes another service.
         other = self.path("other.safetensors")
         changed = bytearray(model.read_bytes())
         changed[-1] ^= 1
         other.write_bytes(changed)
-        self.assertIn("model: ", self.refused("--state", self.state, "--model", other))
+        self.assertIn("model is ", self.refused("--state", self.state, "--model", other))
         self.assertIn("cannot start from a model",
                       self.refused("--state", self.path("e"), "--model", model, "--ranker", "p2linrank"))
 
-    def test_reads_the_log_that_replays_read(self):
+    def test_shares_the_log_format_with_replays(self):
         data = self.path("data")
         self.assertEqual(olrank("data", "synth", "small?queries=30", "--out", data).returncode, 0)
         features, counts = 0, {}
@@ -247,7 +247,7 @@ class ServeCommand(unittest.TestCase):
         self.assertEqual(learned["rounds"], 60)
         with self.start().client() as client:
             by_service = tensors_of(client.model())[0]
-        # What the service has logged is a replay like the one that it read.
+        # The service's own log replays like the imported one.
         for name, replay in (("run1", recorded), ("run2", self.state / "feedback.jsonl")):
             done = olrank("run", "--data", data, *kind, "--replay", replay, "--rounds", "60", "--out", self.path(name),
                           "--quiet")
@@ -262,7 +262,7 @@ class ServeCommand(unittest.TestCase):
         self.assertIn("recorded.jsonl:1:1: The line has no 'inputs'",
                       self.refused("--state", self.path("f"), *kind, "--features", features, "--import-log", recorded, code=1))
 
-    def test_every_kind_learns_and_comes_back(self):
+    def test_every_kind_learns_and_restarts(self):
         for kind in ("pairrank", "p2linrank", "p2neurrank", "ollambdarank", "pdgd", "ranknet"):
             with self.subTest(kind):
                 state = self.path(kind)
@@ -276,7 +276,7 @@ class ServeCommand(unittest.TestCase):
                 self.services[-1].kill()
                 self.assertEqual(learned_state(state)["fingerprint"], stats["fingerprint"])
 
-    def test_the_clients_example_runs(self):
+    def test_client_example_runs(self):
         service = self.start(*RANKER, "--token-file", self.token())
         client = pathlib.Path(__file__).resolve().parents[2] / "clients" / "python" / "olrank_client.py"
         done = subprocess.run([sys.executable, client, service.url, "--token-file", self.token(), "--rounds", "100"],
@@ -293,12 +293,12 @@ class ServeCommand(unittest.TestCase):
         file.write_text("a token\n")
         return file
 
-    def test_writes_a_checkpoint_when_asked(self):
+    def test_writes_a_checkpoint_on_request(self):
         service = self.start(*RANKER)
         self.play(service, 10)
         with service.client() as client:
-            asked = client.checkpoint()
-            self.assertEqual((asked["round"], asked["fingerprint"]), (10, client.stats()["fingerprint"]))
+            checkpoint = client.checkpoint()
+            self.assertEqual((checkpoint["round"], checkpoint["fingerprint"]), (10, client.stats()["fingerprint"]))
         service.kill()
         self.assertIn("learning continues from round 10", self.start().messages())
 

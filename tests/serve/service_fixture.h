@@ -23,7 +23,7 @@ inline std::unique_ptr<OnlineRanker> make_served(RankerKind kind = RankerKind::k
   return make_ranker(settings, kServedFeatures, TrialKeys::of(1, 1, "service"), 5);
 }
 
-/// Feedback of a user who likes a large first feature.
+/// Feedback from a user who prefers a large first feature.
 inline FeedbackRecord liked_first_feature(int number, std::size_t docs = 5) {
   FeedbackRecord record;
   record.impression = fmt::format("i-{}", number);
@@ -52,7 +52,7 @@ inline Service::Parts small_parts() {
   return parts;
 }
 
-/// A learner and a service on a log of their own.
+/// A learner and a service with a temporary log.
 struct SmallService {
   explicit SmallService(RankerKind kind = RankerKind::kOlRankNet)
       : log(folder / "log", 100),

@@ -1,5 +1,5 @@
-"""A simulated user drives the service through the client for 2,000 rounds; what it has learned then is as good on held-out
-queries as what `olrank run` learns with the same ranker, within the noise between seeds."""
+"""A simulated user drives the service through the client for 2,000 rounds. The learned ranker's NDCG on held-out queries
+matches `olrank run` with the same ranker, within the noise between seeds."""
 
 import json
 import pathlib
@@ -11,7 +11,7 @@ from running_service import RunningService, olrank
 
 ROUNDS, CUTOFF = 2000, 10
 RANKER = ["--ranker", "olranknet", "--width", "16", "--steps", "10", "--covariance", "full"]
-# The perfect user of five grades: P(click | grade), and never stops.
+# The perfect user for five grades: P(click | grade); never stops.
 CLICK = [0.0, 0.2, 0.4, 0.8, 1.0]
 
 
@@ -25,7 +25,7 @@ def read_letor(path):
     return queries
 
 
-def asked(docs):
+def request_docs(docs):
     return [{"id": f"d{i}", "features": features} for i, (_, features) in enumerate(docs)]
 
 
@@ -48,7 +48,7 @@ with tempfile.TemporaryDirectory() as folder:
         qids = sorted(train)
         for _ in range(ROUNDS):
             qid = draw.choice(qids)
-            ranking = client.rank(qid, asked(train[qid]), k=CUTOFF)
+            ranking = client.rank(qid, request_docs(train[qid]), k=CUTOFF)
             clicks = [rank for rank, doc in enumerate(ranking["docs"])
                       if draw.random() < CLICK[train[qid][int(doc["id"][1:])][0]]]
             client.feedback(ranking["impression"], clicks)
@@ -56,7 +56,7 @@ with tempfile.TemporaryDirectory() as folder:
         assert stats["rounds"] == ROUNDS
         with open(folder / "scores.txt", "w", encoding="ascii") as scores:
             for qid, docs in test.items():
-                ranking = client.rank(qid, asked(docs), k=len(docs), explore=False)
+                ranking = client.rank(qid, request_docs(docs), k=len(docs), explore=False)
                 of_doc = {doc["id"]: doc["score"] for doc in ranking["docs"]}
                 scores.writelines(f"{of_doc[f'd{i}']!r}\n" for i in range(len(docs)))
     assert service.stop() == 0
@@ -67,7 +67,7 @@ with tempfile.TemporaryDirectory() as folder:
     reached = next(value for key, value in
                    (report if isinstance(report, dict) else report[0])["metrics"].items() if key == f"ndcg@{CUTOFF}")
     mean, spread = statistics.mean(expected), statistics.stdev(expected)
-    # One draw more of the same kind: beyond four deviations once in some hundred runs of five seeds.
+    # Prediction interval for one more seed at four standard errors: with five seeds, 1.6 % false alarms.
     margin = max(0.01, 4 * spread * (1 + 1 / len(expected)) ** 0.5)
     print(f"NDCG@{CUTOFF} {reached:.4f} through the service, {mean:.4f} ± {spread:.4f} by olrank run; {stats['pairs']} pairs")
     assert abs(reached - mean) <= margin, f"further than {margin:.4f} apart"

@@ -9,7 +9,7 @@ namespace olrank {
 namespace {
 
 /// Two statistics: a false alarm in 2e-10 of all keys.
-TEST(CascadeClickModelTest, TheFirstClickIsTheLastAndFallsWhereItShould) {
+TEST(CascadeClickModelTest, StopsAtFirstClickWithExactProbabilities) {
   const std::vector<double> click = {0.1, 0.5, 0.3};
   const std::vector<std::uint8_t> grades = {0, 2, 1, 0, 2};
   for (const double noise : {0.0, 0.25}) {
@@ -37,7 +37,7 @@ TEST(CascadeClickModelTest, TheFirstClickIsTheLastAndFallsWhereItShould) {
   }
 }
 
-TEST(CascadeClickModelTest, CertaintiesNeedNoLuck) {
+TEST(CascadeClickModelTest, ProbabilitiesZeroAndOneAreDeterministic) {
   const std::vector<std::uint8_t> grades = {0, 1, 1};
   ClickLog log;
   CascadeClickModel({0.0, 1.0}, 0.0).click({grades}, in_order(3), user_key(), 1, log);

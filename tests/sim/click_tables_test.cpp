@@ -5,22 +5,14 @@
 #include <functional>
 
 #include "core/error.h"
+#include "tests/support/message_of.h"
 
 namespace olrank {
 namespace {
 
 using Row = std::vector<double>;
 
-std::string complaint(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const InvalidArgument& error) {
-    return error.what();
-  }
-  return "no complaint";
-}
-
-TEST(ClickTablesTest, HoldTheNumbersOfTheDesign) {
+TEST(ClickTablesTest, MatchDocumentedTables) {
   const auto expect = [](const char* user, const Row& click, const Row& stop) {
     const ClickTable table = built_in_table(user, static_cast<int>(click.size()));
     EXPECT_EQ(table.click, click) << user << click.size();
@@ -38,7 +30,7 @@ TEST(ClickTablesTest, HoldTheNumbersOfTheDesign) {
   EXPECT_EQ(built_in_users(), (std::vector<std::string>{"perfect", "navigational", "informational"}));
 }
 
-TEST(ClickTablesTest, TheLargestGradeChoosesUnlessStated) {
+TEST(ClickTablesTest, LargestGradeSelectsTableUnlessStated) {
   const int by_data[] = {2, 2, 3, 5, 5};
   for (int grade = 0; grade <= 4; ++grade) {
     EXPECT_EQ(table_grades("perfect", grade, 0), by_data[grade]) << grade;
@@ -47,19 +39,19 @@ TEST(ClickTablesTest, TheLargestGradeChoosesUnlessStated) {
   EXPECT_EQ(table_grades("perfect", 1, 3), 3);
 }
 
-TEST(ClickTablesTest, GradesBeyondTheTableAreOneSentence) {
-  EXPECT_EQ(complaint([] { table_grades("perfect", 6, 0); }),
-            "The data has grade 6, and the tables of the built-in user 'perfect' end at grade 4; give a "
-            "custom table as a [[user]] with 7 click probabilities.");
+TEST(ClickTablesTest, RefusesGradesBeyondTheTable) {
+  EXPECT_EQ(message_of<InvalidArgument>([] { table_grades("perfect", 6, 0); }),
+            "The data has grade 6, but the tables of the built-in user 'perfect' end at grade 4. Define a "
+            "[[user]] with 7 click probabilities.");
   EXPECT_EQ(
-      complaint([] { table_grades("navigational", 3, 3); }),
-      "The data has grade 3, and clicks.grades = 3 gives the built-in user 'navigational' a table that "
-      "ends at grade 2; state more, or give a custom table as a [[user]] with 4 click probabilities.");
-  EXPECT_EQ(complaint([] { table_grades("perfect", 1, 4); }),
-            "clicks.grades is 4 but must be 2, 3 or 5, or 0 to go by the data's largest grade.");
-  EXPECT_NE(complaint([] { table_grades("perfect", 1, -1); }), "no complaint");
-  EXPECT_NE(complaint([] { built_in_table("perfect", 4); }), "no complaint");
-  EXPECT_NE(complaint([] { built_in_table("perfekt", 2); }), "no complaint");
+      message_of<InvalidArgument>([] { table_grades("navigational", 3, 3); }),
+      "The data has grade 3, but with clicks.grades = 3 the table of the built-in user 'navigational' ends "
+      "at grade 2. Raise clicks.grades, or define a [[user]] with 4 click probabilities.");
+  EXPECT_EQ(message_of<InvalidArgument>([] { table_grades("perfect", 1, 4); }),
+            "clicks.grades must be 2, 3 or 5, or 0 to follow the data's largest grade, not 4.");
+  EXPECT_NE(message_of<InvalidArgument>([] { table_grades("perfect", 1, -1); }), kNoError);
+  EXPECT_NE(message_of<InvalidArgument>([] { built_in_table("perfect", 4); }), kNoError);
+  EXPECT_NE(message_of<InvalidArgument>([] { built_in_table("perfekt", 2); }), kNoError);
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ std::vector<float> numbers(std::size_t count, std::uint64_t seed) {
   return values;
 }
 
-TEST(CosineTest, IsTheTextbooks) {
+TEST(CosineTest, MatchesDefinition) {
   const std::vector<float> a = {3, 4};
   EXPECT_DOUBLE_EQ(*cosine_of(a, std::vector<float>{6, 8}), 1.0);
   EXPECT_DOUBLE_EQ(*cosine_of(a, std::vector<float>{-3, -4}), -1.0);
@@ -61,7 +61,7 @@ TEST(CosineTest, ScoresAreCentredWithinTheirQueries) {
   std::vector<float> moved = a;
   for (std::int64_t query = 0; query < eval_set.queries(); ++query) {
     for (std::int64_t i = eval_set.offset(query); i < eval_set.offset(query + 1); ++i)
-      moved[static_cast<std::size_t>(i)] += static_cast<float>(query);
+      moved[i] += static_cast<float>(query);
   }
   EXPECT_NEAR(*centred_cosine(eval_set, moved, b), *centred_cosine(eval_set, a, b), 1e-5);
   EXPECT_FALSE(centred_cosine(eval_set, std::vector<float>(docs, 5.0F), b).has_value());
@@ -83,7 +83,7 @@ TEST(CosineTest, LinearModelsAreComparedByParametersAndOthersByScores) {
             centred_cosine(data().eval_set, scores, offline.eval_scores));
 }
 
-TEST(CosineTest, EveryEvaluationTellsItWhereThereIsAnOfflineModel) {
+TEST(CosineTest, IsReportedWithAnOfflineModel) {
   TrialData with = data();
   with.offline = OfflineModel{numbers(static_cast<std::size_t>(with.train.features()), 3), {}};
   StubRanker ranker(with.train.features());
@@ -110,7 +110,7 @@ class RatioRanker : public StubRanker {
   std::vector<double> ratios_;
 };
 
-TEST(WidthRatioTest, QuantilesAreOfTheRoundsSinceTheLastEvaluation) {
+TEST(WidthRatioTest, QuantilesCoverRoundsSinceLastEvaluation) {
   const TrialSettings settings = {.rounds = 32, .cutoff = 10, .eval_every = 16};
   RatioRanker ranker(data().train.features());
   TrialStage stage(settings, data(), ranker);

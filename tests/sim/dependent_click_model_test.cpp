@@ -109,7 +109,7 @@ std::vector<double> pattern_probabilities(const ClickTable& table, StopDraw rule
 
 /// The whole law of a short list at once: that coins are independent, that noise flips examined documents
 /// alone, and that a stop follows the observed click. 8 statistics: false alarms in 8e-10 of all keys.
-TEST(DependentClickModelTest, WholeLogsHaveTheirExactProbabilities) {
+TEST(DependentClickModelTest, LogsHaveExactProbabilities) {
   const ClickTable tables[] = {{{0.3, 0.6, 0.8}, {0.25, 0.5, 0.75}}, built_in_table("navigational", 3)};
   const std::vector<std::uint8_t> grades = {1, 0, 2};
   for (const ClickTable& table : tables) {
@@ -125,7 +125,7 @@ TEST(DependentClickModelTest, WholeLogsHaveTheirExactProbabilities) {
   }
 }
 
-TEST(DependentClickModelTest, NoiseOfOneTurnsEveryClickRoundAndStopsFollowWhatIsObserved) {
+TEST(DependentClickModelTest, NoiseOfOneFlipsEveryClickAndStopsFollowObservedClicks) {
   // Whoever is certain to stop after a click, and whose clicks are all turned round, stops at the first
   // document that was not to be clicked.
   const DependentClickModel user({{0.0, 1.0}, {1.0, 1.0}}, StopDraw::kAfterClick, 1.0);
@@ -136,7 +136,7 @@ TEST(DependentClickModelTest, NoiseOfOneTurnsEveryClickRoundAndStopsFollowWhatIs
   EXPECT_EQ(log.examined, (std::vector<std::uint8_t>{1, 1, 1, 0}));
 }
 
-TEST(DependentClickModelTest, CoinsBelongToTheDocumentNotToItsRankOrNeighbours) {
+TEST(DependentClickModelTest, DrawsDependOnDocumentNotOnRankOrNeighbours) {
   const ClickTable table = built_in_table("informational", 5);
   const std::vector<std::uint8_t> grades = {0, 1, 2, 3, 4, 3, 2, 1};
   const std::vector<std::int32_t> lists[] = {{0, 1, 2, 3, 4, 5, 6, 7}, {7, 3, 5, 0, 6, 2, 4, 1}, {5, 2}};
@@ -152,7 +152,7 @@ TEST(DependentClickModelTest, CoinsBelongToTheDocumentNotToItsRankOrNeighbours) 
           user.click({grades}, shown, user_key(), round, log);
           for (std::size_t rank = 0; rank < shown.size(); ++rank) {
             if (log.examined[rank] == 0) continue;
-            int& known = decision[static_cast<std::size_t>(shown[rank])];
+            int& known = decision[shown[rank]];
             if (known >= 0) {
               ++compared;
               clicks += known;
@@ -169,7 +169,7 @@ TEST(DependentClickModelTest, CoinsBelongToTheDocumentNotToItsRankOrNeighbours) 
   }
 }
 
-TEST(DependentClickModelTest, NoiseAndStopsLeaveTheOtherCoinsAlone) {
+TEST(DependentClickModelTest, NoiseAndStopsDoNotShiftOtherDraws) {
   // Whatever flips the log, and whether or not the user may stop, the click coin of a document is the same.
   const std::vector<std::uint8_t> grades = {0, 1, 1, 0};
   const DependentClickModel plain({{0.4, 0.6}, {}}, StopDraw::kEveryDoc, 0.0);
@@ -188,7 +188,7 @@ TEST(DependentClickModelTest, NoiseAndStopsLeaveTheOtherCoinsAlone) {
   }
 }
 
-TEST(DependentClickModelTest, RoundsAndKeysHaveCoinsOfTheirOwn) {
+TEST(DependentClickModelTest, RoundsAndKeysHaveIndependentDraws) {
   const DependentClickModel user({{0.5}, {}}, StopDraw::kAfterClick, 0.0);
   const std::vector<std::uint8_t> grades(64, 0);
   ClickLog log;
@@ -202,7 +202,7 @@ TEST(DependentClickModelTest, RoundsAndKeysHaveCoinsOfTheirOwn) {
   EXPECT_EQ(log.clicks, first);
 }
 
-TEST(DependentClickModelTest, KeepsTheLogsMemoryAndClearsWhatWasInIt) {
+TEST(DependentClickModelTest, ReusesAndClearsLog) {
   const DependentClickModel user(built_in_table("perfect", 2), StopDraw::kAfterClick, 0.0);
   const std::vector<std::uint8_t> relevant(10, 1);
   ClickLog log;

@@ -51,7 +51,7 @@ ExperimentPlan small_plan(const std::filesystem::path& out) {
   return plan;
 }
 
-TEST(ExperimentTest, GradesReachOnlyRankersThatAskForThem) {
+TEST(ExperimentTest, OnlyRankersThatNeedLabelsGetGrades) {
   const TemporaryFolder folder;
   ExperimentPlan plan = small_plan(folder.path());
   plan.seeds = {1};
@@ -97,7 +97,7 @@ std::string curve_of(const std::filesystem::path& trial) {
   return kept;
 }
 
-TEST(TrialsOfTest, ShardsAreDisjointAndTogetherTheWhole) {
+TEST(TrialsOfTest, ShardsPartitionTrials) {
   const ExperimentPlan whole = small_plan("nowhere");
   const std::vector<TrialIdentity> all = trials_of(whole);
   ASSERT_EQ(all.size(), 12U);
@@ -122,13 +122,13 @@ TEST(TrialsOfTest, ShardsAreDisjointAndTogetherTheWhole) {
   }
 }
 
-TEST(TrialsOfTest, RankersMeetWhatTheyPlay) {
+TEST(TrialsOfTest, RankersOnlyRunOnTheirFoldsAndUsers) {
   ExperimentPlan plan = small_plan("nowhere");
   plan.rankers[0].plays = [](std::int64_t, const std::string& user) { return user == "perfect"; };
   EXPECT_EQ(trials_of(plan).size(), 9U);
 }
 
-TEST(ExperimentTest, ShardsJobsAndThreadsChangeNothing) {
+TEST(ExperimentTest, ResultsIndependentOfShardsJobsAndThreads) {
   const TemporaryFolder folder;
   ExperimentPlan plan = small_plan(folder / "whole");
   EXPECT_EQ(run_experiment(plan).finished, 12);
@@ -158,7 +158,7 @@ class JudgedBeside : public StubRanker {
  public:
   using StubRanker::StubRanker;
   bool begin_scores(FeatureMatrix docs) override {
-    begun_.resize(static_cast<std::size_t>(docs.docs));
+    begun_.resize(docs.docs);
     ExecutionContext context;
     score(context, docs, begun_);
     asked_ = 0;
@@ -179,7 +179,7 @@ class JudgedBeside : public StubRanker {
   int asked_ = 0;
 };
 
-TEST(ExperimentTest, JudgingBesideTheRoundsChangesNoCurve) {
+TEST(ExperimentTest, ScoringInParallelKeepsCurves) {
   const TemporaryFolder folder;
   ExperimentPlan plain = small_plan(folder / "plain");
   run_experiment(plain);
@@ -206,7 +206,7 @@ TEST(ExperimentTest, JudgingBesideTheRoundsChangesNoCurve) {
   }
 }
 
-TEST(ExperimentTest, ADifferentRecipeIsNotTakenForFinished) {
+TEST(ExperimentTest, OtherRecipeDoesNotCountAsFinished) {
   const TemporaryFolder folder;
   ExperimentPlan plan = small_plan(folder.path());
   run_experiment(plan);
@@ -224,7 +224,7 @@ TEST(ExperimentTest, ADifferentRecipeIsNotTakenForFinished) {
   }
 }
 
-TEST(ExperimentTest, SummariesNameWhatTheContractNames) {
+TEST(ExperimentTest, SummariesHaveDocumentedFields) {
   const TemporaryFolder folder;
   ExperimentPlan plan = small_plan(folder.path());
   plan.seeds = {7};
@@ -263,7 +263,7 @@ TEST(ExperimentTest, SummariesNameWhatTheContractNames) {
   EXPECT_TRUE(std::filesystem::exists(trial / "checkpoint"));
 }
 
-TEST(ExperimentTest, ExistingResultsAreRefusedResumedOrReplaced) {
+TEST(ExperimentTest, RefusesResumesOrReplacesExistingResults) {
   const TemporaryFolder folder;
   ExperimentPlan plan = small_plan(folder.path());
   settle_existing(plan);  // nothing is there yet
@@ -281,7 +281,7 @@ TEST(ExperimentTest, ExistingResultsAreRefusedResumedOrReplaced) {
   EXPECT_EQ(read_summaries(folder.path()).size(), 0U);
 }
 
-TEST(ExperimentTest, InterruptedAnywhereItGoesOnToTheSameResults) {
+TEST(ExperimentTest, ContinuesWithSameResultsAfterInterruption) {
   const TemporaryFolder folder;
   run_experiment(small_plan(folder / "whole"));
   ExperimentPlan plan = small_plan(folder / "stopped");
@@ -317,7 +317,7 @@ TEST(ExperimentTest, InterruptedAnywhereItGoesOnToTheSameResults) {
   EXPECT_EQ(curve_of(plan.out / identity.path()), curve_of(folder / "whole" / identity.path()));
 }
 
-TEST(ExperimentTest, KilledInAnyRoundItGoesOnToTheSameResults) {
+TEST(ExperimentTest, ContinuesWithSameResultsAfterKill) {
   // What is not a NumericError leaves the trial as a kill would: with the checkpoint of some rounds ago,
   // and maybe an evaluation behind it. Checkpoints fall on rounds 7, 14, …; evaluations on 8, 16, 24
   // and 30.
@@ -355,7 +355,7 @@ TEST(ExperimentTest, KilledInAnyRoundItGoesOnToTheSameResults) {
   }
 }
 
-TEST(ExperimentTest, ANumericErrorEndsItsTrialAlone) {
+TEST(ExperimentTest, NumericErrorEndsOnlyItsTrial) {
   class Failing : public StubRanker {
    public:
     using StubRanker::StubRanker;
@@ -378,7 +378,7 @@ TEST(ExperimentTest, ANumericErrorEndsItsTrialAlone) {
   EXPECT_EQ(read_summaries(folder.path()).size(), 6U);
 }
 
-TEST(ExperimentTest, AFullGpuEndsItsOwnTrial) {
+TEST(ExperimentTest, FullGpuEndsOnlyItsTrial) {
   class TooLarge : public StubRanker {
    public:
     using StubRanker::StubRanker;
@@ -401,7 +401,7 @@ TEST(ExperimentTest, AFullGpuEndsItsOwnTrial) {
   EXPECT_TRUE(has_checkpoint(folder.path() / "trials/one/perfect/fold1/seed1"));
 }
 
-TEST(ExperimentTest, AnEstimatePlaysInMemory) {
+TEST(ExperimentTest, EstimateRunsInMemory) {
   const TemporaryFolder folder;
   const ExperimentPlan plan = small_plan(folder / "never");
   const auto fold = plan.data->get(1);
@@ -414,7 +414,7 @@ TEST(ExperimentTest, AnEstimatePlaysInMemory) {
   EXPECT_EQ(estimate_trial(plan, trials_of(plan)[0], *fold, 0.0).rounds_tried, 0);
 }
 
-TEST(SummaryTableTest, DoesNotDependOnTheOrderOfWriting) {
+TEST(SummaryTableTest, IndependentOfWriteOrder) {
   const TemporaryFolder folder;
   ExperimentPlan plan = small_plan(folder / "forward");
   run_experiment(plan);
@@ -435,7 +435,7 @@ TEST(SummaryTableTest, DoesNotDependOnTheOrderOfWriting) {
   EXPECT_EQ(results.size(), 12U);
 }
 
-TEST(SummaryTableTest, FieldsStandUnderTheirNames) {
+TEST(SummaryTableTest, FieldsMatchHeader) {
   SummaryRow row;
   row.identity = {"full", "perfect", 2, 3};
   row.rounds = 100;

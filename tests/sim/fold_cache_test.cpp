@@ -17,7 +17,7 @@ std::shared_ptr<const FoldData> fold_named(std::int64_t fold) {
       FoldData{{empty, empty, 0}, std::to_string(fold), {}, std::nullopt});
 }
 
-TEST(FoldCacheTest, LoadsAFoldOnceAsLongAsSomebodyHasIt) {
+TEST(FoldCacheTest, LoadsFoldOnceWhileInUse) {
   std::vector<std::int64_t> loaded;
   FoldCache cache([&](std::int64_t fold) {
     loaded.push_back(fold);
@@ -53,7 +53,7 @@ TEST(FoldCacheTest, ThreadsShareOneLoad) {
   for (const auto& one : got) EXPECT_EQ(one, got[0]);
 }
 
-TEST(FoldCacheTest, AFailedLoadIsTriedAgain) {
+TEST(FoldCacheTest, RetriesFailedLoad) {
   bool fails = true;
   FoldCache cache([&](std::int64_t fold) {
     if (fails) throw std::runtime_error("no such file");

@@ -30,7 +30,7 @@ std::vector<double> pattern_probabilities(const std::vector<double>& examination
 }
 
 /// One statistic a setting, six in all: a false alarm in 6e-10 of all keys.
-TEST(PositionClickModelTest, WholeLogsHaveTheirExactProbabilities) {
+TEST(PositionClickModelTest, LogsHaveExactProbabilities) {
   const std::vector<std::uint8_t> grades = {1, 0, 1};
   const auto check = [&](const PositionClickModel& user, const std::vector<double>& examination,
                          double noise) {
@@ -47,7 +47,7 @@ TEST(PositionClickModelTest, WholeLogsHaveTheirExactProbabilities) {
   }
 }
 
-TEST(PositionClickModelTest, ExaminationEndsWithItsListAndNeverWithoutBias) {
+TEST(PositionClickModelTest, ExaminationEndsWithItsTableAndNeverWithZeroBias) {
   const std::vector<std::uint8_t> grades(20, 1);
   ClickLog log;
   PositionClickModel({0.0, 1.0}, {1.0, 1.0}, 0.0, 0.0).click({grades}, in_order(20), user_key(), 1, log);
@@ -59,7 +59,7 @@ TEST(PositionClickModelTest, ExaminationEndsWithItsListAndNeverWithoutBias) {
   EXPECT_EQ(log.examined, std::vector<std::uint8_t>(20, 1));
 }
 
-TEST(PositionClickModelTest, NoiseLeavesWhatIsNotExaminedUnclicked) {
+TEST(PositionClickModelTest, NoiseDoesNotClickUnexaminedDocuments) {
   const std::vector<std::uint8_t> grades(3, 0);
   ClickLog log;
   PositionClickModel({0.0, 1.0}, {1.0, 0.0, 1.0}, 1.0, 1.0)
@@ -67,7 +67,7 @@ TEST(PositionClickModelTest, NoiseLeavesWhatIsNotExaminedUnclicked) {
   EXPECT_EQ(log.clicks, (std::vector<std::uint8_t>{1, 0, 1}));
 }
 
-TEST(PositionClickModelTest, ClickCoinsDoNotHangOnTheRank) {
+TEST(PositionClickModelTest, ClickDrawsDoNotDependOnRank) {
   const std::vector<std::uint8_t> grades = {0, 1, 0, 1, 0};
   const PositionClickModel user({0.5, 0.6}, {}, 0.3, 0.1);
   const std::vector<std::int32_t> other_order = {4, 3, 2, 1, 0};

@@ -12,6 +12,7 @@
 #include "core/random/rng_stream.h"
 #include "sim/feedback_line.h"
 #include "tests/core/metrics/small_data.h"
+#include "tests/support/message_of.h"
 #include "tests/support/temporary_folder.h"
 
 namespace olrank {
@@ -20,7 +21,7 @@ namespace {
 using Docs = std::vector<std::int32_t>;
 using Clicks = std::vector<std::uint8_t>;
 
-Dataset data() {
+Dataset letor_data() {
   return make_dataset({{"10", {1, 0, 2}, {"GX1", "GX2", "say \"\\hi"}},
                        {"q-11", {0, 1}, {}},
                        {"12", {1, 1, 0}, {"twin", "twin", ""}}});
@@ -29,17 +30,12 @@ Dataset data() {
 RecordedFeedback read(const std::string& bytes) {
   const TemporaryFolder folder;
   write_file_atomically(folder / "r.jsonl", bytes);
-  return RecordedFeedback::read(folder / "r.jsonl", data());
+  return RecordedFeedback::read(folder / "r.jsonl", letor_data());
 }
 
-std::string complaint(const std::string& bytes) {
-  try {
-    read(bytes);
-  } catch (const DataError& error) {
-    const std::string message = error.what();
-    return message.substr(message.find("r.jsonl:") + 8);
-  }
-  return "no complaint";
+std::string refusal_of(const std::string& bytes) {
+  const std::string message = message_of<DataError>([&] { read(bytes); });
+  return message == kNoError ? message : message.substr(message.find("r.jsonl:") + 8);
 }
 
 void expect_record(const RecordedFeedback& recorded, std::int64_t index, std::int64_t query,
@@ -68,7 +64,7 @@ TEST(RecordedFeedbackTest, ReadsIndicesAndNames) {
   expect_record(recorded, 3, 2, {0, 1}, {0, 0});
 }
 
-TEST(RecordedFeedbackTest, PassesOverWhatATraceHoldsBesides) {
+TEST(RecordedFeedbackTest, IgnoresOtherFieldsOfATrace) {
   const RecordedFeedback recorded = read(
       R"({"config": {"shown": 3, "qid": [], "clicks": {"shown": "x"}}})"
       "\n"
@@ -80,100 +76,101 @@ TEST(RecordedFeedbackTest, PassesOverWhatATraceHoldsBesides) {
   EXPECT_EQ(read(R"({"config": 1, "qid": "10", "shown": [0], "clicks": [0]})").rounds(), 1);
 }
 
-TEST(RecordedFeedbackTest, LinesThatFitNoDataHaveTheirPlace) {
-  EXPECT_EQ(complaint(kGood + "\n" + R"({"qid": "13", "shown": [0], "clicks": [1]})"),
+TEST(RecordedFeedbackTest, UnknownQueriesAndDocumentsHaveLineAndColumn) {
+  EXPECT_EQ(refusal_of(kGood + "\n" + R"({"qid": "13", "shown": [0], "clicks": [1]})"),
             "2:9: The training data has no query '13'.");
-  EXPECT_EQ(complaint(R"({"qid": -10, "shown": [0], "clicks": [1]})"),
+  EXPECT_EQ(refusal_of(R"({"qid": -10, "shown": [0], "clicks": [1]})"),
             "1:9: The training data has no query '-10'.");
-  EXPECT_EQ(complaint(R"({"qid": "10", "shown": [0, 3], "clicks": [1, 0]})"),
-            "1:28: Query '10' has 3 documents, counted from 0, and none with the index 3.");
-  EXPECT_EQ(complaint(R"({"qid": "10", "shown": [ -1], "clicks": [1]})"),
-            "1:26: Query '10' has 3 documents, counted from 0, and none with the index -1.");
-  EXPECT_EQ(complaint(R"({"qid": "10", "shown": [9223372036854775807], "clicks": [1]})").substr(0, 5),
+  EXPECT_EQ(refusal_of(R"({"qid": "10", "shown": [0, 3], "clicks": [1, 0]})"),
+            "1:28: Query '10' has 3 documents, so an index must be between 0 and 2, not 3.");
+  EXPECT_EQ(refusal_of(R"({"qid": "10", "shown": [ -1], "clicks": [1]})"),
+            "1:26: Query '10' has 3 documents, so an index must be between 0 and 2, not -1.");
+  EXPECT_EQ(refusal_of(R"({"qid": "10", "shown": [9223372036854775807], "clicks": [1]})").substr(0, 5),
             "1:25:");
-  EXPECT_EQ(complaint(R"({"qid": "10", "shown": ["GX1", "G\"X3"], "clicks": [1, 0]})"),
-            "1:32: Query '10' has no document called 'G\"X3'; a document without a name goes by its index, "
-            "a number from 0.");
-  EXPECT_EQ(complaint(R"({"qid": "q-11", "shown": ["0"], "clicks": [1]})").substr(0, 43),
-            "1:27: Query 'q-11' has no document called '");
-  EXPECT_EQ(complaint(R"({"qid": "12", "shown": [""], "clicks": [1]})").substr(0, 5), "1:25:");
-  EXPECT_EQ(complaint(R"({"qid": "12", "shown": ["twin"], "clicks": [1]})"),
-            "1:25: Several documents of query '12' are called 'twin'; give indices instead, from 0.");
-  EXPECT_EQ(complaint(R"({"qid": "10", "shown": [1, 0, 1], "clicks": [1, 0, 0]})"),
+  EXPECT_EQ(refusal_of(R"({"qid": "10", "shown": ["GX1", "G\"X3"], "clicks": [1, 0]})"),
+            "1:32: Query '10' has no document named 'G\"X3'. Use the index, a number from 0, for a "
+            "document without a name.");
+  EXPECT_EQ(refusal_of(R"({"qid": "q-11", "shown": ["0"], "clicks": [1]})").substr(0, 42),
+            "1:27: Query 'q-11' has no document named '");
+  EXPECT_EQ(refusal_of(R"({"qid": "12", "shown": [""], "clicks": [1]})").substr(0, 5), "1:25:");
+  EXPECT_EQ(refusal_of(R"({"qid": "12", "shown": ["twin"], "clicks": [1]})"),
+            "1:25: Query '12' has several documents named 'twin'. Use indices instead, from 0.");
+  EXPECT_EQ(refusal_of(R"({"qid": "10", "shown": [1, 0, 1], "clicks": [1, 0, 0]})"),
             "1:31: Document 1 of query '10' is shown twice.");
-  EXPECT_EQ(complaint(R"({"qid": "10", "shown": [1, "GX2"], "clicks": [1, 0]})"),
+  EXPECT_EQ(refusal_of(R"({"qid": "10", "shown": [1, "GX2"], "clicks": [1, 0]})"),
             "1:28: Document 1 of query '10' is shown twice.");
-  EXPECT_EQ(complaint(R"({"qid": "10", "shown": [1, 0], "clicks": [1]})"),
-            "1:42: There are 2 shown documents and 1 clicks; give one click for each.");
-  EXPECT_EQ(complaint(R"({"qid": "10", "shown": [1], "clicks": [1, 0]})").substr(0, 5), "1:39:");
-  EXPECT_EQ(complaint(R"({"qid": "10", "shown": [], "clicks": []})"),
-            "1:24: No document was shown in this round.");
+  EXPECT_EQ(refusal_of(R"({"qid": "10", "shown": [1, 0], "clicks": [1]})"),
+            "1:42: The line has 2 shown documents but 1 clicks; each document needs one.");
+  EXPECT_EQ(refusal_of(R"({"qid": "10", "shown": [1], "clicks": [1, 0]})").substr(0, 5), "1:39:");
+  EXPECT_EQ(refusal_of(R"({"qid": "10", "shown": [], "clicks": []})"), "1:24: 'shown' must not be empty.");
 }
 
-TEST(RecordedFeedbackTest, WrongTypesHaveTheirPlace) {
-  const std::string doc = "A shown document is its index within the query, from 0, or its name as a text.";
-  const std::string click = "A click is 0 or 1, or false or true.";
+TEST(RecordedFeedbackTest, WrongTypesHaveLineAndColumn) {
+  const std::string doc =
+      "A shown document must be its index within the query, from 0, or its name as a string.";
+  const std::string click = "A click must be 0 or 1, or false or true.";
   for (const std::string wrong : {"1.5", "1.0", "null", "true", "[0]", "{}", "18446744073709551615",
                                   "1e300", "123456789012345678901"}) {
-    EXPECT_EQ(complaint(fmt::format(R"({{"qid": "10", "shown": [ {}], "clicks": [1]}})", wrong)),
+    EXPECT_EQ(refusal_of(fmt::format(R"({{"qid": "10", "shown": [ {}], "clicks": [1]}})", wrong)),
               "1:26: " + doc)
         << wrong;
   }
   for (const std::string wrong : {"2", "-1", "0.5", "1.0", "null", "\"1\"", "[]", "{\"a\": 1}", "1e300"}) {
-    EXPECT_EQ(complaint(fmt::format(R"({{"qid": "10", "shown": [0], "clicks": [{}]}})", wrong)),
+    EXPECT_EQ(refusal_of(fmt::format(R"({{"qid": "10", "shown": [0], "clicks": [{}]}})", wrong)),
               "1:40: " + click)
         << wrong;
   }
   for (const std::string wrong : {"1.5", "null", "false", "[\"10\"]", "{}"}) {
-    EXPECT_EQ(complaint(fmt::format(R"({{"qid": {}, "shown": [0], "clicks": [1]}})", wrong)),
-              "1:9: A 'qid' is a text or a whole number.")
+    EXPECT_EQ(refusal_of(fmt::format(R"({{"qid": {}, "shown": [0], "clicks": [1]}})", wrong)),
+              "1:9: 'qid' must be a string or an integer.")
         << wrong;
   }
-  EXPECT_EQ(complaint(R"({"qid": "10", "shown": 0, "clicks": [1]})"),
-            "1:24: 'shown' is a list of documents.");
-  EXPECT_EQ(complaint(R"({"qid": "10", "shown": {"a": 0}, "clicks": [1]})"),
-            "1:24: 'shown' is a list of documents.");
-  EXPECT_EQ(complaint(R"({"qid": "10", "shown": [0], "clicks": "1"})"),
-            "1:39: 'clicks' is a list with one entry for each shown document.");
-  const std::string object = R"(A line is an object: {"qid": ..., "shown": [...], "clicks": [...]}.)";
+  EXPECT_EQ(refusal_of(R"({"qid": "10", "shown": 0, "clicks": [1]})"),
+            "1:24: 'shown' must be a list of documents.");
+  EXPECT_EQ(refusal_of(R"({"qid": "10", "shown": {"a": 0}, "clicks": [1]})"),
+            "1:24: 'shown' must be a list of documents.");
+  EXPECT_EQ(refusal_of(R"({"qid": "10", "shown": [0], "clicks": "1"})"),
+            "1:39: 'clicks' must be a list with one entry for each shown document.");
+  const std::string object = R"(A line must be an object: {"qid": ..., "shown": [...], "clicks": [...]}.)";
   for (const std::string wrong : {"[1, 2]", "7", "\"10\"", "null"}) {
-    EXPECT_EQ(complaint(wrong), "1:1: " + object) << wrong;
+    EXPECT_EQ(refusal_of(wrong), "1:1: " + object) << wrong;
   }
 }
 
-TEST(RecordedFeedbackTest, MissingAndDoubledKeysAreTold) {
-  EXPECT_EQ(complaint(R"({"shown": [0], "clicks": [1]})"), "1:1: The line has no 'qid'.");
-  EXPECT_EQ(complaint("{}"), "1:1: The line has no 'qid'.");
-  EXPECT_EQ(complaint(R"({"qid": "10", "clicks": [1]})"), "1:1: The line has no 'shown'.");
-  EXPECT_EQ(complaint(R"({"qid": "10", "shown": [1]})"), "1:1: The line has no 'clicks'.");
-  EXPECT_EQ(complaint(R"({"qid": "10", "shown": [0], "clicks": [1], "shown": [1]})"),
-            "1:44: 'shown' stands twice in the line.");
+TEST(RecordedFeedbackTest, RefusesMissingAndDuplicateKeys) {
+  EXPECT_EQ(refusal_of(R"({"shown": [0], "clicks": [1]})"), "1:1: The line has no 'qid'.");
+  EXPECT_EQ(refusal_of("{}"), "1:1: The line has no 'qid'.");
+  EXPECT_EQ(refusal_of(R"({"qid": "10", "clicks": [1]})"), "1:1: The line has no 'shown'.");
+  EXPECT_EQ(refusal_of(R"({"qid": "10", "shown": [1]})"), "1:1: The line has no 'clicks'.");
+  EXPECT_EQ(refusal_of(R"({"qid": "10", "shown": [0], "clicks": [1], "shown": [1]})"),
+            "1:44: The line has 'shown' twice.");
 }
 
-TEST(RecordedFeedbackTest, BrokenJsonHasItsPlace) {
-  EXPECT_EQ(complaint(kGood + "\n\n{\"qid\": \"10\", shown: [0]}"), "3:15: From here on this is not JSON.");
-  EXPECT_EQ(complaint(R"({"qid": "10", "shown": [0], "clicks": [NaN]})"),
-            "1:40: From here on this is not JSON.");
-  EXPECT_EQ(complaint(R"({"qid": "10", "shown": [0], "scores": [1e999], "clicks": [0]})"),
-            "1:40: The number is outside what a double holds.");
-  EXPECT_EQ(complaint(R"({"qid": "10", "shown": [0)"), "1:26: The line ends before its JSON does.");
-  EXPECT_EQ(complaint(kGood + kGood), "1:49: From here on this is not JSON.");
-  EXPECT_NE(complaint(kGood + " x"), "no complaint");
-  EXPECT_NE(complaint(std::string("{\"qid\": \"10\0\"}", 14)), "no complaint");
-  EXPECT_NE(complaint("{\"qid\": \"\xFF\"}"), "no complaint");
+TEST(RecordedFeedbackTest, BrokenJsonHasLineAndColumn) {
+  EXPECT_EQ(refusal_of(kGood + "\n\n{\"qid\": \"10\", shown: [0]}"),
+            "3:15: The line is not valid JSON from here on.");
+  EXPECT_EQ(refusal_of(R"({"qid": "10", "shown": [0], "clicks": [NaN]})"),
+            "1:40: The line is not valid JSON from here on.");
+  EXPECT_EQ(refusal_of(R"({"qid": "10", "shown": [0], "scores": [1e999], "clicks": [0]})"),
+            "1:40: The number is out of range for a double.");
+  EXPECT_EQ(refusal_of(R"({"qid": "10", "shown": [0)"), "1:26: The JSON of this line is incomplete.");
+  EXPECT_EQ(refusal_of(kGood + kGood), "1:49: The line is not valid JSON from here on.");
+  EXPECT_NE(refusal_of(kGood + " x"), "no complaint");
+  EXPECT_NE(refusal_of(std::string("{\"qid\": \"10\0\"}", 14)), "no complaint");
+  EXPECT_NE(refusal_of("{\"qid\": \"\xFF\"}"), "no complaint");
 }
 
-TEST(RecordedFeedbackTest, AFileNeedsARound) {
-  const std::string nothing = "1:1: The file holds no round to replay.";
-  EXPECT_EQ(complaint(""), nothing);
-  EXPECT_EQ(complaint("\n  \r\n"), nothing);
-  EXPECT_EQ(complaint("{\"config\": {}}\n"), nothing);
+TEST(RecordedFeedbackTest, RefusesFileWithoutRounds) {
+  const std::string nothing = "1:1: The file has no rounds to replay.";
+  EXPECT_EQ(refusal_of(""), nothing);
+  EXPECT_EQ(refusal_of("\n  \r\n"), nothing);
+  EXPECT_EQ(refusal_of("{\"config\": {}}\n"), nothing);
   const TemporaryFolder folder;
-  EXPECT_THROW(RecordedFeedback::read(folder / "missing.jsonl", data()), IoError);
-  EXPECT_THROW(RecordedFeedback::read(folder.path(), data()), IoError);
+  EXPECT_THROW(RecordedFeedback::read(folder / "missing.jsonl", letor_data()), IoError);
+  EXPECT_THROW(RecordedFeedback::read(folder.path(), letor_data()), IoError);
 }
 
-TEST(RecordedFeedbackTest, ALineCutOrChangedAnywhereIsTakenOrRefusedInItsPlace) {
+TEST(RecordedFeedbackTest, DamagedLineIsReadOrRefusedWithPosition) {
   const std::string good =
       R"({"qid": "10", "x": [1.5, "a\"", null], "shown": ["GX1", 2], "clicks": [0, true]})";
   FeedbackLine line;
@@ -194,7 +191,7 @@ TEST(RecordedFeedbackTest, ALineCutOrChangedAnywhereIsTakenOrRefusedInItsPlace) 
       if (!failure) continue;
       ++refused;
       EXPECT_GE(failure->column, 1);
-      EXPECT_LE(failure->column, static_cast<std::int64_t>(good.size()) + 1);
+      EXPECT_LE(failure->column, std::ssize(good) + 1);
     }
   }
   EXPECT_GT(refused, 500);
@@ -209,7 +206,7 @@ std::string compressed(const std::string& bytes, Compression compression) {
 }
 
 /// What was shown and clicked comes back, however many blocks and lines it takes.
-TEST(RecordedFeedbackTest, ALongRecordingComesBackFromEveryCompression) {
+TEST(RecordedFeedbackTest, LongRecordingRoundTripsThroughEveryCompression) {
   constexpr std::uint32_t kRounds = 40'000;
   const std::vector<std::int64_t> docs_of = {3, 2, 3};
   const std::vector<std::string> qids = {"\"10\"", "\"q-11\"", "12"};
@@ -253,11 +250,11 @@ TEST(RecordedFeedbackTest, ALongRecordingComesBackFromEveryCompression) {
     EXPECT_EQ(recorded.fingerprint(), plain);
   }
   const std::string whole = compressed(text, Compression::kGzip);
-  EXPECT_NE(complaint(whole.substr(0, whole.size() / 2)).find("The gzip data is cut off."),
+  EXPECT_NE(refusal_of(whole.substr(0, whole.size() / 2)).find("The gzip data is truncated."),
             std::string::npos);
 }
 
-TEST(RecordedFeedbackTest, TheFingerprintIsOfTheRounds) {
+TEST(RecordedFeedbackTest, FingerprintCoversRounds) {
   const Fingerprint good = read(kGood).fingerprint();
   EXPECT_EQ(read(R"({"shown": [2, "GX1"], "qid": 10, "x": 1, "clicks": [false, true]})").fingerprint(),
             good);

@@ -36,7 +36,7 @@ struct TrialStage {
   TrialStage(const TrialSettings& settings, const TrialData& data, OnlineRanker& ranker,
              std::uint64_t seed = 1, const std::string& user = "navigational", int threads = 1)
       : keys(TrialKeys::of(seed, 1, user)),
-        execution({}, threads),
+        execution(threads),
         queries(keys.key(Purpose::kQuery), data.train.queries()),
         clicks(make_user(user, ClickSettings::defaults(ProtocolName::kPaper), {}, data.max_grade)),
         trial(settings, data, {.queries = &queries, .clicks = clicks.get()}, keys, ranker, execution) {}

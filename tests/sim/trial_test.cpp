@@ -49,7 +49,7 @@ TEST(TrialTest, EvaluatesAtTheStartEveryERoundsAndAtTheEnd) {
   EXPECT_TRUE(whole.trial.finished());
 }
 
-TEST(TrialTest, TheFirstPointIsTheUntrainedRanker) {
+TEST(TrialTest, FirstPointIsUntrainedRanker) {
   StubRanker ranker(data().train.features());
   TrialStage stage(settings(), data(), ranker);
   const CurvePoint point = stage.trial.evaluate();
@@ -72,7 +72,7 @@ TEST(TrialTest, TheFirstPointIsTheUntrainedRanker) {
   EXPECT_EQ(point.drift, 0.0);
 }
 
-TEST(TrialTest, SavedAtAnyRoundItGoesOnToTheSameCurve) {
+TEST(TrialTest, ContinuesFromAnySavedRoundWithSameCurve) {
   std::vector<std::string> straight;
   StubRanker ranker(data().train.features());
   TrialStage whole(settings(), data(), ranker);
@@ -101,7 +101,7 @@ TEST(TrialTest, SavedAtAnyRoundItGoesOnToTheSameCurve) {
   }
 }
 
-TEST(TrialTest, AStateOfAnotherCutoffIsRefused) {
+TEST(TrialTest, RefusesStateWithOtherCutoff) {
   StubRanker ranker(data().train.features());
   TrialStage stage(settings(), data(), ranker);
   stage.trial.play_round();
@@ -113,7 +113,7 @@ TEST(TrialTest, AStateOfAnotherCutoffIsRefused) {
   EXPECT_THROW(shorter.trial.load(reader), InvalidArgument);
 }
 
-TEST(TrialTest, FiguresAreWhatOneCountsRoundByRound) {
+TEST(TrialTest, FiguresMatchRoundByRoundCounts) {
   for (const std::int64_t cutoff : {1, 4, 10}) {
     TrialSettings here = settings();
     here.rounds = 200;
@@ -138,7 +138,7 @@ TEST(TrialTest, FiguresAreWhatOneCountsRoundByRound) {
       const auto grades = data().train.grades_of(round.query);
       const std::vector<std::int32_t>& list = ranker.latest_list();
       std::vector<int> in_order;
-      for (const std::int32_t doc : list) in_order.push_back(grades[static_cast<std::size_t>(doc)]);
+      for (const std::int32_t doc : list) in_order.push_back(grades[doc]);
       ASSERT_EQ(round.shown.size(), std::min(list.size(), static_cast<std::size_t>(cutoff)));
       ASSERT_TRUE(std::equal(round.shown.begin(), round.shown.end(), list.begin()));
       ASSERT_EQ(round.clicks.size(), round.shown.size());
@@ -152,9 +152,8 @@ TEST(TrialTest, FiguresAreWhatOneCountsRoundByRound) {
           regret += in_order[above] < in_order[below] ? 1 : 0;
         }
       }
-      pairs += static_cast<std::int64_t>(round.learned.pairs.size());
-      const ListCertainty certainty =
-          StubRanker::certainty_of(number, static_cast<std::int64_t>(list.size()));
+      pairs += std::ssize(round.learned.pairs);
+      const ListCertainty certainty = StubRanker::certainty_of(number, std::ssize(list));
       if (certainty.shown_pairs > 0) {
         shares += static_cast<double>(certainty.certain_pairs) / static_cast<double>(certainty.shown_pairs);
         ++share_rounds;
@@ -234,11 +233,10 @@ TEST(TrialTest, OnlineFiguresFollowFromTheTrace) {
       ASSERT_EQ(scores.size(), grades.size());
       std::vector<std::int32_t> list(scores.size());
       std::iota(list.begin(), list.end(), 0);
-      std::stable_sort(list.begin(), list.end(), [&](std::int32_t i, std::int32_t j) {
-        return scores[static_cast<std::size_t>(i)] > scores[static_cast<std::size_t>(j)];
-      });
+      std::stable_sort(list.begin(), list.end(),
+                       [&](std::int32_t i, std::int32_t j) { return scores[i] > scores[j]; });
       std::vector<int> in_order;
-      for (const std::int32_t doc : list) in_order.push_back(grades[static_cast<std::size_t>(doc)]);
+      for (const std::int32_t doc : list) in_order.push_back(grades[doc]);
       const double ndcg = slow_ndcg(in_order, 10);
       ASSERT_TRUE(std::fabs(line.at("ndcg").get<double>() - ndcg) <= 1e-14);
       ndcg_sum += ndcg;
@@ -256,7 +254,7 @@ TEST(TrialTest, OnlineFiguresFollowFromTheTrace) {
       }
       const std::vector<std::array<std::int32_t, 2>> of_line = line.at("pairs");
       ASSERT_EQ(of_line, expected);
-      pairs += static_cast<std::int64_t>(expected.size());
+      pairs += std::ssize(expected);
       ASSERT_EQ(line.at("step"), expected.empty() ? nlohmann::json(nullptr) : nlohmann::json(0.1));
       ASSERT_EQ(line.contains("theta"), detail);
       if (detail) {
@@ -278,7 +276,7 @@ TEST(TrialTest, OnlineFiguresFollowFromTheTrace) {
   }
 }
 
-TEST(TrialTest, AReplayedTraceTeachesWhatTheRoundsTaught) {
+TEST(TrialTest, ReplayedTraceTrainsTheSameModel) {
   const TemporaryFolder folder;
   StubRanker taught(data().train.features());
   const Traced traced = traced_trial(folder / "trace.jsonl", false, taught);
@@ -305,7 +303,7 @@ std::vector<std::string> keys_of(const nlohmann::ordered_json& object) {
   return keys;
 }
 
-TEST(CurveTest, ALineHasEveryFieldOfTheContract) {
+TEST(CurveTest, LineHasEveryDocumentedField) {
   StubRanker ranker(data().train.features());
   TrialStage stage(settings(), data(), ranker);
   std::vector<std::string> lines;
@@ -345,7 +343,7 @@ TEST(CurveTest, ALineHasEveryFieldOfTheContract) {
   EXPECT_EQ(nlohmann::ordered_json::parse(curve_line(point, nullptr)).dump(), without.dump());
 }
 
-TEST(CurveTest, WhatIsNotKnownIsNull) {
+TEST(CurveTest, UnknownValuesAreNull) {
   CurvePoint point;
   point.cutoff = 5;
   point.offline_ndcg = std::nan("");  // every query was skipped
@@ -360,7 +358,7 @@ TEST(CurveTest, WhatIsNotKnownIsNull) {
   for (const char* rank : {"1", "5", "10"}) EXPECT_TRUE(json.at("block_size").at(rank).is_null()) << rank;
 }
 
-TEST(TrialTest, RankersWithoutCertainOrdersTellNone) {
+TEST(TrialTest, NoCertainShareWithoutCertainOrders) {
   StubRanker ranker(data().train.features(), false);
   TrialStage stage(settings(), data(), ranker);
   for (int round = 0; round < 5; ++round) stage.trial.play_round();

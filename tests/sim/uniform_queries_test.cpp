@@ -16,15 +16,15 @@ PhiloxKey key(std::uint64_t seed) {
 }
 
 /// Two statistics: a false alarm in 2e-10 of all keys.
-TEST(UniformQueriesTest, EveryQueryIsAskedAsOften) {
+TEST(UniformQueriesTest, DrawsEveryQueryEquallyOften) {
   for (const std::int64_t queries : {2, 97}) {
     const UniformQueries source(key(1), queries);
-    std::vector<std::int64_t> counts(static_cast<std::size_t>(queries), 0);
+    std::vector<std::int64_t> counts(queries, 0);
     for (std::uint32_t round = 1; round <= 50'000; ++round) {
       const std::int64_t query = source.query_of(round);
       ASSERT_GE(query, 0);
       ASSERT_LT(query, queries);
-      ++counts[static_cast<std::size_t>(query)];
+      ++counts[query];
     }
     const std::vector<double> same(counts.size(), 1.0 / static_cast<double>(queries));
     const ChiSquare uniform = chi_square(counts, same);
@@ -45,7 +45,7 @@ TEST(UniformQueriesTest, IsAFunctionOfTheRoundAndTheKey) {
   EXPECT_EQ(UniformQueries(key(1), 1).query_of(7), 0);
 }
 
-TEST(UniformQueriesTest, NeedsAQuery) {
+TEST(UniformQueriesTest, RefusesZeroQueries) {
   EXPECT_THROW(UniformQueries(key(1), 0), InvalidArgument);
   EXPECT_THROW(UniformQueries(key(1), -3), InvalidArgument);
   EXPECT_THROW(UniformQueries(key(1), std::int64_t{1} << 32), InvalidArgument);

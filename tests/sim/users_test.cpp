@@ -11,6 +11,7 @@
 #include "sim/dependent_click_model.h"
 #include "sim/position_click_model.h"
 #include "tests/sim/play_users.h"
+#include "tests/support/message_of.h"
 
 namespace olrank {
 namespace {
@@ -22,20 +23,11 @@ UserSettings custom(const std::string& name, const ClickSettings& clicks = {}) {
   return user;
 }
 
-std::string complaint(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const InvalidArgument& error) {
-    return error.what();
-  }
-  return "no complaint";
-}
-
 std::string complaint_about(const std::function<void(UserSettings&)>& spoil) {
   std::vector<UserSettings> users = {custom("mine")};
   spoil(users[0]);
-  std::string checked = complaint([&] { check_users({}, users); });
-  EXPECT_EQ(complaint([&] { make_user("mine", {}, users, 2); }), checked);
+  std::string checked = message_of<InvalidArgument>([&] { check_users({}, users); });
+  EXPECT_EQ(message_of<InvalidArgument>([&] { make_user("mine", {}, users, 2); }), checked);
   return checked;
 }
 
@@ -71,7 +63,7 @@ TEST(UsersTest, BuiltInUsersFollowTheClickSettings) {
   expect_same(*make_user("informational", clicks, {}, 4), PositionClickModel(table.click, {}, 0.4, 0.2), 4);
 }
 
-TEST(UsersTest, GradesChooseTheTableUnlessStated) {
+TEST(UsersTest, GradesSelectTableUnlessStated) {
   ClickSettings clicks;
   const auto informational = [](int grades) {
     return DependentClickModel(built_in_table("informational", grades), StopDraw::kAfterClick, 0.0);
@@ -80,7 +72,8 @@ TEST(UsersTest, GradesChooseTheTableUnlessStated) {
   expect_same(*make_user("informational", clicks, {}, 2), informational(3), 2);
   clicks.grades = 5;
   expect_same(*make_user("informational", clicks, {}, 1), informational(5), 1);
-  EXPECT_EQ(complaint([&] { make_user("perfect", {}, {}, 5); }).substr(0, 20), "The data has grade 5");
+  EXPECT_EQ(message_of<InvalidArgument>([&] { make_user("perfect", {}, {}, 5); }).substr(0, 20),
+            "The data has grade 5");
 }
 
 TEST(UsersTest, CustomUsersFollowTheirOwnTable) {
@@ -104,7 +97,7 @@ TEST(UsersTest, CustomUsersFollowTheirOwnTable) {
   expect_same(*make_user("yours", clicks, users, 1), CascadeClickModel(click, 0.0), 1);
 }
 
-TEST(UsersTest, UsersStartFromWhatClicksSays) {
+TEST(UsersTest, UsersStartFromClickSettings) {
   ClickSettings clicks;
   clicks.kind = ClickKind::kPosition;
   clicks.stop = StopDraw::kEveryDoc;
@@ -117,58 +110,58 @@ TEST(UsersTest, UsersStartFromWhatClicksSays) {
   EXPECT_EQ(user.position_bias, 2.0);
 }
 
-TEST(UsersTest, ContradictionsAreWholeSentences) {
-  EXPECT_EQ(complaint_about([](UserSettings&) {}), "no complaint");
-  EXPECT_EQ(complaint_about([](UserSettings& user) { user.click.clear(); }),
-            "User 'mine' has no click probabilities; give 'click' one for each grade, from grade 0.");
+TEST(UsersTest, RefusesContradictoryTables) {
+  EXPECT_EQ(complaint_about([](UserSettings&) {}), kNoError);
+  EXPECT_EQ(
+      complaint_about([](UserSettings& user) { user.click.clear(); }),
+      "User 'mine' has no click probabilities. Set 'click' to one for each grade, starting at grade 0.");
   EXPECT_EQ(complaint_about([](UserSettings& user) { user.click[1] = 1.5; }),
-            "User 'mine': 'click' holds 1.5, which is no probability; each must lie between 0 and 1.");
+            "User 'mine': the probabilities in 'click' must be between 0 and 1, not 1.5.");
   EXPECT_EQ(complaint_about([](UserSettings& user) {
               user.stop = {0.1, -0.1, 0.1};
             }),
-            "User 'mine': 'stop' holds -0.1, which is no probability; each must lie between 0 and 1.");
+            "User 'mine': the probabilities in 'stop' must be between 0 and 1, not -0.1.");
   EXPECT_EQ(complaint_about([](UserSettings& user) {
               user.noise = std::numeric_limits<double>::quiet_NaN();
             }).substr(0, 20),
-            "User 'mine': 'noise'");
-  EXPECT_EQ(
-      complaint_about([](UserSettings& user) { user.stop = {0.5}; }),
-      "User 'mine' has 3 click and 1 stop probabilities; give one of each for every grade, or no stop "
-      "at all.");
-  EXPECT_EQ(
-      complaint_about([](UserSettings& user) { user.examination = {0.5}; }),
-      "User 'mine' is of kind dependent, which has no use for 'examination'; leave it out, or set kind "
-      "= \"position\".");
+            "User 'mine': the pro");
+  EXPECT_EQ(complaint_about([](UserSettings& user) { user.stop = {0.5}; }),
+            "User 'mine' has 3 click but 1 stop probabilities. Give one of each for every grade, or leave "
+            "out 'stop'.");
+  EXPECT_EQ(complaint_about([](UserSettings& user) { user.examination = {0.5}; }),
+            "User 'mine' has kind \"dependent\", which does not use 'examination'. Remove it, or set kind "
+            "= \"position\".");
   EXPECT_EQ(complaint_about([](UserSettings& user) {
               user.kind = ClickKind::kCascade;
               user.stop = {0.5, 0.5, 0.5};
             }),
-            "User 'mine' is of kind cascade, which has no use for 'stop'; leave it out, or set kind = "
+            "User 'mine' has kind \"cascade\", which does not use 'stop'. Remove it, or set kind = "
             "\"dependent\".");
   const std::vector<UserSettings> users = {custom("mine")};
-  EXPECT_EQ(complaint([&] { make_user("mine", {}, users, 3); }),
-            "The data has grade 3, and the table of user 'mine' ends at grade 2; give it 4 click "
-            "probabilities.");
+  EXPECT_EQ(
+      message_of<InvalidArgument>([&] { make_user("mine", {}, users, 3); }),
+      "The data has grade 3, but the table of user 'mine' ends at grade 2. Give it 4 click probabilities.");
 }
 
-TEST(UsersTest, NamesAreKnownAndUnique) {
+TEST(UsersTest, RefusesUnknownAndDuplicateNames) {
   ClickSettings clicks;
   clicks.models = {"perfect", "navigatoinal"};
   const std::vector<UserSettings> users = {custom("mine"), custom("yours")};
-  EXPECT_EQ(complaint([&] { check_users(clicks, users); }),
+  EXPECT_EQ(message_of<InvalidArgument>([&] { check_users(clicks, users); }),
             "clicks.models: Unknown user 'navigatoinal'. Did you mean 'navigational'? The users are "
             "perfect, navigational, informational, mine and yours; a [[user]] table defines another.");
   clicks.models = {"yours", "informational"};
-  EXPECT_EQ(complaint([&] { check_users(clicks, users); }), "no complaint");
-  EXPECT_NE(complaint([&] { make_user("theirs", clicks, users, 1); }), "no complaint");
+  EXPECT_EQ(message_of<InvalidArgument>([&] { check_users(clicks, users); }), kNoError);
+  EXPECT_NE(message_of<InvalidArgument>([&] { make_user("theirs", clicks, users, 1); }), kNoError);
   const std::vector<UserSettings> twins = {custom("mine"), custom("mine")};
-  EXPECT_EQ(complaint([&] { check_users(clicks, twins); }),
-            "Two users are called 'mine'; give each [[user]] a name of its own.");
+  EXPECT_EQ(message_of<InvalidArgument>([&] { check_users(clicks, twins); }),
+            "Two users are named 'mine'. Give each [[user]] a unique name.");
   const std::vector<UserSettings> impostor = {custom("perfect")};
-  EXPECT_EQ(complaint([&] { check_users(clicks, impostor); }),
-            "A [[user]] is called 'perfect' as a built-in one is; give it another name.");
+  EXPECT_EQ(message_of<InvalidArgument>([&] { check_users(clicks, impostor); }),
+            "A [[user]] must not have the name of the built-in user 'perfect'. Choose another name.");
   clicks.grades = 4;
-  EXPECT_EQ(complaint([&] { check_users(clicks, users); }).substr(0, 18), "clicks.grades is 4");
+  EXPECT_EQ(message_of<InvalidArgument>([&] { check_users(clicks, users); }).substr(0, 29),
+            "clicks.grades must be 2, 3 or");
 }
 
 TEST(UsersTest, AreDescribedInOneLine) {

@@ -1,6 +1,6 @@
 """Documents are consistent with the tree: relative links and their anchors resolve, files and scripts that they name
 exist, every olrank command in a fenced block is one that the program accepts, flag by flag, and each page that code cites
-(`docs/MATH.md, "Certain order"`) has that section."""
+(`docs/MATH.md, "Certain order"`) has that section. Each page of docs is one step away from the README."""
 
 import os
 import pathlib
@@ -49,6 +49,14 @@ def citation_errors(path, counts):
             yield f"{path}: docs/{page} does not exist"
         elif section and section not in headings(target):
             yield f"{path}: docs/{page} has no section \"{section}\""
+
+
+def unlinked_pages(pages):
+    """Pages of docs that the README does not link to."""
+    links = {target.partition("#")[0] for target in LINK.findall(pathlib.Path("README.md").read_text())}
+    for page in pages:
+        if page.parts[0] == "docs" and str(page) not in links:
+            yield f"README.md: no link to {page}"
 
 
 def olrank(*arguments):
@@ -125,6 +133,7 @@ def page_errors(path, counts):
 counts = {"links": 0, "files": 0, "commands": 0, "citations": 0}
 pages = tracked(".md")
 found = [error for page in pages for error in page_errors(page, counts)]
+found += unlinked_pages(pages)
 sources = tracked(*CODE) + [path for path in tracked("") if path.parts[0] == "scripts"]
 found += [error for source in sources for error in citation_errors(source, counts)]
 print("\n".join(found) or f"{len(pages)} pages are consistent: {counts}")

@@ -24,13 +24,15 @@ ALLOWED = {
 # The other folders of core that each folder of core may include. Every one may include the files of core itself.
 ALLOWED_IN_CORE = {
     "data": {"io", "random", "runtime", "settings", "text"},
+    "device": {"data", "explore", "io", "learning", "online", "ops", "random", "runtime", "settings"},
     "explore": {"math", "random", "settings"},
     "feedback": {"io", "online", "random", "settings"},
     "io": set(),
+    "learning": {"random", "runtime"},
     "math": set(),
     "metrics": {"data", "io", "math", "runtime", "settings", "text"},
     "online": {"data", "explore", "io", "random", "runtime"},
-    "ops": {"data", "explore", "io", "math", "online", "random", "runtime", "settings"},
+    "ops": {"data", "math", "random", "runtime", "settings"},
     "random": {"math"},
     "runtime": set(),
     "settings": {"io", "text"},

@@ -1,11 +1,14 @@
 """clang-tidy's short list on changed code: what differs from OLRANK_TIDY_BASE, else from the common ancestor with
 origin's main branch, else from the commit before."""
 
+import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
+import tempfile
 
 from tracked_files import SOURCE_FOLDERS
 
@@ -36,14 +39,33 @@ changed = set(git("diff", "--name-only", base).splitlines()) | set(git("ls-files
 files = sorted(name for name in changed
                if name.endswith(".cpp") and name.split("/")[0] in SOURCE_FOLDERS and name.split("/")[0] != "tests"
                and pathlib.Path(name).exists())
-commands = pathlib.Path(os.environ["OLRANK_BUILD"], "compile_commands.json").read_text()
-files = [name for name in files if f"/{name}\"" in commands]
+
+
+def commands_of_single_files():
+    """The build's compile commands, one for each source file, also where several compile at once."""
+    single = []
+    for entry in json.loads(pathlib.Path(os.environ["OLRANK_BUILD"], "compile_commands.json").read_text()):
+        together = entry["file"]
+        sources = [together]
+        if "/Unity/" in together:
+            sources = re.findall(r'^#include "(.*)"$', pathlib.Path(together).read_text(), re.M)
+        single += [{"directory": entry["directory"], "file": source, "command": entry["command"].replace(together, source)}
+                   for source in sources]
+    return single
+
+
+commands = commands_of_single_files()
+known = {entry["file"] for entry in commands}
+files = [name for name in files if str(pathlib.Path(name).resolve()) in known]
 if not files:
     print(f"no source file has changed since {base[:12]}")
     sys.exit(0)
-jobs = [subprocess.Popen([tool, "--quiet", "-p", os.environ["OLRANK_BUILD"], *files[start::2]], stdout=subprocess.PIPE,
-                         stderr=subprocess.DEVNULL, text=True) for start in range(min(2, len(files)))]
-outputs = [job.communicate()[0] for job in jobs]
+with tempfile.TemporaryDirectory() as folder:
+    pathlib.Path(folder, "compile_commands.json").write_text(json.dumps(commands))
+    at_once = min(len(os.sched_getaffinity(0)), len(files))
+    jobs = [subprocess.Popen([tool, "--quiet", "-p", folder, *files[start::at_once]], stdout=subprocess.PIPE,
+                             stderr=subprocess.DEVNULL, text=True) for start in range(at_once)]
+    outputs = [job.communicate()[0] for job in jobs]
 print("".join(outputs)[-8000:])
 if any(job.returncode != 0 for job in jobs):
     sys.exit(f"clang-tidy has something to say about {len(files)} files changed since {base[:12]}")

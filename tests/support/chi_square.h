@@ -1,11 +1,24 @@
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 namespace olrank {
+
+/// A χ² variable exceeds the first with probability at most e^-tail, and falls below the second with at
+/// most that (Laurent and Massart, "Adaptive estimation of a quadratic functional by model selection",
+/// Annals of Statistics 2000, lemma 1).
+inline double chi_square_bound(double degrees, double tail) {
+  return degrees + 2.0 * std::sqrt(degrees * tail) + 2.0 * tail;
+}
+inline double chi_square_lower_bound(double degrees, double tail) {
+  return degrees - 2.0 * std::sqrt(degrees * tail);
+}
 
 /// Pearson's statistic of counts against exact probabilities, and how many degrees it has. Cells in which
 /// fewer than 25 are expected are counted as one, so that the limit law holds in its tail.
@@ -14,14 +27,15 @@ struct ChiSquare {
   int degrees = 0;
   bool impossible_seen = false;  // something of probability 0 happened
 
-  /// Above this with probability at most e^-x (Laurent and Massart, "Adaptive estimation of a quadratic
-  /// functional by model selection", Annals of Statistics 2000, lemma 1).
-  double bound(double x) const { return degrees + 2.0 * std::sqrt(degrees * x) + 2.0 * x; }
+  double bound(double tail) const { return chi_square_bound(degrees, tail); }
 };
 
 /// e^-kTail = 1e-10: the false-alarm rate of one statistic. A test of fewer than 10,000 of them stays below
 /// 1e-6 in total.
 inline constexpr double kTail = 23.03;
+
+/// e^-kMillionth = 1e-6, for statistics that are computed a few times only.
+inline constexpr double kMillionth = 13.82;
 
 inline ChiSquare chi_square(std::span<const std::int64_t> counts, std::span<const double> probabilities) {
   std::int64_t total = 0;
@@ -50,6 +64,23 @@ inline ChiSquare chi_square(std::span<const std::int64_t> counts, std::span<cons
   if (rare_expected >= 25.0) add_cell(rare_count, rare_expected);
   result.degrees = cells > 0 ? cells - 1 : 0;
   return result;
+}
+
+/// Whether the counts are what these probabilities make likely; false alarms have probability e^-tail.
+inline testing::AssertionResult counts_follow(std::span<const std::int64_t> counts,
+                                              std::span<const double> probabilities,
+                                              double tail = kMillionth) {
+  const ChiSquare chi = chi_square(counts, probabilities);
+  if (!chi.impossible_seen && chi.statistic <= chi.bound(tail)) return testing::AssertionSuccess();
+  return testing::AssertionFailure() << "chi-square " << chi.statistic << " with " << chi.degrees
+                                     << " degrees of freedom, bound " << chi.bound(tail)
+                                     << (chi.impossible_seen ? "; an outcome of probability 0 occurred"
+                                                             : "");
+}
+inline testing::AssertionResult counts_are_even(std::span<const std::int64_t> counts,
+                                                double tail = kMillionth) {
+  const std::vector<double> even(counts.size(), 1.0 / static_cast<double>(counts.size()));
+  return counts_follow(counts, even, tail);
 }
 
 }  // namespace olrank

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "core/ops/visible_gpus.h"
+#include "core/device/visible_gpus.h"
 
 namespace olrank {
 

@@ -9,6 +9,7 @@
 #include "models/ranker_factory.h"
 #include "sim/trace.h"
 #include "tests/sim/small_trial.h"
+#include "tests/support/chi_square.h"
 #include "tests/support/temporary_folder.h"
 
 namespace olrank {
@@ -16,10 +17,10 @@ namespace {
 
 using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-constexpr std::int64_t kRounds = 100;
+constexpr std::int64_t kTracedRounds = 100;
 
 /// Few queries of few documents, so that the same pairs come back many times.
-const TrialData& data() {
+const TrialData& few_queries() {
   static const TrialData made = small_trial_data("synth:small?queries=4&test_queries=5&docs=6");
   return made;
 }
@@ -36,13 +37,14 @@ struct TracedRound {
 std::vector<TracedRound> traced_rounds(const RankerSettings& settings) {
   const TemporaryFolder folder;
   const auto ranker =
-      make_ranker(settings, data().train.features(), TrialKeys::of(1, 1, "navigational"), 10);
-  TrialStage stage({.rounds = kRounds, .cutoff = 10, .eval_every = kRounds}, data(), *ranker);
+      make_ranker(settings, few_queries().train.features(), TrialKeys::of(1, 1, "navigational"), 10);
+  TrialStage stage({.rounds = kTracedRounds, .cutoff = 10, .eval_every = kTracedRounds}, few_queries(),
+                   *ranker);
   Trace trace(folder / "trace", true, "{}");
   RoundDetail detail;
   while (!stage.trial.finished()) {
     const PlayedRound& round = stage.trial.play_round(&detail, true);
-    trace.write(round, data().train.qid(round.query), detail);
+    trace.write(round, few_queries().train.qid(round.query), detail);
   }
   trace.close();
   std::vector<TracedRound> rounds;
@@ -53,8 +55,8 @@ std::vector<TracedRound> traced_rounds(const RankerSettings& settings) {
     TracedRound round;
     round.json = nlohmann::json::parse(line);
     std::int64_t query = 0;
-    while (data().train.qid(query) != round.json.at("qid").get<std::string>()) ++query;
-    const FeatureMatrix docs = data().train.features_of(query);
+    while (few_queries().train.qid(query) != round.json.at("qid").get<std::string>()) ++query;
+    const FeatureMatrix docs = few_queries().train.features_of(query);
     round.features =
         Eigen::Map<const Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>>(
             docs.values, docs.docs, docs.features)
@@ -65,7 +67,7 @@ std::vector<TracedRound> traced_rounds(const RankerSettings& settings) {
     round.certain = round.json.at("certain").get<std::vector<std::vector<int>>>();
     rounds.push_back(std::move(round));
   }
-  EXPECT_EQ(rounds.size(), static_cast<std::size_t>(kRounds));
+  EXPECT_EQ(rounds.size(), static_cast<std::size_t>(kTracedRounds));
   return rounds;
 }
 
@@ -119,7 +121,7 @@ double theoretical_alpha(const Matrix& a, const RankerSettings& settings) {
 
 void expect_pairrank_follows(const RankerSettings& settings) {
   const ExplorationSettings& explore = settings.explore;
-  const std::int64_t features = data().train.features();
+  const std::int64_t features = few_queries().train.features();
   Matrix a = 0.5 * Matrix::Identity(features, features);
   std::vector<Eigen::VectorXd> seen;  // x_winner − x_loser of every pair so far
   int certain = 0;
@@ -195,7 +197,7 @@ TEST(LinearTraceTest, P2LinRankFollowsFromItsTrace) {
   for (const TracedRound& round : traced_rounds(settings)) {
     ASSERT_EQ(round.json.at("thetas").size(), 3U);
     std::vector<Eigen::VectorXd> members;
-    Eigen::VectorXd mean = Eigen::VectorXd::Zero(data().train.features());
+    Eigen::VectorXd mean = Eigen::VectorXd::Zero(few_queries().train.features());
     for (const auto& numbers : round.json.at("thetas")) {
       members.push_back(vector_of(numbers));
       mean += members.back() / 3.0;
@@ -224,15 +226,15 @@ TEST(LinearTraceTest, P2LinRankFollowsFromItsTrace) {
 }
 
 TEST(LinearTraceTest, MembersLearnLabelsWithFreshNormalNoise) {
-  // Where a member stands, the gradient of its loss over y + γ is 0, so that the gradient over y alone is
-  // Σ_s γ_s x_s: normal with covariance ν² Σ_s x_s x_sᵀ, drawn anew by every round that brought pairs and
+  // At a member's θ the gradient of its loss over y + γ is 0, so that the gradient over y alone is
+  // Σ_s γ_s x_s: normal with covariance ν² Σ_s x_s x_sᵀ, drawn again in every round that brought pairs and
   // by every member.
   RankerSettings settings = RankerSettings::defaults(RankerKind::kP2LinRank, ProtocolName::kPaper);
   settings.name = "p2";
   settings.posterior.members = 2;
   settings.posterior.lambda = 0.5;
   settings.posterior.noise_variance = 0.3;
-  const std::int64_t features = data().train.features();
+  const std::int64_t features = few_queries().train.features();
   Matrix gram = Matrix::Zero(features, features);
   std::vector<Eigen::VectorXd> seen;
   bool trained_anew = false;
@@ -252,7 +254,7 @@ TEST(LinearTraceTest, MembersLearnLabelsWithFreshNormalNoise) {
         for (const Eigen::VectorXd& x : seen) gradient -= x / (1.0 + std::exp(x.dot(theta)));
         whitened[member] = solver.eigenvectors().transpose() * gradient;
         for (Eigen::Index k = 0; k < features; ++k) {
-          // θ's rounding moves the gradient by 10⁻⁵ at most: nothing beside a deviation of a tenth.
+          // θ's rounding moves the gradient by 10⁻⁵ at most: negligible next to a deviation of a tenth.
           const double variance = solver.eigenvalues()[k];
           whitened[member][k] = variance > 0.01 ? whitened[member][k] / std::sqrt(variance) : 0.0;
         }
@@ -273,11 +275,9 @@ TEST(LinearTraceTest, MembersLearnLabelsWithFreshNormalNoise) {
   ASSERT_GT(freedom, 200.0);
   // χ² bounds of Laurent and Massart 2000, Lemma 1, e⁻²³ = 10⁻¹⁰ a side; sums of products of independent
   // normals, at 200 of them, pass 7 deviations with less than 10⁻⁷ a side.
-  constexpr double kTail = 23.03;
   for (const double square : squares) {
-    EXPECT_TRUE(square <= freedom + 2.0 * std::sqrt(freedom * kTail) + 2.0 * kTail)
-        << square << ", " << freedom;
-    EXPECT_TRUE(square >= freedom - 2.0 * std::sqrt(freedom * kTail)) << square << ", " << freedom;
+    EXPECT_TRUE(square <= chi_square_bound(freedom, kTail)) << square << ", " << freedom;
+    EXPECT_TRUE(square >= chi_square_lower_bound(freedom, kTail)) << square << ", " << freedom;
   }
   EXPECT_TRUE(std::fabs(between_members) <= 7.0 * std::sqrt(freedom)) << between_members;
   EXPECT_TRUE(std::fabs(between_rounds) <= 7.0 * std::sqrt(freedom)) << between_rounds;

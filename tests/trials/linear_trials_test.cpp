@@ -71,7 +71,7 @@ INSTANTIATE_TEST_SUITE_P(All, LinearTrialsTest,
                                          "pdgd", "dbgd", "ranknet"),
                          [](const auto& info) { return info.param; });
 
-TEST_P(LinearTrialsTest, SavedAtAnyRoundItGoesOnToTheSameCurve) {
+TEST_P(LinearTrialsTest, ResumesFromAnyRoundToTheSameCurve) {
   std::vector<std::string> straight;
   const auto ranker = make_it();
   TrialStage whole(settings(33, 8), data(), *ranker);
@@ -96,7 +96,7 @@ TEST_P(LinearTrialsTest, SavedAtAnyRoundItGoesOnToTheSameCurve) {
   }
 }
 
-TEST(LabelTrialsTest, SavedAtAnyRoundTheyGoOnToTheSameCurve) {
+TEST(LabelTrialsTest, ResumesFromAnyRoundToTheSameCurve) {
   const LabelledQueries labels(data().train);
   for (const RankerKind kind : {RankerKind::kLambdaRankLabels, RankerKind::kRankNetOffline}) {
     for (const NetworkForm network : {NetworkForm::kLinear, NetworkForm::kMlp}) {
@@ -175,7 +175,7 @@ const TrialData& other_grades() {
   return made;
 }
 
-TEST_P(LinearTrialsTest, GradesReachARankerThroughClicksAlone) {
+TEST_P(LinearTrialsTest, GradesReachRankersOnlyThroughClicks) {
   // Clicks that do not depend on grades: neither do lists, parameters and posterior.
   const GradelessClicks clicks;
   const TrialKeys keys = TrialKeys::of(4, 1, "habit");
@@ -202,7 +202,7 @@ TEST_P(LinearTrialsTest, GradesReachARankerThroughClicksAlone) {
   EXPECT_NE(states[0], state_of(*make(ranker_settings(GetParam()), keys)));
 }
 
-TEST_P(LinearTrialsTest, RecordedFeedbackTeachesTheSameWhateverTheGrades) {
+TEST_P(LinearTrialsTest, RecordedFeedbackTeachesTheSameForAnyGrades) {
   const TemporaryFolder folder;
   const auto taught = make_it(6);
   {
@@ -234,7 +234,7 @@ TEST_P(LinearTrialsTest, RecordedFeedbackTeachesTheSameWhateverTheGrades) {
   EXPECT_NE(ndcg[0], ndcg[1]);
 }
 
-TEST_P(LinearTrialsTest, TheSameBitsOnAnyNumberOfThreads) {
+TEST_P(LinearTrialsTest, GivesTheSameBitsOnAnyNumberOfThreads) {
   // More than 4,096 documents to score and more than 2,048 pairs to train on: several blocks of each.
   static const TrialData large = small_trial_data("synth:small?queries=600&test_queries=500&docs=20");
   ASSERT_GT(large.eval_set.docs(), 2 * 4096);
@@ -292,7 +292,7 @@ double gain_of_pairing(ListRule list) {
   return (variance(narrow) + variance(wide)) / variance(difference);
 }
 
-TEST(CommonCoinsTest, ComparingWithinSeedsCutsTheVariance) {
+TEST(CommonCoinsTest, PairingBySeedReducesTheVariance) {
   // Rankers of one seed meet the same queries and the same coins, so that most of what chance does to one
   // it does to the other. Measured: 3.7 with coins by rank, 12.6 with coins by document. All coins are
   // fixed, so that there are no false alarms; a ratio of variances of 40 is good to a third.

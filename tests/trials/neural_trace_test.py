@@ -247,7 +247,7 @@ def ndcg(shown, grades):
 
 
 def squared_widths(gradients, observed, settings, network):
-    """w^2 of every pair of documents; `observed` are the pairs' gradients, each at its own round's theta."""
+    """w^2 of every pair of documents; `observed` are the pairs' gradients, each at the theta of its round."""
     lam, scale = settings["lambda"], 1.0 / network.scaling
     if settings["covariance"] == "diagonal":
         a = lam + scale * (observed ** 2).sum(axis=0)
@@ -305,7 +305,7 @@ class Traces(unittest.TestCase):
         self.assertTrue(np.all(off <= rounding), f"{np.max(off / np.maximum(rounding, 1e-300))} of what is allowed")
 
     def check_list(self, one, certain, cutoff):
-        """Whatever stands certainly before a shown document is shown above it."""
+        """Each document that is certainly before a shown one is shown above it."""
         shown = one["shown"]
         self.assertEqual(len(shown), min(cutoff, one["docs"]))
         self.assertEqual(len(set(shown)), len(shown))
@@ -524,7 +524,7 @@ class Traces(unittest.TestCase):
                 square = 0.999 * square + 0.001 * slope ** 2
                 ahead = ahead - settings["learning_rate"] * (mean / (1.0 - 0.9 ** update)) / (
                     np.sqrt(square / (1.0 - 0.999 ** update)) + 1e-8)
-            # Adam divides a gradient by its own size: where its terms cancel to a hundredth, 1e-6 of them are 1e-4.
+            # Adam divides a gradient by its size: where its terms cancel to a hundredth, 1e-6 of them are 1e-4.
             self.assertTrue(np.linalg.norm(arrived - ahead) <= 1e-4 * np.linalg.norm(ahead - first),
                             f"round {number + 1}: {np.linalg.norm(arrived - ahead) / np.linalg.norm(ahead - first)}")
         self.assertGreater(trained, 20)
@@ -533,7 +533,7 @@ class Traces(unittest.TestCase):
         self.assertGreater(most_blocks, 1)
 
     def test_ensembles(self):
-        """A member's label noise is its own, so that the scores, the votes, the list and the pairs are looked at."""
+        """The label noise of members is not in the trace, so this checks scores, votes, list and pairs."""
         data, queries = self.synthetic()
         config, rounds = self.trace(data, "--ranker", "p2neurrank", "--members", 3, "--width", 16, "--lambda", 0.1)
         settings = self.ranker_of(config)

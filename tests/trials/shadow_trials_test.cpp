@@ -1,4 +1,4 @@
-// Approximate covariances beside the exact one, in whole trials: where models and simulation meet.
+// Approximate covariances compared with the exact one, in whole trials.
 #include <gtest/gtest.h>
 
 #include <Eigen/Dense>
@@ -47,7 +47,7 @@ Eigen::MatrixXd gradients(const NetworkShape& shape, const std::vector<float>& t
   return rows;
 }
 
-/// Hands out what the ranker beneath told, so that a test can look at it.
+/// Records what the wrapped ranker reports, for tests to check.
 class Watched : public OnlineRanker {
  public:
   explicit Watched(OnlineRanker& ranker) : ranker_(ranker) {}
@@ -81,7 +81,7 @@ class Watched : public OnlineRanker {
   OnlineRanker& ranker_;
 };
 
-TEST(ShadowTest, RatiosAreToTheWidthsOfTheWholeInverse) {
+TEST(ShadowTest, RatiosReferToTheWidthsOfTheFullInverse) {
   const RankerSettings settings =
       ranker_settings(RankerKind::kOlRankNet, Covariance::kDiagonal, ShadowCovariance::kFull);
   const auto ranker = make(settings);
@@ -132,7 +132,7 @@ bool slow_certain(double difference, double alpha, double width_sq) {
   return 1.0 / (1.0 + std::exp(-difference)) - alpha * std::sqrt(std::max(0.0, width_sq)) > 0.5;
 }
 
-TEST(ShadowTest, TurnedDecisionsAndFalseCertaintyAreThoseOfSlowFormulas) {
+TEST(ShadowTest, TurnedDecisionsAndFalseCertaintyMatchSlowFormulas) {
   RankerSettings settings =
       ranker_settings(RankerKind::kOlRankNet, Covariance::kDiagonal, ShadowCovariance::kFull);
   settings.explore.alpha = 0.3;
@@ -222,7 +222,7 @@ TEST(ShadowTest, DecidesNothing) {
   }
 }
 
-TEST(ShadowTest, SavedAtAnyRoundItGoesOnToTheSameCurve) {
+TEST(ShadowTest, ResumesFromAnyRoundToTheSameCurve) {
   const RankerSettings settings =
       ranker_settings(RankerKind::kOlRankNet, Covariance::kDiagonal, ShadowCovariance::kFull);
   const TrialSettings trial = {.rounds = 20, .cutoff = kCutoff, .eval_every = 7};

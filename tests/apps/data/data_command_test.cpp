@@ -136,7 +136,7 @@ TEST(DataInspect, ReportsUnreadableFiles) {
   const std::string worse = (folder / "worse.txt").string();
   write_file(bad, "1 qid:1 1:1 1:2\n");
   write_file(worse, "one\n");
-  const auto complaint = [](std::vector<std::string> arguments) {
+  const auto refusal_of = [](std::vector<std::string> arguments) {
     try {
       run(std::move(arguments));
     } catch (const Error& error) {
@@ -145,9 +145,9 @@ TEST(DataInspect, ReportsUnreadableFiles) {
     }
     return std::string();
   };
-  EXPECT_EQ(complaint({"inspect", bad}), bad + ":1:13: Feature 1 is given twice in this line.");
-  EXPECT_EQ(complaint({"inspect", bad, worse}).rfind("2 of 2 files cannot be read. First error: " + bad, 0),
-            0U);
+  EXPECT_EQ(refusal_of({"inspect", bad}), bad + ":1:13: Feature 1 appears twice in this line.");
+  EXPECT_EQ(
+      refusal_of({"inspect", bad, worse}).rfind("2 of 2 files cannot be read. First error: " + bad, 0), 0U);
 }
 
 TEST(DataInspect, ReportsProblemsWithLineNumbers) {
@@ -181,11 +181,13 @@ TEST(DataInspect, ReportsProblemsWithLineNumbers) {
     }
     return -1;
   };
-  EXPECT_EQ(line_of("the features of line 2 again, with grade 1 instead of 0"), 4);
-  EXPECT_EQ(line_of("the document name of line 2 again"), 6);
-  EXPECT_EQ(line_of("the features and grade of line 3 again"), 7);
-  EXPECT_EQ(line_of("Query 1 comes back"), 4);
-  EXPECT_NE(seen["files"][1]["error"].get<std::string>().find("b.txt:2:9: 'zwei:1'"), std::string::npos);
+  EXPECT_EQ(line_of("same features as line 2, but grade 1 instead of 0"), 4);
+  EXPECT_EQ(line_of("same document name as line 2"), 6);
+  EXPECT_EQ(line_of("same features and grade as line 3"), 7);
+  EXPECT_EQ(line_of("Query 1 continues after"), 4);
+  EXPECT_NE(seen["files"][1]["error"].get<std::string>().find(
+                "b.txt:2:9: Expected a feature as number:value, not 'zwei:1'"),
+            std::string::npos);
   EXPECT_EQ(seen["shared_queries"][0]["queries"], 1);
   EXPECT_NE(run({"inspect", (folder / "a.txt").string()}).text.find("features always 0"),
             std::string::npos);

@@ -44,7 +44,7 @@ TEST(DatasetFile, RoundTripIsExact) {
   EXPECT_TRUE(same_content(read_dataset_file(folder / "b.olrank", pool), nameless));
 }
 
-TEST(DatasetFile, EveryDamagedByteIsFound) {
+TEST(DatasetFile, DetectsEveryDamagedByte) {
   const TemporaryFolder folder;
   ThreadPool pool(1);
   const Dataset data = read_text(kText);
@@ -73,7 +73,7 @@ TEST(DatasetFile, EveryDamagedByteIsFound) {
 }
 
 /// Damage by somebody who recomputes the header's checksum: sizes that wrap around must not be believed.
-TEST(DatasetFile, HostileSizesAreRefused) {
+TEST(DatasetFile, RefusesHostileSizes) {
   const TemporaryFolder folder;
   ThreadPool pool(1);
   write_dataset_file(read_text(kText), {}, folder / "a.olrank");
@@ -98,7 +98,7 @@ TEST(DatasetFile, HostileSizesAreRefused) {
   }
 }
 
-TEST(DatasetCache, KeepsACopyAndUsesIt) {
+TEST(DatasetCache, StoresAndUsesCopy) {
   const TemporaryFolder folder;
   ThreadPool pool(1);
   const std::string path = (folder / "a.txt").string();
@@ -115,7 +115,7 @@ TEST(DatasetCache, KeepsACopyAndUsesIt) {
   EXPECT_THROW(cache.read(path, {.max_bytes = 10}, pool), DataError);
 }
 
-TEST(DatasetCache, RebuildsWhatIsStaleOrDamaged) {
+TEST(DatasetCache, RebuildsStaleOrDamagedCopies) {
   const TemporaryFolder folder;
   ThreadPool pool(1);
   const std::string path = (folder / "a.txt").string();
@@ -144,7 +144,7 @@ TEST(DatasetCache, RebuildsWhatIsStaleOrDamaged) {
   EXPECT_EQ(cache.read((folder / "b.txt").string(), {}, pool).all_grades()[0], 3);
 }
 
-TEST(DatasetCache, LeavesNothingBehindForBadData) {
+TEST(DatasetCache, LeavesNoCopyOfBadData) {
   const TemporaryFolder folder;
   ThreadPool pool(1);
   write_file(folder / "a.txt", "1 qid:1 0:1\n");
@@ -153,7 +153,7 @@ TEST(DatasetCache, LeavesNothingBehindForBadData) {
   EXPECT_EQ(files_in(folder / "cache"), 0);
 }
 
-TEST(DatasetCache, RepeatsTheWarningOfMissingValues) {
+TEST(DatasetCache, RepeatsMissingValueWarningFromCopy) {
   const TemporaryFolder folder;
   ThreadPool pool(1);
   write_file(folder / "a.txt", "1 qid:1 1:NULL 2:1\n");
@@ -164,7 +164,7 @@ TEST(DatasetCache, RepeatsTheWarningOfMissingValues) {
   EXPECT_EQ(warnings.messages()[0], warnings.messages()[1]);
 }
 
-TEST(DatasetCache, WorksWhereNoCopyCanBeKept) {
+TEST(DatasetCache, WorksWhenCopyCannotBeWritten) {
   const TemporaryFolder folder;
   ThreadPool pool(1);
   write_file(folder / "a.txt", kText);
@@ -172,12 +172,12 @@ TEST(DatasetCache, WorksWhereNoCopyCanBeKept) {
   const ExpectedWarnings warnings;
   EXPECT_EQ(DatasetCache(folder / "file").read((folder / "a.txt").string(), {}, pool).docs(), 4);
   ASSERT_EQ(warnings.messages().size(), 1U);
-  EXPECT_NE(warnings.messages()[0].find("No binary copy"), std::string::npos);
+  EXPECT_NE(warnings.messages()[0].find("Could not cache"), std::string::npos);
   EXPECT_EQ(DatasetCache::of_setting("none").read((folder / "a.txt").string(), {}, pool).docs(), 4);
   EXPECT_EQ(files_in(folder.path()), 2);
 }
 
-TEST(DatasetCache, TwoProcessesAtOnceBothEndWell) {
+TEST(DatasetCache, SupportsConcurrentProcesses) {
   const TemporaryFolder folder;
   const std::string path = (folder / "a.txt").string();
   std::string text;

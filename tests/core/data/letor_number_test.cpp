@@ -84,7 +84,7 @@ class RandomTexts {
   RngStream rng_;
 };
 
-TEST(LetorNumber, AgreesWithFromCharsOnThreeMillionRandomTexts) {
+TEST(LetorNumber, MatchesFromCharsOnThreeMillionRandomStrings) {
   std::int64_t compared = 0;
   for (std::uint32_t block = 0; block < 30; ++block) {
     RandomTexts texts(block);
@@ -109,7 +109,7 @@ TEST(LetorNumber, ReadsBackEveryPrintedFloatExactly) {
   }
 }
 
-TEST(LetorNumber, EdgesOfTheRange) {
+TEST(LetorNumber, HandlesEdgesOfFloatRange) {
   const auto read = [](const std::string& text) {
     float value = -1.0F;
     const std::string ended = text + "\n";
@@ -132,7 +132,7 @@ TEST(LetorNumber, EdgesOfTheRange) {
   EXPECT_EQ(read(".5"), 0.5F);
 }
 
-TEST(LetorNumber, RefusesWhatIsNoNumber) {
+TEST(LetorNumber, RefusesNonNumbers) {
   for (const char* text :
        {"\n", "-\n", ".\n", "-.\n", "e5\n", "nan\n", "inf\n", "-inf\n", "+1\n", " 1\n"}) {
     float value = 0.0F;

@@ -14,7 +14,7 @@ std::vector<float> row(const Dataset& data, std::int64_t doc) {
   return {values.begin(), values.end()};
 }
 
-TEST(LetorParser, ReadsTheUsualLine) {
+TEST(LetorParser, ReadsUsualLine) {
   const Dataset data = read_text("2 qid:10 1:0.5 2:-3 3:1e2 #docid = GX-1 inc = 1 prob = 0.08\n");
   ASSERT_EQ(data.docs(), 1);
   EXPECT_EQ(data.features(), 3);
@@ -24,7 +24,7 @@ TEST(LetorParser, ReadsTheUsualLine) {
   EXPECT_EQ(row(data, 0), (std::vector<float>{0.5F, -3.0F, 100.0F}));
 }
 
-TEST(LetorParser, TakesOdditiesInItsStride) {
+TEST(LetorParser, AcceptsUnusualButValidLines) {
   const Dataset data = read_text(
       "\xEF\xBB\xBF# a heading\r\n"
       "\n"
@@ -49,7 +49,7 @@ TEST(LetorParser, TakesOdditiesInItsStride) {
   EXPECT_EQ(data.queries(), 3);
 }
 
-TEST(LetorParser, GathersQueriesInOrderOfFirstAppearance) {
+TEST(LetorParser, GroupsQueriesInOrderOfFirstAppearance) {
   const Dataset data = read_text(
       "0 qid:b 1:1 # docid = 1\n1 qid:a 1:2\n2 qid:b 1:3 # docid = 3\n3 qid:c 1:4\n4 qid:a 1:5 # docid = "
       "5\n");
@@ -61,14 +61,14 @@ TEST(LetorParser, GathersQueriesInOrderOfFirstAppearance) {
   std::string names;
   for (std::int64_t doc = 0; doc < data.docs(); ++doc) {
     values.push_back(row(data, doc)[0]);
-    EXPECT_EQ(data.all_grades()[static_cast<std::size_t>(doc)], values.back() - 1);
+    EXPECT_EQ(data.all_grades()[doc], values.back() - 1);
     names += std::string(data.doc_name(doc)) + ",";
   }
   EXPECT_EQ(values, (std::vector<float>{1, 3, 2, 5, 4}));
   EXPECT_EQ(names, "1,3,,5,,");
 }
 
-TEST(LetorParser, SortsFeaturesOfALine) {
+TEST(LetorParser, SortsFeaturesOfLine) {
   const Dataset data = read_text("0 qid:1 9:9 1:1 4:4 3:3\n");
   EXPECT_EQ(row(data, 0), (std::vector<float>{1, 0, 3, 4, 0, 0, 0, 0, 9}));
 }
@@ -80,63 +80,63 @@ TEST(LetorParser, CountsMissingValuesInOneWarning) {
   EXPECT_EQ(row(data, 1), (std::vector<float>{0, 0, 0}));
   ASSERT_EQ(warnings.messages().size(), 1U);
   EXPECT_EQ(warnings.messages()[0],
-            "data.txt:1:15: 3 values are written NULL and count as 0; this is the first.");
+            "data.txt:1:15: 3 values are NULL and are read as 0; this is the first.");
 }
 
-struct Complaint {
+struct BadText {
   const char* text;
   std::int64_t line;
   std::int64_t column;
-  const char* said;
+  const char* message;
 };
 
-TEST(LetorParser, SaysWhatIsWrongAndWhere) {
-  const Complaint complaints[] = {
+TEST(LetorParser, ErrorsHaveReasonLineAndColumn) {
+  const BadText texts[] = {
       {"x qid:1 1:1\n", 1, 1, "grade 'x' is not a number"},
-      {"\n 1.5 qid:1 1:1\n", 2, 2, "grade '1.5' is not whole"},
+      {"\n 1.5 qid:1 1:1\n", 2, 2, "grade '1.5' is not an integer"},
       {"-1 qid:1 1:1\n", 1, 1, "grade '-1' is negative"},
       {"32 qid:1 1:1\n", 1, 1, "grade '32' is too large"},
       {"99999999999999999999 qid:1 1:1\n", 1, 1, "is too large"},
       {"nan qid:1 1:1\n", 1, 1, "grade 'nan' is not finite"},
       {"Infinity qid:1 1:1\n", 1, 1, "is not finite"},
-      {"1e0 qid:1 1:1\n", 1, 1, "is not a whole number"},
+      {"1e0 qid:1 1:1\n", 1, 1, "is not an integer"},
       {"1\n", 1, 2, "The line ends after the grade"},
-      {"1 1:1\n", 1, 3, "'1:1' stands where 'qid:'"},
-      {"1 qid: 1:1\n", 1, 7, "No query's name follows"},
-      {"0 qid:1 1:1\n0 qid:1 a:1\n", 2, 9, "'a:1' stands where a feature"},
-      {"0 qid:1 1:1 0:1\n", 1, 13, "feature number of '0:1' is outside 1 to 4294967295"},
-      {"0 qid:1 -1:1\n", 1, 9, "outside 1 to"},
-      {"0 qid:1 4294967296:1\n", 1, 9, "outside 1 to"},
-      {"0 qid:1 4294967297:1\n", 1, 9, "outside 1 to"},
-      {"0 qid:1 99999999999999999999999:1\n", 1, 9, "outside 1 to"},
-      {"0 qid:1 1:1 7\n", 1, 14, "A colon and a value must follow"},
-      {"0 qid:1 1:\n", 1, 11, "A value is missing"},
-      {"0 qid:1 1: 2:1\n", 1, 11, "A value is missing"},
+      {"1 1:1\n", 1, 3, "must follow the grade, not '1:1'"},
+      {"1 qid: 1:1\n", 1, 7, "The query ID after 'qid:' is missing"},
+      {"0 qid:1 1:1\n0 qid:1 a:1\n", 2, 9, "Expected a feature as number:value, not 'a:1'"},
+      {"0 qid:1 1:1 0:1\n", 1, 13, "feature number of '0:1' must be between 1 and 4294967295"},
+      {"0 qid:1 -1:1\n", 1, 9, "must be between 1 and 4294967295"},
+      {"0 qid:1 4294967296:1\n", 1, 9, "must be between 1 and 4294967295"},
+      {"0 qid:1 4294967297:1\n", 1, 9, "must be between 1 and 4294967295"},
+      {"0 qid:1 99999999999999999999999:1\n", 1, 9, "must be between 1 and 4294967295"},
+      {"0 qid:1 1:1 7\n", 1, 14, "must be followed by a colon and a value"},
+      {"0 qid:1 1:\n", 1, 11, "The value after the colon is missing"},
+      {"0 qid:1 1: 2:1\n", 1, 11, "The value after the colon is missing"},
       {"0 qid:1 1:abc\n", 1, 11, "value 'abc' is not a number"},
       {"0 qid:1 1:1x\n", 1, 11, "value '1x' is not a number"},
       {"0 qid:1 1:1,5\n", 1, 11, "is not a number"},
       {"0 qid:1 1:nan\n", 1, 11, "value 'nan' is not finite"},
       {"0 qid:1 1:-Inf\n", 1, 11, "is not finite"},
       {"0 qid:1 1:1e39\n", 1, 11, "too large for a 32-bit float"},
-      {"0 qid:1 1:1 2:2 1:3\n", 1, 17, "Feature 1 is given twice"},
-      {"0 qid:1 3:1 2:2 2:3 3:1\n", 1, 17, "Feature 2 is given twice"},
+      {"0 qid:1 1:1 2:2 1:3\n", 1, 17, "Feature 1 appears twice"},
+      {"0 qid:1 3:1 2:2 2:3 3:1\n", 1, 17, "Feature 2 appears twice"},
       {"0 qid:1 1:NULLX\n", 1, 11, "is not a number"},
       {"0 qid:1 1:1\r2:2\n", 1, 11, "'1\\x0d2:2' is not a number"},
-      {"", 1, 1, "holds no document"},
-      {"# only\n\n", 1, 1, "holds no document"},
-      {"0 qid:1\n", 1, 1, "No document of the file has a feature"},
+      {"", 1, 1, "The file contains no document"},
+      {"# only\n\n", 1, 1, "The file contains no document"},
+      {"0 qid:1\n", 1, 1, "No document in the file has a feature"},
       {"\xFF\xFE"
        "0",
        1, 1, "UTF-16"},
   };
-  for (const Complaint& complaint : complaints) {
+  for (const BadText& bad : texts) {
     try {
-      read_text(complaint.text);
-      ADD_FAILURE() << complaint.text << " was accepted";
+      read_text(bad.text);
+      ADD_FAILURE() << bad.text << " was accepted";
     } catch (const DataError& error) {
-      EXPECT_EQ(error.line(), complaint.line) << error.what();
-      EXPECT_EQ(error.column(), complaint.column) << error.what();
-      EXPECT_NE(std::string(error.what()).find(complaint.said), std::string::npos) << error.what();
+      EXPECT_EQ(error.line(), bad.line) << error.what();
+      EXPECT_EQ(error.column(), bad.column) << error.what();
+      EXPECT_NE(std::string(error.what()).find(bad.message), std::string::npos) << error.what();
       EXPECT_EQ(std::string(error.what()).rfind("data.txt:", 0), 0U) << error.what();
     }
   }

@@ -32,7 +32,7 @@ std::string random_text(int docs, std::uint32_t number) {
   return text;
 }
 
-TEST(LetorReader, GivesTheSameForAnyThreadsBlocksAndCompression) {
+TEST(LetorReader, ResultIndependentOfThreadsBlocksAndCompression) {
   const std::string text = random_text(2000, 0);
   const Dataset expected = read_text(text);
   for (const int threads : {1, 2, 4}) {
@@ -48,7 +48,7 @@ TEST(LetorReader, GivesTheSameForAnyThreadsBlocksAndCompression) {
   }
 }
 
-TEST(LetorReader, ReportsTheFirstMistakeForAnyThreads) {
+TEST(LetorReader, ReportsFirstErrorOnAnyThreads) {
   std::string text = random_text(3000, 1);
   std::size_t at = 0;
   for (int line = 1; line < 1500; ++line) at = text.find('\n', at) + 1;
@@ -85,7 +85,7 @@ TEST(LetorReader, ReadsConcatenatedMembersAndFrames) {
   EXPECT_TRUE(same_content(read_text(skippable + compressed(text, Compression::kZstd)), expected));
 }
 
-TEST(LetorReader, TruncatedStreamsAreOneSentenceWithTheLineReached) {
+TEST(LetorReader, TruncatedStreamErrorNamesLastLine) {
   const std::string text = random_text(2000, 3);
   for (const Compression compression : {Compression::kGzip, Compression::kZstd}) {
     const std::string bytes = compressed(text, compression);
@@ -94,7 +94,7 @@ TEST(LetorReader, TruncatedStreamsAreOneSentenceWithTheLineReached) {
         read_text(std::string_view(bytes).substr(0, size), {.block_bytes = 1000}, 2);
         FAIL();
       } catch (const DataError& error) {
-        EXPECT_NE(std::string(error.what()).find("data is cut off."), std::string::npos) << error.what();
+        EXPECT_NE(std::string(error.what()).find("data is truncated."), std::string::npos) << error.what();
         EXPECT_GE(error.column(), 1);
         EXPECT_GT(error.line(), size > bytes.size() / 2 ? 100 : 0);
       }
@@ -106,7 +106,7 @@ TEST(LetorReader, TruncatedStreamsAreOneSentenceWithTheLineReached) {
   EXPECT_THROW(read_text(compressed(text, Compression::kGzip) + "rubbish"), DataError);
 }
 
-TEST(LetorReader, RefusesAMatrixOverTheLimitBeforeAllocatingIt) {
+TEST(LetorReader, RefusesOversizedMatrixBeforeAllocation) {
   const std::string text = "0 qid:1 1:1\n0 qid:1 1:1 4000000000:1\n0 qid:1 1:1\n";
   try {
     read_text(text, {.max_bytes = 1'000'000});
@@ -115,15 +115,15 @@ TEST(LetorReader, RefusesAMatrixOverTheLimitBeforeAllocatingIt) {
     EXPECT_EQ(error.line(), 2);
     EXPECT_EQ(error.column(), 13);
     EXPECT_EQ(std::string(error.what()),
-              "data.txt:2:13: With feature 4000000000 the dense matrix of the first 3 documents takes "
-              "48000000000 "
-              "bytes, and --max-memory allows 1000000: raise it, or leave out or renumber features.");
+              "data.txt:2:13: With feature 4000000000, the dense matrix of the first 3 documents needs "
+              "48000000000 bytes, but --max-memory allows 1000000. Raise --max-memory, or remove or "
+              "renumber features.");
   }
   EXPECT_EQ(read_text("0 qid:1 25:1\n", {.max_bytes = 100}).features(), 25);
   EXPECT_THROW(read_text("0 qid:1 26:1\n", {.max_bytes = 100}), DataError);
 }
 
-TEST(LetorReader, RefusesALineThatNeverEnds) {
+TEST(LetorReader, RefusesEndlessLine) {
   // 40 MB of blanks compress to nothing; the reader must not take more of them than the limit.
   const std::string bytes = compressed("0 qid:1 1:1 " + std::string(40 << 20, ' '), Compression::kZstd);
   try {
@@ -145,7 +145,7 @@ std::int64_t resident_bytes(const char* which) {
   return -1;
 }
 
-TEST(LetorReader, MemoryStaysNearOneMatrix) {
+TEST(LetorReader, PeakMemoryStaysNearOneMatrix) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "a sanitizer's own memory would be measured";
 #endif
@@ -237,7 +237,7 @@ TEST(LetorReader, ReadsFilesAndPipes) {
   }
 }
 
-TEST(LetorReader, MissingFilesAndFolders) {
+TEST(LetorReader, RefusesMissingFilesAndFolders) {
   const TemporaryFolder folder;
   ThreadPool pool(1);
   EXPECT_THROW(read_letor((folder / "absent").string(), {}, pool), IoError);
@@ -246,7 +246,7 @@ TEST(LetorReader, MissingFilesAndFolders) {
   EXPECT_THROW(read_letor((folder / "empty").string(), {}, pool), DataError);
 }
 
-TEST(LetorReader, FingerprintTellsContentApart) {
+TEST(LetorReader, FingerprintDependsOnContents) {
   const auto fingerprint = [](const char* text) { return read_text(text).fingerprint().hex(); };
   const std::string base = fingerprint("1 qid:1 1:0.5 2:1\n0 qid:2 2:2\n");
   EXPECT_EQ(base, fingerprint("# c\n1.0 qid:1 2:1 1:5e-1\r\n\n0 qid:2 1:0 2:2.00 # x"));

@@ -6,6 +6,7 @@
 #include "core/random/rng_stream.h"
 #include "tests/core/data/letor_support.h"
 #include "tests/support/expected_warnings.h"
+#include "tests/support/message_of.h"
 #include "tests/support/temporary_folder.h"
 
 namespace olrank {
@@ -37,15 +38,12 @@ class LetorStreamTest : public testing::Test {
     return LetorStream(file_.string(), features, options, pool_);
   }
 
-  std::string complaint(std::string_view text, const LetorOptions& options = {}) {
+  std::string refusal_of(std::string_view text, const LetorOptions& options = {}) {
     LetorStream stream = stream_of(text, options);
-    try {
+    return message_of([&] {
       while (stream.next()) {
       }
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "no complaint";
+    });
   }
 
   TemporaryFolder folder_;
@@ -53,7 +51,7 @@ class LetorStreamTest : public testing::Test {
   ThreadPool pool_{2};
 };
 
-TEST_F(LetorStreamTest, PiecesAreTheWholeFileWhereverItIsCut) {
+TEST_F(LetorStreamTest, PiecesConcatenateToWholeFile) {
   const std::string text = random_text(80);
   const Dataset whole = read_text(text);
   ASSERT_EQ(whole.features(), 9);
@@ -72,8 +70,7 @@ TEST_F(LetorStreamTest, PiecesAreTheWholeFileWhereverItIsCut) {
           ASSERT_EQ(piece->docs_of(q), whole.docs_of(query));
         }
         for (std::int64_t d = 0; d < piece->docs(); ++d, ++doc) {
-          ASSERT_EQ(piece->all_grades()[static_cast<std::size_t>(d)],
-                    whole.all_grades()[static_cast<std::size_t>(doc)]);
+          ASSERT_EQ(piece->all_grades()[d], whole.all_grades()[doc]);
           ASSERT_EQ(piece->doc_name(d), whole.doc_name(doc));
           const auto there = whole.all_features().doc(doc);
           const auto here = piece->all_features().doc(d);
@@ -91,7 +88,7 @@ TEST_F(LetorStreamTest, PiecesAreTheWholeFileWhereverItIsCut) {
   }
 }
 
-TEST_F(LetorStreamTest, AQueryOfManyPiecesStaysWhole) {
+TEST_F(LetorStreamTest, QuerySpanningPiecesStaysWhole) {
   std::string text = "0 qid:a 1:1\n";
   for (int doc = 0; doc < 3000; ++doc) text += fmt::format("1 qid:b 1:{}\n", doc);
   LetorStream stream = stream_of(text + "0 qid:c 1:2\n", {.block_bytes = 16});
@@ -105,7 +102,7 @@ TEST_F(LetorStreamTest, AQueryOfManyPiecesStaysWhole) {
   EXPECT_EQ(docs, (std::vector<std::int64_t>{1, 3000, 1}));
 }
 
-TEST_F(LetorStreamTest, AQueryThatComesBackIsSaid) {
+TEST_F(LetorStreamTest, RefusesScatteredQuery) {
   const std::string scattered = "0 qid:1 1:1\n0 qid:2 1:1\n0 qid:1 1:1\n";
   for (const std::size_t block_bytes : {1, 1000}) {
     LetorStream stream = stream_of(scattered, {.block_bytes = block_bytes});
@@ -113,15 +110,15 @@ TEST_F(LetorStreamTest, AQueryThatComesBackIsSaid) {
   }
 }
 
-TEST_F(LetorStreamTest, MistakesHaveTheirPlaceInTheFile) {
+TEST_F(LetorStreamTest, ErrorsHaveLineAndColumn) {
   const std::string name = file_.string();
   const LetorOptions small{.block_bytes = 1};
   for (const LetorOptions& options : {LetorOptions(), small}) {
-    EXPECT_EQ(complaint("0 qid:1 1:1\n1 qid:1 10:1\n", options),
-              name + ":2:9: Feature 10 is beyond the 9 features that there can be.");
-    EXPECT_EQ(complaint("", options), name + ":1:1: The file holds no document.");
-    EXPECT_EQ(complaint("# nothing\n", options), name + ":1:1: The file holds no document.");
-    EXPECT_EQ(complaint("0 qid:1\n", options), name + ":1:1: No document of the file has a feature.");
+    EXPECT_EQ(refusal_of("0 qid:1 1:1\n1 qid:1 10:1\n", options),
+              name + ":2:9: Feature 10 exceeds the limit of 9 features.");
+    EXPECT_EQ(refusal_of("", options), name + ":1:1: The file contains no document.");
+    EXPECT_EQ(refusal_of("# nothing\n", options), name + ":1:1: The file contains no document.");
+    EXPECT_EQ(refusal_of("0 qid:1\n", options), name + ":1:1: No document in the file has a feature.");
     // The first of two mistakes, in the words of the whole file's reader.
     const std::string torn = "0 qid:1 1:1\n0 qid:1 1:y\n\n0 qid:1 1:z\n";
     std::string expected;
@@ -130,21 +127,21 @@ TEST_F(LetorStreamTest, MistakesHaveTheirPlaceInTheFile) {
     } catch (const DataError& error) {
       expected = error.what();
     }
-    EXPECT_EQ(complaint(torn, options), folder_.path().string() + "/" + expected);
+    EXPECT_EQ(refusal_of(torn, options), folder_.path().string() + "/" + expected);
   }
   LetorOptions tight;
   tight.max_bytes = 9 * 4 * 2;
-  EXPECT_NE(complaint("0 qid:1 1:1\n0 qid:1 1:1\n0 qid:1 1:1\n", tight).find("--max-memory"),
+  EXPECT_NE(refusal_of("0 qid:1 1:1\n0 qid:1 1:1\n0 qid:1 1:1\n", tight).find("--max-memory"),
             std::string::npos);
 }
 
-TEST_F(LetorStreamTest, MissingValuesAreToldOnce) {
+TEST_F(LetorStreamTest, WarnsOnceAboutMissingValues) {
   ExpectedWarnings warnings;
   LetorStream stream = stream_of("0 qid:1 1:1\n0 qid:1 1:NULL\n0 qid:2 1:NULL\n", {.block_bytes = 1});
   while (stream.next()) {
   }
   ASSERT_EQ(warnings.messages().size(), 1U);
-  EXPECT_NE(warnings.messages()[0].find(":2:11: 2 values are written NULL"), std::string::npos)
+  EXPECT_NE(warnings.messages()[0].find(":2:11: 2 values are NULL"), std::string::npos)
       << warnings.messages()[0];
 }
 

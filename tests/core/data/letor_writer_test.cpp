@@ -18,18 +18,18 @@ std::string written(const Dataset& data, bool sparse) {
   return text;
 }
 
-TEST(LetorWriter, WritesTheUsualLine) {
+TEST(LetorWriter, WritesUsualLine) {
   const Dataset data = read_text("2.0 qid:a 3:1e-7 1:0.10 # docid = x\n0 qid:a 1:-0\n");
   EXPECT_EQ(written(data, false), "2 qid:a 1:0.1 2:0 3:1e-07 # docid = x\n0 qid:a 1:-0 2:0 3:0\n");
   EXPECT_EQ(written(data, true), "2 qid:a 1:0.1 3:1e-07 # docid = x\n0 qid:a 1:-0\n");
 }
 
-TEST(LetorWriter, KeepsTheWidthOfZeros) {
+TEST(LetorWriter, KeepsFeatureCountWithTrailingZeros) {
   const Dataset data = read_text("1 qid:1 1:1 9:0\n0 qid:1 2:2\n");
   EXPECT_TRUE(same_content(read_text(written(data, true)), data));
 }
 
-TEST(LetorWriter, EveryBitComesBack) {
+TEST(LetorWriter, RoundTripKeepsEveryBit) {
   RngStream rng(make_key({.seed = 3, .purpose = Purpose::kProbe}), 0);
   std::string text;
   for (int doc = 0; doc < 500; ++doc) {
@@ -47,13 +47,13 @@ TEST(LetorWriter, EveryBitComesBack) {
   for (const bool sparse : {false, true}) EXPECT_TRUE(same_content(read_text(written(data, sparse)), data));
 }
 
-TEST(LetorWriter, GeneratedDataKeepsItsFingerprintAsText) {
+TEST(LetorWriter, GeneratedDataKeepsFingerprintAsText) {
   ExecutionContext context;
   const Dataset data = make_synthetic("synth:mslr-like?queries=3&test_queries=1", context).train;
   EXPECT_EQ(read_text(written(data, false)).fingerprint(), data.fingerprint());
 }
 
-TEST(LetorWriter, WrittenDataStandsInTheOrderOfItsLines) {
+TEST(LetorWriter, WrittenDataKeepsLineOrder) {
   const Dataset moved = read_text("1 qid:1 1:1\n0 qid:2 1:2\n0 qid:1 1:3\n");
   EXPECT_TRUE(moved.reordered());
   EXPECT_FALSE(read_text(written(moved, false)).reordered());

@@ -131,7 +131,7 @@ std::vector<Mutation> mutations() {
   return out;
 }
 
-TEST(Mutations, GiveTheRightDataOrOneSentence) {
+TEST(Mutations, GiveCorrectDataOrAnError) {
   const TemporaryFolder folder;
   ThreadPool pool(2);
   const Dataset original = read_text(joined_lines(kLines));

@@ -28,14 +28,14 @@ Dataset random_data(int queries, std::uint32_t number) {
 }
 
 double raw(const Dataset& data, std::int64_t doc, std::int64_t feature) {
-  return data.all_features().doc(doc)[static_cast<std::size_t>(feature)];
+  return data.all_features().doc(doc)[feature];
 }
 
 bool is_constant(std::int64_t feature) {
   return feature == 2 || feature == 5;
 }
 
-TEST(Normaliser, NoneLeavesTheDataAsTheyAre) {
+TEST(Normaliser, NoneLeavesDataUnchanged) {
   ExecutionContext context;
   const Dataset data = random_data(5, 0);
   const FittedNormaliser fitted = fit_normaliser(Normalisation::kNone, data, false, context);
@@ -43,7 +43,7 @@ TEST(Normaliser, NoneLeavesTheDataAsTheyAre) {
 }
 
 TEST(Normaliser, QueryMinmaxSpansZeroToOneInEachQuery) {
-  ExecutionContext context({}, 2);
+  ExecutionContext context(2);
   const Dataset data = random_data(30, 1);
   const FittedNormaliser fitted = fit_normaliser(Normalisation::kQueryMinmax, data, false, context);
   const Dataset out = fitted.apply(data, context);
@@ -74,8 +74,8 @@ TEST(Normaliser, RangesWiderThanFloatDoNotOverflow) {
   EXPECT_EQ(raw(out, 2, 0), 0.5);
 }
 
-TEST(Normaliser, ZscoresComeFromTrainingAlone) {
-  ExecutionContext context({}, 2);
+TEST(Normaliser, ZscoresUseOnlyTrainingPart) {
+  ExecutionContext context(2);
   const Dataset train = random_data(120, 2);
   const Dataset test = random_data(20, 3);
   for (const Normalisation kind : {Normalisation::kZscore, Normalisation::kLog1pZscore}) {
@@ -103,7 +103,7 @@ TEST(Normaliser, ZscoresComeFromTrainingAlone) {
   }
 }
 
-TEST(Normaliser, DropsConstantFeaturesAndRemembersWhich) {
+TEST(Normaliser, DropsAndRecordsConstantFeatures) {
   ExecutionContext context;
   const Dataset train = random_data(20, 4);
   const Dataset test = random_data(20, 5);
@@ -118,7 +118,7 @@ TEST(Normaliser, DropsConstantFeaturesAndRemembersWhich) {
     ASSERT_EQ(narrow.features(), 5);
     for (std::int64_t doc = 0; doc < test.docs(); ++doc) {
       for (std::int64_t c = 0; c < 5; ++c) {
-        ASSERT_EQ(raw(narrow, doc, c), raw(wide, doc, fewer.kept[static_cast<std::size_t>(c)]));
+        ASSERT_EQ(raw(narrow, doc, c), raw(wide, doc, fewer.kept[c]));
       }
     }
   }
@@ -128,7 +128,7 @@ TEST(Normaliser, DropsConstantFeaturesAndRemembersWhich) {
                InvalidArgument);
 }
 
-TEST(Normaliser, ServesOneQueryInPlaceWithTheSameBits) {
+TEST(Normaliser, AppliesToOneQueryInPlaceWithSameBits) {
   ExecutionContext context;
   const Dataset train = random_data(20, 6);
   for (const Normalisation kind :
@@ -146,14 +146,14 @@ TEST(Normaliser, ServesOneQueryInPlaceWithTheSameBits) {
   }
 }
 
-TEST(Normaliser, SameBitsForAnyThreads) {
+TEST(Normaliser, GivesSameBitsOnAnyThreads) {
   const Dataset train = random_data(200, 7);
   ExecutionContext one;
   for (const Normalisation kind :
        {Normalisation::kQueryMinmax, Normalisation::kZscore, Normalisation::kLog1pZscore}) {
     const Dataset expected = fit_normaliser(kind, train, true, one).apply(train, one);
     for (const int threads : {2, 4}) {
-      ExecutionContext context({}, threads);
+      ExecutionContext context(threads);
       EXPECT_TRUE(same_content(fit_normaliser(kind, train, true, context).apply(train, context), expected));
     }
   }

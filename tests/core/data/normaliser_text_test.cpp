@@ -8,7 +8,7 @@
 namespace olrank {
 namespace {
 
-TEST(NormaliserText, EveryKindReadsBackToTheBit) {
+TEST(NormaliserText, EveryKindRoundTripsExactly) {
   ExecutionContext context;
   const Dataset data =
       read_text("0 qid:1 1:0.1 2:7 3:-3e9\n1 qid:1 1:0.7 2:7 3:1e-9\n0 qid:2 1:3 2:7 3:2\n");
@@ -26,32 +26,34 @@ TEST(NormaliserText, EveryKindReadsBackToTheBit) {
   }
 }
 
-TEST(NormaliserText, AnythingElseIsOneSentence) {
+TEST(NormaliserText, RefusesInvalidText) {
   for (const auto& [text, sentence] : std::vector<std::pair<std::string, std::string>>{
-           {"", "It is no JSON object."},
-           {"[]", "It is no JSON object."},
-           {R"({"features":2})", "It has no kind."},
-           {R"({"kind":"rank","features":2})", "Its kind is 'rank'."},
-           {R"({"kind":"none"})", "It does not tell how many features there are."},
-           {R"({"kind":"none","features":0})", "It does not tell how many features there are."},
-           {R"({"kind":"none","features":-1})", "It does not tell how many features there are."},
+           {"", "It is not a JSON object."},
+           {"[]", "It is not a JSON object."},
+           {R"({"features":2})", "Its 'kind' is missing or not a string."},
+           {R"({"kind":"rank","features":2})", "Its kind 'rank' is unknown."},
+           {R"({"kind":"none"})", "Its 'features' is missing or not a valid number of features."},
+           {R"({"kind":"none","features":0})",
+            "Its 'features' is missing or not a valid number of features."},
+           {R"({"kind":"none","features":-1})",
+            "Its 'features' is missing or not a valid number of features."},
            {R"({"kind":"none","features":2,"kept":[]})",
-            "Its kept features are no rising indices of features."},
+            "Its 'kept' must be a non-empty array of increasing feature indices."},
            {R"({"kind":"none","features":2,"kept":[2]})",
-            "Its kept features are no rising indices of features."},
+            "Its 'kept' must be a non-empty array of increasing feature indices."},
            {R"({"kind":"none","features":2,"kept":[1,0]})",
-            "Its kept features are no rising indices of features."},
-           {R"({"kind":"none","features":2,"means":[1,2]})", "Its means are not 0 finite numbers."},
-           {R"({"kind":"zscore","features":2,"means":[1,2]})", "Its scales are not 2 finite numbers."},
+            "Its 'kept' must be a non-empty array of increasing feature indices."},
+           {R"({"kind":"none","features":2,"means":[1,2]})", "Its 'means' must be 0 finite numbers."},
+           {R"({"kind":"zscore","features":2,"means":[1,2]})", "Its 'scales' must be 2 finite numbers."},
            {R"({"kind":"zscore","features":2,"means":[1],"scales":[1,2]})",
-            "Its means are not 2 finite numbers."},
+            "Its 'means' must be 2 finite numbers."},
            {R"({"kind":"zscore","features":2,"means":[1,null],"scales":[1,2]})",
-            "Its means are not 2 finite numbers."}}) {
+            "Its 'means' must be 2 finite numbers."}}) {
     try {
       parse_normaliser(text, "m.safetensors");
       ADD_FAILURE() << text;
     } catch (const DataError& error) {
-      EXPECT_EQ(error.what(), "m.safetensors: Its normalisation cannot be used. " + sentence) << text;
+      EXPECT_EQ(error.what(), "m.safetensors: Its normalisation is invalid. " + sentence) << text;
     }
   }
 }

@@ -49,8 +49,7 @@ bool constant_in_every_query(const Dataset& data, std::int64_t column) {
   for (std::int64_t query = 0; query < data.queries(); ++query) {
     const FeatureMatrix docs = data.features_of(query);
     for (std::int64_t doc = 1; doc < docs.docs; ++doc) {
-      if (docs.doc(doc)[static_cast<std::size_t>(column)] !=
-          docs.doc(0)[static_cast<std::size_t>(column)]) {
+      if (docs.doc(doc)[column] != docs.doc(0)[column]) {
         return false;
       }
     }
@@ -61,7 +60,7 @@ bool constant_in_every_query(const Dataset& data, std::int64_t column) {
 // The shares asked for are 52/32/13/2/1 % within 2 points, the rare ones within 0.7. Query effects make the
 // documents of a query alike: the share of grade 0 of 1,000 queries has a standard error of about half a
 // point and that of the calibration sample a third, so 2 points are more than three standard errors.
-TEST(SyntheticContent, MslrLikeGradesComeInTheirShares) {
+TEST(SyntheticContent, MslrLikeGradesHaveDocumentedShares) {
   for (const char* seed : {"1", "2", "3", "4", "5"}) {
     const SyntheticParts parts = make(std::string("synth:mslr-like?features=10&seed=") + seed);
     std::array<double, 5> shares{};
@@ -77,7 +76,7 @@ TEST(SyntheticContent, MslrLikeGradesComeInTheirShares) {
 
 // docs · (¼ + 0.9 (u² + v)): from 0.25 to 2.05 of the mean, standard deviation 0.374 of it, so that a mean
 // over 1,000 queries of 120 has a standard error of 1.4.
-TEST(SyntheticContent, DocsPerQuerySpreadAroundTheirMean) {
+TEST(SyntheticContent, DocsPerQueryVaryAroundMean) {
   const SyntheticParts parts = make("synth:mslr-like?features=10");
   std::int64_t fewest = parts.train.docs();
   std::int64_t most = 0;
@@ -97,7 +96,7 @@ TEST(SyntheticContent, DocsPerQuerySpreadAroundTheirMean) {
     EXPECT_GE(single.train.docs_of(query), 1);
 }
 
-TEST(SyntheticContent, MslrLikeFeaturesAreOfMixedKinds) {
+TEST(SyntheticContent, MslrLikeHasMixedFeatureKinds) {
   const SyntheticParts parts = make("synth:mslr-like?queries=100&test_queries=2");
   ASSERT_EQ(parts.train.features(), 136);
   std::set<std::int64_t> constant;
@@ -127,7 +126,7 @@ TEST(SyntheticContent, MslrLikeFeaturesAreOfMixedKinds) {
   EXPECT_LT(std::abs(correlation(column_of(parts.train, 0), column_of(parts.train, 10))), 0.1);
 }
 
-TEST(SyntheticContent, YahooLikeDocumentsMissHalfTheirFeatures) {
+TEST(SyntheticContent, YahooLikeMissesHalfOfFeatures) {
   const SyntheticParts parts = make("synth:yahoo-like?queries=200&test_queries=2");
   ASSERT_EQ(parts.train.features(), 700);
   double missing = 0.0;
@@ -158,7 +157,7 @@ TEST(SyntheticContent, ValuesAreFiniteAndNeverNegativeZero) {
   }
 }
 
-TEST(SyntheticContent, EveryQueryHasANameOfItsOwn) {
+TEST(SyntheticContent, QueryIdsAreUnique) {
   const SyntheticParts parts = make("synth:small");
   std::set<std::string_view> qids;
   for (const Dataset* part : {&parts.train, &parts.vali, &parts.test}) {
@@ -176,7 +175,7 @@ TEST(SyntheticContent, WithoutNoiseGradesFollowRelevance) {
        {std::pair{SyntheticPart::kTrain, &parts.train}, std::pair{SyntheticPart::kVali, &parts.vali},
         std::pair{SyntheticPart::kTest, &parts.test}}) {
     const std::vector<double> relevance = synthetic_relevance(source, part, context);
-    ASSERT_EQ(static_cast<std::int64_t>(relevance.size()), data->docs());
+    ASSERT_EQ(std::ssize(relevance), data->docs());
     for (std::int64_t query = 0; query < data->queries(); ++query) {
       std::vector<std::pair<double, int>> docs;
       for (std::int64_t doc = data->offset(query); doc < data->offset(query + 1); ++doc) {

@@ -7,21 +7,17 @@
 
 #include "core/data/synthetic.h"
 #include "core/error.h"
+#include "tests/support/message_of.h"
 
 namespace olrank {
 namespace {
 
-std::string message_of(std::string_view source) {
-  try {
-    parse_synthetic_source(source);
-  } catch (const InvalidArgument& error) {
-    return error.what();
-  }
-  return "";
+std::string refusal_of(std::string_view source) {
+  return message_of<InvalidArgument>([&] { parse_synthetic_source(source); });
 }
 
 void expect_message(std::string_view source, std::string_view part) {
-  EXPECT_NE(message_of(source).find(part), std::string::npos) << source << " gave: " << message_of(source);
+  EXPECT_NE(refusal_of(source).find(part), std::string::npos) << source << " gave: " << refusal_of(source);
 }
 
 TEST(SyntheticSource, FamiliesSetDefaults) {
@@ -55,7 +51,7 @@ TEST(SyntheticSource, TestQueriesAreAFifthOfManyQueries) {
   EXPECT_EQ(parse_synthetic_source("synth:mslr-like?test_queries=9&queries=5000").test_queries, 9);
 }
 
-TEST(SyntheticSource, UnknownNamesGetTheNearest) {
+TEST(SyntheticSource, UnknownNamesGetSuggestions) {
   expect_message("synth:mslrlike", "Did you mean 'mslr-like'?");
   expect_message("synth:smal?queries=3", "Did you mean 'small'?");
   expect_message("synth:", "The data sets are mslr-like, yahoo-like and small.");
@@ -63,31 +59,32 @@ TEST(SyntheticSource, UnknownNamesGetTheNearest) {
                  "Unknown key 'querys' of a synthetic source. Did you mean 'queries'?");
   expect_message("synth:small?test-queries=3", "Did you mean 'test_queries'?");
   expect_message("synth:small?=3", "Unknown key ''");
-  expect_message("syn:small", "\"synth:NAME?key=value&key=value\"");
+  expect_message("syn:small", "must have the form synth:NAME?key=value&key=value, not 'syn:small'");
 }
 
-TEST(SyntheticSource, ValuesOutOfBoundsAreNamed) {
+TEST(SyntheticSource, RefusesValuesOutOfBounds) {
   expect_message("synth:small?queries=0",
-                 "\"queries\" of a synthetic source takes a whole number from 1 to 10000000");
-  expect_message("synth:small?test_queries=10000001", "\"test_queries\"");
-  expect_message("synth:small?docs=100001", "from 1 to 100000, not \"100001\"");
-  expect_message("synth:small?features=9", "from 10 to 100000, not \"9\"");
-  expect_message("synth:small?noise=-0.1", "a number from 0 to 100, not \"-0.1\"");
-  expect_message("synth:small?noise=nan", "not \"nan\"");
-  expect_message("synth:small?nonlinearity=1.5", "from 0 to 1, not \"1.5\"");
-  expect_message("synth:small?seed=-1", "\"seed\"");
-  expect_message("synth:small?queries=1.5", "not \"1.5\"");
-  expect_message("synth:small?queries=", "not \"\"");
-  expect_message("synth:small?queries=99999999999999999999", "\"queries\"");
+                 "'queries' of a synthetic source must be an integer from 1 to 10000000");
+  expect_message("synth:small?test_queries=10000001", "'test_queries'");
+  expect_message("synth:small?docs=100001", "from 1 to 100000, not '100001'");
+  expect_message("synth:small?features=9", "from 10 to 100000, not '9'");
+  expect_message("synth:small?noise=-0.1", "a number from 0 to 100, not '-0.1'");
+  expect_message("synth:small?noise=nan", "not 'nan'");
+  expect_message("synth:small?nonlinearity=1.5", "from 0 to 1, not '1.5'");
+  expect_message("synth:small?seed=-1", "'seed'");
+  expect_message("synth:small?queries=1.5", "not '1.5'");
+  expect_message("synth:small?queries=", "not ''");
+  expect_message("synth:small?queries=99999999999999999999", "'queries'");
 }
 
-TEST(SyntheticSource, MalformedSettingsAreRefused) {
-  expect_message("synth:small?queries", "\"queries\" is not key=value");
-  expect_message("synth:small?queries=3&&seed=1", "\"\" is not key=value");
-  expect_message("synth:small?seed=1&seed=1", "sets the key \"seed\" twice");
+TEST(SyntheticSource, RefusesMalformedSettings) {
+  expect_message("synth:small?queries", "'queries' in 'synth:small?queries' must have the form key=value");
+  expect_message("synth:small?queries=3&&seed=1",
+                 "'' in 'synth:small?queries=3&&seed=1' must have the form key=value");
+  expect_message("synth:small?seed=1&seed=1", "sets the key 'seed' twice");
 }
 
-TEST(SyntheticSource, MoreThanTheMemoryIsRefusedBeforeAnythingIsAllocated) {
+TEST(SyntheticSource, RefusesOversizedDataBeforeAllocation) {
   ExecutionContext context;
   EXPECT_THROW(make_synthetic("synth:mslr-like?queries=10000000&docs=100000", context), InvalidArgument);
 }

@@ -14,7 +14,7 @@ namespace {
 
 using Docs = std::vector<std::int32_t>;
 
-RngStream test_coins(std::uint32_t number) {
+RngStream list_coins(std::uint32_t number) {
   return RngStream(make_key({.seed = 32, .purpose = Purpose::kProbe}), number);
 }
 
@@ -74,7 +74,7 @@ TEST(BlocksTest, MatchTheGraphConstruction) {
   std::int64_t in_between = 0;  // neither one block nor all documents alone
   std::int64_t joined = 0;      // where a cycle between components mattered
   for (std::uint32_t number = 0; number < 3000; ++number) {
-    RngStream coins = test_coins(number);
+    RngStream coins = list_coins(number);
     const std::size_t docs = 1 + coins.index(number % 4 == 0 ? 80 : 20);
     constexpr double kAlphas[] = {0.0, 0.01, 0.05, 0.1, 0.3, 1.0};
     constexpr double kShares[] = {0.5, 0.9, 0.98, 0.998};
@@ -132,7 +132,7 @@ TEST(ExploringListTest, CertainListsRespectEveryCertainOrder) {
   ExploringList maker(ListRule::kCertain, false, kListKey);
   ExploringList refining(ListRule::kCertain, true, kListKey);
   for (std::uint32_t number = 0; number < 400; ++number) {
-    RngStream coins = test_coins(10'000 + number);
+    RngStream coins = list_coins(10'000 + number);
     constexpr std::size_t kEdges[] = {0, 1, 63, 64, 65, 130};
     const std::size_t docs = number < 60 ? kEdges[number % 6] : coins.index(81);
     constexpr double kShares[] = {0.0, 0.03, 0.3, 0.9, 1.0};
@@ -258,7 +258,7 @@ TEST(ExploringListTest, BlocksCertainIsTopologicalWithinBlocks) {
 TEST(ExploringListTest, GreedyIsTheOrderByScore) {
   ExploringList maker(ListRule::kGreedy, false, kListKey);
   for (std::uint32_t number = 0; number < 50; ++number) {
-    RngStream coins = test_coins(20'000 + number);
+    RngStream coins = list_coins(20'000 + number);
     const std::size_t docs = coins.index(140);
     const Docs by_score = random_order(coins, docs);
     ASSERT_EQ(list_of(maker, by_score, random_table(coins, docs, 0.4), number), by_score);
@@ -271,7 +271,7 @@ TEST(ExploringListTest, CertaintyMatchesCounting) {
        {ListRule::kCertain, ListRule::kBlocks, ListRule::kBlocksCertain, ListRule::kGreedy}) {
     ExploringList maker(rule, false, kListKey);
     for (std::uint32_t number = 0; number < 300; ++number) {
-      RngStream coins = test_coins(30'000 + number);
+      RngStream coins = list_coins(30'000 + number);
       const std::size_t docs = coins.index(40);
       constexpr double kShares[] = {0.1, 0.8, 0.95, 0.99};
       const OrderTable table = random_table(coins, docs, kShares[coins.index(4)]);
@@ -340,7 +340,7 @@ TEST(ExploringListTest, ShuffleDrawsAreKeyedByDocument) {
   ExploringList one(ListRule::kBlocks, false, kListKey);
   ExploringList other(ListRule::kBlocks, false, kListKey);
   for (std::uint32_t number = 0; number < 200; ++number) {
-    RngStream coins = test_coins(40'000 + number);
+    RngStream coins = list_coins(40'000 + number);
     const std::size_t docs = 2 + coins.index(30);
     struct Ranked {
       Docs by_score;
@@ -378,7 +378,7 @@ TEST(ExploringListTest, TopologicalDrawsAreKeyedByRank) {
   // The same orders under other documents: the same places come out.
   ExploringList maker(ListRule::kCertain, false, kListKey);
   for (std::uint32_t number = 0; number < 100; ++number) {
-    RngStream coins = test_coins(50'000 + number);
+    RngStream coins = list_coins(50'000 + number);
     const std::size_t docs = 1 + coins.index(70);
     const OrderTable table = random_table(coins, docs, 0.1);
     Docs identity(docs);
@@ -398,7 +398,7 @@ TEST(ExploringListTest, AListDependsOnlyOnItsRoundAndKey) {
     int same_round = 0;
     int same_key = 0;
     for (std::uint32_t number = 0; number < 100; ++number) {
-      RngStream coins = test_coins(60'000 + number);
+      RngStream coins = list_coins(60'000 + number);
       const std::size_t docs = 20 + coins.index(110);
       const OrderTable table = random_table(coins, docs, 0.2);
       const Docs by_score = random_order(coins, docs);

@@ -28,7 +28,7 @@ struct Part {
     }
   }
   QueryDocs query(std::int64_t number) const {
-    const std::int64_t first = offsets[static_cast<std::size_t>(number)];
+    const std::int64_t first = offsets[number];
     return {number,
             first,
             {values.data() + first * kFeatures, offsets[static_cast<std::size_t>(number) + 1] - first,
@@ -109,12 +109,12 @@ double folded_loss(const PairHistory& history, const std::vector<double>& theta,
   return loss;
 }
 
-TEST(PairHistoryTest, FoldingChangesNoLossAndNoGradient) {
+TEST(PairHistoryTest, FoldingKeepsLossAndGradient) {
   RngStream coins(make_key({}), 0);
   Played played = make_played(1, 0, coins);
   for (int step = 0; step < 40; ++step) {
     play(played, coins, 5);
-    const auto observed = static_cast<std::int64_t>(played.listed.size());
+    const auto observed = std::ssize(played.listed);
     ASSERT_EQ(played.history.observed(), observed);
     ASSERT_EQ(played.history.stride(), 16);
     double counted = 0.0;
@@ -143,7 +143,7 @@ TEST(PairHistoryTest, FoldingChangesNoLossAndNoGradient) {
   EXPECT_GT(played.history.observed(), 2 * played.history.distinct());
 }
 
-TEST(PairHistoryTest, BothDirectionsAreOneRowAndQueriesAreKeptApart) {
+TEST(PairHistoryTest, BothDirectionsShareARowWithinAQuery) {
   RngStream coins(make_key({.seed = 34, .purpose = Purpose::kProbe}), 0);
   const Part part(coins, 3);
   PairHistory history(kFeatures, kPadding);
@@ -176,7 +176,7 @@ std::string bytes_of(const PairHistory& history) {
   return state.bytes();
 }
 
-TEST(PairHistoryTest, GoesOnFromItsSavedStateToTheSameBits) {
+TEST(PairHistoryTest, ContinuesFromSavedStateWithSameBits) {
   RngStream coins(make_key({}), 0);
   Played straight = make_played(2, 60, coins);
   const std::string saved = bytes_of(straight.history);
@@ -194,7 +194,7 @@ TEST(PairHistoryTest, GoesOnFromItsSavedStateToTheSameBits) {
   EXPECT_EQ(bytes_of(resumed.history), bytes_of(straight.history));
 }
 
-TEST(PairHistoryTest, AnotherNumberOfFeaturesIsOneSentence) {
+TEST(PairHistoryTest, RefusesStateWithOtherFeatureCount) {
   RngStream coins(make_key({}), 0);
   const Played played = make_played(3, 10, coins);
   const std::string saved = bytes_of(played.history);
@@ -204,7 +204,7 @@ TEST(PairHistoryTest, AnotherNumberOfFeaturesIsOneSentence) {
     other.load(reader);
     FAIL() << "a history of other data was accepted";
   } catch (const IoError& error) {
-    EXPECT_STREQ(error.what(), "there: The saved history is of data with another number of features.");
+    EXPECT_STREQ(error.what(), "there: The saved history has another number of features.");
   }
 }
 

@@ -21,7 +21,7 @@ Pairs pairs_of(PairRule rule, const Docs& shown, const Clicks& clicks, std::uint
   return pairs;
 }
 
-TEST(ExaminedDocumentsTest, OnePastTheLastClick) {
+TEST(ExaminedDocumentsTest, EndOnePastTheLastClick) {
   EXPECT_EQ(examined_documents(Clicks{}), 0);
   EXPECT_EQ(examined_documents(Clicks{0}), 0);
   EXPECT_EQ(examined_documents(Clicks{1}), 1);
@@ -33,7 +33,7 @@ TEST(ExaminedDocumentsTest, OnePastTheLastClick) {
   EXPECT_EQ(examined_documents(Clicks{1, 1, 1}), 3);
 }
 
-TEST(PreferencePairsTest, NothingWithoutAContrast) {
+TEST(PreferencePairsTest, NoPairsWithoutBothClickedAndUnclicked) {
   for (const PairRule rule :
        {PairRule::kAdjacent, PairRule::kMatched, PairRule::kExpected, PairRule::kAll}) {
     EXPECT_EQ(pairs_of(rule, {}, {}), Pairs{});
@@ -66,7 +66,7 @@ TEST(PreferencePairsTest, AllPairsAreTheProductByWinnerThenLoser) {
   EXPECT_EQ(pairs_of(PairRule::kAll, {4, 2, 9}, {1, 1, 0}), (Pairs{{4, 9}, {2, 9}}));
 }
 
-TEST(PreferencePairsTest, MatchedPairsUseEachDocumentOnceAndNoneUnexamined) {
+TEST(PreferencePairsTest, MatchedPairsUseEachExaminedDocumentAtMostOnce) {
   const Docs shown = {4, 2, 9, 1, 5, 6};
   for (std::uint32_t round = 1; round <= 200; ++round) {
     // Two clicked, examined and unclicked are 4 and 1; 5 and 6 were not examined.
@@ -132,7 +132,7 @@ TEST(LossPairsTest, WeightsAreTheProbabilityOfBeingMatched) {
   }
 }
 
-TEST(LossPairsTest, OtherRulesTakeWhatTheyDrew) {
+TEST(LossPairsTest, OtherRulesUseDrawnPairs) {
   const Docs shown = {5, 1, 2, 3, 4, 0};
   const Clicks clicks = {0, 1, 0, 1, 1, 0};
   LossPairs loss;
@@ -156,7 +156,7 @@ TEST(PreferencePairsTest, MatchedPairsAreAFunctionOfTheStream) {
   EXPECT_GT(other, 0);
 }
 
-TEST(PreferencePairsTest, PositionsDecideAndNotDocuments) {
+TEST(PreferencePairsTest, PairsDependOnPositionsNotDocuments) {
   // The same clicks on renamed documents give renamed pairs, under every rule.
   const Clicks clicks = {1, 0, 0, 1, 1, 0, 0, 0};
   const Docs shown = {0, 1, 2, 3, 4, 5, 6, 7};
@@ -165,8 +165,7 @@ TEST(PreferencePairsTest, PositionsDecideAndNotDocuments) {
     Pairs expected = pairs_of(rule, shown, clicks);
     ASSERT_FALSE(expected.empty());
     for (PreferencePair& pair : expected) {
-      pair = {renamed[static_cast<std::size_t>(pair.winner)],
-              renamed[static_cast<std::size_t>(pair.loser)]};
+      pair = {renamed[pair.winner], renamed[pair.loser]};
     }
     EXPECT_EQ(pairs_of(rule, renamed, clicks), expected);
   }

@@ -16,7 +16,7 @@ std::size_t entries(const std::filesystem::path& folder) {
   return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(folder), {}));
 }
 
-TEST(AtomicFileTest, AppearsWithCommitAndNotBefore) {
+TEST(AtomicFileTest, AppearsOnlyOnCommit) {
   const TemporaryFolder folder;
   const auto target = folder / "result.json";
   {
@@ -30,7 +30,7 @@ TEST(AtomicFileTest, AppearsWithCommitAndNotBefore) {
   EXPECT_EQ(entries(folder.path()), 1U);
 }
 
-TEST(AtomicFileTest, LeavesTheEarlierFileWhenAbandoned) {
+TEST(AtomicFileTest, KeepsEarlierFileWhenAbandoned) {
   const TemporaryFolder folder;
   const auto target = folder / "result.json";
   write_file_atomically(target, "first");
@@ -42,7 +42,7 @@ TEST(AtomicFileTest, LeavesTheEarlierFileWhenAbandoned) {
   EXPECT_EQ(entries(folder.path()), 1U);
 }
 
-TEST(AtomicFileTest, TwoWritersDoNotMeet) {
+TEST(AtomicFileTest, ConcurrentWritersDoNotConflict) {
   const TemporaryFolder folder;
   const auto target = folder / "result.json";
   AtomicFile one(target);
@@ -55,7 +55,7 @@ TEST(AtomicFileTest, TwoWritersDoNotMeet) {
   EXPECT_EQ(entries(folder.path()), 1U);
 }
 
-TEST(AtomicFileTest, NamesTheFileItCannotWrite) {
+TEST(AtomicFileTest, ErrorNamesUnwritableFile) {
   const TemporaryFolder folder;
   try {
     write_file_atomically(folder / "missing" / "x", "text");
@@ -66,7 +66,7 @@ TEST(AtomicFileTest, NamesTheFileItCannotWrite) {
   EXPECT_THROW(read_file(folder / "absent"), IoError);
 }
 
-TEST(AtomicFileTest, SaysThatTheDiskIsFull) {
+TEST(AtomicFileTest, ReportsFullDisk) {
   const int full = ::open("/dev/full", O_WRONLY | O_CLOEXEC);
   if (full < 0) GTEST_SKIP() << "this system has no /dev/full";
   const TemporaryFolder folder;

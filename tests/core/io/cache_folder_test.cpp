@@ -33,7 +33,7 @@ class Environment {
   std::optional<std::string> before_;
 };
 
-TEST(CacheFolderTest, FollowsTheBaseDirectorySpecification) {
+TEST(CacheFolderTest, FollowsXdgBaseDirectorySpecification) {
   const Environment home("HOME", "/home/u");
   {
     const Environment cache("XDG_CACHE_HOME", "/c");

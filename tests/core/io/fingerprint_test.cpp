@@ -12,7 +12,7 @@ TEST(FingerprintTest, IsXxh128) {
   EXPECT_EQ(fingerprint_of("").hex(), "99aa06d3014798d86001c324468d497f");
 }
 
-TEST(FingerprintTest, DoesNotDependOnPieces) {
+TEST(FingerprintTest, IndependentOfPieces) {
   const std::string text(10'000, 'q');
   Fingerprinter whole;
   whole.add(text);

@@ -6,7 +6,7 @@ namespace olrank {
 namespace {
 
 /// The examples of the format's own description.
-TEST(ProtobufMessage, WritesTheKnownExamples) {
+TEST(ProtobufMessage, WritesDocumentedExamples) {
   ProtobufMessage number;
   number.put_number(1, 150);
   EXPECT_EQ(number.bytes(), std::string("\x08\x96\x01"));
@@ -18,7 +18,7 @@ TEST(ProtobufMessage, WritesTheKnownExamples) {
   EXPECT_EQ(nested.bytes(), std::string("\x1a\x03\x08\x96\x01"));
 }
 
-TEST(ProtobufMessage, NumbersOfEveryLength) {
+TEST(ProtobufMessage, WritesVarintsOfEveryLength) {
   ProtobufMessage message;
   message.put_number(1, 0);
   message.put_number(16, 127);

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/io/atomic_file.h"
+#include "tests/core/io/small_tensors.h"
 #include "tests/support/temporary_folder.h"
 
 namespace olrank {
@@ -23,8 +24,7 @@ Parsed parse(const std::string& file) {
   Parsed parsed;
   EXPECT_GE(file.size(), 8U);
   for (int byte = 7; byte >= 0; --byte) {
-    parsed.header_size =
-        parsed.header_size << 8 | static_cast<unsigned char>(file[static_cast<std::size_t>(byte)]);
+    parsed.header_size = parsed.header_size << 8 | static_cast<unsigned char>(file[byte]);
   }
   EXPECT_LE(8 + parsed.header_size, file.size());
   parsed.header = nlohmann::json::parse(file.substr(8, parsed.header_size));
@@ -42,11 +42,7 @@ std::vector<float> values_of(const Parsed& parsed, const std::string& name) {
   return values;
 }
 
-const std::vector<float> kMatrix = {1.0F, -2.5F, 0.1F, -0.0F, 1e-40F, 3e38F};
-const std::vector<float> kBias = {7.0F};
-const std::vector<float> kNothing;
-
-std::string example() {
+std::string example_file() {
   const std::vector<NamedTensor> tensors = {{"linear.weight", {2, 3}, kMatrix},
                                             {"bias", {1}, kBias},
                                             {"none", {0, 3}, kNothing},
@@ -54,8 +50,8 @@ std::string example() {
   return safetensors_bytes(tensors, {{"format", "pt"}, {"architecture", "linear"}, {"text", "\"α\"\n{}"}});
 }
 
-TEST(SafetensorsTest, HeaderAndValuesReadBack) {
-  const Parsed parsed = parse(example());
+TEST(SafetensorsTest, RoundTripsHeaderAndValues) {
+  const Parsed parsed = parse(example_file());
   EXPECT_EQ((8 + parsed.header_size) % 8, 0U);
   ASSERT_EQ(parsed.header.size(), 5U);
   const nlohmann::json metadata = {{"format", "pt"}, {"architecture", "linear"}, {"text", "\"α\"\n{}"}};
@@ -83,7 +79,7 @@ TEST(SafetensorsTest, HeaderAndValuesReadBack) {
   EXPECT_TRUE(values_of(parsed, "none").empty());
 }
 
-TEST(SafetensorsTest, HeadersOfEveryLengthStayAligned) {
+TEST(SafetensorsTest, ValuesAreAlignedForAnyHeaderLength) {
   for (std::size_t letters = 0; letters < 17; ++letters) {
     const std::vector<NamedTensor> tensors = {{"w" + std::string(letters, 'x'), {1}, kBias}};
     const Parsed parsed = parse(safetensors_bytes(tensors, {}));
@@ -93,7 +89,7 @@ TEST(SafetensorsTest, HeadersOfEveryLengthStayAligned) {
   }
 }
 
-TEST(SafetensorsTest, WithoutATensorTheHeaderIsAnObject) {
+TEST(SafetensorsTest, HeaderIsAnObjectWithoutTensors) {
   const Parsed parsed = parse(safetensors_bytes({}, {}));
   EXPECT_TRUE(parsed.header.is_object());
   EXPECT_TRUE(parsed.header.empty());
@@ -105,7 +101,7 @@ TEST(SafetensorsTest, PythonsLibraryReadsIt) {
     GTEST_SKIP() << "this python3 has no safetensors; the format is read by the tests above";
   }
   const TemporaryFolder folder;
-  write_file_atomically(folder / "model.safetensors", example());
+  write_file_atomically(folder / "model.safetensors", example_file());
   const std::string script =
       "import sys, numpy as np\n"
       "from safetensors import safe_open\n"

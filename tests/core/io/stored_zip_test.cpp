@@ -11,7 +11,7 @@
 namespace olrank {
 namespace {
 
-std::string example() {
+std::string example_zip() {
   StoredZip zip;
   zip.add("a/first", std::string(1000, 'x'));
   zip.add("a/empty", "");
@@ -19,9 +19,9 @@ std::string example() {
   return zip.finish();
 }
 
-TEST(StoredZip, EntriesAreAlignedAndAsTheyWere) {
-  const std::string bytes = example();
-  EXPECT_EQ(bytes, example());
+TEST(StoredZip, EntriesAreAlignedAndUnchanged) {
+  const std::string bytes = example_zip();
+  EXPECT_EQ(bytes, example_zip());
   const std::size_t content = bytes.find("123456789");
   ASSERT_NE(content, std::string::npos);
   EXPECT_EQ(content % StoredZip::kAlignment, 0U);
@@ -36,7 +36,7 @@ TEST(StoredZip, EntriesAreAlignedAndAsTheyWere) {
 TEST(StoredZip, PythonReadsIt) {
   if (std::system("python3 -c 'import zipfile' 2>/dev/null") != 0) GTEST_SKIP() << "python3 is missing";
   const TemporaryFolder folder;
-  write_file_atomically(folder / "a.zip", example());
+  write_file_atomically(folder / "a.zip", example_zip());
   std::ofstream(folder / "check.py") << R"(
 import sys, zipfile
 with zipfile.ZipFile(sys.argv[1]) as archive:

@@ -6,11 +6,10 @@
 #include <limits>
 
 #include "core/random/rng_stream.h"
+#include "tests/support/special_numbers.h"
 
 namespace olrank {
 namespace {
-
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 // Rounding of a few operations on numbers of about 1.
 constexpr double kTolerance = 1e-14;

@@ -6,12 +6,10 @@
 #include <limits>
 
 #include "core/random/rng_stream.h"
+#include "tests/support/special_numbers.h"
 
 namespace olrank {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 // M from two gradients of three numbers and a diagonal A⁻¹.
 TEST(PairWidthTest, MatchesLongDoubleFormula) {

@@ -6,11 +6,10 @@
 #include <limits>
 
 #include "core/random/rng_stream.h"
+#include "tests/support/special_numbers.h"
 
 namespace olrank {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 bool close(double value, long double exact, long double relative) {
   return std::fabs(static_cast<long double>(value) - exact) <= relative * std::fabs(exact);

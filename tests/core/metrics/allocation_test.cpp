@@ -1,60 +1,20 @@
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstdlib>
-#include <new>
 #include <vector>
 
 #include "core/metrics/evaluator.h"
 #include "core/metrics/online.h"
 #include "tests/core/metrics/small_data.h"
-
-namespace {
-
-std::atomic<std::int64_t> allocations{0};
-
-void* counted(std::size_t size, std::size_t alignment) {
-  ++allocations;
-  void* memory = std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
-}
-
-// Not inlined, or the compiler sees a free() of what operator new gave and takes it for a mistake.
-[[gnu::noinline]] void release(void* memory) {
-  std::free(memory);
-}
-
-}  // namespace
-
-// All other forms of new end in these.
-void* operator new(std::size_t size) {
-  return counted(size == 0 ? 1 : size, alignof(std::max_align_t));
-}
-void* operator new(std::size_t size, std::align_val_t alignment) {
-  return counted(size == 0 ? 1 : size, static_cast<std::size_t>(alignment));
-}
-void operator delete(void* memory) noexcept {
-  release(memory);
-}
-void operator delete(void* memory, std::size_t) noexcept {
-  release(memory);
-}
-void operator delete(void* memory, std::align_val_t) noexcept {
-  release(memory);
-}
-void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
-  release(memory);
-}
+#include "tests/support/counted_allocations.h"
 
 namespace olrank {
 namespace {
 
 template <class Action>
 std::int64_t allocations_of(Action action) {
-  const std::int64_t before = allocations.load();
+  const std::int64_t before = allocation_count();
   action();
-  return allocations.load() - before;
+  return allocation_count() - before;
 }
 
 TEST(Allocations, AreCounted) {
@@ -69,7 +29,7 @@ TEST(Allocations, NoneAfterTheFirstEvaluation) {
   for (const int threads : {1, 3}) {
     for (const MetricSet metrics : {MetricSet::kAll, MetricSet::kTop}) {
       for (const Ties ties : {Ties::kDocIndex, Ties::kNameDescending}) {
-        ExecutionContext context({}, threads);
+        ExecutionContext context(threads);
         MetricOptions options;
         options.metrics = metrics;
         options.ties = ties;
@@ -88,7 +48,7 @@ TEST(Allocations, NoneAfterTheFirstEvaluation) {
   }
 }
 
-TEST(Allocations, NoneInOnlineRoundsOfQueriesNoLongerThanBefore) {
+TEST(Allocations, NoneInOnlineRoundsUnlessQueriesGetLonger) {
   OnlineMetrics online({});
   const std::vector<std::uint8_t> grades = {0, 1, 2, 3, 4, 0, 1, 2, 3, 4, 0, 1, 2};
   const std::vector<std::int32_t> list = {12, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};

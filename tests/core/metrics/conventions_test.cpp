@@ -63,7 +63,7 @@ TEST(TrecEvalConvention, HasLinearGain) {
 
 // https://github.com/usnistgov/trec_eval/issues/22: equal scores, and the relevant document is b. Against a
 // it stands first, NDCG 1; against c it stands second, NDCG 0.6309.
-TEST(TrecEvalConvention, BreaksTiesByNameDescendingWhateverTheRankColumnSays) {
+TEST(TrecEvalConvention, BreaksTiesByNameDescendingIgnoringRankColumn) {
   const Dataset data = make_dataset({{"1", {0, 1, 0}, {"a", "b", "c"}}});
   const auto ndcg_of_run = [&](const char* run, Convention convention) {
     ExecutionContext context;
@@ -82,7 +82,7 @@ TEST(TrecEvalConvention, BreaksTiesByNameDescendingWhateverTheRankColumnSays) {
 }
 
 // https://github.com/terrierteam/ir_measures/issues/18: P_1 is 1 for documents 0 and 1 tied at score 0.
-TEST(TrecEvalConvention, DocumentsWithoutNamesGoByTheirIndexAsText) {
+TEST(TrecEvalConvention, NamelessDocumentsUseTheirIndexAsName) {
   EXPECT_EQ(judge(Convention::kTrecEval, make_dataset({{"0", {0, 1}, {}}}), {0.0, 0.0}, {1}).ndcg[0], 1.0);
   std::vector<std::uint8_t> grades(11, 0);
   grades[9] = 1;  // "9" sorts after "10" by bytes, so it comes first
@@ -111,7 +111,7 @@ TEST(TrecEvalConvention, DocumentsNotRetrievedAreNeverShown) {
   EXPECT_EQ(run.missing_queries, 1);
 }
 
-TEST(Conventions, GiveTheFiguresOfTheDocuments) {
+TEST(Conventions, MatchFiguresInDocs) {
   const Dataset data = make_dataset(kTwoQueries);
   const auto ndcg_at_3 = [&](Convention convention) {
     return judge(convention, data, kFallingScores, {3}).ndcg[0];

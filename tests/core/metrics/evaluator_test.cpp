@@ -18,7 +18,7 @@ namespace {
 
 // Each figure is a sum of at most 40 terms (a product of 10 for ERR) in an order of its own on both sides:
 // 40 roundings of 1.1e-16 each, relative to figures of at most 1; positions go up to 40. 1e-13 covers both.
-constexpr double kTolerance = 1e-13;
+constexpr double kSumTolerance = 1e-13;
 
 struct Means {
   double sum = 0.0;
@@ -35,7 +35,7 @@ void expect_same(double fast, std::optional<double> slow, const std::string& wha
   if (!slow || std::isnan(*slow)) {
     EXPECT_TRUE(std::isnan(fast)) << what << ": " << fast;
   } else {
-    EXPECT_TRUE(std::abs(fast - *slow) <= kTolerance * std::max(1.0, std::abs(*slow)))
+    EXPECT_TRUE(std::abs(fast - *slow) <= kSumTolerance * std::max(1.0, std::abs(*slow)))
         << what << ": " << fast << " and " << *slow;
   }
 }
@@ -44,8 +44,8 @@ slow::Query slow_query(const Dataset& data, std::int64_t query, const std::vecto
                        std::int64_t retrieved) {
   slow::Query made;
   for (std::int64_t doc = 0; doc < data.docs_of(query); ++doc) {
-    made.grades.push_back(data.grades_of(query)[static_cast<std::size_t>(doc)]);
-    made.scores.push_back(scores[static_cast<std::size_t>(data.offset(query) + doc)]);
+    made.grades.push_back(data.grades_of(query)[doc]);
+    made.scores.push_back(scores[data.offset(query) + doc]);
     made.labels.emplace_back(DocLabel(data, query, doc).view());
   }
   made.retrieved = retrieved;
@@ -74,7 +74,7 @@ std::vector<std::int64_t> forget_some(RngStream& coins, const Dataset& data, std
     std::int64_t named = 0;
     for (std::int64_t doc = data.offset(query); doc < data.offset(query + 1); ++doc) {
       if (coins.index(3) == 0) {
-        scores[static_cast<std::size_t>(doc)] = -std::numeric_limits<double>::infinity();
+        scores[doc] = -std::numeric_limits<double>::infinity();
       } else {
         ++named;
       }
@@ -99,8 +99,7 @@ void compare(const Evaluator& evaluator, const Dataset& data, const std::vector<
   std::int64_t misordered = 0;
   for (std::int64_t query = 0; query < data.queries(); ++query) {
     const slow::Query obvious =
-        slow_query(data, query, scores,
-                   retrieved.empty() ? data.docs_of(query) : retrieved[static_cast<std::size_t>(query)]);
+        slow_query(data, query, scores, retrieved.empty() ? data.docs_of(query) : retrieved[query]);
     const QueryMetrics fast = evaluator.of_query(query);
     const auto check = [&](double value, std::optional<double> expected, Means& means, const char* what) {
       means.add(expected);
@@ -131,8 +130,8 @@ void compare(const Evaluator& evaluator, const Dataset& data, const std::vector<
   EXPECT_EQ(report.misordered_pairs, misordered);
 }
 
-TEST(Evaluator, AgreesWithTheObviousFormsOnRaggedQueries) {
-  ExecutionContext context({}, 2);
+TEST(Evaluator, MatchesSlowMetricsOnRaggedQueries) {
+  ExecutionContext context(2);
   for (std::uint32_t round = 0; round < 150; ++round) {
     SCOPED_TRACE(round);
     RngStream coins = test_coins(round);
@@ -150,7 +149,7 @@ TEST(Evaluator, AgreesWithTheObviousFormsOnRaggedQueries) {
   }
 }
 
-TEST(Evaluator, TopSelectionGivesTheBitsOfTheFullSort) {
+TEST(Evaluator, TopSelectionMatchesFullSortBitwise) {
   ExecutionContext context;
   for (std::uint32_t round = 0; round < 50; ++round) {
     RngStream coins = test_coins(1000 + round);
@@ -181,13 +180,13 @@ std::vector<double> all_numbers(const Evaluator& evaluator) {
   return numbers;
 }
 
-TEST(Evaluator, GivesTheSameBitsOnAnyNumberOfThreads) {
+TEST(Evaluator, GivesSameBitsOnAnyThreads) {
   RngStream coins = test_coins(2000);
   const Dataset data = random_dataset(coins, 700, 5);
   const std::vector<double> scores = random_scores(coins, data.docs(), true);
   std::vector<double> expected;
   for (const int threads : {1, 2, 4}) {
-    ExecutionContext context({}, threads);
+    ExecutionContext context(threads);
     Evaluator evaluator;
     evaluator.evaluate(data, scores, context);
     const std::vector<double> numbers = all_numbers(evaluator);
@@ -197,7 +196,7 @@ TEST(Evaluator, GivesTheSameBitsOnAnyNumberOfThreads) {
   }
 }
 
-TEST(Evaluator, FloatsAreRankedAsTheirValuesInDouble) {
+TEST(Evaluator, FloatScoresRankLikeDoubles) {
   ExecutionContext context;
   RngStream coins = test_coins(3000);
   const Dataset data = random_dataset(coins, 200, 5);
@@ -214,7 +213,7 @@ TEST(Evaluator, FloatsAreRankedAsTheirValuesInDouble) {
   EXPECT_EQ(std::memcmp(a.data(), b.data(), a.size() * sizeof(double)), 0);
 }
 
-TEST(Evaluator, ScoresOfTheGradesArePerfect) {
+TEST(Evaluator, GradesAsScoresArePerfect) {
   ExecutionContext context;
   RngStream coins = test_coins(4000);
   const Dataset data = random_dataset(coins, 300, 5);
@@ -228,22 +227,22 @@ TEST(Evaluator, ScoresOfTheGradesArePerfect) {
   EXPECT_GT(report.pairs, 0);
 }
 
-TEST(Evaluator, RefusesScoresThatAreNotNumbers) {
+TEST(Evaluator, RefusesNanScores) {
   const Dataset data = make_dataset({{"a", {1, 0}, {}}, {"b", {0, 2, 1}, {}}});
   for (const int threads : {1, 3}) {
-    ExecutionContext context({}, threads);
+    ExecutionContext context(threads);
     const std::vector<float> scores = {1.0F, 2.0F, 0.5F, std::numeric_limits<float>::quiet_NaN(), 0.0F};
     try {
       evaluate(data, std::span<const float>(scores), {}, context);
       FAIL() << "a NaN passed";
     } catch (const NumericError& error) {
       EXPECT_STREQ(error.what(),
-                   "The score of document 1 of query 'b' is not a number; nothing can be ranked by it.");
+                   "The score of document 1 of query 'b' is NaN; documents cannot be ranked by it.");
     }
   }
 }
 
-TEST(Evaluator, RefusesWhatDoesNotFit) {
+TEST(Evaluator, RefusesMismatchedCountsAndGrades) {
   ExecutionContext context;
   const Dataset data = make_dataset({{"a", {1, 3}, {}}});
   const std::vector<double> two = {1.0, 2.0};
@@ -267,7 +266,7 @@ TEST(Evaluator, CountsEmptyAndPairlessQueries) {
   ExecutionContext context;
   const Dataset data =
       make_dataset({{"none", {}, {}}, {"zeros", {0, 0}, {}}, {"twos", {2, 2}, {}}, {"mixed", {0, 1}, {}}});
-  const std::vector<float> scores(static_cast<std::size_t>(data.docs()), 0.0F);
+  const std::vector<float> scores(data.docs(), 0.0F);
   const MetricReport report = evaluate(data, std::span<const float>(scores), {}, context);
   EXPECT_EQ(report.queries, 4);
   EXPECT_EQ(report.docs, 6);
@@ -277,7 +276,7 @@ TEST(Evaluator, CountsEmptyAndPairlessQueries) {
   EXPECT_EQ(report.misordered_pairs, 1);  // the tie puts the first document, of grade 0, in front
 }
 
-TEST(Evaluator, AnEmptyDataSetHasNoMeans) {
+TEST(Evaluator, EmptyDataSetHasNoMeans) {
   ExecutionContext context;
   const MetricReport report = evaluate(make_dataset({}), std::span<const float>(), {}, context);
   EXPECT_EQ(report.queries, 0);

@@ -11,7 +11,7 @@
 namespace olrank {
 namespace {
 
-constexpr double kTolerance = 1e-15;  // a handful of roundings of figures of about 1
+constexpr double kFewRoundings = 1e-15;  // a handful of roundings of figures of about 1
 
 class KnownValues : public testing::Test {
  protected:
@@ -27,10 +27,10 @@ TEST_F(KnownValues, ExponentialGain) {
   const MetricReport report = judge({});
   const double log3 = std::log2(3.0);
   const double log6 = std::log2(6.0);
-  EXPECT_NEAR(report.ndcg[0], 3.0 / 7.0, kTolerance);
-  EXPECT_NEAR(report.dcg[1], 3.0 + 7.0 / 2.0, kTolerance);
-  EXPECT_NEAR(report.ndcg[1], 6.5 / (7.0 + 3.0 / log3 + 0.5), kTolerance);
-  EXPECT_NEAR(report.ndcg[2], (6.5 + 1.0 / log6) / (7.0 + 3.0 / log3 + 0.5), kTolerance);
+  EXPECT_NEAR(report.ndcg[0], 3.0 / 7.0, kFewRoundings);
+  EXPECT_NEAR(report.dcg[1], 3.0 + 7.0 / 2.0, kFewRoundings);
+  EXPECT_NEAR(report.ndcg[1], 6.5 / (7.0 + 3.0 / log3 + 0.5), kFewRoundings);
+  EXPECT_NEAR(report.ndcg[2], (6.5 + 1.0 / log6) / (7.0 + 3.0 / log3 + 0.5), kFewRoundings);
   EXPECT_EQ(report.ndcg[3], report.ndcg[2]);  // the list ends at 5
 }
 
@@ -38,13 +38,13 @@ TEST_F(KnownValues, LinearGain) {
   MetricOptions options;
   options.gain = Gain::kLinear;
   const MetricReport report = judge(options);
-  EXPECT_NEAR(report.ndcg[0], 2.0 / 3.0, kTolerance);
-  EXPECT_NEAR(report.ndcg[1], 3.5 / (3.0 + 2.0 / std::log2(3.0) + 0.5), kTolerance);
+  EXPECT_NEAR(report.ndcg[0], 2.0 / 3.0, kFewRoundings);
+  EXPECT_NEAR(report.ndcg[1], 3.5 / (3.0 + 2.0 / std::log2(3.0) + 0.5), kFewRoundings);
 }
 
 TEST_F(KnownValues, BinaryFigures) {
   const MetricReport report = judge({});
-  EXPECT_NEAR(report.map, (1.0 + 2.0 / 3.0 + 3.0 / 5.0) / 3.0, kTolerance);
+  EXPECT_NEAR(report.map, (1.0 + 2.0 / 3.0 + 3.0 / 5.0) / 3.0, kFewRoundings);
   EXPECT_EQ(report.mrr, 1.0);
   EXPECT_EQ(report.precision, 0.3);  // 3 of 10 ranks, though there are 5 documents
 }
@@ -53,26 +53,26 @@ TEST_F(KnownValues, ExpectedReciprocalRank) {
   // Satisfactions 3/8, 0, 7/8, 0, 1/8 with the data's largest grade, 3.
   const double by_three =
       3.0 / 8.0 + (5.0 / 8.0) * (7.0 / 8.0) / 3.0 + (5.0 / 8.0) * (1.0 / 8.0) * (1.0 / 8.0) / 5.0;
-  EXPECT_NEAR(judge({}).err, by_three, kTolerance);
+  EXPECT_NEAR(judge({}).err, by_three, kFewRoundings);
   MetricOptions options;
   options.max_grade = 4;
   const double by_four =
       3.0 / 16.0 + (13.0 / 16.0) * (7.0 / 16.0) / 3.0 + (13.0 / 16.0) * (9.0 / 16.0) * (1.0 / 16.0) / 5.0;
-  EXPECT_NEAR(judge(options).err, by_four, kTolerance);
+  EXPECT_NEAR(judge(options).err, by_four, kFewRoundings);
   options.err_cutoff = 1;
   EXPECT_EQ(judge(options).err, 3.0 / 16.0);
 }
 
 TEST_F(KnownValues, PositionsAndPairs) {
   const MetricReport report = judge({});
-  EXPECT_NEAR(report.arp, (2.0 * 1 + 3.0 * 3 + 1.0 * 5) / 6.0, kTolerance);
+  EXPECT_NEAR(report.arp, (2.0 * 1 + 3.0 * 3 + 1.0 * 5) / 6.0, kFewRoundings);
   EXPECT_EQ(report.pairs, 9);             // of 10, one joins the two zeros
   EXPECT_EQ(report.misordered_pairs, 4);  // 2<3, 0<3, and each 0 above the 1
-  EXPECT_NEAR(report.pair_accuracy, 5.0 / 9.0, kTolerance);
+  EXPECT_NEAR(report.pair_accuracy, 5.0 / 9.0, kFewRoundings);
 }
 
 // TensorFlow Ranking documents ARP with this example: scores 3 1 2 of labels 0 1 1 give 2.5.
-TEST(AverageRelevantPosition, ExampleOfTensorFlowRanking) {
+TEST(AverageRelevantPosition, MatchesTensorFlowRankingExample) {
   ExecutionContext context;
   const std::vector<float> scores = {3.0F, 1.0F, 2.0F};
   EXPECT_EQ(evaluate(make_dataset({{"q", {0, 1, 1}, {}}}), std::span<const float>(scores), {}, context).arp,

@@ -40,12 +40,12 @@ slow::Query as_query(const Round& round) {
   query.grades.assign(round.grades.begin(), round.grades.end());
   query.scores.resize(round.grades.size());
   for (std::size_t rank = 0; rank < round.list.size(); ++rank) {
-    query.scores[static_cast<std::size_t>(round.list[rank])] = -static_cast<double>(rank);
+    query.scores[round.list[rank]] = -static_cast<double>(rank);
   }
   return query;
 }
 
-TEST(OnlineMetrics, AddUpWhatTheDefinitionsSay) {
+TEST(OnlineMetrics, MatchTheirDefinitions) {
   OnlineMetrics online({.cutoff = 10, .discount = 0.9});
   double sum = 0.0;
   double discounted = 0.0;
@@ -62,7 +62,7 @@ TEST(OnlineMetrics, AddUpWhatTheDefinitionsSay) {
     const std::vector<int> list = slow::ranked_grades(query, Ties::kDocIndex);
     regret += slow::misordered(list);
     for (std::size_t rank = 0; rank < std::min<std::size_t>(10, list.size()); ++rank) {
-      ++exposure[rank][static_cast<std::size_t>(list[rank])];
+      ++exposure[rank][list[rank]];
     }
   }
   EXPECT_EQ(online.rounds(), 200);
@@ -71,13 +71,12 @@ TEST(OnlineMetrics, AddUpWhatTheDefinitionsSay) {
   EXPECT_EQ(online.regret(), regret);
   for (std::int64_t rank = 0; rank < 10; ++rank) {
     for (int grade = 0; grade <= 4; ++grade) {
-      EXPECT_EQ(online.exposure(rank, grade),
-                exposure[static_cast<std::size_t>(rank)][static_cast<std::size_t>(grade)]);
+      EXPECT_EQ(online.exposure(rank, grade), exposure[rank][grade]);
     }
   }
 }
 
-TEST(OnlineMetrics, GoOnToTheSameBitsAfterRestoring) {
+TEST(OnlineMetrics, ContinueWithSameBitsAfterRestoring) {
   const std::vector<Round> rounds = random_rounds(6001, 300);
   OnlineMetrics whole({});
   OnlineMetrics first({});
@@ -99,7 +98,7 @@ TEST(OnlineMetrics, StartAtZero) {
   EXPECT_EQ(online.rounds(), 1);
 }
 
-TEST(OnlineMetrics, RefuseWhatDoesNotFit) {
+TEST(OnlineMetrics, RefuseMismatchedListsAndStates) {
   EXPECT_THROW(OnlineMetrics({.cutoff = 0}), InvalidArgument);
   EXPECT_THROW(OnlineMetrics({.discount = 0.0}), InvalidArgument);
   EXPECT_THROW(OnlineMetrics({.discount = std::nan("")}), InvalidArgument);

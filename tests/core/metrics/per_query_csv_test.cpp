@@ -43,7 +43,7 @@ double mean_of(const std::vector<std::vector<std::string>>& rows, std::size_t co
   return sum / count;
 }
 
-TEST(PerQueryCsv, HasTheHeaderOfTheContract) {
+TEST(PerQueryCsv, HasDocumentedHeader) {
   ExecutionContext context;
   Evaluator evaluator;
   const Dataset data = make_dataset({});
@@ -52,8 +52,8 @@ TEST(PerQueryCsv, HasTheHeaderOfTheContract) {
             "qid,docs,ndcg@1,ndcg@3,ndcg@5,ndcg@10,map,mrr,p@10,err@10,arp,pairs\n");
 }
 
-TEST(PerQueryCsv, TheMeansOfItsColumnsAreTheReportToTheBit) {
-  ExecutionContext context({}, 2);
+TEST(PerQueryCsv, ColumnMeansEqualReportBitwise) {
+  ExecutionContext context(2);
   for (const auto& [rule, name] : EnumNames<EmptyQueries>::values) {
     SCOPED_TRACE(name);
     RngStream coins = test_coins(7000);

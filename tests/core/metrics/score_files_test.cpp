@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "tests/core/metrics/small_data.h"
+#include "tests/support/message_of.h"
 #include "tests/support/temporary_folder.h"
 
 namespace olrank {
@@ -20,43 +21,34 @@ Dataset data() {
       {{"10", {1, 0, 2}, {"GX1", "GX2", "GX3"}}, {"11", {0, 1}, {}}, {"12", {1, 1}, {"twin", "twin"}}});
 }
 
-std::string complaint(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const DataError& error) {
-    return error.what();
-  }
-  return "no complaint";
-}
-
 std::string about_scores(const std::string& text) {
-  return complaint([&] { parse_scores(text, "s.txt", data()); });
+  return message_of<DataError>([&] { parse_scores(text, "s.txt", data()); });
 }
 
 std::string about_run(const std::string& text) {
-  return complaint([&] { parse_trec_run(text, "r.run", data()); });
+  return message_of<DataError>([&] { parse_trec_run(text, "r.run", data()); });
 }
 
-TEST(Scores, AreOneNumberALine) {
+TEST(Scores, AreOneNumberPerLine) {
   const ExternalScores read =
       parse_scores("# by hand\n1\r\n\t-2.5e-3 \n\n+3\n  # more\n4.\n-inf\n   \n6\n7", "s.txt", data());
   EXPECT_EQ(read.scores, (std::vector<double>{1, -2.5e-3, 3, 4, kMissing, 6, 7}));
   EXPECT_TRUE(read.retrieved.empty());
 }
 
-TEST(Scores, MistakesHaveTheirPlace) {
+TEST(Scores, ErrorsHaveLineAndColumn) {
   EXPECT_EQ(about_scores("1\n2\n x3\n"), "s.txt:3:2: 'x3' is not a number.");
-  EXPECT_EQ(about_scores("1\n2 3\n"), "s.txt:2:3: A line of scores holds one number; here '3' follows it.");
-  EXPECT_EQ(about_scores("1\nnan\n"), "s.txt:2:1: The score is not a number; nothing can be ranked by it.");
-  EXPECT_EQ(about_scores("1e999\n"), "s.txt:1:1: The score '1e999' is outside what a double holds.");
+  EXPECT_EQ(about_scores("1\n2 3\n"), "s.txt:2:3: A line must have one score, but '3' follows it.");
+  EXPECT_EQ(about_scores("1\nnan\n"), "s.txt:2:1: The score is NaN; documents cannot be ranked by it.");
+  EXPECT_EQ(about_scores("1e999\n"), "s.txt:1:1: The score '1e999' is out of range for a double.");
   EXPECT_EQ(about_scores("+-1\n"), "s.txt:1:1: '+-1' is not a number.");
   EXPECT_EQ(about_scores("+\n"), "s.txt:1:1: '+' is not a number.");
   EXPECT_EQ(about_scores("1\n2\n"),
-            "s.txt: The file holds 2 scores, and the data has 7 documents; give one for each.");
+            "s.txt: The file has 2 scores, but the data has 7 documents; each document needs one.");
   EXPECT_EQ(about_scores(""),
-            "s.txt: The file holds 0 scores, and the data has 7 documents; give one for each.");
+            "s.txt: The file has 0 scores, but the data has 7 documents; each document needs one.");
   EXPECT_EQ(about_scores("1\n2\n3\n4\n5\n6\n7\n8\n"),
-            "s.txt:8:1: This is one score too many: the data has 7 documents.");
+            "s.txt:8:1: This score has no document: the data has 7 documents.");
   EXPECT_EQ(about_scores(std::string("\0\x01\n", 3)),
             "s.txt:1:1: '?"
             "?' is not a number.");
@@ -72,24 +64,26 @@ TEST(TrecRun, FindsDocumentsByNameOrIndex) {
   EXPECT_EQ(run.missing_queries, 1);
 }
 
-TEST(TrecRun, MistakesHaveTheirPlace) {
-  EXPECT_EQ(about_run("10 Q0 GX1 1 2\n"),
-            "r.run:1:14: A line of a run is 'qid Q0 docno rank score tag'; this one has 5 fields.");
-  EXPECT_EQ(about_run("10 Q0 GX1 1 2 tag more\n"),
-            "r.run:1:19: A line of a run is 'qid Q0 docno rank score tag'; this one has 7 fields.");
+TEST(TrecRun, ErrorsHaveLineAndColumn) {
+  EXPECT_EQ(
+      about_run("10 Q0 GX1 1 2\n"),
+      "r.run:1:14: A line of a run must be 'qid Q0 docno rank score tag', but this line has 5 fields.");
+  EXPECT_EQ(
+      about_run("10 Q0 GX1 1 2 tag more\n"),
+      "r.run:1:19: A line of a run must be 'qid Q0 docno rank score tag', but this line has 7 fields.");
   EXPECT_EQ(about_run("\n13 Q0 GX1 1 2 tag\n"), "r.run:2:1: The data has no query '13'.");
   EXPECT_EQ(about_run("10 Q0 GX9 1 2 tag\n"), "r.run:1:7: Query '10' has no document 'GX9'.");
   EXPECT_EQ(about_run("11 Q0 2 1 2 tag\n"), "r.run:1:7: Query '11' has no document '2'.");
   EXPECT_EQ(about_run("11 Q0 00 1 2 tag\n"), "r.run:1:7: Query '11' has no document '00'.");
   EXPECT_EQ(about_run("10 Q0 GX1 1 2 t\n10 Q0 GX2 1 2 t\n10 Q0 GX1 3 1 t\n"),
-            "r.run:3:7: Document 'GX1' of query '10' was given on line 1 already.");
+            "r.run:3:7: Document 'GX1' of query '10' is already on line 1.");
   EXPECT_EQ(about_run("12 Q0 twin 1 2 t\n"),
-            "r.run:1:7: Query '12' has more than one document 'twin'; a run cannot tell them apart.");
+            "r.run:1:7: Query '12' has several documents named 'twin', which a run cannot distinguish.");
   EXPECT_EQ(about_run("10 Q0 GX1 1 high t\n"), "r.run:1:13: 'high' is not a number.");
-  EXPECT_EQ(about_run("10 Q0 GX1 1 inf t\n"), "r.run:1:13: A run's scores have to be finite.");
+  EXPECT_EQ(about_run("10 Q0 GX1 1 inf t\n"), "r.run:1:13: The scores of a run must be finite.");
 }
 
-TEST(TrecRun, TheFirstMistakeIsTold) {
+TEST(TrecRun, ReportsFirstError) {
   EXPECT_EQ(about_run("11 Q0 7 1 2 t\n10 Q0 GX9 1 2 t\n"), "r.run:1:7: Query '11' has no document '7'.");
 }
 

@@ -35,9 +35,8 @@ TYPED_TEST(ScoreOrderTest, MatchesAStableDescendingSort) {
     }
     std::vector<std::int32_t> expected(docs);
     std::iota(expected.begin(), expected.end(), 0);
-    std::stable_sort(expected.begin(), expected.end(), [&](std::int32_t a, std::int32_t b) {
-      return scores[static_cast<std::size_t>(a)] > scores[static_cast<std::size_t>(b)];
-    });
+    std::stable_sort(expected.begin(), expected.end(),
+                     [&](std::int32_t a, std::int32_t b) { return scores[a] > scores[b]; });
     EXPECT_EQ(ranked(scores), expected);
     for (const std::uint32_t top : {1U, 5U, 31U, 32U, 33U, 150U}) {
       Scratch scratch;

@@ -25,14 +25,12 @@ std::optional<double> of_empty(const MetricOptions& options) {
 }
 
 std::int64_t shown_of(const Query& query, const MetricOptions& options) {
-  return options.unretrieved == Unretrieved::kLost ? query.retrieved
-                                                   : static_cast<std::int64_t>(query.grades.size());
+  return options.unretrieved == Unretrieved::kLost ? query.retrieved : std::ssize(query.grades);
 }
 
 /// 1 for a relevant document that is shown at this rank.
 int hit(const std::vector<int>& list, std::int64_t rank, std::int64_t shown) {
-  return rank < shown && rank < static_cast<std::int64_t>(list.size()) &&
-         list[static_cast<std::size_t>(rank)] >= 1;
+  return rank < shown && rank < std::ssize(list) && list[rank] >= 1;
 }
 
 }  // namespace
@@ -53,9 +51,8 @@ std::vector<int> ranked_grades(const Query& query, Ties ties) {
 double dcg(const std::vector<int>& list, std::int64_t cutoff, std::int64_t shown, Gain gain,
            Discount discount) {
   double sum = 0.0;
-  for (std::int64_t rank = 0;
-       rank < cutoff && rank < shown && rank < static_cast<std::int64_t>(list.size()); ++rank) {
-    const int grade = list[static_cast<std::size_t>(rank)];
+  for (std::int64_t rank = 0; rank < cutoff && rank < shown && rank < std::ssize(list); ++rank) {
+    const int grade = list[rank];
     const double worth = gain == Gain::kExponential ? std::pow(2.0, grade) - 1.0 : grade;
     const auto position = static_cast<double>(rank + 1);
     const double log =
@@ -67,7 +64,7 @@ double dcg(const std::vector<int>& list, std::int64_t cutoff, std::int64_t shown
 
 std::optional<double> ndcg(const Query& query, std::int64_t cutoff, const MetricOptions& options) {
   if (is_empty(query)) return of_empty(options);
-  const auto docs = static_cast<std::int64_t>(query.grades.size());
+  const auto docs = std::ssize(query.grades);
   if (options.short_lists == ShortLists::kZero && docs < cutoff) return 0.0;
   std::vector<int> best = query.grades;
   std::sort(best.begin(), best.end(), std::greater<>());
@@ -82,8 +79,8 @@ std::optional<double> average_precision(const Query& query, const MetricOptions&
   const std::int64_t shown = shown_of(query, options);
   double sum = 0.0;
   double relevant = 0.0;
-  for (std::int64_t rank = 0; rank < static_cast<std::int64_t>(list.size()); ++rank) {
-    relevant += list[static_cast<std::size_t>(rank)] >= 1 ? 1.0 : 0.0;
+  for (std::int64_t rank = 0; rank < std::ssize(list); ++rank) {
+    relevant += list[rank] >= 1 ? 1.0 : 0.0;
     if (!hit(list, rank, shown)) continue;
     double hits = 0.0;
     for (std::int64_t above = 0; above <= rank; ++above) hits += hit(list, above, shown);
@@ -95,7 +92,7 @@ std::optional<double> average_precision(const Query& query, const MetricOptions&
 std::optional<double> reciprocal_rank(const Query& query, const MetricOptions& options) {
   if (is_empty(query)) return of_empty(options);
   const std::vector<int> list = ranked_grades(query, options.ties);
-  for (std::int64_t rank = 0; rank < static_cast<std::int64_t>(list.size()); ++rank) {
+  for (std::int64_t rank = 0; rank < std::ssize(list); ++rank) {
     if (hit(list, rank, shown_of(query, options))) return 1.0 / static_cast<double>(rank + 1);
   }
   return 0.0;
@@ -116,9 +113,9 @@ std::optional<double> err(const Query& query, int max_grade, const MetricOptions
   const std::vector<int> list = ranked_grades(query, options.ties);
   double sum = 0.0;
   for (std::int64_t rank = 0; rank < options.err_cutoff; ++rank) {
-    if (rank >= shown_of(query, options) || rank >= static_cast<std::int64_t>(list.size())) break;
+    if (rank >= shown_of(query, options) || rank >= std::ssize(list)) break;
     const auto satisfied = [&](std::int64_t at) {
-      return (std::pow(2.0, list[static_cast<std::size_t>(at)]) - 1.0) / std::pow(2.0, max_grade);
+      return (std::pow(2.0, list[at]) - 1.0) / std::pow(2.0, max_grade);
     };
     double reached = 1.0;
     for (std::int64_t above = 0; above < rank; ++above) reached *= 1.0 - satisfied(above);

@@ -148,7 +148,7 @@ TEST(BlasTest, NamesTheRowOfANonPositivePivot) {
     FAIL() << "factorised an indefinite matrix";
   } catch (const NumericError& error) {
     EXPECT_STREQ(error.what(),
-                 "A 5 x 5 matrix is not positive definite: its factorisation stops at row 3.");
+                 "A 5 x 5 matrix is not positive definite: its Cholesky factorisation fails at row 3.");
   }
 }
 

@@ -7,11 +7,10 @@
 #include <vector>
 
 #include "core/random/rng_stream.h"
+#include "tests/support/special_numbers.h"
 
 namespace olrank {
 namespace {
-
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 /// Pairs with their memory; `features` of each row are not zero, the rest is padding.
 struct RandomPairs {
@@ -140,11 +139,11 @@ TEST(FoldedPairGradientTest, GivesTheSameBitsOnAnyNumberOfThreads) {
     std::vector<double> gradient(48);
     std::vector<double> curvature(static_cast<std::size_t>(pairs));
     {
-      ExecutionContext context({}, 1);
+      ExecutionContext context(1);
       folded_pair_gradient(context, data.pairs(), data.theta, gradient, curvature);
     }
     for (const int threads : {2, 3, 4}) {
-      ExecutionContext context({}, threads);
+      ExecutionContext context(threads);
       for (int repetition = 0; repetition < 10; ++repetition) {
         std::vector<double> again(48, kNan);
         std::vector<double> curvature_again(static_cast<std::size_t>(pairs), kNan);

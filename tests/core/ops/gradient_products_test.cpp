@@ -23,7 +23,7 @@ TEST(GradientProductsTest, MatchesWrittenOutGradients) {
       const Eigen::VectorXd expected_sum =
           gradients.transpose() * Eigen::Map<const Eigen::VectorXd>(weights.data(), docs);
       for (const int threads : {1, 3}) {
-        ExecutionContext context({}, threads);
+        ExecutionContext context(threads);
         std::vector<double> products(weights.size());
         gradient_products(context, shape, view_of(shape, factors), v, products);
         std::vector<double> sum(v.size());

@@ -28,7 +28,7 @@ TEST(InverseCovarianceTest, MatchesEigenWhenUpdatedAndWhenRebuilt) {
       const RowMajor expected = factor.solve(Eigen::MatrixXd::Identity(p, p));
       const double log_det = 2.0 * Eigen::MatrixXd(factor.matrixL()).diagonal().array().log().sum() -
                              static_cast<double>(p) * std::log(2.0);
-      ExecutionContext context({}, 2);
+      ExecutionContext context(2);
       RowMajor updated(p, p);
       set_inverse_covariance(p, 2.0, updated.data());
       const double grown = update_inverse_covariance(context, shape, history, scale, updated.data());

@@ -53,7 +53,7 @@ TEST(InverseFactorTest, MatchesEigenAtEveryStepOfItsGrowth) {
     const RowMajor b = positive_definite(n);
     const RowMajor l = b.llt().matrixL();
     for (const std::int64_t step : {1, 5, 128, 200}) {
-      ExecutionContext context({}, 2);
+      ExecutionContext context(2);
       InverseFactor factor;
       const double log_det = grow(context, factor, b, step);
       const RowMajor inverse = dense(context, factor);
@@ -105,7 +105,7 @@ TEST(InverseFactorTest, CopiesDoNotChangeWhenTheOriginalGrows) {
 TEST(InverseFactorTest, SubtractsGrams) {
   for (const std::int64_t rows : {0, 1, 40}) {
     for (const std::int64_t columns : {0, 1, 31, 32, 33, 70}) {
-      ExecutionContext context({}, 2);
+      ExecutionContext context(2);
       const std::vector<float> numbers = random_numbers(rows * (columns + 1), 73);
       const std::vector<double> x(numbers.begin(), numbers.end());
       RowMajor c = RowMajor::Constant(columns, columns, 2.0);

@@ -102,7 +102,7 @@ TEST(PairTrainingTest, GivesTheSameBitsOnAnyNumberOfThreads) {
   const Problem problem = problem_of(standard_shape(20, 70, 3), 1700, 3000);
   std::vector<std::vector<double>> results;
   for (const int threads : {1, 2, 4}) {
-    ExecutionContext context({}, threads);
+    ExecutionContext context(threads);
     std::vector<double> gradient(problem.theta.size());
     gradient.push_back(pair_loss_gradient(context, problem.shape, problem.theta, problem.docs(),
                                           problem.terms, problem.objective(),

@@ -54,7 +54,7 @@ TEST(ReluNetworkTest, RefusesInvalidSizes) {
     FAIL() << "took an odd width";
   } catch (const InvalidArgument& error) {
     EXPECT_STREQ(error.what(),
-                 "The ntk parameterisation starts from two equal halves, so its width must be even, not 7: "
+                 "The ntk parameterisation starts with two equal halves, so its width must be even, not 7: "
                  "choose 6 or 8, or the standard parameterisation.");
   }
   std::vector<float> theta(static_cast<std::size_t>(standard_shape(4, 7, 2).parameters()));
@@ -208,7 +208,7 @@ TEST(ReluNetworkTest, GivesTheSameBitsOnAnyNumberOfThreads) {
   const std::vector<float> features = random_numbers(1000 * 46, 10);
   std::vector<std::vector<float>> results;
   for (const int threads : {1, 2, 4}) {
-    ExecutionContext context({}, threads);
+    ExecutionContext context(threads);
     results.emplace_back(1000);
     score_docs(context, shape, theta, matrix_of(features, 46), results.back());
   }

@@ -44,7 +44,7 @@ TEST(TangentKernelTest, MatchesProductsOfGradients) {
             pairs == 0 ? 0.0 : 2.0 * slow_gradients(shape, left).rowwise().norm().maxCoeff();
         const double other_norm = 2.0 * slow_gradients(shape, others).rowwise().norm().maxCoeff();
         for (const int threads : {1, 2}) {
-          ExecutionContext context({}, threads);
+          ExecutionContext context(threads);
           RowMajor kernel(docs, docs);
           doc_kernel(context, shape, right, 0.3, kernel.data());
           expect_products(kernel, g, g, 0.3, norm, norm);

@@ -7,7 +7,7 @@
 namespace olrank {
 namespace {
 
-TEST(DeviceTest, ReadsWhatUsersSay) {
+TEST(DeviceTest, ParsesDeviceNames) {
   EXPECT_TRUE(parse_device("auto").automatic);
   EXPECT_EQ(parse_device("cpu").device, (Device{DeviceKind::kCpu, 0}));
   EXPECT_EQ(parse_device("cuda").device, (Device{DeviceKind::kCuda, 0}));
@@ -15,7 +15,7 @@ TEST(DeviceTest, ReadsWhatUsersSay) {
   EXPECT_EQ(parse_device("cuda:7").device.name(), "cuda:7");
 }
 
-TEST(DeviceTest, RefusesTheRest) {
+TEST(DeviceTest, RefusesOtherNames) {
   for (const char* text : {"", "gpu", "cuda:", "cuda:-1", "cuda:x", "cuda:1 ", "CPU", "cuda:99999999999"}) {
     EXPECT_THROW(parse_device(text), InvalidArgument) << text;
   }

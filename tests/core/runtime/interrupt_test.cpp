@@ -7,7 +7,7 @@
 namespace olrank {
 namespace {
 
-TEST(InterruptTest, NotesTheSignalAndGoesOn) {
+TEST(InterruptTest, RecordsTheFirstSignal) {
   for (const int signal : {SIGINT, SIGTERM}) {
     const InterruptGuard guard;
     EXPECT_EQ(InterruptGuard::requested(), 0);
@@ -29,7 +29,7 @@ TEST(InterruptTest, SecondSignalEndsTheProcess) {
       testing::KilledBySignal(SIGINT), "");
 }
 
-TEST(InterruptTest, LeavesSignalsAsTheyWere) {
+TEST(InterruptTest, RestoresEarlierHandlers) {
   struct sigaction before {};
   sigaction(SIGTERM, nullptr, &before);
   { const InterruptGuard guard; }

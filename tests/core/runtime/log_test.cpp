@@ -10,7 +10,7 @@
 namespace olrank {
 namespace {
 
-TEST(LogTest, VerbosityChoosesLevels) {
+TEST(LogTest, VerbosityFiltersLevels) {
   std::vector<std::string> lines;
   const LogSink before = set_log_sink([&](LogLevel, std::string_view line) { lines.emplace_back(line); });
   const auto log_all = [] {
@@ -31,7 +31,7 @@ TEST(LogTest, VerbosityChoosesLevels) {
   set_log_sink(before);
 }
 
-TEST(LogTest, TestsCanExpectWarnings) {
+TEST(LogTest, ExpectedWarningsAreCollected) {
   const ExpectedWarnings warnings;
   log_warning("{} features are constant", 3);
   EXPECT_EQ(warnings.messages(), (std::vector<std::string>{"3 features are constant"}));

@@ -9,7 +9,7 @@
 namespace olrank {
 namespace {
 
-/// A clock that stands still until told, and what was written.
+/// A manual clock, and the text that was written.
 struct Stage {
   std::chrono::steady_clock::time_point now{};
   std::string written;
@@ -27,7 +27,7 @@ struct Stage {
   }
 };
 
-TEST(ProgressTest, DurationsAreReadable) {
+TEST(ProgressTest, FormatsDurations) {
   EXPECT_EQ(readable_duration(0.4), "0s");
   EXPECT_EQ(readable_duration(61), "1m01s");
   EXPECT_EQ(readable_duration(3725), "1h02m");
@@ -49,7 +49,7 @@ TEST(ProgressTest, BarRedrawsAtMostFiveTimesASecond) {
   EXPECT_EQ(stage.written.back(), '\n');
 }
 
-TEST(ProgressTest, LinesTellRateAndTimeLeft) {
+TEST(ProgressTest, LinesShowRateAndTimeLeft) {
   Stage stage;
   Progress progress("trials", 100, "rounds", stage.output(ProgressStyle::kLines));
   stage.pass(6);
@@ -57,7 +57,7 @@ TEST(ProgressTest, LinesTellRateAndTimeLeft) {
   EXPECT_EQ(stage.written, "trials: 25/100 rounds (25%), 4.17 rounds/s, 18s left\n");
 }
 
-TEST(ProgressTest, WorkDoneBeforeDoesNotCountTowardsTheRate) {
+TEST(ProgressTest, EarlierWorkDoesNotCountTowardsTheRate) {
   Stage stage;
   Progress progress("trials", 100, "rounds", stage.output(ProgressStyle::kLines));
   progress.already_done(50);
@@ -66,7 +66,7 @@ TEST(ProgressTest, WorkDoneBeforeDoesNotCountTowardsTheRate) {
   EXPECT_EQ(stage.written, "trials: 60/100 rounds (60%), 1 rounds/s, 40s left\n");
 }
 
-TEST(ProgressTest, NarrowTerminalsGetNoBrokenLines) {
+TEST(ProgressTest, FitsNarrowTerminals) {
   Stage stage;
   Progress progress("a rather long label", 10, "rounds", stage.output(ProgressStyle::kBar, 20));
   stage.pass(1);
@@ -76,7 +76,7 @@ TEST(ProgressTest, NarrowTerminalsGetNoBrokenLines) {
   EXPECT_LE(shown.size(), 19U);
 }
 
-TEST(ProgressTest, SilentStaysSilent) {
+TEST(ProgressTest, SilentStyleWritesNothing) {
   Stage stage;
   {
     Progress progress("trials", 10, "rounds", stage.output(ProgressStyle::kSilent));

@@ -7,7 +7,7 @@
 namespace olrank {
 namespace {
 
-TEST(ScratchTest, GivesDistinctAlignedMemory) {
+TEST(ScratchTest, ReturnsDistinctAlignedMemory) {
   Scratch scratch;
   const Scratch::Frame frame(scratch);
   const auto a = scratch.take<double>(100);
@@ -19,7 +19,7 @@ TEST(ScratchTest, GivesDistinctAlignedMemory) {
   EXPECT_GE(reinterpret_cast<const char*>(b.data()), reinterpret_cast<const char*>(a.data() + a.size()));
 }
 
-TEST(ScratchTest, StopsGrowingAndKeepsWhatOuterFramesHold) {
+TEST(ScratchTest, StopsGrowingAndKeepsMemoryOfOuterFrames) {
   Scratch scratch;
   std::size_t after_first = 0;
   for (int repeat = 0; repeat < 10; ++repeat) {

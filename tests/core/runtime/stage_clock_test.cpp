@@ -7,7 +7,7 @@
 namespace olrank {
 namespace {
 
-TEST(StageClockTest, AddsUpByName) {
+TEST(StageClockTest, SumsByName) {
   StageClock clock;
   clock.add("score", 1.5);
   clock.add("train", 2.0);
@@ -20,7 +20,7 @@ TEST(StageClockTest, AddsUpByName) {
   EXPECT_EQ(clock.stages()[0].name, "score");
 }
 
-TEST(StageClockTest, MeasuresScopesEvenWhenStagesJoinMeanwhile) {
+TEST(StageClockTest, MeasuresScopesWhileStagesAreAdded) {
   StageClock clock;
   {
     const auto outer = clock.measure("outer");

@@ -28,7 +28,7 @@ TEST(ThreadPoolTest, RunsEveryTaskOnce) {
   }
 }
 
-TEST(ThreadPoolTest, RaisesTheLowestFailureAfterAllHaveRun) {
+TEST(ThreadPoolTest, ThrowsTheLowestFailureAfterAllHaveRun) {
   for (const int threads : {1, 2, 4}) {
     ThreadPool pool(threads);
     std::atomic<int> runs = 0;
@@ -47,14 +47,14 @@ TEST(ThreadPoolTest, RaisesTheLowestFailureAfterAllHaveRun) {
   }
 }
 
-TEST(ThreadPoolTest, RefusesNoThreads) {
+TEST(ThreadPoolTest, RefusesZeroThreads) {
   EXPECT_THROW(ThreadPool(0), InvalidArgument);
 }
 
 TEST(ExecutionContextTest, BlocksDoNotDependOnThreads) {
   std::vector<std::vector<double>> sums;
   for (const int threads : {1, 2, 4}) {
-    ExecutionContext context({}, threads);
+    ExecutionContext context(threads);
     std::vector<double> partial(static_cast<std::size_t>((1000 + 63) / 64));
     context.for_blocks(1000, 64, [&](std::int64_t begin, std::int64_t end, int worker) {
       const Scratch::Frame frame(context.scratch(worker));
@@ -70,7 +70,7 @@ TEST(ExecutionContextTest, BlocksDoNotDependOnThreads) {
   EXPECT_EQ(sums[0].size(), 16U);
 }
 
-TEST(ExecutionContextTest, KnowsTheMachine) {
+TEST(ExecutionContextTest, ReportsCoresAndMemory) {
   EXPECT_GE(available_threads(), 1);
   EXPECT_GT(available_memory(), 1 << 20);
 }

@@ -32,7 +32,7 @@ TEST(ReferencePageTest, ShowsKeyFlagsDefaultAllowedValuesAndMeaning) {
       << page;
 }
 
-TEST(ReferencePageTest, OmitsFlagsOfTablesThatOnlyFilesHave) {
+TEST(ReferencePageTest, OmitsFlagsOfFileOnlyTables) {
   Schema schema = Wheel::schema();
   schema.repeated = true;
   schema.file_only = true;

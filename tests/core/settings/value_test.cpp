@@ -15,7 +15,7 @@ using Integers = std::vector<std::int64_t>;
 using Texts = std::vector<std::string>;
 using Switches = std::vector<bool>;
 
-TEST(SettingValueTest, ReadsCommandLineTexts) {
+TEST(SettingValueTest, ParsesCommandLineValues) {
   EXPECT_EQ(parse_setting(SettingKind::kSwitch, "true"), SettingValue(true));
   EXPECT_EQ(parse_setting(SettingKind::kInteger, " -7 "), SettingValue(std::int64_t{-7}));
   EXPECT_EQ(parse_setting(SettingKind::kReal, "1e-3"), SettingValue(1e-3));
@@ -29,7 +29,7 @@ TEST(SettingValueTest, ReadsCommandLineTexts) {
   EXPECT_EQ(parse_setting(SettingKind::kSwitches, "[true,false]"), SettingValue(Switches{true, false}));
 }
 
-TEST(SettingValueTest, RefusesWhatIsNotMeant) {
+TEST(SettingValueTest, RefusesInvalidValues) {
   const std::pair<SettingKind, const char*> wrong[] = {
       {SettingKind::kSwitch, "yes"},
       {SettingKind::kInteger, "1.5"},
@@ -49,7 +49,7 @@ TEST(SettingValueTest, RefusesWhatIsNotMeant) {
   for (const auto& [kind, text] : wrong) EXPECT_THROW(parse_setting(kind, text), InvalidArgument) << text;
 }
 
-TEST(SettingValueTest, ConvertsWhatFilesHold) {
+TEST(SettingValueTest, ConvertsFileValues) {
   EXPECT_EQ(convert_setting(SettingKind::kReal, std::int64_t{3}), SettingValue(3.0));
   EXPECT_EQ(convert_setting(SettingKind::kIntegers, std::int64_t{3}), SettingValue(Integers{3}));
   EXPECT_EQ(convert_setting(SettingKind::kIntegers, std::string("1-3")), SettingValue(Integers{1, 2, 3}));
@@ -63,7 +63,7 @@ TEST(SettingValueTest, ConvertsWhatFilesHold) {
                InvalidArgument);
 }
 
-TEST(SettingValueTest, WrittenAsTomlReadsBackTheSame) {
+TEST(SettingValueTest, RoundTripsThroughToml) {
   const SettingValue values[] = {
       true,
       std::int64_t{-9'000'000'000},

@@ -44,7 +44,7 @@ double coverage(int folds, int seeds, double fold_sd) {
 
 // The standard error of a coverage of 0.95 over 2,000 experiments is 0.0049, so that the bounds are four of
 // them away: a false alarm in 16,000.
-TEST(Coverage, OfMeansOverFoldsIsNominalWhateverTheFoldsDo) {
+TEST(Coverage, OfMeansOverFoldsIsNominalUnderFoldEffects) {
   for (const double fold_sd : {0.0, 0.3, 1.0}) {
     for (const int folds : {3, 5}) {
       const double covered = coverage(folds, 3, fold_sd);
@@ -62,7 +62,7 @@ TEST(Coverage, WithinOneFoldIsNominal) {
   }
 }
 
-TEST(Coverage, WouldSufferWereTrialsOfOneFoldTakenForIndependent) {
+TEST(Coverage, IsTooLowWhenTrialsOfAFoldAreTreatedAsIndependent) {
   int covered = 0;
   for (int i = 0; i < kExperiments; ++i) {
     RngStream coins(key(11), static_cast<std::uint32_t>(i));
@@ -79,7 +79,7 @@ double family_error(int rankers, int seeds, bool adjusted) {
   int wrong = 0;
   for (int i = 0; i < kExperiments; ++i) {
     RngStream coins(key(13), static_cast<std::uint32_t>(i));
-    std::vector<std::vector<double>> results(static_cast<std::size_t>(rankers));
+    std::vector<std::vector<double>> results(rankers);
     for (int seed = 0; seed < seeds; ++seed) {
       const double luck = 3.0 * coins.normal();
       for (auto& of_ranker : results) of_ranker.push_back(luck + coins.normal());
@@ -101,7 +101,7 @@ double family_error(int rankers, int seeds, bool adjusted) {
   return static_cast<double>(wrong) / kExperiments;
 }
 
-TEST(Holm, KeepsTheFamilyErrorOverAllPairs) {
+TEST(Holm, BoundsFamilyWiseError) {
   // Three standard errors above 5 %.
   EXPECT_LT(family_error(5, 10, true), 0.05 + 3 * 0.0049);
   EXPECT_LT(family_error(3, 5, true), 0.05 + 3 * 0.0049);
@@ -127,7 +127,7 @@ double bootstrap_coverage(int folds, int seeds, double fold_sd) {
 
 // What the page says of this interval, as 20,000 experiments told. Bounds are three standard errors (0.011
 // each) away.
-TEST(Coverage, OfTheBootstrapIsWhatThePageSays) {
+TEST(Coverage, OfBootstrapMatchesReport) {
   EXPECT_NEAR(bootstrap_coverage(1, 5, 0.0), 0.84, 0.035);
   EXPECT_NEAR(bootstrap_coverage(5, 5, 1.0), 0.89, 0.035);
   EXPECT_NEAR(bootstrap_coverage(5, 5, 0.0), 0.97, 0.035);

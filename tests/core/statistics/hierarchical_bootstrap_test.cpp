@@ -14,7 +14,7 @@ PhiloxKey key() {
   return make_key({.seed = 5, .purpose = Purpose::kResampling});
 }
 
-TEST(HierarchicalBootstrap, OfTwoValuesHasThreeMeans) {
+TEST(HierarchicalBootstrap, TwoValuesHaveThreeResampledMeans) {
   // Means 0, 0.5 and 1 with chances 1/4, 1/2 and 1/4.
   const BootstrapInterval wide = hierarchical_bootstrap({{{0.0}, {1.0}}}, key(), 1000, 0.95);
   EXPECT_EQ(wide.low, 0.0);
@@ -26,7 +26,7 @@ TEST(HierarchicalBootstrap, OfTwoValuesHasThreeMeans) {
 
 /// Var of the redrawn mean of one level is the biased variance of its values over their number, and levels
 /// add up; four deviations of a normal are the width of its 95.45 % interval.
-TEST(HierarchicalBootstrap, AddsTheVarianceOfEveryLevel) {
+TEST(HierarchicalBootstrap, IncludesVarianceOfEveryLevel) {
   RngStream coins(key(), 0);
   NestedValues values(30);
   for (auto& fold : values) {
@@ -68,7 +68,7 @@ TEST(HierarchicalBootstrap, AddsTheVarianceOfEveryLevel) {
 
 /// Of one seed with many queries the means are drawn from a normal distribution: as wide as drawing one by
 /// one, which is the standard error of a mean.
-TEST(HierarchicalBootstrap, OfManyQueriesIsAsWideAsTheirStandardError) {
+TEST(HierarchicalBootstrap, ManyQueriesMatchStandardError) {
   for (const std::size_t queries : {kDrawnOneByOne, 4 * kDrawnOneByOne}) {
     RngStream coins(key(), 3);
     std::vector<double> values;
@@ -87,7 +87,7 @@ TEST(HierarchicalBootstrap, OfManyQueriesIsAsWideAsTheirStandardError) {
   }
 }
 
-TEST(HierarchicalBootstrap, NeedsSomethingToDraw) {
+TEST(HierarchicalBootstrap, IsNanWithoutVariation) {
   EXPECT_TRUE(std::isnan(hierarchical_bootstrap({{{0.5}}}, key()).low));
   EXPECT_TRUE(std::isnan(hierarchical_bootstrap({}, key()).low));
   EXPECT_TRUE(std::isnan(hierarchical_bootstrap({{}, {{}}}, key()).high));
@@ -96,7 +96,7 @@ TEST(HierarchicalBootstrap, NeedsSomethingToDraw) {
   EXPECT_EQ(constant.high, 0.5);
 }
 
-TEST(HierarchicalBootstrap, IsTheSameEveryTime) {
+TEST(HierarchicalBootstrap, IsDeterministic) {
   const NestedValues values = {{{0.1}, {0.4}, {0.2}}, {{0.3}, {0.9}}};
   const BootstrapInterval first = hierarchical_bootstrap(values, key());
   const BootstrapInterval second = hierarchical_bootstrap(values, key());

@@ -11,7 +11,7 @@
 namespace olrank {
 namespace {
 
-TEST(IncompleteBeta, IsThePolynomialWhereItIsOne) {
+TEST(IncompleteBeta, MatchesPolynomialCases) {
   for (double x = 0.0; x <= 1.0; x += 0.05) {
     EXPECT_NEAR(regularised_incomplete_beta(1.0, 1.0, x), x, 1e-14);
     EXPECT_NEAR(regularised_incomplete_beta(2.0, 3.0, x), x * x * (6.0 - 8.0 * x + 3.0 * x * x), 1e-14);
@@ -23,7 +23,7 @@ TEST(IncompleteBeta, IsThePolynomialWhereItIsOne) {
   EXPECT_TRUE(std::isnan(regularised_incomplete_beta(1.0, 1.0, 1.5)));
 }
 
-TEST(StudentT, QuantilesAreThoseOfTheTables) {
+TEST(StudentT, QuantilesMatchTables) {
   struct Row {
     double probability, freedom, quantile;
   };
@@ -37,7 +37,7 @@ TEST(StudentT, QuantilesAreThoseOfTheTables) {
   EXPECT_NEAR(student_t_quantile(0.5, 3), 0.0, 1e-12);
 }
 
-TEST(StudentT, HasAClosedFormWithOneAndTwoDegreesOfFreedom) {
+TEST(StudentT, MatchesClosedFormsForOneAndTwoDegreesOfFreedom) {
   for (const double t : {0.0, 0.1, 1.0, 2.5, 40.0}) {
     EXPECT_NEAR(student_t_two_sided(t, 1), 1.0 - 2.0 * std::atan(t) / M_PI, 1e-13) << t;
     EXPECT_NEAR(student_t_two_sided(-t, 2), 1.0 - t / std::sqrt(2.0 + t * t), 1e-13) << t;
@@ -73,14 +73,14 @@ TEST(MeanInterval, NeedsTwoValues) {
   EXPECT_EQ(mean_interval({{0.5, 0.5, 0.5}}).half_width, 0.0);
 }
 
-TEST(Holm, AdjustsAsPrintedElsewhere) {
+TEST(Holm, MatchesPublishedExample) {
   // R's p.adjust(c(0.01, 0.04, 0.03, 0.005), "holm").
   const std::vector<double> adjusted = holm_adjusted(std::vector{0.01, 0.04, 0.03, 0.005});
   const std::vector<double> expected = {0.03, 0.06, 0.06, 0.02};
   for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(adjusted[i], expected[i], 1e-15);
 }
 
-TEST(Holm, LeavesOutWhatIsNoNumberAndStopsAtOne) {
+TEST(Holm, IgnoresNanAndCapsAtOne) {
   const std::vector<double> adjusted = holm_adjusted(std::vector{0.4, std::nan(""), 0.9});
   EXPECT_NEAR(adjusted[0], 0.8, 1e-15);
   EXPECT_TRUE(std::isnan(adjusted[1]));

@@ -14,14 +14,14 @@ TEST(NearestTest, CountsEdits) {
   EXPECT_EQ(edit_distance("eval-every", "EVAL_every"), 0);
 }
 
-TEST(NearestTest, TakesTheFirstOfEquals) {
+TEST(NearestTest, TakesFirstOnTies) {
   const std::vector<std::string> names = {"alpha", "alphb", "beta"};
   EXPECT_EQ(nearest_name("alph", names), "alpha");
   EXPECT_EQ(nearest_name("bet", names), "beta");
   EXPECT_EQ(nearest_name("x", {}), "");
 }
 
-TEST(NearestTest, FirstWordsMayBeLeftOut) {
+TEST(NearestTest, LeadingWordsMayBeMissing) {
   const std::vector<std::string> flags = {"--max-memory", "--protocol-eval-every", "--seeds"};
   EXPECT_EQ(nearest_name("--eval-every", flags), "--protocol-eval-every");
   EXPECT_EQ(nearest_name("--every", flags), "--protocol-eval-every");
@@ -30,7 +30,7 @@ TEST(NearestTest, FirstWordsMayBeLeftOut) {
   EXPECT_EQ(nearest_name("--", flags), "--seeds");
 }
 
-TEST(NearestTest, EndsMayBeLeftOut) {
+TEST(NearestTest, EndsMayBeMissing) {
   EXPECT_EQ(nearest_name("exp", std::vector<std::string>{"linear", "exponential"}), "exponential");
   EXPECT_EQ(nearest_name("trec", std::vector<std::string>{"olrank", "trec_eval", "ranklib"}), "trec_eval");
   EXPECT_EQ(nearest_name("e", std::vector<std::string>{"err", "a"}), "a");

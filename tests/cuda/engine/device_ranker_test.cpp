@@ -1,4 +1,4 @@
-// Rankers on a device against those on the CPU: one learns from what the other showed.
+// Compares rankers on a device with those on the CPU: both learn from the lists of one of them.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -35,7 +35,7 @@ RankerSettings settings_of(const std::string& name) {
   RankerSettings settings = neural_settings(name);
   settings.trainer.steps = 3;
   settings.network.width = 4;
-  // Batches that leave a rest, and steps of which few do not lose the digits that θ is compared by.
+  // The last batch is smaller, and steps are small enough to keep the precision that θ is compared with.
   settings.trainer.epochs = 2;
   settings.trainer.batch = 7;
   if (settings.trainer.loss == LossForm::kMean) settings.trainer.learning_rate = 0.01;
@@ -81,7 +81,7 @@ std::unique_ptr<OnlineRanker> make_on_device(const RankerSettings& settings, std
                                         device::make_network);
 }
 
-/// Everything behind a list of a query.
+/// A list of a query with the numbers behind it.
 struct Detail {
   RoundDetail round;
   std::vector<std::int32_t> list;
@@ -109,7 +109,7 @@ void expect_equal_details(const Detail& found, const Detail& expected) {
 
 class DeviceRankerTest : public KernelTest {};
 
-// The names stand here, as the parameter of a kernel test is the order of its threads.
+// Names of settings; the parameter of a kernel test is the order of its threads.
 const std::vector<std::string> kNames = {"dual",
                                          "primal",
                                          "diagonal",
@@ -132,13 +132,13 @@ const std::vector<std::string> kNames = {"dual",
                                          "reference_lambdarank",
                                          "reference_ensemble"};
 
-/// All of them in one order of threads, one of each kind in the others.
+/// All of them for one order of threads, one of each kind for the others.
 std::vector<std::string> names_to_compare(bool all) {
   if (all) return kNames;
   return {"dual", "three_layers", "lambdarank", "batched_ensemble", "reference_lambdarank"};
 }
 
-TEST_P(DeviceRankerTest, LearnsAndDecidesAsTheCpuDoes) {
+TEST_P(DeviceRankerTest, MatchesCpu) {
   for (const std::string& name : names_to_compare(static_cast<int>(GetParam()) == 0)) {
     SCOPED_TRACE(name);
     const auto on_cpu = make_neural(settings_of(name), kFeatures);
@@ -166,14 +166,14 @@ TEST_P(DeviceRankerTest, LearnsAndDecidesAsTheCpuDoes) {
   }
 }
 
-TEST_P(DeviceRankerTest, ShadowsSayTheSameOfWidths) {
+TEST_P(DeviceRankerTest, ShadowsMatchCpu) {
   constexpr std::int64_t kShown = 7;
   for (const std::string name : {"shadow", "shadow_dual", "shadow_primal_inverse"}) {
     SCOPED_TRACE(name);
     const auto on_cpu = make_neural(settings_of(name), kFeatures, kShown);
     const auto on_device = make_on_device(settings_of(name), kShown);
     TestContext context;
-    // So many that `auto` goes over to A⁻¹.
+    // Enough for `auto` to switch to A⁻¹.
     const std::uint32_t rounds = name == "shadow" ? 5 * kRounds : kRounds;
     std::int64_t turned = 0;
     for (std::uint32_t round = 1; round <= rounds; ++round) {
@@ -210,9 +210,8 @@ Course play(OnlineRanker& ranker, std::uint32_t first, std::uint32_t last) {
   return course;
 }
 
-TEST_P(DeviceRankerTest, SomeTrainingsEndEarlyAndSomeDoNot) {
-  if (static_cast<int>(GetParam()) != 0)
-    GTEST_SKIP() << "of the CPU's rankers, what the test above rests on";
+TEST_P(DeviceRankerTest, StopNormEndsSomeTrainingsEarly) {
+  if (static_cast<int>(GetParam()) != 0) GTEST_SKIP() << "checks the CPU's rankers, once";
   std::vector<std::vector<float>> learned;
   for (const double norm : {0.0, kStopNorm, 1e9}) {
     RankerSettings settings = settings_of("stops");
@@ -227,7 +226,7 @@ TEST_P(DeviceRankerTest, SomeTrainingsEndEarlyAndSomeDoNot) {
   EXPECT_NE(learned[1], learned[2]);
 }
 
-TEST_P(DeviceRankerTest, GoesOnFromWhatWasSaved) {
+TEST_P(DeviceRankerTest, ContinuesToTheSameBitsAfterLoading) {
   for (const std::string name : {"dual", "primal", "lambdarank", "batched_ensemble", "shadow",
                                  "shadow_dual", "reference_lambdarank", "reference_ensemble"}) {
     SCOPED_TRACE(name);
@@ -236,7 +235,7 @@ TEST_P(DeviceRankerTest, GoesOnFromWhatWasSaved) {
     const auto earlier = make_on_device(settings_of(name));
     const std::string state = play(*earlier, 1, 4).state;
     const auto later = make_on_device(settings_of(name));
-    play(*later, 1, 2);  // what loading replaces
+    play(*later, 1, 2);  // replaced by load()
     StateReader reader(state, "memory");
     later->load(reader);
     reader.require_end();
@@ -247,9 +246,10 @@ TEST_P(DeviceRankerTest, GoesOnFromWhatWasSaved) {
   }
 }
 
-// A ranker that was just loaded has recorded nothing; what others have recorded is of the history as it is.
-// After 96 rounds there are more impressions than a recording of before knows, where nothing has moved.
-TEST_P(DeviceRankerTest, RecordedBatchesFollowTheHistory) {
+// A loaded ranker has no recorded graph, so that it shows whether the graph of a ranker that played all
+// rounds is stale. After 96 rounds there are more impressions than an earlier graph covers, although no
+// array has moved.
+TEST_P(DeviceRankerTest, RecordsBatchesAgainWhenTheHistoryOutgrowsThem) {
   if (static_cast<int>(GetParam()) != 0) GTEST_SKIP() << "one order of threads is enough";
   RankerSettings settings = settings_of("reference_lambdarank");
   settings.trainer.epochs = 1;
@@ -266,7 +266,7 @@ TEST_P(DeviceRankerTest, RecordedBatchesFollowTheHistory) {
   }
 }
 
-// Whatever the order in which threads happen to run: under emulation another one, on a GPU chance.
+// Whatever the order of threads: the emulation runs another one, a GPU any.
 TEST_P(DeviceRankerTest, TwoRunsHaveTheSameBits) {
   for (const std::string name : {"dual", "primal", "diagonal", "lambdarank", "batched_ensemble",
                                  "reference_lambdarank", "reference_ensemble", "dual_tf32"}) {
@@ -282,8 +282,8 @@ TEST_P(DeviceRankerTest, TwoRunsHaveTheSameBits) {
   }
 }
 
-// Only training is rounded: scores are those of the parameters, and the first list, made before any
-// training, is the same.
+// TF32 rounds training alone: scores are computed in float32, and the first list, before any training, is
+// the same.
 TEST_P(DeviceRankerTest, TrainingInTf32StaysNearTrainingInFloat32) {
   for (const std::string name : {"dual", "lambdarank", "batched_ensemble", "reference"}) {
     SCOPED_TRACE(name);
@@ -307,7 +307,7 @@ TEST_P(DeviceRankerTest, TrainingInTf32StaysNearTrainingInFloat32) {
   }
 }
 
-TEST_P(DeviceRankerTest, SchedulesOfMembersHaveTheSameBits) {
+TEST_P(DeviceRankerTest, MemberSchedulesHaveTheSameBits) {
   RankerSettings settings = settings_of("batched_ensemble");
   const auto batched = make_on_device(settings);
   const Course expected = play(*batched, 1, kRounds);
@@ -318,17 +318,17 @@ TEST_P(DeviceRankerTest, SchedulesOfMembersHaveTheSameBits) {
   }
 }
 
-/// σ_t of a ranker's first training, which learns from `played`.
+/// σ_t of a ranker's first training, on `played`.
 double first_step(OnlineRanker& ranker, const RecordedRound& played) {
   TestContext context;
   RoundDetail detail;
   ranker.rank(context.round, world().query_of(1), 1);
-  ranker.describe(world().query_of(1), false, detail);  // so that its step is told
+  ranker.describe(world().query_of(1), false, detail);  // learn() then reports its step
   const auto learned = ranker.learn(context.round, played.feedback(world(), 1));
   return learned.steps.size() == 1 ? learned.steps[0] : std::nan("");
 }
 
-TEST_P(DeviceRankerTest, AStepThatRaisesTheLossIsHalved) {
+TEST_P(DeviceRankerTest, HalvesAStepThatRaisesTheLoss) {
   constexpr double kTooLarge = 16.0;
   RankerSettings settings = settings_of("dual");
   TestContext context;
@@ -345,17 +345,17 @@ TEST_P(DeviceRankerTest, AStepThatRaisesTheLossIsHalved) {
   expect_equal_details(detail_of(*on_device, 1, 2), detail_of(*on_cpu, 1, 2));
 }
 
-/// What a ranker says that went wrong.
-std::string told_by(OnlineRanker& ranker) {
+/// The error of a ranker that plays rounds.
+std::string error_of(OnlineRanker& ranker) {
   try {
     play(ranker, 1, kRounds);
   } catch (const NumericError& error) {
     return error.what();
   }
-  return "nothing went wrong";
+  return "no error";
 }
 
-TEST_P(DeviceRankerTest, ALossThatIsNoNumberIsToldWithItsStep) {
+TEST_P(DeviceRankerTest, ReportsTheStepWhereTrainingDiverged) {
   RankerSettings settings = settings_of("dual");
   settings.trainer.optimizer = Optimizer::kAdam;
   settings.trainer.steps = 6;
@@ -363,16 +363,16 @@ TEST_P(DeviceRankerTest, ALossThatIsNoNumberIsToldWithItsStep) {
   for (const double rate : {1e25, 1.2e19}) {
     SCOPED_TRACE(rate);
     settings.trainer.learning_rate = rate;
-    const std::string told = told_by(*make_on_device(settings));
-    EXPECT_EQ(told, told_by(*make_neural(settings, kFeatures)));
-    EXPECT_NE(told.find("the loss is"), std::string::npos) << told;
-    found.insert(told.substr(0, told.find(':')));
+    const std::string error = error_of(*make_on_device(settings));
+    EXPECT_EQ(error, error_of(*make_neural(settings, kFeatures)));
+    EXPECT_NE(error.find("the loss is"), std::string::npos) << error;
+    found.insert(error.substr(0, error.find(':')));
   }
-  EXPECT_EQ(found.size(), 2U) << "one round and step for both";
+  EXPECT_EQ(found.size(), 2U) << "both diverged in the same round and step";
 }
 
-/// What a ranker says that went wrong, having gone on from `state`.
-std::string told_after(OnlineRanker& ranker, const std::string& state) {
+/// The error of a ranker that continues from `state`.
+std::string error_after(OnlineRanker& ranker, const std::string& state) {
   StateReader reader(state, "memory");
   ranker.load(reader);
   try {
@@ -380,11 +380,11 @@ std::string told_after(OnlineRanker& ranker, const std::string& state) {
   } catch (const NumericError& error) {
     return error.what();
   }
-  return "nothing went wrong";
+  return "no error";
 }
 
-// The batch that went wrong, and θ as it was before the round.
-TEST_P(DeviceRankerTest, ABatchWhoseLossIsNoNumberIsToldAndUndone) {
+// The error names the batch, and θ is what it was before the round.
+TEST_P(DeviceRankerTest, ReportsAndUndoesABatchThatDiverged) {
   for (const std::string name : {"reference", "reference_lambdarank"}) {
     SCOPED_TRACE(name);
     RankerSettings settings = settings_of(name);
@@ -395,15 +395,16 @@ TEST_P(DeviceRankerTest, ABatchWhoseLossIsNoNumberIsToldAndUndone) {
     settings.trainer.learning_rate = 1e25;
     const auto on_cpu = make_neural(settings, kFeatures);
     const auto on_device = make_on_device(settings);
-    const std::string told = told_after(*on_cpu, state_on_cpu);
-    EXPECT_NE(told.find("A smaller learning_rate than 1e+25 keeps it finite."), std::string::npos) << told;
-    EXPECT_EQ(told_after(*on_device, state_on_device), told);
+    const std::string error = error_after(*on_cpu, state_on_cpu);
+    EXPECT_NE(error.find("A smaller learning_rate than 1e+25 keeps it finite."), std::string::npos)
+        << error;
+    EXPECT_EQ(error_after(*on_device, state_on_device), error);
     EXPECT_EQ(flat_theta(*on_device), flat_theta(*good_on_device));
   }
 }
 
-TEST_P(DeviceRankerTest, EveryBatchHasItsRoom) {
-  if (static_cast<int>(GetParam()) != 0) GTEST_SKIP() << "sizes alone";
+TEST_P(DeviceRankerTest, BatchSizesFitEveryBatch) {
+  if (static_cast<int>(GetParam()) != 0) GTEST_SKIP() << "checks sizes only, once";
   constexpr std::int64_t kBatch = 1024;
   const NetworkShape shape = ntk_shape(136, 256, 2);
   std::int64_t larger_rests = 0;
@@ -423,8 +424,8 @@ TEST_P(DeviceRankerTest, EveryBatchHasItsRoom) {
   EXPECT_GT(larger_rests, 0);
 }
 
-// More pairs than the kernels take in at once: what the first batch changed, the second one has to see.
-TEST_P(DeviceRankerTest, ManyPairsOfARoundAreTakenInBatches) {
+// More pairs than the kernels observe at once: the second batch depends on the first.
+TEST_P(DeviceRankerTest, ObservesManyPairsOfARoundInBatches) {
   if (static_cast<int>(GetParam()) != 0) GTEST_SKIP() << "one order of threads is enough";
   constexpr std::int64_t kMany = 48;
   const SmallWorld crowded(7, 2, kMany, kFeatures);
@@ -460,8 +461,8 @@ TEST_P(DeviceRankerTest, ManyPairsOfARoundAreTakenInBatches) {
   }
 }
 
-// Documents that are known there and others, fewer and more.
-TEST_P(DeviceRankerTest, ScoresThatNobodyAskedForAreLeft) {
+// Documents that are on the device and others, fewer and more.
+TEST_P(DeviceRankerTest, DropsScoresThatWereNotFinished) {
   const auto ranker = make_on_device(settings_of("dual"));
   TestContext context;
   const FeatureMatrix all = all_features();
@@ -476,7 +477,7 @@ TEST_P(DeviceRankerTest, ScoresThatNobodyAskedForAreLeft) {
   EXPECT_EQ(found, alone);
 }
 
-TEST_P(DeviceRankerTest, QueriesOfOtherPartsAreRefused) {
+TEST_P(DeviceRankerTest, RefusesQueriesOutsideTheTrainingPart) {
   const SmallWorld other(5, 1, kDocs, kFeatures);
   const auto ranker = make_on_device(settings_of("dual"));
   TestContext context;

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/error.h"
@@ -14,67 +15,69 @@ class ResidentPosteriorTest : public KernelTest {};
 
 using device::ResidentPosterior;
 
-constexpr std::int64_t kDocs = 9;
-constexpr std::int64_t kRounds = 50;
-constexpr std::int64_t kPairs = 3;
+constexpr std::int64_t kPosteriorDocs = 9;
+constexpr std::int64_t kPosteriorRounds = 50;
+constexpr std::int64_t kRoundPairs = 3;
 
-NetworkShape shape() {
+NetworkShape small_shape() {
   return ntk_shape(5, 6, 2);
 }
 
 device::ResidentPosteriorSpec spec() {
-  return {shape(), 0.3, 0.125};
+  return {small_shape(), 0.3, 0.125, {}};
 }
 
-/// M of a query by a posterior, and what it takes to show it.
+/// A query and three of its pairs.
 class Query {
  public:
   explicit Query(std::uint64_t seed)
-      : rows_(on_device(random_factors(shape(), kDocs, seed))),
+      : rows_(on_device(random_factors(small_shape(), kPosteriorDocs, seed))),
         pairs_(on_device(std::vector<PreferencePair>{{0, 1}, {5, 2}, {3, 8}})) {}
 
-  device::FactorRows rows() { return {rows_.data(), kDocs, shape().factors()}; }
+  device::FactorRows rows() { return {rows_.data(), kPosteriorDocs, small_shape().factors()}; }
   const PreferencePair* pairs() const { return pairs_.data(); }
   /// The lower triangle.
   std::vector<double> m_by(ResidentPosterior& posterior) {
     posterior.gram(nullptr, rows(), m_.data());
     const std::vector<double> m = m_.to_host();
     std::vector<double> lower;
-    for (std::int64_t i = 0; i < kDocs; ++i) {
-      for (std::int64_t j = 0; j <= i; ++j) lower.push_back(m[static_cast<std::size_t>(i * kDocs + j)]);
+    for (std::int64_t i = 0; i < kPosteriorDocs; ++i) {
+      for (std::int64_t j = 0; j <= i; ++j)
+        lower.push_back(m[static_cast<std::size_t>(i * kPosteriorDocs + j)]);
     }
     return lower;
   }
-  void teach(ResidentPosterior& posterior) {
+  void observe_in(ResidentPosterior& posterior) {
     posterior.gram(nullptr, rows(), m_.data());
-    posterior.observe(nullptr, rows(), m_.data(), pairs(), kPairs);
+    posterior.observe(nullptr, rows(), m_.data(), pairs(), kRoundPairs);
   }
 
  private:
   DeviceArray<float> rows_;
   DeviceArray<PreferencePair> pairs_;
-  DeviceArray<double> m_{kDocs * kDocs};
+  DeviceArray<double> m_{kPosteriorDocs * kPosteriorDocs};
 };
 
-std::unique_ptr<ResidentPosterior> taught(DeviceCovariance covariance, std::int64_t rounds = kRounds) {
+std::unique_ptr<ResidentPosterior> after_rounds(DeviceCovariance covariance,
+                                                std::int64_t rounds = kPosteriorRounds) {
   auto posterior = device::make_resident_posterior(covariance, spec(), nullptr);
   for (std::int64_t round = 0; round < rounds; ++round)
-    Query(static_cast<std::uint64_t>(100 + round)).teach(*posterior);
+    Query(static_cast<std::uint64_t>(100 + round)).observe_in(*posterior);
   return posterior;
 }
 
 double residual_of(ResidentPosterior& posterior) {
-  std::vector<double> probe;
-  for (const float value : random_numbers(shape().parameters(), 7)) probe.push_back(double{value});
+  std::vector<double> probe(static_cast<std::size_t>(small_shape().parameters()));
+  RngStream(test_key(7), 0).unit_vector(probe);
   return posterior.residual(nullptr, probe);
 }
 
-TEST_P(ResidentPosteriorTest, MadeAnewItIsWhatItWas) {
+TEST_P(ResidentPosteriorTest, RebuildKeepsM) {
   Query query(5);
   for (const DeviceCovariance covariance :
        {DeviceCovariance::kDual, DeviceCovariance::kPrimal, DeviceCovariance::kDiagonalOfInverse}) {
-    const auto posterior = taught(covariance);
-    EXPECT_EQ(posterior->pairs(), kRounds * kPairs);
+    const auto posterior = after_rounds(covariance);
+    EXPECT_EQ(posterior->pairs(), kPosteriorRounds * kRoundPairs);
     const auto before = query.m_by(*posterior);
     EXPECT_LT(residual_of(*posterior), 1e-11);
     posterior->rebuild(nullptr);
@@ -83,25 +86,25 @@ TEST_P(ResidentPosteriorTest, MadeAnewItIsWhatItWas) {
   }
 }
 
-TEST_P(ResidentPosteriorTest, PairsBecomeParameters) {
+TEST_P(ResidentPosteriorTest, PrimalFormHasTheMOfTheDualForm) {
   Query query(5);
-  const auto dual = taught(DeviceCovariance::kDual);
+  auto dual = after_rounds(DeviceCovariance::kDual);
   const auto before = query.m_by(*dual);
-  const auto primal = device::make_primal_of(*dual, spec(), nullptr);
+  const auto primal = device::make_primal_of(std::move(dual), spec(), nullptr);
   EXPECT_EQ(primal->form(), "primal");
-  EXPECT_EQ(primal->pairs(), kRounds * kPairs);
+  EXPECT_EQ(primal->pairs(), kPosteriorRounds * kRoundPairs);
   EXPECT_TRUE(all_near(query.m_by(*primal), before, 1e-11, 1e-9));
-  // And goes on.
-  const auto other = taught(DeviceCovariance::kPrimal, kRounds);
+  // And after one more round.
+  const auto other = after_rounds(DeviceCovariance::kPrimal, kPosteriorRounds);
   Query next(6);
-  next.teach(*primal);
-  next.teach(*other);
+  next.observe_in(*primal);
+  next.observe_in(*other);
   EXPECT_TRUE(all_near(query.m_by(*primal), query.m_by(*other), 1e-11, 1e-9));
 }
 
-TEST_P(ResidentPosteriorTest, ResidualsShowAWrongInverse) {
-  // The inverse of another scale.
-  const auto posterior = taught(DeviceCovariance::kDiagonalOfInverse, 2);
+TEST_P(ResidentPosteriorTest, ResidualIsLargeWhenTheInverseIsWrong) {
+  // An inverse for another scale.
+  const auto posterior = after_rounds(DeviceCovariance::kDiagonalOfInverse, 2);
   EXPECT_LT(residual_of(*posterior), 1e-12);
   auto wrong_spec = spec();
   wrong_spec.scale *= 1.01;
@@ -113,8 +116,8 @@ TEST_P(ResidentPosteriorTest, ResidualsShowAWrongInverse) {
   EXPECT_GT(residual_of(*wrong), 1e-4);
 }
 
-TEST_P(ResidentPosteriorTest, DamagedStatesAreRefused) {
-  const auto posterior = taught(DeviceCovariance::kDual, 2);
+TEST_P(ResidentPosteriorTest, RefusesStatesOfOtherForms) {
+  const auto posterior = after_rounds(DeviceCovariance::kDual, 2);
   StateWriter state;
   posterior->save(state);
   const auto other = device::make_resident_posterior(DeviceCovariance::kDiagonal, spec(), nullptr);

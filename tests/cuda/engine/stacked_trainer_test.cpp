@@ -12,8 +12,8 @@ namespace {
 
 class StackedTrainerTest : public KernelTest {};
 
-constexpr std::int64_t kDocs = 90;
-constexpr std::int64_t kPairs = 120;
+constexpr std::int64_t kHistoryDocs = 90;
+constexpr std::int64_t kHistoryPairs = 120;
 
 const NetworkShape& shape() {
   static const NetworkShape made = ntk_shape(24, 40, 2);
@@ -28,35 +28,36 @@ struct Trained {
 
 /// One training from θ on a history of random pairs; the prior's centre is `first` whatever θ is.
 Trained train(const std::vector<float>& first, const std::vector<float>& theta, Precision precision) {
-  const std::vector<float> features = random_numbers(kDocs * shape().inputs, 3);
-  std::vector<DeviceLesson::Term> terms;
+  const std::vector<float> features = random_numbers(kHistoryDocs * shape().inputs, 3);
+  std::vector<DeviceUpdate::Term> terms;
   RngStream draws(test_key(4), 2);
-  for (std::int32_t t = 0; t < kPairs; ++t) {
-    const std::uint32_t winner = draws.index(kDocs);
-    const auto loser = static_cast<std::int32_t>((winner + 1 + draws.index(kDocs - 1)) % kDocs);
+  for (std::int32_t t = 0; t < kHistoryPairs; ++t) {
+    const std::uint32_t winner = draws.index(kHistoryDocs);
+    const auto loser =
+        static_cast<std::int32_t>((winner + 1 + draws.index(kHistoryDocs - 1)) % kHistoryDocs);
     terms.push_back({t, {static_cast<std::int32_t>(winner), loser, 1.0, 1.0}});
   }
-  std::vector<std::int64_t> numbers(kDocs);
+  std::vector<std::int64_t> numbers(kHistoryDocs);
   std::iota(numbers.begin(), numbers.end(), 0);
 
   DeviceNetworkSpec spec;
   spec.shape = shape();
   spec.first = first;
-  spec.steps = 4;
-  spec.prior_weight = 0.1;
-  spec.precision = precision;
+  spec.training.steps = 4;
+  spec.training.prior_weight = 0.1;
+  spec.training.precision = precision;
   device::OwnedStream stream;
   const auto features_there = on_device(features);
   auto theta_there = on_device(theta);
   device::StackedTrainer trainer(spec, theta_there.data(), stream.get());
-  device::ResidentHistory history(shape().inputs, device::ResidentHistory::Keeps::kTerms, kDocs);
-  DeviceLesson lesson;
-  lesson.round = 1;
-  lesson.query = {0, kDocs};
-  lesson.observed = kPairs;
-  lesson.new_docs = numbers;
-  lesson.terms = terms;
-  history.add(stream.get(), lesson, features_there.data());
+  device::ResidentHistory history(shape().inputs, device::ResidentHistory::Keeps::kTerms, kHistoryDocs);
+  DeviceUpdate update;
+  update.round = 1;
+  update.query = {0, kHistoryDocs};
+  update.observed = kHistoryPairs;
+  update.new_docs = numbers;
+  update.terms = terms;
+  history.add(stream.get(), update, features_there.data());
   trainer.train(history);
   stream.wait();
   std::vector<double> outcome(device::ResidentTrainer::kOutcomes);
@@ -64,8 +65,8 @@ Trained train(const std::vector<float>& first, const std::vector<float>& theta, 
   return {theta_there.to_host(), outcome[1], outcome[2]};
 }
 
-// What a training is judged by hangs on θ alone, not on how it was found.
-TEST_P(StackedTrainerTest, TrainingInTf32IsJudgedInFloat32) {
+// The losses before and after a training depend on θ alone, not on the precision that led there.
+TEST_P(StackedTrainerTest, LossesAreFloat32WhenTrainingInTf32) {
   std::vector<float> first = random_theta(shape(), 6);
   for (float& number : first) number *= 0.1F;
   const Trained plain = train(first, first, Precision::kFloat32);

@@ -5,19 +5,12 @@
 
 #include "cuda/ops/score_order.h"
 #include "tests/cuda/ops/kernel_test.h"
+#include "tests/cuda/ops/slow_order.h"
 
 namespace olrank {
 namespace {
 
 class CertainOrdersKernelTest : public KernelTest {};
-
-std::vector<std::int32_t> slow_order(const std::vector<float>& scores) {
-  std::vector<std::int32_t> order(scores.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::int32_t a, std::int32_t b) { return scores[a] > scores[b]; });
-  return order;
-}
 
 /// A positive definite M, as wide as scores are apart, with some documents twice.
 std::vector<double> gram_of(std::int64_t docs, std::uint64_t seed) {

@@ -1,5 +1,6 @@
 #include "cuda/ops/history_update.h"
 
+#include "core/device/round.h"
 #include "tests/cuda/ops/kernel_test.h"
 
 namespace olrank {
@@ -28,9 +29,9 @@ TEST_P(HistoryUpdateKernelTest, CopiesTheNumberedRows) {
 TEST_P(HistoryUpdateKernelTest, WritesChangedTermsAndNoOthers) {
   constexpr std::int32_t kTerms = 300;
   auto terms = on_device(std::vector<PairTerm>(kTerms, PairTerm{1, 2, 3.0, 4.0}));
-  std::vector<DeviceLesson::Term> changed;
+  std::vector<DeviceUpdate::Term> changed;
   for (std::int32_t i = 0; i < 140; ++i) {
-    DeviceLesson::Term one{};
+    DeviceUpdate::Term one{};
     one.index = kTerms - 1 - 2 * i;
     one.term = {i, i + 1, 0.5 * i, 0.25 * i};
     changed.push_back(one);

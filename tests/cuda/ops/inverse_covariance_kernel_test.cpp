@@ -9,11 +9,11 @@ namespace {
 
 class InverseCovarianceKernelTest : public KernelTest {};
 
-constexpr double kLambda = 0.4;
-constexpr double kScale = 0.125;
+constexpr double kPrimalLambda = 0.4;
+constexpr double kPrimalScale = 0.125;
 
 /// The primal form as the device keeps it, round by round, beside the matrix that it inverts.
-struct Rounds {
+struct PrimalRounds {
   NetworkShape shape;
   std::int64_t p;
   DeviceArray<double> inverse;
@@ -22,16 +22,16 @@ struct Rounds {
   DeviceArray<device::CovarianceStatus> status;
   Eigen::MatrixXd a;
 
-  explicit Rounds(const NetworkShape& of)
+  explicit PrimalRounds(const NetworkShape& of)
       : shape(of),
         p(shape.parameters()),
         inverse(p * p),
         delta(p),
         input(p),
         status(on_device(std::vector<device::CovarianceStatus>(1))),
-        a(kLambda * Eigen::MatrixXd::Identity(p, p)) {
+        a(kPrimalLambda * Eigen::MatrixXd::Identity(p, p)) {
     device::fill_parameter_table(nullptr, shape, {delta.data(), input.data()});
-    device::reset_inverse_covariance(nullptr, p, kLambda, inverse.data());
+    device::reset_inverse_covariance(nullptr, p, kPrimalLambda, inverse.data());
   }
 
   void play(const std::vector<float>& factors, const std::vector<PreferencePair>& pairs) {
@@ -44,31 +44,33 @@ struct Rounds {
     DeviceArray<double> update_work(device::inverse_update_workspace(p, count));
     DeviceArray<double> w(docs * p);
     DeviceArray<double> m(docs * docs);
-    device::inverse_covariance_gram(nullptr, shape, {delta.data(), input.data()}, view, kScale,
+    device::inverse_covariance_gram(nullptr, shape, {delta.data(), input.data()}, view, kPrimalScale,
                                     inverse.data(), work.data(), w.data(), m.data());
-    device::update_inverse_covariance(nullptr, p, docs, w.data(), m.data(), kScale, pairs_there.data(),
-                                      count, update_work.data(), inverse.data(), status.data());
+    device::update_inverse_covariance(nullptr, p, docs, w.data(), m.data(), kPrimalScale,
+                                      pairs_there.data(), count, update_work.data(), inverse.data(),
+                                      status.data());
     const Eigen::MatrixXd g = slow_gradients(shape, view_of(shape, factors));
-    const Eigen::MatrixXd expected = kScale * g * a.llt().solve(g.transpose());
+    const Eigen::MatrixXd expected = kPrimalScale * g * a.llt().solve(g.transpose());
     const auto found = m.to_host();
     for (std::int64_t i = 0; i < docs; ++i) {
       for (std::int64_t j = 0; j <= i; ++j) {
-        // A⁻¹ is as exact as its largest number, 1/λ: the terms of the sum are up to kScale/λ |g_i||g_j|.
-        const double tolerance = 1e-12 * kScale / kLambda * g.row(i).norm() * g.row(j).norm();
+        // A⁻¹ is as exact as its largest number, 1/λ: the terms of the sum are up to kPrimalScale/λ
+        // |g_i||g_j|.
+        const double tolerance = 1e-12 * kPrimalScale / kPrimalLambda * g.row(i).norm() * g.row(j).norm();
         ASSERT_NEAR(found[i * docs + j], expected(i, j), tolerance)
             << shape.depth << " " << docs << " " << i << " " << j;
       }
     }
     for (const PreferencePair& pair : pairs) {
       const Eigen::RowVectorXd difference = g.row(pair.winner) - g.row(pair.loser);
-      a += kScale * difference.transpose() * difference;
+      a += kPrimalScale * difference.transpose() * difference;
     }
   }
 };
 
 TEST_P(InverseCovarianceKernelTest, MatchesTheWholeHistoryInEachRound) {
   for (const NetworkShape& shape : {ntk_shape(9, 12, 2), standard_shape(4, 7, 3), linear_shape(7)}) {
-    Rounds rounds(shape);
+    PrimalRounds rounds(shape);
     std::uint64_t seed = 30;
     for (const std::int64_t count : {0, 1, 5, 40, 2}) {
       const std::int64_t docs = count == 40 ? 66 : 9;
@@ -82,16 +84,16 @@ TEST_P(InverseCovarianceKernelTest, MatchesTheWholeHistoryInEachRound) {
     const Eigen::MatrixXd expected = rounds.a.inverse();
     const auto found = rounds.inverse.to_host();
     DeviceArray<double> root(rounds.p);
-    device::roots_of_inverse(nullptr, rounds.p, kScale, rounds.inverse.data(), root.data());
+    device::roots_of_inverse(nullptr, rounds.p, kPrimalScale, rounds.inverse.data(), root.data());
     const auto roots = root.to_host();
     for (std::int64_t i = 0; i < rounds.p; ++i) {
       for (std::int64_t j = 0; j <= i; ++j) {
-        ASSERT_NEAR(found[i * rounds.p + j], expected(i, j), 1e-12 / kLambda) << i;
+        ASSERT_NEAR(found[i * rounds.p + j], expected(i, j), 1e-12 / kPrimalLambda) << i;
       }
-      ASSERT_NEAR(roots[i], std::sqrt(kScale * expected(i, i)), 1e-12);
+      ASSERT_NEAR(roots[i], std::sqrt(kPrimalScale * expected(i, i)), 1e-12);
     }
     double log_det = 0.0;
-    const Eigen::LLT<Eigen::MatrixXd> cholesky(rounds.a / kLambda);
+    const Eigen::LLT<Eigen::MatrixXd> cholesky(rounds.a / kPrimalLambda);
     for (std::int64_t k = 0; k < rounds.p; ++k) log_det += 2.0 * std::log(cholesky.matrixLLT()(k, k));
     const device::CovarianceStatus status = rounds.status.to_host()[0];
     EXPECT_EQ(status.failed, 0);
@@ -124,14 +126,14 @@ TEST_P(InverseCovarianceKernelTest, AppliesTheInverse) {
 
 TEST_P(InverseCovarianceKernelTest, ReportsAnIndefiniteCornerAndChangesNothing) {
   const NetworkShape shape = linear_shape(3);
-  Rounds rounds(shape);
+  PrimalRounds rounds(shape);
   const auto before = rounds.inverse.to_host();
   const auto w = on_device(std::vector<double>(6, 1.0));
   const auto m = on_device(std::vector<double>{-9.0, 0.0, 0.0, 1.0});
   const auto pairs = on_device(std::vector<PreferencePair>{{0, 1}});
   DeviceArray<double> work(device::inverse_update_workspace(3, 1));
-  device::update_inverse_covariance(nullptr, 3, 2, w.data(), m.data(), kScale, pairs.data(), 1, work.data(),
-                                    rounds.inverse.data(), rounds.status.data());
+  device::update_inverse_covariance(nullptr, 3, 2, w.data(), m.data(), kPrimalScale, pairs.data(), 1,
+                                    work.data(), rounds.inverse.data(), rounds.status.data());
   EXPECT_EQ(rounds.status.to_host()[0].failed, 1);
   const auto after = rounds.inverse.to_host();
   for (std::size_t i = 0; i < 3; ++i) {

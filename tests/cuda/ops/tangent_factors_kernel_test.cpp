@@ -9,14 +9,14 @@ namespace {
 
 class TangentFactorsKernelTest : public KernelTest {};
 
-struct Case {
+struct FactorCase {
   NetworkShape shape;
   std::int64_t docs;
   std::int64_t members;
 };
 
-std::vector<Case> cases() {
-  std::vector<Case> cases;
+std::vector<FactorCase> cases() {
+  std::vector<FactorCase> cases;
   for (const NetworkShape& shape : test_shapes()) cases.push_back({shape, 33, 1});
   for (const std::int64_t docs : {0, 1, 31, 32, 130}) cases.push_back({ntk_shape(13, 34, 2), docs, 1});
   cases.push_back({standard_shape(9, 40, 3), 21, 3});
@@ -27,7 +27,7 @@ std::vector<Case> cases() {
 }
 
 TEST_P(TangentFactorsKernelTest, MatchCpu) {
-  for (const Case& one : cases()) {
+  for (const FactorCase& one : cases()) {
     const NetworkShape& shape = one.shape;
     const std::int64_t stride = shape.factors() + 3;
     const std::vector<float> features = random_numbers(one.docs * shape.inputs, 5);

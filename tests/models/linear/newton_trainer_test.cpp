@@ -93,7 +93,7 @@ Eigen::VectorXd slow_optimum(const World& world, double ridge) {
       scale *= 0.5;
     }
     if (scale <= 1e-12) {
-      // The value no longer tells; a last full step where the gradient does.
+      // The value is no longer conclusive; a last full step if the gradient is.
       const Eigen::VectorXd next = theta - direction;
       return objective(world, ridge, next).gradient.norm() < at.gradient.norm() ? next : theta;
     }
@@ -143,7 +143,7 @@ TEST_P(NewtonTrainerTest, ReachesTheOptimumFromEveryWarmStart) {
   }
 }
 
-TEST_P(NewtonTrainerTest, WarmStartsEndWhereAStartFromZeroDoes) {
+TEST_P(NewtonTrainerTest, WarmStartsReachTheSameOptimumAsZero) {
   ExecutionContext context;
   World world(10, false);
   NewtonTrainer warm(kStride, {.tolerance = 1e-8, .max_steps = 50});
@@ -165,7 +165,7 @@ TEST_P(NewtonTrainerTest, WarmStartsEndWhereAStartFromZeroDoes) {
 INSTANTIATE_TEST_SUITE_P(Both, NewtonTrainerTest, testing::Values(LossForm::kSum, LossForm::kMean),
                          [](const auto& info) { return std::string(name_of(info.param)); });
 
-TEST(NewtonTrainerTest, TheReportedGapBoundsTheTrueOneWhereverItStops) {
+TEST(NewtonTrainerTest, ReportedGapBoundsTheTrueGap) {
   ExecutionContext context;
   World world(20, false);
   world.grow(300);
@@ -186,7 +186,7 @@ TEST(NewtonTrainerTest, TheReportedGapBoundsTheTrueOneWhereverItStops) {
   }
 }
 
-TEST(NewtonTrainerTest, ToleranceZeroEndsAtRounding) {
+TEST(NewtonTrainerTest, ToleranceZeroStopsAtRounding) {
   ExecutionContext context;
   World world(21, true);
   world.grow(500);
@@ -197,7 +197,7 @@ TEST(NewtonTrainerTest, ToleranceZeroEndsAtRounding) {
   EXPECT_TRUE(report.gradient_norm <= 1e-10) << report.gradient_norm;
 }
 
-TEST(NewtonTrainerTest, WithoutAPairTheOptimumIsZero) {
+TEST(NewtonTrainerTest, OptimumIsZeroWithoutPairs) {
   ExecutionContext context;
   const World world(22, false);
   NewtonTrainer trainer(kStride, {});
@@ -213,7 +213,7 @@ std::string bytes_of(const NewtonTrainer& trainer) {
   return state.bytes();
 }
 
-TEST(NewtonTrainerTest, GoesOnFromItsSavedStateToTheSameBits) {
+TEST(NewtonTrainerTest, ResumesBitIdentically) {
   ExecutionContext context;
   World world(23, false);
   NewtonTrainer straight(kStride, {});
@@ -238,12 +238,12 @@ TEST(NewtonTrainerTest, GoesOnFromItsSavedStateToTheSameBits) {
   EXPECT_THROW(narrow.load(reader), IoError);
 }
 
-TEST(NewtonTrainerTest, TheSameBitsOnAnyNumberOfThreads) {
+TEST(NewtonTrainerTest, GivesTheSameBitsOnAnyNumberOfThreads) {
   World world(24, false);
   world.grow(9000);
   std::string first;
   for (const int threads : {1, 2, 4}) {
-    ExecutionContext context({}, threads);
+    ExecutionContext context(threads);
     NewtonTrainer trainer(kStride, {.tolerance = 1e-9, .max_steps = 50});
     trainer.train(context, world.pairs(), world.observed, 0.1);
     if (threads == 1) first = bytes_of(trainer);
@@ -251,7 +251,7 @@ TEST(NewtonTrainerTest, TheSameBitsOnAnyNumberOfThreads) {
   }
 }
 
-TEST(NewtonTrainerTest, FeaturesThatOverflowAreOneSentence) {
+TEST(NewtonTrainerTest, RefusesFeaturesThatOverflow) {
   ExecutionContext context;
   World world(25, false);
   world.grow(20);

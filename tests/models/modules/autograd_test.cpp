@@ -1,6 +1,6 @@
 // Gradients written out by hand against LibTorch's automatic ones, in double.
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <cmath>
 #include <vector>
@@ -17,7 +17,7 @@ torch::Tensor tensor_of(const std::vector<float>& values) {
       .to(torch::kDouble);
 }
 
-/// f(x; θ) of all documents, by LibTorch's modules of the same arithmetic.
+/// f(x; θ) of all documents, by LibTorch operations of the same arithmetic.
 torch::Tensor scores_of(const NetworkShape& shape, const torch::Tensor& theta, const torch::Tensor& docs) {
   torch::Tensor units = docs;
   for (std::int64_t l = 0; l < shape.depth; ++l) {
@@ -26,7 +26,7 @@ torch::Tensor scores_of(const NetworkShape& shape, const torch::Tensor& theta, c
         theta.narrow(0, layer.weight, layer.rows * layer.columns).view({layer.rows, layer.columns});
     torch::Tensor bias;
     if (layer.has_bias()) bias = theta.narrow(0, layer.bias, layer.rows);
-    units = torch::nn::functional::linear(units, weight, bias);
+    units = torch::linear(units, weight, bias);
     if (l + 1 < shape.depth) units = torch::relu(units);
   }
   return shape.output_scale * units.squeeze(1);
@@ -53,7 +53,7 @@ std::vector<NetworkShape> shapes() {
 // these seeds the nearest one is ten times farther.
 constexpr double kNearestKink = 2e-6;
 
-TEST(AutogradTest, TangentFactorsAreItsGradients) {
+TEST(AutogradTest, TangentFactorsEqualAutogradGradients) {
   constexpr std::int64_t kDocs = 12;
   for (const NetworkShape& shape : shapes()) {
     const std::vector<float> theta = random_theta(shape, 101);
@@ -72,7 +72,7 @@ TEST(AutogradTest, TangentFactorsAreItsGradients) {
   }
 }
 
-TEST(AutogradTest, TrainingGradientsAreItsOwn) {
+TEST(AutogradTest, TrainingGradientsEqualAutogradGradients) {
   constexpr std::int64_t kDocs = 150;
   for (const NetworkShape& shape : shapes()) {
     const std::vector<float> theta = random_theta(shape, 103);
@@ -85,7 +85,7 @@ TEST(AutogradTest, TrainingGradientsAreItsOwn) {
       const auto second = static_cast<std::int32_t>((first + 1 + draws.index(kDocs - 1)) % kDocs);
       terms.push_back({first, second, 1.0 + draws.index(3), draws.normal()});
     }
-    ExecutionContext context({}, 2);
+    ExecutionContext context(2);
     std::vector<double> gradient(theta.size());
     const double loss = pair_loss_gradient(context, shape, theta, matrix_of(features, shape.inputs), terms,
                                            {1.0 / 400.0, 0.01, centre}, gradient);

@@ -1,7 +1,6 @@
 #include "models/modules/relu_ranker.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
 
 #include "core/error.h"
 #include "models/linear/linear_model.h"
@@ -28,7 +27,7 @@ std::vector<NetworkSettings> networks() {
   return made;
 }
 
-TEST(ReluRankerTest, ScoresAsTheRankersDo) {
+TEST(ReluRankerTest, ScoresEqualTheRankers) {
   constexpr std::int64_t kFeatures = 20;
   const std::vector<float> features = random_numbers(kDocs * kFeatures, 11);
   for (const NetworkSettings& settings : networks()) {
@@ -51,7 +50,7 @@ TEST(ReluRankerTest, ScoresAsTheRankersDo) {
   }
 }
 
-TEST(ReluRankerTest, ParametersAreCalledAndOrderedAsInModelFiles) {
+TEST(ReluRankerTest, ParametersHaveTheNamesAndOrderOfModelFiles) {
   for (const NetworkSettings& settings : networks()) {
     const NetworkShape shape = network_shape(settings, 5);
     const std::vector<float> theta = random_theta(shape, 13);
@@ -83,7 +82,7 @@ TEST(ReluRankerTest, GradientsReachEveryParameter) {
   }
 }
 
-TEST(LinearRankerTest, ScoresAndParametersAreTheLinearModels) {
+TEST(LinearRankerTest, ScoresAndParametersEqualTheLinearModel) {
   constexpr std::int64_t kFeatures = 20;
   const std::vector<float> features = random_numbers(kDocs * kFeatures, 16);
   const std::vector<float> theta = random_numbers(kFeatures, 17);

@@ -2,64 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <atomic>
-#include <cstddef>
-#include <cstdlib>
-#include <new>
 #include <vector>
 
 #include "tests/models/neural/recorded_rounds.h"
-
-namespace {
-
-std::atomic<std::int64_t> allocations{0};
-
-void* counted(std::size_t bytes, std::size_t alignment) {
-  allocations.fetch_add(1, std::memory_order_relaxed);
-  void* memory = nullptr;
-  if (posix_memalign(&memory, std::max(alignment, sizeof(void*)), bytes > 0 ? bytes : 1) != 0)
-    throw std::bad_alloc();
-  return memory;
-}
-
-}  // namespace
-
-void* operator new(std::size_t bytes) {
-  return counted(bytes, alignof(std::max_align_t));
-}
-void* operator new[](std::size_t bytes) {
-  return counted(bytes, alignof(std::max_align_t));
-}
-void* operator new(std::size_t bytes, std::align_val_t alignment) {
-  return counted(bytes, static_cast<std::size_t>(alignment));
-}
-void* operator new[](std::size_t bytes, std::align_val_t alignment) {
-  return counted(bytes, static_cast<std::size_t>(alignment));
-}
-void operator delete(void* memory) noexcept {
-  std::free(memory);
-}
-void operator delete[](void* memory) noexcept {
-  std::free(memory);
-}
-void operator delete(void* memory, std::size_t) noexcept {
-  std::free(memory);
-}
-void operator delete[](void* memory, std::size_t) noexcept {
-  std::free(memory);
-}
-void operator delete(void* memory, std::align_val_t) noexcept {
-  std::free(memory);
-}
-void operator delete[](void* memory, std::align_val_t) noexcept {
-  std::free(memory);
-}
-void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
-  std::free(memory);
-}
-void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept {
-  std::free(memory);
-}
+#include "tests/support/counted_allocations.h"
 
 namespace olrank {
 namespace {
@@ -75,18 +21,18 @@ std::vector<std::int64_t> allocations_of(const RankerSettings& settings, std::ui
   std::vector<std::uint8_t> clicks(10);
   for (std::uint32_t round = 1; round <= warm + rounds; ++round) {
     const QueryDocs query = world.query_of(round);
-    const std::int64_t before = allocations.load();
+    const std::int64_t before = allocation_count();
     const auto docs = ranker->rank(context.round, query, round).docs;
-    std::int64_t count = allocations.load() - before;
+    std::int64_t count = allocation_count() - before;
     std::copy(docs.begin(), docs.end(), shown.begin());
     for (std::size_t rank = 0; rank < 10; ++rank) {
       RngStream coins(make_key({.seed = 4, .purpose = Purpose::kClick}), round,
                       static_cast<std::uint32_t>(shown[rank]));
       clicks[rank] = coins.uniform() < 0.5 ? 1 : 0;
     }
-    const std::int64_t between = allocations.load();
+    const std::int64_t between = allocation_count();
     ranker->learn(context.round, {round, query, shown, clicks});
-    count += allocations.load() - between;
+    count += allocation_count() - between;
     if (round > warm) counts.push_back(count);
   }
   return counts;

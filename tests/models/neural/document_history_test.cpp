@@ -60,7 +60,7 @@ std::int64_t number_of(const DocumentHistory& history, std::int32_t row) {
   return static_cast<std::int64_t>(history.features().doc(row)[0]);
 }
 
-TEST(DocumentHistoryTest, FoldedTermsAreThePlainList) {
+TEST(DocumentHistoryTest, FoldedTermsEqualThePlainList) {
   const std::vector<float> values = document_numbers();
   RngStream draws(test_key(61), 6);
   std::vector<double> score;
@@ -138,7 +138,7 @@ double slow_ndcg(std::vector<int> labels) {
   return got / dcg(labels);
 }
 
-TEST(DocumentHistoryTest, NdcgChangesAreThoseOfSwapping) {
+TEST(DocumentHistoryTest, NdcgChangesEqualThoseOfSwaps) {
   const std::vector<float> values = document_numbers();
   for (std::uint64_t seed = 70; seed < 90; ++seed) {
     const std::vector<Impression> impressions = random_impressions(12, seed);
@@ -191,7 +191,7 @@ TEST(DocumentHistoryTest, NdcgChangesAreThoseOfSwapping) {
   }
 }
 
-TEST(DocumentHistoryTest, GoesOnFromWhatWasSaved) {
+TEST(DocumentHistoryTest, ResumesBitIdentically) {
   const std::vector<float> values = document_numbers();
   const std::vector<Impression> impressions = random_impressions(40, 91);
   for (const bool kept : {false, true}) {

@@ -21,7 +21,7 @@ TrainerSettings gradient_descent(double learning_rate = 1.0, std::int64_t steps 
   return settings;
 }
 
-/// A network, its trainer and its history, beside the plain list of pairs.
+/// A network, its trainer and its history, with the plain list of pairs.
 struct Training {
   Training(const NetworkShape& of_shape, const TrainerSettings& of_settings, double of_lambda,
            std::uint64_t seed, double scale = 1.0)
@@ -32,7 +32,7 @@ struct Training {
         theta(first),
         world(seed, 4, 8, of_shape.inputs, scale),
         history(of_shape.inputs, false),
-        trainer({shape, settings, lambda, prior_scale(), first, test_key(seed)}) {}
+        trainer({shape, settings, lambda, 0.5 * prior_scale() * lambda, first, test_key(seed)}) {}
 
   static std::vector<float> first_theta(const NetworkShape& shape, std::uint64_t seed) {
     std::vector<float> theta(static_cast<std::size_t>(shape.parameters()));
@@ -102,7 +102,7 @@ void expect_arrived(std::span<const float> theta, const std::vector<double>& exp
       << distance_of(theta, expected) << " after a way of " << std::sqrt(way);
 }
 
-TEST(FullBatchTrainerTest, StepsAreThoseOfThePlainFormula) {
+TEST(FullBatchTrainerTest, StepsMatchThePlainFormula) {
   for (const NetworkShape& shape : {ntk_shape(5, 6, 2), ntk_shape(4, 8, 3), standard_shape(5, 7, 2)}) {
     for (const double lambda : {0.05, 2.0}) {
       Training training(shape, gradient_descent(), lambda, 31);
@@ -167,7 +167,7 @@ TEST(FullBatchTrainerTest, HalvesAStepThatRaisesTheLoss) {
   EXPECT_LT(training.loss(in_double(training.theta)), training.loss(began));
 }
 
-TEST(FullBatchTrainerTest, NoSettingDiverges) {
+TEST(FullBatchTrainerTest, DoesNotDivergeInAnySetting) {
   for (const double lambda : {0.01, 1.0, 100.0}) {
     for (const std::int64_t pairs : {1, 20, 500}) {
       for (const double scale : {0.01, 1.0, 30.0, 1e4}) {
@@ -191,7 +191,7 @@ TEST(FullBatchTrainerTest, NoSettingDiverges) {
   }
 }
 
-TEST(FullBatchTrainerTest, NesterovIsItsPlainFormula) {
+TEST(FullBatchTrainerTest, NesterovMatchesItsPlainFormula) {
   TrainerSettings settings = gradient_descent(0.5, 10);
   settings.optimizer = Optimizer::kNesterov;
   Training training(ntk_shape(5, 6, 2), settings, 0.1, 36);
@@ -216,7 +216,7 @@ TEST(FullBatchTrainerTest, NesterovIsItsPlainFormula) {
   }
 }
 
-TEST(FullBatchTrainerTest, AdamIsItsPlainFormula) {
+TEST(FullBatchTrainerTest, AdamMatchesItsPlainFormula) {
   TrainerSettings settings = gradient_descent(0.01, 10);
   settings.optimizer = Optimizer::kAdam;
   Training training(ntk_shape(5, 6, 2), settings, 0.1, 37);
@@ -263,7 +263,7 @@ TEST(FullBatchTrainerTest, StopsAtASmallGradient) {
   expect_arrived(stopped.theta, open.plain_steps(began, step, 5), began);
 }
 
-TEST(FullBatchTrainerTest, SaysWhenTheLossIsNoNumberAndLeavesParameters) {
+TEST(FullBatchTrainerTest, ReportsALossThatIsNotFiniteAndKeepsParameters) {
   // Adam at an absurd rate: one step carries the parameters to where scores overflow.
   TrainerSettings settings = gradient_descent(1e25, 5);
   settings.optimizer = Optimizer::kAdam;
@@ -281,7 +281,7 @@ TEST(FullBatchTrainerTest, SaysWhenTheLossIsNoNumberAndLeavesParameters) {
   EXPECT_EQ(training.theta, began);
 }
 
-TEST(FullBatchTrainerTest, GoesOnFromWhatWasSaved) {
+TEST(FullBatchTrainerTest, ResumesBitIdentically) {
   Training whole(ntk_shape(5, 6, 2), gradient_descent(), 0.5, 40);
   Training parts(ntk_shape(5, 6, 2), gradient_descent(), 0.5, 40);
   for (Training* training : {&whole, &parts}) {
@@ -290,11 +290,11 @@ TEST(FullBatchTrainerTest, GoesOnFromWhatWasSaved) {
   }
   StateWriter writer;
   parts.trainer.save(writer);
-  FullBatchTrainer later({parts.shape, parts.settings, 0.5, parts.prior_scale(), parts.first, {}});
+  FullBatchTrainer later({parts.shape, parts.settings, 0.5, 0.25 * parts.prior_scale(), parts.first, {}});
   StateReader reader(writer.bytes(), "memory");
   later.load(reader);
   reader.require_end();
-  for (const int more : {1, 40}) {  // before and after the next look at the curvature
+  for (const int more : {1, 40}) {  // before and after the next update of the curvature
     whole.world.add(whole.history, more);
     parts.world.add(parts.history, more);
     const double step = whole.train();

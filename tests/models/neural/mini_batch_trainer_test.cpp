@@ -96,7 +96,7 @@ struct Batches {
   ExecutionContext context;
 };
 
-TEST(MiniBatchTrainerTest, IsThePlainFormulaOnTheSameBatches) {
+TEST(MiniBatchTrainerTest, MatchesThePlainFormulaOnTheSameBatches) {
   TrainerSettings plain_steps = adam(0.05);
   plain_steps.optimizer = Optimizer::kGradientDescent;
   for (const TrainerSettings& settings : {adam(), plain_steps}) {
@@ -145,7 +145,7 @@ TEST(MiniBatchTrainerTest, SpreadsAMembersNoiseOverRepetitions) {
   batches.expect_arrived(batches.plain(3, pairs));
 }
 
-TEST(MiniBatchTrainerTest, SaysWhenTheLossIsNoNumberAndLeavesParameters) {
+TEST(MiniBatchTrainerTest, ReportsALossThatIsNotFiniteAndKeepsParameters) {
   Batches batches(adam(1e25));  // one step carries the parameters to where scores overflow
   batches.world.add(batches.history, 30);
   std::vector<float> began = batches.first;

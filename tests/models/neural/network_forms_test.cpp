@@ -25,7 +25,7 @@ NetworkSettings network_of(Parameterisation parameterisation, std::int64_t depth
   return settings;
 }
 
-TEST(NetworkModelTest, GradientsAreFiniteDifferences) {
+TEST(NetworkModelTest, GradientsMatchFiniteDifferences) {
   for (const Parameterisation parameterisation : {Parameterisation::kNtk, Parameterisation::kStandard}) {
     for (const std::int64_t depth : {2, 3}) {
       const NetworkModel model(network_of(parameterisation, depth), kFeatures);
@@ -81,7 +81,7 @@ struct FormOfNetwork {
 class NetworkFormsTest : public testing::TestWithParam<FormOfNetwork> {};
 
 /// A tiny world that a linear function separates, and a user who clicks on what is relevant.
-TEST_P(NetworkFormsTest, LearnsWhatIsSeparable) {
+TEST_P(NetworkFormsTest, LearnsSeparableData) {
   const auto& [kind, parameterisation, name] = GetParam();
   const SmallWorld world(94, 6, 12, kFeatures);
   RankerSettings settings = RankerSettings::defaults(kind, ProtocolName::kReference);

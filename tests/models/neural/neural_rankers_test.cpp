@@ -14,16 +14,17 @@
 #include "models/network_shape.h"
 #include "tests/models/neural/plain_training.h"
 #include "tests/models/neural/recorded_rounds.h"
+#include "tests/support/chi_square.h"
 
 namespace olrank {
 namespace {
 
-constexpr std::int64_t kFeatures = 5;
+constexpr std::int64_t kWorldFeatures = 5;
 constexpr std::uint32_t kRounds = 40;
 
 /// 320 documents: more than two blocks of a pass.
 const SmallWorld& world() {
-  static const SmallWorld made(81, 8, 40, kFeatures);
+  static const SmallWorld made(81, 8, 40, kWorldFeatures);
   return made;
 }
 
@@ -33,7 +34,7 @@ struct Course {
 };
 
 Course play(OnlineRanker& ranker, std::uint32_t first, std::uint32_t last, int threads = 1) {
-  ExecutionContext execution({}, threads);
+  ExecutionContext execution(threads);
   StageClock clock;
   RoundContext context{execution, clock};
   Course course;
@@ -50,7 +51,7 @@ class NeuralRankersTest : public testing::TestWithParam<std::string> {
   }
 };
 
-TEST_P(NeuralRankersTest, GoesOnFromWhatWasSaved) {
+TEST_P(NeuralRankersTest, ResumesBitIdentically) {
   const auto whole = make();
   const Course expected = play(*whole, 1, kRounds);
   for (const std::uint32_t saved_at : {0U, 7U, 30U}) {
@@ -68,7 +69,7 @@ TEST_P(NeuralRankersTest, GoesOnFromWhatWasSaved) {
   }
 }
 
-TEST_P(NeuralRankersTest, ThreadsChangeNoBit) {
+TEST_P(NeuralRankersTest, GivesTheSameBitsOnAnyNumberOfThreads) {
   const auto one = make();
   const Course expected = play(*one, 1, kRounds, 1);
   for (const int threads : {2, 4}) {
@@ -79,7 +80,7 @@ TEST_P(NeuralRankersTest, ThreadsChangeNoBit) {
   }
 }
 
-TEST_P(NeuralRankersTest, LearnsTheSameFromARecord) {
+TEST_P(NeuralRankersTest, LearnsTheSameFromRecordedFeedback) {
   const auto ranker = make();
   const Course course = play(*ranker, 1, kRounds);
   const auto reader_of_records = make();
@@ -107,9 +108,9 @@ TEST_P(NeuralRankersTest, LearnsTheSameFromARecord) {
   }
 }
 
-TEST_P(NeuralRankersTest, LooksAtAQueryAgainOnceParametersHaveMoved) {
+TEST_P(NeuralRankersTest, ScoresAQueryAgainOnceParametersHaveChanged) {
   // One query only, so that what was seen of it in an earlier round must not count in the next.
-  const SmallWorld one(84, 1, 12, kFeatures);
+  const SmallWorld one(84, 1, 12, kWorldFeatures);
   const auto ranker = make();
   const auto reader_of_records = make();
   const auto reloaded = make();
@@ -140,14 +141,14 @@ TEST_P(NeuralRankersTest, LooksAtAQueryAgainOnceParametersHaveMoved) {
   }
 }
 
-TEST_P(NeuralRankersTest, LossesThatAreNoNumbersAreErrors) {
+TEST_P(NeuralRankersTest, ReportsLossesThatAreNotFinite) {
   RankerSettings settings = neural_settings(GetParam());
   settings.trainer.optimizer = Optimizer::kAdam;
   settings.trainer.learning_rate = 1e25;  // one step carries the parameters to where scores overflow
   for (const int threads : {1, 4}) {
-    const auto ranker = make_neural(settings, kFeatures);
+    const auto ranker = make_neural(settings, kWorldFeatures);
     const std::vector<float> before = flat_theta(*ranker);
-    ExecutionContext execution({}, threads);
+    ExecutionContext execution(threads);
     StageClock clock;
     RoundContext context{execution, clock};
     std::vector<std::int32_t> shown(10);
@@ -174,7 +175,7 @@ TEST_P(NeuralRankersTest, RoundsWithoutPairsChangeNothing) {
   }
 }
 
-TEST_P(NeuralRankersTest, BringsRelevantDocumentsUp) {
+TEST_P(NeuralRankersTest, RanksRelevantDocumentsHigher) {
   const auto ranker = make();
   EXPECT_EQ(ranker->parameters(), static_cast<std::int64_t>(flat_theta(*ranker).size()));
   const double untrained = world().ndcg(*ranker, 10);
@@ -182,9 +183,9 @@ TEST_P(NeuralRankersTest, BringsRelevantDocumentsUp) {
   EXPECT_GT(world().ndcg(*ranker, 10), std::max(untrained, 0.5) + 0.1);
 }
 
-TEST_P(NeuralRankersTest, TakesOneAndTwoDocuments) {
+TEST_P(NeuralRankersTest, HandlesOneAndTwoDocuments) {
   for (const std::int64_t docs : {1, 2}) {
-    const SmallWorld tiny(82, 3, docs, kFeatures);
+    const SmallWorld tiny(82, 3, docs, kWorldFeatures);
     const auto ranker = make();
     TestContext context;
     for (std::uint32_t round = 1; round <= 20; ++round) {
@@ -200,11 +201,11 @@ TEST_P(NeuralRankersTest, TakesOneAndTwoDocuments) {
   }
 }
 
-TEST_P(NeuralRankersTest, ModelsAreNamedTensorsInTheOrderOfTheta) {
+TEST_P(NeuralRankersTest, ModelTensorsFollowTheOrderOfTheta) {
   const RankerSettings settings = neural_settings(GetParam());
   const auto ranker = make();
   play(*ranker, 1, 10);
-  const NetworkShape shape = network_shape(settings.network, kFeatures);
+  const NetworkShape shape = network_shape(settings.network, kWorldFeatures);
   const bool ensemble = settings.kind == RankerKind::kP2NeurRank;
   const std::int64_t members = ensemble ? settings.posterior.members : 1;
   const ModelTensors model = ranker->model();
@@ -251,7 +252,7 @@ INSTANTIATE_TEST_SUITE_P(Forms, NeuralRankersTest, testing::ValuesIn(neural_name
 
 /// At θ₀ every score is 0 but for rounding, so that without widths (α = 0) or with members that agree with
 /// themselves only rounding could make an order: it must not.
-TEST(FirstScoresTest, RoundingIsNoOrder) {
+TEST(FirstScoresTest, RoundingDoesNotDecideOrders) {
   int differing = 0;
   for (const std::int64_t width : {2, 8, 34, 100}) {
     for (const std::int64_t depth : {2, 3, 4}) {
@@ -280,9 +281,9 @@ TEST(FirstScoresTest, RoundingIsNoOrder) {
   EXPECT_GT(differing, 100);  // there was rounding
 }
 
-TEST(ConfidentNetworkTest, DualAndPrimalAreOneFormula) {
-  const auto dual = make_neural(neural_settings("dual"), kFeatures);
-  const auto primal = make_neural(neural_settings("primal"), kFeatures);
+TEST(ConfidentNetworkTest, DualAndPrimalAgree) {
+  const auto dual = make_neural(neural_settings("dual"), kWorldFeatures);
+  const auto primal = make_neural(neural_settings("primal"), kWorldFeatures);
   TestContext context;
   for (std::uint32_t round = 1; round <= kRounds; ++round) {
     RoundDetail of_dual;
@@ -308,12 +309,12 @@ TEST(ConfidentNetworkTest, DualAndPrimalAreOneFormula) {
 TEST(ConfidentNetworkTest, TheoreticalAlphaIsPositiveAndGrows) {
   const RankerSettings settings = neural_settings("theory");
   const ExplorationSettings& explore = settings.explore;
-  const NetworkShape shape = network_shape(settings.network, kFeatures);
+  const NetworkShape shape = network_shape(settings.network, kWorldFeatures);
   const double m = static_cast<double>(settings.network.width);
   const double lambda = settings.posterior.lambda;
   const auto p = static_cast<Eigen::Index>(shape.parameters());
   Eigen::MatrixXd a = lambda * Eigen::MatrixXd::Identity(p, p);
-  const auto ranker = make_neural(settings, kFeatures);
+  const auto ranker = make_neural(settings, kWorldFeatures);
   TestContext context;
   double earlier = 0.0;
   int certain = 0;
@@ -364,9 +365,9 @@ TEST(ConfidentNetworkTest, TheoreticalAlphaIsPositiveAndGrows) {
 TEST(ConfidentNetworkTest, ExpectedPairsTrainOnTheMeanOfMatchings) {
   RankerSettings settings = neural_settings("expected");
   settings.trainer.steps = 6;
-  const NetworkShape shape = network_shape(settings.network, kFeatures);
+  const NetworkShape shape = network_shape(settings.network, kWorldFeatures);
   const double prior = 0.5 * static_cast<double>(shape.width) * settings.posterior.lambda;
-  const auto ranker = make_neural(settings, kFeatures);
+  const auto ranker = make_neural(settings, kWorldFeatures);
   TestContext context;
   std::vector<PlainPair> pairs;
   const std::vector<float> first = flat_theta(*ranker);
@@ -405,14 +406,14 @@ TEST(ConfidentNetworkTest, ExpectedPairsTrainOnTheMeanOfMatchings) {
   EXPECT_NEAR(weights, static_cast<double>(observed), 1e-9);
 }
 
-TEST(ConfidentNetworkTest, LambdaRankStepsFollowItsWeights) {
+TEST(ConfidentNetworkTest, LambdaRankStepsMatchItsWeights) {
   // One training from the record of a few rounds, each step's weights from the scores at that step.
   RankerSettings settings = neural_settings("lambdarank");
   settings.trainer.steps = 6;
-  const NetworkShape shape = network_shape(settings.network, kFeatures);
-  const auto ranker = make_neural(settings, kFeatures);
+  const NetworkShape shape = network_shape(settings.network, kWorldFeatures);
+  const auto ranker = make_neural(settings, kWorldFeatures);
   TestContext context;
-  DocumentHistory history(kFeatures, true);
+  DocumentHistory history(kWorldFeatures, true);
   std::vector<PlainPair> pairs;
   const std::vector<float> first = flat_theta(*ranker);
   for (std::uint32_t round = 1; round <= 6; ++round) {
@@ -459,11 +460,11 @@ TEST(P2NeurRankTest, LabelsGetFreshNormalNoiseEveryRound) {
   settings.posterior.noise_variance = 0.3;
   settings.posterior.lambda = 0.1;
   settings.trainer.steps = 1;
-  const NetworkShape shape = network_shape(settings.network, kFeatures);
+  const NetworkShape shape = network_shape(settings.network, kWorldFeatures);
   const auto p = static_cast<std::size_t>(shape.parameters());
   const double prior = static_cast<double>(settings.network.width) * settings.posterior.lambda;
-  const SmallWorld two(83, 1, 2, kFeatures);
-  const auto ranker = make_neural(settings, kFeatures);
+  const SmallWorld two(83, 1, 2, kWorldFeatures);
+  const auto ranker = make_neural(settings, kWorldFeatures);
   const std::vector<float> first = flat_theta(*ranker);
   ASSERT_EQ(first.size(), 2 * p);
   const std::vector<std::int32_t> shown = {0, 1};
@@ -509,26 +510,25 @@ TEST(P2NeurRankTest, LabelsGetFreshNormalNoiseEveryRound) {
   }
   // χ² bounds of Laurent and Massart 2000, Lemma 1, e⁻²³ = 10⁻¹⁰ a side; sums of 400 products of
   // independent normals pass 7 deviations with less than 10⁻⁷ a side.
-  constexpr double kTail = 23.03;
   for (const double square : squares) {
-    EXPECT_TRUE(square <= kTrained + 2.0 * std::sqrt(kTrained * kTail) + 2.0 * kTail) << square;
-    EXPECT_TRUE(square >= kTrained - 2.0 * std::sqrt(kTrained * kTail)) << square;
+    EXPECT_TRUE(square <= chi_square_bound(kTrained, kTail)) << square;
+    EXPECT_TRUE(square >= chi_square_lower_bound(kTrained, kTail)) << square;
   }
   EXPECT_TRUE(std::fabs(between_members) <= 7.0 * std::sqrt(kTrained)) << between_members;
   EXPECT_TRUE(std::fabs(between_rounds) <= 7.0 * std::sqrt(kTrained)) << between_rounds;
 }
 
-TEST(P2NeurRankTest, MembersAreTheSameInAnyCompany) {
+TEST(P2NeurRankTest, MembersDoNotDependOnEachOther) {
   for (const std::string name : {"ensemble", "reference_ensemble"}) {
     RankerSettings settings = neural_settings(name);
     settings.posterior.members = 4;
-    const auto four = make_neural(settings, kFeatures);
+    const auto four = make_neural(settings, kWorldFeatures);
     const Course course = play(*four, 1, kRounds, 4);
     const std::vector<float> together = flat_theta(*four);
     const std::size_t p = together.size() / 4;
     for (std::int64_t members : {1, 2, 3}) {
       settings.posterior.members = members;
-      const auto fewer = make_neural(settings, kFeatures);
+      const auto fewer = make_neural(settings, kWorldFeatures);
       TestContext context;
       for (std::uint32_t round = 1; round <= kRounds; ++round)
         fewer->learn(context.round, course.rounds[round - 1].feedback(world(), round));
@@ -542,10 +542,10 @@ TEST(P2NeurRankTest, MembersAreTheSameInAnyCompany) {
   }
 }
 
-TEST(P2NeurRankTest, OneMemberAgreesWithItself) {
+TEST(P2NeurRankTest, OneMemberMakesEveryOrderCertain) {
   RankerSettings settings = neural_settings("ensemble");
   settings.posterior.members = 1;
-  const auto ranker = make_neural(settings, kFeatures);
+  const auto ranker = make_neural(settings, kWorldFeatures);
   TestContext context;
   for (std::uint32_t round = 1; round <= 20; ++round) play_round(*ranker, context.round, world(), round);
   const QueryDocs query = world().query(0);
@@ -562,12 +562,12 @@ TEST(P2NeurRankTest, OneMemberAgreesWithItself) {
   }
 }
 
-TEST(P2NeurRankTest, AnotherEnsemblesStateIsRefused) {
+TEST(P2NeurRankTest, RefusesTheStateOfAnotherEnsemble) {
   RankerSettings settings = neural_settings("ensemble");
-  const auto three = make_neural(settings, kFeatures);
+  const auto three = make_neural(settings, kWorldFeatures);
   const std::string state = play(*three, 1, 5).state;
   settings.posterior.members = 2;
-  const auto two = make_neural(settings, kFeatures);
+  const auto two = make_neural(settings, kWorldFeatures);
   StateReader reader(state, "memory");
   EXPECT_ANY_THROW(two->load(reader));
 }

@@ -160,12 +160,12 @@ PosteriorSpec spec_of(const NetworkShape& shape, CovarianceForm form, double lam
 // Both forms subtract from a covariance of size 1/λ what has been learnt, so the digits that go are those
 // of μ/λ, μ the largest eigenvalue of the data term: about 1e4 here. 2e-16 · 1e4/λ is 2e-10 at λ = 0.01 and
 // 2e-8 at λ = 1e-4; the brief's bounds of 1e-9 and 1e-6 leave room for the growth of rounding with n.
-TEST(PosteriorTest, FormsAgreeWithAFreshFactorisation) {
+TEST(PosteriorTest, FormsMatchAFreshFactorisation) {
   const NetworkShape shape = ntk_shape(20, 28, 2);  // p = 588
   for (const double lambda : {1.0, 0.01, 1e-4}) {
     const double bound = lambda < 0.01 ? 1e-6 : 1e-9;
     const double scale = 1.0 / 28.0;
-    ExecutionContext context({}, 2);
+    ExecutionContext context(2);
     History history(shape, 31);
     Oracle oracle(shape, lambda, scale);
     const auto dual = make_posterior(spec_of(shape, CovarianceForm::kDual, lambda, scale));
@@ -180,7 +180,7 @@ TEST(PosteriorTest, FormsAgreeWithAFreshFactorisation) {
         const Round round = history.round(std::min<std::int64_t>(goal - observed, 1 + observed / 8));
         observed += static_cast<std::int64_t>(round.pairs.size());
         oracle.observe(round);
-        // Pairs of documents just looked at go another way.
+        // Pairs of the documents of the latest widths take another path.
         widths_of(*ranking, context, shape, round.factors);
         for (Posterior* posterior : all) {
           posterior->observe(context, view_of(shape, round.factors), round.pairs);
@@ -228,10 +228,10 @@ TEST(PosteriorTest, CoversLinearRankersAndBiases) {
   }
 }
 
-TEST(PosteriorTest, DiagonalsAgreeWithTheirFormulas) {
+TEST(PosteriorTest, DiagonalsMatchTheirFormulas) {
   for (const NetworkShape& shape : {ntk_shape(12, 14, 2), standard_shape(6, 9, 3), linear_shape(30)}) {
     for (const double lambda : {1.0, 1e-4}) {
-      ExecutionContext context({}, 2);
+      ExecutionContext context(2);
       History history(shape, 51);
       Oracle oracle(shape, lambda, 0.25);
       PosteriorSpec spec = spec_of(shape, CovarianceForm::kAuto, lambda, 0.25);
@@ -268,7 +268,7 @@ TEST(PosteriorTest, DiagonalsAgreeWithTheirFormulas) {
   }
 }
 
-TEST(PosteriorTest, NoneHasNoWidths) {
+TEST(PosteriorTest, WidthsAreZeroWithoutACovariance) {
   const NetworkShape shape = ntk_shape(4, 4, 2);
   ExecutionContext context;
   History history(shape, 61);
@@ -281,7 +281,7 @@ TEST(PosteriorTest, NoneHasNoWidths) {
   EXPECT_EQ(widths_of(*none, context, shape, round.factors), std::vector<double>(400, 0.0));
 }
 
-/// Two dozen rounds with widths, in which `auto` goes over from pairs to parameters.
+/// Two dozen rounds with widths, in which `auto` switches from pairs to parameters.
 std::vector<std::vector<double>> trajectory(Posterior& posterior, ExecutionContext& context,
                                             const NetworkShape& shape, int first, int last) {
   History history(shape, 71);
@@ -320,7 +320,7 @@ TEST(PosteriorTest, GivesTheSameBitsOnAnyNumberOfThreads) {
   for (const Variant& variant : kVariants) {
     std::vector<std::vector<std::vector<double>>> results;
     for (const int threads : {1, 2, 4}) {
-      ExecutionContext context({}, threads);
+      ExecutionContext context(threads);
       const auto posterior = make_posterior(spec_of(shape, variant));
       results.push_back(trajectory(*posterior, context, shape, 0, 60));
     }
@@ -329,7 +329,7 @@ TEST(PosteriorTest, GivesTheSameBitsOnAnyNumberOfThreads) {
   }
 }
 
-TEST(PosteriorTest, GoesOnToTheSameBitsAfterLoading) {
+TEST(PosteriorTest, ContinuesToTheSameBitsAfterLoading) {
   const NetworkShape shape = ntk_shape(12, 10, 3);
   for (const Variant& variant : kVariants) {
     for (const int stop : {0, 7, 30}) {
@@ -343,7 +343,7 @@ TEST(PosteriorTest, GoesOnToTheSameBitsAfterLoading) {
       loaded->load(reader);
       reader.require_end();
       EXPECT_EQ(loaded->pairs(), whole->pairs());
-      EXPECT_EQ(loaded->bytes(), whole->bytes()) << "a curve tells them";
+      EXPECT_EQ(loaded->bytes(), whole->bytes()) << "curves report them";
       EXPECT_EQ(trajectory(*loaded, context, shape, stop, stop + 10),
                 trajectory(*whole, context, shape, stop, stop + 10));
       StateWriter again;
@@ -356,7 +356,7 @@ TEST(PosteriorTest, GoesOnToTheSameBitsAfterLoading) {
   }
 }
 
-TEST(PosteriorTest, RefusesTheStateOfAnother) {
+TEST(PosteriorTest, RefusesStatesOfOtherPosteriors) {
   ExecutionContext context;
   const NetworkShape shape = ntk_shape(12, 10, 3);
   const auto dual = make_posterior(spec_of(shape, kVariants[0]));
@@ -386,39 +386,46 @@ TEST(PosteriorTest, RefusesTheStateOfAnother) {
     same_shape->load(of_shorter);
     FAIL() << "took a history that is not the covariance's";
   } catch (const IoError& error) {
-    EXPECT_NE(std::string(error.what()).find("The covariance is of 18 pairs and the history of 17."),
+    EXPECT_NE(std::string(error.what()).find("The covariance has 18 pairs and the history has 17."),
               std::string::npos)
         << error.what();
   }
 }
 
-TEST(PosteriorTest, AutoGoesOverWhenThatHasPaid) {
+/// The number of pairs from which the primal form is cheaper.
+std::int64_t primal_pays_from(const NetworkShape& shape, std::int64_t docs) {
+  std::int64_t pairs = 1;
+  while (dual_cost(shape, pairs, docs, 4).operations < primal_cost(shape, 0, docs, 4).operations) ++pairs;
+  return pairs;
+}
+
+TEST(PosteriorTest, AutoSwitchesToPrimalWhenItPays) {
   const NetworkShape shape = linear_shape(40);
   ExecutionContext context;
   Oracle oracle(shape, 0.1, 1.0);
   History history(shape, 81);
   const auto posterior = make_posterior(spec_of(shape, CovarianceForm::kAuto, 0.1, 1.0));
-  std::int64_t went_over = 0;
+  std::int64_t switched_at = 0;
   for (int round = 0; round < 200; ++round) {
     const Round made = history.round(2);
     oracle.observe(made);
     const auto widths = widths_of(*posterior, context, shape, made.factors);
     posterior->observe(context, view_of(shape, made.factors), made.pairs);
-    if (went_over == 0 && posterior->form() == "primal") went_over = posterior->pairs();
+    if (switched_at == 0 && posterior->form() == "primal") switched_at = posterior->pairs();
   }
-  EXPECT_GE(went_over, primal_pays_from(shape, 20, 4));
-  EXPECT_LT(went_over, 200);
+  EXPECT_GE(switched_at, primal_pays_from(shape, 20));
+  EXPECT_LT(switched_at, 200);
   const std::vector<float> docs = history.docs(20, 500);
   EXPECT_TRUE(largest_relative_error(widths_of(*posterior, context, shape, docs), oracle.width_sq(docs)) <=
               1e-9);
   EXPECT_NEAR(posterior->log_det(), oracle.log_det(), 1e-9 * oracle.log_det());
-  // A pure function of the work: a posterior that may not take the memory stays as it is.
+  // Without the memory for the primal form it stays dual.
   PosteriorSpec small = spec_of(shape, CovarianceForm::kAuto, 0.1, 1.0);
   small.memory = 20000;
   EXPECT_EQ(make_posterior(small)->form(), "dual");
 }
 
-TEST(PosteriorTest, RefusesWhatCannotFit) {
+TEST(PosteriorTest, RefusesCovariancesThatDoNotFit) {
   PosteriorSpec spec = spec_of(ntk_shape(136, 100, 2), CovarianceForm::kPrimal, 1.0, 0.01);
   spec.memory = 1'000'000'000;
   try {
@@ -427,14 +434,14 @@ TEST(PosteriorTest, RefusesWhatCannotFit) {
   } catch (const InvalidArgument& error) {
     EXPECT_STREQ(
         error.what(),
-        "The inverse covariance of 13700 parameters takes 2.3 GB of memory with its factor, and 1.0 GB may "
+        "The inverse covariance of 13700 parameters needs 2.3 GB of memory with its factor, and 1.0 GB may "
         "be used: choose the dual form or a smaller network.");
   }
   spec.form = CovarianceForm::kDual;
   EXPECT_EQ(make_posterior(spec)->form(), "dual");
   spec.lambda = 0.0;
   EXPECT_THROW(make_posterior(spec), InvalidArgument);
-  // The history outgrows the memory: an error that says so, and the posterior as it was.
+  // When the history outgrows the memory, observe() throws and leaves the posterior unchanged.
   const NetworkShape shape = ntk_shape(12, 10, 3);
   spec = spec_of(shape, CovarianceForm::kAuto, 1.0, 1.0);
   spec.memory = 20'000;
@@ -453,9 +460,8 @@ TEST(PosteriorTest, RefusesWhatCannotFit) {
   EXPECT_EQ(posterior->pairs(), pairs);
 }
 
-// λ so small that what has been learnt takes all the digits of 1/λ: the posterior must say so instead of
-// serving noise.
-TEST(PosteriorTest, FailsLoudlyWhenTheDigitsAreGone) {
+// With so small a λ the observed pairs use up the precision of 1/λ.
+TEST(PosteriorTest, ThrowsWhenPrecisionIsLost) {
   const NetworkShape shape = linear_shape(6);
   ExecutionContext context;
   History history(shape, 95);
@@ -468,16 +474,15 @@ TEST(PosteriorTest, FailsLoudlyWhenTheDigitsAreGone) {
       widths_of(posterior, context, shape, made.factors);
       posterior.observe(context, view_of(shape, made.factors), made.pairs);
     }
-    FAIL() << "went on with a drift of " << posterior.drift(context);
+    FAIL() << "continued with a drift of " << posterior.drift(context);
   } catch (const NumericError& error) {
     EXPECT_EQ(std::string(error.what()).substr(0, 23), "The dual covariance of ") << error.what();
   }
   EXPECT_GT(posterior.rebuilds(), 0);
 }
 
-// A factor that has gone wrong, as a checkpoint with one wrong number makes it: the check finds it, the
-// history puts it right.
-TEST(PosteriorTest, MakesADriftingFactorAnew) {
+// A checkpoint with one wrong number makes the factor wrong: the check finds it, the history repairs it.
+TEST(PosteriorTest, RebuildsADriftingFactor) {
   const NetworkShape shape = ntk_shape(12, 10, 2);
   ExecutionContext context;
   History history(shape, 99);
@@ -530,7 +535,7 @@ TEST(PosteriorTest, MakesADriftingFactorAnew) {
 }
 
 // Equal documents have the same gradient: their width is rounding of either sign, set to 0 or tiny.
-TEST(PosteriorTest, EqualDocumentsHaveNoWidth) {
+TEST(PosteriorTest, WidthOfEqualDocumentsIsZero) {
   const NetworkShape shape = ntk_shape(12, 10, 2);
   ExecutionContext context;
   History history(shape, 97);
@@ -552,7 +557,7 @@ TEST(PosteriorTest, EqualDocumentsHaveNoWidth) {
 TEST(PosteriorPlanTest, DualPaysUntilAboutTheNumberOfParameters) {
   // n²V against p²V: the two meet where n is a little below p, as tangent kernels cost something too.
   const NetworkShape shape = ntk_shape(136, 100, 2);
-  const std::int64_t pairs = primal_pays_from(shape, 120, 4);
+  const std::int64_t pairs = primal_pays_from(shape, 120);
   EXPECT_GT(pairs, shape.parameters() / 2);
   EXPECT_LT(pairs, 2 * shape.parameters());
   EXPECT_LT(dual_cost(shape, pairs - 1, 120, 4).operations, primal_cost(shape, 0, 120, 4).operations);

@@ -26,7 +26,7 @@ std::vector<double> random_rows(RngStream& coins, std::int64_t rows, std::int64_
   return values;
 }
 
-/// A from scratch, beside the posterior under test.
+/// A from scratch, to compare the posterior under test with.
 struct Fresh {
   double lambda;
   Matrix a;
@@ -61,7 +61,7 @@ struct Fresh {
   }
 };
 
-/// Each width by its own difference of rows, and what it may be off by: 10⁻⁹ of the largest quadratic form,
+/// Each width by the difference of two rows, and its tolerance: 10⁻⁹ of the largest quadratic form,
 /// since M_ii + M_jj − 2 M_ij cancels down from it. With λ ≥ 0.01 and differences within [−1, 1] the
 /// condition number stays below 10⁶, which Cholesky and Woodbury turn into 10⁶·2⁻⁵³ ~ 10⁻¹⁰.
 void expect_widths(const RowCovariance& posterior, const Fresh& fresh, RngStream& coins,
@@ -96,7 +96,7 @@ void expect_log_det(const RowCovariance& posterior, const Fresh& fresh) {
       << posterior.log_det() << " instead of " << expected;
 }
 
-TEST(RowCovarianceTest, EqualsAFreshInverseAtEveryStep) {
+TEST(RowCovarianceTest, MatchesAFreshInverseAtEveryStep) {
   ExecutionContext context;
   std::uint32_t number = 0;
   for (const double lambda : {0.01, 0.1, 10.0}) {
@@ -125,8 +125,8 @@ TEST(RowCovarianceTest, EqualsAFreshInverseAtEveryStep) {
   }
 }
 
-TEST(RowCovarianceTest, CrossesTheRenewalOfItsInverse) {
-  // 1,024 pairs make the inverse anew: before, at and behind that, and a second time.
+TEST(RowCovarianceTest, StaysAccurateAcrossRenewals) {
+  // 1,024 pairs renew the inverse: before, at and after that, and a second time.
   ExecutionContext context;
   for (const Covariance structure : {Covariance::kFull, Covariance::kDiagonalOfInverse}) {
     RngStream coins = test_coins(100);
@@ -148,11 +148,11 @@ TEST(RowCovarianceTest, CrossesTheRenewalOfItsInverse) {
       drift = posterior.drift();
       ASSERT_TRUE(drift <= 1e-10) << drift;
     }
-    EXPECT_TRUE(fell) << "rounding never went away, so nothing was made anew";
+    EXPECT_TRUE(fell) << "rounding errors never fell, so the inverse was never recomputed";
   }
 }
 
-TEST(RowCovarianceTest, ARoundLargerThanTheRenewalIsOneFactorisation) {
+TEST(RowCovarianceTest, RoundsLargerThanARenewalFactoriseOnce) {
   ExecutionContext context;
   RngStream coins = test_coins(101);
   for (const std::int64_t pairs : {1023, 1024, 3000}) {
@@ -166,7 +166,7 @@ TEST(RowCovarianceTest, ARoundLargerThanTheRenewalIsOneFactorisation) {
   }
 }
 
-TEST(RowCovarianceTest, WithoutACovarianceNothingIsWide) {
+TEST(RowCovarianceTest, WidthsAreZeroWithoutACovariance) {
   ExecutionContext context;
   RowCovariance posterior(Covariance::kNone, 4, 0.1);
   RngStream coins = test_coins(102);
@@ -179,7 +179,7 @@ TEST(RowCovarianceTest, WithoutACovarianceNothingIsWide) {
   EXPECT_EQ(posterior.drift(), 0.0);
 }
 
-TEST(RowCovarianceTest, EqualDocumentsHaveNoWidth) {
+TEST(RowCovarianceTest, WidthOfEqualDocumentsIsZero) {
   ExecutionContext context;
   RngStream coins = test_coins(103);
   for (const Covariance structure : kStructures) {
@@ -203,7 +203,7 @@ std::string bytes_of(const RowCovariance& posterior) {
   return state.bytes();
 }
 
-TEST(RowCovarianceTest, GoesOnFromItsSavedStateToTheSameBits) {
+TEST(RowCovarianceTest, ContinuesToTheSameBitsAfterLoading) {
   ExecutionContext context;
   for (const Covariance structure : kStructures) {
     RngStream coins = test_coins(104);

@@ -16,18 +16,18 @@ struct GpuDescription {
   std::int64_t free_bytes = 0;
 };
 
-/// What this build and this machine offer in GPUs. Never throws for their absence: `absence` says why there
-/// are none, in words that complete "No GPU: …".
+/// The GPUs that this build can use on this machine. If there are none, `absence` is a clause that says
+/// why.
 struct GpuSurvey {
   bool built_with_cuda = false;
-  int runtime_version = 0;   // 13000 for 13.0; 0 without
-  int driver_version = 0;    // the newest CUDA that the driver serves; 0 without
-  int least_capability = 0;  // 90 for 9.0: what this build's kernels need; 0 without CUDA
+  int runtime_version = 0;   // 13000 for 13.0; 0 without CUDA
+  int driver_version = 0;    // the newest CUDA that the driver supports; 0 without a driver
+  int least_capability = 0;  // that this build's kernels need, 90 for 9.0; 0 without CUDA
   std::vector<GpuDescription> gpus;
   std::string absence;
 };
 
-/// Defined once: by cuda/runtime in a CUDA build, else by the stubs.
+/// Defined by cuda/runtime in a CUDA build, else by cuda/not_built.cpp.
 GpuSurvey visible_gpus();
 
 }  // namespace olrank

@@ -1,4 +1,4 @@
-#include "report/final_figures.h"
+#include "report/final_measures.h"
 
 #include <fmt/format.h>
 
@@ -16,9 +16,9 @@ double last(const TrialResults& trial, Measure measure) {
   return trial.last[measure];
 }
 
-/// Of whole curves only: a damaged one has lost its end.
+/// NaN for a damaged curve, which lacks its end.
 double area(const TrialResults& trial, Measure measure) {
-  if (!trial.curve.complaint.empty()) return std::nan("");
+  if (!trial.curve.damage.empty()) return std::nan("");
   std::vector<double> rounds;
   std::vector<double> values;
   for (const CurveEvaluation& point : trial.curve.points) {
@@ -28,16 +28,16 @@ double area(const TrialResults& trial, Measure measure) {
   return curve_area(rounds, values);
 }
 
-using TrialPlace = std::pair<std::int64_t, std::int64_t>;  // fold and seed
+using FoldAndSeed = std::pair<std::int64_t, std::int64_t>;
 
-std::map<TrialPlace, const TrialResults*> by_place(const TrialList& trials) {
-  std::map<TrialPlace, const TrialResults*> places;
-  for (const TrialResults* trial : trials) places[{trial->identity.fold, trial->identity.seed}] = trial;
-  return places;
+std::map<FoldAndSeed, const TrialResults*> by_fold_and_seed(const TrialList& trials) {
+  std::map<FoldAndSeed, const TrialResults*> found;
+  for (const TrialResults* trial : trials) found[{trial->identity.fold, trial->identity.seed}] = trial;
+  return found;
 }
 
-bool is_mean_over_queries(const FinalFigure& figure) {
-  return figure.slug == slug_of(Measure::kOfflineNdcg);
+bool is_mean_over_queries(const FinalMeasure& measure) {
+  return measure.slug == slug_of(Measure::kOfflineNdcg);
 }
 
 NestedValues nested_by_fold(const std::map<std::int64_t, std::vector<std::vector<double>>>& folds) {
@@ -46,31 +46,31 @@ NestedValues nested_by_fold(const std::map<std::int64_t, std::vector<std::vector
   return nested;
 }
 
-/// Queries that conventions leave out count in no mean.
-std::vector<double> told(std::vector<double> values) {
+/// Drops NaN: the values of queries that the conventions exclude.
+std::vector<double> finite(std::vector<double> values) {
   std::erase_if(values, [](double value) { return !std::isfinite(value); });
   return values;
 }
 
 }  // namespace
 
-PhiloxKey FinalFigure::key() const {
+PhiloxKey FinalMeasure::key() const {
   return make_key({.purpose = Purpose::kResampling, .click_model = name_hash(slug.data(), slug.size())});
 }
 
-std::vector<FinalFigure> final_figures(std::int64_t cutoff) {
-  const auto figure = [&](Measure measure, int digits, Better better) {
-    return FinalFigure{slug_of(measure), title_of(measure, cutoff), digits, better,
-                       [measure](const TrialResults& trial) { return last(trial, measure); }};
+std::vector<FinalMeasure> final_measures(std::int64_t cutoff) {
+  const auto last_value = [&](Measure measure, int digits, Better better) {
+    return FinalMeasure{slug_of(measure), title_of(measure, cutoff), digits, better,
+                        [measure](const TrialResults& trial) { return last(trial, measure); }};
   };
-  return {figure(Measure::kOfflineNdcg, 4, Better::kLarger),
+  return {last_value(Measure::kOfflineNdcg, 4, Better::kLarger),
           {"offline-area", fmt::format("Area under offline NDCG@{}", cutoff), 4, Better::kLarger,
            [](const TrialResults& trial) { return area(trial, Measure::kOfflineNdcg); }},
-          figure(Measure::kDiscountedNdcg, 1, Better::kLarger),
-          figure(Measure::kRegret, 0, Better::kSmaller),
-          figure(Measure::kCosine, 4, Better::kLarger),
-          figure(Measure::kCertainShare, 3, Better::kNeither),
-          figure(Measure::kMilliseconds, 3, Better::kNeither)};
+          last_value(Measure::kDiscountedNdcg, 1, Better::kLarger),
+          last_value(Measure::kRegret, 0, Better::kSmaller),
+          last_value(Measure::kCosine, 4, Better::kLarger),
+          last_value(Measure::kCertainShare, 3, Better::kNeither),
+          last_value(Measure::kMilliseconds, 3, Better::kNeither)};
 }
 
 TrialList finished_trials(const RankerTrials& ranker) {
@@ -81,39 +81,39 @@ TrialList finished_trials(const RankerTrials& ranker) {
   return finished;
 }
 
-FoldedValues paired_differences(const TrialList& a, const TrialList& b, const FinalFigure& figure) {
-  const auto of_b = by_place(b);
+FoldedValues paired_differences(const TrialList& a, const TrialList& b, const FinalMeasure& measure) {
+  const auto of_b = by_fold_and_seed(b);
   return by_fold(a, [&](const TrialResults& trial) {
     const auto partner = of_b.find({trial.identity.fold, trial.identity.seed});
-    return partner == of_b.end() ? std::nan("") : figure.value(trial) - figure.value(*partner->second);
+    return partner == of_b.end() ? std::nan("") : measure.value(trial) - measure.value(*partner->second);
   });
 }
 
-NestedValues nested_values(const TrialList& trials, const FinalFigure& figure) {
+NestedValues nested_values(const TrialList& trials, const FinalMeasure& measure) {
   std::map<std::int64_t, std::vector<std::vector<double>>> folds;
   for (const TrialResults* trial : trials) {
     std::vector<double> values;
-    if (is_mean_over_queries(figure)) values = told(trial->queries);
-    if (values.empty()) values = told({figure.value(*trial)});
+    if (is_mean_over_queries(measure)) values = finite(trial->queries);
+    if (values.empty()) values = finite({measure.value(*trial)});
     if (!values.empty()) folds[trial->identity.fold].push_back(std::move(values));
   }
   return nested_by_fold(folds);
 }
 
-NestedValues nested_differences(const TrialList& a, const TrialList& b, const FinalFigure& figure) {
-  const auto of_b = by_place(b);
+NestedValues nested_differences(const TrialList& a, const TrialList& b, const FinalMeasure& measure) {
+  const auto of_b = by_fold_and_seed(b);
   std::map<std::int64_t, std::vector<std::vector<double>>> folds;
   for (const TrialResults* trial : a) {
     const auto found = of_b.find({trial->identity.fold, trial->identity.seed});
     if (found == of_b.end()) continue;
     const TrialResults& partner = *found->second;
     std::vector<double> values;
-    if (is_mean_over_queries(figure) && trial->queries.size() == partner.queries.size()) {
+    if (is_mean_over_queries(measure) && trial->queries.size() == partner.queries.size()) {
       values = trial->queries;
       for (std::size_t i = 0; i < values.size(); ++i) values[i] -= partner.queries[i];
-      values = told(std::move(values));
+      values = finite(std::move(values));
     }
-    if (values.empty()) values = told({figure.value(*trial) - figure.value(partner)});
+    if (values.empty()) values = finite({measure.value(*trial) - measure.value(partner)});
     if (!values.empty()) folds[trial->identity.fold].push_back(std::move(values));
   }
   return nested_by_fold(folds);

@@ -1,4 +1,4 @@
-#include "core/ops/visible_gpus.h"
+#include "core/device/visible_gpus.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "core/data/feature_matrix.h"
+#include "core/device/member_schedule.h"
+#include "core/explore/certainty_policy.h"
+#include "core/learning/covariance_checks.h"
+#include "core/ops/optimizer_step.h"
+#include "core/ops/precision.h"
+#include "core/ops/relu_network.h"
+#include "core/random/rng_stream.h"
+
+namespace olrank {
+
+/// How a device represents what is known about θ.
+enum class DeviceCovariance { kDual, kPrimal, kDiagonal, kDiagonalOfInverse, kNone };
+
+/// The documents that networks on a device rank and score. Both matrices must outlive the networks.
+struct DeviceData {
+  FeatureMatrix train;         // the documents of the queries that rounds ask
+  std::int64_t most_docs = 0;  // the most documents of a query
+  FeatureMatrix eval_docs;     // the documents that are scored at every evaluation
+};
+
+/// A = λI + s Σ g gᵀ over observed pairs.
+struct DevicePosteriorSpec {
+  DeviceCovariance covariance = DeviceCovariance::kNone;
+  double lambda = 1.0;  // λ
+  double scale = 1.0;   // s
+  CovarianceChecks checks;
+  /// A full covariance in this form, kDual or kPrimal, that observes the same pairs and decides nothing.
+  std::optional<DeviceCovariance> shadow;
+};
+
+/// Which orders count as certain.
+struct DeviceCertaintySpec {
+  bool by_vote = false;    // all members agree; else by widths
+  CertaintyPolicy policy;  // of widths
+};
+
+/// Passes over the history in shuffled batches that restart at θ₀ each round, on a batch's mean
+/// cross-entropy with weight decay.
+struct DeviceMiniBatches {
+  std::int64_t epochs = 20;
+  std::int64_t batch = 1024;
+  double decay = 0.0;  // a step decays by decay/n, n observed pairs
+};
+
+/// J steps from the current θ on Σ cross-entropy + prior_weight ‖θ − θ₀‖², or mini-batches instead.
+struct DeviceTrainingSpec {
+  Optimizer optimizer = Optimizer::kGradientDescent;
+  std::int64_t steps = 20;                    // J
+  double learning_rate = 1.0;                 // η
+  double learning_rate_decay = 1.0;           // of η, per training
+  double prior_weight = 0.0;                  // ½mλ
+  Precision precision = Precision::kFloat32;  // of products; the losses of J steps are always in float32
+  double stop_gradient_norm = 0.0;            // per pair; ends a training before its J steps; 0: never
+  std::optional<DeviceMiniBatches> mini_batches;
+  bool weigh_by_ndcg = false;  // LambdaRank
+  MemberSchedule schedule = MemberSchedule::kAuto;
+};
+
+/// Noise that the members of an ensemble add to their labels, drawn again every round.
+struct DeviceNoiseSpec {
+  double deviation = 0.0;           // ν
+  std::span<const PhiloxKey> keys;  // [members] unless ν = 0
+};
+
+/// Everything that defines networks on a device. Spans are read when the networks are made.
+struct DeviceNetworkSpec {
+  int device = 0;  // as CUDA numbers the visible ones
+  NetworkShape shape;
+  std::int64_t members = 1;
+  std::span<const float> first;  // θ₀, [members × p]
+  DeviceData data;
+  DevicePosteriorSpec posterior;
+  DeviceCertaintySpec certainty;
+  DeviceTrainingSpec training;
+  DeviceNoiseSpec noise;
+};
+
+}  // namespace olrank

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "core/data/feature_matrix.h"
+#include "core/explore/certain_orders.h"
+#include "core/online/preference_pair.h"
+#include "core/ops/pair_training.h"
+
+// What host and device exchange in a round.
+namespace olrank {
+
+/// A query of the training part.
+struct DeviceQuery {
+  std::int64_t first_doc = 0;
+  std::int64_t docs = 0;
+
+  friend bool operator==(const DeviceQuery&, const DeviceQuery&) = default;
+};
+
+/// The orders of a query's documents; valid until the next call.
+struct DeviceOrders {
+  std::span<const std::int32_t> by_score;  // docs, best first
+  std::span<const std::uint64_t> certain;  // rows of an OrderBits
+};
+
+/// The scores and widths that decided about the shown documents, and their exact widths by the shadow;
+/// valid until the next call.
+struct DeviceComparison {
+  CertaintyRule rule;
+  std::span<const double> scores;    // [shown]
+  std::span<const double> own_sq;    // w², [shown × shown]
+  std::span<const double> exact_sq;  // w² by the shadow, [shown × shown]
+};
+
+/// What a round adds to the history. The host keeps the index of documents and pairs.
+struct DeviceUpdate {
+  struct Term {
+    std::int32_t index = 0;
+    PairTerm term;
+  };
+
+  std::uint32_t round = 0;
+  DeviceQuery query;
+  std::span<const PreferencePair> pairs;
+  std::int64_t observed = 0;                      // n, these pairs included
+  std::span<const std::int64_t> new_docs;         // numbers within the training part
+  std::span<const Term> terms;                    // new and changed ones
+  std::span<const PairObservation> observations;  // for mini-batches and LambdaRank
+  /// For mini-batches: the numbers of all observations, shuffled for each epoch of each member.
+  std::span<const std::int32_t> order;
+  // For LambdaRank:
+  std::span<const std::int32_t> examined;  // rows of the history, in the order shown
+  std::span<const std::uint8_t> clicks;
+};
+
+/// A whole history, to resume from.
+struct DeviceHistory {
+  FeatureMatrix docs;  // the distinct ones
+  std::span<const PairTerm> terms;
+  std::int64_t observed = 0;
+  std::span<const PairObservation> observations;  // for mini-batches and LambdaRank
+  // For LambdaRank:
+  std::span<const std::int64_t> doc_numbers;
+  std::span<const std::int32_t> first_doc;   // [lists + 1], into `examined`
+  std::span<const std::int32_t> first_pair;  // [lists + 1], into `observations`
+  std::span<const std::int32_t> examined;
+  std::span<const std::uint8_t> clicks;
+};
+
+/// The numerical health of the covariance, and its memory.
+struct DeviceHealth {
+  double drift = 0.0;
+  std::int64_t negative_widths = 0;
+  std::int64_t bytes = 0;         // of the covariance
+  std::int64_t device_bytes = 0;  // of everything on the device
+};
+
+}  // namespace olrank

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace olrank {
+
+// JSON without values in between, for large or untrusted texts. Light to include.
+
+/// Receives the events of a JSON text, so that nothing is built that the receiver does not want. A handler
+/// returns false, or throws, to stop the parser.
+class JsonHandler {
+ public:
+  virtual ~JsonHandler() = default;
+
+  virtual bool null() = 0;
+  virtual bool boolean(bool value) = 0;
+  virtual bool number_integer(std::int64_t value) = 0;    // negative integers
+  virtual bool number_unsigned(std::uint64_t value) = 0;  // all other integers
+  /// `digits` is the number as written.
+  virtual bool number_float(double value, const std::string& digits) = 0;
+  virtual bool string(std::string& value) = 0;
+  virtual bool start_object() = 0;
+  virtual bool key(std::string& name) = 0;
+  virtual bool end_object() = 0;
+  virtual bool start_array() = 0;
+  virtual bool end_array() = 0;
+
+  enum class Fault { kSyntax, kNumberOutOfRange };
+  /// The text is invalid at `byte`, counted from 1.
+  virtual void invalid(std::size_t byte, Fault fault) = 0;
+};
+
+/// Whether the text was valid and no handler stopped the parser.
+bool parse_json_events(std::string_view text, JsonHandler& handler);
+
+/// Appends a quoted string; invalid UTF-8 is replaced.
+void append_json_string(std::string& out, std::string_view text);
+
+}  // namespace olrank

@@ -1,0 +1,34 @@
+#include "core/learning/numeric_errors.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <string>
+
+#include "core/error.h"
+
+namespace olrank {
+
+void throw_diverged(const DivergedTraining& training) {
+  const std::string remedy =
+      training.lambda ? fmt::format(", or a larger lambda than {}, keeps it finite", *training.lambda)
+                      : " keeps it finite";
+  // A NaN's sign is arbitrary, and a loss is never negative.
+  throw NumericError(fmt::format(
+      "Training stopped in round {} at step {}: the loss is {}. A smaller learning_rate than {}{}.",
+      training.round, training.step, std::abs(training.loss), training.learning_rate, remedy));
+}
+
+void throw_lost_precision(const CovarianceName& covariance, std::string_view what) {
+  throw NumericError(fmt::format(
+      "The {} covariance of {} pairs has lost its precision at lambda = {}: {}, even after a rebuild. "
+      "Choose a larger lambda{}.",
+      covariance.form, covariance.pairs, covariance.lambda, what,
+      covariance.form == "dual" ? ", or form = \"primal\"" : ""));
+}
+
+void throw_bad_score(std::int64_t doc) {
+  throw NumericError(fmt::format("The score of document {} is not a number.", doc));
+}
+
+}  // namespace olrank

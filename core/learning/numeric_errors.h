@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+// The NumericErrors that CPU and device rankers throw alike.
+namespace olrank {
+
+/// Where the loss of a training left the finite numbers.
+struct DivergedTraining {
+  std::uint32_t round = 0;
+  std::int64_t step = 0;
+  double loss = 0.0;
+  double learning_rate = 0.0;
+  std::optional<double> lambda;  // set if a larger one helps, too
+};
+[[noreturn]] void throw_diverged(const DivergedTraining& training);
+
+/// A covariance as its errors describe it.
+struct CovarianceName {
+  std::string_view form;  // "dual", "primal", …
+  std::int64_t pairs = 0;
+  double lambda = 0.0;
+};
+/// A rebuild did not help; `what` is a clause: "its residual is 0.1".
+[[noreturn]] void throw_lost_precision(const CovarianceName& covariance, std::string_view what);
+
+/// The score of a query's document `doc` is NaN.
+[[noreturn]] void throw_bad_score(std::int64_t doc);
+
+}  // namespace olrank

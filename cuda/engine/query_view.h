@@ -1,0 +1,94 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/device/device_network.h"
+#include "cuda/engine/resident_trainer.h"
+#include "cuda/ops/certain_orders.h"
+#include "cuda/ops/pair_corner.h"
+#include "cuda/ops/relu_layers.h"
+#include "cuda/runtime/work.h"
+
+namespace olrank::OLRANK_DEVICE_NAMESPACE {
+
+/// A query's documents as the networks score them: the memory of one score_query(), and the answer that
+/// goes to the host in one copy.
+class QueryView {
+ public:
+  QueryView(const DeviceNetworkSpec& spec, const float* train);
+
+  /// Scores, and factors for widths.
+  void score(Stream stream, DeviceQuery query, const NetworkStack& networks);
+  void order_by_score(Stream stream);
+  void find_certain_by_width(Stream stream, const CertaintyRule* rule);
+  void find_certain_by_vote(Stream stream);
+  /// Starts copying the answer to the host, with the posterior's status and the training's outcome.
+  void fetch(Stream stream, const CovarianceStatus* status, const double* outcome);
+  /// The same without orders.
+  void fetch_figures(Stream stream, const CovarianceStatus* status, const double* outcome);
+
+  DeviceQuery query() const { return query_; }
+  FactorRows rows() { return {rows_.data(), query_.docs, spec_.shape.factors()}; }
+  double* m() { return m_.data(); }
+  /// Starts copying what decided (M, rule, scores) to the host.
+  void fetch_decision(Stream stream, const CertaintyRule* rule);
+  void write_scores(Stream stream, std::span<float> scores);
+  void write_width_sq(Stream stream, const CertaintyRule* rule, std::span<double> width_sq);
+  std::int64_t bytes() const;
+
+  // On the host after a fetch:
+  struct Figures {
+    CovarianceStatus status;
+    WidthHealthSums health;       // since construction
+    std::int32_t first_bad = -1;  // document whose score is not a number
+  };
+  const Figures& figures() const { return *on_host<Figures>(0); }
+  std::span<const double> outcome() const;  // [kOutcomes × members]
+  DeviceOrders orders() const;
+  // On the host after fetch_decision():
+  struct Decision {
+    CertaintyRule rule;
+    std::span<const float> scores;  // [docs]
+    std::span<const double> m;      // [docs × docs], lower triangle
+  };
+  Decision decision() const;
+
+ private:
+  template <class T>
+  T* on_device(std::int64_t at) {
+    return reinterpret_cast<T*>(device_answer_.data() + at);
+  }
+  template <class T>
+  const T* on_host(std::int64_t at) const {
+    return reinterpret_cast<const T*>(host_answer_.data() + at);
+  }
+  bool by_vote() const { return spec_.certainty.by_vote; }
+  const float* scores() const { return by_vote() ? mean_.data() : scores_.data(); }
+  WidthedDocs widthed();
+  struct DecisionPlaces {
+    std::int64_t rule = 0, scores = 0, magnitudes = 0, end = 0;  // M is at 0
+  };
+  DecisionPlaces decision_places() const;
+
+  DeviceNetworkSpec spec_;
+  const float* train_;
+  DeviceQuery query_;
+  DeviceArray<std::int64_t> offsets_;  // 0, docs for every number of docs
+  DeviceArray<float> rows_;
+  DeviceArray<float> scores_;
+  DeviceArray<float> magnitudes_;
+  DeviceArray<float> mean_;
+  DeviceArray<double> m_;
+  // The answer: figures, outcome, order by score, bits.
+  std::int64_t outcome_at_;
+  std::int64_t order_at_;
+  std::int64_t bits_at_;
+  DeviceArray<std::byte> device_answer_;
+  PinnedBytes host_answer_;
+  // The decision: M, rule, scores, magnitudes.
+  PinnedBytes host_decision_;
+};
+
+}  // namespace olrank::OLRANK_DEVICE_NAMESPACE

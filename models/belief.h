@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/data/dataset.h"
+#include "core/explore/certainty_policy.h"
+#include "core/explore/order_bits.h"
+#include "core/io/state_archive.h"
+#include "core/online/online_ranker.h"
+#include "core/runtime/execution_context.h"
+
+namespace olrank {
+
+/// The parameters of each member; a single model is one member.
+using MemberThetas = std::span<const std::vector<float>>;
+
+/// What the decision about one query rests on. The arrays lie in the scratch memory that they were taken
+/// from.
+struct Evidence {
+  std::int64_t members = 1;
+  std::span<float> scores;         // [V]
+  std::span<float> member_scores;  // [members × V]; empty where widths decide
+  std::span<float> factors;        // tangent factors by document; empty for linear scores
+  std::span<double> width_sq;      // w², [V × V]; empty where votes decide
+  double least_difference = 0.0;   // score differences up to it are rounding
+};
+
+/// What a ranker knows about the order of a query's documents: their scores, and either widths from a
+/// posterior or the votes of an ensemble. The parameters belong to its ModelLearner. Const functions may
+/// run on several threads at once.
+class Belief {
+ public:
+  Belief() = default;
+  virtual ~Belief() = default;
+  Belief(const Belief&) = delete;
+  Belief& operator=(const Belief&) = delete;
+
+  /// Arrays for a query of `docs` documents, uninitialised.
+  virtual Evidence take_evidence(Scratch& scratch, std::int64_t members, std::int64_t docs) const = 0;
+  /// Fills everything but the widths.
+  virtual void score(ExecutionContext& context, MemberThetas thetas, FeatureMatrix docs,
+                     Evidence& evidence) const = 0;
+  /// The ranker's score of any documents: for an ensemble the mean of its members'.
+  virtual void mean_score(ExecutionContext& context, MemberThetas thetas, FeatureMatrix docs,
+                          std::span<float> scores) const = 0;
+
+  /// Whether widths decide, not votes.
+  virtual bool has_widths() const = 0;
+  /// Fills width_sq. Throws NumericError where rounding has eaten the digits.
+  virtual void measure_widths(ExecutionContext& context, FeatureMatrix docs, Evidence& evidence) const = 0;
+  /// The same for the ranker that learns: repairs the posterior where needed and keeps what observe() can
+  /// reuse.
+  virtual void measure_and_repair_widths(ExecutionContext& context, FeatureMatrix docs,
+                                         Evidence& evidence) {
+    measure_widths(context, docs, evidence);
+  }
+  /// log(det A/det λI).
+  virtual double log_det() const { return 0.0; }
+
+  /// Whether observe() reads the evidence that score() filled at the current parameters.
+  virtual bool observes_evidence() const { return false; }
+  /// Takes the pairs of a query into the posterior.
+  virtual void observe(ExecutionContext&, FeatureMatrix, const Evidence&, std::span<const PreferencePair>) {
+  }
+
+  /// This belief as it is now; no later observation changes it.
+  virtual std::shared_ptr<const Belief> freeze() const = 0;
+  virtual ModelTensors model(MemberThetas thetas) const = 0;
+  virtual std::vector<RankerFigure> figures(ExecutionContext&) const { return {}; }
+  virtual void save(StateWriter&) const {}
+  virtual void load(StateReader&) {}
+};
+
+/// Sets the certain orders of a query, by place in the order by score, and returns the rule that decided.
+/// Live and frozen rankers decide here.
+CertaintyRule find_certain_orders(const CertaintyPolicy& policy, const Belief& belief,
+                                  const Evidence& evidence, std::span<const std::int32_t> by_score,
+                                  OrderBits& orders);
+
+}  // namespace olrank

@@ -1,0 +1,164 @@
+#include "models/certain_order_ranker.h"
+
+#include <utility>
+
+#include "core/feedback/preference_pairs.h"
+#include "models/score_order.h"
+
+namespace olrank {
+namespace {
+
+/// Makes lists as a CertainOrderRanker did when it was frozen.
+class FrozenCertainOrderRanker : public FrozenRanker {
+ public:
+  FrozenCertainOrderRanker(const RankerSettings& settings, PhiloxKey list_key,
+                           std::shared_ptr<const Belief> belief, MemberThetas thetas)
+      : explore_(settings.explore),
+        policy_(certainty_policy(settings)),
+        list_key_(list_key),
+        belief_(std::move(belief)),
+        thetas_(thetas.begin(), thetas.end()) {}
+
+  void rank(ExecutionContext& context, const RankingTask& task, Ranking& ranking) const override {
+    Scratch& scratch = context.scratch();
+    const Scratch::Frame frame(scratch);
+    Evidence evidence =
+        belief_->take_evidence(scratch, static_cast<std::int64_t>(thetas_.size()), task.docs.docs);
+    belief_->score(context, thetas_, task.docs, evidence);
+    ranking.scores.assign(evidence.scores.begin(), evidence.scores.end());
+    order_by_score(context, evidence.scores, ranking.by_score);
+    if (belief_->has_widths()) belief_->measure_widths(context, task.docs, evidence);
+    find_certain_orders(policy_, *belief_, evidence, ranking.by_score, ranking.orders);
+
+    ExploringList list(task.explore ? explore_.list : ListRule::kGreedy, explore_.refine, list_key_);
+    const RankedList made = list.make(ranking.by_score, ranking.orders, task.round, task.cutoff);
+    ranking.list.assign(made.docs.begin(), made.docs.end());
+    ranking.knows_orders = true;
+    ranking.certainty = made.certainty;
+  }
+  ModelTensors model() const override { return belief_->model(thetas_); }
+
+ private:
+  ExplorationSettings explore_;
+  CertaintyPolicy policy_;
+  PhiloxKey list_key_;
+  std::shared_ptr<const Belief> belief_;
+  std::vector<std::vector<float>> thetas_;
+};
+
+}  // namespace
+
+CertainOrderRanker::CertainOrderRanker(const RankerSettings& settings, const TrialKeys& keys,
+                                       std::int64_t cutoff, Parts parts)
+    : settings_(settings),
+      policy_(certainty_policy(settings)),
+      batch_key_(keys.key(Purpose::kBatch)),
+      list_key_(keys.key(Purpose::kList)),
+      belief_(std::move(parts.belief)),
+      learner_(std::move(parts.learner)),
+      shadow_(std::move(parts.shadow)),
+      list_(settings.explore, list_key_, cutoff) {}
+
+void CertainOrderRanker::score_query(ExecutionContext& context, const QueryDocs& query) {
+  const MemberThetas thetas = learner_->thetas();
+  evidence_frame_.reset();
+  evidence_frame_.emplace(evidence_memory_);
+  evidence_ =
+      belief_->take_evidence(evidence_memory_, static_cast<std::int64_t>(thetas.size()), query.docs());
+  belief_->score(context, thetas, query.features, evidence_);
+  scored_query_ = query.query;
+}
+
+RankedList CertainOrderRanker::rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) {
+  {
+    const auto measured = context.clock.measure("score");
+    score_query(context.execution, query);
+    order_by_score(context.execution, evidence_.scores, by_score_);
+  }
+  if (belief_->has_widths()) {
+    const auto measured = context.clock.measure("width");
+    belief_->measure_and_repair_widths(context.execution, query.features, evidence_);
+  }
+  RankedList list;
+  CertaintyRule rule;
+  {
+    const auto measured = context.clock.measure("rank");
+    rule = find_certain_orders(policy_, *belief_, evidence_, by_score_, list_.orders());
+    list = list_.make(by_score_, round);
+  }
+  if (shadow_) {
+    const auto measured = context.clock.measure("shadow");
+    shadow_->compare(context.execution, list_.shown(list), evidence_, rule, list);
+  }
+  return list;
+}
+
+LearnReport CertainOrderRanker::learn(RoundContext& context, const Feedback& feedback) {
+  preference_pairs(settings_.feedback.pairs, feedback.shown, feedback.clicks,
+                   RngStream(batch_key_, feedback.round), pairs_);
+  if (pairs_.empty()) return {};
+  const QueryDocs& query = feedback.query;
+  {
+    const auto measured = context.clock.measure("observe");
+    if (belief_->observes_evidence() && scored_query_ != query.query) score_query(context.execution, query);
+    belief_->observe(context.execution, query.features, evidence_, pairs_);
+    learner_->observe(feedback, pairs_);
+  }
+  if (shadow_) {
+    const auto measured = context.clock.measure("shadow");
+    shadow_->observe(context.execution, feedback.shown, evidence_, pairs_);
+  }
+  const auto measured = context.clock.measure("train");
+  const auto steps = learner_->train(context.execution, feedback.round);
+  scored_query_ = -1;
+  return {pairs_, steps};
+}
+
+void CertainOrderRanker::describe(const QueryDocs&, bool full, RoundDetail& detail) {
+  detail.scores.assign(evidence_.scores.begin(), evidence_.scores.end());
+  if (!full) return;
+  const MemberThetas thetas = learner_->thetas();
+  detail.theta.assign(thetas.begin(), thetas.end());
+  detail.width_sq.assign(evidence_.width_sq.begin(), evidence_.width_sq.end());
+  list_.write_matrix(by_score_, detail.certain);
+}
+
+void CertainOrderRanker::score(ExecutionContext& context, FeatureMatrix docs,
+                               std::span<float> scores) const {
+  belief_->mean_score(context, learner_->thetas(), docs, scores);
+}
+
+std::int64_t CertainOrderRanker::parameters() const {
+  std::size_t count = 0;
+  for (const auto& theta : learner_->thetas()) count += theta.size();
+  return static_cast<std::int64_t>(count);
+}
+
+std::vector<RankerFigure> CertainOrderRanker::figures(ExecutionContext& context) const {
+  std::vector<RankerFigure> figures = belief_->figures(context);
+  for (RankerFigure& figure : learner_->figures()) figures.push_back(std::move(figure));
+  return figures;
+}
+
+std::shared_ptr<const FrozenRanker> CertainOrderRanker::freeze() const {
+  return std::make_shared<FrozenCertainOrderRanker>(settings_, list_key_, belief_->freeze(),
+                                                    learner_->thetas());
+}
+
+// The order is part of a result's fingerprint, which digests the archive.
+void CertainOrderRanker::save(StateWriter& state) const {
+  learner_->save(state);
+  belief_->save(state);
+  learner_->save_figures(state);
+  if (shadow_) shadow_->save(state);
+}
+
+void CertainOrderRanker::load(StateReader& state) {
+  learner_->load(state);
+  belief_->load(state);
+  learner_->load_figures(state);
+  if (shadow_) shadow_->load(state);
+  scored_query_ = -1;
+}
+
+}  // namespace olrank

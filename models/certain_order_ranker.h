@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "core/online/frozen_ranker.h"
+#include "core/online/online_ranker.h"
+#include "core/online/trial_keys.h"
+#include "models/belief.h"
+#include "models/certain_list.h"
+#include "models/model_learner.h"
+#include "models/neural/width_shadow.h"
+#include "models/ranker_settings.h"
+
+namespace olrank {
+
+/// A ranker that explores only the pairs whose order is still uncertain: scores → widths or votes → certain
+/// orders → list → clicks → pairs → history and posterior → training. What it knows is its Belief, how its
+/// parameters follow the feedback its ModelLearner.
+class CertainOrderRanker : public OnlineRanker {
+ public:
+  struct Parts {
+    std::unique_ptr<Belief> belief;
+    std::unique_ptr<ModelLearner> learner;
+    std::unique_ptr<WidthShadow> shadow;  // or null
+  };
+
+  CertainOrderRanker(const RankerSettings& settings, const TrialKeys& keys, std::int64_t cutoff,
+                     Parts parts);
+
+  RankedList rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) override;
+  LearnReport learn(RoundContext& context, const Feedback& feedback) override;
+  void describe(const QueryDocs& query, bool full, RoundDetail& detail) override;
+  void score(ExecutionContext& context, FeatureMatrix docs, std::span<float> scores) const override;
+  std::int64_t parameters() const override;
+  ModelTensors model() const override { return belief_->model(learner_->thetas()); }
+  std::vector<RankerFigure> figures(ExecutionContext& context) const override;
+  std::shared_ptr<const FrozenRanker> freeze() const override;
+  void save(StateWriter& state) const override;
+  void load(StateReader& state) override;
+
+ private:
+  /// Scores of a query at the current parameters, as the evidence.
+  void score_query(ExecutionContext& context, const QueryDocs& query);
+
+  RankerSettings settings_;
+  CertaintyPolicy policy_;
+  PhiloxKey batch_key_;
+  PhiloxKey list_key_;
+
+  // State.
+  std::unique_ptr<Belief> belief_;
+  std::unique_ptr<ModelLearner> learner_;
+  std::unique_ptr<WidthShadow> shadow_;
+
+  // Of the query scored last.
+  Scratch evidence_memory_;
+  std::optional<Scratch::Frame> evidence_frame_;
+  Evidence evidence_;
+  std::int64_t scored_query_ = -1;  // −1 once the parameters have changed
+  std::vector<std::int32_t> by_score_;
+  CertainList list_;
+  std::vector<PreferencePair> pairs_;
+};
+
+}  // namespace olrank

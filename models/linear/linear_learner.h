@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "core/feedback/pair_history.h"
+#include "core/online/trial_keys.h"
+#include "models/linear/newton_trainer.h"
+#include "models/model_learner.h"
+#include "models/ranker_settings.h"
+
+namespace olrank {
+
+/// A linear model, or an ensemble, that is fitted to the whole history by Newton's method after each round
+/// that brought pairs. In an ensemble, member n learns labels y + γ, γ ~ N(0, ν²) drawn again for the whole
+/// history in every round.
+class LinearLearner : public ModelLearner {
+ public:
+  LinearLearner(std::int64_t features, const RankerSettings& settings, const TrialKeys& keys,
+                const std::optional<EnsembleSpec>& ensemble);
+
+  MemberThetas thetas() const override { return thetas_; }
+  void observe(const Feedback& feedback, std::span<const PreferencePair> pairs) override;
+  std::span<const double> train(ExecutionContext& context, std::uint32_t round) override;
+  std::vector<RankerFigure> figures() const override;
+  void save(StateWriter& state) const override;
+  void load(StateReader& state) override;
+  void save_figures(StateWriter& state) const override;
+  void load_figures(StateReader& state) override;
+
+ private:
+  struct Member {
+    PhiloxKey noise_key;
+    NewtonTrainer trainer;
+    NewtonReport last_training;
+
+    void save_report(StateWriter& state) const;
+    void load_report(StateReader& state);
+  };
+
+  /// Labels of a member's training.
+  std::span<const double> labels(const Member& member, std::uint32_t round);
+  /// θ: the trainer's parameters, rounded.
+  void take_parameters(std::size_t member);
+
+  TrainerSettings settings_;
+  double lambda_;
+  std::optional<EnsembleSpec> ensemble_;
+  PairHistory history_;
+  std::vector<Member> members_;
+  std::vector<std::vector<float>> thetas_;
+  std::vector<double> perturbed_wins_;
+};
+
+}  // namespace olrank

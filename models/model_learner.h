@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/io/state_archive.h"
+#include "core/online/online_ranker.h"
+#include "models/belief.h"
+
+namespace olrank {
+
+/// Models that learn side by side, each with noise on its labels.
+struct EnsembleSpec {
+  std::int64_t members = 2;
+  double noise_variance = 0.1;  // ν²
+};
+
+/// How a ranker's parameters follow its feedback: the history and the trainers.
+class ModelLearner {
+ public:
+  ModelLearner() = default;
+  virtual ~ModelLearner() = default;
+  ModelLearner(const ModelLearner&) = delete;
+  ModelLearner& operator=(const ModelLearner&) = delete;
+
+  virtual MemberThetas thetas() const = 0;
+  /// Adds a round's preferences to the history.
+  virtual void observe(const Feedback& feedback, std::span<const PreferencePair> pairs) = 0;
+  /// Trains every member on the history. Returns the σ_t of gradient descent, one per member; empty where
+  /// training has no common step.
+  virtual std::span<const double> train(ExecutionContext& context, std::uint32_t round) = 0;
+
+  virtual std::vector<RankerFigure> figures() const { return {}; }
+  virtual void save(StateWriter& state) const = 0;
+  virtual void load(StateReader& state) = 0;
+  /// What figures() needs in addition, if it follows the belief in the archive.
+  virtual void save_figures(StateWriter&) const {}
+  virtual void load_figures(StateReader&) {}
+};
+
+/// Reads "members" and refuses a saved state with another count than `expected`.
+void require_members(StateReader& state, std::size_t expected);
+
+}  // namespace olrank

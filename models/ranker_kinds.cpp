@@ -1,0 +1,146 @@
+#include "models/ranker_kinds.h"
+
+#include <array>
+#include <vector>
+
+#include "core/error.h"
+#include "models/dueling_bandit.h"
+#include "models/lambdarank_labels.h"
+#include "models/linear/p2linrank.h"
+#include "models/linear/pairrank.h"
+#include "models/neural/confident_network.h"
+#include "models/neural/p2neurrank.h"
+#include "models/pdgd.h"
+#include "models/ranker_plan.h"
+#include "models/ranknet.h"
+#include "models/ranknet_offline.h"
+
+namespace olrank {
+namespace {
+
+/// In the order in which users see them.
+constexpr std::array kRows = {
+    RankerKindRow{.kind = RankerKind::kPairRank,
+                  .name = "pairrank",
+                  .forms = ModelForms::kLinear,
+                  .evidence = OrderEvidence::kWidths,
+                  .pairs = PairUse::kUnweighted,
+                  .set_defaults = set_pairrank_defaults,
+                  .plan = plan_pairrank,
+                  .make = make_pairrank},
+    RankerKindRow{.kind = RankerKind::kOlRankNet,
+                  .name = "olranknet",
+                  .forms = ModelForms::kNetwork,
+                  .evidence = OrderEvidence::kWidths,
+                  .pairs = PairUse::kWeighted,
+                  .step_is_share = true,
+                  .starts_from_model = true,
+                  .on_device = true,
+                  .set_defaults = set_olranknet_defaults,
+                  .plan = plan_confident_network,
+                  .make = make_confident_network},
+    RankerKindRow{.kind = RankerKind::kOlLambdaRank,
+                  .name = "ollambdarank",
+                  .forms = ModelForms::kNetwork,
+                  .evidence = OrderEvidence::kWidths,
+                  .pairs = PairUse::kUnweighted,
+                  .step_is_share = true,
+                  .weighs_by_ndcg = true,
+                  .starts_from_model = true,
+                  .on_device = true,
+                  .plan = plan_confident_network,
+                  .make = make_confident_network},
+    RankerKindRow{.kind = RankerKind::kP2LinRank,
+                  .name = "p2linrank",
+                  .forms = ModelForms::kLinear,
+                  .evidence = OrderEvidence::kVotes,
+                  .pairs = PairUse::kUnweighted,
+                  .set_defaults = set_p2linrank_defaults,
+                  .plan = plan_p2linrank,
+                  .make = make_p2linrank},
+    RankerKindRow{.kind = RankerKind::kP2NeurRank,
+                  .name = "p2neurrank",
+                  .forms = ModelForms::kNetwork,
+                  .evidence = OrderEvidence::kVotes,
+                  .pairs = PairUse::kWeighted,
+                  .step_is_share = true,
+                  .starts_from_model = true,
+                  .on_device = true,
+                  .set_defaults = set_p2neurrank_defaults,
+                  .plan = plan_p2neurrank,
+                  .make = make_p2neurrank},
+    RankerKindRow{.kind = RankerKind::kRankNet,
+                  .name = "ranknet",
+                  .pairs = PairUse::kUnweighted,
+                  .starts_from_model = true,
+                  .set_defaults = set_ranknet_defaults,
+                  .plan = plan_score_model,
+                  .make = make_ranknet},
+    RankerKindRow{.kind = RankerKind::kLambdaRankLabels,
+                  .name = "lambdarank-labels",
+                  .needs_labels = true,
+                  .set_defaults = set_lambdarank_labels_defaults,
+                  .plan = plan_score_model,
+                  .make = make_lambdarank_labels},
+    RankerKindRow{.kind = RankerKind::kDbgd,
+                  .name = "dbgd",
+                  .set_defaults = set_dueling_bandit_defaults,
+                  .plan = plan_score_model,
+                  .make = make_dueling_bandit},
+    RankerKindRow{.kind = RankerKind::kMgd,
+                  .name = "mgd",
+                  .multileaves = true,
+                  .set_defaults = set_dueling_bandit_defaults,
+                  .plan = plan_score_model,
+                  .make = make_dueling_bandit},
+    RankerKindRow{.kind = RankerKind::kPdgd,
+                  .name = "pdgd",
+                  .starts_from_model = true,
+                  .set_defaults = set_pdgd_defaults,
+                  .plan = plan_score_model,
+                  .make = make_pdgd},
+    RankerKindRow{.kind = RankerKind::kRankNetOffline,
+                  .name = "ranknet-offline",
+                  .needs_labels = true,
+                  .set_defaults = set_ranknet_offline_defaults,
+                  .plan = plan_score_model,
+                  .make = make_ranknet_offline},
+};
+
+constexpr auto kNames = [] {
+  std::array<RankerKindNames::Entry, kRows.size()> names;
+  for (std::size_t row = 0; row < kRows.size(); ++row) names[row] = {kRows[row].kind, kRows[row].name};
+  return names;
+}();
+
+}  // namespace
+
+const RankerKindRow& row_of(RankerKind kind) {
+  for (const RankerKindRow& row : kRows) {
+    if (row.kind == kind) return row;
+  }
+  throw InvalidArgument("A ranker has an unknown kind.");
+}
+
+std::string kinds_where(bool (*wanted)(const RankerKindRow& row)) {
+  std::vector<std::string_view> found;
+  for (const RankerKindRow& row : kRows) {
+    if (wanted(row)) found.push_back(row.name);
+  }
+  std::string text;
+  for (std::size_t number = 0; number < found.size(); ++number) {
+    if (number > 0) text += number + 1 == found.size() ? " or " : ", ";
+    text += found[number];
+  }
+  return text;
+}
+
+const RankerKindNames::Entry* RankerKindNames::begin() const {
+  return kNames.data();
+}
+
+const RankerKindNames::Entry* RankerKindNames::end() const {
+  return kNames.data() + kNames.size();
+}
+
+}  // namespace olrank

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/math/philox.h"
+#include "core/statistics/hierarchical_bootstrap.h"
+#include "core/statistics/mean_interval.h"
+#include "report/comparison.h"
+
+namespace olrank {
+
+/// Significance level of all tests.
+inline constexpr double kSignificance = 1.0 - kConfidence;
+
+/// Which of two values is better; a measure without a better direction is not tested.
+enum class Better { kLarger, kSmaller, kNeither };
+
+/// A number that a finished trial ends with.
+struct FinalMeasure {
+  std::string slug;
+  std::string title;
+  int digits = 4;
+  Better better = Better::kLarger;
+  std::function<double(const TrialResults&)> value;
+
+  /// Key of its resampling draws.
+  PhiloxKey key() const;
+};
+
+/// Every measure that tables show, for lists of `cutoff` documents.
+std::vector<FinalMeasure> final_measures(std::int64_t cutoff);
+
+using TrialList = std::vector<const TrialResults*>;
+
+TrialList finished_trials(const RankerTrials& ranker);
+
+/// a − b on the folds and seeds that both have finished, where both saw the same queries and random draws.
+FoldedValues paired_differences(const TrialList& a, const TrialList& b, const FinalMeasure& measure);
+
+/// The values that the bootstrap resamples: per-query values where the measure is their mean and the trials
+/// kept them, else one value per trial.
+NestedValues nested_values(const TrialList& trials, const FinalMeasure& measure);
+NestedValues nested_differences(const TrialList& a, const TrialList& b, const FinalMeasure& measure);
+
+/// Whether any trial has more than one value.
+bool over_queries(const NestedValues& values);
+
+}  // namespace olrank

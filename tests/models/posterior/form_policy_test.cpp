@@ -1,0 +1,92 @@
+#include "models/posterior/form_policy.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "core/error.h"
+#include "models/posterior/posterior_plan.h"
+
+namespace olrank {
+namespace {
+
+constexpr std::int64_t kDocs = 20;
+constexpr std::int64_t kAdded = 3;
+
+NetworkShape shape() {
+  return linear_shape(40);
+}
+
+/// The pairs after which a policy switches; -1 if it does not within 400 rounds.
+std::int64_t switches_at(FormPolicy policy) {
+  for (std::int64_t pairs = 0; pairs < 400 * kAdded; pairs += kAdded) {
+    if (policy.switches(pairs, kAdded, kDocs)) return pairs + kAdded;
+  }
+  return -1;
+}
+
+std::int64_t whole(double bytes) {
+  return static_cast<std::int64_t>(bytes);
+}
+
+TEST(FormPolicyTest, SwitchesOnceTheExcessExceedsTheConversion) {
+  double excess = 0.0;
+  std::int64_t pairs = 0;
+  do {
+    const double dual = dual_cost(shape(), pairs, kDocs, 4).operations;
+    const double primal = primal_cost(shape(), pairs, kDocs, 4).operations;
+    if (dual > primal) excess += dual - primal;
+    pairs += kAdded;
+  } while (excess <= conversion_operations(shape(), pairs));
+  EXPECT_GT(excess, 0.0);
+  EXPECT_EQ(switches_at(FormPolicy(shape(), CovarianceForm::kAuto, 0)), pairs);
+}
+
+TEST(FormPolicyTest, FixedFormsNeverSwitch) {
+  EXPECT_EQ(switches_at(FormPolicy(shape(), CovarianceForm::kDual, 0)), -1);
+}
+
+TEST(FormPolicyTest, ExcessIsItsState) {
+  FormPolicy policy(shape(), CovarianceForm::kAuto, 0);
+  policy.set_excess(conversion_operations(shape(), 1000));
+  EXPECT_TRUE(policy.switches(kAdded, kAdded, kDocs));
+  EXPECT_GE(policy.excess(), conversion_operations(shape(), 1000));
+}
+
+// The dual form outgrows the memory before the switch pays; the freed factor makes room for the primal
+// form.
+TEST(FormPolicyTest, SwitchesEarlyWhenTheDualFormOverflows) {
+  const NetworkShape network = ntk_shape(20, 20, 2);
+  const std::int64_t memory = whole(primal_peak_bytes(network, 900));
+  FormPolicy policy(network, CovarianceForm::kAuto, memory);
+  std::int64_t pairs = 0;
+  while (!policy.switches(pairs, kAdded, 1)) pairs += kAdded;
+  EXPECT_GT(dual_cost(network, pairs + kAdded, 0, 0).bytes, static_cast<double>(memory));
+  EXPECT_LE(dual_cost(network, pairs, 0, 0).bytes, static_cast<double>(memory));
+  EXPECT_LT(policy.excess(), conversion_operations(network, pairs));
+}
+
+TEST(FormPolicyTest, NeverSwitchesIntoMemoryThatDoesNotSuffice) {
+  // Enough for the dual form all the way, not for the primal form.
+  const NetworkShape wide = linear_shape(400);
+  FormPolicy policy(wide, CovarianceForm::kAuto, whole(primal_peak_bytes(wide, 0)) - 1);
+  EXPECT_FALSE(policy.primal_fits(0));
+  policy.set_excess(2.0 * conversion_operations(wide, 1000));
+  EXPECT_FALSE(policy.switches(100, kAdded, kDocs));
+}
+
+TEST(FormPolicyTest, ThrowsWhenNoFormFits) {
+  for (const CovarianceForm form : {CovarianceForm::kAuto, CovarianceForm::kDual}) {
+    FormPolicy policy(linear_shape(1000), form, 100'000);
+    try {
+      policy.switches(1000, kAdded, kDocs);
+      FAIL() << "accepted a covariance that does not fit";
+    } catch (const Error& error) {
+      EXPECT_EQ(std::string(error.what()).substr(0, 44), "The dual covariance of 1003 pairs needs 12.1")
+          << error.what();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace olrank

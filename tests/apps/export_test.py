@@ -266,7 +266,7 @@ class BadInput(unittest.TestCase):
                 ([folder / "none", "--to", "c", "--out", out], 1, "No such file"),
                 ([folder, "--to", "c", "--out", out], 1, "model.safetensors"),
                 ([damaged, "--to", "c", "--out", out], 1, "damaged.safetensors: This is not a valid safetensors file"),
-                ([odd, "--to", "c", "--out", out], 1, "normalisation makes 3 inputs, and its first layer takes 2"),
+                ([odd, "--to", "c", "--out", out], 1, "normalisation yields 3 inputs, but its first layer takes 2"),
                 ([good, "--to", "c", "--out", folder / "no" / "out"], 1, "No such file"),
             ):
                 done = olrank("export", *arguments)

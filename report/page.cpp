@@ -287,8 +287,8 @@ class Page {
       const ExperimentResults& experiment = report_.experiments[i];
       if (experiment.finished == experiment.expected) continue;
       html_ += fmt::format(
-          "<section><h2>Missing trials <span class=\"soft\">in {}</span></h2>\n<p>{} of {} trials have "
-          "not finished.</p>\n",
+          "<section><h2>Missing trials <span class=\"soft\">in {}</span></h2>\n<p>Not finished: {} of {} "
+          "trials.</p>\n",
           escape_html(report_.labels[i]), experiment.expected - experiment.finished, experiment.expected);
       list(missing_lines(experiment));
       html_ += "</section>\n";

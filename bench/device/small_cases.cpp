@@ -64,8 +64,7 @@ class SmallCases {
                       .bytes = real(kRoundPairs) * real(sizeof(DeviceUpdate::Term) + sizeof(PairTerm)),
                       .prepare = [sizes = sizes_](Stream) {
                         std::vector<DeviceUpdate::Term> changed(kRoundPairs);
-                        for (std::int32_t i = 0; i < kRoundPairs; ++i)
-                          changed[static_cast<std::size_t>(i)].index = 2 * i;
+                        for (std::int32_t i = 0; i < kRoundPairs; ++i) changed[i].index = 2 * i;
                         const at::Tensor there = uploaded(sizes, changed);
                         const at::Tensor terms = uploaded(sizes, std::vector<PairTerm>(2 * kRoundPairs));
                         return alone([=](Stream on) {
@@ -237,8 +236,7 @@ class SmallCases {
            // With M = I, disjoint pairs have I + ΔMΔᵀ = 3I.
            const at::Tensor m = at::eye(sizes.docs, options_of(sizes, at::kDouble));
            std::vector<PreferencePair> made(kRoundPairs);
-           for (std::int32_t i = 0; i < kRoundPairs; ++i)
-             made[static_cast<std::size_t>(i)] = {2 * i, 2 * i + 1};
+           for (std::int32_t i = 0; i < kRoundPairs; ++i) made[i] = {2 * i, 2 * i + 1};
            const at::Tensor pairs = uploaded(sizes, made);
            const at::Tensor corner = empty_tensor(sizes, at::kDouble, {kRoundPairs, kRoundPairs});
            const at::Tensor inverse = at::empty_like(corner);

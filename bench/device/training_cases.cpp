@@ -20,7 +20,7 @@ constexpr std::int64_t kIndexBytes = 4;
 /// Pairs (2s, 2s + 1), every other one won by its second document.
 std::vector<PairTerm> made_terms(std::int64_t n) {
   std::vector<PairTerm> terms;
-  terms.reserve(static_cast<std::size_t>(n));
+  terms.reserve(n);
   for (std::int32_t s = 0; s < n; ++s) terms.push_back({2 * s, 2 * s + 1, 1.0, s % 2 == 0 ? 1.0 : 0.0});
   return terms;
 }

@@ -11,12 +11,12 @@ void certain_by_width(const CertaintyRule& rule, std::span<const float> scores,
   assert(width_sq.size() == static_cast<std::size_t>(docs * docs));
   orders.reset(docs);
   for (std::int64_t a = 0; a < docs; ++a) {
-    const std::int32_t i = by_score[static_cast<std::size_t>(a)];
-    const double score = scores[static_cast<std::size_t>(i)];
+    const std::int32_t i = by_score[a];
+    const double score = scores[i];
     const double* row = width_sq.data() + std::int64_t{i} * docs;
     for (std::int64_t b = a + 1; b < docs; ++b) {
-      const std::int32_t j = by_score[static_cast<std::size_t>(b)];
-      const double difference = score - scores[static_cast<std::size_t>(j)];
+      const std::int32_t j = by_score[b];
+      const double difference = score - scores[j];
       if (is_certain(rule, difference, row[j])) orders.set(a, b);
     }
   }
@@ -28,9 +28,9 @@ void certain_by_vote(std::int64_t members, double least_difference, std::span<co
   assert(scores.size() == static_cast<std::size_t>(members * docs));
   orders.reset(docs);
   for (std::int64_t a = 0; a < docs; ++a) {
-    const std::int32_t i = by_score[static_cast<std::size_t>(a)];
+    const std::int32_t i = by_score[a];
     for (std::int64_t b = a + 1; b < docs; ++b) {
-      const std::int32_t j = by_score[static_cast<std::size_t>(b)];
+      const std::int32_t j = by_score[b];
       bool all = true;
       for (std::int64_t member = 0; member < members && all; ++member) {
         const float* of_doc = scores.data() + member * docs;

@@ -16,7 +16,7 @@ std::int64_t last_uncertain(const OrderBits& orders, std::int64_t a) {
   const auto row = orders.row(a);
   for (auto word = static_cast<std::int64_t>(row.size()) - 1; word >= a / OrderBits::kWordBits; --word) {
     const std::int64_t first = word * OrderBits::kWordBits;
-    std::uint64_t uncertain = ~row[static_cast<std::size_t>(word)];
+    std::uint64_t uncertain = ~row[word];
     const std::int64_t behind = orders.docs() - first;
     if (behind < OrderBits::kWordBits) uncertain &= (std::uint64_t{1} << behind) - 1;
     if (uncertain != 0) {
@@ -59,7 +59,7 @@ void ExploringList::shuffle_block(std::int64_t begin, std::int64_t end,
                                   std::span<const std::int32_t> by_score, std::uint32_t round) {
   shuffled_.clear();
   for (std::int64_t place = begin; place < end; ++place) {
-    const auto doc = static_cast<std::uint32_t>(by_score[static_cast<std::size_t>(place)]);
+    const auto doc = static_cast<std::uint32_t>(by_score[place]);
     RngStream coins(key_, round, doc);
     const std::uint64_t high = coins.next_bits();
     shuffled_.push_back({high << 32 | coins.next_bits(), static_cast<std::int32_t>(place)});
@@ -72,30 +72,28 @@ void ExploringList::shuffle_block(std::int64_t begin, std::int64_t end,
 
 void ExploringList::order_topologically(std::int64_t begin, std::int64_t end, const OrderBits& orders,
                                         std::uint32_t round) {
-  above_.assign(static_cast<std::size_t>(orders.docs()), 0);
+  above_.assign(orders.docs(), 0);
   for (std::int64_t a = begin; a < end; ++a) {
-    orders.for_each_below(a, [&](std::int64_t b) { ++above_[static_cast<std::size_t>(b)]; });
+    orders.for_each_below(a, [&](std::int64_t b) { ++above_[b]; });
   }
   available_.assign(
       static_cast<std::size_t>((orders.docs() + OrderBits::kWordBits - 1) / OrderBits::kWordBits), 0);
   std::uint32_t available = 0;
   const auto admit = [&](std::int64_t place) {
-    available_[static_cast<std::size_t>(place / OrderBits::kWordBits)] |= std::uint64_t{1}
-                                                                          << (place % OrderBits::kWordBits);
+    available_[place / OrderBits::kWordBits] |= std::uint64_t{1} << (place % OrderBits::kWordBits);
     ++available;
   };
   for (std::int64_t place = begin; place < end; ++place) {
-    if (above_[static_cast<std::size_t>(place)] == 0) admit(place);
+    if (above_[place] == 0) admit(place);
   }
   for (std::int64_t rank = begin; rank < end; ++rank) {
     RngStream coins(key_, round, 0, static_cast<std::uint32_t>(rank));
     const std::int64_t place = nth_set(available_, available == 1 ? 0 : coins.index(available));
-    available_[static_cast<std::size_t>(place / OrderBits::kWordBits)] &=
-        ~(std::uint64_t{1} << (place % OrderBits::kWordBits));
+    available_[place / OrderBits::kWordBits] &= ~(std::uint64_t{1} << (place % OrderBits::kWordBits));
     --available;
     places_.push_back(static_cast<std::int32_t>(place));
     orders.for_each_below(place, [&](std::int64_t b) {
-      if (--above_[static_cast<std::size_t>(b)] == 0 && b < end) admit(b);
+      if (--above_[b] == 0 && b < end) admit(b);
     });
   }
 }
@@ -108,11 +106,9 @@ ListCertainty ExploringList::certainty(std::span<const std::int32_t> by_score, c
   certainty.shown_pairs = shown * (shown - 1) / 2;
   for (std::int64_t rank = 0; rank < shown; ++rank) {
     for (std::int64_t below = rank + 1; below < shown; ++below) {
-      const auto [first, second] =
-          std::minmax(places_[static_cast<std::size_t>(rank)], places_[static_cast<std::size_t>(below)]);
+      const auto [first, second] = std::minmax(places_[rank], places_[below]);
       if (!orders.certain(first, second)) continue;
-      certain_orders_.push_back(
-          {by_score[static_cast<std::size_t>(first)], by_score[static_cast<std::size_t>(second)]});
+      certain_orders_.push_back({by_score[first], by_score[second]});
     }
   }
   certainty.certain_pairs = static_cast<std::int64_t>(certain_orders_.size());
@@ -162,7 +158,7 @@ RankedList ExploringList::make(std::span<const std::int32_t> by_score, const Ord
     }
   }
   list_.clear();
-  for (const std::int32_t place : places_) list_.push_back(by_score[static_cast<std::size_t>(place)]);
+  for (const std::int32_t place : places_) list_.push_back(by_score[place]);
   const ListCertainty known = certainty(by_score, given, cutoff);
   return {list_, known, certain_orders_};
 }

@@ -21,7 +21,7 @@ class OrderBits {
   void reset(std::int64_t docs) {
     docs_ = docs;
     words_ = words(docs);
-    bits_.assign(static_cast<std::size_t>(docs * words_), 0);
+    bits_.assign(docs * words_, 0);
   }
 
   /// Rows as a device wrote them, [docs × ⌈docs/64⌉].
@@ -34,16 +34,14 @@ class OrderBits {
   std::int64_t docs() const { return docs_; }
   void set(std::int64_t a, std::int64_t b) {
     assert(a < b && b < docs_);
-    row(a)[static_cast<std::size_t>(b / kWordBits)] |= std::uint64_t{1} << (b % kWordBits);
+    row(a)[b / kWordBits] |= std::uint64_t{1} << (b % kWordBits);
   }
   bool certain(std::int64_t a, std::int64_t b) const {
-    return (row(a)[static_cast<std::size_t>(b / kWordBits)] >> (b % kWordBits) & 1U) != 0;
+    return (row(a)[b / kWordBits] >> (b % kWordBits) & 1U) != 0;
   }
-  std::span<std::uint64_t> row(std::int64_t a) {
-    return std::span(bits_).subspan(static_cast<std::size_t>(a * words_), static_cast<std::size_t>(words_));
-  }
+  std::span<std::uint64_t> row(std::int64_t a) { return std::span(bits_).subspan(a * words_, words_); }
   std::span<const std::uint64_t> row(std::int64_t a) const {
-    return std::span(bits_).subspan(static_cast<std::size_t>(a * words_), static_cast<std::size_t>(words_));
+    return std::span(bits_).subspan(a * words_, words_);
   }
 
   /// Calls visit(b), in ascending order, for every place b that a is certainly before.

@@ -28,12 +28,12 @@ void add_to_diagonal(ExecutionContext& context, const NetworkShape& shape, Tange
   context.for_blocks(p, kParametersPerBlock, [&](std::int64_t begin, std::int64_t end, int worker) {
     Scratch& scratch = context.scratch(worker);
     const Scratch::Frame frame(scratch);
-    const auto row = scratch.take<double>(static_cast<std::size_t>(end - begin));
+    const auto row = scratch.take<double>(end - begin);
     double* out = diagonal.data() + begin;
     for (std::int64_t pair = 0; pair < pairs.docs / 2; ++pair) {
       expand_pairs(shape, {pairs.row(shape, 2 * pair), 2}, 1.0, begin, end, row.data(), end - begin);
       for (std::int64_t k = 0; k < end - begin; ++k) {
-        const double g = row[static_cast<std::size_t>(k)];
+        const double g = row[k];
         out[k] += scale * (g * g);
       }
     }
@@ -55,8 +55,8 @@ void diagonal_gram(ExecutionContext& context, const NetworkShape& shape, Tangent
   context.for_blocks(units, units_per_part, [&](std::int64_t begin, std::int64_t end, int worker) {
     Scratch& scratch = context.scratch(worker);
     const Scratch::Frame frame(scratch);
-    const auto active = scratch.take<std::int64_t>(static_cast<std::size_t>(count));
-    const auto root = scratch.take<double>(static_cast<std::size_t>(widest));
+    const auto active = scratch.take<std::int64_t>(count);
+    const auto root = scratch.take<double>(widest);
     const auto rows = scratch.take<double>(size_of(count, widest));
     const auto gram = scratch.take<double>(size_of(count, count));
     double* part = parts.data() + begin / units_per_part * count * count;
@@ -67,39 +67,35 @@ void diagonal_gram(ExecutionContext& context, const NetworkShape& shape, Tangent
       const std::int64_t columns = layer.columns + (layer.has_bias() ? 1 : 0);
       std::int64_t rows_used = 0;
       for (std::int64_t doc = 0; doc < count; ++doc) {
-        if (docs.row(shape, doc)[layer.delta + unit] != 0.0F)
-          active[static_cast<std::size_t>(rows_used++)] = doc;
+        if (docs.row(shape, doc)[layer.delta + unit] != 0.0F) active[rows_used++] = doc;
       }
       const double* weight = weights.data() + layer.weight + unit * layer.columns;
-      for (std::int64_t c = 0; c < layer.columns; ++c)
-        root[static_cast<std::size_t>(c)] = std::sqrt(scale * weight[c]);
+      for (std::int64_t c = 0; c < layer.columns; ++c) root[c] = std::sqrt(scale * weight[c]);
       if (layer.has_bias()) {
-        root[static_cast<std::size_t>(layer.columns)] =
-            std::sqrt(scale * weights[static_cast<std::size_t>(layer.bias + unit)]);
+        root[layer.columns] = std::sqrt(scale * weights[layer.bias + unit]);
       }
       for (std::int64_t i = 0; i < rows_used; ++i) {
-        const float* factors = docs.row(shape, active[static_cast<std::size_t>(i)]);
+        const float* factors = docs.row(shape, active[i]);
         const double delta{factors[layer.delta + unit]};
         double* row = rows.data() + i * columns;
         for (std::int64_t c = 0; c < layer.columns; ++c) {
-          row[c] = delta * double{factors[layer.input + c]} * root[static_cast<std::size_t>(c)];
+          row[c] = delta * double{factors[layer.input + c]} * root[c];
         }
-        if (layer.has_bias()) row[layer.columns] = delta * root[static_cast<std::size_t>(layer.columns)];
+        if (layer.has_bias()) row[layer.columns] = delta * root[layer.columns];
       }
       blas::gemm(Transpose::kNo, Transpose::kYes, rows_used, rows_used, columns, 1.0, rows.data(), columns,
                  rows.data(), columns, 0.0, gram.data(), rows_used);
       for (std::int64_t i = 0; i < rows_used; ++i) {
-        double* out = part + active[static_cast<std::size_t>(i)] * count;
+        double* out = part + active[i] * count;
         const double* in = gram.data() + i * rows_used;
-        for (std::int64_t j = 0; j <= i; ++j) out[active[static_cast<std::size_t>(j)]] += in[j];
+        for (std::int64_t j = 0; j <= i; ++j) out[active[j]] += in[j];
       }
     }
   });
   context.for_blocks(count * count, 4096, [&](std::int64_t begin, std::int64_t end, int) {
     for (std::int64_t i = begin; i < end; ++i) {
       double sum = 0.0;
-      for (std::int64_t part = 0; part < used_parts; ++part)
-        sum += parts[static_cast<std::size_t>(part * count * count + i)];
+      for (std::int64_t part = 0; part < used_parts; ++part) sum += parts[part * count * count + i];
       m[i] = sum;
     }
   });

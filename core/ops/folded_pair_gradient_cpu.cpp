@@ -94,7 +94,7 @@ void folded_pair_gradient(ExecutionContext& context, const FoldedPairs& pairs,
     return;
   }
   const Scratch::Frame frame(context.scratch());
-  const auto partial = context.scratch().take<double>(static_cast<std::size_t>(blocks * pairs.stride));
+  const auto partial = context.scratch().take<double>(blocks * pairs.stride);
   std::fill(partial.begin(), partial.end(), 0.0);
   context.for_blocks(pairs.pairs, kRowsPerBlock, [&](std::int64_t begin, std::int64_t end, int) {
     double* sums = partial.data() + begin / kRowsPerBlock * pairs.stride;
@@ -102,7 +102,7 @@ void folded_pair_gradient(ExecutionContext& context, const FoldedPairs& pairs,
   });
   for (std::int64_t block = 0; block < blocks; ++block) {
     for (std::int64_t k = 0; k < pairs.stride; ++k) {
-      gradient[static_cast<std::size_t>(k)] += partial[static_cast<std::size_t>(block * pairs.stride + k)];
+      gradient[k] += partial[block * pairs.stride + k];
     }
   }
 }

@@ -51,8 +51,8 @@ void gradient_products(ExecutionContext& context, const NetworkShape& shape, Tan
   context.for_blocks(docs.docs, kDocsPerBlock, [&](std::int64_t begin, std::int64_t end, int worker) {
     Scratch& scratch = context.scratch(worker);
     const Scratch::Frame frame(scratch);
-    const auto inputs = scratch.take<double>(static_cast<std::size_t>(kDocsPerBlock * widest));
-    const auto outputs = scratch.take<double>(static_cast<std::size_t>(kDocsPerBlock * shape.width));
+    const auto inputs = scratch.take<double>(kDocsPerBlock * widest);
+    const auto outputs = scratch.take<double>(kDocsPerBlock * shape.width);
     std::fill(products.begin() + begin, products.begin() + end, 0.0);
     for (std::int64_t l = 0; l < shape.depth; ++l) {
       const NetworkLayer layer = shape.layer(l);
@@ -66,7 +66,7 @@ void gradient_products(ExecutionContext& context, const NetworkShape& shape, Tan
                  layer.rows);
       for (std::int64_t doc = begin; doc < end; ++doc) {
         const float* delta = docs.row(shape, doc) + layer.delta;
-        double& product = products[static_cast<std::size_t>(doc)];
+        double& product = products[doc];
         product += weighted_sum(layer.rows, delta, outputs.data() + (doc - begin) * layer.rows);
         if (layer.has_bias()) product += weighted_sum(layer.rows, delta, v.data() + layer.bias);
       }
@@ -88,8 +88,8 @@ void gradient_sum(ExecutionContext& context, const NetworkShape& shape, TangentF
     const std::int64_t units = std::min(layer.rows - first, kUnitsPerBlock);
     Scratch& scratch = context.scratch(worker);
     const Scratch::Frame frame(scratch);
-    const auto deltas = scratch.take<double>(static_cast<std::size_t>(kDocsPerBlock * kUnitsPerBlock));
-    const auto inputs = scratch.take<double>(static_cast<std::size_t>(kDocsPerBlock * widest));
+    const auto deltas = scratch.take<double>(kDocsPerBlock * kUnitsPerBlock);
+    const auto inputs = scratch.take<double>(kDocsPerBlock * widest);
     double* out = sum.data() + layer.weight + first * layer.columns;
     double* bias = layer.has_bias() ? sum.data() + layer.bias + first : nullptr;
     std::fill_n(out, units * layer.columns, 0.0);
@@ -98,7 +98,7 @@ void gradient_sum(ExecutionContext& context, const NetworkShape& shape, TangentF
       const std::int64_t count = std::min(kDocsPerBlock, docs.docs - begin);
       for (std::int64_t i = 0; i < count; ++i) {
         const float* factors = docs.row(shape, begin + i);
-        const double weight = weights[static_cast<std::size_t>(begin + i)];
+        const double weight = weights[begin + i];
         double* delta = deltas.data() + i * units;
         widen_scaled(units, weight, factors + layer.delta + first, delta);
         for (std::int64_t r = 0; bias != nullptr && r < units; ++r) bias[r] += delta[r];
@@ -115,7 +115,7 @@ void pair_gradient_products(ExecutionContext& context, const NetworkShape& shape
   assert(static_cast<std::int64_t>(products.size()) == pairs.docs / 2);
   Scratch& scratch = context.scratch();
   const Scratch::Frame frame(scratch);
-  const auto of_docs = scratch.take<double>(static_cast<std::size_t>(pairs.docs));
+  const auto of_docs = scratch.take<double>(pairs.docs);
   gradient_products(context, shape, pairs, v, of_docs);
   for (std::size_t s = 0; s < products.size(); ++s) products[s] = of_docs[2 * s] - of_docs[2 * s + 1];
 }
@@ -125,7 +125,7 @@ void pair_gradient_sum(ExecutionContext& context, const NetworkShape& shape, Tan
   assert(static_cast<std::int64_t>(weights.size()) == pairs.docs / 2);
   Scratch& scratch = context.scratch();
   const Scratch::Frame frame(scratch);
-  const auto of_docs = scratch.take<double>(static_cast<std::size_t>(pairs.docs));
+  const auto of_docs = scratch.take<double>(pairs.docs);
   for (std::size_t s = 0; s < weights.size(); ++s) {
     of_docs[2 * s] = weights[s];
     of_docs[2 * s + 1] = -weights[s];

@@ -205,7 +205,7 @@ void inverse_covariance_gram(ExecutionContext& context, const NetworkShape& shap
   });
   for (std::int64_t part = 1; part < used_parts; ++part) {
     const double* numbers = parts.data() + part * count * count;
-    for (std::int64_t i = 0; i < count * count; ++i) parts[static_cast<std::size_t>(i)] += numbers[i];
+    for (std::int64_t i = 0; i < count * count; ++i) parts[i] += numbers[i];
   }
   for (std::int64_t i = 0; i < count; ++i) {
     for (std::int64_t j = 0; j < count; ++j) {

@@ -27,8 +27,8 @@ class InverseFactor {
   std::int64_t room() const { return kBlock - size_ % kBlock; }
   std::int64_t blocks() const { return static_cast<std::int64_t>(blocks_.size()); }
   /// Block b's rows, kBlock · (b + 1) numbers apart; the last block's rows end at size().
-  const double* block(std::int64_t b) const { return blocks_[static_cast<std::size_t>(b)]->data(); }
-  double* block(std::int64_t b) { return blocks_[static_cast<std::size_t>(b)]->data(); }
+  const double* block(std::int64_t b) const { return blocks_[b]->data(); }
+  double* block(std::int64_t b) { return blocks_[b]->data(); }
   static std::int64_t stride(std::int64_t b) { return kBlock * (b + 1); }
   /// Of the rows, without unused capacity.
   std::int64_t bytes() const;

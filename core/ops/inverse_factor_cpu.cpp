@@ -113,11 +113,10 @@ void apply_from_right(ExecutionContext& context, const InverseFactor& factor, st
   const std::int64_t stride_open = InverseFactor::stride(last);
   Scratch& scratch = context.scratch();
   const Scratch::Frame frame(scratch);
-  const auto z = scratch.take<double>(static_cast<std::size_t>(open_rows * rows));
-  const auto left = scratch.take<double>(static_cast<std::size_t>(rows * n));
+  const auto z = scratch.take<double>(open_rows * rows);
+  const auto left = scratch.take<double>(rows * n);
   for (std::int64_t i = 0; i < rows; ++i) {
-    for (std::int64_t j = 0; j < open_rows; ++j)
-      z[static_cast<std::size_t>(j * rows + i)] = x[i * stride + n + j];
+    for (std::int64_t j = 0; j < open_rows; ++j) z[j * rows + i] = x[i * stride + n + j];
     std::copy_n(x + i * stride, n, left.data() + i * n);
   }
   blas::solve_lower(Transpose::kYes, open_rows, rows, open + n, stride_open, z.data(), rows);
@@ -125,8 +124,7 @@ void apply_from_right(ExecutionContext& context, const InverseFactor& factor, st
              1.0, left.data(), n);
   multiply_inverted_from_right(context, factor, rows, left.data(), n, y, stride);
   for (std::int64_t i = 0; i < rows; ++i) {
-    for (std::int64_t j = 0; j < open_rows; ++j)
-      y[i * stride + n + j] = z[static_cast<std::size_t>(j * rows + i)];
+    for (std::int64_t j = 0; j < open_rows; ++j) y[i * stride + n + j] = z[j * rows + i];
   }
 }
 
@@ -144,7 +142,7 @@ double append(ExecutionContext& context, InverseFactor& factor, std::int64_t col
   const std::int64_t n = factor.size();
   Scratch& scratch = context.scratch();
   const Scratch::Frame frame(scratch);
-  const auto u = scratch.take<double>(static_cast<std::size_t>(n * stride_cross));
+  const auto u = scratch.take<double>(n * stride_cross);
   apply(context, factor, columns, cross, u.data(), stride_cross);
   subtract_gram(context, n, columns, u.data(), stride_cross, corner, stride_corner);
   return append_solved(context, factor, columns, u.data(), stride_cross, corner, stride_corner);

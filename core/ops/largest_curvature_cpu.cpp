@@ -15,8 +15,8 @@ double largest_curvature(ExecutionContext& context, const NetworkShape& shape, T
   if (terms.empty()) return 0.0;
   Scratch& scratch = context.scratch();
   const Scratch::Frame frame(scratch);
-  const auto products = scratch.take<double>(static_cast<std::size_t>(docs.docs));
-  const auto weights = scratch.take<double>(static_cast<std::size_t>(docs.docs));
+  const auto products = scratch.take<double>(docs.docs);
+  const auto weights = scratch.take<double>(docs.docs);
   const auto length = [&] {
     double sum = 0.0;
     for (const double value : vector) sum += value * value;

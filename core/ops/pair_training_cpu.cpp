@@ -22,16 +22,15 @@ double term_losses(ExecutionContext& context, std::span<const PairTerm> terms, c
   const auto count = static_cast<std::int64_t>(terms.size());
   Scratch& scratch = context.scratch();
   const Scratch::Frame frame(scratch);
-  const auto sums =
-      scratch.take<double>(static_cast<std::size_t>((count + kTermsPerBlock - 1) / kTermsPerBlock));
+  const auto sums = scratch.take<double>((count + kTermsPerBlock - 1) / kTermsPerBlock);
   context.for_blocks(count, kTermsPerBlock, [&](std::int64_t begin, std::int64_t end, int) {
     double sum = 0.0;
     for (std::int64_t t = begin; t < end; ++t) {
-      const PairTerm& term = terms[static_cast<std::size_t>(t)];
+      const PairTerm& term = terms[t];
       const double z = double{scores[term.first]} - double{scores[term.second]};
       sum += pair_term_loss(z, term.weight, term.labels);
     }
-    sums[static_cast<std::size_t>(begin / kTermsPerBlock)] = sum;
+    sums[begin / kTermsPerBlock] = sum;
   });
   double total = 0.0;
   for (const double sum : sums) total += sum;
@@ -123,7 +122,7 @@ void gradient_pass(ExecutionContext& context, const NetworkShape& shape, std::sp
   const std::int64_t p = shape.parameters();
   const std::int64_t blocks = (docs.docs + kMostDocsPerFloatSum - 1) / kMostDocsPerFloatSum;
   const UnitRows hidden = take_hidden(shared, shape, docs.docs);
-  const auto parts = shared.take<float>(static_cast<std::size_t>(blocks * p));
+  const auto parts = shared.take<float>(blocks * p);
   const auto scores = shared.take<float>(count);
   const auto slopes = shared.take<double>(terms.size());
   const auto doc_slopes = shared.take<double>(count);
@@ -140,8 +139,8 @@ void gradient_pass(ExecutionContext& context, const NetworkShape& shape, std::sp
                      });
   std::fill(doc_slopes.begin(), doc_slopes.end(), 0.0);
   for (std::size_t t = 0; t < terms.size(); ++t) {
-    doc_slopes[static_cast<std::size_t>(terms[t].first)] += slopes[t];
-    doc_slopes[static_cast<std::size_t>(terms[t].second)] -= slopes[t];
+    doc_slopes[terms[t].first] += slopes[t];
+    doc_slopes[terms[t].second] -= slopes[t];
   }
   context.for_blocks(
       docs.docs, kMostDocsPerFloatSum, [&](std::int64_t begin, std::int64_t end, int worker) {
@@ -190,7 +189,7 @@ double pair_loss(ExecutionContext& context, const NetworkShape& shape, std::span
                  FeatureMatrix docs, std::span<const PairTerm> terms, const PairObjective& objective) {
   Scratch& scratch = context.scratch();
   const Scratch::Frame frame(scratch);
-  const auto scores = scratch.take<float>(static_cast<std::size_t>(docs.docs));
+  const auto scores = scratch.take<float>(docs.docs);
   score_docs(context, shape, theta, docs, scores);
   return objective.data_scale * term_losses(context, terms, scores.data()) + prior_loss(theta, objective);
 }

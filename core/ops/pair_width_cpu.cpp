@@ -8,20 +8,20 @@ namespace olrank {
 WidthHealth pair_width_sq(ExecutionContext& context, std::int64_t docs, const double* m, double* width_sq) {
   Scratch& scratch = context.scratch();
   const Scratch::Frame frame(scratch);
-  const std::span<double> diagonal = scratch.take<double>(static_cast<std::size_t>(docs));
+  const std::span<double> diagonal = scratch.take<double>(docs);
   WidthHealth health;
   double largest = 0.0;
   for (std::int64_t i = 0; i < docs; ++i) {
-    diagonal[static_cast<std::size_t>(i)] = m[i * docs + i];
+    diagonal[i] = m[i * docs + i];
     largest = std::max(largest, m[i * docs + i]);
   }
   for (const double value : diagonal) {
     if (is_lost_variance(value, largest)) ++health.lost;
   }
   for (std::int64_t i = 0; i < docs; ++i) {
-    const double own = diagonal[static_cast<std::size_t>(i)];
+    const double own = diagonal[i];
     for (std::int64_t j = 0; j < i; ++j) {
-      const PairWidth width = pair_width(own, diagonal[static_cast<std::size_t>(j)], m[i * docs + j]);
+      const PairWidth width = pair_width(own, diagonal[j], m[i * docs + j]);
       health += {width.negative ? 1 : 0, width.lost ? 1 : 0};
       width_sq[i * docs + j] = width.squared;
     }

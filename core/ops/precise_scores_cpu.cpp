@@ -60,9 +60,9 @@ void precise_scores(Scratch& scratch, const NetworkShape& shape, std::span<const
   const Scratch::Frame frame(scratch);
   const std::int64_t stride = (shape.width + kDoublesPerLine - 1) / kDoublesPerLine * kDoublesPerLine;
   const std::int64_t most = std::min(docs.docs, kDocsPerPass);
-  const auto inputs = scratch.take<double>(static_cast<std::size_t>(most * shape.inputs));
-  double* below = scratch.take<double>(static_cast<std::size_t>(most * stride)).data();
-  double* units = scratch.take<double>(static_cast<std::size_t>(most * stride)).data();
+  const auto inputs = scratch.take<double>(most * shape.inputs);
+  double* below = scratch.take<double>(most * stride).data();
+  double* units = scratch.take<double>(most * stride).data();
   const NetworkLayer last = shape.layer(shape.depth - 1);
   for (std::int64_t begin = 0; begin < docs.docs; begin += kDocsPerPass) {
     const std::int64_t count = std::min(kDocsPerPass, docs.docs - begin);
@@ -81,7 +81,7 @@ void precise_scores(Scratch& scratch, const NetworkShape& shape, std::span<const
     }
     double* const out = scores.data() + begin;
     weigh(from, from_stride, count, theta.data() + last.weight, last.columns, out);
-    const double bias = last.has_bias() ? theta[static_cast<std::size_t>(last.bias)] : 0.0;
+    const double bias = last.has_bias() ? theta[last.bias] : 0.0;
     for (std::int64_t doc = 0; doc < count; ++doc) out[doc] = shape.output_scale * (out[doc] + bias);
   }
 }

@@ -105,7 +105,7 @@ void silence_dead_units(const float* hidden, std::int64_t hidden_stride, float* 
 
 UnitRows take_rows(Scratch& scratch, std::int64_t docs, std::int64_t layer_step, std::int64_t numbers) {
   const std::int64_t stride = (numbers + kFloatsPerLine - 1) / kFloatsPerLine * kFloatsPerLine;
-  return {scratch.take<float>(static_cast<std::size_t>(docs * stride)).data(), layer_step, stride};
+  return {scratch.take<float>(docs * stride).data(), layer_step, stride};
 }
 
 }  // namespace

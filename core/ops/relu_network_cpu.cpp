@@ -75,7 +75,7 @@ void initialise_uniform(const NetworkShape& shape, PhiloxKey key, std::span<floa
       const auto draw = [&] { return static_cast<float>(bound * (2.0 * draws.uniform() - 1.0)); };
       float* row = theta.data() + layer.weight + r * layer.columns;
       for (std::int64_t c = 0; c < layer.columns; ++c) row[c] = draw();
-      if (layer.has_bias()) theta[static_cast<std::size_t>(layer.bias + r)] = draw();
+      if (layer.has_bias()) theta[layer.bias + r] = draw();
     }
   }
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/math/step_size.h"
 #include "cuda/ops/block_sum.cuh"
 #include "cuda/ops/gradient_products.h"
 
@@ -119,7 +120,7 @@ __global__ void reset_state_kernel(CurvatureState* state) {
 }
 
 __global__ void step_kernel(const CurvatureState* state, double rate, double prior, double* step) {
-  if (threadIdx.x == 0) *step = rate / (curvature_of(state->estimate) + prior);
+  if (threadIdx.x == 0) *step = stable_step(rate, curvature_of(state->estimate), prior);
 }
 
 /// The workspace of an iteration.

@@ -40,7 +40,7 @@ void begin_curvature(Stream stream, const CurvatureTask& task, double* vector, d
 void iterate_curvature(Stream stream, const CurvatureTask& task, double* vector, double* workspace,
                        CurvatureState* state);
 
-/// step [1] = rate / (κ + prior): σ_t of gradient descent.
+/// step [1] = stable_step(rate, κ, prior): σ_t of gradient descent.
 void step_from_curvature(Stream stream, const CurvatureState* state, double rate, double prior,
                          double* step);
 

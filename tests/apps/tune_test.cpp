@@ -73,7 +73,8 @@ TEST(SweepTest, ErrorsNameLocationAndNearestName) {
             "c.toml:7:1: Unknown ranker 'fulll'. Did you mean 'full'?");
   EXPECT_EQ(refusal_of("[sweep]\nalpha = [0.1, -1]\n"),
             "c.toml:2:9: 'alpha' must be at least 0, not -1.0.");
-  EXPECT_EQ(refusal_of("[sweep]\nsteps = [1, 1.5]\n"), "c.toml:2:9: 'steps' must be an integer, not '1.0'.");
+  EXPECT_EQ(refusal_of("[sweep]\nsteps = [1, 1.5]\n"),
+            "c.toml:2:9: 'steps' must be an integer, not '1.0'.");
   EXPECT_EQ(refusal_of("[sweep]\nlist = [\"certian\"]\n"),
             "c.toml:2:8: 'list' must be certain, blocks, blocks-certain or greedy, not 'certian'. Did you "
             "mean 'certain'?");

@@ -134,7 +134,8 @@ TEST_F(ModelFileTest, ReadsNormalisationAndNames) {
     other.architecture[entry].second = text;
     return other;
   };
-  expect_refusal(with(1, R"({"kind":"none","features":3})"), "yields 3 inputs, but its first layer takes 2");
+  expect_refusal(with(1, R"({"kind":"none","features":3})"),
+                 "yields 3 inputs, but its first layer takes 2");
   expect_refusal(with(1, "{}"), "Its 'kind' is missing or not a string.");
   expect_refusal(with(2, R"(["a","b"])"), "not a list of 3 names");
   expect_refusal(with(2, R"(["a","b",3])"), "not a list of 3 names");

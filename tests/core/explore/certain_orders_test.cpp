@@ -31,9 +31,8 @@ ScoredQuery random_query(RngStream& coins, std::size_t docs, double spread, doub
   }
   query.by_score.resize(docs);
   std::iota(query.by_score.begin(), query.by_score.end(), 0);
-  std::stable_sort(query.by_score.begin(), query.by_score.end(), [&](std::int32_t i, std::int32_t j) {
-    return query.scores[static_cast<std::size_t>(i)] > query.scores[static_cast<std::size_t>(j)];
-  });
+  std::stable_sort(query.by_score.begin(), query.by_score.end(),
+                   [&](std::int32_t i, std::int32_t j) { return query.scores[i] > query.scores[j]; });
   query.width_sq.assign(docs * docs, 0.0);
   for (std::size_t i = 0; i < docs; ++i) {
     for (std::size_t j = 0; j < i; ++j) {
@@ -164,9 +163,8 @@ TEST(CertainOrdersTest, ByVoteRequiresUnanimity) {
         for (std::size_t at = 0; at < scores.size(); ++at) mean[at % docs] += double{scores[at]};
         std::vector<std::int32_t> by_score(docs);
         std::iota(by_score.begin(), by_score.end(), 0);
-        std::stable_sort(by_score.begin(), by_score.end(), [&](std::int32_t i, std::int32_t j) {
-          return mean[static_cast<std::size_t>(i)] > mean[static_cast<std::size_t>(j)];
-        });
+        std::stable_sort(by_score.begin(), by_score.end(),
+                         [&](std::int32_t i, std::int32_t j) { return mean[i] > mean[j]; });
         certain_by_vote(static_cast<std::int64_t>(members), least, scores, by_score, orders);
         // Eighths are exact, so there is no rounding to keep away from.
         for (std::size_t a = 0; a < docs; ++a) {

@@ -87,9 +87,7 @@ TEST(BlocksTest, MatchTheGraphConstruction) {
       in_between += expected.size() > 1 && expected.size() < docs ? 1 : 0;
       // Two neighbours of a block that are certain, and yet not apart.
       for (const Docs& block : expected) {
-        if (block.size() == 3 &&
-            table[static_cast<std::size_t>(block[0])][static_cast<std::size_t>(block[1])] &&
-            table[static_cast<std::size_t>(block[1])][static_cast<std::size_t>(block[2])]) {
+        if (block.size() == 3 && table[block[0]][block[1]] && table[block[1]][block[2]]) {
           ++joined;
         }
       }
@@ -147,11 +145,11 @@ TEST(ExploringListTest, CertainListsRespectEveryCertainOrder) {
     std::iota(everything.begin(), everything.end(), 0);
     ASSERT_EQ(sorted, everything) << number;
     std::vector<std::size_t> rank(docs);
-    for (std::size_t at = 0; at < docs; ++at) rank[static_cast<std::size_t>(list[at])] = at;
+    for (std::size_t at = 0; at < docs; ++at) rank[list[at]] = at;
     for (std::size_t a = 0; a < docs; ++a) {
       for (std::size_t b = a + 1; b < docs; ++b) {
         if (!table[a][b]) continue;
-        ASSERT_LT(rank[static_cast<std::size_t>(by_score[a])], rank[static_cast<std::size_t>(by_score[b])]);
+        ASSERT_LT(rank[by_score[a]], rank[by_score[b]]);
       }
     }
     // A linear extension respects the closure anyway, so refining changes no coin and no list.
@@ -179,8 +177,7 @@ void expand(const OrderTable& table, const std::vector<Docs>& blocks, bool withi
       if (taken(place)) continue;
       bool free = true;
       for (const std::int32_t above : block) {
-        free = free && (!within_orders || above >= place || taken(above) ||
-                        !table[static_cast<std::size_t>(above)][static_cast<std::size_t>(place)]);
+        free = free && (!within_orders || above >= place || taken(above) || !table[above][place]);
       }
       if (free) available.push_back(place);
     }
@@ -213,7 +210,7 @@ void expect_law(ListRule rule, const OrderTable& table, const std::vector<Docs>&
   std::int64_t possible = 0;
   for (const auto& [places, probability] : law) {
     Docs list;
-    for (const std::int32_t place : places) list.push_back(by_score[static_cast<std::size_t>(place)]);
+    for (const std::int32_t place : places) list.push_back(by_score[place]);
     counts.push_back(seen[list]);
     probabilities.push_back(probability);
     possible += counts.back();
@@ -286,14 +283,14 @@ TEST(ExploringListTest, CertaintyMatchesCounting) {
       const ListCertainty& certainty = *made.certainty;
       const std::vector<Docs> blocks = slow_blocks(table);
       std::vector<std::size_t> place(docs);
-      for (std::size_t at = 0; at < docs; ++at) place[static_cast<std::size_t>(by_score[at])] = at;
+      for (std::size_t at = 0; at < docs; ++at) place[by_score[at]] = at;
       std::int64_t pairs = 0;
       std::int64_t certain = 0;
       const std::size_t shown = std::min(docs, static_cast<std::size_t>(cutoff));
       for (std::size_t i = 0; i < shown; ++i) {
         for (std::size_t j = i + 1; j < shown; ++j) {
-          const std::size_t a = place[static_cast<std::size_t>(made.docs[i])];
-          const std::size_t b = place[static_cast<std::size_t>(made.docs[j])];
+          const std::size_t a = place[made.docs[i]];
+          const std::size_t b = place[made.docs[j]];
           ++pairs;
           certain += table[a][b] || table[b][a] ? 1 : 0;
         }
@@ -307,7 +304,7 @@ TEST(ExploringListTest, CertaintyMatchesCounting) {
         for (const Docs& block : blocks) {
           if (rank >= docs) break;
           // The block of the document that stands at this rank of the list.
-          const auto at = static_cast<std::int32_t>(place[static_cast<std::size_t>(made.docs[rank])]);
+          const auto at = static_cast<std::int32_t>(place[made.docs[rank]]);
           if (std::find(block.begin(), block.end(), at) != block.end()) {
             size = static_cast<std::int64_t>(block.size());
           }
@@ -357,11 +354,11 @@ TEST(ExploringListTest, ShuffleDrawsAreKeyedByDocument) {
       const Docs list = list_of(which == 0 ? one : other, ranker.by_score, table, number + 1);
       ranker.rank.resize(docs);
       ranker.block.resize(docs);
-      for (std::size_t at = 0; at < docs; ++at) ranker.rank[static_cast<std::size_t>(list[at])] = at;
+      for (std::size_t at = 0; at < docs; ++at) ranker.rank[list[at]] = at;
       const std::vector<Docs> blocks = slow_blocks(table);
       for (std::size_t block = 0; block < blocks.size(); ++block) {
         for (const std::int32_t place : blocks[block]) {
-          ranker.block[static_cast<std::size_t>(ranker.by_score[static_cast<std::size_t>(place)])] = block;
+          ranker.block[ranker.by_score[place]] = block;
         }
       }
     }
@@ -389,7 +386,7 @@ TEST(ExploringListTest, TopologicalDrawsAreKeyedByRank) {
     const Docs places = list_of(maker, identity, table, number + 1);
     const Docs by_score = random_order(coins, docs);
     Docs expected;
-    for (const std::int32_t place : places) expected.push_back(by_score[static_cast<std::size_t>(place)]);
+    for (const std::int32_t place : places) expected.push_back(by_score[place]);
     ASSERT_EQ(list_of(maker, by_score, table, number + 1), expected);
   }
 }

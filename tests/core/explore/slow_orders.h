@@ -104,9 +104,9 @@ inline std::vector<std::vector<std::int32_t>> slow_blocks(const OrderTable& tabl
   std::vector<std::vector<std::int32_t>> sorted;
   while (!blocks.empty()) {
     const auto next = std::find_if(blocks.begin(), blocks.end(), [&](const auto& block) {
-      const std::size_t own = component[static_cast<std::size_t>(block.front())];
+      const std::size_t own = component[block.front()];
       return std::none_of(blocks.begin(), blocks.end(), [&](const auto& other) {
-        const std::size_t above = component[static_cast<std::size_t>(other.front())];
+        const std::size_t above = component[other.front()];
         return above != own && reaches[above][own];
       });
     });

@@ -25,16 +25,15 @@ TEST(DiagonalCovarianceTest, MatchesWrittenOutGradients) {
     add_to_diagonal(context, shape, view_of(shape, pairs), 0.25, diagonal);
     const Eigen::VectorXd expected = 0.25 * g.colwise().squaredNorm().transpose();
     for (std::int64_t k = 0; k < p; ++k) {
-      EXPECT_NEAR(diagonal[static_cast<std::size_t>(k)], 0.5 + expected[k], 1e-14 * (1.0 + expected[k]));
+      EXPECT_NEAR(diagonal[k], 0.5 + expected[k], 1e-14 * (1.0 + expected[k]));
     }
     for (const std::int64_t count : {0, 1, 31, 32, 33, 100}) {
       std::vector<float> factors = random_factors(shape, count, 77);
       // A unit that is dead for all documents, and one that is alive for all.
       const NetworkLayer layer = shape.layer(0);
       for (std::int64_t doc = 0; doc < count; ++doc) {
-        factors[static_cast<std::size_t>(doc * shape.factors() + layer.delta)] = 0.0F;
-        if (layer.rows > 1)
-          factors[static_cast<std::size_t>(doc * shape.factors() + layer.delta + 1)] = 1.5F;
+        factors[doc * shape.factors() + layer.delta] = 0.0F;
+        if (layer.rows > 1) factors[doc * shape.factors() + layer.delta + 1] = 1.5F;
       }
       const Eigen::MatrixXd docs = slow_gradients(shape, view_of(shape, factors));
       RowMajor m = RowMajor::Constant(count, count, -1.0);

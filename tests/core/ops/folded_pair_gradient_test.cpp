@@ -30,7 +30,7 @@ struct RandomPairs {
       wins.push_back(pair % 3 == 0 ? count.back() * coins.normal()
                                    : coins.index(static_cast<std::uint32_t>(count.back()) + 1));
     }
-    for (std::int64_t k = 0; k < features; ++k) theta[static_cast<std::size_t>(k)] = scale * coins.normal();
+    for (std::int64_t k = 0; k < features; ++k) theta[k] = scale * coins.normal();
   }
   FoldedPairs pairs() const {
     return {rows.data(), static_cast<std::int64_t>(count.size()), stride, wins.data(), count.data()};

@@ -31,12 +31,11 @@ TEST(GradientProductsTest, MatchesWrittenOutGradients) {
         // Sums of up to 1,500 double products: 1,500 · 1e-16 of the absolute terms, generously.
         for (std::int64_t i = 0; i < docs; ++i) {
           const double scale = gradients.row(i).norm() * std::sqrt(static_cast<double>(v.size()));
-          EXPECT_TRUE(std::abs(products[static_cast<std::size_t>(i)] - expected_products[i]) <=
-                      1e-12 * scale);
+          EXPECT_TRUE(std::abs(products[i] - expected_products[i]) <= 1e-12 * scale);
         }
         for (std::int64_t k = 0; k < shape.parameters(); ++k) {
           const double scale = 1e-6 + gradients.col(k).norm() * std::sqrt(static_cast<double>(docs));
-          EXPECT_TRUE(std::abs(sum[static_cast<std::size_t>(k)] - expected_sum[k]) <= 1e-12 * scale);
+          EXPECT_TRUE(std::abs(sum[k] - expected_sum[k]) <= 1e-12 * scale);
         }
       }
     }

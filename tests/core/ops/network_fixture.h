@@ -36,7 +36,7 @@ inline std::vector<float> random_theta(const NetworkShape& shape, std::uint64_t 
     const NetworkLayer layer = shape.layer(l);
     const auto deviation = static_cast<float>(std::sqrt(2.0 / static_cast<double>(layer.columns)));
     for (std::int64_t k = 0; k < layer.rows * layer.columns; ++k) {
-      theta[static_cast<std::size_t>(layer.weight + k)] *= deviation;
+      theta[layer.weight + k] *= deviation;
     }
   }
   return theta;
@@ -60,11 +60,10 @@ inline SlowScore slow_score(const NetworkShape& shape, const std::vector<double>
     const NetworkLayer layer = shape.layer(l);
     std::vector<double> z;
     for (std::int64_t r = 0; r < layer.rows; ++r) {
-      double sum = layer.has_bias() ? theta[static_cast<std::size_t>(layer.bias + r)] : 0.0;
+      double sum = layer.has_bias() ? theta[layer.bias + r] : 0.0;
       double magnitude = std::abs(sum);
       for (std::int64_t c = 0; c < layer.columns; ++c) {
-        const double term = theta[static_cast<std::size_t>(layer.weight + r * layer.columns + c)] *
-                            h[static_cast<std::size_t>(c)];
+        const double term = theta[layer.weight + r * layer.columns + c] * h[c];
         sum += term;
         magnitude += std::abs(term);
       }
@@ -94,10 +93,9 @@ inline std::vector<double> slow_gradient(const NetworkShape& shape, const float*
     for (std::int64_t r = 0; r < layer.rows; ++r) {
       const double delta{factors[layer.delta + r]};
       for (std::int64_t c = 0; c < layer.columns; ++c) {
-        g[static_cast<std::size_t>(layer.weight + r * layer.columns + c)] =
-            delta * double{factors[layer.input + c]};
+        g[layer.weight + r * layer.columns + c] = delta * double{factors[layer.input + c]};
       }
-      if (layer.has_bias()) g[static_cast<std::size_t>(layer.bias + r)] = delta;
+      if (layer.has_bias()) g[layer.bias + r] = delta;
     }
   }
   return g;

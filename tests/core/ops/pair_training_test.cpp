@@ -33,8 +33,7 @@ double slow_loss(const Problem& problem, const std::vector<double>& theta) {
   }
   double sum = 0.0;
   for (const PairTerm& term : problem.terms) {
-    const double z =
-        scores[static_cast<std::size_t>(term.first)] - scores[static_cast<std::size_t>(term.second)];
+    const double z = scores[term.first] - scores[term.second];
     // −log σ(z) = log(1 + e^{−z}), which keeps its digits where σ is next to 1.
     sum += term.labels * std::log1p(std::exp(-z)) + (term.weight - term.labels) * std::log1p(std::exp(z));
   }

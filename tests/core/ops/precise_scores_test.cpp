@@ -22,8 +22,7 @@ TEST(PreciseScoresTest, MatchSlowFormula) {
       for (std::int64_t doc = 0; doc < count; ++doc) {
         const SlowScore slow = slow_score(shape, theta, docs.data() + doc * shape.inputs);
         // A few hundred additions of double terms that cancel to no less than 10⁻³ of their size.
-        EXPECT_NEAR(scores[static_cast<std::size_t>(doc)], slow.score,
-                    1e-12 * std::max(1.0, slow.magnitude));
+        EXPECT_NEAR(scores[doc], slow.score, 1e-12 * std::max(1.0, slow.magnitude));
       }
     }
   }

@@ -75,9 +75,8 @@ TEST(ReluNetworkTest, ScoresMatchSlowLoops) {
         const SlowScore slow = slow_score(shape, theta, features.data() + doc * shape.inputs);
         // A float32 unit of 34 terms is off by at most 34 · 6e-8 of its absolute terms, in up to 4 layers.
         const double tolerance = 1e-5 * (1.0 + slow.magnitude);
-        EXPECT_TRUE(std::abs(double{scores[static_cast<std::size_t>(doc)]} - slow.score) <= tolerance);
-        EXPECT_TRUE(std::abs(double{magnitudes[static_cast<std::size_t>(doc)]} - slow.magnitude) <=
-                    tolerance);
+        EXPECT_TRUE(std::abs(double{scores[doc]} - slow.score) <= tolerance);
+        EXPECT_TRUE(std::abs(double{magnitudes[doc]} - slow.magnitude) <= tolerance);
       }
     }
   }
@@ -114,7 +113,7 @@ TEST(ReluNetworkTest, SymmetricInitialisationHasTheStatedBlocksAndVariances) {
   std::vector<float> theta(static_cast<std::size_t>(shape.parameters()));
   initialise(shape, Initialisation::kSymmetric, test_key(7), theta);
   const auto weight = [&](std::int64_t l, std::int64_t r, std::int64_t c) {
-    return theta[static_cast<std::size_t>(shape.layer(l).weight + r * shape.layer(l).columns + c)];
+    return theta[shape.layer(l).weight + r * shape.layer(l).columns + c];
   };
   double first = 0.0;
   double hidden = 0.0;
@@ -149,11 +148,9 @@ TEST(ReluNetworkTest, SymmetricInitialisationOfAStandardNetworkIsUniform) {
   std::vector<float> theta(static_cast<std::size_t>(shape.parameters()));
   initialise(shape, Initialisation::kSymmetric, test_key(7), theta);
   const auto weight = [&](std::int64_t l, std::int64_t r, std::int64_t c) {
-    return theta[static_cast<std::size_t>(shape.layer(l).weight + r * shape.layer(l).columns + c)];
+    return theta[shape.layer(l).weight + r * shape.layer(l).columns + c];
   };
-  const auto bias = [&](std::int64_t l, std::int64_t r) {
-    return theta[static_cast<std::size_t>(shape.layer(l).bias + r)];
-  };
+  const auto bias = [&](std::int64_t l, std::int64_t r) { return theta[shape.layer(l).bias + r]; };
   const double bounds[] = {1.0 / std::sqrt(60.0), 1.0 / std::sqrt(100.0), 1.0 / std::sqrt(200.0)};
   double squares[] = {0.0, 0.0, 0.0};
   const auto add = [&](std::int64_t l, float value) {
@@ -195,7 +192,7 @@ TEST(ReluNetworkTest, UniformInitialisationIsUniform) {
     const std::int64_t count = layer.rows * layer.columns + layer.rows;
     double sum_sq = 0.0;
     for (std::int64_t k = 0; k < count; ++k) {
-      const double value{theta[static_cast<std::size_t>(layer.weight + k)]};
+      const double value{theta[layer.weight + k]};
       EXPECT_LE(std::abs(value), bound * (1.0 + 1e-7));
       sum_sq += value * value;
     }

@@ -65,14 +65,14 @@ TEST(TangentFactorsTest, ExpandInTiles) {
         for (std::int64_t k = begin; k < end; ++k) {
           // Halving is exact, products of float32 numbers too: not a bit differs.
           for (std::int64_t i = 0; i < 6; ++i) {
-            EXPECT_EQ(rows[static_cast<std::size_t>(i * (tile + 1) + k - begin)], 0.5 * gradients(i, k));
+            EXPECT_EQ(rows[i * (tile + 1) + k - begin], 0.5 * gradients(i, k));
           }
           for (std::int64_t i = 0; i < 3; ++i) {
-            EXPECT_EQ(pairs[static_cast<std::size_t>(i * (tile + 1) + k - begin)], 0.5 * differences(i, k));
+            EXPECT_EQ(pairs[i * (tile + 1) + k - begin], 0.5 * differences(i, k));
           }
         }
         for (std::int64_t i = 0; i < 6; ++i) {
-          EXPECT_EQ(rows[static_cast<std::size_t>(i * (tile + 1) + tile)], -1.0);
+          EXPECT_EQ(rows[i * (tile + 1) + tile], -1.0);
         }
       }
     }

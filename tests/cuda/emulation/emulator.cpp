@@ -237,7 +237,7 @@ const std::array<LaneWords, kWarp>& Block::exchange(std::uint32_t mask, const La
   }
   warp.mask = mask;
   warp.arrived |= bit;
-  warp.shown[static_cast<std::size_t>(lane())] = own;
+  warp.shown[lane()] = own;
   if (warp.arrived != mask) {
     current().state = Fiber::State::kInExchange;
     yield();

@@ -22,10 +22,9 @@ std::vector<double> gram_of(std::int64_t docs, std::uint64_t seed) {
     for (std::int64_t j = 0; j <= i; ++j) {
       double sum = 0.0;
       for (std::int64_t k = 0; k < rank; ++k) {
-        sum += double{rows[static_cast<std::size_t>(i * rank + k)]} *
-               double{rows[static_cast<std::size_t>(j * rank + k)]};
+        sum += double{rows[i * rank + k]} * double{rows[j * rank + k]};
       }
-      m[static_cast<std::size_t>(i * docs + j)] = sum;
+      m[i * docs + j] = sum;
     }
   }
   return m;
@@ -127,9 +126,9 @@ TEST_P(CertainOrdersKernelTest, CountsLostWidths) {
   ExecutionContext context;
   const std::int64_t docs = 40;
   std::vector<double> m = gram_of(docs, 5);
-  m[static_cast<std::size_t>(9 * docs + 9)] = -1.0;
-  m[static_cast<std::size_t>(20 * docs + 3)] = 1.0;
-  m[static_cast<std::size_t>(30 * docs + 3)] = std::nan("");
+  m[9 * docs + 9] = -1.0;
+  m[20 * docs + 3] = 1.0;
+  m[30 * docs + 3] = std::nan("");
   const std::vector<float> scores = random_numbers(docs, 1);
   const std::vector<std::int32_t> order = slow_order(scores);
   const auto scores_there = on_device(scores);
@@ -169,9 +168,8 @@ TEST_P(CertainOrdersKernelTest, VotesMatchCpu) {
       for (std::int64_t doc = 0; doc < docs; ++doc) {
         double sum = 0.0;
         for (std::int64_t member = 0; member < members; ++member)
-          sum += double{scores[static_cast<std::size_t>(member * docs + doc)]};
-        expected_mean[static_cast<std::size_t>(doc)] =
-            static_cast<float>(sum / static_cast<double>(members));
+          sum += double{scores[member * docs + doc]};
+        expected_mean[doc] = static_cast<float>(sum / static_cast<double>(members));
       }
       EXPECT_EQ(mean.to_host(), expected_mean);
       const std::vector<std::int32_t> order = slow_order(expected_mean);

@@ -89,8 +89,7 @@ void expect_equal_grams(const NetworkShape& shape, std::int64_t docs) {
     for (std::int64_t j = 0; j <= i; ++j) {
       const auto at = static_cast<std::size_t>(i * docs + j);
       // Sums of at most 2,000 products in double; the scale of their terms is that of the diagonal.
-      const double scale = std::sqrt(expected[static_cast<std::size_t>(i * (docs + 1))] *
-                                     expected[static_cast<std::size_t>(j * (docs + 1))]);
+      const double scale = std::sqrt(expected[i * (docs + 1)] * expected[j * (docs + 1)]);
       ASSERT_TRUE(std::abs(found[at] - expected[at]) <= 1e-13 * scale)
           << docs << " " << i << " " << j << " " << found[at] << " " << expected[at];
     }

@@ -138,8 +138,8 @@ TEST_P(DualFormKernelTest, AppliesTheTransposedFactor) {
     for (std::int64_t row = 0; row < n; ++row) {
       for (std::int64_t column = 0; column <= row; ++column) {
         const double value = double{numbers[at(row, column, n)]};
-        factor[static_cast<std::size_t>(device::factor_row(row) + column)] = value;
-        expected[static_cast<std::size_t>(column)] += value * x[static_cast<std::size_t>(row)];
+        factor[device::factor_row(row) + column] = value;
+        expected[column] += value * x[row];
       }
     }
     const auto factor_there = on_device(factor);
@@ -190,7 +190,7 @@ TEST_P(DualFormKernelTest, AppliesTheFactor) {
         for (std::int64_t column = 0; column <= row; ++column) {
           const double value = draws.normal();
           factor(row, column) = value;
-          packed[static_cast<std::size_t>(device::factor_row(row) + column)] = value;
+          packed[device::factor_row(row) + column] = value;
         }
       }
       const std::int64_t stride = columns + 2;

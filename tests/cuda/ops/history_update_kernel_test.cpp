@@ -46,7 +46,7 @@ TEST_P(HistoryUpdateKernelTest, WritesChangedTermsAndNoOthers) {
     const std::int32_t i = from_end / 2;
     const PairTerm expected =
         was_changed ? PairTerm{i, i + 1, 0.5 * i, 0.25 * i} : PairTerm{1, 2, 3.0, 4.0};
-    const PairTerm& term = found[static_cast<std::size_t>(t)];
+    const PairTerm& term = found[t];
     EXPECT_EQ(term.first, expected.first) << t;
     EXPECT_EQ(term.second, expected.second) << t;
     EXPECT_EQ(term.weight, expected.weight) << t;

@@ -57,7 +57,7 @@ struct PrimalRounds {
         // A⁻¹ is as exact as its largest number, 1/λ: the terms of the sum are up to kPrimalScale/λ
         // |g_i||g_j|.
         const double tolerance = 1e-12 * kPrimalScale / kPrimalLambda * g.row(i).norm() * g.row(j).norm();
-        ASSERT_NEAR(found[static_cast<std::size_t>(i * docs + j)], expected(i, j), tolerance)
+        ASSERT_NEAR(found[i * docs + j], expected(i, j), tolerance)
             << shape.depth << " " << docs << " " << i << " " << j;
       }
     }
@@ -88,11 +88,9 @@ TEST_P(InverseCovarianceKernelTest, MatchesTheWholeHistoryInEachRound) {
     const auto roots = root.to_host();
     for (std::int64_t i = 0; i < rounds.p; ++i) {
       for (std::int64_t j = 0; j <= i; ++j) {
-        ASSERT_NEAR(found[static_cast<std::size_t>(i * rounds.p + j)], expected(i, j),
-                    1e-12 / kPrimalLambda)
-            << i;
+        ASSERT_NEAR(found[i * rounds.p + j], expected(i, j), 1e-12 / kPrimalLambda) << i;
       }
-      ASSERT_NEAR(roots[static_cast<std::size_t>(i)], std::sqrt(kPrimalScale * expected(i, i)), 1e-12);
+      ASSERT_NEAR(roots[i], std::sqrt(kPrimalScale * expected(i, i)), 1e-12);
     }
     double log_det = 0.0;
     const Eigen::LLT<Eigen::MatrixXd> cholesky(rounds.a / kPrimalLambda);
@@ -112,10 +110,10 @@ TEST_P(InverseCovarianceKernelTest, AppliesTheInverse) {
     std::vector<double> expected(static_cast<std::size_t>(p), 0.0);
     for (std::int64_t i = 0; i < p; ++i) {
       for (std::int64_t j = 0; j <= i; ++j) {
-        const double value = double{numbers[static_cast<std::size_t>(i * p + j)]};
-        lower[static_cast<std::size_t>(i * p + j)] = value;
-        expected[static_cast<std::size_t>(i)] += value * x[static_cast<std::size_t>(j)];
-        if (i != j) expected[static_cast<std::size_t>(j)] += value * x[static_cast<std::size_t>(i)];
+        const double value = double{numbers[i * p + j]};
+        lower[i * p + j] = value;
+        expected[i] += value * x[j];
+        if (i != j) expected[j] += value * x[i];
       }
     }
     const auto inverse = on_device(lower);

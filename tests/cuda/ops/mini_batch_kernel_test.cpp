@@ -21,7 +21,7 @@ TEST_P(MiniBatchKernelTest, GivesEachPairItsOwnDocuments) {
       for (const std::int64_t second : {0, 1}) {
         const auto doc = static_cast<std::size_t>(2 * pair + second);
         ASSERT_EQ(found_offsets[doc + 1] - found_offsets[doc], 1);
-        ASSERT_EQ(found_ends[static_cast<std::size_t>(found_offsets[doc])], 2 * pair + second);
+        ASSERT_EQ(found_ends[found_offsets[doc]], 2 * pair + second);
       }
     }
     EXPECT_EQ(found_offsets.front(), 0);
@@ -60,14 +60,14 @@ TEST_P(MiniBatchKernelTest, GathersBatchesInOrder) {
           const auto found = batch.to_host();
           const auto found_terms = batch_terms.to_host();
           for (std::int64_t i = 0; i < count; ++i) {
-            const auto number = static_cast<std::size_t>(order[static_cast<std::size_t>(i)]);
+            const auto number = static_cast<std::size_t>(order[i]);
             const auto folded = static_cast<std::size_t>(seen[number].term);
             for (std::int64_t c = 0; c < columns; ++c) {
               const auto at = [&](std::int64_t row) { return static_cast<std::size_t>(row * columns + c); };
               ASSERT_EQ(found[at(2 * i)], features[at(terms[folded].first)]);
               ASSERT_EQ(found[at(2 * i + 1)], features[at(terms[folded].second)]);
             }
-            const PairTerm& term = found_terms[static_cast<std::size_t>(i)];
+            const PairTerm& term = found_terms[i];
             const double weight = weighed ? changes[number] : 1.0;
             const double noise =
                 noisy ? (labels[folded] - terms[folded].labels) / terms[folded].weight : 0.0;
@@ -89,7 +89,7 @@ TEST_P(MiniBatchKernelTest, StartsMembersWithTheirOwnOrders) {
     device::begin_batches(nullptr, members, order.data(), 7, {0.1, 0.2, 0.3}, cursors.data());
     const auto found = cursors.to_host();
     for (std::int64_t member = 0; member < members; ++member) {
-      const device::BatchCursor& one = found[static_cast<std::size_t>(member)];
+      const device::BatchCursor& one = found[member];
       ASSERT_EQ(one.order, order.data() + 7 * member);
       ASSERT_EQ(one.number, 1);
       ASSERT_EQ(one.rates.first_correction, 0.1);
@@ -133,7 +133,7 @@ TEST_P(MiniBatchKernelTest, RecordsANanLossForANanScore) {
   for (const std::int64_t docs : {1, 31, 33, 300}) {
     for (const std::int64_t bad : {std::int64_t{-1}, std::int64_t{0}, docs - 1}) {
       std::vector<float> scores = random_numbers(docs, 8);
-      if (bad >= 0) scores[static_cast<std::size_t>(bad)] = -std::numeric_limits<float>::infinity();
+      if (bad >= 0) scores[bad] = -std::numeric_limits<float>::infinity();
       const auto there = on_device(scores);
       DeviceArray<double> number = on_device(std::vector<double>{0.0});
       DeviceArray<double> kept = on_device(std::vector<double>{0.0});

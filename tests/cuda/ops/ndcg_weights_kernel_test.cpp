@@ -27,7 +27,7 @@ struct World {
 /// Lists of 2 to 12 documents with a click at least, every clicked one paired with every other.
 World random_world(int impressions) {
   World world;
-  world.doc_numbers.resize(static_cast<std::size_t>(world.docs));
+  world.doc_numbers.resize(world.docs);
   std::iota(world.doc_numbers.begin(), world.doc_numbers.end(), 100);
   std::reverse(world.doc_numbers.begin() + 5, world.doc_numbers.end());
   RngStream draws(test_key(3), 1);
@@ -38,7 +38,7 @@ World random_world(int impressions) {
     const auto listed = static_cast<std::int32_t>(2 + draws.index(11));
     const auto first = static_cast<std::size_t>(world.first_doc.back());
     for (std::int32_t place = 0; place < listed; ++place) {
-      world.rows.push_back(all[static_cast<std::size_t>(place)]);
+      world.rows.push_back(all[place]);
       world.clicks.push_back(place == 0 || draws.index(3) == 0 ? 1 : 0);
     }
     for (std::int32_t winner = 0; winner < listed; ++winner) {
@@ -123,14 +123,13 @@ TEST_P(NdcgWeightsKernelTest, WeightsMatchSwappedLists) {
         const auto first = world.clicks.begin() + world.first_doc[i];
         const auto clicked = std::count(first, world.clicks.begin() + world.first_doc[i + 1], 1);
         double ideal = 0.0;
-        for (std::int64_t rank = 0; rank < clicked; ++rank)
-          ideal += world.discounts[static_cast<std::size_t>(rank)];
+        for (std::int64_t rank = 0; rank < clicked; ++rank) ideal += world.discounts[rank];
         const double whole = slow_dcg(world, i, own, 0, 0);
         for (std::int32_t pair = world.first_pair[i]; pair < world.first_pair[i + 1]; ++pair) {
-          const auto& seen = world.observations[static_cast<std::size_t>(pair)];
+          const auto& seen = world.observations[pair];
           const double change = std::abs(slow_dcg(world, i, own, seen.winner, seen.loser) - whole) / ideal;
-          expected_weights[static_cast<std::size_t>(seen.term)] += change;
-          if (seen.first_wins != 0) expected_labels[static_cast<std::size_t>(seen.term)] += change;
+          expected_weights[seen.term] += change;
+          if (seen.first_wins != 0) expected_labels[seen.term] += change;
         }
       }
       // Differences of sums of a dozen discounts, in double.

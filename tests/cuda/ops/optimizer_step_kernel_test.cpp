@@ -110,9 +110,9 @@ TEST_P(OptimizerStepKernelTest, StopsMembersWithSmallGradients) {
     SCOPED_TRACE(p);
     // Norms 5, 10 and 20 against 2 a pair of 5 pairs: "at most" takes the second in, as no digit is lost.
     std::vector<double> gradient(static_cast<std::size_t>(3 * p), 0.0);
-    gradient[static_cast<std::size_t>(p - 1)] = -5.0;
-    gradient[static_cast<std::size_t>(p)] = 10.0;
-    gradient[static_cast<std::size_t>(3 * p - 1)] = 20.0;
+    gradient[p - 1] = -5.0;
+    gradient[p] = 10.0;
+    gradient[3 * p - 1] = 20.0;
     auto step = on_device(std::vector<double>{0.1, 0.2, 0.3});
     device::stop_at_small_gradients(nullptr, 3, p, on_device(gradient).data(), 2.0,
                                     on_device(std::vector<std::int64_t>{5}).data(), step.data());
@@ -141,8 +141,7 @@ TEST_P(OptimizerStepKernelTest, StoppedMembersDoNotMove) {
       }
       const auto after = theta.to_host();
       EXPECT_NE(before[0], after[0]);
-      for (std::int64_t k = p; k < 2 * p; ++k)
-        EXPECT_EQ(before[static_cast<std::size_t>(k)] == after[static_cast<std::size_t>(k)], second == 0.0);
+      for (std::int64_t k = p; k < 2 * p; ++k) EXPECT_EQ(before[k] == after[k], second == 0.0);
     }
   }
 }

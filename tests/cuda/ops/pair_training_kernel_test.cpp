@@ -73,10 +73,10 @@ TEST_P(PairTrainingKernelTest, IncidenceListsTheTermsOfEachDocumentInOrder) {
       History history(ntk_shape(2, 2, 2), docs, terms);
       std::vector<std::vector<std::int32_t>> expected(static_cast<std::size_t>(docs));
       for (std::int32_t t = 0; t < count; ++t) {
-        const PairTerm& term = terms[static_cast<std::size_t>(t)];
+        const PairTerm& term = terms[t];
         if (term.first < 0) continue;
-        expected[static_cast<std::size_t>(term.first)].push_back(2 * t);
-        expected[static_cast<std::size_t>(term.second)].push_back(2 * t + 1);
+        expected[term.first].push_back(2 * t);
+        expected[term.second].push_back(2 * t + 1);
       }
       const auto offsets = history.offsets.to_host();
       const auto ends = history.ends.to_host();
@@ -169,14 +169,13 @@ void expect_equal_training(const Case& one) {
         pair_loss_gradient(context, shape, own_theta, matrix_of(history.features, shape.inputs), terms,
                            {data_scale, prior_weight, own_centre}, expected);
     // Scores in float32 are off by some 1e-6 of their terms, whichever way they are summed.
-    EXPECT_NEAR(losses.to_host()[static_cast<std::size_t>(member)], loss, 2e-5 * (1.0 + std::abs(loss)));
+    EXPECT_NEAR(losses.to_host()[member], loss, 2e-5 * (1.0 + std::abs(loss)));
     const auto found = part_of(gradient.to_host(), member * p, p);
     EXPECT_TRUE(all_near(found, expected, 2e-5 * (1.0 + largest_of(expected)), 0.0))
         << "depth " << shape.depth << ", " << one.docs << " docs";
     std::vector<float> moved;
     for (std::size_t k = 0; k < found.size(); ++k) {
-      moved.push_back(
-          static_cast<float>(double{own_theta[k]} - steps[static_cast<std::size_t>(member)] * found[k]));
+      moved.push_back(static_cast<float>(double{own_theta[k]} - steps[member] * found[k]));
     }
     // To a rounding: the GPU may fuse the product into the difference.
     EXPECT_TRUE(all_near(part_of(theta_there.to_host(), member * p, p), moved, 1e-9, 1e-7));
@@ -221,7 +220,7 @@ TEST_P(PairTrainingKernelTest, PaddingAddsNothing) {
   const auto run = [&](std::int64_t docs, std::vector<PairTerm> all) {
     History history(shape, 30, std::move(all));
     std::vector<float> features = history.features;
-    features.resize(static_cast<std::size_t>(docs * shape.inputs), 0.0F);
+    features.resize(docs * shape.inputs, 0.0F);
     history.features_there = on_device(features);
     history.docs = docs;
     history.offsets = DeviceArray<std::int32_t>(docs + 1);

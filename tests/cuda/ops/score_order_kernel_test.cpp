@@ -32,13 +32,13 @@ TEST_P(ScoreOrderKernelTest, OrdersRaggedQueriesByScoreThenIndex) {
   const auto found = order.to_host();
   const auto bad = first_bad.to_host();
   for (std::int64_t query = 0; query < queries; ++query) {
-    const std::int64_t first = offsets[static_cast<std::size_t>(query)];
-    const std::int64_t docs = offsets[static_cast<std::size_t>(query + 1)] - first;
+    const std::int64_t first = offsets[query];
+    const std::int64_t docs = offsets[query + 1] - first;
     if (query == 4) {
       EXPECT_EQ(bad[4], 70 - first);
       continue;
     }
-    EXPECT_EQ(bad[static_cast<std::size_t>(query)], -1);
+    EXPECT_EQ(bad[query], -1);
     EXPECT_EQ(part_of(found, first, docs), slow_order(part_of(scores, first, docs))) << query;
   }
 }

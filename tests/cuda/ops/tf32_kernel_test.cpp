@@ -84,13 +84,13 @@ TEST_P(Tf32KernelTest, FactorsAreRoundedToNearest) {
       double exact = 0.0;
       double terms = 0.0;
       for (std::int64_t k = 0; k < shape.inputs; ++k) {
-        const float x = features[static_cast<std::size_t>(doc * shape.inputs + k)];
-        const float w = theta[static_cast<std::size_t>(unit * shape.inputs + k)];
+        const float x = features[doc * shape.inputs + k];
+        const float w = theta[unit * shape.inputs + k];
         expected += rounded(x) * rounded(w);
         exact += double{x} * double{w};
         terms += std::abs(double{x} * double{w});
       }
-      const double unit_found{found.rows[static_cast<std::size_t>(doc * shape.factors() + place + unit)]};
+      const double unit_found{found.rows[doc * shape.factors() + place + unit]};
       // 37 products are added in float32, in whatever way a tensor core does it.
       ASSERT_NEAR(unit_found, std::max(0.0, expected), 4e-6 * terms) << doc << " " << unit;
       largest_rounding = std::max(largest_rounding, std::abs(std::max(0.0, exact) - unit_found) / terms);
@@ -196,10 +196,9 @@ TEST_P(Tf32KernelTest, GradientsMatchSumsOfRoundedFactors) {
           double expected = 0.0;
           double terms = 0.0;
           for (std::int64_t doc = 0; doc < gradients.docs; ++doc) {
-            const float delta = rows[static_cast<std::size_t>(doc * stride + layer.delta + unit)];
-            const float input =
-                l == 0 ? gradients.features[static_cast<std::size_t>(doc * shape.inputs + column)]
-                       : rows[static_cast<std::size_t>(doc * stride + layer.input + column)];
+            const float delta = rows[doc * stride + layer.delta + unit];
+            const float input = l == 0 ? gradients.features[doc * shape.inputs + column]
+                                       : rows[doc * stride + layer.input + column];
             expected += rounded(delta) * rounded(input);
             terms += std::abs(double{delta} * double{input});
           }

@@ -50,8 +50,7 @@ void check_memory(const Configuration& configuration, const ExperimentPlan& plan
   const std::int64_t data = fold_bytes(*fold);
   const std::int64_t memory = available_memory();
   const std::int64_t left = std::max<std::int64_t>(0, memory - data);
-  const std::int64_t jobs =
-      std::clamp<std::int64_t>(static_cast<std::int64_t>(trials_of(plan).size()), 1, plan.jobs);
+  const std::int64_t jobs = std::clamp<std::int64_t>(std::ssize(trials_of(plan)), 1, plan.jobs);
   const DeviceChoice device = choose_device(configuration);
   for (const RankerSettings& ranker : configuration.rankers) {
     const RankerPlan planned = plan_ranker(ranker, load_of(plan, *fold));

@@ -17,19 +17,19 @@ void ExploringLists::write(ListFormat format, const Dataset& data, ExecutionCont
   std::vector<std::int64_t> score_of;
   for (std::int64_t query = 0; query < data.queries(); ++query) {
     const FeatureMatrix raw = data.features_of(query);
-    inputs_.resize(static_cast<std::size_t>(raw.docs * model_.shape.inputs));
+    inputs_.resize(raw.docs * model_.shape.inputs);
     model_.normaliser.apply(raw, inputs_.data());
     const std::int64_t round = trial_.rounds + ++queries_;
     const QueryDocs docs{queries_ - 1, data.offset(query), {inputs_.data(), raw.docs, model_.shape.inputs}};
     const RankedList list = trial_.ranker->rank(round_context, docs, static_cast<std::uint32_t>(round));
     text.clear();
-    score_of.assign(static_cast<std::size_t>(raw.docs), 0);
+    score_of.assign(raw.docs, 0);
     std::int64_t rank = 0;
     for (const std::int32_t doc : list.docs) {
-      score_of[static_cast<std::size_t>(doc)] = raw.docs - rank++;
+      score_of[doc] = raw.docs - rank++;
       if (format == ListFormat::kTrec) {
         append_run_line(text, data.qid(query), DocLabel(data, query, doc).view(), rank,
-                        static_cast<double>(score_of[static_cast<std::size_t>(doc)]));
+                        static_cast<double>(score_of[doc]));
       }
     }
     if (format == ListFormat::kScores) {

@@ -34,15 +34,13 @@ class RangeWriter {
     const Scratch::Frame frame(scratch_);
     const std::int64_t first = data_.offset(range.begin);
     const std::int64_t docs = data_.offset(range.end) - first;
-    const auto scores = scratch_.take<double>(static_cast<std::size_t>(docs));
-    scorer_.score(scratch_,
-                  {data_.all_features().values + first * data_.features(), docs, data_.features()},
-                  data_.offsets().subspan(static_cast<std::size_t>(range.begin),
-                                          static_cast<std::size_t>(range.end - range.begin) + 1),
-                  scores);
+    const auto scores = scratch_.take<double>(docs);
+    scorer_.score(
+        scratch_, {data_.all_features().values + first * data_.features(), docs, data_.features()},
+        data_.offsets().subspan(range.begin, static_cast<std::size_t>(range.end - range.begin) + 1),
+        scores);
     for (std::int64_t query = range.begin; query < range.end; ++query) {
-      const auto of_query = scores.subspan(static_cast<std::size_t>(data_.offset(query) - first),
-                                           static_cast<std::size_t>(data_.docs_of(query)));
+      const auto of_query = scores.subspan(data_.offset(query) - first, data_.docs_of(query));
       check(query, of_query);
       if (format_ == ListFormat::kScores) {
         for (const double score : of_query) {
@@ -71,8 +69,7 @@ class RangeWriter {
     order_by_score(scores, order, scratch_);
     std::int64_t rank = 0;
     for (const std::int32_t doc : order)
-      append_run_line(text, data_.qid(query), DocLabel(data_, query, doc).view(), ++rank,
-                      scores[static_cast<std::size_t>(doc)]);
+      append_run_line(text, data_.qid(query), DocLabel(data_, query, doc).view(), ++rank, scores[doc]);
   }
 
   const ModelScorer& scorer_;

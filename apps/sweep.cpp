@@ -130,7 +130,7 @@ TrialMoments trial_moments(const std::vector<SummaryRow>& rows, const std::strin
     for (const SummaryRow* row : own) values.push_back(figure(*row));
     return moments_of(values);
   };
-  return {static_cast<std::int64_t>(own.size()),
+  return {std::ssize(own),
           moments([](const SummaryRow& row) { return row.offline_area; }),
           moments([](const SummaryRow& row) { return row.online_area; }),
           moments([](const SummaryRow& row) { return row.offline_ndcg; }),

@@ -74,7 +74,7 @@ class Tuning {
   Tuning& operator=(const Tuning&) = delete;
 
   void dry_run(const OutputFlags& output) const {
-    const auto points = static_cast<std::int64_t>(grid_.size());
+    const auto points = std::ssize(grid_);
     const auto winners = static_cast<std::int64_t>(trials_of(expected_test()).size());
     print_dry_run(tuning_, plan_, output,
                   {{"grid_points", "grid points on the validation set.", points},

@@ -40,7 +40,7 @@ LoadedModel wide_model() {
   LoadedModel model;
   model.settings.network = NetworkForm::kMlp;
   model.shape = ntk_shape(136, 100, 2);
-  std::vector<float> theta(static_cast<std::size_t>(model.shape.parameters()));
+  std::vector<float> theta(model.shape.parameters());
   initialise(model.shape, Initialisation::kUniform, make_key({.purpose = Purpose::kInitialisation}), theta);
   model.members.push_back(theta);
   model.normaliser.kind = Normalisation::kQueryMinmax;

@@ -21,7 +21,7 @@ class Rounds {
  public:
   Rounds(std::int64_t docs, std::int64_t features) : docs_(docs), features_(features) {
     RngStream draws(make_key({.seed = 1, .purpose = Purpose::kSynthetic}), 0);
-    values_.resize(static_cast<std::size_t>(kQueries * docs * features));
+    values_.resize(kQueries * docs * features);
     for (float& value : values_) value = static_cast<float>(draws.uniform());
   }
 

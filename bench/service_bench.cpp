@@ -36,7 +36,7 @@ double median_milliseconds(int repetitions, const Work& work) {
     times.push_back(thread_milliseconds() - begin);
   }
   std::nth_element(times.begin(), times.begin() + repetitions / 2, times.end());
-  return times[static_cast<std::size_t>(repetitions / 2)];
+  return times[repetitions / 2];
 }
 
 void measure(const std::string& state, const std::string& body_file, int repetitions) {
@@ -55,8 +55,8 @@ void measure(const std::string& state, const std::string& body_file, int repetit
   limits.features = normaliser.features;
   RankRequest request;
   const double parse = median_milliseconds(repetitions, [&] { parse_rank_request(body, limits, request); });
-  const auto docs = static_cast<std::int64_t>(request.docs.size());
-  std::vector<float> inputs(static_cast<std::size_t>(docs * normaliser.inputs()));
+  const auto docs = std::ssize(request.docs);
+  std::vector<float> inputs(docs * normaliser.inputs());
   normaliser.apply({request.values.data(), docs, normaliser.features}, inputs.data());
   ExecutionContext context;
   Ranking ranking;

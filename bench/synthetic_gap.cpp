@@ -41,10 +41,10 @@ struct Part {
     for (std::int64_t q = 0; q < queries(); ++q) normalise(offset(q), offset(q + 1));
   }
 
-  std::int64_t queries() const { return static_cast<std::int64_t>(offsets.size()) - 1; }
+  std::int64_t queries() const { return std::ssize(offsets) - 1; }
   std::int64_t docs() const { return offsets.back(); }
-  std::int64_t offset(std::int64_t query) const { return offsets[static_cast<std::size_t>(query)]; }
-  int grade(std::int64_t doc) const { return grades[static_cast<std::size_t>(doc)]; }
+  std::int64_t offset(std::int64_t query) const { return offsets[query]; }
+  int grade(std::int64_t doc) const { return grades[doc]; }
   const float* row(std::int64_t doc) const { return values.data() + doc * features; }
 
   std::int64_t features;
@@ -55,7 +55,7 @@ struct Part {
  private:
   void normalise(std::int64_t begin, std::int64_t end) {
     for (std::int64_t f = 0; f < features; ++f) {
-      float low = values[static_cast<std::size_t>(begin * features + f)];
+      float low = values[begin * features + f];
       float high = low;
       for (std::int64_t doc = begin; doc < end; ++doc) {
         low = std::min(low, row(doc)[f]);
@@ -63,7 +63,7 @@ struct Part {
       }
       const float range = high - low;
       for (std::int64_t doc = begin; doc < end; ++doc) {
-        float& value = values[static_cast<std::size_t>(doc * features + f)];
+        float& value = values[doc * features + f];
         value = range > 0.0F ? (value - low) / range : 0.0F;
       }
     }
@@ -82,11 +82,10 @@ double discounted_gain(std::span<const int> shown) {
 double ndcg(const Part& part, std::span<const double> scores) {
   double sum = 0.0;
   for (std::int64_t q = 0; q < part.queries(); ++q) {
-    std::vector<std::int64_t> order(static_cast<std::size_t>(part.offset(q + 1) - part.offset(q)));
+    std::vector<std::int64_t> order(part.offset(q + 1) - part.offset(q));
     std::iota(order.begin(), order.end(), part.offset(q));
-    std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
-      return scores[static_cast<std::size_t>(a)] > scores[static_cast<std::size_t>(b)];
-    });
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::int64_t a, std::int64_t b) { return scores[a] > scores[b]; });
     std::vector<int> shown;
     shown.reserve(order.size());
     for (const std::int64_t doc : order) shown.push_back(part.grade(doc));
@@ -106,7 +105,7 @@ struct Pair {
 /// Random pairs of documents of random queries, restricted to different grades.
 std::vector<Pair> random_pairs(const Part& part, std::int64_t count, RngStream& stream) {
   std::vector<Pair> pairs;
-  while (static_cast<std::int64_t>(pairs.size()) < count) {
+  while (std::ssize(pairs) < count) {
     const std::int64_t query = stream.index(static_cast<std::uint32_t>(part.queries()));
     const auto docs = static_cast<std::uint32_t>(part.offset(query + 1) - part.offset(query));
     const std::int64_t a = part.offset(query) + stream.index(docs);
@@ -130,9 +129,9 @@ class Ranker {
  public:
   Ranker(Shape shape, std::int64_t features, RngStream& stream) : shape_(shape), features_(features) {
     if (shape == Shape::kLinear) {
-      parameters_.assign(static_cast<std::size_t>(features), 0.0F);
+      parameters_.assign(features, 0.0F);
     } else {
-      parameters_.resize(static_cast<std::size_t>(kWidth * (features + 2)));
+      parameters_.resize(kWidth * (features + 2));
       const double first = std::sqrt(2.0 / static_cast<double>(features));
       const double second = std::sqrt(1.0 / static_cast<double>(kWidth));
       for (std::int64_t i = 0; i < kWidth * features; ++i)
@@ -147,13 +146,13 @@ class Ranker {
 
   /// Scores of `rows` documents; keeps the hidden layer for learn().
   const std::vector<float>& forward(const float* x, std::int64_t rows) {
-    scores_.assign(static_cast<std::size_t>(rows), 0.0F);
+    scores_.assign(rows, 0.0F);
     if (shape_ == Shape::kLinear) {
       blas::gemm(blas::Transpose::kNo, blas::Transpose::kNo, rows, 1, features_, 1.0F, x, features_,
                  parameters_.data(), 1, 0.0F, scores_.data(), 1);
       return scores_;
     }
-    hidden_.resize(static_cast<std::size_t>(rows * kWidth));
+    hidden_.resize(rows * kWidth);
     blas::gemm(blas::Transpose::kNo, blas::Transpose::kYes, rows, kWidth, features_, 1.0F, x, features_,
                parameters_.data(), features_, 0.0F, hidden_.data(), kWidth);
     for (std::int64_t i = 0; i < rows; ++i) {
@@ -167,7 +166,7 @@ class Ranker {
 
   /// One step of Adam, given the derivative of the loss with respect to each score of the last forward().
   void learn(const float* x, std::span<const float> by_score, const Recipe& recipe) {
-    const auto rows = static_cast<std::int64_t>(by_score.size());
+    const auto rows = std::ssize(by_score);
     if (shape_ == Shape::kLinear) {
       blas::gemm(blas::Transpose::kYes, blas::Transpose::kNo, features_, 1, rows, 1.0F, x, features_,
                  by_score.data(), 1, 0.0F, gradient_.data(), 1);
@@ -189,7 +188,7 @@ class Ranker {
  private:
   static constexpr std::int64_t kWidth = 100;
 
-  static float& at(std::vector<float>& v, std::int64_t i) { return v[static_cast<std::size_t>(i)]; }
+  static float& at(std::vector<float>& v, std::int64_t i) { return v[i]; }
   float* bias() { return parameters_.data() + kWidth * features_; }
   float* second_layer() { return bias() + kWidth; }
 
@@ -201,7 +200,7 @@ class Ranker {
     for (std::int64_t i = 0; i < rows; ++i) {
       float* h = hidden_.data() + i * kWidth;
       for (std::int64_t j = 0; j < kWidth; ++j) {
-        h[j] = h[j] > 0.0F ? by_score[static_cast<std::size_t>(i)] * second_layer()[j] : 0.0F;
+        h[j] = h[j] > 0.0F ? by_score[i] * second_layer()[j] : 0.0F;
         if (shape_ == Shape::kNetwork) bias_gradient[j] += h[j];
       }
     }
@@ -258,7 +257,7 @@ void epoch_of_pairs(Ranker& ranker, const Part& part, std::span<Pair> pairs, con
 /// All pairs of different grades in the training set, four queries per step.
 void epoch_of_all_labels(Ranker& ranker, const Part& part, const Recipe& recipe, RngStream& stream) {
   constexpr std::int64_t kBatch = 4;
-  std::vector<std::int64_t> order(static_cast<std::size_t>(part.queries()));
+  std::vector<std::int64_t> order(part.queries());
   std::iota(order.begin(), order.end(), 0);
   stream.shuffle(std::span(order));
   std::vector<float> x;
@@ -268,7 +267,7 @@ void epoch_of_all_labels(Ranker& ranker, const Part& part, const Recipe& recipe,
     for (std::size_t i = begin; i < end; ++i) {
       x.insert(x.end(), part.row(part.offset(order[i])), part.row(part.offset(order[i] + 1)));
     }
-    const auto rows = static_cast<std::int64_t>(x.size()) / part.features;
+    const auto rows = std::ssize(x) / part.features;
     const std::vector<float>& scores = ranker.forward(x.data(), rows);
     std::vector<float> by_score(scores.size(), 0.0F);
     std::int64_t first = 0;
@@ -340,7 +339,7 @@ double text_bytes_per_doc(const Dataset& data) {
   const std::int64_t sampled = std::min<std::int64_t>(data.docs(), 2000);
   std::size_t bytes = 0;
   for (std::int64_t doc = 0; doc < sampled; ++doc) {
-    std::string line = fmt::format("{} qid:1", data.all_grades()[static_cast<std::size_t>(doc)]);
+    std::string line = fmt::format("{} qid:1", data.all_grades()[doc]);
     const std::span<const float> row = data.all_features().doc(doc);
     for (std::size_t f = 0; f < row.size(); ++f) {
       if (row[f] != 0.0F) line += fmt::format(" {}:{}", f + 1, row[f]);
@@ -370,7 +369,7 @@ void print_speeds() {
     olrank::ExecutionContext context;
     const olrank::SyntheticParts parts = olrank::make_synthetic(source, context);
     const double seconds = median_seconds([&] { (void)olrank::make_synthetic(source, context); });
-    std::vector<float> copy(static_cast<std::size_t>(parts.train.docs() * parts.train.features()));
+    std::vector<float> copy(parts.train.docs() * parts.train.features());
     const double copy_seconds =
         median_seconds([&] { std::copy_n(parts.train.all_features().values, copy.size(), copy.data()); });
     const double docs = static_cast<double>(parts.train.docs() + parts.vali.docs() + parts.test.docs());
@@ -408,7 +407,7 @@ std::array<double, kMeasures> measure(const Options& options, std::uint64_t seed
   const Part vali(parts.vali);
   const Part test(parts.test);
   RngStream stream(olrank::make_key({.seed = seed, .purpose = olrank::Purpose::kProbe}), 0);
-  std::vector<double> coins(static_cast<std::size_t>(test.docs()));
+  std::vector<double> coins(test.docs());
   for (double& coin : coins) coin = stream.uniform();
   const std::vector<Pair> pairs = random_pairs(train, options.pairs, stream);
   const auto best = [&](Shape shape, const std::vector<Pair>& use) {

@@ -102,7 +102,7 @@ struct Ranker::State {
 
   std::vector<float> inputs_of(std::span<const float> docs) const {
     const std::int64_t features = options.features;
-    const auto values = static_cast<std::int64_t>(docs.size());
+    const auto values = std::ssize(docs);
     if (values == 0 || values % features != 0) {
       throw InvalidArgument(fmt::format(
           "There are {} feature values: give every document {}, one document at least.", values, features));
@@ -118,7 +118,7 @@ struct Ranker::State {
   }
 
   FeatureMatrix matrix(const std::vector<float>& inputs) const {
-    return {inputs.data(), static_cast<std::int64_t>(inputs.size()) / options.features, options.features};
+    return {inputs.data(), std::ssize(inputs) / options.features, options.features};
   }
 
   void put(StateWriter& state) const {
@@ -200,20 +200,20 @@ std::int64_t Ranker::learn(const ShownList& list, std::span<const std::uint8_t> 
   }
   const FeatureMatrix docs = state_->matrix(query.inputs);
   std::vector<std::int64_t> numbers;
-  numbers.reserve(static_cast<std::size_t>(docs.docs));
+  numbers.reserve(docs.docs);
   for (std::int64_t doc = 0; doc < docs.docs; ++doc)
     numbers.push_back(doc_number(query.name, docs.doc(doc)));
   RoundContext context{state_->execution, state_->clock};
   const LearnReport report = state_->ranker->learn(
       context, {query.round, QueryDocs{query.round, 0, docs, numbers}, list.docs, clicks});
   query.answered = true;
-  return static_cast<std::int64_t>(report.pairs.size());
+  return std::ssize(report.pairs);
 }
 
 std::vector<float> Ranker::score(std::span<const float> docs) {
   const std::vector<float> inputs = state_->inputs_of(docs);
   const FeatureMatrix matrix = state_->matrix(inputs);
-  std::vector<float> scores(static_cast<std::size_t>(matrix.docs));
+  std::vector<float> scores(matrix.docs);
   state_->ranker->score(state_->execution, matrix, scores);
   return scores;
 }

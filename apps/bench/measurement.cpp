@@ -121,7 +121,7 @@ double processor_seconds() {
 Spread spread_of(std::vector<double> seconds) {
   if (seconds.empty()) return {};
   const auto [low, high] = std::minmax_element(seconds.begin(), seconds.end());
-  return {median_of(seconds), *low, *high, static_cast<std::int64_t>(seconds.size())};
+  return {median_of(seconds), *low, *high, std::ssize(seconds)};
 }
 
 std::string Measurement::identity() const {

@@ -106,9 +106,7 @@ struct LinearHistory {
         wins(length(pairs), 1.0),
         theta(length(stride)),
         gradient(length(stride)) {}
-  FoldedPairs pairs() const {
-    return {rows.data(), static_cast<std::int64_t>(wins.size()), stride, wins.data(), wins.data()};
-  }
+  FoldedPairs pairs() const { return {rows.data(), std::ssize(wins), stride, wins.data(), wins.data()}; }
 
   std::int64_t stride;
   std::vector<double> rows;

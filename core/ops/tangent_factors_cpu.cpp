@@ -38,9 +38,9 @@ void tangent_factors(ExecutionContext& context, const NetworkShape& shape, std::
                      std::span<float> magnitudes) {
   const std::int64_t stride = shape.factors();
   assert(docs.features == shape.inputs);
-  assert(static_cast<std::int64_t>(theta.size()) == shape.parameters());
-  assert(static_cast<std::int64_t>(factors.size()) == docs.docs * stride);
-  assert(scores.empty() || static_cast<std::int64_t>(scores.size()) == docs.docs);
+  assert(std::ssize(theta) == shape.parameters());
+  assert(std::ssize(factors) == docs.docs * stride);
+  assert(scores.empty() || std::ssize(scores) == docs.docs);
   assert(magnitudes.empty() || magnitudes.size() == scores.size());
   context.for_blocks(docs.docs, kDocsPerPass, [&](std::int64_t begin, std::int64_t end, int worker) {
     Scratch& scratch = context.scratch(worker);

@@ -122,12 +122,12 @@ std::string Progress::bar(double seconds) const {
   const std::string tail = fmt::format(" {:3.0f}% {}", 100.0 * share, rate_and_time_left(seconds));
   const int room = output_.columns - 1 - static_cast<int>(label_.size() + tail.size()) - 3;
   if (room < 5) {  // narrow terminals lose the bar first, then the end of the text
-    return (label_ + tail).substr(0, static_cast<std::size_t>(std::max(output_.columns - 1, 0)));
+    return (label_ + tail).substr(0, std::max(output_.columns - 1, 0));
   }
   const int width = std::min(room, 40);
   const int filled = static_cast<int>(share * width);
-  return fmt::format("{} [{}{}]{}", label_, std::string(static_cast<std::size_t>(filled), '#'),
-                     std::string(static_cast<std::size_t>(width - filled), '-'), tail);
+  return fmt::format("{} [{}{}]{}", label_, std::string(filled, '#'), std::string(width - filled, '-'),
+                     tail);
 }
 
 }  // namespace olrank

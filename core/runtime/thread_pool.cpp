@@ -35,7 +35,7 @@ ThreadPool::ThreadPool(int threads) : threads_(threads), state_(std::make_unique
   if (threads < 1) {
     throw InvalidArgument(fmt::format("The number of threads must be at least 1, not {}.", threads));
   }
-  state_->workers.reserve(static_cast<std::size_t>(threads - 1));
+  state_->workers.reserve(threads - 1);
   for (int worker = 1; worker < threads; ++worker) {
     state_->workers.emplace_back([this, worker] {
       std::uint64_t seen = 0;

@@ -66,7 +66,7 @@ void put_tensor(Pickle& pickle, const ModelTensors::Tensor& tensor, std::size_t 
   pickle.global("torch", "FloatStorage");
   pickle.text(fmt::format("{}", storage));
   pickle.text("cpu");
-  pickle.integer(static_cast<std::int64_t>(tensor.values.size()));
+  pickle.integer(std::ssize(tensor.values));
   pickle.tuple();
   pickle.persistent();
   pickle.integer(0);  // where in its storage the tensor begins
@@ -74,7 +74,7 @@ void put_tensor(Pickle& pickle, const ModelTensors::Tensor& tensor, std::size_t 
   for (const std::int64_t extent : tensor.shape) pickle.integer(extent);
   pickle.tuple();
   pickle.mark();
-  std::int64_t stride = static_cast<std::int64_t>(tensor.values.size());
+  std::int64_t stride = std::ssize(tensor.values);
   for (const std::int64_t extent : tensor.shape) pickle.integer(stride /= extent);
   pickle.tuple();
   pickle.no();  // no gradient

@@ -28,10 +28,10 @@ constexpr std::int64_t kDocsPerBlock = 4096;
 
 void LinearModel::score(ExecutionContext& context, std::span<const float> theta, FeatureMatrix docs,
                         std::span<float> scores) const {
-  assert(docs.features == features_ && static_cast<std::int64_t>(scores.size()) == docs.docs);
+  assert(docs.features == features_ && std::ssize(scores) == docs.docs);
   const auto body = [&](std::int64_t begin, std::int64_t end, int) {
     for (std::int64_t doc = begin; doc < end; ++doc) {
-      scores[static_cast<std::size_t>(doc)] = dot(theta.data(), docs.values + doc * features_, features_);
+      scores[doc] = dot(theta.data(), docs.values + doc * features_, features_);
     }
   };
   context.for_blocks(docs.docs, kDocsPerBlock, std::ref(body));  // a copy of it would be allocated
@@ -39,12 +39,12 @@ void LinearModel::score(ExecutionContext& context, std::span<const float> theta,
 
 void LinearModel::add_gradient(ExecutionContext&, std::span<const float>, FeatureMatrix docs,
                                std::span<const double> weights, std::span<double> gradient) const {
-  assert(docs.features == features_ && static_cast<std::int64_t>(weights.size()) == docs.docs);
+  assert(docs.features == features_ && std::ssize(weights) == docs.docs);
   for (std::int64_t doc = 0; doc < docs.docs; ++doc) {
-    const double weight = weights[static_cast<std::size_t>(doc)];
+    const double weight = weights[doc];
     if (weight == 0.0) continue;
     const float* row = docs.values + doc * features_;
-    for (std::int64_t k = 0; k < features_; ++k) gradient[static_cast<std::size_t>(k)] += weight * row[k];
+    for (std::int64_t k = 0; k < features_; ++k) gradient[k] += weight * row[k];
   }
 }
 

@@ -11,8 +11,7 @@ PrimalForm::PrimalForm(const NetworkShape& shape, double lambda, double scale)
     : shape_(shape),
       lambda_(lambda),
       scale_(scale),
-      inverse_(
-          std::make_shared<Matrix>(static_cast<std::size_t>(shape.parameters() * shape.parameters()))) {
+      inverse_(std::make_shared<Matrix>(shape.parameters() * shape.parameters())) {
   set_inverse_covariance(shape.parameters(), lambda, inverse_->data());
 }
 

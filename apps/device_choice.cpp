@@ -24,7 +24,7 @@ GpuDescription gpu_of(const std::string& asked, const Device& device, const GpuS
     throw InvalidArgument(fmt::format("--device {}: The driver reports {} GPU{}, numbered from cuda:0.",
                                       asked, count, count == 1 ? "" : "s"));
   }
-  const GpuDescription& gpu = survey.gpus[static_cast<std::size_t>(device.index)];
+  const GpuDescription& gpu = survey.gpus[device.index];
   if (10 * gpu.capability_major + gpu.capability_minor < survey.least_capability) {
     throw InvalidArgument(fmt::format(
         "--device {}: The kernels of this build need compute capability {}.{}, but {} has {}.{}: configure "

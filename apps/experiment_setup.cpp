@@ -63,7 +63,7 @@ const Dataset& evaluated_part(const DataParts& parts, const DataSettings& settin
 OfflineModel train_offline_model(const TrialData& data, std::int64_t fold, ExecutionContext& context) {
   OfflineModel offline;
   offline.theta = offline_linear_theta(LabelledQueries(data.train), data.train.features(), fold);
-  offline.eval_scores.resize(static_cast<std::size_t>(data.eval_set.docs()));
+  offline.eval_scores.resize(data.eval_set.docs());
   LinearModel(data.train.features())
       .score(context, offline.theta, data.eval_set.all_features(), offline.eval_scores);
   return offline;

@@ -81,7 +81,7 @@ void take_network(const LoadedModel& model, RankerSettings& ranker) {
   ranker.network.width = model.settings.width;
   ranker.network.depth = model.settings.depth;
   ranker.network.parameterisation = model.settings.parameterisation;
-  if (model.members.size() > 1) ranker.posterior.members = static_cast<std::int64_t>(model.members.size());
+  if (model.members.size() > 1) ranker.posterior.members = std::ssize(model.members);
 }
 
 std::vector<std::vector<float>> first_thetas(const ResolvedService& service) {
@@ -217,7 +217,7 @@ void import_rounds_of_data(const ImportSource& source, const FittedNormaliser& n
   for (std::int64_t round = 0; round < recorded.rounds(); ++round) {
     const RecordedFeedback::Record shown = recorded.at(round);
     const FeatureMatrix raw = train.features_of(shown.query);
-    inputs.resize(static_cast<std::size_t>(raw.docs * columns));
+    inputs.resize(raw.docs * columns);
     normaliser.apply(raw, inputs.data());
     FeedbackRecord record;
     record.impression = fmt::format("imported-{}", round + 1);

@@ -49,7 +49,7 @@ Dataset make_data(std::int64_t queries) {
                                : percent < 99 ? 3
                                               : 4);
     }
-    memory->offsets.push_back(static_cast<std::int64_t>(memory->grades.size()));
+    memory->offsets.push_back(std::ssize(memory->grades));
     contents.qids.push_back(std::to_string(query));
   }
   contents.grades = memory->grades;
@@ -81,7 +81,7 @@ Timing time_of(int repetitions, const std::function<void()>& work) {
 double slow_ndcg(const Dataset& data, const std::vector<float>& scores) {
   double sum = 0.0;
   for (std::int64_t query = 0; query < data.queries(); ++query) {
-    std::vector<std::size_t> order(static_cast<std::size_t>(data.docs_of(query)));
+    std::vector<std::size_t> order(data.docs_of(query));
     std::iota(order.begin(), order.end(), static_cast<std::size_t>(data.offset(query)));
     std::stable_sort(order.begin(), order.end(),
                      [&](std::size_t a, std::size_t b) { return scores[a] > scores[b]; });

@@ -30,8 +30,7 @@ Enum value_of(std::string_view option, const std::string& text) {
   if (const auto value = value_named<Enum>(text)) return *value;
   std::vector<std::string> names;
   for (const auto& [value, name] : EnumNames<Enum>::values) names.emplace_back(name);
-  throw InvalidArgument(fmt::format("{}: '{}' is unknown; the nearest name is '{}'.", option, text,
-                                    nearest_name(text, names)));
+  throw InvalidArgument(fmt::format("{} {}", option, must_be_one_of(text, names)));
 }
 
 RankerSettings settings_of(const RankerOptions& options) {

@@ -14,9 +14,8 @@ void CertainList::write_matrix(std::span<const std::int32_t> by_score,
   matrix.assign(docs * docs, 0);
   for (std::size_t place = 0; place < docs; ++place) {
     const auto row = std::span(matrix).subspan(static_cast<std::size_t>(by_score[place]) * docs, docs);
-    orders_.for_each_below(static_cast<std::int64_t>(place), [&](std::int64_t below) {
-      row[static_cast<std::size_t>(by_score[static_cast<std::size_t>(below)])] = 1;
-    });
+    orders_.for_each_below(static_cast<std::int64_t>(place),
+                           [&](std::int64_t below) { row[by_score[below]] = 1; });
   }
 }
 

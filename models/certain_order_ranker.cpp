@@ -22,8 +22,7 @@ class FrozenCertainOrderRanker : public FrozenRanker {
   void rank(ExecutionContext& context, const RankingTask& task, Ranking& ranking) const override {
     Scratch& scratch = context.scratch();
     const Scratch::Frame frame(scratch);
-    Evidence evidence =
-        belief_->take_evidence(scratch, static_cast<std::int64_t>(thetas_.size()), task.docs.docs);
+    Evidence evidence = belief_->take_evidence(scratch, std::ssize(thetas_), task.docs.docs);
     belief_->score(context, thetas_, task.docs, evidence);
     ranking.scores.assign(evidence.scores.begin(), evidence.scores.end());
     order_by_score(context, evidence.scores, ranking.by_score);
@@ -63,8 +62,7 @@ void CertainOrderRanker::score_query(ExecutionContext& context, const QueryDocs&
   const MemberThetas thetas = learner_->thetas();
   evidence_frame_.reset();
   evidence_frame_.emplace(evidence_memory_);
-  evidence_ =
-      belief_->take_evidence(evidence_memory_, static_cast<std::int64_t>(thetas.size()), query.docs());
+  evidence_ = belief_->take_evidence(evidence_memory_, std::ssize(thetas), query.docs());
   belief_->score(context, thetas, query.features, evidence_);
   scored_query_ = query.query;
 }

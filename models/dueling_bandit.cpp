@@ -18,7 +18,7 @@ std::int64_t candidates_of(const RankerSettings& settings) {
 DuelingBanditRanker::DuelingBanditRanker(std::unique_ptr<ScoreModel> model, const RankerSettings& settings,
                                          TrialKeys keys, std::vector<float> first_theta)
     : ScoreModelRanker(std::move(model), settings, keys, std::move(first_theta)),
-      candidates_(static_cast<std::size_t>(candidates_of(settings))),
+      candidates_(candidates_of(settings)),
       radius_(settings.bandit.exploration_radius),
       temperature_(settings.bandit.temperature),
       interleaving_(settings.bandit.interleaving),
@@ -73,7 +73,7 @@ RankedList DuelingBanditRanker::rank(RoundContext& context, const QueryDocs& que
   rank_candidates(context, query, round);
   const auto measured = context.clock.measure("rank");
   Scratch& scratch = context.execution.scratch();
-  list_.resize(static_cast<std::size_t>(query.docs()));
+  list_.resize(query.docs());
   if (interleaving_ == Interleaving::kTeamDraft) {
     teams_.resize(list_.size());
     team_draft(rankings(query), interleaving_key_, round, scratch, list_, teams_);

@@ -9,8 +9,8 @@ namespace olrank {
 Evidence take_votes(Scratch& scratch, std::int64_t members, std::int64_t docs) {
   Evidence evidence;
   evidence.members = members;
-  evidence.scores = scratch.take<float>(static_cast<std::size_t>(docs));
-  evidence.member_scores = scratch.take<float>(static_cast<std::size_t>(members * docs));
+  evidence.scores = scratch.take<float>(docs);
+  evidence.member_scores = scratch.take<float>(members * docs);
   return evidence;
 }
 

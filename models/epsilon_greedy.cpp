@@ -23,18 +23,18 @@ void epsilon_greedy_list(std::span<const std::int32_t> best_first, double epsilo
     if (coins.uniform() < epsilon) {
       doc = pool[coins.index(static_cast<std::uint32_t>(remaining))];
     } else {
-      while (slot[static_cast<std::size_t>(best_first[best])] >= remaining) ++best;
+      while (slot[best_first[best]] >= remaining) ++best;
       doc = best_first[best];
     }
     list[rank] = doc;
     // Replaced by the last one of the pool, which shrinks by one.
     --remaining;
-    const std::size_t hole = slot[static_cast<std::size_t>(doc)];
+    const std::size_t hole = slot[doc];
     const std::int32_t last = pool[remaining];
     pool[hole] = last;
-    slot[static_cast<std::size_t>(last)] = hole;
+    slot[last] = hole;
     pool[remaining] = doc;
-    slot[static_cast<std::size_t>(doc)] = remaining;
+    slot[doc] = remaining;
   }
 }
 

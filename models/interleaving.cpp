@@ -152,8 +152,7 @@ void probabilistic_preferences(const Rankings& rankings, std::span<const double>
     for (std::size_t click = 0; click < clicked; ++click) {
       // The last ranker needs no bound: rounding may leave its sum just below 1.
       const auto share = shares.subspan(click * rankers, rankers - 1);
-      ++counts[static_cast<std::size_t>(std::upper_bound(share.begin(), share.end(), coins.uniform()) -
-                                        share.begin())];
+      ++counts[std::upper_bound(share.begin(), share.end(), coins.uniform()) - share.begin()];
     }
     for (std::size_t r = 0; r < rankers; ++r) sums[r] += (counts[r] > counts[0]) - (counts[r] < counts[0]);
   }

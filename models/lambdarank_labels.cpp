@@ -25,13 +25,11 @@ void lambdarank_weights(std::span<const double> scores, std::span<const std::uin
   const auto by_grade = scratch.take<std::int32_t>(docs);
   std::iota(by_grade.begin(), by_grade.end(), 0);
   std::sort(by_grade.begin(), by_grade.end(), [&](std::int32_t a, std::int32_t b) {
-    const auto grade_a = grades[static_cast<std::size_t>(a)];
-    const auto grade_b = grades[static_cast<std::size_t>(b)];
+    const auto grade_a = grades[a];
+    const auto grade_b = grades[b];
     return grade_a != grade_b ? grade_a > grade_b : a < b;
   });
-  const auto grade_at = [&](std::size_t place) {
-    return grades[static_cast<std::size_t>(by_grade[place])];
-  };
+  const auto grade_at = [&](std::size_t place) { return grades[by_grade[place]]; };
   if (docs == 0 || grade_at(0) == grade_at(docs - 1)) return;
 
   double ideal = 0.0;
@@ -43,8 +41,7 @@ void lambdarank_weights(std::span<const double> scores, std::span<const std::uin
   order_by_score(scores, order, scratch);
   const auto discount = scratch.take<double>(docs);
   for (std::size_t rank = 0; rank < docs; ++rank) {
-    discount[static_cast<std::size_t>(order[rank])] =
-        dcg_discount(static_cast<std::int64_t>(rank), Discount::kLog2);
+    discount[order[rank]] = dcg_discount(static_cast<std::int64_t>(rank), Discount::kLog2);
   }
 
   std::size_t worse = 0;  // the first place of a grade below that of `place`
@@ -80,7 +77,7 @@ RankedList LambdaRankLabels::rank(RoundContext& context, const QueryDocs& query,
 QueryGrades LambdaRankLabels::grades_of(const QueryDocs& query) const {
   if (query.query >= 0 && query.query < labels_.queries()) {
     const QueryGrades grades = labels_.grades_of(query.query);
-    if (static_cast<std::int64_t>(grades.of_doc.size()) == query.docs()) return grades;
+    if (std::ssize(grades.of_doc) == query.docs()) return grades;
   }
   throw InvalidArgument(
       fmt::format("Ranker '{}' learns from true grades but has none for query {} with {} documents: train "

@@ -121,8 +121,7 @@ class Model {
         if (name.is_string()) names.push_back(name.get<std::string>());
       }
     }
-    if (!json.is_array() || names.size() != json.size() ||
-        static_cast<std::int64_t>(names.size()) != features)
+    if (!json.is_array() || names.size() != json.size() || std::ssize(names) != features)
       fail("Its feature_names is not a list of {} names.", features);
     return names;
   }

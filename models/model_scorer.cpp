@@ -26,7 +26,7 @@ void ModelScorer::score(Scratch& scratch, FeatureMatrix raw, std::span<const std
   assert(raw.features == features() && offsets.back() - offsets.front() == raw.docs);
   const Scratch::Frame frame(scratch);
   const std::int64_t inputs = model_.shape.inputs;
-  const auto matrix = scratch.take<float>(static_cast<std::size_t>(raw.docs * inputs));
+  const auto matrix = scratch.take<float>(raw.docs * inputs);
   for (std::size_t query = 0; query + 1 < offsets.size(); ++query) {
     const std::int64_t first = offsets[query] - offsets.front();
     model_.normaliser.apply(
@@ -68,20 +68,17 @@ std::vector<QueryRange> query_ranges(const Dataset& data, std::int64_t docs) {
 
 std::vector<double> scores_of_all(const ModelScorer& scorer, const Dataset& data,
                                   ExecutionContext& context) {
-  std::vector<double> scores(static_cast<std::size_t>(data.docs()));
+  std::vector<double> scores(data.docs());
   const std::vector<QueryRange> ranges = query_ranges(data, kDocsPerTask);
-  context.for_blocks(
-      static_cast<std::int64_t>(ranges.size()), 1, [&](std::int64_t number, std::int64_t, int worker) {
-        const QueryRange range = ranges[static_cast<std::size_t>(number)];
-        const std::int64_t first = data.offset(range.begin);
-        const std::int64_t docs = data.offset(range.end) - first;
-        const auto queries = static_cast<std::size_t>(range.end - range.begin);
-        scorer.score(
-            context.scratch(worker),
-            {data.all_features().values + first * data.features(), docs, data.features()},
-            data.offsets().subspan(static_cast<std::size_t>(range.begin), queries + 1),
-            std::span(scores).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(docs)));
-      });
+  context.for_blocks(std::ssize(ranges), 1, [&](std::int64_t number, std::int64_t, int worker) {
+    const QueryRange range = ranges[number];
+    const std::int64_t first = data.offset(range.begin);
+    const std::int64_t docs = data.offset(range.end) - first;
+    const auto queries = static_cast<std::size_t>(range.end - range.begin);
+    scorer.score(context.scratch(worker),
+                 {data.all_features().values + first * data.features(), docs, data.features()},
+                 data.offsets().subspan(range.begin, queries + 1), std::span(scores).subspan(first, docs));
+  });
   return scores;
 }
 

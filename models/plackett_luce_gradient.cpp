@@ -100,8 +100,8 @@ void plackett_luce_pair_weights(std::span<const double> scores, std::span<const 
       const double z = score_at[a] - score_at[b];
       const double weight = rho * sigmoid(z) * sigmoid(-z);
       const bool first_wins = clicks[a] != 0;
-      weights[static_cast<std::size_t>(shown[a])] += first_wins ? weight : -weight;
-      weights[static_cast<std::size_t>(shown[b])] += first_wins ? -weight : weight;
+      weights[shown[a]] += first_wins ? weight : -weight;
+      weights[shown[b]] += first_wins ? -weight : weight;
     }
     behind.add(score_at[b]);
   }

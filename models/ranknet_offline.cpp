@@ -49,7 +49,7 @@ class GradePairs {
  public:
   explicit GradePairs(QueryGrades grades) : by_grade_(grades.of_doc.size()), before_(by_grade_.size() + 1) {
     std::iota(by_grade_.begin(), by_grade_.end(), 0);
-    const auto grade = [&](std::int32_t doc) { return grades.of_doc[static_cast<std::size_t>(doc)]; };
+    const auto grade = [&](std::int32_t doc) { return grades.of_doc[doc]; };
     std::stable_sort(by_grade_.begin(), by_grade_.end(),
                      [&](std::int32_t a, std::int32_t b) { return grade(a) > grade(b); });
     std::size_t worse = 0;
@@ -78,17 +78,17 @@ class QueryGradient {
  public:
   QueryGradient(const ScoreModel& model, const LabelledQueries& labels, PhiloxKey key)
       : model_(model), labels_(labels), key_(key) {
-    pairs_.reserve(static_cast<std::size_t>(labels.queries()));
+    pairs_.reserve(labels.queries());
     for (std::int64_t query = 0; query < labels.queries(); ++query)
       pairs_.emplace_back(labels.grades_of(query));
   }
 
   std::int64_t add(std::uint32_t epoch, std::int64_t query, std::span<const float> theta,
                    std::span<double> gradient) {
-    const GradePairs& pairs = pairs_[static_cast<std::size_t>(query)];
+    const GradePairs& pairs = pairs_[query];
     if (pairs.count() == 0) return 0;
     const FeatureMatrix docs = labels_.docs_of(query).features;
-    scores_.resize(static_cast<std::size_t>(docs.docs));
+    scores_.resize(docs.docs);
     weights_.assign(scores_.size(), 0.0);
     model_.score(context_, theta, docs, scores_);
     for (const float score : scores_) {
@@ -133,7 +133,7 @@ std::vector<float> trained(const ScoreModel& model, const RankerSettings& settin
         fmt::format("Ranker '{}' has optimizer = \"{}\", but ranknet-offline supports only \"adam\".",
                     settings.name, name_of(settings.trainer.optimizer)));
   }
-  if (theta.empty()) theta.resize(static_cast<std::size_t>(model.parameters()));
+  if (theta.empty()) theta.resize(model.parameters());
   return train_offline(model, labels, settings.trainer, key, std::move(theta));
 }
 
@@ -141,10 +141,10 @@ std::vector<float> trained(const ScoreModel& model, const RankerSettings& settin
 
 std::vector<float> train_offline(const ScoreModel& model, const LabelledQueries& labels,
                                  const TrainerSettings& settings, PhiloxKey key, std::vector<float> theta) {
-  assert(static_cast<std::int64_t>(theta.size()) == model.parameters());
+  assert(std::ssize(theta) == model.parameters());
   QueryGradient query_gradient(model, labels, key);
   Adam adam(theta.size());
-  std::vector<std::int64_t> order(static_cast<std::size_t>(labels.queries()));
+  std::vector<std::int64_t> order(labels.queries());
   std::vector<double> gradient(theta.size());
   double learning_rate = settings.learning_rate;
   for (std::int64_t pass = 1; pass <= settings.epochs; ++pass) {
@@ -175,8 +175,7 @@ std::vector<float> offline_linear_theta(const LabelledQueries& labels, std::int6
       RankerSettings::defaults(RankerKind::kRankNetOffline, ProtocolName::kPaper);
   const PhiloxKey key =
       make_key({.seed = 0, .purpose = Purpose::kBatch, .fold = static_cast<std::uint64_t>(fold)});
-  return train_offline(LinearModel(features), labels, settings.trainer, key,
-                       std::vector<float>(static_cast<std::size_t>(features)));
+  return train_offline(LinearModel(features), labels, settings.trainer, key, std::vector<float>(features));
 }
 
 RankNetOffline::RankNetOffline(std::unique_ptr<ScoreModel> model, const RankerSettings& settings,

@@ -19,8 +19,8 @@ ScoreModelRanker::ScoreModelRanker(std::unique_ptr<ScoreModel> model, const Rank
       learning_rate_(settings.trainer.learning_rate),
       learning_rate_decay_(settings.trainer.learning_rate_decay),
       theta_(std::move(first_theta)) {
-  if (theta_.empty()) theta_.resize(static_cast<std::size_t>(model_->parameters()));
-  assert(static_cast<std::int64_t>(theta_.size()) == model_->parameters());
+  if (theta_.empty()) theta_.resize(model_->parameters());
+  assert(std::ssize(theta_) == model_->parameters());
 }
 
 bool ScoreModelRanker::has_scores_of(const QueryDocs& query, std::uint32_t round) const {
@@ -52,7 +52,7 @@ std::span<const double> ScoreModelRanker::scores_of(RoundContext& context, const
   if (has_scores_of(query, round)) return scores_;
   const auto measured = context.clock.measure("score");
   scored_round_ = 0;  // stays so if anything below throws
-  scores_.resize(static_cast<std::size_t>(query.docs()));
+  scores_.resize(query.docs());
   score_with(context.execution, theta_, query, round, scores_);
   scored_query_ = query;
   scored_round_ = round;
@@ -89,7 +89,7 @@ void ScoreModelRanker::check(const Feedback& feedback, Scratch& scratch) {
   }
   const std::int64_t docs = feedback.query.docs();
   const Scratch::Frame frame(scratch);
-  const auto seen = scratch.take<bool>(static_cast<std::size_t>(docs));
+  const auto seen = scratch.take<bool>(docs);
   std::fill(seen.begin(), seen.end(), false);
   for (const std::int32_t doc : feedback.shown) {
     if (doc < 0 || doc >= docs) {
@@ -97,7 +97,7 @@ void ScoreModelRanker::check(const Feedback& feedback, Scratch& scratch) {
           fmt::format("Round {} shows document {} of query {}, but its documents are 0 to {}.",
                       feedback.round, doc, feedback.query.query, docs - 1));
     }
-    if (std::exchange(seen[static_cast<std::size_t>(doc)], true)) {
+    if (std::exchange(seen[doc], true)) {
       throw InvalidArgument(fmt::format("Round {} shows document {} of query {} twice.", feedback.round,
                                         doc, feedback.query.query));
     }

@@ -7,7 +7,7 @@ namespace olrank {
 
 void score_and_order(ExecutionContext& context, const ScoreModel& model, std::span<const float> theta,
                      FeatureMatrix docs, std::vector<float>& scores, std::vector<std::int32_t>& by_score) {
-  scores.resize(static_cast<std::size_t>(docs.docs));
+  scores.resize(docs.docs);
   model.score(context, theta, docs, scores);
   order_by_score(context, scores, by_score);
 }

@@ -27,7 +27,7 @@ class RecordedFeedback {
   /// first line that does not match the data, and a file without rounds.
   static RecordedFeedback read(const std::filesystem::path& path, const Dataset& train);
 
-  std::int64_t rounds() const { return static_cast<std::int64_t>(queries_.size()); }
+  std::int64_t rounds() const { return std::ssize(queries_); }
   Record at(std::int64_t index) const;
   /// Of the rounds, independent of how the file represents them.
   Fingerprint fingerprint() const;

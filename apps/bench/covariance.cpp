@@ -72,8 +72,8 @@ class CovarianceStudy {
     if (plan_.matched_alpha) {
       const AlphaCalibration calibration(configuration_, study_, rankers_);
       const ExperimentPlan of_alpha = make_plan(calibration.configuration(), calibration_request());
-      extra_counts.push_back({"calibration_trials", "additional trials of the calibration.",
-                              static_cast<std::int64_t>(trials_of(of_alpha).size())});
+      extra_counts.push_back(
+          {"calibration_trials", "additional trials of the calibration.", std::ssize(trials_of(of_alpha))});
     }
     print_dry_run(whole, plan, output, extra_counts);
   }

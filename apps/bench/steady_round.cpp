@@ -50,16 +50,14 @@ class RandomQueries {
         past_docs_(2 * sizes.pairs),
         // Device queries have a fixed maximum size, so the past pairs need several.
         past_query_docs_(sizes.gpu ? sizes.docs : 2 * sizes.pairs),
-        values_(static_cast<std::size_t>((past_docs_ + (sizes.rounds + 1) * sizes.docs) * sizes.features)) {
+        values_((past_docs_ + (sizes.rounds + 1) * sizes.docs) * sizes.features) {
     RngStream draws(make_key({.seed = 1, .purpose = Purpose::kProbe}), 0);
     for (float& value : values_) value = static_cast<float>(draws.uniform());
   }
   RandomQueries(const RandomQueries&) = delete;
   RandomQueries& operator=(const RandomQueries&) = delete;
 
-  FeatureMatrix all() const {
-    return {values_.data(), static_cast<std::int64_t>(values_.size()) / features_, features_};
-  }
+  FeatureMatrix all() const { return {values_.data(), std::ssize(values_) / features_, features_}; }
   std::int64_t past() const { return parts_of(past_docs_, past_query_docs_); }
   QueryDocs past_query(std::int64_t number) const {
     const std::int64_t first = number * past_query_docs_;
@@ -97,7 +95,7 @@ void learn_from_clicks(OnlineRanker& ranker, RoundContext& context, std::uint32_
 void observe_past_pairs(OnlineRanker& ranker, RoundContext& context, const RandomQueries& queries) {
   for (std::int64_t number = 0; number < queries.past(); ++number) {
     const QueryDocs query = queries.past_query(number);
-    std::vector<std::int32_t> shown(static_cast<std::size_t>(query.docs()));
+    std::vector<std::int32_t> shown(query.docs());
     std::iota(shown.begin(), shown.end(), 0);
     learn_from_clicks(ranker, context, 1, query, shown);
   }

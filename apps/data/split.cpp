@@ -101,11 +101,11 @@ class SplitCommand : public Command {
 
   /// The queries of each part, drawn at random and kept in file order.
   std::vector<std::vector<std::int64_t>> deal(const std::vector<Part>& parts, std::int64_t count) const {
-    if (count < static_cast<std::int64_t>(parts.size())) {
+    if (count < std::ssize(parts)) {
       throw DataError(in_, 0, 0,
                       fmt::format("{} queries cannot be split into {} parts.", count, parts.size()));
     }
-    std::vector<std::int64_t> deck(static_cast<std::size_t>(count));
+    std::vector<std::int64_t> deck(count);
     for (std::size_t i = 0; i < deck.size(); ++i) deck[i] = static_cast<std::int64_t>(i);
     RngStream rng(make_key({.seed = seed_, .purpose = Purpose::kSplit}), 0);
     rng.shuffle(std::span(deck));

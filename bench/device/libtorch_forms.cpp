@@ -38,7 +38,7 @@ Passed pass(const NetworkShape& shape, const at::Tensor& theta, const at::Tensor
 /// δ_1 to δ_L from δ_L [members × docs × 1].
 std::vector<at::Tensor> pass_back(const NetworkShape& shape, const at::Tensor& theta, const Passed& passed,
                                   const at::Tensor& last) {
-  std::vector<at::Tensor> deltas(static_cast<std::size_t>(shape.depth));
+  std::vector<at::Tensor> deltas(shape.depth);
   deltas.back() = last;
   for (std::int64_t l = shape.depth - 2; l >= 0; --l) {
     const auto at = static_cast<std::size_t>(l);

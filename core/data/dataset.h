@@ -45,21 +45,19 @@ class Dataset {
 
   explicit Dataset(Contents contents);
 
-  std::int64_t queries() const { return static_cast<std::int64_t>(contents_.qids.size()); }
-  std::int64_t docs() const { return static_cast<std::int64_t>(contents_.grades.size()); }
+  std::int64_t queries() const { return std::ssize(contents_.qids); }
+  std::int64_t docs() const { return std::ssize(contents_.grades); }
   std::int64_t features() const { return contents_.features; }
   int max_grade() const { return max_grade_; }
   const Fingerprint& fingerprint() const { return contents_.fingerprint; }
   bool reordered() const { return contents_.reordered; }
 
   std::int64_t docs_of(std::int64_t query) const { return offset(query + 1) - offset(query); }
-  std::int64_t offset(std::int64_t query) const {
-    return contents_.offsets[static_cast<std::size_t>(query)];
-  }
-  std::string_view qid(std::int64_t query) const { return contents_.qids[static_cast<std::size_t>(query)]; }
+  std::int64_t offset(std::int64_t query) const { return contents_.offsets[query]; }
+  std::string_view qid(std::int64_t query) const { return contents_.qids[query]; }
   /// Empty for a document without a name.
   std::string_view doc_name(std::int64_t doc) const {
-    return has_doc_names() ? contents_.doc_names[static_cast<std::size_t>(doc)] : std::string_view();
+    return has_doc_names() ? contents_.doc_names[doc] : std::string_view();
   }
   bool has_doc_names() const { return !contents_.doc_names.empty(); }
   const Contents& contents() const { return contents_; }
@@ -71,8 +69,7 @@ class Dataset {
   std::span<const std::int64_t> offsets() const { return contents_.offsets; }
   std::span<const std::uint8_t> all_grades() const { return contents_.grades; }
   std::span<const std::uint8_t> grades_of(std::int64_t query) const {
-    return contents_.grades.subspan(static_cast<std::size_t>(offset(query)),
-                                    static_cast<std::size_t>(docs_of(query)));
+    return contents_.grades.subspan(offset(query), docs_of(query));
   }
 
  private:

@@ -46,7 +46,7 @@ struct DocTable {
   std::string name_text;
   std::vector<std::uint64_t> name_ends;  // [docs], or empty when no document has a name
 
-  std::int64_t docs() const { return static_cast<std::int64_t>(grades.size()); }
+  std::int64_t docs() const { return std::ssize(grades); }
 };
 
 /// Groups documents by query in place (the matrix never exists twice): queries in order of first

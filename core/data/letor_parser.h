@@ -47,7 +47,7 @@ struct LetorBlock {
   TextPlace first_null;
   std::optional<Failure> failure;  // of the first malformed line; the lines after it are not parsed
 
-  std::int64_t docs() const { return static_cast<std::int64_t>(grades.size()); }
+  std::int64_t docs() const { return std::ssize(grades); }
 
   /// Consecutive documents of one query; numbers into the names of queries.
   std::span<const QueryRun> query_runs;

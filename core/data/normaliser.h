@@ -19,7 +19,7 @@ struct FittedNormaliser {
   std::vector<double> means;       // [features] by raw index, for zscore kinds
   std::vector<double> scales;      // [features], 1/standard deviation, 0 for a constant feature
 
-  std::int64_t inputs() const { return kept.empty() ? features : static_cast<std::int64_t>(kept.size()); }
+  std::int64_t inputs() const { return kept.empty() ? features : std::ssize(kept); }
 
   /// Normalises one query's raw documents [docs × features] into `inputs` [docs × inputs()], which may
   /// begin where the raw values do.

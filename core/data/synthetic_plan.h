@@ -79,7 +79,7 @@ struct SyntheticPlan {
 
   int grade_of(double y) const {
     int grade = 0;
-    while (grade < 4 && y > grade_bounds[static_cast<std::size_t>(grade)]) ++grade;
+    while (grade < 4 && y > grade_bounds[grade]) ++grade;
     return grade;
   }
 };

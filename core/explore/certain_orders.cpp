@@ -7,8 +7,8 @@ namespace olrank {
 void certain_by_width(const CertaintyRule& rule, std::span<const float> scores,
                       std::span<const std::int32_t> by_score, std::span<const double> width_sq,
                       OrderBits& orders) {
-  const auto docs = static_cast<std::int64_t>(by_score.size());
-  assert(width_sq.size() == static_cast<std::size_t>(docs * docs));
+  const auto docs = std::ssize(by_score);
+  assert(std::ssize(width_sq) == docs * docs);
   orders.reset(docs);
   for (std::int64_t a = 0; a < docs; ++a) {
     const std::int32_t i = by_score[a];
@@ -24,8 +24,8 @@ void certain_by_width(const CertaintyRule& rule, std::span<const float> scores,
 
 void certain_by_vote(std::int64_t members, double least_difference, std::span<const float> scores,
                      std::span<const std::int32_t> by_score, OrderBits& orders) {
-  const auto docs = static_cast<std::int64_t>(by_score.size());
-  assert(scores.size() == static_cast<std::size_t>(members * docs));
+  const auto docs = std::ssize(by_score);
+  assert(std::ssize(scores) == members * docs);
   orders.reset(docs);
   for (std::int64_t a = 0; a < docs; ++a) {
     const std::int32_t i = by_score[a];

@@ -14,7 +14,7 @@ namespace {
 /// The last place after a that is not certainly below it, or a if there is none.
 std::int64_t last_uncertain(const OrderBits& orders, std::int64_t a) {
   const auto row = orders.row(a);
-  for (auto word = static_cast<std::int64_t>(row.size()) - 1; word >= a / OrderBits::kWordBits; --word) {
+  for (auto word = std::ssize(row) - 1; word >= a / OrderBits::kWordBits; --word) {
     const std::int64_t first = word * OrderBits::kWordBits;
     std::uint64_t uncertain = ~row[word];
     const std::int64_t behind = orders.docs() - first;
@@ -76,8 +76,7 @@ void ExploringList::order_topologically(std::int64_t begin, std::int64_t end, co
   for (std::int64_t a = begin; a < end; ++a) {
     orders.for_each_below(a, [&](std::int64_t b) { ++above_[b]; });
   }
-  available_.assign(
-      static_cast<std::size_t>((orders.docs() + OrderBits::kWordBits - 1) / OrderBits::kWordBits), 0);
+  available_.assign((orders.docs() + OrderBits::kWordBits - 1) / OrderBits::kWordBits, 0);
   std::uint32_t available = 0;
   const auto admit = [&](std::int64_t place) {
     available_[place / OrderBits::kWordBits] |= std::uint64_t{1} << (place % OrderBits::kWordBits);
@@ -111,8 +110,8 @@ ListCertainty ExploringList::certainty(std::span<const std::int32_t> by_score, c
       certain_orders_.push_back({by_score[first], by_score[second]});
     }
   }
-  certainty.certain_pairs = static_cast<std::int64_t>(certain_orders_.size());
-  certainty.blocks = static_cast<std::int64_t>(block_ends_.size());
+  certainty.certain_pairs = std::ssize(certain_orders_);
+  certainty.blocks = std::ssize(block_ends_);
   // Each document of a block is certainly before all documents of later blocks, so every list keeps the
   // blocks in order, and rank r lies in the block of place r.
   for (std::size_t i = 0; i < ListCertainty::kBlockRanks.size(); ++i) {
@@ -126,7 +125,7 @@ ListCertainty ExploringList::certainty(std::span<const std::int32_t> by_score, c
 
 RankedList ExploringList::make(std::span<const std::int32_t> by_score, const OrderBits& given,
                                std::uint32_t round, std::int64_t cutoff) {
-  assert(given.docs() == static_cast<std::int64_t>(by_score.size()));
+  assert(given.docs() == std::ssize(by_score));
   if (refine_) {
     closed_ = given;
     close_transitively(closed_);

@@ -22,7 +22,7 @@ class PairHistory {
   void add(const QueryDocs& query, std::span<const PreferencePair> pairs);
 
   std::int64_t observed() const { return observed_; }  // n, with repetitions
-  std::int64_t distinct() const { return static_cast<std::int64_t>(count_.size()); }
+  std::int64_t distinct() const { return std::ssize(count_); }
   std::int64_t stride() const { return stride_; }
 
   /// x_first − x_second, [distinct × stride]; which of the two is first is arbitrary but fixed.

@@ -40,7 +40,7 @@ class StateWriter {
   /// Writes that file atomically.
   void write(const std::filesystem::path& path) const;
   /// Bytes of all values.
-  std::int64_t value_bytes() const { return static_cast<std::int64_t>(values_.size()); }
+  std::int64_t value_bytes() const { return std::ssize(values_); }
   /// Of names, types, counts and values, in the order in which they were put. Also the file's checksum.
   Fingerprint fingerprint() const;
 

@@ -11,7 +11,7 @@ namespace olrank {
 
 double worst_residual(const CovarianceChecks& checks, std::int64_t parameters, std::int64_t pairs,
                       FunctionRef<double(std::span<const double>)> residual) {
-  std::vector<double> probe(static_cast<std::size_t>(parameters));
+  std::vector<double> probe(parameters);
   double worst = 0.0;
   for (int number = 0; number < checks.probes; ++number) {
     RngStream draws(make_key({.purpose = Purpose::kProbe}), static_cast<std::uint32_t>(pairs),

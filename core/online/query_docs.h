@@ -16,9 +16,7 @@ struct QueryDocs {
   std::span<const std::int64_t> numbers = {};  // [V] those numbers, unless they follow first_doc
 
   std::int64_t docs() const { return features.docs; }
-  std::int64_t number(std::int32_t doc) const {
-    return numbers.empty() ? first_doc + doc : numbers[static_cast<std::size_t>(doc)];
-  }
+  std::int64_t number(std::int32_t doc) const { return numbers.empty() ? first_doc + doc : numbers[doc]; }
 };
 
 }  // namespace olrank

@@ -24,7 +24,7 @@ void add_to_diagonal(ExecutionContext& context, const NetworkShape& shape, Tange
                      double scale, std::span<double> diagonal) {
   assert(pairs.docs % 2 == 0);
   const std::int64_t p = shape.parameters();
-  assert(static_cast<std::int64_t>(diagonal.size()) == p);
+  assert(std::ssize(diagonal) == p);
   context.for_blocks(p, kParametersPerBlock, [&](std::int64_t begin, std::int64_t end, int worker) {
     Scratch& scratch = context.scratch(worker);
     const Scratch::Frame frame(scratch);
@@ -43,7 +43,7 @@ void add_to_diagonal(ExecutionContext& context, const NetworkShape& shape, Tange
 void diagonal_gram(ExecutionContext& context, const NetworkShape& shape, TangentFactors docs, double scale,
                    std::span<const double> weights, double* m) {
   const std::int64_t count = docs.docs;
-  assert(static_cast<std::int64_t>(weights.size()) == shape.parameters());
+  assert(std::ssize(weights) == shape.parameters());
   if (count == 0) return;
   const std::int64_t units = (shape.depth - 1) * shape.width + 1;
   const std::int64_t units_per_part = (units + kParts - 1) / kParts;

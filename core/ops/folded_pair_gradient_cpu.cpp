@@ -84,8 +84,8 @@ void gradient_of_block(const FoldedPairs& pairs, std::int64_t begin, std::int64_
 void folded_pair_gradient(ExecutionContext& context, const FoldedPairs& pairs,
                           std::span<const double> theta, std::span<double> gradient,
                           std::span<double> curvature) {
-  assert(static_cast<std::int64_t>(theta.size()) == pairs.stride && gradient.size() == theta.size());
-  assert(curvature.empty() || static_cast<std::int64_t>(curvature.size()) == pairs.pairs);
+  assert(std::ssize(theta) == pairs.stride && gradient.size() == theta.size());
+  assert(curvature.empty() || std::ssize(curvature) == pairs.pairs);
   double* curvature_of = curvature.empty() ? nullptr : curvature.data();
   std::fill(gradient.begin(), gradient.end(), 0.0);
   const std::int64_t blocks = (pairs.pairs + kRowsPerBlock - 1) / kRowsPerBlock;

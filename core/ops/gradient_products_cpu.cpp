@@ -45,8 +45,8 @@ double weighted_sum(std::int64_t count, const float* delta, const double* output
 
 void gradient_products(ExecutionContext& context, const NetworkShape& shape, TangentFactors docs,
                        std::span<const double> v, std::span<double> products) {
-  assert(static_cast<std::int64_t>(v.size()) == shape.parameters());
-  assert(static_cast<std::int64_t>(products.size()) == docs.docs);
+  assert(std::ssize(v) == shape.parameters());
+  assert(std::ssize(products) == docs.docs);
   const std::int64_t widest = std::max(shape.inputs, shape.width);
   context.for_blocks(docs.docs, kDocsPerBlock, [&](std::int64_t begin, std::int64_t end, int worker) {
     Scratch& scratch = context.scratch(worker);
@@ -76,8 +76,8 @@ void gradient_products(ExecutionContext& context, const NetworkShape& shape, Tan
 
 void gradient_sum(ExecutionContext& context, const NetworkShape& shape, TangentFactors docs,
                   std::span<const double> weights, std::span<double> sum) {
-  assert(static_cast<std::int64_t>(sum.size()) == shape.parameters());
-  assert(static_cast<std::int64_t>(weights.size()) == docs.docs);
+  assert(std::ssize(sum) == shape.parameters());
+  assert(std::ssize(weights) == docs.docs);
   // A task owns some units of one layer and adds the documents in order, so no partial sums are combined.
   const std::int64_t unit_blocks = (shape.width + kUnitsPerBlock - 1) / kUnitsPerBlock;
   const std::int64_t tasks = (shape.depth - 1) * unit_blocks + 1;
@@ -112,7 +112,7 @@ void gradient_sum(ExecutionContext& context, const NetworkShape& shape, TangentF
 
 void pair_gradient_products(ExecutionContext& context, const NetworkShape& shape, TangentFactors pairs,
                             std::span<const double> v, std::span<double> products) {
-  assert(static_cast<std::int64_t>(products.size()) == pairs.docs / 2);
+  assert(std::ssize(products) == pairs.docs / 2);
   Scratch& scratch = context.scratch();
   const Scratch::Frame frame(scratch);
   const auto of_docs = scratch.take<double>(pairs.docs);
@@ -122,7 +122,7 @@ void pair_gradient_products(ExecutionContext& context, const NetworkShape& shape
 
 void pair_gradient_sum(ExecutionContext& context, const NetworkShape& shape, TangentFactors pairs,
                        std::span<const double> weights, std::span<double> sum) {
-  assert(static_cast<std::int64_t>(weights.size()) == pairs.docs / 2);
+  assert(std::ssize(weights) == pairs.docs / 2);
   Scratch& scratch = context.scratch();
   const Scratch::Frame frame(scratch);
   const auto of_docs = scratch.take<double>(pairs.docs);

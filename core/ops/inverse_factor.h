@@ -25,7 +25,7 @@ class InverseFactor {
   std::int64_t inverted() const { return inverted_; }
   /// Number of rows until the last block is full.
   std::int64_t room() const { return kBlock - size_ % kBlock; }
-  std::int64_t blocks() const { return static_cast<std::int64_t>(blocks_.size()); }
+  std::int64_t blocks() const { return std::ssize(blocks_); }
   /// Block b's rows, kBlock · (b + 1) numbers apart; the last block's rows end at size().
   const double* block(std::int64_t b) const { return blocks_[b]->data(); }
   double* block(std::int64_t b) { return blocks_[b]->data(); }

@@ -11,7 +11,7 @@ namespace olrank {
 double largest_curvature(ExecutionContext& context, const NetworkShape& shape, TangentFactors docs,
                          std::span<const PairTerm> terms, std::span<double> vector, double tolerance,
                          int most) {
-  assert(static_cast<std::int64_t>(vector.size()) == shape.parameters());
+  assert(std::ssize(vector) == shape.parameters());
   if (terms.empty()) return 0.0;
   Scratch& scratch = context.scratch();
   const Scratch::Frame frame(scratch);

@@ -19,7 +19,7 @@ constexpr std::int64_t kParametersPerBlock = 4096;
 
 /// Sum of the terms' losses.
 double term_losses(ExecutionContext& context, std::span<const PairTerm> terms, const float* scores) {
-  const auto count = static_cast<std::int64_t>(terms.size());
+  const auto count = std::ssize(terms);
   Scratch& scratch = context.scratch();
   const Scratch::Frame frame(scratch);
   const auto sums = scratch.take<double>((count + kTermsPerBlock - 1) / kTermsPerBlock);
@@ -115,7 +115,7 @@ void gradient_pass(ExecutionContext& context, const NetworkShape& shape, std::sp
                    FeatureMatrix docs, std::span<const PairTerm> terms, double data_scale,
                    std::span<double> gradient, double* loss) {
   assert(docs.features == shape.inputs || docs.docs == 0);
-  assert(static_cast<std::int64_t>(theta.size()) == shape.parameters() && gradient.size() == theta.size());
+  assert(std::ssize(theta) == shape.parameters() && gradient.size() == theta.size());
   Scratch& shared = context.scratch();
   const Scratch::Frame shared_frame(shared);
   const auto count = static_cast<std::size_t>(docs.docs);
@@ -133,10 +133,9 @@ void gradient_pass(ExecutionContext& context, const NetworkShape& shape, std::sp
                    nullptr);
   });
   if (loss != nullptr) *loss = term_losses(context, terms, scores.data());
-  context.for_blocks(static_cast<std::int64_t>(terms.size()), kTermsPerBlock,
-                     [&](std::int64_t begin, std::int64_t end, int) {
-                       term_slopes(terms.data() + begin, end - begin, scores.data(), slopes.data() + begin);
-                     });
+  context.for_blocks(std::ssize(terms), kTermsPerBlock, [&](std::int64_t begin, std::int64_t end, int) {
+    term_slopes(terms.data() + begin, end - begin, scores.data(), slopes.data() + begin);
+  });
   std::fill(doc_slopes.begin(), doc_slopes.end(), 0.0);
   for (std::size_t t = 0; t < terms.size(); ++t) {
     doc_slopes[terms[t].first] += slopes[t];

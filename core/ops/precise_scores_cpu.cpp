@@ -55,8 +55,8 @@ void weigh(const double* units, std::int64_t stride, std::int64_t docs, const do
 
 void precise_scores(Scratch& scratch, const NetworkShape& shape, std::span<const double> theta,
                     FeatureMatrix docs, std::span<double> scores) {
-  assert(docs.features == shape.inputs && static_cast<std::int64_t>(scores.size()) == docs.docs);
-  assert(static_cast<std::int64_t>(theta.size()) == shape.parameters());
+  assert(docs.features == shape.inputs && std::ssize(scores) == docs.docs);
+  assert(std::ssize(theta) == shape.parameters());
   const Scratch::Frame frame(scratch);
   const std::int64_t stride = (shape.width + kDoublesPerLine - 1) / kDoublesPerLine * kDoublesPerLine;
   const std::int64_t most = std::min(docs.docs, kDocsPerPass);

@@ -130,7 +130,7 @@ NetworkShape linear_shape(std::int64_t inputs) {
 
 void initialise(const NetworkShape& shape, Initialisation initialisation, PhiloxKey key,
                 std::span<float> theta) {
-  assert(static_cast<std::int64_t>(theta.size()) == shape.parameters());
+  assert(std::ssize(theta) == shape.parameters());
   if (initialisation == Initialisation::kSymmetric) {
     initialise_symmetric(shape, key, theta);
   } else {
@@ -140,8 +140,8 @@ void initialise(const NetworkShape& shape, Initialisation initialisation, Philox
 
 void score_docs(ExecutionContext& context, const NetworkShape& shape, std::span<const float> theta,
                 FeatureMatrix docs, std::span<float> scores, std::span<float> magnitudes) {
-  assert(docs.features == shape.inputs && static_cast<std::int64_t>(scores.size()) == docs.docs);
-  assert(static_cast<std::int64_t>(theta.size()) == shape.parameters());
+  assert(docs.features == shape.inputs && std::ssize(scores) == docs.docs);
+  assert(std::ssize(theta) == shape.parameters());
   assert(magnitudes.empty() || magnitudes.size() == scores.size());
   context.for_blocks(docs.docs, kDocsPerPass, [&](std::int64_t begin, std::int64_t end, int worker) {
     Scratch& scratch = context.scratch(worker);

@@ -12,8 +12,7 @@
 
 namespace olrank {
 
-ExecutionContext::ExecutionContext(int threads)
-    : pool_(threads), scratch_(static_cast<std::size_t>(threads)) {}
+ExecutionContext::ExecutionContext(int threads) : pool_(threads), scratch_(threads) {}
 
 void ExecutionContext::for_blocks(std::int64_t count, std::int64_t block,
                                   FunctionRef<void(std::int64_t, std::int64_t, int)> body) {

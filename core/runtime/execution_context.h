@@ -18,7 +18,7 @@ class ExecutionContext {
   ThreadPool& pool() { return pool_; }
   int threads() const { return pool_.threads(); }
   /// The scratch memory of one worker; worker 0 is the calling thread.
-  Scratch& scratch(int worker = 0) { return scratch_[static_cast<std::size_t>(worker)]; }
+  Scratch& scratch(int worker = 0) { return scratch_[worker]; }
 
   /// Splits [0, count) into blocks of `block` items, the last one shorter, and calls
   /// body(begin, end, worker) for each. Block boundaries depend on `block` alone, never on the threads.

@@ -22,8 +22,7 @@ BatchTrainer::BatchTrainer(const DeviceNetworkSpec& spec, float* theta, Stream s
       centre_(spec.first),
       before_(spec.members * parameters_),
       outcome_(kOutcomes * spec.members),
-      steps_(std::span<const double>(
-          std::vector<double>(static_cast<std::size_t>(spec.members), spec.training.learning_rate))),
+      steps_(std::span<const double>(std::vector<double>(spec.members, spec.training.learning_rate))),
       gradient_(spec.members * parameters_),
       position_(gradient_.size()),
       first_moment_(gradient_.size()),
@@ -31,7 +30,7 @@ BatchTrainer::BatchTrainer(const DeviceNetworkSpec& spec, float* theta, Stream s
       noise_keys_(spec.noise.keys),
       round_(1),
       cursors_(spec.members),
-      places_(static_cast<std::size_t>(spec.members)),
+      places_(spec.members),
       member_streams_(spec.members) {}
 
 NetworkStack BatchTrainer::stack(std::int64_t member) const {
@@ -39,7 +38,7 @@ NetworkStack BatchTrainer::stack(std::int64_t member) const {
 }
 
 TrainingWorkspace BatchTrainer::workspace(std::int64_t member) {
-  Place& place = places_[static_cast<std::size_t>(member)];
+  Place& place = places_[member];
   return {place.rows.data(), place.scores.data(), place.partial.data(), place.losses.data()};
 }
 
@@ -121,7 +120,7 @@ void BatchTrainer::train(const ResidentHistory& history) {
   if (spec_.noise.deviation > 0.0) {
     member_streams_.run(stream_, [&](Stream stream, std::int64_t member) {
       perturb_labels(stream, all.terms, all.count, 1, noise_keys_.data() + member, round_.data(),
-                     spec_.noise.deviation, places_[static_cast<std::size_t>(member)].labels.data());
+                     spec_.noise.deviation, places_[member].labels.data());
     });
   }
   for (std::int64_t epoch = 0; epoch < spec_.training.mini_batches->epochs; ++epoch) {
@@ -150,7 +149,7 @@ void BatchTrainer::start_batches(const ResidentHistory& history, std::int64_t co
 }
 
 void BatchTrainer::weigh(Stream stream, const ResidentHistory& history, std::int64_t member) {
-  Place& place = places_[static_cast<std::size_t>(member)];
+  Place& place = places_[member];
   const PairHistoryView all = history.view();
   forward_history(stream, stack(member), all, workspace(member));
   note_bad_scores(stream, cursors_.data() + member, all.docs, place.scores.data(), bad_loss(member));
@@ -161,7 +160,7 @@ void BatchTrainer::weigh(Stream stream, const ResidentHistory& history, std::int
 
 void BatchTrainer::train_batch(Stream stream, const ResidentHistory& history, std::int64_t count,
                                std::int64_t member) {
-  Place& place = places_[static_cast<std::size_t>(member)];
+  Place& place = places_[member];
   const PairHistoryView all = history.view();
   const BatchSource source{all.features,
                            spec_.shape.inputs,
@@ -200,10 +199,8 @@ ResidentTrainer::Divergence BatchTrainer::find_divergence(const ResidentHistory&
   OwnedStream::wait_for(stream_);
   const std::vector<double> outcome = outcome_.to_host();
   for (std::int64_t member = 0; member < spec_.members; ++member) {
-    const double number = outcome[static_cast<std::size_t>(member)];
-    if (number != 0.0)
-      return {static_cast<std::int64_t>(number),
-              outcome[static_cast<std::size_t>(2 * spec_.members + member)]};
+    const double number = outcome[member];
+    if (number != 0.0) return {static_cast<std::int64_t>(number), outcome[2 * spec_.members + member]};
   }
   return {};
 }

@@ -12,7 +12,7 @@ namespace olrank::OLRANK_DEVICE_NAMESPACE {
 class MemberStreams {
  public:
   explicit MemberStreams(std::int64_t members)
-      : streams_(static_cast<std::size_t>(members > 1 ? members : 0)), joins_(streams_.size()) {}
+      : streams_(members > 1 ? members : 0), joins_(streams_.size()) {}
 
   /// Starts work(member's stream, member) for all members side by side, after the earlier and before the
   /// later work of `stream`.

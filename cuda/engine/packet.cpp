@@ -52,7 +52,7 @@ PackedUpdate Packet::send(Stream stream, const DeviceUpdate& update, std::span<c
   Sections counted(nullptr);
   lay_out(counted, update, ends, nullptr);
   if (counted.size() > host_.size()) host_ = PinnedBytes(2 * counted.size());
-  device_.reserve(stream, static_cast<std::int64_t>(counted.size()));
+  device_.reserve(stream, std::ssize(counted));
   Sections written(host_.data());
   const PackedUpdate packed = lay_out(written, update, ends, device_.data());
   copy_bytes(stream, device_.data(), host_.data(), written.size());

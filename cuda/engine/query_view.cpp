@@ -44,7 +44,7 @@ QueryView::QueryView(const DeviceNetworkSpec& spec, const float* train)
       bits_at_(order_at_ + room_for<std::int32_t>(spec.data.most_docs)),
       device_answer_(bits_at_ +
                      room_for<std::uint64_t>(spec.data.most_docs * OrderBits::words(spec.data.most_docs))),
-      host_answer_(static_cast<std::size_t>(device_answer_.size())) {
+      host_answer_(device_answer_.size()) {
   const Figures fresh;
   copy_to_device(std::span(&fresh, 1), on_device<Figures>(0));
   std::memcpy(host_answer_.data(), &fresh, sizeof fresh);
@@ -110,7 +110,7 @@ DeviceOrders QueryView::orders() const {
 
 void QueryView::fetch_decision(Stream stream, const CertaintyRule* rule) {
   const DecisionPlaces places = decision_places();
-  if (static_cast<std::int64_t>(host_decision_.size()) < places.end)
+  if (std::ssize(host_decision_) < places.end)
     host_decision_ = PinnedBytes(static_cast<std::size_t>(2 * places.end));
   std::byte* host = host_decision_.data();
   copy_bytes(stream, host, m_.data(), static_cast<std::size_t>(query_.docs * query_.docs) * sizeof(double));

@@ -72,13 +72,13 @@ void ResidentHistory::make_room(Stream stream, const Counts& wanted) {
 
 void ResidentHistory::add(Stream stream, const DeviceUpdate& update, const float* train) {
   Counts wanted = counts_;
-  const auto new_docs = static_cast<std::int64_t>(update.new_docs.size());
+  const auto new_docs = std::ssize(update.new_docs);
   wanted.docs += new_docs;
   for (const DeviceUpdate::Term& changed : update.terms)
     wanted.terms = std::max(wanted.terms, std::int64_t{changed.index} + 1);
-  if (keeps_observations_) wanted.observations += static_cast<std::int64_t>(update.observations.size());
+  if (keeps_observations_) wanted.observations += std::ssize(update.observations);
   if (keeps_lists_) {
-    wanted.examined += static_cast<std::int64_t>(update.examined.size());
+    wanted.examined += std::ssize(update.examined);
     wanted.impressions += 1;
   }
   make_room(stream, wanted);
@@ -87,7 +87,7 @@ void ResidentHistory::add(Stream stream, const DeviceUpdate& update, const float
   latest_ = packet_.send(stream, update, ends);
   gather_docs(stream, train, features_, latest_.new_docs, new_docs,
               values_.data() + counts_.docs * features_);
-  write_terms(stream, latest_.terms, static_cast<std::int64_t>(update.terms.size()), terms_.data());
+  write_terms(stream, latest_.terms, std::ssize(update.terms), terms_.data());
   if (keeps_observations_) {
     copy_bytes(stream, observations_.data() + counts_.observations, latest_.observations,
                update.observations.size_bytes());
@@ -137,7 +137,7 @@ std::int64_t ResidentHistory::bytes() const {
 }
 
 void ResidentHistory::restore(Stream stream, const DeviceHistory& history) {
-  const auto size = [](const auto& span) { return static_cast<std::int64_t>(span.size()); };
+  const auto size = [](const auto& span) { return std::ssize(span); };
   Counts counts{history.docs.docs, size(history.terms), 0, 0, 0};
   if (keeps_observations_) counts.observations = size(history.observations);
   if (keeps_lists_) {
@@ -155,8 +155,7 @@ void ResidentHistory::restore(Stream stream, const DeviceHistory& history) {
   forget(first_doc_);
   forget(first_pair_);
   OwnedStream::wait_for(stream);
-  copy_to_device(std::span(history.docs.values, static_cast<std::size_t>(counts.docs * features_)),
-                 values_.data());
+  copy_to_device(std::span(history.docs.values, counts.docs * features_), values_.data());
   copy_to_device(history.terms, terms_.data());
   if (keeps_observations_) copy_to_device(history.observations, observations_.data());
   if (keeps_lists_) {

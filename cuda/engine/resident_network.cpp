@@ -191,12 +191,12 @@ DeviceComparison ResidentNetwork::compare(ExecutionContext& context, std::span<c
   shown_scores_.clear();
   own_sq_.clear();
   for (const std::int32_t i : shown) {
-    shown_scores_.push_back(double{decision.scores[static_cast<std::size_t>(i)]});
+    shown_scores_.push_back(double{decision.scores[i]});
     for (const std::int32_t j : shown)
       own_sq_.push_back(decision.m[static_cast<std::size_t>(std::max(i, j)) * docs +
                                    static_cast<std::size_t>(std::min(i, j))]);
   }
-  pair_width_sq(context, static_cast<std::int64_t>(shown.size()), own_sq_.data(), own_sq_.data());
+  pair_width_sq(context, std::ssize(shown), own_sq_.data(), own_sq_.data());
   return {decision.rule, shown_scores_, own_sq_, exact_sq};
 }
 
@@ -206,7 +206,7 @@ void ResidentNetwork::learn(const DeviceUpdate& update) {
   if (!scored_ || view_.query() != update.query) start_scoring(update.query);
   timeline_.mark(stream, "observe");
   history_.add(stream, update, train_.data());
-  const auto count = static_cast<std::int64_t>(update.pairs.size());
+  const auto count = std::ssize(update.pairs);
   const PreferencePair* pairs = history_.latest().pairs;
   if (!by_vote()) posterior_.observe(stream, view_.rows(), view_.m(), pairs, count);
   if (shadow_) {
@@ -320,7 +320,7 @@ void ResidentNetwork::save(StateWriter& state) {
 void ResidentNetwork::load(StateReader& state, const DeviceHistory& history) {
   finish_training();
   stream_.wait();
-  std::vector<float> theta(static_cast<std::size_t>(theta_.size()));
+  std::vector<float> theta(theta_.size());
   state.get_into("device.theta", std::span(theta));
   copy_to_device(std::span<const float>(theta), theta_.data());
   history_.restore(stream_.get(), history);

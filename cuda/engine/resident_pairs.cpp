@@ -22,7 +22,7 @@ void ResidentPairs::replay(
     FunctionRef<void(const FactorRows& docs, const PreferencePair* pairs, std::int64_t count)> observe) {
   constexpr std::int64_t kBatch = kMostReplayed / 2;
   std::vector<PreferencePair> places;
-  places.reserve(static_cast<std::size_t>(kBatch));
+  places.reserve(kBatch);
   for (std::int32_t s = 0; s < kBatch; ++s) places.push_back({2 * s, 2 * s + 1});
   const DeviceArray<PreferencePair> on_device{std::span<const PreferencePair>(places)};
   for (std::int64_t first = 0; first < pairs_; first += kBatch) {
@@ -40,7 +40,7 @@ std::vector<double> ResidentPairs::products(Stream stream, std::span<const doubl
   gradient_products(stream, shape_, rows, vector.data(), workspace.data(), of_docs.data());
   OwnedStream::wait_for(stream);
   const std::vector<double> found = of_docs.to_host();
-  std::vector<double> of_pairs(static_cast<std::size_t>(pairs_));
+  std::vector<double> of_pairs(pairs_);
   for (std::size_t s = 0; s < of_pairs.size(); ++s) of_pairs[s] = found[2 * s] - found[2 * s + 1];
   return of_pairs;
 }
@@ -63,7 +63,7 @@ std::vector<double> ResidentPairs::outer_product_times(Stream stream, std::span<
 }
 
 void ResidentPairs::save(StateWriter& state) const {
-  std::vector<float> rows(static_cast<std::size_t>(pairs_ * 2 * shape_.factors()));
+  std::vector<float> rows(pairs_ * 2 * shape_.factors());
   copy_to_host(rows_.data(), std::span(rows));
   state.put("device.pairs", rows);
 }
@@ -74,7 +74,7 @@ void ResidentPairs::load(Stream stream, StateReader& state) {
   if (rows.size() % numbers != 0)
     state.fail("The observed pairs do not fit this network: their size is not a multiple of a pair's.");
   pairs_ = static_cast<std::int64_t>(rows.size() / numbers);
-  rows_.reserve(stream, static_cast<std::int64_t>(rows.size()));
+  rows_.reserve(stream, std::ssize(rows));
   OwnedStream::wait_for(stream);
   copy_to_device(std::span<const float>(rows), rows_.data());
 }

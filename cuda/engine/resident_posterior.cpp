@@ -99,16 +99,16 @@ class DualPosterior : public ResidentPosterior {
 
   void save(StateWriter& state) const override {
     history_.save(state);
-    std::vector<double> factor(static_cast<std::size_t>(factor_numbers(history_.pairs())));
+    std::vector<double> factor(factor_numbers(history_.pairs()));
     copy_to_host(factor_.data(), std::span(factor));
     state.put("device.factor", factor);
     state.put("device.log_det", status_.read().log_det);
   }
   void load(Stream stream, StateReader& state) override {
     history_.load(stream, state);
-    std::vector<double> factor(static_cast<std::size_t>(factor_numbers(history_.pairs())));
+    std::vector<double> factor(factor_numbers(history_.pairs()));
     state.get_into("device.factor", std::span(factor));
-    factor_.reserve(stream, static_cast<std::int64_t>(factor.size()));
+    factor_.reserve(stream, std::ssize(factor));
     OwnedStream::wait_for(stream);
     copy_to_device(std::span<const double>(factor), factor_.data());
     status_.set({state.get_one<double>("device.log_det"), 0});
@@ -224,7 +224,7 @@ class PrimalPosterior : public ResidentPosterior {
   }
   void load(Stream stream, StateReader& state) override {
     history_.load(stream, state);
-    std::vector<double> inverse(static_cast<std::size_t>(parameters_ * parameters_));
+    std::vector<double> inverse(parameters_ * parameters_);
     state.get_into("device.inverse", std::span(inverse));
     OwnedStream::wait_for(stream);
     copy_to_device(std::span<const double>(inverse), inverse_.data());
@@ -303,7 +303,7 @@ class DiagonalPosterior : public ResidentPosterior {
   }
   void load(Stream, StateReader& saved) override {
     pairs_ = saved.get_one<std::int64_t>("device.diagonal_pairs");
-    std::vector<double> numbers(static_cast<std::size_t>(spec_.shape.parameters()));
+    std::vector<double> numbers(spec_.shape.parameters());
     saved.get_into("device.diagonal", std::span(numbers));
     copy_to_device(std::span<const double>(numbers), diagonal_.data());
     saved.get_into("device.diagonal_root", std::span(numbers));

@@ -12,7 +12,7 @@ namespace {
 
 std::vector<PreferencePair> neighbours(std::int64_t count) {
   std::vector<PreferencePair> pairs;
-  pairs.reserve(static_cast<std::size_t>(count));
+  pairs.reserve(count);
   for (std::int32_t s = 0; s < count; ++s) pairs.push_back({2 * s, 2 * s + 1});
   return pairs;
 }
@@ -51,7 +51,7 @@ void ShadowPosterior::observe(Stream stream, const FactorRows& docs, const Prefe
 
 std::span<const double> ShadowPosterior::m_of(Stream stream, const FactorRows& docs,
                                               std::span<const std::int32_t> chosen) {
-  const auto count = static_cast<std::int64_t>(chosen.size());
+  const auto count = std::ssize(chosen);
   const std::int64_t pairs = (count + 1) / 2;
   const std::size_t index_bytes = static_cast<std::size_t>(2 * pairs) * sizeof(std::int32_t);
   const std::size_t m_bytes = static_cast<std::size_t>(count * count) * sizeof(double);
@@ -81,8 +81,8 @@ std::span<const double> ShadowPosterior::width_sq(ExecutionContext& context, Str
   for (;;) {
     const std::span<const double> m = m_of(stream, docs, chosen);
     width_sq_.assign(m.begin(), m.end());
-    const WidthHealth health = pair_width_sq(context, static_cast<std::int64_t>(chosen.size()),
-                                             width_sq_.data(), width_sq_.data());
+    const WidthHealth health =
+        pair_width_sq(context, std::ssize(chosen), width_sq_.data(), width_sq_.data());
     if (health.lost == 0) break;
     posterior_.repair(stream);
   }

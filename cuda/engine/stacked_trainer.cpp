@@ -15,7 +15,7 @@ constexpr int kIterationsAtOnce = 10;
 
 /// The start of a power iteration, the same vector as on the CPU.
 std::vector<double> first_eigenvector(std::int64_t parameters) {
-  std::vector<double> vector(static_cast<std::size_t>(parameters));
+  std::vector<double> vector(parameters);
   RngStream draws(make_key({.purpose = Purpose::kProbe}), 0);
   draws.unit_vector(vector);
   return vector;
@@ -51,10 +51,8 @@ StackedTrainer::StackedTrainer(const DeviceNetworkSpec& spec, float* theta, Stre
       second_moment_(if_wanted(spec.training.optimizer == Optimizer::kAdam, position_.size())),
       step_rates_(std::span<const StepRates>(rates_of(spec))),
       first_eigenvector_(std::span<const double>(first_eigenvector(parameters_))),
-      eigenvectors_(std::span<const double>(
-          std::vector<double>(static_cast<std::size_t>(spec.members * parameters_)))),
-      curvatures_(std::span<const CurvatureState>(
-          std::vector<CurvatureState>(static_cast<std::size_t>(spec.members)))),
+      eigenvectors_(std::span<const double>(std::vector<double>(spec.members * parameters_))),
+      curvatures_(std::span<const CurvatureState>(std::vector<CurvatureState>(spec.members))),
       noise_keys_(spec.noise.keys),
       round_(1),
       observed_(1),
@@ -291,7 +289,7 @@ ResidentTrainer::Divergence StackedTrainer::find_divergence(const ResidentHistor
     spec_.training.steps = tried;
     descend(stream_, history, {0, spec_.members});
     OwnedStream::wait_for(stream_);
-    std::vector<double> losses(static_cast<std::size_t>(spec_.members));
+    std::vector<double> losses(spec_.members);
     copy_to_host(outcome_.data() + 2 * spec_.members, std::span(losses));
     for (const double loss : losses) {
       if (std::isfinite(loss) || !finite) continue;
@@ -329,10 +327,10 @@ void StackedTrainer::save(StateWriter& state) const {
 }
 
 void StackedTrainer::load(StateReader& state) {
-  std::vector<double> estimates(static_cast<std::size_t>(spec_.members));
+  std::vector<double> estimates(spec_.members);
   state.get_into("device.curvatures", std::span(estimates));
   curvature_pairs_ = state.get_one<std::int64_t>("device.curvature_pairs");
-  std::vector<double> vectors(static_cast<std::size_t>(spec_.members * parameters_));
+  std::vector<double> vectors(spec_.members * parameters_);
   state.get_into("device.eigenvectors", std::span(vectors));
   trainings_ = state.get_one<std::int64_t>("device.trainings");
   std::vector<CurvatureState> curvatures(estimates.size());

@@ -19,10 +19,10 @@ class DeviceArray {
  public:
   DeviceArray() = default;
   /// Uninitialised.
-  explicit DeviceArray(std::int64_t size) : size_(static_cast<std::size_t>(size)) {
+  explicit DeviceArray(std::int64_t size) : size_(size) {
     if (size_ > 0) OLRANK_CUDA_CHECK(cudaMalloc(&data_, size_ * sizeof(T)));
   }
-  explicit DeviceArray(std::span<const T> values) : DeviceArray(static_cast<std::int64_t>(values.size())) {
+  explicit DeviceArray(std::span<const T> values) : DeviceArray(std::ssize(values)) {
     if (size_ == 0) return;
     OLRANK_CUDA_CHECK(cudaMemcpy(data_, values.data(), bytes(), cudaMemcpyHostToDevice));
     // The transfer may still be running, and non-blocking streams do not wait for it.

@@ -135,8 +135,7 @@ std::string signed_log(Graph& graph, const std::string& docs) {
 std::vector<double> of_inputs(const FittedNormaliser& normaliser, const std::vector<double>& numbers) {
   if (normaliser.kept.empty()) return numbers;
   std::vector<double> kept;
-  for (const std::int64_t feature : normaliser.kept)
-    kept.push_back(numbers[static_cast<std::size_t>(feature)]);
+  for (const std::int64_t feature : normaliser.kept) kept.push_back(numbers[feature]);
   return kept;
 }
 
@@ -144,8 +143,8 @@ std::vector<double> of_inputs(const FittedNormaliser& normaliser, const std::vec
 std::string normalised(Graph& graph, const FittedNormaliser& normaliser) {
   std::string docs = "docs";
   if (!normaliser.kept.empty()) {
-    const std::string kept = graph.constant("kept", kInt64Type, std::span(normaliser.kept),
-                                            {static_cast<std::int64_t>(normaliser.kept.size())});
+    const std::string kept =
+        graph.constant("kept", kInt64Type, std::span(normaliser.kept), {std::ssize(normaliser.kept)});
     docs = graph.add("Gather", {docs, kept}, {attribute("axis", 1)});
   }
   docs = graph.cast(docs, kDoubleType);
@@ -171,16 +170,12 @@ std::string network(Graph& graph, const NetworkShape& shape, const std::vector<f
   for (std::int64_t index = 0; index < shape.depth; ++index) {
     const NetworkLayer layer = shape.layer(index);
     std::vector<std::string> inputs = {units};
-    inputs.push_back(
-        graph.constant(fmt::format("{}layers.{}.weight", prefix, index), kDoubleType,
-                       std::span(wide).subspan(static_cast<std::size_t>(layer.weight),
-                                               static_cast<std::size_t>(layer.rows * layer.columns)),
-                       {layer.rows, layer.columns}));
+    inputs.push_back(graph.constant(fmt::format("{}layers.{}.weight", prefix, index), kDoubleType,
+                                    std::span(wide).subspan(layer.weight, layer.rows * layer.columns),
+                                    {layer.rows, layer.columns}));
     if (layer.has_bias()) {
       inputs.push_back(graph.constant(fmt::format("{}layers.{}.bias", prefix, index), kDoubleType,
-                                      std::span(wide).subspan(static_cast<std::size_t>(layer.bias),
-                                                              static_cast<std::size_t>(layer.rows)),
-                                      {layer.rows}));
+                                      std::span(wide).subspan(layer.bias, layer.rows), {layer.rows}));
     }
     units = graph.add("Gemm", inputs, {attribute("transB", 1)});
     if (index + 1 < shape.depth) units = graph.add("Relu", {units});

@@ -15,8 +15,8 @@ LinearWidths::LinearWidths(std::int64_t features, RowCovariance covariance)
 
 Evidence LinearWidths::take_evidence(Scratch& scratch, std::int64_t, std::int64_t docs) const {
   Evidence evidence;
-  evidence.scores = scratch.take<float>(static_cast<std::size_t>(docs));
-  evidence.width_sq = scratch.take<double>(static_cast<std::size_t>(docs * docs));
+  evidence.scores = scratch.take<float>(docs);
+  evidence.width_sq = scratch.take<double>(docs * docs);
   return evidence;
 }
 
@@ -32,7 +32,7 @@ void LinearWidths::mean_score(ExecutionContext& context, MemberThetas thetas, Fe
 
 void LinearWidths::measure_widths(ExecutionContext& context, FeatureMatrix docs, Evidence& evidence) const {
   const Scratch::Frame frame(context.scratch());
-  const auto rows = context.scratch().take<double>(static_cast<std::size_t>(docs.docs * docs.features));
+  const auto rows = context.scratch().take<double>(docs.docs * docs.features);
   std::copy_n(docs.values, rows.size(), rows.begin());
   covariance_.width_sq(context, rows, docs.docs, evidence.width_sq);
 }
@@ -43,7 +43,7 @@ void LinearWidths::observe(ExecutionContext& context, FeatureMatrix docs, const 
   const auto rows =
       context.scratch().take<double>(pairs.size() * static_cast<std::size_t>(model_.features()));
   write_difference_rows(docs, pairs, rows);
-  covariance_.observe(context, rows, static_cast<std::int64_t>(pairs.size()));
+  covariance_.observe(context, rows, std::ssize(pairs));
 }
 
 std::shared_ptr<const Belief> LinearWidths::freeze() const {

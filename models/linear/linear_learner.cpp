@@ -14,8 +14,7 @@ LinearLearner::LinearLearner(std::int64_t features, const RankerSettings& settin
       lambda_(settings.posterior.lambda),
       ensemble_(ensemble),
       history_(features, FoldedPairs::kPadding),
-      thetas_(ensemble ? static_cast<std::size_t>(ensemble->members) : 1,
-              std::vector<float>(static_cast<std::size_t>(features))) {
+      thetas_(ensemble ? static_cast<std::size_t>(ensemble->members) : 1, std::vector<float>(features)) {
   for (std::size_t member = 0; member < thetas_.size(); ++member) {
     members_.push_back({keys.key(Purpose::kLabelNoise, member),
                         NewtonTrainer(padded_features(features), newton_options(settings_)),
@@ -85,7 +84,7 @@ void LinearLearner::save(StateWriter& state) const {
     return;
   }
   history_.save(state);
-  state.put("members", static_cast<std::int64_t>(members_.size()));
+  state.put("members", std::ssize(members_));
   for (const Member& member : members_) {
     member.trainer.save(state);
     member.save_report(state);

@@ -24,7 +24,7 @@ constexpr int kMostHalvings = 40;
 NewtonTrainer::NewtonTrainer(std::int64_t stride, const Options& options)
     : stride_(stride),
       options_(options),
-      theta_(static_cast<std::size_t>(stride)),
+      theta_(stride),
       gradient_(theta_.size()),
       trial_theta_(theta_.size()),
       trial_gradient_(theta_.size()),
@@ -41,29 +41,26 @@ void NewtonTrainer::renew_inverse_hessian(ExecutionContext& context, const Folde
                                           double ridge) {
   constexpr std::int64_t kRows = 256;
   const Scratch::Frame frame(context.scratch());
-  const auto curvature = context.scratch().take<double>(static_cast<std::size_t>(pairs.pairs));
+  const auto curvature = context.scratch().take<double>(pairs.pairs);
   folded_pair_gradient(context, pairs, theta_, gradient_, curvature);
-  inverse_hessian_.assign(static_cast<std::size_t>(stride_ * stride_), 0.0);
-  const auto scaled = context.scratch().take<double>(static_cast<std::size_t>(kRows * stride_));
+  inverse_hessian_.assign(stride_ * stride_, 0.0);
+  const auto scaled = context.scratch().take<double>(kRows * stride_);
   for (std::int64_t begin = 0; begin < pairs.pairs; begin += kRows) {
     const std::int64_t rows = std::min(kRows, pairs.pairs - begin);
     for (std::int64_t i = 0; i < rows; ++i) {
-      const double factor = std::sqrt(curvature[static_cast<std::size_t>(begin + i)]);
+      const double factor = std::sqrt(curvature[begin + i]);
       const double* row = pairs.rows + (begin + i) * stride_;
-      for (std::int64_t k = 0; k < stride_; ++k)
-        scaled[static_cast<std::size_t>(i * stride_ + k)] = factor * row[k];
+      for (std::int64_t k = 0; k < stride_; ++k) scaled[i * stride_ + k] = factor * row[k];
     }
     blas::gemm(blas::Transpose::kYes, blas::Transpose::kNo, stride_, stride_, rows, 1.0, scaled.data(),
                stride_, scaled.data(), stride_, 1.0, inverse_hessian_.data(), stride_);
   }
-  for (std::int64_t k = 0; k < stride_; ++k)
-    inverse_hessian_[static_cast<std::size_t>(k * (stride_ + 1))] += ridge;
+  for (std::int64_t k = 0; k < stride_; ++k) inverse_hessian_[k * (stride_ + 1)] += ridge;
   blas::cholesky(stride_, inverse_hessian_.data(), stride_);
   blas::inverse_from_cholesky(stride_, inverse_hessian_.data(), stride_);
   for (std::int64_t row = 0; row < stride_; ++row) {
     for (std::int64_t column = row + 1; column < stride_; ++column) {
-      inverse_hessian_[static_cast<std::size_t>(row * stride_ + column)] =
-          inverse_hessian_[static_cast<std::size_t>(column * stride_ + row)];
+      inverse_hessian_[row * stride_ + column] = inverse_hessian_[column * stride_ + row];
     }
   }
 }

@@ -23,7 +23,7 @@ std::vector<float> flat(const torch::nn::Module& module) {
 void fill(const torch::nn::Module& module, std::span<const float> theta) {
   std::int64_t needed = 0;
   for (const torch::Tensor& parameter : module.parameters()) needed += parameter.numel();
-  if (needed != static_cast<std::int64_t>(theta.size())) {
+  if (needed != std::ssize(theta)) {
     throw InvalidArgument(
         fmt::format("The module has {} parameters and θ has {}: load the θ of a model of this shape.",
                     needed, theta.size()));

@@ -171,11 +171,10 @@ DeviceUpdate DeviceRanker::update_of(const Feedback& feedback, std::int64_t know
   update.query = place_of(feedback.query);
   update.pairs = pairs_;
   update.observed = history_.observed();
-  update.new_docs = history_.doc_numbers().subspan(static_cast<std::size_t>(known_docs));
+  update.new_docs = history_.doc_numbers().subspan(known_docs);
   const auto seen = history_.observations().last(loss_pairs_.pairs.size());
   terms_.clear();
-  for (const PairObservation& one : seen)
-    terms_.push_back({one.term, history_.terms()[static_cast<std::size_t>(one.term)]});
+  for (const PairObservation& one : seen) terms_.push_back({one.term, history_.terms()[one.term]});
   update.terms = terms_;
   const bool by_lists = row_of(settings_.kind).weighs_by_ndcg;
   if (by_lists || trains_by_batches()) update.observations = seen;
@@ -211,7 +210,7 @@ LearnReport DeviceRanker::learn(RoundContext& context, const Feedback& feedback)
   steps_.clear();
   if (pairs_.empty()) return {};
   const std::int64_t known_docs = history_.docs();
-  const auto added = static_cast<std::int64_t>(pairs_.size());
+  const auto added = std::ssize(pairs_);
   const bool to_primal =
       network_->full_form() == "dual" && policy_.switches(observed_pairs_, added, feedback.query.docs());
   observed_pairs_ += added;

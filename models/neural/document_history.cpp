@@ -38,8 +38,7 @@ std::int32_t DocumentHistory::term_of(std::int32_t first, std::int32_t second) {
 void DocumentHistory::add(const Feedback& feedback, std::span<const PreferencePair> pairs, double weight) {
   assert(feedback.query.features.features == features_);
   const auto examined = static_cast<std::size_t>(examined_documents(feedback.clicks));
-  Impression impression{static_cast<std::int64_t>(impression_rows_.size()),
-                        static_cast<std::int64_t>(observations_.size()),
+  Impression impression{std::ssize(impression_rows_), std::ssize(observations_),
                         static_cast<std::int32_t>(examined), static_cast<std::int32_t>(pairs.size())};
   const auto place_of = [&](std::int32_t doc) {
     return static_cast<std::int32_t>(std::find(feedback.shown.begin(), feedback.shown.end(), doc) -
@@ -50,7 +49,7 @@ void DocumentHistory::add(const Feedback& feedback, std::span<const PreferencePa
     const std::int32_t loser_row = row_of(feedback.query, loser);
     const bool first_wins = feedback.query.number(winner) < feedback.query.number(loser);
     const std::int32_t term = first_wins ? term_of(winner_row, loser_row) : term_of(loser_row, winner_row);
-    PairTerm& folded = terms_[static_cast<std::size_t>(term)];
+    PairTerm& folded = terms_[term];
     folded.weight += weight;
     folded.labels += first_wins ? weight : 0.0;
     const bool placed = keeps_impressions_;
@@ -77,41 +76,33 @@ DocumentHistory::Lists DocumentHistory::lists() const {
 
 std::span<const std::int32_t> DocumentHistory::latest_rows() const {
   if (impressions_.empty()) return {};
-  return std::span(impression_rows_).subspan(static_cast<std::size_t>(impressions_.back().first_doc));
+  return std::span(impression_rows_).subspan(impressions_.back().first_doc);
 }
 
 std::span<const std::uint8_t> DocumentHistory::latest_clicks() const {
   if (impressions_.empty()) return {};
-  return std::span(impression_clicks_).subspan(static_cast<std::size_t>(impressions_.back().first_doc));
+  return std::span(impression_clicks_).subspan(impressions_.back().first_doc);
 }
 
 void DocumentHistory::ndcg_changes(std::span<const float> scores, std::vector<double>& changes) const {
-  assert(keeps_impressions_ && static_cast<std::int64_t>(scores.size()) == docs());
+  assert(keeps_impressions_ && std::ssize(scores) == docs());
   changes.resize(observations_.size());
   std::vector<std::int32_t> order;
   std::vector<double> discount_of;
   for (const Impression& impression : impressions_) {
-    const auto rows = std::span(impression_rows_)
-                          .subspan(static_cast<std::size_t>(impression.first_doc),
-                                   static_cast<std::size_t>(impression.docs));
-    const auto clicks =
-        std::span(impression_clicks_).subspan(static_cast<std::size_t>(impression.first_doc), rows.size());
+    const auto rows = std::span(impression_rows_).subspan(impression.first_doc, impression.docs);
+    const auto clicks = std::span(impression_clicks_).subspan(impression.first_doc, rows.size());
     order.resize(rows.size());
     std::iota(order.begin(), order.end(), 0);
-    const auto score_at = [&](std::int32_t place) {
-      return scores[static_cast<std::size_t>(rows[static_cast<std::size_t>(place)])];
-    };
+    const auto score_at = [&](std::int32_t place) { return scores[rows[place]]; };
     // Ties break by document.
-    const auto number_at = [&](std::int32_t place) {
-      return doc_numbers_[static_cast<std::size_t>(rows[static_cast<std::size_t>(place)])];
-    };
+    const auto number_at = [&](std::int32_t place) { return doc_numbers_[rows[place]]; };
     std::sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
       return comes_before(score_at(a), number_at(a), score_at(b), number_at(b));
     });
     discount_of.resize(rows.size());
     for (std::size_t rank = 0; rank < order.size(); ++rank) {
-      discount_of[static_cast<std::size_t>(order[rank])] =
-          dcg_discount(static_cast<std::int64_t>(rank), Discount::kLog2);
+      discount_of[order[rank]] = dcg_discount(static_cast<std::int64_t>(rank), Discount::kLog2);
     }
     double ideal = 0.0;
     std::int64_t clicked = 0;
@@ -121,8 +112,7 @@ void DocumentHistory::ndcg_changes(std::span<const float> scores, std::vector<do
     for (std::int32_t pair = 0; pair < impression.pairs; ++pair) {
       const auto at = static_cast<std::size_t>(impression.first_pair + pair);
       const PairObservation& seen = observations_[at];
-      changes[at] = ndcg_change(kClickGain, discount_of[static_cast<std::size_t>(seen.winner)],
-                                discount_of[static_cast<std::size_t>(seen.loser)], ideal);
+      changes[at] = ndcg_change(kClickGain, discount_of[seen.winner], discount_of[seen.loser], ideal);
     }
   }
 }
@@ -132,7 +122,7 @@ void DocumentHistory::fold(std::span<const double> weights, std::vector<PairTerm
   weighted.assign(terms_.begin(), terms_.end());
   for (PairTerm& term : weighted) term.weight = term.labels = 0.0;
   for (std::size_t at = 0; at < observations_.size(); ++at) {
-    PairTerm& term = weighted[static_cast<std::size_t>(observations_[at].term)];
+    PairTerm& term = weighted[observations_[at].term];
     term.weight += weights[at];
     if (observations_[at].first_wins != 0) term.labels += weights[at];
   }

@@ -26,7 +26,7 @@ class DocumentHistory {
   void add(const Feedback& feedback, std::span<const PreferencePair> pairs, double weight = 1.0);
 
   std::int64_t observed() const { return observed_; }  // n, with repetitions
-  std::int64_t docs() const { return static_cast<std::int64_t>(doc_numbers_.size()); }
+  std::int64_t docs() const { return std::ssize(doc_numbers_); }
   FeatureMatrix features() const { return {values_.data(), docs(), features_}; }
   /// `weight` is the total weight of a term's pairs, `labels` that of the pairs which the first document
   /// won.

@@ -12,9 +12,7 @@
 
 namespace olrank {
 FullBatchTrainer::FullBatchTrainer(const TrainerSpec& spec)
-    : spec_(spec),
-      eigenvector_(static_cast<std::size_t>(spec.shape.parameters())),
-      gradient_(eigenvector_.size()) {
+    : spec_(spec), eigenvector_(spec.shape.parameters()), gradient_(eigenvector_.size()) {
   if (spec.settings.optimizer == Optimizer::kGradientDescent) return;
   first_moment_.resize(gradient_.size());
   position_.resize(gradient_.size());
@@ -26,7 +24,7 @@ void FullBatchTrainer::refresh_curvature(ExecutionContext& context, const Traini
   const std::int64_t observed = task.history.observed();
   if (!curvature_is_stale(observed, curvature_pairs_)) return;
   const FeatureMatrix docs = task.history.features();
-  factors_.resize(static_cast<std::size_t>(docs.docs * spec_.shape.factors()));
+  factors_.resize(docs.docs * spec_.shape.factors());
   tangent_factors(context, spec_.shape, theta, docs, factors_);
   // The weights of LambdaRank are at most 1, so the curvature without them is an upper bound.
   curvature_ = largest_curvature(context, spec_.shape, {factors_.data(), docs.docs}, task.history.terms(),
@@ -39,7 +37,7 @@ std::optional<std::span<const PairTerm>> FullBatchTrainer::terms_at(ExecutionCon
                                                                     std::span<const float> theta) {
   if (!task.weigh_by_ndcg) return task.terms;
   const FeatureMatrix docs = task.history.features();
-  scores_.resize(static_cast<std::size_t>(docs.docs));
+  scores_.resize(docs.docs);
   score_docs(context, spec_.shape, theta, docs, scores_);
   if (!all_finite(scores_)) return std::nullopt;
   task.history.ndcg_changes(scores_, changes_);

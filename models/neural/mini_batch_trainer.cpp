@@ -26,7 +26,7 @@ void check_batch_optimizer(const TrainerSettings& settings) {
 
 MiniBatchTrainer::MiniBatchTrainer(const TrainerSpec& spec)
     : spec_(spec),
-      gradient_(static_cast<std::size_t>(spec.shape.parameters())),
+      gradient_(spec.shape.parameters()),
       first_moment_(gradient_.size()),
       second_moment_(gradient_.size()),
       position_(gradient_.size()) {
@@ -36,13 +36,13 @@ MiniBatchTrainer::MiniBatchTrainer(const TrainerSpec& spec)
 void MiniBatchTrainer::gather(const TrainingTask& task, std::span<const std::int32_t> batch) {
   const FeatureMatrix all = task.history.features();
   const auto observations = task.history.observations();
-  for (const std::int32_t row : rows_) local_row_[static_cast<std::size_t>(row)] = -1;
-  local_row_.resize(static_cast<std::size_t>(all.docs), -1);
+  for (const std::int32_t row : rows_) local_row_[row] = -1;
+  local_row_.resize(all.docs, -1);
   rows_.clear();
   terms_.clear();
   values_.clear();
   const auto local = [&](std::int32_t row) {
-    std::int32_t& known = local_row_[static_cast<std::size_t>(row)];
+    std::int32_t& known = local_row_[row];
     if (known < 0) {
       known = static_cast<std::int32_t>(rows_.size());
       rows_.push_back(row);
@@ -52,10 +52,10 @@ void MiniBatchTrainer::gather(const TrainingTask& task, std::span<const std::int
     return known;
   };
   for (const std::int32_t number : batch) {
-    const auto& seen = observations[static_cast<std::size_t>(number)];
-    const PairTerm& term = task.history.terms()[static_cast<std::size_t>(seen.term)];
-    const double weight = task.weigh_by_ndcg ? changes_[static_cast<std::size_t>(number)] : 1.0;
-    const double noise = term_noise_.empty() ? 0.0 : term_noise_[static_cast<std::size_t>(seen.term)];
+    const auto& seen = observations[number];
+    const PairTerm& term = task.history.terms()[seen.term];
+    const double weight = task.weigh_by_ndcg ? changes_[number] : 1.0;
+    const double noise = term_noise_.empty() ? 0.0 : term_noise_[seen.term];
     terms_.push_back(
         {local(term.first), local(term.second), weight, noisy_pair_labels(weight, seen.first_wins, noise)});
   }
@@ -79,7 +79,7 @@ void MiniBatchTrainer::fail(const TrainingTask& task, std::int64_t number, doubl
 std::optional<double> MiniBatchTrainer::train(ExecutionContext& context, const TrainingTask& task,
                                               std::span<float> theta) {
   const auto observations = task.history.observations();
-  const auto observed = static_cast<std::int64_t>(observations.size());
+  const auto observed = std::ssize(observations);
   before_.assign(theta.begin(), theta.end());
   std::copy(spec_.first.begin(), spec_.first.end(), theta.begin());
   std::copy(spec_.first.begin(), spec_.first.end(), position_.begin());
@@ -102,14 +102,13 @@ std::optional<double> MiniBatchTrainer::train(ExecutionContext& context, const T
     for (std::int64_t begin = 0; begin < observed; begin += spec_.settings.batch) {
       const std::int64_t count = std::min(spec_.settings.batch, observed - begin);
       if (task.weigh_by_ndcg) {
-        scores_.resize(static_cast<std::size_t>(task.history.docs()));
+        scores_.resize(task.history.docs());
         score_docs(context, spec_.shape, theta, task.history.features(), scores_);
         if (!all_finite(scores_)) fail(task, number + 1, std::nan(""), theta);
         task.history.ndcg_changes(scores_, changes_);
       }
-      gather(task,
-             std::span(order_).subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(count)));
-      const FeatureMatrix docs{values_.data(), static_cast<std::int64_t>(rows_.size()), spec_.shape.inputs};
+      gather(task, std::span(order_).subspan(begin, count));
+      const FeatureMatrix docs{values_.data(), std::ssize(rows_), spec_.shape.inputs};
       const PairObjective objective{1.0 / static_cast<double>(count), 0.0, {}};
       const double loss =
           pair_loss_gradient(context, spec_.shape, theta, docs, terms_, objective, gradient_);

@@ -34,9 +34,9 @@ NetworkWidths::NetworkWidths(const NetworkSettings& network, std::int64_t featur
 
 Evidence NetworkWidths::take_evidence(Scratch& scratch, std::int64_t, std::int64_t docs) const {
   Evidence evidence;
-  evidence.scores = scratch.take<float>(static_cast<std::size_t>(docs));
-  evidence.factors = scratch.take<float>(static_cast<std::size_t>(docs * model_.shape().factors()));
-  evidence.width_sq = scratch.take<double>(static_cast<std::size_t>(docs * docs));
+  evidence.scores = scratch.take<float>(docs);
+  evidence.factors = scratch.take<float>(docs * model_.shape().factors());
+  evidence.width_sq = scratch.take<double>(docs * docs);
   return evidence;
 }
 

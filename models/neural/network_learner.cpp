@@ -41,7 +41,7 @@ void NetworkLearner::observe(const Feedback& feedback, std::span<const Preferenc
 }
 
 std::span<const double> NetworkLearner::train(ExecutionContext& context, std::uint32_t round) {
-  const auto count = static_cast<std::int64_t>(members_.size());
+  const auto count = std::ssize(members_);
   steps_.resize(members_.size());
   if (!ensemble_) {
     train_member(context, 0, round);
@@ -49,8 +49,7 @@ std::span<const double> NetworkLearner::train(ExecutionContext& context, std::ui
     while (static_cast<int>(worker_contexts_.size()) < context.threads())
       worker_contexts_.push_back(std::make_unique<ExecutionContext>());
     context.for_blocks(count, 1, [this, round](std::int64_t member, std::int64_t, int worker) {
-      train_member(*worker_contexts_[static_cast<std::size_t>(worker)], static_cast<std::size_t>(member),
-                   round);
+      train_member(*worker_contexts_[worker], static_cast<std::size_t>(member), round);
     });
   }
   const bool stepped =
@@ -85,7 +84,7 @@ void NetworkLearner::save(StateWriter& state) const {
     return;
   }
   history_.save(state);
-  state.put("members", static_cast<std::int64_t>(members_.size()));
+  state.put("members", std::ssize(members_));
   for (std::size_t number = 0; number < members_.size(); ++number) {
     state.put("theta", thetas_[number]);
     members_[number].trainer->save(state);

@@ -17,7 +17,7 @@ double scaling_width(const NetworkSettings& settings) {
 
 std::vector<float> first_parameters(const NetworkSettings& settings, const NetworkShape& shape,
                                     PhiloxKey key) {
-  std::vector<float> theta(static_cast<std::size_t>(shape.parameters()));
+  std::vector<float> theta(shape.parameters());
   initialise(shape, initialisation_of(settings), key, theta);
   return theta;
 }
@@ -64,7 +64,7 @@ void NetworkModel::add_gradient(ExecutionContext& context, std::span<const float
                                 std::span<const double> weights, std::span<double> gradient) const {
   Scratch& scratch = context.scratch();
   const Scratch::Frame frame(scratch);
-  const auto factors = scratch.take<float>(static_cast<std::size_t>(docs.docs * shape_.factors()));
+  const auto factors = scratch.take<float>(docs.docs * shape_.factors());
   const auto sum = scratch.take<double>(gradient.size());
   tangent_factors(context, shape_, theta, docs, factors);
   gradient_sum(context, shape_, {factors.data(), docs.docs}, weights, sum);

@@ -12,7 +12,7 @@ void ShadowComparison::start(std::span<const std::int32_t> shown, std::span<cons
   scores_.clear();
   own_sq_.clear();
   for (const std::int32_t i : shown) {
-    scores_.push_back(double{scores[static_cast<std::size_t>(i)]});
+    scores_.push_back(double{scores[i]});
     for (const std::int32_t j : shown)
       own_sq_.push_back(own_sq[static_cast<std::size_t>(i) * scores.size() + static_cast<std::size_t>(j)]);
   }
@@ -34,7 +34,7 @@ TangentFactors WidthShadow::factors_of(std::span<const std::int32_t> shown, cons
     const auto row = evidence.factors.subspan(static_cast<std::size_t>(doc) * factors, factors);
     shown_factors_.insert(shown_factors_.end(), row.begin(), row.end());
   }
-  return {shown_factors_.data(), static_cast<std::int64_t>(shown.size())};
+  return {shown_factors_.data(), std::ssize(shown)};
 }
 
 void WidthShadow::compare(ExecutionContext& context, std::span<const std::int32_t> shown,

@@ -10,9 +10,7 @@
 namespace olrank {
 
 DiagonalPosterior::DiagonalPosterior(const PosteriorSpec& spec)
-    : spec_(spec),
-      diagonal_(static_cast<std::size_t>(spec.shape.parameters()), spec.lambda),
-      inverse_(diagonal_.size()) {
+    : spec_(spec), diagonal_(spec.shape.parameters(), spec.lambda), inverse_(diagonal_.size()) {
   invert();
 }
 
@@ -33,7 +31,7 @@ std::shared_ptr<const Posterior> DiagonalPosterior::freeze() const {
 
 WidthHealth DiagonalPosterior::widths(ExecutionContext& context, TangentFactors docs,
                                       std::span<double> width_sq) const {
-  assert(static_cast<std::int64_t>(width_sq.size()) == docs.docs * docs.docs);
+  assert(std::ssize(width_sq) == docs.docs * docs.docs);
   diagonal_gram(context, spec_.shape, docs, spec_.scale, inverse_, width_sq.data());
   return pair_width_sq(context, docs.docs, width_sq.data(), width_sq.data());
 }

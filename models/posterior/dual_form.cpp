@@ -25,7 +25,7 @@ void DualForm::find_gram(ExecutionContext& context, const ObservedPairs& history
   const std::int64_t count = docs.docs;
   Scratch& scratch = context.scratch();
   const Scratch::Frame frame(scratch);
-  const auto kernel = scratch.take<double>(static_cast<std::size_t>(n * count));
+  const auto kernel = scratch.take<double>(n * count);
   doc_kernel(context, shape_, docs, scale_, m);
   pair_doc_kernel(context, shape_, history.range(0, n), docs, scale_, kernel.data(), count);
   apply(context, factor_, count, kernel.data(), solved, count);
@@ -37,14 +37,14 @@ void DualForm::gram(ExecutionContext& context, const ObservedPairs& history, Tan
                     double* m) const {
   Scratch& scratch = context.scratch();
   const Scratch::Frame frame(scratch);
-  const auto solved = scratch.take<double>(static_cast<std::size_t>(factor_.size() * docs.docs));
+  const auto solved = scratch.take<double>(factor_.size() * docs.docs);
   find_gram(context, history, docs, solved.data(), m);
 }
 
 void DualForm::gram_for_update(ExecutionContext& context, const ObservedPairs& history, TangentFactors docs,
                                double* m) {
   latest_.pairs = -1;
-  latest_.solved.resize(static_cast<std::size_t>(factor_.size() * docs.docs));
+  latest_.solved.resize(factor_.size() * docs.docs);
   find_gram(context, history, docs, latest_.solved.data(), m);
   latest_.factors.assign(docs.values, docs.values + docs.docs * shape_.factors());
   latest_.m.assign(m, m + docs.docs * docs.docs);
@@ -60,7 +60,7 @@ bool DualForm::is_latest(TangentFactors docs) const {
 void DualForm::observe(ExecutionContext& context, const ObservedPairs& history, std::int64_t first,
                        TangentFactors docs, std::span<const PreferencePair> pairs) {
   assert(first == factor_.size());
-  const auto columns = static_cast<std::int64_t>(pairs.size());
+  const auto columns = std::ssize(pairs);
   if (columns > InverseFactor::kBlock) {
     append(context, history, first);
     return;
@@ -70,11 +70,9 @@ void DualForm::observe(ExecutionContext& context, const ObservedPairs& history, 
   Scratch& scratch = context.scratch();
   const Scratch::Frame frame(scratch);
   // A ranker may learn without having ranked; the result depends on the feedback alone.
-  if (!is_latest(docs))
-    gram_for_update(context, history, docs,
-                    scratch.take<double>(static_cast<std::size_t>(count * count)).data());
-  const auto u = scratch.take<double>(static_cast<std::size_t>(n * columns));
-  const auto corner = scratch.take<double>(static_cast<std::size_t>(columns * columns));
+  if (!is_latest(docs)) gram_for_update(context, history, docs, scratch.take<double>(count * count).data());
+  const auto u = scratch.take<double>(n * columns);
+  const auto corner = scratch.take<double>(columns * columns);
   // U = L⁻¹ (s K_n,winners − s K_n,losers).
   for (std::int64_t i = 0; i < n; ++i) {
     const double* of_docs = latest_.solved.data() + i * count;
@@ -83,15 +81,15 @@ void DualForm::observe(ExecutionContext& context, const ObservedPairs& history, 
   }
   // The Schur complement of the new rows of s K_nn + λI: λ (I + Δ M Δᵀ), Δ = e_winner − e_loser.
   const auto m = [&](std::int64_t i, std::int64_t j) {
-    return latest_.m[static_cast<std::size_t>(std::max(i, j) * count + std::min(i, j))];
+    return latest_.m[std::max(i, j) * count + std::min(i, j)];
   };
   for (std::int64_t i = 0; i < columns; ++i) {
-    const PreferencePair& a = pairs[static_cast<std::size_t>(i)];
+    const PreferencePair& a = pairs[i];
     for (std::int64_t j = 0; j <= i; ++j) {
-      const PreferencePair& b = pairs[static_cast<std::size_t>(j)];
+      const PreferencePair& b = pairs[j];
       const double known = pair_product(m(a.winner, b.winner), m(a.winner, b.loser), m(a.loser, b.winner),
                                         m(a.loser, b.loser));
-      corner[static_cast<std::size_t>(i * columns + j)] = lambda_ * (known + (i == j ? 1.0 : 0.0));
+      corner[i * columns + j] = lambda_ * (known + (i == j ? 1.0 : 0.0));
     }
   }
   log_det_ += append_solved(context, factor_, columns, u.data(), columns, corner.data(), columns) -
@@ -104,13 +102,12 @@ void DualForm::append(ExecutionContext& context, const ObservedPairs& history, s
     const std::int64_t columns = std::min(factor_.room(), history.pairs() - n);
     Scratch& scratch = context.scratch();
     const Scratch::Frame frame(scratch);
-    const auto cross = scratch.take<double>(static_cast<std::size_t>(n * columns));
-    const auto corner = scratch.take<double>(static_cast<std::size_t>(columns * columns));
+    const auto cross = scratch.take<double>(n * columns);
+    const auto corner = scratch.take<double>(columns * columns);
     const TangentFactors added = history.range(n, columns);
     pair_kernel(context, shape_, history.range(0, n), added, scale_, cross.data(), columns);
     pair_kernel(context, shape_, added, added, scale_, corner.data(), columns);
-    for (std::int64_t i = 0; i < columns; ++i)
-      corner[static_cast<std::size_t>(i * (columns + 1))] += lambda_;
+    for (std::int64_t i = 0; i < columns; ++i) corner[i * (columns + 1)] += lambda_;
     log_det_ += olrank::append(context, factor_, columns, cross.data(), columns, corner.data(), columns) -
                 static_cast<double>(columns) * std::log(lambda_);
     n += columns;
@@ -142,8 +139,7 @@ void DualForm::save(StateWriter& state) const {
   state.put("dual_log_det", log_det_);
   for (std::int64_t b = 0; b < factor_.blocks(); ++b) {
     const std::int64_t rows = std::min(InverseFactor::kBlock, factor_.size() - b * InverseFactor::kBlock);
-    state.put("dual_rows", std::span<const double>(factor_.block(b), static_cast<std::size_t>(
-                                                                         rows * InverseFactor::stride(b))));
+    state.put("dual_rows", std::span<const double>(factor_.block(b), rows * InverseFactor::stride(b)));
   }
 }
 
@@ -157,9 +153,7 @@ void DualForm::load(StateReader& state) {
   for (std::int64_t b = 0; b * InverseFactor::kBlock < pairs; ++b) {
     const std::int64_t rows = std::min(InverseFactor::kBlock, pairs - b * InverseFactor::kBlock);
     factor_.grow(b * InverseFactor::kBlock + rows);
-    state.get_into(
-        "dual_rows",
-        std::span<double>(factor_.block(b), static_cast<std::size_t>(rows * InverseFactor::stride(b))));
+    state.get_into("dual_rows", std::span<double>(factor_.block(b), rows * InverseFactor::stride(b)));
   }
 }
 

@@ -59,7 +59,7 @@ std::shared_ptr<const Posterior> FullPosterior::freeze() const {
 
 WidthHealth FullPosterior::widths_of_diagonal(ExecutionContext& context, TangentFactors docs,
                                               std::span<double> width_sq) const {
-  std::vector<double> diagonal(static_cast<std::size_t>(spec_.shape.parameters()));
+  std::vector<double> diagonal(spec_.shape.parameters());
   static_cast<const PrimalForm&>(*form_).diagonal(diagonal);
   diagonal_gram(context, spec_.shape, docs, spec_.scale, diagonal, width_sq.data());
   return pair_width_sq(context, docs.docs, width_sq.data(), width_sq.data());
@@ -67,7 +67,7 @@ WidthHealth FullPosterior::widths_of_diagonal(ExecutionContext& context, Tangent
 
 WidthHealth FullPosterior::widths(ExecutionContext& context, TangentFactors docs,
                                   std::span<double> width_sq) const {
-  assert(static_cast<std::int64_t>(width_sq.size()) == docs.docs * docs.docs);
+  assert(std::ssize(width_sq) == docs.docs * docs.docs);
   if (spec_.covariance == Covariance::kDiagonalOfInverse)
     return widths_of_diagonal(context, docs, width_sq);
   form_->gram(context, history_, docs, width_sq.data());
@@ -83,7 +83,7 @@ WidthHealth FullPosterior::widths_for_update(ExecutionContext& context, TangentF
 }
 
 void FullPosterior::width_sq(ExecutionContext& context, TangentFactors docs, std::span<double> width_sq) {
-  assert(static_cast<std::int64_t>(width_sq.size()) == docs.docs * docs.docs);
+  assert(std::ssize(width_sq) == docs.docs * docs.docs);
   WidthHealth health = widths_for_update(context, docs, width_sq);
   if (health.lost > 0) {
     rebuild(context, kIndefinite);
@@ -97,7 +97,7 @@ void FullPosterior::observe(ExecutionContext& context, TangentFactors docs,
                             std::span<const PreferencePair> pairs) {
   if (pairs.empty()) return;
   const std::int64_t first = history_.pairs();
-  const auto added = static_cast<std::int64_t>(pairs.size());
+  const auto added = std::ssize(pairs);
   const bool to_primal = is_dual_ && policy_.switches(first, added, docs.docs);
   history_.append(docs, pairs);
   if (to_primal) {
@@ -144,7 +144,7 @@ double FullPosterior::drift(ExecutionContext& context) const {
   const auto p = static_cast<std::size_t>(spec_.shape.parameters());
   std::vector<double> solution(p);
   std::vector<double> product(p);
-  std::vector<double> pairs(static_cast<std::size_t>(history_.pairs()));
+  std::vector<double> pairs(history_.pairs());
   return worst_residual(spec_.checks, spec_.shape.parameters(), history_.pairs(),
                         [&](std::span<const double> probe) {
                           form_->solve(context, history_, probe, solution);
@@ -183,8 +183,7 @@ void FullPosterior::load(StateReader& state) {
     form->load(state);
   } else {
     state.fail(fmt::format("A {} covariance has no form called '{}'.",
-                           EnumNames<Covariance>::values[static_cast<std::size_t>(spec_.covariance)].second,
-                           name));
+                           EnumNames<Covariance>::values[spec_.covariance].second, name));
   }
   policy_.set_excess(state.get_one<double>("covariance_excess"));
   monitor_.set_unchecked(state.get_one<std::int64_t>("covariance_unchecked"));

@@ -22,7 +22,7 @@ class NoPosterior : public Posterior {
     return frozen;
   }
   void observe(ExecutionContext&, TangentFactors, std::span<const PreferencePair> pairs) override {
-    pairs_ += static_cast<std::int64_t>(pairs.size());
+    pairs_ += std::ssize(pairs);
   }
   std::int64_t pairs() const override { return pairs_; }
   double log_det() const override { return 0.0; }

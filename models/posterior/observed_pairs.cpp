@@ -7,7 +7,7 @@
 namespace olrank {
 
 void ObservedPairs::append(TangentFactors docs, std::span<const PreferencePair> pairs) {
-  make_room(static_cast<std::int64_t>(pairs.size()));
+  make_room(std::ssize(pairs));
   for (const PreferencePair& pair : pairs) {
     for (const std::int32_t doc : {pair.winner, pair.loser}) {
       assert(doc >= 0 && doc < docs.docs);
@@ -16,7 +16,7 @@ void ObservedPairs::append(TangentFactors docs, std::span<const PreferencePair> 
     }
   }
   first_ = values_->data();
-  pairs_ += static_cast<std::int64_t>(pairs.size());
+  pairs_ += std::ssize(pairs);
 }
 
 /// Growing moves to new memory, as a copy may be reading the old one.
@@ -40,7 +40,7 @@ void ObservedPairs::load(StateReader& state) {
   }
   values_ = std::make_shared<AlignedVector<float>>(values.begin(), values.end());
   first_ = values_->data();
-  pairs_ = static_cast<std::int64_t>(values.size()) / (2 * shape_.factors());
+  pairs_ = std::ssize(values) / (2 * shape_.factors());
 }
 
 }  // namespace olrank

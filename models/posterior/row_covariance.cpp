@@ -29,12 +29,9 @@ void mirror_lower(std::int64_t size, double* matrix) {
 }  // namespace
 
 RowCovariance::RowCovariance(Covariance structure, std::int64_t features, double lambda)
-    : structure_(structure),
-      features_(features),
-      lambda_(lambda),
-      diagonal_(static_cast<std::size_t>(features), lambda) {
+    : structure_(structure), features_(features), lambda_(lambda), diagonal_(features, lambda) {
   if (!needs_inverse()) return;
-  matrix_.resize(static_cast<std::size_t>(features * features));
+  matrix_.resize(features * features);
   inverse_.resize(matrix_.size());
   double* matrix = matrix_.data();
   double* inverse = inverse_.data();
@@ -46,8 +43,8 @@ RowCovariance::RowCovariance(Covariance structure, std::int64_t features, double
 
 void RowCovariance::width_sq(ExecutionContext& context, std::span<const double> rows, std::int64_t docs,
                              std::span<double> width_sq) const {
-  assert(static_cast<std::int64_t>(rows.size()) == docs * features_);
-  assert(static_cast<std::int64_t>(width_sq.size()) == docs * docs);
+  assert(std::ssize(rows) == docs * features_);
+  assert(std::ssize(width_sq) == docs * docs);
   if (structure_ == Covariance::kNone) {
     std::fill(width_sq.begin(), width_sq.end(), 0.0);
     return;
@@ -74,7 +71,7 @@ void RowCovariance::width_sq(ExecutionContext& context, std::span<const double> 
   // M, in place of the widths.
   blas::gemm(blas::Transpose::kNo, blas::Transpose::kYes, docs, docs, features_, 1.0, product.data(),
              features_, rows.data(), features_, 0.0, width_sq.data(), docs);
-  double* own = context.scratch().take<double>(static_cast<std::size_t>(docs)).data();
+  double* own = context.scratch().take<double>(docs).data();
   double* matrix = width_sq.data();
   for (std::int64_t doc = 0; doc < docs; ++doc) own[doc] = matrix[doc * (docs + 1)];
   for (std::int64_t i = 0; i < docs; ++i) {
@@ -88,7 +85,7 @@ void RowCovariance::width_sq(ExecutionContext& context, std::span<const double> 
 }
 
 void RowCovariance::observe(ExecutionContext& context, std::span<const double> rows, std::int64_t pairs) {
-  assert(static_cast<std::int64_t>(rows.size()) == pairs * features_);
+  assert(std::ssize(rows) == pairs * features_);
   if (pairs == 0 || structure_ == Covariance::kNone) return;
   if (!needs_inverse()) {
     double* diagonal = diagonal_.data();
@@ -115,7 +112,7 @@ void RowCovariance::update_inverse(ExecutionContext& context, std::span<const do
                                    std::int64_t pairs) {
   const Scratch::Frame frame(context.scratch());
   const auto projected = context.scratch().take<double>(rows.size());  // Pᵀ, [pairs × features]
-  double* core = context.scratch().take<double>(static_cast<std::size_t>(pairs * pairs)).data();
+  double* core = context.scratch().take<double>(pairs * pairs).data();
   blas::gemm(blas::Transpose::kNo, blas::Transpose::kNo, pairs, features_, features_, 1.0, rows.data(),
              features_, inverse_.data(), features_, 0.0, projected.data(), features_);
   blas::gemm(blas::Transpose::kNo, blas::Transpose::kYes, pairs, pairs, features_, 1.0, projected.data(),

@@ -43,9 +43,8 @@ Expected draft(const std::vector<float>& theta, const RankerSettings& settings, 
     }
     Docs ranking(kDocs);
     std::iota(ranking.begin(), ranking.end(), 0);
-    std::stable_sort(ranking.begin(), ranking.end(), [&](std::int32_t a, std::int32_t b) {
-      return scores[static_cast<std::size_t>(a)] > scores[static_cast<std::size_t>(b)];
-    });
+    std::stable_sort(ranking.begin(), ranking.end(),
+                     [&](std::int32_t a, std::int32_t b) { return scores[a] > scores[b]; });
     made.rankings.insert(made.rankings.end(), ranking.begin(), ranking.end());
   }
   Scratch scratch;
@@ -119,7 +118,7 @@ TEST(DuelingBanditTest, ManyCandidatesMoveByTheMeanOfTheWinners) {
     for (const std::uint32_t rank : {round % 12, (5 * round + 1) % 12, (7 * round + 3) % 12}) {
       if (clicks[rank] != 0) continue;
       clicks[rank] = 1;
-      ++counts[static_cast<std::size_t>(expected.teams[rank])];
+      ++counts[expected.teams[rank]];
     }
     std::vector<double> sum(kFeatures, 0.0);
     int winners = 0;

@@ -144,8 +144,7 @@ TEST_P(FrozenRankerTest, RanksByScoreWithoutExploration) {
   teach(*ranker, 1, 10);
   const List list = of_frozen(*ranker->freeze(), 4, false);
   for (std::size_t rank = 1; rank < list.docs.size(); ++rank) {
-    EXPECT_GE(list.scores[static_cast<std::size_t>(list.docs[rank - 1])],
-              list.scores[static_cast<std::size_t>(list.docs[rank])]);
+    EXPECT_GE(list.scores[list.docs[rank - 1]], list.scores[list.docs[rank]]);
   }
 }
 

@@ -78,8 +78,8 @@ TEST(TeamDraftTest, EachRankerIsFirstEquallyOften) {
   Docs teams(12);
   for (std::uint32_t round = 1; round <= 50'000; ++round) {
     team_draft(owned.view(), interleaving_key(2), round, scratch, list, teams);
-    ++first[static_cast<std::size_t>(teams[0])];
-    ++second_cycle[static_cast<std::size_t>(teams[5])];
+    ++first[teams[0]];
+    ++second_cycle[teams[5]];
   }
   EXPECT_TRUE(counts_are_even(first));
   EXPECT_TRUE(counts_are_even(second_cycle));

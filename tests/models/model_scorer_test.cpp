@@ -47,7 +47,7 @@ TEST(ModelScorer, NormalisesByQueryAndTakesTheMean) {
       for (const auto& theta : scorer.model().members)
         mean +=
             slow_score(scorer.model().shape, theta, inputs.all_features().doc(doc).data()).score / members;
-      EXPECT_NEAR(scores[static_cast<std::size_t>(doc)], mean, 1e-12 * std::max(1.0, std::abs(mean)));
+      EXPECT_NEAR(scores[doc], mean, 1e-12 * std::max(1.0, std::abs(mean)));
     }
   }
 }

@@ -42,7 +42,7 @@ TEST(PdgdTest, FollowsTheWeightedGradient) {
   for (std::size_t k = 0; k < 4; ++k) {
     double gradient = 0.0;
     for (std::int64_t doc = 0; doc < 9; ++doc) {
-      gradient += weights[static_cast<std::size_t>(doc)] * query.features.doc(doc)[k];
+      gradient += weights[doc] * query.features.doc(doc)[k];
     }
     // The ranker's scores are rounded to float: relative 6e-8 of each of a few terms of size 2.
     EXPECT_NEAR(moved[k], theta[k] + 0.15 * gradient, 1e-6);

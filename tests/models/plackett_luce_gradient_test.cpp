@@ -22,7 +22,7 @@ PhiloxKey plackett_luce_key(std::uint64_t seed) {
 }
 
 long double at(const std::vector<double>& scores, std::int32_t doc) {
-  return scores[static_cast<std::size_t>(doc)];
+  return scores[doc];
 }
 
 /// log P(list) under Plackett-Luce, each denominator over everything not yet placed, summed from scratch.
@@ -39,7 +39,7 @@ long double log_probability(const std::vector<double>& scores, const Docs& list)
       if (!placed[i]) sum += std::exp(scores[i] - largest);
     }
     log_p += at(scores, doc) - largest - std::log(sum);
-    placed[static_cast<std::size_t>(doc)] = true;
+    placed[doc] = true;
   }
   return log_p;
 }
@@ -58,8 +58,8 @@ std::vector<long double> brute_force(const std::vector<double>& scores, const Do
       const long double rho = 1.0L / (1.0L + std::exp(log_p - log_probability(scores, swapped)));
       const long double z = at(scores, shown[i]) - at(scores, shown[j]);
       const long double slope = 1.0L / ((1.0L + std::exp(-z)) * (1.0L + std::exp(z)));
-      weights[static_cast<std::size_t>(shown[i])] += rho * slope;
-      weights[static_cast<std::size_t>(shown[j])] -= rho * slope;
+      weights[shown[i]] += rho * slope;
+      weights[shown[j]] -= rho * slope;
     }
   }
   return weights;
@@ -178,9 +178,7 @@ TEST(PlackettLuceGradientTest, KeysGivePlackettLuceLists) {
   std::vector<double> keys(4);
   for (std::uint32_t round = 1; round <= 100'000; ++round) {
     plackett_luce_keys(scores, plackett_luce_key(3), round, keys);
-    std::sort(list.begin(), list.end(), [&](std::int32_t a, std::int32_t b) {
-      return keys[static_cast<std::size_t>(a)] > keys[static_cast<std::size_t>(b)];
-    });
+    std::sort(list.begin(), list.end(), [&](std::int32_t a, std::int32_t b) { return keys[a] > keys[b]; });
     ++seen[list];
   }
   std::vector<std::int64_t> counts;

@@ -23,7 +23,7 @@ class SmallWorld {
   SmallWorld(std::uint64_t seed, std::int64_t queries, std::int64_t docs, std::int64_t features)
       : queries_(queries), docs_(docs), features_(features) {
     RngStream draws(make_key({.seed = seed, .purpose = Purpose::kSynthetic}), 0);
-    std::vector<double> hidden(static_cast<std::size_t>(features));
+    std::vector<double> hidden(features);
     draws.unit_vector(hidden);
     const auto relevant = static_cast<std::size_t>((docs + 2) / 3);
     for (std::int64_t query = 0; query < queries; ++query) {
@@ -48,9 +48,7 @@ class SmallWorld {
     return {number, number * docs_, {values_.data() + number * docs_ * features_, docs_, features_}};
   }
   QueryDocs query_of(std::uint32_t round) const { return query(round % queries_); }
-  std::uint8_t grade(std::int64_t query, std::int32_t doc) const {
-    return grades_[static_cast<std::size_t>(query * docs_ + doc)];
-  }
+  std::uint8_t grade(std::int64_t query, std::int32_t doc) const { return grades_[query * docs_ + doc]; }
 
   /// A perfect user: clicks on what is relevant, and on nothing else.
   std::vector<std::uint8_t> perfect_clicks(std::int64_t query, std::span<const std::int32_t> shown) const {
@@ -64,13 +62,12 @@ class SmallWorld {
     ExecutionContext execution;
     double sum = 0.0;
     for (std::int64_t number = 0; number < queries_; ++number) {
-      std::vector<float> scores(static_cast<std::size_t>(docs_));
+      std::vector<float> scores(docs_);
       ranker.score(execution, query(number).features, scores);
       std::vector<std::int32_t> order(scores.size());
       std::iota(order.begin(), order.end(), 0);
-      std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
-        return scores[static_cast<std::size_t>(a)] > scores[static_cast<std::size_t>(b)];
-      });
+      std::stable_sort(order.begin(), order.end(),
+                       [&](std::int32_t a, std::int32_t b) { return scores[a] > scores[b]; });
       std::vector<std::uint8_t> grades = perfect_clicks(number, order);
       const double dcg = dcg_of(grades, k);
       std::sort(grades.begin(), grades.end(), std::greater<>());

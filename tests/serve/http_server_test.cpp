@@ -55,7 +55,7 @@ class Client {
       char bytes[4096];
       const ssize_t got = ::recv(socket_, bytes, sizeof bytes, 0);
       if (got <= 0) return "";
-      received_.append(bytes, static_cast<std::size_t>(got));
+      received_.append(bytes, got);
     }
   }
   std::string ask(std::string_view bytes) {

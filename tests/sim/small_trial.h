@@ -69,7 +69,7 @@ struct TrialStage {
 class StubRanker : public OnlineRanker {
  public:
   StubRanker(std::int64_t features, bool certainty = true)
-      : theta_(static_cast<std::size_t>(features), 0.0F), certainty_(certainty) {}
+      : theta_(features, 0.0F), certainty_(certainty) {}
 
   static ListCertainty certainty_of(std::uint32_t round, std::int64_t docs) {
     ListCertainty certainty;
@@ -83,13 +83,12 @@ class StubRanker : public OnlineRanker {
 
   RankedList rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) override {
     const auto measured = context.clock.measure("score");
-    scores_.resize(static_cast<std::size_t>(query.docs()));
+    scores_.resize(query.docs());
     score(context.execution, query.features, scores_);
     list_.resize(scores_.size());
     std::iota(list_.begin(), list_.end(), 0);
-    std::stable_sort(list_.begin(), list_.end(), [&](std::int32_t i, std::int32_t j) {
-      return scores_[static_cast<std::size_t>(i)] > scores_[static_cast<std::size_t>(j)];
-    });
+    std::stable_sort(list_.begin(), list_.end(),
+                     [&](std::int32_t i, std::int32_t j) { return scores_[i] > scores_[j]; });
     if (!certainty_) return {list_, std::nullopt};
     return {list_, certainty_of(round, query.docs())};
   }
@@ -117,10 +116,10 @@ class StubRanker : public OnlineRanker {
     for (std::int64_t doc = 0; doc < docs.docs; ++doc) {
       float sum = 0.0F;
       for (std::size_t k = 0; k < theta_.size(); ++k) sum += theta_[k] * docs.doc(doc)[k];
-      scores[static_cast<std::size_t>(doc)] = sum;
+      scores[doc] = sum;
     }
   }
-  std::int64_t parameters() const override { return static_cast<std::int64_t>(theta_.size()); }
+  std::int64_t parameters() const override { return std::ssize(theta_); }
   ModelTensors model() const override {
     return {{{"linear.weight", {1, parameters()}, theta_}}, {{"architecture", "linear"}}};
   }

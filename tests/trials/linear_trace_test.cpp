@@ -80,7 +80,7 @@ Eigen::VectorXd vector_of(const nlohmann::json& numbers) {
 bool scores_fit(const std::vector<double>& scores, const Matrix& features, const Eigen::VectorXd& theta) {
   for (Eigen::Index doc = 0; doc < features.rows(); ++doc) {
     const double size = features.row(doc).cwiseAbs().dot(theta.cwiseAbs());
-    if (!(std::fabs(scores[static_cast<std::size_t>(doc)] - features.row(doc).dot(theta)) <= 1e-5 * size)) {
+    if (!(std::fabs(scores[doc] - features.row(doc).dot(theta)) <= 1e-5 * size)) {
       return false;
     }
   }
@@ -248,8 +248,7 @@ TEST(LinearTraceTest, MembersLearnLabelsWithFreshNormalNoise) {
       const Eigen::SelfAdjointEigenSolver<Matrix> solver(0.3 * gram);
       Eigen::VectorXd whitened[2];
       for (int member = 0; member < 2; ++member) {
-        const Eigen::VectorXd theta =
-            vector_of(round.json.at("thetas").at(static_cast<std::size_t>(member)));
+        const Eigen::VectorXd theta = vector_of(round.json.at("thetas").at(member));
         Eigen::VectorXd gradient = 0.5 * theta;
         for (const Eigen::VectorXd& x : seen) gradient -= x / (1.0 + std::exp(x.dot(theta)));
         whitened[member] = solver.eigenvectors().transpose() * gradient;

@@ -37,12 +37,12 @@ std::unique_ptr<OnlineRanker> make(const RankerSettings& settings) {
 Eigen::MatrixXd gradients(const NetworkShape& shape, const std::vector<float>& theta,
                           const FeatureMatrix& docs) {
   ExecutionContext context;
-  std::vector<float> factors(static_cast<std::size_t>(docs.docs * shape.factors()));
+  std::vector<float> factors(docs.docs * shape.factors());
   tangent_factors(context, shape, theta, docs, factors);
   Eigen::MatrixXd rows(docs.docs, shape.parameters());
   for (std::int64_t doc = 0; doc < docs.docs; ++doc) {
     const std::vector<double> g = slow_gradient(shape, factors.data() + doc * shape.factors());
-    for (std::int64_t k = 0; k < shape.parameters(); ++k) rows(doc, k) = g[static_cast<std::size_t>(k)];
+    for (std::int64_t k = 0; k < shape.parameters(); ++k) rows(doc, k) = g[k];
   }
   return rows;
 }

@@ -48,8 +48,7 @@ inline bool same_content(const Dataset& a, const Dataset& b) {
     if (a.qid(query) != b.qid(query) || a.offset(query + 1) != b.offset(query + 1)) return false;
   }
   for (std::int64_t doc = 0; doc < a.docs(); ++doc) {
-    if (a.all_grades()[static_cast<std::size_t>(doc)] != b.all_grades()[static_cast<std::size_t>(doc)])
-      return false;
+    if (a.all_grades()[doc] != b.all_grades()[doc]) return false;
     if (a.doc_name(doc) != b.doc_name(doc)) return false;
   }
   return true;

@@ -95,8 +95,7 @@ TEST(BlocksTest, MatchTheGraphConstruction) {
       Docs by_score(docs);
       std::iota(by_score.begin(), by_score.end(), 0);
       OrderBits orders = bits_of(table);
-      ASSERT_EQ(maker.make(by_score, orders, 1, 10).certainty->blocks,
-                static_cast<std::int64_t>(expected.size()));
+      ASSERT_EQ(maker.make(by_score, orders, 1, 10).certainty->blocks, std::ssize(expected));
     }
   }
   EXPECT_GT(in_between, 1000);
@@ -297,7 +296,7 @@ TEST(ExploringListTest, CertaintyMatchesCounting) {
       }
       ASSERT_EQ(certainty.shown_pairs, pairs);
       ASSERT_EQ(certainty.certain_pairs, certain);
-      ASSERT_EQ(certainty.blocks, static_cast<std::int64_t>(blocks.size()));
+      ASSERT_EQ(certainty.blocks, std::ssize(blocks));
       for (std::size_t i = 0; i < ListCertainty::kBlockRanks.size(); ++i) {
         const auto rank = static_cast<std::size_t>(ListCertainty::kBlockRanks[i]) - 1;
         std::int64_t size = 0;
@@ -306,7 +305,7 @@ TEST(ExploringListTest, CertaintyMatchesCounting) {
           // The block of the document that stands at this rank of the list.
           const auto at = static_cast<std::int32_t>(place[made.docs[rank]]);
           if (std::find(block.begin(), block.end(), at) != block.end()) {
-            size = static_cast<std::int64_t>(block.size());
+            size = std::ssize(block);
           }
         }
         ASSERT_EQ(certainty.block_size[i], size) << "rank " << rank << " of " << docs;

@@ -25,7 +25,7 @@ inline OrderTable table_of(const OrderBits& orders) {
 
 inline OrderBits bits_of(const OrderTable& table) {
   OrderBits orders;
-  orders.reset(static_cast<std::int64_t>(table.size()));
+  orders.reset(std::ssize(table));
   for (std::size_t a = 0; a < table.size(); ++a) {
     for (std::size_t b = a + 1; b < table.size(); ++b) {
       if (table[a][b]) orders.set(static_cast<std::int64_t>(a), static_cast<std::int64_t>(b));

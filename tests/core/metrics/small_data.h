@@ -32,7 +32,7 @@ inline Dataset make_dataset(const std::vector<SmallQuery>& queries) {
   for (const SmallQuery& query : queries) {
     contents.qids.push_back(query.qid);
     memory->grades.insert(memory->grades.end(), query.grades.begin(), query.grades.end());
-    memory->offsets.push_back(static_cast<std::int64_t>(memory->grades.size()));
+    memory->offsets.push_back(std::ssize(memory->grades));
     std::vector<std::string> names = query.names;
     named = named || !names.empty();
     names.resize(query.grades.size());
@@ -70,7 +70,7 @@ inline Dataset random_dataset(RngStream& coins, std::uint32_t queries, std::uint
 
 /// Scores of few values when `ties`, so that many documents share one.
 inline std::vector<double> random_scores(RngStream& coins, std::int64_t docs, bool ties) {
-  std::vector<double> scores(static_cast<std::size_t>(docs));
+  std::vector<double> scores(docs);
   for (double& score : scores) score = ties ? static_cast<double>(coins.index(5)) - 2.0 : coins.normal();
   return scores;
 }

@@ -21,7 +21,7 @@ TEST(DiagonalCovarianceTest, MatchesWrittenOutGradients) {
     const std::vector<float> pairs = random_factors(shape, 12, 76);
     const Eigen::MatrixXd g = slow_pair_gradients(shape, view_of(shape, pairs));
     ExecutionContext context(2);
-    std::vector<double> diagonal(static_cast<std::size_t>(p), 0.5);
+    std::vector<double> diagonal(p, 0.5);
     add_to_diagonal(context, shape, view_of(shape, pairs), 0.25, diagonal);
     const Eigen::VectorXd expected = 0.25 * g.colwise().squaredNorm().transpose();
     for (std::int64_t k = 0; k < p; ++k) {

@@ -32,9 +32,7 @@ struct RandomPairs {
     }
     for (std::int64_t k = 0; k < features; ++k) theta[k] = scale * coins.normal();
   }
-  FoldedPairs pairs() const {
-    return {rows.data(), static_cast<std::int64_t>(count.size()), stride, wins.data(), count.data()};
-  }
+  FoldedPairs pairs() const { return {rows.data(), std::ssize(count), stride, wins.data(), count.data()}; }
 };
 
 struct Slow {
@@ -82,7 +80,7 @@ TEST(FoldedPairGradientTest, MatchesLongDoubleFormula) {
       const Slow expected = slow(data, data.theta);
       const auto stride = static_cast<std::size_t>(data.stride);
       std::vector<double> gradient(stride, kNan);
-      std::vector<double> curvature(static_cast<std::size_t>(pairs), kNan);
+      std::vector<double> curvature(pairs, kNan);
       folded_pair_gradient(context, data.pairs(), data.theta, gradient, curvature);
       for (std::size_t k = 0; k < stride; ++k) {
         ASSERT_TRUE(std::fabs(gradient[k] - expected.gradient[k]) <= kShare * expected.gradient_size[k])
@@ -137,7 +135,7 @@ TEST(FoldedPairGradientTest, GivesTheSameBitsOnAnyNumberOfThreads) {
   for (const std::int64_t pairs : {4097, 6144, 20'000}) {
     const RandomPairs data(static_cast<std::uint32_t>(2000 + pairs), pairs, 46, 0.5);
     std::vector<double> gradient(48);
-    std::vector<double> curvature(static_cast<std::size_t>(pairs));
+    std::vector<double> curvature(pairs);
     {
       ExecutionContext context(1);
       folded_pair_gradient(context, data.pairs(), data.theta, gradient, curvature);
@@ -146,7 +144,7 @@ TEST(FoldedPairGradientTest, GivesTheSameBitsOnAnyNumberOfThreads) {
       ExecutionContext context(threads);
       for (int repetition = 0; repetition < 10; ++repetition) {
         std::vector<double> again(48, kNan);
-        std::vector<double> curvature_again(static_cast<std::size_t>(pairs), kNan);
+        std::vector<double> curvature_again(pairs, kNan);
         folded_pair_gradient(context, data.pairs(), data.theta, again, curvature_again);
         ASSERT_EQ(again, gradient) << threads;
         ASSERT_EQ(curvature_again, curvature) << threads;

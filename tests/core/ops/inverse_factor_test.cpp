@@ -91,7 +91,7 @@ TEST(InverseFactorTest, CopiesDoNotChangeWhenTheOriginalGrows) {
     copies.push_back(factor);
   }
   const auto apply_to_ones = [&](const InverseFactor& one) {
-    const std::vector<double> x(static_cast<std::size_t>(one.size()), 1.0);
+    const std::vector<double> x(one.size(), 1.0);
     std::vector<double> y(x.size());
     apply(context, one, 1, x.data(), y.data(), 1);
     return y;

@@ -24,7 +24,7 @@ TEST(LargestCurvatureTest, IsAQuarterOfTheLargestEigenvalue) {
     const double expected =
         Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd>(sum).eigenvalues().maxCoeff() / 4.0;
     ExecutionContext context;
-    std::vector<double> vector(static_cast<std::size_t>(shape.parameters()), 0.0);
+    std::vector<double> vector(shape.parameters(), 0.0);
     const double rough = largest_curvature(context, shape, docs, terms, vector);
     // A Rayleigh quotient is never above; where it has settled to 1e-3 an iteration, it can still be some
     // percent below.

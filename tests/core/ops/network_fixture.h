@@ -19,7 +19,7 @@ inline PhiloxKey test_key(std::uint64_t seed) {
 /// Normal numbers.
 inline std::vector<float> random_numbers(std::int64_t count, std::uint64_t seed, double deviation = 1.0) {
   RngStream draws(test_key(seed), 1);
-  std::vector<float> values(static_cast<std::size_t>(count));
+  std::vector<float> values(count);
   for (float& value : values) value = static_cast<float>(deviation * draws.normal());
   return values;
 }
@@ -43,7 +43,7 @@ inline std::vector<float> random_theta(const NetworkShape& shape, std::uint64_t 
 }
 
 inline FeatureMatrix matrix_of(const std::vector<float>& values, std::int64_t features) {
-  return {values.data(), static_cast<std::int64_t>(values.size()) / features, features};
+  return {values.data(), std::ssize(values) / features, features};
 }
 
 /// f(x; θ) in double, and how near a hidden unit of it comes to its kink.
@@ -87,7 +87,7 @@ inline SlowScore slow_score(const NetworkShape& shape, const std::vector<float>&
 
 /// g(x) [p] from a row of factors, parameter by parameter.
 inline std::vector<double> slow_gradient(const NetworkShape& shape, const float* factors) {
-  std::vector<double> g(static_cast<std::size_t>(shape.parameters()), 0.0);
+  std::vector<double> g(shape.parameters(), 0.0);
   for (std::int64_t l = 0; l < shape.depth; ++l) {
     const NetworkLayer layer = shape.layer(l);
     for (std::int64_t r = 0; r < layer.rows; ++r) {
@@ -106,7 +106,7 @@ inline std::vector<float> random_factors(const NetworkShape& shape, std::int64_t
   ExecutionContext context;
   const std::vector<float> theta = random_theta(shape, seed);
   const std::vector<float> features = random_numbers(docs * shape.inputs, seed + 1);
-  std::vector<float> factors(static_cast<std::size_t>(docs * shape.factors()));
+  std::vector<float> factors(docs * shape.factors());
   tangent_factors(context, shape, theta, matrix_of(features, shape.inputs), factors);
   return factors;
 }
@@ -132,7 +132,7 @@ inline Eigen::MatrixXd slow_pair_gradients(const NetworkShape& shape, TangentFac
 }
 
 inline TangentFactors view_of(const NetworkShape& shape, const std::vector<float>& factors) {
-  return {factors.data(), static_cast<std::int64_t>(factors.size()) / shape.factors()};
+  return {factors.data(), std::ssize(factors) / shape.factors()};
 }
 
 /// Terms between different documents, some with labels outside [0, weight], where noise can put them.

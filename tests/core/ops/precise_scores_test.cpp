@@ -17,7 +17,7 @@ TEST(PreciseScoresTest, MatchSlowFormula) {
     const std::vector<double> theta(narrow.begin(), narrow.end());
     for (const std::int64_t count : {0, 1, 31, 255, 256, 257, 600}) {
       const std::vector<float> docs = random_numbers(count * shape.inputs, 5);
-      std::vector<double> scores(static_cast<std::size_t>(count));
+      std::vector<double> scores(count);
       precise_scores(scratch, shape, theta, {docs.data(), count, shape.inputs}, scores);
       for (std::int64_t doc = 0; doc < count; ++doc) {
         const SlowScore slow = slow_score(shape, theta, docs.data() + doc * shape.inputs);

@@ -57,7 +57,7 @@ TEST(ReluNetworkTest, RefusesInvalidSizes) {
                  "The ntk parameterisation starts with two equal halves, so its width must be even, not 7: "
                  "choose 6 or 8, or the standard parameterisation.");
   }
-  std::vector<float> theta(static_cast<std::size_t>(standard_shape(4, 7, 2).parameters()));
+  std::vector<float> theta(standard_shape(4, 7, 2).parameters());
   EXPECT_THROW(initialise(standard_shape(4, 7, 2), Initialisation::kSymmetric, test_key(1), theta),
                InvalidArgument);
 }
@@ -68,7 +68,7 @@ TEST(ReluNetworkTest, ScoresMatchSlowLoops) {
     const std::vector<float> theta = random_theta(shape, 3);
     for (const std::int64_t docs : {0, 1, 31, 128, 300}) {
       const std::vector<float> features = random_numbers(docs * shape.inputs, 4);
-      std::vector<float> scores(static_cast<std::size_t>(docs));
+      std::vector<float> scores(docs);
       std::vector<float> magnitudes(scores.size());
       score_docs(context, shape, theta, matrix_of(features, shape.inputs), scores, magnitudes);
       for (std::int64_t doc = 0; doc < docs; ++doc) {
@@ -88,11 +88,11 @@ TEST(ReluNetworkTest, SymmetricNetworksScoreZeroInitially) {
     for (const std::int64_t width : {2, 16, 100}) {
       for (const NetworkShape& shape : {ntk_shape(46, width, depth), standard_shape(46, width, depth)}) {
         if (shape.biases && width == 2) continue;  // a single unit may cancel to less than its rounding
-        std::vector<float> theta(static_cast<std::size_t>(shape.parameters()));
+        std::vector<float> theta(shape.parameters());
         initialise(shape, Initialisation::kSymmetric, test_key(5), theta);
         for (const std::int64_t docs : {1, 2, 200}) {
           const std::vector<float> features = random_numbers(docs * 46, 6, 3.0);
-          std::vector<float> scores(static_cast<std::size_t>(docs));
+          std::vector<float> scores(docs);
           std::vector<float> magnitudes(scores.size());
           score_docs(context, shape, theta, matrix_of(features, 46), scores, magnitudes);
           for (std::size_t doc = 0; doc < scores.size(); ++doc) {
@@ -110,7 +110,7 @@ TEST(ReluNetworkTest, SymmetricNetworksScoreZeroInitially) {
 // W_1 = (W; W), hidden layers block diagonal with equal blocks, W_L = (w, −w), and the variances 4/m, 2/m.
 TEST(ReluNetworkTest, SymmetricInitialisationHasTheStatedBlocksAndVariances) {
   const NetworkShape shape = ntk_shape(60, 200, 3);
-  std::vector<float> theta(static_cast<std::size_t>(shape.parameters()));
+  std::vector<float> theta(shape.parameters());
   initialise(shape, Initialisation::kSymmetric, test_key(7), theta);
   const auto weight = [&](std::int64_t l, std::int64_t r, std::int64_t c) {
     return theta[shape.layer(l).weight + r * shape.layer(l).columns + c];
@@ -145,7 +145,7 @@ TEST(ReluNetworkTest, SymmetricInitialisationHasTheStatedBlocksAndVariances) {
 // The same blocks with biases, each number uniform within 1/√(inputs that its unit has).
 TEST(ReluNetworkTest, SymmetricInitialisationOfAStandardNetworkIsUniform) {
   const NetworkShape shape = standard_shape(60, 200, 3);
-  std::vector<float> theta(static_cast<std::size_t>(shape.parameters()));
+  std::vector<float> theta(shape.parameters());
   initialise(shape, Initialisation::kSymmetric, test_key(7), theta);
   const auto weight = [&](std::int64_t l, std::int64_t r, std::int64_t c) {
     return theta[shape.layer(l).weight + r * shape.layer(l).columns + c];
@@ -184,7 +184,7 @@ TEST(ReluNetworkTest, SymmetricInitialisationOfAStandardNetworkIsUniform) {
 
 TEST(ReluNetworkTest, UniformInitialisationIsUniform) {
   const NetworkShape shape = standard_shape(25, 64, 3);
-  std::vector<float> theta(static_cast<std::size_t>(shape.parameters()));
+  std::vector<float> theta(shape.parameters());
   initialise(shape, Initialisation::kUniform, test_key(8), theta);
   for (std::int64_t l = 0; l < 3; ++l) {
     const NetworkLayer layer = shape.layer(l);

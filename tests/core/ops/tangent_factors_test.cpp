@@ -16,7 +16,7 @@ TEST(TangentFactorsTest, MatchFiniteDifferences) {
   for (const NetworkShape& shape : test_shapes()) {
     const std::vector<float> theta = random_theta(shape, 11);
     const std::vector<float> features = random_numbers(40 * shape.inputs, 12);
-    std::vector<float> factors(static_cast<std::size_t>(40 * shape.factors()));
+    std::vector<float> factors(40 * shape.factors());
     std::vector<float> scores(40);
     tangent_factors(context, shape, theta, matrix_of(features, shape.inputs), factors, scores);
     std::vector<float> expected_scores(40);
@@ -58,9 +58,9 @@ TEST(TangentFactorsTest, ExpandInTiles) {
     for (const std::int64_t tile : {std::int64_t{1}, std::int64_t{7}, p}) {
       for (std::int64_t begin = 0; begin < p; begin += tile) {
         const std::int64_t end = std::min(p, begin + tile);
-        std::vector<double> rows(static_cast<std::size_t>(6 * (tile + 1)), -1.0);
+        std::vector<double> rows(6 * (tile + 1), -1.0);
         expand_docs(shape, docs, 0.5, begin, end, rows.data(), tile + 1);
-        std::vector<double> pairs(static_cast<std::size_t>(3 * (tile + 1)), -1.0);
+        std::vector<double> pairs(3 * (tile + 1), -1.0);
         expand_pairs(shape, docs, 0.5, begin, end, pairs.data(), tile + 1);
         for (std::int64_t k = begin; k < end; ++k) {
           // Halving is exact, products of float32 numbers too: not a bit differs.

@@ -94,7 +94,7 @@ TEST(RngStreamTest, NormalsMatchTheirQuantiles) {
     sum += x;
     sum_sq += x * x;
     const double u = 0.5 * std::erfc(-x / std::sqrt(2.0));
-    ++counts[static_cast<std::size_t>(std::min(kCells - 1, static_cast<int>(u * kCells)))];
+    ++counts[std::min(kCells - 1, static_cast<int>(u * kCells))];
   }
   EXPECT_TRUE(counts_are_even(counts));
   // Five standard errors: false alarms under 1e-6.

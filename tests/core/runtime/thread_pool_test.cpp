@@ -17,11 +17,11 @@ TEST(ThreadPoolTest, RunsEveryTaskOnce) {
   for (const int threads : {1, 2, 4}) {
     ThreadPool pool(threads);
     for (const std::int64_t tasks : {0, 1, 2, 3, 1000}) {
-      std::vector<std::atomic<int>> runs(static_cast<std::size_t>(tasks));
+      std::vector<std::atomic<int>> runs(tasks);
       pool.run(tasks, [&](std::int64_t task, int worker) {
         EXPECT_GE(worker, 0);
         EXPECT_LT(worker, threads);
-        ++runs[static_cast<std::size_t>(task)];
+        ++runs[task];
       });
       for (const auto& count : runs) EXPECT_EQ(count, 1);
     }
@@ -55,13 +55,12 @@ TEST(ExecutionContextTest, BlocksDoNotDependOnThreads) {
   std::vector<std::vector<double>> sums;
   for (const int threads : {1, 2, 4}) {
     ExecutionContext context(threads);
-    std::vector<double> partial(static_cast<std::size_t>((1000 + 63) / 64));
+    std::vector<double> partial((1000 + 63) / 64);
     context.for_blocks(1000, 64, [&](std::int64_t begin, std::int64_t end, int worker) {
       const Scratch::Frame frame(context.scratch(worker));
-      const auto values = context.scratch(worker).take<double>(static_cast<std::size_t>(end - begin));
-      for (std::int64_t i = begin; i < end; ++i)
-        values[static_cast<std::size_t>(i - begin)] = 1.0 / (1.0 + i);
-      partial[static_cast<std::size_t>(begin / 64)] = std::accumulate(values.begin(), values.end(), 0.0);
+      const auto values = context.scratch(worker).take<double>(end - begin);
+      for (std::int64_t i = begin; i < end; ++i) values[i - begin] = 1.0 / (1.0 + i);
+      partial[begin / 64] = std::accumulate(values.begin(), values.end(), 0.0);
     });
     sums.push_back(partial);
   }

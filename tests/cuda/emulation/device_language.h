@@ -42,7 +42,7 @@ T shuffle(std::uint32_t mask, T value, int from) {
   static_assert(sizeof(T) <= sizeof(std::uint64_t));
   LaneWords own;
   std::memcpy(own.word.data(), &value, sizeof(T));
-  const LaneWords& other = exchange(mask, own)[static_cast<std::size_t>(from)];
+  const LaneWords& other = exchange(mask, own)[from];
   std::memcpy(&value, other.word.data(), sizeof(T));
   return value;
 }

@@ -325,7 +325,7 @@ void end_copy_group() {
 
 void wait_for_copy_groups(int pending) {
   Fiber& fiber = block.current();
-  while (fiber.groups.size() > static_cast<std::size_t>(pending)) {
+  while (std::ssize(fiber.groups) > pending) {
     for (const PendingCopy& copy : fiber.groups.front()) std::memcpy(copy.to, copy.from, copy.bytes);
     fiber.groups.pop_front();
   }

@@ -151,7 +151,7 @@ TEST_P(DeviceRankerTest, MatchesCpu) {
       on_device->learn(context.round, feedback);
     }
     expect_equal_details(detail_of(*on_device, 2, kRounds + 1), detail_of(*on_cpu, 2, kRounds + 1));
-    std::vector<float> found(static_cast<std::size_t>(all_features().docs));
+    std::vector<float> found(all_features().docs);
     std::vector<float> expected(found.size());
     on_device->score(context.execution, all_features(), found);
     on_cpu->score(context.execution, all_features(), expected);
@@ -468,7 +468,7 @@ TEST_P(DeviceRankerTest, DropsScoresThatWereNotFinished) {
   const FeatureMatrix all = all_features();
   const std::vector<float> others = random_numbers(2 * all.docs * kFeatures, 5);
   const FeatureMatrix more{others.data(), 2 * all.docs, kFeatures};
-  std::vector<float> alone(static_cast<std::size_t>(more.docs));
+  std::vector<float> alone(more.docs);
   ranker->score(context.execution, more, alone);
   ranker->begin_scores({others.data() + kFeatures, kDocs, kFeatures});
   ranker->begin_scores(all);

@@ -42,8 +42,7 @@ class Query {
     const std::vector<double> m = m_.to_host();
     std::vector<double> lower;
     for (std::int64_t i = 0; i < kPosteriorDocs; ++i) {
-      for (std::int64_t j = 0; j <= i; ++j)
-        lower.push_back(m[static_cast<std::size_t>(i * kPosteriorDocs + j)]);
+      for (std::int64_t j = 0; j <= i; ++j) lower.push_back(m[i * kPosteriorDocs + j]);
     }
     return lower;
   }
@@ -67,7 +66,7 @@ std::unique_ptr<ResidentPosterior> after_rounds(DeviceCovariance covariance,
 }
 
 double residual_of(ResidentPosterior& posterior) {
-  std::vector<double> probe(static_cast<std::size_t>(small_shape().parameters()));
+  std::vector<double> probe(small_shape().parameters());
   RngStream(test_key(7), 0).unit_vector(probe);
   return posterior.residual(nullptr, probe);
 }

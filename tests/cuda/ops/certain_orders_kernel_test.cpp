@@ -17,7 +17,7 @@ std::vector<double> gram_of(std::int64_t docs, std::uint64_t seed) {
   const std::int64_t rank = 5;
   std::vector<float> rows = random_numbers(docs * rank, seed, 0.1);
   if (docs > 4) std::copy_n(rows.begin(), rank, rows.begin() + 3 * rank);
-  std::vector<double> m(static_cast<std::size_t>(docs * docs), std::nan(""));
+  std::vector<double> m(docs * docs, std::nan(""));
   for (std::int64_t i = 0; i < docs; ++i) {
     for (std::int64_t j = 0; j <= i; ++j) {
       double sum = 0.0;
@@ -103,7 +103,7 @@ TEST_P(CertainOrdersKernelTest, RoundingFollowsTheLargestMagnitude) {
   const auto scores_there = on_device(scores);
   const auto magnitudes_there = on_device(magnitudes);
   const auto order_there = on_device(order);
-  const auto m_there = on_device(std::vector<double>(static_cast<std::size_t>(docs * docs), 0.0));
+  const auto m_there = on_device(std::vector<double>(docs * docs, 0.0));
   const auto rule_there = on_device(std::vector<CertaintyRule>{{0.1, 0.0, 0.0}});
   DeviceArray<std::uint64_t> by_width(docs * OrderBits::words(docs));
   DeviceArray<std::uint64_t> by_vote(docs * OrderBits::words(docs));
@@ -164,7 +164,7 @@ TEST_P(CertainOrdersKernelTest, VotesMatchCpu) {
       const auto magnitudes_there = on_device(magnitudes);
       DeviceArray<float> mean(docs);
       device::mean_scores(nullptr, members, docs, scores_there.data(), mean.data());
-      std::vector<float> expected_mean(static_cast<std::size_t>(docs));
+      std::vector<float> expected_mean(docs);
       for (std::int64_t doc = 0; doc < docs; ++doc) {
         double sum = 0.0;
         for (std::int64_t member = 0; member < members; ++member)

@@ -43,7 +43,7 @@ TEST_P(DiagonalCovarianceKernelTest, AccumulationMatchesCpu) {
     const device::FactorRows view{rows.data(), 12, shape.factors()};
     device::reset_diagonal(nullptr, shape, kLambda, kScale, device.state);
     device::add_to_diagonal(nullptr, shape, view, pairs_there.data(), 0, kScale, device.state);
-    const std::vector<double> fresh(static_cast<std::size_t>(shape.parameters()), kLambda);
+    const std::vector<double> fresh(shape.parameters(), kLambda);
     EXPECT_EQ(device.diagonal.to_host(), fresh);
     device::add_to_diagonal(nullptr, shape, view, pairs_there.data(), 3, kScale, device.state);
     device::add_to_diagonal(nullptr, shape, view, pairs_there.data() + 3, 1, kScale, device.state);

@@ -37,9 +37,9 @@ void expect_equal_kernels(const NetworkShape& shape, std::int64_t docs, std::int
   device::doc_kernel(nullptr, shape, view, kScale, of_docs.data());
   device::pair_doc_kernel(nullptr, shape, {pair_rows.data(), 2 * pairs, shape.factors()}, view, kScale,
                           of_pairs.data(), stride);
-  std::vector<double> expected(static_cast<std::size_t>(docs * docs));
+  std::vector<double> expected(docs * docs);
   doc_kernel(context, shape, view_of(shape, factors), kScale, expected.data());
-  std::vector<double> own(static_cast<std::size_t>(4 * pairs * pairs));
+  std::vector<double> own(4 * pairs * pairs);
   doc_kernel(context, shape, view_of(shape, pair_factors), kScale, own.data());
   const auto length = [&](std::int64_t doc) { return std::sqrt(expected[at(doc, doc, docs)]); };
   const auto found = of_docs.to_host();
@@ -50,7 +50,7 @@ void expect_equal_kernels(const NetworkShape& shape, std::int64_t docs, std::int
       ASSERT_TRUE(std::abs(found[at(i, j, docs)] - expected[at(i, j, docs)]) <= tolerance) << i << " " << j;
     }
   }
-  std::vector<double> expected_pairs(static_cast<std::size_t>(pairs * stride));
+  std::vector<double> expected_pairs(pairs * stride);
   pair_doc_kernel(context, shape, view_of(shape, pair_factors), view_of(shape, factors), kScale,
                   expected_pairs.data(), stride);
   const auto found_pairs = of_pairs.to_host();
@@ -87,8 +87,8 @@ struct Rounds {
     auto rows = on_device(factors);
     auto history_there = on_device(history);
     const auto pairs_there = on_device(pairs);
-    const auto docs = static_cast<std::int64_t>(factors.size()) / shape.factors();
-    const auto count = static_cast<std::int64_t>(pairs.size());
+    const auto docs = std::ssize(factors) / shape.factors();
+    const auto count = std::ssize(pairs);
     const std::int64_t stride = docs + 1;
     const device::FactorRows view{rows.data(), docs, shape.factors()};
     DeviceArray<double> kernel(n * stride);
@@ -130,9 +130,9 @@ struct Rounds {
 
 TEST_P(DualFormKernelTest, AppliesTheTransposedFactor) {
   for (const std::int64_t n : {1, 31, 33, 128, 300}) {
-    std::vector<double> factor(static_cast<std::size_t>(device::factor_numbers(n)), std::nan(""));
+    std::vector<double> factor(device::factor_numbers(n), std::nan(""));
     std::vector<double> x;
-    std::vector<double> expected(static_cast<std::size_t>(n), 0.0);
+    std::vector<double> expected(n, 0.0);
     const auto numbers = random_numbers(n * n, 12);
     for (const float value : random_numbers(n, 13)) x.push_back(double{value});
     for (std::int64_t row = 0; row < n; ++row) {
@@ -184,7 +184,7 @@ TEST_P(DualFormKernelTest, AppliesTheFactor) {
   for (const std::int64_t n : {0, 1, 31, 64, 65, 128, 129, 256, 300, 600}) {
     for (const std::int64_t columns : {1, 33, 65}) {
       RowMajor factor = RowMajor::Zero(n, n);
-      std::vector<double> packed(static_cast<std::size_t>(device::factor_numbers(n)), std::nan(""));
+      std::vector<double> packed(device::factor_numbers(n), std::nan(""));
       RngStream draws(test_key(5), 1);
       for (std::int64_t row = 0; row < n; ++row) {
         for (std::int64_t column = 0; column <= row; ++column) {
@@ -194,7 +194,7 @@ TEST_P(DualFormKernelTest, AppliesTheFactor) {
         }
       }
       const std::int64_t stride = columns + 2;
-      std::vector<double> x(static_cast<std::size_t>(n * stride));
+      std::vector<double> x(n * stride);
       for (double& value : x) value = draws.normal();
       const auto packed_there = on_device(packed);
       const auto x_there = on_device(x);

@@ -26,11 +26,11 @@ void expect_equal_sums(const NetworkShape& shape, std::int64_t docs) {
   DeviceArray<double> sum(p);
   device::gradient_products(nullptr, shape, view, v_there.data(), work.data(), products.data());
   device::gradient_sum(nullptr, shape, view, weights_there.data(), work.data(), sum.data());
-  std::vector<double> expected(static_cast<std::size_t>(docs));
+  std::vector<double> expected(docs);
   gradient_products(context, shape, view_of(shape, factors), v, expected);
   // Sums of up to 2,000 products of numbers below 100, in double.
   EXPECT_TRUE(all_near(products.to_host(), expected, 1e-10, 1e-12)) << shape.depth << " " << docs;
-  std::vector<double> expected_sum(static_cast<std::size_t>(p));
+  std::vector<double> expected_sum(p);
   gradient_sum(context, shape, view_of(shape, factors), weights, expected_sum);
   EXPECT_TRUE(all_near(sum.to_host(), expected_sum, 1e-10, 1e-12)) << shape.depth << " " << docs;
 

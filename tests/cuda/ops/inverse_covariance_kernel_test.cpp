@@ -37,8 +37,8 @@ struct PrimalRounds {
   void play(const std::vector<float>& factors, const std::vector<PreferencePair>& pairs) {
     auto rows = on_device(factors);
     const auto pairs_there = on_device(pairs);
-    const auto docs = static_cast<std::int64_t>(factors.size()) / shape.factors();
-    const auto count = static_cast<std::int64_t>(pairs.size());
+    const auto docs = std::ssize(factors) / shape.factors();
+    const auto count = std::ssize(pairs);
     const device::FactorRows view{rows.data(), docs, shape.factors()};
     DeviceArray<double> work(device::inverse_gram_workspace(shape, docs));
     DeviceArray<double> update_work(device::inverse_update_workspace(p, count));
@@ -104,10 +104,10 @@ TEST_P(InverseCovarianceKernelTest, MatchesTheWholeHistoryInEachRound) {
 TEST_P(InverseCovarianceKernelTest, AppliesTheInverse) {
   for (const std::int64_t p : {1, 31, 33, 200}) {
     const auto numbers = random_numbers(p * p, 14);
-    std::vector<double> lower(static_cast<std::size_t>(p * p), std::nan(""));
+    std::vector<double> lower(p * p, std::nan(""));
     std::vector<double> x;
     for (const float value : random_numbers(p, 15)) x.push_back(double{value});
-    std::vector<double> expected(static_cast<std::size_t>(p), 0.0);
+    std::vector<double> expected(p, 0.0);
     for (std::int64_t i = 0; i < p; ++i) {
       for (std::int64_t j = 0; j <= i; ++j) {
         const double value = double{numbers[i * p + j]};

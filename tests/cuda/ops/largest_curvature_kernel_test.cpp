@@ -24,7 +24,7 @@ TEST_P(LargestCurvatureKernelTest, MatchesCpu) {
           static_cast<std::int32_t>((static_cast<std::uint32_t>(first) + 1 + draws.index(39)) % 40);
       terms.push_back({first, second, 1.0 + draws.index(4), 0.0});
     }
-    std::vector<double> vector(static_cast<std::size_t>(p));
+    std::vector<double> vector(p);
     RngStream(test_key(11), 0).unit_vector(vector);
     auto rows = on_device(factors);
     const auto terms_there = on_device(terms);

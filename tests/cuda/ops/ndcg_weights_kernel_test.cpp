@@ -31,7 +31,7 @@ World random_world(int impressions) {
   std::iota(world.doc_numbers.begin(), world.doc_numbers.end(), 100);
   std::reverse(world.doc_numbers.begin() + 5, world.doc_numbers.end());
   RngStream draws(test_key(3), 1);
-  std::vector<std::int32_t> all(static_cast<std::size_t>(world.docs));
+  std::vector<std::int32_t> all(world.docs);
   std::iota(all.begin(), all.end(), 0);
   for (int i = 0; i < impressions; ++i) {
     draws.shuffle(std::span(all));
@@ -88,7 +88,7 @@ double slow_dcg(const World& world, std::size_t impression, const std::vector<fl
 TEST_P(NdcgWeightsKernelTest, WeightsMatchSwappedLists) {
   for (const int impressions : {0, 1, 40}) {
     const World world = random_world(impressions);
-    const auto observed = static_cast<std::int64_t>(world.observations.size());
+    const auto observed = std::ssize(world.observations);
     constexpr std::int64_t kMembers = 2;
     std::vector<float> scores = random_numbers(kMembers * world.docs, 5);
     for (std::size_t i = 0; i < scores.size(); i += 2) scores[i] = std::round(scores[i]);
@@ -117,7 +117,7 @@ TEST_P(NdcgWeightsKernelTest, WeightsMatchSwappedLists) {
 
     for (std::int64_t member = 0; member < kMembers; ++member) {
       const auto own = part_of(scores, member * world.docs, world.docs);
-      std::vector<double> expected_weights(static_cast<std::size_t>(world.terms));
+      std::vector<double> expected_weights(world.terms);
       std::vector<double> expected_labels(expected_weights.size());
       for (std::size_t i = 0; i < static_cast<std::size_t>(impressions); ++i) {
         const auto first = world.clicks.begin() + world.first_doc[i];

@@ -53,8 +53,7 @@ TEST_P(OptimizerStepKernelTest, AdamAndNesterovMatchCpu) {
       const auto found = theta.to_host();
       for (std::size_t member = 0; member < steps.size(); ++member) {
         const auto part = [&](auto& values) {
-          return std::span(values).subspan(member * static_cast<std::size_t>(p),
-                                           static_cast<std::size_t>(p));
+          return std::span(values).subspan(member * static_cast<std::size_t>(p), p);
         };
         if (adam) {
           adam_step(number, steps[member], kDecay, part(gradient), {part(first), part(second)},
@@ -109,7 +108,7 @@ TEST_P(OptimizerStepKernelTest, StopsMembersWithSmallGradients) {
   for (const std::int64_t p : {1, 31, 256, 700}) {
     SCOPED_TRACE(p);
     // Norms 5, 10 and 20 against 2 a pair of 5 pairs: "at most" takes the second in, as no digit is lost.
-    std::vector<double> gradient(static_cast<std::size_t>(3 * p), 0.0);
+    std::vector<double> gradient(3 * p, 0.0);
     gradient[p - 1] = -5.0;
     gradient[p] = 10.0;
     gradient[3 * p - 1] = 20.0;

@@ -48,7 +48,7 @@ struct History {
                            {offsets.data(), ends.data()});
     offsets.to_host();  // waits: the workspace goes
   }
-  std::int64_t count() const { return static_cast<std::int64_t>(terms.size()); }
+  std::int64_t count() const { return std::ssize(terms); }
   device::PairHistoryView view() {
     return {features_there.data(), docs, terms_there.data(), count(), {offsets.data(), ends.data()}};
   }
@@ -71,7 +71,7 @@ TEST_P(PairTrainingKernelTest, IncidenceListsTheTermsOfEachDocumentInOrder) {
       std::vector<PairTerm> terms = random_terms(docs, count, 3);
       if (count > 1) terms[1].first = -1;
       History history(ntk_shape(2, 2, 2), docs, terms);
-      std::vector<std::vector<std::int32_t>> expected(static_cast<std::size_t>(docs));
+      std::vector<std::vector<std::int32_t>> expected(docs);
       for (std::int32_t t = 0; t < count; ++t) {
         const PairTerm& term = terms[t];
         if (term.first < 0) continue;
@@ -164,7 +164,7 @@ void expect_equal_training(const Case& one) {
     }
     const auto own_theta = part_of(theta, member * p, p);
     const auto own_centre = part_of(centre, member * p, p);
-    std::vector<double> expected(static_cast<std::size_t>(p));
+    std::vector<double> expected(p);
     const double loss =
         pair_loss_gradient(context, shape, own_theta, matrix_of(history.features, shape.inputs), terms,
                            {data_scale, prior_weight, own_centre}, expected);

@@ -22,7 +22,7 @@ TEST_P(ScoreOrderKernelTest, OrdersRaggedQueriesByScoreThenIndex) {
   scores[5] = std::numeric_limits<float>::infinity();
   scores[70] = std::nanf("");
   scores[90] = std::nanf("");
-  const auto queries = static_cast<std::int64_t>(offsets.size()) - 1;
+  const auto queries = std::ssize(offsets) - 1;
   DeviceArray<std::int32_t> order(offsets.back());
   DeviceArray<std::int32_t> first_bad(queries);
   const auto offsets_there = on_device(offsets);

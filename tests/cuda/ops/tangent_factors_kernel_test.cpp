@@ -42,8 +42,8 @@ TEST_P(TangentFactorsKernelTest, MatchCpu) {
     const std::vector<float> found = rows.to_host();
     for (std::int64_t member = 0; member < one.members; ++member) {
       ExecutionContext context;
-      std::vector<float> expected(static_cast<std::size_t>(one.docs * shape.factors()));
-      std::vector<float> expected_scores(static_cast<std::size_t>(one.docs));
+      std::vector<float> expected(one.docs * shape.factors());
+      std::vector<float> expected_scores(one.docs);
       std::vector<float> expected_magnitudes(expected_scores.size());
       tangent_factors(context, shape, part_of(theta, member * shape.parameters(), shape.parameters()),
                       matrix_of(features, shape.inputs), expected, expected_scores, expected_magnitudes);
@@ -64,7 +64,7 @@ TEST_P(TangentFactorsKernelTest, MatchCpu) {
 
 TEST_P(TangentFactorsKernelTest, SymmetricNetworksScoreZero) {
   const NetworkShape shape = ntk_shape(11, 26, 3);
-  std::vector<float> theta(static_cast<std::size_t>(shape.parameters()));
+  std::vector<float> theta(shape.parameters());
   initialise(shape, Initialisation::kSymmetric, test_key(3), theta);
   const std::vector<float> features = random_numbers(40 * shape.inputs, 9);
   const DeviceArray<float> features_there = on_device(features);

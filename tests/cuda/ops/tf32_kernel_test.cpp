@@ -28,7 +28,7 @@ struct Passed {
 
 Passed pass(const NetworkShape& shape, const std::vector<float>& features, const std::vector<float>& theta,
             std::int64_t members, Precision precision) {
-  const auto docs = static_cast<std::int64_t>(features.size()) / shape.inputs;
+  const auto docs = std::ssize(features) / shape.inputs;
   const DeviceArray<float> features_there = on_device(features);
   const DeviceArray<float> theta_there = on_device(theta);
   DeviceArray<float> rows(members * docs * shape.factors());
@@ -153,7 +153,7 @@ struct Gradients {
     std::vector<float> numbers = stacked_theta(shape, members, 61);
     for (float& number : numbers) number *= 0.1F;  // scores near 1, so that slopes are not steep
     theta = on_device(numbers);
-    const auto count = static_cast<std::int64_t>(terms.size());
+    const auto count = std::ssize(terms);
     offsets = DeviceArray<std::int32_t>(docs + 1);
     ends = DeviceArray<std::int32_t>(2 * count);
     DeviceArray<std::int32_t> workspace(device::incidence_workspace(docs, count));
@@ -163,7 +163,7 @@ struct Gradients {
   }
 
   std::vector<double> of(std::int64_t first, std::int64_t members, Precision precision) {
-    const auto count = static_cast<std::int64_t>(terms.size());
+    const auto count = std::ssize(terms);
     const device::TrainingSizes sizes = device::training_sizes(shape, all_members, docs, count);
     DeviceArray<float> rows(sizes.rows);
     DeviceArray<float> scores(sizes.scores);

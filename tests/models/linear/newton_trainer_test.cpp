@@ -39,7 +39,7 @@ struct World {
       double z = 0.0;
       for (std::int64_t k = 0; k < kStride; ++k) {
         rows.push_back(k < kFeatures ? coins.uniform() - coins.uniform() : 0.0);
-        if (k < kFeatures) z += hidden[static_cast<std::size_t>(k)] * rows.back();
+        if (k < kFeatures) z += hidden[k] * rows.back();
       }
       const double times = 1.0 + coins.index(3);
       double won = 0.0;
@@ -52,9 +52,7 @@ struct World {
       observed += static_cast<std::int64_t>(times);
     }
   }
-  FoldedPairs pairs() const {
-    return {rows.data(), static_cast<std::int64_t>(count.size()), kStride, wins.data(), count.data()};
-  }
+  FoldedPairs pairs() const { return {rows.data(), std::ssize(count), kStride, wins.data(), count.data()}; }
 };
 
 /// F(θ) = Σ cross-entropy + c/2 ‖θ‖², its gradient and its Hessian, term by term.
@@ -136,8 +134,7 @@ TEST_P(NewtonTrainerTest, ReachesTheOptimumFromEveryWarmStart) {
         ASSERT_TRUE(gap >= -rounding) << "the slow optimum is none: " << gap;
         ASSERT_TRUE(gap <= report.optimality_gap + rounding) << gap << " above " << report.optimality_gap;
         ASSERT_TRUE(report.optimality_gap <= target * target / (2.0 * ridge) * (1.0 + 1e-12));
-        for (std::int64_t k = kFeatures; k < kStride; ++k)
-          ASSERT_EQ(trainer.theta()[static_cast<std::size_t>(k)], 0.0);
+        for (std::int64_t k = kFeatures; k < kStride; ++k) ASSERT_EQ(trainer.theta()[k], 0.0);
       }
     }
   }

@@ -12,8 +12,7 @@ namespace olrank {
 namespace {
 
 torch::Tensor tensor_of(const std::vector<float>& values) {
-  return torch::from_blob(const_cast<float*>(values.data()), {static_cast<std::int64_t>(values.size())},
-                          torch::kFloat)
+  return torch::from_blob(const_cast<float*>(values.data()), {std::ssize(values)}, torch::kFloat)
       .to(torch::kDouble);
 }
 
@@ -34,7 +33,7 @@ torch::Tensor scores_of(const NetworkShape& shape, const torch::Tensor& theta, c
 
 void expect_close(const std::vector<double>& actual, const torch::Tensor& expected, double tolerance) {
   const torch::Tensor values = expected.contiguous();
-  ASSERT_EQ(static_cast<std::int64_t>(actual.size()), values.numel());
+  ASSERT_EQ(std::ssize(actual), values.numel());
   double largest = 0.0;
   for (std::size_t k = 0; k < actual.size(); ++k) {
     largest = std::max(largest, std::abs(values.data_ptr<double>()[k]));
@@ -59,7 +58,7 @@ TEST(AutogradTest, TangentFactorsEqualAutogradGradients) {
     const std::vector<float> theta = random_theta(shape, 101);
     const std::vector<float> features = random_numbers(kDocs * shape.inputs, 102);
     ExecutionContext context;
-    std::vector<float> factors(static_cast<std::size_t>(kDocs * shape.factors()));
+    std::vector<float> factors(kDocs * shape.factors());
     tangent_factors(context, shape, theta, matrix_of(features, shape.inputs), factors);
     const torch::Tensor docs = tensor_of(features).view({kDocs, shape.inputs});
     for (std::int64_t doc = 0; doc < kDocs; ++doc) {

@@ -13,8 +13,8 @@ namespace {
 constexpr std::int64_t kDocs = 37;
 
 torch::Tensor tensor_of(const std::vector<float>& values, std::int64_t features) {
-  return torch::from_blob(const_cast<float*>(values.data()),
-                          {static_cast<std::int64_t>(values.size()) / features, features}, torch::kFloat)
+  return torch::from_blob(const_cast<float*>(values.data()), {std::ssize(values) / features, features},
+                          torch::kFloat)
       .clone();
 }
 

@@ -80,15 +80,14 @@ TEST(DocumentHistoryTest, FoldedTermsEqualThePlainList) {
         weight += 1.0;
         labels += w < l ? 1.0 : 0.0;
         seen.insert({w, l});
-        plain += std::log1p(
-            std::exp(-(score[static_cast<std::size_t>(w)] - score[static_cast<std::size_t>(l)])));
+        plain += std::log1p(std::exp(-(score[w] - score[l])));
         ++observed;
       }
       for (std::int64_t rank = 0; impressions && rank < examined_documents(one.clicks); ++rank)
-        seen.insert(one.query * kDocs + one.shown[static_cast<std::size_t>(rank)]);
+        seen.insert(one.query * kDocs + one.shown[rank]);
     }
     EXPECT_EQ(history.observed(), observed);
-    EXPECT_EQ(history.docs(), static_cast<std::int64_t>(seen.size()));
+    EXPECT_EQ(history.docs(), std::ssize(seen));
     ASSERT_EQ(history.terms().size(), counted.size());
     ASSERT_LT(2 * counted.size(), static_cast<std::size_t>(observed));  // pairs did come back
     double folded = 0.0;
@@ -98,7 +97,7 @@ TEST(DocumentHistoryTest, FoldedTermsEqualThePlainList) {
       const auto known = counted.find({first, second});
       ASSERT_NE(known, counted.end()) << first << ", " << second;
       EXPECT_EQ(std::pair(term.weight, term.labels), known->second);
-      const double z = score[static_cast<std::size_t>(first)] - score[static_cast<std::size_t>(second)];
+      const double z = score[first] - score[second];
       folded +=
           term.labels * std::log1p(std::exp(-z)) + (term.weight - term.labels) * std::log1p(std::exp(z));
     }
@@ -110,8 +109,8 @@ TEST(DocumentHistoryTest, FoldedTermsEqualThePlainList) {
     std::vector<double> expected_labels(history.terms().size());
     for (const auto& one : history.observations()) {
       weights.push_back(draws.uniform());
-      expected_weight[static_cast<std::size_t>(one.term)] += weights.back();
-      if (one.first_wins != 0) expected_labels[static_cast<std::size_t>(one.term)] += weights.back();
+      expected_weight[one.term] += weights.back();
+      if (one.first_wins != 0) expected_labels[one.term] += weights.back();
     }
     std::vector<PairTerm> weighted;
     history.fold(weights, weighted);
@@ -151,7 +150,7 @@ TEST(DocumentHistoryTest, NdcgChangesEqualThoseOfSwaps) {
       by_number.push_back(static_cast<float>(draws.index(3)));
     std::vector<float> scores;
     for (std::int32_t row = 0; row < history.docs(); ++row)
-      scores.push_back(by_number[static_cast<std::size_t>(number_of(history, row))]);
+      scores.push_back(by_number[number_of(history, row)]);
     std::vector<double> changes;
     history.ndcg_changes(scores, changes);
     std::size_t at = 0;
@@ -162,11 +161,8 @@ TEST(DocumentHistoryTest, NdcgChangesEqualThoseOfSwaps) {
       };
       std::vector<Examined> list;
       for (std::int64_t rank = 0; rank < examined_documents(one.clicks); ++rank)
-        list.push_back(
-            {one.shown[static_cast<std::size_t>(rank)], one.clicks[static_cast<std::size_t>(rank)]});
-      const auto score_of = [&](const Examined& e) {
-        return by_number[static_cast<std::size_t>(one.query * kDocs + e.doc)];
-      };
+        list.push_back({one.shown[rank], one.clicks[rank]});
+      const auto score_of = [&](const Examined& e) { return by_number[one.query * kDocs + e.doc]; };
       std::sort(list.begin(), list.end(), [&](const Examined& a, const Examined& b) {
         return score_of(a) != score_of(b) ? score_of(a) > score_of(b) : a.doc < b.doc;
       });
@@ -214,7 +210,7 @@ TEST(DocumentHistoryTest, ResumesBitIdentically) {
       later.save(got);
       EXPECT_EQ(got.fingerprint(), expected.fingerprint());
       if (!kept) continue;
-      std::vector<float> scores(static_cast<std::size_t>(whole.docs()));
+      std::vector<float> scores(whole.docs());
       for (std::size_t row = 0; row < scores.size(); ++row) scores[row] = static_cast<float>(row * 7 % 5);
       std::vector<double> expected_changes;
       std::vector<double> changes;

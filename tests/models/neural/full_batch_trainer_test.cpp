@@ -35,7 +35,7 @@ struct Training {
         trainer({shape, settings, lambda, 0.5 * prior_scale() * lambda, first, test_key(seed)}) {}
 
   static std::vector<float> first_theta(const NetworkShape& shape, std::uint64_t seed) {
-    std::vector<float> theta(static_cast<std::size_t>(shape.parameters()));
+    std::vector<float> theta(shape.parameters());
     initialise(shape, shape.biases ? Initialisation::kUniform : Initialisation::kSymmetric, test_key(seed),
                theta);
     return theta;

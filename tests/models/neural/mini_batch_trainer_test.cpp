@@ -58,7 +58,7 @@ struct Batches {
       for (std::size_t begin = 0; begin < pairs.size(); begin += 8) {
         std::vector<PlainPair> batch;
         for (std::size_t i = begin; i < std::min(begin + 8, pairs.size()); ++i)
-          batch.push_back(pairs[static_cast<std::size_t>(order[i])]);
+          batch.push_back(pairs[order[i]]);
         plain_loss(shape, at, batch, 1.0 / static_cast<double>(batch.size()), 0.0, {}, &gradient);
         ++number;
         for (std::size_t k = 0; k < at.size(); ++k) {

@@ -40,7 +40,7 @@ TEST(NetworkModelTest, GradientsMatchFiniteDifferences) {
       const auto weighted = [&](const std::vector<double>& at) {
         double sum = 0.0;
         for (std::int64_t doc = 0; doc < docs.docs; ++doc)
-          sum += weights[static_cast<std::size_t>(doc)] * slow_score(shape, at, docs.doc(doc).data()).score;
+          sum += weights[doc] * slow_score(shape, at, docs.doc(doc).data()).score;
         return sum;
       };
       ExecutionContext context;
@@ -66,7 +66,7 @@ TEST(NetworkModelTest, GradientsMatchFiniteDifferences) {
       model.score(context, theta, docs, scores);
       for (std::int64_t doc = 0; doc < docs.docs; ++doc) {
         const SlowScore slow = slow_score(shape, theta, docs.doc(doc).data());
-        EXPECT_NEAR(scores[static_cast<std::size_t>(doc)], slow.score, 1e-5 * (1.0 + slow.magnitude));
+        EXPECT_NEAR(scores[doc], slow.score, 1e-5 * (1.0 + slow.magnitude));
       }
     }
   }
@@ -123,7 +123,7 @@ TEST_P(NetworkFormsTest, LearnsSeparableData) {
   ranker->score(context.execution, world.query(3).features, scores);
   for (std::int64_t doc = 0; doc < 12; ++doc) {
     const SlowScore slow = slow_score(shape, theta, world.query(3).features.doc(doc).data());
-    EXPECT_NEAR(scores[static_cast<std::size_t>(doc)], slow.score, 1e-5 * (1.0 + slow.magnitude));
+    EXPECT_NEAR(scores[doc], slow.score, 1e-5 * (1.0 + slow.magnitude));
   }
 }
 

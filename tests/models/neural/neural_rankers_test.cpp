@@ -177,7 +177,7 @@ TEST_P(NeuralRankersTest, RoundsWithoutPairsChangeNothing) {
 
 TEST_P(NeuralRankersTest, RanksRelevantDocumentsHigher) {
   const auto ranker = make();
-  EXPECT_EQ(ranker->parameters(), static_cast<std::int64_t>(flat_theta(*ranker).size()));
+  EXPECT_EQ(ranker->parameters(), std::ssize(flat_theta(*ranker)));
   const double untrained = world().ndcg(*ranker, 10);
   play(*ranker, 1, 120);
   EXPECT_GT(world().ndcg(*ranker, 10), std::max(untrained, 0.5) + 0.1);
@@ -190,12 +190,12 @@ TEST_P(NeuralRankersTest, HandlesOneAndTwoDocuments) {
     TestContext context;
     for (std::uint32_t round = 1; round <= 20; ++round) {
       const RecordedRound played = play_round(*ranker, context.round, tiny, round);
-      ASSERT_EQ(static_cast<std::int64_t>(played.shown.size()), docs);
+      ASSERT_EQ(std::ssize(played.shown), docs);
       RoundDetail detail;
       ranker->rank(context.round, tiny.query_of(round), round);
       ranker->describe(tiny.query_of(round), true, detail);
-      ASSERT_EQ(static_cast<std::int64_t>(detail.scores.size()), docs);
-      ASSERT_EQ(static_cast<std::int64_t>(detail.certain.size()), docs * docs);
+      ASSERT_EQ(std::ssize(detail.scores), docs);
+      ASSERT_EQ(std::ssize(detail.certain), docs * docs);
       for (const float theta : flat_theta(*ranker)) ASSERT_TRUE(std::isfinite(theta));
     }
   }
@@ -217,19 +217,19 @@ TEST_P(NeuralRankersTest, ModelTensorsFollowTheOrderOfTheta) {
       ASSERT_LT(at, model.tensors.size());
       EXPECT_EQ(model.tensors[at].name, prefix + "layers." + std::to_string(l) + ".weight");
       EXPECT_EQ(model.tensors[at].shape, (std::vector<std::int64_t>{layer.rows, layer.columns}));
-      EXPECT_EQ(static_cast<std::int64_t>(model.tensors[at++].values.size()), layer.rows * layer.columns);
+      EXPECT_EQ(std::ssize(model.tensors[at++].values), layer.rows * layer.columns);
       if (!layer.has_bias()) continue;
       ASSERT_LT(at, model.tensors.size());
       EXPECT_EQ(model.tensors[at].name, prefix + "layers." + std::to_string(l) + ".bias");
       EXPECT_EQ(model.tensors[at].shape, (std::vector<std::int64_t>{layer.rows}));
-      EXPECT_EQ(static_cast<std::int64_t>(model.tensors[at++].values.size()), layer.rows);
+      EXPECT_EQ(std::ssize(model.tensors[at++].values), layer.rows);
     }
   }
   EXPECT_EQ(at, model.tensors.size());
   // What those tensors make of documents is what the ranker says.
   const std::vector<double> theta = in_double(flat_theta(*ranker));
   const FeatureMatrix docs = world().query(4).features;
-  std::vector<float> scores(static_cast<std::size_t>(docs.docs));
+  std::vector<float> scores(docs.docs);
   ExecutionContext context;
   ranker->score(context, docs, scores);
   const auto p = static_cast<std::ptrdiff_t>(shape.parameters());
@@ -243,7 +243,7 @@ TEST_P(NeuralRankersTest, ModelTensorsFollowTheOrderOfTheta) {
       magnitude += slow.magnitude;
     }
     // Float32: sums of eight terms, whose inner sums cancel by no more than a factor of ten here.
-    EXPECT_NEAR(scores[static_cast<std::size_t>(doc)], mean, 1e-5 * (1.0 + magnitude));
+    EXPECT_NEAR(scores[doc], mean, 1e-5 * (1.0 + magnitude));
   }
 }
 

@@ -20,10 +20,9 @@ inline double plain_network(const NetworkShape& shape, const std::vector<double>
     const NetworkLayer layer = shape.layer(l);
     std::vector<double> z;
     for (std::int64_t r = 0; r < layer.rows; ++r) {
-      double sum = layer.has_bias() ? theta[static_cast<std::size_t>(layer.bias + r)] : 0.0;
+      double sum = layer.has_bias() ? theta[layer.bias + r] : 0.0;
       for (std::int64_t c = 0; c < layer.columns; ++c) {
-        sum += theta[static_cast<std::size_t>(layer.weight + r * layer.columns + c)] *
-               h.back()[static_cast<std::size_t>(c)];
+        sum += theta[layer.weight + r * layer.columns + c] * h.back()[c];
       }
       z.push_back(l + 1 < shape.depth ? std::max(sum, 0.0) : shape.output_scale * sum);
     }
@@ -35,16 +34,16 @@ inline double plain_network(const NetworkShape& shape, const std::vector<double>
   std::vector<double> delta = {shape.output_scale};
   for (std::int64_t l = shape.depth - 1; l >= 0; --l) {
     const NetworkLayer layer = shape.layer(l);
-    const std::vector<double>& input = h[static_cast<std::size_t>(l)];
+    const std::vector<double>& input = h[l];
     std::vector<double> below(input.size(), 0.0);
     for (std::int64_t r = 0; r < layer.rows; ++r) {
-      const double own = delta[static_cast<std::size_t>(r)];
+      const double own = delta[r];
       for (std::int64_t c = 0; c < layer.columns; ++c) {
         const auto at = static_cast<std::size_t>(layer.weight + r * layer.columns + c);
-        (*gradient)[at] = own * input[static_cast<std::size_t>(c)];
-        if (input[static_cast<std::size_t>(c)] > 0.0) below[static_cast<std::size_t>(c)] += own * theta[at];
+        (*gradient)[at] = own * input[c];
+        if (input[c] > 0.0) below[c] += own * theta[at];
       }
-      if (layer.has_bias()) (*gradient)[static_cast<std::size_t>(layer.bias + r)] = own;
+      if (layer.has_bias()) (*gradient)[layer.bias + r] = own;
     }
     delta = below;
   }

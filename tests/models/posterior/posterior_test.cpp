@@ -29,9 +29,8 @@ struct Round {
 class History {
  public:
   History(const NetworkShape& shape, std::uint64_t seed) : shape_(shape), seed_(seed) {
-    theta_ = shape.depth > 1 && shape.width % 2 == 0
-                 ? std::vector<float>(static_cast<std::size_t>(shape.parameters()))
-                 : random_theta(shape, seed);
+    theta_ = shape.depth > 1 && shape.width % 2 == 0 ? std::vector<float>(shape.parameters())
+                                                     : random_theta(shape, seed);
     if (shape.depth > 1 && shape.width % 2 == 0) {
       initialise(shape, Initialisation::kSymmetric, test_key(seed), theta_);
     }
@@ -39,10 +38,10 @@ class History {
 
   /// Documents with features in [0, 1], as normalised data have them.
   std::vector<float> docs(std::int64_t count, std::uint64_t seed) {
-    std::vector<float> features(static_cast<std::size_t>(count * shape_.inputs));
+    std::vector<float> features(count * shape_.inputs);
     RngStream draws(test_key(seed_ + seed), 3);
     for (float& value : features) value = static_cast<float>(draws.uniform());
-    std::vector<float> factors(static_cast<std::size_t>(count * shape_.factors()));
+    std::vector<float> factors(count * shape_.factors());
     tangent_factors(context_, shape_, theta_, matrix_of(features, shape_.inputs), factors);
     return factors;
   }
@@ -132,7 +131,7 @@ double largest_relative_error(const std::vector<double>& actual, const Eigen::Ma
   double worst = 0.0;
   for (std::int64_t i = 0; i < expected.rows(); ++i) {
     for (std::int64_t j = 0; j < expected.cols(); ++j) {
-      const double value = actual[static_cast<std::size_t>(i * expected.cols() + j)];
+      const double value = actual[i * expected.cols() + j];
       const double error = i == j ? std::abs(value) : std::abs(value - expected(i, j)) / expected(i, j);
       if (!(error <= worst)) worst = error;  // keeps a NaN
     }
@@ -143,7 +142,7 @@ double largest_relative_error(const std::vector<double>& actual, const Eigen::Ma
 std::vector<double> widths_of(Posterior& posterior, ExecutionContext& context, const NetworkShape& shape,
                               const std::vector<float>& docs) {
   const TangentFactors view = view_of(shape, docs);
-  std::vector<double> width_sq(static_cast<std::size_t>(view.docs * view.docs), -1.0);
+  std::vector<double> width_sq(view.docs * view.docs, -1.0);
   posterior.width_sq(context, view, width_sq);
   return width_sq;
 }
@@ -178,7 +177,7 @@ TEST(PosteriorTest, FormsMatchAFreshFactorisation) {
     for (const std::int64_t goal : {0, 3, 130, 600, 2000}) {
       while (observed < goal) {
         const Round round = history.round(std::min<std::int64_t>(goal - observed, 1 + observed / 8));
-        observed += static_cast<std::int64_t>(round.pairs.size());
+        observed += std::ssize(round.pairs);
         oracle.observe(round);
         // Pairs of the documents of the latest widths take another path.
         widths_of(*ranking, context, shape, round.factors);

@@ -21,7 +21,7 @@ RngStream test_coins(std::uint32_t number) {
 }
 
 std::vector<double> random_rows(RngStream& coins, std::int64_t rows, std::int64_t features) {
-  std::vector<double> values(static_cast<std::size_t>(rows * features));
+  std::vector<double> values(rows * features);
   for (double& value : values) value = coins.uniform() - coins.uniform();
   return values;
 }
@@ -69,7 +69,7 @@ void expect_widths(const RowCovariance& posterior, const Fresh& fresh, RngStream
   const std::int64_t docs = 12;
   const std::int64_t features = fresh.a.rows();
   const std::vector<double> rows = random_rows(coins, docs, features);
-  std::vector<double> width_sq(static_cast<std::size_t>(docs * docs), std::nan(""));
+  std::vector<double> width_sq(docs * docs, std::nan(""));
   posterior.width_sq(context, rows, docs, width_sq);
   const Matrix precision = fresh.precision(posterior.structure());
   const Eigen::Map<const Matrix> g(rows.data(), docs, features);
@@ -79,7 +79,7 @@ void expect_widths(const RowCovariance& posterior, const Fresh& fresh, RngStream
     for (std::int64_t j = 0; j < docs; ++j) {
       const Eigen::RowVectorXd difference = g.row(i) - g.row(j);
       const double expected = (difference * precision).dot(difference);
-      const double actual = width_sq[static_cast<std::size_t>(i * docs + j)];
+      const double actual = width_sq[i * docs + j];
       ASSERT_TRUE(actual >= 0.0);
       ASSERT_TRUE(std::fabs(actual - expected) <= 1e-9 * (largest + expected))
           << "step " << step << ": " << i << ", " << j << ": " << actual << " instead of " << expected;

@@ -18,12 +18,12 @@ template <class T>
 class DeviceArray {
  public:
   DeviceArray() = default;
-  explicit DeviceArray(std::int64_t size) : size_(static_cast<std::size_t>(size)) {
+  explicit DeviceArray(std::int64_t size) : size_(size) {
     if (size_ == 0) return;
     emulation::not_while_recording("An allocation");
     data_ = emulation::allocate_on_device(size_ * sizeof(T));
   }
-  explicit DeviceArray(std::span<const T> values) : DeviceArray(static_cast<std::int64_t>(values.size())) {
+  explicit DeviceArray(std::span<const T> values) : DeviceArray(std::ssize(values)) {
     if (size_ > 0) copy(data_, values.data());
   }
   /// Waits for the device.

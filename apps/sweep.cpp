@@ -127,6 +127,7 @@ TrialMoments trial_moments(const std::vector<SummaryRow>& rows, const std::strin
   }
   const auto moments = [&own](auto figure) {
     std::vector<double> values;
+    values.reserve(own.size());
     for (const SummaryRow* row : own) values.push_back(figure(*row));
     return moments_of(values);
   };

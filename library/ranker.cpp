@@ -29,6 +29,7 @@ template <class Enum>
 Enum value_of(std::string_view option, const std::string& text) {
   if (const auto value = value_named<Enum>(text)) return *value;
   std::vector<std::string> names;
+  names.reserve(std::size(EnumNames<Enum>::values));
   for (const auto& [value, name] : EnumNames<Enum>::values) names.emplace_back(name);
   throw InvalidArgument(fmt::format("{} {}", option, must_be_one_of(text, names)));
 }
@@ -128,7 +129,7 @@ struct Ranker::State {
     state.put("library.cutoff", options.cutoff);
     state.put("library.seed", options.seed);
     std::string settings_text;
-    for (const auto& [key, text] : options.settings) settings_text += key + "=" + text + "\n";
+    for (const auto& [key, text] : options.settings) settings_text += fmt::format("{}={}\n", key, text);
     state.put_text("library.settings", settings_text);
     state.put_text("library.resolved", print_settings(RankerSettings::schema(), &settings));
     state.put("library.round", round);

@@ -1,6 +1,6 @@
 # After each link of a test binary: writes one CTest test for each of its GoogleTest suites, so that a suite loads
 # LibTorch once and not once for each of its cases.
-# Takes BINARY, OUTPUT, PREFIX, LABELS, FLAVOUR (suites with this label, or ALL), BUDGET (seconds of a suite), BUDGETS
+# Takes BINARY, OUTPUT, PREFIX, LABELS, SLOW (suites that are not fast), FLAVOUR (suites with this label, or ALL), BUDGET (seconds of a suite), BUDGETS
 # (suite=seconds;…), SLOWER (a factor of all budgets) and FOLDER.
 cmake_minimum_required(VERSION 3.25)
 execute_process(COMMAND ${BINARY} --gtest_list_tests WORKING_DIRECTORY ${FOLDER} OUTPUT_VARIABLE listed
@@ -12,7 +12,10 @@ string(REGEX MATCHALL "(^|\n)[^ \n][^ \n]*\\.[^\n]*" suites "${listed}")
 set(text "")
 foreach(suite IN LISTS suites)
   string(REGEX REPLACE "^\n?([^ ]*)\\..*" "\\1" suite "${suite}")
-  set(labels "${LABELS}")
+  set(labels "${LABELS};fast")
+  if(suite IN_LIST SLOW)
+    set(labels "${LABELS};slow")
+  endif()
   if(FLAVOUR STREQUAL "ALL" OR suite IN_LIST FLAVOUR)
     string(APPEND labels ";flavour")
   endif()

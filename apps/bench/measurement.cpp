@@ -94,6 +94,7 @@ Yardstick yardstick(const BenchCase& work) {
       return product_yardstick<double>("gemm double");
     case CeilingKind::kMemory: {
       std::vector<Yardstick> tried;
+      tried.reserve(std::size(kTrafficYardsticks));
       for (const auto& [streams, stores] : kTrafficYardsticks)
         tried.push_back({"memory", work.traffic.bytes(), bare_traffic(work.traffic, streams, stores)});
       return best_of(std::move(tried));

@@ -41,6 +41,9 @@ files = sorted(name for name in changed
                and pathlib.Path(name).exists())
 
 
+GCC_ONLY = " -Wno-subobject-linkage"
+
+
 def commands_of_single_files():
     """The build's compile commands, one for each source file, also where several compile at once."""
     single = []
@@ -49,7 +52,7 @@ def commands_of_single_files():
         sources = [together]
         if "/Unity/" in together:
             sources = re.findall(r'^#include "(.*)"$', pathlib.Path(together).read_text(), re.M)
-        single += [{"directory": entry["directory"], "file": source, "command": entry["command"].replace(together, source)}
+        single += [{"directory": entry["directory"], "file": source, "command": entry["command"].replace(together, source).replace(GCC_ONLY, "")}
                    for source in sources]
     return single
 

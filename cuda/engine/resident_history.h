@@ -26,7 +26,7 @@ class ResidentHistory {
     friend bool operator==(const Bucket&, const Bucket&) = default;
   };
 
-  /// What is kept besides folded pairs: nothing, every pair, or every pair and its list.
+  /// What is kept in addition to folded pairs: nothing, every pair, or every pair and its list.
   enum class Keeps { kTerms, kObservations, kLists };
 
   ResidentHistory(std::int64_t features, Keeps keeps, std::int64_t most_docs);

@@ -8,5 +8,5 @@ import sys
 page = pathlib.Path("docs/CONFIGURATION.md")
 said = subprocess.run([os.environ["OLRANK_PROGRAM"], "info", "--settings"], capture_output=True, text=True, check=True)
 if page.read_text() != said.stdout:
-    sys.exit(f"{page} is out of date; write it anew: build/bin/olrank info --settings > {page}")
+    sys.exit(f"{page} is out of date; rewrite it: build/bin/olrank info --settings > {page}")
 print(f"{page} is what the program says")

@@ -126,8 +126,8 @@ TEST(DependentClickModelTest, LogsHaveExactProbabilities) {
 }
 
 TEST(DependentClickModelTest, NoiseOfOneFlipsEveryClickAndStopsFollowObservedClicks) {
-  // Whoever is certain to stop after a click, and whose clicks are all turned round, stops at the first
-  // document that was not to be clicked.
+  // A user who always stops after a click, and whose clicks are all flipped, stops at the first document
+  // that would not have been clicked.
   const DependentClickModel user({{0.0, 1.0}, {1.0, 1.0}}, StopDraw::kAfterClick, 1.0);
   ClickLog log;
   const std::vector<std::uint8_t> grades = {1, 1, 0, 0};

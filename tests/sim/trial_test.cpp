@@ -180,7 +180,7 @@ TEST(TrialTest, FiguresMatchRoundByRoundCounts) {
       }
       ASSERT_EQ(point.cutoff, cutoff);
       ASSERT_EQ(point.figures.size(), 1U);
-      // Means of certain orders begin anew behind each evaluation.
+      // Means of certain orders restart after each evaluation.
       shares = 0.0;
       share_rounds = blocks = 0;
       sizes = size_rounds = {};
@@ -189,7 +189,7 @@ TEST(TrialTest, FiguresMatchRoundByRoundCounts) {
   }
 }
 
-/// A trace of the whole trial, read back line by line; the trial's last point besides.
+/// A trace of the whole trial, read back line by line, and the trial's last point.
 struct Traced {
   std::vector<nlohmann::json> lines;
   CurvePoint last;

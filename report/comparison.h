@@ -36,7 +36,7 @@ struct RankerTrials {
   std::vector<const TrialResults*> trials;
   std::array<MeanCurve, kMeasures> curves;
 
-  const MeanCurve& curve(Measure measure) const { return curves[measure]; }
+  const MeanCurve& curve(Measure measure) const { return curves[static_cast<std::size_t>(measure)]; }
 };
 
 struct UserResults {

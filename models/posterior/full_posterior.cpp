@@ -182,8 +182,7 @@ void FullPosterior::load(StateReader& state) {
     form = std::make_unique<PrimalForm>(spec_.shape, spec_.lambda, spec_.scale);
     form->load(state);
   } else {
-    state.fail(fmt::format("A {} covariance has no form called '{}'.",
-                           EnumNames<Covariance>::values[spec_.covariance].second, name));
+    state.fail(fmt::format("A {} covariance has no form called '{}'.", name_of(spec_.covariance), name));
   }
   policy_.set_excess(state.get_one<double>("covariance_excess"));
   monitor_.set_unchecked(state.get_one<std::int64_t>("covariance_unchecked"));

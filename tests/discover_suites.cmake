@@ -1,7 +1,8 @@
 # After each link of a test binary: writes one CTest test for each of its GoogleTest suites, so that a suite loads
-# LibTorch once and not once for each of its cases.
-# Takes BINARY, OUTPUT, PREFIX, LABELS, SLOW (suites that are not fast), FLAVOUR (suites with this label, or ALL), BUDGET (seconds of a suite), BUDGETS
-# (suite=seconds;…), SLOWER (a factor of all budgets) and FOLDER.
+# LibTorch once and not once for each of its cases. TOGETHER makes one test of all suites that are neither SLOW nor
+# named by FLAVOUR: loading LibTorch takes 0.2 s, which is longer than most suites.
+# Takes BINARY, OUTPUT, PREFIX, LABELS, SLOW (suites that are not fast), FLAVOUR (suites with this label, or ALL), BUDGET
+# (seconds of a suite), BUDGETS (suite=seconds;…), SLOWER (a factor of all budgets) and FOLDER.
 cmake_minimum_required(VERSION 3.25)
 execute_process(COMMAND ${BINARY} --gtest_list_tests WORKING_DIRECTORY ${FOLDER} OUTPUT_VARIABLE listed
   RESULT_VARIABLE status)
@@ -9,7 +10,15 @@ if(NOT status EQUAL 0)
   message(FATAL_ERROR "${BINARY} cannot list its tests: ${status}")
 endif()
 string(REGEX MATCHALL "(^|\n)[^ \n][^ \n]*\\.[^\n]*" suites "${listed}")
-set(text "")
+function(write_test name filter labels seconds)
+  math(EXPR seconds "${seconds} * ${SLOWER}")
+  file(APPEND ${OUTPUT} "add_test([==[${PREFIX}${name}]==] \"${BINARY}\" \"--gtest_filter=${filter}\")\n"
+    "set_tests_properties([==[${PREFIX}${name}]==] PROPERTIES WORKING_DIRECTORY \"${FOLDER}\" LABELS \"${labels}\" "
+    "TIMEOUT ${seconds})\n")
+endfunction()
+
+file(WRITE ${OUTPUT} "")
+set(together "")
 foreach(suite IN LISTS suites)
   string(REGEX REPLACE "^\n?([^ ]*)\\..*" "\\1" suite "${suite}")
   set(labels "${LABELS};fast")
@@ -25,9 +34,14 @@ foreach(suite IN LISTS suites)
       set(seconds ${CMAKE_MATCH_2})
     endif()
   endforeach()
-  math(EXPR seconds "${seconds} * ${SLOWER}")
-  string(APPEND text "add_test([==[${PREFIX}${suite}]==] \"${BINARY}\" \"--gtest_filter=${suite}.*\")\n"
-    "set_tests_properties([==[${PREFIX}${suite}]==] PROPERTIES WORKING_DIRECTORY \"${FOLDER}\" LABELS \"${labels}\" "
-    "TIMEOUT ${seconds})\n")
+  if(TOGETHER AND labels STREQUAL "${LABELS};fast" AND seconds EQUAL BUDGET)
+    list(APPEND together "${suite}.*")
+  else()
+    write_test(${suite} "${suite}.*" "${labels}" ${seconds})
+  endif()
 endforeach()
-file(WRITE ${OUTPUT} "${text}")
+if(together)
+  get_filename_component(name ${BINARY} NAME)
+  list(JOIN together ":" filter)
+  write_test(${name} "${filter}" "${LABELS};fast" ${BUDGET})
+endif()

@@ -6,11 +6,11 @@
 #include <string_view>
 #include <vector>
 
-#include "apps/choice.h"
 #include "apps/command.h"
 #include "apps/eval_request.h"
 #include "core/data/data_loader.h"
 #include "core/error.h"
+#include "core/settings/choice.h"
 #include "core/settings/value.h"
 
 namespace olrank {

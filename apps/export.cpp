@@ -2,11 +2,11 @@
 #include <filesystem>
 #include <string>
 
-#include "apps/choice.h"
 #include "apps/command.h"
 #include "apps/saved_trial.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
+#include "core/settings/choice.h"
 #include "models/export/export_format.h"
 #include "models/model_file.h"
 

@@ -8,7 +8,6 @@
 #include <optional>
 #include <string>
 
-#include "apps/choice.h"
 #include "apps/command.h"
 #include "apps/exploring_lists.h"
 #include "apps/ranked_lists.h"
@@ -19,6 +18,7 @@
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/runtime/log.h"
+#include "core/settings/choice.h"
 #include "models/model_scorer.h"
 
 namespace olrank {

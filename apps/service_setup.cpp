@@ -13,7 +13,7 @@
 #include "core/io/atomic_file.h"
 #include "core/io/fingerprint.h"
 #include "core/io/mapped_memory.h"
-#include "core/text/nearest.h"
+#include "core/settings/choice.h"
 #include "models/model_file.h"
 #include "models/network_shape.h"
 #include "models/ranker_factory.h"
@@ -38,10 +38,7 @@ const std::string* metadata_of(const LoadedModel& model, std::string_view key) {
 }
 
 Normalisation parse_normalisation(const std::string& text) {
-  if (const auto known = value_named<Normalisation>(text)) return *known;
-  std::vector<std::string> names;
-  for (const auto& [value, name] : EnumNames<Normalisation>::values) names.emplace_back(name);
-  throw InvalidArgument("--normalise " + must_be_one_of(text, names));
+  return parse_choice<Normalisation>("--normalise", text);
 }
 
 /// A normaliser that works on each query alone. The other kinds are fitted to data and come with a model

@@ -4,7 +4,6 @@
 #include <optional>
 #include <string>
 
-#include "apps/choice.h"
 #include "apps/command.h"
 #include "apps/configuration.h"
 #include "apps/dry_run.h"
@@ -18,6 +17,7 @@
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/runtime/log.h"
+#include "core/settings/choice.h"
 #include "core/text/counted.h"
 #include "models/ranker_factory.h"
 

@@ -16,7 +16,7 @@
 #include "core/online/trial_keys.h"
 #include "core/runtime/execution_context.h"
 #include "core/runtime/stage_clock.h"
-#include "core/text/nearest.h"
+#include "core/settings/choice.h"
 #include "core/version.h"
 #include "models/ranker_factory.h"
 #include "models/ranker_settings.h"
@@ -24,19 +24,9 @@
 namespace olrank {
 namespace {
 
-/// A name that has to be one of an enumeration's.
-template <class Enum>
-Enum value_of(std::string_view option, const std::string& text) {
-  if (const auto value = value_named<Enum>(text)) return *value;
-  std::vector<std::string> names;
-  names.reserve(std::size(EnumNames<Enum>::values));
-  for (const auto& [value, name] : EnumNames<Enum>::values) names.emplace_back(name);
-  throw InvalidArgument(fmt::format("{} {}", option, must_be_one_of(text, names)));
-}
-
 RankerSettings settings_of(const RankerOptions& options) {
-  const auto protocol = value_of<ProtocolName>("RankerOptions::protocol", options.protocol);
-  const auto kind = value_of<RankerKind>("RankerOptions::kind", options.kind);
+  const auto protocol = parse_choice<ProtocolName>("RankerOptions::protocol", options.protocol);
+  const auto kind = parse_choice<RankerKind>("RankerOptions::kind", options.kind);
   const auto apply = [&](RankerSettings& settings) {
     for (const auto& [key, text] : options.settings) {
       if (key == "kind" || key == "name")
@@ -55,7 +45,7 @@ RankerSettings settings_of(const RankerOptions& options) {
 
 FittedNormaliser normaliser_of(const RankerOptions& options) {
   FittedNormaliser normaliser;
-  normaliser.kind = value_of<Normalisation>("RankerOptions::normalise", options.normalise);
+  normaliser.kind = parse_choice<Normalisation>("RankerOptions::normalise", options.normalise);
   normaliser.features = options.features;
   if (normaliser.kind == Normalisation::kZscore || normaliser.kind == Normalisation::kLog1pZscore) {
     throw InvalidArgument(fmt::format(

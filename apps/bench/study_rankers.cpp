@@ -26,6 +26,7 @@ std::int64_t members_of(const std::string& structure) {
 void check_structure(const std::string& structure) {
   if (members_of(structure) > 0 || value_named<Covariance>(structure)) return;
   std::vector<std::string> known;
+  known.reserve(std::size(EnumNames<Covariance>::values) + 1);
   for (const auto& [value, name] : EnumNames<Covariance>::values) known.emplace_back(name);
   const std::string covariances = joined(known, ", ");
   known.emplace_back("ensemble-2");

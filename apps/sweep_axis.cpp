@@ -19,6 +19,7 @@ void check_ranker(const TomlDocument& document, const TomlDocument::Table& table
                   const std::vector<RankerSettings>& rankers) {
   const std::string name = ranker_of(table);
   std::vector<std::string> names;
+  names.reserve(rankers.size());
   for (const RankerSettings& ranker : rankers) names.push_back(ranker.name);
   if (name.empty() || std::find(names.begin(), names.end(), name) != names.end()) return;
   // An unquoted name with a dot is a nested table, and the outer table is empty.

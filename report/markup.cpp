@@ -140,7 +140,7 @@ std::string shortened(std::string_view text, double font_size, double width) {
       head += next;
       ++begin;
     } else {
-      tail = std::string(next) + tail;
+      tail.insert(0, next);
       --end;
     }
   }

@@ -100,8 +100,8 @@ std::vector<std::pair<std::string, double>> mean_stages(const TrialList& trials)
   std::vector<std::pair<std::string, double>> means;
   for (const TrialResults* trial : trials) {
     for (const auto& [stage, seconds] : trial->stages) {
-      auto found =
-          std::find_if(means.begin(), means.end(), [&](const auto& mean) { return mean.first == stage; });
+      auto found = std::find_if(means.begin(), means.end(),
+                                [&name = stage](const auto& mean) { return mean.first == name; });
       if (found == means.end()) found = means.insert(means.end(), {stage, 0.0});
       found->second += 1000.0 * seconds / static_cast<double>(std::max<std::int64_t>(1, trial->rounds)) /
                        static_cast<double>(trials.size());

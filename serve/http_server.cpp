@@ -46,23 +46,19 @@ class ConnectionThreads final : public httplib::TaskQueue {
   using Result = decltype(std::declval<httplib::TaskQueue&>().enqueue(std::function<void()>()));
 
   Result enqueue(std::function<void()> connection) override {
-    bool accepted = false;
     {
       const std::lock_guard lock(mutex_);
       if (busy_ < limit_) {
-        accepted = true;
         ++busy_;
         waiting_.push_back(std::move(connection));
         if (busy_ > threads_.size()) threads_.emplace_back([this] { work(); });
+        wake_.notify_one();
+        return static_cast<Result>(true);
       }
     }
-    if (accepted) {
-      wake_.notify_one();
-    } else {
-      over_connection_limit = true;
-      connection();
-      over_connection_limit = false;
-    }
+    over_connection_limit = true;
+    connection();
+    over_connection_limit = false;
     return static_cast<Result>(true);
   }
 

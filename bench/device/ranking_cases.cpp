@@ -10,8 +10,6 @@
 namespace olrank {
 namespace {
 
-constexpr std::int64_t kListDepth = 10;
-
 class RankingCases {
  public:
   explicit RankingCases(const DeviceSizes& sizes) : sizes_(sizes), shape_(shape_of(sizes)) {}
@@ -71,6 +69,7 @@ class RankingCases {
          .prepare = [sizes = sizes_](Stream stream) {
            const auto docs = make_docs(sizes, stream, sizes.docs);
            std::vector<std::int32_t> numbers;
+           numbers.reserve(2 * kRoundPairs);
            for (std::int32_t i = 0; i < 2 * kRoundPairs; ++i)
              numbers.push_back(i * 7 % static_cast<std::int32_t>(sizes.docs));
            const at::Tensor pairs = uploaded(sizes, numbers);

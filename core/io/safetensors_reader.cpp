@@ -35,6 +35,7 @@ std::uint64_t item_size_of(std::string_view dtype) {
 /// By where their values begin; of several that begin at one place, the empty ones first.
 std::vector<const TensorView*> in_value_order(const std::vector<TensorView>& tensors) {
   std::vector<const TensorView*> order;
+  order.reserve(tensors.size());
   for (const TensorView& tensor : tensors) order.push_back(&tensor);
   std::stable_sort(order.begin(), order.end(), [](const TensorView* a, const TensorView* b) {
     return a->bytes.data() != b->bytes.data() ? a->bytes.data() < b->bytes.data()

@@ -101,6 +101,7 @@ class StateReader {
   /// Skips the entries before the next one of this name.
   void skip_to(std::string_view name);
 
+  bool at_end() const { return next_ == entries_.size(); }
   void require_end() const;
   [[noreturn]] void fail(std::string_view sentence) const;
 

@@ -21,6 +21,7 @@
 #include "core/runtime/log.h"
 #include "serve/api_error.h"
 #include "serve/request_head.h"
+#include "serve/routes.h"
 #include "serve/worker_threads.h"
 
 namespace olrank {
@@ -39,98 +40,6 @@ constexpr std::chrono::seconds kLinger{2};
 constexpr std::chrono::seconds kWindDown{1};
 constexpr std::size_t kLingerBytes = std::size_t{64} << 20;
 constexpr std::chrono::milliseconds kAcceptPause{100};
-
-struct Answer {
-  int status = 200;
-  std::string body;
-  std::string_view type = "application/json";
-  std::string range;   // Content-Range
-  bool close = false;  // the connection
-};
-
-Answer rejection(const ApiError& error) {
-  Answer answer;
-  answer.status = error.status();
-  answer.body = error.json();
-  return answer;
-}
-
-/// For requests that leave the connection in an unknown state.
-Answer last_rejection(const ApiError& error) {
-  Answer answer = rejection(error);
-  answer.close = true;
-  return answer;
-}
-
-struct Route {
-  enum Cost {
-    kNothing,    // answered by the thread that reads
-    kComputing,  // needs a core
-    kWaiting,    // may wait for the disk or the learner
-  };
-  std::string_view method;
-  std::string_view path;
-  Cost cost;
-  std::string_view type;
-  bool ranges;
-  std::function<std::string(Service&, const std::string& body)> answer;
-};
-
-const std::vector<Route>& routes() {
-  static constexpr std::string_view kJson = "application/json";
-  using Body = const std::string&;
-  static const std::vector<Route> all = {
-      {"POST", "/v1/rank", Route::kComputing, kJson, false,
-       [](Service& service, Body body) { return service.rank(body); }},
-      {"POST", "/v1/feedback", Route::kWaiting, kJson, false,
-       [](Service& service, Body body) { return service.feedback(body); }},
-      {"POST", "/v1/checkpoint", Route::kWaiting, kJson, false,
-       [](Service& service, Body) { return service.checkpoint(); }},
-      {"GET", "/v1/stats", Route::kWaiting, kJson, false,
-       [](Service& service, Body) { return service.stats(); }},
-      {"GET", "/v1/model", Route::kComputing, "application/octet-stream", true,
-       [](Service& service, Body) { return service.model(); }},
-      {"GET", "/metrics", Route::kWaiting, "text/plain; version=0.0.4", false,
-       [](Service& service, Body) { return service.metrics(); }},
-      {"GET", "/readyz", Route::kWaiting, kJson, false,
-       [](Service& service, Body) { return service.ready(); }},
-      {"GET", "/healthz", Route::kNothing, kJson, false,
-       [](Service&, Body) { return "{\"alive\":true}\n"; }},
-  };
-  return all;
-}
-
-std::string_view known_path(std::string_view path) {
-  const auto found = std::find_if(routes().begin(), routes().end(),
-                                  [&](const Route& route) { return route.path == path; });
-  return found != routes().end() ? found->path : "other";
-}
-
-const Route& find_route(const RequestHead& head) {
-  const std::string_view method = head.method == "HEAD" ? "GET" : std::string_view(head.method);
-  const auto found = std::find_if(routes().begin(), routes().end(), [&](const Route& route) {
-    return route.method == method && route.path == head.path();
-  });
-  if (found == routes().end()) throw ApiError(404, "", "Unknown path or method.");
-  return *found;
-}
-
-void cut_to_range(const RequestHead& head, Answer& answer) {
-  ByteRange range;
-  const std::size_t size = answer.body.size();
-  switch (find_range(head, size, range)) {
-    case RangeKind::kWhole:
-      return;
-    case RangeKind::kUnsatisfiable:
-      answer = rejection(ApiError(416, "Range", fmt::format("The model has {} bytes.", size)));
-      answer.range = fmt::format("bytes */{}", size);
-      return;
-    case RangeKind::kPart:
-      answer.status = 206;
-      answer.range = fmt::format("bytes {}-{}/{}", range.begin, range.begin + range.size - 1, size);
-      answer.body = answer.body.substr(range.begin, range.size);
-  }
-}
 
 }  // namespace
 
@@ -174,21 +83,7 @@ class HttpServer::Server {
   }
   void leave(Place place, bool admitted) { (admitted ? admitted_ : newcomers_).erase(place); }
 
-  /// The answer by a route; any thread.
-  Answer answer_of(const Route& route, const RequestHead& head, const std::string& body) {
-    try {
-      Answer answer;
-      answer.type = route.type;
-      answer.body = route.answer(service_, body);
-      if (route.ranges) cut_to_range(head, answer);
-      return answer;
-    } catch (const ApiError& error) {
-      return rejection(error);
-    } catch (const std::exception& error) {
-      log_warning("{}: {}", route.path, error.what());
-      return rejection(ApiError(500, "", error.what()));
-    }
-  }
+  Service& service() { return service_; }
   void work(Route::Cost cost, std::function<void()> job) {
     (cost == Route::kComputing ? computing_ : waiting_).add(std::move(job));
   }
@@ -319,7 +214,7 @@ class HttpServer::Session : public std::enable_shared_from_this<Session> {
       return reject(error);
     }
     timer_.cancel();
-    answer_request();
+    start_work();
   }
 
   std::string_view arrived() const {
@@ -403,16 +298,18 @@ class HttpServer::Session : public std::enable_shared_from_this<Session> {
     return used;
   }
 
-  void answer_request() {
+  void start_work() {
     phase_ = kWorking;
     begin_ = Clock::now();
-    if (route_->cost == Route::kNothing) return send(server_.answer_of(*route_, head_, ""));
+    if (route_->cost == Route::kNothing)
+      return send(answer_request(*route_, server_.service(), head_, ""), false);
     const auto busy = net::make_work_guard(socket_.get_executor());
     server_.work(route_->cost, [self = shared_from_this(), busy]() mutable {
-      Answer answer = self->server_.answer_of(*self->route_, self->head_, self->parser_->get().body());
+      Answer answer =
+          answer_request(*self->route_, self->server_.service(), self->head_, self->parser_->get().body());
       // The session goes along, so that it ends on the reading thread.
       net::post(busy.get_executor(), [self = std::move(self), answer = std::move(answer)]() mutable {
-        self->send(std::move(answer));
+        self->send(std::move(answer), false);
       });
     });
   }
@@ -420,13 +317,14 @@ class HttpServer::Session : public std::enable_shared_from_this<Session> {
   void reject(const ApiError& error) {
     timer_.cancel();
     begin_ = Clock::now();
-    send(last_rejection(error));
+    // It is unknown where the next request would begin.
+    send(answer_rejection(error), true);
   }
 
-  void send(Answer answer) {
+  void send(Answer answer, bool last) {
     if (phase_ == kClosed) return;
     server_.count(known_path(head_.path()), answer.status, Clock::now() - begin_);
-    closing_ = answer.close || server_.stopping() || !parser_->is_header_done() || !parser_->keep_alive();
+    closing_ = last || server_.stopping() || !parser_->is_header_done() || !parser_->keep_alive();
     response_.emplace(static_cast<http::status>(answer.status), 11);
     response_->set(http::field::content_type, answer.type);
     if (!answer.range.empty()) response_->set(http::field::content_range, answer.range);
@@ -519,8 +417,8 @@ void HttpServer::Server::accept() {
   acceptor_.async_accept([this](SystemError error, net::ip::tcp::socket socket) {
     if (stopping_) return;
     if (!error) {
-      std::make_shared<Session>(*this, std::move(socket))->begin();
-      return accept();
+      accept();
+      return std::make_shared<Session>(*this, std::move(socket))->begin();
     }
     if (error == net::error::bad_descriptor || error == net::error::invalid_argument) {
       log_warning("The service cannot accept connections: {}.", error.message());

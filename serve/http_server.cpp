@@ -119,7 +119,9 @@ class HttpServer::Session : public std::enable_shared_from_this<Session> {
     socket_.set_option(net::ip::tcp::no_delay(true), ignored);
     place_ = server_.enter(*this);
   }
-  ~Session() { close(); }
+  ~Session() {
+    if (phase_ != kClosed) server_.leave(place_, admitted_);
+  }
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
@@ -228,10 +230,8 @@ class HttpServer::Session : public std::enable_shared_from_this<Session> {
     scanned_ = arrived().size();
     if (result == HeadScanner::kMalformed) throw ApiError(400, "", "Malformed HTTP request.");
     if (scanner_.size() > kHeadBytes || (result == HeadScanner::kIncomplete && scanned_ >= kHeadBytes)) {
-      // A long URL alone can fill it.
-      const std::size_t line = arrived().find('\r');
-      if (line == std::string_view::npos || line > kHeadBytes / 2)
-        throw ApiError(414, "", "The URL is too long.");
+      const std::size_t first_line = arrived().find('\r');  // perhaps without an end
+      if (first_line > kHeadBytes / 2) throw ApiError(414, "", "The URL is too long.");
       throw ApiError(431, "", fmt::format("The header is too large; the limit is {} bytes.", kHeadBytes));
     }
     if (result == HeadScanner::kIncomplete) return false;

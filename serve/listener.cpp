@@ -23,7 +23,7 @@ Addresses resolve(const std::string& name, int port, int flags) {
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_NUMERICSERV | flags;
   addrinfo* found = nullptr;
-  ::getaddrinfo(name.c_str(), fmt::format("{}", port).c_str(), &hints, &found);
+  if (::getaddrinfo(name.c_str(), fmt::format("{}", port).c_str(), &hints, &found) != 0) found = nullptr;
   return {found, &::freeaddrinfo};
 }
 

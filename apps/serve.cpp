@@ -22,6 +22,7 @@
 #include "serve/feedback_log.h"
 #include "serve/http_server.h"
 #include "serve/learner.h"
+#include "serve/listener.h"
 #include "serve/service.h"
 #include "serve/state_folder.h"
 
@@ -87,6 +88,9 @@ class ServeCommand : public Command {
 
   int run(const OutputFlags& output) override {
     check_usage();
+    // Before the folder, so that a start whose port is taken leaves nothing behind.
+    std::optional<Listener> listener;
+    if (!learn_only_) listener.emplace(http_);
     const StateFolder folder(state_);
     const ResolvedService resolved = resolve_service(folder, request());
     const ServiceIdentity& identity = resolved.identity;
@@ -107,20 +111,22 @@ class ServeCommand : public Command {
     log_info("{}: {} rounds in the log, learning continues from round {}.", state_, log.rounds(),
              learner.restored_round());
     Service service(parts(identity, normaliser), log, learner);
-    return serve(service, learner);
+    return serve(service, learner, *listener);
   }
 
  private:
   void declare_network(CLI::App& app) {
-    app.add_option("--address", http_.address,
-                   "address to listen on; other than loopback requires --token-file [default: 127.0.0.1]")
+    app.add_option(
+           "--address", http_.address,
+           "address or name to listen on; other than loopback requires --token-file [default: 127.0.0.1]")
         ->type_name("ADDRESS");
     app.add_option("--port", http_.port,
                    "port; 0 picks a free one, printed to standard output [default: 8080]")
         ->type_name("N");
     app.add_option("--token-file", token_file_, "file with the bearer token that requests must send")
         ->type_name("FILE");
-    app.add_option("--connections", http_.connections, "maximum number of open connections [default: 64]")
+    app.add_option("--connections", http_.connections,
+                   "maximum number of connections that have sent a request [default: 64]")
         ->type_name("N");
     app.add_option("--request-seconds", request_seconds_,
                    "time limit for receiving a request [default: 10]")
@@ -174,7 +180,6 @@ class ServeCommand : public Command {
     http_.idle = std::chrono::seconds(idle_seconds_);
     http_.token = token_of(token_file_);
     impressions_.age = std::chrono::seconds(impression_seconds_);
-    require_safe_address(http_);
   }
 
   ServiceRequest request() const {
@@ -217,9 +222,10 @@ class ServeCommand : public Command {
 
   /// Serves until SIGINT or SIGTERM, then answers open requests, learns accepted feedback and writes a
   /// checkpoint.
-  int serve(Service& service, Learner& learner) const {
+  int serve(Service& service, Learner& learner, Listener& listener) const {
     const InterruptGuard guard;
-    HttpServer server(service, http_);
+    const int port = listener.port();
+    HttpServer server(service, http_, listener);
     learner.start();
     std::atomic<bool> ended = false;
     std::thread serving([&] {
@@ -227,7 +233,7 @@ class ServeCommand : public Command {
       ended = true;
     });
     const bool v6 = http_.address.find(':') != std::string::npos;
-    fmt::print("http://{}{}{}:{}\n", v6 ? "[" : "", http_.address, v6 ? "]" : "", server.port());
+    fmt::print("http://{}{}{}:{}\n", v6 ? "[" : "", http_.address, v6 ? "]" : "", port);
     std::fflush(stdout);
     while (InterruptGuard::requested() == 0 && !ended)
       std::this_thread::sleep_for(std::chrono::milliseconds(20));

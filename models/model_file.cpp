@@ -11,6 +11,7 @@
 
 #include "core/data/normaliser_text.h"
 #include "core/error.h"
+#include "core/io/atomic_file.h"
 #include "models/linear/linear_model.h"
 #include "models/network_shape.h"
 #include "models/neural/ranker_network.h"
@@ -181,7 +182,11 @@ std::string described(const NetworkShape& shape) {
 }  // namespace
 
 LoadedModel load_model(const std::filesystem::path& path) {
-  return Model(read_safetensors(path), path.string()).read();
+  return parse_model(read_file(path), path.string());
+}
+
+LoadedModel parse_model(std::string_view bytes, const std::string& origin) {
+  return Model(parse_safetensors(bytes, origin), origin).read();
 }
 
 std::vector<ModelTensors::Tensor> tensors_of(const LoadedModel& model) {

@@ -33,6 +33,8 @@ struct LearnerSettings {
   std::filesystem::path checkpoint;
   std::string identity;                   // a checkpoint with another identity is rejected
   std::uint64_t checkpoint_every = 1000;  // rounds
+  std::int64_t inputs = 0;                // per document; records with others are rejected. 0: any
+  bool accept_loss = false;               // of a checkpoint that its log does not cover
 };
 
 /// Consumes the feedback log in order on a thread of its own, one record per round, and publishes immutable
@@ -41,8 +43,9 @@ struct LearnerSettings {
 /// (NumericError) is skipped and counted, and learning goes on with the next.
 class Learner {
  public:
-  /// `ranker` is in its state before round 1. Throws IoError for a checkpoint of another service, and
-  /// InvalidArgument for a kind that cannot make lists ahead of their round.
+  /// `ranker` is in its state before round 1. Throws IoError for a checkpoint of another service or log,
+  /// and InvalidArgument for a kind that cannot make lists ahead of their round. Changes no file before
+  /// start().
   Learner(std::unique_ptr<OnlineRanker> ranker, FeedbackLog& log, LearnerSettings settings);
   ~Learner();
   Learner(const Learner&) = delete;
@@ -81,6 +84,11 @@ class Learner {
   };
 
   void restore();
+  /// What is wrong with a checkpoint of round_ at position_, whose last record had this checksum; empty if
+  /// it belongs to the log.
+  std::string contradiction(const std::string& last_check) const;
+  void begin_writing();
+  void require_inputs(const FeedbackRecord& record, std::uint64_t line) const;
   void run();
   bool consume_next();
   void learn(const FeedbackRecord& record);
@@ -106,6 +114,8 @@ class Learner {
   StageClock clock_;
   std::unique_ptr<FeedbackLog::Reader> reader_;
   FeedbackRecord record_;
+  std::string last_check_;  // of the last record learned
+  bool outdated_ = false;   // the checkpoint file, whose loss is accepted
   std::uint64_t round_ = 0;
   std::uint64_t checkpoint_round_ = 0;
   std::int64_t position_ = 0;

@@ -4,13 +4,17 @@
 
 #include <chrono>
 #include <cmath>
+#include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "core/io/atomic_file.h"
 #include "core/io/state_archive.h"
 #include "serve/api_error.h"
 #include "tests/serve/service_fixture.h"
 #include "tests/support/expected_warnings.h"
+#include "tests/support/message_of.h"
 
 namespace olrank {
 namespace {
@@ -241,6 +245,105 @@ TEST(Learner, RejectsCheckpointsOfAnotherServiceOrLog) {
   EXPECT_THROW(Learner(make_served(), shorter, settings_in(folder)), IoError);
 }
 
+/// The files of a folder and their bytes.
+std::map<std::string, std::string> files_in(const std::filesystem::path& folder) {
+  std::map<std::string, std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    files[entry.path().filename().string()] = read_file(entry.path());
+  return files;
+}
+
+void learn_with_checkpoint(const TemporaryFolder& folder, int first, int last) {
+  FeedbackLog log(folder / "log", 1);
+  fill(log, first, last);
+  Learner learner(make_served(), log, settings_in(folder));
+  learner.learn_all();
+  learner.write_checkpoint();
+}
+
+// The log was cut, or belongs to another service, though its records are valid.
+TEST(Learner, RejectsALogThatItsCheckpointDidNotLearn) {
+  struct Case {
+    const char* name;
+    int first, last;  // records of the log that replaces the learned one
+    const char* message;
+  };
+  for (const Case& other : {Case{"cut", 1, 3, "made after 5 rounds, but the log holds 3"},
+                            Case{"empty", 1, 0, "made after 5 rounds, but the log holds 0"},
+                            Case{"of another service", 8, 14, "made after round 5 of another log"}}) {
+    SCOPED_TRACE(other.name);
+    const TemporaryFolder folder;
+    learn_with_checkpoint(folder, 1, 5);
+    std::filesystem::remove(folder / "log");
+    {
+      FeedbackLog log(folder / "log", 1);
+      log.begin_writing();
+      fill(log, other.first, other.last);
+    }
+    const auto before = files_in(folder.path());
+    {
+      FeedbackLog log(folder / "log", 1);
+      const std::string message =
+          message_of<IoError>([&] { Learner(make_served(), log, settings_in(folder)); });
+      EXPECT_NE(message.find(other.message), std::string::npos) << message;
+      EXPECT_NE(message.find("--accept-loss"), std::string::npos) << message;
+    }
+    EXPECT_EQ(files_in(folder.path()), before);
+
+    // With the loss accepted, it is as if there had been no checkpoint.
+    const ExpectedWarnings warnings;
+    FeedbackLog log(folder / "log", 1, true);
+    LearnerSettings settings = settings_in(folder);
+    settings.accept_loss = true;
+    Learner learner(make_served(), log, settings);
+    EXPECT_EQ(files_in(folder.path()), before);
+    EXPECT_EQ(learner.restored_round(), 0U);
+    learner.learn_all();
+    EXPECT_EQ(learner.state().round, log.rounds());
+    const auto after = files_in(folder.path());
+    EXPECT_EQ(after.at("checkpoint.set-aside"), before.at("checkpoint"));
+    EXPECT_EQ(after.count("checkpoint"), 0U);
+    EXPECT_EQ(warnings.messages().size(), 1U);
+  }
+}
+
+TEST(Learner, LearnsOnFromACheckpointWithinItsLog) {
+  const TemporaryFolder folder;
+  learn_with_checkpoint(folder, 1, 5);
+  {
+    FeedbackLog log(folder / "log", 1);
+    fill(log, 6, kRounds);
+  }
+  FeedbackLog log(folder / "log", 1);
+  Learner learner(make_served(), log, settings_in(folder));
+  EXPECT_EQ(learner.restored_round(), 5U);
+  learner.learn_all();
+  EXPECT_EQ(learner.state().fingerprint, uninterrupted(kRounds).fingerprint);
+}
+
+TEST(Learner, RejectsRecordsOfAnotherModel) {
+  const TemporaryFolder folder;
+  FeedbackLog log(folder / "log", 1);
+  fill(log, 1, 3);
+  LearnerSettings settings = settings_in(folder);
+  settings.inputs = kServedFeatures + 1;
+  const std::string message = message_of<DataError>([&] { Learner(make_served(), log, settings); });
+  EXPECT_NE(message.find("log:3:1: The record has 4 inputs per document, but the model expects 5"),
+            std::string::npos)
+      << message;
+}
+
+TEST(Learner, WritesNoCheckpointOnceItsLogIsGone) {
+  const TemporaryFolder folder;
+  FeedbackLog log(folder / "log", 1);
+  fill(log, 1, 3);
+  Learner learner(make_served(), log, settings_in(folder));
+  learner.learn_all();
+  std::filesystem::rename(folder / "log", folder / "moved");
+  EXPECT_THROW(learner.write_checkpoint(), StateLost);
+  EXPECT_FALSE(std::filesystem::exists(folder / "checkpoint"));
+}
+
 TEST(Learner, RejectsRankersWhoseListsDependOnTheRound) {
   const TemporaryFolder folder;
   FeedbackLog log(folder / "log", 1);
@@ -304,6 +407,20 @@ TEST(Service, RefusesFeaturesWhoseScoresMayOverflow) {
     EXPECT_EQ(error.field(), "docs[1].features[2]");
     EXPECT_STREQ(error.what(), "This feature gives the input -1.5e+12, beyond the limit of ±1e+12.");
   }
+}
+
+TEST(Service, ReportsTheMemoryOfImpressions) {
+  SmallService small;
+  const std::string body = R"({"query": "q", "docs": [{"id": "a", "features": [0, 1, 0, 1]}]})";
+  for (int i = 0; i < 3; ++i) small.service.rank(body);
+  const auto stats = nlohmann::json::parse(small.service.stats());
+  EXPECT_GT(stats["impression_bytes"].get<int>(), 3 * 100);
+  EXPECT_LT(stats["impression_bytes"].get<int>(), 3 * 1000);
+  EXPECT_EQ(stats["impression_bytes_limit"], 256'000'000);
+  EXPECT_EQ(stats["dropped_impressions"], 0);
+  EXPECT_NE(small.service.metrics().find(
+                fmt::format("olrank_impression_bytes {}\n", stats["impression_bytes"].get<int>())),
+            std::string::npos);
 }
 
 // Certain orders need a covariance, and feedback: without any, none is certain.

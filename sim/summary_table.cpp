@@ -13,6 +13,7 @@
 #include "core/text/csv.h"
 #include "sim/curve.h"
 #include "sim/moments.h"
+#include "sim/trial_folder.h"
 
 namespace olrank {
 namespace {
@@ -88,9 +89,9 @@ std::string by_place(const std::vector<std::string>& deviations) {
 
 std::vector<SummaryRow> read_summaries(const fs::path& experiment) {
   std::vector<SummaryRow> rows;
-  std::error_code failed;
-  for (const auto& entry : fs::recursive_directory_iterator(experiment / "trials", failed)) {
-    if (entry.path().filename() == "summary.json") rows.push_back(read_summary(entry.path()));
+  for (const TrialIdentity& identity : trials_in(experiment)) {
+    if (TrialFolder(experiment, identity).finished())
+      rows.push_back(read_summary(experiment / identity.path() / "summary.json"));
   }
   std::sort(rows.begin(), rows.end(),
             [](const SummaryRow& a, const SummaryRow& b) { return a.identity < b.identity; });

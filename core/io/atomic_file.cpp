@@ -13,12 +13,22 @@
 namespace olrank {
 namespace {
 
+constexpr std::string_view kTemporary = ".tmp-";
+
 std::string temporary_name(const std::filesystem::path& target) {
   // Process ID and a counter make the name unique within the folder.
   static std::atomic<unsigned> counter{0};
   const std::filesystem::path folder = target.parent_path();
-  return (folder / fmt::format(".{}.tmp-{}-{}", target.filename().string(), ::getpid(), counter++))
+  return (folder / fmt::format(".{}{}{}-{}", target.filename().string(), kTemporary, ::getpid(), counter++))
       .string();
+}
+
+/// What follows kTemporary: two numbers.
+bool is_temporary_end(std::string_view end) {
+  const std::size_t dash = end.find('-');
+  return dash != std::string_view::npos && dash > 0 && dash + 1 < end.size() &&
+         end.find_first_not_of("0123456789-") == std::string_view::npos &&
+         end.find('-', dash + 1) == end.npos;
 }
 
 std::string folder_of(const std::filesystem::path& target) {
@@ -70,6 +80,16 @@ void AtomicFile::commit() {
   const int error_number = errno;
   ::close(folder);
   if (flushed != 0 && error_number != EINVAL) fail("flush the folder of", error_number);
+}
+
+bool is_temporary(std::string_view name) {
+  const std::size_t at = name.rfind(kTemporary);
+  return name.starts_with('.') && at != std::string_view::npos && at > 1 &&
+         is_temporary_end(name.substr(at + kTemporary.size()));
+}
+
+bool is_temporary_of(std::string_view name, std::string_view target) {
+  return is_temporary(name) && name.substr(1, name.rfind(kTemporary) - 1) == target;
 }
 
 void write_file_atomically(const std::filesystem::path& target, std::string_view bytes) {

@@ -27,6 +27,11 @@ class AtomicFile {
   int descriptor_ = -1;
 };
 
+/// Whether a file of this name may be the temporary file of writing `target`, both without folders.
+bool is_temporary_of(std::string_view name, std::string_view target);
+/// Whether a file of this name may be the temporary file of some target.
+bool is_temporary(std::string_view name);
+
 void write_file_atomically(const std::filesystem::path& target, std::string_view bytes);
 
 /// Reads the whole file.

@@ -90,7 +90,8 @@ std::shared_ptr<const FoldData> load_fold(const Configuration& configuration,
   int max_grade = std::max(parts.train.max_grade(), parts.test.max_grade());
   if (parts.vali) max_grade = std::max(max_grade, parts.vali->max_grade());
   std::optional<RecordedFeedback> recorded;
-  if (!request.replay.empty()) recorded = RecordedFeedback::read(request.replay, parts.train);
+  if (!request.replay.empty())
+    recorded = RecordedFeedback::read(request.replay, parts.train, allowed_bytes(configuration.data));
   auto data = std::make_shared<FoldData>(
       FoldData{{normaliser.apply(query_data, context), normaliser.apply(eval_set, context), max_grade},
                {},

@@ -207,7 +207,8 @@ class Tuning {
   void write_choice(const std::vector<TriedPoint>& tried, const std::vector<Winner>& winners) const {
     const std::string table = tuning_csv(configuration_, grid_, tried);
     const fs::path file = out_ / "tuning.csv";
-    if (fs::exists(file) && read_file(file) == table) return;  // the choice is unchanged
+    if (fs::exists(file) && fs::file_size(file) == table.size() && read_file(file, table.size()) == table)
+      return;  // the choice is unchanged
     remove_choice();
     for (const auto& chosen : chosen_configurations(configuration_, winners, out_ / "test"))
       write_configuration(chosen.configuration, out_ / chosen.file);

@@ -43,7 +43,7 @@ void read_last(const json& last, TrialResults& trial) {
 }
 
 void read_summary(const fs::path& file, TrialResults& trial) {
-  const json summary = parse_json(read_file(file));
+  const json summary = parse_json(read_file(file, kLargestJson));
   read_last(summary.at("last"), trial);
   trial.rounds = summary.at("rounds").get<std::int64_t>();
   trial.parameters = summary.at("parameters").get<std::int64_t>();

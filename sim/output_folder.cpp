@@ -52,7 +52,7 @@ std::optional<ordered_json> own_manifest(const fs::path& folder) {
   std::error_code unreadable;
   if (!fs::is_regular_file(file, unreadable)) return std::nullopt;
   try {
-    ordered_json manifest = parse_ordered_json(read_file(file));
+    ordered_json manifest = parse_ordered_json(read_file(file, kLargestJson));
     if (says_olrank(manifest)) return manifest;
   } catch (const nlohmann::json::exception&) {
   }

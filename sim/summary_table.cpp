@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "core/io/atomic_file.h"
+#include "core/io/json.h"
 #include "core/runtime/log.h"
 #include "core/text/csv.h"
 #include "sim/curve.h"
@@ -21,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 SummaryRow read_summary(const fs::path& file) {
-  const auto json = nlohmann::json::parse(read_file(file), nullptr, false);
+  const auto json = try_parse_json(read_file(file, kLargestJson));
   try {
     SummaryRow row;
     row.identity = {json.at("ranker"), json.at("clicks"), json.at("fold"), json.at("seed")};

@@ -13,6 +13,7 @@
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/folder.h"
+#include "core/io/json.h"
 #include "core/online/model_bytes.h"
 #include "core/version.h"
 
@@ -110,7 +111,7 @@ void TrialFolder::check(const TrialRecipe& recipe) const {
 
 void TrialFolder::check_finished(TrialRecipe recipe) const {
   const fs::path file = path_ / kSummary;
-  const auto parsed = nlohmann::ordered_json::parse(read_file(file), nullptr, false);
+  const auto parsed = try_parse_json(read_file(file, kLargestJson));
   if (!parsed.is_object() || !parsed.contains("recipe")) {
     throw IoError(
         fmt::format("{}: This is not a trial summary. Start the trial again with --force.", file.string()));

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "core/error.h"
+#include "core/io/json.h"
 
 namespace olrank {
 namespace {
@@ -76,7 +77,7 @@ std::string recipe_json(const TrialRecipe& recipe) {
 }
 
 TrialRecipe parse_recipe(const std::string& json, const std::string& origin) {
-  const auto parsed = nlohmann::ordered_json::parse(json, nullptr, false);
+  const auto parsed = try_parse_json(json);
   TrialRecipe recipe;
   if (!parsed.is_object()) throw IoError(fmt::format("{}: The trial's recipe is missing.", origin));
   for (const auto& [name, text] : parsed.items()) {

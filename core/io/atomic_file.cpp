@@ -5,10 +5,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 
 #include "core/error.h"
+#include "core/io/descriptor.h"
 
 namespace olrank {
 namespace {
@@ -98,23 +100,31 @@ void write_file_atomically(const std::filesystem::path& target, std::string_view
   file.commit();
 }
 
-std::string read_file(const std::filesystem::path& path) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) throw IoError("read", path.string(), errno);
+std::string read_file(const std::filesystem::path& path, std::size_t max_bytes) {
+  constexpr std::size_t kLargestPipe = std::size_t{1} << 30;
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat status {};
+  if (!file.is_open() || ::fstat(file.number(), &status) != 0) throw IoError("read", path.string(), errno);
+  const bool is_regular = S_ISREG(status.st_mode);
+  if (!is_regular) max_bytes = std::min(max_bytes, kLargestPipe);
+  const auto refuse = [&] {
+    throw IoError(fmt::format("{}: The file is larger than {} bytes, the most that can be read from {}.",
+                              path.string(), max_bytes, is_regular ? "such a file" : "a pipe or device"));
+  };
   std::string bytes;
+  if (is_regular) {
+    if (static_cast<std::size_t>(status.st_size) > max_bytes) refuse();
+    bytes.reserve(status.st_size);
+  }
   char chunk[1 << 16];
   for (;;) {
-    const ssize_t got = ::read(descriptor, chunk, sizeof chunk);
+    const ssize_t got = ::read(file.number(), chunk, sizeof chunk);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) {
-      const int error_number = errno;
-      ::close(descriptor);
-      throw IoError("read", path.string(), error_number);
-    }
+    if (got < 0) throw IoError("read", path.string(), errno);
     if (got == 0) break;
+    if (static_cast<std::size_t>(got) > max_bytes - bytes.size()) refuse();
     bytes.append(chunk, got);
   }
-  ::close(descriptor);
   return bytes;
 }
 

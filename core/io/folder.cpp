@@ -12,21 +12,12 @@
 
 #include "core/error.h"
 #include "core/io/atomic_file.h"
+#include "core/io/descriptor.h"
 
 namespace olrank {
 namespace {
 
 namespace fs = std::filesystem;
-
-struct Descriptor {
-  explicit Descriptor(int opened) : number(opened) {}
-  ~Descriptor() {
-    if (number >= 0) ::close(number);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int number;
-};
 
 std::vector<std::string> entries_of(int folder) {
   std::vector<std::string> names;
@@ -63,9 +54,9 @@ bool remove_below(int parent, const fs::path& path, fs::path::const_iterator par
   {
     const Descriptor folder(
         ::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-    if (folder.number < 0 && errno == ENOENT) return true;
-    if (folder.number < 0) throw IoError("remove files from", here.string(), errno);
-    if (!remove_below(folder.number, here, std::next(part), end, files)) return false;
+    if (!folder.is_open() && errno == ENOENT) return true;
+    if (!folder.is_open()) throw IoError("remove files from", here.string(), errno);
+    if (!remove_below(folder.number(), here, std::next(part), end, files)) return false;
   }
   if (::unlinkat(parent, name.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT) return true;
   if (errno == ENOTEMPTY || errno == EEXIST) return false;
@@ -92,9 +83,9 @@ std::optional<fs::path> symbolic_link_below(const fs::path& root, const fs::path
 
 void remove_files(const fs::path& root, const fs::path& folder, std::span<const std::string_view> files) {
   const Descriptor top(::open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (top.number < 0 && errno == ENOENT) return;
-  if (top.number < 0) throw IoError("open the folder", root.string(), errno);
-  remove_below(top.number, root, folder.begin(), folder.end(), files);
+  if (!top.is_open() && errno == ENOENT) return;
+  if (!top.is_open()) throw IoError("open the folder", root.string(), errno);
+  remove_below(top.number(), root, folder.begin(), folder.end(), files);
 }
 
 }  // namespace olrank

@@ -9,10 +9,12 @@
 
 #include "core/error.h"
 #include "core/io/atomic_file.h"
+#include "core/io/json.h"
 #include "core/runtime/log.h"
 #include "core/text/csv.h"
 #include "sim/curve.h"
 #include "sim/moments.h"
+#include "sim/trial_folder.h"
 
 namespace olrank {
 namespace {
@@ -20,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 SummaryRow read_summary(const fs::path& file) {
-  const auto json = nlohmann::json::parse(read_file(file), nullptr, false);
+  const auto json = try_parse_json(read_file(file, kLargestJson));
   try {
     SummaryRow row;
     row.identity = {json.at("ranker"), json.at("clicks"), json.at("fold"), json.at("seed")};
@@ -88,9 +90,9 @@ std::string by_place(const std::vector<std::string>& deviations) {
 
 std::vector<SummaryRow> read_summaries(const fs::path& experiment) {
   std::vector<SummaryRow> rows;
-  std::error_code failed;
-  for (const auto& entry : fs::recursive_directory_iterator(experiment / "trials", failed)) {
-    if (entry.path().filename() == "summary.json") rows.push_back(read_summary(entry.path()));
+  for (const TrialIdentity& identity : trials_in(experiment)) {
+    if (TrialFolder(experiment, identity).finished())
+      rows.push_back(read_summary(experiment / identity.path() / "summary.json"));
   }
   std::sort(rows.begin(), rows.end(),
             [](const SummaryRow& a, const SummaryRow& b) { return a.identity < b.identity; });

@@ -12,6 +12,7 @@
 #include "sim/summary_table.h"
 #include "tests/sim/small_trial.h"
 #include "tests/support/expected_warnings.h"
+#include "tests/support/message_of.h"
 #include "tests/support/temporary_folder.h"
 
 namespace olrank {
@@ -266,19 +267,62 @@ TEST(ExperimentTest, SummariesHaveDocumentedFields) {
 TEST(ExperimentTest, RefusesResumesOrReplacesExistingResults) {
   const TemporaryFolder folder;
   ExperimentPlan plan = small_plan(folder.path());
-  settle_existing(plan);  // nothing is there yet
+  const OutputFolder out(folder.path(), FolderKind::kExperiment);
+  settle_existing(plan, out);  // nothing is there yet
+  out.write_manifest(nlohmann::ordered_json::object(), "test", trials_of(plan));
   plan.shard = {0, 2};
   run_experiment(plan);
-  EXPECT_THROW(settle_existing(plan), InvalidArgument);
+  EXPECT_THROW(settle_existing(plan, out), InvalidArgument);
   ExperimentPlan other_half = plan;
   other_half.shard = {1, 2};
-  settle_existing(other_half);
+  settle_existing(other_half, out);
   plan.existing = Existing::kResume;
-  settle_existing(plan);
+  settle_existing(plan, out);
   EXPECT_EQ(read_summaries(folder.path()).size(), 6U);
   plan.existing = Existing::kReplace;
-  settle_existing(plan);
+  settle_existing(plan, out);
   EXPECT_EQ(read_summaries(folder.path()).size(), 0U);
+}
+
+TEST(ExperimentTest, ReplacesOnlyTrialsThatTheManifestLists) {
+  const TemporaryFolder folder;
+  ExperimentPlan plan = small_plan(folder.path());
+  const OutputFolder out(folder.path(), FolderKind::kExperiment);
+  run_experiment(plan);
+  plan.existing = Existing::kReplace;
+  out.write_manifest(nlohmann::ordered_json::object(), "test", {trials_of(plan).front()});
+  EXPECT_NE(message_of<InvalidArgument>([&] { settle_existing(plan, out); }).find("does not list"),
+            std::string::npos);
+  EXPECT_EQ(read_summaries(folder.path()).size(), 12U);
+  out.write_manifest(nlohmann::ordered_json::object(), "test", trials_of(plan));
+  const auto trial = folder.path() / trials_of(plan).front().path();
+  write_file_atomically(trial / "thesis.txt", "mine");
+  write_file_atomically(trial / "checkpoint/.thesis.txt.tmp-1-2", "mine");
+  write_file_atomically(trial / ".curve.jsonl.tmp-1-2", "a killed run's");
+  settle_existing(plan, out);
+  std::set<std::string> left;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder.path() / "trials"))
+    if (entry.is_regular_file()) left.insert(entry.path().filename());
+  EXPECT_EQ(left, (std::set<std::string>{"thesis.txt", ".thesis.txt.tmp-1-2"}));
+}
+
+TEST(ExperimentTest, ReplacesNothingBehindSymbolicLinks) {
+  for (const char* linked : {"trials", "trials/one/perfect", "trials/one/perfect/fold1/seed1"}) {
+    const TemporaryFolder folder;
+    ExperimentPlan plan = small_plan(folder / "out");
+    plan.seeds = {1};
+    plan.users.resize(1);
+    const OutputFolder out(plan.out, FolderKind::kExperiment);
+    run_experiment(plan);
+    out.write_manifest(nlohmann::ordered_json::object(), "test", trials_of(plan));
+    std::filesystem::rename(plan.out / linked, folder / "elsewhere");
+    std::filesystem::create_symlink(folder / "elsewhere", plan.out / linked);
+    plan.existing = Existing::kReplace;
+    EXPECT_NE(message_of<InvalidArgument>([&] { settle_existing(plan, out); }).find("is a symbolic link"),
+              std::string::npos);
+    EXPECT_THROW(remove_trial(plan.out, trials_of(plan).front()), IoError);  // a link that comes later
+    EXPECT_EQ(read_summaries(plan.out).size(), 2U);
+  }
 }
 
 TEST(ExperimentTest, ContinuesWithSameResultsAfterInterruption) {

@@ -243,7 +243,6 @@ class ServeCommand : public Command {
   /// checkpoint.
   int serve(Service& service, const FeedbackLog& log, Learner& learner, Listener& listener) const {
     const InterruptGuard guard;
-    const int port = listener.port();
     HttpServer server(service, http_, listener);
     learner.start();
     std::atomic<bool> ended = false;
@@ -251,8 +250,7 @@ class ServeCommand : public Command {
       server.run();
       ended = true;
     });
-    const bool v6 = http_.address.find(':') != std::string::npos;
-    fmt::print("http://{}{}{}:{}\n", v6 ? "[" : "", http_.address, v6 ? "]" : "", port);
+    fmt::print("{}\n", listener.url());
     std::fflush(stdout);
     std::exception_ptr lost;
     while (InterruptGuard::requested() == 0 && !ended && !lost) {

@@ -37,6 +37,13 @@ Addresses addresses_of(const HttpSettings& settings) {
                   settings.address));
 }
 
+std::string number_of(const addrinfo& address) {
+  char text[NI_MAXHOST] = "";
+  const bool known = ::getnameinfo(address.ai_addr, address.ai_addrlen, text, sizeof text, nullptr, 0,
+                                   NI_NUMERICHOST) == 0;
+  return known ? text : "";
+}
+
 int port_of(int socket) {
   sockaddr_storage bound{};
   socklen_t size = sizeof bound;
@@ -88,6 +95,7 @@ Listener::Listener(const HttpSettings& settings) {
   }
   port_ = port_of(socket_);
   v6_ = address.ai_family == AF_INET6;
+  url_ = fmt::format("http://{}{}{}:{}", v6_ ? "[" : "", number_of(address), v6_ ? "]" : "", port_);
 }
 
 Listener::~Listener() {

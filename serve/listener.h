@@ -23,6 +23,8 @@ class Listener {
   Listener& operator=(const Listener&) = delete;
 
   int port() const { return port_; }
+  /// With the address as a number, which a service without a token accepts as its Host.
+  const std::string& url() const { return url_; }
   bool is_v6() const { return v6_; }
   /// The socket, which the caller now owns.
   int release();
@@ -30,6 +32,7 @@ class Listener {
  private:
   int socket_ = -1;
   int port_ = 0;
+  std::string url_;
   bool v6_ = false;
 };
 

@@ -1,6 +1,7 @@
 #include "serve/listener.h"
 
 #include <arpa/inet.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 
@@ -38,6 +39,13 @@ TEST(ListenerTest, TellsLoopbackByTheNumber) {
 TEST(ListenerTest, ListensOnLoopbackWithoutAToken) {
   for (const char* address : {"127.0.0.1", "127.1.2.3", "localhost"})
     EXPECT_GT(Listener(at(address)).port(), 0);
+}
+
+TEST(ListenerTest, NamesItsUrlByTheNumber) {
+  for (const char* address : {"127.0.0.1", "localhost", "127.1"}) {
+    const Listener listener(at(address));
+    EXPECT_EQ(listener.url(), fmt::format("http://127.0.0.1:{}", listener.port()));
+  }
 }
 
 TEST(ListenerTest, ListensBeyondLoopbackOnlyWithAToken) {

@@ -23,6 +23,7 @@
 #include "serve/feedback_log.h"
 #include "serve/http_server.h"
 #include "serve/learner.h"
+#include "serve/listener.h"
 #include "serve/service.h"
 #include "serve/state_folder.h"
 #include "serve/token_file.h"
@@ -83,6 +84,9 @@ class ServeCommand : public Command {
 
   int run(const OutputFlags& output) override {
     check_usage();
+    // Before the folder, so that a start whose port is taken leaves nothing behind.
+    std::optional<Listener> listener;
+    if (!learn_only_) listener.emplace(http_);
     StateFolder folder(state_);
     ::umask(077);  // whatever the service writes is for its owner only
     const ResolvedService resolved = resolve_service(folder, request());
@@ -93,25 +97,40 @@ class ServeCommand : public Command {
     auto ranker = make_service_ranker(resolved, available_memory() / 3);
     std::optional<ImportedLog> imported;
     if (!import_.log.empty()) imported.emplace(folder, import_, normaliser, ranker->learns_from_unshown());
-    if (!imported) return start(folder, resolved, normaliser, std::move(ranker), output);
-    // Nothing can refuse a log that olrank has just written.
-    folder.begin(identity, resolved.model);
-    imported->commit();
-    log_info("Imported {} rounds from {}.", imported->rounds(), import_.log.string());
-    return start(folder, resolved, normaliser, std::move(ranker), output);
+    if (imported) {  // nothing can refuse a log that olrank has just written
+      folder.begin(identity, resolved.model);
+      imported->commit();
+      log_info("Imported {} rounds from {}.", imported->rounds(), import_.log.string());
+    }
+    // Reads log and checkpoint; until both are accepted, nothing else in the folder changes.
+    FeedbackLog log(folder.log(), impressions_.open, accept_loss_);
+    Learner learner(std::move(ranker), log,
+                    {folder.checkpoint(), print_identity(identity), checkpoint_every_, normaliser.inputs(),
+                     accept_loss_});
+    if (resolved.is_new && !imported) folder.begin(identity, resolved.model);
+    log.begin_writing();
+    log.guard_writes([&folder] { folder.require_lock(); });
+    folder.accept();
+    if (learn_only_) return learn(learner, output);
+    log_info("{}: {} rounds in the log, learning continues from round {}.", state_, log.rounds(),
+             learner.restored_round());
+    Service service(parts(identity, normaliser), log, learner);
+    return serve(service, log, learner, *listener);
   }
 
  private:
   void declare_network(CLI::App& app) {
-    app.add_option("--address", http_.address,
-                   "address to listen on; other than loopback requires --token-file [default: 127.0.0.1]")
+    app.add_option(
+           "--address", http_.address,
+           "address or name to listen on; other than loopback requires --token-file [default: 127.0.0.1]")
         ->type_name("ADDRESS");
     app.add_option("--port", http_.port,
                    "port; 0 picks a free one, printed to standard output [default: 8080]")
         ->type_name("N");
     app.add_option("--token-file", token_file_, "file with the bearer token that requests must send")
         ->type_name("FILE");
-    app.add_option("--connections", http_.connections, "maximum number of open connections [default: 64]")
+    app.add_option("--connections", http_.connections,
+                   "maximum number of connections that have sent a request [default: 64]")
         ->type_name("N");
     app.add_option("--request-seconds", request_seconds_,
                    "time limit for receiving a request [default: 10]")
@@ -172,7 +191,6 @@ class ServeCommand : public Command {
     http_.idle = std::chrono::seconds(idle_seconds_);
     http_.token = token_file_.empty() ? "" : read_token(token_file_);
     impressions_.age = std::chrono::seconds(impression_seconds_);
-    require_safe_address(http_);
   }
 
   ServiceRequest request() const {
@@ -202,24 +220,6 @@ class ServeCommand : public Command {
     return parts;
   }
 
-  /// Checks log and checkpoint before it changes anything in the folder.
-  int start(StateFolder& folder, const ResolvedService& resolved, const FittedNormaliser& normaliser,
-            std::unique_ptr<OnlineRanker> ranker, const OutputFlags& output) const {
-    FeedbackLog log(folder.log(), impressions_.open, accept_loss_);
-    Learner learner(std::move(ranker), log,
-                    {folder.checkpoint(), print_identity(resolved.identity), checkpoint_every_,
-                     normaliser.inputs(), accept_loss_});
-    if (resolved.is_new) folder.begin(resolved.identity, resolved.model);
-    log.begin_writing();
-    log.guard_writes([&folder] { folder.require_lock(); });
-    folder.accept();
-    if (learn_only_) return learn(learner, output);
-    log_info("{}: {} rounds in the log, learning continues from round {}.", state_, log.rounds(),
-             learner.restored_round());
-    Service service(parts(resolved.identity, normaliser), log, learner);
-    return serve(service, log, learner);
-  }
-
   static int learn(Learner& learner, const OutputFlags& output) {
     learner.learn_all();
     const Learner::State state = learner.write_checkpoint();
@@ -235,9 +235,10 @@ class ServeCommand : public Command {
 
   /// Serves until SIGINT or SIGTERM, then answers open requests, learns accepted feedback and writes a
   /// checkpoint.
-  int serve(Service& service, const FeedbackLog& log, Learner& learner) const {
+  int serve(Service& service, const FeedbackLog& log, Learner& learner, Listener& listener) const {
     const InterruptGuard guard;
-    HttpServer server(service, http_);
+    const int port = listener.port();
+    HttpServer server(service, http_, listener);
     learner.start();
     std::atomic<bool> ended = false;
     std::thread serving([&] {
@@ -245,7 +246,7 @@ class ServeCommand : public Command {
       ended = true;
     });
     const bool v6 = http_.address.find(':') != std::string::npos;
-    fmt::print("http://{}{}{}:{}\n", v6 ? "[" : "", http_.address, v6 ? "]" : "", server.port());
+    fmt::print("http://{}{}{}:{}\n", v6 ? "[" : "", http_.address, v6 ? "]" : "", port);
     std::fflush(stdout);
     std::exception_ptr lost;
     while (InterruptGuard::requested() == 0 && !ended && !lost) {

@@ -97,12 +97,25 @@ class ServeCommand : public Command {
     auto ranker = make_service_ranker(resolved, available_memory() / 3);
     std::optional<ImportedLog> imported;
     if (!import_.log.empty()) imported.emplace(folder, import_, normaliser, ranker->learns_from_unshown());
-    if (!imported) return start(folder, resolved, normaliser, std::move(ranker), listener, output);
-    // Nothing can refuse a log that olrank has just written.
-    folder.begin(identity, resolved.model);
-    imported->commit();
-    log_info("Imported {} rounds from {}.", imported->rounds(), import_.log.string());
-    return start(folder, resolved, normaliser, std::move(ranker), listener, output);
+    if (imported) {  // nothing can refuse a log that olrank has just written
+      folder.begin(identity, resolved.model);
+      imported->commit();
+      log_info("Imported {} rounds from {}.", imported->rounds(), import_.log.string());
+    }
+    // Reads log and checkpoint; until both are accepted, nothing else in the folder changes.
+    FeedbackLog log(folder.log(), impressions_.open, accept_loss_);
+    Learner learner(std::move(ranker), log,
+                    {folder.checkpoint(), print_identity(identity), checkpoint_every_, normaliser.inputs(),
+                     accept_loss_});
+    if (resolved.is_new && !imported) folder.begin(identity, resolved.model);
+    log.begin_writing();
+    log.guard_writes([&folder] { folder.require_lock(); });
+    folder.accept();
+    if (learn_only_) return learn(learner, output);
+    log_info("{}: {} rounds in the log, learning continues from round {}.", state_, log.rounds(),
+             learner.restored_round());
+    Service service(parts(identity, normaliser), log, learner);
+    return serve(service, log, learner, *listener);
   }
 
  private:
@@ -205,25 +218,6 @@ class ServeCommand : public Command {
     parts.impressions = impressions_;
     parts.start = random_start_id();
     return parts;
-  }
-
-  /// Checks log and checkpoint before it changes anything in the folder.
-  int start(StateFolder& folder, const ResolvedService& resolved, const FittedNormaliser& normaliser,
-            std::unique_ptr<OnlineRanker> ranker, std::optional<Listener>& listener,
-            const OutputFlags& output) const {
-    FeedbackLog log(folder.log(), impressions_.open, accept_loss_);
-    Learner learner(std::move(ranker), log,
-                    {folder.checkpoint(), print_identity(resolved.identity), checkpoint_every_,
-                     normaliser.inputs(), accept_loss_});
-    if (resolved.is_new) folder.begin(resolved.identity, resolved.model);
-    log.begin_writing();
-    log.guard_writes([&folder] { folder.require_lock(); });
-    folder.accept();
-    if (learn_only_) return learn(learner, output);
-    log_info("{}: {} rounds in the log, learning continues from round {}.", state_, log.rounds(),
-             learner.restored_round());
-    Service service(parts(resolved.identity, normaliser), log, learner);
-    return serve(service, log, learner, *listener);
   }
 
   static int learn(Learner& learner, const OutputFlags& output) {

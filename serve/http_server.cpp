@@ -338,7 +338,8 @@ class HttpServer::Session : public std::enable_shared_from_this<Session> {
     response_->set(http::field::content_type, answer.type);
     if (!answer.range.empty()) response_->set(http::field::content_range, answer.range);
     if (answer.status == 401) response_->set(http::field::www_authenticate, "Bearer");
-    if (answer.status == 503) response_->set(http::field::retry_after, "1");
+    if (answer.retry_after > 0)
+      response_->set(http::field::retry_after, fmt::format("{}", answer.retry_after));
     if (closing_) {
       response_->set(http::field::connection, "close");
     } else {

@@ -88,6 +88,7 @@ Answer answer_request(const Route& route, Service& service, const RequestHead& h
 Answer answer_rejection(const ApiError& error) {
   Answer answer;
   answer.status = error.status();
+  answer.retry_after = error.status() == 503 ? std::max(1, error.retry_after()) : error.retry_after();
   answer.body = error.json();
   return answer;
 }

@@ -14,7 +14,8 @@ struct Answer {
   int status = 200;
   std::string body;
   std::string_view type = "application/json";
-  std::string range;  // Content-Range; empty: the answer is no part
+  std::string range;    // Content-Range; empty: the answer is no part
+  int retry_after = 0;  // seconds; 0: the same request cannot succeed
 };
 
 /// A path with its method, and what the service does for it.

@@ -21,7 +21,7 @@ FeedbackRecord list_of(std::vector<std::string> docs) {
 }
 
 template <class Call>
-ApiError rejection_of(const Call& call) {
+ApiError refusal_of(const Call& call) {
   try {
     call();
   } catch (const ApiError& error) {
@@ -31,7 +31,7 @@ ApiError rejection_of(const Call& call) {
 }
 template <class Call>
 int status_of(const Call& call) {
-  return rejection_of(call).status();
+  return refusal_of(call).status();
 }
 
 class ImpressionsTest : public testing::Test {
@@ -100,16 +100,14 @@ TEST_F(ImpressionsTest, AwaitsFeedbackAgainAfterRelease) {
 TEST_F(ImpressionsTest, TellsBeingWrittenFromOtherClicks) {
   const std::string id = open();
   auto claim = impressions.claim(id, std::vector<Click>{{0, ""}}, Time{});
-  const ApiError writing = rejection_of([&] {
-    impressions.claim(id, std::vector<Click>{{0, ""}}, Time{});
-  });
+  const ApiError writing = refusal_of([&] { impressions.claim(id, std::vector<Click>{{0, ""}}, Time{}); });
   EXPECT_EQ(writing.status(), 409);
   EXPECT_EQ(writing.code(), "being_written");
   EXPECT_GT(writing.retry_after(), 0);
   EXPECT_NE(writing.json().find("\"code\":\"being_written\""), std::string::npos);
   impressions.commit(claim.record, Time{});
   EXPECT_TRUE(impressions.claim(id, std::vector<Click>{{0, ""}}, Time{}).duplicate);
-  const ApiError other = rejection_of([&] { impressions.claim(id, std::vector<Click>{{1, ""}}, Time{}); });
+  const ApiError other = refusal_of([&] { impressions.claim(id, std::vector<Click>{{1, ""}}, Time{}); });
   EXPECT_EQ(other.status(), 409);
   EXPECT_EQ(other.code(), "other_clicks_accepted");
   EXPECT_EQ(other.retry_after(), 0);
@@ -218,7 +216,7 @@ TEST(ImpressionMemory, RejectsAListThatCannotFit) {
   Impressions tight({100, std::chrono::seconds(10), 3'000}, "start");
   const std::string written = tight.open(large_list(10, 10), 10, Time{});
   auto claim = tight.claim(written, {}, Time{});
-  const ApiError busy = rejection_of([&] { tight.open(large_list(10, 10), 10, Time{}); });
+  const ApiError busy = refusal_of([&] { tight.open(large_list(10, 10), 10, Time{}); });
   EXPECT_EQ(busy.status(), 503);
   EXPECT_GT(busy.retry_after(), 0);
   tight.release(std::move(claim.record));

@@ -134,9 +134,9 @@ ExternalScores scores_of(const EvalRequest& request, const Dataset& data, Execut
   scores.scores =
       scores_of_all(scorer, fitted_to_model(data, scorer.model(), request.data, context), context);
   for (std::size_t doc = 0; doc < scores.scores.size(); ++doc) {
-    if (std::isnan(scores.scores[doc])) {
-      throw NumericError(
-          fmt::format("{} gives document {} of '{}' a score of NaN.", file.string(), doc, request.data));
+    if (!std::isfinite(scores.scores[doc])) {
+      throw NumericError(fmt::format("{} gives document {} of '{}' a score that is not finite.",
+                                     file.string(), doc, request.data));
     }
   }
   return scores;

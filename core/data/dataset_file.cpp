@@ -230,6 +230,9 @@ Dataset read_dataset_memory(MappedMemory memory, const std::string& name, Thread
       (header.named_docs != 0 && header.named_docs != header.docs)) {
     refuse("its counts contradict each other");
   }
+  const bool has_null_place = header.null_line > 0 && header.null_column > 0;
+  if (header.null_values > header.docs * header.features || (header.null_values > 0) != has_null_place)
+    refuse("its count of NULL values contradicts the others");
   // Ask for the pages ahead of the checks that walk through them; where the kernel cannot, they come
   // anyway.
   ::madvise(memory.data(), memory.size(), MADV_POPULATE_READ);

@@ -1,0 +1,295 @@
+// Damaged and forged models and caches: refused in one sentence, or read to something that gives finite
+// scores. Nothing crashes, and nothing takes memory out of proportion to the file.
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "apps/eval_request.h"
+#include "apps/ranked_lists.h"
+#include "core/data/dataset_cache.h"
+#include "core/data/dataset_file.h"
+#include "core/data/doc_table.h"
+#include "core/error.h"
+#include "core/io/atomic_file.h"
+#include "core/metrics/score_files.h"
+#include "core/online/model_bytes.h"
+#include "models/export/export_format.h"
+#include "models/model_scorer.h"
+#include "models/ranker_factory.h"
+#include "tests/attack/memory_limit.h"
+#include "tests/core/data/letor_support.h"
+#include "tests/fuzz/data_checks.h"
+#include "tests/support/expected_warnings.h"
+#include "tests/support/mutated.h"
+#include "tests/support/temporary_folder.h"
+
+namespace olrank {
+namespace {
+
+using std::literals::operator""sv;
+
+constexpr std::uint32_t kMutants = 500;
+constexpr rlim_t kMoreMemory = 512'000'000;
+constexpr std::int64_t kFeatures = 5;
+constexpr std::string_view kTelling = "0123456789{}[]\":,.-eE\\\n \0\xFF"sv;
+constexpr float kTellingValues[] = {
+    std::numeric_limits<float>::quiet_NaN(),  std::numeric_limits<float>::infinity(),
+    -std::numeric_limits<float>::max(),       std::numeric_limits<float>::max(),
+    std::numeric_limits<float>::denorm_min(), -0.0F};
+
+RngStream draws(std::uint32_t number) {
+  return RngStream(make_key({.seed = 3, .purpose = Purpose::kProbe}), number);
+}
+
+std::string small_text() {
+  std::string text;
+  for (int doc = 0; doc < 40; ++doc) {
+    text += fmt::format("{} qid:q{}", doc % 3, doc / 7);
+    for (int feature = 1; feature <= kFeatures; ++feature)
+      text += fmt::format(" {}:{}", feature, (doc * 7 + feature * 3) % 11 - 4);
+    text += fmt::format(" # docid = d{}\n", doc);
+  }
+  return text;
+}
+
+/// An Error whose message is a sentence is a refusal; anything else leaves the test.
+template <class Action>
+bool refuses(const Action& action) {
+  try {
+    action();
+    return false;
+  } catch (const Error& error) {
+    const std::string sentence = error.what();
+    EXPECT_TRUE(sentence.ends_with('.') && sentence.size() < 2000 &&
+                sentence.find('\n') == std::string::npos)
+        << sentence;
+    EXPECT_NE(error.exit_code(), ExitCode::kDone);
+    return true;
+  }
+}
+
+std::vector<std::string> models() {
+  const LabelledQueries none;
+  const ExecutionContext context;
+  std::vector<std::string> files;
+  for (const RankerKind kind : {RankerKind::kPairRank, RankerKind::kOlRankNet, RankerKind::kP2NeurRank}) {
+    for (const Parameterisation parameterisation : {Parameterisation::kNtk, Parameterisation::kStandard}) {
+      RankerSettings settings = RankerSettings::defaults(kind, ProtocolName::kPaper);
+      settings.network.width = 6;
+      settings.network.depth = 3;
+      settings.network.parameterisation = parameterisation;
+      const auto ranker =
+          make_ranker(settings, kFeatures - 1, TrialKeys::of(1, 1, "test"), 10, {.labels = &none});
+      files.push_back(model_bytes(
+          ranker->model(),
+          {{"normalisation",
+            R"({"kind":"zscore","features":5,"kept":[0,1,3,4],"means":[1,2,3,4,5],"scales":[1,1,2,1,1]})"},
+           {"feature_names", R"(["a","b","c","d","e"])"}}));
+    }
+  }
+  return files;
+}
+
+std::uint64_t header_bytes(std::string_view file) {
+  std::uint64_t bytes = 0;
+  std::memcpy(&bytes, file.data(), sizeof bytes);
+  return bytes;
+}
+
+/// The header forged, with its length put right: a number replaced, or bytes damaged.
+std::string with_forged_header(const std::string& file, const std::vector<std::string>& others,
+                               RngStream& rng) {
+  static const std::vector<std::string> kNumbers = {"0",
+                                                    "1",
+                                                    "-1",
+                                                    "4",
+                                                    "65536",
+                                                    "10000000",
+                                                    "4294967295",
+                                                    "1e308",
+                                                    "18446744073709551615",
+                                                    "9999999999999999999999",
+                                                    "0.5",
+                                                    "null"};
+  std::string header = file.substr(8, header_bytes(file));
+  if (rng.index(2) == 0) {
+    header = mutated(header, others, kTelling, rng);
+  } else {
+    std::size_t begin =
+        header.find_first_of("0123456789", rng.index(static_cast<std::uint32_t>(header.size())));
+    if (begin == std::string::npos) begin = header.find_first_of("0123456789");
+    const std::size_t end = header.find_first_not_of("0123456789", begin);
+    header.replace(begin, end - begin, kNumbers[rng.index(static_cast<std::uint32_t>(kNumbers.size()))]);
+  }
+  const std::uint64_t length = header.size();
+  std::string forged(sizeof length, '\0');
+  std::memcpy(forged.data(), &length, sizeof length);
+  return forged + header + file.substr(8 + header_bytes(file));
+}
+
+std::string with_telling_values(std::string file, RngStream& rng) {
+  const std::size_t begin = 8 + header_bytes(file);
+  const auto values = static_cast<std::uint32_t>((file.size() - begin) / sizeof(float));
+  for (std::uint32_t left = 1 + rng.index(3); left > 0; --left) {
+    const float value = kTellingValues[rng.index(std::size(kTellingValues))];
+    std::memcpy(file.data() + begin + rng.index(values) * sizeof value, &value, sizeof value);
+  }
+  return file;
+}
+
+std::string damaged_model(const std::vector<std::string>& files, std::uint32_t number) {
+  RngStream rng = draws(number);
+  const std::string& file = files[rng.index(static_cast<std::uint32_t>(files.size()))];
+  switch (number % 4) {
+    case 0:
+      return mutated(file, files, kTelling, rng);
+    case 1:
+      return with_telling_values(file, rng);
+    default:
+      return with_forged_header(file, files, rng);
+  }
+}
+
+TEST(ModelMutants, AreRefusedOrGiveFiniteScores) {
+  const TemporaryFolder folder;
+  const Dataset data = read_text(small_text());
+  const std::vector<std::string> files = models();
+  const std::string path = (folder / "model.safetensors").string();
+  ExecutionContext context;
+  const MemoryLimit limit(kMoreMemory);
+  int accepted = 0;
+  for (std::uint32_t number = 0; number < kMutants; ++number) {
+    SCOPED_TRACE(number);
+    write_file(path, damaged_model(files, number));
+    EvalRequest request;
+    request.model = path;
+    const bool refused = refuses([&] { evaluate_ranking(request, data, context); });
+    std::vector<double> scores;
+    refuses([&] {
+      const ModelScorer scorer(load_model(path));
+      const Dataset inputs = fitted_to_model(data, scorer.model(), "data", context);
+      std::string lists;
+      write_ranked(scorer, ListFormat::kScores, inputs, context,
+                   [&](std::string_view text) { lists += text; });
+      scores = parse_scores(lists, "scores", data).scores;
+      for (const auto& [format, name] : EnumNames<ExportFormat>::values)
+        refuses([&, form = format] { exported(scorer.model(), form, "model"); });
+    });
+    EXPECT_EQ(refused, scores.empty());
+    for (const double score : scores) ASSERT_TRUE(std::isfinite(score));
+    accepted += refused ? 0 : 1;
+  }
+  EXPECT_GT(accepted, 50);
+  EXPECT_LT(accepted, 450);
+}
+
+/// A cache's file, damaged; every other one with the checksum of its header put right.
+std::string damaged_cache(const std::vector<std::string>& files, std::uint32_t number) {
+  constexpr std::size_t kHeader = 256;
+  RngStream rng = draws(number);
+  std::string file =
+      mutated(files[rng.index(static_cast<std::uint32_t>(files.size()))], files, "\0\x01\x7F\xFF"sv, rng);
+  if (number % 4 == 1 && file.size() > kHeader) {  // the counts in the header, where most is to be gained
+    const std::uint64_t telling[] = {0, 1, std::uint64_t{1} << 32, ~std::uint64_t{0}, file.size()};
+    std::memcpy(file.data() + 16 + 8 * rng.index(12), &telling[rng.index(std::size(telling))], 8);
+  }
+  if (number % 2 == 1 && file.size() > kHeader) {
+    std::memset(file.data() + kHeader - 8, 0, 8);
+    const std::uint64_t checksum = fingerprint_of(std::string_view(file).substr(0, kHeader)).low;
+    std::memcpy(file.data() + kHeader - 8, &checksum, sizeof checksum);
+  }
+  return file;
+}
+
+TEST(CacheMutants, GiveTheDataOfTheText) {
+  const TemporaryFolder folder;
+  ThreadPool pool(2);
+  const std::string text = (folder / "data.txt").string();
+  write_file(text, small_text());
+  const DatasetCache cache(folder / "cache");
+  const Dataset original = cache.read(text, {}, pool);
+  const auto copy = cache.copy_of(text);
+  const std::vector<std::string> files = {read_file(copy)};
+  const ExpectedWarnings missing_values;  // which a forged header may claim
+  const MemoryLimit limit(kMoreMemory);
+  for (std::uint32_t number = 0; number < kMutants; ++number) {
+    SCOPED_TRACE(number);
+    write_file(copy, damaged_cache(files, number));
+    EXPECT_TRUE(same_content(cache.read(text, {}, pool), original));
+  }
+}
+
+TEST(CacheMutants, AreRefusedAsDataFilesOrSound) {
+  const TemporaryFolder folder;
+  ThreadPool pool(2);
+  std::vector<std::string> files;
+  for (const std::string& text : {small_text(), std::string("0 qid:1 1:1\n")}) {
+    write_dataset_file(read_text(text), {}, folder / "whole.olrank");
+    files.push_back(read_file(folder / "whole.olrank"));
+  }
+  const std::string path = (folder / "data.olrank").string();
+  const MemoryLimit limit(kMoreMemory);
+  int refused = 0;
+  for (std::uint32_t number = 0; number < kMutants; ++number) {
+    SCOPED_TRACE(number);
+    write_file(path, damaged_cache(files, number));
+    refused += refuses([&] { fuzz::check_dataset(DatasetCache().read(path, {}, pool)); }) ? 1 : 0;
+  }
+  EXPECT_GT(refused, 400);
+}
+
+/// Contents with one lie in them, under a fingerprint that is right for them.
+Dataset forged_data(const Dataset& honest, std::vector<float>& values, std::vector<std::uint8_t>& grades,
+                    std::vector<std::int64_t>& offsets, ThreadPool& pool, RngStream& rng) {
+  Dataset::Contents contents = honest.contents();
+  values.assign(contents.values.begin(), contents.values.end());
+  grades.assign(contents.grades.begin(), contents.grades.end());
+  offsets.assign(contents.offsets.begin(), contents.offsets.end());
+  const auto any = [&](const auto& list) { return rng.index(static_cast<std::uint32_t>(list.size())); };
+  switch (rng.index(4)) {
+    case 0:
+      values[any(values)] = kTellingValues[rng.index(std::size(kTellingValues))];
+      break;
+    case 1:
+      grades[any(grades)] = static_cast<std::uint8_t>(rng.index(256));
+      break;
+    case 2:
+      offsets[any(offsets)] = static_cast<std::int64_t>(rng.index(50)) - 5;
+      break;
+    default: {
+      const std::string ids[] = {"", "a b", "a#b", "a\n0 qid:2 1:1", std::string("\0", 1), "q0", "fine"};
+      contents.qids[any(contents.qids)] = ids[rng.index(std::size(ids))];
+    }
+  }
+  contents.values = values;
+  contents.grades = grades;
+  contents.offsets = offsets;
+  contents.fingerprint = content_fingerprint(contents, pool);
+  return Dataset(std::move(contents));
+}
+
+TEST(CacheMutants, ForgedContentsAreRefusedOrSound) {
+  const TemporaryFolder folder;
+  ThreadPool pool(2);
+  const Dataset honest = read_text(small_text());
+  const std::string path = (folder / "data.olrank").string();
+  std::vector<float> values;
+  std::vector<std::uint8_t> grades;
+  std::vector<std::int64_t> offsets;
+  int refused = 0;
+  for (std::uint32_t number = 0; number < kMutants; ++number) {
+    SCOPED_TRACE(number);
+    RngStream rng = draws(number);
+    write_dataset_file(forged_data(honest, values, grades, offsets, pool, rng), {}, path);
+    refused += refuses([&] { fuzz::check_dataset(DatasetCache().read(path, {}, pool)); }) ? 1 : 0;
+  }
+  EXPECT_GT(refused, 100);
+  EXPECT_LT(refused, 450);
+}
+
+}  // namespace
+}  // namespace olrank

@@ -105,8 +105,11 @@ std::unique_ptr<OnlineRanker> make_ranknet(const RankerRequest& request) {
 
 void set_ranknet_defaults(RankerSettings& settings, const DefaultsContext& context) {
   settings.network.network = NetworkForm::kLinear;
-  // For the paper protocol chosen by the committed sweeps: docs/DEFAULTS.md.
-  settings.trainer.learning_rate = context.protocol == ProtocolName::kPaper ? 0.01 : 0.1;
+  settings.trainer.learning_rate = 0.1;
+  if (context.protocol != ProtocolName::kPaper) return;
+  // Chosen by their worst case: docs/DEFAULTS.md.
+  settings.feedback.pairs = PairRule::kMatched;
+  settings.trainer.learning_rate = 0.003;
 }
 
 }  // namespace olrank

@@ -22,7 +22,7 @@ void set_pairrank_defaults(RankerSettings& settings, const DefaultsContext& cont
   // Chosen by their worst case: docs/DEFAULTS.md.
   settings.feedback.pairs = PairRule::kMatched;
   settings.explore.alpha = 0.1;
-  settings.explore.c1 = 0.0003;
+  settings.explore.c1 = 0.01;
   settings.explore.c2 = 0.1;
   settings.explore.delta = 0.01;
   settings.posterior.lambda = 100.0;

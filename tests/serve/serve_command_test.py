@@ -173,28 +173,6 @@ class ServeCommand(unittest.TestCase):
             self.assertEqual(client.wait_until_learned()["rounds"], 4)
         self.assertEqual(len(logged(self.state)), 4)
 
-    def test_refuses_damage_before_valid_records_and_changes_nothing(self):
-        service = self.start(*RANKER)
-        self.play(service, 5)
-        service.kill()
-        log = self.state / "feedback.jsonl"
-        lines = log.read_bytes().splitlines(keepends=True)
-        damaged = lines[0] + lines[1].replace(b'"clicks":[', b'"clicks":[1,', 1) + b"".join(lines[2:])
-        log.write_bytes(damaged)
-        before = {file: file.read_bytes() for file in self.state.rglob("*") if file.is_file() and file.name != "lock"}
-        message = self.refused("--state", self.state, code=1)
-        self.assertIn("Record 2 is damaged or missing, but 3 valid records follow it", message)
-        self.assertIn(f"truncate it to {len(lines[0])} bytes", message)
-        self.assertEqual({file: file.read_bytes() for file in self.state.rglob("*") if file.is_file() and file.name != "lock"},
-                         before)
-
-    def test_refuses_a_checkpoint_ahead_of_its_log(self):
-        service = self.start(*RANKER)
-        self.play(service, 5)
-        self.assertEqual(service.stop(), 0)
-        (self.state / "feedback.jsonl").write_bytes(b"")
-        self.assertIn("made after 5 rounds, but the log holds 0", self.refused("--state", self.state, code=1))
-
     def test_keeps_ranking_when_the_disk_is_full(self):
         def small_disk():
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

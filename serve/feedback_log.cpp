@@ -163,7 +163,7 @@ void FeedbackLog::write(std::unique_lock<std::mutex>& lock) {
       require_writable();
       std::string bytes;
       for (std::size_t i = 0; i < batch->bodies.size(); ++i)
-        bytes += record_line(batch->first_round + i, batch->bodies[i]);
+        bytes += record_line(batch->first_round + i, std::exchange(batch->bodies[i], {}));
       store(bytes);
       written = std::ssize(bytes);
     } catch (...) {

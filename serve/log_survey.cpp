@@ -39,8 +39,8 @@ std::string fault_of(std::string_view line, std::uint64_t round, std::int64_t va
         line.substr(0, std::min(line.find(','), std::size_t{40})), beginning(round));
   }
   if (valid_after > 0) {
-    return fmt::format("Record {} is damaged or missing, but {} valid records follow it.", round,
-                       valid_after);
+    return fmt::format("Record {} is damaged or missing, but {} {} it.", round,
+                       counted(valid_after, "valid record"), valid_after == 1 ? "follows" : "follow");
   }
   if (line.substr(0, kRound.size()) == kRound)
     return fmt::format("Record {} is damaged: its checksum does not match.", round);

@@ -145,7 +145,7 @@ std::vector<Damage> damages() {
     return kept.back().c_str();
   };
   return {
-      {"middle", one + flipped + three, 1, "Record 2 is damaged or missing, but 1 valid records follow it",
+      {"middle", one + flipped + three, 1, "Record 2 is damaged or missing, but 1 valid record follows it",
        loss(flipped + three, "1 valid record and 1 line that is none")},
       {"last complete line", one + flipped, 1, "Record 2 is damaged: its checksum does not match",
        loss(flipped, "0 valid records and 1 line that is none")},
@@ -165,7 +165,7 @@ std::vector<Damage> damages() {
        loss("milk", "0 valid records and 1 line that is none")},
       {"recorded feedback", "{\"qid\":\"1\",\"shown\":[1],\"clicks\":[0]}\n", 0,
        "learn it with --import-log", "cuts 37 bytes"},
-      {"blank line", one + "\n" + two, 1, "Record 2 is damaged or missing, but 1 valid records follow it",
+      {"blank line", one + "\n" + two, 1, "Record 2 is damaged or missing, but 1 valid record follows it",
        loss("\n" + two, "1 valid record and 1 line that is none")},
       {"zeros in the middle", one + std::string(4096, '\0') + "\n" + three, 1, "damaged or missing",
        loss(std::string(4096, '\0') + "\n" + three, "1 valid record and 1 line that is none")},

@@ -152,6 +152,27 @@ std::string ranker_recipe(const RankerSettings& ranker, const DeviceChoice& devi
   return recipe;
 }
 
+/// What makes a ranker explore more, or learn less from each noisy click.
+std::string exploration_advice(const RankerSettings& ranker) {
+  std::string advice;
+  switch (row_of(ranker.kind).evidence) {
+    case OrderEvidence::kWidths:
+      advice = fmt::format("a larger alpha than {}", ranker.explore.alpha);
+      if (ranker.explore.alpha_schedule == AlphaSchedule::kTheory)
+        advice = fmt::format("a larger c1 than {}", ranker.explore.c1);
+      if (ranker.posterior.covariance == Covariance::kNone) advice = "another covariance than none";
+      break;
+    case OrderEvidence::kVotes:
+      advice = fmt::format("a larger noise_variance than {}", ranker.posterior.noise_variance);
+      break;
+    default:
+      advice = fmt::format("a smaller learning_rate than {}", ranker.trainer.learning_rate);
+  }
+  const bool has_pairs = row_of(ranker.kind).pairs != PairUse::kOwnPairs;
+  if (has_pairs && ranker.feedback.pairs == PairRule::kAdjacent) advice += " or pairs = \"matched\"";
+  return advice;
+}
+
 /// Parallel trials share the available memory equally.
 ExperimentRanker::Make maker_of(const RankerSettings& ranker, std::int64_t cutoff,
                                 const DeviceChoice& device, std::int64_t jobs) {
@@ -191,7 +212,8 @@ ExperimentPlan make_plan(const Configuration& configuration, const ExperimentReq
                             ranker_recipe(ranker, device),
                             maker_of(ranker, cutoff, device, jobs),
                             {},
-                            row_of(ranker.kind).needs_labels});
+                            row_of(ranker.kind).needs_labels,
+                            exploration_advice(ranker)});
   }
   if (request.replay.empty()) {
     for (const std::string& name : configuration.clicks.models) {

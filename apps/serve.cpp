@@ -1,9 +1,11 @@
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
+#include <exception>
 #include <optional>
 #include <random>
 #include <string>
@@ -15,15 +17,16 @@
 #include "apps/setting_flags.h"
 #include "core/data/normaliser_text.h"
 #include "core/error.h"
-#include "core/io/atomic_file.h"
 #include "core/runtime/interrupt.h"
 #include "core/runtime/log.h"
 #include "core/text/byte_size.h"
 #include "serve/feedback_log.h"
 #include "serve/http_server.h"
 #include "serve/learner.h"
+#include "serve/listener.h"
 #include "serve/service.h"
 #include "serve/state_folder.h"
+#include "serve/token_file.h"
 
 namespace olrank {
 namespace {
@@ -32,15 +35,6 @@ namespace {
 std::string random_start_id() {
   std::random_device random;
   return fmt::format("{:08x}{:08x}", random(), random());
-}
-
-std::string token_of(const std::string& file) {
-  if (file.empty()) return "";
-  std::string token = read_file(file);
-  while (!token.empty() && (token.back() == '\n' || token.back() == '\r' || token.back() == ' '))
-    token.pop_back();
-  if (token.empty()) throw InvalidArgument(fmt::format("{}: The token file is empty.", file));
-  return token;
 }
 
 class ServeCommand : public Command {
@@ -77,6 +71,9 @@ class ServeCommand : public Command {
         ->type_name("SOURCE");
     app.add_option("--import-fold", import_.fold, "fold of the imported data set [default: 1]")
         ->type_name("N");
+    app.add_flag("--accept-loss", accept_loss_,
+                 "cut a damaged log after its last valid record and set aside a checkpoint that the log "
+                 "does not cover");
     app.add_flag("--learn-only", learn_only_,
                  "learn from the log, write a checkpoint, print the state and exit");
     const auto tables = configuration_tables();
@@ -87,40 +84,40 @@ class ServeCommand : public Command {
 
   int run(const OutputFlags& output) override {
     check_usage();
-    const StateFolder folder(state_);
+    // Before the folder, so that a start whose port is taken leaves nothing behind.
+    std::optional<Listener> listener;
+    if (!learn_only_) listener.emplace(http_);
+    StateFolder folder(state_);
+    ::umask(077);  // whatever the service writes is for its owner only
     const ResolvedService resolved = resolve_service(folder, request());
     const ServiceIdentity& identity = resolved.identity;
     const FittedNormaliser normaliser =
         parse_normaliser(identity.normalisation, folder.identity_file().string());
     // Up to three states exist at once: two that requests still use and one that the learner builds.
     auto ranker = make_service_ranker(resolved, available_memory() / 3);
-    if (resolved.is_new) folder.begin(identity, resolved.model);
-    if (!import_.log.empty()) {
-      const std::uint64_t rounds =
-          import_feedback(folder, import_, normaliser, ranker->learns_from_unshown());
-      log_info("Imported {} rounds from {}.", rounds, import_.log.string());
-    }
-    FeedbackLog log(folder.log(), impressions_.open);
-    Learner learner(std::move(ranker), log,
-                    {folder.checkpoint(), print_identity(identity), checkpoint_every_});
-    if (learn_only_) return learn(learner, output);
-    log_info("{}: {} rounds in the log, learning continues from round {}.", state_, log.rounds(),
-             learner.restored_round());
-    Service service(parts(identity, normaliser), log, learner);
-    return serve(service, learner);
+    std::optional<ImportedLog> imported;
+    if (!import_.log.empty()) imported.emplace(folder, import_, normaliser, ranker->learns_from_unshown());
+    if (!imported) return start(folder, resolved, normaliser, std::move(ranker), listener, output);
+    // Nothing can refuse a log that olrank has just written.
+    folder.begin(identity, resolved.model);
+    imported->commit();
+    log_info("Imported {} rounds from {}.", imported->rounds(), import_.log.string());
+    return start(folder, resolved, normaliser, std::move(ranker), listener, output);
   }
 
  private:
   void declare_network(CLI::App& app) {
-    app.add_option("--address", http_.address,
-                   "address to listen on; other than loopback requires --token-file [default: 127.0.0.1]")
+    app.add_option(
+           "--address", http_.address,
+           "address or name to listen on; other than loopback requires --token-file [default: 127.0.0.1]")
         ->type_name("ADDRESS");
     app.add_option("--port", http_.port,
                    "port; 0 picks a free one, printed to standard output [default: 8080]")
         ->type_name("N");
     app.add_option("--token-file", token_file_, "file with the bearer token that requests must send")
         ->type_name("FILE");
-    app.add_option("--connections", http_.connections, "maximum number of open connections [default: 64]")
+    app.add_option("--connections", http_.connections,
+                   "maximum number of connections that have sent a request [default: 64]")
         ->type_name("N");
     app.add_option("--request-seconds", request_seconds_,
                    "time limit for receiving a request [default: 10]")
@@ -139,6 +136,10 @@ class ServeCommand : public Command {
     app.add_option("--max-impressions", impressions_.open,
                    "maximum number of lists waiting for feedback [default: 10000]")
         ->type_name("N");
+    app.add_option(
+           "--max-impression-memory", impression_text_,
+           "maximum memory of these lists and of remembered answers; the oldest go first [default: 256MB]")
+        ->type_name("SIZE");
     app.add_option("--impression-seconds", impression_seconds_,
                    "time limit for feedback on a list [default: 3600]")
         ->type_name("S");
@@ -166,15 +167,17 @@ class ServeCommand : public Command {
     require("--request-seconds", request_seconds_, 1, 3600);
     require("--idle-seconds", idle_seconds_, 1, 86'400);
     require("--drain-seconds", drain_seconds_, 0, 86'400);
-    const auto body = parse_bytes(body_text_);
-    if (!body || *body < 1)
-      throw InvalidArgument(fmt::format("--max-body must be a size such as 16MB, not '{}'.", body_text_));
-    http_.body_bytes = static_cast<std::size_t>(*body);
+    const auto size = [](std::string_view flag, std::string_view example, const std::string& text) {
+      const auto bytes = parse_bytes(text);
+      if (bytes && *bytes >= 1) return static_cast<std::size_t>(*bytes);
+      throw InvalidArgument(fmt::format("{} must be a size such as {}, not '{}'.", flag, example, text));
+    };
+    http_.body_bytes = size("--max-body", "16MB", body_text_);
+    impressions_.bytes = size("--max-impression-memory", "256MB", impression_text_);
     http_.request = std::chrono::seconds(request_seconds_);
     http_.idle = std::chrono::seconds(idle_seconds_);
-    http_.token = token_of(token_file_);
+    http_.token = token_file_.empty() ? "" : read_token(token_file_);
     impressions_.age = std::chrono::seconds(impression_seconds_);
-    require_safe_address(http_);
   }
 
   ServiceRequest request() const {
@@ -197,9 +200,30 @@ class ServeCommand : public Command {
     parts.requests.docs = max_docs_;
     parts.requests.features = normaliser.features;
     parts.requests.cutoff = identity.cutoff;
+    // As many as a body can list: two bytes each.
+    parts.requests.values = http_.body_bytes / 2;
     parts.impressions = impressions_;
     parts.start = random_start_id();
     return parts;
+  }
+
+  /// Checks log and checkpoint before it changes anything in the folder.
+  int start(StateFolder& folder, const ResolvedService& resolved, const FittedNormaliser& normaliser,
+            std::unique_ptr<OnlineRanker> ranker, std::optional<Listener>& listener,
+            const OutputFlags& output) const {
+    FeedbackLog log(folder.log(), impressions_.open, accept_loss_);
+    Learner learner(std::move(ranker), log,
+                    {folder.checkpoint(), print_identity(resolved.identity), checkpoint_every_,
+                     normaliser.inputs(), accept_loss_});
+    if (resolved.is_new) folder.begin(resolved.identity, resolved.model);
+    log.begin_writing();
+    log.guard_writes([&folder] { folder.require_lock(); });
+    folder.accept();
+    if (learn_only_) return learn(learner, output);
+    log_info("{}: {} rounds in the log, learning continues from round {}.", state_, log.rounds(),
+             learner.restored_round());
+    Service service(parts(resolved.identity, normaliser), log, learner);
+    return serve(service, log, learner, *listener);
   }
 
   static int learn(Learner& learner, const OutputFlags& output) {
@@ -217,9 +241,10 @@ class ServeCommand : public Command {
 
   /// Serves until SIGINT or SIGTERM, then answers open requests, learns accepted feedback and writes a
   /// checkpoint.
-  int serve(Service& service, Learner& learner) const {
+  int serve(Service& service, const FeedbackLog& log, Learner& learner, Listener& listener) const {
     const InterruptGuard guard;
-    HttpServer server(service, http_);
+    const int port = listener.port();
+    HttpServer server(service, http_, listener);
     learner.start();
     std::atomic<bool> ended = false;
     std::thread serving([&] {
@@ -227,15 +252,23 @@ class ServeCommand : public Command {
       ended = true;
     });
     const bool v6 = http_.address.find(':') != std::string::npos;
-    fmt::print("http://{}{}{}:{}\n", v6 ? "[" : "", http_.address, v6 ? "]" : "", server.port());
+    fmt::print("http://{}{}{}:{}\n", v6 ? "[" : "", http_.address, v6 ? "]" : "", port);
     std::fflush(stdout);
-    while (InterruptGuard::requested() == 0 && !ended)
+    std::exception_ptr lost;
+    while (InterruptGuard::requested() == 0 && !ended && !lost) {
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      try {
+        log.require_writable();
+      } catch (const StateLost&) {
+        lost = std::current_exception();
+      }
+    }
     const bool interrupted = InterruptGuard::requested() != 0;
     log_info("Stopping: answering open requests, then learning pending feedback.");
     server.stop();
     serving.join();
-    learner.stop(std::chrono::seconds(drain_seconds_));
+    learner.stop(std::chrono::seconds(lost ? 0 : drain_seconds_));
+    if (lost) std::rethrow_exception(lost);
     if (!interrupted)
       throw Error(
           "The service stopped listening unexpectedly; the system log may say why its socket was closed.");
@@ -255,9 +288,11 @@ class ServeCommand : public Command {
   std::string body_text_ = "16MB";
   std::int64_t max_docs_ = 1000;
   ImpressionLimits impressions_;
+  std::string impression_text_ = "256MB";
   std::int64_t impression_seconds_ = 3600;
   std::uint64_t checkpoint_every_ = 1000;
   ImportSource import_;
+  bool accept_loss_ = false;
   bool learn_only_ = false;
 };
 

@@ -10,7 +10,6 @@
 #include "core/data/data_loader.h"
 #include "core/data/normaliser_text.h"
 #include "core/error.h"
-#include "core/io/atomic_file.h"
 #include "core/io/fingerprint.h"
 #include "core/io/mapped_memory.h"
 #include "core/settings/choice.h"
@@ -19,6 +18,7 @@
 #include "models/ranker_factory.h"
 #include "serve/feedback_record.h"
 #include "serve/learner.h"
+#include "serve/own_file.h"
 #include "sim/recorded_feedback.h"
 
 namespace olrank {
@@ -83,11 +83,12 @@ void take_network(const LoadedModel& model, RankerSettings& ranker) {
 
 std::vector<std::vector<float>> first_thetas(const ResolvedService& service) {
   if (service.identity.model.empty()) return {};
-  if (fingerprint_of(read_file(service.model_file)).hex() != service.identity.model) {
+  const std::string bytes = service.is_new ? service.model : read_own_file(service.model_file).value_or("");
+  if (fingerprint_of(bytes).hex() != service.identity.model) {
     throw IoError(fmt::format("{}: This is not the model that the service started from.",
                               service.model_file.string()));
   }
-  return load_model(service.model_file).members;
+  return parse_model(bytes, service.model_file.string()).members;
 }
 
 ResolvedService new_service(const ServiceRequest& request) {
@@ -98,7 +99,7 @@ ResolvedService new_service(const ServiceRequest& request) {
   if (!request.model.empty()) {
     described.model_file = request.model;
     described.model = read_file(request.model);
-    model = load_model(request.model);
+    model = parse_model(described.model, request.model);
     identity.model = fingerprint_of(described.model).hex();
     if (!request.names_kind)
       overrides.push_back({"ranker", "", "kind", std::string(kind_for(*model)), "--model"});
@@ -158,24 +159,8 @@ ServiceIdentity requested_identity(const ServiceIdentity& stored, const ServiceR
   return requested;
 }
 
-class LogWriter {
- public:
-  explicit LogWriter(const std::filesystem::path& path) : file_(path) {}
-
-  void write(const FeedbackRecord& record) { file_.write(record_line(++rounds_, record_body(record))); }
-  std::uint64_t commit() {
-    file_.commit();
-    return rounds_;
-  }
-  std::uint64_t rounds() const { return rounds_; }
-
- private:
-  AtomicFile file_;
-  std::uint64_t rounds_ = 0;
-};
-
 void import_whole_lines(const ImportSource& source, std::int64_t inputs, bool with_unshown,
-                        LogWriter& log) {
+                        ImportedLog& log) {
   const MappedMemory file = MappedMemory::of_file(source.log);
   std::string_view text = file.text();
   FeedbackRecord record;
@@ -199,7 +184,7 @@ void import_whole_lines(const ImportSource& source, std::int64_t inputs, bool wi
 }
 
 void import_rounds_of_data(const ImportSource& source, const FittedNormaliser& normaliser,
-                           bool with_unshown, LogWriter& log) {
+                           bool with_unshown, ImportedLog& log) {
   ExecutionContext context;
   DataSettings settings;
   settings.source = source.data;
@@ -277,21 +262,25 @@ std::unique_ptr<OnlineRanker> make_service_ranker(const ResolvedService& service
   return ranker;
 }
 
-std::uint64_t import_feedback(const StateFolder& folder, const ImportSource& source,
-                              const FittedNormaliser& normaliser, bool with_unshown) {
+ImportedLog::ImportedLog(const StateFolder& folder, const ImportSource& source,
+                         const FittedNormaliser& normaliser, bool with_unshown)
+    : file_(folder.log()) {
   std::error_code failed;
-  if (std::filesystem::file_size(folder.log(), failed) > 0 && !failed) {
+  if (const auto bytes = std::filesystem::file_size(folder.log(), failed);
+      (!failed && bytes > 0) || std::filesystem::exists(folder.checkpoint())) {
     throw InvalidArgument(
         fmt::format("{} already has a log: import into a new folder, so that no round is learned twice.",
                     folder.path().string()));
   }
-  LogWriter log(folder.log());
   if (source.data.empty()) {
-    import_whole_lines(source, normaliser.inputs(), with_unshown, log);
+    import_whole_lines(source, normaliser.inputs(), with_unshown, *this);
   } else {
-    import_rounds_of_data(source, normaliser, with_unshown, log);
+    import_rounds_of_data(source, normaliser, with_unshown, *this);
   }
-  return log.commit();
+}
+
+void ImportedLog::write(const FeedbackRecord& record) {
+  file_.write(record_line(++rounds_, record_body(record)));
 }
 
 }  // namespace olrank

@@ -9,7 +9,9 @@
 
 #include "apps/configuration.h"
 #include "core/data/normaliser.h"
+#include "core/io/atomic_file.h"
 #include "core/online/online_ranker.h"
+#include "serve/feedback_record.h"
 #include "serve/state_folder.h"
 
 namespace olrank {
@@ -49,9 +51,21 @@ struct ImportSource {
   std::int64_t fold = 1;
 };
 
-/// Writes recorded feedback to a new service's log and returns the number of rounds. If a line is invalid,
-/// nothing is written.
-std::uint64_t import_feedback(const StateFolder& folder, const ImportSource& source,
-                              const FittedNormaliser& normaliser, bool with_unshown);
+/// Recorded feedback as the log of a new service, which appears with commit(). Until then it is a temporary
+/// file.
+class ImportedLog {
+ public:
+  /// Throws, and leaves nothing behind, for an invalid line and for a folder that already has a log.
+  ImportedLog(const StateFolder& folder, const ImportSource& source, const FittedNormaliser& normaliser,
+              bool with_unshown);
+
+  void write(const FeedbackRecord& record);
+  std::uint64_t rounds() const { return rounds_; }
+  void commit() { file_.commit(); }
+
+ private:
+  AtomicFile file_;
+  std::uint64_t rounds_ = 0;
+};
 
 }  // namespace olrank

@@ -246,7 +246,9 @@ class TuneCommand : public Command {
     app.add_option("config", file_, "configuration file (TOML) with a [sweep]")->type_name("FILE");
     app.add_option(
            "--by", by_,
-           "choose by the area under this curve: offline, online, or both (their mean) [default: offline]")
+           "choose by the area under this curve: offline, online, or both (their mean); or worst: by the "
+           "10th percentile over seeds, on the fold and with the user where it is lowest [default: "
+           "offline]")
         ->type_name("NAME");
     app.add_option("--per", per_, "scope of a choice: ranker or fold-and-user [default: ranker]")
         ->type_name("NAME");

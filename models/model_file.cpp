@@ -192,7 +192,11 @@ std::string described(const NetworkShape& shape) {
 LoadedModel load_model(const std::filesystem::path& path) {
   // The file, its tensors and the parameters are in memory at once.
   const std::int64_t max_bytes = available_memory() / 4;
-  return Model(parse_safetensors(read_file(path, max_bytes), path.string()), path.string()).read();
+  return parse_model(read_file(path, max_bytes), path.string());
+}
+
+LoadedModel parse_model(std::string_view bytes, const std::string& origin) {
+  return Model(parse_safetensors(bytes, origin), origin).read();
 }
 
 std::vector<ModelTensors::Tensor> tensors_of(const LoadedModel& model) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/data/normaliser.h"
@@ -29,6 +30,8 @@ struct LoadedModel {
 /// architecture: every tensor must be present in its shape, and no other. Without a normalisation in the
 /// file, inputs are used unchanged.
 LoadedModel load_model(const std::filesystem::path& path);
+/// The same for the bytes of such a file, which messages call `origin`.
+LoadedModel parse_model(std::string_view bytes, const std::string& origin);
 
 /// The tensors of the file; member n of an ensemble has the prefix members.n. in each name.
 std::vector<ModelTensors::Tensor> tensors_of(const LoadedModel& model);

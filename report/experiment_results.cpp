@@ -50,6 +50,7 @@ void read_summary(const fs::path& file, TrialResults& trial) {
   trial.rounds_per_second = nullable(summary.at("rounds_per_second"));
   trial.peak_memory_bytes = summary.value("peak_memory_bytes", std::int64_t{0});
   trial.fingerprint = summary.value("result_fingerprint", "");
+  trial.notes = summary.value("notes", std::vector<std::string>());
   double learning = 0.0;
   for (const auto& [stage, seconds] : summary.at("seconds_by_stage").items()) {
     trial.stages.emplace_back(stage, seconds.get<double>());
@@ -146,6 +147,8 @@ ExperimentResults read_experiment(const fs::path& folder) {
     results.trials.push_back(read_trial(folder, identity));
     const std::string& damage = results.trials.back().curve.damage;
     if (!damage.empty()) results.warnings.push_back(damage);
+    for (const std::string& note : results.trials.back().notes)
+      results.warnings.push_back(fmt::format("{}: {}", identity.path().string(), note));
   }
   find_missing(results);
   results.study = read_study_plan(folder);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
 #include "core/error.h"
 
@@ -13,14 +14,29 @@ class ApiError : public Error {
   ApiError(int status, std::string field, const std::string& message)
       : Error(message), status_(status), field_(std::move(field)) {}
 
+  /// Distinguishes errors of one status for programs; a name such as "being_written".
+  ApiError&& with_code(std::string code) && {
+    code_ = std::move(code);
+    return std::move(*this);
+  }
+  /// The same request may succeed after so many seconds: the answer's Retry-After header.
+  ApiError&& retry_after(int seconds) && {
+    retry_after_ = seconds;
+    return std::move(*this);
+  }
+
   int status() const { return status_; }
   const std::string& field() const { return field_; }
-  /// {"error": {"status", "field", "message"}}.
+  const std::string& code() const { return code_; }
+  int retry_after() const { return retry_after_; }  // 0: do not retry
+  /// {"error": {"status", "field", "message"}}, and "code" if the error has one.
   std::string json() const;
 
  private:
   int status_;
   std::string field_;
+  std::string code_;
+  int retry_after_ = 0;
 };
 
 }  // namespace olrank

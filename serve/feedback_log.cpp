@@ -2,17 +2,18 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <deque>
 #include <utility>
 
 #include "core/io/atomic_file.h"
 #include "core/io/mapped_memory.h"
 #include "core/runtime/log.h"
+#include "core/text/counted.h"
+#include "serve/own_file.h"
 
 namespace olrank {
 namespace {
@@ -33,92 +34,107 @@ void flush_folder(const std::filesystem::path& folder) {
     throw IoError("flush the folder", folder.string(), error_number);
 }
 
+std::filesystem::path cut_path(const std::filesystem::path& log, std::int64_t end) {
+  return log.string() + fmt::format(".cut-at-{}", end);
+}
+
 }  // namespace
 
-FeedbackLog::FeedbackLog(const std::filesystem::path& path, std::size_t latest) : path_(path) {
-  descriptor_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  if (descriptor_ < 0) throw IoError("write", path.string(), errno);
+FeedbackLog::FeedbackLog(const std::filesystem::path& path, std::size_t latest, bool accept_loss)
+    : path_(path) {
+  open(0);
+  if (descriptor_ < 0) return;
   try {
-    recover(latest);
-    flush_folder(path.parent_path());
+    const MappedMemory file = MappedMemory::of_descriptor(descriptor_, path_);
+    surveyed_bytes_ = file.size();
+    survey_ = survey_log(file.text(), latest);
+    if (survey_.rest == LogSurvey::Rest::kDamage && !accept_loss) refuse_damage();
   } catch (...) {
     ::close(descriptor_);
     throw;
   }
+  rounds_ = survey_.records;
+  bytes_ = survey_.end + (survey_.rest == LogSurvey::Rest::kNewline ? 1 : 0);
 }
 
 FeedbackLog::~FeedbackLog() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+/// The log has a lock of its own, because the state folder's may be removed while a service runs.
+void FeedbackLog::open(int flags) {
+  descriptor_ = open_own_file(path_, O_RDWR | O_APPEND | flags);
+  if (descriptor_ < 0 || ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0) return;
+  const int error_number = errno;
   ::close(descriptor_);
+  if (error_number != EWOULDBLOCK) throw IoError("lock", path_.string(), error_number);
+  throw IoError(fmt::format("{}: Another process writes this log. Stop it or choose another folder.",
+                            path_.string()));
 }
 
-void FeedbackLog::recover(std::size_t latest) {
-  std::deque<std::string_view> lines;  // the latest records
-  std::int64_t end = 0;                // just past the last valid record
-  {
-    const MappedMemory file = MappedMemory::of_descriptor(descriptor_, path_);
-    const std::string_view text = file.text();
-    const std::string expected = "{\"round\":";
-    for (std::size_t begin = 0; begin < text.size();) {
-      const std::size_t newline = text.find('\n', begin);
-      if (newline == std::string_view::npos) break;
-      const std::string_view line = text.substr(begin, newline - begin);
-      if (!has_valid_check(line) ||
-          line.rfind(fmt::format("{}{},", expected, recovery_.records + 1), 0) != 0) {
-        break;
-      }
-      ++recovery_.records;
-      end = begin = newline + 1;
-      lines.push_back(line);
-      if (lines.size() > latest) lines.pop_front();
-    }
-    reject_damage(text, end);
-    recovery_.cut_bytes = std::ssize(text) - end;
-    for (const std::string_view line : lines) {
-      FeedbackRecord record;
-      if (const auto failure = parse_record(line, record)) {
-        throw DataError(path_.string(), 0, failure->column, failure->message);
-      }
-      record.inputs = {};
-      recovery_.latest.push_back(std::move(record));
-    }
-  }
-  if (recovery_.cut_bytes > 0) cut_off(end);
-  rounds_ = recovery_.records;
-  bytes_ = recovery_.bytes = end;
-}
-
-/// A crash tears only the end of the log. Valid records after a damaged one mean other damage, and cutting
-/// there would lose acknowledged feedback.
-void FeedbackLog::reject_damage(std::string_view text, std::size_t end) const {
-  std::int64_t valid = 0;
-  std::size_t newline = 0;
-  for (std::size_t begin = end; (newline = text.find('\n', begin)) != std::string_view::npos;
-       begin = newline + 1) {
-    if (has_valid_check(text.substr(begin, newline - begin))) ++valid;
-  }
-  if (valid == 0) return;
-  const std::uint64_t line = recovery_.records + 1;
+void FeedbackLog::refuse_damage() const {
   throw DataError(
-      path_.string(), static_cast<std::int64_t>(line), 1,
+      path_.string(), static_cast<std::int64_t>(survey_.records) + 1, 1,
       fmt::format(
-          "Record {} is damaged or missing, but {} valid records follow it. Nothing was changed. Restore "
-          "the log from a backup, or truncate it to {} bytes if you can lose every record after "
-          "record {}.",
-          line, valid, end, recovery_.records));
+          "{} Nothing was changed. Repair the log or restore it from a backup. If its end may be lost, "
+          "start with --accept-loss: that cuts {} ({} and {} that {} none) after record {} and keeps "
+          "them in {}.",
+          survey_.fault, counted(survey_.rest_bytes, "byte"), counted(survey_.lost_records, "valid record"),
+          counted(survey_.lost_lines, "line"), survey_.lost_lines == 1 ? "is" : "are", survey_.records,
+          unused_path(cut_path(path_, survey_.end)).string()));
+}
+
+void FeedbackLog::refuse_change() const {
+  throw StateLost(fmt::format("{}: Another program changed the log after it was checked. Start again.",
+                              path_.string()));
+}
+
+void FeedbackLog::begin_writing() {
+  if (repaired_) return;
+  if (descriptor_ < 0) {
+    open(O_CREAT | O_EXCL);
+    if (descriptor_ < 0) refuse_change();
+  } else if (MappedMemory::of_descriptor(descriptor_, path_).size() != surveyed_bytes_) {
+    refuse_change();
+  } else if (survey_.rest == LogSurvey::Rest::kNewline) {
+    if (::write(descriptor_, "\n", 1) != 1) throw IoError("write", path_.string(), errno);
+    if (::fsync(descriptor_) != 0) throw IoError("flush", path_.string(), errno);
+    log_warning("{}: Record {} lacked the newline at its end. Added it.", path_.string(), survey_.records);
+  } else if (survey_.rest != LogSurvey::Rest::kNone) {
+    cut_off();
+  }
+  flush_folder(path_.parent_path());
+  repaired_ = true;
 }
 
 /// Keeps the cut bytes next to the log. They are usually half an unacknowledged record, but a person should
 /// be able to check.
-void FeedbackLog::cut_off(std::int64_t end) {
-  recovery_.cut_to = path_.string() + fmt::format(".cut-at-{}", end);
+void FeedbackLog::cut_off() {
+  cut_to_ = unused_path(cut_path(path_, survey_.end));
   {
     const MappedMemory file = MappedMemory::of_descriptor(descriptor_, path_);
-    write_file_atomically(recovery_.cut_to, file.text().substr(end));
+    write_file_atomically(cut_to_, file.text().substr(survey_.end));
   }
-  if (::ftruncate(descriptor_, end) != 0) throw IoError("truncate", path_.string(), errno);
+  if (::ftruncate(descriptor_, survey_.end) != 0) throw IoError("truncate", path_.string(), errno);
   if (::fsync(descriptor_) != 0) throw IoError("flush", path_.string(), errno);
-  log_warning("{}: {} bytes after record {} were not a valid record, as after a crash. Moved them to {}.",
-              path_.string(), recovery_.cut_bytes, recovery_.records, recovery_.cut_to.string());
+  if (survey_.rest == LogSurvey::Rest::kTorn) {
+    log_warning("{}: {} bytes after record {} were not a valid record, as after a crash. Moved them to {}.",
+                path_.string(), survey_.rest_bytes, survey_.records, cut_to_.string());
+  } else {
+    log_warning("{}: --accept-loss cut {} ({} and {} that {} none) after record {}. Moved them to {}.",
+                path_.string(), counted(survey_.rest_bytes, "byte"),
+                counted(survey_.lost_records, "valid record"), counted(survey_.lost_lines, "line"),
+                survey_.lost_lines == 1 ? "is" : "are", survey_.records, cut_to_.string());
+  }
+}
+
+void FeedbackLog::require_writable() const {
+  if (guard_) guard_();
+  if (names_open_file(path_, descriptor_)) return;
+  throw StateLost(
+      fmt::format("{}: The log was removed or replaced while the service ran. The service stops and writes "
+                  "nothing more. Put the log back before the next start.",
+                  path_.string()));
 }
 
 std::uint64_t FeedbackLog::append(const FeedbackRecord& record) {
@@ -143,6 +159,8 @@ void FeedbackLog::write(std::unique_lock<std::mutex>& lock) {
   lock.unlock();
   if (!failure) {
     try {
+      begin_writing();
+      require_writable();
       std::string bytes;
       for (std::size_t i = 0; i < batch->bodies.size(); ++i)
         bytes += record_line(batch->first_round + i, batch->bodies[i]);
@@ -201,14 +219,13 @@ std::int64_t FeedbackLog::bytes() const {
   return bytes_;
 }
 
-FeedbackLog::Reader::Reader(const FeedbackLog& log, std::int64_t position)
-    : log_(log), position_(position) {
-  descriptor_ = ::open(log.path().c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor_ < 0) throw IoError("read", log.path().string(), errno);
-}
-
-FeedbackLog::Reader::~Reader() {
-  ::close(descriptor_);
+std::string FeedbackLog::line_before(std::int64_t position) const {
+  if (position < 1 || position > bytes()) return {};
+  const MappedMemory file = MappedMemory::of_descriptor(descriptor_, path_);
+  // The last newline may be about to be added.
+  const std::string_view lines = file.text().substr(0, position - 1);
+  if (std::ssize(file.text()) >= position && file.text()[position - 1] != '\n') return {};
+  return std::string(lines.substr(lines.rfind('\n') + 1));
 }
 
 bool FeedbackLog::Reader::next(std::string_view& line) {
@@ -231,7 +248,7 @@ bool FeedbackLog::Reader::next(std::string_view& line) {
     if (wanted == 0)
       throw IoError(fmt::format("{}: The log ends in the middle of a record.", log_.path().string()));
     buffer_.resize(searched + wanted);
-    const ssize_t count = ::pread(descriptor_, buffer_.data() + searched, wanted, from);
+    const ssize_t count = ::pread(log_.descriptor_, buffer_.data() + searched, wanted, from);
     if (count < 0 && errno != EINTR) throw IoError("read", log_.path().string(), errno);
     if (count == 0) throw IoError(fmt::format("{}: The log was truncated.", log_.path().string()));
     buffer_.resize(searched + std::max<ssize_t>(count, 0));

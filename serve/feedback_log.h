@@ -11,6 +11,7 @@
 
 #include "core/error.h"
 #include "serve/feedback_record.h"
+#include "serve/log_survey.h"
 
 namespace olrank {
 
@@ -20,28 +21,38 @@ class LogFull : public IoError {
   using IoError::IoError;
 };
 
-/// What recovery found when the log was opened.
-struct LogRecovery {
-  std::uint64_t records = 0;
-  std::int64_t bytes = 0;
-  std::int64_t cut_bytes = 0;          // torn bytes after the last valid record, moved to `cut_to`
-  std::filesystem::path cut_to;        // empty if nothing was cut off
-  std::vector<FeedbackRecord> latest;  // up to the requested number, oldest first, without inputs
+/// The state folder's lock or log was removed or replaced while the service ran, so that another process
+/// may use it. The service stops, and writes nothing more.
+class StateLost : public IoError {
+ public:
+  using IoError::IoError;
 };
 
 /// Append-only log of accepted feedback: lines with checksums, in round order. A record is acknowledged
 /// once it is on disk; records that arrive during a write share the next flush (group commit).
 class FeedbackLog {
  public:
-  /// Opens or creates the file, verifies every record, and cuts off a torn tail. recovery() holds the
-  /// last `latest` records. Throws DataError, and changes nothing, if valid records follow a damaged one.
-  FeedbackLog(const std::filesystem::path& path, std::size_t latest);
+  /// Locks the file, if it exists, and verifies every record, without changing anything. Throws DataError
+  /// for anything but valid records and the torn end that a crash leaves, unless its loss is accepted.
+  FeedbackLog(const std::filesystem::path& path, std::size_t latest, bool accept_loss = false);
   ~FeedbackLog();
   FeedbackLog(const FeedbackLog&) = delete;
   FeedbackLog& operator=(const FeedbackLog&) = delete;
 
-  const LogRecovery& recovery() const { return recovery_; }
+  /// Creates the file or repairs its end: what does not belong to the log is moved to a file next to it,
+  /// with a warning. The first append() does this, too.
+  void begin_writing();
+  /// Where begin_writing() moved the end; empty if it did not.
+  const std::filesystem::path& cut_to() const { return cut_to_; }
+
   const std::filesystem::path& path() const { return path_; }
+  /// Position of the first of the latest records when the log was opened.
+  std::int64_t latest_begin() const { return survey_.latest_begin; }
+
+  /// Runs before each write to the folder, and throws if none may follow.
+  void guard_writes(std::function<void()> guard) { guard_ = std::move(guard); }
+  /// Runs that guard. Throws StateLost if the file was removed or replaced.
+  void require_writable() const;
 
   /// Assigns the record its round and returns it once the record is durable. Thread-safe. Throws LogFull,
   /// or IoError after a disk error that cannot be undone; every later call then throws too.
@@ -49,6 +60,8 @@ class FeedbackLog {
 
   std::uint64_t rounds() const;  // durable rounds
   std::int64_t bytes() const;
+  /// The line of the record that ends at this position, without its newline; empty if none does.
+  std::string line_before(std::int64_t position) const;
 
   /// Sets a callback that runs, without locks held, after records become durable.
   void on_growth(std::function<void()> listener) { listener_ = std::move(listener); }
@@ -56,10 +69,7 @@ class FeedbackLog {
   /// Reads durable records from a byte position on. Not thread-safe.
   class Reader {
    public:
-    Reader(const FeedbackLog& log, std::int64_t position);
-    ~Reader();
-    Reader(const Reader&) = delete;
-    Reader& operator=(const Reader&) = delete;
+    Reader(const FeedbackLog& log, std::int64_t position) : log_(log), position_(position) {}
 
     /// Gets the next line without its newline, valid until the next call. False at the durable end.
     bool next(std::string_view& line);
@@ -67,7 +77,6 @@ class FeedbackLog {
 
    private:
     const FeedbackLog& log_;
-    int descriptor_ = -1;
     std::int64_t position_;  // just past the last line returned
     std::string buffer_;
     std::size_t used_ = 0;  // bytes of the buffer already returned
@@ -81,21 +90,26 @@ class FeedbackLog {
     std::exception_ptr failure;
   };
 
-  void recover(std::size_t latest);
-  void reject_damage(std::string_view text, std::size_t end) const;
-  void cut_off(std::int64_t end);
+  void open(int flags);
+  [[noreturn]] void refuse_damage() const;
+  [[noreturn]] void refuse_change() const;
+  void cut_off();
   /// Writes one batch, releasing the lock during the disk write.
   void write(std::unique_lock<std::mutex>& lock);
   void store(const std::string& bytes);
 
   std::filesystem::path path_;
   int descriptor_ = -1;
-  LogRecovery recovery_;
+  LogSurvey survey_;
+  std::size_t surveyed_bytes_ = 0;
+  std::filesystem::path cut_to_;
+  std::function<void()> guard_;
   std::function<void()> listener_;
 
   mutable std::mutex mutex_;
   std::condition_variable written_;
   std::shared_ptr<Batch> next_batch_ = std::make_shared<Batch>();
+  bool repaired_ = false;  // by begin_writing()
   bool writing_ = false;
   std::exception_ptr fatal_error_;
   std::uint64_t rounds_ = 0;

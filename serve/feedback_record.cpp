@@ -247,12 +247,18 @@ std::string record_line(std::uint64_t round, std::string_view body) {
   return line;
 }
 
+std::string_view check_of(std::string_view line) {
+  constexpr std::size_t kTail = kCheck.size() + kHexDigits + 2;
+  if (line.size() < kTail || !line.ends_with("\"}")) return {};
+  const std::string_view tail = line.substr(line.size() - kTail);
+  return tail.starts_with(kCheck) ? tail.substr(kCheck.size(), kHexDigits) : std::string_view();
+}
+
 bool has_valid_check(std::string_view line) {
-  const std::size_t tail = kCheck.size() + kHexDigits + 2;
-  if (line.size() < tail || line.substr(line.size() - 2) != "\"}") return false;
-  const std::size_t end = line.size() - tail;
-  return line.substr(end, kCheck.size()) == kCheck &&
-         line.substr(end + kCheck.size(), kHexDigits) == fingerprint_of(line.substr(0, end)).hex();
+  const std::string_view check = check_of(line);
+  if (check.empty()) return false;
+  const auto checked = static_cast<std::size_t>(check.data() - line.data()) - kCheck.size();
+  return check == fingerprint_of(line.substr(0, checked)).hex();
 }
 
 std::optional<RecordFailure> parse_record(std::string_view line, FeedbackRecord& record) {

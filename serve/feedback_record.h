@@ -46,6 +46,9 @@ std::string record_line(std::uint64_t round, std::string_view body);
 /// Whether the line (without its newline) ends in a valid checksum.
 bool has_valid_check(std::string_view line);
 
+/// That checksum; empty for a line that does not end in one.
+std::string_view check_of(std::string_view line);
+
 /// What is wrong with a line, and the column (from 1).
 struct RecordFailure {
   std::int64_t column = 1;

@@ -1,345 +1,472 @@
+// The only file that includes Boost.
+
 #include "serve/http_server.h"
 
 #include <fmt/format.h>
-#include <sys/socket.h>
-#include <unistd.h>
+#include <sys/resource.h>
 
 #include <algorithm>
-#include <charconv>
-#include <condition_variable>
-#include <cstdint>
-#include <deque>
+#include <boost/asio.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/http.hpp>
+#include <chrono>
 #include <functional>
-#include <mutex>
+#include <list>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <thread>
 #include <utility>
-#include <vector>
 
-#include "core/error.h"
+#include "core/runtime/execution_context.h"
 #include "core/runtime/log.h"
 #include "serve/api_error.h"
-#include "serve/connection.h"
+#include "serve/request_head.h"
+#include "serve/routes.h"
+#include "serve/worker_threads.h"
 
 namespace olrank {
 namespace {
 
-constexpr std::size_t kHeaderBytes = std::size_t{1} << 16;
-constexpr int kBacklog = 128;
-constexpr std::size_t kKeepAliveRequests = 1'000'000;
+namespace net = boost::asio;
+namespace http = boost::beast::http;
+using Clock = std::chrono::steady_clock;
+using SystemError = boost::system::error_code;
 
-/// The request that the current thread serves.
-struct Exchange {
-  Connection* connection = nullptr;
-  bool body_read = false;  // the socket's next byte starts the next request
-};
-thread_local Exchange exchange;
-thread_local bool over_connection_limit = false;  // the current connection only gets a 503
+constexpr std::size_t kHeadBytes = std::size_t{1} << 16;
+constexpr std::size_t kFramingBytes = std::size_t{1} << 14;  // of a chunk's header, or all trailers
+constexpr std::size_t kMostNewcomers = 256;
+constexpr std::size_t kWaitingThreads = 32;
+constexpr std::chrono::seconds kLinger{2};
+constexpr std::chrono::seconds kWindDown{1};
+constexpr std::size_t kLingerBytes = std::size_t{64} << 20;
+constexpr std::chrono::milliseconds kAcceptPause{100};
 
-/// One thread per connection, started on demand, without a queue. The library's own pool queues, and
-/// LibTorch exports another version of it under the same name.
-class ConnectionThreads final : public httplib::TaskQueue {
- public:
-  explicit ConnectionThreads(std::size_t limit) : limit_(limit) {}
-
-  // Newer versions of the library expect a bool, older ones nothing.
-  using Result = decltype(std::declval<httplib::TaskQueue&>().enqueue(std::function<void()>()));
-
-  Result enqueue(std::function<void()> connection) override {
-    {
-      const std::lock_guard lock(mutex_);
-      if (busy_ < limit_) {
-        ++busy_;
-        waiting_.push_back(std::move(connection));
-        if (busy_ > threads_.size()) threads_.emplace_back([this] { work(); });
-        wake_.notify_one();
-        return static_cast<Result>(true);
-      }
-    }
-    over_connection_limit = true;
-    connection();
-    over_connection_limit = false;
-    return static_cast<Result>(true);
-  }
-
-  void shutdown() override {
-    {
-      const std::lock_guard lock(mutex_);
-      shut_down_ = true;
-    }
-    wake_.notify_all();
-    for (std::thread& thread : threads_) thread.join();
-  }
-
- private:
-  void work() {
-    std::unique_lock lock(mutex_);
-    for (;;) {
-      wake_.wait(lock, [this] { return shut_down_ || !waiting_.empty(); });
-      if (waiting_.empty()) return;
-      const std::function<void()> connection = std::move(waiting_.front());
-      waiting_.pop_front();
-      lock.unlock();
-      connection();
-      lock.lock();
-      --busy_;
-    }
-  }
-
-  std::size_t limit_;
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  std::deque<std::function<void()>> waiting_;
-  std::vector<std::thread> threads_;
-  std::size_t busy_ = 0;
-  bool shut_down_ = false;
-};
-
-bool is_loopback(const std::string& address) {
-  return address == "localhost" || address == "::1" || address.rfind("127.", 0) == 0;
-}
-
-/// Constant-time comparison.
-bool equal_secrets(std::string_view a, std::string_view b) {
-  if (a.size() != b.size()) return false;
-  unsigned difference = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) difference |= static_cast<unsigned char>(a[i] ^ b[i]);
-  return difference == 0;
-}
-
-std::string default_message(int status) {
-  switch (status) {
-    case 404:
-      return "Unknown path or method.";
-    case 408:
-      return "The request took too long to arrive.";
-    case 413:
-      return "The request is too large.";
-    case 414:
-      return "The URL is too long.";
-    case 503:
-      return "Too many open connections; try again later.";
-    default:
-      return status < 500 ? "Malformed HTTP request." : "Internal error.";
-  }
-}
-
-std::string_view route_of(const std::string& path) {
-  static constexpr std::string_view kRoutes[] = {"/v1/rank",       "/v1/feedback", "/v1/model", "/v1/stats",
-                                                 "/v1/checkpoint", "/healthz",     "/readyz",   "/metrics"};
-  const auto found = std::find(std::begin(kRoutes), std::end(kRoutes), path);
-  return found != std::end(kRoutes) ? *found : "other";
+/// Leaves most descriptors to admitted connections and to files.
+std::size_t newcomer_limit() {
+  rlimit descriptors{};
+  if (::getrlimit(RLIMIT_NOFILE, &descriptors) != 0) return kMostNewcomers;
+  return std::clamp<std::size_t>(descriptors.rlim_cur / 4, 1, kMostNewcomers);
 }
 
 }  // namespace
 
-class HttpServer::Server final : public httplib::Server {
+class HttpServer::Server {
  public:
-  Server(Service& service, const HttpSettings& settings) : service_(service), settings_(settings) {
-    new_task_queue = [this] { return new ConnectionThreads(settings_.connections); };
-    set_payload_max_length(settings_.body_bytes);
-    // These only fill the Keep-Alive header; process_and_close_socket() is our own loop.
-    set_keep_alive_timeout(std::chrono::ceil<std::chrono::seconds>(settings_.idle).count());
-    set_keep_alive_max_count(kKeepAliveRequests);
-    // The library's default (SO_REUSEPORT) lets two services share a port unnoticed.
-    set_socket_options([](socket_t socket) {
-      const int on = 1;
-      ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    });
-    set_pre_routing_handler([this](const httplib::Request& request, httplib::Response& response) {
-      return check(request, response) ? HandlerResponse::Unhandled : HandlerResponse::Handled;
-    });
-    set_error_handler(
-        [](const httplib::Request&, httplib::Response& response) { fill_error_body(response); });
-    declare_routes();
-    bind();
+  Server(Service& service, const HttpSettings& settings, Listener& listener)
+      : service_(service),
+        settings_(settings),
+        acceptor_(context_),
+        pause_(context_),
+        computing_(std::max(2, available_threads())),
+        waiting_(std::min(kWaitingThreads, settings.connections)) {
+    const bool v6 = listener.is_v6();
+    acceptor_.assign(v6 ? net::ip::tcp::v6() : net::ip::tcp::v4(), listener.release());
   }
 
-  ~Server() override {
-    if (svr_sock_ != INVALID_SOCKET) ::close(svr_sock_);
+  void run() {
+    accept();
+    for (;;) {
+      try {
+        context_.run();
+        return;
+      } catch (const std::exception& error) {
+        log_warning("A connection failed: {}", error.what());  // and is closed
+      }
+    }
   }
+  void stop();
 
-  int port() const { return port_; }
+  const HttpSettings& settings() const { return settings_; }
+  bool stopping() const { return stopping_; }
+
+  using Place = std::list<Session*>::iterator;
+  /// A new connection; closes the oldest newcomer if there are too many.
+  Place enter(Session& session);
+  /// Makes a newcomer one of the `--connections`, if there is room.
+  bool admit(Place place) {
+    if (admitted_.size() >= settings_.connections) return false;
+    admitted_.splice(admitted_.end(), newcomers_, place);
+    return true;
+  }
+  void leave(Place place, bool admitted) { (admitted ? admitted_ : newcomers_).erase(place); }
+
+  Service& service() { return service_; }
+  void work(Route::Cost cost, std::function<void()> job) {
+    (cost == Route::kComputing ? computing_ : waiting_).add(std::move(job));
+  }
+  void count(std::string_view path, int status, Clock::duration taken) {
+    service_.counters().count_request(path, status, std::chrono::duration<double>(taken).count());
+  }
 
  private:
-  using Answer = std::function<std::string(const std::string& body)>;
-
-  void bind() {
-    require_safe_address(settings_);
-    port_ = settings_.port;
-    const bool bound = port_ == 0 ? (port_ = bind_to_any_port(settings_.address)) > 0
-                                  : bind_to_port(settings_.address, port_);
-    if (!bound) {
-      throw IoError(fmt::format("Cannot listen on {}:{}. Is the port already in use?", settings_.address,
-                                settings_.port));
-    }
-    ::listen(svr_sock_, kBacklog);
-  }
-
-  void declare_routes() {
-    Post("/v1/rank",
-         handler("application/json", [this](const std::string& body) { return service_.rank(body); }));
-    Post("/v1/feedback",
-         handler("application/json", [this](const std::string& body) { return service_.feedback(body); }));
-    Post("/v1/checkpoint",
-         handler("application/json", [this](const std::string&) { return service_.checkpoint(); }));
-    Get("/v1/stats", handler("application/json", [this](const std::string&) { return service_.stats(); }));
-    Get("/readyz", handler("application/json", [this](const std::string&) { return service_.ready(); }));
-    Get("/healthz", handler("application/json", [](const std::string&) { return "{\"alive\":true}\n"; }));
-    Get("/v1/model",
-        handler("application/octet-stream", [this](const std::string&) { return service_.model(); }));
-    Get("/metrics",
-        handler("text/plain; version=0.0.4", [this](const std::string&) { return service_.metrics(); }));
-  }
-
-  Handler handler(const char* type, Answer answer) {
-    return [this, type, answer = std::move(answer)](const httplib::Request& request,
-                                                    httplib::Response& response) {
-      const auto begin = std::chrono::steady_clock::now();
-      // A GET's body stays unread on the socket, so the connection cannot be reused.
-      exchange.body_read = request.method == "POST" || !request.has_header("Content-Length");
-      try {
-        response.set_content(answer(request.body), type);
-        response.status = 200;
-      } catch (const ApiError& error) {
-        reject(response, error);
-      } catch (const std::exception& error) {
-        log_warning("{}: {}", request.path, error.what());
-        reject(response, ApiError(500, "", error.what()));
-      }
-      const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-      service_.counters().count_request(route_of(request.path), response.status, seconds.count());
-    };
-  }
-
-  static void reject(httplib::Response& response, const ApiError& error) {
-    response.status = error.status();
-    response.set_content(error.json(), "application/json");
-  }
-
-  /// Adds our error body to requests that the library rejected.
-  static void fill_error_body(httplib::Response& response) {
-    if (!response.body.empty()) return;
-    if (exchange.connection != nullptr) {
-      if (exchange.connection->timed_out()) response.status = 408;
-      if (exchange.connection->too_long()) response.status = 413;
-    }
-    reject(response, ApiError(response.status, "", default_message(response.status)));
-    response.set_header("Connection", "close");
-  }
-
-  /// Runs before the body is read.
-  bool check(const httplib::Request& request, httplib::Response& response) {
-    try {
-      check_token(request);
-      check_headers(request);
-      return true;
-    } catch (const ApiError& error) {
-      reject(response, error);
-      response.set_header("Connection", "close");
-      service_.counters().count_request(route_of(request.path), error.status(), 0.0);
-      return false;
-    }
-  }
-
-  void check_token(const httplib::Request& request) const {
-    if (settings_.token.empty() || request.path == "/healthz" || request.path == "/readyz") return;
-    const std::string header = request.get_header_value("Authorization");
-    constexpr std::string_view kScheme = "Bearer ";
-    if (header.rfind(kScheme, 0) == 0 &&
-        equal_secrets(std::string_view(header).substr(kScheme.size()), settings_.token))
-      return;
-    throw ApiError(401, "Authorization",
-                   "A valid bearer token is required: 'Authorization: Bearer TOKEN'.");
-  }
-
-  void check_headers(const httplib::Request& request) const {
-    if (request.has_header("Content-Encoding"))
-      throw ApiError(415, "Content-Encoding", "Compressed bodies are not supported.");
-    if (request.method != "POST") return;
-    if (request.has_header("Transfer-Encoding")) {
-      if (request.has_header("Content-Length"))
-        throw ApiError(400, "Content-Length", "Content-Length and Transfer-Encoding exclude each other.");
-      return;  // Connection enforces the limit
-    }
-    const std::string header = request.get_header_value("Content-Length");
-    std::uint64_t length = 0;
-    const auto [rest, error] = std::from_chars(header.data(), header.data() + header.size(), length);
-    if (request.get_header_value_count("Content-Length") != 1 || error != std::errc{} ||
-        rest != header.data() + header.size()) {
-      throw ApiError(411, "Content-Length", "Content-Length is required.");
-    }
-    if (length > settings_.body_bytes) {
-      throw ApiError(413, "Content-Length",
-                     fmt::format("The body has {} bytes; the limit is {}.", length, settings_.body_bytes));
-    }
-  }
-
-  /// Replaces the library's loop, which has no deadline for a whole request and no connection limit.
-  bool process_and_close_socket(socket_t socket) override {
-    Connection connection(socket);
-    if (over_connection_limit) {
-      reject_connection(connection);
-      return false;
-    }
-    const auto stopping = [this] { return svr_sock_ == INVALID_SOCKET; };
-    bool served = true;
-    while (served && connection.wait_for_request(settings_.idle, stopping)) {
-      connection.begin_request(settings_.request, settings_.body_bytes + kHeaderBytes);
-      exchange = {&connection, false};
-      bool closed = false;
-      served = process_request(connection, stopping(), closed, [](httplib::Request& request) {
-        // Override the client's type: the library parses forms itself, with a lower size limit.
-        if (request.method != "POST") return;
-        request.headers.erase("Content-Type");
-        request.set_header("Content-Type", "application/json");
-      });
-      if (closed || !exchange.body_read) break;
-    }
-    exchange.connection = nullptr;
-    connection.linger();
-    return served;
-  }
-
-  static void reject_connection(Connection& connection) {
-    const std::string body = ApiError(503, "", default_message(503)).json();
-    const std::string answer = fmt::format(
-        "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\n"
-        "Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{}",
-        body.size(), body);
-    // Non-blocking: no client may stall the accepting thread.
-    ::send(connection.socket(), answer.data(), answer.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-    ::shutdown(connection.socket(), SHUT_WR);
-  }
+  void accept();
 
   Service& service_;
   HttpSettings settings_;
-  int port_ = 0;
+  // Newcomers are connections without an admitted request, oldest first. Whoever fills this list with
+  // silent connections drops his own.
+  const std::size_t newcomer_limit_ = newcomer_limit();
+  std::list<Session*> newcomers_;
+  std::list<Session*> admitted_;
+  bool stopping_ = false;
+  net::io_context context_{1};
+  net::ip::tcp::acceptor acceptor_;
+  net::steady_timer pause_;
+  // Last, because their jobs use the rest.
+  WorkerThreads computing_;
+  WorkerThreads waiting_;
 };
 
-void require_safe_address(const HttpSettings& settings) {
-  if (is_loopback(settings.address) || !settings.token.empty()) return;
-  throw InvalidArgument(
-      fmt::format("--address {} is open to other machines and requires --token-file; or use 127.0.0.1.",
-                  settings.address));
+/// One connection: reads a request, has it answered, and starts again. All of it runs on the reading
+/// thread; a pending operation or job keeps the session alive.
+class HttpServer::Session : public std::enable_shared_from_this<Session> {
+ public:
+  Session(Server& server, net::ip::tcp::socket socket)
+      : server_(server), socket_(std::move(socket)), timer_(socket_.get_executor()) {
+    SystemError ignored;
+    socket_.set_option(net::ip::tcp::no_delay(true), ignored);
+    place_ = server_.enter(*this);
+  }
+  ~Session() {
+    if (phase_ != kClosed) server_.leave(place_, admitted_);
+  }
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  /// Waits for the next request; some of it may have arrived with the previous one.
+  void begin() {
+    parser_.emplace();
+    parser_->header_limit(kHeadBytes);
+    parser_->body_limit(boost::none);  // set once the head is read
+    parser_->on_chunk_header(refuse_controls_);
+    scanner_ = {};
+    scanned_ = 0;
+    head_ = {};
+    route_ = nullptr;
+    if (buffer_.size() > 0) {
+      start_request(buffer_.size());
+      advance();
+    } else if (server_.stopping()) {
+      close();
+    } else {
+      phase_ = kIdle;
+      expire_after(server_.settings().idle);
+      read();
+    }
+  }
+
+  void close() {
+    if (phase_ == kClosed) return;
+    SystemError ignored;
+    phase_ = kClosed;
+    server_.leave(place_, admitted_);
+    timer_.cancel();
+    socket_.close(ignored);
+  }
+
+  /// Closes a connection that has not begun a request and soon ends one without a complete head.
+  void wind_down() {
+    SystemError failed;
+    if (phase_ == kIdle && (socket_.available(failed) == 0 || failed)) return close();
+    if (phase_ == kIdle || (phase_ == kReceiving && route_ == nullptr)) expire_after(kWindDown);
+  }
+
+ private:
+  enum Phase { kIdle, kReceiving, kWorking, kSending, kLingering, kClosed };
+  using Parser = http::request_parser<http::string_body>;
+
+  void expire_after(Clock::duration time) {
+    timer_.expires_after(time);
+    timer_.async_wait([self = shared_from_this()](SystemError error) {
+      if (!error && self->timer_.expiry() <= Clock::now()) self->expire();
+    });
+  }
+  void expire() {
+    if (phase_ == kWorking) return;  // the request was complete just in time
+    if (phase_ != kReceiving) return close();
+    SystemError ignored;
+    timed_out_ = true;
+    socket_.cancel(ignored);  // read_more() then answers
+  }
+
+  void read() {
+    const std::size_t most = route_ == nullptr ? std::size_t{1} << 12 : std::size_t{1} << 16;
+    socket_.async_read_some(
+        buffer_.prepare(most),
+        [self = shared_from_this()](SystemError error, std::size_t size) { self->read_more(error, size); });
+  }
+  void read_more(SystemError error, std::size_t size) {
+    if (phase_ == kClosed) return;
+    if (timed_out_) return reject(ApiError(408, "", "The request took too long to arrive."));
+    if (error == net::error::eof && phase_ == kReceiving)
+      return reject(ApiError(400, "", "The request ends early."));
+    if (error) return close();
+    buffer_.commit(size);
+    if (phase_ == kIdle) {
+      start_request(size);
+    } else {
+      received_ += size;
+    }
+    advance();
+  }
+  void start_request(std::size_t size) {
+    phase_ = kReceiving;
+    received_ = size;
+    expire_after(server_.settings().request);
+  }
+
+  /// Uses what has arrived, then waits for more or has the request answered.
+  void advance() {
+    try {
+      if (route_ == nullptr && !read_head()) return read();
+      if (!read_body()) return read();
+    } catch (const ApiError& error) {
+      return reject(error);
+    }
+    timer_.cancel();
+    start_work();
+  }
+
+  std::string_view arrived() const {
+    const auto bytes = buffer_.cdata();
+    return {static_cast<const char*>(bytes.data()), bytes.size()};
+  }
+
+  /// Whether the head is complete and the request may be served.
+  bool read_head() {
+    const HeadScanner::Result result = scanner_.scan(arrived().substr(scanned_));
+    scanned_ = arrived().size();
+    if (result == HeadScanner::kMalformed) throw ApiError(400, "", "Malformed HTTP request.");
+    if (scanner_.size() > kHeadBytes || (result == HeadScanner::kIncomplete && scanned_ >= kHeadBytes)) {
+      const std::size_t first_line = arrived().find('\r');  // perhaps without an end
+      if (first_line > kHeadBytes / 2) throw ApiError(414, "", "The URL is too long.");
+      throw ApiError(431, "", fmt::format("The header is too large; the limit is {} bytes.", kHeadBytes));
+    }
+    if (result == HeadScanner::kIncomplete) return false;
+    parse(scanner_.size());
+    if (!parser_->is_header_done()) throw ApiError(400, "", "Malformed HTTP request.");
+    take_head();
+    check_framing(head_);
+    check_access(head_, server_.settings());
+    const Route& route = find_route(head_);
+    check_body(head_, server_.settings());
+    admit();
+    parser_->body_limit(server_.settings().body_bytes);
+    route_ = &route;
+    if (head_.expects_continue() && buffer_.size() == 0 && !parser_->is_done()) send_continue();
+    return true;
+  }
+  void take_head() {
+    const auto& message = parser_->get();
+    head_.method = std::string(message.method_string());
+    head_.target = std::string(message.target());
+    head_.http11 = message.version() >= 11;
+    for (const auto& field : message)
+      head_.fields.emplace_back(std::string(field.name_string()), std::string(field.value()));
+  }
+  /// Health checks use none of the admitted connections, so that they work when all are taken.
+  void admit() {
+    if (admitted_ || is_health_check(head_)) return;
+    if (!server_.admit(place_)) throw ApiError(503, "", "Too many open connections; try again later.");
+    admitted_ = true;
+  }
+  void send_continue() {
+    static constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
+    SystemError ignored;  // the client then waits no longer than it wants to
+    socket_.non_blocking(true, ignored);
+    socket_.write_some(net::buffer(kContinue), ignored);
+  }
+
+  bool read_body() {
+    while (!parser_->is_done() && buffer_.size() > 0) {
+      if (parse(buffer_.size()) > 0) continue;
+      // The parser waits for the end of what is not body: a chunk's header or trailers.
+      if (has_bare_line_feed(arrived()))
+        throw ApiError(400, "", "Lines of a chunked body must end in CR LF.");
+      if (buffer_.size() >= kFramingBytes)
+        throw ApiError(400, "", "A chunk's header or trailers are too long.");
+      break;
+    }
+    if (parser_->is_done()) return true;
+    if (received_ > server_.settings().body_bytes + kHeadBytes)
+      throw ApiError(413, "body", "The request is too large.");
+    return false;
+  }
+  /// Has the library parse up to `size` bytes; returns how many it used.
+  std::size_t parse(std::size_t size) {
+    SystemError error;
+    const std::size_t used = parser_->put(net::const_buffer(buffer_.cdata().data(), size), error);
+    buffer_.consume(used);
+    if (error == http::error::body_limit) {
+      throw ApiError(413, "body",
+                     fmt::format("The body exceeds the limit of {} bytes.", server_.settings().body_bytes));
+    }
+    if (error && error != http::error::need_more)
+      throw ApiError(400, "", fmt::format("Malformed HTTP request: {}.", error.message()));
+    return used;
+  }
+
+  void start_work() {
+    phase_ = kWorking;
+    begin_ = Clock::now();
+    if (route_->cost == Route::kNothing)
+      return send(answer_request(*route_, server_.service(), head_, ""), false);
+    const auto busy = net::make_work_guard(socket_.get_executor());
+    server_.work(route_->cost, [self = shared_from_this(), busy]() mutable {
+      Answer answer =
+          answer_request(*self->route_, self->server_.service(), self->head_, self->parser_->get().body());
+      // The session goes along, so that it ends on the reading thread.
+      net::post(busy.get_executor(), [self = std::move(self), answer = std::move(answer)]() mutable {
+        self->send(std::move(answer), false);
+      });
+    });
+  }
+
+  void reject(const ApiError& error) {
+    timer_.cancel();
+    begin_ = Clock::now();
+    // It is unknown where the next request would begin.
+    send(answer_rejection(error), true);
+  }
+
+  void send(Answer answer, bool last) {
+    if (phase_ == kClosed) return;
+    server_.count(known_path(head_.path()), answer.status, Clock::now() - begin_);
+    closing_ = last || server_.stopping() || !parser_->is_header_done() || !parser_->keep_alive();
+    response_.emplace(static_cast<http::status>(answer.status), 11);
+    response_->set(http::field::content_type, answer.type);
+    if (!answer.range.empty()) response_->set(http::field::content_range, answer.range);
+    if (answer.status == 401) response_->set(http::field::www_authenticate, "Bearer");
+    if (answer.status == 503) response_->set(http::field::retry_after, "1");
+    if (closing_) {
+      response_->set(http::field::connection, "close");
+    } else {
+      if (!head_.http11) response_->set(http::field::connection, "keep-alive");
+      const auto idle = std::chrono::ceil<std::chrono::seconds>(server_.settings().idle).count();
+      response_->set(http::field::keep_alive, fmt::format("timeout={}", idle));
+    }
+    response_->content_length(answer.body.size());
+    if (head_.method != "HEAD") response_->body() = std::move(answer.body);
+    serializer_.emplace(*response_);
+    phase_ = kSending;
+    write();
+  }
+  /// A client may take long to receive a large answer, as long as it receives something.
+  void write() {
+    expire_after(server_.settings().request);
+    http::async_write_some(socket_, *serializer_,
+                           [self = shared_from_this()](SystemError error, std::size_t) {
+                             if (self->phase_ == kClosed) return;
+                             if (error) return self->close();
+                             if (!self->serializer_->is_done()) return self->write();
+                             self->serializer_.reset();
+                             self->response_.reset();
+                             self->closing_ ? self->linger() : self->begin();
+                           });
+  }
+
+  /// Ends our side and drains the client's, so that a reset cannot destroy the last answer.
+  void linger() {
+    SystemError failed;
+    phase_ = kLingering;
+    parser_.reset();
+    buffer_.clear();
+    received_ = 0;
+    socket_.shutdown(net::ip::tcp::socket::shutdown_send, failed);
+    if (failed) return close();
+    expire_after(kLinger);
+    drain();
+  }
+  void drain() {
+    socket_.async_read_some(buffer_.prepare(std::size_t{1} << 16),
+                            [self = shared_from_this()](SystemError error, std::size_t size) {
+                              self->received_ += size;
+                              if (error || self->received_ > kLingerBytes) return self->close();
+                              self->drain();
+                            });
+  }
+
+  // A quoted LF would be the line's end for other parsers.
+  std::function<void(std::uint64_t, boost::beast::string_view, SystemError&)> refuse_controls_ =
+      [](std::uint64_t, boost::beast::string_view extensions, SystemError& error) {
+        if (std::any_of(extensions.begin(), extensions.end(),
+                        [](char byte) { return static_cast<unsigned char>(byte) < ' ' && byte != '\t'; }))
+          error = http::error::bad_chunk_extension;
+      };
+
+  Server& server_;
+  net::ip::tcp::socket socket_;
+  net::steady_timer timer_;
+  Server::Place place_;
+  bool admitted_ = false;
+  Phase phase_ = kIdle;
+
+  boost::beast::flat_buffer buffer_;
+  std::optional<Parser> parser_;
+  HeadScanner scanner_;
+  std::size_t scanned_ = 0;
+  std::size_t received_ = 0;  // of this request
+  bool timed_out_ = false;
+  RequestHead head_;
+  const Route* route_ = nullptr;  // known once the head is read
+  Clock::time_point begin_;
+
+  bool closing_ = false;  // after the answer
+  std::optional<http::response<http::string_body>> response_;
+  std::optional<http::response_serializer<http::string_body>> serializer_;
+};
+
+HttpServer::Server::Place HttpServer::Server::enter(Session& session) {
+  if (newcomers_.size() >= newcomer_limit_) newcomers_.front()->close();
+  return newcomers_.insert(newcomers_.end(), &session);
 }
 
-HttpServer::HttpServer(Service& service, const HttpSettings& settings)
-    : server_(std::make_unique<Server>(service, settings)) {}
+void HttpServer::Server::accept() {
+  acceptor_.async_accept([this](SystemError error, net::ip::tcp::socket socket) {
+    if (stopping_) return;
+    if (!error) {
+      accept();
+      return std::make_shared<Session>(*this, std::move(socket))->begin();
+    }
+    if (error == net::error::bad_descriptor || error == net::error::invalid_argument) {
+      log_warning("The service cannot accept connections: {}.", error.message());
+      return stop();
+    }
+    if (error == net::error::connection_aborted) return accept();
+    if (error == net::error::no_descriptors && !newcomers_.empty()) {
+      newcomers_.front()->close();
+      return accept();
+    }
+    pause_.expires_after(kAcceptPause);
+    pause_.async_wait([this](SystemError) {
+      if (!stopping_) accept();
+    });
+  });
+}
+
+void HttpServer::Server::stop() {
+  net::post(context_, [this] {
+    SystemError ignored;
+    stopping_ = true;
+    acceptor_.close(ignored);
+    pause_.cancel();
+    for (std::list<Session*>* list : {&newcomers_, &admitted_}) {
+      for (auto session = list->begin(); session != list->end();) (*session++)->wind_down();
+    }
+  });
+}
+
+HttpServer::HttpServer(Service& service, const HttpSettings& settings, Listener& listener)
+    : server_(std::make_unique<Server>(service, settings, listener)) {}
 
 HttpServer::~HttpServer() = default;
 
-int HttpServer::port() const {
-  return server_->port();
-}
-
 void HttpServer::run() {
-  server_->listen_after_bind();
-  ended_ = true;
+  server_->run();
 }
 
 void HttpServer::stop() {
-  while (!server_->is_running() && !ended_) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   server_->stop();
 }
 

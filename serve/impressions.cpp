@@ -6,7 +6,9 @@
 #include <charconv>
 #include <utility>
 
+#include "core/text/byte_size.h"
 #include "serve/api_error.h"
+#include "serve/heap_bytes.h"
 
 namespace olrank {
 namespace {
@@ -34,6 +36,19 @@ std::vector<std::uint8_t> clicks_on(std::span<const DocId> shown,
   return clicked;
 }
 
+std::size_t ids_bytes(const std::vector<DocId>& docs) {
+  std::size_t bytes = heap_bytes(docs.size() * sizeof(DocId));
+  for (const DocId& doc : docs) bytes += heap_bytes(doc.text);
+  return bytes;
+}
+
+/// A tree's node has three pointers and a colour before the entry, a list's node two pointers.
+template <class Map>
+std::size_t entry_bytes(const std::string& key) {
+  return heap_bytes(32 + sizeof(typename Map::value_type)) + heap_bytes(16 + sizeof(const std::string*)) +
+         string_heap_bytes(key.size());
+}
+
 }  // namespace
 
 Impressions::Impressions(const ImpressionLimits& limits, std::string prefix)
@@ -42,25 +57,72 @@ Impressions::Impressions(const ImpressionLimits& limits, std::string prefix)
 std::string Impressions::open(FeedbackRecord list, std::int64_t shown, Clock::time_point now) {
   const std::lock_guard lock(mutex_);
   expire(now);
-  std::string id = fmt::format("{}-{}", prefix_, ++opened_);
-  list.impression = id;
-  by_age_.push_back(id);
-  open_.emplace(id, Open{std::move(list), shown, now, false, std::prev(by_age_.end())});
+  std::string id = fmt::format("{}-{}", prefix_, opened_ + 1);
+  // The clicks come with claim(), which needs their memory.
+  const std::size_t bytes = entry_bytes<OpenMap>(id) + heap_bytes(list.query) + ids_bytes(list.docs) +
+                            heap_bytes(list.inputs) + heap_bytes(static_cast<std::size_t>(shown));
+  if (bytes > limits_.bytes) {
+    throw ApiError(413, "docs",
+                   fmt::format("Remembering this list takes {}, but --max-impression-memory is {}.",
+                               readable_bytes(static_cast<double>(bytes)),
+                               readable_bytes(static_cast<double>(limits_.bytes))));
+  }
+  while (open_.size() >= limits_.open && oldest_unclaimed() != open_.end()) {
+    erase(oldest_unclaimed());
+    ++dropped_;
+  }
+  if (!make_room(bytes)) {
+    throw ApiError(503, "", "Feedback that is being written takes all of --max-impression-memory; retry.")
+        .retry_after(1);
+  }
+  ++opened_;
+  const auto added = open_.emplace(id, Open{std::move(list), shown, now, bytes}).first;
+  added->second.age_position = open_by_age_.insert(open_by_age_.end(), &added->first);
+  bytes_ += bytes;
   return id;
 }
 
 void Impressions::expire(Clock::time_point now) {
-  for (auto id = by_age_.begin(); id != by_age_.end();) {
-    const auto oldest = open_.find(*id);
-    const bool too_many = open_.size() >= limits_.open;
-    if (!too_many && now - oldest->second.since <= limits_.age) return;
-    if (oldest->second.claimed) {
-      ++id;
-      continue;
-    }
-    open_.erase(oldest);
-    id = by_age_.erase(id);
+  for (auto key = open_by_age_.begin(); key != open_by_age_.end();) {
+    const auto oldest = open_.find(**key);
+    if (now - oldest->second.since <= limits_.age) return;
+    ++key;
+    if (!oldest->second.claimed) erase(oldest);
   }
+}
+
+Impressions::OpenMap::iterator Impressions::oldest_unclaimed() {
+  for (const std::string* key : open_by_age_) {
+    if (const auto open = open_.find(*key); !open->second.claimed) return open;
+  }
+  return open_.end();
+}
+
+bool Impressions::make_room(std::size_t bytes) {
+  while (bytes_ + bytes > limits_.bytes) {
+    const auto open = oldest_unclaimed();
+    const auto answer = answers_.empty() ? answers_.end() : answers_.find(*answers_by_age_.front());
+    if (open == open_.end() && answer == answers_.end()) return false;
+    if (open == open_.end() || (answer != answers_.end() && answer->second.since <= open->second.since)) {
+      erase(answer);
+    } else {
+      erase(open);
+      ++dropped_;
+    }
+  }
+  return true;
+}
+
+void Impressions::erase(OpenMap::iterator open) {
+  bytes_ -= open->second.bytes;
+  open_by_age_.erase(open->second.age_position);
+  open_.erase(open);
+}
+
+void Impressions::erase(AnswerMap::iterator answer) {
+  bytes_ -= answer->second.bytes;
+  answers_by_age_.erase(answer->second.age_position);
+  answers_.erase(answer);
 }
 
 /// An ID of this run that is neither open nor answered has expired; any other ID is unknown.
@@ -71,10 +133,12 @@ void Impressions::reject_unknown(const std::string& id) const {
     const char* last = id.data() + id.size();
     const auto [rest, error] = std::from_chars(id.data() + begin.size(), last, number);
     if (error == std::errc{} && rest == last && number >= 1 && number <= opened_) {
-      throw ApiError(410, "impression",
-                     fmt::format("This impression has expired: it is more than {} seconds old, or {} newer "
-                                 "ones were opened.",
-                                 limits_.age.count(), limits_.open));
+      throw ApiError(
+          410, "impression",
+          fmt::format("This impression has expired: it is more than {} seconds old, or newer ones "
+                      "needed its place (--max-impressions {}, --max-impression-memory {}).",
+                      limits_.age.count(), limits_.open,
+                      readable_bytes(static_cast<double>(limits_.bytes))));
     }
   }
   throw ApiError(404, "impression",
@@ -89,39 +153,52 @@ Impressions::Claim Impressions::claim(const std::string& id, std::span<const Cli
     if (clicks_on(answered->second.shown, clicks) != answered->second.clicks) {
       throw ApiError(409, "clicks",
                      fmt::format("Different clicks were already accepted for this impression as round {}.",
-                                 answered->second.round));
+                                 answered->second.round))
+          .with_code("other_clicks_accepted");
     }
     return {true, answered->second.round, {}};
   }
   const auto known = open_.find(id);
   if (known == open_.end()) reject_unknown(id);
   Open& open = known->second;
-  if (open.claimed)
-    throw ApiError(409, "impression", "Feedback for this impression is already being written; retry.");
+  if (open.claimed) {
+    throw ApiError(409, "impression", "Feedback for this impression is still being written; retry.")
+        .with_code("being_written")
+        .retry_after(1);
+  }
   const auto shown = std::span(open.list.docs).first(open.shown);
   open.list.clicks = clicks_on(shown, clicks);
+  open.list.impression = id;
   open.claimed = true;
   return {false, 0, std::move(open.list)};
 }
 
-void Impressions::remember(const FeedbackRecord& record) {
-  const std::lock_guard lock(mutex_);
-  const std::vector<DocId> shown(record.docs.begin(), record.docs.begin() + record.shown());
-  answers_by_age_.push_back(record.impression);
-  answers_.insert_or_assign(record.impression, Answer{record.round, record.clicks, shown});
-  while (answers_by_age_.size() > limits_.open) {
-    answers_.erase(answers_by_age_.front());
-    answers_by_age_.pop_front();
-  }
+void Impressions::add_answer(const FeedbackRecord& record, Clock::time_point now) {
+  if (const auto known = answers_.find(record.impression); known != answers_.end()) erase(known);
+  Answer answer;
+  answer.round = record.round;
+  answer.clicks = record.clicks;
+  answer.shown.assign(record.docs.begin(), record.docs.begin() + record.shown());
+  answer.since = now;
+  answer.bytes =
+      entry_bytes<AnswerMap>(record.impression) + heap_bytes(answer.clicks) + ids_bytes(answer.shown);
+  // One that does not fit is forgotten at once: repeating it gets a 410 instead of a duplicate.
+  if (!make_room(answer.bytes)) return;
+  const auto added = answers_.emplace(record.impression, std::move(answer)).first;
+  added->second.age_position = answers_by_age_.insert(answers_by_age_.end(), &added->first);
+  bytes_ += added->second.bytes;
+  if (answers_.size() > limits_.open) erase(answers_.find(*answers_by_age_.front()));
 }
 
-void Impressions::commit(const FeedbackRecord& record) {
-  remember(record);
+void Impressions::remember(const FeedbackRecord& record, Clock::time_point now) {
   const std::lock_guard lock(mutex_);
-  const auto known = open_.find(record.impression);
-  if (known == open_.end()) return;
-  by_age_.erase(known->second.age_position);
-  open_.erase(known);
+  add_answer(record, now);
+}
+
+void Impressions::commit(const FeedbackRecord& record, Clock::time_point now) {
+  const std::lock_guard lock(mutex_);
+  if (const auto known = open_.find(record.impression); known != open_.end()) erase(known);
+  add_answer(record, now);
 }
 
 void Impressions::release(FeedbackRecord record) {
@@ -132,14 +209,9 @@ void Impressions::release(FeedbackRecord record) {
   known->second.claimed = false;
 }
 
-std::size_t Impressions::open_count() const {
+Impressions::Counts Impressions::counts() const {
   const std::lock_guard lock(mutex_);
-  return open_.size();
-}
-
-std::uint64_t Impressions::opened() const {
-  const std::lock_guard lock(mutex_);
-  return opened_;
+  return {opened_, open_.size(), dropped_, bytes_};
 }
 
 }  // namespace olrank

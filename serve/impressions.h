@@ -2,13 +2,11 @@
 
 #include <chrono>
 #include <cstdint>
-#include <deque>
 #include <list>
+#include <map>
 #include <mutex>
 #include <span>
 #include <string>
-#include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "serve/feedback_record.h"
@@ -16,12 +14,13 @@
 namespace olrank {
 
 struct ImpressionLimits {
-  std::size_t open = 10'000;       // lists awaiting feedback; as many answered ones are remembered
-  std::chrono::seconds age{3600};  // an open impression expires after this
+  std::size_t open = 10'000;        // lists awaiting feedback; as many answered ones are remembered
+  std::chrono::seconds age{3600};   // an open impression expires after this
+  std::size_t bytes = 256'000'000;  // memory of both together
 };
 
-/// Shown lists that still await feedback, and recently accepted answers, so that none counts twice.
-/// Thread-safe.
+/// Shown lists that still await feedback, and recently accepted answers, so that none counts twice. Both
+/// are limited in number and, together, in memory; the oldest go first. Thread-safe.
 class Impressions {
  public:
   using Clock = std::chrono::steady_clock;
@@ -29,7 +28,8 @@ class Impressions {
   /// `prefix` starts every ID and differs between runs of the service.
   Impressions(const ImpressionLimits& limits, std::string prefix);
 
-  /// Stores a list, without clicks, and returns its ID. Its first `shown` documents were shown.
+  /// Stores a list, without clicks, and returns its ID. Its first `shown` documents were shown. Throws
+  /// ApiError 413 for a list that exceeds the limit alone.
   std::string open(FeedbackRecord list, std::int64_t shown, Clock::time_point now = Clock::now());
   /// The result of claim(): a record to write, or the accepted round that the clicks repeat.
   struct Claim {
@@ -46,41 +46,63 @@ class Impressions {
   /// duplicate. Throws ApiError for unknown or expired impressions and invalid or contradicting clicks.
   Claim claim(const std::string& id, std::span<const Click> clicks, Clock::time_point now = Clock::now());
   /// The record is durable: closes the impression.
-  void commit(const FeedbackRecord& record);
+  void commit(const FeedbackRecord& record, Clock::time_point now = Clock::now());
   /// The write failed: the impression awaits feedback again.
   void release(FeedbackRecord record);
 
   /// Remembers an answer accepted by an earlier run.
-  void remember(const FeedbackRecord& record);
+  void remember(const FeedbackRecord& record, Clock::time_point now = Clock::now());
 
-  std::size_t open_count() const;
-  std::uint64_t opened() const;
+  struct Counts {
+    std::uint64_t opened = 0;
+    std::size_t open = 0;
+    std::uint64_t dropped = 0;  // unanswered before their time, because newer ones needed the place
+    std::size_t bytes = 0;      // of the heap: open lists and answers; never above the limit
+  };
+  Counts counts() const;
+  std::size_t byte_limit() const { return limits_.bytes; }
 
  private:
+  using Ages = std::list<const std::string*>;  // the keys of a map, oldest first
   struct Open {
     FeedbackRecord list;
     std::int64_t shown = 0;
     Clock::time_point since;
+    std::size_t bytes = 0;  // also while its record is being written
     bool claimed = false;
-    std::list<std::string>::iterator age_position;
+    Ages::iterator age_position{};
   };
   struct Answer {
     std::uint64_t round = 0;
     std::vector<std::uint8_t> clicks;
     std::vector<DocId> shown;
+    Clock::time_point since;
+    std::size_t bytes = 0;
+    Ages::iterator age_position{};
   };
+  // Trees, because all of their memory is in their entries: nothing grows in steps.
+  using OpenMap = std::map<std::string, Open>;
+  using AnswerMap = std::map<std::string, Answer>;
 
   void expire(Clock::time_point now);
+  OpenMap::iterator oldest_unclaimed();
+  /// Forgets the oldest lists and answers until so many bytes fit.
+  bool make_room(std::size_t bytes);
+  void erase(OpenMap::iterator open);
+  void erase(AnswerMap::iterator answer);
+  void add_answer(const FeedbackRecord& record, Clock::time_point now);
   [[noreturn]] void reject_unknown(const std::string& id) const;
 
   ImpressionLimits limits_;
   std::string prefix_;
   mutable std::mutex mutex_;
   std::uint64_t opened_ = 0;
-  std::unordered_map<std::string, Open> open_;
-  std::list<std::string> by_age_;
-  std::unordered_map<std::string, Answer> answers_;
-  std::deque<std::string> answers_by_age_;
+  std::uint64_t dropped_ = 0;
+  std::size_t bytes_ = 0;
+  OpenMap open_;
+  Ages open_by_age_;
+  AnswerMap answers_;
+  Ages answers_by_age_;
 };
 
 }  // namespace olrank

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <bit>
 #include <exception>
 #include <utility>
 
@@ -9,6 +10,8 @@
 #include "core/feedback/doc_number.h"
 #include "core/io/state_archive.h"
 #include "core/runtime/log.h"
+#include "core/text/counted.h"
+#include "serve/own_file.h"
 
 namespace olrank {
 namespace {
@@ -26,6 +29,8 @@ Learner::Learner(std::unique_ptr<OnlineRanker> ranker, FeedbackLog& log, Learner
       settings_(std::move(settings)),
       learns_from_unshown_(ranker_->learns_from_unshown()) {
   require_lists_ahead_of_rounds(*ranker_);
+  if (const std::string last = log_.line_before(log_.bytes()); !parse_record(last, record_))
+    require_inputs(record_, log_.rounds());
   restore();
   reader_ = std::make_unique<FeedbackLog::Reader>(log_, position_);
   publish();
@@ -43,26 +48,71 @@ Learner::~Learner() {
 }
 
 void Learner::restore() {
-  if (!std::filesystem::exists(settings_.checkpoint)) return;
-  StateReader state =
-      read_state_file(settings_.checkpoint, "delete this file, and the service learns its log again");
+  auto bytes = read_own_file(settings_.checkpoint);
+  if (!bytes) return;
+  StateReader state(std::move(*bytes), settings_.checkpoint.string(),
+                    "delete this file, and the service learns its log again");
   if (state.get_text("service.identity") != settings_.identity)
     state.fail("This checkpoint belongs to a service with other settings.");
   round_ = state.get_one<std::uint64_t>("service.round");
   position_ = state.get_one<std::int64_t>("service.position");
   pairs_ = state.get_one<std::int64_t>("service.pairs");
-  ranker_->load(state);
-  state.require_end();
-  if (round_ > log_.rounds() || position_ > log_.bytes()) {
-    state.fail(
-        fmt::format("This checkpoint was made after {} rounds, but the log holds {}. It belongs to another "
-                    "log.",
-                    round_, log_.rounds()));
+  // Checkpoints of earlier versions lack it.
+  if (state.is_next("service.last_check")) last_check_ = state.get_text("service.last_check");
+  if (const std::string wrong = contradiction(last_check_); !wrong.empty()) {
+    if (!settings_.accept_loss) {
+      state.fail(
+          fmt::format("{} Nothing was changed. Restore the log that belongs to this checkpoint. If it is "
+                      "lost, start with "
+                      "--accept-loss: that moves the checkpoint aside, and the service learns the {} of "
+                      "this log again.",
+                      wrong, counted(log_.rounds(), "record")));
+    }
+    outdated_ = true;
+    round_ = 0;
+    position_ = pairs_ = 0;
+    last_check_.clear();
+    return;
   }
+  ranker_->load(state);
+  // Only checkpoints after a skipped round have it.
+  if (state.is_next("service.skipped")) skipped_ = state.get_one<std::uint64_t>("service.skipped");
+  state.require_end();
   restored_round_ = checkpoint_round_ = round_;
 }
 
+std::string Learner::contradiction(const std::string& last_check) const {
+  if (round_ > log_.rounds() || position_ > log_.bytes()) {
+    return fmt::format(
+        "This checkpoint was made after {} rounds, but the log holds {}: the log was cut, or is "
+        "another one.",
+        round_, log_.rounds());
+  }
+  if (round_ == 0 && position_ == 0) return {};
+  const std::string line = log_.line_before(position_);
+  const bool same_round = line.starts_with(fmt::format("{{\"round\":{},", round_));
+  if (same_round && (last_check.empty() || check_of(line) == last_check)) return {};
+  return fmt::format(
+      "This checkpoint was made after round {} of another log: the record there is not the one "
+      "that it learned.",
+      round_);
+}
+
+/// An accepted start: repairs the log, and moves a checkpoint aside that it does not cover.
+void Learner::begin_writing() {
+  log_.begin_writing();
+  if (!std::exchange(outdated_, false)) return;
+  const std::filesystem::path aside = unused_path(settings_.checkpoint.string() + ".set-aside");
+  std::error_code failed;
+  std::filesystem::rename(settings_.checkpoint, aside, failed);
+  if (failed) throw IoError("rename", settings_.checkpoint.string(), failed.value());
+  log_warning(
+      "{}: The log does not cover this checkpoint. --accept-loss moved it to {}; learning all {} again.",
+      settings_.checkpoint.string(), aside.string(), counted(log_.rounds(), "record"));
+}
+
 void Learner::start() {
+  begin_writing();
   log_.on_growth([this] {
     const std::lock_guard lock(mutex_);
     wake_.notify_one();
@@ -82,6 +132,7 @@ void Learner::stop(std::chrono::seconds timeout) {
 }
 
 void Learner::learn_all() {
+  begin_writing();
   while (consume_next()) {
   }
   publish();
@@ -123,6 +174,15 @@ void Learner::run() {
   if (round_ != checkpoint_round_) try_save_checkpoint();
 }
 
+void Learner::require_inputs(const FeedbackRecord& record, std::uint64_t line) const {
+  if (settings_.inputs == 0 || record.columns == settings_.inputs) return;
+  throw DataError(
+      log_.path().string(), static_cast<std::int64_t>(line), 1,
+      fmt::format("The record has {} per document, but the model expects {}: the log belongs to "
+                  "another service.",
+                  counted(record.columns, "input"), settings_.inputs));
+}
+
 bool Learner::consume_next() {
   std::string_view line;
   if (!reader_->next(line)) return false;
@@ -133,7 +193,9 @@ bool Learner::consume_next() {
     throw IoError(fmt::format("{}: Found round {} where round {} was expected.", log_.path().string(),
                               record_.round, round_ + 1));
   }
+  require_inputs(record_, round_ + 1);
   learn(record_);
+  last_check_ = check_of(line);
   position_ = reader_->position();
   return true;
 }
@@ -147,11 +209,23 @@ void Learner::learn(const FeedbackRecord& record) {
   for (std::size_t rank = 0; rank < shown.size(); ++rank) shown[rank] = static_cast<std::int32_t>(rank);
   RoundContext context{context_, clock_};
   const auto round = static_cast<std::uint32_t>(record.round);
-  const LearnReport learned =
-      ranker_->learn(context, {round, {round, 0, record.features(), numbers}, shown, record.clicks});
-  pairs_ += std::ssize(learned.pairs);
+  try {
+    const LearnReport learned =
+        ranker_->learn(context, {round, {round, 0, record.features(), numbers}, shown, record.clicks});
+    pairs_ += std::ssize(learned.pairs);
+  } catch (const NumericError& error) {
+    skip(error.what());
+  }
   round_ = record.round;
   published_ = false;
+}
+
+/// Of many skipped rounds the log tells the 1st, 2nd, 4th, 8th and so on.
+void Learner::skip(const std::string& reason) {
+  ++skipped_;
+  if (!std::has_single_bit(skipped_)) return;
+  log_warning("Skipped feedback {} ({} skipped so far), which changes nothing: {}", record_.round, skipped_,
+              reason);
 }
 
 /// Figures such as the drift of a large covariance are slow to compute: spend at most a tenth of the time.
@@ -172,6 +246,7 @@ void Learner::publish() {
   next->ranker = ranker_->freeze();
   next->round = round_;
   next->pairs = pairs_;
+  next->skipped = skipped_;
   next->figures = figures_;
   published_ = true;
   published_at_ = SteadyClock::now();
@@ -189,7 +264,7 @@ Learner::State Learner::present_state() const {
   StateWriter state;
   state.put("service.round", round_);
   ranker_->save(state);
-  return {round_, pairs_, state.fingerprint()};
+  return {round_, pairs_, skipped_, state.fingerprint()};
 }
 
 void Learner::save_checkpoint() {
@@ -198,7 +273,11 @@ void Learner::save_checkpoint() {
   state.put("service.round", round_);
   state.put("service.position", position_);
   state.put("service.pairs", pairs_);
+  state.put_text("service.last_check", last_check_);
   ranker_->save(state);
+  if (skipped_ > 0) state.put("service.skipped", skipped_);
+  begin_writing();
+  log_.require_writable();
   checkpoint_round_ = round_;
   state.write(settings_.checkpoint);
 }
@@ -206,6 +285,7 @@ void Learner::save_checkpoint() {
 void Learner::try_save_checkpoint() {
   try {
     save_checkpoint();
+  } catch (const StateLost&) {  // the service is about to stop and says why
   } catch (const IoError& error) {
     log_warning("Could not save the checkpoint of round {}. {}", round_, error.what());
   }

@@ -25,6 +25,7 @@ struct PublishedRanker {
   std::shared_ptr<const FrozenRanker> ranker;
   std::uint64_t round = 0;
   std::int64_t pairs = 0;
+  std::uint64_t skipped = 0;
   std::vector<RankerFigure> figures;  // may be a few rounds old
 };
 
@@ -32,15 +33,19 @@ struct LearnerSettings {
   std::filesystem::path checkpoint;
   std::string identity;                   // a checkpoint with another identity is rejected
   std::uint64_t checkpoint_every = 1000;  // rounds
+  std::int64_t inputs = 0;                // per document; records with others are rejected. 0: any
+  bool accept_loss = false;               // of a checkpoint that its log does not cover
 };
 
 /// Consumes the feedback log in order on a thread of its own, one record per round, and publishes immutable
 /// rankers. Its state is a function of the log alone: neither timing nor concurrent ranking requests affect
-/// it. A restart continues from the last checkpoint to the same bits.
+/// it. A restart continues from the last checkpoint to the same bits. A record that the ranker cannot learn
+/// (NumericError) is skipped and counted, and learning goes on with the next.
 class Learner {
  public:
-  /// `ranker` is in its state before round 1. Throws IoError for a checkpoint of another service, and
-  /// InvalidArgument for a kind that cannot make lists ahead of their round.
+  /// `ranker` is in its state before round 1. Throws IoError for a checkpoint of another service or log,
+  /// and InvalidArgument for a kind that cannot make lists ahead of their round. Changes no file before
+  /// start().
   Learner(std::unique_ptr<OnlineRanker> ranker, FeedbackLog& log, LearnerSettings settings);
   ~Learner();
   Learner(const Learner&) = delete;
@@ -62,6 +67,7 @@ class Learner {
   struct State {
     std::uint64_t round = 0;
     std::int64_t pairs = 0;
+    std::uint64_t skipped = 0;  // rounds that could not be learned
     Fingerprint fingerprint;
   };
   State state();
@@ -78,9 +84,15 @@ class Learner {
   };
 
   void restore();
+  /// What is wrong with a checkpoint of round_ at position_, whose last record had this checksum; empty if
+  /// it belongs to the log.
+  std::string contradiction(const std::string& last_check) const;
+  void begin_writing();
+  void require_inputs(const FeedbackRecord& record, std::uint64_t line) const;
   void run();
   bool consume_next();
   void learn(const FeedbackRecord& record);
+  void skip(const std::string& reason);
   void publish();
   bool refresh_figures();
   void answer(Request& request);
@@ -102,10 +114,13 @@ class Learner {
   StageClock clock_;
   std::unique_ptr<FeedbackLog::Reader> reader_;
   FeedbackRecord record_;
+  std::string last_check_;  // of the last record learned
+  bool outdated_ = false;   // the checkpoint file, whose loss is accepted
   std::uint64_t round_ = 0;
   std::uint64_t checkpoint_round_ = 0;
   std::int64_t position_ = 0;
   std::int64_t pairs_ = 0;
+  std::uint64_t skipped_ = 0;
   std::vector<RankerFigure> figures_;
   std::optional<std::uint64_t> figures_round_;
   std::chrono::steady_clock::time_point figures_due_;  // limits the time spent on figures

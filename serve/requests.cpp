@@ -121,6 +121,10 @@ class RankReader final : public RequestReader {
       place_ = kDoc;
     } else if (place_ == kDoc && doc_field_ == kFeatures) {
       const std::size_t begin = request_.values.size();
+      if (begin + static_cast<std::size_t>(limits_.features) > limits_.values)
+        reject(
+            fmt::format("A request may have at most {} features, all documents together.", limits_.values),
+            413);
       request_.values.resize(begin + limits_.features, 0.0F);
       given_.assign(limits_.features, false);
       place_ = kFeatureObject;

@@ -15,6 +15,9 @@ struct RequestLimits {
   std::int64_t features = 136;   // exact count per document
   std::int64_t cutoff = 10;      // default k
   std::size_t text_bytes = 256;  // longest query or document ID
+  /// Most features of all documents together. Without it, a sparse document of ten bytes would take the
+  /// memory of all features.
+  std::size_t values = 8'000'000;
 };
 
 /// POST /v1/rank. Reused between requests to keep its memory.

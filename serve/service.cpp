@@ -14,9 +14,13 @@
 #include "core/online/model_bytes.h"
 #include "core/version.h"
 #include "serve/api_error.h"
+#include "serve/heap_bytes.h"
 
 namespace olrank {
 namespace {
+
+/// Buffers kept for later requests. A few large requests must not hold their memory for good.
+constexpr std::size_t kPoolBytes = 64'000'000;
 
 /// JSON has no NaN or infinity.
 std::string json_number(double value) {
@@ -81,10 +85,14 @@ class Service::Lease {
     } else {
       workspace_ = std::move(service.pool_.back());
       service.pool_.pop_back();
+      service.pool_bytes_ -= workspace_->bytes();
     }
   }
   ~Lease() {
+    const std::size_t bytes = workspace_->bytes();
     const std::lock_guard lock(service_.pool_mutex_);
+    if (service_.pool_bytes_ + bytes > kPoolBytes) return;
+    service_.pool_bytes_ += bytes;
     service_.pool_.push_back(std::move(workspace_));
   }
   Lease(const Lease&) = delete;
@@ -96,6 +104,14 @@ class Service::Lease {
   std::unique_ptr<Workspace> workspace_;
 };
 
+std::size_t Service::Workspace::bytes() {
+  // The bits of the certain orders are among the vectors that grow with a list's square.
+  const std::size_t docs = ranking.by_score.capacity();
+  return heap_bytes(request.docs) + heap_bytes(request.values) + heap_bytes(inputs) +
+         heap_bytes(ranking.scores) + 2 * heap_bytes(ranking.by_score) + docs * docs / 8 +
+         context.scratch().capacity();
+}
+
 Service::Service(Parts parts, FeedbackLog& log, Learner& learner)
     : parts_(std::move(parts)),
       log_(log),
@@ -103,7 +119,11 @@ Service::Service(Parts parts, FeedbackLog& log, Learner& learner)
       impressions_(parts_.impressions, parts_.start),
       rounds_at_start_(log.rounds()),
       first_coin_(static_cast<std::uint32_t>(fingerprint_of(parts_.start).low)) {
-  for (const FeedbackRecord& record : log.recovery().latest) impressions_.remember(record);
+  FeedbackLog::Reader latest(log, log.latest_begin());
+  FeedbackRecord record;
+  for (std::string_view line; latest.next(line);) {
+    if (!parse_record(line, record)) impressions_.remember(record);
+  }
 }
 
 /// The shown documents in list order, then the unshown ones if the ranker learns from them.
@@ -134,12 +154,21 @@ std::string Service::rank(std::string_view body) {
   workspace.inputs.resize(docs * columns);
   parts_.normaliser.apply({request.values.data(), docs, parts_.normaliser.features},
                           workspace.inputs.data());
+  if (const auto bad = parts_.normaliser.find_bad_input(workspace.inputs.data(), docs)) {
+    throw ApiError(422, fmt::format("docs[{}].features[{}]", bad->doc, bad->feature),
+                   fmt::format("This feature gives the input {:g}, beyond the limit of ±{:g}.", bad->value,
+                               FittedNormaliser::kLargestInput));
+  }
 
   const std::shared_ptr<const PublishedRanker> published = learner_.latest();
   const std::int64_t shown = std::min(request.cutoff, docs);
   const RankingTask task{
       {workspace.inputs.data(), docs, columns}, shown, first_coin_ + ++lists_, request.explore};
-  published->ranker->rank(workspace.context, task, workspace.ranking);
+  try {
+    published->ranker->rank(workspace.context, task, workspace.ranking);
+  } catch (const NumericError& error) {
+    throw ApiError(422, "docs", error.what());
+  }
   if (!std::all_of(workspace.ranking.scores.begin(), workspace.ranking.scores.end(),
                    [](float score) { return std::isfinite(score); })) {
     throw ApiError(422, "docs", "The scores of these documents overflow a 32-bit float.");
@@ -188,13 +217,16 @@ std::string Service::stats() {
     throw ApiError(503, "", error.what());
   }
   const auto published = learner_.latest();
+  const Impressions::Counts impressions = impressions_.counts();
   std::string out = fmt::format(
       "{{\"version\":\"{}\",\"features\":{},\"impressions\":{},\"open_impressions\":{},"
+      "\"dropped_impressions\":{},\"impression_bytes\":{},\"impression_bytes_limit\":{},"
       "\"feedback_accepted\":{},\"duplicates\":{},\"log_rounds\":{},\"log_bytes\":{},\"rounds\":{},"
-      "\"pairs\":{},\"certain_share\":{},\"fingerprint\":\"{}\",\"figures\":{{",
-      version(), parts_.normaliser.features, impressions_.opened(), impressions_.open_count(),
-      accepted_.load(), duplicates_.load(), log_.rounds(), log_.bytes(), state.round, state.pairs,
-      counters_.certain_share(), state.fingerprint.hex());
+      "\"skipped_rounds\":{},\"pairs\":{},\"certain_share\":{},\"fingerprint\":\"{}\",\"figures\":{{",
+      version(), parts_.normaliser.features, impressions.opened, impressions.open, impressions.dropped,
+      impressions.bytes, impressions_.byte_limit(), accepted_.load(), duplicates_.load(), log_.rounds(),
+      log_.bytes(), state.round, state.skipped, state.pairs, counters_.certain_share(),
+      state.fingerprint.hex());
   for (std::size_t i = 0; i < published->figures.size(); ++i) {
     out += fmt::format("{}\"{}\":{}", i > 0 ? "," : "", published->figures[i].name,
                        json_number(published->figures[i].value));
@@ -221,6 +253,9 @@ std::string Service::metrics() const {
   std::string text = counters_.text();
   text += metric_text("olrank_rounds_total", "counter", "Rounds of feedback learned.",
                       number(published->round));
+  text += metric_text("olrank_skipped_rounds_total", "counter",
+                      "Rounds of feedback that could not be learned and changed nothing.",
+                      number(published->skipped));
   text += metric_text("olrank_log_rounds_total", "counter", "Rounds of feedback in the log.",
                       number(log_.rounds()));
   text +=
@@ -231,8 +266,16 @@ std::string Service::metrics() const {
                       "Feedback requests accepted since the service started.", number(accepted_.load()));
   text += metric_text("olrank_feedback_duplicates_total", "counter",
                       "Feedback requests that repeated an accepted one.", number(duplicates_.load()));
+  const Impressions::Counts impressions = impressions_.counts();
   text += metric_text("olrank_open_impressions", "gauge", "Shown lists awaiting feedback.",
-                      number(impressions_.open_count()));
+                      number(impressions.open));
+  text += metric_text("olrank_impressions_dropped_total", "counter",
+                      "Shown lists forgotten unanswered because newer ones needed the place.",
+                      number(impressions.dropped));
+  text += metric_text("olrank_impression_bytes", "gauge", "Memory of shown lists and remembered answers.",
+                      number(impressions.bytes));
+  text += metric_text("olrank_impression_bytes_limit", "gauge", "Limit of olrank_impression_bytes.",
+                      number(impressions_.byte_limit()));
   text += metric_text("olrank_certain_share", "gauge",
                       "Share of shown pairs whose order was certain, since the service started.",
                       counters_.certain_share());

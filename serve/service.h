@@ -52,6 +52,8 @@ class Service {
     RankRequest request;
     std::vector<float> inputs;
     Ranking ranking;
+
+    std::size_t bytes();  // of the buffers that grow with a request
   };
   class Lease;
 
@@ -70,6 +72,7 @@ class Service {
 
   std::mutex pool_mutex_;
   std::vector<std::unique_ptr<Workspace>> pool_;
+  std::size_t pool_bytes_ = 0;
 };
 
 }  // namespace olrank

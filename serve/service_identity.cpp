@@ -41,9 +41,9 @@ std::string print_identity(const ServiceIdentity& identity) {
          print_settings(RankerSettings::schema(), &identity.ranker);
 }
 
-ServiceIdentity read_identity(const std::filesystem::path& file) {
+ServiceIdentity parse_identity(std::string_view text, const std::string& origin) {
   ServiceIdentity identity;
-  for (const auto& table : read_toml(file).tables) {
+  for (const auto& table : parse_toml(text, origin).tables) {
     const bool of_service = table.name == ServiceIdentity::schema().table;
     if (!of_service && table.name != RankerSettings::schema().table)
       throw InvalidArgument(fmt::format("{}: This file does not describe a service.", table.origin));

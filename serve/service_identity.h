@@ -1,8 +1,8 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <string>
+#include <string_view>
 
 #include "core/data/normaliser.h"
 #include "core/settings/schema.h"
@@ -22,9 +22,9 @@ struct ServiceIdentity {
   static const Schema& schema();  // all but the ranker, which has its own table
 };
 
-/// As TOML; read_identity() returns an equal identity.
+/// As TOML; parse_identity() returns an equal identity.
 std::string print_identity(const ServiceIdentity& identity);
-ServiceIdentity read_identity(const std::filesystem::path& file);
+ServiceIdentity parse_identity(std::string_view text, const std::string& origin);
 
 /// "lambda is 10.0, not 1.0" for each setting that differs; empty if none does.
 std::string identity_difference(const ServiceIdentity& stored, const ServiceIdentity& requested);

@@ -7,72 +7,161 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <string_view>
+#include <utility>
 
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/folder.h"
+#include "core/io/mapped_memory.h"
+#include "serve/feedback_log.h"
+#include "serve/own_file.h"
 
 namespace olrank {
 namespace {
 
 namespace fs = std::filesystem;
 
-std::string holder_of(int descriptor) {
-  char text[32];
-  const ssize_t got = ::pread(descriptor, text, sizeof text - 1, 0);
-  return got > 0 ? fmt::format("process {}", std::string(text, got)) : std::string("another process");
+/// Only messages use the process ID in a lock, so a full disk does not prevent the start.
+void write_lock(int descriptor, const std::string& text) {
+  if (::ftruncate(descriptor, 0) == 0 && ::pwrite(descriptor, text.data(), text.size(), 0) < 0) errno = 0;
 }
 
-bool is_at(int descriptor, const fs::path& path) {
-  struct stat open_file {};
-  struct stat named {};
-  return ::fstat(descriptor, &open_file) == 0 && ::stat(path.c_str(), &named) == 0 &&
-         open_file.st_ino == named.st_ino && open_file.st_dev == named.st_dev;
+/// A file that AtomicFile was writing when its process was killed.
+bool is_left_behind(const std::string& name) {
+  return name.starts_with('.') && name.find(".tmp-") != std::string::npos;
+}
+
+/// Whether a service writes files of this name into its folder.
+bool is_own_name(const std::string& name) {
+  static constexpr std::string_view kNames[] = {"service.toml", "start.safetensors", "feedback.jsonl",
+                                                "checkpoint", "lock"};
+  for (const std::string_view own : kNames) {
+    if (name == own || name.starts_with(fmt::format("{}.cut-at-", own)) ||
+        name.starts_with(fmt::format("{}.set-aside", own)) ||
+        (is_left_behind(name) && name.starts_with(fmt::format(".{}.", own))))
+      return true;
+  }
+  return false;
 }
 
 }  // namespace
 
 StateFolder::StateFolder(const fs::path& path) : path_(path) {
-  std::error_code ignored;  // make_folder() reports any error
-  created_ = !fs::exists(path_, ignored);
-  make_folder(path_);
-  // The previous holder may have removed the lock file between our open() and flock().
-  do {
-    if (lock_ >= 0) ::close(lock_);
-    lock();
-  } while (!is_at(lock_, lock_file()));
-  const std::string pid = fmt::format("{}", ::getpid());
-  // Only messages use the process ID, so a full disk does not prevent the start.
-  if (::ftruncate(lock_, 0) == 0 && ::pwrite(lock_, pid.data(), pid.size(), 0) < 0) errno = 0;
+  try {
+    make_folders();
+    // The previous holder may have removed the lock file between our open() and flock().
+    do {
+      if (lock_ >= 0) ::close(std::exchange(lock_, -1));
+      lock();
+    } while (!(owns_lock_ = names_open_file(lock_file(), lock_)));
+    write_lock(lock_, fmt::format("{}", ::getpid()));
+    for (const fs::path& file : {identity_file(), model(), log(), checkpoint()}) {
+      if (const int descriptor = open_own_file(file, O_RDONLY); descriptor >= 0) ::close(descriptor);
+    }
+  } catch (...) {
+    undo();
+    throw;
+  }
+}
+
+/// Its parents get the usual mode.
+void StateFolder::make_folders() {
+  std::error_code failed;
+  const fs::path whole = fs::absolute(path_ / "").parent_path();
+  std::vector<fs::path> missing;
+  for (fs::path folder = whole; !fs::exists(folder, failed) && !failed && folder.has_relative_path();
+       folder = folder.parent_path())
+    missing.push_back(folder);
+  for (auto folder = missing.rbegin(); folder != missing.rend(); ++folder) {
+    if (::mkdir(folder->c_str(), *folder == whole ? 0700 : 0777) == 0) created_.push_back(*folder);
+  }
+  make_folder(path_);  // reports any error
 }
 
 void StateFolder::lock() {
-  lock_ = ::open(lock_file().c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  if (lock_ < 0) throw IoError("write", lock_file().string(), errno);
-  if (::flock(lock_, LOCK_EX | LOCK_NB) == 0) return;
-  const std::string holder = holder_of(lock_);
-  ::close(lock_);
-  throw IoError(fmt::format("{}: The state folder is in use by {}. Stop it or choose another folder.",
-                            path_.string(), holder));
+  for (lock_ = -1; lock_ < 0;) {
+    lock_ = open_own_file(lock_file(), O_RDWR);
+    created_lock_ = lock_ < 0;
+    if (lock_ < 0) lock_ = open_own_file(lock_file(), O_RDWR | O_CREAT | O_EXCL);
+  }
+  holder_before_ = MappedMemory::of_descriptor(lock_, lock_file()).text().substr(0, 32);
+  if (::flock(lock_, LOCK_EX | LOCK_NB) != 0) {
+    created_lock_ = false;  // another process was faster
+    throw IoError(fmt::format("{}: The state folder is in use by {}. Stop it or choose another folder.",
+                              path_.string(),
+                              holder_before_.empty() ? "another process" : "process " + holder_before_));
+  }
+}
+
+/// Leaves the folder as it was.
+void StateFolder::undo() {
+  if (lock_ >= 0 && owns_lock_) {
+    if (created_lock_) {
+      ::unlink(lock_file().c_str());
+    } else {
+      write_lock(lock_, holder_before_);
+    }
+  }
+  if (lock_ >= 0) ::close(lock_);
+  for (auto folder = created_.rbegin(); folder != created_.rend(); ++folder)
+    ::rmdir(folder->c_str());  // if empty
 }
 
 StateFolder::~StateFolder() {
-  std::error_code failed;
-  if (!fs::exists(identity_file(), failed) && !failed) {
-    ::unlink(lock_file().c_str());
-    if (created_) ::rmdir(path_.c_str());  // fails unless empty
+  if (accepted_) {
+    ::close(lock_);
+  } else {
+    undo();
   }
-  ::close(lock_);
+}
+
+void StateFolder::accept() {
+  accepted_ = true;
+  restrict_to_owner();
+}
+
+/// Earlier versions left modes to the umask. A folder with other files in it is somebody's own and keeps
+/// its mode.
+void StateFolder::restrict_to_owner() const {
+  bool only_own = true;
+  std::error_code failed;
+  for (const auto& entry : fs::directory_iterator(path_, failed)) {
+    const std::string name = entry.path().filename().string();
+    if (!is_own_name(name)) {
+      only_own = false;
+    } else if (is_left_behind(name)) {
+      fs::remove(entry.path(), failed);
+    } else if (const int file =
+                   ::open(entry.path().c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+               file >= 0) {
+      ::fchmod(file, 0600);
+      ::close(file);
+    }
+  }
+  if (only_own) ::chmod(path_.c_str(), 0700);
 }
 
 std::optional<ServiceIdentity> StateFolder::identity() const {
-  if (!fs::exists(identity_file())) return std::nullopt;
-  return read_identity(identity_file());
+  const auto text = read_own_file(identity_file());
+  if (!text) return std::nullopt;
+  return parse_identity(*text, identity_file().string());
 }
 
 void StateFolder::begin(const ServiceIdentity& identity, const std::string& model) const {
   if (!model.empty()) write_file_atomically(this->model(), model);
   write_file_atomically(identity_file(), print_identity(identity));
+}
+
+void StateFolder::require_lock() const {
+  if (names_open_file(lock_file(), lock_)) return;
+  throw StateLost(
+      fmt::format("{}: The lock was removed or replaced while the service ran, so that another process may "
+                  "use the folder. "
+                  "The service stops and writes nothing more. Acknowledged feedback is in the log; make "
+                  "sure that no other "
+                  "service uses the folder, then start again.",
+                  lock_file().string()));
 }
 
 }  // namespace olrank

@@ -3,18 +3,20 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "serve/service_identity.h"
 
 namespace olrank {
 
 /// The folder with a service's whole state: identity, initial model, feedback log and latest checkpoint.
-/// Locked for one process at a time.
+/// Locked for one process at a time. Only its owner may read it: mode 0700, files 0600.
 class StateFolder {
  public:
   /// Creates the folder if necessary and locks it. Throws an IoError with the holder's process ID if
-  /// another process holds the lock. The destructor removes a folder that it created and that stayed empty.
+  /// another process holds the lock, and for symbolic links and other special files in place of its own.
   explicit StateFolder(const std::filesystem::path& path);
+  /// Without accept(), undoes what the constructor did.
   ~StateFolder();
   StateFolder(const StateFolder&) = delete;
   StateFolder& operator=(const StateFolder&) = delete;
@@ -27,17 +29,31 @@ class StateFolder {
 
   /// None in a fresh folder.
   std::optional<ServiceIdentity> identity() const;
+
+  /// The start succeeded: what the constructor created stays. Restricts the folder and its files to their
+  /// owner and removes what killed writes left behind.
+  void accept();
   /// Initialises a fresh folder. Writes the identity last, so that a crash leaves the folder fresh. `model`
   /// holds the bytes of the initial model file, empty without one.
   void begin(const ServiceIdentity& identity, const std::string& model) const;
 
+  /// Throws StateLost if the lock was removed or replaced.
+  void require_lock() const;
+
  private:
   std::filesystem::path lock_file() const { return path_ / "lock"; }
+  void make_folders();
   void lock();
+  void undo();
+  void restrict_to_owner() const;
 
   std::filesystem::path path_;
-  bool created_ = false;  // by this object
+  std::vector<std::filesystem::path> created_;  // by this object, the innermost last
+  bool accepted_ = false;
   int lock_ = -1;
+  bool owns_lock_ = false;
+  bool created_lock_ = false;  // by this object
+  std::string holder_before_;  // what the lock said
 };
 
 }  // namespace olrank

@@ -55,6 +55,14 @@ TrialRecipe recipe_of(const ExperimentPlan& plan, const ExperimentRanker& ranker
           {"trial", fmt::format("fold {}, seed {}", identity.fold, identity.seed)}};
 }
 
+std::string worse_than_random(const LastLists& lists, std::int64_t cutoff, const ExperimentRanker& ranker) {
+  return fmt::format(
+      "The mean NDCG@{} of the last {} lists, {:.4f}, is worse than that of random orders of their "
+      "documents, "
+      "{:.4f}; try {}.",
+      cutoff, LastLists::kRounds, lists.mean_ndcg(), lists.random_ndcg(), ranker.advice);
+}
+
 /// Trials of one fold together, so that few folds are in memory at a time.
 std::vector<TrialIdentity> by_fold(std::vector<TrialIdentity> trials) {
   std::stable_sort(trials.begin(), trials.end(),
@@ -213,6 +221,10 @@ class Experiment {
     summary.identity = identity;
     summary.recipe = recipe;
     summary.peak_memory_bytes = peak_memory_bytes();
+    if (trial.last_lists().worse_than_random()) {
+      summary.notes.push_back(worse_than_random(trial.last_lists(), plan_.trial.cutoff, stage.ranker_plan));
+      log_warning("{}: {}", identity.path().string(), summary.notes.back());
+    }
     folder.finish(trial, *stage.ranker, fold.inputs, std::move(summary));
     return Ended::kFinished;
   }

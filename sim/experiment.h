@@ -33,6 +33,8 @@ struct ExperimentRanker {
   /// no two of them run on the same fold and user.
   std::function<bool(std::int64_t fold, const std::string& user)> plays;
   bool needs_labels = false;  // learns from the true grades of the training part
+  std::string advice =
+      "more exploration";  // what to try if its lists are worse than random: "a larger alpha"
 };
 
 struct ExperimentUser {

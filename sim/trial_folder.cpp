@@ -204,6 +204,7 @@ void TrialFolder::write_checkpoint(const Trial& trial, const TrialRecipe& recipe
   }
   state.put_text("clock.stages", names);
   state.put("clock.seconds", seconds);
+  trial.save_last_lists(state);
   trial.save(state);
   state.write(path_ / kCheckpoint);
 }
@@ -233,6 +234,7 @@ void TrialFolder::restore(Trial& trial, const TrialRecipe& recipe) {
     trial.clock().add(std::string_view(names).substr(begin, end - begin), of_stage);
     begin = end + 1;
   }
+  trial.load_last_lists(state);
   trial.load(state);
   state.require_end();
 
@@ -331,6 +333,7 @@ std::string summary_json(const TrialSummary& summary, const StageClock& clock) {
   for (const auto& stage : clock.stages()) json["seconds_by_stage"][stage.name] = stage.seconds;
   json["peak_memory_bytes"] = summary.peak_memory_bytes;
   json["result_fingerprint"] = summary.result_fingerprint;
+  json["notes"] = summary.notes;
   json["version"] = version();
   json["commit"] = revision();
   for (const auto& [name, text] : summary.recipe) json["recipe"][name] = text;

@@ -28,6 +28,7 @@ struct TrialSummary {
   double rounds_per_second = 0.0;
   std::int64_t peak_memory_bytes = 0;  // of the process
   std::string result_fingerprint;      // of curve, figures and the ranker's state; seconds left out
+  std::vector<std::string> notes;      // what a reader of the results should know, a sentence each
 };
 
 /// The files of one trial. The curve grows by whole lines; all other files appear by atomic

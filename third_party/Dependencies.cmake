@@ -18,16 +18,7 @@ endfunction()
 olrank_system_library(zstd zstd.h LIBRARY zstd)
 olrank_system_library(xxhash xxh3.h LIBRARY xxhash)
 olrank_system_library(tomlplusplus toml++/toml.h)
-
-# The distribution builds cpp-httplib as a library, with features that decide how its classes are laid out.
-find_package(PkgConfig REQUIRED)
-pkg_check_modules(httplib REQUIRED cpp-httplib)
-add_library(System::httplib INTERFACE IMPORTED)
-find_path(httplib_header httplib.h REQUIRED)
-target_include_directories(System::httplib SYSTEM INTERFACE ${httplib_header})
-target_compile_options(System::httplib INTERFACE ${httplib_CFLAGS_OTHER})
-find_library(httplib_library cpp-httplib REQUIRED)
-target_link_libraries(System::httplib INTERFACE ${httplib_library})
+olrank_system_library(beast boost/beast/http.hpp)
 
 find_package(GTest REQUIRED)
 find_package(benchmark REQUIRED)

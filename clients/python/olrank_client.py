@@ -14,11 +14,13 @@ import urllib.parse
 
 
 class ServiceError(Exception):
-    """A request that the service rejected: HTTP `status`, offending `field` of the request, and `message`."""
+    """A request that the service rejected: HTTP `status`, offending `field` of the request, `message`, the `code` that tells
+    errors of one status apart (empty if there is none), and `retry_after`, the seconds after which the same request may succeed
+    (None if it will not)."""
 
-    def __init__(self, status, field, message):
+    def __init__(self, status, field, message, code="", retry_after=None):
         super().__init__(f"{status} {field}: {message}" if field else f"{status}: {message}")
-        self.status, self.field, self.message = status, field, message
+        self.status, self.field, self.message, self.code, self.retry_after = status, field, message, code, retry_after
 
 
 class Client:
@@ -57,14 +59,14 @@ class Client:
 
     def feedback(self, impression, clicks, attempts=1, pause=0.2):
         """Sends clicks: document IDs (strings) or ranks (integers from 0); [] if nothing was clicked. Repeating feedback is
-        harmless, so `attempts` > 1 can bridge a restart of the service."""
+        harmless, so `attempts` > 1 can bridge a restart of the service, or the time in which it still writes the same feedback."""
         for attempt in range(attempts):
             try:
                 return self._json("POST", "/v1/feedback", {"impression": impression, "clicks": clicks})
-            except OSError:
-                if attempt + 1 == attempts:
+            except (OSError, ServiceError) as error:
+                if attempt + 1 == attempts or isinstance(error, ServiceError) and error.retry_after is None:
                     raise
-                time.sleep(pause)
+                time.sleep(max(pause, getattr(error, "retry_after", None) or 0))
 
     def stats(self):
         return self._json("GET", "/v1/stats")
@@ -137,7 +139,9 @@ class Client:
             error = json.loads(answer)["error"]
         except (ValueError, KeyError, TypeError):
             error = {"field": "", "message": answer.decode(errors="replace")}
-        raise ServiceError(response.status, error.get("field", ""), error.get("message", ""))
+        retry_after = response.getheader("Retry-After", "")
+        raise ServiceError(response.status, error.get("field", ""), error.get("message", ""), error.get("code", ""),
+                           int(retry_after) if retry_after.isdecimal() else None)
 
 
 def example(url, token, rounds):

@@ -98,6 +98,9 @@ class StateReader {
     return value;
   }
   std::string get_text(std::string_view name);
+  bool is_next(std::string_view name) const {
+    return next_ < entries_.size() && entries_[next_].name == name;
+  }
   /// Skips the entries before the next one of this name.
   void skip_to(std::string_view name);
 

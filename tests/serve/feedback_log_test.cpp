@@ -47,15 +47,16 @@ TEST(FeedbackLog, KeepsRecordsInRoundOrder) {
   const TemporaryFolder folder;
   {
     FeedbackLog log(folder / "log", 10);
-    EXPECT_EQ(log.recovery().records, 0U);
+    EXPECT_EQ(log.rounds(), 0U);
     for (int number = 1; number <= 5; ++number)
       EXPECT_EQ(log.append(record_of(number)), static_cast<std::uint64_t>(number));
     EXPECT_EQ(log.rounds(), 5U);
   }
   FeedbackLog log(folder / "log", 2);
-  EXPECT_EQ(log.recovery().records, 5U);
-  ASSERT_EQ(log.recovery().latest.size(), 2U);
-  EXPECT_EQ(log.recovery().latest.back().impression, "i-5");
+  EXPECT_EQ(log.rounds(), 5U);
+  const auto latest = read_all(log, log.latest_begin());
+  ASSERT_EQ(latest.size(), 2U);
+  EXPECT_EQ(latest.back().impression, "i-5");
   EXPECT_EQ(log.append(record_of(6)), 6U);
   const auto records = read_all(log);
   ASSERT_EQ(records.size(), 6U);
@@ -65,15 +66,18 @@ TEST(FeedbackLog, KeepsRecordsInRoundOrder) {
   }
 }
 
-// A crash may leave any prefix of the bytes being written.
+std::string lines_of(std::uint64_t first, std::uint64_t last) {
+  std::string lines;
+  for (std::uint64_t round = first; round <= last; ++round)
+    lines += record_line(round, record_body(record_of(static_cast<int>(round))));
+  return lines;
+}
+
+// A crash may leave any prefix of the bytes being written. Opening the log changes nothing yet.
 TEST(FeedbackLog, CutsOffATornTailAtAnyByte) {
   const TemporaryFolder folder;
-  std::string whole;
-  std::vector<std::size_t> ends = {0};
-  for (std::uint64_t round = 1; round <= 3; ++round) {
-    whole += record_line(round, record_body(record_of(static_cast<int>(round))));
-    ends.push_back(whole.size());
-  }
+  const std::string whole = lines_of(1, 3);
+  std::vector<std::size_t> ends = {0, lines_of(1, 1).size(), lines_of(1, 2).size(), whole.size()};
   // Every eleventh size, and every size near the end of a record.
   const auto is_near_an_end = [&](std::size_t size) {
     return std::any_of(ends.begin(), ends.end(),
@@ -82,41 +86,175 @@ TEST(FeedbackLog, CutsOffATornTailAtAnyByte) {
   for (std::size_t size = 0; size <= whole.size(); ++size) {
     if (size % 11 != 0 && !is_near_an_end(size)) continue;
     const auto path = folder / fmt::format("log-{}", size);
-    write_bytes(path, std::string_view(whole).substr(0, size));
+    const std::string torn = whole.substr(0, size);
+    write_bytes(path, torn);
     const ExpectedWarnings warnings;
     FeedbackLog log(path, 5);
-    const std::size_t records = std::upper_bound(ends.begin(), ends.end(), size) - ends.begin() - 1;
-    ASSERT_EQ(log.recovery().records, records) << size;
-    ASSERT_EQ(static_cast<std::size_t>(log.recovery().cut_bytes), size - ends[records]);
+    ASSERT_EQ(read_file(path), torn);
+    log.begin_writing();
+    // A record that lacks nothing but its newline is complete.
+    const bool lacks_newline = std::find(ends.begin(), ends.end(), size + 1) != ends.end();
+    const std::size_t known = lacks_newline ? size + 1 : size;
+    const std::size_t records = std::upper_bound(ends.begin(), ends.end(), known) - ends.begin() - 1;
+    ASSERT_EQ(log.rounds(), records) << size;
+    ASSERT_EQ(log.bytes(), static_cast<std::int64_t>(ends[records]));
     ASSERT_EQ(warnings.messages().size(), size == ends[records] ? 0U : 1U);
-    if (size != ends[records]) {
-      ASSERT_EQ(read_file(log.recovery().cut_to), whole.substr(ends[records], size - ends[records]));
+    if (size > ends[records]) {
+      ASSERT_EQ(read_file(log.cut_to()), torn.substr(ends[records]));
+    } else {
+      ASSERT_TRUE(log.cut_to().empty());
     }
     ASSERT_EQ(log.append(record_of(9)), records + 1);
     ASSERT_EQ(read_all(log).size(), records + 1);
   }
 }
 
-TEST(FeedbackLog, RefusesDamageBeforeValidRecords) {
+// The file had grown, but its bytes were not on disk when the power failed.
+TEST(FeedbackLog, CutsOffZerosAtTheEnd) {
   const TemporaryFolder folder;
-  std::string bytes;
-  for (std::uint64_t round = 1; round <= 3; ++round)
-    bytes += record_line(round, record_body(record_of(static_cast<int>(round))));
-  bytes[bytes.size() / 2] ^= 4;
-  write_bytes(folder / "log", bytes);
-  EXPECT_THROW(FeedbackLog(folder / "log", 5), DataError);
-  EXPECT_EQ(read_file(folder / "log"), bytes);
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
-
-  // Damage in the last record counts as a torn tail.
-  bytes.resize(bytes.rfind('\n', bytes.size() - 2) + 1);
-  write_bytes(folder / "log", bytes);
+  write_bytes(folder / "log", lines_of(1, 2) + "{\"rou" + std::string(5000, '\0'));
   const ExpectedWarnings warnings;
-  const FeedbackLog log(folder / "log", 5);
-  EXPECT_EQ(log.recovery().records, 1U);
+  FeedbackLog log(folder / "log", 5);
+  EXPECT_EQ(log.append(record_of(3)), 3U);
+  EXPECT_EQ(read_file(folder / "log"), lines_of(1, 3));
   ASSERT_EQ(warnings.messages().size(), 1U);
-  EXPECT_NE(warnings.messages()[0].find("after record 1 were not a valid record"), std::string::npos);
-  EXPECT_EQ(static_cast<std::int64_t>(read_file(log.recovery().cut_to).size()), log.recovery().cut_bytes);
+  EXPECT_NE(warnings.messages()[0].find("5005 bytes after record 2 were not a valid record"),
+            std::string::npos);
+}
+
+struct Damage {
+  const char* name;
+  std::string bytes;
+  std::uint64_t records;  // before the damage
+  const char* fault;      // what the message says
+  const char* loss;
+};
+
+std::vector<Damage> damages() {
+  const std::string one = lines_of(1, 1);
+  const std::string two = lines_of(2, 2);
+  const std::string three = lines_of(3, 3);
+  std::string flipped = two;
+  flipped[flipped.size() / 2] ^= 4;
+  std::string crlf;
+  for (const char c : one + two + three) crlf += c == '\n' ? std::string("\r\n") : std::string(1, c);
+  const auto loss = [&](const std::string& rest, const char* what) {
+    static std::vector<std::string> kept;  // the messages live as long as the test
+    kept.reserve(100);
+    kept.push_back(fmt::format("cuts {} bytes ({})", rest.size(), what));
+    return kept.back().c_str();
+  };
+  return {
+      {"middle", one + flipped + three, 1, "Record 2 is damaged or missing, but 1 valid records follow it",
+       loss(flipped + three, "1 valid record and 1 line that is none")},
+      {"last complete line", one + flipped, 1, "Record 2 is damaged: its checksum does not match",
+       loss(flipped, "0 valid records and 1 line that is none")},
+      {"missing record", one + three, 1, "begins with {\"round\":3 instead of {\"round\":2,",
+       loss(three, "1 valid record and 0 lines that are none")},
+      {"repeated record", one + one, 1, "begins with {\"round\":1 instead of {\"round\":2,",
+       loss(one, "1 valid record and 0 lines that are none")},
+      {"swapped records", one + three + two, 1, "begins with {\"round\":3 instead of {\"round\":2,",
+       loss(three + two, "2 valid records and 0 lines that are none")},
+      {"lost its beginning", two + three, 0, "begins with {\"round\":2 instead of {\"round\":1,",
+       loss(two + three, "2 valid records and 0 lines that are none")},
+      {"converted to CRLF", crlf, 0, "ends in CR LF",
+       loss(crlf, "0 valid records and 3 lines that are none")},
+      {"somebody's text", "milk\neggs\n", 0, "not a feedback log",
+       loss("milk\neggs\n", "0 valid records and 2 lines that are none")},
+      {"somebody's line without an end", "milk", 0, "not a feedback log",
+       loss("milk", "0 valid records and 1 line that is none")},
+      {"recorded feedback", "{\"qid\":\"1\",\"shown\":[1],\"clicks\":[0]}\n", 0,
+       "learn it with --import-log", "cuts 37 bytes"},
+      {"blank line", one + "\n" + two, 1, "Record 2 is damaged or missing, but 1 valid records follow it",
+       loss("\n" + two, "1 valid record and 1 line that is none")},
+      {"zeros in the middle", one + std::string(4096, '\0') + "\n" + three, 1, "damaged or missing",
+       loss(std::string(4096, '\0') + "\n" + three, "1 valid record and 1 line that is none")},
+      {"foreign end", one + "milk", 1, "is not a record",
+       loss("milk", "0 valid records and 1 line that is none")},
+  };
+}
+
+TEST(FeedbackLog, RefusesAnythingButATornEndAndChangesNothing) {
+  for (const Damage& damage : damages()) {
+    SCOPED_TRACE(damage.name);
+    const TemporaryFolder folder;
+    write_bytes(folder / "log", damage.bytes);
+    try {
+      FeedbackLog log(folder / "log", 5);
+      ADD_FAILURE() << "accepted";
+    } catch (const DataError& error) {
+      EXPECT_EQ(error.line(), static_cast<std::int64_t>(damage.records) + 1);
+      EXPECT_NE(std::string(error.what()).find(damage.fault), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find(damage.loss), std::string::npos) << error.what();
+    }
+    EXPECT_EQ(read_file(folder / "log"), damage.bytes);
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
+  }
+}
+
+TEST(FeedbackLog, CutsDamageWhoseLossIsAccepted) {
+  for (const Damage& damage : damages()) {
+    SCOPED_TRACE(damage.name);
+    const TemporaryFolder folder;
+    write_bytes(folder / "log", damage.bytes);
+    const ExpectedWarnings warnings;
+    FeedbackLog log(folder / "log", 5, true);
+    EXPECT_EQ(read_file(folder / "log"), damage.bytes);
+    log.begin_writing();
+    const std::string kept = lines_of(1, damage.records);
+    EXPECT_EQ(read_file(folder / "log"), kept);
+    EXPECT_EQ(read_file(log.cut_to()), damage.bytes.substr(kept.size()));
+    EXPECT_EQ(log.append(record_of(7)), damage.records + 1);
+    ASSERT_EQ(warnings.messages().size(), 1U);
+    EXPECT_NE(warnings.messages()[0].find(std::string("--accept-loss ") + "cut "), std::string::npos);
+  }
+}
+
+TEST(FeedbackLog, KeepsEarlierCuts) {
+  const TemporaryFolder folder;
+  for (const char* torn : {"{", "{\"", "{\"r"}) {
+    const ExpectedWarnings warnings;
+    write_bytes(folder / "log", torn);
+    FeedbackLog log(folder / "log", 5);
+    log.begin_writing();
+    EXPECT_EQ(read_file(log.cut_to()), torn);
+  }
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 4);
+}
+
+TEST(FeedbackLog, IsLockedWhileOpen) {
+  const TemporaryFolder folder;
+  write_bytes(folder / "log", lines_of(1, 2));
+  const FeedbackLog log(folder / "log", 5);
+  EXPECT_THROW(FeedbackLog(folder / "log", 5), IoError);
+}
+
+TEST(FeedbackLog, NoticesThatItsFileIsGone) {
+  const TemporaryFolder folder;
+  FeedbackLog log(folder / "log", 5);
+  log.append(record_of(1));
+  std::filesystem::rename(folder / "log", folder / "moved");
+  EXPECT_THROW(log.append(record_of(2)), StateLost);
+  write_bytes(folder / "log", "");
+  EXPECT_THROW(log.append(record_of(2)), StateLost);
+  EXPECT_EQ(read_file(folder / "log"), "");
+  EXPECT_EQ(read_file(folder / "moved"), lines_of(1, 1));
+  // Back in its place, it goes on.
+  std::filesystem::rename(folder / "moved", folder / "log");
+  EXPECT_EQ(log.append(record_of(2)), 2U);
+}
+
+TEST(FeedbackLog, RefusesSymbolicLinksAndFolders) {
+  const TemporaryFolder folder;
+  write_bytes(folder / "theirs", "");
+  std::filesystem::create_symlink(folder / "theirs", folder / "log");
+  std::filesystem::create_symlink(folder / "nowhere", folder / "dangling");
+  std::filesystem::create_directory(folder / "folder");
+  for (const char* name : {"log", "dangling", "folder"}) {
+    SCOPED_TRACE(name);
+    EXPECT_THROW(FeedbackLog(folder / name, 5).begin_writing(), IoError);
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder / "nowhere"));
 }
 
 TEST(FeedbackLog, GivesConcurrentWritersDistinctRounds) {

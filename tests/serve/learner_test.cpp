@@ -3,13 +3,18 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "core/io/atomic_file.h"
 #include "core/io/state_archive.h"
 #include "serve/api_error.h"
 #include "tests/serve/service_fixture.h"
 #include "tests/support/expected_warnings.h"
+#include "tests/support/message_of.h"
 
 namespace olrank {
 namespace {
@@ -91,6 +96,87 @@ TEST(Learner, LearnsTheSameLiveAndFromTheLog) {
   EXPECT_EQ(state.fingerprint, uninterrupted(kRounds).fingerprint);
 }
 
+/// Cannot learn every tenth round.
+class StumblingRanker : public OnlineRanker {
+ public:
+  RankedList rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) override {
+    return ranker_->rank(context, query, round);
+  }
+  LearnReport learn(RoundContext& context, const Feedback& feedback) override {
+    if (feedback.round % 10 == 0) throw NumericError("The loss is inf.");
+    return ranker_->learn(context, feedback);
+  }
+  void describe(const QueryDocs&, bool, RoundDetail&) override {}
+  void score(ExecutionContext& context, FeatureMatrix docs, std::span<float> scores) const override {
+    ranker_->score(context, docs, scores);
+  }
+  std::int64_t parameters() const override { return ranker_->parameters(); }
+  ModelTensors model() const override { return ranker_->model(); }
+  std::vector<RankerFigure> figures(ExecutionContext& context) const override {
+    return ranker_->figures(context);
+  }
+  std::shared_ptr<const FrozenRanker> freeze() const override { return ranker_->freeze(); }
+  void save(StateWriter& state) const override { ranker_->save(state); }
+  void load(StateReader& state) override { ranker_->load(state); }
+
+ private:
+  std::unique_ptr<OnlineRanker> ranker_ = make_served();
+};
+
+TEST(Learner, SkipsAndCountsFeedbackThatCannotBeLearned) {
+  const ExpectedWarnings warnings;
+  const TemporaryFolder folder;
+  Learner::State expected;
+  {
+    FeedbackLog log(folder / "log", 1);
+    fill(log, 1, kRounds);
+    Learner learner(std::make_unique<StumblingRanker>(), log, settings_in(folder));
+    learner.start();
+    wait_for_round(learner, kRounds);
+    EXPECT_FALSE(learner.failure());
+    EXPECT_EQ(learner.latest()->skipped, 4U);
+    expected = learner.write_checkpoint();
+    EXPECT_EQ(expected.round, static_cast<std::uint64_t>(kRounds));
+    EXPECT_EQ(expected.skipped, 4U);
+    EXPECT_EQ(warnings.count("The loss is inf."), 3) << "the 1st, the 2nd and the 4th are told";
+  }
+  FeedbackLog log(folder / "log", 1);
+  Learner resumed(std::make_unique<StumblingRanker>(), log, settings_in(folder));
+  EXPECT_EQ(resumed.restored_round(), static_cast<std::uint64_t>(kRounds));
+  EXPECT_EQ(resumed.state().skipped, 4U);
+  EXPECT_EQ(resumed.state().fingerprint, expected.fingerprint);
+}
+
+/// One list whose features are `scale` times those of all others.
+FeedbackRecord scaled(int number, float scale) {
+  FeedbackRecord record = liked_first_feature(number);
+  record.query = "scaled";
+  for (float& input : record.inputs) input *= scale;
+  record.clicks = {1, 0, 1, 0, 1};
+  return record;
+}
+
+TEST(Learner, OneListWithHugeFeaturesDoesNotStopLearning) {
+  for (const RankerKind kind : {RankerKind::kP2NeurRank, RankerKind::kOlRankNet, RankerKind::kOlLambdaRank,
+                                RankerKind::kPairRank, RankerKind::kP2LinRank, RankerKind::kPdgd}) {
+    for (const float scale : {1e4F, 1e8F, 1e12F}) {
+      SCOPED_TRACE(fmt::format("{} {}", static_cast<int>(kind), scale));
+      const TemporaryFolder folder;
+      FeedbackLog log(folder / "log", 1);
+      fill(log, 1, kRounds);
+      log.append(scaled(kRounds + 1, scale));
+      fill(log, kRounds + 2, 2 * kRounds);
+      Learner learner(make_served(kind), log, settings_in(folder));
+      learner.learn_all();
+      EXPECT_EQ(learner.state().round, static_cast<std::uint64_t>(2 * kRounds));
+      EXPECT_EQ(learner.state().skipped, 0U);
+      for (const auto& tensor : learner.latest()->ranker->model().tensors) {
+        for (const float value : tensor.values) EXPECT_LT(std::abs(value), 1e15F);
+      }
+    }
+  }
+}
+
 TEST(Learner, ResumesFromACheckpointToTheSameBits) {
   const TemporaryFolder folder;
   std::uint64_t before = 0;
@@ -159,6 +245,105 @@ TEST(Learner, RejectsCheckpointsOfAnotherServiceOrLog) {
   EXPECT_THROW(Learner(make_served(), shorter, settings_in(folder)), IoError);
 }
 
+/// The files of a folder and their bytes.
+std::map<std::string, std::string> files_in(const std::filesystem::path& folder) {
+  std::map<std::string, std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    files[entry.path().filename().string()] = read_file(entry.path());
+  return files;
+}
+
+void learn_with_checkpoint(const TemporaryFolder& folder, int first, int last) {
+  FeedbackLog log(folder / "log", 1);
+  fill(log, first, last);
+  Learner learner(make_served(), log, settings_in(folder));
+  learner.learn_all();
+  learner.write_checkpoint();
+}
+
+// The log was cut, or belongs to another service, though its records are valid.
+TEST(Learner, RejectsALogThatItsCheckpointDidNotLearn) {
+  struct Case {
+    const char* name;
+    int first, last;  // records of the log that replaces the learned one
+    const char* message;
+  };
+  for (const Case& other : {Case{"cut", 1, 3, "made after 5 rounds, but the log holds 3"},
+                            Case{"empty", 1, 0, "made after 5 rounds, but the log holds 0"},
+                            Case{"of another service", 8, 14, "made after round 5 of another log"}}) {
+    SCOPED_TRACE(other.name);
+    const TemporaryFolder folder;
+    learn_with_checkpoint(folder, 1, 5);
+    std::filesystem::remove(folder / "log");
+    {
+      FeedbackLog log(folder / "log", 1);
+      log.begin_writing();
+      fill(log, other.first, other.last);
+    }
+    const auto before = files_in(folder.path());
+    {
+      FeedbackLog log(folder / "log", 1);
+      const std::string message =
+          message_of<IoError>([&] { Learner(make_served(), log, settings_in(folder)); });
+      EXPECT_NE(message.find(other.message), std::string::npos) << message;
+      EXPECT_NE(message.find("--accept-loss"), std::string::npos) << message;
+    }
+    EXPECT_EQ(files_in(folder.path()), before);
+
+    // With the loss accepted, it is as if there had been no checkpoint.
+    const ExpectedWarnings warnings;
+    FeedbackLog log(folder / "log", 1, true);
+    LearnerSettings settings = settings_in(folder);
+    settings.accept_loss = true;
+    Learner learner(make_served(), log, settings);
+    EXPECT_EQ(files_in(folder.path()), before);
+    EXPECT_EQ(learner.restored_round(), 0U);
+    learner.learn_all();
+    EXPECT_EQ(learner.state().round, log.rounds());
+    const auto after = files_in(folder.path());
+    EXPECT_EQ(after.at("checkpoint.set-aside"), before.at("checkpoint"));
+    EXPECT_EQ(after.count("checkpoint"), 0U);
+    EXPECT_EQ(warnings.messages().size(), 1U);
+  }
+}
+
+TEST(Learner, LearnsOnFromACheckpointWithinItsLog) {
+  const TemporaryFolder folder;
+  learn_with_checkpoint(folder, 1, 5);
+  {
+    FeedbackLog log(folder / "log", 1);
+    fill(log, 6, kRounds);
+  }
+  FeedbackLog log(folder / "log", 1);
+  Learner learner(make_served(), log, settings_in(folder));
+  EXPECT_EQ(learner.restored_round(), 5U);
+  learner.learn_all();
+  EXPECT_EQ(learner.state().fingerprint, uninterrupted(kRounds).fingerprint);
+}
+
+TEST(Learner, RejectsRecordsOfAnotherModel) {
+  const TemporaryFolder folder;
+  FeedbackLog log(folder / "log", 1);
+  fill(log, 1, 3);
+  LearnerSettings settings = settings_in(folder);
+  settings.inputs = kServedFeatures + 1;
+  const std::string message = message_of<DataError>([&] { Learner(make_served(), log, settings); });
+  EXPECT_NE(message.find("log:3:1: The record has 4 inputs per document, but the model expects 5"),
+            std::string::npos)
+      << message;
+}
+
+TEST(Learner, WritesNoCheckpointOnceItsLogIsGone) {
+  const TemporaryFolder folder;
+  FeedbackLog log(folder / "log", 1);
+  fill(log, 1, 3);
+  Learner learner(make_served(), log, settings_in(folder));
+  learner.learn_all();
+  std::filesystem::rename(folder / "log", folder / "moved");
+  EXPECT_THROW(learner.write_checkpoint(), StateLost);
+  EXPECT_FALSE(std::filesystem::exists(folder / "checkpoint"));
+}
+
 TEST(Learner, RejectsRankersWhoseListsDependOnTheRound) {
   const TemporaryFolder folder;
   FeedbackLog log(folder / "log", 1);
@@ -203,6 +388,39 @@ TEST(Service, RanksAndLearns) {
           {"id": "high", "features": [1, 0.5, 0.5, 0.5]}]})";
   EXPECT_EQ(nlohmann::json::parse(small.service.rank(body))["docs"][0]["id"], "high");
   EXPECT_NE(small.service.metrics().find("olrank_rounds_total 300\n"), std::string::npos);
+}
+
+TEST(Service, RefusesFeaturesWhoseScoresMayOverflow) {
+  SmallService small;
+  const auto rank = [&](std::string_view value) {
+    return small.service.rank(
+        fmt::format(R"({{"query": "q", "docs": [{{"id": "a", "features": [0, 1, 0, 1]}},
+                       {{"id": "b", "features": [0, 1, {}, 1]}}]}})",
+                    value));
+  };
+  EXPECT_NO_THROW(rank("1e12"));
+  try {
+    rank("-1.5e12");
+    FAIL() << "accepted";
+  } catch (const ApiError& error) {
+    EXPECT_EQ(error.status(), 422);
+    EXPECT_EQ(error.field(), "docs[1].features[2]");
+    EXPECT_STREQ(error.what(), "This feature gives the input -1.5e+12, beyond the limit of ±1e+12.");
+  }
+}
+
+TEST(Service, ReportsTheMemoryOfImpressions) {
+  SmallService small;
+  const std::string body = R"({"query": "q", "docs": [{"id": "a", "features": [0, 1, 0, 1]}]})";
+  for (int i = 0; i < 3; ++i) small.service.rank(body);
+  const auto stats = nlohmann::json::parse(small.service.stats());
+  EXPECT_GT(stats["impression_bytes"].get<int>(), 3 * 100);
+  EXPECT_LT(stats["impression_bytes"].get<int>(), 3 * 1000);
+  EXPECT_EQ(stats["impression_bytes_limit"], 256'000'000);
+  EXPECT_EQ(stats["dropped_impressions"], 0);
+  EXPECT_NE(small.service.metrics().find(
+                fmt::format("olrank_impression_bytes {}\n", stats["impression_bytes"].get<int>())),
+            std::string::npos);
 }
 
 // Certain orders need a covariance, and feedback: without any, none is certain.

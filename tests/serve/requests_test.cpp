@@ -1,5 +1,6 @@
 #include "serve/requests.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -116,6 +117,29 @@ TEST(RankRequest, EnforcesTheDocumentLimit) {
     docs +=
         (doc > 0 ? "," : "") + std::string(R"({"features": [1, 2], "id": )") + std::to_string(doc) + "}";
   EXPECT_EQ(rank_error(R"({"query": "q", "docs": [)" + docs + "]}"), "413 docs[3]");
+}
+
+// A sparse document of a few bytes has as many features in memory as a full one.
+TEST(RankRequest, LimitsTheFeaturesOfAllDocuments) {
+  RequestLimits limits;
+  limits.features = 1000;
+  limits.values = 2500;
+  const auto parse = [&](int docs) {
+    std::string body;
+    for (int doc = 0; doc < docs; ++doc)
+      body += fmt::format("{}{{\"id\":{},\"features\":{{}}}}", doc > 0 ? "," : "", doc);
+    RankRequest request;
+    parse_rank_request("{\"query\":\"q\",\"docs\":[" + body + "]}", limits, request);
+    return request.values.size();
+  };
+  EXPECT_EQ(parse(2), 2000U);
+  try {
+    parse(3);
+    ADD_FAILURE() << "accepted";
+  } catch (const ApiError& error) {
+    EXPECT_EQ(error.status(), 413);
+    EXPECT_EQ(error.field(), "docs[2].features");
+  }
 }
 
 TEST(FeedbackRequest, AcceptsRanksAndIds) {

@@ -54,7 +54,8 @@ class ServeCommand(unittest.TestCase):
             return client.wait_until_learned()
 
     def refused(self, *arguments, code=2):
-        done = olrank("serve", *arguments)
+        port = () if "--port" in arguments else ("--port", "0")
+        done = olrank("serve", *arguments, *port)
         self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (code, "", 1), done.stderr)
         return done.stderr
 
@@ -75,6 +76,29 @@ class ServeCommand(unittest.TestCase):
         self.refused("--state", self.path("there"))
         self.assertEqual(list(self.path("there").iterdir()), [])
         self.assertIn("--model FILE, or with --ranker KIND", self.refused("--state", self.path("d")))
+
+    def test_a_taken_port_leaves_nothing_behind(self):
+        port = self.start(*RANKER).url.rpartition(":")[2]
+        fresh = self.path("nested") / "fresh"
+        message = self.refused("--state", fresh, *RANKER, "--port", port, code=1)
+        self.assertIn(f"127.0.0.1:{port} is already in use", message)
+        self.assertFalse(fresh.parent.exists())
+        old = self.path("old")
+        self.assertEqual(self.start(*RANKER, state=old).stop(), 0)
+        before = {file.name: (file.read_bytes(), file.stat().st_mtime_ns) for file in old.iterdir()}
+        self.refused("--state", old, "--port", port, code=1)
+        self.assertEqual({file.name: (file.read_bytes(), file.stat().st_mtime_ns) for file in old.iterdir()}, before)
+
+    def test_tells_loopback_by_the_number(self):
+        fresh = self.path("fresh")
+        for address, problem in (("127.evil.invalid", "neither an IP address nor a name"), ("::", "requires --token-file"),
+                                 ("0.0.0.0", "requires --token-file"), ("", "neither an IP address nor a name")):
+            with self.subTest(address=address):
+                self.assertIn(problem, self.refused("--state", fresh, *RANKER, "--address", address))
+        self.assertFalse(fresh.exists())
+        service = self.start(*RANKER, "--address", "localhost")
+        with service.client() as client:
+            self.assertTrue(client.is_ready())
 
     def test_refuses_flags_that_contradict_the_state(self):
         started = ["--ranker", "olranknet", "--features", "3", "--width", "8", "--seed", "2", "--normalise", "none"]
@@ -148,28 +172,6 @@ class ServeCommand(unittest.TestCase):
         with service.client() as client:
             self.assertEqual(client.wait_until_learned()["rounds"], 4)
         self.assertEqual(len(logged(self.state)), 4)
-
-    def test_refuses_damage_before_valid_records_and_changes_nothing(self):
-        service = self.start(*RANKER)
-        self.play(service, 5)
-        service.kill()
-        log = self.state / "feedback.jsonl"
-        lines = log.read_bytes().splitlines(keepends=True)
-        damaged = lines[0] + lines[1].replace(b'"clicks":[', b'"clicks":[1,', 1) + b"".join(lines[2:])
-        log.write_bytes(damaged)
-        before = {file: file.read_bytes() for file in self.state.rglob("*") if file.is_file() and file.name != "lock"}
-        message = self.refused("--state", self.state, code=1)
-        self.assertIn("Record 2 is damaged or missing, but 3 valid records follow it", message)
-        self.assertIn(f"truncate it to {len(lines[0])} bytes", message)
-        self.assertEqual({file: file.read_bytes() for file in self.state.rglob("*") if file.is_file() and file.name != "lock"},
-                         before)
-
-    def test_refuses_a_checkpoint_ahead_of_its_log(self):
-        service = self.start(*RANKER)
-        self.play(service, 5)
-        self.assertEqual(service.stop(), 0)
-        (self.state / "feedback.jsonl").write_bytes(b"")
-        self.assertIn("made after 5 rounds, but the log holds 0", self.refused("--state", self.state, code=1))
 
     def test_keeps_ranking_when_the_disk_is_full(self):
         def small_disk():

@@ -4,6 +4,7 @@
 
 #include <csignal>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <set>
 #include <stdexcept>
 
@@ -479,6 +480,60 @@ TEST(SummaryTableTest, IndependentOfWriteOrder) {
   EXPECT_EQ(results.size(), 12U);
 }
 
+/// Shows the documents by ascending grade: as bad as it gets.
+class BackwardRanker : public StubRanker {
+ public:
+  BackwardRanker(const FoldData& fold, std::int64_t features) : StubRanker(features, false), fold_(fold) {}
+  RankedList rank(RoundContext&, const QueryDocs& query, std::uint32_t) override {
+    const auto grades = fold_.data.train.grades_of(query.query);
+    list_.resize(grades.size());
+    std::iota(list_.begin(), list_.end(), 0);
+    std::stable_sort(list_.begin(), list_.end(),
+                     [&](std::int32_t a, std::int32_t b) { return grades[a] < grades[b]; });
+    return {list_, std::nullopt};
+  }
+
+ private:
+  const FoldData& fold_;
+  std::vector<std::int32_t> list_;
+};
+
+TEST(ExperimentTest, TellsOfTrialsThatAreWorseThanRandom) {
+  const TemporaryFolder folder;
+  ExperimentPlan plan = small_plan(folder / "whole");
+  plan.seeds = {1};
+  plan.trial.rounds = 230;
+  plan.checkpoint_every = 100;
+  plan.rankers[1].make = [&plan](const RankerData& data, const TrialKeys&) {
+    return std::make_unique<BackwardRanker>(*plan.data->get(1), data.train.features);
+  };
+  plan.rankers[1].advice = "a larger alpha than 0.25";
+  std::vector<std::string> told;
+  {
+    const ExpectedWarnings warnings;
+    EXPECT_EQ(run_experiment(plan).finished, 4);
+    told = warnings.messages();
+  }
+  ASSERT_EQ(told.size(), 2U);
+  EXPECT_NE(told[0].find("trials/two/perfect/fold1/seed1: The mean NDCG@10 of the last 200 lists, 0."),
+            std::string::npos)
+      << told[0];
+  EXPECT_TRUE(told[0].ends_with("; try a larger alpha than 0.25.")) << told[0];
+  const std::vector<SummaryRow> rows = read_summaries(plan.out);
+  ASSERT_EQ(rows.size(), 4U);
+  for (const SummaryRow& row : rows) {
+    EXPECT_EQ(row.notes.size(), row.identity.ranker == "two" ? 1U : 0U);
+    EXPECT_TRUE(row.random_offline_ndcg > 0.0 && row.random_offline_ndcg < 1.0);
+  }
+  const std::string table = summary_text(rows, {"paper", "zero", {1}, {}});
+  EXPECT_NE(table.find("Note: " + told[0] + "\n"), std::string::npos) << table;
+  EXPECT_NE(table.find("informational  (random order)"), std::string::npos) << table;
+  EXPECT_NE(table.find("perfect        (random order)"), std::string::npos) << table;
+  const auto means = nlohmann::json::parse(summary_means_json(rows, {"paper", "zero", {1}, {}}));
+  EXPECT_EQ(means[1].at("notes").size(), 1U);
+  EXPECT_EQ(means[1].at("random_offline_ndcg").at("mean"), rows.front().random_offline_ndcg);
+}
+
 TEST(SummaryTableTest, FieldsMatchHeader) {
   SummaryRow row;
   row.identity = {"full", "perfect", 2, 3};
@@ -496,8 +551,9 @@ TEST(SummaryTableTest, FieldsMatchHeader) {
   row.result_fingerprint = "abc";
   EXPECT_EQ(summary_csv({row}),
             "ranker,clicks,fold,seed,rounds,pairs,parameters,offline_ndcg@5,online_ndcg@5,cndcg@5,regret,"
-            "certain_share,blocks,offline_area,online_area,result_fingerprint\n"
-            "full,perfect,2,3,100,50,46,0.1,0.3333333333333333,,7,,2.5,0.25,0.5,abc\n");
+            "certain_share,blocks,offline_area,online_area,result_fingerprint,random_offline_ndcg@5,"
+            "random_online_ndcg@5,random_cndcg@5\n"
+            "full,perfect,2,3,100,50,46,0.1,0.3333333333333333,,7,,2.5,0.25,0.5,abc,,,\n");
   const ResultConventions about = {"paper", "zero", {3, 4}, {"ranker full: alpha = 1 (paper: 0.1)"}};
   const ResultConventions more = {
       "paper",

@@ -1,5 +1,7 @@
 #include "tests/support/counted_allocations.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
@@ -9,17 +11,25 @@
 namespace {
 
 std::atomic<std::int64_t> allocations{0};
+std::atomic<std::int64_t> bytes_held{0};
+
+std::int64_t held_by(void* memory) {
+  return memory == nullptr ? 0
+                           : static_cast<std::int64_t>(malloc_usable_size(memory) + sizeof(std::size_t));
+}
 
 void* counted(std::size_t bytes, std::size_t alignment) {
   allocations.fetch_add(1, std::memory_order_relaxed);
   void* memory = nullptr;
   if (posix_memalign(&memory, std::max(alignment, sizeof(void*)), std::max<std::size_t>(bytes, 1)) != 0)
     throw std::bad_alloc();
+  bytes_held.fetch_add(held_by(memory), std::memory_order_relaxed);
   return memory;
 }
 
 // Not inlined: the compiler would warn about free() on a pointer that operator new returned.
 [[gnu::noinline]] void release(void* memory) {
+  bytes_held.fetch_sub(held_by(memory), std::memory_order_relaxed);
   std::free(memory);
 }
 
@@ -49,6 +59,10 @@ namespace olrank {
 
 std::int64_t allocation_count() {
   return allocations.load();
+}
+
+std::int64_t allocated_bytes() {
+  return bytes_held.load();
 }
 
 }  // namespace olrank

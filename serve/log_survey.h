@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace olrank {
+
+/// What the bytes of a feedback log hold: records from round 1 on, and whatever follows the last of them.
+struct LogSurvey {
+  enum class Rest {
+    kNone,
+    kNewline,  // the last record is complete but for its newline
+    kTorn,     // the beginning of a record, without a newline: a write that a crash interrupted
+    kDamage,   // anything else
+  };
+
+  std::uint64_t records = 0;      // valid ones, including one that lacks its newline
+  std::int64_t end = 0;           // just past the last valid record
+  std::int64_t latest_begin = 0;  // of the first of the latest records
+  Rest rest = Rest::kNone;
+  std::int64_t rest_bytes = 0;
+
+  // Of damage: what is wrong with the line after the last valid record, and how many lines of both sorts
+  // cutting there would lose.
+  std::string fault;
+  std::int64_t lost_records = 0;
+  std::int64_t lost_lines = 0;  // that are no valid records
+};
+
+/// `latest`: how many of the last records latest_begin is to include.
+LogSurvey survey_log(std::string_view text, std::size_t latest);
+
+}  // namespace olrank

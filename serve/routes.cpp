@@ -1,0 +1,95 @@
+#include "serve/routes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "core/runtime/log.h"
+
+namespace olrank {
+namespace {
+
+const std::vector<Route>& routes() {
+  static constexpr std::string_view kJson = "application/json";
+  using Body = const std::string&;
+  static const std::vector<Route> all = {
+      {"POST", "/v1/rank", Route::kComputing, kJson, false,
+       [](Service& service, Body body) { return service.rank(body); }},
+      {"POST", "/v1/feedback", Route::kWaiting, kJson, false,
+       [](Service& service, Body body) { return service.feedback(body); }},
+      {"POST", "/v1/checkpoint", Route::kWaiting, kJson, false,
+       [](Service& service, Body) { return service.checkpoint(); }},
+      {"GET", "/v1/stats", Route::kWaiting, kJson, false,
+       [](Service& service, Body) { return service.stats(); }},
+      {"GET", "/v1/model", Route::kComputing, "application/octet-stream", true,
+       [](Service& service, Body) { return service.model(); }},
+      {"GET", "/metrics", Route::kWaiting, "text/plain; version=0.0.4", false,
+       [](Service& service, Body) { return service.metrics(); }},
+      {"GET", "/readyz", Route::kWaiting, kJson, false,
+       [](Service& service, Body) { return service.ready(); }},
+      {"GET", "/healthz", Route::kNothing, kJson, false,
+       [](Service&, Body) { return "{\"alive\":true}\n"; }},
+  };
+  return all;
+}
+
+void cut_to_range(const RequestHead& head, Answer& answer) {
+  ByteRange range;
+  const std::size_t size = answer.body.size();
+  switch (find_range(head, size, range)) {
+    case RangeKind::kWhole:
+      return;
+    case RangeKind::kUnsatisfiable:
+      answer = answer_rejection(ApiError(416, "Range", fmt::format("The model has {} bytes.", size)));
+      answer.range = fmt::format("bytes */{}", size);
+      return;
+    case RangeKind::kPart:
+      answer.status = 206;
+      answer.range = fmt::format("bytes {}-{}/{}", range.begin, range.begin + range.size - 1, size);
+      answer.body.resize(range.begin + range.size);
+      answer.body.erase(0, range.begin);
+  }
+}
+
+}  // namespace
+
+const Route& find_route(const RequestHead& head) {
+  const std::string_view method = head.method == "HEAD" ? "GET" : std::string_view(head.method);
+  const auto found = std::find_if(routes().begin(), routes().end(), [&](const Route& route) {
+    return route.method == method && route.path == head.path();
+  });
+  if (found == routes().end()) throw ApiError(404, "", "Unknown path or method.");
+  return *found;
+}
+
+std::string_view known_path(std::string_view path) {
+  const auto found = std::find_if(routes().begin(), routes().end(),
+                                  [&](const Route& route) { return route.path == path; });
+  return found != routes().end() ? found->path : "other";
+}
+
+Answer answer_request(const Route& route, Service& service, const RequestHead& head,
+                      const std::string& body) {
+  try {
+    Answer answer;
+    answer.type = route.type;
+    answer.body = route.answer(service, body);
+    if (route.ranges) cut_to_range(head, answer);
+    return answer;
+  } catch (const ApiError& error) {
+    return answer_rejection(error);
+  } catch (const std::exception& error) {
+    log_warning("{}: {}", route.path, error.what());
+    return answer_rejection(ApiError(500, "", error.what()));
+  }
+}
+
+Answer answer_rejection(const ApiError& error) {
+  Answer answer;
+  answer.status = error.status();
+  answer.body = error.json();
+  return answer;
+}
+
+}  // namespace olrank

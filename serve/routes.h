@@ -1,0 +1,46 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "serve/api_error.h"
+#include "serve/request_head.h"
+#include "serve/service.h"
+
+namespace olrank {
+
+struct Answer {
+  int status = 200;
+  std::string body;
+  std::string_view type = "application/json";
+  std::string range;  // Content-Range; empty: the answer is no part
+};
+
+/// A path with its method, and what the service does for it.
+struct Route {
+  enum Cost {
+    kNothing,    // answered at once
+    kComputing,  // needs a core
+    kWaiting,    // may wait for the disk or the learner
+  };
+  std::string_view method;
+  std::string_view path;
+  Cost cost;
+  std::string_view type;  // of the answer
+  bool ranges;            // whether a part of the answer can be asked for
+  std::function<std::string(Service&, const std::string& body)> answer;
+};
+
+/// Throws ApiError 404 for an unknown path or method. HEAD is GET without the answer's body.
+const Route& find_route(const RequestHead& head);
+
+/// The path if it is a route's, else "other": a label of metrics.
+std::string_view known_path(std::string_view path);
+
+/// Does not throw. Thread-safe.
+Answer answer_request(const Route& route, Service& service, const RequestHead& head,
+                      const std::string& body);
+Answer answer_rejection(const ApiError& error);
+
+}  // namespace olrank

@@ -1,0 +1,247 @@
+"""Hostile HTTP against `olrank serve`: malformed and ambiguous requests, written by hand and generated from a seed, then floods of
+silent and slow connections. Each malformed request gets one 4xx and a closed connection, and the request that follows it on the
+same connection, which a lenient parser would take for a second one, is never served. Proper requests in between always succeed."""
+
+import argparse
+import json
+import pathlib
+import random
+import resource
+import socket
+import sys
+import tempfile
+import time
+import urllib.parse
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "serve"))
+from running_service import RunningService, resident_bytes, threads  # noqa: E402
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--requests", type=int, default=300)
+parser.add_argument("--seed", type=int, default=1)
+options = parser.parse_args()
+draw = random.Random(options.seed)
+
+# What every malformed request tries to smuggle in: nothing else asks for a checkpoint.
+SMUGGLED = b"POST /v1/checkpoint HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n"
+BODY = json.dumps({"query": "q", "docs": [{"id": f"d{i}", "features": [i, 1, 0]} for i in range(5)]}).encode()
+START, HOST, JSON = b"POST /v1/rank HTTP/1.1\r\n", b"Host: localhost\r\n", b"Content-Type: application/json\r\n"
+LENGTH, CHUNKED = b"Content-Length: %d\r\n" % len(BODY), b"Transfer-Encoding: chunked\r\n"
+CHUNKS = b"%x\r\n%s\r\n0\r\n\r\n" % (len(BODY), BODY)
+
+
+def post(*fields, body=BODY, start=START, host=HOST):
+    return start + host + JSON + b"".join(fields) + b"\r\n" + body
+
+
+def get(*fields, target=b"/v1/stats", host=HOST, body=b""):
+    return b"GET " + target + b" HTTP/1.1\r\n" + host + b"".join(fields) + b"\r\n" + body
+
+
+BY_HAND = [
+    # Where does the body end?
+    post(LENGTH, CHUNKED, body=CHUNKS), post(CHUNKED, LENGTH, body=CHUNKS), post(LENGTH, LENGTH),
+    post(LENGTH, b"Content-Length: 0\r\n"), post(b"Content-Length: %d, %d\r\n" % (len(BODY), len(BODY))),
+    post(b"Content-Length: 0\r\nContent-Length: %d\r\n" % len(BODY)), post(b"Content-Length: +5\r\n"),
+    post(b"Content-Length: -1\r\n"), post(b"Content-Length: 1e1\r\n"), post(b"Content-Length: 0x10\r\n"),
+    post(b"Content-Length: 5 5\r\n"), post(b"Content-Length:\r\n"), post(b"Content-Length: 18446744073709551616\r\n"),
+    post(b"Content-Length : 5\r\n", body=b"{}"), post(b"Content_Length: 5\r\n", body=b"{}"),
+    post(b"Transfer-Encoding : chunked\r\n", LENGTH), post(b"Transfer-Encoding: xchunked\r\n", body=CHUNKS),
+    post(b"Transfer-Encoding: gzip, chunked\r\n", body=CHUNKS), post(b"Transfer-Encoding: chunked, gzip\r\n", body=CHUNKS),
+    post(b"Transfer-Encoding: identity\r\n", LENGTH), post(b"Transfer-Encoding: chunked, chunked\r\n", body=CHUNKS),
+    post(b"Transfer-Encoding: gzip\r\n", CHUNKED, body=CHUNKS), post(CHUNKED, CHUNKED, body=CHUNKS),
+    post(CHUNKED, b"Transfer-Encoding: identity\r\n", body=CHUNKS), post(b"Transfer-Encoding:\r\n chunked\r\n", body=CHUNKS),
+    post(b"Transfer-Encoding: \"chunked\"\r\n", body=CHUNKS), post(b"Transfer-Encoding: chunked;q=1\r\n", body=CHUNKS),
+    post(b"Transfer-Encoding: \x0bchunked\r\n", body=CHUNKS), post(b"Transfer-Encoding\r\n: chunked\r\n", body=CHUNKS),
+    post(CHUNKED, body=CHUNKS, start=b"POST /v1/rank HTTP/1.0\r\n"), get(CHUNKED, body=CHUNKS), get(LENGTH, body=BODY),
+    post(b"Foo: bar\r\n\tTransfer-Encoding: chunked\r\n", LENGTH), b"DELETE /v1/rank HTTP/1.1\r\n" + HOST + LENGTH + b"\r\n" + BODY,
+    # Chunks.
+    post(CHUNKED, body=CHUNKS.replace(b"\r\n", b"\n")), post(CHUNKED, body=CHUNKS.replace(b"\r\n", b"\r")),
+    post(CHUNKED, body=b"%x\n%s\r\n0\r\n\r\n" % (len(BODY), BODY)), post(CHUNKED, body=b"%x\r\n%s\n0\r\n\r\n" % (len(BODY), BODY)),
+    post(CHUNKED, body=b" " + CHUNKS), post(CHUNKED, body=b"0x" + CHUNKS), post(CHUNKED, body=b"+" + CHUNKS),
+    post(CHUNKED, body=b"-1\r\n"), post(CHUNKED, body=b"\r\n" + CHUNKS), post(CHUNKED, body=b"1ffffffffffffffff\r\n" + BODY),
+    post(CHUNKED, body=b"ffffffff\r\n" + BODY), post(CHUNKED, body=b"%x;a=\"\n\"\r\n%s\r\n0\r\n\r\n" % (len(BODY), BODY)),
+    post(CHUNKED, body=b"%x;a\nb\r\n%s\r\n0\r\n\r\n" % (len(BODY), BODY)), post(CHUNKED, body=b"2;" + b"x" * 100_000),
+    post(CHUNKED, body=CHUNKS[:-2] + b"Content-Length: 4\r\n\r\n"), post(CHUNKED, body=CHUNKS[:-2] + b"A: b\n\n"),
+    post(CHUNKED, body=CHUNKS[:-2] + b" A: b\r\n\r\n"), post(CHUNKED, body=b"%x\r\n%sx\r\n0\r\n\r\n" % (len(BODY), BODY)),
+    # Lines and fields.
+    b"\r\n" + get(), b"\n" + get(), b" " + get(), get().replace(b"\r\n", b"\n"), get().replace(b"\r\n", b"\r"),
+    get(b"A: b\n"), get(b"A: b\rC: d\r\n"), get(b"A: b\x00c\r\n"), get(b"A\x00: b\r\n"), get(b"A: b\r\n c\r\n"), get(b" A: b\r\n"),
+    get(b"A : b\r\n"), get(b"A\r\n"), get(b": b\r\n"), get(b"A: b\x7f\r\n"), get(b"A: \x1b[2J\r\n"), get(b"A(: b\r\n"),
+    get(b"\xc3\xa9: b\r\n"), get(b"A: " + b"b" * 200_000 + b"\r\n"), get(b"A: b\r\n" * 20_000), b"GET / HTTP/1.1\r\n" + b"A" * 100_000,
+    # Request lines.
+    b"GET\r\n\r\n", b"GET /v1/stats\r\n\r\n", b"GET  /v1/stats HTTP/1.1\r\n" + HOST + b"\r\n", b"GET /v1/stats  HTTP/1.1\r\n" + HOST + b"\r\n",
+    b"GET /v1/stats HTTP/1.1 \r\n" + HOST + b"\r\n", b"GET\t/v1/stats\tHTTP/1.1\r\n" + HOST + b"\r\n",
+    b"GET /v1/stats HTTP/2.0\r\n" + HOST + b"\r\n", b"GET /v1/stats HTTP/1.10\r\n" + HOST + b"\r\n",
+    b"GET /v1/stats http/1.1\r\n" + HOST + b"\r\n", b"GET /v1 /stats HTTP/1.1\r\n" + HOST + b"\r\n",
+    b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"CONNECT localhost:22 HTTP/1.1\r\n" + HOST + b"\r\n", b"G(T /v1/stats HTTP/1.1\r\n" + HOST + b"\r\n",
+    b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(range(200)), b"\x00" * 5000, b"\xff" * 5000,
+    get(target=b"/" + b"a" * 9000), get(target=b"/" + b"a" * 200_000), get(target=b"/v1/../v1/stats"), get(target=b"/v1/stats\x00"),
+    get(target=b"//v1/stats"), get(target=b"/v1/%73tats"), get(target=b"file:///v1/stats"), get(target=b"http://localhost@evil.example/v1/stats"),
+    # Hosts, origins and types.
+    get(host=b""), get(host=HOST + HOST), get(host=b"Host: localhost, evil.example\r\n"), get(host=b"Host: localhost evil.example\r\n"),
+    get(host=b"Host: evil.example\r\n"), get(host=b"Host: 127.evil.example\r\n"), get(host=b"Host: 127.0.0.1.evil.example:8080\r\n"),
+    get(host=b"Host: 0.0.0.0\r\n"), get(host=b"Host:\r\n"), get(host=b"Host: localhost@evil.example\r\n"), get(host=b"Host: [::1\r\n"),
+    get(target=b"http://evil.example/v1/stats"), get(b"Origin: https://evil.example\r\n"), get(b"Origin: null\r\n"),
+    post(LENGTH, b"Origin: http://localhost.evil.example\r\n"), START + HOST + LENGTH + b"\r\n" + BODY,
+    START + HOST + LENGTH + b"Content-Type: text/plain\r\n\r\n" + BODY, post(LENGTH, b"Content-Type: text/plain\r\n"),
+    START + HOST + LENGTH + b"Content-Type: application/x-www-form-urlencoded\r\n\r\n" + BODY,
+    START + HOST + LENGTH + b"Content-Type: multipart/form-data; boundary=x\r\n\r\n" + BODY,
+    post(LENGTH, b"Content-Encoding: gzip\r\n"), post(LENGTH, b"Expect: 200-ok\r\n"), post(b"Content-Length: 99999999\r\n"),
+]
+
+
+def cut_in(data, piece, lowest=0, highest=None):
+    at = draw.randrange(lowest, len(data) if highest is None else highest)
+    return data[:at] + piece + data[at:]
+
+
+def generated():
+    """A proper request with one thing wrong at a random place."""
+    kind = draw.randrange(9)
+    chunked = draw.random() < 0.5
+    head_end = len(post(CHUNKED if chunked else LENGTH, body=b"")) - 2
+    proper = post(CHUNKED, body=CHUNKS) if chunked else post(LENGTH)
+    if kind == 0:  # a byte that no head may hold
+        return cut_in(proper, bytes([draw.choice([*range(9), 11, 12, *range(14, 32), 127])]), 0, head_end)
+    if kind == 1:  # a line end that is none
+        return cut_in(proper, draw.choice([b"\n", b"\r", b"\n\r", b"\r\r\n"]), 0, head_end)
+    if kind == 2:  # two lengths
+        name = bytes(draw.choice([byte, byte ^ 32]) if chr(byte).isalpha() else byte for byte in b"Content-Length")
+        return post(CHUNKED if chunked else LENGTH, name + b": %d\r\n" % draw.randrange(1000), body=CHUNKS if chunked else BODY)
+    if kind == 3:  # an encoding that is not exactly chunked
+        word = cut_in(b"chunked", draw.choice([b"x", b",", b" ", b";", b"\t", b"\"", b"=", b"0"]), 1, 7)
+        return post(b"Transfer-Encoding: " + word + b"\r\n", *([LENGTH] if draw.random() < 0.5 else []), body=CHUNKS)
+    if kind == 4:  # a folded or nameless line
+        line = draw.choice([b" ", b"\t", b":", b" :"]) + bytes(draw.choice(b"abc:-") for _ in range(draw.randrange(1, 30)))
+        return get(b"A: b\r\n", line + b"\r\n", LENGTH if draw.random() < 0.5 else CHUNKED, body=CHUNKS)
+    if kind == 5:  # a chunk's size that is none
+        word = draw.choice([b"", b" ", b"-1", b"g", b"0x5", b"5 5", b"5,5", b"5;", b"5 ;", b"5;=a", b"5;a=", b"5;a=\"b", b"f" * 17, b"5\x00"])
+        return post(CHUNKED, body=word + b"\r\n" + CHUNKS)
+    if kind == 6:  # a chunk of another size than said
+        size = draw.choice([size for size in range(len(BODY) + 60) if size not in (0, len(BODY))])
+        return post(CHUNKED, body=b"%x\r\n%s\r\n0\r\n\r\n" % (size, BODY))
+    if kind == 7:  # noise
+        return bytes(draw.randrange(128, 256) for _ in range(draw.randrange(1, 500))) + b"\r\n\r\n"
+    word = draw.choice([b"GET", b"HEAD", b"PUT", b"OPTIONS", b"TRACE"])  # a body where none may be
+    return proper.replace(b"POST", word, 1)
+
+
+def exchange(data):
+    """All that comes back before the service closes the connection, and how long it took."""
+    begin = time.monotonic()
+    received = b""
+    with socket.create_connection(ADDRESS, timeout=15) as connection:
+        try:
+            connection.sendall(data)
+        except OSError:
+            pass  # already refused
+        try:
+            while piece := connection.recv(65536):
+                received += piece
+        except ConnectionError:
+            pass
+    return received, time.monotonic() - begin
+
+
+def check_proper():
+    """A proper request on a connection of its own and one on the old connection."""
+    begin = time.monotonic()
+    assert len(kept.rank("q", DOCS)["docs"]) == 5
+    with service.client(timeout=15) as fresh:
+        assert len(fresh.rank("q", DOCS)["docs"]) == 5
+    return time.monotonic() - begin
+
+
+def check_hostile(data):
+    received, taken = exchange(data + SMUGGLED)
+    shown = data[:300], received[:600]
+    assert received.count(b"HTTP/1.1 ") <= 1, ("more than one answer", *shown)
+    if received:
+        assert received.startswith(b"HTTP/1.1 4"), shown
+        assert b"\r\nConnection: close\r\n" in received, shown
+    assert taken < 10, ("the connection stayed open", *shown)
+    return received[9:12].decode() or "closed"
+
+
+def flood(count, greeting):
+    """Connections that begin a request and never end it."""
+    begin = time.monotonic()
+    connections, worst = [], 0.0
+    for number in range(count):
+        connections.append(socket.create_connection(ADDRESS, timeout=15))
+        try:
+            connections[-1].sendall(greeting)
+        except OSError:
+            pass
+        if number % (count // 8) == 0:
+            worst = max(worst, check_proper())
+    worst = max(worst, check_proper())
+    return connections, worst, time.monotonic() - begin
+
+
+soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+most = 2000 if hard == resource.RLIM_INFINITY else min(2000, hard - 200)
+resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, most + 200), hard))
+DOCS = json.loads(BODY)["docs"]
+with tempfile.TemporaryDirectory() as folder:
+    service = RunningService(pathlib.Path(folder, "state"), "--ranker", "olranknet", "--features", 3, "--width", "6",
+                             "--max-body", "100KB", "--request-seconds", "1",
+                             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (min(1024, hard), hard)))
+    parts = urllib.parse.urlsplit(service.url)
+    ADDRESS = (parts.hostname, parts.port)
+    kept = service.client(timeout=15)
+    assert exchange(post(LENGTH, b"Connection: close\r\n"))[0].startswith(b"HTTP/1.1 200"), "the proper request is refused"
+    assert exchange(post(CHUNKED, b"Connection: close\r\n", body=CHUNKS))[0].startswith(b"HTTP/1.1 200"), "as are its chunks"
+    before = kept.stats()["fingerprint"]
+
+    outcomes = {}
+    for number, data in enumerate(BY_HAND + [generated() for _ in range(options.requests)]):
+        outcome = check_hostile(data)
+        outcomes[outcome] = outcomes.get(outcome, 0) + 1
+        if number % 4 == 0:
+            check_proper()
+    print(f"{sum(outcomes.values())} hostile requests: {outcomes}")
+
+    resident = resident_bytes(service.process)
+    ranges = b"Range: bytes=0-" + b",0-" * 1500 + b"\r\n"
+    received, _ = exchange(get(ranges, b"Connection: close\r\n", target=b"/v1/model"))
+    assert len(received) < 10_000, "a request with many ranges multiplies the model"
+
+    for count, greeting in ((64, b""), (500, b""), (most, b""), (most, b"GET /v1/stats HTTP/1.1\r\nHo")):
+        connections, worst, taken = flood(count, greeting)
+        print(f"{count} connections that send {greeting!r}: opened in {taken:.2f} s, two proper requests took at most {1000 * worst:.0f} ms")
+        assert worst < 1.0, f"proper requests took {worst:.2f} s"
+        for connection in connections:
+            connection.close()
+
+    slow = [socket.create_connection(ADDRESS, timeout=15) for _ in range(200)]
+    message, worst = post(LENGTH), 0.0
+    for step in range(20):
+        for connection in slow:
+            try:
+                connection.sendall(message[step:step + 1])
+            except OSError:
+                pass
+        worst = max(worst, check_proper())
+        time.sleep(0.15)
+    ended = 0
+    for connection in slow:
+        connection.settimeout(0.05)
+        try:
+            ended += connection.recv(12) in (b"", b"HTTP/1.1 408")
+        except ConnectionError:
+            ended += 1
+        except TimeoutError:
+            pass
+    print(f"200 slow senders: {ended} refused after the time limit, two proper requests took at most {1000 * worst:.0f} ms")
+    assert ended == 200 and worst < 1.0
+
+    grown = resident_bytes(service.process) - resident
+    assert grown < 30_000_000, f"the floods left {grown} bytes"
+    assert threads(service.process) < 64, threads(service.process)
+    assert kept.stats()["fingerprint"] == before
+    assert 'route="/v1/checkpoint"' not in kept.metrics(), "a smuggled request was served"
+    begin = time.monotonic()
+    assert service.stop() == 0, service.messages()
+    assert time.monotonic() - begin < 10, "open connections held up the stop"

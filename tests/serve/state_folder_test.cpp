@@ -1,0 +1,147 @@
+#include "serve/state_folder.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <fstream>
+
+#include "core/io/atomic_file.h"
+#include "serve/feedback_log.h"
+#include "tests/support/message_of.h"
+#include "tests/support/temporary_folder.h"
+
+namespace olrank {
+namespace {
+
+namespace fs = std::filesystem;
+
+ServiceIdentity small_identity() {
+  ServiceIdentity identity;
+  identity.features = 3;
+  identity.normalisation = "{}";
+  return identity;
+}
+
+unsigned mode_of(const fs::path& path) {
+  struct stat status {};
+  EXPECT_EQ(::lstat(path.c_str(), &status), 0) << path;
+  return status.st_mode & 0777U;
+}
+
+std::ptrdiff_t entries(const fs::path& folder) {
+  return std::distance(fs::directory_iterator(folder), {});
+}
+
+void write(const fs::path& path, std::string_view bytes) {
+  std::ofstream(path, std::ios::binary) << bytes;
+}
+
+TEST(StateFolder, LeavesNothingOfAStartThatIsNotAccepted) {
+  const TemporaryFolder folder;
+  { const StateFolder state(folder / "new" / "state"); }
+  EXPECT_EQ(entries(folder.path()), 0);
+
+  fs::create_directory(folder / "there");
+  write(folder / "there" / "lock", "4711");
+  {
+    const StateFolder state(folder / "there");
+    EXPECT_EQ(read_file(folder / "there" / "lock"), fmt::format("{}", ::getpid()));
+  }
+  EXPECT_EQ(read_file(folder / "there" / "lock"), "4711");
+  EXPECT_EQ(entries(folder / "there"), 1);
+}
+
+TEST(StateFolder, IsForItsOwnerOnly) {
+  const TemporaryFolder folder;
+  {
+    StateFolder state(folder / "parent" / "state");
+    state.begin(small_identity(), "model");
+    FeedbackLog(state.log(), 0).begin_writing();
+    state.accept();
+  }
+  EXPECT_EQ(mode_of(folder / "parent" / "state"), 0700U);
+  for (const char* file : {"service.toml", "start.safetensors", "feedback.jsonl", "lock"})
+    EXPECT_EQ(mode_of(folder / "parent" / "state" / file), 0600U) << file;
+  EXPECT_NE(mode_of(folder / "parent"), 0700U);
+
+  // What an earlier version left open to others.
+  fs::permissions(folder / "parent" / "state", fs::perms(0755));
+  fs::permissions(folder / "parent" / "state" / "feedback.jsonl", fs::perms(0644));
+  write(folder / "parent" / "state" / ".checkpoint.tmp-12-0", "left by a killed process");
+  {
+    StateFolder state(folder / "parent" / "state");
+    EXPECT_EQ(mode_of(folder / "parent" / "state"), 0755U);
+    state.accept();
+  }
+  EXPECT_EQ(mode_of(folder / "parent" / "state"), 0700U);
+  EXPECT_EQ(mode_of(folder / "parent" / "state" / "feedback.jsonl"), 0600U);
+  EXPECT_FALSE(fs::exists(folder / "parent" / "state" / ".checkpoint.tmp-12-0"));
+}
+
+// A state may be put into a folder with other files: these, and the folder's mode, are somebody's own.
+TEST(StateFolder, LeavesAFolderOfOthersOpen) {
+  const TemporaryFolder folder;
+  fs::permissions(folder.path(), fs::perms(0755));
+  write(folder / "thesis.txt", "");
+  fs::permissions(folder / "thesis.txt", fs::perms(0644));
+  StateFolder state(folder.path());
+  state.begin(small_identity(), "");
+  state.accept();
+  EXPECT_EQ(mode_of(folder.path()), 0755U);
+  EXPECT_EQ(mode_of(folder / "thesis.txt"), 0644U);
+  EXPECT_EQ(mode_of(folder / "service.toml"), 0600U);
+}
+
+TEST(StateFolder, RefusesAnythingButRegularFiles) {
+  for (const char* name : {"lock", "service.toml", "start.safetensors", "feedback.jsonl", "checkpoint"}) {
+    SCOPED_TRACE(name);
+    const TemporaryFolder folder;
+    fs::create_directory(folder / "state");
+    const fs::path file = folder / "state" / name;
+    write(folder / "theirs", "theirs");
+    const auto refused = [&] { EXPECT_THROW(StateFolder(folder / "state"), IoError); };
+    fs::create_symlink(folder / "theirs", file);
+    EXPECT_NE(message_of<IoError>([&] { StateFolder(folder / "state"); }).find(file.string() + ": "),
+              std::string::npos);
+    fs::remove(file);
+    fs::create_symlink(folder / "nowhere", file);
+    refused();
+    EXPECT_FALSE(fs::exists(folder / "nowhere"));
+    fs::remove(file);
+    fs::create_directory(file);
+    refused();
+    fs::remove(file);
+    ASSERT_EQ(::mkfifo(file.c_str(), 0600), 0);
+    refused();
+    EXPECT_EQ(entries(folder / "state"), 1);
+    EXPECT_EQ(read_file(folder / "theirs"), "theirs");
+  }
+}
+
+TEST(StateFolder, NoticesThatItsLockIsGone) {
+  const TemporaryFolder folder;
+  StateFolder state(folder / "state");
+  state.begin(small_identity(), "");
+  state.accept();
+  state.require_lock();
+  fs::rename(folder / "state" / "lock", folder / "moved");
+  EXPECT_THROW(state.require_lock(), StateLost);
+  fs::copy_file(folder / "moved", folder / "state" / "lock");
+  EXPECT_THROW(state.require_lock(), StateLost);
+  fs::rename(folder / "moved", folder / "state" / "lock");
+  state.require_lock();
+}
+
+TEST(StateFolder, IsForOneProcessAtATime) {
+  const TemporaryFolder folder;
+  const StateFolder state(folder / "state");
+  EXPECT_NE(message_of<IoError>([&] {
+              StateFolder(folder / "state");
+            }).find(fmt::format("in use by process {}.", ::getpid())),
+            std::string::npos);
+  state.require_lock();
+}
+
+}  // namespace
+}  // namespace olrank

@@ -1,0 +1,352 @@
+"""The state folder of `olrank serve`: a refused start changes no byte of it, `--accept-loss` cuts what it was said to cut, files
+are for their owner only, and a service whose lock or log is taken away stops."""
+
+import os
+import pathlib
+import random
+import re
+import stat
+import subprocess
+import tempfile
+import unittest
+
+from running_service import RunningService, ServiceError, Users, logged, olrank, resident_bytes
+
+RANKER = ["--ranker", "olranknet", "--features", "6", "--width", "6", "--steps", "4"]
+
+
+def contents(folder):
+    """Everything of a folder that a start could change: names, modes and bytes."""
+    found = {}
+    for path in sorted([folder, *folder.rglob("*")]):
+        about = path.lstat()
+        data = path.read_bytes() if stat.S_ISREG(about.st_mode) else os.readlink(path) if stat.S_ISLNK(about.st_mode) else None
+        found[path.name if path != folder else "."] = (oct(about.st_mode), data)
+    return found
+
+
+class StateTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.state = pathlib.Path(self.folder.name, "state")
+        self.log, self.checkpoint = self.state / "feedback.jsonl", self.state / "checkpoint"
+        self.services = []
+        self.addCleanup(lambda: [service.kill() for service in self.services if service.process.poll() is None])
+
+    def start(self, *arguments, state=None, **options):
+        service = RunningService(state or self.state, *arguments, **options)
+        self.services.append(service)
+        return service
+
+    def play(self, service, rounds, features=6):
+        users, draw = Users(2, features), random.Random(1)
+        with service.client() as client:
+            for _ in range(rounds):
+                client.feedback(*users.ask(client, draw))
+            client.wait_until_learned()
+
+    def played(self, rounds, stop=True, state=None, arguments=RANKER, features=6):
+        service = self.start(*arguments, state=state)
+        self.play(service, rounds, features)
+        if stop:
+            self.assertEqual(service.stop(), 0)
+        else:
+            service.kill()
+
+    def refused(self, *arguments, code=1):
+        """A start that has to be refused, in one sentence or a few on one line, without any change."""
+        before = contents(self.state)
+        done = olrank("serve", "--state", self.state, "--port", "0", *arguments)
+        self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (code, "", 1), done.stderr)
+        self.assertEqual(contents(self.state), before)
+        return done.stderr
+
+    def lines(self):
+        return self.log.read_bytes().splitlines(keepends=True)
+
+
+class Refusals(StateTest):
+    def damage(self, change):
+        lines = self.lines()
+        self.log.write_bytes(change(lines))
+        return lines
+
+    def cut_as_told(self, message, kept, cut):
+        """Starts with --accept-loss; checks the numbers of the message against what happened."""
+        told = re.search(r"cuts (\d+) bytes? \((\d+) valid records? and (\d+) lines? that (?:is|are) none\) after record (\d+) and "
+                         r"keeps them in (\S+)\.", message)
+        self.assertTrue(told, message)
+        self.assertEqual((int(told[1]), int(told[4])), (len(cut), len(kept)))
+        self.assertEqual(int(told[2]) + int(told[3]), len(cut.splitlines()))
+        service = self.start("--accept-loss")
+        self.assertIn(f"--accept-loss cut {told[1]} bytes", service.messages())
+        self.assertEqual(self.lines(), kept)
+        self.assertEqual(pathlib.Path(told[5]).read_bytes(), cut)
+        self.play(service, 2)
+        service.kill()
+        self.assertEqual([line["round"] for line in logged(self.state)], list(range(1, len(kept) + 3)))
+        return service
+
+    def test_a_damaged_line_in_the_middle(self):
+        self.played(5, stop=False)
+        lines = self.damage(lambda lines: lines[0] + lines[1].replace(b'"clicks":[', b'"clicks":[1,', 1) + b"".join(lines[2:]))
+        message = self.refused()
+        self.assertEqual(self.refused("--learn-only"), message)
+        self.assertIn("feedback.jsonl:2:1: Record 2 is damaged or missing, but 3 valid records follow it. Nothing was changed", message)
+        self.cut_as_told(message, lines[:1], b"".join(self.lines()[1:]))
+
+    def test_a_damaged_last_line_that_is_complete(self):
+        self.played(5, stop=False)
+        lines = self.damage(lambda lines: b"".join(lines[:4]) + lines[4].replace(b'"qid":"q', b'"qid":"Q', 1))
+        message = self.refused()
+        self.assertIn("feedback.jsonl:5:1: Record 5 is damaged: its checksum does not match.", message)
+        self.cut_as_told(message, lines[:4], self.lines()[4])
+
+    def test_line_ends_converted_to_crlf(self):
+        self.played(4)
+        whole = self.log.read_bytes()
+        self.log.write_bytes(whole.replace(b"\n", b"\r\n"))
+        message = self.refused()
+        self.assertIn("feedback.jsonl:1:1: The line ends in CR LF", message)
+        self.assertIn("(0 valid records and 4 lines that are none) after record 0", message)
+        # As the message advises.
+        subprocess.run(["sed", "-i", "s/\\r$//", self.log], check=True)
+        self.assertEqual(self.log.read_bytes(), whole)
+        with self.start().client() as client:
+            self.assertEqual(client.wait_until_learned()["rounds"], 4)
+
+    def test_somebodys_own_file_in_a_new_folder(self):
+        for text in ("buy milk\nand eggs\n", "buy milk", '{"qid":"1","shown":[1,2],"clicks":[0,1]}\n', "\n"):
+            with self.subTest(text):
+                self.state.mkdir(exist_ok=True)
+                self.log.write_text(text)
+                message = self.refused(*RANKER)
+                self.assertIn("feedback.jsonl:1:1: The file is not a feedback log", message)
+        self.assertEqual([path.name for path in self.state.iterdir()], ["feedback.jsonl"])
+
+    def test_a_log_shorter_than_its_checkpoint(self):
+        self.played(5)
+        self.log.write_bytes(b"".join(self.lines()[:3]))
+        message = self.refused()
+        self.assertIn("made after 5 rounds, but the log holds 3: the log was cut", message)
+        self.assertIn("--accept-loss: that moves the checkpoint aside, and the service learns the 3 records", message)
+        checkpoint = self.checkpoint.read_bytes()
+        service = self.start("--accept-loss")
+        self.assertIn("learning all 3 records again", service.messages())
+        self.assertEqual((self.state / "checkpoint.set-aside").read_bytes(), checkpoint)
+        with service.client() as client:
+            self.assertEqual(client.wait_until_learned()["rounds"], 3)
+        self.log.unlink()
+        service.kill()
+        self.assertFalse(self.log.exists())
+
+    def test_a_missing_log(self):
+        self.played(5)
+        self.log.unlink()
+        self.assertIn("made after 5 rounds, but the log holds 0", self.refused())
+        self.assertEqual(self.start("--accept-loss").stop(), 0)
+
+    def test_a_torn_end_is_cut_only_by_a_start_that_succeeds(self):
+        self.played(5)
+        lines = self.lines()
+        self.log.write_bytes(b"".join(lines[:4]) + lines[4][:-40])
+        self.assertIn("made after 5 rounds, but the log holds 4", self.refused())
+        self.assertIn("contains a service with other settings", self.refused("--seed", "7", code=2))
+        self.assertEqual(self.start("--accept-loss").stop(), 0)
+        self.assertEqual(self.lines(), lines[:4])
+
+    def test_a_last_line_without_its_newline_is_kept(self):
+        self.played(5)
+        whole = self.log.read_bytes()
+        self.log.write_bytes(whole[:-1])
+        service = self.start()
+        self.assertIn("Record 5 lacked the newline", service.messages())
+        self.assertEqual(self.log.read_bytes(), whole)
+
+    def test_the_log_of_another_service(self):
+        other = pathlib.Path(self.folder.name, "other")
+        self.played(5)
+        self.played(8, state=other)
+        self.log.write_bytes((other / "feedback.jsonl").read_bytes())
+        self.assertIn("made after round 5 of another log", self.refused())
+        # Without a checkpoint that could tell, records of another model still do.
+        third = pathlib.Path(self.folder.name, "third")
+        self.played(3, state=third, arguments=["--ranker", "pairrank", "--features", "4"], features=4)
+        self.checkpoint.unlink()
+        self.log.write_bytes((third / "feedback.jsonl").read_bytes())
+        self.assertIn("feedback.jsonl:3:1: The record has 4 inputs per document, but the model expects 6", self.refused())
+
+    def test_a_damaged_checkpoint_and_other_damaged_files(self):
+        self.played(5)
+        whole = {path: path.read_bytes() for path in (self.checkpoint, self.state / "service.toml")}
+        for path, change in ((self.checkpoint, lambda data: data[:-1]),
+                             (self.checkpoint, lambda data: data[:-9] + b"x" + data[-8:]),
+                             (self.checkpoint, lambda data: b""),
+                             (self.checkpoint, lambda data: b"\xff" * 8 + data[8:]),
+                             (self.state / "service.toml", lambda data: data[:200]),
+                             (self.state / "service.toml", lambda data: b"[thesis]\n")):
+            path.write_bytes(change(whole[path]))
+            self.refused(code=1 if path == self.checkpoint else 2)
+            path.write_bytes(whole[path])
+        self.assertEqual(self.start().stop(), 0)
+
+    def test_an_import_that_fails(self):
+        recorded = pathlib.Path(self.folder.name, "recorded.jsonl")
+        recorded.write_text('{"qid":"1","shown":[1,2],"clicks":[0,1]}\n')
+        self.state.mkdir()
+        self.assertIn("has no 'inputs'", self.refused(*RANKER, "--import-log", recorded))
+        self.assertEqual(list(self.state.iterdir()), [])
+
+    def test_nothing_else_is_left_behind(self):
+        root = pathlib.Path(self.folder.name)
+        for arguments in (["--ranker", "dbgd", "--features", "3"], ["--alpha", "0.1"], [*RANKER, "--import-log", root / "none"]):
+            done = olrank("serve", "--state", root / "deep" / "er", "--port", "0", *arguments)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertEqual(list(root.iterdir()), [])
+
+
+class Ownership(StateTest):
+    def test_modes_do_not_depend_on_the_umask(self):
+        service = self.start(*RANKER, preexec_fn=lambda: os.umask(0))
+        self.play(service, 3)
+        self.assertEqual(service.stop(), 0)
+        modes = {name: mode for name, (mode, _) in contents(self.state).items()}
+        self.assertEqual(modes.pop("."), "0o40700")
+        self.assertEqual(set(modes), {"checkpoint", "feedback.jsonl", "lock", "service.toml"})
+        self.assertEqual(set(modes.values()), {"0o100600"})
+
+    def test_refuses_symbolic_links_among_its_files(self):
+        self.played(3)
+        for name in ("lock", "service.toml", "feedback.jsonl", "checkpoint"):
+            with self.subTest(name):
+                theirs = pathlib.Path(self.folder.name, "theirs")
+                os.replace(self.state / name, theirs)
+                (self.state / name).symlink_to(theirs)
+                data = theirs.read_bytes()
+                self.assertIn(f"{name}: A state folder holds regular files only", self.refused())
+                self.assertEqual(theirs.read_bytes(), data)
+                os.replace(theirs, self.state / name)
+        # The folder itself may be one.
+        link = pathlib.Path(self.folder.name, "link")
+        link.symlink_to(self.state)
+        self.assertEqual(self.start(state=link).stop(), 0)
+
+    def stops_when(self, take_away, message):
+        """The service stops by itself, and what it would have written is not written."""
+        service = self.start(*RANKER)
+        self.play(service, 3)
+        users, draw = Users(2, 6), random.Random(5)
+        with service.client(timeout=5) as client:
+            impression, clicks = users.ask(client, draw)
+            log = self.lines()
+            take_away()
+            before = contents(self.state)
+            with self.assertRaises((ServiceError, OSError)) as refused:
+                client.feedback(impression, clicks)
+            if isinstance(refused.exception, ServiceError):
+                self.assertEqual(refused.exception.status, 503)
+        self.assertEqual(service.process.wait(timeout=10), 1)
+        service._ended()
+        self.assertIn(message, service.messages())
+        self.assertEqual(contents(self.state), before)
+        return log
+
+    def test_stops_without_its_lock(self):
+        log = self.stops_when((self.state / "lock").unlink, "lock: The lock was removed or replaced while the service ran")
+        self.assertEqual(self.lines(), log)
+        self.assertEqual(self.start().stop(), 0)
+
+    def test_stops_when_its_lock_is_replaced(self):
+        def replace():
+            (self.state / "new").write_text("1")
+            os.replace(self.state / "new", self.state / "lock")
+        log = self.stops_when(replace, "lock: The lock was removed or replaced while the service ran")
+        self.assertEqual(self.lines(), log)
+
+    def test_stops_without_its_log(self):
+        self.stops_when(self.log.unlink, "feedback.jsonl: The log was removed or replaced while the service ran")
+
+    def test_stops_when_its_folder_moves(self):
+        def move():
+            os.rename(self.state, self.state.with_name("moved"))
+            self.state.mkdir()
+        self.stops_when(move, "lock: The lock was removed or replaced while the service ran")
+
+    def test_a_second_service_never_gets_a_log_in_use(self):
+        service = self.start(*RANKER)
+        self.play(service, 3)
+        os.kill(service.process.pid, 19)  # SIGSTOP: it cannot notice
+        (self.state / "lock").unlink()
+        self.assertIn("Another process writes this log", self.refused())
+        os.kill(service.process.pid, 18)
+        self.assertEqual(service.process.wait(timeout=10), 1)
+        service._ended()
+
+    def test_refuses_token_files_that_no_request_can_match(self):
+        token = pathlib.Path(self.folder.name, "token")
+        for data, message in ((b"one\ntwo\n", "more than one line"), (b"a\tb\n", "control character"),
+                              (b"a\0b", "control character"), (b"\n", "empty"), (b"x" * 5000, "more than 4096 bytes")):
+            token.write_bytes(data)
+            done = olrank("serve", "--state", self.state, *RANKER, "--token-file", token, "--port", "0")
+            self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1), done.stderr)
+            self.assertIn(message, done.stderr)
+            self.assertFalse(self.state.exists())
+
+
+class Memory(StateTest):
+    def test_impressions_are_limited_in_bytes(self):
+        service = self.start(*RANKER, "--max-impression-memory", "8MB")
+        docs = [{"id": f"document number {doc}", "features": {}} for doc in range(1000)]
+        with service.client() as client:
+            impressions = []
+            for number in range(400):
+                if number == 100:
+                    before = resident_bytes(service.process)
+                impressions.append(client.rank("q", docs, k=1000)["impression"])
+            stats = client.stats()
+            self.assertEqual(stats["impression_bytes_limit"], 8_000_000)
+            self.assertLessEqual(stats["impression_bytes"], 8_000_000)
+            self.assertGreater(stats["impression_bytes"], 7_500_000)
+            self.assertEqual(stats["dropped_impressions"], 400 - stats["open_impressions"])
+            self.assertLess(resident_bytes(service.process) - before, 8_000_000)
+            # The oldest went first.
+            first = 400 - stats["open_impressions"]
+            for number, status in ((0, 410), (first - 1, 410), (first, 200), (399, 200)):
+                try:
+                    client.feedback(impressions[number], [])
+                    self.assertEqual(status, 200)
+                except ServiceError as error:
+                    self.assertEqual(error.status, status)
+            metrics = client.metrics()
+            self.assertIn("olrank_impression_bytes_limit 8000000\n", metrics)
+            self.assertIn(f"olrank_impressions_dropped_total {first}\n", metrics)
+        self.assertIn("--max-impression-memory must be a size such as 256MB",
+                      olrank("serve", "--state", self.state, "--max-impression-memory", "much").stderr)
+
+    def test_a_sparse_request_cannot_take_the_memory_of_a_dense_one(self):
+        service = self.start("--ranker", "pairrank", "--features", "1000000", "--covariance", "diagonal", "--max-body", "1MB")
+        with service.client() as client:
+            before = resident_bytes(service.process)
+            with self.assertRaises(ServiceError) as refused:
+                client.rank("q", [{"id": doc, "features": {}} for doc in range(1000)])
+            self.assertEqual((refused.exception.status, refused.exception.field), (413, "docs[0].features"))
+            self.assertLess(resident_bytes(service.process) - before, 20_000_000)
+
+
+class Conflicts(StateTest):
+    def test_other_clicks_have_a_code(self):
+        service = self.start(*RANKER)
+        users, draw = Users(2, 6), random.Random(3)
+        with service.client() as client:
+            impression, _ = users.ask(client, draw)
+            client.feedback(impression, [0])
+            with self.assertRaises(ServiceError) as refused:
+                client.feedback(impression, [1])
+            self.assertEqual((refused.exception.status, refused.exception.code, refused.exception.retry_after),
+                             (409, "other_clicks_accepted", None))
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("PYTHONDONTWRITEBYTECODE", "1")
+    unittest.main(verbosity=2)

@@ -1,0 +1,50 @@
+#include "serve/worker_threads.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <set>
+
+namespace olrank {
+namespace {
+
+TEST(WorkerThreadsTest, DoesAllJobsOnAtMostItsThreads) {
+  std::mutex mutex;
+  std::set<std::thread::id> seen;
+  int running = 0;
+  int most = 0;
+  int done = 0;
+  {
+    WorkerThreads threads(3);
+    for (int job = 0; job < 60; ++job) {
+      threads.add([&] {
+        {
+          const std::lock_guard lock(mutex);
+          seen.insert(std::this_thread::get_id());
+          most = std::max(most, ++running);
+        }
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        const std::lock_guard lock(mutex);
+        --running;
+        ++done;
+      });
+    }
+  }
+  EXPECT_EQ(done, 60);
+  EXPECT_EQ(most, 3);
+  EXPECT_EQ(seen.size(), 3U);
+}
+
+TEST(WorkerThreadsTest, StartsThreadsForJobsThatWait) {
+  std::atomic<bool> last{false};
+  WorkerThreads threads(2);
+  threads.add([&] {
+    while (!last) std::this_thread::yield();
+  });
+  threads.add([&] { last = true; });
+}
+
+}  // namespace
+}  // namespace olrank

@@ -176,7 +176,8 @@ std::string exploration_advice(const RankerSettings& ranker) {
       advice = fmt::format("a larger noise_variance than {}", ranker.posterior.noise_variance);
       break;
     default:
-      advice = fmt::format("normalised features, a smaller learning_rate than {}", ranker.trainer.learning_rate);
+      advice =
+          fmt::format("normalised features, a smaller learning_rate than {}", ranker.trainer.learning_rate);
   }
   const bool has_pairs = row_of(ranker.kind).pairs != PairUse::kOwnPairs;
   if (has_pairs && ranker.feedback.pairs == PairRule::kAdjacent) advice += " or pairs = \"matched\"";

@@ -153,25 +153,24 @@ std::string ranker_recipe(const RankerSettings& ranker, const DeviceChoice& devi
 }
 
 /// What makes a ranker explore more, or learn less from each noisy click.
-std::string exploration_advice(const RankerSettings& ranker) {
-  std::string advice;
-  switch (row_of(ranker.kind).evidence) {
-    case OrderEvidence::kWidths:
-      advice = fmt::format("a larger alpha than {}", ranker.explore.alpha);
-      if (ranker.explore.alpha_schedule == AlphaSchedule::kTheory)
-        advice = fmt::format("a larger c1 than {}", ranker.explore.c1);
-      if (ranker.posterior.covariance == Covariance::kNone) advice = "another covariance than none";
-      break;
-    case OrderEvidence::kVotes:
-      advice = fmt::format("a larger noise_variance than {}", ranker.posterior.noise_variance);
-      break;
-    default:
-      advice =
-          fmt::format("normalised features, a smaller learning_rate than {}", ranker.trainer.learning_rate);
+std::string exploration_advice(const RankerSettings& ranker, const DataSettings& data) {
+  const RankerKindRow& row = row_of(ranker.kind);
+  std::vector<std::string> ways;
+  if (row.evidence == OrderEvidence::kVotes) {
+    ways.push_back(fmt::format("a larger noise_variance than {}", ranker.posterior.noise_variance));
+  } else if (row.evidence == OrderEvidence::kNone) {
+    ways.push_back(fmt::format("a smaller learning_rate than {}", ranker.trainer.learning_rate));
+  } else if (ranker.posterior.covariance == Covariance::kNone) {
+    ways.emplace_back("another covariance than none");
+  } else if (ranker.explore.alpha_schedule == AlphaSchedule::kTheory) {
+    ways.push_back(fmt::format("a larger c1 than {}", ranker.explore.c1));
+  } else {
+    ways.push_back(fmt::format("a larger alpha than {}", ranker.explore.alpha));
   }
-  const bool has_pairs = row_of(ranker.kind).pairs != PairUse::kOwnPairs;
-  if (has_pairs && ranker.feedback.pairs == PairRule::kAdjacent) advice += " or pairs = \"matched\"";
-  return advice;
+  if (row.pairs != PairUse::kOwnPairs && ranker.feedback.pairs == PairRule::kAdjacent)
+    ways.emplace_back("pairs = \"matched\"");
+  if (data.normalise == Normalisation::kNone) ways.emplace_back("normalised features");
+  return fmt::format("{}", fmt::join(ways, " or "));
 }
 
 /// Parallel trials share the available memory equally.
@@ -214,7 +213,7 @@ ExperimentPlan make_plan(const Configuration& configuration, const ExperimentReq
                             maker_of(ranker, cutoff, device, jobs),
                             {},
                             row_of(ranker.kind).needs_labels,
-                            exploration_advice(ranker)});
+                            exploration_advice(ranker, configuration.data)});
   }
   if (request.replay.empty()) {
     for (const std::string& name : configuration.clicks.models) {

@@ -1,8 +1,8 @@
 """What rankers do in their bad trials: the tables of docs/DEFAULTS.md. Plays every ranker of a configuration on several
 families of generated data, with three users and 20 seeds, and prints for each family and user the mean and the 10th
-percentile over seeds of the final offline NDCG, and how many trials ended below a random order. A gain is such an NDCG on
-a scale where a random order has 0 and the best mean of the table's rankers 1; the last line has each ranker's smallest
-10th percentile.
+percentile over seeds of the final offline NDCG, the mean NDCG of the lists shown, and how many trials ended below a random
+order. A gain is such an NDCG on a scale where a random order has 0 and the best mean of the table's rankers 1; the last
+line has each ranker's smallest 10th percentile.
 
 Usage: worst_case.py PROGRAM CONFIG [--data NAME=SOURCE[,NORMALISATION]]... [--only FAMILY,...] [--users USER,...]
                      [--seeds 1-20] [--rounds N] [--part test] [--jobs N] [--out DIR]
@@ -77,9 +77,10 @@ def main():
     worst = {}
     for name, (source, normalisation) in sources.items():
         for user, rows in play(options, name, source, normalisation).items():
-            ends = {}
+            ends, shown = {}, {}
             for row in rows:
                 ends.setdefault(row["ranker"], []).append(column(row, "offline_ndcg"))
+                shown.setdefault(row["ranker"], []).append(column(row, "online_ndcg"))
             chance = column(rows[0], "random_offline_ndcg")
             if not rankers:
                 rankers = list(ends)
@@ -94,8 +95,10 @@ def main():
                 if ranker not in worst or gain < worst[ranker][0]:
                     worst[ranker] = (gain, name, user)
                 below = sum(value < chance for value in values)
-                cells.append(f" {sum(values) / len(values):.4f}, {low:.4f}" + (f", **{below} below**" if below else "") + " |")
-            print(f"| {name} | {user} | {chance:.4f} |" + "".join(cells), flush=True)
+                lists = sum(shown[ranker]) / len(shown[ranker])
+                cells.append(f" {sum(values) / len(values):.3f}, {low:.3f}, {lists:.3f}" +
+                             (f", **{below} below**" if below else "") + " |")
+            print(f"| {name} | {user} | {chance:.3f} |" + "".join(cells), flush=True)
     print("| worst gain | | |" + "".join(f" {gain:.2f} ({name}, {user}) |" for gain, name, user in
                                         (worst[ranker] for ranker in rankers)))
 

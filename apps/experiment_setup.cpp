@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <ctime>
 #include <nlohmann/json.hpp>
 
 #include "apps/device_choice.h"
@@ -13,7 +12,6 @@
 #include "core/device/visible_gpus.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
-#include "core/io/folder.h"
 #include "core/metrics/metric_options.h"
 #include "core/ops/blas.h"
 #include "core/runtime/log.h"
@@ -92,7 +90,8 @@ std::shared_ptr<const FoldData> load_fold(const Configuration& configuration,
   int max_grade = std::max(parts.train.max_grade(), parts.test.max_grade());
   if (parts.vali) max_grade = std::max(max_grade, parts.vali->max_grade());
   std::optional<RecordedFeedback> recorded;
-  if (!request.replay.empty()) recorded = RecordedFeedback::read(request.replay, parts.train);
+  if (!request.replay.empty())
+    recorded = RecordedFeedback::read(request.replay, parts.train, allowed_bytes(configuration.data));
   auto data = std::make_shared<FoldData>(
       FoldData{{normaliser.apply(query_data, context), normaliser.apply(eval_set, context), max_grade},
                {},
@@ -104,15 +103,6 @@ std::shared_ptr<const FoldData> load_fold(const Configuration& configuration,
   data->fingerprint = fmt::format("{} {} grades 0-{}", data->data.train.fingerprint().hex(),
                                   data->data.eval_set.fingerprint().hex(), max_grade);
   return data;
-}
-
-std::string utc_now() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  ::gmtime_r(&now, &parts);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return text;
 }
 
 ordered_json part_json(const Dataset& data) {
@@ -162,6 +152,27 @@ std::string ranker_recipe(const RankerSettings& ranker, const DeviceChoice& devi
   return recipe;
 }
 
+/// What makes a ranker explore more, or learn less from each noisy click.
+std::string exploration_advice(const RankerSettings& ranker) {
+  std::string advice;
+  switch (row_of(ranker.kind).evidence) {
+    case OrderEvidence::kWidths:
+      advice = fmt::format("a larger alpha than {}", ranker.explore.alpha);
+      if (ranker.explore.alpha_schedule == AlphaSchedule::kTheory)
+        advice = fmt::format("a larger c1 than {}", ranker.explore.c1);
+      if (ranker.posterior.covariance == Covariance::kNone) advice = "another covariance than none";
+      break;
+    case OrderEvidence::kVotes:
+      advice = fmt::format("a larger noise_variance than {}", ranker.posterior.noise_variance);
+      break;
+    default:
+      advice = fmt::format("a smaller learning_rate than {}", ranker.trainer.learning_rate);
+  }
+  const bool has_pairs = row_of(ranker.kind).pairs != PairUse::kOwnPairs;
+  if (has_pairs && ranker.feedback.pairs == PairRule::kAdjacent) advice += " or pairs = \"matched\"";
+  return advice;
+}
+
 /// Parallel trials share the available memory equally.
 ExperimentRanker::Make maker_of(const RankerSettings& ranker, std::int64_t cutoff,
                                 const DeviceChoice& device, std::int64_t jobs) {
@@ -201,7 +212,8 @@ ExperimentPlan make_plan(const Configuration& configuration, const ExperimentReq
                             ranker_recipe(ranker, device),
                             maker_of(ranker, cutoff, device, jobs),
                             {},
-                            row_of(ranker.kind).needs_labels});
+                            row_of(ranker.kind).needs_labels,
+                            exploration_advice(ranker)});
   }
   if (request.replay.empty()) {
     for (const std::string& name : configuration.clicks.models) {
@@ -256,11 +268,10 @@ std::string configuration_json(const Configuration& configuration) {
 }
 
 void write_manifest(const Configuration& configuration, const ExperimentPlan& plan,
-                    const std::string& command) {
+                    const OutputFolder& folder, const std::string& command) {
   const bool recorded = !plan.users.front().make;
   ExperimentPlan whole = plan;
   whole.shard = {};
-  make_folder(plan.out);
   ordered_json data = {
       {"source", configuration.data.source.empty() ? configuration.data.train : configuration.data.source}};
   ExecutionContext context(threads_of(configuration));
@@ -274,16 +285,12 @@ void write_manifest(const Configuration& configuration, const ExperimentPlan& pl
   }
   MetricOptions offline;
   offline.empty_queries = configuration.protocol.empty_queries;
+  const std::vector<TrialIdentity> trials = trials_of(whole);
   const LibtorchDescription libtorch = describe_libtorch();
   const GpuSurvey gpus = visible_gpus();
-  ordered_json manifest = {
-      {"version", version()},
-      {"commit", revision()},
-      {"compiler", compiler()},
-      {"started", utc_now()},
-      {"command", command},
+  const ordered_json description = {
       {"recorded", recorded},
-      {"trials", trials_of(whole).size()},
+      {"trials", trials.size()},
       {"config", configuration_object(configuration)},
       {"protocol", name_of(configuration.protocol.name)},
       {"deviations", deviations(configuration)},
@@ -297,7 +304,7 @@ void write_manifest(const Configuration& configuration, const ExperimentPlan& pl
        {{"offline", describe_conventions(offline)},
         {"empty_queries", name_of(configuration.protocol.empty_queries)},
         {"online", "an empty query counts 0; regret counts mis-ordered pairs of the whole list"}}}};
-  write_file_atomically(plan.out / "manifest.json", manifest.dump(2) + "\n");
+  folder.write_manifest(description, command, trials);
 }
 
 void write_configuration(const Configuration& configuration, const std::filesystem::path& file) {

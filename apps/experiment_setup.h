@@ -29,10 +29,10 @@ std::vector<std::string> deviations(const Configuration& configuration);
 /// The configuration as one JSON object, for the first line of a trace.
 std::string configuration_json(const Configuration& configuration);
 
-/// Creates the plan's folder and writes OUT/manifest.json: versions, command, data, conventions. Reads
-/// every fold.
+/// Writes the manifest of the plan's folder: versions, command, data, conventions, trials. Reads every
+/// fold.
 void write_manifest(const Configuration& configuration, const ExperimentPlan& plan,
-                    const std::string& command);
+                    const OutputFolder& folder, const std::string& command);
 
 /// Writes the configuration; `olrank run FILE` repeats the experiment.
 void write_configuration(const Configuration& configuration, const std::filesystem::path& file);

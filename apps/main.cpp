@@ -146,6 +146,11 @@ int main(int argc, char** argv) {
     // A full disk or a closed pipe may show only when the last of stdout is flushed.
     if (std::fflush(stdout) != 0) throw olrank::IoError("write", "standard output", errno);
     return code;
+  } catch (const std::bad_alloc&) {
+    fmt::print(stderr,
+               "olrank: The memory is exhausted: the input or the settings need more than this process can "
+               "have.\n");
+    return static_cast<int>(olrank::ExitCode::kFailed);
   } catch (const std::exception& error) {
     fmt::print(stderr, "olrank: {}\n", error.what());
     return static_cast<int>(olrank::exit_code_of(error));

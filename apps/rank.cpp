@@ -138,7 +138,7 @@ class RankCommand : public Command {
     if (fold_ != 1)
       throw InvalidArgument(
           fmt::format("--fold {} requires a data folder; a single file has no folds.", fold_));
-    const LetorOptions options{.max_bytes = allowed_bytes(data_)};
+    const LetorOptions options = letor_options(data_);
     const DatasetCache cache = DatasetCache::of_setting(data_.cache);
     if (const auto data = cache.find(data_.source, options, context.pool()))
       return rank_whole(*data, scorer, context, make());

@@ -13,13 +13,13 @@
 #include "apps/experiment_run.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
-#include "core/io/folder.h"
 #include "core/runtime/interrupt.h"
 #include "core/runtime/log.h"
 #include "report/comparison.h"
 #include "report/dashboard.h"
 #include "report/exports.h"
 #include "report/page.h"
+#include "sim/output_folder.h"
 #include "sim/summary_table.h"
 
 namespace olrank {
@@ -106,9 +106,12 @@ class ReportCommand : public Command {
       throw InvalidArgument("Comparing several experiments requires an output folder: --out DIR.");
     std::vector<ExperimentResults> experiments;
     for (const std::string& folder : folders_) experiments.push_back(read_experiment(folder));
+    for (const std::string& folder : {page_folder().string(), figures_}) {
+      if (!folder.empty()) OutputFolder::require_own(folder, FolderKind::kReport);
+    }
     const Report report = compare_experiments(std::move(experiments));
     for (const std::string& warning : report.warnings) log_warning("{}", warning);
-    write_files(report);
+    write_files(report, output.command_line);
     print_tables(report, output);
     std::fflush(stdout);  // keep the table above the lines that follow on stderr
     log_missing_trials(report);
@@ -129,10 +132,11 @@ class ReportCommand : public Command {
 
   fs::path page_folder() const { return out_.empty() ? folders_.front() : out_; }
 
-  void write_files(const Report& report) const {
+  void write_files(const Report& report, const std::string& command) const {
     const fs::path folder = page_folder();
-    make_folder(folder);
+    make_report_folder(folder, command);
     write_file_atomically(folder / "report.html", report_page(report));
+    if (!figures_.empty()) make_report_folder(figures_, command);
     if (!figures_.empty()) log_info("{} figures in {}", write_figures(report, figures_), figures_);
     if (!latex_.empty()) write_file_atomically(latex_, report_latex(report));
     if (!csv_.empty()) write_file_atomically(csv_, report_csv(report));

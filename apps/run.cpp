@@ -12,7 +12,6 @@
 #include "apps/experiment_setup.h"
 #include "apps/setting_flags.h"
 #include "core/error.h"
-#include "core/io/folder.h"
 #include "core/runtime/log.h"
 #include "core/text/counted.h"
 
@@ -51,15 +50,17 @@ class RunCommand : public Command {
       print_dry_run(configuration, plan, output);
       return 0;
     }
-    std::optional<Trace> trace;
+    OutputFolder::require_own(plan.out, FolderKind::kExperiment);  // before the data is read
     if (trace_detail_ && trace_.empty()) throw InvalidArgument("--trace-detail requires --trace FILE.");
     check_memory(configuration, plan);  // before --force removes anything
-    refuse_existing(plan);
+    const OutputFolder folder(plan.out, FolderKind::kExperiment, plan.shard);
+    refuse_existing(plan, folder);
     check_existing(plan);
+    std::optional<Trace> trace;
     if (!trace_.empty()) plan.trace = &make_trace(configuration, plan, trace);
-    remove_existing(plan);
+    remove_existing(plan, folder);
     announce(configuration, plan);
-    write_manifest(configuration, plan, output.command_line);
+    write_manifest(configuration, plan, folder, output.command_line);
     write_configuration(configuration, plan.out / "config.toml");
     const int code = run_and_summarise(plan);
     write_report_page(plan.out);
@@ -94,7 +95,6 @@ class RunCommand : public Command {
       throw InvalidArgument("--trace starts at the first round and cannot be combined with --resume.");
     if (!replay_.empty())
       throw InvalidArgument("--trace records ranked lists and cannot be combined with --replay.");
-    make_folder(plan.out);  // the trace is often written there
     trace.emplace(trace_, trace_detail_, configuration_json(configuration));
     return *trace;
   }

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <set>
 
 #include "core/error.h"
+#include "core/statistics/quantile.h"
 
 namespace olrank {
 namespace {
@@ -72,7 +74,54 @@ bool contains(const std::vector<T>& all, const T& one) {
   return std::find(all.begin(), all.end(), one) != all.end();
 }
 
+/// The trials of a ranker's grid points on one fold with one user.
+class Place {
+ public:
+  void add(const SummaryRow& row) {
+    ends_[row.identity.ranker].push_back(row.offline_ndcg);
+    random_ = row.random_offline_ndcg;
+  }
+
+  /// The 10th percentile of a point's gain.
+  double low_gain(const std::string& point) const {
+    const auto found = ends_.find(point);
+    if (found == ends_.end()) return std::nan("");
+    std::vector<double> ends = found->second;
+    if (std::any_of(ends.begin(), ends.end(), [](double end) { return std::isnan(end); }))
+      return std::nan("");
+    std::sort(ends.begin(), ends.end());
+    const double gain = sorted_quantile(ends, 0.1) - random_;
+    // Where no point beats a random order there is no scale.
+    return best() > random_ ? gain / (best() - random_) : gain;
+  }
+
+ private:
+  double best() const {
+    double best = -std::numeric_limits<double>::infinity();
+    for (const auto& [point, ends] : ends_) best = std::max(best, moments_of(ends).mean);
+    return best;
+  }
+
+  std::map<std::string, std::vector<double>> ends_;  // final offline NDCG by point
+  double random_ = std::nan("");                     // of the part that all are evaluated on
+};
+
+/// worst_gain of each grid point of one ranker.
+void find_worst_gains(const std::vector<GridPoint>& grid, const std::vector<SummaryRow>& rows,
+                      std::vector<TriedPoint*>& candidates) {
+  std::map<std::pair<std::int64_t, std::string>, Place> places;
+  for (const SummaryRow& row : rows) places[{row.identity.fold, row.identity.user}].add(row);
+  for (TriedPoint* tried : candidates) {
+    for (const auto& [name, place] : places) {
+      if (tried->place && *tried->place != FoldAndUser{name.first, name.second}) continue;
+      const double gain = place.low_gain(grid[tried->point].settings.name);
+      if (!(tried->worst_gain <= gain)) tried->worst_gain = gain;
+    }
+  }
+}
+
 double criterion_of(const TriedPoint& tried, SweepCriterion by) {
+  if (by == SweepCriterion::kWorst) return tried.worst_gain;
   return tried.moments.area(by).mean;
 }
 
@@ -146,6 +195,7 @@ const Moments& TrialMoments::area(SweepCriterion by) const {
     case SweepCriterion::kOnline:
       return online_area;
     case SweepCriterion::kBoth:
+    case SweepCriterion::kWorst:
       break;
   }
   return both_areas;
@@ -186,13 +236,19 @@ std::vector<TriedPoint> choose(const std::vector<GridPoint>& grid, const std::ve
   for (std::size_t begin = 0; begin < grid.size();) {
     std::size_t end = begin;
     while (end < grid.size() && grid[end].ranker == grid[begin].ranker) ++end;
+    std::vector<SummaryRow> of_ranker;
+    for (std::size_t point = begin; point < end; ++point) {
+      const std::vector<SummaryRow>& own = counted[grid[point].settings.name];
+      of_ranker.insert(of_ranker.end(), own.begin(), own.end());
+    }
     for (const std::optional<FoldAndUser>& place : places) {
       std::vector<TriedPoint*> candidates;
       for (std::size_t point = begin; point < end; ++point) {
         const std::string& name = grid[point].settings.name;
-        tried.push_back({point, place, trial_moments(counted[name], name, place), false});
+        tried.push_back({point, place, trial_moments(counted[name], name, place)});
         candidates.push_back(&tried.back());
       }
+      find_worst_gains(grid, of_ranker, candidates);
       mark_best(candidates, trials_of_place, rule.by, grid[begin].ranker);
     }
     begin = end;

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,8 +16,9 @@
 
 namespace olrank {
 
-/// The learning curve whose area decides; kBoth takes the mean of the two areas.
-enum class SweepCriterion { kOffline, kOnline, kBoth };
+/// The learning curve whose area decides; kBoth takes the mean of the two areas. kWorst: the 10th
+/// percentile of the final gain over seeds, on the fold and with the user where it is smallest.
+enum class SweepCriterion { kOffline, kOnline, kBoth, kWorst };
 /// The scope of a choice: one per ranker, or one per ranker, fold and user.
 enum class ChoicePer { kRanker, kFoldAndUser };
 
@@ -24,7 +26,8 @@ template <>
 struct EnumNames<SweepCriterion> {
   static constexpr std::array values = {std::pair{SweepCriterion::kOffline, std::string_view("offline")},
                                         std::pair{SweepCriterion::kOnline, std::string_view("online")},
-                                        std::pair{SweepCriterion::kBoth, std::string_view("both")}};
+                                        std::pair{SweepCriterion::kBoth, std::string_view("both")},
+                                        std::pair{SweepCriterion::kWorst, std::string_view("worst")}};
 };
 template <>
 struct EnumNames<ChoicePer> {
@@ -66,6 +69,7 @@ struct TrialMoments {
   Moments discounted_ndcg;
   Moments both_areas;  // of each trial's mean of the two areas
 
+  /// With kWorst that of both, for tables.
   const Moments& area(SweepCriterion by) const;
 };
 
@@ -79,6 +83,9 @@ struct TriedPoint {
   std::optional<FoldAndUser> place;  // set if each fold and user has its own choice
   TrialMoments moments;
   bool chosen = false;
+  /// The final offline NDCG on a scale where a random order has 0 and the best mean of the ranker's grid 1:
+  /// its 10th percentile over seeds, the smallest over folds and users. NaN without trials.
+  double worst_gain = std::numeric_limits<double>::quiet_NaN();
 };
 
 /// The trials of each name: folds × users × seeds.
@@ -94,7 +101,7 @@ std::vector<std::optional<FoldAndUser>> folds_and_users(const TrialMatrix& trial
 /// The rows of these trials; the folder may contain other, earlier trials.
 std::vector<SummaryRow> rows_of(const std::vector<SummaryRow>& rows, const TrialMatrix& trials);
 
-/// Marks, for each ranker (and fold and user), the point with the largest mean area; the first in grid
+/// Marks, for each ranker (and fold and user), the point with the largest criterion; the first in grid
 /// order on ties. Ignores rows of other trials. Points with a failed trial are not eligible; throws Error
 /// if a ranker has no eligible point.
 std::vector<TriedPoint> choose(const std::vector<GridPoint>& grid, const std::vector<SummaryRow>& rows,

@@ -82,14 +82,19 @@ class Tuning {
   }
 
   int run(const OutputFlags& output) {
-    check_all_memory();  // before --force removes anything
-    refuse_existing(plan_);
-    refuse_existing(expected_test());
+    OutputFolder::require_own(out_, FolderKind::kTuning);  // before the data is read
+    check_all_memory();                                    // before --force removes anything
+    const OutputFolder whole(out_, FolderKind::kTuning, request_.shard);
+    const OutputFolder tuning(plan_.out, FolderKind::kExperiment, request_.shard);
+    const OutputFolder test(out_ / "test", FolderKind::kExperiment, request_.shard);
+    refuse_existing(plan_, tuning);
+    refuse_existing(expected_test(), test);
     check_existing(plan_);
-    remove_existing(plan_);
-    remove_existing(expected_test());
+    remove_existing(plan_, tuning);
+    remove_existing(expected_test(), test);
     if (request_.existing == Existing::kReplace) remove_choice();
-    const int tuned = tune();
+    whole.write_manifest(command_);
+    const int tuned = tune(tuning);
     if (tuned > 1) return tuned;
     if (plan_.shard.count > 1) {
       log_info(
@@ -98,11 +103,11 @@ class Tuning {
           plan_.shard.index, plan_.shard.count, plan_.out.string());
       return tuned;
     }
-    return choose_and_test(output);
+    return choose_and_test(test, output);
   }
 
  private:
-  int choose_and_test(const OutputFlags& output) const {
+  int choose_and_test(const OutputFolder& test_folder, const OutputFlags& output) const {
     const std::vector<TriedPoint> tried =
         choose(grid_, read_summaries(plan_.out), matrix_of(configuration_), rule_);
     std::vector<Winner> winners = winners_of(configuration_, grid_, tried, rule_);
@@ -111,7 +116,7 @@ class Tuning {
     const ExperimentPlan test_plan = plan_test(test, rankers);
     refuse_other_choice(test_plan);
     write_choice(tried, winners);
-    const int tested = run_test(test, test_plan);
+    const int tested = run_test(test, test_plan, test_folder);
     if (tested > 1) return tested;
     const auto rows = rows_of(read_summaries(test_plan.out), matrix_of(configuration_));
     for (Winner& winner : winners) winner.test = trial_moments(rows, winner.point.ranker, winner.place);
@@ -149,14 +154,14 @@ class Tuning {
   }
 
   /// Runs the grid and returns its exit code.
-  int tune() const {
+  int tune(const OutputFolder& folder) const {
     const std::string shard =
         plan_.shard.count > 1 ? fmt::format(" (shard {} of {})", plan_.shard.index, plan_.shard.count) : "";
     log_info("Tuning {}: {} of {}{} in {}, evaluated on the validation set, protocol {}",
              counted(grid_.size(), "grid point"), counted(trials_of(plan_).size(), "trial"),
              counted(plan_.trial.rounds, "round"), shard, plan_.out.string(),
              name_of(configuration_.protocol.name));
-    write_manifest(tuning_, plan_, command_);
+    write_manifest(tuning_, plan_, folder, command_);
     write_configuration(tuning_, plan_.out / "config.toml");
     write_configuration(configuration_, out_ / "tune.toml");
     return run_and_summarise(plan_);
@@ -202,7 +207,8 @@ class Tuning {
   void write_choice(const std::vector<TriedPoint>& tried, const std::vector<Winner>& winners) const {
     const std::string table = tuning_csv(configuration_, grid_, tried);
     const fs::path file = out_ / "tuning.csv";
-    if (fs::exists(file) && read_file(file) == table) return;  // the choice is unchanged
+    if (fs::exists(file) && fs::file_size(file) == table.size() && read_file(file, table.size()) == table)
+      return;  // the choice is unchanged
     remove_choice();
     for (const auto& chosen : chosen_configurations(configuration_, winners, out_ / "test"))
       write_configuration(chosen.configuration, out_ / chosen.file);
@@ -210,11 +216,11 @@ class Tuning {
   }
 
   /// Runs the winners on the test set and returns the exit code.
-  int run_test(const Configuration& test, const ExperimentPlan& plan) const {
+  int run_test(const Configuration& test, const ExperimentPlan& plan, const OutputFolder& folder) const {
     log_info("Testing: {} of {} in {}", counted(trials_of(plan).size(), "trial"),
              counted(plan.trial.rounds, "round"), plan.out.string());
     for (const std::string& deviation : deviations(test)) log_info("  {}", deviation);
-    write_manifest(test, plan, command_);
+    write_manifest(test, plan, folder, command_);
     // With a choice per fold and user there is no single configuration.
     if (rule_.per == ChoicePer::kRanker) write_configuration(test, plan.out / "config.toml");
     return run_and_summarise(plan);
@@ -240,7 +246,9 @@ class TuneCommand : public Command {
     app.add_option("config", file_, "configuration file (TOML) with a [sweep]")->type_name("FILE");
     app.add_option(
            "--by", by_,
-           "choose by the area under this curve: offline, online, or both (their mean) [default: offline]")
+           "choose by the area under this curve: offline, online, or both (their mean); or worst: by the "
+           "10th percentile over seeds, on the fold and with the user where it is lowest [default: "
+           "offline]")
         ->type_name("NAME");
     app.add_option("--per", per_, "scope of a choice: ranker or fold-and-user [default: ranker]")
         ->type_name("NAME");

@@ -112,11 +112,13 @@ std::string tuning_csv(const Configuration& configuration, const std::vector<Gri
                        const std::vector<TriedPoint>& tried) {
   const std::vector<std::string> keys = swept_keys(configuration);
   const bool with_place = !tried.empty() && tried.front().place.has_value();
-  std::string text = header("ranker,point", keys, with_place, configuration.protocol.cutoff) + ",chosen\n";
+  std::string text =
+      header("ranker,point", keys, with_place, configuration.protocol.cutoff) + ",chosen,worst_gain\n";
   for (const TriedPoint& one : tried) {
     const GridPoint& point = grid[one.point];
-    text += fmt::format("{},{}{}{}{},{}\n", point.ranker, point.settings.name, value_cells(point, keys),
-                        fold_and_user_cells(one.place), moment_cells(one.moments), one.chosen ? 1 : 0);
+    text += fmt::format("{},{}{}{}{},{},{}\n", point.ranker, point.settings.name, value_cells(point, keys),
+                        fold_and_user_cells(one.place), moment_cells(one.moments), one.chosen ? 1 : 0,
+                        csv_number(one.worst_gain));
   }
   return text;
 }
@@ -137,14 +139,17 @@ std::string winners_text(const Configuration& configuration, const std::vector<W
   const bool with_place = !winners.empty() && winners.front().place.has_value();
   const std::int64_t cutoff = configuration.protocol.cutoff;
   std::vector<std::vector<std::string>> lines;
-  lines.push_back({"ranker", "chosen on vali", fmt::format("{} area on vali", name_of(rule.by)), "trials",
+  const bool by_worst = rule.by == SweepCriterion::kWorst;
+  const std::string criterion =
+      by_worst ? "worst gain on vali" : fmt::format("{} area on vali", name_of(rule.by));
+  lines.push_back({"ranker", "chosen on vali", criterion, "trials",
                    fmt::format("test: offline ndcg@{}", cutoff), fmt::format("online cndcg@{}", cutoff)});
   if (with_place) lines.back().insert(lines.back().begin() + 1, {"fold", "clicks"});
   std::string notes;
   for (const Winner& winner : winners) {
-    const Moments& area = winner.tuning.area(rule.by);
-    lines.push_back({winner.point.ranker, choice_text(winner.point),
-                     winner.tuning.trials > 0 ? moments_text(area, 4) : "-",
+    const std::string value =
+        by_worst ? fmt::format("{:.4f}", winner.worst_gain) : moments_text(winner.tuning.area(rule.by), 4);
+    lines.push_back({winner.point.ranker, choice_text(winner.point), winner.tuning.trials > 0 ? value : "-",
                      fmt::format("{}", winner.test.trials), moments_text(winner.test.offline_ndcg, 4),
                      moments_text(winner.test.discounted_ndcg, 1)});
     if (with_place) {
@@ -171,6 +176,8 @@ std::string winners_json(const Configuration& configuration, const std::vector<W
     }
     line["chosen"] = chosen;
     line["tuning"] = winner.tuning.trials > 0 ? moments_json(winner.tuning) : ordered_json(nullptr);
+    if (rule.by == SweepCriterion::kWorst && winner.tuning.trials > 0)
+      line["worst_gain"] = winner.worst_gain;
     line["test"] = moments_json(winner.test);
     line["notes"] = winner.notes;
     lines.push_back(line);

@@ -21,13 +21,13 @@ std::vector<Winner> winners_of(const Configuration& configuration, const std::ve
     const std::vector<SweepAxis> axes = axes_of(configuration.sweep, ranker.name);
     if (axes.empty()) {
       for (const auto& place : scopes_of(configuration, rule.per))
-        winners.push_back({{ranker.name, ranker, {}}, place, {}, {}, {}});
+        winners.push_back({{ranker.name, ranker, {}}, place, {}, 0.0, {}, {}});
       continue;
     }
     for (const TriedPoint& one : tried) {
       const GridPoint& point = grid[one.point];
       if (!one.chosen || point.ranker != ranker.name) continue;
-      winners.push_back({point, one.place, one.moments, {}, edge_notes(point, axes)});
+      winners.push_back({point, one.place, one.moments, one.worst_gain, {}, edge_notes(point, axes)});
     }
   }
   return winners;

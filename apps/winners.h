@@ -15,6 +15,7 @@ struct Winner {
   GridPoint point;                   // without values for a ranker that is not swept
   std::optional<FoldAndUser> place;  // set if each fold and user has its own choice
   TrialMoments tuning;               // no trials for a ranker that is not swept
+  double worst_gain = 0.0;           // in the tuning
   TrialMoments test;                 // filled in after the test
   std::vector<std::string> notes;
 };

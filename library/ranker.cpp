@@ -104,6 +104,12 @@ struct Ranker::State {
     }
     std::vector<float> inputs(docs.begin(), docs.end());
     normaliser.apply({docs.data(), values / features, features}, inputs.data());
+    if (const auto bad = normaliser.find_bad_input(inputs.data(), values / features)) {
+      throw InvalidArgument(
+          fmt::format("Feature {} of document {} gives the input {:g}, beyond the limit of ±{:g}: "
+                      "normalise the features.",
+                      bad->feature + 1, bad->doc, bad->value, FittedNormaliser::kLargestInput));
+    }
     return inputs;
   }
 

@@ -106,9 +106,9 @@ LearnReport CertainOrderRanker::learn(RoundContext& context, const Feedback& fee
     const auto measured = context.clock.measure("shadow");
     shadow_->observe(context.execution, feedback.shown, evidence_, pairs_);
   }
+  scored_query_ = -1;
   const auto measured = context.clock.measure("train");
   const auto steps = learner_->train(context.execution, feedback.round);
-  scored_query_ = -1;
   return {pairs_, steps};
 }
 

@@ -12,6 +12,9 @@
 #include "core/data/normaliser_text.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
+#include "core/io/json.h"
+#include "core/io/safetensors_reader.h"
+#include "core/runtime/execution_context.h"
 #include "models/linear/linear_model.h"
 #include "models/network_shape.h"
 #include "models/neural/ranker_network.h"
@@ -106,6 +109,11 @@ class Model {
       return none;
     }
     FittedNormaliser normaliser = parse_normaliser(*said, origin_);
+    // The header of a file with more could not hold their names.
+    constexpr std::int64_t kMostFeatures = 10'000'000;
+    if (normaliser.features > kMostFeatures)
+      fail("Its normalisation is for {} features; at most {} are possible.", normaliser.features,
+           kMostFeatures);
     if (normaliser.inputs() != inputs)
       fail("Its normalisation yields {} inputs, but its first layer takes {}.", normaliser.inputs(),
            inputs);
@@ -116,7 +124,7 @@ class Model {
     std::vector<std::string> names;
     const std::string* said = find_text("feature_names");
     if (said == nullptr) return names;
-    const auto json = nlohmann::ordered_json::parse(*said, nullptr, false);
+    const auto json = try_parse_json(*said);
     if (json.is_array()) {
       for (const auto& name : json) {
         if (name.is_string()) names.push_back(name.get<std::string>());
@@ -182,7 +190,9 @@ std::string described(const NetworkShape& shape) {
 }  // namespace
 
 LoadedModel load_model(const std::filesystem::path& path) {
-  return parse_model(read_file(path), path.string());
+  // The file, its tensors and the parameters are in memory at once.
+  const std::int64_t max_bytes = available_memory() / 4;
+  return parse_model(read_file(path, max_bytes), path.string());
 }
 
 LoadedModel parse_model(std::string_view bytes, const std::string& origin) {

@@ -27,8 +27,9 @@ class ModelLearner {
   virtual MemberThetas thetas() const = 0;
   /// Adds a round's preferences to the history.
   virtual void observe(const Feedback& feedback, std::span<const PreferencePair> pairs) = 0;
-  /// Trains every member on the history. Returns the σ_t of gradient descent, one per member; empty where
-  /// training has no common step.
+  /// Trains every member on the history. Throws NumericError, with all parameters as they were, if no
+  /// repeat saves a training; the next one starts from the same parameters. Returns the σ_t of gradient
+  /// descent, one per member; empty where training has no common step.
   virtual std::span<const double> train(ExecutionContext& context, std::uint32_t round) = 0;
 
   virtual std::vector<RankerFigure> figures() const { return {}; }

@@ -9,6 +9,7 @@
 #include "core/data/join.h"
 #include "core/error.h"
 #include "core/ops/precise_scores.h"
+#include "core/text/byte_size.h"
 
 namespace olrank {
 namespace {
@@ -48,7 +49,16 @@ Dataset fitted_to_model(const Dataset& data, const LoadedModel& model, const std
                         ExecutionContext& context) {
   const std::int64_t features = model.normaliser.features;
   if (data.features() == features) return data;
-  if (data.features() < features) return widened(data, features, context);
+  if (data.features() < features) {
+    const double bytes = static_cast<double>(data.docs()) * static_cast<double>(features) * sizeof(float);
+    if (bytes > static_cast<double>(available_memory())) {
+      throw DataError(
+          source, 0, 0,
+          fmt::format("The model was trained on {} features, so {} documents need {} of memory.", features,
+                      data.docs(), readable_bytes(bytes)));
+    }
+    return widened(data, features, context);
+  }
   throw DataError(
       source, 0, 0,
       fmt::format("The data has {} features, but the model was trained on {}: remove the others.",

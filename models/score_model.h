@@ -4,6 +4,7 @@
 #include <span>
 
 #include "core/data/dataset.h"
+#include "core/data/normaliser.h"
 #include "core/online/online_ranker.h"
 #include "core/runtime/execution_context.h"
 
@@ -21,6 +22,9 @@ class ScoreModel {
   virtual std::int64_t features() const = 0;
   virtual std::int64_t parameters() const = 0;
 
+  /// Parameters within ±this keep the scores of any accepted input finite.
+  virtual double largest_parameter() const = 0;
+
   /// scores[i] = f(x_i; θ).
   virtual void score(ExecutionContext& context, std::span<const float> theta, FeatureMatrix docs,
                      std::span<float> scores) const = 0;
@@ -32,5 +36,10 @@ class ScoreModel {
   /// θ as named tensors, with the description of the function.
   virtual ModelTensors tensors(std::span<const float> theta) const = 0;
 };
+
+/// The largest |score| / |input| that leaves a margin to the range of float32.
+inline double largest_finite_gain() {
+  return 1e37 / double{FittedNormaliser::kLargestInput};
+}
 
 }  // namespace olrank

@@ -74,6 +74,14 @@ void ScoreModelRanker::follow_gradient(ExecutionContext& context, const QueryDoc
 
 void ScoreModelRanker::move_along(std::span<const double> direction) {
   const double eta = step();
+  const double limit = model_->largest_parameter();
+  for (std::size_t i = 0; i < theta_.size(); ++i) {
+    if (std::abs(theta_[i] + eta * direction[i]) <= limit) continue;
+    throw NumericError(fmt::format(
+        "The step of round {} of ranker '{}' leaves the range in which scores are finite: use a lower "
+        "learning_rate or normalised features.",
+        rounds_learned_ + 1, name_));
+  }
   for (std::size_t i = 0; i < theta_.size(); ++i) {
     theta_[i] = static_cast<float>(theta_[i] + eta * direction[i]);
   }

@@ -73,6 +73,13 @@ Line parse_line(std::string_view text) {
   }
   read_tally(object, "false_certain", values[Measure::kFalseCertain], line.point.certain_orders);
   read_tally(object, "decisions_differ", values[Measure::kDecisionsDiffer], line.point.decisions);
+  if (const auto random = object.find("random"); random != object.end()) {
+    const json& lists = random->at("online");
+    values[Measure::kRandomOfflineNdcg] = nullable(member(random->at("offline"), "ndcg@").value());
+    values[Measure::kRandomOnlineNdcg] = nullable(member(lists, "ndcg@").value());
+    values[Measure::kRandomDiscountedNdcg] = nullable(member(lists, "cndcg@").value());
+    values[Measure::kRandomRegret] = number(lists, "regret");
+  }
   line.seconds = std::nan("");
   if (const auto seconds = object.find("seconds"); seconds != object.end() && seconds->is_object()) {
     line.seconds = 0.0;

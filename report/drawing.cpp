@@ -70,6 +70,8 @@ std::string drawing_style(std::string_view scope) {
       ".chart .axis{stroke:var(--soft);stroke-width:1}"
       ".chart .lead{fill:none;stroke-width:1;stroke-dasharray:none}"
       ".chart .line,.key .line{fill:none;stroke-width:1.8;stroke-linejoin:round}"
+      ".chart .base{stroke:var(--soft);stroke-width:1.2;stroke-dasharray:3 3}"
+      ".chart .soft-line{stroke:var(--soft)}"
       ".chart .band{opacity:.16;stroke:none}.chart .many{opacity:.07}"
       ".chart .part{stroke:var(--ground);stroke-width:1}"
       ".chart .mark,.key .mark{stroke:var(--ground);stroke-width:.8}"

@@ -11,50 +11,13 @@
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/json.h"
+#include "sim/trial_folder.h"
 
 namespace olrank {
 namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-
-/// "fold3" with prefix "fold" is 3.
-std::optional<std::int64_t> numbered(const std::string& name, std::string_view prefix) {
-  if (name.rfind(prefix, 0) != 0) return std::nullopt;
-  std::int64_t number = 0;
-  const char* end = name.data() + name.size();
-  const auto [stopped, error] = std::from_chars(name.data() + prefix.size(), end, number);
-  if (error != std::errc() || stopped != end) return std::nullopt;
-  return number;
-}
-
-std::vector<fs::path> folders_in(const fs::path& folder) {
-  std::vector<fs::path> found;
-  std::error_code failed;
-  for (const auto& entry : fs::directory_iterator(folder, failed)) {
-    std::error_code unknown;
-    if (entry.is_directory(unknown)) found.push_back(entry.path());
-  }
-  return found;
-}
-
-std::vector<TrialIdentity> trials_in(const fs::path& experiment) {
-  std::vector<TrialIdentity> found;
-  for (const fs::path& ranker : folders_in(experiment / "trials")) {
-    for (const fs::path& user : folders_in(ranker)) {
-      for (const fs::path& fold_folder : folders_in(user)) {
-        const auto fold = numbered(fold_folder.filename().string(), "fold");
-        if (!fold) continue;
-        for (const fs::path& seed_folder : folders_in(fold_folder)) {
-          const auto seed = numbered(seed_folder.filename().string(), "seed");
-          if (seed) found.push_back({ranker.filename().string(), user.filename().string(), *fold, *seed});
-        }
-      }
-    }
-  }
-  std::sort(found.begin(), found.end());
-  return found;
-}
 
 double nullable(const json& value) {
   return value.is_null() ? std::nan("") : value.get<double>();
@@ -80,13 +43,14 @@ void read_last(const json& last, TrialResults& trial) {
 }
 
 void read_summary(const fs::path& file, TrialResults& trial) {
-  const json summary = parse_json(read_file(file));
+  const json summary = parse_json(read_file(file, kLargestJson));
   read_last(summary.at("last"), trial);
   trial.rounds = summary.at("rounds").get<std::int64_t>();
   trial.parameters = summary.at("parameters").get<std::int64_t>();
   trial.rounds_per_second = nullable(summary.at("rounds_per_second"));
   trial.peak_memory_bytes = summary.value("peak_memory_bytes", std::int64_t{0});
   trial.fingerprint = summary.value("result_fingerprint", "");
+  trial.notes = summary.value("notes", std::vector<std::string>());
   double learning = 0.0;
   for (const auto& [stage, seconds] : summary.at("seconds_by_stage").items()) {
     trial.stages.emplace_back(stage, seconds.get<double>());
@@ -183,6 +147,8 @@ ExperimentResults read_experiment(const fs::path& folder) {
     results.trials.push_back(read_trial(folder, identity));
     const std::string& damage = results.trials.back().curve.damage;
     if (!damage.empty()) results.warnings.push_back(damage);
+    for (const std::string& note : results.trials.back().notes)
+      results.warnings.push_back(fmt::format("{}: {}", identity.path().string(), note));
   }
   find_missing(results);
   results.study = read_study_plan(folder);

@@ -29,8 +29,9 @@ struct TrialResults {
   std::int64_t peak_memory_bytes = 0;
   std::vector<std::pair<std::string, double>> stages;  // total seconds
   std::string fingerprint;
-  double posterior_bytes = 0.0;  // NaN if the ranker does not report it
-  std::vector<double> queries;   // final offline NDCG per evaluated query; empty if not kept
+  std::vector<std::string> notes;  // a sentence each
+  double posterior_bytes = 0.0;    // NaN if the ranker does not report it
+  std::vector<double> queries;     // final offline NDCG per evaluated query; empty if not kept
 
   /// The last evaluated round; 0 before the first.
   std::int64_t last_round() const;
@@ -49,7 +50,7 @@ struct ExperimentResults {
   std::vector<MissingTrial> missing;
   std::int64_t finished = 0;
   std::int64_t expected = 0;          // trials in the matrix, or more if the folder has more
-  std::vector<std::string> warnings;  // about damaged files, one sentence each
+  std::vector<std::string> warnings;  // about damaged files, and the notes of trials, one sentence each
   std::optional<StudyPlan> study;     // if the folder holds one
 };
 

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <optional>
 
 #include "core/text/counted.h"
 #include "report/bar_figure.h"
@@ -86,8 +87,29 @@ class UserFigures {
     }
     if (figure.lines.empty()) return;
     std::string caption = explanation_of(measure, data_.cutoff);
+    figure.baseline = baseline(measure);
+    if (!figure.baseline.points.empty())
+      caption += " Dashed: what random orders of the same documents have on average.";
     if (measure == Measure::kWidthRatio) caption += " Bands: 10th to 90th percentile of the pairs.";
     figures_.push_back({slug_of(measure), draw_lines(figure), std::move(caption), lines_csv(figure)});
+  }
+
+  /// Rankers share their queries, so the curve that reaches furthest stands for all.
+  FigureLine baseline(Measure measure) const {
+    FigureLine line{"random", 0, {}};
+    const std::optional<Measure> random = random_baseline(measure);
+    if (!random) return line;
+    const MeanCurve* longest = nullptr;
+    for (const RankerTrials* ranker : shown_) {
+      const MeanCurve& curve = ranker->curve(*random);
+      if (longest == nullptr || curve.size() > longest->size()) longest = &curve;
+    }
+    if (longest == nullptr) return line;
+    for (const RoundEstimate& point : *longest) {
+      line.points.push_back({static_cast<double>(point.round), point.estimate.mean, std::nan(""),
+                             std::nan(""), point.estimate.values});
+    }
+    return line;
   }
 
   static void spread_by_percentiles(const RankerTrials& ranker, FigureLine& line) {

@@ -33,13 +33,21 @@ struct Range {
   bool empty() const { return low > high; }
 };
 
+/// Everything that is drawn: the baseline first, below the others.
+std::vector<const FigureLine*> all_lines(const LineFigure& figure) {
+  std::vector<const FigureLine*> lines;
+  if (!figure.baseline.points.empty()) lines.push_back(&figure.baseline);
+  for (const FigureLine& line : figure.lines) lines.push_back(&line);
+  return lines;
+}
+
 /// Bands over two or three trials may dwarf the lines. They extend the y range by at most three quarters on
 /// each side and are cut off beyond.
 Range vertical_range(const LineFigure& figure) {
   Range means;
   Range bands;
-  for (const FigureLine& line : figure.lines) {
-    for (const LinePoint& point : line.points) {
+  for (const FigureLine* line : all_lines(figure)) {
+    for (const LinePoint& point : line->points) {
       means.take(point.y);
       bands.take(point.low);
       bands.take(point.high);
@@ -65,8 +73,8 @@ Range vertical_range(const LineFigure& figure) {
 
 Range horizontal_range(const LineFigure& figure) {
   Range range;
-  for (const FigureLine& line : figure.lines) {
-    for (const LinePoint& point : line.points) range.take(point.x);
+  for (const FigureLine* line : all_lines(figure)) {
+    for (const LinePoint& point : line->points) range.take(point.x);
   }
   if (range.empty()) return {0.0, 1.0};
   if (range.low == range.high && figure.logarithmic_x) return {0.5 * range.low, 2.0 * range.high};
@@ -78,7 +86,7 @@ class LineDrawing {
  public:
   explicit LineDrawing(const LineFigure& figure)
       : figure_(figure),
-        plot_height_(std::max(168.0, kLabelGap * static_cast<double>(figure.lines.size()))),
+        plot_height_(std::max(168.0, kLabelGap * static_cast<double>(all_lines(figure).size()))),
         vertical_range_(vertical_range(figure)),
         horizontal_range_(horizontal_range(figure)),
         left_(left_margin()),
@@ -89,7 +97,8 @@ class LineDrawing {
   Drawing draw() {
     axes();
     for (const FigureLine& line : figure_.lines) band(line);
-    for (const FigureLine& line : figure_.lines) path(line);
+    path(figure_.baseline, "line base");
+    for (const FigureLine& line : figure_.lines) path(line, line_class(line.style));
     for (const FigureLine& line : figure_.lines) markers(line);
     labels();
     Drawing drawing{kWidth, kTop + plot_height_ + kBottom, std::move(body_), figure_.title, description()};
@@ -108,7 +117,8 @@ class LineDrawing {
 
   double label_width() const {
     double widest = 0.0;
-    for (const FigureLine& line : figure_.lines) widest = std::max(widest, text_width(line.name, kFont));
+    for (const FigureLine* line : all_lines(figure_))
+      widest = std::max(widest, text_width(line->name, kFont));
     return std::min(widest, kWidestLabel);
   }
 
@@ -160,12 +170,11 @@ class LineDrawing {
     }
   }
 
-  void path(const FigureLine& line) {
+  void path(const FigureLine& line, const std::string& kind) {
     std::string path;
     for (const LinePoint& point : line.points)
       path += fmt::format("{}{:.1f} {:.1f}", path.empty() ? "M" : "L", x_(point.x), inside(point.y));
-    if (line.points.size() > 1)
-      body_ += fmt::format("<path class=\"{}\" d=\"{}\"/>", line_class(line.style), path);
+    if (line.points.size() > 1) body_ += fmt::format("<path class=\"{}\" d=\"{}\"/>", kind, path);
   }
 
   /// A few markers per line, offset by style so that coinciding lines both stay visible.
@@ -185,25 +194,28 @@ class LineDrawing {
   void labels() {
     std::vector<double> wanted;
     std::vector<const FigureLine*> drawn;
-    for (const FigureLine& line : figure_.lines) {
-      if (line.points.empty()) continue;
-      wanted.push_back(inside(line.points.back().y));
-      drawn.push_back(&line);
+    for (const FigureLine* line : all_lines(figure_)) {
+      if (line->points.empty()) continue;
+      wanted.push_back(inside(line->points.back().y));
+      drawn.push_back(line);
     }
     const std::vector<double> placed =
         spread_labels(wanted, kLabelGap, kTop + 4.0, kTop + plot_height_ - 2.0);
     for (std::size_t i = 0; i < drawn.size(); ++i) {
       const FigureLine& line = *drawn[i];
       const double end = x_(line.points.back().x);
-      body_ += fmt::format("<path class=\"lead s{}\" d=\"M{:.1f} {:.1f}L{:.1f} {:.1f}h3\"/>",
-                           line.style % kColours, end, wanted[i], right_ + 7.0, placed[i]);
+      const std::string colour =
+          &line == &figure_.baseline ? "soft-line" : fmt::format("s{}", line.style % kColours);
+      body_ += fmt::format("<path class=\"lead {}\" d=\"M{:.1f} {:.1f}L{:.1f} {:.1f}h3\"/>", colour, end,
+                           wanted[i], right_ + 7.0, placed[i]);
       body_ += svg_text(right_ + 12.0, placed[i] + 3.8, shortened(line.name, kFont, kWidestLabel), "");
     }
   }
 
   std::string description() const {
     std::string text;
-    for (const FigureLine& line : figure_.lines) {
+    for (const FigureLine* each : all_lines(figure_)) {
+      const FigureLine& line = *each;
       if (line.points.empty()) continue;
       const LinePoint& first = line.points.front();
       const LinePoint& last = line.points.back();
@@ -236,7 +248,10 @@ Drawing draw_lines(const LineFigure& figure) {
 
 std::string lines_csv(const LineFigure& figure) {
   std::string csv = fmt::format("ranker,{},mean,low,high,trials\n", figure.x_name);
-  for (const FigureLine& line : figure.lines) {
+  std::vector<const FigureLine*> lines = all_lines(figure);
+  if (!figure.baseline.points.empty()) std::rotate(lines.begin(), lines.begin() + 1, lines.end());
+  for (const FigureLine* each : lines) {
+    const FigureLine& line = *each;
     for (const LinePoint& point : line.points) {
       csv += fmt::format("{},{},{},{},{},{}\n", csv_field(clean_utf8(line.name)), csv_number(point.x),
                          csv_number(point.y), csv_number(point.low), csv_number(point.high), point.trials);

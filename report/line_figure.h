@@ -36,6 +36,7 @@ struct LineFigure {
   bool logarithmic_y = false;   // requires positive y
   std::vector<double> x_ticks;  // default: round values
   std::vector<FigureLine> lines;
+  FigureLine baseline;  // grey and dashed, to compare with; its style is not used. Without points: none.
 };
 
 Drawing draw_lines(const LineFigure& figure);

@@ -41,6 +41,14 @@ constexpr std::array<Wording, kMeasures> kWordings = {{
      "α."},
     {"milliseconds", "Milliseconds per round",
      "Time per round since the previous evaluation, excluding evaluation."},
+    {"random-offline-ndcg", "Offline NDCG@{} of a random order",
+     "Expected NDCG@{} of random orders of the held-out documents."},
+    {"random-online-ndcg", "Online NDCG@{} of random lists",
+     "Expected mean NDCG@{} of random lists for the same queries."},
+    {"random-online-cndcg", "Online discounted NDCG@{} of random lists",
+     "Expected discounted sum of the NDCG@{} of random lists for the same queries."},
+    {"random-regret", "Regret of random lists",
+     "Expected misordered pairs of random lists for the same queries."},
 }};
 
 const Wording& wording_of(Measure measure) {
@@ -59,6 +67,21 @@ std::string title_of(Measure measure, std::int64_t cutoff) {
 
 std::string slug_of(Measure measure) {
   return wording_of(measure).slug;
+}
+
+std::optional<Measure> random_baseline(Measure measure) {
+  switch (measure) {
+    case Measure::kOfflineNdcg:
+      return Measure::kRandomOfflineNdcg;
+    case Measure::kOnlineNdcg:
+      return Measure::kRandomOnlineNdcg;
+    case Measure::kDiscountedNdcg:
+      return Measure::kRandomDiscountedNdcg;
+    case Measure::kRegret:
+      return Measure::kRandomRegret;
+    default:
+      return std::nullopt;
+  }
 }
 
 std::string explanation_of(Measure measure, std::int64_t cutoff) {

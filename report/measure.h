@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace olrank {
@@ -25,8 +26,13 @@ enum class Measure : std::size_t {
   kFalseCertain,
   kDecisionsDiffer,
   kMilliseconds,  // per round since the previous evaluation, excluding evaluation
+  // What random orders of the same queries' documents have.
+  kRandomOfflineNdcg,
+  kRandomOnlineNdcg,
+  kRandomDiscountedNdcg,
+  kRandomRegret,
 };
-inline constexpr std::size_t kMeasures = 16;
+inline constexpr std::size_t kMeasures = 20;
 
 /// One value per measure; NaN if the trial does not report it.
 class MeasureValues {
@@ -43,6 +49,8 @@ class MeasureValues {
 std::string title_of(Measure measure, std::int64_t cutoff);
 /// For file and column names: "offline-ndcg".
 std::string slug_of(Measure measure);
+/// The measure's value for random orders, where there is one.
+std::optional<Measure> random_baseline(Measure measure);
 /// A caption of one sentence.
 std::string explanation_of(Measure measure, std::int64_t cutoff);
 

@@ -136,7 +136,7 @@ RunDescription read_run_description(const std::filesystem::path& folder) {
   }
   RunDescription run;
   try {
-    const ordered_json manifest = parse_ordered_json(read_file(file));
+    const ordered_json manifest = parse_ordered_json(read_file(file, kLargestJson));
     read_data(manifest, run);
     read_matrix(manifest, run);
     read_facts(manifest, run);

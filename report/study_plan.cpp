@@ -119,7 +119,7 @@ std::optional<StudyPlan> read_study_plan(const std::filesystem::path& folder) {
   const std::filesystem::path file = folder / "study.json";
   if (!std::filesystem::exists(file)) return std::nullopt;
   try {
-    return read_plan(parse_json(read_file(file)));
+    return read_plan(parse_json(read_file(file, kLargestJson)));
   } catch (const json::exception&) {
     throw IoError(fmt::format("{}: This file is not a covariance study.", file.string()));
   }

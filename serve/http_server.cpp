@@ -3,6 +3,7 @@
 #include "serve/http_server.h"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <boost/asio.hpp>
@@ -34,12 +35,19 @@ using SystemError = boost::system::error_code;
 
 constexpr std::size_t kHeadBytes = std::size_t{1} << 16;
 constexpr std::size_t kFramingBytes = std::size_t{1} << 14;  // of a chunk's header, or all trailers
-constexpr std::size_t kNewcomers = 256;
+constexpr std::size_t kMostNewcomers = 256;
 constexpr std::size_t kWaitingThreads = 32;
 constexpr std::chrono::seconds kLinger{2};
 constexpr std::chrono::seconds kWindDown{1};
 constexpr std::size_t kLingerBytes = std::size_t{64} << 20;
 constexpr std::chrono::milliseconds kAcceptPause{100};
+
+/// Leaves most descriptors to admitted connections and to files.
+std::size_t newcomer_limit() {
+  rlimit descriptors{};
+  if (::getrlimit(RLIMIT_NOFILE, &descriptors) != 0) return kMostNewcomers;
+  return std::clamp<std::size_t>(descriptors.rlim_cur / 4, 1, kMostNewcomers);
+}
 
 }  // namespace
 
@@ -98,6 +106,7 @@ class HttpServer::Server {
   HttpSettings settings_;
   // Newcomers are connections without an admitted request, oldest first. Whoever fills this list with
   // silent connections drops his own.
+  const std::size_t newcomer_limit_ = newcomer_limit();
   std::list<Session*> newcomers_;
   std::list<Session*> admitted_;
   bool stopping_ = false;
@@ -410,7 +419,7 @@ class HttpServer::Session : public std::enable_shared_from_this<Session> {
 };
 
 HttpServer::Server::Place HttpServer::Server::enter(Session& session) {
-  if (newcomers_.size() >= kNewcomers) newcomers_.front()->close();
+  if (newcomers_.size() >= newcomer_limit_) newcomers_.front()->close();
   return newcomers_.insert(newcomers_.end(), &session);
 }
 

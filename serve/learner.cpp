@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <bit>
 #include <exception>
 #include <utility>
 
@@ -74,6 +75,8 @@ void Learner::restore() {
     return;
   }
   ranker_->load(state);
+  // Only checkpoints after a skipped round have it.
+  if (state.is_next("service.skipped")) skipped_ = state.get_one<std::uint64_t>("service.skipped");
   state.require_end();
   restored_round_ = checkpoint_round_ = round_;
 }
@@ -206,11 +209,23 @@ void Learner::learn(const FeedbackRecord& record) {
   for (std::size_t rank = 0; rank < shown.size(); ++rank) shown[rank] = static_cast<std::int32_t>(rank);
   RoundContext context{context_, clock_};
   const auto round = static_cast<std::uint32_t>(record.round);
-  const LearnReport learned =
-      ranker_->learn(context, {round, {round, 0, record.features(), numbers}, shown, record.clicks});
-  pairs_ += std::ssize(learned.pairs);
+  try {
+    const LearnReport learned =
+        ranker_->learn(context, {round, {round, 0, record.features(), numbers}, shown, record.clicks});
+    pairs_ += std::ssize(learned.pairs);
+  } catch (const NumericError& error) {
+    skip(error.what());
+  }
   round_ = record.round;
   published_ = false;
+}
+
+/// Of many skipped rounds the log tells the 1st, 2nd, 4th, 8th and so on.
+void Learner::skip(const std::string& reason) {
+  ++skipped_;
+  if (!std::has_single_bit(skipped_)) return;
+  log_warning("Skipped feedback {} ({} skipped so far), which changes nothing: {}", record_.round, skipped_,
+              reason);
 }
 
 /// Figures such as the drift of a large covariance are slow to compute: spend at most a tenth of the time.
@@ -231,6 +246,7 @@ void Learner::publish() {
   next->ranker = ranker_->freeze();
   next->round = round_;
   next->pairs = pairs_;
+  next->skipped = skipped_;
   next->figures = figures_;
   published_ = true;
   published_at_ = SteadyClock::now();
@@ -248,7 +264,7 @@ Learner::State Learner::present_state() const {
   StateWriter state;
   state.put("service.round", round_);
   ranker_->save(state);
-  return {round_, pairs_, state.fingerprint()};
+  return {round_, pairs_, skipped_, state.fingerprint()};
 }
 
 void Learner::save_checkpoint() {
@@ -259,6 +275,7 @@ void Learner::save_checkpoint() {
   state.put("service.pairs", pairs_);
   state.put_text("service.last_check", last_check_);
   ranker_->save(state);
+  if (skipped_ > 0) state.put("service.skipped", skipped_);
   begin_writing();
   log_.require_writable();
   checkpoint_round_ = round_;

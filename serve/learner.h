@@ -25,6 +25,7 @@ struct PublishedRanker {
   std::shared_ptr<const FrozenRanker> ranker;
   std::uint64_t round = 0;
   std::int64_t pairs = 0;
+  std::uint64_t skipped = 0;
   std::vector<RankerFigure> figures;  // may be a few rounds old
 };
 
@@ -38,7 +39,8 @@ struct LearnerSettings {
 
 /// Consumes the feedback log in order on a thread of its own, one record per round, and publishes immutable
 /// rankers. Its state is a function of the log alone: neither timing nor concurrent ranking requests affect
-/// it. A restart continues from the last checkpoint to the same bits.
+/// it. A restart continues from the last checkpoint to the same bits. A record that the ranker cannot learn
+/// (NumericError) is skipped and counted, and learning goes on with the next.
 class Learner {
  public:
   /// `ranker` is in its state before round 1. Throws IoError for a checkpoint of another service or log,
@@ -65,6 +67,7 @@ class Learner {
   struct State {
     std::uint64_t round = 0;
     std::int64_t pairs = 0;
+    std::uint64_t skipped = 0;  // rounds that could not be learned
     Fingerprint fingerprint;
   };
   State state();
@@ -89,6 +92,7 @@ class Learner {
   void run();
   bool consume_next();
   void learn(const FeedbackRecord& record);
+  void skip(const std::string& reason);
   void publish();
   bool refresh_figures();
   void answer(Request& request);
@@ -116,6 +120,7 @@ class Learner {
   std::uint64_t checkpoint_round_ = 0;
   std::int64_t position_ = 0;
   std::int64_t pairs_ = 0;
+  std::uint64_t skipped_ = 0;
   std::vector<RankerFigure> figures_;
   std::optional<std::uint64_t> figures_round_;
   std::chrono::steady_clock::time_point figures_due_;  // limits the time spent on figures

@@ -154,12 +154,21 @@ std::string Service::rank(std::string_view body) {
   workspace.inputs.resize(docs * columns);
   parts_.normaliser.apply({request.values.data(), docs, parts_.normaliser.features},
                           workspace.inputs.data());
+  if (const auto bad = parts_.normaliser.find_bad_input(workspace.inputs.data(), docs)) {
+    throw ApiError(422, fmt::format("docs[{}].features[{}]", bad->doc, bad->feature),
+                   fmt::format("This feature gives the input {:g}, beyond the limit of ±{:g}.", bad->value,
+                               FittedNormaliser::kLargestInput));
+  }
 
   const std::shared_ptr<const PublishedRanker> published = learner_.latest();
   const std::int64_t shown = std::min(request.cutoff, docs);
   const RankingTask task{
       {workspace.inputs.data(), docs, columns}, shown, first_coin_ + ++lists_, request.explore};
-  published->ranker->rank(workspace.context, task, workspace.ranking);
+  try {
+    published->ranker->rank(workspace.context, task, workspace.ranking);
+  } catch (const NumericError& error) {
+    throw ApiError(422, "docs", error.what());
+  }
   if (!std::all_of(workspace.ranking.scores.begin(), workspace.ranking.scores.end(),
                    [](float score) { return std::isfinite(score); })) {
     throw ApiError(422, "docs", "The scores of these documents overflow a 32-bit float.");
@@ -213,10 +222,11 @@ std::string Service::stats() {
       "{{\"version\":\"{}\",\"features\":{},\"impressions\":{},\"open_impressions\":{},"
       "\"dropped_impressions\":{},\"impression_bytes\":{},\"impression_bytes_limit\":{},"
       "\"feedback_accepted\":{},\"duplicates\":{},\"log_rounds\":{},\"log_bytes\":{},\"rounds\":{},"
-      "\"pairs\":{},\"certain_share\":{},\"fingerprint\":\"{}\",\"figures\":{{",
+      "\"skipped_rounds\":{},\"pairs\":{},\"certain_share\":{},\"fingerprint\":\"{}\",\"figures\":{{",
       version(), parts_.normaliser.features, impressions.opened, impressions.open, impressions.dropped,
       impressions.bytes, impressions_.byte_limit(), accepted_.load(), duplicates_.load(), log_.rounds(),
-      log_.bytes(), state.round, state.pairs, counters_.certain_share(), state.fingerprint.hex());
+      log_.bytes(), state.round, state.skipped, state.pairs, counters_.certain_share(),
+      state.fingerprint.hex());
   for (std::size_t i = 0; i < published->figures.size(); ++i) {
     out += fmt::format("{}\"{}\":{}", i > 0 ? "," : "", published->figures[i].name,
                        json_number(published->figures[i].value));
@@ -243,6 +253,9 @@ std::string Service::metrics() const {
   std::string text = counters_.text();
   text += metric_text("olrank_rounds_total", "counter", "Rounds of feedback learned.",
                       number(published->round));
+  text += metric_text("olrank_skipped_rounds_total", "counter",
+                      "Rounds of feedback that could not be learned and changed nothing.",
+                      number(published->skipped));
   text += metric_text("olrank_log_rounds_total", "counter", "Rounds of feedback in the log.",
                       number(log_.rounds()));
   text +=

@@ -26,6 +26,16 @@ std::string tally_member(const char* name, const Tally& tally) {
       tally.total);
 }
 
+/// The baselines of the members "offline" and "online".
+std::string random_object(const CurvePoint& point) {
+  const RandomPoint& random = point.random;
+  return fmt::format(
+      "{{\"offline\":{{\"ndcg@{0}\":{1}}},\"online\":{{\"ndcg@{0}\":{2},\"cndcg@{0}\":{3},\"regret\":{4}}}}"
+      "}",
+      point.cutoff, olrank::json_number(random.offline_ndcg), olrank::json_number(random.online_ndcg),
+      olrank::json_number(random.discounted_ndcg), json_number(random.regret));
+}
+
 /// Stages that every line has, in this order; other stages follow.
 constexpr std::array<const char*, 7> kStages = {"score",   "width", "rank", "click",
                                                 "observe", "train", "eval"};
@@ -67,7 +77,10 @@ std::string curve_line(const CurvePoint& point, const StageClock* clock) {
     if (figure.of_the_run && clock == nullptr) continue;
     line += fmt::format(",\"{}\":{}", figure.name, olrank::json_number(figure.value));
   }
-  if (clock != nullptr) line += ",\"seconds\":" + seconds_object(*clock);
+  if (clock != nullptr) {
+    line += ",\"random\":" + random_object(point);
+    line += ",\"seconds\":" + seconds_object(*clock);
+  }
   return line + "}\n";
 }
 

@@ -12,6 +12,15 @@
 
 namespace olrank {
 
+/// What a ranker that shows every query in a random order has on average: exact, from the grades of the
+/// same queries.
+struct RandomPoint {
+  double offline_ndcg = 0.0;
+  double online_ndcg = 0.0;
+  double discounted_ndcg = 0.0;
+  std::optional<double> regret;
+};
+
 /// One evaluation of a trial: a line of curve.jsonl.
 struct CurvePoint {
   std::int64_t round = 0;    // rounds played
@@ -21,6 +30,7 @@ struct CurvePoint {
   double online_ndcg = 0.0;            // mean of all shown lists so far
   double discounted_ndcg = 0.0;        // Σ γ^{t−1} NDCG@k
   std::optional<std::int64_t> regret;  // none with recorded lists, of which only the first ranks are known
+  RandomPoint random;
   // Means over the rounds since the previous evaluation; none for rankers without certain orders.
   std::optional<double> certain_share;
   std::optional<double> blocks;
@@ -34,8 +44,8 @@ struct CurvePoint {
   std::vector<RankerFigure> figures;  // of the ranker's health, beyond drift
 };
 
-/// The line, with '\n'. Without a `clock`, seconds are omitted and the line is
-/// reproducible.
+/// The line, with '\n'. Without a `clock` it is what fingerprints cover: seconds are left out, which differ
+/// between runs, and the figures of random lists, which do not depend on the ranker.
 std::string curve_line(const CurvePoint& point, const StageClock* clock);
 
 /// A number as JSON: the shortest text that reads back exactly; null for NaN and infinities.

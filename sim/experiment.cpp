@@ -8,6 +8,7 @@
 #include <chrono>
 #include <exception>
 #include <mutex>
+#include <set>
 #include <thread>
 
 #include "core/error.h"
@@ -52,6 +53,14 @@ TrialRecipe recipe_of(const ExperimentPlan& plan, const ExperimentRanker& ranker
           {"user", clicks},
           {"ranker", ranker.settings},
           {"trial", fmt::format("fold {}, seed {}", identity.fold, identity.seed)}};
+}
+
+std::string worse_than_random(const LastLists& lists, std::int64_t cutoff, const ExperimentRanker& ranker) {
+  return fmt::format(
+      "The mean NDCG@{} of the last {} lists, {:.4f}, is worse than that of random orders of their "
+      "documents, "
+      "{:.4f}; try {}.",
+      cutoff, LastLists::kRounds, lists.mean_ndcg(), lists.random_ndcg(), ranker.advice);
 }
 
 /// Trials of one fold together, so that few folds are in memory at a time.
@@ -212,6 +221,10 @@ class Experiment {
     summary.identity = identity;
     summary.recipe = recipe;
     summary.peak_memory_bytes = peak_memory_bytes();
+    if (trial.last_lists().worse_than_random()) {
+      summary.notes.push_back(worse_than_random(trial.last_lists(), plan_.trial.cutoff, stage.ranker_plan));
+      log_warning("{}: {}", identity.path().string(), summary.notes.back());
+    }
     folder.finish(trial, *stage.ranker, fold.inputs, std::move(summary));
     return Ended::kFinished;
   }
@@ -231,14 +244,11 @@ class Experiment {
 
 namespace {
 
-constexpr std::string_view kTrials = "trials";
-
-bool holds_results(const std::filesystem::path& trials) {
-  std::error_code failed;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(trials, failed)) {
-    if (entry.path().filename() == "curve.jsonl") return true;
-  }
-  return false;
+bool holds_results(const std::filesystem::path& out) {
+  const std::vector<TrialIdentity> trials = trials_in(out);
+  return std::any_of(trials.begin(), trials.end(), [&](const TrialIdentity& identity) {
+    return TrialFolder(out, identity).has_results();
+  });
 }
 
 [[noreturn]] void refuse_results(const std::filesystem::path& folder) {
@@ -252,6 +262,36 @@ bool holds_results(const std::filesystem::path& trials) {
 /// otherwise its tables and pages would include the trials of another.
 bool is_part(const ExperimentPlan& plan) {
   return plan.shard.count > 1;
+}
+
+/// The trials that --force removes: those that the manifest lists, of a shard only its own.
+std::vector<TrialIdentity> replaced_trials(const ExperimentPlan& plan, const OutputFolder& folder) {
+  const std::set<TrialIdentity> listed = folder.listed_trials();
+  if (!is_part(plan)) return {listed.begin(), listed.end()};
+  std::vector<TrialIdentity> own = trials_of(plan);
+  std::erase_if(own, [&](const TrialIdentity& identity) { return !listed.contains(identity); });
+  return own;
+}
+
+/// Trials that would remain would get into the tables of this run.
+void refuse_foreign(const ExperimentPlan& plan, const OutputFolder& folder) {
+  const std::set<TrialIdentity> listed = folder.listed_trials();
+  for (const TrialIdentity& identity : is_part(plan) ? trials_of(plan) : trials_in(plan.out)) {
+    const TrialFolder trial(plan.out, identity);
+    if (listed.contains(identity) || !trial.has_results()) continue;
+    throw InvalidArgument(fmt::format(
+        "{} is a trial that the manifest of {} does not list, so --force does not remove it. Move it away, "
+        "or choose another --out.",
+        trial.path().string(), plan.out.string()));
+  }
+  for (const TrialIdentity& identity : replaced_trials(plan, folder)) {
+    if (const auto link = symbolic_link_below(plan.out, identity.path())) {
+      throw InvalidArgument(fmt::format(
+          "{} is a symbolic link, and --force does not remove what lies behind one. Remove the link, or "
+          "choose another --out.",
+          link->string()));
+    }
+  }
 }
 
 }  // namespace
@@ -274,17 +314,18 @@ std::vector<TrialIdentity> trials_of(const ExperimentPlan& plan) {
   return trials;
 }
 
-void refuse_existing(const ExperimentPlan& plan) {
+void refuse_existing(const ExperimentPlan& plan, const OutputFolder& folder) {
+  if (plan.existing == Existing::kReplace) return refuse_foreign(plan, folder);
   if (plan.existing != Existing::kRefuse) return;
-  if (!is_part(plan) && holds_results(plan.out / kTrials)) refuse_results(plan.out);
+  if (!is_part(plan) && holds_results(plan.out)) refuse_results(plan.out);
   for (const TrialIdentity& identity : trials_of(plan)) {
-    const TrialFolder folder(plan.out, identity);
-    if (folder.has_results()) refuse_results(folder.path());
+    const TrialFolder trial(plan.out, identity);
+    if (trial.has_results()) refuse_results(trial.path());
   }
 }
 
 void check_existing(const ExperimentPlan& plan) {
-  if (!holds_results(plan.out / kTrials)) return;  // nothing to replace
+  if (!holds_results(plan.out)) return;  // nothing to replace
   for (const TrialIdentity& identity : by_fold(trials_of(plan))) {
     const std::shared_ptr<const FoldData> fold = plan.data->get(identity.fold);
     const TrialRecipe recipe =
@@ -293,16 +334,15 @@ void check_existing(const ExperimentPlan& plan) {
   }
 }
 
-void remove_existing(const ExperimentPlan& plan) {
+void remove_existing(const ExperimentPlan& plan, const OutputFolder& folder) {
   if (plan.existing != Existing::kReplace) return;
-  if (!is_part(plan)) return remove_folder(plan.out / kTrials);
-  for (const TrialIdentity& identity : trials_of(plan)) remove_folder(plan.out / identity.path());
+  for (const TrialIdentity& identity : replaced_trials(plan, folder)) remove_trial(plan.out, identity);
 }
 
-void settle_existing(const ExperimentPlan& plan) {
-  refuse_existing(plan);
+void settle_existing(const ExperimentPlan& plan, const OutputFolder& folder) {
+  refuse_existing(plan, folder);
   check_existing(plan);
-  remove_existing(plan);
+  remove_existing(plan, folder);
 }
 
 ExperimentOutcome run_experiment(const ExperimentPlan& plan) {

@@ -13,6 +13,7 @@
 #include "core/online/online_ranker.h"
 #include "core/online/trial_keys.h"
 #include "sim/fold_cache.h"
+#include "sim/output_folder.h"
 #include "sim/ranker_data.h"
 #include "sim/trace.h"
 #include "sim/trial_folder.h"
@@ -32,18 +33,14 @@ struct ExperimentRanker {
   /// no two of them run on the same fold and user.
   std::function<bool(std::int64_t fold, const std::string& user)> plays;
   bool needs_labels = false;  // learns from the true grades of the training part
+  std::string advice =
+      "more exploration";  // what to try if its lists are worse than random: "a larger alpha"
 };
 
 struct ExperimentUser {
   std::string name;
   std::function<std::unique_ptr<ClickModel>(int max_grade)> make;  // empty for recorded feedback
   std::function<std::string(int max_grade)> describe;
-};
-
-/// One of several parts of an experiment's trials.
-struct Shard {
-  std::int64_t index = 0;
-  std::int64_t count = 1;
 };
 
 /// What to do with existing results.
@@ -79,19 +76,20 @@ struct ExperimentOutcome {
 /// matrix belongs to shard i mod count.
 std::vector<TrialIdentity> trials_of(const ExperimentPlan& plan);
 
-/// Throws InvalidArgument if the plan's folder has results that it may neither resume nor replace.
-void refuse_existing(const ExperimentPlan& plan);
+/// Throws InvalidArgument if the plan's folder has results that it may neither resume nor replace: with
+/// --force these are trials that the manifest does not list, and trials behind symbolic links.
+void refuse_existing(const ExperimentPlan& plan, const OutputFolder& folder);
 
 /// Throws if the plan cannot run in its folder: unreadable data, a user without a table for the grades, or
 /// an existing trial, finished or not, that differs from the plan's. Changes nothing, so earlier results
 /// survive a refused plan.
 void check_existing(const ExperimentPlan& plan);
 
-/// With Existing::kReplace, removes the results in the plan's folder.
-void remove_existing(const ExperimentPlan& plan);
+/// With Existing::kReplace, removes the trials that the manifest lists; a shard only its own.
+void remove_existing(const ExperimentPlan& plan, const OutputFolder& folder);
 
 /// Calls the three functions above in order.
-void settle_existing(const ExperimentPlan& plan);
+void settle_existing(const ExperimentPlan& plan, const OutputFolder& folder);
 
 /// Runs all unfinished trials, `jobs` at once. SIGINT and SIGTERM stop it between rounds, with checkpoints.
 /// A NumericError ends only its trial; any other error stops the experiment, with checkpoints of running

@@ -12,6 +12,7 @@ namespace olrank {
 namespace {
 
 constexpr std::string_view kBlanks = " \t\r";
+constexpr std::size_t kMostShown = 1'000'000;
 constexpr int kNumberOutOfRange = 406;  // nlohmann's error ID
 
 /// Iterates over the bytes of a line for the parser; `reached` is how far it has read.
@@ -184,13 +185,19 @@ class LineReader {
     return true;
   }
   bool add_shown(ShownDoc doc) {
+    if (line_.shown.size() == kMostShown) return fail(doc.column, too_many());
     line_.shown.push_back(std::move(doc));
     return true;
   }
   bool add_click(number_integer_t value) {
     if (value != 0 && value != 1) return other_scalar();
+    if (line_.clicks.size() == kMostShown) return fail(column_of_word(), too_many());
     line_.clicks.push_back(static_cast<std::uint8_t>(value));
     return true;
+  }
+
+  static std::string too_many() {
+    return fmt::format("A list of more than {} documents was never shown.", kMostShown);
   }
 
   /// Of the bracket just read.

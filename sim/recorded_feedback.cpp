@@ -2,25 +2,27 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <limits>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 
+#include "core/data/doc_finder.h"
 #include "core/data/text_blocks.h"
 #include "core/error.h"
 #include "core/io/byte_stream.h"
+#include "core/io/descriptor.h"
+#include "core/runtime/execution_context.h"
+#include "core/text/byte_size.h"
 #include "sim/feedback_line.h"
 
 namespace olrank {
 namespace {
 
 constexpr std::size_t kBlockBytes = std::size_t{1} << 20;
+constexpr std::size_t kLongestLine = std::size_t{256} << 20;
 
 /// A short, printable excerpt of the file.
 std::string excerpt(std::string_view word) {
@@ -32,38 +34,6 @@ std::string excerpt(std::string_view word) {
   }
   return fmt::format("'{}{}'", shown, word.size() > kShown ? "..." : "");
 }
-
-/// Finds documents of a query by name. A query's names are sorted on first use.
-class DocNames {
- public:
-  static constexpr std::int32_t kUnknown = -1;
-  static constexpr std::int32_t kAmbiguous = -2;
-
-  explicit DocNames(const Dataset& data) : data_(data) {}
-
-  std::int32_t find(std::int64_t query, std::string_view name) {
-    const auto [known, is_new] = sorted_.try_emplace(query);
-    std::vector<std::int32_t>& docs = known->second;
-    const auto name_of = [&](std::int32_t doc) { return data_.doc_name(data_.offset(query) + doc); };
-    if (is_new) {
-      for (std::int32_t doc = 0; doc < data_.docs_of(query); ++doc) {
-        if (!name_of(doc).empty()) docs.push_back(doc);
-      }
-      std::sort(docs.begin(), docs.end(),
-                [&](std::int32_t a, std::int32_t b) { return name_of(a) < name_of(b); });
-    }
-    const auto found =
-        std::lower_bound(docs.begin(), docs.end(), name,
-                         [&](std::int32_t doc, std::string_view sought) { return name_of(doc) < sought; });
-    if (found == docs.end() || name_of(*found) != name) return kUnknown;
-    const auto next = found + 1;
-    return next != docs.end() && name_of(*next) == name ? kAmbiguous : *found;
-  }
-
- private:
-  const Dataset& data_;
-  std::unordered_map<std::int64_t, std::vector<std::int32_t>> sorted_;
-};
 
 /// Resolves the names and indices of a file against the data.
 class LineResolver {
@@ -122,13 +92,13 @@ class LineResolver {
   }
 
   std::int32_t by_name(const ShownDoc& called, std::int64_t query, std::int64_t number) {
-    const std::int32_t doc = names_.find(query, called.name);
-    if (doc == DocNames::kAmbiguous) {
+    const std::int32_t doc = names_.by_name(query, called.name);
+    if (doc == DocFinder::kAmbiguous) {
       fail(number, called.column,
            fmt::format("Query {} has several documents named {}. Use indices instead, from 0.",
                        excerpt(train_.qid(query)), excerpt(called.name)));
     }
-    if (doc == DocNames::kUnknown) {
+    if (doc == DocFinder::kUnknown) {
       fail(number, called.column,
            fmt::format("Query {} has no document named {}. Use the index, a number from 0, for a document "
                        "without a name.",
@@ -140,44 +110,20 @@ class LineResolver {
   std::string file_;
   const Dataset& train_;
   std::unordered_map<std::string_view, std::int64_t> queries_;
-  DocNames names_;
+  DocFinder names_;
   std::vector<std::int64_t> shown_in_;  // by doc, the last line that showed it
 };
 
-struct Descriptor {
-  int number = -1;
-  ~Descriptor() {
-    if (number >= 0) ::close(number);
-  }
-};
-
-/// The file's pieces from the beginning, and its compression as detected from its first bytes.
-std::unique_ptr<ByteStream> open_stream(int descriptor, const std::string& name) {
-  ByteSource rest = descriptor_source(descriptor, name);
-  std::string start;
-  while (start.size() < 4) {
-    const std::string_view piece = rest();
-    if (piece.empty()) break;
-    start += piece;
-  }
-  const Compression compression = compression_of(start);
-  ByteSource bytes = [start = std::move(start), rest = std::move(rest),
-                      given = false]() mutable -> std::string_view {
-    if (given || start.empty()) return rest();
-    given = true;
-    return start;
-  };
-  return decompressed(std::move(bytes), compression);
-}
-
 }  // namespace
 
-RecordedFeedback RecordedFeedback::read(const std::filesystem::path& path, const Dataset& train) {
-  const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
-  if (file.number < 0) throw IoError("read", path.string(), errno);
+RecordedFeedback RecordedFeedback::read(const std::filesystem::path& path, const Dataset& train,
+                                        std::optional<std::int64_t> max_bytes) {
+  const auto limit = static_cast<std::uint64_t>(max_bytes.value_or(available_memory() / 2));
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.is_open()) throw IoError("read", path.string(), errno);
   // Lines of a trace with parameters and widths may be very long, so lines are processed as they arrive.
-  const auto blocks = TextBlocks::of_stream(open_stream(file.number, path.string()), kBlockBytes,
-                                            std::numeric_limits<std::size_t>::max());
+  const auto blocks =
+      TextBlocks::of_stream(descriptor_stream(file.number(), path.string()), kBlockBytes, kLongestLine);
   LineResolver resolver(path.string(), train);
   RecordedFeedback recorded;
   FeedbackLine line;
@@ -196,6 +142,14 @@ RecordedFeedback RecordedFeedback::read(const std::filesystem::path& path, const
       recorded.queries_.push_back(query);
       recorded.clicks_.insert(recorded.clicks_.end(), line.clicks.begin(), line.clicks.end());
       recorded.offsets_.push_back(std::ssize(recorded.shown_));
+      if (recorded.bytes() > limit) {
+        resolver.fail(
+            number, 1,
+            fmt::format("The first {} rounds need {} of memory, but --max-memory allows {}. Raise "
+                        "--max-memory, or replay fewer rounds.",
+                        recorded.rounds(), readable_bytes(static_cast<double>(recorded.bytes())),
+                        readable_bytes(static_cast<double>(limit))));
+      }
     }
     if (block.failure) {
       resolver.fail(number + 1, static_cast<std::int64_t>(block.cut_off) + 1, *block.failure);
@@ -203,6 +157,11 @@ RecordedFeedback RecordedFeedback::read(const std::filesystem::path& path, const
   }
   if (recorded.queries_.empty()) resolver.fail(1, 1, "The file has no rounds to replay.");
   return recorded;
+}
+
+std::uint64_t RecordedFeedback::bytes() const {
+  return std::span(queries_).size_bytes() + std::span(offsets_).size_bytes() +
+         std::span(shown_).size_bytes() + std::span(clicks_).size_bytes();
 }
 
 RecordedFeedback::Record RecordedFeedback::at(std::int64_t index) const {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -24,8 +25,10 @@ class RecordedFeedback {
   /// its index within the query, in file order from 0, or its name as a string; clicks may be booleans.
   /// Other keys are ignored, and so is a line with "config" but no "qid", so a trace can be replayed.
   /// Plain, gzip or zstd. Throws DataError with file, line and column for the first malformed line, the
-  /// first line that does not match the data, and a file without rounds.
-  static RecordedFeedback read(const std::filesystem::path& path, const Dataset& train);
+  /// first line that does not match the data, a file without rounds, and one whose rounds need more than
+  /// `max_bytes` (half of the memory unless said).
+  static RecordedFeedback read(const std::filesystem::path& path, const Dataset& train,
+                               std::optional<std::int64_t> max_bytes = std::nullopt);
 
   std::int64_t rounds() const { return std::ssize(queries_); }
   Record at(std::int64_t index) const;
@@ -34,6 +37,7 @@ class RecordedFeedback {
 
  private:
   RecordedFeedback() = default;
+  std::uint64_t bytes() const;
 
   std::vector<std::int64_t> queries_;     // [rounds]
   std::vector<std::int64_t> offsets_{0};  // [rounds + 1], shown documents before each round

@@ -4,15 +4,19 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
 #include "core/io/atomic_file.h"
+#include "core/io/json.h"
 #include "core/runtime/log.h"
+#include "core/text/counted.h"
 #include "core/text/csv.h"
 #include "sim/curve.h"
 #include "sim/moments.h"
+#include "sim/trial_folder.h"
 
 namespace olrank {
 namespace {
@@ -20,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 SummaryRow read_summary(const fs::path& file) {
-  const auto json = nlohmann::json::parse(read_file(file), nullptr, false);
+  const auto json = try_parse_json(read_file(file, kLargestJson));
   try {
     SummaryRow row;
     row.identity = {json.at("ranker"), json.at("clicks"), json.at("fold"), json.at("seed")};
@@ -45,6 +49,12 @@ SummaryRow read_summary(const fs::path& file) {
     row.seconds = json.at("seconds");
     row.rounds_per_second = json.at("rounds_per_second");
     row.result_fingerprint = json.at("result_fingerprint");
+    if (const auto random = last.find("random"); random != last.end()) {
+      row.random_offline_ndcg = number(random->at("offline").at(figure));
+      row.random_online_ndcg = number(random->at("online").at(figure));
+      row.random_discounted_ndcg = number(random->at("online").at("c" + figure));
+    }
+    row.notes = json.value("notes", std::vector<std::string>());
     return row;
   } catch (const std::exception&) {
     throw IoError(fmt::format("{}: This is not a trial summary.", file.string()));
@@ -59,12 +69,59 @@ Moments moments_of(const std::vector<const SummaryRow*>& rows, Value&& value) {
   return olrank::moments_of(values);
 }
 
+/// Stands in the column of rankers.
+constexpr std::string_view kRandomOrder = "(random order)";
+
 using Groups = std::map<std::pair<std::string, std::string>, std::vector<const SummaryRow*>>;
+
+/// Each with its trial: "fold 1, seed 2: …".
+std::vector<std::string> notes_of(const std::vector<const SummaryRow*>& group) {
+  std::vector<std::string> notes;
+  for (const SummaryRow* row : group) {
+    for (const std::string& note : row->notes)
+      notes.push_back(fmt::format("fold {}, seed {}: {}", row->identity.fold, row->identity.seed, note));
+  }
+  return notes;
+}
 
 Groups by_user_and_ranker(const std::vector<SummaryRow>& rows) {
   Groups groups;
   for (const SummaryRow& row : rows) groups[{row.identity.user, row.identity.ranker}].push_back(&row);
   return groups;
+}
+
+/// A random order of the documents in the trials of one user. Rankers share their queries, so each fold and
+/// seed counts once. Empty if a summary of an earlier version lacks the figures.
+std::string random_line(const std::vector<SummaryRow>& rows, const std::string& user,
+                        std::size_t user_width, std::size_t width) {
+  std::map<std::pair<std::int64_t, std::int64_t>, const SummaryRow*> places;
+  for (const SummaryRow& row : rows) {
+    if (row.identity.user == user) places[{row.identity.fold, row.identity.seed}] = &row;
+  }
+  std::vector<const SummaryRow*> once;
+  once.reserve(places.size());
+  for (const auto& [place, row] : places) once.push_back(row);
+  const Moments offline = moments_of(once, [](const SummaryRow& row) { return row.random_offline_ndcg; });
+  const Moments online = moments_of(once, [](const SummaryRow& row) { return row.random_discounted_ndcg; });
+  if (!std::isfinite(offline.mean) || !std::isfinite(online.mean)) return "";
+  return fmt::format("{:<{}}  {:<{}}  {:>6}  {:>17}  {:>17}  {:>9}  {:>12}\n", user, user_width,
+                     kRandomOrder, width, "-", fmt::format("{:.4f}", offline.mean),
+                     fmt::format("{:.1f}", online.mean), "-", "-");
+}
+
+/// The notes of trials, a line each; of many, the first ones and their number.
+std::string notes_text(const std::vector<SummaryRow>& rows) {
+  constexpr std::int64_t kMost = 10;
+  std::string text;
+  std::int64_t notes = 0;
+  for (const SummaryRow& row : rows) {
+    for (const std::string& note : row.notes) {
+      if (++notes <= kMost) text += fmt::format("Note: {}: {}\n", row.identity.path().string(), note);
+    }
+  }
+  if (notes > kMost)
+    text += fmt::format("{} more in summary.json of their trials.\n", counted(notes - kMost, "note"));
+  return text;
 }
 
 /// Deviations as "PLACE: KEY = VALUE (…)"; a line a place.
@@ -88,9 +145,9 @@ std::string by_place(const std::vector<std::string>& deviations) {
 
 std::vector<SummaryRow> read_summaries(const fs::path& experiment) {
   std::vector<SummaryRow> rows;
-  std::error_code failed;
-  for (const auto& entry : fs::recursive_directory_iterator(experiment / "trials", failed)) {
-    if (entry.path().filename() == "summary.json") rows.push_back(read_summary(entry.path()));
+  for (const TrialIdentity& identity : trials_in(experiment)) {
+    if (TrialFolder(experiment, identity).finished())
+      rows.push_back(read_summary(experiment / identity.path() / "summary.json"));
   }
   std::sort(rows.begin(), rows.end(),
             [](const SummaryRow& a, const SummaryRow& b) { return a.identity < b.identity; });
@@ -102,15 +159,18 @@ std::string summary_csv(const std::vector<SummaryRow>& rows) {
   std::string text = fmt::format(
       "ranker,clicks,fold,seed,rounds,pairs,parameters,offline_ndcg@{0},online_ndcg@{0},cndcg@{0},regret,"
       "certain_share,"
-      "blocks,offline_area,online_area,result_fingerprint\n",
+      "blocks,offline_area,online_area,result_fingerprint,random_offline_ndcg@{0},random_online_ndcg@{0},"
+      "random_cndcg@{0}\n",
       cutoff);
   for (const SummaryRow& row : rows) {
-    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", csv_field(row.identity.ranker),
-                        csv_field(row.identity.user), row.identity.fold, row.identity.seed, row.rounds,
-                        row.pairs, row.parameters, csv_number(row.offline_ndcg),
-                        csv_number(row.online_ndcg), csv_number(row.discounted_ndcg),
-                        csv_number(row.regret), csv_number(row.certain_share), csv_number(row.blocks),
-                        csv_number(row.offline_area), csv_number(row.online_area), row.result_fingerprint);
+    text += fmt::format(
+        "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", csv_field(row.identity.ranker),
+        csv_field(row.identity.user), row.identity.fold, row.identity.seed, row.rounds, row.pairs,
+        row.parameters, csv_number(row.offline_ndcg), csv_number(row.online_ndcg),
+        csv_number(row.discounted_ndcg), csv_number(row.regret), csv_number(row.certain_share),
+        csv_number(row.blocks), csv_number(row.offline_area), csv_number(row.online_area),
+        row.result_fingerprint, csv_number(row.random_offline_ndcg), csv_number(row.random_online_ndcg),
+        csv_number(row.random_discounted_ndcg));
   }
   return text;
 }
@@ -123,7 +183,7 @@ std::string conventions_text(const ResultConventions& about) {
 
 std::string summary_text(const std::vector<SummaryRow>& rows, const ResultConventions& about) {
   if (rows.empty()) return "No trial has finished yet.\n";
-  std::size_t widest = 6;
+  std::size_t widest = kRandomOrder.size();
   std::size_t widest_user = 6;
   for (const SummaryRow& row : rows) {
     widest = std::max(widest, row.identity.ranker.size());
@@ -134,7 +194,9 @@ std::string summary_text(const std::vector<SummaryRow>& rows, const ResultConven
       fmt::format("{:<{}}  {:<{}}  {:>6}  {:>17}  {:>17}  {:>9}  {:>12}\n", "clicks", widest_user, "ranker",
                   widest, "trials", fmt::format("offline ndcg@{}", cutoff),
                   fmt::format("online cndcg@{}", cutoff), "certain", "rounds/s");
-  for (const auto& [name, group] : by_user_and_ranker(rows)) {
+  const Groups groups = by_user_and_ranker(rows);
+  for (auto at = groups.begin(); at != groups.end(); ++at) {
+    const auto& [name, group] = *at;
     const bool certain = std::all_of(group.begin(), group.end(),
                                      [](const SummaryRow* row) { return row->certain_share.has_value(); });
     text += fmt::format(
@@ -148,12 +210,14 @@ std::string summary_text(const std::vector<SummaryRow>& rows, const ResultConven
                   100.0 * moments_of(group, [](const SummaryRow& row) { return *row.certain_share; }).mean)
             : "-",
         moments_of(group, [](const SummaryRow& row) { return row.rounds_per_second; }).mean);
+    if (const auto next = std::next(at); next == groups.end() || next->first.first != name.first)
+      text += random_line(rows, name.first, widest_user, widest);
   }
   text += fmt::format(
       "\nProtocol {}; queries without a relevant document: {}; seeds {}; ± is one standard "
       "deviation over trials.\n",
       about.protocol, about.empty_queries, fmt::join(about.seeds, ", "));
-  return text + by_place(about.deviations);
+  return text + by_place(about.deviations) + notes_text(rows);
 }
 
 std::string summary_means_json(const std::vector<SummaryRow>& rows, const ResultConventions& about) {
@@ -176,6 +240,10 @@ std::string summary_means_json(const std::vector<SummaryRow>& rows, const Result
     object["cndcg"] = figure([](const SummaryRow& row) { return row.discounted_ndcg; });
     object["offline_area"] = figure([](const SummaryRow& row) { return row.offline_area; });
     object["rounds_per_second"] = figure([](const SummaryRow& row) { return row.rounds_per_second; });
+    object["random_offline_ndcg"] = figure([](const SummaryRow& row) { return row.random_offline_ndcg; });
+    object["random_online_ndcg"] = figure([](const SummaryRow& row) { return row.random_online_ndcg; });
+    object["random_cndcg"] = figure([](const SummaryRow& row) { return row.random_discounted_ndcg; });
+    object["notes"] = notes_of(group);
     object["protocol"] = about.protocol;
     object["empty_queries"] = about.empty_queries;
     object["seeds"] = about.seeds;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,6 +29,11 @@ struct SummaryRow {
   double seconds = 0.0;  // not in the table, because it differs between runs
   double rounds_per_second = 0.0;
   std::string result_fingerprint;
+  // Of random orders of the same queries; NaN in the summaries of earlier versions.
+  double random_offline_ndcg = std::numeric_limits<double>::quiet_NaN();
+  double random_online_ndcg = std::numeric_limits<double>::quiet_NaN();
+  double random_discounted_ndcg = std::numeric_limits<double>::quiet_NaN();
+  std::vector<std::string> notes;
 };
 
 /// The conventions printed with every result.

@@ -32,6 +32,7 @@ Trial::Trial(const TrialSettings& settings, const TrialData& data, const TrialUs
       ranker_(ranker),
       execution_(execution),
       online_(online_options(settings, data)),
+      random_(online_options(settings, data)),
       evaluator_(offline_options(settings)),
       eval_scores_(data.eval_set.docs()) {}
 
@@ -41,6 +42,11 @@ bool Trial::evaluation_due() const {
 
 QueryDocs Trial::query_docs(std::int64_t query) const {
   return {query, data_.train.offset(query), data_.train.features_of(query)};
+}
+
+std::int64_t Trial::query_of(std::int64_t round) const {
+  return users_.recorded != nullptr ? users_.recorded->at(round - 1).query
+                                    : users_.queries->query_of(static_cast<std::uint32_t>(round));
 }
 
 const PlayedRound& Trial::play_round(RoundDetail* detail, bool full_detail) {
@@ -53,6 +59,9 @@ const PlayedRound& Trial::play_round(RoundDetail* detail, bool full_detail) {
   } else {
     play_simulated(context, detail, full_detail);
   }
+  const RandomNdcg random = random_.observe(data_.train.grades_of(played_.query));
+  if (users_.recorded == nullptr && round_ > settings_.rounds - LastLists::kRounds)
+    last_lists_.observe(played_.ndcg, random);
   pairs_ += std::ssize(played_.learned.pairs);
   return played_;
 }
@@ -136,6 +145,9 @@ void Trial::begin_evaluation() {
   point_.online_ndcg = online_.mean_ndcg();
   point_.discounted_ndcg = online_.discounted_ndcg();
   if (users_.recorded == nullptr) point_.regret = online_.regret();
+  point_.random.online_ndcg = random_.mean_ndcg();
+  point_.random.discounted_ndcg = random_.discounted_ndcg();
+  if (users_.recorded == nullptr) point_.random.regret = random_.regret();
   const auto mean = [](double sum, std::int64_t count) {
     return count > 0 ? std::optional(sum / static_cast<double>(count)) : std::nullopt;
   };
@@ -170,7 +182,9 @@ const CurvePoint& Trial::finish_evaluation() {
   {
     const auto measured = spent.measure("eval");
     if (scores_begun_) ranker_.finish_scores(eval_scores_);
-    point_.offline_ndcg = evaluator_.evaluate(data_.eval_set, eval_scores_, execution_).ndcg.front();
+    const MetricReport& report = evaluator_.evaluate(data_.eval_set, eval_scores_, execution_);
+    point_.offline_ndcg = report.ndcg.front();
+    point_.random.offline_ndcg = report.random_ndcg.front();
     if (data_.offline)
       point_.cosine = cosine_to_offline(ranker_.model(), data_.eval_set, eval_scores_, *data_.offline);
   }
@@ -188,6 +202,16 @@ std::string Trial::queries_csv() {
     evaluator_.evaluate(data_.eval_set, eval_scores_, execution_);
   }
   return query_ndcg_csv(data_.eval_set, evaluator_);
+}
+
+void Trial::save_last_lists(StateWriter& state) const {
+  state.put("trial.last_lists", std::span<const double>(last_lists_.sums()));
+}
+
+void Trial::load_last_lists(StateReader& state) {
+  LastLists::Sums sums;
+  state.get_into("trial.last_lists", std::span<double>(sums));
+  last_lists_.restore(sums);
 }
 
 void Trial::save(StateWriter& state) const {
@@ -226,6 +250,9 @@ void Trial::load(StateReader& state) {
   online.regret = state.get_one<std::int64_t>("online.regret");
   online.exposure = state.get<std::int64_t>("online.exposure");
   online_.restore(std::move(online));
+  random_ = RandomOnline(online_options(settings_, data_));
+  for (std::int64_t round = 1; round <= round_; ++round)
+    random_.observe(data_.train.grades_of(query_of(round)));
   certainty_.share_sum = state.get_one<double>("certainty.share_sum");
   certainty_.share_rounds = state.get_one<std::int64_t>("certainty.share_rounds");
   certainty_.blocks_sum = state.get_one<std::int64_t>("certainty.blocks_sum");

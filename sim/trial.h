@@ -11,6 +11,7 @@
 #include "core/io/state_archive.h"
 #include "core/metrics/evaluator.h"
 #include "core/metrics/online.h"
+#include "core/metrics/random_online.h"
 #include "core/online/click_model.h"
 #include "core/online/online_ranker.h"
 #include "core/online/query_source.h"
@@ -18,6 +19,7 @@
 #include "core/runtime/execution_context.h"
 #include "core/runtime/stage_clock.h"
 #include "sim/curve.h"
+#include "sim/last_lists.h"
 #include "sim/recorded_feedback.h"
 #include "sim/trial_settings.h"
 
@@ -66,6 +68,8 @@ class Trial {
   const CurvePoint& finish_evaluation();
 
   const CurvePoint& latest_point() const { return point_; }
+  /// The ranker's own lists in the last rounds of the trial; empty until then, and in a replay.
+  const LastLists& last_lists() const { return last_lists_; }
   /// The offline metric of every query in this object's last evaluation.
   std::string queries_csv();
   const StageClock& clock() const { return clock_; }
@@ -73,6 +77,9 @@ class Trial {
   const StageClock& evaluation_clock() const { return evaluation_clock_; }
   StageClock& clock() { return clock_; }
 
+  /// What a checkpoint needs and a fingerprint does not cover. Goes before save() and load().
+  void save_last_lists(StateWriter& state) const;
+  void load_last_lists(StateReader& state);
   void save(StateWriter& state) const;
   void load(StateReader& state);
   /// Loads only the ranker's state from a saved trial and returns the rounds played. Skips the entries
@@ -95,6 +102,7 @@ class Trial {
   QueryDocs query_docs(std::int64_t query) const;
   void play_simulated(RoundContext& context, RoundDetail* detail, bool full_detail);
   void play_recorded(RoundContext& context);
+  std::int64_t query_of(std::int64_t round) const;
   void count_certainty(const ListCertainty& certainty);
   void count_contradicted(std::span<const CertainOrder> orders, const QueryGrades& grades);
 
@@ -111,6 +119,8 @@ class Trial {
   bool evaluated_ = false;  // in this process: the evaluator has this trial's results
   std::int64_t pairs_ = 0;
   OnlineMetrics online_;
+  RandomOnline random_;  // of the rounds' queries; loading counts them again
+  LastLists last_lists_;
   Certainty certainty_;
   std::vector<double> width_ratios_;  // since the last evaluation
   StageClock clock_;

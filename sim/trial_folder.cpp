@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/folder.h"
+#include "core/io/json.h"
 #include "core/online/model_bytes.h"
 #include "core/version.h"
 
@@ -24,9 +26,12 @@ constexpr std::string_view kCurve = "curve.jsonl";
 constexpr std::string_view kSummary = "summary.json";
 constexpr std::string_view kQueries = "queries.csv";
 constexpr std::string_view kModel = "model.safetensors";
+constexpr std::string_view kCheckpoints = "checkpoint";
 constexpr std::string_view kCheckpoint = "checkpoint/state.safetensors";
+constexpr std::string_view kState = kCheckpoint.substr(kCheckpoints.size() + 1);
 /// The checkpoint of earlier versions, which is refused rather than overlooked.
-constexpr std::string_view kOldCheckpoint = "checkpoint/state.olrank";
+constexpr std::string_view kOldState = "state.olrank";
+constexpr std::string_view kFiles[] = {kCurve, kSummary, kQueries, kModel, kState, kOldState};
 
 void write_all(int descriptor, std::string_view bytes, const fs::path& path) {
   while (!bytes.empty()) {
@@ -38,7 +43,7 @@ void write_all(int descriptor, std::string_view bytes, const fs::path& path) {
 }
 
 fs::path checkpoint_in(const fs::path& folder) {
-  const fs::path old = folder / kOldCheckpoint;
+  const fs::path old = folder / kCheckpoints / kOldState;
   const fs::path current = folder / kCheckpoint;
   return fs::exists(old) && !fs::exists(current) ? old : current;
 }
@@ -106,7 +111,7 @@ void TrialFolder::check(const TrialRecipe& recipe) const {
 
 void TrialFolder::check_finished(TrialRecipe recipe) const {
   const fs::path file = path_ / kSummary;
-  const auto parsed = nlohmann::ordered_json::parse(read_file(file), nullptr, false);
+  const auto parsed = try_parse_json(read_file(file, kLargestJson));
   if (!parsed.is_object() || !parsed.contains("recipe")) {
     throw IoError(
         fmt::format("{}: This is not a trial summary. Start the trial again with --force.", file.string()));
@@ -137,7 +142,7 @@ void TrialFolder::check_checkpoint(StateReader& state, const TrialRecipe& recipe
 
 void TrialFolder::open_curve(bool truncate) {
   const fs::path file = path_ / kCurve;
-  const int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (truncate ? O_TRUNC : 0);
+  const int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | (truncate ? O_TRUNC : 0);
   curve_ = ::open(file.c_str(), flags, 0666);
   if (curve_ < 0) throw IoError("write", file.string(), errno);
 }
@@ -145,17 +150,18 @@ void TrialFolder::open_curve(bool truncate) {
 /// A killed run may leave temporary files.
 void TrialFolder::remove_leftovers() const {
   std::error_code ignored;
-  for (const fs::path& folder : {path_, path_ / "checkpoint"}) {
+  for (const fs::path& folder : {path_, path_ / kCheckpoints}) {
     for (const auto& entry : fs::directory_iterator(folder, ignored)) {
-      if (entry.path().filename().string().find(".tmp-") != std::string::npos) {
-        fs::remove(entry.path(), ignored);
-      }
+      const std::string name = entry.path().filename().string();
+      const bool ours = std::any_of(std::begin(kFiles), std::end(kFiles),
+                                    [&](std::string_view file) { return is_temporary_of(name, file); });
+      if (ours) fs::remove(entry.path(), ignored);
     }
   }
 }
 
 void TrialFolder::begin() {
-  make_folder(path_ / "checkpoint");
+  make_folder(path_ / kCheckpoints);
   remove_leftovers();
   open_curve(true);
 }
@@ -198,6 +204,7 @@ void TrialFolder::write_checkpoint(const Trial& trial, const TrialRecipe& recipe
   }
   state.put_text("clock.stages", names);
   state.put("clock.seconds", seconds);
+  trial.save_last_lists(state);
   trial.save(state);
   state.write(path_ / kCheckpoint);
 }
@@ -227,6 +234,7 @@ void TrialFolder::restore(Trial& trial, const TrialRecipe& recipe) {
     trial.clock().add(std::string_view(names).substr(begin, end - begin), of_stage);
     begin = end + 1;
   }
+  trial.load_last_lists(state);
   trial.load(state);
   state.require_end();
 
@@ -238,9 +246,9 @@ void TrialFolder::restore(Trial& trial, const TrialRecipe& recipe) {
         fmt::format("{}: The curve is shorter than at its checkpoint. Start the trial again with --force.",
                     curve.string()));
   }
-  fs::resize_file(curve, curve_bytes_, failed);
-  if (failed) throw IoError("truncate", curve.string(), failed.value());
   open_curve(false);
+  if (::ftruncate(curve_, static_cast<off_t>(curve_bytes_)) != 0)
+    throw IoError("truncate", curve.string(), errno);
 }
 
 void TrialFolder::finish(Trial& trial, const OnlineRanker& ranker, const ModelMetadata& metadata,
@@ -266,6 +274,35 @@ void TrialFolder::finish(Trial& trial, const OnlineRanker& ranker, const ModelMe
   summary.rounds_per_second = summary.seconds > 0.0 ? last_round_ / summary.seconds : 0.0;
   write_file_atomically(path_ / kSummary, summary_json(summary, trial.clock()));
   write_checkpoint(trial, summary.recipe);
+}
+
+std::vector<TrialIdentity> trials_in(const fs::path& experiment) {
+  std::vector<TrialIdentity> found;
+  const auto folders_in = [&](const fs::path& folder) {
+    std::vector<fs::path> folders;
+    std::error_code failed;
+    for (const auto& entry : fs::directory_iterator(experiment / folder, failed)) {
+      std::error_code unknown;
+      if (entry.is_directory(unknown)) folders.push_back(folder / entry.path().filename());
+    }
+    return folders;
+  };
+  for (const fs::path& ranker : folders_in("trials")) {
+    for (const fs::path& user : folders_in(ranker)) {
+      for (const fs::path& fold : folders_in(user)) {
+        for (const fs::path& seed : folders_in(fold)) {
+          if (const auto identity = identity_of(seed)) found.push_back(*identity);
+        }
+      }
+    }
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+void remove_trial(const fs::path& experiment, const TrialIdentity& identity) {
+  remove_files(experiment, identity.path() / kCheckpoints, kFiles);
+  remove_files(experiment, identity.path(), kFiles);
 }
 
 bool has_checkpoint(const fs::path& folder) {
@@ -296,6 +333,7 @@ std::string summary_json(const TrialSummary& summary, const StageClock& clock) {
   for (const auto& stage : clock.stages()) json["seconds_by_stage"][stage.name] = stage.seconds;
   json["peak_memory_bytes"] = summary.peak_memory_bytes;
   json["result_fingerprint"] = summary.result_fingerprint;
+  json["notes"] = summary.notes;
   json["version"] = version();
   json["commit"] = revision();
   for (const auto& [name, text] : summary.recipe) json["recipe"][name] = text;

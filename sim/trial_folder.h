@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/io/safetensors.h"
 #include "core/io/state_archive.h"
@@ -27,6 +28,7 @@ struct TrialSummary {
   double rounds_per_second = 0.0;
   std::int64_t peak_memory_bytes = 0;  // of the process
   std::string result_fingerprint;      // of curve, figures and the ranker's state; seconds left out
+  std::vector<std::string> notes;      // what a reader of the results should know, a sentence each
 };
 
 /// The files of one trial. The curve grows by whole lines; all other files appear by atomic
@@ -82,6 +84,12 @@ class TrialFolder {
   double last_offline_ = 0.0;
   double last_online_ = 0.0;
 };
+
+/// The trials that have a folder there, finished or not, sorted.
+std::vector<TrialIdentity> trials_in(const std::filesystem::path& experiment);
+/// Removes the files of a trial, and its folders where nothing else is in them. Symbolic links are not
+/// followed.
+void remove_trial(const std::filesystem::path& experiment, const TrialIdentity& identity);
 
 /// Whether a trial's folder has a checkpoint.
 bool has_checkpoint(const std::filesystem::path& folder);

@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "core/error.h"
+#include "core/io/json.h"
 
 namespace olrank {
 namespace {
@@ -25,11 +27,34 @@ std::pair<std::string, std::string> first_difference(const std::string& there, c
   return {a, b};
 }
 
+/// "fold3" with prefix "fold" is 3.
+std::optional<std::int64_t> numbered(const std::string& name, std::string_view prefix) {
+  if (!name.starts_with(prefix)) return std::nullopt;
+  std::int64_t number = 0;
+  const char* const end = name.data() + name.size();
+  const auto [stopped, error] = std::from_chars(name.data() + prefix.size(), end, number);
+  if (error != std::errc() || stopped != end) return std::nullopt;
+  return number;
+}
+
 }  // namespace
 
 std::filesystem::path TrialIdentity::path() const {
   return std::filesystem::path("trials") / ranker / user / fmt::format("fold{}", fold) /
          fmt::format("seed{}", seed);
+}
+
+std::optional<TrialIdentity> identity_of(const std::filesystem::path& path) {
+  const std::vector<std::string> parts(path.begin(), path.end());
+  if (parts.size() != 5) return std::nullopt;
+  const auto fold = numbered(parts[3], "fold");
+  const auto seed = numbered(parts[4], "seed");
+  if (!fold || !seed) return std::nullopt;
+  TrialIdentity identity{parts[1], parts[2], *fold, *seed};
+  // Whatever is not written as path() writes it is not a trial's folder: "..", "fold007".
+  const bool leaves = parts[1] == ".." || parts[2] == ".." || parts[1] == "." || parts[2] == ".";
+  if (leaves || identity.path() != path) return std::nullopt;
+  return identity;
 }
 
 std::string recipe_difference(const TrialRecipe& there, const TrialRecipe& here) {
@@ -52,7 +77,7 @@ std::string recipe_json(const TrialRecipe& recipe) {
 }
 
 TrialRecipe parse_recipe(const std::string& json, const std::string& origin) {
-  const auto parsed = nlohmann::ordered_json::parse(json, nullptr, false);
+  const auto parsed = try_parse_json(json);
   TrialRecipe recipe;
   if (!parsed.is_object()) throw IoError(fmt::format("{}: The trial's recipe is missing.", origin));
   for (const auto& [name, text] : parsed.items()) {

@@ -3,6 +3,7 @@
 #include <compare>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,6 +23,9 @@ struct TrialIdentity {
   /// trials/<ranker>/<clicks>/fold<k>/seed<s>
   std::filesystem::path path() const;
 };
+
+/// The trial whose path() this is; none for anything else.
+std::optional<TrialIdentity> identity_of(const std::filesystem::path& path);
 
 /// Everything that determines a trial's result, as named strings. A result or checkpoint with another
 /// recipe is never used for this trial.

@@ -1,10 +1,10 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
-#include <cstddef>
 #include <optional>
 #include <vector>
+
+#include "core/statistics/quantile.h"
 
 namespace olrank {
 
@@ -19,13 +19,8 @@ struct WidthRatio {
 inline std::optional<WidthRatio> width_ratio_of(std::vector<double> ratios) {
   if (ratios.empty()) return std::nullopt;
   std::sort(ratios.begin(), ratios.end());
-  const auto quantile = [&](double share) {
-    const double place = share * static_cast<double>(ratios.size() - 1);
-    const auto below = static_cast<std::size_t>(place);
-    const std::size_t above = std::min(below + 1, ratios.size() - 1);
-    return ratios[below] + (place - static_cast<double>(below)) * (ratios[above] - ratios[below]);
-  };
-  return WidthRatio{quantile(0.5), quantile(0.1), quantile(0.9)};
+  return WidthRatio{sorted_quantile(ratios, 0.5), sorted_quantile(ratios, 0.1),
+                    sorted_quantile(ratios, 0.9)};
 }
 
 }  // namespace olrank

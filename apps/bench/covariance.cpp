@@ -79,28 +79,31 @@ class CovarianceStudy {
   }
 
   int run(const OutputFlags& output) {
+    const OutputFolder folder(configuration_.run.out, FolderKind::kExperiment, request_.shard);
     if (plan_.matched_alpha) {
-      refuse_before_calibration();
+      prepare_calibration(folder);
       const int calibrated = calibrate();
       if (calibrated != 0) return calibrated;
       if (plan_.calibrations.empty()) return 0;  // other shards are not finished yet
     }
-    const int code = run_trials();
+    const int code = run_trials(folder);
     if (code > 1) return code;
     report(output);
     return code;
   }
 
  private:
-  /// Checks memory and existing results before the calibration. With --resume, existing results can be
-  /// checked only once α is known.
-  void refuse_before_calibration() const {
-    if (request_.existing == Existing::kResume) return;
+  /// Checks memory and existing results before the calibration, and makes the folder olrank's before
+  /// anything is written below it. With --resume, existing results can be checked only once α is known.
+  void prepare_calibration(const OutputFolder& folder) const {
     const Configuration whole = experiment_configuration();
     const ExperimentPlan plan = make_plan(whole, request_);
-    check_memory(whole, plan);
-    refuse_existing(plan);
-    check_existing(plan);
+    if (request_.existing != Existing::kResume) {
+      check_memory(whole, plan);
+      refuse_existing(plan, folder);
+      check_existing(plan);
+    }
+    if (!folder.has_manifest()) write_manifest(whole, plan, folder, command_);
   }
 
   ExperimentRequest calibration_request() const {
@@ -123,10 +126,11 @@ class CovarianceStudy {
     const Configuration& settings = calibration.configuration();
     ExperimentPlan plan = make_plan(settings, calibration_request());
     check_memory(settings, plan);
-    settle_existing(plan);
+    const OutputFolder folder(plan.out, FolderKind::kExperiment, request_.shard);
+    settle_existing(plan, folder);
     log_info("Calibrating α: {} of {} in {}", counted(trials_of(plan).size(), "trial"),
              counted(plan.trial.rounds, "round"), plan.out.string());
-    write_manifest(settings, plan, command_);
+    write_manifest(settings, plan, folder, command_);
     if (const int code = run_and_summarise(plan); code != 0) return code;
     if (!calibration.complete()) {
       log_info(
@@ -147,15 +151,15 @@ class CovarianceStudy {
     return 0;
   }
 
-  int run_trials() const {
+  int run_trials(const OutputFolder& folder) const {
     const Configuration whole = experiment_configuration();
     const ExperimentPlan plan = make_plan(whole, request_);
     check_memory(whole, plan);  // before --force removes anything
-    settle_existing(plan);
+    settle_existing(plan, folder);
     log_info("Running the study: {}, {} of {} in {}, protocol {}", counted(rankers_.size(), "ranker"),
              counted(trials_of(plan).size(), "trial"), counted(plan.trial.rounds, "round"),
              plan.out.string(), name_of(configuration_.protocol.name));
-    write_manifest(whole, plan, command_);
+    write_manifest(whole, plan, folder, command_);
     write_configuration(whole, plan.out / "config.toml");
     write_configuration(configuration_, plan.out / "study.toml");
     return run_and_summarise(plan);

@@ -15,10 +15,13 @@ namespace {
 class BenchDataCommand : public Command {
  public:
   std::string name() const override { return "data"; }
-  std::string summary() const override { return "benchmark parsing, binary copies and metrics"; }
+  std::string summary() const override {
+    return "benchmark parsing, inspecting, binary copies and metrics";
+  }
   void declare(CLI::App& app) override {
-    app.add_option("--source", source_, "synthetic data set [default: synth:mslr-like?queries=100]")
-        ->type_name("SYNTH");
+    app.add_option("--source", source_,
+                   "synthetic data set, or a plain LETOR text file [default: synth:mslr-like?queries=100]")
+        ->type_name("SOURCE");
     app.add_option("--threads", threads_, "CPU threads [default: 1]")->check(CLI::PositiveNumber);
     flags_.declare(app);
   }

@@ -11,7 +11,13 @@
 namespace olrank {
 
 /// The ceiling that a rate is compared with; it is measured next to the work itself.
-enum class CeilingKind { kNone, kGemmFloat, kGemmDouble, kMemory };
+enum class CeilingKind {
+  kNone,
+  kGemmFloat,
+  kGemmDouble,
+  kMemory,
+  kOwn,  // the case brings it; work may also be faster
+};
 
 /// A benchmark case: work that is timed in isolation.
 struct BenchCase {
@@ -22,6 +28,9 @@ struct BenchCase {
   CeilingKind ceiling = CeilingKind::kNone;
   /// Sets up the data and returns the work, which may be called any number of times.
   std::function<std::function<void()>()> prepare;
+  /// Of CeilingKind::kOwn: what it is, and one pass over the case's bytes.
+  std::string own_name = {};
+  std::function<void()> own_body = {};
 };
 
 /// CPU seconds per call over the repeats.
@@ -43,6 +52,7 @@ struct Measurement {
   double bytes = 0.0;
   std::string ceiling;         // its name; empty for none
   double ceiling_value = 0.0;  // operations or bytes a second
+  bool is_limit = true;        // nothing can be faster than the ceiling
   double share = 0.0;          // of the ceiling, the median over repeats; NaN without one
 
   /// Name, device and parameters; measurements with the same identity are comparable.

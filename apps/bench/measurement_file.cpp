@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "core/io/atomic_file.h"
+#include "core/io/json.h"
 #include "core/ops/blas.h"
 #include "core/runtime/execution_context.h"
 #include "core/version.h"
@@ -124,7 +125,7 @@ std::string measurements_json(const MeasurementFile& file) {
 MeasurementFile read_measurements(const std::filesystem::path& file) {
   MeasurementFile read;
   try {
-    const ordered_json json = ordered_json::parse(read_file(file));
+    const ordered_json json = parse_ordered_json(read_file(file, kLargestJson));
     const ordered_json& machine = json.at("machine");
     const auto text = [&](const char* key) { return machine.at(key).get<std::string>(); };
     read.command = json.at("command").get<std::string>();

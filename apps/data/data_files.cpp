@@ -27,7 +27,7 @@ void ReadingFlags::declare(CLI::App& app) {
 LetorOptions ReadingFlags::options() const {
   DataSettings settings;
   settings.max_memory = max_memory;
-  return {.max_bytes = allowed_bytes(settings)};
+  return letor_options(settings);
 }
 
 Dataset read_any(const std::string& path, const ReadingFlags& flags, ExecutionContext& context) {

@@ -16,6 +16,7 @@
 #include "core/data/synthetic.h"
 #include "core/data/synthetic_source.h"
 #include "core/error.h"
+#include "core/io/byte_stream.h"
 #include "core/runtime/log.h"
 #include "core/text/byte_size.h"
 #include "core/text/nearest.h"
@@ -56,31 +57,80 @@ PartFiles files_of(const DataSettings& settings, std::int64_t fold) {
   return files;
 }
 
+constexpr std::string_view kAutomatic = "auto";
+
+/// The size of text that is known without reading it; compressed text counts as ten times its size.
+double text_bytes_of(const std::string& file) {
+  std::error_code unknown;
+  const auto bytes = static_cast<double>(std::filesystem::file_size(file, unknown));
+  if (unknown) return 0.0;
+  return compression_of_name(file) == Compression::kNone ? bytes : 10.0 * bytes;
+}
+
 class PartLoader {
  public:
   PartLoader(const DataSettings& settings, ExecutionContext& context)
       : cache_(DatasetCache::of_setting(settings.cache)),
-        left_(allowed_bytes(settings)),
+        options_(letor_options(settings)),
         context_(context) {}
 
   Dataset load(const std::vector<std::string>& files) {
     std::vector<Dataset> parts;
+    std::int64_t docs = 0;
+    std::int64_t own = 0;
+    std::size_t widest = 0;
     for (const std::string& file : files) {
-      parts.push_back(cache_.read(file, {.max_bytes = left_}, context_.pool()));
-      left_ -= parts.back().docs() * parts.back().features() * static_cast<std::int64_t>(sizeof(float));
+      parts.push_back(cache_.read(file, options_, context_.pool()));
+      const std::int64_t bytes = parts.back().docs() * parts.back().features() * kValue;
+      options_.max_bytes -= bytes;
+      own += bytes;
+      docs += parts.back().docs();
+      if (parts.back().features() > parts[widest].features()) widest = parts.size() - 1;
     }
+    check_widening(docs, parts[widest].features(), own, files, files[widest]);
     return join_parts(std::move(parts), context_);
   }
 
+  /// A part as wide as `features`, those of another file.
+  Dataset widen(Dataset part, std::int64_t features, const std::vector<std::string>& files,
+                const std::string& widest) {
+    check_widening(part.docs(), features, part.docs() * part.features() * kValue, files, widest);
+    return widened(part, features, context_);
+  }
+
  private:
+  static constexpr std::int64_t kValue = sizeof(float);
+
+  /// Throws if documents that need `own` bytes as they are would take too much at that width.
+  void check_widening(std::int64_t docs, std::int64_t features, std::int64_t own,
+                      const std::vector<std::string>& files, const std::string& widest) {
+    const double bytes =
+        static_cast<double>(docs) * static_cast<double>(features) * static_cast<double>(kValue);
+    const double more = bytes - static_cast<double>(own);
+    if (more <= 0.0) return;
+    double text = 0.0;
+    for (const std::string& file : files) text += text_bytes_of(file);
+    const bool sparse = options_.refuse_sparse && is_sparse(bytes, text);
+    if (sparse || more > static_cast<double>(options_.max_bytes)) {
+      throw DataError(
+          joined(files), 0, 0,
+          fmt::format("With feature {} of {}, {} documents become a dense matrix of {}, {}. Renumber the "
+                      "features, or {} --max-memory.",
+                      features, widest, docs, readable_bytes(bytes),
+                      sparse ? "nearly all zeros" : "more than --max-memory allows",
+                      sparse ? "give" : "raise"));
+    }
+    options_.max_bytes -= static_cast<std::int64_t>(more);
+  }
+
   DatasetCache cache_;
-  std::int64_t left_;
+  LetorOptions options_;  // max_bytes: what is left of it
   ExecutionContext& context_;
 };
 
 /// As wide as training.
-Dataset fitted(Dataset part, const Dataset& train, std::string_view name,
-               const std::vector<std::string>& files, ExecutionContext& context) {
+Dataset fitted(Dataset part, const Dataset& train, std::string_view name, const PartFiles& all,
+               const std::vector<std::string>& files, PartLoader& loader) {
   const std::int64_t surplus = part.features() - train.features();
   if (surplus > 0) {
     throw DataError(
@@ -92,7 +142,7 @@ Dataset fitted(Dataset part, const Dataset& train, std::string_view name,
   if (surplus == 0) return part;
   log_info("The {} part has {} features, {} fewer than the training part's {}; the missing ones are 0.",
            name, part.features(), -surplus, train.features());
-  return widened(part, train.features(), context);
+  return loader.widen(std::move(part), train.features(), files, joined(all.train));
 }
 
 void warn_of_equal_grades(const Dataset& part, std::string_view name) {
@@ -125,11 +175,15 @@ std::int64_t count_shared_queries(const Dataset& a, const Dataset& b) {
 }
 
 std::int64_t allowed_bytes(const DataSettings& settings) {
-  if (settings.max_memory == "auto") return available_memory() / 2;
+  if (settings.max_memory == kAutomatic) return available_memory() / 2;
   if (const auto bytes = parse_bytes(settings.max_memory)) return *bytes;
   throw InvalidArgument(
       fmt::format("data.max_memory must be 'auto' or an amount such as '8GB' or '500MB', not '{}'.",
                   settings.max_memory));
+}
+
+LetorOptions letor_options(const DataSettings& settings) {
+  return {.max_bytes = allowed_bytes(settings), .refuse_sparse = settings.max_memory == kAutomatic};
 }
 
 DataParts load_parts(const DataSettings& settings, std::int64_t fold, ExecutionContext& context) {
@@ -139,8 +193,9 @@ DataParts load_parts(const DataSettings& settings, std::int64_t fold, ExecutionC
   PartLoader loader(settings, context);
   Dataset train = loader.load(files.train);
   std::optional<Dataset> vali;
-  if (!files.vali.empty()) vali = fitted(loader.load(files.vali), train, "validation", files.vali, context);
-  Dataset test = fitted(loader.load(files.test), train, "test", files.test, context);
+  if (!files.vali.empty())
+    vali = fitted(loader.load(files.vali), train, "validation", files, files.vali, loader);
+  Dataset test = fitted(loader.load(files.test), train, "test", files, files.test, loader);
 
   if (const std::int64_t shared = count_shared_queries(test, train); shared > 0) {
     log_warning(

@@ -8,6 +8,7 @@
 
 #include "core/data/data_settings.h"
 #include "core/data/dataset.h"
+#include "core/data/letor_reader.h"
 #include "core/runtime/execution_context.h"
 #include "core/settings/enum_names.h"
 
@@ -34,6 +35,9 @@ Dataset load_part(const DataSettings& settings, std::int64_t fold, DataPart part
 
 /// Bytes that `max_memory` allows: "8GB", or "auto" for half of the memory this process may use.
 std::int64_t allowed_bytes(const DataSettings& settings);
+
+/// How the settings have text read: without a given `max_memory`, data that is_sparse() is refused.
+LetorOptions letor_options(const DataSettings& settings);
 
 /// Number of queries of `a` whose ID also occurs in `b`.
 std::int64_t count_shared_queries(const Dataset& a, const Dataset& b);

@@ -22,9 +22,10 @@ const Schema& DataSettings::schema() {
                  "folder for binary copies of text files; `auto` is the user's cache folder, `none` "
                  "disables the cache")
           .flag("cache")
-          .field(
-              "max_memory", &DataSettings::max_memory,
-              "limit for the dense feature matrix, such as `8GB`; `auto` is half of the machine's memory")
+          .field("max_memory", &DataSettings::max_memory,
+                 "limit for the dense feature matrix, such as `8GB`; `auto` is half of the machine's "
+                 "memory, and refuses "
+                 "a matrix above 1 GB and above 100 times its text")
           .flag("max-memory")
           .build();
   return schema;

@@ -57,6 +57,10 @@ std::optional<Dataset> read_copy(const std::filesystem::path& copy, const Finger
     Dataset data = read_dataset_memory(std::move(memory), copy.string(), pool);
     // Over the limit, the text's reader finds the line to blame.
     if (matrix_bytes(data) > options.max_bytes) return std::nullopt;
+    std::error_code unknown;
+    const auto text_bytes = static_cast<double>(std::filesystem::file_size(path, unknown));
+    if (options.refuse_sparse && is_sparse(static_cast<double>(matrix_bytes(data)), text_bytes))
+      return std::nullopt;
     warn_of_missing(path, notes->missing);
     return data;
   } catch (const Error& error) {

@@ -25,10 +25,20 @@ struct DocLines {
   std::vector<std::pair<std::string, std::int64_t>> scattered;  // queries that come back, and where
 };
 
+/// The ID of the query in a line that has been read without complaint; empty if it has no document.
+std::string_view qid_in(std::string_view line) {
+  constexpr std::string_view kBlanks = " \t\r";
+  const std::size_t grade = line.find_first_not_of(kBlanks);
+  if (grade == std::string_view::npos || line[grade] == '#') return {};
+  const std::size_t word =
+      line.find("qid:", grade) + 4;  // right after the grade, so the rest is not searched
+  return line.substr(word, line.find_first_of(" \t\r#", word) - word);
+}
+
 /// The line of each document of a text that has been read without complaint.
 DocLines find_lines(std::string_view bytes) {
   std::unordered_map<std::string, std::vector<std::int64_t>> lines_of;
-  std::vector<std::string> order;
+  std::vector<const std::vector<std::int64_t>*> in_order;
   std::unordered_set<std::string> told;
   DocLines found;
   const Compression compression = compression_of(bytes.substr(0, 4));
@@ -39,29 +49,30 @@ DocLines find_lines(std::string_view bytes) {
   TextBlock block;
   std::int64_t line = 0;
   std::string last;
+  std::vector<std::int64_t>* lines = nullptr;  // of the last query
   while (blocks->next(block)) {
     for (std::string_view text = block.text; !text.empty();) {
       const std::size_t end = text.find('\n');
-      const std::string_view content = text.substr(0, text.find('#') < end ? text.find('#') : end);
+      constexpr std::string_view kMark = "\xEF\xBB\xBF";
+      const std::size_t begin = line == 0 && text.starts_with(kMark) ? kMark.size() : 0;
+      const std::string_view qid = qid_in(text.substr(begin, end - begin));
       text.remove_prefix(end + 1);
       ++line;
-      const std::size_t at = content.find("qid:");
-      if (at == std::string_view::npos) continue;
-      const std::string_view rest = content.substr(at + 4);
-      std::string qid(rest.substr(0, rest.find_first_of(" \t\r")));
-      std::vector<std::int64_t>& lines = lines_of[qid];
-      if (lines.empty()) {
-        order.push_back(qid);
-      } else if (qid != last && told.insert(qid).second) {
-        found.scattered.emplace_back(qid, line);
+      if (qid.empty()) continue;
+      if (lines == nullptr || qid != last) {
+        last = qid;
+        lines = &lines_of[last];
+        if (lines->empty()) {
+          in_order.push_back(lines);
+        } else if (told.insert(last).second) {
+          found.scattered.emplace_back(last, line);
+        }
       }
-      lines.push_back(line);
-      last = std::move(qid);
+      lines->push_back(line);
     }
   }
-  for (const std::string& qid : order) {
-    found.line.insert(found.line.end(), lines_of[qid].begin(), lines_of[qid].end());
-  }
+  for (const std::vector<std::int64_t>* of_query : in_order)
+    found.line.insert(found.line.end(), of_query->begin(), of_query->end());
   return found;
 }
 

@@ -22,16 +22,16 @@ std::size_t longest_line(const LetorOptions& options) {
 
 }  // namespace
 
-std::unique_ptr<TextBlocks> letor_text_blocks(ByteSource bytes, Compression compression,
+std::unique_ptr<TextBlocks> letor_text_blocks(std::unique_ptr<ByteStream> text,
                                               const LetorOptions& options) {
-  return TextBlocks::of_stream(decompressed(std::move(bytes), compression), options.block_bytes,
-                               longest_line(options));
+  return TextBlocks::of_stream(std::move(text), options.block_bytes, longest_line(options),
+                               ", the limit set by --max-memory");
 }
 
 std::unique_ptr<TextBlocks> letor_text_blocks(std::string_view bytes, const LetorOptions& options) {
   const Compression compression = compression_of(bytes.substr(0, 4));
   if (compression == Compression::kNone) return TextBlocks::of_memory(bytes, options.block_bytes);
-  return letor_text_blocks(memory_source(bytes), compression, options);
+  return letor_text_blocks(decompressed(memory_source(bytes), compression), options);
 }
 
 LetorBlock parsed_block(TextBlock& block) {

@@ -13,7 +13,7 @@ namespace olrank {
 
 /// Splits the bytes of a file, compressed or not, into blocks of text. The bytes must outlive the blocks.
 std::unique_ptr<TextBlocks> letor_text_blocks(std::string_view bytes, const LetorOptions& options);
-std::unique_ptr<TextBlocks> letor_text_blocks(ByteSource bytes, Compression compression,
+std::unique_ptr<TextBlocks> letor_text_blocks(std::unique_ptr<ByteStream> text,
                                               const LetorOptions& options);
 
 /// Parses a block of text; a block with a failure becomes a failure on its first line.

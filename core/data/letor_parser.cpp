@@ -61,6 +61,7 @@ class BlockParser {
  public:
   explicit BlockParser(std::string_view text) : text_(text) {
     // A feature takes four characters of text or more and at most three words, a document eight and one.
+    block_.text_bytes = std::ssize(text);
     block_.runs = MappedMemory::anonymous((text.size() + 8) * sizeof(std::uint32_t));
     next_word_ = block_.runs.as<std::uint32_t>().data();
   }

@@ -39,6 +39,7 @@ struct LetorBlock {
   };
 
   std::int64_t lines = 0;
+  std::int64_t text_bytes = 0;
   std::vector<std::uint8_t> grades;  // [docs]
   MappedMemory runs;                 // 32-bit words as above
   std::int64_t largest_feature = 0;

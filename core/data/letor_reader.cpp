@@ -20,16 +20,28 @@
 #include "core/data/text_blocks.h"
 #include "core/error.h"
 #include "core/io/byte_stream.h"
+#include "core/io/descriptor.h"
 #include "core/runtime/log.h"
+#include "core/text/byte_size.h"
 
 namespace olrank {
 namespace {
+
+constexpr std::int64_t kLeastSideBytes = 64 << 20;
+
+/// What a block takes besides values, until the end of reading: its text of names, and what a run of
+/// documents and the ID of a query cost in tables.
+std::int64_t side_bytes_of(const LetorBlock& block) {
+  constexpr std::int64_t kPerQuery = 128;
+  return static_cast<std::int64_t>(block.small_parts.size()) + block.docs() +
+         kPerQuery * std::ssize(block.qid_lengths);
+}
 
 /// Takes parsed blocks in any order and looks at them in the order of the text, so that what it reports is
 /// the first mistake of the file whichever thread met one first.
 class ParsedBlocks {
  public:
-  ParsedBlocks(std::string name, std::int64_t max_bytes) : name_(std::move(name)), max_bytes_(max_bytes) {}
+  ParsedBlocks(std::string name, const LetorOptions& options) : name_(std::move(name)), options_(options) {}
 
   bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
 
@@ -45,6 +57,7 @@ class ParsedBlocks {
     if (failure_) throw DataError(name_, failure_->place.line, failure_->place.column, failure_->sentence);
     if (docs_ == 0) throw DataError(name_, 1, 1, "The file contains no document.");
     if (largest_feature_ == 0) throw DataError(name_, 1, 1, "No document in the file has a feature.");
+    refuse_sparse();
     warn_of_missing(name_, missing_);
     return move_together(pool);
   }
@@ -66,16 +79,38 @@ class ParsedBlocks {
     }
     lines_ += block.lines;
     docs_ += block.docs();
+    text_bytes_ += block.text_bytes;
+    side_bytes_ += side_bytes_of(block);
     named_ |= !block.name_lengths.empty();
-    // Both factors are below 2^40, so only the product with the size of a value needs care.
-    const double bytes = static_cast<double>(docs_) * static_cast<double>(largest_feature_) * sizeof(float);
-    if (bytes > static_cast<double>(max_bytes_)) {
+    const double bytes = dense_bytes();
+    if (side_bytes_ > std::max(options_.max_bytes, kLeastSideBytes)) {
+      fail({lines_, 0},
+           fmt::format("The names of the first {} documents and their queries need {} bytes, but "
+                       "--max-memory allows {}. Raise --max-memory.",
+                       docs_, side_bytes_, options_.max_bytes));
+    } else if (bytes > static_cast<double>(options_.max_bytes)) {
       fail(
           widest_,
           fmt::format("With feature {}, the dense matrix of the first {} documents needs {:.0f} bytes, but "
                       "--max-memory allows {}. Raise --max-memory, or remove or renumber features.",
-                      largest_feature_, docs_, bytes, max_bytes_));
+                      largest_feature_, docs_, bytes, options_.max_bytes));
     }
+  }
+
+  /// Both factors are below 2^40, so only the product with the size of a value needs care.
+  double dense_bytes() const {
+    return static_cast<double>(docs_) * static_cast<double>(largest_feature_) * sizeof(float);
+  }
+
+  void refuse_sparse() const {
+    const double bytes = dense_bytes();
+    if (!options_.refuse_sparse || !is_sparse(bytes, static_cast<double>(text_bytes_))) return;
+    throw DataError(name_, widest_.line, widest_.column,
+                    fmt::format("With feature {}, {} documents of {} of text become a dense matrix of {}, "
+                                "nearly all zeros. Renumber "
+                                "the features, or give --max-memory to read the data so.",
+                                largest_feature_, docs_, readable_bytes(static_cast<double>(text_bytes_)),
+                                readable_bytes(bytes)));
   }
 
   void fail(TextPlace place, const std::string& sentence) {
@@ -138,7 +173,7 @@ class ParsedBlocks {
   }
 
   std::string name_;
-  std::int64_t max_bytes_;
+  LetorOptions options_;
   std::mutex mutex_;
   std::atomic<bool> stopped_{false};
   std::vector<std::optional<LetorBlock>> blocks_;
@@ -146,6 +181,8 @@ class ParsedBlocks {
   // Of the blocks seen:
   std::int64_t lines_ = 0;
   std::int64_t docs_ = 0;
+  std::int64_t text_bytes_ = 0;
+  std::int64_t side_bytes_ = 0;
   std::int64_t largest_feature_ = 0;
   TextPlace widest_;
   MissingValues missing_;
@@ -155,7 +192,7 @@ class ParsedBlocks {
 
 Dataset read_blocks(TextBlocks& source, const std::string& name, const LetorOptions& options,
                     ThreadPool& pool, MissingValues* missing) {
-  ParsedBlocks blocks(name, options.max_bytes);
+  ParsedBlocks blocks(name, options);
   std::mutex source_mutex;
   std::atomic<bool> source_failed{false};
   pool.run(pool.threads(), [&](std::int64_t, int) {
@@ -179,34 +216,19 @@ Dataset read_blocks(TextBlocks& source, const std::string& name, const LetorOpti
   return gathered(std::move(table), pool);
 }
 
-/// Reads pieces until there are enough bytes to tell the compression, and gives them out again.
 Dataset read_descriptor(int descriptor, const std::string& name, const LetorOptions& options,
                         ThreadPool& pool, MissingValues* missing) {
-  ByteSource rest = descriptor_source(descriptor, name);
-  std::string start;
-  while (start.size() < 4) {
-    const std::string_view piece = rest();
-    if (piece.empty()) break;
-    start += piece;
-  }
-  const Compression compression = compression_of(start);
-  const auto bytes = [&, given = false]() mutable -> std::string_view {
-    if (given || start.empty()) return rest();
-    given = true;
-    return start;
-  };
-  const auto blocks = letor_text_blocks(bytes, compression, options);
+  const auto blocks = letor_text_blocks(descriptor_stream(descriptor, name), options);
   return read_blocks(*blocks, name, options, pool, missing);
 }
 
-struct Descriptor {
-  int number = -1;
-  ~Descriptor() {
-    if (number >= 0) ::close(number);
-  }
-};
-
 }  // namespace
+
+bool is_sparse(double dense_bytes, double text_bytes) {
+  constexpr double kSmall = 1e9;
+  constexpr double kRatio = 100.0;
+  return dense_bytes > kSmall && dense_bytes > kRatio * text_bytes;
+}
 
 void warn_of_missing(const std::string& name, const MissingValues& missing) {
   if (missing.count == 0) return;
@@ -226,13 +248,13 @@ Dataset read_letor_bytes(std::string_view bytes, const std::string& name, const 
 Dataset read_letor(const std::string& path, const LetorOptions& options, ThreadPool& pool,
                    MissingValues* missing) {
   if (path == "-") return read_descriptor(STDIN_FILENO, "standard input", options, pool, missing);
-  const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
-  if (file.number < 0) throw IoError("read", path, errno);
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.is_open()) throw IoError("read", path, errno);
   struct stat status {};
-  if (::fstat(file.number, &status) != 0) throw IoError("read", path, errno);
+  if (::fstat(file.number(), &status) != 0) throw IoError("read", path, errno);
   if (S_ISDIR(status.st_mode)) throw IoError("read", path, EISDIR);
-  if (!S_ISREG(status.st_mode)) return read_descriptor(file.number, path, options, pool, missing);
-  MappedMemory memory = MappedMemory::of_descriptor(file.number, path);
+  if (!S_ISREG(status.st_mode)) return read_descriptor(file.number(), path, options, pool, missing);
+  MappedMemory memory = MappedMemory::of_descriptor(file.number(), path);
   if (memory.size() > 0) ::madvise(memory.data(), memory.size(), MADV_SEQUENTIAL);
   return read_letor_bytes(memory.text(), path, options, pool, missing);
 }

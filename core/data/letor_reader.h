@@ -16,7 +16,12 @@ struct LetorOptions {
   std::int64_t max_bytes = std::numeric_limits<std::int64_t>::max();
   /// Bytes of text that a thread parses at a time. Does not affect results.
   std::size_t block_bytes = std::size_t{512} << 10;
+  /// Refuse data that is_sparse().
+  bool refuse_sparse = false;
 };
+
+/// Whether a dense matrix is large and much larger than its text: hardly anybody wants that.
+bool is_sparse(double dense_bytes, double text_bytes);
 
 /// NULL values, which are read as 0.
 struct MissingValues {

@@ -16,6 +16,8 @@ namespace {
 
 /// Blocks of text in a piece: enough for many threads, and a few megabytes.
 constexpr std::int64_t kBlocksPerPiece = 16;
+constexpr std::uint64_t kPerQuery = 64;  // bytes of an entry besides the ID
+constexpr std::uint64_t kLeastSeenBytes = 64 << 20;
 
 /// Documents side by side, and the queries they belong to.
 struct Piece {
@@ -152,6 +154,15 @@ class LetorStream::Reader {
     for (const QueryRun& run : block.query_runs) {
       const std::string_view name = names[run.query];
       if (piece.qids.empty() || piece.qids.back() != name) {
+        seen_bytes_ += name.size() + kPerQuery;
+        if (seen_bytes_ > std::max<std::uint64_t>(max_bytes_, kLeastSeenBytes)) {
+          throw DataError(
+              name_, lines_, 0,
+              fmt::format(
+                  "The IDs of the first {} queries need {} bytes, but --max-memory allows {}. Raise "
+                  "--max-memory.",
+                  seen_.size(), seen_bytes_, max_bytes_));
+        }
         if (!seen_.emplace(name).second) {
           throw ScatteredQueries(
               fmt::format("{}: The documents of query '{}' are not consecutive.", name_, name));
@@ -208,6 +219,7 @@ class LetorStream::Reader {
   bool ended_ = false;
   Piece rest_;  // documents of the latest query
   std::unordered_set<std::string> seen_;
+  std::uint64_t seen_bytes_ = 0;
   // Of the blocks read:
   std::int64_t lines_ = 0;
   std::int64_t docs_ = 0;

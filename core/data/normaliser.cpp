@@ -77,6 +77,14 @@ void column_bounds(const float* values, std::int64_t docs, std::int64_t columns,
   }
 }
 
+/// Whether one is beyond ±limit or not a number.
+OLRANK_VECTOR_CLONES
+bool any_beyond(const float* values, std::int64_t count, float limit) {
+  int beyond = 0;
+  for (std::int64_t i = 0; i < count; ++i) beyond |= std::abs(values[i]) <= limit ? 0 : 1;
+  return beyond != 0;
+}
+
 /// (x − low) / range in double: the range of two floats may be no float, and a tiny one must not lose its
 /// digits.
 OLRANK_VECTOR_CLONES
@@ -181,12 +189,40 @@ void FittedNormaliser::select(FeatureMatrix raw, float* inputs) const {
   }
 }
 
+std::optional<FittedNormaliser::BadInput> FittedNormaliser::find_bad_input(const float* inputs,
+                                                                           std::int64_t docs) const {
+  const std::int64_t columns = this->inputs();
+  if (kind == Normalisation::kQueryMinmax) return std::nullopt;  // inputs are in [0, 1]
+  for (std::int64_t doc = 0; doc < docs; ++doc) {
+    const float* row = inputs + doc * columns;
+    if (!any_beyond(row, columns, kLargestInput)) continue;
+    std::int64_t c = 0;
+    while (std::abs(row[c]) <= kLargestInput) ++c;
+    return BadInput{doc, kept.empty() ? c : kept[c], row[c]};
+  }
+  return std::nullopt;
+}
+
+void FittedNormaliser::require_good_inputs(const Dataset& raw, const float* inputs) const {
+  const auto bad = find_bad_input(inputs, raw.docs());
+  if (!bad) return;
+  std::int64_t query = 0;
+  while (raw.offset(query + 1) <= bad->doc) ++query;
+  throw InvalidArgument(fmt::format(
+      "Feature {} of document {} of query {} gives the input {:g}, beyond the limit of ±{:g}: scores would "
+      "overflow. Use normalise = \"query-minmax\", or correct the value.",
+      bad->feature + 1, bad->doc - raw.offset(query) + 1, raw.qid(query), bad->value, kLargestInput));
+}
+
 Dataset FittedNormaliser::apply(const Dataset& raw, ExecutionContext& context) const {
   if (raw.features() != features) {
     throw InvalidArgument(fmt::format("The normalisation was fitted to {} features, but the data has {}.",
                                       features, raw.features()));
   }
-  if (kind == Normalisation::kNone && kept.empty()) return raw;
+  if (kind == Normalisation::kNone && kept.empty()) {
+    require_good_inputs(raw, raw.all_features().values);
+    return raw;
+  }
   const std::int64_t columns = inputs();
   MappedMemory matrix =
       MappedMemory::anonymous(static_cast<std::size_t>(raw.docs() * columns) * sizeof(float));
@@ -196,6 +232,7 @@ Dataset FittedNormaliser::apply(const Dataset& raw, ExecutionContext& context) c
       apply(raw.features_of(query), values + raw.offset(query) * columns);
     }
   });
+  require_good_inputs(raw, values);
   return with_values(raw, std::move(matrix), columns, context.pool());
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -13,6 +14,10 @@ namespace olrank {
 /// How raw feature values become a model's inputs: everything about the training part that this needs, so
 /// that a model which carries it can rank raw values by itself.
 struct FittedNormaliser {
+  /// Inputs beyond ±this are refused: squares and sums of smaller ones stay far within float32, so that
+  /// scores, tangent factors and widths are finite.
+  static constexpr float kLargestInput = 1e12F;
+
   Normalisation kind = Normalisation::kNone;
   std::int64_t features = 0;       // of raw data
   std::vector<std::int64_t> kept;  // raw indices of the model's inputs, rising; empty for all of them
@@ -25,12 +30,22 @@ struct FittedNormaliser {
   /// begin where the raw values do.
   void apply(FeatureMatrix raw, float* inputs) const;
 
+  struct BadInput {
+    std::int64_t doc = 0;
+    std::int64_t feature = 0;  // raw index
+    float value = 0.0F;        // the input, not the raw value
+  };
+  /// The first of inputs [docs × inputs()] that is beyond the limit or not a number.
+  std::optional<BadInput> find_bad_input(const float* inputs, std::int64_t docs) const;
+
   /// A part normalised; its fingerprint is of the normalised content. Does not depend on the threads.
+  /// Throws InvalidArgument for inputs beyond the limit.
   Dataset apply(const Dataset& raw, ExecutionContext& context) const;
 
  private:
   /// What needs no other document: the kept features, scaled where that does not depend on the query.
   void select(FeatureMatrix raw, float* inputs) const;
+  void require_good_inputs(const Dataset& raw, const float* inputs) const;
 };
 
 /// Features (from 0) that have one value in all documents.

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "core/io/json.h"
 
 namespace olrank {
 namespace {
@@ -16,7 +17,7 @@ using nlohmann::ordered_json;
 class Parser {
  public:
   Parser(const std::string& text, const std::string& origin)
-      : json_(ordered_json::parse(text, nullptr, false)), origin_(origin) {}
+      : json_(try_parse_json(text)), origin_(origin) {}
 
   FittedNormaliser parse() const {
     require(json_.is_object(), "It is not a JSON object.");

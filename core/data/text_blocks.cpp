@@ -45,8 +45,12 @@ std::size_t end_of_lines(const std::vector<char>& text, std::size_t from) {
 
 class StreamBlocks : public TextBlocks {
  public:
-  StreamBlocks(std::unique_ptr<ByteStream> stream, std::size_t block_bytes, std::size_t longest_line)
-      : stream_(std::move(stream)), block_bytes_(block_bytes), longest_line_(longest_line) {}
+  StreamBlocks(std::unique_ptr<ByteStream> stream, std::size_t block_bytes, std::size_t longest_line,
+               std::string_view set_by)
+      : stream_(std::move(stream)),
+        block_bytes_(block_bytes),
+        longest_line_(longest_line),
+        set_by_(set_by) {}
 
   bool next(TextBlock& block) override {
     std::vector<char>& buffer = block.buffer;
@@ -64,8 +68,8 @@ class StreamBlocks : public TextBlocks {
         return give(block, end);
       }
       if (buffer.size() > longest_line_) {
-        failure_ = fmt::format("The line is longer than {}, the limit set by --max-memory.",
-                               readable_bytes(static_cast<double>(longest_line_)));
+        failure_ = fmt::format("The line is longer than {}{}.",
+                               readable_bytes(static_cast<double>(longest_line_)), set_by_);
         break;
       }
     }
@@ -91,7 +95,9 @@ class StreamBlocks : public TextBlocks {
   void fill(std::vector<char>& buffer) {
     std::size_t filled = buffer.size();
     // A line longer than a block takes as much again each time, so that its bytes move few times.
-    buffer.resize(filled + std::max(block_bytes_, filled));
+    const std::size_t more = std::max(block_bytes_, filled);
+    const std::size_t room = longest_line_ >= filled ? longest_line_ - filled + 1 : more;
+    buffer.resize(filled + std::min(more, std::max(block_bytes_, room)));
     try {
       while (filled < buffer.size()) {
         const std::size_t count = stream_->read(std::span(buffer).subspan(filled));
@@ -116,6 +122,7 @@ class StreamBlocks : public TextBlocks {
   std::unique_ptr<ByteStream> stream_;
   std::size_t block_bytes_;
   std::size_t longest_line_;
+  std::string set_by_;
   std::vector<char> rest_;
   std::optional<std::string> failure_;
   std::int64_t number_ = 0;
@@ -130,8 +137,9 @@ std::unique_ptr<TextBlocks> TextBlocks::of_memory(std::string_view text, std::si
 }
 
 std::unique_ptr<TextBlocks> TextBlocks::of_stream(std::unique_ptr<ByteStream> stream,
-                                                  std::size_t block_bytes, std::size_t longest_line) {
-  return std::make_unique<StreamBlocks>(std::move(stream), block_bytes, longest_line);
+                                                  std::size_t block_bytes, std::size_t longest_line,
+                                                  std::string_view set_by) {
+  return std::make_unique<StreamBlocks>(std::move(stream), block_bytes, longest_line, set_by);
 }
 
 }  // namespace olrank

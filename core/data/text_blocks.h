@@ -33,9 +33,9 @@ class TextBlocks {
 
   /// `text` is read where it lies and outlives the blocks.
   static std::unique_ptr<TextBlocks> of_memory(std::string_view text, std::size_t block_bytes);
-  /// A line longer than `longest_line` is a failure.
+  /// A line longer than `longest_line` is a failure; `set_by` says in it what sets the limit.
   static std::unique_ptr<TextBlocks> of_stream(std::unique_ptr<ByteStream> stream, std::size_t block_bytes,
-                                               std::size_t longest_line);
+                                               std::size_t longest_line, std::string_view set_by = "");
 };
 
 }  // namespace olrank

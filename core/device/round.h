@@ -46,6 +46,7 @@ struct DeviceUpdate {
   std::span<const PreferencePair> pairs;
   std::int64_t observed = 0;                      // n, these pairs included
   std::span<const std::int64_t> new_docs;         // numbers within the training part
+  bool docs_outgrow = false;                      // whether they make κ stale, see core/math/step_size.h
   std::span<const Term> terms;                    // new and changed ones
   std::span<const PairObservation> observations;  // for mini-batches and LambdaRank
   /// For mini-batches: the numbers of all observations, shuffled for each epoch of each member.

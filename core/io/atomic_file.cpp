@@ -5,20 +5,32 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 
 #include "core/error.h"
+#include "core/io/descriptor.h"
 
 namespace olrank {
 namespace {
+
+constexpr std::string_view kTemporary = ".tmp-";
 
 std::string temporary_name(const std::filesystem::path& target) {
   // Process ID and a counter make the name unique within the folder.
   static std::atomic<unsigned> counter{0};
   const std::filesystem::path folder = target.parent_path();
-  return (folder / fmt::format(".{}.tmp-{}-{}", target.filename().string(), ::getpid(), counter++))
+  return (folder / fmt::format(".{}{}{}-{}", target.filename().string(), kTemporary, ::getpid(), counter++))
       .string();
+}
+
+/// What follows kTemporary: two numbers.
+bool is_temporary_end(std::string_view end) {
+  const std::size_t dash = end.find('-');
+  return dash != std::string_view::npos && dash > 0 && dash + 1 < end.size() &&
+         end.find_first_not_of("0123456789-") == std::string_view::npos &&
+         end.find('-', dash + 1) == end.npos;
 }
 
 std::string folder_of(const std::filesystem::path& target) {
@@ -72,29 +84,47 @@ void AtomicFile::commit() {
   if (flushed != 0 && error_number != EINVAL) fail("flush the folder of", error_number);
 }
 
+bool is_temporary(std::string_view name) {
+  const std::size_t at = name.rfind(kTemporary);
+  return name.starts_with('.') && at != std::string_view::npos && at > 1 &&
+         is_temporary_end(name.substr(at + kTemporary.size()));
+}
+
+bool is_temporary_of(std::string_view name, std::string_view target) {
+  return is_temporary(name) && name.substr(1, name.rfind(kTemporary) - 1) == target;
+}
+
 void write_file_atomically(const std::filesystem::path& target, std::string_view bytes) {
   AtomicFile file(target);
   file.write(bytes);
   file.commit();
 }
 
-std::string read_file(const std::filesystem::path& path) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) throw IoError("read", path.string(), errno);
+std::string read_file(const std::filesystem::path& path, std::size_t max_bytes) {
+  constexpr std::size_t kLargestPipe = std::size_t{1} << 30;
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat status {};
+  if (!file.is_open() || ::fstat(file.number(), &status) != 0) throw IoError("read", path.string(), errno);
+  const bool is_regular = S_ISREG(status.st_mode);
+  if (!is_regular) max_bytes = std::min(max_bytes, kLargestPipe);
+  const auto refuse = [&] {
+    throw IoError(fmt::format("{}: The file is larger than {} bytes, the most that can be read from {}.",
+                              path.string(), max_bytes, is_regular ? "such a file" : "a pipe or device"));
+  };
   std::string bytes;
+  if (is_regular) {
+    if (static_cast<std::size_t>(status.st_size) > max_bytes) refuse();
+    bytes.reserve(status.st_size);
+  }
   char chunk[1 << 16];
   for (;;) {
-    const ssize_t got = ::read(descriptor, chunk, sizeof chunk);
+    const ssize_t got = ::read(file.number(), chunk, sizeof chunk);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) {
-      const int error_number = errno;
-      ::close(descriptor);
-      throw IoError("read", path.string(), error_number);
-    }
+    if (got < 0) throw IoError("read", path.string(), errno);
     if (got == 0) break;
+    if (static_cast<std::size_t>(got) > max_bytes - bytes.size()) refuse();
     bytes.append(chunk, got);
   }
-  ::close(descriptor);
   return bytes;
 }
 

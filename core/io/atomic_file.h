@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
+#include <limits>
 #include <string>
 #include <string_view>
 
@@ -27,9 +29,19 @@ class AtomicFile {
   int descriptor_ = -1;
 };
 
+/// Whether a file of this name may be the temporary file of writing `target`, both without folders.
+bool is_temporary_of(std::string_view name, std::string_view target);
+/// Whether a file of this name may be the temporary file of some target.
+bool is_temporary(std::string_view name);
+
 void write_file_atomically(const std::filesystem::path& target, std::string_view bytes);
 
-/// Reads the whole file.
-std::string read_file(const std::filesystem::path& path);
+/// Files of JSON and settings are never larger; as values in memory they take several times their size.
+inline constexpr std::size_t kLargestJson = std::size_t{64} << 20;
+
+/// Reads the whole file. Throws IoError before reading more than `max_bytes`, and from a pipe or device
+/// never more than a gigabyte.
+std::string read_file(const std::filesystem::path& path,
+                      std::size_t max_bytes = std::numeric_limits<std::size_t>::max());
 
 }  // namespace olrank

@@ -251,6 +251,24 @@ std::unique_ptr<ByteStream> decompressed(ByteSource source, Compression compress
   return std::make_unique<PlainStream>(std::move(source));
 }
 
+std::unique_ptr<ByteStream> descriptor_stream(int descriptor, std::string name) {
+  ByteSource rest = descriptor_source(descriptor, std::move(name));
+  std::string start;  // enough to tell the compression; given out again first
+  while (start.size() < 4) {
+    const std::string_view piece = rest();
+    if (piece.empty()) break;
+    start += piece;
+  }
+  const Compression compression = compression_of(start);
+  ByteSource bytes = [start = std::move(start), rest = std::move(rest),
+                      given = false]() mutable -> std::string_view {
+    if (given || start.empty()) return rest();
+    given = true;
+    return start;
+  };
+  return decompressed(std::move(bytes), compression);
+}
+
 std::unique_ptr<Compressor> Compressor::make(Compression compression, Sink sink) {
   switch (compression) {
     case Compression::kGzip:

@@ -48,6 +48,9 @@ ByteSource descriptor_source(int descriptor, std::string name);
 /// Decompresses; concatenated gzip members or zstd frames are read as one. Throws BrokenStream.
 std::unique_ptr<ByteStream> decompressed(ByteSource source, Compression compression);
 
+/// The bytes of an open descriptor, decompressed if their beginning says so.
+std::unique_ptr<ByteStream> descriptor_stream(int descriptor, std::string name);
+
 /// `bytes` compressed as one gzip member or one zstd frame.
 class Compressor {
  public:

@@ -1,19 +1,91 @@
 #include "core/io/folder.h"
 
+#include <dirent.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <string>
+#include <vector>
+
 #include "core/error.h"
+#include "core/io/atomic_file.h"
+#include "core/io/descriptor.h"
 
 namespace olrank {
+namespace {
 
-void make_folder(const std::filesystem::path& folder) {
+namespace fs = std::filesystem;
+
+std::vector<std::string> entries_of(int folder) {
+  std::vector<std::string> names;
+  const int copy = ::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (copy < 0) return names;
+  const std::unique_ptr<DIR, int (*)(DIR*)> listing(::fdopendir(copy), ::closedir);
+  if (!listing) {
+    ::close(copy);
+    return names;
+  }
+  while (const dirent* entry = ::readdir(listing.get())) names.emplace_back(entry->d_name);
+  return names;
+}
+
+void remove_from(int folder, const fs::path& path, std::span<const std::string_view> files) {
+  for (const std::string& entry : entries_of(folder)) {
+    const bool ours = std::any_of(files.begin(), files.end(), [&](std::string_view file) {
+      return entry == file || is_temporary_of(entry, file);
+    });
+    if (ours && ::unlinkat(folder, entry.c_str(), 0) != 0 && errno != ENOENT)
+      throw IoError("remove", (path / entry).string(), errno);
+  }
+}
+
+/// Whether nothing is left there.
+bool remove_below(int parent, const fs::path& path, fs::path::const_iterator part,
+                  fs::path::const_iterator end, std::span<const std::string_view> files) {
+  if (part == end) {
+    remove_from(parent, path, files);
+    return true;
+  }
+  const std::string name = part->string();
+  const fs::path here = path / name;
+  {
+    const Descriptor folder(
+        ::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!folder.is_open() && errno == ENOENT) return true;
+    if (!folder.is_open()) throw IoError("remove files from", here.string(), errno);
+    if (!remove_below(folder.number(), here, std::next(part), end, files)) return false;
+  }
+  if (::unlinkat(parent, name.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT) return true;
+  if (errno == ENOTEMPTY || errno == EEXIST) return false;
+  throw IoError("remove", here.string(), errno);
+}
+
+}  // namespace
+
+void make_folder(const fs::path& folder) {
   std::error_code failed;
-  std::filesystem::create_directories(folder, failed);
+  fs::create_directories(folder, failed);
   if (failed) throw IoError("create the folder", folder.string(), failed.value());
 }
 
-void remove_folder(const std::filesystem::path& folder) {
-  std::error_code failed;
-  std::filesystem::remove_all(folder, failed);
-  if (failed) throw IoError("remove", folder.string(), failed.value());
+std::optional<fs::path> symbolic_link_below(const fs::path& root, const fs::path& folder) {
+  fs::path path = root;
+  for (const fs::path& part : folder) {
+    path /= part;
+    std::error_code missing;
+    if (fs::is_symlink(path, missing)) return path;
+  }
+  return std::nullopt;
+}
+
+void remove_files(const fs::path& root, const fs::path& folder, std::span<const std::string_view> files) {
+  const Descriptor top(::open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!top.is_open() && errno == ENOENT) return;
+  if (!top.is_open()) throw IoError("open the folder", root.string(), errno);
+  remove_below(top.number(), root, folder.begin(), folder.end(), files);
 }
 
 }  // namespace olrank

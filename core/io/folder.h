@@ -1,13 +1,23 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
+#include <span>
+#include <string_view>
 
 namespace olrank {
 
 /// Creates the folder and its parents, if they do not exist. Throws IoError.
 void make_folder(const std::filesystem::path& folder);
 
-/// Removes the folder with its contents, if it exists. Throws IoError.
-void remove_folder(const std::filesystem::path& folder);
+/// The first symbolic link among the parts of root/folder below root.
+std::optional<std::filesystem::path> symbolic_link_below(const std::filesystem::path& root,
+                                                         const std::filesystem::path& folder);
+
+/// Removes the named files from root/folder, with the temporary files of their atomic writes, and then the
+/// folders below root that this leaves empty; anything else stays. A file that is a symbolic link is
+/// removed itself. Throws IoError, also for a symbolic link among the folders.
+void remove_files(const std::filesystem::path& root, const std::filesystem::path& folder,
+                  std::span<const std::string_view> files);
 
 }  // namespace olrank

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "core/error.h"
-#include "core/io/atomic_file.h"
+#include "core/io/json.h"
 
 namespace olrank {
 namespace {
@@ -120,7 +120,7 @@ class Reader {
       }
       return true;
     };
-    ordered_json header = ordered_json::parse(text.begin(), text.end(), watch, false);
+    ordered_json header = ordered_json::parse(up_to_deep_json(text), watch, false);
     if (!header.is_object()) fail("Its header is not a JSON object.");
     if (!duplicate.empty()) fail("Its header has the key '{}' twice.", duplicate);
     return header;
@@ -206,10 +206,6 @@ SafetensorsContents parse_safetensors(std::string_view bytes, const std::string&
     contents.tensors.push_back({tensor->name, tensor->shape, std::move(values)});
   }
   return contents;
-}
-
-SafetensorsContents read_safetensors(const std::filesystem::path& path) {
-  return parse_safetensors(read_file(path), path.string());
 }
 
 }  // namespace olrank

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,7 +43,5 @@ SafetensorsView view_safetensors(std::string_view bytes, const std::string& orig
 /// Reads a file whose tensors are all float32. Throws DataError as view_safetensors does, and for another
 /// type.
 SafetensorsContents parse_safetensors(std::string_view bytes, const std::string& origin);
-
-SafetensorsContents read_safetensors(const std::filesystem::path& path);
 
 }  // namespace olrank

@@ -14,9 +14,11 @@ void throw_diverged(const DivergedTraining& training) {
       training.lambda ? fmt::format(", or a larger lambda than {}, keeps it finite", *training.lambda)
                       : " keeps it finite";
   // A NaN's sign is arbitrary, and a loss is never negative.
-  throw NumericError(fmt::format(
-      "Training stopped in round {} at step {}: the loss is {}. A smaller learning_rate than {}{}.",
-      training.round, training.step, std::abs(training.loss), training.learning_rate, remedy));
+  throw NumericError(
+      fmt::format("Training failed in round {} at step {}: the loss is {:.3g}, even with a much smaller "
+                  "step. A smaller "
+                  "learning_rate than {}{}.",
+                  training.round, training.step, std::abs(training.loss), training.learning_rate, remedy));
 }
 
 void throw_lost_precision(const CovarianceName& covariance, std::string_view what) {

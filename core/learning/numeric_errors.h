@@ -7,7 +7,7 @@
 // The NumericErrors that CPU and device rankers throw alike.
 namespace olrank {
 
-/// Where the loss of a training left the finite numbers.
+/// Where the loss of a training that no repeat could save left the finite numbers, or exploded.
 struct DivergedTraining {
   std::uint32_t round = 0;
   std::int64_t step = 0;

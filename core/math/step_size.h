@@ -34,7 +34,48 @@ inline bool curvature_is_stale(std::int64_t observed, std::int64_t found_at) {
   return found_at == 0 || 10 * observed >= 11 * found_at;
 }
 
-/// A training that raised the loss is undone and repeated once with this share of its step.
-inline constexpr double kRetryShare = 0.5;
+/// Whether documents outgrow those before them so far that κ is found again, from the largest ‖x‖²: the
+/// curvature grows with it, and a step that rests on smaller documents may explode.
+inline bool documents_outgrow(double largest_before, double largest_now) {
+  return largest_before > 0.0 && largest_now > 4.0 * largest_before;
+}
+
+/// A training that fails is undone and repeated with half the step, at most this often. The second repeat
+/// finds κ again: one that was found before a list with much larger features is no bound.
+inline constexpr int kMostRepeats = 40;
+inline constexpr int kRepeatThatFindsCurvature = 2;
+
+/// η of the `repeats`-th repeat of a training.
+inline double repeated_rate(double rate, int repeats) {
+  return std::ldexp(rate, -repeats);
+}
+
+/// Whether a loss has left the range that steps of a stable size reach. Label noise makes the loss of a
+/// network unbounded below, and LambdaRank's gradients do not belong to one loss, so a fall and a rise may
+/// both be an explosion. Steps that are short enough never cause one.
+inline bool loss_has_exploded(double began, double ended, double pairs) {
+  constexpr double kMostPerPair = 1e6;
+  return !(std::fabs(ended) <= 2.0 * std::fabs(began) + kMostPerPair * pairs);
+}
+
+/// Whether a training on `pairs` observed pairs has to be undone. The first try fails with any rise of the
+/// loss; a repeat may raise it by rounding. `follows_loss`: the gradients are those of this loss.
+inline bool training_failed(double began, double ended, double pairs, bool follows_loss, int repeats) {
+  if (!std::isfinite(began) || loss_has_exploded(began, ended, pairs)) return true;
+  if (!follows_loss) return false;
+  if (repeats == 0) return !(ended <= began);
+  constexpr double kRounding = 1e-3;
+  return ended > began + kRounding * (std::fabs(began) + pairs);
+}
+
+/// The same for the mean loss of a mini-batch in a training that starts at θ₀.
+OLRANK_HOST_DEVICE inline bool batch_loss_has_exploded(double loss) {
+  return !(std::fabs(loss) <= 1e15);
+}
+
+/// Whether a smaller step may help.
+inline bool can_repeat(double began, int repeats) {
+  return std::isfinite(began) && repeats < kMostRepeats;
+}
 
 }  // namespace olrank

@@ -20,8 +20,10 @@ namespace {
 constexpr double kLeftOut = std::numeric_limits<double>::quiet_NaN();
 constexpr std::int64_t kQueriesPerBlock = 32;
 
-// A row has NDCG at every cutoff, DCG at every cutoff, and then these columns.
+// A row has NDCG, DCG and the expected NDCG of a random order at every cutoff, and then these columns.
 enum Column : std::size_t { kMap, kMrr, kPrecision, kErr, kArp, kPairAccuracy, kOtherColumns };
+
+constexpr std::size_t kByCutoff = 3;  // columns for each cutoff
 
 }  // namespace
 
@@ -43,10 +45,11 @@ Evaluator::Evaluator(MetricOptions options) : options_(std::move(options)), disc
   gains_ = gain_table(options_.gain);
   report_.ndcg.resize(options_.cutoffs.size());
   report_.dcg.resize(options_.cutoffs.size());
+  report_.random_ndcg.resize(options_.cutoffs.size());
 }
 
 std::size_t Evaluator::columns() const {
-  return 2 * options_.cutoffs.size() + kOtherColumns;
+  return kByCutoff * options_.cutoffs.size() + kOtherColumns;
 }
 
 template <class Score>
@@ -170,9 +173,11 @@ void Evaluator::evaluate_top(std::span<const std::uint8_t> list, std::int64_t do
     const bool too_short = options_.short_lists == ShortLists::kZero && docs < cutoff;
     row[place] = ideal > 0.0 && !too_short ? dcg / ideal : 0.0;
     row[cutoffs + place] = dcg;
+    row[2 * cutoffs + place] =
+        ideal > 0.0 && !too_short ? random_dcg(counts, cutoff, gains_, discounts).mean / ideal : 0.0;
   }
 
-  double* other = row + 2 * cutoffs;
+  double* other = row + kByCutoff * cutoffs;
   std::int64_t hits = 0;
   for (std::int64_t at = 0; at < std::min(options_.precision_cutoff, shown); ++at) {
     hits += list[at] > 0 ? 1 : 0;
@@ -191,7 +196,7 @@ void Evaluator::evaluate_top(std::span<const std::uint8_t> list, std::int64_t do
 
 void Evaluator::evaluate_whole(std::span<const std::uint8_t> list, std::int64_t shown,
                                const GradeCounts& counts, std::int64_t query, double* row) {
-  double* other = row + 2 * options_.cutoffs.size();
+  double* other = row + kByCutoff * options_.cutoffs.size();
   const auto index = static_cast<std::size_t>(query);
   pairs_[index] = graded_pairs(counts);
   if (options_.metrics == MetricSet::kTop) {
@@ -231,7 +236,8 @@ void Evaluator::apply_empty_rule(double* row) const {
   const std::size_t cutoffs = options_.cutoffs.size();
   std::fill_n(row, cutoffs, value);
   std::fill_n(row + cutoffs, cutoffs, skip ? kLeftOut : 0.0);  // DCG is a sum, and this one is empty
-  double* other = row + 2 * cutoffs;
+  std::fill_n(row + 2 * cutoffs, cutoffs, value);
+  double* other = row + kByCutoff * cutoffs;
   other[kPrecision] = other[kErr] = value;
   if (options_.metrics == MetricSet::kAll) other[kMap] = other[kMrr] = value;
 }
@@ -252,13 +258,14 @@ void Evaluator::summarise(const Dataset& data) {
   for (std::size_t i = 0; i < cutoffs; ++i) {
     report_.ndcg[i] = column_mean(i);
     report_.dcg[i] = column_mean(cutoffs + i);
+    report_.random_ndcg[i] = column_mean(2 * cutoffs + i);
   }
-  report_.map = column_mean(2 * cutoffs + kMap);
-  report_.mrr = column_mean(2 * cutoffs + kMrr);
-  report_.precision = column_mean(2 * cutoffs + kPrecision);
-  report_.err = column_mean(2 * cutoffs + kErr);
-  report_.arp = column_mean(2 * cutoffs + kArp);
-  report_.pair_accuracy = column_mean(2 * cutoffs + kPairAccuracy);
+  report_.map = column_mean(kByCutoff * cutoffs + kMap);
+  report_.mrr = column_mean(kByCutoff * cutoffs + kMrr);
+  report_.precision = column_mean(kByCutoff * cutoffs + kPrecision);
+  report_.err = column_mean(kByCutoff * cutoffs + kErr);
+  report_.arp = column_mean(kByCutoff * cutoffs + kArp);
+  report_.pair_accuracy = column_mean(kByCutoff * cutoffs + kPairAccuracy);
   report_.misordered_pairs = std::accumulate(misordered_.begin(), misordered_.end(), std::int64_t{0});
   report_.pairs = std::accumulate(pairs_.begin(), pairs_.end(), std::int64_t{0});
   report_.queries = data.queries();
@@ -270,10 +277,11 @@ void Evaluator::summarise(const Dataset& data) {
 QueryMetrics Evaluator::of_query(std::int64_t query) const {
   const std::size_t cutoffs = options_.cutoffs.size();
   const double* values = row(query);
-  const double* other = values + 2 * cutoffs;
+  const double* other = values + kByCutoff * cutoffs;
   QueryMetrics metrics;
   metrics.ndcg = {values, cutoffs};
   metrics.dcg = {values + cutoffs, cutoffs};
+  metrics.random_ndcg = {values + 2 * cutoffs, cutoffs};
   metrics.map = other[kMap];
   metrics.mrr = other[kMrr];
   metrics.precision = other[kPrecision];

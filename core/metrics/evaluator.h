@@ -16,6 +16,7 @@ namespace olrank {
 struct QueryMetrics {
   std::span<const double> ndcg;  // in the order of MetricOptions::cutoffs
   std::span<const double> dcg;
+  std::span<const double> random_ndcg;
   double map = 0.0;
   double mrr = 0.0;
   double precision = 0.0;
@@ -30,6 +31,7 @@ struct QueryMetrics {
 struct MetricReport {
   std::vector<double> ndcg;  // in the order of MetricOptions::cutoffs
   std::vector<double> dcg;
+  std::vector<double> random_ndcg;  // what a random order of the documents has on average
   double map = 0.0;
   double mrr = 0.0;
   double precision = 0.0;

@@ -44,6 +44,34 @@ double ideal_dcg(const GradeCounts& counts, std::int64_t ranks, const GainTable&
   return sum;
 }
 
+RandomDcg random_dcg(const GradeCounts& counts, std::int64_t ranks, const GainTable& gains,
+                     std::span<const double> discounts) {
+  double docs = 0.0;
+  double gain_sum = 0.0;
+  double gain_squares = 0.0;
+  for (std::size_t grade = 0; grade < counts.size(); ++grade) {
+    const auto count = static_cast<double>(counts[grade]);
+    docs += count;
+    gain_sum += count * gains[grade];
+    gain_squares += count * gains[grade] * gains[grade];
+  }
+  if (docs == 0.0) return {};
+  double weight_sum = 0.0;
+  double weight_squares = 0.0;
+  const std::int64_t shown = std::min(ranks, static_cast<std::int64_t>(docs));
+  for (std::int64_t rank = 0; rank < shown; ++rank) {
+    weight_sum += discounts[rank];
+    weight_squares += discounts[rank] * discounts[rank];
+  }
+  RandomDcg dcg{gain_sum / docs * weight_sum, 0.0};
+  // Ranks beyond the cutoff have discount 0. Hoeffding, "A combinatorial central limit theorem", 1951.
+  if (docs > 1.0) {
+    dcg.variance = std::max(0.0, (gain_squares - gain_sum * gain_sum / docs) *
+                                     (weight_squares - weight_sum * weight_sum / docs) / (docs - 1.0));
+  }
+  return dcg;
+}
+
 std::int64_t graded_pairs(const GradeCounts& counts) {
   std::int64_t pairs = 0;
   std::int64_t lower = 0;

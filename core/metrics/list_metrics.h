@@ -40,6 +40,16 @@ double dcg_of_list(std::span<const std::uint8_t> shown_grades, const GainTable& 
 double ideal_dcg(const GradeCounts& counts, std::int64_t ranks, const GainTable& gains,
                  std::span<const double> discounts);
 
+/// DCG of a random list: its mean and variance over all orders of a query's documents, each equally likely.
+struct RandomDcg {
+  double mean = 0.0;
+  double variance = 0.0;
+};
+
+/// Of lists of these documents cut off after `ranks`. Exact, from the grades alone.
+RandomDcg random_dcg(const GradeCounts& counts, std::int64_t ranks, const GainTable& gains,
+                     std::span<const double> discounts);
+
 /// Pairs of documents with different grades in a list of these counts.
 std::int64_t graded_pairs(const GradeCounts& counts);
 

@@ -1,42 +1,58 @@
 #include "core/metrics/score_files.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <numeric>
-#include <optional>
 #include <unordered_map>
 
+#include "core/data/doc_finder.h"
+#include "core/data/text_blocks.h"
 #include "core/error.h"
-#include "core/io/atomic_file.h"
-#include "core/metrics/doc_label.h"
+#include "core/io/byte_stream.h"
+#include "core/io/descriptor.h"
 
 namespace olrank {
 namespace {
 
 constexpr std::string_view kBlanks = " \t\r\v\f";
 
-/// The lines of a text, counted from 1.
+constexpr std::size_t kBlockBytes = std::size_t{1} << 20;
+
+/// The lines of a text, counted from 1; only a block of them is in memory.
 class Lines {
  public:
-  explicit Lines(std::string_view text) : rest_(text) {}
+  Lines(std::unique_ptr<TextBlocks> blocks, const std::string& file)
+      : blocks_(std::move(blocks)), file_(file) {}
 
   bool next() {
-    if (rest_.empty()) return false;
-    const std::size_t end = std::min(rest_.find('\n'), rest_.size());
+    while (rest_.empty()) {
+      if (!blocks_->next(block_)) return false;
+      if (block_.failure)
+        throw DataError(file_, number_ + 1, static_cast<std::int64_t>(block_.cut_off) + 1, *block_.failure);
+      rest_ = block_.text;
+    }
+    const std::size_t end = rest_.find('\n');  // a block ends in one
     line_ = rest_.substr(0, end);
-    rest_.remove_prefix(std::min(end + 1, rest_.size()));
+    rest_.remove_prefix(end + 1);
     ++number_;
     return true;
   }
+  /// Valid until next().
   std::string_view line() const { return line_; }
   std::int64_t number() const { return number_; }
 
  private:
+  std::unique_ptr<TextBlocks> blocks_;
+  const std::string& file_;
+  TextBlock block_;
   std::string_view rest_;
   std::string_view line_;
   std::int64_t number_ = 0;
@@ -88,16 +104,12 @@ std::int64_t column_of(std::string_view word, std::string_view line) {
 }
 
 struct RunLine {
+  std::string_view qid;
   std::string_view docno;
   double score;
-  std::int64_t line;
-  std::int64_t column;  // of docno
 };
 
-using QueryLines = std::vector<std::vector<RunLine>>;  // by query
-
-RunLine parse_run_line(std::string_view line, const std::string& file, std::int64_t number,
-                       std::string_view& qid) {
+RunLine parse_run_line(std::string_view line, const std::string& file, std::int64_t number) {
   std::string_view rest = line;
   std::array<std::string_view, 6> words;
   std::size_t count = 0;
@@ -114,106 +126,71 @@ RunLine parse_run_line(std::string_view line, const std::string& file, std::int6
                     count));
   }
   const auto& [query, iteration, docno, rank, score_word, tag] = words;
-  qid = query;
   const double score = parse_score(score_word, {file, number, column_of(score_word, line)});
   if (!std::isfinite(score)) {
     throw DataError(file, number, column_of(score_word, line), "The scores of a run must be finite.");
   }
-  return {docno, score, number, column_of(docno, line)};
+  return {query, docno, score};
 }
 
-QueryLines lines_by_query(std::string_view text, const std::string& file, const Dataset& data) {
-  std::unordered_map<std::string_view, std::int64_t> queries;
-  queries.reserve(data.queries());
-  for (std::int64_t query = 0; query < data.queries(); ++query) queries.emplace(data.qid(query), query);
-  QueryLines lines_of(static_cast<std::size_t>(data.queries()));
-  for (Lines lines(text); lines.next();) {
-    if (lines.line().find_first_not_of(kBlanks) == std::string_view::npos) continue;
-    std::string_view qid;
-    const RunLine line = parse_run_line(lines.line(), file, lines.number(), qid);
-    const auto query = queries.find(qid);
-    if (query == queries.end()) {
-      throw DataError(file, lines.number(), column_of(qid, lines.line()),
-                      fmt::format("The data has no query {}.", quoted(qid)));
-    }
-    lines_of[query->second].push_back(line);
-  }
-  return lines_of;
-}
-
-/// Finds a query's documents by their names in runs.
-class DocFinder {
+/// Puts the lines of a run to their documents.
+class RunReader {
  public:
-  static constexpr std::int64_t kUnknown = -1;
-  static constexpr std::int64_t kAmbiguous = -2;
-
-  DocFinder(const Dataset& data, std::int64_t query) {
-    for (std::int64_t doc = 0; doc < data.docs_of(query); ++doc) {
-      const auto [known, inserted] = docs_.emplace(DocLabel(data, query, doc).view(), doc);
-      if (!inserted) known->second = kAmbiguous;
-    }
-  }
-  std::int64_t find(std::string_view docno) const {
-    const auto known = docs_.find(std::string(docno));
-    return known == docs_.end() ? kUnknown : known->second;
+  RunReader(const Dataset& data, const std::string& file) : data_(data), file_(file), docs_(data) {
+    queries_.reserve(data.queries());
+    for (std::int64_t query = 0; query < data.queries(); ++query) queries_.emplace(data.qid(query), query);
+    run_.scores.assign(data.docs(), -std::numeric_limits<double>::infinity());
+    run_.retrieved.resize(data.queries());
+    line_of_.resize(data.docs());
   }
 
- private:
-  std::unordered_map<std::string, std::int64_t> docs_;
-};
-
-/// The first mistake in the file, independent of the order in which lines are checked.
-class FirstMistake {
- public:
-  void note(const RunLine& line, std::string sentence) {
-    if (sentence_ && line.line > line_) return;
-    line_ = line.line;
-    column_ = line.column;
-    sentence_ = std::move(sentence);
-  }
-  void throw_if_any(const std::string& file) const {
-    if (sentence_) throw DataError(file, line_, column_, *sentence_);
-  }
-
- private:
-  std::int64_t line_ = 0;
-  std::int64_t column_ = 0;
-  std::optional<std::string> sentence_;
-};
-
-void place_query(const std::vector<RunLine>& lines, const Dataset& data, std::int64_t query,
-                 ExternalScores& run, FirstMistake& mistake) {
-  const DocFinder finder(data, query);
-  std::unordered_map<std::int64_t, std::int64_t> named;  // document → line
-  for (const RunLine& line : lines) {
-    const std::int64_t doc = finder.find(line.docno);
-    if (doc == DocFinder::kUnknown) {
-      mistake.note(
-          line, fmt::format("Query {} has no document {}.", quoted(data.qid(query)), quoted(line.docno)));
-      return;
-    }
+  void add(const Lines& lines) {
+    const std::string_view text = lines.line();
+    const RunLine line = parse_run_line(text, file_, lines.number());
+    const auto fail = [&](std::string_view word, const std::string& sentence) {
+      throw DataError(file_, lines.number(), column_of(word, text), sentence);
+    };
+    const auto known = queries_.find(line.qid);
+    if (known == queries_.end()) fail(line.qid, fmt::format("The data has no query {}.", quoted(line.qid)));
+    const std::int64_t query = known->second;
+    const std::int32_t doc = docs_.by_label(query, line.docno);
+    if (doc == DocFinder::kUnknown)
+      fail(line.docno, fmt::format("Query {} has no document {}.", quoted(line.qid), quoted(line.docno)));
     if (doc == DocFinder::kAmbiguous) {
-      mistake.note(line,
-                   fmt::format("Query {} has several documents named {}, which a run cannot distinguish.",
-                               quoted(data.qid(query)), quoted(line.docno)));
-      return;
+      fail(line.docno,
+           fmt::format("Query {} has several documents named {}, which a run cannot distinguish.",
+                       quoted(line.qid), quoted(line.docno)));
     }
-    const auto [earlier, inserted] = named.emplace(doc, line.line);
-    if (!inserted) {
-      mistake.note(line, fmt::format("Document {} of query {} is already on line {}.", quoted(line.docno),
-                                     quoted(data.qid(query)), earlier->second));
-      return;
+    const std::int64_t place = data_.offset(query) + doc;
+    if (line_of_[place] > 0) {
+      fail(line.docno, fmt::format("Document {} of query {} is already on line {}.", quoted(line.docno),
+                                   quoted(line.qid), line_of_[place]));
     }
-    run.scores[data.offset(query) + doc] = line.score;
+    line_of_[place] = lines.number();
+    run_.scores[place] = line.score;
+    ++run_.retrieved[query];
   }
-}
 
-}  // namespace
+  ExternalScores finish() {
+    const auto& retrieved = run_.retrieved;
+    run_.missing_docs = data_.docs() - std::accumulate(retrieved.begin(), retrieved.end(), std::int64_t{0});
+    run_.missing_queries = std::count(retrieved.begin(), retrieved.end(), std::int64_t{0});
+    return std::move(run_);
+  }
 
-ExternalScores parse_scores(std::string_view text, const std::string& file, const Dataset& data) {
+ private:
+  const Dataset& data_;
+  const std::string& file_;
+  DocFinder docs_;
+  std::unordered_map<std::string_view, std::int64_t> queries_;
+  std::vector<std::int64_t> line_of_;  // by document, 0 without one
+  ExternalScores run_;
+};
+
+ExternalScores scores_in(Lines lines, const std::string& file, const Dataset& data) {
   ExternalScores read;
   read.scores.reserve(data.docs());
-  for (Lines lines(text); lines.next();) {
+  while (lines.next()) {
     std::string_view rest = lines.line();
     const std::string_view word = take_word(rest);
     if (word.empty() || word.front() == '#') continue;
@@ -238,30 +215,44 @@ ExternalScores parse_scores(std::string_view text, const std::string& file, cons
   return read;
 }
 
-ExternalScores parse_trec_run(std::string_view text, const std::string& file, const Dataset& data) {
-  const QueryLines lines_of = lines_by_query(text, file, data);
-  ExternalScores run;
-  run.scores.assign(data.docs(), -std::numeric_limits<double>::infinity());
-  run.retrieved.reserve(lines_of.size());
-  FirstMistake mistake;
-  for (std::size_t query = 0; query < lines_of.size(); ++query) {
-    if (!lines_of[query].empty())
-      place_query(lines_of[query], data, static_cast<std::int64_t>(query), run, mistake);
-    run.retrieved.push_back(std::ssize(lines_of[query]));
+ExternalScores run_in(Lines lines, const std::string& file, const Dataset& data) {
+  RunReader reader(data, file);
+  while (lines.next()) {
+    if (lines.line().find_first_not_of(kBlanks) != std::string_view::npos) reader.add(lines);
   }
-  mistake.throw_if_any(file);
-  run.missing_docs =
-      data.docs() - std::accumulate(run.retrieved.begin(), run.retrieved.end(), std::int64_t{0});
-  run.missing_queries = std::count(run.retrieved.begin(), run.retrieved.end(), std::int64_t{0});
-  return run;
+  return reader.finish();
+}
+
+Lines lines_in(std::string_view text, const std::string& file) {
+  return {TextBlocks::of_memory(text, kBlockBytes), file};
+}
+
+/// Reads a file with `reader`, line by line.
+template <class Reader>
+ExternalScores read_lines(const std::filesystem::path& path, const Dataset& data, const Reader& reader) {
+  const std::string name = path.string();
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.is_open()) throw IoError("read", name, errno);
+  auto blocks = TextBlocks::of_stream(descriptor_stream(file.number(), name), kBlockBytes, kBlockBytes);
+  return reader(Lines(std::move(blocks), name), name, data);
+}
+
+}  // namespace
+
+ExternalScores parse_scores(std::string_view text, const std::string& file, const Dataset& data) {
+  return scores_in(lines_in(text, file), file, data);
+}
+
+ExternalScores parse_trec_run(std::string_view text, const std::string& file, const Dataset& data) {
+  return run_in(lines_in(text, file), file, data);
 }
 
 ExternalScores read_scores(const std::filesystem::path& file, const Dataset& data) {
-  return parse_scores(read_file(file), file.string(), data);
+  return read_lines(file, data, scores_in);
 }
 
 ExternalScores read_trec_run(const std::filesystem::path& file, const Dataset& data) {
-  return parse_trec_run(read_file(file), file.string(), data);
+  return read_lines(file, data, run_in);
 }
 
 }  // namespace olrank

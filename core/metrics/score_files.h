@@ -19,8 +19,9 @@ struct ExternalScores {
 };
 
 /// One number per line, one line per document, in the data set's order. Blank lines and lines that begin
-/// with '#' are skipped. NaN, a line with anything else, and a wrong number of scores are DataErrors with
-/// file and line; infinities are valid scores.
+/// with '#' are skipped. A file may be compressed and is read line by line, with lines of up to a megabyte.
+/// NaN, a line with anything else, and a wrong number of scores are DataErrors with file and line;
+/// infinities are valid scores.
 ExternalScores read_scores(const std::filesystem::path& file, const Dataset& data);
 ExternalScores parse_scores(std::string_view text, const std::string& file, const Dataset& data);
 

@@ -71,6 +71,8 @@ class OnlineRanker {
 
   /// The list to show in `round` (from 1): `cutoff` ranks of it will be seen.
   virtual RankedList rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) = 0;
+  /// Throws NumericError, with the parameters as they were and ready for the next round, if this feedback
+  /// cannot be learned.
   virtual LearnReport learn(RoundContext& context, const Feedback& feedback) = 0;
 
   /// The numbers behind the latest rank(); `full` adds parameters, widths and orders, which is expensive.

@@ -52,6 +52,39 @@ SettingValue value_of(const toml::node& node, std::string_view key, std::string_
   }
 }
 
+/// Refuses keys with so many parts that the parser, which makes a table of each, would run out of stack.
+/// Counts the dots between other punctuation, outside of strings and comments.
+void refuse_deep_keys(std::string_view text, std::string_view file) {
+  constexpr int kMostDots = 64;
+  std::int64_t line = 1;
+  int dots = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '.') {
+      if (++dots > kMostDots)
+        throw InvalidArgument(fmt::format("{}:{}: A key has more than {} parts.", file, line, kMostDots));
+    } else if (c == '"' || c == '\'') {
+      const std::string_view rest = text.substr(i);
+      const std::string_view triple = c == '"' ? "\"\"\"" : "'''";
+      const std::size_t quotes = rest.starts_with(triple) ? 3 : 1;
+      std::size_t end = i + quotes;
+      while (end < text.size() && text.substr(end, quotes) != triple.substr(0, quotes)) {
+        if (text[end] == '\n') {
+          if (quotes == 1) break;
+          ++line;
+        }
+        end += c == '"' && text[end] == '\\' ? 2 : 1;
+      }
+      i = end + quotes - 1;
+    } else if (c == '#') {
+      i = std::min(text.find('\n', i), text.size()) - 1;
+    } else if (std::string_view("=,[]{}\n").find(c) != std::string_view::npos) {
+      dots = 0;
+      line += c == '\n' ? 1 : 0;
+    }
+  }
+}
+
 class Flattener {
  public:
   explicit Flattener(std::string_view file) : file_(file) {}
@@ -97,6 +130,7 @@ class Flattener {
 }  // namespace
 
 TomlDocument parse_toml(std::string_view text, std::string_view file_name) {
+  refuse_deep_keys(text, file_name);
   try {
     const toml::table root = toml::parse(text, file_name);
     Flattener flattener(file_name);
@@ -108,9 +142,10 @@ TomlDocument parse_toml(std::string_view text, std::string_view file_name) {
 }
 
 TomlDocument read_toml(const std::filesystem::path& path) {
+  constexpr std::size_t kLargest = std::size_t{8} << 20;
   std::string text;
   try {
-    text = read_file(path);
+    text = read_file(path, kLargest);
   } catch (const IoError& error) {
     throw InvalidArgument(error.what());  // a missing configuration file is a usage error
   }

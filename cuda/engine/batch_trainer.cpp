@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/math/step_size.h"
+
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
 TrainingSizes batch_sizes(const NetworkShape& shape, std::int64_t batch, std::int64_t observed) {
@@ -22,7 +24,8 @@ BatchTrainer::BatchTrainer(const DeviceNetworkSpec& spec, float* theta, Stream s
       centre_(spec.first),
       before_(spec.members * parameters_),
       outcome_(kOutcomes * spec.members),
-      steps_(std::span<const double>(std::vector<double>(spec.members, spec.training.learning_rate))),
+      host_steps_(spec.members, spec.training.learning_rate),
+      steps_(std::span<const double>(host_steps_)),
       gradient_(spec.members * parameters_),
       position_(gradient_.size()),
       first_moment_(gradient_.size()),
@@ -105,9 +108,37 @@ bool BatchTrainer::make_corrections(std::int64_t steps) {
 
 void BatchTrainer::train(const ResidentHistory& history) {
   make_room(history);
-  const auto theta_bytes = static_cast<std::size_t>(before_.size()) * sizeof(float);
   copy_bytes(stream_, round_.data(), history.latest().round, sizeof(std::uint32_t));
-  copy_bytes(stream_, before_.data(), theta_, theta_bytes);
+  copy_bytes(stream_, before_.data(), theta_, static_cast<std::size_t>(before_.size()) * sizeof(float));
+  for (std::int64_t member = 0; member < spec_.members; ++member)
+    set_step(member, spec_.training.learning_rate);
+  start(history);
+}
+
+void BatchTrainer::set_step(std::int64_t member, double step) {
+  if (host_steps_[member] == step) return;
+  host_steps_[member] = step;
+  OwnedStream::wait_for(stream_);
+  copy_to_device(std::span<const double>(&step, 1), steps_.data() + member);
+}
+
+bool BatchTrainer::has_failed(const Outcome& outcome, double /*pairs*/, int /*repeats*/) const {
+  return batch_loss_has_exploded(outcome.ended);
+}
+
+/// The loss of the first batch is that of θ₀, whatever the step.
+bool BatchTrainer::can_repeat(const Outcome& outcome, int repeats) const {
+  return outcome.number != 1.0 && repeats < kMostRepeats;
+}
+
+/// The other members train again too, to the same parameters.
+void BatchTrainer::repeat(const ResidentHistory& history, std::int64_t member, int repeats) {
+  set_step(member, repeated_rate(spec_.training.learning_rate, repeats));
+  start(history);
+}
+
+void BatchTrainer::start(const ResidentHistory& history) {
+  const auto theta_bytes = static_cast<std::size_t>(before_.size()) * sizeof(float);
   copy_bytes(stream_, theta_, centre_.data(), theta_bytes);
   fill_bytes(stream_, outcome_.data(), 0, static_cast<std::size_t>(outcome_.size()) * sizeof(double));
   begin_training(stream_, spec_.members * parameters_, theta_, optimizer_state(0));

@@ -25,11 +25,13 @@ class BatchTrainer : public ResidentTrainer {
   /// Like StackedTrainer's; the spec has mini-batches.
   BatchTrainer(const DeviceNetworkSpec& spec, float* theta, Stream stream);
 
-  /// Never waits. The update brought the order of the batches.
+  /// Never waits, unless the training before was repeated. The update brought the order of the batches.
   void train(const ResidentHistory& history) override;
-  bool repeat(const ResidentHistory&, std::int64_t) override { return false; }
+  bool has_failed(const Outcome& outcome, double pairs, int repeats) const override;
+  bool can_repeat(const Outcome& outcome, int repeats) const override;
+  void repeat(const ResidentHistory& history, std::int64_t member, int repeats) override;
   Divergence find_divergence(const ResidentHistory& history) override;
-  /// The first non-finite loss and the number of its step; else 0.
+  /// The first loss that has exploded and the number of its step; else 0.
   const double* outcome() const override { return outcome_.data(); }
   bool has_steps() const override { return false; }
   std::int64_t bytes() const override;
@@ -51,6 +53,8 @@ class BatchTrainer : public ResidentTrainer {
     DeviceArray<double> loss{1};
   };
 
+  void start(const ResidentHistory& history);
+  void set_step(std::int64_t member, double step);
   void make_room(const ResidentHistory& history);
   bool make_corrections(std::int64_t steps);
   void start_whole_batch(const ResidentHistory& history);
@@ -69,9 +73,10 @@ class BatchTrainer : public ResidentTrainer {
   float* theta_;
   Stream stream_;
   std::int64_t parameters_;
-  DeviceArray<float> centre_;     // θ₀
-  DeviceArray<float> before_;     // θ before the latest training
-  DeviceArray<double> outcome_;   // [kOutcomes × members]: the first bad loss's step, 0, and that loss
+  DeviceArray<float> centre_;    // θ₀
+  DeviceArray<float> before_;    // θ before the latest training
+  DeviceArray<double> outcome_;  // [kOutcomes × members]: the first bad loss's step, 0, and that loss
+  std::vector<double> host_steps_;
   DeviceArray<double> steps_;     // [members]
   DeviceArray<double> gradient_;  // [members × p], like the next three
   DeviceArray<double> position_;

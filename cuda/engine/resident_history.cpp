@@ -102,6 +102,7 @@ void ResidentHistory::add(Stream stream, const DeviceUpdate& update, const float
   }
   counts_ = wanted;
   observed_ = update.observed;
+  latest_docs_outgrow_ = update.docs_outgrow;
   index_terms(stream);
 }
 

@@ -38,6 +38,7 @@ class ResidentHistory {
   const Bucket& bucket() const { return bucket_; }
 
   std::int64_t observed() const { return observed_; }
+  bool latest_docs_outgrow() const { return latest_docs_outgrow_; }
   /// The latest update, valid until the next one.
   const PackedUpdate& latest() const { return latest_; }
   std::int64_t bytes() const;
@@ -70,6 +71,7 @@ class ResidentHistory {
   PackedUpdate latest_;
   Counts counts_;
   std::int64_t observed_ = 0;
+  bool latest_docs_outgrow_ = false;
   Bucket bucket_;
   std::int64_t moves_ = 0;
 

@@ -129,26 +129,26 @@ void ResidentNetwork::discard_negative_widths() {
 
 bool ResidentNetwork::validate_training() {
   if (!training_unchecked_) return false;
-  const auto members = static_cast<std::size_t>(spec_.members);
-  const auto began = view_.outcome().subspan(members, members);
-  const auto ended = view_.outcome().subspan(2 * members, members);
-  bool again = false;
-  if (!step_halved_) {
-    for (std::size_t member = 0; member < members; ++member) {
-      if (ended[member] <= began[member]) continue;
-      again |= trainer_->repeat(history_, static_cast<std::int64_t>(member));
-    }
+  const std::int64_t members = spec_.members;
+  const auto outcome_of = [&](std::int64_t member) -> ResidentTrainer::Outcome {
+    const auto all = view_.outcome();
+    return {all[member], all[members + member], all[2 * members + member]};
+  };
+  const auto pairs = static_cast<double>(history_.observed());
+  std::vector<std::int64_t> failed;
+  for (std::int64_t member = 0; member < members; ++member) {
+    if (!trainer_->has_failed(outcome_of(member), pairs, repeats_)) continue;
+    if (!trainer_->can_repeat(outcome_of(member), repeats_)) report_divergence();
+    failed.push_back(member);
   }
-  if (again) {
-    step_halved_ = true;
-    scored_ = false;
-    return true;
+  if (failed.empty()) {
+    training_unchecked_ = false;
+    return false;
   }
-  for (const double loss : ended) {
-    if (!std::isfinite(loss)) report_divergence();
-  }
-  training_unchecked_ = false;
-  return false;
+  ++repeats_;
+  for (const std::int64_t member : failed) trainer_->repeat(history_, member, repeats_);
+  scored_ = false;
+  return true;
 }
 
 void ResidentNetwork::report_divergence() {
@@ -219,7 +219,7 @@ void ResidentNetwork::learn(const DeviceUpdate& update) {
   round_ = update.round;
   scored_ = false;
   training_unchecked_ = true;
-  step_halved_ = false;
+  repeats_ = 0;
   posterior_.check_drift(stream);
   if (shadow_) shadow_->posterior().check_drift(stream);
 }

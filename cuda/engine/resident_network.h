@@ -83,7 +83,7 @@ class ResidentNetwork : public DeviceNetwork {
 
   bool scored_ = false;               // view_ holds a query scored at the current parameters
   bool training_unchecked_ = false;   // the latest training has not been validated
-  bool step_halved_ = false;          // it was repeated with half the step
+  int repeats_ = 0;                   // how often it was repeated
   std::uint32_t round_ = 0;           // of the latest update
   std::uint64_t lost_widths_ = 0;     // at the latest answer
   std::int64_t negative_before_ = 0;  // in earlier runs

@@ -18,11 +18,19 @@ class ResidentTrainer {
 
   /// Starts a training on the current history.
   virtual void train(const ResidentHistory& history) = 0;
-  /// Undoes the latest training of a member whose loss rose and repeats it with half the step. Returns
-  /// false, and does nothing, if a rising loss is no sign of a failed training.
-  virtual bool repeat(const ResidentHistory& history, std::int64_t member) = 0;
-  /// After a training that ended with a non-finite loss: undoes it and finds the step that caused it.
-  /// Waits.
+  /// The outcome of a member's latest training: a number, and the loss before and after.
+  struct Outcome {
+    double number = 0.0;
+    double began = 0.0;
+    double ended = 0.0;
+  };
+  /// Whether a training on `pairs` observed pairs, repeated `repeats` times so far, has to be undone, and
+  /// whether a smaller step may help.
+  virtual bool has_failed(const Outcome& outcome, double pairs, int repeats) const = 0;
+  virtual bool can_repeat(const Outcome& outcome, int repeats) const = 0;
+  /// Undoes a member's latest training and starts its `repeats`-th repeat.
+  virtual void repeat(const ResidentHistory& history, std::int64_t member, int repeats) = 0;
+  /// After a training that no repeat could save: undoes it and finds the step that caused it. Waits.
   struct Divergence {
     std::int64_t step = 0;
     double loss = 0.0;

@@ -115,7 +115,8 @@ void StackedTrainer::train(const ResidentHistory& history) {
   copy_bytes(stream_, observed_.data(), history.latest().observed, sizeof(std::int64_t));
   copy_bytes(stream_, before_.data(), theta_, static_cast<std::size_t>(before_.size()) * sizeof(float));
   const bool by_curvature = spec_.training.optimizer != Optimizer::kAdam;
-  if (by_curvature && curvature_is_stale(history.observed(), curvature_pairs_)) {
+  if (by_curvature &&
+      (curvature_is_stale(history.observed(), curvature_pairs_) || history.latest_docs_outgrow())) {
     for (std::int64_t member = 0; member < spec_.members; ++member) find_curvature(history, member);
     curvature_pairs_ = history.observed();
   }
@@ -231,7 +232,8 @@ void StackedTrainer::descend(Stream stream, const ResidentHistory& history, Memb
                    weights_.data() + members.first * plain.count,
                    labels_.data() + members.first * plain.count);
     }
-    if (number == 1) pair_losses(stream, networks, seen, objective, work, began);
+    // Of LambdaRank unweighted, like the loss at the end.
+    if (number == 1) pair_losses(stream, networks, plain, objective, work, began);
     GradientUse use;
     if (keeps_gradient()) {
       use.gradient = gradient_.data() + members.first * p;
@@ -268,34 +270,45 @@ void StackedTrainer::move(Stream stream, Members members, std::int64_t number) {
   }
 }
 
-bool StackedTrainer::repeat(const ResidentHistory& history, std::int64_t member) {
-  // LambdaRank's gradients are not those of one loss.
-  if (spec_.training.weigh_by_ndcg) return false;
+bool StackedTrainer::has_failed(const Outcome& outcome, double pairs, int repeats) const {
+  return training_failed(outcome.began, outcome.ended, pairs, !spec_.training.weigh_by_ndcg, repeats);
+}
+
+bool StackedTrainer::can_repeat(const Outcome& outcome, int repeats) const {
+  return olrank::can_repeat(outcome.began, repeats);
+}
+
+void StackedTrainer::repeat(const ResidentHistory& history, std::int64_t member, int repeats) {
   copy_bytes(stream_, theta_ + member * parameters_, before_.data() + member * parameters_,
              static_cast<std::size_t>(parameters_) * sizeof(float));
+  if (repeats == kRepeatThatFindsCurvature && spec_.training.optimizer != Optimizer::kAdam)
+    find_curvature(history, member);
   --trainings_;
-  find_steps({member, 1}, kRetryShare * rate());
+  find_steps({member, 1}, repeated_rate(rate(), repeats));
   ++trainings_;
   descend(stream_, history, {member, 1});
-  return true;
 }
 
 ResidentTrainer::Divergence StackedTrainer::find_divergence(const ResidentHistory& history) {
   const std::int64_t steps = spec_.training.steps;
+  const auto pairs = static_cast<double>(history.observed());
   Divergence found{steps, std::nan("")};
-  bool finite = true;
-  for (std::int64_t tried = 1; tried <= steps && finite; ++tried) {
+  bool good = true;
+  for (std::int64_t tried = 1; tried <= steps && good; ++tried) {
     undo();
     spec_.training.steps = tried;
     descend(stream_, history, {0, spec_.members});
     OwnedStream::wait_for(stream_);
-    std::vector<double> losses(spec_.members);
-    copy_to_host(outcome_.data() + 2 * spec_.members, std::span(losses));
-    for (const double loss : losses) {
-      if (std::isfinite(loss) || !finite) continue;
+    std::vector<double> losses(2 * spec_.members);
+    copy_to_host(outcome_.data() + spec_.members, std::span(losses));
+    for (std::int64_t member = 0; member < spec_.members && good; ++member) {
+      const double loss = losses[spec_.members + member];
+      const bool raised = has_failed({0.0, losses[member], loss}, pairs, kMostRepeats);
+      if (tried == steps && raised && std::isnan(found.loss)) found.loss = loss;
+      if (std::isfinite(loss) && !loss_has_exploded(losses[member], loss, pairs)) continue;
       // The step that starts from this loss, or the last step, which ends with it.
       found = {std::min(tried + 1, steps), loss};
-      finite = false;
+      good = false;
     }
   }
   spec_.training.steps = steps;

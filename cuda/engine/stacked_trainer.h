@@ -26,7 +26,9 @@ class StackedTrainer : public ResidentTrainer {
 
   /// Waits only if curvatures are stale.
   void train(const ResidentHistory& history) override;
-  bool repeat(const ResidentHistory& history, std::int64_t member) override;
+  bool has_failed(const Outcome& outcome, double pairs, int repeats) const override;
+  bool can_repeat(const Outcome& outcome, int repeats) const override;
+  void repeat(const ResidentHistory& history, std::int64_t member, int repeats) override;
   Divergence find_divergence(const ResidentHistory& history) override;
   const double* outcome() const override { return outcome_.data(); }
   bool has_steps() const override { return true; }

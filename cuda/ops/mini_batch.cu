@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "core/math/label_noise.h"
+#include "core/math/step_size.h"
 #include "cuda/ops/block_sum.cuh"
 #include "cuda/runtime/launch.cuh"
 
@@ -52,7 +53,7 @@ __global__ void begin_batches_kernel(std::int64_t members, const std::int32_t* o
 __global__ void finish_batch_kernel(std::int64_t batch, const double* loss, const StepRates* corrections,
                                     BatchCursor* cursor, BadLoss bad) {
   if (threadIdx.x != 0) return;
-  if (*bad.number == 0.0 && !std::isfinite(*loss)) {
+  if (*bad.number == 0.0 && batch_loss_has_exploded(*loss)) {
     *bad.number = static_cast<double>(cursor->number);
     *bad.loss = *loss;
   }

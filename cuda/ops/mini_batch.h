@@ -29,8 +29,8 @@ struct BatchCursor {
   StepRates rates;                      // of its step
 };
 
-/// A training's first non-finite loss, in doubles on the device: the number of its step, or 0 if there is
-/// none yet, and the loss.
+/// A training's first loss that is not finite or has exploded, in doubles on the device: the number of its
+/// step, or 0 if there is none yet, and the loss.
 struct BadLoss {
   double* number = nullptr;
   double* loss = nullptr;
@@ -40,8 +40,8 @@ struct BadLoss {
 void begin_batches(Stream stream, std::int64_t members, const std::int32_t* order, std::int64_t per_member,
                    const StepRates& rates, BatchCursor* cursors);
 
-/// Records a non-finite loss and advances the cursor by `count` observations. corrections [steps + 1] are
-/// the rates of all steps of a training; their decay is ignored.
+/// Records a loss that has exploded and advances the cursor by `count` observations. corrections [steps +
+/// 1] are the rates of all steps of a training; their decay is ignored.
 void finish_batch(Stream stream, std::int64_t count, const double* loss, const StepRates* corrections,
                   BatchCursor* cursor, const BadLoss& bad);
 

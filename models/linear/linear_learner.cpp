@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/error.h"
 #include "core/math/label_noise.h"
 #include "models/linear/linear_ranking.h"
 
@@ -41,13 +42,21 @@ std::span<const double> LinearLearner::labels(const Member& member, std::uint32_
 
 std::span<const double> LinearLearner::train(ExecutionContext& context, std::uint32_t round) {
   const double ridge = ridge_weight(settings_.loss, lambda_, history_.observed());
-  for (std::size_t number = 0; number < members_.size(); ++number) {
-    Member& member = members_[number];
-    const FoldedPairs pairs{history_.rows().data(), history_.distinct(), history_.stride(),
-                            labels(member, round).data(), history_.count().data()};
-    member.last_training = member.trainer.train(context, pairs, history_.observed(), ridge);
-    take_parameters(number);
+  std::vector<std::vector<double>> before;
+  for (const Member& member : members_)
+    before.emplace_back(member.trainer.theta().begin(), member.trainer.theta().end());
+  try {
+    for (Member& member : members_) {
+      const FoldedPairs pairs{history_.rows().data(), history_.distinct(), history_.stride(),
+                              labels(member, round).data(), history_.count().data()};
+      member.last_training = member.trainer.train(context, pairs, history_.observed(), ridge);
+    }
+  } catch (const NumericError&) {
+    for (std::size_t number = 0; number < members_.size(); ++number)
+      members_[number].trainer.restore(before[number]);
+    throw;
   }
+  for (std::size_t number = 0; number < members_.size(); ++number) take_parameters(number);
   return {};
 }
 

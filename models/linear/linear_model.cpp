@@ -26,6 +26,10 @@ constexpr std::int64_t kDocsPerBlock = 4096;
 
 }  // namespace
 
+double LinearModel::largest_parameter() const {
+  return largest_finite_gain() / static_cast<double>(features_);
+}
+
 void LinearModel::score(ExecutionContext& context, std::span<const float> theta, FeatureMatrix docs,
                         std::span<float> scores) const {
   assert(docs.features == features_ && std::ssize(scores) == docs.docs);

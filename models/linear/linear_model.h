@@ -11,6 +11,7 @@ class LinearModel : public ScoreModel {
 
   std::int64_t features() const override { return features_; }
   std::int64_t parameters() const override { return features_; }
+  double largest_parameter() const override;
   void score(ExecutionContext& context, std::span<const float> theta, FeatureMatrix docs,
              std::span<float> scores) const override;
   void add_gradient(ExecutionContext& context, std::span<const float> theta, FeatureMatrix docs,

@@ -56,7 +56,7 @@ void NewtonTrainer::renew_inverse_hessian(ExecutionContext& context, const Folde
                stride_, scaled.data(), stride_, 1.0, inverse_hessian_.data(), stride_);
   }
   for (std::int64_t k = 0; k < stride_; ++k) inverse_hessian_[k * (stride_ + 1)] += ridge;
-  blas::cholesky(stride_, inverse_hessian_.data(), stride_);
+  factor_hessian();
   blas::inverse_from_cholesky(stride_, inverse_hessian_.data(), stride_);
   for (std::int64_t row = 0; row < stride_; ++row) {
     for (std::int64_t column = row + 1; column < stride_; ++column) {
@@ -65,13 +65,55 @@ void NewtonTrainer::renew_inverse_hessian(ExecutionContext& context, const Folde
   }
 }
 
+/// Rounding makes H indefinite where its largest entry exceeds the ridge by more than 15 digits. A larger
+/// ridge then gives a shorter step in a direction that is still one of descent.
+void NewtonTrainer::factor_hessian() {
+  std::vector<double> hessian = inverse_hessian_;
+  double largest = 0.0;
+  for (std::int64_t k = 0; k < stride_; ++k) largest = std::max(largest, hessian[k * (stride_ + 1)]);
+  for (double share = 1e-15;; share *= 100.0) {
+    try {
+      blas::cholesky(stride_, inverse_hessian_.data(), stride_);
+      return;
+    } catch (const NumericError&) {
+      if (share > 1e-3) throw;
+    }
+    inverse_hessian_ = hessian;
+    for (std::int64_t k = 0; k < stride_; ++k) inverse_hessian_[k * (stride_ + 1)] += share * largest;
+  }
+}
+
 NewtonReport NewtonTrainer::train(ExecutionContext& context, const FoldedPairs& pairs,
                                   std::int64_t observed, double ridge) {
+  const std::vector<double> before = theta_;
+  try {
+    return descend(context, pairs, observed, ridge);
+  } catch (const NumericError&) {
+    restore(before);
+    throw;
+  }
+}
+
+void NewtonTrainer::restore(std::span<const double> theta) {
+  theta_.assign(theta.begin(), theta.end());
+  inverse_hessian_.clear();
+}
+
+NewtonReport NewtonTrainer::descend(ExecutionContext& context, const FoldedPairs& pairs,
+                                    std::int64_t observed, double ridge) {
   assert(pairs.stride == stride_ && ridge > 0.0);
+  const auto require_finite = [observed](double size) {
+    if (std::isfinite(size)) return;
+    throw NumericError(
+        fmt::format("The gradient of the linear ranker is {} after {} pairs: use a larger lambda or "
+                    "normalised features.",
+                    size, observed));
+  };
   const double target = options_.tolerance * static_cast<double>(std::max<std::int64_t>(1, observed));
   NewtonReport report;
   gradient_at(context, pairs, ridge, theta_, gradient_);
   double size = norm(gradient_);
+  require_finite(size);
   bool inverse_is_new = false;
   if (inverse_hessian_.empty()) {
     renew_inverse_hessian(context, pairs, ridge);
@@ -94,12 +136,7 @@ NewtonReport NewtonTrainer::train(ExecutionContext& context, const FoldedPairs& 
       if (shrinks || !inverse_is_new || halvings == kMostHalvings) break;
       scale *= 0.5;
     }
-    if (!std::isfinite(trial_size)) {
-      throw NumericError(
-          fmt::format("The gradient of the linear ranker is {} after {} pairs: use a larger lambda or "
-                      "normalised features.",
-                      trial_size, observed));
-    }
+    if (inverse_is_new) require_finite(trial_size);
     const bool good = trial_size <= kGoodShrinkage * size;
     if (shrinks) {
       std::swap(theta_, trial_theta_);

@@ -29,17 +29,22 @@ class NewtonTrainer {
 
   NewtonTrainer(std::int64_t stride, const Options& options);
 
-  /// `observed` is n, with repetitions; `ridge` is c > 0. Throws NumericError when the parameters leave the
-  /// finite numbers.
+  /// `observed` is n, with repetitions; `ridge` is c > 0. Throws NumericError, with the parameters
+  /// as they were, if no step keeps the gradient finite.
   NewtonReport train(ExecutionContext& context, const FoldedPairs& pairs, std::int64_t observed,
                      double ridge);
 
   std::span<const double> theta() const { return theta_; }  // padded with zeros
+  /// Returns to parameters of an earlier training.
+  void restore(std::span<const double> theta);
 
   void save(StateWriter& state) const;
   void load(StateReader& state);
 
  private:
+  NewtonReport descend(ExecutionContext& context, const FoldedPairs& pairs, std::int64_t observed,
+                       double ridge);
+  void factor_hessian();
   void gradient_at(ExecutionContext& context, const FoldedPairs& pairs, double ridge,
                    std::span<const double> theta, std::span<double> gradient);
   void renew_inverse_hessian(ExecutionContext& context, const FoldedPairs& pairs, double ridge);

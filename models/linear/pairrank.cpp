@@ -19,8 +19,9 @@ std::unique_ptr<OnlineRanker> make_pairrank(const RankerRequest& request) {
 void set_pairrank_defaults(RankerSettings& settings, const DefaultsContext& context) {
   set_newton_defaults(settings.trainer);
   if (context.protocol != ProtocolName::kPaper) return;
-  // Chosen by the committed sweeps: docs/DEFAULTS.md.
-  settings.explore.alpha = 0.003;
+  // Chosen by their worst case: docs/DEFAULTS.md.
+  settings.feedback.pairs = PairRule::kMatched;
+  settings.explore.alpha = 0.1;
   settings.explore.c1 = 0.0003;
   settings.explore.c2 = 0.1;
   settings.explore.delta = 0.01;

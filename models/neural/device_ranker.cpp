@@ -172,6 +172,7 @@ DeviceUpdate DeviceRanker::update_of(const Feedback& feedback, std::int64_t know
   update.pairs = pairs_;
   update.observed = history_.observed();
   update.new_docs = history_.doc_numbers().subspan(known_docs);
+  update.docs_outgrow = history_.latest_docs_outgrow();
   const auto seen = history_.observations().last(loss_pairs_.pairs.size());
   terms_.clear();
   for (const PairObservation& one : seen) terms_.push_back({one.term, history_.terms()[one.term]});

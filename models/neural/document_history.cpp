@@ -7,6 +7,7 @@
 #include "core/feedback/preference_pairs.h"
 #include "core/math/dcg.h"
 #include "core/math/score_order.h"
+#include "core/math/step_size.h"
 
 namespace olrank {
 namespace {
@@ -37,6 +38,7 @@ std::int32_t DocumentHistory::term_of(std::int32_t first, std::int32_t second) {
 
 void DocumentHistory::add(const Feedback& feedback, std::span<const PreferencePair> pairs, double weight) {
   assert(feedback.query.features.features == features_);
+  const std::int64_t known_docs = docs();
   const auto examined = static_cast<std::size_t>(examined_documents(feedback.clicks));
   Impression impression{std::ssize(impression_rows_), std::ssize(observations_),
                         static_cast<std::int32_t>(examined), static_cast<std::int32_t>(pairs.size())};
@@ -57,12 +59,24 @@ void DocumentHistory::add(const Feedback& feedback, std::span<const PreferencePa
         {term, placed ? place_of(winner) : -1, placed ? place_of(loser) : -1, first_wins ? 1 : 0});
     ++observed_;
   }
-  if (!keeps_impressions_) return;
-  for (std::size_t rank = 0; rank < examined; ++rank) {
-    impression_rows_.push_back(row_of(feedback.query, feedback.shown[rank]));
-    impression_clicks_.push_back(feedback.clicks[rank]);
+  if (keeps_impressions_) {
+    for (std::size_t rank = 0; rank < examined; ++rank) {
+      impression_rows_.push_back(row_of(feedback.query, feedback.shown[rank]));
+      impression_clicks_.push_back(feedback.clicks[rank]);
+    }
+    impressions_.push_back(impression);
   }
-  impressions_.push_back(impression);
+  const double largest_before = largest_doc_;
+  note_sizes(known_docs);
+  latest_docs_outgrow_ = documents_outgrow(largest_before, largest_doc_);
+}
+
+void DocumentHistory::note_sizes(std::int64_t first_row) {
+  for (std::int64_t row = first_row; row < docs(); ++row) {
+    double size = 0.0;
+    for (const float value : features().doc(row)) size += double{value} * double{value};
+    largest_doc_ = std::max(largest_doc_, size);
+  }
 }
 
 DocumentHistory::Lists DocumentHistory::lists() const {
@@ -184,6 +198,8 @@ void DocumentHistory::load(StateReader& state) {
     next.first_pair += next.pairs;
   }
   rebuild_indices();
+  largest_doc_ = 0.0;
+  note_sizes(0);
 }
 
 void DocumentHistory::rebuild_indices() {

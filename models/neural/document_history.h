@@ -32,6 +32,9 @@ class DocumentHistory {
   /// won.
   std::span<const PairTerm> terms() const { return terms_; }
 
+  /// Whether the last add() brought documents that outgrow all before them.
+  bool latest_docs_outgrow() const { return latest_docs_outgrow_; }
+
   std::span<const PairObservation> observations() const { return observations_; }
 
   /// Numbers of the distinct documents within the training part.
@@ -68,12 +71,15 @@ class DocumentHistory {
     std::int32_t pairs = 0;
   };
   std::int32_t row_of(const QueryDocs& query, std::int32_t doc);
+  void note_sizes(std::int64_t first_row);
   std::int32_t term_of(std::int32_t first, std::int32_t second);
   void rebuild_indices();
 
   std::int64_t features_;
   bool keeps_impressions_;
   std::int64_t observed_ = 0;
+  double largest_doc_ = 0.0;  // ‖x‖²
+  bool latest_docs_outgrow_ = false;
   std::vector<float> values_;              // [docs × features]
   std::vector<std::int64_t> doc_numbers_;  // within the training part
   std::vector<PairTerm> terms_;            // first < second by document number

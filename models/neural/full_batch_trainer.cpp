@@ -19,17 +19,14 @@ FullBatchTrainer::FullBatchTrainer(const TrainerSpec& spec)
   if (spec.settings.optimizer == Optimizer::kAdam) second_moment_.resize(gradient_.size());
 }
 
-void FullBatchTrainer::refresh_curvature(ExecutionContext& context, const TrainingTask& task,
-                                         std::span<const float> theta) {
-  const std::int64_t observed = task.history.observed();
-  if (!curvature_is_stale(observed, curvature_pairs_)) return;
+void FullBatchTrainer::find_curvature(ExecutionContext& context, const TrainingTask& task,
+                                      std::span<const float> theta) {
   const FeatureMatrix docs = task.history.features();
   factors_.resize(docs.docs * spec_.shape.factors());
   tangent_factors(context, spec_.shape, theta, docs, factors_);
   // The weights of LambdaRank are at most 1, so the curvature without them is an upper bound.
   curvature_ = largest_curvature(context, spec_.shape, {factors_.data(), docs.docs}, task.history.terms(),
                                  eigenvector_);
-  curvature_pairs_ = observed;
 }
 
 std::optional<std::span<const PairTerm>> FullBatchTrainer::terms_at(ExecutionContext& context,
@@ -91,41 +88,57 @@ void FullBatchTrainer::start_moments(std::span<const float> theta) {
 }
 
 void FullBatchTrainer::explain(ExecutionContext& context, const TrainingTask& task, double step,
-                               double ended, std::span<float> theta) {
-  std::copy(before_.begin(), before_.end(), theta.begin());
+                               double began, double ended, std::span<float> theta) {
+  const auto pairs = static_cast<double>(task.history.observed());
+  const auto good = [&](double loss) {
+    return std::isfinite(loss) && !loss_has_exploded(began, loss, pairs);
+  };
   start_moments(theta);
   std::int64_t number = 1;
-  double loss = loss_at(context, task, theta);
-  for (; number < spec_.settings.steps && std::isfinite(loss); ++number) {
+  double loss = began;
+  for (; number < spec_.settings.steps && good(loss); ++number) {
     const auto terms = terms_at(context, task, theta);
     if (!terms) break;
     pair_gradient(context, spec_.shape, theta, task.history.features(), *terms, objective(), gradient_);
     move(number, step, theta);
     loss = loss_at(context, task, theta);
   }
-  if (std::isfinite(loss)) loss = ended;
+  if (good(loss)) loss = ended;
   std::copy(before_.begin(), before_.end(), theta.begin());
   throw_diverged({task.round, number, loss, spec_.settings.learning_rate, spec_.lambda});
 }
 
+double FullBatchTrainer::step_of(int repeats) const {
+  const TrainerSettings& settings = spec_.settings;
+  const double rate = repeated_rate(
+      decayed_rate(settings.learning_rate, settings.learning_rate_decay, trainings_), repeats);
+  if (settings.optimizer == Optimizer::kAdam) return rate;
+  return stable_step(rate, curvature_, prior_curvature(spec_.prior_weight));
+}
+
 std::optional<double> FullBatchTrainer::train(ExecutionContext& context, const TrainingTask& task,
                                               std::span<float> theta) {
-  double step = decayed_rate(spec_.settings.learning_rate, spec_.settings.learning_rate_decay, trainings_);
-  if (spec_.settings.optimizer != Optimizer::kAdam) {
-    refresh_curvature(context, task, theta);
-    step = stable_step(step, curvature_, prior_curvature(spec_.prior_weight));
+  const bool by_curvature = spec_.settings.optimizer != Optimizer::kAdam;
+  const std::int64_t observed = task.history.observed();
+  if (by_curvature &&
+      (curvature_is_stale(observed, curvature_pairs_) || task.history.latest_docs_outgrow())) {
+    find_curvature(context, task, theta);
+    curvature_pairs_ = observed;
   }
   before_.assign(theta.begin(), theta.end());
-  const double began = descend(context, task, step, theta);
-  double ended = loss_at(context, task, theta);
-  // LambdaRank's gradients do not belong to one loss, so a rise of the loss means nothing.
-  if (!task.weigh_by_ndcg && !(ended <= began)) {
+  double step = 0.0;
+  for (int repeats = 0;; ++repeats) {
+    if (by_curvature && repeats == kRepeatThatFindsCurvature) find_curvature(context, task, theta);
+    step = step_of(repeats);
+    // LambdaRank descends another loss at each step; this one, unweighted, only shows an explosion.
+    const double unweighted = task.weigh_by_ndcg ? loss_at(context, task, theta) : 0.0;
+    const double descended = descend(context, task, step, theta);
+    const double began = task.weigh_by_ndcg ? unweighted : descended;
+    const double ended = loss_at(context, task, theta);
+    if (!training_failed(began, ended, static_cast<double>(observed), !task.weigh_by_ndcg, repeats)) break;
     std::copy(before_.begin(), before_.end(), theta.begin());
-    step *= kRetryShare;
-    descend(context, task, step, theta);
-    ended = loss_at(context, task, theta);
+    if (!can_repeat(began, repeats)) explain(context, task, step, began, ended, theta);
   }
-  if (!std::isfinite(ended)) explain(context, task, step, ended, theta);
   ++trainings_;
   return step;
 }

@@ -19,14 +19,16 @@ class FullBatchTrainer : public NetworkTrainer {
 
  private:
   PairObjective objective() const { return {1.0, spec_.prior_weight, spec_.first}; }
-  void refresh_curvature(ExecutionContext& context, const TrainingTask& task, std::span<const float> theta);
+  void find_curvature(ExecutionContext& context, const TrainingTask& task, std::span<const float> theta);
+  /// σ_t of the `repeats`-th repeat of this training.
+  double step_of(int repeats) const;
   /// J steps from θ; the loss before the first.
   double descend(ExecutionContext& context, const TrainingTask& task, double step, std::span<float> theta);
   void start_moments(std::span<const float> theta);
-  /// Repeats a descent that ended with a loss that is not finite, checks the loss after each step, and
-  /// throws an error that names the step.
-  [[noreturn]] void explain(ExecutionContext& context, const TrainingTask& task, double step, double ended,
-                            std::span<float> theta);
+  /// Repeats a descent that failed, checks the loss after each step, restores θ and throws an error that
+  /// names the step.
+  [[noreturn]] void explain(ExecutionContext& context, const TrainingTask& task, double step, double began,
+                            double ended, std::span<float> theta);
   /// Nothing if scores are not finite, so that LambdaRank's weights are undefined.
   std::optional<std::span<const PairTerm>> terms_at(ExecutionContext& context, const TrainingTask& task,
                                                     std::span<const float> theta);

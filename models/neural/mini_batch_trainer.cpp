@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/learning/numeric_errors.h"
 #include "core/math/label_noise.h"
+#include "core/math/step_size.h"
 #include "core/ops/optimizer_step.h"
 
 namespace olrank {
@@ -61,8 +62,7 @@ void MiniBatchTrainer::gather(const TrainingTask& task, std::span<const std::int
   }
 }
 
-void MiniBatchTrainer::move(std::int64_t number, double decay, std::span<float> theta) {
-  const double step = spec_.settings.learning_rate;
+void MiniBatchTrainer::move(std::int64_t number, double step, double decay, std::span<float> theta) {
   if (spec_.settings.optimizer == Optimizer::kAdam) {
     adam_step(number, step, decay, gradient_, {first_moment_, second_moment_}, position_, theta);
     return;
@@ -70,30 +70,16 @@ void MiniBatchTrainer::move(std::int64_t number, double decay, std::span<float> 
   decayed_step(step, decay, gradient_, position_, theta);
 }
 
-void MiniBatchTrainer::fail(const TrainingTask& task, std::int64_t number, double loss,
-                            std::span<float> theta) const {
-  std::copy(before_.begin(), before_.end(), theta.begin());
-  throw_diverged({task.round, number, loss, spec_.settings.learning_rate, std::nullopt});
-}
-
-std::optional<double> MiniBatchTrainer::train(ExecutionContext& context, const TrainingTask& task,
-                                              std::span<float> theta) {
-  const auto observations = task.history.observations();
-  const auto observed = std::ssize(observations);
-  before_.assign(theta.begin(), theta.end());
+std::optional<MiniBatchTrainer::Failure> MiniBatchTrainer::pass_epochs(ExecutionContext& context,
+                                                                       const TrainingTask& task,
+                                                                       double step,
+                                                                       std::span<float> theta) {
+  const auto observed = std::ssize(task.history.observations());
   std::copy(spec_.first.begin(), spec_.first.end(), theta.begin());
   std::copy(spec_.first.begin(), spec_.first.end(), position_.begin());
   std::fill(first_moment_.begin(), first_moment_.end(), 0.0);
   std::fill(second_moment_.begin(), second_moment_.end(), 0.0);
-  term_noise_.clear();
-  if (task.terms.data() != task.history.terms().data()) {
-    // The noise on a member's labels, spread evenly over the repetitions of a pair.
-    for (std::size_t t = 0; t < task.terms.size(); ++t) {
-      const PairTerm& plain = task.history.terms()[t];
-      term_noise_.push_back(noise_per_pair(task.terms[t].labels, plain.labels, plain.weight));
-    }
-  }
-  order_.resize(observations.size());
+  order_.resize(observed);
   std::iota(order_.begin(), order_.end(), 0);
   const double decay = spec_.lambda / static_cast<double>(observed);
   std::int64_t number = 0;
@@ -104,7 +90,7 @@ std::optional<double> MiniBatchTrainer::train(ExecutionContext& context, const T
       if (task.weigh_by_ndcg) {
         scores_.resize(task.history.docs());
         score_docs(context, spec_.shape, theta, task.history.features(), scores_);
-        if (!all_finite(scores_)) fail(task, number + 1, std::nan(""), theta);
+        if (!all_finite(scores_)) return Failure{number + 1, std::nan("")};
         task.history.ndcg_changes(scores_, changes_);
       }
       gather(task, std::span(order_).subspan(begin, count));
@@ -113,11 +99,33 @@ std::optional<double> MiniBatchTrainer::train(ExecutionContext& context, const T
       const double loss =
           pair_loss_gradient(context, spec_.shape, theta, docs, terms_, objective, gradient_);
       ++number;
-      if (!std::isfinite(loss)) fail(task, number, loss, theta);
-      move(number, decay, theta);
+      if (batch_loss_has_exploded(loss)) return Failure{number, loss};
+      move(number, step, decay, theta);
     }
   }
   return std::nullopt;
+}
+
+std::optional<double> MiniBatchTrainer::train(ExecutionContext& context, const TrainingTask& task,
+                                              std::span<float> theta) {
+  before_.assign(theta.begin(), theta.end());
+  term_noise_.clear();
+  if (task.terms.data() != task.history.terms().data()) {
+    // The noise on a member's labels, spread evenly over the repetitions of a pair.
+    for (std::size_t t = 0; t < task.terms.size(); ++t) {
+      const PairTerm& plain = task.history.terms()[t];
+      term_noise_.push_back(noise_per_pair(task.terms[t].labels, plain.labels, plain.weight));
+    }
+  }
+  const double rate = spec_.settings.learning_rate;
+  for (int repeats = 0;; ++repeats) {
+    const auto failure = pass_epochs(context, task, repeated_rate(rate, repeats), theta);
+    if (!failure) return std::nullopt;
+    std::copy(before_.begin(), before_.end(), theta.begin());
+    // The loss of the first batch is that of θ₀, whatever the step.
+    if (failure->step == 1 || repeats == kMostRepeats)
+      throw_diverged({task.round, failure->step, failure->loss, rate, std::nullopt});
+  }
 }
 
 }  // namespace olrank

@@ -26,9 +26,15 @@ class MiniBatchTrainer : public NetworkTrainer {
 
  private:
   void gather(const TrainingTask& task, std::span<const std::int32_t> batch);
-  [[noreturn]] void fail(const TrainingTask& task, std::int64_t number, double loss,
-                         std::span<float> theta) const;
-  void move(std::int64_t number, double decay, std::span<float> theta);
+  /// The first batch whose loss has exploded.
+  struct Failure {
+    std::int64_t step = 0;  // from 1
+    double loss = 0.0;
+  };
+  /// One training from θ₀.
+  std::optional<Failure> pass_epochs(ExecutionContext& context, const TrainingTask& task, double step,
+                                     std::span<float> theta);
+  void move(std::int64_t number, double step, double decay, std::span<float> theta);
 
   TrainerSpec spec_;
   std::vector<double> gradient_;

@@ -48,9 +48,21 @@ std::span<const double> NetworkLearner::train(ExecutionContext& context, std::ui
   } else {
     while (static_cast<int>(worker_contexts_.size()) < context.threads())
       worker_contexts_.push_back(std::make_unique<ExecutionContext>());
+    before_ = thetas_;
+    failures_.assign(count, nullptr);
     context.for_blocks(count, 1, [this, round](std::int64_t member, std::int64_t, int worker) {
-      train_member(*worker_contexts_[worker], static_cast<std::size_t>(member), round);
+      try {
+        train_member(*worker_contexts_[worker], static_cast<std::size_t>(member), round);
+      } catch (...) {
+        failures_[member] = std::current_exception();
+      }
     });
+    // All members train, so that what follows a failure does not depend on the number of threads.
+    for (const std::exception_ptr& failure : failures_) {
+      if (!failure) continue;
+      thetas_ = before_;
+      std::rethrow_exception(failure);
+    }
   }
   const bool stepped =
       std::all_of(steps_.begin(), steps_.end(), [](double step) { return std::isfinite(step); });

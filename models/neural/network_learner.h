@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -49,6 +50,8 @@ class NetworkLearner : public ModelLearner {
 
   LossPairs loss_pairs_;
   std::vector<double> steps_;
+  std::vector<std::vector<float>> before_;                          // thetas_ before the latest training
+  std::vector<std::exception_ptr> failures_;                        // of the members in it
   std::vector<std::unique_ptr<ExecutionContext>> worker_contexts_;  // of one thread each
 };
 

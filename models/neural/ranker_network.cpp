@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "core/math/step_size.h"
 #include "core/ops/gradient_products.h"
 
@@ -54,6 +57,13 @@ ModelTensors network_tensors(const NetworkSettings& settings, const NetworkShape
 
 NetworkModel::NetworkModel(const NetworkSettings& settings, std::int64_t features)
     : settings_(settings), shape_(network_shape(settings, features)) {}
+
+/// A layer multiplies magnitudes by at most its columns, bias included, times its largest parameter.
+double NetworkModel::largest_parameter() const {
+  const double gain = largest_finite_gain() / std::max(1.0, double{shape_.output_scale});
+  const auto columns = static_cast<double>(std::max(shape_.inputs, shape_.width) + 1);
+  return std::pow(gain, 1.0 / static_cast<double>(shape_.depth)) / columns;
+}
 
 void NetworkModel::score(ExecutionContext& context, std::span<const float> theta, FeatureMatrix docs,
                          std::span<float> scores) const {

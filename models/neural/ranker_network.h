@@ -33,6 +33,7 @@ class NetworkModel : public ScoreModel {
   const NetworkShape& shape() const { return shape_; }
   std::int64_t features() const override { return shape_.inputs; }
   std::int64_t parameters() const override { return shape_.parameters(); }
+  double largest_parameter() const override;
   void score(ExecutionContext& context, std::span<const float> theta, FeatureMatrix docs,
              std::span<float> scores) const override;
   void add_gradient(ExecutionContext& context, std::span<const float> theta, FeatureMatrix docs,

@@ -152,6 +152,13 @@ TEST(LibraryRankerTest, RefusesWhatItCannotUse) {
   docs[7] = std::nanf("");
   EXPECT_EQ(message_of<InvalidArgument>([&] { ranker.rank(docs); }),
             "Feature 2 of document 1 is not finite.");
+  RankerOptions raw = options_of("pairrank");
+  raw.normalise = "none";
+  Ranker unscaled(raw);
+  docs[7] = 2e12F;
+  EXPECT_EQ(message_of<InvalidArgument>([&] { unscaled.rank(docs); }),
+            "Feature 2 of document 1 gives the input 2e+12, beyond the limit of ±1e+12: normalise the "
+            "features.");
   const ShownList list = ranker.rank(docs_of(1));
   EXPECT_EQ(message_of<InvalidArgument>([&] { ranker.learn(list, std::vector<std::uint8_t>(3)); }),
             "There are 3 clicks for 10 shown documents: give one value for each rank, 0 or 1.");

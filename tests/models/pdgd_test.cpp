@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/error.h"
 #include "models/plackett_luce_gradient.h"
 #include "tests/models/small_world.h"
 
@@ -47,6 +48,18 @@ TEST(PdgdTest, FollowsTheWeightedGradient) {
     // The ranker's scores are rounded to float: relative 6e-8 of each of a few terms of size 2.
     EXPECT_NEAR(moved[k], theta[k] + 0.15 * gradient, 1e-6);
   }
+}
+
+TEST(PdgdTest, RefusesAStepThatWouldOverflowScoresAndKeepsParameters) {
+  const SmallWorld world(1, 3, 9, 4);
+  const std::vector<float> theta = {0.5F, -1.0F, 2.0F, 0.25F};
+  RankerSettings settings = bandit_settings("pdgd");
+  settings.trainer.learning_rate = 1e30;
+  const auto ranker = make_bandit(settings, 4, theta);
+  TestContext context;
+  EXPECT_THROW(ranker->learn(context.round, {1, world.query(2), Docs{8, 1, 3}, Clicks{0, 1, 0}}),
+               NumericError);
+  EXPECT_EQ(theta_of(*ranker), theta);
 }
 
 TEST(PdgdTest, ListsDependOnScoresNotHistory) {

@@ -26,6 +26,7 @@ CurvePoint point_at(std::int64_t round) {
   point.block_size = {1.0, 2.0, 3.0};
   point.cosine = 0.5;
   point.width_ratio = WidthRatio{1.5, 1.25, 2.0};
+  point.random = {0.0625, 0.03125, 1.5, 20.5};
   return point;
 }
 
@@ -49,6 +50,10 @@ TEST(CurveReader, ReadsTheLinesThatTrialsWrite) {
   EXPECT_EQ(values[Measure::kOnlineNdcg], 0.125);
   EXPECT_EQ(values[Measure::kDiscountedNdcg], 3.5);
   EXPECT_EQ(values[Measure::kRegret], 17.0);
+  EXPECT_EQ(values[Measure::kRandomOfflineNdcg], 0.0625);
+  EXPECT_EQ(values[Measure::kRandomOnlineNdcg], 0.03125);
+  EXPECT_EQ(values[Measure::kRandomDiscountedNdcg], 1.5);
+  EXPECT_EQ(values[Measure::kRandomRegret], 20.5);
   EXPECT_EQ(values[Measure::kCertainShare], 0.75);
   EXPECT_EQ(values[Measure::kBlocks], 4.5);
   EXPECT_EQ(values[Measure::kBlockSize5], 2.0);

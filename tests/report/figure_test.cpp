@@ -37,6 +37,19 @@ TEST(LineFigure, DrawsBandsOnlyForLinesWithIntervals) {
   EXPECT_NE(drawing.description.find("second: 0.1 at round 0, 0.2 at round 50. "), std::string::npos);
 }
 
+TEST(LineFigure, BaselineIsDashedAndWithinTheFrame) {
+  LineFigure figure = two_lines();
+  const std::string csv = lines_csv(figure);
+  figure.baseline = {"random", 0, {{0, 0.01, std::nan(""), std::nan(""), 3}, {100, 0.01, 0.0, -1.0, 3}}};
+  const Drawing drawing = draw_lines(figure);
+  EXPECT_EQ(count(drawing.body, "class=\"line base\""), 1U);
+  EXPECT_EQ(count(drawing.body, ">random</text>"), 1U);
+  EXPECT_EQ(count(drawing.body, "class=\"band"), 1U);  // of the first line, not of the baseline
+  EXPECT_NE(drawing.description.find("random: 0.01 at round 0, 0.01 at round 100. "), std::string::npos);
+  // Its numbers come last.
+  EXPECT_EQ(lines_csv(figure), csv + "random,0,0.01,,,3\nrandom,100,0.01,0,-1,3\n");
+}
+
 TEST(LineFigure, DrawsConstantsSinglePointsAndNoLines) {
   LineFigure figure = two_lines();
   for (FigureLine& line : figure.lines) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -93,6 +94,87 @@ TEST(Learner, LearnsTheSameLiveAndFromTheLog) {
   const Learner::State state = learner.state();
   EXPECT_EQ(state.round, static_cast<std::uint64_t>(kRounds));
   EXPECT_EQ(state.fingerprint, uninterrupted(kRounds).fingerprint);
+}
+
+/// Cannot learn every tenth round.
+class StumblingRanker : public OnlineRanker {
+ public:
+  RankedList rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) override {
+    return ranker_->rank(context, query, round);
+  }
+  LearnReport learn(RoundContext& context, const Feedback& feedback) override {
+    if (feedback.round % 10 == 0) throw NumericError("The loss is inf.");
+    return ranker_->learn(context, feedback);
+  }
+  void describe(const QueryDocs&, bool, RoundDetail&) override {}
+  void score(ExecutionContext& context, FeatureMatrix docs, std::span<float> scores) const override {
+    ranker_->score(context, docs, scores);
+  }
+  std::int64_t parameters() const override { return ranker_->parameters(); }
+  ModelTensors model() const override { return ranker_->model(); }
+  std::vector<RankerFigure> figures(ExecutionContext& context) const override {
+    return ranker_->figures(context);
+  }
+  std::shared_ptr<const FrozenRanker> freeze() const override { return ranker_->freeze(); }
+  void save(StateWriter& state) const override { ranker_->save(state); }
+  void load(StateReader& state) override { ranker_->load(state); }
+
+ private:
+  std::unique_ptr<OnlineRanker> ranker_ = make_served();
+};
+
+TEST(Learner, SkipsAndCountsFeedbackThatCannotBeLearned) {
+  const ExpectedWarnings warnings;
+  const TemporaryFolder folder;
+  Learner::State expected;
+  {
+    FeedbackLog log(folder / "log", 1);
+    fill(log, 1, kRounds);
+    Learner learner(std::make_unique<StumblingRanker>(), log, settings_in(folder));
+    learner.start();
+    wait_for_round(learner, kRounds);
+    EXPECT_FALSE(learner.failure());
+    EXPECT_EQ(learner.latest()->skipped, 4U);
+    expected = learner.write_checkpoint();
+    EXPECT_EQ(expected.round, static_cast<std::uint64_t>(kRounds));
+    EXPECT_EQ(expected.skipped, 4U);
+    EXPECT_EQ(warnings.count("The loss is inf."), 3) << "the 1st, the 2nd and the 4th are told";
+  }
+  FeedbackLog log(folder / "log", 1);
+  Learner resumed(std::make_unique<StumblingRanker>(), log, settings_in(folder));
+  EXPECT_EQ(resumed.restored_round(), static_cast<std::uint64_t>(kRounds));
+  EXPECT_EQ(resumed.state().skipped, 4U);
+  EXPECT_EQ(resumed.state().fingerprint, expected.fingerprint);
+}
+
+/// One list whose features are `scale` times those of all others.
+FeedbackRecord scaled(int number, float scale) {
+  FeedbackRecord record = liked_first_feature(number);
+  record.query = "scaled";
+  for (float& input : record.inputs) input *= scale;
+  record.clicks = {1, 0, 1, 0, 1};
+  return record;
+}
+
+TEST(Learner, OneListWithHugeFeaturesDoesNotStopLearning) {
+  for (const RankerKind kind : {RankerKind::kP2NeurRank, RankerKind::kOlRankNet, RankerKind::kOlLambdaRank,
+                                RankerKind::kPairRank, RankerKind::kP2LinRank, RankerKind::kPdgd}) {
+    for (const float scale : {1e4F, 1e8F, 1e12F}) {
+      SCOPED_TRACE(fmt::format("{} {}", static_cast<int>(kind), scale));
+      const TemporaryFolder folder;
+      FeedbackLog log(folder / "log", 1);
+      fill(log, 1, kRounds);
+      log.append(scaled(kRounds + 1, scale));
+      fill(log, kRounds + 2, 2 * kRounds);
+      Learner learner(make_served(kind), log, settings_in(folder));
+      learner.learn_all();
+      EXPECT_EQ(learner.state().round, static_cast<std::uint64_t>(2 * kRounds));
+      EXPECT_EQ(learner.state().skipped, 0U);
+      for (const auto& tensor : learner.latest()->ranker->model().tensors) {
+        for (const float value : tensor.values) EXPECT_LT(std::abs(value), 1e15F);
+      }
+    }
+  }
 }
 
 TEST(Learner, ResumesFromACheckpointToTheSameBits) {
@@ -306,6 +388,25 @@ TEST(Service, RanksAndLearns) {
           {"id": "high", "features": [1, 0.5, 0.5, 0.5]}]})";
   EXPECT_EQ(nlohmann::json::parse(small.service.rank(body))["docs"][0]["id"], "high");
   EXPECT_NE(small.service.metrics().find("olrank_rounds_total 300\n"), std::string::npos);
+}
+
+TEST(Service, RefusesFeaturesWhoseScoresMayOverflow) {
+  SmallService small;
+  const auto rank = [&](std::string_view value) {
+    return small.service.rank(
+        fmt::format(R"({{"query": "q", "docs": [{{"id": "a", "features": [0, 1, 0, 1]}},
+                       {{"id": "b", "features": [0, 1, {}, 1]}}]}})",
+                    value));
+  };
+  EXPECT_NO_THROW(rank("1e12"));
+  try {
+    rank("-1.5e12");
+    FAIL() << "accepted";
+  } catch (const ApiError& error) {
+    EXPECT_EQ(error.status(), 422);
+    EXPECT_EQ(error.field(), "docs[1].features[2]");
+    EXPECT_STREQ(error.what(), "This feature gives the input -1.5e+12, beyond the limit of ±1e+12.");
+  }
 }
 
 TEST(Service, ReportsTheMemoryOfImpressions) {

@@ -24,7 +24,7 @@ RequestHead get_from(const std::string& host) {
 
 /// The status of the error that `check` throws; 0 without one.
 template <class Check>
-int rejection_of(const Check& check) {
+int rejection_status(const Check& check) {
   try {
     check();
     return 0;
@@ -35,10 +35,10 @@ int rejection_of(const Check& check) {
 int access_of(const RequestHead& head, const std::string& token = "") {
   HttpSettings settings;
   settings.token = token;
-  return rejection_of([&] { check_access(head, settings); });
+  return rejection_status([&] { check_access(head, settings); });
 }
 int framing_of(const RequestHead& head) {
-  return rejection_of([&] { check_framing(head); });
+  return rejection_status([&] { check_framing(head); });
 }
 
 TEST(HeadScannerTest, FindsTheEndInAnyPieces) {
@@ -132,7 +132,7 @@ TEST(RequestHeadTest, LimitsBodies) {
   HttpSettings settings;
   settings.body_bytes = 100;
   const auto body_of = [&](Fields fields) {
-    return rejection_of([&] { check_body(head("POST", std::move(fields)), settings); });
+    return rejection_status([&] { check_body(head("POST", std::move(fields)), settings); });
   };
   EXPECT_EQ(body_of({{"Content-Length", "100"}}), 0);
   EXPECT_EQ(body_of({{"Content-Length", "101"}}), 413);

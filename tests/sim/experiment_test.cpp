@@ -4,6 +4,7 @@
 
 #include <csignal>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <set>
 #include <stdexcept>
 
@@ -12,6 +13,7 @@
 #include "sim/summary_table.h"
 #include "tests/sim/small_trial.h"
 #include "tests/support/expected_warnings.h"
+#include "tests/support/message_of.h"
 #include "tests/support/temporary_folder.h"
 
 namespace olrank {
@@ -266,19 +268,62 @@ TEST(ExperimentTest, SummariesHaveDocumentedFields) {
 TEST(ExperimentTest, RefusesResumesOrReplacesExistingResults) {
   const TemporaryFolder folder;
   ExperimentPlan plan = small_plan(folder.path());
-  settle_existing(plan);  // nothing is there yet
+  const OutputFolder out(folder.path(), FolderKind::kExperiment);
+  settle_existing(plan, out);  // nothing is there yet
+  out.write_manifest(nlohmann::ordered_json::object(), "test", trials_of(plan));
   plan.shard = {0, 2};
   run_experiment(plan);
-  EXPECT_THROW(settle_existing(plan), InvalidArgument);
+  EXPECT_THROW(settle_existing(plan, out), InvalidArgument);
   ExperimentPlan other_half = plan;
   other_half.shard = {1, 2};
-  settle_existing(other_half);
+  settle_existing(other_half, out);
   plan.existing = Existing::kResume;
-  settle_existing(plan);
+  settle_existing(plan, out);
   EXPECT_EQ(read_summaries(folder.path()).size(), 6U);
   plan.existing = Existing::kReplace;
-  settle_existing(plan);
+  settle_existing(plan, out);
   EXPECT_EQ(read_summaries(folder.path()).size(), 0U);
+}
+
+TEST(ExperimentTest, ReplacesOnlyTrialsThatTheManifestLists) {
+  const TemporaryFolder folder;
+  ExperimentPlan plan = small_plan(folder.path());
+  const OutputFolder out(folder.path(), FolderKind::kExperiment);
+  run_experiment(plan);
+  plan.existing = Existing::kReplace;
+  out.write_manifest(nlohmann::ordered_json::object(), "test", {trials_of(plan).front()});
+  EXPECT_NE(message_of<InvalidArgument>([&] { settle_existing(plan, out); }).find("does not list"),
+            std::string::npos);
+  EXPECT_EQ(read_summaries(folder.path()).size(), 12U);
+  out.write_manifest(nlohmann::ordered_json::object(), "test", trials_of(plan));
+  const auto trial = folder.path() / trials_of(plan).front().path();
+  write_file_atomically(trial / "thesis.txt", "mine");
+  write_file_atomically(trial / "checkpoint/.thesis.txt.tmp-1-2", "mine");
+  write_file_atomically(trial / ".curve.jsonl.tmp-1-2", "a killed run's");
+  settle_existing(plan, out);
+  std::set<std::string> left;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder.path() / "trials"))
+    if (entry.is_regular_file()) left.insert(entry.path().filename());
+  EXPECT_EQ(left, (std::set<std::string>{"thesis.txt", ".thesis.txt.tmp-1-2"}));
+}
+
+TEST(ExperimentTest, ReplacesNothingBehindSymbolicLinks) {
+  for (const char* linked : {"trials", "trials/one/perfect", "trials/one/perfect/fold1/seed1"}) {
+    const TemporaryFolder folder;
+    ExperimentPlan plan = small_plan(folder / "out");
+    plan.seeds = {1};
+    plan.users.resize(1);
+    const OutputFolder out(plan.out, FolderKind::kExperiment);
+    run_experiment(plan);
+    out.write_manifest(nlohmann::ordered_json::object(), "test", trials_of(plan));
+    std::filesystem::rename(plan.out / linked, folder / "elsewhere");
+    std::filesystem::create_symlink(folder / "elsewhere", plan.out / linked);
+    plan.existing = Existing::kReplace;
+    EXPECT_NE(message_of<InvalidArgument>([&] { settle_existing(plan, out); }).find("is a symbolic link"),
+              std::string::npos);
+    EXPECT_THROW(remove_trial(plan.out, trials_of(plan).front()), IoError);  // a link that comes later
+    EXPECT_EQ(read_summaries(plan.out).size(), 2U);
+  }
 }
 
 TEST(ExperimentTest, ContinuesWithSameResultsAfterInterruption) {
@@ -435,6 +480,60 @@ TEST(SummaryTableTest, IndependentOfWriteOrder) {
   EXPECT_EQ(results.size(), 12U);
 }
 
+/// Shows the documents by ascending grade: as bad as it gets.
+class BackwardRanker : public StubRanker {
+ public:
+  BackwardRanker(const FoldData& fold, std::int64_t features) : StubRanker(features, false), fold_(fold) {}
+  RankedList rank(RoundContext&, const QueryDocs& query, std::uint32_t) override {
+    const auto grades = fold_.data.train.grades_of(query.query);
+    list_.resize(grades.size());
+    std::iota(list_.begin(), list_.end(), 0);
+    std::stable_sort(list_.begin(), list_.end(),
+                     [&](std::int32_t a, std::int32_t b) { return grades[a] < grades[b]; });
+    return {list_, std::nullopt};
+  }
+
+ private:
+  const FoldData& fold_;
+  std::vector<std::int32_t> list_;
+};
+
+TEST(ExperimentTest, TellsOfTrialsThatAreWorseThanRandom) {
+  const TemporaryFolder folder;
+  ExperimentPlan plan = small_plan(folder / "whole");
+  plan.seeds = {1};
+  plan.trial.rounds = 230;
+  plan.checkpoint_every = 100;
+  plan.rankers[1].make = [&plan](const RankerData& data, const TrialKeys&) {
+    return std::make_unique<BackwardRanker>(*plan.data->get(1), data.train.features);
+  };
+  plan.rankers[1].advice = "a larger alpha than 0.25";
+  std::vector<std::string> told;
+  {
+    const ExpectedWarnings warnings;
+    EXPECT_EQ(run_experiment(plan).finished, 4);
+    told = warnings.messages();
+  }
+  ASSERT_EQ(told.size(), 2U);
+  EXPECT_NE(told[0].find("trials/two/perfect/fold1/seed1: The mean NDCG@10 of the last 200 lists, 0."),
+            std::string::npos)
+      << told[0];
+  EXPECT_TRUE(told[0].ends_with("; try a larger alpha than 0.25.")) << told[0];
+  const std::vector<SummaryRow> rows = read_summaries(plan.out);
+  ASSERT_EQ(rows.size(), 4U);
+  for (const SummaryRow& row : rows) {
+    EXPECT_EQ(row.notes.size(), row.identity.ranker == "two" ? 1U : 0U);
+    EXPECT_TRUE(row.random_offline_ndcg > 0.0 && row.random_offline_ndcg < 1.0);
+  }
+  const std::string table = summary_text(rows, {"paper", "zero", {1}, {}});
+  EXPECT_NE(table.find("Note: " + told[0] + "\n"), std::string::npos) << table;
+  EXPECT_NE(table.find("informational  (random order)"), std::string::npos) << table;
+  EXPECT_NE(table.find("perfect        (random order)"), std::string::npos) << table;
+  const auto means = nlohmann::json::parse(summary_means_json(rows, {"paper", "zero", {1}, {}}));
+  EXPECT_EQ(means[1].at("notes").size(), 1U);
+  EXPECT_EQ(means[1].at("random_offline_ndcg").at("mean"), rows.front().random_offline_ndcg);
+}
+
 TEST(SummaryTableTest, FieldsMatchHeader) {
   SummaryRow row;
   row.identity = {"full", "perfect", 2, 3};
@@ -452,8 +551,9 @@ TEST(SummaryTableTest, FieldsMatchHeader) {
   row.result_fingerprint = "abc";
   EXPECT_EQ(summary_csv({row}),
             "ranker,clicks,fold,seed,rounds,pairs,parameters,offline_ndcg@5,online_ndcg@5,cndcg@5,regret,"
-            "certain_share,blocks,offline_area,online_area,result_fingerprint\n"
-            "full,perfect,2,3,100,50,46,0.1,0.3333333333333333,,7,,2.5,0.25,0.5,abc\n");
+            "certain_share,blocks,offline_area,online_area,result_fingerprint,random_offline_ndcg@5,"
+            "random_online_ndcg@5,random_cndcg@5\n"
+            "full,perfect,2,3,100,50,46,0.1,0.3333333333333333,,7,,2.5,0.25,0.5,abc,,,\n");
   const ResultConventions about = {"paper", "zero", {3, 4}, {"ranker full: alpha = 1 (paper: 0.1)"}};
   const ResultConventions more = {
       "paper",

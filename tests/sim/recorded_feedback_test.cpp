@@ -264,5 +264,23 @@ TEST(RecordedFeedbackTest, FingerprintCoversRounds) {
   EXPECT_NE(read(kGood + "\n" + kGood).fingerprint(), good);
 }
 
+TEST(RecordedFeedbackTest, RefusesEndlessRecordings) {
+  const TemporaryFolder folder;
+  std::string lines;
+  for (int round = 0; round < 100; ++round) lines += kGood + "\n";
+  write_file_atomically(folder / "r.jsonl", lines);
+  EXPECT_EQ(RecordedFeedback::read(folder / "r.jsonl", letor_data(), 10'000).rounds(), 100);
+  // 26 bytes a round, and 8 more.
+  EXPECT_NE(
+      message_of<DataError>([&] {
+        RecordedFeedback::read(folder / "r.jsonl", letor_data(), 1'000);
+      }).find("r.jsonl:39:1: The first 39 rounds need 1.0 kB of memory, but --max-memory allows 1.0 kB."),
+      std::string::npos);
+  std::string list = R"({"qid": "10", "shown": [0)";
+  for (int doc = 0; doc < 1'000'000; ++doc) list += ",0";
+  EXPECT_NE(refusal_of(list).find("A list of more than 1000000 documents was never shown."),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace olrank

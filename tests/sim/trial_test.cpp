@@ -101,6 +101,39 @@ TEST(TrialTest, ContinuesFromAnySavedRoundWithSameCurve) {
   }
 }
 
+TEST(TrialTest, CurveHoldsExpectedFiguresOfRandomLists) {
+  TrialSettings here = settings();
+  here.cutoff = 4;
+  StubRanker ranker(data().train.features());
+  TrialStage stage(here, data(), ranker);
+  const OnlineOptions options{.cutoff = 4, .discount = 0.9, .max_grade = data().max_grade};
+  RandomOnline random(options);
+  RandomOnline held_out(options);
+  for (std::int64_t query = 0; query < data().eval_set.queries(); ++query)
+    held_out.observe(data().eval_set.grades_of(query));
+  for (std::uint32_t round = 1; round <= 23; ++round) {
+    stage.trial.play_round();
+    random.observe(data().train.grades_of(stage.queries.query_of(round)));
+  }
+  const CurvePoint point = stage.trial.evaluate();
+  EXPECT_DOUBLE_EQ(point.random.offline_ndcg, held_out.mean_ndcg());
+  EXPECT_EQ(point.random.online_ndcg, random.mean_ndcg());
+  EXPECT_EQ(point.random.discounted_ndcg, random.discounted_ndcg());
+  EXPECT_EQ(point.random.regret, random.regret());
+  const auto line = nlohmann::json::parse(curve_line(point, &stage.trial.clock()));
+  EXPECT_EQ(line.at("random").at("offline").at("ndcg@4"), point.random.offline_ndcg);
+  EXPECT_EQ(line.at("random").at("online").at("cndcg@4"), point.random.discounted_ndcg);
+  // What a fingerprint covers is what it was before random lists were counted.
+  EXPECT_FALSE(nlohmann::json::parse(curve_line(point, nullptr)).contains("random"));
+
+  // They do not need to be saved.
+  StubRanker other(data().train.features());
+  TrialStage restored(here, data(), other);
+  StateReader reader(stage.state(), "test");
+  restored.trial.load(reader);
+  EXPECT_EQ(restored.trial.evaluate().random.online_ndcg, point.random.online_ndcg);
+}
+
 TEST(TrialTest, RefusesStateWithOtherCutoff) {
   StubRanker ranker(data().train.features());
   TrialStage stage(settings(), data(), ranker);
@@ -314,9 +347,11 @@ TEST(CurveTest, LineHasEveryDocumentedField) {
   const auto json = nlohmann::ordered_json::parse(line);
   EXPECT_EQ(keys_of(json), (std::vector<std::string>{"round", "pairs", "offline", "online", "certain_share",
                                                      "blocks", "block_size", "cosine", "width_ratio",
-                                                     "drift", "optimality_gap", "seconds"}));
+                                                     "drift", "optimality_gap", "random", "seconds"}));
   EXPECT_EQ(keys_of(json.at("offline")), std::vector<std::string>{"ndcg@10"});
   EXPECT_EQ(keys_of(json.at("online")), (std::vector<std::string>{"ndcg@10", "cndcg@10", "regret"}));
+  EXPECT_EQ(keys_of(json.at("random").at("offline")), keys_of(json.at("offline")));
+  EXPECT_EQ(keys_of(json.at("random").at("online")), keys_of(json.at("online")));
   EXPECT_EQ(keys_of(json.at("block_size")), (std::vector<std::string>{"1", "5", "10"}));
   EXPECT_EQ(keys_of(json.at("seconds")),
             (std::vector<std::string>{"score", "width", "rank", "click", "observe", "train", "eval"}));
@@ -337,9 +372,10 @@ TEST(CurveTest, LineHasEveryDocumentedField) {
   EXPECT_GT(json.at("seconds").at("score").get<double>(), 0.0);
   EXPECT_GT(json.at("seconds").at("eval").get<double>(), 0.0);
   EXPECT_EQ(json.at("seconds").at("train").get<double>(), 0.0);  // the stub measures none
-  // Without a clock the rest is the same.
+  // What fingerprints cover is the rest.
   auto without = json;
   without.erase("seconds");
+  without.erase("random");
   EXPECT_EQ(nlohmann::ordered_json::parse(curve_line(point, nullptr)).dump(), without.dump());
 }
 

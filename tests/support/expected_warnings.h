@@ -1,7 +1,10 @@
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/runtime/log.h"
@@ -22,6 +25,13 @@ class ExpectedWarnings {
   ExpectedWarnings(const ExpectedWarnings&) = delete;
   ExpectedWarnings& operator=(const ExpectedWarnings&) = delete;
 
+  /// How many contain `text`.
+  std::int64_t count(std::string_view text) const {
+    const std::lock_guard lock(mutex_);
+    return std::count_if(messages_.begin(), messages_.end(), [text](const std::string& message) {
+      return message.find(text) != std::string::npos;
+    });
+  }
   std::vector<std::string> messages() const {
     const std::lock_guard lock(mutex_);
     return messages_;

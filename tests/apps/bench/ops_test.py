@@ -144,11 +144,19 @@ class BenchRound(unittest.TestCase):
         self.assertEqual([one["seconds"]["repeats"] for one in totals], [4, 12])
         self.assertIn("elapsed", {one["stage"] for one in found["exponents"]})
 
+    def test_inspects_at_the_speed_of_a_bare_loop(self):
+        """A text without a '#', over which nothing may search for one."""
+        ran = olrank("data", "--source", "synth:mslr-like?queries=40", "--json")
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        inspect = {one["name"]: one for one in json.loads(ran.stdout)["measurements"]}["data/inspect"]
+        self.assertEqual(inspect["ceiling"]["name"], "from_chars")
+        self.assertGreaterEqual(inspect["share"], 0.7)
+
     def test_measures_data(self):
         ran = olrank("data", "--source", "synth:small", "--json")
         self.assertEqual(ran.returncode, 0, ran.stderr)
         self.assertEqual([one["name"] for one in json.loads(ran.stdout)["measurements"]],
-                         ["data/parse", "data/read_copy", "data/evaluate"])
+                         ["data/parse", "data/inspect", "data/read_copy", "data/evaluate"])
 
 
 if __name__ == "__main__":

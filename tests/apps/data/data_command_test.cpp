@@ -193,6 +193,20 @@ TEST(DataInspect, ReportsProblemsWithLineNumbers) {
             std::string::npos);
 }
 
+TEST(DataInspect, CountsLinesPastMarksCommentsAndLineEnds) {
+  const TemporaryFolder folder;
+  const std::string text =
+      "# qid:9 in a comment\r\n \t\r\n0 qid:1 1:1 # qid:7\r\n  # 0 qid:8 1:1\r\n0\tqid:1#\r\n0 qid:1 1:1";
+  for (const std::string mark : {"", "\xEF\xBB\xBF"}) {
+    write_file(folder / "a.txt", mark + text);
+    const json seen = json::parse(run({"inspect", (folder / "a.txt").string()}, true).text)["files"][0];
+    EXPECT_EQ(seen["queries_scattered"], 0);
+    ASSERT_EQ(seen["findings"].size(), 2U) << seen;
+    EXPECT_EQ(seen["findings"][1]["line"], 6);
+    EXPECT_EQ(seen["findings"][1]["sentence"], "Query 1, document 3: same features and grade as line 3.");
+  }
+}
+
 TEST(DataSynth, WritesTheDataThatRunsGenerate) {
   const TemporaryFolder folder;
   ExecutionContext context;

@@ -130,6 +130,30 @@ TEST(DataLoader, LoadsSingleFilesAndRefusesContradictorySettings) {
   EXPECT_EQ(allowed_bytes(settings), std::int64_t{1} << 30);
 }
 
+TEST(DataLoader, RefusesPartsThatAreTooLargeAtTheWidthOfAnother) {
+  const TemporaryFolder folder;
+  ExecutionContext context;
+  const std::string narrow = "1 qid:2 1:1\n0 qid:3 1:1\n1 qid:3 1:2\n0 qid:3 1:3\n";
+  write_parts(folder.path(), "1 qid:1 1000:1\n0 qid:1 1:1\n", "", narrow);
+  DataSettings settings = settings_of(folder.path());
+  EXPECT_EQ(load_parts(settings, 1, context).test.features(), 1000);
+  settings.max_memory = "9kB";
+  const std::string said = message_of<DataError>([&] { load_parts(settings, 1, context); });
+  EXPECT_NE(
+      said.find("train.txt, 4 documents become a dense matrix of 16.0 kB, more than --max-memory allows."),
+      std::string::npos)
+      << said;
+  // Parts that are joined.
+  std::filesystem::remove(folder / "train.txt");
+  std::filesystem::remove(folder / "test.txt");
+  for (int part = 1; part <= 5; ++part)
+    write_file(folder / fmt::format("S{}.txt", part), part == 2 ? "1 qid:a 1000:1\n0 qid:a 1:1\n" : narrow);
+  const std::string joined = message_of<DataError>([&] { load_parts(settings, 1, context); });
+  EXPECT_NE(joined.find("With feature 1000 of "), std::string::npos) << joined;
+  EXPECT_NE(joined.find("S2.txt, 10 documents become a dense matrix of 40.0 kB"), std::string::npos)
+      << joined;
+}
+
 TEST(DataLoader, GeneratesSyntheticData) {
   ExecutionContext context;
   DataSettings settings;

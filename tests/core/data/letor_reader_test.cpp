@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/random/rng_stream.h"
 #include "tests/core/data/letor_support.h"
+#include "tests/support/message_of.h"
 #include "tests/support/temporary_folder.h"
 
 namespace olrank {
@@ -121,6 +122,35 @@ TEST(LetorReader, RefusesOversizedMatrixBeforeAllocation) {
   }
   EXPECT_EQ(read_text("0 qid:1 25:1\n", {.max_bytes = 100}).features(), 25);
   EXPECT_THROW(read_text("0 qid:1 26:1\n", {.max_bytes = 100}), DataError);
+}
+
+TEST(LetorReader, RefusesSparseDataUnlessAsked) {
+  std::string text;
+  for (int doc = 0; doc < 24; ++doc)
+    text += fmt::format("0 qid:1 {}:1\n", doc == 20 ? 100'000'000 : doc + 1);
+  for (const Compression compression : {Compression::kNone, Compression::kZstd}) {
+    EXPECT_EQ(
+        message_of<DataError>([&] { read_text(compressed(text, compression), {.refuse_sparse = true}); }),
+        "data.txt:21:9: With feature 100000000, 24 documents of 310 bytes of text become a dense matrix of "
+        "9.6 GB, "
+        "nearly all zeros. Renumber the features, or give --max-memory to read the data so.");
+  }
+  EXPECT_EQ(read_text("0 qid:1 1000000:1\n", {.refuse_sparse = true}).features(), 1'000'000);  // 4 MB
+  EXPECT_TRUE(is_sparse(1.1e9, 1e7));
+  EXPECT_FALSE(is_sparse(0.9e9, 1.0));
+  EXPECT_FALSE(is_sparse(1e12, 1.1e10));
+}
+
+TEST(LetorReader, RefusesEndlessNames) {
+  // 100 MB of names that compress to nothing, in documents of one value.
+  std::string text;
+  for (int doc = 0; doc < 100; ++doc) text += "0 qid:1 1:1 # docid = " + std::string(1 << 20, 'x') + "\n";
+  const std::string bytes = compressed(text, Compression::kZstd);
+  EXPECT_EQ(read_text(bytes).docs(), 100);
+  EXPECT_NE(message_of<DataError>([&] {
+              read_text(bytes, {.max_bytes = 4 << 20});
+            }).find("The names of the first"),
+            std::string::npos);
 }
 
 TEST(LetorReader, RefusesEndlessLine) {

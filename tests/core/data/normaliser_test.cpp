@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/random/rng_stream.h"
 #include "tests/core/data/letor_support.h"
+#include "tests/support/message_of.h"
 
 namespace olrank {
 namespace {
@@ -40,6 +41,32 @@ TEST(Normaliser, NoneLeavesDataUnchanged) {
   const Dataset data = random_data(5, 0);
   const FittedNormaliser fitted = fit_normaliser(Normalisation::kNone, data, false, context);
   EXPECT_TRUE(same_content(fitted.apply(data, context), data));
+}
+
+TEST(Normaliser, RefusesInputsThatWouldOverflow) {
+  ExecutionContext context;
+  const Dataset good = read_text("1 qid:a 1:1e12 2:3\n0 qid:b 1:-1e12 2:4\n");
+  const Dataset bad = read_text("1 qid:a 1:1 2:3\n0 qid:b 1:2 2:4\n0 qid:b 1:2 2:-1.1e12\n");
+  for (const Normalisation kind : {Normalisation::kNone, Normalisation::kQueryMinmax}) {
+    const FittedNormaliser fitted = fit_normaliser(kind, good, false, context);
+    EXPECT_EQ(fitted.apply(good, context).docs(), 2);
+    if (kind == Normalisation::kQueryMinmax) {
+      EXPECT_EQ(fitted.apply(bad, context).docs(), 3);
+      continue;
+    }
+    EXPECT_EQ(message_of<InvalidArgument>([&] { fitted.apply(bad, context); }),
+              "Feature 2 of document 2 of query b gives the input -1.1e+12, beyond the limit of ±1e+12: "
+              "scores would overflow. Use normalise = \"query-minmax\", or correct the value.");
+  }
+  // A z-score is unbounded where the training part was nearly constant.
+  const Dataset narrow = read_text("1 qid:a 1:0 2:3\n0 qid:b 1:1e-9 2:4\n");
+  const FittedNormaliser fitted = fit_normaliser(Normalisation::kZscore, narrow, false, context);
+  EXPECT_THROW(fitted.apply(read_text("1 qid:a 1:1e6 2:3\n"), context), InvalidArgument);
+  const std::vector<float> inputs = {0.0F, 1.0F, std::nanf(""), 0.0F};
+  const auto found = fitted.find_bad_input(inputs.data(), 2);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->doc, 1);
+  EXPECT_EQ(found->feature, 0);
 }
 
 TEST(Normaliser, QueryMinmaxSpansZeroToOneInEachQuery) {

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "core/error.h"
+#include "tests/support/message_of.h"
 #include "tests/support/temporary_folder.h"
 
 namespace olrank {
@@ -28,6 +29,17 @@ TEST(AtomicFileTest, AppearsOnlyOnCommit) {
   }
   EXPECT_EQ(read_file(target), "hello " + std::string(100'000, 'x'));
   EXPECT_EQ(entries(folder.path()), 1U);
+}
+
+TEST(ReadFileTest, ReadsNoMoreThanAllowed) {
+  const TemporaryFolder folder;
+  write_file_atomically(folder / "ten", "0123456789");
+  EXPECT_EQ(read_file(folder / "ten", 10), "0123456789");
+  EXPECT_NE(message_of<IoError>([&] { read_file(folder / "ten", 9); }).find("larger than 9 bytes"),
+            std::string::npos);
+  EXPECT_NE(message_of<IoError>([] { read_file("/dev/zero", 1000); }).find("from a pipe or device"),
+            std::string::npos);
+  EXPECT_THROW(read_file(folder.path()), IoError);
 }
 
 TEST(AtomicFileTest, KeepsEarlierFileWhenAbandoned) {

@@ -35,7 +35,8 @@ std::string tensor_of(const std::string& shape, const std::string& offsets,
 TEST(SafetensorsReaderTest, ReadsWrittenFile) {
   const TemporaryFolder folder;
   write_file_atomically(folder / "model.safetensors", example());
-  const SafetensorsContents contents = read_safetensors(folder / "model.safetensors");
+  const SafetensorsContents contents =
+      parse_safetensors(read_file(folder / "model.safetensors"), "model.safetensors");
   EXPECT_EQ(contents.metadata, (ModelMetadata{{"format", "pt"}, {"text", "\"α\"\n{}"}}));
   ASSERT_EQ(contents.tensors.size(), 3U);
   EXPECT_EQ(contents.tensors[0].name, "linear.weight");
@@ -55,7 +56,10 @@ TEST(SafetensorsReaderTest, RefusesInvalidFilesWithFileName) {
                           R"("b":{"dtype":"F32","shape":[1],"data_offsets":)";
   std::string nested = R"({"w":)";
   for (int depth = 0; depth < 100'000; ++depth) nested += "[";
+  const std::string deep_dtype = R"({"w":{"dtype":)" + std::string(100'000, '[') +
+                                 std::string(100'000, ']') + R"(,"shape":[1],"data_offsets":[0,4]}})";
   const std::vector<std::pair<std::string, std::string>> cases = {
+      {file_of(deep_dtype), "not a JSON object"},
       {"", "0 bytes"},
       {"1234567", "7 bytes"},
       {std::string(8, '\xff'), "header should have"},

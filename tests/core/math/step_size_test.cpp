@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
+
 namespace olrank {
 namespace {
 
@@ -16,6 +19,33 @@ TEST(StepSizeTest, IsTheRateOverTheLargestCurvature) {
 TEST(StepSizeTest, RateDecaysWithEachTraining) {
   EXPECT_EQ(decayed_rate(0.8, 0.5, 0), 0.8);
   EXPECT_EQ(decayed_rate(0.8, 0.5, 2), 0.2);
+}
+
+TEST(StepSizeTest, TrainingsFailByARiseOrAnExplosion) {
+  const double infinite = std::numeric_limits<double>::infinity();
+  EXPECT_FALSE(training_failed(10.0, 10.0, 20.0, true, 0));
+  EXPECT_TRUE(training_failed(10.0, 10.001, 20.0, true, 0));
+  // A repeat may raise the loss by rounding.
+  EXPECT_FALSE(training_failed(10.0, 10.03, 20.0, true, 1));
+  EXPECT_TRUE(training_failed(10.0, 10.031, 20.0, true, 1));
+  // LambdaRank's may rise, but not without bound; a loss with noise may fall below 0, but not without
+  // bound.
+  EXPECT_FALSE(training_failed(10.0, 1e7, 20.0, false, 0));
+  for (const int repeats : {0, 1, 40}) {
+    for (const double ended : {3e7, -3e7, infinite, -infinite, std::nan("")}) {
+      EXPECT_TRUE(training_failed(10.0, ended, 20.0, false, repeats)) << ended;
+      EXPECT_TRUE(training_failed(10.0, ended, 20.0, true, repeats)) << ended;
+    }
+    EXPECT_TRUE(training_failed(infinite, 1.0, 20.0, false, repeats));
+    EXPECT_TRUE(training_failed(std::nan(""), 1.0, 20.0, true, repeats));
+  }
+  // A step that is short enough never fails, even where one list dominates the loss.
+  EXPECT_FALSE(training_failed(1e12, 1e12, 20.0, true, 0));
+  EXPECT_FALSE(training_failed(1e12, 1.001e12, 20.0, false, 5));
+  EXPECT_TRUE(can_repeat(10.0, kMostRepeats - 1));
+  EXPECT_FALSE(can_repeat(10.0, kMostRepeats));
+  EXPECT_FALSE(can_repeat(std::nan(""), 0)) << "no step helps parameters that give no scores";
+  EXPECT_EQ(repeated_rate(0.8, 3), 0.1);
 }
 
 TEST(StepSizeTest, CurvatureIsStaleAfterATenthMorePairs) {

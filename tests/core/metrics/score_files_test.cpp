@@ -87,6 +87,27 @@ TEST(TrecRun, ReportsFirstError) {
   EXPECT_EQ(about_run("11 Q0 7 1 2 t\n10 Q0 GX9 1 2 t\n"), "r.run:1:7: Query '11' has no document '7'.");
 }
 
+TEST(ScoreFiles, AreReadOnlyAsFarAsTheyCanBeRight) {
+  EXPECT_EQ(message_of<DataError>([] { read_scores("/dev/zero", data()); }),
+            "/dev/zero:1:2097153: The line is longer than 1.0 MB.");
+  EXPECT_EQ(message_of<DataError>([] { read_trec_run("/dev/zero", data()); }),
+            "/dev/zero:1:2097153: The line is longer than 1.0 MB.");
+  const TemporaryFolder folder;
+  std::string text = "1\n2\n3\n4\n5\n6\n7\n8\n";
+  std::string run = "10 Q0 GX1 1 2 tag\n10 Q0 GX1 1 2 tag\n";
+  for (int block = 0; block < 5; ++block) text += std::string(1 << 20, '\n');
+  write_file_atomically(folder / "scores.txt", text + "no number\n");
+  EXPECT_NE(message_of<DataError>([&] {
+              read_scores(folder / "scores.txt", data());
+            }).find("8:1: This score has no document: the data has 7 documents."),
+            std::string::npos);
+  // The first mistake of the file, whatever comes later.
+  write_file_atomically(folder / "a.run", run + "no line of a run\n");
+  EXPECT_NE(
+      message_of<DataError>([&] { read_trec_run(folder / "a.run", data()); }).find("is already on line 1."),
+      std::string::npos);
+}
+
 TEST(ScoreFiles, AreReadFromDisk) {
   const TemporaryFolder folder;
   write_file_atomically(folder / "scores.txt", "1\n2\n3\n4\n5\n6\n7\n");

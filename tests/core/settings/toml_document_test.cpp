@@ -45,6 +45,29 @@ TEST(TomlDocumentTest, ErrorsHaveLineAndColumn) {
   EXPECT_EQ(refusal_of("a = 1\n"), kNoError);
 }
 
+TEST(TomlDocumentTest, RefusesKeysOfManyParts) {
+  std::string deep;
+  for (int part = 0; part < 100'000; ++part) deep += "a.";
+  for (const std::string& text :
+       {"b = 1\n" + deep + "a = 1\n", "\n[" + deep + "a]\n", "\nb = { " + deep + "a = 1 }\n"})
+    EXPECT_EQ(refusal_of(text), "f.toml:2: A key has more than 64 parts.") << text.substr(0, 20);
+  std::string quoted;
+  for (int part = 0; part < 100'000; ++part) quoted += "\"a\".'b'.";
+  EXPECT_EQ(refusal_of(quoted + "a = 1"), "f.toml:1: A key has more than 64 parts.");
+  // Dots elsewhere are none of a key.
+  const std::string dots(200, '.');
+  std::string numbers = "0.5";
+  for (int number = 0; number < 200; ++number) numbers += ", 0.5";
+  EXPECT_EQ(refusal_of("a = \"" + dots + "\\\"" + dots + "\"\nb = [" + numbers + "] # " + dots + "\nc = '" +
+                       dots + "'\nd = \"\"\"\n" + dots + "\"\n" + dots + "\"\"\"\ne = '''" + dots + "\n" +
+                       dots + "'''\n"),
+            kNoError);
+}
+
+TEST(TomlDocumentTest, RefusesLargeFiles) {
+  EXPECT_THROW(read_toml("/dev/zero"), InvalidArgument);
+}
+
 TEST(TomlDocumentTest, MissingFileIsUsageError) {
   EXPECT_THROW(read_toml("/nonexistent/x.toml"), InvalidArgument);
 }

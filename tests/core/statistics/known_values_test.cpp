@@ -6,6 +6,7 @@
 #include "core/statistics/curve_area.h"
 #include "core/statistics/holm.h"
 #include "core/statistics/mean_interval.h"
+#include "core/statistics/quantile.h"
 #include "core/statistics/student_t.h"
 
 namespace olrank {
@@ -86,6 +87,12 @@ TEST(Holm, IgnoresNanAndCapsAtOne) {
   EXPECT_TRUE(std::isnan(adjusted[1]));
   EXPECT_NEAR(adjusted[2], 0.9, 1e-15);
   EXPECT_EQ(holm_adjusted(std::vector{0.7, 0.8}), (std::vector{1.0, 1.0}));
+}
+
+TEST(SortedQuantile, InterpolatesBetweenNeighbours) {
+  EXPECT_DOUBLE_EQ(sorted_quantile({0.0, 1.0, 2.0, 3.0}, 0.1), 0.3);
+  EXPECT_DOUBLE_EQ(sorted_quantile({0.0, 1.0, 2.0, 4.0}, 0.9), 3.4);
+  EXPECT_EQ(sorted_quantile({0.5}, 0.1), 0.5);
 }
 
 TEST(CurveArea, IsTheMeanHeight) {

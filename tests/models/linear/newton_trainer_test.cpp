@@ -248,13 +248,37 @@ TEST(NewtonTrainerTest, GivesTheSameBitsOnAnyNumberOfThreads) {
   }
 }
 
-TEST(NewtonTrainerTest, RefusesFeaturesThatOverflow) {
+TEST(NewtonTrainerTest, RefusesFeaturesThatOverflowAndKeepsParameters) {
   ExecutionContext context;
   World world(25, false);
   world.grow(20);
-  for (double& value : world.rows) value *= 1e200;
   NewtonTrainer trainer(kStride, {});
-  EXPECT_THROW(trainer.train(context, world.pairs(), world.observed, 0.1), NumericError);
+  trainer.train(context, world.pairs(), world.observed, 0.1);
+  const std::vector<double> theta(trainer.theta().begin(), trainer.theta().end());
+  World bad = world;
+  bad.grow(3);
+  for (std::size_t k = world.rows.size(); k < bad.rows.size(); ++k) bad.rows[k] *= 1e200;
+  EXPECT_THROW(trainer.train(context, bad.pairs(), bad.observed, 0.1), NumericError);
+  EXPECT_TRUE(std::equal(theta.begin(), theta.end(), trainer.theta().begin()));
+  trainer.train(context, world.pairs(), world.observed, 0.1);
+  for (std::size_t k = 0; k < theta.size(); ++k) EXPECT_NEAR(trainer.theta()[k], theta[k], 1e-4);
+}
+
+// Rounding makes the Hessian of the largest rows indefinite at a small ridge.
+TEST(NewtonTrainerTest, SurvivesRowsOfAnyScale) {
+  ExecutionContext context;
+  for (const double scale : {1e4, 1e8, 1e12}) {
+    SCOPED_TRACE(scale);
+    World world(26, false);
+    world.grow(40);
+    NewtonTrainer trainer(kStride, {});
+    trainer.train(context, world.pairs(), world.observed, 1e-3);
+    const std::size_t known = world.rows.size();
+    world.grow(2);
+    for (std::size_t k = known; k < world.rows.size(); ++k) world.rows[k] *= scale;
+    for (int round = 0; round < 3; ++round) trainer.train(context, world.pairs(), world.observed, 1e-3);
+    for (const double value : trainer.theta()) EXPECT_LT(std::abs(value), 1e3);
+  }
 }
 
 }  // namespace

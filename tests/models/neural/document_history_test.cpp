@@ -187,6 +187,32 @@ TEST(DocumentHistoryTest, NdcgChangesEqualThoseOfSwaps) {
   }
 }
 
+TEST(DocumentHistoryTest, NoticesDocumentsThatOutgrowThoseBefore) {
+  DocumentHistory history(1, false);
+  // ‖x‖² has to quadruple, whatever the sign.
+  const std::vector<std::pair<float, bool>> lists = {{1.0F, false}, {1.9F, false}, {3.7F, false},
+                                                     {-7.5F, true}, {7.5F, false}, {1e6F, true}};
+  std::int64_t number = 0;
+  for (const auto& [value, outgrows] : lists) {
+    SCOPED_TRACE(value);
+    const std::vector<float> values = {0.5F, value};
+    const std::vector<std::int32_t> shown = {0, 1};
+    const std::vector<std::uint8_t> clicks = {1, 0};
+    const PreferencePair pair{0, 1};
+    history.add({static_cast<std::uint32_t>(number + 1),
+                 {number, 2 * number, {values.data(), 2, 1}},
+                 shown,
+                 clicks},
+                std::span(&pair, 1));
+    EXPECT_EQ(history.latest_docs_outgrow(), outgrows);
+    StateWriter state;
+    history.save(state);
+    StateReader reader(state.bytes(), "memory");
+    history.load(reader);
+    ++number;
+  }
+}
+
 TEST(DocumentHistoryTest, ResumesBitIdentically) {
   const std::vector<float> values = document_numbers();
   const std::vector<Impression> impressions = random_impressions(40, 91);

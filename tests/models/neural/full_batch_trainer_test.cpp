@@ -48,6 +48,11 @@ struct Training {
   double loss(const std::vector<double>& at, std::vector<double>* gradient = nullptr) const {
     return plain_loss(shape, at, world.pairs, 1.0, 0.5 * prior_scale() * lambda, first, gradient);
   }
+  /// Of everything in the history, by the trainer's own formula.
+  double loss_of_history() {
+    return pair_loss(context, shape, theta, history.features(), history.terms(),
+                     {1.0, 0.5 * prior_scale() * lambda, first});
+  }
   std::vector<double> plain_steps(std::vector<double> at, double step, std::int64_t steps) const {
     std::vector<double> gradient;
     for (std::int64_t number = 0; number < steps; ++number) {
@@ -279,6 +284,60 @@ TEST(FullBatchTrainerTest, ReportsALossThatIsNotFiniteAndKeepsParameters) {
     EXPECT_NE(message.find("step 2"), std::string::npos) << message;
   }
   EXPECT_EQ(training.theta, began);
+}
+
+/// Adds pairs of new documents whose features are `scale` times those of the world.
+void add_scaled(Training& training, double scale, int pairs) {
+  PairWorld large(97, 2, 6, training.shape.inputs, scale);
+  for (int pair = 0; pair < pairs; ++pair) {
+    QueryDocs asked = large.query(pair % 2);
+    asked.first_doc += 1000;
+    large.add_pair(training.history, asked, pair % 6, (pair + 1) % 6);
+  }
+}
+
+// The curvature was found before the large documents came, so a step that rests on it explodes.
+TEST(FullBatchTrainerTest, SurvivesDocumentsOfAnyScale) {
+  for (const Optimizer optimizer : {Optimizer::kGradientDescent, Optimizer::kNesterov}) {
+    for (const double scale : {1e2, 1e4, 1e8, 1e12}) {
+      SCOPED_TRACE(scale);
+      TrainerSettings settings = gradient_descent(1.0, 20);
+      settings.optimizer = optimizer;
+      Training training(ntk_shape(5, 6, 2), settings, 1.0, 43);
+      training.world.add(training.history, 40);
+      for (std::uint32_t round = 1; round <= 3; ++round) training.train(round);
+      add_scaled(training, scale, 3);
+      const double began = training.loss_of_history();
+      for (std::uint32_t round = 4; round <= 8; ++round) {
+        const double step = training.train(round);
+        EXPECT_TRUE(std::isfinite(step) && step > 0.0) << step;
+      }
+      // Beyond that, a stable step is below the resolution of the parameters.
+      if (scale <= 1e4) {
+        EXPECT_LT(training.loss_of_history(), 0.98 * began);
+      }
+      EXPECT_LE(training.loss_of_history(), began * (1.0 + 1e-6));
+    }
+  }
+}
+
+// Labels beyond [0, weight], as noise makes them, leave the loss unbounded below.
+TEST(FullBatchTrainerTest, NoiseOnLargeDocumentsDoesNotRunAway) {
+  for (const double scale : {1e4, 1e8}) {
+    SCOPED_TRACE(scale);
+    TrainerSettings settings = gradient_descent(1.0, 20);
+    settings.optimizer = Optimizer::kNesterov;
+    Training training(ntk_shape(5, 6, 2), settings, 0.1, 44);
+    training.world.add(training.history, 40);
+    training.train(1);
+    add_scaled(training, scale, 3);
+    for (std::uint32_t round = 2; round <= 20; ++round) {
+      std::vector<PairTerm> noisy(training.history.terms().begin(), training.history.terms().end());
+      for (std::size_t t = 0; t < noisy.size(); ++t) noisy[t].labels += (t + round) % 2 == 0 ? 1.5 : -1.5;
+      training.trainer.train(training.context, {training.history, noisy, false, round}, training.theta);
+    }
+    for (const float value : training.theta) EXPECT_LT(std::abs(value), 1e3F);
+  }
 }
 
 TEST(FullBatchTrainerTest, ResumesBitIdentically) {

@@ -27,11 +27,6 @@ void write_lock(int descriptor, const std::string& text) {
   if (::ftruncate(descriptor, 0) == 0 && ::pwrite(descriptor, text.data(), text.size(), 0) < 0) errno = 0;
 }
 
-/// A file that AtomicFile was writing when its process was killed.
-bool is_left_behind(const std::string& name) {
-  return name.starts_with('.') && name.find(".tmp-") != std::string::npos;
-}
-
 /// Whether a service writes files of this name into its folder.
 bool is_own_name(const std::string& name) {
   static constexpr std::string_view kNames[] = {"service.toml", "start.safetensors", "feedback.jsonl",
@@ -39,7 +34,7 @@ bool is_own_name(const std::string& name) {
   for (const std::string_view own : kNames) {
     if (name == own || name.starts_with(fmt::format("{}.cut-at-", own)) ||
         name.starts_with(fmt::format("{}.set-aside", own)) ||
-        (is_left_behind(name) && name.starts_with(fmt::format(".{}.", own))))
+        (is_temporary(name) && name.starts_with(fmt::format(".{}.", own))))
       return true;
   }
   return false;
@@ -130,7 +125,7 @@ void StateFolder::restrict_to_owner() const {
     const std::string name = entry.path().filename().string();
     if (!is_own_name(name)) {
       only_own = false;
-    } else if (is_left_behind(name)) {
+    } else if (is_temporary(name)) {
       fs::remove(entry.path(), failed);
     } else if (const int file =
                    ::open(entry.path().c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);

@@ -241,7 +241,8 @@ class ServeCommand(unittest.TestCase):
                 qid = draw.choice(sorted(counts))
                 shown = draw.sample(range(counts[qid]), min(5, counts[qid]))
                 lines.write(json.dumps({"qid": qid, "shown": shown, "clicks": [draw.randrange(2) for _ in shown]}) + "\n")
-        kind = ["--ranker", "pairrank", "--pairs", "adjacent"]  # no coins, whose keys differ between a service and a run
+        # Matched pairs are drawn, and a service and a run draw from different streams.
+        kind = ["--ranker", "pairrank", "--pairs", "adjacent"]
         done = olrank("serve", "--state", self.state, *kind, "--features", features, "--import-log", recorded, "--import-data",
                       data, "--learn-only", "--json")
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -276,7 +276,7 @@ class Replay(Folder):
     def test_replaying_a_trace_learns_the_same_model(self):
         """These rankers draw no random numbers while learning, so the same clicks give the same parameters."""
         for ranker in ("pairrank", "pdgd"):
-            settings = ["--ranker", ranker, "--rounds", 80, "--seeds", "1"]
+            settings = ["--ranker", ranker, "--rounds", 80, "--seeds", "1", "--pairs", "adjacent"]
             trace = self.folder / f"{ranker}.jsonl"
             self.done(self.folder / "first", *settings, "--clicks", "navigational", "--trace", trace, "--force")
             self.done(self.folder / "again", *settings, "--replay", trace, "--force")
@@ -312,8 +312,8 @@ class Trace(Folder):
         """Recomputes PairRank from its formulas in double, with A inverted by elimination."""
         trace = self.folder / "trace.jsonl"
         alpha, lam = 0.3, 0.5
-        self.done(self.folder / "a", "--ranker", "pairrank", "--rounds", 60, "--seeds", "2", "--clicks", "perfect", "--alpha",
-                  alpha, "--lambda", lam, "--trace", trace, "--trace-detail", "--cutoff", 8)
+        self.done(self.folder / "a", "--ranker", "pairrank", "--rounds", 60, "--seeds", "2", "--clicks", "perfect", "--pairs",
+                  "adjacent", "--alpha", alpha, "--lambda", lam, "--trace", trace, "--trace-detail", "--cutoff", 8)
         lines = [json.loads(line) for line in trace.read_text().splitlines()]
         self.assertEqual(lines[0]["config"]["ranker"][0]["alpha"], alpha)
         olrank("data", "synth", DATA.removeprefix("synth:"), "--out", self.folder / "data")

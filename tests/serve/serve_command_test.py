@@ -241,7 +241,7 @@ class ServeCommand(unittest.TestCase):
                 qid = draw.choice(sorted(counts))
                 shown = draw.sample(range(counts[qid]), min(5, counts[qid]))
                 lines.write(json.dumps({"qid": qid, "shown": shown, "clicks": [draw.randrange(2) for _ in shown]}) + "\n")
-        # Matched pairs are drawn, and a service and a run draw from different streams.
+        # Matched pairs are drawn with the keys of a trial or of a service, so their models would differ.
         kind = ["--ranker", "pairrank", "--pairs", "adjacent"]
         done = olrank("serve", "--state", self.state, *kind, "--features", features, "--import-log", recorded, "--import-data",
                       data, "--learn-only", "--json")

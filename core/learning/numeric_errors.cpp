@@ -21,12 +21,21 @@ void throw_diverged(const DivergedTraining& training) {
                   training.round, training.step, std::abs(training.loss), training.learning_rate, remedy));
 }
 
+std::string text_of(const CovarianceName& covariance) {
+  const std::string of =
+      covariance.pairs < 0
+          ? ""
+          : fmt::format(" of {}",
+                        covariance.pairs == 1 ? "1 pair" : fmt::format("{} pairs", covariance.pairs));
+  return fmt::format("The {} covariance{}", covariance.form, of);
+}
+
 void throw_lost_precision(const CovarianceName& covariance, std::string_view what) {
-  throw NumericError(fmt::format(
-      "The {} covariance of {} pairs has lost its precision at lambda = {}: {}, even after a rebuild. "
-      "Choose a larger lambda{}.",
-      covariance.form, covariance.pairs, covariance.lambda, what,
-      covariance.form == "dual" ? ", or form = \"primal\"" : ""));
+  throw NumericError(
+      fmt::format("{} has lost its precision at lambda = {}: {}, even after a rebuild. Normalise the "
+                  "features, or choose "
+                  "a larger lambda.",
+                  text_of(covariance), covariance.lambda, what));
 }
 
 void throw_bad_score(std::int64_t doc) {

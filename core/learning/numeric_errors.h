@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 // The NumericErrors that CPU and device rankers throw alike.
@@ -19,10 +20,12 @@ struct DivergedTraining {
 
 /// A covariance as its errors describe it.
 struct CovarianceName {
-  std::string_view form;  // "dual", "primal", …
-  std::int64_t pairs = 0;
+  std::string_view form;   // "dual", "primal", …
+  std::int64_t pairs = 0;  // -1: not known
   double lambda = 0.0;
 };
+/// "The dual covariance of 7 pairs".
+std::string text_of(const CovarianceName& covariance);
 /// A rebuild did not help; `what` is a clause: "its residual is 0.1".
 [[noreturn]] void throw_lost_precision(const CovarianceName& covariance, std::string_view what);
 

@@ -13,7 +13,8 @@ void set_inverse_covariance(std::int64_t parameters, double lambda, double* inve
 
 /// A⁻¹ after `pairs` more: A⁻¹ − P (I + ΓP)⁻¹ Pᵀ with Γ [k × p] the rows √scale g_s and P = A⁻¹Γᵀ; O(kp²).
 /// The rank-one form with the parentheses of the literature, (A⁻¹ggᵀ)A⁻¹, is O(p³). Returns the increase of
-/// log det A. Throws NumericError, with A⁻¹ unchanged, if rounding has made I + ΓP indefinite.
+/// log det A. Throws NumericError if rounding has made I + ΓP indefinite or a gradient is not finite, with
+/// A⁻¹ unchanged where there are at most 128 pairs.
 double update_inverse_covariance(ExecutionContext& context, const NetworkShape& shape, TangentFactors pairs,
                                  double scale, double* inverse);
 

@@ -2,6 +2,7 @@
 #include <cassert>
 #include <cmath>
 
+#include "core/error.h"
 #include "core/ops/blas.h"
 #include "core/ops/inverse_covariance.h"
 #include "core/ops/inverse_factor.h"
@@ -73,6 +74,7 @@ double update_by_block(ExecutionContext& context, const NetworkShape& shape, Tan
   blas::cholesky(k, corner.data(), k);
   double log_det = 0.0;
   for (std::int64_t i = 0; i < k; ++i) log_det += 2.0 * std::log(corner[size_of(i, k + 1)]);
+  if (!std::isfinite(log_det)) throw NumericError("The pairs' gradients are not finite.");
   // With R Rᵀ = I + ΓP, the correction is QᵀQ for Q = R⁻¹Pᵀ.
   context.for_blocks(p, kTile, [&](std::int64_t begin, std::int64_t end, int) {
     blas::solve_lower(Transpose::kNo, k, end - begin, corner.data(), k, product.data() + begin, p);

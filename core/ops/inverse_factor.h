@@ -61,7 +61,8 @@ void subtract_gram(ExecutionContext& context, std::int64_t rows, std::int64_t co
 
 /// Appends `columns` rows to B: `cross` [n × columns] is B's entries between old and new rows, `corner`
 /// [columns × columns] (lower triangle, overwritten) those among the new ones. Returns the increase of
-/// log det B. Throws NumericError, before anything has changed, if the grown B is not positive definite.
+/// log det B. Throws NumericError, before anything has changed, if the grown B is not positive definite or
+/// not finite.
 double append(ExecutionContext& context, InverseFactor& factor, std::int64_t columns, const double* cross,
               std::int64_t stride_cross, double* corner, std::int64_t stride_corner);
 

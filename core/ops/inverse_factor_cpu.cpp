@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "core/error.h"
 #include "core/ops/blas.h"
 #include "core/ops/inverse_factor.h"
 
@@ -153,6 +154,10 @@ double append_solved(ExecutionContext& context, InverseFactor& factor, std::int6
   // With D Dᵀ the corner, the new rows of L are (uᵀ, D).
   const std::int64_t n = factor.size();
   blas::cholesky(columns, corner, stride_corner);
+  for (std::int64_t row = 0; row < columns; ++row) {
+    if (!std::isfinite(corner[row * (stride_corner + 1)]))
+      throw NumericError("A matrix to factorise has entries that are not finite.");
+  }
   double log_det = 0.0;
   for (std::int64_t row = 0; row < columns; ++row) {
     double* out = factor.add_row();

@@ -58,8 +58,10 @@ std::vector<double> ResidentPairs::sum(Stream stream, std::span<const double> we
   return result.to_host();
 }
 
-std::vector<double> ResidentPairs::outer_product_times(Stream stream, std::span<const double> v) {
-  return sum(stream, products(stream, v));
+std::vector<double> ResidentPairs::gradient(Stream stream, std::int64_t pair) {
+  std::vector<double> weights(pairs_);
+  weights[pair] = 1.0;
+  return sum(stream, weights);
 }
 
 void ResidentPairs::save(StateWriter& state) const {

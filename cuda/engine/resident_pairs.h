@@ -34,8 +34,8 @@ class ResidentPairs {
   /// The most documents of a batch of replay().
   static constexpr std::int64_t kMostReplayed = 128;
 
-  /// sum [p] = Σ_s (g_s·v) g_s; waits.
-  std::vector<double> outer_product_times(Stream stream, std::span<const double> v);
+  /// g_s [p] of one pair; waits.
+  std::vector<double> gradient(Stream stream, std::int64_t pair);
   /// g_s·v of every pair, and Σ_s weights[s] g_s; both wait.
   std::vector<double> products(Stream stream, std::span<const double> v);
   std::vector<double> sum(Stream stream, std::span<const double> weights);

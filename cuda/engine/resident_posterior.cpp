@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -39,10 +41,18 @@ class Status {
   DeviceArray<CovarianceStatus> device_{1};
 };
 
-/// ‖A y − v‖ for y = A⁻¹ v.
-double residual_of(ResidentPairs& pairs, Stream stream, const ResidentPosteriorSpec& spec,
-                   std::span<const double> v, std::span<const double> y) {
-  return residual_norm(spec.lambda, spec.scale, pairs.outer_product_times(stream, y), y, v);
+/// width_error() of w² = vᵀA⁻¹v, computed as `width_sq` or, without it, as vᵀy, for y ≈ A⁻¹v.
+double error_of(ResidentPairs& pairs, Stream stream, const ResidentPosteriorSpec& spec,
+                std::span<const double> v, std::span<const double> y, std::optional<double> width_sq) {
+  const double v_y = std::inner_product(v.begin(), v.end(), y.begin(), 0.0);
+  return width_error(width_sq.value_or(v_y), v_y,
+                     quadratic_form(spec.lambda, spec.scale, y, pairs.products(stream, y)));
+}
+
+/// ‖g_0 − g_1‖²_{A⁻¹} from the lower triangle of M.
+double width_sq_of(const DeviceArray<double>& m, double scale) {
+  const std::vector<double> found = m.to_host();
+  return (found[0] + found[3] - 2.0 * found[2]) / scale;
 }
 
 /// In dual form, by pairs: core/ops/inverse_factor.h.
@@ -74,20 +84,19 @@ class DualPosterior : public ResidentPosterior {
 
   const CovarianceStatus* status() const override { return status_.get(); }
 
-  // A⁻¹ = (I − s Γᵀ (s K + λI)⁻¹ Γ)/λ, Γ's rows the g_s.
-  double residual(Stream stream, std::span<const double> probe) override {
-    const std::int64_t n = history_.pairs();
-    const DeviceArray<double> products(std::span<const double>(history_.products(stream, probe)));
-    DeviceArray<double> half(n);
-    DeviceArray<double> weights(n);
-    DeviceArray<double> workspace(apply_factor_workspace(n, 1));
-    apply_factor(stream, n, factor_.data(), 1, products.data(), workspace.data(), half.data(), 1);
-    apply_factor_transposed(stream, n, factor_.data(), half.data(), weights.data());
+  double error_along(Stream stream, std::span<const double> vector) override {
+    return error_of(history_, stream, spec_, vector, solution_of(stream, vector), std::nullopt);
+  }
+  double error_of_pair(Stream stream, std::int64_t pair) override {
+    DeviceArray<double> m(4);
+    GrowingArray<double> solved;
+    std::swap(solved, solved_);  // observe() reads the latest gram's
+    gram_of(stream, history_.pairs(), history_.range(pair, 1), m.data());
     OwnedStream::wait_for(stream);
-    std::vector<double> solution = history_.sum(stream, weights.to_host());
-    for (std::size_t k = 0; k < probe.size(); ++k)
-      solution[k] = (probe[k] - spec_.scale * solution[k]) / spec_.lambda;
-    return residual_of(history_, stream, spec_, probe, solution);
+    std::swap(solved, solved_);
+    const std::vector<double> gradient = history_.gradient(stream, pair);
+    return error_of(history_, stream, spec_, gradient, solution_of(stream, gradient),
+                    width_sq_of(m, spec_.scale));
   }
 
   std::int64_t pairs() const override { return history_.pairs(); }
@@ -115,6 +124,22 @@ class DualPosterior : public ResidentPosterior {
   }
 
  private:
+  // A⁻¹v = (v − s Γᵀ (s K + λI)⁻¹ Γv)/λ, Γ's rows the g_s.
+  std::vector<double> solution_of(Stream stream, std::span<const double> v) {
+    const std::int64_t n = history_.pairs();
+    const DeviceArray<double> products(std::span<const double>(history_.products(stream, v)));
+    DeviceArray<double> half(n);
+    DeviceArray<double> weights(n);
+    DeviceArray<double> workspace(apply_factor_workspace(n, 1));
+    apply_factor(stream, n, factor_.data(), 1, products.data(), workspace.data(), half.data(), 1);
+    apply_factor_transposed(stream, n, factor_.data(), half.data(), weights.data());
+    OwnedStream::wait_for(stream);
+    std::vector<double> solution = history_.sum(stream, weights.to_host());
+    for (std::size_t k = 0; k < v.size(); ++k)
+      solution[k] = (v[k] - spec_.scale * solution[k]) / spec_.lambda;
+    return solution;
+  }
+
   /// M of the documents given the first n pairs; leaves S = L⁻¹K_nV in solved_.
   void gram_of(Stream stream, std::int64_t n, const FactorRows& docs, double* m) {
     doc_kernel(stream, spec_.shape, docs, spec_.scale, m);
@@ -202,12 +227,21 @@ class PrimalPosterior : public ResidentPosterior {
 
   const CovarianceStatus* status() const override { return status_.get(); }
 
-  double residual(Stream stream, std::span<const double> probe) override {
-    const DeviceArray<double> vector(probe);
-    DeviceArray<double> solution(parameters_);
-    apply_inverse_covariance(stream, parameters_, inverse_.data(), vector.data(), solution.data());
+  double error_along(Stream stream, std::span<const double> vector) override {
+    if (by_diagonal_) return error_at_largest(stream, vector);
+    return error_of(history_, stream, spec_, vector, solution_of(stream, vector), std::nullopt);
+  }
+  double error_of_pair(Stream stream, std::int64_t pair) override {
+    const std::vector<double> gradient = history_.gradient(stream, pair);
+    if (by_diagonal_) return error_at_largest(stream, gradient);
+    DeviceArray<double> m(4);
+    GrowingArray<double> products;
+    std::swap(products, products_);  // observe() reads the latest gram's
+    gram_of(stream, history_.range(pair, 1), m.data());
     OwnedStream::wait_for(stream);
-    return residual_of(history_, stream, spec_, probe, solution.to_host());
+    std::swap(products, products_);
+    return error_of(history_, stream, spec_, gradient, solution_of(stream, gradient),
+                    width_sq_of(m, spec_.scale));
   }
 
   std::int64_t pairs() const override { return history_.pairs(); }
@@ -233,6 +267,19 @@ class PrimalPosterior : public ResidentPosterior {
   }
 
  private:
+  std::vector<double> solution_of(Stream stream, std::span<const double> v) {
+    const DeviceArray<double> vector(v);
+    DeviceArray<double> solution(parameters_);
+    apply_inverse_covariance(stream, parameters_, inverse_.data(), vector.data(), solution.data());
+    OwnedStream::wait_for(stream);
+    return solution.to_host();
+  }
+  /// Widths by the diagonal ask for single (A⁻¹)_kk.
+  double error_at_largest(Stream stream, std::span<const double> v) {
+    const std::vector<double> unit = unit_at_largest(v);
+    return error_of(history_, stream, spec_, unit, solution_of(stream, unit), std::nullopt);
+  }
+
   ParameterTable table() { return {delta_places_.data(), input_places_.data()}; }
 
   /// M by A⁻¹ itself; leaves G A⁻¹ in products_.
@@ -288,7 +335,6 @@ class DiagonalPosterior : public ResidentPosterior {
   }
 
   const CovarianceStatus* status() const override { return status_.get(); }
-  double residual(Stream, std::span<const double>) override { return 0.0; }
   std::int64_t pairs() const override { return pairs_; }
   std::string_view form() const override { return "diagonal"; }
   std::int64_t bytes() const override {
@@ -333,7 +379,6 @@ class NoPosterior : public ResidentPosterior {
     pairs_ += count;
   }
   const CovarianceStatus* status() const override { return status_.get(); }
-  double residual(Stream, std::span<const double>) override { return 0.0; }
   std::int64_t pairs() const override { return pairs_; }
   std::string_view form() const override { return "none"; }
   std::int64_t bytes() const override { return 0; }

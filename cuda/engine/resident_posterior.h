@@ -32,8 +32,11 @@ class ResidentPosterior {
 
   /// log(det A/det λI), and whether rounding has made A indefinite; on the device.
   virtual const CovarianceStatus* status() const = 0;
-  /// ‖A A⁻¹ v − v‖ for a unit vector v; waits.
-  virtual double residual(Stream stream, std::span<const double> probe) = 0;
+  /// What the next two measure is 0 where nothing can drift. Both wait, and leave the latest gram() alone.
+  /// width_error() of vᵀA⁻¹v, for a unit vector v.
+  virtual double error_along(Stream, std::span<const double>) { return 0.0; }
+  /// The same for the width of an observed pair, as gram() gives it.
+  virtual double error_of_pair(Stream, std::int64_t) { return 0.0; }
   virtual std::int64_t pairs() const = 0;
   virtual std::string_view form() const = 0;
   virtual std::int64_t bytes() const = 0;

@@ -25,15 +25,23 @@ void WatchedPosterior::observe(Stream stream, const FactorRows& docs, double* m,
   monitor_.add(count);
 }
 
+double WatchedPosterior::measured_drift(Stream stream) {
+  return measure_drift(
+      spec_.checks, spec_.shape.parameters(), posterior_->pairs(),
+      [&](std::span<const double> vector) { return posterior_->error_along(stream, vector); },
+      [&](std::int64_t pair) { return posterior_->error_of_pair(stream, pair); });
+}
+
 double WatchedPosterior::drift(Stream stream) {
-  return worst_residual(spec_.checks, spec_.shape.parameters(), posterior_->pairs(),
-                        [&](std::span<const double> probe) { return posterior_->residual(stream, probe); });
+  const double drift = measured_drift(stream);
+  monitor_.warn(name(), drift);
+  return drift;
 }
 
 void WatchedPosterior::check_drift(Stream stream) {
   if (!monitor_.is_due()) return;
   monitor_.check(
-      name(), [&] { return drift(stream); }, [&](std::string_view why) { rebuild(stream, why); });
+      name(), [&] { return measured_drift(stream); }, [&](std::string_view why) { rebuild(stream, why); });
 }
 
 void WatchedPosterior::rebuild(Stream stream, std::string_view why) {

@@ -29,7 +29,7 @@ class WatchedPosterior {
   void switch_to_primal(Stream stream);
 
   const CovarianceStatus* status() const { return posterior_->status(); }
-  /// The largest ‖A A⁻¹ v − v‖ of the probes v; waits.
+  /// See core/learning/covariance_checks.h. Warns once if it is beyond the bound; waits.
   double drift(Stream stream);
   std::string_view form() const { return posterior_->form(); }
   std::int64_t bytes() const { return posterior_->bytes(); }
@@ -40,6 +40,7 @@ class WatchedPosterior {
  private:
   CovarianceName name() const { return {posterior_->form(), posterior_->pairs(), spec_.lambda}; }
   void rebuild(Stream stream, std::string_view why);
+  double measured_drift(Stream stream);
 
   ResidentPosteriorSpec spec_;
   std::unique_ptr<ResidentPosterior> posterior_;

@@ -60,7 +60,8 @@ void NetworkWidths::measure_widths(ExecutionContext& context, FeatureMatrix docs
       posterior_->widths(context, {evidence.factors.data(), docs.docs}, evidence.width_sq);
   if (health.lost > 0) {
     throw NumericError(
-        fmt::format("Rounding has destroyed {} squared widths of {} documents: choose a larger lambda.",
+        fmt::format("Rounding has destroyed {} squared widths of {} documents: normalise the features, or "
+                    "choose a larger lambda.",
                     health.lost, docs.docs));
   }
 }

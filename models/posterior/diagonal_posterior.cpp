@@ -1,5 +1,6 @@
 #include "models/posterior/diagonal_posterior.h"
 
+#include <algorithm>
 #include <cassert>
 #include <cmath>
 
@@ -53,7 +54,12 @@ void DiagonalPosterior::observe(ExecutionContext& context, TangentFactors docs,
   if (pairs.empty()) return;
   ObservedPairs added(spec_.shape);
   added.append(docs, pairs);
+  const AlignedVector<double> before = diagonal_;
   add_to_diagonal(context, spec_.shape, added.all(), spec_.scale, diagonal_);
+  if (!std::all_of(diagonal_.begin(), diagonal_.end(), [](double value) { return std::isfinite(value); })) {
+    diagonal_ = before;
+    throw NumericError("The gradients of the pairs to observe are not finite.");
+  }
   invert();
   pairs_ += added.pairs();
 }

@@ -33,21 +33,27 @@ void DualForm::find_gram(ExecutionContext& context, const ObservedPairs& history
   for (std::int64_t i = 0; i < count * count; ++i) m[i] /= lambda_;
 }
 
-void DualForm::gram(ExecutionContext& context, const ObservedPairs& history, TangentFactors docs,
-                    double* m) const {
+WidthHealth DualForm::widths(ExecutionContext& context, const ObservedPairs& history, TangentFactors docs,
+                             std::span<double> width_sq) const {
   Scratch& scratch = context.scratch();
   const Scratch::Frame frame(scratch);
   const auto solved = scratch.take<double>(factor_.size() * docs.docs);
-  find_gram(context, history, docs, solved.data(), m);
+  find_gram(context, history, docs, solved.data(), width_sq.data());
+  return pair_width_sq(context, docs.docs, width_sq.data(), width_sq.data());
 }
 
-void DualForm::gram_for_update(ExecutionContext& context, const ObservedPairs& history, TangentFactors docs,
-                               double* m) {
+WidthHealth DualForm::widths_for_update(ExecutionContext& context, const ObservedPairs& history,
+                                        TangentFactors docs, std::span<double> width_sq) {
+  find_latest(context, history, docs);
+  return pair_width_sq(context, docs.docs, latest_.m.data(), width_sq.data());
+}
+
+void DualForm::find_latest(ExecutionContext& context, const ObservedPairs& history, TangentFactors docs) {
   latest_.pairs = -1;
   latest_.solved.resize(factor_.size() * docs.docs);
-  find_gram(context, history, docs, latest_.solved.data(), m);
+  latest_.m.resize(docs.docs * docs.docs);
+  find_gram(context, history, docs, latest_.solved.data(), latest_.m.data());
   latest_.factors.assign(docs.values, docs.values + docs.docs * shape_.factors());
-  latest_.m.assign(m, m + docs.docs * docs.docs);
   latest_.pairs = factor_.size();
 }
 
@@ -70,7 +76,7 @@ void DualForm::observe(ExecutionContext& context, const ObservedPairs& history, 
   Scratch& scratch = context.scratch();
   const Scratch::Frame frame(scratch);
   // A ranker may learn without having ranked; the result depends on the feedback alone.
-  if (!is_latest(docs)) gram_for_update(context, history, docs, scratch.take<double>(count * count).data());
+  if (!is_latest(docs)) find_latest(context, history, docs);
   const auto u = scratch.take<double>(n * columns);
   const auto corner = scratch.take<double>(columns * columns);
   // U = L⁻¹ (s K_n,winners − s K_n,losers).

@@ -10,16 +10,16 @@ namespace olrank {
 
 /// By pairs: L Lᵀ = s K_nn + λI with K the tangent kernel among pairs, S = s L⁻¹ K_nV, and
 /// M = (s K_VV − SᵀS)/λ. No p × p matrix; n²/2 numbers. Pairs of the documents of the latest
-/// gram_for_update() are observed by its S and M, without another pass over L⁻¹.
+/// widths_for_update() are observed by its S and M, without another pass over L⁻¹.
 class DualForm : public FullForm {
  public:
   DualForm(const NetworkShape& shape, double lambda, double scale)
       : shape_(shape), lambda_(lambda), scale_(scale) {}
 
-  void gram(ExecutionContext& context, const ObservedPairs& history, TangentFactors docs,
-            double* m) const override;
-  void gram_for_update(ExecutionContext& context, const ObservedPairs& history, TangentFactors docs,
-                       double* m) override;
+  WidthHealth widths(ExecutionContext& context, const ObservedPairs& history, TangentFactors docs,
+                     std::span<double> width_sq) const override;
+  WidthHealth widths_for_update(ExecutionContext& context, const ObservedPairs& history,
+                                TangentFactors docs, std::span<double> width_sq) override;
   std::unique_ptr<FullForm> freeze() const override;
   void observe(ExecutionContext& context, const ObservedPairs& history, std::int64_t first,
                TangentFactors docs, std::span<const PreferencePair> pairs) override;
@@ -36,7 +36,7 @@ class DualForm : public FullForm {
   void load(StateReader& state) override;
 
  private:
-  /// The documents of the latest gram_for_update(), their S and their M.
+  /// The documents of the latest find_latest(), their S and their M.
   struct LatestGram {
     std::int64_t pairs = -1;  // when it was called; -1: no documents
     std::vector<float> factors;
@@ -44,9 +44,10 @@ class DualForm : public FullForm {
     std::vector<double> m;
   };
 
-  /// m like gram(), and S [n × docs].
+  /// M [docs × docs] (lower triangle) and S [n × docs].
   void find_gram(ExecutionContext& context, const ObservedPairs& history, TangentFactors docs,
                  double* solved, double* m) const;
+  void find_latest(ExecutionContext& context, const ObservedPairs& history, TangentFactors docs);
   bool is_latest(TangentFactors docs) const;
   void append(ExecutionContext& context, const ObservedPairs& history, std::int64_t first);
 

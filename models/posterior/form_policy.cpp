@@ -28,7 +28,7 @@ bool FormPolicy::switches(std::int64_t pairs, std::int64_t added, std::int64_t d
 }
 
 bool FormPolicy::primal_fits(std::int64_t pairs) const {
-  return memory_ <= 0 || primal_peak_bytes(shape_, pairs) <= static_cast<double>(memory_);
+  return fits(primal_peak_bytes(shape_, pairs));
 }
 
 }  // namespace olrank

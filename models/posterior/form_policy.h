@@ -31,6 +31,8 @@ class FormPolicy {
   bool switches(std::int64_t pairs, std::int64_t added, std::int64_t docs);
   /// Whether the primal form fits with this many pairs.
   bool primal_fits(std::int64_t pairs) const;
+  /// Whether so many bytes fit.
+  bool fits(double bytes) const { return memory_ <= 0 || bytes <= static_cast<double>(memory_); }
 
   /// Operations beyond the primal form so far.
   double excess() const { return excess_; }

@@ -6,11 +6,12 @@
 #include <string_view>
 
 #include "core/io/state_archive.h"
+#include "core/ops/pair_width.h"
 #include "models/posterior/observed_pairs.h"
 
 namespace olrank {
 
-/// One of the two exact representations of A⁻¹ of the full covariance. FullPosterior owns the history and
+/// One of the exact representations of A⁻¹ of the full covariance. FullPosterior owns the history and
 /// checks the numbers.
 class FullForm {
  public:
@@ -19,21 +20,23 @@ class FullForm {
   FullForm(const FullForm&) = delete;
   FullForm& operator=(const FullForm&) = delete;
 
-  /// m [docs × docs] (lower triangle) = s · G A⁻¹ Gᵀ.
-  virtual void gram(ExecutionContext& context, const ObservedPairs& history, TangentFactors docs,
-                    double* m) const = 0;
+  /// width_sq [docs × docs] = s ‖g_i − g_j‖²_{A⁻¹}.
+  virtual WidthHealth widths(ExecutionContext& context, const ObservedPairs& history, TangentFactors docs,
+                             std::span<double> width_sq) const = 0;
   /// The same, and keeps what makes observing pairs of these documents cheaper.
-  virtual void gram_for_update(ExecutionContext& context, const ObservedPairs& history, TangentFactors docs,
-                               double* m) {
-    gram(context, history, docs, m);
+  virtual WidthHealth widths_for_update(ExecutionContext& context, const ObservedPairs& history,
+                                        TangentFactors docs, std::span<double> width_sq) {
+    return widths(context, history, docs, width_sq);
   }
   /// A copy of this form that no later pair changes.
   virtual std::unique_ptr<FullForm> freeze() const = 0;
-  /// Observes the history's pairs from number `first` on, which are `pairs` of these documents. After a
-  /// NumericError, by rounding, the form is invalid until it is rebuilt.
+  /// Observes the history's pairs from number `first` on, which are `pairs` of these documents. Throws
+  /// NumericError where rounding or numbers that are not finite prevent that, and then has observed none if
+  /// there are at most kObservedAtOnce.
   virtual void observe(ExecutionContext& context, const ObservedPairs& history, std::int64_t first,
                        TangentFactors docs, std::span<const PreferencePair> pairs) = 0;
-  /// Recomputes everything from the history.
+  static constexpr std::int64_t kObservedAtOnce = 128;
+  /// Recomputes everything from the history. After a NumericError the form is invalid.
   virtual void rebuild(ExecutionContext& context, const ObservedPairs& history) = 0;
   /// solution = A⁻¹ v, both [p].
   virtual void solve(ExecutionContext& context, const ObservedPairs& history, std::span<const double> v,

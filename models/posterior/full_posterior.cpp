@@ -2,7 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cassert>
+#include <cmath>
+#include <numeric>
+#include <utility>
 #include <vector>
 
 #include "core/error.h"
@@ -12,9 +17,30 @@
 #include "core/runtime/log.h"
 #include "core/text/byte_size.h"
 #include "models/posterior/dual_form.h"
+#include "models/posterior/orthonormal_form.h"
 #include "models/posterior/posterior_plan.h"
 
 namespace olrank {
+
+namespace {
+
+/// ‖g‖² from a document's factors.
+double squared_length(const NetworkShape& shape, const float* factors) {
+  double sum = 0.0;
+  for (std::int64_t l = 0; l < shape.depth; ++l) {
+    const NetworkLayer layer = shape.layer(l);
+    double inputs = layer.has_bias() ? 1.0 : 0.0;
+    for (std::int64_t k = 0; k < layer.columns; ++k)
+      inputs += double{factors[layer.input + k]} * double{factors[layer.input + k]};
+    double deltas = 0.0;
+    for (std::int64_t k = 0; k < layer.rows; ++k)
+      deltas += double{factors[layer.delta + k]} * double{factors[layer.delta + k]};
+    sum += inputs * deltas;
+  }
+  return sum;
+}
+
+}  // namespace
 
 FullPosterior::FullPosterior(const PosteriorSpec& spec)
     : spec_(spec),
@@ -39,7 +65,8 @@ FullPosterior::FullPosterior(const PosteriorSpec& spec)
 }
 
 std::string_view FullPosterior::form() const {
-  return spec_.covariance == Covariance::kDiagonalOfInverse ? "diagonal-of-inverse" : form_->name();
+  if (spec_.covariance == Covariance::kDiagonalOfInverse) return "diagonal-of-inverse";
+  return form_ ? form_->name() : "dual";  // null while a dual form becomes primal
 }
 
 FullPosterior::FullPosterior(const FullPosterior& other)
@@ -70,16 +97,14 @@ WidthHealth FullPosterior::widths(ExecutionContext& context, TangentFactors docs
   assert(std::ssize(width_sq) == docs.docs * docs.docs);
   if (spec_.covariance == Covariance::kDiagonalOfInverse)
     return widths_of_diagonal(context, docs, width_sq);
-  form_->gram(context, history_, docs, width_sq.data());
-  return pair_width_sq(context, docs.docs, width_sq.data(), width_sq.data());
+  return form_->widths(context, history_, docs, width_sq);
 }
 
 WidthHealth FullPosterior::widths_for_update(ExecutionContext& context, TangentFactors docs,
                                              std::span<double> width_sq) {
   if (spec_.covariance == Covariance::kDiagonalOfInverse)
     return widths_of_diagonal(context, docs, width_sq);
-  form_->gram_for_update(context, history_, docs, width_sq.data());
-  return pair_width_sq(context, docs.docs, width_sq.data(), width_sq.data());
+  return form_->widths_for_update(context, history_, docs, width_sq);
 }
 
 void FullPosterior::width_sq(ExecutionContext& context, TangentFactors docs, std::span<double> width_sq) {
@@ -96,63 +121,162 @@ void FullPosterior::width_sq(ExecutionContext& context, TangentFactors docs, std
 void FullPosterior::observe(ExecutionContext& context, TangentFactors docs,
                             std::span<const PreferencePair> pairs) {
   if (pairs.empty()) return;
-  const std::int64_t first = history_.pairs();
+  for (const PreferencePair& pair : pairs) {
+    for (const std::int32_t doc : {pair.winner, pair.loser}) {
+      require_information(spec_.lambda,
+                          spec_.scale * squared_length(spec_.shape, docs.row(spec_.shape, doc)));
+    }
+  }
   const auto added = std::ssize(pairs);
-  const bool to_primal = is_dual_ && policy_.switches(first, added, docs.docs);
+  Earlier earlier{history_.pairs(), policy_.excess(), monitor_.unchecked(), rebuilds_, is_dual_, nullptr};
+  // Where observing can fail halfway it goes back to a copy. That of a dual form costs nothing.
+  const bool may_fail_halfway = added > FullForm::kObservedAtOnce || monitor_.will_be_due(added);
+  if (is_dual_ || (may_fail_halfway && policy_.fits(2.0 * static_cast<double>(bytes()))))
+    earlier.form = form_->freeze();
+  try {
+    take_in(context, docs, pairs, earlier);
+  } catch (...) {
+    go_back(context, std::move(earlier), added);
+    throw;
+  }
+}
+
+void FullPosterior::take_in(ExecutionContext& context, TangentFactors docs,
+                            std::span<const PreferencePair> pairs, Earlier& earlier) {
+  const auto added = std::ssize(pairs);
+  require_room(added);
+  const bool to_primal = is_dual_ && policy_.switches(earlier.pairs, added, docs.docs);
   history_.append(docs, pairs);
   if (to_primal) {
-    switch_to_primal(context);
+    switch_to_primal(context, earlier);
     return;
   }
   try {
-    form_->observe(context, history_, first, docs, pairs);
+    form_->observe(context, history_, earlier.pairs, docs, pairs);
   } catch (const NumericError& error) {
     rebuild(context, error.what());
   }
+  earlier.left = true;
   monitor_.add(added);
   if (!monitor_.is_due()) return;
+  // Nothing keeps more digits than the orthonormal form.
   monitor_.check(
-      name(), [&] { return drift(context); }, [&](std::string_view why) { rebuild(context, why); });
+      name(), [&] { return is_orthonormal() ? 0.0 : measured_drift(context); },
+      [&](std::string_view why) { rebuild(context, why); });
 }
 
-void FullPosterior::switch_to_primal(ExecutionContext& context) {
-  form_.reset();  // frees L⁻¹ before A⁻¹ is allocated
+void FullPosterior::go_back(ExecutionContext& context, Earlier earlier, std::int64_t added) {
+  // Without memory for a copy, a covariance that has taken the pairs in keeps them.
+  if (earlier.form == nullptr && earlier.left) return;
+  history_.truncate(earlier.pairs);
+  policy_.set_excess(earlier.excess);
+  monitor_.set_unchecked(earlier.unchecked);
+  rebuilds_ = earlier.rebuilds;
+  is_dual_ = earlier.is_dual;
+  if (earlier.form != nullptr) {
+    form_ = std::move(earlier.form);
+    return;
+  }
+  // Likewise: the same covariance, but not to the bit.
+  const bool freed = form_ == nullptr;
+  if (freed) form_ = std::make_unique<DualForm>(spec_.shape, spec_.lambda, spec_.scale);
+  if (freed || added > FullForm::kObservedAtOnce) form_->rebuild(context, history_);
+}
+
+void FullPosterior::require_room(std::int64_t added) const {
+  if (!is_orthonormal()) return;
+  const double needed = orthonormal_peak_bytes(spec_.shape, history_.pairs() + added);
+  if (policy_.fits(needed)) return;
+  throw Error(fmt::format(
+      "The covariance of {} pairs of very different scale needs {} of memory, and {} may be used: "
+      "normalise "
+      "the features, or choose the diagonal covariance or fewer rounds.",
+      history_.pairs() + added, readable_bytes(needed), readable_bytes(static_cast<double>(memory_))));
+}
+
+void FullPosterior::switch_to_primal(ExecutionContext& context, Earlier& earlier) {
+  const double both = primal_peak_bytes(spec_.shape, history_.pairs()) + static_cast<double>(bytes());
+  if (!policy_.fits(both)) {
+    // Frees L⁻¹ before A⁻¹ is allocated.
+    form_.reset();
+    earlier.form.reset();
+  }
+  auto primal = std::make_unique<PrimalForm>(spec_.shape, spec_.lambda, spec_.scale);
   is_dual_ = false;
-  form_ = std::make_unique<PrimalForm>(spec_.shape, spec_.lambda, spec_.scale);
-  rebuild_form(context);
-  policy_.set_excess(0.0);
-  log_detail("The covariance switches from {} pairs to {} parameters.", history_.pairs(),
-             spec_.shape.parameters());
-}
-
-void FullPosterior::rebuild(ExecutionContext& context, std::string_view why) {
-  log_detail("The covariance of {} pairs is rebuilt: {}.", history_.pairs(), why);
-  ++rebuilds_;
-  rebuild_form(context);
-}
-
-void FullPosterior::rebuild_form(ExecutionContext& context) {
   monitor_.restart();
+  policy_.set_excess(0.0);
   try {
-    form_->rebuild(context, history_);
-  } catch (const NumericError&) {
-    throw_lost_precision(name(), kIndefinite);
+    primal->rebuild(context, history_);
+    form_ = std::move(primal);
+    log_detail("The covariance switches from {} pairs to {} parameters.", history_.pairs(),
+               spec_.shape.parameters());
+  } catch (const NumericError& error) {
+    primal.reset();
+    rebuild(context, error.what());
   }
 }
 
+void FullPosterior::rebuild(ExecutionContext& context, std::string_view why) {
+  const double present = form_ ? static_cast<double>(bytes()) : 0.0;
+  const bool orthonormal = spec_.covariance == Covariance::kFull &&
+                           policy_.fits(present + orthonormal_peak_bytes(spec_.shape, history_.pairs()));
+  log_detail("The covariance of {} pairs is rebuilt{}: {}.", history_.pairs(),
+             orthonormal ? " in orthonormal form" : "", why);
+  std::unique_ptr<FullForm> next;
+  if (orthonormal) {
+    next = std::make_unique<OrthonormalForm>(spec_.shape, spec_.lambda, spec_.scale);
+  } else if (is_dual_) {
+    next = std::make_unique<DualForm>(spec_.shape, spec_.lambda, spec_.scale);
+  } else {
+    next = std::make_unique<PrimalForm>(spec_.shape, spec_.lambda, spec_.scale);
+  }
+  try {
+    next->rebuild(context, history_);
+  } catch (const NumericError&) {
+    throw_lost_precision(name(), kIndefinite);
+  }
+  form_ = std::move(next);
+  is_dual_ = is_dual_ && !orthonormal;
+  ++rebuilds_;
+  monitor_.restart();
+}
+
 double FullPosterior::drift(ExecutionContext& context) const {
-  const auto p = static_cast<std::size_t>(spec_.shape.parameters());
-  std::vector<double> solution(p);
-  std::vector<double> product(p);
-  std::vector<double> pairs(history_.pairs());
-  return worst_residual(spec_.checks, spec_.shape.parameters(), history_.pairs(),
-                        [&](std::span<const double> probe) {
-                          form_->solve(context, history_, probe, solution);
-                          // Σ_s g_s (g_s·y), from the factors themselves.
-                          pair_gradient_products(context, spec_.shape, history_.all(), solution, pairs);
-                          pair_gradient_sum(context, spec_.shape, history_.all(), pairs, product);
-                          return residual_norm(spec_.lambda, spec_.scale, product, solution, probe);
-                        });
+  const double drift = measured_drift(context);
+  monitor_.warn(name(), drift);
+  return drift;
+}
+
+double FullPosterior::measured_drift(ExecutionContext& context) const {
+  const bool by_diagonal = spec_.covariance == Covariance::kDiagonalOfInverse;
+  std::vector<double> gradient(spec_.shape.parameters());
+  const auto error_at_largest = [&](std::span<const double> v) {
+    return error_along(context, unit_at_largest(v), std::nullopt);
+  };
+  return measure_drift(
+      spec_.checks, spec_.shape.parameters(), history_.pairs(),
+      [&](std::span<const double> vector) {
+        return by_diagonal ? error_at_largest(vector) : error_along(context, vector, std::nullopt);
+      },
+      [&](std::int64_t pair) {
+        const TangentFactors docs = history_.range(pair, 1);
+        const double one = 1.0;
+        pair_gradient_sum(context, spec_.shape, docs, std::span(&one, 1), gradient);
+        if (by_diagonal) return error_at_largest(gradient);
+        std::array<double, 4> width_sq{};
+        form_->widths(context, history_, docs, width_sq);
+        return error_along(context, gradient, width_sq[1] / spec_.scale);
+      });
+}
+
+double FullPosterior::error_along(ExecutionContext& context, std::span<const double> v,
+                                  std::optional<double> width_sq) const {
+  std::vector<double> y(v.size());
+  std::vector<double> products(history_.pairs());
+  form_->solve(context, history_, v, y);
+  pair_gradient_products(context, spec_.shape, history_.all(), y, products);
+  const double v_y = std::inner_product(v.begin(), v.end(), y.begin(), 0.0);
+  return width_error(width_sq.value_or(v_y), v_y, quadratic_form(spec_.lambda, spec_.scale, y, products));
 }
 
 void FullPosterior::save(StateWriter& state) const {
@@ -178,6 +302,9 @@ void FullPosterior::load(StateReader& state) {
                              history.pairs()));
     }
     form = std::move(dual);
+  } else if (name == "orthonormal" && spec_.covariance == Covariance::kFull) {
+    form = std::make_unique<OrthonormalForm>(spec_.shape, spec_.lambda, spec_.scale);
+    form->load(state);
   } else if (name == "primal") {
     form = std::make_unique<PrimalForm>(spec_.shape, spec_.lambda, spec_.scale);
     form->load(state);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "core/learning/covariance_checks.h"
 #include "models/posterior/form_policy.h"
@@ -12,7 +13,8 @@ namespace olrank {
 
 /// The full covariance, or the diagonal of its inverse. With form = "auto" it starts in dual form, by
 /// pairs, and switches to primal form, by parameters, as FormPolicy says. Drift is checked and repaired as
-/// core/learning/covariance_checks.h says.
+/// core/learning/covariance_checks.h says: a full covariance that loses its digits goes on in orthonormal
+/// form if that fits into memory, else it is computed afresh in its own form.
 class FullPosterior : public Posterior {
  public:
   explicit FullPosterior(const PosteriorSpec& spec);
@@ -43,9 +45,30 @@ class FullPosterior : public Posterior {
   /// Like widths(), and keeps what makes observing pairs of these documents cheaper.
   WidthHealth widths_for_update(ExecutionContext& context, TangentFactors docs, std::span<double> width_sq);
   CovarianceName name() const { return {form(), history_.pairs(), spec_.lambda}; }
+  /// What observe() goes back to.
+  struct Earlier {
+    std::int64_t pairs = 0;
+    double excess = 0.0;
+    std::int64_t unchecked = 0;
+    std::int64_t rebuilds = 0;
+    bool is_dual = false;
+    std::unique_ptr<FullForm> form;  // null where the present one fails as a whole, or memory is short
+    bool left = false;               // the form has taken the pairs in
+  };
+  void take_in(ExecutionContext& context, TangentFactors docs, std::span<const PreferencePair> pairs,
+               Earlier& earlier);
+  void go_back(ExecutionContext& context, Earlier earlier, std::int64_t added);
+  bool is_orthonormal() const { return form_->name() == "orthonormal"; }
+  /// Throws Error if the orthonormal form has no memory for so many more pairs.
+  void require_room(std::int64_t added) const;
+  void switch_to_primal(ExecutionContext& context, Earlier& earlier);
+  /// Replaces the form by one computed from the history. NumericError, with the form unchanged, if that is
+  /// not possible.
   void rebuild(ExecutionContext& context, std::string_view why);
-  void rebuild_form(ExecutionContext& context);
-  void switch_to_primal(ExecutionContext& context);
+  double measured_drift(ExecutionContext& context) const;
+  /// width_error() of w² = vᵀA⁻¹v, computed as `width_sq` or, without it, as vᵀy.
+  double error_along(ExecutionContext& context, std::span<const double> v,
+                     std::optional<double> width_sq) const;
 
   PosteriorSpec spec_;
   std::int64_t memory_;

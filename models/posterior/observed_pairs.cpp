@@ -19,6 +19,11 @@ void ObservedPairs::append(TangentFactors docs, std::span<const PreferencePair> 
   pairs_ += std::ssize(pairs);
 }
 
+void ObservedPairs::truncate(std::int64_t pairs) {
+  pairs_ = pairs;
+  values_->resize(pairs * 2 * shape_.factors());
+}
+
 /// Growing moves to new memory, as a copy may be reading the old one.
 void ObservedPairs::make_room(std::int64_t pairs) {
   const std::size_t needed = values_->size() + static_cast<std::size_t>(pairs * 2 * shape_.factors());

@@ -26,6 +26,8 @@ class ObservedPairs {
     return {first_ + first * 2 * shape_.factors(), 2 * count};
   }
   void append(TangentFactors docs, std::span<const PreferencePair> pairs);
+  /// Forgets the pairs from this number on.
+  void truncate(std::int64_t pairs);
   /// Of the pairs; up to twice as much is allocated.
   std::int64_t bytes() const { return static_cast<std::int64_t>(values_->size() * sizeof(float)); }
 

@@ -1,5 +1,7 @@
 #include "models/posterior/posterior_plan.h"
 
+#include <algorithm>
+
 namespace olrank {
 namespace {
 
@@ -35,6 +37,12 @@ FormCost primal_cost(const NetworkShape& shape, std::int64_t pairs, std::int64_t
 double primal_peak_bytes(const NetworkShape& shape, std::int64_t pairs) {
   const auto p = static_cast<double>(shape.parameters());
   return 1.5 * p * p * 8.0 + 2.0 * history_bytes(shape, static_cast<double>(pairs));
+}
+
+double orthonormal_peak_bytes(const NetworkShape& shape, std::int64_t pairs) {
+  const auto p = static_cast<double>(shape.parameters());
+  const double rank = std::min(p, static_cast<double>(pairs));
+  return 2.0 * rank * (p + rank) * 8.0 + 2.0 * history_bytes(shape, static_cast<double>(pairs));
 }
 
 double conversion_operations(const NetworkShape& shape, std::int64_t pairs) {

@@ -22,6 +22,10 @@ FormCost primal_cost(const NetworkShape& shape, std::int64_t pairs, std::int64_t
 /// factors with room to grow.
 double primal_peak_bytes(const NetworkShape& shape, std::int64_t pairs);
 
+/// Bytes while the orthonormal form of n pairs grows: its basis and its factor twice, and the pairs'
+/// factors.
+double orthonormal_peak_bytes(const NetworkShape& shape, std::int64_t pairs);
+
 /// Operations of computing A⁻¹ of n pairs at once.
 double conversion_operations(const NetworkShape& shape, std::int64_t pairs);
 

@@ -34,9 +34,10 @@ double* PrimalForm::writable() {
   return inverse_->data();
 }
 
-void PrimalForm::gram(ExecutionContext& context, const ObservedPairs&, TangentFactors docs,
-                      double* m) const {
-  inverse_covariance_gram(context, shape_, docs, scale_, inverse_->data(), m);
+WidthHealth PrimalForm::widths(ExecutionContext& context, const ObservedPairs&, TangentFactors docs,
+                               std::span<double> width_sq) const {
+  inverse_covariance_gram(context, shape_, docs, scale_, inverse_->data(), width_sq.data());
+  return pair_width_sq(context, docs.docs, width_sq.data(), width_sq.data());
 }
 
 void PrimalForm::observe(ExecutionContext& context, const ObservedPairs& history, std::int64_t first,

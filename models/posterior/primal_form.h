@@ -12,8 +12,8 @@ class PrimalForm : public FullForm {
  public:
   PrimalForm(const NetworkShape& shape, double lambda, double scale);
 
-  void gram(ExecutionContext& context, const ObservedPairs& history, TangentFactors docs,
-            double* m) const override;
+  WidthHealth widths(ExecutionContext& context, const ObservedPairs& history, TangentFactors docs,
+                     std::span<double> width_sq) const override;
   std::unique_ptr<FullForm> freeze() const override;
   void observe(ExecutionContext& context, const ObservedPairs& history, std::int64_t first,
                TangentFactors docs, std::span<const PreferencePair> pairs) override;

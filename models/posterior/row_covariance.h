@@ -6,13 +6,15 @@
 #include <vector>
 
 #include "core/io/state_archive.h"
+#include "core/learning/covariance_checks.h"
 #include "core/runtime/execution_context.h"
 #include "models/posterior_settings.h"
 
 namespace olrank {
 
 /// A = λI + Σ_s g_s g_sᵀ over observed pairs of a linear ranker, whose gradients are feature vectors: the
-/// primal form of docs/MATH.md, in double.
+/// primal form of docs/MATH.md, in double. Where it loses its digits, as by features of very different
+/// scale, it goes on with a Cholesky factor of A that takes pairs in by rotations.
 class RowCovariance {
  public:
   RowCovariance(Covariance structure, std::int64_t features, double lambda);
@@ -24,21 +26,40 @@ class RowCovariance {
   void width_sq(ExecutionContext& context, std::span<const double> rows, std::int64_t docs,
                 std::span<double> width_sq) const;
 
-  /// Adds the pairs whose gradients are `rows` [pairs × features].
+  /// Adds the pairs whose gradients are `rows` [pairs × features]. NumericError, with nothing changed, if
+  /// they are not finite or A has lost its digits.
   void observe(ExecutionContext& context, std::span<const double> rows, std::int64_t pairs);
 
   /// log(det A / det λI).
   double log_det() const { return log_det_; }
 
-  /// ‖A A⁻¹ v − v‖/‖v‖ of a random vector: the drift of the incremental inverse.
+  /// See core/learning/covariance_checks.h. Warns once if it is beyond the bound.
   double drift() const;
+  bool is_root() const { return updates_ == kRoot; }
 
   void save(StateWriter& state) const;
   void load(StateReader& state);
 
  private:
+  static constexpr std::int64_t kRoot = -1;
+
+  CovarianceName name() const {
+    return {structure_ == Covariance::kFull ? "full" : "inverse", -1, lambda_};
+  }
+  void width_sq_by_root(ExecutionContext& context, std::span<const double> rows, std::int64_t docs,
+                        std::span<double> width_sq) const;
+  /// Adds pairs, with checks; false, with the covariance spoiled, if it has lost its digits.
+  bool take_in(ExecutionContext& context, std::span<const double> rows, std::int64_t pairs, bool renews);
+  void add_to_matrix(std::span<const double> rows, std::int64_t pairs);
   void update_inverse(ExecutionContext& context, std::span<const double> rows, std::int64_t pairs);
   void renew_inverse();
+  void become_root();
+  void add_to_root(std::span<const double> rows, std::int64_t pairs);
+  double measured_drift() const;
+  /// width_error() along v.
+  double error_along(std::span<const double> v) const;
+  /// product = A y.
+  void multiply_matrix(std::span<const double> y, std::span<double> product) const;
   bool needs_inverse() const {
     return structure_ == Covariance::kFull || structure_ == Covariance::kDiagonalOfInverse;
   }
@@ -46,11 +67,12 @@ class RowCovariance {
   Covariance structure_;
   std::int64_t features_;
   double lambda_;
-  std::vector<double> matrix_;    // A, [features × features]; only where an inverse is kept
-  std::vector<double> inverse_;   // A⁻¹
+  std::vector<double> matrix_;    // A, [features × features]; only where an inverse is kept; or L
+  std::vector<double> inverse_;   // A⁻¹, or L⁻¹
   std::vector<double> diagonal_;  // of A
-  std::int64_t updates_ = 0;      // pairs since the inverse was last computed from A
+  std::int64_t updates_ = 0;      // pairs since the inverse was last computed from A; kRoot: L, not A
   double log_det_ = 0.0;
+  DriftWarning warning_;
 };
 
 }  // namespace olrank

@@ -157,6 +157,7 @@ FeedbackRecord scaled(int number, float scale) {
 }
 
 TEST(Learner, OneListWithHugeFeaturesDoesNotStopLearning) {
+  const ExpectedWarnings warnings;  // of digits that the covariance loses
   for (const RankerKind kind : {RankerKind::kP2NeurRank, RankerKind::kOlRankNet, RankerKind::kOlLambdaRank,
                                 RankerKind::kPairRank, RankerKind::kP2LinRank, RankerKind::kPdgd}) {
     for (const float scale : {1e4F, 1e8F, 1e12F}) {

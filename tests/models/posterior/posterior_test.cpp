@@ -12,6 +12,7 @@
 #include "models/posterior/full_posterior.h"
 #include "models/posterior/posterior_plan.h"
 #include "tests/core/ops/network_fixture.h"
+#include "tests/support/expected_warnings.h"
 
 namespace olrank {
 namespace {
@@ -459,29 +460,43 @@ TEST(PosteriorTest, RefusesCovariancesThatDoNotFit) {
   EXPECT_EQ(posterior->pairs(), pairs);
 }
 
-// With so small a λ the observed pairs use up the precision of 1/λ.
+// With so small a λ the observed pairs use up the precision of 1/λ, and there is no memory for the form
+// that keeps more digits.
 TEST(PosteriorTest, ThrowsWhenPrecisionIsLost) {
-  const NetworkShape shape = linear_shape(6);
+  const NetworkShape shape = ntk_shape(12, 10, 2);
+  const ExpectedWarnings warnings;
   ExecutionContext context;
   History history(shape, 95);
   PosteriorSpec spec = spec_of(shape, CovarianceForm::kDual, 1e-15, 1.0);
-  spec.checks.every = 16;
+  spec.checks.every = 4;
+  spec.memory = 6'000;
   FullPosterior posterior(spec);
+  std::int64_t pairs = 0;
   try {
-    for (int round = 0; round < 50; ++round) {
+    while (posterior.pairs() < 60) {
+      pairs = posterior.pairs();
       const Round made = history.round(4);
-      widths_of(posterior, context, shape, made.factors);
       posterior.observe(context, view_of(shape, made.factors), made.pairs);
     }
     FAIL() << "continued with a drift of " << posterior.drift(context);
   } catch (const NumericError& error) {
     EXPECT_EQ(std::string(error.what()).substr(0, 23), "The dual covariance of ") << error.what();
   }
-  EXPECT_GT(posterior.rebuilds(), 0);
+  EXPECT_EQ(posterior.pairs(), pairs);
+  EXPECT_EQ(posterior.form(), "dual");
+  spec.memory = 0;
+  FullPosterior roomy(spec);
+  while (roomy.pairs() < 60) {
+    const Round made = history.round(4);
+    roomy.observe(context, view_of(shape, made.factors), made.pairs);
+  }
+  EXPECT_EQ(roomy.form(), "orthonormal");
+  EXPECT_GT(roomy.rebuilds(), 0);
 }
 
 // A checkpoint with one wrong number makes the factor wrong: the check finds it, the history repairs it.
 TEST(PosteriorTest, RebuildsADriftingFactor) {
+  const ExpectedWarnings warnings;
   const NetworkShape shape = ntk_shape(12, 10, 2);
   ExecutionContext context;
   History history(shape, 99);

@@ -59,13 +59,13 @@ inline bool loss_has_exploded(double began, double ended, double pairs) {
 }
 
 /// Whether a training on `pairs` observed pairs has to be undone. The first try fails with any rise of the
-/// loss; a repeat may raise it by rounding. `follows_loss`: the gradients are those of this loss.
+/// loss. A repeat may raise it somewhat, as momentum and a network's kinks do, but not double it.
+/// `follows_loss`: the gradients are those of this loss.
 inline bool training_failed(double began, double ended, double pairs, bool follows_loss, int repeats) {
   if (!std::isfinite(began) || loss_has_exploded(began, ended, pairs)) return true;
   if (!follows_loss) return false;
   if (repeats == 0) return !(ended <= began);
-  constexpr double kRounding = 1e-3;
-  return ended > began + kRounding * (std::fabs(began) + pairs);
+  return ended > began + (std::fabs(began) + pairs);
 }
 
 /// The same for the mean loss of a mini-batch in a training that starts at θ₀.

@@ -25,9 +25,11 @@ TEST(StepSizeTest, TrainingsFailByARiseOrAnExplosion) {
   const double infinite = std::numeric_limits<double>::infinity();
   EXPECT_FALSE(training_failed(10.0, 10.0, 20.0, true, 0));
   EXPECT_TRUE(training_failed(10.0, 10.001, 20.0, true, 0));
-  // A repeat may raise the loss by rounding.
-  EXPECT_FALSE(training_failed(10.0, 10.03, 20.0, true, 1));
-  EXPECT_TRUE(training_failed(10.0, 10.031, 20.0, true, 1));
+  // A repeat may raise the loss, but by no more than itself and 1 a pair.
+  EXPECT_FALSE(training_failed(10.0, 40.0, 20.0, true, 1));
+  EXPECT_TRUE(training_failed(10.0, 40.1, 20.0, true, 1));
+  EXPECT_FALSE(training_failed(-10.0, 20.0, 20.0, true, 2));
+  EXPECT_TRUE(training_failed(-10.0, 20.1, 20.0, true, 2));
   // LambdaRank's may rise, but not without bound; a loss with noise may fall below 0, but not without
   // bound.
   EXPECT_FALSE(training_failed(10.0, 1e7, 20.0, false, 0));

@@ -94,13 +94,21 @@ void DriftWarning::give(const CovarianceName& name, double drift) const {
               text_of(name), text_of_drift(drift), name.lambda);
 }
 
-void DriftMonitor::add(std::int64_t pairs) {
-  due_ = due_ || will_be_due(pairs);
+std::int64_t DriftMonitor::interval(std::int64_t observed) const {
+  std::int64_t interval = checks_.every;
+  while (8 * interval <= observed) interval *= 2;
+  return interval;
+}
+
+void DriftMonitor::add(std::int64_t pairs, std::int64_t observed) {
+  due_ = due_ || will_be_due(pairs, observed);
   counted_ += pairs;
 }
 
-bool DriftMonitor::will_be_due(std::int64_t pairs) const {
-  return checks_.every > 0 && (counted_ + pairs) / checks_.every > counted_ / checks_.every;
+bool DriftMonitor::will_be_due(std::int64_t pairs, std::int64_t observed) const {
+  if (checks_.every <= 0) return false;
+  const std::int64_t distance = interval(observed);
+  return (counted_ + pairs) / distance > counted_ / distance;
 }
 
 void DriftMonitor::restart() {
@@ -116,7 +124,7 @@ void DriftMonitor::set_unchecked(std::int64_t pairs) {
 void DriftMonitor::check(const CovarianceName& name, FunctionRef<double()> drift,
                          FunctionRef<void(std::string_view)> rebuild) {
   due_ = false;
-  if (counted_ >= kCycle * checks_.every) counted_ = 0;
+  if (counted_ >= kCycle * interval(name.pairs)) counted_ = 0;
   double error = drift();
   if (error <= checks_.drift_bound) return;
   warn(name, error);

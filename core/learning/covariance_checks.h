@@ -16,7 +16,7 @@
 namespace olrank {
 
 struct CovarianceChecks {
-  std::int64_t every = 64;    // observed pairs between two measurements; 0: never
+  std::int64_t every = 64;    // observed pairs between two measurements, at least; 0: never
   double drift_bound = 1e-4;  // the largest relative error of squared widths without a rebuild
   int vectors = 2;            // random vectors per measurement
   int pairs = 5;              // observed pairs per measurement
@@ -61,15 +61,17 @@ class DriftWarning {
   mutable bool given_ = false;
 };
 
-/// Counts observed pairs and keeps the drift within its bound.
+/// Counts observed pairs and keeps the drift within its bound. A measurement costs in proportion to the
+/// pairs observed so far, so the distance between two grows with them: an eighth of them at least.
 class DriftMonitor {
  public:
   explicit DriftMonitor(const CovarianceChecks& checks) : checks_(checks) {}
 
-  void add(std::int64_t pairs);
+  /// `observed` counts them.
+  void add(std::int64_t pairs, std::int64_t observed);
   bool is_due() const { return due_; }
-  /// Whether adding so many pairs makes a check due.
-  bool will_be_due(std::int64_t pairs) const;
+  /// Whether adding so many pairs makes a check due, with `observed` after them.
+  bool will_be_due(std::int64_t pairs, std::int64_t observed) const;
   /// After a rebuild by other means.
   void restart();
   /// Measures the drift; beyond the bound warns, calls rebuild(why) and measures again. Throws NumericError
@@ -83,6 +85,8 @@ class DriftMonitor {
   void set_unchecked(std::int64_t pairs);
 
  private:
+  std::int64_t interval(std::int64_t observed) const;
+
   CovarianceChecks checks_;
   std::int64_t counted_ = 0;  // pairs since the latest full cycle of checks
   bool due_ = false;

@@ -22,7 +22,7 @@ void WatchedPosterior::observe(Stream stream, const FactorRows& docs, double* m,
     if (first > 0) posterior_->gram(stream, docs, m);
     posterior_->observe(stream, docs, m, pairs + first, std::min(kMostPairsPerBatch, count - first));
   }
-  monitor_.add(count);
+  monitor_.add(count, posterior_->pairs());
 }
 
 double WatchedPosterior::measured_drift(Stream stream) {

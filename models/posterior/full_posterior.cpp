@@ -130,7 +130,7 @@ void FullPosterior::observe(ExecutionContext& context, TangentFactors docs,
   const auto added = std::ssize(pairs);
   Earlier earlier{history_.pairs(), policy_.excess(), monitor_.unchecked(), rebuilds_, is_dual_, nullptr};
   // Where observing can fail halfway it goes back to a copy. That of a dual form costs nothing.
-  const bool may_fail_halfway = added > FullForm::kObservedAtOnce || monitor_.will_be_due(added);
+  const bool may_fail_halfway = added > FullForm::kObservedAtOnce || monitor_.will_be_due(added, earlier.pairs + added);
   if (is_dual_ || (may_fail_halfway && policy_.fits(2.0 * static_cast<double>(bytes()))))
     earlier.form = form_->freeze();
   try {
@@ -157,7 +157,7 @@ void FullPosterior::take_in(ExecutionContext& context, TangentFactors docs,
     rebuild(context, error.what());
   }
   earlier.left = true;
-  monitor_.add(added);
+  monitor_.add(added, history_.pairs());
   if (!monitor_.is_due()) return;
   // Nothing keeps more digits than the orthonormal form.
   monitor_.check(

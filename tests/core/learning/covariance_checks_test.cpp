@@ -104,9 +104,9 @@ struct Drifting {
   double after;
   int rebuilds = 0;
 
-  void check(DriftMonitor& monitor) {
+  void check(DriftMonitor& monitor, std::int64_t observed = 7) {
     monitor.check(
-        {"dual", 7, 0.5}, [&] { return rebuilds == 0 ? before : after; },
+        {"dual", observed, 0.5}, [&] { return rebuilds == 0 ? before : after; },
         [&](std::string_view) { ++rebuilds; });
   }
 };
@@ -115,23 +115,44 @@ TEST(DriftMonitorTest, IsDueAfterSoManyPairs) {
   CovarianceChecks checks;
   checks.every = 10;
   DriftMonitor monitor(checks);
-  monitor.add(9);
+  monitor.add(9, 9);
   EXPECT_FALSE(monitor.is_due());
-  EXPECT_FALSE(monitor.will_be_due(0));
-  EXPECT_TRUE(monitor.will_be_due(1));
-  monitor.add(1);
+  EXPECT_FALSE(monitor.will_be_due(0, 9));
+  EXPECT_TRUE(monitor.will_be_due(1, 10));
+  monitor.add(1, 10);
   EXPECT_TRUE(monitor.is_due());
   Drifting good{1e-9, 1e-9};
   good.check(monitor);
   EXPECT_FALSE(monitor.is_due());
-  monitor.add(9);
+  monitor.add(9, 19);
   EXPECT_FALSE(monitor.is_due());
-  monitor.add(25);
+  monitor.add(25, 44);
   EXPECT_TRUE(monitor.is_due());
   checks.every = 0;
   DriftMonitor never(checks);
-  never.add(1'000'000);
+  never.add(1'000'000, 1'000'000);
   EXPECT_FALSE(never.is_due());
+}
+
+// What a measurement costs grows with the observed pairs, so all together cost in proportion to them.
+TEST(DriftMonitorTest, IsDueAfterAnEighthToAFourthMorePairs) {
+  DriftMonitor monitor(CovarianceChecks{});
+  Drifting good{1e-9, 1e-9};
+  std::int64_t last = 0;
+  for (std::int64_t observed = 1; observed <= 20'000; ++observed) {
+    monitor.add(1, observed);
+    if (!monitor.is_due()) continue;
+    good.check(monitor, observed);
+    const std::int64_t distance = observed - last;
+    if (observed <= 512) {
+      EXPECT_EQ(distance, 64) << observed;
+    } else {
+      EXPECT_GE(16 * distance, observed) << observed;
+      EXPECT_LE(3 * distance, observed) << observed;
+    }
+    last = observed;
+  }
+  EXPECT_GT(last, 15'000);
 }
 
 // What is counted is saved, and the checks that follow depend on it alone.
@@ -139,16 +160,20 @@ TEST(DriftMonitorTest, GoesOnWhereItWasSaved) {
   DriftMonitor straight(CovarianceChecks{});
   DriftMonitor loaded(CovarianceChecks{});
   Drifting good{1e-9, 1e-9};
+  std::int64_t observed = 0;
+  int checked = 0;
   for (std::int64_t round = 0; round < 400; ++round) {
     loaded.set_unchecked(loaded.unchecked());
-    for (DriftMonitor* monitor : {&straight, &loaded}) monitor->add(1 + round % 7);
+    observed += 1 + round % 7;
+    for (DriftMonitor* monitor : {&straight, &loaded}) monitor->add(1 + round % 7, observed);
     ASSERT_EQ(loaded.is_due(), straight.is_due());
     if (straight.is_due()) {
-      for (DriftMonitor* monitor : {&straight, &loaded}) good.check(*monitor);
+      for (DriftMonitor* monitor : {&straight, &loaded}) good.check(*monitor, observed);
+      ++checked;
     }
     ASSERT_EQ(loaded.unchecked(), straight.unchecked());
-    ASSERT_LT(straight.unchecked(), 512);
   }
+  EXPECT_GT(checked, 10);
 }
 
 TEST(DriftMonitorTest, WarnsOnceAndRebuildsBeyondTheBound) {

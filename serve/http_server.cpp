@@ -104,8 +104,8 @@ class HttpServer::Server {
 
   Service& service_;
   HttpSettings settings_;
-  // Newcomers are connections without an admitted request, oldest first. Whoever fills this list with
-  // silent connections drops his own.
+  // Newcomers are connections without an admitted request, oldest first. A client that fills this list with
+  // silent connections loses its own.
   const std::size_t newcomer_limit_ = newcomer_limit();
   std::list<Session*> newcomers_;
   std::list<Session*> admitted_;

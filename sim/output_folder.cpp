@@ -35,7 +35,7 @@ constexpr std::string_view kManifest = "manifest.json";
 constexpr std::string_view kTrialList = "trial_folders";
 /// Strings that every version has written.
 constexpr std::array kOwnKeys = {"version", "commit", "compiler", "command"};
-/// Hidden, and with a name that nobody else's file has.
+/// Hidden, and with a name that no other file has.
 constexpr std::string_view kLock = ".olrank-lock";
 
 bool says_olrank(const ordered_json& manifest) {

@@ -29,7 +29,7 @@ namespace {
 
 constexpr std::int64_t kLeastSideBytes = 64 << 20;
 
-/// What a block takes besides values, until the end of reading: its text of names, and what a run of
+/// What a block takes in addition to values, until the end of reading: its text of names, and what a run of
 /// documents and the ID of a query cost in tables.
 std::int64_t side_bytes_of(const LetorBlock& block) {
   constexpr std::int64_t kPerQuery = 128;

@@ -16,7 +16,7 @@ namespace {
 
 /// Blocks of text in a piece: enough for many threads, and a few megabytes.
 constexpr std::int64_t kBlocksPerPiece = 16;
-constexpr std::uint64_t kPerQuery = 64;  // bytes of an entry besides the ID
+constexpr std::uint64_t kPerQuery = 64;  // bytes of an entry without the ID
 constexpr std::uint64_t kLeastSeenBytes = 64 << 20;
 
 /// Documents side by side, and the queries they belong to.

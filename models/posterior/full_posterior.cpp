@@ -130,7 +130,8 @@ void FullPosterior::observe(ExecutionContext& context, TangentFactors docs,
   const auto added = std::ssize(pairs);
   Earlier earlier{history_.pairs(), policy_.excess(), monitor_.unchecked(), rebuilds_, is_dual_, nullptr};
   // Where observing can fail halfway it goes back to a copy. That of a dual form costs nothing.
-  const bool may_fail_halfway = added > FullForm::kObservedAtOnce || monitor_.will_be_due(added, earlier.pairs + added);
+  const bool may_fail_halfway =
+      added > FullForm::kObservedAtOnce || monitor_.will_be_due(added, earlier.pairs + added);
   if (is_dual_ || (may_fail_halfway && policy_.fits(2.0 * static_cast<double>(bytes()))))
     earlier.form = form_->freeze();
   try {

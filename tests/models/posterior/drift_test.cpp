@@ -132,7 +132,7 @@ class Trial {
   }
   std::vector<PreferencePair> pairs() const { return pairs_of_round(seen_.size()); }
 
-  /// Errors of widths(docs) for the observed pairs and for pairs of documents that nobody has seen.
+  /// Errors of widths(docs) for the observed pairs and for pairs of documents not seen before.
   template <class Widths>
   std::vector<Errors> errors(const Widths& widths) {
     reference_.factorise();

@@ -18,8 +18,9 @@ namespace olrank {
 /// copies orders down and pairs up.
 ///
 /// Calls start work; only those that return a result wait for it. The next call that waits validates the
-/// latest training: one that raised the loss is undone and repeated with half the step before the call
-/// returns anything. Diverged training is a NumericError of that call; a failing device is a CudaError.
+/// latest training: one that failed is undone and repeated with half the step until it holds, before the
+/// call returns anything. Training that nothing saves is a NumericError of that call; a failing device is a
+/// CudaError.
 class DeviceNetwork {
  public:
   DeviceNetwork() = default;

@@ -6,8 +6,8 @@ namespace olrank {
 
 /// J steps over the whole history on L = Σ cross-entropy + mλ/2 ‖θ − θ₀‖²: docs/MATH.md, "Training". With
 /// `gd` and `nesterov` the step is σ_t = η/(κ_t + mλ), where κ_t estimates the largest curvature of the
-/// data term; κ_t is recomputed when the history has grown by a tenth. If the loss after J steps is higher
-/// than before them, they are undone and repeated with half the step.
+/// data term; κ_t is recomputed when the history has grown by a tenth, or its documents by far. A training
+/// that fails (core/math/step_size.h) is undone and repeated with half the step until it holds.
 class FullBatchTrainer : public NetworkTrainer {
  public:
   explicit FullBatchTrainer(const TrainerSpec& spec);

@@ -197,6 +197,7 @@ ExperimentPlan make_plan(const Configuration& configuration, const ExperimentReq
   if (configuration.data.source.empty() && configuration.data.train.empty()) {
     throw InvalidArgument("No data given: name a folder or \"synth:NAME\" with --data.");
   }
+  if (configuration.run.same_bits_on == SameBitsOn::kAnyCpu) blas::compute_as_on_any_cpu();
   const DeviceChoice device = choose_device(configuration);
   if (!request.replay.empty() && configuration.data.folds.size() != 1) {
     throw InvalidArgument("--replay works on one fold; choose it with --fold.");
@@ -234,6 +235,8 @@ ExperimentPlan make_plan(const Configuration& configuration, const ExperimentReq
   plan.trial = {configuration.protocol.rounds, cutoff, configuration.protocol.eval_every,
                 configuration.protocol.discount, configuration.protocol.empty_queries};
   plan.protocol = settings_without(ProtocolSettings::schema(), &configuration.protocol, {"seeds"});
+  if (const std::string restriction = blas::restriction(); !restriction.empty())
+    plan.protocol += fmt::format("MKL_CBWR = {}\n", restriction);
   plan.version = std::string(version());
   plan.data = std::make_shared<FoldCache>(
       [&configuration, request](std::int64_t fold) { return load_fold(configuration, request, fold); });

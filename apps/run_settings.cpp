@@ -18,6 +18,9 @@ const Schema& RunSettings::schema() {
           .at_least(1)
           .at_most(4096)
           .flag("jobs")
+          .field("same_bits_on", &S::same_bits_on,
+                 "`any-cpu` gives the same bits on every x86-64 CPU, at less than half the speed")
+          .flag("same-bits-on")
           .field("checkpoint_every", &S::checkpoint_every, "rounds between checkpoints")
           .unit("rounds")
           .at_least(1)

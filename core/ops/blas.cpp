@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <string_view>
@@ -158,6 +159,16 @@ void inverse_from_cholesky(std::int64_t n, double* l, std::int64_t stride_l) {
   }
 }
 
+void compute_as_on_any_cpu() {
+  // MKL reads the variable at its first call. libtorch_cpu exports no function for it.
+  setenv("MKL_CBWR", "COMPATIBLE", 1);
+}
+
+std::string restriction() {
+  const char* value = std::getenv("MKL_CBWR");
+  return value == nullptr ? "" : value;
+}
+
 std::string library_name() {
   char buffer[256] = {};
   MKL_Get_Version_String(buffer, sizeof buffer - 1);
@@ -167,7 +178,9 @@ std::string library_name() {
   const std::size_t begin = text.find(kBefore);
   if (begin == std::string_view::npos) return std::string(text);
   const std::string_view version = text.substr(begin + kBefore.size());
-  return fmt::format("MKL {}", version.substr(0, version.find_first_of("- ")));
+  const std::string limits = restriction();
+  return fmt::format("MKL {}{}", version.substr(0, version.find_first_of("- ")),
+                     limits.empty() ? "" : " with MKL_CBWR=" + limits);
 }
 
 }  // namespace olrank::blas

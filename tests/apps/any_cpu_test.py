@@ -1,0 +1,60 @@
+"""`--same-bits-on any-cpu`: one result on CPUs of different types, which qemu emulates."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+PROGRAM = os.environ["OLRANK_PROGRAM"]
+QEMU = shutil.which("qemu-x86_64")
+# Without AVX; with AVX2, by Intel, to which MKL gives other code than to the same instructions by AMD; by AMD.
+CPUS = ("Nehalem", "Haswell", "EPYC")
+EXPERIMENT = ("run", "--quiet", "--data", "synth:small?queries=20&seed=3", "--ranker", "olranknet",
+              "--clicks", "perfect", "--seeds", "1", "--threads", "1", "--protocol-eval-every", "5", "--width", "8")
+
+
+class AnyCpu(unittest.TestCase):
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.folder = pathlib.Path(temporary.name)
+
+    def start(self, *arguments, cpu=None, environment=None):
+        emulator = [] if cpu is None else [QEMU, "-cpu", cpu]
+        return subprocess.run([*emulator, PROGRAM, *EXPERIMENT, *map(str, arguments)], capture_output=True, text=True,
+                              timeout=120, env={**os.environ, **(environment or {})})
+
+    def fingerprint(self, name, *arguments, **options):
+        out = self.folder / name
+        done = self.start("--rounds", 10, "--out", out, *arguments, **options)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        summary = next(out.glob("trials/**/summary.json"))
+        return json.loads(summary.read_text())["result_fingerprint"]
+
+    @unittest.skipUnless(QEMU, "requires qemu-x86_64, of Debian's package qemu-user")
+    def test_results_have_the_same_bits_on_different_cpus_if_asked_for(self):
+        usual = {self.fingerprint(f"usual-{cpu}", cpu=cpu) for cpu in CPUS}
+        self.assertGreater(len(usual), 1, "these CPUs agree anyway, so this test shows nothing")
+        asked = {self.fingerprint(f"asked-{cpu}", "--same-bits-on", "any-cpu", cpu=cpu) for cpu in CPUS}
+        asked.add(self.fingerprint("asked-here", "--same-bits-on", "any-cpu"))
+        self.assertEqual(len(asked), 1)
+
+    def test_a_trial_continues_only_with_the_instructions_that_it_started_with(self):
+        out = self.folder / "out"
+        self.fingerprint("out", "--same-bits-on", "any-cpu")
+        for environment in ({}, {"MKL_CBWR": "AVX2"}):
+            done = self.start("--rounds", 10, "--seeds", "1,2", "--resume", "--out", out, environment=environment)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn("MKL_CBWR", done.stderr)
+
+    def test_the_manifest_names_what_restricts_the_instructions(self):
+        self.fingerprint("out", "--same-bits-on", "any-cpu")
+        manifest = json.loads((self.folder / "out" / "manifest.json").read_text())
+        self.assertIn("MKL_CBWR=COMPATIBLE", manifest["blas"])
+
+
+if __name__ == "__main__":
+    unittest.main()

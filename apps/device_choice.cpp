@@ -67,7 +67,9 @@ std::optional<GpuDescription> gpu_for(const std::string& asked) {
   const DeviceRequest request = parse_device(asked);
   // Querying the driver is slow.
   if (request.automatic || request.device.kind == DeviceKind::kCpu) return std::nullopt;
-  return gpu_of(asked, request.device, visible_gpus());
+  GpuDescription gpu = gpu_of(asked, request.device, visible_gpus());
+  gpu.free_bytes = free_bytes_of(gpu);
+  return gpu;
 }
 
 std::optional<GpuDescription> gpu_for(const std::string& asked, const GpuSurvey& survey) {

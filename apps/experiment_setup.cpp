@@ -184,6 +184,7 @@ ExperimentRanker::Make maker_of(const RankerSettings& ranker, std::int64_t cutof
     };
   }
   const GpuDescription& gpu = *device.gpu;
+  if (jobs > available_threads()) sleep_while_waiting(gpu);
   return [&ranker, cutoff, index = gpu.index, memory = gpu.free_bytes / jobs](const RankerData& data,
                                                                               const TrialKeys& keys) {
     const DeviceHome home{index, data.train, data.most_docs, data.eval_docs, memory};

@@ -31,7 +31,7 @@ ordered_json describe_gpu(const GpuDescription& gpu) {
           {"capability", fmt::format("{}.{}", gpu.capability_major, gpu.capability_minor)},
           {"multiprocessors", gpu.multiprocessors},
           {"memory_bytes", gpu.total_bytes},
-          {"free_bytes", gpu.free_bytes}};
+          {"free_bytes", free_bytes_of(gpu)}};
 }
 
 ordered_json describe_machine() {

@@ -11,6 +11,14 @@ GpuSurvey visible_gpus() {
   return survey;
 }
 
+std::int64_t free_bytes_of(const GpuDescription&) {
+  throw NotBuiltWithCuda("A GPU's free memory");
+}
+
+void sleep_while_waiting(const GpuDescription&) {
+  throw NotBuiltWithCuda("Waiting for a GPU");
+}
+
 std::unique_ptr<DeviceNetwork> make_device_network(const DeviceNetworkSpec&) {
   throw NotBuiltWithCuda("A network on a device");
 }

@@ -13,7 +13,7 @@ struct GpuDescription {
   int capability_minor = 0;
   int multiprocessors = 0;
   std::int64_t total_bytes = 0;
-  std::int64_t free_bytes = 0;
+  std::int64_t free_bytes = 0;  // 0 until free_bytes_of() was asked
 };
 
 /// The GPUs that this build can use on this machine. If there are none, `absence` is a clause that says
@@ -27,7 +27,15 @@ struct GpuSurvey {
   std::string absence;
 };
 
-/// Defined by cuda/runtime in a CUDA build, else by cuda/not_built.cpp.
+// Defined by cuda/runtime in a CUDA build, else by cuda/not_built.cpp.
+
+/// Reads attributes only. What takes memory of a GPU, a context, is left to the functions below.
 GpuSurvey visible_gpus();
+
+/// Free memory of a GPU of this survey. Makes a context there.
+std::int64_t free_bytes_of(const GpuDescription& gpu);
+
+/// Threads that wait for this GPU sleep instead of spinning: for more threads than cores.
+void sleep_while_waiting(const GpuDescription& gpu);
 
 }  // namespace olrank

@@ -93,7 +93,7 @@ void BatchTrainer::make_room(const ResidentHistory& history) {
     return;
   bucket_ = bucket;
   history_moves_ = history.moves();
-  whole_batch_ = Graph();
+  whole_batch_.forget();
   has_run_ = false;
 }
 
@@ -168,8 +168,9 @@ void BatchTrainer::start_whole_batch(const ResidentHistory& history) {
     has_run_ = true;
     return;
   }
-  if (!whole_batch_) whole_batch_ = Graph(stream_, [&] { start_batches(history, batch); });
-  whole_batch_.start(stream_);
+  const auto work = [&] { start_batches(history, batch); };
+  whole_batch_.record(stream_, work);
+  whole_batch_.start(stream_, work);
 }
 
 void BatchTrainer::start_batches(const ResidentHistory& history, std::int64_t count) {

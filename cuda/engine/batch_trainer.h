@@ -6,6 +6,7 @@
 #include "core/device/network_spec.h"
 #include "cuda/engine/growing_array.h"
 #include "cuda/engine/member_streams.h"
+#include "cuda/engine/recorded_work.h"
 #include "cuda/engine/resident_trainer.h"
 #include "cuda/ops/mini_batch.h"
 #include "cuda/ops/optimizer_step.h"
@@ -93,7 +94,7 @@ class BatchTrainer : public ResidentTrainer {
   MemberStreams member_streams_;
 
   // A whole batch of every member, for the current places of the arrays.
-  Graph whole_batch_;
+  RecordedWork whole_batch_;
   bool has_run_ = false;  // with these arrays
   ResidentHistory::Bucket bucket_;
   std::int64_t history_moves_ = 0;

@@ -1,5 +1,7 @@
 #include "cuda/engine/resident_network.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -18,8 +20,16 @@ namespace {
 
 constexpr std::int64_t kScoredAtOnce = 8192;  // documents
 
-/// The calling thread's device, before anything is made on it.
+/// Of a grid's second dimension, along which some kernels take documents.
+constexpr std::int64_t kMostDocs = 65'535;
+
+/// Checks sizes and selects the calling thread's device, before anything is made on it.
 const DeviceNetworkSpec& on_device_of(const DeviceNetworkSpec& spec) {
+  if (spec.data.most_docs > kMostDocs) {
+    throw InvalidArgument(
+        fmt::format("A query has {} documents, but a ranker on a GPU takes at most {}: use --device cpu.",
+                    spec.data.most_docs, kMostDocs));
+  }
   use_device(spec.device);
   return spec;
 }

@@ -76,7 +76,7 @@ void StackedTrainer::make_room(const ResidentHistory& history) {
   history_moves_ = history.moves();
   trained_in_bucket_ = 0;
   for (Recorded& one : recorded_) {
-    one.graph = Graph();
+    one.work.forget();
     one.timed = false;
   }
 }
@@ -179,11 +179,12 @@ void StackedTrainer::start(const ResidentHistory& history) {
   }
   const std::size_t chosen = next_schedule();
   Recorded& one = recorded_[chosen];
-  if (!one.graph) one.graph = Graph(stream_, [&] { descend_all(history, kSchedules[chosen]); });
-  if (!one.timed) one.begin.record(stream_);
-  one.graph.start(stream_);
-  if (!one.timed) one.end.record(stream_);
-  one.timed = true;
+  const auto work = [&] { descend_all(history, kSchedules[chosen]); };
+  const bool times = one.work.record(stream_, work) && !one.timed;
+  if (times) one.begin.record(stream_);
+  one.work.start(stream_, work);
+  if (times) one.end.record(stream_);
+  one.timed |= times;
 }
 
 void StackedTrainer::descend_all(const ResidentHistory& history, MemberSchedule schedule) {

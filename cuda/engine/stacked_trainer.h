@@ -9,6 +9,7 @@
 #include "core/io/state_archive.h"
 #include "cuda/engine/growing_array.h"
 #include "cuda/engine/member_streams.h"
+#include "cuda/engine/recorded_work.h"
 #include "cuda/engine/resident_trainer.h"
 #include "cuda/ops/largest_curvature.h"
 #include "cuda/ops/optimizer_step.h"
@@ -44,7 +45,7 @@ class StackedTrainer : public ResidentTrainer {
   };
   /// All members' steps under one schedule, for one size of the history.
   struct Recorded {
-    Graph graph;
+    RecordedWork work;
     Event begin;
     Event end;
     bool timed = false;

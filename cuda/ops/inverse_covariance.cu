@@ -182,6 +182,13 @@ __global__ void __launch_bounds__(kThreads)
   const std::int64_t column = std::int64_t{blockIdx.x} * kSide;
   const int near = static_cast<int>(threadIdx.x) % kSide;
   const int far = static_cast<int>(threadIdx.x) / kSide;
+  // A⁻¹ is read first and arrives while q is. No load depends on a branch: what lies outside reads q.
+  const auto inside = [&](std::int64_t i) { return i < parameters && column + near <= i; };
+  double* numbers = inverse + (row + far) * parameters + column + near;
+  double before[kHeld];
+#pragma unroll
+  for (int e = 0; e < kHeld; ++e)
+    before[e] = *(inside(row + far + kRowsAtATime * e) ? numbers + kRowsAtATime * e * parameters : q);
   double sums[kHeld] = {};
   for (std::int64_t first = 0; first < count; first += kPairsAtATime) {
     const int pairs = static_cast<int>(min(std::int64_t{kPairsAtATime}, count - first));
@@ -200,8 +207,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 #pragma unroll
   for (int e = 0; e < kHeld; ++e) {
-    const std::int64_t i = row + far + kRowsAtATime * e;
-    if (i < parameters && column + near <= i) inverse[i * parameters + column + near] -= sums[e];
+    if (inside(row + far + kRowsAtATime * e)) numbers[kRowsAtATime * e * parameters] = before[e] - sums[e];
   }
 }
 

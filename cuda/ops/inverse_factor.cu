@@ -14,6 +14,9 @@ constexpr int kPairsPerPass = 8;             // whose sums a thread keeps while 
 constexpr unsigned kColumns = 128;           // per block of such a pass
 constexpr std::int64_t kLeastRowsPerPart = 256;
 constexpr int kStagedRows = 32;
+constexpr int kRowsAtATime = 8;  // of L⁻¹, that a thread loads before it multiplies
+static_assert(kBlock % kStagedRows == 0 && kLeastRowsPerPart % kStagedRows == 0 &&
+              kColumns % kStagedRows == 0);
 constexpr unsigned kFinishColumns = 32;
 constexpr unsigned kThreads = 256;
 
@@ -198,14 +201,28 @@ __global__ void __launch_bounds__(kColumns)
       staged[at] = i < rows && pair < count ? work.u[(row + i) * count + pair] : 0.0;
     }
     __syncthreads();
-#pragma unroll 8
-    for (int i = 0; i < rows; ++i) {
-      const std::int64_t r = row + i;
-      if (column > r) continue;
-      const double value = factor[factor_row(r) + column];
+    // The staged rows lie in one row block. Loads that nothing decides all start before the first product
+    // needs one, so a number outside the triangle reads one inside.
+    const double* block = factor + factor_row(row);
+    const std::int64_t stride = kBlock * (row / kBlock + 1);
+    for (int i = 0; i < rows; i += kRowsAtATime) {
+      double value[kRowsAtATime];
 #pragma unroll
-      for (int pair = 0; pair < kPairsPerPass; ++pair)
-        sums[pair] += staged[i * kPairsPerPass + pair] * value;
+      for (int e = 0; e < kRowsAtATime; ++e) {
+        const int near = min(i + e, rows - 1);
+        value[e] = block[near * stride + min(column, row + near)];
+      }
+      __syncwarp();  // all loads start before the first number is needed
+#pragma unroll
+      for (int e = 0; e < kRowsAtATime; ++e) {
+        if (i + e >= rows || column > row + i + e) value[e] = 0.0;
+      }
+#pragma unroll
+      for (int e = 0; e < kRowsAtATime; ++e) {
+#pragma unroll
+        for (int pair = 0; pair < kPairsPerPass; ++pair)
+          sums[pair] += staged[(i + e) * kPairsPerPass + pair] * value[e];
+      }
     }
   }
   if (column >= n) return;

@@ -20,13 +20,13 @@ __global__ void __launch_bounds__(kThreads)
   std::int32_t bad = docs;
   for (auto doc = static_cast<std::int32_t>(threadIdx.x); doc < docs; doc += kThreads) {
     const float score = scores[doc];
-    if (!(score == score)) {
-      bad = min(bad, doc);
-      continue;
-    }
+    // What is no number comes last, so that every place has a document whatever the scores are.
+    const bool is_bad = !(score == score);
+    if (is_bad) bad = min(bad, doc);
     std::int32_t rank = 0;
     for (std::int32_t other = 0; other < docs; ++other) {
-      if (comes_before(scores[other], other, score, doc)) ++rank;
+      const float there = scores[other];
+      if (is_bad ? there == there || other < doc : comes_before(there, other, score, doc)) ++rank;
     }
     order[begin + rank] = doc;
   }

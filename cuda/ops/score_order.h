@@ -10,7 +10,7 @@ namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
 /// Sorts the documents of every query by comes_before(); order [docs] counts from the query's first
 /// document. first_bad [queries], unless null, receives the first document whose score is not a number, or
-/// −1. The order of a query with such a document is invalid.
+/// −1. Such documents come last, by index.
 void order_by_score(Stream stream, std::int64_t queries, const std::int64_t* offsets, const float* scores,
                     std::int32_t* order, std::int32_t* first_bad);
 

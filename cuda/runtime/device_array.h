@@ -43,7 +43,7 @@ class DeviceArray {
   T* data() { return static_cast<T*>(data_); }
   const T* data() const { return static_cast<const T*>(data_); }
 
-  /// Waits for the default stream; for other streams the caller has waited.
+  /// Waits for the calling thread's default stream; for other streams the caller has waited.
   std::vector<T> to_host() const {
     std::vector<T> values(size_);
     if (size_ > 0) OLRANK_CUDA_CHECK(cudaMemcpy(values.data(), data_, bytes(), cudaMemcpyDeviceToHost));

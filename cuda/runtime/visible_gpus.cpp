@@ -42,22 +42,27 @@ GpuSurvey visible_gpus() {
   for (int index = 0; index < count; ++index) {
     cudaDeviceProp properties{};
     OLRANK_CUDA_CHECK(cudaGetDeviceProperties(&properties, index));
-    GpuDescription gpu{.index = index,
-                       .name = properties.name,
-                       .capability_major = properties.major,
-                       .capability_minor = properties.minor,
-                       .multiprocessors = properties.multiProcessorCount,
-                       .total_bytes = static_cast<std::int64_t>(properties.totalGlobalMem),
-                       .free_bytes = 0};
-    std::size_t free_bytes = 0;
-    std::size_t total_bytes = 0;
-    OLRANK_CUDA_CHECK(cudaSetDevice(index));
-    OLRANK_CUDA_CHECK(cudaMemGetInfo(&free_bytes, &total_bytes));
-    gpu.free_bytes = static_cast<std::int64_t>(free_bytes);
-    survey.gpus.push_back(gpu);
+    survey.gpus.push_back({.index = index,
+                           .name = properties.name,
+                           .capability_major = properties.major,
+                           .capability_minor = properties.minor,
+                           .multiprocessors = properties.multiProcessorCount,
+                           .total_bytes = static_cast<std::int64_t>(properties.totalGlobalMem)});
   }
-  OLRANK_CUDA_CHECK(cudaSetDevice(0));
   return survey;
+}
+
+std::int64_t free_bytes_of(const GpuDescription& gpu) {
+  std::size_t free_bytes = 0;
+  std::size_t total_bytes = 0;
+  OLRANK_CUDA_CHECK(cudaSetDevice(gpu.index));
+  OLRANK_CUDA_CHECK(cudaMemGetInfo(&free_bytes, &total_bytes));
+  return static_cast<std::int64_t>(free_bytes);
+}
+
+void sleep_while_waiting(const GpuDescription& gpu) {
+  OLRANK_CUDA_CHECK(cudaSetDevice(gpu.index));
+  OLRANK_CUDA_CHECK(cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync));
 }
 
 }  // namespace olrank

@@ -143,8 +143,8 @@ inline void copy_bytes(Stream stream, void* to, const void* from, std::size_t by
   if (bytes > 0) OLRANK_CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream));
 }
 
-/// Synchronous copies; the caller has waited for other uses of the memory. They do not synchronise the
-/// device, as another thread may be capturing a graph.
+/// Synchronous copies in the calling thread's default stream; the caller has waited for other uses of the
+/// memory. They wait for no other thread's work, as another thread may be capturing a graph.
 template <class T>
 void copy_to_host(const T* from, std::span<T> to) {
   if (!to.empty()) OLRANK_CUDA_CHECK(cudaMemcpy(to.data(), from, to.size_bytes(), cudaMemcpyDeviceToHost));

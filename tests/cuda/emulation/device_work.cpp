@@ -8,6 +8,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "core/error.h"
 #include "tests/cuda/emulation/device_memory.h"
 
 namespace olrank::emulation {
@@ -28,6 +29,7 @@ struct Device {
   std::vector<Moment> pending;
   int recordings = 0;
   int recording_now = 0;
+  int recordings_to_fail = 0;
   std::vector<Moment> recorded;
   std::vector<Stream> recorded_streams;
   std::vector<CUstream_st> streams_before;  // before the recording
@@ -216,9 +218,17 @@ void not_while_recording(const char* what) {
 void begin_recording(Stream stream) {
   if (stream == nullptr) throw std::logic_error("The default stream cannot be recorded.");
   not_while_recording("Starting another recording");
+  if (device.recordings_to_fail > 0) {
+    --device.recordings_to_fail;
+    throw CudaError("A test lets this recording fail.");
+  }
   device.recording_now = ++device.recordings;
   device.recorded.clear();
   take_part(stream);
+}
+
+void fail_recordings(int count) {
+  device.recordings_to_fail = count;
 }
 
 Recording end_recording(Stream stream) {

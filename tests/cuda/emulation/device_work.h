@@ -54,6 +54,8 @@ class Recording {
 
 /// Starts recording the work of this stream, and of streams that wait for its moments.
 void begin_recording(Stream stream);
+/// Lets the next `count` recordings fail, as they may when others use the driver.
+void fail_recordings(int count);
 /// Ends the recording. All streams that took part must have rejoined this one.
 Recording end_recording(Stream stream);
 void give_recording_up();

@@ -5,9 +5,11 @@
 #include <stdexcept>
 #include <vector>
 
+#include "cuda/engine/recorded_work.h"
 #include "cuda/runtime/device_array.h"
 #include "cuda/runtime/launch.cuh"
 #include "cuda/runtime/work.h"
+#include "tests/support/expected_warnings.h"
 
 // The emulated device enforces a GPU's rules for memory, streams and recordings.
 namespace olrank::emulated {
@@ -262,6 +264,25 @@ TEST_P(EmulatedDeviceTest, DetectsDependenciesBetweenBlocks) {
   launch(in_a_row_kernel, {64}, {32}, 0, a_.get(), numbers.data());
   a_.wait();
   EXPECT_EQ(numbers.to_host()[64] == 64, at_once());
+}
+
+TEST_P(EmulatedDeviceTest, WorkThatCannotBeRecordedRunsAsItIsUntilItCan) {
+  const ExpectedWarnings warnings;
+  RecordedWork work;
+  const auto two_digits = [&] {
+    append(a_.get(), 1);
+    append(a_.get(), 2);
+  };
+  store(a_.get(), 0);
+  emulation::fail_recordings(2);
+  std::vector<bool> recorded;
+  for (int i = 0; i < 4; ++i) {
+    recorded.push_back(work.record(a_.get(), two_digits));
+    work.start(a_.get(), two_digits);
+  }
+  a_.wait();
+  EXPECT_EQ(found(), 12121212);
+  EXPECT_EQ(recorded, (std::vector<bool>{false, false, true, true}));
 }
 
 INSTANTIATE_TEST_SUITE_P(Schedules, EmulatedDeviceTest, testing::ValuesIn(kSchedules));

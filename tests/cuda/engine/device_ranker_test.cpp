@@ -12,6 +12,7 @@
 #include "models/neural/device_ranker.h"
 #include "tests/cuda/ops/kernel_test.h"
 #include "tests/models/neural/recorded_rounds.h"
+#include "tests/support/expected_warnings.h"
 
 namespace olrank {
 namespace {
@@ -318,6 +319,20 @@ TEST_P(DeviceRankerTest, MemberSchedulesHaveTheSameBits) {
   }
 }
 
+#if defined(OLRANK_KERNELS_EMULATED)
+TEST_P(DeviceRankerTest, UnrecordedTrainingsHaveTheSameBits) {
+  const ExpectedWarnings warnings;
+  for (const std::string name : {"dual", "batched_ensemble", "reference_lambdarank"}) {
+    const auto recorded = make_on_device(settings_of(name));
+    const Course expected = play(*recorded, 1, 5);
+    emulation::fail_recordings(3);
+    const auto unrecorded = make_on_device(settings_of(name));
+    EXPECT_TRUE(play(*unrecorded, 1, 5).state == expected.state) << name;
+    SetUp();
+  }
+}
+#endif
+
 /// σ_t of a ranker's first training, on `played`.
 double first_step(OnlineRanker& ranker, const RecordedRound& played) {
   TestContext context;
@@ -486,6 +501,15 @@ TEST_P(DeviceRankerTest, RefusesQueriesOutsideTheTrainingPart) {
   const auto ranker = make_on_device(settings_of("dual"));
   TestContext context;
   EXPECT_THROW(ranker->rank(context.round, other.query(0), 1), InvalidArgument);
+}
+
+TEST_P(DeviceRankerTest, RefusesMoreDocumentsThanAGridHasRows) {
+  DeviceHome home;
+  home.train = home.eval_docs = all_features();
+  home.most_docs = 65'536;
+  EXPECT_THROW(
+      DeviceRanker(kFeatures, settings_of("diagonal"), test_keys(), kDocs, home, device::make_network),
+      InvalidArgument);
 }
 
 OLRANK_KERNEL_TESTS(DeviceRankerTest);

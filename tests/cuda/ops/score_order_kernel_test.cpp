@@ -1,6 +1,7 @@
 #include "cuda/ops/score_order.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numeric>
 
@@ -12,7 +13,7 @@ namespace {
 
 class ScoreOrderKernelTest : public KernelTest {};
 
-TEST_P(ScoreOrderKernelTest, OrdersRaggedQueriesByScoreThenIndex) {
+TEST_P(ScoreOrderKernelTest, OrdersRaggedQueriesByScoreThenIndexAndWhatIsNoNumberLast) {
   std::vector<std::int64_t> offsets = {0};
   for (const std::int64_t docs : {0, 1, 31, 32, 33, 130, 2}) offsets.push_back(offsets.back() + docs);
   std::vector<float> scores = random_numbers(offsets.back(), 3);
@@ -34,12 +35,11 @@ TEST_P(ScoreOrderKernelTest, OrdersRaggedQueriesByScoreThenIndex) {
   for (std::int64_t query = 0; query < queries; ++query) {
     const std::int64_t first = offsets[query];
     const std::int64_t docs = offsets[query + 1] - first;
-    if (query == 4) {
-      EXPECT_EQ(bad[4], 70 - first);
-      continue;
-    }
-    EXPECT_EQ(bad[query], -1);
-    EXPECT_EQ(part_of(found, first, docs), slow_order(part_of(scores, first, docs))) << query;
+    EXPECT_EQ(bad[query], query == 4 ? 70 - first : -1);
+    std::vector<float> own = part_of(scores, first, docs);
+    // Nothing else here is as small.
+    for (float& score : own) score = std::isnan(score) ? -std::numeric_limits<float>::infinity() : score;
+    EXPECT_EQ(part_of(found, first, docs), slow_order(own)) << query;
   }
 }
 

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <atomic>
+
+#include "core/error.h"
+#include "core/runtime/function_ref.h"
+#include "core/runtime/log.h"
+#include "cuda/runtime/work.h"
+
+namespace olrank::OLRANK_DEVICE_NAMESPACE {
+
+/// Work that is recorded once and then started by one call. If it cannot be recorded, for which other users
+/// of the driver can be the reason, it is started as it is.
+class RecordedWork {
+ public:
+  /// Records what `work` starts in this stream, unless that is done or fails. Returns whether it is
+  /// recorded.
+  bool record(Stream stream, FunctionRef<void()> work) {
+    if (!graph_) try_to_record(stream, work);
+    return static_cast<bool>(graph_);
+  }
+  /// Starts what was recorded, or else `work` itself.
+  void start(Stream stream, FunctionRef<void()> work) const {
+    if (graph_) {
+      graph_.start(stream);
+    } else {
+      work();
+    }
+  }
+
+  void forget() { graph_ = Graph(); }
+
+ private:
+  void try_to_record(Stream stream, FunctionRef<void()> work) {
+    try {
+      graph_ = Graph(stream, work);
+    } catch (const OutOfDeviceMemory&) {
+      throw;
+    } catch (const CudaError& error) {
+      static std::atomic_flag said;
+      if (!said.test_and_set()) {
+        log_warning(
+            "Recording work of a GPU failed: {} It runs unrecorded, which is slower, and recording is "
+            "tried again at every training.",
+            error.what());
+      }
+    }
+  }
+
+  Graph graph_;
+};
+
+}  // namespace olrank::OLRANK_DEVICE_NAMESPACE

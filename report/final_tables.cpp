@@ -153,7 +153,7 @@ FinalTable final_table(const UserResults& user, std::int64_t cutoff) {
     table.rows.push_back(ranker.ranker);
     table.finished.push_back(trials.back().size());
   }
-  for (const FinalMeasure& measure : final_measures(cutoff)) {
+  for (const FinalMeasure& measure : final_measures(cutoff, user.metrics(cutoff))) {
     FinalColumn column = column_of(trials, measure);
     if (has_values(column)) table.columns.push_back(std::move(column));
   }

@@ -5,7 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <limits>
+#include <iterator>
+#include <utility>
 
 #include "core/error.h"
 #include "core/random/rng_stream.h"
@@ -150,6 +151,7 @@ EvalComparison compare_rankings(std::vector<ComparedRanking> rankings,
 
 std::vector<std::string> ranking_names(const std::vector<std::string>& files) {
   std::vector<std::string> names;
+  std::vector<std::string> longer;
   for (const std::string& file : files) {
     std::filesystem::path path = std::filesystem::path(file).lexically_normal();
     if (path.filename() == "model.safetensors" || !path.has_filename()) path = path.parent_path();
@@ -157,12 +159,15 @@ std::vector<std::string> ranking_names(const std::vector<std::string>& files) {
     std::string name = trial ? trial->ranker : path.stem().string();
     if (const std::size_t place = name.find("{fold}"); place != std::string::npos) name.erase(place, 6);
     names.push_back(name.empty() ? file : name);
+    longer.push_back(trial ? last_parts(path, 4).string() : file);
   }
-  std::vector<std::string> unique = names;
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    if (std::count(names.begin(), names.end(), names[i]) > 1) unique[i] = files[i];
+  for (const std::vector<std::string>* others : {&std::as_const(longer), &files}) {
+    const std::vector<std::string> before = names;
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      if (std::count(before.begin(), before.end(), before[i]) > 1) names[i] = (*others)[i];
+    }
   }
-  return unique;
+  return names;
 }
 
 std::string comparison_queries_csv(const EvalComparison& comparison, std::size_t fold) {

@@ -47,8 +47,8 @@ struct EvalComparison {
 EvalComparison compare_rankings(std::vector<ComparedRanking> rankings,
                                 const std::optional<std::string>& baseline, ExecutionContext& context);
 
-/// Names for rankings from their files: the stem, or the ranker of a trial, or, where these are not unique,
-/// the file as given.
+/// Names for rankings from their files: the stem, or the ranker of a trial; where these are not unique, the
+/// trial (RANKER/CLICKS/foldK/seedS) or the file as given.
 std::vector<std::string> ranking_names(const std::vector<std::string>& files);
 
 std::string comparison_table(const EvalComparison& comparison);

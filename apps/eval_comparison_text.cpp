@@ -74,11 +74,11 @@ std::string source_of(const EvalComparison& comparison) {
 /// Which tests Holm's correction covers together.
 std::string family_of(const EvalComparison& comparison) {
   const std::size_t pairs = comparison.differences.size() / comparison.metrics.size();
-  const std::string of =
-      comparison.given_baseline
-          ? fmt::format("comparisons with {}", comparison.rankings[comparison.baseline].name)
-          : "pairs of rankings";
-  return fmt::format("all {} tests of one kind: {} {} times {}", comparison.differences.size(), pairs, of,
+  const std::string of = comparison.given_baseline
+                             ? fmt::format("{} with {}", counted(pairs, "comparison"),
+                                           comparison.rankings[comparison.baseline].name)
+                             : counted(pairs, "pair") + " of rankings";
+  return fmt::format("all {} tests of one kind: {} times {}", comparison.differences.size(), of,
                      counted(comparison.metrics.size(), "metric"));
 }
 

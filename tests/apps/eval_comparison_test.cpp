@@ -141,6 +141,10 @@ TEST(RankingNames, ComeFromFilesAndTrials) {
   EXPECT_EQ(ranking_names({"x/bm25.run", "runs/e/trials/full/perfect/fold1/seed2", "y/{fold}/m{fold}.txt",
                            "runs/e/trials/diag/perfect/fold1/seed2/model.safetensors"}),
             (std::vector<std::string>{"bm25", "full", "m", "diag"}));
+  EXPECT_EQ(ranking_names({"e/trials/full/perfect/fold1/seed1", "e/trials/full/perfect/fold1/seed2"}),
+            (std::vector<std::string>{"full/perfect/fold1/seed1", "full/perfect/fold1/seed2"}));
+  EXPECT_EQ(ranking_names({"d/trials/full/perfect/fold1/seed1", "e/trials/full/perfect/fold1/seed1"}),
+            (std::vector<std::string>{"d/trials/full/perfect/fold1/seed1", "e/trials/full/perfect/fold1/seed1"}));
   EXPECT_EQ(ranking_names({"x/a.run", "y/a.run"}), (std::vector<std::string>{"x/a.run", "y/a.run"}));
 }
 

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "core/error.h"
+#include "core/metrics/named_metric.h"
 #include "core/runtime/device.h"
 #include "core/settings/toml_document.h"
 #include "core/text/nearest.h"
@@ -255,6 +256,7 @@ Configuration resolve_configuration(const std::optional<std::filesystem::path>& 
   check_distinct(configuration.data.folds, "data.folds");
   check_distinct(configuration.protocol.seeds, "protocol.seeds");
   check_distinct(configuration.clicks.models, "clicks.models");
+  parse_metrics(configuration.protocol.metrics, "protocol.metrics");
   for (const UserSettings& user : configuration.users) check_folder_name(kUserTable, user.name);
   check_users(configuration.clicks, configuration.users);
   parse_device(configuration.run.device);

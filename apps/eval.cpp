@@ -7,11 +7,14 @@
 #include <vector>
 
 #include "apps/command.h"
+#include "apps/eval_comparison.h"
 #include "apps/eval_request.h"
 #include "core/data/data_loader.h"
 #include "core/error.h"
+#include "core/io/atomic_file.h"
 #include "core/settings/choice.h"
 #include "core/settings/value.h"
+#include "core/text/nearest.h"
 
 namespace olrank {
 namespace {
@@ -30,7 +33,7 @@ class EvalCommand : public Command {
  public:
   std::string name() const override { return "eval"; }
   std::string summary() const override {
-    return "compute metrics of a ranking: scores, a TREC run or a saved model";
+    return "compute metrics of rankings (scores, TREC runs, saved models) and compare them";
   }
 
   void declare(CLI::App& app) override {
@@ -48,17 +51,28 @@ class EvalCommand : public Command {
                    "limit for the feature matrix, such as 8GB; auto is half of the machine's memory "
                    "[default: auto]")
         ->type_name("SIZE");
-    app.add_option("--scores", request_.scores,
-                   "scores, one per line, in the order of the documents in the data")
+    app.add_option("--qrels", request_.qrels,
+                   "TREC judgements instead of a data set: lines 'qid 0 docno grade'; conventions are then "
+                   "those of trec_eval")
         ->type_name("FILE");
-    app.add_option("--run", request_.run, "a TREC run: lines 'qid Q0 docno rank score tag'")
-        ->type_name("FILE");
-    app.add_option("--model", request_.model, "a model file or the folder of a finished trial")
-        ->type_name("FILE");
+    add_rankings(app, "--scores", scores_,
+                 "scores, one per line, in the order of the documents in the data; repeat it, --run or "
+                 "--model to compare rankings");
+    add_rankings(app, "--run", runs_, "a TREC run: lines 'qid Q0 docno rank score tag'");
+    add_rankings(app, "--model", models_, "a model file or the folder of a finished trial");
+    app.add_option("--baseline", baseline_,
+                   "compare the others with this ranking only, by the name of its file without extension")
+        ->type_name("NAME");
     app.add_option("--at", request_.metrics.cutoffs, "cutoffs of NDCG and DCG [default: 1,3,5,10]")
         ->delimiter(',')
         ->allow_extra_args(false)
         ->type_name("K,...");
+    app.add_option("--metrics", metrics_,
+                   "further metrics, such as map@5,mrr@10,err@5; of several rankings, the ones to compare "
+                   "[default: ndcg at the cutoffs, map, mrr, p@10, err@10]")
+        ->delimiter(',')
+        ->allow_extra_args(false)
+        ->type_name("NAME,...");
     convention_ = app.add_option("--convention", convention_text_,
                                  "metric definitions of olrank, letor, lightgbm or trec_eval; the flags "
                                  "below override them [default: olrank]")
@@ -73,42 +87,111 @@ class EvalCommand : public Command {
                      ->type_name("G");
     app.add_option("--per-query", request_.per_query, "also write the metrics of every query as CSV")
         ->type_name("FILE");
+    app.add_option("--latex", latex_, "also write the comparison as a LaTeX table")->type_name("FILE");
     app.add_option("--threads", threads_, "CPU threads; 0 uses every core [default: 0]")->type_name("N");
   }
 
   int run(const OutputFlags& output) override {
     check_usage();
     choose_conventions();
-    const DataPart part = parse_choice<DataPart>("--part", request_.part);
     ExecutionContext context(threads_ > 0 ? threads_ : available_threads());
-    data_.source = request_.data;
-    std::vector<EvalResult> results;
-    for (const std::int64_t fold : folds_) {
-      EvalRequest of_fold = request_;
-      of_fold.fold = fold;
-      for (std::string* file : {&of_fold.scores, &of_fold.run, &of_fold.model, &of_fold.per_query})
-        *file = for_fold(*file, fold);
-      results.push_back(evaluate_ranking(of_fold, load_part(data_, fold, part, context), context));
-    }
+    const std::vector<EvalRequest> requests = requests_of_rankings();
+    if (requests.size() > 1) return compare(requests, context, output);
+    const std::vector<EvalResult> results = evaluate_all(requests, context).front();
     fmt::print("{}", output.json ? eval_json(results) : eval_table(results));
     return 0;
   }
 
  private:
-  void check_usage() {
-    if (request_.data.empty())
-      throw InvalidArgument("--data is required: name the data set that was ranked.");
-    const int given = !request_.scores.empty() + !request_.run.empty() + !request_.model.empty();
-    if (given != 1) {
-      throw InvalidArgument("Give exactly one ranking: --scores FILE, --run FILE or --model FILE.");
+  static void add_rankings(CLI::App& app, const std::string& flag, std::vector<std::string>& files,
+                           const std::string& help) {
+    app.add_option(flag, files, help)->allow_extra_args(false)->type_name("FILE");
+  }
+
+  /// One for each ranking, without a fold.
+  std::vector<EvalRequest> requests_of_rankings() const {
+    std::vector<EvalRequest> requests;
+    const auto add = [&](const std::vector<std::string>& files, std::string EvalRequest::*member) {
+      for (const std::string& file : files) {
+        requests.push_back(request_);
+        requests.back().*member = file;
+      }
+    };
+    add(scores_, &EvalRequest::scores);
+    add(runs_, &EvalRequest::run);
+    add(models_, &EvalRequest::model);
+    return requests;
+  }
+
+  /// The results of each ranking, by fold. A fold's data is read once.
+  std::vector<std::vector<EvalResult>> evaluate_all(const std::vector<EvalRequest>& requests,
+                                                    ExecutionContext& context) {
+    std::vector<std::vector<EvalResult>> results(requests.size());
+    if (!request_.qrels.empty()) {
+      const Qrels qrels = read_qrels(request_.qrels);
+      for (std::size_t i = 0; i < requests.size(); ++i)
+        results[i].push_back(evaluate_judged_run(requests[i], qrels, context));
+      return results;
     }
+    const DataPart part = parse_choice<DataPart>("--part", request_.part);
+    data_.source = request_.data;
+    for (const std::int64_t fold : folds_) {
+      const Dataset data = load_part(data_, fold, part, context);
+      for (std::size_t i = 0; i < requests.size(); ++i) {
+        EvalRequest of_fold = requests[i];
+        of_fold.fold = fold;
+        for (std::string* file : {&of_fold.scores, &of_fold.run, &of_fold.model, &of_fold.per_query})
+          *file = for_fold(*file, fold);
+        results[i].push_back(evaluate_ranking(of_fold, data, context));
+      }
+    }
+    return results;
+  }
+
+  int compare(std::vector<EvalRequest> requests, ExecutionContext& context, const OutputFlags& output) {
+    std::vector<std::string> files;
+    for (EvalRequest& request : requests) {
+      files.push_back(request.scores + request.run + request.model);
+      request.keep_queries = true;
+      request.per_query.clear();  // one file for all
+    }
+    const std::vector<std::string> names = ranking_names(files);
+    if (!baseline_.empty() && std::find(names.begin(), names.end(), baseline_) == names.end())
+      throw InvalidArgument(fmt::format("--baseline {}", must_be_one_of(baseline_, names)));
+    std::vector<std::vector<EvalResult>> results = evaluate_all(requests, context);
+    std::vector<ComparedRanking> rankings;
+    for (std::size_t i = 0; i < results.size(); ++i)
+      rankings.push_back({names[i], files[i], std::move(results[i])});
+    const EvalComparison comparison = compare_rankings(
+        std::move(rankings), baseline_.empty() ? std::nullopt : std::optional(baseline_), context);
+    for (std::size_t fold = 0; fold < folds_.size() && !request_.per_query.empty(); ++fold) {
+      write_file_atomically(for_fold(request_.per_query, folds_[fold]),
+                            comparison_queries_csv(comparison, fold));
+    }
+    if (!latex_.empty()) write_file_atomically(latex_, comparison_latex(comparison));
+    fmt::print("{}", output.json ? comparison_json(comparison) : comparison_table(comparison));
+    return 0;
+  }
+
+  void check_usage() {
+    const std::size_t rankings = scores_.size() + runs_.size() + models_.size();
+    if (request_.qrels.empty() && request_.data.empty())
+      throw InvalidArgument("--data is required: name the data set that was ranked.");
+    if (!request_.qrels.empty()) check_judged();
+    if (rankings == 0) throw InvalidArgument("Give a ranking: --scores FILE, --run FILE or --model FILE.");
+    if (rankings == 1 && !baseline_.empty())
+      throw InvalidArgument("--baseline needs at least two rankings to compare.");
+    if (rankings == 1 && !latex_.empty())
+      throw InvalidArgument("--latex needs at least two rankings to compare.");
     folds_ = std::get<std::vector<std::int64_t>>(parse_setting(SettingKind::kIntegers, folds_text_));
     if (folds_.empty() || *std::min_element(folds_.begin(), folds_.end()) < 1) {
       throw InvalidArgument(fmt::format("--fold must be at least 1, not {}.", folds_text_));
     }
     if (folds_.size() > 1) {
-      for (const std::string& file :
-           {request_.scores + request_.run + request_.model, request_.per_query}) {
+      std::vector<std::string> files = {request_.per_query};
+      for (const auto* given : {&scores_, &runs_, &models_})
+        files.insert(files.end(), given->begin(), given->end());
+      for (const std::string& file : files) {
         if (file.empty() || file.find("{fold}") != std::string::npos) continue;
         throw InvalidArgument(fmt::format(
             "Each fold needs its own file: put {{fold}} in '{}' where the fold's number goes.", file));
@@ -117,9 +200,21 @@ class EvalCommand : public Command {
     if (threads_ < 0) throw InvalidArgument(fmt::format("--threads must be at least 0, not {}.", threads_));
   }
 
+  /// Judgements come with neither features nor an order of documents.
+  void check_judged() const {
+    if (!request_.data.empty())
+      throw InvalidArgument("--data and --qrels both say what is relevant: give one of them.");
+    if (!scores_.empty() || !models_.empty()) {
+      throw InvalidArgument(fmt::format("{} needs --data: --qrels goes with TREC runs (--run).",
+                                        models_.empty() ? "--scores" : "--model"));
+    }
+    if (folds_text_ != "1") throw InvalidArgument("--fold needs --data: judgements have no folds.");
+  }
+
   /// The convention sets every option; explicit flags override it.
   void choose_conventions() {
     MetricOptions& metrics = request_.metrics;
+    if (!request_.qrels.empty()) request_.convention = Convention::kTrecEval;
     if (convention_->count() > 0)
       request_.convention = parse_choice<Convention>("--convention", convention_text_);
     apply_convention(request_.convention, metrics);
@@ -132,11 +227,26 @@ class EvalCommand : public Command {
       request_.overrides.push_back("empty queries " + empty_text_);
     }
     if (max_grade_->count() > 0) metrics.max_grade = max_grade_value_;
+    metrics.named = parse_metrics(metrics_, "--metrics");
     check_metric_options(metrics);
+    if (metrics.named.empty() && scores_.size() + runs_.size() + models_.size() > 1) {
+      for (const std::int64_t cutoff : metrics.cutoffs)
+        metrics.named.push_back({MetricKind::kNdcg, cutoff});
+      metrics.named.insert(metrics.named.end(), {{MetricKind::kMap, 0},
+                                                 {MetricKind::kMrr, 0},
+                                                 {MetricKind::kPrecision, metrics.precision_cutoff},
+                                                 {MetricKind::kErr, metrics.err_cutoff}});
+    }
   }
 
   EvalRequest request_;
   DataSettings data_;
+  std::vector<std::string> scores_;
+  std::vector<std::string> runs_;
+  std::vector<std::string> models_;
+  std::vector<std::string> metrics_;
+  std::string baseline_;
+  std::string latex_;
   std::string folds_text_ = "1";
   std::vector<std::int64_t> folds_;
   CLI::Option* convention_ = nullptr;

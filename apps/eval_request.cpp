@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -38,11 +39,18 @@ std::vector<std::pair<std::string, double>> named_means(const MetricOptions& opt
   means.emplace_back(fmt::format("err@{}", options.err_cutoff), report.err);
   means.emplace_back("arp", report.arp);
   means.emplace_back("pair_accuracy", report.pair_accuracy);
+  for (std::size_t i = 0; i < options.named.size(); ++i) {
+    const std::string name = options.named[i].name();
+    const bool there =
+        std::any_of(means.begin(), means.end(), [&](const auto& mean) { return mean.first == name; });
+    if (!there) means.emplace_back(name, report.named[i]);
+  }
   return means;
 }
 
 ordered_json as_json(const EvalResult& result) {
-  const auto& [request, report, missing_docs, missing_queries] = result;
+  const EvalRequest& request = result.request;
+  const MetricReport& report = result.report;
   const MetricOptions& options = request.metrics;
   ordered_json metrics;
   for (const auto& [name, mean] : named_means(options, report)) {
@@ -50,26 +58,24 @@ ordered_json as_json(const EvalResult& result) {
   }
   metrics["misordered_pairs"] = report.misordered_pairs;
   metrics["pairs"] = report.pairs;
-  ordered_json answer = {{"data", request.data},
-                         {"fold", request.fold},
-                         {"part", request.part},
-                         {"queries", report.queries},
-                         {"docs", report.docs},
-                         {"empty_queries", report.empty_queries},
-                         {"pairless_queries", report.pairless_queries},
-                         {"conventions",
-                          {{"convention", name_of(request.convention)},
-                           {"overrides", request.overrides},
-                           {"gain", name_of(options.gain)},
-                           {"discount", name_of(options.discount)},
-                           {"ties", name_of(options.ties)},
-                           {"empty_queries", name_of(options.empty_queries)},
-                           {"short_lists", name_of(options.short_lists)},
-                           {"unretrieved", name_of(options.unretrieved)},
-                           {"max_grade", report.max_grade}}},
-                         {"metrics", metrics}};
+  ordered_json answer;
+  if (request.qrels.empty()) {
+    answer = {{"data", request.data}, {"fold", request.fold}, {"part", request.part}};
+  } else {
+    answer = {{"qrels", request.qrels}};
+  }
+  answer.update({{"queries", report.queries},
+                 {"docs", report.docs},
+                 {"empty_queries", report.empty_queries},
+                 {"pairless_queries", report.pairless_queries},
+                 {"conventions", conventions_json(request, report.max_grade)},
+                 {"metrics", metrics}});
   if (!request.run.empty()) {
-    answer["run"] = {{"missing_docs", missing_docs}, {"missing_queries", missing_queries}};
+    answer["run"] = {{"missing_docs", result.missing_docs}, {"missing_queries", result.missing_queries}};
+    if (!request.qrels.empty()) {
+      answer["run"]["unjudged_docs"] = result.unjudged_docs;
+      answer["run"]["ignored_queries"] = result.ignored_queries;
+    }
   }
   return answer;
 }
@@ -87,25 +93,30 @@ std::string description_of(EmptyQueries rule) {
 }
 
 std::string as_table(const EvalResult& result) {
-  const auto& [request, report, missing_docs, missing_queries] = result;
+  const EvalRequest& request = result.request;
+  const MetricReport& report = result.report;
   std::string table;
   const auto add_row = [&](std::string_view name, std::string_view value) {
     table += fmt::format("{:<17} {}\n", name, value);
   };
-  add_row("data", fmt::format("{}, fold {}, {}", request.data, request.fold, request.part));
+  if (request.qrels.empty()) {
+    add_row("data", fmt::format("{}, fold {}, {}", request.data, request.fold, request.part));
+  } else {
+    add_row("judgements", request.qrels);
+  }
   add_row("queries", fmt::format("{} with {} documents", report.queries, report.docs));
-  add_row("empty queries", fmt::format("{} without a relevant document, {}", report.empty_queries,
-                                       description_of(request.metrics.empty_queries)));
+  add_row("empty queries", empty_queries_text(result));
   if (!request.run.empty()) {
     const bool lost = request.metrics.unretrieved == Unretrieved::kLost;
-    add_row("not in the run",
-            fmt::format("{} documents, {}; queries without any: {}", missing_docs,
-                        lost ? "counted as never shown" : "ranked last in index order", missing_queries));
+    add_row("not in the run", fmt::format("{} documents, {}; queries without any: {}", result.missing_docs,
+                                          lost ? "counted as never shown" : "ranked last in index order",
+                                          result.missing_queries));
   }
-  const std::string overridden =
-      request.overrides.empty() ? "" : fmt::format(" with {}", joined(request.overrides));
-  add_row("convention", fmt::format("{}{}: {}", name_of(request.convention), overridden,
-                                    describe_conventions(request.metrics)));
+  if (!request.qrels.empty()) {
+    add_row("not judged", fmt::format("{} documents of the run, counted as grade 0; queries, ignored: {}",
+                                      result.unjudged_docs, result.ignored_queries));
+  }
+  add_row("convention", conventions_of(request));
   for (const auto& [name, mean] : named_means(request.metrics, report)) {
     add_row(name, std::isnan(mean) ? "undefined: no query counts" : fmt::format("{:.6f}", mean));
   }
@@ -142,7 +153,60 @@ ExternalScores scores_of(const EvalRequest& request, const Dataset& data, Execut
   return scores;
 }
 
+EvalResult evaluated(const EvalRequest& request, const Dataset& data, const ExternalScores& scores,
+                     ExecutionContext& context) {
+  Evaluator evaluator(request.metrics);
+  EvalResult result;
+  result.request = request;
+  result.report = evaluator.evaluate(data, scores.scores, context, scores.retrieved);
+  result.missing_docs = scores.missing_docs;
+  result.missing_queries = scores.missing_queries;
+  if (!request.per_query.empty()) write_file_atomically(request.per_query, per_query_csv(data, evaluator));
+  if (!request.keep_queries) return result;
+  result.queries_csv = per_query_csv(data, evaluator);
+  result.named.resize(request.metrics.named.size());
+  for (std::int64_t query = 0; query < data.queries(); ++query) {
+    result.qids.emplace_back(data.qid(query));
+    const QueryMetrics metrics = evaluator.of_query(query);
+    for (std::size_t i = 0; i < result.named.size(); ++i) result.named[i].push_back(metrics.named[i]);
+  }
+  return result;
+}
+
 }  // namespace
+
+std::string conventions_of(const EvalRequest& request) {
+  const std::string overridden =
+      request.overrides.empty() ? "" : fmt::format(" with {}", joined(request.overrides));
+  return fmt::format("{}{}: {}", name_of(request.convention), overridden,
+                     describe_conventions(request.metrics));
+}
+
+ordered_json conventions_json(const EvalRequest& request, int max_grade) {
+  const MetricOptions& options = request.metrics;
+  return {{"convention", name_of(request.convention)},
+          {"overrides", request.overrides},
+          {"gain", name_of(options.gain)},
+          {"discount", name_of(options.discount)},
+          {"ties", name_of(options.ties)},
+          {"empty_queries", name_of(options.empty_queries)},
+          {"short_lists", name_of(options.short_lists)},
+          {"unretrieved", name_of(options.unretrieved)},
+          {"max_grade", max_grade}};
+}
+
+std::string empty_queries_text(const EvalResult& result) {
+  return fmt::format("{} without a relevant document, {}", result.report.empty_queries,
+                     description_of(result.request.metrics.empty_queries));
+}
+
+EvalResult evaluate_judged_run(const EvalRequest& request, const Qrels& qrels, ExecutionContext& context) {
+  const JudgedRun run = read_judged_run(request.run, qrels);
+  EvalResult result = evaluated(request, run.data, run.scores, context);
+  result.unjudged_docs = run.unjudged_docs;
+  result.ignored_queries = run.ignored_queries;
+  return result;
+}
 
 EvalResult evaluate_ranking(const EvalRequest& request, const Dataset& data, ExecutionContext& context) {
   if (!request.scores.empty() && data.reordered()) {
@@ -151,11 +215,7 @@ EvalResult evaluate_ranking(const EvalRequest& request, const Dataset& data, Exe
         "line; give a TREC run (--run), or scores for the output of 'olrank data convert'.",
         request.data));
   }
-  const ExternalScores scores = scores_of(request, data, context);
-  Evaluator evaluator(request.metrics);
-  const MetricReport& report = evaluator.evaluate(data, scores.scores, context, scores.retrieved);
-  if (!request.per_query.empty()) write_file_atomically(request.per_query, per_query_csv(data, evaluator));
-  return {request, report, scores.missing_docs, scores.missing_queries};
+  return evaluated(request, data, scores_of(request, data, context), context);
 }
 
 std::string eval_table(std::span<const EvalResult> folds) {

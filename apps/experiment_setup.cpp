@@ -233,9 +233,16 @@ ExperimentPlan make_plan(const Configuration& configuration, const ExperimentReq
   }
   plan.folds = configuration.data.folds;
   plan.seeds = configuration.protocol.seeds;
-  plan.trial = {configuration.protocol.rounds, cutoff, configuration.protocol.eval_every,
-                configuration.protocol.discount, configuration.protocol.empty_queries};
-  plan.protocol = settings_without(ProtocolSettings::schema(), &configuration.protocol, {"seeds"});
+  plan.trial = {configuration.protocol.rounds,
+                cutoff,
+                configuration.protocol.eval_every,
+                configuration.protocol.discount,
+                configuration.protocol.empty_queries,
+                parse_metrics(configuration.protocol.metrics, "protocol.metrics")};
+  std::vector<std::string_view> elsewhere = {"seeds"};
+  // Trials of versions without this setting stay as they are.
+  if (configuration.protocol.metrics.empty()) elsewhere.emplace_back("metrics");
+  plan.protocol = settings_without(ProtocolSettings::schema(), &configuration.protocol, elsewhere);
   if (const std::string restriction = blas::restriction(); !restriction.empty())
     plan.protocol += fmt::format("MKL_CBWR = {}\n", restriction);
   plan.version = std::string(version());
@@ -255,7 +262,7 @@ std::vector<std::string> deviations(const Configuration& configuration) {
   std::vector<std::string> found;
   const auto protocol_defaults = ProtocolSettings::defaults(protocol);
   add_deviations(ProtocolSettings::schema(), &configuration.protocol, &protocol_defaults, "protocol",
-                 protocol_name, {"name", "rounds", "eval_every", "seeds"}, found);
+                 protocol_name, {"name", "rounds", "eval_every", "seeds", "metrics"}, found);
   const auto click_defaults = ClickSettings::defaults(protocol);
   add_deviations(ClickSettings::schema(), &configuration.clicks, &click_defaults, "clicks", protocol_name,
                  {"models"}, found);

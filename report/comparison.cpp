@@ -238,9 +238,23 @@ class Comparison {
     std::sort(user.rankers.begin(), user.rankers.end(),
               [](const RankerTrials& a, const RankerTrials& b) { return a.ranker < b.ranker; });
     for (RankerTrials& ranker : user.rankers) {
-      for (std::size_t i = 0; i < kMeasures; ++i)
-        ranker.curves[i] = mean_curve(ranker.trials, static_cast<Measure>(i));
+      for (const Measure measure : measures_in(ranker.trials)) {
+        MeanCurve curve = mean_curve(ranker.trials, measure);
+        if (!curve.empty()) ranker.curves.emplace(measure, std::move(curve));
+      }
     }
+  }
+
+  static std::set<Measure> measures_in(const std::vector<const TrialResults*>& trials) {
+    std::set<Measure> measures;
+    for (std::size_t i = 0; i < kMeasures; ++i) measures.insert(static_cast<Measure>(i));
+    for (const TrialResults* trial : trials) {
+      for (const CurveEvaluation& point : trial->curve.points) {
+        const std::vector<Measure> added = point.values.added();
+        measures.insert(added.begin(), added.end());
+      }
+    }
+    return measures;
   }
 
   static MeanCurve mean_curve(const std::vector<const TrialResults*>& trials, Measure measure) {
@@ -274,6 +288,23 @@ std::string ReportedRanker::details() const {
   const std::string rest = summary.substr(name.size());
   if (rest.empty()) return "";
   return rest.rfind(", ", 0) == 0 ? rest.substr(2) : summary;
+}
+
+const MeanCurve& RankerTrials::curve(Measure measure) const {
+  static const MeanCurve none;
+  const auto found = curves.find(measure);
+  return found == curves.end() ? none : found->second;
+}
+
+std::vector<NamedMetric> UserResults::metrics(std::int64_t cutoff) const {
+  std::set<NamedMetric> found;
+  for (const RankerTrials& ranker : rankers) {
+    for (const auto& [measure, curve] : ranker.curves) {
+      if (const auto metric = metric_of(measure)) found.insert(*metric);
+    }
+  }
+  found.erase({MetricKind::kNdcg, cutoff});
+  return {found.begin(), found.end()};
 }
 
 Report compare_experiments(std::vector<ExperimentResults> experiments, const std::string& baseline) {

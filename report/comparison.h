@@ -1,9 +1,9 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,14 +37,19 @@ struct RankerTrials {
   std::size_t ranker = 0;  // index among the report's rankers
   bool skyline = false;
   std::vector<const TrialResults*> trials;
-  std::array<MeanCurve, kMeasures> curves;
+  std::map<Measure, MeanCurve> curves;  // of the measures that have values
 
-  const MeanCurve& curve(Measure measure) const { return curves[static_cast<std::size_t>(measure)]; }
+  /// Empty without values.
+  const MeanCurve& curve(Measure measure) const;
 };
 
 struct UserResults {
   std::string user;
   std::vector<RankerTrials> rankers;
+
+  /// Of protocol.metrics in any trial, without their random orders and without NDCG at the experiment's
+  /// cutoff, which every experiment has.
+  std::vector<NamedMetric> metrics(std::int64_t cutoff) const;
 };
 
 struct DataResults {

@@ -80,6 +80,7 @@ Line parse_line(std::string_view text) {
     values[Measure::kRandomDiscountedNdcg] = nullable(member(lists, "cndcg@").value());
     values[Measure::kRandomRegret] = number(lists, "regret");
   }
+  read_metrics(object, line.point.values);
   line.seconds = std::nan("");
   if (const auto seconds = object.find("seconds"); seconds != object.end() && seconds->is_object()) {
     line.seconds = 0.0;
@@ -99,6 +100,19 @@ std::optional<Line> try_line(std::string_view text) {
 }
 
 }  // namespace
+
+void read_metrics(const nlohmann::json& evaluation, MeasureValues& values) {
+  const auto read = [&](const json& object, Measure (*measure)(const NamedMetric&)) {
+    const auto metrics = object.find("metrics");
+    if (metrics == object.end()) return;
+    for (const auto& [name, value] : metrics->items()) {
+      if (const auto metric = metric_named(name)) values[measure(*metric)] = nullable(value);
+    }
+  };
+  read(evaluation, measure_of);
+  if (const auto random = evaluation.find("random"); random != evaluation.end())
+    read(*random, random_measure_of);
+}
 
 RecordedCurve read_curve(const std::filesystem::path& file) {
   const std::string text = read_file(file);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,9 @@ struct RecordedCurve {
   std::int64_t cutoff = 0;  // 0 without points
   std::string damage;       // a sentence about the damaged line; empty if the curve is intact
 };
+
+/// Reads the members that protocol.metrics adds to an evaluation. Unknown metrics are ignored.
+void read_metrics(const nlohmann::json& evaluation, MeasureValues& values);
 
 /// Reads curve.jsonl. A damaged or incomplete line ends the curve; throws only if the file is unreadable.
 RecordedCurve read_curve(const std::filesystem::path& file);

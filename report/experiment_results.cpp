@@ -39,6 +39,7 @@ void read_last(const json& last, TrialResults& trial) {
   trial.last[Measure::kCertainShare] = nullable(last, "certain_share");
   trial.last[Measure::kBlocks] = nullable(last, "blocks");
   trial.last[Measure::kCosine] = nullable(last, "cosine");
+  read_metrics(last, trial.last);
   trial.posterior_bytes = nullable(last, "posterior_bytes");
 }
 

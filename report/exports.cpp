@@ -72,10 +72,7 @@ ordered_json json_column(const Report& report, const FinalTable& table, const Fi
 ordered_json json_curves(const Report& report, const UserResults& user) {
   ordered_json json = ordered_json::array();
   for (const RankerTrials& ranker : user.rankers) {
-    for (std::size_t i = 0; i < kMeasures; ++i) {
-      const auto measure = static_cast<Measure>(i);
-      const MeanCurve& curve = ranker.curve(measure);
-      if (curve.empty()) continue;
+    for (const auto& [measure, curve] : ranker.curves) {
       ordered_json entry = {{"ranker", report.rankers[ranker.ranker].name}, {"figure", slug_of(measure)}};
       entry["points"] = ordered_json::array();
       for (const RoundEstimate& point : curve) {
@@ -231,9 +228,8 @@ std::string report_csv(const Report& report) {
         }
       }
       for (const RankerTrials& ranker : user.rankers) {
-        for (std::size_t i = 0; i < kMeasures; ++i) {
-          const auto measure = static_cast<Measure>(i);
-          for (const RoundEstimate& point : ranker.curve(measure)) {
+        for (const auto& [measure, curve] : ranker.curves) {
+          for (const RoundEstimate& point : curve) {
             csv += fmt::format("{},{},{},{},{},,\n", place,
                                csv_field(clean_utf8(report.rankers[ranker.ranker].name)), slug_of(measure),
                                point.round, csv_estimate(point.estimate));

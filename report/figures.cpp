@@ -23,6 +23,7 @@ constexpr Measure kLineMeasures[] = {
     Measure::kDecisionsDiffer, Measure::kMilliseconds};
 
 bool is_share(Measure measure) {
+  if (const auto metric = metric_of(measure)) return metric->is_share();
   return measure == Measure::kOfflineNdcg || measure == Measure::kOnlineNdcg ||
          measure == Measure::kCertainShare || measure == Measure::kFalseCertain ||
          measure == Measure::kDecisionsDiffer;
@@ -48,12 +49,13 @@ class UserFigures {
  public:
   UserFigures(const Report& report, const DataResults& data, const UserResults& user,
               const FinalTable& table)
-      : report_(report), data_(data), table_(table), shown_(shown_rankers(user)) {
+      : report_(report), data_(data), user_(user), table_(table), shown_(shown_rankers(user)) {
     subtitle_ = fmt::format("{} user, {}", user.user, data.data);
   }
 
   std::vector<ReportFigure> all() {
     for (const Measure measure : kLineMeasures) add_lines(measure);
+    for (const NamedMetric& metric : user_.metrics(data_.cutoff)) add_lines(measure_of(metric));
     add_blocks_by_rank();
     add_speed_against_quality();
     add_stages();
@@ -233,6 +235,7 @@ class UserFigures {
 
   const Report& report_;
   const DataResults& data_;
+  const UserResults& user_;
   const FinalTable& table_;
   std::vector<const RankerTrials*> shown_;
   std::string subtitle_;

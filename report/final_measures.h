@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -31,7 +32,7 @@ struct FinalMeasure {
 };
 
 /// Every measure that tables show, for lists of `cutoff` documents.
-std::vector<FinalMeasure> final_measures(std::int64_t cutoff);
+std::vector<FinalMeasure> final_measures(std::int64_t cutoff, std::span<const NamedMetric> metrics = {});
 
 using TrialList = std::vector<const TrialResults*>;
 

@@ -175,7 +175,7 @@ FinalTable final_table(const UserResults& user, std::int64_t cutoff) {
     table.finished.push_back(trials.back().size());
     table.skylines.push_back(ranker.skyline);
   }
-  for (const FinalMeasure& measure : final_measures(cutoff)) {
+  for (const FinalMeasure& measure : final_measures(cutoff, user.metrics(cutoff))) {
     FinalColumn column = column_of(trials, table.skylines, measure);
     if (has_values(column)) table.columns.push_back(std::move(column));
   }

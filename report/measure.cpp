@@ -55,21 +55,109 @@ const Wording& wording_of(Measure measure) {
   return kWordings[static_cast<std::size_t>(measure)];
 }
 
+// An added measure is a number with these parts, the cutoff below, so that they sort like metrics.
+constexpr int kKindBit = 40;
+constexpr int kRandomBit = 60;
+
+std::size_t number_of(const NamedMetric& metric) {
+  const auto kind = static_cast<std::size_t>(metric.kind) + 1;
+  return kind << kKindBit | static_cast<std::size_t>(metric.cutoff);
+}
+
+bool is_added(Measure measure) {
+  return static_cast<std::size_t>(measure) >= kMeasures;
+}
+
+bool is_random(Measure measure) {
+  return static_cast<std::size_t>(measure) >> kRandomBit != 0;
+}
+
+/// For file names: "ndcg-at-5".
+std::string slug_of(const NamedMetric& metric) {
+  std::string slug;
+  for (const char c : metric.name()) {
+    if (c == '@') {
+      slug += "-at-";
+    } else {
+      slug += c == '_' ? '-' : c;
+    }
+  }
+  return slug;
+}
+
+std::string meaning_of(const NamedMetric& metric) {
+  switch (metric.kind) {
+    case MetricKind::kMap:
+      return "Mean average precision";
+    case MetricKind::kMrr:
+      return "Mean reciprocal rank of the first relevant document";
+    case MetricKind::kErr:
+      return fmt::format("Expected reciprocal rank of the first {} documents", metric.cutoff);
+    case MetricKind::kArp:
+      return "Mean position of the relevant documents, weighted by grade (smaller is better),";
+    case MetricKind::kPairAccuracy:
+      return "Share of the pairs of documents with different grades that are in the right order,";
+    case MetricKind::kNdcg:
+    case MetricKind::kDcg:
+    case MetricKind::kPrecision:
+      break;
+  }
+  return metric.title();
+}
+
 }  // namespace
+
+Measure measure_of(const NamedMetric& metric) {
+  return static_cast<Measure>(number_of(metric));
+}
+
+Measure random_measure_of(const NamedMetric& metric) {
+  return static_cast<Measure>(number_of(metric) | std::size_t{1} << kRandomBit);
+}
+
+std::optional<NamedMetric> metric_of(Measure measure) {
+  if (!is_added(measure)) return std::nullopt;
+  const auto number = static_cast<std::size_t>(measure) & ((std::size_t{1} << kRandomBit) - 1);
+  return NamedMetric{static_cast<MetricKind>((number >> kKindBit) - 1),
+                     static_cast<std::int64_t>(number & ((std::size_t{1} << kKindBit) - 1))};
+}
 
 MeasureValues::MeasureValues() {
   values_.fill(std::nan(""));
 }
 
+double& MeasureValues::operator[](Measure measure) {
+  if (is_added(measure)) return added_.try_emplace(measure, std::nan("")).first->second;
+  return values_[static_cast<std::size_t>(measure)];
+}
+
+double MeasureValues::operator[](Measure measure) const {
+  if (!is_added(measure)) return values_[static_cast<std::size_t>(measure)];
+  const auto found = added_.find(measure);
+  return found == added_.end() ? std::nan("") : found->second;
+}
+
+std::vector<Measure> MeasureValues::added() const {
+  std::vector<Measure> measures;
+  for (const auto& [measure, value] : added_) measures.push_back(measure);
+  return measures;
+}
+
 std::string title_of(Measure measure, std::int64_t cutoff) {
+  if (const auto metric = metric_of(measure))
+    return fmt::format("Offline {}{}", metric->title(), is_random(measure) ? " of a random order" : "");
   return fmt::format(fmt::runtime(wording_of(measure).title), cutoff);
 }
 
 std::string slug_of(Measure measure) {
+  if (const auto metric = metric_of(measure))
+    return fmt::format("{}offline-{}", is_random(measure) ? "random-" : "", slug_of(*metric));
   return wording_of(measure).slug;
 }
 
 std::optional<Measure> random_baseline(Measure measure) {
+  if (const auto metric = metric_of(measure))
+    return is_random(measure) ? std::nullopt : std::optional(random_measure_of(*metric));
   switch (measure) {
     case Measure::kOfflineNdcg:
       return Measure::kRandomOfflineNdcg;
@@ -85,6 +173,10 @@ std::optional<Measure> random_baseline(Measure measure) {
 }
 
 std::string explanation_of(Measure measure, std::int64_t cutoff) {
+  if (const auto metric = metric_of(measure)) {
+    return fmt::format("{} of {} on held-out queries.", meaning_of(*metric),
+                       is_random(measure) ? "random orders" : "the current model");
+  }
   return fmt::format(fmt::runtime(wording_of(measure).explanation), cutoff);
 }
 

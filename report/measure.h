@@ -3,12 +3,17 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
+#include <vector>
+
+#include "core/metrics/named_metric.h"
 
 namespace olrank {
 
-/// What an evaluation measures; the report plots each over the rounds.
+/// What an evaluation measures; the report plots each over the rounds. The metrics that an experiment adds
+/// with protocol.metrics are further values, from measure_of().
 enum class Measure : std::size_t {
   kOfflineNdcg,
   kOnlineNdcg,
@@ -34,15 +39,25 @@ enum class Measure : std::size_t {
 };
 inline constexpr std::size_t kMeasures = 20;
 
+/// An offline metric of protocol.metrics, or what random orders have of it.
+Measure measure_of(const NamedMetric& metric);
+Measure random_measure_of(const NamedMetric& metric);
+/// The metric of such a measure, random or not; none for the measures that every experiment has.
+std::optional<NamedMetric> metric_of(Measure measure);
+
 /// One value per measure; NaN if the trial does not report it.
 class MeasureValues {
  public:
   MeasureValues();
-  double& operator[](Measure measure) { return values_[static_cast<std::size_t>(measure)]; }
-  double operator[](Measure measure) const { return values_[static_cast<std::size_t>(measure)]; }
+  double& operator[](Measure measure);
+  double operator[](Measure measure) const;
+
+  /// The measures of protocol.metrics, in the order of NamedMetric, and then their random orders.
+  std::vector<Measure> added() const;
 
  private:
   std::array<double, kMeasures> values_;
+  std::map<Measure, double> added_;
 };
 
 /// "Offline NDCG@10".

@@ -17,6 +17,7 @@ class ClickCoins {
   bool stop(double probability) const { return lands(kStop, probability); }
   bool noise(double probability) const { return lands(kNoise, probability); }
   bool examination(double probability) const { return lands(kExamination, probability); }
+  bool perseverance(double probability) const { return lands(kPerseverance, probability); }
 
   /// The observed click of an examined document: the user's click, flipped with probability `noise`.
   bool observed_click(double probability, double noise_probability) const {
@@ -25,7 +26,7 @@ class ClickCoins {
 
  private:
   // The numbers are part of every counter: never renumber, only append.
-  enum Position : std::uint32_t { kClick = 0, kStop = 1, kNoise = 2, kExamination = 3 };
+  enum Position : std::uint32_t { kClick = 0, kStop = 1, kNoise = 2, kExamination = 3, kPerseverance = 4 };
 
   /// Draws lie in [0, 1): 0 never lands and 1 always does.
   bool lands(Position position, double probability) const {

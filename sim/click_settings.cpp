@@ -12,7 +12,9 @@ const Schema& ClickSettings::schema() {
           .flag("clicks")
           .field("kind", &S::kind,
                  "click model: `dependent` scans from the top and may stop, `cascade` scans to the first "
-                 "click, `position` examines by rank")
+                 "click, `position` examines by rank, `dbn` scans until a clicked document satisfies or "
+                 "patience ends, `ubm` examines by rank and last click")
+          .one_of({"dependent", "cascade", "position", "dbn", "ubm"})
           .field("stop", &S::stop,
                  "whether a `dependent` user may stop only after a click or after every document")
           .field("noise", &S::noise, "probability that the click on an examined document is flipped")
@@ -20,9 +22,14 @@ const Schema& ClickSettings::schema() {
           .at_most(1)
           .field("position_bias", &S::position_bias,
                  "exponent of 1/rank in the probability that a `position` user examines the document at a "
-                 "rank (from 1)")
+                 "rank (from 1); of a `ubm` user, with the distance to the last click in place of the rank")
           .symbol("η")
           .at_least(0)
+          .field("perseverance", &S::perseverance,
+                 "probability that a `dbn` user who is not satisfied examines the next document")
+          .symbol("γ")
+          .at_least(0)
+          .at_most(1)
           .field("grades", &S::grades,
                  "number of grades in the built-in users' tables: 2, 3 or 5; 0 derives it from the largest "
                  "grade in the data")

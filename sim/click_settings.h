@@ -14,7 +14,7 @@
 namespace olrank {
 
 /// Which click model a user follows.
-enum class ClickKind { kDependent, kCascade, kPosition };
+enum class ClickKind { kDependent, kCascade, kPosition, kDynamicBayesian, kUserBrowsing, kChanging };
 
 /// When a user of the dependent click model decides whether to go on.
 enum class StopDraw { kAfterClick, kEveryDoc };
@@ -26,6 +26,7 @@ struct ClickSettings {
   StopDraw stop = StopDraw::kAfterClick;
   double noise = 0.0;
   double position_bias = 1.0;  // η
+  double perseverance = 0.9;   // γ
   std::int64_t grades = 0;     // of the built-in tables; 0: follow the data
 
   static const Schema& schema();
@@ -36,7 +37,10 @@ template <>
 struct EnumNames<ClickKind> {
   static constexpr std::array values = {std::pair{ClickKind::kDependent, std::string_view("dependent")},
                                         std::pair{ClickKind::kCascade, std::string_view("cascade")},
-                                        std::pair{ClickKind::kPosition, std::string_view("position")}};
+                                        std::pair{ClickKind::kPosition, std::string_view("position")},
+                                        std::pair{ClickKind::kDynamicBayesian, std::string_view("dbn")},
+                                        std::pair{ClickKind::kUserBrowsing, std::string_view("ubm")},
+                                        std::pair{ClickKind::kChanging, std::string_view("changing")}};
 };
 
 template <>

@@ -26,14 +26,29 @@ std::string tally_member(const char* name, const Tally& tally) {
       tally.total);
 }
 
-/// The baselines of the members "offline" and "online".
+/// {"map":0.31,"mrr":0.5}; without those that are unknown, if `known_only`.
+std::string metrics_object(const std::vector<CurveMetric>& metrics, double CurveMetric::*value,
+                           bool known_only) {
+  std::string text;
+  for (const CurveMetric& metric : metrics) {
+    if (known_only && std::isnan(metric.*value)) continue;
+    text += fmt::format("{}\"{}\":{}", text.empty() ? "" : ",", metric.name,
+                        olrank::json_number(metric.*value));
+  }
+  return "{" + text + "}";
+}
+
+/// The baselines of the members "offline", "online" and "metrics".
 std::string random_object(const CurvePoint& point) {
   const RandomPoint& random = point.random;
   return fmt::format(
-      "{{\"offline\":{{\"ndcg@{0}\":{1}}},\"online\":{{\"ndcg@{0}\":{2},\"cndcg@{0}\":{3},\"regret\":{4}}}}"
-      "}",
+      "{{\"offline\":{{\"ndcg@{0}\":{1}}},\"online\":{{\"ndcg@{0}\":{2},\"cndcg@{0}\":{3},\"regret\":{4}}}{"
+      "5}"
+      "}}",
       point.cutoff, olrank::json_number(random.offline_ndcg), olrank::json_number(random.online_ndcg),
-      olrank::json_number(random.discounted_ndcg), json_number(random.regret));
+      olrank::json_number(random.discounted_ndcg), json_number(random.regret),
+      point.metrics.empty() ? ""
+                            : ",\"metrics\":" + metrics_object(point.metrics, &CurveMetric::random, true));
 }
 
 /// Stages that every line has, in this order; other stages follow.
@@ -78,6 +93,8 @@ std::string curve_line(const CurvePoint& point, const StageClock* clock) {
     line += fmt::format(",\"{}\":{}", figure.name, olrank::json_number(figure.value));
   }
   if (clock != nullptr) {
+    if (!point.metrics.empty())
+      line += ",\"metrics\":" + metrics_object(point.metrics, &CurveMetric::value, false);
     line += ",\"random\":" + random_object(point);
     line += ",\"seconds\":" + seconds_object(*clock);
   }

@@ -21,6 +21,13 @@ struct RandomPoint {
   std::optional<double> regret;
 };
 
+/// An offline metric beyond NDCG@k.
+struct CurveMetric {
+  std::string name;
+  double value = 0.0;
+  double random = 0.0;  // what random orders have; NaN where that is unknown
+};
+
 /// One evaluation of a trial: a line of curve.jsonl.
 struct CurvePoint {
   std::int64_t round = 0;    // rounds played
@@ -31,6 +38,7 @@ struct CurvePoint {
   double discounted_ndcg = 0.0;        // Σ γ^{t−1} NDCG@k
   std::optional<std::int64_t> regret;  // none with recorded lists, of which only the first ranks are known
   RandomPoint random;
+  std::vector<CurveMetric> metrics;  // offline, those of protocol.metrics
   // Means over the rounds since the previous evaluation; none for rankers without certain orders.
   std::optional<double> certain_share;
   std::optional<double> blocks;
@@ -45,7 +53,8 @@ struct CurvePoint {
 };
 
 /// The line, with '\n'. Without a `clock` it is what fingerprints cover: seconds are left out, which differ
-/// between runs, and the figures of random lists, which do not depend on the ranker.
+/// between runs, the figures of random lists, which do not depend on the ranker, and the added metrics, so
+/// that a trial has one fingerprint whatever is measured.
 std::string curve_line(const CurvePoint& point, const StageClock* clock);
 
 /// A number as JSON: the shortest text that reads back exactly; null for NaN and infinities.

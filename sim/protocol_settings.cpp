@@ -36,6 +36,10 @@ const Schema& ProtocolSettings::schema() {
           .field("cosine", &S::cosine,
                  "`offline` reports the model's cosine similarity to a linear RankNet trained on all "
                  "labels of the fold")
+          .field("metrics", &S::metrics,
+                 "further offline metrics of every evaluation: `ndcg@K`, `dcg@K`, `err@K`, `p@K`, `map`, "
+                 "`map@K`, `mrr`, `mrr@K`, `arp`, `pair_accuracy`")
+          .flag("metrics")
           .build();
   return schema;
 }

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -32,6 +33,7 @@ struct ProtocolSettings {
   EmptyQueries empty_queries = EmptyQueries::kZero;
   double discount = 0.9995;
   CosineReference cosine = CosineReference::kNone;
+  std::vector<std::string> metrics;  // offline, beyond NDCG@cutoff
 
   static const Schema& schema();
   static ProtocolSettings defaults(ProtocolName name);

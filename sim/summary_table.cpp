@@ -7,10 +7,12 @@
 #include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/json.h"
+#include "core/metrics/named_metric.h"
 #include "core/runtime/log.h"
 #include "core/text/counted.h"
 #include "core/text/csv.h"
@@ -55,6 +57,9 @@ SummaryRow read_summary(const fs::path& file) {
       row.random_discounted_ndcg = number(random->at("online").at("c" + figure));
     }
     row.notes = json.value("notes", std::vector<std::string>());
+    if (const auto metrics = last.find("metrics"); metrics != last.end()) {
+      for (const auto& [name, value] : metrics->items()) row.metrics.emplace_back(name, number(value));
+    }
     return row;
   } catch (const std::exception&) {
     throw IoError(fmt::format("{}: This is not a trial summary.", file.string()));
@@ -67,6 +72,27 @@ Moments moments_of(const std::vector<const SummaryRow*>& rows, Value&& value) {
   values.reserve(rows.size());
   for (const SummaryRow* row : rows) values.push_back(value(*row));
   return olrank::moments_of(values);
+}
+
+/// The added metrics that any row has, in the order of NamedMetric.
+std::vector<std::string> metrics_of(const std::vector<SummaryRow>& rows) {
+  std::set<NamedMetric> found;
+  for (const SummaryRow& row : rows) {
+    for (const auto& [name, value] : row.metrics) {
+      if (const auto metric = metric_named(name)) found.insert(*metric);
+    }
+    found.erase({MetricKind::kNdcg, row.cutoff});  // has a column of its own
+  }
+  std::vector<std::string> names;
+  for (const NamedMetric& metric : found) names.push_back(metric.name());
+  return names;
+}
+
+double metric_of(const SummaryRow& row, const std::string& name) {
+  for (const auto& [known, value] : row.metrics) {
+    if (known == name) return value;
+  }
+  return std::nan("");
 }
 
 /// Stands in the column of rankers.
@@ -160,17 +186,22 @@ std::string summary_csv(const std::vector<SummaryRow>& rows) {
       "ranker,clicks,fold,seed,rounds,pairs,parameters,offline_ndcg@{0},online_ndcg@{0},cndcg@{0},regret,"
       "certain_share,"
       "blocks,offline_area,online_area,result_fingerprint,random_offline_ndcg@{0},random_online_ndcg@{0},"
-      "random_cndcg@{0}\n",
+      "random_cndcg@{0}",
       cutoff);
+  const std::vector<std::string> metrics = metrics_of(rows);
+  for (const std::string& name : metrics) text += ",offline_" + name;
+  text += '\n';
   for (const SummaryRow& row : rows) {
     text += fmt::format(
-        "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", csv_field(row.identity.ranker),
+        "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}", csv_field(row.identity.ranker),
         csv_field(row.identity.user), row.identity.fold, row.identity.seed, row.rounds, row.pairs,
         row.parameters, csv_number(row.offline_ndcg), csv_number(row.online_ndcg),
         csv_number(row.discounted_ndcg), csv_number(row.regret), csv_number(row.certain_share),
         csv_number(row.blocks), csv_number(row.offline_area), csv_number(row.online_area),
         row.result_fingerprint, csv_number(row.random_offline_ndcg), csv_number(row.random_online_ndcg),
         csv_number(row.random_discounted_ndcg));
+    for (const std::string& name : metrics) text += "," + csv_number(metric_of(row, name));
+    text += '\n';
   }
   return text;
 }

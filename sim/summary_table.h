@@ -5,6 +5,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/trial_identity.h"
@@ -34,6 +35,7 @@ struct SummaryRow {
   double random_online_ndcg = std::numeric_limits<double>::quiet_NaN();
   double random_discounted_ndcg = std::numeric_limits<double>::quiet_NaN();
   std::vector<std::string> notes;
+  std::vector<std::pair<std::string, double>> metrics;  // offline, those of protocol.metrics
 };
 
 /// The conventions printed with every result.

@@ -9,11 +9,15 @@
 namespace olrank {
 namespace {
 
-MetricOptions offline_options(const TrialSettings& settings) {
+MetricOptions offline_options(const TrialSettings& settings, const TrialData& data) {
   MetricOptions options;
   options.cutoffs = {settings.cutoff};
   options.empty_queries = settings.empty_queries;
-  options.metrics = MetricSet::kTop;
+  options.named = settings.metrics;
+  const bool whole = std::any_of(options.named.begin(), options.named.end(),
+                                 [](const NamedMetric& metric) { return metric.whole_list(); });
+  options.metrics = whole ? MetricSet::kAll : MetricSet::kTop;
+  options.max_grade = std::max(data.max_grade, data.eval_set.max_grade());  // ERR is the same on all parts
   return options;
 }
 
@@ -33,7 +37,7 @@ Trial::Trial(const TrialSettings& settings, const TrialData& data, const TrialUs
       execution_(execution),
       online_(online_options(settings, data)),
       random_(online_options(settings, data)),
-      evaluator_(offline_options(settings)),
+      evaluator_(offline_options(settings, data)),
       eval_scores_(data.eval_set.docs()) {}
 
 bool Trial::evaluation_due() const {
@@ -185,6 +189,8 @@ const CurvePoint& Trial::finish_evaluation() {
     const MetricReport& report = evaluator_.evaluate(data_.eval_set, eval_scores_, execution_);
     point_.offline_ndcg = report.ndcg.front();
     point_.random.offline_ndcg = report.random_ndcg.front();
+    for (std::size_t i = 0; i < settings_.metrics.size(); ++i)
+      point_.metrics.push_back({settings_.metrics[i].name(), report.named[i], report.random_named[i]});
     if (data_.offline)
       point_.cosine = cosine_to_offline(ranker_.model(), data_.eval_set, eval_scores_, *data_.offline);
   }

@@ -6,6 +6,7 @@
 
 #include "core/data/dataset.h"
 #include "core/metrics/empty_queries.h"
+#include "core/metrics/named_metric.h"
 
 namespace olrank {
 
@@ -16,6 +17,7 @@ struct TrialSettings {
   std::int64_t eval_every = 100;  // E
   double discount = 0.9995;       // γ
   EmptyQueries empty_queries = EmptyQueries::kZero;
+  std::vector<NamedMetric> metrics = {};  // offline, beyond NDCG@k
 };
 
 /// The linear model that was trained on all labels of a fold's training part.

@@ -23,8 +23,8 @@ const Schema& UserSettings::schema() {
           .at_least(0)
           .at_most(1)
           .field("examination", &S::examination,
-                 "P(examined) by rank from the top for kind `position`, 0 beyond the end of the list; if "
-                 "empty, `position_bias` applies")
+                 "P(examined) by rank from the top for kind `position`, by distance to the last click for "
+                 "kind `ubm`; 0 beyond the end of the list; if empty, `position_bias` applies")
           .at_least(0)
           .at_most(1)
           .field("stop_draw", &S::stop_draw,
@@ -36,9 +36,36 @@ const Schema& UserSettings::schema() {
           .at_least(0)
           .at_most(1)
           .field("position_bias", &S::position_bias,
-                 "exponent of 1/rank for kind `position`; default: that of `[clicks]`")
+                 "exponent of 1/rank for kind `position`, of 1/distance for kind `ubm`; default: that of "
+                 "`[clicks]`")
           .symbol("η")
           .at_least(0)
+          .field(
+              "satisfaction", &S::satisfaction,
+              "P(satisfied | clicked, grade) for kind `dbn`, of the same length as `click`; if empty, the "
+              "user is never satisfied")
+          .at_least(0)
+          .at_most(1)
+          .field("perseverance", &S::perseverance,
+                 "probability that a `dbn` user who is not satisfied examines the next document; default: "
+                 "that of `[clicks]`")
+          .symbol("γ")
+          .at_least(0)
+          .at_most(1)
+          .field(
+              "browsing", &S::browsing,
+              "P(examined) for kind `ubm`, rank by rank: for rank r, the r probabilities for a last click "
+              "at rank 0 (none), 1, …, r − 1; 0 beyond the last rank; replaces `examination`")
+          .at_least(0)
+          .at_most(1)
+          .field("intents", &S::intents,
+                 "users whose behaviour a user of kind `changing` takes, one after another; none of them "
+                 "`changing`")
+          .field("change_every", &S::change_every, "rounds until a `changing` user takes the next intent")
+          .unit("rounds")
+          .at_least(0)
+          .field("repeat", &S::repeat,
+                 "whether a `changing` user starts again after the last intent, or keeps it")
           .build();
   return schema;
 }
@@ -49,6 +76,7 @@ UserSettings UserSettings::defaults(const ClickSettings& clicks) {
   user.stop_draw = clicks.stop;
   user.noise = clicks.noise;
   user.position_bias = clicks.position_bias;
+  user.perseverance = clicks.perseverance;
   return user;
 }
 

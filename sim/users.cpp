@@ -11,9 +11,12 @@
 #include "core/error.h"
 #include "core/text/nearest.h"
 #include "sim/cascade_click_model.h"
+#include "sim/changing_user.h"
 #include "sim/click_tables.h"
 #include "sim/dependent_click_model.h"
+#include "sim/dynamic_bayesian_click_model.h"
 #include "sim/position_click_model.h"
+#include "sim/user_browsing_click_model.h"
 
 namespace olrank {
 namespace {
@@ -51,7 +54,55 @@ void refuse_key(const UserSettings& user, std::string_view key, ClickKind only) 
       name_of(user.kind), key, name_of(only)));
 }
 
+/// One probability for each of the click table's grades, or none at all.
+void check_length(const UserSettings& user, std::string_view key, const std::vector<double>& values) {
+  if (values.empty() || values.size() == user.click.size()) return;
+  throw InvalidArgument(fmt::format(
+      "User '{0}' has {1} click but {2} {3} probabilities. Give one of each for every grade, or leave out "
+      "'{3}'.",
+      user.name, user.click.size(), values.size(), key));
+}
+
+/// Rank r has r probabilities: 1, 3, 6, 10, … in all.
+void check_browsing(const UserSettings& user) {
+  std::size_t whole = 0;
+  std::size_t ranks = 0;
+  while (whole < user.browsing.size()) whole += ++ranks;
+  if (whole != user.browsing.size()) {
+    throw InvalidArgument(
+        fmt::format("User '{}' has {} probabilities in 'browsing', but rank r needs r of them: 1, 3, 6, 10 "
+                    "or more in all; {} ranks have {}.",
+                    user.name, user.browsing.size(), ranks, whole));
+  }
+  if (!user.browsing.empty() && !user.examination.empty())
+    throw InvalidArgument(
+        fmt::format("User '{}' has both 'browsing' and 'examination'. Remove one of them.", user.name));
+}
+
+/// A user who takes the behaviour of others has none of its own.
+void check_changing(const UserSettings& user) {
+  for (const auto& [key, values] : {std::pair{"click", &user.click},
+                                    {"stop", &user.stop},
+                                    {"examination", &user.examination},
+                                    {"satisfaction", &user.satisfaction},
+                                    {"browsing", &user.browsing}}) {
+    if (values->empty()) continue;
+    throw InvalidArgument(
+        fmt::format("User '{}' has kind \"changing\", which behaves as its 'intents' do: remove '{}'.",
+                    user.name, key));
+  }
+  if (user.intents.size() < 2)
+    throw InvalidArgument(
+        fmt::format("User '{}' needs at least two users in 'intents' to change between.", user.name));
+  if (user.change_every < 1)
+    throw InvalidArgument(fmt::format(
+        "User '{}' needs 'change_every', the number of rounds until its intent changes.", user.name));
+}
+
 void check_user(const UserSettings& user) {
+  if (user.kind == ClickKind::kChanging) return check_changing(user);
+  if (!user.intents.empty()) refuse_key(user, "intents", ClickKind::kChanging);
+  if (user.change_every != 0) refuse_key(user, "change_every", ClickKind::kChanging);
   if (user.click.empty()) {
     throw InvalidArgument(fmt::format(
         "User '{}' has no click probabilities. Set 'click' to one for each grade, starting at grade 0.",
@@ -60,18 +111,42 @@ void check_user(const UserSettings& user) {
   check_probabilities(user, "click", user.click);
   check_probabilities(user, "stop", user.stop);
   check_probabilities(user, "examination", user.examination);
+  check_probabilities(user, "satisfaction", user.satisfaction);
+  check_probabilities(user, "browsing", user.browsing);
   check_probabilities(user, "noise", {&user.noise, 1});
+  check_probabilities(user, "perseverance", {&user.perseverance, 1});
   if (!user.stop.empty() && user.kind != ClickKind::kDependent) {
     refuse_key(user, "stop", ClickKind::kDependent);
   }
-  if (!user.examination.empty() && user.kind != ClickKind::kPosition) {
+  if (!user.examination.empty() && user.kind != ClickKind::kPosition &&
+      user.kind != ClickKind::kUserBrowsing) {
     refuse_key(user, "examination", ClickKind::kPosition);
   }
-  if (!user.stop.empty() && user.stop.size() != user.click.size()) {
-    throw InvalidArgument(fmt::format(
-        "User '{}' has {} click but {} stop probabilities. Give one of each for every grade, or leave out "
-        "'stop'.",
-        user.name, user.click.size(), user.stop.size()));
+  if (!user.satisfaction.empty() && user.kind != ClickKind::kDynamicBayesian) {
+    refuse_key(user, "satisfaction", ClickKind::kDynamicBayesian);
+  }
+  if (!user.browsing.empty() && user.kind != ClickKind::kUserBrowsing) {
+    refuse_key(user, "browsing", ClickKind::kUserBrowsing);
+  }
+  check_length(user, "stop", user.stop);
+  check_length(user, "satisfaction", user.satisfaction);
+  check_browsing(user);
+}
+
+/// The intents are users that do not change themselves.
+void check_intents(const UserSettings& user, std::span<const UserSettings> users) {
+  for (const std::string& name : user.intents) {
+    if (is_built_in_user(name)) continue;
+    const UserSettings* intent = find_user(users, name);
+    if (intent == nullptr) {
+      const std::vector<std::string> names = names_of(users);
+      throw InvalidArgument(fmt::format("User '{}': Unknown user '{}' in 'intents'. {} The users are {}.",
+                                        user.name, name, did_you_mean(name, names), joined(names)));
+    }
+    if (intent->kind == ClickKind::kChanging)
+      throw InvalidArgument(
+          fmt::format("User '{}' has '{}' in 'intents', which changes itself: list its intents instead.",
+                      user.name, name));
   }
 }
 
@@ -82,6 +157,8 @@ UserSettings built_in_user(const std::string& name, const ClickSettings& clicks,
   user.name = name;
   user.click = std::move(table.click);
   if (user.kind == ClickKind::kDependent) user.stop = std::move(table.stop);
+  // A user who stops after a click is one whom the click has satisfied.
+  if (user.kind == ClickKind::kDynamicBayesian) user.satisfaction = std::move(table.stop);
   return user;
 }
 
@@ -95,13 +172,23 @@ UserSettings resolved_user(const std::string& name, const ClickSettings& clicks,
   const UserSettings* user = find_user(users, name);
   if (user == nullptr) refuse_unknown(name, users);
   check_user(*user);
-  if (max_grade >= std::ssize(user->click)) {
+  check_intents(*user, users);
+  if (user->kind != ClickKind::kChanging && max_grade >= std::ssize(user->click)) {
     throw InvalidArgument(
         fmt::format("The data has grade {}, but the table of user '{}' ends at grade {}. Give it {} click "
                     "probabilities.",
                     max_grade, name, user->click.size() - 1, max_grade + 1));
   }
   return *user;
+}
+
+std::string describe_changing(const UserSettings& user, const ClickSettings& clicks,
+                              std::span<const UserSettings> users, int max_grade) {
+  std::vector<std::string> intents;
+  for (const std::string& intent : user.intents)
+    intents.push_back(describe_user(intent, clicks, users, max_grade));
+  return fmt::format("{}: changes every {} rounds{}: {}", user.name, user.change_every,
+                     user.repeat ? ", again and again" : "", fmt::join(intents, "; then "));
 }
 
 }  // namespace
@@ -119,6 +206,7 @@ void check_users(const ClickSettings& clicks, std::span<const UserSettings> user
           fmt::format("Two users are named '{}'. Give each [[user]] a unique name.", users[i].name));
     }
     check_user(users[i]);
+    check_intents(users[i], users);
   }
   for (const std::string& name : clicks.models) {
     if (!is_built_in_user(name) && find_user(users, name) == nullptr) refuse_unknown(name, users);
@@ -137,6 +225,21 @@ std::unique_ptr<ClickModel> make_user(const std::string& name, const ClickSettin
     case ClickKind::kPosition:
       return std::make_unique<PositionClickModel>(std::move(user.click), std::move(user.examination),
                                                   user.position_bias, user.noise);
+    case ClickKind::kDynamicBayesian:
+      return std::make_unique<DynamicBayesianClickModel>(
+          DynamicBayesianTable{std::move(user.click), std::move(user.satisfaction), user.perseverance},
+          user.noise);
+    case ClickKind::kUserBrowsing:
+      return std::make_unique<UserBrowsingClickModel>(
+          std::move(user.click),
+          BrowsingTable{std::move(user.browsing), std::move(user.examination), user.position_bias},
+          user.noise);
+    case ClickKind::kChanging: {
+      std::vector<std::unique_ptr<ClickModel>> intents;
+      for (const std::string& intent : user.intents)
+        intents.push_back(make_user(intent, clicks, users, max_grade));
+      return std::make_unique<ChangingUser>(std::move(intents), user.change_every, user.repeat);
+    }
   }
   throw InvalidArgument(fmt::format("User '{}' has an unknown kind.", name));
 }
@@ -144,6 +247,7 @@ std::unique_ptr<ClickModel> make_user(const std::string& name, const ClickSettin
 std::string describe_user(const std::string& name, const ClickSettings& clicks,
                           std::span<const UserSettings> users, int max_grade) {
   const UserSettings user = resolved_user(name, clicks, users, max_grade);
+  if (user.kind == ClickKind::kChanging) return describe_changing(user, clicks, users, max_grade);
   std::string text =
       fmt::format("{}: {}, P(click | grade) {}", name, name_of(user.kind), fmt::join(user.click, " "));
   switch (user.kind) {
@@ -159,6 +263,21 @@ std::string describe_user(const std::string& name, const ClickSettings& clicks,
       text += user.examination.empty()
                   ? fmt::format(", P(examined) 1/rank^{}", user.position_bias)
                   : fmt::format(", P(examined) by rank {}", fmt::join(user.examination, " "));
+      break;
+    case ClickKind::kDynamicBayesian:
+      text += user.satisfaction.empty()
+                  ? ", never satisfied"
+                  : fmt::format(", P(satisfied | grade) {}", fmt::join(user.satisfaction, " "));
+      text += fmt::format(", perseverance {}", user.perseverance);
+      break;
+    case ClickKind::kUserBrowsing:
+      text += !user.browsing.empty()
+                  ? fmt::format(", P(examined) by rank and last click {}", fmt::join(user.browsing, " "))
+              : !user.examination.empty()
+                  ? fmt::format(", P(examined) by distance {}", fmt::join(user.examination, " "))
+                  : fmt::format(", P(examined) 1/distance^{}", user.position_bias);
+      break;
+    case ClickKind::kChanging:
       break;
   }
   return text + (user.noise > 0.0 ? fmt::format(", noise {}", user.noise) : ", no noise");

@@ -24,6 +24,45 @@ constexpr std::int64_t kQueriesPerBlock = 32;
 enum Column : std::size_t { kMap, kMrr, kPrecision, kErr, kArp, kPairAccuracy, kOtherColumns };
 
 constexpr std::size_t kByCutoff = 3;  // columns for each cutoff
+// Last come the named metrics, and what a random order has of each.
+
+double precision_at(std::span<const std::uint8_t> list, std::int64_t cutoff, std::int64_t shown) {
+  std::int64_t hits = 0;
+  for (std::int64_t rank = 0; rank < std::min(cutoff, shown); ++rank) hits += list[rank] > 0 ? 1 : 0;
+  return static_cast<double>(hits) / static_cast<double>(cutoff);
+}
+
+double err_at(std::span<const std::uint8_t> list, std::int64_t cutoff, std::int64_t shown,
+              const GainTable& satisfactions) {
+  double err = 0.0;
+  double unsatisfied = 1.0;
+  for (std::int64_t rank = 0; rank < std::min(cutoff, shown); ++rank) {
+    const double satisfaction = satisfactions[list[rank]];
+    err += unsatisfied * satisfaction / static_cast<double>(rank + 1);
+    unsatisfied *= 1.0 - satisfaction;
+  }
+  return err;
+}
+
+/// MAP and MRR of the first `shown` ranks; relevant documents below them count as missed.
+struct HitMeans {
+  double average_precision = 0.0;
+  double reciprocal_rank = 0.0;
+};
+
+HitMeans hit_means(std::span<const std::uint8_t> list, std::int64_t shown, std::int64_t relevant) {
+  HitMeans means;
+  double precisions = 0.0;
+  std::int64_t hits = 0;
+  for (std::int64_t rank = 0; rank < shown; ++rank) {
+    if (list[rank] == 0) continue;
+    const auto position = static_cast<double>(rank + 1);
+    precisions += static_cast<double>(++hits) / position;
+    if (hits == 1) means.reciprocal_rank = 1.0 / position;
+  }
+  means.average_precision = relevant > 0 ? precisions / static_cast<double>(relevant) : 0.0;
+  return means;
+}
 
 }  // namespace
 
@@ -42,13 +81,20 @@ Evaluator::Evaluator(MetricOptions options) : options_(std::move(options)), disc
             [&](std::size_t a, std::size_t b) { return options_.cutoffs[a] < options_.cutoffs[b]; });
   top_ranks_ =
       std::max({options_.cutoffs[by_cutoff_.back()], options_.precision_cutoff, options_.err_cutoff});
+  for (const NamedMetric& metric : options_.named) top_ranks_ = std::max(top_ranks_, metric.cutoff);
   gains_ = gain_table(options_.gain);
   report_.ndcg.resize(options_.cutoffs.size());
   report_.dcg.resize(options_.cutoffs.size());
   report_.random_ndcg.resize(options_.cutoffs.size());
+  report_.named.resize(options_.named.size());
+  report_.random_named.resize(options_.named.size());
 }
 
 std::size_t Evaluator::columns() const {
+  return first_named() + 2 * options_.named.size();
+}
+
+std::size_t Evaluator::first_named() const {
   return kByCutoff * options_.cutoffs.size() + kOtherColumns;
 }
 
@@ -155,6 +201,7 @@ void Evaluator::evaluate_query(const Input<Score>& input, std::int64_t query, Sc
   empty_[query] = counts[0] == docs ? 1 : 0;
   evaluate_top(list, docs, shown, counts, values);
   evaluate_whole(list, shown, counts, query, values);
+  evaluate_named(list, docs, shown, counts, values);
   if (counts[0] == docs) apply_empty_rule(values);
 }
 
@@ -178,20 +225,8 @@ void Evaluator::evaluate_top(std::span<const std::uint8_t> list, std::int64_t do
   }
 
   double* other = row + kByCutoff * cutoffs;
-  std::int64_t hits = 0;
-  for (std::int64_t at = 0; at < std::min(options_.precision_cutoff, shown); ++at) {
-    hits += list[at] > 0 ? 1 : 0;
-  }
-  other[kPrecision] = static_cast<double>(hits) / static_cast<double>(options_.precision_cutoff);
-
-  double err = 0.0;
-  double unsatisfied = 1.0;
-  for (std::int64_t at = 0; at < std::min(options_.err_cutoff, shown); ++at) {
-    const double satisfaction = satisfactions_[list[at]];
-    err += unsatisfied * satisfaction / static_cast<double>(at + 1);
-    unsatisfied *= 1.0 - satisfaction;
-  }
-  other[kErr] = err;
+  other[kPrecision] = precision_at(list, options_.precision_cutoff, shown);
+  other[kErr] = err_at(list, options_.err_cutoff, shown, satisfactions_);
 }
 
 void Evaluator::evaluate_whole(std::span<const std::uint8_t> list, std::int64_t shown,
@@ -204,9 +239,10 @@ void Evaluator::evaluate_whole(std::span<const std::uint8_t> list, std::int64_t 
     misordered_[index] = 0;
     return;
   }
-  double precisions = 0.0;
-  double first = 0.0;
-  std::int64_t hits = 0;
+  const std::int64_t relevant = std::ssize(list) - counts[0];
+  const HitMeans means = hit_means(list, shown, relevant);
+  other[kMap] = means.average_precision;
+  other[kMrr] = means.reciprocal_rank;
   std::int64_t grade_sum = 0;
   std::int64_t position_sum = 0;
   for (std::int64_t rank = 0; rank < std::ssize(list); ++rank) {
@@ -214,20 +250,63 @@ void Evaluator::evaluate_whole(std::span<const std::uint8_t> list, std::int64_t 
     if (grade == 0) continue;
     grade_sum += grade;
     position_sum += grade * (rank + 1);
-    if (rank >= shown) continue;
-    const auto position = static_cast<double>(rank + 1);
-    precisions += static_cast<double>(++hits) / position;
-    if (hits == 1) first = 1.0 / position;
   }
-  const std::int64_t relevant = std::ssize(list) - counts[0];
-  other[kMap] = relevant > 0 ? precisions / static_cast<double>(relevant) : 0.0;
-  other[kMrr] = first;
   other[kArp] =
       grade_sum > 0 ? static_cast<double>(position_sum) / static_cast<double>(grade_sum) : kLeftOut;
   misordered_[index] = misordered_pairs(list, report_.max_grade);
   const auto pairs = static_cast<double>(pairs_[index]);
   other[kPairAccuracy] =
       pairs_[index] > 0 ? (pairs - static_cast<double>(misordered_[index])) / pairs : kLeftOut;
+}
+
+void Evaluator::evaluate_named(std::span<const std::uint8_t> list, std::int64_t docs, std::int64_t shown,
+                               const GradeCounts& counts, double* row) const {
+  const double* other = row + kByCutoff * options_.cutoffs.size();
+  double* value = row + first_named();
+  double* random = value + options_.named.size();
+  const auto discounts = discounts_.values();
+  const std::int64_t relevant = docs - counts[0];
+  for (const NamedMetric& metric : options_.named) {
+    *value = *random = kLeftOut;
+    const std::int64_t cutoff = metric.cutoff;
+    const std::int64_t top = std::min(cutoff, shown);
+    switch (metric.kind) {
+      case MetricKind::kDcg:
+        *value = dcg_of_list(list.first(top), gains_, discounts);
+        *random = random_dcg(counts, cutoff, gains_, discounts).mean;
+        break;
+      case MetricKind::kNdcg: {
+        const double ideal = ideal_dcg(counts, cutoff, gains_, discounts);
+        const bool too_short = options_.short_lists == ShortLists::kZero && docs < cutoff;
+        const bool counted = ideal > 0.0 && !too_short;
+        *value = counted ? dcg_of_list(list.first(top), gains_, discounts) / ideal : 0.0;
+        *random = counted ? random_dcg(counts, cutoff, gains_, discounts).mean / ideal : 0.0;
+        break;
+      }
+      case MetricKind::kErr:
+        *value = err_at(list, cutoff, shown, satisfactions_);
+        break;
+      case MetricKind::kPrecision:
+        *value = precision_at(list, cutoff, shown);
+        *random = static_cast<double>(relevant) / static_cast<double>(docs) *
+                  static_cast<double>(std::min(cutoff, docs)) / static_cast<double>(cutoff);
+        break;
+      case MetricKind::kMap:
+        *value = metric.whole_list() ? other[kMap] : hit_means(list, top, relevant).average_precision;
+        break;
+      case MetricKind::kMrr:
+        *value = metric.whole_list() ? other[kMrr] : hit_means(list, top, relevant).reciprocal_rank;
+        break;
+      case MetricKind::kArp:
+        *value = other[kArp];
+        break;
+      case MetricKind::kPairAccuracy:
+        *value = other[kPairAccuracy];
+        break;
+    }
+    ++value;
+    ++random;
+  }
 }
 
 void Evaluator::apply_empty_rule(double* row) const {
@@ -240,6 +319,14 @@ void Evaluator::apply_empty_rule(double* row) const {
   double* other = row + kByCutoff * cutoffs;
   other[kPrecision] = other[kErr] = value;
   if (options_.metrics == MetricSet::kAll) other[kMap] = other[kMrr] = value;
+  for (std::size_t i = 0; i < options_.named.size(); ++i) {
+    const MetricKind kind = options_.named[i].kind;
+    if (kind == MetricKind::kArp || kind == MetricKind::kPairAccuracy) continue;  // left out already
+    double* named = row + first_named() + i;
+    double* random = named + options_.named.size();
+    *named = kind == MetricKind::kDcg && !skip ? 0.0 : value;
+    if (!std::isnan(*random)) *random = *named;
+  }
 }
 
 double Evaluator::column_mean(std::size_t column) const {
@@ -266,6 +353,10 @@ void Evaluator::summarise(const Dataset& data) {
   report_.err = column_mean(kByCutoff * cutoffs + kErr);
   report_.arp = column_mean(kByCutoff * cutoffs + kArp);
   report_.pair_accuracy = column_mean(kByCutoff * cutoffs + kPairAccuracy);
+  for (std::size_t i = 0; i < options_.named.size(); ++i) {
+    report_.named[i] = column_mean(first_named() + i);
+    report_.random_named[i] = column_mean(first_named() + options_.named.size() + i);
+  }
   report_.misordered_pairs = std::accumulate(misordered_.begin(), misordered_.end(), std::int64_t{0});
   report_.pairs = std::accumulate(pairs_.begin(), pairs_.end(), std::int64_t{0});
   report_.queries = data.queries();
@@ -288,6 +379,8 @@ QueryMetrics Evaluator::of_query(std::int64_t query) const {
   metrics.err = other[kErr];
   metrics.arp = other[kArp];
   metrics.pair_accuracy = other[kPairAccuracy];
+  metrics.named = {values + first_named(), options_.named.size()};
+  metrics.random_named = {values + first_named() + options_.named.size(), options_.named.size()};
   metrics.misordered_pairs = misordered_[query];
   metrics.pairs = pairs_[query];
   return metrics;

@@ -23,6 +23,8 @@ struct QueryMetrics {
   double err = 0.0;
   double arp = 0.0;  // Σ grade·(rank + 1) / Σ grade
   double pair_accuracy = 0.0;
+  std::span<const double> named;         // in the order of MetricOptions::named
+  std::span<const double> random_named;  // what a random order has on average; NaN where that is unknown
   std::int64_t misordered_pairs = 0;
   std::int64_t pairs = 0;  // of documents with different grades
 };
@@ -38,6 +40,8 @@ struct MetricReport {
   double err = 0.0;
   double arp = 0.0;
   double pair_accuracy = 0.0;
+  std::vector<double> named;  // in the order of MetricOptions::named
+  std::vector<double> random_named;
   std::int64_t misordered_pairs = 0;  // summed over the queries
   std::int64_t pairs = 0;
   std::int64_t queries = 0;
@@ -85,11 +89,14 @@ class Evaluator {
                     const GradeCounts& counts, double* row) const;
   void evaluate_whole(std::span<const std::uint8_t> list, std::int64_t shown, const GradeCounts& counts,
                       std::int64_t query, double* row);
+  void evaluate_named(std::span<const std::uint8_t> list, std::int64_t docs, std::int64_t shown,
+                      const GradeCounts& counts, double* row) const;
   void apply_empty_rule(double* row) const;
   double column_mean(std::size_t column) const;
   void summarise(const Dataset& data);
 
   std::size_t columns() const;
+  std::size_t first_named() const;  // column
   double* row(std::int64_t query) { return values_.data() + static_cast<std::size_t>(query) * columns(); }
   const double* row(std::int64_t query) const {
     return values_.data() + static_cast<std::size_t>(query) * columns();

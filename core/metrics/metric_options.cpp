@@ -52,6 +52,13 @@ void check_metric_options(const MetricOptions& options) {
   if (options.precision_cutoff < 1 || options.err_cutoff < 1) {
     throw InvalidArgument("The cutoffs of precision and ERR must be at least 1.");
   }
+  if (options.metrics == MetricSet::kTop) {
+    for (const NamedMetric& metric : options.named) {
+      if (!metric.whole_list()) continue;
+      throw InvalidArgument(
+          fmt::format("{} looks at the whole list, but only its top is evaluated.", metric.title()));
+    }
+  }
   if (options.max_grade && (*options.max_grade < 0 || *options.max_grade > kHighestGrade)) {
     throw InvalidArgument(fmt::format("The largest grade must be between 0 and {}, not {}.", kHighestGrade,
                                       *options.max_grade));

@@ -10,6 +10,7 @@
 
 #include "core/math/dcg.h"
 #include "core/metrics/empty_queries.h"
+#include "core/metrics/named_metric.h"
 #include "core/settings/enum_names.h"
 
 namespace olrank {
@@ -43,12 +44,15 @@ struct MetricOptions {
   ShortLists short_lists = ShortLists::kScored;
   Unretrieved unretrieved = Unretrieved::kLast;
   MetricSet metrics = MetricSet::kAll;
+  /// Further ones, at cutoffs of their own. Any that looks at the whole list needs MetricSet::kAll.
+  std::vector<NamedMetric> named;
 };
 
 /// Sets everything that `convention` decides; cutoffs, max_grade and metrics stay.
 void apply_convention(Convention convention, MetricOptions& options);
 
-/// Throws InvalidArgument for cutoffs below 1 or given twice, none at all, or a max_grade out of range.
+/// Throws InvalidArgument for cutoffs below 1 or given twice, none at all, a max_grade out of range, or
+/// metrics of the whole list where only its top is sorted.
 void check_metric_options(const MetricOptions& options);
 
 /// A one-line description: gain, discount, ties, empty queries and other deviations from the default.

@@ -142,10 +142,18 @@ std::string complaint_about(std::vector<std::string> arguments) {
 
 TEST(EvalUsage, ExplainsWrongUsage) {
   EXPECT_EQ(complaint_about({"--scores", "x"}), "--data is required: name the data set that was ranked.");
-  EXPECT_EQ(complaint_about({"--data", "d"}),
-            "Give exactly one ranking: --scores FILE, --run FILE or --model FILE.");
-  EXPECT_EQ(complaint_about({"--data", "d", "--scores", "x", "--run", "y"}),
-            "Give exactly one ranking: --scores FILE, --run FILE or --model FILE.");
+  EXPECT_EQ(complaint_about({"--data", "d"}), "Give a ranking: --scores FILE, --run FILE or --model FILE.");
+  EXPECT_EQ(complaint_about({"--data", "d", "--run", "y", "--baseline", "y"}),
+            "--baseline needs at least two rankings to compare.");
+  EXPECT_EQ(
+      complaint_about({"--data", "d", "--run", "a.run", "--run", "b.run", "--baseline", "c"}).substr(0, 34),
+      "--baseline must be a or b, not 'c'");
+  EXPECT_EQ(complaint_about({"--data", "d", "--qrels", "q", "--run", "y"}),
+            "--data and --qrels both say what is relevant: give one of them.");
+  EXPECT_EQ(complaint_about({"--qrels", "q", "--model", "y"}),
+            "--model needs --data: --qrels goes with TREC runs (--run).");
+  EXPECT_EQ(complaint_about({"--data", "d", "--run", "y", "--metrics", "ndgc@5"}).substr(0, 53),
+            "--metrics: Unknown metric 'ndgc@5'. Did you mean 'ndc");
   EXPECT_EQ(complaint_about({"--data", "d", "--run", "y", "--convention", "trec-eva"}),
             "--convention must be olrank, letor, lightgbm or trec_eval, not 'trec-eva'. Did you mean "
             "'trec_eval'?");

@@ -65,6 +65,29 @@ TEST(CurveReader, ReadsTheLinesThatTrialsWrite) {
   EXPECT_DOUBLE_EQ(values[Measure::kMilliseconds], 2.0);  // excludes evaluation
 }
 
+TEST(CurveReader, ReadsAddedMetricsAndTheirRandomOrders) {
+  TemporaryFolder folder;
+  CurvePoint point = point_at(100);
+  point.metrics = {{"ndcg@10", 0.5, 0.25}, {"map", 0.375, std::nan("")}, {"future@3", 1.0, 0.0}};
+  const StageClock clock;
+  write_file_atomically(folder / "curve.jsonl", curve_line(point, &clock));
+  const RecordedCurve curve = read_curve(folder / "curve.jsonl");
+  ASSERT_EQ(curve.damage, "");
+  const MeasureValues& values = curve.points.at(0).values;
+  EXPECT_EQ(curve.cutoff, 5);
+  EXPECT_EQ(values[Measure::kOfflineNdcg], 0.25);
+  const NamedMetric ndcg{MetricKind::kNdcg, 10};
+  const NamedMetric map{MetricKind::kMap, 0};
+  EXPECT_EQ(values[measure_of(ndcg)], 0.5);
+  EXPECT_EQ(values[random_measure_of(ndcg)], 0.25);
+  EXPECT_EQ(values[measure_of(map)], 0.375);
+  EXPECT_TRUE(std::isnan(values[random_measure_of(map)]));
+  EXPECT_EQ(values.added(), (std::vector{measure_of(ndcg), measure_of(map), random_measure_of(ndcg)}));
+  EXPECT_EQ(title_of(measure_of(map), 5), "Offline MAP");
+  EXPECT_EQ(slug_of(random_measure_of(ndcg)), "random-offline-ndcg-at-10");
+  EXPECT_EQ(random_baseline(measure_of(ndcg)), random_measure_of(ndcg));
+}
+
 TEST(CurveReader, EndsBeforeTheFirstDamagedLine) {
   TemporaryFolder folder;
   const std::string first = curve_line(point_at(0), nullptr);

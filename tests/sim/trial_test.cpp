@@ -49,6 +49,32 @@ TEST(TrialTest, EvaluatesAtTheStartEveryERoundsAndAtTheEnd) {
   EXPECT_TRUE(whole.trial.finished());
 }
 
+TEST(TrialTest, AddedMetricsChangeNothingElse) {
+  StubRanker ranker(data().train.features());
+  TrialStage plain(settings(), data(), ranker);
+  std::vector<std::string> lines;
+  plain.play_to(23, true, lines);
+  TrialSettings with = settings();
+  with.metrics = {*metric_named("ndcg@5"), *metric_named("ndcg@10"), *metric_named("map")};
+  StubRanker again(data().train.features());
+  TrialStage stage(with, data(), again);
+  std::vector<std::string> more;
+  stage.play_to(23, true, more);
+  EXPECT_EQ(more, lines);  // what fingerprints cover
+  const CurvePoint& point = stage.trial.latest_point();
+  auto line = nlohmann::ordered_json::parse(curve_line(point, &stage.trial.clock()));
+  EXPECT_EQ(line["metrics"]["ndcg@10"], line["offline"]["ndcg@10"]);
+  EXPECT_EQ(line["random"]["metrics"]["ndcg@10"], line["random"]["offline"]["ndcg@10"]);
+  EXPECT_GT(line["metrics"]["map"], 0.0);
+  EXPECT_NE(line["metrics"]["ndcg@5"], line["metrics"]["ndcg@10"]);
+  line.erase("metrics");
+  line["random"].erase("metrics");
+  EXPECT_EQ(line,
+            nlohmann::ordered_json::parse(curve_line(plain.trial.latest_point(), &stage.trial.clock())));
+  EXPECT_EQ(stage.state(), plain.state());
+  EXPECT_EQ(stage.trial.queries_csv(), plain.trial.queries_csv());
+}
+
 TEST(TrialTest, FirstPointIsUntrainedRanker) {
   StubRanker ranker(data().train.features());
   TrialStage stage(settings(), data(), ranker);

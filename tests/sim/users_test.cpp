@@ -7,9 +7,12 @@
 
 #include "core/error.h"
 #include "sim/cascade_click_model.h"
+#include "sim/changing_user.h"
 #include "sim/click_tables.h"
 #include "sim/dependent_click_model.h"
+#include "sim/dynamic_bayesian_click_model.h"
 #include "sim/position_click_model.h"
+#include "sim/user_browsing_click_model.h"
 #include "tests/sim/play_users.h"
 #include "tests/support/message_of.h"
 
@@ -61,6 +64,13 @@ TEST(UsersTest, BuiltInUsersFollowTheClickSettings) {
   clicks.kind = ClickKind::kPosition;
   clicks.position_bias = 0.4;
   expect_same(*make_user("informational", clicks, {}, 4), PositionClickModel(table.click, {}, 0.4, 0.2), 4);
+  clicks.kind = ClickKind::kUserBrowsing;
+  expect_same(*make_user("informational", clicks, {}, 4),
+              UserBrowsingClickModel(table.click, {{}, {}, 0.4}, 0.2), 4);
+  clicks.kind = ClickKind::kDynamicBayesian;
+  clicks.perseverance = 0.7;
+  expect_same(*make_user("informational", clicks, {}, 4),
+              DynamicBayesianClickModel({table.click, table.stop, 0.7}, 0.2), 4);
 }
 
 TEST(UsersTest, GradesSelectTableUnlessStated) {
@@ -95,6 +105,103 @@ TEST(UsersTest, CustomUsersFollowTheirOwnTable) {
   expect_same(*make_user("ours", clicks, users, 2), PositionClickModel(click, {0.9, 0.1}, 1.0, 0.0), 2);
   // A part whose largest grade is missing still goes by the whole table.
   expect_same(*make_user("yours", clicks, users, 1), CascadeClickModel(click, 0.0), 1);
+}
+
+TEST(UsersTest, CustomUsersFollowTheOtherModels) {
+  std::vector<UserSettings> users = {custom("satisfied"), custom("browsing"), custom("near"),
+                                     custom("fickle")};
+  users[0].kind = ClickKind::kDynamicBayesian;
+  users[0].satisfaction = {0.1, 0.2, 0.3};
+  users[0].perseverance = 0.5;
+  users[1].kind = ClickKind::kUserBrowsing;
+  users[1].browsing = {0.9, 0.5, 0.7};
+  users[2].kind = ClickKind::kUserBrowsing;
+  users[2].examination = {0.9, 0.1};
+  users[3].kind = ClickKind::kChanging;
+  users[3].click.clear();
+  users[3].intents = {"near", "perfect"};
+  users[3].change_every = 7;
+  users[3].repeat = false;
+  const std::vector<double> click = {0.1, 0.5, 0.9};
+  expect_same(*make_user("satisfied", {}, users, 2),
+              DynamicBayesianClickModel({click, {0.1, 0.2, 0.3}, 0.5}, 0.0), 2);
+  expect_same(*make_user("browsing", {}, users, 2),
+              UserBrowsingClickModel(click, {{0.9, 0.5, 0.7}, {}, 1.0}, 0.0), 2);
+  expect_same(*make_user("near", {}, users, 2), UserBrowsingClickModel(click, {{}, {0.9, 0.1}, 1.0}, 0.0),
+              2);
+  std::vector<std::unique_ptr<ClickModel>> intents;
+  intents.push_back(make_user("near", {}, users, 2));
+  intents.push_back(make_user("perfect", {}, users, 2));
+  expect_same(*make_user("fickle", {}, users, 2), ChangingUser(std::move(intents), 7, false), 2);
+  EXPECT_EQ(message_of<InvalidArgument>([&] { check_users({}, users); }), kNoError);
+  EXPECT_EQ(describe_user("satisfied", {}, users, 2),
+            "satisfied: dbn, P(click | grade) 0.1 0.5 0.9, P(satisfied | grade) 0.1 0.2 0.3, perseverance "
+            "0.5, no noise");
+  EXPECT_EQ(
+      describe_user("browsing", {}, users, 2),
+      "browsing: ubm, P(click | grade) 0.1 0.5 0.9, P(examined) by rank and last click 0.9 0.5 0.7, no "
+      "noise");
+  EXPECT_EQ(
+      describe_user("fickle", {}, users, 2),
+      "fickle: changes every 7 rounds: near: ubm, P(click | grade) 0.1 0.5 0.9, P(examined) by "
+      "distance 0.9 0.1, no noise; then perfect: dependent, P(click | grade) 0 0.5 1, P(stop | grade) 0 "
+      "0 0 after-click, no noise");
+  // An intent's table covers the data, too.
+  EXPECT_NE(message_of<InvalidArgument>([&] { make_user("fickle", {}, users, 3); }).find("user 'near'"),
+            std::string::npos);
+}
+
+TEST(UsersTest, RefusesContradictoryChanges) {
+  const auto changing = [](UserSettings& user) {
+    user.kind = ClickKind::kChanging;
+    user.click.clear();
+    user.intents = {"perfect", "navigational"};
+    user.change_every = 5;
+  };
+  EXPECT_EQ(complaint_about([&](UserSettings& user) { changing(user); }), kNoError);
+  EXPECT_EQ(complaint_about([&](UserSettings& user) {
+              changing(user);
+              user.click = {0.5};
+            }),
+            "User 'mine' has kind \"changing\", which behaves as its 'intents' do: remove 'click'.");
+  EXPECT_EQ(complaint_about([&](UserSettings& user) {
+              changing(user);
+              user.intents.pop_back();
+            }),
+            "User 'mine' needs at least two users in 'intents' to change between.");
+  EXPECT_EQ(complaint_about([&](UserSettings& user) {
+              changing(user);
+              user.change_every = 0;
+            }),
+            "User 'mine' needs 'change_every', the number of rounds until its intent changes.");
+  EXPECT_EQ(complaint_about([&](UserSettings& user) {
+              changing(user);
+              user.intents[1] = "mine";
+            }),
+            "User 'mine' has 'mine' in 'intents', which changes itself: list its intents instead.");
+  EXPECT_EQ(complaint_about([&](UserSettings& user) {
+              changing(user);
+              user.intents[1] = "prefect";
+            }).substr(0, 49),
+            "User 'mine': Unknown user 'prefect' in 'intents'.");
+  EXPECT_EQ(complaint_about([](UserSettings& user) {
+              user.intents = {"perfect", "navigational"};
+            }).substr(0, 66),
+            "User 'mine' has kind \"dependent\", which does not use 'intents'. R");
+  EXPECT_EQ(
+      complaint_about([](UserSettings& user) {
+        user.kind = ClickKind::kDynamicBayesian;
+        user.satisfaction = {0.5};
+      }),
+      "User 'mine' has 3 click but 1 satisfaction probabilities. Give one of each for every grade, or "
+      "leave out 'satisfaction'.");
+  EXPECT_EQ(
+      complaint_about([](UserSettings& user) {
+        user.kind = ClickKind::kUserBrowsing;
+        user.browsing = {0.5, 0.5};
+      }),
+      "User 'mine' has 2 probabilities in 'browsing', but rank r needs r of them: 1, 3, 6, 10 or more in "
+      "all; 2 ranks have 3.");
 }
 
 TEST(UsersTest, UsersStartFromClickSettings) {

@@ -67,6 +67,56 @@ MetricOptions random_options(RngStream& coins) {
   return options;
 }
 
+/// Every kind, with and without a cutoff where both exist; kTop takes those with one.
+std::vector<NamedMetric> random_named(RngStream& coins, bool whole) {
+  std::vector<NamedMetric> metrics;
+  for (const char* name : {"ndcg", "dcg", "err", "p", "map", "mrr"}) {
+    const auto cutoff = static_cast<std::int64_t>(1 + coins.index(12));
+    metrics.push_back(*metric_named(std::string(name) + "@" + std::to_string(cutoff)));
+  }
+  for (const char* name : {"map", "mrr", "arp", "pair_accuracy"}) {
+    if (whole) metrics.push_back(*metric_named(name));
+  }
+  return metrics;
+}
+
+std::optional<double> slow_named(const slow::Query& query, const NamedMetric& metric, int max_grade,
+                                 const MetricOptions& options) {
+  const std::int64_t shown =
+      options.unretrieved == Unretrieved::kLost ? query.retrieved : std::ssize(query.grades);
+  const bool relevant = std::any_of(query.grades.begin(), query.grades.end(), [](int g) { return g > 0; });
+  // The list up to the cutoff, for the metrics that slow:: has of whole lists only.
+  slow::Query cut = query;
+  MetricOptions of_cut = options;
+  if (metric.cutoff > 0) {
+    cut.retrieved = std::min(shown, metric.cutoff);
+    of_cut.unretrieved = Unretrieved::kLost;
+  }
+  switch (metric.kind) {
+    case MetricKind::kNdcg:
+      return slow::ndcg(query, metric.cutoff, options);
+    case MetricKind::kDcg:
+      if (!relevant && options.empty_queries == EmptyQueries::kSkip) return std::nullopt;
+      return slow::dcg(slow::ranked_grades(query, options.ties), metric.cutoff, shown, options.gain,
+                       options.discount);
+    case MetricKind::kErr:
+      of_cut.err_cutoff = metric.cutoff;
+      return slow::err(cut, max_grade, of_cut);
+    case MetricKind::kPrecision:
+      of_cut.precision_cutoff = metric.cutoff;
+      return slow::precision(cut, of_cut);
+    case MetricKind::kMap:
+      return slow::average_precision(cut, of_cut);
+    case MetricKind::kMrr:
+      return slow::reciprocal_rank(cut, of_cut);
+    case MetricKind::kArp:
+      return slow::relevant_position(query, options);
+    case MetricKind::kPairAccuracy:
+      return slow::pair_accuracy(query, options);
+  }
+  return std::nullopt;
+}
+
 /// As a run would leave them: documents beyond the first ones named have no score.
 std::vector<std::int64_t> forget_some(RngStream& coins, const Dataset& data, std::vector<double>& scores) {
   std::vector<std::int64_t> retrieved;
@@ -96,6 +146,7 @@ void compare(const Evaluator& evaluator, const Dataset& data, const std::vector<
   Means err;
   Means arp;
   Means accuracy;
+  std::vector<Means> named(options.named.size());
   std::int64_t misordered = 0;
   for (std::int64_t query = 0; query < data.queries(); ++query) {
     const slow::Query obvious =
@@ -110,6 +161,10 @@ void compare(const Evaluator& evaluator, const Dataset& data, const std::vector<
     }
     check(fast.precision, slow::precision(obvious, options), precision, "precision");
     check(fast.err, slow::err(obvious, report.max_grade, options), err, "err");
+    for (std::size_t i = 0; i < named.size(); ++i) {
+      check(fast.named[i], slow_named(obvious, options.named[i], report.max_grade, options), named[i],
+            options.named[i].name().c_str());
+    }
     if (!whole) continue;
     check(fast.map, slow::average_precision(obvious, options), map, "map");
     check(fast.mrr, slow::reciprocal_rank(obvious, options), mrr, "mrr");
@@ -121,6 +176,9 @@ void compare(const Evaluator& evaluator, const Dataset& data, const std::vector<
     misordered += slow::misordered(list);
   }
   for (std::size_t i = 0; i < ndcg.size(); ++i) expect_same(report.ndcg[i], ndcg[i].mean(), "mean ndcg");
+  for (std::size_t i = 0; i < named.size(); ++i) {
+    expect_same(report.named[i], named[i].mean(), "mean " + options.named[i].name());
+  }
   expect_same(report.precision, precision.mean(), "mean precision");
   expect_same(report.err, err.mean(), "mean err");
   expect_same(report.map, map.mean(), "mean map");
@@ -142,6 +200,7 @@ TEST(Evaluator, MatchesSlowMetricsOnRaggedQueries) {
     MetricOptions options = random_options(coins);
     if (coins.index(2) == 0) options.max_grade = 7;
     if (coins.index(4) == 0) options.metrics = MetricSet::kTop;
+    options.named = random_named(coins, options.metrics == MetricSet::kAll);
     Evaluator evaluator(options);
     evaluator.evaluate(data, scores, context, retrieved);
     compare(evaluator, data, scores, retrieved);
@@ -165,6 +224,37 @@ TEST(Evaluator, TopSelectionMatchesFullSortBitwise) {
     EXPECT_EQ(all.err, top.err);
     EXPECT_TRUE(std::isnan(top.map));
   }
+}
+
+TEST(Evaluator, RandomOrdersOfNamedMetricsAreMeansOverAllOrders) {
+  ExecutionContext context;
+  const Dataset data = make_dataset({{"a", {2, 0, 1, 0}, {}}, {"b", {0, 0}, {}}, {"c", {1, 1}, {}}});
+  MetricOptions options;
+  for (const char* name : {"ndcg@2", "dcg@3", "p@3", "map", "err@3"})
+    options.named.push_back(*metric_named(name));
+  Evaluator evaluator(options);
+  // The scores of every order of at most four documents, each as often as any other.
+  std::vector<double> scores = {1.0, 2.0, 3.0, 4.0};
+  std::vector<double> sums(options.named.size(), 0.0);
+  double orders = 0.0;
+  do {
+    std::vector<double> all = scores;
+    all.insert(all.end(), {scores[0], scores[1], scores[0], scores[1]});  // as often either way round
+    evaluator.evaluate(data, std::span<const double>(all), context);
+    for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += evaluator.report().named[i];
+    ++orders;
+  } while (std::next_permutation(scores.begin(), scores.end()));
+  for (std::size_t i = 0; i < 3; ++i)
+    EXPECT_NEAR(evaluator.report().random_named[i], sums[i] / orders, 1e-12) << options.named[i].name();
+  EXPECT_TRUE(std::isnan(evaluator.report().random_named[3]));
+  EXPECT_TRUE(std::isnan(evaluator.report().random_named[4]));
+}
+
+TEST(Evaluator, RefusesMetricsOfTheWholeListWhereOnlyItsTopIsSorted) {
+  MetricOptions options;
+  options.metrics = MetricSet::kTop;
+  options.named = {*metric_named("map")};
+  EXPECT_THROW(Evaluator{options}, InvalidArgument);
 }
 
 std::vector<double> all_numbers(const Evaluator& evaluator) {

@@ -1,0 +1,127 @@
+#include "core/metrics/text_lines.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cmath>
+#include <utility>
+
+#include "core/error.h"
+#include "core/io/byte_stream.h"
+#include "core/math/dcg.h"
+
+namespace olrank {
+namespace {
+
+constexpr std::string_view kBlanks = " \t\r\v\f";
+
+constexpr std::size_t kBlockBytes = std::size_t{1} << 20;
+
+/// The fields of the line. `shape` says in the message how many there must be.
+template <std::size_t kFields>
+std::array<std::string_view, kFields> fields_of(const TextLines& lines, std::string_view shape) {
+  std::string_view rest = lines.line();
+  std::array<std::string_view, kFields> words;
+  std::size_t count = 0;
+  std::string_view wrong = lines.line().substr(lines.line().size());  // the missing or surplus field
+  for (std::string_view word = take_word(rest); !word.empty(); word = take_word(rest)) {
+    if (count < words.size()) words[count] = word;
+    if (count == words.size()) wrong = word;
+    ++count;
+  }
+  if (count != words.size())
+    lines.fail(wrong, fmt::format("A line of {}, but this line has {} fields.", shape, count));
+  return words;
+}
+
+}  // namespace
+
+TextLines TextLines::of_memory(std::string_view text, std::string file) {
+  return {TextBlocks::of_memory(text, kBlockBytes), std::move(file)};
+}
+
+TextLines TextLines::of_file(const std::filesystem::path& path) {
+  const std::string name = path.string();
+  auto file = std::make_unique<Descriptor>(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file->is_open()) throw IoError("read", name, errno);
+  TextLines lines(TextBlocks::of_stream(descriptor_stream(file->number(), name), kBlockBytes, kBlockBytes),
+                  name);
+  lines.descriptor_ = std::move(file);
+  return lines;
+}
+
+bool TextLines::next() {
+  while (rest_.empty()) {
+    if (!blocks_->next(block_)) return false;
+    if (block_.failure)
+      throw DataError(file_, number_ + 1, static_cast<std::int64_t>(block_.cut_off) + 1, *block_.failure);
+    rest_ = block_.text;
+  }
+  const std::size_t end = rest_.find('\n');  // a block ends in one
+  line_ = rest_.substr(0, end);
+  rest_.remove_prefix(end + 1);
+  ++number_;
+  return true;
+}
+
+bool TextLines::blank() const {
+  return line_.find_first_not_of(kBlanks) == std::string_view::npos;
+}
+
+void TextLines::fail(std::string_view part, const std::string& sentence) const {
+  throw DataError(file_, number_, part.data() - line_.data() + 1, sentence);
+}
+
+std::string_view take_word(std::string_view& line) {
+  const std::size_t begin = std::min(line.find_first_not_of(kBlanks), line.size());
+  const std::size_t end = std::min(line.find_first_of(kBlanks, begin), line.size());
+  const std::string_view word = line.substr(begin, end - begin);
+  line.remove_prefix(end);
+  return word;
+}
+
+std::string quoted(std::string_view word) {
+  constexpr std::size_t kShown = 40;
+  std::string shown;
+  for (const char c : word.substr(0, kShown)) shown += c >= ' ' && c != '\x7F' ? c : '?';
+  return fmt::format("'{}{}'", shown, word.size() > kShown ? "..." : "");
+}
+
+double parse_score(std::string_view word, const TextLines& lines) {
+  const std::string_view digits = word.substr(word.size() > 1 && word[0] == '+' && word[1] != '-' ? 1 : 0);
+  double score = 0.0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), score);
+  if (error == std::errc::result_out_of_range)
+    lines.fail(word, fmt::format("The score {} is out of range for a double.", quoted(word)));
+  if (error != std::errc() || end != digits.data() + digits.size())
+    lines.fail(word, fmt::format("{} is not a number.", quoted(word)));
+  if (std::isnan(score)) lines.fail(word, "The score is NaN; documents cannot be ranked by it.");
+  return score;
+}
+
+RunLine parse_run_line(const TextLines& lines) {
+  const auto [query, iteration, docno, rank, score_word, tag] =
+      fields_of<6>(lines, "a run must be 'qid Q0 docno rank score tag'");
+  const double score = parse_score(score_word, lines);
+  if (!std::isfinite(score)) lines.fail(score_word, "The scores of a run must be finite.");
+  return {query, docno, score};
+}
+
+QrelsLine parse_qrels_line(const TextLines& lines) {
+  const auto [query, iteration, docno, word] =
+      fields_of<4>(lines, "judgements must be 'qid 0 docno grade'");
+  int grade = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), grade);
+  const bool whole = error == std::errc() && end == word.data() + word.size();
+  if (!whole || grade > kHighestGrade) {
+    lines.fail(word, fmt::format("The grade must be an integer of at most {}, not {}.", kHighestGrade,
+                                 quoted(word)));
+  }
+  return {query, docno, std::max(grade, 0)};
+}
+
+}  // namespace olrank

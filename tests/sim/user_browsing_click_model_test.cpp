@@ -1,0 +1,111 @@
+#include "sim/user_browsing_click_model.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "sim/position_click_model.h"
+#include "tests/sim/play_users.h"
+#include "tests/support/chi_square.h"
+
+namespace olrank {
+namespace {
+
+const std::vector<double> kClick = {0.3, 0.8};
+
+/// P(pattern) as the product over ranks, with γ of the last click above.
+template <class Examination>
+std::vector<double> pattern_probabilities(const Examination& examination, double noise,
+                                          const std::vector<std::uint8_t>& grades) {
+  std::vector<double> probabilities(std::size_t{1} << (2 * grades.size()), 1.0);
+  for (std::size_t pattern = 0; pattern < probabilities.size(); ++pattern) {
+    std::size_t last = 0;
+    for (std::size_t rank = 1; rank <= grades.size(); ++rank) {
+      const bool clicked = (pattern >> (2 * rank - 2) & 1) != 0;
+      const bool examined = (pattern >> (2 * rank - 1) & 1) != 0;
+      const double click = kClick[grades[rank - 1]];
+      const double observed = click * (1.0 - noise) + (1.0 - click) * noise;
+      const double gamma = examination(rank, last);
+      probabilities[pattern] *=
+          examined ? gamma * (clicked ? observed : 1.0 - observed) : (clicked ? 0.0 : 1.0 - gamma);
+      if (clicked) last = rank;
+    }
+  }
+  return probabilities;
+}
+
+/// One statistic a setting, six in all: a false alarm in 6e-10 of all keys.
+TEST(UserBrowsingClickModelTest, LogsHaveExactProbabilities) {
+  const std::vector<std::uint8_t> grades = {1, 0, 1};
+  const std::vector<double> by_last = {0.9, 0.5, 0.7, 0.2, 0.6, 0.8};
+  const auto check = [&](const BrowsingTable& browsing, double noise, const auto& examination) {
+    const auto counts = pattern_counts(UserBrowsingClickModel(kClick, browsing, noise), grades, 80'000);
+    const ChiSquare logs = chi_square(counts, pattern_probabilities(examination, noise, grades));
+    EXPECT_FALSE(logs.impossible_seen);
+    EXPECT_GE(logs.degrees, 7);
+    EXPECT_LE(logs.statistic, logs.bound(kTail));
+  };
+  for (const double noise : {0.0, 0.2}) {
+    check({by_last, {}, 1.0}, noise, [&](std::size_t rank, std::size_t last) {
+      const double table[3][3] = {{0.9}, {0.5, 0.7}, {0.2, 0.6, 0.8}};
+      return table[rank - 1][last];
+    });
+    check({{}, {0.9, 0.6, 0.3}, 1.0}, noise, [](std::size_t rank, std::size_t last) {
+      return 0.9 - 0.3 * static_cast<double>(rank - last - 1);
+    });
+    check({{}, {}, 0.5}, noise, [](std::size_t rank, std::size_t last) {
+      return std::sqrt(1.0 / static_cast<double>(rank - last));
+    });
+  }
+}
+
+/// P(click at rank r) by recursion over the rank of the last click: the model's closed form. Four
+/// statistics of one degree: a false alarm in 4e-10 of all keys.
+TEST(UserBrowsingClickModelTest, ClickRatesFollowTheClosedForm) {
+  const std::vector<std::uint8_t> grades = {0, 1, 0, 1};
+  const BrowsingTable browsing{{}, {}, 1.0};
+  constexpr std::uint32_t kRounds = 100'000;
+  std::vector<std::int64_t> clicks(grades.size(), 0);
+  play(UserBrowsingClickModel(kClick, browsing, 0.0), grades, kRounds, [&](const ClickLog& log) {
+    for (std::size_t rank = 0; rank < grades.size(); ++rank) clicks[rank] += log.clicks[rank];
+  });
+  std::vector<double> last = {1.0};  // P(the last click so far is at rank r')
+  for (std::size_t rank = 1; rank <= grades.size(); ++rank) {
+    double click = 0.0;
+    for (std::size_t at = 0; at < rank; ++at) {
+      const double here = last[at] / static_cast<double>(rank - at) * kClick[grades[rank - 1]];
+      last[at] -= here;
+      click += here;
+    }
+    last.push_back(click);
+    EXPECT_TRUE(counts_follow(std::vector<std::int64_t>{clicks[rank - 1], kRounds - clicks[rank - 1]},
+                              std::vector<double>{click, 1.0 - click}, kTail))
+        << rank;
+  }
+}
+
+TEST(UserBrowsingClickModelTest, IsThePositionModelWhereTheLastClickDoesNotMatter) {
+  const UserBrowsingClickModel user(kClick, {{0.9, 0.5, 0.5, 0.2, 0.2, 0.2}, {}, 1.0}, 0.1);
+  const PositionClickModel position(kClick, {0.9, 0.5, 0.2}, 1.0, 0.1);
+  const std::vector<std::uint8_t> grades = {1, 0, 1, 1};  // the fourth is beyond both tables
+  ClickLog other;
+  std::uint32_t round = 0;
+  play(user, grades, 500, [&](const ClickLog& log) {
+    position.click({grades}, in_order(grades.size()), user_key(), ++round, other);
+    ASSERT_EQ(log.clicks, other.clicks);
+    ASSERT_EQ(log.examined, other.examined);
+  });
+}
+
+TEST(UserBrowsingClickModelTest, ExaminationEndsWithItsTable) {
+  const BrowsingTable by_distance{{}, {1.0, 0.5}, 1.0};
+  EXPECT_EQ(by_distance.examination(7, 6), 1.0);
+  EXPECT_EQ(by_distance.examination(7, 5), 0.5);
+  EXPECT_EQ(by_distance.examination(7, 4), 0.0);
+  const BrowsingTable by_last_click{{1.0, 0.5, 0.25}, {}, 1.0};
+  EXPECT_EQ(by_last_click.examination(2, 1), 0.25);
+  EXPECT_EQ(by_last_click.examination(3, 2), 0.0);
+}
+
+}  // namespace
+}  // namespace olrank

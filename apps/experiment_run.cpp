@@ -33,7 +33,8 @@ void print_summary(const std::filesystem::path& out, const OutputFlags& output) 
   const std::vector<SummaryRow> rows = read_summaries(out);
   write_file_atomically(out / "summary.csv", summary_csv(rows));
   const ResultConventions about = conventions_of(read_run_description(out));
-  fmt::print("{}", output.json ? summary_means_json(rows, about) : summary_text(rows, about));
+  fmt::print("{}",
+             output.json ? summary_means_json(rows, about) : summary_text(rows, about, output.columns()));
 }
 
 void write_report_page(const std::filesystem::path& out) {

@@ -6,12 +6,15 @@
 #include <cstdio>
 #include <exception>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "apps/command.h"
+#include "apps/help_formatter.h"
 #include "core/error.h"
+#include "core/io/standard_output.h"
 #include "core/runtime/log.h"
 #include "core/text/nearest.h"
 #include "core/version.h"
@@ -86,7 +89,8 @@ std::string command_line(int argc, char** argv) {
 int run_program(int argc, char** argv) {
   CLI::App program("olrank learns to rank online, from clicks, and knows which orders it is certain of.",
                    "olrank");
-  program.set_help_flag("-h,--help", "print this help and exit");  // subcommands inherit it
+  program.formatter(std::make_shared<HelpFormatter>(help_columns()));  // subcommands inherit it
+  program.set_help_flag("-h,--help", "print this help and exit");      // subcommands inherit it
   OutputFlags output;
   output.command_line = command_line(argc, argv);
   // Subcommands inherit these flags, so they work before and after the command's name.
@@ -94,6 +98,7 @@ int run_program(int argc, char** argv) {
   auto* quiet =
       program.add_flag("--quiet", output.quiet, "print only warnings and errors to stderr, no progress");
   program.add_flag("--verbose", output.verbose, "print details to stderr")->excludes(quiet);
+  program.add_flag("--wide", output.wide, "do not fit tables to the width of the terminal");
   bool show_version = false;
   program.add_flag("--version", show_version, "print the version and exit");
   program.fallthrough();
@@ -115,7 +120,10 @@ int run_program(int argc, char** argv) {
   try {
     program.parse(argc, argv);
   } catch (const CLI::CallForHelp& help) {
-    return program.exit(help);
+    std::ostringstream text;
+    const int code = program.exit(help, text, text);
+    write_output(text.str());
+    return code;
   } catch (const CLI::ParseError& error) {
     std::string sentence = error.what();
     if (!sentence.empty() && sentence.back() != '.') sentence += '.';
@@ -137,6 +145,10 @@ int run_program(int argc, char** argv) {
   throw InvalidArgument("No command given. See 'olrank --help'.");
 }
 
+void print_error(std::string_view message) {
+  fmt::print(stderr, "olrank: {}\n", message);
+}
+
 }  // namespace
 }  // namespace olrank
 
@@ -144,15 +156,19 @@ int main(int argc, char** argv) {
   try {
     const int code = olrank::run_program(argc, argv);
     // A full disk or a closed pipe may show only when the last of stdout is flushed.
-    if (std::fflush(stdout) != 0) throw olrank::IoError("write", "standard output", errno);
+    olrank::flush_output();
     return code;
   } catch (const std::bad_alloc&) {
-    fmt::print(stderr,
-               "olrank: The memory is exhausted: the input or the settings need more than this process can "
-               "have.\n");
+    olrank::print_error(
+        "The memory is exhausted: the input or the settings need more than this process can have.");
+    return static_cast<int>(olrank::ExitCode::kFailed);
+  } catch (const std::system_error& error) {
+    // What fmt::print() throws says neither what was written nor to where.
+    olrank::print_error(std::ferror(stdout) != 0 ? olrank::output_error(error.code().value())
+                                                 : error.what());
     return static_cast<int>(olrank::ExitCode::kFailed);
   } catch (const std::exception& error) {
-    fmt::print(stderr, "olrank: {}\n", error.what());
+    olrank::print_error(error.what());
     return static_cast<int>(olrank::exit_code_of(error));
   }
 }

@@ -47,10 +47,17 @@ class Frame(unittest.TestCase):
     def test_reports_a_full_disk(self):
         if not os.path.exists("/dev/full"):
             self.skipTest("this system has no /dev/full")
-        with open("/dev/full", "w") as full:
-            done = subprocess.run([PROGRAM, "info"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
-        self.assertEqual(done.returncode, 1)
-        self.assertIn("No space left on device", done.stderr)
+        # Short and long output, CLI11's and our own, in one piece and in many.
+        for arguments in (["info"], ["info", "--settings"], ["tune", "--help"], ["--version"], ["run", "--print-config"]):
+            with open("/dev/full", "w") as full:
+                done = subprocess.run([PROGRAM, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+            self.assertEqual(done.returncode, 1, arguments)
+            self.assertEqual(done.stderr, "olrank: Cannot write to standard output: No space left on device.\n", arguments)
+
+    def test_help_fits_its_columns(self):
+        for columns, width in (({}, 100), ({"COLUMNS": "72"}, 72), ({"COLUMNS": "300"}, 100)):
+            text = olrank("--help", env={**os.environ, **columns}).stdout
+            self.assertLessEqual(max(map(len, text.splitlines())), width)
 
 
 class Info(unittest.TestCase):

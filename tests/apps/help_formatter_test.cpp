@@ -54,7 +54,8 @@ TEST(HelpFormatter, AlignsDescriptions) {
   std::string value;
   app.add_option("--structure", value, "one of these four")
       ->type_name("full|diagonal|diagonal-of-inverse|none");
-  app.add_flag("--x", "a description that does not fit on one line of sixty");
+  bool flag = false;
+  app.add_flag("--x", flag, "a description that does not fit on one line of sixty");
   EXPECT_NE(app.help().find("  --structure full|diagonal|diagonal-of-inverse|none\n"
                             "                              one of these four\n"
                             "  --x                         a description that does not\n"

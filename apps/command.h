@@ -11,7 +11,11 @@ struct OutputFlags {
   bool json = false;
   bool quiet = false;
   bool verbose = false;
+  bool wide = false;
   std::string command_line;  // quoted for a shell
+
+  /// The columns that tables on standard output may take; 0 is no limit.
+  int columns() const;
 };
 
 /// One subcommand: declares its flags, then runs and returns the process's exit code.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "apps/device_choice.h"
@@ -11,6 +12,7 @@
 #include "core/runtime/progress.h"
 #include "core/text/byte_size.h"
 #include "core/text/counted.h"
+#include "core/text/text_table.h"
 #include "models/ranker_plan.h"
 
 namespace olrank {
@@ -75,11 +77,13 @@ void print_dry_run(const Configuration& configuration, const ExperimentPlan& pla
   const std::vector<TrialIdentity> trials = trials_of(plan);
   const std::shared_ptr<const FoldData> fold = plan.data->get(plan.folds.front());
   auto rankers = nlohmann::ordered_json::array();
-  double total_seconds = 0.0;
-  std::size_t widest = 20;
-  for (const RankerSettings& ranker : configuration.rankers) widest = std::max(widest, ranker.name.size());
-  std::string text = fmt::format("{:<{}} {:>7} {:>11} {:>14} {:>14} {:>12}\n", "ranker", widest, "trials",
-                                 "parameters", "max memory", "memory now", "time (s)");
+  std::map<std::string, TrialEstimate> estimates;
+  TextTable table({{.header = "ranker", .is_name = true},
+                   {.header = "trials", .dropped = 2},
+                   {.header = "parameters", .dropped = 3},
+                   {.header = "max memory"},
+                   {.header = "memory now", .dropped = 1},
+                   {.header = "time (s)"}});
   for (const RankerSettings& ranker : configuration.rankers) {
     std::vector<TrialIdentity> of_ranker;
     std::copy_if(trials.begin(), trials.end(), std::back_inserter(of_ranker),
@@ -89,11 +93,11 @@ void print_dry_run(const Configuration& configuration, const ExperimentPlan& pla
     first.fold = plan.folds.front();
     const TrialEstimate estimate = estimate_trial(plan, first, *fold, kCalibrationSeconds);
     const RankerPlan planned = plan_ranker(ranker, load_of(plan, *fold));
-    total_seconds += estimate.seconds * static_cast<double>(of_ranker.size());
-    text +=
-        fmt::format("{:<{}} {:>7} {:>11} {:>14} {:>14} {:>12.1f}\n", ranker.name, widest, of_ranker.size(),
-                    estimate.parameters, readable_bytes(static_cast<double>(planned.bytes)),
-                    readable_bytes(static_cast<double>(estimate.state_bytes)), estimate.seconds);
+    estimates.emplace(ranker.name, estimate);
+    table.add({ranker.name, fmt::format("{}", of_ranker.size()), fmt::format("{}", estimate.parameters),
+               readable_bytes(static_cast<double>(planned.bytes)),
+               readable_bytes(static_cast<double>(estimate.state_bytes)),
+               fmt::format("{:.1f}", estimate.seconds)});
     rankers.push_back({{"ranker", ranker.name},
                        {"trials", of_ranker.size()},
                        {"parameters", estimate.parameters},
@@ -102,7 +106,7 @@ void print_dry_run(const Configuration& configuration, const ExperimentPlan& pla
                        {"seconds_a_trial", estimate.seconds},
                        {"calibration_rounds", estimate.rounds_tried}});
   }
-  const double seconds = total_seconds / static_cast<double>(plan.jobs);
+  const double seconds = forecast_of(plan, estimates).seconds_left().value_or(0.0);
   if (output.json) {
     nlohmann::ordered_json json = {
         {"trials", trials.size()}, {"rounds", plan.trial.rounds}, {"data_bytes", fold_bytes(*fold)},
@@ -111,7 +115,8 @@ void print_dry_run(const Configuration& configuration, const ExperimentPlan& pla
     fmt::print("{}\n", json.dump(2));
     return;
   }
-  fmt::print("{}", text);
+  const TextTable::Fitted fitted = table.fitted(output.columns());
+  fmt::print("{}{}", fitted.text, hidden_columns_text(fitted.hidden, output.columns()));
   fmt::print(
       "{} of {}, {} of data per fold, {} in parallel: about {}, extrapolated from the first rounds.\n",
       counted(trials.size(), "trial"), counted(plan.trial.rounds, "round"),

@@ -1,8 +1,6 @@
 #include "apps/experiment_run.h"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include <utility>
 #include <vector>
@@ -48,20 +46,12 @@ void print_summary(const Report& report, const OutputFlags& output) {
     fmt::print("{}", summary_means_json(rows, about));
     return;
   }
-  print_findings(report);
-  fmt::print("{}", summary_text(rows, about));
+  print_findings(report, output);
+  fmt::print("{}", summary_text(rows, about, output.columns()));
 }
 
-void print_findings(const Report& report) {
-  // Whoever reads a pipe wraps lines as needed.
-  const bool wraps = isatty(STDOUT_FILENO) != 0;
-  fmt::print("{}\n", findings_text(report, wraps ? static_cast<std::size_t>(terminal_columns()) : 0));
-}
-
-int terminal_columns() {
-  winsize size{};
-  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
-  return 80;
+void print_findings(const Report& report, const OutputFlags& output) {
+  fmt::print("{}\n", findings_text(report, static_cast<std::size_t>(output.columns())));
 }
 
 }  // namespace olrank

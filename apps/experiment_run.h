@@ -19,10 +19,7 @@ Report write_report_page(const std::filesystem::path& out);
 /// means.
 void print_summary(const Report& report, const OutputFlags& output);
 
-/// What the results say, wrapped on a terminal.
-void print_findings(const Report& report);
-
-/// The width of the terminal on stdout; 80 if it is none.
-int terminal_columns();
+/// What the results say, wrapped at the output's width.
+void print_findings(const Report& report, const OutputFlags& output);
 
 }  // namespace olrank

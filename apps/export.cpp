@@ -6,6 +6,7 @@
 #include "apps/saved_trial.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
+#include "core/runtime/log.h"
 #include "core/settings/choice.h"
 #include "models/export/export_format.h"
 #include "models/model_file.h"
@@ -43,6 +44,7 @@ class ExportCommand : public Command {
     const auto format = parse_choice<ExportFormat>("--to", format_);
     const LoadedModel model = load_model(model_file_of(model_));
     write_file_atomically(out_, exported(model, format, identifier_of(out_)));
+    log_info("Wrote {}: the model in the format {}", out_, name_of(format));
     return 0;
   }
 

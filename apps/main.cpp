@@ -2,21 +2,41 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cstdio>
 #include <exception>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "apps/command.h"
+#include "apps/help_formatter.h"
 #include "core/error.h"
+#include "core/io/standard_output.h"
 #include "core/runtime/log.h"
+#include "core/runtime/log_output.h"
+#include "core/runtime/progress.h"
+#include "core/settings/choice.h"
 #include "core/text/nearest.h"
 #include "core/version.h"
 
 namespace olrank {
+
+/// The values of --progress.
+enum class ProgressChoice { kAuto, kBar, kLines, kJson, kNone };
+template <>
+struct EnumNames<ProgressChoice> {
+  static constexpr std::array values = {std::pair{ProgressChoice::kAuto, std::string_view("auto")},
+                                        std::pair{ProgressChoice::kBar, std::string_view("bar")},
+                                        std::pair{ProgressChoice::kLines, std::string_view("lines")},
+                                        std::pair{ProgressChoice::kJson, std::string_view("json")},
+                                        std::pair{ProgressChoice::kNone, std::string_view("none")}};
+};
+
 namespace {
 
 struct Registered {
@@ -83,10 +103,21 @@ std::string command_line(int argc, char** argv) {
   return line;
 }
 
+void choose_progress(const std::string& name) {
+  const auto style = parse_choice<ProgressChoice>("--progress", name);
+  if (style == ProgressChoice::kAuto) return;
+  if (style == ProgressChoice::kJson) set_log_form(LogForm::kJson);
+  set_progress_style(style == ProgressChoice::kBar     ? ProgressStyle::kBar
+                     : style == ProgressChoice::kLines ? ProgressStyle::kLines
+                     : style == ProgressChoice::kJson  ? ProgressStyle::kJson
+                                                       : ProgressStyle::kSilent);
+}
+
 int run_program(int argc, char** argv) {
   CLI::App program("olrank learns to rank online, from clicks, and knows which orders it is certain of.",
                    "olrank");
-  program.set_help_flag("-h,--help", "print this help and exit");  // subcommands inherit it
+  program.formatter(std::make_shared<HelpFormatter>(help_columns()));  // subcommands inherit it
+  program.set_help_flag("-h,--help", "print this help and exit");      // subcommands inherit it
   OutputFlags output;
   output.command_line = command_line(argc, argv);
   // Subcommands inherit these flags, so they work before and after the command's name.
@@ -94,6 +125,16 @@ int run_program(int argc, char** argv) {
   auto* quiet =
       program.add_flag("--quiet", output.quiet, "print only warnings and errors to stderr, no progress");
   program.add_flag("--verbose", output.verbose, "print details to stderr")->excludes(quiet);
+  std::string progress = "auto";
+  std::string log_file;
+  program
+      .add_option("--progress", progress,
+                  "progress on stderr: bar, lines, json (one object for each event, docs/CONTRACTS.md), "
+                  "none, or auto: a bar on a terminal, else lines [default: auto]")
+      ->type_name("STYLE");
+  program.add_option("--log", log_file, "append what is logged to FILE, with times; unaffected by --quiet")
+      ->type_name("FILE");
+  program.add_flag("--wide", output.wide, "do not fit tables to the width of the terminal");
   bool show_version = false;
   program.add_flag("--version", show_version, "print the version and exit");
   program.fallthrough();
@@ -115,7 +156,10 @@ int run_program(int argc, char** argv) {
   try {
     program.parse(argc, argv);
   } catch (const CLI::CallForHelp& help) {
-    return program.exit(help);
+    std::ostringstream text;
+    const int code = program.exit(help, text, text);
+    write_output(text.str());
+    return code;
   } catch (const CLI::ParseError& error) {
     std::string sentence = error.what();
     if (!sentence.empty() && sentence.back() != '.') sentence += '.';
@@ -124,9 +168,14 @@ int run_program(int argc, char** argv) {
 
   if (output.quiet) set_verbosity(Verbosity::kQuiet);
   if (output.verbose) set_verbosity(Verbosity::kVerbose);
+  choose_progress(progress);
   for (const Registered& registered : commands) {
     if (!registered.app->parsed()) continue;
     refuse_unknown(program, registered.app);
+    if (!log_file.empty()) {
+      open_log_file(log_file);
+      log_to_file(output.command_line);
+    }
     return registered.command->run(output);
   }
   refuse_unknown(program, nullptr);
@@ -144,15 +193,21 @@ int main(int argc, char** argv) {
   try {
     const int code = olrank::run_program(argc, argv);
     // A full disk or a closed pipe may show only when the last of stdout is flushed.
-    if (std::fflush(stdout) != 0) throw olrank::IoError("write", "standard output", errno);
+    olrank::flush_output();
     return code;
   } catch (const std::bad_alloc&) {
-    fmt::print(stderr,
-               "olrank: The memory is exhausted: the input or the settings need more than this process can "
-               "have.\n");
+    olrank::log_error(
+        "The memory is exhausted: the input or the settings need more than this process can have.",
+        static_cast<int>(olrank::ExitCode::kFailed));
+    return static_cast<int>(olrank::ExitCode::kFailed);
+  } catch (const std::system_error& error) {
+    // What fmt::print() throws says neither what was written nor to where.
+    olrank::log_error(std::ferror(stdout) != 0 ? olrank::output_error(error.code().value()) : error.what(),
+                      static_cast<int>(olrank::ExitCode::kFailed));
     return static_cast<int>(olrank::ExitCode::kFailed);
   } catch (const std::exception& error) {
-    fmt::print(stderr, "olrank: {}\n", error.what());
-    return static_cast<int>(olrank::exit_code_of(error));
+    const int code = static_cast<int>(olrank::exit_code_of(error));
+    olrank::log_error(error.what(), code);
+    return code;
   }
 }

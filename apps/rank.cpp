@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 
-#include <cerrno>
-#include <cstdio>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -17,8 +15,10 @@
 #include "core/data/letor_stream.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
+#include "core/io/standard_output.h"
 #include "core/runtime/log.h"
 #include "core/settings/choice.h"
+#include "core/text/counted.h"
 #include "models/model_scorer.h"
 
 namespace olrank {
@@ -40,8 +40,8 @@ class Output {
   void commit() {
     if (file_) {
       file_->commit();
-    } else if (std::fwrite(kept_.data(), 1, kept_.size(), stdout) != kept_.size()) {
-      throw IoError("write", "standard output", errno);
+    } else {
+      write_output(kept_);
     }
   }
 
@@ -159,14 +159,29 @@ class RankCommand : public Command {
     rank(fitted_to_model(data, scorer.model(), data_.source, context),
          [&](std::string_view text) { output.write(text); });
     output.commit();
+    say_what_was_written(data.queries(), data.docs());
   }
 
   void rank_stream(const ModelScorer& scorer, const LetorOptions& options, ExecutionContext& context,
                    const PrintLists& rank) const {
     Output output(out_);
     LetorStream stream(data_.source, scorer.features(), options, context.pool());
-    while (const auto data = stream.next()) rank(*data, [&](std::string_view text) { output.write(text); });
+    std::int64_t queries = 0;
+    std::int64_t docs = 0;
+    while (const auto data = stream.next()) {
+      rank(*data, [&](std::string_view text) { output.write(text); });
+      queries += data->queries();
+      docs += data->docs();
+    }
     output.commit();
+    say_what_was_written(queries, docs);
+  }
+
+  void say_what_was_written(std::int64_t queries, std::int64_t docs) const {
+    if (out_ == "-") return;
+    log_info("Wrote {}: {} of {} in {}", out_,
+             format_text_ == name_of(ListFormat::kScores) ? "scores" : "a TREC run",
+             counted(docs, "document"), queries == 1 ? "1 query" : fmt::format("{} queries", queries));
   }
 
   std::string model_;

@@ -1,21 +1,18 @@
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <chrono>
-#include <cstdio>
 #include <filesystem>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "apps/command.h"
 #include "apps/experiment_run.h"
+#include "apps/watch.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
+#include "core/io/standard_output.h"
 #include "core/runtime/interrupt.h"
 #include "core/runtime/log.h"
 #include "report/comparison.h"
-#include "report/dashboard.h"
 #include "report/exports.h"
 #include "report/page.h"
 #include "sim/output_folder.h"
@@ -25,38 +22,6 @@ namespace olrank {
 namespace {
 
 namespace fs = std::filesystem;
-using Clock = std::chrono::steady_clock;
-
-/// Shows an experiment's progress until it finishes or a signal arrives. Returns the signal, or 0.
-int watch(const fs::path& folder, double interval) {
-  const InterruptGuard guard;
-  const bool redraws = isatty(STDOUT_FILENO) != 0;
-  const Clock::time_point began = Clock::now();
-  std::int64_t rounds_before = -1;
-  std::string shown;
-  for (;;) {
-    const DashboardState state = dashboard_state(read_experiment(folder));
-    if (rounds_before < 0) rounds_before = state.rounds;
-    const double seconds = std::chrono::duration<double>(Clock::now() - began).count();
-    const double rate = seconds > 0.0 ? static_cast<double>(state.rounds - rounds_before) / seconds : 0.0;
-    const std::string text = dashboard_text(state, rate, terminal_columns());
-    if (redraws) {
-      fmt::print("\x1b[H\x1b[2J{}", text);
-    } else if (text != shown) {
-      fmt::print("{}\n", text);
-    }
-    shown = text;
-    std::fflush(stdout);
-    if (state.finished >= state.expected) return 0;
-    // Short sleeps, so that a signal takes effect at once.
-    const Clock::time_point next =
-        Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(interval));
-    while (Clock::now() < next) {
-      if (InterruptGuard::requested() != 0) return InterruptGuard::requested();
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    }
-  }
-}
 
 class ReportCommand : public Command {
  public:
@@ -95,7 +60,7 @@ class ReportCommand : public Command {
       if (folders_.size() > 1)
         throw InvalidArgument("--watch supports a single experiment; name one folder.");
       if (!(interval_ > 0.0)) throw InvalidArgument("--every must be above 0 seconds.");
-      if (const int signal = watch(folders_.front(), interval_); signal != 0)
+      if (const int signal = watch_experiment(folders_.front(), interval_, output); signal != 0)
         return InterruptGuard::exit_code(signal);
     }
     if (folders_.size() > 1 && out_.empty())
@@ -109,7 +74,7 @@ class ReportCommand : public Command {
     for (const std::string& warning : report.warnings) log_warning("{}", warning);
     write_files(report, output.command_line);
     print_tables(report, output);
-    std::fflush(stdout);  // keep the table above the lines that follow on stderr
+    flush_output();
     log_missing_trials(report);
     log_info("Report: {}", (page_folder() / "report.html").string());
     return 0;
@@ -134,9 +99,14 @@ class ReportCommand : public Command {
     write_file_atomically(folder / "report.html", report_page(report));
     if (!figures_.empty()) make_report_folder(figures_, command);
     if (!figures_.empty()) log_info("{} figures in {}", write_figures(report, figures_), figures_);
-    if (!latex_.empty()) write_file_atomically(latex_, report_latex(report));
-    if (!csv_.empty()) write_file_atomically(csv_, report_csv(report));
-    if (!json_.empty()) write_file_atomically(json_, report_json(report));
+    if (!latex_.empty()) write_and_say(latex_, "a LaTeX table", report_latex(report));
+    if (!csv_.empty()) write_and_say(csv_, "final metrics and mean curves as CSV", report_csv(report));
+    if (!json_.empty()) write_and_say(json_, "metrics, curves and tests as JSON", report_json(report));
+  }
+
+  static void write_and_say(const std::string& file, std::string_view what, const std::string& text) {
+    write_file_atomically(file, text);
+    log_info("Wrote {}: {}", file, what);
   }
 
   void print_tables(const Report& report, const OutputFlags& output) const {
@@ -148,12 +118,12 @@ class ReportCommand : public Command {
       print_summary(report, output);
       return;
     }
-    print_findings(report);
+    print_findings(report, output);
     // A comparison does not rewrite the experiments' own files.
     for (std::size_t i = 0; i < report.experiments.size(); ++i) {
       fmt::print("{}{}\n{}", i > 0 ? "\n" : "", report.labels[i],
                  summary_text(read_summaries(report.experiments[i].folder),
-                              conventions_of(report.experiments[i].run)));
+                              conventions_of(report.experiments[i].run), output.columns()));
     }
   }
 

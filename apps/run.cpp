@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <optional>
 #include <string>
 
@@ -12,6 +11,7 @@
 #include "apps/experiment_setup.h"
 #include "apps/setting_flags.h"
 #include "core/error.h"
+#include "core/io/standard_output.h"
 #include "core/runtime/log.h"
 #include "core/text/counted.h"
 
@@ -65,7 +65,7 @@ class RunCommand : public Command {
     const int code = run_and_summarise(plan);
     const Report report = write_report_page(plan.out);
     if (code == 0) print_summary(report, output);
-    std::fflush(stdout);  // keep the table above the lines that follow on stderr
+    flush_output();
     log_info("Report: {}", (plan.out / "report.html").string());
     return code;
   }

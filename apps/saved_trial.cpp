@@ -1,6 +1,7 @@
 #include "apps/saved_trial.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -63,10 +64,40 @@ bool has_parameters_of(const OnlineRanker& ranker, const LoadedModel& model) {
                     [](const auto& a, const auto& b) { return a.name == b.name && a.values == b.values; });
 }
 
+/// A folder without a model is usually the experiment in place of a trial, or a trial that still runs.
+[[noreturn]] void explain_missing_model(const fs::path& folder) {
+  constexpr std::size_t kNamed = 5;
+  std::vector<std::string> finished;
+  for (const TrialIdentity& identity : trials_in(folder)) {
+    if (TrialFolder(folder, identity).finished()) finished.push_back((folder / identity.path()).string());
+  }
+  if (!finished.empty()) {
+    const std::size_t more = finished.size() - std::min(finished.size(), kNamed);
+    finished.resize(finished.size() - more);
+    throw InvalidArgument(fmt::format("'{}' is the folder of an experiment; name one of its trials: {}{}.",
+                                      folder.string(), fmt::join(finished, ", "),
+                                      more > 0 ? fmt::format(" and {} more", more) : ""));
+  }
+  if (!trials_in(folder).empty()) {
+    throw InvalidArgument(fmt::format(
+        "'{}' is the folder of an experiment, and none of its trials has finished yet.", folder.string()));
+  }
+  if (fs::exists(folder / "curve.jsonl")) {
+    throw InvalidArgument(
+        fmt::format("The trial in '{}' has not finished, so it has no model yet.", folder.string()));
+  }
+  throw IoError(
+      fmt::format("'{}' has no model.safetensors; name a model file or the folder of a finished trial.",
+                  folder.string()));
+}
+
 }  // namespace
 
 fs::path model_file_of(const std::string& named) {
-  return fs::is_directory(named) ? fs::path(named) / "model.safetensors" : fs::path(named);
+  if (!fs::is_directory(named)) return named;
+  const fs::path file = fs::path(named) / "model.safetensors";
+  if (!fs::exists(file)) explain_missing_model(named);
+  return file;
 }
 
 SavedTrial load_saved_trial(const fs::path& model_file, const LoadedModel& model) {

@@ -10,7 +10,8 @@
 
 namespace olrank {
 
-/// The model file that is named directly or by its trial's folder.
+/// The model file that is named directly or by its trial's folder. For a folder without
+/// one throws an error that names the trials of an experiment.
 std::filesystem::path model_file_of(const std::string& named);
 
 /// A ranker in the state at the end of its trial.

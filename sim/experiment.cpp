@@ -10,12 +10,15 @@
 #include <mutex>
 #include <set>
 #include <thread>
+#include <utility>
 
 #include "core/error.h"
 #include "core/io/folder.h"
 #include "core/runtime/interrupt.h"
 #include "core/runtime/log.h"
-#include "core/runtime/progress.h"
+#include "core/runtime/log_output.h"
+#include "sim/calibration.h"
+#include "sim/run_progress.h"
 #include "sim/trial.h"
 #include "sim/uniform_queries.h"
 
@@ -63,10 +66,12 @@ std::string worse_than_random(const LastLists& lists, std::int64_t cutoff, const
       cutoff, LastLists::kRounds, lists.mean_ndcg(), lists.random_ndcg(), ranker.advice);
 }
 
-/// Trials of one fold together, so that few folds are in memory at a time.
-std::vector<TrialIdentity> by_fold(std::vector<TrialIdentity> trials) {
-  std::stable_sort(trials.begin(), trials.end(),
-                   [](const TrialIdentity& a, const TrialIdentity& b) { return a.fold < b.fold; });
+/// Trials of one fold together, so that few folds are in memory at a time; then those of one seed, so that
+/// early results compare all rankers and their costs are known early.
+std::vector<TrialIdentity> in_order_of_play(std::vector<TrialIdentity> trials) {
+  std::stable_sort(trials.begin(), trials.end(), [](const TrialIdentity& a, const TrialIdentity& b) {
+    return std::pair(a.fold, a.seed) < std::pair(b.fold, b.seed);
+  });
   return trials;
 }
 
@@ -104,14 +109,19 @@ struct Stage {
   Trial trial;
 };
 
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
 enum class Ended { kFinished, kFinishedBefore, kInterrupted };
 
 class Experiment {
  public:
   explicit Experiment(const ExperimentPlan& plan)
       : plan_(plan),
-        trials_(by_fold(trials_of(plan))),
-        progress_("running", std::ssize(trials_) * plan.trial.rounds, "rounds") {}
+        trials_(in_order_of_play(trials_of(plan))),
+        progress_(trials_, plan.trial.rounds, queries_of(plan, trials_), plan.jobs),
+        calibrated_(rankers_to_calibrate()) {}
 
   ExperimentOutcome run() {
     const InterruptGuard guard;
@@ -119,28 +129,72 @@ class Experiment {
     for (int job = 1; job < plan_.jobs; ++job) workers.emplace_back([this] { work(); });
     work();
     for (std::thread& worker : workers) worker.join();
-    progress_.finish();
-    if (failure_) std::rethrow_exception(failure_);
     outcome_.signal = InterruptGuard::requested();
+    progress_.end(outcome_.signal);
+    if (failure_) std::rethrow_exception(failure_);
     return outcome_;
   }
 
  private:
+  /// Shorter trials are over before their cost matters.
+  static constexpr std::int64_t kLongEnough = 200;
+  static constexpr double kCalibrationSeconds = 0.25;
+
+  static std::int64_t queries_of(const ExperimentPlan& plan, const std::vector<TrialIdentity>& trials) {
+    return trials.empty() ? 1 : plan.data->get(trials.front().fold)->data.train.queries();
+  }
+
+  /// The first unfinished trial of each ranker that has to wait. Those that start at once need no
+  /// calibration, and rankers that learn from grades may train for long before their first round.
+  std::vector<std::size_t> rankers_to_calibrate() const {
+    std::vector<std::size_t> first_trials;
+    if (!progress_.shows() || plan_.trial.rounds < kLongEnough) return first_trials;
+    std::set<std::string> seen;
+    std::int64_t unfinished = 0;
+    for (std::size_t number = 0; number < trials_.size(); ++number) {
+      if (TrialFolder(plan_.out, trials_[number]).finished()) continue;
+      const bool starts_at_once = unfinished++ < plan_.jobs;
+      if (!seen.insert(trials_[number].ranker).second || starts_at_once) continue;
+      if (!ranker_of(plan_, trials_[number]).needs_labels) first_trials.push_back(number);
+    }
+    return first_trials;
+  }
+
+  /// Plays the first rounds of a ranker's trial and forgets them. A failure shows in the trial itself.
+  void calibrate_ranker(const TrialIdentity& identity, ExecutionContext& execution) {
+    const MutedLog muted;
+    try {
+      const std::shared_ptr<const FoldData> fold = plan_.data->get(identity.fold);
+      const auto begun = std::chrono::steady_clock::now();
+      Stage stage(plan_, identity, *fold, execution);
+      const double setup = seconds_since(begun);
+      const Calibration calibration =
+          calibrate(stage.trial, Stage::settings(plan_, *fold), fold->data.train.queries(),
+                    kCalibrationSeconds, plan_.trial.rounds / 20);
+      progress_.calibrated(identity.ranker, calibration.shape, setup);
+    } catch (const std::exception&) {
+    }
+  }
+
   void work() {
     ExecutionContext execution(std::max(1, plan_.threads / plan_.jobs));
     while (!stopping()) {
+      const std::size_t number = next_calibration_.fetch_add(1);
+      if (number >= calibrated_.size()) break;
+      calibrate_ranker(trials_[calibrated_[number]], execution);
+    }
+    while (!stopping()) {
       const std::size_t number = next_.fetch_add(1);
       if (number >= trials_.size()) return;
-      const TrialIdentity& identity = trials_[number];
       try {
-        const Ended ended = run_trial(identity, execution);
+        const Ended ended = run_trial(number, execution);
         const std::lock_guard lock(mutex_);
         outcome_.finished += ended == Ended::kFinished ? 1 : 0;
         outcome_.finished_before += ended == Ended::kFinishedBefore ? 1 : 0;
       } catch (const NumericError& error) {
-        count_failure(identity, error);
+        count_failure(number, error);
       } catch (const OutOfDeviceMemory& error) {
-        count_failure(identity, error);
+        count_failure(number, error);
       } catch (...) {
         const std::lock_guard lock(mutex_);
         if (!failure_) failure_ = std::current_exception();
@@ -149,45 +203,48 @@ class Experiment {
     }
   }
 
-  void count_failure(const TrialIdentity& identity, const Error& error) {
+  void count_failure(std::size_t number, const Error& error) {
     const std::lock_guard lock(mutex_);
-    outcome_.failures.push_back(fmt::format("{}: {}", identity.path().string(), error.what()));
+    outcome_.failures.push_back(fmt::format("{}: {}", trials_[number].path().string(), error.what()));
     log_warning("{}", outcome_.failures.back());
+    progress_.failed(number, error.what());
   }
 
   bool stopping() const { return failed_ || InterruptGuard::requested() != 0; }
 
-  Ended run_trial(const TrialIdentity& identity, ExecutionContext& execution) {
+  Ended run_trial(std::size_t number, ExecutionContext& execution) {
+    const TrialIdentity& identity = trials_[number];
     const std::shared_ptr<const FoldData> fold = plan_.data->get(identity.fold);
     const TrialRecipe recipe =
         recipe_of(plan_, ranker_of(plan_, identity), user_of(plan_, identity), identity, *fold);
     TrialFolder folder(plan_.out, identity);
     if (folder.finished()) {
       folder.check(recipe);
-      progress_.already_done(plan_.trial.rounds);
+      progress_.finished_before(number);
       return Ended::kFinishedBefore;
     }
+    const auto begun = std::chrono::steady_clock::now();
     Stage stage(plan_, identity, *fold, execution);  // may take a while to train
     Trial& trial = stage.trial;
     if (folder.has_checkpoint()) {
       folder.restore(trial, recipe);
-      progress_.already_done(trial.rounds_played());
     } else {
       folder.begin();
     }
-    return play(identity, *fold, recipe, folder, stage);
+    progress_.started(number, trial.rounds_played(), seconds_since(begun));
+    return play(number, *fold, recipe, folder, stage);
   }
 
-  Ended play(const TrialIdentity& identity, const FoldData& fold, const TrialRecipe& recipe,
-             TrialFolder& folder, Stage& stage) {
+  Ended play(std::size_t number, const FoldData& fold, const TrialRecipe& recipe, TrialFolder& folder,
+             Stage& stage) {
+    const TrialIdentity& identity = trials_[number];
     Trial& trial = stage.trial;
     RoundDetail detail;
-    std::int64_t told = trial.rounds_played();
     const auto tell = [&] {
       if (!trial.evaluating()) return;
-      folder.append(trial.finish_evaluation(), trial.evaluation_clock());
-      progress_.advance(trial.rounds_played() - told);
-      told = trial.rounds_played();
+      const CurvePoint& point = trial.finish_evaluation();
+      folder.append(point, trial.evaluation_clock());
+      progress_.evaluated(number, point);
     };
     for (;;) {
       if (trial.evaluation_due()) {
@@ -207,6 +264,7 @@ class Experiment {
       } else {
         trial.play_round();
       }
+      progress_.played(number, trial.rounds_played());
       if (trial.rounds_played() % plan_.checkpoint_every == 0 && !trial.finished()) {
         tell();
         folder.write_checkpoint(trial, recipe);
@@ -215,7 +273,6 @@ class Experiment {
     if (const std::int64_t left = plan_.trial.rounds - trial.rounds_played(); left > 0) {
       log_info("{}: The recording ended after {} of {} rounds.", identity.path().string(),
                trial.rounds_played(), plan_.trial.rounds);
-      progress_.already_done(left);
     }
     TrialSummary summary;
     summary.identity = identity;
@@ -226,12 +283,15 @@ class Experiment {
       log_warning("{}: {}", identity.path().string(), summary.notes.back());
     }
     folder.finish(trial, *stage.ranker, fold.inputs, std::move(summary));
+    progress_.finished(number, trial.clock().total());
     return Ended::kFinished;
   }
 
   const ExperimentPlan& plan_;
   std::vector<TrialIdentity> trials_;
-  Progress progress_;
+  RunProgress progress_;
+  std::vector<std::size_t> calibrated_;  // a trial of each ranker
+  std::atomic<std::size_t> next_calibration_{0};
   std::atomic<std::size_t> next_{0};
   std::atomic<bool> failed_{false};
 
@@ -326,7 +386,7 @@ void refuse_existing(const ExperimentPlan& plan, const OutputFolder& folder) {
 
 void check_existing(const ExperimentPlan& plan) {
   if (!holds_results(plan.out)) return;  // nothing to replace
-  for (const TrialIdentity& identity : by_fold(trials_of(plan))) {
+  for (const TrialIdentity& identity : in_order_of_play(trials_of(plan))) {
     const std::shared_ptr<const FoldData> fold = plan.data->get(identity.fold);
     const TrialRecipe recipe =
         recipe_of(plan, ranker_of(plan, identity), user_of(plan, identity), identity, *fold);
@@ -352,25 +412,34 @@ ExperimentOutcome run_experiment(const ExperimentPlan& plan) {
 TrialEstimate estimate_trial(const ExperimentPlan& plan, const TrialIdentity& identity,
                              const FoldData& fold, double seconds) {
   ExecutionContext execution(std::max(1, plan.threads / plan.jobs));
+  const auto begun = std::chrono::steady_clock::now();
   Stage stage(plan, identity, fold, execution);
-  Trial& trial = stage.trial;
   TrialEstimate estimate;
-  const auto start = std::chrono::steady_clock::now();
-  double spent = 0.0;
-  while (!trial.finished() && spent < seconds) {
-    if (trial.evaluation_due()) trial.evaluate();
-    trial.play_round();
-    ++estimate.rounds_tried;
-    spent = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  }
-  const auto rounds = static_cast<double>(Stage::settings(plan, fold).rounds);
-  estimate.seconds =
-      estimate.rounds_tried > 0 ? spent / static_cast<double>(estimate.rounds_tried) * rounds : 0.0;
+  estimate.setup = seconds_since(begun);
+  const TrialSettings settings = Stage::settings(plan, fold);
+  const Calibration calibration =
+      calibrate(stage.trial, settings, fold.data.train.queries(), seconds, settings.rounds);
+  estimate.shape = calibration.shape;
+  estimate.rounds_tried = calibration.rounds;
+  estimate.seconds = estimate.setup + calibration.shape.seconds(0.0, static_cast<double>(settings.rounds));
   estimate.parameters = stage.ranker->parameters();
   StateWriter state;
-  trial.save(state);
+  stage.trial.save(state);
   estimate.state_bytes = state.value_bytes();
   return estimate;
+}
+
+RunForecast forecast_of(const ExperimentPlan& plan, const std::map<std::string, TrialEstimate>& estimates) {
+  const std::vector<TrialIdentity> trials = in_order_of_play(trials_of(plan));
+  std::vector<std::size_t> rankers;
+  rankers.reserve(trials.size());
+  for (const TrialIdentity& trial : trials)
+    rankers.push_back(std::distance(estimates.begin(), estimates.find(trial.ranker)));
+  RunForecast forecast(std::move(rankers), plan.trial.rounds, 1, plan.jobs);
+  std::size_t number = 0;
+  for (const auto& [ranker, estimate] : estimates)
+    forecast.calibrate(number++, estimate.shape, estimate.setup);
+  return forecast;
 }
 
 }  // namespace olrank

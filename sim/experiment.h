@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,6 +16,7 @@
 #include "sim/fold_cache.h"
 #include "sim/output_folder.h"
 #include "sim/ranker_data.h"
+#include "sim/run_forecast.h"
 #include "sim/trace.h"
 #include "sim/trial_folder.h"
 #include "sim/trial_identity.h"
@@ -96,15 +98,18 @@ void settle_existing(const ExperimentPlan& plan, const OutputFolder& folder);
 /// trials, and is rethrown. Results do not depend on jobs, threads or shards.
 ExperimentOutcome run_experiment(const ExperimentPlan& plan);
 
-/// Plays rounds of one trial in memory for about `seconds` and estimates the seconds of the whole trial;
-/// also returns its number of parameters and the bytes of its state.
+/// What the first rounds of a trial, played in memory for about `seconds`, say about the whole.
 struct TrialEstimate {
-  double seconds = 0.0;
+  double seconds = 0.0;  // of the whole trial
+  double setup = 0.0;    // of these before the first round
+  CostShape shape;       // of the others, by round
   std::int64_t parameters = 0;
   std::int64_t state_bytes = 0;
   std::int64_t rounds_tried = 0;
 };
 TrialEstimate estimate_trial(const ExperimentPlan& plan, const TrialIdentity& identity,
                              const FoldData& fold, double seconds);
+/// The time of the whole plan, from the estimates of all its rankers by name.
+RunForecast forecast_of(const ExperimentPlan& plan, const std::map<std::string, TrialEstimate>& estimates);
 
 }  // namespace olrank

@@ -14,8 +14,11 @@
 #include "core/io/json.h"
 #include "core/metrics/named_metric.h"
 #include "core/runtime/log.h"
+#include "core/statistics/mean_interval.h"
+#include "core/text/columns.h"
 #include "core/text/counted.h"
 #include "core/text/csv.h"
+#include "core/text/text_table.h"
 #include "sim/curve.h"
 #include "sim/moments.h"
 #include "sim/trial_folder.h"
@@ -116,10 +119,43 @@ Groups by_user_and_ranker(const std::vector<SummaryRow>& rows) {
   return groups;
 }
 
+/// By fold, for an interval that takes the trials of a fold for what they are: not independent.
+template <class Value>
+MeanInterval interval_of(const std::vector<const SummaryRow*>& rows, Value&& value) {
+  std::map<std::int64_t, std::vector<double>> folds;
+  for (const SummaryRow* row : rows) folds[row->identity.fold].push_back(value(*row));
+  FoldedValues values;
+  values.reserve(folds.size());
+  for (auto& [fold, seeds] : folds) values.push_back(std::move(seeds));
+  return mean_interval(values);
+}
+
+/// "0.4123 ± 0.0102"; without the half width if there is none.
+std::string interval_text(const MeanInterval& interval, int digits) {
+  const std::string mean = fmt::format("{:.{}f}", interval.mean, digits);
+  return std::isfinite(interval.half_width) ? fmt::format("{} ± {:.{}f}", mean, interval.half_width, digits)
+                                            : mean;
+}
+
+std::string meaning_of_intervals(const std::vector<SummaryRow>& rows) {
+  std::set<std::int64_t> folds;
+  std::set<std::int64_t> seeds;
+  for (const SummaryRow& row : rows) {
+    folds.insert(row.identity.fold);
+    seeds.insert(row.identity.seed);
+  }
+  if (folds.size() > 1)
+    return fmt::format("± is half the width of the 95 % t interval of the mean over {} fold means",
+                       folds.size());
+  if (seeds.size() > 1)
+    return fmt::format("± is half the width of the 95 % t interval of the mean over {} seeds",
+                       seeds.size());
+  return "no intervals, because there is only one seed";
+}
+
 /// A random order of the documents in the trials of one user. Rankers share their queries, so each fold and
-/// seed counts once. Empty if a summary of an earlier version lacks the figures.
-std::string random_line(const std::vector<SummaryRow>& rows, const std::string& user,
-                        std::size_t user_width, std::size_t width) {
+/// seed counts once. Nothing if a summary of an earlier version lacks the figures.
+void add_random_order(const std::vector<SummaryRow>& rows, const std::string& user, TextTable& table) {
   std::map<std::pair<std::int64_t, std::int64_t>, const SummaryRow*> places;
   for (const SummaryRow& row : rows) {
     if (row.identity.user == user) places[{row.identity.fold, row.identity.seed}] = &row;
@@ -127,12 +163,13 @@ std::string random_line(const std::vector<SummaryRow>& rows, const std::string& 
   std::vector<const SummaryRow*> once;
   once.reserve(places.size());
   for (const auto& [place, row] : places) once.push_back(row);
-  const Moments offline = moments_of(once, [](const SummaryRow& row) { return row.random_offline_ndcg; });
-  const Moments online = moments_of(once, [](const SummaryRow& row) { return row.random_discounted_ndcg; });
-  if (!std::isfinite(offline.mean) || !std::isfinite(online.mean)) return "";
-  return fmt::format("{:<{}}  {:<{}}  {:>6}  {:>17}  {:>17}  {:>9}  {:>12}\n", user, user_width,
-                     kRandomOrder, width, "-", fmt::format("{:.4f}", offline.mean),
-                     fmt::format("{:.1f}", online.mean), "-", "-");
+  const double offline =
+      interval_of(once, [](const SummaryRow& row) { return row.random_offline_ndcg; }).mean;
+  const double online =
+      interval_of(once, [](const SummaryRow& row) { return row.random_discounted_ndcg; }).mean;
+  if (!std::isfinite(offline) || !std::isfinite(online)) return;
+  table.add({user, std::string(kRandomOrder), "-", fmt::format("{:.4f}", offline),
+             fmt::format("{:.1f}", online), "-", "-"});
 }
 
 /// The notes of trials, a line each; of many, the first ones and their number.
@@ -212,43 +249,41 @@ std::string conventions_text(const ResultConventions& about) {
                      about.deviations.empty() ? "" : "; ", fmt::join(about.deviations, "; "));
 }
 
-std::string summary_text(const std::vector<SummaryRow>& rows, const ResultConventions& about) {
+std::string summary_text(const std::vector<SummaryRow>& rows, const ResultConventions& about,
+                         std::int64_t columns) {
   if (rows.empty()) return "No trial has finished yet.\n";
-  std::size_t widest = kRandomOrder.size();
-  std::size_t widest_user = 6;
-  for (const SummaryRow& row : rows) {
-    widest = std::max(widest, row.identity.ranker.size());
-    widest_user = std::max(widest_user, row.identity.user.size());
-  }
   const std::int64_t cutoff = rows.front().cutoff;
-  std::string text =
-      fmt::format("{:<{}}  {:<{}}  {:>6}  {:>17}  {:>17}  {:>9}  {:>12}\n", "clicks", widest_user, "ranker",
-                  widest, "trials", fmt::format("offline ndcg@{}", cutoff),
-                  fmt::format("online cndcg@{}", cutoff), "certain", "rounds/s");
+  TextTable table({{.header = "clicks", .is_name = true},
+                   {.header = "ranker", .is_name = true},
+                   {.header = "trials", .dropped = 2},
+                   {.header = fmt::format("offline ndcg@{}", cutoff)},
+                   {.header = fmt::format("online cndcg@{}", cutoff), .dropped = 4},
+                   {.header = "certain", .dropped = 3},
+                   {.header = "rounds/s", .dropped = 1}});
   const Groups groups = by_user_and_ranker(rows);
   for (auto at = groups.begin(); at != groups.end(); ++at) {
     const auto& [name, group] = *at;
     const bool certain = std::all_of(group.begin(), group.end(),
                                      [](const SummaryRow* row) { return row->certain_share.has_value(); });
-    text += fmt::format(
-        "{:<{}}  {:<{}}  {:>6}  {:>17}  {:>17}  {:>9}  {:>12.0f}\n", name.first, widest_user, name.second,
-        widest, group.size(),
-        moments_text(moments_of(group, [](const SummaryRow& row) { return row.offline_ndcg; }), 4),
-        moments_text(moments_of(group, [](const SummaryRow& row) { return row.discounted_ndcg; }), 1),
-        certain
-            ? fmt::format(
-                  "{:.1f} %",
-                  100.0 * moments_of(group, [](const SummaryRow& row) { return *row.certain_share; }).mean)
-            : "-",
-        moments_of(group, [](const SummaryRow& row) { return row.rounds_per_second; }).mean);
+    const auto interval = [&group = group](auto value) { return interval_of(group, value); };
+    table.add({name.first, name.second, fmt::format("{}", group.size()),
+               interval_text(interval([](const SummaryRow& row) { return row.offline_ndcg; }), 4),
+               interval_text(interval([](const SummaryRow& row) { return row.discounted_ndcg; }), 1),
+               certain ? fmt::format("{:.1f} %", 100.0 * interval([](const SummaryRow& row) {
+                                                           return *row.certain_share;
+                                                         }).mean)
+                       : "-",
+               fmt::format("{:.0f}",
+                           interval([](const SummaryRow& row) { return row.rounds_per_second; }).mean)});
     if (const auto next = std::next(at); next == groups.end() || next->first.first != name.first)
-      text += random_line(rows, name.first, widest_user, widest);
+      add_random_order(rows, name.first, table);
   }
-  text += fmt::format(
-      "\nProtocol {}; queries without a relevant document: {}; seeds {}; ± is one standard "
-      "deviation over trials.\n",
-      about.protocol, about.empty_queries, fmt::join(about.seeds, ", "));
-  return text + by_place(about.deviations) + notes_text(rows);
+  const TextTable::Fitted fitted = table.fitted(columns);
+  const std::string below =
+      fmt::format("Protocol {}; queries without a relevant document: {}; seeds {}; {}.\n", about.protocol,
+                  about.empty_queries, fmt::join(about.seeds, ", "), meaning_of_intervals(rows));
+  return fitted.text + "\n" + hidden_columns_text(fitted.hidden, columns) +
+         wrapped(below + by_place(about.deviations) + notes_text(rows), columns, 4);
 }
 
 std::string summary_means_json(const std::vector<SummaryRow>& rows, const ResultConventions& about) {
@@ -259,6 +294,7 @@ std::string summary_means_json(const std::vector<SummaryRow>& rows, const Result
       auto object = nlohmann::ordered_json::object();
       object["mean"] = moments.mean;  // not a number prints as null
       object["sd"] = moments.deviation;
+      object["half_width"] = interval_of(group, value).half_width;
       return object;
     };
     auto object = nlohmann::ordered_json::object();

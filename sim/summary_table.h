@@ -56,8 +56,11 @@ std::vector<SummaryRow> read_summaries(const std::filesystem::path& experiment);
 /// summary.csv: one line per trial; equal results give equal bytes.
 std::string summary_csv(const std::vector<SummaryRow>& rows);
 
-/// A table of means over trials for each ranker and user, with ± one standard deviation.
-std::string summary_text(const std::vector<SummaryRow>& rows, const ResultConventions& about);
+/// A table of means for each ranker and user, each ± half the width of its 95 % t interval, over fold means
+/// with several folds, else over seeds. At most `columns` wide unless 0: names are shortened, then columns
+/// are dropped: rounds/s, trials, certain, online.
+std::string summary_text(const std::vector<SummaryRow>& rows, const ResultConventions& about,
+                         std::int64_t columns = 0);
 /// The same as JSON, the conventions in every row.
 std::string summary_means_json(const std::vector<SummaryRow>& rows, const ResultConventions& about);
 

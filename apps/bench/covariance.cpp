@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <optional>
 #include <string>
 
@@ -16,6 +15,7 @@
 #include "apps/setting_flags.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
+#include "core/io/standard_output.h"
 #include "core/runtime/log.h"
 #include "core/settings/toml_document.h"
 #include "core/text/counted.h"
@@ -175,7 +175,7 @@ class CovarianceStudy {
     write_file_atomically(out / "study.json", json);
     write_report_page(out);
     fmt::print("{}", output.json ? json : study_text(study));
-    std::fflush(stdout);  // keep the table above the lines that follow on stderr
+    flush_output();
     if (study.finished < study.expected)
       log_info("{} of {} trials have finished.", study.finished, study.expected);
     log_info("Study: {}, report: {}", (out / "study.json").string(), (out / "report.html").string());

@@ -2,15 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
-#include <cstdio>
-
 #include "core/data/data_loader.h"
 #include "core/data/dataset_cache.h"
 #include "core/data/dataset_file.h"
-#include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/byte_stream.h"
+#include "core/io/standard_output.h"
 
 namespace olrank {
 
@@ -40,11 +37,7 @@ void write_any(const Dataset& data, const std::string& path, const LetorFormat& 
     return;
   }
   if (path == "-") {
-    write_letor(data, format, [](std::string_view piece) {
-      if (std::fwrite(piece.data(), 1, piece.size(), stdout) != piece.size()) {
-        throw IoError("write", "standard output", errno);
-      }
-    });
+    write_letor(data, format, write_output);
     return;
   }
   AtomicFile file(path);
@@ -64,7 +57,7 @@ ordered_json summary_of(const std::string& path, const Dataset& data) {
 }
 
 void print_summary(const ordered_json& summary) {
-  fmt::print("{}: {} queries, {} documents, {} features\n", summary["file"].get<std::string>(),
+  fmt::print("Wrote {}: {} queries, {} documents, {} features\n", summary["file"].get<std::string>(),
              summary["queries"].get<std::int64_t>(), summary["docs"].get<std::int64_t>(),
              summary["features"].get<std::int64_t>());
 }

@@ -29,6 +29,7 @@ class SynthCommand : public Command {
     app.add_option("--out", out_, "output folder")->type_name("DIR")->required();
     app.add_option("--ending", ending_, "file format [default: .txt]")
         ->check(CLI::IsMember({".txt", ".txt.gz", ".txt.zst", ".olrank"}));
+    app.add_flag("--force", force_, "overwrite train, vali and test of this format in the output folder");
     app.add_option("--max-memory", limits_.max_memory,
                    "limit for the feature matrix, such as 8GB; auto is half of the machine's memory "
                    "[default: auto]")
@@ -38,10 +39,9 @@ class SynthCommand : public Command {
 
   int run(const OutputFlags& output) override {
     for (const char* part : {"train", "vali", "test"}) {
-      if (std::filesystem::exists(path_of(part))) {
-        throw InvalidArgument(
-            fmt::format("'{}' already exists; choose another folder or remove it.", path_of(part)));
-      }
+      if (force_ || !std::filesystem::exists(path_of(part))) continue;
+      throw InvalidArgument(fmt::format(
+          "'{}' already exists; overwrite it with --force, or choose another folder.", path_of(part)));
     }
     ExecutionContext context(threads_);
     const std::string source = is_synthetic(source_) ? source_ : "synth:" + source_;
@@ -68,6 +68,7 @@ class SynthCommand : public Command {
   std::string out_;
   DataSettings limits_;
   std::string ending_ = ".txt";
+  bool force_ = false;
   int threads_ = available_threads();
 };
 

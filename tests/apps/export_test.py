@@ -78,7 +78,7 @@ class Forms(unittest.TestCase):
     def exported(self, name, form, file=None):
         out = self.folder / (file or f"{name}.{form}")
         done = olrank("export", self.models[name], "--to", form, "--out", out)
-        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", f"Wrote {out}: the model in the format {form}\n"))
         return out
 
     def queries(self, metadata):
@@ -244,6 +244,12 @@ class Forms(unittest.TestCase):
         out = self.folder / "from-folder"
         self.assertEqual(olrank("export", self.models["ntk"].parent, "--to", "json", "--out", out).returncode, 0)
         self.assertEqual(out.read_bytes(), self.exported("ntk", "json").read_bytes())
+
+    def test_names_the_trials_of_an_experiment(self):
+        done = olrank("export", self.folder / "ntk", "--to", "json", "--out", self.folder / "none")
+        self.assertEqual(done.returncode, 2)
+        self.assertEqual(done.stderr, f"olrank: '{self.folder}/ntk' is the folder of an experiment; name one of its trials: "
+                                      f"{self.models['ntk'].parent}.\n")
 
 
 class BadInput(unittest.TestCase):

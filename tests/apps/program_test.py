@@ -47,10 +47,17 @@ class Frame(unittest.TestCase):
     def test_reports_a_full_disk(self):
         if not os.path.exists("/dev/full"):
             self.skipTest("this system has no /dev/full")
-        with open("/dev/full", "w") as full:
-            done = subprocess.run([PROGRAM, "info"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
-        self.assertEqual(done.returncode, 1)
-        self.assertIn("No space left on device", done.stderr)
+        # Short and long output, CLI11's and our own, in one piece and in many.
+        for arguments in (["info"], ["info", "--settings"], ["tune", "--help"], ["--version"], ["run", "--print-config"]):
+            with open("/dev/full", "w") as full:
+                done = subprocess.run([PROGRAM, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+            self.assertEqual(done.returncode, 1, arguments)
+            self.assertEqual(done.stderr, "olrank: Cannot write to standard output: No space left on device.\n", arguments)
+
+    def test_help_fits_its_columns(self):
+        for columns, width in (({}, 100), ({"COLUMNS": "72"}, 72), ({"COLUMNS": "300"}, 100)):
+            text = olrank("--help", env={**os.environ, **columns}).stdout
+            self.assertLessEqual(max(map(len, text.splitlines())), width)
 
 
 class Info(unittest.TestCase):
@@ -88,6 +95,41 @@ class Run(unittest.TestCase):
         for file in sorted(pathlib.Path("configs").glob("*.toml")):
             done = olrank("run", str(file), "--print-config")
             self.assertEqual(done.returncode, 0, f"{file}: {done.stderr}")
+
+
+class Progress(unittest.TestCase):
+    FLAGS = ["--ranker", "pdgd", "--clicks", "perfect", "--seeds", "1,2", "--rounds", "40", "--protocol-eval-every", "20",
+             "--data", "synth:small?queries=20&test_queries=5", "--cache", "none"]
+
+    def test_json_events_and_a_log_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            log = pathlib.Path(folder, "log")
+            log.write_text("earlier\n")
+            done = olrank("run", *self.FLAGS, "--out", f"{folder}/out", "--progress", "json", "--log", str(log), "--quiet")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            events = [json.loads(line) for line in done.stderr.splitlines()]
+            names = [event["event"] for event in events]
+            self.assertEqual((names[0], names[-1]), ("experiment_started", "finished"))
+            self.assertEqual([names.count(name) for name in ("trial_started", "evaluation", "trial_finished")], [2, 6, 2])
+            self.assertEqual(events[0]["trials"], 2)
+            self.assertEqual(events[1]["trial"], {"ranker": "pdgd", "clicks": "perfect", "fold": 1, "seed": 1})
+            self.assertIn("ndcg@10", next(event for event in events if event["event"] == "evaluation")["offline"])
+            self.assertEqual(events[-1]["trials"], {"finished": 2, "total": 2})
+            lines = log.read_text().splitlines()
+            self.assertEqual(lines[0], "earlier")
+            self.assertRegex(lines[1], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z olrank run --ranker pdgd ")
+            self.assertTrue(any("Running 2 trials of 40 rounds" in line for line in lines), lines)
+            # The error that ends a run is in both, too.
+            done = olrank("run", *self.FLAGS, "--out", f"{folder}/out", "--progress", "json", "--log", str(log))
+            self.assertEqual(done.returncode, 2)
+            error = json.loads(done.stderr.splitlines()[-1])
+            self.assertEqual((error["event"], error["exit_code"]), ("error", 2))
+            self.assertIn(error["message"], log.read_text().splitlines()[-1])
+
+    def test_wrong_values_exit_2_and_a_log_that_cannot_be_written_1(self):
+        self.assertIn("Did you mean 'json'?", olrank("info", "--progress", "jsn").stderr)
+        self.assertEqual(olrank("info", "--progress", "jsn").returncode, 2)
+        self.assertEqual(olrank("info", "--log", "/nonexistent/log").returncode, 1)
 
 
 if __name__ == "__main__":

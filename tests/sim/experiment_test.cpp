@@ -567,8 +567,9 @@ TEST(SummaryTableTest, FieldsMatchHeader) {
             "protocol paper, queries without a relevant document: zero, seeds 3, 4; ranker full: alpha = 1 "
             "(paper: 0.1)");
   const std::string table = summary_text({row}, about);
-  for (const char* told : {"Protocol paper", "document: zero", "seeds 3, 4", "one standard deviation",
-                           "  ranker full: alpha = 1 (paper: 0.1)\n"})
+  for (const char* told :
+       {"Protocol paper", "document: zero", "seeds 3, 4", "no intervals, because there is only one seed",
+        "  ranker full: alpha = 1 (paper: 0.1)\n"})
     EXPECT_NE(table.find(told), std::string::npos) << told;
   EXPECT_EQ(summary_text({}, about), "No trial has finished yet.\n");
   SummaryRow other = row;

@@ -227,6 +227,17 @@ TEST(DataSynth, WritesTheDataThatRunsGenerate) {
   EXPECT_THROW(run({"synth", "smal", "--out", (folder / "x").string()}), InvalidArgument);
 }
 
+TEST(DataSynth, OverwritesOnlyWithForce) {
+  const TemporaryFolder folder;
+  const std::string out = (folder / "made").string();
+  const std::vector<std::string> made = {"synth", "small?queries=8&test_queries=4", "--out", out};
+  const std::string told = run(made).text;
+  EXPECT_EQ(told.find("Wrote " + out + "/train.txt: 8 queries, "), 0U) << told;
+  EXPECT_THROW(run(made), InvalidArgument);
+  std::vector<std::string> again = {"synth", "small?queries=9&test_queries=4", "--out", out, "--force"};
+  EXPECT_EQ(run(again).text.find("Wrote " + out + "/train.txt: 9 queries, "), 0U);
+}
+
 TEST(DataInspect, ComparesFeaturesOfParts) {
   const TemporaryFolder folder;
   write_file(folder / "train.txt", "1 qid:1 1:1 2:3\n0 qid:1 2:1\n");

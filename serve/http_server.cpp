@@ -250,7 +250,7 @@ class HttpServer::Session : public std::enable_shared_from_this<Session> {
     check_framing(head_);
     check_access(head_, server_.settings());
     const Route& route = find_route(head_);
-    check_body(head_, server_.settings());
+    check_body(head_, server_.settings(), route.body == Route::kNeedsBody);
     admit();
     parser_->body_limit(server_.settings().body_bytes);
     route_ = &route;
@@ -337,6 +337,7 @@ class HttpServer::Session : public std::enable_shared_from_this<Session> {
     response_.emplace(static_cast<http::status>(answer.status), 11);
     response_->set(http::field::content_type, answer.type);
     if (!answer.range.empty()) response_->set(http::field::content_range, answer.range);
+    if (!answer.allow.empty()) response_->set(http::field::allow, answer.allow);
     if (answer.status == 401) response_->set(http::field::www_authenticate, "Bearer");
     if (answer.retry_after > 0)
       response_->set(http::field::retry_after, fmt::format("{}", answer.retry_after));

@@ -112,6 +112,11 @@ std::size_t Service::Workspace::bytes() {
          context.scratch().capacity();
 }
 
+std::string published_model(const PublishedRanker& published, ModelMetadata about) {
+  about.emplace_back("rounds", fmt::format("{}", published.round));
+  return model_bytes(published.ranker->model(), about);
+}
+
 Service::Service(Parts parts, FeedbackLog& log, Learner& learner)
     : parts_(std::move(parts)),
       log_(log),
@@ -133,6 +138,7 @@ FeedbackRecord Service::record_of(const Workspace& workspace, std::int64_t shown
   FeedbackRecord record;
   record.query = workspace.request.query;
   record.columns = parts_.normaliser.inputs();
+  record.has_unshown = learner_.learns_from_unshown();
   record.docs.reserve(kept);
   record.inputs.reserve(kept * record.columns);
   for (std::int64_t rank = 0; rank < kept; ++rank) {
@@ -241,10 +247,7 @@ std::string Service::stats() {
 }
 
 std::string Service::model() const {
-  const auto published = learner_.latest();
-  ModelMetadata about = parts_.metadata;
-  about.emplace_back("rounds", fmt::format("{}", published->round));
-  return model_bytes(published->ranker->model(), about);
+  return published_model(*learner_.latest(), parts_.metadata);
 }
 
 std::string Service::metrics() const {
@@ -279,6 +282,9 @@ std::string Service::metrics() const {
   text += metric_text("olrank_certain_share", "gauge",
                       "Share of shown pairs whose order was certain, since the service started.",
                       counters_.certain_share());
+  text += metric_text("olrank_feedback_rejected_by_disk", "gauge",
+                      "1 while the disk is full or failing, so that feedback is rejected, else 0.",
+                      log_.is_failing() ? 1.0 : 0.0);
   text += metric_text("olrank_learning", "gauge", "1 while learning is running, 0 after it has failed.",
                       learner_.failure() ? 0.0 : 1.0);
   for (const RankerFigure& figure : published->figures) {

@@ -19,6 +19,9 @@
 
 namespace olrank {
 
+/// The bytes of a safetensors file; `about` is added to what the architecture says.
+std::string published_model(const PublishedRanker& published, ModelMetadata about);
+
 /// Answers requests, from request body to response body, independent of the transport. Rejects with
 /// ApiError. Thread-safe.
 class Service {
@@ -37,7 +40,6 @@ class Service {
   std::string feedback(std::string_view body);
   std::string checkpoint();
   std::string stats();
-  /// The bytes of a safetensors file.
   std::string model() const;
   std::string metrics() const;
   /// Throws ApiError 503 until the feedback logged by earlier runs is learned, and after learning failed.

@@ -196,9 +196,9 @@ std::optional<std::size_t> content_length(const RequestHead& head) {
   return parse_size(head.value("Content-Length"));
 }
 
-bool is_health_check(const RequestHead& head) {
+bool is_public(const RequestHead& head) {
   const std::string_view path = head.path();
-  return path == "/healthz" || path == "/readyz";
+  return path == "/healthz" || path == "/readyz" || path == "/";
 }
 
 void check_framing(const RequestHead& head) {
@@ -233,7 +233,7 @@ void check_framing(const RequestHead& head) {
 void check_access(const RequestHead& head, const HttpSettings& settings) {
   if (settings.token.empty()) {
     check_local(head);
-  } else if (!is_health_check(head)) {
+  } else if (!is_public(head)) {
     check_token(head, settings.token);
   }
 }

@@ -65,8 +65,8 @@ void check_access(const RequestHead& head, const HttpSettings& settings);
 /// no body, which is fine where none is needed.
 void check_body(const RequestHead& head, const HttpSettings& settings, bool needs_body);
 
-/// Health checks need no token.
-bool is_health_check(const RequestHead& head);
+/// Health checks and the status page, which holds no data, need no token.
+bool is_public(const RequestHead& head);
 
 /// Where an answer begins and how long it is; none if the range lies beyond it.
 struct ByteRange {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/runtime/log.h"
+#include "serve/status_page.h"
 
 namespace olrank {
 namespace {
@@ -20,6 +21,8 @@ const std::vector<Route>& routes() {
        [](Service& service, Body body) { return service.feedback(body); }},
       {"POST", "/v1/checkpoint", Route::kWaiting, kJson, Route::kNoBody, false,
        [](Service& service, Body) { return service.checkpoint(); }},
+      {"GET", "/v1/overview", Route::kWaiting, kJson, Route::kNoBody, false,
+       [](Service& service, Body) { return service.overview(); }},
       {"GET", "/v1/stats", Route::kWaiting, kJson, Route::kNoBody, false,
        [](Service& service, Body) { return service.stats(); }},
       {"GET", "/v1/model", Route::kComputing, "application/octet-stream", Route::kNoBody, true,
@@ -30,6 +33,8 @@ const std::vector<Route>& routes() {
        [](Service& service, Body) { return service.ready(); }},
       {"GET", "/healthz", Route::kNothing, kJson, Route::kNoBody, false,
        [](Service&, Body) { return "{\"alive\":true}\n"; }},
+      {"GET", "/", Route::kNothing, "text/html; charset=utf-8", Route::kNoBody, false,
+       [](Service&, Body) { return std::string(kStatusPage); }, kStatusPagePolicy},
   };
   return all;
 }
@@ -80,6 +85,7 @@ Answer answer_request(const Route& route, Service& service, const RequestHead& h
   try {
     Answer answer;
     answer.type = route.type;
+    answer.policy = route.policy;
     answer.body = route.answer(service, body);
     if (route.ranges) cut_to_range(head, answer);
     return answer;

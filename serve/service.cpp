@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -68,6 +69,14 @@ std::string rank_answer(const std::string& impression, std::uint64_t round, cons
   out += "],\"certain\":";
   append_certain(out, ranking, shown);
   return out + "}\n";
+}
+
+void append_failure(std::string& out, const std::optional<std::string>& failure) {
+  if (failure) {
+    append_json_string(out, *failure);
+  } else {
+    out += "null";
+  }
 }
 
 std::string state_json(const Learner::State& state) {
@@ -182,6 +191,17 @@ std::string Service::rank(std::string_view body) {
   if (const auto& certainty = workspace.ranking.certainty)
     counters_.count_certainty(certainty->certain_pairs, certainty->shown_pairs);
   const std::string impression = impressions_.open(record_of(workspace, shown), shown);
+  RecentLists::List list{impression,
+                         request.query,
+                         {},
+                         shown,
+                         published->round,
+                         workspace.ranking.certainty,
+                         {},
+                         RecentLists::Clock::now()};
+  for (std::int64_t rank = 0; rank < std::min<std::int64_t>(shown, RecentLists::kDocs); ++rank)
+    list.docs.push_back(request.docs[workspace.ranking.list[rank]]);
+  recent_.add(std::move(list));
   return rank_answer(impression, published->round, request, workspace.ranking, shown);
 }
 
@@ -201,6 +221,7 @@ std::string Service::feedback(std::string_view body) {
     throw ApiError(full ? 507 : 503, "", error.what());
   }
   impressions_.commit(claim.record);
+  recent_.add_clicks(claim.record.impression, claim.record.clicks);
   ++accepted_;
   return fmt::format("{{\"accepted\":true,\"duplicate\":false,\"round\":{}}}\n", claim.record.round);
 }
@@ -238,11 +259,37 @@ std::string Service::stats() {
                        json_number(published->figures[i].value));
   }
   out += "},\"failure\":";
-  if (const auto failure = learner_.failure()) {
-    append_json_string(out, *failure);
-  } else {
-    out += "null";
+  append_failure(out, learner_.failure());
+  return out + "}\n";
+}
+
+std::string Service::overview() const {
+  const auto published = learner_.latest();
+  const Impressions::Counts impressions = impressions_.counts();
+  std::string out = "{\"version\":";
+  append_json_string(out, version());
+  out += ",\"ranker\":";
+  append_json_string(out, parts_.kind);
+  out += fmt::format(
+      ",\"features\":{},\"uptime_seconds\":{:.1f},\"rounds\":{},\"log_rounds\":{},\"skipped_rounds\":{},"
+      "\"pairs\":{},\"impressions\":{},\"open_impressions\":{},\"feedback_accepted\":{},"
+      "\"certain_share\":{},\"disk_rejects_feedback\":{},\"failure\":",
+      parts_.normaliser.features,
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count(), published->round,
+      log_.rounds(), published->skipped, published->pairs, impressions.opened, impressions.open,
+      accepted_.load(), counters_.knows_certainty() ? json_number(counters_.certain_share()) : "null",
+      log_.is_failing());
+  append_failure(out, learner_.failure());
+  out += ",\"latencies\":[";
+  for (const Metrics::Summary& one : counters_.summaries()) {
+    if (out.back() != '[') out += ',';
+    out += "{\"path\":";
+    append_json_string(out, one.route);
+    out += fmt::format(",\"requests\":{},\"errors\":{},\"median\":{},\"p99\":{}}}", one.requests,
+                       one.errors, one.median, one.p99);
   }
+  out += "],\"history\":" + recent_.history_json();
+  out += ",\"lists\":" + recent_.lists_json();
   return out + "}\n";
 }
 

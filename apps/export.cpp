@@ -4,6 +4,7 @@
 
 #include "apps/command.h"
 #include "apps/saved_trial.h"
+#include "apps/service_setup.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/runtime/log.h"
@@ -31,18 +32,25 @@ class ExportCommand : public Command {
 
   void declare(CLI::App& app) override {
     app.add_option("model", model_, "a model file or the folder of a finished trial")->type_name("MODEL");
+    app.add_option("--state", state_,
+                   "export the model of a stopped service instead: the folder of 'olrank serve'")
+        ->type_name("DIR");
     app.add_option("--to", format_, "output format: safetensors, pt, onnx, json or c")->type_name("FORMAT");
     app.add_option("--out", out_, "output file; with --to c, its name is the prefix of the function names")
         ->type_name("FILE");
   }
 
   int run(const OutputFlags&) override {
-    if (model_.empty()) throw InvalidArgument("No model given: name a model file or a trial's folder.");
+    if (model_.empty() && state_.empty())
+      throw InvalidArgument("No model given: name a model file, a trial's folder, or a service's --state.");
+    if (!model_.empty() && !state_.empty())
+      throw InvalidArgument("A model and --state exclude each other: name one of them.");
     if (format_.empty())
       throw InvalidArgument("--to is required: choose safetensors, pt, onnx, json or c.");
     if (out_.empty()) throw InvalidArgument("--out is required: name the file to write.");
     const auto format = parse_choice<ExportFormat>("--to", format_);
-    const LoadedModel model = load_model(model_file_of(model_));
+    const LoadedModel model = state_.empty() ? load_model(model_file_of(model_))
+                                             : parse_model(stopped_service_model(state_), state_);
     write_file_atomically(out_, exported(model, format, identifier_of(out_)));
     log_info("Wrote {}: the model in the format {}", out_, name_of(format));
     return 0;
@@ -50,6 +58,7 @@ class ExportCommand : public Command {
 
  private:
   std::string model_;
+  std::string state_;
   std::string format_;
   std::string out_;
 };

@@ -208,8 +208,8 @@ class ServeCommand : public Command {
   Service::Parts parts(const ServiceIdentity& identity, const FittedNormaliser& normaliser) const {
     Service::Parts parts;
     parts.normaliser = normaliser;
-    parts.metadata = {{"normalisation", identity.normalisation},
-                      {"ranker", std::string(name_of(identity.ranker.kind))}};
+    parts.kind = name_of(identity.ranker.kind);
+    parts.metadata = model_metadata(identity);
     parts.requests.docs = max_docs_;
     parts.requests.features = normaliser.features;
     parts.requests.cutoff = identity.cutoff;

@@ -12,13 +12,17 @@
 #include "core/error.h"
 #include "core/io/fingerprint.h"
 #include "core/io/mapped_memory.h"
+#include "core/runtime/log.h"
 #include "core/settings/choice.h"
+#include "core/text/counted.h"
 #include "models/model_file.h"
 #include "models/network_shape.h"
 #include "models/ranker_factory.h"
+#include "serve/feedback_log.h"
 #include "serve/feedback_record.h"
 #include "serve/learner.h"
 #include "serve/own_file.h"
+#include "serve/service.h"
 #include "sim/recorded_feedback.h"
 
 namespace olrank {
@@ -176,7 +180,7 @@ void import_whole_lines(const ImportSource& source, std::int64_t inputs, bool wi
     if (record.columns != inputs)
       refuse(1, fmt::format("The line has {} inputs per document, but the model expects {}.",
                             record.columns, inputs));
-    if (with_unshown && record.docs.size() == record.clicks.size())
+    if (with_unshown && !record.has_unshown)
       refuse(1, "The line has no 'unshown' documents, which this kind of ranker requires.");
     if (record.impression.empty()) record.impression = fmt::format("imported-{}", log.rounds() + 1);
     log.write(record);
@@ -206,6 +210,7 @@ void import_rounds_of_data(const ImportSource& source, const FittedNormaliser& n
     record.query = std::string(train.qid(shown.query));
     record.clicks.assign(shown.clicks.begin(), shown.clicks.end());
     record.columns = columns;
+    record.has_unshown = with_unshown;
     std::vector<std::int32_t> docs(shown.shown.begin(), shown.shown.end());
     for (std::int32_t doc = 0; with_unshown && doc < raw.docs; ++doc) {
       if (std::find(shown.shown.begin(), shown.shown.end(), doc) == shown.shown.end()) docs.push_back(doc);
@@ -260,6 +265,24 @@ std::unique_ptr<OnlineRanker> make_service_ranker(const ResolvedService& service
   check_ranker(identity.ranker, identity.cutoff);
   Learner::require_lists_ahead_of_rounds(*ranker);
   return ranker;
+}
+
+std::string stopped_service_model(const std::filesystem::path& state) {
+  const StateFolder folder(state, StateFolder::Use::kReading);
+  const auto identity = folder.identity();
+  if (!identity) {
+    throw InvalidArgument(fmt::format(
+        "{} contains no service: name a folder that was the --state of 'olrank serve'.", state.string()));
+  }
+  const ResolvedService resolved = resolve_service(folder, {});
+  FeedbackLog log(folder.log(), 1, false, FeedbackLog::Access::kRead);
+  Learner learner(make_service_ranker(resolved, available_memory()), log,
+                  {folder.checkpoint(), print_identity(*identity), 1,
+                   parse_normaliser(identity->normalisation, folder.identity_file().string()).inputs()});
+  if (const std::uint64_t rest = log.rounds() - learner.restored_round(); rest > 0)
+    log_info("Learning the {} after the last checkpoint.", counted(rest, "round"));
+  learner.learn_all();
+  return published_model(*learner.latest(), model_metadata(*identity));
 }
 
 ImportedLog::ImportedLog(const StateFolder& folder, const ImportSource& source,

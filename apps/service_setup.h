@@ -44,6 +44,10 @@ ResolvedService resolve_service(const StateFolder& folder, const ServiceRequest&
 /// kinds that a service does not support.
 std::unique_ptr<OnlineRanker> make_service_ranker(const ResolvedService& service, std::int64_t memory);
 
+/// The model of a stopped service after its whole log, as GET /v1/model would send it. Changes nothing.
+/// Throws IoError if a service uses the folder.
+std::string stopped_service_model(const std::filesystem::path& state);
+
 /// Recorded feedback to import, and the data set of its documents.
 struct ImportSource {
   std::filesystem::path log;

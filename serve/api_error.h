@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "core/error.h"
@@ -25,10 +26,17 @@ class ApiError : public Error {
     return std::move(*this);
   }
 
+  /// The methods that the path has: the answer's Allow header.
+  ApiError&& allowing(std::string_view methods) && {
+    allow_ = methods;
+    return std::move(*this);
+  }
+
   int status() const { return status_; }
   const std::string& field() const { return field_; }
   const std::string& code() const { return code_; }
   int retry_after() const { return retry_after_; }  // 0: do not retry
+  const std::string& allow() const { return allow_; }
   /// {"error": {"status", "field", "message"}}, and "code" if the error has one.
   std::string json() const;
 
@@ -37,6 +45,7 @@ class ApiError : public Error {
   std::string field_;
   std::string code_;
   int retry_after_ = 0;
+  std::string allow_;
 };
 
 }  // namespace olrank

@@ -40,8 +40,9 @@ std::filesystem::path cut_path(const std::filesystem::path& log, std::int64_t en
 
 }  // namespace
 
-FeedbackLog::FeedbackLog(const std::filesystem::path& path, std::size_t latest, bool accept_loss)
-    : path_(path) {
+FeedbackLog::FeedbackLog(const std::filesystem::path& path, std::size_t latest, bool accept_loss,
+                         Access access)
+    : path_(path), access_(access) {
   open(0);
   if (descriptor_ < 0) return;
   try {
@@ -63,8 +64,9 @@ FeedbackLog::~FeedbackLog() {
 
 /// The log has a lock of its own, because the state folder's may be removed while a service runs.
 void FeedbackLog::open(int flags) {
-  descriptor_ = open_own_file(path_, O_RDWR | O_APPEND | flags);
-  if (descriptor_ < 0 || ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0) return;
+  const bool writes = access_ == Access::kWrite;
+  descriptor_ = open_own_file(path_, writes ? O_RDWR | O_APPEND | flags : O_RDONLY);
+  if (descriptor_ < 0 || ::flock(descriptor_, (writes ? LOCK_EX : LOCK_SH) | LOCK_NB) == 0) return;
   const int error_number = errno;
   ::close(descriptor_);
   if (error_number != EWOULDBLOCK) throw IoError("lock", path_.string(), error_number);
@@ -170,6 +172,7 @@ void FeedbackLog::write(std::unique_lock<std::mutex>& lock) {
       failure = std::current_exception();
     }
   }
+  report(failure, batch->bodies.size());
   lock.lock();
   if (!failure) {
     rounds_ += batch->bodies.size();
@@ -183,6 +186,26 @@ void FeedbackLog::write(std::unique_lock<std::mutex>& lock) {
   lock.unlock();
   listener_();
   lock.lock();
+}
+
+/// Says once that the disk refuses feedback, and once that it takes it again. Called by the writing thread
+/// only.
+void FeedbackLog::report(const std::exception_ptr& failure, std::size_t records) {
+  if (!failure) {
+    if (const std::uint64_t rejected = failed_.exchange(0); rejected > 0)
+      log_warning("{}: Feedback is accepted again; {} rejected.", path_.string(),
+                  rejected == 1 ? "1 was" : fmt::format("{} were", rejected));
+    return;
+  }
+  try {
+    std::rethrow_exception(failure);
+  } catch (const StateLost&) {  // the service is about to stop and says why
+  } catch (const std::exception& error) {
+    if (failed_.fetch_add(records) > 0) return;
+    const bool full = dynamic_cast<const LogFull*>(&error) != nullptr;
+    log_warning("{} Feedback is rejected {}; ranking continues.", error.what(),
+                full ? "until there is space" : "from now on");
+  }
 }
 
 /// Writes all bytes to disk or restores the file. Called by the writing thread only.
@@ -250,6 +273,10 @@ bool FeedbackLog::Reader::next(std::string_view& line) {
     buffer_.resize(searched + wanted);
     const ssize_t count = ::pread(log_.descriptor_, buffer_.data() + searched, wanted, from);
     if (count < 0 && errno != EINTR) throw IoError("read", log_.path().string(), errno);
+    if (count == 0 && log_.survey_.rest == LogSurvey::Rest::kNewline && from == log_.survey_.end) {
+      buffer_.back() = '\n';  // begin_writing() has not added it yet
+      continue;
+    }
     if (count == 0) throw IoError(fmt::format("{}: The log was truncated.", log_.path().string()));
     buffer_.resize(searched + std::max<ssize_t>(count, 0));
   }

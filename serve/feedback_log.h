@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <filesystem>
@@ -34,7 +35,9 @@ class FeedbackLog {
  public:
   /// Locks the file, if it exists, and verifies every record, without changing anything. Throws DataError
   /// for anything but valid records and the torn end that a crash leaves, unless its loss is accepted.
-  FeedbackLog(const std::filesystem::path& path, std::size_t latest, bool accept_loss = false);
+  enum class Access { kWrite, kRead };
+  FeedbackLog(const std::filesystem::path& path, std::size_t latest, bool accept_loss = false,
+              Access access = Access::kWrite);
   ~FeedbackLog();
   FeedbackLog(const FeedbackLog&) = delete;
   FeedbackLog& operator=(const FeedbackLog&) = delete;
@@ -46,6 +49,7 @@ class FeedbackLog {
   const std::filesystem::path& cut_to() const { return cut_to_; }
 
   const std::filesystem::path& path() const { return path_; }
+  Access access() const { return access_; }
   /// Position of the first of the latest records when the log was opened.
   std::int64_t latest_begin() const { return survey_.latest_begin; }
 
@@ -57,6 +61,9 @@ class FeedbackLog {
   /// Assigns the record its round and returns it once the record is durable. Thread-safe. Throws LogFull,
   /// or IoError after a disk error that cannot be undone; every later call then throws too.
   std::uint64_t append(const FeedbackRecord& record);
+
+  /// Whether the last record found the disk full, or another disk error.
+  bool is_failing() const { return failed_ > 0; }
 
   std::uint64_t rounds() const;  // durable rounds
   std::int64_t bytes() const;
@@ -91,6 +98,7 @@ class FeedbackLog {
   };
 
   void open(int flags);
+  void report(const std::exception_ptr& failure, std::size_t records);
   [[noreturn]] void refuse_damage() const;
   [[noreturn]] void refuse_change() const;
   void cut_off();
@@ -99,6 +107,7 @@ class FeedbackLog {
   void store(const std::string& bytes);
 
   std::filesystem::path path_;
+  Access access_;
   int descriptor_ = -1;
   LogSurvey survey_;
   std::size_t surveyed_bytes_ = 0;
@@ -112,6 +121,7 @@ class FeedbackLog {
   bool repaired_ = false;  // by begin_writing()
   bool writing_ = false;
   std::exception_ptr fatal_error_;
+  std::atomic<std::uint64_t> failed_ = 0;  // records that the disk refused since the last one that it took
   std::uint64_t rounds_ = 0;
   std::int64_t bytes_ = 0;
 };

@@ -65,6 +65,7 @@ class RecordReader final : public JsonHandler {
     record_.docs = std::move(shown_);
     record_.docs.insert(record_.docs.end(), std::make_move_iterator(unshown_.begin()),
                         std::make_move_iterator(unshown_.end()));
+    record_.has_unshown = seen_[kUnshown];
     if (!seen_[kInputs]) return true;
     if (rows_ != std::ssize(record_.docs)) {
       return fail(fmt::format("The line has {} and {} of inputs; give one list per document.",
@@ -231,7 +232,7 @@ std::string record_body(const FeedbackRecord& record) {
   const DocId* middle = first + record.shown();
   const DocId* last = first + record.docs.size();
   append_ids(body, "shown", first, middle);
-  if (middle != last) append_ids(body, "unshown", middle, last);
+  if (record.has_unshown || middle != last) append_ids(body, "unshown", middle, last);
   append_inputs(body, record);
   return body;
 }

@@ -25,6 +25,7 @@ struct FeedbackRecord {
   std::string impression;
   std::string query;
   std::vector<DocId> docs;           // shown docs, best first, then unshown docs the ranker learns from
+  bool has_unshown = false;          // whether those are part of the record, even if there are none
   std::vector<std::uint8_t> clicks;  // 0 or 1 for each shown doc
   std::int64_t columns = 0;
   std::vector<float> inputs;  // [docs × columns], normalised: the model's inputs

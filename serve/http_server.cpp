@@ -250,7 +250,7 @@ class HttpServer::Session : public std::enable_shared_from_this<Session> {
     check_framing(head_);
     check_access(head_, server_.settings());
     const Route& route = find_route(head_);
-    check_body(head_, server_.settings());
+    check_body(head_, server_.settings(), route.body == Route::kNeedsBody);
     admit();
     parser_->body_limit(server_.settings().body_bytes);
     route_ = &route;
@@ -265,9 +265,10 @@ class HttpServer::Session : public std::enable_shared_from_this<Session> {
     for (const auto& field : message)
       head_.fields.emplace_back(std::string(field.name_string()), std::string(field.value()));
   }
-  /// Health checks use none of the admitted connections, so that they work when all are taken.
+  /// Public requests use none of the admitted connections: health checks have to work when all are taken,
+  /// and what needs no token must not take them.
   void admit() {
-    if (admitted_ || is_health_check(head_)) return;
+    if (admitted_ || is_public(head_)) return;
     if (!server_.admit(place_)) throw ApiError(503, "", "Too many open connections; try again later.");
     admitted_ = true;
   }
@@ -336,7 +337,14 @@ class HttpServer::Session : public std::enable_shared_from_this<Session> {
     closing_ = last || server_.stopping() || !parser_->is_header_done() || !parser_->keep_alive();
     response_.emplace(static_cast<http::status>(answer.status), 11);
     response_->set(http::field::content_type, answer.type);
+    if (!answer.policy.empty()) {
+      response_->set("Content-Security-Policy", answer.policy);
+      response_->set("X-Content-Type-Options", "nosniff");
+      response_->set("Referrer-Policy", "no-referrer");
+      response_->set(http::field::cache_control, "no-cache");
+    }
     if (!answer.range.empty()) response_->set(http::field::content_range, answer.range);
+    if (!answer.allow.empty()) response_->set(http::field::allow, answer.allow);
     if (answer.status == 401) response_->set(http::field::www_authenticate, "Bearer");
     if (answer.retry_after > 0)
       response_->set(http::field::retry_after, fmt::format("{}", answer.retry_after));

@@ -29,9 +29,8 @@ Learner::Learner(std::unique_ptr<OnlineRanker> ranker, FeedbackLog& log, Learner
       settings_(std::move(settings)),
       learns_from_unshown_(ranker_->learns_from_unshown()) {
   require_lists_ahead_of_rounds(*ranker_);
-  if (const std::string last = log_.line_before(log_.bytes()); !parse_record(last, record_))
-    require_inputs(record_, log_.rounds());
   restore();
+  require_fitting_log();
   reader_ = std::make_unique<FeedbackLog::Reader>(log_, position_);
   publish();
 }
@@ -132,7 +131,7 @@ void Learner::stop(std::chrono::seconds timeout) {
 }
 
 void Learner::learn_all() {
-  begin_writing();
+  if (log_.access() == FeedbackLog::Access::kWrite) begin_writing();
   while (consume_next()) {
   }
   publish();
@@ -150,7 +149,7 @@ void Learner::run() {
     try {
       more = !expired && !failed && consume_next();
       if (!more || SteadyClock::now() - published_at_ >= kPublishInterval) publish();
-      if (round_ - checkpoint_round_ >= settings_.checkpoint_every) try_save_checkpoint();
+      if (round_ - checkpoint_round_ >= settings_.checkpoint_every) try_save_checkpoint(false);
     } catch (const std::exception& error) {
       const std::string message = fmt::format("Learning stopped after round {}: {}", round_, error.what());
       log_warning("{}", message);
@@ -171,7 +170,7 @@ void Learner::run() {
   }
   lock.unlock();
   if (failure_) return;  // the state may be mid-round
-  if (round_ != checkpoint_round_) try_save_checkpoint();
+  if (round_ != checkpoint_round_ || unsaved_) try_save_checkpoint(true);
 }
 
 void Learner::require_inputs(const FeedbackRecord& record, std::uint64_t line) const {
@@ -181,6 +180,27 @@ void Learner::require_inputs(const FeedbackRecord& record, std::uint64_t line) c
       fmt::format("The record has {} per document, but the model expects {}: the log belongs to "
                   "another service.",
                   counted(record.columns, "input"), settings_.inputs));
+}
+
+/// Every record that is still to be learned. Records of earlier versions without unshown documents may
+/// belong to lists that showed all of them, but some record of such a service has them.
+void Learner::require_fitting_log() const {
+  FeedbackLog::Reader rest(log_, position_);
+  FeedbackRecord record;
+  bool has_unshown = !learns_from_unshown_;
+  std::uint64_t round = round_;
+  for (std::string_view line; rest.next(line);) {
+    ++round;
+    if (const auto failure = parse_record(line, record))
+      throw DataError(log_.path().string(), static_cast<std::int64_t>(round), failure->column,
+                      failure->message);
+    require_inputs(record, round);
+    has_unshown = has_unshown || record.has_unshown;
+  }
+  if (has_unshown || round == round_) return;
+  throw DataError(log_.path().string(), static_cast<std::int64_t>(round_) + 1, 1,
+                  "The records have no 'unshown' documents, which this kind of ranker requires: the log "
+                  "belongs to another service.");
 }
 
 bool Learner::consume_next() {
@@ -282,12 +302,14 @@ void Learner::save_checkpoint() {
   state.write(settings_.checkpoint);
 }
 
-void Learner::try_save_checkpoint() {
+void Learner::try_save_checkpoint(bool last) {
   try {
     save_checkpoint();
+    if (std::exchange(unsaved_, false)) log_warning("Saved the checkpoint of round {} again.", round_);
   } catch (const StateLost&) {  // the service is about to stop and says why
   } catch (const IoError& error) {
-    log_warning("Could not save the checkpoint of round {}. {}", round_, error.what());
+    if (!std::exchange(unsaved_, true) || last)
+      log_warning("Could not save the checkpoint of round {}. {}", round_, error.what());
   }
 }
 

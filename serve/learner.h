@@ -44,8 +44,8 @@ struct LearnerSettings {
 class Learner {
  public:
   /// `ranker` is in its state before round 1. Throws IoError for a checkpoint of another service or log,
-  /// and InvalidArgument for a kind that cannot make lists ahead of their round. Changes no file before
-  /// start().
+  /// DataError for a log whose records do not fit the ranker, and InvalidArgument for a kind that cannot
+  /// make lists ahead of their round. Changes no file before start().
   Learner(std::unique_ptr<OnlineRanker> ranker, FeedbackLog& log, LearnerSettings settings);
   ~Learner();
   Learner(const Learner&) = delete;
@@ -57,7 +57,8 @@ class Learner {
   void start();
   /// Learns the rest of the log for at most `timeout`, writes a checkpoint and joins the thread.
   void stop(std::chrono::seconds timeout);
-  /// Learns the log on the calling thread, as an alternative to start().
+  /// Learns the log on the calling thread, as an alternative to start(). Changes no file if the log is only
+  /// read.
   void learn_all();
 
   std::shared_ptr<const PublishedRanker> latest() const;
@@ -88,6 +89,7 @@ class Learner {
   /// it belongs to the log.
   std::string contradiction(const std::string& last_check) const;
   void begin_writing();
+  void require_fitting_log() const;
   void require_inputs(const FeedbackRecord& record, std::uint64_t line) const;
   void run();
   bool consume_next();
@@ -99,8 +101,8 @@ class Learner {
   State present_state() const;
   void save_checkpoint();
   /// Logs a failure instead of throwing: the log holds everything, so a missing checkpoint only costs the
-  /// next start time.
-  void try_save_checkpoint();
+  /// next start time. Of failures in a row it logs the first, and the one at the end.
+  void try_save_checkpoint(bool last);
   State request(bool checkpoint);
 
   std::unique_ptr<OnlineRanker> ranker_;
@@ -117,7 +119,8 @@ class Learner {
   std::string last_check_;  // of the last record learned
   bool outdated_ = false;   // the checkpoint file, whose loss is accepted
   std::uint64_t round_ = 0;
-  std::uint64_t checkpoint_round_ = 0;
+  std::uint64_t checkpoint_round_ = 0;  // of the last attempt
+  bool unsaved_ = false;                // it failed
   std::int64_t position_ = 0;
   std::int64_t pairs_ = 0;
   std::uint64_t skipped_ = 0;

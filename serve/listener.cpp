@@ -91,6 +91,18 @@ Listener::Listener(const HttpSettings& settings) {
                       "free one.",
                       settings.address, settings.port));
     }
+    if (error == EACCES && settings.port > 0 && settings.port < 1024) {
+      throw IoError(fmt::format(
+          "Port {} is privileged: as an ordinary user, choose a --port from 1024 on and let a proxy "
+          "or a firewall rule forward to it, or give the program the capability "
+          "CAP_NET_BIND_SERVICE.",
+          settings.port));
+    }
+    if (error == EADDRNOTAVAIL) {
+      throw InvalidArgument(
+          fmt::format("--address {} is no address of this machine: choose one of its own, or 127.0.0.1.",
+                      settings.address));
+    }
     throw IoError("listen on", fmt::format("{}:{}", settings.address, settings.port), error);
   }
   port_ = port_of(socket_);

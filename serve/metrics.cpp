@@ -34,6 +34,38 @@ double Metrics::certain_share() const {
   return shown_pairs_ > 0 ? static_cast<double>(certain_pairs_) / static_cast<double>(shown_pairs_) : 0.0;
 }
 
+bool Metrics::knows_certainty() const {
+  const std::lock_guard lock(mutex_);
+  return shown_pairs_ > 0;
+}
+
+/// Requests beyond the last bound count as if they were at it.
+double Metrics::Latency::quantile(double share) const {
+  const double wanted = share * static_cast<double>(count);
+  double below = 0.0;
+  for (std::size_t i = 0; i < kBounds.size(); ++i) {
+    const auto here = static_cast<double>(buckets[i]);
+    const double lower = i > 0 ? kBounds[i - 1] : 0.0;
+    if (here > 0.0 && below + here >= wanted)
+      return lower + (kBounds[i] - lower) * std::max(0.0, wanted - below) / here;
+    below += here;
+  }
+  return count > 0 ? kBounds.back() : 0.0;
+}
+
+std::vector<Metrics::Summary> Metrics::summaries() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<Summary> summaries;
+  for (const auto& [route, latency] : latencies_)
+    summaries.push_back({route, latency.count, 0, latency.quantile(0.5), latency.quantile(0.99)});
+  for (const auto& [key, requests] : requests_) {
+    const auto summary = std::find_if(summaries.begin(), summaries.end(),
+                                      [&](const Summary& one) { return one.route == key.first; });
+    if (key.second >= 400 && summary != summaries.end()) summary->errors += requests;
+  }
+  return summaries;
+}
+
 std::string Metrics::text() const {
   const std::lock_guard lock(mutex_);
   std::string text = heading("olrank_requests_total", "counter", "Requests by route and status.");

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace olrank {
 
@@ -19,7 +20,17 @@ class Metrics {
   void count_request(std::string_view route, int status, double seconds);
   void count_certainty(std::int64_t certain_pairs, std::int64_t shown_pairs);
 
-  double certain_share() const;  // of all pairs shown so far
+  double certain_share() const;  // of all pairs shown so far; 0 without any
+  bool knows_certainty() const;  // whether any pairs were shown
+
+  struct Summary {
+    std::string route;
+    std::uint64_t requests = 0;
+    std::uint64_t errors = 0;  // of them, with status 400 or above
+    double median = 0.0;       // seconds; interpolated in the buckets
+    double p99 = 0.0;
+  };
+  std::vector<Summary> summaries() const;  // by route
   /// In the Prometheus text format.
   std::string text() const;
 
@@ -28,6 +39,8 @@ class Metrics {
     std::array<std::uint64_t, kBounds.size() + 1> buckets{};
     double seconds = 0.0;
     std::uint64_t count = 0;
+
+    double quantile(double share) const;
   };
 
   mutable std::mutex mutex_;

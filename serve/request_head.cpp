@@ -112,9 +112,8 @@ void check_local(const RequestHead& head) {
     if (same_name(name, "Origin") && !is_local_origin(value)) throw ApiError(403, "Origin", kWayOut);
   }
   if (head.method != "POST") return;
-  const bool empty = !head.is_chunked() && content_length(head) == std::size_t{0};
-  if (head.count("Content-Type") > 1 ||
-      (head.count("Content-Type") > 0 ? !is_json(head.value("Content-Type")) : !empty)) {
+  const bool empty = !head.is_chunked() && content_length(head).value_or(0) == 0;
+  if (!empty && (head.count("Content-Type") != 1 || !is_json(head.value("Content-Type")))) {
     throw ApiError(415, "Content-Type",
                    "The body must be JSON, sent with 'Content-Type: application/json'.");
   }
@@ -197,9 +196,9 @@ std::optional<std::size_t> content_length(const RequestHead& head) {
   return parse_size(head.value("Content-Length"));
 }
 
-bool is_health_check(const RequestHead& head) {
+bool is_public(const RequestHead& head) {
   const std::string_view path = head.path();
-  return path == "/healthz" || path == "/readyz";
+  return path == "/healthz" || path == "/readyz" || path == "/";
 }
 
 void check_framing(const RequestHead& head) {
@@ -215,7 +214,8 @@ void check_framing(const RequestHead& head) {
     throw ApiError(400, "Content-Length", "Content-Length and Transfer-Encoding exclude each other.");
   if (lengths > 1 || (lengths == 1 && !content_length(head)))
     throw ApiError(400, "Content-Length", "Content-Length must be one number of bytes.");
-  if (head.method != "POST" && (encodings == 1 || content_length(head).value_or(0) > 0)) {
+  const bool reads = head.method == "GET" || head.method == "HEAD";
+  if (reads && (encodings == 1 || content_length(head).value_or(0) > 0)) {
     throw ApiError(400, encodings == 1 ? "Transfer-Encoding" : "Content-Length",
                    fmt::format("A {} request has no body here.", head.method));
   }
@@ -233,18 +233,18 @@ void check_framing(const RequestHead& head) {
 void check_access(const RequestHead& head, const HttpSettings& settings) {
   if (settings.token.empty()) {
     check_local(head);
-  } else if (!is_health_check(head)) {
+  } else if (!is_public(head)) {
     check_token(head, settings.token);
   }
 }
 
-void check_body(const RequestHead& head, const HttpSettings& settings) {
+void check_body(const RequestHead& head, const HttpSettings& settings, bool needs_body) {
   if (head.count("Content-Encoding") > 0)
     throw ApiError(415, "Content-Encoding", "Compressed bodies are not supported.");
   if (head.method != "POST" || head.is_chunked()) return;
   const std::optional<std::size_t> length = content_length(head);
-  if (!length) throw ApiError(411, "Content-Length", "Content-Length is required.");
-  if (*length > settings.body_bytes) {
+  if (!length && needs_body) throw ApiError(411, "Content-Length", "Content-Length is required.");
+  if (length.value_or(0) > settings.body_bytes) {
     throw ApiError(413, "Content-Length",
                    fmt::format("The body has {} bytes; the limit is {}.", *length, settings.body_bytes));
   }

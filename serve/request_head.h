@@ -61,11 +61,12 @@ void check_framing(const RequestHead& head);
 /// itself JSON.
 void check_access(const RequestHead& head, const HttpSettings& settings);
 
-/// Throws ApiError 411 and 413 for the body of a POST, 415 if it is compressed.
-void check_body(const RequestHead& head, const HttpSettings& settings);
+/// Throws ApiError 411 and 413 for the body of a POST, 415 if it is compressed. Without a length there is
+/// no body, which is fine where none is needed.
+void check_body(const RequestHead& head, const HttpSettings& settings, bool needs_body);
 
-/// Health checks need no token.
-bool is_health_check(const RequestHead& head);
+/// Health checks and the status page, which holds no data, need no token.
+bool is_public(const RequestHead& head);
 
 /// Where an answer begins and how long it is; none if the range lies beyond it.
 struct ByteRange {

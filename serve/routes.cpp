@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/runtime/log.h"
+#include "serve/status_page.h"
 
 namespace olrank {
 namespace {
@@ -14,24 +15,35 @@ const std::vector<Route>& routes() {
   static constexpr std::string_view kJson = "application/json";
   using Body = const std::string&;
   static const std::vector<Route> all = {
-      {"POST", "/v1/rank", Route::kComputing, kJson, false,
+      {"POST", "/v1/rank", Route::kComputing, kJson, Route::kNeedsBody, false,
        [](Service& service, Body body) { return service.rank(body); }},
-      {"POST", "/v1/feedback", Route::kWaiting, kJson, false,
+      {"POST", "/v1/feedback", Route::kWaiting, kJson, Route::kNeedsBody, false,
        [](Service& service, Body body) { return service.feedback(body); }},
-      {"POST", "/v1/checkpoint", Route::kWaiting, kJson, false,
+      {"POST", "/v1/checkpoint", Route::kWaiting, kJson, Route::kNoBody, false,
        [](Service& service, Body) { return service.checkpoint(); }},
-      {"GET", "/v1/stats", Route::kWaiting, kJson, false,
+      {"GET", "/v1/overview", Route::kWaiting, kJson, Route::kNoBody, false,
+       [](Service& service, Body) { return service.overview(); }},
+      {"GET", "/v1/stats", Route::kWaiting, kJson, Route::kNoBody, false,
        [](Service& service, Body) { return service.stats(); }},
-      {"GET", "/v1/model", Route::kComputing, "application/octet-stream", true,
+      {"GET", "/v1/model", Route::kComputing, "application/octet-stream", Route::kNoBody, true,
        [](Service& service, Body) { return service.model(); }},
-      {"GET", "/metrics", Route::kWaiting, "text/plain; version=0.0.4", false,
+      {"GET", "/metrics", Route::kWaiting, "text/plain; version=0.0.4", Route::kNoBody, false,
        [](Service& service, Body) { return service.metrics(); }},
-      {"GET", "/readyz", Route::kWaiting, kJson, false,
+      {"GET", "/readyz", Route::kWaiting, kJson, Route::kNoBody, false,
        [](Service& service, Body) { return service.ready(); }},
-      {"GET", "/healthz", Route::kNothing, kJson, false,
+      {"GET", "/healthz", Route::kNothing, kJson, Route::kNoBody, false,
        [](Service&, Body) { return "{\"alive\":true}\n"; }},
+      {"GET", "/", Route::kNothing, "text/html; charset=utf-8", Route::kNoBody, false,
+       [](Service&, Body) { return std::string(kStatusPage); }, kStatusPagePolicy},
   };
   return all;
+}
+
+/// Each path has one method. None if no route has the path.
+const Route* route_of(std::string_view path) {
+  const auto found = std::find_if(routes().begin(), routes().end(),
+                                  [&](const Route& route) { return route.path == path; });
+  return found != routes().end() ? &*found : nullptr;
 }
 
 void cut_to_range(const RequestHead& head, Answer& answer) {
@@ -55,18 +67,17 @@ void cut_to_range(const RequestHead& head, Answer& answer) {
 }  // namespace
 
 const Route& find_route(const RequestHead& head) {
+  const Route* route = route_of(head.path());
+  if (route == nullptr) throw ApiError(404, "", "Unknown path.");
   const std::string_view method = head.method == "HEAD" ? "GET" : std::string_view(head.method);
-  const auto found = std::find_if(routes().begin(), routes().end(), [&](const Route& route) {
-    return route.method == method && route.path == head.path();
-  });
-  if (found == routes().end()) throw ApiError(404, "", "Unknown path or method.");
-  return *found;
+  if (method == route->method) return *route;
+  throw ApiError(405, "", fmt::format("{} takes {}, not {}.", route->path, route->method, head.method))
+      .allowing(route->method == "GET" ? "GET, HEAD" : route->method);
 }
 
 std::string_view known_path(std::string_view path) {
-  const auto found = std::find_if(routes().begin(), routes().end(),
-                                  [&](const Route& route) { return route.path == path; });
-  return found != routes().end() ? found->path : "other";
+  const Route* route = route_of(path);
+  return route != nullptr ? route->path : "other";
 }
 
 Answer answer_request(const Route& route, Service& service, const RequestHead& head,
@@ -74,6 +85,7 @@ Answer answer_request(const Route& route, Service& service, const RequestHead& h
   try {
     Answer answer;
     answer.type = route.type;
+    answer.policy = route.policy;
     answer.body = route.answer(service, body);
     if (route.ranges) cut_to_range(head, answer);
     return answer;
@@ -88,6 +100,7 @@ Answer answer_request(const Route& route, Service& service, const RequestHead& h
 Answer answer_rejection(const ApiError& error) {
   Answer answer;
   answer.status = error.status();
+  answer.allow = error.allow();
   answer.retry_after = error.status() == 503 ? std::max(1, error.retry_after()) : error.retry_after();
   answer.body = error.json();
   return answer;

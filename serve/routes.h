@@ -14,8 +14,10 @@ struct Answer {
   int status = 200;
   std::string body;
   std::string_view type = "application/json";
-  std::string range;    // Content-Range; empty: the answer is no part
-  int retry_after = 0;  // seconds; 0: the same request cannot succeed
+  std::string_view policy = {};  // Content-Security-Policy; empty: the answer is no page
+  std::string range;             // Content-Range; empty: the answer is no part
+  std::string allow;             // the methods that the path has; empty: the method is one of them
+  int retry_after = 0;           // seconds; 0: the same request cannot succeed
 };
 
 /// A path with its method, and what the service does for it.
@@ -29,11 +31,15 @@ struct Route {
   std::string_view path;
   Cost cost;
   std::string_view type;  // of the answer
-  bool ranges;            // whether a part of the answer can be asked for
+  enum Body { kNoBody, kNeedsBody };
+  Body body;    // of a POST; other methods have none
+  bool ranges;  // whether a part of the answer can be asked for
   std::function<std::string(Service&, const std::string& body)> answer;
+  std::string_view policy = {};  // Content-Security-Policy of a page
 };
 
-/// Throws ApiError 404 for an unknown path or method. HEAD is GET without the answer's body.
+/// Throws ApiError 404 for an unknown path, 405 for a method that the path does not have. HEAD is GET
+/// without the answer's body.
 const Route& find_route(const RequestHead& head);
 
 /// The path if it is a route's, else "other": a label of metrics.

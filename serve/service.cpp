@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -70,6 +71,14 @@ std::string rank_answer(const std::string& impression, std::uint64_t round, cons
   return out + "}\n";
 }
 
+void append_failure(std::string& out, const std::optional<std::string>& failure) {
+  if (failure) {
+    append_json_string(out, *failure);
+  } else {
+    out += "null";
+  }
+}
+
 std::string state_json(const Learner::State& state) {
   return fmt::format("{{\"round\":{},\"fingerprint\":\"{}\"}}\n", state.round, state.fingerprint.hex());
 }
@@ -112,6 +121,11 @@ std::size_t Service::Workspace::bytes() {
          context.scratch().capacity();
 }
 
+std::string published_model(const PublishedRanker& published, ModelMetadata about) {
+  about.emplace_back("rounds", fmt::format("{}", published.round));
+  return model_bytes(published.ranker->model(), about);
+}
+
 Service::Service(Parts parts, FeedbackLog& log, Learner& learner)
     : parts_(std::move(parts)),
       log_(log),
@@ -133,6 +147,7 @@ FeedbackRecord Service::record_of(const Workspace& workspace, std::int64_t shown
   FeedbackRecord record;
   record.query = workspace.request.query;
   record.columns = parts_.normaliser.inputs();
+  record.has_unshown = learner_.learns_from_unshown();
   record.docs.reserve(kept);
   record.inputs.reserve(kept * record.columns);
   for (std::int64_t rank = 0; rank < kept; ++rank) {
@@ -176,6 +191,17 @@ std::string Service::rank(std::string_view body) {
   if (const auto& certainty = workspace.ranking.certainty)
     counters_.count_certainty(certainty->certain_pairs, certainty->shown_pairs);
   const std::string impression = impressions_.open(record_of(workspace, shown), shown);
+  RecentLists::List list{impression,
+                         request.query,
+                         {},
+                         shown,
+                         published->round,
+                         workspace.ranking.certainty,
+                         {},
+                         RecentLists::Clock::now()};
+  for (std::int64_t rank = 0; rank < std::min<std::int64_t>(shown, RecentLists::kDocs); ++rank)
+    list.docs.push_back(request.docs[workspace.ranking.list[rank]]);
+  recent_.add(std::move(list));
   return rank_answer(impression, published->round, request, workspace.ranking, shown);
 }
 
@@ -195,6 +221,7 @@ std::string Service::feedback(std::string_view body) {
     throw ApiError(full ? 507 : 503, "", error.what());
   }
   impressions_.commit(claim.record);
+  recent_.add_clicks(claim.record.impression, claim.record.clicks);
   ++accepted_;
   return fmt::format("{{\"accepted\":true,\"duplicate\":false,\"round\":{}}}\n", claim.record.round);
 }
@@ -232,19 +259,42 @@ std::string Service::stats() {
                        json_number(published->figures[i].value));
   }
   out += "},\"failure\":";
-  if (const auto failure = learner_.failure()) {
-    append_json_string(out, *failure);
-  } else {
-    out += "null";
+  append_failure(out, learner_.failure());
+  return out + "}\n";
+}
+
+std::string Service::overview() const {
+  const auto published = learner_.latest();
+  const Impressions::Counts impressions = impressions_.counts();
+  std::string out = "{\"version\":";
+  append_json_string(out, version());
+  out += ",\"ranker\":";
+  append_json_string(out, parts_.kind);
+  out += fmt::format(
+      ",\"features\":{},\"uptime_seconds\":{:.1f},\"rounds\":{},\"log_rounds\":{},\"skipped_rounds\":{},"
+      "\"pairs\":{},\"impressions\":{},\"open_impressions\":{},\"feedback_accepted\":{},"
+      "\"certain_share\":{},\"disk_rejects_feedback\":{},\"failure\":",
+      parts_.normaliser.features,
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count(), published->round,
+      log_.rounds(), published->skipped, published->pairs, impressions.opened, impressions.open,
+      accepted_.load(), counters_.knows_certainty() ? json_number(counters_.certain_share()) : "null",
+      log_.is_failing());
+  append_failure(out, learner_.failure());
+  out += ",\"latencies\":[";
+  for (const Metrics::Summary& one : counters_.summaries()) {
+    if (out.back() != '[') out += ',';
+    out += "{\"path\":";
+    append_json_string(out, one.route);
+    out += fmt::format(",\"requests\":{},\"errors\":{},\"median\":{},\"p99\":{}}}", one.requests,
+                       one.errors, one.median, one.p99);
   }
+  out += "],\"history\":" + recent_.history_json();
+  out += ",\"lists\":" + recent_.lists_json();
   return out + "}\n";
 }
 
 std::string Service::model() const {
-  const auto published = learner_.latest();
-  ModelMetadata about = parts_.metadata;
-  about.emplace_back("rounds", fmt::format("{}", published->round));
-  return model_bytes(published->ranker->model(), about);
+  return published_model(*learner_.latest(), parts_.metadata);
 }
 
 std::string Service::metrics() const {
@@ -279,6 +329,9 @@ std::string Service::metrics() const {
   text += metric_text("olrank_certain_share", "gauge",
                       "Share of shown pairs whose order was certain, since the service started.",
                       counters_.certain_share());
+  text += metric_text("olrank_feedback_rejected_by_disk", "gauge",
+                      "1 while the disk is full or failing, so that feedback is rejected, else 0.",
+                      log_.is_failing() ? 1.0 : 0.0);
   text += metric_text("olrank_learning", "gauge", "1 while learning is running, 0 after it has failed.",
                       learner_.failure() ? 0.0 : 1.0);
   for (const RankerFigure& figure : published->figures) {

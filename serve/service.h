@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -15,9 +16,13 @@
 #include "serve/impressions.h"
 #include "serve/learner.h"
 #include "serve/metrics.h"
+#include "serve/recent_lists.h"
 #include "serve/requests.h"
 
 namespace olrank {
+
+/// The bytes of a safetensors file; `about` is added to what the architecture says.
+std::string published_model(const PublishedRanker& published, ModelMetadata about);
 
 /// Answers requests, from request body to response body, independent of the transport. Rejects with
 /// ApiError. Thread-safe.
@@ -25,6 +30,7 @@ class Service {
  public:
   struct Parts {
     FittedNormaliser normaliser;
+    std::string kind;        // of the ranker
     ModelMetadata metadata;  // for exported models, in addition to their architecture
     RequestLimits requests;
     ImpressionLimits impressions;
@@ -37,7 +43,8 @@ class Service {
   std::string feedback(std::string_view body);
   std::string checkpoint();
   std::string stats();
-  /// The bytes of a safetensors file.
+  /// What the status page shows. Unlike the stats it never waits for the learner.
+  std::string overview() const;
   std::string model() const;
   std::string metrics() const;
   /// Throws ApiError 503 until the feedback logged by earlier runs is learned, and after learning failed.
@@ -64,6 +71,8 @@ class Service {
   Learner& learner_;
   Impressions impressions_;
   Metrics counters_;
+  RecentLists recent_;
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
   std::uint64_t rounds_at_start_;
   std::uint32_t first_coin_;  // Philox round of this run's first list
   std::atomic<std::uint32_t> lists_{0};

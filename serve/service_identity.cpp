@@ -36,6 +36,11 @@ const Schema& ServiceIdentity::schema() {
   return schema;
 }
 
+ModelMetadata model_metadata(const ServiceIdentity& identity) {
+  return {{"normalisation", identity.normalisation},
+          {"ranker", std::string(name_of(identity.ranker.kind))}};
+}
+
 std::string print_identity(const ServiceIdentity& identity) {
   return print_settings(ServiceIdentity::schema(), &identity) + "\n" +
          print_settings(RankerSettings::schema(), &identity.ranker);

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "core/data/normaliser.h"
+#include "core/io/safetensors.h"
 #include "core/settings/schema.h"
 #include "models/ranker_settings.h"
 
@@ -21,6 +22,9 @@ struct ServiceIdentity {
 
   static const Schema& schema();  // all but the ranker, which has its own table
 };
+
+/// What the service's model files say about it, in addition to their architecture.
+ModelMetadata model_metadata(const ServiceIdentity& identity);
 
 /// As TOML; parse_identity() returns an equal identity.
 std::string print_identity(const ServiceIdentity& identity);

@@ -42,8 +42,12 @@ bool is_own_name(const std::string& name) {
 
 }  // namespace
 
-StateFolder::StateFolder(const fs::path& path) : path_(path) {
+StateFolder::StateFolder(const fs::path& path, Use use) : path_(path) {
   try {
+    if (use == Use::kReading) {
+      lock_to_read();
+      return;
+    }
     make_folders();
     // The previous holder may have removed the lock file between our open() and flock().
     do {
@@ -51,12 +55,30 @@ StateFolder::StateFolder(const fs::path& path) : path_(path) {
       lock();
     } while (!(owns_lock_ = names_open_file(lock_file(), lock_)));
     write_lock(lock_, fmt::format("{}", ::getpid()));
-    for (const fs::path& file : {identity_file(), model(), log(), checkpoint()}) {
-      if (const int descriptor = open_own_file(file, O_RDONLY); descriptor >= 0) ::close(descriptor);
-    }
+    refuse_special_files();
   } catch (...) {
     undo();
     throw;
+  }
+}
+
+/// A copy of a folder may lack the lock.
+void StateFolder::lock_to_read() {
+  if (!fs::is_directory(path_)) throw IoError("read", path_.string(), fs::exists(path_) ? ENOTDIR : ENOENT);
+  refuse_special_files();
+  lock_ = open_own_file(lock_file(), O_RDONLY);
+  if (lock_ < 0 || ::flock(lock_, LOCK_SH | LOCK_NB) == 0) return;
+  throw IoError(
+      fmt::format("{}: The state folder is in use by process {}. Get the model from that service, for "
+                  "example with 'curl "
+                  "-o model.safetensors http://127.0.0.1:8080/v1/model', and export the file; or stop the "
+                  "service first.",
+                  path_.string(), MappedMemory::of_descriptor(lock_, lock_file()).text().substr(0, 32)));
+}
+
+void StateFolder::refuse_special_files() const {
+  for (const fs::path& file : {identity_file(), model(), log(), checkpoint()}) {
+    if (const int descriptor = open_own_file(file, O_RDONLY); descriptor >= 0) ::close(descriptor);
   }
 }
 

@@ -13,9 +13,11 @@ namespace olrank {
 /// Locked for one process at a time. Only its owner may read it: mode 0700, files 0600.
 class StateFolder {
  public:
-  /// Creates the folder if necessary and locks it. Throws an IoError with the holder's process ID if
-  /// another process holds the lock, and for symbolic links and other special files in place of its own.
-  explicit StateFolder(const std::filesystem::path& path);
+  enum class Use { kService, kReading };
+  /// Locks the folder; creates it if necessary, unless it is only read, which changes nothing. Throws an
+  /// IoError with the holder's process ID if another process holds the lock, and for symbolic links and
+  /// other special files in place of its own.
+  explicit StateFolder(const std::filesystem::path& path, Use use = Use::kService);
   /// Without accept(), undoes what the constructor did.
   ~StateFolder();
   StateFolder(const StateFolder&) = delete;
@@ -44,6 +46,8 @@ class StateFolder {
   std::filesystem::path lock_file() const { return path_ / "lock"; }
   void make_folders();
   void lock();
+  void lock_to_read();
+  void refuse_special_files() const;
   void undo();
   void restrict_to_owner() const;
 

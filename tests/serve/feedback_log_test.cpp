@@ -301,17 +301,42 @@ class FullDisk {
   rlimit before_{};
 };
 
+TEST(FeedbackLog, IsReadWithoutAnyChange) {
+  const TemporaryFolder folder;
+  {
+    FeedbackLog log(folder / "log", 5);
+    for (int number = 1; number <= 3; ++number) log.append(record_of(number));
+  }
+  const std::string whole = read_file(folder / "log");
+  for (const std::size_t missing : {0, 1, 9}) {
+    const std::string bytes = whole.substr(0, whole.size() - missing);
+    write_file_atomically(folder / "log", bytes);
+    FeedbackLog log(folder / "log", 5, false, FeedbackLog::Access::kRead);
+    EXPECT_EQ(read_all(log).size(), missing > 1 ? 2U : 3U);
+    EXPECT_EQ(read_file(folder / "log"), bytes);
+    const FeedbackLog another(folder / "log", 5, false, FeedbackLog::Access::kRead);
+  }
+  const FeedbackLog none(folder / "none", 5, false, FeedbackLog::Access::kRead);
+  EXPECT_EQ(none.rounds(), 0U);
+  EXPECT_FALSE(std::filesystem::exists(folder / "none"));
+}
+
 TEST(FeedbackLog, RecoversFromAFullDisk) {
   const TemporaryFolder folder;
   FeedbackLog log(folder / "log", 5);
   log.append(record_of(1));
+  const ExpectedWarnings warnings;
   {
     const FullDisk full(static_cast<rlim_t>(log.bytes()) + 20);
     EXPECT_THROW(log.append(record_of(2)), LogFull);
+    EXPECT_TRUE(log.is_failing());
     EXPECT_THROW(log.append(record_of(2)), LogFull);
   }
   EXPECT_EQ(log.rounds(), 1U);
   EXPECT_EQ(log.append(record_of(3)), 2U);
+  EXPECT_FALSE(log.is_failing());
+  EXPECT_EQ(warnings.count("Feedback is rejected until there is space; ranking continues."), 1);
+  EXPECT_EQ(warnings.count("Feedback is accepted again; 2 were rejected."), 1);
   const auto records = read_all(log);
   ASSERT_EQ(records.size(), 2U);
   EXPECT_EQ(records[1].impression, "i-3");

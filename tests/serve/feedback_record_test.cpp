@@ -14,6 +14,7 @@ FeedbackRecord small_record() {
   record.impression = "a1-7";
   record.query = "jacket";
   record.docs = {{"a", false}, {"3", true}, {"unseen", false}};
+  record.has_unshown = true;
   record.clicks = {0, 1};
   record.columns = 2;
   record.inputs = {0.5F, 1.0F, 0.0F, -2.25F, 0.1F, 3e-40F};
@@ -58,6 +59,14 @@ TEST(FeedbackRecord, RoundTripsExactly) {
   constexpr float kLargest = std::numeric_limits<float>::max();
   constexpr float kTiny = std::numeric_limits<float>::denorm_min();
   record.inputs = {1.0F / 3.0F, kLargest, -kTiny, 16777217.0F, 8.589973e9F, -0.0F};
+  FeedbackRecord whole = record;  // a list that showed all of its documents
+  whole.docs.pop_back();
+  whole.inputs.resize(4);
+  for (const bool has_unshown : {true, false}) {
+    whole.has_unshown = has_unshown;
+    whole.round = 5;
+    EXPECT_EQ(read(without_newline(record_line(5, record_body(whole)))), whole);
+  }
   FeedbackRecord expected = record;
   expected.round = 5;
   EXPECT_EQ(read(without_newline(record_line(5, record_body(record)))), expected);

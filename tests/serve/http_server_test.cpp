@@ -250,12 +250,12 @@ TEST_F(HttpServerTest, RejectsWithAnErrorBody) {
   start(quick());
   const std::pair<std::string, int> cases[] = {
       {get("/nowhere"), 404},
-      {get("/v1/rank"), 404},
-      {post("/v1/stats", "{}"), 404},
+      {get("/v1/rank"), 405},
+      {post("/v1/stats", "{}"), 405},
       {get("/" + std::string(9000, 'x')), 414},
       {get("/" + std::string(90000, 'x')), 414},
       {get("/healthz", "A: " + std::string(90000, 'x') + "\r\n"), 431},
-      {"POST /v1/rank HTTP/1.1\r\nHost: localhost\r\n\r\n", 415},
+      {"POST /v1/rank HTTP/1.1\r\nHost: localhost\r\n\r\n", 411},
       {"POST /v1/rank HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\r\n", 411},
       {chunked("", "Content-Length: 99999999999999\r\n"), 413},
       {post("/v1/rank", kRank, "Content-Encoding: gzip\r\n"), 415},
@@ -275,6 +275,43 @@ TEST_F(HttpServerTest, RejectsWithAnErrorBody) {
       body_of(client.ask(
           post("/v1/rank", R"({"query": "q", "docs": [{"id": "a", "features": [1]}]})")))["error"]["field"],
       "docs[0].features");
+}
+
+TEST_F(HttpServerTest, NamesTheMethodsOfAPath) {
+  start(quick());
+  const std::string body = "Host: localhost\r\nContent-Length: 2\r\n\r\n{}";
+  const std::pair<std::string, std::string> cases[] = {
+      {get("/v1/rank"), "POST"},
+      {"HEAD /v1/checkpoint HTTP/1.1\r\nHost: localhost\r\n\r\n", "POST"},
+      {post("/v1/model", "{}"), "GET, HEAD"},
+      {"OPTIONS /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", "GET, HEAD"},
+      {"PUT /v1/feedback HTTP/1.1\r\n" + body, "POST"},
+      {"DELETE /v1/stats HTTP/1.1\r\n" + body, "GET, HEAD"},
+      {"get /v1/stats HTTP/1.1\r\nHost: localhost\r\n\r\n", "GET, HEAD"},
+  };
+  for (const auto& [bytes, methods] : cases) {
+    Client client(port());
+    client.send(bytes);
+    const std::string answer = client.receive();
+    if (bytes.starts_with("HEAD")) continue;  // its length is that of a body which does not come
+    EXPECT_EQ(status_of(answer), 405) << bytes;
+    EXPECT_NE(answer.find(fmt::format("\r\nAllow: {}\r\n", methods)), std::string::npos) << answer;
+    EXPECT_TRUE(client.is_closed());
+  }
+  EXPECT_EQ(status_of(Client(port()).ask("PUT /nowhere HTTP/1.1\r\n" + body)), 404);
+  EXPECT_EQ(Client(port()).ask(get("/nowhere")).find("Allow:"), std::string::npos);
+}
+
+TEST_F(HttpServerTest, NeedsNoBodyForACheckpoint) {
+  start(quick());
+  const std::string line = "POST /v1/checkpoint HTTP/1.1\r\nHost: localhost\r\n";
+  const std::string bodies[] = {
+      "\r\n", "Content-Length: 0\r\n\r\n",
+      "Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 0\r\n\r\n"};
+  Client client(port());
+  for (const std::string& body : bodies) EXPECT_EQ(status_of(client.ask(line + body)), 200) << body;
+  EXPECT_EQ(status_of(client.ask(post("/v1/checkpoint", "{}"))), 200);
+  EXPECT_EQ(status_of(client.ask(line + "Origin: https://evil.example\r\n\r\n")), 403);
 }
 
 TEST_F(HttpServerTest, RejectsMalformedRequestsAndCloses) {

@@ -329,9 +329,41 @@ TEST(Learner, RejectsRecordsOfAnotherModel) {
   LearnerSettings settings = settings_in(folder);
   settings.inputs = kServedFeatures + 1;
   const std::string message = message_of<DataError>([&] { Learner(make_served(), log, settings); });
-  EXPECT_NE(message.find("log:3:1: The record has 4 inputs per document, but the model expects 5"),
+  EXPECT_NE(message.find("log:1:1: The record has 4 inputs per document, but the model expects 5"),
             std::string::npos)
       << message;
+}
+
+// The last record fits, so only reading them all finds the one that does not.
+TEST(Learner, RejectsALogWithOneRecordOfAnotherModel) {
+  const TemporaryFolder folder;
+  FeedbackLog log(folder / "log", 1);
+  fill(log, 1, 3);
+  FeedbackRecord narrow = liked_first_feature(4);
+  narrow.columns = kServedFeatures / 2;
+  narrow.inputs.resize(std::ssize(narrow.docs) * narrow.columns);
+  log.append(narrow);
+  log.append(liked_first_feature(5));
+  LearnerSettings settings = settings_in(folder);
+  settings.inputs = kServedFeatures;
+  const std::string message = message_of<DataError>([&] { Learner(make_served(), log, settings); });
+  EXPECT_NE(message.find("log:4:1: The record has 2 inputs per document"), std::string::npos) << message;
+}
+
+TEST(Learner, RejectsALogWithoutTheUnshownDocumentsThatItsRankerNeeds) {
+  const TemporaryFolder folder;
+  FeedbackLog log(folder / "log", 1);
+  for (int number = 1; number <= 3; ++number) {
+    FeedbackRecord record = liked_first_feature(number);
+    record.has_unshown = false;
+    log.append(record);
+  }
+  const std::string message =
+      message_of<DataError>([&] { Learner(make_served(RankerKind::kPdgd), log, settings_in(folder)); });
+  EXPECT_NE(message.find("log:1:1: The records have no 'unshown' documents"), std::string::npos) << message;
+  // A list that showed everything has none, and says so.
+  log.append(liked_first_feature(4));
+  Learner(make_served(RankerKind::kPdgd), log, settings_in(folder)).learn_all();
 }
 
 TEST(Learner, WritesNoCheckpointOnceItsLogIsGone) {

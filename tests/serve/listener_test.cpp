@@ -66,5 +66,11 @@ TEST(ListenerTest, ThrowsWhenThePortIsTaken) {
   EXPECT_THROW(Listener second(settings), IoError);
 }
 
+TEST(ListenerTest, RefusesAddressesOfOtherMachines) {
+  HttpSettings settings = at("192.0.2.1");  // an address for documents
+  settings.token = "secret";
+  EXPECT_THROW(Listener{settings}, InvalidArgument);
+}
+
 }  // namespace
 }  // namespace olrank

@@ -108,6 +108,7 @@ TEST(RequestHeadTest, AcceptsOneFraming) {
   EXPECT_EQ(framing_of(head("GET", with({{"content-length", "0"}}))), 0);
   EXPECT_EQ(framing_of(head("GET", with({{"Content-Length", "1"}}))), 400);
   EXPECT_EQ(framing_of(head("GET", with({{"Transfer-Encoding", "chunked"}}))), 400);
+  EXPECT_EQ(framing_of(head("HEAD", with({{"Content-Length", "1"}}))), 400);
   EXPECT_EQ(framing_of(head("GET", host, "/" + std::string(9000, 'x'))), 414);
   for (const char* encoding : {"", "xchunked", "chunkedx", "gzip, chunked", "chunked, chunked", "identity"})
     EXPECT_EQ(framing_of(head("POST", with({{"Transfer-Encoding", encoding}}))), 400) << encoding;
@@ -132,13 +133,18 @@ TEST(RequestHeadTest, LimitsBodies) {
   HttpSettings settings;
   settings.body_bytes = 100;
   const auto body_of = [&](Fields fields) {
-    return rejection_status([&] { check_body(head("POST", std::move(fields)), settings); });
+    return rejection_status([&] { check_body(head("POST", std::move(fields)), settings, true); });
   };
   EXPECT_EQ(body_of({{"Content-Length", "100"}}), 0);
   EXPECT_EQ(body_of({{"Content-Length", "101"}}), 413);
   EXPECT_EQ(body_of({{"Content-Length", "99999999999999999999999999"}}), 413);
   EXPECT_EQ(body_of({}), 411);
   EXPECT_EQ(body_of({{"Content-Length", "1"}, {"Content-Encoding", "gzip"}}), 415);
+  const auto needless = [&](Fields fields) {
+    return rejection_status([&] { check_body(head("POST", std::move(fields)), settings, false); });
+  };
+  EXPECT_EQ(needless({}), 0);
+  EXPECT_EQ(needless({{"Content-Length", "101"}}), 413);
 }
 
 TEST(RequestHeadTest, WithoutATokenAcceptsLocalHostsOnly) {
@@ -175,8 +181,12 @@ TEST(RequestHeadTest, WithoutATokenAcceptsJsonOnly) {
        {"", "text/plain", "application/x-www-form-urlencoded", "application/jsonp", "text/json"})
     EXPECT_EQ(of_type({{"Content-Type", type}}, "5"), 415) << type;
   EXPECT_EQ(of_type({}, "5"), 415);
+  EXPECT_EQ(of_type({{"Content-Type", "application/json"}, {"Content-Type", "application/json"}}, "5"),
+            415);
+  // Without a body there is nothing to have a type.
   EXPECT_EQ(of_type({}, "0"), 0);
-  EXPECT_EQ(of_type({{"Content-Type", "text/plain"}}, "0"), 415);
+  EXPECT_EQ(of_type({{"Content-Type", "text/plain"}}, "0"), 0);
+  EXPECT_EQ(access_of(head("POST", {{"Host", "localhost"}})), 0);
 }
 
 TEST(RequestHeadTest, WithATokenAcceptsAnyHost) {

@@ -89,6 +89,18 @@ class ServeCommand(unittest.TestCase):
         self.refused("--state", old, "--port", port, code=1)
         self.assertEqual({file.name: (file.read_bytes(), file.stat().st_mtime_ns) for file in old.iterdir()}, before)
 
+    def test_an_ordinary_user_gets_no_privileged_port(self):
+        if int(pathlib.Path("/proc/sys/net/ipv4/ip_unprivileged_port_start").read_text()) <= 80:
+            self.skipTest("every user may listen on port 80 here")
+        nobody = {"user": 65534, "group": 65534, "extra_groups": []} if os.getuid() == 0 else {}
+        folder = pathlib.Path(tempfile.mkdtemp())
+        self.addCleanup(folder.rmdir)
+        folder.chmod(0o777)
+        done = olrank("serve", "--state", folder / "state", *RANKER, "--port", "80", **nobody)
+        self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1), done.stderr)
+        self.assertIn("Port 80 is privileged: as an ordinary user, choose a --port from 1024 on", done.stderr)
+        self.assertEqual(list(folder.iterdir()), [])
+
     def test_tells_loopback_by_the_number(self):
         fresh = self.path("fresh")
         for address, problem in (("127.evil.invalid", "neither an IP address nor a name"), ("::", "requires --token-file"),
@@ -193,8 +205,14 @@ class ServeCommand(unittest.TestCase):
             self.assertEqual(client.stats()["log_rounds"], accepted)
             # Once there is space again, the same feedback is accepted.
             resource.prlimit(service.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+            self.assertIn("olrank_feedback_rejected_by_disk 1\n", client.metrics())
             self.assertEqual(client.feedback(impression, clicks)["round"], accepted + 1)
+            self.assertIn("olrank_feedback_rejected_by_disk 0\n", client.metrics())
         self.assertEqual(len(logged(self.state)), accepted + 1)
+        told = [line for line in service.messages().splitlines() if "Feedback is" in line]
+        self.assertEqual(len(told), 2, told)
+        self.assertIn("Feedback is rejected until there is space", told[0])
+        self.assertIn("Feedback is accepted again; 1 was rejected.", told[1])
 
     def test_starts_from_a_model_with_its_normalisation(self):
         data, run = self.path("data"), self.path("run")
@@ -295,6 +313,39 @@ class ServeCommand(unittest.TestCase):
         file = self.path("token")
         file.write_text("a token\n")
         return file
+
+    def test_exports_the_model_of_a_stopped_service(self):
+        for kind in ("olranknet", "p2neurrank", "pairrank"):
+            state, model = self.path(f"state-{kind}"), self.path(f"{kind}.safetensors")
+            service = self.start("--ranker", kind, "--features", "6", state=state)
+            self.play(service, 25)
+            with service.client() as client:
+                client.checkpoint()
+            self.play(service, 10, seed=2)
+            with service.client() as client:
+                model.write_bytes(client.model())
+            done = olrank("export", "--state", state, "--to", "c", "--out", self.path("model.c"))
+            self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1), done.stderr)
+            self.assertIn(f"in use by process {service.process.pid}.", done.stderr)
+            self.assertIn("/v1/model", done.stderr)
+            service.kill()  # so that the checkpoint lacks ten rounds
+            before = {file: (file.read_bytes(), file.stat().st_mtime_ns) for file in state.iterdir()}
+            for number, form in enumerate(("safetensors", "pt", "onnx", "json", "c")):
+                with self.subTest(kind=kind, form=form):
+                    one, two = self.path(f"{kind}-{number}") / "model", self.path(f"{kind}-{number}-file") / "model"
+                    for path, source in ((one, ("--state", state)), (two, (model,))):
+                        path.parent.mkdir()
+                        done = olrank("export", *source, "--to", form, "--out", path)
+                        self.assertEqual(done.returncode, 0, done.stderr)
+                    self.assertEqual(one.read_bytes(), two.read_bytes())
+            self.assertEqual({file: (file.read_bytes(), file.stat().st_mtime_ns) for file in state.iterdir()}, before)
+        for arguments, code, problem in (
+                (("--state", self.path("none")), 1, "No such file"), (("--state", self.folder.name), 2, "contains no service"),
+                ((model, "--state", state), 2, "exclude each other"), ((), 2, "or a service's --state")):
+            done = olrank("export", *arguments, "--to", "c", "--out", self.path("model.c"))
+            self.assertEqual((done.returncode, done.stderr.count("\n")), (code, 1), done.stderr)
+            self.assertIn(problem, done.stderr)
+        self.assertFalse(self.path("none").exists() or self.path("model.c").exists())
 
     def test_writes_a_checkpoint_on_request(self):
         service = self.start(*RANKER)

@@ -29,6 +29,7 @@ inline FeedbackRecord liked_first_feature(int number, std::size_t docs = 5) {
   record.impression = fmt::format("i-{}", number);
   record.query = fmt::format("q{}", number % 7);
   record.columns = kServedFeatures;
+  record.has_unshown = true;  // none
   for (std::size_t doc = 0; doc < docs; ++doc) {
     record.docs.push_back({fmt::format("d{}", doc), false});
     for (std::int64_t k = 0; k < kServedFeatures; ++k) {

@@ -143,5 +143,27 @@ TEST(StateFolder, IsForOneProcessAtATime) {
   state.require_lock();
 }
 
+TEST(StateFolder, IsReadOnceItsServiceStopped) {
+  const TemporaryFolder folder;
+  const fs::path path = folder / "state";
+  {
+    StateFolder state(path);
+    const std::string message = message_of<IoError>([&] { StateFolder(path, StateFolder::Use::kReading); });
+    EXPECT_NE(message.find(fmt::format("in use by process {}.", ::getpid())), std::string::npos) << message;
+    EXPECT_NE(message.find("/v1/model"), std::string::npos) << message;
+    state.accept();
+  }
+  const auto before = fs::last_write_time(path / "lock");
+  {
+    const StateFolder one(path, StateFolder::Use::kReading);
+    const StateFolder two(path, StateFolder::Use::kReading);
+    EXPECT_FALSE(one.identity());
+    EXPECT_THROW(StateFolder{path}, IoError);
+  }
+  EXPECT_EQ(fs::last_write_time(path / "lock"), before);
+  EXPECT_THROW(StateFolder(folder / "none", StateFolder::Use::kReading), IoError);
+  EXPECT_FALSE(fs::exists(folder / "none"));
+}
+
 }  // namespace
 }  // namespace olrank

@@ -175,7 +175,7 @@ class Refusals(StateTest):
         self.played(3, state=third, arguments=["--ranker", "pairrank", "--features", "4"], features=4)
         self.checkpoint.unlink()
         self.log.write_bytes((third / "feedback.jsonl").read_bytes())
-        self.assertIn("feedback.jsonl:3:1: The record has 4 inputs per document, but the model expects 6", self.refused())
+        self.assertIn("feedback.jsonl:1:1: The record has 4 inputs per document, but the model expects 6", self.refused())
 
     def test_a_damaged_checkpoint_and_other_damaged_files(self):
         self.played(5)

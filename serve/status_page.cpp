@@ -1,0 +1,245 @@
+#include "serve/status_page.h"
+
+namespace olrank {
+
+// Text from outside reaches the page as text nodes only. Attributes named style would need a weaker policy.
+const std::string_view kStatusPage =
+    R"html(<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width,initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>olrank service</title>
+<link rel="icon" href="data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Cpath d='M2 3h12M2 8h8M2 13h5' stroke='%231f6fb2' stroke-width='3'/%3E%3C/svg%3E">
+<style>)html"
+    R"css(
+:root{color-scheme:light dark;--ground:#fff;--ink:#1c2026;--soft:#5a626e;--grid:#dde0e5;--shade:#f4f5f7;
+  --line:#1f6fb2;--warn:#fff4dc;--edge:#d3a63a;--mark:#d9eadb}
+@media(prefers-color-scheme:dark){:root{--ground:#14171b;--ink:#e6e8eb;--soft:#a0a8b4;--grid:#353b44;
+  --shade:#1e2229;--line:#6db3f2;--warn:#33290f;--edge:#b88f2b;--mark:#24442a}}
+*{box-sizing:border-box}
+[hidden]{display:none!important}
+body{margin:0 auto;max-width:960px;padding:20px 16px 48px;background:var(--ground);color:var(--ink);
+  font:15px/1.5 system-ui,sans-serif;overflow-wrap:anywhere}
+h1{font-size:1.5rem;line-height:1.25;margin:0}
+h2{font-size:1.1rem;margin:28px 0 8px;padding-top:10px;border-top:1px solid var(--grid)}
+p{margin:6px 0}
+.soft{color:var(--soft)}
+.warn{background:var(--warn);border-left:4px solid var(--edge);padding:8px 12px}
+form{margin:16px 0}
+input,button{font:inherit;color:inherit;background:var(--ground);border:1px solid var(--soft);border-radius:4px;
+  padding:4px 10px;max-width:100%}
+dl{display:grid;grid-template-columns:repeat(auto-fill,minmax(140px,1fr));gap:10px;margin:16px 0}
+dl div{background:var(--shade);border-radius:6px;padding:8px 12px;display:flex;flex-direction:column-reverse;
+  justify-content:flex-end}
+dt{color:var(--soft);font-size:.84rem}
+dd{margin:0;font-size:1.3rem;font-variant-numeric:tabular-nums}
+.ends{display:flex;justify-content:space-between;color:var(--soft);font-size:.84rem}
+svg{display:block;width:100%;height:120px;border:1px solid var(--grid);border-width:1px 0}
+path{fill:none;stroke:var(--line);stroke-width:2;vector-effect:non-scaling-stroke}
+.scroll{overflow-x:auto}
+table{border-collapse:collapse;font-variant-numeric:tabular-nums}
+th,td{padding:4px 12px 4px 0;text-align:right;white-space:nowrap;border-bottom:1px solid var(--grid)}
+th{font-weight:400;color:var(--soft)}
+th:first-child,td:first-child{text-align:left}
+ol{list-style:none;margin:0;padding:0}
+ol>li{padding:8px 0;border-bottom:1px solid var(--grid)}
+.docs{display:flex;flex-wrap:wrap;gap:4px 6px;margin-top:4px}
+.docs span{background:var(--shade);border-radius:4px;padding:0 8px}
+.docs .clicked{background:var(--mark)}
+)css"
+    R"html(</style>
+</head>
+<body>
+<h1>olrank service</h1>
+<p class="soft" id="about"></p>
+<p id="state" role="status">Loading.</p>
+<noscript><p class="warn">This page needs its script. <code>GET /v1/overview</code> has the same figures.</p></noscript>
+<form id="entry" hidden>
+<p><label>Token <input id="token" type="password" autocomplete="off" required></label> <button>Show</button></p>
+<p class="soft">The page sends it to this service only, and forgets it when it is closed or reloaded.</p>
+</form>
+<main id="data" hidden>
+<dl id="cards"></dl>
+<h2>Certain share</h2>
+<p class="soft" id="chart-note"></p>
+<div id="chart" hidden>
+<div class="ends"><span>100 %</span></div>
+<svg viewBox="0 0 100 100" preserveAspectRatio="none" role="img" aria-labelledby="chart-note"><path id="curve"></path></svg>
+<div class="ends"><span>0 %, first list</span><span id="chart-end"></span></div>
+</div>
+<h2>Latency</h2>
+<div class="scroll"><table>
+<thead><tr><th scope="col">path</th><th scope="col">requests</th><th scope="col">errors</th><th scope="col">median</th><th scope="col">99 %</th></tr></thead>
+<tbody id="latencies"></tbody>
+</table></div>
+<p class="soft">Since the service started, from the reading of a request to its answer: the time that half, and 99 %, of the requests took at most. Interpolated in the buckets of <code>/metrics</code>.</p>
+<h2>Recent lists</h2>
+<ol id="lists"></ol>
+</main>
+<script>)html"
+    R"js(
+'use strict';
+const at = id => document.getElementById(id);
+const make = (tag, text, name) => {
+  const node = document.createElement(tag);
+  if (text !== undefined) node.textContent = text;
+  if (name) node.className = name;
+  return node;
+};
+const count = number => number.toLocaleString('en');
+const share = value => value === null ? '–' : (100 * value).toFixed(1) + ' %';
+const time = seconds => {  // of a histogram, whose first bucket ends at 0.5 ms
+  const ms = 1000 * seconds;
+  return ms <= 0.5 ? '< 0.5 ms' : ms >= 1000 ? seconds.toFixed(1) + ' s' : ms.toFixed(ms < 10 ? 1 : 0) + ' ms';
+};
+const age = seconds => {
+  const units = [[86400, 'd'], [3600, 'h'], [60, 'min'], [1, 's']];
+  const [size, unit] = units.find(([size]) => seconds >= size) || units[3];
+  return Math.floor(seconds / size) + ' ' + unit;
+};
+
+let token = '';
+let answered = null;
+
+function say(text, warns) {
+  at('state').textContent = text;
+  at('state').className = warns ? 'warn' : '';
+}
+
+function showState(now) {
+  const waiting = now.log_rounds - now.rounds;
+  if (now.failure !== null) return say(now.failure, true);
+  if (now.disk_rejects_feedback) return say('The disk is full or failing: feedback is rejected, ranking continues.', true);
+  say(waiting > 0 ? 'Learning: ' + count(waiting) + ' rounds of feedback to go.' : 'All feedback is learned.');
+}
+
+function showCards(now) {
+  const rank = now.latencies.find(one => one.path === '/v1/rank');
+  const cards = [
+    ['rounds learned', count(now.rounds)],
+    ['pairs learned', count(now.pairs)],
+    ['lists shown, since the start', count(now.impressions)],
+    ['lists awaiting feedback', count(now.open_impressions)],
+    ['certain share, since the start', share(now.certain_share)],
+    ['median ranking', rank ? time(rank.median) : '–'],
+  ];
+  if (now.skipped_rounds > 0) cards.push(['rounds skipped', count(now.skipped_rounds)]);
+  at('cards').replaceChildren(...cards.map(([name, value]) => {
+    const card = make('div');
+    card.append(make('dt', name), make('dd', value));
+    return card;
+  }));
+}
+
+function showChart(now) {
+  const points = now.history.filter(one => one.certain_share !== null);
+  const drawn = points.length > 1;
+  at('chart').hidden = !drawn;
+  if (!drawn) {
+    at('chart-note').textContent = now.impressions > 1 && !points.length ?
+      'This kind of ranker has no certain orders.' : 'It is drawn from the second list on.';
+    return;
+  }
+  const [first, last] = [points[0].lists, points[points.length - 1].lists];
+  at('chart-note').textContent = 'Share of the pairs of shown documents whose order is certain, by lists since the service ' +
+    'started. The latest point: ' + share(points[points.length - 1].certain_share) + '.';
+  at('curve').setAttribute('d', points.map((one, i) =>
+    (i ? 'L' : 'M') + (100 * (one.lists - first) / (last - first)).toFixed(2) + ' ' +
+    (100 - 100 * one.certain_share).toFixed(2)).join(''));
+  at('chart-end').textContent = 'list ' + count(last);
+}
+
+function showLatencies(now) {
+  at('latencies').replaceChildren(...now.latencies.map(one => {
+    const row = make('tr');
+    for (const text of [one.path, count(one.requests), count(one.errors), time(one.median), time(one.p99)])
+      row.append(make('td', text));
+    return row;
+  }));
+}
+
+function showLists(now) {
+  at('lists').replaceChildren(...now.lists.map(list => {
+    const item = make('li');
+    const clicks = list.clicks === null ? 'awaiting feedback' :
+      list.clicks.includes(1) ? list.clicks.reduce((sum, one) => sum + one) + ' clicked' : 'no click';
+    const orders = list.certain_share === null ? '' : ' · certain share ' + share(list.certain_share);
+    item.append(make('strong', list.query), make('span', ' · ' + age(list.seconds_ago) + ' ago · ' + clicks + orders, 'soft'));
+    const docs = make('div', undefined, 'docs');
+    list.docs.forEach((id, rank) => {
+      const clicked = list.clicks !== null && list.clicks[rank] === 1;
+      docs.append(make('span', (clicked ? '✓ ' : '') + id, clicked ? 'clicked' : ''));
+    });
+    if (list.shown > list.docs.length) docs.append(make('span', 'and ' + count(list.shown - list.docs.length) + ' more', 'soft'));
+    item.append(docs);
+    return item;
+  }));
+  if (!now.lists.length) at('lists').append(make('li', 'None yet.', 'soft'));
+}
+
+function show(now) {
+  at('about').textContent = now.ranker + ' · ' + count(now.features) + ' features · up ' + age(now.uptime_seconds) +
+    ' · olrank ' + now.version;
+  showState(now);
+  showCards(now);
+  showChart(now);
+  showLatencies(now);
+  showLists(now);
+  at('entry').hidden = true;
+  at('data').hidden = false;
+}
+
+function askForToken() {
+  at('data').hidden = true;
+  at('entry').hidden = false;
+  at('token').focus();
+  say(token ? 'The service does not accept this token.' : 'This service requires its token.', Boolean(token));
+  token = '';
+}
+
+async function refresh() {
+  try {
+    const headers = token ? {Authorization: 'Bearer ' + token} : {};
+    const answer = await fetch('v1/overview', {headers, cache: 'no-store', signal: AbortSignal.timeout(10000)});
+    if (answer.status === 401) return askForToken();
+    const now = await answer.json();
+    if (!answer.ok) throw new Error(now.error.message);
+    answered = new Date();
+    show(now);
+  } catch (error) {
+    say(answered ? 'No answer since ' + answered.toLocaleTimeString() + '; the figures are those of then.' :
+      'No answer: ' + error.message, true);
+  }
+  setTimeout(next, 2000);
+}
+
+function next() {
+  if (document.hidden) {
+    document.addEventListener('visibilitychange', next, {once: true});
+  } else {
+    refresh();
+  }
+}
+
+at('entry').addEventListener('submit', event => {
+  event.preventDefault();
+  token = at('token').value.trim();
+  at('token').value = '';
+  refresh();
+});
+refresh();
+)js"
+    R"html(</script>
+</body>
+</html>
+)html";
+
+const std::string_view kStatusPagePolicy =
+    "default-src 'none'; "
+    "script-src 'sha256-UpsPci1MjVrim9IkvTErDdLj0iYi0KfO04TEMsHaa14='; "
+    "style-src 'sha256-yRKt0ima0BImeFty1ZnKKdJYqlzDs2tsTZ0yTy6UHJ4='; "
+    "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+}  // namespace olrank

@@ -8,7 +8,7 @@ namespace olrank {
 /// Text for HTML and SVG, in content and quoted attributes: escapes markup, and cleans like clean_utf8().
 std::string escape_html(std::string_view text);
 
-/// Text for LaTeX in text mode.
+/// Text for LaTeX in text mode; '?' for characters that its fonts may lack.
 std::string escape_latex(std::string_view text);
 
 /// Replaces invalid UTF-8 and control characters with U+FFFD.

@@ -1,6 +1,6 @@
 #include "report/page_style.h"
 
-#include "report/drawing.h"
+#include "report/drawing_style.h"
 
 namespace olrank {
 

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <stdexcept>
 #include <string>
 
 #include "report/bar_figure.h"
@@ -77,15 +78,37 @@ TEST(LineFigure, ExportsItsNumbersAsCsv) {
             "second,0,0.1,,,1\nsecond,50,0.2,,,1\n");
 }
 
-TEST(Drawing, StandaloneFileHasStyleAndDescription) {
+TEST(Drawing, StandaloneFileHasADescription) {
   Drawing drawing = draw_lines(two_lines());
   drawing.title = "<&>";
-  const std::string file = standalone_svg(drawing);
-  for (const char* words :
-       {"xmlns=\"http://www.w3.org/2000/svg\"", "role=\"img\"", "<title id=\"t\">&lt;&amp;&gt;</title>",
-        "<desc id=\"d\">first: ", "prefers-color-scheme:dark"}) {
+  const std::string file = standalone_svg(drawing, Theme::kLight);
+  for (const char* words : {"xmlns=\"http://www.w3.org/2000/svg\"", "role=\"img\"",
+                            "<title id=\"t\">&lt;&amp;&gt;</title>", "<desc id=\"d\">first: "})
     EXPECT_EQ(count(file, words), 1U) << words;
+}
+
+TEST(Drawing, StandaloneFileHasLiteralColoursOfItsTheme) {
+  LineFigure figure = two_lines();
+  figure.lines[0].name = "of class=\"line s0\"";  // an odd name stays as it is
+  const Drawing drawing = draw_lines(figure);
+  const std::string light = standalone_svg(drawing, Theme::kLight);
+  const std::string dark = standalone_svg(drawing, Theme::kDark);
+  for (const std::string& file : {light, dark}) {
+    for (const char* words : {" class=\"", "<style", " style=\"", "var(", "@"})
+      EXPECT_EQ(count(file, words), 0U) << words;
+    EXPECT_GT(count(file, "class=&quot;line s0&quot;"), 0U);
   }
+  EXPECT_GT(count(light, "fill=\"#ffffff\""), 0U);
+  EXPECT_GT(count(light, "stroke=\"#0072b2\""), 0U);
+  EXPECT_EQ(count(dark, "#0072b2"), 0U);
+  EXPECT_GT(count(dark, "stroke=\"#56b4e9\""), 0U);
+}
+
+TEST(Drawing, LaterStylesOverrideEarlierOnes) {
+  EXPECT_EQ(literal_styles("<path class=\"line base\"/>", Theme::kLight),
+            "<path fill=\"none\" stroke-width=\"1.2\" stroke-linejoin=\"round\" stroke=\"#5a606b\" "
+            "stroke-dasharray=\"3 3\"/>");
+  EXPECT_THROW(literal_styles("<path class=\"line unknown\"/>", Theme::kLight), std::logic_error);
 }
 
 TEST(BarFigure, StacksPartsUpToTheTotal) {

@@ -16,6 +16,9 @@ TEST(Markup, EscapesLatex) {
   EXPECT_EQ(
       escape_latex("50%_$x^2 {a&b}#~\\<"),
       "50\\%\\_\\$x\\textasciicircum{}2 \\{a\\&b\\}\\#\\textasciitilde{}\\textbackslash{}\\textless{}");
+  // Two hyphens would become a dash.
+  EXPECT_EQ(escape_latex("--α=1|\"ν²"), "-{}-$\\alpha$=1\\textbar{}\\symbol{34}$\\nu$$^2$");
+  EXPECT_EQ(escape_latex("naïve 学 þ\x01"), "naïve ? ??");
 }
 
 TEST(Markup, ReplacesInvalidUtf8AndControlCharacters) {

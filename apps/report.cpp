@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -29,12 +28,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
-
-int terminal_columns() {
-  winsize size{};
-  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
-  return 80;
-}
 
 /// Shows an experiment's progress until it finishes or a signal arrives. Returns the signal, or 0.
 int watch(const fs::path& folder, double interval) {
@@ -95,6 +88,9 @@ class ReportCommand : public Command {
                    "write metrics, curves and significance tests as JSON; without FILE, print them")
         ->type_name("FILE")
         ->expected(0, 1);
+    app.add_option("--baseline", baseline_,
+                   "ranker that differences are taken against [default: the best one offline]")
+        ->type_name("NAME");
     app.add_flag("--watch", watch_, "show progress until the experiment finishes");
     app.add_option("--every", interval_, "seconds between updates of --watch [default: 2]")
         ->type_name("SECONDS");
@@ -123,7 +119,7 @@ class ReportCommand : public Command {
     for (const std::string& folder : {page_folder().string(), figures_}) {
       if (!folder.empty()) OutputFolder::require_own(folder, FolderKind::kReport);
     }
-    const Report report = compare_experiments(std::move(experiments));
+    const Report report = compare_experiments(std::move(experiments), baseline_);
     for (const std::string& warning : report.warnings) log_warning("{}", warning);
     write_files(report, output.command_line);
     print_tables(report, output);
@@ -175,9 +171,10 @@ class ReportCommand : public Command {
       return;
     }
     if (report.experiments.size() == 1 && out_.empty()) {
-      print_summary(report.experiments.front().folder, output);
+      print_summary(report, output);
       return;
     }
+    print_findings(report);
     // A comparison does not rewrite the experiments' own files.
     for (std::size_t i = 0; i < report.experiments.size(); ++i) {
       fmt::print("{}{}\n{}", i > 0 ? "\n" : "", report.labels[i],
@@ -208,6 +205,7 @@ class ReportCommand : public Command {
   std::vector<std::string> latex_users_;
   std::string csv_;
   std::string json_;
+  std::string baseline_;
   CLI::Option* json_option_ = nullptr;
   bool prints_json_ = false;
   bool watch_ = false;

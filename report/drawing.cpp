@@ -87,10 +87,13 @@ std::string on_part_class(std::size_t part) {
   return is_dark_part(part) ? "ondark" : "onlight";
 }
 
-std::string svg_marker(double x, double y, double radius, std::size_t style, std::string_view tooltip) {
+std::string svg_marker(double x, double y, double radius, std::size_t style, std::string_view tooltip,
+                       bool hollow) {
   const std::string path = shape_path(style % kShapes, x, y, radius);
-  if (tooltip.empty()) return fmt::format("<path class=\"mark {}\" d=\"{}\"/>", fill_class(style), path);
-  return fmt::format("<path class=\"mark {}\" d=\"{}\"><title>{}</title></path>", fill_class(style), path,
+  const std::string kind =
+      hollow ? fmt::format("hollow s{}", style % kColours) : "mark " + fill_class(style);
+  if (tooltip.empty()) return fmt::format("<path class=\"{}\" d=\"{}\"/>", kind, path);
+  return fmt::format("<path class=\"{}\" d=\"{}\"><title>{}</title></path>", kind, path,
                      escape_html(tooltip));
 }
 

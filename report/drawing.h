@@ -38,8 +38,9 @@ std::string fill_class(std::size_t style);
 /// Parts of bars have their own colours, equal in light and dark mode, each with a contrasting text colour.
 std::string part_class(std::size_t part);
 std::string on_part_class(std::size_t part);
-/// A marker in the style's shape and colour.
-std::string svg_marker(double x, double y, double radius, std::size_t style, std::string_view tooltip = {});
+/// A marker in the style's shape and colour; hollow ones have an outline only.
+std::string svg_marker(double x, double y, double radius, std::size_t style, std::string_view tooltip = {},
+                       bool hollow = false);
 /// The style's line and marker, for a legend.
 std::string style_key(std::size_t style);
 

@@ -59,6 +59,8 @@ const std::vector<ClassStyle>& class_styles() {
         {"many", {{"fill-opacity", "0.07"}}},
         {"part", {{"stroke", "@ground"}, {"stroke-width", "1"}}},
         {"mark", {{"stroke", "@ground"}, {"stroke-width", "0.8"}}},
+        {"hollow", {{"fill", "@ground"}, {"stroke-width", "1.5"}}},
+        {"bar", {{"fill", "none"}, {"stroke-width", "1.5"}}},
         {"onlight", {{"fill", "#14171c"}}},
         {"ondark", {{"fill", "#ffffff"}}},
     };

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cctype>
 #include <set>
 
 #include "core/error.h"
@@ -12,30 +10,11 @@
 #include "report/drawing.h"
 #include "report/figures.h"
 #include "report/final_tables.h"
+#include "report/markup.h"
 #include "report/study.h"
 #include "report/study_figures.h"
 
 namespace olrank {
-namespace {
-
-/// A file name of letters, digits and hyphens.
-std::string file_slug(const std::string& text) {
-  std::string word;
-  for (const char c : text) {
-    const bool kept =
-        std::isalnum(static_cast<unsigned char>(c)) != 0 && static_cast<unsigned char>(c) < 0x80;
-    if (kept) {
-      word += c;
-    } else if (!word.empty() && word.back() != '-') {
-      word += '-';
-    }
-  }
-  while (!word.empty() && word.back() == '-') word.pop_back();
-  return word.empty() ? "x" : word.substr(0, 60);
-}
-
-}  // namespace
-
 FigureWriter::FigureWriter(const std::vector<std::string>& formats) {
   for (const std::string& format : formats) {
     if (format == kSvgFormat) {
@@ -67,10 +46,10 @@ std::size_t FigureWriter::write(const Report& report, const std::filesystem::pat
   for (const DataResults& data : report.data) {
     for (const UserResults& user : data.users) {
       const FinalTable table = final_table(user, data.cutoff);
-      std::string place = file_slug(user.user);
-      if (report.data.size() > 1) place = fmt::format("{}-{}", file_slug(data.data), place);
+      std::string place = name_slug(user.user);
+      if (report.data.size() > 1) place = fmt::format("{}-{}", name_slug(data.data), place);
       for (std::size_t number = 2; !taken.insert(place).second; ++number)
-        place = fmt::format("{}-{}", file_slug(user.user), number);
+        place = fmt::format("{}-{}", name_slug(user.user), number);
       for (const ReportFigure& figure : figures_of(report, data, user, table)) {
         write_figure(place, figure);
         ++written;
@@ -81,11 +60,14 @@ std::size_t FigureWriter::write(const Report& report, const std::filesystem::pat
     const ExperimentResults& results = report.experiments[i];
     if (!results.study) continue;
     const std::string place =
-        report.experiments.size() > 1 ? fmt::format("study-{}", file_slug(report.labels[i])) : "study";
-    for (const ReportFigure& figure : study_figures(analyse_study(results, *results.study))) {
-      write_figure(place, figure);
-      ++written;
+        report.experiments.size() > 1 ? fmt::format("study-{}", name_slug(report.labels[i])) : "study";
+    const Study study = analyse_study(results, *results.study);
+    std::vector<ReportFigure> figures = study_figures(study);
+    for (const StudyUser& user : study.users) {
+      for (ReportFigure& figure : study_answers(study, user)) figures.push_back(std::move(figure));
     }
+    for (const ReportFigure& figure : figures) write_figure(place, figure);
+    written += figures.size();
   }
   return written;
 }

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <optional>
 #include <set>
@@ -32,17 +31,6 @@ std::vector<std::string> users_of(const Report& report) {
     }
   }
   return users;
-}
-
-/// The best ranker offline.
-std::optional<std::size_t> baseline_row(const Report&, const FinalTable& table) {
-  for (const FinalColumn& column : table.columns) {
-    if (column.measure.slug != slug_of(Measure::kOfflineNdcg)) continue;
-    for (std::size_t row = 0; row < column.cells.size(); ++row) {
-      if (column.cells[row].best) return row;
-    }
-  }
-  return std::nullopt;
 }
 
 /// The difference between a row and the baseline's, as the pair's test has it.
@@ -83,13 +71,10 @@ std::string breakable(std::string_view name) {
   return text;
 }
 
-std::string label_slug(const std::vector<std::string>& users) {
-  std::string slug = "tab:olrank";
-  for (const std::string& user : users) {
-    slug += '-';
-    for (const char c : user) slug += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '-';
-  }
-  return slug;
+std::string label_of(const std::vector<std::string>& users) {
+  std::string label = "tab:olrank";
+  for (const std::string& user : users) label += "-" + name_slug(user);
+  return label;
 }
 
 /// As comments: too long for a caption.
@@ -284,9 +269,9 @@ std::string report_latex(const Report& report, const std::vector<std::vector<std
       if (std::find(known.begin(), known.end(), user) == known.end())
         throw InvalidArgument("A user of --latex-users " + must_be_one_of(user, known));
     }
-    std::string label = label_slug(group);
+    std::string label = label_of(group);
     for (std::size_t number = 2; !taken.insert(label).second; ++number)
-      label = fmt::format("{}-{}", label_slug(group), number);
+      label = fmt::format("{}-{}", label_of(group), number);
     text += LatexTable(report, group).write(label);
   }
   return text;

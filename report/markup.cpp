@@ -1,5 +1,6 @@
 #include "report/markup.h"
 
+#include <cctype>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -148,6 +149,21 @@ std::string escape_latex(std::string_view text) {
     before = character;
   }
   return escaped;
+}
+
+std::string name_slug(std::string_view text) {
+  std::string word;
+  for (const char c : text) {
+    const bool kept =
+        std::isalnum(static_cast<unsigned char>(c)) != 0 && static_cast<unsigned char>(c) < 0x80;
+    if (kept) {
+      word += c;
+    } else if (!word.empty() && word.back() != '-') {
+      word += '-';
+    }
+  }
+  while (!word.empty() && word.back() == '-') word.pop_back();
+  return word.empty() ? "x" : word.substr(0, 60);
 }
 
 double text_width(std::string_view text, double font_size) {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "report/bar_figure.h"
+#include "report/difference_figure.h"
 #include "report/line_figure.h"
 #include "report/scatter_figure.h"
 
@@ -132,6 +133,51 @@ TEST(ScatterFigure, DrawsEveryPointWithItsInterval) {
   EXPECT_EQ(count(drawing.body, "class=\"lead"), 1U);
   EXPECT_EQ(count(drawing.body, ">0.1</text>"), 1U);  // a logarithmic axis
   EXPECT_EQ(scatter_csv(figure), "ranker,ms,NDCG,low,high\na,0.01,0.3,0.25,0.35\nb,1,0.4,,\n");
+}
+
+DifferenceFigure three_differences() {
+  DifferenceFigure figure;
+  figure.title = "Minus full";
+  figure.x_name = "difference";
+  figure.variant_name = "m";
+  figure.rows = {{"diagonal", "8", 1, -0.02, -0.03, -0.01, true},
+                 {"diagonal", "16", 1, 0.01, -0.01, 0.03, false},
+                 {"none", "8", 2, 0.0, std::nan(""), std::nan(""), false}};
+  return figure;
+}
+
+TEST(DifferenceFigure, FillsTheMarksOfSignificantDifferences) {
+  const Drawing drawing = draw_differences(three_differences());
+  EXPECT_EQ(count(drawing.body, "class=\"mark"), 1U);
+  EXPECT_EQ(count(drawing.body, "class=\"hollow"), 2U);
+  EXPECT_EQ(count(drawing.body, "class=\"bar"), 2U);
+  EXPECT_EQ(count(drawing.body, ">diagonal</text>"), 1U);  // once for both of its rows
+  EXPECT_EQ(drawing.description,
+            "diagonal, m 8: −0.02 (−0.03 to −0.01), significant. diagonal, m 16: 0.01 (−0.01 to 0.03). "
+            "none, m 8: 0. ");
+  EXPECT_EQ(differences_csv(three_differences()),
+            "name,m,difference,low,high,significant\ndiagonal,8,-0.02,-0.03,-0.01,1\n"
+            "diagonal,16,0.01,-0.01,0.03,0\nnone,8,0,,,0\n");
+}
+
+TEST(DifferenceFigure, CutsOffIntervalsThatWouldFlattenTheDifferences) {
+  DifferenceFigure figure = three_differences();
+  figure.rows[1].high = 50.0;
+  EXPECT_EQ(count(draw_differences(figure).body, ">20</text>"), 0U);
+  EXPECT_EQ(count(draw_differences(figure).body, ">0.05</text>"), 1U);
+}
+
+TEST(DifferenceFigure, DrawsRatiosAndNoDifferences) {
+  DifferenceFigure figure = three_differences();
+  figure.none = 1.0;
+  figure.logarithmic = true;
+  for (DifferenceRow& row : figure.rows) row = {row.name, row.variant, row.style, 0.1, 0.05, 0.2, false};
+  EXPECT_EQ(count(draw_differences(figure).body, ">0.1</text>"), 1U);
+  EXPECT_EQ(count(draw_differences(figure).body, ">1</text>"), 1U);
+  for (DifferenceRow& row : figure.rows) row = {row.name, row.variant, row.style, 1.0, 1.0, 1.0, false};
+  EXPECT_EQ(count(draw_differences(figure).body, "nan"), 0U);
+  figure.rows.clear();
+  EXPECT_EQ(count(draw_differences(figure).body, "nan"), 0U);
 }
 
 }  // namespace

@@ -28,6 +28,12 @@ TEST(Markup, ReplacesInvalidUtf8AndControlCharacters) {
   EXPECT_EQ(clean_utf8("\xf0\x9f\x99\x82"), "\xf0\x9f\x99\x82");
 }
 
+TEST(Markup, SlugsAreLettersDigitsAndHyphens) {
+  EXPECT_EQ(name_slug("<b>a_user & b"), "b-a-user-b");
+  EXPECT_EQ(name_slug("ν²"), "x");
+  EXPECT_EQ(name_slug(std::string(99, 'a')).size(), 60U);
+}
+
 TEST(Shortened, KeepsBothEndsAndFits) {
   EXPECT_EQ(shortened("short", 11.0, 100.0), "short");
   const std::string text = shortened("a-very-long-name-of-a-ranker-with-alpha=0.1", 11.0, 100.0);

@@ -14,6 +14,8 @@
 #include "core/runtime/log.h"
 #include "report/comparison.h"
 #include "report/exports.h"
+#include "report/figure_files.h"
+#include "report/latex_table.h"
 #include "report/page.h"
 #include "sim/output_folder.h"
 #include "sim/summary_table.h"
@@ -35,9 +37,17 @@ class ReportCommand : public Command {
         ->type_name("DIR");
     app.add_option("--out", out_, "folder for report.html [default: that of a single experiment]")
         ->type_name("DIR");
-    app.add_option("--figures", figures_, "write every figure as SVG and its data as CSV to DIR")
+    app.add_option("--figures", figures_, "write every figure and its data as CSV to DIR")
         ->type_name("DIR");
-    app.add_option("--latex", latex_, "write a LaTeX table (booktabs)")->type_name("FILE");
+    app.add_option("--figures-format", formats_, "svg (for light and dark ground), pdf, or svg,pdf")
+        ->type_name("FORMATS")
+        ->delimiter(',')
+        ->capture_default_str();
+    app.add_option("--latex", latex_, "write LaTeX tables (booktabs), one for each user")
+        ->type_name("FILE");
+    app.add_option("--latex-users", latex_users_,
+                   "put these users side by side into one table; given several times, into several tables")
+        ->type_name("NAMES");
     app.add_option("--csv", csv_, "write final metrics and mean curves as CSV")->type_name("FILE");
     app.add_option("--json", json_,
                    "write metrics, curves and significance tests as JSON; without FILE, print them")
@@ -56,6 +66,10 @@ class ReportCommand : public Command {
     parse_json_option();
     if (folders_.empty())
       throw InvalidArgument("No experiment given. Usage: olrank report DIR; see 'olrank report --help'.");
+    if (figures_.empty() && formats_ != std::vector<std::string>{kSvgFormat})
+      throw InvalidArgument("--figures-format requires --figures DIR, the folder that figures go to.");
+    if (latex_.empty() && !latex_users_.empty())
+      throw InvalidArgument("--latex-users requires --latex FILE, the file that the tables go to.");
     if (watch_) {
       if (folders_.size() > 1)
         throw InvalidArgument("--watch supports a single experiment; name one folder.");
@@ -93,13 +107,25 @@ class ReportCommand : public Command {
 
   fs::path page_folder() const { return out_.empty() ? folders_.front() : out_; }
 
+  /// The users of each table: one list for each --latex-users.
+  std::vector<std::vector<std::string>> latex_tables() const {
+    std::vector<std::vector<std::string>> tables;
+    for (const std::string& names : latex_users_) tables.push_back(CLI::detail::split(names, ','));
+    return tables;
+  }
+
   void write_files(const Report& report, const std::string& command) const {
+    // What may be refused comes before the first file.
+    const FigureWriter writer(formats_);
+    const std::string latex = latex_.empty() ? "" : report_latex(report, latex_tables());
     const fs::path folder = page_folder();
     make_report_folder(folder, command);
     write_file_atomically(folder / "report.html", report_page(report));
-    if (!figures_.empty()) make_report_folder(figures_, command);
-    if (!figures_.empty()) log_info("{} figures in {}", write_figures(report, figures_), figures_);
-    if (!latex_.empty()) write_and_say(latex_, "a LaTeX table", report_latex(report));
+    if (!figures_.empty()) {
+      make_report_folder(figures_, command);
+      log_info("{} figures in {}", writer.write(report, figures_), figures_);
+    }
+    if (!latex_.empty()) write_and_say(latex_, "a LaTeX table", latex);
     if (!csv_.empty()) write_and_say(csv_, "final metrics and mean curves as CSV", report_csv(report));
     if (!json_.empty()) write_and_say(json_, "metrics, curves and tests as JSON", report_json(report));
   }
@@ -144,7 +170,9 @@ class ReportCommand : public Command {
   std::vector<std::string> folders_;
   std::string out_;
   std::string figures_;
+  std::vector<std::string> formats_ = {kSvgFormat};
   std::string latex_;
+  std::vector<std::string> latex_users_;
   std::string csv_;
   std::string json_;
   std::string baseline_;

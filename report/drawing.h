@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "report/drawing_style.h"
+
 namespace olrank {
 
 /// A finished drawing: the content of its <svg> element, with a text alternative.
@@ -19,12 +21,8 @@ struct Drawing {
 /// For a page with drawing_style(); `id` must be unique in it.
 std::string inline_svg(const Drawing& drawing, const std::string& id);
 
-/// As a self-contained file.
-std::string standalone_svg(const Drawing& drawing);
-
-/// CSS with every drawing's classes and its light and dark colours, which are set on `scope`, such as
-/// ":root".
-std::string drawing_style(std::string_view scope);
+/// As a self-contained file that any program can draw.
+std::string standalone_svg(const Drawing& drawing, Theme theme);
 
 // Elements of a body. Coordinates are in pixels, printed to a tenth.
 
@@ -35,14 +33,14 @@ std::string svg_line(double x1, double y1, double x2, double y2, std::string_vie
 
 /// A ranker's style number determines its colour, dash pattern and marker, each readable without the
 /// others.
-inline constexpr std::size_t kColours = 8;
 std::string line_class(std::size_t style);
 std::string fill_class(std::size_t style);
 /// Parts of bars have their own colours, equal in light and dark mode, each with a contrasting text colour.
 std::string part_class(std::size_t part);
 std::string on_part_class(std::size_t part);
-/// A marker in the style's shape and colour.
-std::string svg_marker(double x, double y, double radius, std::size_t style, std::string_view tooltip = {});
+/// A marker in the style's shape and colour; hollow ones have an outline only.
+std::string svg_marker(double x, double y, double radius, std::size_t style, std::string_view tooltip = {},
+                       bool hollow = false);
 /// The style's line and marker, for a legend.
 std::string style_key(std::size_t style);
 

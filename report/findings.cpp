@@ -10,6 +10,7 @@
 #include "core/text/counted.h"
 #include "core/text/nearest.h"
 #include "report/number_text.h"
+#include "report/study_findings.h"
 
 namespace olrank {
 namespace {
@@ -417,6 +418,12 @@ std::string wrapped(std::string_view text, std::string_view indent, std::size_t 
 
 }  // namespace
 
+bool are_studies(const Report& report) {
+  return !report.experiments.empty() &&
+         std::all_of(report.experiments.begin(), report.experiments.end(),
+                     [](const ExperimentResults& experiment) { return experiment.study.has_value(); });
+}
+
 UserFindings findings_of(const Report& report, const DataResults& data, const UserResults& user,
                          const FinalTable& table) {
   UserFindings findings{user.user, report.data.size() > 1 ? data.data : "", "", {}};
@@ -426,12 +433,26 @@ UserFindings findings_of(const Report& report, const DataResults& data, const Us
 
 std::string findings_text(const Report& report, std::size_t columns) {
   std::string text;
+  const auto add = [&](const std::string& whose, const std::string& headline,
+                       const std::vector<std::string>& sentences) {
+    text += wrapped(fmt::format("{}: {}", whose, headline), "", columns);
+    for (const std::string& sentence : sentences) text += wrapped(sentence, "  ", columns);
+  };
+  if (are_studies(report)) {
+    for (const ExperimentResults& experiment : report.experiments) {
+      const Study study = analyse_study(experiment, *experiment.study);
+      for (const StudyUser& user : study.users) {
+        const StudyFindings findings = study_findings(study, user);
+        add(user.user + " user", findings.headline, findings.sentences);
+      }
+    }
+    return text;
+  }
   for (const DataResults& data : report.data) {
     for (const UserResults& user : data.users) {
       const UserFindings findings = findings_of(report, data, user, final_table(user, data.cutoff));
       const std::string on = findings.data.empty() ? "" : " on " + findings.data;
-      text += wrapped(fmt::format("{} user{}: {}", findings.user, on, findings.headline), "", columns);
-      for (const std::string& sentence : findings.sentences) text += wrapped(sentence, "  ", columns);
+      add(fmt::format("{} user{}", findings.user, on), findings.headline, findings.sentences);
     }
   }
   return text;

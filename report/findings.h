@@ -23,6 +23,10 @@ struct UserFindings {
 UserFindings findings_of(const Report& report, const DataResults& data, const UserResults& user,
                          const FinalTable& table);
 
+/// Whether every experiment is a study of covariances, whose findings are about structures instead of
+/// rankers.
+bool are_studies(const Report& report);
+
 /// All users' findings for a terminal, wrapped at `columns`; 0 wraps nothing.
 std::string findings_text(const Report& report, std::size_t columns);
 

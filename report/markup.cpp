@@ -1,7 +1,9 @@
 #include "report/markup.h"
 
+#include <cctype>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace olrank {
@@ -47,6 +49,62 @@ double character_width(std::string_view character) {
   return 0.635;
 }
 
+/// What pdflatex and its relatives typeset alike.
+constexpr std::pair<std::string_view, std::string_view> kLatexCharacters[] = {{"&", "\\&"},
+                                                                              {"%", "\\%"},
+                                                                              {"$", "\\$"},
+                                                                              {"#", "\\#"},
+                                                                              {"_", "\\_"},
+                                                                              {"{", "\\{"},
+                                                                              {"}", "\\}"},
+                                                                              {"\\", "\\textbackslash{}"},
+                                                                              {"~", "\\textasciitilde{}"},
+                                                                              {"^", "\\textasciicircum{}"},
+                                                                              {"<", "\\textless{}"},
+                                                                              {">", "\\textgreater{}"},
+                                                                              {"|", "\\textbar{}"},
+                                                                              {"\"", "\\symbol{34}"},
+                                                                              {"α", "$\\alpha$"},
+                                                                              {"β", "$\\beta$"},
+                                                                              {"γ", "$\\gamma$"},
+                                                                              {"δ", "$\\delta$"},
+                                                                              {"ε", "$\\epsilon$"},
+                                                                              {"η", "$\\eta$"},
+                                                                              {"θ", "$\\theta$"},
+                                                                              {"λ", "$\\lambda$"},
+                                                                              {"μ", "$\\mu$"},
+                                                                              {"ν", "$\\nu$"},
+                                                                              {"π", "$\\pi$"},
+                                                                              {"σ", "$\\sigma$"},
+                                                                              {"τ", "$\\tau$"},
+                                                                              {"φ", "$\\phi$"},
+                                                                              {"ω", "$\\omega$"},
+                                                                              {"²", "$^2$"},
+                                                                              {"³", "$^3$"},
+                                                                              {"±", "$\\pm$"},
+                                                                              {"×", "$\\times$"},
+                                                                              {"·", "$\\cdot$"},
+                                                                              {"−", "$-$"},
+                                                                              {"≤", "$\\leq$"},
+                                                                              {"≥", "$\\geq$"},
+                                                                              {"–", "--"},
+                                                                              {"—", "---"},
+                                                                              {"…", "\\ldots{}"}};
+
+/// Letters with accents that every text font of LaTeX has: U+00C0 to U+00FF without Ð, Þ, ð and þ.
+bool is_accented_letter(std::string_view character) {
+  if (character.size() != 2 || character[0] != '\xC3') return false;
+  const auto low = static_cast<unsigned char>(character[1]);
+  return low != 0x90 && low != 0x97 && low != 0x9E && low != 0xB0 && low != 0xB7 && low != 0xBE;
+}
+
+std::string_view latex_character(std::string_view character) {
+  for (const auto& [from, to] : kLatexCharacters) {
+    if (character == from) return to;
+  }
+  return character.size() == 1 || is_accented_letter(character) ? character : "?";
+}
+
 }  // namespace
 
 std::string clean_utf8(std::string_view text) {
@@ -83,38 +141,29 @@ std::string escape_html(std::string_view text) {
 
 std::string escape_latex(std::string_view text) {
   std::string escaped;
+  std::string_view before;
   for (const std::string_view character : characters(text)) {
-    switch (character[0]) {
-      case '&':
-      case '%':
-      case '$':
-      case '#':
-      case '_':
-      case '{':
-      case '}':
-        escaped += '\\';
-        escaped += character;
-        break;
-      case '\\':
-        escaped += "\\textbackslash{}";
-        break;
-      case '~':
-        escaped += "\\textasciitilde{}";
-        break;
-      case '^':
-        escaped += "\\textasciicircum{}";
-        break;
-      case '<':
-        escaped += "\\textless{}";
-        break;
-      case '>':
-        escaped += "\\textgreater{}";
-        break;
-      default:
-        escaped += character;
-    }
+    // Two hyphens would join into a dash, two quotes into one.
+    if (character == before && (character == "-" || character == "'" || character == "`")) escaped += "{}";
+    escaped += latex_character(character);
+    before = character;
   }
   return escaped;
+}
+
+std::string name_slug(std::string_view text) {
+  std::string word;
+  for (const char c : text) {
+    const bool kept =
+        std::isalnum(static_cast<unsigned char>(c)) != 0 && static_cast<unsigned char>(c) < 0x80;
+    if (kept) {
+      word += c;
+    } else if (!word.empty() && word.back() != '-') {
+      word += '-';
+    }
+  }
+  while (!word.empty() && word.back() == '-') word.pop_back();
+  return word.empty() ? "x" : word.substr(0, 60);
 }
 
 double text_width(std::string_view text, double font_size) {

@@ -9,11 +9,12 @@
 #include "core/version.h"
 #include "report/figures.h"
 #include "report/final_tables.h"
+#include "report/findings.h"
 #include "report/markup.h"
 #include "report/number_text.h"
 #include "report/page_style.h"
 #include "report/study.h"
-#include "report/study_figures.h"
+#include "report/study_page.h"
 #include "report/ticks.h"
 
 namespace olrank {
@@ -60,10 +61,13 @@ class Page {
     progress();
     html_ += "</header>\n<main>\n";
     warnings();
+    studies();
+    const bool only_studies = are_studies(report_);
+    if (only_studies) html_ += "<details><summary>Final values and curves of every ranker</summary>\n";
     for (const DataResults& data : report_.data) {
       for (const UserResults& user : data.users) user_section(data, user);
     }
-    for (std::size_t i = 0; i < report_.experiments.size(); ++i) study(i);
+    if (only_studies) html_ += "</details>\n";
     missing();
     setup();
     how_to_read();
@@ -258,29 +262,28 @@ class Page {
           kMostRankers, user.rankers.size());
     const std::vector<std::string> thinning = thinning_notes(report_, user);
     if (!thinning.empty()) list(thinning);
-    figures(figures_of(report_, data, user, table));
+    html_ += figures(figures_of(report_, data, user, table), "figures");
   }
 
-  void study(std::size_t experiment) {
-    const ExperimentResults& results = report_.experiments[experiment];
-    if (!results.study) return;
-    html_ += fmt::format("<section><h2>Comparison of covariances <span class=\"soft\">in {}</span></h2>\n",
-                         escape_html(report_.labels[experiment]));
-    html_ +=
-        "<p class=\"note\">study.csv and study.json compare every structure with full, paired by "
-        "seed.</p>\n";
-    figures(study_figures(analyse_study(results, *results.study)));
-    html_ += "</section>\n";
-  }
-
-  void figures(const std::vector<ReportFigure>& drawn) {
-    html_ += "<div class=\"figures\">\n";
-    for (const ReportFigure& figure : drawn) {
-      html_ += fmt::format("<figure>{}<figcaption>{}</figcaption></figure>\n",
-                           inline_svg(figure.drawing, fmt::format("f{}", ++figures_)),
-                           escape_html(figure.caption));
+  /// The sections of studies, which answer what their experiments ask.
+  void studies() {
+    for (std::size_t i = 0; i < report_.experiments.size(); ++i) {
+      const ExperimentResults& results = report_.experiments[i];
+      if (!results.study) continue;
+      html_ +=
+          study_section(analyse_study(results, *results.study), report_.labels[i],
+                        [this](const auto& drawn, const auto& frame) { return figures(drawn, frame); });
     }
-    html_ += "</div>\n";
+  }
+
+  std::string figures(const std::vector<ReportFigure>& drawn, const std::string& frame) {
+    std::string html = fmt::format("<div class=\"{}\">\n", frame);
+    for (const ReportFigure& figure : drawn) {
+      html += fmt::format("<figure>{}<figcaption>{}</figcaption></figure>\n",
+                          inline_svg(figure.drawing, fmt::format("f{}", ++figures_)),
+                          escape_html(figure.caption));
+    }
+    return html + "</div>\n";
   }
 
   void missing() {

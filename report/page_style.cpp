@@ -1,6 +1,6 @@
 #include "report/page_style.h"
 
-#include "report/drawing.h"
+#include "report/drawing_style.h"
 
 namespace olrank {
 
@@ -27,6 +27,8 @@ code{font:.88em ui-monospace,monospace}
 .legend li{min-width:0}
 .key{vertical-align:-1px;margin-right:6px}
 .figures{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,360px),1fr));gap:24px 28px}
+.large{grid-template-columns:repeat(auto-fill,minmax(min(100%,390px),1fr))}
+.large .chart{max-width:620px}
 figure{margin:0;min-width:0;break-inside:avoid}
 .chart{display:block;width:100%;height:auto;max-width:460px}
 .scroll{overflow-x:auto;max-width:100%;margin:8px 0}
@@ -34,7 +36,7 @@ figure{margin:0;min-width:0;break-inside:avoid}
 table{border-collapse:collapse;font-size:.88rem;font-variant-numeric:tabular-nums}
 th,td{padding:4px 10px;text-align:right;white-space:nowrap;border-bottom:1px solid var(--grid)}
 thead th{vertical-align:bottom;white-space:normal;min-width:88px;border-bottom:1px solid var(--soft)}
-th:first-child,td:first-child,td.text{text-align:left}
+th:first-child,td:first-child,.text{text-align:left}
 tbody tr:nth-child(even){background:var(--shade)}
 tbody th{white-space:normal;min-width:150px;max-width:260px}
 td.best{font-weight:700}

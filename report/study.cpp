@@ -159,6 +159,9 @@ class Analysis {
         exact == nullptr || exact == &own ? TrialList{} : trials_of(user, exact->ranker);
     for (const FinalMeasure& measure : study_.measures)
       row.values.push_back(value(measure, trials, partners));
+    const auto log_time = [](const TrialResults& trial) { return std::log(milliseconds(trial)); };
+    row.log_time = mean_interval(
+        paired_differences(trials, partners, {"log-milliseconds", "", 3, Better::kNeither, log_time}));
     return row;
   }
 
@@ -173,6 +176,7 @@ class Analysis {
     value.t_holm = value.difference.t_p;
     value.bootstrap = hierarchical_bootstrap(nested, measure.key());
     value.over_queries = over_queries(nested);
+    value.deviation = deviation_of(independent_values(differences));
     return value;
   }
 

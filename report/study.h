@@ -20,6 +20,7 @@ struct StudyValue {
   double t_holm = 0.0;    // adjusted over all of the user's comparisons of the measure
   BootstrapInterval bootstrap;
   bool over_queries = false;  // the bootstrap resampled queries too
+  double deviation = 0.0;     // of the independent differences; NaN with fewer than two
 };
 
 /// Quantiles of width / exact width at an evaluation, averaged over trials.
@@ -35,6 +36,7 @@ struct StudyRow {
   std::size_t trials = 0;
   std::int64_t parameters = 0;
   std::vector<StudyValue> values;  // one per Study::measures
+  MeanInterval log_time;           // of the time per round over the exact structure's; NaN if not compared
   std::vector<StudyWidths> widths;
   std::vector<std::pair<std::string, double>> stages;  // mean milliseconds per round
 };

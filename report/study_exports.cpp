@@ -9,6 +9,7 @@
 #include "core/text/csv.h"
 #include "core/version.h"
 #include "report/markup.h"
+#include "report/study_findings.h"
 
 namespace olrank {
 namespace {
@@ -271,11 +272,15 @@ std::string study_text(const Study& study) {
   for (const StudyUser& user : study.users) {
     text += fmt::format("{}{} user, {} rounds on {}; {}\n", text.empty() ? "" : "\n", user.user,
                         study.run.rounds, study.run.data, scope_text(study, user));
-    text += quality_table(study, user) + "\n" + cost_table(study, user);
+    const StudyFindings findings = study_findings(study, user);
+    text += findings.headline + "\n";
+    for (const std::string& sentence : findings.sentences) text += "  " + sentence + "\n";
+    text += "\n" + quality_table(study, user) + "\n" + cost_table(study, user);
   }
   if (text.empty()) return "No trial has finished yet.\n";
   text +=
-      "\nDifferences are paired by seed: this ranker minus full of the same width and depth.\n"
+      "\nDifferences are paired by fold and seed: this ranker minus full of the same width and depth.\n"
+      "± is half the width of the 95 % t interval of the mean.\n"
       "* significant at the 5 % level after Holm's correction over the column.\n";
   return text;
 }

@@ -5,30 +5,23 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <optional>
 #include <set>
 
+#include "report/difference_figure.h"
 #include "report/line_figure.h"
 #include "report/scatter_figure.h"
+#include "report/study_findings.h"
 
 namespace olrank {
 namespace {
 
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
-/// A line's name: the structure and its noise, without the width.
-std::string line_name(const StudyCell& cell) {
-  return cell.noise_variance ? fmt::format("{}, ν² {:g}", cell.structure, *cell.noise_variance)
-                             : cell.structure;
-}
-
 class StudyFigures {
  public:
-  explicit StudyFigures(const Study& study) : study_(study) {
-    for (const StudyCell& cell : study.plan.cells) {
-      depths_.insert(cell.depth);
-      if (std::find(names_.begin(), names_.end(), line_name(cell)) == names_.end())
-        names_.push_back(line_name(cell));
-    }
+  explicit StudyFigures(const Study& study) : study_(study), names_(structure_names(study.plan)) {
+    for (const StudyCell& cell : study.plan.cells) depths_.insert(cell.depth);
   }
 
   std::vector<ReportFigure> all() {
@@ -51,16 +44,111 @@ class StudyFigures {
     return std::move(figures_);
   }
 
+  std::vector<ReportFigure> answers(const StudyUser& user) {
+    difference(
+        user, "offline-ndcg", fmt::format("Offline NDCG@{}, minus full", study_.cutoff),
+        "Left of 0 is worse than full. Bars: 95 % t intervals of the paired differences. Full marks: "
+        "significant after Holm's correction.");
+    difference(user, "certain-share", "Certain share, minus full",
+               "Left of 0 questions more orders than full. Not tested.");
+    time_ratio(user);
+    return std::move(figures_);
+  }
+
  private:
   const StudyCell& cell_of(const StudyRow& row) const { return study_.plan.cells[row.cell]; }
 
   std::size_t style_of(const StudyCell& cell) const {
-    return static_cast<std::size_t>(std::find(names_.begin(), names_.end(), line_name(cell)) -
+    return static_cast<std::size_t>(std::find(names_.begin(), names_.end(), structure_name(cell)) -
                                     names_.begin());
   }
 
   std::string place(const StudyUser& user, std::int64_t depth) const {
     return fmt::format("{} user, {} layers, {}", user.user, depth, study_.run.data);
+  }
+
+  /// Rows of a structure next to each other.
+  DifferenceFigure differences(
+      const StudyUser& user, const std::string& title,
+      const std::function<std::optional<DifferenceRow>(const StudyRow&)>& make) const {
+    DifferenceFigure figure;
+    figure.title = title;
+    figure.subtitle = fmt::format("{} user, {}", user.user, study_.run.data);
+    const bool sizes = size_count() > 1;
+    for (const std::string& name : names_) {
+      for (const StudyRow& row : user.rows) {
+        const StudyCell& cell = cell_of(row);
+        if (structure_name(cell) != name) continue;
+        std::optional<DifferenceRow> made = make(row);
+        if (!made) continue;
+        made->name = name;
+        made->style = style_of(cell);
+        if (sizes) {
+          made->variant = depths_.size() > 1 ? fmt::format("{} × {}", cell.depth, cell.width)
+                                             : fmt::format("{}", cell.width);
+        }
+        figure.rows.push_back(std::move(*made));
+      }
+    }
+    if (sizes) figure.variant_name = depths_.size() > 1 ? "layers × m" : "m";
+    return figure;
+  }
+
+  std::size_t size_count() const {
+    std::set<std::pair<std::int64_t, std::int64_t>> sizes;
+    for (const StudyCell& cell : study_.plan.cells) sizes.insert({cell.depth, cell.width});
+    return sizes.size();
+  }
+
+  void add(const std::string& slug, const DifferenceFigure& figure, std::string caption) {
+    if (figure.rows.empty()) return;
+    figures_.push_back({slug, draw_differences(figure), std::move(caption), differences_csv(figure)});
+  }
+
+  void difference(const StudyUser& user, const std::string& slug, const std::string& title,
+                  const std::string& caption) {
+    DifferenceFigure figure =
+        differences(user, title, [&](const StudyRow& row) -> std::optional<DifferenceRow> {
+          const StudyValue* value = study_.value(row, slug);
+          if (value == nullptr || !value->compared) return std::nullopt;
+          const MeanInterval& estimate = value->difference.difference;
+          return DifferenceRow{"",
+                               "",
+                               0,
+                               estimate.mean,
+                               estimate.mean - estimate.half_width,
+                               estimate.mean + estimate.half_width,
+                               is_tested(slug) && is_significant(value)};
+        });
+    figure.x_name = "structure − full";
+    add(fmt::format("minus-full-{}-{}", slug, user.user), figure, caption);
+  }
+
+  bool is_tested(const std::string& slug) const {
+    return std::any_of(study_.measures.begin(), study_.measures.end(), [&](const FinalMeasure& measure) {
+      return measure.slug == slug && measure.better != Better::kNeither;
+    });
+  }
+
+  void time_ratio(const StudyUser& user) {
+    DifferenceFigure figure = differences(user, "Time per round, over full's",
+                                          [](const StudyRow& row) -> std::optional<DifferenceRow> {
+                                            const MeanInterval& log = row.log_time;
+                                            if (!std::isfinite(log.mean)) return std::nullopt;
+                                            return DifferenceRow{"",
+                                                                 "",
+                                                                 0,
+                                                                 std::exp(log.mean),
+                                                                 std::exp(log.mean - log.half_width),
+                                                                 std::exp(log.mean + log.half_width),
+                                                                 false};
+                                          });
+    figure.x_name = "structure / full";
+    figure.none = 1.0;
+    figure.logarithmic = true;
+    add(fmt::format("over-full-milliseconds-{}", user.user), figure,
+        "Left of 1 is faster than full. Ranking and learning, without evaluation and the comparison of "
+        "widths.");
   }
 
   void add(const std::string& slug, const LineFigure& figure, std::string caption) {
@@ -81,7 +169,7 @@ class StudyFigures {
     for (const StudyRow& row : user.rows) {
       const StudyCell& cell = cell_of(row);
       if (cell.depth != depth || cell.width != widest || row.widths.empty()) continue;
-      FigureLine line{line_name(cell), style_of(cell), {}};
+      FigureLine line{structure_name(cell), style_of(cell), {}};
       for (const StudyWidths& at : row.widths)
         line.points.push_back({static_cast<double>(at.round), at.median, at.low, at.high, row.trials});
       figure.lines.push_back(std::move(line));
@@ -102,7 +190,7 @@ class StudyFigures {
       if (cell.depth != depth) continue;
       const std::optional<LinePoint> at = point(row, static_cast<double>(cell.width));
       if (!at) continue;
-      const std::string name = line_name(cell);
+      const std::string name = structure_name(cell);
       auto line = std::find_if(figure.lines.begin(), figure.lines.end(),
                                [&](const FigureLine& other) { return other.name == name; });
       if (line == figure.lines.end())
@@ -198,6 +286,10 @@ class StudyFigures {
 };
 
 }  // namespace
+
+std::vector<ReportFigure> study_answers(const Study& study, const StudyUser& user) {
+  return StudyFigures(study).answers(user);
+}
 
 std::vector<ReportFigure> study_figures(const Study& study) {
   return StudyFigures(study).all();

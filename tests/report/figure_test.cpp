@@ -1,9 +1,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <stdexcept>
 #include <string>
 
 #include "report/bar_figure.h"
+#include "report/difference_figure.h"
 #include "report/line_figure.h"
 #include "report/scatter_figure.h"
 
@@ -77,15 +79,37 @@ TEST(LineFigure, ExportsItsNumbersAsCsv) {
             "second,0,0.1,,,1\nsecond,50,0.2,,,1\n");
 }
 
-TEST(Drawing, StandaloneFileHasStyleAndDescription) {
+TEST(Drawing, StandaloneFileHasADescription) {
   Drawing drawing = draw_lines(two_lines());
   drawing.title = "<&>";
-  const std::string file = standalone_svg(drawing);
-  for (const char* words :
-       {"xmlns=\"http://www.w3.org/2000/svg\"", "role=\"img\"", "<title id=\"t\">&lt;&amp;&gt;</title>",
-        "<desc id=\"d\">first: ", "prefers-color-scheme:dark"}) {
+  const std::string file = standalone_svg(drawing, Theme::kLight);
+  for (const char* words : {"xmlns=\"http://www.w3.org/2000/svg\"", "role=\"img\"",
+                            "<title id=\"t\">&lt;&amp;&gt;</title>", "<desc id=\"d\">first: "})
     EXPECT_EQ(count(file, words), 1U) << words;
+}
+
+TEST(Drawing, StandaloneFileHasLiteralColoursOfItsTheme) {
+  LineFigure figure = two_lines();
+  figure.lines[0].name = "of class=\"line s0\"";  // an odd name stays as it is
+  const Drawing drawing = draw_lines(figure);
+  const std::string light = standalone_svg(drawing, Theme::kLight);
+  const std::string dark = standalone_svg(drawing, Theme::kDark);
+  for (const std::string& file : {light, dark}) {
+    for (const char* words : {" class=\"", "<style", " style=\"", "var(", "@"})
+      EXPECT_EQ(count(file, words), 0U) << words;
+    EXPECT_GT(count(file, "class=&quot;line s0&quot;"), 0U);
   }
+  EXPECT_GT(count(light, "fill=\"#ffffff\""), 0U);
+  EXPECT_GT(count(light, "stroke=\"#0072b2\""), 0U);
+  EXPECT_EQ(count(dark, "#0072b2"), 0U);
+  EXPECT_GT(count(dark, "stroke=\"#56b4e9\""), 0U);
+}
+
+TEST(Drawing, LaterStylesOverrideEarlierOnes) {
+  EXPECT_EQ(literal_styles("<path class=\"line base\"/>", Theme::kLight),
+            "<path fill=\"none\" stroke-width=\"1.2\" stroke-linejoin=\"round\" stroke=\"#5a606b\" "
+            "stroke-dasharray=\"3 3\"/>");
+  EXPECT_THROW(literal_styles("<path class=\"line unknown\"/>", Theme::kLight), std::logic_error);
 }
 
 TEST(BarFigure, StacksPartsUpToTheTotal) {
@@ -109,6 +133,51 @@ TEST(ScatterFigure, DrawsEveryPointWithItsInterval) {
   EXPECT_EQ(count(drawing.body, "class=\"lead"), 1U);
   EXPECT_EQ(count(drawing.body, ">0.1</text>"), 1U);  // a logarithmic axis
   EXPECT_EQ(scatter_csv(figure), "ranker,ms,NDCG,low,high\na,0.01,0.3,0.25,0.35\nb,1,0.4,,\n");
+}
+
+DifferenceFigure three_differences() {
+  DifferenceFigure figure;
+  figure.title = "Minus full";
+  figure.x_name = "difference";
+  figure.variant_name = "m";
+  figure.rows = {{"diagonal", "8", 1, -0.02, -0.03, -0.01, true},
+                 {"diagonal", "16", 1, 0.01, -0.01, 0.03, false},
+                 {"none", "8", 2, 0.0, std::nan(""), std::nan(""), false}};
+  return figure;
+}
+
+TEST(DifferenceFigure, FillsTheMarksOfSignificantDifferences) {
+  const Drawing drawing = draw_differences(three_differences());
+  EXPECT_EQ(count(drawing.body, "class=\"mark"), 1U);
+  EXPECT_EQ(count(drawing.body, "class=\"hollow"), 2U);
+  EXPECT_EQ(count(drawing.body, "class=\"bar"), 2U);
+  EXPECT_EQ(count(drawing.body, ">diagonal</text>"), 1U);  // once for both of its rows
+  EXPECT_EQ(drawing.description,
+            "diagonal, m 8: −0.02 (−0.03 to −0.01), significant. diagonal, m 16: 0.01 (−0.01 to 0.03). "
+            "none, m 8: 0. ");
+  EXPECT_EQ(differences_csv(three_differences()),
+            "name,m,difference,low,high,significant\ndiagonal,8,-0.02,-0.03,-0.01,1\n"
+            "diagonal,16,0.01,-0.01,0.03,0\nnone,8,0,,,0\n");
+}
+
+TEST(DifferenceFigure, CutsOffIntervalsThatWouldFlattenTheDifferences) {
+  DifferenceFigure figure = three_differences();
+  figure.rows[1].high = 50.0;
+  EXPECT_EQ(count(draw_differences(figure).body, ">20</text>"), 0U);
+  EXPECT_EQ(count(draw_differences(figure).body, ">0.05</text>"), 1U);
+}
+
+TEST(DifferenceFigure, DrawsRatiosAndNoDifferences) {
+  DifferenceFigure figure = three_differences();
+  figure.none = 1.0;
+  figure.logarithmic = true;
+  for (DifferenceRow& row : figure.rows) row = {row.name, row.variant, row.style, 0.1, 0.05, 0.2, false};
+  EXPECT_EQ(count(draw_differences(figure).body, ">0.1</text>"), 1U);
+  EXPECT_EQ(count(draw_differences(figure).body, ">1</text>"), 1U);
+  for (DifferenceRow& row : figure.rows) row = {row.name, row.variant, row.style, 1.0, 1.0, 1.0, false};
+  EXPECT_EQ(count(draw_differences(figure).body, "nan"), 0U);
+  figure.rows.clear();
+  EXPECT_EQ(count(draw_differences(figure).body, "nan"), 0U);
 }
 
 }  // namespace

@@ -16,6 +16,9 @@ TEST(Markup, EscapesLatex) {
   EXPECT_EQ(
       escape_latex("50%_$x^2 {a&b}#~\\<"),
       "50\\%\\_\\$x\\textasciicircum{}2 \\{a\\&b\\}\\#\\textasciitilde{}\\textbackslash{}\\textless{}");
+  // Two hyphens would become a dash.
+  EXPECT_EQ(escape_latex("--α=1|\"ν²"), "-{}-$\\alpha$=1\\textbar{}\\symbol{34}$\\nu$$^2$");
+  EXPECT_EQ(escape_latex("naïve 学 þ\x01"), "naïve ? ??");
 }
 
 TEST(Markup, ReplacesInvalidUtf8AndControlCharacters) {
@@ -23,6 +26,12 @@ TEST(Markup, ReplacesInvalidUtf8AndControlCharacters) {
   EXPECT_EQ(clean_utf8("a\x01\xffz\xc3"), "a" + replacement + replacement + "z" + replacement);
   EXPECT_EQ(clean_utf8("\xed\xa0\x80").substr(0, 3), replacement);  // half of a surrogate pair
   EXPECT_EQ(clean_utf8("\xf0\x9f\x99\x82"), "\xf0\x9f\x99\x82");
+}
+
+TEST(Markup, SlugsAreLettersDigitsAndHyphens) {
+  EXPECT_EQ(name_slug("<b>a_user & b"), "b-a-user-b");
+  EXPECT_EQ(name_slug("ν²"), "x");
+  EXPECT_EQ(name_slug(std::string(99, 'a')).size(), 60U);
 }
 
 TEST(Shortened, KeepsBothEndsAndFits) {

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 
-from synthetic_experiment import ranker, write_experiment
+from synthetic_experiment import ranker, write_experiment, write_study
 
 PROGRAM = os.environ["OLRANK_PROGRAM"]
 BROWSER = next((path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None)
@@ -87,6 +87,7 @@ def experiments(folder):
     yield "many", write_experiment(folder / "many", [ranker(name) for name in names], users=("perfect", "informational"),
                                    folds=(1, 2, 3), seeds=(1, 2), extras=True, height=[0.45] * 9 + [0.2],
                                    unfinished=[("pdgd", "perfect", 2, 1)], data={"source": "runs/" + "very-long-folder/" * 12})
+    yield "study", write_study(folder / "study", seeds=range(1, 6), extras=True)
     yield "single", write_experiment(folder / "single", [ranker("alone")], seeds=(1,))
 
 

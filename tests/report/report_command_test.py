@@ -14,7 +14,7 @@ import time
 import unittest
 import xml.etree.ElementTree
 
-from synthetic_experiment import ranker, trial_folder, write_experiment
+from synthetic_experiment import ranker, trial_folder, write_experiment, write_study
 
 PROGRAM = os.environ["OLRANK_PROGRAM"]
 SVG = "{http://www.w3.org/2000/svg}"
@@ -134,12 +134,13 @@ class Page(Report):
         for drawing in drawings:
             root = xml.etree.ElementTree.parse(drawing).getroot()
             self.assertEqual({element.tag for element in root.iter()} - {SVG + tag for tag in (
-                "svg", "title", "desc", "style", "rect", "path", "text", "g")}, set())
+                "svg", "title", "desc", "rect", "path", "text", "g")}, set())
         rows = list(csv.DictReader((self.folder / "r.csv").read_text().splitlines()))
         self.assertEqual({row["ranker"] for row in rows} & {name}, {name})
         self.assertEqual({entry["clicks"] for entry in json.loads((self.folder / "r.json").read_text())["results"]}, {user})
-        self.assertIn(r"\$x\_1\$", (self.folder / "t.tex").read_text())
-        self.assertIn(r"b\textbackslash{}\%", (self.folder / "t.tex").read_text())
+        latex = (self.folder / "t.tex").read_text().replace(r"\allowbreak{}", "")
+        for words in (r"\$x\_1\$", r"b\textbackslash{}\%", r"\label{tab:olrank-b-bold}"):
+            self.assertIn(words, latex)
 
 
 class Statistics(Report):
@@ -188,8 +189,16 @@ class Statistics(Report):
         latex = self.folder / "t.tex"
         self.report(self.folder / "e", "--latex", latex)
         self.assertEqual(latex.read_text().count("\\mathbf"), 2)
-        for rule in ("\\toprule", "\\midrule", "\\bottomrule", "\\cmidrule(lr){2-3}"):
+        for rule in ("\\toprule", "\\midrule", "\\bottomrule", "\\label{tab:olrank-perfect}"):
             self.assertIn(rule, latex.read_text())
+        # Differences from the best ranker, as the table of pairs has them.
+        for row, pair in (("third", column["pairs"][1 if best[0] == "first" else 2]),
+                          ("second" if best[0] == "first" else "first", column["pairs"][0])):
+            difference = pair["difference"]
+            sign = -1 if pair["a"] == best[0] else 1
+            star = "^{*}" if pair["t_p_holm"] < 0.05 else ""
+            self.assertIn(f"${sign * difference['mean']:+.4f} \\pm {difference['high'] - difference['mean']:.4f}{star}$",
+                          latex.read_text(), row)
 
     def test_area_is_that_under_the_curve(self):
         write_experiment(self.folder / "e", seeds=(1,))
@@ -237,6 +246,27 @@ class Findings(Report):
         done = olrank("report", self.folder / "e", "--baseline", "pairank")
         self.assertEqual(done.returncode, 2, done.stderr)
         self.assertIn("--baseline must be pairrank or pdgd, not 'pairank'. Did you mean 'pairrank'?", done.stderr)
+
+
+class Study(Report):
+    def test_begins_with_what_the_tests_say(self):
+        write_study(self.folder / "s", seeds=range(1, 9), users=("perfect", "informational"))
+        done = self.report(self.folder / "s")
+        page = (self.folder / "s" / "report.html").read_text()
+        headline = ("Significantly worse than full in offline NDCG@10: diagonal, none and ensemble-2, ν² 0.1. Significantly worse "
+                    "than full in online discounted NDCG@10: diagonal, none and ensemble-2, ν² 0.1.")
+        self.assertEqual(page.count(f"<strong>{headline}</strong>"), 2)
+        self.assertEqual(page.partition("<details>")[0].count("<figure>"), 2 * 3)
+        self.assertIn("perfect user: " + headline, done.stdout)
+        self.assertIn("8 seeds show differences of ", done.stdout)
+        self.assertIn("diagonal − full over 2 sizes: offline NDCG@10 −0.0", done.stdout)
+
+    def test_one_seed_and_no_full_covariance(self):
+        write_study(self.folder / "one", seeds=(1,))
+        self.assertIn("One seed cannot tell structures apart.", self.report(self.folder / "one").stdout)
+        write_study(self.folder / "none", structures=("diagonal", "none"))
+        self.assertIn("No structure shares finished trials with full yet.", self.report(self.folder / "none").stdout)
+        self.assertNotIn("nan", self.page(self.folder / "none").text)
 
 
 class Unfinished(Report):
@@ -357,6 +387,22 @@ class BadInput(Report):
         experiment = write_experiment(self.folder / "e")
         (trial_folder(experiment, "pdgd", "perfect", 1, 2) / "summary.json").write_text("{\"ranker\":")
         self.refused(1, "This file is not a trial summary.", experiment)
+
+    def test_formats_and_users_that_do_not_exist(self):
+        experiment = write_experiment(self.folder / "e")
+        before = sorted(path.name for path in experiment.iterdir())
+        figures, latex = self.folder / "f", self.folder / "t.tex"
+        self.refused(2, "'png' is no format of figures; choose svg, pdf or svg,pdf.", experiment, "--figures", figures,
+                     "--figures-format", "svg,png")
+        self.refused(2, "--figures-format requires --figures DIR", experiment, "--figures-format", "pdf")
+        self.refused(2, "must be perfect, not 'perfekt'", experiment, "--latex", latex, "--latex-users", "perfekt")
+        self.refused(2, "--latex-users requires --latex FILE", experiment, "--latex-users", "perfect")
+        nothing = {**os.environ, "PATH": str(self.folder)}
+        done = olrank("report", experiment, "--figures", figures, "--figures-format", "pdf", env=nothing)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("PDF figures are made by rsvg-convert, which is not installed; install it", done.stderr)
+        self.assertEqual(sorted(path.name for path in experiment.iterdir()), before)
+        self.assertEqual([path.exists() for path in (figures, latex)], [False, False])
 
     def test_several_folders_require_an_output_folder(self):
         for name in ("a", "b"):

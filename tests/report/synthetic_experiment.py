@@ -91,3 +91,15 @@ def write_experiment(root, rankers=None, users=("perfect",), folds=(1,), seeds=(
                     if identity not in unfinished:
                         (folder / "summary.json").write_text(json.dumps(summary(identity, lines)))
     return root
+
+
+def write_study(root, structures=("full", "diagonal", "none", "ensemble-2"), widths=(16, 32), **changes):
+    """An experiment with a study of these structures, of which the later ones are worse."""
+    cells = [{"ranker": f"{structure}-m{width}-L2", "structure": structure, "width": width, "depth": 2,
+              "noise_variance": 0.1 if structure.startswith("ensemble") else None,
+              "alpha": None if structure.startswith(("ensemble", "none")) else 0.1}
+             for width in widths for structure in structures]
+    heights = [0.45 - 0.03 * structures.index(cell["structure"]) for cell in cells]
+    write_experiment(root, [ranker(cell["ranker"]) for cell in cells], height=heights, **changes)
+    (pathlib.Path(root) / "study.json").write_text(json.dumps({"alpha": "given", "calibration": None, "rankers": cells}))
+    return root

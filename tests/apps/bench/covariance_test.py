@@ -7,6 +7,7 @@ import json
 import math
 import os
 import pathlib
+import re
 import subprocess
 import tempfile
 import unittest
@@ -157,12 +158,29 @@ class BenchCovariance(unittest.TestCase):
 
     def test_the_page_shows_the_study(self):
         page = (self.out / "report.html").read_text()
-        self.assertIn("Comparison of covariances", page)
+        # It begins with the answer: sentences, three figures and a table; what follows is folded away.
+        answer, _, rest = page.partition("<details>")
+        for words in ("Comparison of covariances", "Offline NDCG@10, minus full", "Certain share, minus full",
+                      "Time per round, over full&#39;s", "Paired differences from full, perfect user"):
+            self.assertIn(words, answer)
+        self.assertEqual(answer.count("<figure>"), 3 * len(USERS))
+        self.assertGreater(rest.count("<figure>"), 10)
+        against = self.result("perfect", "diagonal-m8-L2")["figures"]["offline-ndcg"]["minus_full"]
+        shown = f"{against['mean']:+.4f}".replace("-", "−")
+        self.assertIn(f"{shown} <span class=\"half\">± {against['high'] - against['mean']:.4f}", answer)
+        headline = re.search(r"<strong>(.*?)</strong>", answer)[1]
+        significant = any(self.result("perfect", name)["figures"][slug].get("minus_full", {}).get("t_p_holm", 1) < 0.05
+                          for name in RANKERS for slug in ("offline-ndcg", "online-cndcg"))
+        self.assertEqual("No structure differs significantly" in headline, not significant, headline)
+        for printed in (self.ran.stdout, olrank("report", self.out).stdout):
+            self.assertIn(headline, printed)
         figures = pathlib.Path(self.folder.name) / "figures"
         self.assertEqual(olrank("report", self.out, "--figures", figures).returncode, 0)
         drawn = {path.name for path in figures.glob("study-*.svg")}
         self.assertLessEqual({"study-width-ratio-perfect-layers2.svg", "study-milliseconds-perfect-layers2.svg",
-                              "study-false-certain-perfect.svg"}, drawn)
+                              "study-false-certain-perfect.svg", "study-minus-full-offline-ndcg-perfect.svg",
+                              "study-minus-full-certain-share-informational-dark.svg",
+                              "study-over-full-milliseconds-perfect.svg"}, drawn)
 
     def test_run_repeats_the_study(self):
         again = olrank("run", self.out / "config.toml", "--resume")

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "report/comparison.h"
+#include "report/pdf_converter.h"
+
+namespace olrank {
+
+/// Names of the formats of figures.
+inline constexpr const char* kSvgFormat = "svg";
+inline constexpr const char* kPdfFormat = "pdf";
+
+/// Writes figures into a folder.
+class FigureWriter {
+ public:
+  /// Throws InvalidArgument at an unknown format, and IoError if this machine cannot make one of them.
+  explicit FigureWriter(const std::vector<std::string>& formats);
+
+  /// Writes each figure of each user, and of studies, with its numbers as CSV: NAME.svg for light ground,
+  /// NAME-dark.svg, NAME.pdf, NAME.csv. Returns the number of figures.
+  std::size_t write(const Report& report, const std::filesystem::path& folder) const;
+
+ private:
+  bool svg_ = false;
+  std::vector<PdfConverter> pdf_;  // one if PDF is written
+};
+
+}  // namespace olrank

@@ -1,0 +1,280 @@
+#include "report/latex_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <set>
+
+#include "core/error.h"
+#include "core/text/nearest.h"
+#include "report/final_tables.h"
+#include "report/markup.h"
+
+namespace olrank {
+namespace {
+
+constexpr Measure kLatexMeasures[] = {Measure::kOfflineNdcg, Measure::kDiscountedNdcg};
+/// A ranker's name of more characters breaks into lines, so that one user's table fits a column.
+constexpr std::size_t kLongestName = 22;
+constexpr const char* kNameColumn = "p{0.34\\columnwidth}";
+/// A data set's name of more is shortened in the heading of its rows.
+constexpr double kDataWidth = 22.0;
+
+/// The distinct users of all data sets.
+std::vector<std::string> users_of(const Report& report) {
+  std::vector<std::string> users;
+  for (const DataResults& data : report.data) {
+    for (const UserResults& user : data.users) {
+      if (std::find(users.begin(), users.end(), user.user) == users.end()) users.push_back(user.user);
+    }
+  }
+  return users;
+}
+
+/// The difference between a row and the baseline's, as the pair's test has it.
+struct Difference {
+  MeanInterval estimate;
+  bool significant = false;
+};
+
+std::optional<Difference> difference_from(const FinalColumn& column, std::size_t row,
+                                          std::size_t baseline) {
+  for (const RankerPair& pair : column.pairs) {
+    const bool forward = pair.a == row && pair.b == baseline;
+    if (!forward && !(pair.b == row && pair.a == baseline)) continue;
+    Difference difference{pair.test.difference, pair.t_holm < kSignificance};
+    if (!forward) difference.estimate.mean = -difference.estimate.mean;
+    return difference;
+  }
+  return std::nullopt;
+}
+
+/// Mathematics: "0.4914 \pm 0.0081", with a leading sign if wanted.
+std::string latex_estimate(const MeanInterval& estimate, int digits, bool with_sign) {
+  std::string text = with_sign ? fmt::format("{:+.{}f}", estimate.mean, digits)
+                               : fmt::format("{:.{}f}", estimate.mean, digits);
+  if (std::isfinite(estimate.half_width)) text += fmt::format(" \\pm {:.{}f}", estimate.half_width, digits);
+  return text;
+}
+
+/// The name with places where a line may end, which paths and lists of settings lack.
+std::string breakable(std::string_view name) {
+  std::string text;
+  while (!name.empty()) {
+    const std::size_t length = std::min(name.find_first_of("/+=_.,:?&") + 1, name.size());
+    text += escape_latex(name.substr(0, length == 0 ? name.size() : length));
+    name.remove_prefix(length == 0 ? name.size() : length);
+    if (!name.empty()) text += "\\allowbreak{}";
+  }
+  return text;
+}
+
+std::string label_of(const std::vector<std::string>& users) {
+  std::string label = "tab:olrank";
+  for (const std::string& user : users) label += "-" + name_slug(user);
+  return label;
+}
+
+/// As comments: too long for a caption.
+std::string deviations(const Report& report) {
+  std::string text;
+  for (std::size_t i = 0; i < report.experiments.size(); ++i) {
+    for (const std::string& deviation : conventions_of(report.experiments[i].run).deviations)
+      text += fmt::format("% {}, deviation from the protocol: {}\n", clean_utf8(report.labels[i]),
+                          clean_utf8(deviation));
+  }
+  return text;
+}
+
+/// One table environment.
+class LatexTable {
+ public:
+  LatexTable(const Report& report, std::vector<std::string> users)
+      : report_(report), users_(std::move(users)), columns_(2 * users_.size()) {
+    for (const DataResults& data : report.data) {
+      blocks_.push_back({&data, {}, {}});
+      for (const std::string& name : users_) add_user(blocks_.back(), name);
+    }
+    if (columns_ == 2) separators_ = "\\setlength{\\tabcolsep}{4pt}\n";
+  }
+
+  std::string write(const std::string& label) {
+    const char* environment = users_.size() > 1 ? "table*" : "table";
+    text_ = fmt::format("\\begin{{{}}}\n\\centering\n\\footnotesize\n{}", environment, separators_);
+    text_ += fmt::format("\\begin{{tabular}}{{@{{}}{}{}@{{}}}}\n\\toprule\n", name_column(),
+                         std::string(columns_, 'r'));
+    heading();
+    for (const Block& block : blocks_) rows(block);
+    text_ += "\\bottomrule\n\\end{tabular}\n";
+    text_ += fmt::format("\\caption{{{}}}\n\\label{{{}}}\n\\end{{{}}}\n", caption(), label, environment);
+    return std::move(text_);
+  }
+
+ private:
+  /// A data set's rows.
+  struct Block {
+    const DataResults* data;
+    std::vector<FinalTable> tables;  // by user
+    std::set<std::size_t> rankers;
+  };
+
+  void add_user(Block& block, const std::string& name) const {
+    const auto& users = block.data->users;
+    const auto user =
+        std::find_if(users.begin(), users.end(), [&](const UserResults& one) { return one.user == name; });
+    block.tables.push_back(user == users.end() ? FinalTable{} : final_table(*user, block.data->cutoff));
+    block.rankers.insert(block.tables.back().rows.begin(), block.tables.back().rows.end());
+  }
+
+  std::string name_column() const {
+    for (const Block& block : blocks_) {
+      for (const std::size_t ranker : block.rankers) {
+        if (clean_utf8(report_.rankers[ranker].name).size() > kLongestName) return kNameColumn;
+      }
+    }
+    return "l";
+  }
+
+  std::string ranker_name(std::size_t ranker) const {
+    const std::string& name = report_.rankers[ranker].name;
+    return name_column() == "l" ? escape_latex(name) : "\\raggedright " + breakable(name);
+  }
+
+  void heading() {
+    if (users_.size() > 1) {
+      std::string rules;
+      for (std::size_t i = 0; i < users_.size(); ++i) {
+        text_ += fmt::format(" & \\multicolumn{{2}}{{c}}{{{}}}", escape_latex(users_[i]));
+        rules += fmt::format("\\cmidrule(lr){{{}-{}}}", 2 + 2 * i, 3 + 2 * i);
+      }
+      text_ += " \\\\\n" + rules + "\n";
+    }
+    text_ += "ranker";
+    for (std::size_t i = 0; i < users_.size(); ++i) text_ += " & offline & online";
+    text_ += " \\\\\n";
+  }
+
+  void rows(const Block& block) {
+    text_ += "\\midrule\n";
+    if (blocks_.size() > 1) {
+      text_ += fmt::format("\\multicolumn{{{}}}{{@{{}}l}}{{\\emph{{{}}}, NDCG@{}}} \\\\\n", 1 + columns_,
+                           escape_latex(shortened(block.data->data, 1.0, kDataWidth)), block.data->cutoff);
+    }
+    for (const std::size_t ranker : block.rankers) {
+      text_ += ranker_name(ranker);
+      std::string differences;
+      for (const FinalTable& table : block.tables) {
+        for (const Measure measure : kLatexMeasures) cell(table, ranker, measure, differences);
+      }
+      text_ += " \\\\\n";
+      if (differences.find('$') != std::string::npos) text_ += differences + " \\\\[2pt]\n";
+    }
+  }
+
+  /// Appends the value to the row, and its difference from the baseline to the row below.
+  void cell(const FinalTable& table, std::size_t ranker, Measure measure, std::string& differences) {
+    differences += " & ";
+    const auto row = static_cast<std::size_t>(std::find(table.rows.begin(), table.rows.end(), ranker) -
+                                              table.rows.begin());
+    const auto column =
+        std::find_if(table.columns.begin(), table.columns.end(),
+                     [&](const FinalColumn& one) { return one.measure.slug == slug_of(measure); });
+    if (column == table.columns.end() || row == table.rows.size() ||
+        std::isnan(column->cells[row].estimate.mean)) {
+      text_ += " & --";
+      return;
+    }
+    const FinalCell& value = column->cells[row];
+    const int digits = column->measure.digits;
+    std::string text = latex_estimate(value.estimate, digits, false);
+    const std::string mean = text.substr(0, text.find(' '));
+    if (value.best) text.replace(0, mean.size(), "\\mathbf{" + mean + "}");
+    if (value.not_worse) text.replace(0, mean.size(), "\\underline{" + mean + "}");
+    const std::optional<std::size_t> baseline = baseline_row(report_, table);
+    if (baseline == row) text += "^{\\dagger}";
+    text_ += " & $" + text + "$";
+    if (!baseline || baseline == row) return;
+    const std::optional<Difference> difference = difference_from(*column, row, *baseline);
+    if (!difference) return;
+    differences +=
+        fmt::format("{{\\scriptsize ${}{}$}}", latex_estimate(difference->estimate, digits, true),
+                    difference->significant ? "^{*}" : "");
+  }
+
+  std::string caption() const {
+    std::string text = "Offline NDCG and discounted online NDCG";
+    if (blocks_.size() == 1) {
+      text = fmt::format("Offline NDCG@{0} and discounted online NDCG@{0} on {1}",
+                         blocks_.front().data->cutoff, breakable(blocks_.front().data->data));
+    }
+    if (users_.size() == 1) text += fmt::format(", {} user", escape_latex(users_.front()));
+    text += ". " + interval_text();
+    if (is_tested()) {
+      text +=
+          " Small: the paired difference from the ranker marked $\\dagger$; $*$: significant. The best "
+          "value "
+          "is bold; values not significantly worse are underlined (paired $t$ test, Holm's correction over "
+          "all pairs of rankers, level 5\\,\\%).";
+    }
+    for (std::size_t i = 0; i < report_.experiments.size(); ++i) {
+      ResultConventions about = conventions_of(report_.experiments[i].run);
+      about.deviations.clear();  // in comments
+      const std::string name = report_.experiments.size() > 1 ? report_.labels[i] : "Conventions";
+      text += fmt::format(" {}: {}.", escape_latex(name), escape_latex(conventions_text(about)));
+    }
+    return text;
+  }
+
+  std::string interval_text() const {
+    for (const Block& block : blocks_) {
+      for (const FinalTable& table : block.tables) {
+        if (table.most_units > 1)
+          return fmt::format(
+              "$\\pm$ is half the width of the 95\\,\\% $t$ interval of the mean over {} {}.",
+              table.most_units, table.over_folds ? "fold means" : "seeds of one fold");
+      }
+    }
+    return "A single seed gives no intervals.";
+  }
+
+  bool is_tested() const {
+    return std::any_of(blocks_.begin(), blocks_.end(), [](const Block& block) {
+      return std::any_of(block.tables.begin(), block.tables.end(),
+                         [](const FinalTable& table) { return table.tested; });
+    });
+  }
+
+  const Report& report_;
+  std::vector<std::string> users_;
+  std::size_t columns_;
+  std::vector<Block> blocks_;
+  std::string separators_;
+  std::string text_;
+};
+
+}  // namespace
+
+std::string report_latex(const Report& report, const std::vector<std::vector<std::string>>& users) {
+  const std::vector<std::string> known = users_of(report);
+  std::vector<std::vector<std::string>> tables = users;
+  if (tables.empty()) {
+    for (const std::string& user : known) tables.push_back({user});
+  }
+  std::string text = "% Needs \\usepackage{booktabs}.\n" + deviations(report);
+  std::set<std::string> taken;
+  for (const std::vector<std::string>& group : tables) {
+    for (const std::string& user : group) {
+      if (std::find(known.begin(), known.end(), user) == known.end())
+        throw InvalidArgument("A user of --latex-users " + must_be_one_of(user, known));
+    }
+    std::string label = label_of(group);
+    for (std::size_t number = 2; !taken.insert(label).second; ++number)
+      label = fmt::format("{}-{}", label_of(group), number);
+    text += LatexTable(report, group).write(label);
+  }
+  return text;
+}
+
+}  // namespace olrank

@@ -1,0 +1,225 @@
+#include "report/study_findings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/statistics/sample_size.h"
+#include "core/text/counted.h"
+#include "core/text/nearest.h"
+#include "report/number_text.h"
+
+namespace olrank {
+namespace {
+
+/// A larger study's seeds, which findings compare with those at hand.
+constexpr std::size_t kManySeeds = 20;
+
+std::string signed_number(double value, int digits) {
+  return (value > 0.0 ? "+" : "") + fixed_number(value, digits);
+}
+
+/// Values over a structure's sizes.
+struct Span {
+  double low = std::numeric_limits<double>::infinity();
+  double high = -std::numeric_limits<double>::infinity();
+  std::size_t values = 0;
+
+  void take(double value) {
+    if (!std::isfinite(value)) return;
+    low = std::min(low, value);
+    high = std::max(high, value);
+    ++values;
+  }
+};
+
+class Findings {
+ public:
+  Findings(const Study& study, const StudyUser& user)
+      : study_(study), user_(user), ndcg_(fmt::format("NDCG@{}", study.cutoff)) {}
+
+  StudyFindings write() const {
+    StudyFindings findings;
+    findings.headline = headline();
+    for (const std::string& name : structure_names(study_.plan)) {
+      const std::string sentence = structure_sentence(name);
+      if (!sentence.empty()) findings.sentences.push_back(sentence);
+    }
+    const std::string power = what_would_tell();
+    if (!power.empty()) findings.sentences.push_back(power);
+    return findings;
+  }
+
+ private:
+  const StudyCell& cell_of(const StudyRow& row) const { return study_.plan.cells[row.cell]; }
+
+  std::vector<const StudyRow*> rows_of(const std::string& name) const {
+    std::vector<const StudyRow*> rows;
+    for (const StudyRow& row : user_.rows) {
+      if (structure_name(cell_of(row)) == name) rows.push_back(&row);
+    }
+    return rows;
+  }
+
+  std::string headline() const {
+    bool compared = false;
+    bool tested = false;
+    for (const StudyRow& row : user_.rows) {
+      const StudyValue* value = study_.value(row, "offline-ndcg");
+      compared = compared || value->compared;
+      tested = tested || (value->compared && std::isfinite(value->difference.t_p));
+    }
+    if (!compared) return fmt::format("No structure shares finished trials with {} yet.", kExactStructure);
+    if (!tested) return "One seed cannot tell structures apart.";
+    const std::string offline = verdict("offline-ndcg", "offline " + ndcg_);
+    const std::string online = verdict("online-cndcg", "online discounted " + ndcg_);
+    if (!offline.empty() || !online.empty()) return offline + (offline.empty() ? "" : " ") + online;
+    return fmt::format("No structure differs significantly from {} in offline or online {}.",
+                       kExactStructure, ndcg_);
+  }
+
+  /// "Worse than full in offline NDCG@10: none (m = 16)." Empty if nothing is significant.
+  std::string verdict(const std::string& slug, const std::string& measure) const {
+    std::string text;
+    for (const bool better : {true, false}) {
+      std::vector<std::string> found;
+      for (const std::string& name : structure_names(study_.plan)) {
+        const std::vector<const StudyRow*> rows = rows_of(name);
+        std::vector<std::string> sizes;
+        for (const StudyRow* row : rows) {
+          const StudyValue* value = study_.value(*row, slug);
+          if (is_significant(value) && (value->difference.difference.mean > 0.0) == better)
+            sizes.push_back(size_name(study_.plan, cell_of(*row)));
+        }
+        if (sizes.empty()) continue;
+        const bool all = sizes.size() == rows.size();
+        found.push_back(all ? name : fmt::format("{} ({})", name, joined(sizes)));
+      }
+      if (found.empty()) continue;
+      text += fmt::format("{}Significantly {} than {} in {}: {}.", text.empty() ? "" : " ",
+                          better ? "better" : "worse", kExactStructure, measure, joined(found));
+    }
+    return text;
+  }
+
+  /// The structure's differences from the exact one, over its sizes.
+  std::string structure_sentence(const std::string& name) const {
+    const std::vector<const StudyRow*> rows = rows_of(name);
+    std::vector<std::string> parts;
+    std::size_t significant = 0;
+    std::size_t compared = 0;
+    for (const StudyRow* row : rows) {
+      const StudyValue* value = study_.value(*row, "offline-ndcg");
+      compared += value->compared ? 1 : 0;
+      significant += is_significant(value) ? 1 : 0;
+    }
+    if (compared == 0) return "";
+    const std::string sizes = compared > 1 ? fmt::format(" over {}", counted(compared, "size")) : "";
+    std::string quality = difference(rows, "offline-ndcg", 4);
+    if (significant == 0) {
+      quality += compared > 1 ? ", never significant" : ", not significant";
+    } else if (significant < compared) {
+      quality += fmt::format(", significant at {}", significant);
+    }
+    parts.push_back(fmt::format("offline {} {}", ndcg_, quality));
+    parts.push_back("online discounted " + difference(rows, "online-cndcg", 1));
+    if (const std::string share = difference(rows, "certain-share", 3); !share.empty())
+      parts.push_back("certain share " + share);
+    if (const std::string time = times(rows); !time.empty()) parts.push_back(time);
+    std::string text = fmt::format("{} − {}{}: ", name, kExactStructure, sizes);
+    for (std::size_t i = 0; i < parts.size(); ++i) text += (i > 0 ? "; " : "") + parts[i];
+    return text + ".";
+  }
+
+  /// "−0.0021 ± 0.0017", or "−0.0030 to +0.0010" over several sizes.
+  std::string difference(const std::vector<const StudyRow*>& rows, const std::string& slug,
+                         int digits) const {
+    Span span;
+    const StudyValue* only = nullptr;
+    for (const StudyRow* row : rows) {
+      const StudyValue* value = study_.value(*row, slug);
+      if (value == nullptr || !value->compared) continue;
+      span.take(value->difference.difference.mean);
+      only = value;
+    }
+    if (span.values == 0) return "";
+    if (span.values == 1) return signed_estimate(only->difference.difference, digits);
+    return fmt::format("{} to {}", signed_number(span.low, digits), signed_number(span.high, digits));
+  }
+
+  std::string times(const std::vector<const StudyRow*>& rows) const {
+    Span span;
+    for (const StudyRow* row : rows) span.take(std::exp(row->log_time.mean));
+    if (span.values == 0) return "";
+    const std::string low = fmt::format("{:.2g}", span.low);
+    const std::string high = fmt::format("{:.2g}", span.high);
+    return fmt::format("a round takes {} times as long", low == high ? low : low + " to " + high);
+  }
+
+  /// The size of differences that these seeds find, and that more would.
+  std::string what_would_tell() const {
+    double squares = 0.0;
+    std::size_t comparisons = 0;
+    const MeanInterval* any = nullptr;
+    for (const StudyRow& row : user_.rows) {
+      const StudyValue* value = study_.value(row, "offline-ndcg");
+      if (!value->compared || !std::isfinite(value->deviation)) continue;
+      squares += value->deviation * value->deviation;
+      ++comparisons;
+      any = &value->difference.difference;
+    }
+    if (comparisons == 0 || squares == 0.0 || any->over_folds) return "";
+    const auto count = static_cast<double>(comparisons);
+    const double deviation = std::sqrt(squares / count);
+    const double level = kSignificance / count;
+    const std::string now = fixed_number(detectable_difference(any->units, deviation, level), 4);
+    if (any->units >= kManySeeds)
+      return fmt::format("{} find differences of {} in offline {}.", counted(any->units, "seed"), now,
+                         ndcg_);
+    return fmt::format("{} show differences of {} and more in offline {}; {} would show {}.",
+                       counted(any->units, "seed"), now, ndcg_, kManySeeds,
+                       fixed_number(detectable_difference(kManySeeds, deviation, level), 4));
+  }
+
+  const Study& study_;
+  const StudyUser& user_;
+  std::string ndcg_;
+};
+
+}  // namespace
+
+std::string structure_name(const StudyCell& cell) {
+  return cell.noise_variance ? fmt::format("{}, ν² {:g}", cell.structure, *cell.noise_variance)
+                             : cell.structure;
+}
+
+std::vector<std::string> structure_names(const StudyPlan& plan) {
+  std::vector<std::string> names;
+  for (const StudyCell& cell : plan.cells) {
+    const std::string name = structure_name(cell);
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  return names;
+}
+
+std::string size_name(const StudyPlan& plan, const StudyCell& cell) {
+  const bool deep = std::any_of(plan.cells.begin(), plan.cells.end(),
+                                [&](const StudyCell& other) { return other.depth != cell.depth; });
+  return deep ? fmt::format("m = {}, {} layers", cell.width, cell.depth)
+              : fmt::format("m = {}", cell.width);
+}
+
+std::string signed_estimate(const MeanInterval& estimate, int digits) {
+  return (estimate.mean > 0.0 ? "+" : "") + estimate_text(estimate, digits);
+}
+
+bool is_significant(const StudyValue* value) {
+  return value != nullptr && value->compared && value->t_holm < kSignificance;
+}
+
+StudyFindings study_findings(const Study& study, const StudyUser& user) {
+  return Findings(study, user).write();
+}
+
+}  // namespace olrank

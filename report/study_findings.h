@@ -1,0 +1,33 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "report/study.h"
+
+namespace olrank {
+
+/// What a study's tests say about one user.
+struct StudyFindings {
+  std::string headline;                // which structures differ from the exact one
+  std::vector<std::string> sentences;  // by structure: quality, certain share and cost; and what would tell
+};
+
+StudyFindings study_findings(const Study& study, const StudyUser& user);
+
+/// A cell's structure and noise, without width and depth: "ensemble-2, ν² 0.1".
+std::string structure_name(const StudyCell& cell);
+
+/// The structures' names, in the plan's order.
+std::vector<std::string> structure_names(const StudyPlan& plan);
+
+/// "m = 16", and the number of layers if the study has several.
+std::string size_name(const StudyPlan& plan, const StudyCell& cell);
+
+/// "−0.0021 ± 0.0017", always with a sign; without the interval if there is none.
+std::string signed_estimate(const MeanInterval& estimate, int digits);
+
+/// Whether the value was compared with the exact structure and differs after Holm's correction.
+bool is_significant(const StudyValue* value);
+
+}  // namespace olrank

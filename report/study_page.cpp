@@ -1,0 +1,152 @@
+#include "report/study_page.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "report/markup.h"
+#include "report/number_text.h"
+#include "report/study_figures.h"
+#include "report/study_findings.h"
+
+namespace olrank {
+namespace {
+
+/// A column of paired differences.
+struct Column {
+  const char* slug;
+  const char* title;
+  int digits;
+  bool tested;
+};
+
+constexpr Column kColumns[] = {{"offline-ndcg", "offline NDCG − full", 4, true},
+                               {"online-cndcg", "online discounted NDCG − full", 1, true},
+                               {"certain-share", "certain share − full", 3, false},
+                               {"false-certain", "false certainty − full", 4, true}};
+
+class StudyTable {
+ public:
+  StudyTable(const Study& study, const StudyUser& user) : study_(study), user_(user) {}
+
+  std::string write() {
+    html_ = fmt::format(
+        "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"{}\"><table><thead><tr>",
+        escape_html(fmt::format("Paired differences from full, {} user", user_.user)));
+    std::vector<std::string> titles = {"structure", "size", "offline NDCG"};
+    for (const Column& column : kColumns) {
+      if (has(column)) titles.emplace_back(column.title);
+    }
+    titles.insert(titles.end(), {"time / full", "posterior / full"});
+    for (const std::string& title : titles)
+      html_ += fmt::format("<th scope=\"col\"{}>{}</th>", title == "size" ? " class=\"text\"" : "", title);
+    html_ += "</tr></thead><tbody>\n";
+    for (const StudyRow& row : user_.rows) write(row);
+    html_ += "</tbody></table></div>\n";
+    return std::move(html_);
+  }
+
+ private:
+  bool has(const Column& column) const {
+    for (const StudyRow& row : user_.rows) {
+      const StudyValue* value = study_.value(row, column.slug);
+      if (value != nullptr && value->compared) return true;
+    }
+    return false;
+  }
+
+  void write(const StudyRow& row) {
+    const StudyCell& cell = study_.plan.cells[row.cell];
+    html_ += fmt::format("<tr><th scope=\"row\">{}</th><td class=\"text\">{}</td><td>{}</td>",
+                         escape_html(structure_name(cell)), escape_html(size_name(study_.plan, cell)),
+                         fixed_number(study_.value(row, "offline-ndcg")->estimate.mean, 4));
+    for (const Column& column : kColumns) {
+      if (has(column)) difference(study_.value(row, column.slug), column);
+    }
+    html_ += fmt::format("<td>{}</td><td>{}</td></tr>\n", ratio(std::exp(row.log_time.mean)), memory(row));
+  }
+
+  void difference(const StudyValue* value, const Column& column) {
+    if (value == nullptr || !value->compared) {
+      html_ += "<td>–</td>";
+      return;
+    }
+    const MeanInterval& estimate = value->difference.difference;
+    html_ +=
+        fmt::format("<td>{}{}", estimate.mean > 0.0 ? "+" : "", fixed_number(estimate.mean, column.digits));
+    if (std::isfinite(estimate.half_width))
+      html_ += fmt::format(" <span class=\"half\">± {}</span>",
+                           fixed_number(estimate.half_width, column.digits));
+    html_ += fmt::format("<span class=\"near\">{}</span></td>",
+                         column.tested && is_significant(value) ? "*" : "");
+  }
+
+  static std::string ratio(double value) {
+    return std::isfinite(value) ? fmt::format("{:.2g}", value) : "–";
+  }
+
+  std::string memory(const StudyRow& row) const {
+    const StudyCell* exact = study_.plan.exact_of(study_.plan.cells[row.cell]);
+    for (const StudyRow& other : user_.rows) {
+      if (&study_.plan.cells[other.cell] != exact || &other == &row) continue;
+      return ratio(study_.value(row, "posterior-bytes")->estimate.mean /
+                   study_.value(other, "posterior-bytes")->estimate.mean);
+    }
+    return "–";
+  }
+
+  const Study& study_;
+  const StudyUser& user_;
+  std::string html_;
+};
+
+std::string interval_note(const StudyUser& user) {
+  std::size_t units = 0;
+  bool over_folds = false;
+  for (const StudyRow& row : user.rows) {
+    for (const StudyValue& value : row.values) {
+      if (!value.compared) continue;
+      units = std::max(units, value.difference.difference.units);
+      over_folds = value.difference.difference.over_folds;
+    }
+  }
+  if (units < 2) return "A single seed gives no intervals and no tests.";
+  return fmt::format(
+      "Each row is a structure minus full of the same size, paired by fold and seed. ± is half the width "
+      "of the "
+      "95 % t interval of the mean over {} {}; * differs from 0 at 5 % after Holm's correction over the "
+      "column. "
+      "Certain share and times are not tested. Time leaves out evaluation and the comparison of widths.",
+      units, over_folds ? "fold means" : "seeds of one fold");
+}
+
+}  // namespace
+
+std::string study_section(const Study& study, const std::string& label,
+                          const std::function<std::string(const std::vector<ReportFigure>& figures,
+                                                          const std::string& frame)>& draw) {
+  std::string html =
+      fmt::format("<section><h2>Comparison of covariances <span class=\"soft\">in {}</span></h2>\n",
+                  escape_html(label));
+  if (study.users.empty()) html += "<p>No trial has finished yet.</p>\n";
+  for (const StudyUser& user : study.users) {
+    const StudyFindings findings = study_findings(study, user);
+    html += fmt::format("<h3>{} user</h3>\n<p><strong>{}</strong></p>\n<ul class=\"notes\">",
+                        escape_html(user.user), escape_html(findings.headline));
+    for (const std::string& sentence : findings.sentences)
+      html += fmt::format("<li>{}</li>", escape_html(sentence));
+    html += "</ul>\n" + draw(study_answers(study, user), "figures large");
+    html += StudyTable(study, user).write();
+    html += fmt::format("<p class=\"note\">{}</p>\n", escape_html(interval_note(user)));
+  }
+  const std::vector<ReportFigure> others = study_figures(study);
+  if (!others.empty()) {
+    html += "<details><summary>Widths, calibration and cost in more detail</summary>\n" +
+            draw(others, "figures") + "</details>\n";
+  }
+  return html +
+         "<p class=\"note\">study.csv and study.json hold every measure of every structure, compared with "
+         "full.</p></section>\n";
+}
+
+}  // namespace olrank

@@ -1,11 +1,13 @@
 # Targets: cpu, or cuda for hosts with an NVIDIA driver and the NVIDIA Container Toolkit.
 #   docker build --target cpu -t olrank:cpu .
 #   docker run --rm -v "$PWD/data:/data:ro" -v "$PWD/out:/out" olrank:cpu info
-# For the service, see compose.yaml and docs/SERVICE.md.
+# For the service, see compose.yaml and docs/SERVICE.md. scripts/check-container builds and tries the image.
 # /out and /state must be writable by user 10001; or run with --user "$(id -u):$(id -g)".
 
-# Both programs are built on the older base image, so that they also run on the newer one.
-FROM debian:bookworm-slim AS sources
+# Both programs are built on the older base image, so that they also run on the newer one. Where Docker Hub is out of
+# reach, another image of Debian 12: --build-arg BASE=NAME.
+ARG BASE=debian:bookworm-slim
+FROM ${BASE} AS sources
 WORKDIR /src
 COPY . .
 
@@ -15,7 +17,7 @@ RUN scripts/make-image-root --preset cpu /image
 FROM sources AS build-cuda
 RUN scripts/make-image-root --preset release /image
 
-FROM debian:bookworm-slim AS cpu
+FROM ${BASE} AS cpu
 ARG OLRANK_VERSION=unknown
 ARG OLRANK_REVISION=unknown
 LABEL org.opencontainers.image.title="olrank" \
@@ -23,7 +25,7 @@ LABEL org.opencontainers.image.title="olrank" \
       org.opencontainers.image.version="${OLRANK_VERSION}" \
       org.opencontainers.image.revision="${OLRANK_REVISION}"
 COPY --from=build-cpu /image/ /
-RUN install -d -m 755 /data && install -d -m 755 -o 10001 -g 10001 /out /state
+RUN install -d -m 755 /data && install -d -m 755 -o 10001 -g 10001 /out /state && install -d -m 700 -o 10001 -g 10001 /token
 ENV OLRANK_TORCH_DIR=/opt/libtorch XDG_CACHE_HOME=/out/.cache LANG=C.UTF-8
 USER 10001:10001
 WORKDIR /out
@@ -39,7 +41,7 @@ LABEL org.opencontainers.image.title="olrank" \
       org.opencontainers.image.version="${OLRANK_VERSION}" \
       org.opencontainers.image.revision="${OLRANK_REVISION}"
 COPY --from=build-cuda /image/ /
-RUN install -d -m 755 /data && install -d -m 755 -o 10001 -g 10001 /out /state
+RUN install -d -m 755 /data && install -d -m 755 -o 10001 -g 10001 /out /state && install -d -m 700 -o 10001 -g 10001 /token
 ENV OLRANK_TORCH_DIR=/opt/libtorch XDG_CACHE_HOME=/out/.cache LANG=C.UTF-8
 USER 10001:10001
 WORKDIR /out

@@ -39,9 +39,10 @@ dd{margin:0;font-size:1.3rem;font-variant-numeric:tabular-nums}
 svg{display:block;width:100%;height:120px;border:1px solid var(--grid);border-width:1px 0}
 path{fill:none;stroke:var(--line);stroke-width:2;vector-effect:non-scaling-stroke}
 .scroll{overflow-x:auto}
-table{border-collapse:collapse;font-variant-numeric:tabular-nums}
-th,td{padding:4px 12px 4px 0;text-align:right;white-space:nowrap;border-bottom:1px solid var(--grid)}
-th{font-weight:400;color:var(--soft)}
+table{border-collapse:collapse;font-size:.84rem;font-variant-numeric:tabular-nums}
+th,td{padding:4px 8px 4px 0;text-align:right;white-space:nowrap;border-bottom:1px solid var(--grid)}
+th:last-child,td:last-child{padding-right:0}
+th{font-weight:400;color:var(--soft);white-space:normal;overflow-wrap:normal;vertical-align:bottom}
 th:first-child,td:first-child{text-align:left}
 ol{list-style:none;margin:0;padding:0}
 ol>li{padding:8px 0;border-bottom:1px solid var(--grid)}
@@ -71,7 +72,7 @@ ol>li{padding:8px 0;border-bottom:1px solid var(--grid)}
 </div>
 <h2>Latency</h2>
 <div class="scroll"><table>
-<thead><tr><th scope="col">path</th><th scope="col">requests</th><th scope="col">errors</th><th scope="col">median</th><th scope="col">99 %</th></tr></thead>
+<thead><tr><th scope="col">path</th><th scope="col">requests</th><th scope="col">errors</th><th scope="col">median, ms</th><th scope="col">99 %, ms</th></tr></thead>
 <tbody id="latencies"></tbody>
 </table></div>
 <p class="soft">Since the service started, from the reading of a request to its answer: the time that half, and 99 %, of the requests took at most. Interpolated in the buckets of <code>/metrics</code>.</p>
@@ -90,9 +91,9 @@ const make = (tag, text, name) => {
 };
 const count = number => number.toLocaleString('en');
 const share = value => value === null ? '–' : (100 * value).toFixed(1) + ' %';
-const time = seconds => {  // of a histogram, whose first bucket ends at 0.5 ms
+const milliseconds = seconds => {  // of a histogram, whose first bucket ends at 0.5 ms
   const ms = 1000 * seconds;
-  return ms <= 0.5 ? '< 0.5 ms' : ms >= 1000 ? seconds.toFixed(1) + ' s' : ms.toFixed(ms < 10 ? 1 : 0) + ' ms';
+  return ms <= 0.5 ? '< 0.5' : ms < 10 ? ms.toFixed(1) : count(Math.round(ms));
 };
 const age = seconds => {
   const units = [[86400, 'd'], [3600, 'h'], [60, 'min'], [1, 's']];
@@ -123,7 +124,7 @@ function showCards(now) {
     ['lists shown, since the start', count(now.impressions)],
     ['lists awaiting feedback', count(now.open_impressions)],
     ['certain share, since the start', share(now.certain_share)],
-    ['median ranking', rank ? time(rank.median) : '–'],
+    ['median ranking', rank ? milliseconds(rank.median) + ' ms' : '–'],
   ];
   if (now.skipped_rounds > 0) cards.push(['rounds skipped', count(now.skipped_rounds)]);
   at('cards').replaceChildren(...cards.map(([name, value]) => {
@@ -154,7 +155,7 @@ function showChart(now) {
 function showLatencies(now) {
   at('latencies').replaceChildren(...now.latencies.map(one => {
     const row = make('tr');
-    for (const text of [one.path, count(one.requests), count(one.errors), time(one.median), time(one.p99)])
+    for (const text of [one.path, count(one.requests), count(one.errors), milliseconds(one.median), milliseconds(one.p99)])
       row.append(make('td', text));
     return row;
   }));
@@ -238,8 +239,8 @@ refresh();
 
 const std::string_view kStatusPagePolicy =
     "default-src 'none'; "
-    "script-src 'sha256-UpsPci1MjVrim9IkvTErDdLj0iYi0KfO04TEMsHaa14='; "
-    "style-src 'sha256-yRKt0ima0BImeFty1ZnKKdJYqlzDs2tsTZ0yTy6UHJ4='; "
+    "script-src 'sha256-Hak56osPdJ9B8shIyLFuuBPZ+PrvL1h0luiWQDnODq8='; "
+    "style-src 'sha256-Wwd/zHb+VSHkyoDyL6+3OJDySmsL33sSL3t/f7pAgNo='; "
     "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 }  // namespace olrank

@@ -146,6 +146,7 @@ class InABrowser(PageTest):
                 self.assertEqual(tab.value("document.querySelectorAll('img').length"), 0)
                 self.assertEqual(tab.value("document.title"), "olrank service")
                 self.assertLessEqual(tab.value("document.documentElement.scrollWidth"), width)
+                self.assertTrue(tab.value("(table => table.scrollWidth <= table.clientWidth)(document.querySelector('.scroll'))"))
                 self.assertEqual(tab.value("getComputedStyle(document.body).backgroundColor"),
                                  "rgb(20, 23, 27)" if dark else "rgb(255, 255, 255)")
             self.play(service, 5)

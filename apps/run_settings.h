@@ -29,6 +29,7 @@ struct RunSettings {
   std::int64_t jobs = 1;
   SameBitsOn same_bits_on = SameBitsOn::kOneCpuType;
   std::int64_t checkpoint_every = 1000;
+  std::int64_t keep_checkpoints = 1;
   std::string out = "runs/latest";
 
   static const Schema& schema();

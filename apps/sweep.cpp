@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "core/statistics/quantile.h"
+#include "models/setting_use.h"
 
 namespace olrank {
 namespace {
@@ -66,6 +67,13 @@ GridPoint point_of(const RankerSettings& ranker, const std::vector<SweepAxis>& a
     name += fmt::format("+{}={}", key, folder_text(value));
   }
   point.settings.name = unique_name(name, taken);
+  for (const auto& [key, value] : point.values) {
+    if (const auto reason = why_ignored(point.settings, key)) {
+      throw InvalidArgument(
+          fmt::format("Grid point '{}': '{}' does not apply: {}; or sweep it in a ranker of its own.",
+                      point.settings.name, key, *reason));
+    }
+  }
   return point;
 }
 
@@ -157,7 +165,7 @@ std::vector<GridPoint> grid_of(const Configuration& configuration) {
   std::vector<GridPoint> grid;
   std::set<std::string> taken;
   for (const RankerSettings& ranker : configuration.rankers) {
-    const std::vector<SweepAxis> axes = axes_of(configuration.sweep, ranker.name);
+    const std::vector<SweepAxis> axes = axes_of(configuration.sweep, ranker);
     if (axes.empty()) continue;
     const std::size_t points = points_of(axes, ranker.name);
     for (std::size_t number = 0; number < points; ++number)

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "core/error.h"
 #include "core/text/nearest.h"
+#include "models/setting_use.h"
 
 namespace olrank {
 namespace {
@@ -75,6 +77,33 @@ SweepAxis read_axis(const std::string& ranker, const TomlDocument::Entry& entry)
   return axis;
 }
 
+/// Whether the ranker uses the axis's setting as it is, or with a value of another of its axes.
+bool may_count(const SweepAxis& axis, const std::vector<SweepAxis>& axes, const RankerSettings& ranker) {
+  if (!why_ignored(ranker, axis.key)) return true;
+  for (const SweepAxis& other : axes) {
+    for (const SettingValue& value : other.values) {
+      RankerSettings changed = ranker;
+      assign_setting(RankerSettings::schema(), &changed, other.key, value, "[sweep]");
+      if (!why_ignored(changed, axis.key)) return true;
+    }
+  }
+  return false;
+}
+
+/// Refuses an axis that none of its rankers uses.
+void check_counts(const SweepAxis& axis, const std::vector<SweepAxis>& axes,
+                  const std::vector<RankerSettings>& rankers, const std::string& origin) {
+  const RankerSettings* ignoring = nullptr;
+  for (const RankerSettings& ranker : rankers) {
+    if (!axis.ranker.empty() && axis.ranker != ranker.name) continue;
+    if (may_count(axis, axes, ranker)) return;
+    ignoring = &ranker;
+  }
+  if (ignoring == nullptr) return;
+  throw InvalidArgument(fmt::format("{}: '{}' does not apply to ranker '{}': {}.", origin, axis.key,
+                                    ignoring->name, *why_ignored(*ignoring, axis.key)));
+}
+
 /// A TOML key, quoted if necessary.
 std::string toml_key(const std::string& name) {
   const bool bare = std::all_of(name.begin(), name.end(), [](unsigned char c) {
@@ -92,6 +121,7 @@ bool is_sweep_table(const TomlDocument::Table& table) {
 std::vector<SweepAxis> read_sweep(const TomlDocument& document,
                                   const std::vector<RankerSettings>& rankers) {
   std::vector<SweepAxis> axes;
+  std::vector<std::string> origins;
   for (const TomlDocument::Table& table : document.tables) {
     if (!is_sweep_table(table)) continue;
     if (table.repeated) {
@@ -109,8 +139,10 @@ std::vector<SweepAxis> read_sweep(const TomlDocument& document,
                         axis.ranker.empty() ? "" : fmt::format(" in ranker '{}'", axis.ranker)));
       }
       axes.push_back(std::move(axis));
+      origins.push_back(entry.key_origin);
     }
   }
+  for (std::size_t i = 0; i < axes.size(); ++i) check_counts(axes[i], axes, rankers, origins[i]);
   return axes;
 }
 
@@ -134,11 +166,11 @@ std::string print_sweep(const std::vector<SweepAxis>& axes) {
   return text;
 }
 
-std::vector<SweepAxis> axes_of(const std::vector<SweepAxis>& axes, std::string_view ranker) {
+std::vector<SweepAxis> axes_of(const std::vector<SweepAxis>& axes, const RankerSettings& ranker) {
   std::vector<SweepAxis> held;
   for (const bool own : {false, true}) {
     for (const SweepAxis& axis : axes) {
-      if (own ? axis.ranker != ranker : !axis.ranker.empty()) continue;
+      if (own ? axis.ranker != ranker.name : !axis.ranker.empty()) continue;
       const auto general = std::find_if(held.begin(), held.end(),
                                         [&](const SweepAxis& other) { return other.key == axis.key; });
       if (general == held.end()) {
@@ -148,7 +180,11 @@ std::vector<SweepAxis> axes_of(const std::vector<SweepAxis>& axes, std::string_v
       }
     }
   }
-  return held;
+  std::vector<SweepAxis> counting;
+  std::copy_if(held.begin(), held.end(), std::back_inserter(counting), [&](const SweepAxis& axis) {
+    return !axis.ranker.empty() || may_count(axis, held, ranker);
+  });
+  return counting;
 }
 
 }  // namespace olrank

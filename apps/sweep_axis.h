@@ -29,7 +29,8 @@ std::vector<SweepAxis> read_sweep(const TomlDocument& document, const std::vecto
 /// The axes as TOML that reads back to the same axes; empty without axes.
 std::string print_sweep(const std::vector<SweepAxis>& axes);
 
-/// The axes of one ranker; [sweep.NAME] overrides [sweep].
-std::vector<SweepAxis> axes_of(const std::vector<SweepAxis>& axes, std::string_view ranker);
+/// The axes of one ranker: those of its [sweep.NAME], and those of [sweep] that count for it and that its
+/// own do not override.
+std::vector<SweepAxis> axes_of(const std::vector<SweepAxis>& axes, const RankerSettings& ranker);
 
 }  // namespace olrank

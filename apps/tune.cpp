@@ -37,7 +37,7 @@ std::vector<RankerSettings> settings_of(const std::vector<GridPoint>& grid) {
 std::vector<RankerSettings> unswept_rankers(const Configuration& configuration) {
   std::vector<RankerSettings> rankers;
   for (const RankerSettings& ranker : configuration.rankers) {
-    if (axes_of(configuration.sweep, ranker.name).empty()) rankers.push_back(ranker);
+    if (axes_of(configuration.sweep, ranker).empty()) rankers.push_back(ranker);
   }
   return rankers;
 }

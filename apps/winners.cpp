@@ -18,7 +18,7 @@ std::vector<Winner> winners_of(const Configuration& configuration, const std::ve
                                const std::vector<TriedPoint>& tried, const ChoiceRule& rule) {
   std::vector<Winner> winners;
   for (const RankerSettings& ranker : configuration.rankers) {
-    const std::vector<SweepAxis> axes = axes_of(configuration.sweep, ranker.name);
+    const std::vector<SweepAxis> axes = axes_of(configuration.sweep, ranker);
     if (axes.empty()) {
       for (const auto& place : scopes_of(configuration, rule.per))
         winners.push_back({{ranker.name, ranker, {}}, place, {}, 0.0, {}, {}});

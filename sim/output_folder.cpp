@@ -210,6 +210,18 @@ std::set<TrialIdentity> OutputFolder::listed_trials() const {
   return trials;
 }
 
+/// Of the trials that are still here; none where --force has removed them.
+ordered_json OutputFolder::earlier_runs() const {
+  const auto manifest = own_manifest(path_);
+  const std::set<TrialIdentity> listed = listed_trials();
+  const bool kept = std::any_of(listed.begin(), listed.end(), [&](const TrialIdentity& identity) {
+    return fs::exists(path_ / identity.path());
+  });
+  if (!manifest || !kept) return ordered_json::array();
+  const auto runs = manifest->find("runs");
+  return runs != manifest->end() && runs->is_array() ? *runs : ordered_json::array();
+}
+
 void OutputFolder::write_manifest(const ordered_json& description, const std::string& command,
                                   const std::vector<TrialIdentity>& trials) const {
   std::set<TrialIdentity> listed(trials.begin(), trials.end());
@@ -218,6 +230,11 @@ void OutputFolder::write_manifest(const ordered_json& description, const std::st
   }
   ordered_json manifest = heading(kind_, command);
   manifest.update(description);
+  manifest["trials"] = listed.size();
+  manifest["runs"] = earlier_runs();
+  ordered_json run = {{"started", manifest["started"]}, {"version", version()}, {"command", command}};
+  if (description.contains("config")) run["rounds"] = description["config"]["protocol"]["rounds"];
+  manifest["runs"].push_back(run);
   manifest[kTrialList] = ordered_json::array();
   for (const TrialIdentity& identity : listed) manifest[kTrialList].push_back(identity.path().string());
   write_json(path_, manifest);

@@ -299,7 +299,7 @@ class BenchCovarianceCommand : public Command {
     if (ensembles > 0) return base;
     overrides.push_back(
         {"ranker", "", "kind", std::string(name_of(RankerKind::kP2NeurRank)), "bench covariance"});
-    base.ensemble = resolve_configuration(file(), overrides).rankers.front();
+    base.ensemble = resolve_configuration(file(), overrides, IgnoredSettings::kDrop).rankers.front();
     base.ensemble.name = name_of(RankerKind::kP2NeurRank);
     return base;
   }

@@ -9,6 +9,7 @@
 #include "core/settings/choice.h"
 #include "models/export/export_format.h"
 #include "models/model_file.h"
+#include "models/modules/torch_script.h"
 
 namespace olrank {
 namespace {
@@ -30,7 +31,8 @@ class ExportCommand : public Command {
 
   void declare(CLI::App& app) override {
     app.add_option("model", model_, "a model file or the folder of a finished trial")->type_name("MODEL");
-    app.add_option("--to", format_, "output format: safetensors, pt, onnx, json or c")->type_name("FORMAT");
+    app.add_option("--to", format_, "output format: safetensors, pt, torchscript, onnx, json or c")
+        ->type_name("FORMAT");
     app.add_option("--out", out_, "output file; with --to c, its name is the prefix of the function names")
         ->type_name("FILE");
   }
@@ -38,11 +40,13 @@ class ExportCommand : public Command {
   int run(const OutputFlags&) override {
     if (model_.empty()) throw InvalidArgument("No model given: name a model file or a trial's folder.");
     if (format_.empty())
-      throw InvalidArgument("--to is required: choose safetensors, pt, onnx, json or c.");
+      throw InvalidArgument("--to is required: choose safetensors, pt, torchscript, onnx, json or c.");
     if (out_.empty()) throw InvalidArgument("--out is required: name the file to write.");
     const auto format = parse_choice<ExportFormat>("--to", format_);
     const LoadedModel model = load_model(model_file_of(model_));
-    write_file_atomically(out_, exported(model, format, identifier_of(out_)));
+    write_file_atomically(out_, format == ExportFormat::kTorchScript
+                                    ? torch_script_of(model)
+                                    : exported(model, format, identifier_of(out_)));
     return 0;
   }
 

@@ -156,6 +156,10 @@ class EvalCommand : public Command {
       request.per_query.clear();  // one file for all
     }
     const std::vector<std::string> names = ranking_names(files);
+    for (auto name = names.begin(); name != names.end(); ++name) {
+      if (std::find(names.begin(), name, *name) != name)
+        throw InvalidArgument(fmt::format("The ranking '{}' is given twice. Remove one of them.", *name));
+    }
     if (!baseline_.empty() && std::find(names.begin(), names.end(), baseline_) == names.end())
       throw InvalidArgument(fmt::format("--baseline {}", must_be_one_of(baseline_, names)));
     std::vector<std::vector<EvalResult>> results = evaluate_all(requests, context);

@@ -11,6 +11,7 @@
 #include "core/settings/choice.h"
 #include "models/export/export_format.h"
 #include "models/model_file.h"
+#include "models/modules/torch_script.h"
 
 namespace olrank {
 namespace {
@@ -35,7 +36,8 @@ class ExportCommand : public Command {
     app.add_option("--state", state_,
                    "export the model of a stopped service instead: the folder of 'olrank serve'")
         ->type_name("DIR");
-    app.add_option("--to", format_, "output format: safetensors, pt, onnx, json or c")->type_name("FORMAT");
+    app.add_option("--to", format_, "output format: safetensors, pt, torchscript, onnx, json or c")
+        ->type_name("FORMAT");
     app.add_option("--out", out_, "output file; with --to c, its name is the prefix of the function names")
         ->type_name("FILE");
   }
@@ -46,12 +48,14 @@ class ExportCommand : public Command {
     if (!model_.empty() && !state_.empty())
       throw InvalidArgument("A model and --state exclude each other: name one of them.");
     if (format_.empty())
-      throw InvalidArgument("--to is required: choose safetensors, pt, onnx, json or c.");
+      throw InvalidArgument("--to is required: choose safetensors, pt, torchscript, onnx, json or c.");
     if (out_.empty()) throw InvalidArgument("--out is required: name the file to write.");
     const auto format = parse_choice<ExportFormat>("--to", format_);
     const LoadedModel model = state_.empty() ? load_model(model_file_of(model_))
                                              : parse_model(stopped_service_model(state_), state_);
-    write_file_atomically(out_, exported(model, format, identifier_of(out_)));
+    write_file_atomically(out_, format == ExportFormat::kTorchScript
+                                    ? torch_script_of(model)
+                                    : exported(model, format, identifier_of(out_)));
     log_info("Wrote {}: the model in the format {}", out_, name_of(format));
     return 0;
   }

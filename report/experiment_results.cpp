@@ -61,21 +61,26 @@ void read_summary(const fs::path& file, TrialResults& trial) {
     trial.last[Measure::kMilliseconds] = 1000.0 * learning / static_cast<double>(trial.rounds);
 }
 
-/// The last field of every line but the header. Fields of queries that the conventions exclude are empty
-/// and become NaN.
+/// The last field of every line but the header, `qid,ndcg@K`. Fields of queries that the conventions
+/// exclude are empty and become NaN. Throws DataError for anything else.
 std::vector<double> read_queries(const fs::path& file) {
   const std::string text = read_file(file);
+  const auto fail = [&](std::int64_t line, const char* sentence) {
+    throw DataError(file.string(), line, 1, sentence);
+  };
+  if (!text.starts_with("qid,ndcg@")) fail(1, "This line must be 'qid,ndcg@K'.");
   std::vector<double> values;
+  std::int64_t line = 1;
   for (std::size_t begin = text.find('\n'); begin != std::string::npos && begin + 1 < text.size();) {
+    ++line;
     const std::size_t end = std::min(text.find('\n', begin + 1), text.size());
     const std::size_t comma = text.rfind(',', end);
     double value = std::nan("");
-    if (comma == std::string::npos || comma <= begin)
-      throw IoError(fmt::format("{}: A line has no query value.", file.string()));
+    if (comma == std::string::npos || comma <= begin) fail(line, "This line has no query value.");
     if (comma + 1 < end) {
       const auto [stopped, error] = std::from_chars(text.data() + comma + 1, text.data() + end, value);
       if (error != std::errc() || stopped != text.data() + end)
-        throw IoError(fmt::format("{}: A query value is not a number.", file.string()));
+        fail(line, "The query value is not a number.");
     }
     values.push_back(value);
     begin = end;
@@ -95,7 +100,11 @@ TrialResults read_trial(const fs::path& experiment, const TrialIdentity& identit
       throw IoError(fmt::format("{}: This file is not a trial summary.", summary.string()));
     }
     trial.finished = true;
-    if (fs::exists(folder / "queries.csv")) trial.queries = read_queries(folder / "queries.csv");
+    try {
+      if (fs::exists(folder / "queries.csv")) trial.queries = read_queries(folder / "queries.csv");
+    } catch (const DataError& error) {  // only the bootstrap needs them
+      trial.damaged_queries = error.what();
+    }
   }
   if (fs::exists(folder / "curve.jsonl")) trial.curve = read_curve(folder / "curve.jsonl");
   return trial;
@@ -148,6 +157,8 @@ ExperimentResults read_experiment(const fs::path& folder) {
     results.trials.push_back(read_trial(folder, identity));
     const std::string& damage = results.trials.back().curve.damage;
     if (!damage.empty()) results.warnings.push_back(damage);
+    if (const std::string& damaged = results.trials.back().damaged_queries; !damaged.empty())
+      results.warnings.push_back(damaged + " The bootstrap does without the trial's queries.");
     for (const std::string& note : results.trials.back().notes)
       results.warnings.push_back(fmt::format("{}: {}", identity.path().string(), note));
   }

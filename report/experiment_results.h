@@ -32,6 +32,7 @@ struct TrialResults {
   std::vector<std::string> notes;  // a sentence each
   double posterior_bytes = 0.0;    // NaN if the ranker does not report it
   std::vector<double> queries;     // final offline NDCG per evaluated query; empty if not kept
+  std::string damaged_queries;     // a sentence, if their file is damaged
 
   /// The last evaluated round; 0 before the first.
   std::int64_t last_round() const;

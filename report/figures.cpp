@@ -54,8 +54,11 @@ class UserFigures {
   }
 
   std::vector<ReportFigure> all() {
-    for (const Measure measure : kLineMeasures) add_lines(measure);
-    for (const NamedMetric& metric : user_.metrics(data_.cutoff)) add_lines(measure_of(metric));
+    for (const Measure measure : kLineMeasures) {
+      add_lines(measure);
+      if (measure != Measure::kOfflineNdcg) continue;
+      for (const NamedMetric& metric : user_.metrics(data_.cutoff)) add_lines(measure_of(metric));
+    }
     add_blocks_by_rank();
     add_speed_against_quality();
     add_stages();

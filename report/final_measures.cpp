@@ -66,16 +66,16 @@ std::vector<FinalMeasure> final_measures(std::int64_t cutoff, std::span<const Na
   std::vector<FinalMeasure> measures = {
       last_value(Measure::kOfflineNdcg, 4, Better::kLarger),
       {"offline-area", fmt::format("Area under offline NDCG@{}", cutoff), 4, Better::kLarger,
-       [](const TrialResults& trial) { return area(trial, Measure::kOfflineNdcg); }},
-      last_value(Measure::kDiscountedNdcg, 1, Better::kLarger),
-      last_value(Measure::kRegret, 0, Better::kSmaller),
-      last_value(Measure::kCosine, 4, Better::kLarger),
-      last_value(Measure::kCertainShare, 3, Better::kNeither),
-      last_value(Measure::kMilliseconds, 3, Better::kNeither)};
+       [](const TrialResults& trial) { return area(trial, Measure::kOfflineNdcg); }}};
   for (const NamedMetric& metric : metrics) {
     const Better better = metric.larger_is_better() ? Better::kLarger : Better::kSmaller;
     measures.push_back(last_value(measure_of(metric), metric.is_share() ? 4 : 2, better));
   }
+  measures.insert(measures.end(), {last_value(Measure::kDiscountedNdcg, 1, Better::kLarger),
+                                   last_value(Measure::kRegret, 0, Better::kSmaller),
+                                   last_value(Measure::kCosine, 4, Better::kLarger),
+                                   last_value(Measure::kCertainShare, 3, Better::kNeither),
+                                   last_value(Measure::kMilliseconds, 3, Better::kNeither)});
   return measures;
 }
 

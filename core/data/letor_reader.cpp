@@ -241,6 +241,7 @@ void warn_of_missing(const std::string& name, const MissingValues& missing) {
 
 Dataset read_letor_bytes(std::string_view bytes, const std::string& name, const LetorOptions& options,
                          ThreadPool& pool, MissingValues* missing) {
+  require_compression_of_name(name, bytes);
   const auto blocks = letor_text_blocks(bytes, options);
   return read_blocks(*blocks, name, options, pool, missing);
 }

@@ -53,7 +53,9 @@ class LetorStream::Reader {
         max_bytes_(options.max_bytes),
         pool_(pool),
         memory_(MappedMemory::of_file(path)),
-        blocks_(letor_text_blocks(memory_.text(), options)) {}
+        blocks_(letor_text_blocks(memory_.text(), options)) {
+    require_compression_of_name(path, memory_.text());
+  }
 
   std::optional<Dataset> next() {
     while (!ended_) {

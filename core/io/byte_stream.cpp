@@ -206,6 +206,14 @@ class ZstdCompressor : public Compressor {
   ZSTD_CStream* zstd_;
 };
 
+/// Whether the beginning of the bytes has control characters that text does not have.
+bool is_binary(std::string_view bytes) {
+  return std::any_of(bytes.begin(), bytes.begin() + std::min<std::size_t>(bytes.size(), 4096), [](char c) {
+    return static_cast<unsigned char>(c) < 0x20 && c != '\t' && c != '\n' && c != '\v' && c != '\f' &&
+           c != '\r';
+  });
+}
+
 }  // namespace
 
 Compression compression_of(std::string_view first_bytes) {
@@ -223,6 +231,18 @@ Compression compression_of_name(std::string_view name) {
   if (name.ends_with(".gz")) return Compression::kGzip;
   if (name.ends_with(".zst")) return Compression::kZstd;
   return Compression::kNone;
+}
+
+void require_compression_of_name(const std::string& name, std::string_view first_bytes) {
+  const Compression promised = compression_of_name(name);
+  if (promised == Compression::kNone || compression_of(first_bytes.substr(0, 4)) != Compression::kNone)
+    return;
+  if (!is_binary(first_bytes) && !first_bytes.starts_with('<')) return;
+  const std::string_view kind = promised == Compression::kGzip ? "gzip" : "zstd";
+  throw DataError(name, 0, 0,
+                  fmt::format("This is neither {} data, as the name says, nor lines of text: get the file "
+                              "again, or give it the name of what it is.",
+                              kind));
 }
 
 ByteSource memory_source(std::string_view bytes) {
@@ -251,14 +271,15 @@ std::unique_ptr<ByteStream> decompressed(ByteSource source, Compression compress
   return std::make_unique<PlainStream>(std::move(source));
 }
 
-std::unique_ptr<ByteStream> descriptor_stream(int descriptor, std::string name) {
-  ByteSource rest = descriptor_source(descriptor, std::move(name));
+std::unique_ptr<ByteStream> descriptor_stream(int descriptor, const std::string& name) {
+  ByteSource rest = descriptor_source(descriptor, name);
   std::string start;  // enough to tell the compression; given out again first
   while (start.size() < 4) {
     const std::string_view piece = rest();
     if (piece.empty()) break;
     start += piece;
   }
+  require_compression_of_name(name, start);
   const Compression compression = compression_of(start);
   ByteSource bytes = [start = std::move(start), rest = std::move(rest),
                       given = false]() mutable -> std::string_view {

@@ -36,6 +36,11 @@ Compression compression_of(std::string_view first_bytes);
 /// Compression by file name: .gz, .zst or none.
 Compression compression_of_name(std::string_view name);
 
+/// Throws DataError for a file whose name ends like compressed ones and whose first bytes are neither
+/// compressed nor text: markup, which servers send in place of a missing file, is none. Content decides how
+/// a file is read, so text passes.
+void require_compression_of_name(const std::string& name, std::string_view first_bytes);
+
 /// Source of compressed bytes: returns the next piece, or an empty one at the end. A piece is valid until
 /// the next call.
 using ByteSource = std::function<std::string_view()>;
@@ -48,8 +53,9 @@ ByteSource descriptor_source(int descriptor, std::string name);
 /// Decompresses; concatenated gzip members or zstd frames are read as one. Throws BrokenStream.
 std::unique_ptr<ByteStream> decompressed(ByteSource source, Compression compression);
 
-/// The bytes of an open descriptor, decompressed if their beginning says so.
-std::unique_ptr<ByteStream> descriptor_stream(int descriptor, std::string name);
+/// The bytes of an open descriptor, decompressed if their beginning says so; a `name` like those of
+/// compressed files is held to it.
+std::unique_ptr<ByteStream> descriptor_stream(int descriptor, const std::string& name);
 
 /// `bytes` compressed as one gzip member or one zstd frame.
 class Compressor {

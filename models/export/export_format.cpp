@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/data/normaliser_text.h"
+#include "core/error.h"
 #include "core/io/safetensors.h"
 
 namespace olrank {
@@ -30,6 +31,8 @@ std::string exported(const LoadedModel& model, ExportFormat format, const std::s
   switch (format) {
     case ExportFormat::kPt:
       return torch_archive_of(model);
+    case ExportFormat::kTorchScript:
+      throw InvalidArgument("This program writes no TorchScript.");
     case ExportFormat::kOnnx:
       return onnx_of(model);
     case ExportFormat::kJson:

@@ -10,20 +10,22 @@
 
 namespace olrank {
 
-enum class ExportFormat { kSafetensors, kPt, kOnnx, kJson, kC };
+enum class ExportFormat { kSafetensors, kPt, kTorchScript, kOnnx, kJson, kC };
 
 template <>
 struct EnumNames<ExportFormat> {
   static constexpr std::array values = {
       std::pair{ExportFormat::kSafetensors, std::string_view("safetensors")},
       std::pair{ExportFormat::kPt, std::string_view("pt")},
+      std::pair{ExportFormat::kTorchScript, std::string_view("torchscript")},
       std::pair{ExportFormat::kOnnx, std::string_view("onnx")},
       std::pair{ExportFormat::kJson, std::string_view("json")},
       std::pair{ExportFormat::kC, std::string_view("c")}};
 };
 
 /// The bytes of the model's file in a format. `name` is the prefix of the functions of a C source; other
-/// formats ignore it. Everything comes from the model alone.
+/// formats ignore it. Everything comes from the model alone. TorchScript is written with LibTorch, by
+/// torch_script_of() in models/modules, and refused here with InvalidArgument.
 std::string exported(const LoadedModel& model, ExportFormat format, const std::string& name);
 
 /// The metadata of the model's file, with the normalisation and feature names added if missing.

@@ -5,6 +5,7 @@ import importlib.util
 import json
 import pathlib
 import pickle
+import re
 import shutil
 import subprocess
 import tempfile
@@ -197,6 +198,35 @@ class Forms(unittest.TestCase):
                         units = units.relu()
                 total += float(metadata.get("output_scale", 1)) * units[:, 0]
             self.expect_scores((total / members).tolist(), name)
+
+    def test_torchscript_holds_code_tensors_and_metadata(self):
+        for name in RANKERS:
+            tensors, metadata = read_safetensors(self.models[name])
+            with zipfile.ZipFile(self.exported(name, "torchscript")) as archive:
+                self.assertIsNone(archive.testzip())
+                files = {entry.partition("/")[2]: archive.read(entry) for entry in archive.namelist()}
+            self.assertEqual(json.loads(files["extra/olrank.json"]), metadata)
+            self.assertIn(b"def forward(self", files["code/__torch__/olrank.py"])
+            stored = sorted(len(content) for entry, content in files.items() if re.fullmatch(r"data/\d+", entry))
+            for _, values in tensors.values():
+                self.assertIn(4 * len(values), stored)
+
+    @unittest.skipUnless(has("torch"), "Python's torch is missing")
+    def test_torch_loads_torchscript(self):
+        import torch
+        for name in RANKERS:
+            extra = {"olrank.json": ""}
+            module = torch.jit.load(str(self.exported(name, "torchscript")), _extra_files=extra)
+            metadata = json.loads(extra["olrank.json"])
+            tensors, known = read_safetensors(self.models[name])
+            self.assertEqual(metadata, known)
+            self.assertEqual(set(dict(module.named_parameters())), set(tensors))
+            scores = []
+            for docs in self.queries(metadata):
+                given = module(torch.tensor(docs, dtype=torch.float32))
+                self.assertEqual((given.dtype, given.shape), (torch.float64, (len(docs),)))
+                scores += given.tolist()
+            self.expect_scores(scores, name)
 
     @unittest.skipUnless(has("onnx", "onnxruntime", "numpy"), "Python's onnx, onnxruntime or numpy is missing")
     def test_onnx_gives_the_scores(self):

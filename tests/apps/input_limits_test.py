@@ -55,6 +55,7 @@ class InputLimits(unittest.TestCase):
         run = ["run", "--data-train", self.small, "--data-test", self.small, "--out", self.root / "out"]
         self.refused(1, "/dev/zero:1:2097153: The line is longer than 1.0 MB.", 20, "eval", *data, "--scores", "/dev/zero")
         self.refused(1, "The line is longer than 1.0 MB.", 20, "eval", *data, "--run", "/dev/zero")
+        self.refused(1, "The line is longer than 1.0 MB.", 20, "eval", "--qrels", "/dev/zero", "--run", "/dev/zero")
         self.refused(1, "the limit set by --max-memory", 250, "data", "inspect", "/dev/zero", "--max-memory", "50MB")
         self.refused(2, "larger than 8388608 bytes", 20, "run", "/dev/zero")
         self.refused(1, "larger than 1073741824 bytes", 1100, "eval", *data, "--model", "/dev/zero")

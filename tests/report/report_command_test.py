@@ -374,6 +374,44 @@ class BadInput(Report):
             self.says(page, place)
             self.says(page, "covers 2 trials instead of 3")
 
+    def test_damaged_query_values_are_left_out_with_a_warning(self):
+        experiment = write_experiment(self.folder / "e", seeds=(1, 2, 3))
+        whole = self.figures(experiment)[0]
+        damaged = trial_folder(experiment, "pdgd", "perfect", 1, 2) / "queries.csv"
+        for content, sentence in ((b"junk", "1:1: This line must be 'qid,ndcg@K'."),
+                                  (bytes(range(256)), "1:1: This line must be 'qid,ndcg@K'."),
+                                  (b"qid,ndcg@10\n1,0.5\n2,abc\n", "3:1: The query value is not a number."),
+                                  (b"qid,ndcg@10\n1\n", "2:1: This line has no query value.")):
+            damaged.write_bytes(content)
+            done = self.report(experiment)
+            self.assertIn(f"{damaged}:{sentence} The bootstrap does without the trial's queries.", done.stderr)
+            self.says(Reader((experiment / "report.html").read_text()), sentence)
+            self.assertEqual(self.figures(experiment)[0], whole)
+
+    def test_added_metrics_have_curves_figures_and_final_values(self):
+        experiment = write_experiment(self.folder / "e", seeds=(1, 2, 3))
+        for name, level in (("pairrank", 0.4), ("pdgd", 0.3)):
+            for seed in (1, 2, 3):
+                trial = trial_folder(experiment, name, "perfect", 1, seed)
+                lines = [json.loads(line) for line in (trial / "curve.jsonl").read_text().splitlines()]
+                for line in lines:
+                    line["metrics"] = {"map": level + 0.01 * seed, "ndcg@5": 0.5, "ndcg@10": line["offline"]["ndcg@10"]}
+                (trial / "curve.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+                summary = json.loads((trial / "summary.json").read_text())
+                summary["last"]["metrics"] = lines[-1]["metrics"]
+                (trial / "summary.json").write_text(json.dumps(summary))
+        figures, results = self.figures(experiment, "--figures", self.folder / "f")
+        row = figures[("made-up", "perfect", "offline-map", "pairrank")]
+        self.assertAlmostEqual(row["mean"], 0.42)
+        self.assertTrue(row["best"])
+        self.assertFalse(figures[("made-up", "perfect", "offline-map", "pdgd")]["not_significantly_worse"])
+        self.assertFalse([key for key in figures if key[2] == "offline-ndcg-at-10"])  # the main measure already
+        curves = {(entry["ranker"], entry["figure"]) for entry in results["results"][0]["curves"]}
+        self.assertIn(("pdgd", "offline-ndcg-at-5"), curves)
+        for slug in ("offline-map", "offline-ndcg-at-5"):
+            self.assertTrue((self.folder / "f" / f"perfect-{slug}.svg").is_file(), slug)
+        self.says(Reader((experiment / "report.html").read_text()), "Offline MAP", "Offline NDCG@5")
+
     def test_folders_without_an_experiment(self):
         (self.folder / "empty").mkdir()
         self.refused(2, "is not an experiment folder: it has no manifest.json", self.folder / "empty")

@@ -186,7 +186,7 @@ TEST(UsersTest, RefusesContradictoryChanges) {
             "User 'mine': Unknown user 'prefect' in 'intents'.");
   EXPECT_EQ(complaint_about([](UserSettings& user) {
               user.intents = {"perfect", "navigational"};
-            }).substr(0, 66),
+            }).substr(0, 65),
             "User 'mine' has kind \"dependent\", which does not use 'intents'. R");
   EXPECT_EQ(
       complaint_about([](UserSettings& user) {

@@ -267,6 +267,28 @@ TEST(LetorReader, ReadsFilesAndPipes) {
   }
 }
 
+TEST(LetorReader, RefusesCompressedNamesOfOtherContent) {
+  const TemporaryFolder folder;
+  ThreadPool pool(1);
+  const auto message = [&](const std::string& name, const std::string& bytes) {
+    std::ofstream(folder / name, std::ios::binary) << bytes;
+    return message_of<DataError>([&] { read_letor(folder / name, {}, pool); });
+  };
+  const std::string text = "1 qid:1 1:0.5\n";
+  for (const std::string& bytes : {std::string("PK\x03\x04 not gzip"), std::string("\x1f"), text + '\0',
+                                   std::string("<!DOCTYPE html>\n<title>404</title>\n")}) {
+    const std::string end =
+        " data, as the name says, nor lines of text: get the file again, or give it the "
+        "name of what it is.";
+    EXPECT_EQ(message("a.gz", bytes), (folder / "a.gz").string() + ": This is neither gzip" + end);
+    EXPECT_EQ(message("a.zst", bytes), (folder / "a.zst").string() + ": This is neither zstd" + end);
+  }
+  EXPECT_NE(message("b.gz", "").find("The file contains no document."), std::string::npos);
+  // The content decides how it is read.
+  EXPECT_EQ(message("c.gz", compressed(text, Compression::kZstd)), kNoError);
+  EXPECT_EQ(message("c.txt", compressed(text, Compression::kGzip)), kNoError);
+}
+
 TEST(LetorReader, RefusesMissingFilesAndFolders) {
   const TemporaryFolder folder;
   ThreadPool pool(1);

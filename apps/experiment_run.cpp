@@ -9,7 +9,7 @@
 #include "core/runtime/interrupt.h"
 #include "core/runtime/log.h"
 #include "core/text/counted.h"
-#include "report/comparison.h"
+#include "report/findings.h"
 #include "report/page.h"
 #include "sim/summary_table.h"
 
@@ -29,18 +29,29 @@ int run_and_summarise(const ExperimentPlan& plan) {
   return outcome.failures.empty() ? 0 : 1;
 }
 
-void print_summary(const std::filesystem::path& out, const OutputFlags& output) {
-  const std::vector<SummaryRow> rows = read_summaries(out);
-  write_file_atomically(out / "summary.csv", summary_csv(rows));
-  const ResultConventions about = conventions_of(read_run_description(out));
-  fmt::print("{}",
-             output.json ? summary_means_json(rows, about) : summary_text(rows, about, output.columns()));
-}
-
-void write_report_page(const std::filesystem::path& out) {
+Report write_report_page(const std::filesystem::path& out) {
   std::vector<ExperimentResults> experiments;
   experiments.push_back(read_experiment(out));
-  write_file_atomically(out / "report.html", report_page(compare_experiments(std::move(experiments))));
+  Report report = compare_experiments(std::move(experiments));
+  write_file_atomically(out / "report.html", report_page(report));
+  return report;
+}
+
+void print_summary(const Report& report, const OutputFlags& output) {
+  const ExperimentResults& experiment = report.experiments.front();
+  const std::vector<SummaryRow> rows = read_summaries(experiment.folder);
+  write_file_atomically(experiment.folder / "summary.csv", summary_csv(rows));
+  const ResultConventions about = conventions_of(experiment.run);
+  if (output.json) {
+    fmt::print("{}", summary_means_json(rows, about));
+    return;
+  }
+  print_findings(report, output);
+  fmt::print("{}", summary_text(rows, about, output.columns()));
+}
+
+void print_findings(const Report& report, const OutputFlags& output) {
+  fmt::print("{}\n", findings_text(report, static_cast<std::size_t>(output.columns())));
 }
 
 }  // namespace olrank

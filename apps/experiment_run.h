@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "apps/command.h"
+#include "report/comparison.h"
 #include "sim/experiment.h"
 
 namespace olrank {
@@ -11,10 +12,14 @@ namespace olrank {
 /// signal stopped it.
 int run_and_summarise(const ExperimentPlan& plan);
 
-/// Rewrites OUT/summary.csv from every finished trial in OUT and prints their means.
-void print_summary(const std::filesystem::path& out, const OutputFlags& output);
+/// Writes OUT/report.html from the trials so far, finished or not. Returns what the page shows.
+Report write_report_page(const std::filesystem::path& out);
 
-/// Writes OUT/report.html from the trials so far, finished or not.
-void write_report_page(const std::filesystem::path& out);
+/// Rewrites summary.csv of a single experiment from every finished trial; prints the findings and the
+/// means.
+void print_summary(const Report& report, const OutputFlags& output);
+
+/// What the results say, wrapped to the width of the output.
+void print_findings(const Report& report, const OutputFlags& output);
 
 }  // namespace olrank

@@ -43,6 +43,9 @@ class ReportCommand : public Command {
                    "write metrics, curves and significance tests as JSON; without FILE, print them")
         ->type_name("FILE")
         ->expected(0, 1);
+    app.add_option("--baseline", baseline_,
+                   "ranker that differences are taken against [default: the best one offline]")
+        ->type_name("NAME");
     app.add_flag("--watch", watch_, "show progress until the experiment finishes");
     app.add_option("--every", interval_, "seconds between updates of --watch [default: 2]")
         ->type_name("SECONDS");
@@ -67,7 +70,7 @@ class ReportCommand : public Command {
     for (const std::string& folder : {page_folder().string(), figures_}) {
       if (!folder.empty()) OutputFolder::require_own(folder, FolderKind::kReport);
     }
-    const Report report = compare_experiments(std::move(experiments));
+    const Report report = compare_experiments(std::move(experiments), baseline_);
     for (const std::string& warning : report.warnings) log_warning("{}", warning);
     write_files(report, output.command_line);
     print_tables(report, output);
@@ -112,9 +115,10 @@ class ReportCommand : public Command {
       return;
     }
     if (report.experiments.size() == 1 && out_.empty()) {
-      print_summary(report.experiments.front().folder, output);
+      print_summary(report, output);
       return;
     }
+    print_findings(report, output);
     // A comparison does not rewrite the experiments' own files.
     for (std::size_t i = 0; i < report.experiments.size(); ++i) {
       fmt::print("{}{}\n{}", i > 0 ? "\n" : "", report.labels[i],
@@ -143,6 +147,7 @@ class ReportCommand : public Command {
   std::string latex_;
   std::string csv_;
   std::string json_;
+  std::string baseline_;
   CLI::Option* json_option_ = nullptr;
   bool prints_json_ = false;
   bool watch_ = false;

@@ -63,8 +63,8 @@ class RunCommand : public Command {
     write_manifest(configuration, plan, folder, output.command_line);
     write_configuration(configuration, plan.out / "config.toml");
     const int code = run_and_summarise(plan);
-    write_report_page(plan.out);
-    if (code == 0) print_summary(plan.out, output);
+    const Report report = write_report_page(plan.out);
+    if (code == 0) print_summary(report, output);
     flush_output();
     log_info("Report: {}", (plan.out / "report.html").string());
     return code;

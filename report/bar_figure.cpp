@@ -7,7 +7,7 @@
 
 #include "core/text/csv.h"
 #include "report/markup.h"
-#include "report/ticks.h"
+#include "report/number_text.h"
 
 namespace olrank {
 namespace {

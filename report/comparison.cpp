@@ -8,6 +8,9 @@
 #include <set>
 #include <tuple>
 
+#include "core/error.h"
+#include "core/text/nearest.h"
+
 namespace olrank {
 namespace {
 
@@ -104,7 +107,7 @@ class Comparison {
     report_.labels = labels_of(report_.experiments);
   }
 
-  Report join() {
+  Report join(const std::string& baseline) {
     for (std::size_t i = 0; i < report_.experiments.size(); ++i) {
       const std::vector<std::string>& damage = report_.experiments[i].warnings;
       report_.warnings.insert(report_.warnings.end(), damage.begin(), damage.end());
@@ -116,6 +119,7 @@ class Comparison {
     for (DataResults& data : report_.data) {
       for (UserResults& user : data.users) finish(user);
     }
+    report_.baseline = baseline.empty() ? exact_structure() : ranker_named(baseline);
     return std::move(report_);
   }
 
@@ -124,22 +128,55 @@ class Comparison {
     for (std::size_t i = 0; i < report_.experiments.size(); ++i) {
       const ExperimentResults& experiment = report_.experiments[i];
       for (const RankerDescription& ranker : experiment.run.rankers)
-        ranker_number(i, ranker.name, ranker.summary);
+        ranker_number(i, ranker.name, ranker.summary, ranker.skyline);
       // A merged folder may hold trials that its manifest does not list.
-      for (const TrialResults& trial : experiment.trials) ranker_number(i, trial.identity.ranker, "");
+      for (const TrialResults& trial : experiment.trials)
+        ranker_number(i, trial.identity.ranker, "", false);
     }
   }
 
-  std::size_t ranker_number(std::size_t experiment, const std::string& name, const std::string& summary) {
+  std::size_t ranker_number(std::size_t experiment, const std::string& name, const std::string& summary,
+                            bool skyline) {
     const auto key = std::make_pair(experiment, name);
     if (const auto known = numbers_.find(key); known != numbers_.end()) return known->second;
     const std::string shown =
         is_same_everywhere(report_, name) ? name : fmt::format("{} ({})", name, report_.labels[experiment]);
     std::size_t number = 0;
     while (number < report_.rankers.size() && report_.rankers[number].name != shown) ++number;
-    if (number == report_.rankers.size()) report_.rankers.push_back({shown, summary});
+    if (number == report_.rankers.size()) report_.rankers.push_back({shown, summary, skyline});
     numbers_[key] = number;
     return number;
+  }
+
+  /// By its name in the report, or by its name in a folder if only one ranker has it.
+  std::size_t ranker_named(const std::string& name) const {
+    std::vector<std::string> shown;
+    for (const ReportedRanker& ranker : report_.rankers) shown.push_back(ranker.name);
+    const auto exact = std::find(shown.begin(), shown.end(), name);
+    if (exact != shown.end()) return static_cast<std::size_t>(exact - shown.begin());
+    std::set<std::size_t> found;
+    for (const auto& [key, number] : numbers_) {
+      if (key.second == name) found.insert(number);
+    }
+    if (found.size() == 1) return *found.begin();
+    throw InvalidArgument(
+        fmt::format("--baseline {}", found.empty() ? must_be_one_of(name, shown)
+                                                   : fmt::format("'{}' is the name of several rankers; "
+                                                                 "choose one of {}.",
+                                                                 name, joined(shown, " or "))));
+  }
+
+  std::optional<std::size_t> exact_structure() const {
+    std::set<std::size_t> exact;
+    for (std::size_t i = 0; i < report_.experiments.size(); ++i) {
+      const std::optional<StudyPlan>& study = report_.experiments[i].study;
+      if (!study) return std::nullopt;
+      for (const StudyCell& cell : study->cells) {
+        const auto number = numbers_.find({i, cell.ranker});
+        if (cell.structure == kExactStructure && number != numbers_.end()) exact.insert(number->second);
+      }
+    }
+    return exact.size() == 1 ? std::optional(*exact.begin()) : std::nullopt;
   }
 
   void find_data() {
@@ -190,7 +227,7 @@ class Comparison {
       auto found = std::find_if(user.rankers.begin(), user.rankers.end(),
                                 [&](const RankerTrials& trials) { return trials.ranker == ranker; });
       if (found == user.rankers.end()) {
-        user.rankers.push_back({ranker, {}, {}});
+        user.rankers.push_back({ranker, report_.rankers[ranker].skyline, {}, {}});
         found = user.rankers.end() - 1;
       }
       found->trials.push_back(&trial);
@@ -239,8 +276,8 @@ std::string ReportedRanker::details() const {
   return rest.rfind(", ", 0) == 0 ? rest.substr(2) : summary;
 }
 
-Report compare_experiments(std::vector<ExperimentResults> experiments) {
-  return Comparison(std::move(experiments)).join();
+Report compare_experiments(std::vector<ExperimentResults> experiments, const std::string& baseline) {
+  return Comparison(std::move(experiments)).join(baseline);
 }
 
 FoldedValues by_fold(const std::vector<const TrialResults*>& trials,

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,7 @@ using MeanCurve = std::vector<RoundEstimate>;
 struct ReportedRanker {
   std::string name;  // followed by its folder's label if different rankers share the name
   std::string summary;
+  bool skyline = false;  // learns from the true grades: shown, but never the best
 
   /// The summary without the leading name.
   std::string details() const;
@@ -33,6 +35,7 @@ struct ReportedRanker {
 /// The trials of one ranker for one user on one data set.
 struct RankerTrials {
   std::size_t ranker = 0;  // index among the report's rankers
+  bool skyline = false;
   std::vector<const TrialResults*> trials;
   std::array<MeanCurve, kMeasures> curves;
 
@@ -64,11 +67,15 @@ struct Report {
   std::vector<ReportedRanker> rankers;
   std::vector<DataResults> data;
   std::vector<std::string> warnings;  // damaged files; differences between experiments
+  // The ranker that differences are taken against; without one, each user's best offline.
+  std::optional<std::size_t> baseline;
 };
 
 /// Joins experiments. Rankers with equal name, settings and protocol become one, across folders; data sets
-/// stay separate. Every difference in data or protocol becomes a warning.
-Report compare_experiments(std::vector<ExperimentResults> experiments);
+/// stay separate. Every difference in data or protocol becomes a warning. The baseline is the ranker of
+/// that name; by default the exact structure if all experiments are studies with a single one. Throws
+/// InvalidArgument, naming the nearest ranker, if there is none of that name.
+Report compare_experiments(std::vector<ExperimentResults> experiments, const std::string& baseline = "");
 
 /// The trials' finite values by fold, folds ascending.
 FoldedValues by_fold(const std::vector<const TrialResults*>& trials,

@@ -159,16 +159,9 @@ class UserFigures {
     }
   }
 
-  const FinalColumn* column(Measure measure) const {
-    for (const FinalColumn& column : table_.columns) {
-      if (column.measure.slug == slug_of(measure)) return &column;
-    }
-    return nullptr;
-  }
-
   void add_speed_against_quality() {
-    const FinalColumn* quality = column(Measure::kOfflineNdcg);
-    const FinalColumn* time = column(Measure::kMilliseconds);
+    const FinalColumn* quality = table_.column(Measure::kOfflineNdcg);
+    const FinalColumn* time = table_.column(Measure::kMilliseconds);
     if (quality == nullptr || time == nullptr) return;
     ScatterFigure figure;
     figure.title = "Quality against time";

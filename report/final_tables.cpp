@@ -21,7 +21,7 @@ std::vector<RankerPair> pairs_of(const Trials& trials, const FinalMeasure& measu
     for (std::size_t b = a + 1; b < trials.size(); ++b) {
       const FoldedValues differences = paired_differences(trials[a], trials[b], measure);
       if (differences.empty()) continue;
-      pairs.push_back({a, b, paired_test(differences, measure.key()), 0.0, 0.0});
+      pairs.push_back({a, b, differences, paired_test(differences, measure.key()), 0.0, 0.0});
       t_p.push_back(pairs.back().test.t_p);
       flip_p.push_back(pairs.back().test.flip_p);
     }
@@ -35,27 +35,30 @@ std::vector<RankerPair> pairs_of(const Trials& trials, const FinalMeasure& measu
   return pairs;
 }
 
-void mark_best(FinalColumn& column) {
+void mark_best(FinalColumn& column, const std::vector<bool>& skylines) {
   if (column.measure.better == Better::kNeither) return;
   const double sign = column.measure.better == Better::kLarger ? 1.0 : -1.0;
   std::size_t best = column.cells.size();
   for (std::size_t i = 0; i < column.cells.size(); ++i) {
     const double mean = column.cells[i].estimate.mean;
-    if (std::isnan(mean)) continue;
+    if (std::isnan(mean) || skylines[i]) continue;
     if (best == column.cells.size() || sign * mean > sign * column.cells[best].estimate.mean) best = i;
   }
   if (best == column.cells.size()) return;
   for (std::size_t i = 0; i < column.cells.size(); ++i) {
-    column.cells[i].best = column.cells[i].estimate.mean == column.cells[best].estimate.mean;
+    column.cells[i].best =
+        !skylines[i] && column.cells[i].estimate.mean == column.cells[best].estimate.mean;
   }
   for (const RankerPair& pair : column.pairs) {
     if (pair.a != best && pair.b != best) continue;
-    FinalCell& other = column.cells[pair.a == best ? pair.b : pair.a];
-    other.not_worse = !other.best && pair.t_holm >= kSignificance;
+    const std::size_t other = pair.a == best ? pair.b : pair.a;
+    FinalCell& cell = column.cells[other];
+    cell.not_worse = !cell.best && !skylines[other] && pair.t_holm >= kSignificance;
   }
 }
 
-FinalColumn column_of(const Trials& trials, const FinalMeasure& measure) {
+FinalColumn column_of(const Trials& trials, const std::vector<bool>& skylines,
+                      const FinalMeasure& measure) {
   FinalColumn column;
   column.measure = measure;
   for (const auto& of_row : trials) {
@@ -66,7 +69,7 @@ FinalColumn column_of(const Trials& trials, const FinalMeasure& measure) {
         {mean_interval(values), hierarchical_bootstrap(nested, measure.key()), false, false});
   }
   if (measure.better != Better::kNeither) column.pairs = pairs_of(trials, measure);
-  mark_best(column);
+  mark_best(column, skylines);
   return column;
 }
 
@@ -145,6 +148,24 @@ std::string test_note(const FinalTable& table) {
 
 }  // namespace
 
+const FinalColumn* FinalTable::column(Measure measure) const {
+  for (const FinalColumn& column : columns) {
+    if (column.measure.slug == slug_of(measure)) return &column;
+  }
+  return nullptr;
+}
+
+std::optional<std::size_t> baseline_row(const Report& report, const FinalTable& table) {
+  for (std::size_t row = 0; report.baseline && row < table.rows.size(); ++row) {
+    if (table.rows[row] == *report.baseline) return row;
+  }
+  const FinalColumn* offline = table.column(Measure::kOfflineNdcg);
+  for (std::size_t row = 0; offline != nullptr && row < table.rows.size(); ++row) {
+    if (offline->cells[row].best) return row;
+  }
+  return std::nullopt;
+}
+
 FinalTable final_table(const UserResults& user, std::int64_t cutoff) {
   FinalTable table;
   Trials trials;
@@ -152,9 +173,10 @@ FinalTable final_table(const UserResults& user, std::int64_t cutoff) {
     trials.push_back(finished_trials(ranker));
     table.rows.push_back(ranker.ranker);
     table.finished.push_back(trials.back().size());
+    table.skylines.push_back(ranker.skyline);
   }
   for (const FinalMeasure& measure : final_measures(cutoff)) {
-    FinalColumn column = column_of(trials, measure);
+    FinalColumn column = column_of(trials, table.skylines, measure);
     if (has_values(column)) table.columns.push_back(std::move(column));
   }
   count_units(table);

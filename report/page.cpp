@@ -10,6 +10,7 @@
 #include "report/figures.h"
 #include "report/final_tables.h"
 #include "report/markup.h"
+#include "report/number_text.h"
 #include "report/page_style.h"
 #include "report/study.h"
 #include "report/study_figures.h"

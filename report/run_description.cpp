@@ -71,7 +71,8 @@ void read_matrix(const ordered_json& manifest, RunDescription& run) {
   for (const ordered_json& ranker : config.at("ranker")) {
     ordered_json settings = ranker;
     settings.erase("name");
-    run.rankers.push_back({plain(ranker.at("name")), ranker_summary(ranker), dump_json(settings)});
+    run.rankers.push_back({plain(ranker.at("name")), ranker_summary(ranker), dump_json(settings),
+                           is_any(plain(ranker.at("kind")), {"lambdarank-labels", "ranknet-offline"})});
   }
   const bool recorded = manifest.value("recorded", false);
   run.users = recorded ? std::vector<std::string>{"recorded"}

@@ -15,6 +15,7 @@ struct RankerDescription {
   std::string name;
   std::string summary;   // "olranknet, width 100, full covariance"
   std::string settings;  // all of them as text; equal texts mean equal rankers
+  bool skyline = false;  // learns from the true grades, which no other ranker sees
 };
 
 /// An experiment's manifest.

@@ -8,6 +8,7 @@
 #include "core/text/csv.h"
 #include "report/label_layout.h"
 #include "report/markup.h"
+#include "report/number_text.h"
 #include "report/ticks.h"
 
 namespace olrank {

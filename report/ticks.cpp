@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstddef>
-#include <cstdint>
+
+#include "report/number_text.h"
 
 namespace olrank {
 namespace {
@@ -18,25 +18,14 @@ double round_step(double rough) {
   return 10.0 * power;
 }
 
-std::string with_thousands(std::int64_t value) {
-  const std::string digits = fmt::format("{}", value);
-  std::string text;
-  for (std::size_t i = 0; i < digits.size(); ++i) {
-    const bool after_digit = i > 0 && digits[i - 1] != '-';
-    if (after_digit && (digits.size() - i) % 3 == 0) text += ',';
-    text += digits[i];
-  }
-  return text;
-}
-
 std::string tick_label(double value, double step) {
   const double size = std::abs(value);
   if (value == 0.0) return "0";
-  if (size >= 1e6 || step >= 1e6) return fmt::format("{:g}M", value / 1e6);
-  if (size >= 1e4) return fmt::format("{:g}k", value / 1e3);
+  if (size >= 1e6 || step >= 1e6) return with_minus(fmt::format("{:g}M", value / 1e6));
+  if (size >= 1e4) return with_minus(fmt::format("{:g}k", value / 1e3));
   const int digits = std::max(0, static_cast<int>(std::ceil(-std::log10(step) - 1e-9)));
-  if (digits > 6) return fmt::format("{:.2g}", value);
-  return digits == 0 ? with_thousands(std::llround(value)) : fmt::format("{:.{}f}", value, digits);
+  if (digits > 6) return with_minus(fmt::format("{:.2g}", value));
+  return fixed_number(value, digits);
 }
 
 }  // namespace
@@ -63,7 +52,7 @@ std::vector<Tick> Scale::ticks(int wanted) const {
         const double value = factor * power;
         if (factor > 1.0 && decades > 3.0) continue;
         if (value >= low_ * (1.0 - 1e-9) && value <= high_ * (1.0 + 1e-9))
-          found.push_back({value, fmt::format("{:g}", value)});
+          found.push_back({value, short_number(value)});
       }
     }
     return found;
@@ -75,13 +64,6 @@ std::vector<Tick> Scale::ticks(int wanted) const {
     found.push_back({value, tick_label(value, step)});
   }
   return found;
-}
-
-std::string short_number(double value) {
-  if (!std::isfinite(value)) return "none";
-  const double size = std::abs(value);
-  if (size >= 1e3 && size < 1e15) return with_thousands(std::llround(value));
-  return fmt::format("{:.4g}", value);
 }
 
 }  // namespace olrank

@@ -34,7 +34,4 @@ class Scale {
   bool logarithmic_;
 };
 
-/// Short, for axes and texts: "2,500", "0.35", "1.2e+07".
-std::string short_number(double value);
-
 }  // namespace olrank

@@ -219,6 +219,26 @@ class Statistics(Report):
         self.assertEqual(len(drawn), 2 * 11)
 
 
+class Findings(Report):
+    def test_come_first_on_stdout(self):
+        """Six seeds find a difference of 0.05 with a spread of 0.006."""
+        rankers = [ranker("first"), ranker("second"), ranker("labels", "lambdarank-labels")]
+        for name, seeds in (("six", range(1, 7)), ("two", (1, 2))):
+            write_experiment(self.folder / name, rankers, seeds=seeds, height=[0.45, 0.40, 0.60])
+            lines = self.report(self.folder / name).stdout.splitlines()
+            self.assertTrue(lines[0].startswith("perfect user: "), lines[0])
+            self.assertIn("labels, trained on true grades, has 0.", lines[1])
+            self.assertEqual(any("2 seeds are few" in line for line in lines), name == "two", lines)
+            if name == "six":
+                self.assertEqual(lines[0], "perfect user: first is best offline and online.")
+
+    def test_baseline_must_be_a_ranker(self):
+        write_experiment(self.folder / "e")
+        done = olrank("report", self.folder / "e", "--baseline", "pairank")
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("--baseline must be pairrank or pdgd, not 'pairank'. Did you mean 'pairrank'?", done.stderr)
+
+
 class Unfinished(Report):
     def test_lists_missing_trials(self):
         write_experiment(self.folder / "e", seeds=range(1, 7), unfinished=[("pdgd", "perfect", 1, 2)],

@@ -1,0 +1,440 @@
+#include "report/findings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "core/statistics/sample_size.h"
+#include "core/text/counted.h"
+#include "core/text/nearest.h"
+#include "report/number_text.h"
+
+namespace olrank {
+namespace {
+
+/// More seeds than this are not advised; differences that need them are called small instead.
+constexpr std::size_t kMostAdvised = 100;
+/// Sentences name at most this many rankers and count the others.
+constexpr std::size_t kMostNamed = 3;
+
+/// A ranker that is not the best one, compared with it on the trials that both finished.
+struct Rival {
+  std::size_t row = 0;
+  const RankerPair* pair = nullptr;  // null without common trials
+  double behind = 0.0;               // mean difference to the best, positive if worse
+
+  double half_width() const { return pair->test.difference.half_width; }
+  bool tested() const { return pair != nullptr && !std::isnan(pair->test.t_p); }
+  bool worse() const { return tested() && pair->t_holm < kSignificance; }
+};
+
+/// The rankers in the order of one measure.
+struct Ranking {
+  const FinalColumn* column = nullptr;
+  std::size_t best = 0;
+  std::vector<Rival> rivals;     // best first
+  std::vector<Rival> tied;       // those that are not significantly worse
+  std::vector<Rival> worse;      // the others
+  bool tested = false;           // at least one rival was
+  bool separates = false;        // at least one pair differs significantly, the best or not
+  std::size_t units = 0;         // the fewest seeds or folds of a comparison with the best
+  std::string unit;              // "seed" or "fold"
+  std::string place;             // "offline" or "online"
+  std::string measure;           // "NDCG@10"
+  std::vector<bool> considered;  // by row: skylines are not
+};
+
+std::string capitalised(std::string text) {
+  if (!text.empty() && text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 'a' + 'A');
+  return text;
+}
+
+/// "a, b, c and 4 others".
+std::string some_of(std::vector<std::string> names) {
+  if (names.size() > kMostNamed + 1) {
+    const std::size_t others = names.size() - kMostNamed;
+    names.resize(kMostNamed);
+    names.push_back(counted(others, "other"));
+  }
+  return joined(names);
+}
+
+/// The spread of differences for plans from two or three values: the root mean square over pairs of
+/// considered rankers, which is steadier than that of one pair, at its upper limit.
+double pooled_deviation(const Ranking& ranking) {
+  double squares = 0.0;
+  double pairs = 0.0;
+  for (const RankerPair& pair : ranking.column->pairs) {
+    const double deviation = deviation_of(independent_values(pair.differences));
+    if (!ranking.considered[pair.a] || !ranking.considered[pair.b] || !std::isfinite(deviation)) continue;
+    squares += deviation * deviation;
+    ++pairs;
+  }
+  const auto rankers = static_cast<double>(ranking.rivals.size());
+  return planning_deviation(std::sqrt(squares / pairs), rankers * static_cast<double>(ranking.units - 1));
+}
+
+/// The strictest level of Holm's procedure, for plans.
+double strictest_level(const FinalColumn& column) {
+  return kSignificance / static_cast<double>(std::max<std::size_t>(1, column.pairs.size()));
+}
+
+/// How differences in several folds scatter, by the method of moments: fold means scatter by
+/// folds + seeds / (seeds per fold).
+struct SpreadOfFolds {
+  double folds = 0.0;  // variance between folds
+  double seeds = 0.0;  // variance of seeds within a fold; NaN with a single seed in each
+};
+
+SpreadOfFolds spread_of(const FoldedValues& differences) {
+  double squares = 0.0;
+  double freedom = 0.0;
+  double shares = 0.0;
+  for (const std::vector<double>& fold : differences) {
+    shares += 1.0 / static_cast<double>(fold.size());
+    if (fold.size() < 2) continue;
+    const auto others = static_cast<double>(fold.size() - 1);
+    squares += deviation_of(fold) * deviation_of(fold) * others;
+    freedom += others;
+  }
+  SpreadOfFolds spread;
+  spread.seeds = freedom > 0.0 ? squares / freedom : std::nan("");
+  const double between = deviation_of(independent_values(differences));
+  spread.folds =
+      std::max(0.0, between * between - spread.seeds * shares / static_cast<double>(differences.size()));
+  return spread;
+}
+
+class Writer {
+ public:
+  Writer(const Report& report, const DataResults& data, const UserResults& user, const FinalTable& table)
+      : report_(report), user_(user), table_(table), cutoff_(data.cutoff) {}
+
+  void write(UserFindings& findings) {
+    const Ranking offline = rank(Measure::kOfflineNdcg, "offline", "NDCG");
+    const Ranking online = rank(Measure::kDiscountedNdcg, "online", "discounted NDCG");
+    if (offline.column == nullptr && online.column == nullptr) {
+      findings.headline = "No trial has finished yet.";
+      return;
+    }
+    findings.headline = headline(offline, online);
+    for (const Ranking* ranking : {&offline, &online}) {
+      if (ranking->column != nullptr) findings.sentences.push_back(sentence(*ranking));
+    }
+    const std::string advice = what_would_tell(offline, online);
+    if (!advice.empty()) findings.sentences.push_back(advice);
+  }
+
+ private:
+  const std::string& name(std::size_t row) const { return report_.rankers[table_.rows[row]].name; }
+
+  Ranking rank(Measure measure, std::string place, const std::string& word) const {
+    Ranking ranking;
+    ranking.place = std::move(place);
+    ranking.measure = fmt::format("{}@{}", word, cutoff_);
+    const FinalColumn* column = table_.column(measure);
+    if (column == nullptr) return ranking;
+    // Skylines compete only among themselves.
+    const auto has_value = [&](std::size_t row) { return !std::isnan(column->cells[row].estimate.mean); };
+    bool only_skylines = true;
+    for (std::size_t row = 0; row < table_.rows.size(); ++row)
+      only_skylines = only_skylines && (table_.skylines[row] || !has_value(row));
+    std::vector<std::size_t> rows;
+    for (std::size_t row = 0; row < table_.rows.size(); ++row) {
+      ranking.considered.push_back(has_value(row) && (only_skylines || !table_.skylines[row]));
+      if (ranking.considered.back()) rows.push_back(row);
+    }
+    if (rows.empty()) return ranking;
+    ranking.column = column;
+    std::stable_sort(rows.begin(), rows.end(), [&](std::size_t a, std::size_t b) {
+      return column->cells[a].estimate.mean > column->cells[b].estimate.mean;
+    });
+    ranking.best = rows.front();
+    ranking.unit = column->cells[ranking.best].estimate.over_folds ? "fold" : "seed";
+    ranking.units = column->cells[ranking.best].estimate.units;
+    for (std::size_t i = 1; i < rows.size(); ++i) add_rival(ranking, rows[i]);
+    for (const RankerPair& pair : column->pairs) {
+      ranking.separates = ranking.separates || (ranking.considered[pair.a] && ranking.considered[pair.b] &&
+                                                pair.t_holm < kSignificance);
+    }
+    return ranking;
+  }
+
+  static void add_rival(Ranking& ranking, std::size_t row) {
+    Rival rival{row, nullptr, 0.0};
+    for (const RankerPair& pair : ranking.column->pairs) {
+      const bool first = pair.a == ranking.best && pair.b == row;
+      if (!first && !(pair.b == ranking.best && pair.a == row)) continue;
+      rival.pair = &pair;
+      rival.behind = first ? pair.test.difference.mean : -pair.test.difference.mean;
+      ranking.units = std::min(ranking.units, pair.test.difference.units);
+    }
+    ranking.tested = ranking.tested || rival.tested();
+    (rival.worse() ? ranking.worse : ranking.tied).push_back(rival);
+    ranking.rivals.push_back(rival);
+  }
+
+  std::vector<std::string> names(const std::vector<Rival>& rivals) const {
+    std::vector<std::string> found;
+    for (const Rival& rival : rivals) found.push_back(name(rival.row));
+    return found;
+  }
+
+  /// "a is best offline".
+  std::string verdict(const Ranking& ranking, const std::string& place) const {
+    if (ranking.tied.empty()) return fmt::format("{} is best {}", name(ranking.best), place);
+    if (!ranking.separates)
+      return fmt::format("{} separate no rankers {}", counted(ranking.units, ranking.unit), place);
+    if (ranking.worse.empty())
+      return fmt::format("{} leads {}, but not significantly", name(ranking.best), place);
+    std::vector<std::size_t> leaders = {ranking.best};
+    for (const Rival& rival : ranking.tied) leaders.push_back(rival.row);
+    std::sort(leaders.begin(), leaders.end());
+    std::vector<std::string> named;
+    for (const std::size_t row : leaders) named.push_back(name(row));
+    return fmt::format("{} share the lead {}", some_of(std::move(named)), place);
+  }
+
+  std::string headline(const Ranking& offline, const Ranking& online) const {
+    const Ranking& any = offline.column != nullptr ? offline : online;
+    if (any.rivals.empty()) return fmt::format("{} is the only ranker with results.", name(any.best));
+    if (!offline.tested && !online.tested) {
+      return any.units < 2 ? fmt::format("One {} cannot tell rankers apart.", any.unit)
+                           : "The rankers share too few finished trials to compare them.";
+    }
+    if (offline.column == nullptr || online.column == nullptr) return verdict(any, any.place) + ".";
+    for (const std::string both : {"offline and online", "offline or online"}) {
+      const bool none = both == "offline or online";
+      if (none == !offline.separates && verdict(offline, both) == verdict(online, both))
+        return verdict(offline, both) + ".";
+    }
+    return fmt::format("{}; {}.", verdict(offline, offline.place), verdict(online, online.place));
+  }
+
+  /// "b (0.0043 ± 0.0101 lower)".
+  std::string with_difference(const Rival& rival, int digits) const {
+    if (rival.pair == nullptr) return fmt::format("{} (no common trials)", name(rival.row));
+    std::string text = fmt::format("{} ({}", name(rival.row), fixed_number(std::abs(rival.behind), digits));
+    if (std::isfinite(rival.half_width())) text += " ± " + fixed_number(rival.half_width(), digits);
+    return text + (rival.behind < 0.0 ? " higher)" : " lower)");
+  }
+
+  std::string sentence(const Ranking& ranking) const {
+    const int digits = ranking.column->measure.digits;
+    const MeanInterval& best = ranking.column->cells[ranking.best].estimate;
+    const std::string place = capitalised(ranking.place);
+    std::string text;
+    if (ranking.rivals.empty()) {
+      text = fmt::format("{}, {} has {} {}.", place, name(ranking.best), ranking.measure,
+                         estimate_text(best, digits));
+    } else if (!ranking.tested) {
+      const Rival& next = ranking.rivals.front();
+      text = fmt::format("{}, {} has the highest {}, {}; the next is {} with {}.", place,
+                         name(ranking.best), ranking.measure, estimate_text(best, digits), name(next.row),
+                         estimate_text(ranking.column->cells[next.row].estimate, digits));
+    } else if (ranking.tied.empty()) {
+      text = clear_sentence(ranking, place);
+    } else {
+      text = tied_sentence(ranking, place);
+    }
+    return text + beside(ranking);
+  }
+
+  std::string clear_sentence(const Ranking& ranking, const std::string& place) const {
+    const int digits = ranking.column->measure.digits;
+    const Rival& next = ranking.worse.front();
+    std::string text = fmt::format(
+        "{}, {} is best: {} {}, which is {} ± {} above {}", place, name(ranking.best), ranking.measure,
+        estimate_text(ranking.column->cells[ranking.best].estimate, digits),
+        fixed_number(next.behind, digits), fixed_number(next.half_width(), digits), name(next.row));
+    if (ranking.worse.size() == 1) return text + ".";
+    return text +
+           fmt::format(", the next; {} others are significantly worse.",
+                       ranking.worse.size() == 2 ? "both" : fmt::format("all {}", ranking.worse.size()));
+  }
+
+  std::string tied_sentence(const Ranking& ranking, const std::string& place) const {
+    const int digits = ranking.column->measure.digits;
+    std::vector<std::string> tied;
+    for (const Rival& rival : ranking.tied) tied.push_back(with_difference(rival, digits));
+    // An interval that excludes 0 may still belong to a difference that the correction rejects.
+    const bool corrected = std::any_of(ranking.tied.begin(), ranking.tied.end(), [](const Rival& rival) {
+      return rival.tested() && std::abs(rival.behind) > rival.half_width();
+    });
+    std::string text = fmt::format(
+        "{}, {} has the highest {}, {}, but {} do not distinguish it{} from {}.", place, name(ranking.best),
+        ranking.measure, estimate_text(ranking.column->cells[ranking.best].estimate, digits),
+        counted(ranking.units, ranking.unit),
+        corrected ? fmt::format(", corrected for {},", counted(ranking.column->pairs.size(), "pair")) : "",
+        some_of(std::move(tied)));
+    if (ranking.worse.size() == 1) {
+      const Rival& rival = ranking.worse.front();
+      text += fmt::format(" {} is significantly worse, by {} ± {}.", name(rival.row),
+                          fixed_number(rival.behind, digits), fixed_number(rival.half_width(), digits));
+    } else if (!ranking.worse.empty()) {
+      text += fmt::format(" Significantly worse: {}.", some_of(names(ranking.worse)));
+    }
+    return text;
+  }
+
+  /// What random orders and rankers that learn from the true grades have, for scale.
+  std::string beside(const Ranking& ranking) const {
+    const int digits = ranking.column->measure.digits;
+    std::string text;
+    for (std::size_t row = 0; row < table_.rows.size(); ++row) {
+      const MeanInterval& estimate = ranking.column->cells[row].estimate;
+      if (!table_.skylines[row] || ranking.considered[row] || std::isnan(estimate.mean)) continue;
+      text += fmt::format(" {}, trained on true grades, has {}.", name(row),
+                          fixed_number(estimate.mean, digits));
+    }
+    if (ranking.rivals.empty()) {
+      const double random = random_value(ranking.place == "offline" ? Measure::kRandomOfflineNdcg
+                                                                    : Measure::kRandomDiscountedNdcg);
+      if (std::isfinite(random))
+        text += fmt::format(" Random orders have {}.", fixed_number(random, digits));
+    }
+    return text;
+  }
+
+  double random_value(Measure measure) const {
+    for (const RankerTrials& ranker : user_.rankers) {
+      const MeanCurve& curve = ranker.curve(measure);
+      if (!curve.empty()) return curve.back().estimate.mean;
+    }
+    return std::nan("");
+  }
+
+  std::string what_would_tell(const Ranking& offline, const Ranking& online) const {
+    const Ranking& any = offline.column != nullptr ? offline : online;
+    if (any.units < 2) {
+      return fmt::format(
+          "One {} does not show how far {}s differ; with five there are intervals and tests.", any.unit,
+          any.unit);
+    }
+    std::string text;
+    if (any.units < kFewUnits) {
+      text = fmt::format("{} are few: their spread, and so every interval and test, is uncertain.",
+                         counted(any.units, any.unit));
+    }
+    for (const Ranking* ranking : {&offline, &online}) {
+      if (ranking->column == nullptr || ranking->tied.empty()) continue;
+      const std::string advice = advice_for(*ranking);
+      if (!advice.empty()) text += (text.empty() ? "" : " ") + advice;
+    }
+    return text;
+  }
+
+  /// What would distinguish the best from its closest rival.
+  std::string advice_for(const Ranking& ranking) const {
+    const auto found = std::find_if(ranking.tied.begin(), ranking.tied.end(),
+                                    [](const Rival& rival) { return rival.tested(); });
+    if (found == ranking.tied.end()) return "";
+    const Rival& rival = *found;
+    return rival.pair->test.difference.over_folds ? advice_for_folds(ranking, rival)
+                                                  : advice_for_seeds(ranking, rival);
+  }
+
+  std::string advice_for_seeds(const Ranking& ranking, const Rival& rival) const {
+    const std::vector<double> differences = independent_values(rival.pair->differences);
+    const double deviation =
+        differences.size() < kFewUnits ? pooled_deviation(ranking) : deviation_of(differences);
+    const double level = strictest_level(*ranking.column);
+    if (!(deviation > 0.0)) return "";
+    const int digits = ranking.column->measure.digits;
+    const auto needed = sample_size(rival.behind, deviation, level);
+    if (needed && *needed <= kMostAdvised) {
+      return fmt::format(
+          "About {} seeds would show the difference of {} between {} and {} {}, if it is real.",
+          std::max({*needed, differences.size() + 1, kFewUnits + 1}),
+          fixed_number(std::abs(rival.behind), digits), name(ranking.best), name(rival.row), ranking.place);
+    }
+    const std::size_t more = differences.size() < 10 ? 20 : kMostAdvised;
+    return fmt::format("{} seeds would show differences of {} {}; {} and {} are closer than that.", more,
+                       fixed_number(detectable_difference(more, deviation, level), digits), ranking.place,
+                       name(ranking.best), name(rival.row));
+  }
+
+  /// More seeds narrow only their own share of the spread.
+  std::string advice_for_folds(const Ranking& ranking, const Rival& rival) const {
+    const SpreadOfFolds spread = spread_of(rival.pair->differences);
+    const int digits = ranking.column->measure.digits;
+    const std::string difference = fixed_number(std::abs(rival.behind), digits);
+    if (std::isnan(spread.seeds)) {
+      return fmt::format("Several seeds in each fold would narrow the intervals {} where seeds differ.",
+                         ranking.place);
+    }
+    const double level = strictest_level(*ranking.column);
+    const double allowed =
+        std::pow(std::abs(rival.behind) / detectable_difference(ranking.units, 1.0, level), 2.0);
+    const double seeds = std::ceil(spread.seeds / (allowed - spread.folds));
+    if (allowed <= spread.folds || seeds > static_cast<double>(kMostAdvised)) {
+      return fmt::format(
+          "More seeds would not tell {} from {} {}: the {} folds themselves disagree too much about a "
+          "difference of {}.",
+          name(ranking.best), name(rival.row), ranking.place, ranking.units, difference);
+    }
+    return fmt::format(
+        "About {} in each fold would show the difference of {} between {} and {} {}, if it is "
+        "real.",
+        counted(static_cast<std::int64_t>(seeds), "seed"), difference, name(ranking.best), name(rival.row),
+        ranking.place);
+  }
+
+  const Report& report_;
+  const UserResults& user_;
+  const FinalTable& table_;
+  std::int64_t cutoff_;
+};
+
+std::size_t columns_of(std::string_view text) {
+  return static_cast<std::size_t>(std::count_if(
+      text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80; }));
+}
+
+/// The text in lines of at most `columns` characters, where words are short enough, each after `indent`.
+std::string wrapped(std::string_view text, std::string_view indent, std::size_t columns) {
+  std::string lines(indent);
+  std::size_t used = indent.size();
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find(' ', begin), text.size());
+    const std::string_view word = text.substr(begin, end - begin);
+    const std::size_t width = columns_of(word);
+    if (begin > 0 && columns > 0 && used + 1 + width > columns) {
+      lines += fmt::format("\n{}", indent);
+      used = indent.size();
+    } else if (begin > 0) {
+      lines += ' ';
+      ++used;
+    }
+    lines += word;
+    used += width;
+    begin = end + 1;
+  }
+  return lines + "\n";
+}
+
+}  // namespace
+
+UserFindings findings_of(const Report& report, const DataResults& data, const UserResults& user,
+                         const FinalTable& table) {
+  UserFindings findings{user.user, report.data.size() > 1 ? data.data : "", "", {}};
+  Writer(report, data, user, table).write(findings);
+  return findings;
+}
+
+std::string findings_text(const Report& report, std::size_t columns) {
+  std::string text;
+  for (const DataResults& data : report.data) {
+    for (const UserResults& user : data.users) {
+      const UserFindings findings = findings_of(report, data, user, final_table(user, data.cutoff));
+      const std::string on = findings.data.empty() ? "" : " on " + findings.data;
+      text += wrapped(fmt::format("{} user{}: {}", findings.user, on, findings.headline), "", columns);
+      for (const std::string& sentence : findings.sentences) text += wrapped(sentence, "  ", columns);
+    }
+  }
+  return text;
+}
+
+}  // namespace olrank

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "report/comparison.h"
+#include "report/final_tables.h"
+
+namespace olrank {
+
+/// Below this many seeds (or folds), spreads are too uncertain for bands around curves.
+inline constexpr std::size_t kFewUnits = 4;
+
+/// What one user's finished trials say, made from the tests of their final table.
+struct UserFindings {
+  std::string user;
+  std::string data;                    // named only if the report has several data sets
+  std::string headline;                // who is best offline and online, in one sentence
+  std::vector<std::string> sentences;  // by how much, who is not distinguishable, and what would tell
+};
+
+UserFindings findings_of(const Report& report, const DataResults& data, const UserResults& user,
+                         const FinalTable& table);
+
+/// All users' findings for a terminal, wrapped at `columns`; 0 wraps nothing.
+std::string findings_text(const Report& report, std::size_t columns);
+
+}  // namespace olrank

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+
+#include "core/statistics/mean_interval.h"
+
+namespace olrank {
+
+/// Short, for axes and texts: "2,500", "0.35", "−1.2e+07".
+std::string short_number(double value);
+
+/// With so many digits after the point: "12,345.6", "−0.0042"; "–" if it is not finite.
+std::string fixed_number(double value, int digits);
+
+/// "0.4914 ± 0.0081"; without the interval if there is none.
+std::string estimate_text(const MeanInterval& estimate, int digits);
+
+/// The number with a true minus sign in place of the hyphen that formatting gives.
+std::string with_minus(std::string number);
+
+}  // namespace olrank

@@ -19,7 +19,7 @@ Report write_report_page(const std::filesystem::path& out);
 /// means.
 void print_summary(const Report& report, const OutputFlags& output);
 
-/// What the results say, wrapped at the output's width.
+/// What the results say, wrapped to the width of the output.
 void print_findings(const Report& report, const OutputFlags& output);
 
 }  // namespace olrank

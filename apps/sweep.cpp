@@ -9,6 +9,7 @@
 #include <set>
 
 #include "core/error.h"
+#include "core/statistics/mean_interval.h"
 #include "core/statistics/quantile.h"
 #include "models/setting_use.h"
 
@@ -185,8 +186,16 @@ TrialMoments trial_moments(const std::vector<SummaryRow>& rows, const std::strin
   const auto moments = [&own](auto figure) {
     std::vector<double> values;
     values.reserve(own.size());
-    for (const SummaryRow* row : own) values.push_back(figure(*row));
-    return moments_of(values);
+    std::map<std::int64_t, std::vector<double>> folds;
+    for (const SummaryRow* row : own) {
+      values.push_back(figure(*row));
+      folds[row->identity.fold].push_back(values.back());
+    }
+    Moments moments = moments_of(values);
+    FoldedValues by_fold;
+    for (auto& [fold, seeds] : folds) by_fold.push_back(std::move(seeds));
+    moments.half_width = mean_interval(by_fold).half_width;
+    return moments;
   };
   return {std::ssize(own),
           moments([](const SummaryRow& row) { return row.offline_area; }),

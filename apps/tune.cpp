@@ -122,7 +122,7 @@ class Tuning {
     for (Winner& winner : winners) winner.test = trial_moments(rows, winner.point.ranker, winner.place);
     write_file_atomically(out_ / "winners.csv", winners_csv(configuration_, winners));
     fmt::print("{}", output.json ? winners_json(configuration_, winners, rule_)
-                                 : winners_text(configuration_, winners, rule_));
+                                 : winners_text(configuration_, winners, rule_, output.columns()));
     return tested;
   }
 

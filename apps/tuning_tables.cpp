@@ -6,7 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/setting_json.h"
+#include "core/text/columns.h"
 #include "core/text/csv.h"
+#include "core/text/text_table.h"
 
 namespace olrank {
 namespace {
@@ -73,26 +75,8 @@ std::string whose(const Winner& winner) {
                       : ranker;
 }
 
-/// Aligns cells in columns: the first `left` columns to the left, the others to the right.
-std::string aligned(const std::vector<std::vector<std::string>>& lines, std::size_t left) {
-  // "±" is one column wide and two bytes long.
-  const auto width = [](const std::string& cell) {
-    return static_cast<std::size_t>(std::count_if(
-        cell.begin(), cell.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
-  };
-  std::vector<std::size_t> widest(lines.front().size(), 0);
-  for (const auto& line : lines) {
-    for (std::size_t i = 0; i < line.size(); ++i) widest[i] = std::max(widest[i], width(line[i]));
-  }
-  std::string text;
-  for (const auto& line : lines) {
-    for (std::size_t i = 0; i < line.size(); ++i) {
-      const std::string blank(widest[i] - width(line[i]), ' ');
-      text += (i > 0 ? "  " : "") + (i < left ? line[i] + blank : blank + line[i]);
-    }
-    text += "\n";
-  }
-  return text;
+std::string moments_text(const Moments& moments, int digits) {
+  return interval_text(moments.mean, moments.half_width, digits);
 }
 
 ordered_json moments_json(const TrialMoments& of_trials) {
@@ -135,32 +119,47 @@ std::string winners_csv(const Configuration& configuration, const std::vector<Wi
 }
 
 std::string winners_text(const Configuration& configuration, const std::vector<Winner>& winners,
-                         const ChoiceRule& rule) {
+                         const ChoiceRule& rule, std::int64_t columns) {
   const bool with_place = !winners.empty() && winners.front().place.has_value();
   const std::int64_t cutoff = configuration.protocol.cutoff;
-  std::vector<std::vector<std::string>> lines;
   const bool by_worst = rule.by == SweepCriterion::kWorst;
-  const std::string criterion =
-      by_worst ? "worst gain on vali" : fmt::format("{} area on vali", name_of(rule.by));
-  lines.push_back({"ranker", "chosen on vali", criterion, "trials",
-                   fmt::format("test: offline ndcg@{}", cutoff), fmt::format("online cndcg@{}", cutoff)});
-  if (with_place) lines.back().insert(lines.back().begin() + 1, {"fold", "clicks"});
+  std::vector<TextTable::Column> headers = {{.header = "ranker", .is_name = true}};
+  if (with_place) {
+    headers.push_back({.header = "fold"});
+    headers.push_back({.header = "clicks", .is_name = true});
+  }
+  headers.push_back({.header = "chosen on vali", .is_name = true});
+  headers.push_back(
+      {.header = by_worst ? "worst gain on vali" : fmt::format("{} area on vali", name_of(rule.by)),
+       .dropped = 2});
+  headers.push_back({.header = "trials", .dropped = 1});
+  headers.push_back({.header = fmt::format("test: offline ndcg@{}", cutoff)});
+  headers.push_back({.header = fmt::format("online cndcg@{}", cutoff), .dropped = 3});
+  TextTable table(std::move(headers));
   std::string notes;
   for (const Winner& winner : winners) {
     const std::string value =
         by_worst ? fmt::format("{:.4f}", winner.worst_gain) : moments_text(winner.tuning.area(rule.by), 4);
-    lines.push_back({winner.point.ranker, choice_text(winner.point), winner.tuning.trials > 0 ? value : "-",
-                     fmt::format("{}", winner.test.trials), moments_text(winner.test.offline_ndcg, 4),
-                     moments_text(winner.test.discounted_ndcg, 1)});
+    std::vector<std::string> cells = {winner.point.ranker};
     if (with_place) {
-      lines.back().insert(lines.back().begin() + 1,
-                          {fmt::format("{}", winner.place->fold), winner.place->user});
+      cells.push_back(fmt::format("{}", winner.place->fold));
+      cells.push_back(winner.place->user);
     }
+    for (std::string cell :
+         {choice_text(winner.point), winner.tuning.trials > 0 ? value : "-",
+          fmt::format("{}", winner.test.trials), moments_text(winner.test.offline_ndcg, 4),
+          moments_text(winner.test.discounted_ndcg, 1)})
+      cells.push_back(std::move(cell));
+    table.add(std::move(cells));
     for (const std::string& note : winner.notes) {
       notes += fmt::format("Note: {}: {}; the optimum may lie outside the sweep.\n", whose(winner), note);
     }
   }
-  return aligned(lines, with_place ? 4 : 2) + notes;
+  const std::size_t folds = with_place ? 1 : configuration.data.folds.size();
+  notes += fmt::format("Here {}.\n", meaning_of_intervals(folds > 1 ? fmt::format("{} fold means", folds)
+                                                                    : "the trials of a line"));
+  const TextTable::Fitted fitted = table.fitted(columns);
+  return fitted.text + hidden_columns_text(fitted.hidden, columns) + wrapped(notes, columns, 2);
 }
 
 std::string winners_json(const Configuration& configuration, const std::vector<Winner>& winners,

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <cstdint>
 #include <string>
 #include <thread>
 
@@ -12,6 +11,7 @@
 #include "core/runtime/interrupt.h"
 #include "report/dashboard.h"
 #include "report/experiment_results.h"
+#include "sim/output_folder.h"
 
 namespace olrank {
 namespace {
@@ -23,15 +23,14 @@ using Clock = std::chrono::steady_clock;
 int watch_experiment(const std::filesystem::path& folder, double interval, const OutputFlags& output) {
   const InterruptGuard guard;
   const bool redraws = isatty(STDOUT_FILENO) != 0;
-  const Clock::time_point began = Clock::now();
-  std::int64_t rounds_before = -1;
+  constexpr int kUnlimited = 100;
+  const int columns = output.columns() > 0 ? output.columns() : kUnlimited;
   std::string shown;
   for (;;) {
-    const DashboardState state = dashboard_state(read_experiment(folder));
-    if (rounds_before < 0) rounds_before = state.rounds;
-    const double seconds = std::chrono::duration<double>(Clock::now() - began).count();
-    const double rate = seconds > 0.0 ? static_cast<double>(state.rounds - rounds_before) / seconds : 0.0;
-    const std::string text = dashboard_text(state, rate, output.columns() > 0 ? output.columns() : 80);
+    // The lock first: a run that ends in between has written all of its files.
+    const bool in_use = OutputFolder::in_use(folder);
+    const DashboardState state = dashboard_state(read_experiment(folder), in_use);
+    const std::string text = dashboard_text(state, columns);
     if (redraws) {
       fmt::print("\x1b[H\x1b[2J{}", text);
     } else if (text != shown) {
@@ -39,7 +38,7 @@ int watch_experiment(const std::filesystem::path& folder, double interval, const
     }
     shown = text;
     flush_output();
-    if (state.finished >= state.expected) return 0;
+    if (state.activity == DashboardState::Activity::kFinished) return 0;
     // Short sleeps, so that a signal takes effect at once.
     const Clock::time_point next =
         Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(interval));

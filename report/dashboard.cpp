@@ -7,9 +7,13 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <utility>
 
 #include "core/runtime/progress.h"
 #include "core/text/byte_size.h"
+#include "core/text/columns.h"
+#include "core/text/text_table.h"
+#include "sim/run_forecast.h"
 
 namespace olrank {
 namespace {
@@ -49,45 +53,136 @@ DashboardState::Ranker ranker_state(const std::string& name,
   return ranker;
 }
 
-std::string bar(double share, std::size_t width) {
-  const auto filled =
-      static_cast<std::size_t>(std::llround(std::clamp(share, 0.0, 1.0) * static_cast<double>(width)));
+/// Names in ASCII: what comes from files must not move a terminal's cursor.
+std::string clean(const std::string& name) {
+  std::string text;
+  for (const char c : name) text += c >= ' ' && c <= '~' ? c : '?';
+  return text;
+}
+
+std::string bar(double share, std::int64_t width) {
+  const auto filled = std::llround(std::clamp(share, 0.0, 1.0) * static_cast<double>(width));
   return std::string(filled, '#') + std::string(width - filled, '.');
 }
 
-/// The name in ASCII, so that columns equal bytes, cut or padded to `width`.
-std::string column_text(const std::string& name, std::size_t width) {
-  std::string text;
-  for (const char c : name.substr(0, width)) text += c >= ' ' && c <= '~' ? c : '?';
-  return text + std::string(width - text.size(), ' ');
+/// What the trials so far say about the rest, in the order in which a run plays them.
+RunForecast forecast_of(const ExperimentResults& experiment, std::int64_t jobs) {
+  std::map<TrialIdentity, const TrialResults*> trials;
+  for (const MissingTrial& missing : experiment.missing) trials[missing.identity] = nullptr;
+  for (const TrialResults& trial : experiment.trials) trials[trial.identity] = &trial;
+  std::map<std::string, std::size_t> numbers;
+  std::vector<std::size_t> rankers;
+  for (const auto& [identity, trial] : trials)
+    rankers.push_back(numbers.emplace(identity.ranker, numbers.size()).first->second);
+  constexpr std::int64_t kNoReturningQueries = 1'000'000'000;
+  RunForecast forecast(std::move(rankers), experiment.run.rounds, kNoReturningQueries,
+                       static_cast<int>(jobs));
+  std::size_t number = 0;
+  for (const auto& [identity, trial] : trials) {
+    const std::size_t own = number++;
+    if (trial == nullptr || trial->curve.points.empty()) continue;
+    forecast.start(own, 0, 0.0);
+    std::int64_t before = 0;
+    for (const CurveEvaluation& point : trial->curve.points) {
+      const double each = point.values[Measure::kMilliseconds] / 1000.0;
+      if (std::isfinite(each))
+        forecast.play(own, point.round, each * static_cast<double>(point.round - before));
+      before = point.round;
+    }
+    if (trial->finished) forecast.finish(own);
+  }
+  return forecast;
+}
+
+std::string activity_text(const DashboardState& state) {
+  const std::string trials = fmt::format("{} of {} trials finished", state.finished, state.expected);
+  switch (state.activity) {
+    case DashboardState::Activity::kRunning:
+      return fmt::format("running, {}, {} in progress", trials, state.unfinished);
+    case DashboardState::Activity::kStopped:
+      return fmt::format("stopped, {}, {} begun; no process writes to this folder, --resume continues",
+                         trials, state.unfinished);
+    case DashboardState::Activity::kFinished:
+      break;
+  }
+  return trials;
+}
+
+std::string user_text(const DashboardState& state, const DashboardState::User& user, int columns) {
+  double low = std::numeric_limits<double>::infinity();
+  double high = -low;
+  for (const DashboardState::Ranker& ranker : user.rankers) {
+    for (const double height : ranker.heights) {
+      low = std::min(low, height);
+      high = std::max(high, height);
+    }
+  }
+  std::string text = "\n" + clean(user.name);
+  if (low <= high)
+    text += fmt::format(": offline NDCG@{} from {:.4f} (▁) to {:.4f} (█)", state.cutoff, low, high);
+  const std::string curve = fmt::format("rounds 0 to {}", state.rounds);
+  TextTable table({{.header = "ranker", .is_name = true},
+                   {.header = "trials"},
+                   {.header = curve, .is_name = true, .dropped = 2},
+                   {.header = "latest"},
+                   {.header = "rounds/s", .dropped = 1}});
+  const std::size_t spark_width = std::clamp(columns / 4, 16, 40);
+  for (const DashboardState::Ranker& ranker : user.rankers) {
+    table.add(
+        {clean(ranker.name), fmt::format("{}/{}", ranker.finished, ranker.trials),
+         sparkline(ranker.heights, low, high, spark_width),
+         ranker.heights.empty() ? "-" : fmt::format("{:.4f}", ranker.heights.back()),
+         std::isfinite(ranker.rounds_per_second) ? fmt::format("{:.0f}", ranker.rounds_per_second) : "-"});
+  }
+  return wrapped(text, columns, 2) + "\n" + table.fitted(columns).text;
 }
 
 }  // namespace
 
-DashboardState dashboard_state(const ExperimentResults& experiment) {
+DashboardState dashboard_state(const ExperimentResults& experiment, bool in_use) {
   DashboardState state;
   state.name = experiment.folder.lexically_normal().string();
   state.finished = experiment.finished;
   state.expected = experiment.expected;
-  state.expected_rounds = experiment.expected * experiment.run.rounds;
-  std::map<std::string, std::vector<const TrialResults*>> by_name;
-  std::vector<std::string> names;
-  for (const RankerDescription& ranker : experiment.run.rankers) names.push_back(ranker.name);
-  for (const TrialResults& trial : experiment.trials) {
-    const std::string& name = trial.identity.ranker;
+  state.rounds = experiment.run.rounds;
+  std::vector<std::string> rankers;
+  for (const RankerDescription& ranker : experiment.run.rankers) rankers.push_back(ranker.name);
+  std::vector<std::string> users = experiment.run.users;
+  const auto add_new = [](std::vector<std::string>& names, const std::string& name) {
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
-    by_name[name].push_back(&trial);
-    state.rounds += trial.last_round();
+  };
+  std::map<std::pair<std::string, std::string>, std::vector<const TrialResults*>> started;
+  for (const TrialResults& trial : experiment.trials) {
+    add_new(rankers, trial.identity.ranker);
+    add_new(users, trial.identity.user);
+    started[{trial.identity.user, trial.identity.ranker}].push_back(&trial);
     state.unfinished += trial.finished ? 0 : 1;
     state.peak_memory_bytes = std::max(state.peak_memory_bytes, trial.peak_memory_bytes);
+    state.cutoff = std::max({state.cutoff, trial.cutoff, trial.curve.cutoff});
   }
-  std::map<std::string, std::int64_t> waiting;
+  std::map<std::pair<std::string, std::string>, std::int64_t> waiting;
   for (const MissingTrial& trial : experiment.missing) {
-    if (trial.round < 0) ++waiting[trial.identity.ranker];
+    add_new(users, trial.identity.user);
+    if (trial.round < 0) ++waiting[{trial.identity.user, trial.identity.ranker}];
   }
-  for (const std::string& name : names) {
-    state.rankers.push_back(ranker_state(name, by_name[name]));
-    state.rankers.back().trials = std::ssize(by_name[name]) + waiting[name];
+  for (const std::string& user : users) {
+    state.users.push_back({user, {}});
+    for (const std::string& ranker : rankers) {
+      const std::int64_t trials = std::ssize(started[{user, ranker}]) + waiting[{user, ranker}];
+      if (trials == 0) continue;
+      state.users.back().rankers.push_back(ranker_state(ranker, started[{user, ranker}]));
+      state.users.back().rankers.back().trials = trials;
+    }
+  }
+  const RunForecast forecast = forecast_of(experiment, std::max<std::int64_t>(1, state.unfinished));
+  state.share = forecast.share_done();
+  if (state.finished >= state.expected) {
+    state.activity = DashboardState::Activity::kFinished;
+    state.share = 1.0;
+  } else if (in_use) {
+    state.seconds_left = forecast.seconds_left();
+  } else {
+    state.activity = DashboardState::Activity::kStopped;
   }
   return state;
 }
@@ -102,48 +197,22 @@ std::string sparkline(const std::vector<double>& heights, double low, double hig
   return line;
 }
 
-std::string dashboard_text(const DashboardState& state, double rate, int columns) {
-  const auto width = static_cast<std::size_t>(std::max(48, columns));
-  const double share = state.expected_rounds > 0
-                           ? static_cast<double>(state.rounds) / static_cast<double>(state.expected_rounds)
-                           : 0.0;
-  const auto left = static_cast<double>(state.expected_rounds - state.rounds);
-  const double seconds_left = rate > 0.0 ? left / rate : std::nan("");
-  std::string text = column_text(state.name, width) + "\n";
-  text += fmt::format("[{}] {:3.0f} %\n", bar(share, width - 9), 100.0 * share);
-  text += column_text(
-              fmt::format("{} of {} trials finished, {} in progress, ETA {}, {} rounds/s", state.finished,
-                          state.expected, state.unfinished, readable_duration(seconds_left),
-                          rate > 0.0 ? fmt::format("{:.0f}", rate) : "?"),
-              width) +
-          "\n";
+std::string dashboard_text(const DashboardState& state, int columns) {
+  columns = std::max(48, columns);
+  std::string text =
+      wrapped(fmt::format("{}: {}", clean(state.name), activity_text(state)), columns, 2) + "\n";
+  std::string left;
+  if (state.activity == DashboardState::Activity::kRunning) {
+    left = state.seconds_left ? fmt::format(", {} left", readable_duration(*state.seconds_left))
+                              : ", time left unknown";
+  }
+  const std::string tail = fmt::format(" {:.0f} %{}", std::floor(100.0 * state.share), left);
+  text += fmt::format("[{}]{}\n",
+                      bar(state.share, std::min<std::int64_t>(columns, 100) - 2 - columns_of(tail)), tail);
   if (state.peak_memory_bytes > 0)
     text += fmt::format("peak process memory {}\n",
                         readable_bytes(static_cast<double>(state.peak_memory_bytes)));
-
-  double low = std::numeric_limits<double>::infinity();
-  double high = -low;
-  std::size_t widest = 6;
-  for (const DashboardState::Ranker& ranker : state.rankers) {
-    widest = std::max(widest, ranker.name.size());
-    for (const double height : ranker.heights) {
-      low = std::min(low, height);
-      high = std::max(high, height);
-    }
-  }
-  const std::size_t name_width = std::min(widest, width - 44);
-  const std::size_t spark_width = std::min<std::size_t>(40, width - name_width - 28);
-  text += "\n";
-  for (const DashboardState::Ranker& ranker : state.rankers) {
-    std::string spark = sparkline(ranker.heights, low, high, spark_width);
-    if (ranker.heights.empty()) spark = std::string(spark_width, ' ');
-    text += fmt::format(
-        "{} {:>4}/{:<4} {} {:>6} {:>8}\n", column_text(ranker.name, name_width), ranker.finished,
-        ranker.trials, spark,
-        ranker.heights.empty() ? std::string("-") : fmt::format("{:.4f}", ranker.heights.back()),
-        std::isfinite(ranker.rounds_per_second) ? fmt::format("{:.0f}/s", ranker.rounds_per_second)
-                                                : std::string("-"));
-  }
+  for (const DashboardState::User& user : state.users) text += user_text(state, user, columns);
   return text;
 }
 

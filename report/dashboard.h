@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -8,14 +9,19 @@
 
 namespace olrank {
 
-/// Progress of an experiment.
+/// How far an experiment is, from its files.
 struct DashboardState {
+  enum class Activity { kRunning, kStopped, kFinished };
+
   std::string name;
+  Activity activity = Activity::kRunning;
   std::int64_t finished = 0;  // trials
   std::int64_t unfinished = 0;
   std::int64_t expected = 0;
-  std::int64_t rounds = 0;  // played up to each trial's last evaluation
-  std::int64_t expected_rounds = 0;
+  std::int64_t rounds = 0;             // of a trial
+  std::int64_t cutoff = 0;             // 0 before the first evaluation
+  double share = 0.0;                  // of the work that is done
+  std::optional<double> seconds_left;  // of a running one
   std::int64_t peak_memory_bytes = 0;  // maximum over finished trials; 0 before the first
 
   struct Ranker {
@@ -25,13 +31,18 @@ struct DashboardState {
     std::vector<double> heights;     // the mean offline curve of its trials
     double rounds_per_second = 0.0;  // mean per trial; NaN before the first
   };
-  std::vector<Ranker> rankers;
+  struct User {
+    std::string name;
+    std::vector<Ranker> rankers;
+  };
+  std::vector<User> users;
 };
 
-DashboardState dashboard_state(const ExperimentResults& experiment);
+/// `in_use`: whether a process writes to the folder.
+DashboardState dashboard_state(const ExperimentResults& experiment, bool in_use);
 
-/// `rate` is the whole experiment's rounds per second, 0 if unknown. No line exceeds `columns` characters.
-std::string dashboard_text(const DashboardState& state, double rate, int columns);
+/// No line exceeds `columns` characters; at least 48.
+std::string dashboard_text(const DashboardState& state, int columns);
 
 /// Heights as a row of `width` block characters, scaled from `low` to `high`.
 std::string sparkline(const std::vector<double>& heights, double low, double high, std::size_t width);

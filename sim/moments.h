@@ -8,10 +8,11 @@
 
 namespace olrank {
 
-/// Of a sample: the mean is NaN without values, the deviation with fewer than two.
+/// Of a sample: the mean is NaN without values, the others with fewer than two.
 struct Moments {
   double mean = 0.0;
   double deviation = 0.0;
+  double half_width = std::nan("");  // of the 95 % t interval of the mean; only where folds are known
 };
 
 inline Moments moments_of(const std::vector<double>& values) {
@@ -25,11 +26,15 @@ inline Moments moments_of(const std::vector<double>& values) {
   return moments;
 }
 
-/// "0.4123 ± 0.0102"; without the deviation if it is NaN.
-inline std::string moments_text(const Moments& moments, int digits) {
-  const std::string mean = fmt::format("{:.{}f}", moments.mean, digits);
-  return std::isfinite(moments.deviation) ? fmt::format("{} ± {:.{}f}", mean, moments.deviation, digits)
-                                          : mean;
+/// "0.4123 ± 0.0102"; without the half width if it is NaN.
+inline std::string interval_text(double mean, double half_width, int digits) {
+  const std::string text = fmt::format("{:.{}f}", mean, digits);
+  return std::isfinite(half_width) ? fmt::format("{} ± {:.{}f}", text, half_width, digits) : text;
+}
+
+/// What the ± of a table means, as a clause: `units` are "5 fold means" or "3 seeds".
+inline std::string meaning_of_intervals(const std::string& units) {
+  return fmt::format("± is half the width of the 95 % t interval of the mean over {}", units);
 }
 
 }  // namespace olrank

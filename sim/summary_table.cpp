@@ -130,11 +130,8 @@ MeanInterval interval_of(const std::vector<const SummaryRow*>& rows, Value&& val
   return mean_interval(values);
 }
 
-/// "0.4123 ± 0.0102"; without the half width if there is none.
 std::string interval_text(const MeanInterval& interval, int digits) {
-  const std::string mean = fmt::format("{:.{}f}", interval.mean, digits);
-  return std::isfinite(interval.half_width) ? fmt::format("{} ± {:.{}f}", mean, interval.half_width, digits)
-                                            : mean;
+  return olrank::interval_text(interval.mean, interval.half_width, digits);
 }
 
 std::string meaning_of_intervals(const std::vector<SummaryRow>& rows) {
@@ -144,12 +141,8 @@ std::string meaning_of_intervals(const std::vector<SummaryRow>& rows) {
     folds.insert(row.identity.fold);
     seeds.insert(row.identity.seed);
   }
-  if (folds.size() > 1)
-    return fmt::format("± is half the width of the 95 % t interval of the mean over {} fold means",
-                       folds.size());
-  if (seeds.size() > 1)
-    return fmt::format("± is half the width of the 95 % t interval of the mean over {} seeds",
-                       seeds.size());
+  if (folds.size() > 1) return olrank::meaning_of_intervals(fmt::format("{} fold means", folds.size()));
+  if (seeds.size() > 1) return olrank::meaning_of_intervals(fmt::format("{} seeds", seeds.size()));
   return "no intervals, because there is only one seed";
 }
 

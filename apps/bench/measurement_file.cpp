@@ -13,6 +13,7 @@
 #include "core/io/json.h"
 #include "core/ops/blas.h"
 #include "core/runtime/execution_context.h"
+#include "core/text/text_table.h"
 #include "core/version.h"
 
 namespace olrank {
@@ -141,21 +142,27 @@ MeasurementFile read_measurements(const std::filesystem::path& file) {
   return read;
 }
 
-std::string measurements_text(const std::vector<Measurement>& measurements) {
-  std::string text = fmt::format("{:<40}  {:<34}  {:>12}  {:>8}  {:>10}  {:>12}  {:>6}\n", "name",
-                                 "parameters", "median", "spread", "GFLOP/s", "ceiling", "share");
+std::string measurements_text(const std::vector<Measurement>& measurements, std::int64_t columns) {
+  TextTable table({{.header = "name", .is_name = true},
+                   {.header = "parameters", .is_name = true},
+                   {.header = "median"},
+                   {.header = "spread", .dropped = 2},
+                   {.header = "GFLOP/s", .dropped = 3},
+                   {.header = "ceiling", .dropped = 1},
+                   {.header = "share", .dropped = 4}});
   for (const Measurement& one : measurements) {
     std::string parameters;
     for (const auto& [key, value] : one.parameters)
       parameters += fmt::format("{}{}={}", parameters.empty() ? "" : " ", key, value);
-    text += fmt::format(
-        "{:<40}  {:<34}  {:>12}  {:>7.0f}%  {:>10}  {:>12}  {:>6}\n", one.name, parameters,
-        time_text(one.seconds.median), 100.0 * (one.seconds.max - one.seconds.min) / one.seconds.median,
-        one.operations > 0.0 ? fmt::format("{:.2f}", 1e-9 * one.operations / one.seconds.median) : "–",
-        one.ceiling.empty() ? "–" : one.ceiling,
-        std::isfinite(one.share) ? fmt::format("{:.2f}", one.share) : "–");
+    table.add(
+        {one.name, parameters, time_text(one.seconds.median),
+         fmt::format("{:.0f}%", 100.0 * (one.seconds.max - one.seconds.min) / one.seconds.median),
+         one.operations > 0.0 ? fmt::format("{:.2f}", 1e-9 * one.operations / one.seconds.median) : "–",
+         one.ceiling.empty() ? "–" : one.ceiling,
+         std::isfinite(one.share) ? fmt::format("{:.2f}", one.share) : "–"});
   }
-  return text;
+  const TextTable::Fitted fitted = table.fitted(columns);
+  return fitted.text + hidden_columns_text(fitted.hidden, columns);
 }
 
 std::vector<SlowDown> slow_downs(const MeasurementFile& before, const MeasurementFile& now) {

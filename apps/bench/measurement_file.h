@@ -38,7 +38,7 @@ std::string measurements_json(const MeasurementFile& file);
 /// Throws IoError for a file that holds no measurements.
 MeasurementFile read_measurements(const std::filesystem::path& file);
 
-std::string measurements_text(const std::vector<Measurement>& measurements);
+std::string measurements_text(const std::vector<Measurement>& measurements, std::int64_t columns = 0);
 
 /// A measurement compared with an earlier one of the same identity.
 struct SlowDown {

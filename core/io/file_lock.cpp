@@ -18,6 +18,8 @@ constexpr int kLongestNote = 64;
 /// Who takes or gives up a shared lock holds it alone for a moment, so others wait for longer than that.
 constexpr std::chrono::milliseconds kPause{10};
 constexpr int kTries = 30;
+/// is_held_alone() shares a lock for a moment, too.
+constexpr int kTriesAlone = 3;
 
 /// False if the file has been removed or replaced since it was opened.
 bool is_at(int descriptor, const std::filesystem::path& path) {
@@ -56,7 +58,7 @@ FileLock::Outcome FileLock::take(const std::filesystem::path& file, Mode mode, c
       ::unlink(file.c_str());
       return outcome;
     }
-    if (!removed && (mode == Mode::kAlone || tries >= kTries)) return outcome;
+    if (!removed && tries >= (mode == Mode::kAlone ? kTriesAlone : kTries)) return outcome;
     if (!removed) std::this_thread::sleep_for(kPause);
   }
 }
@@ -71,6 +73,14 @@ FileLock::Outcome FileLock::try_once(Mode mode, const std::string& note) {
   const bool shared = mode == Mode::kShared && ::flock(descriptor_, LOCK_SH | LOCK_NB) == 0;
   holder_ = note_in(descriptor_);
   return shared && holder_ == note ? Outcome::kTaken : Outcome::kHeld;
+}
+
+bool FileLock::is_held_alone(const std::filesystem::path& file) {
+  const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  if (descriptor < 0) return false;
+  const bool held = ::flock(descriptor, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  ::close(descriptor);
+  return held;
 }
 
 void FileLock::release() {

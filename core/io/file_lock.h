@@ -26,6 +26,9 @@ class FileLock {
   Outcome take(const std::filesystem::path& file, Mode mode, const std::string& note);
   void release();
 
+  /// Whether a process holds the lock alone; changes nothing. False where the file cannot be read.
+  static bool is_held_alone(const std::filesystem::path& file);
+
   /// The note of the process that holds the lock; empty if unknown.
   const std::string& holder() const { return holder_; }
 

@@ -299,7 +299,7 @@ class Unfinished(Report):
         process = subprocess.Popen([PROGRAM, "report", str(experiment), "--watch", "--every", "0.1"], stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE, text=True)
         seen = ""
-        while "5 of 6 trials finished, 1 in progress" not in seen:
+        while "5 of 6 trials finished, 1 begun" not in seen:
             line = process.stdout.readline()
             self.assertTrue(line, seen)
             seen += line
@@ -311,6 +311,7 @@ class Unfinished(Report):
         self.assertEqual(process.returncode, 0, complaint)
         self.assertIn("6 of 6 trials finished", output)
         self.assertIn("█", seen + output)
+        self.assertIn("stopped", seen)  # no process holds the lock
         self.assertTrue((experiment / "report.html").exists())
 
     def test_watch_stops_on_a_signal(self):

@@ -419,7 +419,7 @@ std::string wrapped(std::string_view text, std::string_view indent, std::size_t 
 
 UserFindings findings_of(const Report& report, const DataResults& data, const UserResults& user,
                          const FinalTable& table) {
-  UserFindings findings{user.user, report.data.size() > 1 ? data.data : "", "", {}};
+  UserFindings findings{user.user, report.data.size() > 1 ? short_name(report, data) : "", "", {}};
   Writer(report, data, user, table).write(findings);
   return findings;
 }

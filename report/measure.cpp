@@ -40,7 +40,7 @@ constexpr std::array<Wording, kMeasures> kWordings = {{
      "Share of shown pairs, certain or not, that the full covariance would decide differently at the same "
      "α."},
     {"milliseconds", "Milliseconds per round",
-     "Time per round since the previous evaluation, excluding evaluation."},
+     "Time to rank and learn per round, since the previous evaluation."},
     {"random-offline-ndcg", "Offline NDCG@{} of a random order",
      "Expected NDCG@{} of random orders of the held-out documents."},
     {"random-online-ndcg", "Online NDCG@{} of random lists",
@@ -120,6 +120,10 @@ std::optional<NamedMetric> metric_of(Measure measure) {
   const auto number = static_cast<std::size_t>(measure) & ((std::size_t{1} << kRandomBit) - 1);
   return NamedMetric{static_cast<MetricKind>((number >> kKindBit) - 1),
                      static_cast<std::int64_t>(number & ((std::size_t{1} << kKindBit) - 1))};
+}
+
+bool is_of_rounds(std::string_view stage) {
+  return stage != "eval" && stage != "shadow";
 }
 
 MeasureValues::MeasureValues() {

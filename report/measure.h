@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/metrics/named_metric.h"
@@ -44,6 +45,8 @@ Measure measure_of(const NamedMetric& metric);
 Measure random_measure_of(const NamedMetric& metric);
 /// The metric of such a measure, random or not; none for the measures that every experiment has.
 std::optional<NamedMetric> metric_of(Measure measure);
+/// Whether a stage's time counts as time of rounds. Evaluation and the comparison with exact widths do not.
+bool is_of_rounds(std::string_view stage);
 
 /// One value per measure; NaN if the trial does not report it.
 class MeasureValues {

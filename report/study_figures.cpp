@@ -60,8 +60,8 @@ class StudyFigures {
   const StudyCell& cell_of(const StudyRow& row) const { return study_.plan.cells[row.cell]; }
 
   std::size_t style_of(const StudyCell& cell) const {
-    return static_cast<std::size_t>(std::find(names_.begin(), names_.end(), structure_name(cell)) -
-                                    names_.begin());
+    return static_cast<std::size_t>(
+        std::find(names_.begin(), names_.end(), structure_name(study_.plan, cell)) - names_.begin());
   }
 
   std::string place(const StudyUser& user, std::int64_t depth) const {
@@ -79,7 +79,7 @@ class StudyFigures {
     for (const std::string& name : names_) {
       for (const StudyRow& row : user.rows) {
         const StudyCell& cell = cell_of(row);
-        if (structure_name(cell) != name) continue;
+        if (structure_name(study_.plan, cell) != name) continue;
         std::optional<DifferenceRow> made = make(row);
         if (!made) continue;
         made->name = name;
@@ -174,7 +174,7 @@ class StudyFigures {
     for (const StudyRow& row : user.rows) {
       const StudyCell& cell = cell_of(row);
       if (cell.depth != depth || cell.width != widest || row.widths.empty()) continue;
-      FigureLine line{structure_name(cell), style_of(cell), {}};
+      FigureLine line{structure_name(study_.plan, cell), style_of(cell), {}};
       for (const StudyWidths& at : row.widths)
         line.points.push_back({static_cast<double>(at.round), at.median, at.low, at.high, row.trials});
       figure.lines.push_back(std::move(line));
@@ -195,7 +195,7 @@ class StudyFigures {
       if (cell.depth != depth) continue;
       const std::optional<LinePoint> at = point(row, static_cast<double>(cell.width));
       if (!at) continue;
-      const std::string name = structure_name(cell);
+      const std::string name = structure_name(study_.plan, cell);
       auto line = std::find_if(figure.lines.begin(), figure.lines.end(),
                                [&](const FigureLine& other) { return other.name == name; });
       if (line == figure.lines.end())

@@ -58,7 +58,8 @@ class StudyTable {
   void write(const StudyRow& row) {
     const StudyCell& cell = study_.plan.cells[row.cell];
     html_ += fmt::format("<tr><th scope=\"row\">{}</th><td class=\"text\">{}</td><td>{}</td>",
-                         escape_html(structure_name(cell)), escape_html(size_name(study_.plan, cell)),
+                         escape_html(structure_name(study_.plan, cell)),
+                         escape_html(size_name(study_.plan, cell)),
                          fixed_number(study_.value(row, "offline-ndcg")->estimate.mean, 4));
     for (const Column& column : kColumns) {
       if (has(column)) difference(study_.value(row, column.slug), column);

@@ -253,8 +253,8 @@ class Study(Report):
         write_study(self.folder / "s", seeds=range(1, 9), users=("perfect", "informational"))
         done = self.report(self.folder / "s")
         page = (self.folder / "s" / "report.html").read_text()
-        headline = ("Significantly worse than full in offline NDCG@10: diagonal, none and ensemble-2, ν² 0.1. Significantly worse "
-                    "than full in online discounted NDCG@10: diagonal, none and ensemble-2, ν² 0.1.")
+        headline = ("Significantly worse than full in offline NDCG@10: diagonal, none and ensemble-2. Significantly worse than "
+                    "full in online discounted NDCG@10: diagonal, none and ensemble-2.")
         self.assertEqual(page.count(f"<strong>{headline}</strong>"), 2)
         self.assertEqual(page.partition("<details>")[0].count("<figure>"), 2 * 3)
         self.assertIn("perfect user: " + headline, done.stdout)

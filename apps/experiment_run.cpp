@@ -20,7 +20,9 @@ namespace olrank {
 int run_and_summarise(const ExperimentPlan& plan) {
   const ExperimentOutcome outcome = run_experiment(plan);
   if (plan.trace != nullptr) plan.trace->close();
-  write_file_atomically(plan.out / "summary.csv", summary_csv(read_summaries(plan.out)));
+  std::vector<std::string> damage;
+  write_file_atomically(plan.out / "summary.csv", summary_csv(read_summaries(plan.out, &damage)));
+  for (const std::string& sentence : damage) log_warning("{} Its trial is left out.", sentence);
   if (outcome.signal != 0) {
     log_info("Stopped by a signal; run the same command with --resume to continue.");
     return InterruptGuard::exit_code(outcome.signal);
@@ -41,7 +43,8 @@ Report write_report_page(const std::filesystem::path& out) {
 
 void print_summary(const Report& report, const OutputFlags& output) {
   const ExperimentResults& experiment = report.experiments.front();
-  const std::vector<SummaryRow> rows = read_summaries(experiment.folder);
+  std::vector<std::string> told;  // the report has warned of them
+  const std::vector<SummaryRow> rows = read_summaries(experiment.folder, &told);
   write_file_atomically(experiment.folder / "summary.csv", summary_csv(rows));
   const ResultConventions about = conventions_of(experiment.run);
   if (output.json) {

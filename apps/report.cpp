@@ -180,8 +180,9 @@ class ReportCommand : public Command {
     print_findings(report);
     // A comparison does not rewrite the experiments' own files.
     for (std::size_t i = 0; i < report.experiments.size(); ++i) {
+      std::vector<std::string> told;  // the report has warned of them
       fmt::print("{}{}\n{}", i > 0 ? "\n" : "", report.labels[i],
-                 summary_text(read_summaries(report.experiments[i].folder),
+                 summary_text(read_summaries(report.experiments[i].folder, &told),
                               conventions_of(report.experiments[i].run)));
     }
   }

@@ -119,13 +119,13 @@ def study_table(name):
             structure = cell["structure"] + (f", ν² = {cell['noise_variance']:g}" if cell["noise_variance"] is not None else "")
             rows.append([structure, str(cell["width"]), "–" if cell["alpha"] is None else f"{cell['alpha']:.3g}",
                          estimate(ndcg, 4), difference(ndcg, 4), estimate(shown, 1), difference(shown, 1),
-                         difference(figures.get("regret"), 0), estimate(figures.get("certain-share"), 3), estimate(wrong, 4),
+                         difference(figures.get("regret"), 0), estimate(figures.get("certain-share-mean"), 3), estimate(wrong, 4),
                          difference(wrong, 4), estimate(figures.get("decisions-differ"), 4), ratios(result),
                          "–" if posterior is None else f"{posterior['mean'] / 1e6:.2f}"])
         depth = found["rankers"][0]["depth"]
         text.append(f"{source(name, found['machine'])}; {found['data']}, fold {found['folds'][0]}, {user['clicks']} users, "
                     f"{depth} layers, {found['rounds']:,} rounds, {len(found['seeds'])} seeds\n\n")
-        header = ["structure", "m", "α", "offline NDCG@10", "− full", "online cNDCG@10", "− full", "regret − full", "certain",
+        header = ["structure", "m", "α", "offline NDCG@10", "− full", "online cNDCG@10", "− full", "regret − full", "certain, mean",
                   "false", "− full", "decisions differ", f"width over exact, t = {', '.join(rounds)}" if rounds else "width over exact",
                   "posterior, MB"]
         text.append(markdown(header, rows))

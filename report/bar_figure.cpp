@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "core/text/csv.h"
+#include "report/distinct_labels.h"
 #include "report/markup.h"
 #include "report/number_text.h"
 
@@ -22,11 +23,25 @@ double total_of(const Bar& bar) {
   return std::accumulate(bar.parts.begin(), bar.parts.end(), 0.0);
 }
 
-std::string draw_row(const BarFigure& figure, const Bar& bar, double top, double scale) {
-  const std::string total = fmt::format("{} {}", short_number(total_of(bar)), figure.unit);
-  const double room = kWidth - text_width(total, kFont) - 10.0;
-  std::string body = svg_text(0.0, top + 11.0, shortened(bar.name, kFont, room), "");
-  body += svg_text(kWidth, top + 11.0, total, "tick", Anchor::kEnd);
+std::string total_text(const BarFigure& figure, const Bar& bar) {
+  return fmt::format("{} {}", short_number(total_of(bar)), figure.unit);
+}
+
+/// The names, each beside the bar's total.
+std::vector<std::string> labels_of(const BarFigure& figure) {
+  double room = kWidth;
+  std::vector<std::string> names;
+  for (const Bar& bar : figure.bars) {
+    room = std::min(room, kWidth - text_width(total_text(figure, bar), kFont) - 10.0);
+    names.push_back(bar.name);
+  }
+  return distinct_labels(names, kFont, room);
+}
+
+std::string draw_row(const BarFigure& figure, const Bar& bar, const std::string& label, double top,
+                     double scale) {
+  std::string body = svg_label(0.0, top + 11.0, label, bar.name);
+  body += svg_text(kWidth, top + 11.0, total_text(figure, bar), "tick", Anchor::kEnd);
   double left = 0.0;
   for (std::size_t i = 0; i < bar.parts.size(); ++i) {
     const double width = bar.parts[i] * scale;
@@ -72,12 +87,14 @@ Drawing draw_bars(const BarFigure& figure) {
   body += svg_text(0.0, 28.0, shortened(figure.subtitle, kFont, kWidth), "tick");
   double top = kTop;
   std::string description;
-  for (const Bar& bar : figure.bars) {
-    body += draw_row(figure, bar, top, scale);
+  const std::vector<std::string> labels = labels_of(figure);
+  for (std::size_t i = 0; i < figure.bars.size(); ++i) {
+    const Bar& bar = figure.bars[i];
+    body += draw_row(figure, bar, labels[i], top, scale);
     top += kRow;
     description += fmt::format("{}: {} {}", bar.name, short_number(total_of(bar)), figure.unit);
-    for (std::size_t i = 0; i < bar.parts.size(); ++i)
-      description += fmt::format(", {} {}", figure.parts[i], short_number(bar.parts[i]));
+    for (std::size_t part = 0; part < bar.parts.size(); ++part)
+      description += fmt::format(", {} {}", figure.parts[part], short_number(bar.parts[part]));
     description += ". ";
   }
   top += 4.0;

@@ -280,6 +280,19 @@ Report compare_experiments(std::vector<ExperimentResults> experiments, const std
   return Comparison(std::move(experiments)).join(baseline);
 }
 
+std::string short_name(const Report& report, const DataResults& data) {
+  const auto last_part = [](std::string name) {
+    while (name.size() > 1 && name.back() == '/') name.pop_back();
+    const std::size_t slash = name.rfind('/');
+    // The settings of generated data may hold a slash.
+    return slash == std::string::npos || name.rfind("synth:", 0) == 0 ? name : name.substr(slash + 1);
+  };
+  const std::string name = last_part(data.data);
+  const auto same = std::count_if(report.data.begin(), report.data.end(),
+                                  [&](const DataResults& other) { return last_part(other.data) == name; });
+  return same > 1 ? data.data : name;
+}
+
 FoldedValues by_fold(const std::vector<const TrialResults*>& trials,
                      const std::function<double(const TrialResults&)>& value) {
   std::map<std::int64_t, std::vector<double>> folds;

@@ -77,6 +77,10 @@ struct Report {
 /// InvalidArgument, naming the nearest ranker, if there is none of that name.
 Report compare_experiments(std::vector<ExperimentResults> experiments, const std::string& baseline = "");
 
+/// The last part of a data set's path, or its whole name if another data set of the report has that part,
+/// too.
+std::string short_name(const Report& report, const DataResults& data);
+
 /// The trials' finite values by fold, folds ascending.
 FoldedValues by_fold(const std::vector<const TrialResults*>& trials,
                      const std::function<double(const TrialResults&)>& value);

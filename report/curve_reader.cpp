@@ -55,7 +55,8 @@ Line parse_line(std::string_view text) {
   line.cutoff = std::stoll(offline.key().substr(5));
   values[Measure::kOfflineNdcg] = nullable(offline.value());
   const json& online = object.at("online");
-  values[Measure::kOnlineNdcg] = nullable(member(online, "ndcg@").value());
+  // Before the first round no list has been shown, and its mean is no result.
+  if (line.point.round > 0) values[Measure::kOnlineNdcg] = nullable(member(online, "ndcg@").value());
   values[Measure::kDiscountedNdcg] = nullable(member(online, "cndcg@").value());
   values[Measure::kRegret] = number(online, "regret");
   values[Measure::kCertainShare] = number(object, "certain_share");
@@ -76,7 +77,7 @@ Line parse_line(std::string_view text) {
   if (const auto random = object.find("random"); random != object.end()) {
     const json& lists = random->at("online");
     values[Measure::kRandomOfflineNdcg] = nullable(member(random->at("offline"), "ndcg@").value());
-    values[Measure::kRandomOnlineNdcg] = nullable(member(lists, "ndcg@").value());
+    if (line.point.round > 0) values[Measure::kRandomOnlineNdcg] = nullable(member(lists, "ndcg@").value());
     values[Measure::kRandomDiscountedNdcg] = nullable(member(lists, "cndcg@").value());
     values[Measure::kRandomRegret] = number(lists, "regret");
   }
@@ -84,7 +85,7 @@ Line parse_line(std::string_view text) {
   if (const auto seconds = object.find("seconds"); seconds != object.end() && seconds->is_object()) {
     line.seconds = 0.0;
     for (const auto& [stage, value] : seconds->items()) {
-      if (stage != "eval") line.seconds += value.get<double>();
+      if (is_of_rounds(stage)) line.seconds += value.get<double>();
     }
   }
   return line;

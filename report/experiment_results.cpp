@@ -5,12 +5,17 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <exception>
+#include <limits>
 #include <optional>
 #include <set>
 
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/json.h"
+#include "core/runtime/host.h"
+#include "core/runtime/progress.h"
+#include "core/text/counted.h"
 #include "sim/trial_folder.h"
 
 namespace olrank {
@@ -47,6 +52,8 @@ void read_summary(const fs::path& file, TrialResults& trial) {
   read_last(summary.at("last"), trial);
   trial.rounds = summary.at("rounds").get<std::int64_t>();
   trial.parameters = summary.at("parameters").get<std::int64_t>();
+  trial.seconds = summary.at("seconds").get<double>();
+  trial.ended_at = summary.value("finished", "");
   trial.rounds_per_second = nullable(summary.at("rounds_per_second"));
   trial.peak_memory_bytes = summary.value("peak_memory_bytes", std::int64_t{0});
   trial.fingerprint = summary.value("result_fingerprint", "");
@@ -54,7 +61,7 @@ void read_summary(const fs::path& file, TrialResults& trial) {
   double learning = 0.0;
   for (const auto& [stage, seconds] : summary.at("seconds_by_stage").items()) {
     trial.stages.emplace_back(stage, seconds.get<double>());
-    if (stage != "eval") learning += seconds.get<double>();
+    if (is_of_rounds(stage)) learning += seconds.get<double>();
   }
   if (trial.rounds > 0)
     trial.last[Measure::kMilliseconds] = 1000.0 * learning / static_cast<double>(trial.rounds);
@@ -82,7 +89,9 @@ std::vector<double> read_queries(const fs::path& file) {
   return values;
 }
 
-TrialResults read_trial(const fs::path& experiment, const TrialIdentity& identity) {
+/// A damaged summary becomes a warning; its trial then counts as unfinished.
+TrialResults read_trial(const fs::path& experiment, const TrialIdentity& identity,
+                        std::vector<std::string>& warnings) {
   TrialResults trial;
   trial.identity = identity;
   const fs::path folder = experiment / identity.path();
@@ -90,10 +99,18 @@ TrialResults read_trial(const fs::path& experiment, const TrialIdentity& identit
   if (fs::exists(summary)) {
     try {
       read_summary(summary, trial);
-    } catch (const nlohmann::json::exception&) {
-      throw IoError(fmt::format("{}: This file is not a trial summary.", summary.string()));
+      trial.finished = true;
+    } catch (const std::exception&) {  // from the JSON parser or std::stoll
+      trial = TrialResults();
+      trial.identity = identity;
+      warnings.push_back(
+          fmt::format("{}: This file is not a trial summary; its trial is left out. Remove the file and "
+                      "run with --resume "
+                      "to write it again.",
+                      summary.string()));
     }
-    trial.finished = true;
+  }
+  if (trial.finished) {
     if (fs::exists(folder / "queries.csv")) trial.queries = read_queries(folder / "queries.csv");
   }
   if (fs::exists(folder / "curve.jsonl")) trial.curve = read_curve(folder / "curve.jsonl");
@@ -139,12 +156,34 @@ std::int64_t TrialResults::last_round() const {
   return curve.points.empty() ? 0 : curve.points.back().round;
 }
 
+std::string ExperimentResults::duration() const {
+  double sum = 0.0;
+  std::int64_t first = std::numeric_limits<std::int64_t>::max();
+  std::int64_t last = std::numeric_limits<std::int64_t>::min();
+  std::int64_t known = 0;
+  for (const TrialResults& trial : trials) {
+    if (!trial.finished) continue;
+    sum += trial.seconds;
+    const auto end = utc_seconds(trial.ended_at);
+    if (!end) continue;
+    ++known;
+    first = std::min(first, *end - static_cast<std::int64_t>(std::llround(trial.seconds)));
+    last = std::max(last, *end);
+  }
+  if (finished == 0) return "";
+  std::string text = fmt::format("{} in {}", readable_duration(sum), counted(finished, "trial"));
+  if (known == finished)
+    text += fmt::format(", {} from the first round to the last",
+                        readable_duration(static_cast<double>(last - first)));
+  return text;
+}
+
 ExperimentResults read_experiment(const fs::path& folder) {
   ExperimentResults results;
   results.folder = folder;
   results.run = read_run_description(folder);
   for (const TrialIdentity& identity : trials_in(folder)) {
-    results.trials.push_back(read_trial(folder, identity));
+    results.trials.push_back(read_trial(folder, identity, results.warnings));
     const std::string& damage = results.trials.back().curve.damage;
     if (!damage.empty()) results.warnings.push_back(damage);
     for (const std::string& note : results.trials.back().notes)

@@ -25,6 +25,8 @@ struct TrialResults {
   std::int64_t rounds = 0;
   std::int64_t cutoff = 0;
   std::int64_t parameters = 0;
+  double seconds = 0.0;  // on the clock
+  std::string ended_at;  // UTC; empty in the summaries of earlier versions
   double rounds_per_second = 0.0;
   std::int64_t peak_memory_bytes = 0;
   std::vector<std::pair<std::string, double>> stages;  // total seconds
@@ -52,6 +54,9 @@ struct ExperimentResults {
   std::int64_t expected = 0;          // trials in the matrix, or more if the folder has more
   std::vector<std::string> warnings;  // about damaged files, and the notes of trials, one sentence each
   std::optional<StudyPlan> study;     // if the folder holds one
+
+  /// How long the finished trials took, and from when to when they were played; empty without any.
+  std::string duration() const;
 };
 
 ExperimentResults read_experiment(const std::filesystem::path& folder);

@@ -7,6 +7,7 @@
 #include "core/io/json.h"
 #include "core/text/csv.h"
 #include "report/final_tables.h"
+#include "report/findings.h"
 #include "report/markup.h"
 #include "report/page.h"
 
@@ -131,6 +132,12 @@ std::string report_json(const Report& report) {
     for (const UserResults& user : data.users) {
       const FinalTable table = final_table(user, data.cutoff);
       ordered_json entry = {{"data", data.data}, {"clicks", user.user}, {"note", table_note(table, user)}};
+      const UserFindings findings = findings_of(report, data, user, table);
+      entry["headline"] = findings.headline;
+      entry["findings"] = findings.sentences;
+      const auto baseline = baseline_row(report, table);
+      entry["baseline"] =
+          baseline ? ordered_json(report.rankers[table.rows[*baseline]].name) : ordered_json();
       entry["final"] = ordered_json::array();
       for (const FinalColumn& column : table.columns)
         entry["final"].push_back(json_column(report, table, column));

@@ -5,12 +5,16 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <optional>
 
 #include "core/text/counted.h"
 #include "report/bar_figure.h"
+#include "report/curves.h"
+#include "report/findings.h"
 #include "report/line_figure.h"
+#include "report/number_text.h"
 #include "report/scatter_figure.h"
 
 namespace olrank {
@@ -21,6 +25,33 @@ constexpr Measure kLineMeasures[] = {
     Measure::kBlocks,          Measure::kBlockSize1,     Measure::kBlockSize5, Measure::kBlockSize10,
     Measure::kRegret,          Measure::kCosine,         Measure::kWidthRatio, Measure::kFalseCertain,
     Measure::kDecisionsDiffer, Measure::kMilliseconds};
+
+FigureGroup group_of(Measure measure) {
+  switch (measure) {
+    case Measure::kOfflineNdcg:
+    case Measure::kDiscountedNdcg:
+      return FigureGroup::kMain;
+    case Measure::kCertainShare:
+    case Measure::kBlocks:
+    case Measure::kBlockSize1:
+    case Measure::kBlockSize5:
+    case Measure::kBlockSize10:
+    case Measure::kWidthRatio:
+    case Measure::kFalseCertain:
+    case Measure::kDecisionsDiffer:
+      return FigureGroup::kCertainty;
+    case Measure::kMilliseconds:
+      return FigureGroup::kTime;
+    default:
+      return FigureGroup::kQuality;
+  }
+}
+
+/// Measures whose differences to the baseline have a figure of their own.
+bool shows_differences(Measure measure) {
+  return measure == Measure::kOfflineNdcg || measure == Measure::kDiscountedNdcg ||
+         measure == Measure::kRegret;
+}
 
 bool is_share(Measure measure) {
   return measure == Measure::kOfflineNdcg || measure == Measure::kOnlineNdcg ||
@@ -33,6 +64,41 @@ LinePoint line_point(double x, const MeanInterval& estimate) {
           estimate.values};
 }
 
+void add_points(const MeanCurve& curve, FigureLine& line) {
+  for (const RoundEstimate& point : curve)
+    line.points.push_back(line_point(static_cast<double>(point.round), point.estimate));
+}
+
+/// Thin lines, instead of bands that two or three seeds would make far too wide.
+void add_parts(const std::vector<Curve>& units, FigureLine& line) {
+  if (units.size() < 2) return;
+  for (const Curve& unit : units) {
+    line.parts.emplace_back();
+    for (const auto& [round, value] : unit) line.parts.back().emplace_back(round, value);
+  }
+}
+
+/// A figure whose x is a single value shows nothing.
+bool spans_rounds(const LineFigure& figure) {
+  double low = std::numeric_limits<double>::infinity();
+  double high = -low;
+  for (const FigureLine& line : figure.lines) {
+    for (const LinePoint& point : line.points) {
+      low = std::min(low, point.x);
+      high = std::max(high, point.x);
+    }
+  }
+  return low < high;
+}
+
+const RankerTrials* baseline_of(const Report& report, const UserResults& user, const FinalTable& table) {
+  const std::optional<std::size_t> row = baseline_row(report, table);
+  for (const RankerTrials& ranker : user.rankers) {
+    if (row && user.rankers.size() > 1 && ranker.ranker == table.rows[*row]) return &ranker;
+  }
+  return nullptr;
+}
+
 const MeanInterval* estimate_at(const MeanCurve& curve, std::int64_t round) {
   for (const RoundEstimate& point : curve) {
     if (point.round == round) return &point.estimate;
@@ -41,19 +107,22 @@ const MeanInterval* estimate_at(const MeanCurve& curve, std::int64_t round) {
 }
 
 /// Stages in the order of a round; any others follow.
-constexpr std::array<const char*, 7> kStages = {"score",   "width", "rank", "click",
-                                                "observe", "train", "eval"};
+constexpr std::array<const char*, 6> kStages = {"score", "width", "rank", "click", "observe", "train"};
 
 class UserFigures {
  public:
   UserFigures(const Report& report, const DataResults& data, const UserResults& user,
               const FinalTable& table)
-      : report_(report), data_(data), table_(table), shown_(shown_rankers(user)) {
-    subtitle_ = fmt::format("{} user, {}", user.user, data.data);
+      : report_(report), data_(data), user_(user), table_(table), shown_(shown_rankers(user)) {
+    subtitle_ = fmt::format("{} user, {}", user.user, short_name(report, data));
+    baseline_ = baseline_of(report, user, table);
   }
 
   std::vector<ReportFigure> all() {
-    for (const Measure measure : kLineMeasures) add_lines(measure);
+    for (const Measure measure : kLineMeasures) {
+      add_lines(measure);
+      if (shows_differences(measure)) add_differences(measure);
+    }
     add_blocks_by_rank();
     add_speed_against_quality();
     add_stages();
@@ -76,22 +145,65 @@ class UserFigures {
     } else if (measure != Measure::kCosine) {
       figure.lowest = 0.0;
     }
+    std::size_t units = 0;
+    for (const RankerTrials* ranker : shown_) units = std::max(units, most_units(ranker->curve(measure)));
+    const bool percentiles = measure == Measure::kWidthRatio;
+    figure.bands =
+        percentiles || (units >= kFewUnits && !(baseline_ != nullptr && shows_differences(measure)));
     for (const RankerTrials* ranker : shown_) {
       const MeanCurve& curve = ranker->curve(measure);
       if (curve.empty()) continue;
       FigureLine line{name_of(ranker), ranker->ranker, {}};
-      for (const RoundEstimate& point : curve)
-        line.points.push_back(line_point(static_cast<double>(point.round), point.estimate));
-      if (measure == Measure::kWidthRatio) spread_by_percentiles(*ranker, line);
+      add_points(curve, line);
+      if (percentiles) spread_by_percentiles(*ranker, line);
+      if (!percentiles && units < kFewUnits) add_parts(unit_curves(ranker->trials, measure), line);
       figure.lines.push_back(std::move(line));
     }
-    if (figure.lines.empty()) return;
+    if (!spans_rounds(figure)) return;
     std::string caption = explanation_of(measure, data_.cutoff);
     figure.baseline = baseline(measure);
     if (!figure.baseline.points.empty())
       caption += " Dashed: what random orders of the same documents have on average.";
-    if (measure == Measure::kWidthRatio) caption += " Bands: 10th to 90th percentile of the pairs.";
-    figures_.push_back({slug_of(measure), draw_lines(figure), std::move(caption), lines_csv(figure)});
+    if (percentiles) caption += " Bands: 10th to 90th percentile of the pairs.";
+    add(slug_of(measure), figure, std::move(caption), group_of(measure));
+  }
+
+  void add(const std::string& slug, const LineFigure& figure, std::string caption, FigureGroup group) {
+    figures_.push_back({slug, draw_lines(figure), std::move(caption), lines_csv(figure), group});
+  }
+
+  /// Each ranker minus the baseline, on the seeds and folds that both played.
+  void add_differences(Measure measure) {
+    if (baseline_ == nullptr) return;
+    LineFigure figure;
+    const std::string& baseline = name_of(baseline_);
+    figure.title = fmt::format("{}, minus {}", title_of(measure, data_.cutoff), baseline);
+    figure.subtitle = subtitle_;
+    std::size_t units = 0;
+    double last = 0.0;
+    for (const RankerTrials* ranker : shown_) {
+      if (ranker == baseline_) continue;
+      const DifferenceCurves curves = difference_curves(ranker->trials, baseline_->trials, measure);
+      if (curves.mean.empty()) continue;
+      FigureLine line{name_of(ranker), ranker->ranker, {}};
+      add_points(curves.mean, line);
+      if (most_units(curves.mean) < kFewUnits) {
+        add_parts(curves.units, line);
+        for (LinePoint& point : line.points) point.low = point.high = std::nan("");
+      }
+      units = std::max(units, most_units(curves.mean));
+      last = std::max(last, line.points.back().x);
+      figure.lines.push_back(std::move(line));
+    }
+    if (!spans_rounds(figure)) return;
+    for (const double x : {figure.lines.front().points.front().x, last})
+      figure.baseline.points.push_back({x, 0.0, std::nan(""), std::nan(""), units});
+    figure.baseline.name = baseline;
+    std::string caption = fmt::format("Paired differences; {} 0 is better than {}.",
+                                      measure == Measure::kRegret ? "below" : "above", baseline);
+    if (units >= kFewUnits)
+      caption += " A band that excludes 0 means a significant difference at that round, not corrected.";
+    add(slug_of(measure) + "-difference", figure, std::move(caption), group_of(measure));
   }
 
   /// Rankers share their queries, so the curve that reaches furthest stands for all.
@@ -139,7 +251,7 @@ class UserFigures {
   void add_blocks_by_rank() {
     for (const std::int64_t round : sample_rounds()) {
       LineFigure figure;
-      figure.title = fmt::format("Block size by rank, round {}", round);
+      figure.title = fmt::format("Block size by rank, round {}", short_number(static_cast<double>(round)));
       figure.subtitle = subtitle_;
       figure.x_name = "rank";
       figure.x_ticks = {1.0, 5.0, 10.0};
@@ -154,8 +266,12 @@ class UserFigures {
         }
         if (!line.points.empty()) figure.lines.push_back(std::move(line));
       }
-      figures_.push_back({fmt::format("block-size-by-rank-{}", round), draw_lines(figure),
-                          "Number of documents in the block that contains the rank.", lines_csv(figure)});
+      if (!spans_rounds(figure)) continue;
+      figure.bands = std::any_of(figure.lines.begin(), figure.lines.end(), [](const FigureLine& line) {
+        return line.points.front().trials >= kFewUnits;
+      });
+      add(fmt::format("block-size-by-rank-{}", round), figure,
+          "Number of documents in the block that contains the rank.", FigureGroup::kCertainty);
     }
   }
 
@@ -168,24 +284,24 @@ class UserFigures {
     figure.subtitle = subtitle_;
     figure.x_name = "milliseconds per round";
     figure.y_name = title_of(Measure::kOfflineNdcg, data_.cutoff);
+    bool barred = false;
     for (const RankerTrials* ranker : shown_) {
       const auto row = static_cast<std::size_t>(
           std::find(table_.rows.begin(), table_.rows.end(), ranker->ranker) - table_.rows.begin());
       const MeanInterval& height = quality->cells[row].estimate;
       const MeanInterval& cost = time->cells[row].estimate;
       if (std::isnan(height.mean) || std::isnan(cost.mean)) continue;
-      figure.points.push_back({name_of(ranker), ranker->ranker, cost.mean, height.mean,
-                               height.mean - height.half_width, height.mean + height.half_width});
+      const double half = height.units < kFewUnits ? std::nan("") : height.half_width;
+      barred = barred || std::isfinite(half);
+      figure.points.push_back({name_of(ranker), ranker->ranker, cost.mean, height.mean, height.mean - half,
+                               height.mean + half});
     }
-    if (figure.points.empty()) return;
+    if (figure.points.size() < 2) return;
     figures_.push_back(
         {"quality-against-time", draw_scatter(figure),
          fmt::format("{} after the last round, against the time per round. Up and to the left is better.{}",
-                     figure.y_name,
-                     std::isfinite(quality->cells.front().estimate.half_width)
-                         ? " Vertical lines: 95 % t intervals."
-                         : ""),
-         scatter_csv(figure)});
+                     figure.y_name, barred ? " Vertical lines: 95 % t intervals." : ""),
+         scatter_csv(figure), FigureGroup::kTime});
   }
 
   void add_stages() {
@@ -210,8 +326,8 @@ class UserFigures {
       }
     }
     figures_.push_back({"time-by-stage", draw_bars(figure),
-                        "Mean over finished trials. Evaluation time is spread over all rounds.",
-                        bars_csv(figure)});
+                        "Time to rank and learn, mean over finished trials; without evaluation.",
+                        bars_csv(figure), FigureGroup::kTime});
   }
 
   /// Mean milliseconds per round of finished trials, by stage; appends unknown stages to `order`.
@@ -223,6 +339,7 @@ class UserFigures {
       if (!trial->finished || trial->rounds == 0) continue;
       ++trials;
       for (const auto& [stage, seconds] : trial->stages) {
+        if (!is_of_rounds(stage)) continue;
         sums[stage] += 1000.0 * seconds / static_cast<double>(trial->rounds);
         if (std::find(order.begin(), order.end(), stage) == order.end()) order.push_back(stage);
       }
@@ -233,8 +350,10 @@ class UserFigures {
 
   const Report& report_;
   const DataResults& data_;
+  const UserResults& user_;
   const FinalTable& table_;
   std::vector<const RankerTrials*> shown_;
+  const RankerTrials* baseline_ = nullptr;  // null where there is nothing to compare
   std::string subtitle_;
   std::vector<ReportFigure> figures_;
 };
@@ -262,20 +381,33 @@ std::vector<ReportFigure> figures_of(const Report& report, const DataResults& da
   return UserFigures(report, data, user, table).all();
 }
 
-std::string band_note(const UserResults& user) {
-  bool banded = false;
+std::string band_note(const Report& report, const UserResults& user, const FinalTable& table) {
+  std::size_t units = 0;
   bool over_folds = false;
   for (const RankerTrials& ranker : user.rankers) {
-    for (const RoundEstimate& point : ranker.curve(Measure::kOfflineNdcg)) {
-      banded = banded || std::isfinite(point.estimate.half_width);
-      over_folds = over_folds || point.estimate.over_folds;
-    }
+    const MeanCurve& curve = ranker.curve(Measure::kOfflineNdcg);
+    units = std::max(units, most_units(curve));
+    for (const RoundEstimate& point : curve) over_folds = over_folds || point.estimate.over_folds;
   }
-  if (!banded) {
+  if (units < 2)
     return "The lines have no bands, because a single seed does not show the spread between seeds.";
+  const std::string unit = over_folds ? "fold" : "seed";
+  if (units < kFewUnits) {
+    return fmt::format(
+        "Thick lines are means, thin lines the {0} {1}s. There are no bands: over {0} {1}s they would be "
+        "too "
+        "wide to say anything.",
+        units, unit);
   }
-  return over_folds ? "Lines are means over folds; bands are 95 % t intervals over fold means."
-                    : "Lines are means over seeds; bands are 95 % t intervals for this fold only.";
+  const RankerTrials* baseline = baseline_of(report, user, table);
+  std::string note = fmt::format("Lines are means over {} {}s. Bands are 95 % t intervals", units, unit);
+  if (baseline != nullptr) {
+    note += fmt::format(": of paired differences where a title says 'minus {}', else of means",
+                        report.rankers[baseline->ranker].name);
+  } else {
+    note += " of means";
+  }
+  return note + (over_folds ? "." : "; they hold for this fold only.");
 }
 
 std::vector<std::string> thinning_notes(const Report& report, const UserResults& user) {

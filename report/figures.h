@@ -9,11 +9,15 @@
 
 namespace olrank {
 
+/// What a page shows together: the answers, and under a fold each of the others.
+enum class FigureGroup { kMain, kQuality, kCertainty, kTime };
+
 struct ReportFigure {
   std::string slug;  // used in file names
   Drawing drawing;
   std::string caption;  // one or two sentences
   std::string csv;      // the numbers behind it
+  FigureGroup group = FigureGroup::kMain;
 };
 
 /// Figures show at most this many rankers: the best by offline NDCG.
@@ -26,8 +30,8 @@ std::vector<const RankerTrials*> shown_rankers(const UserResults& user);
 std::vector<ReportFigure> figures_of(const Report& report, const DataResults& data, const UserResults& user,
                                      const FinalTable& table);
 
-/// What the bands of line figures show, or why there are none.
-std::string band_note(const UserResults& user);
+/// What lines and bands show, or why there are no bands.
+std::string band_note(const Report& report, const UserResults& user, const FinalTable& table);
 
 /// A sentence for each round after which a mean curve covers fewer trials because unfinished or damaged
 /// ones end there.

@@ -426,7 +426,7 @@ bool are_studies(const Report& report) {
 
 UserFindings findings_of(const Report& report, const DataResults& data, const UserResults& user,
                          const FinalTable& table) {
-  UserFindings findings{user.user, report.data.size() > 1 ? data.data : "", "", {}};
+  UserFindings findings{user.user, report.data.size() > 1 ? short_name(report, data) : "", "", {}};
   Writer(report, data, user, table).write(findings);
   return findings;
 }

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/text/csv.h"
+#include "report/distinct_labels.h"
 #include "report/label_layout.h"
 #include "report/markup.h"
 #include "report/number_text.h"
@@ -21,6 +22,8 @@ constexpr double kLabelGap = 13.0;
 constexpr double kFont = 11.0;
 constexpr double kWidestLabel = 104.0;
 constexpr std::size_t kMarkers = 5;
+/// More points than this are thinned out: the frame is not wider in pixels.
+constexpr std::size_t kMostPoints = 300;
 
 struct Range {
   double low = std::numeric_limits<double>::infinity();
@@ -42,6 +45,20 @@ std::vector<const FigureLine*> all_lines(const LineFigure& figure) {
   return lines;
 }
 
+/// Every so many points of a line are drawn, and the last one.
+std::size_t stride_of(std::size_t points) {
+  return (points + kMostPoints - 1) / kMostPoints;
+}
+
+std::vector<LinePoint> drawn_points(const std::vector<LinePoint>& points) {
+  const std::size_t stride = stride_of(points.size());
+  if (stride < 2) return points;
+  std::vector<LinePoint> drawn;
+  for (std::size_t i = 0; i < points.size(); i += stride) drawn.push_back(points[i]);
+  if (drawn.back().x != points.back().x) drawn.push_back(points.back());
+  return drawn;
+}
+
 /// Bands over two or three trials may dwarf the lines. They extend the y range by at most three quarters on
 /// each side and are cut off beyond.
 Range vertical_range(const LineFigure& figure) {
@@ -50,8 +67,12 @@ Range vertical_range(const LineFigure& figure) {
   for (const FigureLine* line : all_lines(figure)) {
     for (const LinePoint& point : line->points) {
       means.take(point.y);
+      if (!figure.bands) continue;
       bands.take(point.low);
       bands.take(point.high);
+    }
+    for (const auto& part : line->parts) {
+      for (const auto& [x, y] : part) means.take(y);
     }
   }
   if (means.empty()) return {0.0, 1.0};
@@ -93,12 +114,19 @@ class LineDrawing {
         left_(left_margin()),
         right_(kWidth - label_width() - 14.0),
         x_(horizontal_range_.low, horizontal_range_.high, left_, right_, figure.logarithmic_x),
-        y_(vertical_range_.low, vertical_range_.high, kTop + plot_height_, kTop, figure.logarithmic_y) {}
+        y_(vertical_range_.low, vertical_range_.high, kTop + plot_height_, kTop, figure.logarithmic_y) {
+    std::vector<std::string> names;
+    for (const FigureLine* line : all_lines(figure)) names.push_back(line->name);
+    labels_ = distinct_labels(names, kFont, kWidestLabel);
+  }
 
   Drawing draw() {
     axes();
-    for (const FigureLine& line : figure_.lines) band(line);
+    for (const FigureLine& line : figure_.lines) {
+      if (figure_.bands) band(line);
+    }
     path(figure_.baseline, "line base");
+    for (const FigureLine& line : figure_.lines) parts(line);
     for (const FigureLine& line : figure_.lines) path(line, line_class(line.style));
     for (const FigureLine& line : figure_.lines) markers(line);
     labels();
@@ -152,7 +180,7 @@ class LineDrawing {
   }
 
   void band(const FigureLine& line) {
-    const auto& points = line.points;
+    const std::vector<LinePoint> points = drawn_points(line.points);
     const bool many = figure_.lines.size() > 5;  // lighter, so that bands do not hide each other
     const auto has_band = [](const LinePoint& point) { return point.low <= point.high; };
     for (auto begin = std::find_if(points.begin(), points.end(), has_band); begin != points.end();) {
@@ -171,9 +199,24 @@ class LineDrawing {
     }
   }
 
+  void parts(const FigureLine& line) {
+    for (const auto& part : line.parts) {
+      const std::size_t stride = stride_of(part.size());
+      std::string path;
+      for (std::size_t i = 0; i < part.size(); ++i) {
+        if (i % stride != 0 && i + 1 < part.size()) continue;
+        path += fmt::format("{}{:.1f} {:.1f}", path.empty() ? "M" : "L", x_(part[i].first),
+                            inside(part[i].second));
+      }
+      if (part.size() > 1)
+        body_ += fmt::format("<path class=\"lead s{}\" opacity=\"0.55\" d=\"{}\"/>", line.style % kColours,
+                             path);
+    }
+  }
+
   void path(const FigureLine& line, const std::string& kind) {
     std::string path;
-    for (const LinePoint& point : line.points)
+    for (const LinePoint& point : drawn_points(line.points))
       path += fmt::format("{}{:.1f} {:.1f}", path.empty() ? "M" : "L", x_(point.x), inside(point.y));
     if (line.points.size() > 1) body_ += fmt::format("<path class=\"{}\" d=\"{}\"/>", kind, path);
   }
@@ -195,10 +238,14 @@ class LineDrawing {
   void labels() {
     std::vector<double> wanted;
     std::vector<const FigureLine*> drawn;
+    std::vector<std::string> names;
+    std::size_t number = 0;
     for (const FigureLine* line : all_lines(figure_)) {
+      const std::string& name = labels_[number++];
       if (line->points.empty()) continue;
       wanted.push_back(inside(line->points.back().y));
       drawn.push_back(line);
+      names.push_back(name);
     }
     const std::vector<double> placed =
         spread_labels(wanted, kLabelGap, kTop + 4.0, kTop + plot_height_ - 2.0);
@@ -209,7 +256,7 @@ class LineDrawing {
           &line == &figure_.baseline ? "soft-line" : fmt::format("s{}", line.style % kColours);
       body_ += fmt::format("<path class=\"lead {}\" d=\"M{:.1f} {:.1f}L{:.1f} {:.1f}h3\"/>", colour, end,
                            wanted[i], right_ + 7.0, placed[i]);
-      body_ += svg_text(right_ + 12.0, placed[i] + 3.8, shortened(line.name, kFont, kWidestLabel), "");
+      body_ += svg_label(right_ + 12.0, placed[i] + 3.8, names[i], line.name);
     }
   }
 
@@ -224,7 +271,7 @@ class LineDrawing {
           fmt::format("{}: {} at {} {}, {} at {} {}", line.name, short_number(first.y), figure_.x_name,
                       short_number(first.x), short_number(last.y), figure_.x_name, short_number(last.x));
       if (last.low <= last.high)
-        text += fmt::format(" (band {} to {})", short_number(last.low), short_number(last.high));
+        text += fmt::format(" (interval {} to {})", short_number(last.low), short_number(last.high));
       text += ". ";
     }
     return text;
@@ -238,6 +285,7 @@ class LineDrawing {
   double right_;
   Scale x_;
   Scale y_;
+  std::vector<std::string> labels_;  // of all_lines()
   std::string body_;
 };
 

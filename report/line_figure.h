@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "report/drawing.h"
@@ -22,6 +23,8 @@ struct FigureLine {
   std::string name;
   std::size_t style = 0;
   std::vector<LinePoint> points;  // x ascends
+  /// Thin lines behind it, such as the seeds of a mean: x and y.
+  std::vector<std::vector<std::pair<double, double>>> parts = {};
 };
 
 /// Lines with bands, labelled at their ends.
@@ -32,6 +35,7 @@ struct LineFigure {
   double lowest = -std::numeric_limits<double>::infinity();  // bounds of the y axis
   double highest = std::numeric_limits<double>::infinity();
   bool whole_bands = false;     // never cut off wide bands
+  bool bands = true;            // whether the points' low and high are drawn
   bool logarithmic_x = false;   // requires positive x
   bool logarithmic_y = false;   // requires positive y
   std::vector<double> x_ticks;  // default: round values

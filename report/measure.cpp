@@ -40,7 +40,7 @@ constexpr std::array<Wording, kMeasures> kWordings = {{
      "Share of shown pairs, certain or not, that the full covariance would decide differently at the same "
      "α."},
     {"milliseconds", "Milliseconds per round",
-     "Time per round since the previous evaluation, excluding evaluation."},
+     "Time to rank and learn per round, since the previous evaluation."},
     {"random-offline-ndcg", "Offline NDCG@{} of a random order",
      "Expected NDCG@{} of random orders of the held-out documents."},
     {"random-online-ndcg", "Online NDCG@{} of random lists",
@@ -56,6 +56,10 @@ const Wording& wording_of(Measure measure) {
 }
 
 }  // namespace
+
+bool is_of_rounds(std::string_view stage) {
+  return stage != "eval" && stage != "shadow";
+}
 
 MeasureValues::MeasureValues() {
   values_.fill(std::nan(""));

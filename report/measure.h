@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace olrank {
 
@@ -33,6 +34,9 @@ enum class Measure : std::size_t {
   kRandomRegret,
 };
 inline constexpr std::size_t kMeasures = 20;
+
+/// Whether a stage's time counts as time of rounds. Evaluation and the comparison with exact widths do not.
+bool is_of_rounds(std::string_view stage);
 
 /// One value per measure; NaN if the trial does not report it.
 class MeasureValues {

@@ -3,35 +3,21 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <cmath>
+#include <filesystem>
 #include <map>
 
 #include "core/version.h"
-#include "report/figures.h"
-#include "report/final_tables.h"
 #include "report/findings.h"
+#include "report/html_table.h"
 #include "report/markup.h"
 #include "report/number_text.h"
+#include "report/page_results.h"
 #include "report/page_style.h"
 #include "report/study.h"
 #include "report/study_page.h"
-#include "report/ticks.h"
 
 namespace olrank {
 namespace {
-
-/// With more pairs than this, only pairs with the best ranker are listed.
-constexpr std::size_t kMostListedPairs = 66;
-
-std::string number(double value, int digits) {
-  if (digits == 0) return std::isfinite(value) ? short_number(std::round(value)) : "–";
-  return std::isfinite(value) ? fmt::format("{:.{}f}", value, digits) : "–";
-}
-
-std::string p_text(double p) {
-  if (std::isnan(p)) return "–";
-  return p < 0.0001 ? "&lt; 0.0001" : fmt::format("{:.4f}", p);
-}
 
 /// Ascending numbers with runs joined: "3 to 5, 8".
 std::string runs_text(const std::vector<std::int64_t>& numbers) {
@@ -57,15 +43,21 @@ class Page {
         "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
     html_ += fmt::format("<title>{} – olrank report</title>\n<style>{}</style></head>\n<body>\n", title,
                          page_style());
-    html_ += fmt::format("<header><p class=\"soft\">olrank report</p><h1>{}</h1>\n", title);
+    html_ += fmt::format("<header><p class=\"soft\">olrank report</p><h1 title=\"{}\">{}</h1>\n",
+                         escape_html(fmt::format("{}", fmt::join(folders(), " and "))), title);
     progress();
     html_ += "</header>\n<main>\n";
     warnings();
-    studies();
+    const DrawFigures draw = [this](const auto& drawn, const auto& frame) { return figures(drawn, frame); };
+    for (std::size_t i = 0; i < report_.experiments.size(); ++i) study(i, draw);
     const bool only_studies = are_studies(report_);
-    if (only_studies) html_ += "<details><summary>Final values and curves of every ranker</summary>\n";
+    if (only_studies) {
+      html_ += "<details><summary>Final values and curves of every ranker</summary>\n";
+    } else {
+      html_ += headlines_section(report_);
+    }
     for (const DataResults& data : report_.data) {
-      for (const UserResults& user : data.users) user_section(data, user);
+      for (const UserResults& user : data.users) html_ += user_section(report_, data, user, draw);
     }
     if (only_studies) html_ += "</details>\n";
     missing();
@@ -82,10 +74,29 @@ class Page {
     for (std::size_t i = 0; i < report_.experiments.size(); ++i) {
       const ExperimentResults& experiment = report_.experiments[i];
       const std::string whose = report_.experiments.size() > 1 ? report_.labels[i] + ": " : "";
-      html_ += fmt::format("<p>{}{} of {} trials finished · {} · protocol {}.</p>\n", escape_html(whose),
-                           experiment.finished, experiment.expected, escape_html(experiment.run.data),
-                           escape_html(setting(experiment.run, "protocol.name")));
+      html_ += fmt::format("<p>{}{} of {} trials finished · {} · protocol {} · {} rounds.</p>\n",
+                           escape_html(whose), experiment.finished, experiment.expected, data_of(i),
+                           escape_html(setting(experiment.run, "protocol.name")),
+                           fixed_number(static_cast<double>(experiment.run.rounds), 0));
     }
+  }
+
+  std::vector<std::string> folders() const {
+    std::vector<std::string> paths;
+    for (const ExperimentResults& experiment : report_.experiments)
+      paths.push_back(std::filesystem::absolute(experiment.folder).lexically_normal().string());
+    return paths;
+  }
+
+  /// The short name of the experiment's data, the whole one as its title.
+  std::string data_of(std::size_t experiment) const {
+    const std::string& whole = report_.experiments[experiment].run.data;
+    for (const DataResults& data : report_.data) {
+      if (data.data != whole || short_name(report_, data) == whole) continue;
+      return fmt::format("<span title=\"{}\">{}</span>", escape_html(whole),
+                         escape_html(short_name(report_, data)));
+    }
+    return escape_html(whole);
   }
 
   static std::string setting(const RunDescription& run, const std::string& key) {
@@ -98,182 +109,14 @@ class Page {
   void warnings() {
     if (report_.warnings.empty()) return;
     html_ += "<section class=\"warn\" aria-label=\"Warnings\"><strong>Warnings</strong>";
-    list(report_.warnings);
+    html_ += html_list(report_.warnings);
     html_ += "</section>\n";
   }
 
-  void list(const std::vector<std::string>& sentences) {
-    html_ += "<ul class=\"notes\">";
-    for (const std::string& sentence : sentences) html_ += "<li>" + escape_html(sentence) + "</li>";
-    html_ += "</ul>\n";
-  }
-
-  void user_section(const DataResults& data, const UserResults& user) {
-    html_ += fmt::format("<section><h2>{} user <span class=\"soft\">on {}</span></h2>\n",
-                         escape_html(user.user), escape_html(data.data));
-    if (user.rankers.empty()) {
-      html_ += "<p>No trial with this user has started.</p></section>\n";
-      return;
-    }
-    legend(user);
-    const FinalTable table = final_table(user, data.cutoff);
-    final_values(table, user);
-    curves(data, user, table);
-    html_ += "</section>\n";
-  }
-
-  void legend(const UserResults& user) {
-    html_ += "<ul class=\"legend\">";
-    for (const RankerTrials* trials : shown_rankers(user)) {
-      const ReportedRanker& ranker = report_.rankers[trials->ranker];
-      html_ += fmt::format("<li>{}{}", style_key(trials->ranker), escape_html(ranker.name));
-      if (const std::string details = ranker.details(); !details.empty())
-        html_ += fmt::format(" <span class=\"soft\">{}</span>", escape_html(details));
-      html_ += "</li>";
-    }
-    html_ += "</ul>\n";
-  }
-
-  void begin_table(const std::string& label) {
-    html_ += fmt::format(
-        "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"{}\"><table><thead><tr>",
-        escape_html(label));
-  }
-
-  void heading(const std::vector<std::string>& columns) {
-    for (const std::string& column : columns)
-      html_ += fmt::format("<th scope=\"col\">{}</th>", escape_html(column));
-    html_ += "</tr></thead><tbody>\n";
-  }
-
-  static std::vector<std::string> column_titles(const FinalTable& table, std::vector<std::string> leading) {
-    for (const FinalColumn& column : table.columns) leading.push_back(column.measure.title);
-    return leading;
-  }
-
-  void final_values(const FinalTable& table, const UserResults& user) {
-    html_ += "<h3>Final values</h3>\n";
-    if (!table.columns.empty()) {
-      begin_table("Final values, " + user.user + " user");
-      heading(column_titles(table, {"ranker", "trials"}));
-      for (std::size_t row = 0; row < table.rows.size(); ++row) final_row(table, row);
-      html_ += "</tbody></table></div>\n";
-    }
-    html_ += fmt::format("<p class=\"note\">{}</p>\n", escape_html(table_note(table, user)));
-    if (table.tested) pairs(table, user);
-    if (table.most_units > 1) bootstrap(table, user);
-  }
-
-  void final_row(const FinalTable& table, std::size_t row) {
-    html_ += fmt::format("<tr><th scope=\"row\">{}</th><td>{}</td>", escape_html(name_of(table.rows[row])),
-                         table.finished[row]);
-    for (const FinalColumn& column : table.columns) {
-      const FinalCell& cell = column.cells[row];
-      const int digits = column.measure.digits;
-      html_ +=
-          fmt::format("<td{}>{}", cell.best ? " class=\"best\"" : "", number(cell.estimate.mean, digits));
-      if (std::isfinite(cell.estimate.half_width))
-        html_ += fmt::format(" <span class=\"half\">± {}</span>", number(cell.estimate.half_width, digits));
-      html_ += fmt::format("<span class=\"near\">{}</span>", cell.not_worse ? "≈" : "");
-      html_ += "</td>";
-    }
-    html_ += "</tr>\n";
-  }
-
-  const std::string& name_of(std::size_t ranker) const { return report_.rankers[ranker].name; }
-
-  void pairs(const FinalTable& table, const UserResults& user) {
-    html_ += "<details><summary>All pairs of rankers</summary>\n";
-    begin_table("Pairs of rankers, " + user.user + " user");
-    heading({"measure", "pair", "n", "difference", "p (t test)", "Holm-adjusted", "p (sign flip)",
-             "Holm-adjusted"});
-    bool left_out = false;
-    for (const FinalColumn& column : table.columns) {
-      for (const RankerPair& pair : column.pairs) {
-        const bool of_best = column.cells[pair.a].best || column.cells[pair.b].best;
-        if (column.pairs.size() > kMostListedPairs && !of_best) {
-          left_out = true;
-          continue;
-        }
-        pair_row(table, column, pair);
-      }
-    }
-    html_ += "</tbody></table></div>\n";
-    if (left_out)
-      html_ +=
-          "<p class=\"note\">Only pairs with the best ranker are listed; the correction counts all.</p>\n";
-    html_ += "</details>\n";
-  }
-
-  void pair_row(const FinalTable& table, const FinalColumn& column, const RankerPair& pair) {
-    const int digits = column.measure.digits;
-    const MeanInterval& difference = pair.test.difference;
-    html_ += fmt::format("<tr><td>{}</td><td class=\"text\">{} − {}</td><td>{}</td><td>{}",
-                         escape_html(column.measure.title), escape_html(name_of(table.rows[pair.a])),
-                         escape_html(name_of(table.rows[pair.b])), difference.units,
-                         number(difference.mean, digits));
-    if (std::isfinite(difference.half_width))
-      html_ += fmt::format(" <span class=\"half\">± {}</span>", number(difference.half_width, digits));
-    html_ += fmt::format("</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n", p_text(pair.test.t_p),
-                         p_text(pair.t_holm), p_text(pair.test.flip_p), p_text(pair.flip_holm));
-  }
-
-  void bootstrap(const FinalTable& table, const UserResults& user) {
-    html_ += "<details><summary>Hierarchical bootstrap intervals</summary>\n";
-    begin_table("Bootstrap intervals, " + user.user + " user");
-    heading(column_titles(table, {"ranker"}));
-    for (std::size_t row = 0; row < table.rows.size(); ++row) {
-      html_ += fmt::format("<tr><th scope=\"row\">{}</th>", escape_html(name_of(table.rows[row])));
-      for (const FinalColumn& column : table.columns) {
-        const BootstrapInterval& interval = column.cells[row].bootstrap;
-        html_ += std::isfinite(interval.low)
-                     ? fmt::format("<td>{} to {}</td>", number(interval.low, column.measure.digits),
-                                   number(interval.high, column.measure.digits))
-                     : std::string("<td>–</td>");
-      }
-      html_ += "</tr>\n";
-    }
-    html_ +=
-        "</tbody></table></div>\n<p class=\"note\">2.5th to 97.5th percentile of 1,000 means of resampled "
-        "folds and seeds. These intervals describe the spread and are not tests. In simulations with 5 "
-        "seeds "
-        "per fold, they covered the true mean in 84 % of cases with one fold, and with 5 folds in 97 % if "
-        "folds did not differ and in 89 % if folds differed as much as seeds. ";
-    html_ += resampled_queries(table);
-    html_ += "</p></details>\n";
-  }
-
-  static std::string resampled_queries(const FinalTable& table) {
-    for (const FinalColumn& column : table.columns) {
-      if (column.over_queries)
-        return escape_html(fmt::format("For {}, the evaluated queries of each trial are resampled as well.",
-                                       column.measure.title));
-    }
-    return "The trials kept no per-query values, so queries are not resampled.";
-  }
-
-  void curves(const DataResults& data, const UserResults& user, const FinalTable& table) {
-    html_ += "<h3>Curves and costs</h3>\n";
-    html_ += fmt::format("<p class=\"note\">{}</p>\n", band_note(user));
-    if (user.rankers.size() > kMostRankers)
-      html_ += fmt::format(
-          "<p class=\"note\">The legend and the figures show the {} best of {} rankers by offline "
-          "NDCG.</p>\n",
-          kMostRankers, user.rankers.size());
-    const std::vector<std::string> thinning = thinning_notes(report_, user);
-    if (!thinning.empty()) list(thinning);
-    html_ += figures(figures_of(report_, data, user, table), "figures");
-  }
-
-  /// The sections of studies, which answer what their experiments ask.
-  void studies() {
-    for (std::size_t i = 0; i < report_.experiments.size(); ++i) {
-      const ExperimentResults& results = report_.experiments[i];
-      if (!results.study) continue;
-      html_ +=
-          study_section(analyse_study(results, *results.study), report_.labels[i],
-                        [this](const auto& drawn, const auto& frame) { return figures(drawn, frame); });
-    }
+  void study(std::size_t experiment, const DrawFigures& draw) {
+    const ExperimentResults& results = report_.experiments[experiment];
+    if (!results.study) return;
+    html_ += study_section(analyse_study(results, *results.study), report_.labels[experiment], draw);
   }
 
   std::string figures(const std::vector<ReportFigure>& drawn, const std::string& frame) {
@@ -294,7 +137,7 @@ class Page {
           "<section><h2>Missing trials <span class=\"soft\">in {}</span></h2>\n<p>Not finished: {} of {} "
           "trials.</p>\n",
           escape_html(report_.labels[i]), experiment.expected - experiment.finished, experiment.expected);
-      list(missing_lines(experiment));
+      html_ += html_list(missing_lines(experiment));
       html_ += "</section>\n";
     }
   }
@@ -309,11 +152,13 @@ class Page {
         html_ += fmt::format("<dt>{}</dt><dd>{}{}{}</dd>\n", escape_html(name), code ? "<code>" : "",
                              escape_html(text), code ? "</code>" : "");
       }
+      if (const std::string duration = report_.experiments[i].duration(); !duration.empty())
+        html_ += fmt::format("<dt>Duration</dt><dd>{}</dd>\n", escape_html(duration));
       html_ += "<dt>Deviations from the protocol</dt><dd>";
       if (run.deviations.empty()) {
         html_ += "None.";
       } else {
-        list(run.deviations);
+        html_ += html_list(run.deviations);
       }
       html_ += "</dd></dl></section>\n";
     }
@@ -322,13 +167,20 @@ class Page {
   void how_to_read() {
     html_ += "<section><h2>How to read this report</h2>\n";
     html_ +=
-        "<ul class=\"notes\"><li>All intervals are 95 % t intervals. With several folds they are over fold "
-        "means, because trials of one fold share their data. With one fold they are over its seeds and "
-        "hold "
-        "for that fold only.</li>\n"
-        "<li>For each seed, all rankers of an experiment saw the same queries and the same random draws, "
-        "so "
-        "tests are paired. Holm's correction covers all pairs of rankers in a table column.</li>\n"
+        "<ul class=\"notes\"><li>± is half the width of the 95 % t interval of the mean. With several "
+        "folds it "
+        "is over fold means, because trials of one fold share their data. With one fold it is over its "
+        "seeds "
+        "and holds for that fold only.</li>\n"
+        "<li>For each seed, all rankers of an experiment saw the same queries and the same random draws. "
+        "Differences and tests are therefore paired by fold and seed. Holm's correction covers all pairs "
+        "of "
+        "rankers in a table column.</li>\n"
+        "<li>The number of seeds that would show a difference is the one at which the corrected test finds "
+        "it "
+        "with a probability of 80 %, if the true difference is the one seen and the spread stays as it "
+        "is.</li>\n"
+        "<li>Rankers trained on true grades are shown for scale and are never called best.</li>\n"
         "<li>The area under a curve is its mean over the rounds. It compares whole curves, not single "
         "lucky "
         "points.</li>\n"

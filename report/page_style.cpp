@@ -1,6 +1,6 @@
 #include "report/page_style.h"
 
-#include "report/drawing_style.h"
+#include "report/drawing.h"
 
 namespace olrank {
 
@@ -15,6 +15,10 @@ h1{font-size:1.6rem;line-height:1.25;margin:0 0 4px}
 h2{font-size:1.25rem;margin:40px 0 8px;padding-top:12px;border-top:1px solid var(--grid)}
 h3{font-size:1.05rem;margin:28px 0 8px}
 p{margin:6px 0}
+.verdict,.verdicts{font-size:1.15rem;line-height:1.4;font-weight:600;margin:6px 0 8px}
+.verdicts{list-style:none;padding:0}
+.verdicts li{margin:4px 0}
+.verdicts .soft{font-weight:400}
 .soft,figcaption,.note{color:var(--soft)}
 .note,figcaption{font-size:.84rem}
 .warn{background:var(--warn);border-left:4px solid var(--edge);padding:8px 12px;margin:12px 0}
@@ -27,25 +31,32 @@ code{font:.88em ui-monospace,monospace}
 .legend li{min-width:0}
 .key{vertical-align:-1px;margin-right:6px}
 .figures{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,360px),1fr));gap:24px 28px}
-.large{grid-template-columns:repeat(auto-fill,minmax(min(100%,390px),1fr))}
-.large .chart{max-width:620px}
+.large{grid-template-columns:repeat(auto-fill,minmax(min(100%,480px),1fr))}
+.three{grid-template-columns:repeat(auto-fill,minmax(min(100%,390px),1fr))}
+.large .chart,.three .chart{max-width:620px}
 figure{margin:0;min-width:0;break-inside:avoid}
 .chart{display:block;width:100%;height:auto;max-width:460px}
 .scroll{overflow-x:auto;max-width:100%;margin:8px 0}
 .scroll:focus-visible{outline:2px solid var(--c0)}
-table{border-collapse:collapse;font-size:.88rem;font-variant-numeric:tabular-nums}
+table{border-collapse:separate;border-spacing:0;font-size:.88rem;font-variant-numeric:tabular-nums}
 th,td{padding:4px 10px;text-align:right;white-space:nowrap;border-bottom:1px solid var(--grid)}
 thead th{vertical-align:bottom;white-space:normal;min-width:88px;border-bottom:1px solid var(--soft)}
-th:first-child,td:first-child,.text{text-align:left}
-tbody tr:nth-child(even){background:var(--shade)}
-tbody th{white-space:normal;min-width:150px;max-width:260px}
-td.best{font-weight:700}
+th:first-child,td:first-child,td.text{text-align:left}
+tr>*{background:var(--ground)}
+tbody tr:nth-child(even)>*{background:var(--shade)}
+tr>:first-child{position:sticky;left:0;z-index:1;border-right:1px solid var(--grid)}
+tbody th{white-space:normal;min-width:120px;max-width:260px;font-weight:600}
+td strong{font-weight:700}
 .near{display:inline-block;width:1.1em;text-align:right}
 .half{color:var(--soft);font-weight:400}
 details{margin:8px 0}
 summary{cursor:pointer}
-@media print{body{max-width:none;padding:0;font-size:11px}.figures{grid-template-columns:1fr 1fr}
-  .scroll{overflow:visible}tr,figure{break-inside:avoid}}
+summary{font-weight:600;padding:4px 0}
+@media(max-width:500px){tbody th{min-width:90px;max-width:34vw}th,td{padding:4px 7px}}
+@media print{body{max-width:none;padding:0;font-size:11px}.figures,.large{grid-template-columns:1fr 1fr}
+  .scroll{overflow:visible}table{width:100%;font-size:8.5px}th,td,tbody th{white-space:normal;min-width:0;
+  max-width:none;padding:2px 4px}tr>:first-child{position:static}tr,figure{break-inside:avoid}
+  h2,h3,summary{break-after:avoid}}
 )css";
 }
 

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/json.h"
+#include "report/number_text.h"
 
 namespace olrank {
 namespace {
@@ -16,6 +17,11 @@ using nlohmann::ordered_json;
 
 std::string plain(const ordered_json& value) {
   return value.is_string() ? value.get<std::string>() : dump_json(value);
+}
+
+/// A count with commas between thousands.
+std::string separated(const ordered_json& count) {
+  return fixed_number(count.get<double>(), 0);
 }
 
 bool is_any(const std::string& word, std::initializer_list<const char*> words) {
@@ -51,11 +57,11 @@ void read_data(const ordered_json& manifest, RunDescription& run) {
       if (part == fold.end()) continue;
       run.fingerprints[number] += plain(part->at("fingerprint")) + " ";
       sentence += fmt::format("{}{} {} queries with {} documents", sentence.empty() ? "" : ", ", name,
-                              plain(part->at("queries")), plain(part->at("docs")));
+                              separated(part->at("queries")), separated(part->at("docs")));
     }
     const ordered_json& train = fold.at("train");
     run.parts.push_back(fmt::format("Fold {}: {}; {} features, grades 0 to {}.", number, sentence,
-                                    plain(train.at("features")), plain(train.at("max_grade"))));
+                                    separated(train.at("features")), plain(train.at("max_grade"))));
   }
 }
 
@@ -94,8 +100,8 @@ void read_facts(const ordered_json& manifest, RunDescription& run) {
                           plain(data.at("normalise")), plain(data.at("evaluate"))));
   for (const std::string& part : run.parts) add("", part);
   add("Protocol", fmt::format("{}: {} rounds, {} documents shown, evaluated every {} rounds, discount {}",
-                              plain(manifest.at("protocol")), plain(protocol.at("rounds")),
-                              plain(protocol.at("cutoff")), plain(protocol.at("eval_every")),
+                              plain(manifest.at("protocol")), separated(protocol.at("rounds")),
+                              plain(protocol.at("cutoff")), separated(protocol.at("eval_every")),
                               plain(protocol.at("discount"))));
   add("Users", fmt::format("{} ({} click model, stop {})", fmt::join(run.users, ", "),
                            plain(clicks.at("kind")), plain(clicks.at("stop"))));
@@ -104,9 +110,11 @@ void read_facts(const ordered_json& manifest, RunDescription& run) {
       add(name == "offline" ? "Offline measures" : "Online measures", plain(text));
   }
   add("Seeds", fmt::format("{}", fmt::join(run.seeds, ", ")));
-  add("Machine", fmt::format("{}, LibTorch {}, {}, CUDA {}", plain(manifest.at("device")),
-                             plain(manifest.at("libtorch")), plain(manifest.at("blas")),
-                             manifest.at("cuda").is_null() ? "not built in" : plain(manifest.at("cuda"))));
+  const std::string cpu = plain(manifest.value("cpu", ordered_json("")));
+  add("Machine",
+      fmt::format("{}{}{}, LibTorch {}, {}, CUDA {}", cpu, cpu.empty() ? "" : "; ",
+                  plain(manifest.at("device")), plain(manifest.at("libtorch")), plain(manifest.at("blas")),
+                  manifest.at("cuda").is_null() ? "not built in" : plain(manifest.at("cuda"))));
   add("Program", fmt::format("olrank {}, commit {}, {}", plain(manifest.at("version")),
                              plain(manifest.at("commit")), plain(manifest.at("compiler"))));
   add("Command", plain(manifest.at("command")));

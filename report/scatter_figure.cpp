@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/text/csv.h"
+#include "report/distinct_labels.h"
 #include "report/label_layout.h"
 #include "report/markup.h"
 #include "report/number_text.h"
@@ -83,8 +84,12 @@ Drawing draw_scatter(const ScatterFigure& figure) {
   std::string body = axes(figure, x, y, left);
   std::vector<LabelledPoint> wanted;
   std::string description;
-  for (const ScatterPoint& point : figure.points) {
-    const std::string name = shortened(point.name, kFont, kWidestLabel);
+  std::vector<std::string> names;
+  for (const ScatterPoint& point : figure.points) names.push_back(point.name);
+  names = distinct_labels(names, kFont, kWidestLabel);
+  for (std::size_t i = 0; i < figure.points.size(); ++i) {
+    const ScatterPoint& point = figure.points[i];
+    const std::string& name = names[i];
     const auto inside = [&](double value) { return y(std::max(y.low(), std::min(y.high(), value))); };
     const bool barred = point.low <= point.high;
     wanted.push_back({x(point.x), y(point.y), text_width(name, kFont), 12.0,
@@ -103,8 +108,7 @@ Drawing draw_scatter(const ScatterFigure& figure) {
     // Without room for a label, the legend identifies the point by colour and shape.
     if (!places[i]) continue;
     const LabelPlace& place = *places[i];
-    labels += svg_text(place.box.left, place.box.bottom - 2.5,
-                       shortened(figure.points[i].name, kFont, kWidestLabel), "");
+    labels += svg_label(place.box.left, place.box.bottom - 2.5, names[i], figure.points[i].name);
     if (place.needs_leader)
       body += svg_line(wanted[i].x, wanted[i].y, place.lead_x(wanted[i]), place.lead_y(wanted[i]), "axis");
   }

@@ -24,15 +24,10 @@ double mean_over_curve(const RecordedCurve& curve, Measure measure) {
   return rounds > 0.0 ? sum / rounds : std::nan("");
 }
 
-/// Stages outside the ranker: evaluation and the comparison with exact widths.
-bool is_overhead(const std::string& stage) {
-  return stage == "eval" || stage == "shadow";
-}
-
 double milliseconds(const TrialResults& trial) {
   if (trial.rounds == 0) return std::nan("");
   double seconds = 0.0;
-  for (const auto& [stage, spent] : trial.stages) seconds += is_overhead(stage) ? 0.0 : spent;
+  for (const auto& [stage, spent] : trial.stages) seconds += is_of_rounds(stage) ? spent : 0.0;
   return 1000.0 * seconds / static_cast<double>(trial.rounds);
 }
 
@@ -50,9 +45,11 @@ std::vector<FinalMeasure> study_measures(std::int64_t cutoff) {
   };
   from_trial("online-ndcg", "Online NDCG", 4, Better::kLarger,
              [](const TrialResults& trial) { return trial.last[Measure::kOnlineNdcg]; });
-  from_trial("certain-share", "Certain share", 3, Better::kNeither, [](const TrialResults& trial) {
-    return mean_over_curve(trial.curve, Measure::kCertainShare);
-  });
+  from_trial("certain-share", "Certain share", 3, Better::kNeither,
+             [](const TrialResults& trial) { return trial.last[Measure::kCertainShare]; });
+  from_trial(
+      "certain-share-mean", "Certain share, mean over rounds", 3, Better::kNeither,
+      [](const TrialResults& trial) { return mean_over_curve(trial.curve, Measure::kCertainShare); });
   from_trial("blocks", "Blocks", 2, Better::kNeither,
              [](const TrialResults& trial) { return mean_over_curve(trial.curve, Measure::kBlocks); });
   from_trial("false-certain", "False certainty", 4, Better::kSmaller, [](const TrialResults& trial) {

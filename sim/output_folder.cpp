@@ -5,13 +5,13 @@
 
 #include <algorithm>
 #include <array>
-#include <ctime>
 #include <optional>
 
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/folder.h"
 #include "core/io/json.h"
+#include "core/runtime/host.h"
 #include "core/runtime/log.h"
 #include "core/settings/enum_names.h"
 #include "core/version.h"
@@ -88,19 +88,10 @@ std::set<TrialIdentity> trials_of_matrix(const ordered_json& config, bool record
   return trials;
 }
 
-std::string utc_now() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  ::gmtime_r(&now, &parts);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return text;
-}
-
 /// What every manifest begins with.
 ordered_json heading(FolderKind kind, const std::string& command) {
-  return {{"version", version()},  {"commit", revision()}, {"compiler", compiler()},
-          {"kind", name_of(kind)}, {"started", utc_now()}, {"command", command}};
+  return {{"version", version()}, {"commit", revision()}, {"compiler", compiler()}, {"kind", name_of(kind)},
+          {"started", utc_now()}, {"command", command},   {"cpu", cpu_model()}};
 }
 
 void write_json(const fs::path& folder, const ordered_json& manifest) {

@@ -57,7 +57,7 @@ SummaryRow read_summary(const fs::path& file) {
     row.notes = json.value("notes", std::vector<std::string>());
     return row;
   } catch (const std::exception&) {
-    throw IoError(fmt::format("{}: This is not a trial summary.", file.string()));
+    throw IoError(fmt::format("{}: This file is not a trial summary.", file.string()));
   }
 }
 
@@ -143,11 +143,16 @@ std::string by_place(const std::vector<std::string>& deviations) {
 
 }  // namespace
 
-std::vector<SummaryRow> read_summaries(const fs::path& experiment) {
+std::vector<SummaryRow> read_summaries(const fs::path& experiment, std::vector<std::string>* damage) {
   std::vector<SummaryRow> rows;
   for (const TrialIdentity& identity : trials_in(experiment)) {
-    if (TrialFolder(experiment, identity).finished())
+    if (!TrialFolder(experiment, identity).finished()) continue;
+    try {
       rows.push_back(read_summary(experiment / identity.path() / "summary.json"));
+    } catch (const IoError& error) {
+      if (damage == nullptr) throw;
+      damage->push_back(error.what());
+    }
   }
   std::sort(rows.begin(), rows.end(),
             [](const SummaryRow& a, const SummaryRow& b) { return a.identity < b.identity; });

@@ -48,8 +48,10 @@ struct ResultConventions {
 std::string conventions_text(const ResultConventions& about);
 
 /// All finished trials in an experiment's folder, in the order of names, folds and seeds: merged shards
-/// look like one run.
-std::vector<SummaryRow> read_summaries(const std::filesystem::path& experiment);
+/// look like one run. Throws IoError for a damaged summary, or adds a sentence to `damage` and leaves it
+/// out.
+std::vector<SummaryRow> read_summaries(const std::filesystem::path& experiment,
+                                       std::vector<std::string>* damage = nullptr);
 
 /// summary.csv: one line per trial; equal results give equal bytes.
 std::string summary_csv(const std::vector<SummaryRow>& rows);

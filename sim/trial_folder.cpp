@@ -15,6 +15,7 @@
 #include "core/io/folder.h"
 #include "core/io/json.h"
 #include "core/online/model_bytes.h"
+#include "core/runtime/host.h"
 #include "core/version.h"
 
 namespace olrank {
@@ -334,6 +335,7 @@ std::string summary_json(const TrialSummary& summary, const StageClock& clock) {
   json["peak_memory_bytes"] = summary.peak_memory_bytes;
   json["result_fingerprint"] = summary.result_fingerprint;
   json["notes"] = summary.notes;
+  json["finished"] = utc_now();
   json["version"] = version();
   json["commit"] = revision();
   for (const auto& [name, text] : summary.recipe) json["recipe"][name] = text;

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <ctime>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
@@ -13,22 +12,13 @@
 #include "core/io/json.h"
 #include "core/ops/blas.h"
 #include "core/runtime/execution_context.h"
+#include "core/runtime/host.h"
 #include "core/version.h"
 
 namespace olrank {
 namespace {
 
 using nlohmann::ordered_json;
-
-std::string processor_name() {
-  std::ifstream info("/proc/cpuinfo");
-  for (std::string line; std::getline(info, line);) {
-    if (line.rfind("model name", 0) != 0) continue;
-    const std::size_t colon = line.find(':');
-    if (colon != std::string::npos && colon + 2 <= line.size()) return line.substr(colon + 2);
-  }
-  return "unknown";
-}
 
 std::string today() {
   const std::time_t now = std::time(nullptr);
@@ -95,7 +85,7 @@ std::string time_text(double seconds) {
 }  // namespace
 
 Machine this_machine() {
-  return {processor_name(),
+  return {cpu_model(),
           available_threads(),
           blas::library_name(),
           std::string(compiler()),

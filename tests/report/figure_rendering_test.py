@@ -14,7 +14,7 @@ from synthetic_experiment import ranker, write_experiment
 PROGRAM = os.environ["OLRANK_PROGRAM"]
 BROWSER = next((path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None)
 DOCUMENTS = pathlib.Path(__file__).parents[2] / "docs"
-FIGURES = ("perfect-offline-ndcg", "perfect-quality-against-time", "perfect-time-by-stage", "perfect-width-ratio")
+FIGURES = ("perfect-offline-ndcg-difference", "perfect-offline-ndcg", "perfect-quality-against-time", "perfect-time-by-stage", "perfect-width-ratio")
 # Of 255, over squares of a figure. Programs place letters and edges differently by parts of a pixel; a line of another colour
 # differs by 58.
 MEAN, LARGEST = 4.0, 36.0

@@ -34,7 +34,7 @@ TEST(LineFigure, DrawsBandsOnlyForLinesWithIntervals) {
   EXPECT_EQ(count(drawing.body, "class=\"line "), 2U);
   EXPECT_EQ(count(drawing.body, ">first</text>"), 1U);
   EXPECT_EQ(count(drawing.body, "nan"), 0U);
-  EXPECT_NE(drawing.description.find("first: 0.1 at round 0, 0.4 at round 100 (band 0.3 to 0.5). "),
+  EXPECT_NE(drawing.description.find("first: 0.1 at round 0, 0.4 at round 100 (interval 0.3 to 0.5). "),
             std::string::npos);
   EXPECT_NE(drawing.description.find("second: 0.1 at round 0, 0.2 at round 50. "), std::string::npos);
 }
@@ -63,6 +63,29 @@ TEST(LineFigure, DrawsConstantsSinglePointsAndNoLines) {
   EXPECT_EQ(count(draw_lines(figure).body, "nan"), 0U);
   figure.lines.clear();
   EXPECT_EQ(count(draw_lines(figure).body, "nan"), 0U);
+}
+
+TEST(LineFigure, DrawsThePartsOfAMeanAsThinLines) {
+  LineFigure figure = two_lines();
+  figure.bands = false;
+  figure.lines[0].parts = {{{0, 0.1}, {100, 0.3}}, {{0, 0.1}, {100, 0.9}}};
+  const Drawing drawing = draw_lines(figure);
+  EXPECT_EQ(count(drawing.body, "class=\"lead s0\" opacity"), 2U);
+  EXPECT_EQ(count(drawing.body, "class=\"band"), 0U);
+  EXPECT_EQ(count(drawing.body, ">0.8</text>"), 1U);  // the frame holds them
+}
+
+TEST(LineFigure, ThinsOutLongLines) {
+  LineFigure figure;
+  figure.lines = {{"long", 0, {}}};
+  for (int round = 0; round <= 1000; ++round) {
+    figure.lines[0].points.push_back({1.0 * round, 0.5, std::nan(""), std::nan(""), 1});
+    if (round == 0) figure.lines[0].parts.emplace_back();
+    figure.lines[0].parts[0].emplace_back(round, 0.5);
+  }
+  const Drawing drawing = draw_lines(figure);
+  EXPECT_LT(count(drawing.body, "L"), 700U);
+  EXPECT_NE(drawing.description.find("0.5 at round 1,000"), std::string::npos);
 }
 
 TEST(LineFigure, CutsOffBandsThatWouldFlattenTheLines) {

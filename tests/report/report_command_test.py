@@ -215,7 +215,7 @@ class Statistics(Report):
         self.says(page, "There is only one seed")
         self.says(page, "The lines have no bands")
         self.assertNotIn("class=\"band", (self.folder / "e" / "report.html").read_text())
-        self.assertNotIn("±", page.text)
+        self.assertNotIn("±", page.text.split("How to read this report")[0])
 
     def test_figures_and_tables_agree(self):
         write_experiment(self.folder / "e", folds=(1, 2), seeds=(1, 2))
@@ -246,6 +246,78 @@ class Findings(Report):
         done = olrank("report", self.folder / "e", "--baseline", "pairank")
         self.assertEqual(done.returncode, 2, done.stderr)
         self.assertIn("--baseline must be pairrank or pdgd, not 'pairank'. Did you mean 'pairrank'?", done.stderr)
+
+
+class Curves(Report):
+    def lines(self, page):
+        return page.count("opacity=\"0.55\""), page.count("class=\"band")
+
+    def test_few_seeds_are_thin_lines_and_more_are_bands_of_paired_differences(self):
+        for seeds, thin, bands in ((1, False, False), (2, True, False), (3, True, False), (4, False, True)):
+            experiment = write_experiment(self.folder / f"e{seeds}", seeds=range(1, seeds + 1))
+            page = self.page(experiment, "--figures", self.folder / f"f{seeds}")
+            counted = self.lines((experiment / "report.html").read_text())
+            self.assertEqual((counted[0] > 0, counted[1] > 0), (thin, bands), seeds)
+            self.says(page, {1: "The lines have no bands", 4: "of paired differences where a title says 'minus pairrank'"}
+                      .get(seeds, f"thin lines the {seeds} seeds"))
+            # The level has no band of its own where the difference has one.
+            level = (self.folder / f"f{seeds}" / "perfect-offline-ndcg.svg").read_text()
+            self.assertNotIn("class=\"band", level)
+
+    def test_differences_are_paired_and_taken_against_the_baseline(self):
+        experiment = write_experiment(self.folder / "e", seeds=range(1, 6))
+        for baseline, other, sign in (("pairrank", "pdgd", -1), ("pdgd", "pairrank", 1)):
+            page = self.page(experiment, "--figures", self.folder / baseline, "--baseline", baseline)
+            self.says(page, f"Offline NDCG@10, minus {baseline}", f"Online discounted NDCG@10, minus {baseline}")
+            rows = list(csv.DictReader((self.folder / baseline / "perfect-offline-ndcg-difference.csv").read_text().splitlines()))
+            last = [row for row in rows if row["ranker"] == other][-1]
+            self.assertEqual(last["trials"], "5")
+            self.assertLess(abs(sign * float(last["mean"]) - 0.02), 0.012)
+            # The spread of seeds is 0.03, that of paired differences 0.006: 2.776 * 0.006 / sqrt(5).
+            self.assertLess(float(last["high"]) - float(last["low"]), 0.03)
+
+    def test_online_ndcg_begins_with_the_first_list(self):
+        experiment = write_experiment(self.folder / "e", seeds=(1, 2))
+        self.report(experiment, "--figures", self.folder / "f")
+        rows = list(csv.DictReader((self.folder / "f" / "perfect-online-ndcg.csv").read_text().splitlines()))
+        self.assertEqual(min(int(row["round"]) for row in rows), 100)
+        rows = list(csv.DictReader((self.folder / "f" / "perfect-online-cndcg.csv").read_text().splitlines()))
+        self.assertEqual(min(int(row["round"]) for row in rows), 0)
+
+    def test_a_figure_with_one_x_is_not_drawn(self):
+        experiment = write_experiment(self.folder / "e", [ranker("alone")], seeds=(1,), unfinished=[("alone", "perfect", 1, 1)],
+                                      evaluations=2)
+        self.page(experiment, "--figures", self.folder / "f")
+        self.assertEqual(list((self.folder / "f").glob("*.svg")), [])
+
+    def test_names_and_numbers_are_readable(self):
+        rankers = [ranker("a-ranker-with-quite-a-long-name+alpha=0.001+lambda=100"),
+                   ranker("a-ranker-with-quite-a-long-name+alpha=0.01+lambda=100")]
+        experiment = write_experiment(self.folder / "e", rankers, rounds=12000, data={"source": "/far/away/from/here/clicks"})
+        page = self.page(experiment)
+        self.says(page, "12,000 rounds", "2,000 documents", "on clicks")
+        for value in ("0.001", "0.01"):  # in the labels at the ends of lines
+            self.assertRegex(page.text, r"…[^\n]*=" + re.escape(value) + r"[^0-9\n]*…")
+        self.assertIn("/far/away/from/here/clicks", [value for _, name, value in page.attributes if name == "title"])
+        self.assertNotRegex(page.text, r"[ (>]-[0-9]")  # a hyphen in place of a minus sign
+
+    def test_skylines_are_never_best(self):
+        rankers = [ranker("first"), ranker("second"), ranker("labels", "lambdarank-labels")]
+        experiment = write_experiment(self.folder / "e", rankers, seeds=range(1, 7), height=[0.45, 0.40, 0.60])
+        figures, _ = self.figures(experiment)
+        for measure in ("offline-ndcg", "online-cndcg", "regret"):
+            self.assertEqual([figures["made-up", "perfect", measure, name]["best"] for name in ("first", "second", "labels")],
+                             [True, False, False], measure)
+
+    def test_tells_the_machine_and_the_duration(self):
+        done = olrank("run", "--data", "synth:small", "--ranker", "pdgd", "--rounds", 20, "--seeds", "1-2", "--clicks",
+                      "perfect", "--out", self.folder / "e")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        cpu = json.loads((self.folder / "e" / "manifest.json").read_text())["cpu"]
+        page = Reader((self.folder / "e" / "report.html").read_text())
+        self.says(page, cpu + "; cpu", "Duration", "in 2 trials, ")
+        self.assertRegex(json.loads((trial_folder(self.folder / "e", "pdgd", "perfect", 1, 1) / "summary.json").read_text())
+                         ["finished"], r"^20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ$")
 
 
 class Study(Report):
@@ -384,9 +456,22 @@ class BadInput(Report):
         self.assertEqual([path.name for path in (self.folder / "empty").iterdir()], ["manifest.json"])
 
     def test_a_damaged_summary(self):
+        """One of six is left out of the report, its table and its page."""
         experiment = write_experiment(self.folder / "e")
-        (trial_folder(experiment, "pdgd", "perfect", 1, 2) / "summary.json").write_text("{\"ranker\":")
-        self.refused(1, "This file is not a trial summary.", experiment)
+        summary = trial_folder(experiment, "pdgd", "perfect", 1, 2) / "summary.json"
+        for text in ("{\"ranker\":", "", "[]", "{\"last\": {\"offline\": {\"ndcg@x\": 1}}}"):
+            summary.write_text(text)
+            done = self.report(experiment, "--csv", self.folder / "r.csv")
+            self.assertIn(f"{summary}: This file is not a trial summary; its trial is left out.", done.stderr)
+            self.assertEqual(done.stderr.count("not a trial summary"), 1, done.stderr)
+            self.assertIn("5 of 6 trials have finished", done.stderr)
+            page = Reader((experiment / "report.html").read_text())
+            self.says(page, f"{summary}: This file is not a trial summary; its trial is left out.",
+                      "pdgd, perfect, fold 1: seed 2 has reached round 1000")
+            rows = {row["ranker"]: row["trials"] for row in csv.DictReader((self.folder / "r.csv").read_text().splitlines())
+                    if row["figure"] == "offline-ndcg" and not row["round"]}
+            self.assertEqual(rows, {"pairrank": "3", "pdgd": "2"})
+            self.assertEqual(len((experiment / "summary.csv").read_text().splitlines()), 6)
 
     def test_formats_and_users_that_do_not_exist(self):
         experiment = write_experiment(self.folder / "e")

@@ -71,7 +71,8 @@ FIGURES = {
     "regret": lambda points: points[-1]["online"]["regret"],
     "false-certain": lambda points: pooled(points, "false_certain"),
     "decisions-differ": lambda points: pooled(points, "decisions_differ"),
-    "certain-share": lambda points: sum(point["certain_share"] for point in points[1:]) / (len(points) - 1),
+    "certain-share": lambda points: points[-1]["certain_share"],
+    "certain-share-mean": lambda points: sum(point["certain_share"] for point in points[1:]) / (len(points) - 1),
 }
 
 

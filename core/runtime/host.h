@@ -1,0 +1,17 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace olrank {
+
+/// The processor's name, as the system gives it; "unknown" where it gives none.
+std::string cpu_model();
+
+/// Now, as "2026-01-31T23:59:59Z".
+std::string utc_now();
+/// The seconds since 1970 of such a time; nothing for any other text.
+std::optional<std::int64_t> utc_seconds(const std::string& text);
+
+}  // namespace olrank

@@ -110,7 +110,10 @@ class ReportCommand : public Command {
   /// The users of each table: one list for each --latex-users.
   std::vector<std::vector<std::string>> latex_tables() const {
     std::vector<std::vector<std::string>> tables;
-    for (const std::string& names : latex_users_) tables.push_back(CLI::detail::split(names, ','));
+    for (const std::string& names : latex_users_) {
+      tables.push_back(CLI::detail::split(names, ','));
+      for (std::string& name : tables.back()) CLI::detail::trim(name);
+    }
     return tables;
   }
 

@@ -49,7 +49,7 @@ class Page {
     html_ += "</header>\n<main>\n";
     warnings();
     const DrawFigures draw = [this](const auto& drawn, const auto& frame) { return figures(drawn, frame); };
-    studies(draw);
+    for (std::size_t i = 0; i < report_.experiments.size(); ++i) study(i, draw);
     const bool only_studies = are_studies(report_);
     if (only_studies) {
       html_ += "<details><summary>Final values and curves of every ranker</summary>\n";
@@ -113,13 +113,10 @@ class Page {
     html_ += "</section>\n";
   }
 
-  /// The sections of studies, which answer what their experiments ask.
-  void studies(const DrawFigures& draw) {
-    for (std::size_t i = 0; i < report_.experiments.size(); ++i) {
-      const ExperimentResults& results = report_.experiments[i];
-      if (results.study)
-        html_ += study_section(analyse_study(results, *results.study), report_.labels[i], draw);
-    }
+  void study(std::size_t experiment, const DrawFigures& draw) {
+    const ExperimentResults& results = report_.experiments[experiment];
+    if (!results.study) return;
+    html_ += study_section(analyse_study(results, *results.study), report_.labels[experiment], draw);
   }
 
   std::string figures(const std::vector<ReportFigure>& drawn, const std::string& frame) {

@@ -46,10 +46,11 @@ class StudyFigures {
 
   std::vector<ReportFigure> answers(const StudyUser& user) {
     difference(
-        user, "offline-ndcg", fmt::format("Offline NDCG@{}, minus full", study_.cutoff),
+        user, "offline-ndcg", "minus-full-offline-ndcg-" + user.user,
+        fmt::format("Offline NDCG@{}, minus full", study_.cutoff),
         "Left of 0 is worse than full. Bars: 95 % t intervals of the paired differences. Full marks: "
         "significant after Holm's correction.");
-    difference(user, "certain-share", "Certain share, minus full",
+    difference(user, "certain-share", "minus-full-certain-share-" + user.user, "Certain share, minus full",
                "Left of 0 questions more orders than full. Not tested.");
     time_ratio(user);
     return std::move(figures_);
@@ -59,8 +60,8 @@ class StudyFigures {
   const StudyCell& cell_of(const StudyRow& row) const { return study_.plan.cells[row.cell]; }
 
   std::size_t style_of(const StudyCell& cell) const {
-    return static_cast<std::size_t>(std::find(names_.begin(), names_.end(), structure_name(cell)) -
-                                    names_.begin());
+    return static_cast<std::size_t>(
+        std::find(names_.begin(), names_.end(), structure_name(study_.plan, cell)) - names_.begin());
   }
 
   std::string place(const StudyUser& user, std::int64_t depth) const {
@@ -78,7 +79,7 @@ class StudyFigures {
     for (const std::string& name : names_) {
       for (const StudyRow& row : user.rows) {
         const StudyCell& cell = cell_of(row);
-        if (structure_name(cell) != name) continue;
+        if (structure_name(study_.plan, cell) != name) continue;
         std::optional<DifferenceRow> made = make(row);
         if (!made) continue;
         made->name = name;
@@ -105,8 +106,8 @@ class StudyFigures {
     figures_.push_back({slug, draw_differences(figure), std::move(caption), differences_csv(figure)});
   }
 
-  void difference(const StudyUser& user, const std::string& slug, const std::string& title,
-                  const std::string& caption) {
+  void difference(const StudyUser& user, const std::string& slug, const std::string& name,
+                  const std::string& title, const std::string& caption) {
     DifferenceFigure figure =
         differences(user, title, [&](const StudyRow& row) -> std::optional<DifferenceRow> {
           const StudyValue* value = study_.value(row, slug);
@@ -121,7 +122,7 @@ class StudyFigures {
                                is_tested(slug) && is_significant(value)};
         });
     figure.x_name = "structure − full";
-    add(fmt::format("minus-full-{}-{}", slug, user.user), figure, caption);
+    add(name, figure, caption);
   }
 
   bool is_tested(const std::string& slug) const {
@@ -152,7 +153,11 @@ class StudyFigures {
   }
 
   void add(const std::string& slug, const LineFigure& figure, std::string caption) {
-    if (figure.lines.empty()) return;
+    std::set<double> places;
+    for (const FigureLine& line : figure.lines) {
+      for (const LinePoint& at : line.points) places.insert(at.x);
+    }
+    if (places.size() < 2) return;  // a line needs two
     figures_.push_back({slug, draw_lines(figure), std::move(caption), lines_csv(figure)});
   }
 
@@ -169,7 +174,7 @@ class StudyFigures {
     for (const StudyRow& row : user.rows) {
       const StudyCell& cell = cell_of(row);
       if (cell.depth != depth || cell.width != widest || row.widths.empty()) continue;
-      FigureLine line{structure_name(cell), style_of(cell), {}};
+      FigureLine line{structure_name(study_.plan, cell), style_of(cell), {}};
       for (const StudyWidths& at : row.widths)
         line.points.push_back({static_cast<double>(at.round), at.median, at.low, at.high, row.trials});
       figure.lines.push_back(std::move(line));
@@ -190,7 +195,7 @@ class StudyFigures {
       if (cell.depth != depth) continue;
       const std::optional<LinePoint> at = point(row, static_cast<double>(cell.width));
       if (!at) continue;
-      const std::string name = structure_name(cell);
+      const std::string name = structure_name(study_.plan, cell);
       auto line = std::find_if(figure.lines.begin(), figure.lines.end(),
                                [&](const FigureLine& other) { return other.name == name; });
       if (line == figure.lines.end())
@@ -273,8 +278,16 @@ class StudyFigures {
       figure.points.push_back({cell.ranker, style_of(cell), *cell.alpha, share.mean,
                                share.mean - share.half_width, share.mean + share.half_width});
     }
-    if (figure.points.empty()) return;
-    figures_.push_back({fmt::format("false-certain-{}", user.user), draw_scatter(figure),
+    const std::string name = "false-certain-" + user.user;
+    const auto other_alpha = [&](const ScatterPoint& point) { return point.x != figure.points.front().x; };
+    if (std::none_of(figure.points.begin(), figure.points.end(), other_alpha)) {
+      difference(user, "false-certain", name, "False certainty, minus full",
+                 "Share of certain orders of shown documents that contradict their grades: left of 0, "
+                 "fewer do than "
+                 "with full. Full marks: significant after Holm's correction.");
+      return;
+    }
+    figures_.push_back({name, draw_scatter(figure),
                         "Share of certain orders of shown documents that contradict their grades.",
                         scatter_csv(figure)});
   }

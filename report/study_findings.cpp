@@ -57,7 +57,7 @@ class Findings {
   std::vector<const StudyRow*> rows_of(const std::string& name) const {
     std::vector<const StudyRow*> rows;
     for (const StudyRow& row : user_.rows) {
-      if (structure_name(cell_of(row)) == name) rows.push_back(&row);
+      if (structure_name(study_.plan, cell_of(row)) == name) rows.push_back(&row);
     }
     return rows;
   }
@@ -189,15 +189,18 @@ class Findings {
 
 }  // namespace
 
-std::string structure_name(const StudyCell& cell) {
-  return cell.noise_variance ? fmt::format("{}, ν² {:g}", cell.structure, *cell.noise_variance)
-                             : cell.structure;
+std::string structure_name(const StudyPlan& plan, const StudyCell& cell) {
+  const bool noises = std::any_of(plan.cells.begin(), plan.cells.end(), [&](const StudyCell& other) {
+    return other.noise_variance && other.noise_variance != cell.noise_variance;
+  });
+  return cell.noise_variance && noises ? fmt::format("{}, ν² {:g}", cell.structure, *cell.noise_variance)
+                                       : cell.structure;
 }
 
 std::vector<std::string> structure_names(const StudyPlan& plan) {
   std::vector<std::string> names;
   for (const StudyCell& cell : plan.cells) {
-    const std::string name = structure_name(cell);
+    const std::string name = structure_name(plan, cell);
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   }
   return names;

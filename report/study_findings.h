@@ -15,8 +15,8 @@ struct StudyFindings {
 
 StudyFindings study_findings(const Study& study, const StudyUser& user);
 
-/// A cell's structure and noise, without width and depth: "ensemble-2, ν² 0.1".
-std::string structure_name(const StudyCell& cell);
+/// A cell's structure without width and depth, and its noise if the plan has several: "ensemble-2, ν² 0.1".
+std::string structure_name(const StudyPlan& plan, const StudyCell& cell);
 
 /// The structures' names, in the plan's order.
 std::vector<std::string> structure_names(const StudyPlan& plan);

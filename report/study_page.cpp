@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "report/html_table.h"
 #include "report/markup.h"
 #include "report/number_text.h"
 #include "report/study_figures.h"
@@ -30,20 +31,15 @@ class StudyTable {
   StudyTable(const Study& study, const StudyUser& user) : study_(study), user_(user) {}
 
   std::string write() {
-    html_ = fmt::format(
-        "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"{}\"><table><thead><tr>",
-        escape_html(fmt::format("Paired differences from full, {} user", user_.user)));
     std::vector<std::string> titles = {"structure", "size", "offline NDCG"};
     for (const Column& column : kColumns) {
       if (has(column)) titles.emplace_back(column.title);
     }
     titles.insert(titles.end(), {"time / full", "posterior / full"});
-    for (const std::string& title : titles)
-      html_ += fmt::format("<th scope=\"col\"{}>{}</th>", title == "size" ? " class=\"text\"" : "", title);
-    html_ += "</tr></thead><tbody>\n";
-    for (const StudyRow& row : user_.rows) write(row);
-    html_ += "</tbody></table></div>\n";
-    return std::move(html_);
+    HtmlTable table(fmt::format("Paired differences from full, {} user", user_.user), titles);
+    for (const StudyRow& row : user_.rows)
+      table.row(structure_name(study_.plan, study_.plan.cells[row.cell]), cells(row));
+    return table.html();
   }
 
  private:
@@ -55,30 +51,26 @@ class StudyTable {
     return false;
   }
 
-  void write(const StudyRow& row) {
-    const StudyCell& cell = study_.plan.cells[row.cell];
-    html_ += fmt::format("<tr><th scope=\"row\">{}</th><td class=\"text\">{}</td><td>{}</td>",
-                         escape_html(structure_name(cell)), escape_html(size_name(study_.plan, cell)),
-                         fixed_number(study_.value(row, "offline-ndcg")->estimate.mean, 4));
+  std::vector<std::string> cells(const StudyRow& row) const {
+    std::vector<std::string> cells = {escape_html(size_name(study_.plan, study_.plan.cells[row.cell])),
+                                      fixed_number(study_.value(row, "offline-ndcg")->estimate.mean, 4)};
     for (const Column& column : kColumns) {
-      if (has(column)) difference(study_.value(row, column.slug), column);
+      if (has(column)) cells.push_back(difference(study_.value(row, column.slug), column));
     }
-    html_ += fmt::format("<td>{}</td><td>{}</td></tr>\n", ratio(std::exp(row.log_time.mean)), memory(row));
+    cells.push_back(ratio(std::exp(row.log_time.mean)));
+    cells.push_back(memory(row));
+    return cells;
   }
 
-  void difference(const StudyValue* value, const Column& column) {
-    if (value == nullptr || !value->compared) {
-      html_ += "<td>–</td>";
-      return;
-    }
+  static std::string difference(const StudyValue* value, const Column& column) {
+    if (value == nullptr || !value->compared) return "–";
     const MeanInterval& estimate = value->difference.difference;
-    html_ +=
-        fmt::format("<td>{}{}", estimate.mean > 0.0 ? "+" : "", fixed_number(estimate.mean, column.digits));
+    std::string html = (estimate.mean > 0.0 ? "+" : "") + fixed_number(estimate.mean, column.digits);
     if (std::isfinite(estimate.half_width))
-      html_ += fmt::format(" <span class=\"half\">± {}</span>",
-                           fixed_number(estimate.half_width, column.digits));
-    html_ += fmt::format("<span class=\"near\">{}</span></td>",
-                         column.tested && is_significant(value) ? "*" : "");
+      html += fmt::format(" <span class=\"half\">± {}</span>",
+                          fixed_number(estimate.half_width, column.digits));
+    return html +
+           fmt::format("<span class=\"near\">{}</span>", column.tested && is_significant(value) ? "*" : "");
   }
 
   static std::string ratio(double value) {
@@ -97,7 +89,6 @@ class StudyTable {
 
   const Study& study_;
   const StudyUser& user_;
-  std::string html_;
 };
 
 std::string interval_note(const StudyUser& user) {
@@ -122,20 +113,16 @@ std::string interval_note(const StudyUser& user) {
 
 }  // namespace
 
-std::string study_section(const Study& study, const std::string& label,
-                          const std::function<std::string(const std::vector<ReportFigure>& figures,
-                                                          const std::string& frame)>& draw) {
+std::string study_section(const Study& study, const std::string& label, const DrawFigures& draw) {
   std::string html =
       fmt::format("<section><h2>Comparison of covariances <span class=\"soft\">in {}</span></h2>\n",
                   escape_html(label));
   if (study.users.empty()) html += "<p>No trial has finished yet.</p>\n";
   for (const StudyUser& user : study.users) {
     const StudyFindings findings = study_findings(study, user);
-    html += fmt::format("<h3>{} user</h3>\n<p><strong>{}</strong></p>\n<ul class=\"notes\">",
-                        escape_html(user.user), escape_html(findings.headline));
-    for (const std::string& sentence : findings.sentences)
-      html += fmt::format("<li>{}</li>", escape_html(sentence));
-    html += "</ul>\n" + draw(study_answers(study, user), "figures large");
+    html += fmt::format("<h3>{} user</h3>\n<p><strong>{}</strong></p>\n", escape_html(user.user),
+                        escape_html(findings.headline));
+    html += html_list(findings.sentences) + draw(study_answers(study, user), "figures three");
     html += StudyTable(study, user).write();
     html += fmt::format("<p class=\"note\">{}</p>\n", escape_html(interval_note(user)));
   }

@@ -13,7 +13,8 @@ from synthetic_experiment import ranker, write_experiment
 
 PROGRAM = os.environ["OLRANK_PROGRAM"]
 BROWSER = next((path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None)
-FIGURES = ("perfect-offline-ndcg", "perfect-quality-against-time", "perfect-time-by-stage", "perfect-width-ratio")
+DOCUMENTS = pathlib.Path(__file__).parents[2] / "docs"
+FIGURES = ("perfect-offline-ndcg-difference", "perfect-offline-ndcg", "perfect-quality-against-time", "perfect-time-by-stage", "perfect-width-ratio")
 # Of 255, over squares of a figure. Programs place letters and edges differently by parts of a pixel; a line of another colour
 # differs by 58.
 MEAN, LARGEST = 4.0, 36.0
@@ -99,10 +100,11 @@ def main():
                                       seeds=range(1, 6), extras=True)
         run(PROGRAM, "report", experiment, "--quiet", "--figures", folder / "f", "--figures-format", "svg,pdf")
         drawings = [folder / "f" / f"{name}{theme}.svg" for name in FIGURES for theme in ("", "-dark")]
+        drawings += [DOCUMENTS / "quickstart.svg", DOCUMENTS / "quickstart-dark.svg"]
         pictures = dict(zip(drawings, browser_pictures(drawings, folder)))
         for drawing, seen in pictures.items():
             for way, picture in ways.items():
-                if way == "PDF" and drawing.stem.endswith("-dark"):
+                if way == "PDF" and not drawing.with_suffix(".pdf").exists():
                     continue
                 mean, largest = difference(seen, picture(drawing, folder))
                 print(f"{drawing.stem}, {way}: differs from the browser's by {mean:.2f}, at most {largest:.0f} of 255")

@@ -248,27 +248,6 @@ class Findings(Report):
         self.assertIn("--baseline must be pairrank or pdgd, not 'pairank'. Did you mean 'pairrank'?", done.stderr)
 
 
-class Study(Report):
-    def test_begins_with_what_the_tests_say(self):
-        write_study(self.folder / "s", seeds=range(1, 9), users=("perfect", "informational"))
-        done = self.report(self.folder / "s")
-        page = (self.folder / "s" / "report.html").read_text()
-        headline = ("Significantly worse than full in offline NDCG@10: diagonal, none and ensemble-2, ν² 0.1. Significantly worse "
-                    "than full in online discounted NDCG@10: diagonal, none and ensemble-2, ν² 0.1.")
-        self.assertEqual(page.count(f"<strong>{headline}</strong>"), 2)
-        self.assertEqual(page.partition("<details>")[0].count("<figure>"), 2 * 3)
-        self.assertIn("perfect user: " + headline, done.stdout)
-        self.assertIn("8 seeds show differences of ", done.stdout)
-        self.assertIn("diagonal − full over 2 sizes: offline NDCG@10 −0.0", done.stdout)
-
-    def test_one_seed_and_no_full_covariance(self):
-        write_study(self.folder / "one", seeds=(1,))
-        self.assertIn("One seed cannot tell structures apart.", self.report(self.folder / "one").stdout)
-        write_study(self.folder / "none", structures=("diagonal", "none"))
-        self.assertIn("No structure shares finished trials with full yet.", self.report(self.folder / "none").stdout)
-        self.assertNotIn("nan", self.page(self.folder / "none").text)
-
-
 class Curves(Report):
     def lines(self, page):
         return page.count("opacity=\"0.55\""), page.count("class=\"band")
@@ -339,6 +318,27 @@ class Curves(Report):
         self.says(page, cpu + "; cpu", "Duration", "in 2 trials, ")
         self.assertRegex(json.loads((trial_folder(self.folder / "e", "pdgd", "perfect", 1, 1) / "summary.json").read_text())
                          ["finished"], r"^20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ$")
+
+
+class Study(Report):
+    def test_begins_with_what_the_tests_say(self):
+        write_study(self.folder / "s", seeds=range(1, 9), users=("perfect", "informational"))
+        done = self.report(self.folder / "s")
+        page = (self.folder / "s" / "report.html").read_text()
+        headline = ("Significantly worse than full in offline NDCG@10: diagonal, none and ensemble-2. Significantly worse than "
+                    "full in online discounted NDCG@10: diagonal, none and ensemble-2.")
+        self.assertEqual(page.count(f"<strong>{headline}</strong>"), 2)
+        self.assertEqual(page.partition("<details>")[0].count("<figure>"), 2 * 3)
+        self.assertIn("perfect user: " + headline, done.stdout)
+        self.assertIn("8 seeds show differences of ", done.stdout)
+        self.assertIn("diagonal − full over 2 sizes: offline NDCG@10 −0.0", done.stdout)
+
+    def test_one_seed_and_no_full_covariance(self):
+        write_study(self.folder / "one", seeds=(1,))
+        self.assertIn("One seed cannot tell structures apart.", self.report(self.folder / "one").stdout)
+        write_study(self.folder / "none", structures=("diagonal", "none"))
+        self.assertIn("No structure shares finished trials with full yet.", self.report(self.folder / "none").stdout)
+        self.assertNotIn("nan", self.page(self.folder / "none").text)
 
 
 class Unfinished(Report):

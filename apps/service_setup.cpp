@@ -85,6 +85,25 @@ void take_network(const LoadedModel& model, RankerSettings& ranker) {
   if (model.members.size() > 1) ranker.posterior.members = std::ssize(model.members);
 }
 
+/// The given settings of the ranker on top of `ranker`.
+void assign_overrides(std::span<const SettingOverride> overrides, RankerSettings& ranker) {
+  for (const SettingOverride& setting : overrides) {
+    if (setting.table != RankerSettings::schema().table) continue;
+    assign_setting_text(RankerSettings::schema(), &ranker, setting.key, setting.text, setting.origin);
+  }
+}
+
+/// The network comes from the model, so flags may only repeat it.
+void refuse_other_network(const ServiceRequest& request, const ServiceIdentity& identity) {
+  ServiceIdentity requested = identity;
+  assign_overrides(request.ranker, requested.ranker);
+  const std::string difference = identity_difference(identity, requested);
+  if (difference.empty()) return;
+  throw InvalidArgument(
+      fmt::format("{} has another network ({}): remove the flags, or choose another model.", request.model,
+                  difference));
+}
+
 std::vector<std::vector<float>> first_thetas(const ResolvedService& service) {
   if (service.identity.model.empty()) return {};
   const std::string bytes = service.is_new ? service.model : read_own_file(service.model_file).value_or("");
@@ -114,6 +133,7 @@ ResolvedService new_service(const ServiceRequest& request) {
   FittedNormaliser normaliser;
   if (model) {
     take_network(*model, identity.ranker);
+    refuse_other_network(request, identity);
     normaliser = normaliser_of(request, *model);
   } else {
     normaliser = unfitted_normaliser(request.normalise, request.features);
@@ -155,11 +175,7 @@ ServiceIdentity requested_identity(const ServiceIdentity& stored, const ServiceR
     }
     return requested;
   }
-  for (const SettingOverride& setting : request.ranker) {
-    if (setting.table != RankerSettings::schema().table) continue;
-    assign_setting_text(RankerSettings::schema(), &requested.ranker, setting.key, setting.text,
-                        setting.origin);
-  }
+  assign_overrides(request.ranker, requested.ranker);
   return requested;
 }
 

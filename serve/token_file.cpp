@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <fstream>
 
 #include "core/error.h"
@@ -19,8 +20,8 @@ std::string read_token(const std::filesystem::path& file) {
     throw InvalidArgument(fmt::format("{}: {}", file.string(), sentence));
   };
   std::string token(kLongest + 2, '\0');
-  std::ifstream stream(file, std::ios::binary);
   errno = 0;
+  std::ifstream stream(file, std::ios::binary);
   stream.read(token.data(), std::ssize(token));
   if (stream.bad() || !stream.is_open()) throw IoError("read", file.string(), errno);
   token.resize(stream.gcount());

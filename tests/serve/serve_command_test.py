@@ -241,6 +241,8 @@ class ServeCommand(unittest.TestCase):
         changed[-1] ^= 1
         other.write_bytes(changed)
         self.assertIn("model is ", self.refused("--state", self.state, "--model", other))
+        for flags, difference in ((["--width", "8"], "width is 6, not 8"), (["--set", "ranker.depth=3"], "depth is 2, not 3")):
+            self.assertIn(f"has another network ({difference})", self.refused("--state", self.path("d"), "--model", model, *flags))
         self.assertIn("cannot start from a model",
                       self.refused("--state", self.path("e"), "--model", model, "--ranker", "p2linrank"))
 

@@ -24,6 +24,8 @@ const char* way_out(std::string_view action, int error_number) {
     case ENOSPC:
     case EDQUOT:
       return " Free some space or choose another folder.";
+    case EFBIG:
+      return " Raise the limit on the size of files (ulimit -f).";
     case EACCES:
     case EPERM:
     case EROFS:

@@ -101,7 +101,7 @@ class Frame(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             done = olrank("data", "synth", "small?queries=60", "--out", os.path.join(folder, "d"), preexec_fn=small_files)
         self.assertEqual(done.returncode, 1, done.stderr)
-        self.assertIn("File too large", done.stderr)
+        self.assertIn("File too large. Raise the limit on the size of files (ulimit -f).", done.stderr)
         self.assertEqual(done.stderr.count("olrank: "), 1)
 
     @unittest.skipIf(os.geteuid() == 0 and not shutil.which("setpriv"), "root may read everything")

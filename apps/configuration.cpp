@@ -217,6 +217,7 @@ Configuration resolve_configuration(const std::optional<std::filesystem::path>& 
   sources.apply(ProtocolSettings::schema(), &configuration.protocol);
   sources.apply(ClickSettings::schema(), &configuration.clicks);
   sources.apply(RunSettings::schema(), &configuration.run);
+  sources.apply(SearchSettings::schema(), &configuration.search);
   configuration.study = resolve_study(document, overrides, sources);
 
   for (const auto& table : document.tables) {
@@ -243,6 +244,12 @@ void refuse_study(std::string_view command, const Configuration& configuration) 
                                     command, kStudyTable));
 }
 
+void refuse_search(std::string_view command, const Configuration& configuration) {
+  if (!configuration.search.is_random()) return;
+  throw InvalidArgument(fmt::format("'olrank {}' does not support [{}]; use 'olrank tune'.", command,
+                                    SearchSettings::schema().table));
+}
+
 std::string print_configuration(const Configuration& configuration) {
   std::string text = print_settings(DataSettings::schema(), &configuration.data);
   text += "\n" + print_settings(ProtocolSettings::schema(), &configuration.protocol);
@@ -257,6 +264,8 @@ std::string print_configuration(const Configuration& configuration) {
   }
   text += "\n" + print_settings(RunSettings::schema(), &configuration.run);
   text += print_sweep(configuration.sweep);
+  if (configuration.search.is_random())
+    text += "\n" + print_settings(SearchSettings::schema(), &configuration.search);
   if (configuration.study) text += "\n" + print_settings(StudySettings::schema(), &*configuration.study);
   return text;
 }
@@ -267,13 +276,14 @@ std::span<const SchemaWithDefaults> configuration_tables() {
       RankerSettings::defaults(RankerKind::kOlRankNet, ProtocolName::kPaper);
   static const UserSettings user = UserSettings::defaults(defaults.clicks);
   static const StudySettings study;
-  static const std::array<SchemaWithDefaults, 7> tables = {{
+  static const std::array<SchemaWithDefaults, 8> tables = {{
       {&DataSettings::schema(), &defaults.data},
       {&ProtocolSettings::schema(), &defaults.protocol},
       {&ClickSettings::schema(), &defaults.clicks},
       {&UserSettings::schema(), &user},
       {&RankerSettings::schema(), &ranker},
       {&RunSettings::schema(), &defaults.run},
+      {&SearchSettings::schema(), &defaults.search},
       {&StudySettings::schema(), &study},
   }};
   return tables;

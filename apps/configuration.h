@@ -8,6 +8,7 @@
 
 #include "apps/ranker_tables.h"
 #include "apps/run_settings.h"
+#include "apps/search_settings.h"
 #include "apps/study_settings.h"
 #include "apps/sweep_axis.h"
 #include "core/data/data_settings.h"
@@ -28,6 +29,7 @@ struct Configuration {
   std::vector<RankerSettings> rankers;
   RunSettings run;
   std::vector<SweepAxis> sweep;        // the values that tuning tries; none for a run
+  SearchSettings search;               // only for `olrank tune`
   std::optional<StudySettings> study;  // only for `olrank bench covariance`
 };
 
@@ -42,6 +44,9 @@ Configuration resolve_configuration(const std::optional<std::filesystem::path>& 
 
 /// Throws InvalidArgument if the configuration has a [study], which `command` does not support.
 void refuse_study(std::string_view command, const Configuration& configuration);
+
+/// Throws InvalidArgument if the configuration has a [search], which `command` does not support.
+void refuse_search(std::string_view command, const Configuration& configuration);
 
 /// The whole configuration as TOML that reads back to the same configuration; without settings that their
 /// rankers ignore.

@@ -93,6 +93,7 @@ class RunCommand : public Command {
 
   void refuse_unsupported_tables(const Configuration& configuration) const {
     refuse_study("run", configuration);
+    refuse_search("run", configuration);
     if (configuration.sweep.empty()) return;
     throw InvalidArgument(
         fmt::format("'olrank run' does not support [sweep]; use 'olrank tune {}'.", file_));

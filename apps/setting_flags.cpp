@@ -71,10 +71,12 @@ std::string capitals(std::string text) {
 
 }  // namespace
 
-void SettingFlags::declare(CLI::App& app, bool of_study) {
+void SettingFlags::declare(CLI::App& app, const Schema* own) {
   std::vector<SchemaWithDefaults> tables;
   for (const SchemaWithDefaults& table : configuration_tables()) {
-    if (of_study || table.schema != &StudySettings::schema()) tables.push_back(table);
+    const bool special =
+        table.schema == &StudySettings::schema() || table.schema == &SearchSettings::schema();
+    if (!special || table.schema == own) tables.push_back(table);
   }
   declare(app, tables);
 }

@@ -12,8 +12,9 @@ namespace olrank {
 /// --set for any key. Settings may also come from the environment.
 class SettingFlags {
  public:
-  /// Declares the flags of all tables; those of [study] only if `of_study`.
-  void declare(CLI::App& app, bool of_study = false);
+  /// Declares the flags of all tables; of [search] and [study], which only one command has each, those of
+  /// `own`.
+  void declare(CLI::App& app, const Schema* own = nullptr);
   /// Declares the flags of some tables only.
   void declare(CLI::App& app, std::span<const SchemaWithDefaults> tables);
   /// The settings given: those of the environment, then those of the command line in its order.

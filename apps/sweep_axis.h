@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,16 +11,24 @@
 
 namespace olrank {
 
+/// Numbers to draw from, written { from = 0.01, to = 10, scale = "log" }.
+struct SweepRange {
+  double from = 0.0;
+  double to = 0.0;
+  bool is_log = false;  // uniform in the logarithm
+};
+
 /// A ranker setting and the values that tuning tries for it.
 struct SweepAxis {
   std::string ranker;  // the ranker's name; empty: all rankers
   std::string key;
-  std::vector<SettingValue> values;  // of the setting's kind, distinct, in the order of the file
+  std::vector<SettingValue> values = {};  // of the setting's kind, distinct, in the order of the file
+  std::optional<SweepRange> range = {};   // instead of values
 };
 
 inline const std::string kSweepTable = "sweep";
 
-/// Whether a table of the file is [sweep] or [sweep.NAME].
+/// Whether a table of the file is [sweep] or [sweep.NAME], or a range in one of them.
 bool is_sweep_table(const TomlDocument::Table& table);
 
 /// The axes of the file's [sweep] and [sweep.NAME] tables, in file order. Throws InvalidArgument with the

@@ -54,6 +54,7 @@ Configuration test_configuration(const Configuration& configuration, const std::
                                  const std::filesystem::path& out) {
   Configuration test = configuration;
   test.sweep.clear();
+  test.search = {};
   test.data.evaluate = EvaluationPart::kTest;
   test.run.out = out.string();
   test.rankers.clear();

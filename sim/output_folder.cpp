@@ -72,6 +72,17 @@ bool has_no_content(const fs::path& folder) {
                      [](const auto& entry) { return is_leftover(entry.path().filename().string()); });
 }
 
+/// What shows that a folder holds a data set: "train.txt"; empty for any other.
+std::string data_in(const fs::path& folder) {
+  for (const std::string stem : {"train", "Fold1", "S1"}) {
+    for (const char* ending : {"", ".txt", ".txt.gz", ".txt.zst", ".olrank"}) {
+      std::error_code unreadable;
+      if (fs::exists(folder / (stem + ending), unreadable)) return stem + ending;
+    }
+  }
+  return {};
+}
+
 /// The trials of a configuration.
 std::set<TrialIdentity> trials_of_matrix(const ordered_json& config, bool recorded) {
   const auto& clicks = config.at("clicks").at("models");
@@ -126,6 +137,13 @@ void OutputFolder::require_own(const fs::path& path, FolderKind kind) {
   const auto manifest = own_manifest(path);
   if (!manifest) {
     if (has_no_content(path)) return;
+    if (const std::string data = data_in(path); !data.empty()) {
+      throw InvalidArgument(
+          fmt::format("'{}' is a folder of data (it contains {}), and results need a folder of their own. "
+                      "Choose another "
+                      "--out.",
+                      path.string(), data));
+    }
     throw InvalidArgument(fmt::format(
         "'{}' contains files but no manifest.json of olrank, so it is not a folder that olrank made, and "
         "nothing in it will be overwritten or removed. Choose another --out or an empty folder.",

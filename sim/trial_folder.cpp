@@ -74,13 +74,6 @@ ModelMetadata provenance(const TrialSummary& summary, std::int64_t rounds) {
           {"commit", std::string(revision())}};
 }
 
-Fingerprint chained(const Fingerprint& before, std::string_view text) {
-  Fingerprinter fingerprinter;
-  fingerprinter.add(&before, sizeof before);
-  fingerprinter.add(text);
-  return fingerprinter.value();
-}
-
 }  // namespace
 
 TrialFolder::TrialFolder(const fs::path& experiment, const TrialIdentity& identity, int checkpoints)
@@ -189,8 +182,8 @@ TrialFolder::Checkpoint TrialFolder::open_checkpoint(const fs::path& file, int a
   Checkpoint checkpoint{read_state_file(file, restart), {}, {}, {}, age};
   StateReader& state = checkpoint.state;
   checkpoint.recipe = parse_recipe(state.get_text("recipe"), file.string());
-  checkpoint.curve = load_curve(state);
-  checkpoint.before_last = load_curve(state);
+  checkpoint.curve = CurveState::load(state);
+  checkpoint.before_last = CurveState::load(state);
   std::error_code failed;
   const std::uintmax_t size = fs::file_size(path_ / kCurve, failed);
   if (failed || size < checkpoint.curve.bytes) {
@@ -249,49 +242,11 @@ void TrialFolder::append(const CurvePoint& point, const StageClock& clock) {
   const std::string line = curve_line(point, &clock);
   write_all(curve_, line, path_ / kCurve);
   before_last_ = curve_state_;
-  CurveState& curve = curve_state_;
-  curve.bytes += line.size();
-  curve.digest = chained(curve.digest, curve_line(point, nullptr));
-  const auto round = static_cast<double>(point.round);
-  if (curve.points > 0) {
-    curve.offline_area += 0.5 * (round - curve.last_round) * (point.offline_ndcg + curve.last_offline);
-    curve.online_area += 0.5 * (round - curve.last_round) * (point.online_ndcg + curve.last_online);
-  }
-  ++curve.points;
-  curve.last_round = round;
-  curve.last_offline = point.offline_ndcg;
-  curve.last_online = point.online_ndcg;
+  curve_state_.add(point, line.size());
 }
 
 void TrialFolder::sync_curve() {
   if (::fsync(curve_) != 0) throw IoError("flush", (path_ / kCurve).string(), errno);
-}
-
-void TrialFolder::save(const CurveState& curve, StateWriter& state) {
-  state.put("curve.bytes", curve.bytes);
-  const std::uint64_t digest[] = {curve.digest.high, curve.digest.low};
-  state.put("curve.digest", std::span<const std::uint64_t>(digest));
-  const double areas[] = {curve.offline_area, curve.online_area, curve.last_round, curve.last_offline,
-                          curve.last_online};
-  state.put("curve.areas", std::span<const double>(areas));
-  state.put("curve.points", curve.points);
-}
-
-TrialFolder::CurveState TrialFolder::load_curve(StateReader& state) {
-  CurveState curve;
-  curve.bytes = state.get_one<std::uint64_t>("curve.bytes");
-  std::uint64_t digest[2];
-  state.get_into("curve.digest", std::span<std::uint64_t>(digest));
-  curve.digest = {digest[0], digest[1]};
-  double areas[5];
-  state.get_into("curve.areas", std::span<double>(areas));
-  curve.offline_area = areas[0];
-  curve.online_area = areas[1];
-  curve.last_round = areas[2];
-  curve.last_offline = areas[3];
-  curve.last_online = areas[4];
-  curve.points = state.get_one<std::int64_t>("curve.points");
-  return curve;
 }
 
 /// Moves the checkpoints one place on. The latest keeps its name until the new one replaces it.
@@ -311,8 +266,8 @@ void TrialFolder::write_checkpoint(const Trial& trial, const TrialRecipe& recipe
   sync_curve();
   StateWriter state;
   state.put_text("recipe", recipe_json(recipe));
-  save(curve_state_, state);
-  save(before_last_, state);
+  curve_state_.save(state);
+  before_last_.save(state);
   std::string names;
   std::vector<double> seconds;
   for (const auto& stage : trial.clock().stages()) {
@@ -384,12 +339,10 @@ void TrialFolder::finish(Trial& trial, const OnlineRanker& ranker, const ModelMe
           .hex();
   summary.last = trial.latest_point();
   summary.parameters = ranker.parameters();
-  const CurveState& curve = curve_state_;
-  const bool has_rounds = curve.last_round > 0.0;
-  summary.offline_area = has_rounds ? curve.offline_area / curve.last_round : curve.last_offline;
-  summary.online_area = has_rounds ? curve.online_area / curve.last_round : curve.last_online;
+  summary.offline_area = curve_state_.mean_offline();
+  summary.online_area = curve_state_.mean_online();
   summary.seconds = trial.clock().total();
-  summary.rounds_per_second = summary.seconds > 0.0 ? curve.last_round / summary.seconds : 0.0;
+  summary.rounds_per_second = summary.seconds > 0.0 ? curve_state_.last_round / summary.seconds : 0.0;
   write_file_atomically(path_ / kSummary, summary_json(summary, trial.clock()));
   write_checkpoint(trial, summary.recipe);
 }

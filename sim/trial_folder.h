@@ -11,6 +11,7 @@
 #include "core/io/state_archive.h"
 #include "core/online/online_ranker.h"
 #include "core/runtime/stage_clock.h"
+#include "sim/curve_state.h"
 #include "sim/trial.h"
 #include "sim/trial_identity.h"
 
@@ -76,18 +77,6 @@ class TrialFolder {
               TrialSummary summary);
 
  private:
-  /// What a checkpoint records of the curve: where it ends, and its running totals.
-  struct CurveState {
-    std::uint64_t bytes = 0;
-    Fingerprint digest;         // chained over the lines without seconds
-    double offline_area = 0.0;  // ∫ by rounds, trapezoids
-    double online_area = 0.0;
-    double last_round = 0.0;
-    double last_offline = 0.0;
-    double last_online = 0.0;
-    std::int64_t points = 0;
-  };
-
   /// A checkpoint that can be read, up to where the clock and the trial begin.
   struct Checkpoint {
     StateReader state;
@@ -97,8 +86,6 @@ class TrialFolder {
     int age = 0;  // 0 for the latest that was written
   };
 
-  static void save(const CurveState& curve, StateWriter& state);
-  static CurveState load_curve(StateReader& state);
   void check_finished(TrialRecipe recipe) const;
   void check_checkpoint(const Checkpoint& checkpoint, const TrialRecipe& recipe) const;
   void check_rounds(std::int64_t there, std::int64_t here) const;

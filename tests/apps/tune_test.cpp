@@ -1,8 +1,10 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <fstream>
 #include <limits>
+#include <map>
 #include <set>
 
 #include "apps/configuration.h"
@@ -128,6 +130,78 @@ TEST(SweepTest, RefusesSettingsThatNoneOfTheRankersHas) {
       "ranknet. Remove it, or choose another kind.");
   EXPECT_EQ(refusal_of(kTwoRankers + "[sweep]\nwidth = [8, 16]\nnetwork = [\"linear\", \"mlp\"]\n"),
             kNoError);
+}
+
+const std::string kRanges =
+    "[[ranker]]\nname = \"full\"\nkind = \"pairrank\"\n[[ranker]]\nname = \"b\"\nkind = \"olranknet\"\n"
+    "[sweep]\nalpha = { from = 0.01, to = 10, scale = \"log\" }\n"
+    "[sweep.b]\nwidth = { from = 4, to = 7 }\nlist = [\"certain\", \"blocks\"]\n";
+
+TEST(RandomSearch, DrawsFromRangesAndLists) {
+  const Configuration configuration = from_text(kRanges, {parse_override("search.draws=400")});
+  const std::vector<GridPoint> grid = grid_of(configuration);
+  int points = 0;
+  int below_one_tenth = 0;
+  std::map<std::int64_t, int> widths;
+  std::map<ListRule, int> lists;
+  for (const GridPoint& point : grid) {
+    const double alpha = point.settings.explore.alpha;
+    EXPECT_TRUE(alpha >= 0.01 && alpha <= 10.0) << alpha;
+    EXPECT_LE(fmt::format("{}", alpha).size(), 6U) << "three digits: " << alpha;
+    if (point.ranker == "full") continue;
+    ++points;
+    below_one_tenth += alpha < 0.1 ? 1 : 0;
+    ++widths[point.settings.network.width];
+    ++lists[point.settings.explore.list];
+  }
+  // A third of the range's logarithm, with a deviation of 9.4: four of them.
+  EXPECT_NEAR(below_one_tenth, points / 3, 38);
+  EXPECT_EQ(widths.size(), 4U);
+  for (const auto& [width, count] : widths) EXPECT_NEAR(count, points / 4, 35) << width;  // deviation 8.7
+  EXPECT_NEAR(lists[ListRule::kBlocks], points / 2, 40);                                  // deviation 10
+}
+
+TEST(RandomSearch, IsReproducibleAndGrows) {
+  const auto values = [](const std::string& text, const std::vector<SettingOverride>& overrides) {
+    std::vector<double> alphas;
+    for (const GridPoint& point : grid_of(from_text(text, overrides))) {
+      if (point.ranker == "full") alphas.push_back(point.settings.explore.alpha);
+    }
+    return alphas;
+  };
+  const std::vector<double> ten = values(kRanges, {parse_override("search.draws=10")});
+  EXPECT_EQ(ten.size(), 10U);
+  EXPECT_EQ(values(kRanges, {parse_override("search.draws=10")}), ten);
+  EXPECT_NE(values(kRanges, {parse_override("search.draws=10"), parse_override("search.seed=2")}), ten);
+  // Neither more draws nor further axes change the first ones.
+  std::vector<double> more = values(kRanges + "[sweep.full]\nlambda = { from = 1, to = 2 }\n",
+                                    {parse_override("search.draws=15")});
+  more.resize(10);
+  EXPECT_EQ(more, ten);
+}
+
+TEST(RandomSearch, RangesReadBackAndAreChecked) {
+  const Configuration configuration = from_text(kRanges + "[search]\ndraws = 3\nseed = 7\n");
+  const std::string printed = print_configuration(configuration);
+  EXPECT_NE(printed.find("alpha = { from = 0.01, to = 10, scale = \"log\" }\n"), std::string::npos)
+      << printed;
+  EXPECT_NE(printed.find("[search]\ndraws = 3\nseed = 7\n"), std::string::npos) << printed;
+  EXPECT_EQ(print_configuration(from_text(printed)), printed);
+  EXPECT_EQ(
+      message_of<InvalidArgument>([] { grid_of(from_text(kRanges)); }),
+      "The sweep of ranker 'full' has a range for 'alpha': say how many points to draw, --draws 20, or "
+      "list its values.");
+  EXPECT_EQ(
+      refusal_of("[sweep]\nalpha = { from = 1, to = 0.5 }\n"),
+      "c.toml:2:9: The range of 'alpha' needs 'from' and a larger 'to', such as { from = 0.01, to = 10 }.");
+  EXPECT_EQ(refusal_of("[sweep]\nalpha = { from = 0, to = 0.5, scale = \"log\" }\n"),
+            "c.toml:2:9: With scale = \"log\", 'from' must be above 0, not 0.");
+  EXPECT_EQ(refusal_of("[sweep]\nlist = { from = 0, to = 1 }\n"),
+            "c.toml:2:8: 'list' is no number, so it has no range; list its values.");
+  EXPECT_EQ(refusal_of("[sweep]\nalpha = { from = -1, to = 1 }\n"),
+            "c.toml:2:18: 'alpha' must be at least 0, not -1.0.");
+  EXPECT_EQ(refusal_of("[sweep]\nalpha = { from = 0, to = 1, step = 1 }\n"),
+            "c.toml:2:29: A range has from, to and scale, not 'step'.");
 }
 
 TEST(SweepTest, RefusesPointsThatIgnoreAValue) {

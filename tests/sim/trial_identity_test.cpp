@@ -56,5 +56,19 @@ TEST(TrialRecipeTest, RoundTripsInOrder) {
   }
 }
 
+TEST(TrialRecipeTest, RoundsAreALineOfTheProtocol) {
+  const TrialRecipe fifty = {{"protocol", "name = \"paper\"\nrounds = 50\ncutoff = 10\n"},
+                             {"ranker", "rounds = 7\n"}};
+  const TrialRecipe eighty = {{"protocol", "name = \"paper\"\nrounds = 80\ncutoff = 10\n"},
+                              {"ranker", "rounds = 7\n"}};
+  EXPECT_EQ(rounds_of(fifty), 50);
+  EXPECT_EQ(rounds_of({{"ranker", "rounds = 7\n"}}), 0);
+  EXPECT_EQ(without_rounds(fifty), without_rounds(eighty));
+  EXPECT_EQ(text_of(without_rounds(fifty), "ranker"), "rounds = 7\n");
+  TrialRecipe other = eighty;
+  other.front().second += "discount = 1.0\n";
+  EXPECT_NE(without_rounds(fifty), without_rounds(other));
+}
+
 }  // namespace
 }  // namespace olrank

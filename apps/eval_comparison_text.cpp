@@ -197,7 +197,7 @@ std::string comparison_latex(const EvalComparison& comparison) {
   std::string text = fmt::format(
       "% Needs "
       "\\usepackage{{booktabs,amssymb}}.\n\\begin{{table}}\n\\centering\n\\small\n\\setlength{{\\tabcolsep}"
-      "}{{4pt}}\n\\begin{{tabular}}{{l{}}}"
+      "}{{3pt}}\n\\begin{{tabular}}{{l{}}}"
       "\n\\toprule\n"
       "ranking",
       std::string(metrics, 'r'));

@@ -196,7 +196,8 @@ std::string comparison_latex(const EvalComparison& comparison) {
   const std::size_t metrics = comparison.metrics.size();
   std::string text = fmt::format(
       "% Needs "
-      "\\usepackage{{booktabs,amssymb}}.\n\\begin{{table}}\n\\centering\n\\begin{{tabular}}{{l{}}}"
+      "\\usepackage{{booktabs,amssymb}}.\n\\begin{{table}}\n\\centering\n\\small\n\\setlength{{\\tabcolsep}"
+      "}{{3pt}}\n\\begin{{tabular}}{{l{}}}"
       "\n\\toprule\n"
       "ranking",
       std::string(metrics, 'r'));

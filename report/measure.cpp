@@ -97,9 +97,10 @@ std::string meaning_of(const NamedMetric& metric) {
       return "Mean position of the relevant documents, weighted by grade (smaller is better),";
     case MetricKind::kPairAccuracy:
       return "Share of the pairs of documents with different grades that are in the right order,";
+    case MetricKind::kPrecision:
+      return fmt::format("Share of relevant documents among the first {}", metric.cutoff);
     case MetricKind::kNdcg:
     case MetricKind::kDcg:
-    case MetricKind::kPrecision:
       break;
   }
   return metric.title();

@@ -286,6 +286,7 @@ std::string summary_text(const std::vector<SummaryRow>& rows, const ResultConven
 
 std::string summary_means_json(const std::vector<SummaryRow>& rows, const ResultConventions& about) {
   auto json = nlohmann::ordered_json::array();
+  const std::vector<std::string> metrics = metrics_of(rows);
   for (const auto& [name, group] : by_user_and_ranker(rows)) {
     const auto figure = [&group = group](auto value) {
       const Moments moments = moments_of(group, value);
@@ -308,6 +309,10 @@ std::string summary_means_json(const std::vector<SummaryRow>& rows, const Result
     object["random_offline_ndcg"] = figure([](const SummaryRow& row) { return row.random_offline_ndcg; });
     object["random_online_ndcg"] = figure([](const SummaryRow& row) { return row.random_online_ndcg; });
     object["random_cndcg"] = figure([](const SummaryRow& row) { return row.random_discounted_ndcg; });
+    for (const std::string& metric : metrics) {
+      object["metrics"][metric] =
+          figure([&metric](const SummaryRow& row) { return metric_of(row, metric); });
+    }
     object["notes"] = notes_of(group);
     object["protocol"] = about.protocol;
     object["empty_queries"] = about.empty_queries;

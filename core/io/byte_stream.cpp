@@ -239,10 +239,11 @@ void require_compression_of_name(const std::string& name, std::string_view first
     return;
   if (!is_binary(first_bytes) && !first_bytes.starts_with('<')) return;
   const std::string_view kind = promised == Compression::kGzip ? "gzip" : "zstd";
-  throw DataError(name, 0, 0,
-                  fmt::format("This is neither {} data, as the name says, nor lines of text: get the file "
-                              "again, or give it the name of what it is.",
-                              kind));
+  throw DataError(
+      name, 0, 0,
+      fmt::format(
+          "The name says {0}, but this is neither {0} data nor text. Get the file again, or rename it.",
+          kind));
 }
 
 ByteSource memory_source(std::string_view bytes) {

@@ -24,7 +24,7 @@ constexpr MetricRow kRows[] = {
     {MetricKind::kNdcg, "ndcg", "NDCG", Cutoff::kRequired},
     {MetricKind::kDcg, "dcg", "DCG", Cutoff::kRequired},
     {MetricKind::kErr, "err", "ERR", Cutoff::kRequired},
-    {MetricKind::kPrecision, "p", "Precision", Cutoff::kRequired},
+    {MetricKind::kPrecision, "p", "P", Cutoff::kRequired},
     {MetricKind::kMap, "map", "MAP", Cutoff::kOptional},
     {MetricKind::kMrr, "mrr", "MRR", Cutoff::kOptional},
     {MetricKind::kArp, "arp", "Average relevant position", Cutoff::kNone},

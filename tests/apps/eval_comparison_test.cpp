@@ -143,8 +143,9 @@ TEST(RankingNames, ComeFromFilesAndTrials) {
             (std::vector<std::string>{"bm25", "full", "m", "diag"}));
   EXPECT_EQ(ranking_names({"e/trials/full/perfect/fold1/seed1", "e/trials/full/perfect/fold1/seed2"}),
             (std::vector<std::string>{"full/perfect/fold1/seed1", "full/perfect/fold1/seed2"}));
-  EXPECT_EQ(ranking_names({"d/trials/full/perfect/fold1/seed1", "e/trials/full/perfect/fold1/seed1"}),
-            (std::vector<std::string>{"d/trials/full/perfect/fold1/seed1", "e/trials/full/perfect/fold1/seed1"}));
+  EXPECT_EQ(
+      ranking_names({"d/trials/full/perfect/fold1/seed1", "e/trials/full/perfect/fold1/seed1"}),
+      (std::vector<std::string>{"d/trials/full/perfect/fold1/seed1", "e/trials/full/perfect/fold1/seed1"}));
   EXPECT_EQ(ranking_names({"x/a.run", "y/a.run"}), (std::vector<std::string>{"x/a.run", "y/a.run"}));
 }
 

@@ -589,5 +589,28 @@ TEST(SummaryTableTest, FieldsMatchHeader) {
       nlohmann::json::parse(summary_means_json({row}, about))[0].at("offline_ndcg").at("sd").is_null());
 }
 
+TEST(SummaryTest, AddedMetricsAreColumnsAfterTheOthers) {
+  SummaryRow row;
+  row.identity = {"full", "perfect", 2, 3};
+  row.cutoff = 10;
+  row.metrics = {{"map", 0.25}, {"ndcg@10", 0.5}, {"ndcg@5", 0.75}, {"unknown@3", 1.0}};
+  SummaryRow other = row;
+  other.identity.seed = 4;
+  other.metrics = {{"map", 0.75}, {"mrr", 0.125}};
+  const std::string csv = summary_csv({row, other});
+  std::vector<std::string> lines;
+  for (std::size_t begin = 0; begin < csv.size(); begin = csv.find('\n', begin) + 1)
+    lines.push_back(csv.substr(begin, csv.find('\n', begin) - begin));
+  ASSERT_EQ(lines.size(), 3U);
+  EXPECT_TRUE(lines[0].ends_with(",random_cndcg@10,offline_ndcg@5,offline_map,offline_mrr")) << lines[0];
+  EXPECT_TRUE(lines[1].ends_with(",0.75,0.25,")) << lines[1];
+  EXPECT_TRUE(lines[2].ends_with(",,0.75,0.125")) << lines[2];
+  const auto means = nlohmann::json::parse(summary_means_json({row, other}, {}));
+  EXPECT_EQ(means[0].at("metrics").at("map").at("mean"), 0.5);
+  EXPECT_FALSE(means[0].at("metrics").contains("ndcg@10"));
+  row.metrics.clear();
+  EXPECT_FALSE(nlohmann::json::parse(summary_means_json({row}, {}))[0].contains("metrics"));
+}
+
 }  // namespace
 }  // namespace olrank

@@ -277,11 +277,12 @@ TEST(LetorReader, RefusesCompressedNamesOfOtherContent) {
   const std::string text = "1 qid:1 1:0.5\n";
   for (const std::string& bytes : {std::string("PK\x03\x04 not gzip"), std::string("\x1f"), text + '\0',
                                    std::string("<!DOCTYPE html>\n<title>404</title>\n")}) {
-    const std::string end =
-        " data, as the name says, nor lines of text: get the file again, or give it the "
-        "name of what it is.";
-    EXPECT_EQ(message("a.gz", bytes), (folder / "a.gz").string() + ": This is neither gzip" + end);
-    EXPECT_EQ(message("a.zst", bytes), (folder / "a.zst").string() + ": This is neither zstd" + end);
+    for (const std::string kind : {"gzip", "zstd"}) {
+      const std::string name = kind == "gzip" ? "a.gz" : "a.zst";
+      EXPECT_EQ(message(name, bytes), (folder / name).string() + ": The name says " + kind +
+                                          ", but this is neither " + kind +
+                                          " data nor text. Get the file again, or rename it.");
+    }
   }
   EXPECT_NE(message("b.gz", "").find("The file contains no document."), std::string::npos);
   // The content decides how it is read.

@@ -3,8 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
+#include <exception>
 #include <map>
+#include <mutex>
 #include <nlohmann/json.hpp>
+#include <thread>
+#include <utility>
 
 #include "apps/device_choice.h"
 #include "core/error.h"
@@ -18,7 +23,7 @@
 namespace olrank {
 namespace {
 
-constexpr double kCalibrationSeconds = 1.0;
+constexpr double kCalibrationSeconds = 2.0;  // of each ranker
 
 std::int64_t fold_bytes(const FoldData& fold) {
   const auto matrix = [](const Dataset& data) {
@@ -43,6 +48,46 @@ void check_device_memory(const RankerSettings& ranker, const RankerPlan& planned
                   readable_bytes(static_cast<double>(data)), gpu.name,
                   readable_bytes(static_cast<double>(gpu.free_bytes)),
                   advice_on_memory(planned, std::max<std::int64_t>(0, left))));
+}
+
+/// Plays the first rounds of every ranker, as many at once as the run plays trials: they slow each other
+/// down.
+std::map<std::string, TrialEstimate> estimate_rankers(const ExperimentPlan& plan, const FoldData& fold) {
+  std::vector<TrialIdentity> firsts;
+  for (const TrialIdentity& trial : trials_of(plan)) {
+    const bool seen = std::any_of(firsts.begin(), firsts.end(),
+                                  [&](const TrialIdentity& first) { return first.ranker == trial.ranker; });
+    if (seen) continue;
+    firsts.push_back(trial);
+    firsts.back().fold = plan.folds.front();
+  }
+  const std::size_t jobs = std::clamp<std::size_t>(trials_of(plan).size(), 1, plan.jobs);
+  // The last ones are played next to others, too, whose estimates are not needed.
+  const std::size_t tasks = (firsts.size() + jobs - 1) / jobs * jobs;
+  std::map<std::string, TrialEstimate> estimates;
+  std::exception_ptr failure;
+  std::mutex mutex;
+  std::atomic<std::size_t> next{0};
+  const auto work = [&] {
+    for (std::size_t task = next++; task < tasks; task = next++) {
+      const TrialIdentity& trial = firsts[task % firsts.size()];
+      try {
+        const TrialEstimate estimate = estimate_trial(plan, trial, fold, kCalibrationSeconds);
+        const std::lock_guard lock(mutex);
+        estimates.emplace(trial.ranker, estimate);
+      } catch (...) {
+        const std::lock_guard lock(mutex);
+        if (!failure) failure = std::current_exception();
+        next = tasks;
+      }
+    }
+  };
+  std::vector<std::thread> workers;
+  for (std::size_t job = 1; job < jobs; ++job) workers.emplace_back(work);
+  work();
+  for (std::thread& worker : workers) worker.join();
+  if (failure) std::rethrow_exception(failure);
+  return estimates;
 }
 
 }  // namespace
@@ -77,7 +122,7 @@ void print_dry_run(const Configuration& configuration, const ExperimentPlan& pla
   const std::vector<TrialIdentity> trials = trials_of(plan);
   const std::shared_ptr<const FoldData> fold = plan.data->get(plan.folds.front());
   auto rankers = nlohmann::ordered_json::array();
-  std::map<std::string, TrialEstimate> estimates;
+  const std::map<std::string, TrialEstimate> estimates = estimate_rankers(plan, *fold);
   TextTable table({{.header = "ranker", .is_name = true},
                    {.header = "trials", .dropped = 2},
                    {.header = "parameters", .dropped = 3},
@@ -85,21 +130,18 @@ void print_dry_run(const Configuration& configuration, const ExperimentPlan& pla
                    {.header = "memory now", .dropped = 1},
                    {.header = "time (s)"}});
   for (const RankerSettings& ranker : configuration.rankers) {
-    std::vector<TrialIdentity> of_ranker;
-    std::copy_if(trials.begin(), trials.end(), std::back_inserter(of_ranker),
-                 [&](const TrialIdentity& trial) { return trial.ranker == ranker.name; });
-    if (of_ranker.empty()) continue;
-    TrialIdentity first = of_ranker.front();
-    first.fold = plan.folds.front();
-    const TrialEstimate estimate = estimate_trial(plan, first, *fold, kCalibrationSeconds);
+    const auto count = std::count_if(trials.begin(), trials.end(), [&](const TrialIdentity& trial) {
+      return trial.ranker == ranker.name;
+    });
+    if (count == 0) continue;
+    const TrialEstimate& estimate = estimates.at(ranker.name);
     const RankerPlan planned = plan_ranker(ranker, load_of(plan, *fold));
-    estimates.emplace(ranker.name, estimate);
-    table.add({ranker.name, fmt::format("{}", of_ranker.size()), fmt::format("{}", estimate.parameters),
+    table.add({ranker.name, fmt::format("{}", count), fmt::format("{}", estimate.parameters),
                readable_bytes(static_cast<double>(planned.bytes)),
                readable_bytes(static_cast<double>(estimate.state_bytes)),
                fmt::format("{:.1f}", estimate.seconds)});
     rankers.push_back({{"ranker", ranker.name},
-                       {"trials", of_ranker.size()},
+                       {"trials", count},
                        {"parameters", estimate.parameters},
                        {"bytes_at_most", planned.bytes},
                        {"state_bytes_after_calibration", estimate.state_bytes},

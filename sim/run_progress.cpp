@@ -55,12 +55,7 @@ ordered_json figures_json(const CurvePoint& point) {
 }  // namespace
 
 RunProgress::Output RunProgress::to_stderr() {
-  const int columns = terminal_columns(STDERR_FILENO);
-  return {.style = progress_style(),
-          .columns = columns > 0 ? columns : 80,
-          .status = {},
-          .line = {},
-          .now = {}};
+  return {.style = progress_style(), .columns = 0, .status = {}, .line = {}, .now = {}};
 }
 
 RunProgress::RunProgress(std::vector<TrialIdentity> trials, std::int64_t rounds, std::int64_t queries,
@@ -231,7 +226,9 @@ std::string RunProgress::line(double seconds, bool last) const {
 }
 
 std::string RunProgress::bar(double seconds, bool last) const {
-  const std::int64_t columns = std::max(output_.columns - 1, 0);
+  constexpr int kUsual = 80;
+  const int own = output_.columns > 0 ? output_.columns : terminal_columns(STDERR_FILENO);
+  const std::int64_t columns = (own > 0 ? own : kUsual) - 1;
   const double done = share();
   const std::string summary = fmt::format(" {:.0f}% {}/{} trials, {}", std::floor(100.0 * done), finished_,
                                           trials_.size(), time_text(seconds, last));

@@ -25,7 +25,7 @@ class RunProgress {
 
   struct Output {
     ProgressStyle style = ProgressStyle::kSilent;
-    int columns = 80;                              // of a bar
+    int columns = 0;                               // of a bar; 0 asks the terminal, whose size may change
     std::function<void(std::string_view)> status;  // the line of a bar
     std::function<void(std::string_view)> line;    // a plain line
     std::function<Clock::time_point()> now;        // the steady clock unless set

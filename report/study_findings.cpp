@@ -1,6 +1,7 @@
 #include "report/study_findings.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -72,35 +73,51 @@ class Findings {
     }
     if (!compared) return fmt::format("No structure shares finished trials with {} yet.", kExactStructure);
     if (!tested) return "One seed cannot tell structures apart.";
-    const std::string offline = verdict("offline-ndcg", "offline " + ndcg_);
-    const std::string online = verdict("online-cndcg", "online discounted " + ndcg_);
-    if (!offline.empty() || !online.empty()) return offline + (offline.empty() ? "" : " ") + online;
+    std::vector<std::string> sentences;
+    for (const bool better : {true, false}) {
+      const std::vector<std::string> offline = differing("offline-ndcg", better);
+      const std::vector<std::string> online = differing("online-cndcg", better);
+      if (offline == online) {
+        add_verdict(sentences, offline, better, "offline and online " + ndcg_);
+      } else {
+        add_verdict(sentences, offline, better, "offline " + ndcg_);
+        add_verdict(sentences, online, better, "online discounted " + ndcg_);
+      }
+    }
+    if (!sentences.empty()) return fmt::format("{}", fmt::join(sentences, " "));
     return fmt::format("No structure differs significantly from {} in offline or online {}.",
                        kExactStructure, ndcg_);
   }
 
-  /// "Worse than full in offline NDCG@10: none (m = 16)." Empty if nothing is significant.
-  std::string verdict(const std::string& slug, const std::string& measure) const {
-    std::string text;
-    for (const bool better : {true, false}) {
-      std::vector<std::string> found;
-      for (const std::string& name : structure_names(study_.plan)) {
-        const std::vector<const StudyRow*> rows = rows_of(name);
-        std::vector<std::string> sizes;
-        for (const StudyRow* row : rows) {
-          const StudyValue* value = study_.value(*row, slug);
-          if (is_significant(value) && (value->difference.difference.mean > 0.0) == better)
-            sizes.push_back(size_name(study_.plan, cell_of(*row)));
-        }
-        if (sizes.empty()) continue;
-        const bool all = sizes.size() == rows.size();
-        found.push_back(all ? name : fmt::format("{} ({})", name, joined(sizes)));
+  /// The structures that are significantly better, or worse, with their sizes unless it is all: "none (m =
+  /// 16)".
+  std::vector<std::string> differing(const std::string& slug, bool better) const {
+    std::vector<std::string> found;
+    for (const std::string& name : structure_names(study_.plan)) {
+      const std::vector<const StudyRow*> rows = rows_of(name);
+      std::vector<std::string> sizes;
+      for (const StudyRow* row : rows) {
+        const StudyValue* value = study_.value(*row, slug);
+        if (is_significant(value) && (value->difference.difference.mean > 0.0) == better)
+          sizes.push_back(size_name(study_.plan, cell_of(*row)));
       }
-      if (found.empty()) continue;
-      text += fmt::format("{}Significantly {} than {} in {}: {}.", text.empty() ? "" : " ",
-                          better ? "better" : "worse", kExactStructure, measure, joined(found));
+      if (sizes.empty()) continue;
+      found.push_back(sizes.size() == rows.size() ? name : fmt::format("{} ({})", name, joined(sizes)));
     }
-    return text;
+    return found;
+  }
+
+  void add_verdict(std::vector<std::string>& sentences, const std::vector<std::string>& found, bool better,
+                   const std::string& measure) const {
+    if (found.empty()) return;
+    std::vector<std::string> others = structure_names(study_.plan);
+    std::erase(others, std::string(kExactStructure));
+    const char* word = better ? "better" : "worse";
+    sentences.push_back(found == others && others.size() > 1
+                            ? fmt::format("Every other structure is significantly {} than {} in {}.", word,
+                                          kExactStructure, measure)
+                            : fmt::format("Significantly {} than {} in {}: {}.", word, kExactStructure,
+                                          measure, joined(found)));
   }
 
   /// The structure's differences from the exact one, over its sizes.
@@ -145,7 +162,9 @@ class Findings {
     }
     if (span.values == 0) return "";
     if (span.values == 1) return signed_estimate(only->difference.difference, digits);
-    return fmt::format("{} to {}", signed_number(span.low, digits), signed_number(span.high, digits));
+    const std::string low = signed_number(span.low, digits);
+    const std::string high = signed_number(span.high, digits);
+    return low == high ? low : low + " to " + high;
   }
 
   std::string times(const std::vector<const StudyRow*>& rows) const {
@@ -154,6 +173,7 @@ class Findings {
     if (span.values == 0) return "";
     const std::string low = fmt::format("{:.2g}", span.low);
     const std::string high = fmt::format("{:.2g}", span.high);
+    if (low == "1" && high == "1") return "a round takes as long";
     return fmt::format("a round takes {} times as long", low == high ? low : low + " to " + high);
   }
 

@@ -325,13 +325,21 @@ class Study(Report):
         write_study(self.folder / "s", seeds=range(1, 9), users=("perfect", "informational"))
         done = self.report(self.folder / "s")
         page = (self.folder / "s" / "report.html").read_text()
-        headline = ("Significantly worse than full in offline NDCG@10: diagonal, none and ensemble-2. Significantly worse than "
-                    "full in online discounted NDCG@10: diagonal, none and ensemble-2.")
+        headline = "Every other structure is significantly worse than full in offline and online NDCG@10."
         self.assertEqual(page.count(f"<strong>{headline}</strong>"), 2)
         self.assertEqual(page.partition("<details>")[0].count("<figure>"), 2 * 3)
         self.assertIn("perfect user: " + headline, done.stdout)
         self.assertIn("8 seeds show differences of ", done.stdout)
         self.assertIn("diagonal − full over 2 sizes: offline NDCG@10 −0.0", done.stdout)
+
+    def test_names_the_structures_that_differ(self):
+        structures = ("full", "diagonal", "none")
+        write_study(self.folder / "s", structures, seeds=range(1, 9), height=[0.45, 0.4501, 0.41, 0.45, 0.4501, 0.47])
+        printed = self.report(self.folder / "s").stdout
+        self.assertIn("Significantly better than full in offline and online NDCG@10: none (m = 32). Significantly worse than full "
+                      "in offline and online NDCG@10: none (m = 16).", printed)
+        self.assertRegex(printed, "diagonal − full over 2 sizes: [^;]*, never significant;")
+        self.assertRegex(printed, "none − full over 2 sizes: [^;]*; ")
 
     def test_one_seed_and_no_full_covariance(self):
         write_study(self.folder / "one", seeds=(1,))

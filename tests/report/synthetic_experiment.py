@@ -100,6 +100,6 @@ def write_study(root, structures=("full", "diagonal", "none", "ensemble-2"), wid
               "alpha": None if structure.startswith(("ensemble", "none")) else 0.1}
              for width in widths for structure in structures]
     heights = [0.45 - 0.03 * structures.index(cell["structure"]) for cell in cells]
-    write_experiment(root, [ranker(cell["ranker"]) for cell in cells], height=heights, **changes)
+    write_experiment(root, [ranker(cell["ranker"]) for cell in cells], **{"height": heights, **changes})
     (pathlib.Path(root) / "study.json").write_text(json.dumps({"alpha": "given", "calibration": None, "rankers": cells}))
     return root

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "core/io/fingerprint.h"
 #include "core/io/state_archive.h"

@@ -1,6 +1,7 @@
 #include "sim/run_progress.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -200,11 +201,12 @@ void RunProgress::show(Clock::time_point now, bool last) {
 /// "olranknet-full, perfect, fold 1, seed 2" without what all trials have in common.
 std::string RunProgress::trial_text(std::size_t trial) const {
   const TrialIdentity& identity = trials_[trial];
-  std::string text = identity.ranker;
-  if (!one_user_) text += ", " + identity.user;
-  if (!one_fold_) text += fmt::format(", fold {}", identity.fold);
-  if (!one_seed_) text += fmt::format(", seed {}", identity.seed);
-  return text;
+  std::vector<std::string> parts;
+  if (rankers_.size() > 1 || trials_.size() == 1) parts.push_back(identity.ranker);
+  if (!one_user_) parts.push_back(identity.user);
+  if (!one_fold_) parts.push_back(fmt::format("fold {}", identity.fold));
+  if (!one_seed_) parts.push_back(fmt::format("seed {}", identity.seed));
+  return fmt::format("{}", fmt::join(parts, ", "));
 }
 
 std::string RunProgress::time_text(double seconds, bool last) const {

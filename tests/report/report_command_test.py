@@ -1,6 +1,7 @@
 """`olrank report` end to end: pages, figures, tables, comparisons, missing trials and bad input."""
 
 import csv
+import fcntl
 import html.parser
 import json
 import os
@@ -393,6 +394,35 @@ class Unfinished(Report):
         self.assertIn("█", seen + output)
         self.assertIn("stopped", seen)  # no process holds the lock
         self.assertTrue((experiment / "report.html").exists())
+
+    def test_watch_knows_that_a_run_is_alive(self):
+        experiment = write_experiment(self.folder / "e", unfinished=[("pdgd", "perfect", 1, 3)])
+        with open(experiment / ".olrank-lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            process = subprocess.Popen([PROGRAM, "report", str(experiment), "--watch"], stdout=subprocess.PIPE,
+                                       stderr=subprocess.PIPE, text=True)
+            self.assertIn("running, 5 of 6 trials finished, 1 in progress", process.stdout.readline())
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=30)
+
+    def test_says_when_stdout_cannot_be_written(self):
+        experiment = write_experiment(self.folder / "e")
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([PROGRAM, "report", str(experiment)], stdout=full, stderr=subprocess.PIPE, text=True)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("olrank: Cannot write to standard output: No space left on device.\n", done.stderr)
+
+    def test_tables_fit_the_columns(self):
+        experiment = write_experiment(self.folder / "e", [ranker("a-ranker-with-a-name-of-forty-characters-1"),
+                                                          ranker("a-ranker-with-a-name-of-forty-characters-2")])
+        def table(*flags):
+            done = subprocess.run([PROGRAM, "report", str(experiment), *flags], capture_output=True, text=True,
+                                  env=os.environ | {"COLUMNS": "80"})
+            return done.stdout.splitlines()
+        for line in table():
+            self.assertLessEqual(len(line), 80, line)
+        self.assertTrue(any("--wide" in line for line in table()))
+        self.assertTrue(any("rounds/s" in line and len(line) > 80 for line in table("--wide")))
 
     def test_watch_stops_on_a_signal(self):
         experiment = write_experiment(self.folder / "e", unfinished=[("pdgd", "perfect", 1, 3)])

@@ -55,9 +55,8 @@ TEST(RunProgress, LinesNameTheTrialItsFigureAndTheTimeLeft) {
   RunProgress progress(two_trials(), 100, 1'000'000, 1, stage.output(ProgressStyle::kLines));
   play_half(stage, progress);
   ASSERT_EQ(stage.lines.size(), 10U);  // one in five seconds
-  EXPECT_EQ(
-      stage.lines.back(),
-      "25%, 0 of 2 trials finished, 2m30s left; olranknet-full, seed 1, round 0 of 100: ndcg@10 0.4321");
+  EXPECT_EQ(stage.lines.back(),
+            "25%, 0 of 2 trials finished, 2m30s left; seed 1, round 0 of 100: ndcg@10 0.4321");
 }
 
 TEST(RunProgress, ABarKeepsToItsColumns) {

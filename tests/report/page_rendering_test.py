@@ -22,7 +22,7 @@ PROBE = """<script>
 window.addEventListener('load', () => {
   document.querySelectorAll('details').forEach(details => details.open = true);
   const found = [], width = document.documentElement.clientWidth;
-  const report = text => { if (found.length < 20) found.push(text); };
+  const report = text => { if (found.length < 200) found.push(text); };
   if (document.documentElement.scrollWidth > width) report('the page is ' + document.documentElement.scrollWidth + ' wide');
   for (const element of document.querySelectorAll('body *')) {
     const box = element.getBoundingClientRect();

@@ -18,6 +18,7 @@ constexpr double kTop = 38.0;
 constexpr double kRow = 34.0;
 constexpr double kBar = 14.0;
 constexpr double kFont = 11.0;
+constexpr double kTitleFont = 13.5;  // what 12.5 px takes in bold letters
 
 double total_of(const Bar& bar) {
   return std::accumulate(bar.parts.begin(), bar.parts.end(), 0.0);
@@ -83,7 +84,7 @@ Drawing draw_bars(const BarFigure& figure) {
   double largest = 0.0;
   for (const Bar& bar : figure.bars) largest = std::max(largest, total_of(bar));
   const double scale = largest > 0.0 ? kWidth / largest : 0.0;
-  std::string body = svg_text(0.0, 13.0, shortened(figure.title, 12.5, kWidth), "title");
+  std::string body = svg_text(0.0, 13.0, shortened(figure.title, kTitleFont, kWidth), "title");
   body += svg_text(0.0, 28.0, shortened(figure.subtitle, kFont, kWidth), "tick");
   double top = kTop;
   std::string description;

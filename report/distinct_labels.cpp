@@ -25,31 +25,54 @@ bool is_word(char c) {
          c == '.';
 }
 
-/// The part [begin, size − rest) of each name is where the names of a group differ, in whole words.
+/// The part [begin, size − rest) of a name, with the same begin and rest for all names of a group.
 struct Window {
   std::size_t begin = 0;
   std::size_t rest = 0;
 };
 
+/// Where the names differ, by characters.
 Window differing_part(const std::vector<std::string>& names) {
   const std::string& first = names.front();
-  std::size_t shortest = first.size();
   Window window{first.size(), first.size()};
+  std::size_t shortest = first.size();
   for (const std::string& name : names) {
     shortest = std::min(shortest, name.size());
     std::size_t same = 0;
     while (same < window.begin && same < name.size() && name[same] == first[same]) ++same;
     window.begin = same;
   }
+  while (window.begin > 0 && window.begin < first.size() && !starts_character(first[window.begin]))
+    --window.begin;
   for (const std::string& name : names) {
     std::size_t same = 0;
-    while (same < window.rest && same < shortest - std::min(shortest, window.begin) &&
+    while (same < window.rest && same + window.begin < shortest &&
            name[name.size() - 1 - same] == first[first.size() - 1 - same])
       ++same;
     window.rest = same;
   }
-  while (window.begin > 0 && is_word(first[window.begin - 1])) --window.begin;
-  while (window.rest > 0 && is_word(first[first.size() - window.rest])) --window.rest;
+  while (window.rest > 0 && !starts_character(first[first.size() - window.rest])) --window.rest;
+  return window;
+}
+
+/// The window, larger on one side by a character or by a word with what separates it.
+Window widened(const std::string& name, Window window, bool to_the_left, bool by_word) {
+  const auto step = [&] {
+    if (to_the_left) {
+      while (!starts_character(name[--window.begin])) continue;
+    } else {
+      --window.rest;
+      while (window.rest > 0 && !starts_character(name[name.size() - window.rest])) --window.rest;
+    }
+  };
+  const auto more = [&] { return to_the_left ? window.begin > 0 : window.rest > 0; };
+  const auto next = [&] { return to_the_left ? name[window.begin - 1] : name[name.size() - window.rest]; };
+  if (!by_word) {
+    if (more()) step();
+    return window;
+  }
+  while (more() && !is_word(next())) step();
+  while (more() && is_word(next())) step();
   return window;
 }
 
@@ -64,19 +87,20 @@ bool fits(const std::vector<std::string>& names, const Window& window, double fo
   });
 }
 
-/// The window, larger by a character on one side.
-Window widened(const std::string& name, Window window, bool to_the_left) {
-  if (to_the_left) {
-    while (window.begin > 0 && !starts_character(name[--window.begin])) continue;
-  } else {
-    while (window.rest > 0 && --window.rest > 0 && !starts_character(name[name.size() - window.rest]))
-      continue;
-  }
-  return window;
+/// The window that shows the words in which the names differ; by characters where words are too long.
+Window start_of(const std::vector<std::string>& names, double font_size, double width, bool& by_word) {
+  const Window exact = differing_part(names);
+  Window words = exact;
+  const std::string& first = names.front();
+  while (words.begin > 0 && is_word(first[words.begin - 1])) --words.begin;
+  while (words.rest > 0 && is_word(first[first.size() - words.rest])) --words.rest;
+  by_word = fits(names, words, font_size, width);
+  return by_word ? words : exact;
 }
 
 std::vector<std::string> windows_of(const std::vector<std::string>& names, double font_size, double width) {
-  Window window = differing_part(names);
+  bool by_word = true;
+  Window window = start_of(names, font_size, width, by_word);
   std::vector<std::string> labels;
   if (!fits(names, window, font_size, width)) {
     const double room = width - text_width("……", font_size);
@@ -90,7 +114,7 @@ std::vector<std::string> windows_of(const std::vector<std::string>& names, doubl
   }
   for (bool left = true, left_grows = true, right_grows = true; left_grows || right_grows; left = !left) {
     bool& grows = left ? left_grows : right_grows;
-    const Window wider = widened(names.front(), window, left);
+    const Window wider = widened(names.front(), window, left, by_word);
     grows = grows && (wider.begin != window.begin || wider.rest != window.rest) &&
             fits(names, wider, font_size, width);
     if (grows) window = wider;

@@ -9,9 +9,10 @@
 #include <map>
 #include <optional>
 
-#include "core/text/counted.h"
 #include "report/bar_figure.h"
 #include "report/curves.h"
+#include "report/distinct_labels.h"
+#include "report/figure_notes.h"
 #include "report/findings.h"
 #include "report/line_figure.h"
 #include "report/number_text.h"
@@ -25,6 +26,9 @@ constexpr Measure kLineMeasures[] = {
     Measure::kBlocks,          Measure::kBlockSize1,     Measure::kBlockSize5, Measure::kBlockSize10,
     Measure::kRegret,          Measure::kCosine,         Measure::kWidthRatio, Measure::kFalseCertain,
     Measure::kDecisionsDiffer, Measure::kMilliseconds};
+
+constexpr double kTitleFont = 13.5;
+constexpr double kWidestBaseline = 125.0;
 
 FigureGroup group_of(Measure measure) {
   switch (measure) {
@@ -90,14 +94,6 @@ bool spans_rounds(const LineFigure& figure) {
     }
   }
   return low < high;
-}
-
-const RankerTrials* baseline_of(const Report& report, const UserResults& user, const FinalTable& table) {
-  const std::optional<std::size_t> row = baseline_row(report, table);
-  for (const RankerTrials& ranker : user.rankers) {
-    if (row && user.rankers.size() > 1 && ranker.ranker == table.rows[*row]) return &ranker;
-  }
-  return nullptr;
 }
 
 const MeanInterval* estimate_at(const MeanCurve& curve, std::int64_t round) {
@@ -175,12 +171,18 @@ class UserFigures {
     figures_.push_back({slug, draw_lines(figure), std::move(caption), lines_csv(figure), group});
   }
 
+  std::string short_baseline() const {
+    std::vector<std::string> names;
+    for (const ReportedRanker& ranker : report_.rankers) names.push_back(ranker.name);
+    return distinct_labels(names, kTitleFont, kWidestBaseline)[baseline_->ranker];
+  }
+
   /// Each ranker minus the baseline, on the seeds and folds that both played.
   void add_differences(Measure measure) {
     if (baseline_ == nullptr) return;
     LineFigure figure;
     const std::string& baseline = name_of(baseline_);
-    figure.title = fmt::format("{}, minus {}", title_of(measure, data_.cutoff), baseline);
+    figure.title = fmt::format("{}, minus {}", title_of(measure, data_.cutoff), short_baseline());
     figure.subtitle = subtitle_;
     std::size_t units = 0;
     double last = 0.0;
@@ -203,7 +205,7 @@ class UserFigures {
       figure.baseline.points.push_back({x, 0.0, std::nan(""), std::nan(""), units});
     figure.baseline.name = baseline;
     std::string caption = fmt::format("Paired differences; {} 0 is better than {}.",
-                                      measure == Measure::kRegret ? "below" : "above", baseline);
+                                      measure == Measure::kRegret ? "below" : "above", short_baseline());
     if (units >= kFewUnits)
       caption += " A band that excludes 0 means a significant difference at that round, not corrected.";
     add(slug_of(measure) + "-difference", figure, std::move(caption), group_of(measure));
@@ -363,71 +365,9 @@ class UserFigures {
 
 }  // namespace
 
-std::vector<const RankerTrials*> shown_rankers(const UserResults& user) {
-  std::vector<const RankerTrials*> shown;
-  for (const RankerTrials& ranker : user.rankers) shown.push_back(&ranker);
-  if (shown.size() <= kMostRankers) return shown;
-  const auto height = [](const RankerTrials* ranker) {
-    const MeanCurve& curve = ranker->curve(Measure::kOfflineNdcg);
-    return curve.empty() ? -1.0 : curve.back().estimate.mean;
-  };
-  std::stable_sort(shown.begin(), shown.end(),
-                   [&](const RankerTrials* a, const RankerTrials* b) { return height(a) > height(b); });
-  shown.resize(kMostRankers);
-  std::sort(shown.begin(), shown.end(),
-            [](const RankerTrials* a, const RankerTrials* b) { return a->ranker < b->ranker; });
-  return shown;
-}
-
 std::vector<ReportFigure> figures_of(const Report& report, const DataResults& data, const UserResults& user,
                                      const FinalTable& table) {
   return UserFigures(report, data, user, table).all();
-}
-
-std::string band_note(const Report& report, const UserResults& user, const FinalTable& table) {
-  std::size_t units = 0;
-  bool over_folds = false;
-  for (const RankerTrials& ranker : user.rankers) {
-    const MeanCurve& curve = ranker.curve(Measure::kOfflineNdcg);
-    units = std::max(units, most_units(curve));
-    for (const RoundEstimate& point : curve) over_folds = over_folds || point.estimate.over_folds;
-  }
-  if (units < 2)
-    return "The lines have no bands, because a single seed does not show the spread between seeds.";
-  const std::string unit = over_folds ? "fold" : "seed";
-  if (units < kFewUnits) {
-    return fmt::format(
-        "Thick lines are means, thin lines the {0} {1}s. There are no bands: over {0} {1}s they would be "
-        "too "
-        "wide to say anything.",
-        units, unit);
-  }
-  const RankerTrials* baseline = baseline_of(report, user, table);
-  std::string note = fmt::format("Lines are means over {} {}s. Bands are 95 % t intervals", units, unit);
-  if (baseline != nullptr) {
-    note += fmt::format(": of paired differences where a title says 'minus {}', else of means",
-                        report.rankers[baseline->ranker].name);
-  } else {
-    note += " of means";
-  }
-  return note + (over_folds ? "." : "; they hold for this fold only.");
-}
-
-std::vector<std::string> thinning_notes(const Report& report, const UserResults& user) {
-  std::vector<std::string> notes;
-  for (const RankerTrials& ranker : user.rankers) {
-    std::size_t before = 0;
-    for (const RoundEstimate& point : ranker.curve(Measure::kOfflineNdcg)) {
-      const std::size_t trials = point.estimate.values;
-      if (trials < before) {
-        notes.push_back(fmt::format("{}: from round {} on, the mean covers {} instead of {}.",
-                                    report.rankers[ranker.ranker].name, point.round,
-                                    counted(trials, "trial"), before));
-      }
-      before = trials;
-    }
-  }
-  return notes;
 }
 
 }  // namespace olrank

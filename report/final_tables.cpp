@@ -45,6 +45,16 @@ void mark_best(FinalColumn& column, const std::vector<bool>& skylines) {
     if (best == column.cells.size() || sign * mean > sign * column.cells[best].estimate.mean) best = i;
   }
   if (best == column.cells.size()) return;
+  // Where several have values and all are equal, none is the best.
+  std::size_t others = 0;
+  bool differ = false;
+  for (std::size_t i = 0; i < column.cells.size(); ++i) {
+    const double mean = column.cells[i].estimate.mean;
+    if (i == best || std::isnan(mean) || skylines[i]) continue;
+    ++others;
+    differ = differ || mean != column.cells[best].estimate.mean;
+  }
+  if (others > 0 && !differ) return;
   for (std::size_t i = 0; i < column.cells.size(); ++i) {
     column.cells[i].best =
         !skylines[i] && column.cells[i].estimate.mean == column.cells[best].estimate.mean;

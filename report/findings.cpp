@@ -10,6 +10,7 @@
 #include "core/text/counted.h"
 #include "core/text/nearest.h"
 #include "report/number_text.h"
+#include "report/ranking.h"
 #include "report/study_findings.h"
 
 namespace olrank {
@@ -20,31 +21,10 @@ constexpr std::size_t kMostAdvised = 100;
 /// Sentences name at most this many rankers and count the others.
 constexpr std::size_t kMostNamed = 3;
 
-/// A ranker that is not the best one, compared with it on the trials that both finished.
-struct Rival {
-  std::size_t row = 0;
-  const RankerPair* pair = nullptr;  // null without common trials
-  double behind = 0.0;               // mean difference to the best, positive if worse
-
-  double half_width() const { return pair->test.difference.half_width; }
-  bool tested() const { return pair != nullptr && !std::isnan(pair->test.t_p); }
-  bool worse() const { return tested() && pair->t_holm < kSignificance; }
-};
-
-/// The rankers in the order of one measure.
-struct Ranking {
-  const FinalColumn* column = nullptr;
-  std::size_t best = 0;
-  std::vector<Rival> rivals;     // best first
-  std::vector<Rival> tied;       // those that are not significantly worse
-  std::vector<Rival> worse;      // the others
-  bool tested = false;           // at least one rival was
-  bool separates = false;        // at least one pair differs significantly, the best or not
-  std::size_t units = 0;         // the fewest seeds or folds of a comparison with the best
-  std::string unit;              // "seed" or "fold"
-  std::string place;             // "offline" or "online"
-  std::string measure;           // "NDCG@10"
-  std::vector<bool> considered;  // by row: skylines are not
+/// A ranking with the words for it.
+struct Contest : Ranking {
+  std::string place;    // "offline" or "online"
+  std::string measure;  // "NDCG@10"
 };
 
 std::string capitalised(std::string text) {
@@ -114,14 +94,14 @@ class Writer {
       : report_(report), user_(user), table_(table), cutoff_(data.cutoff) {}
 
   void write(UserFindings& findings) {
-    const Ranking offline = rank(Measure::kOfflineNdcg, "offline", "NDCG");
-    const Ranking online = rank(Measure::kDiscountedNdcg, "online", "discounted NDCG");
+    const Contest offline = contest(Measure::kOfflineNdcg, "offline", "NDCG");
+    const Contest online = contest(Measure::kDiscountedNdcg, "online", "discounted NDCG");
     if (offline.column == nullptr && online.column == nullptr) {
       findings.headline = "No trial has finished yet.";
       return;
     }
     findings.headline = headline(offline, online);
-    for (const Ranking* ranking : {&offline, &online}) {
+    for (const Contest* ranking : {&offline, &online}) {
       if (ranking->column != nullptr) findings.sentences.push_back(sentence(*ranking));
     }
     const std::string advice = what_would_tell(offline, online);
@@ -131,50 +111,8 @@ class Writer {
  private:
   const std::string& name(std::size_t row) const { return report_.rankers[table_.rows[row]].name; }
 
-  Ranking rank(Measure measure, std::string place, const std::string& word) const {
-    Ranking ranking;
-    ranking.place = std::move(place);
-    ranking.measure = fmt::format("{}@{}", word, cutoff_);
-    const FinalColumn* column = table_.column(measure);
-    if (column == nullptr) return ranking;
-    // Skylines compete only among themselves.
-    const auto has_value = [&](std::size_t row) { return !std::isnan(column->cells[row].estimate.mean); };
-    bool only_skylines = true;
-    for (std::size_t row = 0; row < table_.rows.size(); ++row)
-      only_skylines = only_skylines && (table_.skylines[row] || !has_value(row));
-    std::vector<std::size_t> rows;
-    for (std::size_t row = 0; row < table_.rows.size(); ++row) {
-      ranking.considered.push_back(has_value(row) && (only_skylines || !table_.skylines[row]));
-      if (ranking.considered.back()) rows.push_back(row);
-    }
-    if (rows.empty()) return ranking;
-    ranking.column = column;
-    std::stable_sort(rows.begin(), rows.end(), [&](std::size_t a, std::size_t b) {
-      return column->cells[a].estimate.mean > column->cells[b].estimate.mean;
-    });
-    ranking.best = rows.front();
-    ranking.unit = column->cells[ranking.best].estimate.over_folds ? "fold" : "seed";
-    ranking.units = column->cells[ranking.best].estimate.units;
-    for (std::size_t i = 1; i < rows.size(); ++i) add_rival(ranking, rows[i]);
-    for (const RankerPair& pair : column->pairs) {
-      ranking.separates = ranking.separates || (ranking.considered[pair.a] && ranking.considered[pair.b] &&
-                                                pair.t_holm < kSignificance);
-    }
-    return ranking;
-  }
-
-  static void add_rival(Ranking& ranking, std::size_t row) {
-    Rival rival{row, nullptr, 0.0};
-    for (const RankerPair& pair : ranking.column->pairs) {
-      const bool first = pair.a == ranking.best && pair.b == row;
-      if (!first && !(pair.b == ranking.best && pair.a == row)) continue;
-      rival.pair = &pair;
-      rival.behind = first ? pair.test.difference.mean : -pair.test.difference.mean;
-      ranking.units = std::min(ranking.units, pair.test.difference.units);
-    }
-    ranking.tested = ranking.tested || rival.tested();
-    (rival.worse() ? ranking.worse : ranking.tied).push_back(rival);
-    ranking.rivals.push_back(rival);
+  Contest contest(Measure measure, const std::string& place, const std::string& word) const {
+    return {ranking_of(table_, measure), place, fmt::format("{}@{}", word, cutoff_)};
   }
 
   std::vector<std::string> names(const std::vector<Rival>& rivals) const {
@@ -184,7 +122,7 @@ class Writer {
   }
 
   /// "a is best offline".
-  std::string verdict(const Ranking& ranking, const std::string& place) const {
+  std::string verdict(const Contest& ranking, const std::string& place) const {
     if (ranking.tied.empty()) return fmt::format("{} is best {}", name(ranking.best), place);
     if (!ranking.separates)
       return fmt::format("{} separate no rankers {}", counted(ranking.units, ranking.unit), place);
@@ -198,8 +136,8 @@ class Writer {
     return fmt::format("{} share the lead {}", some_of(std::move(named)), place);
   }
 
-  std::string headline(const Ranking& offline, const Ranking& online) const {
-    const Ranking& any = offline.column != nullptr ? offline : online;
+  std::string headline(const Contest& offline, const Contest& online) const {
+    const Contest& any = offline.column != nullptr ? offline : online;
     if (any.rivals.empty()) return fmt::format("{} is the only ranker with results.", name(any.best));
     if (!offline.tested && !online.tested) {
       return any.units < 2 ? fmt::format("One {} cannot tell rankers apart.", any.unit)
@@ -222,7 +160,7 @@ class Writer {
     return text + (rival.behind < 0.0 ? " higher)" : " lower)");
   }
 
-  std::string sentence(const Ranking& ranking) const {
+  std::string sentence(const Contest& ranking) const {
     const int digits = ranking.column->measure.digits;
     const MeanInterval& best = ranking.column->cells[ranking.best].estimate;
     const std::string place = capitalised(ranking.place);
@@ -243,7 +181,7 @@ class Writer {
     return text + beside(ranking);
   }
 
-  std::string clear_sentence(const Ranking& ranking, const std::string& place) const {
+  std::string clear_sentence(const Contest& ranking, const std::string& place) const {
     const int digits = ranking.column->measure.digits;
     const Rival& next = ranking.worse.front();
     std::string text = fmt::format(
@@ -256,7 +194,7 @@ class Writer {
                        ranking.worse.size() == 2 ? "both" : fmt::format("all {}", ranking.worse.size()));
   }
 
-  std::string tied_sentence(const Ranking& ranking, const std::string& place) const {
+  std::string tied_sentence(const Contest& ranking, const std::string& place) const {
     const int digits = ranking.column->measure.digits;
     std::vector<std::string> tied;
     for (const Rival& rival : ranking.tied) tied.push_back(with_difference(rival, digits));
@@ -281,7 +219,7 @@ class Writer {
   }
 
   /// What random orders and rankers that learn from the true grades have, for scale.
-  std::string beside(const Ranking& ranking) const {
+  std::string beside(const Contest& ranking) const {
     const int digits = ranking.column->measure.digits;
     std::string text;
     for (std::size_t row = 0; row < table_.rows.size(); ++row) {
@@ -307,8 +245,8 @@ class Writer {
     return std::nan("");
   }
 
-  std::string what_would_tell(const Ranking& offline, const Ranking& online) const {
-    const Ranking& any = offline.column != nullptr ? offline : online;
+  std::string what_would_tell(const Contest& offline, const Contest& online) const {
+    const Contest& any = offline.column != nullptr ? offline : online;
     if (any.units < 2) {
       return fmt::format(
           "One {} does not show how far {}s differ; with five there are intervals and tests.", any.unit,
@@ -319,7 +257,7 @@ class Writer {
       text = fmt::format("{} are few: their spread, and so every interval and test, is uncertain.",
                          counted(any.units, any.unit));
     }
-    for (const Ranking* ranking : {&offline, &online}) {
+    for (const Contest* ranking : {&offline, &online}) {
       if (ranking->column == nullptr || ranking->tied.empty()) continue;
       const std::string advice = advice_for(*ranking);
       if (!advice.empty()) text += (text.empty() ? "" : " ") + advice;
@@ -328,7 +266,7 @@ class Writer {
   }
 
   /// What would distinguish the best from its closest rival.
-  std::string advice_for(const Ranking& ranking) const {
+  std::string advice_for(const Contest& ranking) const {
     const auto found = std::find_if(ranking.tied.begin(), ranking.tied.end(),
                                     [](const Rival& rival) { return rival.tested(); });
     if (found == ranking.tied.end()) return "";
@@ -337,7 +275,7 @@ class Writer {
                                                   : advice_for_seeds(ranking, rival);
   }
 
-  std::string advice_for_seeds(const Ranking& ranking, const Rival& rival) const {
+  std::string advice_for_seeds(const Contest& ranking, const Rival& rival) const {
     const std::vector<double> differences = independent_values(rival.pair->differences);
     const double deviation =
         differences.size() < kFewUnits ? pooled_deviation(ranking) : deviation_of(differences);
@@ -358,7 +296,7 @@ class Writer {
   }
 
   /// More seeds narrow only their own share of the spread.
-  std::string advice_for_folds(const Ranking& ranking, const Rival& rival) const {
+  std::string advice_for_folds(const Contest& ranking, const Rival& rival) const {
     const SpreadOfFolds spread = spread_of(rival.pair->differences);
     const int digits = ranking.column->measure.digits;
     const std::string difference = fixed_number(std::abs(rival.behind), digits);

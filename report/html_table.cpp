@@ -15,8 +15,12 @@ HtmlTable::HtmlTable(std::string_view label, const std::vector<std::string>& tit
   html_ += "</tr></thead><tbody>\n";
 }
 
-void HtmlTable::row(std::string_view header, const std::vector<std::string>& cells) {
-  html_ += fmt::format("<tr><th scope=\"row\">{}</th>", escape_html(header));
+void HtmlTable::row(std::string_view header, const std::vector<std::string>& cells,
+                    std::string_view whole) {
+  const bool short_form = !whole.empty() && whole != header;
+  html_ +=
+      fmt::format("<tr><th scope=\"row\"{}>{}</th>",
+                  short_form ? fmt::format(" title=\"{}\"", escape_html(whole)) : "", escape_html(header));
   for (const std::string& cell : cells) html_ += fmt::format("<td>{}</td>", cell);
   html_ += "</tr>\n";
 }

@@ -12,8 +12,9 @@ class HtmlTable {
   /// `label` names the region to screen readers. Titles are plain text.
   HtmlTable(std::string_view label, const std::vector<std::string>& titles);
 
-  /// The row's header is plain text, its cells are HTML.
-  void row(std::string_view header, const std::vector<std::string>& cells);
+  /// The row's header is plain text, its cells are HTML. A header that is not the whole name has that as
+  /// its title.
+  void row(std::string_view header, const std::vector<std::string>& cells, std::string_view whole = {});
 
   std::string html() const;
 

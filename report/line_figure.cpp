@@ -20,6 +20,7 @@ constexpr double kTop = 40.0;
 constexpr double kBottom = 36.0;
 constexpr double kLabelGap = 13.0;
 constexpr double kFont = 11.0;
+constexpr double kTitleFont = 13.5;  // what 12.5 px takes in bold letters
 constexpr double kWidestLabel = 104.0;
 constexpr std::size_t kMarkers = 5;
 /// More points than this are thinned out: the frame is not wider in pixels.
@@ -152,7 +153,7 @@ class LineDrawing {
   }
 
   void axes() {
-    body_ += svg_text(0.0, 13.0, shortened(figure_.title, 12.5, kWidth), "title");
+    body_ += svg_text(0.0, 13.0, shortened(figure_.title, kTitleFont, kWidth), "title");
     body_ += svg_text(0.0, 28.0, shortened(figure_.subtitle, kFont, kWidth), "tick");
     const double bottom = kTop + plot_height_;
     for (const Tick& tick : y_.ticks(5)) {

@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "report/distinct_labels.h"
+#include "report/figure_notes.h"
 #include "report/final_tables.h"
 #include "report/findings.h"
 #include "report/html_table.h"
@@ -15,6 +17,9 @@ namespace {
 
 /// With more pairs than this, only pairs with the best ranker are listed.
 constexpr std::size_t kMostListedPairs = 66;
+
+constexpr double kTableFont = 14.0;
+constexpr double kWidestName = 200.0;
 
 std::string p_text(double p) {
   if (std::isnan(p)) return "–";
@@ -31,7 +36,11 @@ std::string estimate_html(const MeanInterval& estimate, int digits) {
 class UserSection {
  public:
   UserSection(const Report& report, const DataResults& data, const UserResults& user)
-      : report_(report), data_(data), user_(user), table_(final_table(user, data.cutoff)) {}
+      : report_(report), data_(data), user_(user), table_(final_table(user, data.cutoff)) {
+    std::vector<std::string> names;
+    for (std::size_t row = 0; row < table_.rows.size(); ++row) names.push_back(name_of(row));
+    short_names_ = distinct_labels(names, kTableFont, kWidestName);
+  }
 
   std::string write(const DrawFigures& draw) {
     const std::string data = short_name(report_, data_);
@@ -60,7 +69,8 @@ class UserSection {
     if (!table_.columns.empty()) {
       HtmlTable table(fmt::format("Final values, {} user", user_.user),
                       column_titles({"ranker", "trials"}));
-      for (std::size_t row = 0; row < table_.rows.size(); ++row) table.row(name_of(row), final_cells(row));
+      for (std::size_t row = 0; row < table_.rows.size(); ++row)
+        table.row(short_names_[row], final_cells(row), name_of(row));
       html_ += table.html();
     }
     html_ += fmt::format("<p class=\"note\">{}</p>\n", escape_html(table_note(table_, user_)));
@@ -92,10 +102,11 @@ class UserSection {
           continue;
         }
         const MeanInterval& difference = pair.test.difference;
-        table.row(fmt::format("{} − {}", name_of(pair.a), name_of(pair.b)),
+        table.row(fmt::format("{} − {}", short_names_[pair.a], short_names_[pair.b]),
                   {escape_html(column.measure.title), fmt::format("{}", difference.units),
                    estimate_html(difference, column.measure.digits), p_text(pair.test.t_p),
-                   p_text(pair.t_holm), p_text(pair.test.flip_p), p_text(pair.flip_holm)});
+                   p_text(pair.t_holm), p_text(pair.test.flip_p), p_text(pair.flip_holm)},
+                  fmt::format("{} − {}", name_of(pair.a), name_of(pair.b)));
       }
     }
     html_ += "<details><summary>All pairs of rankers</summary>\n" + table.html();
@@ -117,7 +128,7 @@ class UserSection {
                                           fixed_number(interval.high, digits))
                             : std::string("–"));
       }
-      table.row(name_of(row), cells);
+      table.row(short_names_[row], cells, name_of(row));
     }
     html_ += "<details><summary>Hierarchical bootstrap intervals</summary>\n" + table.html();
     html_ +=
@@ -190,6 +201,7 @@ class UserSection {
   const DataResults& data_;
   const UserResults& user_;
   FinalTable table_;
+  std::vector<std::string> short_names_;  // by row
   std::string html_;
 };
 

@@ -38,23 +38,24 @@ figure{margin:0;min-width:0;break-inside:avoid}
 .chart{display:block;width:100%;height:auto;max-width:460px}
 .scroll{overflow-x:auto;max-width:100%;margin:8px 0}
 .scroll:focus-visible{outline:2px solid var(--c0)}
-table{border-collapse:separate;border-spacing:0;font-size:.88rem;font-variant-numeric:tabular-nums}
-th,td{padding:4px 10px;text-align:right;white-space:nowrap;border-bottom:1px solid var(--grid)}
-thead th{vertical-align:bottom;white-space:normal;min-width:88px;border-bottom:1px solid var(--soft)}
+table{border-collapse:separate;border-spacing:0;font-size:.82rem;font-variant-numeric:tabular-nums}
+th,td{padding:4px 8px;text-align:right;white-space:nowrap;border-bottom:1px solid var(--grid)}
+thead th{vertical-align:bottom;white-space:normal;min-width:76px;border-bottom:1px solid var(--soft)}
 th:first-child,td:first-child,td.text{text-align:left}
 tr>*{background:var(--ground)}
 tbody tr:nth-child(even)>*{background:var(--shade)}
 tr>:first-child{position:sticky;left:0;z-index:1;border-right:1px solid var(--grid)}
-tbody th{white-space:normal;min-width:120px;max-width:260px;font-weight:600}
+tbody th{font-weight:600}
 td strong{font-weight:700}
 .near{display:inline-block;width:1.1em;text-align:right}
 .half{color:var(--soft);font-weight:400}
 details{margin:8px 0}
 summary{cursor:pointer}
 summary{font-weight:600;padding:4px 0}
-@media(max-width:500px){tbody th{min-width:90px;max-width:34vw}th,td{padding:4px 7px}}
-@media print{body{max-width:none;padding:0;font-size:11px}.figures,.large{grid-template-columns:1fr 1fr}
-  .scroll{overflow:visible}table{width:100%;font-size:8.5px}th,td,tbody th{white-space:normal;min-width:0;
+@media(max-width:500px){tbody th{white-space:normal;min-width:112px}
+  th,td{padding:4px 6px}}
+@media print{html{font-size:11px}body{max-width:none;padding:0;font-size:11px}.figures,.large{grid-template-columns:1fr 1fr}
+  .scroll{overflow:visible}.half{white-space:nowrap}.near{width:auto}td{vertical-align:top}table{width:100%;font-size:8px}th,td,tbody th{white-space:normal;min-width:0;
   max-width:none;padding:2px 4px}tr>:first-child{position:static}tr,figure{break-inside:avoid}
   h2,h3,summary{break-after:avoid}}
 )css";

@@ -20,6 +20,7 @@ constexpr double kTop = 40.0;
 constexpr double kPlotHeight = 200.0;
 constexpr double kBottom = 36.0;
 constexpr double kFont = 11.0;
+constexpr double kTitleFont = 13.5;  // what 12.5 px takes in bold letters
 constexpr double kWidestLabel = 130.0;
 constexpr double kLabelDistance = 6.5;
 
@@ -58,7 +59,7 @@ double left_margin(const Scale& y) {
 std::string axes(const ScatterFigure& figure, const Scale& x, const Scale& y, double left) {
   const double bottom = kTop + kPlotHeight;
   const double right = kWidth - 6.0;
-  std::string body = svg_text(0.0, 13.0, shortened(figure.title, 12.5, kWidth), "title");
+  std::string body = svg_text(0.0, 13.0, shortened(figure.title, kTitleFont, kWidth), "title");
   body += svg_text(0.0, 28.0, shortened(figure.subtitle, kFont, kWidth), "tick");
   for (const Tick& tick : y.ticks(5)) {
     body += svg_line(left, y(tick.value), right, y(tick.value), "grid");

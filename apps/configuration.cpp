@@ -10,6 +10,7 @@
 #include "core/runtime/device.h"
 #include "core/settings/toml_document.h"
 #include "core/text/nearest.h"
+#include "models/setting_use.h"
 #include "sim/users.h"
 
 namespace olrank {
@@ -89,27 +90,6 @@ ProtocolName chosen_protocol(const SettingSources& sources) {
   return chosen.name;
 }
 
-bool applies_to(const SettingOverride& override, const RankerSettings& ranker) {
-  return override.table == kRankerTable && (override.ranker.empty() || override.ranker == ranker.name);
-}
-
-RankerSettings resolve_ranker(const TomlDocument::Table* table, std::span<const SettingOverride> overrides,
-                              ProtocolName protocol) {
-  const Schema& schema = RankerSettings::schema();
-  const auto apply_all = [&](RankerSettings& ranker) {
-    if (table != nullptr) SettingSources::apply_file(schema, &ranker, *table);
-    if (ranker.name.empty()) ranker.name = name_of(ranker.kind);
-    for (const SettingOverride& override : overrides) {
-      if (applies_to(override, ranker)) SettingSources::apply_override(schema, &ranker, override);
-    }
-  };
-  RankerSettings chosen;
-  apply_all(chosen);
-  RankerSettings ranker = RankerSettings::defaults(chosen.kind, protocol, chosen.bandit.interleaving);
-  apply_all(ranker);
-  return ranker;
-}
-
 /// None without a [study] in the file or on the command line.
 std::optional<StudySettings> resolve_study(const TomlDocument& document,
                                            std::span<const SettingOverride> overrides,
@@ -168,7 +148,7 @@ void check_names(const std::vector<RankerSettings>& rankers, std::span<const Set
 void check_sweep(const std::vector<SweepAxis>& sweep, const std::vector<RankerSettings>& rankers,
                  std::span<const SettingOverride> overrides) {
   for (const RankerSettings& ranker : rankers) {
-    for (const SweepAxis& axis : axes_of(sweep, ranker.name)) {
+    for (const SweepAxis& axis : axes_of(sweep, ranker)) {
       for (const SettingOverride& override : overrides) {
         if (!applies_to(override, ranker) || override.key != axis.key) continue;
         throw InvalidArgument(
@@ -222,7 +202,7 @@ SettingOverride parse_override(const std::string& text) {
 }
 
 Configuration resolve_configuration(const std::optional<std::filesystem::path>& file,
-                                    std::span<const SettingOverride> overrides) {
+                                    std::span<const SettingOverride> overrides, IgnoredSettings ignored) {
   const TomlDocument document = file ? read_toml(*file) : TomlDocument{};
   for (const auto& table : document.tables) check_table(table);
   for (const auto& override : overrides) schema_of(override.table, override.origin);
@@ -236,18 +216,13 @@ Configuration resolve_configuration(const std::optional<std::filesystem::path>& 
   sources.apply(ProtocolSettings::schema(), &configuration.protocol);
   sources.apply(ClickSettings::schema(), &configuration.clicks);
   sources.apply(RunSettings::schema(), &configuration.run);
+  sources.apply(SearchSettings::schema(), &configuration.search);
   configuration.study = resolve_study(document, overrides, sources);
 
   for (const auto& table : document.tables) {
-    if (table.name == kRankerTable) {
-      configuration.rankers.push_back(resolve_ranker(&table, overrides, protocol));
-    } else if (table.name == kUserTable) {
-      configuration.users.push_back(resolve_user(table, configuration.clicks));
-    }
+    if (table.name == kUserTable) configuration.users.push_back(resolve_user(table, configuration.clicks));
   }
-  if (configuration.rankers.empty()) {
-    configuration.rankers.push_back(resolve_ranker(nullptr, overrides, protocol));
-  }
+  configuration.rankers = resolve_rankers(document, overrides, protocol, ignored);
 
   check_names(configuration.rankers, overrides);
   configuration.sweep = read_sweep(document, configuration.rankers);
@@ -267,6 +242,12 @@ void refuse_study(std::string_view command, const Configuration& configuration) 
                                     command, kStudyTable));
 }
 
+void refuse_search(std::string_view command, const Configuration& configuration) {
+  if (!configuration.search.is_random()) return;
+  throw InvalidArgument(fmt::format("'olrank {}' does not support [{}]; use 'olrank tune'.", command,
+                                    SearchSettings::schema().table));
+}
+
 std::string print_configuration(const Configuration& configuration) {
   std::string text = print_settings(DataSettings::schema(), &configuration.data);
   text += "\n" + print_settings(ProtocolSettings::schema(), &configuration.protocol);
@@ -275,10 +256,14 @@ std::string print_configuration(const Configuration& configuration) {
     text += "\n" + print_settings(UserSettings::schema(), &user);
   }
   for (const RankerSettings& ranker : configuration.rankers) {
-    text += "\n" + print_settings(RankerSettings::schema(), &ranker);
+    text += "\n" + print_settings(RankerSettings::schema(), &ranker, [&](const Setting& setting) {
+              return !why_ignored(ranker, setting.key);
+            });
   }
   text += "\n" + print_settings(RunSettings::schema(), &configuration.run);
   text += print_sweep(configuration.sweep);
+  if (configuration.search.is_random())
+    text += "\n" + print_settings(SearchSettings::schema(), &configuration.search);
   if (configuration.study) text += "\n" + print_settings(StudySettings::schema(), &*configuration.study);
   return text;
 }
@@ -289,13 +274,14 @@ std::span<const SchemaWithDefaults> configuration_tables() {
       RankerSettings::defaults(RankerKind::kOlRankNet, ProtocolName::kPaper);
   static const UserSettings user = UserSettings::defaults(defaults.clicks);
   static const StudySettings study;
-  static const std::array<SchemaWithDefaults, 7> tables = {{
+  static const std::array<SchemaWithDefaults, 8> tables = {{
       {&DataSettings::schema(), &defaults.data},
       {&ProtocolSettings::schema(), &defaults.protocol},
       {&ClickSettings::schema(), &defaults.clicks},
       {&UserSettings::schema(), &user},
       {&RankerSettings::schema(), &ranker},
       {&RunSettings::schema(), &defaults.run},
+      {&SearchSettings::schema(), &defaults.search},
       {&StudySettings::schema(), &study},
   }};
   return tables;

@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "apps/ranker_tables.h"
 #include "apps/run_settings.h"
+#include "apps/search_settings.h"
 #include "apps/study_settings.h"
 #include "apps/sweep_axis.h"
 #include "core/data/data_settings.h"
@@ -27,30 +29,27 @@ struct Configuration {
   std::vector<RankerSettings> rankers;
   RunSettings run;
   std::vector<SweepAxis> sweep;        // the values that tuning tries; none for a run
+  SearchSettings search;               // only for `olrank tune`
   std::optional<StudySettings> study;  // only for `olrank bench covariance`
-};
-
-/// A setting from the command line. It overrides the file; later overrides win over earlier ones.
-struct SettingOverride {
-  std::string table;
-  std::string ranker;  // the ranker's name; empty: all rankers
-  std::string key;
-  std::string text;
-  std::string origin;  // "--alpha", "--set ranker.alpha"
 };
 
 /// Parses "TABLE.KEY=VALUE" or "ranker.NAME.KEY=VALUE".
 SettingOverride parse_override(const std::string& text);
 
 /// Applies the defaults of protocol and kind, then the file, then the overrides. Throws InvalidArgument
-/// with the location of the first mistake.
+/// with the location of the first mistake, of which a setting that its ranker ignores is one.
 Configuration resolve_configuration(const std::optional<std::filesystem::path>& file,
-                                    std::span<const SettingOverride> overrides);
+                                    std::span<const SettingOverride> overrides,
+                                    IgnoredSettings ignored = IgnoredSettings::kRefuse);
 
 /// Throws InvalidArgument if the configuration has a [study], which `command` does not support.
 void refuse_study(std::string_view command, const Configuration& configuration);
 
-/// The whole configuration as TOML that reads back to the same configuration.
+/// Throws InvalidArgument if the configuration has a [search], which `command` does not support.
+void refuse_search(std::string_view command, const Configuration& configuration);
+
+/// The whole configuration as TOML that reads back to the same configuration; without settings that their
+/// rankers ignore.
 std::string print_configuration(const Configuration& configuration);
 
 /// The tables in the order of the file, with their defaults.

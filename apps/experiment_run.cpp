@@ -20,7 +20,8 @@ int run_and_summarise(const ExperimentPlan& plan) {
   if (plan.trace != nullptr) plan.trace->close();
   write_file_atomically(plan.out / "summary.csv", summary_csv(read_summaries(plan.out)));
   if (outcome.signal != 0) {
-    log_info("Stopped by a signal; run the same command with --resume to continue.");
+    log_info("Stopped by a signal; run the same command with --resume{} to continue.",
+             plan.existing == Existing::kReplace ? " in place of --force" : "");
     return InterruptGuard::exit_code(outcome.signal);
   }
   if (outcome.finished_before > 0)

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/device_choice.h"
+#include "apps/recorded_experiment.h"
 #include "apps/setting_json.h"
 #include "core/data/data_loader.h"
 #include "core/data/normaliser_text.h"
@@ -79,6 +80,11 @@ const Dataset& query_part(const DataParts& parts, bool validation, std::int64_t 
   return query_data;
 }
 
+int max_grade_of(const DataParts& parts) {
+  const int highest = std::max(parts.train.max_grade(), parts.test.max_grade());
+  return parts.vali ? std::max(highest, parts.vali->max_grade()) : highest;
+}
+
 std::shared_ptr<const FoldData> load_fold(const Configuration& configuration,
                                           const ExperimentRequest& request, std::int64_t fold) {
   ExecutionContext context(threads_of(configuration));
@@ -87,8 +93,7 @@ std::shared_ptr<const FoldData> load_fold(const Configuration& configuration,
   const Dataset& query_data = query_part(parts, request.ask_validation, fold);
   const FittedNormaliser normaliser =
       fit_normaliser(configuration.data.normalise, parts.train, configuration.data.drop_constant, context);
-  int max_grade = std::max(parts.train.max_grade(), parts.test.max_grade());
-  if (parts.vali) max_grade = std::max(max_grade, parts.vali->max_grade());
+  const int max_grade = max_grade_of(parts);
   std::optional<RecordedFeedback> recorded;
   if (!request.replay.empty())
     recorded = RecordedFeedback::read(request.replay, parts.train, allowed_bytes(configuration.data));
@@ -237,7 +242,9 @@ ExperimentPlan make_plan(const Configuration& configuration, const ExperimentReq
   plan.version = std::string(version());
   plan.data = std::make_shared<FoldCache>(
       [&configuration, request](std::int64_t fold) { return load_fold(configuration, request, fold); });
+  plan.data_difference = [&configuration] { return data_difference(configuration); };
   plan.checkpoint_every = configuration.run.checkpoint_every;
+  plan.keep_checkpoints = static_cast<int>(configuration.run.keep_checkpoints);
   plan.jobs = static_cast<int>(configuration.run.jobs);
   plan.threads = threads_of(configuration);
   plan.shard = request.shard;
@@ -278,6 +285,10 @@ void write_manifest(const Configuration& configuration, const ExperimentPlan& pl
   for (const std::int64_t fold : configuration.data.folds) {
     const DataParts parts = load_parts(configuration.data, fold, context);
     evaluated_part(parts, configuration.data, fold);
+    // A user whose table is too short is refused before the first round.
+    for (const ExperimentUser& user : plan.users) {
+      if (!recorded) user.describe(max_grade_of(parts));
+    }
     ordered_json entry = {{"fold", fold}, {"train", part_json(parts.train)}};
     if (parts.vali) entry["vali"] = part_json(*parts.vali);
     entry["test"] = part_json(parts.test);

@@ -3,17 +3,19 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cctype>
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "apps/command.h"
+#include "apps/usage_errors.h"
 #include "core/error.h"
 #include "core/runtime/log.h"
-#include "core/text/nearest.h"
 #include "core/version.h"
 
 namespace olrank {
@@ -23,42 +25,6 @@ struct Registered {
   std::unique_ptr<Command> command;
   CLI::App* app;
 };
-
-/// Throws for flags and subcommands that CLI11 did not recognise.
-void refuse_unknown(const CLI::App& program, const CLI::App* command) {
-  const std::vector<std::string> unknown = program.remaining(true);
-  if (unknown.empty()) return;
-  std::string where = command != nullptr ? "olrank " + command->get_name() : "olrank";
-  // For a command group, compare with the flags and names of its subcommand.
-  while (command != nullptr && !command->get_subcommands().empty()) {
-    command = command->get_subcommands().front();
-    where += " " + command->get_name();
-  }
-  const std::string& first = unknown.front();
-  std::vector<std::string> known;
-  if (first.rfind('-', 0) == 0) {
-    for (const CLI::App* app : {command, &program}) {
-      if (app == nullptr) continue;
-      for (const CLI::Option* option : app->get_options()) {
-        for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
-      }
-    }
-    const std::string flag = first.substr(0, first.find('='));
-    throw InvalidArgument(
-        fmt::format("Unknown flag '{}'. {} See '{} --help'.", flag, did_you_mean(flag, known), where));
-  }
-  const bool is_group =
-      command == nullptr || !command->get_subcommands([](const CLI::App*) { return true; }).empty();
-  if (!is_group) {
-    throw InvalidArgument(fmt::format("Unexpected argument '{}'. See '{} --help'.", first, where));
-  }
-  const CLI::App& parent = command != nullptr ? *command : program;
-  for (const CLI::App* other : parent.get_subcommands([](const CLI::App*) { return true; })) {
-    known.push_back(other->get_name());
-  }
-  throw InvalidArgument(
-      fmt::format("Unknown command '{}'. {} See '{} --help'.", first, did_you_mean(first, known), where));
-}
 
 bool needs_no_quotes(const std::string& word) {
   return !word.empty() && std::all_of(word.begin(), word.end(), [](unsigned char c) {
@@ -113,13 +79,14 @@ int run_program(int argc, char** argv) {
   program.require_subcommand(0, 1);
 
   try {
-    program.parse(argc, argv);
+    std::vector<std::string> arguments = without_help_command({argv + 1, argv + argc});
+    refuse_flags_as_values(program, arguments);
+    std::reverse(arguments.begin(), arguments.end());  // as CLI11 takes them
+    program.parse(std::move(arguments));
   } catch (const CLI::CallForHelp& help) {
     return program.exit(help);
   } catch (const CLI::ParseError& error) {
-    std::string sentence = error.what();
-    if (!sentence.empty() && sentence.back() != '.') sentence += '.';
-    throw InvalidArgument(fmt::format("{} See 'olrank --help'.", sentence));
+    throw InvalidArgument(fmt::format("{} See 'olrank --help'.", usage_sentence(error)));
   }
 
   if (output.quiet) set_verbosity(Verbosity::kQuiet);
@@ -127,7 +94,7 @@ int run_program(int argc, char** argv) {
   for (const Registered& registered : commands) {
     if (!registered.app->parsed()) continue;
     refuse_unknown(program, registered.app);
-    return registered.command->run(output);
+    return run_command(*registered.command, output);
   }
   refuse_unknown(program, nullptr);
   if (show_version) {
@@ -141,6 +108,7 @@ int run_program(int argc, char** argv) {
 }  // namespace olrank
 
 int main(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit fails instead, and is reported
   try {
     const int code = olrank::run_program(argc, argv);
     // A full disk or a closed pipe may show only when the last of stdout is flushed.

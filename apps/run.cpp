@@ -10,6 +10,7 @@
 #include "apps/experiment_flags.h"
 #include "apps/experiment_run.h"
 #include "apps/experiment_setup.h"
+#include "apps/recorded_experiment.h"
 #include "apps/setting_flags.h"
 #include "core/error.h"
 #include "core/runtime/log.h"
@@ -38,8 +39,7 @@ class RunCommand : public Command {
     flags_.declare(app);
   }
   int run(const OutputFlags& output) override {
-    const auto file = file_.empty() ? std::nullopt : std::optional<std::filesystem::path>(file_);
-    const Configuration configuration = resolve_configuration(file, flags_.overrides());
+    const Configuration configuration = resolve();
     if (print_) {
       fmt::print("{}", print_configuration(configuration));
       return 0;
@@ -55,13 +55,14 @@ class RunCommand : public Command {
     check_memory(configuration, plan);  // before --force removes anything
     const OutputFolder folder(plan.out, FolderKind::kExperiment, plan.shard);
     refuse_existing(plan, folder);
+    const Configuration whole = whole_experiment(configuration);
     check_existing(plan);
     std::optional<Trace> trace;
     if (!trace_.empty()) plan.trace = &make_trace(configuration, plan, trace);
     remove_existing(plan, folder);
     announce(configuration, plan);
-    write_manifest(configuration, plan, folder, output.command_line);
-    write_configuration(configuration, plan.out / "config.toml");
+    write_manifest(whole, plan, folder, output.command_line);
+    write_configuration(whole, plan.out / "config.toml");
     const int code = run_and_summarise(plan);
     write_report_page(plan.out);
     if (code == 0) print_summary(plan.out, output);
@@ -71,8 +72,28 @@ class RunCommand : public Command {
   }
 
  private:
+  Configuration resolve() const {
+    const std::vector<SettingOverride> overrides = flags_.overrides();
+    if (!file_.empty()) return resolve_configuration(std::filesystem::path(file_), overrides);
+    if (experiment_.resume() && names_only_folder(overrides)) return continued_configuration(overrides);
+    return resolve_configuration(std::nullopt, overrides);
+  }
+
+  /// What the folder holds once the run has finished: with --resume also what it held before.
+  Configuration whole_experiment(const Configuration& configuration) const {
+    if (!experiment_.resume() || !replay_.empty()) return configuration;
+    const auto recorded = recorded_configuration(configuration.run.out);
+    if (!recorded) return configuration;
+    const Configuration whole = extended_experiment(*recorded, configuration);
+    const std::int64_t before = recorded->protocol.rounds;
+    if (before < configuration.protocol.rounds)
+      log_info("Extending from {} to {} rounds.", before, configuration.protocol.rounds);
+    return whole;
+  }
+
   void refuse_unsupported_tables(const Configuration& configuration) const {
     refuse_study("run", configuration);
+    refuse_search("run", configuration);
     if (configuration.sweep.empty()) return;
     throw InvalidArgument(
         fmt::format("'olrank run' does not support [sweep]; use 'olrank tune {}'.", file_));

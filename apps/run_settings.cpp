@@ -21,6 +21,10 @@ const Schema& RunSettings::schema() {
           .field("checkpoint_every", &S::checkpoint_every, "rounds between checkpoints")
           .unit("rounds")
           .at_least(1)
+          .field("keep_checkpoints", &S::keep_checkpoints,
+                 "checkpoints that a trial keeps; a damaged one is passed over for the one before it")
+          .at_least(1)
+          .at_most(9)
           .field("out", &S::out, "output folder of the experiment")
           .flag("out")
           .build();

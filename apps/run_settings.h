@@ -13,6 +13,7 @@ struct RunSettings {
   std::int64_t threads = 0;
   std::int64_t jobs = 1;
   std::int64_t checkpoint_every = 1000;
+  std::int64_t keep_checkpoints = 1;
   std::string out = "runs/latest";
 
   static const Schema& schema();

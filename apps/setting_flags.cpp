@@ -2,11 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <vector>
 
 #include "core/error.h"
+#include "core/text/nearest.h"
 
 namespace olrank {
 namespace {
@@ -58,12 +62,21 @@ std::string help_line(const Setting& setting, const void* defaults) {
   return value.empty() ? help : fmt::format("{} [default: {}]", help, value);
 }
 
+/// "eval_every" as it is written in a variable's name: "EVAL_EVERY".
+std::string capitals(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  return text;
+}
+
 }  // namespace
 
-void SettingFlags::declare(CLI::App& app, bool of_study) {
+void SettingFlags::declare(CLI::App& app, const Schema* own) {
   std::vector<SchemaWithDefaults> tables;
   for (const SchemaWithDefaults& table : configuration_tables()) {
-    if (of_study || table.schema != &StudySettings::schema()) tables.push_back(table);
+    const bool special =
+        table.schema == &StudySettings::schema() || table.schema == &SearchSettings::schema();
+    if (!special || table.schema == own) tables.push_back(table);
   }
   declare(app, tables);
 }
@@ -75,6 +88,7 @@ void SettingFlags::declare(CLI::App& app, std::span<const SchemaWithDefaults> ta
   set_->type_name("KEY=VALUE");
   for (const auto& [schema, defaults] : tables) {
     if (schema->file_only) continue;
+    tables_.push_back(schema);
     for (const Setting& setting : schema->settings) {
       std::string names = systematic_flag(*schema, setting);
       if (!setting.flag.empty() && "--" + setting.flag != names) names.insert(0, "--" + setting.flag + ",");
@@ -86,6 +100,16 @@ void SettingFlags::declare(CLI::App& app, std::span<const SchemaWithDefaults> ta
 }
 
 std::vector<SettingOverride> SettingFlags::overrides() const {
+  std::size_t variables = 0;
+  while (environ[variables] != nullptr) ++variables;
+  std::vector<SettingOverride> given =
+      settings_of_environment(std::span<const char* const>(environ, variables), tables_);
+  const std::vector<SettingOverride> flags = given_flags();
+  given.insert(given.end(), flags.begin(), flags.end());
+  return given;
+}
+
+std::vector<SettingOverride> SettingFlags::given_flags() const {
   std::vector<SettingOverride> given;
   std::map<const CLI::Option*, std::size_t> used;
   for (const CLI::Option* option : app_->parse_order()) {
@@ -94,16 +118,42 @@ std::vector<SettingOverride> SettingFlags::overrides() const {
     if (option != set_ && flag == flags_.end()) continue;
     const std::size_t before = used[option]++;
     if (before > 0 && flag != flags_.end() && flag->key == "kind") {
-      throw InvalidArgument(
-          fmt::format("{} can be given once; to compare several rankers, describe each under its own "
-                      "[[ranker]] in a file.",
-                      option->get_name()));
+      throw InvalidArgument(fmt::format(
+          "{0} can be given once. To compare several rankers, list their kinds, {0} pairrank,pdgd, or "
+          "describe each under its own [[ranker]] in a file.",
+          option->get_name()));
     }
     const std::string& text = option->results().at(before);
     if (option == set_) {
       given.push_back(parse_override(text));
     } else {
       given.push_back({flag->table, "", flag->key, text, option->get_name()});
+    }
+  }
+  return given;
+}
+
+std::vector<SettingOverride> settings_of_environment(std::span<const char* const> variables,
+                                                     std::span<const Schema* const> tables) {
+  std::vector<SettingOverride> given;
+  for (const std::string_view variable : variables) {
+    const std::string name(variable.substr(0, variable.find('=')));
+    for (const Schema* schema : tables) {
+      const std::string prefix = std::string(kEnvironmentPrefix) + capitals(schema->table) + "_";
+      if (!name.starts_with(prefix)) continue;
+      std::vector<std::string> known;
+      const Setting* found = nullptr;
+      for (const Setting& setting : schema->settings) {
+        known.push_back(prefix + capitals(setting.key));
+        if (known.back() == name) found = &setting;
+      }
+      if (found == nullptr) {
+        throw InvalidArgument(fmt::format(
+            "The environment variable {} is no setting of [{}]. {} Unset it, or correct its name.", name,
+            schema->table, did_you_mean(name, known)));
+      }
+      const std::string text(variable.substr(std::min(name.size() + 1, variable.size())));
+      given.push_back({schema->table, "", found->key, text, name});
     }
   }
   return given;

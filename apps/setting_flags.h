@@ -9,14 +9,15 @@
 namespace olrank {
 
 /// The flags of a command that takes a configuration: one per setting, generated from its description, and
-/// --set for any key.
+/// --set for any key. Settings may also come from the environment.
 class SettingFlags {
  public:
-  /// Declares the flags of all tables; those of [study] only if `of_study`.
-  void declare(CLI::App& app, bool of_study = false);
+  /// Declares the flags of all tables; of [search] and [study], which only one command has each, those of
+  /// `own`.
+  void declare(CLI::App& app, const Schema* own = nullptr);
   /// Declares the flags of some tables only.
   void declare(CLI::App& app, std::span<const SchemaWithDefaults> tables);
-  /// The settings given, in the order of the command line.
+  /// The settings given: those of the environment, then those of the command line in its order.
   std::vector<SettingOverride> overrides() const;
 
  private:
@@ -26,9 +27,17 @@ class SettingFlags {
     std::string key;
   };
 
+  std::vector<SettingOverride> given_flags() const;
+
+  std::vector<const Schema*> tables_;
   const CLI::App* app_ = nullptr;
   CLI::Option* set_ = nullptr;
   std::vector<Flag> flags_;
 };
+
+/// The settings of these tables among variables "NAME=VALUE": OLRANK_RUN_JOBS=2 is run.jobs. Other names
+/// are ignored; a name that begins with one of the tables and goes on with none of its keys is an error.
+std::vector<SettingOverride> settings_of_environment(std::span<const char* const> variables,
+                                                     std::span<const Schema* const> tables);
 
 }  // namespace olrank

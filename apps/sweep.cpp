@@ -8,8 +8,10 @@
 #include <map>
 #include <set>
 
+#include "apps/sweep_draws.h"
 #include "core/error.h"
 #include "core/statistics/quantile.h"
+#include "models/setting_use.h"
 
 namespace olrank {
 namespace {
@@ -17,16 +19,33 @@ namespace {
 constexpr std::size_t kMostPoints = 100'000;
 constexpr std::size_t kLongestName = 100;  // of a ranker
 
-std::size_t points_of(const std::vector<SweepAxis>& axes, const std::string& ranker) {
+/// Every combination of the axes' values; the last axis varies fastest.
+std::vector<SweepValues> all_values(const std::vector<SweepAxis>& axes, const std::string& ranker) {
   std::size_t points = 1;
   for (const SweepAxis& axis : axes) {
+    if (axis.range) {
+      throw InvalidArgument(fmt::format(
+          "The sweep of ranker '{}' has a range for '{}': say how many points to draw, --draws 20, or list "
+          "its values.",
+          ranker, axis.key));
+    }
     points *= axis.values.size();
     if (points > kMostPoints) {
       throw InvalidArgument(fmt::format(
-          "The sweep of ranker '{}' has more than {} points; try fewer values.", ranker, kMostPoints));
+          "The sweep of ranker '{}' has more than {} points; try fewer values, or draw some with --draws.",
+          ranker, kMostPoints));
     }
   }
-  return points;
+  std::vector<SweepValues> all(points, SweepValues(axes.size()));
+  for (std::size_t point = 0; point < points; ++point) {
+    std::size_t number = point;
+    for (std::size_t i = axes.size(); i-- > 0;) {
+      const std::vector<SettingValue>& values = axes[i].values;
+      all[point][i] = {axes[i].key, values[number % values.size()]};
+      number /= values.size();
+    }
+  }
+  return all;
 }
 
 std::string folder_text(const SettingValue& value) {
@@ -51,21 +70,21 @@ std::string unique_name(const std::string& wanted, std::set<std::string>& taken)
   return name;
 }
 
-GridPoint point_of(const RankerSettings& ranker, const std::vector<SweepAxis>& axes, std::size_t number,
-                   std::set<std::string>& taken) {
-  GridPoint point{ranker.name, ranker, {}};
-  point.values.resize(axes.size());
-  for (std::size_t i = axes.size(); i-- > 0;) {
-    const std::vector<SettingValue>& values = axes[i].values;
-    point.values[i] = {axes[i].key, values[number % values.size()]};
-    number /= values.size();
-  }
+GridPoint point_of(const RankerSettings& ranker, SweepValues values, std::set<std::string>& taken) {
+  GridPoint point{ranker.name, ranker, std::move(values)};
   std::string name = ranker.name;
   for (const auto& [key, value] : point.values) {
     assign_setting(RankerSettings::schema(), &point.settings, key, value, "[sweep]");
     name += fmt::format("+{}={}", key, folder_text(value));
   }
   point.settings.name = unique_name(name, taken);
+  for (const auto& [key, value] : point.values) {
+    if (const auto reason = why_ignored(point.settings, key)) {
+      throw InvalidArgument(
+          fmt::format("Grid point '{}': '{}' does not apply: {}; or sweep it in a ranker of its own.",
+                      point.settings.name, key, *reason));
+    }
+  }
   return point;
 }
 
@@ -157,11 +176,12 @@ std::vector<GridPoint> grid_of(const Configuration& configuration) {
   std::vector<GridPoint> grid;
   std::set<std::string> taken;
   for (const RankerSettings& ranker : configuration.rankers) {
-    const std::vector<SweepAxis> axes = axes_of(configuration.sweep, ranker.name);
+    const std::vector<SweepAxis> axes = axes_of(configuration.sweep, ranker);
     if (axes.empty()) continue;
-    const std::size_t points = points_of(axes, ranker.name);
-    for (std::size_t number = 0; number < points; ++number)
-      grid.push_back(point_of(ranker, axes, number, taken));
+    const std::vector<SweepValues> points = configuration.search.is_random()
+                                                ? draw_values(axes, configuration.search)
+                                                : all_values(axes, ranker.name);
+    for (const SweepValues& values : points) grid.push_back(point_of(ranker, values, taken));
   }
   return grid;
 }

@@ -48,8 +48,8 @@ struct GridPoint {
   std::vector<std::pair<std::string, SettingValue>> values;  // of its axes, in order
 };
 
-/// Every combination for every swept ranker; the last axis varies fastest. Settings that are not swept keep
-/// their values. Rankers without an axis have no grid points.
+/// Every combination for every swept ranker, the last axis varying fastest, or the draws of a random
+/// search. Settings that are not swept keep their values. Rankers without an axis have no grid points.
 std::vector<GridPoint> grid_of(const Configuration& configuration);
 
 /// The fold and user of one choice.

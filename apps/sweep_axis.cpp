@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include "core/error.h"
 #include "core/text/nearest.h"
+#include "models/setting_use.h"
 
 namespace olrank {
 namespace {
@@ -15,9 +18,21 @@ std::string ranker_of(const TomlDocument::Table& table) {
   return table.name == kSweepTable ? "" : table.name.substr(kSweepTable.size() + 1);
 }
 
+/// Whether the table is the value of a key, { from = …, to = … }, and not of a ranker.
+bool is_range(const TomlDocument::Table& table) {
+  return std::any_of(table.entries.begin(), table.entries.end(),
+                     [](const auto& entry) { return entry.key == "from" || entry.key == "to"; });
+}
+
+/// "full" and "alpha" of the range [sweep.full] alpha = { … }.
+std::pair<std::string, std::string> ranker_and_key(const TomlDocument::Table& range) {
+  const std::size_t dot = range.name.rfind('.');
+  const std::string table = range.name.substr(0, dot);
+  return {table == kSweepTable ? "" : table.substr(kSweepTable.size() + 1), range.name.substr(dot + 1)};
+}
+
 void check_ranker(const TomlDocument& document, const TomlDocument::Table& table,
-                  const std::vector<RankerSettings>& rankers) {
-  const std::string name = ranker_of(table);
+                  const std::vector<RankerSettings>& rankers, const std::string& name) {
   std::vector<std::string> names;
   names.reserve(rankers.size());
   for (const RankerSettings& ranker : rankers) names.push_back(ranker.name);
@@ -45,19 +60,64 @@ std::vector<SettingValue> items_of(const SettingValue& value) {
       value);
 }
 
+const Setting& swept_setting(const std::string& ranker, const std::string& key, const std::string& origin) {
+  const Schema& schema = RankerSettings::schema();
+  const Setting* setting = schema.find(key);
+  if (setting == nullptr) {
+    throw InvalidArgument(fmt::format("{}: Unknown key '{}' in [{}]. {}", origin, key,
+                                      ranker.empty() ? kSweepTable : kSweepTable + "." + ranker,
+                                      did_you_mean(key, schema.keys())));
+  }
+  if (key == "name") {
+    throw InvalidArgument(
+        fmt::format("{}: 'name' cannot be swept; names are generated from the swept values.", origin));
+  }
+  return *setting;
+}
+
+SweepAxis read_range(const TomlDocument::Table& table) {
+  const auto [ranker, key] = ranker_and_key(table);
+  const Setting& setting = swept_setting(ranker, key, table.origin);
+  if (setting.kind != SettingKind::kInteger && setting.kind != SettingKind::kReal) {
+    throw InvalidArgument(
+        fmt::format("{}: '{}' is no number, so it has no range; list its values.", table.origin, key));
+  }
+  SweepAxis axis{.ranker = ranker, .key = key, .range = SweepRange{}};
+  std::optional<double> from;
+  std::optional<double> to;
+  for (const TomlDocument::Entry& entry : table.entries) {
+    if (entry.key == "from" || entry.key == "to") {
+      RankerSettings scratch;
+      assign_setting(RankerSettings::schema(), &scratch, key, entry.value, entry.origin);
+      (entry.key == "from" ? from : to) =
+          std::get<double>(convert_setting(SettingKind::kReal, setting.read(&scratch)));
+    } else if (entry.key == "scale") {
+      const auto* scale = std::get_if<std::string>(&entry.value);
+      if (scale == nullptr || (*scale != "linear" && *scale != "log"))
+        throw InvalidArgument(fmt::format("{}: 'scale' must be \"linear\" or \"log\".", entry.origin));
+      axis.range->is_log = *scale == "log";
+    } else {
+      throw InvalidArgument(
+          fmt::format("{}: A range has from, to and scale, not '{}'.", entry.key_origin, entry.key));
+    }
+  }
+  if (!from || !to || !(*from < *to)) {
+    throw InvalidArgument(fmt::format(
+        "{}: The range of '{}' needs 'from' and a larger 'to', such as {{ from = 0.01, to = 10 }}.",
+        table.origin, key));
+  }
+  if (axis.range->is_log && *from <= 0.0)
+    throw InvalidArgument(
+        fmt::format("{}: With scale = \"log\", 'from' must be above 0, not {}.", table.origin, *from));
+  axis.range->from = *from;
+  axis.range->to = *to;
+  return axis;
+}
+
 SweepAxis read_axis(const std::string& ranker, const TomlDocument::Entry& entry) {
   const Schema& schema = RankerSettings::schema();
-  const Setting* setting = schema.find(entry.key);
-  if (setting == nullptr) {
-    throw InvalidArgument(fmt::format("{}: Unknown key '{}' in [{}]. {}", entry.key_origin, entry.key,
-                                      ranker.empty() ? kSweepTable : kSweepTable + "." + ranker,
-                                      did_you_mean(entry.key, schema.keys())));
-  }
-  if (entry.key == "name") {
-    throw InvalidArgument(fmt::format(
-        "{}: 'name' cannot be swept; names are generated from the swept values.", entry.key_origin));
-  }
-  SweepAxis axis{ranker, entry.key, {}};
+  const Setting* setting = &swept_setting(ranker, entry.key, entry.key_origin);
+  SweepAxis axis{.ranker = ranker, .key = entry.key};
   for (const SettingValue& item : items_of(entry.value)) {
     RankerSettings scratch;
     assign_setting(schema, &scratch, entry.key, item, entry.origin);
@@ -73,6 +133,33 @@ SweepAxis read_axis(const std::string& ranker, const TomlDocument::Entry& entry)
         fmt::format("{}: '{}' is empty; it needs at least one value to try.", entry.origin, entry.key));
   }
   return axis;
+}
+
+/// Whether the ranker uses the axis's setting as it is, or with a value of another of its axes.
+bool may_count(const SweepAxis& axis, const std::vector<SweepAxis>& axes, const RankerSettings& ranker) {
+  if (!why_ignored(ranker, axis.key)) return true;
+  for (const SweepAxis& other : axes) {
+    for (const SettingValue& value : other.values) {
+      RankerSettings changed = ranker;
+      assign_setting(RankerSettings::schema(), &changed, other.key, value, "[sweep]");
+      if (!why_ignored(changed, axis.key)) return true;
+    }
+  }
+  return false;
+}
+
+/// Refuses an axis that none of its rankers uses.
+void check_counts(const SweepAxis& axis, const std::vector<SweepAxis>& axes,
+                  const std::vector<RankerSettings>& rankers, const std::string& origin) {
+  const RankerSettings* ignoring = nullptr;
+  for (const RankerSettings& ranker : rankers) {
+    if (!axis.ranker.empty() && axis.ranker != ranker.name) continue;
+    if (may_count(axis, axes, ranker)) return;
+    ignoring = &ranker;
+  }
+  if (ignoring == nullptr) return;
+  throw InvalidArgument(fmt::format("{}: '{}' does not apply to ranker '{}': {}.", origin, axis.key,
+                                    ignoring->name, *why_ignored(*ignoring, axis.key)));
 }
 
 /// A TOML key, quoted if necessary.
@@ -92,25 +179,34 @@ bool is_sweep_table(const TomlDocument::Table& table) {
 std::vector<SweepAxis> read_sweep(const TomlDocument& document,
                                   const std::vector<RankerSettings>& rankers) {
   std::vector<SweepAxis> axes;
+  std::vector<std::string> origins;
   for (const TomlDocument::Table& table : document.tables) {
     if (!is_sweep_table(table)) continue;
     if (table.repeated) {
       throw InvalidArgument(fmt::format("{}: Write this table as [{}].", table.origin, table.name));
     }
-    check_ranker(document, table, rankers);
-    for (const TomlDocument::Entry& entry : table.entries) {
-      SweepAxis axis = read_axis(ranker_of(table), entry);
+    const auto add = [&](SweepAxis axis, const std::string& origin) {
       const bool duplicate = std::any_of(axes.begin(), axes.end(), [&](const SweepAxis& other) {
         return other.ranker == axis.ranker && other.key == axis.key;
       });
       if (duplicate) {
         throw InvalidArgument(
-            fmt::format("{}: '{}' is swept twice{}.", entry.key_origin, axis.key,
+            fmt::format("{}: '{}' is swept twice{}.", origin, axis.key,
                         axis.ranker.empty() ? "" : fmt::format(" in ranker '{}'", axis.ranker)));
       }
       axes.push_back(std::move(axis));
+      origins.push_back(origin);
+    };
+    if (is_range(table)) {
+      check_ranker(document, table, rankers, ranker_and_key(table).first);
+      add(read_range(table), table.origin);
+      continue;
     }
+    check_ranker(document, table, rankers, ranker_of(table));
+    for (const TomlDocument::Entry& entry : table.entries)
+      add(read_axis(ranker_of(table), entry), entry.key_origin);
   }
+  for (std::size_t i = 0; i < axes.size(); ++i) check_counts(axes[i], axes, rankers, origins[i]);
   return axes;
 }
 
@@ -126,6 +222,11 @@ std::string print_sweep(const std::vector<SweepAxis>& axes) {
                            : fmt::format("\n[{}.{}]\n", kSweepTable, toml_key(ranker));
     for (const SweepAxis& axis : axes) {
       if (axis.ranker != ranker) continue;
+      if (axis.range) {
+        text += fmt::format("{} = {{ from = {}, to = {}, scale = \"{}\" }}\n", axis.key, axis.range->from,
+                            axis.range->to, axis.range->is_log ? "log" : "linear");
+        continue;
+      }
       std::vector<std::string> values;
       for (const SettingValue& value : axis.values) values.push_back(to_toml(value));
       text += fmt::format("{} = [{}]\n", axis.key, fmt::join(values, ", "));
@@ -134,11 +235,11 @@ std::string print_sweep(const std::vector<SweepAxis>& axes) {
   return text;
 }
 
-std::vector<SweepAxis> axes_of(const std::vector<SweepAxis>& axes, std::string_view ranker) {
+std::vector<SweepAxis> axes_of(const std::vector<SweepAxis>& axes, const RankerSettings& ranker) {
   std::vector<SweepAxis> held;
   for (const bool own : {false, true}) {
     for (const SweepAxis& axis : axes) {
-      if (own ? axis.ranker != ranker : !axis.ranker.empty()) continue;
+      if (own ? axis.ranker != ranker.name : !axis.ranker.empty()) continue;
       const auto general = std::find_if(held.begin(), held.end(),
                                         [&](const SweepAxis& other) { return other.key == axis.key; });
       if (general == held.end()) {
@@ -148,7 +249,11 @@ std::vector<SweepAxis> axes_of(const std::vector<SweepAxis>& axes, std::string_v
       }
     }
   }
-  return held;
+  std::vector<SweepAxis> counting;
+  std::copy_if(held.begin(), held.end(), std::back_inserter(counting), [&](const SweepAxis& axis) {
+    return !axis.ranker.empty() || may_count(axis, held, ranker);
+  });
+  return counting;
 }
 
 }  // namespace olrank

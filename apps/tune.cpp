@@ -37,7 +37,7 @@ std::vector<RankerSettings> settings_of(const std::vector<GridPoint>& grid) {
 std::vector<RankerSettings> unswept_rankers(const Configuration& configuration) {
   std::vector<RankerSettings> rankers;
   for (const RankerSettings& ranker : configuration.rankers) {
-    if (axes_of(configuration.sweep, ranker.name).empty()) rankers.push_back(ranker);
+    if (axes_of(configuration.sweep, ranker).empty()) rankers.push_back(ranker);
   }
   return rankers;
 }
@@ -129,6 +129,7 @@ class Tuning {
   Configuration tuning_configuration() const {
     Configuration tuning = configuration_;
     tuning.sweep.clear();
+    tuning.search = {};
     tuning.data.evaluate = EvaluationPart::kVali;
     tuning.rankers = settings_of(grid_);
     tuning.run.out = (out_ / "tuning").string();
@@ -255,7 +256,7 @@ class TuneCommand : public Command {
     app.add_flag("--print-config", print_, "print the resolved configuration and exit");
     app.add_flag("--dry-run", dry_run_, "print grid points, trials and estimated time, and exit");
     experiment_.declare(app);
-    flags_.declare(app);
+    flags_.declare(app, &SearchSettings::schema());
   }
   int run(const OutputFlags& output) override {
     if (file_.empty())

@@ -17,7 +17,7 @@ using nlohmann::ordered_json;
 std::vector<std::string> swept_keys(const Configuration& configuration) {
   std::vector<std::string> keys;
   for (const RankerSettings& ranker : configuration.rankers) {
-    for (const SweepAxis& axis : axes_of(configuration.sweep, ranker.name)) {
+    for (const SweepAxis& axis : axes_of(configuration.sweep, ranker)) {
       if (std::find(keys.begin(), keys.end(), axis.key) == keys.end()) keys.push_back(axis.key);
     }
   }

@@ -18,7 +18,7 @@ std::vector<Winner> winners_of(const Configuration& configuration, const std::ve
                                const std::vector<TriedPoint>& tried, const ChoiceRule& rule) {
   std::vector<Winner> winners;
   for (const RankerSettings& ranker : configuration.rankers) {
-    const std::vector<SweepAxis> axes = axes_of(configuration.sweep, ranker.name);
+    const std::vector<SweepAxis> axes = axes_of(configuration.sweep, ranker);
     if (axes.empty()) {
       for (const auto& place : scopes_of(configuration, rule.per))
         winners.push_back({{ranker.name, ranker, {}}, place, {}, 0.0, {}, {}});
@@ -54,6 +54,7 @@ Configuration test_configuration(const Configuration& configuration, const std::
                                  const std::filesystem::path& out) {
   Configuration test = configuration;
   test.sweep.clear();
+  test.search = {};
   test.data.evaluate = EvaluationPart::kTest;
   test.run.out = out.string();
   test.rankers.clear();

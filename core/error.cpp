@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cerrno>
+#include <string_view>
 #include <system_error>
 
 namespace olrank {
@@ -15,7 +16,10 @@ std::string located(const std::string& file, std::int64_t line, std::int64_t col
   return fmt::format("{}:{}:{}: {}", file, line, column, sentence);
 }
 
-const char* way_out(int error_number) {
+const char* way_out(std::string_view action, int error_number) {
+  const bool denied = error_number == EACCES || error_number == EPERM;
+  if (denied && (action.starts_with("read") || action.starts_with("open")))
+    return " Make it readable for you (chmod), or run as its owner.";
   switch (error_number) {
     case ENOSPC:
     case EDQUOT:
@@ -40,7 +44,7 @@ DataError::DataError(const std::string& file, std::int64_t line, std::int64_t co
 
 IoError::IoError(const std::string& action, const std::string& path, int error_number)
     : Error(fmt::format("Cannot {} '{}': {}.{}", action, path,
-                        std::generic_category().message(error_number), way_out(error_number))) {}
+                        std::generic_category().message(error_number), way_out(action, error_number))) {}
 
 NotBuiltWithCuda::NotBuiltWithCuda(const std::string& what)
     : Error(fmt::format(

@@ -39,6 +39,12 @@ enum class OrderEvidence { kNone, kWidths, kVotes };
 /// How a kind uses the pair rule of the settings: not at all, one pair at a time, or with weights too.
 enum class PairUse { kOwnPairs, kUnweighted, kWeighted };
 
+/// How a kind trains: the pairs of its whole history by Newton's method, or by steps of a network; one step
+/// a round; or true grades before the first round.
+enum class Training { kNewton, kHistory, kRound, kLabels };
+/// How a kind without certain orders explores, if not in a way of its own.
+enum class BanditUse { kNone, kEpsilon, kDuels };
+
 /// What a kind's defaults depend on. The candidates of mgd depend on how they share a list.
 struct DefaultsContext {
   ProtocolName protocol = ProtocolName::kPaper;
@@ -52,6 +58,8 @@ struct RankerKindRow {
   ModelForms forms = ModelForms::kEither;
   OrderEvidence evidence = OrderEvidence::kNone;
   PairUse pairs = PairUse::kOwnPairs;
+  Training training = Training::kRound;
+  BanditUse bandit = BanditUse::kNone;
 
   bool step_is_share = false;   // with the summed loss, learning_rate is a share of the largest stable step
   bool weighs_by_ndcg = false;  // LambdaRank: pairs are weighted by |ΔNDCG|

@@ -35,7 +35,9 @@ const Schema& RankerSettings::schema() {
           .repeated()
           .field("name", &S::name,
                  "name of the ranker and of the folder of its trials; must be unique; default: the kind")
-          .field("kind", &S::kind, "ranking and learning method")
+          .field("kind", &S::kind,
+                 "ranking and learning method; as a flag also several, `--ranker pairrank,pdgd`, where the "
+                 "file has no `[[ranker]]`")
           .flag("ranker")
           .include(&S::network, NetworkSettings::schema())
           .include(&S::posterior, PosteriorSettings::schema())

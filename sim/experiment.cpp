@@ -161,8 +161,8 @@ class Experiment {
     const std::shared_ptr<const FoldData> fold = plan_.data->get(identity.fold);
     const TrialRecipe recipe =
         recipe_of(plan_, ranker_of(plan_, identity), user_of(plan_, identity), identity, *fold);
-    TrialFolder folder(plan_.out, identity);
-    if (folder.finished()) {
+    TrialFolder folder(plan_.out, identity, plan_.keep_checkpoints);
+    if (folder.finished(recipe)) {
       folder.check(recipe);
       progress_.already_done(plan_.trial.rounds);
       return Ended::kFinishedBefore;
@@ -264,6 +264,16 @@ bool is_part(const ExperimentPlan& plan) {
   return plan.shard.count > 1;
 }
 
+/// Fingerprints tell nobody which data they are of, so the plan says how its own differs.
+void refuse_other_data(const ExperimentPlan& plan, const TrialIdentity& identity, const TrialRecipe& there,
+                       const TrialRecipe& here) {
+  if (text_of(there, "data") == text_of(here, "data") || !plan.data_difference) return;
+  throw InvalidArgument(
+      fmt::format("{} was played on other data: {}. Resume with the data that it began with, or choose "
+                  "another --out.",
+                  (plan.out / identity.path()).string(), plan.data_difference()));
+}
+
 /// The trials that --force removes: those that the manifest lists, of a shard only its own.
 std::vector<TrialIdentity> replaced_trials(const ExperimentPlan& plan, const OutputFolder& folder) {
   const std::set<TrialIdentity> listed = folder.listed_trials();
@@ -330,7 +340,10 @@ void check_existing(const ExperimentPlan& plan) {
     const std::shared_ptr<const FoldData> fold = plan.data->get(identity.fold);
     const TrialRecipe recipe =
         recipe_of(plan, ranker_of(plan, identity), user_of(plan, identity), identity, *fold);
-    if (plan.existing == Existing::kResume) TrialFolder(plan.out, identity).check(recipe);
+    if (plan.existing != Existing::kResume) continue;
+    const TrialFolder trial(plan.out, identity);
+    if (const auto there = trial.recipe()) refuse_other_data(plan, identity, *there, recipe);
+    trial.check(recipe);
   }
 }
 

@@ -57,7 +57,10 @@ struct ExperimentPlan {
   std::string protocol;  // key = value lines of the settings that determine results
   std::string version;   // of the program
   std::shared_ptr<FoldCache> data;
+  /// How the data differs from that of the folder's earlier trials: "data.source is 'b', and was 'a'".
+  std::function<std::string()> data_difference;
   std::int64_t checkpoint_every = 1000;
+  int keep_checkpoints = 1;
   int jobs = 1;
   int threads = 1;  // of all jobs together
   Shard shard;

@@ -72,6 +72,17 @@ bool has_no_content(const fs::path& folder) {
                      [](const auto& entry) { return is_leftover(entry.path().filename().string()); });
 }
 
+/// What shows that a folder holds a data set: "train.txt"; empty for any other.
+std::string data_in(const fs::path& folder) {
+  for (const std::string stem : {"train", "Fold1", "S1"}) {
+    for (const char* ending : {"", ".txt", ".txt.gz", ".txt.zst", ".olrank"}) {
+      std::error_code unreadable;
+      if (fs::exists(folder / (stem + ending), unreadable)) return stem + ending;
+    }
+  }
+  return {};
+}
+
 /// The trials of a configuration.
 std::set<TrialIdentity> trials_of_matrix(const ordered_json& config, bool recorded) {
   const auto& clicks = config.at("clicks").at("models");
@@ -135,6 +146,13 @@ void OutputFolder::require_own(const fs::path& path, FolderKind kind) {
   const auto manifest = own_manifest(path);
   if (!manifest) {
     if (has_no_content(path)) return;
+    if (const std::string data = data_in(path); !data.empty()) {
+      throw InvalidArgument(
+          fmt::format("'{}' is a folder of data (it contains {}), and results need a folder of their own. "
+                      "Choose another "
+                      "--out.",
+                      path.string(), data));
+    }
     throw InvalidArgument(fmt::format(
         "'{}' contains files but no manifest.json of olrank, so it is not a folder that olrank made, and "
         "nothing in it will be overwritten or removed. Choose another --out or an empty folder.",
@@ -210,6 +228,18 @@ std::set<TrialIdentity> OutputFolder::listed_trials() const {
   return trials;
 }
 
+/// Of the trials that are still here; none where --force has removed them.
+ordered_json OutputFolder::earlier_runs() const {
+  const auto manifest = own_manifest(path_);
+  const std::set<TrialIdentity> listed = listed_trials();
+  const bool kept = std::any_of(listed.begin(), listed.end(), [&](const TrialIdentity& identity) {
+    return fs::exists(path_ / identity.path());
+  });
+  if (!manifest || !kept) return ordered_json::array();
+  const auto runs = manifest->find("runs");
+  return runs != manifest->end() && runs->is_array() ? *runs : ordered_json::array();
+}
+
 void OutputFolder::write_manifest(const ordered_json& description, const std::string& command,
                                   const std::vector<TrialIdentity>& trials) const {
   std::set<TrialIdentity> listed(trials.begin(), trials.end());
@@ -218,6 +248,11 @@ void OutputFolder::write_manifest(const ordered_json& description, const std::st
   }
   ordered_json manifest = heading(kind_, command);
   manifest.update(description);
+  manifest["trials"] = listed.size();
+  manifest["runs"] = earlier_runs();
+  ordered_json run = {{"started", manifest["started"]}, {"version", version()}, {"command", command}};
+  if (description.contains("config")) run["rounds"] = description["config"]["protocol"]["rounds"];
+  manifest["runs"].push_back(run);
   manifest[kTrialList] = ordered_json::array();
   for (const TrialIdentity& identity : listed) manifest[kTrialList].push_back(identity.path().string());
   write_json(path_, manifest);

@@ -42,13 +42,14 @@ class OutputFolder {
   /// The trials that the manifest lists, also those of earlier runs into this folder.
   std::set<TrialIdentity> listed_trials() const;
   /// Writes the manifest, which makes the folder olrank's: the description, with version, command and time.
-  /// Trials that it already lists stay listed while they exist.
+  /// Trials that it already lists stay listed while they exist, and so do the runs that played them.
   void write_manifest(const nlohmann::ordered_json& description, const std::string& command,
                       const std::vector<TrialIdentity>& trials) const;
   /// The manifest of a folder that has no trials itself.
   void write_manifest(const std::string& command) const;
 
  private:
+  nlohmann::ordered_json earlier_runs() const;
   void lock(Shard shard);
   void take(FileLock& lock, const std::string& file, FileLock::Mode mode, const std::string& note) const;
 

@@ -23,6 +23,7 @@ const Schema& ProtocolSettings::schema() {
           .symbol("E")
           .unit("rounds")
           .at_least(1)
+          .flag("eval-every")
           .field("seeds", &S::seeds, "seeds; one trial per seed, ranker, user and fold")
           .at_least(0)
           .flag("seeds")

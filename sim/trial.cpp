@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "core/metrics/per_query_csv.h"
 #include "sim/cosine.h"
@@ -60,8 +61,7 @@ const PlayedRound& Trial::play_round(RoundDetail* detail, bool full_detail) {
     play_simulated(context, detail, full_detail);
   }
   const RandomNdcg random = random_.observe(data_.train.grades_of(played_.query));
-  if (users_.recorded == nullptr && round_ > settings_.rounds - LastLists::kRounds)
-    last_lists_.observe(played_.ndcg, random);
+  if (users_.recorded == nullptr) last_lists_.observe(played_.ndcg, random);
   pairs_ += std::ssize(played_.learned.pairs);
   return played_;
 }
@@ -167,6 +167,9 @@ void Trial::begin_evaluation() {
     }
   }
   point_.width_ratio = width_ratio_of(width_ratios_);
+  interval_ = round_ % settings_.eval_every == 0
+                  ? Interval{}
+                  : Interval{evaluated_round_, certainty_, std::move(width_ratios_)};
   width_ratios_.clear();
   certainty_ = Certainty{};
   evaluated_round_ = round_;
@@ -204,14 +207,45 @@ std::string Trial::queries_csv() {
   return query_ndcg_csv(data_.eval_set, evaluator_);
 }
 
-void Trial::save_last_lists(StateWriter& state) const {
-  state.put("trial.last_lists", std::span<const double>(last_lists_.sums()));
+void Trial::save_beside(StateWriter& state) const {
+  state.put("trial.last_lists", last_lists_.values());
+  state.put("interval.evaluated_round", interval_.evaluated_round);
+  save(interval_.certainty, state);
+  state.put("interval.width_ratios", interval_.width_ratios);
 }
 
-void Trial::load_last_lists(StateReader& state) {
-  LastLists::Sums sums;
-  state.get_into("trial.last_lists", std::span<double>(sums));
-  last_lists_.restore(sums);
+void Trial::load_beside(StateReader& state) {
+  last_lists_.restore(state.get<double>("trial.last_lists"));
+  interval_.evaluated_round = state.get_one<std::int64_t>("interval.evaluated_round");
+  interval_.certainty = load_certainty(state);
+  interval_.width_ratios = state.get<double>("interval.width_ratios");
+}
+
+void Trial::save(const Certainty& certainty, StateWriter& state) {
+  state.put("certainty.share_sum", certainty.share_sum);
+  state.put("certainty.share_rounds", certainty.share_rounds);
+  state.put("certainty.blocks_sum", certainty.blocks_sum);
+  state.put("certainty.rounds", certainty.rounds);
+  state.put("certainty.block_size_sum", std::span<const std::int64_t>(certainty.block_size_sum));
+  state.put("certainty.block_size_rounds", std::span<const std::int64_t>(certainty.block_size_rounds));
+  const std::int64_t tallies[] = {certainty.contradicted.count, certainty.contradicted.total,
+                                  certainty.turned_decisions.count, certainty.turned_decisions.total};
+  state.put("certainty.tallies", std::span<const std::int64_t>(tallies));
+}
+
+Trial::Certainty Trial::load_certainty(StateReader& state) {
+  Certainty certainty;
+  certainty.share_sum = state.get_one<double>("certainty.share_sum");
+  certainty.share_rounds = state.get_one<std::int64_t>("certainty.share_rounds");
+  certainty.blocks_sum = state.get_one<std::int64_t>("certainty.blocks_sum");
+  certainty.rounds = state.get_one<std::int64_t>("certainty.rounds");
+  state.get_into("certainty.block_size_sum", std::span<std::int64_t>(certainty.block_size_sum));
+  state.get_into("certainty.block_size_rounds", std::span<std::int64_t>(certainty.block_size_rounds));
+  std::int64_t tallies[4];
+  state.get_into("certainty.tallies", std::span<std::int64_t>(tallies));
+  certainty.contradicted = {tallies[0], tallies[1]};
+  certainty.turned_decisions = {tallies[2], tallies[3]};
+  return certainty;
 }
 
 void Trial::save(StateWriter& state) const {
@@ -225,15 +259,7 @@ void Trial::save(StateWriter& state) const {
   state.put("online.weight", online.weight);
   state.put("online.regret", online.regret);
   state.put("online.exposure", online.exposure);
-  state.put("certainty.share_sum", certainty_.share_sum);
-  state.put("certainty.share_rounds", certainty_.share_rounds);
-  state.put("certainty.blocks_sum", certainty_.blocks_sum);
-  state.put("certainty.rounds", certainty_.rounds);
-  state.put("certainty.block_size_sum", std::span<const std::int64_t>(certainty_.block_size_sum));
-  state.put("certainty.block_size_rounds", std::span<const std::int64_t>(certainty_.block_size_rounds));
-  const std::int64_t tallies[] = {certainty_.contradicted.count, certainty_.contradicted.total,
-                                  certainty_.turned_decisions.count, certainty_.turned_decisions.total};
-  state.put("certainty.tallies", std::span<const std::int64_t>(tallies));
+  save(certainty_, state);
   state.put("trial.width_ratios", width_ratios_);
   ranker_.save(state);
 }
@@ -253,18 +279,14 @@ void Trial::load(StateReader& state) {
   random_ = RandomOnline(online_options(settings_, data_));
   for (std::int64_t round = 1; round <= round_; ++round)
     random_.observe(data_.train.grades_of(query_of(round)));
-  certainty_.share_sum = state.get_one<double>("certainty.share_sum");
-  certainty_.share_rounds = state.get_one<std::int64_t>("certainty.share_rounds");
-  certainty_.blocks_sum = state.get_one<std::int64_t>("certainty.blocks_sum");
-  certainty_.rounds = state.get_one<std::int64_t>("certainty.rounds");
-  state.get_into("certainty.block_size_sum", std::span<std::int64_t>(certainty_.block_size_sum));
-  state.get_into("certainty.block_size_rounds", std::span<std::int64_t>(certainty_.block_size_rounds));
-  std::int64_t tallies[4];
-  state.get_into("certainty.tallies", std::span<std::int64_t>(tallies));
-  certainty_.contradicted = {tallies[0], tallies[1]};
-  certainty_.turned_decisions = {tallies[2], tallies[3]};
+  certainty_ = load_certainty(state);
   width_ratios_ = state.get<double>("trial.width_ratios");
   ranker_.load(state);
+  if (finished() || !ended_between_evaluations()) return;
+  evaluated_round_ = interval_.evaluated_round;
+  certainty_ = std::move(interval_.certainty);
+  width_ratios_ = std::move(interval_.width_ratios);
+  interval_ = {};
 }
 
 std::int64_t Trial::load_ranker(StateReader& state, OnlineRanker& ranker) {

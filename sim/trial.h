@@ -52,6 +52,8 @@ class Trial {
 
   std::int64_t rounds_played() const { return round_; }
   bool finished() const { return round_ >= settings_.rounds; }
+  /// The round of the last evaluation; -1 before the first.
+  std::int64_t evaluated_round() const { return evaluated_round_; }
   /// Whether an evaluation of the current state is due: at the start, every E rounds and at the
   /// end.
   bool evaluation_due() const;
@@ -68,7 +70,7 @@ class Trial {
   const CurvePoint& finish_evaluation();
 
   const CurvePoint& latest_point() const { return point_; }
-  /// The ranker's own lists in the last rounds of the trial; empty until then, and in a replay.
+  /// The ranker's own lists in the latest rounds; none in a replay.
   const LastLists& last_lists() const { return last_lists_; }
   /// The offline metric of every query in this object's last evaluation.
   std::string queries_csv();
@@ -77,9 +79,11 @@ class Trial {
   const StageClock& evaluation_clock() const { return evaluation_clock_; }
   StageClock& clock() { return clock_; }
 
-  /// What a checkpoint needs and a fingerprint does not cover. Goes before save() and load().
-  void save_last_lists(StateWriter& state) const;
-  void load_last_lists(StateReader& state);
+  /// What a checkpoint needs and a fingerprint does not cover: the latest lists, and what an evaluation
+  /// between two multiples of E has cleared. Goes before save().
+  void save_beside(StateWriter& state) const;
+  /// Goes before load(), which with more rounds than the saved trial had undoes such an evaluation.
+  void load_beside(StateReader& state);
   void save(StateWriter& state) const;
   void load(StateReader& state);
   /// Loads only the ranker's state from a saved trial and returns the rounds played. Skips the entries
@@ -99,6 +103,18 @@ class Trial {
     Tally turned_decisions;  // reversed by exact widths
   };
 
+  /// Since the last evaluation but the one at the end.
+  struct Interval {
+    std::int64_t evaluated_round = -1;
+    Certainty certainty;
+    std::vector<double> width_ratios;
+  };
+
+  bool ended_between_evaluations() const {
+    return evaluated_round_ == round_ && round_ % settings_.eval_every != 0;
+  }
+  static void save(const Certainty& certainty, StateWriter& state);
+  static Certainty load_certainty(StateReader& state);
   QueryDocs query_docs(std::int64_t query) const;
   void play_simulated(RoundContext& context, RoundDetail* detail, bool full_detail);
   void play_recorded(RoundContext& context);
@@ -123,6 +139,7 @@ class Trial {
   LastLists last_lists_;
   Certainty certainty_;
   std::vector<double> width_ratios_;  // since the last evaluation
+  Interval interval_;                 // before an evaluation between two multiples of E
   StageClock clock_;
   StageClock evaluation_clock_;
   bool evaluating_ = false;

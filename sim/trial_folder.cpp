@@ -15,6 +15,7 @@
 #include "core/io/folder.h"
 #include "core/io/json.h"
 #include "core/online/model_bytes.h"
+#include "core/runtime/log.h"
 #include "core/version.h"
 
 namespace olrank {
@@ -27,11 +28,16 @@ constexpr std::string_view kSummary = "summary.json";
 constexpr std::string_view kQueries = "queries.csv";
 constexpr std::string_view kModel = "model.safetensors";
 constexpr std::string_view kCheckpoints = "checkpoint";
-constexpr std::string_view kCheckpoint = "checkpoint/state.safetensors";
-constexpr std::string_view kState = kCheckpoint.substr(kCheckpoints.size() + 1);
+/// The latest checkpoint, then the one before it, and so on.
+constexpr std::string_view kStates[TrialFolder::kMostCheckpoints] = {
+    "state.safetensors",   "state-1.safetensors", "state-2.safetensors",
+    "state-3.safetensors", "state-4.safetensors", "state-5.safetensors",
+    "state-6.safetensors", "state-7.safetensors", "state-8.safetensors"};
 /// The checkpoint of earlier versions, which is refused rather than overlooked.
 constexpr std::string_view kOldState = "state.olrank";
-constexpr std::string_view kFiles[] = {kCurve, kSummary, kQueries, kModel, kState, kOldState};
+constexpr std::string_view kFiles[] = {kCurve,     kSummary,   kQueries,   kModel,     kOldState,
+                                       kStates[0], kStates[1], kStates[2], kStates[3], kStates[4],
+                                       kStates[5], kStates[6], kStates[7], kStates[8]};
 
 void write_all(int descriptor, std::string_view bytes, const fs::path& path) {
   while (!bytes.empty()) {
@@ -42,22 +48,15 @@ void write_all(int descriptor, std::string_view bytes, const fs::path& path) {
   }
 }
 
-fs::path checkpoint_in(const fs::path& folder) {
-  const fs::path old = folder / kCheckpoints / kOldState;
-  const fs::path current = folder / kCheckpoint;
-  return fs::exists(old) && !fs::exists(current) ? old : current;
-}
-
-StateReader read_checkpoint(const fs::path& folder) {
-  return read_state_file(checkpoint_in(folder), "start the trial again with --force");
-}
-
-const std::string& text_of(const TrialRecipe& recipe, std::string_view name) {
-  static const std::string nothing;
-  for (const auto& [known, text] : recipe) {
-    if (known == name) return text;
+/// The files of the checkpoints there, the latest first.
+std::vector<fs::path> checkpoints_in(const fs::path& folder) {
+  std::vector<fs::path> files;
+  for (const std::string_view name : kStates) {
+    if (const fs::path file = folder / kCheckpoints / name; fs::exists(file)) files.push_back(file);
   }
-  return nothing;
+  if (const fs::path old = folder / kCheckpoints / kOldState; files.empty() && fs::exists(old))
+    files.push_back(old);
+  return files;
 }
 
 /// Provenance of a model, for its metadata.
@@ -83,8 +82,8 @@ Fingerprint chained(const Fingerprint& before, std::string_view text) {
 
 }  // namespace
 
-TrialFolder::TrialFolder(const fs::path& experiment, const TrialIdentity& identity)
-    : path_(experiment / identity.path()) {}
+TrialFolder::TrialFolder(const fs::path& experiment, const TrialIdentity& identity, int checkpoints)
+    : path_(experiment / identity.path()), checkpoints_(std::clamp(checkpoints, 1, kMostCheckpoints)) {}
 
 TrialFolder::~TrialFolder() {
   if (curve_ >= 0) ::close(curve_);
@@ -102,42 +101,121 @@ bool TrialFolder::finished() const {
   return fs::exists(path_ / kSummary);
 }
 
-void TrialFolder::check(const TrialRecipe& recipe) const {
-  if (finished()) return check_finished(recipe);
-  if (!has_checkpoint()) return;
-  StateReader state = read_checkpoint(path_);
-  check_checkpoint(state, recipe);
+bool TrialFolder::finished(const TrialRecipe& recipe) const {
+  return finished() && rounds_of(*this->recipe()) >= rounds_of(recipe);
 }
 
-void TrialFolder::check_finished(TrialRecipe recipe) const {
+std::optional<TrialRecipe> TrialFolder::recipe() const {
+  if (!finished()) {
+    if (!has_checkpoint()) return std::nullopt;
+    return open_latest_checkpoint(false).recipe;
+  }
   const fs::path file = path_ / kSummary;
   const auto parsed = try_parse_json(read_file(file, kLargestJson));
   if (!parsed.is_object() || !parsed.contains("recipe")) {
     throw IoError(
-        fmt::format("{}: This is not a trial summary. Start the trial again with --force.", file.string()));
+        fmt::format("{}: This is not a trial summary. To continue, {}.", file.string(), way_to_restart()));
   }
-  TrialRecipe there = parse_recipe(parsed["recipe"].dump(), file.string());
+  return parse_recipe(parsed["recipe"].dump(), file.string());
+}
+
+/// Completes "To continue, …".
+std::string TrialFolder::way_to_restart() const {
+  return fmt::format("remove {} and use --resume: that trial starts again, all others are kept",
+                     path_.string());
+}
+
+void TrialFolder::check(const TrialRecipe& recipe) const {
+  if (finished()) {
+    check_finished(recipe);
+    if (finished(recipe)) return;
+    if (!has_checkpoint()) {
+      throw InvalidArgument(
+          fmt::format("{} contains a finished trial of {} rounds without its checkpoint, so it cannot be "
+                      "extended to {} "
+                      "rounds. To continue, {}.",
+                      path_.string(), rounds_of(*this->recipe()), rounds_of(recipe), way_to_restart()));
+    }
+  }
+  if (!has_checkpoint()) return;
+  Checkpoint latest = open_latest_checkpoint(false);
+  check_checkpoint(latest, recipe);
+  latest.state.skip_to("trial.round");
+  check_rounds(latest.state.get_one<std::int64_t>("trial.round"), rounds_of(recipe));
+}
+
+void TrialFolder::check_rounds(std::int64_t there, std::int64_t here) const {
+  if (there <= here) return;
+  throw InvalidArgument(
+      fmt::format("{} contains {} rounds of this trial, more than the {} of this run: a trial can be "
+                  "extended, not shortened. Use --rounds {} or more, or choose another --out.",
+                  path_.string(), there, here, there));
+}
+
+void TrialFolder::check_finished(TrialRecipe recipe) const {
+  TrialRecipe there = *this->recipe();
+  const std::int64_t rounds_there = rounds_of(there);
+  const std::int64_t rounds_here = rounds_of(recipe);
   // A trial finished by another version counts if everything else is equal.
   for (TrialRecipe* either : {&there, &recipe}) {
     std::erase_if(*either, [](const auto& entry) { return entry.first == "version"; });
+    *either = without_rounds(std::move(*either));
   }
   const std::string difference = recipe_difference(there, recipe);
-  if (difference.empty()) return;
+  if (difference.empty()) return check_rounds(rounds_there, rounds_here);
   throw InvalidArgument(fmt::format(
       "{} contains a finished trial that differs in {}. Choose another --out, or replace it with "
       "--force.",
       path_.string(), difference));
 }
 
-/// The recipe is the first entry of a checkpoint.
-void TrialFolder::check_checkpoint(StateReader& state, const TrialRecipe& recipe) const {
-  const std::string file = (path_ / kCheckpoint).string();
-  const std::string difference = recipe_difference(parse_recipe(state.get_text("recipe"), file), recipe);
+void TrialFolder::check_checkpoint(const Checkpoint& checkpoint, const TrialRecipe& recipe) const {
+  const std::string difference =
+      recipe_difference(without_rounds(checkpoint.recipe), without_rounds(recipe));
   if (difference.empty()) return;
   throw InvalidArgument(fmt::format(
       "{}: This checkpoint belongs to another trial, which differs in {}. Resume with the settings "
       "and data that wrote it, or start the trial again with --force.",
-      file, difference));
+      checkpoint_file(checkpoint.age).string(), difference));
+}
+
+fs::path TrialFolder::checkpoint_file(int age) const {
+  return path_ / kCheckpoints / kStates[age];
+}
+
+TrialFolder::Checkpoint TrialFolder::open_checkpoint(const fs::path& file, int age,
+                                                     const std::string& restart) const {
+  Checkpoint checkpoint{read_state_file(file, restart), {}, {}, {}, age};
+  StateReader& state = checkpoint.state;
+  checkpoint.recipe = parse_recipe(state.get_text("recipe"), file.string());
+  checkpoint.curve = load_curve(state);
+  checkpoint.before_last = load_curve(state);
+  std::error_code failed;
+  const std::uintmax_t size = fs::file_size(path_ / kCurve, failed);
+  if (failed || size < checkpoint.curve.bytes) {
+    throw IoError(fmt::format("{}: The curve is shorter than at its checkpoint. To continue, {}.",
+                              (path_ / kCurve).string(), restart));
+  }
+  return checkpoint;
+}
+
+TrialFolder::Checkpoint TrialFolder::open_latest_checkpoint(bool warn) const {
+  std::vector<int> ages;
+  for (int age = 0; age < kMostCheckpoints; ++age) {
+    if (fs::exists(checkpoint_file(age))) ages.push_back(age);
+  }
+  // A checkpoint of an earlier version is refused rather than overlooked.
+  if (ages.empty()) return open_checkpoint(checkpoints_in(path_).front(), 0, way_to_restart());
+  const int oldest = ages.back();
+  for (const int age : ages) {
+    if (age == oldest) break;
+    try {
+      return open_checkpoint(checkpoint_file(age), age, "olrank uses the checkpoint before it");
+    } catch (const IoError& error) {
+      if (warn) log_warning("{}", error.what());
+    }
+  }
+  return open_checkpoint(checkpoint_file(oldest), oldest, way_to_restart());
 }
 
 void TrialFolder::open_curve(bool truncate) {
@@ -169,33 +247,71 @@ void TrialFolder::begin() {
 void TrialFolder::append(const CurvePoint& point, const StageClock& clock) {
   const std::string line = curve_line(point, &clock);
   write_all(curve_, line, path_ / kCurve);
-  curve_bytes_ += line.size();
-  curve_digest_ = chained(curve_digest_, curve_line(point, nullptr));
+  before_last_ = curve_state_;
+  CurveState& curve = curve_state_;
+  curve.bytes += line.size();
+  curve.digest = chained(curve.digest, curve_line(point, nullptr));
   const auto round = static_cast<double>(point.round);
-  if (points_ > 0) {
-    offline_area_ += 0.5 * (round - last_round_) * (point.offline_ndcg + last_offline_);
-    online_area_ += 0.5 * (round - last_round_) * (point.online_ndcg + last_online_);
+  if (curve.points > 0) {
+    curve.offline_area += 0.5 * (round - curve.last_round) * (point.offline_ndcg + curve.last_offline);
+    curve.online_area += 0.5 * (round - curve.last_round) * (point.online_ndcg + curve.last_online);
   }
-  ++points_;
-  last_round_ = round;
-  last_offline_ = point.offline_ndcg;
-  last_online_ = point.online_ndcg;
+  ++curve.points;
+  curve.last_round = round;
+  curve.last_offline = point.offline_ndcg;
+  curve.last_online = point.online_ndcg;
 }
 
 void TrialFolder::sync_curve() {
   if (::fsync(curve_) != 0) throw IoError("flush", (path_ / kCurve).string(), errno);
 }
 
+void TrialFolder::save(const CurveState& curve, StateWriter& state) {
+  state.put("curve.bytes", curve.bytes);
+  const std::uint64_t digest[] = {curve.digest.high, curve.digest.low};
+  state.put("curve.digest", std::span<const std::uint64_t>(digest));
+  const double areas[] = {curve.offline_area, curve.online_area, curve.last_round, curve.last_offline,
+                          curve.last_online};
+  state.put("curve.areas", std::span<const double>(areas));
+  state.put("curve.points", curve.points);
+}
+
+TrialFolder::CurveState TrialFolder::load_curve(StateReader& state) {
+  CurveState curve;
+  curve.bytes = state.get_one<std::uint64_t>("curve.bytes");
+  std::uint64_t digest[2];
+  state.get_into("curve.digest", std::span<std::uint64_t>(digest));
+  curve.digest = {digest[0], digest[1]};
+  double areas[5];
+  state.get_into("curve.areas", std::span<double>(areas));
+  curve.offline_area = areas[0];
+  curve.online_area = areas[1];
+  curve.last_round = areas[2];
+  curve.last_offline = areas[3];
+  curve.last_online = areas[4];
+  curve.points = state.get_one<std::int64_t>("curve.points");
+  return curve;
+}
+
+/// Moves the checkpoints one place on. The latest keeps its name until the new one replaces it.
+void TrialFolder::make_room_for_checkpoint() const {
+  std::error_code ignored;
+  for (int age = kMostCheckpoints - 1; age >= std::max(checkpoints_ - 1, 1); --age)
+    fs::remove(checkpoint_file(age), ignored);
+  if (checkpoints_ == 1) return;
+  for (int age = checkpoints_ - 2; age >= 1; --age)
+    fs::rename(checkpoint_file(age), checkpoint_file(age + 1), ignored);
+  std::error_code without_links;
+  fs::create_hard_link(checkpoint_file(0), checkpoint_file(1), without_links);
+  if (without_links) fs::rename(checkpoint_file(0), checkpoint_file(1), ignored);
+}
+
 void TrialFolder::write_checkpoint(const Trial& trial, const TrialRecipe& recipe) {
   sync_curve();
   StateWriter state;
   state.put_text("recipe", recipe_json(recipe));
-  state.put("curve.bytes", curve_bytes_);
-  const std::uint64_t digest[] = {curve_digest_.high, curve_digest_.low};
-  state.put("curve.digest", std::span<const std::uint64_t>(digest));
-  const double areas[] = {offline_area_, online_area_, last_round_, last_offline_, last_online_};
-  state.put("curve.areas", std::span<const double>(areas));
-  state.put("curve.points", points_);
+  save(curve_state_, state);
+  save(before_last_, state);
   std::string names;
   std::vector<double> seconds;
   for (const auto& stage : trial.clock().stages()) {
@@ -204,27 +320,17 @@ void TrialFolder::write_checkpoint(const Trial& trial, const TrialRecipe& recipe
   }
   state.put_text("clock.stages", names);
   state.put("clock.seconds", seconds);
-  trial.save_last_lists(state);
+  trial.save_beside(state);
   trial.save(state);
-  state.write(path_ / kCheckpoint);
+  make_room_for_checkpoint();
+  state.write(checkpoint_file(0));
 }
 
 void TrialFolder::restore(Trial& trial, const TrialRecipe& recipe) {
   remove_leftovers();
-  StateReader state = read_checkpoint(path_);
-  check_checkpoint(state, recipe);
-  curve_bytes_ = state.get_one<std::uint64_t>("curve.bytes");
-  std::uint64_t digest[2];
-  state.get_into("curve.digest", std::span<std::uint64_t>(digest));
-  curve_digest_ = {digest[0], digest[1]};
-  double areas[5];
-  state.get_into("curve.areas", std::span<double>(areas));
-  offline_area_ = areas[0];
-  online_area_ = areas[1];
-  last_round_ = areas[2];
-  last_offline_ = areas[3];
-  last_online_ = areas[4];
-  points_ = state.get_one<std::int64_t>("curve.points");
+  Checkpoint latest = open_latest_checkpoint(true);
+  check_checkpoint(latest, recipe);
+  StateReader& state = latest.state;
   const std::string names = state.get_text("clock.stages");
   const std::vector<double> seconds = state.get<double>("clock.seconds");
   std::size_t begin = 0;
@@ -234,21 +340,29 @@ void TrialFolder::restore(Trial& trial, const TrialRecipe& recipe) {
     trial.clock().add(std::string_view(names).substr(begin, end - begin), of_stage);
     begin = end + 1;
   }
-  trial.load_last_lists(state);
+  trial.load_beside(state);
   trial.load(state);
   state.require_end();
+  check_rounds(trial.rounds_played(), rounds_of(recipe));
+  // A longer trial has no evaluation where the shorter one ended between two multiples of E.
+  const bool undone = static_cast<double>(trial.evaluated_round()) < latest.curve.last_round;
+  curve_state_ = undone ? latest.before_last : latest.curve;
 
-  const fs::path curve = path_ / kCurve;
-  std::error_code failed;
-  const std::uintmax_t size = fs::file_size(curve, failed);
-  if (failed || size < curve_bytes_) {
-    throw IoError(
-        fmt::format("{}: The curve is shorter than at its checkpoint. Start the trial again with --force.",
-                    curve.string()));
-  }
+  reopen();
+  std::error_code ignored;
+  for (int damaged = 0; damaged < latest.age; ++damaged) fs::remove(checkpoint_file(damaged), ignored);
   open_curve(false);
-  if (::ftruncate(curve_, static_cast<off_t>(curve_bytes_)) != 0)
-    throw IoError("truncate", curve.string(), errno);
+  if (::ftruncate(curve_, static_cast<off_t>(curve_state_.bytes)) != 0)
+    throw IoError("truncate", (path_ / kCurve).string(), errno);
+}
+
+/// A trial that goes on is not finished, and what only a finished one has would be of fewer rounds.
+void TrialFolder::reopen() const {
+  for (const std::string_view name : {kSummary, kQueries, kModel}) {
+    std::error_code failed;
+    fs::remove(path_ / name, failed);
+    if (failed) throw IoError("remove", (path_ / name).string(), failed.value());
+  }
 }
 
 void TrialFolder::finish(Trial& trial, const OnlineRanker& ranker, const ModelMetadata& metadata,
@@ -264,14 +378,17 @@ void TrialFolder::finish(Trial& trial, const OnlineRanker& ranker, const ModelMe
   trial.save(state);
   const Fingerprint of_state = state.fingerprint();
   summary.result_fingerprint =
-      chained(curve_digest_, std::string_view(reinterpret_cast<const char*>(&of_state), sizeof of_state))
+      chained(curve_state_.digest,
+              std::string_view(reinterpret_cast<const char*>(&of_state), sizeof of_state))
           .hex();
   summary.last = trial.latest_point();
   summary.parameters = ranker.parameters();
-  summary.offline_area = last_round_ > 0.0 ? offline_area_ / last_round_ : last_offline_;
-  summary.online_area = last_round_ > 0.0 ? online_area_ / last_round_ : last_online_;
+  const CurveState& curve = curve_state_;
+  const bool has_rounds = curve.last_round > 0.0;
+  summary.offline_area = has_rounds ? curve.offline_area / curve.last_round : curve.last_offline;
+  summary.online_area = has_rounds ? curve.online_area / curve.last_round : curve.last_online;
   summary.seconds = trial.clock().total();
-  summary.rounds_per_second = summary.seconds > 0.0 ? last_round_ / summary.seconds : 0.0;
+  summary.rounds_per_second = summary.seconds > 0.0 ? curve.last_round / summary.seconds : 0.0;
   write_file_atomically(path_ / kSummary, summary_json(summary, trial.clock()));
   write_checkpoint(trial, summary.recipe);
 }
@@ -306,11 +423,12 @@ void remove_trial(const fs::path& experiment, const TrialIdentity& identity) {
 }
 
 bool has_checkpoint(const fs::path& folder) {
-  return fs::exists(checkpoint_in(folder));
+  return !checkpoints_in(folder).empty();
 }
 
 std::int64_t load_ranker(const fs::path& folder, OnlineRanker& ranker) {
-  StateReader state = read_checkpoint(folder);
+  StateReader state = read_state_file(checkpoints_in(folder).front(),
+                                      fmt::format("remove {} and play the trial again", folder.string()));
   const std::int64_t rounds = Trial::load_ranker(state, ranker);
   state.require_end();
   return rounds;

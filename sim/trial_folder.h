@@ -37,7 +37,11 @@ struct TrialSummary {
 /// moment.
 class TrialFolder {
  public:
-  TrialFolder(const std::filesystem::path& experiment, const TrialIdentity& identity);
+  /// The most checkpoints that a trial keeps.
+  static constexpr int kMostCheckpoints = 9;
+
+  /// Keeps the latest `checkpoints` of its checkpoints.
+  TrialFolder(const std::filesystem::path& experiment, const TrialIdentity& identity, int checkpoints = 1);
   ~TrialFolder();
   TrialFolder(const TrialFolder&) = delete;
   TrialFolder& operator=(const TrialFolder&) = delete;
@@ -48,12 +52,19 @@ class TrialFolder {
   bool has_results() const;
   bool finished() const;
   bool has_checkpoint() const;
-  /// Throws InvalidArgument if the finished trial or checkpoint here has another recipe.
+  /// The recipe of the finished trial here, or of its latest readable checkpoint; none without either.
+  std::optional<TrialRecipe> recipe() const;
+  /// Whether the trial of this recipe is finished here, not only a shorter one.
+  bool finished(const TrialRecipe& recipe) const;
+  /// Throws InvalidArgument if the finished trial or checkpoint here has another recipe. It may have other
+  /// rounds if the trial has not played more than the recipe's.
   void check(const TrialRecipe& recipe) const;
 
   /// Creates the folder and an empty curve.
   void begin();
-  /// Restores the trial from its checkpoint and truncates the curve. Throws as check() does.
+  /// Restores the trial from its latest checkpoint that can be read, with a warning for each that cannot,
+  /// and truncates the curve. A finished trial, which has fewer rounds than the recipe, is one no longer.
+  /// Throws as check() does.
   void restore(Trial& trial, const TrialRecipe& recipe);
 
   /// Appends an evaluation to the curve.
@@ -65,24 +76,48 @@ class TrialFolder {
               TrialSummary summary);
 
  private:
+  /// What a checkpoint records of the curve: where it ends, and its running totals.
+  struct CurveState {
+    std::uint64_t bytes = 0;
+    Fingerprint digest;         // chained over the lines without seconds
+    double offline_area = 0.0;  // ∫ by rounds, trapezoids
+    double online_area = 0.0;
+    double last_round = 0.0;
+    double last_offline = 0.0;
+    double last_online = 0.0;
+    std::int64_t points = 0;
+  };
+
+  /// A checkpoint that can be read, up to where the clock and the trial begin.
+  struct Checkpoint {
+    StateReader state;
+    TrialRecipe recipe;
+    CurveState curve;
+    CurveState before_last;
+    int age = 0;  // 0 for the latest that was written
+  };
+
+  static void save(const CurveState& curve, StateWriter& state);
+  static CurveState load_curve(StateReader& state);
   void check_finished(TrialRecipe recipe) const;
-  void check_checkpoint(StateReader& state, const TrialRecipe& recipe) const;
+  void check_checkpoint(const Checkpoint& checkpoint, const TrialRecipe& recipe) const;
+  void check_rounds(std::int64_t there, std::int64_t here) const;
+  Checkpoint open_checkpoint(const std::filesystem::path& file, int age, const std::string& restart) const;
+  Checkpoint open_latest_checkpoint(bool warn) const;
+  std::filesystem::path checkpoint_file(int age) const;
+  std::string way_to_restart() const;
+  void make_room_for_checkpoint() const;
+  void reopen() const;
   void open_curve(bool truncate);
   void remove_leftovers() const;
   void sync_curve();
 
   std::filesystem::path path_;
+  int checkpoints_;
   int curve_ = -1;
 
-  // Running totals of the curve; part of a checkpoint.
-  std::uint64_t curve_bytes_ = 0;
-  Fingerprint curve_digest_;   // chained over the lines without seconds
-  double offline_area_ = 0.0;  // ∫ by rounds, trapezoids
-  double online_area_ = 0.0;
-  std::int64_t points_ = 0;
-  double last_round_ = 0.0;
-  double last_offline_ = 0.0;
-  double last_online_ = 0.0;
+  CurveState curve_state_;
+  CurveState before_last_;  // of the curve without its last line, which a longer trial may not have
 };
 
 /// The trials that have a folder there, finished or not, sorted.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -25,6 +26,20 @@ std::pair<std::string, std::string> first_difference(const std::string& there, c
     std::getline(lines_here, b);
   } while (a == b && (lines_there || lines_here));
   return {a, b};
+}
+
+constexpr std::string_view kProtocol = "protocol";
+constexpr std::string_view kRounds = "rounds = ";
+
+/// Begin and size of the protocol's line of rounds, without its newline; of size 0 without one.
+std::pair<std::size_t, std::size_t> rounds_line(const std::string& protocol) {
+  std::size_t begin = 0;
+  while (begin < protocol.size()) {
+    const std::size_t end = std::min(protocol.find('\n', begin), protocol.size());
+    if (std::string_view(protocol).substr(begin).starts_with(kRounds)) return {begin, end - begin};
+    begin = end + 1;
+  }
+  return {protocol.size(), 0};
 }
 
 /// "fold3" with prefix "fold" is 3.
@@ -68,6 +83,30 @@ std::string recipe_difference(const TrialRecipe& there, const TrialRecipe& here)
   if (there.size() > here.size())
     return fmt::format("the {}, which is missing here", there[here.size()].first);
   return {};
+}
+
+const std::string& text_of(const TrialRecipe& recipe, std::string_view name) {
+  static const std::string nothing;
+  for (const auto& [known, text] : recipe) {
+    if (known == name) return text;
+  }
+  return nothing;
+}
+
+std::int64_t rounds_of(const TrialRecipe& recipe) {
+  const std::string& protocol = text_of(recipe, kProtocol);
+  const auto [begin, size] = rounds_line(protocol);
+  if (size == 0) return 0;
+  return numbered(protocol.substr(begin, size), kRounds).value_or(0);
+}
+
+TrialRecipe without_rounds(TrialRecipe recipe) {
+  for (auto& [name, text] : recipe) {
+    if (name != kProtocol) continue;
+    const auto [begin, size] = rounds_line(text);
+    text.erase(begin, size);
+  }
+  return recipe;
 }
 
 std::string recipe_json(const TrialRecipe& recipe) {

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -34,6 +35,14 @@ using TrialRecipe = std::vector<std::pair<std::string, std::string>>;
 /// The first difference, to complete a sentence: "the ranker: 'alpha = 0.1' there, 'alpha = 0.2' here";
 /// empty for equal recipes.
 std::string recipe_difference(const TrialRecipe& there, const TrialRecipe& here);
+
+/// The rounds of a recipe's protocol; 0 without any.
+std::int64_t rounds_of(const TrialRecipe& recipe);
+/// The recipe but its rounds. Trials that differ in nothing else are the same until the shorter one ends.
+TrialRecipe without_rounds(TrialRecipe recipe);
+
+/// The text under a name; empty without one.
+const std::string& text_of(const TrialRecipe& recipe, std::string_view name);
 
 std::string recipe_json(const TrialRecipe& recipe);
 /// Throws IoError, naming `origin`, for an invalid recipe.

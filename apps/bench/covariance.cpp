@@ -201,7 +201,7 @@ class BenchCovarianceCommand : public Command {
     app.add_flag("--print-config", print_, "print the resolved configuration and exit");
     app.add_flag("--dry-run", dry_run_, "print trials, memory and estimated time, and exit");
     experiment_.declare(app);
-    flags_.declare(app, true);
+    flags_.declare(app, &StudySettings::schema());
   }
   int run(const OutputFlags& output) override {
     const std::vector<SettingOverride> overrides = setting_overrides();
@@ -261,6 +261,7 @@ class BenchCovarianceCommand : public Command {
     if (!configuration.sweep.empty())
       throw InvalidArgument(
           fmt::format("'olrank bench covariance' does not support [sweep]; remove it from {}.", file_));
+    refuse_search("bench covariance", configuration);
     if (!configuration.study) configuration.study.emplace();
     const StudyBase base = base_of(configuration, overrides);
     configuration.rankers = {base.network};
@@ -299,7 +300,7 @@ class BenchCovarianceCommand : public Command {
     if (ensembles > 0) return base;
     overrides.push_back(
         {"ranker", "", "kind", std::string(name_of(RankerKind::kP2NeurRank)), "bench covariance"});
-    base.ensemble = resolve_configuration(file(), overrides).rankers.front();
+    base.ensemble = resolve_configuration(file(), overrides, IgnoredSettings::kDrop).rankers.front();
     base.ensemble.name = name_of(RankerKind::kP2NeurRank);
     return base;
   }

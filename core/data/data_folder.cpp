@@ -62,6 +62,9 @@ std::optional<std::array<std::string, kFolds>> find_numbered_parts(const std::fi
 }
 
 [[noreturn]] void refuse_folder(const std::filesystem::path& folder) {
+  std::error_code unreadable;
+  const std::filesystem::directory_iterator entries(folder, unreadable);
+  if (unreadable) throw IoError("read the folder", folder.string(), unreadable.value());
   throw InvalidArgument(fmt::format(
       "'{}' contains no data set in a known layout: train and test (and optionally vali), folders Fold1 to "
       "Fold5 with these files, or S1 to S5, each as .txt, .txt.gz, .txt.zst or .olrank. Pass the files "

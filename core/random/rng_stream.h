@@ -27,6 +27,7 @@ enum class Purpose : std::uint64_t {
   kSplit = 10,          // queries to folds
   kProbe = 11,          // random vectors of numerical checks
   kResampling = 12,     // redrawn samples and flipped signs of statistics
+  kSearch = 13,         // settings that tuning tries
 };
 
 /// Identifies the random streams of a trial. It contains neither a trial number nor a ranker's name, so

@@ -7,7 +7,7 @@
 namespace olrank {
 namespace {
 
-constexpr std::array<int, 2> kSignals = {SIGINT, SIGTERM};
+constexpr std::array<int, 3> kSignals = {SIGINT, SIGTERM, SIGHUP};
 std::atomic<int> first_signal{0};
 static_assert(std::atomic<int>::is_always_lock_free, "the handler may only touch lock-free state");
 std::array<struct sigaction, kSignals.size()> earlier{};
@@ -27,7 +27,12 @@ InterruptGuard::InterruptGuard() {
   action.sa_handler = olrank_note_signal;
   sigemptyset(&action.sa_mask);
   action.sa_flags = SA_RESTART;
-  for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &action, &earlier[i]);
+  for (std::size_t i = 0; i < kSignals.size(); ++i) {
+    sigaction(kSignals[i], nullptr, &earlier[i]);
+    // nohup ignores SIGHUP for the program that it starts.
+    if (kSignals[i] == SIGHUP && earlier[i].sa_handler == SIG_IGN) continue;
+    sigaction(kSignals[i], &action, nullptr);
+  }
 }
 
 InterruptGuard::~InterruptGuard() {

@@ -2,9 +2,9 @@
 
 namespace olrank {
 
-/// While a guard exists, SIGINT and SIGTERM only set requested(): the loop reads it between rounds,
-/// finishes the round, saves a checkpoint and ends. A second signal ends the process at once. The
-/// destructor restores the earlier handlers.
+/// While a guard exists, SIGINT, SIGTERM and SIGHUP (unless ignored) only set requested(): the loop reads
+/// it between rounds, finishes the round, saves a checkpoint and ends. A second signal ends the process at
+/// once. The destructor restores the earlier handlers.
 class InterruptGuard {
  public:
   InterruptGuard();
@@ -14,7 +14,7 @@ class InterruptGuard {
 
   /// The first signal received, or 0.
   static int requested() noexcept;
-  /// The exit code after `signal`: 130 for SIGINT, 143 for SIGTERM.
+  /// The exit code after `signal`: 130 for SIGINT, 143 for SIGTERM, 129 for SIGHUP.
   static int exit_code(int signal) noexcept { return 128 + signal; }
 };
 

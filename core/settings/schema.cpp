@@ -19,21 +19,17 @@ const Setting& find_setting(const Schema& schema, std::string_view key, std::str
                                     did_you_mean(key, schema.keys())));
 }
 
-/// How a message names the setting: "--alpha" for a flag, "c.toml:2:9: 'alpha'" for a place in a file.
-std::string subject(std::string_view origin, std::string_view key) {
-  return origin.starts_with("--") ? std::string(origin) : fmt::format("{}: '{}'", origin, key);
-}
-
 void check_number(const Setting& setting, double number, std::string_view shown, std::string_view origin) {
   if (setting.bounds.contain(number)) return;
-  throw InvalidArgument(
-      fmt::format("{} must be {}, not {}.", subject(origin, setting.key), setting.bounds.text(), shown));
+  throw InvalidArgument(fmt::format("{} must be {}, not {}.", setting_subject(origin, setting.key),
+                                    setting.bounds.text(), shown));
 }
 
 void check_text(const Setting& setting, const std::string& text, std::string_view origin) {
   const auto& choices = setting.choices;
   if (choices.empty() || std::find(choices.begin(), choices.end(), text) != choices.end()) return;
-  throw InvalidArgument(fmt::format("{} {}", subject(origin, setting.key), must_be_one_of(text, choices)));
+  throw InvalidArgument(
+      fmt::format("{} {}", setting_subject(origin, setting.key), must_be_one_of(text, choices)));
 }
 
 void check_value(const Setting& setting, const SettingValue& value, std::string_view origin) {
@@ -91,7 +87,7 @@ void assign_setting(const Schema& schema, void* object, std::string_view key, co
   try {
     converted = convert_setting(setting.kind, value);
   } catch (const InvalidArgument& complaint) {
-    throw InvalidArgument(fmt::format("{} {}.", subject(origin, key), complaint.what()));
+    throw InvalidArgument(fmt::format("{} {}.", setting_subject(origin, key), complaint.what()));
   }
   check_value(setting, converted, origin);
   setting.write(object, converted);
@@ -104,14 +100,21 @@ void assign_setting_text(const Schema& schema, void* object, std::string_view ke
   try {
     value = parse_setting(setting.kind, text);
   } catch (const InvalidArgument& complaint) {
-    throw InvalidArgument(fmt::format("{} {}.", subject(origin, key), complaint.what()));
+    throw InvalidArgument(fmt::format("{} {}.", setting_subject(origin, key), complaint.what()));
   }
   assign_setting(schema, object, key, value, origin);
 }
 
-std::string print_settings(const Schema& schema, const void* object) {
+std::string setting_subject(std::string_view origin, std::string_view key) {
+  const bool names_key = origin.starts_with("--") || origin.starts_with(kEnvironmentPrefix);
+  return names_key ? std::string(origin) : fmt::format("{}: '{}'", origin, key);
+}
+
+std::string print_settings(const Schema& schema, const void* object,
+                           const std::function<bool(const Setting&)>& wanted) {
   std::string text = header(schema) + "\n";
   for (const Setting& setting : schema.settings) {
+    if (wanted && !wanted(setting)) continue;
     text += fmt::format("{} = {}\n", setting.key, to_toml(setting.read(object)));
   }
   return text;

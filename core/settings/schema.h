@@ -59,8 +59,15 @@ void assign_setting(const Schema& schema, void* object, std::string_view key, co
 void assign_setting_text(const Schema& schema, void* object, std::string_view key, std::string_view text,
                          std::string_view origin);
 
-/// `key = value` lines under the table's header.
-std::string print_settings(const Schema& schema, const void* object);
+/// `key = value` lines under the table's header, of the settings that are `wanted`.
+std::string print_settings(const Schema& schema, const void* object,
+                           const std::function<bool(const Setting&)>& wanted = {});
+
+/// How a message names a setting: "--alpha" for a flag, "c.toml:2:9: 'alpha'" for a place in a file.
+std::string setting_subject(std::string_view origin, std::string_view key);
+
+/// With what the name of a setting from the environment begins: OLRANK_RUN_JOBS.
+inline constexpr std::string_view kEnvironmentPrefix = "OLRANK_";
 
 namespace detail {
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <limits>
+#include <utility>
 
 namespace olrank {
 namespace {
@@ -53,27 +54,45 @@ int edit_distance(std::string_view a, std::string_view b) {
   return last[b.size()];
 }
 
-std::string nearest_name(std::string_view name, std::span<const std::string> candidates) {
-  std::string nearest;
+namespace {
+
+/// The first of the nearest candidates and its edits.
+std::pair<std::string, int> nearest(std::string_view name, std::span<const std::string> candidates) {
+  std::string found;
   int fewest = std::numeric_limits<int>::max();
   for (const std::string& candidate : candidates) {
     const bool is_part = is_tail_of(name, candidate) || is_begin_of(name, candidate);
     const int edits = is_part ? 1 : edit_distance(name, candidate);
     if (edits < fewest) {
       fewest = edits;
-      nearest = candidate;
+      found = candidate;
     }
   }
-  return nearest;
+  return {found, fewest};
+}
+
+}  // namespace
+
+std::string nearest_name(std::string_view name, std::span<const std::string> candidates) {
+  return nearest(name, candidates).first;
+}
+
+std::string near_name(std::string_view name, std::span<const std::string> candidates) {
+  const std::size_t dashes = std::min(name.find_first_not_of('-'), name.size());
+  const auto most = std::max<std::size_t>(1, (name.size() - dashes) / 3);
+  const auto [found, edits] = nearest(name, candidates);
+  return edits <= static_cast<int>(most) ? found : "";
 }
 
 std::string did_you_mean(std::string_view name, std::span<const std::string> candidates) {
-  return fmt::format("Did you mean '{}'?", nearest_name(name, candidates));
+  const std::string near = near_name(name, candidates);
+  return near.empty() ? "No known name is close to it." : fmt::format("Did you mean '{}'?", near);
 }
 
 std::string must_be_one_of(std::string_view text, std::span<const std::string> choices) {
-  return fmt::format("must be {}, not '{}'. {}", joined(choices, " or "), text,
-                     did_you_mean(text, choices));
+  const std::string near = near_name(text, choices);
+  return fmt::format("must be {}, not '{}'.{}", joined(choices, " or "), text,
+                     near.empty() ? "" : fmt::format(" Did you mean '{}'?", near));
 }
 
 std::string joined(std::span<const std::string> names, std::string_view last_separator) {

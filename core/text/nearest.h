@@ -16,10 +16,15 @@ int edit_distance(std::string_view a, std::string_view b);
 /// "exponential").
 std::string nearest_name(std::string_view name, std::span<const std::string> candidates);
 
-/// "Did you mean 'beta'?", with the nearest candidate; ends a message about an unknown name.
+/// The nearest candidate if it may be meant: at most one edit in three letters of the name, dashes before
+/// it left out. Empty otherwise.
+std::string near_name(std::string_view name, std::span<const std::string> candidates);
+
+/// "Did you mean 'beta'?", or "No known name is close to it."; ends a message about an unknown name.
 std::string did_you_mean(std::string_view name, std::span<const std::string> candidates);
 
-/// "must be a, b or c, not 'x'. Did you mean 'b'?"; what follows the setting or flag in a message.
+/// "must be a, b or c, not 'x'. Did you mean 'b'?", without the question if none is near; what follows the
+/// setting or flag in a message.
 std::string must_be_one_of(std::string_view text, std::span<const std::string> choices);
 
 /// "a, b and c".

@@ -14,7 +14,7 @@ namespace {
 TEST(ConfigurationTest, ProtocolAndKindDecideDefaultsAnywhereInTheFile) {
   const Configuration configuration = from_text(
       "[[ranker]]\n"
-      "alpha = 0.7\n"
+      "learning_rate = 0.7\n"
       "kind = \"pdgd\"\n"
       "[[ranker]]\n"
       "kind = \"pairrank\"\n"
@@ -23,7 +23,7 @@ TEST(ConfigurationTest, ProtocolAndKindDecideDefaultsAnywhereInTheFile) {
       "name = \"reference\"\n");
   ASSERT_EQ(configuration.rankers.size(), 2U);
   EXPECT_EQ(configuration.rankers[0].name, "pdgd");
-  EXPECT_EQ(configuration.rankers[0].explore.alpha, 0.7);
+  EXPECT_EQ(configuration.rankers[0].trainer.learning_rate, 0.7);
   EXPECT_EQ(configuration.rankers[0].trainer.learning_rate_decay, 0.9999977);
   EXPECT_EQ(configuration.rankers[1].explore.list, ListRule::kCertain);
   EXPECT_EQ(configuration.rankers[1].posterior.lambda, 0.1);
@@ -52,6 +52,54 @@ TEST(ConfigurationTest, OverridesApplyToAllRankersOrOne) {
   EXPECT_EQ(configuration.protocol.rounds, 7);
 }
 
+TEST(ConfigurationTest, RefusesSettingsThatTheRankerIgnores) {
+  const std::string pairrank = "[[ranker]]\nkind = \"pairrank\"\n";
+  const std::string pdgd = "[[ranker]]\nkind = \"pdgd\"\n";
+  EXPECT_EQ(
+      refusal_of(pairrank + "epsilon = 0.3\n"),
+      "c.toml:3:11: 'epsilon' does not apply to ranker 'pairrank': kind \"pairrank\" has no 'epsilon', "
+      "only ranknet. Remove it, or choose another kind.");
+  EXPECT_EQ(
+      refusal_of(pairrank, {{"ranker", "", "epsilon", "0.3", "--epsilon"}}),
+      "--epsilon does not apply to ranker 'pairrank': kind \"pairrank\" has no 'epsilon', only ranknet. "
+      "Remove it, or choose another kind.");
+  EXPECT_EQ(refusal_of("[[ranker]]\ncovariance = \"diagonal\"\nform = \"primal\"\n"),
+            "c.toml:3:8: 'form' does not apply to ranker 'olranknet': it counts only with covariance = "
+            "\"full\". Remove it, or change that.");
+  // Configurations of earlier versions list the defaults of settings that do not count.
+  EXPECT_EQ(refusal_of(pairrank + "epsilon = 0.0\nwidth = 100\n"), kNoError);
+  EXPECT_EQ(refusal_of(pairrank + pdgd, {parse_override("ranker.pdgd.alpha=1")}),
+            "--set ranker.pdgd.alpha does not apply to ranker 'pdgd': kind \"pdgd\" has no 'alpha', "
+            "only pairrank, olranknet or ollambdarank. Remove it, or choose another kind.");
+}
+
+TEST(ConfigurationTest, OverridesOfAllRankersGoToThoseThatHaveTheSetting) {
+  const std::string both = "[[ranker]]\nkind = \"pairrank\"\n[[ranker]]\nkind = \"pdgd\"\n";
+  const Configuration configuration = from_text(both, {parse_override("ranker.alpha=0.5")});
+  EXPECT_EQ(configuration.rankers[0].explore.alpha, 0.5);
+  EXPECT_EQ(configuration.rankers[1].explore.alpha,
+            RankerSettings::defaults(RankerKind::kPdgd, ProtocolName::kPaper).explore.alpha);
+  EXPECT_NE(refusal_of(both, {parse_override("ranker.width=5")}), kNoError);
+}
+
+TEST(ConfigurationTest, AListOfKindsMakesOneRankerOfEach) {
+  const SettingOverride kinds = {"ranker", "", "kind", "pairrank,pdgd", "--ranker"};
+  const Configuration configuration = from_text(
+      "", {kinds, parse_override("ranker.alpha=0.5"), parse_override("ranker.pdgd.learning_rate=2")});
+  ASSERT_EQ(configuration.rankers.size(), 2U);
+  EXPECT_EQ(configuration.rankers[0].name, "pairrank");
+  EXPECT_EQ(configuration.rankers[0].explore.alpha, 0.5);
+  EXPECT_EQ(configuration.rankers[1].kind, RankerKind::kPdgd);
+  EXPECT_EQ(configuration.rankers[1].trainer.learning_rate, 2.0);
+  EXPECT_EQ(configuration.rankers[1].trainer.learning_rate_decay, 0.9999977);
+  EXPECT_EQ(
+      refusal_of("[[ranker]]\n[[ranker]]\nname = \"b\"\n", {kinds}),
+      "--ranker names 2 rankers, but the file describes 2 rankers of its own: name one kind, or leave out "
+      "the file's [[ranker]] tables.");
+  EXPECT_EQ(refusal_of("", {{"ranker", "", "kind", "pairrank,pdgd,pairrank", "--ranker"}}),
+            "Two rankers are called 'pairrank'; give each [[ranker]] a unique name.");
+}
+
 TEST(ConfigurationTest, PrintedConfigurationReadsBackUnchanged) {
   const Configuration configuration = from_text(
       "[protocol]\nname = \"reference\"\nseeds = \"1-5\"\n[[ranker]]\nname = \"a\"\nalpha = "
@@ -68,7 +116,7 @@ TEST(ConfigurationTest, ErrorsNameLocationAndNearestName) {
             "c.toml:1:1: Unknown table 'protokol'. Did you mean 'protocol'?");
   EXPECT_EQ(refusal_of("rounds = 3\n"),
             "c.toml:1:10: 'rounds' is not in a table; put it under one of data, protocol, clicks, "
-            "user, ranker, run, study or sweep.");
+            "user, ranker, run, search, study or sweep.");
   EXPECT_EQ(refusal_of("[ranker]\nalpha = 1\n"), "c.toml:1:1: Write this table as [[ranker]].");
   EXPECT_EQ(refusal_of("[[run]]\nout = \"x\"\n").substr(0, 7), "c.toml:");
   EXPECT_EQ(refusal_of("[[ranker]]\nalpha = -1\n"), "c.toml:2:9: 'alpha' must be at least 0, not -1.0.");

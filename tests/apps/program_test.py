@@ -3,6 +3,8 @@
 import json
 import os
 import pathlib
+import resource
+import shutil
 import subprocess
 import tempfile
 import unittest
@@ -36,6 +38,45 @@ class Frame(unittest.TestCase):
             self.assertIn(nearest, done.stderr, arguments)
             self.assertEqual(done.stderr.count("\n"), 1, arguments)
 
+    def test_flags_of_other_programs_get_their_names_here(self):
+        for command, flag, here in (
+            ("run", "--gpu", "--device cuda"), ("run", "--normalize", "--data-normalise"), ("serve", "--normalize", "--normalise"),
+            ("run", "--algo", "--ranker"), ("run", "--k", "--cutoff"), ("eval", "--k", "--at"), ("run", "--folds", "--fold"),
+            ("run", "--lr", "--learning-rate"),
+        ):
+            done = olrank(command, flag, "1")
+            self.assertEqual(done.returncode, 2)
+            self.assertEqual(done.stderr, f"olrank: Unknown flag '{flag}'. Did you mean '{here}'? See 'olrank {command} --help'.\n")
+        self.assertIn("'run'", olrank("train").stderr)
+
+    def test_nothing_is_suggested_that_is_not_close(self):
+        self.assertEqual(olrank("run", "--zzzzqqq").stderr, "olrank: Unknown flag '--zzzzqqq'. See 'olrank run --help'.\n")
+        self.assertIn("Unknown command 'frobnicate'. The commands are run, tune,", olrank("frobnicate").stderr)
+
+    def test_help_is_a_command(self):
+        self.assertEqual(olrank("help").stdout, olrank("--help").stdout)
+        self.assertEqual(olrank("help", "run").stdout, olrank("run", "--help").stdout)
+        self.assertEqual(olrank("help", "data", "split").stdout, olrank("data", "split", "--help").stdout)
+        self.assertEqual(olrank("run", "--eval-every", "7", "--print-config").stdout.count("eval_every = 7\n"), 1)
+
+    def test_values_that_are_missing_or_no_numbers(self):
+        for arguments, said in (
+            (["serve", "--port", "80x"], "--port must be a number, not '80x'."),
+            (["serve", "--port", "80.5"], "--port must be a smaller or whole number, not '80.5'."),
+            (["run", "--out"], "--out needs a value."),
+        ):
+            done = olrank(*arguments)
+            self.assertEqual(done.returncode, 2)
+            self.assertEqual(done.stderr, f"olrank: {said} See 'olrank --help'.\n")
+
+    def test_a_flag_is_not_taken_for_a_value(self):
+        for arguments, said in ((["run", "--data", "synth:small", "--out", "--quiet"], "--out needs a value, but '--quiet'"),
+                                (["report", "x", "--figures", "--json"], "--figures needs a value, but '--json'"),
+                                (["data", "synth", "small", "--out", "--json"], "--out needs a value, but '--json'")):
+            done = olrank(*arguments)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertEqual(done.stderr, f"olrank: {said} follows, which is a flag.\n")
+
     def test_wrong_usage_exits_2(self):
         for arguments in ([], ["info", "more"], ["run", "--alpha"], ["run", "--alpha", "x"], ["run", "a.toml", "b.toml"],
                           ["run", "/nonexistent.toml"], ["--quiet", "--verbose", "info"], ["--json", "info", "--settings"]):
@@ -51,6 +92,36 @@ class Frame(unittest.TestCase):
             done = subprocess.run([PROGRAM, "info"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
         self.assertEqual(done.returncode, 1)
         self.assertIn("No space left on device", done.stderr)
+
+
+    def test_a_limit_on_file_sizes_is_an_error_like_a_full_disk(self):
+        def small_files():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+
+        with tempfile.TemporaryDirectory() as folder:
+            done = olrank("data", "synth", "small?queries=60", "--out", os.path.join(folder, "d"), preexec_fn=small_files)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("File too large", done.stderr)
+        self.assertEqual(done.stderr.count("olrank: "), 1)
+
+    @unittest.skipIf(os.geteuid() == 0 and not shutil.which("setpriv"), "root may read everything")
+    def test_unreadable_files_are_not_said_to_need_write_permission(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.chmod(folder, 0o755)
+            file, closed = os.path.join(folder, "c.toml"), os.path.join(folder, "closed")
+            pathlib.Path(file).write_text("[protocol]\n")
+            os.mkdir(closed)
+            os.chmod(file, 0)
+            os.chmod(closed, 0)
+            user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] if os.geteuid() == 0 else []
+            for arguments, action in ((["run", file], f"read '{file}'"), (["report", closed], f"read '{closed}/manifest.json'"),
+                                      (["run", "--data", closed], f"read the folder '{closed}'"),
+                                      (["run", "--data", "synth:small", "--out", closed], f"open the folder '{closed}'")):
+                done = subprocess.run([*user, PROGRAM, *arguments], capture_output=True, text=True, timeout=60, cwd="/")
+                self.assertEqual(done.stderr, f"olrank: Cannot {action}: Permission denied. Make it readable for you (chmod), "
+                                 "or run as its owner.\n", arguments)
+                self.assertIn(done.returncode, (1, 2))
+            os.chmod(closed, 0o755)
 
 
 class Info(unittest.TestCase):

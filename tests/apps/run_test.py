@@ -216,7 +216,7 @@ class Resume(Folder):
         self.done(out, *settings)
         self.refused(2, "already contains results", "run", "--data", DATA, "--out", out, *settings)
         changed = [*settings, "--learning-rate", "0.2"]
-        self.refused(2, "'learning_rate = 0.1' there, 'learning_rate = 0.2' here", "run", "--quiet", "--data", DATA, "--out",
+        self.refused(2, "ranker.pdgd.learning_rate is 0.2, and was 0.1. --resume can add", "run", "--quiet", "--data", DATA, "--out",
                      out, *changed, "--resume")
         self.done(out, *changed, "--force")
         config = (out / "config.toml").read_text()
@@ -230,7 +230,9 @@ class Resume(Folder):
         (trial / "summary.json").unlink()
         resume = ["run", "--quiet", "--out", out, *settings, "--resume", "--data"]
         configuration = (out / "config.toml").read_bytes()
-        self.refused(2, "which differs in the data", *resume, "synth:small?queries=60&seed=4")
+        self.refused(2, 'was played on other data: data.source is "synth:small?queries=60&seed=4", and was "synth:small?'
+                     'queries=60&seed=3". Resume with the data that it began with, or choose another --out.',
+                     *resume, "synth:small?queries=60&seed=4")
         self.assertEqual((out / "config.toml").read_bytes(), configuration)
         state = trial / "checkpoint" / "state.safetensors"
         whole = state.read_bytes()
@@ -248,7 +250,7 @@ class Resume(Folder):
         earlier = trial / "checkpoint" / "state.olrank"
         earlier.write_bytes(b"olrankst" + bytes([1, 0, 0, 0]) + bytes(28))
         self.refused(1, "state.olrank: This checkpoint has format version 1, but this olrank reads version 2. To "
-                     "continue, use the olrank that wrote it, or start the trial again with --force.", *resume, DATA)
+                     f"continue, use the olrank that wrote it, or remove {trial} and use --resume", *resume, DATA)
         earlier.unlink()
         state.write_bytes(whole)
         self.assertEqual(olrank(*resume, DATA).returncode, 0)
@@ -261,7 +263,7 @@ class Resume(Folder):
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
             resource.setrlimit(resource.RLIMIT_FSIZE, (60000, 60000))
 
-        self.done(out, *settings[:3], 20, *settings[4:], "--seeds", "1")
+        self.done(out, *settings, "--seeds", "1")
         before = (self.trial("a") / "summary.json").read_bytes()
         shutil.copytree(out, self.folder / "b")
         done = run(self.folder / "b", *settings, "--seeds", "2", "--resume", preexec_fn=small_files)
@@ -275,8 +277,8 @@ class Resume(Folder):
 class Replay(Folder):
     def test_replaying_a_trace_learns_the_same_model(self):
         """These rankers draw no random numbers while learning, so the same clicks give the same parameters."""
-        for ranker in ("pairrank", "pdgd"):
-            settings = ["--ranker", ranker, "--rounds", 80, "--seeds", "1", "--pairs", "adjacent"]
+        for ranker, pairs in (("pairrank", ["--pairs", "adjacent"]), ("pdgd", [])):
+            settings = ["--ranker", ranker, "--rounds", 80, "--seeds", "1", *pairs]
             trace = self.folder / f"{ranker}.jsonl"
             self.done(self.folder / "first", *settings, "--clicks", "navigational", "--trace", trace, "--force")
             self.done(self.folder / "again", *settings, "--replay", trace, "--force")

@@ -260,8 +260,8 @@ class Tune(unittest.TestCase):
         self.assertIn("'fold-and-user'", self.tune("o", "--per", "fold-and-usr", code=2).stderr)
         self.assertEqual(olrank("tune").returncode, 2)
         for keys, point in (('network = "linear"\nexploration = ["greedy", "epsilon"]\n', "greedy+network=linear+exploration=epsilon"),
-                            ('kind = ["ranknet", "olranknet"]\nnetwork = "mlp"\noptimizer = "nesterov"\nloss = "mean"\n',
-                             "greedy+kind=olranknet+network=mlp+optimizer=nesterov+loss=mean")):
+                            ('kind = ["p2neurrank", "olranknet"]\nnetwork = "mlp"\noptimizer = "nesterov"\nloss = "mean"\n',
+                             "greedy+kind=p2neurrank+network=mlp+optimizer=nesterov+loss=mean")):
             self.write(more="[sweep.greedy]\n" + keys)
             self.assertIn(f"'{point}'", self.tune("o", code=2).stderr)
         self.config.write_text(CONFIGURATION.format(rounds=60).split("[sweep")[0])

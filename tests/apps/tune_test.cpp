@@ -1,8 +1,10 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <fstream>
 #include <limits>
+#include <map>
 #include <set>
 
 #include "apps/configuration.h"
@@ -45,7 +47,7 @@ TEST(SweepTest, ReadsAndConvertsValues) {
                                                 "[sweep.full]\n"
                                                 "list = [\"certain\", \"blocks\"]\n"
                                                 "[sweep.\"b.2\"]\n"
-                                                "alpha = [2]\n");
+                                                "learning_rate = [2]\n");
   ASSERT_EQ(configuration.sweep.size(), 5U);
   EXPECT_EQ(configuration.sweep[0].ranker, "");
   EXPECT_EQ(configuration.sweep[0].values, (std::vector<SettingValue>{1.0, 0.5}));
@@ -57,7 +59,7 @@ TEST(SweepTest, ReadsAndConvertsValues) {
   EXPECT_EQ(configuration.sweep[4].ranker, "b.2");
 
   const std::string printed = print_configuration(configuration);
-  EXPECT_NE(printed.find("\n[sweep.\"b.2\"]\nalpha = [2.0]\n"), std::string::npos) << printed;
+  EXPECT_NE(printed.find("\n[sweep.\"b.2\"]\nlearning_rate = [2.0]\n"), std::string::npos) << printed;
   EXPECT_EQ(print_configuration(from_text(printed)), printed);
   EXPECT_EQ(print_configuration(from_text(kTwoRankers)).find("sweep"), std::string::npos);
 }
@@ -92,30 +94,123 @@ TEST(SweepTest, RefusesToSetASweptKeyOnTheCommandLine) {
   const std::string text = kTwoRankers + "[sweep.full]\nalpha = [1, 2]\n";
   EXPECT_EQ(refusal_of(text, {parse_override("ranker.alpha=3")}),
             "--set ranker.alpha: The file sweeps 'alpha' in ranker 'full'; remove the flag or the sweep.");
-  EXPECT_EQ(refusal_of(text, {parse_override("ranker.b.2.alpha=3")}), kNoError);
+  EXPECT_EQ(refusal_of(text, {parse_override("ranker.b.2.learning_rate=3")}), kNoError);
   EXPECT_THROW(parse_override("sweep.alpha=[1, 2]"), InvalidArgument);
 }
 
 TEST(SweepTest, GridHasEveryCombination) {
   const Configuration configuration = from_text(kTwoRankers +
                                                 "[sweep]\n"
-                                                "alpha = [0.1, 1]\n"
-                                                "learning_rate = [0.5, 0.25]\n"
+                                                "stop_gradient_norm = [0.1, 1]\n"
+                                                "alpha = [0.5, 0.25]\n"
+                                                "learning_rate = [3, 4]\n"
                                                 "[sweep.full]\n"
                                                 "lambda = [1e-5]\n"
-                                                "alpha = [7]\n");
+                                                "stop_gradient_norm = [7]\n");
   const std::vector<GridPoint> grid = grid_of(configuration);
-  EXPECT_EQ(names_of(grid),
-            (std::vector<std::string>{"full+alpha=7+learning_rate=0.5+lambda=1e-05",
-                                      "full+alpha=7+learning_rate=0.25+lambda=1e-05",
-                                      "b.2+alpha=0.1+learning_rate=0.5", "b.2+alpha=0.1+learning_rate=0.25",
-                                      "b.2+alpha=1+learning_rate=0.5", "b.2+alpha=1+learning_rate=0.25"}));
+  EXPECT_EQ(names_of(grid), (std::vector<std::string>{"full+stop_gradient_norm=7+alpha=0.5+lambda=1e-05",
+                                                      "full+stop_gradient_norm=7+alpha=0.25+lambda=1e-05",
+                                                      "b.2+learning_rate=3", "b.2+learning_rate=4"}));
   EXPECT_EQ(grid[1].ranker, "full");
-  EXPECT_EQ(grid[1].settings.explore.alpha, 7.0);
-  EXPECT_EQ(grid[1].settings.trainer.learning_rate, 0.25);
+  EXPECT_EQ(grid[1].settings.trainer.stop_gradient_norm, 7.0);
+  EXPECT_EQ(grid[1].settings.explore.alpha, 0.25);
   EXPECT_EQ(grid[1].settings.posterior.lambda, 1e-5);
   EXPECT_EQ(grid[1].settings.trainer.steps, configuration.rankers[0].trainer.steps);
-  EXPECT_EQ(grid[4].settings.trainer.learning_rate_decay, 0.9999977);
+  EXPECT_EQ(grid[3].settings.trainer.learning_rate_decay, 0.9999977);
+}
+
+TEST(SweepTest, RefusesSettingsThatNoneOfTheRankersHas) {
+  EXPECT_EQ(
+      refusal_of(kTwoRankers + "[sweep]\nwidth = [8, 16]\n"),
+      "c.toml:8:1: 'width' does not apply to ranker 'b.2': it counts only with network = \"mlp\". Remove "
+      "it, or change that.");
+  EXPECT_EQ(
+      refusal_of(kTwoRankers + "[sweep.full]\nepsilon = [0.1, 0.2]\n"),
+      "c.toml:8:1: 'epsilon' does not apply to ranker 'full': kind \"pairrank\" has no 'epsilon', only "
+      "ranknet. Remove it, or choose another kind.");
+  EXPECT_EQ(refusal_of(kTwoRankers + "[sweep]\nwidth = [8, 16]\nnetwork = [\"linear\", \"mlp\"]\n"),
+            kNoError);
+}
+
+const std::string kRanges =
+    "[[ranker]]\nname = \"full\"\nkind = \"pairrank\"\n[[ranker]]\nname = \"b\"\nkind = \"olranknet\"\n"
+    "[sweep]\nalpha = { from = 0.01, to = 10, scale = \"log\" }\n"
+    "[sweep.b]\nwidth = { from = 4, to = 7 }\nlist = [\"certain\", \"blocks\"]\n";
+
+TEST(RandomSearch, DrawsFromRangesAndLists) {
+  const Configuration configuration = from_text(kRanges, {parse_override("search.draws=400")});
+  const std::vector<GridPoint> grid = grid_of(configuration);
+  int points = 0;
+  int below_one_tenth = 0;
+  std::map<std::int64_t, int> widths;
+  std::map<ListRule, int> lists;
+  for (const GridPoint& point : grid) {
+    const double alpha = point.settings.explore.alpha;
+    EXPECT_TRUE(alpha >= 0.01 && alpha <= 10.0) << alpha;
+    EXPECT_LE(fmt::format("{}", alpha).size(), 6U) << "three digits: " << alpha;
+    if (point.ranker == "full") continue;
+    ++points;
+    below_one_tenth += alpha < 0.1 ? 1 : 0;
+    ++widths[point.settings.network.width];
+    ++lists[point.settings.explore.list];
+  }
+  // A third of the range's logarithm, with a deviation of 9.4: four of them.
+  EXPECT_NEAR(below_one_tenth, points / 3, 38);
+  EXPECT_EQ(widths.size(), 4U);
+  for (const auto& [width, count] : widths) EXPECT_NEAR(count, points / 4, 35) << width;  // deviation 8.7
+  EXPECT_NEAR(lists[ListRule::kBlocks], points / 2, 40);                                  // deviation 10
+}
+
+TEST(RandomSearch, IsReproducibleAndGrows) {
+  const auto values = [](const std::string& text, const std::vector<SettingOverride>& overrides) {
+    std::vector<double> alphas;
+    for (const GridPoint& point : grid_of(from_text(text, overrides))) {
+      if (point.ranker == "full") alphas.push_back(point.settings.explore.alpha);
+    }
+    return alphas;
+  };
+  const std::vector<double> ten = values(kRanges, {parse_override("search.draws=10")});
+  EXPECT_EQ(ten.size(), 10U);
+  EXPECT_EQ(values(kRanges, {parse_override("search.draws=10")}), ten);
+  EXPECT_NE(values(kRanges, {parse_override("search.draws=10"), parse_override("search.seed=2")}), ten);
+  // Neither more draws nor further axes change the first ones.
+  std::vector<double> more = values(kRanges + "[sweep.full]\nlambda = { from = 1, to = 2 }\n",
+                                    {parse_override("search.draws=15")});
+  more.resize(10);
+  EXPECT_EQ(more, ten);
+}
+
+TEST(RandomSearch, RangesReadBackAndAreChecked) {
+  const Configuration configuration = from_text(kRanges + "[search]\ndraws = 3\nseed = 7\n");
+  const std::string printed = print_configuration(configuration);
+  EXPECT_NE(printed.find("alpha = { from = 0.01, to = 10, scale = \"log\" }\n"), std::string::npos)
+      << printed;
+  EXPECT_NE(printed.find("[search]\ndraws = 3\nseed = 7\n"), std::string::npos) << printed;
+  EXPECT_EQ(print_configuration(from_text(printed)), printed);
+  EXPECT_EQ(
+      message_of<InvalidArgument>([] { grid_of(from_text(kRanges)); }),
+      "The sweep of ranker 'full' has a range for 'alpha': say how many points to draw, --draws 20, or "
+      "list its values.");
+  EXPECT_EQ(
+      refusal_of("[sweep]\nalpha = { from = 1, to = 0.5 }\n"),
+      "c.toml:2:9: The range of 'alpha' needs 'from' and a larger 'to', such as { from = 0.01, to = 10 }.");
+  EXPECT_EQ(refusal_of("[sweep]\nalpha = { from = 0, to = 0.5, scale = \"log\" }\n"),
+            "c.toml:2:9: With scale = \"log\", 'from' must be above 0, not 0.");
+  EXPECT_EQ(refusal_of("[sweep]\nlist = { from = 0, to = 1 }\n"),
+            "c.toml:2:8: 'list' is no number, so it has no range; list its values.");
+  EXPECT_EQ(refusal_of("[sweep]\nalpha = { from = -1, to = 1 }\n"),
+            "c.toml:2:18: 'alpha' must be at least 0, not -1.0.");
+  EXPECT_EQ(refusal_of("[sweep]\nalpha = { from = 0, to = 1, step = 1 }\n"),
+            "c.toml:2:29: A range has from, to and scale, not 'step'.");
+}
+
+TEST(SweepTest, RefusesPointsThatIgnoreAValue) {
+  const Configuration configuration =
+      from_text("[sweep]\ncovariance = [\"full\", \"diagonal\"]\nform = [\"dual\", \"primal\"]\n");
+  EXPECT_EQ(
+      message_of<InvalidArgument>([&] { grid_of(configuration); }),
+      "Grid point 'olranknet+covariance=diagonal+form=dual': 'form' does not apply: it counts only with "
+      "covariance = \"full\". Remove it, or change that; or sweep it in a ranker of its own.");
 }
 
 TEST(SweepTest, RankersWithoutASweepHaveNoGridPoint) {
@@ -143,7 +238,8 @@ TEST(SweepTest, PointNamesAreUniqueFolderNames) {
 
 TEST(SweepTest, RefusesHugeGrids) {
   std::string text = "[sweep]\n";
-  for (const std::string key : {"alpha", "lambda", "slack", "c1", "c2", "delta"}) {
+  for (const std::string key :
+       {"lambda", "slack", "alpha", "learning_rate", "stop_gradient_norm", "learning_rate_decay"}) {
     text += key + " = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.15]\n";
   }
   EXPECT_THROW(grid_of(from_text(text)), InvalidArgument);
@@ -332,7 +428,7 @@ TEST(EdgeNotesTest, NotesValuesAtTheEdgeOfThreeOrMore) {
       "[[ranker]]\nname = \"a\"\n[sweep]\n"
       "alpha = [0.5, 1, 0.1]\nlambda = [1, 2]\nsteps = [5, 10, 20]\n"
       "list = [\"certain\", \"blocks\", \"greedy\"]\n");
-  const std::vector<SweepAxis> axes = axes_of(configuration.sweep, "a");
+  const std::vector<SweepAxis> axes = axes_of(configuration.sweep, configuration.rankers.front());
   const std::vector<GridPoint> grid = grid_of(configuration);
   const auto point_with = [&](double alpha, std::int64_t steps) {
     for (const GridPoint& point : grid) {

@@ -27,6 +27,13 @@ TEST(ErrorTest, IoErrorsSuggestAWayOut) {
   const std::string full = IoError("write", "/x/y", ENOSPC).what();
   EXPECT_EQ(full,
             "Cannot write '/x/y': No space left on device. Free some space or choose another folder.");
+  EXPECT_STREQ(
+      IoError("read", "/x/y", EACCES).what(),
+      "Cannot read '/x/y': Permission denied. Make it readable for you (chmod), or run as its owner.");
+  EXPECT_STREQ(
+      IoError("write", "/x/y", EACCES).what(),
+      "Cannot write '/x/y': Permission denied. Choose a folder with write permission, or change its "
+      "permissions.");
 }
 
 }  // namespace

@@ -67,11 +67,20 @@ TEST(LastLists, TooFewRoundsAreNotJudged) {
   EXPECT_TRUE(lists.worse_than_random());
 }
 
-TEST(LastLists, ContinueFromSavedSums) {
+TEST(LastLists, AreThoseOfTheLatestRounds) {
+  LastLists lists;
+  for (int round = 0; round < 50; ++round) lists.observe(1.0, {0.25, 0.01});
+  EXPECT_EQ(lists.mean_ndcg(), 1.0);
+  for (std::int64_t round = 0; round < LastLists::kRounds; ++round) lists.observe(0.125, {0.5, 0.01});
+  EXPECT_EQ(lists.mean_ndcg(), 0.125);
+  EXPECT_EQ(lists.random_ndcg(), 0.5);
+}
+
+TEST(LastLists, ContinueFromSavedLists) {
   LastLists lists;
   for (std::int64_t round = 0; round < LastLists::kRounds; ++round) lists.observe(0.125, {0.5, 0.01});
   LastLists other;
-  other.restore(lists.sums());
+  other.restore(lists.values());
   EXPECT_EQ(other.mean_ndcg(), 0.125);
   EXPECT_EQ(other.random_ndcg(), 0.5);
   EXPECT_TRUE(other.worse_than_random());

@@ -8,7 +8,7 @@ namespace olrank {
 namespace {
 
 TEST(InterruptTest, RecordsTheFirstSignal) {
-  for (const int signal : {SIGINT, SIGTERM}) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     const InterruptGuard guard;
     EXPECT_EQ(InterruptGuard::requested(), 0);
     std::raise(signal);
@@ -16,6 +16,17 @@ TEST(InterruptTest, RecordsTheFirstSignal) {
   }
   EXPECT_EQ(InterruptGuard::exit_code(SIGINT), 130);
   EXPECT_EQ(InterruptGuard::exit_code(SIGTERM), 143);
+  EXPECT_EQ(InterruptGuard::exit_code(SIGHUP), 129);
+}
+
+TEST(InterruptTest, LeavesAnIgnoredHangUpIgnored) {
+  std::signal(SIGHUP, SIG_IGN);  // as nohup does
+  {
+    const InterruptGuard guard;
+    std::raise(SIGHUP);
+    EXPECT_EQ(InterruptGuard::requested(), 0);
+  }
+  EXPECT_EQ(std::signal(SIGHUP, SIG_DFL), SIG_IGN);
 }
 
 TEST(InterruptTest, SecondSignalEndsTheProcess) {

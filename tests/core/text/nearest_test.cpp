@@ -36,6 +36,18 @@ TEST(NearestTest, EndsMayBeMissing) {
   EXPECT_EQ(nearest_name("e", std::vector<std::string>{"err", "a"}), "a");
 }
 
+TEST(NearestTest, SuggestsOnlyWhatMayBeMeant) {
+  const std::vector<std::string> flags = {"--alpha", "--c1", "--set", "--fold", "--protocol-eval-every"};
+  EXPECT_EQ(near_name("--alpah", flags), "--alpha");
+  EXPECT_EQ(near_name("--folds", flags), "--fold");
+  EXPECT_EQ(near_name("--eval-every", flags), "--protocol-eval-every");
+  EXPECT_EQ(near_name("--evla-every-round", flags), "");
+  for (const char* other : {"--gpu", "--algo", "--k", "--zzzzqqq", "--"})
+    EXPECT_EQ(near_name(other, flags), "");
+  EXPECT_EQ(near_name("x", {}), "");
+  EXPECT_EQ(did_you_mean("banana", flags), "No known name is close to it.");
+}
+
 TEST(NearestTest, JoinsNames) {
   EXPECT_EQ(joined(std::vector<std::string>{}), "");
   EXPECT_EQ(joined(std::vector<std::string>{"a"}), "a");
@@ -48,6 +60,7 @@ TEST(MustBeOneOf, ListsTheChoicesAndSuggestsTheNearest) {
   EXPECT_EQ(did_you_mean("onlin", choices), "Did you mean 'online'?");
   EXPECT_EQ(must_be_one_of("onlin", choices),
             "must be offline, online or both, not 'onlin'. Did you mean 'online'?");
+  EXPECT_EQ(must_be_one_of("banana", choices), "must be offline, online or both, not 'banana'.");
 }
 
 }  // namespace

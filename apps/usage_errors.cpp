@@ -1,0 +1,180 @@
+#include "apps/usage_errors.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/error.h"
+#include "core/text/nearest.h"
+
+namespace olrank {
+namespace {
+
+/// A name that other programs use, and what it may be called here: the first that the command has.
+struct Alias {
+  std::string_view name;
+  std::array<std::string_view, 2> here;
+};
+
+constexpr std::array kFlagAliases = {
+    Alias{"--gpu", {"--device cuda"}},
+    Alias{"--cuda", {"--device cuda"}},
+    Alias{"--cpu", {"--device cpu"}},
+    Alias{"--normalize", {"--normalise", "--data-normalise"}},
+    Alias{"--normalization", {"--normalise", "--data-normalise"}},
+    Alias{"--normalisation", {"--normalise", "--data-normalise"}},
+    Alias{"--algo", {"--ranker"}},
+    Alias{"--algorithm", {"--ranker"}},
+    Alias{"--method", {"--ranker"}},
+    Alias{"--kind", {"--ranker"}},
+    Alias{"--k", {"--cutoff", "--at"}},
+    Alias{"--topk", {"--cutoff", "--at"}},
+    Alias{"--top-k", {"--cutoff", "--at"}},
+    Alias{"--lr", {"--learning-rate"}},
+    Alias{"--iterations", {"--rounds"}},
+    Alias{"--impressions", {"--rounds"}},
+    Alias{"--dataset", {"--data"}},
+    Alias{"--output", {"--out"}},
+    Alias{"--output-dir", {"--out"}},
+    Alias{"--workers", {"--jobs", "--threads"}},
+    Alias{"--hidden", {"--width"}},
+    Alias{"--layers", {"--depth"}},
+    Alias{"--users", {"--clicks"}},
+    Alias{"--click-model", {"--clicks"}},
+    Alias{"--config", {"the file as the first argument"}},
+};
+
+constexpr std::array kCommandAliases = {Alias{"train", {"run"}},    Alias{"evaluate", {"eval"}},
+                                        Alias{"predict", {"rank"}}, Alias{"score", {"rank"}},
+                                        Alias{"plot", {"report"}},  Alias{"benchmark", {"bench"}},
+                                        Alias{"version", {"info"}}};
+
+/// What `name` may be called here; empty if nothing is close to it.
+std::string suggestion(const std::string& name, std::span<const std::string> known,
+                       std::span<const Alias> aliases) {
+  const auto is_known = [&](std::string_view flag) {
+    return !flag.starts_with('-') || std::find(known.begin(), known.end(), flag) != known.end();
+  };
+  for (const Alias& alias : aliases) {
+    if (alias.name != name) continue;
+    for (const std::string_view here : alias.here) {
+      if (!here.empty() && is_known(here.substr(0, here.find(' ')))) return std::string(here);
+    }
+  }
+  return near_name(name, known);
+}
+
+std::string question(const std::string& suggested) {
+  return suggested.empty() ? "" : fmt::format(" Did you mean '{}'?", suggested);
+}
+
+/// "--port" and "80x" of "Could not convert: --port = 80x".
+std::string conversion_sentence(std::string_view message) {
+  constexpr std::string_view kBegin = "Could not convert: ";
+  constexpr std::string_view kEquals = " = ";
+  const std::size_t equals = message.find(kEquals);
+  if (!message.starts_with(kBegin) || equals == std::string_view::npos) return std::string(message) + ".";
+  const std::string_view flag = message.substr(kBegin.size(), equals - kBegin.size());
+  const std::string value(message.substr(equals + kEquals.size()));
+  char* end = nullptr;
+  std::strtod(value.c_str(), &end);
+  const bool is_number = end != value.c_str() && *end == '\0';
+  return fmt::format("{} must be {}, not '{}'.", flag, is_number ? "a smaller or whole number" : "a number",
+                     value);
+}
+
+}  // namespace
+
+void refuse_unknown(const CLI::App& program, const CLI::App* command) {
+  const std::vector<std::string> unknown = program.remaining(true);
+  if (unknown.empty()) return;
+  std::string where = command != nullptr ? "olrank " + command->get_name() : "olrank";
+  // For a command group, compare with the flags and names of its subcommand.
+  while (command != nullptr && !command->get_subcommands().empty()) {
+    command = command->get_subcommands().front();
+    where += " " + command->get_name();
+  }
+  const std::string& first = unknown.front();
+  std::vector<std::string> known;
+  if (first.rfind('-', 0) == 0) {
+    for (const CLI::App* app : {command, &program}) {
+      if (app == nullptr) continue;
+      for (const CLI::Option* option : app->get_options()) {
+        for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+      }
+    }
+    const std::string flag = first.substr(0, first.find('='));
+    throw InvalidArgument(fmt::format("Unknown flag '{}'.{} See '{} --help'.", flag,
+                                      question(suggestion(flag, known, kFlagAliases)), where));
+  }
+  const bool is_group =
+      command == nullptr || !command->get_subcommands([](const CLI::App*) { return true; }).empty();
+  if (!is_group) {
+    throw InvalidArgument(fmt::format("Unexpected argument '{}'. See '{} --help'.", first, where));
+  }
+  const CLI::App& parent = command != nullptr ? *command : program;
+  for (const CLI::App* other : parent.get_subcommands([](const CLI::App*) { return true; })) {
+    known.push_back(other->get_name());
+  }
+  const auto aliases =
+      command == nullptr ? std::span<const Alias>(kCommandAliases) : std::span<const Alias>();
+  const std::string suggested = suggestion(first, known, aliases);
+  const std::string commands =
+      suggested.empty() ? fmt::format(" The commands are {}.", joined(known)) : question(suggested);
+  throw InvalidArgument(fmt::format("Unknown command '{}'.{} See '{} --help'.", first, commands, where));
+}
+
+void refuse_flags_as_values(const CLI::App& program, const std::vector<std::string>& arguments) {
+  const CLI::App* command = &program;
+  const auto option_of = [&](const std::string& word) {
+    const std::string flag = word.substr(0, word.find('='));
+    const CLI::Option* option = command->get_option_no_throw(flag);
+    return option != nullptr ? option : program.get_option_no_throw(flag);
+  };
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& word = arguments[i];
+    if (!word.starts_with("--")) {
+      const auto named =
+          command->get_subcommands([&](const CLI::App* below) { return below->get_name() == word; });
+      if (!named.empty()) command = named.front();
+      continue;
+    }
+    const CLI::Option* option = word.find('=') == std::string::npos ? option_of(word) : nullptr;
+    if (option == nullptr || option->get_items_expected_min() == 0 || i + 1 == arguments.size()) continue;
+    const std::string& next = arguments[i + 1];
+    if (next.starts_with("--") && option_of(next) != nullptr)
+      throw InvalidArgument(
+          fmt::format("{} needs a value, but '{}' follows, which is a flag.", word, next));
+  }
+}
+
+std::string usage_sentence(const CLI::ParseError& error) {
+  const std::string message = error.what();
+  if (error.get_name() == "ConversionError") return conversion_sentence(message);
+  if (error.get_name() == "ArgumentMismatch" && message.ends_with(" missing"))
+    return fmt::format("{} needs a value.", message.substr(0, message.find(':')));
+  return message.empty() || message.back() == '.' ? message : message + ".";
+}
+
+std::vector<std::string> without_help_command(std::vector<std::string> arguments) {
+  if (arguments.empty() || arguments.front() != "help") return arguments;
+  arguments.erase(arguments.begin());
+  arguments.emplace_back("--help");
+  return arguments;
+}
+
+int run_command(Command& command, const OutputFlags& output) {
+  try {
+    return command.run(output);
+  } catch (const std::filesystem::filesystem_error& error) {
+    throw IoError("read", error.path1().string(), error.code().value());
+  }
+}
+
+}  // namespace olrank

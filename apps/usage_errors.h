@@ -1,0 +1,30 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "apps/command.h"
+
+namespace olrank {
+
+/// Throws InvalidArgument for the first flag or command that CLI11 did not recognise, with a suggestion if
+/// there is one: the nearest name, or what other programs' flags are called here. `command` is the
+/// subcommand given, null for none.
+void refuse_unknown(const CLI::App& program, const CLI::App* command);
+
+/// Throws InvalidArgument where a flag stands in the place of another flag's value: "--out --quiet" would
+/// write to a folder of that name.
+void refuse_flags_as_values(const CLI::App& program, const std::vector<std::string>& arguments);
+
+/// A parse error of CLI11 as a sentence.
+std::string usage_sentence(const CLI::ParseError& error);
+
+/// "olrank help run" as "olrank run --help"; other arguments as they are.
+std::vector<std::string> without_help_command(std::vector<std::string> arguments);
+
+/// Runs the command. Errors of the file system name the path and what to do.
+int run_command(Command& command, const OutputFlags& output);
+
+}  // namespace olrank

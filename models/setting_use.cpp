@@ -1,0 +1,164 @@
+#include "models/setting_use.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+namespace olrank {
+namespace {
+
+using Kinds = bool (*)(const RankerKindRow& row);
+using Condition = bool (*)(const RankerSettings& settings);
+
+/// Which rankers have a setting. Those of all kinds have no rule.
+struct SettingUse {
+  std::string_view key;
+  Kinds kinds;
+  Condition counts = nullptr;    // under further settings of the same ranker; null: always
+  std::string_view needed = {};  // what `counts` asks for, as a configuration says it
+};
+
+bool with_widths(const RankerKindRow& row) {
+  return row.evidence == OrderEvidence::kWidths;
+}
+bool with_votes(const RankerKindRow& row) {
+  return row.evidence == OrderEvidence::kVotes;
+}
+bool with_orders(const RankerKindRow& row) {
+  return row.evidence != OrderEvidence::kNone;
+}
+bool may_have_network(const RankerKindRow& row) {
+  return row.forms != ModelForms::kLinear;
+}
+bool with_history(const RankerKindRow& row) {
+  return row.training == Training::kHistory;
+}
+bool with_newton_or_history(const RankerKindRow& row) {
+  return row.training == Training::kNewton || with_history(row);
+}
+bool with_steps_of_a_size(const RankerKindRow& row) {
+  return row.training != Training::kNewton;
+}
+bool with_batches(const RankerKindRow& row) {
+  return row.training == Training::kLabels || with_history(row);
+}
+bool with_width_covariance(const RankerKindRow& row) {
+  return with_widths(row) && with_history(row);
+}
+bool with_pair_rule(const RankerKindRow& row) {
+  return row.pairs != PairUse::kOwnPairs;
+}
+bool on_device(const RankerKindRow& row) {
+  return row.on_device;
+}
+bool by_epsilon(const RankerKindRow& row) {
+  return row.bandit == BanditUse::kEpsilon;
+}
+bool by_duels(const RankerKindRow& row) {
+  return row.bandit == BanditUse::kDuels;
+}
+
+bool is_network(const RankerSettings& settings) {
+  return settings.network.network == NetworkForm::kMlp;
+}
+bool is_theory(const RankerSettings& settings) {
+  return settings.explore.alpha_schedule == AlphaSchedule::kTheory;
+}
+/// Labels are learned in mini-batches whatever `loss` says.
+bool has_mean_loss(const RankerSettings& settings) {
+  return row_of(settings.kind).training != Training::kHistory || settings.trainer.loss == LossForm::kMean;
+}
+/// Only networks that train on their history have both losses.
+bool has_full_batches(const RankerSettings& settings) {
+  return row_of(settings.kind).training != Training::kHistory || settings.trainer.loss == LossForm::kSum;
+}
+
+constexpr std::string_view kNetwork = "network = \"mlp\"";
+constexpr std::string_view kTheory = "alpha_schedule = \"theory\"";
+constexpr std::string_view kSumLoss = "loss = \"sum\"";
+constexpr std::string_view kMeanLoss = "loss = \"mean\"";
+
+constexpr std::array kUses = {
+    SettingUse{"width", may_have_network, is_network, kNetwork},
+    SettingUse{"depth", may_have_network, is_network, kNetwork},
+    SettingUse{"parameterisation", may_have_network, is_network, kNetwork},
+    SettingUse{"initialisation", may_have_network, is_network, kNetwork},
+    SettingUse{"scaling", with_history},
+    SettingUse{"covariance", with_widths},
+    SettingUse{"form", with_width_covariance,
+               [](const RankerSettings& settings) {
+                 return settings.posterior.covariance == Covariance::kFull ||
+                        settings.posterior.has_shadow();
+               },
+               "covariance = \"full\""},
+    SettingUse{
+        "shadow", with_width_covariance,
+        [](const RankerSettings& settings) { return settings.posterior.covariance != Covariance::kFull; },
+        "another covariance than full"},
+    SettingUse{"lambda", with_orders},
+    SettingUse{"members", with_votes},
+    SettingUse{"noise_variance", with_votes},
+    SettingUse{"member_schedule",
+               [](const RankerKindRow& row) { return with_votes(row) && on_device(row); }},
+    SettingUse{"alpha", with_widths, [](const RankerSettings& settings) { return !is_theory(settings); },
+               "alpha_schedule = \"constant\""},
+    SettingUse{"alpha_schedule", with_widths},
+    SettingUse{"c1", with_widths, is_theory, kTheory},
+    SettingUse{"c2", with_widths, is_theory, kTheory},
+    SettingUse{"delta", with_widths, is_theory, kTheory},
+    SettingUse{"noise_subgaussian", with_widths, is_theory, kTheory},
+    SettingUse{"slack", with_widths},
+    SettingUse{"list", with_orders},
+    SettingUse{"refine", with_orders},
+    SettingUse{"pairs", with_pair_rule},
+    SettingUse{"optimizer", with_batches},
+    SettingUse{"loss", with_newton_or_history},
+    SettingUse{"learning_rate", with_steps_of_a_size},
+    SettingUse{"learning_rate_decay", with_steps_of_a_size, has_full_batches, kSumLoss},
+    SettingUse{"steps", with_newton_or_history, has_full_batches, kSumLoss},
+    SettingUse{"stop_gradient_norm", with_newton_or_history, has_full_batches, kSumLoss},
+    SettingUse{"epochs", with_batches, has_mean_loss, kMeanLoss},
+    SettingUse{"batch", with_batches, has_mean_loss, kMeanLoss},
+    SettingUse{"precision", on_device},
+    SettingUse{"exploration", by_epsilon},
+    SettingUse{"epsilon", by_epsilon,
+               [](const RankerSettings& settings) {
+                 return settings.bandit.exploration == SimpleExploration::kEpsilon;
+               },
+               "exploration = \"epsilon\""},
+    SettingUse{"exploration_radius", by_duels},
+    SettingUse{"interleaving", by_duels},
+    SettingUse{"candidates", [](const RankerKindRow& row) { return row.multileaves; }},
+    SettingUse{"temperature", by_duels,
+               [](const RankerSettings& settings) {
+                 return settings.bandit.interleaving == Interleaving::kProbabilistic;
+               },
+               "interleaving = \"probabilistic\""},
+};
+
+const SettingUse* use_of(std::string_view key) {
+  for (const SettingUse& use : kUses) {
+    if (use.key == key) return &use;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+bool kind_has(RankerKind kind, std::string_view key) {
+  const SettingUse* use = use_of(key);
+  return use == nullptr || use->kinds(row_of(kind));
+}
+
+std::optional<std::string> why_ignored(const RankerSettings& settings, std::string_view key) {
+  const SettingUse* use = use_of(key);
+  if (use == nullptr) return std::nullopt;
+  if (!use->kinds(row_of(settings.kind))) {
+    return fmt::format("kind \"{}\" has no '{}', only {}. Remove it, or choose another kind",
+                       name_of(settings.kind), key, kinds_where(use->kinds));
+  }
+  if (use->counts == nullptr || use->counts(settings)) return std::nullopt;
+  return fmt::format("it counts only with {}. Remove it, or change that", use->needed);
+}
+
+}  // namespace olrank

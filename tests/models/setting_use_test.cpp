@@ -1,0 +1,147 @@
+// The table of settings against the rankers themselves: what it calls ignored changes nothing.
+#include "models/setting_use.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "core/error.h"
+#include "models/ranker_factory.h"
+#include "tests/models/labelled_world.h"
+
+namespace olrank {
+namespace {
+
+const LabelledWorld& taught_world() {
+  static const LabelledWorld made(23, 6, 12, 4);
+  return made;
+}
+
+RankerSettings small_settings(RankerKind kind) {
+  RankerSettings settings = RankerSettings::defaults(kind, ProtocolName::kPaper);
+  settings.name = name_of(kind);
+  settings.network.width = 4;
+  settings.trainer.steps = 3;
+  return settings;
+}
+
+/// Lists and state after some rounds.
+std::string play_rounds(const RankerSettings& settings) {
+  const LabelledQueries labels = taught_world().labels();
+  const auto ranker =
+      make_ranker(settings, taught_world().features(), TrialKeys::of(5, 1, "use"), 6, {.labels = &labels});
+  TestContext context;
+  std::string played;
+  for (std::uint32_t round = 1; round <= 24; ++round) {
+    const QueryDocs query = taught_world().query_of(round);
+    const RankedList list = ranker->rank(context.round, query, round);
+    const std::vector<std::int32_t> shown(list.docs.begin(), list.docs.begin() + 6);
+    for (const std::int32_t doc : list.docs) played += std::to_string(doc) + " ";
+    ranker->learn(context.round, {round, query, shown, taught_world().perfect_clicks(query.query, shown)});
+  }
+  StateWriter state;
+  ranker->save(state);
+  return played + state.fingerprint().hex();
+}
+
+/// The settings with another value of one of them.
+RankerSettings changed(const RankerSettings& settings, const Setting& setting) {
+  RankerSettings other = settings;
+  const SettingValue value = setting.read(&settings);
+  if (!setting.choices.empty()) {
+    const bool is_first = std::get<std::string>(value) == setting.choices.front();
+    setting.write(&other, setting.choices[is_first ? 1 : 0]);
+  } else if (const auto* whole = std::get_if<std::int64_t>(&value)) {
+    setting.write(&other, *whole + 2);
+  } else if (const auto* real = std::get_if<double>(&value)) {
+    const double larger = *real == 0.0 ? 0.25 : *real * 10.0;
+    setting.write(&other, setting.bounds.contain(larger) ? larger : *real * 0.5);
+  } else {
+    setting.write(&other, !std::get<bool>(value));
+  }
+  return other;
+}
+
+class SettingUseTest : public testing::TestWithParam<std::string> {
+ protected:
+  RankerSettings settings() const { return small_settings(*value_named<RankerKind>(GetParam())); }
+};
+
+TEST_P(SettingUseTest, IgnoredSettingsChangeNothing) {
+  const std::string played = play_rounds(settings());
+  int ignored = 0;
+  for (const Setting& setting : RankerSettings::schema().settings) {
+    if (!why_ignored(settings(), setting.key) || setting.key == "precision")
+      continue;  // refused on the CPU
+    ++ignored;
+    EXPECT_EQ(play_rounds(changed(settings(), setting)), played) << setting.key;
+  }
+  EXPECT_GT(ignored, 5);
+}
+
+/// A setting may lie below what these rounds show, but these decide what every one of them does.
+TEST_P(SettingUseTest, SettingsThatCountChangeSomething) {
+  const std::string played = play_rounds(settings());
+  for (const char* key :
+       {"width", "depth", "lambda", "members", "alpha", "list", "optimizer", "learning_rate",
+        "exploration_radius", "interleaving", "candidates", "pairs", "epochs", "c1"}) {
+    if (why_ignored(settings(), key)) continue;
+    const Setting& setting = *RankerSettings::schema().find(key);
+    std::string other;
+    try {
+      other = play_rounds(changed(settings(), setting));
+    } catch (const InvalidArgument&) {
+      continue;  // read, and refused
+    }
+    EXPECT_NE(other, played) << key;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, SettingUseTest, testing::ValuesIn([] {
+                           std::vector<std::string> names;
+                           for (const auto& [kind, name] : EnumNames<RankerKind>::values)
+                             names.emplace_back(name);
+                           return names;
+                         }()),
+                         [](const auto& info) {
+                           std::string name = info.param;
+                           std::erase(name, '-');
+                           return name;
+                         });
+
+TEST(SettingUse, HasARuleForEverySettingThatSomeKindIgnores) {
+  std::set<std::string> without;
+  for (const Setting& setting : RankerSettings::schema().settings) {
+    bool all = true;
+    for (const auto& [kind, name] : EnumNames<RankerKind>::values) all = all && kind_has(kind, setting.key);
+    if (all) without.insert(setting.key);
+  }
+  EXPECT_EQ(without, (std::set<std::string>{"name", "kind", "network"}));
+}
+
+TEST(SettingUse, NamesTheKindsThatHaveASetting) {
+  const RankerSettings pairrank = small_settings(RankerKind::kPairRank);
+  EXPECT_EQ(why_ignored(pairrank, "epsilon"),
+            "kind \"pairrank\" has no 'epsilon', only ranknet. Remove it, or choose another kind");
+  EXPECT_EQ(why_ignored(pairrank, "exploration_radius"),
+            "kind \"pairrank\" has no 'exploration_radius', only dbgd or mgd. Remove it, or choose another "
+            "kind");
+  EXPECT_EQ(why_ignored(pairrank, "alpha"), std::nullopt);
+}
+
+TEST(SettingUse, NamesTheConditionOfASetting) {
+  RankerSettings network = small_settings(RankerKind::kOlRankNet);
+  EXPECT_EQ(why_ignored(network, "form"), std::nullopt);
+  network.posterior.covariance = Covariance::kDiagonal;
+  EXPECT_EQ(why_ignored(network, "form"),
+            "it counts only with covariance = \"full\". Remove it, or change that");
+  network.posterior.shadow = ShadowCovariance::kFull;
+  EXPECT_EQ(why_ignored(network, "form"), std::nullopt);
+  EXPECT_NE(why_ignored(network, "c1"), std::nullopt);
+  network.explore.alpha_schedule = AlphaSchedule::kTheory;
+  EXPECT_EQ(why_ignored(network, "c1"), std::nullopt);
+  EXPECT_NE(why_ignored(network, "alpha"), std::nullopt);
+}
+
+}  // namespace
+}  // namespace olrank

@@ -85,6 +85,12 @@ void take_network(const LoadedModel& model, RankerSettings& ranker) {
   if (model.members.size() > 1) ranker.posterior.members = std::ssize(model.members);
 }
 
+RankerSettings resolve_ranker(std::span<const SettingOverride> overrides) {
+  const std::vector<RankerSettings> rankers = resolve_configuration(std::nullopt, overrides).rankers;
+  if (rankers.size() == 1) return rankers.front();
+  throw InvalidArgument(fmt::format("A service has one ranker, not {}: choose one kind.", rankers.size()));
+}
+
 /// The given settings of the ranker on top of `ranker`.
 void assign_overrides(std::span<const SettingOverride> overrides, RankerSettings& ranker) {
   for (const SettingOverride& setting : overrides) {
@@ -129,7 +135,7 @@ ResolvedService new_service(const ServiceRequest& request) {
   } else if (request.features < 1) {
     throw InvalidArgument("Without --model, --features D is required.");
   }
-  identity.ranker = resolve_configuration(std::nullopt, overrides).rankers.front();
+  identity.ranker = resolve_ranker(overrides);
   FittedNormaliser normaliser;
   if (model) {
     take_network(*model, identity.ranker);
@@ -167,7 +173,7 @@ ServiceIdentity requested_identity(const ServiceIdentity& stored, const ServiceR
     std::vector<SettingOverride> overrides = {
         {"ranker", "", "kind", std::string(name_of(stored.ranker.kind)), "--state"}};
     overrides.insert(overrides.end(), request.ranker.begin(), request.ranker.end());
-    requested.ranker = resolve_configuration(std::nullopt, overrides).rankers.front();
+    requested.ranker = resolve_ranker(overrides);
     requested.ranker.name = stored.ranker.name;
     if (!stored.model.empty()) {  // these come from the model
       requested.ranker.network = stored.ranker.network;
@@ -176,6 +182,7 @@ ServiceIdentity requested_identity(const ServiceIdentity& stored, const ServiceR
     return requested;
   }
   assign_overrides(request.ranker, requested.ranker);
+  refuse_ignored(requested.ranker, request.ranker);
   return requested;
 }
 

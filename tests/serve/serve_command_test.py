@@ -77,6 +77,19 @@ class ServeCommand(unittest.TestCase):
         self.assertEqual(list(self.path("there").iterdir()), [])
         self.assertIn("--model FILE, or with --ranker KIND", self.refused("--state", self.path("d")))
 
+    def test_refuses_settings_that_its_ranker_does_not_have(self):
+        for kind, flags, message in (
+                ("pairrank", ["--width", "50"], "--width does not apply to ranker 'pairrank': "),
+                ("pairrank", ["--set", "ranker.epsilon=0.3"], "ranker.epsilon does not apply to ranker 'pairrank': "),
+                ("pdgd", ["--alpha", "0.3"], "--alpha does not apply to ranker 'pdgd': "),
+                ("pairrank,pdgd", [], "A service has one ranker, not 2: choose one kind.")):
+            with self.subTest(kind=kind, flags=flags):
+                self.assertIn(message, self.refused("--state", self.state, "--ranker", kind, "--features", "3", *flags))
+                self.assertFalse(self.state.exists())
+        self.assertEqual(self.start("--ranker", "pairrank", "--features", "3").stop(), 0)
+        for flags in (["--width", "50"], ["--protocol", "paper", "--width", "50"]):
+            self.assertIn("--width does not apply to ranker 'pairrank': ", self.refused("--state", self.state, *flags))
+
     def test_a_taken_port_leaves_nothing_behind(self):
         port = self.start(*RANKER).url.rpartition(":")[2]
         fresh = self.path("nested") / "fresh"

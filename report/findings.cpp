@@ -188,6 +188,11 @@ class Writer {
         "{}, {} is best: {} {}, which is {} ± {} above {}", place, name(ranking.best), ranking.measure,
         estimate_text(ranking.column->cells[ranking.best].estimate, digits),
         fixed_number(next.behind, digits), fixed_number(next.half_width(), digits), name(next.row));
+    // Means are over all finished trials, differences over those that both finished.
+    if (const std::size_t common = next.pair->test.difference.units;
+        common < ranking.column->cells[ranking.best].estimate.units ||
+        common < ranking.column->cells[next.row].estimate.units)
+      text += fmt::format(" on {} that both finished", counted(common, ranking.unit));
     if (ranking.worse.size() == 1) return text + ".";
     return text +
            fmt::format(", the next; {} others are significantly worse.",

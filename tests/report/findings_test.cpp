@@ -85,6 +85,17 @@ TEST(Findings, NameAClearWinnerAndByHowMuch) {
             "Online, a is best: discounted NDCG@10 5.2 ± 0.2, which is 1.0 ± 0.1 above b.");
 }
 
+TEST(Findings, SayWhichTrialsADifferenceIsOver) {
+  ExperimentResults results =
+      experiment_of({{"a", {kFive}}, {"b", {below(kFive, {0.10, 0.11, 0.09, 0.10, 0.10})}}});
+  results.trials.back().finished = false;  // the fifth seed of b
+  std::vector<ExperimentResults> experiments;
+  experiments.push_back(std::move(results));
+  const UserFindings findings = findings_in(compare_experiments(std::move(experiments)));
+  EXPECT_TRUE(has_words(findings, "which is 0.1000 ± 0.0130 above b on 4 seeds that both finished."))
+      << all_of(findings);
+}
+
 TEST(Findings, NameTheClosestOfSeveralLosers) {
   const UserFindings findings =
       findings_in(report_of({{"a", {below(kFive, {0.10, 0.11, 0.09, 0.10, 0.10})}},

@@ -55,7 +55,7 @@ void print_summary(const Report& report, const OutputFlags& output) {
 }
 
 void print_findings(const Report& report, const OutputFlags& output) {
-  fmt::print("{}\n", findings_text(report, static_cast<std::size_t>(output.columns())));
+  fmt::print("{}\n", findings_text(report, output.columns()));
 }
 
 }  // namespace olrank

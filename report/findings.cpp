@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "core/statistics/sample_size.h"
+#include "core/text/columns.h"
 #include "core/text/counted.h"
 #include "core/text/nearest.h"
 #include "report/number_text.h"
@@ -117,6 +118,7 @@ class Writer {
 
   std::vector<std::string> names(const std::vector<Rival>& rivals) const {
     std::vector<std::string> found;
+    found.reserve(rivals.size());
     for (const Rival& rival : rivals) found.push_back(name(rival.row));
     return found;
   }
@@ -132,6 +134,7 @@ class Writer {
     for (const Rival& rival : ranking.tied) leaders.push_back(rival.row);
     std::sort(leaders.begin(), leaders.end());
     std::vector<std::string> named;
+    named.reserve(leaders.size());
     for (const std::size_t row : leaders) named.push_back(name(row));
     return fmt::format("{} share the lead {}", some_of(std::move(named)), place);
   }
@@ -332,33 +335,6 @@ class Writer {
   std::int64_t cutoff_;
 };
 
-std::size_t columns_of(std::string_view text) {
-  return static_cast<std::size_t>(std::count_if(
-      text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80; }));
-}
-
-/// The text in lines of at most `columns` characters, where words are short enough, each after `indent`.
-std::string wrapped(std::string_view text, std::string_view indent, std::size_t columns) {
-  std::string lines(indent);
-  std::size_t used = indent.size();
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find(' ', begin), text.size());
-    const std::string_view word = text.substr(begin, end - begin);
-    const std::size_t width = columns_of(word);
-    if (begin > 0 && columns > 0 && used + 1 + width > columns) {
-      lines += fmt::format("\n{}", indent);
-      used = indent.size();
-    } else if (begin > 0) {
-      lines += ' ';
-      ++used;
-    }
-    lines += word;
-    used += width;
-    begin = end + 1;
-  }
-  return lines + "\n";
-}
-
 }  // namespace
 
 bool are_studies(const Report& report) {
@@ -374,12 +350,12 @@ UserFindings findings_of(const Report& report, const DataResults& data, const Us
   return findings;
 }
 
-std::string findings_text(const Report& report, std::size_t columns) {
+std::string findings_text(const Report& report, std::int64_t columns) {
   std::string text;
   const auto add = [&](const std::string& whose, const std::string& headline,
                        const std::vector<std::string>& sentences) {
-    text += wrapped(fmt::format("{}: {}", whose, headline), "", columns);
-    for (const std::string& sentence : sentences) text += wrapped(sentence, "  ", columns);
+    text += wrapped(fmt::format("{}: {}", whose, headline), columns, 2) + "\n";
+    for (const std::string& sentence : sentences) text += wrapped("  " + sentence, columns, 2) + "\n";
   };
   if (are_studies(report)) {
     for (const ExperimentResults& experiment : report.experiments) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,6 @@ UserFindings findings_of(const Report& report, const DataResults& data, const Us
 bool are_studies(const Report& report);
 
 /// All users' findings for a terminal, wrapped at `columns`; 0 wraps nothing.
-std::string findings_text(const Report& report, std::size_t columns);
+std::string findings_text(const Report& report, std::int64_t columns);
 
 }  // namespace olrank

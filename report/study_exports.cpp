@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 
 #include "core/io/json.h"
+#include "core/text/columns.h"
 #include "core/text/csv.h"
+#include "core/text/text_table.h"
 #include "core/version.h"
 #include "report/markup.h"
 #include "report/study_findings.h"
@@ -103,38 +106,6 @@ std::string csv_estimate(const MeanInterval& estimate) {
                      csv_number(estimate.mean + estimate.half_width), estimate.units);
 }
 
-/// Columns as wide as their widest field; the first left-aligned, the others right-aligned.
-class TextTable {
- public:
-  void add(std::vector<std::string> fields) {
-    widths_.resize(std::max(widths_.size(), fields.size()));
-    for (std::size_t i = 0; i < fields.size(); ++i) widths_[i] = std::max(widths_[i], columns(fields[i]));
-    rows_.push_back(std::move(fields));
-  }
-  std::string text() const {
-    std::string text;
-    for (const std::vector<std::string>& row : rows_) {
-      std::string line;
-      for (std::size_t i = 0; i < row.size(); ++i) {
-        const std::string room(widths_[i] - columns(row[i]), ' ');
-        line += i == 0 ? row[i] + room : "  " + room + row[i];
-      }
-      text += line + "\n";
-    }
-    return text;
-  }
-
- private:
-  /// Characters, not bytes.
-  static std::size_t columns(const std::string& field) {
-    return static_cast<std::size_t>(std::count_if(field.begin(), field.end(), [](char c) {
-      return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
-    }));
-  }
-  std::vector<std::vector<std::string>> rows_;
-  std::vector<std::size_t> widths_;
-};
-
 std::string mean_text(const StudyValue* value, int digits) {
   if (value == nullptr || !std::isfinite(value->estimate.mean)) return "–";
   return fmt::format("{:.{}f}", value->estimate.mean, digits);
@@ -164,11 +135,24 @@ std::string scope_text(const Study& study, const StudyUser& user) {
                            units, study.run.folds.front());
 }
 
-std::string quality_table(const Study& study, const StudyUser& user) {
-  TextTable table;
+/// The table's lines, and below them what they leave out.
+std::string fitted_text(const TextTable& table, std::int64_t columns) {
+  const TextTable::Fitted fitted = table.fitted(columns);
+  return fitted.text + hidden_columns_text(fitted.hidden, columns);
+}
+
+std::string quality_table(const Study& study, const StudyUser& user, std::int64_t columns) {
   const std::string ndcg = fmt::format("ndcg@{}", study.cutoff);
-  table.add({"ranker", "α", "offline " + ndcg, "− full", "online c" + ndcg, "− full", "regret − full",
-             "certain", "false", "− full"});
+  TextTable table({{.header = "ranker", .is_name = true},
+                   {.header = "α", .dropped = 2},
+                   {.header = "offline " + ndcg, .dropped = 6},
+                   {.header = "offline − full"},
+                   {.header = "online c" + ndcg, .dropped = 5},
+                   {.header = "online − full"},
+                   {.header = "regret − full", .dropped = 1},
+                   {.header = "certain"},
+                   {.header = "false", .dropped = 4},
+                   {.header = "false − full", .dropped = 3}});
   for (const StudyRow& row : user.rows) {
     const StudyCell& cell = study.plan.cells[row.cell];
     const auto value = [&](const char* slug) { return study.value(row, slug); };
@@ -178,7 +162,7 @@ std::string quality_table(const Study& study, const StudyUser& user) {
                difference_text(value("regret"), 0), mean_text(value("certain-share"), 3),
                mean_text(value("false-certain"), 4), difference_text(value("false-certain"), 4)});
   }
-  return table.text();
+  return fitted_text(table, columns);
 }
 
 /// The evaluated rounds among 10, 100, 1,000, …, and the last one.
@@ -192,10 +176,13 @@ std::vector<StudyWidths> printed_widths(const std::vector<StudyWidths>& widths) 
   return printed;
 }
 
-std::string cost_table(const Study& study, const StudyUser& user) {
-  TextTable table;
-  table.add({"ranker", "parameters", "ms per round", "posterior MB", "decisions differ",
-             "width / exact width: p10, median, p90"});
+std::string cost_table(const Study& study, const StudyUser& user, std::int64_t columns) {
+  TextTable table({{.header = "ranker", .is_name = true},
+                   {.header = "parameters", .dropped = 3},
+                   {.header = "ms per round"},
+                   {.header = "posterior MB"},
+                   {.header = "decisions differ", .dropped = 2},
+                   {.header = "width / exact width: p10, median, p90", .dropped = 1}});
   for (const StudyRow& row : user.rows) {
     std::string widths;
     for (const StudyWidths& at : printed_widths(row.widths)) {
@@ -209,7 +196,7 @@ std::string cost_table(const Study& study, const StudyUser& user) {
                known ? fmt::format("{:.2f}", bytes->estimate.mean / 1e6) : "–",
                mean_text(study.value(row, "decisions-differ"), 4), widths.empty() ? "–" : widths});
   }
-  return table.text();
+  return fitted_text(table, columns);
 }
 
 }  // namespace
@@ -267,21 +254,26 @@ std::string study_csv(const Study& study) {
   return csv;
 }
 
-std::string study_text(const Study& study) {
+std::string study_text(const Study& study, std::int64_t columns) {
   std::string text;
+  const auto add = [&](const std::string& line, std::int64_t indent) {
+    text += wrapped(std::string(indent, ' ') + line, columns, indent) + "\n";
+  };
   for (const StudyUser& user : study.users) {
-    text += fmt::format("{}{} user, {} rounds on {}; {}\n", text.empty() ? "" : "\n", user.user,
-                        study.run.rounds, study.run.data, scope_text(study, user));
+    if (!text.empty()) text += "\n";
+    add(fmt::format("{} user, {} rounds on {}; {}", user.user, study.run.rounds, study.run.data,
+                    scope_text(study, user)),
+        0);
     const StudyFindings findings = study_findings(study, user);
-    text += findings.headline + "\n";
-    for (const std::string& sentence : findings.sentences) text += "  " + sentence + "\n";
-    text += "\n" + quality_table(study, user) + "\n" + cost_table(study, user);
+    add(findings.headline, 0);
+    for (const std::string& sentence : findings.sentences) add(sentence, 2);
+    text += "\n" + quality_table(study, user, columns) + "\n" + cost_table(study, user, columns);
   }
   if (text.empty()) return "No trial has finished yet.\n";
-  text +=
-      "\nDifferences are paired by fold and seed: this ranker minus full of the same width and depth.\n"
-      "± is half the width of the 95 % t interval of the mean.\n"
-      "* significant at the 5 % level after Holm's correction over the column.\n";
+  text += "\n";
+  add("Differences are paired by fold and seed: this ranker minus full of the same width and depth.", 0);
+  add("± is half the width of the 95 % t interval of the mean.", 0);
+  add("* significant at the 5 % level after Holm's correction over the column.", 0);
   return text;
 }
 

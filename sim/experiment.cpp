@@ -324,7 +324,7 @@ bool is_part(const ExperimentPlan& plan) {
   return plan.shard.count > 1;
 }
 
-/// Fingerprints tell nobody which data they are of, so the plan says how its own differs.
+/// A fingerprint does not say which data it is of, so the plan says how its own differ.
 void refuse_other_data(const ExperimentPlan& plan, const TrialIdentity& identity, const TrialRecipe& there,
                        const TrialRecipe& here) {
   if (text_of(there, "data") == text_of(here, "data") || !plan.data_difference) return;

@@ -174,7 +174,7 @@ class CovarianceStudy {
     write_file_atomically(out / "study.csv", study_csv(study));
     write_file_atomically(out / "study.json", json);
     write_report_page(out);
-    fmt::print("{}", output.json ? json : study_text(study));
+    fmt::print("{}", output.json ? json : study_text(study, output.columns()));
     flush_output();
     if (study.finished < study.expected)
       log_info("{} of {} trials have finished.", study.finished, study.expected);

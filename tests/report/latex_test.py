@@ -27,7 +27,7 @@ def skip(reason):
 
 
 def experiments(folder):
-    """Names as people give them, and as nobody should."""
+    """Names as people give them, and as no one should."""
     yield "plain", [write_experiment(folder / "plain", seeds=range(1, 6), users=USERS)], []
     yield "side-by-side", [folder / "plain"], ["--latex-users", "perfect,navigational,informational", "--latex-users", "informational"]
     odd = [ranker(name) for name in ("50%_$x^2 {a&b}#~\\<>|\"", "--α=0.1 ν² naïve 学", "full",

@@ -105,11 +105,11 @@ class ServeCommand(unittest.TestCase):
     def test_an_ordinary_user_gets_no_privileged_port(self):
         if int(pathlib.Path("/proc/sys/net/ipv4/ip_unprivileged_port_start").read_text()) <= 80:
             self.skipTest("every user may listen on port 80 here")
-        nobody = {"user": 65534, "group": 65534, "extra_groups": []} if os.getuid() == 0 else {}
+        ordinary_user = {"user": 65534, "group": 65534, "extra_groups": []} if os.getuid() == 0 else {}
         folder = pathlib.Path(tempfile.mkdtemp())
         self.addCleanup(folder.rmdir)
         folder.chmod(0o777)
-        done = olrank("serve", "--state", folder / "state", *RANKER, "--port", "80", **nobody)
+        done = olrank("serve", "--state", folder / "state", *RANKER, "--port", "80", **ordinary_user)
         self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1), done.stderr)
         self.assertIn("Port 80 is privileged: as an ordinary user, choose a --port from 1024 on", done.stderr)
         self.assertEqual(list(folder.iterdir()), [])

@@ -50,6 +50,7 @@ std::size_t best_by(const EvalComparison& comparison, std::size_t metric) {
 
 std::size_t place_of(const std::string& name, const std::vector<ComparedRanking>& rankings) {
   std::vector<std::string> names;
+  names.reserve(rankings.size());
   for (const ComparedRanking& ranking : rankings) names.push_back(ranking.name);
   const auto found = std::find(names.begin(), names.end(), name);
   if (found == names.end())

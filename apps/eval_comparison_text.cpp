@@ -66,6 +66,7 @@ std::string source_of(const EvalComparison& comparison) {
   const EvalRequest& request = folds.front().request;
   if (!request.qrels.empty()) return request.qrels;
   std::vector<std::string> numbers;
+  numbers.reserve(folds.size());
   for (const EvalResult& fold : folds) numbers.push_back(std::to_string(fold.request.fold));
   return fmt::format("{}, {} {}, {}", request.data, numbers.size() == 1 ? "fold" : "folds", joined(numbers),
                      request.part);

@@ -60,7 +60,7 @@ std::string ranker_difference(const Configuration& recorded, const Configuration
       if (why_ignored(ranker, setting.key) && why_ignored(*there, setting.key))
         ignored.push_back(setting.key);
     }
-    const std::string difference =
+    std::string difference =
         first_difference(RankerSettings::schema(), "ranker." + ranker.name, there, &ranker, ignored);
     if (!difference.empty()) return difference;
   }
@@ -125,8 +125,8 @@ std::optional<Configuration> recorded_configuration(const fs::path& out) {
 std::string data_difference(const Configuration& configuration) {
   const auto recorded = recorded_configuration(configuration.run.out);
   if (!recorded) return "its fingerprint differs";
-  const std::string difference = first_difference(DataSettings::schema(), "data", &recorded->data,
-                                                  &configuration.data, {"folds", "cache", "max_memory"});
+  std::string difference = first_difference(DataSettings::schema(), "data", &recorded->data,
+                                            &configuration.data, {"folds", "cache", "max_memory"});
   if (!difference.empty()) return difference;
   const DataSettings& data = configuration.data;
   return fmt::format("the content of '{}' has changed since",

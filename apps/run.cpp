@@ -84,7 +84,7 @@ class RunCommand : public Command {
     if (!experiment_.resume() || !replay_.empty()) return configuration;
     const auto recorded = recorded_configuration(configuration.run.out);
     if (!recorded) return configuration;
-    const Configuration whole = extended_experiment(*recorded, configuration);
+    Configuration whole = extended_experiment(*recorded, configuration);
     const std::int64_t before = recorded->protocol.rounds;
     if (before < configuration.protocol.rounds)
       log_info("Extending from {} to {} rounds.", before, configuration.protocol.rounds);

@@ -95,7 +95,7 @@ bool has_parameters_of(const OnlineRanker& ranker, const LoadedModel& model) {
 
 fs::path model_file_of(const std::string& named) {
   if (!fs::is_directory(named)) return named;
-  const fs::path file = fs::path(named) / "model.safetensors";
+  fs::path file = fs::path(named) / "model.safetensors";
   if (!fs::exists(file)) explain_missing_model(named);
   return file;
 }

@@ -7,7 +7,6 @@
 #include <cmath>
 #include <limits>
 #include <map>
-#include <utility>
 
 #include "core/runtime/progress.h"
 #include "core/text/byte_size.h"
@@ -72,11 +71,11 @@ RunForecast forecast_of(const ExperimentResults& experiment, std::int64_t jobs) 
   for (const TrialResults& trial : experiment.trials) trials[trial.identity] = &trial;
   std::map<std::string, std::size_t> numbers;
   std::vector<std::size_t> rankers;
+  rankers.reserve(trials.size());
   for (const auto& [identity, trial] : trials)
     rankers.push_back(numbers.emplace(identity.ranker, numbers.size()).first->second);
   constexpr std::int64_t kNoReturningQueries = 1'000'000'000;
-  RunForecast forecast(std::move(rankers), experiment.run.rounds, kNoReturningQueries,
-                       static_cast<int>(jobs));
+  RunForecast forecast(rankers, experiment.run.rounds, kNoReturningQueries, static_cast<int>(jobs));
   std::size_t number = 0;
   for (const auto& [identity, trial] : trials) {
     const std::size_t own = number++;
@@ -95,7 +94,7 @@ RunForecast forecast_of(const ExperimentResults& experiment, std::int64_t jobs) 
 }
 
 std::string activity_text(const DashboardState& state) {
-  const std::string trials = fmt::format("{} of {} trials finished", state.finished, state.expected);
+  std::string trials = fmt::format("{} of {} trials finished", state.finished, state.expected);
   switch (state.activity) {
     case DashboardState::Activity::kRunning:
       return fmt::format("running, {}, {} in progress", trials, state.unfinished);

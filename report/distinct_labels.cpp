@@ -105,6 +105,7 @@ std::vector<std::string> windows_of(const std::vector<std::string>& names, doubl
   if (!fits(names, window, font_size, width)) {
     const double room = width - text_width("……", font_size);
     std::vector<std::string> parts;
+    parts.reserve(names.size());
     for (const std::string& name : names)
       parts.push_back(name.substr(window.begin, name.size() - window.rest - window.begin));
     // Where the parts are the whole names, nothing is gained; the caller numbers them.

@@ -56,6 +56,7 @@ std::string whole_content(std::FILE* file) {
 /// Runs the command with these files as standard input and output. Returns its exit code, or -1.
 int run(const std::vector<std::string>& command, std::FILE* input, std::FILE* output) {
   std::vector<char*> arguments;
+  arguments.reserve(command.size() + 1);
   for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   posix_spawn_file_actions_t files;

@@ -59,8 +59,9 @@ std::vector<Metrics::Summary> Metrics::summaries() const {
   for (const auto& [route, latency] : latencies_)
     summaries.push_back({route, latency.count, 0, latency.quantile(0.5), latency.quantile(0.99)});
   for (const auto& [key, requests] : requests_) {
-    const auto summary = std::find_if(summaries.begin(), summaries.end(),
-                                      [&](const Summary& one) { return one.route == key.first; });
+    const auto summary =
+        std::find_if(summaries.begin(), summaries.end(),
+                     [&route = key.first](const Summary& one) { return one.route == route; });
     if (key.second >= 400 && summary != summaries.end()) summary->errors += requests;
   }
   return summaries;

@@ -14,7 +14,7 @@ constexpr double kOwnSpeedWeight = 0.05;
 
 }  // namespace
 
-RunForecast::RunForecast(std::vector<std::size_t> rankers, std::int64_t rounds, std::int64_t queries,
+RunForecast::RunForecast(const std::vector<std::size_t>& rankers, std::int64_t rounds, std::int64_t queries,
                          int jobs)
     : rounds_(std::max<std::int64_t>(1, rounds)), jobs_(std::max(1, jobs)) {
   std::size_t count = 0;

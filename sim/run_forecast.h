@@ -14,7 +14,7 @@ namespace olrank {
 class RunForecast {
  public:
   /// `rankers`: the number of the ranker of each trial, in the order in which trials start.
-  RunForecast(std::vector<std::size_t> rankers, std::int64_t rounds, std::int64_t queries, int jobs);
+  RunForecast(const std::vector<std::size_t>& rankers, std::int64_t rounds, std::int64_t queries, int jobs);
 
   /// The cost of a ranker as a calibration has it, and the seconds to construct one.
   void calibrate(std::size_t ranker, const CostShape& shape, double setup);

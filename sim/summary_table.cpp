@@ -87,6 +87,7 @@ std::vector<std::string> metrics_of(const std::vector<SummaryRow>& rows) {
     found.erase({MetricKind::kNdcg, row.cutoff});  // has a column of its own
   }
   std::vector<std::string> names;
+  names.reserve(found.size());
   for (const NamedMetric& metric : found) names.push_back(metric.name());
   return names;
 }

@@ -290,7 +290,7 @@ void Trial::load(StateReader& state) {
   ranker_.load(state);
   if (finished() || !ended_between_evaluations()) return;
   evaluated_round_ = interval_.evaluated_round;
-  certainty_ = std::move(interval_.certainty);
+  certainty_ = interval_.certainty;
   width_ratios_ = std::move(interval_.width_ratios);
   interval_ = {};
 }

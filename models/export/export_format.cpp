@@ -23,6 +23,7 @@ ModelMetadata complete_metadata(const LoadedModel& model) {
 std::string safetensors_of(const LoadedModel& model) {
   const auto tensors = tensors_of(model);
   std::vector<NamedTensor> views;
+  views.reserve(tensors.size());
   for (const auto& tensor : tensors) views.push_back({tensor.name, tensor.shape, tensor.values});
   return safetensors_bytes(views, complete_metadata(model));
 }

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <utility>
 
 #include "core/runtime/progress.h"
 #include "core/text/byte_size.h"

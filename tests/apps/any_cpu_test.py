@@ -36,24 +36,20 @@ class AnyCpu(unittest.TestCase):
 
     @unittest.skipUnless(QEMU, "requires qemu-x86_64, of Debian's package qemu-user")
     def test_results_have_the_same_bits_on_different_cpus_if_asked_for(self):
-        usual = {self.fingerprint(f"usual-{cpu}", cpu=cpu) for cpu in CPUS}
+        usual = {self.fingerprint(f"usual-{cpu}", cpu=cpu) for cpu in CPUS[:2]}
         self.assertGreater(len(usual), 1, "these CPUs agree anyway, so this test shows nothing")
         asked = {self.fingerprint(f"asked-{cpu}", "--same-bits-on", "any-cpu", cpu=cpu) for cpu in CPUS}
         asked.add(self.fingerprint("asked-here", "--same-bits-on", "any-cpu"))
         self.assertEqual(len(asked), 1)
 
-    def test_a_trial_continues_only_with_the_instructions_that_it_started_with(self):
+    def test_what_restricts_the_instructions_is_part_of_the_trial(self):
         out = self.folder / "out"
         self.fingerprint("out", "--same-bits-on", "any-cpu")
+        self.assertIn("MKL_CBWR=COMPATIBLE", json.loads((out / "manifest.json").read_text())["blas"])
         for environment in ({}, {"MKL_CBWR": "AVX2"}):
             done = self.start("--rounds", 10, "--seeds", "1,2", "--resume", "--out", out, environment=environment)
             self.assertEqual(done.returncode, 2, done.stderr)
             self.assertIn("MKL_CBWR", done.stderr)
-
-    def test_the_manifest_names_what_restricts_the_instructions(self):
-        self.fingerprint("out", "--same-bits-on", "any-cpu")
-        manifest = json.loads((self.folder / "out" / "manifest.json").read_text())
-        self.assertIn("MKL_CBWR=COMPATIBLE", manifest["blas"])
 
 
 if __name__ == "__main__":

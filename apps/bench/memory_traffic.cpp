@@ -16,13 +16,33 @@ using Word = std::uint64_t;
 constexpr std::size_t kLanes = 8;
 using Words = Word __attribute__((vector_size(kLanes * sizeof(Word))));
 
-AlignedVector<Word> buffer(double bytes) {
-  const auto words = static_cast<std::size_t>(bytes / sizeof(Word));
-  return AlignedVector<Word>((words + kLanes - 1) / kLanes * kLanes, 1);
-}
+/// Words at a chosen place within a page of 4,096 bytes. Loads that follow stores to the same place of
+/// another page wait for them on many processors, so that a ceiling would depend on where the heap put its
+/// buffers.
+class Buffer {
+ public:
+  Buffer(double bytes, std::size_t place)
+      : size_((static_cast<std::size_t>(bytes / sizeof(Word)) + kLanes - 1) / kLanes * kLanes),
+        words_(size_ + kPage / sizeof(Word), 1) {
+    const std::size_t here = reinterpret_cast<std::uintptr_t>(words_.data()) % kPage;
+    lead_ = (place + kPage - here) % kPage / sizeof(Word);
+  }
 
-std::size_t bytes_of(const AlignedVector<Word>& words) {
-  return words.size() * sizeof(Word);
+  bool empty() const { return size_ == 0; }
+  std::size_t size() const { return size_; }
+  Word* data() { return words_.data() + lead_; }
+  Word& operator[](std::size_t k) { return data()[k]; }
+
+ private:
+  static constexpr std::size_t kPage = 4096;
+
+  std::size_t size_;
+  AlignedVector<Word> words_;
+  std::size_t lead_ = 0;
+};
+
+std::size_t bytes_of(const Buffer& buffer) {
+  return buffer.size() * sizeof(Word);
 }
 
 template <std::size_t streams>
@@ -101,8 +121,9 @@ void add_in_place(Word* words, std::size_t count, Word addend, const Word* read,
 
 std::function<void()> bare_traffic(const MemoryTraffic& traffic, ReadStreams streams, Stores stores) {
   const double copied = std::min(traffic.read, traffic.written);
-  return [from = buffer(copied), to = buffer(copied), only_read = buffer(traffic.read - copied),
-          only_written = buffer(traffic.written - copied), updated = buffer(traffic.updated),
+  return [from = Buffer(copied, 0), to = Buffer(copied, 1088),
+          only_read = Buffer(traffic.read - copied, 2176),
+          only_written = Buffer(traffic.written - copied, 3264), updated = Buffer(traffic.updated, 576),
           sum_of = streams == ReadStreams::kFew ? sum_from_few : sum_from_many, stores,
           fill = Word{0}]() mutable {
     Word seen = 1;

@@ -7,7 +7,7 @@
 #include "core/io/state_archive.h"
 #include "core/online/preference_pair.h"
 #include "core/runtime/function_ref.h"
-#include "cuda/engine/growing_array.h"
+#include "cuda/engine/mapped_array.h"
 #include "cuda/ops/relu_layers.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
@@ -45,7 +45,7 @@ class ResidentPairs {
 
  private:
   NetworkShape shape_;
-  GrowingArray<float> rows_;  // [2 · pairs × factors]
+  MappedArray<float> rows_;  // [2 · pairs × factors]
   std::int64_t pairs_ = 0;
 };
 

@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "cuda/engine/growing_array.h"
+#include "cuda/engine/mapped_array.h"
 #include "cuda/engine/resident_pairs.h"
 #include "cuda/ops/diagonal_covariance.h"
 #include "cuda/ops/inverse_covariance.h"
@@ -166,7 +167,7 @@ class DualPosterior : public ResidentPosterior {
 
   ResidentPosteriorSpec spec_;
   ResidentPairs history_;
-  GrowingArray<double> factor_;  // L⁻¹, row blocks one after another
+  MappedArray<double> factor_;   // L⁻¹, row blocks one after another
   GrowingArray<double> kernel_;  // s K_nV
   GrowingArray<double> solved_;  // L⁻¹ of it
   GrowingArray<double> workspace_;

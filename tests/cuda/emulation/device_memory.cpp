@@ -7,9 +7,11 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
@@ -55,6 +57,64 @@ void allow(const std::byte* first, std::size_t bytes) {
 #endif
 }
 
+std::size_t page_bytes() {
+  return static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
+
+std::byte* inaccessible_addresses(std::size_t bytes) {
+  void* reserved = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (reserved == MAP_FAILED) throw std::runtime_error("Cannot reserve addresses for the emulated device.");
+  return static_cast<std::byte*>(reserved);
+}
+
+void set_protection(const std::byte* first, std::size_t bytes, int allowed) {
+  if (bytes > 0 && mprotect(const_cast<std::byte*>(first), bytes, allowed) != 0)
+    throw std::runtime_error("Cannot change the protection of the emulated device's memory.");
+}
+
+/// Ranges of addresses, of which some bytes are mapped. Ranges are not reused while any exists.
+class AddressSpace {
+ public:
+  AddressSpace() : base_(inaccessible_addresses(kAll)), end_(base_) {}
+
+  std::byte* reserve() {
+    if (end_ == base_ + kAll) throw std::runtime_error("The emulated device has run out of addresses.");
+    mapped_.emplace(end_, 0);
+    return std::exchange(end_, end_ + kReservedAtOnce);
+  }
+  /// The new bytes continue those that are mapped.
+  void map(std::byte* first, std::size_t bytes) {
+    const auto found = std::prev(mapped_.upper_bound(first));
+    if (found->first + found->second != first || bytes % page_bytes() != 0 ||
+        found->second + bytes > kReservedAtOnce)
+      throw std::logic_error("Memory was mapped elsewhere than at the end of a range.");
+    found->second += bytes;
+  }
+  void unmap(std::byte* reserved) {
+    const std::size_t bytes = mapped_.at(reserved);
+    mapped_.erase(reserved);
+    set_protection(reserved, bytes, PROT_NONE);
+    madvise(reserved, bytes, MADV_DONTNEED);
+    if (mapped_.empty()) end_ = base_;
+  }
+
+  void protect(int allowed) const {
+    for (const auto& [first, bytes] : mapped_) set_protection(first, bytes, allowed);
+  }
+  bool holds(const void* first, std::size_t bytes) const { return lie_in_one(mapped_, first, bytes); }
+  bool reserved(const void* address) const {
+    const auto* byte = static_cast<const std::byte*>(address);
+    return byte >= base_ && byte < base_ + kAll;
+  }
+
+ private:
+  static constexpr std::size_t kAll = 4096 * kReservedAtOnce;
+
+  std::byte* base_;
+  std::byte* end_;  // of the addresses reserved so far
+  Ranges mapped_;   // by the first byte of each range
+};
+
 /// Arrays are allocated one after another in one range of addresses. Addresses are not reused while any
 /// array exists, so that a use after free does not hit another array.
 class Arena {
@@ -66,8 +126,9 @@ class Arena {
   bool holds(const void* first, std::size_t bytes) const;
   bool reserved(const void* address) const {
     const auto* byte = static_cast<const std::byte*>(address);
-    return byte >= base_ && byte < base_ + kReserved;
+    return space_.reserved(address) || (byte >= base_ && byte < base_ + kReserved);
   }
+  AddressSpace& space() { return space_; }
   void open() {
     if (users_++ == 0) protect(PROT_READ | PROT_WRITE);
   }
@@ -79,10 +140,11 @@ class Arena {
   void protect(int allowed);
   bool give_back(std::byte* first, std::size_t bytes);
 
-  std::byte* base_ = nullptr;
-  std::byte* end_ = nullptr;  // of the addresses allocated so far
+  std::byte* base_;
+  std::byte* end_;  // of the addresses allocated so far
   int users_ = 0;
   Ranges arrays_;
+  AddressSpace space_;
 };
 
 Arena& arena() {
@@ -103,11 +165,7 @@ void tell_fault(int number, siginfo_t* info, void*) {
 }
 #endif
 
-Arena::Arena() {
-  void* reserved = mmap(nullptr, kReserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (reserved == MAP_FAILED) throw std::runtime_error("Cannot reserve addresses for the emulated device.");
-  base_ = static_cast<std::byte*>(reserved);
-  end_ = base_;
+Arena::Arena() : base_(inaccessible_addresses(kReserved)), end_(base_) {
 #if !defined(__SANITIZE_ADDRESS__)
   struct sigaction action {};
   action.sa_sigaction = &tell_fault;
@@ -117,10 +175,8 @@ Arena::Arena() {
 }
 
 void Arena::protect(int allowed) {
-  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  const std::size_t used = round_up(static_cast<std::size_t>(end_ - base_), page);
-  if (used > 0 && mprotect(base_, used, allowed) != 0)
-    throw std::runtime_error("Cannot change the protection of the emulated device's memory.");
+  set_protection(base_, round_up(static_cast<std::size_t>(end_ - base_), page_bytes()), allowed);
+  space_.protect(allowed);
 }
 
 void* Arena::allocate(std::size_t bytes) {
@@ -163,7 +219,7 @@ bool Arena::give_back(std::byte* first, std::size_t bytes) {
 
   // Whole pages of large arrays are returned to the system.
   constexpr std::size_t kLarge = std::size_t{1} << 20;
-  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  const std::size_t page = page_bytes();
   const std::size_t from = round_up(static_cast<std::size_t>(first - base_), page);
   const std::size_t to = static_cast<std::size_t>(first + bytes - base_) / page * page;
   if (to >= from + kLarge) madvise(base_ + from, to - from, MADV_DONTNEED);
@@ -171,9 +227,10 @@ bool Arena::give_back(std::byte* first, std::size_t bytes) {
 }
 
 bool Arena::holds(const void* first, std::size_t bytes) const {
-  return lie_in_one(arrays_, first, bytes);
+  return lie_in_one(arrays_, first, bytes) || space_.holds(first, bytes);
 }
 
+bool maps = true;
 bool shared = false;
 
 Ranges& pinned() {
@@ -186,7 +243,7 @@ bool is_host_address(std::uintptr_t number) {
   constexpr std::uintptr_t kLowest = std::uintptr_t{1} << 16;
   constexpr std::uintptr_t kHighest = std::uintptr_t{1} << 47;
   if (number < kLowest || number >= kHighest) return false;
-  const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  const std::uintptr_t page = page_bytes();
   auto* address = reinterpret_cast<void*>(number / page * page);
   if (arena().reserved(address)) return false;
   unsigned char resident = 0;
@@ -201,6 +258,29 @@ void* allocate_on_device(std::size_t bytes) {
 
 void free_on_device(void* array) {
   arena().free(array);
+}
+
+bool maps_memory() {
+  return maps;
+}
+
+void set_maps_memory(bool can) {
+  maps = can;
+}
+
+std::byte* reserve_on_device() {
+  return arena().space().reserve();
+}
+
+void map_on_device(std::byte* first, std::size_t bytes) {
+  arena().space().map(first, bytes);
+  const OnDevice here;
+  set_protection(first, bytes, PROT_READ | PROT_WRITE);  // if the device was already open
+  std::memset(first, kPoison, bytes);
+}
+
+void unmap_on_device(std::byte* reserved) {
+  arena().space().unmap(reserved);
 }
 
 void share_host_memory() {

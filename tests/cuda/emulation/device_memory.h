@@ -11,10 +11,21 @@ void* allocate_on_device(std::size_t bytes);
 /// Throws std::logic_error if something was written outside the array's bounds.
 void free_on_device(void* array);
 
+/// Whether the device can map memory; true at first.
+bool maps_memory();
+void set_maps_memory(bool can);
+constexpr std::size_t kReservedAtOnce = std::size_t{1} << 29;
+/// kReservedAtOnce addresses; access to what is not mapped ends the program with a message.
+std::byte* reserve_on_device();
+/// Makes these bytes, whole pages, accessible to the device; all are 0xFF.
+void map_on_device(std::byte* first, std::size_t bytes);
+/// Gives the addresses up that reserve_on_device() returned.
+void unmap_on_device(std::byte* reserved);
+
 /// From now on, work on the device may use host memory.
 void share_host_memory();
 
-/// Whether these bytes belong to one allocated array.
+/// Whether these bytes belong to one allocated array, or are mapped.
 bool lies_on_device(const void* first, std::size_t bytes);
 
 /// Device memory is accessible while one of these exists.

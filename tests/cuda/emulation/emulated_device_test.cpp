@@ -1,10 +1,13 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <functional>
+#include <span>
 #include <stdexcept>
 #include <vector>
 
+#include "cuda/engine/mapped_array.h"
 #include "cuda/engine/recorded_work.h"
 #include "cuda/runtime/device_array.h"
 #include "cuda/runtime/launch.cuh"
@@ -285,6 +288,65 @@ TEST_P(EmulatedDeviceTest, WorkThatCannotBeRecordedRunsAsItIsUntilItCan) {
   EXPECT_EQ(recorded, (std::vector<bool>{false, false, true, true}));
 }
 
+/// Grows to `sizes` one after another and writes each new last number; returns the array.
+MappedArray<double> grown(Stream stream, const std::vector<std::int64_t>& sizes) {
+  MappedArray<double> array;
+  std::int64_t kept = 0;
+  for (const std::int64_t size : sizes) {
+    array.reserve(stream, size, kept);
+    const auto number = static_cast<double>(size);
+    PinnedBytes here(sizeof number);
+    std::memcpy(here.data(), &number, sizeof number);
+    copy_bytes(stream, array.data() + size - 1, here.data(), sizeof number);
+    OwnedStream::wait_for(stream);
+    kept = size;
+  }
+  return array;
+}
+
+TEST_P(EmulatedDeviceTest, MappedArraysGrowInPlaceAndByWhatIsUsed) {
+  constexpr auto kNumber = static_cast<std::int64_t>(sizeof(double));
+  const std::vector<std::int64_t> sizes{1, 600, 601, 70'000, 90'000};
+  MappedArray<double> array = grown(a_.get(), {sizes.front()});
+  const double* first = array.data();
+  for (const std::int64_t size : sizes) {
+    array.reserve(a_.get(), size, size);
+    EXPECT_EQ(array.data(), first);
+    EXPECT_GE(array.bytes(), size * kNumber);
+    EXPECT_LT(array.bytes(), size * kNumber + AddressRange::kChunk);
+  }
+}
+
+TEST_P(EmulatedDeviceTest, MappedArraysKeepTheirNumbersWhetherOrNotMemoryCanBeMapped) {
+  const std::vector<std::int64_t> sizes{1, 600, 601, 70'000, 90'000};
+  for (const bool maps : {true, false}) {
+    emulation::set_maps_memory(maps);
+    const MappedArray<double> array = grown(a_.get(), sizes);
+    emulation::set_maps_memory(true);
+    EXPECT_EQ(array.grows_in_place(), maps);
+    std::vector<double> found(90'000);
+    copy_to_host(array.data(), std::span(found));
+    std::vector<double> expected(90'000);
+    for (const std::int64_t size : sizes) expected[size - 1] = static_cast<double>(size);
+    EXPECT_EQ(found, expected);
+  }
+}
+
+TEST_P(EmulatedDeviceTest, UnmappingWaitsForTheStream) {
+  DeviceArray<double> copy(1);
+  {
+    MappedArray<double> array = grown(a_.get(), {1});
+    array.reserve(a_.get(), 2, 1);
+    copy_bytes(a_.get(), copy.data(), array.data(), sizeof(double));
+  }
+  EXPECT_EQ(copy.to_host()[0], 1.0);
+}
+
+TEST_P(EmulatedDeviceTest, ARecordingRejectsMapping) {
+  AddressRange range;
+  EXPECT_THROW(Graph(a_.get(), [&] { range.grow(a_.get(), 1); }), std::logic_error);
+}
+
 INSTANTIATE_TEST_SUITE_P(Schedules, EmulatedDeviceTest, testing::ValuesIn(kSchedules));
 
 class EmulatedDeviceDeathTest : public testing::Test {
@@ -307,6 +369,25 @@ TEST_F(EmulatedDeviceDeathTest, DetectsWritesBeyondAnArray) {
     launch(store_kernel, {1}, {32}, 0, stream.get(), 1, const_cast<int*>(there.data()) + 3);
   };
   EXPECT_DEATH(write_behind(), "wrote outside the bounds of an array|use-after-poison");
+}
+
+TEST_F(EmulatedDeviceDeathTest, DetectsAccessBeyondWhatIsMapped) {
+  const auto write_behind = [] {
+    const OwnedStream stream;
+    AddressRange range;
+    range.grow(stream.get(), 1);
+    launch(store_kernel, {1}, {32}, 0, stream.get(), 1,
+           reinterpret_cast<int*>(range.data() + range.bytes()));
+    stream.wait();
+  };
+  EXPECT_DEATH(write_behind(), "not allocated|SEGV");
+}
+
+TEST_F(EmulatedDeviceDeathTest, HostAccessToMappedMemoryCrashes) {
+  const OwnedStream stream;
+  AddressRange range;
+  range.grow(stream.get(), 1);
+  EXPECT_DEATH(range.data()[0] = std::byte{1}, "accessed device memory|SEGV");
 }
 
 TEST_F(EmulatedDeviceDeathTest, DetectsPinnedMemoryFreedBeforeItsCopies) {

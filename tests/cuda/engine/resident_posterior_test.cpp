@@ -1,11 +1,14 @@
 #include "cuda/engine/resident_posterior.h"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/error.h"
+#include "cuda/ops/inverse_factor.h"
+#include "cuda/runtime/address_range.h"
 #include "tests/cuda/ops/kernel_test.h"
 
 namespace olrank {
@@ -133,6 +136,22 @@ TEST_P(ResidentPosteriorTest, MeasuringLeavesTheLatestGramAlone) {
     query.observe_latest_in(*measured);
     EXPECT_EQ(query.m_by(*measured), query.m_by(*posterior)) << posterior->form();
   }
+}
+
+// L⁻¹ and the pairs' factors grow in place: no more memory than they use and a chunk each.
+TEST_P(ResidentPosteriorTest, TakesTheMemoryThatItUses) {
+  const auto posterior = after_rounds(DeviceCovariance::kDual);
+  const std::int64_t pairs = posterior->pairs();
+  const auto kDouble = static_cast<std::int64_t>(sizeof(double));
+  const std::int64_t used = device::factor_numbers(pairs) * kDouble +
+                            2 * pairs * small_shape().factors() * static_cast<std::int64_t>(sizeof(float));
+  // K_nV and S double.
+  const std::int64_t workspaces = 4 * pairs * kPosteriorDocs * kDouble +
+                                  2 * kDouble *
+                                      std::max(device::apply_factor_workspace(pairs, kPosteriorDocs),
+                                               device::append_workspace(pairs, kRoundPairs) +
+                                                   device::dual_gram_workspace(pairs, kPosteriorDocs));
+  EXPECT_LE(posterior->bytes(), used + 2 * device::AddressRange::kChunk + workspaces);
 }
 
 TEST_P(ResidentPosteriorTest, RefusesStatesOfOtherForms) {

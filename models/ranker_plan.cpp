@@ -108,11 +108,12 @@ RankerPlan plan_p2linrank(const RankerSettings& settings, const RankerLoad& load
 
 RankerPlan plan_confident_network(const RankerSettings& settings, const RankerLoad& load) {
   const NetworkShape shape = network_shape(settings.network, load.features);
-  const std::int64_t pairs = load.rounds * pairs_of_a_round(settings.feedback.pairs, load.cutoff);
+  const std::int64_t of_round = pairs_of_a_round(settings.feedback.pairs, load.cutoff);
+  const PosteriorLoad posterior{shape, load.home, load.rounds * of_round, load.most_docs, of_round};
   const auto p = static_cast<double>(shape.parameters());
   CovarianceBytes bytes;
-  bytes.dual = dual_cost(shape, pairs, 0, 0).bytes;
-  bytes.primal = primal_peak_bytes(shape, pairs);
+  bytes.dual = dual_bytes(posterior).all();
+  bytes.primal = primal_bytes(posterior).all();
   bytes.diagonal = 2.0 * p * kDouble;
   const double observed = history_pairs(settings, load);
   double others = parameter_bytes(shape) + history_bytes(shape, load, observed) +

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "models/posterior/posterior_plan.h"
 #include "models/ranker_settings.h"
 
 namespace olrank {
@@ -13,7 +14,9 @@ struct RankerLoad {
   std::int64_t features = 1;
   std::int64_t train_docs = 0;  // documents of the training part
   std::int64_t rounds = 0;
-  std::int64_t cutoff = 10;  // documents shown in a round
+  std::int64_t cutoff = 10;    // documents shown in a round
+  std::int64_t most_docs = 0;  // of a query
+  PosteriorHome home = PosteriorHome::kHost;
 };
 
 /// The memory that a ranker needs in a trial, at most.

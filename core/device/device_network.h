@@ -41,6 +41,8 @@ class DeviceNetwork {
   /// The form of the full covariance, whether it decides or is the shadow: "dual" or "primal"; empty
   /// without one.
   virtual std::string_view full_form() const = 0;
+  /// Whether a full covariance grows without a second copy of itself.
+  virtual bool grows_in_place() const = 0;
   /// Switches the full covariance from the dual to the primal form.
   virtual void switch_to_primal() = 0;
   virtual DeviceHealth health() = 0;

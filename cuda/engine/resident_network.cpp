@@ -14,6 +14,7 @@
 #include "cuda/engine/stacked_trainer.h"
 #include "cuda/ops/score_order.h"
 #include "cuda/ops/theory_alpha.h"
+#include "cuda/runtime/address_range.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
@@ -246,6 +247,11 @@ std::string_view ResidentNetwork::full_form() const {
   if (shadow_) return shadow_->posterior().form();
   const std::string_view form = posterior_.form();
   return form == "dual" || form == "primal" ? form : "";
+}
+
+bool ResidentNetwork::grows_in_place() const {
+  use_device(spec_.device);
+  return AddressRange::supported();
 }
 
 void ResidentNetwork::switch_to_primal() {

@@ -27,6 +27,7 @@ class ResidentNetwork : public DeviceNetwork {
   void learn(const DeviceUpdate& update) override;
   std::vector<double> steps() override;
   std::string_view full_form() const override;
+  bool grows_in_place() const override;
   void switch_to_primal() override;
   DeviceHealth health() override;
   void begin_scores(FeatureMatrix docs) override;

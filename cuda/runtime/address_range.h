@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/device/memory_growth.h"
 #include "cuda/runtime/stream.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
@@ -12,7 +13,7 @@ namespace olrank::OLRANK_DEVICE_NAMESPACE {
 class AddressRange {
  public:
   /// What is mapped at once, unless the device maps larger pages.
-  static constexpr std::int64_t kChunk = std::int64_t{8} << 20;
+  static constexpr std::int64_t kChunk = kMemoryChunk;
 
   /// Whether the calling thread's device can map memory. Without that, ranges cannot grow.
   static bool supported();

@@ -107,6 +107,28 @@ DeviceNetworkSpec network_spec(const RankerSettings& settings, const NetworkShap
   return spec;
 }
 
+/// What a covariance may take on the device, next to the network, a query's view, the history and its
+/// training, whose arrays double.
+FormPolicy::Room room_of(const RankerSettings& settings, const NetworkShape& shape, const DeviceHome& home,
+                         bool grows_in_place) {
+  constexpr double kFloatBytes = sizeof(float);
+  constexpr double kDoubleBytes = sizeof(double);
+  constexpr double kWhileDoubling = 3.0;  // the old array and one of twice the size
+  constexpr double kTermBytes = 128.0;    // of a document's terms and their index
+  constexpr double kPartialSums = 264.0;  // of a gradient, at most so many
+  const auto p = static_cast<double>(shape.parameters());
+  const auto most_docs = static_cast<double>(home.most_docs);
+  const double of_doc = static_cast<double>(shape.inputs + 2 * shape.factors()) * kFloatBytes;
+  FormPolicy::Room room;
+  room.bytes = covariance_memory(settings.posterior, home.memory);
+  room.home = grows_in_place ? PosteriorHome::kDevice : PosteriorHome::kOlderDevice;
+  room.most_docs = home.most_docs;
+  room.beside = p * (kPartialSums + 8.0) * kDoubleBytes + most_docs * (of_doc + most_docs * kDoubleBytes);
+  room.beside_per_doc = kWhileDoubling * (of_doc + kTermBytes);
+  room.docs = home.train.docs;
+  return room;
+}
+
 }  // namespace
 
 std::optional<std::string> why_not_on_device(const RankerSettings& settings) {
@@ -126,11 +148,13 @@ DeviceRanker::DeviceRanker(std::int64_t features, const RankerSettings& settings
       shape_(network_shape(settings.network, features)),
       members_(is_ensemble(settings) ? settings.posterior.members : 1),
       history_(features, row_of(settings.kind).weighs_by_ndcg),
-      policy_(shape_, settings.posterior.form, covariance_memory(settings.posterior, home.memory)),
+      policy_(shape_, settings.posterior.form, {}),
       list_(settings.explore, keys.key(Purpose::kList), cutoff) {
   FirstMembers first = first_members(settings, shape_, keys);
   if (trains_by_batches()) batch_keys_ = std::move(first.batch_keys);
   network_ = make_network(network_spec(settings, shape_, home, first));
+  policy_ = FormPolicy(shape_, settings.posterior.form,
+                       room_of(settings, shape_, home, network_->grows_in_place()));
 }
 
 DeviceQuery DeviceRanker::place_of(const QueryDocs& query) const {

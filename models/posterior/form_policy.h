@@ -1,38 +1,48 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "core/ops/relu_network.h"
+#include "models/posterior/posterior_plan.h"
 #include "models/posterior_settings.h"
 
 namespace olrank {
 
 /// Decides when a full covariance switches from the dual to the primal form: one rule, on CPU and device.
 ///
-/// By operations: a round costs dual_cost() or primal_cost() operations, V the query's documents and
+/// By operations: a round costs dual_operations() or primal_operations(), V the query's documents and
 /// kUsualPairs new pairs. What rounds so far cost beyond the primal form is the excess. The switch pays
 /// once the excess exceeds its own cost, conversion_operations(): p²n + p³. The total work then is at most
 /// twice that of the best moment. The decision depends on the feedback alone, not on which queries were
 /// ranked.
 ///
-/// By memory: with n pairs the dual form takes dual_cost().bytes, n²/2 numbers of L⁻¹ in double and the
-/// pairs' factors in float32. The switch frees L⁻¹ first and takes primal_peak_bytes(): p² numbers of A⁻¹
-/// in double, half as many of its Cholesky factor while A⁻¹ is computed, and the pairs' factors twice, as
-/// what grows doubles. If the dual form no longer fits, the covariance switches early; if the primal form
-/// does not fit either, or `form` is fixed, observing throws.
+/// By memory: with n pairs the dual form takes dual_bytes() and the primal form primal_bytes(), all that is
+/// allocated included: growth, the pairs' factors, workspaces. The switch frees L⁻¹ first. If the dual form
+/// no longer fits, the covariance switches early; if the primal form does not fit either, or `form` is
+/// fixed, observing throws.
 class FormPolicy {
  public:
-  /// `memory` bytes may be used; 0: no limit.
-  FormPolicy(const NetworkShape& shape, CovarianceForm form, std::int64_t memory)
-      : shape_(shape), form_(form), memory_(memory) {}
+  /// The memory of a covariance.
+  struct Room {
+    std::int64_t bytes = 0;  // that may be used; 0: no limit
+    PosteriorHome home = PosteriorHome::kHost;
+    std::int64_t most_docs = 0;   // of a query, if that is known
+    double beside = 0.0;          // bytes that others take of it
+    double beside_per_doc = 0.0;  // likewise, for each document of a pair
+    std::int64_t docs = 0;        // that pairs can have
+  };
+
+  FormPolicy(const NetworkShape& shape, CovarianceForm form, const Room& room)
+      : shape_(shape), form_(form), room_(room) {}
 
   /// To be called while the form is dual, before a query of `docs` documents adds `added` to `pairs`
   /// observed pairs: returns whether they are to be observed in primal form. Throws Error if no form fits.
   bool switches(std::int64_t pairs, std::int64_t added, std::int64_t docs);
   /// Whether the primal form fits with this many pairs.
   bool primal_fits(std::int64_t pairs) const;
-  /// Whether so many bytes fit.
-  bool fits(double bytes) const { return memory_ <= 0 || bytes <= static_cast<double>(memory_); }
+  /// Whether so many bytes fit next to what others take.
+  bool fits(double bytes, std::int64_t pairs) const { return room_.bytes <= 0 || bytes <= usable(pairs); }
 
   /// Operations beyond the primal form so far.
   double excess() const { return excess_; }
@@ -41,9 +51,18 @@ class FormPolicy {
  private:
   static constexpr std::int64_t kUsualPairs = 4;
 
+  /// Bytes for the covariance, with so many pairs.
+  double usable(std::int64_t pairs) const {
+    return static_cast<double>(room_.bytes) - room_.beside -
+           room_.beside_per_doc * static_cast<double>(std::min(2 * pairs, room_.docs));
+  }
+  PosteriorLoad load(std::int64_t pairs, std::int64_t added, std::int64_t docs) const {
+    return {shape_, room_.home, pairs, std::max(docs, room_.most_docs), added};
+  }
+
   NetworkShape shape_;
   CovarianceForm form_;
-  std::int64_t memory_;
+  Room room_;
   double excess_ = 0.0;
 };
 

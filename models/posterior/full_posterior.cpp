@@ -45,7 +45,7 @@ double squared_length(const NetworkShape& shape, const float* factors) {
 FullPosterior::FullPosterior(const PosteriorSpec& spec)
     : spec_(spec),
       memory_(spec.memory > 0 ? spec.memory : available_memory()),
-      policy_(spec.shape, spec.form, memory_),
+      policy_(spec.shape, spec.form, {.bytes = memory_}),
       monitor_(spec.checks),
       history_(spec.shape),
       is_dual_(spec.covariance == Covariance::kFull && spec.form != CovarianceForm::kPrimal) {
@@ -57,7 +57,7 @@ FullPosterior::FullPosterior(const PosteriorSpec& spec)
     throw InvalidArgument(fmt::format(
         "The inverse covariance of {} parameters needs {} of memory with its factor, and {} may be "
         "used: choose {} or a smaller network.",
-        spec.shape.parameters(), readable_bytes(primal_peak_bytes(spec.shape, 0)),
+        spec.shape.parameters(), readable_bytes(primal_bytes({spec.shape}).all()),
         readable_bytes(static_cast<double>(memory_)),
         spec.covariance == Covariance::kFull ? "the dual form" : "the diagonal covariance"));
   }
@@ -132,7 +132,7 @@ void FullPosterior::observe(ExecutionContext& context, TangentFactors docs,
   // Where observing can fail halfway it goes back to a copy. That of a dual form costs nothing.
   const bool may_fail_halfway =
       added > FullForm::kObservedAtOnce || monitor_.will_be_due(added, earlier.pairs + added);
-  if (is_dual_ || (may_fail_halfway && policy_.fits(2.0 * static_cast<double>(bytes()))))
+  if (is_dual_ || (may_fail_halfway && policy_.fits(2.0 * static_cast<double>(bytes()), earlier.pairs)))
     earlier.form = form_->freeze();
   try {
     take_in(context, docs, pairs, earlier);
@@ -186,18 +186,20 @@ void FullPosterior::go_back(ExecutionContext& context, Earlier earlier, std::int
 
 void FullPosterior::require_room(std::int64_t added) const {
   if (!is_orthonormal()) return;
-  const double needed = orthonormal_peak_bytes(spec_.shape, history_.pairs() + added);
-  if (policy_.fits(needed)) return;
+  const std::int64_t pairs = history_.pairs() + added;
+  const double needed = orthonormal_bytes({.shape = spec_.shape, .pairs = pairs}).all();
+  if (policy_.fits(needed, pairs)) return;
   throw Error(fmt::format(
       "The covariance of {} pairs of very different scale needs {} of memory, and {} may be used: "
       "normalise "
       "the features, or choose the diagonal covariance or fewer rounds.",
-      history_.pairs() + added, readable_bytes(needed), readable_bytes(static_cast<double>(memory_))));
+      pairs, readable_bytes(needed), readable_bytes(static_cast<double>(memory_))));
 }
 
 void FullPosterior::switch_to_primal(ExecutionContext& context, Earlier& earlier) {
-  const double both = primal_peak_bytes(spec_.shape, history_.pairs()) + static_cast<double>(bytes());
-  if (!policy_.fits(both)) {
+  const PosteriorLoad load{.shape = spec_.shape, .pairs = history_.pairs()};
+  const double both = primal_bytes(load).all() + static_cast<double>(bytes());
+  if (!policy_.fits(both, load.pairs)) {
     // Frees L⁻¹ before A⁻¹ is allocated.
     form_.reset();
     earlier.form.reset();
@@ -219,8 +221,9 @@ void FullPosterior::switch_to_primal(ExecutionContext& context, Earlier& earlier
 
 void FullPosterior::rebuild(ExecutionContext& context, std::string_view why) {
   const double present = form_ ? static_cast<double>(bytes()) : 0.0;
+  const PosteriorLoad load{.shape = spec_.shape, .pairs = history_.pairs()};
   const bool orthonormal = spec_.covariance == Covariance::kFull &&
-                           policy_.fits(present + orthonormal_peak_bytes(spec_.shape, history_.pairs()));
+                           policy_.fits(present + orthonormal_bytes(load).all(), load.pairs);
   log_detail("The covariance of {} pairs is rebuilt{}: {}.", history_.pairs(),
              orthonormal ? " in orthonormal form" : "", why);
   std::unique_ptr<FullForm> next;

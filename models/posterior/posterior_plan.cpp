@@ -1,54 +1,125 @@
 #include "models/posterior/posterior_plan.h"
 
 #include <algorithm>
+#include <cmath>
+
+#include "core/device/memory_growth.h"
+#include "core/ops/inverse_factor.h"
 
 namespace olrank {
 namespace {
 
-double history_bytes(const NetworkShape& shape, double pairs) {
+constexpr double kDoubleBytes = sizeof(double);
+
+/// What kernels split their sums into: at most so many blocks, each with a tile of the result.
+constexpr double kPartialSums = 528.0 * 64.0 * 64.0;
+/// Likewise of an append, per new pair.
+constexpr double kAppendedSums = 1056.0 * 256.0;
+/// The fewest documents that a primal form on a device has room for: those of a batch when it is rebuilt.
+constexpr double kRebuiltDocs = 128.0;
+
+/// Bytes of the pairs' factors.
+double factor_bytes(const NetworkShape& shape, double pairs) {
   return pairs * 2.0 * static_cast<double>(shape.factors()) * static_cast<double>(sizeof(float));
+}
+
+/// The numbers of n rows of L⁻¹, each as wide as its block: core/ops/inverse_factor.h.
+double row_numbers(double rows) {
+  constexpr auto kRows = static_cast<double>(InverseFactor::kBlock);
+  const double full = std::floor(rows / kRows);
+  return kRows * kRows * full * (full + 1.0) / 2.0 + (rows - full * kRows) * kRows * (full + 1.0);
+}
+
+/// An array that doubles: while it moves, the old one and one of twice the size.
+double doubling(double bytes) {
+  return 3.0 * bytes;
+}
+
+double in_chunks(double bytes) {
+  constexpr auto kChunk = static_cast<double>(kMemoryChunk);
+  return std::ceil(bytes / kChunk) * kChunk;
+}
+
+double growing(PosteriorHome home, double bytes) {
+  return home == PosteriorHome::kDevice ? in_chunks(bytes) : doubling(bytes);
 }
 
 }  // namespace
 
-FormCost dual_cost(const NetworkShape& shape, std::int64_t pairs, std::int64_t docs,
-                   std::int64_t new_pairs) {
+double dual_operations(const NetworkShape& shape, std::int64_t pairs, std::int64_t docs,
+                       std::int64_t new_pairs) {
   const auto n = static_cast<double>(pairs);
   const auto factors = static_cast<double>(shape.factors());
   const auto v = static_cast<double>(docs);
   const auto k = static_cast<double>(new_pairs);
   // Tangent kernels with both documents of each pair, the triangle of L⁻¹ for widths and again to invert
   // new rows, and the lower half of SᵀS.
-  const double operations =
-      4.0 * n * factors * v + n * n * v + n * n * k + n * v * v + v * v * factors * 2.0;
-  return {operations, n * n / 2.0 * 8.0 + history_bytes(shape, n)};
+  return 4.0 * n * factors * v + n * n * v + n * n * k + n * v * v + v * v * factors * 2.0;
 }
 
-FormCost primal_cost(const NetworkShape& shape, std::int64_t pairs, std::int64_t docs,
-                     std::int64_t new_pairs) {
+double primal_operations(const NetworkShape& shape, std::int64_t /*pairs*/, std::int64_t docs,
+                         std::int64_t new_pairs) {
   const auto p = static_cast<double>(shape.parameters());
   const auto v = static_cast<double>(docs);
   const auto k = static_cast<double>(new_pairs);
   // Half of the symmetric A⁻¹ for widths, P = A⁻¹Γᵀ, and half of A⁻¹ to update.
-  const double operations = p * p * v + 2.0 * p * v * v + 2.0 * p * p * k + p * p * k;
-  return {operations, p * p * 8.0 + history_bytes(shape, static_cast<double>(pairs))};
-}
-
-double primal_peak_bytes(const NetworkShape& shape, std::int64_t pairs) {
-  const auto p = static_cast<double>(shape.parameters());
-  return 1.5 * p * p * 8.0 + 2.0 * history_bytes(shape, static_cast<double>(pairs));
-}
-
-double orthonormal_peak_bytes(const NetworkShape& shape, std::int64_t pairs) {
-  const auto p = static_cast<double>(shape.parameters());
-  const double rank = std::min(p, static_cast<double>(pairs));
-  return 2.0 * rank * (p + rank) * 8.0 + 2.0 * history_bytes(shape, static_cast<double>(pairs));
+  return p * p * v + 2.0 * p * v * v + 2.0 * p * p * k + p * p * k;
 }
 
 double conversion_operations(const NetworkShape& shape, std::int64_t pairs) {
   const auto p = static_cast<double>(shape.parameters());
   // Half of ΓᵀΓ, the factor and its inverse, half of L⁻ᵀL⁻¹.
   return p * p * static_cast<double>(pairs) + p * p * p;
+}
+
+PosteriorBytes dual_bytes(const PosteriorLoad& load) {
+  const auto n = static_cast<double>(load.pairs);
+  const auto v = static_cast<double>(load.docs);
+  const auto k = static_cast<double>(load.added);
+  PosteriorBytes bytes;
+  bytes.pairs = growing(load.home, factor_bytes(load.shape, n));
+  if (load.home == PosteriorHome::kHost) {
+    bytes.matrix = row_numbers(n) * kDoubleBytes;
+    // S and K_nV, M, and the kernel of new pairs.
+    bytes.workspace = (2.0 * n * v + v * v + n * k) * kDoubleBytes;
+    return bytes;
+  }
+  constexpr auto kRows = static_cast<double>(InverseFactor::kBlock);
+  bytes.matrix = growing(load.home, row_numbers(std::ceil(n / kRows) * kRows) * kDoubleBytes);
+  const double of_widths =
+      std::min(std::max(n * v * n / 512.0, v * v * (n / 64.0 + 1.0)), kPartialSums + v * v);
+  const double of_append = n * k + 2.0 * k * k + std::min(n * k * n / kRows, kAppendedSums * k) + n * k;
+  // K_nV and S; the sums of widths and appends share their memory.
+  bytes.workspace = doubling((2.0 * n * v + std::max(of_widths, of_append)) * kDoubleBytes);
+  return bytes;
+}
+
+PosteriorBytes primal_bytes(const PosteriorLoad& load) {
+  const auto p = static_cast<double>(load.shape.parameters());
+  const auto v = static_cast<double>(load.docs);
+  const auto k = static_cast<double>(load.added);
+  PosteriorBytes bytes;
+  bytes.matrix = p * p * kDoubleBytes;
+  bytes.pairs = growing(load.home, factor_bytes(load.shape, static_cast<double>(load.pairs)));
+  if (load.home == PosteriorHome::kHost) {
+    // The Cholesky factor while A⁻¹ is computed; no round takes as much.
+    bytes.workspace = std::max(p * p / 2.0, p * (v + k) + v * v) * kDoubleBytes;
+    return bytes;
+  }
+  const double docs = std::max(v, kRebuiltDocs);
+  const double of_widths = std::min(p * docs * docs, kPartialSums) + docs * docs;
+  const double of_update = std::max(k, kRebuiltDocs / 2.0) * (p + 2.0 * std::max(k, kRebuiltDocs / 2.0));
+  bytes.workspace = doubling((p * docs + std::max(of_widths, of_update)) * kDoubleBytes);
+  return bytes;
+}
+
+PosteriorBytes orthonormal_bytes(const PosteriorLoad& load) {
+  const auto p = static_cast<double>(load.shape.parameters());
+  const double rank = std::min(p, static_cast<double>(load.pairs));
+  PosteriorBytes bytes;
+  bytes.matrix = 2.0 * rank * (p + rank) * kDoubleBytes;
+  bytes.pairs = growing(load.home, factor_bytes(load.shape, static_cast<double>(load.pairs)));
+  return bytes;
 }
 
 }  // namespace olrank

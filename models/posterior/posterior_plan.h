@@ -6,27 +6,46 @@
 
 namespace olrank {
 
-/// The cost of a round that compares V documents and observes k pairs after n pairs: floating-point
-/// operations, and the bytes of the covariance with n pairs.
-struct FormCost {
-  double operations = 0.0;
-  double bytes = 0.0;
-};
-
-FormCost dual_cost(const NetworkShape& shape, std::int64_t pairs, std::int64_t docs,
-                   std::int64_t new_pairs);
-FormCost primal_cost(const NetworkShape& shape, std::int64_t pairs, std::int64_t docs,
-                     std::int64_t new_pairs);
-
-/// Bytes while A⁻¹ of n pairs is computed: A⁻¹, half as much for its Cholesky factor, and the pairs'
-/// factors with room to grow.
-double primal_peak_bytes(const NetworkShape& shape, std::int64_t pairs);
-
-/// Bytes while the orthonormal form of n pairs grows: its basis and its factor twice, and the pairs'
-/// factors.
-double orthonormal_peak_bytes(const NetworkShape& shape, std::int64_t pairs);
+/// Floating-point operations of a round that compares V documents and observes k pairs after n pairs.
+double dual_operations(const NetworkShape& shape, std::int64_t pairs, std::int64_t docs,
+                       std::int64_t new_pairs);
+double primal_operations(const NetworkShape& shape, std::int64_t pairs, std::int64_t docs,
+                         std::int64_t new_pairs);
 
 /// Operations of computing A⁻¹ of n pairs at once.
 double conversion_operations(const NetworkShape& shape, std::int64_t pairs);
+
+/// Where a covariance is kept, and how its memory grows there.
+enum class PosteriorHome {
+  kHost,         // L⁻¹ by row blocks; arrays double
+  kDevice,       // L⁻¹ and the pairs' factors in place, by chunks; workspaces double
+  kOlderDevice,  // all arrays double
+};
+
+/// What the memory of a full covariance depends on.
+struct PosteriorLoad {
+  NetworkShape shape;
+  PosteriorHome home = PosteriorHome::kHost;
+  std::int64_t pairs = 0;  // n
+  std::int64_t docs = 0;   // V, the most documents of a query
+  std::int64_t added = 1;  // k, the most pairs of a round
+};
+
+/// Bytes that a full covariance of n pairs takes at most, including the moment in which it grows to that
+/// size.
+struct PosteriorBytes {
+  double matrix = 0.0;     // L⁻¹ or A⁻¹
+  double pairs = 0.0;      // the pairs' factors
+  double workspace = 0.0;  // of a round, and on the host of computing A⁻¹
+
+  double all() const { return matrix + pairs + workspace; }
+};
+
+/// In dual form.
+PosteriorBytes dual_bytes(const PosteriorLoad& load);
+/// In primal form, which is computed after L⁻¹ was freed.
+PosteriorBytes primal_bytes(const PosteriorLoad& load);
+/// In orthonormal form, which only the host has: while it grows it is there twice.
+PosteriorBytes orthonormal_bytes(const PosteriorLoad& load);
 
 }  // namespace olrank

@@ -29,11 +29,14 @@ TEST(RankerPlanTest, BytesOfCovariancesMatchTheirFormulas) {
   };
   const double n = 50'000.0;
   const double p = 13'700.0;
-  // Tangent factors of both documents of a pair: inputs 136 and 100, deltas 100 and 1.
-  const double history = n * 2 * 337 * 4;
-  const double dual = n * n * 4 + history;
-  // A⁻¹, half as much for its Cholesky factor while A⁻¹ is computed, and factors with room to grow.
-  const double primal = p * p * 12 + 2 * history;
+  // Tangent factors of both documents of a pair: inputs 136 and 100, deltas 100 and 1. While the array
+  // doubles, the old one and the new one are there.
+  const double history = 3 * n * 2 * 337 * 4;
+  // L⁻¹ in 390 blocks of 128 rows and 80 rows more, and the kernel of five new pairs.
+  const double rows = 128 * 128 * (390.0 * 391.0 / 2.0) + 80 * 128 * 391;
+  const double dual = (rows + n * 5) * 8 + history;
+  // A⁻¹, and half as much for its Cholesky factor while A⁻¹ is computed.
+  const double primal = p * p * 12 + history;
   EXPECT_NEAR(beyond(Covariance::kFull, CovarianceForm::kDual), dual, 2);
   EXPECT_NEAR(beyond(Covariance::kFull, CovarianceForm::kPrimal), primal, 2);
   EXPECT_NEAR(beyond(Covariance::kFull, CovarianceForm::kAuto), primal, 2);

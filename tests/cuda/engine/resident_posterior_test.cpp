@@ -7,8 +7,10 @@
 #include <vector>
 
 #include "core/error.h"
+#include "cuda/ops/inverse_covariance.h"
 #include "cuda/ops/inverse_factor.h"
 #include "cuda/runtime/address_range.h"
+#include "models/posterior/posterior_plan.h"
 #include "tests/cuda/ops/kernel_test.h"
 
 namespace olrank {
@@ -138,20 +140,50 @@ TEST_P(ResidentPosteriorTest, MeasuringLeavesTheLatestGramAlone) {
   }
 }
 
-// L⁻¹ and the pairs' factors grow in place: no more memory than they use and a chunk each.
-TEST_P(ResidentPosteriorTest, TakesTheMemoryThatItUses) {
-  const auto posterior = after_rounds(DeviceCovariance::kDual);
-  const std::int64_t pairs = posterior->pairs();
-  const auto kDouble = static_cast<std::int64_t>(sizeof(double));
-  const std::int64_t used = device::factor_numbers(pairs) * kDouble +
-                            2 * pairs * small_shape().factors() * static_cast<std::int64_t>(sizeof(float));
-  // K_nV and S double.
-  const std::int64_t workspaces = 4 * pairs * kPosteriorDocs * kDouble +
-                                  2 * kDouble *
-                                      std::max(device::apply_factor_workspace(pairs, kPosteriorDocs),
-                                               device::append_workspace(pairs, kRoundPairs) +
-                                                   device::dual_gram_workspace(pairs, kPosteriorDocs));
-  EXPECT_LE(posterior->bytes(), used + 2 * device::AddressRange::kChunk + workspaces);
+// What planning expects against what is allocated.
+TEST_P(ResidentPosteriorTest, TakesTheMemoryThatIsPlanned) {
+  constexpr double kDouble = sizeof(double);
+  for (const std::int64_t rounds : {std::int64_t{1}, std::int64_t{7}, kPosteriorRounds}) {
+    const PosteriorLoad load{small_shape(), PosteriorHome::kDevice, rounds * kRoundPairs, kPosteriorDocs,
+                             kRoundPairs};
+    const auto n = static_cast<double>(load.pairs);
+    const auto p = static_cast<double>(small_shape().parameters());
+    const double factors = 2.0 * n * static_cast<double>(small_shape().factors() * sizeof(float));
+    const double rows = kDouble * static_cast<double>(device::factor_numbers(load.pairs)) +
+                        2.0 * n * kPosteriorDocs * kDouble;
+    const auto dual = static_cast<double>(after_rounds(DeviceCovariance::kDual, rounds)->bytes());
+    EXPECT_GE(dual, rows + factors);
+    EXPECT_LE(dual, dual_bytes(load).all());
+    EXPECT_LE(dual, rows + factors + 2.0 * device::AddressRange::kChunk + dual_bytes(load).workspace);
+    const auto primal = static_cast<double>(after_rounds(DeviceCovariance::kPrimal, rounds)->bytes());
+    EXPECT_GE(primal, p * p * kDouble + factors);
+    EXPECT_LE(primal, primal_bytes(load).all());
+  }
+}
+
+// The sums that kernels split, for sizes that no test computes.
+TEST(ResidentPosteriorPlanTest, WorkspacesOfAllSizesArePlanned) {
+  for (const NetworkShape& shape : {small_shape(), ntk_shape(136, 100, 2)}) {
+    const std::int64_t p = shape.parameters();
+    for (const std::int64_t docs : {1, 10, 64, 65, 120, 128, 300, 1000}) {
+      for (const std::int64_t added : {1, 5, 25, 256}) {
+        for (std::int64_t pairs = 1; pairs < 40'000; pairs += 1 + pairs / 3) {
+          const PosteriorLoad load{shape, PosteriorHome::kDevice, pairs, docs, added};
+          const std::int64_t of_widths = std::max(device::apply_factor_workspace(pairs, docs),
+                                                  device::dual_gram_workspace(pairs, docs));
+          const std::int64_t dual =
+              2 * pairs * docs + std::max(of_widths, device::append_workspace(pairs, added));
+          EXPECT_LE(static_cast<double>(8 * dual), dual_bytes(load).workspace / 3.0)
+              << pairs << " pairs, " << added << " new, " << docs << " documents";
+        }
+        const PosteriorLoad load{shape, PosteriorHome::kDevice, 1, docs, added};
+        const std::int64_t primal = p * docs + std::max(device::inverse_gram_workspace(shape, docs),
+                                                        device::inverse_update_workspace(p, added));
+        EXPECT_LE(static_cast<double>(8 * primal), primal_bytes(load).workspace / 3.0)
+            << added << " new, " << docs << " documents";
+      }
+    }
+  }
 }
 
 TEST_P(ResidentPosteriorTest, RefusesStatesOfOtherForms) {

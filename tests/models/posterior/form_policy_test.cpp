@@ -33,21 +33,21 @@ TEST(FormPolicyTest, SwitchesOnceTheExcessExceedsTheConversion) {
   double excess = 0.0;
   std::int64_t pairs = 0;
   do {
-    const double dual = dual_cost(shape(), pairs, kDocs, 4).operations;
-    const double primal = primal_cost(shape(), pairs, kDocs, 4).operations;
+    const double dual = dual_operations(shape(), pairs, kDocs, 4);
+    const double primal = primal_operations(shape(), pairs, kDocs, 4);
     if (dual > primal) excess += dual - primal;
     pairs += kAdded;
   } while (excess <= conversion_operations(shape(), pairs));
   EXPECT_GT(excess, 0.0);
-  EXPECT_EQ(switches_at(FormPolicy(shape(), CovarianceForm::kAuto, 0)), pairs);
+  EXPECT_EQ(switches_at(FormPolicy(shape(), CovarianceForm::kAuto, {})), pairs);
 }
 
 TEST(FormPolicyTest, FixedFormsNeverSwitch) {
-  EXPECT_EQ(switches_at(FormPolicy(shape(), CovarianceForm::kDual, 0)), -1);
+  EXPECT_EQ(switches_at(FormPolicy(shape(), CovarianceForm::kDual, {})), -1);
 }
 
 TEST(FormPolicyTest, ExcessIsItsState) {
-  FormPolicy policy(shape(), CovarianceForm::kAuto, 0);
+  FormPolicy policy(shape(), CovarianceForm::kAuto, {});
   policy.set_excess(conversion_operations(shape(), 1000));
   EXPECT_TRUE(policy.switches(kAdded, kAdded, kDocs));
   EXPECT_GE(policy.excess(), conversion_operations(shape(), 1000));
@@ -57,19 +57,24 @@ TEST(FormPolicyTest, ExcessIsItsState) {
 // form.
 TEST(FormPolicyTest, SwitchesEarlyWhenTheDualFormOverflows) {
   const NetworkShape network = ntk_shape(20, 20, 2);
-  const std::int64_t memory = whole(primal_peak_bytes(network, 900));
-  FormPolicy policy(network, CovarianceForm::kAuto, memory);
-  std::int64_t pairs = 0;
-  while (!policy.switches(pairs, kAdded, 1)) pairs += kAdded;
-  EXPECT_GT(dual_cost(network, pairs + kAdded, 0, 0).bytes, static_cast<double>(memory));
-  EXPECT_LE(dual_cost(network, pairs, 0, 0).bytes, static_cast<double>(memory));
-  EXPECT_LT(policy.excess(), conversion_operations(network, pairs));
+  for (const PosteriorHome home : {PosteriorHome::kHost, PosteriorHome::kDevice}) {
+    // Room for the primal form, and for as much again as others take.
+    const double memory = primal_bytes({network, home, 900, kDocs, kAdded}).all() +
+                          (home == PosteriorHome::kHost ? 0.0 : 5e7);
+    const FormPolicy::Room room{.bytes = whole(2.0 * memory), .home = home, .beside = memory};
+    FormPolicy policy(network, CovarianceForm::kAuto, room);
+    std::int64_t pairs = 0;
+    while (!policy.switches(pairs, kAdded, 1)) pairs += kAdded;
+    EXPECT_GT(dual_bytes({network, home, pairs + kAdded, 1, kAdded}).all(), memory);
+    EXPECT_LE(dual_bytes({network, home, pairs, 1, kAdded}).all(), memory);
+    EXPECT_LT(policy.excess(), conversion_operations(network, pairs));
+  }
 }
 
 TEST(FormPolicyTest, NeverSwitchesIntoMemoryThatDoesNotSuffice) {
   // Enough for the dual form all the way, not for the primal form.
   const NetworkShape wide = linear_shape(400);
-  FormPolicy policy(wide, CovarianceForm::kAuto, whole(primal_peak_bytes(wide, 0)) - 1);
+  FormPolicy policy(wide, CovarianceForm::kAuto, {.bytes = whole(primal_bytes({wide}).all()) - 1});
   EXPECT_FALSE(policy.primal_fits(0));
   policy.set_excess(2.0 * conversion_operations(wide, 1000));
   EXPECT_FALSE(policy.switches(100, kAdded, kDocs));
@@ -77,12 +82,12 @@ TEST(FormPolicyTest, NeverSwitchesIntoMemoryThatDoesNotSuffice) {
 
 TEST(FormPolicyTest, ThrowsWhenNoFormFits) {
   for (const CovarianceForm form : {CovarianceForm::kAuto, CovarianceForm::kDual}) {
-    FormPolicy policy(linear_shape(1000), form, 100'000);
+    FormPolicy policy(linear_shape(1000), form, {.bytes = 100'000});
     try {
       policy.switches(1000, kAdded, kDocs);
       FAIL() << "accepted a covariance that does not fit";
     } catch (const Error& error) {
-      EXPECT_EQ(std::string(error.what()).substr(0, 44), "The dual covariance of 1003 pairs needs 12.1")
+      EXPECT_EQ(std::string(error.what()).substr(0, 40), "The dual covariance of 1003 pairs needs ")
           << error.what();
     }
   }

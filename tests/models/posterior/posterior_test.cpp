@@ -395,7 +395,7 @@ TEST(PosteriorTest, RefusesStatesOfOtherPosteriors) {
 /// The number of pairs from which the primal form is cheaper.
 std::int64_t primal_pays_from(const NetworkShape& shape, std::int64_t docs) {
   std::int64_t pairs = 1;
-  while (dual_cost(shape, pairs, docs, 4).operations < primal_cost(shape, 0, docs, 4).operations) ++pairs;
+  while (dual_operations(shape, pairs, docs, 4) < primal_operations(shape, 0, docs, 4)) ++pairs;
   return pairs;
 }
 
@@ -444,7 +444,7 @@ TEST(PosteriorTest, RefusesCovariancesThatDoNotFit) {
   // When the history outgrows the memory, observe() throws and leaves the posterior unchanged.
   const NetworkShape shape = ntk_shape(12, 10, 3);
   spec = spec_of(shape, CovarianceForm::kAuto, 1.0, 1.0);
-  spec.memory = 20'000;
+  spec.memory = 40'000;  // of rows that are as wide as their block
   ExecutionContext context;
   History history(shape, 91);
   const auto posterior = make_posterior(spec);
@@ -463,13 +463,13 @@ TEST(PosteriorTest, RefusesCovariancesThatDoNotFit) {
 // With so small a λ the observed pairs use up the precision of 1/λ, and there is no memory for the form
 // that keeps more digits.
 TEST(PosteriorTest, ThrowsWhenPrecisionIsLost) {
-  const NetworkShape shape = ntk_shape(12, 10, 2);
+  const NetworkShape shape = ntk_shape(12, 30, 2);
   const ExpectedWarnings warnings;
   ExecutionContext context;
   History history(shape, 95);
   PosteriorSpec spec = spec_of(shape, CovarianceForm::kDual, 1e-15, 1.0);
   spec.checks.every = 4;
-  spec.memory = 6'000;
+  spec.memory = static_cast<std::int64_t>(dual_bytes({.shape = shape, .pairs = 12}).all());
   FullPosterior posterior(spec);
   std::int64_t pairs = 0;
   try {
@@ -574,8 +574,8 @@ TEST(PosteriorPlanTest, DualPaysUntilAboutTheNumberOfParameters) {
   const std::int64_t pairs = primal_pays_from(shape, 120);
   EXPECT_GT(pairs, shape.parameters() / 2);
   EXPECT_LT(pairs, 2 * shape.parameters());
-  EXPECT_LT(dual_cost(shape, pairs - 1, 120, 4).operations, primal_cost(shape, 0, 120, 4).operations);
-  EXPECT_GE(dual_cost(shape, pairs, 120, 4).operations, primal_cost(shape, 0, 120, 4).operations);
+  EXPECT_LT(dual_operations(shape, pairs - 1, 120, 4), primal_operations(shape, 0, 120, 4));
+  EXPECT_GE(dual_operations(shape, pairs, 120, 4), primal_operations(shape, 0, 120, 4));
 }
 
 }  // namespace

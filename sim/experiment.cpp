@@ -256,6 +256,7 @@ class Experiment {
       if (stopping()) {
         tell();  // a signal arrived in between
         folder.write_checkpoint(trial, recipe);
+        folder.finish_checkpoint();
         return Ended::kInterrupted;
       }
       if (plan_.trace != nullptr) {
@@ -265,6 +266,7 @@ class Experiment {
         trial.play_round();
       }
       progress_.played(number, trial.rounds_played());
+      folder.advance_checkpoint();
       if (trial.rounds_played() % plan_.checkpoint_every == 0 && !trial.finished()) {
         tell();
         folder.write_checkpoint(trial, recipe);

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <utility>
 
 #include "core/error.h"
@@ -36,9 +37,18 @@ constexpr std::string_view kStates[TrialFolder::kMostCheckpoints] = {
     "state-6.safetensors", "state-7.safetensors", "state-8.safetensors"};
 /// The checkpoint of earlier versions, which is refused rather than overlooked.
 constexpr std::string_view kOldState = "state.olrank";
-constexpr std::string_view kFiles[] = {kCurve,     kSummary,   kQueries,   kModel,     kOldState,
-                                       kStates[0], kStates[1], kStates[2], kStates[3], kStates[4],
-                                       kStates[5], kStates[6], kStates[7], kStates[8]};
+
+/// All names that files of a trial have.
+std::span<const std::string_view> trial_files() {
+  static const std::vector<std::string_view> names = [] {
+    std::vector<std::string_view> made{kCurve, kSummary, kQueries, kModel, kOldState};
+    made.insert(made.end(), std::begin(kStates), std::end(kStates));
+    const auto blocks = block_file_names();
+    made.insert(made.end(), blocks.begin(), blocks.end());
+    return made;
+  }();
+  return names;
+}
 
 void write_all(int descriptor, std::string_view bytes, const fs::path& path) {
   while (!bytes.empty()) {
@@ -77,9 +87,12 @@ ModelMetadata provenance(const TrialSummary& summary, std::int64_t rounds) {
 }  // namespace
 
 TrialFolder::TrialFolder(const fs::path& experiment, const TrialIdentity& identity, int checkpoints)
-    : path_(experiment / identity.path()), checkpoints_(std::clamp(checkpoints, 1, kMostCheckpoints)) {}
+    : path_(experiment / identity.path()),
+      checkpoints_(std::clamp(checkpoints, 1, kMostCheckpoints)),
+      checkpoint_writer_(path_ / kCheckpoints) {}
 
 TrialFolder::~TrialFolder() {
+  checkpoint_writer_.end();  // uses the curve
   if (curve_ >= 0) ::close(curve_);
 }
 
@@ -225,7 +238,8 @@ void TrialFolder::remove_leftovers() const {
   for (const fs::path& folder : {path_, path_ / kCheckpoints}) {
     for (const auto& entry : fs::directory_iterator(folder, ignored)) {
       const std::string name = entry.path().filename().string();
-      const bool ours = std::any_of(std::begin(kFiles), std::end(kFiles),
+      const auto files = trial_files();
+      const bool ours = std::any_of(files.begin(), files.end(),
                                     [&](std::string_view file) { return is_temporary_of(name, file); });
       if (ours) fs::remove(entry.path(), ignored);
     }
@@ -245,7 +259,7 @@ void TrialFolder::append(const CurvePoint& point, const StageClock& clock) {
   curve_state_.add(point, line.size());
 }
 
-void TrialFolder::sync_curve() {
+void TrialFolder::sync_curve() const {
   if (::fsync(curve_) != 0) throw IoError("flush", (path_ / kCurve).string(), errno);
 }
 
@@ -263,8 +277,7 @@ void TrialFolder::make_room_for_checkpoint() const {
 }
 
 void TrialFolder::write_checkpoint(const Trial& trial, const TrialRecipe& recipe) {
-  sync_curve();
-  StateWriter state;
+  StateWriter state = checkpoint_writer_.state();
   state.put_text("recipe", recipe_json(recipe));
   curve_state_.save(state);
   before_last_.save(state);
@@ -278,8 +291,10 @@ void TrialFolder::write_checkpoint(const Trial& trial, const TrialRecipe& recipe
   state.put("clock.seconds", seconds);
   trial.save_beside(state);
   trial.save(state);
-  make_room_for_checkpoint();
-  state.write(checkpoint_file(0));
+  checkpoint_writer_.begin(std::move(state), std::string(kStates[0]), [this] {
+    sync_curve();
+    make_room_for_checkpoint();
+  });
 }
 
 void TrialFolder::restore(Trial& trial, const TrialRecipe& recipe) {
@@ -323,6 +338,7 @@ void TrialFolder::reopen() const {
 
 void TrialFolder::finish(Trial& trial, const OnlineRanker& ranker, const ModelMetadata& metadata,
                          TrialSummary summary) {
+  finish_checkpoint();
   ModelMetadata about = metadata;
   const ModelMetadata origin = provenance(summary, trial.rounds_played());
   about.insert(about.end(), origin.begin(), origin.end());
@@ -345,6 +361,7 @@ void TrialFolder::finish(Trial& trial, const OnlineRanker& ranker, const ModelMe
   summary.rounds_per_second = summary.seconds > 0.0 ? curve_state_.last_round / summary.seconds : 0.0;
   write_file_atomically(path_ / kSummary, summary_json(summary, trial.clock()));
   write_checkpoint(trial, summary.recipe);
+  finish_checkpoint();
 }
 
 std::vector<TrialIdentity> trials_in(const fs::path& experiment) {
@@ -372,8 +389,8 @@ std::vector<TrialIdentity> trials_in(const fs::path& experiment) {
 }
 
 void remove_trial(const fs::path& experiment, const TrialIdentity& identity) {
-  remove_files(experiment, identity.path() / kCheckpoints, kFiles);
-  remove_files(experiment, identity.path(), kFiles);
+  remove_files(experiment, identity.path() / kCheckpoints, trial_files());
+  remove_files(experiment, identity.path(), trial_files());
 }
 
 bool has_checkpoint(const fs::path& folder) {

@@ -11,6 +11,7 @@
 #include "core/io/state_archive.h"
 #include "core/online/online_ranker.h"
 #include "core/runtime/stage_clock.h"
+#include "sim/checkpoint_writer.h"
 #include "sim/curve_state.h"
 #include "sim/trial.h"
 #include "sim/trial_identity.h"
@@ -70,7 +71,11 @@ class TrialFolder {
 
   /// Appends an evaluation to the curve.
   void append(const CurvePoint& point, const StageClock& clock);
+  /// Starts to write a checkpoint of the trial as it is now; rounds may go on. advance_checkpoint() is to
+  /// be called after each of them, and finish_checkpoint() waits until it is written.
   void write_checkpoint(const Trial& trial, const TrialRecipe& recipe);
+  void advance_checkpoint() { checkpoint_writer_.advance(); }
+  void finish_checkpoint() { checkpoint_writer_.finish(); }
   /// Writes the model and the per-query metrics, then the summary, then a last checkpoint. The checkpoint
   /// of an unfinished trial is therefore never its last.
   void finish(Trial& trial, const OnlineRanker& ranker, const ModelMetadata& metadata,
@@ -97,7 +102,7 @@ class TrialFolder {
   void reopen() const;
   void open_curve(bool truncate);
   void remove_leftovers() const;
-  void sync_curve();
+  void sync_curve() const;
 
   std::filesystem::path path_;
   int checkpoints_;
@@ -105,6 +110,7 @@ class TrialFolder {
 
   CurveState curve_state_;
   CurveState before_last_;  // of the curve without its last line, which a longer trial may not have
+  CheckpointWriter checkpoint_writer_;
 };
 
 /// The trials that have a folder there, finished or not, sorted.

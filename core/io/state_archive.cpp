@@ -1,14 +1,24 @@
 #include "core/io/state_archive.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cassert>
+#include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <map>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
 #include <utility>
 
 #include "core/error.h"
 #include "core/io/atomic_file.h"
+#include "core/io/descriptor.h"
+#include "core/io/json.h"
 #include "core/io/safetensors_reader.h"
 
 namespace olrank {
@@ -17,6 +27,12 @@ namespace {
 /// Version 1 was a binary format of its own, which began with these letters.
 constexpr std::string_view kFirstFormat = "olrankst";
 constexpr std::string_view kFormatVersion = "2";
+/// With values in block files.
+constexpr std::string_view kBlockVersion = "3";
+constexpr std::string_view kBlocksKey = "blocks";
+constexpr std::string_view kBlocksChecksumKey = "blocks_checksum";
+constexpr std::size_t kMostBlockFiles = 100;
+constexpr std::size_t kMostZerosPerByte = 128;
 constexpr std::string_view kVersionKey = "olrank_state";
 constexpr std::string_view kChecksumKey = "checksum";
 constexpr char kRepeated = '#';
@@ -45,6 +61,27 @@ void add_entry(Fingerprinter& fingerprinter, std::string_view name, char type, s
   fingerprinter.add(values, count * item_size);
 }
 
+/// The first bytes of a file; fewer if it is shorter.
+std::string read_prefix(const std::filesystem::path& path, std::size_t bytes) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  struct stat status {};
+  if (!file.is_open() || ::fstat(file.number(), &status) != 0) throw IoError("read", path.string(), errno);
+  std::string read(std::min(bytes, static_cast<std::size_t>(status.st_size)), '\0');
+  for (std::size_t at = 0; at < read.size();) {
+    const ssize_t got = ::read(file.number(), read.data() + at, read.size() - at);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw IoError("read", path.string(), errno);
+    if (got == 0) read.resize(at);
+    at += static_cast<std::size_t>(got);
+  }
+  return read;
+}
+
+bool is_block_file(const std::string& name) {
+  const auto names = block_file_names();
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
 std::string text_of(const ModelMetadata& metadata, std::string_view key) {
   for (const auto& [known, text] : metadata) {
     if (known == key) return text;
@@ -54,11 +91,55 @@ std::string text_of(const ModelMetadata& metadata, std::string_view key) {
 
 }  // namespace
 
+std::span<const std::string> block_file_names() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> made;
+    for (std::size_t number = 0; number < kMostBlockFiles; ++number)
+      made.push_back(fmt::format("blocks-{:02}.bin", number));
+    return made;
+  }();
+  return names;
+}
+
 void StateWriter::put_bytes(std::string_view name, char type, std::size_t size, const void* data,
                             std::size_t count) {
   assert(!name.empty() && name.find(kRepeated) == std::string_view::npos);
-  entries_.push_back({std::string(name), type, static_cast<std::uint8_t>(size), values_.size(), count});
+  Entry entry;
+  entry.name = name;
+  entry.type = type;
+  entry.item_size = static_cast<std::uint8_t>(size);
+  entry.begin = values_.size();
+  entry.count = count;
+  entries_.push_back(std::move(entry));
   if (count > 0) values_.append(static_cast<const char*>(data), count * size);
+}
+
+void StateWriter::put_growing_bytes(std::string_view name, char type, std::size_t size,
+                                    const Lineage& lineage, const GrowingSource& source,
+                                    std::size_t settled, std::span<const std::byte> open,
+                                    std::size_t zeros) {
+  const std::size_t bytes = settled * size;
+  if (!to_blocks_ || bytes == 0) {
+    const std::size_t count = settled + open.size() / size + zeros;
+    put_bytes(name, type, size, nullptr, 0);
+    entries_.back().count = count;
+    const std::size_t begin = values_.size();
+    values_.resize(begin + count * size);
+    if (bytes > 0) source.copy(0, std::as_writable_bytes(std::span(values_)).subspan(begin, bytes));
+    if (!open.empty()) std::memcpy(values_.data() + begin + bytes, open.data(), open.size());
+    return;
+  }
+  put_bytes(name, type, size, open.data(), open.size() / size);
+  Entry& entry = entries_.back();
+  std::size_t& all = all_bytes_[lineage.id()];
+  entry.lineage = lineage.id();
+  entry.first_block_byte = all;
+  entry.block_bytes = bytes;
+  entry.zero_bytes = zeros * size;
+  const auto found = stored_.find(lineage.id());
+  const std::size_t stored = found == stored_.end() ? 0 : std::max(found->second, all) - all;
+  if (stored < bytes) new_bytes_.push_back({lineage.id(), source.start(stored, bytes - stored)});
+  all += bytes;
 }
 
 Fingerprint StateWriter::fingerprint() const {
@@ -84,27 +165,60 @@ std::vector<NamedTensor> StateWriter::tensors() const {
   return tensors;
 }
 
-ModelMetadata StateWriter::metadata() const {
-  return {{std::string(kVersionKey), std::string(kFormatVersion)},
-          {std::string(kChecksumKey), fingerprint().hex()}};
+/// Where the values of a writer of blocks are; empty for others.
+std::string StateWriter::blocks_json(const std::map<std::uint64_t, BlockFile>& files) const {
+  if (all_bytes_.empty()) return {};
+  auto json = nlohmann::ordered_json::object();
+  json["files"] = nlohmann::ordered_json::array();
+  std::map<std::uint64_t, std::size_t> number_of;
+  for (const auto& [lineage, bytes] : all_bytes_) {
+    const BlockFile& file = files.at(lineage);
+    assert(file.bytes == bytes);
+    number_of[lineage] = json["files"].size();
+    json["files"].push_back({{"name", file.name}, {"bytes", bytes}, {"checksum", file.checksum.hex()}});
+  }
+  json["entries"] = nlohmann::ordered_json::array();
+  for (std::size_t place = 0; place < entries_.size(); ++place) {
+    const Entry& entry = entries_[place];
+    if (entry.lineage == 0) continue;
+    json["entries"].push_back({{"place", place},
+                               {"file", number_of.at(entry.lineage)},
+                               {"first", entry.first_block_byte},
+                               {"bytes", entry.block_bytes},
+                               {"zeros", entry.zero_bytes}});
+  }
+  return dump_json(json);
+}
+
+ModelMetadata StateWriter::metadata(const std::string& blocks) const {
+  if (blocks.empty()) {
+    return {{std::string(kVersionKey), std::string(kFormatVersion)},
+            {std::string(kChecksumKey), fingerprint().hex()}};
+  }
+  return {{std::string(kVersionKey), std::string(kBlockVersion)},
+          {std::string(kChecksumKey), fingerprint().hex()},
+          {std::string(kBlocksKey), blocks},
+          {std::string(kBlocksChecksumKey), fingerprint_of(blocks).hex()}};
 }
 
 std::string StateWriter::bytes() const {
-  return safetensors_bytes(tensors(), metadata());
+  assert(!to_blocks_);
+  return safetensors_bytes(tensors(), metadata({}));
 }
 
-void StateWriter::write(const std::filesystem::path& path) const {
-  write_safetensors(path, tensors(), metadata());
+void StateWriter::write(const std::filesystem::path& path,
+                        const std::map<std::uint64_t, BlockFile>& files) const {
+  write_safetensors(path, tensors(), metadata(blocks_json(files)));
 }
 
-StateReader::StateReader(std::string bytes, std::string origin, std::string_view restart)
+StateReader::StateReader(std::string bytes, std::string origin, std::string_view restart,
+                         const std::filesystem::path& folder)
     : bytes_(std::move(bytes)), origin_(std::move(origin)) {
   const auto refuse_version = [&](std::string_view version) {
     fail(
-        fmt::format("This checkpoint has format version {}, but this olrank reads version {}. To continue, "
-                    "use the olrank "
-                    "that wrote it, or {}.",
-                    version, kFormatVersion, restart));
+        fmt::format("This checkpoint has format version {}, but this olrank reads versions {} and {}. To "
+                    "continue, use the olrank that wrote it, or {}.",
+                    version, kFormatVersion, kBlockVersion, restart));
   };
   if (bytes_.starts_with(kFirstFormat)) refuse_version("1");
   SafetensorsView view;
@@ -115,7 +229,7 @@ StateReader::StateReader(std::string bytes, std::string origin, std::string_view
   }
   const std::string version = text_of(view.metadata, kVersionKey);
   if (version.empty()) fail(fmt::format("This is not a checkpoint of olrank. To continue, {}.", restart));
-  if (version != kFormatVersion) refuse_version(version);
+  if (version != kFormatVersion && version != kBlockVersion) refuse_version(version);
   Fingerprinter fingerprinter;
   for (TensorView& tensor : view.tensors) {
     Entry entry;
@@ -130,8 +244,55 @@ StateReader::StateReader(std::string bytes, std::string origin, std::string_view
     add_entry(fingerprinter, entry.name, type, item_size, entry.count, tensor.bytes.data());
     entries_.push_back(std::move(entry));
   }
-  if (fingerprinter.value().hex() != text_of(view.metadata, kChecksumKey)) {
+  const std::string blocks = text_of(view.metadata, kBlocksKey);
+  const bool good = fingerprinter.value().hex() == text_of(view.metadata, kChecksumKey) &&
+                    (version == kFormatVersion ||
+                     fingerprint_of(blocks).hex() == text_of(view.metadata, kBlocksChecksumKey));
+  if (!good)
     fail(fmt::format("This checkpoint is damaged: its checksum does not match. To continue, {}.", restart));
+  if (version == kBlockVersion) read_blocks(blocks, folder, restart);
+}
+
+void StateReader::read_blocks(const std::string& text, const std::filesystem::path& folder,
+                              std::string_view restart) {
+  const auto refuse = [&] {
+    fail(fmt::format("This checkpoint does not say where its values are. To continue, {}.", restart));
+  };
+  const auto json = try_parse_json(text);
+  try {
+    for (const auto& file : json.at("files")) {
+      const auto name = file.at("name").get<std::string>();
+      const auto size = file.at("bytes").get<std::size_t>();
+      if (!is_block_file(name)) refuse();
+      const std::filesystem::path path = folder / name;
+      auto block = std::make_unique<const std::string>(read_prefix(path, size));
+      if (block->size() < size || fingerprint_of(*block).hex() != file.at("checksum").get<std::string>()) {
+        throw IoError(
+            fmt::format("{}: This part of the checkpoint {} is damaged: its checksum does not match. To "
+                        "continue, {}.",
+                        path.string(), origin_, restart));
+      }
+      blocks_.push_back(std::move(block));
+    }
+    for (const auto& one : json.at("entries")) {
+      Entry& entry = entries_.at(one.at("place").get<std::size_t>());
+      const std::string& block = *blocks_.at(one.at("file").get<std::size_t>());
+      const auto first = one.at("first").get<std::size_t>();
+      const auto size = one.at("bytes").get<std::size_t>();
+      const auto zeros = one.at("zeros").get<std::size_t>();
+      const std::size_t item_size = std::strtoul(entry.dtype.c_str() + 1, nullptr, 10) / 8;
+      // A row is followed by at most as many zeros as its block of rows has room for.
+      if (first > block.size() || size > block.size() - first || size % item_size != 0 ||
+          zeros % item_size != 0 || zeros / kMostZerosPerByte > size)
+        refuse();
+      entry.block = std::string_view(block).substr(first, size);
+      entry.count += (size + zeros) / item_size;
+      entry.zeros = zeros;
+    }
+  } catch (const nlohmann::json::exception&) {
+    refuse();
+  } catch (const std::out_of_range&) {
+    refuse();
   }
 }
 
@@ -171,7 +332,11 @@ void StateReader::require_count(std::string_view name, const Entry& entry, std::
 }
 
 void StateReader::copy(const Entry& entry, void* target) const {
-  if (entry.size > 0) std::memcpy(target, bytes_.data() + entry.begin, entry.size);
+  auto* to = static_cast<char*>(target);
+  if (!entry.block.empty()) std::memcpy(to, entry.block.data(), entry.block.size());
+  to += entry.block.size();
+  if (entry.size > 0) std::memcpy(to, bytes_.data() + entry.begin, entry.size);
+  if (entry.zeros > 0) std::memset(to + entry.size, 0, entry.zeros);
 }
 
 std::string StateReader::get_text(std::string_view name) {
@@ -188,7 +353,26 @@ void StateReader::require_end() const {
 }
 
 StateReader read_state_file(const std::filesystem::path& path, std::string_view restart) {
-  return StateReader(read_file(path), path.string(), restart);
+  return StateReader(read_file(path), path.string(), restart, path.parent_path());
+}
+
+std::vector<std::string> block_files_of(const std::filesystem::path& path) {
+  std::vector<std::string> names;
+  try {
+    constexpr std::size_t kLengthBytes = 8;
+    const std::string length = read_prefix(path, kLengthBytes);
+    std::uint64_t size = 0;
+    for (std::size_t byte = 0; byte < length.size(); ++byte)
+      size |= std::uint64_t{static_cast<unsigned char>(length[byte])} << (8 * byte);
+    if (length.size() < kLengthBytes || size > kLargestJson) return names;
+    const std::string file = read_prefix(path, kLengthBytes + static_cast<std::size_t>(size));
+    const auto header = try_parse_json(std::string_view(file).substr(kLengthBytes));
+    const auto blocks = try_parse_json(header.at("__metadata__").at(kBlocksKey).get<std::string>());
+    for (const auto& one : blocks.at("files")) names.push_back(one.at("name").get<std::string>());
+  } catch (const IoError&) {
+  } catch (const nlohmann::json::exception&) {  // a state without blocks
+  }
+  return names;
 }
 
 }  // namespace olrank

@@ -3,6 +3,8 @@
 #include <concepts>
 #include <cstdint>
 #include <filesystem>
+#include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -10,15 +12,41 @@
 #include <vector>
 
 #include "core/io/fingerprint.h"
+#include "core/io/growing_values.h"
 #include "core/io/safetensors.h"
 
 namespace olrank {
 
+/// A file next to a checkpoint with values of one lineage, which later checkpoints append to.
+struct BlockFile {
+  std::string name;       // without folders
+  std::size_t bytes = 0;  // that belong to the checkpoint; it may be longer
+  Fingerprint checksum;   // of these bytes
+};
+
+/// The names that such files can have.
+std::span<const std::string> block_file_names();
+
 /// Named arrays of numbers in the order in which they are put: the contents of a checkpoint. As a file they
 /// are a safetensors file with one-dimensional tensors, texts being bytes (I8). A name that is put again,
 /// as by each member of an ensemble, becomes `name#2`, `name#3`, … there. Equal state gives equal bytes.
+///
+/// A writer of blocks leaves values that never change again to block files: it takes only those that are
+/// not stored yet, and its own file says where the others are.
 class StateWriter {
  public:
+  /// Stored bytes by the number of their lineage.
+  using Stored = std::map<std::uint64_t, std::size_t>;
+  /// New bytes of a lineage, which follow those that are stored.
+  struct NewBytes {
+    std::uint64_t lineage = 0;
+    std::shared_ptr<ByteArrival> arrival;
+  };
+
+  StateWriter() = default;
+  /// A writer of blocks.
+  explicit StateWriter(const Stored& stored) : to_blocks_(true), stored_(stored) {}
+
   template <class T>
   void put(std::string_view name, std::span<const T> values) {
     static_assert(std::is_arithmetic_v<T>);
@@ -35,10 +63,33 @@ class StateWriter {
     put(name, std::span<const char>(text.data(), text.size()));
   }
 
+  /// An entry of `settled` values, then those of `open`, then zeros. The settled ones never change while
+  /// the lineage is the same, but entries and values may follow: an entry of a lineage that is not its last
+  /// keeps its size.
+  template <class T>
+  void put_growing(std::string_view name, const Lineage& lineage, const GrowingSource& source,
+                   std::int64_t settled, std::span<const T> open = {}, std::int64_t zeros = 0) {
+    static_assert(std::is_arithmetic_v<T>);
+    put_growing_bytes(name, type_letter<T>(), sizeof(T), lineage, source, static_cast<std::size_t>(settled),
+                      std::as_bytes(open), static_cast<std::size_t>(zeros));
+  }
+  /// The same for values on the host.
+  template <class T>
+  void put_growing(std::string_view name, const Lineage& lineage, std::span<const T> values,
+                   std::int64_t settled) {
+    put_growing<T>(name, lineage, HostSource(std::as_bytes(values)), settled, values.subspan(settled));
+  }
+
+  /// What a writer of blocks has to append to the files of their lineages, in this order.
+  std::vector<NewBytes>& new_bytes() { return new_bytes_; }
+  /// The bytes of each lineage with the new ones.
+  const Stored& with_new_bytes() const { return all_bytes_; }
+
   /// The bytes of the safetensors file.
   std::string bytes() const;
-  /// Writes that file atomically.
-  void write(const std::filesystem::path& path) const;
+  /// Writes that file atomically. A writer of blocks needs the files of its lineages, which are in the same
+  /// folder.
+  void write(const std::filesystem::path& path, const std::map<std::uint64_t, BlockFile>& files = {}) const;
   /// Bytes of all values.
   std::int64_t value_bytes() const { return std::ssize(values_); }
   /// Of names, types, counts and values, in the order in which they were put. Also the file's checksum.
@@ -58,13 +109,26 @@ class StateWriter {
     std::uint8_t item_size = 0;
     std::size_t begin = 0;  // in values_
     std::size_t count = 0;
+    // In the block file, before these values, and zeros behind them:
+    std::uint64_t lineage = 0;
+    std::size_t first_block_byte = 0;
+    std::size_t block_bytes = 0;
+    std::size_t zero_bytes = 0;
   };
   void put_bytes(std::string_view name, char type, std::size_t size, const void* data, std::size_t count);
+  void put_growing_bytes(std::string_view name, char type, std::size_t size, const Lineage& lineage,
+                         const GrowingSource& source, std::size_t settled, std::span<const std::byte> open,
+                         std::size_t zeros);
   std::vector<NamedTensor> tensors() const;
-  ModelMetadata metadata() const;
+  std::string blocks_json(const std::map<std::uint64_t, BlockFile>& files) const;
+  ModelMetadata metadata(const std::string& blocks) const;
 
   std::vector<Entry> entries_;
   std::string values_;
+  bool to_blocks_ = false;
+  Stored stored_;
+  Stored all_bytes_;
+  std::vector<NewBytes> new_bytes_;
 };
 
 /// Reads what a StateWriter wrote, in the same order. Anything that does not match (a name, a type, a
@@ -74,8 +138,10 @@ class StateReader {
   /// `origin` names the file in messages; `restart` completes the sentence "To continue, …" of a file that
   /// cannot be read. Throws IoError for bytes that are not a StateWriter's, have another format version or
   /// are damaged.
+  /// The block files of a state are in `folder`.
   StateReader(std::string bytes, std::string origin,
-              std::string_view restart = "start again without this file");
+              std::string_view restart = "start again without this file",
+              const std::filesystem::path& folder = {});
 
   template <class T>
   std::vector<T> get(std::string_view name) {
@@ -111,16 +177,20 @@ class StateReader {
   struct Entry {
     std::string name;
     std::string dtype;
-    std::size_t begin = 0;  // in bytes_
-    std::size_t size = 0;   // bytes
-    std::size_t count = 0;
+    std::size_t begin = 0;   // in bytes_
+    std::size_t size = 0;    // bytes there
+    std::size_t count = 0;   // of all values
+    std::string_view block;  // before those values
+    std::size_t zeros = 0;   // bytes behind them
   };
+  void read_blocks(const std::string& text, const std::filesystem::path& folder, std::string_view restart);
   const Entry& entry_here(std::string_view name) const;
   const Entry& next(std::string_view name, char type, std::size_t item_size);
   void require_count(std::string_view name, const Entry& entry, std::size_t count) const;
   void copy(const Entry& entry, void* target) const;
 
   std::string bytes_;
+  std::vector<std::unique_ptr<const std::string>> blocks_;
   std::string origin_;
   std::vector<Entry> entries_;
   std::size_t next_ = 0;
@@ -128,5 +198,8 @@ class StateReader {
 
 /// A reader of the file that StateWriter::write made. Throws IoError as the reader's constructor does.
 StateReader read_state_file(const std::filesystem::path& path, std::string_view restart);
+
+/// The names of the block files that such a file needs; none if it cannot be read.
+std::vector<std::string> block_files_of(const std::filesystem::path& path);
 
 }  // namespace olrank

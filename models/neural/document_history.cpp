@@ -146,7 +146,8 @@ void DocumentHistory::save(StateWriter& state) const {
   state.put("history.features", features_);
   state.put("history.observed", observed_);
   state.put("history.doc_numbers", doc_numbers_);
-  state.put("history.values", values_);
+  state.put_growing("history.values", values_lineage_, std::span<const float>(values_),
+                    std::ssize(values_));
   std::vector<std::int32_t> ends;
   std::vector<double> sums;
   for (const PairTerm& term : terms_) {
@@ -174,6 +175,7 @@ void DocumentHistory::load(StateReader& state) {
   doc_numbers_ = state.get<std::int64_t>("history.doc_numbers");
   values_.resize(doc_numbers_.size() * static_cast<std::size_t>(features_));
   state.get_into("history.values", std::span(values_));
+  values_lineage_.renew();
   const auto ends = state.get<std::int32_t>("history.term_docs");
   std::vector<double> sums(ends.size());
   state.get_into("history.term_sums", std::span(sums));

@@ -80,7 +80,8 @@ class DocumentHistory {
   std::int64_t observed_ = 0;
   double largest_doc_ = 0.0;  // ‖x‖²
   bool latest_docs_outgrow_ = false;
-  std::vector<float> values_;              // [docs × features]
+  std::vector<float> values_;  // [docs × features]
+  Lineage values_lineage_;
   std::vector<std::int64_t> doc_numbers_;  // within the training part
   std::vector<PairTerm> terms_;            // first < second by document number
   std::vector<Impression> impressions_;

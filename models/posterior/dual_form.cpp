@@ -122,6 +122,7 @@ void DualForm::append(ExecutionContext& context, const ObservedPairs& history, s
 
 void DualForm::rebuild(ExecutionContext& context, const ObservedPairs& history) {
   factor_.clear();
+  lineage_.renew();
   latest_ = {};
   log_det_ = 0.0;
   append(context, history, 0);
@@ -145,7 +146,11 @@ void DualForm::save(StateWriter& state) const {
   state.put("dual_log_det", log_det_);
   for (std::int64_t b = 0; b < factor_.blocks(); ++b) {
     const std::int64_t rows = std::min(InverseFactor::kBlock, factor_.size() - b * InverseFactor::kBlock);
-    state.put("dual_rows", std::span<const double>(factor_.block(b), rows * InverseFactor::stride(b)));
+    const std::int64_t numbers = rows * InverseFactor::stride(b);
+    // Rows of L are replaced by rows of L⁻¹ once their block is full.
+    const bool settled = (b + 1) * InverseFactor::kBlock <= factor_.inverted();
+    state.put_growing("dual_rows", lineage_, std::span<const double>(factor_.block(b), numbers),
+                      settled ? numbers : 0);
   }
 }
 
@@ -154,6 +159,7 @@ void DualForm::load(StateReader& state) {
   if (pairs < 0) state.fail("The number of pairs in the covariance is negative.");
   log_det_ = state.get_one<double>("dual_log_det");
   factor_.clear();
+  lineage_.renew();
   latest_ = {};
   // Block by block, so that a damaged count allocates no more than the state holds.
   for (std::int64_t b = 0; b * InverseFactor::kBlock < pairs; ++b) {

@@ -55,6 +55,7 @@ class DualForm : public FullForm {
   double lambda_;
   double scale_;
   InverseFactor factor_;
+  Lineage lineage_;       // of its full blocks
   double log_det_ = 0.0;  // 2 Σ log L_ii − n log λ
   LatestGram latest_;
 };

@@ -35,7 +35,8 @@ void ObservedPairs::make_room(std::int64_t pairs) {
 }
 
 void ObservedPairs::save(StateWriter& state) const {
-  state.put("history", std::span<const float>(values_->data(), values_->size()));
+  state.put_growing("history", lineage_, std::span<const float>(values_->data(), values_->size()),
+                    std::ssize(*values_));
 }
 
 void ObservedPairs::load(StateReader& state) {
@@ -44,6 +45,7 @@ void ObservedPairs::load(StateReader& state) {
     state.fail("The history does not fit this network: its size is not a multiple of a pair's.");
   }
   values_ = std::make_shared<AlignedVector<float>>(values.begin(), values.end());
+  lineage_.renew();
   first_ = values_->data();
   pairs_ = std::ssize(values) / (2 * shape_.factors());
 }

@@ -26,7 +26,7 @@ class ObservedPairs {
     return {first_ + first * 2 * shape_.factors(), 2 * count};
   }
   void append(TangentFactors docs, std::span<const PreferencePair> pairs);
-  /// Forgets the pairs from this number on.
+  /// Forgets the pairs from this number on, which no checkpoint has.
   void truncate(std::int64_t pairs);
   /// Of the pairs; up to twice as much is allocated.
   std::int64_t bytes() const { return static_cast<std::int64_t>(values_->size() * sizeof(float)); }
@@ -41,6 +41,7 @@ class ObservedPairs {
   std::shared_ptr<AlignedVector<float>> values_;
   const float* first_ = nullptr;  // read by copies; only the copy that appends uses the vector
   std::int64_t pairs_ = 0;
+  Lineage lineage_;
 };
 
 }  // namespace olrank

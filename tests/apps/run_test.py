@@ -249,7 +249,7 @@ class Resume(Folder):
         state.unlink()
         earlier = trial / "checkpoint" / "state.olrank"
         earlier.write_bytes(b"olrankst" + bytes([1, 0, 0, 0]) + bytes(28))
-        self.refused(1, "state.olrank: This checkpoint has format version 1, but this olrank reads version 2. To "
+        self.refused(1, "state.olrank: This checkpoint has format version 1, but this olrank reads versions 2 and 3. To "
                      f"continue, use the olrank that wrote it, or remove {trial} and use --resume", *resume, DATA)
         earlier.unlink()
         state.write_bytes(whole)

@@ -272,11 +272,11 @@ TEST(StateArchiveTest, RefusesOtherFilesAndVersionsWithAWayOut) {
   newer.replace(newer.find(version), version.size(), R"("olrank_state":"9")");
   EXPECT_EQ(
       refusal(newer),
-      "there: This checkpoint has format version 9, but this olrank reads version 2. To continue, use "
+      "there: This checkpoint has format version 9, but this olrank reads versions 2 and 3. To continue, use "
       "the olrank that wrote it, or start over.");
   EXPECT_EQ(
       refusal(std::string("olrankst\1\0\0\0\0\0\0\0", 16)),
-      "there: This checkpoint has format version 1, but this olrank reads version 2. To continue, use "
+      "there: This checkpoint has format version 1, but this olrank reads versions 2 and 3. To continue, use "
       "the olrank that wrote it, or start over.");
 }
 

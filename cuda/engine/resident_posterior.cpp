@@ -50,8 +50,7 @@ double error_of(ResidentPairs& pairs, Stream stream, const ResidentPosteriorSpec
 }
 
 /// ‖g_0 − g_1‖²_{A⁻¹} from the lower triangle of M.
-double width_sq_of(const DeviceArray<double>& m, double scale) {
-  const std::vector<double> found = m.to_host();
+double width_sq_of(const std::vector<double>& found, double scale) {
   return (found[0] + found[3] - 2.0 * found[2]) / scale;
 }
 
@@ -88,21 +87,20 @@ class DualPosterior : public ResidentPosterior {
     return error_of(history_, stream, spec_, vector, solution_of(stream, vector), std::nullopt);
   }
   double error_of_pair(Stream stream, std::int64_t pair) override {
-    DeviceArray<double> m(4);
-    GrowingArray<double> solved;
-    std::swap(solved, solved_);  // observe() reads the latest gram's
-    gram_of(stream, history_.pairs(), history_.range(pair, 1), m.data());
-    OwnedStream::wait_for(stream);
-    std::swap(solved, solved_);
+    std::swap(checked_, solved_);  // observe() reads the latest gram's
+    pair_gram_.reserve(stream, 4);
+    gram_of(stream, history_.pairs(), history_.range(pair, 1), pair_gram_.data());
+    std::swap(checked_, solved_);
     const std::vector<double> gradient = history_.gradient(stream, pair);
     return error_of(history_, stream, spec_, gradient, solution_of(stream, gradient),
-                    width_sq_of(m, spec_.scale));
+                    width_sq_of(pair_gram_.to_host(stream, 4), spec_.scale));
   }
 
   std::int64_t pairs() const override { return history_.pairs(); }
   std::string_view form() const override { return "dual"; }
   std::int64_t bytes() const override {
-    return history_.bytes() + factor_.bytes() + kernel_.bytes() + solved_.bytes() + workspace_.bytes();
+    return history_.bytes() + factor_.bytes() + kernel_.bytes() + solved_.bytes() + workspace_.bytes() +
+           checked_.bytes() + of_pairs_.bytes() + weights_.bytes();
   }
   ResidentPairs& history() { return history_; }
 
@@ -127,14 +125,13 @@ class DualPosterior : public ResidentPosterior {
   // A⁻¹v = (v − s Γᵀ (s K + λI)⁻¹ Γv)/λ, Γ's rows the g_s.
   std::vector<double> solution_of(Stream stream, std::span<const double> v) {
     const std::int64_t n = history_.pairs();
-    const DeviceArray<double> products(std::span<const double>(history_.products(stream, v)));
-    DeviceArray<double> half(n);
-    DeviceArray<double> weights(n);
-    DeviceArray<double> workspace(apply_factor_workspace(n, 1));
-    apply_factor(stream, n, factor_.data(), 1, products.data(), workspace.data(), half.data(), 1);
-    apply_factor_transposed(stream, n, factor_.data(), half.data(), weights.data());
-    OwnedStream::wait_for(stream);
-    std::vector<double> solution = history_.sum(stream, weights.to_host());
+    of_pairs_.assign(stream, history_.products(stream, v));
+    checked_.reserve(stream, n);
+    weights_.reserve(stream, n);
+    workspace_.reserve(stream, apply_factor_workspace(n, 1));
+    apply_factor(stream, n, factor_.data(), 1, of_pairs_.data(), workspace_.data(), checked_.data(), 1);
+    apply_factor_transposed(stream, n, factor_.data(), checked_.data(), weights_.data());
+    std::vector<double> solution = history_.sum(stream, weights_.to_host(stream, n));
     for (std::size_t k = 0; k < v.size(); ++k)
       solution[k] = (v[k] - spec_.scale * solution[k]) / spec_.lambda;
     return solution;
@@ -170,6 +167,11 @@ class DualPosterior : public ResidentPosterior {
   GrowingArray<double> kernel_;  // s K_nV
   GrowingArray<double> solved_;  // L⁻¹ of it
   GrowingArray<double> workspace_;
+  // Of drift checks, kept because freeing memory waits for the whole device.
+  GrowingArray<double> checked_;  // L⁻¹ of a pair's or a vector's column
+  GrowingArray<double> of_pairs_;
+  GrowingArray<double> weights_;
+  GrowingArray<double> pair_gram_;
   Status status_;
 };
 
@@ -234,21 +236,19 @@ class PrimalPosterior : public ResidentPosterior {
   double error_of_pair(Stream stream, std::int64_t pair) override {
     const std::vector<double> gradient = history_.gradient(stream, pair);
     if (by_diagonal_) return error_at_largest(stream, gradient);
-    DeviceArray<double> m(4);
-    GrowingArray<double> products;
-    std::swap(products, products_);  // observe() reads the latest gram's
-    gram_of(stream, history_.range(pair, 1), m.data());
-    OwnedStream::wait_for(stream);
-    std::swap(products, products_);
+    std::swap(checked_, products_);  // observe() reads the latest gram's
+    pair_gram_.reserve(stream, 4);
+    gram_of(stream, history_.range(pair, 1), pair_gram_.data());
+    std::swap(checked_, products_);
     return error_of(history_, stream, spec_, gradient, solution_of(stream, gradient),
-                    width_sq_of(m, spec_.scale));
+                    width_sq_of(pair_gram_.to_host(stream, 4), spec_.scale));
   }
 
   std::int64_t pairs() const override { return history_.pairs(); }
   std::string_view form() const override { return by_diagonal_ ? "diagonal-of-inverse" : "primal"; }
   std::int64_t bytes() const override {
     return history_.bytes() + parameters_ * parameters_ * static_cast<std::int64_t>(sizeof(double)) +
-           products_.bytes() + workspace_.bytes();
+           products_.bytes() + workspace_.bytes() + checked_.bytes() + vector_.bytes() + solution_.bytes();
   }
 
   void save(StateWriter& state) const override {
@@ -268,11 +268,10 @@ class PrimalPosterior : public ResidentPosterior {
 
  private:
   std::vector<double> solution_of(Stream stream, std::span<const double> v) {
-    const DeviceArray<double> vector(v);
-    DeviceArray<double> solution(parameters_);
-    apply_inverse_covariance(stream, parameters_, inverse_.data(), vector.data(), solution.data());
-    OwnedStream::wait_for(stream);
-    return solution.to_host();
+    vector_.assign(stream, v);
+    solution_.reserve(stream, parameters_);
+    apply_inverse_covariance(stream, parameters_, inverse_.data(), vector_.data(), solution_.data());
+    return solution_.to_host(stream, parameters_);
   }
   /// Widths by the diagonal ask for single (A⁻¹)_kk.
   double error_at_largest(Stream stream, std::span<const double> v) {
@@ -310,6 +309,11 @@ class PrimalPosterior : public ResidentPosterior {
   GrowingArray<double> products_;  // G A⁻¹
   GrowingArray<double> exact_m_;
   GrowingArray<double> workspace_;
+  // Of drift checks, kept because freeing memory waits for the whole device.
+  GrowingArray<double> checked_;  // G A⁻¹ of a pair
+  GrowingArray<double> vector_;
+  GrowingArray<double> solution_;
+  GrowingArray<double> pair_gram_;
   Status status_;
 };
 

@@ -63,6 +63,7 @@ class Arena {
 
   void* allocate(std::size_t bytes);
   void free(void* array);
+  std::int64_t allocations() const { return allocations_; }
   bool holds(const void* first, std::size_t bytes) const;
   bool reserved(const void* address) const {
     const auto* byte = static_cast<const std::byte*>(address);
@@ -82,6 +83,7 @@ class Arena {
   std::byte* base_ = nullptr;
   std::byte* end_ = nullptr;  // of the addresses allocated so far
   int users_ = 0;
+  std::int64_t allocations_ = 0;
   Ranges arrays_;
 };
 
@@ -136,6 +138,7 @@ void* Arena::allocate(std::size_t bytes) {
   forbid(first - kFence, taken);
   allow(first, bytes);
   arrays_.emplace(first, bytes);
+  ++allocations_;
   return first;
 }
 
@@ -201,6 +204,10 @@ void* allocate_on_device(std::size_t bytes) {
 
 void free_on_device(void* array) {
   arena().free(array);
+}
+
+std::int64_t allocations_on_device() {
+  return arena().allocations();
 }
 
 void share_host_memory() {

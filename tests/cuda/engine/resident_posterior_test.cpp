@@ -7,6 +7,9 @@
 
 #include "core/error.h"
 #include "tests/cuda/ops/kernel_test.h"
+#if defined(OLRANK_KERNELS_EMULATED)
+#include "tests/cuda/emulation/device_memory.h"
+#endif
 
 namespace olrank {
 namespace {
@@ -134,6 +137,22 @@ TEST_P(ResidentPosteriorTest, MeasuringLeavesTheLatestGramAlone) {
     EXPECT_EQ(query.m_by(*measured), query.m_by(*posterior)) << posterior->form();
   }
 }
+
+#if defined(OLRANK_KERNELS_EMULATED)
+// Freeing memory waits for the whole device, and with it for every other trial.
+TEST_P(ResidentPosteriorTest, MeasuringAllocatesOnlyAtFirst) {
+  for (const DeviceCovariance covariance :
+       {DeviceCovariance::kDual, DeviceCovariance::kPrimal, DeviceCovariance::kDiagonalOfInverse}) {
+    const auto posterior = after_rounds(covariance, 4);
+    drift_of(*posterior);
+    const std::int64_t before = emulation::allocations_on_device();
+    const std::int64_t bytes = posterior->bytes();
+    drift_of(*posterior);
+    EXPECT_EQ(emulation::allocations_on_device(), before) << posterior->form();
+    EXPECT_EQ(posterior->bytes(), bytes) << posterior->form();
+  }
+}
+#endif
 
 TEST_P(ResidentPosteriorTest, RefusesStatesOfOtherForms) {
   const auto posterior = after_rounds(DeviceCovariance::kDual, 2);

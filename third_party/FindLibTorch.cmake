@@ -84,7 +84,8 @@ if(LibTorch_FOUND AND NOT TARGET Torch::cpu)
       INTERFACE_LINK_OPTIONS LINKER:--no-as-needed)
     # The same CUDA libraries as LibTorch's, so that one process holds one copy of each.
     set(cuda_lib ${site}/nvidia/cu13/lib)
-    foreach(entry IN ITEMS cudart:libcudart.so.13 cublas:libcublas.so.13 cusolver:libcusolver.so.12)
+    foreach(entry IN ITEMS cudart:libcudart.so.13 cublas:libcublas.so.13 cublasLt:libcublasLt.so.13
+                          cusolver:libcusolver.so.12)
       string(REPLACE ":" ";" entry ${entry})
       list(GET entry 0 name)
       list(GET entry 1 file)

@@ -57,6 +57,7 @@ ResidentPosteriorSpec posterior_spec(const DeviceNetworkSpec& spec) {
 
 ResidentNetwork::ResidentNetwork(const DeviceNetworkSpec& spec)
     : spec_(on_device_of(spec)),
+      products_(plans_, stream_.get()),
       train_(values_of(spec.data.train)),
       eval_docs_(values_of(spec.data.eval_docs)),
       theta_(spec.first),

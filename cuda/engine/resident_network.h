@@ -12,6 +12,7 @@
 #include "cuda/engine/shadow_posterior.h"
 #include "cuda/engine/timeline.h"
 #include "cuda/engine/watched_posterior.h"
+#include "cuda/runtime/products.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
@@ -54,6 +55,8 @@ class ResidentNetwork : public DeviceNetwork {
 
   DeviceNetworkSpec spec_;
   OwnedStream stream_;
+  ProductPlans plans_;
+  Products products_;  // in stream_
   DeviceArray<float> train_;
   DeviceArray<float> eval_docs_;
   DeviceArray<float> theta_;  // [members × p]

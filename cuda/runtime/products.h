@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "cuda/runtime/device_array.h"
+#include "cuda/runtime/product_shape.h"
+#include "cuda/runtime/stream.h"
+
+// Products of dense matrices by cuBLASLt. The tests have a twin of the implementation on the CPU's BLAS.
+namespace olrank::OLRANK_DEVICE_NAMESPACE {
+
+/// The algorithms of products on one device. An algorithm is chosen once per shape of bucket_of(), for a
+/// single product and without splitting sums, and serves every batch of it. A number's bits are therefore
+/// the same in a batch as alone, and depend on nothing but the shape, the card and the library's version.
+/// Not thread-safe.
+class ProductPlans {
+ public:
+  /// For the calling thread's device. Throws InvalidArgument for a library of another version than this
+  /// build's.
+  ProductPlans();
+  ~ProductPlans();
+  ProductPlans(const ProductPlans&) = delete;
+  ProductPlans& operator=(const ProductPlans&) = delete;
+
+ private:
+  friend class Products;
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// Multiplies in one stream, with a workspace of its own.
+class Products {
+ public:
+  /// The plans must outlive this object.
+  Products(ProductPlans& plans, Stream stream);
+
+  Stream stream() const { return stream_; }
+  /// All arrays are on the device, and C overlaps neither A nor B. The first product of a shape plans it,
+  /// which is an error while the stream is being recorded.
+  void multiply(const ProductShape& shape, const float* a, const float* b, float* c,
+                ProductScales scales = {});
+  void multiply(const ProductShape& shape, const double* a, const double* b, double* c,
+                ProductScales scales = {});
+  std::int64_t bytes() const { return workspace_.size(); }
+
+ private:
+  ProductPlans* plans_;
+  Stream stream_;
+  DeviceArray<std::byte> workspace_;
+};
+
+/// "cuBLASLt 13.1.0".
+std::string product_library();
+
+}  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -50,6 +50,7 @@ std::vector<DeviceCase> ranking_cases(const DeviceSizes& sizes);
 std::vector<DeviceCase> diagonal_cases(const DeviceSizes& sizes);
 std::vector<DeviceCase> dual_cases(const DeviceSizes& sizes);
 std::vector<DeviceCase> primal_cases(const DeviceSizes& sizes);
+std::vector<DeviceCase> rebuild_cases(const DeviceSizes& sizes);
 std::vector<DeviceCase> training_cases(const DeviceSizes& sizes);
 std::vector<DeviceCase> small_cases(const DeviceSizes& sizes);
 /// All kernel operations, and the widths and training steps made of them.

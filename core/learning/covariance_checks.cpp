@@ -102,28 +102,31 @@ std::int64_t DriftMonitor::interval(std::int64_t observed) const {
 
 void DriftMonitor::add(std::int64_t pairs, std::int64_t observed) {
   due_ = due_ || will_be_due(pairs, observed);
+  thorough_ = thorough_ || (checks_.every > 0 && passes(4 * interval(observed), pairs));
   counted_ += pairs;
 }
 
 bool DriftMonitor::will_be_due(std::int64_t pairs, std::int64_t observed) const {
   if (checks_.every <= 0) return false;
-  const std::int64_t distance = interval(observed);
-  return (counted_ + pairs) / distance > counted_ / distance;
+  return passes(interval(observed), pairs);
 }
 
 void DriftMonitor::restart() {
   counted_ = 0;
   due_ = false;
+  thorough_ = false;
 }
 
 void DriftMonitor::set_unchecked(std::int64_t pairs) {
   counted_ = pairs;
   due_ = false;
+  thorough_ = false;
 }
 
 void DriftMonitor::check(const CovarianceName& name, FunctionRef<double()> drift,
                          FunctionRef<void(std::string_view)> rebuild) {
   due_ = false;
+  thorough_ = false;
   if (counted_ >= kCycle * interval(name.pairs)) counted_ = 0;
   double error = drift();
   if (error <= checks_.drift_bound) return;

@@ -70,6 +70,9 @@ class DriftMonitor {
   /// `observed` counts them.
   void add(std::int64_t pairs, std::int64_t observed);
   bool is_due() const { return due_; }
+  /// Whether this check may cost more than others: one of four, which is about one whenever the pairs have
+  /// doubled.
+  bool is_thorough() const { return thorough_; }
   /// Whether adding so many pairs makes a check due, with `observed` after them.
   bool will_be_due(std::int64_t pairs, std::int64_t observed) const;
   /// After a rebuild by other means.
@@ -86,10 +89,15 @@ class DriftMonitor {
 
  private:
   std::int64_t interval(std::int64_t observed) const;
+  /// Whether adding so many pairs passes a multiple of `distance`.
+  bool passes(std::int64_t distance, std::int64_t pairs) const {
+    return (counted_ + pairs) / distance > counted_ / distance;
+  }
 
   CovarianceChecks checks_;
   std::int64_t counted_ = 0;  // pairs since the latest full cycle of checks
   bool due_ = false;
+  bool thorough_ = false;
   DriftWarning warning_;
 };
 

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "cuda/runtime/device_array.h"
 #include "cuda/runtime/work.h"
@@ -25,6 +27,20 @@ class GrowingArray {
                static_cast<std::size_t>(larger.size() - kept) * sizeof(T));
     std::swap(array_, larger);
     return true;  // freeing the old memory waits for the copy
+  }
+
+  /// Replaces the contents by values of the host. Waits for the stream, which may still read the old ones.
+  void assign(Stream stream, std::span<const T> values) {
+    reserve(stream, std::ssize(values));
+    OwnedStream::wait_for(stream);
+    copy_to_device(values, array_.data());
+  }
+  /// The first `size` numbers, once the stream has finished.
+  std::vector<T> to_host(Stream stream, std::int64_t size) const {
+    std::vector<T> values(size);
+    OwnedStream::wait_for(stream);
+    copy_to_host(array_.data(), std::span(values));
+    return values;
   }
 
   std::int64_t capacity() const { return array_.size(); }

@@ -34,12 +34,11 @@ void ResidentPairs::replay(
 
 std::vector<double> ResidentPairs::products(Stream stream, std::span<const double> v) {
   const FactorRows rows = all();
-  const DeviceArray<double> vector(v);
-  DeviceArray<double> of_docs(rows.docs);
-  DeviceArray<double> workspace(gradient_products_workspace(shape_, rows.docs));
-  gradient_products(stream, shape_, rows, vector.data(), workspace.data(), of_docs.data());
-  OwnedStream::wait_for(stream);
-  const std::vector<double> found = of_docs.to_host();
+  of_parameters_.assign(stream, v);
+  of_docs_.reserve(stream, rows.docs);
+  workspace_.reserve(stream, gradient_products_workspace(shape_, rows.docs));
+  gradient_products(stream, shape_, rows, of_parameters_.data(), workspace_.data(), of_docs_.data());
+  const std::vector<double> found = of_docs_.to_host(stream, rows.docs);
   std::vector<double> of_pairs(pairs_);
   for (std::size_t s = 0; s < of_pairs.size(); ++s) of_pairs[s] = found[2 * s] - found[2 * s + 1];
   return of_pairs;
@@ -47,15 +46,17 @@ std::vector<double> ResidentPairs::products(Stream stream, std::span<const doubl
 
 std::vector<double> ResidentPairs::sum(Stream stream, std::span<const double> weights) {
   const FactorRows rows = all();
-  std::vector<double> of_docs;
-  for (const double weight : weights) of_docs.insert(of_docs.end(), {weight, -weight});
-  const DeviceArray<double> on_device{std::span<const double>(of_docs)};
-  DeviceArray<double> workspace(gradient_sum_workspace(shape_, rows.docs));
-  DeviceArray<double> result(shape_.parameters());
-  fill_bytes(stream, result.data(), 0, static_cast<std::size_t>(result.size()) * sizeof(double));
-  if (rows.docs > 0) gradient_sum(stream, shape_, rows, on_device.data(), workspace.data(), result.data());
-  OwnedStream::wait_for(stream);
-  return result.to_host();
+  std::vector<double> signed_weights;
+  signed_weights.reserve(2 * weights.size());
+  for (const double weight : weights) signed_weights.insert(signed_weights.end(), {weight, -weight});
+  of_docs_.assign(stream, signed_weights);
+  const std::int64_t parameters = shape_.parameters();
+  of_parameters_.reserve(stream, parameters);
+  workspace_.reserve(stream, gradient_sum_workspace(shape_, rows.docs));
+  fill_bytes(stream, of_parameters_.data(), 0, static_cast<std::size_t>(parameters) * sizeof(double));
+  if (rows.docs > 0)
+    gradient_sum(stream, shape_, rows, of_docs_.data(), workspace_.data(), of_parameters_.data());
+  return of_parameters_.to_host(stream, parameters);
 }
 
 std::vector<double> ResidentPairs::gradient(Stream stream, std::int64_t pair) {

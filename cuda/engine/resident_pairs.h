@@ -19,7 +19,9 @@ class ResidentPairs {
   explicit ResidentPairs(const NetworkShape& shape) : shape_(shape) {}
 
   std::int64_t pairs() const { return pairs_; }
-  std::int64_t bytes() const { return rows_.bytes(); }
+  std::int64_t bytes() const {
+    return rows_.bytes() + of_parameters_.bytes() + of_docs_.bytes() + workspace_.bytes();
+  }
   FactorRows all() { return range(0, pairs_); }
   FactorRows range(std::int64_t first, std::int64_t count) {
     return {rows_.data() + first * 2 * shape_.factors(), 2 * count, shape_.factors()};
@@ -47,6 +49,10 @@ class ResidentPairs {
   NetworkShape shape_;
   MappedArray<float> rows_;  // [2 · pairs × factors]
   std::int64_t pairs_ = 0;
+  // Of products() and sum(): a drift check asks for many, and freeing memory waits for the whole device.
+  GrowingArray<double> of_parameters_;
+  GrowingArray<double> of_docs_;
+  GrowingArray<double> workspace_;
 };
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -3,56 +3,37 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <optional>
 #include <utility>
 #include <vector>
 
-#include "core/error.h"
+#include "cuda/engine/diagonal_posterior.h"
+#include "cuda/engine/fresh_factor.h"
 #include "cuda/engine/growing_array.h"
 #include "cuda/engine/mapped_array.h"
+#include "cuda/engine/posterior_status.h"
 #include "cuda/engine/resident_pairs.h"
+#include "cuda/ops/covariance_matrix.h"
 #include "cuda/ops/diagonal_covariance.h"
 #include "cuda/ops/inverse_covariance.h"
 #include "cuda/ops/inverse_factor.h"
 #include "cuda/ops/tangent_kernel.h"
-#include "cuda/ops/theory_alpha.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
 
-/// A CovarianceStatus in device memory.
-class Status {
- public:
-  Status() { copy_to_device<CovarianceStatus>(std::span(&kFresh, 1), device_.data()); }
+double product_of(std::span<const double> a, std::span<const double> b) {
+  return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
+}
 
-  CovarianceStatus* get() { return device_.data(); }
-  const CovarianceStatus* get() const { return device_.data(); }
-  void reset() { set({}); }
-  void set(const CovarianceStatus& status) {
-    copy_to_device<CovarianceStatus>(std::span(&status, 1), device_.data());
-  }
-  CovarianceStatus read() const {
-    CovarianceStatus status;
-    copy_to_host<CovarianceStatus>(device_.data(), std::span(&status, 1));
-    return status;
-  }
-
- private:
-  static constexpr CovarianceStatus kFresh{};
-  DeviceArray<CovarianceStatus> device_{1};
-};
-
-/// width_error() of w² = vᵀA⁻¹v, computed as `width_sq` or, without it, as vᵀy, for y ≈ A⁻¹v.
-double error_of(ResidentPairs& pairs, Stream stream, const ResidentPosteriorSpec& spec,
-                std::span<const double> v, std::span<const double> y, std::optional<double> width_sq) {
-  const double v_y = std::inner_product(v.begin(), v.end(), y.begin(), 0.0);
-  return width_error(width_sq.value_or(v_y), v_y,
+/// width_error() of w² = vᵀA⁻¹v, computed as `width_sq`, with y ≈ A⁻¹v.
+double error_of(ResidentPairs& pairs, Stream stream, const ResidentPosteriorSpec& spec, double width_sq,
+                std::span<const double> v, std::span<const double> y) {
+  return width_error(width_sq, product_of(v, y),
                      quadratic_form(spec.lambda, spec.scale, y, pairs.products(stream, y)));
 }
 
 /// ‖g_0 − g_1‖²_{A⁻¹} from the lower triangle of M.
-double width_sq_of(const DeviceArray<double>& m, double scale) {
-  const std::vector<double> found = m.to_host();
+double width_sq_of(const std::vector<double>& found, double scale) {
   return (found[0] + found[3] - 2.0 * found[2]) / scale;
 }
 
@@ -72,6 +53,14 @@ class DualPosterior : public ResidentPosterior {
   }
 
   void rebuild(Stream stream) override {
+    if (const auto fresh = fresh_factor(stream)) {
+      status_of_factor(stream, history_.pairs(), fresh->values(), spec_.lambda, status_.get());
+      if (fresh->invert(stream)) {
+        pack_factor(stream, history_.pairs(), fresh->values(), factor_.data());
+        OwnedStream::wait_for(stream);  // `fresh` is freed
+        return;
+      }
+    }
     OwnedStream::wait_for(stream);
     status_.reset();
     DeviceArray<double> m(ResidentPairs::kMostReplayed * ResidentPairs::kMostReplayed);
@@ -86,24 +75,30 @@ class DualPosterior : public ResidentPosterior {
   const CovarianceStatus* status() const override { return status_.get(); }
 
   double error_along(Stream stream, std::span<const double> vector) override {
-    return error_of(history_, stream, spec_, vector, solution_of(stream, vector), std::nullopt);
+    const std::vector<double> own = solution_of(stream, vector, nullptr);
+    return error_of(history_, stream, spec_, product_of(vector, own), vector,
+                    yardstick_ == nullptr ? own : solution_of(stream, vector, yardstick_.get()));
   }
   double error_of_pair(Stream stream, std::int64_t pair) override {
-    DeviceArray<double> m(4);
-    GrowingArray<double> solved;
-    std::swap(solved, solved_);  // observe() reads the latest gram's
-    gram_of(stream, history_.pairs(), history_.range(pair, 1), m.data());
-    OwnedStream::wait_for(stream);
-    std::swap(solved, solved_);
+    std::swap(checked_, solved_);  // observe() reads the latest gram's
+    pair_gram_.reserve(stream, 4);
+    gram_of(stream, history_.pairs(), history_.range(pair, 1), pair_gram_.data());
+    std::swap(checked_, solved_);
     const std::vector<double> gradient = history_.gradient(stream, pair);
-    return error_of(history_, stream, spec_, gradient, solution_of(stream, gradient),
-                    width_sq_of(m, spec_.scale));
+    return error_of(history_, stream, spec_, width_sq_of(pair_gram_.to_host(stream, 4), spec_.scale),
+                    gradient, solution_of(stream, gradient, yardstick_.get()));
   }
+  bool take_yardstick(Stream stream) override {
+    yardstick_ = fresh_factor(stream);
+    return yardstick_ != nullptr;
+  }
+  void drop_yardstick() override { yardstick_.reset(); }
 
   std::int64_t pairs() const override { return history_.pairs(); }
   std::string_view form() const override { return "dual"; }
   std::int64_t bytes() const override {
-    return history_.bytes() + factor_.bytes() + kernel_.bytes() + solved_.bytes() + workspace_.bytes();
+    return history_.bytes() + factor_.bytes() + kernel_.bytes() + solved_.bytes() + workspace_.bytes() +
+           checked_.bytes() + of_pairs_.bytes() + weights_.bytes();
   }
   ResidentPairs& history() { return history_; }
 
@@ -125,17 +120,30 @@ class DualPosterior : public ResidentPosterior {
   }
 
  private:
-  // A⁻¹v = (v − s Γᵀ (s K + λI)⁻¹ Γv)/λ, Γ's rows the g_s.
-  std::vector<double> solution_of(Stream stream, std::span<const double> v) {
+  /// The factor of s K + λI; null where FreshFactor gives none.
+  std::unique_ptr<FreshFactor> fresh_factor(Stream stream) {
     const std::int64_t n = history_.pairs();
-    const DeviceArray<double> products(std::span<const double>(history_.products(stream, v)));
-    DeviceArray<double> half(n);
-    DeviceArray<double> weights(n);
-    DeviceArray<double> workspace(apply_factor_workspace(n, 1));
-    apply_factor(stream, n, factor_.data(), 1, products.data(), workspace.data(), half.data(), 1);
-    apply_factor_transposed(stream, n, factor_.data(), half.data(), weights.data());
-    OwnedStream::wait_for(stream);
-    std::vector<double> solution = history_.sum(stream, weights.to_host());
+    return FreshFactor::of(stream, n, pair_kernel_workspace(n), [&](double* workspace, double* matrix) {
+      pair_kernel(stream, spec_.shape, history_.all(), spec_.scale, spec_.lambda, workspace, matrix);
+    });
+  }
+
+  // A⁻¹v = (v − s Γᵀ (s K + λI)⁻¹ Γv)/λ, Γ's rows the g_s, by L⁻¹ or by a fresh factor.
+  std::vector<double> solution_of(Stream stream, std::span<const double> v, FreshFactor* fresh) {
+    const std::int64_t n = history_.pairs();
+    std::vector<double> solution = history_.products(stream, v);
+    if (fresh != nullptr) {
+      solution = fresh->solve(stream, solution);
+    } else {
+      of_pairs_.assign(stream, solution);
+      checked_.reserve(stream, n);
+      weights_.reserve(stream, n);
+      workspace_.reserve(stream, apply_factor_workspace(n, 1));
+      apply_factor(stream, n, factor_.data(), 1, of_pairs_.data(), workspace_.data(), checked_.data(), 1);
+      apply_factor_transposed(stream, n, factor_.data(), checked_.data(), weights_.data());
+      solution = weights_.to_host(stream, n);
+    }
+    solution = history_.sum(stream, solution);
     for (std::size_t k = 0; k < v.size(); ++k)
       solution[k] = (v[k] - spec_.scale * solution[k]) / spec_.lambda;
     return solution;
@@ -171,7 +179,13 @@ class DualPosterior : public ResidentPosterior {
   GrowingArray<double> kernel_;  // s K_nV
   GrowingArray<double> solved_;  // L⁻¹ of it
   GrowingArray<double> workspace_;
-  Status status_;
+  // Of drift checks, kept because freeing memory waits for the whole device.
+  GrowingArray<double> checked_;  // L⁻¹ of a pair's or a vector's column
+  GrowingArray<double> of_pairs_;
+  GrowingArray<double> weights_;
+  GrowingArray<double> pair_gram_;
+  std::unique_ptr<FreshFactor> yardstick_;
+  PosteriorStatus status_;
 };
 
 /// In primal form, by parameters: core/ops/inverse_covariance.h. Widths use A⁻¹ or its diagonal alone.
@@ -215,6 +229,10 @@ class PrimalPosterior : public ResidentPosterior {
   }
 
   void rebuild(Stream stream) override {
+    if (invert_afresh(stream)) {
+      find_roots(stream);
+      return;
+    }
     OwnedStream::wait_for(stream);
     status_.reset();
     reset_inverse_covariance(stream, parameters_, spec_.lambda, inverse_.data());
@@ -229,27 +247,37 @@ class PrimalPosterior : public ResidentPosterior {
   const CovarianceStatus* status() const override { return status_.get(); }
 
   double error_along(Stream stream, std::span<const double> vector) override {
-    if (by_diagonal_) return error_at_largest(stream, vector);
-    return error_of(history_, stream, spec_, vector, solution_of(stream, vector), std::nullopt);
+    const std::vector<double> v =
+        by_diagonal_ ? unit_at_largest(vector) : std::vector<double>(vector.begin(), vector.end());
+    const std::vector<double> own = solution_of(stream, v, nullptr);
+    return error_of(history_, stream, spec_, product_of(v, own), v,
+                    yardstick_ == nullptr ? own : solution_of(stream, v, yardstick_.get()));
   }
   double error_of_pair(Stream stream, std::int64_t pair) override {
     const std::vector<double> gradient = history_.gradient(stream, pair);
-    if (by_diagonal_) return error_at_largest(stream, gradient);
-    DeviceArray<double> m(4);
-    GrowingArray<double> products;
-    std::swap(products, products_);  // observe() reads the latest gram's
-    gram_of(stream, history_.range(pair, 1), m.data());
-    OwnedStream::wait_for(stream);
-    std::swap(products, products_);
-    return error_of(history_, stream, spec_, gradient, solution_of(stream, gradient),
-                    width_sq_of(m, spec_.scale));
+    if (by_diagonal_) return error_along(stream, gradient);
+    std::swap(checked_, products_);  // observe() reads the latest gram's
+    pair_gram_.reserve(stream, 4);
+    gram_of(stream, history_.range(pair, 1), pair_gram_.data());
+    std::swap(checked_, products_);
+    return error_of(history_, stream, spec_, width_sq_of(pair_gram_.to_host(stream, 4), spec_.scale),
+                    gradient, solution_of(stream, gradient, yardstick_.get()));
   }
+  bool take_yardstick(Stream stream) override {
+    yardstick_ = FreshFactor::of(stream, parameters_, pair_covariance_workspace(parameters_),
+                                 [&](double* workspace, double* matrix) {
+                                   pair_covariance(stream, spec_.shape, table(), history_.all(),
+                                                   spec_.scale, spec_.lambda, workspace, matrix);
+                                 });
+    return yardstick_ != nullptr;
+  }
+  void drop_yardstick() override { yardstick_.reset(); }
 
   std::int64_t pairs() const override { return history_.pairs(); }
   std::string_view form() const override { return by_diagonal_ ? "diagonal-of-inverse" : "primal"; }
   std::int64_t bytes() const override {
     return history_.bytes() + parameters_ * parameters_ * static_cast<std::int64_t>(sizeof(double)) +
-           products_.bytes() + workspace_.bytes();
+           products_.bytes() + workspace_.bytes() + checked_.bytes() + vector_.bytes() + solution_.bytes();
   }
 
   void save(StateWriter& state) const override {
@@ -268,17 +296,26 @@ class PrimalPosterior : public ResidentPosterior {
   }
 
  private:
-  std::vector<double> solution_of(Stream stream, std::span<const double> v) {
-    const DeviceArray<double> vector(v);
-    DeviceArray<double> solution(parameters_);
-    apply_inverse_covariance(stream, parameters_, inverse_.data(), vector.data(), solution.data());
-    OwnedStream::wait_for(stream);
-    return solution.to_host();
+  /// Solves by A⁻¹ or by a fresh factor of A.
+  std::vector<double> solution_of(Stream stream, std::span<const double> v, FreshFactor* fresh) {
+    if (fresh != nullptr) return fresh->solve(stream, v);
+    vector_.assign(stream, v);
+    solution_.reserve(stream, parameters_);
+    apply_inverse_covariance(stream, parameters_, inverse_.data(), vector_.data(), solution_.data());
+    return solution_.to_host(stream, parameters_);
   }
-  /// Widths by the diagonal ask for single (A⁻¹)_kk.
-  double error_at_largest(Stream stream, std::span<const double> v) {
-    const std::vector<double> unit = unit_at_largest(v);
-    return error_of(history_, stream, spec_, unit, solution_of(stream, unit), std::nullopt);
+
+  /// A⁻¹ from A, in the place of A⁻¹, if a replay would do more work: p³ operations against four passes of
+  /// p² for each pair. Returns whether it has succeeded.
+  bool invert_afresh(Stream stream) {
+    if (4 * history_.pairs() < parameters_) return false;
+    return FreshFactor::replace_by_inverse(
+        stream, parameters_, pair_covariance_workspace(parameters_), inverse_.data(),
+        [&](double* workspace, double* matrix) {
+          pair_covariance(stream, spec_.shape, table(), history_.all(), spec_.scale, spec_.lambda,
+                          workspace, matrix);
+        },
+        [&](const double* l) { status_of_factor(stream, parameters_, l, spec_.lambda, status_.get()); });
   }
 
   ParameterTable table() { return {delta_places_.data(), input_places_.data()}; }
@@ -311,62 +348,13 @@ class PrimalPosterior : public ResidentPosterior {
   GrowingArray<double> products_;  // G A⁻¹
   GrowingArray<double> exact_m_;
   GrowingArray<double> workspace_;
-  Status status_;
-};
-
-/// The diagonal of A alone.
-class DiagonalPosterior : public ResidentPosterior {
- public:
-  DiagonalPosterior(const ResidentPosteriorSpec& spec, Stream stream)
-      : spec_(spec), diagonal_(spec.shape.parameters()), root_(spec.shape.parameters()) {
-    reset_diagonal(stream, spec.shape, spec.lambda, spec.scale, state());
-  }
-
-  void gram(Stream stream, const FactorRows& docs, double* m) override {
-    workspace_.reserve(stream, diagonal_gram_workspace(spec_.shape, docs.docs));
-    diagonal_gram(stream, spec_.shape, docs, root_.data(), workspace_.data(), m);
-  }
-
-  void observe(Stream stream, const FactorRows& docs, const double*, const PreferencePair* pairs,
-               std::int64_t count) override {
-    add_to_diagonal(stream, spec_.shape, docs, pairs, count, spec_.scale, state());
-    diagonal_log_det(stream, spec_.shape.parameters(), diagonal_.data(), spec_.lambda,
-                     &status_.get()->log_det);
-    pairs_ += count;
-  }
-
-  const CovarianceStatus* status() const override { return status_.get(); }
-  std::int64_t pairs() const override { return pairs_; }
-  std::string_view form() const override { return "diagonal"; }
-  std::int64_t bytes() const override {
-    return 2 * spec_.shape.parameters() * static_cast<std::int64_t>(sizeof(double)) + workspace_.bytes();
-  }
-
-  void save(StateWriter& saved) const override {
-    saved.put("device.diagonal_pairs", pairs_);
-    saved.put("device.diagonal", diagonal_.to_host());
-    saved.put("device.diagonal_root", root_.to_host());
-    saved.put("device.log_det", status_.read().log_det);
-  }
-  void load(Stream, StateReader& saved) override {
-    pairs_ = saved.get_one<std::int64_t>("device.diagonal_pairs");
-    std::vector<double> numbers(spec_.shape.parameters());
-    saved.get_into("device.diagonal", std::span(numbers));
-    copy_to_device(std::span<const double>(numbers), diagonal_.data());
-    saved.get_into("device.diagonal_root", std::span(numbers));
-    copy_to_device(std::span<const double>(numbers), root_.data());
-    status_.set({saved.get_one<double>("device.log_det"), 0});
-  }
-
- private:
-  DiagonalState state() { return {diagonal_.data(), root_.data()}; }
-
-  ResidentPosteriorSpec spec_;
-  DeviceArray<double> diagonal_;
-  DeviceArray<double> root_;
-  GrowingArray<double> workspace_;
-  Status status_;
-  std::int64_t pairs_ = 0;
+  // Of drift checks, kept because freeing memory waits for the whole device.
+  GrowingArray<double> checked_;  // G A⁻¹ of a pair
+  GrowingArray<double> vector_;
+  GrowingArray<double> solution_;
+  GrowingArray<double> pair_gram_;
+  std::unique_ptr<FreshFactor> yardstick_;
+  PosteriorStatus status_;
 };
 
 /// Every width is 0.
@@ -389,7 +377,7 @@ class NoPosterior : public ResidentPosterior {
   }
 
  private:
-  Status status_;
+  PosteriorStatus status_;
   std::int64_t pairs_ = 0;
 };
 
@@ -406,7 +394,7 @@ std::unique_ptr<ResidentPosterior> make_resident_posterior(DeviceCovariance cova
       return std::make_unique<PrimalPosterior>(spec, covariance == DeviceCovariance::kDiagonalOfInverse,
                                                stream, ResidentPairs(spec.shape));
     case DeviceCovariance::kDiagonal:
-      return std::make_unique<DiagonalPosterior>(spec, stream);
+      return make_diagonal_posterior(spec, stream);
     case DeviceCovariance::kNone:
       break;
   }

@@ -37,6 +37,11 @@ class ResidentPosterior {
   virtual double error_along(Stream, std::span<const double>) { return 0.0; }
   /// The same for the width of an observed pair, as gram() gives it.
   virtual double error_of_pair(Stream, std::int64_t) { return 0.0; }
+  /// From now on both compare with a factorisation of all observed pairs at once, by a library, until the
+  /// yardstick is dropped. Returns whether there is one: not without pairs, not where it needs too much
+  /// memory. Waits.
+  virtual bool take_yardstick(Stream) { return false; }
+  virtual void drop_yardstick() {}
   virtual std::int64_t pairs() const = 0;
   virtual std::string_view form() const = 0;
   virtual std::int64_t bytes() const = 0;

@@ -38,10 +38,23 @@ double WatchedPosterior::drift(Stream stream) {
   return drift;
 }
 
+double WatchedPosterior::drift_by_yardstick(Stream stream) {
+  if (!posterior_->take_yardstick(stream)) return 0.0;
+  const double drift = measured_drift(stream);
+  posterior_->drop_yardstick();
+  return drift;
+}
+
 void WatchedPosterior::check_drift(Stream stream) {
   if (!monitor_.is_due()) return;
+  const bool thorough = monitor_.is_thorough();
   monitor_.check(
-      name(), [&] { return measured_drift(stream); }, [&](std::string_view why) { rebuild(stream, why); });
+      name(),
+      [&] {
+        const double drift = measured_drift(stream);
+        return thorough && drift <= spec_.checks.drift_bound ? drift_by_yardstick(stream) : drift;
+      },
+      [&](std::string_view why) { rebuild(stream, why); });
 }
 
 void WatchedPosterior::rebuild(Stream stream, std::string_view why) {

@@ -41,6 +41,8 @@ class WatchedPosterior {
   CovarianceName name() const { return {posterior_->form(), posterior_->pairs(), spec_.lambda}; }
   void rebuild(Stream stream, std::string_view why);
   double measured_drift(Stream stream);
+  /// The drift seen from a fresh factorisation; 0 where there is none.
+  double drift_by_yardstick(Stream stream);
 
   ResidentPosteriorSpec spec_;
   std::unique_ptr<ResidentPosterior> posterior_;

@@ -7,6 +7,7 @@
 #include "cuda/ops/double_tile.cuh"
 #include "cuda/ops/layer_table.h"
 #include "cuda/ops/partial_sums.cuh"
+#include "cuda/ops/rank_update.cuh"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
@@ -15,7 +16,6 @@ constexpr unsigned kThreads = 256;
 constexpr std::int64_t kWantedBlocks = 264;  // two per multiprocessor of a large device
 constexpr unsigned kFinishColumns = 32;
 constexpr int kSide = DoubleTile::kSide;
-constexpr int kPairsAtATime = 32;
 
 std::int64_t parts_of(std::int64_t n, std::int64_t part) {
   return (n + part - 1) / part;
@@ -167,48 +167,11 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// A⁻¹ ← A⁻¹ − qᵀq, lower triangle. Grid: tiles of columns, tiles of rows; those above the diagonal
-// return. A block owns a tile [64 × 64], a thread 16 numbers of a column; q's part lies in shared
-// memory.
-__global__ void __launch_bounds__(kThreads)
+// A⁻¹ ← A⁻¹ − qᵀq.
+__global__ void __launch_bounds__(RankUpdate::kThreads)
     subtract_gram_kernel(std::int64_t parameters, const double* q, std::int64_t count, double* inverse,
                          const CovarianceStatus* status) {
-  if (status->failed != 0 || blockIdx.x > blockIdx.y) return;
-  constexpr int kRowsAtATime = static_cast<int>(kThreads) / kSide;
-  constexpr int kHeld = kSide / kRowsAtATime;
-  auto* of_rows = dynamic_shared<double>();
-  double* of_columns = of_rows + kPairsAtATime * kSide;
-  const std::int64_t row = std::int64_t{blockIdx.y} * kSide;
-  const std::int64_t column = std::int64_t{blockIdx.x} * kSide;
-  const int near = static_cast<int>(threadIdx.x) % kSide;
-  const int far = static_cast<int>(threadIdx.x) / kSide;
-  // A⁻¹ is read first and arrives while q is. No load depends on a branch: what lies outside reads q.
-  const auto inside = [&](std::int64_t i) { return i < parameters && column + near <= i; };
-  double* numbers = inverse + (row + far) * parameters + column + near;
-  double before[kHeld];
-#pragma unroll
-  for (int e = 0; e < kHeld; ++e)
-    before[e] = *(inside(row + far + kRowsAtATime * e) ? numbers + kRowsAtATime * e * parameters : q);
-  double sums[kHeld] = {};
-  for (std::int64_t first = 0; first < count; first += kPairsAtATime) {
-    const int pairs = static_cast<int>(min(std::int64_t{kPairsAtATime}, count - first));
-    __syncthreads();
-    for (int s = far; s < pairs; s += kRowsAtATime) {
-      const double* of_pair = q + (first + s) * parameters;
-      of_rows[s * kSide + near] = row + near < parameters ? of_pair[row + near] : 0.0;
-      of_columns[s * kSide + near] = column + near < parameters ? of_pair[column + near] : 0.0;
-    }
-    __syncthreads();
-    for (int s = 0; s < pairs; ++s) {
-      const double factor = of_columns[s * kSide + near];
-#pragma unroll
-      for (int e = 0; e < kHeld; ++e) sums[e] += of_rows[s * kSide + far + kRowsAtATime * e] * factor;
-    }
-  }
-#pragma unroll
-  for (int e = 0; e < kHeld; ++e) {
-    if (inside(row + far + kRowsAtATime * e)) numbers[kRowsAtATime * e * parameters] = before[e] - sums[e];
-  }
+  if (status->failed == 0) rank_update<true>(parameters, q, count, inverse);
 }
 
 __global__ void __launch_bounds__(kThreads)
@@ -296,8 +259,8 @@ void update_inverse_covariance(Stream stream, std::int64_t parameters, std::int6
   launch(whiten_pairs_kernel, dim3{count_of(parts_of(parameters, kFinishColumns))}, dim3{kThreads},
          static_cast<std::size_t>(count) * kFinishColumns * sizeof(double), stream, parameters, w,
          std::sqrt(scale), pairs, count, inverse_corner, q, status);
-  launch(subtract_gram_kernel, dim3{double_tiles(parameters), double_tiles(parameters)}, dim3{kThreads},
-         2 * kPairsAtATime * kSide * sizeof(double), stream, parameters, q, count, inverse, status);
+  launch(subtract_gram_kernel, RankUpdate::grid(parameters), dim3{RankUpdate::kThreads},
+         RankUpdate::kSharedBytes, stream, parameters, q, count, inverse, status);
 }
 
 void apply_inverse_covariance(Stream stream, std::int64_t parameters, const double* inverse,

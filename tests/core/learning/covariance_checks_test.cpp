@@ -156,6 +156,20 @@ TEST(DriftMonitorTest, IsDueAfterAnEighthToAFourthMorePairs) {
 }
 
 // What is counted is saved, and the checks that follow depend on it alone.
+TEST(DriftMonitorTest, IsThoroughWhenThePairsHaveDoubled) {
+  DriftMonitor monitor(CovarianceChecks{});
+  Drifting good{1e-9, 1e-9};
+  std::vector<std::int64_t> thorough;
+  for (std::int64_t observed = 1; observed <= 20'000; ++observed) {
+    monitor.add(1, observed);
+    EXPECT_LE(monitor.is_thorough(), monitor.is_due());
+    if (monitor.is_thorough()) thorough.push_back(observed);
+    if (monitor.is_due()) good.check(monitor, observed);
+    EXPECT_FALSE(monitor.is_thorough());
+  }
+  EXPECT_EQ(thorough, (std::vector<std::int64_t>{256, 512, 1024, 2048, 4096, 8192, 16'384}));
+}
+
 TEST(DriftMonitorTest, GoesOnWhereItWasSaved) {
   DriftMonitor straight(CovarianceChecks{});
   DriftMonitor loaded(CovarianceChecks{});

@@ -123,6 +123,7 @@ class Arena {
 
   void* allocate(std::size_t bytes);
   void free(void* array);
+  std::int64_t allocations() const { return allocations_; }
   bool holds(const void* first, std::size_t bytes) const;
   bool reserved(const void* address) const {
     const auto* byte = static_cast<const std::byte*>(address);
@@ -143,6 +144,7 @@ class Arena {
   std::byte* base_;
   std::byte* end_;  // of the addresses allocated so far
   int users_ = 0;
+  std::int64_t allocations_ = 0;
   Ranges arrays_;
   AddressSpace space_;
 };
@@ -192,6 +194,7 @@ void* Arena::allocate(std::size_t bytes) {
   forbid(first - kFence, taken);
   allow(first, bytes);
   arrays_.emplace(first, bytes);
+  ++allocations_;
   return first;
 }
 
@@ -281,6 +284,10 @@ void map_on_device(std::byte* first, std::size_t bytes) {
 
 void unmap_on_device(std::byte* reserved) {
   arena().space().unmap(reserved);
+}
+
+std::int64_t allocations_on_device() {
+  return arena().allocations();
 }
 
 void share_host_memory() {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 // Memory of the emulated device. Only work on the device may access it; any other access ends the program
 // with a message. Writes outside an array's bounds and uses after free are detected.
@@ -10,6 +11,8 @@ namespace olrank::emulation {
 void* allocate_on_device(std::size_t bytes);
 /// Throws std::logic_error if something was written outside the array's bounds.
 void free_on_device(void* array);
+/// How many arrays have been allocated so far.
+std::int64_t allocations_on_device();
 
 /// Whether the device can map memory; true at first.
 bool maps_memory();

@@ -12,6 +12,11 @@
 #include "cuda/runtime/address_range.h"
 #include "models/posterior/posterior_plan.h"
 #include "tests/cuda/ops/kernel_test.h"
+#if defined(OLRANK_KERNELS_EMULATED)
+#include "cuda/engine/watched_posterior.h"
+#include "tests/cuda/emulation/device_memory.h"
+#include "tests/cuda/emulation/factorisation.h"
+#endif
 
 namespace olrank {
 namespace {
@@ -111,18 +116,56 @@ TEST_P(ResidentPosteriorTest, PrimalFormHasTheMOfTheDualForm) {
   EXPECT_TRUE(all_near(query.m_by(*primal), query.m_by(*other), 1e-11, 1e-9));
 }
 
-TEST_P(ResidentPosteriorTest, DriftIsLargeWhenTheInverseIsWrong) {
-  // An inverse for another scale.
-  const auto posterior = after_rounds(DeviceCovariance::kDiagonalOfInverse, 2);
-  EXPECT_LT(drift_of(*posterior), 1e-12);
+/// A posterior that has loaded the inverse for another scale.
+std::unique_ptr<ResidentPosterior> with_a_wrong_inverse(const ResidentPosterior& posterior,
+                                                        DeviceCovariance covariance) {
   auto wrong_spec = spec();
   wrong_spec.scale *= 1.01;
-  const auto wrong = device::make_resident_posterior(DeviceCovariance::kPrimal, wrong_spec, nullptr);
+  auto wrong = device::make_resident_posterior(covariance, wrong_spec, nullptr);
   StateWriter state;
-  posterior->save(state);
+  posterior.save(state);
   StateReader reader(state.bytes(), "memory");
   wrong->load(nullptr, reader);
-  EXPECT_GT(drift_of(*wrong), 1e-4);
+  return wrong;
+}
+
+TEST_P(ResidentPosteriorTest, DriftIsLargeWhenTheInverseIsWrong) {
+  const auto posterior = after_rounds(DeviceCovariance::kDiagonalOfInverse, 2);
+  EXPECT_LT(drift_of(*posterior), 1e-12);
+  EXPECT_GT(drift_of(*with_a_wrong_inverse(*posterior, DeviceCovariance::kPrimal)), 1e-4);
+}
+
+TEST_P(ResidentPosteriorTest, AFreshFactorisationMeasuresTheSameDrift) {
+  for (const DeviceCovariance covariance :
+       {DeviceCovariance::kDual, DeviceCovariance::kPrimal, DeviceCovariance::kDiagonalOfInverse}) {
+    const auto posterior = after_rounds(covariance, 8);
+    ASSERT_TRUE(posterior->take_yardstick(nullptr));
+    EXPECT_LT(drift_of(*posterior), 1e-11) << posterior->form();
+    posterior->drop_yardstick();
+    const auto wrong = with_a_wrong_inverse(*posterior, covariance);
+    const double seen = drift_of(*wrong);
+    ASSERT_TRUE(wrong->take_yardstick(nullptr));
+    // Without the yardstick, the square of the error is lost.
+    EXPECT_NEAR(drift_of(*wrong), seen, 0.02 * seen) << posterior->form();
+    wrong->drop_yardstick();
+    EXPECT_EQ(drift_of(*wrong), seen) << posterior->form();
+  }
+  EXPECT_FALSE(after_rounds(DeviceCovariance::kDual, 0)->take_yardstick(nullptr)) << "without pairs";
+  EXPECT_FALSE(after_rounds(DeviceCovariance::kDiagonal, 2)->take_yardstick(nullptr));
+}
+
+TEST_P(ResidentPosteriorTest, RebuildRepairsAWrongInverse) {
+  Query query(5);
+  for (const DeviceCovariance covariance :
+       {DeviceCovariance::kDual, DeviceCovariance::kPrimal, DeviceCovariance::kDiagonalOfInverse}) {
+    const auto wrong = with_a_wrong_inverse(*after_rounds(covariance, 8), covariance);
+    const auto before = query.m_by(*wrong);
+    wrong->rebuild(nullptr);
+    EXPECT_LT(drift_of(*wrong), 1e-12) << wrong->form();
+    EXPECT_FALSE(all_near(query.m_by(*wrong), before, 1e-11, 1e-9)) << wrong->form();
+    query.observe_in(*wrong);
+    EXPECT_LT(drift_of(*wrong), 1e-12) << wrong->form();
+  }
 }
 
 // Evaluations measure at any time, also between a query's widths and its pairs.
@@ -185,6 +228,51 @@ TEST(ResidentPosteriorPlanTest, WorkspacesOfAllSizesArePlanned) {
     }
   }
 }
+
+#if defined(OLRANK_KERNELS_EMULATED)
+// Freeing memory waits for the whole device, and with it for every other trial.
+TEST_P(ResidentPosteriorTest, MeasuringAllocatesOnlyAtFirst) {
+  for (const DeviceCovariance covariance :
+       {DeviceCovariance::kDual, DeviceCovariance::kPrimal, DeviceCovariance::kDiagonalOfInverse}) {
+    const auto posterior = after_rounds(covariance, 4);
+    drift_of(*posterior);
+    const std::int64_t before = emulation::allocations_on_device();
+    const std::int64_t bytes = posterior->bytes();
+    drift_of(*posterior);
+    EXPECT_EQ(emulation::allocations_on_device(), before) << posterior->form();
+    EXPECT_EQ(posterior->bytes(), bytes) << posterior->form();
+  }
+}
+
+TEST_P(ResidentPosteriorTest, RebuildReplaysThePairsWhenMemoryIsFull) {
+  Query query(5);
+  for (const DeviceCovariance covariance : {DeviceCovariance::kDual, DeviceCovariance::kPrimal}) {
+    const auto posterior = after_rounds(covariance, 8);
+    const auto before = query.m_by(*posterior);
+    emulation::let_factorisations_fail(true);
+    EXPECT_FALSE(posterior->take_yardstick(nullptr));
+    posterior->rebuild(nullptr);
+    emulation::let_factorisations_fail(false);
+    EXPECT_TRUE(all_near(query.m_by(*posterior), before, 1e-11, 1e-9)) << posterior->form();
+    EXPECT_LT(drift_of(*posterior), 1e-11) << posterior->form();
+  }
+}
+
+TEST_P(ResidentPosteriorTest, OneOfFourChecksFactorisesAfresh) {
+  auto often = spec();
+  often.checks.every = kRoundPairs;
+  device::WatchedPosterior watched(DeviceCovariance::kDual, often, nullptr);
+  DeviceArray<double> m(kPosteriorDocs * kPosteriorDocs);
+  const int before = emulation::factorisations();
+  for (std::uint64_t round = 0; round < 7; ++round) {
+    Query query(100 + round);
+    watched.gram(nullptr, query.rows(), m.data());
+    watched.observe(nullptr, query.rows(), m.data(), query.pairs(), kRoundPairs);
+    watched.check_drift(nullptr);
+  }
+  EXPECT_EQ(emulation::factorisations() - before, 1);
+}
+#endif
 
 TEST_P(ResidentPosteriorTest, RefusesStatesOfOtherForms) {
   const auto posterior = after_rounds(DeviceCovariance::kDual, 2);

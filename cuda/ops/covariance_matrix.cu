@@ -1,0 +1,144 @@
+#include "cuda/ops/covariance_matrix.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "cuda/ops/block_sum.cuh"
+#include "cuda/ops/inverse_factor.h"
+#include "cuda/ops/rank_update.cuh"
+#include "cuda/ops/tangent_kernel.h"
+
+namespace olrank::OLRANK_DEVICE_NAMESPACE {
+namespace {
+
+constexpr unsigned kThreads = 256;
+constexpr std::int64_t kPairsAtATime = 256;
+
+std::int64_t parts_of(std::int64_t n, std::int64_t part) {
+  return (n + part - 1) / part;
+}
+unsigned count_of(std::int64_t n) {
+  return static_cast<unsigned>(n);
+}
+
+/// `count` pairs from `first` on.
+FactorRows pairs_from(const FactorRows& pairs, std::int64_t first, std::int64_t count) {
+  return {pairs.values + 2 * first * pairs.stride, 2 * count, pairs.stride};
+}
+
+// Columns [first, first + count) of b, from the diagonal down: differences of kernel [n − first × 2 ·
+// count], whose columns are winners and losers. Grid: rows, parts of the columns; a thread owns a number.
+__global__ void __launch_bounds__(kThreads)
+    kernel_columns_kernel(std::int64_t n, std::int64_t first, std::int64_t count, const double* kernel,
+                          double lambda, double* b) {
+  const std::int64_t column = std::int64_t{blockIdx.y} * kThreads + threadIdx.x;
+  const std::int64_t row = blockIdx.x;
+  if (column >= count || column > row) return;
+  const double* of_docs = kernel + 2 * (row * count + column);
+  b[(first + row) * n + first + column] = of_docs[0] - of_docs[1] + (row == column ? lambda : 0.0);
+}
+
+// q [count × p] = root_scale · g_s. Grid: parts of the parameters, pairs; a thread owns a number.
+__global__ void __launch_bounds__(kThreads)
+    pair_gradients_kernel(const __grid_constant__ FactorRows pairs,
+                          const __grid_constant__ ParameterTable table, std::int64_t parameters,
+                          double root_scale, double* q) {
+  const std::int64_t k = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (k >= parameters) return;
+  const std::int64_t pair = blockIdx.y;
+  const std::int32_t input = table.input[k];
+  const auto gradient = [&](const float* row) {
+    return double{row[table.delta[k]]} * (input < 0 ? 1.0 : double{row[input]});
+  };
+  const float* winner = pairs.values + 2 * pair * pairs.stride;
+  q[pair * parameters + k] = root_scale * (gradient(winner) - gradient(winner + pairs.stride));
+}
+
+__global__ void __launch_bounds__(RankUpdate::kThreads)
+    add_pairs_kernel(std::int64_t parameters, const double* q, std::int64_t count, double* a) {
+  rank_update<false>(parameters, q, count, a);
+}
+
+// One block; a thread adds every 256th number of the diagonal, in order.
+__global__ void __launch_bounds__(kThreads)
+    status_of_factor_kernel(std::int64_t n, const double* l, double lambda, CovarianceStatus* status) {
+  double sum = 0.0;
+  for (std::int64_t k = threadIdx.x; k < n; k += kThreads)
+    sum += 2.0 * std::log(l[k * (n + 1)]) - std::log(lambda);
+  sum = block_sum(sum, dynamic_shared<double>());
+  if (threadIdx.x != 0) return;
+  const bool good = std::isfinite(sum);
+  status->log_det = good ? sum : 0.0;
+  status->failed = good ? 0 : 1;
+}
+
+// Grid: rows, parts of the columns; a thread owns a number of a row block.
+__global__ void __launch_bounds__(kThreads)
+    pack_factor_kernel(std::int64_t n, const double* inverse, double* factor) {
+  const std::int64_t column = std::int64_t{blockIdx.y} * kThreads + threadIdx.x;
+  const std::int64_t row = blockIdx.x;
+  if (column >= InverseFactor::kBlock * (row / InverseFactor::kBlock + 1)) return;
+  factor[factor_row(row) + column] = column <= row ? inverse[row * n + column] : 0.0;
+}
+
+__global__ void __launch_bounds__(kThreads) clear_above_diagonal_kernel(std::int64_t n, double* a) {
+  const std::int64_t column = std::int64_t{blockIdx.y} * kThreads + threadIdx.x;
+  const std::int64_t row = blockIdx.x;
+  if (column > row && column < n) a[row * n + column] = 0.0;
+}
+
+}  // namespace
+
+std::int64_t pair_kernel_workspace(std::int64_t n) {
+  return n * 2 * std::min(n, kPairsAtATime);
+}
+
+void pair_kernel(Stream stream, const NetworkShape& shape, const FactorRows& pairs, double scale,
+                 double lambda, double* workspace, double* b) {
+  const std::int64_t n = pairs.docs / 2;
+  for (std::int64_t first = 0; first < n; first += kPairsAtATime) {
+    const std::int64_t count = std::min(kPairsAtATime, n - first);
+    pair_doc_kernel(stream, shape, pairs_from(pairs, first, n - first), pairs_from(pairs, first, count),
+                    scale, workspace, 2 * count);
+    launch(kernel_columns_kernel, dim3{count_of(n - first), count_of(parts_of(count, kThreads))},
+           dim3{kThreads}, 0, stream, n, first, count, workspace, lambda, b);
+  }
+}
+
+std::int64_t pair_covariance_workspace(std::int64_t parameters) {
+  return kPairsAtATime * parameters;
+}
+
+void pair_covariance(Stream stream, const NetworkShape& shape, const ParameterTable& table,
+                     const FactorRows& pairs, double scale, double lambda, double* workspace, double* a) {
+  const std::int64_t p = shape.parameters();
+  const std::int64_t n = pairs.docs / 2;
+  reset_inverse_covariance(stream, p, 1.0 / lambda, a);
+  for (std::int64_t first = 0; first < n; first += kPairsAtATime) {
+    const std::int64_t count = std::min(kPairsAtATime, n - first);
+    launch(pair_gradients_kernel, dim3{count_of(parts_of(p, kThreads)), count_of(count)}, dim3{kThreads}, 0,
+           stream, pairs_from(pairs, first, count), table, p, std::sqrt(scale), workspace);
+    launch(add_pairs_kernel, RankUpdate::grid(p), dim3{RankUpdate::kThreads}, RankUpdate::kSharedBytes,
+           stream, p, workspace, count, a);
+  }
+}
+
+void status_of_factor(Stream stream, std::int64_t n, const double* l, double lambda,
+                      CovarianceStatus* status) {
+  launch(status_of_factor_kernel, dim3{1}, dim3{kThreads}, kThreads / 32 * sizeof(double), stream, n, l,
+         lambda, status);
+}
+
+void pack_factor(Stream stream, std::int64_t n, const double* inverse, double* factor) {
+  if (n == 0) return;
+  launch(pack_factor_kernel, dim3{count_of(n), count_of(parts_of(n + InverseFactor::kBlock, kThreads))},
+         dim3{kThreads}, 0, stream, n, inverse, factor);
+}
+
+void clear_above_diagonal(Stream stream, std::int64_t n, double* a) {
+  if (n == 0) return;
+  launch(clear_above_diagonal_kernel, dim3{count_of(n), count_of(parts_of(n, kThreads))}, dim3{kThreads}, 0,
+         stream, n, a);
+}
+
+}  // namespace olrank::OLRANK_DEVICE_NAMESPACE

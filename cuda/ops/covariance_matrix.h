@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/ops/inverse_covariance.h"
+#include "cuda/ops/pair_corner.h"
+#include "cuda/ops/relu_layers.h"
+
+// The matrices behind a full covariance, from all observed pairs at once, for a library to factorise: in
+// double, row-major, their lower triangles. Pair s is the rows 2s (winner) and 2s + 1 (loser) of `pairs`.
+namespace olrank::OLRANK_DEVICE_NAMESPACE {
+
+/// Doubles of workspace of pair_kernel().
+std::int64_t pair_kernel_workspace(std::int64_t n);
+
+/// b [n × n] = λI + scale · (g_s·g_t).
+void pair_kernel(Stream stream, const NetworkShape& shape, const FactorRows& pairs, double scale,
+                 double lambda, double* workspace, double* b);
+
+/// Doubles of workspace of pair_covariance().
+std::int64_t pair_covariance_workspace(std::int64_t parameters);
+
+/// a [p × p] = λI + scale · Σ g_s g_sᵀ.
+void pair_covariance(Stream stream, const NetworkShape& shape, const ParameterTable& table,
+                     const FactorRows& pairs, double scale, double lambda, double* workspace, double* a);
+
+/// The status of a covariance whose matrix has the factor l [n × n]: the log of its determinant over λⁿ, or
+/// `failed` if that is not finite.
+void status_of_factor(Stream stream, std::int64_t n, const double* l, double lambda,
+                      CovarianceStatus* status);
+
+/// Row blocks of inverse_factor.h from L⁻¹ [n × n], with zeros above the diagonal.
+void pack_factor(Stream stream, std::int64_t n, const double* inverse, double* factor);
+
+/// Zeros above the diagonal of a [n × n].
+void clear_above_diagonal(Stream stream, std::int64_t n, double* a);
+
+}  // namespace olrank::OLRANK_DEVICE_NAMESPACE

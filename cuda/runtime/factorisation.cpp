@@ -1,0 +1,142 @@
+#include "cuda/runtime/factorisation.h"
+
+#include <cusolverDn.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/error.h"
+#include "cuda/runtime/device_array.h"
+#include "cuda/runtime/work.h"
+
+namespace olrank::cuda {
+namespace {
+
+// The lower triangle of a row-major matrix is the upper one of the same memory in column-major order, and
+// L Lᵀ is UᵀU there.
+constexpr cublasFillMode_t kTriangle = CUBLAS_FILL_MODE_UPPER;
+constexpr cudaDataType kType = CUDA_R_64F;
+
+void check_solver(cusolverStatus_t status, std::string_view call) {
+  if (status == CUSOLVER_STATUS_SUCCESS) return;
+  if (status == CUSOLVER_STATUS_ALLOC_FAILED) {
+    throw OutOfDeviceMemory(
+        fmt::format("{} failed: the GPU's memory is full. Use fewer --jobs or fewer rounds.", call));
+  }
+  throw CudaError(fmt::format("{} failed with status {} of cuSOLVER.", call, static_cast<int>(status)));
+}
+
+/// The bytes that a function wants on the device and on the host.
+struct Room {
+  std::size_t on_device = 0;
+  std::size_t on_host = 0;
+};
+
+}  // namespace
+
+#define OLRANK_SOLVER_CHECK(call) check_solver((call), #call)
+
+struct Factorisation::Library {
+  explicit Library(std::int64_t size) : n(size) {
+    OLRANK_SOLVER_CHECK(cusolverDnCreate(&handle));
+    OLRANK_SOLVER_CHECK(cusolverDnCreateParams(&params));
+    OLRANK_SOLVER_CHECK(cusolverDnSetDeterministicMode(handle, CUSOLVER_DETERMINISTIC_RESULTS));
+  }
+  ~Library() {
+    if (params != nullptr) cusolverDnDestroyParams(params);
+    if (handle != nullptr) cusolverDnDestroy(handle);
+  }
+  Library(const Library&) = delete;
+  Library& operator=(const Library&) = delete;
+
+  void use(Stream stream) const { OLRANK_SOLVER_CHECK(cusolverDnSetStream(handle, stream)); }
+  void take(const Room& room) {
+    const auto bytes = static_cast<std::int64_t>(room.on_device);
+    if (bytes > on_device.size()) on_device = DeviceArray<std::byte>(bytes);
+    on_host.resize(std::max(on_host.size(), room.on_host));
+  }
+  /// LAPACK's info of the latest call, once the stream has finished.
+  int wait_for_info(Stream stream) const {
+    OwnedStream::wait_for(stream);
+    return info.to_host()[0];
+  }
+  void require_success(Stream stream, std::string_view call) const {
+    const int found = wait_for_info(stream);
+    if (found != 0) throw CudaError(fmt::format("{} failed with info {}.", call, found));
+  }
+
+  std::int64_t n;
+  cusolverDnHandle_t handle = nullptr;
+  cusolverDnParams_t params = nullptr;
+  DeviceArray<std::byte> on_device;
+  std::vector<std::byte> on_host;
+  DeviceArray<int> info{1};
+};
+
+Factorisation::Factorisation(std::int64_t n) : library_(std::make_unique<Library>(n)) {
+  // cusolverDnDpotri() has no 64-bit form.
+  if (n * n > std::numeric_limits<int>::max()) {
+    throw InvalidArgument(fmt::format("A {0} x {0} matrix is too large to be factorised on a GPU.", n));
+  }
+}
+Factorisation::~Factorisation() = default;
+Factorisation::Factorisation(Factorisation&&) noexcept = default;
+
+bool Factorisation::factorise(Stream stream, double* a) {
+  Library& library = *library_;
+  const std::int64_t n = library.n;
+  library.use(stream);
+  Room room;
+  OLRANK_SOLVER_CHECK(cusolverDnXpotrf_bufferSize(library.handle, library.params, kTriangle, n, kType, a, n,
+                                                  kType, &room.on_device, &room.on_host));
+  library.take(room);
+  OLRANK_SOLVER_CHECK(cusolverDnXpotrf(library.handle, library.params, kTriangle, n, kType, a, n, kType,
+                                       library.on_device.data(), room.on_device, library.on_host.data(),
+                                       room.on_host, library.info.data()));
+  const int info = library.wait_for_info(stream);
+  if (info < 0) throw CudaError(fmt::format("cusolverDnXpotrf() refuses its argument {}.", -info));
+  return info == 0;
+}
+
+void Factorisation::solve(Stream stream, const double* l, double* x) {
+  Library& library = *library_;
+  const std::int64_t n = library.n;
+  library.use(stream);
+  OLRANK_SOLVER_CHECK(cusolverDnXpotrs(library.handle, library.params, kTriangle, n, 1, kType, l, n, kType,
+                                       x, n, library.info.data()));
+  library.require_success(stream, "cusolverDnXpotrs()");
+}
+
+void Factorisation::invert_factor(Stream stream, double* l) {
+  Library& library = *library_;
+  const std::int64_t n = library.n;
+  library.use(stream);
+  Room room;
+  OLRANK_SOLVER_CHECK(cusolverDnXtrtri_bufferSize(library.handle, kTriangle, CUBLAS_DIAG_NON_UNIT, n, kType,
+                                                  l, n, &room.on_device, &room.on_host));
+  library.take(room);
+  OLRANK_SOLVER_CHECK(cusolverDnXtrtri(library.handle, kTriangle, CUBLAS_DIAG_NON_UNIT, n, kType, l, n,
+                                       library.on_device.data(), room.on_device, library.on_host.data(),
+                                       room.on_host, library.info.data()));
+  library.require_success(stream, "cusolverDnXtrtri()");
+}
+
+void Factorisation::invert_from_factor(Stream stream, double* l) {
+  Library& library = *library_;
+  const int n = static_cast<int>(library.n);
+  library.use(stream);
+  int numbers = 0;
+  OLRANK_SOLVER_CHECK(cusolverDnDpotri_bufferSize(library.handle, kTriangle, n, l, n, &numbers));
+  library.take({static_cast<std::size_t>(numbers) * sizeof(double), 0});
+  OLRANK_SOLVER_CHECK(cusolverDnDpotri(library.handle, kTriangle, n, l, n,
+                                       reinterpret_cast<double*>(library.on_device.data()), numbers,
+                                       library.info.data()));
+  library.require_success(stream, "cusolverDnDpotri()");
+}
+
+}  // namespace olrank::cuda

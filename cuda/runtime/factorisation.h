@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "cuda/runtime/stream.h"
+
+namespace olrank::OLRANK_DEVICE_NAMESPACE {
+
+/// Cholesky factorisations of matrices [n × n] in double on the device, by cuSOLVER. Matrices are
+/// row-major; of A, L and their inverses the lower triangle is read and written, and what lies above the
+/// diagonal is undefined after each call. Deterministic. Every call allocates and waits, so none belongs in
+/// a round.
+class Factorisation {
+ public:
+  explicit Factorisation(std::int64_t n);
+  ~Factorisation();
+  Factorisation(Factorisation&&) noexcept;
+  Factorisation& operator=(Factorisation&&) = delete;
+
+  /// A ← L with A = L Lᵀ. Returns whether A is positive definite; if it is not, A is lost.
+  bool factorise(Stream stream, double* a);
+  /// x [n] ← A⁻¹ x.
+  void solve(Stream stream, const double* l, double* x);
+  /// L ← L⁻¹.
+  void invert_factor(Stream stream, double* l);
+  /// L ← A⁻¹.
+  void invert_from_factor(Stream stream, double* l);
+
+ private:
+  struct Library;
+  std::unique_ptr<Library> library_;
+};
+
+}  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "cuda/ops/block_sum.cuh"
+#include "cuda/ops/optimizer_step.cuh"
 #include "cuda/runtime/launch.cuh"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
@@ -38,8 +39,7 @@ __global__ void __launch_bounds__(kThreads)
   const std::int64_t k = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (k >= parameters) return;
   const std::int64_t place = blockIdx.y * parameters + k;
-  theta[place] =
-      static_cast<float>(gradient_descent_element(step[blockIdx.y], gradient[place], double{theta[place]}));
+  move_by_descent(place, step[blockIdx.y], gradient[place], theta);
 }
 
 // The same grid, from the position in double.
@@ -61,30 +61,18 @@ __global__ void __launch_bounds__(kThreads)
                      const double* step, OptimizerState state, float* theta) {
   const std::int64_t k = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (k >= parameters) return;
-  if (step[blockIdx.y] == 0.0) return;
   const std::int64_t place = blockIdx.y * parameters + k;
-  const AdamElement next =
-      adam_element(step[blockIdx.y], *rates, gradient[place],
-                   {state.first_moment[place], state.second_moment[place], state.position[place]});
-  state.first_moment[place] = next.first;
-  state.second_moment[place] = next.second;
-  state.position[place] = next.position;
-  theta[place] = static_cast<float>(next.position);
+  move_by_adam(place, step[blockIdx.y], *rates, gradient[place], state, theta);
 }
 
-// The same grid. θ is the point ahead of `position`.
+// The same grid.
 __global__ void __launch_bounds__(kThreads)
     nesterov_step_kernel(std::int64_t parameters, const double* gradient, const double* step,
                          OptimizerState state, float* theta) {
   const std::int64_t k = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (k >= parameters) return;
-  if (step[blockIdx.y] == 0.0) return;
   const std::int64_t place = blockIdx.y * parameters + k;
-  const NesterovElement next =
-      nesterov_element(step[blockIdx.y], gradient[place], state.position[place], double{theta[place]});
-  state.first_moment[place] = next.velocity;
-  state.position[place] = next.position;
-  theta[place] = static_cast<float>(next.theta);
+  move_by_nesterov(place, step[blockIdx.y], gradient[place], state, theta);
 }
 
 unsigned blocks_of(std::int64_t n) {

@@ -39,6 +39,12 @@ __device__ inline void write_output_deltas(const OutputLayer& output, const floa
   }
 }
 
+/// A score from the sum over the inputs of the output layer.
+__device__ inline float score_of(const OutputLayer& output, const float* theta, double sum) {
+  const double bias = output.layer.has_bias() ? double{theta[output.layer.bias]} : 0.0;
+  return static_cast<float>(output.scale_in_double * (sum + bias));
+}
+
 /// A document's score from its last hidden units (its features without a hidden layer), by the calling
 /// warp: products of float32 numbers are exact in double.
 __device__ inline void write_score(const OutputLayer& output, const float* theta, const float* inputs,
@@ -55,9 +61,9 @@ __device__ inline void write_score(const OutputLayer& output, const float* theta
   sum = warp_sum(sum);
   if (out.magnitudes != nullptr) absolute = warp_sum(absolute);
   if (lane != 0) return;
-  const double bias = output.layer.has_bias() ? double{theta[output.layer.bias]} : 0.0;
-  out.scores[place] = static_cast<float>(output.scale_in_double * (sum + bias));
+  out.scores[place] = score_of(output, theta, sum);
   if (out.magnitudes != nullptr) {
+    const double bias = output.layer.has_bias() ? double{theta[output.layer.bias]} : 0.0;
     out.magnitudes[place] = static_cast<float>(output.scale_in_double * (absolute + std::fabs(bias)));
   }
 }

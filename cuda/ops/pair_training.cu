@@ -4,12 +4,12 @@
 
 #include "core/math/label_noise.h"
 #include "core/math/optimizer_step.h"
-#include "core/math/pair_loss.h"
 #include "core/random/rng_stream.h"
 #include "cuda/ops/block_sum.cuh"
 #include "cuda/ops/float_tile.cuh"
 #include "cuda/ops/layer_table.h"
 #include "cuda/ops/output_layer.cuh"
+#include "cuda/ops/pair_terms.cuh"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
@@ -17,8 +17,7 @@ namespace {
 constexpr unsigned kThreads = 256;
 constexpr std::int64_t kLeastDocsPerPart = 32;
 constexpr std::int64_t kWantedBlocks = 132;
-constexpr std::int64_t kPerLossBlock = 2048;  // terms or parameters
-constexpr std::int64_t kColumns = 32;         // of a block of column sums
+constexpr std::int64_t kColumns = 32;  // of a block of column sums
 
 unsigned count(std::int64_t n) {
   return static_cast<unsigned>(n);
@@ -52,22 +51,6 @@ __global__ void __launch_bounds__(kThreads)
   const std::int64_t member = blockIdx.y;
   RngStream coins(keys[member], *round, static_cast<std::uint32_t>(t));
   labels[member * terms_count + t] = noisy_labels(terms[t].labels, terms[t].weight, noise, coins.normal());
-}
-
-/// A term with a member's score difference, weight and labels.
-struct SeenTerm {
-  double z;
-  double weight;
-  double labels;
-};
-
-__device__ SeenTerm see_term(const PairHistoryView& history, const float* scores, std::int64_t member,
-                             std::int64_t t) {
-  const PairTerm& term = history.terms[t];
-  const std::int64_t place = member * history.count + t;
-  return {double{scores[term.first]} - double{scores[term.second]},
-          history.weights == nullptr ? term.weight : history.weights[place],
-          history.labels == nullptr ? term.labels : history.labels[place]};
 }
 
 // δ_L and δ_{L−1} of a document from the derivatives of its terms, summed in double by the warp that owns
@@ -219,50 +202,27 @@ __global__ void __launch_bounds__(kThreads)
     sum += objective.data_scale * double{numbers[part * partial.parameters]};
   }
   const double own{theta[place]};
-  if (objective.prior_weight != 0.0) {
-    const double centre = objective.centre == nullptr ? 0.0 : double{objective.centre[place]};
-    sum += prior_slope(objective.prior_weight, own, centre);
-  }
+  sum += prior_slope_at(objective, place, own);
   if (use.gradient != nullptr) use.gradient[place] = sum;
   if (use.theta != nullptr)
     use.theta[place] = static_cast<float>(gradient_descent_element(use.step[member], sum, own));
 }
 
-// Blocks of terms, then blocks of parameters for the prior: one sum each, in double. Deterministic.
+// A block owns a sum of the loss, blockIdx.y is the member.
 __global__ void __launch_bounds__(kThreads)
     loss_sums_kernel(PairHistoryView history, const float* scores, const float* theta,
-                     std::int64_t parameters, StackedObjective objective, std::int64_t term_blocks,
-                     double* sums) {
+                     std::int64_t parameters, const float* centre, const LossBlocks blocks, double* sums) {
   const std::int64_t member = blockIdx.y;
-  const bool of_terms = blockIdx.x < term_blocks;
-  const std::int64_t begin = (of_terms ? blockIdx.x : blockIdx.x - term_blocks) * kPerLossBlock;
-  const std::int64_t end = min(begin + kPerLossBlock, of_terms ? history.count : parameters);
-  double sum = 0.0;
-  for (std::int64_t i = begin + threadIdx.x; i < end; i += kThreads) {
-    if (of_terms) {
-      if (history.terms[i].first < 0) continue;
-      const SeenTerm term = see_term(history, scores + member * history.docs, member, i);
-      sum += pair_term_loss(term.z, term.weight, term.labels);
-    } else {
-      const std::int64_t place = member * parameters + i;
-      const double centre = objective.centre == nullptr ? 0.0 : double{objective.centre[place]};
-      sum += squared_distance(double{theta[place]}, centre);
-    }
-  }
-  sum = block_sum(sum, dynamic_shared<double>());
-  if (threadIdx.x == 0) sums[member * gridDim.x + blockIdx.x] = sum;
+  const double sum = loss_sum(history, scores, theta, parameters, centre, blocks, member, blockIdx.x,
+                              dynamic_shared<double>());
+  if (threadIdx.x == 0) sums[member * blocks.all + blockIdx.x] = sum;
 }
 
-// A thread owns a member and adds its sums in order.
-__global__ void finish_losses_kernel(std::int64_t members, std::int64_t term_blocks, std::int64_t blocks,
-                                     const double* sums, StackedObjective objective, double* losses) {
+// A thread owns a member.
+__global__ void finish_losses_kernel(std::int64_t members, const LossBlocks blocks, const double* sums,
+                                     StackedObjective objective, double* losses) {
   const std::int64_t member = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  if (member >= members) return;
-  double data = 0.0;
-  double prior = 0.0;
-  for (std::int64_t block = 0; block < term_blocks; ++block) data += sums[member * blocks + block];
-  for (std::int64_t block = term_blocks; block < blocks; ++block) prior += sums[member * blocks + block];
-  losses[member] = objective.data_scale * data + objective.prior_weight * prior;
+  if (member < members) losses[member] = loss_of_sums(blocks, sums + member * blocks.all, objective);
 }
 
 FactorRows rows_of(const NetworkShape& shape, const PairHistoryView& history,
@@ -298,10 +258,6 @@ void launch_outer_products(Stream stream, const NetworkStack& stack, const float
   }
 }
 
-std::int64_t prior_blocks(const NetworkShape& shape) {
-  return parts_of(shape.parameters(), kPerLossBlock);
-}
-
 }  // namespace
 
 std::int64_t training_row_stride(const NetworkShape& shape) {
@@ -312,7 +268,7 @@ TrainingSizes training_sizes(const NetworkShape& shape, std::int64_t members, st
                              std::int64_t terms) {
   return {members * docs * training_row_stride(shape), members * docs,
           members * cut_docs(shape, members, docs).parts * shape.parameters(),
-          members * (parts_of(terms, kPerLossBlock) + prior_blocks(shape))};
+          members * LossBlocks(terms, shape.parameters(), true).all};
 }
 
 void perturb_labels(Stream stream, const PairTerm* terms, std::int64_t terms_count, std::int64_t members,
@@ -331,15 +287,14 @@ void forward_history(Stream stream, const NetworkStack& stack, const PairHistory
 void pair_losses(Stream stream, const NetworkStack& stack, const PairHistoryView& history,
                  const StackedObjective& objective, const TrainingWorkspace& workspace, double* losses) {
   if (stack.members == 0) return;
-  const std::int64_t term_blocks = parts_of(history.count, kPerLossBlock);
-  const std::int64_t blocks = term_blocks + (objective.prior_weight != 0.0 ? prior_blocks(stack.shape) : 0);
-  if (blocks > 0) {
-    launch(loss_sums_kernel, dim3{count(blocks), count(stack.members)}, dim3{kThreads},
+  const LossBlocks blocks(history.count, stack.shape.parameters(), objective.prior_weight != 0.0);
+  if (blocks.all > 0) {
+    launch(loss_sums_kernel, dim3{count(blocks.all), count(stack.members)}, dim3{kThreads},
            kThreads / 32 * sizeof(double), stream, history, workspace.scores, stack.theta,
-           stack.shape.parameters(), objective, term_blocks, workspace.losses);
+           stack.shape.parameters(), objective.centre, blocks, workspace.losses);
   }
   launch(finish_losses_kernel, dim3{count(parts_of(stack.members, 32))}, dim3{32}, 0, stream, stack.members,
-         term_blocks, blocks, workspace.losses, objective, losses);
+         blocks, workspace.losses, objective, losses);
 }
 
 void pair_gradients(Stream stream, const NetworkStack& stack, const PairHistoryView& history,

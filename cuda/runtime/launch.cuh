@@ -1,10 +1,12 @@
 #pragma once
 
+#include <cooperative_groups.h>
 #include <cuda_pipeline_primitives.h>
 #include <cuda_runtime.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <tuple>
 
 #include "cuda/runtime/check.h"
 #include "cuda/runtime/stream.h"
@@ -13,25 +15,27 @@
 // so that kernels use only what both provide.
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
+/// Lets a kernel use as much shared memory as a block of this device can have. The limit is per kernel and
+/// device, so that every thread sets the same value.
+inline cudaError_t allow_shared_memory(const void* kernel, std::size_t bytes) {
+  constexpr std::size_t kWithoutAsking = 48 * 1024;
+  if (bytes <= kWithoutAsking) return cudaSuccess;
+  int device = 0;
+  int most = 0;
+  cudaError_t status = cudaGetDevice(&device);
+  if (status == cudaSuccess)
+    status = cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+  if (status != cudaSuccess) return status;
+  if (bytes > static_cast<std::size_t>(most)) return cudaErrorInvalidValue;
+  return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most);
+}
+
 /// Starts a kernel; shared memory is dynamic_shared(). Blocks are whole warps, and callers return early
 /// instead of passing an empty grid. Throws CudaError with the kernel's name and its sizes.
 template <class... Parameters, class... Arguments>
 void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes, Stream stream,
             const Arguments&... arguments) {
-  constexpr std::size_t kWithoutAsking = 48 * 1024;
-  cudaError_t status = cudaSuccess;
-  if (shared_bytes > kWithoutAsking) {
-    // The limit is per kernel and device, so that every thread sets the same value.
-    int device = 0;
-    int most = 0;
-    status = cudaGetDevice(&device);
-    if (status == cudaSuccess)
-      status = cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
-    if (status == cudaSuccess) {
-      status = cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
-                                    cudaFuncAttributeMaxDynamicSharedMemorySize, most);
-    }
-  }
+  cudaError_t status = allow_shared_memory(reinterpret_cast<const void*>(kernel), shared_bytes);
   if (status == cudaSuccess) {
     kernel<<<grid, block, shared_bytes, stream>>>(static_cast<Parameters>(arguments)...);
     status = cudaGetLastError();
@@ -39,6 +43,50 @@ void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t sh
   if (status != cudaSuccess) {
     throw_launch_error(status, reinterpret_cast<const void*>(kernel), grid, block, shared_bytes);
   }
+}
+
+/// How many blocks of this kernel the calling thread's device runs at once, where they may wait for each
+/// other; 0 if a block needs more shared memory than there is, or the device has no such launches.
+template <class... Parameters>
+std::int64_t blocks_at_once(void (*kernel)(Parameters...), dim3 block, std::size_t shared_bytes) {
+  const auto* function = reinterpret_cast<const void*>(kernel);
+  int device = 0;
+  int cooperates = 0;
+  int most_bytes = 0;
+  int multiprocessors = 0;
+  int blocks = 0;
+  OLRANK_CUDA_CHECK(cudaGetDevice(&device));
+  OLRANK_CUDA_CHECK(cudaDeviceGetAttribute(&cooperates, cudaDevAttrCooperativeLaunch, device));
+  OLRANK_CUDA_CHECK(cudaDeviceGetAttribute(&most_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+  OLRANK_CUDA_CHECK(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
+  if (cooperates == 0 || shared_bytes > static_cast<std::size_t>(most_bytes)) return 0;
+  OLRANK_CUDA_CHECK(allow_shared_memory(function, shared_bytes));
+  OLRANK_CUDA_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+      &blocks, function, static_cast<int>(block.x * block.y * block.z), shared_bytes));
+  return std::int64_t{blocks} * multiprocessors;
+}
+
+/// Starts a kernel whose blocks all run at once and meet at grid_barrier(): at most blocks_at_once().
+template <class... Parameters, class... Arguments>
+void launch_together(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes,
+                     Stream stream, const Arguments&... arguments) {
+  const auto* function = reinterpret_cast<const void*>(kernel);
+  cudaError_t status = allow_shared_memory(function, shared_bytes);
+  if (status == cudaSuccess) {
+    std::tuple<Parameters...> values(static_cast<Parameters>(arguments)...);
+    status = std::apply(
+        [&](auto&... value) {
+          void* places[] = {&value...};
+          return cudaLaunchCooperativeKernel(function, grid, block, places, shared_bytes, stream);
+        },
+        values);
+  }
+  if (status != cudaSuccess) throw_launch_error(status, function, grid, block, shared_bytes);
+}
+
+/// Waits for every thread of the grid, which then sees what the others wrote.
+__device__ inline void grid_barrier() {
+  cooperative_groups::this_grid().sync();
 }
 
 /// The block's shared memory.

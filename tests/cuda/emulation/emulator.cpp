@@ -47,7 +47,7 @@ struct PendingCopy {
 };
 
 struct Fiber {
-  enum class State { kReady, kAtBarrier, kInExchange, kDone };
+  enum class State { kReady, kAtBarrier, kInExchange, kAtGridBarrier, kDone };
 
   ucontext_t context;
   jmp_buf place;
@@ -69,8 +69,13 @@ struct Warp {
 
 class Block {
  public:
-  void run(std::size_t threads, std::size_t shared_bytes, const std::function<void()>& thread,
-           Schedule schedule);
+  void begin(Extent index, std::size_t threads, std::size_t shared_bytes,
+             const std::function<void()>& thread, Schedule schedule);
+  /// Runs each thread as far as it can without the others, warp by warp; returns false if all wait.
+  bool advance();
+  bool ended() const { return live_ == 0; }
+  bool is_at_grid_barrier() const { return at_grid_barrier_ == order_.size(); }
+  void pass_grid_barrier();
 
   void shuffle(std::span<std::size_t> order);
 
@@ -78,6 +83,7 @@ class Block {
   Fiber& current() { return *fibers_[running_]; }
   int lane() const { return static_cast<int>(running_ % kWarp); }
   void barrier();
+  void grid_barrier();
   const std::array<LaneWords, kWarp>& exchange(std::uint32_t mask, const LaneWords& own);
   /// Ends the grid with a message; does not return.
   void fail(std::string message);
@@ -98,21 +104,28 @@ class Block {
   std::vector<Warp> warps_;
   std::vector<std::uint64_t> shared_;
   const std::function<void()>* thread_ = nullptr;
+  Extent index_;
+  Schedule schedule_ = Schedule::kForward;
+  std::vector<std::size_t> order_;
   std::size_t running_ = 0;
   std::size_t live_ = 0;
   std::size_t at_barrier_ = 0;
+  std::size_t at_grid_barrier_ = 0;
   std::string failure_;
   std::uint64_t coins_ = 0x9E3779B97F4A7C15U;
 };
 
-Block block;
+std::vector<std::unique_ptr<Block>> team;  // grows; its first block runs ordinary grids
+Block* now = nullptr;                      // the block whose thread is running
+bool together = false;                     // whether the blocks of the running grid may wait for each other
+unsigned blocks_at_once = 3;
 Schedule schedule_now = Schedule::kForward;
 std::int64_t blocks = 0;
 
 void Block::enter() {
   for (;;) {
-    (*block.thread_)();
-    block.finish();
+    (*now->thread_)();
+    now->finish();
   }
 }
 
@@ -137,25 +150,29 @@ void Block::prepare(std::size_t threads) {
   }
   live_ = threads;
   at_barrier_ = 0;
+  at_grid_barrier_ = 0;
   failure_.clear();
 }
 
-void Block::run(std::size_t threads, std::size_t shared_bytes, const std::function<void()>& thread,
-                Schedule schedule) {
+void Block::begin(Extent index, std::size_t threads, std::size_t shared_bytes,
+                  const std::function<void()>& thread, Schedule schedule) {
+  index_ = index;
+  schedule_ = schedule;
   thread_ = &thread;
   shared_.assign(shared_bytes / sizeof(std::uint64_t) + 2, ~std::uint64_t{0});  // NaN in float and double
   prepare(threads);
-  std::vector<std::size_t> order(threads);
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  if (schedule == Schedule::kBackward) std::reverse(order.begin(), order.end());
-  while (live_ > 0) {
-    if (schedule == Schedule::kRandom) shuffle(order);
-    bool any = false;
-    for (std::size_t first = 0; first < threads; first += kWarp) {
-      while (resume_ready(std::span(order).subspan(first, kWarp))) any = true;
-    }
-    if (!any) throw std::logic_error("Deadlock: threads of a block wait for threads that never arrive.");
+  order_.resize(threads);
+  std::iota(order_.begin(), order_.end(), std::size_t{0});
+  if (schedule == Schedule::kBackward) std::reverse(order_.begin(), order_.end());
+}
+
+bool Block::advance() {
+  if (schedule_ == Schedule::kRandom) shuffle(order_);
+  bool any = false;
+  for (std::size_t first = 0; first < order_.size(); first += kWarp) {
+    while (resume_ready(std::span(order_).subspan(first, kWarp))) any = true;
   }
+  return any;
 }
 
 void Block::shuffle(std::span<std::size_t> order) {
@@ -178,6 +195,8 @@ bool Block::resume_ready(std::span<const std::size_t> numbers) {
 
 void Block::resume(std::size_t number) {
   running_ = number;
+  now = this;
+  block_index = index_;
   thread_index = fibers_[number]->index;
   if (!kJumps) {
     swapcontext(&scheduler_, &current().context);
@@ -228,6 +247,18 @@ void Block::barrier() {
   yield();
 }
 
+void Block::grid_barrier() {
+  if (!together) fail("A grid whose blocks do not run together waits for all of its blocks.");
+  current().state = Fiber::State::kAtGridBarrier;
+  ++at_grid_barrier_;
+  yield();
+}
+
+void Block::pass_grid_barrier() {
+  at_grid_barrier_ = 0;
+  for (const std::size_t number : order_) fibers_[number]->state = Fiber::State::kReady;
+}
+
 const std::array<LaneWords, kWarp>& Block::exchange(std::uint32_t mask, const LaneWords& own) {
   const std::size_t number = running_ / kWarp;
   Warp& warp = warps_[number];
@@ -252,17 +283,8 @@ const std::array<LaneWords, kWarp>& Block::exchange(std::uint32_t mask, const La
   return warp.result;
 }
 
-}  // namespace
-
-void set_schedule(Schedule schedule) {
-  schedule_now = schedule;
-}
-
-Schedule schedule() {
-  return schedule_now;
-}
-
-void run_grid(Extent grid, Extent extent, std::size_t shared_bytes, const std::function<void()>& thread) {
+/// Checks the sizes against those of GPUs; returns the number of blocks and of a block's threads.
+std::pair<std::size_t, std::size_t> check_sizes(Extent grid, Extent extent, std::size_t shared_bytes) {
   const std::size_t threads = std::size_t{extent.x} * extent.y * extent.z;
   if (threads == 0 || threads > kMostThreads || threads % kWarp != 0) {
     throw std::logic_error("A block has " + std::to_string(threads) +
@@ -275,18 +297,88 @@ void run_grid(Extent grid, Extent extent, std::size_t shared_bytes, const std::f
   if (shared_bytes > kMostSharedBytes)
     throw std::logic_error(std::to_string(shared_bytes) +
                            " bytes of shared memory are more than a GPU has.");
-  grid_extent = grid;
-  block_extent = extent;
+  return {count, threads};
+}
+
+Block& member_of_team(std::size_t number) {
+  while (team.size() <= number) team.push_back(std::make_unique<Block>());
+  return *team[number];
+}
+
+Extent index_of_block(std::size_t number, Extent grid) {
+  return {static_cast<unsigned>(number % grid.x), static_cast<unsigned>(number / grid.x % grid.y),
+          static_cast<unsigned>(number / grid.x / grid.y)};
+}
+
+/// The order of blocks.
+std::vector<std::size_t> ordered(std::size_t count) {
   std::vector<std::size_t> order(count);
   std::iota(order.begin(), order.end(), std::size_t{0});
   if (schedule_now == Schedule::kBackward) std::reverse(order.begin(), order.end());
-  if (schedule_now == Schedule::kRandom) block.shuffle(order);
-  for (const std::size_t number : order) {
-    block_index = {static_cast<unsigned>(number % grid.x), static_cast<unsigned>(number / grid.x % grid.y),
-                   static_cast<unsigned>(number / grid.x / grid.y)};
-    block.run(threads, shared_bytes, thread, schedule_now);
+  if (schedule_now == Schedule::kRandom) member_of_team(0).shuffle(order);
+  return order;
+}
+
+}  // namespace
+
+void set_schedule(Schedule schedule) {
+  schedule_now = schedule;
+}
+
+Schedule schedule() {
+  return schedule_now;
+}
+
+void run_grid(Extent grid, Extent extent, std::size_t shared_bytes, const std::function<void()>& thread) {
+  const auto [count, threads] = check_sizes(grid, extent, shared_bytes);
+  grid_extent = grid;
+  block_extent = extent;
+  together = false;
+  Block& block = member_of_team(0);
+  for (const std::size_t number : ordered(count)) {
+    block.begin(index_of_block(number, grid), threads, shared_bytes, thread, schedule_now);
+    while (!block.ended()) {
+      if (!block.advance())
+        throw std::logic_error("Deadlock: threads of a block wait for threads that never arrive.");
+    }
     ++blocks;
   }
+}
+
+void run_grid_together(Extent grid, Extent extent, std::size_t shared_bytes,
+                       const std::function<void()>& thread) {
+  const auto [count, threads] = check_sizes(grid, extent, shared_bytes);
+  if (count > blocks_at_once)
+    throw std::logic_error("A cooperative grid has more blocks than the device runs at once.");
+  grid_extent = grid;
+  block_extent = extent;
+  together = true;
+  for (std::size_t number = 0; number < count; ++number)
+    member_of_team(number).begin(index_of_block(number, grid), threads, shared_bytes, thread, schedule_now);
+  const auto first = team.begin();
+  const auto last = first + static_cast<std::ptrdiff_t>(count);
+  while (!std::all_of(first, last, [](const auto& block) { return block->ended(); })) {
+    bool any = false;
+    for (const std::size_t number : ordered(count)) {
+      while (team[number]->advance()) {
+        any = true;
+        if (schedule_now == Schedule::kRandom) break;  // lets the blocks take turns
+      }
+    }
+    if (any) continue;
+    if (!std::all_of(first, last, [](const auto& block) { return block->is_at_grid_barrier(); }))
+      throw std::logic_error("Deadlock: blocks of a grid wait for threads that never arrive.");
+    std::for_each(first, last, [](const auto& block) { block->pass_grid_barrier(); });
+  }
+  blocks += static_cast<std::int64_t>(count);
+}
+
+void set_blocks_at_once(unsigned count) {
+  blocks_at_once = count;
+}
+
+unsigned most_blocks_at_once() {
+  return blocks_at_once;
 }
 
 std::int64_t blocks_run() {
@@ -294,37 +386,41 @@ std::int64_t blocks_run() {
 }
 
 void* shared_memory() {
-  return block.shared();
+  return now->shared();
 }
 
 void block_barrier() {
-  block.barrier();
+  now->barrier();
+}
+
+void grid_barrier() {
+  now->grid_barrier();
 }
 
 int lane() {
-  return block.lane();
+  return now->lane();
 }
 
 const std::array<LaneWords, kWarp>& exchange(std::uint32_t mask, const LaneWords& own) {
-  return block.exchange(mask, own);
+  return now->exchange(mask, own);
 }
 
 void copy_later(void* to, const void* from, std::size_t bytes) {
   for (const void* address : {static_cast<const void*>(to), from}) {
     if (reinterpret_cast<std::uintptr_t>(address) % bytes != 0)
-      block.fail("A copy to shared memory is not aligned.");
+      now->fail("A copy to shared memory is not aligned.");
   }
-  block.current().open_group.push_back({to, from, bytes});
+  now->current().open_group.push_back({to, from, bytes});
 }
 
 void end_copy_group() {
-  Fiber& fiber = block.current();
+  Fiber& fiber = now->current();
   fiber.groups.push_back(std::move(fiber.open_group));
   fiber.open_group.clear();
 }
 
 void wait_for_copy_groups(int pending) {
-  Fiber& fiber = block.current();
+  Fiber& fiber = now->current();
   while (std::ssize(fiber.groups) > pending) {
     for (const PendingCopy& copy : fiber.groups.front()) std::memcpy(copy.to, copy.from, copy.bytes);
     fiber.groups.pop_front();

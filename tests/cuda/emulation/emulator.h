@@ -8,6 +8,7 @@
 // Runs the threads of a kernel on the CPU, so that kernel source can be tested without a GPU: one fiber per
 // thread, blocks one after another in the schedule's order. A fiber runs until it waits for others, so a
 // missing barrier, or a block that needs another block's output, shows as a wrong result in some schedule.
+// The blocks of a cooperative grid run together instead, each as far as it can without the others.
 // Shared memory is filled with NaN before each block. Not thread-safe.
 namespace olrank::emulation {
 
@@ -29,6 +30,14 @@ Schedule schedule();
 /// use different masks, or for sizes beyond the limits of GPUs.
 void run_grid(Extent grid, Extent block, std::size_t shared_bytes, const std::function<void()>& thread);
 
+/// The same for a cooperative grid, whose blocks may wait for each other. Throws, too, for more blocks than
+/// the device runs at once, and if a thread ends while others wait at a barrier of the grid.
+void run_grid_together(Extent grid, Extent block, std::size_t shared_bytes,
+                       const std::function<void()>& thread);
+/// How many blocks of a cooperative grid the device runs at once; 0: none, as on a device without them.
+void set_blocks_at_once(unsigned count);
+unsigned most_blocks_at_once();
+
 /// Blocks run so far.
 std::int64_t blocks_run();
 
@@ -36,6 +45,7 @@ std::int64_t blocks_run();
 
 void* shared_memory();
 void block_barrier();
+void grid_barrier();
 int lane();
 
 /// The values that the lanes of a warp exchange.

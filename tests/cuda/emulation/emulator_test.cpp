@@ -201,6 +201,80 @@ TEST_P(EmulatorTest, DetectsDeadlock) {
   EXPECT_THROW(run_grid({1}, {33}, 0, [] {}), std::logic_error);
 }
 
+/// Every block adds what all blocks wrote in the turn before; the sums double the number of blocks each
+/// turn.
+std::vector<std::int64_t> sums_of_turns(unsigned blocks, unsigned threads, bool first_barrier,
+                                        bool second_barrier) {
+  constexpr int kTurns = 3;
+  std::vector<std::int64_t> numbers(blocks, 1);
+  run_grid_together({blocks}, {threads}, 8, [&] {
+    for (int turn = 0; turn < kTurns; ++turn) {
+      std::int64_t sum = 0;
+      for (const std::int64_t number : numbers) sum += number;
+      if (first_barrier) grid_barrier();
+      if (threadIdx.x == 0) numbers[blockIdx.x] = sum;
+      if (second_barrier) grid_barrier();
+    }
+  });
+  return numbers;
+}
+
+TEST_P(EmulatorTest, BlocksOfACooperativeGridWaitForEachOther) {
+  set_blocks_at_once(4);
+  EXPECT_EQ(sums_of_turns(4, 64, true, true), std::vector<std::int64_t>(4, 64));
+  EXPECT_EQ(sums_of_turns(1, 64, true, true), std::vector<std::int64_t>(1, 1));
+}
+
+TEST_P(EmulatorTest, DetectsAMissingBarrierOfTheGrid) {
+  set_blocks_at_once(4);
+  EXPECT_NE(sums_of_turns(4, 64, false, true), std::vector<std::int64_t>(4, 64));
+  EXPECT_NE(sums_of_turns(4, 64, true, false), std::vector<std::int64_t>(4, 64));
+}
+
+TEST_P(EmulatorTest, DetectsGridsThatWaitForever) {
+  set_blocks_at_once(3);
+  EXPECT_THROW(run_grid_together({3}, {32}, 0,
+                                 [] {
+                                   if (blockIdx.x != 1) grid_barrier();
+                                 }),
+               std::logic_error);
+  EXPECT_THROW(run_grid_together({3}, {32}, 0,
+                                 [] {
+                                   if (threadIdx.x != 1) grid_barrier();
+                                 }),
+               std::logic_error);
+  EXPECT_THROW(run_grid_together({2}, {32}, 0,
+                                 [] {
+                                   if (blockIdx.x == 0) {
+                                     grid_barrier();
+                                   } else if (threadIdx.x == 0) {
+                                     __syncthreads();
+                                   } else {
+                                     __syncwarp();
+                                   }
+                                 }),
+               std::logic_error);
+  EXPECT_THROW(run_grid({2}, {32}, 0, [] { grid_barrier(); }), std::logic_error);
+  EXPECT_THROW(run_grid_together({4}, {32}, 0, [] {}), std::logic_error);
+  EXPECT_NO_THROW(run_grid_together({3}, {32}, 0, [] { grid_barrier(); }));
+}
+
+TEST_P(EmulatorTest, BlocksThatRunTogetherHaveTheirOwnSharedMemory) {
+  set_blocks_at_once(3);
+  std::vector<float> found(3);
+  int poisoned = 0;
+  run_grid_together({3}, {32}, 64, [&] {
+    auto* shared = static_cast<float*>(shared_memory());
+    if (threadIdx.x == 0 && std::isnan(shared[0])) ++poisoned;
+    __syncthreads();
+    if (threadIdx.x == 0) shared[0] = static_cast<float>(blockIdx.x);
+    grid_barrier();
+    if (threadIdx.x == 31) found[blockIdx.x] = shared[0];
+  });
+  EXPECT_EQ(found, (std::vector<float>{0.0F, 1.0F, 2.0F}));
+  EXPECT_EQ(poisoned, 3);
+}
+
 INSTANTIATE_TEST_SUITE_P(Schedules, EmulatorTest, testing::ValuesIn(kSchedules));
 
 }  // namespace

@@ -4,55 +4,12 @@
 #include <cmath>
 
 #include "core/random/rng_stream.h"
-#include "tests/cuda/ops/kernel_test.h"
+#include "tests/cuda/ops/history_fixture.h"
 
 namespace olrank {
 namespace {
 
 class PairTrainingKernelTest : public KernelTest {};
-
-/// Terms with labels outside [0, weight] too, as noise makes them; the first document is in many.
-std::vector<PairTerm> random_terms(std::int64_t docs, std::int64_t count, std::uint64_t seed) {
-  std::vector<PairTerm> terms;
-  RngStream draws(test_key(seed), 2);
-  for (std::int64_t t = 0; t < count; ++t) {
-    const auto n = static_cast<std::uint32_t>(docs);
-    const auto first = t % 3 == 0 ? 0 : static_cast<std::int32_t>(draws.index(n));
-    const auto second =
-        static_cast<std::int32_t>((static_cast<std::uint32_t>(first) + 1 + draws.index(n - 1)) % n);
-    terms.push_back({first, second, 1.0 + draws.index(5), 3.0 * draws.normal()});
-  }
-  return terms;
-}
-
-/// A history of which the device knows.
-struct History {
-  std::int64_t docs;
-  std::vector<float> features;
-  std::vector<PairTerm> terms;
-  DeviceArray<float> features_there;
-  DeviceArray<PairTerm> terms_there;
-  DeviceArray<std::int32_t> offsets;
-  DeviceArray<std::int32_t> ends;
-
-  History(const NetworkShape& shape, std::int64_t doc_count, std::vector<PairTerm> all)
-      : docs(doc_count),
-        features(random_numbers(docs * shape.inputs, 63)),
-        terms(std::move(all)),
-        features_there(on_device(features)),
-        terms_there(on_device(terms)),
-        offsets(docs + 1),
-        ends(2 * count()) {
-    DeviceArray<std::int32_t> workspace(device::incidence_workspace(docs, count()));
-    device::find_incidence(nullptr, terms_there.data(), count(), docs, workspace.data(),
-                           {offsets.data(), ends.data()});
-    offsets.to_host();  // waits: the workspace goes
-  }
-  std::int64_t count() const { return std::ssize(terms); }
-  device::PairHistoryView view() {
-    return {features_there.data(), docs, terms_there.data(), count(), {offsets.data(), ends.data()}};
-  }
-};
 
 struct Workspace {
   DeviceArray<float> rows;
@@ -70,7 +27,7 @@ TEST_P(PairTrainingKernelTest, IncidenceListsTheTermsOfEachDocumentInOrder) {
     for (const std::int64_t count : {0, 1, 32, 700}) {
       std::vector<PairTerm> terms = random_terms(docs, count, 3);
       if (count > 1) terms[1].first = -1;
-      History history(ntk_shape(2, 2, 2), docs, terms);
+      TestHistory history(ntk_shape(2, 2, 2), docs, terms);
       std::vector<std::vector<std::int32_t>> expected(docs);
       for (std::int32_t t = 0; t < count; ++t) {
         const PairTerm& term = terms[t];
@@ -130,8 +87,8 @@ void expect_equal_training(const Case& one) {
   const std::int64_t p = shape.parameters();
   const double data_scale = 0.5;
   const double prior_weight = 0.3;
-  History history(shape, one.docs,
-                  one.docs > 1 ? random_terms(one.docs, one.terms, 64) : std::vector<PairTerm>{});
+  TestHistory history(shape, one.docs,
+                      one.docs > 1 ? random_terms(one.docs, one.terms, 64) : std::vector<PairTerm>{});
   const std::vector<float> theta = stacked_theta(shape, one.members, 61);
   const std::vector<float> centre = stacked_theta(shape, one.members, 62);
   std::vector<double> labels;
@@ -198,7 +155,7 @@ TEST_P(PairTrainingKernelTest, AMemberHasTheSameBitsInAnyStack) {
   constexpr std::int64_t kDocs = 200;
   const NetworkShape shape = ntk_shape(136, 100, 2);
   const std::int64_t p = shape.parameters();
-  History history(shape, kDocs, random_terms(kDocs, 300, 64));
+  TestHistory history(shape, kDocs, random_terms(kDocs, 300, 64));
   const auto theta = on_device(stacked_theta(shape, kMembers, 61));
   Workspace workspace(device::training_sizes(shape, kMembers, kDocs, history.count()));
   const auto gradients = [&](std::int64_t first, std::int64_t members) {
@@ -218,7 +175,7 @@ TEST_P(PairTrainingKernelTest, PaddingAddsNothing) {
   const NetworkShape shape = ntk_shape(5, 6, 3);
   std::vector<PairTerm> terms = random_terms(30, 40, 9);
   const auto run = [&](std::int64_t docs, std::vector<PairTerm> all) {
-    History history(shape, 30, std::move(all));
+    TestHistory history(shape, 30, std::move(all));
     std::vector<float> features = history.features;
     features.resize(docs * shape.inputs, 0.0F);
     history.features_there = on_device(features);

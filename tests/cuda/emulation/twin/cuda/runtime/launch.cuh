@@ -18,6 +18,26 @@ void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t sh
       stream, [=] { emulation::run_grid(grid, block, shared_bytes, [&] { std::apply(kernel, values); }); });
 }
 
+/// An emulated device runs as many blocks of any kernel.
+template <class... Parameters>
+std::int64_t blocks_at_once(void (*)(Parameters...), dim3, std::size_t) {
+  return emulation::most_blocks_at_once();
+}
+
+template <class... Parameters, class... Arguments>
+void launch_together(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes,
+                     Stream stream, const Arguments&... arguments) {
+  const std::tuple<Parameters...> values(static_cast<Parameters>(arguments)...);
+  std::apply([](const auto&... value) { (emulation::check_argument(value), ...); }, values);
+  emulation::start(stream, [=] {
+    emulation::run_grid_together(grid, block, shared_bytes, [&] { std::apply(kernel, values); });
+  });
+}
+
+inline void grid_barrier() {
+  emulation::grid_barrier();
+}
+
 template <class T>
 T* dynamic_shared() {
   return static_cast<T*>(emulation::shared_memory());

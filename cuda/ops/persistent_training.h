@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/ops/optimizer_step.h"
+#include "cuda/ops/optimizer_step.h"
+#include "cuda/ops/pair_training.h"
+
+// Full-batch training of networks with one hidden layer, all J steps in one cooperative kernel. Its results
+// are those of forward_history(), pair_losses(), pair_gradients() and the optimizer's steps, to rounding.
+namespace olrank::OLRANK_DEVICE_NAMESPACE {
+
+/// How documents are split into parts, and a part over the threads of a block. Functions of the sizes
+/// alone, so that sums have the same order on any device.
+struct TrainingParts {
+  std::int64_t docs = 0;   // in a part
+  std::int64_t parts = 0;  // of the history
+  int docs_of_thread = 0;  // 1, 2, 4 or 8; a thread's tile of hidden units is this by 8
+  int doc_shares = 0;      // threads of a block side by side along the documents
+  int unit_shares = 0;     // and along the units
+  int columns = 0;         // d, and one for the biases
+  int row_stride = 0;      // of documents and weights in shared memory
+  std::size_t shared_bytes = 0;
+};
+
+/// For `docs` > 0 documents of `members` networks in all stacks together. No part fits into a block's
+/// shared memory if shared_bytes is 0.
+TrainingParts training_parts(const NetworkShape& shape, std::int64_t members, std::int64_t docs);
+
+/// Whether networks of this shape can be trained so, on the calling thread's device.
+bool trains_persistently(const NetworkShape& shape, std::int64_t members);
+
+/// The workspace, with sizes by persistent_sizes().
+struct PersistentWorkspace {
+  float* scores = nullptr;
+  float* partial = nullptr;       // gradients, summed over parts of the documents
+  std::uint8_t* gates = nullptr;  // which hidden units are active
+  double* slopes = nullptr;       // at the ends of terms, of parts with very many
+  double* losses = nullptr;       // summed over parts of the terms and parameters
+  double* norms = nullptr;        // squared norms of the gradient, by hidden unit
+};
+
+struct PersistentSizes {
+  std::int64_t scores = 0;
+  std::int64_t partial = 0;
+  std::int64_t gates = 0;
+  std::int64_t slopes = 0;
+  std::int64_t losses = 0;
+  std::int64_t norms = 0;
+};
+
+/// For a stack of all `members`; a stack of some uses the workspace from its beginning.
+PersistentSizes persistent_sizes(const NetworkShape& shape, std::int64_t members, std::int64_t docs,
+                                 std::int64_t terms);
+
+struct PersistentTraining {
+  NetworkStack stack;
+  PairHistoryView history;  // without weights
+  StackedObjective objective;
+  Optimizer optimizer = Optimizer::kGradientDescent;
+  std::int64_t steps = 20;
+  const double* step = nullptr;      // [members], σ_t
+  const StepRates* rates = nullptr;  // [steps], Adam's
+  OptimizerState state;              // of optimizers with moments, after begin_training()
+  /// A member stops at a gradient whose norm is at most `stop_norm` · `observed`, a number on the device;
+  /// 0: never.
+  double stop_norm = 0.0;
+  const std::int64_t* observed = nullptr;
+  double* gradient = nullptr;  // [members × p], if members may stop
+  PersistentWorkspace workspace;
+  // Outputs.
+  float* theta = nullptr;   // the stack's
+  double* began = nullptr;  // [members], losses before and after
+  double* ended = nullptr;
+};
+
+/// The same bits with any number of blocks, and for a member in any stack. The history has documents.
+void train_persistently(Stream stream, const PersistentTraining& training);
+
+}  // namespace olrank::OLRANK_DEVICE_NAMESPACE

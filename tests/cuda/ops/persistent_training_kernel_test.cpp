@@ -1,0 +1,315 @@
+#include "cuda/ops/persistent_training.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "tests/cuda/ops/history_fixture.h"
+#if defined(OLRANK_KERNELS_EMULATED)
+#include "tests/cuda/emulation/emulator.h"
+#endif
+
+namespace olrank {
+namespace {
+
+constexpr std::int64_t kPersistentSteps = 4;
+constexpr double kPersistentPrior = 0.3;
+
+struct PersistentCase {
+  NetworkShape shape;
+  std::int64_t docs = 2;
+  std::int64_t terms = 1;
+  std::int64_t members = 1;
+  Optimizer optimizer = Optimizer::kGradientDescent;
+  bool perturbed = false;
+  double stop_norm = 0.0;  // of the whole gradient
+};
+
+struct PersistentResult {
+  std::vector<float> theta;
+  std::vector<double> began;
+  std::vector<double> ended;
+
+  friend bool operator==(const PersistentResult&, const PersistentResult&) = default;
+};
+
+std::vector<StepRates> all_rates() {
+  std::vector<StepRates> rates;
+  for (std::int64_t number = 1; number <= kPersistentSteps; ++number)
+    rates.push_back(step_rates(number, 0.0));
+  return rates;
+}
+
+double step_of(std::int64_t member) {
+  return 0.01 * static_cast<double>(member + 1);
+}
+
+/// One case's numbers, on the host and on the device.
+struct PersistentWorld {
+  PersistentCase what;
+  TestHistory history;
+  std::vector<float> first;
+  std::vector<float> centre;
+  std::vector<double> labels;
+
+  explicit PersistentWorld(const PersistentCase& of)
+      : what(of),
+        history(of.shape, of.docs,
+                of.docs > 1 ? random_terms(of.docs, of.terms, 64) : std::vector<PairTerm>{}),
+        first(stacked_theta(of.shape, of.members, 61)),
+        centre(stacked_theta(of.shape, of.members, 62)) {
+    for (float& number : first) number *= 0.3F;
+    for (const float draw : random_numbers(of.members * history.count(), 65))
+      labels.push_back(double{draw});
+  }
+
+  /// Members [begin, begin + count), as a stack of their own.
+  PersistentResult on_device_for(std::int64_t begin, std::int64_t count) {
+    const std::int64_t p = what.shape.parameters();
+    auto theta = on_device(part_of(first, begin * p, count * p));
+    const auto centre_there = on_device(part_of(centre, begin * p, count * p));
+    const auto labels_there = on_device(part_of(labels, begin * history.count(), count * history.count()));
+    std::vector<double> steps;
+    for (std::int64_t member = begin; member < begin + count; ++member) steps.push_back(step_of(member));
+    const auto steps_there = on_device(steps);
+    const auto rates = on_device(all_rates());
+    const auto observed = on_device(std::vector<std::int64_t>{1});
+    const device::PersistentSizes sizes =
+        device::persistent_sizes(what.shape, what.members, what.docs, history.count());
+    DeviceArray<float> scores(sizes.scores);
+    DeviceArray<float> partial(sizes.partial);
+    DeviceArray<std::uint8_t> gates(sizes.gates);
+    DeviceArray<double> slopes(sizes.slopes);
+    DeviceArray<double> losses(sizes.losses);
+    DeviceArray<double> norms(sizes.norms);
+    DeviceArray<double> gradient(count * p);
+    DeviceArray<double> position(count * p);
+    DeviceArray<double> first_moment(count * p);
+    DeviceArray<double> second_moment(count * p);
+    DeviceArray<double> began(count);
+    DeviceArray<double> ended(count);
+    device::PersistentTraining training;
+    training.stack = {what.shape, theta.data(), count, what.members};
+    training.history = history.view();
+    if (what.perturbed) training.history.labels = labels_there.data();
+    training.objective = {1.0, kPersistentPrior, centre_there.data()};
+    training.optimizer = what.optimizer;
+    training.steps = kPersistentSteps;
+    training.step = steps_there.data();
+    training.rates = rates.data();
+    training.state = {position.data(), first_moment.data(), second_moment.data()};
+    if (what.stop_norm > 0.0) {
+      training.stop_norm = what.stop_norm;
+      training.observed = observed.data();
+      training.gradient = gradient.data();
+    }
+    training.workspace = {scores.data(), partial.data(), gates.data(),
+                          slopes.data(), losses.data(),  norms.data()};
+    training.theta = theta.data();
+    training.began = began.data();
+    training.ended = ended.data();
+    device::begin_training(nullptr, count * p, theta.data(), training.state);
+    device::train_persistently(nullptr, training);
+    return {theta.to_host(), began.to_host(), ended.to_host()};
+  }
+
+  PersistentResult on_device_for_all() { return on_device_for(0, what.members); }
+};
+
+/// The same on the CPU, a member after another.
+struct ReferenceTraining {
+  PersistentResult result;
+  std::vector<std::vector<double>> norms;  // of each member's gradients
+};
+
+ReferenceTraining train_on_cpu(const PersistentWorld& world) {
+  const PersistentCase& what = world.what;
+  const std::int64_t p = what.shape.parameters();
+  const std::vector<StepRates> rates = all_rates();
+  ReferenceTraining found;
+  for (std::int64_t member = 0; member < what.members; ++member) {
+    ExecutionContext context;
+    std::vector<PairTerm> terms = world.history.terms;
+    for (std::size_t t = 0; t < terms.size() && what.perturbed; ++t)
+      terms[t].labels = world.labels[static_cast<std::size_t>(member) * terms.size() + t];
+    const FeatureMatrix docs = matrix_of(world.history.features, what.shape.inputs);
+    std::vector<float> theta = part_of(world.first, member * p, p);
+    const std::vector<float> centre = part_of(world.centre, member * p, p);
+    const PairObjective objective{1.0, kPersistentPrior, centre};
+    found.result.began.push_back(pair_loss(context, what.shape, theta, docs, terms, objective));
+    std::vector<double> position(theta.begin(), theta.end());
+    std::vector<double> first(p);
+    std::vector<double> second(p);
+    found.norms.emplace_back();
+    for (std::size_t number = 0; number < rates.size(); ++number) {
+      std::vector<double> gradient(p);
+      pair_gradient(context, what.shape, theta, docs, terms, objective, gradient);
+      double norm_sq = 0.0;
+      for (const double slope : gradient) norm_sq += slope * slope;
+      found.norms.back().push_back(std::sqrt(norm_sq));
+      if (std::sqrt(norm_sq) <= what.stop_norm) break;
+      for (std::size_t k = 0; k < theta.size(); ++k) {
+        const double step = step_of(member);
+        if (what.optimizer == Optimizer::kGradientDescent) {
+          theta[k] = static_cast<float>(gradient_descent_element(step, gradient[k], double{theta[k]}));
+        } else if (what.optimizer == Optimizer::kNesterov) {
+          const NesterovElement next = nesterov_element(step, gradient[k], position[k], double{theta[k]});
+          position[k] = next.position;
+          theta[k] = static_cast<float>(next.theta);
+        } else {
+          const AdamElement next =
+              adam_element(step, rates[number], gradient[k], {first[k], second[k], position[k]});
+          first[k] = next.first;
+          second[k] = next.second;
+          position[k] = next.position;
+          theta[k] = static_cast<float>(next.position);
+        }
+      }
+    }
+    found.result.theta.insert(found.result.theta.end(), theta.begin(), theta.end());
+    found.result.ended.push_back(pair_loss(context, what.shape, theta, docs, terms, objective));
+  }
+  return found;
+}
+
+void expect_equal_results(const PersistentResult& found, const PersistentResult& expected) {
+  // A float32 sum over documents is off by some 1e-6 of its terms, and steps carry that on.
+  float largest = 0.0F;
+  for (const float number : expected.theta) largest = std::max(largest, std::abs(number));
+  EXPECT_TRUE(all_near(found.theta, expected.theta, 2e-5 * (1.0 + double{largest}), 0.0));
+  EXPECT_TRUE(all_near(found.began, expected.began, 2e-5, 2e-5));
+  EXPECT_TRUE(all_near(found.ended, expected.ended, 2e-5, 2e-5));
+}
+
+void expect_same_training(const PersistentCase& what) {
+  SCOPED_TRACE(testing::Message() << "d " << what.shape.inputs << ", m " << what.shape.width << ", "
+                                  << what.docs << " docs, " << what.members << " members");
+  PersistentWorld world(what);
+  const ReferenceTraining expected = train_on_cpu(world);
+  const PersistentResult found = world.on_device_for_all();
+  expect_equal_results(found, expected.result);
+  EXPECT_NE(found.theta, world.first);
+}
+
+class PersistentTrainingKernelTest : public KernelTest {
+ protected:
+#if defined(OLRANK_KERNELS_EMULATED)
+  void TearDown() override {
+    emulation::set_blocks_at_once(3);
+  }
+#endif
+};
+
+// The arithmetic rests on these numbers.
+TEST(TrainingPartsTest, AMultiprocessorKeepsItsDocumentsAtThePapersSize) {
+  const device::TrainingParts parts = device::training_parts(ntk_shape(136, 100, 2), 1, 20'000);
+  EXPECT_EQ(parts.docs, 152);
+  EXPECT_EQ(parts.parts, 132);
+  EXPECT_EQ(parts.docs_of_thread, 8);
+  EXPECT_LE(parts.shared_bytes, 227 * 1024U);
+  // 19 documents a block use the whole card for a short history.
+  EXPECT_EQ(device::training_parts(ntk_shape(136, 100, 2), 1, 2'000).docs, 19);
+}
+
+TEST(TrainingPartsTest, PartsFitSharedMemoryOrThereAreNone) {
+  for (const std::int64_t inputs : {1, 46, 136, 220, 519, 700, 5'000}) {
+    for (const std::int64_t width : {2, 64, 100, 128, 200, 254, 256}) {
+      const device::TrainingParts parts =
+          device::training_parts(standard_shape(inputs, width, 2), 10, 1'000'000);
+      EXPECT_LE(parts.shared_bytes, 227 * 1024U);
+      const bool must_fit = width <= 100 && inputs <= 220;
+      const bool cannot_fit = width == 256 || inputs == 5'000;
+      EXPECT_FALSE(must_fit && parts.shared_bytes == 0) << inputs << " " << width;
+      EXPECT_FALSE(cannot_fit && parts.shared_bytes > 0) << inputs << " " << width;
+    }
+  }
+  EXPECT_EQ(device::training_parts(ntk_shape(136, 100, 3), 1, 100).shared_bytes, 0U);
+}
+
+TEST_P(PersistentTrainingKernelTest, TrainsAsTheCpuDoes) {
+  expect_same_training({ntk_shape(5, 6, 2), 23, 60});
+  expect_same_training({standard_shape(7, 10, 2), 40, 90, 3, Optimizer::kGradientDescent, true});
+  expect_same_training({ntk_shape(8, 20, 2), 33, 50, 2});
+  for (const std::int64_t docs : {1, 2, 31, 32, 200})
+    expect_same_training({standard_shape(3, 2, 2), docs, docs == 2 ? 1 : 70});
+}
+
+TEST_P(PersistentTrainingKernelTest, EveryTileTrainsAsTheCpuDoes) {
+  // Members share a block's documents, and with more of them a thread gets 2, 4 and 8 documents.
+  for (const std::int64_t docs : {500, 1'000, 1'700}) {
+    const PersistentCase what{standard_shape(3, 4, 2), docs, 600, 10};
+    const int of_thread = device::training_parts(what.shape, 10, docs).docs_of_thread;
+    EXPECT_EQ(of_thread, docs == 500 ? 2 : docs == 1'000 ? 4 : 8);
+    expect_same_training(what);
+  }
+}
+
+TEST_P(PersistentTrainingKernelTest, ADocumentInMoreTermsThanFitSharedMemory) {
+  expect_same_training({ntk_shape(3, 2, 2), 4, 300});
+}
+
+TEST_P(PersistentTrainingKernelTest, OptimizersTakeTheStepsOfTheCpu) {
+  for (const Optimizer optimizer : {Optimizer::kNesterov, Optimizer::kAdam}) {
+    expect_same_training({ntk_shape(5, 6, 2), 23, 60, 2, optimizer});
+    expect_same_training({standard_shape(5, 6, 2), 23, 60, 1, optimizer, true, 1e-9});
+  }
+}
+
+TEST_P(PersistentTrainingKernelTest, MembersStopAtSmallGradients) {
+  for (const Optimizer optimizer : {Optimizer::kGradientDescent, Optimizer::kNesterov, Optimizer::kAdam}) {
+    PersistentCase what{standard_shape(5, 6, 2), 23, 60, 3, optimizer};
+    const ReferenceTraining whole = train_on_cpu(PersistentWorld(what));
+    // Halfway between two norms of the second member, which stops in its third step at the latest.
+    what.stop_norm = 0.5 * (whole.norms[1][1] + whole.norms[1][2]);
+    PersistentWorld world(what);
+    const ReferenceTraining expected = train_on_cpu(world);
+    EXPECT_NE(expected.result.theta, whole.result.theta);
+    expect_equal_results(world.on_device_for_all(), expected.result);
+    // All stop at once.
+    what.stop_norm = 1e9;
+    PersistentWorld still(what);
+    const PersistentResult kept = still.on_device_for_all();
+    EXPECT_EQ(kept.theta, still.first);
+    EXPECT_EQ(kept.ended, kept.began);
+  }
+}
+
+TEST_P(PersistentTrainingKernelTest, AMemberHasTheSameBitsInAnyStack) {
+  PersistentWorld world({ntk_shape(9, 12, 2), 300, 400, 5, Optimizer::kNesterov, true});
+  const std::int64_t p = world.what.shape.parameters();
+  const PersistentResult together = world.on_device_for_all();
+  for (const std::int64_t member : {0, 3}) {
+    const PersistentResult alone = world.on_device_for(member, 1);
+    EXPECT_TRUE(alone.theta == part_of(together.theta, member * p, p)) << member;
+    EXPECT_EQ(alone.began[0], together.began[member]);
+    EXPECT_EQ(alone.ended[0], together.ended[member]);
+  }
+}
+
+#if defined(OLRANK_KERNELS_EMULATED)
+TEST_P(PersistentTrainingKernelTest, AnyNumberOfBlocksGivesTheSameBits) {
+  for (const double stop_norm : {0.0, 1e-9}) {
+    PersistentWorld world(
+        {standard_shape(6, 12, 2), 300, 400, 2, Optimizer::kGradientDescent, false, stop_norm});
+    emulation::set_blocks_at_once(1);
+    const PersistentResult expected = world.on_device_for_all();
+    for (const unsigned blocks : {2U, 5U, 9U}) {
+      emulation::set_blocks_at_once(blocks);
+      EXPECT_TRUE(world.on_device_for_all() == expected) << blocks;
+    }
+  }
+}
+
+TEST_P(PersistentTrainingKernelTest, ADeviceWithoutCooperativeGridsCannot) {
+  const NetworkShape shape = ntk_shape(5, 6, 2);
+  EXPECT_TRUE(device::trains_persistently(shape, 1));
+  emulation::set_blocks_at_once(0);
+  EXPECT_FALSE(device::trains_persistently(shape, 1));
+}
+#endif
+
+OLRANK_KERNEL_TESTS(PersistentTrainingKernelTest);
+
+}  // namespace
+}  // namespace olrank

@@ -31,7 +31,7 @@ class DualCases {
         largest_(*std::max_element(sizes.pairs.begin(), sizes.pairs.end())) {}
 
   std::vector<DeviceCase> all() {
-    add_doc_kernel();
+    add_query_kernels(0);
     for (const std::int64_t n : sizes_.pairs) add_dual(n);
     return std::move(cases_);
   }
@@ -79,20 +79,20 @@ class DualCases {
             .narrow(1, 0, columns)
             .copy_(inverse.narrow(0, b * kBlock, rows).narrow(1, 0, columns));
       }
-      make_kernel(stream);
+      make_kernels(stream, n);
       triangle(stream);
     }
 
-    void make_kernel(Stream on) const {
-      device::pair_doc_kernel(on, shape(), seen->view(), docs->view(), scale, data<double>(kernel),
-                              sizes.docs);
+    /// K_VV into m, and K_nV of the first `count` pairs.
+    void make_kernels(Stream on, std::int64_t count) const {
+      device::FactorRows pairs = seen->view();
+      pairs.docs = 2 * count;
+      device::query_kernels(on, shape(), docs->view(), pairs, scale, data<double>(m), data<double>(kernel),
+                            sizes.docs);
     }
     void triangle(Stream on) const {
       device::apply_factor(on, n, data<double>(factor), sizes.docs, data<double>(kernel),
                            data<double>(apply_work), data<double>(s), sizes.docs);
-    }
-    void doc_gram(Stream on) const {
-      device::doc_kernel(on, shape(), docs->view(), scale, data<double>(m));
     }
     void finish_gram(Stream on) const {
       device::dual_gram(on, n, sizes.docs, data<double>(s), sizes.docs, kLambda, data<double>(gram_work),
@@ -101,47 +101,52 @@ class DualCases {
     at::Tensor kernel_in_libtorch() const {
       return libtorch::pair_doc_kernel(shape(), seen->rows.select(0, 0), rows(), scale);
     }
+    at::Tensor doc_kernel_in_libtorch() const { return libtorch::doc_kernel(shape(), rows(), scale); }
     at::Tensor gram_in_libtorch() const {
-      return libtorch::dual_gram(libtorch::doc_kernel(shape(), rows(), scale),
-                                 at::mm(inverse, kernel_in_libtorch()), kLambda);
+      return libtorch::dual_gram(doc_kernel_in_libtorch(), at::mm(inverse, kernel_in_libtorch()), kLambda);
     }
   };
 
-  void add_doc_kernel() {
+  double query_kernels_operations(double pairs) const {
+    return pairs * docs_ * pair_kernel_operations(shape_) + triangle_ * kernel_operations(shape_);
+  }
+
+  /// K_VV, and K_nV unless n = 0.
+  void add_query_kernels(std::int64_t n) {
+    const double pairs = real(n);
     cases_.push_back(
-        {.name = "tangent_kernel/doc_kernel",
-         .parameters = of_docs(),
-         .operations = triangle_ * kernel_operations(shape_),
-         .bytes = rows_bytes(shape_, docs_) + kDoubleBytes * triangle_,
-         .prepare = [sizes = sizes_](Stream stream) {
-           const auto query = std::make_shared<Dual>(sizes, stream, 1);
-           return compared(
-               [=](Stream on) { query->doc_gram(on); },
-               [=] { return libtorch::doc_kernel(query->shape(), query->rows(), query->scale); },
-               [=](const at::Tensor& other) { return query->gram_disagreement(other); }, 1e-12);
+        {.name = "tangent_kernel/query_kernels",
+         .parameters = of_pairs(n),
+         .operations = query_kernels_operations(pairs),
+         .bytes = rows_bytes(shape_, 2.0 * pairs + docs_) + kDoubleBytes * (pairs * docs_ + triangle_),
+         .least_share = share_at(n),
+         .least_ratio = n > 0 ? kWantedWidthRatio : 0.0,
+         .prepare = [sizes = sizes_, n](Stream stream) {
+           const auto query = std::make_shared<Dual>(sizes, stream, std::max<std::int64_t>(n, 1));
+           const auto own = [=](Stream on) { query->make_kernels(on, n); };
+           DeviceWork work = alone(own);
+           work.libtorch = [=] {
+             query->doc_kernel_in_libtorch();
+             if (n > 0) query->kernel_in_libtorch();
+           };
+           work.disagreement = [=](Stream on) {
+             own(on);
+             const double of_docs = query->gram_disagreement(query->doc_kernel_in_libtorch());
+             if (n == 0) return of_docs;
+             return std::max(of_docs, disagreement_of(query->kernel, query->kernel_in_libtorch()));
+           };
+           work.tolerance = 1e-12;
+           return work;
          }});
   }
 
   void add_dual(std::int64_t n) {
     const double pairs = real(n);
-    const double kernel_count = pairs * docs_ * pair_kernel_operations(shape_);
     const double triangle_count = pairs * (pairs + 1.0) * docs_;
     const double gram_count = 2.0 * pairs * triangle_;
     const double factor_bytes = 0.5 * kDoubleBytes * pairs * (pairs + 1.0);
     const double s_bytes = kDoubleBytes * pairs * docs_;
-    cases_.push_back(
-        {.name = "tangent_kernel/pair_doc_kernel",
-         .parameters = of_pairs(n),
-         .operations = kernel_count,
-         .bytes = rows_bytes(shape_, 2.0 * pairs + docs_) + s_bytes,
-         .least_share = share_at(n),
-         .least_ratio = kWantedWidthRatio,
-         .prepare = [sizes = sizes_, n](Stream stream) {
-           const auto query = std::make_shared<Dual>(sizes, stream, n);
-           return compared(
-               [=](Stream on) { query->make_kernel(on); }, [=] { return query->kernel_in_libtorch(); },
-               [=](const at::Tensor& other) { return disagreement_of(query->kernel, other); }, 1e-12);
-         }});
+    add_query_kernels(n);
     cases_.push_back({.name = "inverse_factor/apply_factor",
                       .parameters = {{"n", n}, {"V", sizes_.docs}},
                       .operations = triangle_count,
@@ -179,8 +184,7 @@ class DualCases {
                       .least_share = share_at(n),
                       .prepare = [sizes = sizes_, n](Stream stream) {
                         const auto query = std::make_shared<Dual>(sizes, stream, n);
-                        const at::Tensor before =
-                            libtorch::doc_kernel(query->shape(), query->rows(), query->scale);
+                        const at::Tensor before = query->doc_kernel_in_libtorch();
                         query->m.copy_(before);
                         const auto form = [=] { return libtorch::dual_gram(before, query->s, kLambda); };
                         DeviceWork work = alone([=](Stream on) { query->finish_gram(on); });
@@ -202,15 +206,14 @@ class DualCases {
          .prepare = [sizes = sizes_, n](Stream stream) { return append_work(sizes, stream, n); }});
     cases_.push_back({.name = "widths/full-dual",
                       .parameters = of_pairs(n),
-                      .operations = kernel_count + triangle_count + gram_count,
+                      .operations = query_kernels_operations(pairs) + triangle_count + gram_count,
                       .bytes = rows_bytes(shape_, 2.0 * pairs + docs_) + factor_bytes + 2.0 * s_bytes,
                       .least_share = share_at(n),
                       .least_ratio = kWantedWidthRatio,
                       .prepare = [sizes = sizes_, n](Stream stream) {
                         const auto query = std::make_shared<Dual>(sizes, stream, n);
                         return whole_widths(query, [=](Stream on) {
-                          query->doc_gram(on);
-                          query->make_kernel(on);
+                          query->make_kernels(on, n);
                           query->triangle(on);
                           query->finish_gram(on);
                         });

@@ -1,8 +1,27 @@
 #include "core/explore/certain_orders.h"
 
+#include <algorithm>
+#include <bit>
 #include <cassert>
 
 namespace olrank {
+namespace {
+
+/// Sets row a's bits to is_set(b) for all b > a, a word at a time.
+template <class IsSet>
+void fill_row(OrderBits& orders, std::int64_t a, const IsSet& is_set) {
+  const auto row = orders.row(a);
+  for (std::int64_t word = a / OrderBits::kWordBits; word < std::ssize(row); ++word) {
+    const std::int64_t first = word * OrderBits::kWordBits;
+    const std::int64_t end = std::min(first + OrderBits::kWordBits, orders.docs());
+    std::uint64_t bits = 0;
+    for (std::int64_t b = std::max(first, a + 1); b < end; ++b)
+      bits |= std::uint64_t{is_set(b)} << (b - first);
+    row[word] = bits;
+  }
+}
+
+}  // namespace
 
 void certain_by_width(const CertaintyRule& rule, std::span<const float> scores,
                       std::span<const std::int32_t> by_score, std::span<const double> width_sq,
@@ -14,11 +33,10 @@ void certain_by_width(const CertaintyRule& rule, std::span<const float> scores,
     const std::int32_t i = by_score[a];
     const double score = scores[i];
     const double* row = width_sq.data() + std::int64_t{i} * docs;
-    for (std::int64_t b = a + 1; b < docs; ++b) {
+    fill_row(orders, a, [&](std::int64_t b) {
       const std::int32_t j = by_score[b];
-      const double difference = score - scores[j];
-      if (is_certain(rule, difference, row[j])) orders.set(a, b);
-    }
+      return is_certain(rule, score - double{scores[j]}, row[j]);
+    });
   }
 }
 
@@ -29,15 +47,15 @@ void certain_by_vote(std::int64_t members, double least_difference, std::span<co
   orders.reset(docs);
   for (std::int64_t a = 0; a < docs; ++a) {
     const std::int32_t i = by_score[a];
-    for (std::int64_t b = a + 1; b < docs; ++b) {
+    fill_row(orders, a, [&](std::int64_t b) {
       const std::int32_t j = by_score[b];
       bool all = true;
       for (std::int64_t member = 0; member < members && all; ++member) {
         const float* of_doc = scores.data() + member * docs;
         all = votes_for_first(of_doc[i], of_doc[j], least_difference);
       }
-      if (all) orders.set(a, b);
-    }
+      return all;
+    });
   }
 }
 
@@ -46,11 +64,12 @@ void close_transitively(OrderBits& orders) {
   for (std::int64_t a = orders.docs() - 1; a >= 0; --a) {
     const auto row = orders.row(a);
     for (std::size_t word = 0; word < row.size(); ++word) {
-      // Added bits need no visit: their own successors were added with them.
+      // What a visit adds, or finds set, needs no visit: its own successors were added with it.
       for (std::uint64_t left = row[word]; left != 0; left &= left - 1) {
         const auto below =
             orders.row(static_cast<std::int64_t>(word) * OrderBits::kWordBits + std::countr_zero(left));
         for (std::size_t later = word; later < row.size(); ++later) row[later] |= below[later];
+        left &= ~below[word];
       }
     }
   }

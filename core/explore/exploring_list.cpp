@@ -26,21 +26,6 @@ std::int64_t last_uncertain(const OrderBits& orders, std::int64_t a) {
   return a;
 }
 
-/// The place of the n-th set bit, from 0.
-std::int64_t nth_set(std::span<const std::uint64_t> words, std::int64_t n) {
-  for (std::size_t word = 0; word < words.size(); ++word) {
-    const int count = std::popcount(words[word]);
-    if (n < count) {
-      std::uint64_t left = words[word];
-      for (; n > 0; --n) left &= left - 1;
-      return static_cast<std::int64_t>(word) * OrderBits::kWordBits + std::countr_zero(left);
-    }
-    n -= count;
-  }
-  assert(false);
-  return -1;
-}
-
 }  // namespace
 
 void find_blocks(const OrderBits& orders, std::vector<std::int32_t>& ends) {
@@ -72,28 +57,11 @@ void ExploringList::shuffle_block(std::int64_t begin, std::int64_t end,
 
 void ExploringList::order_topologically(std::int64_t begin, std::int64_t end, const OrderBits& orders,
                                         std::uint32_t round) {
-  above_.assign(orders.docs(), 0);
-  for (std::int64_t a = begin; a < end; ++a) {
-    orders.for_each_below(a, [&](std::int64_t b) { ++above_[b]; });
-  }
-  available_.assign((orders.docs() + OrderBits::kWordBits - 1) / OrderBits::kWordBits, 0);
-  std::uint32_t available = 0;
-  const auto admit = [&](std::int64_t place) {
-    available_[place / OrderBits::kWordBits] |= std::uint64_t{1} << (place % OrderBits::kWordBits);
-    ++available;
-  };
-  for (std::int64_t place = begin; place < end; ++place) {
-    if (above_[place] == 0) admit(place);
-  }
+  available_.reset(orders, begin, end);
   for (std::int64_t rank = begin; rank < end; ++rank) {
     RngStream coins(key_, round, 0, static_cast<std::uint32_t>(rank));
-    const std::int64_t place = nth_set(available_, available == 1 ? 0 : coins.index(available));
-    available_[place / OrderBits::kWordBits] &= ~(std::uint64_t{1} << (place % OrderBits::kWordBits));
-    --available;
-    places_.push_back(static_cast<std::int32_t>(place));
-    orders.for_each_below(place, [&](std::int64_t b) {
-      if (--above_[b] == 0 && b < end) admit(b);
-    });
+    const auto choices = static_cast<std::uint32_t>(available_.count());
+    places_.push_back(static_cast<std::int32_t>(available_.take(choices == 1 ? 0 : coins.index(choices))));
   }
 }
 

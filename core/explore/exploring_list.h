@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "core/explore/available_places.h"
 #include "core/explore/exploration_settings.h"
 #include "core/explore/order_bits.h"
 #include "core/explore/ranked_list.h"
@@ -51,8 +52,7 @@ class ExploringList {
   std::vector<std::int32_t> list_;    // docs
   std::vector<CertainOrder> certain_orders_;
   std::vector<Shuffled> shuffled_;
-  std::vector<std::int32_t> above_;       // number of unplaced documents certainly before each place
-  std::vector<std::uint64_t> available_;  // bits of places with no unplaced document certainly before them
+  AvailablePlaces available_;
 };
 
 }  // namespace olrank

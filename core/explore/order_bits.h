@@ -26,8 +26,9 @@ class OrderBits {
 
   /// Rows as a device wrote them, [docs × ⌈docs/64⌉].
   void assign(std::int64_t docs, std::span<const std::uint64_t> bits) {
-    reset(docs);
-    assert(bits.size() == bits_.size());
+    docs_ = docs;
+    words_ = words(docs);
+    assert(std::ssize(bits) == docs_ * words_);
     bits_.assign(bits.begin(), bits.end());
   }
 

@@ -72,14 +72,20 @@ WidthedDocs QueryView::widthed() {
   return {query_.docs, scores_.data(), magnitudes_.data(), on_device<std::int32_t>(order_at_), m_.data()};
 }
 
-void QueryView::find_certain_by_width(Stream stream, const CertaintyRule* rule) {
-  certain_by_width(stream, widthed(), rule, on_device<std::uint64_t>(bits_at_), nullptr,
-                   &on_device<Figures>(0)->health);
+CarriedFigures QueryView::carried(const CovarianceStatus* status, const double* outcome) {
+  return {status, &on_device<Figures>(0)->status, outcome, on_device<double>(outcome_at_), outcomes(spec_)};
 }
 
-void QueryView::find_certain_by_vote(Stream stream) {
+void QueryView::find_certain_by_width(Stream stream, const CertaintyRule* rule,
+                                      const CovarianceStatus* status, const double* outcome) {
+  certain_by_width(stream, widthed(), rule, on_device<std::uint64_t>(bits_at_), nullptr,
+                   &on_device<Figures>(0)->health, carried(status, outcome));
+}
+
+void QueryView::find_certain_by_vote(Stream stream, const CovarianceStatus* status, const double* outcome) {
   certain_by_vote(stream, spec_.members, query_.docs, scores_.data(), magnitudes_.data(),
-                  on_device<std::int32_t>(order_at_), on_device<std::uint64_t>(bits_at_));
+                  on_device<std::int32_t>(order_at_), on_device<std::uint64_t>(bits_at_),
+                  carried(status, outcome));
 }
 
 void QueryView::fetch_figures(Stream stream, const CovarianceStatus* status, const double* outcome) {
@@ -89,10 +95,7 @@ void QueryView::fetch_figures(Stream stream, const CovarianceStatus* status, con
   copy_bytes(stream, host_answer_.data(), device_answer_.data(), static_cast<std::size_t>(order_at_));
 }
 
-void QueryView::fetch(Stream stream, const CovarianceStatus* status, const double* outcome) {
-  copy_bytes(stream, &on_device<Figures>(0)->status, status, sizeof *status);
-  copy_bytes(stream, on_device<double>(outcome_at_), outcome,
-             static_cast<std::size_t>(outcomes(spec_)) * sizeof(double));
+void QueryView::fetch(Stream stream) {
   const std::int64_t bytes = bits_at_ + query_.docs * OrderBits::words(query_.docs) *
                                             static_cast<std::int64_t>(sizeof(std::uint64_t));
   copy_bytes(stream, host_answer_.data(), device_answer_.data(), static_cast<std::size_t>(bytes));

@@ -22,11 +22,13 @@ class QueryView {
   /// Scores, and factors for widths.
   void score(Stream stream, DeviceQuery query, const NetworkStack& networks);
   void order_by_score(Stream stream);
-  void find_certain_by_width(Stream stream, const CertaintyRule* rule);
-  void find_certain_by_vote(Stream stream);
-  /// Starts copying the answer to the host, with the posterior's status and the training's outcome.
-  void fetch(Stream stream, const CovarianceStatus* status, const double* outcome);
-  /// The same without orders.
+  /// Certain orders. The posterior's status and the training's outcome join the answer.
+  void find_certain_by_width(Stream stream, const CertaintyRule* rule, const CovarianceStatus* status,
+                             const double* outcome);
+  void find_certain_by_vote(Stream stream, const CovarianceStatus* status, const double* outcome);
+  /// Starts copying the answer to the host.
+  void fetch(Stream stream);
+  /// The same without orders, and with this status and outcome.
   void fetch_figures(Stream stream, const CovarianceStatus* status, const double* outcome);
 
   DeviceQuery query() const { return query_; }
@@ -67,6 +69,7 @@ class QueryView {
   bool by_vote() const { return spec_.certainty.by_vote; }
   const float* scores() const { return by_vote() ? mean_.data() : scores_.data(); }
   WidthedDocs widthed();
+  CarriedFigures carried(const CovarianceStatus* status, const double* outcome);
   struct DecisionPlaces {
     std::int64_t rule = 0, scores = 0, magnitudes = 0, end = 0;  // M is at 0
   };

@@ -91,9 +91,9 @@ void ResidentNetwork::start_scoring(DeviceQuery query) {
     posterior_.gram(stream, view_.rows(), view_.m());
     if (const auto& theory = spec_.certainty.policy.theory)
       set_theory_alpha(stream, *theory, &posterior_.status()->log_det, rule_.data());
-    view_.find_certain_by_width(stream, rule_.data());
+    view_.find_certain_by_width(stream, rule_.data(), posterior_.status(), trainer_->outcome());
   } else {
-    view_.find_certain_by_vote(stream);
+    view_.find_certain_by_vote(stream, posterior_.status(), trainer_->outcome());
   }
   timeline_.mark(stream, "");
   scored_ = true;
@@ -103,7 +103,7 @@ DeviceOrders ResidentNetwork::score_query(DeviceQuery query) {
   use_device(spec_.device);
   do {
     start_scoring(query);
-    view_.fetch(stream_.get(), posterior_.status(), trainer_->outcome());
+    view_.fetch(stream_.get());
     stream_.wait();
     timeline_.collect(waited_);
   } while (validate_or_retry());

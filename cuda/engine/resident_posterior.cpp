@@ -151,17 +151,14 @@ class DualPosterior : public ResidentPosterior {
 
   /// M of the documents given the first n pairs; leaves S = L⁻¹K_nV in solved_.
   void gram_of(Stream stream, std::int64_t n, const FactorRows& docs, double* m) {
-    doc_kernel(stream, spec_.shape, docs, spec_.scale, m);
     kernel_.reserve(stream, n * docs.docs);
     solved_.reserve(stream, n * docs.docs);
     workspace_.reserve(stream,
                        std::max(apply_factor_workspace(n, docs.docs), dual_gram_workspace(n, docs.docs)));
-    if (n > 0) {
-      pair_doc_kernel(stream, spec_.shape, history_.range(0, n), docs, spec_.scale, kernel_.data(),
-                      docs.docs);
-      apply_factor(stream, n, factor_.data(), docs.docs, kernel_.data(), workspace_.data(), solved_.data(),
-                   docs.docs);
-    }
+    query_kernels(stream, spec_.shape, docs, history_.range(0, n), spec_.scale, m, kernel_.data(),
+                  docs.docs);
+    apply_factor(stream, n, factor_.data(), docs.docs, kernel_.data(), workspace_.data(), solved_.data(),
+                 docs.docs);
     dual_gram(stream, n, docs.docs, solved_.data(), docs.docs, spec_.lambda, workspace_.data(), m);
   }
 

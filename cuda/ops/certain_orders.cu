@@ -1,5 +1,7 @@
 #include "cuda/ops/certain_orders.h"
 
+#include <algorithm>
+
 #include "core/math/pair_width.h"
 #include "cuda/ops/block_sum.cuh"
 
@@ -36,11 +38,21 @@ __device__ PairWidth width_of(const double* m, std::int64_t docs, std::int64_t i
   return pair_width(m[high * docs + high], m[low * docs + low], m[high * docs + low]);
 }
 
+/// By the first block of a grid.
+__device__ void carry(const CarriedFigures& carried) {
+  if (blockIdx.x != 0 || blockIdx.y != 0 || carried.status_copy == nullptr) return;
+  if (threadIdx.x == 0) *carried.status_copy = *carried.status;
+  for (std::int64_t i = threadIdx.x; i < carried.outcomes; i += kThreads)
+    carried.outcome_copy[i] = carried.outcome[i];
+}
+
 // A warp owns 32 places b of one row a of the bits, and a block has four warps. Grid: blocks of places,
 // rows. Health sums are integers, so that the order of atomic additions does not matter.
 __global__ void __launch_bounds__(kThreads)
     certain_by_width_kernel(WidthedDocs query, const CertaintyRule* rule, std::uint32_t* bits,
-                            std::int64_t words, double* width_sq, WidthHealthSums* health) {
+                            std::int64_t words, double* width_sq, WidthHealthSums* health,
+                            const CarriedFigures carried) {
+  carry(carried);
   const float largest = largest_in_block(query.magnitudes, query.docs, 1, dynamic_shared<float>());
   if (health != nullptr && blockIdx.x == 0 && blockIdx.y == 0) {
     const double largest_variance =
@@ -84,7 +96,8 @@ __global__ void __launch_bounds__(kThreads)
 __global__ void __launch_bounds__(kThreads)
     certain_by_vote_kernel(std::int64_t members, std::int64_t docs, const float* scores,
                            const float* magnitudes, const std::int32_t* by_score, std::uint32_t* bits,
-                           std::int64_t words) {
+                           std::int64_t words, const CarriedFigures carried) {
+  carry(carried);
   const float largest = largest_in_block(magnitudes, members * docs, 1, dynamic_shared<float>());
   const double least_difference = rounding_of_scores(largest);
   const std::int64_t word = std::int64_t{blockIdx.x} * kWarps + threadIdx.x / 32;
@@ -104,8 +117,10 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x % 32 == 0) bits[a * words + word] = ballot;
 }
 
+/// Without documents one block, which carries figures.
 dim3 word_grid(std::int64_t words, std::int64_t docs) {
-  return dim3{static_cast<unsigned>((words + kWarps - 1) / kWarps), static_cast<unsigned>(docs)};
+  const std::int64_t across = std::max<std::int64_t>(1, (words + kWarps - 1) / kWarps);
+  return dim3{static_cast<unsigned>(across), static_cast<unsigned>(std::max<std::int64_t>(1, docs))};
 }
 
 }  // namespace
@@ -113,19 +128,22 @@ dim3 word_grid(std::int64_t words, std::int64_t docs) {
 // Bits are written as 32-bit words, the first half of each 64-bit word first: all GPUs and x86-64 are
 // little-endian.
 void certain_by_width(Stream stream, const WidthedDocs& query, const CertaintyRule* rule,
-                      std::uint64_t* bits, double* width_sq, WidthHealthSums* health) {
-  if (query.docs == 0) return;
+                      std::uint64_t* bits, double* width_sq, WidthHealthSums* health,
+                      const CarriedFigures& carried) {
+  if (query.docs == 0 && carried.status_copy == nullptr) return;
   const std::int64_t words = 2 * OrderBits::words(query.docs);
   launch(certain_by_width_kernel, word_grid(words, query.docs), dim3{kThreads}, kWarps * sizeof(double),
-         stream, query, rule, reinterpret_cast<std::uint32_t*>(bits), words, width_sq, health);
+         stream, query, rule, reinterpret_cast<std::uint32_t*>(bits), words, width_sq, health, carried);
 }
 
 void certain_by_vote(Stream stream, std::int64_t members, std::int64_t docs, const float* scores,
-                     const float* magnitudes, const std::int32_t* by_score, std::uint64_t* bits) {
-  if (docs == 0) return;
+                     const float* magnitudes, const std::int32_t* by_score, std::uint64_t* bits,
+                     const CarriedFigures& carried) {
+  if (docs == 0 && carried.status_copy == nullptr) return;
   const std::int64_t words = 2 * OrderBits::words(docs);
   launch(certain_by_vote_kernel, word_grid(words, docs), dim3{kThreads}, kWarps * sizeof(float), stream,
-         members, docs, scores, magnitudes, by_score, reinterpret_cast<std::uint32_t*>(bits), words);
+         members, docs, scores, magnitudes, by_score, reinterpret_cast<std::uint32_t*>(bits), words,
+         carried);
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -4,6 +4,7 @@
 
 #include "core/explore/certain_orders.h"
 #include "core/ops/pair_width.h"
+#include "cuda/ops/pair_corner.h"
 #include "cuda/runtime/stream.h"
 
 // The device version of core/explore/certain_orders.h: certain orders from scores and widths, or from
@@ -27,14 +28,26 @@ struct WidthedDocs {
   const double* m = nullptr;  // [docs × docs], lower triangle
 };
 
+/// Figures that a launch copies on its way into the answer of a query, so that they need no copies of their
+/// own. All of them are on the device.
+struct CarriedFigures {
+  const CovarianceStatus* status = nullptr;
+  CovarianceStatus* status_copy = nullptr;  // null: nothing is copied
+  const double* outcome = nullptr;          // [outcomes]
+  double* outcome_copy = nullptr;
+  std::int64_t outcomes = 0;
+};
+
 /// Certain orders by is_certain(), from M by pair_width(). The rule's least difference is not read: it
 /// follows from the magnitudes. `width_sq` [docs × docs], exactly symmetric, and `health`, which is added
-/// to, may be null.
+/// to, may be null. Figures are carried even for a query without documents.
 void certain_by_width(Stream stream, const WidthedDocs& query, const CertaintyRule* rule,
-                      std::uint64_t* bits, double* width_sq, WidthHealthSums* health);
+                      std::uint64_t* bits, double* width_sq, WidthHealthSums* health,
+                      const CarriedFigures& carried = {});
 
 /// Certain orders by the votes of `members`: scores and magnitudes are [members × docs].
 void certain_by_vote(Stream stream, std::int64_t members, std::int64_t docs, const float* scores,
-                     const float* magnitudes, const std::int32_t* by_score, std::uint64_t* bits);
+                     const float* magnitudes, const std::int32_t* by_score, std::uint64_t* bits,
+                     const CarriedFigures& carried = {});
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

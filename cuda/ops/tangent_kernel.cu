@@ -54,55 +54,50 @@ __device__ void gradient_products(const LayerTable& layers, const FactorRows& le
   }
 }
 
-// Grid: tiles of the lower triangle; a block owns a tile [64 × 64]. Double; deterministic.
+// Grid: tiles [64 × 64] of the lower triangle of documents, then tiles of 32 pairs, that is 64 winners and
+// losers, by 64 documents. A block owns a tile. A winner and its loser are neighbouring rows of a tensor
+// core's block, 4 lanes apart. Double; deterministic.
 __global__ void __launch_bounds__(Tile::kThreads)
-    doc_kernel_kernel(const __grid_constant__ LayerTable layers, const __grid_constant__ FactorRows docs,
-                      double scale, double* kernel) {
+    query_kernels_kernel(const __grid_constant__ LayerTable layers, const __grid_constant__ FactorRows docs,
+                         const __grid_constant__ FactorRows pairs, double scale, unsigned doc_tiles,
+                         double* of_docs, double* of_pairs, std::int64_t stride) {
+  const bool is_of_docs = blockIdx.x < doc_tiles;
   std::int64_t row = 0;
   std::int64_t column = 0;
-  lower_tile(blockIdx.x, row, column);
+  if (is_of_docs) {
+    lower_tile(blockIdx.x, row, column);
+  } else {
+    const unsigned across = static_cast<unsigned>((docs.docs + Tile::kSide - 1) / Tile::kSide);
+    row = std::int64_t{(blockIdx.x - doc_tiles) / across} * Tile::kSide;
+    column = std::int64_t{(blockIdx.x - doc_tiles) % across} * Tile::kSide;
+  }
   Tile tile;
-  gradient_products(layers, docs, row, docs, column, dynamic_shared<double>(), tile);
-  tile.for_each([&](int i, int j, double sum) {
-    if (row + i < docs.docs && column + j <= row + i) {
-      kernel[(row + i) * docs.docs + column + j] = scale * sum;
-    }
-  });
-}
-
-// Grid: tiles of documents, tiles of 32 pairs; a block owns 64 winners and losers by 64 documents. A winner
-// and its loser are neighbouring rows of a tensor core's block, 4 lanes apart.
-__global__ void __launch_bounds__(Tile::kThreads)
-    pair_doc_kernel_kernel(const __grid_constant__ LayerTable layers,
-                           const __grid_constant__ FactorRows pairs,
-                           const __grid_constant__ FactorRows docs, double scale, double* kernel,
-                           std::int64_t stride) {
-  const std::int64_t row = std::int64_t{blockIdx.y} * Tile::kSide;
-  const std::int64_t column = std::int64_t{blockIdx.x} * Tile::kSide;
-  Tile tile;
-  gradient_products(layers, pairs, row, docs, column, dynamic_shared<double>(), tile);
+  gradient_products(layers, is_of_docs ? docs : pairs, row, docs, column, dynamic_shared<double>(), tile);
+  if (is_of_docs) {
+    tile.for_each([&](int i, int j, double sum) {
+      if (row + i < docs.docs && column + j <= row + i) {
+        of_docs[(row + i) * docs.docs + column + j] = scale * sum;
+      }
+    });
+    return;
+  }
   tile.for_each([&](int i, int j, double sum) {
     const double other = __shfl_xor_sync(kWholeWarp, sum, 4);
     if (i % 2 != 0 || row + i >= pairs.docs || column + j >= docs.docs) return;
-    kernel[(row + i) / 2 * stride + column + j] = scale * (sum - other);
+    of_pairs[(row + i) / 2 * stride + column + j] = scale * (sum - other);
   });
 }
 
 }  // namespace
 
-void doc_kernel(Stream stream, const NetworkShape& shape, const FactorRows& docs, double scale,
-                double* kernel) {
+void query_kernels(Stream stream, const NetworkShape& shape, const FactorRows& docs,
+                   const FactorRows& pairs, double scale, double* of_docs, double* of_pairs,
+                   std::int64_t stride) {
   if (docs.docs == 0) return;
-  launch(doc_kernel_kernel, dim3{static_cast<unsigned>(lower_tiles(docs.docs))}, dim3{Tile::kThreads},
-         Tile::kSharedBytes, stream, LayerTable(shape), docs, scale, kernel);
-}
-
-void pair_doc_kernel(Stream stream, const NetworkShape& shape, const FactorRows& pairs,
-                     const FactorRows& docs, double scale, double* kernel, std::int64_t stride) {
-  if (pairs.docs == 0 || docs.docs == 0) return;
-  const dim3 grid{double_tiles(docs.docs), double_tiles(pairs.docs)};
-  launch(pair_doc_kernel_kernel, grid, dim3{Tile::kThreads}, Tile::kSharedBytes, stream, LayerTable(shape),
-         pairs, docs, scale, kernel, stride);
+  const auto doc_tiles = static_cast<unsigned>(lower_tiles(docs.docs));
+  const unsigned pair_tiles = double_tiles(docs.docs) * double_tiles(pairs.docs);
+  launch(query_kernels_kernel, dim3{doc_tiles + pair_tiles}, dim3{Tile::kThreads}, Tile::kSharedBytes,
+         stream, LayerTable(shape), docs, pairs, scale, doc_tiles, of_docs, of_pairs, stride);
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -8,13 +8,11 @@
 // double, without intermediate results in global memory.
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
-/// kernel [docs × docs] (lower triangle) = scale · g(x_i)·g(x_j).
-void doc_kernel(Stream stream, const NetworkShape& shape, const FactorRows& docs, double scale,
-                double* kernel);
-
-/// kernel [pairs × docs] = scale · g_s·g(x_j), rows `stride` numbers apart; pair s is the rows 2s (winner)
-/// and 2s + 1 of `pairs`.
-void pair_doc_kernel(Stream stream, const NetworkShape& shape, const FactorRows& pairs,
-                     const FactorRows& docs, double scale, double* kernel, std::int64_t stride);
+/// The kernels that the widths of a query need, in one launch: of_docs [docs × docs] (lower triangle) =
+/// scale · g(x_i)·g(x_j), and of_pairs [pairs × docs] = scale · g_s·g(x_j), rows `stride` numbers apart.
+/// Pair s is the rows 2s (winner) and 2s + 1 of `pairs`, which may have none.
+void query_kernels(Stream stream, const NetworkShape& shape, const FactorRows& docs,
+                   const FactorRows& pairs, double scale, double* of_docs, double* of_pairs,
+                   std::int64_t stride);
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -37,6 +37,31 @@ TEST(CertaintyTest, MatchesLongDoubleFormula) {
   EXPECT_LT(certain, 90'000);
 }
 
+// What accepts without a hyperbolic tangent must not decide otherwise than the formula that it stands for.
+// The early rejection of uncertain orders, within rounding of the threshold, comes before either.
+TEST(CertaintyTest, AcceptsNothingEarlyThatTheFormulaRejects) {
+  RngStream draws(make_key({.seed = 43, .purpose = Purpose::kProbe}), 0);
+  int certain = 0;
+  constexpr int kDraws = 300'000;
+  for (int draw = 0; draw < kDraws; ++draw) {
+    const double difference = std::pow(10.0, 18.0 * draws.uniform() - 14.0);
+    const double above = 0.5 * std::tanh(0.5 * difference);
+    const double slack = draw % 3 == 0 ? above * draws.uniform() : 0.0;
+    const double alpha = 0.01 + draws.uniform();
+    const double share = 1.0 + (draws.uniform() - 0.5) * std::pow(10.0, -16.0 * draws.uniform());
+    const double width = (above - slack) * share / alpha;
+    const double width_sq = width * width;
+    const double term_sq = alpha * alpha * width_sq;
+    const double most = 0.25 * difference - slack;
+    const bool expected = most * most > term_sq && above - slack > std::sqrt(term_sq);
+    ASSERT_EQ(is_certain({alpha, slack, 0.0}, difference, width_sq), expected)
+        << difference << ", slack " << slack << ", width " << width;
+    certain += expected ? 1 : 0;
+  }
+  EXPECT_GT(certain, kDraws / 4);
+  EXPECT_LT(certain, 3 * kDraws / 4);
+}
+
 TEST(CertaintyTest, DecidesNothingWithinRounding) {
   const CertaintyRule rule{0.0, 0.0, 1e-6};
   EXPECT_FALSE(is_certain(rule, 0.0, 0.0));  // a tie

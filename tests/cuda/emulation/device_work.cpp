@@ -30,6 +30,7 @@ struct Device {
   int recordings = 0;
   int recording_now = 0;
   int recordings_to_fail = 0;
+  std::int64_t starts = 0;
   std::vector<Moment> recorded;
   std::vector<Stream> recorded_streams;
   std::vector<CUstream_st> streams_before;  // before the recording
@@ -149,8 +150,13 @@ void leave_recording() {
 }  // namespace
 
 void start(Stream stream, std::function<void()> work, std::span<const std::byte> copied) {
+  ++device.starts;
   add(stream, std::move(work), copied);
   go_on();
+}
+
+std::int64_t starts() {
+  return device.starts;
 }
 
 Moment latest(Stream stream) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
@@ -23,6 +24,8 @@ using Moment = std::shared_ptr<Task>;
 /// Starts work in this stream; null is the default stream, which other streams do not wait for. `copied` is
 /// the host memory that the work reads or writes.
 void start(Stream stream, std::function<void()> work, std::span<const std::byte> copied = {});
+/// How often start() was called so far.
+std::int64_t starts();
 Moment latest(Stream stream);
 /// Makes the stream's later work wait for this moment.
 void hold(Stream stream, const Moment& moment);

@@ -4,6 +4,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/error.h"
@@ -320,6 +321,19 @@ TEST_P(DeviceRankerTest, MemberSchedulesHaveTheSameBits) {
 }
 
 #if defined(OLRANK_KERNELS_EMULATED)
+// Kernels and copies: each costs microseconds, whatever it does.
+TEST_P(DeviceRankerTest, AQueryIsScoredWithFewStarts) {
+  TestContext context;
+  for (const auto& [name, expected] : {std::pair{"dual", 9}, {"diagonal", 7}, {"batched_ensemble", 5}}) {
+    const auto ranker = make_on_device(settings_of(name));
+    play(*ranker, 1, 3);
+    ranker->rank(context.round, world().query_of(4), 4);  // memory grows
+    const std::int64_t before = emulation::starts();
+    ranker->rank(context.round, world().query_of(4), 4);
+    EXPECT_EQ(emulation::starts() - before, expected) << name;
+  }
+}
+
 TEST_P(DeviceRankerTest, UnrecordedTrainingsHaveTheSameBits) {
   const ExpectedWarnings warnings;
   for (const std::string name : {"dual", "batched_ensemble", "reference_lambdarank"}) {

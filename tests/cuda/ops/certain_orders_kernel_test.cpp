@@ -184,6 +184,37 @@ TEST_P(CertainOrdersKernelTest, VotesMatchCpu) {
   }
 }
 
+TEST_P(CertainOrdersKernelTest, CarriesFiguresForAnyNumberOfDocuments) {
+  std::vector<double> outcome(300);
+  std::iota(outcome.begin(), outcome.end(), 1.0);
+  const auto status_there = on_device(std::vector<device::CovarianceStatus>{{2.5, 1}});
+  const auto outcome_there = on_device(outcome);
+  const auto rule_there = on_device(std::vector<CertaintyRule>{{0.1, 0.0, 0.0}});
+  for (const std::int64_t docs : {0, 1, 130}) {
+    for (const bool by_vote : {false, true}) {
+      const auto scores = on_device(std::vector<float>(docs, 1.0F));
+      const auto order = on_device(std::vector<std::int32_t>(docs, 0));
+      const auto m = on_device(std::vector<double>(docs * docs, 0.0));
+      DeviceArray<std::uint64_t> bits(docs * OrderBits::words(docs));
+      auto status = on_device(std::vector<device::CovarianceStatus>(1));
+      auto copied = on_device(std::vector<double>(outcome.size(), 0.0));
+      const device::CarriedFigures carried{status_there.data(), status.data(), outcome_there.data(),
+                                           copied.data(), std::ssize(outcome)};
+      if (by_vote) {
+        device::certain_by_vote(nullptr, 1, docs, scores.data(), scores.data(), order.data(), bits.data(),
+                                carried);
+      } else {
+        device::certain_by_width(nullptr, {docs, scores.data(), scores.data(), order.data(), m.data()},
+                                 rule_there.data(), bits.data(), nullptr, nullptr, carried);
+      }
+      const device::CovarianceStatus found = status.to_host()[0];
+      EXPECT_EQ(found.log_det, 2.5) << docs;
+      EXPECT_EQ(found.failed, 1) << docs;
+      EXPECT_EQ(copied.to_host(), outcome) << docs;
+    }
+  }
+}
+
 OLRANK_KERNEL_TESTS(CertainOrdersKernelTest);
 
 }  // namespace

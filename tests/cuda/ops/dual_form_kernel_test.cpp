@@ -34,9 +34,8 @@ void expect_equal_kernels(const NetworkShape& shape, std::int64_t docs, std::int
   const device::FactorRows view{rows.data(), docs, shape.factors()};
   DeviceArray<double> of_docs(docs * docs);
   DeviceArray<double> of_pairs(pairs * stride);
-  device::doc_kernel(nullptr, shape, view, kScale, of_docs.data());
-  device::pair_doc_kernel(nullptr, shape, {pair_rows.data(), 2 * pairs, shape.factors()}, view, kScale,
-                          of_pairs.data(), stride);
+  device::query_kernels(nullptr, shape, view, {pair_rows.data(), 2 * pairs, shape.factors()}, kScale,
+                        of_docs.data(), of_pairs.data(), stride);
   std::vector<double> expected(docs * docs);
   doc_kernel(context, shape, view_of(shape, factors), kScale, expected.data());
   std::vector<double> own(4 * pairs * pairs);
@@ -65,7 +64,7 @@ void expect_equal_kernels(const NetworkShape& shape, std::int64_t docs, std::int
   }
 }
 
-TEST_P(DualFormKernelTest, TangentKernelsMatchCpu) {
+TEST_P(DualFormKernelTest, QueryKernelsMatchCpu) {
   for (const NetworkShape& shape : test_shapes()) expect_equal_kernels(shape, 9, 7);
   for (const std::int64_t docs : {0, 1, 31, 32, 33, 65}) {
     expect_equal_kernels(ntk_shape(5, 6, 2), docs, docs == 0 ? 3 : 34);
@@ -96,9 +95,8 @@ struct Rounds {
     DeviceArray<double> gram(docs * docs);
     DeviceArray<double> gram_work(device::dual_gram_workspace(n, docs));
     DeviceArray<double> append_work(device::append_workspace(n, count));
-    device::doc_kernel(nullptr, shape, view, kScale, gram.data());
-    device::pair_doc_kernel(nullptr, shape, {history_there.data(), 2 * n, shape.factors()}, view, kScale,
-                            kernel.data(), stride);
+    device::query_kernels(nullptr, shape, view, {history_there.data(), 2 * n, shape.factors()}, kScale,
+                          gram.data(), kernel.data(), stride);
     DeviceArray<double> apply_work(device::apply_factor_workspace(n, docs));
     device::apply_factor(nullptr, n, factor.data(), docs, kernel.data(), apply_work.data(), s.data(),
                          stride);

@@ -285,7 +285,7 @@ class Experiment {
       log_warning("{}: {}", identity.path().string(), summary.notes.back());
     }
     folder.finish(trial, *stage.ranker, fold.inputs, std::move(summary));
-    progress_.finished(number, trial.clock().total());
+    progress_.finished(number, folder.seconds());
     return Ended::kFinished;
   }
 

@@ -37,6 +37,8 @@ constexpr std::string_view kStates[TrialFolder::kMostCheckpoints] = {
     "state-6.safetensors", "state-7.safetensors", "state-8.safetensors"};
 /// The checkpoint of earlier versions, which is refused rather than overlooked.
 constexpr std::string_view kOldState = "state.olrank";
+/// TrialFolder::seconds() among the stages of a checkpoint, whose own names are those of a round.
+constexpr std::string_view kElapsed = "elapsed";
 
 /// All names that files of a trial have.
 std::span<const std::string_view> trial_files() {
@@ -246,6 +248,11 @@ void TrialFolder::remove_leftovers() const {
   }
 }
 
+double TrialFolder::seconds() const {
+  return earlier_seconds_ +
+         std::chrono::duration<double>(std::chrono::steady_clock::now() - opened_).count();
+}
+
 void TrialFolder::begin() {
   make_folder(path_ / kCheckpoints);
   remove_leftovers();
@@ -287,6 +294,8 @@ void TrialFolder::write_checkpoint(const Trial& trial, const TrialRecipe& recipe
     names += stage.name + "\n";
     seconds.push_back(stage.seconds);
   }
+  names += fmt::format("{}\n", kElapsed);
+  seconds.push_back(this->seconds());
   state.put_text("clock.stages", names);
   state.put("clock.seconds", seconds);
   trial.save_beside(state);
@@ -304,13 +313,20 @@ void TrialFolder::restore(Trial& trial, const TrialRecipe& recipe) {
   StateReader& state = latest.state;
   const std::string names = state.get_text("clock.stages");
   const std::vector<double> seconds = state.get<double>("clock.seconds");
+  std::optional<double> elapsed;  // earlier versions kept the stages only
   std::size_t begin = 0;
   for (const double of_stage : seconds) {
     const std::size_t end = names.find('\n', begin);
     if (end == std::string::npos) state.fail("The saved stage times have no names.");
-    trial.clock().add(std::string_view(names).substr(begin, end - begin), of_stage);
+    const auto name = std::string_view(names).substr(begin, end - begin);
+    if (name == kElapsed) {
+      elapsed = of_stage;
+    } else {
+      trial.clock().add(name, of_stage);
+    }
     begin = end + 1;
   }
+  earlier_seconds_ = elapsed.value_or(trial.clock().total());
   trial.load_beside(state);
   trial.load(state);
   state.require_end();
@@ -357,7 +373,7 @@ void TrialFolder::finish(Trial& trial, const OnlineRanker& ranker, const ModelMe
   summary.parameters = ranker.parameters();
   summary.offline_area = curve_state_.mean_offline();
   summary.online_area = curve_state_.mean_online();
-  summary.seconds = trial.clock().total();
+  summary.seconds = seconds();
   summary.rounds_per_second = summary.seconds > 0.0 ? curve_state_.last_round / summary.seconds : 0.0;
   write_file_atomically(path_ / kSummary, summary_json(summary, trial.clock()));
   write_checkpoint(trial, summary.recipe);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -26,8 +27,8 @@ struct TrialSummary {
   double offline_area = 0.0;  // mean of the offline figure over the curve: its area by rounds, over T
   double online_area = 0.0;   // likewise of the online mean
   std::int64_t parameters = 0;
-  double seconds = 0.0;
-  double rounds_per_second = 0.0;
+  double seconds = 0.0;                // see TrialFolder::seconds()
+  double rounds_per_second = 0.0;      // on that clock
   std::int64_t peak_memory_bytes = 0;  // of the process
   std::string result_fingerprint;      // of curve, figures and the ranker's state; seconds left out
   std::vector<std::string> notes;      // what a reader of the results should know, a sentence each
@@ -69,6 +70,10 @@ class TrialFolder {
   /// Throws as check() does.
   void restore(Trial& trial, const TrialRecipe& recipe);
 
+  /// Seconds on the clock since this object was made, and while earlier runs had the trial: with the
+  /// set-up, the waits and the checkpoints, which belong to no stage of a round.
+  double seconds() const;
+
   /// Appends an evaluation to the curve.
   void append(const CurvePoint& point, const StageClock& clock);
   /// Starts to write a checkpoint of the trial as it is now; rounds may go on. advance_checkpoint() is to
@@ -107,6 +112,8 @@ class TrialFolder {
   std::filesystem::path path_;
   int checkpoints_;
   int curve_ = -1;
+  std::chrono::steady_clock::time_point opened_ = std::chrono::steady_clock::now();
+  double earlier_seconds_ = 0.0;  // of runs before this one, up to the checkpoint
 
   CurveState curve_state_;
   CurveState before_last_;  // of the curve without its last line, which a longer trial may not have

@@ -17,9 +17,13 @@ class BenchRoundCommand : public Command {
   }
   int run(const OutputFlags& output) override {
     flags_.check();
-    return flags_.report(
-        {"olrank bench round" + round_.command_line(), this_machine(), measure_round(round_.sizes()), {}},
-        output);
+    const std::vector<RoundSizes> all = round_.all_sizes();
+    for (const RoundSizes& sizes : all) check_memory(sizes);
+    MeasurementFile file{"olrank bench round" + round_.command_line(), this_machine(), {}, {}};
+    for (const RoundSizes& sizes : all) {
+      for (Measurement& one : measure_round(sizes)) file.measurements.push_back(std::move(one));
+    }
+    return flags_.report(file, output);
   }
 
  private:

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "apps/bench/steady_round.h"
 
@@ -11,13 +13,19 @@ namespace olrank {
 class RoundFlags {
  public:
   void declare(CLI::App& app);
-  /// Throws if the device is not available.
+  /// Throws if the device is not available, or if a flag has several values.
   RoundSizes sizes() const;
+  /// One for each value of --pairs and of --member-schedule.
+  std::vector<RoundSizes> all_sizes() const;
   /// The flags with their values, for a command line.
   std::string command_line() const;
 
  private:
+  RoundSizes common_sizes() const;
+
   RoundSizes sizes_;
+  std::vector<std::int64_t> pairs_ = {RoundSizes{}.pairs};
+  std::vector<std::string> schedules_;
   std::string device_ = "auto";
 };
 

@@ -25,6 +25,7 @@ namespace olrank {
 namespace {
 
 constexpr std::int64_t kCutoff = 10;
+constexpr std::string_view kHostStage = "rank";  // the list, which the CPU makes for a GPU, too
 using Clock = std::chrono::steady_clock;
 
 RankerSettings settings_of(const RoundSizes& sizes) {
@@ -37,7 +38,15 @@ RankerSettings settings_of(const RoundSizes& sizes) {
   study.exact_widths = false;
   const StudyBase base = {RankerSettings::defaults(RankerKind::kOlRankNet, ProtocolName::kPaper),
                           RankerSettings::defaults(RankerKind::kP2NeurRank, ProtocolName::kPaper)};
-  return study_rankers(study, base).back().settings;
+  RankerSettings settings = study_rankers(study, base).back().settings;
+  if (sizes.schedule) settings.posterior.member_schedule = *sizes.schedule;
+  return settings;
+}
+
+/// Rounds before the measured ones: caches and buffers, and on a GPU the first trainings of a size, which
+/// are not recorded as a graph.
+std::int64_t warm_ups(const RoundSizes& sizes) {
+  return sizes.gpu ? 8 : 1;
 }
 
 /// Random queries in one matrix. Not movable, as queries point into it. The first documents belong to the
@@ -50,7 +59,7 @@ class RandomQueries {
         past_docs_(2 * sizes.pairs),
         // Device queries have a fixed maximum size, so the past pairs need several.
         past_query_docs_(sizes.gpu ? sizes.docs : 2 * sizes.pairs),
-        values_((past_docs_ + (sizes.rounds + 1) * sizes.docs) * sizes.features) {
+        values_((past_docs_ + (warm_ups(sizes) + sizes.rounds) * sizes.docs) * sizes.features) {
     RngStream draws(make_key({.seed = 1, .purpose = Purpose::kProbe}), 0);
     for (float& value : values_) value = static_cast<float>(draws.uniform());
   }
@@ -117,27 +126,29 @@ std::map<std::string, double> stages_of(const StageClock& clock) {
 /// A trial that has already observed its past pairs.
 class SteadyTrial {
  public:
-  /// Observes the past pairs and plays one round, which warms up caches and buffers.
+  /// Observes the past pairs and warms up.
   explicit SteadyTrial(const RoundSizes& sizes)
       : sizes_(sizes), queries_(sizes), ranker_(ranker_for(sizes, queries_)), execution_(sizes.threads) {
     observe_past_pairs(*ranker_, context_, queries_);
-    play_round(0);
+    for (std::int64_t i = 0; i < warm_ups(sizes); ++i) play_round(i);
   }
 
   void play() {
-    for (std::int64_t i = 1; i <= sizes_.rounds; ++i) {
+    for (std::int64_t i = 0; i < sizes_.rounds; ++i) {
       const auto before = stages_of(clock_);
       const auto begin = Clock::now();
-      play_round(i);
+      play_round(warm_ups(sizes_) + i);
       const double elapsed = std::chrono::duration<double>(Clock::now() - begin).count();
       double total = 0.0;
+      double on_host = 0.0;
       for (const auto& [stage, spent] : stages_of(clock_)) {
         const auto earlier = before.find(stage);
         const double taken = spent - (earlier == before.end() ? 0.0 : earlier->second);
         seconds_[stage].push_back(taken);
         total += taken;
+        if (stage == kHostStage) on_host += taken;
       }
-      if (sizes_.gpu) seconds_["idle"].push_back(std::max(0.0, elapsed - total));
+      if (sizes_.gpu) seconds_["idle"].push_back(std::max(0.0, elapsed - (total - on_host)));
       seconds_["total"].push_back(sizes_.gpu ? elapsed : total);
     }
   }
@@ -213,7 +224,10 @@ double elapsed_per_round(const std::vector<PlayedTrial>& trials, std::int64_t ro
 
 Measurement measurement_of(const RoundSizes& sizes, const std::string& stage, std::vector<double> seconds) {
   Measurement measurement;
-  measurement.name = fmt::format("round/{}/{}", sizes.structure, stage);
+  const std::string schedule =
+      sizes.schedule ? fmt::format("-{}", name_of(*sizes.schedule)) : std::string();
+  measurement.name = fmt::format("round/{}{}/{}", sizes.structure, schedule, stage);
+  if (sizes.gpu) measurement.device = "cuda";
   const std::int64_t parameters = ntk_shape(sizes.features, sizes.width, sizes.depth).parameters();
   measurement.parameters = {{"n", sizes.pairs},         {"V", sizes.docs},       {"m", sizes.width},
                             {"L", sizes.depth},         {"d", sizes.features},   {"p", parameters},
@@ -228,9 +242,10 @@ Measurement measurement_of(const RoundSizes& sizes, const std::string& stage, st
 
 void check_memory(const RoundSizes& sizes) {
   const std::int64_t rounds_before = 2 * sizes.pairs / kCutoff;
-  const std::int64_t docs = 2 * sizes.pairs + (sizes.rounds + 1) * sizes.docs;
+  const std::int64_t played = warm_ups(sizes) + sizes.rounds;
+  const std::int64_t docs = 2 * sizes.pairs + played * sizes.docs;
   const RankerPlan plan =
-      plan_ranker(settings_of(sizes), {sizes.features, docs, rounds_before + sizes.rounds, kCutoff});
+      plan_ranker(settings_of(sizes), {sizes.features, docs, rounds_before + played, kCutoff});
   const double of_data = static_cast<double>(docs * sizes.features) * sizeof(float);
   const double needed = static_cast<double>(sizes.trials) * (static_cast<double>(plan.bytes) + of_data);
   const std::int64_t available = available_memory();

@@ -14,15 +14,6 @@ namespace {
 
 constexpr std::string_view kEnsemble = "ensemble-";
 
-/// N of "ensemble-N"; 0 if the structure is not an ensemble.
-std::int64_t members_of(const std::string& structure) {
-  if (structure.rfind(kEnsemble, 0) != 0) return 0;
-  std::int64_t members = 0;
-  const char* end = structure.data() + structure.size();
-  const auto [stopped, error] = std::from_chars(structure.data() + kEnsemble.size(), end, members);
-  return error == std::errc() && stopped == end && members >= 2 ? members : 0;
-}
-
 void check_structure(const std::string& structure) {
   if (members_of(structure) > 0 || value_named<Covariance>(structure)) return;
   std::vector<std::string> known;
@@ -86,6 +77,14 @@ void name(StudyRanker& ranker) {
 }
 
 }  // namespace
+
+std::int64_t members_of(const std::string& structure) {
+  if (structure.rfind(kEnsemble, 0) != 0) return 0;
+  std::int64_t members = 0;
+  const char* end = structure.data() + structure.size();
+  const auto [stopped, error] = std::from_chars(structure.data() + kEnsemble.size(), end, members);
+  return error == std::errc() && stopped == end && members >= 2 ? members : 0;
+}
 
 bool has_ensembles(const StudySettings& study) {
   return std::any_of(study.structures.begin(), study.structures.end(),

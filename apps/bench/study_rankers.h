@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,9 @@ struct StudyRanker {
 /// Every structure with every width and depth; ensembles also with every noise variance. Throws
 /// InvalidArgument for an unknown structure, and for a study without `full` or without anything to compare.
 std::vector<StudyRanker> study_rankers(const StudySettings& study, const StudyBase& base);
+
+/// N of "ensemble-N"; 0 if the structure is not an ensemble.
+std::int64_t members_of(const std::string& structure);
 
 /// Whether the study includes an ensemble.
 bool has_ensembles(const StudySettings& study);

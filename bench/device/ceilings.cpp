@@ -6,25 +6,37 @@
 #include <bit>
 #include <chrono>
 
-#include "bench/device/graph_timer.h"
+#include "bench/device/bench_device.h"
+#include "bench/device/bench_tensors.h"
 #include "core/error.h"
 
 namespace olrank {
 namespace {
 
-constexpr std::int64_t kLargeCopy = std::int64_t{1} << 31;
 constexpr std::int64_t kSmallCopy = std::int64_t{1} << 27;  // beyond every cache
 constexpr double kWarmUpSeconds = 0.5;
 
-double copy_rate(std::int64_t bytes) {
-  const auto options = at::TensorOptions().dtype(at::kByte).device(at::kCUDA);
-  const at::Tensor from = at::zeros({bytes}, options);
+/// How large the work is that a device shows its rates with.
+struct CeilingSizes {
+  std::int64_t copy = std::int64_t{1} << 31;
+  std::int64_t side_float = 8192;
+  std::int64_t side_double = 6144;
+  double warm_up = kWarmUpSeconds;
+
+  static CeilingSizes of(const DeviceSizes& sizes) {
+    if (sizes.on_gpu) return {};
+    return {std::int64_t{1} << 20, 64, 64, 0.0};
+  }
+};
+
+double copy_rate(const DeviceSizes& sizes, std::int64_t bytes) {
+  const at::Tensor from = at::zeros({bytes}, options_of(sizes, at::kByte));
   const at::Tensor to = at::empty_like(from);
-  return 2.0 * static_cast<double>(bytes) / device_seconds([&] { to.copy_(from); }).min;
+  return 2.0 * real(bytes) / device_seconds([&] { to.copy_(from); }).min;
 }
 
-double gemm_rate(at::ScalarType type, std::int64_t side, double warm_up) {
-  const auto options = at::TensorOptions().dtype(type).device(at::kCUDA);
+double gemm_rate(const DeviceSizes& sizes, at::ScalarType type, std::int64_t side, double warm_up) {
+  const at::TensorOptions options = options_of(sizes, type);
   const at::Tensor a = at::randn({side, side}, options);
   const at::Tensor b = at::randn({side, side}, options);
   at::Tensor c = at::empty_like(a);
@@ -37,44 +49,45 @@ double gemm_rate(at::ScalarType type, std::int64_t side, double warm_up) {
     multiply();
     c[0][0].item<double>();  // waits
   }
-  const auto n = static_cast<double>(side);
+  const double n = real(side);
   return 2.0 * n * n * n / device_seconds(multiply).min;
 }
 
 }  // namespace
 
-DeviceCeilings DeviceCeilings::measured() {
+DeviceCeilings DeviceCeilings::measured(const DeviceSizes& sizes) {
   if (at::globalContext().allowTF32CuBLAS())
     throw Error("TF32 is enabled in LibTorch, so float32 products cannot be measured.");
-  DeviceCeilings ceilings;
-  ceilings.gemm_float_ = gemm_rate(at::kFloat, 8192, kWarmUpSeconds);
+  const CeilingSizes size = CeilingSizes::of(sizes);
+  DeviceCeilings ceilings(sizes);
+  ceilings.rates_.gemm_float = gemm_rate(sizes, at::kFloat, size.side_float, size.warm_up);
   at::globalContext().setAllowTF32CuBLAS(true);
-  ceilings.gemm_tf32_ = gemm_rate(at::kFloat, 8192, 0.0);
+  ceilings.rates_.gemm_tf32 = gemm_rate(sizes, at::kFloat, size.side_float, 0.0);
   at::globalContext().setAllowTF32CuBLAS(false);
-  ceilings.gemm_double_ = gemm_rate(at::kDouble, 6144, 0.0);
-  ceilings.copy_ = copy_rate(kLargeCopy);
+  ceilings.rates_.gemm_double = gemm_rate(sizes, at::kDouble, size.side_double, 0.0);
+  ceilings.rates_.copy = copy_rate(sizes, size.copy);
   return ceilings;
 }
 
 double DeviceCeilings::copy_of(double bytes) {
   const auto half = static_cast<std::int64_t>(0.5 * bytes);
-  if (half >= kSmallCopy) return copy_;
+  if (half >= kSmallCopy) return rates_.copy;
   const auto size = std::bit_ceil(static_cast<unsigned long long>(std::max<std::int64_t>(half, 4096)));
   const auto [place, is_new] = small_copies_.try_emplace(static_cast<long long>(size), 0.0);
-  if (is_new) place->second = std::max(copy_, copy_rate(static_cast<std::int64_t>(size)));
+  if (is_new) place->second = std::max(rates_.copy, copy_rate(sizes_, static_cast<std::int64_t>(size)));
   return place->second;
 }
 
 DeviceCeilings::Binding DeviceCeilings::products_of(Arithmetic arithmetic) const {
   switch (arithmetic) {
     case Arithmetic::kFloat:
-      return {"gemm float", gemm_float_};
+      return {"gemm float", rates_.gemm_float};
     case Arithmetic::kTf32:
-      return {"gemm tf32", gemm_tf32_};
+      return {"gemm tf32", rates_.gemm_tf32};
     case Arithmetic::kDouble:
       break;
   }
-  return {"gemm double", gemm_double_};
+  return {"gemm double", rates_.gemm_double};
 }
 
 DeviceCeilings::Binding DeviceCeilings::binding(const DeviceCase& work) {

@@ -1,27 +1,24 @@
 // Times each kernel operation, and the widths and training steps made of them, on the device: relative to
 // the device's measured ceilings and to the same computation in LibTorch calls, in one process.
-//   device_bench [--only TEXT] [--json FILE] [--list]
+//   device_bench [--only TEXT]… [--ceilings | --once] [--json FILE] [--list]
 // Exits with 77 without a GPU, and with 1 if an operation and LibTorch disagree. Missed targets are
 // reported but do not fail.
 #include <ATen/ATen.h>
-#include <c10/cuda/CUDAGuard.h>
-#include <c10/cuda/CUDAStream.h>
-#include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <string>
 #include <vector>
 
+#include "bench/device/bench_device.h"
+#include "bench/device/bench_tensors.h"
 #include "bench/device/ceilings.h"
 #include "bench/device/device_case.h"
 #include "bench/device/device_report.h"
-#include "bench/device/graph_timer.h"
-#include "core/device/visible_gpus.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
-#include "cuda/runtime/check.h"
 
 namespace olrank {
 namespace {
@@ -29,13 +26,17 @@ namespace {
 constexpr int kSkipped = 77;
 
 struct Wishes {
-  std::string only;
+  std::vector<std::string> only;
   std::string json;
+  bool ceilings = false;
+  bool once = false;
   bool list = false;
 };
 
-void wait_for_device() {
-  OLRANK_CUDA_CHECK(cudaDeviceSynchronize());
+std::string identity_of(const DeviceCase& one) {
+  std::string text = one.name;
+  for (const auto& [key, value] : one.parameters) text += fmt::format(" {}={}", key, value);
+  return text;
 }
 
 /// Compares the results before anything is timed.
@@ -51,98 +52,166 @@ double checked_disagreement(const DeviceCase& one, const DeviceWork& work, Strea
   return found;
 }
 
-DeviceRow measure(const DeviceCase& one, DeviceCeilings& ceilings) {
-  at::manual_seed(1);
-  const Stream stream = c10::cuda::getCurrentCUDAStream().stream();
-  const DeviceWork work = one.prepare(stream);
-  wait_for_device();
-  DeviceRow row;
-  row.disagreement = checked_disagreement(one, work, stream);
-  const DeviceCeilings::Binding ceiling = ceilings.binding(one);
-  Measurement& measurement = row.measurement;
-  measurement.name = one.name;
-  measurement.device = "cuda";
-  measurement.parameters = one.parameters;
-  measurement.operations = one.operations;
-  measurement.bytes = one.bytes;
-  measurement.ceiling = ceiling.name;
-  measurement.ceiling_value = ceiling.value;
-  measurement.seconds = device_seconds([&] { work.own(stream); });
-  measurement.share = ceiling.least_time / measurement.seconds.median;
-  if (one.least_share > 0.0)
-    row.verdicts.push_back({"share of " + ceiling.name, measurement.share, one.least_share});
-  if (work.libtorch) {
-    row.started = started_seconds(work.libtorch);
-    try {
-      row.libtorch = device_seconds(work.libtorch);
-    } catch (const c10::Error&) {
-      row.captured = false;
-      row.libtorch = row.started;
-    }
-    if (one.least_ratio > 0.0) row.verdicts.push_back({"times LibTorch", row.ratio(), one.least_ratio});
-  }
-  wait_for_device();
-  return row;
+/// Reads enough to push everything else out of the caches, and writes next to nothing.
+std::function<void()> sweep_of(const BenchDevice& device) {
+  const at::TensorOptions options = options_of(device.sizes, at::kFloat);
+  const at::Tensor swept = at::ones({2 * device.cache_bytes / std::int64_t{sizeof(float)}}, options);
+  const at::Tensor sum = at::empty({}, options);
+  return [=] {
+    at::Tensor out = sum;
+    at::sum_out(out, swept, at::IntArrayRef{});
+  };
 }
 
-int measure_all(const std::vector<DeviceCase>& cases, const Wishes& wishes, const std::string& device) {
-  at::globalContext().lazyInitDevice(at::kCUDA);
-  const c10::cuda::CUDAStreamGuard guard(c10::cuda::getStreamFromPool());
-  DeviceCeilings ceilings = DeviceCeilings::measured();
-  fmt::print(
-      "{}: copy {:.0f} GB/s; matrix products: float32 {:.1f} TFLOP/s, TF32 {:.1f} TFLOP/s, double {:.1f} "
-      "TFLOP/s\n",
-      device, 1e-9 * ceilings.copy(), 1e-12 * ceilings.gemm_float(), 1e-12 * ceilings.gemm_tf32(),
-      1e-12 * ceilings.gemm_double());
-  std::vector<DeviceRow> rows;
-  const auto save = [&] {
-    if (wishes.json.empty()) return;
-    write_file_atomically(wishes.json, device_json("device_bench",
-                                                   {device, ceilings.copy(), ceilings.gemm_float(),
-                                                    ceilings.gemm_tf32(), ceilings.gemm_double()},
-                                                   rows));
-  };
-  int status = 0;
-  for (const DeviceCase& one : cases) {
-    fmt::print(stderr, "{}\n", one.name);
-    try {
-      rows.push_back(measure(one, ceilings));
-      save();                                // a later case may hang
-    } catch (const std::exception& error) {  // the other cases are still measured
-      fmt::print(stderr, "device_bench: {}: {}\n", one.name, error.what());
-      status = 1;
+class DeviceBench {
+ public:
+  DeviceBench(const BenchDevice& device, Stream stream)
+      : device_(device),
+        stream_(stream),
+        ceilings_(DeviceCeilings::measured(device.sizes)),
+        sweep_(sweep_of(device)) {}
+
+  /// Returns 1 if a case failed.
+  int measure_all(const std::vector<DeviceCase>& cases, const std::string& json) {
+    const PeakRates& rates = ceilings_.rates();
+    fmt::print(
+        "{}: copy {:.0f} GB/s; matrix products: float32 {:.1f} TFLOP/s, TF32 {:.1f} TFLOP/s, double {:.1f} "
+        "TFLOP/s\n",
+        device_.name, 1e-9 * rates.copy, 1e-12 * rates.gemm_float, 1e-12 * rates.gemm_tf32,
+        1e-12 * rates.gemm_double);
+    DeviceDescription description{device_.name, rates, {}};
+    std::vector<DeviceRow> rows;
+    const auto save = [&] {
+      if (!json.empty()) write_file_atomically(json, device_json("device_bench", description, rows));
+    };
+    int status = 0;
+    for (const DeviceCase& one : cases) {
+      fmt::print(stderr, "{}\n", identity_of(one));
+      try {
+        rows.push_back(measure(one));
+        save();                                // a later case may hang
+      } catch (const std::exception& error) {  // the other cases are still measured
+        fmt::print(stderr, "device_bench: {}: {}\n", identity_of(one), error.what());
+        status = 1;
+      }
     }
+    check_member_targets(rows);
+    if (!cases.empty()) description.rates_at_end = DeviceCeilings::measured(device_.sizes).rates();
+    fmt::print("{}", device_table(rows));
+    save();
+    return status;
   }
-  check_member_targets(rows);
-  fmt::print("{}", device_table(rows));
-  save();
-  return status;
+
+ private:
+  DeviceRow measure(const DeviceCase& one) {
+    at::manual_seed(1);
+    const DeviceWork work = one.prepare(stream_);
+    wait_for_device();
+    DeviceRow row;
+    row.disagreement = checked_disagreement(one, work, stream_);
+    const DeviceCeilings::Binding ceiling = ceilings_.binding(one);
+    Measurement& measurement = row.measurement;
+    measurement.name = one.name;
+    measurement.device = "cuda";
+    measurement.parameters = one.parameters;
+    measurement.operations = one.operations;
+    measurement.bytes = one.bytes;
+    measurement.ceiling = ceiling.name;
+    measurement.ceiling_value = ceiling.value;
+    const auto own = [&] { work.own(stream_); };
+    measurement.seconds = device_seconds(own);
+    measurement.share = ceiling.least_time / measurement.seconds.median;
+    if (one.least_share > 0.0)
+      row.verdicts.push_back({"share of " + ceiling.name, measurement.share, one.least_share});
+    if (one.bytes > 0.0 && one.bytes <= real(device_.cache_bytes)) {
+      row.cold = cold_seconds(sweep_, own);
+      row.cold_share = one.bytes / ceilings_.rates().copy / row.cold.median;
+    }
+    if (work.libtorch) {
+      row.started = started_seconds(work.libtorch);
+      try {
+        row.libtorch = device_seconds(work.libtorch);
+      } catch (const c10::Error&) {
+        row.captured = false;
+        row.libtorch = row.started;
+      }
+      if (one.least_ratio > 0.0) row.verdicts.push_back({"times LibTorch", row.ratio(), one.least_ratio});
+    }
+    wait_for_device();
+    return row;
+  }
+
+  const BenchDevice& device_;
+  Stream stream_;
+  DeviceCeilings ceilings_;
+  std::function<void()> sweep_;
+};
+
+/// For a profiler: kernels of the operations alone, each launched once, after one that is not watched.
+void start_once(const std::vector<DeviceCase>& cases, Stream stream) {
+  for (const DeviceCase& one : cases) {
+    at::manual_seed(1);
+    const DeviceWork work = one.prepare(stream);
+    work.own(stream);
+    wait_for_device();
+    fmt::print("{}\n", identity_of(one));
+    std::fflush(stdout);  // in order with what a profiler prints
+    profile_once([&] { work.own(stream); });
+  }
+}
+
+std::vector<DeviceCase> chosen_cases(const DeviceSizes& sizes, const std::vector<std::string>& only) {
+  std::vector<DeviceCase> cases;
+  std::vector<bool> found(only.size());
+  for (DeviceCase& one : device_cases(sizes)) {
+    bool chosen = only.empty();
+    for (std::size_t i = 0; i < only.size(); ++i) {
+      if (identity_of(one).find(only[i]) == std::string::npos) continue;
+      found[i] = true;
+      chosen = true;
+    }
+    if (chosen) cases.push_back(std::move(one));
+  }
+  const auto missing = std::find(found.begin(), found.end(), false);
+  if (missing != found.end())
+    throw InvalidArgument(
+        fmt::format("--only {}: no operation's name contains this text; --list prints all names.",
+                    only[static_cast<std::size_t>(missing - found.begin())]));
+  return cases;
 }
 
 int run(const Wishes& wishes) {
-  std::vector<DeviceCase> cases;
-  for (DeviceCase& one : device_cases({})) {
-    if (one.name.find(wishes.only) != std::string::npos) cases.push_back(std::move(one));
-  }
-  if (cases.empty())
-    throw InvalidArgument(fmt::format(
-        "--only {}: no operation's name contains this text; --list prints all names.", wishes.only));
   if (wishes.list) {
-    for (const DeviceCase& one : cases) fmt::print("{}\n", one.name);
+    for (const DeviceCase& one : chosen_cases({}, wishes.only)) fmt::print("{}\n", identity_of(one));
     return 0;
   }
-  const GpuSurvey survey = visible_gpus();
-  if (survey.gpus.empty()) {
-    fmt::print(stderr, "device_bench: no GPU to measure: {}.\n", survey.absence);
+  std::string absence;
+  const std::optional<BenchDevice> device = find_bench_device(absence);
+  std::vector<DeviceCase> cases = chosen_cases(device ? device->sizes : DeviceSizes{}, wishes.only);
+  if (!device) {
+    fmt::print(stderr, "device_bench: no GPU to measure: {}.\n", absence);
     return kSkipped;
   }
-  return measure_all(cases, wishes, survey.gpus.front().name);
+  if (wishes.ceilings) cases.clear();
+  int status = 0;
+  on_bench_stream([&](Stream stream) {
+    if (wishes.once) {
+      start_once(cases, stream);
+    } else {
+      status = DeviceBench(*device, stream).measure_all(cases, wishes.json);
+    }
+  });
+  return status;
 }
 
 int run(int argc, char** argv) {
   Wishes wishes;
   CLI::App app{"Times every kernel operation against its ceiling and against LibTorch."};
-  app.add_option("--only", wishes.only, "only operations whose name contains this text");
+  app.add_option("--only", wishes.only,
+                 "only operations whose name and sizes contain this text; may be repeated");
+  auto* ceilings = app.add_flag("--ceilings", wishes.ceilings, "measure the ceilings only");
+  app.add_flag("--once", wishes.once, "start every operation once, for a profiler, and time nothing")
+      ->excludes(ceilings);
   app.add_option("--json", wishes.json, "write the measurements to FILE");
   app.add_flag("--list", wishes.list, "print the names of the operations and exit");
   try {

@@ -18,6 +18,7 @@ struct DeviceSizes {
   std::int64_t docs = 125;                             // V
   std::vector<std::int64_t> pairs{100, 1000, 10'000};  // n
   std::vector<std::int64_t> members{1, 10};            // N
+  std::int64_t wide = 512;                             // m of a wide network's training, at the largest n
   std::int64_t test_queries = 2000;
   bool on_gpu = true;  // tests run the kernels' own source on the CPU
 };

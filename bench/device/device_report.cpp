@@ -25,6 +25,13 @@ ordered_json spread_json(const Spread& spread) {
   return {{"median", spread.median}, {"min", spread.min}, {"max", spread.max}, {"repeats", spread.repeats}};
 }
 
+ordered_json rates_json(const PeakRates& rates) {
+  return {{"copy", rates.copy},
+          {"gemm float", rates.gemm_float},
+          {"gemm tf32", rates.gemm_tf32},
+          {"gemm double", rates.gemm_double}};
+}
+
 ordered_json verdict_json(const Verdict& verdict) {
   return {{"what", verdict.what},
           {"measured", verdict.measured},
@@ -64,13 +71,14 @@ std::string device_table(const std::vector<DeviceRow>& rows) {
   std::string text = measurements_text(measurements);
   text += "\nCompared with LibTorch, and targets:\n";
   for (const DeviceRow& row : rows) {
-    if (row.libtorch.repeats == 0 && row.verdicts.empty()) continue;
+    if (row.libtorch.repeats == 0 && row.verdicts.empty() && row.cold.repeats == 0) continue;
     text += "  " + row.measurement.identity();
     if (row.libtorch.repeats > 0)
       text += fmt::format(
           ": {:.2f} times as fast as LibTorch's graph ({:.2f} times as its single calls), difference "
           "{:.2g}",
           row.ratio(), row.started_ratio(), row.disagreement);
+    if (row.cold.repeats > 0) text += fmt::format("; {:.1f} µs with cold caches", 1e6 * row.cold.median);
     text += "\n";
     for (const Verdict& verdict : row.verdicts) text += verdict_text(verdict);
   }
@@ -83,10 +91,8 @@ std::string device_json(const std::string& command, const DeviceDescription& dev
   for (const DeviceRow& row : rows) file.measurements.push_back(row.measurement);
   ordered_json json = ordered_json::parse(measurements_json(file));
   json["machine"]["gpu"] = device.name;
-  json["ceilings"] = {{"copy", device.copy},
-                      {"gemm float", device.gemm_float},
-                      {"gemm tf32", device.gemm_tf32},
-                      {"gemm double", device.gemm_double}};
+  json["ceilings"] = rates_json(device.rates);
+  if (device.rates_at_end) json["ceilings_at_end"] = rates_json(*device.rates_at_end);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     ordered_json& one = json["measurements"][i];
     if (rows[i].libtorch.repeats > 0) {
@@ -97,6 +103,8 @@ std::string device_json(const std::string& command, const DeviceDescription& dev
                          {"started_ratio", rows[i].started_ratio()},
                          {"disagreement", rows[i].disagreement}};
     }
+    if (rows[i].cold.repeats > 0)
+      one["cold"] = {{"seconds", spread_json(rows[i].cold)}, {"share_of_copy", rows[i].cold_share}};
     one["targets"] = ordered_json::array();
     for (const Verdict& verdict : rows[i].verdicts) one["targets"].push_back(verdict_json(verdict));
   }

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "apps/bench/measurement_file.h"
+#include "bench/device/ceilings.h"
 #include "bench/device/device_case.h"
 
 namespace olrank {
@@ -22,6 +24,8 @@ struct DeviceRow {
   Measurement measurement;
   Spread libtorch;            // replayed as a graph, like ours; no repeats if there is no LibTorch form
   Spread started;             // LibTorch's calls, started one by one
+  Spread cold;                // ours with cold caches; no repeats if its data exceed them
+  double cold_share = 0.0;    // of the rate of a large copy
   bool captured = true;       // false: the calls cannot be captured, so `libtorch` is `started`
   double disagreement = 0.0;  // between the two results
   std::vector<Verdict> verdicts;
@@ -37,13 +41,12 @@ std::string device_table(const std::vector<DeviceRow>& rows);
 
 struct DeviceDescription {
   std::string name;
-  double copy = 0.0;
-  double gemm_float = 0.0;
-  double gemm_tf32 = 0.0;
-  double gemm_double = 0.0;
+  PeakRates rates;
+  std::optional<PeakRates> rates_at_end;  // once everything is measured: a hot device may be slower
 };
 
-/// The file format of `olrank bench`, extended by LibTorch's seconds and the targets.
+/// The file format of `olrank bench`, extended by LibTorch's seconds, those with cold caches, and the
+/// targets.
 std::string device_json(const std::string& command, const DeviceDescription& device,
                         const std::vector<DeviceRow>& rows);
 

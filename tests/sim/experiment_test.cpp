@@ -2,11 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <csignal>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <set>
 #include <stdexcept>
+#include <thread>
 
 #include "core/error.h"
 #include "core/io/atomic_file.h"
@@ -263,6 +265,35 @@ TEST(ExperimentTest, SummariesHaveDocumentedFields) {
   }
   EXPECT_TRUE(std::filesystem::exists(trial / "model.safetensors"));
   EXPECT_TRUE(std::filesystem::exists(trial / "checkpoint"));
+}
+
+// The set-up of a trial is no stage of its rounds.
+TEST(ExperimentTest, SecondsIncludeSetUpAndEarlierRuns) {
+  static constexpr double kSetUp = 0.03;
+  const TemporaryFolder folder;
+  ExperimentPlan plan = small_plan(folder.path());
+  plan.seeds = {7};
+  plan.users.resize(1);
+  plan.rankers.resize(1);
+  plan.rankers[0].make = [](const RankerData& data, const TrialKeys&) {
+    std::this_thread::sleep_for(std::chrono::duration<double>(kSetUp));
+    return std::make_unique<StubRanker>(data.train.features, false);
+  };
+  const auto summary_of_run = [&] {
+    EXPECT_EQ(run_experiment(plan).finished, 1);
+    return nlohmann::json::parse(
+        read_file(folder.path() / TrialIdentity{"one", "perfect", 1, 7}.path() / "summary.json"));
+  };
+  const auto first = summary_of_run();
+  double stages = 0.0;
+  for (const auto& stage : first.at("seconds_by_stage")) stages += stage.get<double>();
+  const double seconds = first.at("seconds");
+  EXPECT_GE(seconds, stages + kSetUp);
+  EXPECT_DOUBLE_EQ(first.at("rounds_per_second"), 30.0 / seconds);
+  plan.existing = Existing::kResume;
+  plan.trial.rounds = 34;
+  plan.protocol = "rounds = 34\n";
+  EXPECT_GE(summary_of_run().at("seconds").get<double>(), seconds + kSetUp);
 }
 
 TEST(ExperimentTest, RefusesResumesOrReplacesExistingResults) {

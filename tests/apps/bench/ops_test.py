@@ -88,7 +88,8 @@ class BenchOps(unittest.TestCase):
         for arguments, word in ((("ops", "--only", "nothing"), "nothing"), (("ops", "--device", "cuda"), "cuda"),
                                 (("scale", "--over", "q"), "--over"), (("scale", "--values", "5"), "--values"),
                                 (("scale", "--over", "p", "--values", "5,6"), "width"),
-                                (("round", "--trials", "0"), "--trials"),
+                                (("round", "--trials", "0"), "--trials"), (("scale", "--pairs", "50,60"), "one value"),
+                                (("round", "--structure", "ensemble-2", "--member-schedule", "streams"), "--device"),
                                 (("ops", "--pairs", "100000000"), "smaller"), (("ops", "--factor", "0.5"), "--factor"),
                                 (("round", "--pairs", "10000000"), "diagonal"),
                                 (("scale", "--over", "n", "--values", "10,10000000"), "diagonal"), (("round", "--structure", "fool"), "full"), (("ops", "--sizes", "3"), "--sizes")):
@@ -111,6 +112,15 @@ class BenchRound(unittest.TestCase):
             self.assertIn(f"round/{structure}/train", by_name)
             self.assertLessEqual(sum(stage["min"] for stage in by_name.values()), total["max"])
             self.assertEqual(total["repeats"], 5)
+
+    def test_measures_every_number_of_pairs(self):
+        ran = olrank("round", "--structure", "ensemble-2", "--pairs", "20,40", "--docs", 12, "--width", 8, "--features", 10,
+                     "--rounds", 3, "--json")
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        found = json.loads(ran.stdout)
+        self.assertIn("--pairs 20,40", found["command"])
+        totals = [one for one in found["measurements"] if one["name"] == "round/ensemble-2/total"]
+        self.assertEqual([(one["parameters"]["n"], one["device"]) for one in totals], [(20, "cpu"), (40, "cpu")])
 
     def test_fits_an_exponent(self):
         ran = olrank("scale", "--over", "V", "--values", "20,40", "--pairs", 50, "--width", 8, "--features", 10, "--rounds", 3)

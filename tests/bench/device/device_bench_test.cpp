@@ -6,27 +6,15 @@
 #include <set>
 #include <string>
 
+#include "bench/device/bench_device.h"
 #include "bench/device/device_case.h"
 #include "bench/device/device_report.h"
 #include "core/error.h"
-#include "tests/cuda/emulation/device_memory.h"
 
 // What the device bench measures, with the kernels' own source on the CPU: that each case runs, and that
 // its form in LibTorch calls computes the same.
 namespace olrank {
 namespace {
-
-DeviceSizes small_sizes() {
-  DeviceSizes sizes;
-  sizes.features = 5;
-  sizes.width = 8;
-  sizes.docs = 12;
-  sizes.pairs = {6, 140};  // the second over the edge of a row block
-  sizes.members = {1, 3};
-  sizes.test_queries = 3;
-  sizes.on_gpu = false;
-  return sizes;
-}
 
 std::string identity_of(const DeviceCase& one) {
   std::string text = one.name;
@@ -35,9 +23,11 @@ std::string identity_of(const DeviceCase& one) {
 }
 
 TEST(DeviceBenchTest, EveryCaseRunsAndMatchesLibtorch) {
-  emulation::share_host_memory();  // LibTorch's tensors
+  std::string absence;
+  const std::optional<BenchDevice> device = find_bench_device(absence);
+  ASSERT_TRUE(device);
   int compared = 0;
-  for (const DeviceCase& one : device_cases(small_sizes())) {
+  for (const DeviceCase& one : device_cases(device->sizes)) {
     SCOPED_TRACE(identity_of(one));
     at::manual_seed(1);
     const DeviceWork work = one.prepare(nullptr);
@@ -68,16 +58,22 @@ TEST(DeviceBenchTest, CasesHaveCountsAndDistinctNames) {
 
 // p = 13,700: a pass forward and one back over 20,000 documents, two operations a parameter each.
 TEST(DeviceBenchTest, AStepsOperationsMatchItsProducts) {
+  int wide = 0;
   for (const DeviceCase& one : device_cases({})) {
     if (identity_of(one) == "training/step n=10000 N=1 m=100 d=136") {
       EXPECT_EQ(one.operations, 4.0 * 20'000 * 13'700);
       EXPECT_EQ(one.least_share, 0.7);
       EXPECT_EQ(one.least_ratio, 2.0);
     }
+    if (identity_of(one) == "training/step_tf32 n=10000 N=1 m=512 d=136") {
+      EXPECT_EQ(one.operations, 4.0 * 20'000 * (512 * 136 + 512));
+      ++wide;
+    }
     if (identity_of(one) == "inverse_factor/apply_factor n=10000 V=125") {
       EXPECT_EQ(one.operations, 1e4 * (1e4 + 1.0) * 125.0);
     }
   }
+  EXPECT_EQ(wide, 1);
 }
 
 DeviceRow step_row(std::int64_t n, std::int64_t members, double seconds) {
@@ -111,17 +107,23 @@ TEST(DeviceBenchTest, WritesTheFormatOfOlrankBench) {
   rows[0].libtorch = {5.0, 4.0, 6.0, 9};
   rows[0].started = {8.0, 8.0, 8.0, 9};
   rows[0].verdicts.push_back({"times LibTorch", 2.5, 2.0, false});
-  const auto json =
-      nlohmann::json::parse(device_json("device_bench", {"a card", 4e12, 5e13, 3e14, 6e13}, rows));
+  rows[0].cold = {3.0, 3.0, 3.0, 9};
+  rows[0].cold_share = 0.4;
+  const PeakRates rates{4e12, 5e13, 3e14, 6e13};
+  const PeakRates later{3e12, 5e13, 3e14, 6e13};
+  const auto json = nlohmann::json::parse(device_json("device_bench", {"a card", rates, later}, rows));
   EXPECT_EQ(json["machine"]["gpu"], "a card");
   EXPECT_EQ(json["ceilings"]["gemm tf32"], 3e14);
   EXPECT_EQ(json["ceilings"]["gemm double"], 6e13);
+  EXPECT_EQ(json["ceilings_at_end"]["copy"], 3e12);
   const auto& one = json["measurements"][0];
   EXPECT_EQ(one["device"], "cuda");
   EXPECT_EQ(one["seconds"]["median"], 2.0);
   EXPECT_EQ(one["ceiling"]["name"], "gemm float");
   EXPECT_EQ(one["libtorch"]["ratio"], 2.5);
   EXPECT_EQ(one["libtorch"]["started_ratio"], 4.0);
+  EXPECT_EQ(one["cold"]["seconds"]["median"], 3.0);
+  EXPECT_EQ(one["cold"]["share_of_copy"], 0.4);
   EXPECT_EQ(one["targets"][0]["ok"], true);
   EXPECT_NE(device_table(rows).find("OK"), std::string::npos);
 }

@@ -1,0 +1,13 @@
+#include "core/error.h"
+#include "models/gloo_transport.h"
+
+namespace olrank {
+
+std::unique_ptr<RankTransport> join_ranks(const RankPlace&, WhenRankLost) {
+  throw InvalidArgument(
+      "This olrank was built without Gloo, which several ranks need: install libgloo-dev and build it "
+      "again, or "
+      "unset WORLD_SIZE for a run of one process.");
+}
+
+}  // namespace olrank

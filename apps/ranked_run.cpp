@@ -30,10 +30,11 @@ void check_shareable(const Configuration& configuration, int ranks) {
   }
   for (const RankerSettings& ranker : configuration.rankers) {
     if (ranker.kind != RankerKind::kP2NeurRank) {
-      throw InvalidArgument(fmt::format(
-          "Ranker '{}' has no networks to share among {} ranks: only '{}' has. Unset WORLD_SIZE to "
-          "run it in one process, or split the trials with --shard.",
-          ranker.name, ranks, row_of(RankerKind::kP2NeurRank).name));
+      throw InvalidArgument(
+          fmt::format("Ranker '{}' has no networks to share among {} ranks, as only '{}' has: leave out "
+                      "--share-members, so that "
+                      "each process plays a shard of the trials.",
+                      ranker.name, ranks, row_of(RankerKind::kP2NeurRank).name));
     }
     if (ranker.posterior.members < ranks) {
       throw InvalidArgument(
@@ -64,7 +65,7 @@ void require_equal(RankGroup& group, const std::string& what, const std::string&
     if (all[rank] == all.front()) continue;
     const bool is_short = all.front().size() + all[rank].size() < 200;
     throw InvalidArgument(
-        fmt::format("Rank {} has another {} than rank 0{}: {}.", rank, what,
+        fmt::format("Rank {} has {} than rank 0{}: {}.", rank, what,
                     is_short ? fmt::format(" ('{}', not '{}')", all[rank], all.front()) : "", advice));
   }
 }
@@ -112,13 +113,13 @@ Configuration RankedRun::on_this_rank(const Configuration& configuration) const 
 }
 
 void RankedRun::require_same(const Configuration& configuration, const ExperimentPlan& plan) {
-  require_equal(*group_, "build", build_text(), "start the same program on every rank");
-  require_equal(*group_, "configuration", configuration_text(configuration),
+  require_equal(*group_, "another build", build_text(), "start the same program on every rank");
+  require_equal(*group_, "another configuration", configuration_text(configuration),
                 "start every rank with the same files and flags");
   for (const std::int64_t fold : plan.folds) {
     std::string fingerprint;
     group_->together([&] { fingerprint = plan.data->get(fold)->fingerprint; });
-    require_equal(*group_, fmt::format("fold {} of the data", fold), fingerprint,
+    require_equal(*group_, fmt::format("other data of fold {}", fold), fingerprint,
                   "give every rank the same data");
   }
 }

@@ -5,9 +5,8 @@ namespace olrank {
 
 std::unique_ptr<RankTransport> join_ranks(const RankPlace&, WhenRankLost) {
   throw InvalidArgument(
-      "This olrank was built without Gloo, which several ranks need: install libgloo-dev and build it "
-      "again, or "
-      "unset WORLD_SIZE for a run of one process.");
+      "This olrank was built without Gloo, which --share-members needs: install libgloo-dev and build it "
+      "again.");
 }
 
 }  // namespace olrank

@@ -1,6 +1,7 @@
 #include "apps/experiment_flags.h"
 
 #include <cstdlib>
+#include <string_view>
 
 #include "apps/shard.h"
 
@@ -15,9 +16,12 @@ void ExperimentFlags::declare(CLI::App& app) {
       ->type_name("I/N");
 }
 
-ExperimentRequest ExperimentFlags::request() const {
+ExperimentRequest ExperimentFlags::request(bool ranks_are_shards) const {
+  const auto variable = [&](const char* name) {
+    return !ranks_are_shards && std::string_view(name) == "RANK" ? nullptr : std::getenv(name);
+  };
   ExperimentRequest request;
-  request.shard = shard_.empty() ? shard_of_environment(std::getenv) : parse_shard(shard_);
+  request.shard = shard_.empty() ? shard_of_environment(variable) : parse_shard(shard_);
   if (resume_) request.existing = Existing::kResume;
   if (force_) request.existing = Existing::kReplace;
   return request;

@@ -15,6 +15,11 @@
 
 namespace olrank {
 
+int exit_code_of(const ExperimentOutcome& outcome) {
+  if (outcome.signal != 0) return InterruptGuard::exit_code(outcome.signal);
+  return outcome.failures.empty() ? 0 : 1;
+}
+
 int run_and_summarise(const ExperimentPlan& plan) {
   const ExperimentOutcome outcome = run_experiment(plan);
   if (plan.trace != nullptr) plan.trace->close();
@@ -24,12 +29,12 @@ int run_and_summarise(const ExperimentPlan& plan) {
   if (outcome.signal != 0) {
     log_info("Stopped by a signal; run the same command with --resume{} to continue.",
              plan.existing == Existing::kReplace ? " in place of --force" : "");
-    return InterruptGuard::exit_code(outcome.signal);
+    return exit_code_of(outcome);
   }
   if (outcome.finished_before > 0)
     log_info("Skipped {} that had already finished.", counted(outcome.finished_before, "trial"));
   for (const std::string& failure : outcome.failures) log_warning("Failed: {}", failure);
-  return outcome.failures.empty() ? 0 : 1;
+  return exit_code_of(outcome);
 }
 
 Report write_report_page(const std::filesystem::path& out) {

@@ -8,8 +8,10 @@
 
 namespace olrank {
 
-/// Runs the plan and writes summary.csv. Returns the exit code: 0 done, 1 if trials failed, 130 or 143 if a
-/// signal stopped it.
+/// 0 done, 1 if trials failed, 130 or 143 if a signal stopped the run.
+int exit_code_of(const ExperimentOutcome& outcome);
+
+/// Runs the plan and writes summary.csv. Returns the exit code.
 int run_and_summarise(const ExperimentPlan& plan);
 
 /// Writes OUT/report.html from the trials so far, finished or not. Returns what the page shows.

@@ -180,20 +180,21 @@ std::string exploration_advice(const RankerSettings& ranker, const DataSettings&
 
 /// Parallel trials share the available memory equally.
 ExperimentRanker::Make maker_of(const RankerSettings& ranker, std::int64_t cutoff,
-                                const DeviceChoice& device, std::int64_t jobs) {
+                                const DeviceChoice& device, std::int64_t jobs, RankGroup* ranks) {
   if (!device.takes(ranker)) {
     if (device.gpu) log_info("Ranker '{}' runs on the CPU: {}.", ranker.name, *why_not_on_device(ranker));
-    return [&ranker, cutoff, memory = available_memory() / jobs](const RankerData& data,
-                                                                 const TrialKeys& keys) {
-      return make_ranker(ranker, data.train.features, keys, cutoff, {data.labels, memory});
+    return [&ranker, cutoff, memory = available_memory() / jobs, ranks](const RankerData& data,
+                                                                        const TrialKeys& keys) {
+      return make_ranker(ranker, data.train.features, keys, cutoff,
+                         {.labels = data.labels, .memory = memory, .ranks = ranks});
     };
   }
   const GpuDescription& gpu = *device.gpu;
   if (jobs > available_threads()) sleep_while_waiting(gpu);
-  return [&ranker, cutoff, index = gpu.index, memory = gpu.free_bytes / jobs](const RankerData& data,
-                                                                              const TrialKeys& keys) {
+  return [&ranker, cutoff, index = gpu.index, memory = gpu.free_bytes / jobs, ranks](
+             const RankerData& data, const TrialKeys& keys) {
     const DeviceHome home{index, data.train, data.most_docs, data.eval_docs, memory};
-    return make_ranker(ranker, data.train.features, keys, cutoff, {.home = &home});
+    return make_ranker(ranker, data.train.features, keys, cutoff, {.home = &home, .ranks = ranks});
   };
 }
 
@@ -217,7 +218,7 @@ ExperimentPlan make_plan(const Configuration& configuration, const ExperimentReq
     check_ranker(ranker, cutoff);
     plan.rankers.push_back({ranker.name,
                             ranker_recipe(ranker, device),
-                            maker_of(ranker, cutoff, device, jobs),
+                            maker_of(ranker, cutoff, device, jobs, request.ranks),
                             {},
                             row_of(ranker.kind).needs_labels,
                             exploration_advice(ranker, configuration.data)});
@@ -260,6 +261,7 @@ ExperimentPlan make_plan(const Configuration& configuration, const ExperimentReq
   plan.threads = threads_of(configuration);
   plan.shard = request.shard;
   plan.existing = request.existing;
+  plan.ranks = request.ranks;
   return plan;
 }
 

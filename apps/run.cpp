@@ -9,6 +9,7 @@
 #include "apps/experiment_flags.h"
 #include "apps/experiment_run.h"
 #include "apps/experiment_setup.h"
+#include "apps/ranked_run.h"
 #include "apps/recorded_experiment.h"
 #include "apps/setting_flags.h"
 #include "core/error.h"
@@ -36,6 +37,10 @@ class RunCommand : public Command {
         ->type_name("FILE");
     app.add_flag("--trace-detail", trace_detail_,
                  "add parameters, squared widths and certain orders to the trace");
+    app.add_flag(
+        "--share-members", share_members_,
+        "train the members of each ensemble on several processes, started with torchrun or with its "
+        "variables");
     flags_.declare(app);
   }
   int run(const OutputFlags& output) override {
@@ -45,24 +50,56 @@ class RunCommand : public Command {
       return 0;
     }
     refuse_unsupported_tables(configuration);
+    if (const auto ranked = share_members_ ? RankedRun::join(configuration) : nullptr)
+      return run_on_ranks(*ranked, configuration, output);
     ExperimentPlan plan = make_plan(configuration, request());
     if (dry_run_) {
       print_dry_run(configuration, plan, output);
       return 0;
     }
+    std::optional<OutputFolder> folder;
+    std::optional<Trace> trace;
+    prepare(configuration, plan, output, folder, trace);
+    return play(plan, output);
+  }
+
+ private:
+  /// All ranks play the trials, and the first writes what one process would.
+  int run_on_ranks(RankedRun& ranked, const Configuration& configuration, const OutputFlags& output) const {
+    if (dry_run_) throw InvalidArgument("--dry-run is for one process: run it without --share-members.");
+    if (!trace_.empty())
+      throw InvalidArgument("--trace is for one process: run it without --share-members.");
+    const Configuration here = ranked.on_this_rank(configuration);
+    ExperimentRequest wanted = request();
+    wanted.ranks = &ranked.group();
+    ExperimentPlan plan = make_plan(here, wanted);
+    ranked.require_same(configuration, plan);
+    std::optional<OutputFolder> folder;
+    std::optional<Trace> trace;
+    ranked.group().together([&] {
+      if (ranked.group().is_first()) prepare(configuration, plan, output, folder, trace);
+    });
+    return ranked.group().is_first() ? play(plan, output) : exit_code_of(run_experiment(plan));
+  }
+
+  /// Makes the folder ready for the run: its lock, earlier results, manifest and configuration.
+  void prepare(const Configuration& configuration, ExperimentPlan& plan, const OutputFlags& output,
+               std::optional<OutputFolder>& folder, std::optional<Trace>& trace) const {
     OutputFolder::require_own(plan.out, FolderKind::kExperiment);  // before the data is read
     if (trace_detail_ && trace_.empty()) throw InvalidArgument("--trace-detail requires --trace FILE.");
     check_memory(configuration, plan);  // before --force removes anything
-    const OutputFolder folder(plan.out, FolderKind::kExperiment, plan.shard);
-    refuse_existing(plan, folder);
+    folder.emplace(plan.out, FolderKind::kExperiment, plan.shard);
+    refuse_existing(plan, *folder);
     const Configuration whole = whole_experiment(configuration);
     check_existing(plan);
-    std::optional<Trace> trace;
     if (!trace_.empty()) plan.trace = &make_trace(configuration, plan, trace);
-    remove_existing(plan, folder);
+    remove_existing(plan, *folder);
     announce(configuration, plan);
-    write_manifest(whole, plan, folder, output.command_line);
+    write_manifest(whole, plan, *folder, output.command_line);
     write_configuration(whole, plan.out / "config.toml");
+  }
+
+  static int play(const ExperimentPlan& plan, const OutputFlags& output) {
     const int code = run_and_summarise(plan);
     const Report report = write_report_page(plan.out);
     if (code == 0) print_summary(report, output);
@@ -71,7 +108,6 @@ class RunCommand : public Command {
     return code;
   }
 
- private:
   Configuration resolve() const {
     const std::vector<SettingOverride> overrides = flags_.overrides();
     if (!file_.empty()) return resolve_configuration(std::filesystem::path(file_), overrides);
@@ -100,7 +136,7 @@ class RunCommand : public Command {
   }
 
   ExperimentRequest request() const {
-    ExperimentRequest request = experiment_.request();
+    ExperimentRequest request = experiment_.request(!share_members_);
     request.replay = replay_;
     return request;
   }
@@ -136,6 +172,7 @@ class RunCommand : public Command {
   std::string replay_;
   std::string trace_;
   bool trace_detail_ = false;
+  bool share_members_ = false;
   SettingFlags flags_;
 };
 

@@ -127,9 +127,7 @@ void CertainOrderRanker::score(ExecutionContext& context, FeatureMatrix docs,
 }
 
 std::int64_t CertainOrderRanker::parameters() const {
-  std::size_t count = 0;
-  for (const auto& theta : learner_->thetas()) count += theta.size();
-  return static_cast<std::int64_t>(count);
+  return learner_->members() * std::ssize(learner_->thetas().front());
 }
 
 std::vector<RankerFigure> CertainOrderRanker::figures(ExecutionContext& context) const {

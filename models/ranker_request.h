@@ -11,6 +11,7 @@
 namespace olrank {
 
 struct DeviceHome;
+class RankGroup;
 
 /// What a ranker needs in addition to its settings.
 struct RankerDependencies {
@@ -18,6 +19,7 @@ struct RankerDependencies {
   std::int64_t memory = 0;                  // bytes that its covariance may take; 0: all there is
   std::span<const std::vector<float>> first_thetas = {};  // of each member, of a model to start from
   const DeviceHome* home = nullptr;                       // to compute the ranker on a device
+  RankGroup* ranks = nullptr;  // to share an ensemble's members with other processes; outlives the ranker
 };
 
 /// What a kind's maker is given.

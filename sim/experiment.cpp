@@ -124,12 +124,14 @@ class Experiment {
         calibrated_(rankers_to_calibrate()) {}
 
   ExperimentOutcome run() {
+    if (plan_.ranks != nullptr && plan_.jobs > 1)
+      throw InvalidArgument("Several ranks play one trial at a time: use --jobs 1.");
     const InterruptGuard guard;
     std::vector<std::thread> workers;
     for (int job = 1; job < plan_.jobs; ++job) workers.emplace_back([this] { work(); });
     work();
     for (std::thread& worker : workers) worker.join();
-    outcome_.signal = InterruptGuard::requested();
+    outcome_.signal = stop_signal();
     progress_.end(outcome_.signal);
     if (failure_) std::rethrow_exception(failure_);
     return outcome_;
@@ -149,6 +151,7 @@ class Experiment {
   std::vector<std::size_t> rankers_to_calibrate() const {
     std::vector<std::size_t> first_trials;
     if (!progress_.shows() || plan_.trial.rounds < kLongEnough) return first_trials;
+    if (plan_.ranks != nullptr) return first_trials;  // they would not calibrate for equally many rounds
     std::set<std::string> seen;
     std::int64_t unfinished = 0;
     for (std::size_t number = 0; number < trials_.size(); ++number) {
@@ -194,13 +197,22 @@ class Experiment {
       } catch (const NumericError& error) {
         count_failure(number, error);
       } catch (const OutOfDeviceMemory& error) {
-        count_failure(number, error);
+        if (plan_.ranks != nullptr) {
+          stop_with_failure();  // the other ranks have their memory
+        } else {
+          count_failure(number, error);
+        }
       } catch (...) {
-        const std::lock_guard lock(mutex_);
-        if (!failure_) failure_ = std::current_exception();
-        failed_ = true;
+        stop_with_failure();
       }
     }
+  }
+
+  /// For the handler of an exception.
+  void stop_with_failure() {
+    const std::lock_guard lock(mutex_);
+    if (!failure_) failure_ = std::current_exception();
+    failed_ = true;
   }
 
   void count_failure(std::size_t number, const Error& error) {
@@ -210,24 +222,80 @@ class Experiment {
     progress_.failed(number, error.what());
   }
 
-  bool stopping() const { return failed_ || InterruptGuard::requested() != 0; }
+  bool stopping() const { return failed_ || stop_signal() != 0; }
+  /// Ranks stop in the same round.
+  int stop_signal() const {
+    return plan_.ranks != nullptr ? plan_.ranks->stop_signal() : InterruptGuard::requested();
+  }
+
+  enum class Start : char { kFinished = 'f', kRestored = 'r', kFirstRound = 'b' };
+
+  static Start start_of(const TrialFolder& folder, const TrialRecipe& recipe) {
+    if (folder.finished(recipe)) {
+      folder.check(recipe);
+      return Start::kFinished;
+    }
+    return folder.has_checkpoint() ? Start::kRestored : Start::kFirstRound;
+  }
+
+  /// With ranks, the first decides, and they have to play the same trial.
+  Start agreed_start(const TrialFolder& folder, const TrialRecipe& recipe) const {
+    if (plan_.ranks == nullptr) return start_of(folder, recipe);
+    RankGroup& ranks = *plan_.ranks;
+    const std::string first = ranks.text_of_first(recipe_json(recipe));
+    ranks.together([&] {
+      const std::string difference = recipe_difference(parse_recipe(first, "rank 0"), recipe);
+      if (difference.empty()) return;
+      throw InvalidArgument(fmt::format(
+          "Rank {} does not play the trial of rank 0 (there) but one that differs in {}. Start all "
+          "ranks with the same program, settings and data.",
+          ranks.rank(), difference));
+    });
+    Start start = Start::kFirstRound;
+    ranks.together([&] {
+      if (ranks.is_first()) start = start_of(folder, recipe);
+    });
+    return Start{ranks.text_of_first(std::string(1, static_cast<char>(start))).front()};
+  }
+
+  /// Ranks read the checkpoint before the first one removes what a restored trial does not need.
+  void restore(TrialFolder& folder, Trial& trial, const TrialRecipe& recipe) const {
+    if (plan_.ranks == nullptr) return folder.restore(trial, recipe);
+    RankGroup& ranks = *plan_.ranks;
+    ranks.together([&] {
+      if (!ranks.is_first()) folder.restore(trial, recipe);
+    });
+    ranks.together([&] {
+      if (ranks.is_first()) folder.restore(trial, recipe);
+    });
+    const std::string first = ranks.text_of_first(fmt::format("{}", trial.rounds_played()));
+    ranks.together([&] {
+      if (first == fmt::format("{}", trial.rounds_played())) return;
+      throw InvalidArgument(fmt::format(
+          "Rank {} reads a checkpoint of {} rounds, rank 0 one of {}: --out has to be a folder that "
+          "all ranks share.",
+          ranks.rank(), trial.rounds_played(), first));
+    });
+  }
 
   Ended run_trial(std::size_t number, ExecutionContext& execution) {
     const TrialIdentity& identity = trials_[number];
     const std::shared_ptr<const FoldData> fold = plan_.data->get(identity.fold);
     const TrialRecipe recipe =
         recipe_of(plan_, ranker_of(plan_, identity), user_of(plan_, identity), identity, *fold);
-    TrialFolder folder(plan_.out, identity, plan_.keep_checkpoints);
-    if (folder.finished(recipe)) {
-      folder.check(recipe);
+    const bool writes = plan_.ranks == nullptr || plan_.ranks->is_first();
+    TrialFolder folder(plan_.out, identity, plan_.keep_checkpoints,
+                       writes ? TrialFolder::Access::kWrite : TrialFolder::Access::kRead);
+    const Start start = agreed_start(folder, recipe);
+    if (start == Start::kFinished) {
       progress_.finished_before(number);
       return Ended::kFinishedBefore;
     }
     const auto begun = std::chrono::steady_clock::now();
     Stage stage(plan_, identity, *fold, execution);  // may take a while to train
     Trial& trial = stage.trial;
-    if (folder.has_checkpoint()) {
-      folder.restore(trial, recipe);
+    if (start == Start::kRestored) {
+      restore(folder, trial, recipe);
     } else {
       folder.begin();
     }

@@ -13,6 +13,7 @@
 #include "core/online/labelled_queries.h"
 #include "core/online/online_ranker.h"
 #include "core/online/trial_keys.h"
+#include "core/ranks/rank_group.h"
 #include "sim/fold_cache.h"
 #include "sim/output_folder.h"
 #include "sim/ranker_data.h"
@@ -67,7 +68,8 @@ struct ExperimentPlan {
   int threads = 1;  // of all jobs together
   Shard shard;
   Existing existing = Existing::kRefuse;
-  Trace* trace = nullptr;  // only in an experiment of one trial
+  Trace* trace = nullptr;      // only in an experiment of one trial
+  RankGroup* ranks = nullptr;  // processes that play the same trials together; needs jobs = 1
 };
 
 struct ExperimentOutcome {

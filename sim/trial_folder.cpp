@@ -88,9 +88,11 @@ ModelMetadata provenance(const TrialSummary& summary, std::int64_t rounds) {
 
 }  // namespace
 
-TrialFolder::TrialFolder(const fs::path& experiment, const TrialIdentity& identity, int checkpoints)
+TrialFolder::TrialFolder(const fs::path& experiment, const TrialIdentity& identity, int checkpoints,
+                         Access access)
     : path_(experiment / identity.path()),
       checkpoints_(std::clamp(checkpoints, 1, kMostCheckpoints)),
+      writes_(access == Access::kWrite),
       checkpoint_writer_(path_ / kCheckpoints) {}
 
 TrialFolder::~TrialFolder() {
@@ -254,12 +256,14 @@ double TrialFolder::seconds() const {
 }
 
 void TrialFolder::begin() {
+  if (!writes_) return;
   make_folder(path_ / kCheckpoints);
   remove_leftovers();
   open_curve(true);
 }
 
 void TrialFolder::append(const CurvePoint& point, const StageClock& clock) {
+  if (!writes_) return;
   const std::string line = curve_line(point, &clock);
   write_all(curve_, line, path_ / kCurve);
   before_last_ = curve_state_;
@@ -284,6 +288,10 @@ void TrialFolder::make_room_for_checkpoint() const {
 }
 
 void TrialFolder::write_checkpoint(const Trial& trial, const TrialRecipe& recipe) {
+  if (!writes_) {
+    StateWriter unused;
+    return trial.save(unused);
+  }
   StateWriter state = checkpoint_writer_.state();
   state.put_text("recipe", recipe_json(recipe));
   curve_state_.save(state);
@@ -307,8 +315,8 @@ void TrialFolder::write_checkpoint(const Trial& trial, const TrialRecipe& recipe
 }
 
 void TrialFolder::restore(Trial& trial, const TrialRecipe& recipe) {
-  remove_leftovers();
-  Checkpoint latest = open_latest_checkpoint(true);
+  if (writes_) remove_leftovers();
+  Checkpoint latest = open_latest_checkpoint(writes_);
   check_checkpoint(latest, recipe);
   StateReader& state = latest.state;
   const std::string names = state.get_text("clock.stages");
@@ -331,6 +339,7 @@ void TrialFolder::restore(Trial& trial, const TrialRecipe& recipe) {
   trial.load(state);
   state.require_end();
   check_rounds(trial.rounds_played(), rounds_of(recipe));
+  if (!writes_) return;
   // A longer trial has no evaluation where the shorter one ended between two multiples of E.
   const bool undone = static_cast<double>(trial.evaluated_round()) < latest.curve.last_round;
   curve_state_ = undone ? latest.before_last : latest.curve;
@@ -358,9 +367,11 @@ void TrialFolder::finish(Trial& trial, const OnlineRanker& ranker, const ModelMe
   ModelMetadata about = metadata;
   const ModelMetadata origin = provenance(summary, trial.rounds_played());
   about.insert(about.end(), origin.begin(), origin.end());
-  write_file_atomically(path_ / kModel, model_bytes(ranker.model(), about));
+  const std::string model = model_bytes(ranker.model(), about);
+  if (writes_) write_file_atomically(path_ / kModel, model);
 
-  write_file_atomically(path_ / kQueries, trial.queries_csv());
+  const std::string queries = trial.queries_csv();
+  if (writes_) write_file_atomically(path_ / kQueries, queries);
 
   StateWriter state;
   trial.save(state);
@@ -375,7 +386,7 @@ void TrialFolder::finish(Trial& trial, const OnlineRanker& ranker, const ModelMe
   summary.online_area = curve_state_.mean_online();
   summary.seconds = seconds();
   summary.rounds_per_second = summary.seconds > 0.0 ? curve_state_.last_round / summary.seconds : 0.0;
-  write_file_atomically(path_ / kSummary, summary_json(summary, trial.clock()));
+  if (writes_) write_file_atomically(path_ / kSummary, summary_json(summary, trial.clock()));
   write_checkpoint(trial, summary.recipe);
   finish_checkpoint();
 }

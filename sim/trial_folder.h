@@ -40,11 +40,16 @@ struct TrialSummary {
 /// moment.
 class TrialFolder {
  public:
+  /// With kRead the folder stays as it is: ranks but the first do what they share of each call below, such
+  /// as saving the trial's state, and leave the files to the first.
+  enum class Access { kWrite, kRead };
+
   /// The most checkpoints that a trial keeps.
   static constexpr int kMostCheckpoints = 9;
 
   /// Keeps the latest `checkpoints` of its checkpoints.
-  TrialFolder(const std::filesystem::path& experiment, const TrialIdentity& identity, int checkpoints = 1);
+  TrialFolder(const std::filesystem::path& experiment, const TrialIdentity& identity, int checkpoints = 1,
+              Access access = Access::kWrite);
   ~TrialFolder();
   TrialFolder(const TrialFolder&) = delete;
   TrialFolder& operator=(const TrialFolder&) = delete;
@@ -111,6 +116,7 @@ class TrialFolder {
 
   std::filesystem::path path_;
   int checkpoints_;
+  bool writes_;
   int curve_ = -1;
   std::chrono::steady_clock::time_point opened_ = std::chrono::steady_clock::now();
   double earlier_seconds_ = 0.0;  // of runs before this one, up to the checkpoint

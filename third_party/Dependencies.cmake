@@ -18,6 +18,13 @@ endfunction()
 olrank_system_library(zstd zstd.h LIBRARY zstd)
 olrank_system_library(xxhash xxh3.h LIBRARY xxhash)
 olrank_system_library(tomlplusplus toml++/toml.h)
+# Without Gloo's headers olrank builds, and refuses to share a run among several processes.
+find_path(OLRANK_GLOO_INCLUDE_DIR gloo/rendezvous/store.h)
+if(OLRANK_GLOO_INCLUDE_DIR)
+  set(OLRANK_GLOO ON)
+else()
+  set(OLRANK_GLOO OFF)
+endif()
 olrank_system_library(beast boost/beast/http.hpp)
 
 find_package(GTest REQUIRED)

@@ -19,6 +19,17 @@ double score_rounding(std::span<const float> magnitudes) {
   return rounding_of_scores(largest);
 }
 
+/// The mean of [members × docs], summed in the order of members.
+void mean_over_members(std::span<const float> of_members, std::span<float> mean) {
+  const std::size_t members = of_members.size() / std::max<std::size_t>(mean.size(), 1);
+  for (std::size_t doc = 0; doc < mean.size(); ++doc) {
+    double sum = 0.0;
+    for (std::size_t member = 0; member < members; ++member)
+      sum += double{of_members[member * mean.size() + doc]};
+    mean[doc] = static_cast<float>(sum / static_cast<double>(members));
+  }
+}
+
 }  // namespace
 
 NetworkWidths::NetworkWidths(const NetworkSettings& network, std::int64_t features,
@@ -91,8 +102,8 @@ std::vector<RankerFigure> NetworkWidths::figures(ExecutionContext& context) cons
           {"posterior_bytes", static_cast<double>(posterior_->bytes())}};
 }
 
-Evidence NetworkVotes::take_evidence(Scratch& scratch, std::int64_t members, std::int64_t docs) const {
-  return take_votes(scratch, members, docs);
+Evidence NetworkVotes::take_evidence(Scratch& scratch, std::int64_t, std::int64_t docs) const {
+  return take_votes(scratch, share_.members(), docs);
 }
 
 void NetworkVotes::score(ExecutionContext& context, MemberThetas thetas, FeatureMatrix docs,
@@ -103,19 +114,26 @@ void NetworkVotes::score(ExecutionContext& context, MemberThetas thetas, Feature
   evidence.least_difference = 0.0;
   for (std::size_t member = 0; member < thetas.size(); ++member) {
     score_docs(context, model_.shape(), thetas[member], docs,
-               evidence.member_scores.subspan(member * count, count), magnitudes);
+               evidence.member_scores.subspan((share_.first() + member) * count, count), magnitudes);
     evidence.least_difference = std::max(evidence.least_difference, score_rounding(magnitudes));
   }
-  for (std::size_t doc = 0; doc < count; ++doc) {
-    double sum = 0.0;
-    for (std::size_t member = 0; member < thetas.size(); ++member)
-      sum += double{evidence.member_scores[member * count + doc]};
-    evidence.scores[doc] = static_cast<float>(sum / static_cast<double>(thetas.size()));
-  }
+  evidence.least_difference =
+      share_.complete(evidence.member_scores, std::ssize(evidence.scores), evidence.least_difference);
+  mean_over_members(evidence.member_scores, evidence.scores);
 }
 
 void NetworkVotes::mean_score(ExecutionContext& context, MemberThetas thetas, FeatureMatrix docs,
                               std::span<float> scores) const {
+  if (!share_.is_whole()) {
+    std::vector<float> of_members(share_.members() * scores.size());
+    for (std::size_t member = 0; member < thetas.size(); ++member) {
+      model_.score(context, thetas[member], docs,
+                   std::span(of_members).subspan((share_.first() + member) * scores.size(), scores.size()));
+    }
+    share_.complete(of_members, std::ssize(scores));
+    mean_over_members(of_members, scores);
+    return;
+  }
   std::vector<float> of_member(scores.size());
   std::vector<double> sums(scores.size());
   for (const auto& theta : thetas) {
@@ -127,7 +145,7 @@ void NetworkVotes::mean_score(ExecutionContext& context, MemberThetas thetas, Fe
 }
 
 std::shared_ptr<const Belief> NetworkVotes::freeze() const {
-  return std::make_shared<NetworkVotes>(network_, model_.features());
+  return std::make_shared<NetworkVotes>(network_, model_.features(), share_);
 }
 
 ModelTensors NetworkVotes::model(MemberThetas thetas) const {

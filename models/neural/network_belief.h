@@ -3,6 +3,7 @@
 #include <memory>
 #include <span>
 
+#include "core/ranks/member_share.h"
 #include "models/belief.h"
 #include "models/neural/ranker_network.h"
 #include "models/posterior/posterior.h"
@@ -45,11 +46,12 @@ class NetworkWidths : public Belief {
   Posterior* learning_ = nullptr;  // *posterior_; null when frozen
 };
 
-/// The votes of networks; the ensemble's score is the mean of its members'.
+/// The votes of networks; the ensemble's score is the mean of its members'. Parameters are those of this
+/// rank's members, evidence and scores of all: scoring gathers them.
 class NetworkVotes : public Belief {
  public:
-  NetworkVotes(const NetworkSettings& network, std::int64_t features)
-      : network_(network), model_(network, features) {}
+  NetworkVotes(const NetworkSettings& network, std::int64_t features, const MemberShare& share)
+      : network_(network), model_(network, features), share_(share) {}
 
   Evidence take_evidence(Scratch& scratch, std::int64_t members, std::int64_t docs) const override;
   void score(ExecutionContext& context, MemberThetas thetas, FeatureMatrix docs,
@@ -64,6 +66,7 @@ class NetworkVotes : public Belief {
  private:
   NetworkSettings network_;
   NetworkModel model_;
+  MemberShare share_;
 };
 
 }  // namespace olrank

@@ -1,9 +1,12 @@
 #include "models/neural/network_learner.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
+#include "core/error.h"
 #include "core/math/label_noise.h"
 #include "models/neural/ranker_network.h"
 #include "models/ranker_kinds.h"
@@ -11,28 +14,46 @@
 namespace olrank {
 
 NetworkLearner::NetworkLearner(std::int64_t features, const RankerSettings& settings, const TrialKeys& keys,
-                               const std::optional<EnsembleSpec>& ensemble, MemberThetas first_thetas)
+                               const std::optional<EnsembleSpec>& ensemble, MemberThetas first_thetas,
+                               const MemberShare& share)
     : pair_rule_(settings.feedback.pairs),
       weigh_by_ndcg_(row_of(settings.kind).weighs_by_ndcg),
       ensemble_(ensemble),
-      history_(features, weigh_by_ndcg_),
-      first_thetas_(first_thetas.begin(), first_thetas.end()) {
+      share_(share),
+      history_(features, weigh_by_ndcg_) {
   const NetworkShape shape = network_shape(settings.network, features);
-  if (first_thetas_.empty()) {
-    const auto members = static_cast<std::uint64_t>(ensemble ? ensemble->members : 1);
-    for (std::uint64_t member = 0; member < members; ++member) {
-      const PhiloxKey key = keys.key(Purpose::kInitialisation, member);
-      first_thetas_.push_back(first_parameters(settings.network, shape, key));
-    }
+  for (std::int64_t number = 0; number < share_.count(); ++number) {
+    const auto member = static_cast<std::uint64_t>(share_.first() + number);
+    const PhiloxKey key = keys.key(Purpose::kInitialisation, member);
+    first_thetas_.push_back(first_thetas.empty() ? first_parameters(settings.network, shape, key)
+                                                 : first_thetas[member]);
   }
   thetas_ = first_thetas_;
-  for (std::size_t member = 0; member < thetas_.size(); ++member) {
-    members_.push_back({keys.key(Purpose::kLabelNoise, member),
-                        make_network_trainer({shape, settings.trainer, settings.posterior.lambda,
-                                              prior_weight(settings.network, settings.posterior.lambda),
-                                              first_thetas_[member], keys.key(Purpose::kBatch, member)}),
-                        {}});
+  const auto trainer = [&](std::int64_t number) {
+    const auto member = static_cast<std::uint64_t>(share_.first() + number);
+    return make_network_trainer({shape, settings.trainer, settings.posterior.lambda,
+                                 prior_weight(settings.network, settings.posterior.lambda),
+                                 first_thetas_[number], keys.key(Purpose::kBatch, member)});
+  };
+  for (std::int64_t number = 0; number < share_.count(); ++number) {
+    const auto member = static_cast<std::uint64_t>(share_.first() + number);
+    members_.push_back({keys.key(Purpose::kLabelNoise, member), trainer(number), {}});
   }
+  if (!share_.is_whole()) passing_ = trainer(0);
+}
+
+std::vector<std::vector<float>> NetworkLearner::all_thetas() const {
+  if (share_.is_whole()) return thetas_;
+  const std::size_t size = thetas_.front().size();
+  std::vector<float> all(share_.members() * size);
+  for (std::size_t number = 0; number < thetas_.size(); ++number)
+    std::copy(thetas_[number].begin(), thetas_[number].end(),
+              all.data() + (share_.first() + number) * size);
+  share_.complete(all, static_cast<std::int64_t>(size));
+  std::vector<std::vector<float>> thetas;
+  for (const float* theta = all.data(); theta != all.data() + all.size(); theta += size)
+    thetas.emplace_back(theta, theta + size);
+  return thetas;
 }
 
 void NetworkLearner::observe(const Feedback& feedback, std::span<const PreferencePair> pairs) {
@@ -58,15 +79,26 @@ std::span<const double> NetworkLearner::train(ExecutionContext& context, std::ui
       }
     });
     // All members train, so that what follows a failure does not depend on the number of threads.
-    for (const std::exception_ptr& failure : failures_) {
-      if (!failure) continue;
-      thetas_ = before_;
-      std::rethrow_exception(failure);
-    }
+    end_failed_training();
   }
+  if (!share_.is_whole()) return {};  // the steps of other ranks' members are not known here
   const bool stepped =
       std::all_of(steps_.begin(), steps_.end(), [](double step) { return std::isfinite(step); });
   return stepped ? std::span<const double>(steps_) : std::span<const double>();
+}
+
+void NetworkLearner::end_failed_training() {
+  const auto failure =
+      std::find_if(failures_.begin(), failures_.end(), [](const auto& one) { return one != nullptr; });
+  if (failure == failures_.end()) return;
+  thetas_ = before_;
+  if (share_.is_whole()) std::rethrow_exception(*failure);
+  // Other ranks learn of it when scores or states are gathered next, and all end the trial there.
+  try {
+    std::rethrow_exception(*failure);
+  } catch (const NumericError& error) {
+    share_.group()->fail(error.what());
+  }
 }
 
 void NetworkLearner::train_member(ExecutionContext& context, std::size_t number, std::uint32_t round) {
@@ -96,10 +128,30 @@ void NetworkLearner::save(StateWriter& state) const {
     return;
   }
   history_.save(state);
-  state.put("members", std::ssize(members_));
-  for (std::size_t number = 0; number < members_.size(); ++number) {
-    state.put("theta", thetas_[number]);
-    members_[number].trainer->save(state);
+  state.put("members", share_.members());
+  if (share_.is_whole()) {
+    for (std::size_t number = 0; number < members_.size(); ++number) save_member(state, number);
+  } else {
+    save_members(state);
+  }
+}
+
+void NetworkLearner::save_member(StateWriter& state, std::size_t number) const {
+  state.put("theta", thetas_[number]);
+  members_[number].trainer->save(state);
+}
+
+void NetworkLearner::save_members(StateWriter& state) const {
+  StateWriter own;
+  for (std::size_t number = 0; number < members_.size(); ++number) save_member(own, number);
+  const std::vector<std::string> of_ranks = share_.group()->all_gather_text(own.bytes());
+  for (int rank = 0; rank < share_.group()->ranks(); ++rank) {
+    StateReader members(of_ranks[rank], fmt::format("the state of rank {}", rank));
+    for (std::int64_t number = 0; number < share_.count_of(rank); ++number) {
+      state.put("theta", members.get<float>("theta"));
+      passing_->load(members);
+      passing_->save(state);
+    }
   }
 }
 
@@ -111,10 +163,13 @@ void NetworkLearner::load(StateReader& state) {
     return;
   }
   history_.load(state);
-  require_members(state, members_.size());
-  for (std::size_t number = 0; number < members_.size(); ++number) {
-    state.get_into("theta", std::span(thetas_[number]));
-    members_[number].trainer->load(state);
+  require_members(state, static_cast<std::size_t>(share_.members()));
+  std::vector<float> passing(thetas_.front().size());
+  for (std::int64_t member = 0; member < share_.members(); ++member) {
+    const std::int64_t number = member - share_.first();
+    const bool own = number >= 0 && number < share_.count();
+    state.get_into("theta", std::span(own ? thetas_[number] : passing));
+    (own ? *members_[number].trainer : *passing_).load(state);
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include "core/feedback/preference_pairs.h"
 #include "core/online/trial_keys.h"
+#include "core/ranks/member_share.h"
 #include "models/model_learner.h"
 #include "models/neural/document_history.h"
 #include "models/neural/network_trainer.h"
@@ -17,14 +18,18 @@ namespace olrank {
 
 /// Networks that are trained on the whole history after each round that brought pairs. With noise, member n
 /// learns labels y + γ, γ ~ N(0, ν²) drawn again for the whole history in every round. Members train side
-/// by side, each on one thread.
+/// by side, each on one thread. With several ranks, each trains its share of the members; all keep the
+/// whole history, and the state that they save is that of one process.
 class NetworkLearner : public ModelLearner {
  public:
   /// Members start at `first_thetas` where there are any, else at drawn θ₀.
   NetworkLearner(std::int64_t features, const RankerSettings& settings, const TrialKeys& keys,
-                 const std::optional<EnsembleSpec>& ensemble, MemberThetas first_thetas);
+                 const std::optional<EnsembleSpec>& ensemble, MemberThetas first_thetas,
+                 const MemberShare& share = MemberShare(1));
 
   MemberThetas thetas() const override { return thetas_; }
+  std::vector<std::vector<float>> all_thetas() const override;
+  std::int64_t members() const override { return share_.members(); }
   void observe(const Feedback& feedback, std::span<const PreferencePair> pairs) override;
   std::span<const double> train(ExecutionContext& context, std::uint32_t round) override;
   void save(StateWriter& state) const override;
@@ -39,14 +44,21 @@ class NetworkLearner : public ModelLearner {
 
   void train_member(ExecutionContext& context, std::size_t number, std::uint32_t round);
   std::span<const PairTerm> labels(Member& member, std::uint32_t round) const;
+  /// The error of the first member whose latest training failed, if any.
+  void end_failed_training();
+  void save_member(StateWriter& state, std::size_t number) const;
+  /// Writes the members of every rank, in order.
+  void save_members(StateWriter& state) const;
 
   PairRule pair_rule_;
   bool weigh_by_ndcg_;
   std::optional<EnsembleSpec> ensemble_;
+  MemberShare share_;
   DocumentHistory history_;
   std::vector<std::vector<float>> first_thetas_;  // θ₀
   std::vector<std::vector<float>> thetas_;
   std::vector<Member> members_;
+  std::unique_ptr<NetworkTrainer> passing_;  // takes the state of other ranks' members through
 
   LossPairs loss_pairs_;
   std::vector<double> steps_;

@@ -9,10 +9,11 @@ namespace olrank {
 std::unique_ptr<OnlineRanker> make_p2neurrank(const RankerRequest& request) {
   const RankerSettings& settings = request.settings;
   const EnsembleSpec ensemble{settings.posterior.members, settings.posterior.noise_variance};
+  const MemberShare share(ensemble.members, request.dependencies.ranks);
   CertainOrderRanker::Parts parts;
-  parts.belief = std::make_unique<NetworkVotes>(settings.network, request.features);
+  parts.belief = std::make_unique<NetworkVotes>(settings.network, request.features, share);
   parts.learner = std::make_unique<NetworkLearner>(request.features, settings, request.keys, ensemble,
-                                                   request.dependencies.first_thetas);
+                                                   request.dependencies.first_thetas, share);
   return std::make_unique<CertainOrderRanker>(settings, request.keys, request.cutoff, std::move(parts));
 }
 

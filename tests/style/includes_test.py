@@ -34,6 +34,7 @@ ALLOWED_IN_CORE = {
     "online": {"data", "explore", "io", "random", "runtime"},
     "ops": {"data", "math", "random", "runtime", "settings"},
     "random": {"math"},
+    "ranks": {"runtime"},
     "runtime": set(),
     "settings": {"io", "text"},
     "statistics": {"math", "random"},

@@ -49,7 +49,9 @@ Trained train(const std::vector<float>& first, const std::vector<float>& theta, 
   device::OwnedStream stream;
   const auto features_there = on_device(features);
   auto theta_there = on_device(theta);
-  device::StackedTrainer trainer(spec, theta_there.data(), stream.get());
+  device::ProductPlans plans;
+  device::Products products(plans, stream.get());
+  device::StackedTrainer trainer(spec, theta_there.data(), products);
   device::ResidentHistory history(shape().inputs, device::ResidentHistory::Keeps::kTerms, kHistoryDocs);
   DeviceUpdate update;
   update.round = 1;

@@ -360,7 +360,8 @@ class SmallCases {
          .prepare = [deep, members](Stream stream) {
            const auto made = make_docs(deep, stream, deep.docs, members);
            return alone([=](Stream on) {
-             device::forward(on, made->stack(), data<float>(made->features), made->view(), made->out());
+             device::forward(made->products(on), made->stack(), data<float>(made->features), made->view(),
+                             made->out());
            });
          }});
     cases_.push_back({.name = "relu_layers/backward_hidden",
@@ -371,8 +372,9 @@ class SmallCases {
                       .arithmetic = Arithmetic::kFloat,
                       .prepare = [deep, members](Stream stream) {
                         const auto made = make_docs(deep, stream, deep.docs, members);
-                        return alone(
-                            [=](Stream on) { device::backward_hidden(on, made->stack(), made->view()); });
+                        return alone([=](Stream on) {
+                          device::backward_hidden(made->products(on), made->stack(), made->view());
+                        });
                       }});
   }
 

@@ -38,6 +38,7 @@ class Products {
   Products(ProductPlans& plans, Stream stream);
 
   Stream stream() const { return stream_; }
+  ProductPlans& plans() { return *plans_; }
   /// All arrays are on the device, and C overlaps neither A nor B. The first product of a shape plans it,
   /// which is an error while the stream is being recorded.
   void multiply(const ProductShape& shape, const float* a, const float* b, float* c,

@@ -25,7 +25,7 @@ class RebuildCases {
     add_pair_covariance();
     add_pack_factor();
     add_status();
-    add_clear();
+    add_mirror();
     return std::move(cases_);
   }
 
@@ -128,17 +128,17 @@ class RebuildCases {
                       }});
   }
 
-  void add_clear() {
-    cases_.push_back(
-        {.name = "covariance_matrix/clear_above_diagonal",
-         .parameters = {{"n", n_}},
-         .bytes = kDoubleBytes * 0.5 * real(n_) * real(n_ - 1),
-         .prepare = [*this](Stream) {
-           const at::Tensor a = at::randn({n_, n_}, options_of(sizes_, at::kDouble));
-           return compared([=, n = n_](Stream on) { device::clear_above_diagonal(on, n, data<double>(a)); },
-                           [=] { return at::tril(a); },
-                           [=](const at::Tensor& other) { return disagreement_of(a, other); }, 0.0);
-         }});
+  void add_mirror() {
+    cases_.push_back({.name = "covariance_matrix/mirror_lower",
+                      .parameters = {{"n", n_}},
+                      .bytes = kDoubleBytes * real(n_) * real(n_ - 1),
+                      .prepare = [*this](Stream) {
+                        const at::Tensor a = at::randn({n_, n_}, options_of(sizes_, at::kDouble));
+                        return compared(
+                            [=, n = n_](Stream on) { device::mirror_lower(on, n, data<double>(a)); },
+                            [=] { return at::tril(a) + at::tril(a, -1).t(); },
+                            [=](const at::Tensor& other) { return disagreement_of(a, other); }, 0.0);
+                      }});
   }
 
   DeviceSizes sizes_;

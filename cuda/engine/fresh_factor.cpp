@@ -46,7 +46,7 @@ bool FreshFactor::replace_by_inverse(Stream stream, std::int64_t n, std::int64_t
     if (!fill_and_factorise(stream, workspace, library, matrix, fill)) return false;
     see(matrix);
     library.invert_from_factor(stream, matrix);
-    clear_above_diagonal(stream, n, matrix);
+    mirror_lower(stream, n, matrix);
     return true;
   });
 }

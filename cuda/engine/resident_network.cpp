@@ -66,11 +66,11 @@ ResidentNetwork::ResidentNetwork(const DeviceNetworkSpec& spec)
       rule_(std::span<const CertaintyRule>(std::array{spec.certainty.policy.rule(0.0, 0.0)})),
       view_(spec, train_.data()),
       history_(spec.shape.inputs, kept_by(spec), spec.data.most_docs),
-      posterior_(spec.posterior.covariance, posterior_spec(spec), stream_.get()),
+      posterior_(spec.posterior.covariance, posterior_spec(spec), products_),
       trainer_(make_trainer(spec, theta_.data(), products_)),
       eval_products_(plans_, eval_stream_.get()),
       theta_copy_(theta_.size()) {
-  if (const auto& form = spec.posterior.shadow) shadow_.emplace(*form, posterior_spec(spec), stream_.get());
+  if (const auto& form = spec.posterior.shadow) shadow_.emplace(*form, posterior_spec(spec), products_);
 }
 
 ResidentNetwork::~ResidentNetwork() {
@@ -259,7 +259,7 @@ bool ResidentNetwork::grows_in_place() const {
 
 void ResidentNetwork::switch_to_primal() {
   finish_training();
-  (shadow_ ? shadow_->posterior() : posterior_).switch_to_primal(stream_.get());
+  (shadow_ ? shadow_->posterior() : posterior_).switch_to_primal();
   scored_ = false;
 }
 

@@ -188,8 +188,10 @@ class DualPosterior : public ResidentPosterior {
 /// In primal form, by parameters: core/ops/inverse_covariance.h. Widths use A⁻¹ or its diagonal alone.
 class PrimalPosterior : public ResidentPosterior {
  public:
-  PrimalPosterior(const ResidentPosteriorSpec& spec, bool by_diagonal, Stream stream, ResidentPairs history)
+  PrimalPosterior(const ResidentPosteriorSpec& spec, bool by_diagonal, Products& products,
+                  ResidentPairs history)
       : spec_(spec),
+        library_(&products),
         by_diagonal_(by_diagonal),
         parameters_(spec.shape.parameters()),
         history_(std::move(history)),
@@ -197,11 +199,8 @@ class PrimalPosterior : public ResidentPosterior {
         root_(by_diagonal ? parameters_ : 0),
         delta_places_(parameters_),
         input_places_(parameters_) {
-    fill_parameter_table(stream, spec.shape, table());
-    // The part above the diagonal is never written, but saved with the rest.
-    fill_bytes(stream, inverse_.data(), 0,
-               static_cast<std::size_t>(parameters_ * parameters_) * sizeof(double));
-    rebuild(stream);
+    fill_parameter_table(products.stream(), spec.shape, table());
+    rebuild(products.stream());
   }
 
   void gram(Stream stream, const FactorRows& docs, double* m) override {
@@ -279,7 +278,13 @@ class PrimalPosterior : public ResidentPosterior {
 
   void save(StateWriter& state) const override {
     history_.save(state);
-    state.put("device.inverse", inverse_.to_host());
+    std::vector<double> inverse = inverse_.to_host();
+    for (std::int64_t row = 0; row < parameters_; ++row) {
+      // A file holds the lower triangle, and zeros.
+      const auto begin = inverse.begin() + row * parameters_;
+      std::fill(begin + row + 1, begin + parameters_, 0.0);
+    }
+    state.put("device.inverse", inverse);
     state.put("device.log_det", status_.read().log_det);
   }
   void load(Stream stream, StateReader& state) override {
@@ -288,6 +293,7 @@ class PrimalPosterior : public ResidentPosterior {
     state.get_into("device.inverse", std::span(inverse));
     OwnedStream::wait_for(stream);
     copy_to_device(std::span<const double>(inverse), inverse_.data());
+    mirror_lower(stream, parameters_, inverse_.data());
     status_.set({state.get_one<double>("device.log_det"), 0});
     find_roots(stream);
   }
@@ -321,7 +327,7 @@ class PrimalPosterior : public ResidentPosterior {
   void gram_of(Stream stream, const FactorRows& docs, double* m) {
     products_.reserve(stream, docs.docs * parameters_);
     workspace_.reserve(stream, inverse_gram_workspace(spec_.shape, docs.docs));
-    inverse_covariance_gram(stream, spec_.shape, table(), docs, spec_.scale, inverse_.data(),
+    inverse_covariance_gram(*library_, spec_.shape, table(), docs, spec_.scale, inverse_.data(),
                             workspace_.data(), products_.data(), m);
   }
   void update(Stream stream, const FactorRows& docs, const double* m, const PreferencePair* pairs,
@@ -335,10 +341,11 @@ class PrimalPosterior : public ResidentPosterior {
   }
 
   ResidentPosteriorSpec spec_;
+  Products* library_;
   bool by_diagonal_;
   std::int64_t parameters_;
   ResidentPairs history_;
-  DeviceArray<double> inverse_;  // A⁻¹, lower triangle
+  DeviceArray<double> inverse_;  // A⁻¹
   DeviceArray<double> root_;     // √(s A⁻¹_kk)
   DeviceArray<std::int32_t> delta_places_;
   DeviceArray<std::int32_t> input_places_;
@@ -382,16 +389,16 @@ class NoPosterior : public ResidentPosterior {
 
 std::unique_ptr<ResidentPosterior> make_resident_posterior(DeviceCovariance covariance,
                                                            const ResidentPosteriorSpec& spec,
-                                                           Stream stream) {
+                                                           Products& products) {
   switch (covariance) {
     case DeviceCovariance::kDual:
       return std::make_unique<DualPosterior>(spec);
     case DeviceCovariance::kPrimal:
     case DeviceCovariance::kDiagonalOfInverse:
       return std::make_unique<PrimalPosterior>(spec, covariance == DeviceCovariance::kDiagonalOfInverse,
-                                               stream, ResidentPairs(spec.shape));
+                                               products, ResidentPairs(spec.shape));
     case DeviceCovariance::kDiagonal:
-      return make_diagonal_posterior(spec, stream);
+      return make_diagonal_posterior(spec, products.stream());
     case DeviceCovariance::kNone:
       break;
   }
@@ -399,10 +406,10 @@ std::unique_ptr<ResidentPosterior> make_resident_posterior(DeviceCovariance cova
 }
 
 std::unique_ptr<ResidentPosterior> make_primal_of(std::unique_ptr<ResidentPosterior> dual,
-                                                  const ResidentPosteriorSpec& spec, Stream stream) {
+                                                  const ResidentPosteriorSpec& spec, Products& products) {
   ResidentPairs history = std::move(dynamic_cast<DualPosterior&>(*dual).history());
   dual.reset();
-  return std::make_unique<PrimalPosterior>(spec, false, stream, std::move(history));
+  return std::make_unique<PrimalPosterior>(spec, false, products, std::move(history));
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

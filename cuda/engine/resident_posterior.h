@@ -10,6 +10,7 @@
 #include "core/online/preference_pair.h"
 #include "cuda/ops/pair_corner.h"
 #include "cuda/ops/relu_layers.h"
+#include "cuda/runtime/products.h"
 #include "cuda/runtime/stream.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
@@ -58,13 +59,14 @@ struct ResidentPosteriorSpec {
   CovarianceChecks checks;
 };
 
+/// Works in the stream of `products`, which must outlive it, and in no other.
 std::unique_ptr<ResidentPosterior> make_resident_posterior(DeviceCovariance covariance,
                                                            const ResidentPosteriorSpec& spec,
-                                                           Stream stream);
+                                                           Products& products);
 
 /// The same pairs in primal form. `dual` is what make_resident_posterior() made for kDual; its factor is
 /// freed first.
 std::unique_ptr<ResidentPosterior> make_primal_of(std::unique_ptr<ResidentPosterior> dual,
-                                                  const ResidentPosteriorSpec& spec, Stream stream);
+                                                  const ResidentPosteriorSpec& spec, Products& products);
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -24,9 +24,9 @@ void make_room(PinnedBytes& host, std::size_t bytes) {
 }  // namespace
 
 ShadowPosterior::ShadowPosterior(DeviceCovariance covariance, const ResidentPosteriorSpec& spec,
-                                 Stream stream)
+                                 Products& products)
     : shape_(spec.shape),
-      posterior_(covariance, spec, stream),
+      posterior_(covariance, spec, products),
       places_(std::span<const PreferencePair>(neighbours(kBatch))) {}
 
 FactorRows ShadowPosterior::gather(Stream stream, const FactorRows& docs, const std::int32_t* pairs,

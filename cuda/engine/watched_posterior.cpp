@@ -12,8 +12,11 @@
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
 WatchedPosterior::WatchedPosterior(DeviceCovariance covariance, const ResidentPosteriorSpec& spec,
-                                   Stream stream)
-    : spec_(spec), posterior_(make_resident_posterior(covariance, spec, stream)), monitor_(spec.checks) {}
+                                   Products& products)
+    : spec_(spec),
+      products_(&products),
+      posterior_(make_resident_posterior(covariance, spec, products)),
+      monitor_(spec.checks) {}
 
 void WatchedPosterior::observe(Stream stream, const FactorRows& docs, double* m,
                                const PreferencePair* pairs, std::int64_t count) {
@@ -68,8 +71,8 @@ void WatchedPosterior::repair(Stream stream) {
   rebuilt_ = true;
 }
 
-void WatchedPosterior::switch_to_primal(Stream stream) {
-  posterior_ = make_primal_of(std::move(posterior_), spec_, stream);
+void WatchedPosterior::switch_to_primal() {
+  posterior_ = make_primal_of(std::move(posterior_), spec_, *products_);
   monitor_.restart();
 }
 
@@ -82,7 +85,7 @@ void WatchedPosterior::save(StateWriter& state) const {
 void WatchedPosterior::load(Stream stream, StateReader& state) {
   const std::string form = state.get_text("device.form");
   if (form == "primal" && posterior_->form() == "dual")
-    posterior_ = make_resident_posterior(DeviceCovariance::kPrimal, spec_, stream);
+    posterior_ = make_resident_posterior(DeviceCovariance::kPrimal, spec_, *products_);
   if (form != posterior_->form())
     state.fail(fmt::format("The saved covariance is '{}', not '{}'.", form, posterior_->form()));
   posterior_->load(stream, state);

@@ -13,7 +13,7 @@ namespace olrank::OLRANK_DEVICE_NAMESPACE {
 /// Adds drift checks, rebuilds and form switching to a posterior.
 class WatchedPosterior {
  public:
-  WatchedPosterior(DeviceCovariance covariance, const ResidentPosteriorSpec& spec, Stream stream);
+  WatchedPosterior(DeviceCovariance covariance, const ResidentPosteriorSpec& spec, Products& products);
 
   void gram(Stream stream, const FactorRows& docs, double* m) { posterior_->gram(stream, docs, m); }
   /// Observes pairs [count], on the device, of the documents of the latest gram(), whose result is m; more
@@ -26,7 +26,7 @@ class WatchedPosterior {
   void repair(Stream stream);
   /// To be called after a good answer.
   void trust() { rebuilt_ = false; }
-  void switch_to_primal(Stream stream);
+  void switch_to_primal();
 
   const CovarianceStatus* status() const { return posterior_->status(); }
   /// See core/learning/covariance_checks.h. Warns once if it is beyond the bound; waits.
@@ -45,6 +45,7 @@ class WatchedPosterior {
   double drift_by_yardstick(Stream stream);
 
   ResidentPosteriorSpec spec_;
+  Products* products_;
   std::unique_ptr<ResidentPosterior> posterior_;
   DriftMonitor monitor_;
   bool rebuilt_ = false;  // since the latest good answer

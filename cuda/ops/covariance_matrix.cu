@@ -46,17 +46,14 @@ __global__ void __launch_bounds__(kThreads)
   const std::int64_t k = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (k >= parameters) return;
   const std::int64_t pair = blockIdx.y;
-  const std::int32_t input = table.input[k];
-  const auto gradient = [&](const float* row) {
-    return double{row[table.delta[k]]} * (input < 0 ? 1.0 : double{row[input]});
-  };
   const float* winner = pairs.values + 2 * pair * pairs.stride;
-  q[pair * parameters + k] = root_scale * (gradient(winner) - gradient(winner + pairs.stride));
+  q[pair * parameters + k] =
+      root_scale * (gradient_number(table, winner, k) - gradient_number(table, winner + pairs.stride, k));
 }
 
 __global__ void __launch_bounds__(RankUpdate::kThreads)
     add_pairs_kernel(std::int64_t parameters, const double* q, std::int64_t count, double* a) {
-  rank_update<false>(parameters, q, count, a);
+  rank_update<RankUpdate::kAddToLower>(parameters, q, count, a);
 }
 
 // One block; a thread adds every 256th number of the diagonal, in order.
@@ -81,10 +78,20 @@ __global__ void __launch_bounds__(kThreads)
   factor[factor_row(row) + column] = column <= row ? inverse[row * n + column] : 0.0;
 }
 
-__global__ void __launch_bounds__(kThreads) clear_above_diagonal_kernel(std::int64_t n, double* a) {
-  const std::int64_t column = std::int64_t{blockIdx.y} * kThreads + threadIdx.x;
-  const std::int64_t row = blockIdx.x;
-  if (column > row && column < n) a[row * n + column] = 0.0;
+// Grid: tiles of columns, tiles of rows; those above the diagonal return. A block owns a tile [64 × 64].
+__global__ void __launch_bounds__(RankUpdate::kThreads) mirror_lower_kernel(std::int64_t n, double* a) {
+  if (blockIdx.x > blockIdx.y) return;
+  constexpr int kSide = RankUpdate::kSide;
+  auto* tile = dynamic_shared<double>();
+  const std::int64_t row = std::int64_t{blockIdx.y} * kSide;
+  const std::int64_t column = std::int64_t{blockIdx.x} * kSide;
+  const int near = static_cast<int>(threadIdx.x) % kSide;
+  for (int i = static_cast<int>(threadIdx.x) / kSide; i < kSide;
+       i += static_cast<int>(RankUpdate::kThreads) / kSide) {
+    const bool inside = row + i < n && column + near <= row + i;
+    tile[i * RankUpdate::kMirrorStride + near] = inside ? a[(row + i) * n + column + near] : 0.0;
+  }
+  write_mirror(n, row, column, tile, a);
 }
 
 }  // namespace
@@ -135,9 +142,9 @@ void pack_factor(Stream stream, std::int64_t n, const double* inverse, double* f
          dim3{kThreads}, 0, stream, n, inverse, factor);
 }
 
-void clear_above_diagonal(Stream stream, std::int64_t n, double* a) {
+void mirror_lower(Stream stream, std::int64_t n, double* a) {
   if (n == 0) return;
-  launch(clear_above_diagonal_kernel, dim3{count_of(n), count_of(parts_of(n, kThreads))}, dim3{kThreads}, 0,
+  launch(mirror_lower_kernel, RankUpdate::grid(n), dim3{RankUpdate::kThreads}, RankUpdate::kSharedBytes,
          stream, n, a);
 }
 

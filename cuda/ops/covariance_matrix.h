@@ -32,7 +32,7 @@ void status_of_factor(Stream stream, std::int64_t n, const double* l, double lam
 /// Row blocks of inverse_factor.h from L⁻¹ [n × n], with zeros above the diagonal.
 void pack_factor(Stream stream, std::int64_t n, const double* inverse, double* factor);
 
-/// Zeros above the diagonal of a [n × n].
-void clear_above_diagonal(Stream stream, std::int64_t n, double* a);
+/// Copies the lower triangle of a [n × n] to the upper one.
+void mirror_lower(Stream stream, std::int64_t n, double* a);
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "cuda/ops/block_sum.cuh"
-#include "cuda/ops/double_tile.cuh"
 #include "cuda/ops/layer_table.h"
 #include "cuda/ops/partial_sums.cuh"
 #include "cuda/ops/rank_update.cuh"
@@ -13,9 +12,8 @@ namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
 
 constexpr unsigned kThreads = 256;
-constexpr std::int64_t kWantedBlocks = 264;  // two per multiprocessor of a large device
+constexpr std::int64_t kPart = 256;  // parameters: 54 parts of p = 13,700, each a tile of 128 × 128
 constexpr unsigned kFinishColumns = 32;
-constexpr int kSide = DoubleTile::kSide;
 
 std::int64_t parts_of(std::int64_t n, std::int64_t part) {
   return (n + part - 1) / part;
@@ -42,102 +40,17 @@ __global__ void __launch_bounds__(kThreads)
     reset_inverse_kernel(std::int64_t parameters, double lambda, double* inverse) {
   const std::int64_t column = std::int64_t{blockIdx.y} * kThreads + threadIdx.x;
   const std::int64_t row = blockIdx.x;  // a grid's y would be too small
-  if (column <= row) inverse[row * parameters + column] = column == row ? 1.0 / lambda : 0.0;
+  if (column < parameters) inverse[row * parameters + column] = column == row ? 1.0 / lambda : 0.0;
 }
 
-/// Gradients of the documents from `first` on, computed where they are read.
-struct GradientOperand {
-  const FactorRows& rows;
-  const ParameterTable& table;
-  std::int64_t first;
-  std::int64_t end;  // of the parameters
-
-  __device__ void prepare(std::int64_t) {}
-  __device__ bool along_depth() const { return true; }
-  __device__ int rows_within() const { return rows_of_tile(rows.docs, first); }
-
-  __device__ GradientColumn at(std::int64_t k) const {
-    const bool inside = k < end;
-    const std::int64_t known = inside ? k : 0;
-    const float* from = rows.values + first * rows.stride;
-    const std::int32_t input = table.input[known];
-    return {from + table.delta[known], from + max(input, 0), static_cast<int>(rows.stride), input < 0,
-            inside};
-  }
-};
-
-/// Columns of a symmetric matrix from `first` on, from its lower triangle.
-struct SymmetricOperand {
-  const double* values;
-  std::int64_t size;
-  std::int64_t first;
-
-  bool above = false;
-
-  __device__ void prepare(std::int64_t k) { above = k < first; }
-  __device__ bool along_depth() const { return above; }
-  __device__ int rows_within() const { return rows_of_tile(size, first); }
-
-  struct Column {
-    const double* row;     // of k, from the first column on
-    const double* column;  // k of the first column's row
-    int size;
-    int diagonal;  // the last column that row k holds
-    bool inside;
-
-    __device__ double operator()(int i) const {
-      return i <= diagonal ? row[i] : column[place_of_row(i, size)];
-    }
-  };
-  __device__ Column at(std::int64_t k) const {
-    const auto diagonal = max(min(k - first, std::int64_t{DoubleTile::kSide}), std::int64_t{-1});
-    return {values + k * size + first, values + first * size + k, static_cast<int>(size),
-            static_cast<int>(diagonal), k < size};
-  }
-};
-
-// w = G A⁻¹. Grid: tiles of parameters, tiles of documents. A block owns a tile [64 documents × 64
-// parameters] and passes over all parameters in order. Double; deterministic.
-__global__ void __launch_bounds__(DoubleTile::kThreads)
-    gradient_inverse_kernel(const __grid_constant__ FactorRows rows,
+// g [docs × p]. Grid: parts of the parameters, documents; a thread owns a number.
+__global__ void __launch_bounds__(kThreads)
+    expand_gradients_kernel(const __grid_constant__ FactorRows rows,
                             const __grid_constant__ ParameterTable table, std::int64_t parameters,
-                            const double* inverse, double* w) {
-  const std::int64_t doc = std::int64_t{blockIdx.y} * kSide;
-  const std::int64_t column = std::int64_t{blockIdx.x} * kSide;
-  GradientOperand a{rows, table, doc, parameters};
-  SymmetricOperand b{inverse, parameters, column};
-  DoubleTile tile;
-  multiply_tile(0, parameters, a, b, dynamic_shared<double>(), tile);
-  tile.for_each([&](int i, int j, double sum) {
-    if (doc + i < rows.docs && column + j < parameters) w[(doc + i) * parameters + column + j] = sum;
-  });
-}
-
-// parts [parts × docs × docs]: scale · w Gᵀ over a part of the parameters, tiles of the lower triangle.
-__global__ void __launch_bounds__(DoubleTile::kThreads)
-    gram_of_products_kernel(const __grid_constant__ FactorRows rows,
-                            const __grid_constant__ ParameterTable table, std::int64_t parameters,
-                            double scale, const double* w, std::int64_t per_part, double* parts) {
-  std::int64_t row = 0;
-  std::int64_t column = 0;
-  lower_tile(blockIdx.x, row, column);
-  const std::int64_t begin = std::int64_t{blockIdx.y} * per_part;
-  const std::int64_t end = min(parameters, begin + per_part);
-  DoubleOperand<true> a{w, parameters, rows.docs, end, row};
-  GradientOperand b{rows, table, column, end};
-  DoubleTile tile;
-  multiply_tile(begin, end, a, b, dynamic_shared<double>(), tile);
-  double* out = parts + std::int64_t{blockIdx.y} * rows.docs * rows.docs;
-  tile.for_each([&](int i, int j, double sum) {
-    if (row + i < rows.docs && column + j <= row + i) {
-      out[(row + i) * rows.docs + column + j] = scale * sum;
-    }
-  });
-}
-
-std::int64_t parameters_per_part(std::int64_t parameters, std::int64_t docs) {
-  const std::int64_t wanted = std::max<std::int64_t>(1, kWantedBlocks / lower_tiles(docs));
-  return parts_of(parts_of(parameters, wanted), DoubleTile::kDepth) * DoubleTile::kDepth;
+                            double* g) {
+  const std::int64_t k = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  const std::int64_t doc = blockIdx.y;
+  if (k < parameters) g[doc * parameters + k] = gradient_number(table, rows.values + doc * rows.stride, k);
 }
 
 // q [count × p] = √scale D⁻¹ Δw. A block owns 32 columns: its threads gather the pairs' differences into
@@ -171,7 +84,7 @@ __global__ void __launch_bounds__(kThreads)
 __global__ void __launch_bounds__(RankUpdate::kThreads)
     subtract_gram_kernel(std::int64_t parameters, const double* q, std::int64_t count, double* inverse,
                          const CovarianceStatus* status) {
-  if (status->failed == 0) rank_update<true>(parameters, q, count, inverse);
+  if (status->failed == 0) rank_update<RankUpdate::kSubtractFromBoth>(parameters, q, count, inverse);
 }
 
 __global__ void __launch_bounds__(kThreads)
@@ -180,34 +93,30 @@ __global__ void __launch_bounds__(kThreads)
   if (k < parameters) root[k] = std::sqrt(scale * inverse[k * (parameters + 1)]);
 }
 
-// y = A⁻¹ x along the rows: a warp owns a row, up to its diagonal.
+// y = A⁻¹ x. A warp owns a row.
 __global__ void __launch_bounds__(kThreads)
-    apply_inverse_rows_kernel(std::int64_t parameters, const double* inverse, const double* x, double* y) {
+    apply_inverse_kernel(std::int64_t parameters, const double* inverse, const double* x, double* y) {
   const std::int64_t k = std::int64_t{blockIdx.x} * (kThreads / 32) + threadIdx.x / 32;
   if (k >= parameters) return;
   double sum = 0.0;
-  for (std::int64_t j = threadIdx.x % 32; j <= k; j += 32) sum += inverse[k * parameters + j] * x[j];
+  for (std::int64_t j = threadIdx.x % 32; j < parameters; j += 32)
+    sum += inverse[k * parameters + j] * x[j];
   sum = warp_sum(sum);
   if (threadIdx.x % 32 == 0) y[k] = sum;
 }
 
-// Adds the part below the diagonal. A block owns 32 columns; its warps pass down every eighth row of them,
-// and their sums are added in order.
-__global__ void __launch_bounds__(kThreads)
-    apply_inverse_columns_kernel(std::int64_t parameters, const double* inverse, const double* x,
-                                 double* y) {
-  constexpr int kWarps = static_cast<int>(kThreads / 32);
-  auto* sums = dynamic_shared<double>();
-  const std::int64_t k = std::int64_t{blockIdx.x} * 32 + threadIdx.x % 32;
-  double sum = 0.0;
-  for (std::int64_t j = k + 1 + threadIdx.x / 32; j < parameters; j += kWarps)
-    sum += inverse[j * parameters + k] * x[j];
-  sums[threadIdx.x] = sum;
-  __syncthreads();
-  if (threadIdx.x >= 32 || k >= parameters) return;
-  sum = 0.0;
-  for (int warp = 0; warp < kWarps; ++warp) sum += sums[warp * 32 + threadIdx.x];
-  y[k] += sum;
+/// How the sum over the parameters in M = w Gᵀ is split. Depends on sizes only.
+struct GramParts {
+  std::int64_t whole;   // parts of kPart parameters
+  std::int64_t rest;    // parameters of one more part
+  std::int64_t square;  // numbers of a part
+
+  /// Of all parts, as many as keep what lies behind them aligned.
+  std::int64_t numbers() const { return parts_of((whole + 1) * square, 2) * 2; }
+};
+
+GramParts gram_parts(std::int64_t parameters, std::int64_t docs) {
+  return {parameters / kPart, parameters % kPart, docs * docs};
 }
 
 }  // namespace
@@ -223,24 +132,42 @@ void reset_inverse_covariance(Stream stream, std::int64_t parameters, double lam
 }
 
 std::int64_t inverse_gram_workspace(const NetworkShape& shape, std::int64_t docs) {
-  if (docs == 0) return 0;
-  const std::int64_t p = shape.parameters();
-  return parts_of(p, parameters_per_part(p, docs)) * docs * docs;
+  return gram_parts(shape.parameters(), docs).numbers() + docs * shape.parameters();
 }
 
-void inverse_covariance_gram(Stream stream, const NetworkShape& shape, const ParameterTable& table,
+void inverse_covariance_gram(Products& products, const NetworkShape& shape, const ParameterTable& table,
                              const FactorRows& rows, double scale, const double* inverse, double* workspace,
                              double* w, double* m) {
-  if (rows.docs == 0) return;
+  const std::int64_t docs = rows.docs;
+  if (docs == 0) return;
   const std::int64_t p = shape.parameters();
-  launch(gradient_inverse_kernel, dim3{double_tiles(p), double_tiles(rows.docs)},
-         dim3{DoubleTile::kThreads}, DoubleTile::kSharedBytes, stream, rows, table, p, inverse, w);
-  const std::int64_t per_part = parameters_per_part(p, rows.docs);
-  const std::int64_t parts = parts_of(p, per_part);
-  launch(gram_of_products_kernel, dim3{count_of(lower_tiles(rows.docs)), count_of(parts)},
-         dim3{DoubleTile::kThreads}, DoubleTile::kSharedBytes, stream, rows, table, p, scale, w, per_part,
-         workspace);
-  sum_lower_parts(stream, rows.docs, parts, workspace, m);
+  const GramParts parts = gram_parts(p, docs);
+  double* g = workspace + parts.numbers();
+  launch(expand_gradients_kernel, dim3{count_of(parts_of(p, kThreads)), count_of(docs)}, dim3{kThreads}, 0,
+         products.stream(), rows, table, p, g);
+  const MatrixPlaces of_docs{0, p, 0};
+  products.multiply({.rows = docs, .columns = p, .inner = p, .a = of_docs, .b = of_docs, .c = of_docs}, g,
+                    inverse, w);
+  // A product does not split its sum, and a single one of M's size would occupy few multiprocessors.
+  const std::int64_t square = docs * docs;
+  ProductShape part{.rows = docs,
+                    .columns = docs,
+                    .inner = kPart,
+                    .transposes_b = true,
+                    .a = {0, p, kPart},
+                    .b = {0, p, kPart},
+                    .c = {0, docs, square},
+                    .batch = parts.whole};
+  if (parts.whole > 0) products.multiply(part, w, g, workspace, {.alpha = scale});
+  if (parts.rest > 0) {
+    part.inner = parts.rest;
+    part.batch = 1;
+    part.a = {parts.whole * kPart, p, 0};
+    part.b = part.a;
+    part.c = {parts.whole * square, docs, 0};
+    products.multiply(part, w, g, workspace, {.alpha = scale});
+  }
+  sum_lower_parts(products.stream(), docs, parts.whole + (parts.rest > 0 ? 1 : 0), workspace, m);
 }
 
 std::int64_t inverse_update_workspace(std::int64_t parameters, std::int64_t pairs) {
@@ -265,10 +192,8 @@ void update_inverse_covariance(Stream stream, std::int64_t parameters, std::int6
 
 void apply_inverse_covariance(Stream stream, std::int64_t parameters, const double* inverse,
                               const double* x, double* y) {
-  launch(apply_inverse_rows_kernel, dim3{count_of(parts_of(parameters, kThreads / 32))}, dim3{kThreads}, 0,
+  launch(apply_inverse_kernel, dim3{count_of(parts_of(parameters, kThreads / 32))}, dim3{kThreads}, 0,
          stream, parameters, inverse, x, y);
-  launch(apply_inverse_columns_kernel, dim3{count_of(parts_of(parameters, 32))}, dim3{kThreads},
-         kThreads * sizeof(double), stream, parameters, inverse, x, y);
 }
 
 void roots_of_inverse(Stream stream, std::int64_t parameters, double scale, const double* inverse,

@@ -2,11 +2,12 @@
 
 #include <cstdint>
 
+#include "core/math/host_device.h"
 #include "cuda/ops/pair_corner.h"
 #include "cuda/ops/relu_layers.h"
+#include "cuda/runtime/products.h"
 
-// The device version of core/ops/inverse_covariance.h: A⁻¹ [p × p] in double. Only the lower triangle is
-// stored, read and written.
+// The device version of core/ops/inverse_covariance.h: A⁻¹ [p × p] in double, symmetric to the bit.
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
 /// Offsets of a parameter's two factors in a document's row; `input` is −1 for a bias. Filled once per
@@ -15,6 +16,12 @@ struct ParameterTable {
   std::int32_t* delta = nullptr;  // [p]
   std::int32_t* input = nullptr;  // [p]
 };
+/// ∂score/∂θ_k of a document, from its row of factors.
+OLRANK_HOST_DEVICE inline double gradient_number(const ParameterTable& table, const float* row,
+                                                 std::int64_t k) {
+  const std::int32_t input = table.input[k];
+  return static_cast<double>(row[table.delta[k]]) * (input < 0 ? 1.0 : static_cast<double>(row[input]));
+}
 void fill_parameter_table(Stream stream, const NetworkShape& shape, const ParameterTable& table);
 
 /// A⁻¹ = I/λ: no pairs yet.
@@ -23,9 +30,9 @@ void reset_inverse_covariance(Stream stream, std::int64_t parameters, double lam
 /// Doubles of workspace that inverse_covariance_gram() takes.
 std::int64_t inverse_gram_workspace(const NetworkShape& shape, std::int64_t docs);
 
-/// w [docs × p] = G A⁻¹ and m [docs × docs] (lower triangle) = scale · G A⁻¹ Gᵀ, with G formed tile by
-/// tile.
-void inverse_covariance_gram(Stream stream, const NetworkShape& shape, const ParameterTable& table,
+/// w [docs × p] = G A⁻¹ and m [docs × docs] (lower triangle) = scale · G A⁻¹ Gᵀ, as dense products. All
+/// arrays begin at multiples of 16 bytes.
+void inverse_covariance_gram(Products& products, const NetworkShape& shape, const ParameterTable& table,
                              const FactorRows& rows, double scale, const double* inverse, double* workspace,
                              double* w, double* m);
 
@@ -33,7 +40,7 @@ void inverse_covariance_gram(Stream stream, const NetworkShape& shape, const Par
 std::int64_t inverse_update_workspace(std::int64_t parameters, std::int64_t pairs);
 
 /// Updates A⁻¹ by pairs of the documents that w and M were computed for. P is a difference of w's rows, so
-/// that the update reads and writes the triangle once.
+/// that the update reads half of A⁻¹ and writes it once.
 void update_inverse_covariance(Stream stream, std::int64_t parameters, std::int64_t docs, const double* w,
                                const double* m, double scale, const PreferencePair* pairs,
                                std::int64_t count, double* workspace, double* inverse,

@@ -21,13 +21,35 @@
 namespace olrank {
 namespace {
 
-class ResidentPosteriorTest : public KernelTest {};
-
-using device::ResidentPosterior;
-
 constexpr std::int64_t kPosteriorDocs = 9;
 constexpr std::int64_t kPosteriorRounds = 50;
 constexpr std::int64_t kRoundPairs = 3;
+
+class ResidentPosteriorTest : public KernelTest {
+ protected:
+  void SetUp() override {
+    KernelTest::SetUp();
+    if (IsSkipped()) return;
+    plans_ = std::make_unique<device::ProductPlans>();
+    products_ = std::make_unique<device::Products>(*plans_, nullptr);
+  }
+  void TearDown() override { products_.reset(); }
+
+  std::unique_ptr<device::ResidentPosterior> made(DeviceCovariance covariance,
+                                                  const device::ResidentPosteriorSpec& spec) {
+    return device::make_resident_posterior(covariance, spec, *products_);
+  }
+  std::unique_ptr<device::ResidentPosterior> after_rounds(DeviceCovariance covariance,
+                                                          std::int64_t rounds = kPosteriorRounds);
+  /// A posterior that has loaded the inverse for another scale.
+  std::unique_ptr<device::ResidentPosterior> with_a_wrong_inverse(
+      const device::ResidentPosterior& posterior, DeviceCovariance covariance);
+
+  std::unique_ptr<device::ProductPlans> plans_;
+  std::unique_ptr<device::Products> products_;  // in the default stream
+};
+
+using device::ResidentPosterior;
 
 NetworkShape small_shape() {
   return ntk_shape(5, 6, 2);
@@ -71,9 +93,9 @@ class Query {
   DeviceArray<double> m_{kPosteriorDocs * kPosteriorDocs};
 };
 
-std::unique_ptr<ResidentPosterior> after_rounds(DeviceCovariance covariance,
-                                                std::int64_t rounds = kPosteriorRounds) {
-  auto posterior = device::make_resident_posterior(covariance, spec(), nullptr);
+std::unique_ptr<ResidentPosterior> ResidentPosteriorTest::after_rounds(DeviceCovariance covariance,
+                                                                       std::int64_t rounds) {
+  auto posterior = made(covariance, spec());
   for (std::int64_t round = 0; round < rounds; ++round)
     Query(static_cast<std::uint64_t>(100 + round)).observe_in(*posterior);
   return posterior;
@@ -104,7 +126,7 @@ TEST_P(ResidentPosteriorTest, PrimalFormHasTheMOfTheDualForm) {
   Query query(5);
   auto dual = after_rounds(DeviceCovariance::kDual);
   const auto before = query.m_by(*dual);
-  const auto primal = device::make_primal_of(std::move(dual), spec(), nullptr);
+  const auto primal = device::make_primal_of(std::move(dual), spec(), *products_);
   EXPECT_EQ(primal->form(), "primal");
   EXPECT_EQ(primal->pairs(), kPosteriorRounds * kRoundPairs);
   EXPECT_TRUE(all_near(query.m_by(*primal), before, 1e-11, 1e-9));
@@ -116,12 +138,11 @@ TEST_P(ResidentPosteriorTest, PrimalFormHasTheMOfTheDualForm) {
   EXPECT_TRUE(all_near(query.m_by(*primal), query.m_by(*other), 1e-11, 1e-9));
 }
 
-/// A posterior that has loaded the inverse for another scale.
-std::unique_ptr<ResidentPosterior> with_a_wrong_inverse(const ResidentPosterior& posterior,
-                                                        DeviceCovariance covariance) {
+std::unique_ptr<ResidentPosterior> ResidentPosteriorTest::with_a_wrong_inverse(
+    const ResidentPosterior& posterior, DeviceCovariance covariance) {
   auto wrong_spec = spec();
   wrong_spec.scale *= 1.01;
-  auto wrong = device::make_resident_posterior(covariance, wrong_spec, nullptr);
+  auto wrong = made(covariance, wrong_spec);
   StateWriter state;
   posterior.save(state);
   StateReader reader(state.bytes(), "memory");
@@ -261,7 +282,7 @@ TEST_P(ResidentPosteriorTest, RebuildReplaysThePairsWhenMemoryIsFull) {
 TEST_P(ResidentPosteriorTest, OneOfFourChecksFactorisesAfresh) {
   auto often = spec();
   often.checks.every = kRoundPairs;
-  device::WatchedPosterior watched(DeviceCovariance::kDual, often, nullptr);
+  device::WatchedPosterior watched(DeviceCovariance::kDual, often, *products_);
   DeviceArray<double> m(kPosteriorDocs * kPosteriorDocs);
   const int before = emulation::factorisations();
   for (std::uint64_t round = 0; round < 7; ++round) {
@@ -278,7 +299,7 @@ TEST_P(ResidentPosteriorTest, RefusesStatesOfOtherForms) {
   const auto posterior = after_rounds(DeviceCovariance::kDual, 2);
   StateWriter state;
   posterior->save(state);
-  const auto other = device::make_resident_posterior(DeviceCovariance::kDiagonal, spec(), nullptr);
+  const auto other = made(DeviceCovariance::kDiagonal, spec());
   StateReader reader(state.bytes(), "memory");
   EXPECT_THROW(other->load(nullptr, reader), IoError);
 }

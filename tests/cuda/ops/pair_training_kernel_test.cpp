@@ -75,7 +75,7 @@ double largest_of(const std::vector<double>& values) {
   return largest;
 }
 
-struct Case {
+struct TrainingCase {
   NetworkShape shape;
   std::int64_t docs;
   std::int64_t terms;
@@ -84,7 +84,7 @@ struct Case {
   device::Multiplier multiplier = device::Multiplier::kChosen;
 };
 
-void expect_equal_training(const Case& one) {
+void expect_equal_training(const TrainingCase& one) {
   const NetworkShape& shape = one.shape;
   const std::int64_t p = shape.parameters();
   const double data_scale = 0.5;

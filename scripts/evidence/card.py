@@ -130,6 +130,13 @@ COUNTERS = ("Duration", "Compute (SM) Throughput", "Memory Throughput", "DRAM Th
             "Registers Per Thread", "Grid Size", "Block Size", "Dynamic Shared Memory Per Block")
 
 
+def plain_name(kernel: str) -> str:
+    """Without namespaces, template arguments and parameters."""
+    for unnamed in ("(anonymous namespace)::", "<unnamed>::"):
+        kernel = kernel.replace(unnamed, "")
+    return kernel.partition("(")[0].partition("<")[0].rpartition("::")[2].strip()
+
+
 def counters_of(report: str) -> list[dict[str, str]]:
     """The kernels of a CSV report of Nsight Compute, in order of launch, each with its counters and their units."""
     lines = report.splitlines()
@@ -138,6 +145,6 @@ def counters_of(report: str) -> list[dict[str, str]]:
     for row in csv.DictReader(lines[begin:]):
         if row.get("Metric Name") not in COUNTERS:
             continue
-        kernel = kernels.setdefault(row["ID"], {"kernel": row["Kernel Name"].partition("(")[0].rpartition("::")[2]})
+        kernel = kernels.setdefault(row["ID"], {"kernel": plain_name(row["Kernel Name"])})
         kernel.setdefault(row["Metric Name"], f"{row['Metric Value']} {row['Metric Unit']}".strip())
     return list(kernels.values())

@@ -84,7 +84,7 @@ def counters(step: Step) -> None:
     report = step.run.folder / "counters.csv"
     sections = [word for section in SECTIONS for word in ("--section", section)]
     status, output = step.command([step.run.programs.profiler_of_kernels(), "--profile-from-start", "off", "--clock-control", "none", "--csv",
-                                   "--force-overwrite", "--log-file", report, *sections, *once])
+                                   "--print-kernel-base", "function", "--force-overwrite", "--log-file", report, *sections, *once])
     text = report.read_text(encoding="utf-8") if report.exists() else ""
     step.numbers["kernels"] = counters_of(text)
     if not step.numbers["kernels"]:

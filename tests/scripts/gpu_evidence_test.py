@@ -105,9 +105,9 @@ elif name == "ncu":
         sys.exit(1)
     (root / "profiled").write_text(" ".join(words))
     rows = [("ID", "Process Name", "Kernel Name", "Section Name", "Metric Name", "Metric Unit", "Metric Value"),
-            ("0", "device_bench", "olrank::device::apply_kernel(int, double *)", "GPU Speed Of Light Throughput", "Duration", "usecond", "190.5"),
-            ("0", "device_bench", "olrank::device::apply_kernel(int, double *)", "GPU Speed Of Light Throughput", "DRAM Throughput", "%", "71.2"),
-            ("0", "device_bench", "olrank::device::apply_kernel(int, double *)", "Launch Statistics", "Waves Per SM", "", "3")]
+            ("0", "device_bench", "void olrank::device::<unnamed>::apply_kernel<(int)8>(int, double *)", "GPU Speed Of Light Throughput", "Duration", "usecond", "190.5"),
+            ("0", "device_bench", "void olrank::device::<unnamed>::apply_kernel<(int)8>(int, double *)", "GPU Speed Of Light Throughput", "DRAM Throughput", "%", "71.2"),
+            ("0", "device_bench", "void olrank::device::<unnamed>::apply_kernel<(int)8>(int, double *)", "Launch Statistics", "Waves Per SM", "", "3")]
     pathlib.Path(after("--log-file")).write_text("==PROF== Connected\n" + "\n".join(",".join('"%s"' % cell for cell in row) for row in rows))
 elif name == "nsys":
     database = sqlite3.connect(flag_value("--output=") + ".sqlite")

@@ -363,6 +363,13 @@ class FakeProgramsTest(Evidence):
         self.assertIn("the driver reports no device", said)
         self.assertFalse(self.folder.exists())
 
+    def test_a_driver_that_does_not_answer_is_no_gpu(self) -> None:
+        self.plan(hangs="olrank")
+        with mock.patch.object(self.script, "ANSWER", 1.0):
+            status, said = self.prove()
+        self.assertEqual(status, 2)
+        self.assertIn("has not answered within 1 s", said)
+
     def test_refuses_a_folder_with_other_files(self) -> None:
         self.folder.mkdir()
         (self.folder / "thesis.txt").write_text("mine")

@@ -1,0 +1,228 @@
+"""The steps that measure: operations, counters, trials, rounds, members, jobs, memory. A missed target fails none of them."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Sequence
+
+from evidence.card import SECTIONS, busy_share, counters_of
+from evidence.programs import SKIP_STATUS, Failed, Skipped, last_line
+from evidence.run import Step
+
+HOST_STAGES = {"rank", "click", "eval"}  # all others are GPU time
+# The operations that most of a round's time goes to, up to where their names become ambiguous.
+PROFILED = ("tangent_kernel/pair_doc_kernel n={n} ", "inverse_factor/apply_factor n={n} ", "inverse_factor/dual_gram n={n} ",
+            "inverse_factor/append_pairs n={n} ", "certain_orders/certain_by_width", "pair_training/forward_history n={n} N=1 ",
+            "pair_training/pair_gradients n={n} N=1 ", "largest_curvature/iterate_curvature n={n} ")
+
+
+# --- operations ---------------------------------------------------------------------------------
+
+
+def bench(step: Step) -> None:
+    """Every kernel compared with its ceiling and with LibTorch."""
+    report = step.run.folder / "device_bench.json"
+    report.unlink(missing_ok=True)
+    try:
+        status, output = step.command([step.run.bench, "--json", report])
+    finally:
+        if report.exists():  # keep what was measured before a hang
+            take_rows(step, json.loads(report.read_text(encoding="utf-8")))
+    check_bench(status, output)
+
+
+def check_bench(status: int, output: str) -> None:
+    if status == SKIP_STATUS:
+        raise Skipped(last_line(output))
+    if status != 0:
+        complaints = [line for line in output.splitlines() if line.startswith("device_bench: ")]
+        raise Failed(f"device_bench ended with {status}: {'; '.join(complaints[:3]) or last_line(output)}")
+
+
+def take_rows(step: Step, found: dict) -> None:
+    step.numbers.update(ceilings=found["ceilings"], rows=found["measurements"])
+    for row in found["measurements"]:
+        for verdict in row["targets"]:
+            step.target(f"{identity(row)}: {verdict['what']}", verdict["measured"], verdict["target"], verdict["at_most"])
+    if at_end := found.get("ceilings_at_end"):
+        compare_ceilings(step, found["ceilings"], at_end, "after the operations")
+
+
+def compare_ceilings(step: Step, first: dict, later: dict, when: str) -> None:
+    step.numbers[f"ceilings {when}"] = later
+    for name, value in later.items():
+        step.at_least(f"{name} {when}, over its first measurement", value / max(first[name], 1e-9), 0.97)
+
+
+def identity(row: dict) -> str:
+    return " ".join([row["name"], *(f"{key}={value}" for key, value in row["parameters"].items())])
+
+
+def ceilings(step: Step) -> None:
+    """The ceilings once more: a hot device may be slower."""
+    report = step.run.folder / "ceilings.json"
+    check_bench(*step.command([step.run.bench, "--ceilings", "--json", report]))
+    later = json.loads(report.read_text(encoding="utf-8"))["ceilings"]
+    first = next((one["numbers"].get("ceilings") for one in step.run.results if one["name"] == "bench"), None)
+    compare_ceilings(step, first or later, later, "after all steps")
+
+
+def counters(step: Step) -> None:
+    """Nsight Compute's counters of the operations that a round spends its time in."""
+    n = step.run.pick(10_000, 140)
+    listed = [f"{line} " for line in step.must([step.run.bench, "--list"]).replace("n=10000 ", f"n={n} ").splitlines()]
+    names = [text.format(n=n) for text in PROFILED]
+    known = [name for name in names if any(line.startswith(name) for line in listed)]
+    step.numbers["missing"] = [name for name in names if name not in known]
+    only = [word for name in known for word in ("--only", name)]
+    once = [step.run.bench, "--once", *only]
+    if step.run.rehearse:
+        step.numbers["started"] = len(step.must(once).splitlines())
+        return
+    report = step.run.folder / "counters.csv"
+    sections = [word for section in SECTIONS for word in ("--section", section)]
+    status, output = step.command([step.run.programs.profiler_of_kernels(), "--profile-from-start", "off", "--clock-control", "none", "--csv",
+                                   "--print-kernel-base", "function", "--force-overwrite", "--log-file", report, *sections, *once])
+    text = report.read_text(encoding="utf-8") if report.exists() else ""
+    step.numbers["kernels"] = counters_of(text)
+    if not step.numbers["kernels"]:
+        complaint = re.search(r"==ERROR== (.*)", text + output)
+        raise Skipped(f"ncu does not work on this machine: {complaint[1] if complaint else last_line(output)}")
+    if status != 0:
+        raise Failed(f"device_bench under ncu ended with {status}: {last_line(output)}")
+
+
+# --- trials -------------------------------------------------------------------------------------
+
+
+def picked(summary: dict) -> dict:
+    """What is kept of a trial. Its seconds are wall-clock time; the GPU is idle in what no stage of its own accounts for."""
+    keys = ("seconds", "process_seconds", "rounds_per_second", "seconds_by_stage", "peak_memory_bytes", "parameters", "result_fingerprint")
+    on_device = sum(seconds for stage, seconds in summary.get("seconds_by_stage", {}).items() if stage not in HOST_STAGES)
+    return {**{key: summary.get(key) for key in keys}, "idle_share": 1.0 - on_device / max(summary["seconds"], 1e-9)}
+
+
+def trials(step: Step) -> None:
+    """Trials of the paper's size, twice for their spread: full and diagonal covariance, and TF32."""
+    pick = step.run.pick
+    flags = ["--ranker", "olranknet", "--width", pick(100, 8), "--steps", pick(20, 2), "--rounds", pick(5000, 20), "--protocol-eval-every",
+             pick(100, 10), "--data", step.run.large_data(step)]
+    seconds: dict[str, list[float]] = {"full": [], "diagonal": []}
+    for number in (1, 2):
+        for covariance, found in seconds.items():
+            name = f"{covariance} {number}"
+            summary = step.trial(name.replace(" ", "-"), [*flags, "--covariance", covariance])
+            step.numbers[name] = picked(summary)
+            found.append(summary["seconds"])
+    for covariance, found in seconds.items():
+        step.numbers[f"spread of {covariance}"] = max(found) / max(min(found), 1e-9) - 1.0
+    full = sum(seconds["full"])
+    step.at_most("seconds of a trial, full covariance, T = 5000, the slower of two", max(seconds["full"]), 4.0)
+    step.at_most("full over diagonal", full / max(sum(seconds["diagonal"]), 1e-9), 1.2)
+    if not step.run.rehearse:  # the CPU has no TF32
+        summary = step.trial("tf32", [*flags, "--covariance", "full", "--precision", "tf32"])
+        step.numbers["tf32"] = picked(summary)
+        step.at_most("training in TF32 over float32, whole trials", summary["seconds"] / max(full / 2.0, 1e-9), 1.0)
+
+
+def round_command(step: Step, flags: Sequence[object], rounds: int) -> list[object]:
+    pick = step.run.pick
+    on_device = [] if step.run.rehearse else ["--device", step.run.device]
+    return [step.run.olrank, "bench", "round", "--docs", pick(125, 20), "--width", pick(100, 8), "--rounds", pick(rounds, 3), *flags, *on_device]
+
+
+def measured_stages(step: Step, name: str, flags: Sequence[object]) -> dict[str, dict[str, float]]:
+    """Median seconds by stage, by what is measured and n."""
+    report = step.run.scratch / f"{name}.json"
+    step.must([*round_command(step, flags, 101), "--json", report])
+    found: dict[str, dict[str, float]] = {}
+    for one in json.loads(report.read_text(encoding="utf-8"))["measurements"]:
+        _, structure, stage = one["name"].split("/")
+        found.setdefault(f"{structure} n={one['parameters']['n']}", {})[stage] = one["seconds"]["median"]
+    step.numbers.update(found)
+    return found
+
+
+def rounds(step: Step) -> None:
+    """A round in the middle of a trial, of the full covariance and of ten members by either schedule."""
+    pick = step.run.pick
+    sizes = pick((1000, 10_000), (40, 80))
+    found = measured_stages(step, "full", ["--structure", "full", "--pairs", ",".join(map(str, sizes))])
+    for n, wanted in zip(sizes, (0.5, 1.5)):
+        stages = found[f"full n={n}"]
+        step.at_most(f"milliseconds of a round at n = {n}", 1e3 * stages["total"], wanted)
+        if "idle" in stages:
+            step.at_most(f"share of a round at n = {n} in which the GPU is idle", stages["idle"] / max(stages["total"], 1e-9), 0.1)
+    schedules = [] if step.run.rehearse else ["--member-schedule", "streams,batched"]
+    measured_stages(step, "members", ["--structure", pick("ensemble-10", "ensemble-2"), "--pairs", pick("100,1000,10000", "10,40"), *schedules])
+    count_busy(step, sizes[0])
+
+
+def count_busy(step: Step, n: int) -> None:
+    """The GPU's idle share by Nsight Systems, which sees every kernel and copy, where it is installed."""
+    key = f"idle share by nsys, full n={n}"
+    if step.run.rehearse:
+        return
+    try:
+        profiler = step.run.programs.profiler_of_rounds()
+    except Skipped as missing:
+        step.numbers[key] = str(missing)
+        return
+    trace, report, played = step.run.scratch / "round", step.run.scratch / "profiled.json", 101
+    command = round_command(step, ["--structure", "full", "--pairs", n, "--json", report], played)
+    status, output = step.command([profiler, "profile", "--trace=cuda", "--sample=none", "--cpuctxsw=none", "--cuda-graph-trace=graph",
+                                   "--export=sqlite", "--force-overwrite=true", f"--output={trace}", *command], share=0.5)
+    if status != 0 or not trace.with_suffix(".sqlite").exists() or not report.exists():
+        step.numbers[key] = f"nsys does not work on this machine: {last_line(output)}"
+        return
+    measured = json.loads(report.read_text(encoding="utf-8"))["measurements"]
+    elapsed = next(one["seconds"]["median"] for one in measured if one["name"].endswith("/elapsed"))
+    busy = busy_share(trace.with_suffix(".sqlite"), played * elapsed)
+    step.numbers[key] = "no work seen" if busy is None else 1.0 - busy
+
+
+def members(step: Step) -> None:
+    """Ten members compared with one; streams compared with batched."""
+    pick = step.run.pick
+    flags = ["--ranker", "p2neurrank", "--width", pick(100, 8), "--steps", pick(20, 2), "--rounds", pick(1000, 10), "--data",
+             step.run.small_data(step)]
+    cases = {"N=1": ["--members", "1"], **{f"N=10 {one}": ["--members", "10", "--member-schedule", one] for one in ("auto", "streams", "batched")}}
+    for name, more in cases.items():
+        step.numbers[name] = picked(step.trial(name.replace(" ", "-"), [*flags, *more]))
+    seconds = {name: step.numbers[name]["seconds"] for name in cases}
+    step.at_most("a trial of N = 10 over one of N = 1, T = 1000", seconds["N=10 auto"] / max(seconds["N=1"], 1e-9), 3.0)
+    if len({step.numbers[name]["result_fingerprint"] for name in cases if name != "N=1"}) != 1:
+        raise Failed("the schedules of ten members differ in their results")
+
+
+def jobs(step: Step) -> None:
+    """Sixteen trials at once compared with one."""
+    pick = step.run.pick
+    count = pick(16, 2)
+
+    def wall(name: str, seeds: str, at_once: int, played: int) -> float:
+        start = time.monotonic()
+        step.play(name, ["--ranker", "olranknet", "--covariance", "full", "--width", pick(100, 8), "--rounds", played, "--seeds", seeds,
+                         "--jobs", at_once, "--data", step.run.small_data(step)])
+        return time.monotonic() - start
+
+    step.run.small_data(step)  # not on the clock
+    played = pick(1000, 10)
+    empty = wall("jobs-none", "1", 1, 1)  # loading and starting
+    one = wall("jobs-one", "1", 1, played) - empty
+    all_of_them = wall("jobs-all", f"1-{count}", count, played) - empty
+    step.numbers.update(trials=count, start=empty, seconds_of_one=one, seconds_of_all=all_of_them)
+    step.at_least(f"throughput of {count} trials at once over one's", count * one / max(all_of_them, 1e-9), 6.0)
+
+
+def memory(step: Step) -> None:
+    """A network whose p × p matrix fits on no GPU, and a smaller one in both forms."""
+    pick = step.run.pick
+    for width, form, played in ((1024, "dual", 200), (512, "dual", 100), (512, "primal", 100)):
+        name = f"m={width} {form}"
+        summary = step.trial(name.replace(" ", "-"), ["--ranker", "olranknet", "--covariance", "full", "--form", form, "--width",
+                                                      pick(width, width // 64), "--rounds", pick(played, 10), "--data", step.run.small_data(step)])
+        last = summary["last"]
+        step.numbers[name] = {**picked(summary), "pairs": last["pairs"], **{key: last.get(key) for key in ("posterior_bytes", "device_bytes")}}

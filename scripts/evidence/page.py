@@ -1,0 +1,131 @@
+"""evidence.md, from what evidence.json holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def page(evidence: dict) -> str:
+    parts = [head(evidence), outcomes(evidence), targets(evidence), side_by_side(evidence), kernels(evidence), counters(evidence),
+             trials(evidence), cards(evidence), numbers(evidence)]
+    return "\n".join(part for part in parts if part)
+
+
+def numbers_of(evidence: dict, name: str) -> dict:
+    return next((step["numbers"] for step in evidence["steps"] if step["name"] == name), {})
+
+
+def head(evidence: dict) -> str:
+    found = numbers_of(evidence, "machine")
+    lines = ["# Evidence" if evidence["kind"] == "evidence" else "# Rehearsal on the CPU with tiny sizes: nothing here is a measurement", ""]
+    lines += [f"- started {evidence['started']}, {evidence['seconds']:.0f} s"]
+    lines += [f"- olrank {found['version']}, commit {found['commit']}, {found['compiler']}, LibTorch {found['libtorch']}"] if found else []
+    for device in found.get("devices", []):
+        lines.append(f"- {device['name']}, capability {device['capability']}, {device['memory_bytes'] / 2**30:.0f} GiB")
+    card = found.get("card")
+    lines += [f"- {'; '.join(f'{key} {value}' for key, value in card.items())}"] if isinstance(card, dict) else [f"- {card}"] if card else []
+    lines += [f"- {found['processor']}, {found['threads']} threads, {found['system']}"] if found else []
+    met = evidence["targets"]
+    lines += ["", f"**{evidence['outcome']}**, {met['met']} targets met, {met['missed']} missed."]
+    return "\n".join(lines) + "\n"
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    lines = [f"| {' | '.join(header)} |", f"|{'---|' * len(header)}"]
+    lines += [f"| {' | '.join(str(cell).replace('|', '/') for cell in row)} |" for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def outcomes(evidence: dict) -> str:
+    rows = [(step["name"], step["outcome"], f"{step['seconds']:.1f}", f"{step['limit']:.0f}", step["reason"]) for step in evidence["steps"]]
+    return "## Steps\n\n" + table(("step", "outcome", "seconds", "at most", "reason"), rows)
+
+
+def targets(evidence: dict) -> str:
+    words = {True: "OK", False: "below", None: "not compared"}
+    rows = [(step["name"], check["what"], short(check["measured"]), f"{'≤' if check['at_most'] else '≥'} {short(check['target'])}", words[check["ok"]])
+            for step in evidence["steps"] for check in step["checks"]]
+    return "## Targets\n\n" + table(("step", "what", "measured", "target", ""), rows) if rows else ""
+
+
+def side_by_side(evidence: dict) -> str:
+    found = numbers_of(evidence, "curves")
+    if "curve" not in found:
+        return ""
+    rows = [(row["round"], f"{row['cpu']:.6f}", f"{row['gpu']:.6f}", row["cpu_pairs"], row["gpu_pairs"]) for row in found["curve"]]
+    names = ("CPU", "CPU again") if evidence["kind"] == "rehearsal" else ("CPU", "GPU")
+    return "## One trial twice\n\n" + table(("round", *(f"NDCG@10, {name}" for name in names), *(f"pairs, {name}" for name in names)), rows)
+
+
+def identity(row: dict) -> str:
+    return " ".join([row["name"], *(f"{key}={value}" for key, value in row["parameters"].items())])
+
+
+def kernels(evidence: dict) -> str:
+    found = numbers_of(evidence, "bench")
+    if "rows" not in found:
+        return ""
+    ceilings = ", ".join(f"{name} {value:.3g}/s" for name, value in found["ceilings"].items())
+    rows = [(identity(row), f"{1e6 * row['seconds']['median']:.1f}", spread(row["seconds"]),
+             f"{1e6 * row['cold']['seconds']['median']:.1f}" if "cold" in row else "",
+             f"{row['operations']:.3g}", f"{row['bytes']:.3g}", row["ceiling"]["name"], short(row["share"]),
+             *((short(row["libtorch"]["ratio"]), short(row["libtorch"]["started_ratio"])) if "libtorch" in row else ("", "")))
+            for row in found["rows"]]
+    return f"## Kernels\n\nCeilings: {ceilings}.\n\n" + table(
+        ("operation", "µs", "spread", "µs, cold caches", "operations", "bytes", "ceiling", "share", "times LibTorch", "its calls one by one"), rows)
+
+
+def spread(seconds: dict) -> str:
+    return f"{100 * (seconds['max'] / max(seconds['min'], 1e-12) - 1):.0f} %"
+
+
+def counters(evidence: dict) -> str:
+    found = numbers_of(evidence, "counters").get("kernels")
+    if not found:
+        return ""
+    names = list(dict.fromkeys(name for kernel in found for name in kernel if name != "kernel"))
+    rows = [(kernel["kernel"], *(kernel.get(name, "") for name in names)) for kernel in found]
+    return "## Counters\n\n" + table(("kernel", *names), rows)
+
+
+def is_trial(value: object) -> bool:
+    return isinstance(value, dict) and "seconds_by_stage" in value
+
+
+def trials(evidence: dict) -> str:
+    found = [(step["name"], what, one) for step in evidence["steps"] for what, one in step["numbers"].items() if is_trial(one)]
+    stages = list(dict.fromkeys(stage for *_, one in found for stage in one["seconds_by_stage"] or {}))
+    rows = [(name, what, *(short(one[key]) for key in ("seconds", "process_seconds", "rounds_per_second", "idle_share")),
+             *(short((one["seconds_by_stage"] or {}).get(stage)) for stage in stages)) for name, what, one in found]
+    header = ("step", "trial", "seconds", "of the process", "rounds/s", "GPU idle", *(f"{stage}, s" for stage in stages))
+    return "## Trials\n\n" + table(header, rows) if rows else ""
+
+
+def cards(evidence: dict) -> str:
+    """Least, median and largest of each step's samples."""
+    sampled = [step for step in evidence["steps"] if "card" in step]
+    if not sampled:
+        return ""
+    names = list(dict.fromkeys(name for step in sampled for name in step["card"] if name not in ("samples", "lower clocks")))
+    rows = [(step["name"], step["card"]["samples"], *("–".join(f"{value:.0f}" for value in step["card"].get(name, [])) for name in names),
+             ", ".join(f"{name} {100 * share:.0f} %" for name, share in step["card"]["lower clocks"].items())) for step in sampled]
+    return "## Card\n\n" + table(("step", "samples", *(f"{name}, least–median–most" for name in names), "lower clocks because of"), rows)
+
+
+def numbers(evidence: dict) -> str:
+    tables = {"machine": None, "curves": None, "bench": "rows", "counters": "kernels"}  # shown above, whole or this part of them
+    rows = [(step["name"], what, short(value)) for step in evidence["steps"] if tables.get(step["name"], "") is not None
+            for what, value in step["numbers"].items() if what != tables.get(step["name"]) and not is_trial(value)]
+    return "## Numbers\n\n" + table(("step", "what", "value"), rows) if rows else ""
+
+
+def short(value: object) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {short(inner)}" for key, inner in value.items())
+    if isinstance(value, list):
+        return ", ".join(short(inner) for inner in value)
+    return str(value)

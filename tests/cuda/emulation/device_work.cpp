@@ -25,7 +25,7 @@ namespace {
 
 /// Unfinished work, in the order of its starts, and the current recording.
 struct Device {
-  CUstream_st default_stream;
+  std::map<int, CUstream_st> default_streams;  // by device
   std::vector<Moment> pending;
   int recordings = 0;
   int recording_now = 0;
@@ -41,7 +41,12 @@ Device device;
 CUstream_st& state_of(Stream stream) {
   if (stream != nullptr) return *stream;
   not_while_recording("Work in the default stream");
-  return device.default_stream;
+  return device.default_streams[selected_device()];
+}
+
+void check_device_of(Stream stream) {
+  if (stream != nullptr && stream->device != selected_device())
+    throw std::logic_error("Work is started in a stream of another device than the selected one.");
 }
 
 std::size_t draw(std::size_t count) {
@@ -149,6 +154,7 @@ void leave_recording() {
 }  // namespace
 
 void start(Stream stream, std::function<void()> work, std::span<const std::byte> copied) {
+  check_device_of(stream);
   add(stream, std::move(work), copied);
   go_on();
 }
@@ -217,6 +223,7 @@ void not_while_recording(const char* what) {
 
 void begin_recording(Stream stream) {
   if (stream == nullptr) throw std::logic_error("The default stream cannot be recorded.");
+  check_device_of(stream);
   not_while_recording("Starting another recording");
   if (device.recordings_to_fail > 0) {
     --device.recordings_to_fail;
@@ -248,6 +255,7 @@ void give_recording_up() {
 }
 
 void Recording::start(Stream stream) {
+  check_device_of(stream);
   hold(stream, started_);
   const Moment before = latest(stream);
   std::map<const Task*, Moment> copies;
@@ -271,7 +279,9 @@ void forget_everything() {
     device.pending.back()->done = true;
     device.pending.pop_back();
   }
-  device.default_stream = {};
+  device.default_streams.clear();
+  set_device_count(1);
+  select_device(0);
 }
 
 }  // namespace olrank::emulation

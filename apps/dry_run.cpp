@@ -36,18 +36,23 @@ RankerLoad load_of(const ExperimentPlan& plan, const FoldData& fold) {
   return {fold.data.train.features(), fold.data.train.docs(), plan.trial.rounds, plan.trial.cutoff};
 }
 
-/// Every trial on a GPU holds its own copy of the data.
+/// The trials on a GPU share its copy of each fold that they play.
 void check_device_memory(const RankerSettings& ranker, const RankerPlan& planned, std::int64_t data,
-                         const GpuDescription& gpu, std::int64_t jobs) {
-  const std::int64_t left = gpu.free_bytes / jobs - data;
+                         std::int64_t folds, const GpuSlots& slots) {
+  const std::int64_t place = slots.tightest(data, folds);
+  const std::int64_t left = slots.bytes_on(place, data, folds);
   if (planned.bytes <= left) return;
+  const GpuDescription& gpu = slots.gpus()[place];
+  const std::int64_t trials = slots.slots_on(place);
+  const std::string others = slots.other_slots_for(planned.bytes, data, folds);
   throw InvalidArgument(
-      fmt::format("Ranker '{}' may need {} of GPU memory per trial with {} trials in parallel, plus {} of "
-                  "data each, but {} has {} free: {}.",
-                  ranker.name, readable_bytes(static_cast<double>(planned.bytes)), jobs,
-                  readable_bytes(static_cast<double>(data)), gpu.name,
-                  readable_bytes(static_cast<double>(gpu.free_bytes)),
-                  advice_on_memory(planned, std::max<std::int64_t>(0, left))));
+      fmt::format("Ranker '{}' may need {} of GPU memory per trial with {} in parallel on cuda:{}, plus {} "
+                  "of data, but "
+                  "{} has {} free there: {}{}{}.",
+                  ranker.name, readable_bytes(static_cast<double>(planned.bytes)), counted(trials, "trial"),
+                  gpu.index, readable_bytes(static_cast<double>(std::min(trials, folds) * data)), gpu.name,
+                  readable_bytes(static_cast<double>(gpu.free_bytes)), advice_on_memory(planned, left),
+                  others.empty() ? "" : ",", others));
 }
 
 /// Plays the first rounds of every ranker, as many at once as the run plays trials: they slow each other
@@ -68,11 +73,11 @@ std::map<std::string, TrialEstimate> estimate_rankers(const ExperimentPlan& plan
   std::exception_ptr failure;
   std::mutex mutex;
   std::atomic<std::size_t> next{0};
-  const auto work = [&] {
+  const auto work = [&](std::int64_t slot) {
     for (std::size_t task = next++; task < tasks; task = next++) {
       const TrialIdentity& trial = firsts[task % firsts.size()];
       try {
-        const TrialEstimate estimate = estimate_trial(plan, trial, fold, kCalibrationSeconds);
+        const TrialEstimate estimate = estimate_trial(plan, trial, fold, kCalibrationSeconds, slot);
         const std::lock_guard lock(mutex);
         estimates.emplace(trial.ranker, estimate);
       } catch (...) {
@@ -83,8 +88,8 @@ std::map<std::string, TrialEstimate> estimate_rankers(const ExperimentPlan& plan
     }
   };
   std::vector<std::thread> workers;
-  for (std::size_t job = 1; job < jobs; ++job) workers.emplace_back(work);
-  work();
+  for (std::size_t job = 1; job < jobs; ++job) workers.emplace_back(work, job);
+  work(0);
   for (std::thread& worker : workers) worker.join();
   if (failure) std::rethrow_exception(failure);
   return estimates;
@@ -99,10 +104,11 @@ void check_memory(const Configuration& configuration, const ExperimentPlan& plan
   const std::int64_t left = std::max<std::int64_t>(0, memory - data);
   const std::int64_t jobs = std::clamp<std::int64_t>(std::ssize(trials_of(plan)), 1, plan.jobs);
   const DeviceChoice device = choose_device(configuration);
+  const GpuSlots slots = GpuSlots::of(configuration, device);
   for (const RankerSettings& ranker : configuration.rankers) {
     const RankerPlan planned = plan_ranker(ranker, load_of(plan, *fold));
     if (device.takes(ranker)) {
-      check_device_memory(ranker, planned, data, *device.gpu, jobs);
+      check_device_memory(ranker, planned, data, std::ssize(plan.folds), slots);
       continue;
     }
     if (planned.bytes <= left / jobs) continue;

@@ -178,22 +178,27 @@ std::string exploration_advice(const RankerSettings& ranker, const DataSettings&
   return fmt::format("{}", fmt::join(ways, " or "));
 }
 
+std::int64_t matrix_bytes(const FeatureMatrix& docs) {
+  return docs.docs * docs.features * std::int64_t{sizeof(float)};
+}
+
 /// Parallel trials share the available memory equally.
-ExperimentRanker::Make maker_of(const RankerSettings& ranker, std::int64_t cutoff,
-                                const DeviceChoice& device, std::int64_t jobs, RankGroup* ranks) {
-  if (!device.takes(ranker)) {
-    if (device.gpu) log_info("Ranker '{}' runs on the CPU: {}.", ranker.name, *why_not_on_device(ranker));
-    return [&ranker, cutoff, memory = available_memory() / jobs, ranks](const RankerData& data,
-                                                                        const TrialKeys& keys) {
-      return make_ranker(ranker, data.train.features, keys, cutoff,
-                         {.labels = data.labels, .memory = memory, .ranks = ranks});
-    };
-  }
-  const GpuDescription& gpu = *device.gpu;
-  if (jobs > available_threads()) sleep_while_waiting(gpu);
-  return [&ranker, cutoff, index = gpu.index, memory = gpu.free_bytes / jobs, ranks](
-             const RankerData& data, const TrialKeys& keys) {
-    const DeviceHome home{index, data.train, data.most_docs, data.eval_docs, memory};
+ExperimentRanker::Make maker_on_cpu(const RankerSettings& ranker, std::int64_t cutoff, std::int64_t jobs,
+                                    RankGroup* ranks) {
+  return [&ranker, cutoff, memory = available_memory() / jobs, ranks](const RankerData& data,
+                                                                      const TrialKeys& keys) {
+    return make_ranker(ranker, data.train.features, keys, cutoff,
+                       {.labels = data.labels, .memory = memory, .ranks = ranks});
+  };
+}
+
+ExperimentRanker::Make maker_on_gpus(const RankerSettings& ranker, std::int64_t cutoff,
+                                     const GpuSlots& slots, std::int64_t folds, RankGroup* ranks) {
+  return [&ranker, cutoff, slots, folds, ranks](const RankerData& data, const TrialKeys& keys) {
+    const std::int64_t documents = matrix_bytes(data.train) + matrix_bytes(data.eval_docs);
+    const std::int64_t memory = slots.bytes_on(slots.tightest(documents, folds), documents, folds);
+    const DeviceHome home{slots.gpu_of(data.slot).index, data.train, data.most_docs, data.eval_docs,
+                          std::max<std::int64_t>(1, memory)};
     return make_ranker(ranker, data.train.features, keys, cutoff, {.home = &home, .ranks = ranks});
   };
 }
@@ -212,13 +217,22 @@ ExperimentPlan make_plan(const Configuration& configuration, const ExperimentReq
   ExperimentPlan plan;
   plan.out = configuration.run.out;
   const std::int64_t cutoff = configuration.protocol.cutoff;
-  const std::int64_t jobs = std::max<std::int64_t>(1, configuration.run.jobs);
+  const auto folds = std::ssize(configuration.data.folds);
+  const GpuSlots slots = GpuSlots::of(configuration, device);
+  const std::int64_t jobs = device.on_gpus() ? slots.jobs() : configuration.run.jobs;
+  if (jobs > available_threads()) {
+    for (const GpuDescription& gpu : device.gpus) sleep_while_waiting(gpu);
+  }
   for (const RankerSettings& ranker : configuration.rankers) {
     // Throws before anything is read or written.
     check_ranker(ranker, cutoff);
+    const bool on_gpus = device.takes(ranker);
+    if (device.on_gpus() && !on_gpus)
+      log_info("Ranker '{}' runs on the CPU: {}.", ranker.name, *why_not_on_device(ranker));
     plan.rankers.push_back({ranker.name,
                             ranker_recipe(ranker, device),
-                            maker_of(ranker, cutoff, device, jobs, request.ranks),
+                            on_gpus ? maker_on_gpus(ranker, cutoff, slots, folds, request.ranks)
+                                    : maker_on_cpu(ranker, cutoff, jobs, request.ranks),
                             {},
                             row_of(ranker.kind).needs_labels,
                             exploration_advice(ranker, configuration.data)});
@@ -257,7 +271,7 @@ ExperimentPlan make_plan(const Configuration& configuration, const ExperimentReq
   plan.data_difference = [&configuration] { return data_difference(configuration); };
   plan.checkpoint_every = configuration.run.checkpoint_every;
   plan.keep_checkpoints = static_cast<int>(configuration.run.keep_checkpoints);
-  plan.jobs = static_cast<int>(configuration.run.jobs);
+  plan.jobs = static_cast<int>(jobs);
   plan.threads = threads_of(configuration);
   plan.shard = request.shard;
   plan.existing = request.existing;

@@ -11,6 +11,7 @@
 #include "core/io/cache_folder.h"
 #include "core/ops/blas.h"
 #include "core/runtime/execution_context.h"
+#include "core/runtime/log.h"
 #include "core/version.h"
 #include "models/libtorch_runtime.h"
 
@@ -25,13 +26,23 @@ std::string cuda_version(int number) {
   return number == 0 ? "none" : fmt::format("{}.{}", number / 1000, number % 1000 / 10);
 }
 
+/// Null if the GPU cannot be used now, by this process or by any.
+ordered_json free_bytes_or_null(const GpuDescription& gpu) {
+  try {
+    return free_bytes_of(gpu);
+  } catch (const CudaError& error) {
+    log_warning("{}", error.what());
+    return nullptr;
+  }
+}
+
 ordered_json describe_gpu(const GpuDescription& gpu) {
   return {{"index", gpu.index},
           {"name", gpu.name},
           {"capability", fmt::format("{}.{}", gpu.capability_major, gpu.capability_minor)},
           {"multiprocessors", gpu.multiprocessors},
           {"memory_bytes", gpu.total_bytes},
-          {"free_bytes", free_bytes_of(gpu)}};
+          {"free_bytes", free_bytes_or_null(gpu)}};
 }
 
 ordered_json describe_machine() {
@@ -80,10 +91,12 @@ void print_as_text(const ordered_json& machine) {
     print_row("cuda", "not built in");
   }
   for (const ordered_json& gpu : cuda["devices"]) {
-    print_row(fmt::format("cuda:{}", gpu["index"].get<int>()),
-              fmt::format("{}, capability {}, {:.1f} of {:.1f} GiB free", text(gpu["name"]),
-                          text(gpu["capability"]), gpu["free_bytes"].get<double>() / kGibibyte,
-                          gpu["memory_bytes"].get<double>() / kGibibyte));
+    const ordered_json& free = gpu["free_bytes"];
+    print_row(
+        fmt::format("cuda:{}", gpu["index"].get<int>()),
+        fmt::format("{}, capability {}, {} of {:.1f} GiB free", text(gpu["name"]), text(gpu["capability"]),
+                    free.is_null() ? "unknown" : fmt::format("{:.1f}", free.get<double>() / kGibibyte),
+                    gpu["memory_bytes"].get<double>() / kGibibyte));
   }
   if (!cuda["no_device_because"].is_null()) print_row("gpu", "none: " + text(cuda["no_device_because"]));
   print_row("threads", fmt::format("{}", machine["threads"].get<int>()));

@@ -7,14 +7,14 @@ const Schema& RunSettings::schema() {
   static const Schema schema =
       SchemaBuilder<S>("run", "Where and how an experiment runs.")
           .field("device", &S::device,
-                 "`auto`, `cpu`, `cuda` or `cuda:N`; `auto` means the CPU until GPU performance has been "
-                 "measured")
+                 "`auto`, `cpu`, `cuda`, `cuda:N`, or GPUs that share the trials: `cuda:all`, `cuda:0-3`, "
+                 "`cuda:1,3`; `auto` means the CPU until GPU performance has been measured")
           .flag("device")
           .field("threads", &S::threads, "CPU threads shared by all trials; 0 uses every core")
           .at_least(0)
           .at_most(4096)
           .flag("threads")
-          .field("jobs", &S::jobs, "trials to run in parallel")
+          .field("jobs", &S::jobs, "trials to run in parallel; at least one on each GPU")
           .at_least(1)
           .at_most(4096)
           .flag("jobs")

@@ -19,6 +19,7 @@
 
 #include "core/data/data_loader.h"
 #include "core/data/normaliser.h"
+#include "core/error.h"
 #include "core/ops/blas.h"
 #include "core/runtime/device.h"
 #include "models/ranker_factory.h"
@@ -132,6 +133,14 @@ void measure(const TrialData& data, const Case& measured, std::int64_t rounds, s
   fmt::print("\n");
 }
 
+std::optional<int> one_gpu(const std::string& asked) {
+  const DeviceRequest request = parse_device(asked);
+  if (!request.on_gpus()) return std::nullopt;
+  if (request.every_gpu || request.gpus.size() > 1 || request.gpus[0].first != request.gpus[0].last)
+    throw InvalidArgument(fmt::format("--device {}: This program uses one GPU.", asked));
+  return request.gpus[0].first;
+}
+
 int run(const std::vector<std::string>& arguments) {
   std::int64_t rounds = 1000;
   std::int64_t eval_every = 0;
@@ -155,8 +164,7 @@ int run(const std::vector<std::string>& arguments) {
     } else if (arguments[i] == "--threads" && i + 1 < arguments.size()) {
       threads = std::max(std::atoi(arguments[++i].c_str()), 1);
     } else if (arguments[i] == "--device" && i + 1 < arguments.size()) {
-      const DeviceRequest request = parse_device(arguments[++i]);
-      if (request.device.kind == DeviceKind::kCuda) gpu = request.device.index;
+      gpu = one_gpu(arguments[++i]);
     } else if (arguments[i] == "--neural") {
       neural = true;
     } else {

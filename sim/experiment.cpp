@@ -77,15 +77,15 @@ std::vector<TrialIdentity> in_order_of_play(std::vector<TrialIdentity> trials) {
 
 /// A trial with everything that it uses.
 struct Stage {
-  Stage(const ExperimentPlan& plan, const TrialIdentity& identity, const FoldData& fold,
+  Stage(const ExperimentPlan& plan, const TrialIdentity& identity, const FoldData& fold, std::int64_t slot,
         ExecutionContext& execution)
       : ranker_plan(ranker_of(plan, identity)),
         user_plan(user_of(plan, identity)),
         keys(TrialKeys::of(static_cast<std::uint64_t>(identity.seed),
                            static_cast<std::uint64_t>(identity.fold), identity.user)),
         labels(fold.data.train),
-        ranker(
-            ranker_plan.make(ranker_data(fold.data, ranker_plan.needs_labels ? &labels : nullptr), keys)),
+        ranker(ranker_plan.make(ranker_data(fold.data, ranker_plan.needs_labels ? &labels : nullptr, slot),
+                                keys)),
         queries(keys.key(Purpose::kQuery), fold.data.train.queries()),
         clicks(fold.recorded ? nullptr : user_plan.make(fold.data.max_grade)),
         trial(settings(plan, fold), fold.data,
@@ -128,8 +128,8 @@ class Experiment {
       throw InvalidArgument("Several ranks play one trial at a time: use --jobs 1.");
     const InterruptGuard guard;
     std::vector<std::thread> workers;
-    for (int job = 1; job < plan_.jobs; ++job) workers.emplace_back([this] { work(); });
-    work();
+    for (int slot = 1; slot < plan_.jobs; ++slot) workers.emplace_back([this, slot] { work(slot); });
+    work(0);
     for (std::thread& worker : workers) worker.join();
     outcome_.signal = stop_signal();
     progress_.end(outcome_.signal);
@@ -164,12 +164,12 @@ class Experiment {
   }
 
   /// Plays the first rounds of a ranker's trial and forgets them. A failure shows in the trial itself.
-  void calibrate_ranker(const TrialIdentity& identity, ExecutionContext& execution) {
+  void calibrate_ranker(const TrialIdentity& identity, std::int64_t slot, ExecutionContext& execution) {
     const MutedLog muted;
     try {
       const std::shared_ptr<const FoldData> fold = plan_.data->get(identity.fold);
       const auto begun = std::chrono::steady_clock::now();
-      Stage stage(plan_, identity, *fold, execution);
+      Stage stage(plan_, identity, *fold, slot, execution);
       const double setup = seconds_since(begun);
       const Calibration calibration =
           calibrate(stage.trial, Stage::settings(plan_, *fold), fold->data.train.queries(),
@@ -179,18 +179,18 @@ class Experiment {
     }
   }
 
-  void work() {
+  void work(std::int64_t slot) {
     ExecutionContext execution(std::max(1, plan_.threads / plan_.jobs));
     while (!stopping()) {
       const std::size_t number = next_calibration_.fetch_add(1);
       if (number >= calibrated_.size()) break;
-      calibrate_ranker(trials_[calibrated_[number]], execution);
+      calibrate_ranker(trials_[calibrated_[number]], slot, execution);
     }
     while (!stopping()) {
       const std::size_t number = next_.fetch_add(1);
       if (number >= trials_.size()) return;
       try {
-        const Ended ended = run_trial(number, execution);
+        const Ended ended = run_trial(number, slot, execution);
         const std::lock_guard lock(mutex_);
         outcome_.finished += ended == Ended::kFinished ? 1 : 0;
         outcome_.finished_before += ended == Ended::kFinishedBefore ? 1 : 0;
@@ -278,7 +278,7 @@ class Experiment {
     });
   }
 
-  Ended run_trial(std::size_t number, ExecutionContext& execution) {
+  Ended run_trial(std::size_t number, std::int64_t slot, ExecutionContext& execution) {
     const TrialIdentity& identity = trials_[number];
     const std::shared_ptr<const FoldData> fold = plan_.data->get(identity.fold);
     const TrialRecipe recipe =
@@ -292,7 +292,7 @@ class Experiment {
       return Ended::kFinishedBefore;
     }
     const auto begun = std::chrono::steady_clock::now();
-    Stage stage(plan_, identity, *fold, execution);  // may take a while to train
+    Stage stage(plan_, identity, *fold, slot, execution);  // may take a while to train
     Trial& trial = stage.trial;
     if (start == Start::kRestored) {
       restore(folder, trial, recipe);
@@ -493,10 +493,10 @@ ExperimentOutcome run_experiment(const ExperimentPlan& plan) {
 }
 
 TrialEstimate estimate_trial(const ExperimentPlan& plan, const TrialIdentity& identity,
-                             const FoldData& fold, double seconds) {
+                             const FoldData& fold, double seconds, std::int64_t slot) {
   ExecutionContext execution(std::max(1, plan.threads / plan.jobs));
   const auto begun = std::chrono::steady_clock::now();
-  Stage stage(plan, identity, fold, execution);
+  Stage stage(plan, identity, fold, slot, execution);
   TrialEstimate estimate;
   estimate.setup = seconds_since(begun);
   const TrialSettings settings = Stage::settings(plan, fold);

@@ -64,7 +64,7 @@ struct ExperimentPlan {
   std::function<std::string()> data_difference;
   std::int64_t checkpoint_every = 1000;
   int keep_checkpoints = 1;
-  int jobs = 1;
+  int jobs = 1;     // trials at once, each in a slot of its own
   int threads = 1;  // of all jobs together
   Shard shard;
   Existing existing = Existing::kRefuse;
@@ -112,8 +112,9 @@ struct TrialEstimate {
   std::int64_t state_bytes = 0;
   std::int64_t rounds_tried = 0;
 };
+/// Played in this slot of the plan's jobs.
 TrialEstimate estimate_trial(const ExperimentPlan& plan, const TrialIdentity& identity,
-                             const FoldData& fold, double seconds);
+                             const FoldData& fold, double seconds, std::int64_t slot = 0);
 /// The time of the whole plan, from the estimates of all its rankers by name.
 RunForecast forecast_of(const ExperimentPlan& plan, const std::map<std::string, TrialEstimate>& estimates);
 

@@ -14,8 +14,10 @@ struct RankerData {
   std::int64_t most_docs = 0;               // of one of its queries
   FeatureMatrix eval_docs;                  // all documents to be scored in evaluations
   const LabelledQueries* labels = nullptr;  // for rankers that learn from them
+  std::int64_t slot = 0;                    // of the trials in parallel, from 0; chooses the GPU
 };
 
-RankerData ranker_data(const TrialData& data, const LabelledQueries* labels = nullptr);
+RankerData ranker_data(const TrialData& data, const LabelledQueries* labels = nullptr,
+                       std::int64_t slot = 0);
 
 }  // namespace olrank

@@ -18,7 +18,8 @@ namespace olrank {
 /// How a device represents what is known about θ.
 enum class DeviceCovariance { kDual, kPrimal, kDiagonal, kDiagonalOfInverse, kNone };
 
-/// The documents that networks on a device rank and score. Both matrices must outlive the networks.
+/// The documents that networks on a device rank and score. Both matrices must outlive the networks, which
+/// share one copy of each on a device.
 struct DeviceData {
   FeatureMatrix train;         // the documents of the queries that rounds ask
   std::int64_t most_docs = 0;  // the most documents of a query

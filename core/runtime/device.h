@@ -1,27 +1,37 @@
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace olrank {
 
-enum class DeviceKind { kCpu, kCuda };
+/// GPUs `first` to `last`, as CUDA numbers the visible ones.
+struct GpuRange {
+  int first = 0;
+  int last = 0;
 
-struct Device {
-  DeviceKind kind = DeviceKind::kCpu;
-  int index = 0;  // of the GPU, as CUDA numbers the visible ones
-
-  friend bool operator==(const Device&, const Device&) = default;
-  std::string name() const;  // "cpu", "cuda:0"
+  friend bool operator==(const GpuRange&, const GpuRange&) = default;
 };
+
+enum class DeviceKind { kAuto, kCpu, kGpus };
 
 /// What a user asked for; `auto` leaves the choice to olrank.
 struct DeviceRequest {
-  bool automatic = true;
-  Device device;
+  DeviceKind kind = DeviceKind::kAuto;
+  bool every_gpu = false;
+  std::vector<GpuRange> gpus;  // ascending and disjoint; empty with every_gpu
+
+  bool on_gpus() const { return kind == DeviceKind::kGpus; }
 };
 
-/// Parses auto, cpu, cuda or cuda:N; throws InvalidArgument for anything else.
+/// Parses auto, cpu, cuda (the first GPU), cuda:all, or a list of GPUs and ranges: cuda:1, cuda:0-3,
+/// cuda:0-1,4. Throws InvalidArgument for anything else.
 DeviceRequest parse_device(std::string_view text);
+
+/// The shortest name of these GPUs, in ascending order: "cuda:1", "cuda:0-3", "cuda:0-1,4". Without any it
+/// is "cpu".
+std::string device_name(std::span<const int> gpus);
 
 }  // namespace olrank

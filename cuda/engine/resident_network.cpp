@@ -60,8 +60,8 @@ ResidentPosteriorSpec posterior_spec(const DeviceNetworkSpec& spec) {
 ResidentNetwork::ResidentNetwork(const DeviceNetworkSpec& spec)
     : spec_(on_device_of(spec)),
       products_(plans_, stream_.get()),
-      train_(values_of(spec.data.train)),
-      eval_docs_(values_of(spec.data.eval_docs)),
+      train_(spec.device, spec.data.train),
+      eval_docs_(spec.device, spec.data.eval_docs),
       theta_(spec.first),
       rule_(std::span<const CertaintyRule>(std::array{spec.certainty.policy.rule(0.0, 0.0)})),
       view_(spec, train_.data()),

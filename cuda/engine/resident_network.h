@@ -10,6 +10,7 @@
 #include "cuda/engine/resident_history.h"
 #include "cuda/engine/resident_trainer.h"
 #include "cuda/engine/shadow_posterior.h"
+#include "cuda/engine/shared_documents.h"
 #include "cuda/engine/timeline.h"
 #include "cuda/engine/watched_posterior.h"
 #include "cuda/runtime/products.h"
@@ -58,8 +59,8 @@ class ResidentNetwork : public DeviceNetwork {
   OwnedStream stream_;
   ProductPlans plans_;
   Products products_;  // in stream_
-  DeviceArray<float> train_;
-  DeviceArray<float> eval_docs_;
+  SharedDocuments train_;
+  SharedDocuments eval_docs_;
   DeviceArray<float> theta_;  // [members × p]
   DeviceArray<CertaintyRule> rule_;
   QueryView view_;

@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
+#include "core/error.h"
 #include "cuda/runtime/check.h"
 
 namespace olrank {
@@ -55,8 +56,12 @@ GpuSurvey visible_gpus() {
 std::int64_t free_bytes_of(const GpuDescription& gpu) {
   std::size_t free_bytes = 0;
   std::size_t total_bytes = 0;
-  OLRANK_CUDA_CHECK(cudaSetDevice(gpu.index));
-  OLRANK_CUDA_CHECK(cudaMemGetInfo(&free_bytes, &total_bytes));
+  try {
+    OLRANK_CUDA_CHECK(cudaSetDevice(gpu.index));
+    OLRANK_CUDA_CHECK(cudaMemGetInfo(&free_bytes, &total_bytes));
+  } catch (const CudaError& error) {
+    throw CudaError(fmt::format("cuda:{} cannot be used now: {}", gpu.index, error.what()));
+  }
   return static_cast<std::int64_t>(free_bytes);
 }
 

@@ -19,12 +19,13 @@
 namespace olrank {
 
 /// The device that a ranker runs on, its memory, and the documents that the ranker will rank and score.
+/// Rankers on a device share its copy of these documents.
 struct DeviceHome {
   int device = 0;
   FeatureMatrix train;         // has to outlive the ranker, as does `eval_docs`
   std::int64_t most_docs = 0;  // of a query
   FeatureMatrix eval_docs;
-  std::int64_t memory = 0;  // bytes that the covariance may take on the device
+  std::int64_t memory = 0;  // bytes that the ranker may take on the device, next to these documents
 };
 
 /// A confident network or an ensemble whose rounds run on a device, with the draws of its CPU counterpart.

@@ -4,11 +4,14 @@
 
 #include <chrono>
 #include <csignal>
+#include <latch>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <set>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 
 #include "core/error.h"
 #include "core/io/atomic_file.h"
@@ -155,6 +158,38 @@ TEST(ExperimentTest, ResultsIndependentOfShardsJobsAndThreads) {
   EXPECT_EQ(again.finished, 0);
   EXPECT_EQ(again.finished_before, 12);
   EXPECT_EQ(table_of(plan.out), whole);
+}
+
+/// Waits in its first learn() for the others.
+class RankerThatMeetsOthers : public StubRanker {
+ public:
+  RankerThatMeetsOthers(std::int64_t features, std::latch& meet) : StubRanker(features), meet_(meet) {}
+  LearnReport learn(RoundContext& context, const Feedback& feedback) override {
+    if (std::exchange(waits_, false)) meet_.arrive_and_wait();
+    return StubRanker::learn(context, feedback);
+  }
+
+ private:
+  std::latch& meet_;
+  bool waits_ = true;
+};
+
+TEST(ExperimentTest, ParallelTrialsHaveSlotsOfTheirOwn) {
+  const TemporaryFolder folder;
+  ExperimentPlan plan = small_plan(folder.path());
+  plan.rankers.resize(1);
+  plan.users.resize(1);
+  plan.jobs = 3;  // as many as trials
+  std::latch meet(plan.jobs);
+  std::mutex mutex;
+  std::multiset<std::int64_t> slots;
+  plan.rankers[0].make = [&](const RankerData& data, const TrialKeys&) {
+    const std::lock_guard lock(mutex);
+    slots.insert(data.slot);
+    return std::make_unique<RankerThatMeetsOthers>(data.train.features, meet);
+  };
+  EXPECT_EQ(run_experiment(plan).finished, 3);
+  EXPECT_EQ(slots, (std::multiset<std::int64_t>{0, 1, 2}));
 }
 
 /// Scores with a copy of what it knew when it was asked, and takes its time.

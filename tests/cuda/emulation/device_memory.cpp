@@ -1,5 +1,6 @@
 #include "tests/cuda/emulation/device_memory.h"
 
+#include <fmt/format.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -12,6 +13,8 @@
 #include <stdexcept>
 #include <string>
 #include <utility>
+
+#include "core/error.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
@@ -235,6 +238,30 @@ bool Arena::holds(const void* first, std::size_t bytes) const {
 
 bool maps = true;
 bool shared = false;
+int devices = 1;
+thread_local int selected = 0;
+
+/// An array and its device.
+struct Owned {
+  std::size_t bytes = 0;
+  int device = 0;
+};
+
+using OwnedArrays = std::map<const std::byte*, Owned>;  // by their first byte
+
+OwnedArrays& owned_arrays() {
+  static OwnedArrays arrays;
+  return arrays;
+}
+
+bool belongs_to_another_device(const void* address) {
+  const auto* byte = static_cast<const std::byte*>(address);
+  const OwnedArrays& arrays = owned_arrays();
+  auto found = arrays.upper_bound(byte);
+  if (found == arrays.begin()) return false;
+  --found;
+  return byte < found->first + found->second.bytes && found->second.device != selected;
+}
 
 Ranges& pinned() {
   static Ranges ranges;
@@ -255,11 +282,33 @@ bool is_host_address(std::uintptr_t number) {
 
 }  // namespace
 
+void select_device(int index) {
+  if (index < 0 || index >= devices) throw CudaError(fmt::format("There is no device {}.", index));
+  selected = index;
+}
+
+int selected_device() {
+  return selected;
+}
+
+void set_device_count(int count) {
+  devices = count;
+}
+
+std::size_t bytes_allocated_on(int index) {
+  std::size_t bytes = 0;
+  for (const auto& [first, owned] : owned_arrays()) bytes += owned.device == index ? owned.bytes : 0;
+  return bytes;
+}
+
 void* allocate_on_device(std::size_t bytes) {
-  return arena().allocate(bytes);
+  void* array = arena().allocate(bytes);
+  owned_arrays()[static_cast<const std::byte*>(array)] = {bytes, selected};
+  return array;
 }
 
 void free_on_device(void* array) {
+  owned_arrays().erase(static_cast<const std::byte*>(array));
   arena().free(array);
 }
 
@@ -295,6 +344,7 @@ void share_host_memory() {
 }
 
 bool lies_on_device(const void* first, std::size_t bytes) {
+  if (belongs_to_another_device(first)) throw std::logic_error("A copy uses memory of another device.");
   return shared || arena().holds(first, bytes);
 }
 
@@ -324,6 +374,8 @@ void check_argument_bytes(const void* argument, std::size_t bytes) {
   for (std::size_t at = 0; at + sizeof number <= bytes; at += sizeof number) {
     std::memcpy(&number, static_cast<const std::byte*>(argument) + at, sizeof number);
     if (is_host_address(number)) throw std::logic_error("A kernel argument holds a host address.");
+    if (belongs_to_another_device(reinterpret_cast<const void*>(number)))
+      throw std::logic_error("A kernel argument holds an address of another device.");
   }
 }
 

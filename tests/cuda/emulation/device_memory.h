@@ -3,11 +3,21 @@
 #include <cstddef>
 #include <cstdint>
 
-// Memory of the emulated device. Only work on the device may access it; any other access ends the program
-// with a message. Writes outside an array's bounds and uses after free are detected.
+// Memory of the emulated devices. Only work on a device may access it; any other access ends the program
+// with a message. Writes outside an array's bounds and uses after free are detected, and so is memory of
+// another device than the one that works.
 namespace olrank::emulation {
 
-/// Bytes that are all 0xFF: NaN in float and double.
+/// Selects the device of the calling thread, 0 at first. Throws CudaError if there is no such device.
+void select_device(int index);
+int selected_device();
+/// 1 at first.
+void set_device_count(int count);
+
+/// The bytes of a device that are allocated now.
+std::size_t bytes_allocated_on(int index);
+
+/// Bytes of the selected device that are all 0xFF: NaN in float and double.
 void* allocate_on_device(std::size_t bytes);
 /// Throws std::logic_error if something was written outside the array's bounds.
 void free_on_device(void* array);
@@ -28,7 +38,8 @@ void unmap_on_device(std::byte* reserved);
 /// From now on, work on the device may use host memory.
 void share_host_memory();
 
-/// Whether these bytes belong to one allocated array, or are mapped.
+/// Whether these bytes belong to one allocated array, or are mapped. Throws std::logic_error if they are of
+/// another device than the selected one.
 bool lies_on_device(const void* first, std::size_t bytes);
 
 /// Device memory is accessible while one of these exists.
@@ -45,7 +56,8 @@ void register_pinned(void* first, std::size_t bytes);
 void forget_pinned(void* first);
 bool lies_in_pinned_memory(const void* first, std::size_t bytes);
 
-/// Throws std::logic_error if an argument of a kernel holds the address of host memory. Not used with
+/// Throws std::logic_error if an argument of a kernel holds the address of host memory, or of memory of
+/// another device than the selected one. Not used with
 /// sanitizers, which map so many addresses that small numbers look like addresses.
 void check_argument_bytes(const void* argument, std::size_t bytes);
 template <class T>

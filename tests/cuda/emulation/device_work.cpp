@@ -25,7 +25,7 @@ namespace {
 
 /// Unfinished work, in the order of its starts, and the current recording.
 struct Device {
-  CUstream_st default_stream;
+  std::map<int, CUstream_st> default_streams;  // by device
   std::vector<Moment> pending;
   int recordings = 0;
   int recording_now = 0;
@@ -43,7 +43,12 @@ Device device;
 CUstream_st& state_of(Stream stream) {
   if (stream != nullptr) return *stream;
   not_while_recording("Work in the default stream");
-  return device.default_stream;
+  return device.default_streams[selected_device()];
+}
+
+void check_device_of(Stream stream) {
+  if (stream != nullptr && stream->device != selected_device())
+    throw std::logic_error("Work is started in a stream of another device than the selected one.");
 }
 
 std::size_t draw(std::size_t count) {
@@ -163,6 +168,7 @@ std::vector<std::vector<std::size_t>> edges_of(const std::vector<Moment>& tasks)
 }  // namespace
 
 void start(Stream stream, std::function<void()> work, std::span<const std::byte> copied) {
+  check_device_of(stream);
   ++device.starts;
   add(stream, std::move(work), copied);
   go_on();
@@ -236,6 +242,7 @@ void not_while_recording(const char* what) {
 
 void begin_recording(Stream stream) {
   if (stream == nullptr) throw std::logic_error("The default stream cannot be recorded.");
+  check_device_of(stream);
   not_while_recording("Starting another recording");
   if (device.recordings_to_fail > 0) {
     --device.recordings_to_fail;
@@ -268,6 +275,7 @@ void give_recording_up() {
 }
 
 void Recording::start(Stream stream) {
+  check_device_of(stream);
   hold(stream, started_);
   const Moment before = latest(stream);
   std::map<const Task*, Moment> copies;
@@ -300,7 +308,9 @@ void forget_everything() {
     device.pending.back()->done = true;
     device.pending.pop_back();
   }
-  device.default_stream = {};
+  device.default_streams.clear();
+  set_device_count(1);
+  select_device(0);
 }
 
 }  // namespace olrank::emulation

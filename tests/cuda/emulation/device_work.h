@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cuda/runtime/stream.h"
+#include "tests/cuda/emulation/device_memory.h"
 #include "tests/cuda/emulation/emulator.h"
 
 // Asynchronous work of the emulated device. Only streams, events and waits order it, as on a GPU;
@@ -21,7 +22,8 @@ struct Task;
 /// A point in a stream's work; null is always complete.
 using Moment = std::shared_ptr<Task>;
 
-/// Starts work in this stream; null is the default stream, which other streams do not wait for. `copied` is
+/// Starts work in this stream, which must be one of the selected device; null is its default stream, which
+/// other streams do not wait for. `copied` is
 /// the host memory that the work reads or writes.
 void start(Stream stream, std::function<void()> work, std::span<const std::byte> copied = {});
 /// How often start() was called so far.
@@ -69,7 +71,7 @@ void give_recording_up();
 /// Graphs made so far, replacements that were no updates included.
 std::int64_t graphs_made();
 
-/// Drops all unfinished work, at the start of a test.
+/// Drops all unfinished work, at the start of a test, and leaves one device.
 void forget_everything();
 
 }  // namespace olrank::emulation
@@ -79,4 +81,5 @@ struct CUstream_st {
   olrank::emulation::Moment last;
   std::vector<olrank::emulation::Moment> held;  // what its next work waits for in addition
   int recording = 0;                            // number of its recording; 0 for none
+  int device = olrank::emulation::selected_device();
 };

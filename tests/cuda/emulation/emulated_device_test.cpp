@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "core/error.h"
 #include "cuda/engine/mapped_array.h"
 #include "cuda/engine/recorded_work.h"
 #include "cuda/runtime/device_array.h"
@@ -279,6 +280,52 @@ TEST_P(EmulatedDeviceTest, RejectsSizesBeyondGpuLimits) {
   EXPECT_THROW(started({1}, 227 * 1024 + 1), std::logic_error);
 }
 
+class SeveralDevicesTest : public EmulatedDeviceTest {
+ protected:
+  void SetUp() override {
+    EmulatedDeviceTest::SetUp();
+    emulation::set_device_count(2);
+  }
+  void TearDown() override {
+    use_device(0);
+    emulation::set_device_count(1);
+  }
+};
+
+TEST_P(SeveralDevicesTest, EachWorksInItsOwnStreamsAndMemory) {
+  use_device(1);
+  DeviceArray<int> other(1);
+  const OwnedStream there;
+  launch(store_kernel, {1}, {32}, 0, there.get(), 6, other.data());
+  use_device(0);
+  store(a_.get(), 5);
+  there.wait();
+  a_.wait();
+  EXPECT_EQ(found(), 5);
+  use_device(1);
+  EXPECT_EQ(other.to_host()[0], 6);
+}
+
+TEST_P(SeveralDevicesTest, AThreadStartsWorkOnItsDeviceOnly) {
+  DeviceArray<int> other(1);
+  Event event;
+  PinnedBytes here(sizeof(int));
+  use_device(1);
+  const OwnedStream there;
+  EXPECT_THROW(store(a_.get(), 1), std::logic_error) << "a stream of another device";
+  EXPECT_THROW(event.record(there.get()), std::logic_error);
+  EXPECT_THROW(fill_bytes(there.get(), other.data(), 0, sizeof(int)), std::logic_error);
+  EXPECT_THROW(copy_bytes(there.get(), here.data(), other.data(), sizeof(int)), std::logic_error);
+#if !defined(__SANITIZE_ADDRESS__)
+  EXPECT_THROW(store(there.get(), 1), std::logic_error) << "memory of another device";
+#endif
+  EXPECT_THROW(use_device(2), CudaError);
+  use_device(0);
+  store(a_.get(), 2);
+  a_.wait();
+  EXPECT_EQ(found(), 2);
+}
+
 /// Each block continues where the previous one ended, which no GPU guarantees.
 void in_a_row_kernel(int* numbers) {
   if (threadIdx.x == 0) numbers[blockIdx.x + 1] = numbers[blockIdx.x] + 1;
@@ -371,6 +418,7 @@ TEST_P(EmulatedDeviceTest, ARecordingRejectsMapping) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Schedules, EmulatedDeviceTest, testing::ValuesIn(kSchedules));
+INSTANTIATE_TEST_SUITE_P(Schedules, SeveralDevicesTest, testing::ValuesIn(kSchedules));
 
 class EmulatedDeviceDeathTest : public testing::Test {
  protected:

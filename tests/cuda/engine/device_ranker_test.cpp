@@ -74,8 +74,10 @@ FeatureMatrix all_features() {
   return {world().query(0).features.values, world().queries() * kDocs, kFeatures};
 }
 
-std::unique_ptr<OnlineRanker> make_on_device(const RankerSettings& settings, std::int64_t cutoff = 10) {
+std::unique_ptr<OnlineRanker> make_on_device(const RankerSettings& settings, std::int64_t cutoff = 10,
+                                             int device = 0) {
   DeviceHome home;
+  home.device = device;
   home.train = all_features();
   home.most_docs = kDocs;
   home.eval_docs = all_features();
@@ -282,6 +284,44 @@ TEST_P(DeviceRankerTest, TwoRunsHaveTheSameBits) {
     EXPECT_TRUE(play(*second, 1, 4).state == expected.state) << name;
     SetUp();
   }
+}
+
+/// The devices that tests may use; the emulation has two.
+int devices() {
+#if defined(OLRANK_KERNELS_EMULATED)
+  emulation::set_device_count(2);
+  return 2;
+#else
+  return static_cast<int>(visible_gpus().gpus.size());
+#endif
+}
+
+// One thread plays rounds on several devices in turn: every call selects the ranker's device.
+TEST_P(DeviceRankerTest, EveryDeviceHasTheSameBits) {
+  const int count = devices();
+  if (count < 2) GTEST_SKIP() << "one GPU";
+  for (const std::string name :
+       {"dual", "shadow_primal_inverse", "streams_ensemble", "reference_lambdarank"}) {
+    SCOPED_TRACE(name);
+    std::vector<std::unique_ptr<OnlineRanker>> rankers;
+    for (int device = 0; device < count; ++device)
+      rankers.push_back(make_on_device(settings_of(name), 10, device));
+    std::vector<Course> last(rankers.size());
+    std::vector<float> scores[2];
+    for (std::uint32_t round = 1; round <= 4; ++round) {
+      for (std::size_t i = 0; i < rankers.size(); ++i) last[i] = play(*rankers[i], round, round);
+      for (auto& of_one : scores) of_one.resize(all_features().docs);
+      for (std::size_t i = 0; i < 2; ++i) rankers[i]->begin_scores(all_features());
+      for (std::size_t i = 0; i < 2; ++i) {
+        while (!rankers[i]->scores_ready()) {
+        }
+        rankers[i]->finish_scores(scores[i]);
+      }
+      EXPECT_EQ(scores[0], scores[1]);
+      for (const Course& one : last) EXPECT_TRUE(one.state == last[0].state) << round;
+    }
+  }
+  device::use_device(0);
 }
 
 // TF32 rounds training alone: scores are computed in float32, and the first list, before any training, is

@@ -16,7 +16,9 @@
 // The twin of streams, events, graphs and copies.
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
-inline void use_device(int) {}
+inline void use_device(int index) {
+  emulation::select_device(index);
+}
 
 class OwnedStream {
  public:
@@ -32,6 +34,8 @@ class OwnedStream {
 class Event {
  public:
   void record(Stream stream) {
+    if (stream != nullptr && stream->device != device_)
+      throw std::logic_error("An event is recorded in a stream of another device.");
     moment_ = emulation::latest(stream);
     recorded_ = true;
   }
@@ -48,6 +52,7 @@ class Event {
  private:
   emulation::Moment moment_;
   bool recorded_ = false;
+  int device_ = emulation::selected_device();
 };
 
 class Graph {

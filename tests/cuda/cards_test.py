@@ -1,0 +1,113 @@
+"""`olrank run --device` on several emulated GPUs: the same bits wherever a trial is played, and what is refused."""
+
+import collections
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+PROGRAM = pathlib.Path(os.environ["OLRANK_BUILD"], "bin", "tests", "emulated_olrank")
+DATA = "synth:small?queries=30&test_queries=10&seed=3"
+RANKERS = ["--ranker", "olranknet,p2neurrank,pairrank", "--set", "ranker.p2neurrank.members=2", "--width", 4, "--steps", 2,
+           "--rounds", 6, "--protocol-eval-every", 3, "--seeds", "1-2", "--clicks", "perfect"]
+THREE = "Card=8GB,Card=8GB,Card=8GB"
+
+
+class Cards(unittest.TestCase):
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.root = pathlib.Path(temporary.name)
+
+    def olrank(self, *arguments, cards=THREE, **variables):
+        environment = {**os.environ, "OLRANK_EMULATED_GPUS": cards, **variables}
+        return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=120, env=environment)
+
+    def run_on(self, device, name, *arguments, **variables):
+        """Fingerprints by trial, and how many networks each GPU made."""
+        log = self.root / f"{name}.log"
+        done = self.olrank("run", "--quiet", "--data", DATA, "--device", device, "--out", self.root / name, *RANKERS, *arguments,
+                           OLRANK_EMULATED_LOG=str(log), **variables)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        summaries = sorted((self.root / name).glob("trials/*/*/*/*/summary.json"))
+        found = {str(path.parent.relative_to(self.root / name)): json.loads(path.read_text())["result_fingerprint"] for path in summaries}
+        self.assertEqual(len(found), 6)
+        return found, collections.Counter(log.read_text().split())
+
+    def refusal(self, *arguments, **options):
+        done = self.olrank("run", "--data", DATA, "--out", self.root / "refused", *arguments, **options)
+        self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
+        self.assertEqual(done.stderr.count("\n"), 1)
+        self.assertFalse((self.root / "refused").exists())
+        return done.stderr
+
+    def test_trials_have_the_same_bits_on_one_card_and_on_several(self):
+        one, made = self.run_on("cuda:0", "one")
+        self.assertEqual(made, {"cuda:0": 4})  # pairrank runs on the CPU
+        for device, jobs, schedule, cards in (
+            ("cuda:all", 4, "forward", {"cuda:0", "cuda:1", "cuda:2"}),
+            ("cuda:1-2", 1, "backward", {"cuda:1", "cuda:2"}),
+            ("cuda:2,0", 3, "random", {"cuda:0", "cuda:2"}),
+        ):
+            with self.subTest(device=device):
+                found, made = self.run_on(device, device, "--jobs", jobs, OLRANK_EMULATED_SCHEDULE=schedule)
+                self.assertEqual(found, one)
+                # Which card plays a trial is chance, as trials end; most cards get one.
+                self.assertLessEqual(set(made), cards)
+                self.assertGreater(len(made), 1)
+                self.assertEqual((self.root / device / "summary.csv").read_bytes(), (self.root / "one" / "summary.csv").read_bytes())
+        manifest = json.loads((self.root / "cuda:2,0" / "manifest.json").read_text())
+        self.assertEqual(manifest["device"], "cuda:0,2")
+        self.assertEqual(json.loads((self.root / "cuda:all" / "manifest.json").read_text())["device"], "cuda:0-2")
+
+    def test_trials_continue_on_other_cards(self):
+        whole, _ = self.run_on("cuda:0", "whole")
+        self.run_on("cuda:0", "parts")
+        for path in sorted((self.root / "parts").glob("trials/*/*/*/seed2")):
+            subprocess.run(["rm", "-r", path], check=True)
+        for path in sorted((self.root / "parts").glob("trials/*/*/*/seed1/summary.json")):
+            path.unlink()
+        found, made = self.run_on("cuda:1-2", "parts", "--resume")
+        self.assertEqual(found, whole)
+        self.assertGreater(made["cuda:1"] + made["cuda:2"], 0)
+
+    def test_info_lists_every_card_with_its_memory(self):
+        cards = "Card=8GB,Card=busy,Other card=4GB"
+        done = self.olrank("info", "--json", cards=cards)
+        self.assertEqual(done.returncode, 0)
+        self.assertEqual(done.stderr, "warning: cuda:1 cannot be used now.\n")
+        devices = json.loads(done.stdout)["cuda"]["devices"]
+        self.assertEqual([(gpu["index"], gpu["name"], gpu["free_bytes"]) for gpu in devices],
+                         [(0, "Card", 8 * 10**9), (1, "Card", None), (2, "Other card", 4 * 10**9)])
+        text = self.olrank("info", cards=cards).stdout
+        self.assertIn("cuda:1     Card, capability 9.0, unknown of 0.0 GiB free\n", text)
+        self.assertIn("cuda:2     Other card, capability 9.0, 3.7 of 3.7 GiB free\n", text)
+
+    def test_cards_that_do_not_exist_or_differ_are_refused(self):
+        for device, complaint in (
+            ("cuda:0-3", "There is no cuda:3: the driver reports 3 GPUs"),
+            ("cuda:2-1", "The range 2-1 in 'cuda:2-1' runs backwards: use 1-2."),
+            ("cuda:1,1", "'cuda:1,1' names cuda:1 twice: name each GPU once."),
+            ("cuda:0,", "'cuda:0,' is not a device: use auto, cpu, cuda, cuda:N, cuda:all or a list such as"),
+        ):
+            self.assertIn(complaint, self.refusal("--device", device, "--ranker", "olranknet"))
+        other = self.refusal("--device", "cuda:all", "--ranker", "olranknet", cards="Card=8GB,Other=8GB,Card=8GB")
+        self.assertIn("cuda:0 (Card, 132 multiprocessors) and cuda:1 (Other, 132 multiprocessors) differ", other)
+        self.assertIn("such as --device cuda:0,2.", other)
+        self.assertIn("There is no GPU", self.refusal("--device", "cuda:all", "--ranker", "olranknet", cards=""))
+        bench = self.olrank("bench", "round", "--device", "cuda:0-1")
+        self.assertEqual((bench.returncode, bench.stderr),
+                         (2, "olrank: --device cuda:0-1: This command uses one GPU: name one, such as cuda:0.\n"))
+
+    def test_too_little_memory_on_one_card_is_refused_before_the_run(self):
+        flags = ["--device", "cuda:all", "--jobs", 6, "--ranker", "olranknet", "--rounds", 1000, "--seeds", "1-6", "--clicks", "perfect"]
+        complaint = self.refusal(*flags, cards="Card=8GB,Card=30MB,Card=8GB")
+        self.assertIn("of GPU memory per trial with 2 trials in parallel on cuda:1,", complaint)
+        self.assertIn("Card has 30.0 MB free there", complaint)
+        self.assertIn("as would --device cuda:0,2 --jobs 4.\n", complaint)
+
+
+if __name__ == "__main__":
+    unittest.main()

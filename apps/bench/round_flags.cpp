@@ -14,6 +14,7 @@ namespace {
 MemberSchedule schedule_named(const std::string& name) {
   if (const auto schedule = value_named<MemberSchedule>(name)) return *schedule;
   std::vector<std::string> known;
+  known.reserve(EnumNames<MemberSchedule>::values.size());
   for (const auto& [value, text] : EnumNames<MemberSchedule>::values) known.emplace_back(text);
   throw InvalidArgument("--member-schedule " + must_be_one_of(name, known));
 }

@@ -188,7 +188,8 @@ def sanitize(tool: str) -> Callable[[Step], None]:
             if status != 0:
                 raise Failed(f"{tool}, {part}: {step.numbers[part]} errors, exit {status}: see log.txt")
         if unfinished:
-            raise Skipped(f"no error found, but the tests of {' and '.join(unfinished)} did not all finish in the step's time")
+            raise Skipped(f"no error found, but the tests of {' and '.join(unfinished)} did not all finish in the step's time: "
+                          f"`--only {tool} --budget 600` gives it more")
 
     check.__doc__ = f"compute-sanitizer's {tool} over the tests of kernels and engine."
     return check

@@ -8,6 +8,7 @@
 #include "core/online/preference_pair.h"
 #include "core/runtime/function_ref.h"
 #include "cuda/engine/mapped_array.h"
+#include "cuda/engine/saved_values.h"
 #include "cuda/ops/relu_layers.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
@@ -47,6 +48,8 @@ class ResidentPairs {
   NetworkShape shape_;
   MappedArray<float> rows_;  // [2 · pairs × factors]
   std::int64_t pairs_ = 0;
+  Lineage lineage_;
+  mutable LatestSave latest_save_;
 };
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -13,6 +13,7 @@
 #include "cuda/ops/inverse_covariance.h"
 #include "cuda/ops/inverse_factor.h"
 #include "cuda/runtime/address_range.h"
+#include "cuda/runtime/work.h"
 #include "models/posterior/posterior_plan.h"
 #include "tests/cuda/ops/kernel_test.h"
 
@@ -229,7 +230,7 @@ TEST_P(ResidentPosteriorTest, SavesWhatIsNewWhileRoundsGoOn) {
     StateWriter::Stored stored;
     ArrivedState arrived;
     for (int checkpoint = 0; checkpoint < 2; ++checkpoint) {
-      OwnedStream::wait_for(nullptr);
+      device::OwnedStream::wait_for(nullptr);
       const auto expected = saved_at_once(*posterior);
       StateWriter state(stored);
       posterior->save(state);

@@ -24,6 +24,8 @@ class MappedArray {
     fill_bytes(stream, range_.data() + before, 0, static_cast<std::size_t>(range_.bytes() - before));
   }
 
+  /// Whether reserve() moves the numbers.
+  bool moves_to_hold(std::int64_t size) const { return !in_place_ && size > moving_.capacity(); }
   bool grows_in_place() const { return in_place_; }
   std::int64_t bytes() const { return in_place_ ? range_.bytes() : moving_.bytes(); }
   T* data() { return in_place_ ? reinterpret_cast<T*>(range_.data()) : moving_.data(); }

@@ -10,6 +10,7 @@ namespace olrank::OLRANK_DEVICE_NAMESPACE {
 void ResidentPairs::append(Stream stream, const FactorRows& docs, const PreferencePair* pairs,
                            std::int64_t count) {
   const std::int64_t numbers = 2 * shape_.factors();
+  if (rows_.moves_to_hold((pairs_ + count) * numbers)) latest_save_.release();
   rows_.reserve(stream, (pairs_ + count) * numbers, pairs_ * numbers);
   static_assert(sizeof(PreferencePair) == 2 * sizeof(std::int32_t));
   gather_pairs(stream, docs, reinterpret_cast<const std::int32_t*>(pairs), count,
@@ -66,9 +67,8 @@ std::vector<double> ResidentPairs::gradient(Stream stream, std::int64_t pair) {
 }
 
 void ResidentPairs::save(StateWriter& state) const {
-  std::vector<float> rows(pairs_ * 2 * shape_.factors());
-  copy_to_host(rows_.data(), std::span(rows));
-  state.put("device.pairs", rows);
+  state.put_growing<float>("device.pairs", lineage_, DeviceSource(rows_.data(), latest_save_),
+                           pairs_ * 2 * shape_.factors());
 }
 
 void ResidentPairs::load(Stream stream, StateReader& state) {
@@ -77,6 +77,8 @@ void ResidentPairs::load(Stream stream, StateReader& state) {
   if (rows.size() % numbers != 0)
     state.fail("The observed pairs do not fit this network: their size is not a multiple of a pair's.");
   pairs_ = static_cast<std::int64_t>(rows.size() / numbers);
+  latest_save_.release();
+  lineage_.renew();
   rows_.reserve(stream, std::ssize(rows));
   OwnedStream::wait_for(stream);
   copy_to_device(std::span<const float>(rows), rows_.data());

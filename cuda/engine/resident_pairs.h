@@ -8,6 +8,7 @@
 #include "core/online/preference_pair.h"
 #include "core/runtime/function_ref.h"
 #include "cuda/engine/mapped_array.h"
+#include "cuda/engine/saved_values.h"
 #include "cuda/ops/relu_layers.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
@@ -53,6 +54,8 @@ class ResidentPairs {
   GrowingArray<double> of_parameters_;
   GrowingArray<double> of_docs_;
   GrowingArray<double> workspace_;
+  Lineage lineage_;
+  mutable LatestSave latest_save_;
 };
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

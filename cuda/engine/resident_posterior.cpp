@@ -12,6 +12,7 @@
 #include "cuda/engine/mapped_array.h"
 #include "cuda/engine/posterior_status.h"
 #include "cuda/engine/resident_pairs.h"
+#include "cuda/engine/saved_values.h"
 #include "cuda/ops/covariance_matrix.h"
 #include "cuda/ops/diagonal_covariance.h"
 #include "cuda/ops/inverse_covariance.h"
@@ -53,6 +54,7 @@ class DualPosterior : public ResidentPosterior {
   }
 
   void rebuild(Stream stream) override {
+    change_factor();
     if (const auto fresh = fresh_factor(stream)) {
       status_of_factor(stream, history_.pairs(), fresh->values(), spec_.lambda, status_.get());
       if (fresh->invert(stream)) {
@@ -104,15 +106,17 @@ class DualPosterior : public ResidentPosterior {
 
   void save(StateWriter& state) const override {
     history_.save(state);
-    std::vector<double> factor(factor_numbers(history_.pairs()));
-    copy_to_host(factor_.data(), std::span(factor));
-    state.put("device.factor", factor);
+    // The last block has room for more rows.
+    const std::int64_t n = history_.pairs();
+    state.put_growing<double>("device.factor", lineage_, DeviceSource(factor_.data(), latest_save_),
+                              factor_row(n), {}, factor_numbers(n) - factor_row(n));
     state.put("device.log_det", status_.read().log_det);
   }
   void load(Stream stream, StateReader& state) override {
     history_.load(stream, state);
     std::vector<double> factor(factor_numbers(history_.pairs()));
     state.get_into("device.factor", std::span(factor));
+    change_factor();
     factor_.reserve(stream, std::ssize(factor));
     OwnedStream::wait_for(stream);
     copy_to_device(std::span<const double>(factor), factor_.data());
@@ -120,6 +124,12 @@ class DualPosterior : public ResidentPosterior {
   }
 
  private:
+  /// To be called before rows that are there change.
+  void change_factor() {
+    latest_save_.release();
+    lineage_.renew();
+  }
+
   /// The factor of s K + λI; null where FreshFactor gives none.
   std::unique_ptr<FreshFactor> fresh_factor(Stream stream) {
     const std::int64_t n = history_.pairs();
@@ -164,6 +174,7 @@ class DualPosterior : public ResidentPosterior {
 
   void append(Stream stream, std::int64_t n, const FactorRows& docs, const double* m,
               const PreferencePair* pairs, std::int64_t count) {
+    if (factor_.moves_to_hold(factor_numbers(n + count))) latest_save_.release();
     factor_.reserve(stream, factor_numbers(n + count), factor_numbers(n));
     workspace_.reserve(stream, append_workspace(n, count));
     append_pairs(stream, n, factor_.data(), docs.docs, solved_.data(), docs.docs, m, spec_.lambda, pairs,
@@ -172,7 +183,9 @@ class DualPosterior : public ResidentPosterior {
 
   ResidentPosteriorSpec spec_;
   ResidentPairs history_;
-  MappedArray<double> factor_;   // L⁻¹, row blocks one after another
+  MappedArray<double> factor_;  // L⁻¹, row blocks one after another
+  Lineage lineage_;             // of its rows
+  mutable LatestSave latest_save_;
   GrowingArray<double> kernel_;  // s K_nV
   GrowingArray<double> solved_;  // L⁻¹ of it
   GrowingArray<double> workspace_;

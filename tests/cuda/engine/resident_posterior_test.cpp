@@ -1,7 +1,10 @@
 #include "cuda/engine/resident_posterior.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +13,7 @@
 #include "cuda/ops/inverse_covariance.h"
 #include "cuda/ops/inverse_factor.h"
 #include "cuda/runtime/address_range.h"
+#include "cuda/runtime/work.h"
 #include "models/posterior/posterior_plan.h"
 #include "tests/cuda/ops/kernel_test.h"
 #if defined(OLRANK_KERNELS_EMULATED)
@@ -294,6 +298,73 @@ TEST_P(ResidentPosteriorTest, OneOfFourChecksFactorisesAfresh) {
   EXPECT_EQ(emulation::factorisations() - before, 1);
 }
 #endif
+
+/// Bytes of each lineage, as the thread that writes a checkpoint gets them.
+using ArrivedState = std::map<std::uint64_t, std::vector<std::byte>>;
+
+/// Passes on what has arrived; returns whether nothing is left.
+bool pass_on(StateWriter& state, ArrivedState& arrived, bool wait) {
+  bool all = true;
+  for (const StateWriter::NewBytes& one : state.new_bytes()) {
+    std::vector<std::byte>& bytes = arrived[one.lineage];
+    all &= one.arrival->pass_on(
+        [&](const ArrivedBytes& new_ones) {
+          bytes.insert(bytes.end(), new_ones.bytes.begin(), new_ones.bytes.end());
+        },
+        wait);
+  }
+  return all;
+}
+
+/// The pairs' factors and L⁻¹ as saved at once, without the zeros at its end.
+std::vector<std::vector<std::byte>> saved_at_once(const ResidentPosterior& posterior) {
+  StateWriter state;
+  posterior.save(state);
+  StateReader reader(state.bytes(), "memory");
+  const auto pairs = reader.get<float>("device.pairs");
+  auto factor = reader.get<double>("device.factor");
+  factor.resize(device::factor_row(posterior.pairs()));
+  const auto bytes_of = [](const auto& values) {
+    const auto bytes = std::as_bytes(std::span(values));
+    return std::vector<std::byte>(bytes.begin(), bytes.end());
+  };
+  return {bytes_of(pairs), bytes_of(factor)};
+}
+
+// Rounds go on while a checkpoint is copied; a rebuild and the end wait for it.
+TEST_P(ResidentPosteriorTest, SavesWhatIsNewWhileRoundsGoOn) {
+  enum class Then { kRounds, kRebuild, kEnd };
+  for (const Then then : {Then::kRounds, Then::kRebuild, Then::kEnd}) {
+    auto posterior = after_rounds(DeviceCovariance::kDual);
+    StateWriter::Stored stored;
+    ArrivedState arrived;
+    for (int checkpoint = 0; checkpoint < 2; ++checkpoint) {
+      device::OwnedStream::wait_for(nullptr);
+      const auto expected = saved_at_once(*posterior);
+      StateWriter state(stored);
+      posterior->save(state);
+      const bool goes_on = checkpoint == 0 || then == Then::kRounds;
+      if (goes_on) {
+        for (std::uint64_t round = 0; round < 4; ++round) {
+          Query(200 + round).observe_in(*posterior);
+          pass_on(state, arrived, false);
+        }
+      } else if (then == Then::kRebuild) {
+        posterior->rebuild(nullptr);
+      } else {
+        posterior.reset();
+      }
+      EXPECT_TRUE(pass_on(state, arrived, true));
+      std::vector<std::vector<std::byte>> found;
+      for (const auto& [lineage, bytes] : arrived) {
+        EXPECT_EQ(bytes.size(), state.with_new_bytes().at(lineage));
+        found.push_back(bytes);
+      }
+      EXPECT_EQ(found, expected);
+      stored = state.with_new_bytes();
+    }
+  }
+}
 
 TEST_P(ResidentPosteriorTest, RefusesStatesOfOtherForms) {
   const auto posterior = after_rounds(DeviceCovariance::kDual, 2);

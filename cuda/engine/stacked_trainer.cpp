@@ -1,8 +1,12 @@
 #include "cuda/engine/stacked_trainer.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 
+#include "core/error.h"
 #include "core/math/step_size.h"
 #include "core/random/rng_stream.h"
 #include "cuda/ops/ndcg_weights.h"
@@ -29,6 +33,30 @@ std::vector<StepRates> rates_of(const DeviceNetworkSpec& spec) {
   return rates;
 }
 
+/// Why one kernel cannot take the steps; empty if it can.
+std::string_view why_not_in_one_kernel(const DeviceNetworkSpec& spec) {
+  if (spec.training.weigh_by_ndcg) return "LambdaRank's weights are computed by other kernels";
+  if (spec.training.precision != Precision::kFloat32) return "it computes in float32";
+  if (spec.shape.depth != 2) return "it trains networks with one hidden layer";
+  if (!trains_persistently(spec.shape, spec.members))
+    return "the network is too large for the shared memory of a multiprocessor, or the GPU does not start "
+           "cooperative kernels";
+  return {};
+}
+
+/// `auto` leaves members that are to be trained by a schedule to it. A function of the spec and the card.
+bool trains_in_one_kernel(const DeviceNetworkSpec& spec) {
+  if (spec.training.kernel == TrainingKernel::kRecorded) return false;
+  const std::string_view why_not = why_not_in_one_kernel(spec);
+  if (spec.training.kernel == TrainingKernel::kAuto)
+    return why_not.empty() && spec.training.schedule == MemberSchedule::kAuto;
+  if (!why_not.empty()) {
+    throw InvalidArgument(fmt::format(
+        "training_kernel = \"persistent\" is impossible for this ranker, as {}: use \"auto\".", why_not));
+  }
+  return true;
+}
+
 std::int64_t if_wanted(bool wanted, std::int64_t size) {
   return wanted ? size : 0;
 }
@@ -40,6 +68,7 @@ StackedTrainer::StackedTrainer(const DeviceNetworkSpec& spec, float* theta, Stre
       theta_(theta),
       stream_(stream),
       parameters_(spec.shape.parameters()),
+      in_one_kernel_(trains_in_one_kernel(spec)),
       centre_(spec.first),
       before_(spec.members * parameters_),
       outcome_(kOutcomes * spec.members),
@@ -62,6 +91,15 @@ void StackedTrainer::make_room(const ResidentHistory& history) {
   const ResidentHistory::Bucket& bucket = history.bucket();
   sizes_ = training_sizes(spec_.shape, spec_.members, bucket.docs, bucket.terms);
   const bool weighs = spec_.training.weigh_by_ndcg;
+  if (in_one_kernel_) {
+    const PersistentSizes sizes = persistent_sizes(spec_.shape, spec_.members, bucket.docs, bucket.terms);
+    const bool by_curvature = spec_.training.optimizer != Optimizer::kAdam;
+    sizes_ = {if_wanted(by_curvature, bucket.docs * spec_.shape.factors()), sizes.scores, sizes.partial,
+              sizes.losses};
+    gates_.reserve(stream_, sizes.gates);
+    slopes_.reserve(stream_, sizes.slopes);
+    norms_.reserve(stream_, sizes.norms);
+  }
   bool moved = rows_.reserve(stream_, sizes_.rows);
   moved |= scores_.reserve(stream_, sizes_.scores);
   moved |= partial_.reserve(stream_, sizes_.partial);
@@ -170,6 +208,10 @@ std::size_t StackedTrainer::next_schedule() const {
 }
 
 void StackedTrainer::start(const ResidentHistory& history) {
+  if (in_one_kernel_) {
+    descend(stream_, history, {0, spec_.members});
+    return;
+  }
   const std::int64_t trained = trained_in_bucket_++;
   const bool tries_both = spec_.training.schedule == MemberSchedule::kAuto && spec_.members > 1;
   if (trained == 0 || (tries_both && trained == 1)) {
@@ -197,27 +239,63 @@ void StackedTrainer::descend_all(const ResidentHistory& history, MemberSchedule 
   });
 }
 
+StackedObjective StackedTrainer::objective(Members members) const {
+  return {1.0, spec_.training.prior_weight, centre_.data() + members.first * parameters_};
+}
+
 void StackedTrainer::descend(Stream stream, const ResidentHistory& history, Members members) {
+  const PairHistoryView seen = view(history, members);
+  if (spec_.noise.deviation > 0.0) {
+    perturb_labels(stream, seen.terms, seen.count, members.count, noise_keys_.data() + members.first,
+                   round_.data(), spec_.noise.deviation, labels_.data() + members.first * seen.count);
+  }
+  if (spec_.training.optimizer != Optimizer::kGradientDescent) {
+    begin_training(stream, members.count * parameters_, theta_ + members.first * parameters_,
+                   optimizer_state(members));
+  }
+  if (in_one_kernel_) {
+    descend_in_one_kernel(stream, history, members);
+  } else {
+    descend_by_kernels(stream, history, members);
+  }
+}
+
+void StackedTrainer::descend_in_one_kernel(Stream stream, const ResidentHistory& history, Members members) {
+  PersistentTraining training;
+  training.stack = stack(members);
+  training.history = view(history, members);
+  training.objective = objective(members);
+  training.optimizer = spec_.training.optimizer;
+  training.steps = spec_.training.steps;
+  training.step = outcome_.data() + members.first;
+  training.rates = step_rates_.data();
+  training.state = optimizer_state(members);
+  training.stop_norm = spec_.training.stop_gradient_norm;
+  training.observed = observed_.data();
+  if (stops()) training.gradient = gradient_.data() + members.first * parameters_;
+  training.workspace = {scores_.data(), partial_.data(), gates_.data(),
+                        slopes_.data(), losses_.data(),  norms_.data()};
+  training.theta = theta_ + members.first * parameters_;
+  training.began = outcome_.data() + spec_.members + members.first;
+  training.ended = training.began + spec_.members;
+  train_persistently(stream, training);
+}
+
+void StackedTrainer::descend_by_kernels(Stream stream, const ResidentHistory& history, Members members) {
   const NetworkStack networks = stack(members);
   NetworkStack trained = networks;
   trained.precision = spec_.training.precision;
   const TrainingWorkspace work = workspace(members);
   const PairHistoryView plain = view(history, members);
   const std::int64_t p = parameters_;
-  const StackedObjective objective{1.0, spec_.training.prior_weight, centre_.data() + members.first * p};
+  const StackedObjective objective = this->objective(members);
   double* began = outcome_.data() + spec_.members + members.first;
   double* ended = began + spec_.members;
-  if (spec_.noise.deviation > 0.0) {
-    perturb_labels(stream, plain.terms, plain.count, members.count, noise_keys_.data() + members.first,
-                   round_.data(), spec_.noise.deviation, labels_.data() + members.first * plain.count);
-  }
   PairHistoryView seen = plain;
   if (spec_.training.weigh_by_ndcg) {
     seen.weights = weights_.data() + members.first * plain.count;
     seen.labels = labels_.data() + members.first * plain.count;
   }
-  if (spec_.training.optimizer != Optimizer::kGradientDescent)
-    begin_training(stream, members.count * p, networks.theta, optimizer_state(members));
   if (stops()) {
     copy_bytes(stream, steps_.data() + members.first, outcome_.data() + members.first,
                static_cast<std::size_t>(members.count) * sizeof(double));
@@ -328,7 +406,7 @@ std::int64_t StackedTrainer::bytes() const {
   return numbers * static_cast<std::int64_t>(sizeof(double)) +
          2 * before_.size() * static_cast<std::int64_t>(sizeof(float)) + rows_.bytes() + scores_.bytes() +
          partial_.bytes() + losses_.bytes() + labels_.bytes() + weights_.bytes() + changes_.bytes() +
-         curvature_work_.bytes();
+         curvature_work_.bytes() + gates_.bytes() + slopes_.bytes() + norms_.bytes();
 }
 
 void StackedTrainer::save(StateWriter& state) const {

@@ -14,15 +14,17 @@
 #include "cuda/ops/largest_curvature.h"
 #include "cuda/ops/optimizer_step.h"
 #include "cuda/ops/pair_training.h"
+#include "cuda/ops/persistent_training.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
 /// Full-batch training of N networks side by side; models/neural/full_batch_trainer.h has the mathematics.
-/// The J steps of all members are a graph that is recorded once per size of the history and replayed
-/// without the host.
+/// The J steps of all members are one kernel, or a graph that is recorded once per size of the history and
+/// replayed without the host.
 class StackedTrainer : public ResidentTrainer {
  public:
-  /// The spec's spans are read now only. `theta` [members × p] is trained.
+  /// The spec's spans are read now only. `theta` [members × p] is trained. Throws InvalidArgument if the
+  /// spec demands one kernel where that is impossible.
   StackedTrainer(const DeviceNetworkSpec& spec, float* theta, Stream stream);
 
   /// Waits only if curvatures are stale.
@@ -60,6 +62,9 @@ class StackedTrainer : public ResidentTrainer {
   std::size_t next_schedule() const;
   void descend_all(const ResidentHistory& history, MemberSchedule schedule);
   void descend(Stream stream, const ResidentHistory& history, Members members);
+  void descend_by_kernels(Stream stream, const ResidentHistory& history, Members members);
+  void descend_in_one_kernel(Stream stream, const ResidentHistory& history, Members members);
+  StackedObjective objective(Members members) const;
   void undo();
   void move(Stream stream, Members members, std::int64_t number);
   bool stops() const { return spec_.training.stop_gradient_norm > 0.0; }
@@ -75,6 +80,7 @@ class StackedTrainer : public ResidentTrainer {
   float* theta_;
   Stream stream_;
   std::int64_t parameters_;
+  bool in_one_kernel_;
   DeviceArray<float> centre_;     // θ₀
   DeviceArray<float> before_;     // θ before the latest training
   DeviceArray<double> outcome_;   // [kOutcomes × members]
@@ -100,6 +106,9 @@ class StackedTrainer : public ResidentTrainer {
   GrowingArray<double> weights_;
   GrowingArray<double> changes_;
   GrowingArray<double> curvature_work_;
+  GrowingArray<std::uint8_t> gates_;  // of the one kernel, like the next two
+  GrowingArray<double> slopes_;
+  GrowingArray<double> norms_;
   TrainingSizes sizes_;
 
   // Graphs for the latest size of the history.

@@ -221,6 +221,9 @@ __device__ void pass_forward(const Task& task, const Item& item, const Room& roo
         }
       }
     }
+    double output[kUnits];
+#pragma unroll
+    for (int j = 0; j < kUnits; ++j) output[j] = double{room.output[unit_share + j * shares]};
     std::uint8_t* gates = task.gates_of(item.member, item.part);
 #pragma unroll
     for (int i = 0; i < kDocs; ++i) {
@@ -230,7 +233,7 @@ __device__ void pass_forward(const Task& task, const Item& item, const Room& roo
       for (int j = 0; j < kUnits; ++j) {
         const bool passes = h[i][j] > 0.0F;
         active |= (passes ? 1U : 0U) << j;
-        sum += double{room.output[unit_share + j * shares]} * (passes ? double{h[i][j]} : 0.0);
+        sum += output[j] * (passes ? double{h[i][j]} : 0.0);
       }
       const int place = (doc_share + i * task.parts.doc_shares) * shares + unit_share;
       room.sums[place] = sum;

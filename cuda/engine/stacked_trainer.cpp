@@ -1,14 +1,11 @@
 #include "cuda/engine/stacked_trainer.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
-#include <string_view>
 
-#include "core/error.h"
 #include "core/math/step_size.h"
 #include "core/random/rng_stream.h"
+#include "cuda/engine/training_kernel_choice.h"
 #include "cuda/ops/ndcg_weights.h"
 #include "cuda/ops/tangent_factors.h"
 
@@ -31,30 +28,6 @@ std::vector<StepRates> rates_of(const DeviceNetworkSpec& spec) {
   for (std::int64_t number = 1; number <= spec.training.steps; ++number)
     rates.push_back(step_rates(number, 0.0));
   return rates;
-}
-
-/// Why one kernel cannot take the steps; empty if it can.
-std::string_view why_not_in_one_kernel(const DeviceNetworkSpec& spec) {
-  if (spec.training.weigh_by_ndcg) return "LambdaRank's weights are computed by other kernels";
-  if (spec.training.precision != Precision::kFloat32) return "it computes in float32";
-  if (spec.shape.depth != 2) return "it trains networks with one hidden layer";
-  if (!trains_persistently(spec.shape, spec.members))
-    return "the network is too large for the shared memory of a multiprocessor, or the GPU does not start "
-           "cooperative kernels";
-  return {};
-}
-
-/// `auto` leaves members that are to be trained by a schedule to it. A function of the spec and the card.
-bool trains_in_one_kernel(const DeviceNetworkSpec& spec) {
-  if (spec.training.kernel == TrainingKernel::kRecorded) return false;
-  const std::string_view why_not = why_not_in_one_kernel(spec);
-  if (spec.training.kernel == TrainingKernel::kAuto)
-    return why_not.empty() && spec.training.schedule == MemberSchedule::kAuto;
-  if (!why_not.empty()) {
-    throw InvalidArgument(fmt::format(
-        "training_kernel = \"persistent\" is impossible for this ranker, as {}: use \"auto\".", why_not));
-  }
-  return true;
 }
 
 std::int64_t if_wanted(bool wanted, std::int64_t size) {

@@ -120,6 +120,7 @@ constexpr std::array kUses = {
     SettingUse{"epochs", with_batches, has_mean_loss, kMeanLoss},
     SettingUse{"batch", with_batches, has_mean_loss, kMeanLoss},
     SettingUse{"precision", on_device},
+    SettingUse{"training_kernel", on_device, has_full_batches, kSumLoss},
     SettingUse{"exploration", by_epsilon},
     SettingUse{"epsilon", by_epsilon,
                [](const RankerSettings& settings) {

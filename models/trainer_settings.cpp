@@ -36,6 +36,10 @@ const Schema& TrainerSettings::schema() {
           .field("precision", &S::precision,
                  "precision of matrix products when training on a GPU; `tf32` rounds the factors to 10 "
                  "bits of mantissa for speed")
+          .field(
+              "training_kernel", &S::training_kernel,
+              "how a GPU takes the steps of full-batch training: in one kernel that keeps the documents in "
+              "shared memory, as a recorded graph of kernels, or the former wherever it is possible")
           .build();
   return schema;
 }

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/device/training_kernel.h"
 #include "core/ops/optimizer_step.h"
 #include "core/ops/precision.h"
 #include "core/settings/enum_names.h"
@@ -26,6 +27,7 @@ struct TrainerSettings {
   std::int64_t batch = 1024;
   double stop_gradient_norm = 0.0;
   Precision precision = Precision::kFloat32;
+  TrainingKernel training_kernel = TrainingKernel::kAuto;
 
   static const Schema& schema();
 };

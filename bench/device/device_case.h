@@ -53,6 +53,7 @@ std::vector<DeviceCase> dual_cases(const DeviceSizes& sizes);
 std::vector<DeviceCase> primal_cases(const DeviceSizes& sizes);
 std::vector<DeviceCase> rebuild_cases(const DeviceSizes& sizes);
 std::vector<DeviceCase> training_cases(const DeviceSizes& sizes);
+std::vector<DeviceCase> persistent_cases(const DeviceSizes& sizes);
 std::vector<DeviceCase> small_cases(const DeviceSizes& sizes);
 /// All kernel operations, and the widths and training steps made of them.
 std::vector<DeviceCase> device_cases(const DeviceSizes& sizes);

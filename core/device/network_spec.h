@@ -6,6 +6,7 @@
 
 #include "core/data/feature_matrix.h"
 #include "core/device/member_schedule.h"
+#include "core/device/training_kernel.h"
 #include "core/explore/certainty_policy.h"
 #include "core/learning/covariance_checks.h"
 #include "core/ops/optimizer_step.h"
@@ -62,6 +63,7 @@ struct DeviceTrainingSpec {
   std::optional<DeviceMiniBatches> mini_batches;
   bool weigh_by_ndcg = false;  // LambdaRank
   MemberSchedule schedule = MemberSchedule::kAuto;
+  TrainingKernel kernel = TrainingKernel::kAuto;
 };
 
 /// Noise that the members of an ensemble add to their labels, drawn again every round.

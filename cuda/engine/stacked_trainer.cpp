@@ -5,6 +5,7 @@
 
 #include "core/math/step_size.h"
 #include "core/random/rng_stream.h"
+#include "cuda/engine/training_kernel_choice.h"
 #include "cuda/ops/ndcg_weights.h"
 #include "cuda/ops/tangent_factors.h"
 
@@ -41,6 +42,7 @@ StackedTrainer::StackedTrainer(const DeviceNetworkSpec& spec, float* theta, Prod
       products_(products),
       stream_(products.stream()),
       parameters_(spec.shape.parameters()),
+      in_one_kernel_(trains_in_one_kernel(spec)),
       centre_(spec.first),
       before_(spec.members * parameters_),
       outcome_(kOutcomes * spec.members),
@@ -63,6 +65,15 @@ void StackedTrainer::make_room(const ResidentHistory& history) {
   const ResidentHistory::Bucket& bucket = history.bucket();
   sizes_ = training_sizes(spec_.shape, spec_.members, bucket.docs, bucket.terms);
   const bool weighs = spec_.training.weigh_by_ndcg;
+  if (in_one_kernel_) {
+    const PersistentSizes sizes = persistent_sizes(spec_.shape, spec_.members, bucket.docs, bucket.terms);
+    const bool by_curvature = spec_.training.optimizer != Optimizer::kAdam;
+    sizes_ = {if_wanted(by_curvature, bucket.docs * spec_.shape.factors()), sizes.scores, sizes.partial,
+              sizes.losses};
+    gates_.reserve(stream_, sizes.gates);
+    slopes_.reserve(stream_, sizes.slopes);
+    norms_.reserve(stream_, sizes.norms);
+  }
   bool moved = rows_.reserve(stream_, sizes_.rows);
   moved |= scores_.reserve(stream_, sizes_.scores);
   moved |= partial_.reserve(stream_, sizes_.partial);
@@ -171,6 +182,10 @@ std::size_t StackedTrainer::next_schedule() const {
 }
 
 void StackedTrainer::start(const ResidentHistory& history) {
+  if (in_one_kernel_) {
+    descend(stream_, history, {0, spec_.members});
+    return;
+  }
   const std::int64_t trained = trained_in_bucket_++;
   const bool tries_both = spec_.training.schedule == MemberSchedule::kAuto && spec_.members > 1;
   if (trained == 0 || (tries_both && trained == 1)) {
@@ -198,7 +213,51 @@ void StackedTrainer::descend_all(const ResidentHistory& history, MemberSchedule 
   });
 }
 
+StackedObjective StackedTrainer::objective(Members members) const {
+  return {1.0, spec_.training.prior_weight, centre_.data() + members.first * parameters_};
+}
+
 void StackedTrainer::descend(Products& products, const ResidentHistory& history, Members members) {
+  const Stream stream = products.stream();
+  const PairHistoryView seen = view(history, members);
+  if (spec_.noise.deviation > 0.0) {
+    perturb_labels(stream, seen.terms, seen.count, members.count, noise_keys_.data() + members.first,
+                   round_.data(), spec_.noise.deviation, labels_.data() + members.first * seen.count);
+  }
+  if (spec_.training.optimizer != Optimizer::kGradientDescent) {
+    begin_training(stream, members.count * parameters_, theta_ + members.first * parameters_,
+                   optimizer_state(members));
+  }
+  if (in_one_kernel_) {
+    descend_in_one_kernel(stream, history, members);
+  } else {
+    descend_by_kernels(products, history, members);
+  }
+}
+
+void StackedTrainer::descend_in_one_kernel(Stream stream, const ResidentHistory& history, Members members) {
+  PersistentTraining training;
+  training.stack = stack(members);
+  training.history = view(history, members);
+  training.objective = objective(members);
+  training.optimizer = spec_.training.optimizer;
+  training.steps = spec_.training.steps;
+  training.step = outcome_.data() + members.first;
+  training.rates = step_rates_.data();
+  training.state = optimizer_state(members);
+  training.stop_norm = spec_.training.stop_gradient_norm;
+  training.observed = observed_.data();
+  if (stops()) training.gradient = gradient_.data() + members.first * parameters_;
+  training.workspace = {scores_.data(), partial_.data(), gates_.data(),
+                        slopes_.data(), losses_.data(),  norms_.data()};
+  training.theta = theta_ + members.first * parameters_;
+  training.began = outcome_.data() + spec_.members + members.first;
+  training.ended = training.began + spec_.members;
+  train_persistently(stream, training);
+}
+
+void StackedTrainer::descend_by_kernels(Products& products, const ResidentHistory& history,
+                                        Members members) {
   const Stream stream = products.stream();
   const NetworkStack networks = stack(members);
   NetworkStack trained = networks;
@@ -206,20 +265,14 @@ void StackedTrainer::descend(Products& products, const ResidentHistory& history,
   const TrainingWorkspace work = workspace(members);
   const PairHistoryView plain = view(history, members);
   const std::int64_t p = parameters_;
-  const StackedObjective objective{1.0, spec_.training.prior_weight, centre_.data() + members.first * p};
+  const StackedObjective objective = this->objective(members);
   double* began = outcome_.data() + spec_.members + members.first;
   double* ended = began + spec_.members;
-  if (spec_.noise.deviation > 0.0) {
-    perturb_labels(stream, plain.terms, plain.count, members.count, noise_keys_.data() + members.first,
-                   round_.data(), spec_.noise.deviation, labels_.data() + members.first * plain.count);
-  }
   PairHistoryView seen = plain;
   if (spec_.training.weigh_by_ndcg) {
     seen.weights = weights_.data() + members.first * plain.count;
     seen.labels = labels_.data() + members.first * plain.count;
   }
-  if (spec_.training.optimizer != Optimizer::kGradientDescent)
-    begin_training(stream, members.count * p, networks.theta, optimizer_state(members));
   if (stops()) {
     copy_bytes(stream, steps_.data() + members.first, outcome_.data() + members.first,
                static_cast<std::size_t>(members.count) * sizeof(double));
@@ -330,7 +383,8 @@ std::int64_t StackedTrainer::bytes() const {
   return numbers * static_cast<std::int64_t>(sizeof(double)) +
          2 * before_.size() * static_cast<std::int64_t>(sizeof(float)) + rows_.bytes() + scores_.bytes() +
          partial_.bytes() + losses_.bytes() + labels_.bytes() + weights_.bytes() + changes_.bytes() +
-         curvature_work_.bytes() + member_streams_.bytes();
+         curvature_work_.bytes() + gates_.bytes() + slopes_.bytes() + norms_.bytes() +
+         member_streams_.bytes();
 }
 
 void StackedTrainer::save(StateWriter& state) const {

@@ -14,16 +14,18 @@
 #include "cuda/ops/largest_curvature.h"
 #include "cuda/ops/optimizer_step.h"
 #include "cuda/ops/pair_training.h"
+#include "cuda/ops/persistent_training.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
 /// Full-batch training of N networks side by side; models/neural/full_batch_trainer.h has the mathematics.
-/// The J steps of all members are a graph that is recorded once per size of the history and replayed
-/// without the host.
+/// The J steps of all members are one kernel, or a graph that is recorded once per size of the history and
+/// replayed without the host.
 class StackedTrainer : public ResidentTrainer {
  public:
   /// The spec's spans are read now only. `theta` [members × p] is trained, in the stream of `products`,
-  /// which must outlive this object.
+  /// which must outlive this object. Throws InvalidArgument if the spec demands one kernel where that is
+  /// impossible.
   StackedTrainer(const DeviceNetworkSpec& spec, float* theta, Products& products);
 
   /// Waits only if curvatures are stale.
@@ -61,6 +63,9 @@ class StackedTrainer : public ResidentTrainer {
   std::size_t next_schedule() const;
   void descend_all(const ResidentHistory& history, MemberSchedule schedule);
   void descend(Products& products, const ResidentHistory& history, Members members);
+  void descend_by_kernels(Products& products, const ResidentHistory& history, Members members);
+  void descend_in_one_kernel(Stream stream, const ResidentHistory& history, Members members);
+  StackedObjective objective(Members members) const;
   void undo();
   void move(Stream stream, Members members, std::int64_t number);
   bool stops() const { return spec_.training.stop_gradient_norm > 0.0; }
@@ -77,6 +82,7 @@ class StackedTrainer : public ResidentTrainer {
   Products& products_;
   Stream stream_;
   std::int64_t parameters_;
+  bool in_one_kernel_;
   DeviceArray<float> centre_;     // θ₀
   DeviceArray<float> before_;     // θ before the latest training
   DeviceArray<double> outcome_;   // [kOutcomes × members]
@@ -102,6 +108,9 @@ class StackedTrainer : public ResidentTrainer {
   GrowingArray<double> weights_;
   GrowingArray<double> changes_;
   GrowingArray<double> curvature_work_;
+  GrowingArray<std::uint8_t> gates_;  // of the one kernel, like the next two
+  GrowingArray<double> slopes_;
+  GrowingArray<double> norms_;
   TrainingSizes sizes_;
 
   // Graphs for the latest size of the history.

@@ -105,8 +105,8 @@ void pair_kernel(Stream stream, const NetworkShape& shape, const FactorRows& pai
   const std::int64_t n = pairs.docs / 2;
   for (std::int64_t first = 0; first < n; first += kPairsAtATime) {
     const std::int64_t count = std::min(kPairsAtATime, n - first);
-    pair_doc_kernel(stream, shape, pairs_from(pairs, first, n - first), pairs_from(pairs, first, count),
-                    scale, workspace, 2 * count);
+    query_kernels(stream, shape, pairs_from(pairs, first, count), pairs_from(pairs, first, n - first),
+                  scale, nullptr, workspace, 2 * count);
     launch(kernel_columns_kernel, dim3{count_of(n - first), count_of(parts_of(count, kThreads))},
            dim3{kThreads}, 0, stream, n, first, count, workspace, lambda, b);
   }

@@ -1,502 +1,17 @@
 #include "cuda/ops/persistent_training.h"
 
 #include <algorithm>
-#include <cmath>
 
-#include "cuda/ops/float_tile.cuh"
-#include "cuda/ops/optimizer_step.cuh"
-#include "cuda/ops/output_layer.cuh"
-#include "cuda/ops/pair_terms.cuh"
+#include "cuda/ops/persistent_move.cuh"
+#include "cuda/ops/persistent_products.cuh"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
+namespace persistent {
 namespace {
 
-constexpr int kThreads = 256;
-constexpr int kUnits = 8;           // of a thread's tile
-constexpr int kColumns = 8;         // of a thread's tile of a gradient
-constexpr int kMostDocShares = 32;  // so that no float32 sum is over more than 256 documents
-constexpr int kDocLanes = 8;        // that share a document's terms
 constexpr std::int64_t kWantedBlocks = 132;
 constexpr std::int64_t kMostWidth = 255;  // wider layers are left to products of whole matrices
 constexpr std::size_t kMostSharedBytes = 227 * 1024;
-
-static_assert(kMostDocShares * kUnits <= kMostDocsPerFloatSum);
-
-OLRANK_HOST_DEVICE std::int64_t ratio_up(std::int64_t n, std::int64_t part) {
-  return (n + part - 1) / part;
-}
-
-/// Sizes of a block's shared memory, in bytes that are multiples of 16.
-struct RoomSizes {
-  std::size_t docs;     // [part × row_stride]
-  std::size_t weights;  // [units × row_stride]; later deltas [part × delta_stride]; later sums of a row
-  std::size_t sums;     // [part × unit_shares] in double; later the slopes of terms
-  std::size_t steps;    // [members] in double
-  std::size_t delta;    // [part], then the output layer's weights [units]
-
-  OLRANK_HOST_DEVICE static std::size_t in_sixteens(std::int64_t bytes) {
-    return static_cast<std::size_t>((bytes + 15) / 16 * 16);
-  }
-  OLRANK_HOST_DEVICE RoomSizes(const TrainingParts& of, std::int64_t members) {
-    constexpr std::int64_t kFloat = sizeof(float);
-    constexpr std::int64_t kDouble = sizeof(double);
-    const std::int64_t units = std::int64_t{kUnits} * of.unit_shares;
-    const std::int64_t weight_bytes = units * of.row_stride * kFloat;
-    const std::int64_t delta_bytes = of.docs * (units + 4) * kFloat;
-    const std::int64_t row_bytes = max(std::int64_t{kThreads}, ratio_up(of.columns, 4)) * 4 * kDouble;
-    docs = in_sixteens(of.docs * of.row_stride * kFloat);
-    weights = in_sixteens(max(max(weight_bytes, delta_bytes), row_bytes));
-    sums = in_sixteens(of.docs * of.unit_shares * kDouble);
-    steps = in_sixteens((members + kThreads / 32) * kDouble);
-    delta = in_sixteens((of.docs + units) * kFloat);
-  }
-  OLRANK_HOST_DEVICE std::size_t all() const { return docs + weights + sums + steps + delta; }
-};
-
-/// The kernel's argument.
-struct Task {
-  PersistentTraining training;
-  TrainingParts parts;
-  OutputLayer output;
-  NetworkLayer hidden;
-  LossBlocks loss_blocks;
-
-  OLRANK_HOST_DEVICE int units() const { return static_cast<int>(hidden.rows); }
-  OLRANK_HOST_DEVICE int inputs() const { return static_cast<int>(hidden.columns); }
-  OLRANK_HOST_DEVICE int padded_units() const { return kUnits * parts.unit_shares; }
-  /// Groups of four columns.
-  OLRANK_HOST_DEVICE int quads() const { return (parts.columns + 3) / 4; }
-  OLRANK_HOST_DEVICE int delta_stride() const { return padded_units() + 4; }
-  OLRANK_HOST_DEVICE std::int64_t members() const { return training.stack.members; }
-  OLRANK_HOST_DEVICE std::int64_t items() const { return parts.parts * members(); }
-  /// Numbers of a part's gradient: a row per hidden unit, and the sum of δ_L.
-  OLRANK_HOST_DEVICE std::int64_t partial_size() const { return std::int64_t{units()} * 4 * quads() + 4; }
-  /// Rows of parameters: those of a hidden unit, and the bias of the output.
-  OLRANK_HOST_DEVICE std::int64_t rows() const { return units() + (output.layer.has_bias() ? 1 : 0); }
-  __device__ const float* theta_of(std::int64_t member) const {
-    return training.theta + member * output.parameters;
-  }
-  __device__ float* partial_of(std::int64_t member, std::int64_t part) const {
-    return training.workspace.partial + (member * parts.parts + part) * partial_size();
-  }
-  __device__ std::uint8_t* gates_of(std::int64_t member, std::int64_t part) const {
-    return training.workspace.gates + (member * parts.parts + part) * parts.docs * parts.unit_shares;
-  }
-};
-
-/// A block's shared memory.
-struct Room {
-  float* docs;
-  float* weights;
-  float* deltas;
-  double* row;
-  double* sums;
-  double* slopes;
-  double* steps;
-  double* warps;
-  float* delta;
-  float* output;
-
-  __device__ Room(const Task& task) {
-    const RoomSizes sizes(task.parts, task.members());
-    char* place = dynamic_shared<char>();
-    docs = reinterpret_cast<float*>(place);
-    place += sizes.docs;
-    weights = deltas = reinterpret_cast<float*>(place);
-    row = reinterpret_cast<double*>(place);
-    place += sizes.weights;
-    sums = slopes = reinterpret_cast<double*>(place);
-    place += sizes.sums;
-    steps = reinterpret_cast<double*>(place);
-    warps = steps + task.members();
-    place += sizes.steps;
-    delta = reinterpret_cast<float*>(place);
-    output = delta + task.parts.docs;
-  }
-};
-
-/// A part of the documents, for one member.
-struct Item {
-  std::int64_t member;
-  std::int64_t part;
-  std::int64_t first;  // document
-  int docs;
-
-  __device__ Item(const Task& task, std::int64_t number)
-      : member(number % task.members()),
-        part(number / task.members()),
-        first(part * task.parts.docs),
-        docs(static_cast<int>(min(task.parts.docs, task.training.history.docs - first))) {}
-};
-
-/// Calls body(row, quad) for rows × quads, split over the block's threads.
-template <class Body>
-__device__ void for_each_quad(int rows, int quads, const Body& body) {
-  int row = static_cast<int>(threadIdx.x) / quads;
-  int quad = static_cast<int>(threadIdx.x) % quads;
-  const int row_step = kThreads / quads;
-  const int quad_step = kThreads % quads;
-  while (row < rows) {
-    body(row, quad);
-    row += row_step;
-    quad += quad_step;
-    if (quad >= quads) {
-      quad -= quads;
-      ++row;
-    }
-  }
-}
-
-/// Starts copying a matrix [rows × inputs] to shared memory, padded with zeros to padded_rows and to whole
-/// quads. Where there are biases, row i gets bias_of(i) as another column.
-template <class Bias>
-__device__ void stage_rows(const Task& task, const float* from, int rows, int padded_rows, float* to,
-                           const Bias& bias_of) {
-  const int inputs = task.inputs();
-  const bool fours = reinterpret_cast<std::uintptr_t>(from) % sizeof(FloatGroup<4>) == 0 && inputs % 4 == 0;
-  for_each_quad(padded_rows, task.quads(), [&](int row, int quad) {
-    float* out = to + row * task.parts.row_stride + 4 * quad;
-    const float* in = from + std::int64_t{row} * inputs + 4 * quad;
-    if (fours && row < rows && 4 * quad < inputs) {
-      copy_async<4>(out, in);
-      return;
-    }
-#pragma unroll
-    for (int e = 0; e < 4; ++e) {
-      const int column = 4 * quad + e;
-      if (row < rows && column < inputs) {
-        copy_async<1>(out + e, in + e);
-      } else {
-        out[e] = row < rows && column < task.parts.columns ? bias_of(row) : 0.0F;
-      }
-    }
-  });
-}
-
-__device__ void stage_docs(const Task& task, const Item& item, float* to) {
-  stage_rows(task, task.training.history.features + item.first * task.hidden.columns, item.docs,
-             static_cast<int>(task.parts.docs), to, [](int) { return 1.0F; });
-}
-
-__device__ void stage_weights(const Task& task, std::int64_t member, const Room& room) {
-  const float* theta = task.theta_of(member);
-  stage_rows(task, theta + task.hidden.weight, task.units(), task.padded_units(), room.weights,
-             [&](int unit) { return theta[task.hidden.bias + unit]; });
-  for (int unit = static_cast<int>(threadIdx.x); unit < task.padded_units(); unit += kThreads)
-    room.output[unit] = unit < task.units() ? theta[task.output.layer.weight + unit] : 0.0F;
-}
-
-/// The quads that a thread multiplies at a time.
-template <int kCount>
-__device__ void read_quads(const float* from, int step, FloatGroup<4> (&to)[kCount]) {
-#pragma unroll
-  for (int i = 0; i < kCount; ++i) to[i] = *reinterpret_cast<const FloatGroup<4>*>(from + i * step);
-}
-
-/// h_1 of the documents in shared memory in float32, columns in order, and from it scores in double and
-/// which units are active; h itself is not kept. A thread owns kDocs × 8 numbers, document and unit i of
-/// every i-th share.
-template <int kDocs>
-__device__ void pass_forward(const Task& task, const Item& item, const Room& room) {
-  const int shares = task.parts.unit_shares;
-  const int doc_share = static_cast<int>(threadIdx.x) / shares;
-  const int unit_share = static_cast<int>(threadIdx.x) % shares;
-  const int stride = task.parts.row_stride;
-  if (doc_share < task.parts.doc_shares) {
-    float h[kDocs][kUnits] = {};
-    const float* docs = room.docs + doc_share * stride;
-    const float* weights = room.weights + unit_share * stride;
-    const int quads = task.quads();
-    for (int quad = 0; quad < quads; ++quad) {
-      FloatGroup<4> x[kDocs];
-      FloatGroup<4> w[kUnits];
-      read_quads(docs + 4 * quad, task.parts.doc_shares * stride, x);
-      read_quads(weights + 4 * quad, shares * stride, w);
-#pragma unroll
-      for (int e = 0; e < 4; ++e) {
-#pragma unroll
-        for (int i = 0; i < kDocs; ++i) {
-#pragma unroll
-          for (int j = 0; j < kUnits; ++j) h[i][j] += x[i].value[e] * w[j].value[e];
-        }
-      }
-    }
-    std::uint8_t* gates = task.gates_of(item.member, item.part);
-#pragma unroll
-    for (int i = 0; i < kDocs; ++i) {
-      double sum = 0.0;
-      unsigned active = 0;
-#pragma unroll
-      for (int j = 0; j < kUnits; ++j) {
-        const bool passes = h[i][j] > 0.0F;
-        active |= (passes ? 1U : 0U) << j;
-        sum += double{room.output[unit_share + j * shares]} * (passes ? double{h[i][j]} : 0.0);
-      }
-      const int place = (doc_share + i * task.parts.doc_shares) * shares + unit_share;
-      room.sums[place] = sum;
-      gates[place] = static_cast<std::uint8_t>(active);
-    }
-  }
-  __syncthreads();
-  float* scores = task.training.workspace.scores + item.member * task.training.history.docs + item.first;
-  for (int doc = static_cast<int>(threadIdx.x); doc < item.docs; doc += kThreads) {
-    double sum = 0.0;
-    for (int share = 0; share < shares; ++share) sum += room.sums[doc * shares + share];
-    scores[doc] = score_of(task.output, task.theta_of(item.member), sum);
-  }
-}
-
-/// δ_L of the part's documents, 0 for padding. The terms of a document are split over kDocLanes lanes in
-/// order.
-__device__ void find_output_deltas(const Task& task, const Item& item, const Room& room) {
-  const PairHistoryView& history = task.training.history;
-  const std::int32_t* offsets = history.incidence.offsets + item.first;
-  const std::int32_t first = offsets[0];
-  const std::int32_t last = offsets[item.docs];
-  const float* scores = task.training.workspace.scores + item.member * history.docs;
-  // Terms at their ends, one after another: reading them document by document would wait for memory each
-  // time.
-  const bool fits = last - first <= task.parts.docs * task.parts.unit_shares;
-  double* slopes =
-      fits ? room.slopes : task.training.workspace.slopes + item.member * 2 * history.count + first;
-#pragma unroll 4
-  for (std::int32_t i = first + static_cast<std::int32_t>(threadIdx.x); i < last; i += kThreads)
-    slopes[i - first] = slope_at_end(history, scores, item.member, history.incidence.ends[i]);
-  __syncthreads();
-  const int lane = static_cast<int>(threadIdx.x) % kDocLanes;
-  const int docs = static_cast<int>(task.parts.docs);
-  for (int begin = 0; begin < docs; begin += kThreads / kDocLanes) {
-    const int doc = begin + static_cast<int>(threadIdx.x) / kDocLanes;
-    double sum = 0.0;
-    if (doc < item.docs) {
-      for (std::int32_t i = offsets[doc] + lane; i < offsets[doc + 1]; i += kDocLanes)
-        sum += slopes[i - first];
-    }
-#pragma unroll
-    for (int bits = kDocLanes / 2; bits > 0; bits /= 2) sum += __shfl_xor_sync(kWholeWarp, sum, bits);
-    if (lane == 0 && doc < docs) room.delta[doc] = task.output.scale * static_cast<float>(sum);
-  }
-}
-
-/// deltas [part × units]: δ_L where a unit is active, else 0. By the threads that found out.
-template <int kDocs>
-__device__ void spread_deltas(const Task& task, const Item& item, const Room& room) {
-  const int shares = task.parts.unit_shares;
-  const int doc_share = static_cast<int>(threadIdx.x) / shares;
-  const int unit_share = static_cast<int>(threadIdx.x) % shares;
-  if (doc_share >= task.parts.doc_shares) return;
-  const std::uint8_t* gates = task.gates_of(item.member, item.part);
-#pragma unroll
-  for (int i = 0; i < kDocs; ++i) {
-    const int doc = doc_share + i * task.parts.doc_shares;
-    const unsigned active = gates[doc * shares + unit_share];
-    const float delta = room.delta[doc];
-#pragma unroll
-    for (int j = 0; j < kUnits; ++j) {
-      room.deltas[doc * task.delta_stride() + unit_share + j * shares] =
-          (active >> j & 1U) != 0 ? delta : 0.0F;
-    }
-  }
-}
-
-/// U [units × columns] = Σ_doc (deltas of doc) ⊗ doc in float32, documents in order, and the sum of δ_L. A
-/// thread owns 8 × 8 numbers: two groups of four units and two of four columns.
-__device__ void sum_outer_products(const Task& task, const Item& item, const Room& room) {
-  const int quads = task.quads();
-  const int column_shares = (quads + 1) / 2;
-  const int units = task.units();
-  float* sums = task.partial_of(item.member, item.part);
-  for (int tile = static_cast<int>(threadIdx.x); tile < task.parts.unit_shares * column_shares;
-       tile += kThreads) {
-    const int unit = tile / column_shares * 4;
-    const int column = tile % column_shares * 4;
-    const int unit_step = 4 * task.parts.unit_shares;
-    const bool has_second = tile % column_shares + column_shares < quads;
-    const int column_step = has_second ? 4 * column_shares : 0;
-    float sum[kUnits][kColumns] = {};
-    const float* deltas = room.deltas + unit;
-    const float* docs = room.docs + column;
-#pragma unroll 4
-    for (int doc = 0; doc < item.docs; ++doc) {
-      FloatGroup<4> a[2];
-      FloatGroup<4> b[2];
-      read_quads(deltas + doc * task.delta_stride(), unit_step, a);
-      read_quads(docs + doc * task.parts.row_stride, column_step, b);
-#pragma unroll
-      for (int i = 0; i < kUnits; ++i) {
-#pragma unroll
-        for (int j = 0; j < kColumns; ++j) sum[i][j] += a[i / 4].value[i % 4] * b[j / 4].value[j % 4];
-      }
-    }
-#pragma unroll
-    for (int i = 0; i < kUnits; ++i) {
-      const int row = unit + i / 4 * unit_step + i % 4;
-#pragma unroll
-      for (int g = 0; g < 2; ++g) {
-        if (row >= units || (g == 1 && !has_second)) continue;
-        FloatGroup<4> out;
-#pragma unroll
-        for (int e = 0; e < 4; ++e) out.value[e] = sum[i][4 * g + e];
-        *reinterpret_cast<FloatGroup<4>*>(sums + row * 4 * quads + column + g * column_step) = out;
-      }
-    }
-  }
-  if (task.output.layer.has_bias() && threadIdx.x < 32) {
-    double sum = 0.0;
-    for (int doc = static_cast<int>(threadIdx.x); doc < item.docs; doc += 32)
-      sum += double{room.delta[doc]};
-    sum = warp_sum(sum);
-    if (threadIdx.x == 0) sums[units * 4 * quads] = static_cast<float>(sum);
-  }
-}
-
-/// Takes one step of a parameter.
-__device__ void move(const PersistentTraining& training, std::int64_t place, std::int64_t number,
-                     double step, double gradient) {
-  if (step == 0.0) return;
-  switch (training.optimizer) {
-    case Optimizer::kGradientDescent:
-      move_by_descent(place, step, gradient, training.theta);
-      return;
-    case Optimizer::kNesterov:
-      move_by_nesterov(place, step, gradient, training.state, training.theta);
-      return;
-    case Optimizer::kAdam:
-      move_by_adam(place, step, training.rates[number], gradient, training.state, training.theta);
-      return;
-  }
-}
-
-/// Moves a parameter, or keeps its gradient if the member may stop here. Returns the gradient.
-__device__ double use_gradient(const Task& task, std::int64_t place, std::int64_t number, double step,
-                               double of_data) {
-  const PersistentTraining& training = task.training;
-  const double gradient = training.objective.data_scale * of_data +
-                          prior_slope_at(training.objective, place, double{training.theta[place]});
-  if (training.gradient != nullptr) {
-    training.gradient[place] = gradient;
-  } else {
-    move(training, place, number, step, gradient);
-  }
-  return gradient;
-}
-
-/// The bias of the output, by the first warp.
-__device__ void use_output_bias(const Task& task, std::int64_t member, std::int64_t number,
-                                const Room& room) {
-  if (threadIdx.x >= 32) return;
-  double sum = 0.0;
-  for (std::int64_t part = threadIdx.x; part < task.parts.parts; part += 32)
-    sum += double{task.partial_of(member, part)[task.units() * 4 * task.quads()]};
-  sum = warp_sum(sum);
-  if (threadIdx.x != 0) return;
-  const std::int64_t place = member * task.output.parameters + task.output.layer.bias;
-  const double gradient = use_gradient(task, place, number, room.steps[member], sum);
-  if (task.training.gradient != nullptr)
-    task.training.workspace.norms[member * task.rows() + task.units()] = gradient * gradient;
-}
-
-/// The gradient of a hidden unit's weights and of the weight w that the output gives it, in double. With U
-/// the sum of the outer products, parts in order: ∂W = w U and ∂w = Σ_doc δ_L h = W·U, as h = W·x where the
-/// unit is active.
-__device__ void use_row(const Task& task, std::int64_t member, int unit, std::int64_t number,
-                        const Room& room) {
-  const int quads = task.quads();
-  const int columns = task.parts.columns;
-  const int groups = max(1, kThreads / quads);
-  const float* partial = task.partial_of(member, 0) + std::int64_t{unit} * 4 * quads;
-  for (int cell = static_cast<int>(threadIdx.x); cell < groups * quads; cell += kThreads) {
-    const int group = cell / quads;
-    const float* numbers = partial + cell % quads * 4;
-    double sum[4] = {};
-#pragma unroll 8
-    for (std::int64_t part = group; part < task.parts.parts; part += groups) {
-      const auto four = *reinterpret_cast<const FloatGroup<4>*>(numbers + part * task.partial_size());
-#pragma unroll
-      for (int e = 0; e < 4; ++e) sum[e] += double{four.value[e]};
-    }
-#pragma unroll
-    for (int e = 0; e < 4; ++e) room.row[group * 4 * quads + cell % quads * 4 + e] = sum[e];
-  }
-  const std::int64_t first = member * task.output.parameters;
-  const std::int64_t output_place = first + task.output.layer.weight + unit;
-  const double output_weight{task.training.theta[output_place]};
-  const double step = room.steps[member];
-  __syncthreads();
-  double product = 0.0;
-  double norm = 0.0;
-  for (int column = static_cast<int>(threadIdx.x); column < columns; column += kThreads) {
-    double sum = 0.0;
-    for (int group = 0; group < groups; ++group) sum += room.row[group * 4 * quads + column];
-    const bool is_bias = column == task.inputs();
-    const std::int64_t place =
-        first + (is_bias ? task.hidden.bias + unit
-                         : task.hidden.weight + std::int64_t{unit} * task.inputs() + column);
-    product += double{task.training.theta[place]} * sum;
-    const double gradient = use_gradient(task, place, number, step, output_weight * sum);
-    norm += gradient * gradient;
-  }
-  product = block_sum(product, room.warps);
-  __syncthreads();
-  if (task.training.gradient != nullptr) norm = block_sum(norm, room.warps);
-  if (threadIdx.x == 0) {
-    const double gradient = use_gradient(task, output_place, number, step, product);
-    if (task.training.gradient != nullptr)
-      task.training.workspace.norms[member * task.rows() + unit] = norm + gradient * gradient;
-  }
-  __syncthreads();
-}
-
-/// Sets the steps of members with small gradients to 0; every block does so for itself. A warp owns a
-/// member.
-__device__ void stop_members(const Task& task, const Room& room) {
-  const std::int64_t rows = task.rows();
-  const double limit = task.training.stop_norm * static_cast<double>(*task.training.observed);
-  for (std::int64_t member = threadIdx.x / 32; member < task.members(); member += kThreads / 32) {
-    double sum = 0.0;
-    for (std::int64_t row = threadIdx.x % 32; row < rows; row += 32)
-      sum += task.training.workspace.norms[member * rows + row];
-    sum = warp_sum(sum);
-    if (threadIdx.x % 32 == 0 && std::sqrt(sum) <= limit) room.steps[member] = 0.0;
-  }
-  __syncthreads();
-}
-
-__device__ void move_by_kept_gradients(const Task& task, std::int64_t number, const Room& room) {
-  const std::int64_t parameters = task.output.parameters;
-  const std::int64_t all = task.members() * parameters;
-  for (std::int64_t place = std::int64_t{blockIdx.x} * kThreads + threadIdx.x; place < all;
-       place += std::int64_t{gridDim.x} * kThreads)
-    move(task.training, place, number, room.steps[place / parameters], task.training.gradient[place]);
-}
-
-__device__ void sum_losses(const Task& task, const Room& room) {
-  const PersistentTraining& training = task.training;
-  const LossBlocks& blocks = task.loss_blocks;
-  for (std::int64_t i = blockIdx.x; i < task.members() * blocks.all; i += gridDim.x) {
-    const double sum =
-        loss_sum(training.history, training.workspace.scores, training.theta, task.output.parameters,
-                 training.objective.centre, blocks, i / blocks.all, i % blocks.all, room.warps);
-    if (threadIdx.x == 0) training.workspace.losses[i] = sum;
-    __syncthreads();
-  }
-}
-
-/// By the last block, which has the fewest rows.
-__device__ void finish_losses(const Task& task, double* losses) {
-  if (blockIdx.x != gridDim.x - 1) return;
-  const LossBlocks& blocks = task.loss_blocks;
-  for (std::int64_t member = threadIdx.x; member < task.members(); member += kThreads)
-    losses[member] =
-        loss_of_sums(blocks, task.training.workspace.losses + member * blocks.all, task.training.objective);
-}
-
-__device__ bool all_have_stopped(const Task& task, const Room& room) {
-  for (std::int64_t member = 0; member < task.members(); ++member) {
-    if (room.steps[member] != 0.0) return false;
-  }
-  return true;
-}
 
 // A block owns a run of items, (part, member), and keeps the documents of a part in shared memory until it
 // needs those of another one: one part is read once for all J steps. A step has three phases, with a
@@ -607,15 +122,16 @@ TrainingParts parts_of_size(const NetworkShape& shape, std::int64_t members, std
 }
 
 }  // namespace
+}  // namespace persistent
 
 TrainingParts training_parts(const NetworkShape& shape, std::int64_t members, std::int64_t docs) {
   TrainingParts best;
-  if (shape.depth != 2 || shape.width > kMostWidth) return best;
+  if (shape.depth != 2 || shape.width > persistent::kMostWidth) return best;
   for (const int docs_of_thread : {1, 2, 4, 8}) {
-    const TrainingParts made = parts_of_size(shape, members, docs, docs_of_thread);
+    const TrainingParts made = persistent::parts_of_size(shape, members, docs, docs_of_thread);
     if (made.shared_bytes == 0) break;
     best = made;
-    if (made.parts * members <= kWantedBlocks) break;
+    if (made.parts * members <= persistent::kWantedBlocks) break;
   }
   return best;
 }
@@ -625,15 +141,15 @@ bool trains_persistently(const NetworkShape& shape, std::int64_t members) {
   if (least.shared_bytes == 0) return false;
   // The largest parts that may be chosen need the most.
   const TrainingParts most = training_parts(shape, members, std::int64_t{1} << 40);
-  const dim3 block{kThreads};
-  return blocks_at_once(kernel_of(least), block, least.shared_bytes) > 0 &&
-         blocks_at_once(kernel_of(most), block, most.shared_bytes) > 0;
+  const dim3 block{persistent::kThreads};
+  return blocks_at_once(persistent::kernel_of(least), block, least.shared_bytes) > 0 &&
+         blocks_at_once(persistent::kernel_of(most), block, most.shared_bytes) > 0;
 }
 
 PersistentSizes persistent_sizes(const NetworkShape& shape, std::int64_t members, std::int64_t docs,
                                  std::int64_t terms) {
   const TrainingParts parts = training_parts(shape, members, docs);
-  const std::int64_t row = ratio_up(parts.columns, 4) * 4;
+  const std::int64_t row = persistent::ratio_up(parts.columns, 4) * 4;
   const std::int64_t items = members * parts.parts;
   return {members * docs,
           items * (shape.width * row + 4),
@@ -646,11 +162,11 @@ PersistentSizes persistent_sizes(const NetworkShape& shape, std::int64_t members
 void train_persistently(Stream stream, const PersistentTraining& training) {
   const NetworkStack& stack = training.stack;
   const TrainingParts parts = training_parts(stack.shape, stack.all(), training.history.docs);
-  const Task task{
+  const persistent::Task task{
       training, parts, OutputLayer(stack.shape), stack.shape.layer(0),
       LossBlocks(training.history.count, stack.shape.parameters(), training.objective.prior_weight != 0.0)};
-  const PersistentKernel kernel = kernel_of(parts);
-  const dim3 block{kThreads};
+  const persistent::PersistentKernel kernel = persistent::kernel_of(parts);
+  const dim3 block{persistent::kThreads};
   const std::int64_t useful = std::max(task.items(), task.members() * task.rows());
   const std::int64_t blocks = std::min(blocks_at_once(kernel, block, parts.shared_bytes), useful);
   launch_together(kernel, dim3{static_cast<unsigned>(blocks)}, block, parts.shared_bytes, stream, task);

@@ -94,8 +94,9 @@ void query_kernels(Stream stream, const NetworkShape& shape, const FactorRows& d
                    const FactorRows& pairs, double scale, double* of_docs, double* of_pairs,
                    std::int64_t stride) {
   if (docs.docs == 0) return;
-  const auto doc_tiles = static_cast<unsigned>(lower_tiles(docs.docs));
+  const auto doc_tiles = of_docs == nullptr ? 0U : static_cast<unsigned>(lower_tiles(docs.docs));
   const unsigned pair_tiles = double_tiles(docs.docs) * double_tiles(pairs.docs);
+  if (doc_tiles + pair_tiles == 0) return;
   launch(query_kernels_kernel, dim3{doc_tiles + pair_tiles}, dim3{Tile::kThreads}, Tile::kSharedBytes,
          stream, LayerTable(shape), docs, pairs, scale, doc_tiles, of_docs, of_pairs, stride);
 }

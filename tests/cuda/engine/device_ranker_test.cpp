@@ -11,6 +11,9 @@
 #include "cuda/engine/batch_trainer.h"
 #include "cuda/engine/resident_network.h"
 #include "models/neural/device_ranker.h"
+#if defined(OLRANK_KERNELS_EMULATED)
+#include "tests/cuda/emulation/emulator.h"
+#endif
 #include "tests/cuda/ops/kernel_test.h"
 #include "tests/models/neural/recorded_rounds.h"
 #include "tests/support/expected_warnings.h"
@@ -32,6 +35,11 @@ RankerSettings settings_of(const std::string& name) {
   if (name.ends_with("_tf32")) {
     RankerSettings settings = settings_of(name.substr(0, name.size() - 5));
     settings.trainer.precision = Precision::kTf32;
+    return settings;
+  }
+  if (name.ends_with("_recorded")) {
+    RankerSettings settings = settings_of(name.substr(0, name.size() - 9));
+    settings.trainer.training_kernel = TrainingKernel::kRecorded;
     return settings;
   }
   RankerSettings settings = neural_settings(name);
@@ -131,6 +139,9 @@ const std::vector<std::string> kNames = {"dual",
                                          "stops",
                                          "stops_nesterov",
                                          "stops_ensemble",
+                                         "dual_recorded",
+                                         "adam_recorded",
+                                         "stops_ensemble_recorded",
                                          "reference",
                                          "reference_gd",
                                          "reference_lambdarank",
@@ -139,7 +150,8 @@ const std::vector<std::string> kNames = {"dual",
 /// All of them for one order of threads, one of each kind for the others.
 std::vector<std::string> names_to_compare(bool all) {
   if (all) return kNames;
-  return {"dual", "three_layers", "lambdarank", "batched_ensemble", "reference_lambdarank"};
+  return {"dual",           "dual_recorded",    "three_layers",        "lambdarank",
+          "stops_ensemble", "batched_ensemble", "reference_lambdarank"};
 }
 
 TEST_P(DeviceRankerTest, MatchesCpu) {
@@ -231,8 +243,9 @@ TEST_P(DeviceRankerTest, StopNormEndsSomeTrainingsEarly) {
 }
 
 TEST_P(DeviceRankerTest, ContinuesToTheSameBitsAfterLoading) {
-  for (const std::string name : {"dual", "primal", "lambdarank", "batched_ensemble", "shadow",
-                                 "shadow_dual", "reference_lambdarank", "reference_ensemble"}) {
+  for (const std::string name :
+       {"dual", "dual_recorded", "primal", "lambdarank", "expected_ensemble", "batched_ensemble", "shadow",
+        "shadow_dual", "reference_lambdarank", "reference_ensemble"}) {
     SCOPED_TRACE(name);
     const auto whole = make_on_device(settings_of(name));
     const Course expected = play(*whole, 1, kRounds);
@@ -272,8 +285,9 @@ TEST_P(DeviceRankerTest, RecordsBatchesAgainWhenTheHistoryOutgrowsThem) {
 
 // Whatever the order of threads: the emulation runs another one, a GPU any.
 TEST_P(DeviceRankerTest, TwoRunsHaveTheSameBits) {
-  for (const std::string name : {"dual", "primal", "diagonal", "lambdarank", "batched_ensemble",
-                                 "reference_lambdarank", "reference_ensemble", "dual_tf32"}) {
+  for (const std::string name :
+       {"dual", "dual_recorded", "primal", "diagonal", "lambdarank", "expected_ensemble",
+        "batched_ensemble", "reference_lambdarank", "reference_ensemble", "dual_tf32"}) {
     const auto first = make_on_device(settings_of(name));
     const Course expected = play(*first, 1, 4);
 #if defined(OLRANK_KERNELS_EMULATED)
@@ -352,7 +366,7 @@ TEST_P(DeviceRankerTest, TrainingInTf32StaysNearTrainingInFloat32) {
 }
 
 TEST_P(DeviceRankerTest, MemberSchedulesHaveTheSameBits) {
-  RankerSettings settings = settings_of("batched_ensemble");
+  RankerSettings settings = settings_of("batched_ensemble_recorded");
   const auto batched = make_on_device(settings);
   const Course expected = play(*batched, 1, kRounds);
   for (const MemberSchedule schedule : {MemberSchedule::kStreams, MemberSchedule::kAuto}) {
@@ -378,7 +392,7 @@ TEST_P(DeviceRankerTest, AQueryIsScoredWithFewStarts) {
 
 TEST_P(DeviceRankerTest, UnrecordedTrainingsHaveTheSameBits) {
   const ExpectedWarnings warnings;
-  for (const std::string name : {"dual", "batched_ensemble", "reference_lambdarank"}) {
+  for (const std::string name : {"dual_recorded", "batched_ensemble", "reference_lambdarank"}) {
     const auto recorded = make_on_device(settings_of(name));
     const Course expected = play(*recorded, 1, 5);
     emulation::fail_recordings(3);
@@ -400,23 +414,26 @@ double first_step(OnlineRanker& ranker, const RecordedRound& played) {
 }
 
 TEST_P(DeviceRankerTest, HalvesAStepUntilTheLossFalls) {
-  RankerSettings settings = settings_of("dual");
-  TestContext context;
-  const auto user = make_neural(settings, kFeatures);
-  const RecordedRound played = play_round(*user, context.round, world(), 1);
-  const double unit = first_step(*make_neural(settings, kFeatures), played);
-  for (const double too_large : {16.0, 1e6}) {
-    SCOPED_TRACE(too_large);
-    settings.trainer.learning_rate = too_large;
-    const auto on_cpu = make_neural(settings, kFeatures);
-    const auto on_device = make_on_device(settings);
-    const double step = first_step(*on_device, played);
-    EXPECT_NEAR(step, first_step(*on_cpu, played), 1e-6 * step);
-    // The curvature is found again on the way, from where the power iteration stopped before.
-    const double halvings = std::log2(too_large * unit / step);
-    EXPECT_GE(halvings, 1.0 - 1e-6);
-    EXPECT_NEAR(halvings, std::round(halvings), 1e-2);
-    expect_equal_details(detail_of(*on_device, 1, 2), detail_of(*on_cpu, 1, 2));
+  for (const std::string name : {"dual", "dual_recorded"}) {
+    SCOPED_TRACE(name);
+    RankerSettings settings = settings_of(name);
+    TestContext context;
+    const auto user = make_neural(settings, kFeatures);
+    const RecordedRound played = play_round(*user, context.round, world(), 1);
+    const double unit = first_step(*make_neural(settings, kFeatures), played);
+    for (const double too_large : {16.0, 1e6}) {
+      SCOPED_TRACE(too_large);
+      settings.trainer.learning_rate = too_large;
+      const auto on_cpu = make_neural(settings, kFeatures);
+      const auto on_device = make_on_device(settings);
+      const double step = first_step(*on_device, played);
+      EXPECT_NEAR(step, first_step(*on_cpu, played), 1e-6 * step);
+      // The curvature is found again on the way, from where the power iteration stopped before.
+      const double halvings = std::log2(too_large * unit / step);
+      EXPECT_GE(halvings, 1.0 - 1e-6);
+      EXPECT_NEAR(halvings, std::round(halvings), 1e-2);
+      expect_equal_details(detail_of(*on_device, 1, 2), detail_of(*on_cpu, 1, 2));
+    }
   }
 }
 
@@ -431,19 +448,49 @@ std::string error_of(OnlineRanker& ranker) {
 }
 
 TEST_P(DeviceRankerTest, ReportsTheStepWhereTrainingDiverged) {
-  RankerSettings settings = settings_of("dual");
-  settings.trainer.optimizer = Optimizer::kAdam;
-  settings.trainer.steps = 6;
-  std::set<std::string> found;
-  for (const double rate : {1e25, 5e14}) {
-    SCOPED_TRACE(rate);
-    settings.trainer.learning_rate = rate;
-    const std::string error = error_of(*make_on_device(settings));
-    EXPECT_EQ(error, error_of(*make_neural(settings, kFeatures)));
-    EXPECT_NE(error.find("the loss is"), std::string::npos) << error;
-    found.insert(error.substr(0, error.find(':')));
+  for (const std::string name : {"dual", "dual_recorded"}) {
+    SCOPED_TRACE(name);
+    RankerSettings settings = settings_of(name);
+    settings.trainer.optimizer = Optimizer::kAdam;
+    settings.trainer.steps = 6;
+    std::set<std::string> found;
+    for (const double rate : {1e25, 5e14}) {
+      SCOPED_TRACE(rate);
+      settings.trainer.learning_rate = rate;
+      const std::string error = error_of(*make_on_device(settings));
+      EXPECT_EQ(error, error_of(*make_neural(settings, kFeatures)));
+      EXPECT_NE(error.find("the loss is"), std::string::npos) << error;
+      found.insert(error.substr(0, error.find(':')));
+    }
+    EXPECT_EQ(found.size(), 2U) << "both diverged in the same round and step";
   }
-  EXPECT_EQ(found.size(), 2U) << "both diverged in the same round and step";
+}
+
+TEST_P(DeviceRankerTest, RefusesOneKernelWhereItIsImpossible) {
+  const auto refusal = [](const std::string& name) -> std::string {
+    RankerSettings settings = settings_of(name);
+    settings.trainer.training_kernel = TrainingKernel::kPersistent;
+    try {
+      make_on_device(settings);
+    } catch (const InvalidArgument& error) {
+      return error.what();
+    }
+    return {};
+  };
+  EXPECT_EQ(
+      refusal("three_layers"),
+      "training_kernel = \"persistent\" is impossible for this ranker, as it trains networks with one "
+      "hidden layer: use \"auto\".");
+  EXPECT_NE(refusal("dual_tf32").find("as it computes in float32"), std::string::npos);
+  EXPECT_NE(refusal("lambdarank").find("as LambdaRank's weights"), std::string::npos);
+  EXPECT_EQ(refusal("dual"), "");
+  EXPECT_EQ(refusal("batched_ensemble"), "");
+#if defined(OLRANK_KERNELS_EMULATED)
+  emulation::set_blocks_at_once(0);
+  EXPECT_NE(refusal("dual").find("shared memory"), std::string::npos);
+  EXPECT_NO_THROW(make_on_device(settings_of("dual")));
+  emulation::set_blocks_at_once(3);
+#endif
 }
 
 /// The error of a ranker that continues from `state`.

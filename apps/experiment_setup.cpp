@@ -193,8 +193,8 @@ ExperimentRanker::Make maker_of(const RankerSettings& ranker, std::int64_t cutof
   if (jobs > available_threads()) sleep_while_waiting(gpu);
   return [&ranker, cutoff, index = gpu.index, memory = gpu.free_bytes / jobs, ranks](
              const RankerData& data, const TrialKeys& keys) {
-    const DeviceHome home{index, data.train, data.most_docs, data.eval_docs, memory};
-    return make_ranker(ranker, data.train.features, keys, cutoff, {.home = &home, .ranks = ranks});
+    const DeviceHome home{index, data.train, data.most_docs, data.eval_docs, memory, ranks};
+    return make_ranker(ranker, data.train.features, keys, cutoff, {.home = &home});
   };
 }
 

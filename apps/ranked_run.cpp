@@ -23,7 +23,14 @@ namespace olrank {
 namespace {
 
 /// Throws before any rank waits for the others.
-void check_shareable(const Configuration& configuration, int ranks) {
+void check_shareable(const Configuration& configuration, const RankPlace& place) {
+  const int ranks = place.ranks;
+  if (configuration.run.device.starts_with("cuda:") && place.local_ranks > 1) {
+    throw InvalidArgument(fmt::format(
+        "--device {} gives the {} ranks of this machine the same cards: use --device cuda, with which "
+        "each takes the card of its LOCAL_RANK.",
+        configuration.run.device, place.local_ranks));
+  }
   if (configuration.run.jobs != 1) {
     throw InvalidArgument(fmt::format("{} ranks play one trial at a time, so run.jobs has to be 1, not {}.",
                                       ranks, configuration.run.jobs));
@@ -84,7 +91,7 @@ void require_equal(RankGroup& group, const std::string& what, const std::string&
 std::unique_ptr<RankedRun> RankedRun::join(const Configuration& configuration) {
   const auto place = rank_place([](const char* name) { return std::getenv(name); });
   if (!place) return nullptr;
-  check_shareable(configuration, place->ranks);
+  check_shareable(configuration, *place);
   return std::unique_ptr<RankedRun>(new RankedRun(*place));
 }
 

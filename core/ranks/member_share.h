@@ -1,7 +1,10 @@
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "core/ranks/rank_group.h"
 
@@ -25,9 +28,28 @@ class MemberShare {
 
   /// Completes [members × each], of which this rank has filled its own rows. Returns the largest of the
   /// ranks' `largest`, which travels along.
-  double complete(std::span<float> values, std::int64_t each, double largest = 0.0) const;
+  double complete(std::span<float> values, std::int64_t each, double largest = 0.0) const {
+    return complete_rows(std::as_writable_bytes(values), each * std::int64_t{sizeof(float)}, largest);
+  }
+  /// The values of all members from those of this rank's, equally many of each member.
+  template <class T>
+  std::vector<T> all_of(const std::vector<T>& own) const {
+    if (is_whole()) return own;
+    const std::int64_t each = std::ssize(own) / count();
+    std::vector<T> all(members_ * each);
+    std::copy(own.begin(), own.end(), all.begin() + first() * each);
+    complete_rows(std::as_writable_bytes(std::span(all)), each * std::int64_t{sizeof(T)}, 0.0);
+    return all;
+  }
+  /// The other way round.
+  template <class T>
+  std::vector<T> own_of(const std::vector<T>& all) const {
+    const std::int64_t each = std::ssize(all) / members_;
+    return {all.begin() + first() * each, all.begin() + (first() + count()) * each};
+  }
 
  private:
+  double complete_rows(std::span<std::byte> rows, std::int64_t row_bytes, double largest) const;
   int rank() const { return group_ == nullptr ? 0 : group_->rank(); }
   int ranks() const { return group_ == nullptr ? 1 : group_->ranks(); }
 

@@ -25,7 +25,7 @@ std::vector<std::int64_t> single_offsets(std::int64_t most_docs) {
 }
 
 std::int64_t outcomes(const DeviceNetworkSpec& spec) {
-  return ResidentTrainer::kOutcomes * spec.members;
+  return ResidentTrainer::kOutcomes * spec.member_share().members();
 }
 
 }  // namespace
@@ -35,8 +35,8 @@ QueryView::QueryView(const DeviceNetworkSpec& spec, const float* train)
       train_(train),
       offsets_(std::span<const std::int64_t>(single_offsets(spec.data.most_docs))),
       rows_(spec.members * spec.data.most_docs * spec.shape.factors()),
-      scores_(spec.members * spec.data.most_docs),
-      magnitudes_(spec.members * spec.data.most_docs),
+      scores_(spec.member_share().members() * spec.data.most_docs),
+      magnitudes_(scores_.size()),
       mean_(spec.certainty.by_vote ? spec.data.most_docs : 0),
       m_(spec.certainty.by_vote ? 0 : spec.data.most_docs * spec.data.most_docs),
       outcome_at_(room_for<Figures>(1)),
@@ -53,16 +53,23 @@ QueryView::QueryView(const DeviceNetworkSpec& spec, const float* train)
 void QueryView::score(Products& products, DeviceQuery query, const NetworkStack& networks) {
   query_ = query;
   const float* features = train_ + query.first_doc * spec_.shape.inputs;
-  const ScoreArrays out{scores_.data(), magnitudes_.data()};
+  const std::int64_t first = spec_.member_share().first() * query.docs;
+  const ScoreArrays out{scores_.data() + first, magnitudes_.data() + first};
   if (!by_vote()) {
     tangent_factors(products, networks, features, rows(), out);
     return;
   }
   forward(products, networks, features, rows(), out);
-  mean_scores(products.stream(), spec_.members, query.docs, scores_.data(), mean_.data());
+}
+
+std::array<RankGather::Rows, 2> QueryView::member_rows() {
+  const std::int64_t bytes = query_.docs * std::int64_t{sizeof(float)};
+  return {{{scores_.data(), bytes}, {magnitudes_.data(), bytes}}};
 }
 
 void QueryView::order_by_score(Stream stream) {
+  if (by_vote())
+    mean_scores(stream, spec_.member_share().members(), query_.docs, scores_.data(), mean_.data());
   OLRANK_DEVICE_NAMESPACE::order_by_score(stream, 1, offsets_.data() + 2 * query_.docs, scores(),
                                           on_device<std::int32_t>(order_at_),
                                           &on_device<Figures>(0)->first_bad);
@@ -83,7 +90,7 @@ void QueryView::find_certain_by_width(Stream stream, const CertaintyRule* rule,
 }
 
 void QueryView::find_certain_by_vote(Stream stream, const CovarianceStatus* status, const double* outcome) {
-  certain_by_vote(stream, spec_.members, query_.docs, scores_.data(), magnitudes_.data(),
+  certain_by_vote(stream, spec_.member_share().members(), query_.docs, scores_.data(), magnitudes_.data(),
                   on_device<std::int32_t>(order_at_), on_device<std::uint64_t>(bits_at_),
                   carried(status, outcome));
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "cuda/ops/certain_orders.h"
 #include "cuda/ops/pair_corner.h"
 #include "cuda/ops/relu_layers.h"
+#include "cuda/runtime/rank_gather.h"
 #include "cuda/runtime/work.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
@@ -19,8 +21,11 @@ class QueryView {
  public:
   QueryView(const DeviceNetworkSpec& spec, const float* train);
 
-  /// Scores, and factors for widths.
+  /// Scores, and factors for widths. Of an ensemble the scores of this device's members.
   void score(Products& products, DeviceQuery query, const NetworkStack& networks);
+  /// Scores and magnitudes by member, of which ranks complete each other's.
+  std::array<RankGather::Rows, 2> member_rows();
+  /// The order by score, of an ensemble by the mean over all members.
   void order_by_score(Stream stream);
   /// Certain orders. The posterior's status and the training's outcome join the answer.
   void find_certain_by_width(Stream stream, const CertaintyRule* rule, const CovarianceStatus* status,

@@ -51,6 +51,21 @@ std::unique_ptr<ResidentTrainer> make_trainer(const DeviceNetworkSpec& spec, flo
   return std::make_unique<StackedTrainer>(spec, theta, products);
 }
 
+/// The earliest that any rank has found. A rank whose members all fared well found none: no step, or the
+/// last without a loss.
+ResidentTrainer::Divergence first_divergence(RankGroup& ranks, const ResidentTrainer::Divergence& mine,
+                                             std::int64_t last_step) {
+  ranks.all_gather(std::as_bytes(std::span(&mine, 1)));
+  std::optional<ResidentTrainer::Divergence> first;
+  for (int rank = 0; rank < ranks.ranks(); ++rank) {
+    ResidentTrainer::Divergence found;
+    std::memcpy(&found, ranks.gathered(rank).data(), sizeof found);
+    const bool none = found.step == 0 || (found.step == last_step && std::isnan(found.loss));
+    if (!none && (!first || found.step < first->step)) first = found;
+  }
+  return first.value_or(mine);
+}
+
 ResidentPosteriorSpec posterior_spec(const DeviceNetworkSpec& spec) {
   return {spec.shape, spec.posterior.lambda, spec.posterior.scale, spec.posterior.checks};
 }
@@ -68,8 +83,10 @@ ResidentNetwork::ResidentNetwork(const DeviceNetworkSpec& spec)
       history_(spec.shape.inputs, kept_by(spec), spec.data.most_docs),
       posterior_(spec.posterior.covariance, posterior_spec(spec), products_),
       trainer_(make_trainer(spec, theta_.data(), products_)),
+      outcome_(spec.share ? ResidentTrainer::kOutcomes * spec.share->members() : 0),
       eval_products_(plans_, eval_stream_.get()),
       theta_copy_(theta_.size()) {
+  if (spec.share) gather_.emplace(*spec.share);
   if (const auto& form = spec.posterior.shadow) shadow_.emplace(*form, posterior_spec(spec), products_);
 }
 
@@ -87,18 +104,31 @@ void ResidentNetwork::start_scoring(DeviceQuery query) {
   const Stream stream = stream_.get();
   timeline_.mark(stream, "score");
   view_.score(products_, query, networks());
+  if (gather_) gather(stream, view_.member_rows());
   view_.order_by_score(stream);
   timeline_.mark(stream, "width");
   if (!by_vote()) {
     posterior_.gram(stream, view_.rows(), view_.m());
     if (const auto& theory = spec_.certainty.policy.theory)
       set_theory_alpha(stream, *theory, &posterior_.status()->log_det, rule_.data());
-    view_.find_certain_by_width(stream, rule_.data(), posterior_.status(), trainer_->outcome());
+    view_.find_certain_by_width(stream, rule_.data(), posterior_.status(), outcome());
   } else {
-    view_.find_certain_by_vote(stream, posterior_.status(), trainer_->outcome());
+    view_.find_certain_by_vote(stream, posterior_.status(), outcome());
   }
   timeline_.mark(stream, "");
   scored_ = true;
+}
+
+void ResidentNetwork::gather(Stream stream, std::span<const RankGather::Rows> rows) {
+  std::vector<RankGather::Rows> all(rows.begin(), rows.end());
+  const MemberShare share = spec_.member_share();
+  for (std::int64_t number = 0; number < ResidentTrainer::kOutcomes; ++number) {
+    double* of_all = outcome_.data() + number * share.members();
+    copy_bytes(stream, of_all + share.first(), trainer_->outcome() + number * share.count(),
+               static_cast<std::size_t>(share.count()) * sizeof(double));
+    all.push_back({of_all, sizeof(double)});
+  }
+  gather_->complete(stream, all);
 }
 
 DeviceOrders ResidentNetwork::score_query(DeviceQuery query) {
@@ -117,7 +147,8 @@ void ResidentNetwork::finish_training() {
   use_device(spec_.device);
   if (!training_unchecked_) return;
   do {
-    view_.fetch_figures(stream_.get(), posterior_.status(), trainer_->outcome());
+    if (gather_) gather(stream_.get(), {});
+    view_.fetch_figures(stream_.get(), posterior_.status(), outcome());
     stream_.wait();
     timeline_.collect(waited_);
   } while (validate_or_retry());
@@ -143,7 +174,7 @@ void ResidentNetwork::discard_negative_widths() {
 
 bool ResidentNetwork::validate_training() {
   if (!training_unchecked_) return false;
-  const std::int64_t members = spec_.members;
+  const std::int64_t members = spec_.member_share().members();
   const auto outcome_of = [&](std::int64_t member) -> ResidentTrainer::Outcome {
     const auto all = view_.outcome();
     return {all[member], all[members + member], all[2 * members + member]};
@@ -160,13 +191,17 @@ bool ResidentNetwork::validate_training() {
     return false;
   }
   ++repeats_;
-  for (const std::int64_t member : failed) trainer_->repeat(history_, member, repeats_);
+  for (const std::int64_t member : failed) {
+    const std::int64_t number = member - spec_.member_share().first();
+    if (number >= 0 && number < spec_.members) trainer_->repeat(history_, number, repeats_);
+  }
   scored_ = false;
   return true;
 }
 
 void ResidentNetwork::report_divergence() {
-  const ResidentTrainer::Divergence found = trainer_->find_divergence(history_);
+  ResidentTrainer::Divergence found = trainer_->find_divergence(history_);
+  if (gather_) found = first_divergence(*spec_.share->group(), found, spec_.training.steps);
   training_unchecked_ = false;
   scored_ = false;
   std::optional<double> lambda;
@@ -217,7 +252,8 @@ DeviceComparison ResidentNetwork::compare(ExecutionContext& context, std::span<c
 void ResidentNetwork::learn(const DeviceUpdate& update) {
   finish_training();
   const Stream stream = stream_.get();
-  if (!scored_ || view_.query() != update.query) start_scoring(update.query);
+  // Votes leave no trace in what follows.
+  if (!by_vote() && (!scored_ || view_.query() != update.query)) start_scoring(update.query);
   timeline_.mark(stream, "observe");
   history_.add(stream, update, train_.data());
   const auto count = std::ssize(update.pairs);
@@ -241,7 +277,7 @@ void ResidentNetwork::learn(const DeviceUpdate& update) {
 std::vector<double> ResidentNetwork::steps() {
   finish_training();
   if (!trainer_->has_steps()) return {};
-  const auto members = static_cast<std::size_t>(spec_.members);
+  const auto members = static_cast<std::size_t>(spec_.member_share().members());
   const auto steps = view_.outcome().first(members);
   return {steps.begin(), steps.end()};
 }
@@ -296,7 +332,7 @@ void ResidentNetwork::begin_scores(FeatureMatrix docs) {
   const std::int64_t at_once = std::min(kScoredAtOnce, docs.docs);
   const std::size_t bytes = static_cast<std::size_t>(docs.docs) * sizeof(float);
   eval_rows_.reserve(stream, spec_.members * at_once * spec_.shape.factors());
-  eval_scores_.reserve(stream, spec_.members * at_once);
+  eval_scores_.reserve(stream, spec_.member_share().members() * at_once);
   eval_means_.reserve(stream, docs.docs);
   if (eval_answer_.size() < bytes) eval_answer_ = PinnedBytes(bytes);
   // Many documents at once, at any width.
@@ -307,8 +343,14 @@ void ResidentNetwork::begin_scores(FeatureMatrix docs) {
   for (std::int64_t first = 0; first < docs.docs; first += at_once) {
     const std::int64_t count = std::min(at_once, docs.docs - first);
     forward(eval_products_, copies, from + first * docs.features,
-            {eval_rows_.data(), count, spec_.shape.factors()}, {eval_scores_.data(), nullptr});
-    mean_scores(stream, spec_.members, count, eval_scores_.data(), eval_means_.data() + first);
+            {eval_rows_.data(), count, spec_.shape.factors()},
+            {eval_scores_.data() + spec_.member_share().first() * count, nullptr});
+    if (gather_) {
+      const RankGather::Rows rows{eval_scores_.data(), count * std::int64_t{sizeof(float)}};
+      gather_->complete(stream, std::span(&rows, 1));
+    }
+    mean_scores(stream, spec_.member_share().members(), count, eval_scores_.data(),
+                eval_means_.data() + first);
   }
   copy_bytes(stream, eval_answer_.data(), eval_means_.data(), bytes);
 }
@@ -333,7 +375,7 @@ void ResidentNetwork::add_seconds(StageClock& clock) {
 void ResidentNetwork::save(StateWriter& state) {
   finish_training();
   stream_.wait();
-  state.put("device.theta", theta_.to_host());
+  state.put("device.theta", spec_.member_share().all_of(theta_.to_host()));
   trainer_->save(state);
   posterior_.save(state);
   if (shadow_) shadow_->posterior().save(state);
@@ -344,8 +386,9 @@ void ResidentNetwork::save(StateWriter& state) {
 void ResidentNetwork::load(StateReader& state, const DeviceHistory& history) {
   finish_training();
   stream_.wait();
-  std::vector<float> theta(theta_.size());
-  state.get_into("device.theta", std::span(theta));
+  std::vector<float> all(spec_.member_share().members() * spec_.shape.parameters());
+  state.get_into("device.theta", std::span(all));
+  const std::vector<float> theta = spec_.member_share().own_of(all);
   copy_to_device(std::span<const float>(theta), theta_.data());
   history_.restore(stream_.get(), history);
   trainer_->load(state);

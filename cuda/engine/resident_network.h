@@ -54,6 +54,10 @@ class ResidentNetwork : public DeviceNetwork {
   /// Negative widths of an answer that is discarded do not count.
   void discard_negative_widths();
   [[noreturn]] void report_divergence();
+  /// Completes what the members of other ranks computed, and the outcomes of the latest training.
+  void gather(Stream stream, std::span<const RankGather::Rows> rows);
+  /// Of all members' latest training, on the device.
+  const double* outcome() const { return gather_ ? outcome_.data() : trainer_->outcome(); }
 
   DeviceNetworkSpec spec_;
   OwnedStream stream_;
@@ -68,6 +72,8 @@ class ResidentNetwork : public DeviceNetwork {
   WatchedPosterior posterior_;
   std::optional<ShadowPosterior> shadow_;
   std::unique_ptr<ResidentTrainer> trainer_;
+  std::optional<RankGather> gather_;  // with members on other ranks
+  DeviceArray<double> outcome_;       // [kOutcomes × members of all ranks]
 
   // Evaluation, in its own stream and with a copy of the parameters.
   OwnedStream eval_stream_;

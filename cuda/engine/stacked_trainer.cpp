@@ -390,18 +390,20 @@ std::int64_t StackedTrainer::bytes() const {
 void StackedTrainer::save(StateWriter& state) const {
   std::vector<double> estimates;
   for (const CurvatureState& one : curvatures_.to_host()) estimates.push_back(one.estimate);
-  state.put("device.curvatures", estimates);
+  state.put("device.curvatures", spec_.member_share().all_of(estimates));
   state.put("device.curvature_pairs", curvature_pairs_);
-  state.put("device.eigenvectors", eigenvectors_.to_host());
+  state.put("device.eigenvectors", spec_.member_share().all_of(eigenvectors_.to_host()));
   state.put("device.trainings", trainings_);
 }
 
 void StackedTrainer::load(StateReader& state) {
-  std::vector<double> estimates(spec_.members);
-  state.get_into("device.curvatures", std::span(estimates));
+  std::vector<double> all(spec_.member_share().members());
+  state.get_into("device.curvatures", std::span(all));
+  const std::vector<double> estimates = spec_.member_share().own_of(all);
   curvature_pairs_ = state.get_one<std::int64_t>("device.curvature_pairs");
-  std::vector<double> vectors(spec_.members * parameters_);
-  state.get_into("device.eigenvectors", std::span(vectors));
+  all.resize(spec_.member_share().members() * parameters_);
+  state.get_into("device.eigenvectors", std::span(all));
+  const std::vector<double> vectors = spec_.member_share().own_of(all);
   trainings_ = state.get_one<std::int64_t>("device.trainings");
   std::vector<CurvatureState> curvatures(estimates.size());
   for (std::size_t member = 0; member < estimates.size(); ++member)

@@ -47,16 +47,16 @@ struct FirstMembers {
   std::vector<PhiloxKey> batch_keys;  // of mini-batches
 };
 
-FirstMembers first_members(const RankerSettings& settings, const NetworkShape& shape,
-                           const TrialKeys& keys) {
+FirstMembers first_members(const RankerSettings& settings, const NetworkShape& shape, const TrialKeys& keys,
+                           const MemberShare& share) {
   FirstMembers first;
   if (!is_ensemble(settings)) {
     first.theta = first_parameters(settings.network, shape, keys.key(Purpose::kInitialisation));
     first.batch_keys = {keys.key(Purpose::kBatch)};
     return first;
   }
-  for (std::int64_t number = 0; number < settings.posterior.members; ++number) {
-    const auto member = static_cast<std::uint64_t>(number);
+  for (std::int64_t number = 0; number < share.count(); ++number) {
+    const auto member = static_cast<std::uint64_t>(share.first() + number);
     const auto theta =
         first_parameters(settings.network, shape, keys.key(Purpose::kInitialisation, member));
     first.theta.insert(first.theta.end(), theta.begin(), theta.end());
@@ -87,7 +87,8 @@ DeviceTrainingSpec training_spec(const RankerSettings& settings) {
 }
 
 DeviceNetworkSpec network_spec(const RankerSettings& settings, const NetworkShape& shape,
-                               const DeviceHome& home, const FirstMembers& first) {
+                               const DeviceHome& home, const FirstMembers& first,
+                               const MemberShare& share) {
   DeviceNetworkSpec spec;
   spec.device = home.device;
   spec.shape = shape;
@@ -98,7 +99,8 @@ DeviceNetworkSpec network_spec(const RankerSettings& settings, const NetworkShap
   spec.posterior.scale = covariance_scale(settings.network);
   spec.training = training_spec(settings);
   if (is_ensemble(settings)) {
-    spec.members = settings.posterior.members;
+    spec.members = share.count();
+    if (!share.is_whole()) spec.share = share;
     spec.certainty.by_vote = true;
     spec.noise = {std::sqrt(settings.posterior.noise_variance), first.noise_keys};
   } else {
@@ -147,13 +149,13 @@ DeviceRanker::DeviceRanker(std::int64_t features, const RankerSettings& settings
       home_(home),
       batch_key_(keys.key(Purpose::kBatch)),
       shape_(network_shape(settings.network, features)),
-      members_(is_ensemble(settings) ? settings.posterior.members : 1),
+      share_(is_ensemble(settings) ? MemberShare(settings.posterior.members, home.ranks) : MemberShare(1)),
       history_(features, row_of(settings.kind).weighs_by_ndcg),
       policy_(shape_, settings.posterior.form, {}),
       list_(settings.explore, keys.key(Purpose::kList), cutoff) {
-  FirstMembers first = first_members(settings, shape_, keys);
+  FirstMembers first = first_members(settings, shape_, keys, share_);
   if (trains_by_batches()) batch_keys_ = std::move(first.batch_keys);
-  network_ = make_network(network_spec(settings, shape_, home, first));
+  network_ = make_network(network_spec(settings, shape_, home, first, share_));
   policy_ = FormPolicy(shape_, settings.posterior.form,
                        room_of(settings, shape_, home, network_->grows_in_place()));
 }
@@ -270,16 +272,18 @@ void DeviceRanker::score(ExecutionContext&, FeatureMatrix docs, std::span<float>
 }
 
 bool DeviceRanker::begin_scores(FeatureMatrix docs) {
+  // Ranks would not find the scores ready in the same round.
+  if (!share_.is_whole()) return false;
   network_->begin_scores(docs);
   return true;
 }
 
 std::int64_t DeviceRanker::parameters() const {
-  return shape_.parameters() * members_;
+  return shape_.parameters() * share_.members();
 }
 
 std::vector<std::vector<float>> DeviceRanker::member_thetas() const {
-  const std::vector<float> all = network_->theta();
+  const std::vector<float> all = share_.all_of(network_->theta());
   const auto size = static_cast<std::ptrdiff_t>(shape_.parameters());
   std::vector<std::vector<float>> thetas;
   for (auto begin = all.begin(); begin != all.end(); begin += size)

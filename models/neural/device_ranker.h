@@ -25,7 +25,8 @@ struct DeviceHome {
   FeatureMatrix train;         // has to outlive the ranker, as does `eval_docs`
   std::int64_t most_docs = 0;  // of a query
   FeatureMatrix eval_docs;
-  std::int64_t memory = 0;  // bytes that the ranker may take on the device, next to these documents
+  std::int64_t memory = 0;     // bytes that the ranker may take on the device, next to these documents
+  RankGroup* ranks = nullptr;  // whose devices have shares of an ensemble's members; outlives the ranker
 };
 
 /// A confident network or an ensemble whose rounds run on a device, with the draws of its CPU counterpart.
@@ -65,7 +66,7 @@ class DeviceRanker : public OnlineRanker {
   PhiloxKey batch_key_;
   std::vector<PhiloxKey> batch_keys_;  // of members, where training goes by mini-batches
   NetworkShape shape_;
-  std::int64_t members_;
+  MemberShare share_;
   DocumentHistory history_;
   std::unique_ptr<DeviceNetwork> network_;
   std::int64_t observed_pairs_ = 0;  // by the covariance

@@ -44,12 +44,10 @@ NetworkLearner::NetworkLearner(std::int64_t features, const RankerSettings& sett
 
 std::vector<std::vector<float>> NetworkLearner::all_thetas() const {
   if (share_.is_whole()) return thetas_;
+  std::vector<float> own;
+  for (const auto& theta : thetas_) own.insert(own.end(), theta.begin(), theta.end());
+  const std::vector<float> all = share_.all_of(own);
   const std::size_t size = thetas_.front().size();
-  std::vector<float> all(share_.members() * size);
-  for (std::size_t number = 0; number < thetas_.size(); ++number)
-    std::copy(thetas_[number].begin(), thetas_[number].end(),
-              all.data() + (share_.first() + number) * size);
-  share_.complete(all, static_cast<std::int64_t>(size));
   std::vector<std::vector<float>> thetas;
   for (const float* theta = all.data(); theta != all.data() + all.size(); theta += size)
     thetas.emplace_back(theta, theta + size);

@@ -199,6 +199,7 @@ class SharedRun(unittest.TestCase):
         trial_of = [*TRIAL, "--rounds", 30]
         for more, said in ((["--ranker", "p2linrank"], "Ranker 'p2linrank' has no networks to share among 2 ranks"),
                            (["--jobs", 2], "2 ranks play one trial at a time, so run.jobs has to be 1, not 2."),
+                           (["--device", "cuda:1"], "--device cuda:1 gives the 2 ranks of this machine the same cards"),
                            (["--dry-run"], "--dry-run is for one process"),
                            (["--trace", self.root / "t"], "--trace is for one process")):
             of_networks = ("--ranker", "p2neurrank", "--width", "8") if "--ranker" in more else ()

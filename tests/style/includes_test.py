@@ -24,7 +24,7 @@ ALLOWED = {
 # The other folders of core that each folder of core may include. Every one may include the files of core itself.
 ALLOWED_IN_CORE = {
     "data": {"io", "random", "runtime", "settings", "text"},
-    "device": {"data", "explore", "io", "learning", "online", "ops", "random", "runtime", "settings"},
+    "device": {"data", "explore", "io", "learning", "online", "ops", "random", "ranks", "runtime", "settings"},
     "explore": {"math", "random", "settings"},
     "feedback": {"io", "online", "random", "settings"},
     "io": set(),
@@ -45,7 +45,7 @@ PUBLIC_HEADERS = "library"  # holds olrank/, the prefix that installed headers h
 EMULATION = ("tests", "cuda", "emulation")
 OURS = re.compile(r'^\s*#\s*include\s+"([a-z_]+)/([^"]+)"')
 TORCH = re.compile(r"^\s*#\s*include\s+[<\"](torch|ATen|c10)/")
-CUDA = re.compile(r"^\s*#\s*include\s+[<\"](cuda|cublas|cusolver|cub/|nvtx)")
+CUDA = re.compile(r"^\s*#\s*include\s+[<\"](cuda|cublas|nccl|cusolver|cub/|nvtx)")
 PART = re.compile(r"^\| `core/([a-z_]+)` \|.*\| ([^|]+) \|$")
 
 

@@ -36,6 +36,16 @@ std::vector<int> numbers_of(const std::string& asked, const DeviceRequest& reque
   return numbers;
 }
 
+void check_libraries(const std::string& asked, const GpuSurvey& survey) {
+  for (const DeviceLibrary& library : survey.libraries) {
+    if (library.version == library.built_with) continue;
+    throw InvalidArgument(
+        fmt::format("--device {}: The loaded {} is version {}, but this program was built with {}: use the "
+                    "CUDA libraries that belong to its LibTorch, or build it again.",
+                    asked, library.name, library.version, library.built_with));
+  }
+}
+
 void check_capability(const std::string& asked, const GpuDescription& gpu, const GpuSurvey& survey) {
   if (10 * gpu.capability_major + gpu.capability_minor >= survey.least_capability) return;
   throw InvalidArgument(fmt::format(
@@ -118,6 +128,7 @@ std::vector<GpuDescription> gpus_for(const std::string& asked, const GpuSurvey& 
     throw InvalidArgument(
         fmt::format("--device {}: There is no GPU: {}. Use --device cpu.", asked, survey.absence));
   }
+  check_libraries(asked, survey);
   std::vector<GpuDescription> gpus;
   for (const int number : numbers_of(asked, request, static_cast<int>(survey.gpus.size()))) {
     gpus.push_back(survey.gpus[number]);

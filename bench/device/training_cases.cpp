@@ -108,6 +108,10 @@ class TrainingCases {
     for (const std::int64_t n : sizes_.pairs) {
       add_incidence(n);
       for (const std::int64_t members : sizes_.members) add_steps(n, members);
+      for (const std::int64_t width : {sizes_.width, sizes_.wide}) {
+        add_step_by(n, width, device::Multiplier::kOwn, "training/step_by_kernels");
+        add_step_by(n, width, device::Multiplier::kLibrary, "training/step_by_library");
+      }
       add_curvature(n);
       add_lambdas(n);
     }
@@ -233,6 +237,40 @@ class TrainingCases {
                         work.tolerance = 0.05;  // units near 0 may change sign
                         return work;
                       }});
+  }
+
+  /// A step in float32 both ways, whichever is chosen at this width.
+  void add_step_by(std::int64_t n, std::int64_t width, device::Multiplier multiplier,
+                   const std::string& name) {
+    DeviceSizes sizes = sizes_;
+    sizes.width = width;
+    const double p = real(shape_of(sizes).parameters());
+    cases_.push_back(
+        {.name = name,
+         .parameters = {{"n", n}, {"m", width}, {"d", sizes.features}},
+         .operations = 8.0 * real(n) * p,
+         .bytes = 2.0 * kFloatBytes * real(2 * n * (sizes.features + width)) + 4.0 * kFloatBytes * p,
+         .arithmetic = Arithmetic::kFloat,
+         .prepare = [sizes, n, multiplier](Stream stream) {
+           const auto training = std::make_shared<Training>(sizes, stream, n, 1);
+           const auto by = [=](device::Multiplier one) {
+             return training->docs->stack(Precision::kFloat32, one);
+           };
+           DeviceWork work = alone([=](Stream on) {
+             training->forward(on, by(multiplier));
+             training->gradients(on, by(multiplier), training->moves());
+           });
+           work.disagreement = [=](Stream on) {
+             training->forward(on, by(device::Multiplier::kOwn));
+             training->gradients(on, by(device::Multiplier::kOwn), training->asks());
+             const at::Tensor expected = training->gradient.clone();
+             training->forward(on, by(multiplier));
+             training->gradients(on, by(multiplier), training->asks());
+             return disagreement_of(training->gradient, expected);
+           };
+           work.tolerance = 1e-4;  // sums in float32
+           return work;
+         }});
   }
 
   void add_labels(std::int64_t n, std::int64_t members) {

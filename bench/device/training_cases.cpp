@@ -86,11 +86,14 @@ struct Training {
   device::GradientUse moves() const { return {nullptr, data<float>(docs->theta), data<double>(step)}; }
   device::GradientUse asks() const { return {data<double>(gradient), nullptr, nullptr}; }
 
-  libtorch::TrainingStep in_libtorch() const {
+  libtorch::Terms terms_in_libtorch() const {
     const at::Tensor even = at::arange(0, 2 * n, 2, options_of(sizes, at::kLong));
-    const at::TensorOptions floats = options_of(sizes, at::kFloat);
+    return {even, even + 1, at::ones({n}, options_of(sizes, at::kFloat))};
+  }
+  libtorch::TrainingStep in_libtorch() const {
+    const libtorch::Terms terms_there = terms_in_libtorch();
     return {docs->shape,
-            {docs->features, even, even + 1, at::ones({n}, floats),
+            {docs->features, terms_there.first, terms_there.second, terms_there.weights,
              (1 - at::arange(n, options_of(sizes, at::kLong)).remainder(2)).to(at::kFloat), centre,
              prior_weight()}};
   }
@@ -319,10 +322,24 @@ class TrainingCases {
                -1.0,  data<double>(vector)};
            device::begin_curvature(stream, task, data<double>(vector), data<double>(scratch),
                                    data<device::CurvatureState>(state));
-           return alone([=, held = training](Stream on) {
+           const auto own = [=, held = training](Stream on) {
              device::iterate_curvature(on, task, data<double>(vector), data<double>(scratch),
                                        data<device::CurvatureState>(state));
-           });
+           };
+           const libtorch::Terms terms = training->terms_in_libtorch();
+           const auto form = [=](const at::Tensor& v) {
+             return libtorch::curvature_product(shape, training->docs->rows.select(0, 0), terms,
+                                                (v / v.norm()).to(at::kFloat));
+           };
+           DeviceWork work = alone(own);
+           work.libtorch = [=] { form(vector); };
+           work.disagreement = [=](Stream on) {
+             const at::Tensor before = vector.clone();
+             own(on);
+             return disagreement_of(vector, form(before).to(at::kDouble));
+           };
+           work.tolerance = 1e-4;  // sums over all documents in float32
+           return work;
          }});
   }
 

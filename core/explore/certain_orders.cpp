@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cassert>
+#include <vector>
 
 namespace olrank {
 namespace {
@@ -45,17 +46,28 @@ void certain_by_vote(std::int64_t members, double least_difference, std::span<co
   const auto docs = std::ssize(by_score);
   assert(std::ssize(scores) == members * docs);
   orders.reset(docs);
-  for (std::int64_t a = 0; a < docs; ++a) {
-    const std::int32_t i = by_score[a];
-    fill_row(orders, a, [&](std::int64_t b) {
-      const std::int32_t j = by_score[b];
-      bool all = true;
-      for (std::int64_t member = 0; member < members && all; ++member) {
-        const float* of_doc = scores.data() + member * docs;
-        all = votes_for_first(of_doc[i], of_doc[j], least_difference);
-      }
-      return all;
-    });
+  for (std::int64_t a = 0; a < docs; ++a) fill_row(orders, a, [](std::int64_t) { return true; });
+  struct Placed {
+    float score;
+    std::int64_t place;
+  };
+  std::vector<Placed> placed(docs);
+  std::vector<std::uint64_t> not_below(OrderBits::words(docs));
+  for (std::int64_t member = 0; member < members; ++member) {
+    for (std::int64_t place = 0; place < docs; ++place)
+      placed[place] = {scores[member * docs + by_score[place]], place};
+    std::sort(placed.begin(), placed.end(),
+              [](const Placed& a, const Placed& b) { return a.score > b.score; });
+    // As scores fall, a document gets votes over fewer others.
+    std::fill(not_below.begin(), not_below.end(), 0);
+    auto next = placed.begin();
+    for (const Placed& one : placed) {
+      for (; next != placed.end() && !votes_for_first(one.score, next->score, least_difference); ++next)
+        not_below[next->place / OrderBits::kWordBits] |= std::uint64_t{1}
+                                                         << next->place % OrderBits::kWordBits;
+      const auto row = orders.row(one.place);
+      for (std::size_t word = 0; word < row.size(); ++word) row[word] &= ~not_below[word];
+    }
   }
 }
 

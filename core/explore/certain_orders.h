@@ -14,7 +14,7 @@ void certain_by_width(const CertaintyRule& rule, std::span<const float> scores,
                       OrderBits& orders);
 
 /// i before j iff every member scores i above j by more than `least_difference`. `scores` is
-/// [members × V]; `by_score` follows their mean.
+/// [members × V], without NaN; `by_score` follows their mean.
 void certain_by_vote(std::int64_t members, double least_difference, std::span<const float> scores,
                      std::span<const std::int32_t> by_score, OrderBits& orders);
 

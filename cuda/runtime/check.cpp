@@ -2,20 +2,32 @@
 
 #include <fmt/format.h>
 
+#include <string>
+
 #include "core/error.h"
 
 namespace olrank::cuda {
+namespace {
+
+/// The calling thread's GPU, which a failed selection does not concern.
+std::string gpu_of(std::string_view call) {
+  int device = 0;
+  if (call.starts_with("cudaSetDevice") || cudaGetDevice(&device) != cudaSuccess) return "";
+  return fmt::format(" on cuda:{}", device);
+}
+
+}  // namespace
 
 void check(cudaError_t status, std::string_view call) {
   if (status == cudaSuccess) return;
   cudaGetLastError();  // reported here, so that no later check reports it again
   if (status == cudaErrorMemoryAllocation) {
     throw OutOfDeviceMemory(fmt::format(
-        "{} failed: the GPU's memory is full. Use fewer --jobs, the diagonal covariance or fewer rounds.",
-        call));
+        "{} failed{}: the GPU's memory is full. Use fewer --jobs, the diagonal covariance or fewer rounds.",
+        call, gpu_of(call)));
   }
-  throw CudaError(
-      fmt::format("{} failed: {} ({}).", call, cudaGetErrorString(status), cudaGetErrorName(status)));
+  throw CudaError(fmt::format("{} failed{}: {} ({}).", call, gpu_of(call), cudaGetErrorString(status),
+                              cudaGetErrorName(status)));
 }
 
 void throw_launch_error(cudaError_t status, const void* kernel, dim3 grid, dim3 block,

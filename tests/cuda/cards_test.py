@@ -73,6 +73,16 @@ class Cards(unittest.TestCase):
         self.assertEqual(found, whole)
         self.assertGreater(made["cuda:1"] + made["cuda:2"], 0)
 
+    def test_a_card_that_fails_stops_the_run_which_goes_on_without_it(self):
+        whole, _ = self.run_on("cuda:0", "whole")
+        done = self.olrank("run", "--quiet", "--data", DATA, "--device", "cuda:0-1", "--out", self.root / "failed", *RANKERS,
+                           OLRANK_EMULATED_FAILURE="cuda:1")
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("olrank: The emulated GPU has failed.\n", done.stderr)
+        found, made = self.run_on("cuda:0,2", "failed", "--resume")
+        self.assertEqual(found, whole)
+        self.assertNotIn("cuda:1", made)
+
     def test_info_lists_every_card_with_its_memory(self):
         cards = "Card=8GB,Card=busy,Other card=4GB"
         done = self.olrank("info", "--json", cards=cards)

@@ -1,6 +1,7 @@
 // The device contract on emulated GPUs, which makes an olrank that has as many GPUs as its environment
 // says: OLRANK_EMULATED_GPUS="Card A=8GB,Card A=8GB,Card B=4GB" lists their names and free memory; one
 // of no size, such as "Card A=busy", cannot be used.
+// OLRANK_EMULATED_FAILURE="cuda:1" lets that one fail in its fourth query.
 // OLRANK_EMULATED_SCHEDULE is forward (the default), backward or random. OLRANK_EMULATED_LOG names a file
 // that gets a line for each network: the GPU on which it was made.
 #include <fmt/format.h>
@@ -87,14 +88,17 @@ class LockedNetwork : public DeviceNetwork {
   explicit LockedNetwork(const DeviceNetworkSpec& spec) {
     const std::lock_guard lock(emulator_lock());
     network_ = emulated::make_network(spec);
+    const std::string gpu = device_name(std::span(&spec.device, 1));
+    fails_ = gpu == variable("OLRANK_EMULATED_FAILURE");
     const std::string log = variable("OLRANK_EMULATED_LOG");
-    if (!log.empty()) std::ofstream(log, std::ios::app) << device_name(std::span(&spec.device, 1)) << '\n';
+    if (!log.empty()) std::ofstream(log, std::ios::app) << gpu << '\n';
   }
   ~LockedNetwork() override {
     const std::lock_guard lock(emulator_lock());
     network_.reset();
   }
   DeviceOrders score_query(DeviceQuery query) override {
+    if (fails_ && ++queries_ == 4) throw CudaError("The emulated GPU has failed.");
     return locked([&] { return network_->score_query(query); });
   }
   void describe(std::span<float> scores, std::span<double> width_sq) override {
@@ -142,6 +146,8 @@ class LockedNetwork : public DeviceNetwork {
 
  private:
   std::unique_ptr<DeviceNetwork> network_;
+  bool fails_ = false;
+  int queries_ = 0;
 };
 
 }  // namespace

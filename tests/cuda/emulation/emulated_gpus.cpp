@@ -116,6 +116,9 @@ class LockedNetwork : public DeviceNetwork {
   std::string_view full_form() const override {
     return locked([&] { return network_->full_form(); });
   }
+  bool grows_in_place() const override {
+    return locked([&] { return network_->grows_in_place(); });
+  }
   void switch_to_primal() override {
     locked([&] { network_->switch_to_primal(); });
   }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "cuda/runtime/check.h"
 #include "cuda/runtime/device_array.h"
 #include "cuda/runtime/work.h"
 
@@ -77,6 +78,13 @@ struct Factorisation::Library {
   std::vector<std::byte> on_host;
   DeviceArray<int> info{1};
 };
+
+bool Factorisation::has_room(std::int64_t n) {
+  std::size_t free_bytes = 0;
+  std::size_t total_bytes = 0;
+  OLRANK_CUDA_CHECK(cudaMemGetInfo(&free_bytes, &total_bytes));
+  return 2 * n * n * static_cast<std::int64_t>(sizeof(double)) <= static_cast<std::int64_t>(free_bytes / 2);
+}
 
 Factorisation::Factorisation(std::int64_t n) : library_(std::make_unique<Library>(n)) {
   // cusolverDnDpotri() has no 64-bit form.

@@ -13,6 +13,10 @@ namespace olrank::OLRANK_DEVICE_NAMESPACE {
 /// a round.
 class Factorisation {
  public:
+  /// Whether a matrix of this size and as much workspace take at most half of the memory that is free now,
+  /// which leaves the other half to trials beside this one.
+  static bool has_room(std::int64_t n);
+
   explicit Factorisation(std::int64_t n);
   ~Factorisation();
   Factorisation(Factorisation&&) noexcept;

@@ -19,6 +19,13 @@ GpuDescription gpu_of(const std::string& asked, const Device& device, const GpuS
     throw InvalidArgument(
         fmt::format("--device {}: There is no GPU: {}. Use --device cpu.", asked, survey.absence));
   }
+  for (const DeviceLibrary& library : survey.libraries) {
+    if (library.version == library.built_with) continue;
+    throw InvalidArgument(
+        fmt::format("--device {}: The loaded {} is version {}, but this program was built with {}: use the "
+                    "CUDA libraries that belong to its LibTorch, or build it again.",
+                    asked, library.name, library.version, library.built_with));
+  }
   const auto count = static_cast<int>(survey.gpus.size());
   if (device.index >= count) {
     throw InvalidArgument(fmt::format("--device {}: The driver reports {} GPU{}, numbered from cuda:0.",

@@ -310,6 +310,8 @@ void write_manifest(const Configuration& configuration, const ExperimentPlan& pl
   const std::vector<TrialIdentity> trials = trials_of(whole);
   const LibtorchDescription libtorch = describe_libtorch();
   const GpuSurvey gpus = visible_gpus();
+  ordered_json libraries = ordered_json::object();
+  for (const DeviceLibrary& library : gpus.libraries) libraries[library.name] = library.version;
   const ordered_json description = {
       {"recorded", recorded},
       {"trials", trials.size()},
@@ -320,6 +322,7 @@ void write_manifest(const Configuration& configuration, const ExperimentPlan& pl
       {"device", choose_device(configuration).name()},
       {"libtorch", libtorch.version},
       {"cuda", gpus.built_with_cuda ? ordered_json(gpus.runtime_version) : ordered_json(nullptr)},
+      {"cuda_libraries", libraries},
       {"blas", blas::library_name()},
       {"data", data},
       {"conventions",

@@ -39,12 +39,15 @@ ordered_json describe_machine() {
   const GpuSurvey survey = visible_gpus();
   ordered_json devices = ordered_json::array();
   for (const GpuDescription& gpu : survey.gpus) devices.push_back(describe_gpu(gpu));
+  ordered_json libraries = ordered_json::object();
+  for (const DeviceLibrary& library : survey.libraries) libraries[library.name] = library.version;
   ordered_json cuda = {
       {"built", survey.built_with_cuda},
       {"runtime",
        survey.built_with_cuda ? ordered_json(cuda_version(survey.runtime_version)) : ordered_json(nullptr)},
       {"driver", survey.driver_version > 0 ? ordered_json(cuda_version(survey.driver_version))
                                            : ordered_json(nullptr)},
+      {"libraries", libraries},
       {"devices", devices},
       {"no_device_because", survey.gpus.empty() ? ordered_json(survey.absence) : ordered_json(nullptr)}};
   return {{"version", version()},
@@ -76,6 +79,7 @@ void print_as_text(const ordered_json& machine) {
     const std::string driver =
         cuda["driver"].is_null() ? "no driver" : "driver supports " + text(cuda["driver"]);
     print_row("cuda", fmt::format("built with {}, {}", text(cuda["runtime"]), driver));
+    for (const auto& [name, version] : cuda["libraries"].items()) print_row(name, text(version));
   } else {
     print_row("cuda", "not built in");
   }

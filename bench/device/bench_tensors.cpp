@@ -53,7 +53,8 @@ std::shared_ptr<MadeDocs> make_docs(const DeviceSizes& sizes, Stream stream, std
   made->rows = empty_tensor(sizes, at::kFloat, {members, docs, made->shape.factors()});
   made->scores = empty_tensor(sizes, at::kFloat, {members, docs});
   made->magnitudes = empty_tensor(sizes, at::kFloat, {members, docs});
-  device::tangent_factors(stream, made->stack(), data<float>(made->features), made->view(), made->out());
+  device::tangent_factors(made->products(stream), made->stack(), data<float>(made->features), made->view(),
+                          made->out());
   return made;
 }
 

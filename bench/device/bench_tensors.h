@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -53,11 +54,20 @@ struct MadeDocs {
   at::Tensor scores;      // [members × docs]
   at::Tensor magnitudes;  // likewise
 
-  device::NetworkStack stack(Precision precision = Precision::kFloat32) const {
-    return {shape, data<float>(theta), members, 0, precision};
+  device::NetworkStack stack(Precision precision = Precision::kFloat32,
+                             device::Multiplier multiplier = device::Multiplier::kChosen) const {
+    return {shape, data<float>(theta), members, 0, precision, multiplier};
+  }
+  /// Made at their first use in a stream.
+  device::Products& products(Stream stream) {
+    return products_.try_emplace(stream, plans_, stream).first->second;
   }
   device::FactorRows view() const { return {data<float>(rows), docs, shape.factors()}; }
   device::ScoreArrays out() const { return {data<float>(scores), data<float>(magnitudes)}; }
+
+ private:
+  device::ProductPlans plans_;
+  std::map<Stream, device::Products> products_;
 };
 std::shared_ptr<MadeDocs> make_docs(const DeviceSizes& sizes, Stream stream, std::int64_t docs,
                                     std::int64_t members = 1);

@@ -41,8 +41,8 @@ class RankingCases {
          .prepare = [sizes = sizes_, members](Stream stream) {
            const auto docs = make_docs(sizes, stream, sizes.docs, members);
            const auto own = [docs](Stream on) {
-             device::tangent_factors(on, docs->stack(), data<float>(docs->features), docs->view(),
-                                     docs->out());
+             device::tangent_factors(docs->products(on), docs->stack(), data<float>(docs->features),
+                                     docs->view(), docs->out());
            };
            const auto form = [docs] {
              return libtorch::tangent_factors(docs->shape, docs->theta, docs->features);

@@ -36,6 +36,8 @@ class SmallCases {
       add_starts(members);
       add_deep(members);
     }
+    add_evaluation(device::Multiplier::kOwn, "relu_layers/forward_by_kernels");
+    add_evaluation(device::Multiplier::kLibrary, "relu_layers/forward_by_library");
     return std::move(cases_);
   }
 
@@ -360,7 +362,8 @@ class SmallCases {
          .prepare = [deep, members](Stream stream) {
            const auto made = make_docs(deep, stream, deep.docs, members);
            return alone([=](Stream on) {
-             device::forward(on, made->stack(), data<float>(made->features), made->view(), made->out());
+             device::forward(made->products(on), made->stack(), data<float>(made->features), made->view(),
+                             made->out());
            });
          }});
     cases_.push_back({.name = "relu_layers/backward_hidden",
@@ -371,9 +374,38 @@ class SmallCases {
                       .arithmetic = Arithmetic::kFloat,
                       .prepare = [deep, members](Stream stream) {
                         const auto made = make_docs(deep, stream, deep.docs, members);
-                        return alone(
-                            [=](Stream on) { device::backward_hidden(on, made->stack(), made->view()); });
+                        return alone([=](Stream on) {
+                          device::backward_hidden(made->products(on), made->stack(), made->view());
+                        });
                       }});
+  }
+
+  /// Documents of an evaluation, both ways.
+  void add_evaluation(device::Multiplier multiplier, const std::string& name) {
+    const double docs = real(sizes_.scored_at_once);
+    cases_.push_back(
+        {.name = name,
+         .parameters = {{"V", sizes_.scored_at_once}, {"m", sizes_.width}, {"d", sizes_.features}},
+         .operations = 2.0 * docs * p_,
+         .bytes = kFloatBytes * (docs * real(sizes_.features + sizes_.width + 1) + p_),
+         .arithmetic = Arithmetic::kFloat,
+         .prepare = [sizes = sizes_, multiplier](Stream stream) {
+           const auto made = make_docs(sizes, stream, sizes.scored_at_once);
+           const auto score = [=](Stream on, device::Multiplier by) {
+             device::forward(made->products(on), made->stack(Precision::kFloat32, by),
+                             data<float>(made->features), made->view(),
+                             {data<float>(made->scores), nullptr});
+           };
+           DeviceWork work = alone([=](Stream on) { score(on, multiplier); });
+           work.disagreement = [=](Stream on) {
+             score(on, device::Multiplier::kOwn);
+             const at::Tensor expected = made->scores.clone();
+             score(on, multiplier);
+             return disagreement_of(made->scores, expected);
+           };
+           work.tolerance = 1e-5;  // sums in float32
+           return work;
+         }});
   }
 
   DeviceSizes sizes_;

@@ -77,12 +77,11 @@ struct Training {
     return {data<float>(rows), data<float>(docs->scores), data<float>(partial), data<double>(loss_sums)};
   }
 
-  void forward(Stream on, Precision precision = Precision::kFloat32) const {
-    device::forward_history(on, docs->stack(precision), history(), work());
+  void forward(Stream on, const device::NetworkStack& stack) const {
+    device::forward_history(docs->products(on), stack, history(), work());
   }
-  void gradients(Stream on, const device::GradientUse& use,
-                 Precision precision = Precision::kFloat32) const {
-    device::pair_gradients(on, docs->stack(precision), history(), objective(), work(), use);
+  void gradients(Stream on, const device::NetworkStack& stack, const device::GradientUse& use) const {
+    device::pair_gradients(docs->products(on), stack, history(), objective(), work(), use);
   }
   device::GradientUse moves() const { return {nullptr, data<float>(docs->theta), data<double>(step)}; }
   device::GradientUse asks() const { return {data<double>(gradient), nullptr, nullptr}; }
@@ -112,6 +111,10 @@ class TrainingCases {
     for (const std::int64_t n : sizes_.pairs) {
       add_incidence(n);
       for (const std::int64_t members : sizes_.members) add_steps(n, members);
+      for (const std::int64_t width : {sizes_.width, sizes_.wide}) {
+        add_step_by(n, width, device::Multiplier::kOwn, "training/step_by_kernels");
+        add_step_by(n, width, device::Multiplier::kLibrary, "training/step_by_library");
+      }
       add_curvature(n);
       add_lambdas(n);
     }
@@ -161,7 +164,7 @@ class TrainingCases {
                       .least_share = share_at(n, members),
                       .prepare = [sizes = sizes_, n, members](Stream stream) {
                         const auto training = std::make_shared<Training>(sizes, stream, n, members);
-                        return alone([=](Stream on) { training->forward(on); });
+                        return alone([=](Stream on) { training->forward(on, training->docs->stack()); });
                       }});
     cases_.push_back({.name = "pair_training/pair_losses",
                       .parameters = of_members(n, members),
@@ -169,7 +172,7 @@ class TrainingCases {
                       .bytes = real(members * n) * (sizeof(PairTerm) + 2.0 * kFloatBytes) + 2.0 * theta,
                       .prepare = [sizes = sizes_, n, members](Stream stream) {
                         const auto training = std::make_shared<Training>(sizes, stream, n, members);
-                        training->forward(stream);
+                        training->forward(stream, training->docs->stack());
                         return alone([=](Stream on) {
                           device::pair_losses(on, training->docs->stack(), training->history(),
                                               training->objective(), training->work(),
@@ -184,8 +187,10 @@ class TrainingCases {
                       .least_share = share_at(n, members),
                       .prepare = [sizes = sizes_, n, members](Stream stream) {
                         const auto training = std::make_shared<Training>(sizes, stream, n, members);
-                        training->forward(stream);
-                        return alone([=](Stream on) { training->gradients(on, training->moves()); });
+                        training->forward(stream, training->docs->stack());
+                        return alone([=](Stream on) {
+                          training->gradients(on, training->docs->stack(), training->moves());
+                        });
                       }});
     cases_.push_back({.name = "training/step",
                       .parameters = of_members(n, members),
@@ -199,14 +204,14 @@ class TrainingCases {
                         const libtorch::TrainingStep other = training->in_libtorch();
                         const at::Tensor theta = training->docs->theta.clone();
                         const auto own = [=](Stream on) {
-                          training->forward(on);
-                          training->gradients(on, training->moves());
+                          training->forward(on, training->docs->stack());
+                          training->gradients(on, training->docs->stack(), training->moves());
                         };
                         DeviceWork work = alone(own);
                         work.libtorch = [=] { other.take(theta, 1e-15); };
                         work.disagreement = [=](Stream on) {
-                          training->forward(on);
-                          training->gradients(on, training->asks());
+                          training->forward(on, training->docs->stack());
+                          training->gradients(on, training->docs->stack(), training->asks());
                           return disagreement_of(training->gradient, other.gradient(theta));
                         };
                         work.tolerance = 1e-4;  // sums in float32
@@ -218,23 +223,57 @@ class TrainingCases {
                       .bytes = 2.0 * (features + hidden) + 4.0 * theta,
                       .arithmetic = Arithmetic::kTf32,
                       .prepare = [sizes = sizes_, n, members](Stream stream) {
-                        constexpr Precision kRounded = Precision::kTf32;
                         const auto training = std::make_shared<Training>(sizes, stream, n, members);
+                        const device::NetworkStack rounded = training->docs->stack(Precision::kTf32);
                         DeviceWork work = alone([=](Stream on) {
-                          training->forward(on, kRounded);
-                          training->gradients(on, training->moves(), kRounded);
+                          training->forward(on, rounded);
+                          training->gradients(on, rounded, training->moves());
                         });
                         work.disagreement = [=](Stream on) {
-                          training->forward(on);
-                          training->gradients(on, training->asks());
+                          training->forward(on, training->docs->stack());
+                          training->gradients(on, training->docs->stack(), training->asks());
                           const at::Tensor exact = training->gradient.clone();
-                          training->forward(on, kRounded);
-                          training->gradients(on, training->asks(), kRounded);
+                          training->forward(on, rounded);
+                          training->gradients(on, rounded, training->asks());
                           return disagreement_of(training->gradient, exact);
                         };
                         work.tolerance = 0.05;  // units near 0 may change sign
                         return work;
                       }});
+  }
+
+  /// A step in float32 both ways, whichever is chosen at this width.
+  void add_step_by(std::int64_t n, std::int64_t width, device::Multiplier multiplier,
+                   const std::string& name) {
+    DeviceSizes sizes = sizes_;
+    sizes.width = width;
+    const double p = real(shape_of(sizes).parameters());
+    cases_.push_back(
+        {.name = name,
+         .parameters = {{"n", n}, {"m", width}, {"d", sizes.features}},
+         .operations = 8.0 * real(n) * p,
+         .bytes = 2.0 * kFloatBytes * real(2 * n * (sizes.features + width)) + 4.0 * kFloatBytes * p,
+         .arithmetic = Arithmetic::kFloat,
+         .prepare = [sizes, n, multiplier](Stream stream) {
+           const auto training = std::make_shared<Training>(sizes, stream, n, 1);
+           const auto by = [=](device::Multiplier one) {
+             return training->docs->stack(Precision::kFloat32, one);
+           };
+           DeviceWork work = alone([=](Stream on) {
+             training->forward(on, by(multiplier));
+             training->gradients(on, by(multiplier), training->moves());
+           });
+           work.disagreement = [=](Stream on) {
+             training->forward(on, by(device::Multiplier::kOwn));
+             training->gradients(on, by(device::Multiplier::kOwn), training->asks());
+             const at::Tensor expected = training->gradient.clone();
+             training->forward(on, by(multiplier));
+             training->gradients(on, by(multiplier), training->asks());
+             return disagreement_of(training->gradient, expected);
+           };
+           work.tolerance = 1e-4;  // sums in float32
+           return work;
+         }});
   }
 
   void add_labels(std::int64_t n, std::int64_t members) {

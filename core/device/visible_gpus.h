@@ -16,13 +16,22 @@ struct GpuDescription {
   std::int64_t free_bytes = 0;  // 0 until free_bytes_of() was asked
 };
 
+/// A library that computes on GPUs: the version that was loaded, and the one that this build was made with.
+/// Results keep their bits per version.
+struct DeviceLibrary {
+  std::string name;
+  std::string version;
+  std::string built_with;
+};
+
 /// The GPUs that this build can use on this machine. If there are none, `absence` is a clause that says
 /// why.
 struct GpuSurvey {
   bool built_with_cuda = false;
-  int runtime_version = 0;   // 13000 for 13.0; 0 without CUDA
-  int driver_version = 0;    // the newest CUDA that the driver supports; 0 without a driver
-  int least_capability = 0;  // that this build's kernels need, 90 for 9.0; 0 without CUDA
+  int runtime_version = 0;               // 13000 for 13.0; 0 without CUDA
+  int driver_version = 0;                // the newest CUDA that the driver supports; 0 without a driver
+  int least_capability = 0;              // that this build's kernels need, 90 for 9.0; 0 without CUDA
+  std::vector<DeviceLibrary> libraries;  // empty without CUDA
   std::vector<GpuDescription> gpus;
   std::string absence;
 };

@@ -16,10 +16,11 @@ TrainingSizes batch_sizes(const NetworkShape& shape, std::int64_t batch, std::in
   return sizes;
 }
 
-BatchTrainer::BatchTrainer(const DeviceNetworkSpec& spec, float* theta, Stream stream)
+BatchTrainer::BatchTrainer(const DeviceNetworkSpec& spec, float* theta, Products& products)
     : spec_(spec),
       theta_(theta),
-      stream_(stream),
+      products_(products),
+      stream_(products.stream()),
       parameters_(spec.shape.parameters()),
       centre_(spec.first),
       before_(spec.members * parameters_),
@@ -34,7 +35,7 @@ BatchTrainer::BatchTrainer(const DeviceNetworkSpec& spec, float* theta, Stream s
       round_(1),
       cursors_(spec.members),
       places_(spec.members),
-      member_streams_(spec.members) {}
+      member_streams_(products.plans(), spec.members) {}
 
 NetworkStack BatchTrainer::stack(std::int64_t member) const {
   return {spec_.shape, theta_ + member * parameters_, 1, 1, spec_.training.precision};
@@ -149,8 +150,8 @@ void BatchTrainer::start(const ResidentHistory& history) {
       stream_, spec_.members, history.latest().order, spec_.training.mini_batches->epochs * observed,
       step_rates(1, spec_.training.mini_batches->decay / static_cast<double>(observed)), cursors_.data());
   if (spec_.noise.deviation > 0.0) {
-    member_streams_.run(stream_, [&](Stream stream, std::int64_t member) {
-      perturb_labels(stream, all.terms, all.count, 1, noise_keys_.data() + member, round_.data(),
+    member_streams_.run(products_, [&](Products& products, std::int64_t member) {
+      perturb_labels(products.stream(), all.terms, all.count, 1, noise_keys_.data() + member, round_.data(),
                      spec_.noise.deviation, places_[member].labels.data());
     });
   }
@@ -174,24 +175,26 @@ void BatchTrainer::start_whole_batch(const ResidentHistory& history) {
 }
 
 void BatchTrainer::start_batches(const ResidentHistory& history, std::int64_t count) {
-  member_streams_.run(stream_, [&](Stream stream, std::int64_t member) {
-    if (spec_.training.weigh_by_ndcg) weigh(stream, history, member);
-    train_batch(stream, history, count, member);
+  member_streams_.run(products_, [&](Products& products, std::int64_t member) {
+    if (spec_.training.weigh_by_ndcg) weigh(products, history, member);
+    train_batch(products, history, count, member);
   });
 }
 
-void BatchTrainer::weigh(Stream stream, const ResidentHistory& history, std::int64_t member) {
+void BatchTrainer::weigh(Products& products, const ResidentHistory& history, std::int64_t member) {
+  const Stream stream = products.stream();
   Place& place = places_[member];
   const PairHistoryView all = history.view();
-  forward_history(stream, stack(member), all, workspace(member));
+  forward_history(products, stack(member), all, workspace(member));
   note_bad_scores(stream, cursors_.data() + member, all.docs, place.scores.data(), bad_loss(member));
   ndcg_weights(stream, history.impressions(), history.observations(), history.bucket().observations,
                all.count, history.observation_offsets(), history.observation_items(), 1, all.docs,
                place.scores.data(), place.changes.data(), place.weights.data(), place.labels.data());
 }
 
-void BatchTrainer::train_batch(Stream stream, const ResidentHistory& history, std::int64_t count,
+void BatchTrainer::train_batch(Products& products, const ResidentHistory& history, std::int64_t count,
                                std::int64_t member) {
+  const Stream stream = products.stream();
   Place& place = places_[member];
   const PairHistoryView all = history.view();
   const BatchSource source{all.features,
@@ -210,10 +213,10 @@ void BatchTrainer::train_batch(Stream stream, const ResidentHistory& history, st
   batch.incidence = {incidence_offsets_.data(), incidence_ends_.data()};
   const StackedObjective objective{1.0 / static_cast<double>(count), 0.0, nullptr};
   const TrainingWorkspace work = workspace(member);
-  forward_history(stream, stack(member), batch, work);
+  forward_history(products, stack(member), batch, work);
   pair_losses(stream, stack(member), batch, objective, work, place.loss.data());
   double* gradient = gradient_.data() + member * parameters_;
-  pair_gradients(stream, stack(member), batch, objective, work, {gradient, nullptr, nullptr});
+  pair_gradients(products, stack(member), batch, objective, work, {gradient, nullptr, nullptr});
   const std::int64_t at = member * parameters_;
   const OptimizerState state = optimizer_state(at);
   const double* step = steps_.data() + member;
@@ -244,7 +247,7 @@ std::int64_t BatchTrainer::bytes() const {
   std::int64_t total = 3 * bytes_of(gradient_, sizeof(double)) + bytes_of(second_moment_, sizeof(double)) +
                        2 * bytes_of(before_, sizeof(float)) +
                        2 * bytes_of(incidence_ends_, sizeof(std::int32_t)) +
-                       bytes_of(corrections_, sizeof(StepRates));
+                       bytes_of(corrections_, sizeof(StepRates)) + member_streams_.bytes();
   for (const Place& place : places_) {
     total += place.features.bytes() + place.terms.bytes() + place.rows.bytes() + place.scores.bytes() +
              place.partial.bytes() + place.losses.bytes() + place.labels.bytes() + place.weights.bytes() +

@@ -24,7 +24,7 @@ TrainingSizes batch_sizes(const NetworkShape& shape, std::int64_t batch, std::in
 class BatchTrainer : public ResidentTrainer {
  public:
   /// Like StackedTrainer's; the spec has mini-batches.
-  BatchTrainer(const DeviceNetworkSpec& spec, float* theta, Stream stream);
+  BatchTrainer(const DeviceNetworkSpec& spec, float* theta, Products& products);
 
   /// Never waits, unless the training before was repeated. The update brought the order of the batches.
   void train(const ResidentHistory& history) override;
@@ -61,8 +61,9 @@ class BatchTrainer : public ResidentTrainer {
   void start_whole_batch(const ResidentHistory& history);
   /// The next `count` observations of every member.
   void start_batches(const ResidentHistory& history, std::int64_t count);
-  void weigh(Stream stream, const ResidentHistory& history, std::int64_t member);
-  void train_batch(Stream stream, const ResidentHistory& history, std::int64_t count, std::int64_t member);
+  void weigh(Products& products, const ResidentHistory& history, std::int64_t member);
+  void train_batch(Products& products, const ResidentHistory& history, std::int64_t count,
+                   std::int64_t member);
 
   NetworkStack stack(std::int64_t member) const;
   TrainingWorkspace workspace(std::int64_t member);
@@ -72,6 +73,7 @@ class BatchTrainer : public ResidentTrainer {
 
   DeviceNetworkSpec spec_;
   float* theta_;
+  Products& products_;
   Stream stream_;
   std::int64_t parameters_;
   DeviceArray<float> centre_;    // θ₀

@@ -50,16 +50,16 @@ QueryView::QueryView(const DeviceNetworkSpec& spec, const float* train)
   std::memcpy(host_answer_.data(), &fresh, sizeof fresh);
 }
 
-void QueryView::score(Stream stream, DeviceQuery query, const NetworkStack& networks) {
+void QueryView::score(Products& products, DeviceQuery query, const NetworkStack& networks) {
   query_ = query;
   const float* features = train_ + query.first_doc * spec_.shape.inputs;
   const ScoreArrays out{scores_.data(), magnitudes_.data()};
   if (!by_vote()) {
-    tangent_factors(stream, networks, features, rows(), out);
+    tangent_factors(products, networks, features, rows(), out);
     return;
   }
-  forward(stream, networks, features, rows(), out);
-  mean_scores(stream, spec_.members, query.docs, scores_.data(), mean_.data());
+  forward(products, networks, features, rows(), out);
+  mean_scores(products.stream(), spec_.members, query.docs, scores_.data(), mean_.data());
 }
 
 void QueryView::order_by_score(Stream stream) {

@@ -20,7 +20,7 @@ class QueryView {
   QueryView(const DeviceNetworkSpec& spec, const float* train);
 
   /// Scores, and factors for widths.
-  void score(Stream stream, DeviceQuery query, const NetworkStack& networks);
+  void score(Products& products, DeviceQuery query, const NetworkStack& networks);
   void order_by_score(Stream stream);
   void find_certain_by_width(Stream stream, const CertaintyRule* rule);
   void find_certain_by_vote(Stream stream);

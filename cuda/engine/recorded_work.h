@@ -16,24 +16,26 @@ class RecordedWork {
   /// Records what `work` starts in this stream, unless that is done or fails. Returns whether it is
   /// recorded.
   bool record(Stream stream, FunctionRef<void()> work) {
-    if (!graph_) try_to_record(stream, work);
-    return static_cast<bool>(graph_);
+    if (!current_) try_to_record(stream, work);
+    return current_;
   }
   /// Starts what was recorded, or else `work` itself.
   void start(Stream stream, FunctionRef<void()> work) const {
-    if (graph_) {
+    if (current_) {
       graph_.start(stream);
     } else {
       work();
     }
   }
 
-  void forget() { graph_ = Graph(); }
+  /// What was recorded is out of date: the next record() replaces it.
+  void forget() { current_ = false; }
 
  private:
   void try_to_record(Stream stream, FunctionRef<void()> work) {
     try {
-      graph_ = Graph(stream, work);
+      graph_.record(stream, work);
+      current_ = true;
     } catch (const OutOfDeviceMemory&) {
       throw;
     } catch (const CudaError& error) {
@@ -48,6 +50,7 @@ class RecordedWork {
   }
 
   Graph graph_;
+  bool current_ = false;
 };
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -44,9 +44,10 @@ ResidentHistory::Keeps kept_by(const DeviceNetworkSpec& spec) {
                                     : ResidentHistory::Keeps::kTerms;
 }
 
-std::unique_ptr<ResidentTrainer> make_trainer(const DeviceNetworkSpec& spec, float* theta, Stream stream) {
-  if (spec.training.mini_batches) return std::make_unique<BatchTrainer>(spec, theta, stream);
-  return std::make_unique<StackedTrainer>(spec, theta, stream);
+std::unique_ptr<ResidentTrainer> make_trainer(const DeviceNetworkSpec& spec, float* theta,
+                                              Products& products) {
+  if (spec.training.mini_batches) return std::make_unique<BatchTrainer>(spec, theta, products);
+  return std::make_unique<StackedTrainer>(spec, theta, products);
 }
 
 ResidentPosteriorSpec posterior_spec(const DeviceNetworkSpec& spec) {
@@ -65,7 +66,8 @@ ResidentNetwork::ResidentNetwork(const DeviceNetworkSpec& spec)
       view_(spec, train_.data()),
       history_(spec.shape.inputs, kept_by(spec), spec.data.most_docs),
       posterior_(spec.posterior.covariance, posterior_spec(spec), products_),
-      trainer_(make_trainer(spec, theta_.data(), stream_.get())),
+      trainer_(make_trainer(spec, theta_.data(), products_)),
+      eval_products_(plans_, eval_stream_.get()),
       theta_copy_(theta_.size()) {
   if (const auto& form = spec.posterior.shadow) shadow_.emplace(*form, posterior_spec(spec), products_);
 }
@@ -83,7 +85,7 @@ ResidentNetwork::~ResidentNetwork() {
 void ResidentNetwork::start_scoring(DeviceQuery query) {
   const Stream stream = stream_.get();
   timeline_.mark(stream, "score");
-  view_.score(stream, query, networks());
+  view_.score(products_, query, networks());
   view_.order_by_score(stream);
   timeline_.mark(stream, "width");
   if (!by_vote()) {
@@ -265,7 +267,8 @@ DeviceHealth ResidentNetwork::health() {
       health.bytes + (shadow_ ? shadow_->bytes() : 0) + history_.bytes() + trainer_->bytes() +
       view_.bytes() +
       (train_.size() + eval_docs_.size() + 2 * theta_.size()) * std::int64_t{sizeof(float)} +
-      eval_rows_.bytes() + eval_scores_.bytes() + eval_means_.bytes() + uploaded_.bytes();
+      products_.bytes() + eval_products_.bytes() + eval_rows_.bytes() + eval_scores_.bytes() +
+      eval_means_.bytes() + uploaded_.bytes();
   return health;
 }
 
@@ -290,11 +293,15 @@ void ResidentNetwork::begin_scores(FeatureMatrix docs) {
   eval_scores_.reserve(stream, spec_.members * at_once);
   eval_means_.reserve(stream, docs.docs);
   if (eval_answer_.size() < bytes) eval_answer_ = PinnedBytes(bytes);
-  const NetworkStack copies{spec_.shape, theta_copy_.data(), spec_.members};
+  // Many documents at once, at any width.
+  const NetworkStack copies{.shape = spec_.shape,
+                            .theta = theta_copy_.data(),
+                            .members = spec_.members,
+                            .multiplier = Multiplier::kLibrary};
   for (std::int64_t first = 0; first < docs.docs; first += at_once) {
     const std::int64_t count = std::min(at_once, docs.docs - first);
-    forward(stream, copies, from + first * docs.features, {eval_rows_.data(), count, spec_.shape.factors()},
-            {eval_scores_.data(), nullptr});
+    forward(eval_products_, copies, from + first * docs.features,
+            {eval_rows_.data(), count, spec_.shape.factors()}, {eval_scores_.data(), nullptr});
     mean_scores(stream, spec_.members, count, eval_scores_.data(), eval_means_.data() + first);
   }
   copy_bytes(stream, eval_answer_.data(), eval_means_.data(), bytes);

@@ -69,6 +69,7 @@ class ResidentNetwork : public DeviceNetwork {
 
   // Evaluation, in its own stream and with a copy of the parameters.
   OwnedStream eval_stream_;
+  Products eval_products_;
   Event eval_theta_;  // has been copied
   DeviceArray<float> theta_copy_;
   GrowingArray<float> uploaded_;  // documents other than eval_docs_

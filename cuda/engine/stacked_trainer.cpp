@@ -35,10 +35,11 @@ std::int64_t if_wanted(bool wanted, std::int64_t size) {
 
 }  // namespace
 
-StackedTrainer::StackedTrainer(const DeviceNetworkSpec& spec, float* theta, Stream stream)
+StackedTrainer::StackedTrainer(const DeviceNetworkSpec& spec, float* theta, Products& products)
     : spec_(spec),
       theta_(theta),
-      stream_(stream),
+      products_(products),
+      stream_(products.stream()),
       parameters_(spec.shape.parameters()),
       centre_(spec.first),
       before_(spec.members * parameters_),
@@ -56,7 +57,7 @@ StackedTrainer::StackedTrainer(const DeviceNetworkSpec& spec, float* theta, Stre
       noise_keys_(spec.noise.keys),
       round_(1),
       observed_(1),
-      member_streams_(spec.members) {}
+      member_streams_(products.plans(), spec.members) {}
 
 void StackedTrainer::make_room(const ResidentHistory& history) {
   const ResidentHistory::Bucket& bucket = history.bucket();
@@ -142,7 +143,7 @@ void StackedTrainer::find_curvature(const ResidentHistory& history, std::int64_t
   task.count = seen.count;
   task.incidence = seen.incidence;
   task.fresh = first_eigenvector_.data();
-  tangent_factors(stream_, stack({member, 1}), seen.features, task.rows, {});
+  tangent_factors(products_, stack({member, 1}), seen.features, task.rows, {});
   double* vector = eigenvectors_.data() + member * parameters_;
   CurvatureState* state = curvatures_.data() + member;
   begin_curvature(stream_, task, vector, curvature_work_.data(), state);
@@ -189,15 +190,16 @@ void StackedTrainer::start(const ResidentHistory& history) {
 
 void StackedTrainer::descend_all(const ResidentHistory& history, MemberSchedule schedule) {
   if (schedule != MemberSchedule::kStreams) {
-    descend(stream_, history, {0, spec_.members});
+    descend(products_, history, {0, spec_.members});
     return;
   }
-  member_streams_.run(stream_, [&](Stream stream, std::int64_t member) {
-    descend(stream, history, {member, 1});
+  member_streams_.run(products_, [&](Products& products, std::int64_t member) {
+    descend(products, history, {member, 1});
   });
 }
 
-void StackedTrainer::descend(Stream stream, const ResidentHistory& history, Members members) {
+void StackedTrainer::descend(Products& products, const ResidentHistory& history, Members members) {
+  const Stream stream = products.stream();
   const NetworkStack networks = stack(members);
   NetworkStack trained = networks;
   trained.precision = spec_.training.precision;
@@ -224,7 +226,7 @@ void StackedTrainer::descend(Stream stream, const ResidentHistory& history, Memb
   }
   for (std::int64_t number = 1; number <= spec_.training.steps; ++number) {
     // Whether a training raised the loss is decided in float32.
-    forward_history(stream, number == 1 ? networks : trained, seen, work);
+    forward_history(products, number == 1 ? networks : trained, seen, work);
     if (spec_.training.weigh_by_ndcg) {
       const std::int64_t observations = bucket_.observations;
       ndcg_weights(stream, history.impressions(), history.observations(), observations, plain.count,
@@ -242,10 +244,10 @@ void StackedTrainer::descend(Stream stream, const ResidentHistory& history, Memb
       use.theta = theta_ + members.first * p;
       use.step = outcome_.data() + members.first;
     }
-    pair_gradients(stream, trained, seen, objective, work, use);
+    pair_gradients(products, trained, seen, objective, work, use);
     if (keeps_gradient()) move(stream, members, number);
   }
-  forward_history(stream, networks, plain, work);
+  forward_history(products, networks, plain, work);
   pair_losses(stream, networks, plain, objective, work, ended);
 }
 
@@ -287,7 +289,7 @@ void StackedTrainer::repeat(const ResidentHistory& history, std::int64_t member,
   --trainings_;
   find_steps({member, 1}, repeated_rate(rate(), repeats));
   ++trainings_;
-  descend(stream_, history, {member, 1});
+  descend(products_, history, {member, 1});
 }
 
 ResidentTrainer::Divergence StackedTrainer::find_divergence(const ResidentHistory& history) {
@@ -298,7 +300,7 @@ ResidentTrainer::Divergence StackedTrainer::find_divergence(const ResidentHistor
   for (std::int64_t tried = 1; tried <= steps && good; ++tried) {
     undo();
     spec_.training.steps = tried;
-    descend(stream_, history, {0, spec_.members});
+    descend(products_, history, {0, spec_.members});
     OwnedStream::wait_for(stream_);
     std::vector<double> losses(2 * spec_.members);
     copy_to_host(outcome_.data() + spec_.members, std::span(losses));
@@ -328,7 +330,7 @@ std::int64_t StackedTrainer::bytes() const {
   return numbers * static_cast<std::int64_t>(sizeof(double)) +
          2 * before_.size() * static_cast<std::int64_t>(sizeof(float)) + rows_.bytes() + scores_.bytes() +
          partial_.bytes() + losses_.bytes() + labels_.bytes() + weights_.bytes() + changes_.bytes() +
-         curvature_work_.bytes();
+         curvature_work_.bytes() + member_streams_.bytes();
 }
 
 void StackedTrainer::save(StateWriter& state) const {

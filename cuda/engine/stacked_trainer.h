@@ -22,8 +22,9 @@ namespace olrank::OLRANK_DEVICE_NAMESPACE {
 /// without the host.
 class StackedTrainer : public ResidentTrainer {
  public:
-  /// The spec's spans are read now only. `theta` [members × p] is trained.
-  StackedTrainer(const DeviceNetworkSpec& spec, float* theta, Stream stream);
+  /// The spec's spans are read now only. `theta` [members × p] is trained, in the stream of `products`,
+  /// which must outlive this object.
+  StackedTrainer(const DeviceNetworkSpec& spec, float* theta, Products& products);
 
   /// Waits only if curvatures are stale.
   void train(const ResidentHistory& history) override;
@@ -59,7 +60,7 @@ class StackedTrainer : public ResidentTrainer {
   void start(const ResidentHistory& history);
   std::size_t next_schedule() const;
   void descend_all(const ResidentHistory& history, MemberSchedule schedule);
-  void descend(Stream stream, const ResidentHistory& history, Members members);
+  void descend(Products& products, const ResidentHistory& history, Members members);
   void undo();
   void move(Stream stream, Members members, std::int64_t number);
   bool stops() const { return spec_.training.stop_gradient_norm > 0.0; }
@@ -73,6 +74,7 @@ class StackedTrainer : public ResidentTrainer {
 
   DeviceNetworkSpec spec_;
   float* theta_;
+  Products& products_;
   Stream stream_;
   std::int64_t parameters_;
   DeviceArray<float> centre_;     // θ₀

@@ -14,17 +14,13 @@ constexpr double kAloneFactor = 1.3;
 
 /// A share, the most of them along each side, and its cost relative to the bare arithmetic.
 struct Share {
-  Precision precision;
   std::int32_t rows;
   std::int32_t columns;
   std::int64_t most_rows;  // within the default limit of shared memory
   std::int64_t most_columns;
   double cost;
 };
-constexpr Share kShares[] = {{Precision::kFloat32, 8, 8, 24, 17, 1.1},
-                             {Precision::kFloat32, 4, 8, 24, 17, 1.25},
-                             {Precision::kFloat32, 2, 4, 24, 32, 2.5},
-                             {Precision::kTf32, 32, 32, 8, 4, 1.0}};
+constexpr Share kShares[] = {{8, 8, 24, 17, 1.1}, {4, 8, 24, 17, 1.25}, {2, 4, 24, 32, 2.5}};
 
 std::int64_t parts_of(std::int64_t n, std::int64_t part) {
   return (n + part - 1) / part;
@@ -41,23 +37,20 @@ double estimated_time(const FloatTile& tile, double cost, std::int64_t rows, std
   const std::int64_t blocks = tile.row_tiles(rows) * tile.column_tiles(columns) * copies;
   const std::int64_t warps = parts_of(blocks, kMultiprocessors) * (tile.threads() / 32);
   const std::int64_t turns = parts_of(warps, kSchedulers);
-  const double numbers = static_cast<double>(tile.share_rows) * tile.share_columns /
-                         static_cast<double>(tile.threads_of_share());
+  const double numbers = static_cast<double>(tile.share_rows) * tile.share_columns;
   return static_cast<double>(turns) * numbers * cost * (turns == 1 ? kAloneFactor : 1.0);
 }
 
 }  // namespace
 
-FloatTile choose_float_tile(std::int64_t rows, std::int64_t columns, std::int64_t copies,
-                            Precision precision) {
+FloatTile choose_float_tile(std::int64_t rows, std::int64_t columns, std::int64_t copies) {
   FloatTile best;
   double least = std::numeric_limits<double>::infinity();
   for (const Share& share : kShares) {
-    if (share.precision != precision) continue;
-    FloatTile tile{precision, share.rows, share.columns};
+    FloatTile tile{share.rows, share.columns};
     const std::int64_t across = even_shares(columns, share.columns, share.most_columns);
     tile.column_shares = static_cast<std::int32_t>(across);
-    const std::int64_t room = FloatTile::kMostThreads / tile.threads_of_share() / across;
+    const std::int64_t room = FloatTile::kMostThreads / across;
     const std::int64_t most = even_shares(rows, share.rows, std::min(share.most_rows, room));
     for (std::int64_t down = most; down > 0; --down) {
       tile.row_shares = static_cast<std::int32_t>(down);

@@ -13,13 +13,7 @@ struct alignas(count * sizeof(float)) FloatGroup {
   float value[count];
 };
 
-/// Layout of a side in shared memory: the distance between rows, and between values of k.
-struct SharedSide {
-  int row_step;
-  int depth_step;
-};
-
-/// A thread's numbers of a tile in float32. Along each side they come in groups of up to four, interleaved
+/// A thread's numbers of a tile. Along each side they come in groups of up to four, interleaved
 /// with the other threads' groups, so that a warp's loads from shared memory are contiguous.
 template <int kRows, int kColumns>
 struct FloatFragment {
@@ -28,10 +22,6 @@ struct FloatFragment {
 
   float sum[kRows][kColumns] = {};
 
-  template <bool along_depth>
-  __device__ static SharedSide shared_side(int side) {
-    return {1, static_cast<int>(FloatTile::stride(side))};
-  }
   __device__ static bool works(const FloatTile& tile) {
     return static_cast<int>(threadIdx.x) < tile.row_shares * tile.column_shares;
   }
@@ -44,9 +34,8 @@ struct FloatFragment {
            static_cast<int>(threadIdx.x) % tile.column_shares * kColumnGroup + j % kColumnGroup;
   }
 
-  /// sum += A Bᵀ over the k's that lie in shared memory, in order.
-  __device__ void multiply(const FloatTile& tile, const float* a, SharedSide side_a, const float* b,
-                           SharedSide side_b) {
+  /// sum += A Bᵀ over the k's that lie in shared memory, in order; from one to the next it is a step.
+  __device__ void multiply(const FloatTile& tile, const float* a, int step_a, const float* b, int step_b) {
     using RowGroup = FloatGroup<kRowGroup>;
     using ColumnGroup = FloatGroup<kColumnGroup>;
     if (!works(tile)) return;
@@ -58,12 +47,11 @@ struct FloatFragment {
       ColumnGroup right[kColumns / kColumnGroup];
 #pragma unroll
       for (int g = 0; g < kRows / kRowGroup; ++g) {
-        left[g] = *reinterpret_cast<const RowGroup*>(from_a + k * side_a.depth_step +
-                                                     g * kRowGroup * tile.row_shares);
+        left[g] = *reinterpret_cast<const RowGroup*>(from_a + k * step_a + g * kRowGroup * tile.row_shares);
       }
 #pragma unroll
       for (int g = 0; g < kColumns / kColumnGroup; ++g) {
-        right[g] = *reinterpret_cast<const ColumnGroup*>(from_b + k * side_b.depth_step +
+        right[g] = *reinterpret_cast<const ColumnGroup*>(from_b + k * step_b +
                                                          g * kColumnGroup * tile.column_shares);
       }
 #pragma unroll
@@ -89,77 +77,9 @@ struct FloatFragment {
   }
 };
 
-/// A thread's numbers of its warp's 32 × 32 of a tile on tensor cores: factors are rounded to TF32, sums
-/// are float32, 8 k's at a time.
-struct Tf32Fragment {
-  static constexpr int kRowBlocks = 2;     // of 16
-  static constexpr int kColumnBlocks = 4;  // of 8
-  static constexpr int kNumbers = 4;       // of a block, a thread's
-
-  float sum[kRowBlocks][kColumnBlocks][kNumbers] = {};
-
-  template <bool along_depth>
-  __device__ static SharedSide shared_side(int side) {
-    if (along_depth) return {static_cast<int>(FloatTile::kTf32RowStride), 1};
-    return {1, side + static_cast<int>(FloatTile::kTf32DepthPad)};
-  }
-  __device__ static int lane() { return static_cast<int>(threadIdx.x) % 32; }
-  __device__ static int first_row(const FloatTile& tile) {
-    return static_cast<int>(threadIdx.x) / 32 / tile.column_shares * 32;
-  }
-  __device__ static int first_column(const FloatTile& tile) {
-    return static_cast<int>(threadIdx.x) / 32 % tile.column_shares * 32;
-  }
-
-  __device__ void multiply(const FloatTile& tile, const float* a, SharedSide side_a, const float* b,
-                           SharedSide side_b) {
-    const float* from_a =
-        a + (first_row(tile) + lane() / 4) * side_a.row_step + lane() % 4 * side_a.depth_step;
-    const float* from_b =
-        b + (first_column(tile) + lane() / 4) * side_b.row_step + lane() % 4 * side_b.depth_step;
-#pragma unroll
-    for (int k = 0; k < static_cast<int>(FloatTile::kDepth); k += 8) {
-      std::uint32_t left[kRowBlocks][4];
-#pragma unroll
-      for (int u = 0; u < kRowBlocks; ++u) {
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          left[u][i] = to_tf32(
-              from_a[(16 * u + 8 * (i % 2)) * side_a.row_step + (k + 4 * (i / 2)) * side_a.depth_step]);
-        }
-      }
-#pragma unroll
-      for (int v = 0; v < kColumnBlocks; ++v) {
-        std::uint32_t right[2];
-#pragma unroll
-        for (int i = 0; i < 2; ++i)
-          right[i] = to_tf32(from_b[8 * v * side_b.row_step + (k + 4 * i) * side_b.depth_step]);
-#pragma unroll
-        for (int u = 0; u < kRowBlocks; ++u) multiply_add_16x8x8(left[u], right, sum[u][v]);
-      }
-    }
-  }
-
-  template <class Body>
-  __device__ void for_each(const FloatTile& tile, const Body& body) const {
-    const int row = first_row(tile) + lane() / 4;
-    const int column = first_column(tile) + lane() % 4 * 2;
-#pragma unroll
-    for (int u = 0; u < kRowBlocks; ++u) {
-#pragma unroll
-      for (int v = 0; v < kColumnBlocks; ++v) {
-#pragma unroll
-        for (int e = 0; e < kNumbers; ++e)
-          body(row + 16 * u + e / 2 * 8, column + 8 * v + e % 2, sum[u][v][e]);
-      }
-    }
-  }
-};
-
 /// Calls `choose` with a value of the tile's fragment type and returns its result, a kernel for that type.
 template <class Choose>
 auto for_fragment_of(const FloatTile& tile, const Choose& choose) {
-  if (tile.precision == Precision::kTf32) return choose(Tf32Fragment{});
   if (tile.share_rows == 8) return choose(FloatFragment<8, 8>{});
   return tile.share_rows == 4 ? choose(FloatFragment<4, 8>{}) : choose(FloatFragment<2, 4>{});
 }
@@ -174,10 +94,11 @@ struct FloatOperand {
   std::int64_t depth;
   std::int64_t first;
 
-  /// Whether neighbours can be moved in fours: groups are aligned, and each is entirely inside or outside.
+  /// Whether neighbouring rows can be moved in fours: groups are aligned, and each is entirely inside or
+  /// outside.
   __device__ bool in_fours() const {
     return reinterpret_cast<std::uintptr_t>(values) % sizeof(FloatGroup<4>) == 0 && stride % 4 == 0 &&
-           (along_depth ? depth : rows) % 4 == 0 && (along_depth || first % 4 == 0);
+           rows % 4 == 0 && first % 4 == 0;
   }
 };
 
@@ -194,76 +115,73 @@ __device__ inline void stage_group(float* to, const float* from, bool inside) {
 
 /// Copies `side` rows of an operand to shared memory; rows outside the matrix are 0. Neighbouring threads
 /// copy neighbouring numbers in either layout.
-template <class Fragment, bool along_depth>
+template <bool along_depth>
 struct StagedSide {
   static constexpr int kDepth = static_cast<int>(FloatTile::kDepth);
 
   const FloatOperand<along_depth>& operand;
   int side;
-  int rows;  // of them within the matrix
-  SharedSide shared;
+  int rows;        // of them within the matrix
+  int depth_step;  // between values of k in shared memory
   bool fours;
 
   __device__ StagedSide(const FloatOperand<along_depth>& of, int side_rows)
       : operand(of),
         side(side_rows),
         rows(static_cast<int>(min(of.rows - of.first, std::int64_t{side_rows}))),
-        shared(Fragment::template shared_side<along_depth>(side_rows)) {
-    const bool neighbours_stay = (along_depth ? shared.depth_step : shared.row_step) == 1;
-    fours = neighbours_stay && side % 4 == 0 && operand.in_fours();
-  }
+        depth_step(static_cast<int>(FloatTile::stride(side_rows))),
+        // Neighbours along the depth do not stay neighbours.
+        fours(!along_depth && side % 4 == 0 && operand.in_fours()) {}
 
   /// Starts copying numbers [0, side) × [first, first + kDepth).
   __device__ void stage(std::int64_t first, float* to) const {
-    if (fours) {
-      stage_groups<4>(first, to);
+    if constexpr (along_depth) {
+      stage_rows(first, to);
+    } else if (fours) {
+      stage_depths<4>(first, to);
     } else {
-      stage_groups<1>(first, to);
+      stage_depths<1>(first, to);
     }
   }
 
  private:
+  /// A thread keeps its value of k and goes down the rows.
+  __device__ void stage_rows(std::int64_t first, float* to) const {
+    const int k = static_cast<int>(threadIdx.x) % kDepth;
+    const int step = static_cast<int>(blockDim.x) / kDepth;
+    const bool inside = first + k < operand.depth;
+    int i = static_cast<int>(threadIdx.x) / kDepth;
+    const float* from = operand.values + (operand.first + i) * operand.stride + first + k;
+    for (float* out = to + k * depth_step; i < side; i += step) {
+      stage_group<1>(out + i, from, inside && i < rows);
+      from += step * operand.stride;
+    }
+  }
+
+  /// A warp takes a k and goes along the rows.
   template <int group>
-  __device__ void stage_groups(std::int64_t first, float* to) const {
-    const int thread = static_cast<int>(threadIdx.x);
-    if constexpr (along_depth) {
-      // A thread keeps its values of k and goes down the rows.
-      constexpr int kGroups = kDepth / group;
-      const int k = thread % kGroups * group;
-      const int step = static_cast<int>(blockDim.x) / kGroups;
+  __device__ void stage_depths(std::int64_t first, float* to) const {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    for (int k = static_cast<int>(threadIdx.x) / 32; k < kDepth; k += static_cast<int>(blockDim.x) / 32) {
       const bool inside = first + k < operand.depth;
-      int i = thread / kGroups;
-      const float* from = operand.values + (operand.first + i) * operand.stride + first + k;
-      float* out = to + i * shared.row_step + k * shared.depth_step;
-      for (; i < side; i += step) {
-        stage_group<group>(out, from, inside && i < rows);
-        from += step * operand.stride;
-        out += step * shared.row_step;
-      }
-    } else {
-      // A warp takes a k and goes along the rows.
-      for (int k = thread / 32; k < kDepth; k += static_cast<int>(blockDim.x) / 32) {
-        const bool inside = first + k < operand.depth;
-        const float* from = operand.values + (first + k) * operand.stride + operand.first;
-        float* out = to + k * shared.depth_step;
-        for (int i = thread % 32 * group; i < side; i += 32 * group)
-          stage_group<group>(out + i * shared.row_step, from + i, inside && i < rows);
-      }
+      const float* from = operand.values + (first + k) * operand.stride + operand.first;
+      float* out = to + k * depth_step;
+      for (int i = lane * group; i < side; i += 32 * group)
+        stage_group<group>(out + i, from + i, inside && i < rows);
     }
   }
 };
 
-/// fragment.sum += Σ_{k in [begin, end)} A(i, k) B(j, k) for the block's tile; k runs in order, from a
-/// multiple of 4 where an operand lies along it. All threads of the block call it. Double
-/// buffering: while one buffer is multiplied, the other is filled.
+/// fragment.sum += Σ_{k in [begin, end)} A(i, k) B(j, k) for the block's tile; k runs in order. All threads
+/// of the block call it. Double buffering: while one buffer is multiplied, the other is filled.
 template <class Fragment, bool a_along_depth, bool b_along_depth>
 __device__ inline void multiply_tile(const FloatTile& tile, std::int64_t begin, std::int64_t end,
                                      const FloatOperand<a_along_depth>& a,
                                      const FloatOperand<b_along_depth>& b, Fragment& fragment) {
-  const StagedSide<Fragment, a_along_depth> side_a(a, static_cast<int>(tile.rows()));
-  const StagedSide<Fragment, b_along_depth> side_b(b, static_cast<int>(tile.columns()));
-  const std::int64_t numbers_a = tile.side_numbers(tile.rows());
-  const std::int64_t numbers_b = tile.side_numbers(tile.columns());
+  const StagedSide<a_along_depth> side_a(a, static_cast<int>(tile.rows()));
+  const StagedSide<b_along_depth> side_b(b, static_cast<int>(tile.columns()));
+  const std::int64_t numbers_a = FloatTile::side_numbers(tile.rows());
+  const std::int64_t numbers_b = FloatTile::side_numbers(tile.columns());
   float* shared_a = dynamic_shared<float>();
   float* shared_b = shared_a + 2 * numbers_a;
   const auto stage = [&](std::int64_t first, int buffer) {
@@ -279,8 +197,8 @@ __device__ inline void multiply_tile(const FloatTile& tile, std::int64_t begin, 
     stage(first + FloatTile::kDepth, 1 - buffer);
     wait_for_copies<1>();
     __syncthreads();
-    fragment.multiply(tile, shared_a + buffer * numbers_a, side_a.shared, shared_b + buffer * numbers_b,
-                      side_b.shared);
+    fragment.multiply(tile, shared_a + buffer * numbers_a, side_a.depth_step, shared_b + buffer * numbers_b,
+                      side_b.depth_step);
     __syncthreads();
     buffer = 1 - buffer;
   }

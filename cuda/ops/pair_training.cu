@@ -93,15 +93,21 @@ __global__ void __launch_bounds__(kThreads)
                       rows.values + (member * rows.docs + doc) * rows.stride);
 }
 
-/// Sums over one part of the documents go to partial [members × parts × p].
+/// Numbers from one part's sums to the next's, so that every part begins at a multiple of 16 bytes.
+std::int64_t partial_stride(const NetworkShape& shape) {
+  return parts_of(shape.parameters(), 4) * 4;
+}
+
+/// Sums over one part of the documents go to partial [members × parts × stride].
 struct PartialSums {
   float* values;
   std::int64_t parameters;
+  std::int64_t stride;
   std::int64_t parts;
   std::int64_t docs_per_part;
 
   __device__ float* of(std::int64_t member, std::int64_t part) const {
-    return values + (member * parts + part) * parameters;
+    return values + (member * parts + part) * stride;
   }
 };
 
@@ -164,7 +170,7 @@ struct OuterProducts {
   std::int64_t tiles;
 };
 
-// Σ_doc δ_l ⊗ h_{l−1} over the documents of a part, in float32 or TF32, documents in order. Grid: tiles of
+// Σ_doc δ_l ⊗ h_{l−1} over the documents of a part, in float32, documents in order. Grid: tiles of
 // (units × inputs) and groups of columns, parts, members; a block owns a tile, a thread some numbers of it,
 // or a group.
 template <class Fragment>
@@ -216,7 +222,7 @@ __global__ void __launch_bounds__(kThreads)
   double sum = 0.0;
 #pragma unroll 8
   for (std::int64_t part = 0; part < partial.parts; ++part) {
-    sum += objective.data_scale * double{numbers[part * partial.parameters]};
+    sum += objective.data_scale * double{numbers[part * partial.stride]};
   }
   const double own{theta[place]};
   if (objective.prior_weight != 0.0) {
@@ -270,31 +276,79 @@ FactorRows rows_of(const NetworkShape& shape, const PairHistoryView& history,
   return {workspace.rows, history.docs, training_row_stride(shape)};
 }
 
-/// One launch per hidden layer; the first also computes all column sums. Without a hidden layer, a launch
-/// for the column sums only.
-void launch_outer_products(Stream stream, const NetworkStack& stack, const float* features,
-                           const FactorRows& rows, const LayerTable& layers, const PartialSums& partial) {
+/// A layer's outer products, and with the first layer's all column sums: one launch. Without tiles, the
+/// column sums only.
+void launch_outer_products(Stream stream, const NetworkStack& stack, std::int64_t l, bool with_tiles,
+                           const float* features, const FactorRows& rows, const LayerTable& layers,
+                           const PartialSums& partial) {
   const NetworkShape& shape = stack.shape;
+  const NetworkLayer& layer = layers.layer[l];
+  OuterProducts task{layer, features, shape.inputs, 0, {}, 1, 0};
+  // Column sums are split over the tile's threads, so members must get the same tile in any stack.
+  task.tile = choose_float_tile(layer.rows, layer.columns, partial.parts * stack.all());
+  if (with_tiles) {
+    task.column_tiles = task.tile.column_tiles(layer.columns);
+    task.tiles = task.tile.row_tiles(layer.rows) * task.column_tiles;
+  }
+  if (l > 0) {
+    task.inputs = rows.values + layer.input;
+    task.input_stride = rows.stride;
+    task.input_member_stride = rows.docs * rows.stride;
+  }
   const std::int64_t columns = layers.layer[shape.depth - 1].columns + (shape.biases ? layers.units() : 0);
-  for (std::int64_t l = 0; l == 0 || l + 1 < shape.depth; ++l) {
-    const NetworkLayer& layer = layers.layer[l];
-    OuterProducts task{layer, features, shape.inputs, 0, {}, 1, 0};
-    // Column sums are split over the tile's threads, so members must get the same tile in any stack.
-    task.tile = choose_float_tile(layer.rows, layer.columns, partial.parts * stack.all(), stack.precision);
-    if (shape.depth > 1) {
-      task.column_tiles = task.tile.column_tiles(layer.columns);
-      task.tiles = task.tile.row_tiles(layer.rows) * task.column_tiles;
-    }
-    if (l > 0) {
-      task.inputs = rows.values + layer.input;
-      task.input_stride = rows.stride;
-      task.input_member_stride = rows.docs * rows.stride;
-    }
-    const std::int64_t groups = l == 0 ? parts_of(columns, kColumns) : 0;
-    launch(outer_product_kernel_for(task.tile),
-           dim3{count(task.tiles + groups), count(partial.parts), count(stack.members)},
-           dim3{count(task.tile.threads())}, task.tile.shared_bytes(), stream, task, layers, features, rows,
-           partial);
+  const std::int64_t groups = l == 0 ? parts_of(columns, kColumns) : 0;
+  launch(outer_product_kernel_for(task.tile),
+         dim3{count(task.tiles + groups), count(partial.parts), count(stack.members)},
+         dim3{count(task.tile.threads())}, task.tile.shared_bytes(), stream, task, layers, features, rows,
+         partial);
+}
+
+/// A layer's outer products by the library. The whole parts of one member are a batch, or else a part of
+/// all members is; bits are the same in either.
+void multiply_outer_products(Products& products, const NetworkStack& stack, std::int64_t l,
+                             const float* features, const FactorRows& rows, const PartialSums& partial) {
+  const NetworkLayer layer = stack.shape.layer(l);
+  const std::int64_t part_docs = partial.docs_per_part;
+  const float* inputs = l == 0 ? features : rows.values;
+  const std::int64_t input_stride = l == 0 ? stack.shape.inputs : rows.stride;
+  ProductShape shape;
+  shape.rows = layer.rows;
+  shape.columns = layer.columns;
+  shape.transposes_a = true;
+  shape.a = {layer.delta, rows.stride, part_docs * rows.stride};
+  shape.b = {l == 0 ? 0 : layer.input, input_stride, part_docs * input_stride};
+  shape.c = {layer.weight, layer.columns, partial.stride};
+  shape.precision = stack.precision;
+  const auto multiply = [&](std::int64_t part, std::int64_t docs, std::int64_t batch) {
+    shape.inner = docs;
+    shape.batch = batch;
+    products.multiply(shape, rows.values + part * part_docs * rows.stride,
+                      inputs + part * part_docs * input_stride, partial.values + part * partial.stride);
+  };
+  const std::int64_t whole_parts = rows.docs / part_docs;
+  const std::int64_t rest = rows.docs % part_docs;
+  if (stack.members == 1) {
+    if (whole_parts > 0) multiply(0, part_docs, whole_parts);
+  } else {
+    shape.a.step = rows.docs * rows.stride;
+    shape.b.step = l == 0 ? 0 : rows.docs * rows.stride;
+    shape.c.step = partial.parts * partial.stride;
+    for (std::int64_t part = 0; part < whole_parts; ++part) multiply(part, part_docs, stack.members);
+  }
+  if (rest > 0) multiply(whole_parts, rest, stack.members);
+}
+
+/// Everything that finish_gradient_kernel adds.
+void sum_over_docs(Products& products, const NetworkStack& stack, const float* features,
+                   const FactorRows& rows, const PartialSums& partial) {
+  const LayerTable layers(stack.shape);
+  const bool by_library = stack.by_library();
+  for (std::int64_t l = 0; l == 0 || l + 1 < stack.shape.depth; ++l) {
+    const bool hidden = l + 1 < stack.shape.depth;
+    if (hidden && by_library) multiply_outer_products(products, stack, l, features, rows, partial);
+    if (l > 0 && by_library) continue;
+    launch_outer_products(products.stream(), stack, l, hidden && !by_library, features, rows, layers,
+                          partial);
   }
 }
 
@@ -311,7 +365,7 @@ std::int64_t training_row_stride(const NetworkShape& shape) {
 TrainingSizes training_sizes(const NetworkShape& shape, std::int64_t members, std::int64_t docs,
                              std::int64_t terms) {
   return {members * docs * training_row_stride(shape), members * docs,
-          members * cut_docs(shape, members, docs).parts * shape.parameters(),
+          members * cut_docs(shape, members, docs).parts * partial_stride(shape),
           members * (parts_of(terms, kPerLossBlock) + prior_blocks(shape))};
 }
 
@@ -322,10 +376,10 @@ void perturb_labels(Stream stream, const PairTerm* terms, std::int64_t terms_cou
          dim3{kThreads}, 0, stream, terms, terms_count, keys, round, noise, labels);
 }
 
-void forward_history(Stream stream, const NetworkStack& stack, const PairHistoryView& history,
+void forward_history(Products& products, const NetworkStack& stack, const PairHistoryView& history,
                      const TrainingWorkspace& workspace) {
   const FactorRows rows = rows_of(stack.shape, history, workspace);
-  forward(stream, stack, history.features, rows, {workspace.scores, nullptr});
+  forward(products, stack, history.features, rows, {workspace.scores, nullptr});
 }
 
 void pair_losses(Stream stream, const NetworkStack& stack, const PairHistoryView& history,
@@ -342,20 +396,21 @@ void pair_losses(Stream stream, const NetworkStack& stack, const PairHistoryView
          term_blocks, blocks, workspace.losses, objective, losses);
 }
 
-void pair_gradients(Stream stream, const NetworkStack& stack, const PairHistoryView& history,
+void pair_gradients(Products& products, const NetworkStack& stack, const PairHistoryView& history,
                     const StackedObjective& objective, const TrainingWorkspace& workspace,
                     const GradientUse& use) {
   if (stack.members == 0) return;
+  const Stream stream = products.stream();
   const NetworkShape& shape = stack.shape;
   const FactorRows rows = rows_of(shape, history, workspace);
-  const LayerTable layers(shape);
   const DocParts cut = cut_docs(shape, stack.all(), history.docs);
-  const PartialSums partial{workspace.partial, shape.parameters(), cut.parts, cut.docs};
+  const PartialSums partial{workspace.partial, shape.parameters(), partial_stride(shape), cut.parts,
+                            cut.docs};
   if (history.docs > 0) {
     launch(output_slopes_kernel, dim3{count(parts_of(history.docs, kThreads / 32)), count(stack.members)},
            dim3{kThreads}, 0, stream, OutputLayer(shape), history, stack.theta, workspace.scores, rows);
-    backward_hidden(stream, stack, rows);
-    launch_outer_products(stream, stack, history.features, rows, layers, partial);
+    backward_hidden(products, stack, rows);
+    sum_over_docs(products, stack, history.features, rows, partial);
   }
   launch(finish_gradient_kernel, dim3{count(parts_of(shape.parameters(), kThreads)), count(stack.members)},
          dim3{kThreads}, 0, stream, partial, stack.theta, objective, use);

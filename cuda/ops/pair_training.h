@@ -58,7 +58,7 @@ void perturb_labels(Stream stream, const PairTerm* terms, std::int64_t count, st
                     const PhiloxKey* keys, const std::uint32_t* round, double noise, double* labels);
 
 /// The forward pass of the history: scores, and the hidden units for the gradients.
-void forward_history(Stream stream, const NetworkStack& stack, const PairHistoryView& history,
+void forward_history(Products& products, const NetworkStack& stack, const PairHistoryView& history,
                      const TrainingWorkspace& workspace);
 
 /// losses [members] at the parameters of the latest forward_history().
@@ -73,7 +73,7 @@ struct GradientUse {
 };
 
 /// Gradients at the parameters of the latest forward_history(), which may be moved in place.
-void pair_gradients(Stream stream, const NetworkStack& stack, const PairHistoryView& history,
+void pair_gradients(Products& products, const NetworkStack& stack, const PairHistoryView& history,
                     const StackedObjective& objective, const TrainingWorkspace& workspace,
                     const GradientUse& use);
 

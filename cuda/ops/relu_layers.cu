@@ -7,23 +7,23 @@ namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
 
 constexpr unsigned kWarpsPerBlock = 4;
+constexpr unsigned kGateThreads = 256;
 
 /// The operands of one layer, for all members.
 struct LayerPass {
   NetworkLayer layer;
   const float* theta;
   std::int64_t parameters;
-  const float* inputs;  // of member 0; h_{l−1} forward, δ_{l+1} backward
+  const float* inputs;  // h_{l−1} of member 0
   std::int64_t input_stride;
   std::int64_t input_member_stride;
   float* rows;
   std::int64_t stride;
   std::int64_t docs;
-  std::int64_t result;     // place in a row of h_l, or of δ_l
-  std::int64_t gate = -1;  // backward: place of h_l, which lets δ_l through where it is positive
+  std::int64_t result;  // place in a row of h_l
 };
 
-// h_l [docs × units] = φ(h_{l−1} W_lᵀ + b_l) in float32 or TF32, k in order. Grid: tiles of units, tiles of
+// h_l [docs × units] = φ(h_{l−1} W_lᵀ + b_l) in float32, k in order. Grid: tiles of units, tiles of
 // documents, members; a block owns a tile, a thread a few numbers of it. Deterministic: no sum is shared.
 // Where h_l is the last layer and one tile holds all of it, the block's warps go on to the scores.
 template <class Fragment>
@@ -54,26 +54,14 @@ __global__ void __launch_bounds__(FloatTile::kMostThreads)
   }
 }
 
-// δ_l [docs × units] = φ'(h_l) ⊙ δ_{l+1} W_{l+1}, float32 or TF32, k in order; `layer` is l + 1. Grid and
-// blocks as above.
-template <class Fragment>
-__global__ void __launch_bounds__(FloatTile::kMostThreads)
-    backward_layer_kernel(const LayerPass pass, const FloatTile tile) {
-  const std::int64_t doc = blockIdx.y * tile.rows();
-  const std::int64_t unit = blockIdx.x * tile.columns();
-  const std::int64_t member = blockIdx.z;
-  const FloatOperand<true> deltas{pass.inputs + member * pass.input_member_stride, pass.input_stride,
-                                  pass.docs, pass.layer.rows, doc};
-  const FloatOperand<false> weights{pass.theta + member * pass.parameters + pass.layer.weight,
-                                    pass.layer.columns, pass.layer.columns, pass.layer.rows, unit};
-  Fragment fragment;
-  multiply_tile(tile, 0, pass.layer.rows, deltas, weights, fragment);
-  float* rows = pass.rows + member * pass.docs * pass.stride;
-  fragment.for_each(tile, [&](int i, int j, float value) {
-    if (doc + i >= pass.docs || unit + j >= pass.layer.columns) return;
-    float* row = rows + (doc + i) * pass.stride;
-    row[pass.result + unit + j] = row[pass.gate + unit + j] > 0.0F ? value : 0.0F;
-  });
+// δ_l ← φ'(h_l) ⊙ δ_l. A thread owns a number; blockIdx.y is the member.
+__global__ void __launch_bounds__(kGateThreads)
+    gate_kernel(FactorRows rows, std::int64_t units, std::int64_t hidden, std::int64_t delta) {
+  const std::int64_t i = std::int64_t{blockIdx.x} * kGateThreads + threadIdx.x;
+  if (i >= rows.docs * units) return;
+  const std::int64_t unit = i % units;
+  float* row = rows.values + (blockIdx.y * rows.docs + i / units) * rows.stride;
+  if (!(row[hidden + unit] > 0.0F)) row[delta + unit] = 0.0F;
 }
 
 // Scores alone. A warp owns a document, blockIdx.y is the member. Deterministic.
@@ -92,20 +80,10 @@ unsigned count(std::int64_t n) {
 }
 
 using ForwardKernel = void (*)(LayerPass, FloatTile, OutputLayer, ScoreArrays);
-using BackwardKernel = void (*)(LayerPass, FloatTile);
 
 ForwardKernel forward_kernel(const FloatTile& tile) {
   return for_fragment_of(
       tile, [](auto fragment) -> ForwardKernel { return forward_layer_kernel<decltype(fragment)>; });
-}
-
-BackwardKernel backward_kernel(const FloatTile& tile) {
-  return for_fragment_of(
-      tile, [](auto fragment) -> BackwardKernel { return backward_layer_kernel<decltype(fragment)>; });
-}
-
-dim3 pass_grid(const FloatTile& tile, std::int64_t docs, std::int64_t units, std::int64_t members) {
-  return dim3{count(tile.column_tiles(units)), count(tile.row_tiles(docs)), count(members)};
 }
 
 void score(Stream stream, const NetworkStack& stack, const float* features, const FactorRows& rows,
@@ -118,51 +96,96 @@ void score(Stream stream, const NetworkStack& stack, const float* features, cons
          hidden ? rows.docs * rows.stride : 0, rows.docs, out);
 }
 
+/// Layer `l` by our kernel, which scores too if `out` has arrays and one tile covers the layer's units.
+/// Returns whether it does.
+bool multiply_layer(Stream stream, const NetworkStack& stack, std::int64_t l, const float* features,
+                    const FactorRows& rows, const ScoreArrays& out) {
+  const NetworkLayer layer = stack.shape.layer(l);
+  LayerPass pass{
+      layer,       stack.theta, stack.shape.parameters(),      features, layer.columns, 0, rows.values,
+      rows.stride, rows.docs,   stack.shape.layer(l + 1).input};
+  if (l > 0) {
+    pass.inputs = rows.values + layer.input;
+    pass.input_stride = rows.stride;
+    pass.input_member_stride = rows.docs * rows.stride;
+  }
+  const FloatTile tile = choose_float_tile(rows.docs, layer.rows, stack.members);
+  const std::int64_t unit_tiles = tile.column_tiles(layer.rows);
+  const bool scores_too = out.scores != nullptr && unit_tiles == 1;
+  launch(forward_kernel(tile),
+         dim3{count(unit_tiles), count(tile.row_tiles(rows.docs)), count(stack.members)},
+         dim3{count(tile.threads())}, tile.shared_bytes(), stream, pass, tile, OutputLayer(stack.shape),
+         scores_too ? out : ScoreArrays{});
+  return scores_too;
+}
+
+/// Matrices [docs × …] within the rows of all members, from place `first` of a row on.
+MatrixPlaces within(const FactorRows& rows, std::int64_t first) {
+  return {first, rows.stride, rows.docs * rows.stride};
+}
+
+/// h_l = φ(h_{l−1} W_lᵀ + b_l).
+ProductShape forward_product(const NetworkStack& stack, std::int64_t l, const FactorRows& rows) {
+  const NetworkLayer layer = stack.shape.layer(l);
+  ProductShape shape;
+  shape.rows = rows.docs;
+  shape.columns = layer.rows;
+  shape.inner = layer.columns;
+  shape.transposes_b = true;
+  shape.a = l == 0 ? MatrixPlaces{0, layer.columns, 0} : within(rows, layer.input);
+  shape.b = {layer.weight, layer.columns, stack.shape.parameters()};
+  shape.c = within(rows, stack.shape.layer(l + 1).input);
+  shape.precision = stack.precision;
+  shape.bias = layer.bias;
+  shape.relu = true;
+  shape.batch = stack.members;
+  return shape;
+}
+
+/// δ_{l+1} W_{l+1}.
+ProductShape backward_product(const NetworkStack& stack, std::int64_t l, const FactorRows& rows) {
+  const NetworkLayer above = stack.shape.layer(l + 1);
+  ProductShape shape;
+  shape.rows = rows.docs;
+  shape.columns = above.columns;
+  shape.inner = above.rows;
+  shape.a = within(rows, above.delta);
+  shape.b = {above.weight, above.columns, stack.shape.parameters()};
+  shape.c = within(rows, stack.shape.layer(l).delta);
+  shape.precision = stack.precision;
+  shape.batch = stack.members;
+  return shape;
+}
+
 }  // namespace
 
-void forward(Stream stream, const NetworkStack& stack, const float* features, const FactorRows& rows,
+void forward(Products& products, const NetworkStack& stack, const float* features, const FactorRows& rows,
              const ScoreArrays& out) {
   if (rows.docs == 0 || stack.members == 0) return;
+  const Stream stream = products.stream();
   const std::int64_t hidden_layers = stack.shape.depth - 1;
   bool scored = out.scores == nullptr;
   for (std::int64_t l = 0; l < hidden_layers; ++l) {
-    const NetworkLayer layer = stack.shape.layer(l);
-    LayerPass pass{
-        layer,       stack.theta, stack.shape.parameters(),      features, layer.columns, 0, rows.values,
-        rows.stride, rows.docs,   stack.shape.layer(l + 1).input};
-    if (l > 0) {
-      pass.inputs = rows.values + layer.input;
-      pass.input_stride = rows.stride;
-      pass.input_member_stride = rows.docs * rows.stride;
+    if (stack.by_library()) {
+      products.multiply(forward_product(stack, l, rows), l == 0 ? features : rows.values, stack.theta,
+                        rows.values);
+    } else {
+      scored |=
+          multiply_layer(stream, stack, l, features, rows, l == hidden_layers - 1 ? out : ScoreArrays{});
     }
-    const FloatTile tile = choose_float_tile(rows.docs, layer.rows, stack.members, stack.precision);
-    const bool scores_too = !scored && l == hidden_layers - 1 && tile.column_tiles(layer.rows) == 1;
-    launch(forward_kernel(tile), pass_grid(tile, rows.docs, layer.rows, stack.members),
-           dim3{count(tile.threads())}, tile.shared_bytes(), stream, pass, tile, OutputLayer(stack.shape),
-           scores_too ? out : ScoreArrays{});
-    scored = scored || scores_too;
   }
   if (!scored) score(stream, stack, features, rows, out);
 }
 
-void backward_hidden(Stream stream, const NetworkStack& stack, const FactorRows& rows) {
+void backward_hidden(Products& products, const NetworkStack& stack, const FactorRows& rows) {
   if (rows.docs == 0 || stack.members == 0) return;
   for (std::int64_t l = stack.shape.depth - 3; l >= 0; --l) {
+    products.multiply(backward_product(stack, l, rows), rows.values, stack.theta, rows.values);
     const NetworkLayer above = stack.shape.layer(l + 1);
-    const LayerPass pass{above,
-                         stack.theta,
-                         stack.shape.parameters(),
-                         rows.values + above.delta,
-                         rows.stride,
-                         rows.docs * rows.stride,
-                         rows.values,
-                         rows.stride,
-                         rows.docs,
-                         stack.shape.layer(l).delta,
-                         above.input};
-    const FloatTile tile = choose_float_tile(rows.docs, above.columns, stack.members, stack.precision);
-    launch(backward_kernel(tile), pass_grid(tile, rows.docs, above.columns, stack.members),
-           dim3{count(tile.threads())}, tile.shared_bytes(), stream, pass, tile);
+    const std::int64_t numbers = rows.docs * above.columns;
+    launch(gate_kernel, dim3{count((numbers + kGateThreads - 1) / kGateThreads), count(stack.members)},
+           dim3{kGateThreads}, 0, products.stream(), rows, above.columns, above.input,
+           stack.shape.layer(l).delta);
   }
 }
 

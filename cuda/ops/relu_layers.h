@@ -4,11 +4,21 @@
 
 #include "core/ops/precision.h"
 #include "core/ops/relu_network.h"
-#include "cuda/runtime/stream.h"
+#include "cuda/runtime/products.h"
 
 // Passes of documents through the layers of one network or of N side by side, on the device. All arrays are
 // on the device. Layouts are those of core/ops/relu_layers.h; stacked arrays hold one member after another.
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
+
+/// Who multiplies the matrices of the layers between inputs and last hidden units: our kernels, which have
+/// float32 alone and no backward pass between hidden layers, or cuBLASLt.
+enum class Multiplier { kChosen, kOwn, kLibrary };
+
+/// Whether cuBLASLt is chosen: where it is needed, or products are so large that it is faster.
+constexpr std::int64_t kLeastWidthOfLibrary = 256;
+inline bool library_multiplies(const NetworkShape& shape, Precision precision) {
+  return precision == Precision::kTf32 || shape.depth > 2 || shape.width >= kLeastWidthOfLibrary;
+}
 
 /// N networks of one shape.
 struct NetworkStack {
@@ -19,8 +29,13 @@ struct NetworkStack {
   /// that members get the same bits in several stacks as in one.
   std::int64_t of = 0;
   Precision precision = Precision::kFloat32;  // of products; TF32 only if training requests it
+  Multiplier multiplier = Multiplier::kChosen;
 
   std::int64_t all() const { return of == 0 ? members : of; }
+  bool by_library() const {
+    return multiplier == Multiplier::kLibrary ||
+           (multiplier == Multiplier::kChosen && library_multiplies(shape, precision));
+  }
 };
 
 /// Rows of tangent factors, `stride` ≥ shape.factors() numbers apart.
@@ -37,11 +52,11 @@ struct ScoreArrays {
 };
 
 /// h_1 to h_{L−1} of every document, in the stack's precision, and scores from them, in double; h_0 is
-/// not written. If one tile covers the last hidden layer, its kernel computes the scores too.
-void forward(Stream stream, const NetworkStack& stack, const float* features, const FactorRows& rows,
+/// not written. If one tile of our kernel covers the last hidden layer, it computes the scores too.
+void forward(Products& products, const NetworkStack& stack, const float* features, const FactorRows& rows,
              const ScoreArrays& out);
 
 /// δ_1 to δ_{L−2} from δ_{L−1}. δ_{L−1} and δ_L must have been written.
-void backward_hidden(Stream stream, const NetworkStack& stack, const FactorRows& rows);
+void backward_hidden(Products& products, const NetworkStack& stack, const FactorRows& rows);
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

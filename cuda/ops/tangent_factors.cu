@@ -32,15 +32,15 @@ __global__ void gather_pairs_kernel(FactorRows rows, const std::int32_t* pairs, 
 
 }  // namespace
 
-void tangent_factors(Stream stream, const NetworkStack& stack, const float* features,
+void tangent_factors(Products& products, const NetworkStack& stack, const float* features,
                      const FactorRows& rows, const ScoreArrays& out) {
   if (rows.docs == 0 || stack.members == 0) return;
-  forward(stream, stack, features, rows, out);
+  forward(products, stack, features, rows, out);
   const dim3 grid{static_cast<unsigned>((rows.docs + kWarpsPerBlock - 1) / kWarpsPerBlock),
                   static_cast<unsigned>(stack.members)};
-  launch(finish_factors_kernel, grid, dim3{kWarpsPerBlock * 32}, 0, stream, OutputLayer(stack.shape),
-         stack.shape.inputs, stack.theta, features, rows);
-  backward_hidden(stream, stack, rows);
+  launch(finish_factors_kernel, grid, dim3{kWarpsPerBlock * 32}, 0, products.stream(),
+         OutputLayer(stack.shape), stack.shape.inputs, stack.theta, features, rows);
+  backward_hidden(products, stack, rows);
 }
 
 void gather_pairs(Stream stream, const FactorRows& rows, const std::int32_t* pairs, std::int64_t count,

@@ -85,22 +85,4 @@ __device__ inline void multiply_add_16x8x16(const double (&a)[8], const double (
 #endif
 }
 
-/// Rounds a number to TF32, to nearest with ties away from zero; NaN stays NaN.
-__device__ inline std::uint32_t to_tf32(float value) {
-  std::uint32_t bits = 0;
-  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(value));
-  return bits;
-}
-
-/// C [16 × 8] += A [16 × 8] B [8 × 8] in TF32 by one warp, on tensor cores. With g = lane / 4 and t = lane
-/// % 4 the lane holds A(g, t), A(g + 8, t), A(g, t + 4) and A(g + 8, t + 4), B(t, g) and B(t + 4, g), and C
-/// as above.
-__device__ inline void multiply_add_16x8x8(const std::uint32_t (&a)[4], const std::uint32_t (&b)[2],
-                                           float (&c)[4]) {
-  asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-      "{%0, %1, %2, %3};"
-      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-}
-
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <string>
 
+#include "core/device/visible_gpus.h"
 #include "cuda/runtime/device_array.h"
 #include "cuda/runtime/product_shape.h"
 #include "cuda/runtime/stream.h"
@@ -18,8 +18,7 @@ namespace olrank::OLRANK_DEVICE_NAMESPACE {
 /// Not thread-safe.
 class ProductPlans {
  public:
-  /// For the calling thread's device. Throws InvalidArgument for a library of another version than this
-  /// build's.
+  /// For the calling thread's device.
   ProductPlans();
   ~ProductPlans();
   ProductPlans(const ProductPlans&) = delete;
@@ -38,6 +37,7 @@ class Products {
   Products(ProductPlans& plans, Stream stream);
 
   Stream stream() const { return stream_; }
+  ProductPlans& plans() { return *plans_; }
   /// All arrays are on the device, and C overlaps neither A nor B. The first product of a shape plans it,
   /// which is an error while the stream is being recorded.
   void multiply(const ProductShape& shape, const float* a, const float* b, float* c,
@@ -52,7 +52,7 @@ class Products {
   DeviceArray<std::byte> workspace_;
 };
 
-/// "cuBLASLt 13.1.0".
-std::string product_library();
+/// cuBLASLt.
+DeviceLibrary product_library();
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

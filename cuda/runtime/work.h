@@ -77,23 +77,7 @@ class Graph {
   Graph() = default;
   /// Records the work that `work` starts in this stream, and in streams that it forks from it and joins
   /// again, without running it.
-  Graph(Stream stream, FunctionRef<void()> work) {
-    cudaGraph_t graph = nullptr;
-    // Thread-local, so that other threads may allocate during the capture.
-    OLRANK_CUDA_CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-    try {
-      work();
-    } catch (...) {
-      cudaStreamEndCapture(stream, &graph);
-      if (graph != nullptr) cudaGraphDestroy(graph);
-      cudaGetLastError();  // the exception reports it
-      throw;
-    }
-    OLRANK_CUDA_CHECK(cudaStreamEndCapture(stream, &graph));
-    const cudaError_t status = cudaGraphInstantiate(&graph_, graph, 0);
-    cudaGraphDestroy(graph);
-    OLRANK_CUDA_CHECK(status);
-  }
+  Graph(Stream stream, FunctionRef<void()> work) { record(stream, work); }
   ~Graph() {
     if (graph_ != nullptr) cudaGraphExecDestroy(graph_);
   }
@@ -103,10 +87,48 @@ class Graph {
     return *this;
   }
 
+  /// Replaces what was recorded. Work of the same kernels and order, with other arguments and sizes, takes
+  /// the place of the old one in the executable graph, which costs less than making a new one; launches
+  /// that were started keep the old.
+  void record(Stream stream, FunctionRef<void()> work) {
+    const Captured captured(stream, work);
+    cudaGraphExecUpdateResultInfo info{};
+    if (graph_ != nullptr) {
+      const cudaError_t status = cudaGraphExecUpdate(graph_, captured.graph, &info);
+      if (status == cudaSuccess) return;
+      cudaGetLastError();  // a new graph serves as well, so that no later check may report it
+    }
+    cudaGraphExec_t made = nullptr;
+    OLRANK_CUDA_CHECK(cudaGraphInstantiate(&made, captured.graph, 0));
+    if (graph_ != nullptr) cudaGraphExecDestroy(graph_);
+    graph_ = made;
+  }
+
   explicit operator bool() const { return graph_ != nullptr; }
   void start(Stream stream) const { OLRANK_CUDA_CHECK(cudaGraphLaunch(graph_, stream)); }
 
  private:
+  struct Captured {
+    cudaGraph_t graph = nullptr;
+
+    Captured(Stream stream, FunctionRef<void()> work) {
+      // Thread-local, so that other threads may allocate during the capture.
+      OLRANK_CUDA_CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+      try {
+        work();
+      } catch (...) {
+        cudaStreamEndCapture(stream, &graph);
+        if (graph != nullptr) cudaGraphDestroy(graph);
+        cudaGetLastError();  // the exception reports it
+        throw;
+      }
+      OLRANK_CUDA_CHECK(cudaStreamEndCapture(stream, &graph));
+    }
+    ~Captured() { cudaGraphDestroy(graph); }
+    Captured(const Captured&) = delete;
+    Captured& operator=(const Captured&) = delete;
+  };
+
   cudaGraphExec_t graph_ = nullptr;
 };
 

@@ -68,6 +68,18 @@ TEST(DeviceChoiceTest, PrecisionOfAGpuIsRefusedOnTheCpu) {
             "precision = \"float32\".");
 }
 
+TEST(DeviceChoiceTest, ALibraryOfAnotherVersionIsRefused) {
+  const Configuration neural = with("cuda", {RankerKind::kOlRankNet});
+  GpuSurvey survey = one_gpu();
+  survey.libraries = {{"cuBLASLt", "13.1.0", "13.1.0"}};
+  EXPECT_EQ(device_refusal(neural, survey), kNoError);
+  survey.libraries.push_back({"cuSOLVER", "12.1.0", "12.0.4"});
+  EXPECT_EQ(device_refusal(neural, survey),
+            "--device cuda: The loaded cuSOLVER is version 12.1.0, but this program was built with 12.0.4: "
+            "use the CUDA libraries that belong to its LibTorch, or build it again.");
+  EXPECT_EQ(device_refusal(with("cpu", {RankerKind::kOlRankNet}), survey), kNoError);
+}
+
 TEST(DeviceChoiceTest, ExplainsWhyAGpuIsNotAvailable) {
   const Configuration neural = with("cuda:7", {RankerKind::kOlRankNet});
   EXPECT_EQ(device_refusal(neural, one_gpu()),

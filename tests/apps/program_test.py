@@ -138,6 +138,7 @@ class Info(unittest.TestCase):
         self.assertTrue(machine["libtorch"]["version"].startswith("2.11.0"))
         self.assertGreaterEqual(machine["threads"], 1)
         self.assertEqual(machine["cuda"]["devices"] == [], machine["cuda"]["no_device_because"] is not None)
+        self.assertEqual("cuBLASLt" in machine["cuda"]["libraries"], machine["cuda"]["built"])
         table = olrank("info").stdout
         for word in (machine["version"], machine["revision"], machine["blas"], machine["cache"]):
             self.assertIn(word, table)

@@ -20,6 +20,8 @@ DeviceSizes small_sizes() {
   DeviceSizes sizes;
   sizes.features = 5;
   sizes.width = 8;
+  sizes.wide = 12;
+  sizes.scored_at_once = 40;
   sizes.docs = 12;
   sizes.pairs = {6, 140};  // the second over the edge of a row block
   sizes.members = {1, 3};

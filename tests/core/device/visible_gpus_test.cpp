@@ -11,9 +11,13 @@ TEST(VisibleGpusTest, ExplainsWhyThereAreNone) {
 #if defined(OLRANK_WITH_CUDA)
   EXPECT_TRUE(survey.built_with_cuda);
   EXPECT_EQ(survey.runtime_version / 1000, 13);
+  EXPECT_FALSE(survey.libraries.empty());
+  for (const DeviceLibrary& library : survey.libraries)
+    EXPECT_EQ(library.version, library.built_with) << library.name;
 #else
   EXPECT_FALSE(survey.built_with_cuda);
   EXPECT_EQ(survey.runtime_version, 0);
+  EXPECT_TRUE(survey.libraries.empty());
 #endif
 }
 

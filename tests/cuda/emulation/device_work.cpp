@@ -30,6 +30,7 @@ struct Device {
   int recordings = 0;
   int recording_now = 0;
   int recordings_to_fail = 0;
+  std::int64_t graphs_made = 0;
   std::vector<Moment> recorded;
   std::vector<Stream> recorded_streams;
   std::vector<CUstream_st> streams_before;  // before the recording
@@ -146,6 +147,18 @@ void leave_recording() {
   device.recording_now = 0;
 }
 
+/// For each task the numbers of those before it.
+std::vector<std::vector<std::size_t>> edges_of(const std::vector<Moment>& tasks) {
+  std::map<const Task*, std::size_t> numbers;
+  std::vector<std::vector<std::size_t>> edges;
+  for (const Moment& task : tasks) {
+    std::vector<std::size_t>& before = edges.emplace_back();
+    for (const Moment& one : task->after) before.push_back(numbers.at(one.get()));
+    numbers.emplace(task.get(), numbers.size());
+  }
+  return edges;
+}
+
 }  // namespace
 
 void start(Stream stream, std::function<void()> work, std::span<const std::byte> copied) {
@@ -239,6 +252,7 @@ Recording end_recording(Stream stream) {
   leave_recording();
   if (joined != made.tasks_.size())
     throw std::logic_error("A stream that took part in a recording has not rejoined.");
+  ++device.graphs_made;
   return made;
 }
 
@@ -263,6 +277,15 @@ void Recording::start(Stream stream) {
   for (const auto& [task, copy] : copies) state_of(stream).held.push_back(copy);
   started_ = latest(stream);
   go_on();
+}
+
+void Recording::replace(Recording&& other) {
+  if (edges_of(tasks_) == edges_of(other.tasks_)) --device.graphs_made;
+  tasks_ = std::move(other.tasks_);
+}
+
+std::int64_t graphs_made() {
+  return device.graphs_made;
 }
 
 void forget_everything() {

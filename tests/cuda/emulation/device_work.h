@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
@@ -43,6 +44,9 @@ class Recording {
  public:
   bool empty() const { return tasks_.empty(); }
   void start(Stream stream);
+  /// What the graph's next launches run. A graph of as many tasks, in the same order, is updated; another
+  /// is made again.
+  void replace(Recording&& other);
 
  private:
   friend void begin_recording(Stream stream);
@@ -59,6 +63,9 @@ void fail_recordings(int count);
 /// Ends the recording. All streams that took part must have rejoined this one.
 Recording end_recording(Stream stream);
 void give_recording_up();
+
+/// Graphs made so far, replacements that were no updates included.
+std::int64_t graphs_made();
 
 /// Drops all unfinished work, at the start of a test.
 void forget_everything();

@@ -123,6 +123,29 @@ TEST_P(EmulatedDeviceTest, RecordedWorkRunsWhenLaunched) {
   EXPECT_EQ(found(), 12912);
 }
 
+TEST_P(EmulatedDeviceTest, AReplacedRecordingRunsAtTheNextLaunch) {
+  store(a_.get(), 0);
+  a_.wait();
+  const auto digits = [&](int first, int second) {
+    append(a_.get(), first);
+    append(a_.get(), second);
+  };
+  const std::int64_t before = emulation::graphs_made();
+  Graph graph(a_.get(), [&] { digits(1, 2); });
+  graph.start(a_.get());
+  graph.record(a_.get(), [&] { digits(3, 4); });
+  EXPECT_EQ(emulation::graphs_made(), before + 1);
+  graph.start(a_.get());
+  a_.wait();
+  EXPECT_EQ(found(), 1234);
+  graph.record(a_.get(), [&] { append(a_.get(), 5); });
+  EXPECT_EQ(emulation::graphs_made(), before + 2) << "other work needs another graph";
+  EXPECT_THROW(graph.record(a_.get(), [&] { a_.wait(); }), std::logic_error);
+  graph.start(a_.get());
+  a_.wait();
+  EXPECT_EQ(found(), 12345);
+}
+
 TEST_P(EmulatedDeviceTest, StreamsTakePartInARecordingUntilTheyRejoin) {
   DeviceArray<int> other(1);
   Event fork;

@@ -156,8 +156,4 @@ void Products::multiply(const ProductShape& shape, const double* a, const double
   plans_->state_->multiply(stream_, workspace_.data(), shape, a, b, c, scales);
 }
 
-std::string product_library() {
-  return "the emulation's products";
-}
-
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

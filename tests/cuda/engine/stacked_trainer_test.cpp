@@ -49,7 +49,9 @@ Trained train(const std::vector<float>& first, const std::vector<float>& theta, 
   device::OwnedStream stream;
   const auto features_there = on_device(features);
   auto theta_there = on_device(theta);
-  device::StackedTrainer trainer(spec, theta_there.data(), stream.get());
+  device::ProductPlans plans;
+  device::Products products(plans, stream.get());
+  device::StackedTrainer trainer(spec, theta_there.data(), products);
   device::ResidentHistory history(shape().inputs, device::ResidentHistory::Keeps::kTerms, kHistoryDocs);
   DeviceUpdate update;
   update.round = 1;
@@ -76,6 +78,48 @@ TEST_P(StackedTrainerTest, LossesAreFloat32WhenTrainingInTf32) {
   EXPECT_EQ(rounded.ended, train(first, rounded.theta, Precision::kFloat32).began);
   EXPECT_LT(rounded.ended, rounded.began);
 }
+
+#if defined(OLRANK_KERNELS_EMULATED)
+
+// Most rounds replay a graph; a history that has grown replaces its work and makes no other one.
+TEST_P(StackedTrainerTest, AGrownHistoryUpdatesTheGraph) {
+  constexpr std::int64_t kRounds = 8;
+  constexpr std::int32_t kNewDocs = 16;  // a bucket is full after every other round
+  std::vector<float> first = random_theta(shape(), 6);
+  for (float& number : first) number *= 0.1F;
+  DeviceNetworkSpec spec;
+  spec.shape = shape();
+  spec.first = first;
+  spec.training.steps = 2;
+  spec.training.precision = Precision::kTf32;
+  device::OwnedStream stream;
+  device::ProductPlans plans;
+  device::Products products(plans, stream.get());
+  const auto features_there = on_device(random_numbers(kRounds * kNewDocs * shape().inputs, 3));
+  auto theta_there = on_device(first);
+  device::StackedTrainer trainer(spec, theta_there.data(), products);
+  device::ResidentHistory history(shape().inputs, device::ResidentHistory::Keeps::kTerms, kNewDocs);
+  const std::int64_t before = emulation::graphs_made();
+  for (std::int32_t round = 0; round < kRounds; ++round) {
+    const std::int32_t doc = round * kNewDocs;
+    std::vector<std::int64_t> numbers(kNewDocs);
+    std::iota(numbers.begin(), numbers.end(), doc);
+    const DeviceUpdate::Term term{round, {doc, doc + 1, 1.0, 1.0}};
+    DeviceUpdate update;
+    update.round = static_cast<std::uint32_t>(round + 1);
+    update.query = {doc, kNewDocs};
+    update.observed = round + 1;
+    update.new_docs = numbers;
+    update.terms = std::span(&term, 1);
+    history.add(stream.get(), update, features_there.data());
+    trainer.train(history);
+    stream.wait();
+  }
+  EXPECT_EQ(emulation::graphs_made(), before + 1);
+  EXPECT_NE(theta_there.to_host(), first);
+}
+
+#endif
 
 OLRANK_KERNEL_TESTS(StackedTrainerTest);
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cuda/runtime/device_array.h"
+#include "cuda/runtime/products.h"
 #include "tests/core/ops/network_fixture.h"
 #if defined(OLRANK_KERNELS_EMULATED)
 #include "tests/cuda/emulation/device_work.h"
@@ -52,6 +53,12 @@ class KernelTest : public testing::TestWithParam<int> {
 #define OLRANK_KERNEL_TESTS(name) INSTANTIATE_TEST_SUITE_P(OnDevice, name, testing::Values(0))
 
 #endif
+
+/// Products in the default stream.
+struct DefaultProducts {
+  device::ProductPlans plans;
+  device::Products products{plans, nullptr};
+};
 
 template <class T>
 DeviceArray<T> on_device(const std::vector<T>& values) {

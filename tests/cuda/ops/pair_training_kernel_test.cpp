@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "core/random/rng_stream.h"
 #include "tests/cuda/ops/kernel_test.h"
@@ -123,6 +124,7 @@ struct TrainingCase {
   std::int64_t terms;
   std::int64_t members = 1;
   bool perturbed = false;
+  device::Multiplier multiplier = device::Multiplier::kChosen;
 };
 
 void expect_equal_training(const TrainingCase& one) {
@@ -149,11 +151,13 @@ void expect_equal_training(const TrainingCase& one) {
   Workspace workspace(device::training_sizes(shape, one.members, one.docs, history.count()));
   device::PairHistoryView view = history.view();
   if (one.perturbed) view.labels = labels_there.data();
-  const device::NetworkStack stack{shape, theta_there.data(), one.members};
+  const device::NetworkStack stack{
+      .shape = shape, .theta = theta_there.data(), .members = one.members, .multiplier = one.multiplier};
   const device::StackedObjective objective{data_scale, prior_weight, centre_there.data()};
-  device::forward_history(nullptr, stack, view, workspace.view());
+  DefaultProducts on;
+  device::forward_history(on.products, stack, view, workspace.view());
   device::pair_losses(nullptr, stack, view, objective, workspace.view(), losses.data());
-  device::pair_gradients(nullptr, stack, view, objective, workspace.view(),
+  device::pair_gradients(on.products, stack, view, objective, workspace.view(),
                          {gradient.data(), theta_there.data(), steps_there.data()});
 
   for (std::int64_t member = 0; member < one.members; ++member) {
@@ -192,25 +196,49 @@ TEST_P(PairTrainingKernelTest, LossesGradientsAndStepsMatchCpu) {
   expect_equal_training({ntk_shape(18, 20, 2), 1400, 2500, 2, true});
 }
 
+// At any size; parts of one member are a batch, and members are.
+TEST_P(PairTrainingKernelTest, TheLibraryMatchesCpuToo) {
+  constexpr auto kLibrary = device::Multiplier::kLibrary;
+  for (const NetworkShape& shape : test_shapes())
+    expect_equal_training({shape, 23, 60, 1, false, kLibrary});
+  for (const std::int64_t docs : {0, 1, 32, 33})
+    expect_equal_training({ntk_shape(5, 6, 2), docs, 50, 1, false, kLibrary});
+  expect_equal_training({standard_shape(18, 20, 2), 1400, 2500, 1, false, kLibrary});
+  expect_equal_training({ntk_shape(18, 20, 2), 1400, 2500, 3, true, kLibrary});
+}
+
+TEST(MultiplierTest, TheLibraryTakesWhatIsLargeDeepOrRounded) {
+  constexpr Precision kPlain = Precision::kFloat32;
+  EXPECT_FALSE(device::library_multiplies(ntk_shape(136, 100, 2), kPlain));
+  EXPECT_FALSE(device::library_multiplies(ntk_shape(136, 254, 2), kPlain));
+  EXPECT_TRUE(device::library_multiplies(ntk_shape(136, 256, 2), kPlain));
+  EXPECT_TRUE(device::library_multiplies(ntk_shape(136, 100, 3), kPlain));
+  EXPECT_TRUE(device::library_multiplies(ntk_shape(136, 100, 2), Precision::kTf32));
+}
+
 // Sums are cut for all members, so that one by itself has the bits it has among the others.
 TEST_P(PairTrainingKernelTest, AMemberHasTheSameBitsInAnyStack) {
   constexpr std::int64_t kMembers = 10;
-  constexpr std::int64_t kDocs = 200;
-  const NetworkShape shape = ntk_shape(136, 100, 2);
-  const std::int64_t p = shape.parameters();
-  History history(shape, kDocs, random_terms(kDocs, 300, 64));
-  const auto theta = on_device(stacked_theta(shape, kMembers, 61));
-  Workspace workspace(device::training_sizes(shape, kMembers, kDocs, history.count()));
-  const auto gradients = [&](std::int64_t first, std::int64_t members) {
-    DeviceArray<double> gradient(members * p);
-    const device::NetworkStack stack{shape, theta.data() + first * p, members, kMembers};
-    device::forward_history(nullptr, stack, history.view(), workspace.view());
-    device::pair_gradients(nullptr, stack, history.view(), {}, workspace.view(), {gradient.data()});
-    return gradient.to_host();
-  };
-  const auto together = gradients(0, kMembers);
-  for (const std::int64_t member : {0, 7}) {
-    EXPECT_TRUE(gradients(member, 1) == part_of(together, member * p, p)) << member;
+  for (const auto& [multiplier, shape, docs] :
+       {std::tuple{device::Multiplier::kOwn, ntk_shape(136, 100, 2), std::int64_t{200}},
+        std::tuple{device::Multiplier::kLibrary, ntk_shape(23, 14, 2), std::int64_t{700}}}) {
+    const std::int64_t p = shape.parameters();
+    History history(shape, docs, random_terms(docs, 300, 64));
+    const auto theta = on_device(stacked_theta(shape, kMembers, 61));
+    Workspace workspace(device::training_sizes(shape, kMembers, docs, history.count()));
+    const auto gradients = [&](std::int64_t first, std::int64_t members) {
+      DeviceArray<double> gradient(members * p);
+      const device::NetworkStack stack{shape,    theta.data() + first * p, members,
+                                       kMembers, Precision::kFloat32,      multiplier};
+      DefaultProducts on;
+      device::forward_history(on.products, stack, history.view(), workspace.view());
+      device::pair_gradients(on.products, stack, history.view(), {}, workspace.view(), {gradient.data()});
+      return gradient.to_host();
+    };
+    const auto together = gradients(0, kMembers);
+    for (const std::int64_t member : {0, 7}) {
+      EXPECT_TRUE(gradients(member, 1) == part_of(together, member * p, p)) << member;
+    }
   }
 }
 
@@ -232,9 +260,10 @@ TEST_P(PairTrainingKernelTest, PaddingAddsNothing) {
     DeviceArray<double> gradient(shape.parameters());
     DeviceArray<double> losses(1);
     const device::NetworkStack stack{shape, theta_there.data()};
-    device::forward_history(nullptr, stack, history.view(), workspace.view());
+    DefaultProducts on;
+    device::forward_history(on.products, stack, history.view(), workspace.view());
     device::pair_losses(nullptr, stack, history.view(), {}, workspace.view(), losses.data());
-    device::pair_gradients(nullptr, stack, history.view(), {}, workspace.view(), {gradient.data()});
+    device::pair_gradients(on.products, stack, history.view(), {}, workspace.view(), {gradient.data()});
     auto result = gradient.to_host();
     result.push_back(losses.to_host()[0]);
     return result;

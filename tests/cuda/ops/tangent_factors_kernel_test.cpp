@@ -13,6 +13,7 @@ struct FactorCase {
   NetworkShape shape;
   std::int64_t docs;
   std::int64_t members;
+  device::Multiplier multiplier = device::Multiplier::kChosen;
 };
 
 std::vector<FactorCase> cases() {
@@ -23,6 +24,8 @@ std::vector<FactorCase> cases() {
   // Enough of them for the large tiles, and layers that take several.
   cases.push_back({ntk_shape(19, 12, 3), 1200, 1});
   cases.push_back({ntk_shape(3, 140, 2), 9, 1});
+  cases.push_back({ntk_shape(13, 34, 2), 130, 2, device::Multiplier::kLibrary});
+  cases.push_back({standard_shape(9, 40, 2), 21, 3, device::Multiplier::kLibrary});
   return cases;
 }
 
@@ -37,8 +40,11 @@ TEST_P(TangentFactorsKernelTest, MatchCpu) {
     DeviceArray<float> rows(one.members * one.docs * stride);
     DeviceArray<float> scores(one.members * one.docs);
     DeviceArray<float> magnitudes(one.members * one.docs);
-    device::tangent_factors(nullptr, {shape, theta_there.data(), one.members}, features_there.data(),
-                            {rows.data(), one.docs, stride}, {scores.data(), magnitudes.data()});
+    DefaultProducts on;
+    device::tangent_factors(
+        on.products,
+        {.shape = shape, .theta = theta_there.data(), .members = one.members, .multiplier = one.multiplier},
+        features_there.data(), {rows.data(), one.docs, stride}, {scores.data(), magnitudes.data()});
     const std::vector<float> found = rows.to_host();
     for (std::int64_t member = 0; member < one.members; ++member) {
       ExecutionContext context;
@@ -63,23 +69,25 @@ TEST_P(TangentFactorsKernelTest, MatchCpu) {
 }
 
 TEST_P(TangentFactorsKernelTest, SymmetricNetworksScoreZero) {
-  const NetworkShape shape = ntk_shape(11, 26, 3);
-  std::vector<float> theta(shape.parameters());
-  initialise(shape, Initialisation::kSymmetric, test_key(3), theta);
-  const std::vector<float> features = random_numbers(40 * shape.inputs, 9);
-  const DeviceArray<float> features_there = on_device(features);
-  const DeviceArray<float> theta_there = on_device(theta);
-  DeviceArray<float> rows(40 * shape.factors());
-  DeviceArray<float> scores(40);
-  DeviceArray<float> magnitudes(40);
-  const device::FactorRows view{rows.data(), 40, shape.factors()};
-  device::forward(nullptr, {shape, theta_there.data()}, features_there.data(), view,
-                  {scores.data(), magnitudes.data()});
-  const auto found = scores.to_host();
-  const auto scale = magnitudes.to_host();
-  for (std::size_t doc = 0; doc < found.size(); ++doc) {
-    EXPECT_GT(scale[doc], 0.1F);
-    EXPECT_LE(std::abs(found[doc]), kScoreRounding * double{scale[doc]});
+  for (const NetworkShape& shape : {ntk_shape(11, 26, 3), ntk_shape(13, 270, 2), ntk_shape(11, 26, 2)}) {
+    std::vector<float> theta(shape.parameters());
+    initialise(shape, Initialisation::kSymmetric, test_key(3), theta);
+    const std::vector<float> features = random_numbers(40 * shape.inputs, 9);
+    const DeviceArray<float> features_there = on_device(features);
+    const DeviceArray<float> theta_there = on_device(theta);
+    DeviceArray<float> rows(40 * shape.factors());
+    DeviceArray<float> scores(40);
+    DeviceArray<float> magnitudes(40);
+    const device::FactorRows view{rows.data(), 40, shape.factors()};
+    DefaultProducts on;
+    device::forward(on.products, {shape, theta_there.data()}, features_there.data(), view,
+                    {scores.data(), magnitudes.data()});
+    const auto found = scores.to_host();
+    const auto scale = magnitudes.to_host();
+    for (std::size_t doc = 0; doc < found.size(); ++doc) {
+      EXPECT_GT(scale[doc], 0.1F);
+      EXPECT_LE(std::abs(found[doc]), kScoreRounding * double{scale[doc]});
+    }
   }
 }
 

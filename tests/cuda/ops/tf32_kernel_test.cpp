@@ -33,7 +33,8 @@ Passed pass(const NetworkShape& shape, const std::vector<float>& features, const
   const DeviceArray<float> theta_there = on_device(theta);
   DeviceArray<float> rows(members * docs * shape.factors());
   DeviceArray<float> scores(members * docs);
-  device::tangent_factors(nullptr, {shape, theta_there.data(), members, 0, precision},
+  DefaultProducts on;
+  device::tangent_factors(on.products, {shape, theta_there.data(), members, 0, precision},
                           features_there.data(), {rows.data(), docs, shape.factors()},
                           {scores.data(), nullptr});
   return {rows.to_host(), scores.to_host()};
@@ -175,8 +176,9 @@ struct Gradients {
         features_there.data(), docs, terms_there.data(), count, {offsets.data(), ends.data()}};
     const device::NetworkStack stack{shape, theta.data() + first * shape.parameters(), members, all_members,
                                      precision};
-    device::forward_history(nullptr, stack, view, work);
-    device::pair_gradients(nullptr, stack, view, {}, work, {gradient.data()});
+    DefaultProducts on;
+    device::forward_history(on.products, stack, view, work);
+    device::pair_gradients(on.products, stack, view, {}, work, {gradient.data()});
     rows_left = rows.to_host();
     return gradient.to_host();
   }

@@ -55,28 +55,4 @@ inline void multiply_add_16x8x16(const double (&a)[8], const double (&b)[4], dou
   }
 }
 
-inline std::uint32_t to_tf32(float value) {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  constexpr std::uint32_t kDropped = (1U << 13) - 1;
-  return std::isfinite(value) ? (bits + (kDropped + 1) / 2) & ~kDropped : bits;
-}
-
-inline void multiply_add_16x8x8(const std::uint32_t (&a)[4], const std::uint32_t (&b)[2], float (&c)[4]) {
-  const auto row = static_cast<std::size_t>(emulation::lane() / 4);
-  const auto column = static_cast<std::size_t>(emulation::lane() % 4 * 2);
-  const auto pair = [](std::uint32_t low, std::uint32_t high) { return std::uint64_t{high} << 32 | low; };
-  const auto& shown =
-      emulation::exchange(0xFFFFFFFFU, {{pair(a[0], a[1]), pair(a[2], a[3]), pair(b[0], b[1])}});
-  const auto number = [&](std::size_t lane, std::size_t word, std::size_t half) {
-    return std::bit_cast<float>(static_cast<std::uint32_t>(shown[lane].word[word] >> (32 * half)));
-  };
-  for (std::size_t k = 0; k < 8; ++k) {
-    for (std::size_t half = 0; half < 2; ++half) {
-      const float left = number(4 * row + k % 4, k / 4, half);
-      c[2 * half] += left * number(4 * column + k % 4, 2, k / 4);
-      c[2 * half + 1] += left * number(4 * (column + 1) + k % 4, 2, k / 4);
-    }
-  }
-}
-
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -53,7 +53,9 @@ class Event {
 class Graph {
  public:
   Graph() = default;
-  Graph(Stream stream, FunctionRef<void()> work) {
+  Graph(Stream stream, FunctionRef<void()> work) { record(stream, work); }
+
+  void record(Stream stream, FunctionRef<void()> work) {
     emulation::begin_recording(stream);
     try {
       work();
@@ -61,7 +63,12 @@ class Graph {
       emulation::give_recording_up();
       throw;
     }
-    recording_ = std::make_unique<emulation::Recording>(emulation::end_recording(stream));
+    emulation::Recording made = emulation::end_recording(stream);
+    if (recording_ == nullptr) {
+      recording_ = std::make_unique<emulation::Recording>(std::move(made));
+    } else {
+      recording_->replace(std::move(made));
+    }
   }
 
   explicit operator bool() const { return recording_ != nullptr; }

@@ -147,4 +147,13 @@ void Factorisation::invert_from_factor(Stream stream, double* l) {
   library.require_success(stream, "cusolverDnDpotri()");
 }
 
+DeviceLibrary factorisation_library() {
+  int part[3] = {};
+  OLRANK_SOLVER_CHECK(cusolverGetProperty(MAJOR_VERSION, &part[0]));
+  OLRANK_SOLVER_CHECK(cusolverGetProperty(MINOR_VERSION, &part[1]));
+  OLRANK_SOLVER_CHECK(cusolverGetProperty(PATCH_LEVEL, &part[2]));
+  return {"cuSOLVER", fmt::format("{}.{}.{}", part[0], part[1], part[2]),
+          fmt::format("{}.{}.{}", CUSOLVER_VER_MAJOR, CUSOLVER_VER_MINOR, CUSOLVER_VER_PATCH)};
+}
+
 }  // namespace olrank::cuda

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "core/device/visible_gpus.h"
 #include "cuda/runtime/stream.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
@@ -35,5 +36,8 @@ class Factorisation {
   struct Library;
   std::unique_ptr<Library> library_;
 };
+
+/// cuSOLVER.
+DeviceLibrary factorisation_library();
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -14,12 +14,11 @@ namespace olrank {
 struct DeviceSizes {
   std::int64_t features = 136;                         // d
   std::int64_t width = 100;                            // m
-  std::int64_t wide = 512;                             // m of a large network
   std::int64_t depth = 2;                              // L
   std::int64_t docs = 125;                             // V
   std::vector<std::int64_t> pairs{100, 1000, 10'000};  // n
   std::vector<std::int64_t> members{1, 10};            // N
-  std::int64_t wide = 512;                             // m of a wide network's training, at the largest n
+  std::int64_t wide = 512;                             // m of a wide network
   std::int64_t test_queries = 2000;
   std::int64_t scored_at_once = 8192;  // documents of an evaluation
   bool on_gpu = true;                  // tests run the kernels' own source on the CPU

@@ -18,7 +18,7 @@ class RebuildCases {
       : sizes_(sizes),
         shape_(shape_of(sizes)),
         p_(shape_.parameters()),
-        n_(std::min<std::int64_t>(*std::max_element(sizes.pairs.begin(), sizes.pairs.end()), 4000)) {}
+        n_(*std::max_element(sizes.pairs.begin(), sizes.pairs.end())) {}
 
   std::vector<DeviceCase> all() {
     add_pair_kernel();

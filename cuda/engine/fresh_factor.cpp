@@ -12,11 +12,12 @@ namespace {
 bool in_memory(std::int64_t n, FunctionRef<bool()> factorise) {
   if (n == 0 || n > FreshFactor::kMost) return false;
   try {
-    return factorise();
+    if (Factorisation::has_room(n)) return factorise();
   } catch (const OutOfDeviceMemory&) {
-    log_detail("The GPU's memory has no room to factorise {0} × {0} numbers.", n);
-    return false;
+    // Another trial was faster.
   }
+  log_detail("The GPU's memory has no room to factorise {0} × {0} numbers.", n);
+  return false;
 }
 
 bool fill_and_factorise(Stream stream, std::int64_t workspace_size, Factorisation& library, double* matrix,
@@ -52,10 +53,12 @@ bool FreshFactor::replace_by_inverse(Stream stream, std::int64_t n, std::int64_t
 }
 
 bool FreshFactor::invert(Stream stream) {
-  return in_memory(x_.size(), [&] {
+  try {
     library_.invert_factor(stream, values_.data());
     return true;
-  });
+  } catch (const OutOfDeviceMemory&) {
+    return false;
+  }
 }
 
 std::vector<double> FreshFactor::solve(Stream stream, std::span<const double> x) {

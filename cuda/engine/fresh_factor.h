@@ -14,7 +14,8 @@ namespace olrank::OLRANK_DEVICE_NAMESPACE {
 /// The Cholesky factor of a covariance's matrix, formed from all observed pairs at once and factorised by a
 /// library, so that it shares no rounding with what grew pair by pair. Rebuilds take it over, and drift
 /// checks compare with it. It exists for a moment only, since a matrix takes twice the memory of a packed
-/// L⁻¹; larger matrices than kMost, or a full memory, are left to other ways. All calls wait.
+/// L⁻¹; matrices above kMost, or without room in the memory that is free, are left to other ways, which
+/// give the same to rounding. All calls wait.
 class FreshFactor {
  public:
   static constexpr std::int64_t kMost = 16'384;  // rows: 2 GiB
@@ -22,7 +23,7 @@ class FreshFactor {
   /// Writes the lower triangle of the matrix [n × n].
   using Fill = FunctionRef<void(double* workspace, double* matrix)>;
 
-  /// Null if n is 0 or above kMost, if memory is full, or if rounding has made the matrix indefinite.
+  /// Null if n is 0 or above kMost, if memory has no room, or if rounding has made the matrix indefinite.
   static std::unique_ptr<FreshFactor> of(Stream stream, std::int64_t n, std::int64_t workspace, Fill fill);
 
   /// The same in memory of the caller, which then holds the inverse of the matrix, both

@@ -183,7 +183,7 @@ std::size_t StackedTrainer::next_schedule() const {
 
 void StackedTrainer::start(const ResidentHistory& history) {
   if (in_one_kernel_) {
-    descend(stream_, history, {0, spec_.members});
+    descend(products_, history, {0, spec_.members});
     return;
   }
   const std::int64_t trained = trained_in_bucket_++;

@@ -4,6 +4,7 @@
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
+#include <bit>
 #include <utility>
 
 #include "core/error.h"
@@ -137,7 +138,7 @@ void AddressRange::reserve() {
   CUdeviceptr reserved = 0;
   driver().check(driver().reserve(&reserved, static_cast<std::size_t>(reserved_), 0, 0, 0),
                  "cuMemAddressReserve");
-  first_ = reinterpret_cast<std::byte*>(reserved);
+  first_ = std::bit_cast<std::byte*>(reserved);
 }
 
 void AddressRange::map_chunk() {

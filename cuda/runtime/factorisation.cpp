@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "cuda/runtime/check.h"
 #include "cuda/runtime/device_array.h"
 #include "cuda/runtime/work.h"
 
@@ -78,6 +79,13 @@ struct Factorisation::Library {
   DeviceArray<int> info{1};
 };
 
+bool Factorisation::has_room(std::int64_t n) {
+  std::size_t free_bytes = 0;
+  std::size_t total_bytes = 0;
+  OLRANK_CUDA_CHECK(cudaMemGetInfo(&free_bytes, &total_bytes));
+  return 2 * n * n * static_cast<std::int64_t>(sizeof(double)) <= static_cast<std::int64_t>(free_bytes / 2);
+}
+
 Factorisation::Factorisation(std::int64_t n) : library_(std::make_unique<Library>(n)) {
   // cusolverDnDpotri() has no 64-bit form.
   if (n * n > std::numeric_limits<int>::max()) {
@@ -137,6 +145,15 @@ void Factorisation::invert_from_factor(Stream stream, double* l) {
                                        reinterpret_cast<double*>(library.on_device.data()), numbers,
                                        library.info.data()));
   library.require_success(stream, "cusolverDnDpotri()");
+}
+
+DeviceLibrary factorisation_library() {
+  int part[3] = {};
+  OLRANK_SOLVER_CHECK(cusolverGetProperty(MAJOR_VERSION, &part[0]));
+  OLRANK_SOLVER_CHECK(cusolverGetProperty(MINOR_VERSION, &part[1]));
+  OLRANK_SOLVER_CHECK(cusolverGetProperty(PATCH_LEVEL, &part[2]));
+  return {"cuSOLVER", fmt::format("{}.{}.{}", part[0], part[1], part[2]),
+          fmt::format("{}.{}.{}", CUSOLVER_VER_MAJOR, CUSOLVER_VER_MINOR, CUSOLVER_VER_PATCH)};
 }
 
 }  // namespace olrank::cuda

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "core/device/visible_gpus.h"
 #include "cuda/runtime/stream.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
@@ -13,6 +14,10 @@ namespace olrank::OLRANK_DEVICE_NAMESPACE {
 /// a round.
 class Factorisation {
  public:
+  /// Whether a matrix of this size and as much workspace take at most half of the memory that is free now,
+  /// which leaves the other half to trials beside this one.
+  static bool has_room(std::int64_t n);
+
   explicit Factorisation(std::int64_t n);
   ~Factorisation();
   Factorisation(Factorisation&&) noexcept;
@@ -31,5 +36,8 @@ class Factorisation {
   struct Library;
   std::unique_ptr<Library> library_;
 };
+
+/// cuSOLVER.
+DeviceLibrary factorisation_library();
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -15,6 +15,7 @@ struct MatrixPlaces {
   std::int64_t stride = 0;  // between rows
   std::int64_t step = 0;    // between matrices; 0: one for the whole batch
 
+  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 takes what the default compares with for a pointer
   friend auto operator<=>(const MatrixPlaces&, const MatrixPlaces&) = default;
 };
 
@@ -35,6 +36,7 @@ struct ProductShape {
   bool relu = false;       // of what is then written to C
   std::int64_t batch = 1;
 
+  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 takes what the default compares with for a pointer
   friend auto operator<=>(const ProductShape&, const ProductShape&) = default;
 };
 

@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "cuda/runtime/check.h"
+#include "cuda/runtime/factorisation.h"
 #include "cuda/runtime/products.h"
 
 namespace olrank {
@@ -31,7 +32,7 @@ GpuSurvey visible_gpus() {
   GpuSurvey survey;
   survey.built_with_cuda = true;
   survey.least_capability = OLRANK_LEAST_CAPABILITY;
-  survey.libraries = {cuda::product_library()};
+  survey.libraries = {cuda::product_library(), cuda::factorisation_library()};
   OLRANK_CUDA_CHECK(cudaRuntimeGetVersion(&survey.runtime_version));
   if (cudaDriverGetVersion(&survey.driver_version) != cudaSuccess) survey.driver_version = 0;
 

@@ -197,6 +197,52 @@ class Checkpoints(Folder):
         self.assertEqual(self.summary(trial)["result_fingerprint"], fingerprint)
         self.assertEqual(curve(trial), points)
 
+    # A covariance whose rows are in block files next to the checkpoint.
+    GROWING = ["--ranker", "olranknet", "--covariance", "full", "--form", "dual", "--width", 8, "--steps", 4, "--rounds", 250,
+               "--seeds", "1", "--clicks", "perfect", "--protocol-eval-every", 50, "--run-checkpoint-every", 10]
+
+    def block_bytes(self, name):
+        """The block files of a checkpoint, with the bytes that belong to it."""
+        state = (self.trial("olranknet") / "checkpoint" / name).read_bytes()
+        header = json.loads(state[8:8 + int.from_bytes(state[:8], "little")])
+        return {file["name"]: file["bytes"] for file in json.loads(header["__metadata__"]["blocks"])["files"]}
+
+    def test_a_kill_leaves_a_checkpoint_that_goes_on_to_the_same_bits(self):
+        whole = self.root / "whole"
+        self.run_into(whole, *self.GROWING)
+        states = self.trial("olranknet") / "checkpoint"
+        for life in range(3):
+            command = [PROGRAM, "run", "--quiet", "--data", DATA, "--out", str(self.out), *map(str, self.GROWING)]
+            process = subprocess.Popen(command + (["--resume"] if life else []), stderr=subprocess.PIPE, text=True)
+            before = (states / "state.safetensors").stat().st_mtime_ns if life else 0
+            while process.poll() is None:
+                state = states / "state.safetensors"
+                if state.exists() and state.stat().st_mtime_ns > before:
+                    break
+            time.sleep(0.003 * life)
+            process.kill()
+            process.communicate()
+        self.run_into(self.out, *self.GROWING, "--resume")
+        self.assertEqual(self.summary(self.trial("olranknet"))["result_fingerprint"],
+                         self.summary(self.trial("olranknet", out=whole))["result_fingerprint"])
+        self.assertEqual(sorted(path.name for path in states.iterdir()),
+                         sorted([*self.block_bytes("state.safetensors"), "state.safetensors"]))
+
+    def test_damaged_new_rows_leave_the_checkpoint_before(self):
+        self.run_into(self.out, *self.GROWING, "--run-keep-checkpoints", 2)
+        trial = self.trial("olranknet")
+        fingerprint = self.summary(trial)["result_fingerprint"]
+        (trial / "summary.json").unlink()
+        latest, earlier = self.block_bytes("state.safetensors"), self.block_bytes("state-1.safetensors")
+        name = next(name for name, size in latest.items() if size > earlier[name])
+        file = trial / "checkpoint" / name
+        rows = file.read_bytes()
+        file.write_bytes(rows[:-1] + bytes([rows[-1] ^ 1]))
+        said = self.run_into(self.out, *self.GROWING, "--run-keep-checkpoints", 2, "--resume")
+        self.assertIn(f"{file}: This part of the checkpoint {trial / 'checkpoint' / 'state.safetensors'} is damaged: its "
+                      "checksum does not match. To continue, olrank uses the checkpoint before it.", said)
+        self.assertEqual(self.summary(trial)["result_fingerprint"], fingerprint)
+
     def test_without_another_the_error_names_the_way_out(self):
         self.run_into(self.out, *self.SETTINGS[:5], "1-2", *self.SETTINGS[6:])
         trial = self.trial("pairrank")

@@ -270,14 +270,14 @@ TEST(StateArchiveTest, RefusesOtherFilesAndVersionsWithAWayOut) {
   std::string newer = StateWriter().bytes();
   const std::string version = R"("olrank_state":"2")";
   newer.replace(newer.find(version), version.size(), R"("olrank_state":"9")");
-  EXPECT_EQ(
-      refusal(newer),
-      "there: This checkpoint has format version 9, but this olrank reads versions 2 and 3. To continue, use "
-      "the olrank that wrote it, or start over.");
-  EXPECT_EQ(
-      refusal(std::string("olrankst\1\0\0\0\0\0\0\0", 16)),
-      "there: This checkpoint has format version 1, but this olrank reads versions 2 and 3. To continue, use "
-      "the olrank that wrote it, or start over.");
+  EXPECT_EQ(refusal(newer),
+            "there: This checkpoint has format version 9, but this olrank reads versions 2 and 3. To "
+            "continue, use "
+            "the olrank that wrote it, or start over.");
+  EXPECT_EQ(refusal(std::string("olrankst\1\0\0\0\0\0\0\0", 16)),
+            "there: This checkpoint has format version 1, but this olrank reads versions 2 and 3. To "
+            "continue, use "
+            "the olrank that wrote it, or start over.");
 }
 
 TEST(StateArchiveTest, PythonsLibraryReadsIt) {

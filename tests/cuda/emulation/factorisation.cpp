@@ -17,12 +17,17 @@ namespace olrank {
 namespace {
 
 bool memory_is_full = false;
+std::int64_t most_rows = std::numeric_limits<std::int64_t>::max();
 int factorised = 0;
 
 }  // namespace
 
 void emulation::let_factorisations_fail(bool fail) {
   memory_is_full = fail;
+}
+
+void emulation::let_factorisations_take(std::int64_t rows) {
+  most_rows = rows;
 }
 
 int emulation::factorisations() {
@@ -57,6 +62,10 @@ struct Factorisation::Library {
     OwnedStream::wait_for(stream);
   }
 };
+
+bool Factorisation::has_room(std::int64_t n) {
+  return n < most_rows;
+}
 
 Factorisation::Factorisation(std::int64_t n) : library_(std::make_unique<Library>(Library{n})) {}
 Factorisation::~Factorisation() = default;

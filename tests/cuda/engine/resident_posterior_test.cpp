@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
 #include <map>
 #include <memory>
 #include <span>
@@ -274,12 +275,20 @@ TEST_P(ResidentPosteriorTest, RebuildReplaysThePairsWhenMemoryIsFull) {
   for (const DeviceCovariance covariance : {DeviceCovariance::kDual, DeviceCovariance::kPrimal}) {
     const auto posterior = after_rounds(covariance, 8);
     const auto before = query.m_by(*posterior);
+    const auto fails_and_replays = [&] {
+      EXPECT_FALSE(posterior->take_yardstick(nullptr));
+      posterior->rebuild(nullptr);
+      EXPECT_TRUE(all_near(query.m_by(*posterior), before, 1e-11, 1e-9)) << posterior->form();
+      EXPECT_LT(drift_of(*posterior), 1e-11) << posterior->form();
+    };
     emulation::let_factorisations_fail(true);
-    EXPECT_FALSE(posterior->take_yardstick(nullptr));
-    posterior->rebuild(nullptr);
+    fails_and_replays();
     emulation::let_factorisations_fail(false);
-    EXPECT_TRUE(all_near(query.m_by(*posterior), before, 1e-11, 1e-9)) << posterior->form();
-    EXPECT_LT(drift_of(*posterior), 1e-11) << posterior->form();
+    emulation::let_factorisations_take(8 * kRoundPairs);
+    fails_and_replays();
+    emulation::let_factorisations_take(std::numeric_limits<std::int64_t>::max());
+    EXPECT_TRUE(posterior->take_yardstick(nullptr));
+    posterior->drop_yardstick();
   }
 }
 

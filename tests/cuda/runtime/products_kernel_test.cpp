@@ -19,13 +19,14 @@ class ProductsKernelTest : public KernelTest {};
 
 constexpr double kUntouched = 77.0;
 
-std::int64_t end_of(const MatrixPlaces& places, const device::StoredSides& sides, std::int64_t batch) {
+std::int64_t end_of_matrices(const MatrixPlaces& places, const device::StoredSides& sides,
+                             std::int64_t batch) {
   return places.offset + (batch - 1) * places.step + sides.rows * places.stride;
 }
 
 /// Arrays of a product, and C by the obvious sum in double.
 template <class Number>
-struct Case {
+struct ProductCase {
   ProductShape shape;
   std::vector<Number> a;
   std::vector<Number> b;
@@ -33,16 +34,16 @@ struct Case {
   std::vector<double> expected;
   std::vector<double> terms;  // of the sums, without signs
 
-  explicit Case(const ProductShape& of, ProductScales scales = {}) : shape(of) {
+  explicit ProductCase(const ProductShape& of, ProductScales scales = {}) : shape(of) {
     const auto numbers = [](std::int64_t count, std::uint64_t seed) {
       const std::vector<float> drawn = random_numbers(count, seed);
       return std::vector<Number>(drawn.begin(), drawn.end());
     };
     const std::int64_t bias_end =
         shape.bias < 0 ? 0 : shape.bias + (shape.batch - 1) * shape.b.step + shape.columns;
-    a = numbers(end_of(shape.a, sides_of_a(shape), shape.batch), 1);
-    b = numbers(std::max(bias_end, end_of(shape.b, sides_of_b(shape), shape.batch)), 2);
-    c.assign(static_cast<std::size_t>(end_of(shape.c, {shape.rows, shape.columns}, shape.batch)),
+    a = numbers(end_of_matrices(shape.a, sides_of_a(shape), shape.batch), 1);
+    b = numbers(std::max(bias_end, end_of_matrices(shape.b, sides_of_b(shape), shape.batch)), 2);
+    c.assign(static_cast<std::size_t>(end_of_matrices(shape.c, {shape.rows, shape.columns}, shape.batch)),
              static_cast<Number>(kUntouched));
     expected.assign(c.begin(), c.end());
     terms.resize(c.size());
@@ -97,8 +98,8 @@ struct Case {
   }
 };
 
-ProductShape compact(std::int64_t rows, std::int64_t columns, std::int64_t inner, bool transposes_a = false,
-                     bool transposes_b = false) {
+ProductShape compact_product(std::int64_t rows, std::int64_t columns, std::int64_t inner,
+                             bool transposes_a = false, bool transposes_b = false) {
   ProductShape shape;
   shape.rows = rows;
   shape.columns = columns;
@@ -112,7 +113,7 @@ ProductShape compact(std::int64_t rows, std::int64_t columns, std::int64_t inner
 }
 
 /// Matrices within wider rows, at odd places, and several of them.
-ProductShape spread(ProductShape shape, std::int64_t batch) {
+ProductShape spread_product(ProductShape shape, std::int64_t batch) {
   shape.a = {3, shape.a.stride + 5, sides_of_a(shape).rows * (shape.a.stride + 5) + 7};
   shape.b = {1, shape.b.stride + 2, sides_of_b(shape).rows * (shape.b.stride + 2) + 1};
   shape.c = {2, shape.c.stride + 4, shape.rows * (shape.c.stride + 4) + 3};
@@ -131,14 +132,14 @@ TEST_P(ProductsKernelTest, MatchesTheSumInAnyLayout) {
     for (const bool transposes_b : {false, true}) {
       for (const auto& [rows, columns, inner] :
            {std::array<std::int64_t, 3>{1, 1, 1}, {33, 17, 31}, {64, 32, 128}, {5, 136, 100}}) {
-        const ProductShape shape = compact(rows, columns, inner, transposes_a, transposes_b);
-        ProductShape rounding = spread(shape, 2);
+        const ProductShape shape = compact_product(rows, columns, inner, transposes_a, transposes_b);
+        ProductShape rounding = spread_product(shape, 2);
         rounding.precision = Precision::kTf32;
-        Case<float>(shape).check(kFloatError);
-        Case<float>(spread(shape, 3)).check(kFloatError);
-        Case<float>(rounding).check(kTf32Error);
-        Case<double>(shape).check(kDoubleError);
-        Case<double>(spread(shape, 2)).check(kDoubleError);
+        ProductCase<float>(shape).check(kFloatError);
+        ProductCase<float>(spread_product(shape, 3)).check(kFloatError);
+        ProductCase<float>(rounding).check(kTf32Error);
+        ProductCase<double>(shape).check(kDoubleError);
+        ProductCase<double>(spread_product(shape, 2)).check(kDoubleError);
       }
     }
   }
@@ -147,25 +148,25 @@ TEST_P(ProductsKernelTest, MatchesTheSumInAnyLayout) {
 TEST_P(ProductsKernelTest, AddsBiasesAndCutsOffBelowZero) {
   for (const bool relu : {false, true}) {
     for (const std::int64_t bias : {std::int64_t{-1}, std::int64_t{40 * 24}}) {
-      ProductShape shape = compact(50, 24, 40, false, true);
+      ProductShape shape = compact_product(50, 24, 40, false, true);
       shape.relu = relu;
       shape.bias = bias;
       shape.b.step = 41 * 24;  // biases follow weights
       shape.c.step = 50 * 24;
       shape.batch = 3;  // of one A
-      Case<float>(shape).check(kFloatError);
+      ProductCase<float>(shape).check(kFloatError);
     }
   }
 }
 
 TEST_P(ProductsKernelTest, ScalesAndAdds) {
   const ProductScales scales{-0.5, 2.0};
-  Case<double>(compact(20, 30, 40), scales).check(kDoubleError, scales);
-  Case<float>(compact(20, 30, 40), scales).check(kFloatError, scales);
+  ProductCase<double>(compact_product(20, 30, 40), scales).check(kDoubleError, scales);
+  ProductCase<float>(compact_product(20, 30, 40), scales).check(kFloatError, scales);
 }
 
 TEST_P(ProductsKernelTest, DoesNotReadAResultThatItReplaces) {
-  Case<float> one(compact(20, 30, 40));
+  ProductCase<float> one(compact_product(20, 30, 40));
   const std::vector<float> expected = one.multiplied();
   std::fill(one.c.begin(), one.c.end(), std::nanf(""));
   EXPECT_EQ(one.multiplied(), expected);
@@ -173,12 +174,12 @@ TEST_P(ProductsKernelTest, DoesNotReadAResultThatItReplaces) {
 
 TEST_P(ProductsKernelTest, ABatchHasTheBitsOfItsMembers) {
   for (const Precision precision : {Precision::kFloat32, Precision::kTf32}) {
-    ProductShape shape = spread(compact(70, 40, 90, true, false), 4);
+    ProductShape shape = spread_product(compact_product(70, 40, 90, true, false), 4);
     shape.precision = precision;
     shape.relu = true;
-    const Case<float> together(shape);
+    const ProductCase<float> together(shape);
     const std::vector<float> found = together.multiplied();
-    Case<float> alone = together;
+    ProductCase<float> alone = together;
     alone.shape.batch = 1;
     for (std::int64_t member = 0; member < shape.batch; ++member) {
       alone.shape.a.offset = shape.a.offset + member * shape.a.step;
@@ -191,7 +192,7 @@ TEST_P(ProductsKernelTest, ABatchHasTheBitsOfItsMembers) {
 }
 
 TEST_P(ProductsKernelTest, NothingIsComputedOfEmptyMatrices) {
-  for (const ProductShape& shape : {compact(0, 3, 4), compact(3, 0, 4)}) {
+  for (const ProductShape& shape : {compact_product(0, 3, 4), compact_product(3, 0, 4)}) {
     ProductPlans plans;
     const device::OwnedStream stream;
     Products products(plans, stream.get());
@@ -201,7 +202,7 @@ TEST_P(ProductsKernelTest, NothingIsComputedOfEmptyMatrices) {
 }
 
 TEST_P(ProductsKernelTest, IsRecordedOnceItWasComputed) {
-  const Case<float> one(compact(20, 30, 40));
+  const ProductCase<float> one(compact_product(20, 30, 40));
   const std::vector<float> expected = one.multiplied();
   const DeviceArray<float> a = on_device(one.a);
   const DeviceArray<float> b = on_device(one.b);
@@ -224,7 +225,7 @@ TEST_P(ProductsKernelTest, IsRecordedOnceItWasComputed) {
 #if defined(OLRANK_KERNELS_EMULATED)
 
 TEST_P(ProductsKernelTest, TheEmulationRefusesWrongAddresses) {
-  const ProductShape shape = compact(8, 8, 8);
+  const ProductShape shape = compact_product(8, 8, 8);
   DeviceArray<float> array(4 * 64);
   ProductPlans plans;
   const device::OwnedStream stream;
@@ -256,26 +257,26 @@ OLRANK_KERNEL_TESTS(ProductsKernelTest);
 
 TEST(ProductShapeTest, SizesOfABucketShareAnAlgorithm) {
   const auto bucket = [](const ProductShape& shape) { return device::bucket_of(shape, sizeof(float)); };
-  EXPECT_TRUE(bucket(compact(121, 100, 136)) == bucket(compact(128, 100, 136)));
-  EXPECT_FALSE(bucket(compact(120, 100, 136)) == bucket(compact(121, 100, 136)));
-  EXPECT_EQ(bucket(compact(16, 100, 136)).rows, 16);
-  EXPECT_EQ(bucket(compact(17, 100, 136)).rows, 18);
-  EXPECT_EQ(bucket(compact(8193, 100, 136)).rows, 9216);
-  EXPECT_EQ(bucket(compact(8192, 100, 136)).columns, 104);
+  EXPECT_TRUE(bucket(compact_product(121, 100, 136)) == bucket(compact_product(128, 100, 136)));
+  EXPECT_FALSE(bucket(compact_product(120, 100, 136)) == bucket(compact_product(121, 100, 136)));
+  EXPECT_EQ(bucket(compact_product(16, 100, 136)).rows, 16);
+  EXPECT_EQ(bucket(compact_product(17, 100, 136)).rows, 18);
+  EXPECT_EQ(bucket(compact_product(8193, 100, 136)).rows, 9216);
+  EXPECT_EQ(bucket(compact_product(8192, 100, 136)).columns, 104);
   // Neither a batch nor the place of its matrices matters, but their alignment does.
-  ProductShape batch = compact(128, 100, 136);
+  ProductShape batch = compact_product(128, 100, 136);
   batch.batch = 10;
   batch.c.step = 128 * 100;
   batch.a.stride = 240;
-  EXPECT_TRUE(bucket(batch) == bucket(compact(128, 100, 136)));
+  EXPECT_TRUE(bucket(batch) == bucket(compact_product(128, 100, 136)));
   batch.a.stride = 241;
-  EXPECT_FALSE(bucket(batch) == bucket(compact(128, 100, 136)));
+  EXPECT_FALSE(bucket(batch) == bucket(compact_product(128, 100, 136)));
 }
 
 TEST(ProductShapeTest, ABucketIsAlignedLikeItsShapes) {
   for (const std::int64_t offset : {0, 1, 2, 3, 4, 6, 8}) {
     for (const std::int64_t stride : {136, 137, 138, 140}) {
-      ProductShape shape = compact(50, 100, 136, false, true);
+      ProductShape shape = compact_product(50, 100, 136, false, true);
       shape.a = {offset, stride, 0};
       shape.b = {0, stride, 2 * offset};
       shape.bias = offset;
@@ -293,13 +294,13 @@ TEST(ProductShapeTest, ABucketIsAlignedLikeItsShapes) {
 }
 
 TEST(ProductShapeTest, RefusesRowsThatOverlapAndEmptySums) {
-  ProductShape shape = compact(8, 8, 8);
+  ProductShape shape = compact_product(8, 8, 8);
   EXPECT_NO_THROW(check_product(shape));
   shape.b.stride = 7;
   EXPECT_THROW(check_product(shape), std::logic_error);
-  EXPECT_THROW(check_product(compact(8, 8, 0)), std::logic_error);
-  EXPECT_THROW(check_product(compact(-1, 8, 8)), std::logic_error);
-  shape = compact(8, 8, 8);
+  EXPECT_THROW(check_product(compact_product(8, 8, 0)), std::logic_error);
+  EXPECT_THROW(check_product(compact_product(-1, 8, 8)), std::logic_error);
+  shape = compact_product(8, 8, 8);
   shape.batch = 2;
   EXPECT_THROW(check_product(shape), std::logic_error);
 }

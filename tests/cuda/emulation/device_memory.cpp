@@ -10,6 +10,7 @@
 #include <cstring>
 #include <iterator>
 #include <map>
+#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -282,6 +283,11 @@ bool is_host_address(std::uintptr_t number) {
 
 }  // namespace
 
+std::recursive_mutex& emulator_mutex() {
+  static std::recursive_mutex mutex;
+  return mutex;
+}
+
 void select_device(int index) {
   if (index < 0 || index >= devices) throw CudaError(fmt::format("There is no device {}.", index));
   selected = index;
@@ -296,18 +302,21 @@ void set_device_count(int count) {
 }
 
 std::size_t bytes_allocated_on(int index) {
+  const std::lock_guard turn(emulator_mutex());
   std::size_t bytes = 0;
   for (const auto& [first, owned] : owned_arrays()) bytes += owned.device == index ? owned.bytes : 0;
   return bytes;
 }
 
 void* allocate_on_device(std::size_t bytes) {
+  const std::lock_guard turn(emulator_mutex());
   void* array = arena().allocate(bytes);
   owned_arrays()[static_cast<const std::byte*>(array)] = {bytes, selected};
   return array;
 }
 
 void free_on_device(void* array) {
+  const std::lock_guard turn(emulator_mutex());
   owned_arrays().erase(static_cast<const std::byte*>(array));
   arena().free(array);
 }
@@ -321,10 +330,12 @@ void set_maps_memory(bool can) {
 }
 
 std::byte* reserve_on_device() {
+  const std::lock_guard turn(emulator_mutex());
   return arena().space().reserve();
 }
 
 void map_on_device(std::byte* first, std::size_t bytes) {
+  const std::lock_guard turn(emulator_mutex());
   arena().space().map(first, bytes);
   const OnDevice here;
   set_protection(first, bytes, PROT_READ | PROT_WRITE);  // if the device was already open
@@ -332,6 +343,7 @@ void map_on_device(std::byte* first, std::size_t bytes) {
 }
 
 void unmap_on_device(std::byte* reserved) {
+  const std::lock_guard turn(emulator_mutex());
   arena().space().unmap(reserved);
 }
 
@@ -344,32 +356,39 @@ void share_host_memory() {
 }
 
 bool lies_on_device(const void* first, std::size_t bytes) {
+  const std::lock_guard turn(emulator_mutex());
   if (belongs_to_another_device(first)) throw std::logic_error("A copy uses memory of another device.");
   return shared || arena().holds(first, bytes);
 }
 
 OnDevice::OnDevice() {
+  const std::lock_guard turn(emulator_mutex());
   arena().open();
 }
 
 OnDevice::~OnDevice() {
+  const std::lock_guard turn(emulator_mutex());
   arena().close();
 }
 
 void register_pinned(void* first, std::size_t bytes) {
+  const std::lock_guard turn(emulator_mutex());
   pinned().emplace(static_cast<const std::byte*>(first), bytes);
 }
 
 void forget_pinned(void* first) {
+  const std::lock_guard turn(emulator_mutex());
   pinned().erase(static_cast<const std::byte*>(first));
 }
 
 bool lies_in_pinned_memory(const void* first, std::size_t bytes) {
+  const std::lock_guard turn(emulator_mutex());
   return lie_in_one(pinned(), first, bytes);
 }
 
 void check_argument_bytes(const void* argument, std::size_t bytes) {
   if (shared) return;
+  const std::lock_guard turn(emulator_mutex());
   std::uintptr_t number = 0;
   for (std::size_t at = 0; at + sizeof number <= bytes; at += sizeof number) {
     std::memcpy(&number, static_cast<const std::byte*>(argument) + at, sizeof number);

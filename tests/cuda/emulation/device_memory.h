@@ -2,11 +2,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 
 // Memory of the emulated devices. Only work on a device may access it; any other access ends the program
 // with a message. Writes outside an array's bounds and uses after free are detected, and so is memory of
 // another device than the one that works.
 namespace olrank::emulation {
+
+/// Threads take turns in the emulator; one that records keeps its turn until the recording ends.
+std::recursive_mutex& emulator_mutex();
 
 /// Selects the device of the calling thread, 0 at first. Throws CudaError if there is no such device.
 void select_device(int index);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <unordered_set>
@@ -150,7 +151,7 @@ void leave_recording() {
     *device.recorded_streams[i] = device.streams_before[i];
   device.recorded_streams.clear();
   device.streams_before.clear();
-  device.recording_now = 0;
+  if (std::exchange(device.recording_now, 0) != 0) emulator_mutex().unlock();
 }
 
 /// For each task the numbers of those before it.
@@ -168,6 +169,7 @@ std::vector<std::vector<std::size_t>> edges_of(const std::vector<Moment>& tasks)
 }  // namespace
 
 void start(Stream stream, std::function<void()> work, std::span<const std::byte> copied) {
+  const std::lock_guard turn(emulator_mutex());
   check_device_of(stream);
   ++device.starts;
   add(stream, std::move(work), copied);
@@ -179,6 +181,7 @@ std::int64_t starts() {
 }
 
 Moment latest(Stream stream) {
+  const std::lock_guard turn(emulator_mutex());
   const CUstream_st& state = state_of(stream);
   // The beginning of a recording is a moment of it.
   const bool begins_recording = state.last == nullptr && state.recording != 0;
@@ -187,6 +190,7 @@ Moment latest(Stream stream) {
 }
 
 void hold(Stream stream, const Moment& moment) {
+  const std::lock_guard turn(emulator_mutex());
   if (moment == nullptr || moment->done) return;
   CUstream_st& state = state_of(stream);
   if (moment->recording != 0 && moment->recording != device.recording_now)
@@ -198,6 +202,7 @@ void hold(Stream stream, const Moment& moment) {
 }
 
 void wait(const Moment& moment) {
+  const std::lock_guard turn(emulator_mutex());
   not_while_recording("A wait");
   if (moment == nullptr) return;
   const std::unordered_set<const Task*> needed = needed_for(moment);
@@ -209,17 +214,20 @@ void wait(const Moment& moment) {
 }
 
 void wait_for_everything() {
+  const std::lock_guard turn(emulator_mutex());
   not_while_recording("A wait for the whole device");
   while (do_one(any)) {
   }
 }
 
 bool passed(const Moment& moment) {
+  const std::lock_guard turn(emulator_mutex());
   not_while_recording("Querying whether work is done");
   return moment == nullptr || moment->done;
 }
 
 bool passes_soon(const Moment& moment) {
+  const std::lock_guard turn(emulator_mutex());
   if (passed(moment)) return true;
   const std::unordered_set<const Task*> needed = needed_for(moment);
   do_one([&](const Moment& one) { return needed.contains(one.get()); });
@@ -227,6 +235,7 @@ bool passes_soon(const Moment& moment) {
 }
 
 void check_not_copied(const void* first, std::size_t bytes) {
+  const std::lock_guard turn(emulator_mutex());
   const auto* begin = static_cast<const std::byte*>(first);
   for (const Moment& task : device.pending) {
     const std::byte* copied = task->copied.data();
@@ -236,11 +245,13 @@ void check_not_copied(const void* first, std::size_t bytes) {
 }
 
 void not_while_recording(const char* what) {
+  const std::lock_guard turn(emulator_mutex());
   if (device.recording_now != 0)
     throw std::logic_error(std::string(what) + " is not allowed while work is being recorded.");
 }
 
 void begin_recording(Stream stream) {
+  const std::lock_guard turn(emulator_mutex());
   if (stream == nullptr) throw std::logic_error("The default stream cannot be recorded.");
   check_device_of(stream);
   not_while_recording("Starting another recording");
@@ -251,6 +262,7 @@ void begin_recording(Stream stream) {
   device.recording_now = ++device.recordings;
   device.recorded.clear();
   take_part(stream);
+  emulator_mutex().lock();  // until leave_recording()
 }
 
 void fail_recordings(int count) {
@@ -258,6 +270,7 @@ void fail_recordings(int count) {
 }
 
 Recording end_recording(Stream stream) {
+  const std::lock_guard turn(emulator_mutex());
   const Moment end = latest(stream);
   Recording made;
   made.tasks_ = std::exchange(device.recorded, {});
@@ -270,11 +283,13 @@ Recording end_recording(Stream stream) {
 }
 
 void give_recording_up() {
+  const std::lock_guard turn(emulator_mutex());
   device.recorded.clear();
   leave_recording();
 }
 
 void Recording::start(Stream stream) {
+  const std::lock_guard turn(emulator_mutex());
   check_device_of(stream);
   hold(stream, started_);
   const Moment before = latest(stream);
@@ -303,6 +318,7 @@ std::int64_t graphs_made() {
 }
 
 void forget_everything() {
+  const std::lock_guard turn(emulator_mutex());
   give_recording_up();
   while (!device.pending.empty()) {
     device.pending.back()->done = true;

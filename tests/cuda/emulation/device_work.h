@@ -15,7 +15,7 @@
 // everything else may happen in any order, so that a missing wait shows as a wrong result. With the forward
 // schedule (set_schedule), work runs as soon as it is started; with the backward one, when it is waited
 // for, latest first; with the random one, at random times. Violations of the rules throw std::logic_error.
-// Not thread-safe.
+// Threads take turns, by emulator_mutex().
 namespace olrank::emulation {
 
 struct Task;

@@ -70,88 +70,25 @@ const GpuSurvey& survey_of_emulator() {
   return survey;
 }
 
-/// The emulator works for one thread at a time.
-std::mutex& emulator_lock() {
-  static std::mutex mutex;
-  return mutex;
-}
-
-template <class Call>
-auto locked(const Call& call) {
-  const std::lock_guard lock(emulator_lock());
-  return call();
-}
-
-/// A network that several threads may use, each one its own.
-class LockedNetwork : public DeviceNetwork {
+/// A network on a GPU that fails.
+class FailingNetwork : public emulated::ResidentNetwork {
  public:
-  explicit LockedNetwork(const DeviceNetworkSpec& spec) {
-    const std::lock_guard lock(emulator_lock());
-    network_ = emulated::make_network(spec);
-    const std::string gpu = device_name(std::span(&spec.device, 1));
-    fails_ = gpu == variable("OLRANK_EMULATED_FAILURE");
-    const std::string log = variable("OLRANK_EMULATED_LOG");
-    if (!log.empty()) std::ofstream(log, std::ios::app) << gpu << '\n';
-  }
-  ~LockedNetwork() override {
-    const std::lock_guard lock(emulator_lock());
-    network_.reset();
-  }
+  using ResidentNetwork::ResidentNetwork;
   DeviceOrders score_query(DeviceQuery query) override {
-    if (fails_ && ++queries_ == 4) throw CudaError("The emulated GPU has failed.");
-    return locked([&] { return network_->score_query(query); });
-  }
-  void describe(std::span<float> scores, std::span<double> width_sq) override {
-    locked([&] { network_->describe(scores, width_sq); });
-  }
-  DeviceComparison compare(ExecutionContext& context, std::span<const std::int32_t> shown) override {
-    return locked([&] { return network_->compare(context, shown); });
-  }
-  void learn(const DeviceUpdate& update) override {
-    locked([&] { network_->learn(update); });
-  }
-  std::vector<double> steps() override {
-    return locked([&] { return network_->steps(); });
-  }
-  std::string_view full_form() const override {
-    return locked([&] { return network_->full_form(); });
-  }
-  bool grows_in_place() const override {
-    return locked([&] { return network_->grows_in_place(); });
-  }
-  void switch_to_primal() override {
-    locked([&] { network_->switch_to_primal(); });
-  }
-  DeviceHealth health() override {
-    return locked([&] { return network_->health(); });
-  }
-  void begin_scores(FeatureMatrix docs) override {
-    locked([&] { network_->begin_scores(docs); });
-  }
-  bool scores_ready() override {
-    return locked([&] { return network_->scores_ready(); });
-  }
-  void finish_scores(std::span<float> scores) override {
-    locked([&] { network_->finish_scores(scores); });
-  }
-  std::vector<float> theta() override {
-    return locked([&] { return network_->theta(); });
-  }
-  void add_seconds(StageClock& clock) override {
-    locked([&] { network_->add_seconds(clock); });
-  }
-  void save(StateWriter& state) override {
-    locked([&] { network_->save(state); });
-  }
-  void load(StateReader& state, const DeviceHistory& history) override {
-    locked([&] { network_->load(state, history); });
+    if (++queries_ == 4) throw CudaError("The emulated GPU has failed.");
+    return ResidentNetwork::score_query(query);
   }
 
  private:
-  std::unique_ptr<DeviceNetwork> network_;
-  bool fails_ = false;
   int queries_ = 0;
 };
+
+void write_to_log(const std::string& gpu) {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  const std::string log = variable("OLRANK_EMULATED_LOG");
+  if (!log.empty()) std::ofstream(log, std::ios::app) << gpu << '\n';
+}
 
 }  // namespace
 
@@ -171,7 +108,10 @@ void sleep_while_waiting(const GpuDescription&) {}
 
 std::unique_ptr<DeviceNetwork> make_device_network(const DeviceNetworkSpec& spec) {
   survey_of_emulator();
-  return std::make_unique<LockedNetwork>(spec);
+  const std::string gpu = device_name(std::span(&spec.device, 1));
+  write_to_log(gpu);
+  if (gpu == variable("OLRANK_EMULATED_FAILURE")) return std::make_unique<FailingNetwork>(spec);
+  return emulated::make_network(spec);
 }
 
 }  // namespace olrank

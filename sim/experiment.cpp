@@ -516,7 +516,7 @@ RunForecast forecast_of(const ExperimentPlan& plan, const std::map<std::string, 
   rankers.reserve(trials.size());
   for (const TrialIdentity& trial : trials)
     rankers.push_back(std::distance(estimates.begin(), estimates.find(trial.ranker)));
-  RunForecast forecast(std::move(rankers), plan.trial.rounds, 1, plan.jobs);
+  RunForecast forecast(rankers, plan.trial.rounds, 1, plan.jobs);
   std::size_t number = 0;
   for (const auto& [ranker, estimate] : estimates)
     forecast.calibrate(number++, estimate.shape, estimate.setup);

@@ -7,8 +7,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdlib>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -20,6 +22,7 @@
 #include "core/device/device_network.h"
 #include "core/device/visible_gpus.h"
 #include "core/error.h"
+#include "core/io/state_archive.h"
 #include "core/runtime/device.h"
 #include "core/text/byte_size.h"
 #include "cuda/engine/resident_network.h"
@@ -82,6 +85,31 @@ auto locked(const Call& call) {
   return call();
 }
 
+/// Values on their way from an emulated GPU; what it passes on no longer needs the emulator.
+class LockedArrival : public ByteArrival {
+ public:
+  explicit LockedArrival(std::shared_ptr<ByteArrival> arrival) : arrival_(std::move(arrival)) {}
+  ~LockedArrival() override {
+    const std::lock_guard lock(emulator_lock());
+    arrival_.reset();
+  }
+  bool pass_on(const std::function<void(ArrivedBytes)>& sink, bool wait) override {
+    std::vector<std::shared_ptr<std::vector<std::byte>>> arrived;
+    const bool all = locked([&] {
+      return arrival_->pass_on(
+          [&](const ArrivedBytes& one) {
+            arrived.push_back(std::make_shared<std::vector<std::byte>>(one.bytes.begin(), one.bytes.end()));
+          },
+          wait);
+    });
+    for (const auto& bytes : arrived) sink({*bytes, bytes});
+    return all;
+  }
+
+ private:
+  std::shared_ptr<ByteArrival> arrival_;
+};
+
 /// A network that several threads may use, each one its own.
 class LockedNetwork : public DeviceNetwork {
  public:
@@ -116,6 +144,9 @@ class LockedNetwork : public DeviceNetwork {
   std::string_view full_form() const override {
     return locked([&] { return network_->full_form(); });
   }
+  bool grows_in_place() const override {
+    return locked([&] { return network_->grows_in_place(); });
+  }
   void switch_to_primal() override {
     locked([&] { network_->switch_to_primal(); });
   }
@@ -138,7 +169,12 @@ class LockedNetwork : public DeviceNetwork {
     locked([&] { network_->add_seconds(clock); });
   }
   void save(StateWriter& state) override {
+    const std::size_t before = state.new_bytes().size();
     locked([&] { network_->save(state); });
+    for (std::size_t i = before; i < state.new_bytes().size(); ++i) {
+      std::shared_ptr<ByteArrival>& arrival = state.new_bytes()[i].arrival;
+      arrival = std::make_shared<LockedArrival>(std::move(arrival));
+    }
   }
   void load(StateReader& state, const DeviceHistory& history) override {
     locked([&] { network_->load(state, history); });

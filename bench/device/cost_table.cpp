@@ -166,6 +166,7 @@ std::string short_number(double value) {
 template <class Value>
 std::string values_of(const std::vector<DeviceCase>& cases, const Value& value) {
   std::vector<std::string> texts;
+  texts.reserve(cases.size());
   for (const DeviceCase& one : cases) texts.push_back(short_number(value(one)));
   if (std::all_of(texts.begin(), texts.end(), [&](const std::string& text) { return text == texts[0]; }))
     return texts[0];

@@ -12,8 +12,6 @@
 #include "core/error.h"
 #include "core/ops/blas.h"
 #include "core/runtime/execution_context.h"
-#include "core/runtime/log.h"
-#include "core/runtime/log_output.h"
 #include "core/runtime/progress.h"
 #include "core/version.h"
 #include "models/gloo_transport.h"
@@ -99,9 +97,8 @@ RankedRun::RankedRun(const RankPlace& place)
     : place_(place),
       group_(std::make_unique<RankGroup>(place.rank, place.ranks, join_ranks(place, end_process))) {
   if (group_->is_first()) return;
-  // The first rank speaks for all.
   set_progress_style(ProgressStyle::kSilent);
-  set_log_sink([](LogLevel, std::string_view) {});
+  muted_.emplace();
 }
 
 RankedRun::~RankedRun() {

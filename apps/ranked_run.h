@@ -1,11 +1,13 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "apps/configuration.h"
 #include "apps/experiment_setup.h"
 #include "core/ranks/rank_group.h"
 #include "core/ranks/rank_place.h"
+#include "core/runtime/log_output.h"
 
 namespace olrank {
 
@@ -31,6 +33,7 @@ class RankedRun {
 
   RankPlace place_;
   std::unique_ptr<RankGroup> group_;
+  std::optional<MutedLog> muted_;  // the first rank speaks for all
 };
 
 }  // namespace olrank

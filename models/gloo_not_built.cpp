@@ -3,7 +3,7 @@
 
 namespace olrank {
 
-std::unique_ptr<RankTransport> join_ranks(const RankPlace&, WhenRankLost) {
+std::unique_ptr<RankTransport> join_ranks(const RankPlace&, const WhenRankLost&) {
   throw InvalidArgument(
       "This olrank was built without Gloo, which --share-members needs: install libgloo-dev and build it "
       "again.");

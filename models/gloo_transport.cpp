@@ -202,7 +202,7 @@ class GlooTransport : public RankTransport {
 
 }  // namespace
 
-std::unique_ptr<RankTransport> join_ranks(const RankPlace& place, WhenRankLost when_lost) {
+std::unique_ptr<RankTransport> join_ranks(const RankPlace& place, const WhenRankLost& when_lost) {
   return std::make_unique<GlooTransport>(place, when_lost);
 }
 

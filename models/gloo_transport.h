@@ -16,6 +16,6 @@ using WhenRankLost = std::function<void(const std::string& sentence)>;
 /// Joins the ranks at the place's address: LibTorch's Gloo over TCP. Waits until all are there. A rank
 /// whose connections break is lost at once, one that stands still after a quarter of a minute. Throws
 /// RankLost, and InvalidArgument if this build has no Gloo.
-std::unique_ptr<RankTransport> join_ranks(const RankPlace& place, WhenRankLost when_lost);
+std::unique_ptr<RankTransport> join_ranks(const RankPlace& place, const WhenRankLost& when_lost);
 
 }  // namespace olrank

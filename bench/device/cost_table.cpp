@@ -49,8 +49,7 @@ constexpr Decision kDecisions[] = {
     {"inverse_factor/append_pairs", kKernel,
      "One pass over L⁻¹ for all pairs; memory is the limit, and a dense product would read twice as much."},
     {"inverse_factor/apply_factor_transposed", kKernel, "Of drift checks: one pass over the triangle."},
-    {"covariance_matrix/pair_kernel", kKernel,
-     "λI + K of a rebuild, formed as the kernels of a query are."},
+    {"covariance_matrix/pair_kernel", kKernel, "λI + K of a rebuild, by the same kernel as K_nV."},
     {"factorisation/factorise", kSolver,
      "Of a rebuild: one factorisation instead of n appended rows, and independent of them."},
     {"factorisation/invert_factor", kSolver, "L⁻¹ from L."},
@@ -62,13 +61,13 @@ constexpr Decision kDecisions[] = {
     {"inverse_covariance/inverse_covariance_gram", kProducts,
      "Large dense products: what the library is best at. G, 13 MB, is formed first."},
     {"inverse_covariance/update_inverse_covariance", kKernel,
-     "Of rank k: reads and writes one half of A⁻¹ once. Memory is the limit."},
-    {"inverse_covariance/apply_inverse_covariance", kKernel, "Of drift checks: one pass over the half."},
+     "Of rank k: reads one half of A⁻¹ and writes both. Memory is the limit."},
+    {"inverse_covariance/apply_inverse_covariance", kKernel, "Of drift checks: one pass over A⁻¹."},
     {"inverse_covariance/roots_of_inverse", kKernel, "Reads the diagonal."},
-    {"inverse_covariance/reset_inverse_covariance", kKernel, "Writes the half once."},
+    {"inverse_covariance/reset_inverse_covariance", kKernel, "Writes A⁻¹ once."},
     {"inverse_covariance/fill_parameter_table", kKernel, "Once per network."},
     {"covariance_matrix/pair_covariance", kKernel,
-     "A of a rebuild, with G formed tile by tile. cuSOLVER factorises and inverts it."},
+     "A of a rebuild, 256 pairs at a time. cuSOLVER factorises and inverts it."},
     {"covariance_matrix/mirror_lower", kKernel, "The other half of A⁻¹, for the library's products."},
 
     {"", "diagonal covariance", ""},
@@ -167,6 +166,7 @@ std::string short_number(double value) {
 template <class Value>
 std::string values_of(const std::vector<DeviceCase>& cases, const Value& value) {
   std::vector<std::string> texts;
+  texts.reserve(cases.size());
   for (const DeviceCase& one : cases) texts.push_back(short_number(value(one)));
   if (std::all_of(texts.begin(), texts.end(), [&](const std::string& text) { return text == texts[0]; }))
     return texts[0];
@@ -178,6 +178,14 @@ std::string cells_of(const std::vector<DeviceCase>& cases) {
                      values_of(cases, [](const DeviceCase& one) { return 1e-9 * one.operations; }),
                      values_of(cases, [](const DeviceCase& one) { return 1e-6 * one.bytes; }),
                      values_of(cases, [](const DeviceCase& one) { return 1e6 * least_seconds(one); }));
+}
+
+/// Where an operation is measured after another number of pairs than the table's.
+std::string note_on_size(const std::vector<DeviceCase>& cases) {
+  const std::int64_t n = parameter(cases[0], "n", 0);
+  const auto ages = table_sizes().pairs;
+  if (n == 0 || std::find(ages.begin(), ages.end(), n) != ages.end()) return "";
+  return fmt::format(", n = {}", n);
 }
 
 class Costs {
@@ -243,8 +251,8 @@ std::string cost_table() {
     if (decision.operation.empty()) {
       table += fmt::format("| **{}** | | | | | |\n", decision.where);
     } else if (const auto cases = costs.of(decision.operation); !cases.empty()) {
-      table += fmt::format("| `{}` | {} | {} | {} |\n", decision.operation, cells_of(cases), decision.where,
-                           decision.why);
+      table += fmt::format("| `{}`{} | {} | {} | {} |\n", decision.operation, note_on_size(cases),
+                           cells_of(cases), decision.where, decision.why);
     }
   }
   table += costs.round_row("a round, full covariance", {"tangent_factors/tangent_factors",

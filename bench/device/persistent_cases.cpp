@@ -33,6 +33,7 @@ struct OneKernel {
         gradient(empty_tensor(of, at::kDouble, {count, docs->shape.parameters()})),
         losses(empty_tensor(of, at::kDouble, {2 * count})) {
     std::vector<PairTerm> made;
+    made.reserve(n);
     for (std::int32_t s = 0; s < n; ++s) made.push_back({2 * s, 2 * s + 1, 1.0, s % 2 == 0 ? 1.0 : 0.0});
     terms = uploaded(of, made);
     device::find_incidence(stream, data<PairTerm>(terms), n, docs->docs, data<std::int32_t>(incidence_work),

@@ -70,6 +70,7 @@ std::vector<std::string> RankGroup::exchange_texts(const std::string& mine) {
   padded.resize(*std::max_element(sizes.begin(), sizes.end()));
   exchange(bytes_of(padded));
   std::vector<std::string> texts;
+  texts.reserve(ranks_);
   for (int rank = 0; rank < ranks_; ++rank)
     texts.emplace_back(reinterpret_cast<const char*>(gathered(rank).data()), sizes[rank]);
   return texts;

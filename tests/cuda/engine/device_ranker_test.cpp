@@ -11,12 +11,14 @@
 #include "cuda/engine/batch_trainer.h"
 #include "cuda/engine/resident_network.h"
 #include "models/neural/device_ranker.h"
+#include "sim/checkpoint_writer.h"
 #if defined(OLRANK_KERNELS_EMULATED)
 #include "tests/cuda/emulation/emulator.h"
 #endif
 #include "tests/cuda/ops/kernel_test.h"
 #include "tests/models/neural/recorded_rounds.h"
 #include "tests/support/expected_warnings.h"
+#include "tests/support/temporary_folder.h"
 
 namespace olrank {
 namespace {
@@ -261,6 +263,33 @@ TEST_P(DeviceRankerTest, ContinuesToTheSameBitsAfterLoading) {
     EXPECT_TRUE(rest.state == expected.state);
     EXPECT_EQ(flat_theta(*later), flat_theta(*whole));
   }
+}
+
+// Two checkpoints, of which the second adds to the first, and rounds while each is written.
+TEST_P(DeviceRankerTest, ContinuesFromACheckpointThatIsWrittenDuringRounds) {
+  const RankerSettings settings = settings_of("shadow_dual");
+  const auto whole = make_on_device(settings);
+  const Course expected = play(*whole, 1, 6);
+  const TemporaryFolder folder;
+  {
+    CheckpointWriter writer(folder.path());
+    const auto earlier = make_on_device(settings);
+    for (const std::uint32_t last : {2U, 4U}) {
+      play(*earlier, last - 1, last);
+      StateWriter state = writer.state();
+      earlier->save(state);
+      writer.begin(std::move(state), "state.safetensors", [] {});
+    }
+    play(*earlier, 5, 5);
+    writer.advance();
+  }
+  const auto later = make_on_device(settings);
+  StateReader reader = read_state_file(folder.path() / "state.safetensors", "start again");
+  later->load(reader);
+  reader.require_end();
+  const Course rest = play(*later, 5, 6);
+  EXPECT_TRUE(std::equal(rest.rounds.begin(), rest.rounds.end(), expected.rounds.begin() + 4));
+  EXPECT_TRUE(rest.state == expected.state);
 }
 
 // A loaded ranker has no recorded graph, so that it shows whether the graph of a ranker that played all

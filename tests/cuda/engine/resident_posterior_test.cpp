@@ -212,7 +212,7 @@ TEST_P(ResidentPosteriorTest, MeasuringLeavesTheLatestGramAlone) {
 // What planning expects against what is allocated.
 TEST_P(ResidentPosteriorTest, TakesTheMemoryThatIsPlanned) {
   constexpr double kDouble = sizeof(double);
-  for (const std::int64_t rounds : {std::int64_t{1}, std::int64_t{7}, kPosteriorRounds}) {
+  for (const std::int64_t rounds : {1, 44}) {
     const PosteriorLoad load{small_shape(), PosteriorHome::kDevice, rounds * kRoundPairs, kPosteriorDocs,
                              kRoundPairs};
     const auto n = static_cast<double>(load.pairs);
@@ -344,7 +344,7 @@ std::vector<std::vector<std::byte>> saved_at_once(const ResidentPosterior& poste
 TEST_P(ResidentPosteriorTest, SavesWhatIsNewWhileRoundsGoOn) {
   enum class Then { kRounds, kRebuild, kEnd };
   for (const Then then : {Then::kRounds, Then::kRebuild, Then::kEnd}) {
-    auto posterior = after_rounds(DeviceCovariance::kDual);
+    auto posterior = after_rounds(DeviceCovariance::kDual, 20);
     StateWriter::Stored stored;
     ArrivedState arrived;
     for (int checkpoint = 0; checkpoint < 2; ++checkpoint) {

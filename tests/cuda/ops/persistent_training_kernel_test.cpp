@@ -253,6 +253,15 @@ TEST_P(PersistentTrainingKernelTest, EveryTileTrainsAsTheCpuDoes) {
   }
 }
 
+// The papers' network, and one whose gradient has more tiles than a block has threads.
+TEST_P(PersistentTrainingKernelTest, LargeNetworksTrainAsOnTheCpu) {
+  for (const NetworkShape& shape : {ntk_shape(136, 100, 2), standard_shape(139, 128, 2)}) {
+    PersistentCase what{shape, 45, 60};
+    what.rate = 1e-3;
+    expect_same_training(what);
+  }
+}
+
 TEST_P(PersistentTrainingKernelTest, ADocumentInMoreTermsThanFitSharedMemory) {
   expect_same_training({ntk_shape(3, 2, 2), 4, 300});
 }

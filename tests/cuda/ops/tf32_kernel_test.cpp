@@ -125,7 +125,7 @@ TEST_P(Tf32KernelTest, NonFiniteNumbersStayNonFinite) {
       for (std::int64_t unit = 0; unit < shape.width; ++unit) {
         const auto at = static_cast<std::size_t>(doc * shape.factors() + shape.layer(1).input + unit);
         EXPECT_EQ(std::isinf(found.rows[at]), std::isinf(expected.rows[at])) << doc << " " << unit;
-        if (doc > 0) {
+        if (doc != 1) {  // which has the bad feature
           EXPECT_TRUE(std::isfinite(found.rows[at])) << doc << " " << unit;
         }
         EXPECT_EQ(found.rows[at] > 0.0F, expected.rows[at] > 0.0F) << doc << " " << unit;

@@ -15,6 +15,8 @@ constexpr double kDoubleBytes = sizeof(double);
 constexpr double kPartialSums = 528.0 * 64.0 * 64.0;
 /// Likewise of an append, per new pair.
 constexpr double kAppendedSums = 1056.0 * 256.0;
+/// Parameters of a part of a gradient, of which each has an M.
+constexpr double kPartOfGradient = 256.0;
 /// The fewest documents that a primal form on a device has room for: those of a batch when it is rebuilt.
 constexpr double kRebuiltDocs = 128.0;
 
@@ -107,7 +109,10 @@ PosteriorBytes primal_bytes(const PosteriorLoad& load) {
     return bytes;
   }
   const double docs = std::max(v, kRebuiltDocs);
-  const double of_widths = std::min(p * docs * docs, kPartialSums) + docs * docs;
+  // M as sums of parts: by a library of the expanded gradients, or by blocks.
+  const double of_parts = std::max(p * docs + (p / kPartOfGradient + 1.0) * docs * docs,
+                                   std::min(p * docs * docs, kPartialSums));
+  const double of_widths = of_parts + docs * docs;
   const double of_update = std::max(k, kRebuiltDocs / 2.0) * (p + 2.0 * std::max(k, kRebuiltDocs / 2.0));
   bytes.workspace = doubling((p * docs + std::max(of_widths, of_update)) * kDoubleBytes);
   return bytes;

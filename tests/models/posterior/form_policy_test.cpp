@@ -56,18 +56,24 @@ TEST(FormPolicyTest, ExcessIsItsState) {
 // The dual form outgrows the memory before the switch pays; the freed factor makes room for the primal
 // form.
 TEST(FormPolicyTest, SwitchesEarlyWhenTheDualFormOverflows) {
-  const NetworkShape network = ntk_shape(20, 20, 2);
-  for (const PosteriorHome home : {PosteriorHome::kHost, PosteriorHome::kDevice}) {
-    // Room for the primal form, and for as much again as others take.
-    const double memory = primal_bytes({network, home, 900, kDocs, kAdded}).all() +
-                          (home == PosteriorHome::kHost ? 0.0 : 5e7);
-    const FormPolicy::Room room{.bytes = whole(2.0 * memory), .home = home, .beside = memory};
+  struct Case {
+    PosteriorHome home;
+    NetworkShape network;
+    std::int64_t pairs;  // for which the primal form fits
+    double beside;       // that others take
+  };
+  for (const auto& [home, network, most_pairs, beside] :
+       {Case{PosteriorHome::kHost, ntk_shape(20, 20, 2), 900, 0.0},
+        Case{PosteriorHome::kDevice, ntk_shape(136, 100, 2), 20'000, 1e9}}) {
+    const double memory = primal_bytes({network, home, most_pairs, 1, kAdded}).all();
+    const FormPolicy::Room room{.bytes = whole(memory + beside), .home = home, .beside = beside};
     FormPolicy policy(network, CovarianceForm::kAuto, room);
     std::int64_t pairs = 0;
     while (!policy.switches(pairs, kAdded, 1)) pairs += kAdded;
-    EXPECT_GT(dual_bytes({network, home, pairs + kAdded, 1, kAdded}).all(), memory);
+    EXPECT_GT(dual_bytes({network, home, pairs + kAdded, 1, kAdded}).all(), memory - 1.0);
     EXPECT_LE(dual_bytes({network, home, pairs, 1, kAdded}).all(), memory);
     EXPECT_LT(policy.excess(), conversion_operations(network, pairs));
+    EXPECT_LT(pairs, most_pairs);
   }
 }
 

@@ -76,8 +76,8 @@ class Belief {
 
 /// Sets the certain orders of a query, by place in the order by score, and returns the rule that decided.
 /// Live and frozen rankers decide here.
-CertaintyRule find_certain_orders(const CertaintyPolicy& policy, const Belief& belief,
-                                  const Evidence& evidence, std::span<const std::int32_t> by_score,
-                                  OrderBits& orders);
+CertaintyRule find_certain_orders(ExecutionContext& context, const CertaintyPolicy& policy,
+                                  const Belief& belief, const Evidence& evidence,
+                                  std::span<const std::int32_t> by_score, OrderBits& orders);
 
 }  // namespace olrank

@@ -27,7 +27,7 @@ class FrozenCertainOrderRanker : public FrozenRanker {
     ranking.scores.assign(evidence.scores.begin(), evidence.scores.end());
     order_by_score(context, evidence.scores, ranking.by_score);
     if (belief_->has_widths()) belief_->measure_widths(context, task.docs, evidence);
-    find_certain_orders(policy_, *belief_, evidence, ranking.by_score, ranking.orders);
+    find_certain_orders(context, policy_, *belief_, evidence, ranking.by_score, ranking.orders);
 
     ExploringList list(task.explore ? explore_.list : ListRule::kGreedy, explore_.refine, list_key_);
     const RankedList made = list.make(ranking.by_score, ranking.orders, task.round, task.cutoff);
@@ -81,7 +81,7 @@ RankedList CertainOrderRanker::rank(RoundContext& context, const QueryDocs& quer
   CertaintyRule rule;
   {
     const auto measured = context.clock.measure("rank");
-    rule = find_certain_orders(policy_, *belief_, evidence_, by_score_, list_.orders());
+    rule = find_certain_orders(context.execution, policy_, *belief_, evidence_, by_score_, list_.orders());
     list = list_.make(by_score_, round);
   }
   if (shadow_) {

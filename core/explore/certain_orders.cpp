@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cassert>
-#include <vector>
 
 namespace olrank {
 namespace {
@@ -42,7 +41,7 @@ void certain_by_width(const CertaintyRule& rule, std::span<const float> scores,
 }
 
 void certain_by_vote(std::int64_t members, double least_difference, std::span<const float> scores,
-                     std::span<const std::int32_t> by_score, OrderBits& orders) {
+                     std::span<const std::int32_t> by_score, OrderBits& orders, Scratch& scratch) {
   const auto docs = std::ssize(by_score);
   assert(std::ssize(scores) == members * docs);
   orders.reset(docs);
@@ -51,8 +50,9 @@ void certain_by_vote(std::int64_t members, double least_difference, std::span<co
     float score;
     std::int64_t place;
   };
-  std::vector<Placed> placed(docs);
-  std::vector<std::uint64_t> not_below(OrderBits::words(docs));
+  const Scratch::Frame frame(scratch);
+  const auto placed = scratch.take<Placed>(docs);
+  const auto not_below = scratch.take<std::uint64_t>(OrderBits::words(docs));
   for (std::int64_t member = 0; member < members; ++member) {
     for (std::int64_t place = 0; place < docs; ++place)
       placed[place] = {scores[member * docs + by_score[place]], place};

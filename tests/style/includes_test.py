@@ -25,7 +25,7 @@ ALLOWED = {
 ALLOWED_IN_CORE = {
     "data": {"io", "random", "runtime", "settings", "text"},
     "device": {"data", "explore", "io", "learning", "online", "ops", "random", "ranks", "runtime", "settings"},
-    "explore": {"math", "random", "settings"},
+    "explore": {"math", "random", "runtime", "settings"},
     "feedback": {"io", "online", "random", "settings"},
     "io": set(),
     "learning": {"random", "runtime"},

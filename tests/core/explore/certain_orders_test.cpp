@@ -143,6 +143,7 @@ TEST(CertainOrdersTest, WidthsAreIndexedByDocument) {
 }
 
 TEST(CertainOrdersTest, ByVoteRequiresUnanimity) {
+  Scratch scratch;
   std::int64_t certain = 0;
   std::int64_t uncertain = 0;
   OrderBits orders;
@@ -165,7 +166,7 @@ TEST(CertainOrdersTest, ByVoteRequiresUnanimity) {
         std::iota(by_score.begin(), by_score.end(), 0);
         std::stable_sort(by_score.begin(), by_score.end(),
                          [&](std::int32_t i, std::int32_t j) { return mean[i] > mean[j]; });
-        certain_by_vote(static_cast<std::int64_t>(members), least, scores, by_score, orders);
+        certain_by_vote(static_cast<std::int64_t>(members), least, scores, by_score, orders, scratch);
         // Eighths are exact, so there is no rounding to keep away from.
         for (std::size_t a = 0; a < docs; ++a) {
           for (std::size_t b = 0; b < docs; ++b) {

@@ -149,6 +149,7 @@ TEST_P(CertainOrdersKernelTest, CountsLostWidths) {
 }
 
 TEST_P(CertainOrdersKernelTest, VotesMatchCpu) {
+  ExecutionContext context;
   for (const std::int64_t docs : {0, 1, 33, 70}) {
     for (const std::int64_t members : {1, 4}) {
       std::vector<float> scores;
@@ -178,7 +179,7 @@ TEST_P(CertainOrdersKernelTest, VotesMatchCpu) {
       device::certain_by_vote(nullptr, members, docs, scores_there.data(), magnitudes_there.data(),
                               order_there.data(), bits.data());
       OrderBits orders;
-      certain_by_vote(members, kScoreRounding, scores, order, orders);
+      certain_by_vote(members, kScoreRounding, scores, order, orders, context.scratch());
       expect_same_bits(bits_of(bits.to_host(), docs), orders);
     }
   }

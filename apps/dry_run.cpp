@@ -32,8 +32,14 @@ std::int64_t fold_bytes(const FoldData& fold) {
   return matrix(fold.data.train) + matrix(fold.data.eval_set);
 }
 
-RankerLoad load_of(const ExperimentPlan& plan, const FoldData& fold) {
-  return {fold.data.train.features(), fold.data.train.docs(), plan.trial.rounds, plan.trial.cutoff};
+RankerLoad load_of(const ExperimentPlan& plan, const FoldData& fold, bool on_device) {
+  RankerLoad load{fold.data.train.features(), fold.data.train.docs(), plan.trial.rounds, plan.trial.cutoff};
+  if (!on_device) return load;
+  load.home = PosteriorHome::kDevice;
+  for (std::int64_t query = 0; query < fold.data.train.queries(); ++query)
+    load.most_docs =
+        std::max(load.most_docs, fold.data.train.offset(query + 1) - fold.data.train.offset(query));
+  return load;
 }
 
 /// The trials on a GPU share its copy of each fold that they play.
@@ -106,7 +112,7 @@ void check_memory(const Configuration& configuration, const ExperimentPlan& plan
   const DeviceChoice device = choose_device(configuration);
   const GpuSlots slots = GpuSlots::of(configuration, device);
   for (const RankerSettings& ranker : configuration.rankers) {
-    const RankerPlan planned = plan_ranker(ranker, load_of(plan, *fold));
+    const RankerPlan planned = plan_ranker(ranker, load_of(plan, *fold, device.takes(ranker)));
     if (device.takes(ranker)) {
       check_device_memory(ranker, planned, data, std::ssize(plan.folds), slots);
       continue;
@@ -129,6 +135,7 @@ void print_dry_run(const Configuration& configuration, const ExperimentPlan& pla
   const std::shared_ptr<const FoldData> fold = plan.data->get(plan.folds.front());
   auto rankers = nlohmann::ordered_json::array();
   const std::map<std::string, TrialEstimate> estimates = estimate_rankers(plan, *fold);
+  const DeviceChoice device = choose_device(configuration);
   TextTable table({{.header = "ranker", .is_name = true},
                    {.header = "trials", .dropped = 2},
                    {.header = "parameters", .dropped = 3},
@@ -141,7 +148,7 @@ void print_dry_run(const Configuration& configuration, const ExperimentPlan& pla
     });
     if (count == 0) continue;
     const TrialEstimate& estimate = estimates.at(ranker.name);
-    const RankerPlan planned = plan_ranker(ranker, load_of(plan, *fold));
+    const RankerPlan planned = plan_ranker(ranker, load_of(plan, *fold, device.takes(ranker)));
     table.add({ranker.name, fmt::format("{}", count), fmt::format("{}", estimate.parameters),
                readable_bytes(static_cast<double>(planned.bytes)),
                readable_bytes(static_cast<double>(estimate.state_bytes)),

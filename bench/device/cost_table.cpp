@@ -102,7 +102,7 @@ constexpr Decision kDecisions[] = {
     {"optimizer_step/stop_at_small_gradients", kKernel, "A norm per member, in a fixed order."},
     {"relu_layers/forward", "kernel; cuBLASLt as in training, and for judged documents",
      "With the ReLU in its epilogue; a query's documents are too few for a second launch."},
-    {"relu_layers/backward_hidden", kTraining, "Of three layers and more."},
+    {"relu_layers/backward_hidden", "cuBLASLt, and a kernel for the gates", "Of three layers and more."},
     {"mini_batch/gather_batch", kKernel, "Copies rows."},
     {"mini_batch/fill_batch_incidence", kKernel, "Once per size of a batch."},
     {"mini_batch/begin_batches", kKernel, "Sets cursors."},

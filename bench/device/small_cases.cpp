@@ -36,8 +36,8 @@ class SmallCases {
       add_starts(members);
       add_deep(members);
     }
-    add_evaluation(device::Multiplier::kOwn, "relu_layers/forward_by_kernels");
-    add_evaluation(device::Multiplier::kLibrary, "relu_layers/forward_by_library");
+    add_evaluation(device::Multiplier::kOwn, "evaluation/forward_by_kernels");
+    add_evaluation(device::Multiplier::kLibrary, "evaluation/forward_by_library");
     return std::move(cases_);
   }
 

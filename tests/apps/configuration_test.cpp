@@ -127,7 +127,8 @@ TEST(ConfigurationTest, ErrorsNameLocationAndNearestName) {
             "protocol.seeds contains a duplicate, which would repeat a trial.");
   EXPECT_EQ(refusal_of("[clicks]\nmodels = []\n"), "clicks.models is empty; it needs at least one value.");
   EXPECT_EQ(refusal_of("[run]\ndevice = \"gpu\"\n"),
-            "'gpu' is not a device: use auto, cpu, cuda or cuda:N.");
+            "'gpu' is not a device: use auto, cpu, cuda, cuda:N, cuda:all or a list such as cuda:0-3 or "
+            "cuda:1,3.");
 }
 
 TEST(ConfigurationTest, ChecksOverrides) {

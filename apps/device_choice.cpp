@@ -176,7 +176,7 @@ std::int64_t GpuSlots::slots_on(std::int64_t place) const {
 }
 
 std::int64_t GpuSlots::bytes_on(std::int64_t place, std::int64_t data, std::int64_t folds) const {
-  const std::int64_t slots = slots_on(place);
+  const std::int64_t slots = std::max<std::int64_t>(1, slots_on(place));  // of an unused GPU: one
   const std::int64_t left = gpus_[place].free_bytes - std::min(slots, folds) * data;
   return std::max<std::int64_t>(0, left / slots);
 }

@@ -11,6 +11,7 @@
 #include "core/device/visible_gpus.h"
 #include "core/error.h"
 #include "core/ops/blas.h"
+#include "core/runtime/device.h"
 #include "core/runtime/execution_context.h"
 #include "core/runtime/progress.h"
 #include "core/version.h"
@@ -23,6 +24,16 @@ namespace {
 /// Throws before any rank waits for the others.
 void check_shareable(const Configuration& configuration, const RankPlace& place) {
   const int ranks = place.ranks;
+  const DeviceRequest request = parse_device(configuration.run.device);
+  const bool names_several =
+      request.every_gpu || request.gpus.size() > 1 ||
+      (request.gpus.size() == 1 && request.gpus.front().first != request.gpus.front().last);
+  if (names_several) {
+    throw InvalidArgument(fmt::format(
+        "--device {} names several cards, but each rank uses one: use --device cuda, with which each takes "
+        "the card of its LOCAL_RANK.",
+        configuration.run.device));
+  }
   if (configuration.run.device.starts_with("cuda:") && place.local_ranks > 1) {
     throw InvalidArgument(fmt::format(
         "--device {} gives the {} ranks of this machine the same cards: use --device cuda, with which "

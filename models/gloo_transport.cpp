@@ -179,7 +179,10 @@ class GlooTransport : public RankTransport {
         work.wait(milliseconds(1'000));
         return;
       } catch (const std::exception&) {
-        if (work.isCompleted()) throw;  // it failed, not the wait for it
+        if (work.isCompleted()) {
+          work.wait();  // throws if it failed; it may also have ended right after the wait
+          return;
+        }
       }
       if (const std::string lost = watch_->lost(); !lost.empty()) report(lost);
     }

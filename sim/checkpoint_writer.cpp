@@ -21,6 +21,7 @@ void CheckpointWriter::end() {
   } catch (const std::exception&) {  // the caller has stopped for another reason
   }
   pending_.reset();
+  spent_.clear();
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
@@ -41,13 +42,17 @@ void CheckpointWriter::begin(StateWriter state, std::string name, std::function<
 }
 
 void CheckpointWriter::advance() {
-  if (pending_) pass_on(false);
+  if (pending_) return pass_on(false);
+  const std::lock_guard lock(mutex_);
+  if (failure_) std::rethrow_exception(failure_);
+  if (tasks_.empty() && !busy_) spent_.clear();
 }
 
 void CheckpointWriter::finish() {
   if (pending_) pass_on(true);
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return tasks_.empty() && !busy_; });
+  spent_.clear();
   if (failure_) std::rethrow_exception(failure_);
 }
 
@@ -63,11 +68,9 @@ void CheckpointWriter::pass_on(bool wait) {
     if (!done) return;
     ++pending_->arrived;
   }
+  for (StateWriter::NewBytes& one : all) spent_.push_back(std::move(one.arrival));
   all.clear();
-  start([this, pending = std::make_shared<Pending>(std::move(*pending_))] {
-    pending->before();
-    write(pending->state, pending->name);
-  });
+  start([this, pending = std::make_shared<Pending>(std::move(*pending_))] { write(*pending); });
   pending_.reset();
 }
 
@@ -75,9 +78,9 @@ void CheckpointWriter::start(std::function<void()> task) {
   {
     const std::lock_guard lock(mutex_);
     if (failure_) std::rethrow_exception(failure_);
+    if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
     tasks_.push(std::move(task));
   }
-  if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
   changed_.notify_all();
 }
 
@@ -132,30 +135,36 @@ void CheckpointWriter::append(std::uint64_t lineage, std::span<const std::byte> 
   }
 }
 
-void CheckpointWriter::write(const StateWriter& state, const std::string& name) {
+void CheckpointWriter::write(const Pending& pending) {
   std::map<std::uint64_t, BlockFile> used;
-  for (const auto& [lineage, bytes] : state.with_new_bytes()) {
+  for (const auto& [lineage, bytes] : pending.state.with_new_bytes()) {
     OpenFile& open = file_of(lineage);
     if (::fsync(open.descriptor.number()) != 0)
       throw IoError("flush", (folder_ / open.file.name).string(), errno);
     open.file.checksum = open.fingerprinter.value();
     used.emplace(lineage, open.file);
   }
-  state.write(folder_ / name, used);
+  pending.before();
+  pending.state.write(folder_ / pending.name, used);
   std::erase_if(files_, [&](const auto& one) { return !used.contains(one.first); });
   remove_unused();
 }
 
-/// Removes the block files that no checkpoint needs.
+/// Removes the block files that no checkpoint needs; none if that cannot be told.
 void CheckpointWriter::remove_unused() const {
   std::set<std::string> needed;
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(folder_, ignored)) {
+  for (const auto& [lineage, open] : files_) needed.insert(open.file.name);
+  std::error_code failed;
+  const fs::directory_iterator all(folder_, failed);
+  if (failed) return;
+  for (const auto& entry : all) {
     if (entry.path().extension() != ".safetensors") continue;
-    for (const std::string& name : block_files_of(entry.path())) needed.insert(name);
+    const auto names = block_files_of(entry.path());
+    if (!names) return;
+    needed.insert(names->begin(), names->end());
   }
   for (const std::string& name : block_file_names()) {
-    if (!needed.contains(name)) fs::remove(folder_ / name, ignored);
+    if (!needed.contains(name)) fs::remove(folder_ / name, failed);
   }
 }
 

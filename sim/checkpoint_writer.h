@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <queue>
@@ -13,6 +14,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "core/io/descriptor.h"
 #include "core/io/fingerprint.h"
@@ -33,8 +35,8 @@ class CheckpointWriter {
 
   /// A writer of blocks for what the files do not have yet. Waits for the checkpoint before.
   StateWriter state();
-  /// Starts to write what state() returned and was filled since. `before` runs on the thread, before the
-  /// file `name` appears.
+  /// Starts to write what state() returned and was filled since. `before` runs on the thread, when
+  /// the blocks are on disk and before the file `name` appears.
   void begin(StateWriter state, std::string name, std::function<void()> before);
   /// Passes on what has arrived. To be called often, as the device sends only so much at a time. It and the
   /// others throw what has failed on the thread.
@@ -65,13 +67,15 @@ class CheckpointWriter {
   void start(std::function<void()> task);
   void work();
   void append(std::uint64_t lineage, std::span<const std::byte> bytes);
-  void write(const StateWriter& state, const std::string& name);
+  void write(const Pending& pending);
   OpenFile& file_of(std::uint64_t lineage);
   void remove_unused() const;
 
   std::filesystem::path folder_;
   StateWriter::Stored stored_;
   std::optional<Pending> pending_;
+  // What has arrived, and waits for the thread when it is destroyed.
+  std::vector<std::shared_ptr<ByteArrival>> spent_;
   std::map<std::uint64_t, OpenFile> files_;
 
   std::mutex mutex_;

@@ -347,6 +347,12 @@ void TrialFolder::restore(Trial& trial, const TrialRecipe& recipe) {
   reopen();
   std::error_code ignored;
   for (int damaged = 0; damaged < latest.age; ++damaged) fs::remove(checkpoint_file(damaged), ignored);
+  if (latest.age > 0) {
+    // The next checkpoint must not remove the only good one before it is complete.
+    std::error_code without_links;
+    fs::create_hard_link(checkpoint_file(latest.age), checkpoint_file(0), without_links);
+    if (without_links) fs::rename(checkpoint_file(latest.age), checkpoint_file(0), ignored);
+  }
   open_curve(false);
   if (::ftruncate(curve_, static_cast<off_t>(curve_state_.bytes)) != 0)
     throw IoError("truncate", (path_ / kCurve).string(), errno);

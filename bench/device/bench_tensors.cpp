@@ -11,7 +11,8 @@ at::TensorOptions options_of(const DeviceSizes& sizes, at::ScalarType type) {
   return at::TensorOptions().dtype(type).device(sizes.on_gpu ? at::kCUDA : at::kCPU);
 }
 
-at::Tensor empty_tensor(const DeviceSizes& sizes, at::ScalarType type, std::vector<std::int64_t> extents) {
+at::Tensor empty_tensor(const DeviceSizes& sizes, at::ScalarType type,
+                        const std::vector<std::int64_t>& extents) {
   return at::empty(extents, options_of(sizes, type));
 }
 
@@ -27,8 +28,8 @@ DeviceWork alone(std::function<void(Stream)> own) {
   return work;
 }
 
-DeviceWork compared(std::function<void(Stream)> own, std::function<at::Tensor()> form,
-                    std::function<double(const at::Tensor&)> differs, double tolerance) {
+DeviceWork compared(const std::function<void(Stream)>& own, const std::function<at::Tensor()>& form,
+                    const std::function<double(const at::Tensor&)>& differs, double tolerance) {
   DeviceWork work = alone(own);
   work.libtorch = [form] { form(); };
   work.disagreement = [=](Stream on) {

@@ -18,7 +18,8 @@ namespace olrank {
 namespace device = OLRANK_DEVICE_NAMESPACE;
 
 at::TensorOptions options_of(const DeviceSizes& sizes, at::ScalarType type);
-at::Tensor empty_tensor(const DeviceSizes& sizes, at::ScalarType type, std::vector<std::int64_t> extents);
+at::Tensor empty_tensor(const DeviceSizes& sizes, at::ScalarType type,
+                        const std::vector<std::int64_t>& extents);
 
 /// Plain structs or numbers, as bytes.
 template <class T>
@@ -40,8 +41,8 @@ double disagreement_of(const at::Tensor& found, const at::Tensor& expected);
 /// Work without a form in LibTorch calls.
 DeviceWork alone(std::function<void(Stream)> own);
 /// Work with a LibTorch form. `differs` compares the result of `form` with that of `own`.
-DeviceWork compared(std::function<void(Stream)> own, std::function<at::Tensor()> form,
-                    std::function<double(const at::Tensor&)> differs, double tolerance);
+DeviceWork compared(const std::function<void(Stream)>& own, const std::function<at::Tensor()>& form,
+                    const std::function<double(const at::Tensor&)>& differs, double tolerance);
 
 /// Documents under N random networks, with their tangent factors.
 struct MadeDocs {

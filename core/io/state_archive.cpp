@@ -356,7 +356,7 @@ StateReader read_state_file(const std::filesystem::path& path, std::string_view 
   return StateReader(read_file(path), path.string(), restart, path.parent_path());
 }
 
-std::vector<std::string> block_files_of(const std::filesystem::path& path) {
+std::optional<std::vector<std::string>> block_files_of(const std::filesystem::path& path) {
   std::vector<std::string> names;
   try {
     constexpr std::size_t kLengthBytes = 8;
@@ -364,13 +364,17 @@ std::vector<std::string> block_files_of(const std::filesystem::path& path) {
     std::uint64_t size = 0;
     for (std::size_t byte = 0; byte < length.size(); ++byte)
       size |= std::uint64_t{static_cast<unsigned char>(length[byte])} << (8 * byte);
-    if (length.size() < kLengthBytes || size > kLargestJson) return names;
+    if (length.size() < kLengthBytes || size > kLargestJson) return std::nullopt;
     const std::string file = read_prefix(path, kLengthBytes + static_cast<std::size_t>(size));
     const auto header = try_parse_json(std::string_view(file).substr(kLengthBytes));
-    const auto blocks = try_parse_json(header.at("__metadata__").at(kBlocksKey).get<std::string>());
+    const auto& metadata = header.at("__metadata__");
+    if (!metadata.contains(kBlocksKey)) return names;
+    const auto blocks = try_parse_json(metadata.at(kBlocksKey).get<std::string>());
     for (const auto& one : blocks.at("files")) names.push_back(one.at("name").get<std::string>());
   } catch (const IoError&) {
-  } catch (const nlohmann::json::exception&) {  // a state without blocks
+    return std::nullopt;
+  } catch (const nlohmann::json::exception&) {
+    return std::nullopt;
   }
   return names;
 }

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -199,7 +200,7 @@ class StateReader {
 /// A reader of the file that StateWriter::write made. Throws IoError as the reader's constructor does.
 StateReader read_state_file(const std::filesystem::path& path, std::string_view restart);
 
-/// The names of the block files that such a file needs; none if it cannot be read.
-std::vector<std::string> block_files_of(const std::filesystem::path& path);
+/// The names of the block files that such a file needs; no value if it cannot be read.
+std::optional<std::vector<std::string>> block_files_of(const std::filesystem::path& path);
 
 }  // namespace olrank

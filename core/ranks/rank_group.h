@@ -60,7 +60,7 @@ class RankGroup {
     try {
       action();
     } catch (const Error& error) {
-      if (announce(&error) == rank_) throw;
+      announce(&error);
       throw Error(announced_, announced_code_);
     }
     if (announce(nullptr) >= 0) throw Error(announced_, announced_code_);

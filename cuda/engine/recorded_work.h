@@ -36,8 +36,6 @@ class RecordedWork {
     try {
       graph_.record(stream, work);
       current_ = true;
-    } catch (const OutOfDeviceMemory&) {
-      throw;
     } catch (const CudaError& error) {
       static std::atomic_flag said;
       if (!said.test_and_set()) {

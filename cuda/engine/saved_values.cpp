@@ -49,6 +49,7 @@ void SavedValues::pass_copies_on(const std::function<void(ArrivedBytes)>& sink) 
 }
 
 bool SavedValues::pass_on(const std::function<void(ArrivedBytes)>& sink, bool wait) {
+  if (lost_) throw Error("The rest of a checkpoint could not be fetched from the GPU.");
   for (;;) {
     if (wait) stream_.wait();
     if (!stream_.idle()) return false;
@@ -62,11 +63,15 @@ bool SavedValues::pass_on(const std::function<void(ArrivedBytes)>& sink, bool wa
 }
 
 void SavedValues::release() {
+  // Whatever happens, nothing is read from there later.
+  const std::size_t left = std::exchange(left_, 0);
+  lost_ = left > 0;
   stream_.wait();
-  if (left_ == 0) return;
-  fetched_ = std::make_shared<std::vector<std::byte>>(left_);
-  copy_to_host(next_, std::span(*fetched_));
-  left_ = 0;
+  if (left == 0) return;
+  auto fetched = std::make_shared<std::vector<std::byte>>(left);
+  copy_to_host(next_, std::span(*fetched));
+  fetched_ = std::move(fetched);
+  lost_ = false;
 }
 
 std::shared_ptr<ByteArrival> DeviceSource::start(std::size_t first, std::size_t bytes) const {
@@ -78,7 +83,7 @@ std::shared_ptr<ByteArrival> DeviceSource::start(std::size_t first, std::size_t 
 LatestSave::~LatestSave() {
   try {
     release();
-  } catch (const Error&) {  // the device is gone
+  } catch (...) {  // the device is gone, or memory is full
   }
 }
 

@@ -47,6 +47,7 @@ class SavedValues : public ByteArrival {
   PinnedBytes memory_;
   std::array<Piece, kPieces> pieces_;
   std::shared_ptr<std::vector<std::byte>> fetched_;  // by release()
+  bool lost_ = false;                                // release() has failed
 };
 
 /// The latest save of an array, which may not be complete. Member of the array's owner, behind the array.

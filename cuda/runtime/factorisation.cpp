@@ -43,7 +43,8 @@ struct Room {
 #define OLRANK_SOLVER_CHECK(call) check_solver((call), #call)
 
 struct Factorisation::Library {
-  explicit Library(std::int64_t size) : n(size) {
+  explicit Library(std::int64_t size) : n(size) {}
+  void open() {
     OLRANK_SOLVER_CHECK(cusolverDnCreate(&handle));
     OLRANK_SOLVER_CHECK(cusolverDnCreateParams(&params));
     OLRANK_SOLVER_CHECK(cusolverDnSetDeterministicMode(handle, CUSOLVER_DETERMINISTIC_RESULTS));
@@ -83,7 +84,9 @@ bool Factorisation::has_room(std::int64_t n) {
   std::size_t free_bytes = 0;
   std::size_t total_bytes = 0;
   OLRANK_CUDA_CHECK(cudaMemGetInfo(&free_bytes, &total_bytes));
-  return 2 * n * n * static_cast<std::int64_t>(sizeof(double)) <= static_cast<std::int64_t>(free_bytes / 2);
+  constexpr std::int64_t kOfLibrary = std::int64_t{256} << 20;  // its handle and its kernels
+  const std::int64_t wanted = kOfLibrary + 2 * n * n * static_cast<std::int64_t>(sizeof(double));
+  return wanted <= static_cast<std::int64_t>(free_bytes / 2);
 }
 
 Factorisation::Factorisation(std::int64_t n) : library_(std::make_unique<Library>(n)) {
@@ -91,6 +94,7 @@ Factorisation::Factorisation(std::int64_t n) : library_(std::make_unique<Library
   if (n * n > std::numeric_limits<int>::max()) {
     throw InvalidArgument(fmt::format("A {0} x {0} matrix is too large to be factorised on a GPU.", n));
   }
+  library_->open();
 }
 Factorisation::~Factorisation() = default;
 Factorisation::Factorisation(Factorisation&&) noexcept = default;

@@ -60,22 +60,27 @@ void RankGather::complete(Stream stream, std::span<const Rows> arrays) {
   const ncclComm_t communicator = communicator_->communicator;
   const int ranks = share_.group()->ranks();
   const bool even = share_.members() % ranks == 0;
+  // The group is closed after an error, too: within one, aborting would wait for its end.
+  ncclResult_t first_error = ncclSuccess;
+  const auto note = [&](ncclResult_t result) {
+    if (first_error == ncclSuccess) first_error = result;
+  };
   OLRANK_NCCL_CHECK(ncclGroupStart());
   for (const Rows& rows : arrays) {
     if (even) {
-      OLRANK_NCCL_CHECK(ncclAllGather(row(rows, share_.first()), rows.first,
-                                      static_cast<std::size_t>(share_.count() * rows.bytes), ncclUint8,
-                                      communicator, stream));
+      note(ncclAllGather(row(rows, share_.first()), rows.first,
+                         static_cast<std::size_t>(share_.count() * rows.bytes), ncclUint8, communicator,
+                         stream));
       continue;
     }
     for (int rank = 0; rank < ranks; ++rank) {
       std::byte* theirs = row(rows, share_.first_of(rank));
-      OLRANK_NCCL_CHECK(ncclBroadcast(theirs, theirs,
-                                      static_cast<std::size_t>(share_.count_of(rank) * rows.bytes),
-                                      ncclUint8, rank, communicator, stream));
+      note(ncclBroadcast(theirs, theirs, static_cast<std::size_t>(share_.count_of(rank) * rows.bytes),
+                         ncclUint8, rank, communicator, stream));
     }
   }
-  OLRANK_NCCL_CHECK(ncclGroupEnd());
+  note(ncclGroupEnd());
+  check_nccl(first_error, "An exchange between members");
 }
 
 }  // namespace olrank::cuda

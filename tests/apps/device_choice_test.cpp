@@ -216,6 +216,8 @@ TEST(GpuSlotsTest, NamesSlotsWithEnoughMemory) {
             " as would --jobs 3 or --device cuda:0 --jobs 2");
   EXPECT_EQ(slots.other_slots_for(3 * kGigabyte, 0, 1), " as would --device cuda:0 --jobs 2");
   EXPECT_EQ(slots.other_slots_for(9 * kGigabyte, 0, 1), "");
+  // Of more GPUs than trials.
+  EXPECT_EQ(GpuSlots(survey_of(4).gpus, 2).other_slots_for(99 * kGigabyte, 0, 1), "");
 }
 
 }  // namespace

@@ -200,6 +200,8 @@ class SharedRun(unittest.TestCase):
         for more, said in ((["--ranker", "p2linrank"], "Ranker 'p2linrank' has no networks to share among 2 ranks"),
                            (["--jobs", 2], "2 ranks play one trial at a time, so run.jobs has to be 1, not 2."),
                            (["--device", "cuda:1"], "--device cuda:1 gives the 2 ranks of this machine the same cards"),
+                           (["--device", "cuda:all"], "--device cuda:all names several cards, but each rank uses one"),
+                           (["--device", "cuda:0-1"], "--device cuda:0-1 names several cards, but each rank uses one"),
                            (["--dry-run"], "--dry-run is for one process"),
                            (["--trace", self.root / "t"], "--trace is for one process")):
             of_networks = ("--ranker", "p2neurrank", "--width", "8") if "--ranker" in more else ()

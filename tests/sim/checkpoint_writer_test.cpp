@@ -169,6 +169,20 @@ TEST_F(CheckpointWriterTest, ChangedValuesGoIntoANewFile) {
   EXPECT_EQ(names(), (std::vector<std::string>{"blocks-01.bin", std::string(kName)}));
 }
 
+TEST_F(CheckpointWriterTest, ACheckpointThatCannotBeReadKeepsAllBlocks) {
+  CheckpointWriter writer(folder_.path());
+  write(writer, 3);
+  const fs::path unreadable = folder_.path() / "state-1.safetensors";
+  std::ofstream(unreadable) << "torn";
+  lineage_.renew();
+  write(writer, 4);
+  EXPECT_TRUE(fs::exists(block(0)));
+  fs::remove(unreadable);
+  write(writer, 5);
+  EXPECT_FALSE(fs::exists(block(0)));
+  EXPECT_EQ(round_in(folder_.path()), 5);
+}
+
 TEST_F(CheckpointWriterTest, ARestartLeavesTheFilesOfEarlierCheckpointsAlone) {
   {
     CheckpointWriter writer(folder_.path());
@@ -207,6 +221,21 @@ TEST_F(CheckpointWriterTest, FailuresReachTheCaller) {
   CheckpointWriter writer(folder_.path() / "missing");
   EXPECT_THROW(write(writer, 2), IoError);
   EXPECT_THROW(write(writer, 3), IoError);
+  EXPECT_THROW(writer.advance(), IoError);
+}
+
+// Blocks of a checkpoint that fails cost no earlier one.
+TEST_F(CheckpointWriterTest, MakesRoomWhenTheBlocksAreThere) {
+  CheckpointWriter writer(folder_.path());
+  StateWriter state = writer.state();
+  put(state, 2);
+  std::uintmax_t bytes = 0;
+  writer.begin(std::move(state), std::string(kName), [&] {
+    bytes = fs::file_size(block(0));
+    EXPECT_FALSE(fs::exists(folder_.path() / kName));
+  });
+  writer.finish();
+  EXPECT_EQ(bytes, fs::file_size(block(0)));
 }
 
 /// A state whose metadata says where its values are.

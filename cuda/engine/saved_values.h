@@ -19,7 +19,7 @@ class SavedValues : public ByteArrival {
  public:
   /// `first` and what precedes it has been written and waited for.
   SavedValues(const std::byte* first, std::size_t bytes);
-  /// Waits for copies, and until nobody uses the pieces.
+  /// Waits for copies, and until the pieces are no longer used.
   ~SavedValues() override;
 
   bool pass_on(const std::function<void(ArrivedBytes)>& sink, bool wait) override;

@@ -6,10 +6,21 @@ const Schema& PosteriorSettings::schema() {
   using S = PosteriorSettings;
   static const Schema schema =
       SchemaBuilder<S>("ranker", "What is known about the parameters: a covariance or an ensemble.")
-          .field("covariance", &S::covariance, "structure of the covariance")
+          .field("covariance", &S::covariance,
+                 "structure of the covariance: `full` is exact, `inducing` exact on `budget` observed "
+                 "pairs and careful "
+                 "elsewhere, `unit-blocks` exact within each unit, `diagonal` within each parameter, "
+                 "`last-layer` knows the output layer alone, `none` has no widths; docs/BENCHMARKS.md "
+                 "compares "
+                 "them")
           .field("form", &S::form,
                  "representation of the full covariance: `dual` over pairs, `primal` over parameters, "
                  "`auto` whichever is cheaper")
+          .field("budget", &S::budget, "pairs that stand for all observed ones in the inducing covariance")
+          .symbol("D")
+          .unit("pairs")
+          .at_least(1)
+          .at_most(65536)
           .field("shadow", &S::shadow,
                  "`full` also maintains an exact full covariance, which decides nothing, and compares its "
                  "widths with the ranker's (olranknet and ollambdarank with another covariance)")

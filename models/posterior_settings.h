@@ -11,7 +11,7 @@
 
 namespace olrank {
 
-enum class Covariance { kFull, kDiagonal, kDiagonalOfInverse, kNone };
+enum class Covariance { kFull, kInducing, kUnitBlocks, kDiagonal, kDiagonalOfInverse, kLastLayer, kNone };
 enum class CovarianceForm { kAuto, kDual, kPrimal };
 /// The covariance that is kept alongside the one in use, to compare widths.
 enum class ShadowCovariance { kNone, kFull };
@@ -20,6 +20,7 @@ enum class ShadowCovariance { kNone, kFull };
 struct PosteriorSettings {
   Covariance covariance = Covariance::kFull;
   CovarianceForm form = CovarianceForm::kAuto;
+  std::int64_t budget = 1000;
   ShadowCovariance shadow = ShadowCovariance::kNone;
   double lambda = 10.0;
   std::int64_t members = 2;
@@ -36,8 +37,11 @@ template <>
 struct EnumNames<Covariance> {
   static constexpr std::array values = {
       std::pair{Covariance::kFull, std::string_view("full")},
+      std::pair{Covariance::kInducing, std::string_view("inducing")},
+      std::pair{Covariance::kUnitBlocks, std::string_view("unit-blocks")},
       std::pair{Covariance::kDiagonal, std::string_view("diagonal")},
       std::pair{Covariance::kDiagonalOfInverse, std::string_view("diagonal-of-inverse")},
+      std::pair{Covariance::kLastLayer, std::string_view("last-layer")},
       std::pair{Covariance::kNone, std::string_view("none")}};
 };
 

@@ -89,6 +89,11 @@ struct CovarianceBytes {
         return primal;
       case Covariance::kDiagonal:
         return diagonal;
+      case Covariance::kInducing:
+        break;
+      case Covariance::kUnitBlocks:
+      case Covariance::kLastLayer:
+        break;
       case Covariance::kNone:
         break;
     }

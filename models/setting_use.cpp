@@ -73,6 +73,11 @@ bool has_full_batches(const RankerSettings& settings) {
   return row_of(settings.kind).training != Training::kHistory || settings.trainer.loss == LossForm::kSum;
 }
 
+bool retrains_on_growth(const RankerSettings& settings) {
+  return settings.trainer.retrain == Retrain::kGrowth;
+}
+
+constexpr std::string_view kGrowth = "retrain = \"growth\"";
 constexpr std::string_view kNetwork = "network = \"mlp\"";
 constexpr std::string_view kTheory = "alpha_schedule = \"theory\"";
 constexpr std::string_view kSumLoss = "loss = \"sum\"";
@@ -91,6 +96,11 @@ constexpr std::array kUses = {
                         settings.posterior.has_shadow();
                },
                "covariance = \"full\""},
+    SettingUse{"budget", with_width_covariance,
+               [](const RankerSettings& settings) {
+                 return settings.posterior.covariance == Covariance::kInducing;
+               },
+               "covariance = \"inducing\""},
     SettingUse{
         "shadow", with_width_covariance,
         [](const RankerSettings& settings) { return settings.posterior.covariance != Covariance::kFull; },
@@ -117,6 +127,11 @@ constexpr std::array kUses = {
     SettingUse{"learning_rate_decay", with_steps_of_a_size, has_full_batches, kSumLoss},
     SettingUse{"steps", with_newton_or_history, has_full_batches, kSumLoss},
     SettingUse{"stop_gradient_norm", with_newton_or_history, has_full_batches, kSumLoss},
+    SettingUse{"retrain", with_newton_or_history, has_full_batches, kSumLoss},
+    SettingUse{"retrain_growth", with_newton_or_history, retrains_on_growth, kGrowth},
+    SettingUse{"replay_steps", with_newton_or_history, retrains_on_growth, kGrowth},
+    SettingUse{"replay", with_newton_or_history, retrains_on_growth, kGrowth},
+    SettingUse{"history_limit", with_newton_or_history, has_full_batches, kSumLoss},
     SettingUse{"epochs", with_batches, has_mean_loss, kMeanLoss},
     SettingUse{"batch", with_batches, has_mean_loss, kMeanLoss},
     SettingUse{"precision", on_device},

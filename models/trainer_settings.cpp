@@ -40,6 +40,25 @@ const Schema& TrainerSettings::schema() {
               "training_kernel", &S::training_kernel,
               "how a GPU takes the steps of full-batch training: in one kernel that keeps the documents in "
               "shared memory, as a recorded graph of kernels, or the former wherever it is possible")
+          .field("retrain", &S::retrain,
+                 "when all of the history is trained on: in every round that brings pairs, or once it has "
+                 "grown by `retrain_growth`, with steps on a sample in the rounds between")
+          .field("retrain_growth", &S::retrain_growth,
+                 "share by which the distinct pairs grow between two trainings on all of them")
+          .above(0)
+          .at_most(1)
+          .field("replay_steps", &S::replay_steps,
+                 "steps in a round between two such trainings, on its own pairs and on drawn ones; 0 waits "
+                 "for the next")
+          .at_least(0)
+          .field("replay", &S::replay, "pairs that such a round draws from the history")
+          .only_flag("replay-pairs")
+          .unit("pairs")
+          .at_least(1)
+          .field("history_limit", &S::history_limit,
+                 "pairs that the history keeps, the newest ones; 0 keeps all")
+          .unit("pairs")
+          .at_least(0)
           .build();
   return schema;
 }

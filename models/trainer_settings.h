@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/device/training_kernel.h"
+#include "core/learning/retraining.h"
 #include "core/ops/optimizer_step.h"
 #include "core/ops/precision.h"
 #include "core/settings/enum_names.h"
@@ -28,8 +29,21 @@ struct TrainerSettings {
   double stop_gradient_norm = 0.0;
   Precision precision = Precision::kFloat32;
   TrainingKernel training_kernel = TrainingKernel::kAuto;
+  Retrain retrain = Retrain::kEveryRound;
+  double retrain_growth = 0.05;
+  std::int64_t replay_steps = 4;
+  std::int64_t replay = 256;
+  std::int64_t history_limit = 0;
+
+  RetrainingRule retraining() const { return {retrain, retrain_growth, replay_steps, replay}; }
 
   static const Schema& schema();
+};
+
+template <>
+struct EnumNames<Retrain> {
+  static constexpr std::array values = {std::pair{Retrain::kEveryRound, std::string_view("every-round")},
+                                        std::pair{Retrain::kGrowth, std::string_view("growth")}};
 };
 
 template <>

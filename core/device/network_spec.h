@@ -18,7 +18,16 @@
 namespace olrank {
 
 /// How a device represents what is known about θ.
-enum class DeviceCovariance { kDual, kPrimal, kDiagonal, kDiagonalOfInverse, kNone };
+enum class DeviceCovariance {
+  kDual,
+  kPrimal,
+  kInducing,
+  kUnitBlocks,
+  kDiagonal,
+  kDiagonalOfInverse,
+  kLastLayer,
+  kNone,
+};
 
 /// The documents that networks on a device rank and score. Both matrices must outlive the networks, which
 /// share one copy of each on a device.
@@ -31,8 +40,9 @@ struct DeviceData {
 /// A = λI + s Σ g gᵀ over observed pairs.
 struct DevicePosteriorSpec {
   DeviceCovariance covariance = DeviceCovariance::kNone;
-  double lambda = 1.0;  // λ
-  double scale = 1.0;   // s
+  double lambda = 1.0;         // λ
+  double scale = 1.0;          // s
+  std::int64_t budget = 1000;  // D, of the inducing covariance
   CovarianceChecks checks;
   /// A full covariance in this form, kDual or kPrimal, that observes the same pairs and decides nothing.
   std::optional<DeviceCovariance> shadow;

@@ -28,6 +28,8 @@ enum class Purpose : std::uint64_t {
   kProbe = 11,          // random vectors of numerical checks
   kResampling = 12,     // redrawn samples and flipped signs of statistics
   kSearch = 13,         // settings that tuning tries
+  kReplay = 14,         // pairs of the history that a round trains on again
+  kDictionary = 15,     // pairs that stand for all in a covariance
 };
 
 /// Identifies the random streams of a trial. It contains neither a trial number nor a ranker's name, so

@@ -32,12 +32,14 @@ std::string meaning(const Setting& setting) {
 
 std::string flags_of(const Schema& schema, const Setting& setting) {
   const std::string flags = "`" + systematic_flag(schema, setting) + "`";
-  return setting.flag.empty() ? flags : fmt::format("`--{}`, {}", setting.flag, flags);
+  return setting.flag.empty() || setting.has_only_flag ? flags
+                                                       : fmt::format("`--{}`, {}", setting.flag, flags);
 }
 
 }  // namespace
 
 std::string systematic_flag(const Schema& schema, const Setting& setting) {
+  if (setting.has_only_flag) return "--" + setting.flag;
   std::string flag = schema.repeated ? setting.key : schema.table + "-" + setting.key;
   std::replace(flag.begin(), flag.end(), '_', '-');
   return "--" + flag;

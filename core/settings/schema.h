@@ -29,10 +29,11 @@ struct SettingBounds {
 struct Setting {
   std::string key;
   SettingKind kind = SettingKind::kText;
-  std::string help;    // one line
-  std::string unit;    // empty for a bare number
-  std::string symbol;  // as in docs/MATH.md
-  std::string flag;    // a short alias of the systematic flag, without dashes
+  std::string help;            // one line
+  std::string unit;            // empty for a bare number
+  std::string symbol;          // as in docs/MATH.md
+  std::string flag;            // a short alias of the systematic flag, without dashes
+  bool has_only_flag = false;  // instead of the systematic one
   SettingBounds bounds;
   std::vector<std::string> choices;  // allowed texts; empty allows any
   std::function<SettingValue(const void*)> read;
@@ -187,6 +188,12 @@ class SchemaBuilder {
   }
   SchemaBuilder& flag(const std::string& flag) {
     latest().flag = flag;
+    return *this;
+  }
+  /// For a key whose own flag a command has for something else.
+  SchemaBuilder& only_flag(const std::string& flag) {
+    latest().flag = flag;
+    latest().has_only_flag = true;
     return *this;
   }
   SchemaBuilder& at_least(double lowest) {

@@ -412,6 +412,11 @@ std::unique_ptr<ResidentPosterior> make_resident_posterior(DeviceCovariance cova
                                                products, ResidentPairs(spec.shape));
     case DeviceCovariance::kDiagonal:
       return make_diagonal_posterior(spec, products.stream());
+    case DeviceCovariance::kInducing:
+      break;
+    case DeviceCovariance::kUnitBlocks:
+    case DeviceCovariance::kLastLayer:
+      break;
     case DeviceCovariance::kNone:
       break;
   }

@@ -13,6 +13,7 @@ PosteriorSpec spec_of(const RankerRequest& request, Covariance covariance) {
   spec.shape = network_shape(settings.network, request.features);
   spec.covariance = covariance;
   spec.form = settings.posterior.form;
+  spec.budget = settings.posterior.budget;
   spec.lambda = settings.posterior.lambda;
   spec.scale = covariance_scale(settings.network);
   const std::int64_t memory = request.dependencies.memory;

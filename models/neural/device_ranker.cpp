@@ -34,6 +34,12 @@ DeviceCovariance device_covariance(const PosteriorSettings& settings) {
       return DeviceCovariance::kDiagonal;
     case Covariance::kDiagonalOfInverse:
       return DeviceCovariance::kDiagonalOfInverse;
+    case Covariance::kInducing:
+      return DeviceCovariance::kInducing;
+    case Covariance::kUnitBlocks:
+      return DeviceCovariance::kUnitBlocks;
+    case Covariance::kLastLayer:
+      return DeviceCovariance::kLastLayer;
     case Covariance::kNone:
       break;
   }
@@ -105,6 +111,7 @@ DeviceNetworkSpec network_spec(const RankerSettings& settings, const NetworkShap
     spec.noise = {std::sqrt(settings.posterior.noise_variance), first.noise_keys};
   } else {
     spec.posterior.covariance = device_covariance(settings.posterior);
+    spec.posterior.budget = settings.posterior.budget;
     if (settings.posterior.has_shadow()) spec.posterior.shadow = full_form(settings.posterior);
   }
   return spec;

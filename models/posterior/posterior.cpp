@@ -26,6 +26,11 @@ std::unique_ptr<Posterior> make_posterior(const PosteriorSpec& spec) {
       return std::make_unique<FullPosterior>(spec);
     case Covariance::kDiagonal:
       return std::make_unique<DiagonalPosterior>(spec);
+    case Covariance::kInducing:
+      break;
+    case Covariance::kUnitBlocks:
+    case Covariance::kLastLayer:
+      break;
     case Covariance::kNone:
       return std::make_unique<NoPosterior>();
   }

@@ -19,8 +19,9 @@ struct PosteriorSpec {
   NetworkShape shape;
   Covariance covariance = Covariance::kFull;
   CovarianceForm form = CovarianceForm::kAuto;
-  double lambda = 10.0;  // λ
-  double scale = 1.0;    // s: 1/m in the paper protocol, 1 in the reference protocol
+  std::int64_t budget = 1000;  // D, of the inducing covariance
+  double lambda = 10.0;        // λ
+  double scale = 1.0;          // s: 1/m in the paper protocol, 1 in the reference protocol
   CovarianceChecks checks;
   std::int64_t memory = 0;  // bytes it may use; 0: available_memory()
 };

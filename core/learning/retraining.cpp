@@ -1,0 +1,14 @@
+#include "core/learning/retraining.h"
+
+namespace olrank {
+
+TrainingExtent RetrainingSchedule::extent(const Sizes& sizes) const {
+  if (rule_.retrain == Retrain::kEveryRound || sizes.observed < kShortHistory)
+    return TrainingExtent::kHistory;
+  const auto fresh = static_cast<double>(sizes.entered - latest_.entered);
+  if (fresh >= rule_.growth * static_cast<double>(latest_.distinct) && fresh > 0.0)
+    return TrainingExtent::kHistory;
+  return rule_.replay_steps > 0 ? TrainingExtent::kSample : TrainingExtent::kNothing;
+}
+
+}  // namespace olrank

@@ -113,7 +113,7 @@ TEST(DocumentHistoryTest, FoldedTermsEqualThePlainList) {
       if (one.first_wins != 0) expected_labels[one.term] += weights.back();
     }
     std::vector<PairTerm> weighted;
-    history.fold(weights, weighted);
+    fold_pairs(history.terms(), history.observations(), weights, weighted);
     ASSERT_EQ(weighted.size(), history.terms().size());
     for (std::size_t t = 0; t < weighted.size(); ++t) {
       EXPECT_EQ(weighted[t].first, history.terms()[t].first);
@@ -152,7 +152,7 @@ TEST(DocumentHistoryTest, NdcgChangesEqualThoseOfSwaps) {
     for (std::int32_t row = 0; row < history.docs(); ++row)
       scores.push_back(by_number[number_of(history, row)]);
     std::vector<double> changes;
-    history.ndcg_changes(scores, changes);
+    ndcg_changes(history.pair_lists(), scores, changes);
     std::size_t at = 0;
     for (const Impression& one : impressions) {
       struct Examined {
@@ -240,8 +240,8 @@ TEST(DocumentHistoryTest, ResumesBitIdentically) {
       for (std::size_t row = 0; row < scores.size(); ++row) scores[row] = static_cast<float>(row * 7 % 5);
       std::vector<double> expected_changes;
       std::vector<double> changes;
-      whole.ndcg_changes(scores, expected_changes);
-      later.ndcg_changes(scores, changes);
+      ndcg_changes(whole.pair_lists(), scores, expected_changes);
+      ndcg_changes(later.pair_lists(), scores, changes);
       EXPECT_EQ(changes, expected_changes);
     }
   }

@@ -438,7 +438,7 @@ TEST(ConfidentNetworkTest, LambdaRankStepsMatchItsWeights) {
       std::vector<double> changes;
       // Before the first training all scores are zero up to rounding, and its order is no formula's.
       if (round == 1 && step == 0) score_docs(context.execution, shape, began, history.features(), scores);
-      history.ndcg_changes(scores, changes);
+      ndcg_changes(history.pair_lists(), scores, changes);
       for (std::size_t i = 0; i < pairs.size(); ++i) pairs[i].label = pairs[i].weight = changes[i];
       plain_loss(shape, at, pairs, 1.0,
                  0.5 * static_cast<double>(settings.network.width) * settings.posterior.lambda, first,

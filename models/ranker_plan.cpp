@@ -35,13 +35,17 @@ double history_pairs(const RankerSettings& settings, const RankerLoad& load) {
              pairs_of_a_round(rule == PairRule::kExpected ? PairRule::kAll : rule, load.cutoff));
 }
 
-/// `members` models and `matrices` of their size, next to the history of a linear ranker.
+/// `members` models and `matrices` of their size, next to the history of a linear ranker. A model that
+/// replays has one more matrix.
 RankerPlan plan_linear(const RankerSettings& settings, const RankerLoad& load, std::int64_t members,
                        std::int64_t matrices) {
   const auto stride = static_cast<double>(padded_features(load.features));
-  const double pairs = static_cast<double>(load.rounds) *
-                       static_cast<double>(pairs_of_a_round(settings.feedback.pairs, load.cutoff));
+  const double of_a_round = static_cast<double>(pairs_of_a_round(settings.feedback.pairs, load.cutoff));
+  double pairs = static_cast<double>(load.rounds) * of_a_round;
+  if (settings.trainer.history_limit > 0)
+    pairs = std::min(pairs, static_cast<double>(settings.trainer.history_limit) + of_a_round);
   const double history = pairs * (stride + 8.0) * kDouble;
+  if (newton_options(settings.trainer).replays) matrices += members;
   return {load.features * members,
           whole_bytes(history + static_cast<double>(matrices) * stride * stride * kDouble),
           {}};

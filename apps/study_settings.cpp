@@ -8,7 +8,7 @@ const Schema& StudySettings::schema() {
       SchemaBuilder<S>("study",
                        "What `olrank bench covariance` compares; other commands refuse this table.")
           .field("structures", &S::structures,
-                 "`full`, `diagonal`, `diagonal-of-inverse`, `none` or `ensemble-N`; each is compared with "
+                 "covariances, `inducing-N` with N as the budget, and `ensemble-N`; each is compared with "
                  "`full`")
           .flag("structures")
           .field("widths", &S::widths, "network widths")
@@ -34,6 +34,9 @@ const Schema& StudySettings::schema() {
           .field(
               "exact_widths", &S::exact_widths,
               "also maintain the full covariance in every trial, and compare widths and decisions with it")
+          .field("exact_training", &S::exact_training,
+                 "`full` trains on its whole history in every round that brings pairs, whatever `retrain` "
+                 "says; the others follow `retrain`")
           .build();
   return schema;
 }

@@ -30,8 +30,11 @@ Scale vertical_scale(const ScatterFigure& figure) {
   for (const ScatterPoint& point : figure.points) {
     low = std::min(low, point.y);
     high = std::max(high, point.y);
+    if (!figure.whole_bars || !(point.low <= point.high)) continue;
+    low = std::min(low, point.low);
+    high = std::max(high, point.high);
   }
-  double margin = 0.25 * (high - low);
+  double margin = (figure.whole_bars ? 0.1 : 0.25) * (high - low);
   if (margin <= 0.0) margin = high == 0.0 ? 0.5 : 0.1 * std::abs(high);
   return {low - margin, high + margin, kTop + kPlotHeight, kTop};
 }

@@ -25,6 +25,7 @@ struct ScatterFigure {
   std::string x_name;
   std::string y_name;
   std::vector<ScatterPoint> points;
+  bool whole_bars = false;  // the y axis shows all of each interval; otherwise it is cut where points end
 };
 
 Drawing draw_scatter(const ScatterFigure& figure);

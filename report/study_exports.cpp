@@ -41,7 +41,8 @@ ordered_json cell_json(const StudyCell& cell) {
           {"width", cell.width},
           {"depth", cell.depth},
           {"noise_variance", optional_number(cell.noise_variance)},
-          {"alpha", optional_number(cell.alpha)}};
+          {"alpha", optional_number(cell.alpha)},
+          {"budget", cell.budget ? ordered_json(*cell.budget) : ordered_json(nullptr)}};
 }
 
 ordered_json calibration_json(const StudyPlan& plan) {

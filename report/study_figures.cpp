@@ -53,6 +53,7 @@ class StudyFigures {
     difference(user, "certain-share", "minus-full-certain-share-" + user.user, "Certain share, minus full",
                "Left of 0 questions more orders than full. Not tested.");
     time_ratio(user);
+    cost_and_faithfulness(user);
     return std::move(figures_);
   }
 
@@ -150,6 +151,36 @@ class StudyFigures {
     add(fmt::format("over-full-milliseconds-{}", user.user), figure,
         "Left of 1 is faster than full. Ranking and learning, without evaluation and the comparison of "
         "widths.");
+  }
+
+  /// Full stands at 1 by definition; structures without widths have no place.
+  void cost_and_faithfulness(const StudyUser& user) {
+    ScatterFigure figure;
+    figure.title = "Cost against faithfulness of widths";
+    figure.subtitle = fmt::format("{} user, {}, {} rounds", user.user, study_.run.data, study_.run.rounds);
+    figure.x_name = "milliseconds per round";
+    figure.y_name = "width / exact width";
+    figure.whole_bars = true;
+    bool compared = false;
+    for (const StudyRow& row : user.rows) {
+      const StudyCell& cell = cell_of(row);
+      const StudyWidths* widths = final_widths(row, cell);
+      const bool is_exact = cell.structure == kExactStructure;
+      const double cost = study_.value(row, "milliseconds")->estimate.mean;
+      if (!(cost > 0.0) || (widths == nullptr && !is_exact)) continue;
+      compared = compared || widths != nullptr;
+      std::string name = structure_name(study_.plan, cell);
+      if (size_count() > 1) name += fmt::format(", {}", size_name(study_.plan, cell));
+      figure.points.push_back({name, style_of(cell), cost, is_exact ? 1.0 : widths->median,
+                               is_exact ? kNone : widths->low, is_exact ? kNone : widths->high});
+    }
+    if (!compared) return;
+    figures_.push_back(
+        {"cost-faithfulness-" + user.user, draw_scatter(figure),
+         "Median width over exact width of shown pairs at the last evaluation, with bars from the 10th to "
+         "the 90th percentile: 1 is exact, above it too cautious. Further left is cheaper; time leaves out "
+         "evaluation and the comparison of widths.",
+         scatter_csv(figure)});
   }
 
   void add(const std::string& slug, const LineFigure& figure, std::string caption) {

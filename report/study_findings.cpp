@@ -143,6 +143,7 @@ class Findings {
     parts.push_back("online discounted " + difference(rows, "online-cndcg", 1));
     if (const std::string share = difference(rows, "certain-share", 3); !share.empty())
       parts.push_back("certain share " + share);
+    if (const std::string widths = faithfulness(rows); !widths.empty()) parts.push_back(widths);
     if (const std::string time = times(rows); !time.empty()) parts.push_back(time);
     std::string text = fmt::format("{} − {}{}: ", name, kExactStructure, sizes);
     for (std::size_t i = 0; i < parts.size(); ++i) text += (i > 0 ? "; " : "") + parts[i];
@@ -165,6 +166,20 @@ class Findings {
     const std::string low = signed_number(span.low, digits);
     const std::string high = signed_number(span.high, digits);
     return low == high ? low : low + " to " + high;
+  }
+
+  /// "widths 1.02 to 1.21 times the exact ones", from the lowest 10th percentile to the highest 90th.
+  std::string faithfulness(const std::vector<const StudyRow*>& rows) const {
+    Span span;
+    for (const StudyRow* row : rows) {
+      const StudyWidths* widths = final_widths(*row, cell_of(*row));
+      if (widths == nullptr) continue;
+      span.take(widths->low);
+      span.take(widths->high);
+    }
+    if (span.values == 0) return "";
+    return fmt::format("widths {} to {} times the exact ones", fixed_number(span.low, 2),
+                       fixed_number(span.high, 2));
   }
 
   std::string times(const std::vector<const StudyRow*>& rows) const {
@@ -239,6 +254,10 @@ std::string signed_estimate(const MeanInterval& estimate, int digits) {
 
 bool is_significant(const StudyValue* value) {
   return value != nullptr && value->compared && value->t_holm < kSignificance;
+}
+
+const StudyWidths* final_widths(const StudyRow& row, const StudyCell& cell) {
+  return cell.alpha && !row.widths.empty() ? &row.widths.back() : nullptr;
 }
 
 StudyFindings study_findings(const Study& study, const StudyUser& user) {

@@ -30,4 +30,8 @@ std::string signed_estimate(const MeanInterval& estimate, int digits);
 /// Whether the value was compared with the exact structure and differs after Holm's correction.
 bool is_significant(const StudyValue* value);
 
+/// The row's widths relative to exact ones at the last evaluation; null without widths of its own or
+/// without exact ones to compare them with.
+const StudyWidths* final_widths(const StudyRow& row, const StudyCell& cell);
+
 }  // namespace olrank

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "report/html_table.h"
@@ -35,7 +36,9 @@ class StudyTable {
     for (const Column& column : kColumns) {
       if (has(column)) titles.emplace_back(column.title);
     }
-    titles.insert(titles.end(), {"time / full", "posterior / full"});
+    if (has_widths()) titles.emplace_back("width / exact");
+    if (has_decisions()) titles.emplace_back("decisions differ");
+    titles.insert(titles.end(), {"ms per round", "time / full", "posterior MB", "posterior / full"});
     HtmlTable table(fmt::format("Paired differences from full, {} user", user_.user), titles);
     for (const StudyRow& row : user_.rows)
       table.row(structure_name(study_.plan, study_.plan.cells[row.cell]), cells(row));
@@ -57,7 +60,11 @@ class StudyTable {
     for (const Column& column : kColumns) {
       if (has(column)) cells.push_back(difference(study_.value(row, column.slug), column));
     }
+    if (has_widths()) cells.push_back(width_ratios(row));
+    if (has_decisions()) cells.push_back(plain(study_.value(row, "decisions-differ"), 1.0, 4));
+    cells.push_back(plain(study_.value(row, "milliseconds"), 1.0, 2));
     cells.push_back(ratio(std::exp(row.log_time.mean)));
+    cells.push_back(plain(study_.value(row, "posterior-bytes"), 1e-6, 2));
     cells.push_back(memory(row));
     return cells;
   }
@@ -71,6 +78,32 @@ class StudyTable {
                           fixed_number(estimate.half_width, column.digits));
     return html +
            fmt::format("<span class=\"near\">{}</span>", column.tested && is_significant(value) ? "*" : "");
+  }
+
+  const StudyCell& cell_of(const StudyRow& row) const { return study_.plan.cells[row.cell]; }
+
+  bool has_widths() const {
+    return std::any_of(user_.rows.begin(), user_.rows.end(),
+                       [&](const StudyRow& row) { return final_widths(row, cell_of(row)) != nullptr; });
+  }
+
+  bool has_decisions() const {
+    return std::any_of(user_.rows.begin(), user_.rows.end(), [&](const StudyRow& row) {
+      return std::isfinite(study_.value(row, "decisions-differ")->estimate.mean);
+    });
+  }
+
+  /// The median, and the 10th and 90th percentiles.
+  std::string width_ratios(const StudyRow& row) const {
+    const StudyWidths* widths = final_widths(row, cell_of(row));
+    if (widths == nullptr) return "–";
+    return fmt::format("{} <span class=\"half\">{}–{}</span>", fixed_number(widths->median, 2),
+                       fixed_number(widths->low, 2), fixed_number(widths->high, 2));
+  }
+
+  static std::string plain(const StudyValue* value, double unit, int digits) {
+    const bool known = value != nullptr && std::isfinite(value->estimate.mean);
+    return known ? fixed_number(unit * value->estimate.mean, digits) : "–";
   }
 
   static std::string ratio(double value) {
@@ -107,7 +140,9 @@ std::string interval_note(const StudyUser& user) {
       "of the "
       "95 % t interval of the mean over {} {}; * differs from 0 at 5 % after Holm's correction over the "
       "column. "
-      "Certain share and times are not tested. Time leaves out evaluation and the comparison of widths.",
+      "Certain share and times are not tested. Width / exact is the median over shown pairs at the last "
+      "evaluation, with the 10th and 90th percentiles. Time leaves out evaluation and the comparison of "
+      "widths.",
       units, over_folds ? "fold means" : "seeds of one fold");
 }
 

@@ -15,11 +15,12 @@ inline constexpr std::string_view kExactStructure = "full";
 /// One ranker of a study of covariances.
 struct StudyCell {
   std::string ranker;     // its name in the experiment
-  std::string structure;  // full, diagonal, diagonal-of-inverse, none, ensemble-N
+  std::string structure;  // a covariance, inducing-N or ensemble-N
   std::int64_t width = 0;
   std::int64_t depth = 0;
   std::optional<double> noise_variance;  // of an ensemble
   std::optional<double> alpha;           // of a covariance
+  std::optional<std::int64_t> budget;    // of an inducing covariance
 
   friend bool operator==(const StudyCell&, const StudyCell&) = default;
 };

@@ -247,6 +247,7 @@ class BenchCovarianceCommand : public Command {
     for (const auto& [key, axis] : {std::pair{"width", "--widths"},
                                     {"depth", "--depths"},
                                     {"covariance", "--structures"},
+                                    {"budget", "--structures inducing-N"},
                                     {"members", "--structures ensemble-N"},
                                     {"noise_variance", "--noise-variances"},
                                     {"shadow", "--study-exact-widths"}}) {

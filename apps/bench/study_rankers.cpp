@@ -13,17 +13,29 @@ namespace olrank {
 namespace {
 
 constexpr std::string_view kEnsemble = "ensemble-";
+constexpr std::string_view kInducingWith = "inducing-";
 
-void check_structure(const std::string& structure) {
-  if (members_of(structure) > 0 || value_named<Covariance>(structure)) return;
+/// "500" of "inducing-500"; empty for any other structure.
+std::string_view budget_text(std::string_view structure) {
+  return structure.starts_with(kInducingWith) ? structure.substr(kInducingWith.size()) : std::string_view();
+}
+
+[[noreturn]] void refuse_structure(const std::string& structure) {
   std::vector<std::string> known;
   known.reserve(std::size(EnumNames<Covariance>::values) + 1);
   for (const auto& [value, name] : EnumNames<Covariance>::values) known.emplace_back(name);
   const std::string covariances = joined(known, ", ");
   known.emplace_back("ensemble-2");
   throw InvalidArgument(
-      fmt::format("study.structures: '{}' must be {} or ensemble-N with N of at least 2. {}", structure,
-                  covariances, did_you_mean(structure, known)));
+      fmt::format("study.structures: '{}' must be {}, inducing-N with N as the budget, or ensemble-N with "
+                  "N of at least "
+                  "2. {}",
+                  structure, covariances, did_you_mean(structure, known)));
+}
+
+void check_structure(const std::string& structure) {
+  PosteriorSettings posterior;
+  if (members_of(structure) == 0) set_covariance(posterior, structure);
 }
 
 template <class T>
@@ -50,18 +62,20 @@ void check_axes(const StudySettings& study) {
 
 StudyRanker covariance_ranker(const std::string& structure, const StudySettings& study,
                               const StudyBase& base, std::int64_t width, std::int64_t depth) {
-  StudyRanker ranker{{{}, structure, width, depth, {}, {}}, base.network};
+  StudyRanker ranker{{{}, structure, width, depth, {}, {}, {}}, base.network};
   PosteriorSettings& posterior = ranker.settings.posterior;
-  posterior.covariance = *value_named<Covariance>(structure);
-  const bool has_shadow = study.exact_widths && posterior.covariance != Covariance::kFull;
-  posterior.shadow = has_shadow ? ShadowCovariance::kFull : ShadowCovariance::kNone;
+  set_covariance(posterior, structure);
+  const bool is_exact = posterior.covariance == Covariance::kFull;
+  posterior.shadow = study.exact_widths && !is_exact ? ShadowCovariance::kFull : ShadowCovariance::kNone;
+  if (study.exact_training && is_exact) ranker.settings.trainer.retrain = Retrain::kEveryRound;
+  if (posterior.covariance == Covariance::kInducing) ranker.cell.budget = posterior.budget;
   if (has_alpha(ranker.cell)) ranker.cell.alpha = ranker.settings.explore.alpha;
   return ranker;
 }
 
 StudyRanker ensemble_ranker(const std::string& structure, const StudyBase& base, std::int64_t width,
                             std::int64_t depth, double noise_variance) {
-  StudyRanker ranker{{{}, structure, width, depth, noise_variance, {}}, base.ensemble};
+  StudyRanker ranker{{{}, structure, width, depth, noise_variance, {}, {}}, base.ensemble};
   ranker.settings.posterior.members = members_of(structure);
   ranker.settings.posterior.noise_variance = noise_variance;
   return ranker;
@@ -84,6 +98,17 @@ std::int64_t members_of(const std::string& structure) {
   const char* end = structure.data() + structure.size();
   const auto [stopped, error] = std::from_chars(structure.data() + kEnsemble.size(), end, members);
   return error == std::errc() && stopped == end && members >= 2 ? members : 0;
+}
+
+void set_covariance(PosteriorSettings& posterior, const std::string& structure) {
+  const std::string_view budget = budget_text(structure);
+  const std::string name = budget.empty() ? structure : std::string(name_of(Covariance::kInducing));
+  const auto covariance = value_named<Covariance>(name);
+  if (!covariance) refuse_structure(structure);
+  posterior.covariance = *covariance;
+  if (budget.empty()) return;
+  assign_setting_text(PosteriorSettings::schema(), &posterior, "budget", budget,
+                      fmt::format("study.structures: '{}'", structure));
 }
 
 bool has_ensembles(const StudySettings& study) {

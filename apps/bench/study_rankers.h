@@ -28,6 +28,10 @@ std::vector<StudyRanker> study_rankers(const StudySettings& study, const StudyBa
 /// N of "ensemble-N"; 0 if the structure is not an ensemble.
 std::int64_t members_of(const std::string& structure);
 
+/// Gives the ranker the covariance of a structure: "diagonal", or with a budget "inducing-500". Throws
+/// InvalidArgument for any other name.
+void set_covariance(PosteriorSettings& posterior, const std::string& structure);
+
 /// Whether the study includes an ensemble.
 bool has_ensembles(const StudySettings& study);
 

@@ -43,6 +43,40 @@ TEST(StudyRankers, CombineEveryStructureWidthAndDepth) {
   EXPECT_EQ(tried.settings.explore.alpha, 0.25);
 }
 
+TEST(StudyRankers, TakeTheBudgetFromTheNameOfTheStructure) {
+  StudySettings study;
+  study.structures = {"full", "inducing", "inducing-500", "unit-blocks", "last-layer"};
+  study.widths = {4};
+  study.depths = {2};
+  StudyBase of_file = base();
+  of_file.network.posterior.budget = 70;
+  const std::vector<StudyRanker> rankers = study_rankers(study, of_file);
+  ASSERT_EQ(rankers.size(), 5U);
+  EXPECT_FALSE(rankers[0].cell.budget.has_value());
+  EXPECT_EQ(rankers[1].settings.posterior.budget, 70);
+  EXPECT_EQ(rankers[1].cell.budget, 70);
+  EXPECT_EQ(rankers[2].cell.ranker, "inducing-500-m4-L2");
+  EXPECT_EQ(rankers[2].settings.posterior.covariance, Covariance::kInducing);
+  EXPECT_EQ(rankers[2].settings.posterior.budget, 500);
+  EXPECT_EQ(rankers[2].settings.posterior.shadow, ShadowCovariance::kFull);
+  EXPECT_EQ(rankers[3].settings.posterior.covariance, Covariance::kUnitBlocks);
+  EXPECT_EQ(rankers[4].settings.posterior.covariance, Covariance::kLastLayer);
+}
+
+TEST(StudyRankers, TrainTheExactOneEveryRoundIfAsked) {
+  StudySettings study;
+  study.structures = {"full", "diagonal"};
+  study.widths = {4};
+  study.depths = {2};
+  StudyBase growing = base();
+  growing.network.trainer.retrain = Retrain::kGrowth;
+  EXPECT_EQ(study_rankers(study, growing)[0].settings.trainer.retrain, Retrain::kGrowth);
+  study.exact_training = true;
+  const std::vector<StudyRanker> rankers = study_rankers(study, growing);
+  EXPECT_EQ(rankers[0].settings.trainer.retrain, Retrain::kEveryRound);
+  EXPECT_EQ(rankers[1].settings.trainer.retrain, Retrain::kGrowth);
+}
+
 TEST(StudyRankers, RefuseStructuresThatCannotBeCompared) {
   const auto with = [](std::vector<std::string> structures) {
     StudySettings study;
@@ -54,6 +88,8 @@ TEST(StudyRankers, RefuseStructuresThatCannotBeCompared) {
   EXPECT_THROW(study_rankers(with({"full", "ensemble-1"}), base()), InvalidArgument);
   EXPECT_THROW(study_rankers(with({"full", "ensemble-2x"}), base()), InvalidArgument);
   EXPECT_THROW(study_rankers(with({"full", "full"}), base()), InvalidArgument);
+  for (const char* structure : {"inducing-", "inducing-0", "inducing-65537", "inducing-5x", "diagonal-5"})
+    EXPECT_THROW(study_rankers(with({"full", structure}), base()), InvalidArgument) << structure;
 }
 
 Measurement measurement(double median, double share) {

@@ -32,12 +32,12 @@ class ModelLearner {
   virtual std::int64_t members() const { return std::ssize(thetas()); }
   /// Adds a round's preferences to the history.
   virtual void observe(const Feedback& feedback, std::span<const PreferencePair> pairs) = 0;
-  /// Whether a round without pairs trains, too.
-  virtual bool trains_without_pairs() const { return false; }
   /// Trains every member on the history. Throws NumericError, with all parameters as they were, if no
   /// repeat saves a training; the next one starts from the same parameters. Returns the σ_t of gradient
   /// descent, one per member; empty where training has no common step.
   virtual std::span<const double> train(ExecutionContext& context, std::uint32_t round) = 0;
+  /// Whether a round without pairs trains, too, as where labels get new noise in every round.
+  virtual bool trains_without_pairs() const { return false; }
 
   virtual std::vector<RankerFigure> figures() const { return {}; }
   virtual void save(StateWriter& state) const = 0;

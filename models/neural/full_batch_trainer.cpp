@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 
 #include "core/learning/numeric_errors.h"
 #include "core/math/norm.h"
@@ -12,6 +11,7 @@
 #include "core/ops/tangent_factors.h"
 
 namespace olrank {
+
 FullBatchTrainer::FullBatchTrainer(const TrainerSpec& spec)
     : spec_(spec), eigenvector_(spec.shape.parameters()), gradient_(eigenvector_.size()) {
   if (replays()) {
@@ -206,8 +206,6 @@ std::optional<double> FullBatchTrainer::replay(ExecutionContext& context, const 
     std::fill(linear_.begin(), linear_.end(), 0.0);
   }
   problem.linear = linear_;
-  static const bool plain = std::getenv("OLRANK_PLAIN") != nullptr;
-  if (plain) problem.linear = {};
   problem.observed = observed;
   problem.steps = spec_.settings.replay_steps;
   problem.round = task.round;

@@ -13,6 +13,7 @@
 #include "core/ops/blas.h"
 #include "core/random/rng_stream.h"
 #include "core/text/byte_size.h"
+#include "models/posterior/gradient_length.h"
 #include "models/posterior/observed_pairs.h"
 #include "models/posterior/posterior_plan.h"
 
@@ -114,7 +115,7 @@ void BlockPosterior::width_sq(ExecutionContext& context, TangentFactors docs, st
 void BlockPosterior::observe(ExecutionContext& context, TangentFactors docs,
                              std::span<const PreferencePair> pairs) {
   if (pairs.empty()) return;
-  require_information(spec_.shape, docs, pairs, spec_.lambda, spec_.scale);
+  require_information(spec_.shape, spec_.lambda, spec_.scale, docs, pairs);
   ObservedPairs added(spec_.shape);
   added.append(docs, pairs);
   log_det_ += update_block_roots(context, blocks_, added.all(), spec_.scale, writable());

@@ -17,6 +17,7 @@
 #include "core/runtime/log.h"
 #include "core/text/byte_size.h"
 #include "models/posterior/dual_form.h"
+#include "models/posterior/gradient_length.h"
 #include "models/posterior/orthonormal_form.h"
 #include "models/posterior/posterior_plan.h"
 
@@ -101,7 +102,7 @@ void FullPosterior::width_sq(ExecutionContext& context, TangentFactors docs, std
 void FullPosterior::observe(ExecutionContext& context, TangentFactors docs,
                             std::span<const PreferencePair> pairs) {
   if (pairs.empty()) return;
-  require_information(spec_.shape, docs, pairs, spec_.lambda, spec_.scale);
+  require_information(spec_.shape, spec_.lambda, spec_.scale, docs, pairs);
   const auto added = std::ssize(pairs);
   Earlier earlier{history_.pairs(), policy_.excess(), monitor_.unchecked(), rebuilds_, is_dual_, nullptr};
   // Where observing can fail halfway it goes back to a copy. That of a dual form costs nothing.

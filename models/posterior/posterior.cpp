@@ -6,6 +6,7 @@
 #include "models/posterior/block_posterior.h"
 #include "models/posterior/diagonal_posterior.h"
 #include "models/posterior/full_posterior.h"
+#include "models/posterior/inducing_posterior.h"
 #include "models/posterior/no_posterior.h"
 
 namespace olrank {
@@ -28,7 +29,7 @@ std::unique_ptr<Posterior> make_posterior(const PosteriorSpec& spec) {
     case Covariance::kDiagonal:
       return std::make_unique<DiagonalPosterior>(spec);
     case Covariance::kInducing:
-      break;
+      return std::make_unique<InducingPosterior>(spec);
     case Covariance::kUnitBlocks:
     case Covariance::kLastLayer:
       return std::make_unique<BlockPosterior>(spec);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/device/memory_growth.h"
+#include "core/learning/dictionary_policy.h"
 #include "core/ops/inverse_factor.h"
 
 namespace olrank {
@@ -139,6 +140,23 @@ PosteriorBytes orthonormal_bytes(const PosteriorLoad& load) {
   PosteriorBytes bytes;
   bytes.matrix = 2.0 * rank * (p + rank) * kDoubleBytes;
   bytes.pairs = growing(load.home, factor_bytes(load.shape, static_cast<double>(load.pairs)));
+  return bytes;
+}
+
+PosteriorBytes inducing_bytes(const PosteriorLoad& load, std::int64_t budget) {
+  const auto n = static_cast<double>(load.pairs);
+  const auto v = static_cast<double>(load.docs);
+  const DictionaryPolicy policy(budget);
+  const double size = std::min(n, static_cast<double>(budget));
+  const double window = std::min(n, static_cast<double>(policy.window() + policy.slack() + load.added));
+  constexpr auto kRows = static_cast<double>(DictionaryPolicy::kRows);
+  PosteriorBytes bytes;
+  // C, R, T and what has left, and while R is factorised T, B⁻¹ and I/λ − B⁻¹ again.
+  const double side = size == 0.0 ? 0.0 : size + kRows;
+  bytes.matrix = (7.0 * side * side + 2.0 * kRows * side) * kDoubleBytes;
+  bytes.pairs = doubling(factor_bytes(load.shape, size + window));
+  // κ and Rκ, twice as both the latest and those of a frozen copy.
+  bytes.workspace = (2.0 * (2.0 * size + kRows) * v + v * v) * kDoubleBytes;
   return bytes;
 }
 

@@ -17,10 +17,10 @@
 #include <string>
 #include <vector>
 
+#include "apps/bench/product_unit.h"
 #include "core/data/data_loader.h"
 #include "core/data/normaliser.h"
 #include "core/error.h"
-#include "core/ops/blas.h"
 #include "core/runtime/device.h"
 #include "models/ranker_factory.h"
 #include "sim/ranker_data.h"
@@ -35,22 +35,6 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-/// The median of several runs after a warm-up.
-double gemm_seconds() {
-  constexpr std::int64_t kSize = 1000;
-  const std::vector<float> a(kSize * kSize, 0.5F);
-  std::vector<float> c(kSize * kSize);
-  std::vector<double> seconds;
-  for (int repeat = 0; repeat < 12; ++repeat) {
-    const auto start = Clock::now();
-    blas::gemm(blas::Transpose::kNo, blas::Transpose::kNo, kSize, kSize, kSize, 1.0F, a.data(), kSize,
-               a.data(), kSize, 0.0F, c.data(), kSize);
-    if (repeat >= 3) seconds.push_back(seconds_since(start));
-  }
-  std::sort(seconds.begin(), seconds.end());
-  return seconds[seconds.size() / 2];
 }
 
 TrialData load(const std::string& source, ExecutionContext& context) {
@@ -175,7 +159,9 @@ int run(const std::vector<std::string>& arguments) {
   if (eval_every == 0) eval_every = neural ? 100 : 10;
   if (sources.empty()) sources = {"synth:mslr-like?queries=400", "synth:small"};
   ExecutionContext context(threads);
-  const double gemm = gemm_seconds();
+  ProductUnit unit;
+  unit.measure(9);
+  const double gemm = unit.seconds();
   fmt::print("1000x1000x1000 float GEMM: {:.2f} ms\n", gemm * 1e3);
   for (const std::string& source : sources) {
     const TrialData data = load(source, context);

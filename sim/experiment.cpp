@@ -20,7 +20,7 @@
 #include "sim/calibration.h"
 #include "sim/run_progress.h"
 #include "sim/trial.h"
-#include "sim/uniform_queries.h"
+#include "sim/trial_stage.h"
 
 namespace olrank {
 namespace {
@@ -75,39 +75,10 @@ std::vector<TrialIdentity> in_order_of_play(std::vector<TrialIdentity> trials) {
   return trials;
 }
 
-/// A trial with everything that it uses.
-struct Stage {
-  Stage(const ExperimentPlan& plan, const TrialIdentity& identity, const FoldData& fold, std::int64_t slot,
-        ExecutionContext& execution)
-      : ranker_plan(ranker_of(plan, identity)),
-        user_plan(user_of(plan, identity)),
-        keys(TrialKeys::of(static_cast<std::uint64_t>(identity.seed),
-                           static_cast<std::uint64_t>(identity.fold), identity.user)),
-        labels(fold.data.train),
-        ranker(ranker_plan.make(ranker_data(fold.data, ranker_plan.needs_labels ? &labels : nullptr, slot),
-                                keys)),
-        queries(keys.key(Purpose::kQuery), fold.data.train.queries()),
-        clicks(fold.recorded ? nullptr : user_plan.make(fold.data.max_grade)),
-        trial(settings(plan, fold), fold.data,
-              fold.recorded ? TrialUsers{.recorded = &*fold.recorded}
-                            : TrialUsers{.queries = &queries, .clicks = clicks.get()},
-              keys, *ranker, execution) {}
-
-  static TrialSettings settings(const ExperimentPlan& plan, const FoldData& fold) {
-    TrialSettings settings = plan.trial;
-    if (fold.recorded) settings.rounds = std::min(settings.rounds, fold.recorded->rounds());
-    return settings;
-  }
-
-  const ExperimentRanker& ranker_plan;
-  const ExperimentUser& user_plan;
-  TrialKeys keys;
-  LabelledQueries labels;
-  std::unique_ptr<OnlineRanker> ranker;
-  UniformQueries queries;
-  std::unique_ptr<ClickModel> clicks;
-  Trial trial;
-};
+TrialStage stage_of(const ExperimentPlan& plan, const TrialIdentity& identity, const FoldData& fold,
+                    std::int64_t slot, ExecutionContext& execution) {
+  return {plan, ranker_of(plan, identity), user_of(plan, identity), identity, fold, slot, execution};
+}
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -169,10 +140,10 @@ class Experiment {
     try {
       const std::shared_ptr<const FoldData> fold = plan_.data->get(identity.fold);
       const auto begun = std::chrono::steady_clock::now();
-      Stage stage(plan_, identity, *fold, slot, execution);
+      TrialStage stage = stage_of(plan_, identity, *fold, slot, execution);
       const double setup = seconds_since(begun);
       const Calibration calibration =
-          calibrate(stage.trial, Stage::settings(plan_, *fold), fold->data.train.queries(),
+          calibrate(stage.trial, TrialStage::settings(plan_, *fold), fold->data.train.queries(),
                     kCalibrationSeconds, plan_.trial.rounds / 20);
       progress_.calibrated(identity.ranker, calibration.shape, setup);
     } catch (const std::exception&) {
@@ -292,7 +263,7 @@ class Experiment {
       return Ended::kFinishedBefore;
     }
     const auto begun = std::chrono::steady_clock::now();
-    Stage stage(plan_, identity, *fold, slot, execution);  // may take a while to train
+    TrialStage stage = stage_of(plan_, identity, *fold, slot, execution);  // may take a while to train
     Trial& trial = stage.trial;
     if (start == Start::kRestored) {
       restore(folder, trial, recipe);
@@ -304,7 +275,7 @@ class Experiment {
   }
 
   Ended play(std::size_t number, const FoldData& fold, const TrialRecipe& recipe, TrialFolder& folder,
-             Stage& stage) {
+             TrialStage& stage) {
     const TrialIdentity& identity = trials_[number];
     Trial& trial = stage.trial;
     RoundDetail detail;
@@ -496,10 +467,10 @@ TrialEstimate estimate_trial(const ExperimentPlan& plan, const TrialIdentity& id
                              const FoldData& fold, double seconds, std::int64_t slot) {
   ExecutionContext execution(std::max(1, plan.threads / plan.jobs));
   const auto begun = std::chrono::steady_clock::now();
-  Stage stage(plan, identity, fold, slot, execution);
+  TrialStage stage = stage_of(plan, identity, fold, slot, execution);
   TrialEstimate estimate;
   estimate.setup = seconds_since(begun);
-  const TrialSettings settings = Stage::settings(plan, fold);
+  const TrialSettings settings = TrialStage::settings(plan, fold);
   const Calibration calibration =
       calibrate(stage.trial, settings, fold.data.train.queries(), seconds, settings.rounds);
   estimate.shape = calibration.shape;

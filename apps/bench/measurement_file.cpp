@@ -7,6 +7,7 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 
+#include "apps/bench/product_unit.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
 #include "core/io/json.h"
@@ -94,22 +95,25 @@ Machine this_machine() {
           today()};
 }
 
+ordered_json machine_json(const Machine& machine) {
+  return {{"processor", machine.processor}, {"cores", machine.cores},     {"blas", machine.blas},
+          {"compiler", machine.compiler},   {"version", machine.version}, {"date", machine.date}};
+}
+
 std::string measurements_json(const MeasurementFile& file) {
-  const Machine& machine = file.machine;
   ordered_json json = {{"command", file.command},
-                       {"machine",
-                        {{"processor", machine.processor},
-                         {"cores", machine.cores},
-                         {"blas", machine.blas},
-                         {"compiler", machine.compiler},
-                         {"version", machine.version},
-                         {"date", machine.date}}},
+                       {"machine", machine_json(file.machine)},
                        {"measurements", ordered_json::array()}};
   for (const Measurement& one : file.measurements) json["measurements"].push_back(measurement_json(one));
   for (const FittedExponent& fitted : file.exponents) {
-    json["exponents"].push_back(
-        {{"stage", fitted.stage}, {"axis", fitted.axis}, {"exponent", number(fitted.exponent)}});
+    json["exponents"].push_back({{"stage", fitted.stage},
+                                 {"axis", fitted.axis},
+                                 {"exponent", number(fitted.exponent)},
+                                 {"last_half", number(fitted.last_half)}});
   }
+  if (std::isfinite(file.unit_seconds))
+    json["unit"] = {
+        {"name", ProductUnit::kName}, {"side", ProductUnit::kSide}, {"seconds", file.unit_seconds}};
   return json.dump(2) + "\n";
 }
 
@@ -125,6 +129,8 @@ MeasurementFile read_measurements(const std::filesystem::path& file) {
                     text("version"),   text("date")};
     for (const ordered_json& one : json.at("measurements"))
       read.measurements.push_back(read_measurement(one));
+    if (const auto unit = json.find("unit"); unit != json.end())
+      read.unit_seconds = unit->at("seconds").get<double>();
   } catch (const nlohmann::json::exception&) {
     throw IoError(
         fmt::format("{}: Not a measurement file of 'olrank bench … --json FILE'.", file.string()));
@@ -132,27 +138,44 @@ MeasurementFile read_measurements(const std::filesystem::path& file) {
   return read;
 }
 
-std::string measurements_text(const std::vector<Measurement>& measurements, std::int64_t columns) {
-  TextTable table({{.header = "name", .is_name = true},
-                   {.header = "parameters", .is_name = true},
-                   {.header = "median"},
-                   {.header = "spread", .dropped = 2},
-                   {.header = "GFLOP/s", .dropped = 3},
-                   {.header = "ceiling", .dropped = 1},
-                   {.header = "share", .dropped = 4}});
-  for (const Measurement& one : measurements) {
+std::string measurements_text(const MeasurementFile& file, std::int64_t columns) {
+  std::vector<TextTable::Column> headers = {{.header = "name", .is_name = true},
+                                            {.header = "parameters", .is_name = true},
+                                            {.header = "median"},
+                                            {.header = "spread", .dropped = 2}};
+  const bool has_unit = std::isfinite(file.unit_seconds);
+  if (has_unit) {
+    headers.push_back({.header = "GEMM"});
+  } else {
+    headers.insert(headers.end(), {{.header = "GFLOP/s", .dropped = 3},
+                                   {.header = "ceiling", .dropped = 1},
+                                   {.header = "share", .dropped = 4}});
+  }
+  TextTable table(std::move(headers));
+  for (const Measurement& one : file.measurements) {
     std::string parameters;
     for (const auto& [key, value] : one.parameters)
       parameters += fmt::format("{}{}={}", parameters.empty() ? "" : " ", key, value);
-    table.add(
-        {one.name, parameters, time_text(one.seconds.median),
-         fmt::format("{:.0f}%", 100.0 * (one.seconds.max - one.seconds.min) / one.seconds.median),
-         one.operations > 0.0 ? fmt::format("{:.2f}", 1e-9 * one.operations / one.seconds.median) : "–",
-         one.ceiling.empty() ? "–" : one.ceiling,
-         std::isfinite(one.share) ? fmt::format("{:.2f}", one.share) : "–"});
+    std::vector<std::string> cells = {
+        one.name, parameters, time_text(one.seconds.median),
+        fmt::format("{:.0f}%", 100.0 * (one.seconds.max - one.seconds.min) / one.seconds.median)};
+    if (has_unit) {
+      cells.push_back(fmt::format("{:.3f}", one.seconds.median / file.unit_seconds));
+    } else {
+      cells.push_back(
+          one.operations > 0.0 ? fmt::format("{:.2f}", 1e-9 * one.operations / one.seconds.median) : "–");
+      cells.push_back(one.ceiling.empty() ? "–" : one.ceiling);
+      cells.push_back(std::isfinite(one.share) ? fmt::format("{:.2f}", one.share) : "–");
+    }
+    table.add(std::move(cells));
   }
   const TextTable::Fitted fitted = table.fitted(columns);
-  return fitted.text + hidden_columns_text(fitted.hidden, columns);
+  std::string text = fitted.text + hidden_columns_text(fitted.hidden, columns);
+  if (has_unit) {
+    text += fmt::format("\nGEMM: multiples of a {0} × {0} × {0} float product on one thread, {1} here.\n",
+                        ProductUnit::kSide, time_text(file.unit_seconds));
+  }
+  return text;
 }
 
 std::vector<SlowDown> slow_downs(const MeasurementFile& before, const MeasurementFile& now) {

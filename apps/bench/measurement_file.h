@@ -1,6 +1,8 @@
 #pragma once
 
 #include <filesystem>
+#include <limits>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -19,26 +21,30 @@ struct Machine {
 };
 
 Machine this_machine();
+nlohmann::ordered_json machine_json(const Machine& machine);
 
 /// The growth of a stage: time ~ axis^exponent.
 struct FittedExponent {
   std::string stage;
   std::string axis;
   double exponent = 0.0;
+  double last_half = 0.0;  // over the sizes from half of the largest on; NaN with fewer than two of them
 };
 
 struct MeasurementFile {
   std::string command;
   Machine machine;
   std::vector<Measurement> measurements;
-  std::vector<FittedExponent> exponents;  // of `bench scale`; not read back
+  std::vector<FittedExponent> exponents;                           // of `bench scale`; not read back
+  double unit_seconds = std::numeric_limits<double>::quiet_NaN();  // of ProductUnit; NaN if not measured
 };
 
 std::string measurements_json(const MeasurementFile& file);
 /// Throws IoError for a file that holds no measurements.
 MeasurementFile read_measurements(const std::filesystem::path& file);
 
-std::string measurements_text(const std::vector<Measurement>& measurements, std::int64_t columns = 0);
+/// With a unit, also how many units each takes.
+std::string measurements_text(const MeasurementFile& file, std::int64_t columns = 0);
 
 /// A measurement compared with an earlier one of the same identity.
 struct SlowDown {

@@ -40,8 +40,7 @@ void MeasurementFlags::check() const {
 
 int MeasurementFlags::report(const MeasurementFile& file, const OutputFlags& output) const {
   const bool prints_json = output.json || (json_option_->count() > 0 && json_.empty());
-  fmt::print(
-      "{}", prints_json ? measurements_json(file) : measurements_text(file.measurements, output.columns()));
+  fmt::print("{}", prints_json ? measurements_json(file) : measurements_text(file, output.columns()));
   if (!json_.empty()) {
     write_file_atomically(json_, measurements_json(file));
     log_info("Wrote {}: the measurements as JSON", json_);

@@ -20,9 +20,11 @@ class BenchRoundCommand : public Command {
     const std::vector<RoundSizes> all = round_.all_sizes();
     for (const RoundSizes& sizes : all) check_memory(sizes);
     MeasurementFile file{"olrank bench round" + round_.command_line(), this_machine(), {}, {}};
+    ProductUnit unit;
     for (const RoundSizes& sizes : all) {
-      for (Measurement& one : measure_round(sizes)) file.measurements.push_back(std::move(one));
+      for (Measurement& one : measure_round(sizes, unit)) file.measurements.push_back(std::move(one));
     }
+    file.unit_seconds = unit.seconds();
     return flags_.report(file, output);
   }
 

@@ -11,19 +11,20 @@
 namespace olrank {
 namespace {
 
-MemberSchedule schedule_named(const std::string& name) {
-  if (const auto schedule = value_named<MemberSchedule>(name)) return *schedule;
+template <class Enum>
+Enum named(const std::string& flag, const std::string& name) {
+  if (const auto value = value_named<Enum>(name)) return *value;
   std::vector<std::string> known;
-  known.reserve(EnumNames<MemberSchedule>::values.size());
-  for (const auto& [value, text] : EnumNames<MemberSchedule>::values) known.emplace_back(text);
-  throw InvalidArgument("--member-schedule " + must_be_one_of(name, known));
+  known.reserve(EnumNames<Enum>::values.size());
+  for (const auto& [value, text] : EnumNames<Enum>::values) known.emplace_back(text);
+  throw InvalidArgument(flag + " " + must_be_one_of(name, known));
 }
 
 }  // namespace
 
 void RoundFlags::declare(CLI::App& app) {
   app.add_option("--structure", sizes_.structure,
-                 "full, diagonal, diagonal-of-inverse, none or ensemble-N [default: full]");
+                 "a covariance, inducing-N with N as the budget, or ensemble-N [default: full]");
   app.add_option("--pairs", pairs_,
                  "n, observed pairs; several values, one after the other [default: 1000]")
       ->delimiter(',')
@@ -42,11 +43,24 @@ void RoundFlags::declare(CLI::App& app) {
                  "how a GPU trains the members of ensemble-N: auto, streams, batched, or several of them "
                  "[default: auto]")
       ->delimiter(',');
-  app.add_option("--rounds", sizes_.rounds, "rounds to measure [default: 11]")->check(CLI::PositiveNumber);
+  app.add_option(
+         "--rounds", sizes_.rounds,
+         "rounds to measure [default: 11; with --retrain growth, those from one training on the whole "
+         "history to the next]")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--retrain", retrain_, "every-round or growth [default: every-round]");
+  app.add_option("--retrain-growth", sizes_.training.growth,
+                 "growth of the history between two trainings on all of it [default: 0.05]")
+      ->check(CLI::Range(1e-6, 1.0));
+  app.add_option("--replay-steps", sizes_.training.replay_steps, "steps in the rounds between [default: 4]")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--replay-pairs", sizes_.training.replay, "pairs drawn for these steps [default: 256]")
+      ->check(CLI::PositiveNumber);
 }
 
 RoundSizes RoundFlags::common_sizes() const {
   RoundSizes sizes = sizes_;
+  sizes.training.retrain = named<Retrain>("--retrain", retrain_);
   if (const auto gpu = gpu_for(device_)) sizes.gpu = gpu->index;
   if (!schedules_.empty() && (!sizes.gpu || members_of(sizes.structure) == 0)) {
     throw InvalidArgument(
@@ -69,7 +83,7 @@ std::vector<RoundSizes> RoundFlags::all_sizes() const {
     sizes.pairs = pairs;
     if (schedules_.empty()) all.push_back(sizes);
     for (const std::string& schedule : schedules_) {
-      sizes.schedule = schedule_named(schedule);
+      sizes.schedule = named<MemberSchedule>("--member-schedule", schedule);
       all.push_back(sizes);
     }
   }
@@ -77,11 +91,17 @@ std::vector<RoundSizes> RoundFlags::all_sizes() const {
 }
 
 std::string RoundFlags::command_line() const {
+  const RetrainingRule& training = sizes_.training;
   return fmt::format(
-      " --structure {} --pairs {} --docs {} --width {} --depth {} --features {} --threads {} --trials {}{}",
+      " --structure {} --pairs {} --docs {} --width {} --depth {} --features {} --threads {} --trials "
+      "{}{}{}",
       sizes_.structure, fmt::join(pairs_, ","), sizes_.docs, sizes_.width, sizes_.depth, sizes_.features,
       sizes_.threads, sizes_.trials,
-      schedules_.empty() ? "" : fmt::format(" --member-schedule {}", fmt::join(schedules_, ",")));
+      schedules_.empty() ? "" : fmt::format(" --member-schedule {}", fmt::join(schedules_, ",")),
+      retrain_ == name_of(Retrain::kEveryRound)
+          ? ""
+          : fmt::format(" --retrain {} --retrain-growth {} --replay-steps {} --replay-pairs {}", retrain_,
+                        training.growth, training.replay_steps, training.replay));
 }
 
 }  // namespace olrank

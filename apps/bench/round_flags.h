@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "apps/bench/steady_round.h"
+#include "models/trainer_settings.h"
 
 namespace olrank {
 
@@ -27,6 +28,7 @@ class RoundFlags {
   std::vector<std::int64_t> pairs_ = {RoundSizes{}.pairs};
   std::vector<std::string> schedules_;
   std::string device_ = "auto";
+  std::string retrain_ = std::string(name_of(Retrain::kEveryRound));
 };
 
 }  // namespace olrank

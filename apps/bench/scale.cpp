@@ -41,8 +41,20 @@ RoundSizes with(RoundSizes sizes, const std::string& axis, std::int64_t value) {
   return sizes;
 }
 
-/// The slope of log seconds over log size, by least squares.
-double fitted_exponent(const std::vector<std::pair<double, double>>& points) {
+using Points = std::vector<std::pair<double, double>>;
+
+/// The points from half of the largest size on; sizes ascend.
+Points last_half(const Points& points) {
+  Points half;
+  for (const auto& point : points) {
+    if (point.first >= 0.5 * points.back().first) half.push_back(point);
+  }
+  return half;
+}
+
+/// The slope of log seconds over log size, by least squares; NaN with fewer than two points.
+double fitted_exponent(const Points& points) {
+  if (points.size() < 2) return std::nan("");
   double x_mean = 0.0;
   double y_mean = 0.0;
   for (const auto& [x, y] : points) {
@@ -89,10 +101,11 @@ class BenchScaleCommand : public Command {
     flags_.check();
     for (const std::int64_t value : values_) check_memory(with(round_.sizes(), axis_, value));
     std::vector<Measurement> all;
-    std::map<std::string, std::vector<std::pair<double, double>>> by_stage;
+    ProductUnit unit;
+    std::map<std::string, Points> by_stage;
     for (const std::int64_t value : values_) {
       log_info("{} = {}", axis_, value);
-      for (Measurement& one : measure_round(with(round_.sizes(), axis_, value))) {
+      for (Measurement& one : measure_round(with(round_.sizes(), axis_, value), unit)) {
         if (one.seconds.median > 0.0)
           by_stage[stage_of(one)].emplace_back(size_on(axis_, value, one), one.seconds.median);
         all.push_back(std::move(one));
@@ -100,14 +113,20 @@ class BenchScaleCommand : public Command {
     }
     std::vector<FittedExponent> exponents;
     for (const auto& [stage, points] : by_stage) {
-      if (points.size() == values_.size()) exponents.push_back({stage, axis_, fitted_exponent(points)});
+      if (points.size() == values_.size())
+        exponents.push_back({stage, axis_, fitted_exponent(points), fitted_exponent(last_half(points))});
     }
     const int code = flags_.report({fmt::format("olrank bench scale --over {} --values {}{}", axis_,
                                                 fmt::join(values_, ","), round_.command_line()),
-                                    this_machine(), std::move(all), exponents},
+                                    this_machine(), std::move(all), exponents, unit.seconds()},
                                    output);
-    for (const FittedExponent& fitted : exponents)
-      log_info("{}: time ~ {}^{:.2f}", fitted.stage, fitted.axis, fitted.exponent);
+    for (const FittedExponent& fitted : exponents) {
+      const std::string of_half =
+          std::isfinite(fitted.last_half)
+              ? fmt::format(", and ~ {}^{:.2f} over the last half", fitted.axis, fitted.last_half)
+              : "";
+      log_info("{}: time ~ {}^{:.2f}{}", fitted.stage, fitted.axis, fitted.exponent, of_half);
+    }
     return code;
   }
 

@@ -25,6 +25,8 @@ namespace olrank {
 namespace {
 
 constexpr std::int64_t kCutoff = 10;
+constexpr std::int64_t kFewestRounds = 11;
+constexpr int kUnitRepeats = 5;
 constexpr std::string_view kHostStage = "rank";  // the list, which the CPU makes for a GPU, too
 using Clock = std::chrono::steady_clock;
 
@@ -40,7 +42,34 @@ RankerSettings settings_of(const RoundSizes& sizes) {
                           RankerSettings::defaults(RankerKind::kP2NeurRank, ProtocolName::kPaper)};
   RankerSettings settings = study_rankers(study, base).back().settings;
   if (sizes.schedule) settings.posterior.member_schedule = *sizes.schedule;
+  TrainerSettings& trainer = settings.trainer;
+  trainer.retrain = sizes.training.retrain;
+  trainer.retrain_growth = sizes.training.growth;
+  trainer.replay_steps = sizes.training.replay_steps;
+  trainer.replay = sizes.training.replay;
   return settings;
+}
+
+bool grows(const RoundSizes& sizes) {
+  return sizes.training.retrain == Retrain::kGrowth;
+}
+
+/// Rounds that bring as many pairs as lie between two trainings on the whole history: any such number of
+/// consecutive rounds includes exactly one.
+std::int64_t rounds_between_trainings(const RoundSizes& sizes) {
+  const std::int64_t pairs_of_round = std::max<std::int64_t>(1, std::min(kCutoff, sizes.docs) / 2);
+  const double pairs = sizes.training.growth * static_cast<double>(sizes.pairs);
+  return std::max<std::int64_t>(1, std::llround(std::ceil(pairs / static_cast<double>(pairs_of_round))));
+}
+
+/// The sizes with a number of rounds.
+RoundSizes with_rounds(RoundSizes sizes) {
+  if (sizes.rounds > 0) return sizes;
+  sizes.rounds = kFewestRounds;
+  if (!grows(sizes)) return sizes;
+  const std::int64_t between = rounds_between_trainings(sizes);
+  sizes.rounds = (kFewestRounds + between - 1) / between * between;
+  return sizes;
 }
 
 /// Rounds before the measured ones: caches and buffers, and on a GPU the first trainings of a size, which
@@ -57,8 +86,9 @@ class RandomQueries {
       : docs_(sizes.docs),
         features_(sizes.features),
         past_docs_(2 * sizes.pairs),
-        // Device queries have a fixed maximum size, so the past pairs need several.
-        past_query_docs_(sizes.gpu ? sizes.docs : 2 * sizes.pairs),
+        // Several queries where a device's have a fixed maximum size, and where the first trainings have to
+        // come as in a trial.
+        past_query_docs_(sizes.gpu || grows(sizes) ? sizes.docs : 2 * sizes.pairs),
         values_((past_docs_ + (warm_ups(sizes) + sizes.rounds) * sizes.docs) * sizes.features) {
     RngStream draws(make_key({.seed = 1, .purpose = Purpose::kProbe}), 0);
     for (float& value : values_) value = static_cast<float>(draws.uniform());
@@ -100,13 +130,13 @@ void learn_from_clicks(OnlineRanker& ranker, RoundContext& context, std::uint32_
   ranker.learn(context, {round, query, shown, clicks});
 }
 
-/// Observes the past pairs, all in round 1 with the same random numbers.
+/// Observes the past pairs, a query in each round.
 void observe_past_pairs(OnlineRanker& ranker, RoundContext& context, const RandomQueries& queries) {
   for (std::int64_t number = 0; number < queries.past(); ++number) {
     const QueryDocs query = queries.past_query(number);
     std::vector<std::int32_t> shown(query.docs());
     std::iota(shown.begin(), shown.end(), 0);
-    learn_from_clicks(ranker, context, 1, query, shown);
+    learn_from_clicks(ranker, context, static_cast<std::uint32_t>(number + 1), query, shown);
   }
 }
 
@@ -159,7 +189,7 @@ class SteadyTrial {
  private:
   void play_round(std::int64_t number) {
     const QueryDocs query = queries_.query(number);
-    const auto round = static_cast<std::uint32_t>(number + 2);
+    const auto round = static_cast<std::uint32_t>(queries_.past() + number + 1);
     const RankedList list = ranker_->rank(context_, query, round);
     const auto shown = static_cast<std::size_t>(std::min(kCutoff, sizes_.docs));
     const std::vector<std::int32_t> top(list.docs.begin(),
@@ -224,9 +254,10 @@ double elapsed_per_round(const std::vector<PlayedTrial>& trials, std::int64_t ro
 
 Measurement measurement_of(const RoundSizes& sizes, const std::string& stage, std::vector<double> seconds) {
   Measurement measurement;
-  const std::string schedule =
-      sizes.schedule ? fmt::format("-{}", name_of(*sizes.schedule)) : std::string();
-  measurement.name = fmt::format("round/{}{}/{}", sizes.structure, schedule, stage);
+  std::string variant = sizes.structure;
+  if (sizes.schedule) variant += fmt::format("-{}", name_of(*sizes.schedule));
+  if (grows(sizes)) variant += fmt::format("-{}", name_of(sizes.training.retrain));
+  measurement.name = fmt::format("round/{}/{}", variant, stage);
   if (sizes.gpu) measurement.device = "cuda";
   const std::int64_t parameters = ntk_shape(sizes.features, sizes.width, sizes.depth).parameters();
   measurement.parameters = {{"n", sizes.pairs},         {"V", sizes.docs},       {"m", sizes.width},
@@ -240,7 +271,8 @@ Measurement measurement_of(const RoundSizes& sizes, const std::string& stage, st
 
 }  // namespace
 
-void check_memory(const RoundSizes& sizes) {
+void check_memory(const RoundSizes& asked) {
+  const RoundSizes sizes = with_rounds(asked);
   const std::int64_t rounds_before = 2 * sizes.pairs / kCutoff;
   const std::int64_t played = warm_ups(sizes) + sizes.rounds;
   const std::int64_t docs = 2 * sizes.pairs + played * sizes.docs;
@@ -259,9 +291,12 @@ void check_memory(const RoundSizes& sizes) {
                   plan.forms.empty() ? "" : advice_on_memory(plan, available)));
 }
 
-std::vector<Measurement> measure_round(const RoundSizes& sizes) {
-  check_memory(sizes);
+std::vector<Measurement> measure_round(const RoundSizes& asked, ProductUnit& unit) {
+  check_memory(asked);
+  const RoundSizes sizes = with_rounds(asked);
+  unit.measure(kUnitRepeats);
   const std::vector<PlayedTrial> trials = play_trials(sizes);
+  unit.measure(kUnitRepeats);
   std::vector<Measurement> measurements;
   for (const char* stage : {"score", "width", "rank", "observe", "train", "idle", "total"}) {
     std::vector<double> seconds;

@@ -68,7 +68,7 @@ std::string device_table(const std::vector<DeviceRow>& rows) {
   std::vector<Measurement> measurements;
   measurements.reserve(rows.size());
   for (const DeviceRow& row : rows) measurements.push_back(row.measurement);
-  std::string text = measurements_text(measurements);
+  std::string text = measurements_text({{}, {}, measurements, {}});
   text += "\nCompared with LibTorch, and targets:\n";
   for (const DeviceRow& row : rows) {
     if (row.libtorch.repeats == 0 && row.verdicts.empty() && row.cold.repeats == 0) continue;

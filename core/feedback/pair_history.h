@@ -27,12 +27,14 @@ class PairHistory {
 
   std::int64_t observed() const { return observed_; }  // n: pairs that it holds, with repetitions
   std::int64_t distinct() const { return row_count() - std::ssize(free_rows_); }
-  std::int64_t entered() const { return entered_; }  // distinct pairs ever, one that came back counted again
+  std::int64_t entered() const {
+    return entered_;
+  }  // distinct pairs ever, one that came back counted again
   std::int64_t row_count() const { return std::ssize(count_); }
   std::int64_t stride() const { return stride_; }
 
-  /// x_first − x_second, [row_count × stride]; which of the two is first is arbitrary but fixed. A row whose
-  /// pairs are all forgotten stays, with count 0, until another pair takes its place.
+  /// x_first − x_second, [row_count × stride]; which of the two is first is arbitrary but fixed. A row
+  /// whose pairs are all forgotten stays, with count 0, until another pair takes its place.
   std::span<const double> rows() const { return rows_; }
   const double* row(std::int64_t number) const { return rows_.data() + number * stride_; }
   std::span<const double> count() const { return count_; }            // observations

@@ -26,8 +26,8 @@ void pair_hessian(ExecutionContext& context, const FoldedPairs& pairs, std::span
       const double* row = pairs.rows + (begin + i) * stride;
       for (std::int64_t k = 0; k < stride; ++k) scaled[i * stride + k] = factor * row[k];
     }
-    blas::gemm(blas::Transpose::kYes, blas::Transpose::kNo, stride, stride, rows, 1.0, scaled.data(), stride,
-               scaled.data(), stride, 1.0, hessian.data(), stride);
+    blas::gemm(blas::Transpose::kYes, blas::Transpose::kNo, stride, stride, rows, 1.0, scaled.data(),
+               stride, scaled.data(), stride, 1.0, hessian.data(), stride);
   }
 }
 
@@ -84,6 +84,38 @@ void HistoryExpansion::load(StateReader& state) {
   hessian_.resize(centre_.size() * centre_.size());
   state.get_into("expansion.gradient", std::span(gradient_));
   state.get_into("expansion.hessian", std::span(hessian_));
+}
+
+SampledGradient::SampledGradient(ExecutionContext& context, const HistoryExpansion& expansion,
+                                 const FoldedPairs& sample, double ridge)
+    : context_(context),
+      expansion_(expansion),
+      sample_(sample),
+      ridge_(ridge),
+      slope_(context.scratch().take<double>(sample.pairs)),
+      curvature_(context.scratch().take<double>(sample.pairs)),
+      labels_(context.scratch().take<double>(sample.pairs)) {
+  sample_.first_wins = labels_.data();
+  score(expansion.centre(), slope_);
+  for (std::int64_t s = 0; s < sample.pairs; ++s) {
+    const double z = slope_[s];
+    const double p = sigmoid(z);
+    curvature_[s] = pair_term_curvature(p, sample.count[s]);
+    slope_[s] = sample.count[s] * p - curvature_[s] * z;
+  }
+}
+
+void SampledGradient::score(std::span<const double> theta, std::span<double> z) const {
+  blas::gemv(blas::Transpose::kNo, sample_.pairs, sample_.stride, 1.0, sample_.rows, sample_.stride,
+             theta.data(), 0.0, z.data());
+}
+
+void SampledGradient::operator()(std::span<const double> theta, std::span<double> gradient) const {
+  score(theta, labels_);
+  for (std::int64_t s = 0; s < sample_.pairs; ++s) labels_[s] = slope_[s] + curvature_[s] * labels_[s];
+  folded_pair_gradient(context_, sample_, theta, gradient, {});
+  expansion_.add_gradient(theta, gradient);
+  for (std::size_t k = 0; k < gradient.size(); ++k) gradient[k] += ridge_ * theta[k];
 }
 
 }  // namespace olrank

@@ -44,4 +44,29 @@ class HistoryExpansion {
   std::vector<double> hessian_;
 };
 
+/// The gradient of Q(θ) + Σ_sample weight_s (ℓ_s(θ) − ℓ_s to second order around θ_ref) + c/2 ‖θ‖², Q being
+/// an expansion around θ_ref. Where each pair of the history is drawn with a probability proportional to
+/// 1/weight, its mean over draws is the gradient of the history's loss: the sample corrects Q.
+class SampledGradient {
+ public:
+  /// `count` of the sample are the weights; `first_wins` is not read. Takes its memory from the context's
+  /// scratch.
+  SampledGradient(ExecutionContext& context, const HistoryExpansion& expansion, const FoldedPairs& sample,
+                  double ridge);
+
+  void operator()(std::span<const double> theta, std::span<double> gradient) const;
+
+ private:
+  void score(std::span<const double> theta, std::span<double> z) const;
+
+  ExecutionContext& context_;
+  const HistoryExpansion& expansion_;
+  FoldedPairs sample_;
+  double ridge_;
+  // The slope of a pair's second-order form is linear in its score difference: slope + curvature · z.
+  std::span<double> slope_;
+  std::span<double> curvature_;
+  std::span<double> labels_;
+};
+
 }  // namespace olrank

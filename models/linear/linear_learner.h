@@ -15,8 +15,8 @@ namespace olrank {
 
 /// A linear model, or an ensemble, that is fitted to the whole history by Newton's method, after each round
 /// that brought pairs or as the schedule says; between two such trainings it replays a sample. In an
-/// ensemble, member n learns labels y + γ, γ ~ N(0, ν²) drawn again for the whole history whenever all of it
-/// is trained on; without a schedule that is in every round, with or without pairs.
+/// ensemble, member n learns labels y + γ, γ ~ N(0, ν²) drawn again for the whole history whenever all of
+/// it is trained on; without a schedule that is in every round, with or without pairs.
 class LinearLearner : public ModelLearner {
  public:
   LinearLearner(std::int64_t features, const RankerSettings& settings, const TrialKeys& keys,

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <functional>
 #include <utility>
 
 #include "core/error.h"
 #include "core/math/norm.h"
-#include "core/math/pair_loss.h"
 #include "core/ops/blas.h"
 
 namespace olrank {
@@ -21,6 +21,8 @@ constexpr double kGoodShrinkage = 0.3;
 constexpr int kMostHalvings = 40;
 /// Of det H when a pair is taken out of the kept inverse: below, the rest is a difference of near equals.
 constexpr double kLeastGrowth = 0.1;
+/// Of the prior's weight, which the mean form multiplies by n: then the kept inverse is renewed.
+constexpr double kMostRidgeGrowth = 1.1;
 
 void require_finite_gradient(double size, std::int64_t observed) {
   if (std::isfinite(size)) return;
@@ -62,6 +64,13 @@ void NewtonTrainer::invert_hessian(double ridge) {
   }
 }
 
+void NewtonTrainer::invert_expansion(double ridge) {
+  const auto hessian = expansion_.hessian();
+  inverse_hessian_.assign(hessian.begin(), hessian.end());
+  invert_hessian(ridge);
+  inverse_ridge_ = ridge;
+}
+
 /// Rounding makes H indefinite where its largest entry exceeds the ridge by more than 15 digits. A larger
 /// ridge then gives a shorter step in a direction that is still one of descent.
 void NewtonTrainer::factor_hessian() {
@@ -87,9 +96,7 @@ NewtonReport NewtonTrainer::train(ExecutionContext& context, const FoldedPairs& 
     const NewtonReport report = descend(context, pairs, observed, ridge);
     if (options_.replays) {
       expansion_.set(context, pairs, theta_);
-      const auto hessian = expansion_.hessian();
-      inverse_hessian_.assign(hessian.begin(), hessian.end());
-      invert_hessian(ridge);
+      invert_expansion(ridge);
     }
     return report;
   } catch (const NumericError&) {
@@ -194,31 +201,10 @@ NewtonReport NewtonTrainer::replay(ExecutionContext& context, const FoldedPairs&
 NewtonReport NewtonTrainer::descend_on_sample(ExecutionContext& context, const FoldedPairs& sample,
                                               std::int64_t steps, std::int64_t observed, double ridge) {
   assert(can_replay() && sample.stride == stride_ && ridge > 0.0);
-  Scratch& scratch = context.scratch();
-  const Scratch::Frame frame(scratch);
-  // The slope of a pair's second-order form is linear in z: weight (σ_ref + σ'_ref (z − z_ref)).
-  const auto slope = scratch.take<double>(sample.pairs);
-  const auto curvature = scratch.take<double>(sample.pairs);
-  const auto labels = scratch.take<double>(sample.pairs);
-  const auto scores = [&](std::span<const double> theta, std::span<double> z) {
-    blas::gemv(blas::Transpose::kNo, sample.pairs, stride_, 1.0, sample.rows, stride_, theta.data(), 0.0,
-               z.data());
-  };
-  scores(expansion_.centre(), slope);
-  for (std::int64_t s = 0; s < sample.pairs; ++s) {
-    const double z = slope[s];
-    const double p = sigmoid(z);
-    curvature[s] = pair_term_curvature(p, sample.count[s]);
-    slope[s] = sample.count[s] * p - curvature[s] * z;
-  }
-  const Gradient gradient = [&](std::span<const double> theta, std::span<double> at) {
-    scores(theta, labels);
-    for (std::int64_t s = 0; s < sample.pairs; ++s) labels[s] = slope[s] + curvature[s] * labels[s];
-    folded_pair_gradient(context, {sample.rows, sample.pairs, stride_, labels.data(), sample.count}, theta,
-                         at, {});
-    expansion_.add_gradient(theta, at);
-    for (std::size_t k = 0; k < at.size(); ++k) at[k] += ridge * theta[k];
-  };
+  const Scratch::Frame frame(context.scratch());
+  const SampledGradient of_sample(context, expansion_, sample, ridge);
+  const Gradient gradient = std::cref(of_sample);
+  if (ridge > kMostRidgeGrowth * inverse_ridge_) invert_expansion(ridge);
   const double target = options_.tolerance * static_cast<double>(observed);
   NewtonReport report;
   gradient(theta_, gradient_);
@@ -239,7 +225,9 @@ NewtonReport NewtonTrainer::descend_on_sample(ExecutionContext& context, const F
 void NewtonTrainer::save(StateWriter& state) const {
   state.put("newton.theta", theta_);
   state.put("newton.inverse_hessian", inverse_hessian_);
-  if (options_.replays) expansion_.save(state);
+  if (!options_.replays) return;
+  state.put("newton.inverse_ridge", inverse_ridge_);
+  expansion_.save(state);
 }
 
 void NewtonTrainer::load(StateReader& state) {
@@ -248,7 +236,9 @@ void NewtonTrainer::load(StateReader& state) {
   if (!inverse_hessian_.empty() && inverse_hessian_.size() != theta_.size() * theta_.size()) {
     state.fail("The saved inverse Hessian has another number of features.");
   }
-  if (options_.replays) expansion_.load(state);
+  if (!options_.replays) return;
+  inverse_ridge_ = state.get_one<double>("newton.inverse_ridge");
+  expansion_.load(state);
 }
 
 }  // namespace olrank

@@ -24,13 +24,9 @@ struct NewtonReport {
 /// enough: most rounds cost a few passes over the history and no factorisation.
 ///
 /// A trainer that replays keeps the history's loss to second order around its latest result, Q(θ), which
-/// pairs that come and go change. With a sample of the history, each pair weighted by the pairs that it
-/// stands for, a replay minimises
-///
-///   Q(θ) + Σ_sample weight_s (ℓ_s(θ) − ℓ_s to second order around the same θ_ref) + c/2 ‖θ‖²,
-///
-/// whose gradient is that of F in expectation, and differs from it by terms of third order: the sample only
-/// corrects the expansion. The steps are Newton's with the kept inverse, and no pass goes over the history.
+/// pairs that come and go change. A replay takes Newton's steps with the kept inverse along the
+/// SampledGradient of Q and a sample in which each pair is weighted by the pairs that it stands for. No
+/// pass goes over the history.
 class NewtonTrainer {
  public:
   struct Options {
@@ -50,8 +46,8 @@ class NewtonTrainer {
   bool can_replay() const { return !expansion_.empty(); }
   /// Takes pairs of one row into the expansion; with negative numbers it takes them out.
   void take_in(const double* row, double count, double first_wins);
-  /// At most `steps` steps; `count` of the sample are its weights, `first_wins` has no influence and may be
-  /// null. Throws as train() does.
+  /// At most `steps` steps; `count` of the sample are its weights, `first_wins` is not read. Throws as
+  /// train() does.
   NewtonReport replay(ExecutionContext& context, const FoldedPairs& sample, std::int64_t steps,
                       std::int64_t observed, double ridge);
 
@@ -75,18 +71,20 @@ class NewtonTrainer {
                        double ridge);
   NewtonReport descend_on_sample(ExecutionContext& context, const FoldedPairs& sample, std::int64_t steps,
                                  std::int64_t observed, double ridge);
-  /// A step with the kept inverse, the first of at most `halvings` halvings with which the gradient shrinks;
-  /// trial_theta_ and trial_gradient_ are where it leads.
+  /// A step with the kept inverse, the first of at most `halvings` halvings with which the gradient
+  /// shrinks; trial_theta_ and trial_gradient_ are where it leads.
   Trial try_step(const Gradient& gradient, double size, int halvings);
   void accept_trial();
   void factor_hessian();
   void invert_hessian(double ridge);
+  void invert_expansion(double ridge);
   void renew_inverse_hessian(ExecutionContext& context, const FoldedPairs& pairs, double ridge);
 
   std::int64_t stride_;
   Options options_;
   std::vector<double> theta_;
   std::vector<double> inverse_hessian_;  // [stride × stride], at some earlier θ; empty before the first
+  double inverse_ridge_ = 0.0;           // c in it, where it is of the expansion
   HistoryExpansion expansion_;           // empty unless it replays
   std::vector<double> gradient_;
   std::vector<double> trial_theta_;

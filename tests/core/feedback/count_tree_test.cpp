@@ -4,7 +4,6 @@
 
 #include <vector>
 
-
 #include "core/random/rng_stream.h"
 
 namespace olrank {

@@ -1,11 +1,11 @@
 """Writes the tables of docs/MEASUREMENTS.md from the files in docs/benchmarks.
 
-bench/tables.py [--check | --add-study NAME OUT | --load NUMBER NAME...]
+bench/tables.py [--check | --add-study NAME OUT [--with-times] | --load NUMBER NAME...]
 
 A table is the text between `<!-- table KIND NAME -->` and `<!-- end of table -->`, generated from NAME.json alone.
 --check changes nothing and fails if a table differs from its file. --add-study copies study.json of a study's folder into
 docs/benchmarks, with machine and date, with width ratios at 10, 100, 1,000 rounds and the last, and without times, which are
-only meaningful on an idle machine. --load records how many programs ran before the measurements of these files began; a
+only meaningful on an idle machine: --with-times keeps them. --load records how many programs ran before the measurements of these files began; a
 busy machine is then noted above their tables."""
 
 import argparse
@@ -57,17 +57,59 @@ def ops_table(name):
     return f"{source(name, found['machine'])}; `{found['command']}`\n\n" + markdown(header, rows)
 
 
+def exponent_text(value):
+    return "–" if value is None else f"{value:.2f}".replace("-", "−")
+
+
 def rounds_table(name):
+    """With a schedule of training also "elapsed", the mean round from one training on the whole history to the next."""
     found = read(name)
     by_n = {}
     for one in found["measurements"]:
         _, structure, stage = one["name"].split("/")
         by_n.setdefault(one["parameters"]["n"], {})[stage] = one["seconds"]["median"]
-    stages = ["score", "width", "rank", "observe", "train", "total"]
+    stages = ["score", "width", "rank", "observe", "train", "total"] + (["elapsed"] if structure.endswith("-growth") else [])
     rows = [[f"{n:,}"] + [time(by_n[n][stage]) if by_n[n].get(stage) else "–" for stage in stages] for n in sorted(by_n)]
-    exponents = {one["stage"]: one["exponent"] for one in found["exponents"]}
-    rows.append(["grows like n^"] + [f"{exponents[stage]:.2f}".replace("-", "−") if stage in exponents else "–" for stage in stages])
-    return f"{source(name, found['machine'])}; `{found['command']}`\n\n" + markdown([structure, *stages], rows)
+    exponents = {one["stage"]: one for one in found["exponents"]}
+    rows.append(["grows like n^"] + [exponent_text(exponents.get(stage, {}).get("exponent")) for stage in stages])
+    if any(one.get("last_half") is not None for one in exponents.values()):
+        rows.append([f"from {max(by_n) // 2:,} on"] + [exponent_text(exponents.get(stage, {}).get("last_half")) for stage in stages])
+    header = [structure, *stages]
+    if "unit" in found:
+        unit, at = found["unit"]["seconds"], "elapsed" if "elapsed" in stages else "total"
+        header.append(f"{at} in GEMM")
+        for n, row in zip(sorted(by_n), rows):
+            row.append(f"{by_n[n][at] / unit:.2f}")
+        for row in rows[len(by_n):]:
+            row.append("")
+    return f"{source(name, found['machine'])}; `{found['command']}`\n\n" + markdown(header, rows)
+
+
+SHOWN_ROUNDS = (1000, 3000, 5000, 10000, 20000, 50000, 100000)
+
+
+def long_table(name):
+    """The first span, the third, those that end at a round number, and the last."""
+    found = read(name)
+    first = found["rankers"][0]
+    rows = []
+    for number, of_first in enumerate(first["spans"]):
+        if number not in (0, 2, len(first["spans"]) - 1) and of_first["round"] not in SHOWN_ROUNDS:
+            continue
+        for ranker in found["rankers"]:
+            span = ranker["spans"][number]
+            stages = span["seconds_by_stage"]
+            rows.append([f"{span['round'] - span['rounds'] + 1:,}–{span['round']:,}", ranker["name"], f"{span['pairs']:,}",
+                         time(span["seconds"]), f"{span['units']:.2f}", *(time(stages[stage]) if stages.get(stage) else "–"
+                                                                          for stage in ("width", "train")),
+                         time(span["mean_seconds"]), f"{span['mean_seconds'] / of_first['mean_seconds']:.2f}",
+                         f"{span['checkpoint_bytes'] / 1e6:.1f}", f"{span['resident_bytes'] / 1e6:.0f}"])
+    header = ["rounds", "ranker", "pairs", "a round", "in GEMM", "width", "train", "mean since the first", f"over {first['name']}",
+              "checkpoint, MB", "process, MB"]
+    ends = "; ".join(f"{ranker['name']} " + ("" if ranker["growth"] is None else f"grows {ranker['growth']:.2f} times and ")
+                     + f"{'resumes' if ranker['resumes_to_same_bits'] else 'does not resume'} to the same bits"
+                     for ranker in found["rankers"])
+    return f"{source(name, found['machine'])}; `{found['command']}`; from the third span to the last, {ends}.\n\n" + markdown(header, rows)
 
 
 def ratio(value):
@@ -104,6 +146,36 @@ def ratios(result):
     return ", ".join(f"{at['median']:.2f}" for at in result["width_ratios"])
 
 
+def last_ratios(result, alpha):
+    """The 10th percentile, the median and the 90th at the last evaluation."""
+    if alpha is None or not result["width_ratios"]:
+        return "–"
+    last = result["width_ratios"][-1]
+    return ", ".join(f"{last[key]:.2f}" for key in ("p10", "median", "p90"))
+
+
+def ladder_table(name):
+    """What each covariance costs and how far it is from the exact one, a line each."""
+    found = read(name)
+    cells = {cell["ranker"]: cell for cell in found["rankers"]}
+    text = []
+    for user in found["users"]:
+        rows = []
+        for result in user["results"]:
+            cell, figures = cells[result["ranker"]], result["figures"]
+            cost, posterior = figures.get("milliseconds"), figures.get("posterior-bytes")
+            rows.append([cell["structure"], last_ratios(result, cell["alpha"]), estimate(figures.get("decisions-differ"), 4),
+                         difference(figures.get("false-certain"), 4), difference(figures.get("offline-ndcg"), 4),
+                         difference(figures.get("online-cndcg"), 1), estimate(cost, 2),
+                         "–" if posterior is None else f"{posterior['mean'] / 1e6:.2f}"])
+        cell = found["rankers"][0]
+        text.append(f"{source(name, found['machine'])}; {found['data']}, fold {found['folds'][0]}, {user['clicks']} users, m = "
+                    f"{cell['width']}, {cell['depth']} layers, {found['rounds']:,} rounds, {len(found['seeds'])} seeds\n\n")
+        text.append(markdown(["covariance", "width over exact: 10 %, median, 90 %", "decisions differ", "false certainty − full",
+                              "offline NDCG@10 − full", "online cNDCG@10 − full", "ms a round", "posterior, MB"], rows))
+    return "".join(text)
+
+
 def study_table(name):
     found = read(name)
     cells = {cell["ranker"]: cell for cell in found["rankers"]}
@@ -132,23 +204,25 @@ def study_table(name):
     return "".join(text)
 
 
-KINDS = {"ops": ops_table, "rounds": rounds_table, "peers": peers_table, "study": study_table}
+KINDS = {"ops": ops_table, "rounds": rounds_table, "long": long_table, "peers": peers_table, "study": study_table,
+         "ladder": ladder_table}
 
 
 def kept_rounds(widths):
     return [at for at in widths if at["round"] in (10, 100, 1000, 10000) or at is widths[-1]]
 
 
-def add_study(name, folder):
+def add_study(name, folder, with_times):
     study = json.loads((folder / "study.json").read_text())
     manifest = json.loads((folder / "manifest.json").read_text())
     processor = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "unknown")
     for user in study["users"]:
         for result in user["results"]:
             result["width_ratios"] = kept_rounds(result["width_ratios"])
-            del result["milliseconds_by_stage"]
-            for slug in TIMES:
-                result["figures"].pop(slug, None)
+            if not with_times:
+                del result["milliseconds_by_stage"]
+                for slug in TIMES:
+                    result["figures"].pop(slug, None)
     machine = {"processor": processor, "cores": len(os.sched_getaffinity(0)), "blas": manifest["blas"],
                "compiler": manifest["compiler"], "date": manifest["started"][:10]}
     (FILES / f"{name}.json").write_text(json.dumps({"machine": machine, **study}, indent=1, ensure_ascii=False) + "\n")
@@ -165,13 +239,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--add-study", nargs=2, metavar=("NAME", "OUT"))
+    parser.add_argument("--with-times", action="store_true")
     parser.add_argument("--load", nargs="+", metavar=("NUMBER", "NAME"))
     arguments = parser.parse_args()
     if arguments.load:
         add_load(float(arguments.load[0]), arguments.load[1:])
         return
     if arguments.add_study:
-        add_study(arguments.add_study[0], pathlib.Path(arguments.add_study[1]))
+        add_study(arguments.add_study[0], pathlib.Path(arguments.add_study[1]), arguments.with_times)
         return
     page = PAGE.read_text()
     written = BLOCK.sub(lambda block: block[1] + KINDS[block[2]](block[3]) + block[4], page)

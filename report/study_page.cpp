@@ -157,7 +157,7 @@ std::string study_section(const Study& study, const std::string& label, const Dr
     const StudyFindings findings = study_findings(study, user);
     html += fmt::format("<h3>{} user</h3>\n<p><strong>{}</strong></p>\n", escape_html(user.user),
                         escape_html(findings.headline));
-    html += html_list(findings.sentences) + draw(study_answers(study, user), "figures three");
+    html += html_list(findings.sentences) + draw(study_answers(study, user), "figures answers");
     html += StudyTable(study, user).write();
     html += fmt::format("<p class=\"note\">{}</p>\n", escape_html(interval_note(user)));
   }

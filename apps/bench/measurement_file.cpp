@@ -160,7 +160,7 @@ std::string measurements_text(const MeasurementFile& file, std::int64_t columns)
         one.name, parameters, time_text(one.seconds.median),
         fmt::format("{:.0f}%", 100.0 * (one.seconds.max - one.seconds.min) / one.seconds.median)};
     if (has_unit) {
-      cells.push_back(fmt::format("{:.3f}", one.seconds.median / file.unit_seconds));
+      cells.push_back(fmt::format("{:.3g}", one.seconds.median / file.unit_seconds));
     } else {
       cells.push_back(
           one.operations > 0.0 ? fmt::format("{:.2f}", 1e-9 * one.operations / one.seconds.median) : "–");

@@ -159,12 +159,12 @@ class BenchCovariance(unittest.TestCase):
 
     def test_the_page_shows_the_study(self):
         page = (self.out / "report.html").read_text()
-        # It begins with the answer: sentences, three figures and a table; what follows is folded away.
+        # It begins with the answer: sentences, four figures and a table; what follows is folded away.
         answer, _, rest = page.partition("<details>")
         for words in ("Comparison of covariances", "Offline NDCG@10, minus full", "Certain share, minus full",
-                      "Time per round, over full&#39;s", "Paired differences from full, perfect user"):
+                      "Time per round, over full&#39;s", "Cost against faithfulness of widths", "Paired differences from full, perfect user"):
             self.assertIn(words, answer)
-        self.assertEqual(answer.count("<figure>"), 3 * len(USERS))
+        self.assertEqual(answer.count("<figure>"), 4 * len(USERS))
         self.assertGreater(rest.count("<figure>"), 10)
         against = self.result("perfect", "diagonal-m8-L2")["figures"]["offline-ndcg"]["minus_full"]
         shown = f"{against['mean']:+.4f}".replace("-", "−")
@@ -217,6 +217,21 @@ class BenchCovariance(unittest.TestCase):
                 refused = olrank("bench", "covariance", file, "--print-config")
                 self.assertEqual(refused.returncode, 2, refused.stderr)
                 self.assertIn("A study requires exactly one [[ranker]]", refused.stderr)
+
+    def test_draws_cost_against_faithfulness(self):
+        self.assertIn("Cost against faithfulness", (self.out / "report.html").read_text())
+        figures = pathlib.Path(self.folder.name) / "figures"
+        drawn = olrank("report", self.out, "--figures", figures)
+        self.assertEqual(drawn.returncode, 0, drawn.stderr)
+        rows = {row["ranker"]: row for row in csv.DictReader(io.StringIO(
+            (figures / "study-cost-faithfulness-perfect.csv").read_text()))}
+        self.assertEqual(sorted(rows), sorted(f"{name}, m = {width}" for name in ("full", "diagonal") for width in (4, 8)))
+        self.assertEqual(float(rows["full, m = 8"]["width / exact width"]), 1.0)
+        diagonal, last = rows["diagonal, m = 8"], self.result("perfect", "diagonal-m8-L2")["width_ratios"][-1]
+        for column, key in (("width / exact width", "median"), ("low", "p10"), ("high", "p90")):
+            self.assertAlmostEqual(float(diagonal[column]), last[key], delta=1e-9)
+        cost = self.result("perfect", "diagonal-m8-L2")["figures"]["milliseconds"]["mean"]
+        self.assertAlmostEqual(float(diagonal["milliseconds per round"]), cost, delta=1e-9 * cost)
 
     def test_a_second_run_needs_resume(self):
         refused = study(self.out)
@@ -277,7 +292,7 @@ class BenchCovariance(unittest.TestCase):
     def test_errors_are_one_sentence(self):
         out = pathlib.Path(self.folder.name) / "none"
         for arguments, word in ((("--structures", "diagonal"), "full"), (("--structures", "full,diagnal"), "diagonal"),
-                                (("--width", "8"), "--widths"), (("--widths", "5"), "width"),
+                                (("--width", "8"), "--widths"), (("--budget", "8"), "inducing-N"), (("--structures", "full,inducing-0"), "budget"), (("--widths", "5"), "width"),
                                 (("--study-alpha", "matched", "--structures", "full,none"), "diagonal"),
                                 (("--ranker", "pairrank"), "olranknet"), (("--alpha", "match"), "--alpha")):
             refused = study(out, *arguments)

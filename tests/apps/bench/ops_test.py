@@ -94,7 +94,9 @@ class BenchOps(unittest.TestCase):
                                 (("round", "--structure", "ensemble-2", "--member-schedule", "streams"), "--device"),
                                 (("ops", "--pairs", "100000000"), "smaller"), (("ops", "--factor", "0.5"), "--factor"),
                                 (("round", "--pairs", "10000000"), "diagonal"),
-                                (("scale", "--over", "n", "--values", "10,10000000"), "diagonal"), (("round", "--structure", "fool"), "full"), (("ops", "--sizes", "3"), "--sizes")):
+                                (("scale", "--over", "n", "--values", "10,10000000"), "diagonal"), (("round", "--structure", "fool"), "full"),
+                                (("round", "--retrain", "sometimes"), "--retrain"), (("round", "--structure", "inducing-0"), "budget"),
+                                (("round", "--retrain-growth", "0"), "--retrain-growth"), (("ops", "--sizes", "3"), "--sizes")):
             refused = olrank(*arguments)
             self.assertEqual(refused.returncode, 2, refused.stderr)
             self.assertIn(word, refused.stderr)
@@ -124,6 +126,18 @@ class BenchRound(unittest.TestCase):
         totals = [one for one in found["measurements"] if one["name"] == "round/ensemble-2/total"]
         self.assertEqual([(one["parameters"]["n"], one["device"]) for one in totals], [(20, "cpu"), (40, "cpu")])
 
+    def test_plays_from_one_training_on_the_history_to_the_next(self):
+        """5 % of 1,000 pairs are 50, and a round brings 5: two such spans of ten rounds are at least 11."""
+        ran = olrank("round", "--structure", "none", "--retrain", "growth", "--pairs", 1000, "--docs", 30, "--width", 8, "--features",
+                     10, "--json")
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        found = json.loads(ran.stdout)
+        self.assertIn("--retrain growth --retrain-growth 0.05", found["command"])
+        totals = {one["name"]: one["seconds"] for one in found["measurements"]}
+        self.assertEqual(totals["round/none-growth/total"]["repeats"], 20)
+        self.assertEqual((found["unit"]["name"], found["unit"]["side"]), ("gemm float", 1000))
+        self.assertGreater(found["unit"]["seconds"], 0)
+
     def test_fits_an_exponent(self):
         ran = olrank("scale", "--over", "V", "--values", "20,40", "--pairs", 50, "--width", 8, "--features", 10, "--rounds", 3)
         self.assertEqual(ran.returncode, 0, ran.stderr)
@@ -145,6 +159,17 @@ class BenchRound(unittest.TestCase):
         told = {one["stage"]: one for one in found["exponents"]}["total"]
         self.assertEqual(told["axis"], "p")
         self.assertAlmostEqual(told["exponent"], slope, delta=1e-9)
+        self.assertIsNone(told["last_half"])  # 432 is more than twice the others
+
+    def test_fits_the_last_half(self):
+        ran = olrank("scale", "--over", "n", "--values", "20,40,80", "--structure", "none", "--docs", 12, "--width", 8, "--features",
+                     10, "--rounds", 3, "--json")
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.assertIn("over the last half", ran.stderr)
+        found = json.loads(ran.stdout)
+        times = [one["seconds"]["median"] for one in found["measurements"] if one["name"].endswith("/total")]
+        told = {one["stage"]: one["last_half"] for one in found["exponents"]}["total"]
+        self.assertAlmostEqual(told, math.log2(times[2] / times[1]), delta=1e-9)
 
     def test_measures_all_parallel_trials(self):
         ran = olrank("scale", "--over", "trials", "--values", "1,3", "--structure", "diagonal", "--docs", 20, "--pairs", 50,

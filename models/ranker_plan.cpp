@@ -76,7 +76,9 @@ double batch_bytes(const RankerSettings& settings, const NetworkShape& shape, do
 struct CovarianceBytes {
   double dual = 0.0;
   double primal = 0.0;
+  double unit_blocks = 0.0;
   double diagonal = 0.0;
+  double last_layer = 0.0;
 
   double best_full() const { return std::min(dual, primal); }
   double of(const PosteriorSettings& settings) const {
@@ -92,8 +94,9 @@ struct CovarianceBytes {
       case Covariance::kInducing:
         break;
       case Covariance::kUnitBlocks:
+        return unit_blocks;
       case Covariance::kLastLayer:
-        break;
+        return last_layer;
       case Covariance::kNone:
         break;
     }
@@ -119,7 +122,9 @@ RankerPlan plan_confident_network(const RankerSettings& settings, const RankerLo
   CovarianceBytes bytes;
   bytes.dual = dual_bytes(posterior).all();
   bytes.primal = primal_bytes(posterior).all();
+  bytes.unit_blocks = block_bytes(blocks_of(shape, Covariance::kUnitBlocks));
   bytes.diagonal = 2.0 * p * kDouble;
+  bytes.last_layer = block_bytes(blocks_of(shape, Covariance::kLastLayer));
   const double observed = history_pairs(settings, load);
   double others = parameter_bytes(shape) + history_bytes(shape, load, observed) +
                   batch_bytes(settings, shape, observed);
@@ -128,7 +133,9 @@ RankerPlan plan_confident_network(const RankerSettings& settings, const RankerLo
   if (settings.posterior.covariance == Covariance::kNone) return plan;
   plan.forms = {{"form = \"dual\"", whole_bytes(others + bytes.dual)},
                 {"form = \"primal\"", whole_bytes(others + bytes.primal)},
-                {"covariance = \"diagonal\"", whole_bytes(others + bytes.diagonal)}};
+                {"covariance = \"unit-blocks\"", whole_bytes(others + bytes.unit_blocks)},
+                {"covariance = \"diagonal\"", whole_bytes(others + bytes.diagonal)},
+                {"covariance = \"last-layer\"", whole_bytes(others + bytes.last_layer)}};
   return plan;
 }
 

@@ -4,7 +4,36 @@
 #include <cassert>
 #include <utility>
 
+#include "core/learning/covariance_checks.h"
+
 namespace olrank {
+namespace {
+
+/// ‖g‖² from a document's factors.
+double squared_length(const NetworkShape& shape, const float* factors) {
+  double sum = 0.0;
+  for (std::int64_t l = 0; l < shape.depth; ++l) {
+    const NetworkLayer layer = shape.layer(l);
+    double inputs = layer.has_bias() ? 1.0 : 0.0;
+    for (std::int64_t k = 0; k < layer.columns; ++k)
+      inputs += double{factors[layer.input + k]} * double{factors[layer.input + k]};
+    double deltas = 0.0;
+    for (std::int64_t k = 0; k < layer.rows; ++k)
+      deltas += double{factors[layer.delta + k]} * double{factors[layer.delta + k]};
+    sum += inputs * deltas;
+  }
+  return sum;
+}
+
+}  // namespace
+
+void require_information(const NetworkShape& shape, TangentFactors docs,
+                         std::span<const PreferencePair> pairs, double lambda, double scale) {
+  for (const PreferencePair& pair : pairs) {
+    for (const std::int32_t doc : {pair.winner, pair.loser})
+      require_information(lambda, scale * squared_length(shape, docs.row(shape, doc)));
+  }
+}
 
 void ObservedPairs::append(TangentFactors docs, std::span<const PreferencePair> pairs) {
   make_room(std::ssize(pairs));

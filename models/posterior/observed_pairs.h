@@ -11,6 +11,11 @@
 
 namespace olrank {
 
+/// Throws NumericError if a covariance cannot take in these pairs' gradients, see
+/// core/learning/covariance_checks.h.
+void require_information(const NetworkShape& shape, TangentFactors docs,
+                         std::span<const PreferencePair> pairs, double lambda, double scale);
+
 /// The tangent factors of all observed pairs, winner then loser. Documents are not shared between pairs, as
 /// their gradients belong to the parameters of the round. Copies share the pairs that both have, so that
 /// threads can read one while another appends; only one copy may append.

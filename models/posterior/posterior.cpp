@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/error.h"
+#include "models/posterior/block_posterior.h"
 #include "models/posterior/diagonal_posterior.h"
 #include "models/posterior/full_posterior.h"
 #include "models/posterior/no_posterior.h"
@@ -30,7 +31,7 @@ std::unique_ptr<Posterior> make_posterior(const PosteriorSpec& spec) {
       break;
     case Covariance::kUnitBlocks:
     case Covariance::kLastLayer:
-      break;
+      return std::make_unique<BlockPosterior>(spec);
     case Covariance::kNone:
       return std::make_unique<NoPosterior>();
   }

@@ -74,6 +74,21 @@ double conversion_operations(const NetworkShape& shape, std::int64_t pairs) {
   return p * p * static_cast<double>(pairs) + p * p * p;
 }
 
+UnitBlocks blocks_of(const NetworkShape& shape, Covariance covariance) {
+  return {shape, covariance == Covariance::kLastLayer ? shape.depth - 1 : 0};
+}
+
+double block_bytes(const UnitBlocks& blocks) {
+  double numbers = 0.0;  // in double, as those of wide networks exceed 64 bits
+  for (std::int64_t l = blocks.first_layer; l < blocks.shape.depth; ++l) {
+    const NetworkLayer layer = blocks.shape.layer(l);
+    const double size = static_cast<double>(layer.columns) + (layer.has_bias() ? 1.0 : 0.0);
+    const auto probes = static_cast<double>(3 * kBlockProbes);
+    numbers += static_cast<double>(layer.rows) * size * (2.0 * size + probes);
+  }
+  return kDoubleBytes * numbers;
+}
+
 PosteriorBytes dual_bytes(const PosteriorLoad& load) {
   const auto n = static_cast<double>(load.pairs);
   const auto v = static_cast<double>(load.docs);

@@ -2,7 +2,8 @@
 
 #include <cstdint>
 
-#include "core/ops/relu_network.h"
+#include "core/ops/block_covariance.h"
+#include "models/posterior_settings.h"
 
 namespace olrank {
 
@@ -40,6 +41,13 @@ struct PosteriorBytes {
 
   double all() const { return matrix + pairs + workspace; }
 };
+
+/// The blocks of a covariance by units or of the last layer.
+UnitBlocks blocks_of(const NetworkShape& shape, Covariance covariance);
+/// Vectors along which such a covariance measures its drift.
+inline constexpr std::int64_t kBlockProbes = 2;
+/// Bytes that it takes at most: its roots are copied while a frozen copy is in use.
+double block_bytes(const UnitBlocks& blocks);
 
 /// In dual form.
 PosteriorBytes dual_bytes(const PosteriorLoad& load);

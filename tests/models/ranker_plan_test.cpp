@@ -42,6 +42,11 @@ TEST(RankerPlanTest, BytesOfCovariancesMatchTheirFormulas) {
   EXPECT_NEAR(beyond(Covariance::kFull, CovarianceForm::kAuto), primal, 2);
   EXPECT_NEAR(beyond(Covariance::kDiagonalOfInverse, CovarianceForm::kAuto), primal, 2);
   EXPECT_NEAR(beyond(Covariance::kDiagonal, CovarianceForm::kAuto), p * 16, 2);
+  // A root of each of 100 blocks of 136 × 136 and of one of 100 × 100, twice, and two probes of three
+  // numbers for each parameter.
+  EXPECT_NEAR(beyond(Covariance::kUnitBlocks, CovarianceForm::kAuto),
+              8 * (2 * (100 * 136 * 136 + 100 * 100) + 6 * p), 2);
+  EXPECT_NEAR(beyond(Covariance::kLastLayer, CovarianceForm::kAuto), 8 * (2 * 100 * 100 + 6 * 100), 2);
   RankerSettings shadowed = network_settings(Covariance::kDiagonal, CovarianceForm::kAuto);
   shadowed.posterior.shadow = ShadowCovariance::kFull;
   EXPECT_NEAR(static_cast<double>(plan_ranker(shadowed, kLoad).bytes - none.bytes), p * 16 + primal, 2);

@@ -10,9 +10,20 @@
 namespace olrank {
 
 inline const std::vector<std::string>& neural_names() {
-  static const std::vector<std::string> names = {
-      "dual",       "primal",   "diagonal", "none",      "three_layers",         "theory",
-      "lambdarank", "expected", "ensemble", "reference", "reference_lambdarank", "reference_ensemble"};
+  static const std::vector<std::string> names = {"dual",
+                                                 "primal",
+                                                 "diagonal",
+                                                 "none",
+                                                 "three_layers",
+                                                 "theory",
+                                                 "unit_blocks",
+                                                 "last_layer",
+                                                 "lambdarank",
+                                                 "expected",
+                                                 "ensemble",
+                                                 "reference",
+                                                 "reference_lambdarank",
+                                                 "reference_ensemble"};
   return names;
 }
 
@@ -34,6 +45,8 @@ inline RankerSettings neural_settings(const std::string& name) {
   settings.posterior.form = name == "primal" ? CovarianceForm::kPrimal : CovarianceForm::kAuto;
   if (name == "dual") settings.posterior.form = CovarianceForm::kDual;
   if (name == "diagonal" || name == "reference") settings.posterior.covariance = Covariance::kDiagonal;
+  if (name == "unit_blocks") settings.posterior.covariance = Covariance::kUnitBlocks;
+  if (name == "last_layer") settings.posterior.covariance = Covariance::kLastLayer;
   if (name == "none") settings.posterior.covariance = Covariance::kNone;
   if (name.starts_with("expected")) {
     settings.feedback.pairs = PairRule::kExpected;

@@ -19,12 +19,14 @@ unsigned count_of(std::int64_t n) {
   return static_cast<unsigned>(n);
 }
 
-// Grid: blocks, parts of their numbers; a thread owns a number.
+// Grid: blocks, rows; a thread owns every 256th number of a row.
 __global__ void __launch_bounds__(kThreads)
     reset_roots_kernel(const __grid_constant__ BlockTable blocks, double value, double* roots) {
   const BlockTable::Block block = blocks.block(blockIdx.x);
-  const std::int64_t at = std::int64_t{blockIdx.y} * kThreads + threadIdx.x;
-  if (at < block.size * block.size) roots[block.number + at] = at % (block.size + 1) == 0 ? value : 0.0;
+  const std::int64_t row = blockIdx.y;
+  if (row >= block.size) return;
+  for (std::int64_t k = threadIdx.x; k < block.size; k += kThreads)
+    roots[block.number + row * block.size + k] = k == row ? value : 0.0;
 }
 
 /// Documents for which a unit is active, in shared memory behind a DoubleTile's.
@@ -417,9 +419,8 @@ BlockTable::BlockTable(const NetworkShape& shape, std::int64_t first_layer)
 }
 
 void reset_block_roots(Stream stream, const BlockTable& blocks, double value, double* roots) {
-  launch(reset_roots_kernel,
-         dim3{count_of(blocks.count()), parts_of(blocks.largest * blocks.largest, kThreads)},
-         dim3{kThreads}, 0, stream, blocks, value, roots);
+  launch(reset_roots_kernel, dim3{count_of(blocks.count()), count_of(blocks.largest)}, dim3{kThreads}, 0,
+         stream, blocks, value, roots);
 }
 
 void block_rows(Stream stream, const BlockTable& blocks, const FactorRows& rows, const double* roots,

@@ -6,27 +6,29 @@
 #include "core/ops/blas.h"
 #include "core/ops/block_covariance.h"
 #include "core/ops/pair_width.h"
-#include "core/ops/root_update.h"
 
 namespace olrank {
 namespace {
 
 using blas::Transpose;
 
-constexpr std::int64_t kPairsAtOnce = 32;
-// The largest ‖S g‖² of pairs that are taken in together. Of several with more, which may be nearly equal,
-// rounding would lose that many times its size; one at a time they lose the root of it.
-constexpr double kLargestTogether = 1e4;
+constexpr std::int64_t kTile = 48;
 // Partial sums, V × V numbers each: enough for the threads, few enough for memory at V above 1,000.
 constexpr std::int64_t kParts = 16;
 
-/// row += factor · g of one unit, [inputs, bias], without the scale of the covariance.
-void add_unit_gradient(const UnitBlock& block, const float* factors, double factor, double* row) {
-  const double delta = factor * double{factors[block.layer.delta + block.unit]};
-  if (delta == 0.0) return;
+/// row = factor · g of one unit, [inputs, bias], without the scale of the covariance, minus `other` [size].
+void unit_gradient(const UnitBlock& block, const float* factors, const double* other, double factor,
+                   double* row) {
+  const double delta{factors[block.layer.delta + block.unit]};
+  if (delta == 0.0) {
+    for (std::int64_t c = 0; c < block.size; ++c) row[c] = -factor * other[c];
+    return;
+  }
   const float* input = factors + block.layer.input;
-  for (std::int64_t c = 0; c < block.layer.columns; ++c) row[c] += delta * double{input[c]};
-  if (block.layer.has_bias()) row[block.layer.columns] += delta;
+  for (std::int64_t c = 0; c < block.layer.columns; ++c)
+    row[c] = factor * (delta * double{input[c]} - other[c]);
+  const std::int64_t last = block.layer.columns;
+  if (block.layer.has_bias()) row[last] = factor * (delta - other[last]);
 }
 
 /// The squared distances between a unit's gradients of the documents under its A⁻¹.
@@ -36,6 +38,7 @@ class UnitDistances {
       : slots_(scratch.take<std::int64_t>(docs)) {
     const std::int64_t widest = std::max(shape.inputs, shape.width) + 1;
     const std::int64_t rows = docs + 1;
+    first_ = scratch.take<double>(widest);
     rows_ = scratch.take<double>(rows * widest);
     half_ = scratch.take<double>(rows * widest);
     distance_sq_ = scratch.take<double>(rows * rows);
@@ -46,8 +49,12 @@ class UnitDistances {
            const double* root, double* sum) {
     const std::int64_t rows = fill_rows(block, shape, docs, root_scale);
     if (rows == 0) return;
-    blas::gemm(Transpose::kNo, Transpose::kYes, rows, block.size, block.size, 1.0, rows_.data(), block.size,
-               root, block.size, 0.0, half_.data(), block.size);
+    // Tiles of R's rows end at the diagonal.
+    for (std::int64_t first = 0; first < block.size; first += kTile) {
+      const std::int64_t end = std::min(first + kTile, block.size);
+      blas::gemm(Transpose::kNo, Transpose::kYes, rows, end - first, end, 1.0, rows_.data(), block.size,
+                 root + first * block.size, block.size, 0.0, half_.data() + first, block.size);
+    }
     row_distance_sq(rows, block.size, half_.data(), distance_sq_.data());
     for (std::int64_t i = 0; i < docs.docs; ++i) {
       const double* of_i = distance_sq_.data() + slots_[i] * rows;
@@ -69,19 +76,18 @@ class UnitDistances {
     if (first == docs.docs) return 0;
     std::int64_t rows = 0;
     std::int64_t inactive = -1;
-    const auto take_row = [&](const float* factors) {
-      double* row = rows_.data() + rows * block.size;
-      std::fill_n(row, block.size, 0.0);
-      if (factors != nullptr) add_unit_gradient(block, factors, 1.0, row);
-      add_unit_gradient(block, docs.row(shape, first), -1.0, row);
-      for (std::int64_t c = 0; c < block.size; ++c) row[c] *= root_scale;
+    std::fill_n(first_.data(), block.size, 0.0);
+    unit_gradient(block, docs.row(shape, first), first_.data(), 1.0, first_.data());
+    const auto take_row = [&](std::int64_t doc) {
+      unit_gradient(block, docs.row(shape, doc), first_.data(), root_scale,
+                    rows_.data() + rows * block.size);
       return rows++;
     };
     for (std::int64_t doc = 0; doc < docs.docs; ++doc) {
       if (is_active(doc)) {
-        slots_[doc] = take_row(docs.row(shape, doc));
+        slots_[doc] = take_row(doc);
       } else {
-        if (inactive < 0) inactive = take_row(nullptr);
+        if (inactive < 0) inactive = take_row(doc);
         slots_[doc] = inactive;
       }
     }
@@ -89,68 +95,34 @@ class UnitDistances {
   }
 
   std::span<std::int64_t> slots_;  // of the documents: their rows
+  std::span<double> first_;        // g of the first active document
   std::span<double> rows_;         // √scale (g_i − g_first)
-  std::span<double> half_;         // the same times Sᵀ
+  std::span<double> half_;         // the same times Rᵀ
   std::span<double> distance_sq_;  // between the rows
 };
 
-/// The gradients of the pairs in which a unit is active, √scale g: rows [pairs × size]. Returns their
-/// number.
-std::int64_t fill_pairs(const UnitBlock& block, const NetworkShape& shape, TangentFactors pairs,
-                        double root_scale, double* gradients) {
-  const std::int64_t delta = block.layer.delta + block.unit;
-  std::int64_t active = 0;
-  for (std::int64_t pair = 0; pair < pairs.docs / 2; ++pair) {
-    const float* winner = pairs.row(shape, 2 * pair);
-    const float* loser = pairs.row(shape, 2 * pair + 1);
-    if (winner[delta] == 0.0F && loser[delta] == 0.0F) continue;
-    double* row = gradients + active++ * block.size;
-    std::fill_n(row, block.size, 0.0);
-    add_unit_gradient(block, winner, 1.0, row);
-    add_unit_gradient(block, loser, -1.0, row);
-    for (std::int64_t c = 0; c < block.size; ++c) row[c] *= root_scale;
+/// R [n × n] after one more pair with this gradient; the increase of log det A. By rows from the top: with
+/// f = R g and α_i² = 1 + f_1² + … + f_i², row i becomes (α_{i−1}/α_i) R_i − f_i/(α_{i−1} α_i) b_i, where
+/// b_i = Σ_{j<i} f_j R_j.
+double add_to_root(std::int64_t n, const double* gradient, double* root, double* product, double* below) {
+  blas::gemv(Transpose::kNo, n, n, 1.0, root, n, gradient, 0.0, product);
+  std::fill_n(below, n, 0.0);
+  double alpha = 1.0;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const double f = product[i];
+    if (f == 0.0) continue;
+    const double next = std::sqrt(alpha * alpha + f * f);
+    const double kept = alpha / next;
+    const double taken = f / (alpha * next);
+    double* row = root + i * n;
+    for (std::int64_t j = 0; j <= i; ++j) {
+      const double old = row[j];
+      row[j] = kept * old - taken * below[j];
+      below[j] += f * old;
+    }
+    alpha = next;
   }
-  return active;
-}
-
-/// Whether pairs with U [n × k] can be taken in at once. I + UᵀU then loses next to no digits.
-bool are_weak(std::int64_t n, std::int64_t k, const double* product) {
-  for (std::int64_t pair = 0; pair < k; ++pair) {
-    double norm_sq = 0.0;
-    for (std::int64_t i = 0; i < n; ++i) norm_sq += product[i * k + pair] * product[i * k + pair];
-    if (!(norm_sq <= kLargestTogether)) return false;
-  }
-  return true;
-}
-
-/// One block's root [n × n] after k pairs with these gradients; the increase of log det A.
-double update_root(Scratch& scratch, std::int64_t n, std::int64_t k, const double* gradients,
-                   double* root) {
-  if (k == 0) return 0.0;
-  const Scratch::Frame frame(scratch);
-  const auto product = scratch.take<double>(n * k);  // U = S Γᵀ
-  blas::gemm(Transpose::kNo, Transpose::kYes, n, k, n, 1.0, root, n, gradients, n, 0.0, product.data(), k);
-  double log_det = 0.0;
-  if (k > 1 && !are_weak(n, k, product.data())) {
-    for (std::int64_t pair = 0; pair < k; ++pair)
-      log_det += update_root(scratch, n, 1, gradients + pair * n, root);
-    return log_det;
-  }
-  const auto factor = scratch.take<double>(k * k);  // L
-  std::fill(factor.begin(), factor.end(), 0.0);
-  for (std::int64_t i = 0; i < k; ++i) factor[i * (k + 1)] = 1.0;
-  RootUpdate rotations;
-  for (std::int64_t i = 0; i < n; ++i) rotations.add(product.subspan(i * k, k), factor.data(), k);
-  for (std::int64_t i = 0; i < k; ++i) log_det += 2.0 * std::log(factor[i * (k + 1)]);
-  const auto correction = scratch.take<double>(k * n);
-  blas::gemm(Transpose::kYes, Transpose::kNo, k, n, n, 1.0, product.data(), k, root, n, 0.0,
-             correction.data(), n);
-  blas::solve_lower(Transpose::kNo, k, n, factor.data(), k, correction.data(), n);
-  for (std::int64_t i = 0; i < k; ++i) factor[i * (k + 1)] += 1.0;
-  blas::solve_lower(Transpose::kYes, k, n, factor.data(), k, correction.data(), n);
-  blas::gemm(Transpose::kNo, Transpose::kNo, n, n, k, -1.0, product.data(), k, correction.data(), n, 1.0,
-             root, n);
-  return log_det;
+  return 2.0 * std::log(alpha);
 }
 
 }  // namespace
@@ -218,14 +190,21 @@ double update_block_roots(ExecutionContext& context, const UnitBlocks& blocks, T
   std::vector<double> log_dets(blocks.count());
   context.for_blocks(blocks.count(), 1, [&](std::int64_t index, std::int64_t, int worker) {
     const UnitBlock block = blocks.block(index);
+    const std::int64_t delta = block.layer.delta + block.unit;
     Scratch& scratch = context.scratch(worker);
     const Scratch::Frame frame(scratch);
-    const auto gradients = scratch.take<double>(kPairsAtOnce * block.size);
-    for (std::int64_t first = 0; first < pairs.docs; first += 2 * kPairsAtOnce) {
-      const TangentFactors some{pairs.row(blocks.shape, first),
-                                std::min(2 * kPairsAtOnce, pairs.docs - first)};
-      const std::int64_t active = fill_pairs(block, blocks.shape, some, root_scale, gradients.data());
-      log_dets[index] += update_root(scratch, block.size, active, gradients.data(), roots + block.offset);
+    double* of_loser = scratch.take<double>(block.size).data();
+    double* gradient = scratch.take<double>(block.size).data();
+    double* product = scratch.take<double>(block.size).data();
+    double* below = scratch.take<double>(block.size).data();
+    for (std::int64_t pair = 0; pair < pairs.docs / 2; ++pair) {
+      const float* winner = pairs.row(blocks.shape, 2 * pair);
+      const float* loser = pairs.row(blocks.shape, 2 * pair + 1);
+      if (winner[delta] == 0.0F && loser[delta] == 0.0F) continue;
+      std::fill_n(of_loser, block.size, 0.0);
+      unit_gradient(block, loser, of_loser, 1.0, of_loser);
+      unit_gradient(block, winner, of_loser, root_scale, gradient);
+      log_dets[index] += add_to_root(block.size, gradient, roots + block.offset, product, below);
     }
   });
   double log_det = 0.0;

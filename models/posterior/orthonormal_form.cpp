@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/ops/blas.h"
-#include "core/ops/root_update.h"
+#include "models/posterior/root_update.h"
 
 namespace olrank {
 namespace {

@@ -91,7 +91,7 @@ TEST(BlockCovarianceTest, MatchesWrittenOutGradients) {
         a.emplace_back(lambda * Eigen::MatrixXd::Identity(size, size));
       }
       double log_det = 0.0;
-      for (const std::int64_t pairs : {0, 1, 5, 32, 70}) {  // above 32 in several steps
+      for (const std::int64_t pairs : {0, 1, 5, 32, 70}) {
         const std::vector<float> seen = some_factors(shape, 2 * pairs, 80 + pairs);
         const Eigen::MatrixXd g = slow_pair_gradients(shape, view_of(shape, seen));
         ExecutionContext context(2);
@@ -135,7 +135,7 @@ TEST(BlockCovarianceTest, MatchesWrittenOutGradients) {
   }
 }
 
-// Two equal pairs at once, whose sum of squares could hold nothing beside them.
+// Two equal pairs whose sum of squares could hold nothing beside them.
 TEST(BlockCovarianceTest, RootsKeepTheirDigits) {
   const UnitBlocks blocks{linear_shape(4), 0};
   ExecutionContext context;

@@ -1,4 +1,4 @@
-#include "core/ops/root_update.h"
+#include "models/posterior/root_update.h"
 
 #include <cmath>
 

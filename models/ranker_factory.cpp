@@ -40,6 +40,19 @@ void check_form(const RankerKindRow& row, const RankerSettings& settings) {
       settings.name, name_of(settings.network.network), row.name, linear ? "a network" : "linear"));
 }
 
+/// A linear ranker has one unit and no layers, and its exact covariance has the size that budgets give.
+void check_covariance(const RankerKindRow& row, const RankerSettings& settings) {
+  const Covariance covariance = settings.posterior.covariance;
+  const bool of_networks = covariance == Covariance::kInducing || covariance == Covariance::kUnitBlocks ||
+                           covariance == Covariance::kLastLayer;
+  if (row.evidence != OrderEvidence::kWidths || row.forms != ModelForms::kLinear || !of_networks) return;
+  throw InvalidArgument(
+      fmt::format("Ranker '{}' cannot have covariance = \"{}\", which is for networks, and every '{}' is "
+                  "linear: choose "
+                  "\"full\", \"diagonal\", \"diagonal-of-inverse\" or \"none\".",
+                  settings.name, name_of(covariance), row.name));
+}
+
 void check_step(const RankerKindRow& row, const RankerSettings& settings) {
   if (!row.step_is_share || settings.trainer.loss != LossForm::kSum ||
       settings.trainer.optimizer == Optimizer::kAdam || settings.trainer.learning_rate <= 1.0)
@@ -78,6 +91,7 @@ std::unique_ptr<OnlineRanker> make_ranker(const RankerSettings& settings, std::i
   const RankerKindRow& row = row_of(settings.kind);
   if (!dependencies.first_thetas.empty()) check_start(row, settings, features, dependencies.first_thetas);
   check_form(row, settings);
+  check_covariance(row, settings);
   check_pairs(row, settings);
   if (dependencies.home != nullptr)
     return std::make_unique<DeviceRanker>(features, settings, keys, cutoff, *dependencies.home);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "core/error.h"
 #include "models/ranker_factory.h"
 
@@ -80,6 +82,25 @@ TEST(RankerPlanTest, AdviceNamesWhatWouldFit) {
             "a takes 900 bytes, b takes 3.0 kB, c takes 20 bytes; only fewer rounds or a smaller network "
             "would fit");
   EXPECT_EQ(advice_on_memory({5, 900, {}}, 10), "fewer rounds, features or parameters would fit");
+}
+
+TEST(RankerPlanTest, LinearRankersRefuseCovariancesOfNetworks) {
+  RankerSettings settings = RankerSettings::defaults(RankerKind::kPairRank, ProtocolName::kPaper);
+  settings.name = "mine";
+  for (const auto& [covariance, name] : EnumNames<Covariance>::values) {
+    settings.posterior.covariance = covariance;
+    const bool of_networks = name == "inducing" || name == "unit-blocks" || name == "last-layer";
+    try {
+      check_ranker(settings, 10);
+      EXPECT_FALSE(of_networks) << name;
+    } catch (const InvalidArgument& error) {
+      EXPECT_EQ(std::string(error.what()),
+                "Ranker 'mine' cannot have covariance = \"" + std::string(name) +
+                    "\", which is for networks, and every 'pairrank' is linear: choose \"full\", "
+                    "\"diagonal\", \"diagonal-of-inverse\" or \"none\".");
+      EXPECT_TRUE(of_networks) << name;
+    }
+  }
 }
 
 TEST(RankerPlanTest, ExpectedPairsNeedAWeightedLoss) {

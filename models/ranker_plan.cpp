@@ -159,9 +159,9 @@ RankerPlan plan_confident_network(const RankerSettings& settings, const RankerLo
   CovarianceBytes bytes;
   bytes.dual = dual_bytes(posterior).all();
   bytes.primal = primal_bytes(posterior).all();
-  bytes.unit_blocks = block_bytes(blocks_of(shape, Covariance::kUnitBlocks));
+  bytes.unit_blocks = block_bytes(posterior, Covariance::kUnitBlocks);
   bytes.diagonal = 2.0 * p * kDouble;
-  bytes.last_layer = block_bytes(blocks_of(shape, Covariance::kLastLayer));
+  bytes.last_layer = block_bytes(posterior, Covariance::kLastLayer);
   const double observed = history_pairs(settings, load);
   double others = parameter_bytes(shape, settings) + history_bytes(settings, shape, load) +
                   batch_bytes(settings, shape, observed);

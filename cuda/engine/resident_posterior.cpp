@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "cuda/engine/block_posterior.h"
 #include "cuda/engine/diagonal_posterior.h"
 #include "cuda/engine/fresh_factor.h"
 #include "cuda/engine/growing_array.h"
@@ -415,8 +416,9 @@ std::unique_ptr<ResidentPosterior> make_resident_posterior(DeviceCovariance cova
     case DeviceCovariance::kInducing:
       break;
     case DeviceCovariance::kUnitBlocks:
+      return make_block_posterior(spec, 0, "unit-blocks", products.stream());
     case DeviceCovariance::kLastLayer:
-      break;
+      return make_block_posterior(spec, spec.shape.depth - 1, "last-layer", products.stream());
     case DeviceCovariance::kNone:
       break;
   }

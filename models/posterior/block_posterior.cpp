@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/learning/block_probes.h"
 #include "core/learning/numeric_errors.h"
 #include "core/ops/blas.h"
-#include "core/random/rng_stream.h"
 #include "core/text/byte_size.h"
 #include "models/posterior/gradient_length.h"
 #include "models/posterior/observed_pairs.h"
@@ -34,7 +34,7 @@ void for_runs(const UnitBlock& block, std::int64_t begin, const Body& body) {
 BlockPosterior::BlockPosterior(const PosteriorSpec& spec)
     : spec_(spec), blocks_(blocks_of(spec.shape, spec.covariance)), monitor_(spec.checks) {
   const auto available = static_cast<double>(spec.memory > 0 ? spec.memory : available_memory());
-  const double needed = block_bytes(blocks_);
+  const double needed = block_bytes({spec.shape}, spec.covariance);
   if (needed > available) {
     throw InvalidArgument(fmt::format(
         "The {} covariance of {} parameters needs {} of memory, and {} may be used: choose the {} or a "
@@ -43,7 +43,9 @@ BlockPosterior::BlockPosterior(const PosteriorSpec& spec)
         spec.covariance == Covariance::kUnitBlocks ? "last-layer or the diagonal covariance"
                                                    : "diagonal covariance"));
   }
-  directions_ = std::make_shared<const std::vector<double>>(directions());
+  std::vector<std::int64_t> sizes;
+  for (std::int64_t index = 0; index < blocks_.count(); ++index) sizes.push_back(blocks_.block(index).size);
+  directions_ = std::make_shared<const std::vector<double>>(block_directions(sizes));
   roots_ = std::make_shared<Matrix>(blocks_.root_size());
   products_ = *directions_;
   for (double& value : products_) value *= spec.lambda;
@@ -72,21 +74,6 @@ BlockPosterior::BlockPosterior(const BlockPosterior& other)
 
 std::shared_ptr<const Posterior> BlockPosterior::freeze() const {
   return std::shared_ptr<const Posterior>(new BlockPosterior(*this));
-}
-
-std::vector<double> BlockPosterior::directions() const {
-  std::vector<double> all(kBlockProbes * blocks_.parameters());
-  for (std::int64_t probe = 0; probe < kBlockProbes; ++probe) {
-    const std::span<double> of_probe =
-        std::span(all).subspan(probe * blocks_.parameters(), blocks_.parameters());
-    for (std::int64_t index = 0; index < blocks_.count(); ++index) {
-      const UnitBlock block = blocks_.block(index);
-      RngStream draws(make_key({.purpose = Purpose::kProbe}), static_cast<std::uint32_t>(index),
-                      static_cast<std::uint32_t>(probe));
-      draws.unit_vector(of_probe.subspan(block.first, block.size));
-    }
-  }
-  return all;
 }
 
 double* BlockPosterior::writable() {
@@ -162,7 +149,7 @@ double BlockPosterior::drift(ExecutionContext& context) const {
 
 double BlockPosterior::measured_drift(ExecutionContext& context) const {
   const std::int64_t count = blocks_.count();
-  std::vector<double> errors(kBlockProbes * count);
+  std::vector<double> found(energies_.size());
   context.for_blocks(count, 1, [&](std::int64_t index, std::int64_t, int) {
     const UnitBlock block = blocks_.block(index);
     std::vector<double> half(block.size);
@@ -170,17 +157,10 @@ double BlockPosterior::measured_drift(ExecutionContext& context) const {
       blas::gemv(blas::Transpose::kNo, block.size, block.size, 1.0, roots_->data() + block.offset,
                  block.size, products_.data() + probe * blocks_.parameters() + block.first, 0.0,
                  half.data());
-      const double expected = energies_[probe * count + index];
-      const double found = std::inner_product(half.begin(), half.end(), half.begin(), 0.0);
-      errors[probe * count + index] = std::abs(found - expected) / expected;
+      found[probe * count + index] = std::inner_product(half.begin(), half.end(), half.begin(), 0.0);
     }
   });
-  double worst = 0.0;
-  for (const double error : errors) {
-    if (!(error <= worst)) worst = error;
-    if (std::isnan(worst)) break;
-  }
-  return worst;
+  return worst_of_energies(found, energies_);
 }
 
 std::int64_t BlockPosterior::bytes() const {

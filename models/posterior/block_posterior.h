@@ -15,8 +15,8 @@ namespace olrank {
 /// other parameters count as known. Time and memory do not depend on the observed pairs, which are not
 /// kept.
 ///
-/// Drift is measured along a few vectors a = Av, kept next to vᵀAv by adding up: the squared width of a is
-/// aᵀA⁻¹a = vᵀAv. Beyond the bound it warns; nothing is rebuilt, as nothing keeps more digits than roots.
+/// Drift is measured along a few vectors (core/learning/block_probes.h). Beyond the bound it warns; nothing
+/// is rebuilt, as nothing keeps more digits than roots.
 class BlockPosterior : public Posterior {
  public:
   explicit BlockPosterior(const PosteriorSpec& spec);
@@ -42,8 +42,6 @@ class BlockPosterior : public Posterior {
  private:
   using Matrix = AlignedVector<double>;
   BlockPosterior(const BlockPosterior& other);
-  /// The random directions v: for each probe a unit vector for each block. They are always the same.
-  std::vector<double> directions() const;
   /// The roots to write to: copied first if a copy shares them.
   double* writable();
   void add_to_probes(TangentFactors added);

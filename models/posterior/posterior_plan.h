@@ -44,10 +44,9 @@ struct PosteriorBytes {
 
 /// The blocks of a covariance by units or of the last layer.
 UnitBlocks blocks_of(const NetworkShape& shape, Covariance covariance);
-/// Vectors along which such a covariance measures its drift.
-inline constexpr std::int64_t kBlockProbes = 2;
-/// Bytes that it takes at most: its roots are copied while a frozen copy is in use.
-double block_bytes(const UnitBlocks& blocks);
+/// Bytes that it takes at most, whatever it has observed. On the host its roots are copied while a frozen
+/// copy is in use; on a device it has the arrays of a round.
+double block_bytes(const PosteriorLoad& load, Covariance covariance);
 
 /// In dual form.
 PosteriorBytes dual_bytes(const PosteriorLoad& load);

@@ -144,16 +144,15 @@ class RebuildCases {
 
   void add_copies() {
     const auto copied = [&](const std::string& name, double bytes, const auto& copy) {
-      cases_.push_back({.name = "covariance_matrix/" + name,
-                        .parameters = {{"n", n_}},
-                        .bytes = bytes,
-                        .prepare = [*this, copy](Stream) {
-                          const at::Tensor from = at::randn({n_, n_}, options_of(sizes_, at::kDouble));
-                          const at::Tensor to = empty_tensor(sizes_, at::kDouble, {n_, n_});
-                          return alone([=, n = n_](Stream on) {
-                            copy(on, n, data<double>(from), data<double>(to));
-                          });
-                        }});
+      cases_.push_back(
+          {.name = "covariance_matrix/" + name,
+           .parameters = {{"n", n_}},
+           .bytes = bytes,
+           .prepare = [*this, copy](Stream) {
+             const at::Tensor from = at::randn({n_, n_}, options_of(sizes_, at::kDouble));
+             const at::Tensor to = empty_tensor(sizes_, at::kDouble, {n_, n_});
+             return alone([=, n = n_](Stream on) { copy(on, n, data<double>(from), data<double>(to)); });
+           }});
     };
     const double numbers = real(n_) * real(n_);
     copied("copy_matrix", 2.0 * kDoubleBytes * numbers,

@@ -72,7 +72,7 @@ void InducingCovariance::apply_transposed(std::int64_t padded_members, const dou
 void InducingCovariance::begin_append(const ProjectedPairs& pairs) {
   const std::int64_t count = pairs.count;
   const std::int64_t side = GrowingMatrix::padded(pairs.members);
-  applied_.reserve(stream(), padded_rows() * count);
+  applied_.reserve(stream(), most_rows(pairs.members) * count);
   returned_.reserve(stream(), count * side);
   product_.reserve(stream(), count * count);
   apply(side, count, pairs.kernel, 1.0, applied_.data());

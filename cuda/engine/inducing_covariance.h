@@ -22,6 +22,10 @@ class InducingCovariance {
   /// Rows of R.
   std::int64_t rows() const { return settled_ + appended_; }
   std::int64_t padded_rows() const { return GrowingMatrix::padded(rows()); }
+  /// That many and no more, padded, while a dictionary has `members`.
+  std::int64_t most_rows(std::int64_t members) const {
+    return GrowingMatrix::padded(members + DictionaryPolicy::kRows);
+  }
   /// Rows that can be appended before factorise().
   std::int64_t room() const { return DictionaryPolicy::kRows - appended_; }
   const CovarianceStatus* status() const { return status_.get(); }

@@ -42,8 +42,10 @@ class InducingPosterior : public ResidentPosterior {
   void gram(Stream stream, const FactorRows& docs, double* m) override {
     const std::int64_t rows = covariance_.padded_rows();
     kernel_.reserve(stream, dictionary_->padded_members() * docs.docs);
-    applied_.reserve(stream, rows * docs.docs);
-    workspace_.reserve(stream, dual_gram_workspace(rows, docs.docs));
+    const std::int64_t most_rows = covariance_.most_rows(dictionary_->members());
+    applied_.reserve(stream, most_rows * docs.docs);
+    workspace_.reserve(
+        stream, std::max(dual_gram_workspace(rows, docs.docs), dual_gram_workspace(most_rows, docs.docs)));
     dictionary_->find_kernel(docs, m, kernel_.data());
     // M = (s K − λ κᵀRᵀRκ)/λ.
     covariance_.apply(dictionary_->padded_members(), docs.docs, kernel_.data(), std::sqrt(spec_.lambda),

@@ -55,6 +55,10 @@ RankerSettings settings_of(const std::string& name) {
     settings.trainer.optimizer = Optimizer::kGradientDescent;
     settings.trainer.learning_rate = 0.3;
   }
+  if (name == "inducing") {
+    settings.posterior.covariance = Covariance::kInducing;
+    settings.posterior.budget = 6;
+  }
   if (name == "inverse_diagonal") settings.posterior.covariance = Covariance::kDiagonalOfInverse;
   if (name == "nesterov") settings.trainer.optimizer = Optimizer::kNesterov;
   if (name == "adam") {
@@ -129,6 +133,7 @@ const std::vector<std::string> kNames = {"dual",
                                          "diagonal",
                                          "none",
                                          "inverse_diagonal",
+                                         "inducing",
                                          "three_layers",
                                          "theory",
                                          "nesterov",
@@ -152,8 +157,8 @@ const std::vector<std::string> kNames = {"dual",
 /// All of them for one order of threads, one of each kind for the others.
 std::vector<std::string> names_to_compare(bool all) {
   if (all) return kNames;
-  return {"dual",           "dual_recorded",    "three_layers",        "lambdarank",
-          "stops_ensemble", "batched_ensemble", "reference_lambdarank"};
+  return {"dual",     "dual_recorded",  "three_layers",     "lambdarank",
+          "inducing", "stops_ensemble", "batched_ensemble", "reference_lambdarank"};
 }
 
 TEST_P(DeviceRankerTest, MatchesCpu) {
@@ -246,8 +251,8 @@ TEST_P(DeviceRankerTest, StopNormEndsSomeTrainingsEarly) {
 
 TEST_P(DeviceRankerTest, ContinuesToTheSameBitsAfterLoading) {
   for (const std::string name :
-       {"dual", "dual_recorded", "primal", "lambdarank", "expected_ensemble", "batched_ensemble", "shadow",
-        "shadow_dual", "reference_lambdarank", "reference_ensemble"}) {
+       {"dual", "dual_recorded", "primal", "inducing", "lambdarank", "expected_ensemble",
+        "batched_ensemble", "shadow", "shadow_dual", "reference_lambdarank", "reference_ensemble"}) {
     SCOPED_TRACE(name);
     const auto whole = make_on_device(settings_of(name));
     const Course expected = play(*whole, 1, kRounds);
@@ -315,7 +320,7 @@ TEST_P(DeviceRankerTest, RecordsBatchesAgainWhenTheHistoryOutgrowsThem) {
 // Whatever the order of threads: the emulation runs another one, a GPU any.
 TEST_P(DeviceRankerTest, TwoRunsHaveTheSameBits) {
   for (const std::string name :
-       {"dual", "dual_recorded", "primal", "diagonal", "lambdarank", "expected_ensemble",
+       {"dual", "dual_recorded", "primal", "inducing", "diagonal", "lambdarank", "expected_ensemble",
         "batched_ensemble", "reference_lambdarank", "reference_ensemble", "dual_tf32"}) {
     const auto first = make_on_device(settings_of(name));
     const Course expected = play(*first, 1, 4);

@@ -69,6 +69,9 @@ constexpr Decision kDecisions[] = {
     {"covariance_matrix/pair_covariance", kKernel,
      "A of a rebuild, 256 pairs at a time. cuSOLVER factorises and inverts it."},
     {"covariance_matrix/mirror_lower", kKernel, "The other half of A⁻¹, for the library's products."},
+    {"covariance_matrix/copy_matrix", kKernel,
+     "Of inducing covariances that grow: rows get other strides."},
+    {"covariance_matrix/copy_lower", kKernel, "Before and after a library has factorised."},
 
     {"", "covariance by units", ""},
     {"block_covariance/block_rows", kKernel,

@@ -10,6 +10,7 @@
 #include "cuda/engine/diagonal_posterior.h"
 #include "cuda/engine/fresh_factor.h"
 #include "cuda/engine/growing_array.h"
+#include "cuda/engine/inducing_posterior.h"
 #include "cuda/engine/mapped_array.h"
 #include "cuda/engine/posterior_status.h"
 #include "cuda/engine/resident_pairs.h"
@@ -414,7 +415,7 @@ std::unique_ptr<ResidentPosterior> make_resident_posterior(DeviceCovariance cova
     case DeviceCovariance::kDiagonal:
       return make_diagonal_posterior(spec, products.stream());
     case DeviceCovariance::kInducing:
-      break;
+      return make_inducing_posterior(spec, products);
     case DeviceCovariance::kUnitBlocks:
       return make_block_posterior(spec, 0, "unit-blocks", products.stream());
     case DeviceCovariance::kLastLayer:

@@ -48,6 +48,8 @@ class ResidentPosterior {
   virtual bool take_yardstick(Stream) { return false; }
   virtual void drop_yardstick() {}
   virtual std::int64_t pairs() const = 0;
+  /// Pairs that error_of_pair() takes.
+  virtual std::int64_t kept_pairs() const { return pairs(); }
   virtual std::string_view form() const = 0;
   virtual std::int64_t bytes() const = 0;
 
@@ -61,6 +63,7 @@ struct ResidentPosteriorSpec {
   double lambda = 1.0;  // λ
   double scale = 1.0;   // s
   CovarianceChecks checks;
+  std::int64_t budget = 0;  // D, of the inducing covariance
 };
 
 /// Works in the stream of `products`, which must outlive it, and in no other.

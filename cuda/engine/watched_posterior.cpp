@@ -31,7 +31,7 @@ void WatchedPosterior::observe(Stream stream, const FactorRows& docs, double* m,
 double WatchedPosterior::measured_drift(Stream stream) {
   if (!posterior_->can_rebuild()) return posterior_->own_drift(stream);
   return measure_drift(
-      spec_.checks, spec_.shape.parameters(), posterior_->pairs(),
+      spec_.checks, spec_.shape.parameters(), posterior_->kept_pairs(),
       [&](std::span<const double> vector) { return posterior_->error_along(stream, vector); },
       [&](std::int64_t pair) { return posterior_->error_of_pair(stream, pair); });
 }

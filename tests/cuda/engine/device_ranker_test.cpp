@@ -55,6 +55,10 @@ RankerSettings settings_of(const std::string& name) {
     settings.trainer.optimizer = Optimizer::kGradientDescent;
     settings.trainer.learning_rate = 0.3;
   }
+  if (name == "inducing") {
+    settings.posterior.covariance = Covariance::kInducing;
+    settings.posterior.budget = 6;
+  }
   if (name == "inverse_diagonal") settings.posterior.covariance = Covariance::kDiagonalOfInverse;
   if (name == "nesterov") settings.trainer.optimizer = Optimizer::kNesterov;
   if (name == "adam") {
@@ -132,6 +136,7 @@ const std::vector<std::string> kNames = {"dual",
                                          "inverse_diagonal",
                                          "unit_blocks",
                                          "last_layer",
+                                         "inducing",
                                          "three_layers",
                                          "theory",
                                          "nesterov",
@@ -155,7 +160,7 @@ const std::vector<std::string> kNames = {"dual",
 /// All of them for one order of threads, one of each kind for the others.
 std::vector<std::string> names_to_compare(bool all) {
   if (all) return kNames;
-  return {"dual",       "dual_recorded",  "three_layers",     "unit_blocks",
+  return {"dual",       "dual_recorded",  "three_layers",     "unit_blocks",         "inducing",
           "lambdarank", "stops_ensemble", "batched_ensemble", "reference_lambdarank"};
 }
 
@@ -249,9 +254,9 @@ TEST_P(DeviceRankerTest, StopNormEndsSomeTrainingsEarly) {
 }
 
 TEST_P(DeviceRankerTest, ContinuesToTheSameBitsAfterLoading) {
-  for (const std::string name :
-       {"dual", "dual_recorded", "primal", "lambdarank", "expected_ensemble", "batched_ensemble", "shadow",
-        "shadow_dual", "reference_lambdarank", "reference_ensemble", "unit_blocks", "last_layer"}) {
+  for (const std::string name : {"dual", "dual_recorded", "primal", "lambdarank", "expected_ensemble",
+                                 "batched_ensemble", "shadow", "shadow_dual", "reference_lambdarank",
+                                 "reference_ensemble", "unit_blocks", "inducing", "last_layer"}) {
     SCOPED_TRACE(name);
     const auto whole = make_on_device(settings_of(name));
     const Course expected = play(*whole, 1, kRounds);
@@ -318,9 +323,9 @@ TEST_P(DeviceRankerTest, RecordsBatchesAgainWhenTheHistoryOutgrowsThem) {
 
 // Whatever the order of threads: the emulation runs another one, a GPU any.
 TEST_P(DeviceRankerTest, TwoRunsHaveTheSameBits) {
-  for (const std::string name :
-       {"dual", "dual_recorded", "primal", "diagonal", "lambdarank", "expected_ensemble",
-        "batched_ensemble", "reference_lambdarank", "reference_ensemble", "dual_tf32", "unit_blocks"}) {
+  for (const std::string name : {"dual", "dual_recorded", "primal", "diagonal", "lambdarank",
+                                 "expected_ensemble", "batched_ensemble", "reference_lambdarank",
+                                 "reference_ensemble", "dual_tf32", "unit_blocks", "inducing"}) {
     const auto first = make_on_device(settings_of(name));
     const Course expected = play(*first, 1, 4);
 #if defined(OLRANK_KERNELS_EMULATED)

@@ -20,6 +20,9 @@ using SteadyClock = std::chrono::steady_clock;
 
 /// While the learner catches up, it publishes at this interval instead of after every round.
 constexpr std::chrono::milliseconds kPublishInterval{50};
+/// What grows with the state (copies for requests, figures, checkpoints) takes at most a tenth of the time
+/// each.
+constexpr int kRestPerWork = 9;
 
 }  // namespace
 
@@ -148,8 +151,8 @@ void Learner::run() {
     bool more = false;
     try {
       more = !expired && !failed && consume_next();
-      if (!more || SteadyClock::now() - published_at_ >= kPublishInterval) publish();
-      if (round_ - checkpoint_round_ >= settings_.checkpoint_every) try_save_checkpoint(false);
+      if (publish_due(more)) publish();
+      if (checkpoint_due()) save_due_checkpoint();
     } catch (const std::exception& error) {
       const std::string message = fmt::format("Learning stopped after round {}: {}", round_, error.what());
       log_warning("{}", message);
@@ -162,14 +165,15 @@ void Learner::run() {
     const bool idle = failure_ || position_ >= log_.bytes();
     if (stopping_ && (idle || expired)) break;
     if (stopping_ || !idle) continue;
-    if (figures_round_ == round_ || failure_) {
+    if (failure_ || (published_ && figures_round_ == round_)) {
       wake_.wait(lock);
     } else {
-      wake_.wait_until(lock, figures_due_);
+      wake_.wait_until(lock, published_ ? figures_due_ : publish_due_);
     }
   }
   lock.unlock();
   if (failure_) return;  // the state may be mid-round
+  publish();
   if (round_ != checkpoint_round_ || unsaved_) try_save_checkpoint(true);
 }
 
@@ -248,20 +252,26 @@ void Learner::skip(const std::string& reason) {
               reason);
 }
 
-/// Figures such as the drift of a large covariance are slow to compute: spend at most a tenth of the time.
+/// Figures such as the drift of a large covariance are slow to compute.
 bool Learner::refresh_figures() {
   const auto begin = SteadyClock::now();
   if (begin < figures_due_ || figures_round_ == round_) return false;
   figures_ = ranker_->figures(context_);
   figures_round_ = round_;
   const auto end = SteadyClock::now();
-  figures_due_ = end + 9 * (end - begin);
+  figures_due_ = end + kRestPerWork * (end - begin);
   return true;
+}
+
+bool Learner::publish_due(bool more) const {
+  const auto now = SteadyClock::now();
+  return now >= publish_due_ && (!more || now - published_at_ >= kPublishInterval);
 }
 
 void Learner::publish() {
   const bool refreshed = refresh_figures();
   if (published_ && !refreshed) return;
+  const auto begin = SteadyClock::now();
   auto next = std::make_shared<PublishedRanker>();
   next->ranker = ranker_->freeze();
   next->round = round_;
@@ -270,6 +280,7 @@ void Learner::publish() {
   next->figures = figures_;
   published_ = true;
   published_at_ = SteadyClock::now();
+  publish_due_ = published_at_ + kRestPerWork * (published_at_ - begin);
   std::shared_ptr<const PublishedRanker> previous;  // destroyed after the lock: freeing it may be slow
   const std::lock_guard lock(mutex_);
   previous = std::exchange(latest_, std::move(next));
@@ -313,9 +324,22 @@ void Learner::try_save_checkpoint(bool last) {
   }
 }
 
+/// While it catches up, or with a large state, rounds alone would have it save most of the time.
+bool Learner::checkpoint_due() const {
+  return round_ - checkpoint_round_ >= settings_.checkpoint_every && SteadyClock::now() >= checkpoint_due_;
+}
+
+void Learner::save_due_checkpoint() {
+  const auto begin = SteadyClock::now();
+  try_save_checkpoint(false);
+  const auto end = SteadyClock::now();
+  checkpoint_due_ = end + kRestPerWork * (end - begin);
+}
+
 void Learner::answer(Request& request) {
   try {
     if (request.checkpoint) save_checkpoint();
+    if (!failure()) publish();  // so that who knows the round can ask for its lists
     request.answer.set_value(present_state());
   } catch (...) {
     request.answer.set_exception(std::current_exception());

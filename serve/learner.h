@@ -95,6 +95,7 @@ class Learner {
   bool consume_next();
   void learn(const FeedbackRecord& record);
   void skip(const std::string& reason);
+  bool publish_due(bool more) const;
   void publish();
   bool refresh_figures();
   void answer(Request& request);
@@ -103,6 +104,8 @@ class Learner {
   /// Logs a failure instead of throwing: the log holds everything, so a missing checkpoint only costs the
   /// next start time. Of failures in a row it logs the first, and the one at the end.
   void try_save_checkpoint(bool last);
+  bool checkpoint_due() const;
+  void save_due_checkpoint();
   State request(bool checkpoint);
 
   std::unique_ptr<OnlineRanker> ranker_;
@@ -119,8 +122,9 @@ class Learner {
   std::string last_check_;  // of the last record learned
   bool outdated_ = false;   // the checkpoint file, whose loss is accepted
   std::uint64_t round_ = 0;
-  std::uint64_t checkpoint_round_ = 0;  // of the last attempt
-  bool unsaved_ = false;                // it failed
+  std::uint64_t checkpoint_round_ = 0;                    // of the last attempt
+  bool unsaved_ = false;                                  // it failed
+  std::chrono::steady_clock::time_point checkpoint_due_;  // limits the time spent on them
   std::int64_t position_ = 0;
   std::int64_t pairs_ = 0;
   std::uint64_t skipped_ = 0;
@@ -129,6 +133,7 @@ class Learner {
   std::chrono::steady_clock::time_point figures_due_;  // limits the time spent on figures
   bool published_ = false;                             // whether latest_ is up to date
   std::chrono::steady_clock::time_point published_at_;
+  std::chrono::steady_clock::time_point publish_due_;  // limits the time spent on copies
 
   mutable std::mutex mutex_;
   std::condition_variable wake_;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
@@ -96,14 +97,13 @@ TEST(Learner, LearnsTheSameLiveAndFromTheLog) {
   EXPECT_EQ(state.fingerprint, uninterrupted(kRounds).fingerprint);
 }
 
-/// Cannot learn every tenth round.
-class StumblingRanker : public OnlineRanker {
+/// A served ranker behind calls that a test may change.
+class WrappedRanker : public OnlineRanker {
  public:
   RankedList rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) override {
     return ranker_->rank(context, query, round);
   }
   LearnReport learn(RoundContext& context, const Feedback& feedback) override {
-    if (feedback.round % 10 == 0) throw NumericError("The loss is inf.");
     return ranker_->learn(context, feedback);
   }
   void describe(const QueryDocs&, bool, RoundDetail&) override {}
@@ -122,6 +122,62 @@ class StumblingRanker : public OnlineRanker {
  private:
   std::unique_ptr<OnlineRanker> ranker_ = make_served();
 };
+
+/// Cannot learn every tenth round.
+class StumblingRanker : public WrappedRanker {
+ public:
+  LearnReport learn(RoundContext& context, const Feedback& feedback) override {
+    if (feedback.round % 10 == 0) throw NumericError("The loss is inf.");
+    return WrappedRanker::learn(context, feedback);
+  }
+};
+
+/// Takes 10 ms to copy, and as long to save.
+class LargeRanker : public WrappedRanker {
+ public:
+  static constexpr std::chrono::milliseconds kTime{10};
+  static inline std::atomic<int> frozen = 0;
+  static inline std::atomic<int> saved = 0;
+
+  std::shared_ptr<const FrozenRanker> freeze() const override {
+    ++frozen;
+    std::this_thread::sleep_for(kTime);
+    return WrappedRanker::freeze();
+  }
+  void save(StateWriter& state) const override {
+    ++saved;
+    std::this_thread::sleep_for(kTime);
+    WrappedRanker::save(state);
+  }
+};
+
+TEST(Learner, SpendsMostOfItsTimeLearningHoweverLargeTheState) {
+  const TemporaryFolder folder;
+  FeedbackLog log(folder / "log", 1);
+  Learner learner(std::make_unique<LargeRanker>(), log, settings_in(folder, 1));
+  LargeRanker::frozen = LargeRanker::saved = 0;
+  const auto begin = std::chrono::steady_clock::now();
+  learner.start();
+  for (int number = 1; number <= 100; ++number) {
+    fill(log, number, number);
+    std::this_thread::sleep_for(std::chrono::milliseconds(3));
+  }
+  const int frozen = LargeRanker::frozen;
+  const int saved = LargeRanker::saved;
+  const auto took = std::chrono::steady_clock::now() - begin;
+  // One at once, and then one in each tenfold of its time at most.
+  EXPECT_LE(frozen, 2 + took / (10 * LargeRanker::kTime));
+  EXPECT_LE(saved, 2 + took / (10 * LargeRanker::kTime));
+  EXPECT_GE(frozen, 2);
+  wait_for_round(learner, 100);
+  fill(log, 101, 101);
+  EXPECT_GE(learner.state().round, 100U);
+  EXPECT_EQ(learner.latest()->round, learner.state().round);  // who asks for the state gets its lists
+  learner.stop(seconds(20));
+  EXPECT_EQ(learner.latest()->round, 101U);
+  Learner resumed(make_served(), log, settings_in(folder));
+  EXPECT_EQ(resumed.restored_round(), 101U);
+}
 
 TEST(Learner, SkipsAndCountsFeedbackThatCannotBeLearned) {
   const ExpectedWarnings warnings;

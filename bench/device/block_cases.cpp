@@ -73,32 +73,30 @@ class BlockCases {
     const double of_rows = 2.0 * docs_ * numbers_;
     const double of_gram = 2.0 * p_ * triangle_;
     const double row_bytes = rows_bytes(shape_of(sizes_), docs_) + kDoubleBytes * numbers_;
-    cases_.push_back({.name = "block_covariance/block_rows",
-                      .parameters = parameters(),
-                      .operations = of_rows,
-                      .bytes = row_bytes + kDoubleBytes * docs_ * p_,
-                      .least_share = kWantedShare,
-                      .prepare = [sizes = sizes_](Stream stream) {
-                        const auto query = std::make_shared<Blocks>(sizes, stream);
-                        return compared(
-                            [=](Stream on) { query->find_rows(on); },
-                            [=] { return query->rows_in_libtorch(); },
-                            [=](const at::Tensor& other) { return disagreement_of(query->w, other); },
-                            kGramTolerance);
-                      }});
-    cases_.push_back({.name = "block_covariance/block_gram",
-                      .parameters = parameters(),
-                      .operations = of_gram,
-                      .bytes = kDoubleBytes * (docs_ * p_ + triangle_),
-                      .least_share = kWantedShare,
-                      .prepare = [sizes = sizes_](Stream stream) {
-                        const auto query = std::make_shared<Blocks>(sizes, stream);
-                        return compared(
-                            [=](Stream on) { query->gram_of_rows(on); },
-                            [=] { return query->gram_in_libtorch(); },
-                            [=](const at::Tensor& other) { return query->gram_disagreement(other); },
-                            kGramTolerance);
-                      }});
+    cases_.push_back(
+        {.name = "block_covariance/block_rows",
+         .parameters = parameters(),
+         .operations = of_rows,
+         .bytes = row_bytes + kDoubleBytes * docs_ * p_,
+         .least_share = kWantedShare,
+         .prepare = [sizes = sizes_](Stream stream) {
+           const auto query = std::make_shared<Blocks>(sizes, stream);
+           return compared(
+               [=](Stream on) { query->find_rows(on); }, [=] { return query->rows_in_libtorch(); },
+               [=](const at::Tensor& other) { return disagreement_of(query->w, other); }, kGramTolerance);
+         }});
+    cases_.push_back(
+        {.name = "block_covariance/block_gram",
+         .parameters = parameters(),
+         .operations = of_gram,
+         .bytes = kDoubleBytes * (docs_ * p_ + triangle_),
+         .least_share = kWantedShare,
+         .prepare = [sizes = sizes_](Stream stream) {
+           const auto query = std::make_shared<Blocks>(sizes, stream);
+           return compared(
+               [=](Stream on) { query->gram_of_rows(on); }, [=] { return query->gram_in_libtorch(); },
+               [=](const at::Tensor& other) { return query->gram_disagreement(other); }, kGramTolerance);
+         }});
     cases_.push_back({.name = "widths/unit-blocks",
                       .parameters = parameters(),
                       .operations = of_rows + of_gram,
@@ -114,24 +112,22 @@ class BlockCases {
   /// With so small a scale that repeats do not change the magnitude.
   void add_update() {
     const double k = real(kRoundPairs);
-    cases_.push_back({.name = "block_covariance/update_block_roots",
-                      .parameters = {{"k", kRoundPairs}, {"m", sizes_.width}, {"d", sizes_.features}},
-                      .operations = 4.0 * k * numbers_,
-                      .bytes = 2.0 * kDoubleBytes * numbers_,
-                      .least_share = kWantedShare,
-                      .prepare = [sizes = sizes_](Stream stream) {
-                        const auto query = std::make_shared<Blocks>(sizes, stream);
-                        const at::Tensor work = empty_tensor(
-                            sizes, at::kDouble,
-                            {device::update_block_roots_workspace(query->blocks, kRoundPairs)});
-                        return alone([=](Stream on) {
-                          device::update_block_roots(on, query->blocks, query->docs->view(),
-                                                     data<double>(query->w), query->pair_list(),
-                                                     kRoundPairs, 1e-12, data<double>(work),
-                                                     data<double>(query->roots), query->kept_probes(),
-                                                     query->state());
-                        });
-                      }});
+    cases_.push_back(
+        {.name = "block_covariance/update_block_roots",
+         .parameters = {{"k", kRoundPairs}, {"m", sizes_.width}, {"d", sizes_.features}},
+         .operations = 4.0 * k * numbers_,
+         .bytes = 2.0 * kDoubleBytes * numbers_,
+         .least_share = kWantedShare,
+         .prepare = [sizes = sizes_](Stream stream) {
+           const auto query = std::make_shared<Blocks>(sizes, stream);
+           const at::Tensor work = empty_tensor(
+               sizes, at::kDouble, {device::update_block_roots_workspace(query->blocks, kRoundPairs)});
+           return alone([=](Stream on) {
+             device::update_block_roots(on, query->blocks, query->docs->view(), data<double>(query->w),
+                                        query->pair_list(), kRoundPairs, 1e-12, data<double>(work),
+                                        data<double>(query->roots), query->kept_probes(), query->state());
+           });
+         }});
   }
 
   void add_checks() {

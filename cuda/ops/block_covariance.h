@@ -8,8 +8,9 @@
 #include "cuda/ops/relu_layers.h"
 
 // The device version of core/ops/block_covariance.h: a covariance that is block-diagonal by unit, A_u = λI
-// + scale · Σ_s g_{s,u} g_{s,u}ᵀ, kept as square roots of the inverses, A_u⁻¹ = S_uᵀ S_u, in double.
-// Nothing is squared before it is factorised, so that no block becomes indefinite.
+// + scale · Σ_s g_{s,u} g_{s,u}ᵀ, kept as roots of the inverses, A_u⁻¹ = S_uᵀ S_u, in double. Roots are
+// full, not triangular as on the CPU, so that all pairs of a round enter in one pass without a chain of
+// rows. Nothing is squared before it is factorised, so that no block becomes indefinite.
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
 /// Where the blocks are, as a kernel argument: of the units of the layers from first_layer on.
@@ -82,8 +83,9 @@ constexpr std::int64_t kMostPairsOfBlocks = 32;
 std::int64_t update_block_roots_workspace(const BlockTable& blocks, std::int64_t pairs);
 
 /// The roots after pairs of documents that w was computed for: with U = S Γᵀ, a difference of w's rows, and
-/// I + UᵀU = L Lᵀ, S ← S − U (L + I)⁻ᵀ L⁻¹ Uᵀ S. Fails, with the roots unchanged, only if numbers are not
-/// finite. Blocks whose unit is inactive for all pairs are not touched.
+/// I + UᵀU = L Lᵀ, S ← S − U (L + I)⁻ᵀ L⁻¹ Uᵀ S (Andrews, "A square root formulation of the Kalman
+/// covariance equations", AIAA Journal 6(6), 1968). Fails, with the roots unchanged, only if numbers are
+/// not finite. Blocks whose unit is inactive for all pairs are not touched.
 void update_block_roots(Stream stream, const BlockTable& blocks, const FactorRows& rows, const double* w,
                         const PreferencePair* pairs, std::int64_t count, double scale, double* workspace,
                         double* roots, const BlockProbes& probes, CovarianceStatus* status);

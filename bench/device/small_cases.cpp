@@ -262,8 +262,8 @@ class SmallCases {
                         const at::Tensor state = uploaded(sizes, std::vector<device::CurvatureState>(1));
                         const at::Tensor step = empty_tensor(sizes, at::kDouble, {1});
                         return alone([=](Stream on) {
-                          device::step_from_curvature(on, data<device::CurvatureState>(state), 1.0, 2.0,
-                                                      data<double>(step));
+                          device::step_from_curvature(on, data<device::CurvatureState>(state), 1.0, 1.0,
+                                                      2.0, data<double>(step));
                         });
                       }});
   }

@@ -9,6 +9,7 @@
 #include "core/device/training_kernel.h"
 #include "core/explore/certainty_policy.h"
 #include "core/learning/covariance_checks.h"
+#include "core/learning/retraining.h"
 #include "core/ops/optimizer_step.h"
 #include "core/ops/precision.h"
 #include "core/ops/relu_network.h"
@@ -72,12 +73,14 @@ struct DeviceTrainingSpec {
   Precision precision = Precision::kFloat32;  // of products; the losses of J steps are always in float32
   double stop_gradient_norm = 0.0;            // per pair; ends a training before its J steps; 0: never
   std::optional<DeviceMiniBatches> mini_batches;
+  RetrainingRule retraining;   // the host decides by it; not with mini-batches or LambdaRank
   bool weigh_by_ndcg = false;  // LambdaRank
   MemberSchedule schedule = MemberSchedule::kAuto;
   TrainingKernel kernel = TrainingKernel::kAuto;
 };
 
-/// Noise that the members of an ensemble add to their labels, drawn again every round.
+/// Noise that the members of an ensemble add to their labels, drawn again at every training on the whole
+/// history.
 struct DeviceNoiseSpec {
   double deviation = 0.0;           // ν
   std::span<const PhiloxKey> keys;  // [members] unless ν = 0

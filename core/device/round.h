@@ -5,6 +5,8 @@
 
 #include "core/data/feature_matrix.h"
 #include "core/explore/certain_orders.h"
+#include "core/learning/retraining.h"
+#include "core/learning/sampled_term.h"
 #include "core/online/preference_pair.h"
 #include "core/ops/pair_training.h"
 
@@ -34,7 +36,15 @@ struct DeviceComparison {
   std::span<const double> exact_sq;  // w² by the shadow, [shown × shown]
 };
 
-/// What a round adds to the history. The host keeps the index of documents and pairs.
+/// The pairs that a round trains on in the place of the whole history.
+struct DeviceSample {
+  std::span<const std::int64_t> docs;  // numbers within the training part
+  std::span<const PairTerm> terms;     // of their places in `docs`; weights and labels come from `sources`
+  std::span<const SampledTerm> sources;
+};
+
+/// What a round adds to the history, and what it then trains on. The host keeps the index of documents and
+/// pairs, and draws samples.
 struct DeviceUpdate {
   struct Term {
     std::int32_t index = 0;
@@ -42,6 +52,10 @@ struct DeviceUpdate {
   };
 
   std::uint32_t round = 0;
+  /// In which round the noise of labels was drawn: this one where the whole history is trained on.
+  std::uint32_t noise_round = 0;
+  TrainingExtent extent = TrainingExtent::kHistory;
+  DeviceSample sample;  // for kSample
   DeviceQuery query;
   std::span<const PreferencePair> pairs;
   std::int64_t observed = 0;                      // n, these pairs included

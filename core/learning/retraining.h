@@ -12,6 +12,9 @@ struct RetrainingRule {
   double growth = 0.05;           // share of new terms that makes a training on the whole history due
   std::int64_t replay_steps = 4;  // of a round between two such trainings; 0: none
   std::int64_t replay = 256;      // pairs drawn from the history for these steps
+
+  /// Whether some rounds train on a sample of the history.
+  bool replays() const { return retrain == Retrain::kGrowth && replay_steps > 0; }
 };
 
 /// What a round trains on.

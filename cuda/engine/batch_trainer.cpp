@@ -32,7 +32,7 @@ BatchTrainer::BatchTrainer(const DeviceNetworkSpec& spec, float* theta, Products
       first_moment_(gradient_.size()),
       second_moment_(spec.training.optimizer == Optimizer::kAdam ? gradient_.size() : 0),
       noise_keys_(spec.noise.keys),
-      round_(1),
+      noise_round_(1),
       cursors_(spec.members),
       places_(spec.members),
       member_streams_(products.plans(), spec.members) {}
@@ -109,7 +109,7 @@ bool BatchTrainer::make_corrections(std::int64_t steps) {
 
 void BatchTrainer::train(const ResidentHistory& history) {
   make_room(history);
-  copy_bytes(stream_, round_.data(), history.latest().round, sizeof(std::uint32_t));
+  copy_bytes(stream_, noise_round_.data(), history.latest().noise_round, sizeof(std::uint32_t));
   copy_bytes(stream_, before_.data(), theta_, static_cast<std::size_t>(before_.size()) * sizeof(float));
   for (std::int64_t member = 0; member < spec_.members; ++member)
     set_step(member, spec_.training.learning_rate);
@@ -151,8 +151,8 @@ void BatchTrainer::start(const ResidentHistory& history) {
       step_rates(1, spec_.training.mini_batches->decay / static_cast<double>(observed)), cursors_.data());
   if (spec_.noise.deviation > 0.0) {
     member_streams_.run(products_, [&](Products& products, std::int64_t member) {
-      perturb_labels(products.stream(), all.terms, all.count, 1, noise_keys_.data() + member, round_.data(),
-                     spec_.noise.deviation, places_[member].labels.data());
+      perturb_labels(products.stream(), all.terms, all.count, 1, noise_keys_.data() + member,
+                     noise_round_.data(), spec_.noise.deviation, places_[member].labels.data());
     });
   }
   for (std::int64_t epoch = 0; epoch < spec_.training.mini_batches->epochs; ++epoch) {

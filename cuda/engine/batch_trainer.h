@@ -32,6 +32,7 @@ class BatchTrainer : public ResidentTrainer {
   bool can_repeat(const Outcome& outcome, int repeats) const override;
   void repeat(const ResidentHistory& history, std::int64_t member, int repeats) override;
   Divergence find_divergence(const ResidentHistory& history) override;
+  std::int64_t latest_steps() const override { return spec_.training.steps; }
   /// The first loss that has exploded and the number of its step; else 0.
   const double* outcome() const override { return outcome_.data(); }
   bool has_steps() const override { return false; }
@@ -86,7 +87,7 @@ class BatchTrainer : public ResidentTrainer {
   DeviceArray<double> first_moment_;
   DeviceArray<double> second_moment_;
   DeviceArray<PhiloxKey> noise_keys_;
-  DeviceArray<std::uint32_t> round_;
+  DeviceArray<std::uint32_t> noise_round_;
   std::int64_t incidence_pairs_ = 0;  // of the largest batch so far
   DeviceArray<std::int32_t> incidence_offsets_;
   DeviceArray<std::int32_t> incidence_ends_;

@@ -33,7 +33,7 @@ PackedUpdate lay_out(Sections& sections, const DeviceUpdate& update, std::span<c
     return reinterpret_cast<const T*>(device + sections.add(values));
   };
   PackedUpdate packed;
-  packed.round = place(std::span(&update.round, 1));
+  packed.noise_round = place(std::span(&update.noise_round, 1));
   packed.observed = place(std::span(&update.observed, 1));
   packed.pairs = place(update.pairs);
   packed.new_docs = place(update.new_docs);
@@ -42,6 +42,9 @@ PackedUpdate lay_out(Sections& sections, const DeviceUpdate& update, std::span<c
   packed.examined = place(update.examined);
   packed.clicks = place(update.clicks);
   packed.order = place(update.order);
+  packed.sample_docs = place(update.sample.docs);
+  packed.sample_terms = place(update.sample.terms);
+  packed.sample_sources = place(update.sample.sources);
   packed.ends = place(ends);
   return packed;
 }

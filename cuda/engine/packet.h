@@ -11,7 +11,7 @@ namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
 /// Where an update's arrays are on the device until the next update.
 struct PackedUpdate {
-  const std::uint32_t* round = nullptr;
+  const std::uint32_t* noise_round = nullptr;
   const std::int64_t* observed = nullptr;
   const PreferencePair* pairs = nullptr;
   const std::int64_t* new_docs = nullptr;
@@ -20,6 +20,9 @@ struct PackedUpdate {
   const std::int32_t* examined = nullptr;
   const std::uint8_t* clicks = nullptr;
   const std::int32_t* order = nullptr;
+  const std::int64_t* sample_docs = nullptr;
+  const PairTerm* sample_terms = nullptr;
+  const SampledTerm* sample_sources = nullptr;
   const std::int32_t* ends = nullptr;  // [2]: the numbers of examined documents and of observations so far
 };
 

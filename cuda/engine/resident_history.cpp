@@ -5,20 +5,11 @@
 #include <vector>
 
 #include "core/math/dcg.h"
+#include "cuda/engine/padded_size.h"
 #include "cuda/ops/history_update.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
-
-constexpr int kNothing = 0xFF;  // as bytes of an integer: −1
-
-/// The first size of the series 32, 64, … that is at least `needed`; steps are an eighth, rounded up to 32.
-std::int64_t bucket_of(std::int64_t needed) {
-  constexpr std::int64_t kStep = 32;
-  std::int64_t size = kStep;
-  while (size < needed) size += (size / 8 + kStep - 1) / kStep * kStep;
-  return size;
-}
 
 std::vector<double> discounts_of(std::int64_t ranks) {
   std::vector<double> discounts;
@@ -34,23 +25,25 @@ std::size_t bytes_of(std::int64_t count) {
 
 }  // namespace
 
-ResidentHistory::ResidentHistory(std::int64_t features, Keeps keeps, std::int64_t most_docs)
+ResidentHistory::ResidentHistory(std::int64_t features, Keeps keeps, std::int64_t most_docs,
+                                 std::int64_t replay)
     : features_(features),
       keeps_observations_(keeps != Keeps::kTerms),
       keeps_lists_(keeps == Keeps::kLists),
+      sample_(features, replay),
       discounts_(std::span<const double>(discounts_of(keeps_lists_ ? most_docs : 0))) {}
 
 void ResidentHistory::make_room(Stream stream, const Counts& wanted) {
-  bucket_ = {bucket_of(wanted.docs), bucket_of(wanted.terms), bucket_of(wanted.observations),
-             bucket_of(wanted.impressions)};
+  bucket_ = {padded_size(wanted.docs), padded_size(wanted.terms), padded_size(wanted.observations),
+             padded_size(wanted.impressions)};
   bool moved = values_.reserve(stream, bucket_.docs * features_, counts_.docs * features_);
-  moved |= terms_.reserve(stream, bucket_.terms, counts_.terms, kNothing);
+  moved |= terms_.reserve(stream, bucket_.terms, counts_.terms, kPaddingByte);
   moved |= incidence_offsets_.reserve(stream, bucket_.docs + 1);
   moved |= incidence_ends_.reserve(stream, 2 * bucket_.terms);
   words_.reserve(stream, std::max(incidence_workspace(bucket_.docs, bucket_.terms),
                                   bucket_.terms + bucket_.observations));
   if (keeps_observations_)
-    moved |= observations_.reserve(stream, bucket_.observations, counts_.observations, kNothing);
+    moved |= observations_.reserve(stream, bucket_.observations, counts_.observations, kPaddingByte);
   if (keeps_lists_) {
     moved |= doc_numbers_.reserve(stream, bucket_.docs, counts_.docs);
     moved |= group_offsets_.reserve(stream, bucket_.terms + 1);
@@ -58,8 +51,8 @@ void ResidentHistory::make_room(Stream stream, const Counts& wanted) {
     // A padding impression ends before it begins, so that kernels find it empty.
     const bool is_first = first_doc_.capacity() == 0;
     const std::int64_t ends = is_first ? 0 : counts_.impressions + 1;
-    moved |= first_doc_.reserve(stream, bucket_.impressions + 1, ends, kNothing);
-    moved |= first_pair_.reserve(stream, bucket_.impressions + 1, ends, kNothing);
+    moved |= first_doc_.reserve(stream, bucket_.impressions + 1, ends, kPaddingByte);
+    moved |= first_pair_.reserve(stream, bucket_.impressions + 1, ends, kPaddingByte);
     if (is_first) {
       fill_bytes(stream, first_doc_.data(), 0, sizeof(std::int32_t));
       fill_bytes(stream, first_pair_.data(), 0, sizeof(std::int32_t));
@@ -103,7 +96,9 @@ void ResidentHistory::add(Stream stream, const DeviceUpdate& update, const float
   counts_ = wanted;
   observed_ = update.observed;
   latest_docs_outgrow_ = update.docs_outgrow;
-  index_terms(stream);
+  latest_extent_ = update.extent;
+  if (latest_extent_ == TrainingExtent::kHistory) index_terms(stream);
+  if (latest_extent_ == TrainingExtent::kSample) sample_.fill(stream, update, latest_, train);
 }
 
 void ResidentHistory::index_terms(Stream stream) {
@@ -134,7 +129,7 @@ std::int64_t ResidentHistory::bytes() const {
   return values_.bytes() + terms_.bytes() + incidence_offsets_.bytes() + incidence_ends_.bytes() +
          words_.bytes() + doc_numbers_.bytes() + observations_.bytes() + group_offsets_.bytes() +
          group_items_.bytes() + first_doc_.bytes() + first_pair_.bytes() + examined_.bytes() +
-         clicks_.bytes();
+         clicks_.bytes() + sample_.bytes();
 }
 
 void ResidentHistory::restore(Stream stream, const DeviceHistory& history) {
@@ -148,7 +143,7 @@ void ResidentHistory::restore(Stream stream, const DeviceHistory& history) {
   counts_ = {};
   make_room(stream, counts);
   const auto forget = [&](auto& array) {
-    fill_bytes(stream, array.data(), kNothing, static_cast<std::size_t>(array.bytes()));
+    fill_bytes(stream, array.data(), kPaddingByte, static_cast<std::size_t>(array.bytes()));
   };
   fill_bytes(stream, values_.data(), 0, static_cast<std::size_t>(values_.bytes()));
   forget(terms_);

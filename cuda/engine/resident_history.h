@@ -6,6 +6,7 @@
 #include "core/device/round.h"
 #include "cuda/engine/growing_array.h"
 #include "cuda/engine/packet.h"
+#include "cuda/engine/resident_sample.h"
 #include "cuda/ops/ndcg_weights.h"
 #include "cuda/ops/pair_training.h"
 
@@ -29,9 +30,11 @@ class ResidentHistory {
   /// What is kept in addition to folded pairs: nothing, every pair, or every pair and its list.
   enum class Keeps { kTerms, kObservations, kLists };
 
-  ResidentHistory(std::int64_t features, Keeps keeps, std::int64_t most_docs);
+  /// `replay` pairs are drawn from the history for rounds that do not train on all of it.
+  ResidentHistory(std::int64_t features, Keeps keeps, std::int64_t most_docs, std::int64_t replay = 0);
 
-  /// Adds a round's update; `train` holds the documents that it names, on the device.
+  /// Adds a round's update, and takes its sample; `train` holds the documents that both name, on the
+  /// device.
   void add(Stream stream, const DeviceUpdate& update, const float* train);
   /// Grows whenever an array that recorded graphs point into has moved.
   std::int64_t moves() const { return moves_; }
@@ -39,10 +42,14 @@ class ResidentHistory {
 
   std::int64_t observed() const { return observed_; }
   bool latest_docs_outgrow() const { return latest_docs_outgrow_; }
+  /// What the latest round trains on, and its sample.
+  TrainingExtent latest_extent() const { return latest_extent_; }
+  const ResidentSample& sample() const { return sample_; }
   /// The latest update, valid until the next one.
   const PackedUpdate& latest() const { return latest_; }
   std::int64_t bytes() const;
 
+  /// Of the latest training on all of it; terms that came later are not yet indexed.
   PairHistoryView view() const;
   ImpressionView impressions() const;
   const PairObservation* observations() const { return observations_.data(); }
@@ -72,6 +79,7 @@ class ResidentHistory {
   Counts counts_;
   std::int64_t observed_ = 0;
   bool latest_docs_outgrow_ = false;
+  TrainingExtent latest_extent_ = TrainingExtent::kHistory;
   Bucket bucket_;
   std::int64_t moves_ = 0;
 
@@ -82,6 +90,7 @@ class ResidentHistory {
   GrowingArray<std::int32_t> words_;  // workspace
 
   GrowingArray<PairObservation> observations_;
+  ResidentSample sample_;
 
   // For LambdaRank.
   DeviceArray<double> discounts_;

@@ -81,7 +81,8 @@ ResidentNetwork::ResidentNetwork(const DeviceNetworkSpec& spec)
       theta_(spec.first),
       rule_(std::span<const CertaintyRule>(std::array{spec.certainty.policy.rule(0.0, 0.0)})),
       view_(spec, train_.data()),
-      history_(spec.shape.inputs, kept_by(spec), spec.data.most_docs),
+      history_(spec.shape.inputs, kept_by(spec), spec.data.most_docs,
+               spec.training.retraining.replays() ? spec.training.retraining.replay : 0),
       posterior_(spec.posterior.covariance, posterior_spec(spec), products_),
       trainer_(make_trainer(spec, theta_.data(), products_)),
       outcome_(spec.share ? ResidentTrainer::kOutcomes * spec.share->members() : 0),
@@ -146,7 +147,7 @@ DeviceOrders ResidentNetwork::score_query(DeviceQuery query) {
 
 void ResidentNetwork::finish_training() {
   use_device(spec_.device);
-  if (!training_unchecked_) return;
+  if (!update_unchecked_) return;
   do {
     if (gather_) gather(stream_.get(), {});
     view_.fetch_figures(stream_.get(), posterior_.status(), outcome());
@@ -164,6 +165,7 @@ bool ResidentNetwork::validate_or_retry() {
     return true;
   }
   negative_seen_ = view_.figures().health.negative;
+  update_unchecked_ = false;
   return false;
 }
 
@@ -202,8 +204,8 @@ bool ResidentNetwork::validate_training() {
 
 void ResidentNetwork::report_divergence() {
   ResidentTrainer::Divergence found = trainer_->find_divergence(history_);
-  if (gather_) found = first_divergence(*spec_.share->group(), found, spec_.training.steps);
-  training_unchecked_ = false;
+  if (gather_) found = first_divergence(*spec_.share->group(), found, trainer_->latest_steps());
+  training_unchecked_ = update_unchecked_ = false;
   scored_ = false;
   std::optional<double> lambda;
   if (!spec_.training.mini_batches) lambda = spec_.posterior.lambda;
@@ -264,13 +266,16 @@ void ResidentNetwork::learn(const DeviceUpdate& update) {
     timeline_.mark(stream, "shadow");
     shadow_->observe(stream, view_.rows(), pairs, count);
   }
-  timeline_.mark(stream, "train");
-  trainer_->train(history_);
+  if (update.extent != TrainingExtent::kNothing) {
+    timeline_.mark(stream, "train");
+    trainer_->train(history_);
+    training_unchecked_ = true;
+    repeats_ = 0;
+  }
   timeline_.mark(stream, "");
   round_ = update.round;
   scored_ = false;
-  training_unchecked_ = true;
-  repeats_ = 0;
+  update_unchecked_ = true;
   posterior_.check_drift(stream);
   if (shadow_) shadow_->posterior().check_drift(stream);
 }

@@ -44,7 +44,7 @@ class ResidentNetwork : public DeviceNetwork {
   NetworkStack networks() const { return {spec_.shape, theta_.data(), spec_.members}; }
   bool by_vote() const { return spec_.certainty.by_vote; }
   void start_scoring(DeviceQuery query);
-  /// Waits until the latest training is validated.
+  /// Waits until what the latest update started is validated.
   void finish_training();
   /// Validates what the latest fetch brought to the host. Returns whether something was repeated, so that
   /// the fetch has to be repeated too.
@@ -94,7 +94,8 @@ class ResidentNetwork : public DeviceNetwork {
   std::vector<double> own_sq_;
 
   bool scored_ = false;               // view_ holds a query scored at the current parameters
-  bool training_unchecked_ = false;   // the latest training has not been validated
+  bool update_unchecked_ = false;     // what the latest update started has not been validated
+  bool training_unchecked_ = false;   // that includes a training
   int repeats_ = 0;                   // how often it was repeated
   std::uint32_t round_ = 0;           // of the latest update
   std::uint64_t lost_widths_ = 0;     // at the latest answer

@@ -16,7 +16,7 @@ class ResidentTrainer {
   ResidentTrainer(const ResidentTrainer&) = delete;
   ResidentTrainer& operator=(const ResidentTrainer&) = delete;
 
-  /// Starts a training on the current history.
+  /// Starts a training on the current history, or on its sample.
   virtual void train(const ResidentHistory& history) = 0;
   /// The outcome of a member's latest training: a number, and the loss before and after.
   struct Outcome {
@@ -36,6 +36,8 @@ class ResidentTrainer {
     double loss = 0.0;
   };
   virtual Divergence find_divergence(const ResidentHistory& history) = 0;
+  /// The steps of the latest training, unless it ended early.
+  virtual std::int64_t latest_steps() const = 0;
 
   /// The outcome of the latest training, on the device: per member a number, the loss before and the loss
   /// after, [kOutcomes × members].

@@ -7,6 +7,7 @@
 #include "core/random/rng_stream.h"
 #include "cuda/engine/training_kernel_choice.h"
 #include "cuda/ops/ndcg_weights.h"
+#include "cuda/ops/replay.h"
 #include "cuda/ops/tangent_factors.h"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
@@ -25,8 +26,8 @@ std::vector<double> first_eigenvector(std::int64_t parameters) {
 std::vector<StepRates> rates_of(const DeviceNetworkSpec& spec) {
   std::vector<StepRates> rates;
   if (spec.training.optimizer != Optimizer::kAdam) return rates;
-  for (std::int64_t number = 1; number <= spec.training.steps; ++number)
-    rates.push_back(step_rates(number, 0.0));
+  const std::int64_t most = std::max(spec.training.steps, spec.training.retraining.replay_steps);
+  for (std::int64_t number = 1; number <= most; ++number) rates.push_back(step_rates(number, 0.0));
   return rates;
 }
 
@@ -57,18 +58,33 @@ StackedTrainer::StackedTrainer(const DeviceNetworkSpec& spec, float* theta, Prod
       eigenvectors_(std::span<const double>(std::vector<double>(spec.members * parameters_))),
       curvatures_(std::span<const CurvatureState>(std::vector<CurvatureState>(spec.members))),
       noise_keys_(spec.noise.keys),
-      round_(1),
+      noise_round_(1),
       observed_(1),
+      reference_(if_wanted(spec.training.retraining.replays(), before_.size())),
+      reference_gradient_(reference_.size()),
+      linear_(reference_.size()),
       member_streams_(products.plans(), spec.members) {}
 
+void StackedTrainer::Recordings::forget() {
+  trained = 0;
+  for (Recorded& one : recorded) {
+    one.work.forget();
+    one.timed = false;
+  }
+}
+
 void StackedTrainer::make_room(const ResidentHistory& history) {
-  const ResidentHistory::Bucket& bucket = history.bucket();
+  ResidentHistory::Bucket bucket = history.bucket();
+  std::int64_t moves = history.moves();
+  if (on_sample_) {
+    bucket = {history.sample().bucket().docs, history.sample().bucket().terms, 0, 0};
+    moves = history.sample().moves();
+  }
   sizes_ = training_sizes(spec_.shape, spec_.members, bucket.docs, bucket.terms);
   const bool weighs = spec_.training.weigh_by_ndcg;
   if (in_one_kernel_) {
     const PersistentSizes sizes = persistent_sizes(spec_.shape, spec_.members, bucket.docs, bucket.terms);
-    const bool by_curvature = spec_.training.optimizer != Optimizer::kAdam;
-    sizes_ = {if_wanted(by_curvature, bucket.docs * spec_.shape.factors()), sizes.scores, sizes.partial,
+    sizes_ = {if_wanted(by_curvature(), bucket.docs * spec_.shape.factors()), sizes.scores, sizes.partial,
               sizes.losses};
     gates_.reserve(stream_, sizes.gates);
     slopes_.reserve(stream_, sizes.slopes);
@@ -78,19 +94,23 @@ void StackedTrainer::make_room(const ResidentHistory& history) {
   moved |= scores_.reserve(stream_, sizes_.scores);
   moved |= partial_.reserve(stream_, sizes_.partial);
   moved |= losses_.reserve(stream_, sizes_.losses);
-  moved |= labels_.reserve(stream_,
-                           if_wanted(weighs || spec_.noise.deviation > 0.0, spec_.members * bucket.terms));
-  moved |= weights_.reserve(stream_, if_wanted(weighs, spec_.members * bucket.terms));
+  const std::int64_t of_terms = spec_.members * bucket.terms;
+  moved |=
+      labels_.reserve(stream_, if_wanted(weighs || on_sample_ || spec_.noise.deviation > 0.0, of_terms));
+  moved |= weights_.reserve(stream_, if_wanted(weighs || on_sample_, of_terms));
+  moved |= own_labels_.reserve(stream_, if_wanted(on_sample_, of_terms));
+  moved |= own_weights_.reserve(stream_, if_wanted(on_sample_, of_terms));
   moved |= changes_.reserve(stream_, if_wanted(weighs, spec_.members * bucket.observations));
   curvature_work_.reserve(stream_, curvature_workspace(spec_.shape, bucket.docs));
-  if (!moved && bucket == bucket_ && history.moves() == history_moves_) return;
-  bucket_ = bucket;
-  history_moves_ = history.moves();
-  trained_in_bucket_ = 0;
-  for (Recorded& one : recorded_) {
-    one.work.forget();
-    one.timed = false;
+  if (moved) {
+    of_history_.forget();
+    of_sample_.forget();
   }
+  Recordings& own = recordings();
+  if (bucket == own.bucket && moves == own.moves) return;
+  own.bucket = bucket;
+  own.moves = moves;
+  own.forget();
 }
 
 NetworkStack StackedTrainer::stack(Members members) const {
@@ -106,7 +126,12 @@ TrainingWorkspace StackedTrainer::workspace(Members members) {
 }
 
 PairHistoryView StackedTrainer::view(const ResidentHistory& history, Members members) {
-  PairHistoryView view = history.view();
+  PairHistoryView view = on_sample_ ? history.sample().view() : history.view();
+  if (on_sample_) {
+    view.weights = weights_.data() + members.first * view.count;
+    view.labels = labels_.data() + members.first * view.count;
+    return view;
+  }
   if (spec_.noise.deviation > 0.0) view.labels = labels_.data() + members.first * view.count;
   return view;
 }
@@ -122,31 +147,40 @@ double StackedTrainer::rate() const {
 }
 
 void StackedTrainer::train(const ResidentHistory& history) {
+  on_sample_ = history.latest_extent() == TrainingExtent::kSample;
+  step_count_ = on_sample_ ? spec_.training.retraining.replay_steps : spec_.training.steps;
   make_room(history);
-  copy_bytes(stream_, round_.data(), history.latest().round, sizeof(std::uint32_t));
+  copy_bytes(stream_, noise_round_.data(), history.latest().noise_round, sizeof(std::uint32_t));
   copy_bytes(stream_, observed_.data(), history.latest().observed, sizeof(std::int64_t));
   copy_bytes(stream_, before_.data(), theta_, static_cast<std::size_t>(before_.size()) * sizeof(float));
-  const bool by_curvature = spec_.training.optimizer != Optimizer::kAdam;
-  if (by_curvature &&
-      (curvature_is_stale(history.observed(), curvature_pairs_) || history.latest_docs_outgrow())) {
+  const bool stale = !on_sample_ && curvature_is_stale(history.observed(), curvature_pairs_);
+  if (by_curvature() && (stale || history.latest_docs_outgrow())) {
     for (std::int64_t member = 0; member < spec_.members; ++member) find_curvature(history, member);
     curvature_pairs_ = history.observed();
   }
-  find_steps({0, spec_.members}, rate());
+  find_steps(history, {0, spec_.members}, 0);
   start(history);
   ++trainings_;
 }
 
-void StackedTrainer::find_steps(Members members, double rate) {
+void StackedTrainer::find_steps(const ResidentHistory& history, Members members, int repeats) {
   // Adam's curvatures stay 0: its step is the rate itself.
-  const double prior =
-      spec_.training.optimizer == Optimizer::kAdam ? 1.0 : prior_curvature(spec_.training.prior_weight);
+  const double prior = by_curvature() ? prior_curvature(spec_.training.prior_weight) : 1.0;
+  const double growth = curvature_growth(history, repeats);
+  const double repeated = repeated_rate(rate(), repeats);
   for (std::int64_t member = members.first; member < members.first + members.count; ++member)
-    step_from_curvature(stream_, curvatures_.data() + member, rate, prior, outcome_.data() + member);
+    step_from_curvature(stream_, curvatures_.data() + member, growth, repeated, prior,
+                        outcome_.data() + member);
+}
+
+/// κ is a sum over pairs, and more have come since it was found. A repeat finds it for the sample itself.
+double StackedTrainer::curvature_growth(const ResidentHistory& history, int repeats) const {
+  if (!on_sample_ || !by_curvature() || repeats >= kRepeatThatFindsCurvature) return 1.0;
+  return static_cast<double>(history.observed()) / static_cast<double>(curvature_pairs_);
 }
 
 void StackedTrainer::find_curvature(const ResidentHistory& history, std::int64_t member) {
-  const PairHistoryView seen = history.view();
+  const PairHistoryView seen = on_sample_ ? history.sample().view() : history.view();
   CurvatureTask task;
   task.shape = spec_.shape;
   task.rows = {rows_.data(), seen.docs, spec_.shape.factors()};
@@ -174,33 +208,39 @@ void StackedTrainer::find_curvature(const ResidentHistory& history, std::int64_t
 std::size_t StackedTrainer::next_schedule() const {
   if (spec_.members == 1 || spec_.training.schedule == MemberSchedule::kBatched) return 0;
   if (spec_.training.schedule == MemberSchedule::kStreams) return 1;
-  for (std::size_t i = 0; i < recorded_.size(); ++i) {
-    if (!recorded_[i].timed) return i;
+  const auto& recorded = recordings().recorded;
+  for (std::size_t i = 0; i < recorded.size(); ++i) {
+    if (!recorded[i].timed) return i;
   }
   const auto seconds = [](const Recorded& one) { return one.end.seconds_since(one.begin); };
-  return seconds(recorded_[1]) < seconds(recorded_[0]) ? 1 : 0;
+  return seconds(recorded[1]) < seconds(recorded[0]) ? 1 : 0;
 }
 
 void StackedTrainer::start(const ResidentHistory& history) {
   if (in_one_kernel_) {
-    descend(products_, history, {0, spec_.members});
+    start_steps(history, MemberSchedule::kBatched);
     return;
   }
-  const std::int64_t trained = trained_in_bucket_++;
+  const std::int64_t trained = recordings().trained++;
   const bool tries_both = spec_.training.schedule == MemberSchedule::kAuto && spec_.members > 1;
   if (trained == 0 || (tries_both && trained == 1)) {
     const bool streams = spec_.training.schedule == MemberSchedule::kStreams || trained == 1;
-    descend_all(history, streams ? MemberSchedule::kStreams : MemberSchedule::kBatched);
+    start_steps(history, streams ? MemberSchedule::kStreams : MemberSchedule::kBatched);
     return;
   }
   const std::size_t chosen = next_schedule();
-  Recorded& one = recorded_[chosen];
-  const auto work = [&] { descend_all(history, kSchedules[chosen]); };
+  Recorded& one = recordings().recorded[chosen];
+  const auto work = [&] { start_steps(history, kSchedules[chosen]); };
   const bool times = one.work.record(stream_, work) && !one.timed;
   if (times) one.begin.record(stream_);
   one.work.start(stream_, work);
   if (times) one.end.record(stream_);
   one.timed |= times;
+}
+
+void StackedTrainer::start_steps(const ResidentHistory& history, MemberSchedule schedule) {
+  if (on_sample_) correct_sample(history);
+  descend_all(history, schedule);
 }
 
 void StackedTrainer::descend_all(const ResidentHistory& history, MemberSchedule schedule) {
@@ -214,15 +254,65 @@ void StackedTrainer::descend_all(const ResidentHistory& history, MemberSchedule 
 }
 
 StackedObjective StackedTrainer::objective(Members members) const {
-  return {1.0, spec_.training.prior_weight, centre_.data() + members.first * parameters_};
+  const std::int64_t first = members.first * parameters_;
+  return {1.0, spec_.training.prior_weight, centre_.data() + first,
+          on_sample_ ? linear_.data() + first : nullptr};
+}
+
+void StackedTrainer::note_reference(Products& products, const ResidentHistory& history, Members members) {
+  const std::int64_t first = members.first * parameters_;
+  copy_bytes(products.stream(), reference_.data() + first, theta_ + first,
+             static_cast<std::size_t>(members.count * parameters_) * sizeof(float));
+  find_reference_gradient(products, view(history, members), members, reference_gradient_.data() + first);
+}
+
+void StackedTrainer::correct_sample(const ResidentHistory& history) {
+  const Members all{0, spec_.members};
+  const PairHistoryView seen = view(history, all);
+  split_sample(stream_, history.sample().sources(), seen.count, spec_.members, noise_keys_.data(),
+               noise_round_.data(), spec_.noise.deviation,
+               {own_weights_.data(), own_labels_.data(), weights_.data(), labels_.data()});
+  PairHistoryView own = seen;
+  own.weights = own_weights_.data();
+  own.labels = own_labels_.data();
+  find_reference_gradient(products_, own, all, linear_.data());
+  add_finite_gradient(stream_, spec_.members, parameters_, linear_.data(), reference_gradient_.data());
+  find_reference_gradient(products_, seen, all, linear_.data());
+  subtract_from_whole(stream_, spec_.members, parameters_, reference_gradient_.data(), linear_.data());
+}
+
+void StackedTrainer::find_reference_gradient(Products& products, const PairHistoryView& pairs,
+                                             Members members, double* gradient) {
+  NetworkStack networks = stack(members);
+  networks.theta = reference_.data() + members.first * parameters_;
+  if (in_one_kernel_) {
+    PersistentTraining pass;
+    pass.stack = networks;
+    pass.history = pairs;
+    pass.steps = 1;
+    pass.step = outcome_.data() + members.first;
+    pass.gradient = gradient;
+    pass.only_gradient = true;
+    pass.workspace = persistent_workspace();
+    pass.theta = reference_.data() + members.first * parameters_;
+    train_persistently(products.stream(), pass);
+    return;
+  }
+  const TrainingWorkspace work = workspace(members);
+  forward_history(products, networks, pairs, work);
+  pair_gradients(products, networks, pairs, {}, work, {.gradient = gradient});
+}
+
+PersistentWorkspace StackedTrainer::persistent_workspace() {
+  return {scores_.data(), partial_.data(), gates_.data(), slopes_.data(), losses_.data(), norms_.data()};
 }
 
 void StackedTrainer::descend(Products& products, const ResidentHistory& history, Members members) {
   const Stream stream = products.stream();
   const PairHistoryView seen = view(history, members);
-  if (spec_.noise.deviation > 0.0) {
+  if (spec_.noise.deviation > 0.0 && !on_sample_) {
     perturb_labels(stream, seen.terms, seen.count, members.count, noise_keys_.data() + members.first,
-                   round_.data(), spec_.noise.deviation, labels_.data() + members.first * seen.count);
+                   noise_round_.data(), spec_.noise.deviation, labels_.data() + members.first * seen.count);
   }
   if (spec_.training.optimizer != Optimizer::kGradientDescent) {
     begin_training(stream, members.count * parameters_, theta_ + members.first * parameters_,
@@ -233,6 +323,7 @@ void StackedTrainer::descend(Products& products, const ResidentHistory& history,
   } else {
     descend_by_kernels(products, history, members);
   }
+  if (replays() && !on_sample_) note_reference(products, history, members);
 }
 
 void StackedTrainer::descend_in_one_kernel(Stream stream, const ResidentHistory& history, Members members) {
@@ -241,15 +332,14 @@ void StackedTrainer::descend_in_one_kernel(Stream stream, const ResidentHistory&
   training.history = view(history, members);
   training.objective = objective(members);
   training.optimizer = spec_.training.optimizer;
-  training.steps = spec_.training.steps;
+  training.steps = step_count_;
   training.step = outcome_.data() + members.first;
   training.rates = step_rates_.data();
   training.state = optimizer_state(members);
   training.stop_norm = spec_.training.stop_gradient_norm;
   training.observed = observed_.data();
   if (stops()) training.gradient = gradient_.data() + members.first * parameters_;
-  training.workspace = {scores_.data(), partial_.data(), gates_.data(),
-                        slopes_.data(), losses_.data(),  norms_.data()};
+  training.workspace = persistent_workspace();
   training.theta = theta_ + members.first * parameters_;
   training.began = outcome_.data() + spec_.members + members.first;
   training.ended = training.began + spec_.members;
@@ -277,11 +367,11 @@ void StackedTrainer::descend_by_kernels(Products& products, const ResidentHistor
     copy_bytes(stream, steps_.data() + members.first, outcome_.data() + members.first,
                static_cast<std::size_t>(members.count) * sizeof(double));
   }
-  for (std::int64_t number = 1; number <= spec_.training.steps; ++number) {
+  for (std::int64_t number = 1; number <= step_count_; ++number) {
     // Whether a training raised the loss is decided in float32.
     forward_history(products, number == 1 ? networks : trained, seen, work);
     if (spec_.training.weigh_by_ndcg) {
-      const std::int64_t observations = bucket_.observations;
+      const std::int64_t observations = of_history_.bucket.observations;
       ndcg_weights(stream, history.impressions(), history.observations(), observations, plain.count,
                    history.observation_offsets(), history.observation_items(), members.count, plain.docs,
                    work.scores, changes_.data() + members.first * observations,
@@ -337,22 +427,21 @@ bool StackedTrainer::can_repeat(const Outcome& outcome, int repeats) const {
 void StackedTrainer::repeat(const ResidentHistory& history, std::int64_t member, int repeats) {
   copy_bytes(stream_, theta_ + member * parameters_, before_.data() + member * parameters_,
              static_cast<std::size_t>(parameters_) * sizeof(float));
-  if (repeats == kRepeatThatFindsCurvature && spec_.training.optimizer != Optimizer::kAdam)
-    find_curvature(history, member);
+  if (repeats == kRepeatThatFindsCurvature && by_curvature()) find_curvature(history, member);
   --trainings_;
-  find_steps({member, 1}, repeated_rate(rate(), repeats));
+  find_steps(history, {member, 1}, repeats);
   ++trainings_;
   descend(products_, history, {member, 1});
 }
 
 ResidentTrainer::Divergence StackedTrainer::find_divergence(const ResidentHistory& history) {
-  const std::int64_t steps = spec_.training.steps;
+  const std::int64_t steps = step_count_;
   const auto pairs = static_cast<double>(history.observed());
   Divergence found{steps, std::nan("")};
   bool good = true;
   for (std::int64_t tried = 1; tried <= steps && good; ++tried) {
     undo();
-    spec_.training.steps = tried;
+    step_count_ = tried;
     descend(products_, history, {0, spec_.members});
     OwnedStream::wait_for(stream_);
     std::vector<double> losses(2 * spec_.members);
@@ -367,7 +456,7 @@ ResidentTrainer::Divergence StackedTrainer::find_divergence(const ResidentHistor
       good = false;
     }
   }
-  spec_.training.steps = steps;
+  step_count_ = steps;
   undo();
   OwnedStream::wait_for(stream_);
   return found;
@@ -379,10 +468,12 @@ void StackedTrainer::undo() {
 
 std::int64_t StackedTrainer::bytes() const {
   const std::int64_t numbers = steps_.size() + gradient_.size() + position_.size() + first_moment_.size() +
-                               second_moment_.size() + first_eigenvector_.size() + eigenvectors_.size();
+                               second_moment_.size() + first_eigenvector_.size() + eigenvectors_.size() +
+                               reference_gradient_.size() + linear_.size();
   return numbers * static_cast<std::int64_t>(sizeof(double)) +
-         2 * before_.size() * static_cast<std::int64_t>(sizeof(float)) + rows_.bytes() + scores_.bytes() +
-         partial_.bytes() + losses_.bytes() + labels_.bytes() + weights_.bytes() + changes_.bytes() +
+         (2 * before_.size() + reference_.size()) * static_cast<std::int64_t>(sizeof(float)) +
+         rows_.bytes() + scores_.bytes() + partial_.bytes() + losses_.bytes() + labels_.bytes() +
+         weights_.bytes() + own_labels_.bytes() + own_weights_.bytes() + changes_.bytes() +
          curvature_work_.bytes() + gates_.bytes() + slopes_.bytes() + norms_.bytes() +
          member_streams_.bytes();
 }
@@ -394,6 +485,9 @@ void StackedTrainer::save(StateWriter& state) const {
   state.put("device.curvature_pairs", curvature_pairs_);
   state.put("device.eigenvectors", spec_.member_share().all_of(eigenvectors_.to_host()));
   state.put("device.trainings", trainings_);
+  if (!replays()) return;
+  state.put("device.reference", spec_.member_share().all_of(reference_.to_host()));
+  state.put("device.reference_gradient", spec_.member_share().all_of(reference_gradient_.to_host()));
 }
 
 void StackedTrainer::load(StateReader& state) {
@@ -410,6 +504,14 @@ void StackedTrainer::load(StateReader& state) {
     curvatures[member].estimate = estimates[member];
   copy_to_device(std::span<const CurvatureState>(curvatures), curvatures_.data());
   copy_to_device(std::span<const double>(vectors), eigenvectors_.data());
+  if (!replays()) return;
+  std::vector<float> all_references(all.size());
+  state.get_into("device.reference", std::span(all_references));
+  const std::vector<float> references = spec_.member_share().own_of(all_references);
+  copy_to_device(std::span<const float>(references), reference_.data());
+  state.get_into("device.reference_gradient", std::span(all));
+  const std::vector<double> gradients = spec_.member_share().own_of(all);
+  copy_to_device(std::span<const double>(gradients), reference_gradient_.data());
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -18,9 +18,9 @@
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
-/// Full-batch training of N networks side by side; models/neural/full_batch_trainer.h has the mathematics.
-/// The J steps of all members are one kernel, or a graph that is recorded once per size of the history and
-/// replayed without the host.
+/// Full-batch training of N networks side by side, on the whole history or a sample of it;
+/// models/neural/full_batch_trainer.h has the mathematics. The steps of all members are one kernel, or a
+/// graph that is recorded once per size of the pairs and replayed without the host.
 class StackedTrainer : public ResidentTrainer {
  public:
   /// The spec's spans are read now only. `theta` [members × p] is trained, in the stream of `products`,
@@ -34,6 +34,7 @@ class StackedTrainer : public ResidentTrainer {
   bool can_repeat(const Outcome& outcome, int repeats) const override;
   void repeat(const ResidentHistory& history, std::int64_t member, int repeats) override;
   Divergence find_divergence(const ResidentHistory& history) override;
+  std::int64_t latest_steps() const override { return step_count_; }
   const double* outcome() const override { return outcome_.data(); }
   bool has_steps() const override { return true; }
   std::int64_t bytes() const override;
@@ -46,7 +47,7 @@ class StackedTrainer : public ResidentTrainer {
     std::int64_t first = 0;
     std::int64_t count = 1;
   };
-  /// All members' steps under one schedule, for one size of the history.
+  /// All members' steps under one schedule, for one size of the pairs.
   struct Recorded {
     RecordedWork work;
     Event begin;
@@ -55,20 +56,43 @@ class StackedTrainer : public ResidentTrainer {
   };
   /// The ways to train members side by side.
   static constexpr std::array kSchedules = {MemberSchedule::kBatched, MemberSchedule::kStreams};
+  /// What is recorded for the latest size of the whole history, or of its samples.
+  struct Recordings {
+    ResidentHistory::Bucket bucket;
+    std::int64_t moves = 0;  // of the pairs' arrays
+    std::array<Recorded, kSchedules.size()> recorded;
+    std::int64_t trained = 0;
+
+    void forget();
+  };
 
   void make_room(const ResidentHistory& history);
-  void find_steps(Members members, double rate);
+  void find_steps(const ResidentHistory& history, Members members, int repeats);
   void find_curvature(const ResidentHistory& history, std::int64_t member);
+  double curvature_growth(const ResidentHistory& history, int repeats) const;
   void start(const ResidentHistory& history);
   std::size_t next_schedule() const;
+  void start_steps(const ResidentHistory& history, MemberSchedule schedule);
   void descend_all(const ResidentHistory& history, MemberSchedule schedule);
   void descend(Products& products, const ResidentHistory& history, Members members);
   void descend_by_kernels(Products& products, const ResidentHistory& history, Members members);
   void descend_in_one_kernel(Stream stream, const ResidentHistory& history, Members members);
   StackedObjective objective(Members members) const;
+  PersistentWorkspace persistent_workspace();
+  /// Keeps θ as the reference of later samples, with the gradient of the data there.
+  void note_reference(Products& products, const ResidentHistory& history, Members members);
+  /// Adds the round's own pairs to the gradient at the reference, and finds the sample's linear term.
+  void correct_sample(const ResidentHistory& history);
+  /// gradient = that of the data at the reference.
+  void find_reference_gradient(Products& products, const PairHistoryView& pairs, Members members,
+                               double* gradient);
   void undo();
   void move(Stream stream, Members members, std::int64_t number);
   bool stops() const { return spec_.training.stop_gradient_norm > 0.0; }
+  bool replays() const { return reference_.size() > 0; }
+  bool by_curvature() const { return spec_.training.optimizer != Optimizer::kAdam; }
+  Recordings& recordings() { return on_sample_ ? of_sample_ : of_history_; }
+  const Recordings& recordings() const { return on_sample_ ? of_sample_ : of_history_; }
   bool keeps_gradient() const { return stops() || spec_.training.optimizer != Optimizer::kGradientDescent; }
 
   NetworkStack stack(Members members) const;
@@ -96,16 +120,21 @@ class StackedTrainer : public ResidentTrainer {
   DeviceArray<double> eigenvectors_;       // the result of each member's latest one; zeros before
   DeviceArray<CurvatureState> curvatures_;
   DeviceArray<PhiloxKey> noise_keys_;
-  DeviceArray<std::uint32_t> round_;
+  DeviceArray<std::uint32_t> noise_round_;
   DeviceArray<std::int64_t> observed_;
+  DeviceArray<float> reference_;            // θ after the latest training on the whole history
+  DeviceArray<double> reference_gradient_;  // of the data there, of the history as it is now
+  DeviceArray<double> linear_;              // h of a sample's objective
 
-  // Arrays that grow with the history.
+  // Arrays that grow with the pairs.
   GrowingArray<float> rows_;
   GrowingArray<float> scores_;
   GrowingArray<float> partial_;
   GrowingArray<double> losses_;
   GrowingArray<double> labels_;
   GrowingArray<double> weights_;
+  GrowingArray<double> own_labels_;  // of a sample, like the next one
+  GrowingArray<double> own_weights_;
   GrowingArray<double> changes_;
   GrowingArray<double> curvature_work_;
   GrowingArray<std::uint8_t> gates_;  // of the one kernel, like the next two
@@ -113,12 +142,13 @@ class StackedTrainer : public ResidentTrainer {
   GrowingArray<double> norms_;
   TrainingSizes sizes_;
 
-  // Graphs for the latest size of the history.
-  ResidentHistory::Bucket bucket_;
-  std::int64_t history_moves_ = 0;
-  std::array<Recorded, kSchedules.size()> recorded_;
-  std::int64_t trained_in_bucket_ = 0;
+  Recordings of_history_;
+  Recordings of_sample_;
   MemberStreams member_streams_;
+
+  // Of the latest training.
+  bool on_sample_ = false;
+  std::int64_t step_count_ = 0;
 
   std::int64_t curvature_pairs_ = 0;  // n when the curvatures were found
   std::int64_t trainings_ = 0;

@@ -119,8 +119,9 @@ __global__ void reset_state_kernel(CurvatureState* state) {
   if (threadIdx.x == 0) *state = CurvatureState{};
 }
 
-__global__ void step_kernel(const CurvatureState* state, double rate, double prior, double* step) {
-  if (threadIdx.x == 0) *step = stable_step(rate, curvature_of(state->estimate), prior);
+__global__ void step_kernel(const CurvatureState* state, double growth, double rate, double prior,
+                            double* step) {
+  if (threadIdx.x == 0) *step = stable_step(rate, growth * curvature_of(state->estimate), prior);
 }
 
 /// The workspace of an iteration.
@@ -186,9 +187,9 @@ void iterate_curvature(Stream stream, const CurvatureTask& task, double* vector,
   measure(stream, task, vector, work, state);
 }
 
-void step_from_curvature(Stream stream, const CurvatureState* state, double rate, double prior,
-                         double* step) {
-  launch(step_kernel, dim3{1}, dim3{32}, 0, stream, state, rate, prior, step);
+void step_from_curvature(Stream stream, const CurvatureState* state, double growth, double rate,
+                         double prior, double* step) {
+  launch(step_kernel, dim3{1}, dim3{32}, 0, stream, state, growth, rate, prior, step);
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

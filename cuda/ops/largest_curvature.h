@@ -40,8 +40,8 @@ void begin_curvature(Stream stream, const CurvatureTask& task, double* vector, d
 void iterate_curvature(Stream stream, const CurvatureTask& task, double* vector, double* workspace,
                        CurvatureState* state);
 
-/// step [1] = stable_step(rate, κ, prior): σ_t of gradient descent.
-void step_from_curvature(Stream stream, const CurvatureState* state, double rate, double prior,
-                         double* step);
+/// step [1] = stable_step(rate, growth · κ, prior): σ_t of gradient descent.
+void step_from_curvature(Stream stream, const CurvatureState* state, double growth, double rate,
+                         double prior, double* step);
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -192,8 +192,8 @@ OuterProductKernel outer_product_kernel_for(const FloatTile& tile) {
       tile, [](auto fragment) -> OuterProductKernel { return outer_product_kernel<decltype(fragment)>; });
 }
 
-// gradient [members × p] in double: parts in order, then the prior. A thread owns a parameter.
-// Deterministic.
+// gradient [members × p] in double: parts in order, then what depends on parameters alone. A thread owns a
+// parameter. Deterministic.
 __global__ void __launch_bounds__(kThreads)
     finish_gradient_kernel(PartialSums partial, const float* theta, StackedObjective objective,
                            GradientUse use) {
@@ -208,7 +208,7 @@ __global__ void __launch_bounds__(kThreads)
     sum += objective.data_scale * double{numbers[part * partial.stride]};
   }
   const double own{theta[place]};
-  sum += prior_slope_at(objective, place, own);
+  sum += slope_of_parameter(objective, place, own);
   if (use.gradient != nullptr) use.gradient[place] = sum;
   if (use.theta != nullptr)
     use.theta[place] = static_cast<float>(gradient_descent_element(use.step[member], sum, own));
@@ -217,9 +217,10 @@ __global__ void __launch_bounds__(kThreads)
 // A block owns a sum of the loss, blockIdx.y is the member.
 __global__ void __launch_bounds__(kThreads)
     loss_sums_kernel(PairHistoryView history, const float* scores, const float* theta,
-                     std::int64_t parameters, const float* centre, const LossBlocks blocks, double* sums) {
+                     std::int64_t parameters, StackedObjective objective, const LossBlocks blocks,
+                     double* sums) {
   const std::int64_t member = blockIdx.y;
-  const double sum = loss_sum(history, scores, theta, parameters, centre, blocks, member, blockIdx.x,
+  const double sum = loss_sum(history, scores, theta, parameters, objective, blocks, member, blockIdx.x,
                               dynamic_shared<double>());
   if (threadIdx.x == 0) sums[member * blocks.all + blockIdx.x] = sum;
 }
@@ -322,7 +323,7 @@ TrainingSizes training_sizes(const NetworkShape& shape, std::int64_t members, st
                              std::int64_t terms) {
   return {members * docs * training_row_stride(shape), members * docs,
           members * cut_docs(shape, members, docs).parts * partial_stride(shape),
-          members * LossBlocks(terms, shape.parameters(), true).all};
+          members * LossBlocks(terms, shape.parameters(), true, true).all};
 }
 
 void perturb_labels(Stream stream, const PairTerm* terms, std::int64_t terms_count, std::int64_t members,
@@ -341,11 +342,11 @@ void forward_history(Products& products, const NetworkStack& stack, const PairHi
 void pair_losses(Stream stream, const NetworkStack& stack, const PairHistoryView& history,
                  const StackedObjective& objective, const TrainingWorkspace& workspace, double* losses) {
   if (stack.members == 0) return;
-  const LossBlocks blocks(history.count, stack.shape.parameters(), objective.prior_weight != 0.0);
+  const LossBlocks blocks(history.count, stack.shape.parameters(), objective);
   if (blocks.all > 0) {
     launch(loss_sums_kernel, dim3{count(blocks.all), count(stack.members)}, dim3{kThreads},
            kThreads / 32 * sizeof(double), stream, history, workspace.scores, stack.theta,
-           stack.shape.parameters(), objective.centre, blocks, workspace.losses);
+           stack.shape.parameters(), objective, blocks, workspace.losses);
   }
   launch(finish_losses_kernel, dim3{count(parts_of(stack.members, 32))}, dim3{32}, 0, stream, stack.members,
          blocks, workspace.losses, objective, losses);

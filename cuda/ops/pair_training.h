@@ -23,11 +23,12 @@ struct PairHistoryView {
   const double* weights = nullptr;  // likewise
 };
 
-/// PairObjective of core/ops; `centre` [members × p] may be null.
+/// PairObjective of core/ops; `centre` and `linear` [members × p] may be null.
 struct StackedObjective {
   double data_scale = 1.0;
   double prior_weight = 0.0;
   const float* centre = nullptr;
+  const double* linear = nullptr;
 };
 
 /// The workspace of training, with sizes by training_sizes().

@@ -32,7 +32,7 @@ __device__ inline double use_gradient(const Task& task, std::int64_t place, std:
                                       double step, double of_data) {
   const PersistentTraining& training = task.training;
   const double gradient = training.objective.data_scale * of_data +
-                          prior_slope_at(training.objective, place, double{training.theta[place]});
+                          slope_of_parameter(training.objective, place, double{training.theta[place]});
   if (training.gradient != nullptr) {
     training.gradient[place] = gradient;
   } else {
@@ -136,7 +136,7 @@ __device__ inline void sum_losses(const Task& task, const Room& room) {
   for (std::int64_t i = blockIdx.x; i < task.members() * blocks.all; i += gridDim.x) {
     const double sum =
         loss_sum(training.history, training.workspace.scores, training.theta, task.output.parameters,
-                 training.objective.centre, blocks, i / blocks.all, i % blocks.all, room.warps);
+                 training.objective, blocks, i / blocks.all, i % blocks.all, room.warps);
     if (threadIdx.x == 0) training.workspace.losses[i] = sum;
     __syncthreads();
   }

@@ -51,8 +51,8 @@ __global__ void __launch_bounds__(kThreads, 1)
       __syncthreads();
     }
     grid_barrier();
-    const bool last = number == training.steps || all_have_stopped(task, room);
-    if (number == 0 || last) sum_losses(task, room);
+    const bool last = !training.only_gradient && (number == training.steps || all_have_stopped(task, room));
+    if (last || (number == 0 && !training.only_gradient)) sum_losses(task, room);
     if (last) {
       grid_barrier();
       if (number == 0) finish_losses(task, training.began);
@@ -71,7 +71,7 @@ __global__ void __launch_bounds__(kThreads, 1)
       __syncthreads();
     }
     grid_barrier();
-    if (number == 0) finish_losses(task, training.began);
+    if (number == 0 && !training.only_gradient) finish_losses(task, training.began);
     for (std::int64_t i = blockIdx.x; i < task.members() * task.rows(); i += gridDim.x) {
       const std::int64_t member = i / task.rows();
       const int row = static_cast<int>(i % task.rows());
@@ -81,6 +81,7 @@ __global__ void __launch_bounds__(kThreads, 1)
         use_output_bias(task, member, number, room);
       }
     }
+    if (training.only_gradient) return;
     if (training.gradient != nullptr) {
       grid_barrier();
       stop_members(task, room);
@@ -155,7 +156,7 @@ PersistentSizes persistent_sizes(const NetworkShape& shape, std::int64_t members
           items * (shape.width * row + 4),
           items * parts.docs * parts.unit_shares,
           members * 2 * terms,
-          members * LossBlocks(terms, shape.parameters(), true).all,
+          members * LossBlocks(terms, shape.parameters(), true, true).all,
           members * (shape.width + 1)};
 }
 
@@ -164,7 +165,7 @@ void train_persistently(Stream stream, const PersistentTraining& training) {
   const TrainingParts parts = training_parts(stack.shape, stack.all(), training.history.docs);
   const persistent::Task task{
       training, parts, OutputLayer(stack.shape), stack.shape.layer(0),
-      LossBlocks(training.history.count, stack.shape.parameters(), training.objective.prior_weight != 0.0)};
+      LossBlocks(training.history.count, stack.shape.parameters(), training.objective)};
   const persistent::PersistentKernel kernel = persistent::kernel_of(parts);
   const dim3 block{persistent::kThreads};
   const std::int64_t useful = std::max(task.items(), task.members() * task.rows());

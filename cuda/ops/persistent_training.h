@@ -56,7 +56,7 @@ PersistentSizes persistent_sizes(const NetworkShape& shape, std::int64_t members
 
 struct PersistentTraining {
   NetworkStack stack;
-  PairHistoryView history;  // without weights
+  PairHistoryView history;
   StackedObjective objective;
   Optimizer optimizer = Optimizer::kGradientDescent;
   std::int64_t steps = 20;
@@ -68,6 +68,7 @@ struct PersistentTraining {
   double stop_norm = 0.0;
   const std::int64_t* observed = nullptr;
   double* gradient = nullptr;  // [members × p], if members may stop
+  bool only_gradient = false;  // at θ, without any step or loss
   PersistentWorkspace workspace;
   // Outputs.
   float* theta = nullptr;   // the stack's

@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "models/ensemble_model.h"
 #include "models/neural/mini_batch_trainer.h"
+#include "models/neural/network_learner.h"
 #include "models/neural/ranker_network.h"
 #include "models/neural/width_comparison.h"
 #include "models/posterior/posterior.h"
@@ -86,6 +87,7 @@ DeviceTrainingSpec training_spec(const RankerSettings& settings) {
     check_batch_optimizer(trainer);
     spec.mini_batches = {trainer.epochs, trainer.batch, settings.posterior.lambda};
   }
+  spec.retraining = retraining_rule(trainer);
   spec.weigh_by_ndcg = row_of(settings.kind).weighs_by_ndcg;
   spec.schedule = settings.posterior.member_schedule;
   spec.kernel = trainer.training_kernel;
@@ -134,6 +136,11 @@ FormPolicy::Room room_of(const RankerSettings& settings, const NetworkShape& sha
   room.home = grows_in_place ? PosteriorHome::kDevice : PosteriorHome::kOlderDevice;
   room.most_docs = home.most_docs;
   room.beside = p * (kPartialSums + 8.0) * kDoubleBytes + most_docs * (of_doc + most_docs * kDoubleBytes);
+  if (const RetrainingRule rule = retraining_rule(settings.trainer); rule.replays()) {
+    constexpr double kParameters = 3.0;  // of θ at the reference, its gradient, and a sample's linear term
+    const auto sampled_docs = 2.0 * static_cast<double>(rule.replay);
+    room.beside += kParameters * p * kDoubleBytes + sampled_docs * (of_doc + kTermBytes);
+  }
   room.beside_per_doc = kWhileDoubling * (of_doc + kTermBytes);
   room.docs = home.train.docs;
   return room;
@@ -147,6 +154,9 @@ std::optional<std::string> why_not_on_device(const RankerSettings& settings) {
   constexpr std::int64_t kMostLayers = 16;
   if (settings.network.depth > kMostLayers)
     return fmt::format("the kernels support at most {} layers", kMostLayers);
+  if (row.weighs_by_ndcg && retraining_rule(settings.trainer).retrain == Retrain::kGrowth)
+    return fmt::format("'{}' with retrain = \"growth\" has no device implementation", row.name);
+  if (history_content(settings).limit > 0) return "history_limit has no device implementation";
   return std::nullopt;
 }
 
@@ -157,7 +167,9 @@ DeviceRanker::DeviceRanker(std::int64_t features, const RankerSettings& settings
       batch_key_(keys.key(Purpose::kBatch)),
       shape_(network_shape(settings.network, features)),
       share_(is_ensemble(settings) ? MemberShare(settings.posterior.members, home.ranks) : MemberShare(1)),
-      history_(features, row_of(settings.kind).weighs_by_ndcg),
+      history_(features, history_content(settings)),
+      schedule_(retraining_rule(settings.trainer)),
+      replay_key_(keys.key(Purpose::kReplay)),
       policy_(shape_, settings.posterior.form, {}),
       list_(settings.explore, keys.key(Purpose::kList), cutoff) {
   FirstMembers first = first_members(settings, shape_, keys, share_);
@@ -203,25 +215,44 @@ DeviceUpdate DeviceRanker::update_of(const Feedback& feedback, std::int64_t know
   DeviceUpdate update;
   update.round = feedback.round;
   update.query = place_of(feedback.query);
-  update.pairs = pairs_;
   update.observed = history_.observed();
+  choose_extent(update);
+  if (trains_by_batches()) {
+    order_batches(feedback.round);
+    update.order = order_;
+  }
+  if (pairs_.empty()) return update;
+  update.pairs = pairs_;
   update.new_docs = history_.doc_numbers().subspan(known_docs);
   update.docs_outgrow = history_.latest_docs_outgrow();
-  const auto seen = history_.observations().last(loss_pairs_.pairs.size());
+  const auto seen = history_.latest();
   terms_.clear();
   for (const PairObservation& one : seen) terms_.push_back({one.term, history_.terms()[one.term]});
   update.terms = terms_;
   const bool by_lists = row_of(settings_.kind).weighs_by_ndcg;
   if (by_lists || trains_by_batches()) update.observations = seen;
-  if (trains_by_batches()) {
-    order_batches(feedback.round);
-    update.order = order_;
-  }
   if (by_lists) {
     update.examined = history_.latest_rows();
     update.clicks = history_.latest_clicks();
   }
   return update;
+}
+
+void DeviceRanker::choose_extent(DeviceUpdate& update) {
+  update.extent = schedule_.extent(history_.sizes());
+  if (update.extent == TrainingExtent::kHistory) {
+    schedule_.trained(history_.sizes());
+    noise_round_ = update.round;
+  }
+  update.noise_round = noise_round_;
+  if (update.extent != TrainingExtent::kSample) return;
+  sample_.draw(history_, replay_key_, update.round, schedule_.rule().replay);
+  update.sample = {sample_.doc_numbers(), sample_.terms(), sample_.sources()};
+}
+
+bool DeviceRanker::trains_without_pairs() const {
+  return is_ensemble(settings_) && schedule_.rule().retrain == Retrain::kEveryRound &&
+         history_.observed() > 0;
 }
 
 void DeviceRanker::order_batches(std::uint32_t round) {
@@ -243,17 +274,20 @@ LearnReport DeviceRanker::learn(RoundContext& context, const Feedback& feedback)
   preference_pairs(settings_.feedback.pairs, feedback.shown, feedback.clicks,
                    RngStream(batch_key_, feedback.round), pairs_);
   steps_.clear();
-  if (pairs_.empty()) return {};
+  if (pairs_.empty() && !trains_without_pairs()) return {};
   const std::int64_t known_docs = history_.docs();
   const auto added = std::ssize(pairs_);
   const bool to_primal =
       network_->full_form() == "dual" && policy_.switches(observed_pairs_, added, feedback.query.docs());
   observed_pairs_ += added;
-  loss_pairs(settings_.feedback.pairs, feedback.shown, feedback.clicks, pairs_, loss_pairs_);
-  history_.add(feedback, loss_pairs_.pairs, loss_pairs_.weight);
-  network_->learn(update_of(feedback, known_docs));
+  if (!pairs_.empty()) {
+    loss_pairs(settings_.feedback.pairs, feedback.shown, feedback.clicks, pairs_, loss_pairs_);
+    history_.add(feedback, loss_pairs_.pairs, loss_pairs_.weight);
+  }
+  const DeviceUpdate update = update_of(feedback, known_docs);
+  network_->learn(update);
   if (to_primal) network_->switch_to_primal();
-  if (described_) steps_ = network_->steps();
+  if (described_ && update.extent != TrainingExtent::kNothing) steps_ = network_->steps();
   network_->add_seconds(context.clock);
   return {pairs_, steps_};
 }
@@ -318,6 +352,7 @@ void DeviceRanker::save(StateWriter& state) const {
   history_.save(state);
   state.put("device.taught", observed_pairs_);
   state.put("device.excess", policy_.excess());
+  save_schedule(state, schedule_, noise_round_);
   network_->save(state);
 }
 
@@ -325,6 +360,7 @@ void DeviceRanker::load(StateReader& state) {
   history_.load(state);
   observed_pairs_ = state.get_one<std::int64_t>("device.taught");
   policy_.set_excess(state.get_one<double>("device.excess"));
+  load_schedule(state, schedule_, noise_round_);
   const DocumentHistory::Lists lists = history_.lists();
   network_->load(state,
                  {history_.features(), history_.terms(), history_.observed(), history_.observations(),

@@ -9,10 +9,12 @@
 
 #include "core/device/device_network.h"
 #include "core/feedback/preference_pairs.h"
+#include "core/learning/retraining.h"
 #include "core/online/online_ranker.h"
 #include "core/online/trial_keys.h"
 #include "models/certain_list.h"
 #include "models/neural/document_history.h"
+#include "models/neural/training_sample.h"
 #include "models/posterior/form_policy.h"
 #include "models/ranker_settings.h"
 
@@ -55,6 +57,9 @@ class DeviceRanker : public OnlineRanker {
  private:
   DeviceQuery place_of(const QueryDocs& query) const;
   DeviceUpdate update_of(const Feedback& feedback, std::int64_t known_docs);
+  /// What the round trains on, for the update.
+  void choose_extent(DeviceUpdate& update);
+  bool trains_without_pairs() const;
   bool has_shadow() const;
   bool trains_by_batches() const { return settings_.trainer.loss == LossForm::kMean; }
   /// Fills order_ with the epochs of every member.
@@ -68,6 +73,10 @@ class DeviceRanker : public OnlineRanker {
   NetworkShape shape_;
   MemberShare share_;
   DocumentHistory history_;
+  RetrainingSchedule schedule_;
+  std::uint32_t noise_round_ = 0;  // of the latest training on the whole history
+  PhiloxKey replay_key_;
+  TrainingSample sample_{false};
   std::unique_ptr<DeviceNetwork> network_;
   std::int64_t observed_pairs_ = 0;  // by the covariance
   FormPolicy policy_;

@@ -12,20 +12,31 @@
 #include "models/ranker_kinds.h"
 
 namespace olrank {
-namespace {
 
-/// Mini-batches start at θ₀ and need every pair, so only full batches follow a schedule.
-RetrainingRule rule_of(const TrainerSettings& trainer) {
+RetrainingRule retraining_rule(const TrainerSettings& trainer) {
   return trainer.loss == LossForm::kSum ? trainer.retraining() : RetrainingRule{};
 }
 
-HistoryContent content_of(const RankerSettings& settings) {
-  const bool samples = rule_of(settings.trainer).retrain == Retrain::kGrowth;
+HistoryContent history_content(const RankerSettings& settings) {
+  const bool samples = retraining_rule(settings.trainer).retrain == Retrain::kGrowth;
   return {row_of(settings.kind).weighs_by_ndcg, !samples, samples,
           settings.trainer.loss == LossForm::kSum ? settings.trainer.history_limit : 0};
 }
 
-}  // namespace
+void save_schedule(StateWriter& state, const RetrainingSchedule& schedule, std::uint32_t noise_round) {
+  if (schedule.rule().retrain == Retrain::kEveryRound) return;
+  const RetrainingSchedule::Sizes& latest = schedule.latest();
+  state.put("schedule.latest", std::vector{latest.observed, latest.distinct, latest.entered});
+  state.put("noise_round", noise_round);
+}
+
+void load_schedule(StateReader& state, RetrainingSchedule& schedule, std::uint32_t& noise_round) {
+  if (schedule.rule().retrain == Retrain::kEveryRound) return;
+  std::vector<std::int64_t> latest(3);
+  state.get_into("schedule.latest", std::span(latest));
+  schedule.set_latest({latest[0], latest[1], latest[2]});
+  noise_round = state.get_one<std::uint32_t>("noise_round");
+}
 
 NetworkLearner::NetworkLearner(std::int64_t features, const RankerSettings& settings, const TrialKeys& keys,
                                const std::optional<EnsembleSpec>& ensemble, MemberThetas first_thetas,
@@ -34,8 +45,8 @@ NetworkLearner::NetworkLearner(std::int64_t features, const RankerSettings& sett
       weigh_by_ndcg_(row_of(settings.kind).weighs_by_ndcg),
       ensemble_(ensemble),
       share_(share),
-      history_(features, content_of(settings)),
-      schedule_(rule_of(settings.trainer)),
+      history_(features, history_content(settings)),
+      schedule_(retraining_rule(settings.trainer)),
       replay_key_(keys.key(Purpose::kReplay)) {
   const NetworkShape shape = network_shape(settings.network, features);
   for (std::int64_t number = 0; number < share_.count(); ++number) {
@@ -167,16 +178,9 @@ std::span<const PairTerm> NetworkLearner::labels(const Member& member, const Tra
   const double deviation = std::sqrt(ensemble_->noise_variance);
   perturbed.assign(terms.begin(), terms.end());
   for (std::size_t local = 0; local < terms.size(); ++local) {
-    const SampledTerm& source = sample.sources()[local];
-    const auto normal = [&](std::int64_t known) {
-      return RngStream(member.noise_key, noise_round_, static_cast<std::uint32_t>(source.term),
-                       static_cast<std::uint32_t>(known))
-          .normal();
-    };
-    perturbed[local].labels =
-        noisy_labels(source.own_labels, source.own_weight, deviation, normal(source.others)) +
-        noisy_labels_of_share(source.drawn_labels, source.drawn_weight, source.others_weight, deviation,
-                              normal(0));
+    const SampledLabels labels =
+        noisy_sampled_labels(sample.sources()[local], member.noise_key, noise_round_, deviation);
+    perturbed[local].labels = labels.own + labels.drawn;
   }
   return perturbed;
 }
@@ -185,33 +189,18 @@ void NetworkLearner::save(StateWriter& state) const {
   if (!ensemble_) {
     state.put("theta", thetas_.front());
     history_.save(state);
-    save_schedule(state);
+    save_schedule(state, schedule_, noise_round_);
     members_.front().trainer->save(state);
     return;
   }
   history_.save(state);
-  save_schedule(state);
+  save_schedule(state, schedule_, noise_round_);
   state.put("members", share_.members());
   if (share_.is_whole()) {
     for (std::size_t number = 0; number < members_.size(); ++number) save_member(state, number);
   } else {
     save_members(state);
   }
-}
-
-void NetworkLearner::save_schedule(StateWriter& state) const {
-  if (schedule_.rule().retrain == Retrain::kEveryRound) return;
-  const RetrainingSchedule::Sizes& latest = schedule_.latest();
-  state.put("schedule.latest", std::vector{latest.observed, latest.distinct, latest.entered});
-  state.put("noise_round", noise_round_);
-}
-
-void NetworkLearner::load_schedule(StateReader& state) {
-  if (schedule_.rule().retrain == Retrain::kEveryRound) return;
-  std::vector<std::int64_t> latest(3);
-  state.get_into("schedule.latest", std::span(latest));
-  schedule_.set_latest({latest[0], latest[1], latest[2]});
-  noise_round_ = state.get_one<std::uint32_t>("noise_round");
 }
 
 void NetworkLearner::save_member(StateWriter& state, std::size_t number) const {
@@ -237,12 +226,12 @@ void NetworkLearner::load(StateReader& state) {
   if (!ensemble_) {
     state.get_into("theta", std::span(thetas_.front()));
     history_.load(state);
-    load_schedule(state);
+    load_schedule(state, schedule_, noise_round_);
     members_.front().trainer->load(state);
     return;
   }
   history_.load(state);
-  load_schedule(state);
+  load_schedule(state, schedule_, noise_round_);
   require_members(state, static_cast<std::size_t>(share_.members()));
   std::vector<float> passing(thetas_.front().size());
   for (std::int64_t member = 0; member < share_.members(); ++member) {

@@ -18,6 +18,16 @@
 
 namespace olrank {
 
+/// When to train on the whole history. Mini-batches start at θ₀ and need every pair, so only full batches
+/// follow a schedule.
+RetrainingRule retraining_rule(const TrainerSettings& trainer);
+/// What a network's history keeps.
+HistoryContent history_content(const RankerSettings& settings);
+/// The state of a schedule, and the round of the latest training on the whole history; nothing where every
+/// round is one.
+void save_schedule(StateWriter& state, const RetrainingSchedule& schedule, std::uint32_t noise_round);
+void load_schedule(StateReader& state, RetrainingSchedule& schedule, std::uint32_t& noise_round);
+
 /// Networks that are trained after each round that brought pairs: on the whole history, or as the schedule
 /// says on a sample of it. With noise, member n learns labels y + γ, γ ~ N(0, ν²) drawn again at every
 /// training on the whole history; with such a training in every round, in rounds without pairs, too.
@@ -54,8 +64,6 @@ class NetworkLearner : public ModelLearner {
                                    std::vector<PairTerm>& perturbed) const;
   /// The error of the first member whose latest training failed, if any.
   void end_failed_training();
-  void save_schedule(StateWriter& state) const;
-  void load_schedule(StateReader& state);
   void save_member(StateWriter& state, std::size_t number) const;
   /// Writes the members of every rank, in order.
   void save_members(StateWriter& state) const;

@@ -32,6 +32,7 @@ std::int32_t TrainingSample::local_row(std::int32_t row) {
     known = static_cast<std::int32_t>(rows_.size());
     rows_.push_back(row);
     doc_numbers_.push_back(history_->doc_numbers()[row]);
+    if (!gathers_features_) return known;
     const auto x = history_->features().doc(row);
     values_.insert(values_.end(), x.begin(), x.end());
   }

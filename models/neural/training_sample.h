@@ -4,25 +4,18 @@
 #include <span>
 #include <vector>
 
+#include "core/learning/sampled_term.h"
 #include "core/random/rng_stream.h"
 #include "models/neural/document_history.h"
 
 namespace olrank {
 
-/// Where the weight of a sampled term comes from.
-struct SampledTerm {
-  std::int32_t term = 0;    // of the history
-  double own_weight = 0.0;  // of the round's own pairs
-  double own_labels = 0.0;
-  double drawn_weight = 0.0;  // of pairs from the history, scaled to stand for all of it
-  double drawn_labels = 0.0;
-  double others_weight = 0.0;  // of all of the term's pairs but for the round's own
-  std::int64_t others = 0;     // how many these are
-};
-
 /// Pairs of a history with their documents gathered, to train on these alone.
 class TrainingSample {
  public:
+  /// Without `features`, for a trainer that has them elsewhere, documents are only named.
+  explicit TrainingSample(bool features = true) : gathers_features_(features) {}
+
   /// The round's own pairs with weight 1, and `replay` pairs drawn with replacement from the n − k others,
   /// each with weight (n − k)/replay, so that the expected gradient is that of the whole history. Where no
   /// more than `replay` others are there, all of them. A pair that is drawn stands for the mean of its
@@ -34,6 +27,8 @@ class TrainingSample {
   FeatureMatrix features() const { return {values_.data(), std::ssize(rows_), features_}; }
   /// The documents' rows in the history, in order of their first use.
   std::span<const std::int32_t> rows() const { return rows_; }
+  /// Their numbers within the training part.
+  std::span<const std::int64_t> doc_numbers() const { return doc_numbers_; }
   std::span<const PairTerm> terms() const { return terms_; }  // of rows of features()
   /// By term; without lists.
   std::span<const SampledTerm> sources() const { return sources_; }
@@ -60,6 +55,7 @@ class TrainingSample {
   /// Takes pairs, by number, with their lists.
   void take_pairs(std::span<const CountedPair> counted);
 
+  bool gathers_features_;
   const DocumentHistory* history_ = nullptr;
   std::int64_t features_ = 0;
   std::vector<float> values_;  // [rows × features]

@@ -80,6 +80,18 @@ RankerSettings settings_of(const std::string& name) {
     if (name.starts_with("shadow_dual")) settings.posterior.form = CovarianceForm::kDual;
     if (name.starts_with("shadow_primal")) settings.posterior.form = CovarianceForm::kPrimal;
   }
+  if (name.find("growth") != std::string::npos) {
+    settings.trainer.retrain_growth = 0.2;
+    settings.trainer.replay = 24;
+    settings.trainer.replay_steps = std::min<std::int64_t>(settings.trainer.replay_steps, 4);
+    if (name == "growth_three_layers") settings.network.depth = 3;
+    if (name == "growth_nesterov") settings.trainer.optimizer = Optimizer::kNesterov;
+  }
+  if (name == "growth_adam") {
+    settings.trainer.optimizer = Optimizer::kAdam;
+    settings.trainer.learning_rate = 0.01;
+    settings.trainer.replay_steps = 5;  // more than in other rounds
+  }
   if (name == "streams_ensemble") settings.posterior.member_schedule = MemberSchedule::kStreams;
   if (name == "batched_ensemble") settings.posterior.member_schedule = MemberSchedule::kBatched;
   return settings;
@@ -155,13 +167,27 @@ const std::vector<std::string> kNames = {"dual",
                                          "reference",
                                          "reference_gd",
                                          "reference_lambdarank",
-                                         "reference_ensemble"};
+                                         "reference_ensemble",
+                                         "growth",
+                                         "growth_recorded",
+                                         "growth_nesterov",
+                                         "growth_adam",
+                                         "growth_three_layers",
+                                         "growth_expected",
+                                         "growth_ensemble",
+                                         "growth_ensemble_recorded",
+                                         "waiting_growth"};
+
+/// Samples begin once a history has 200 pairs.
+std::uint32_t rounds_of(const std::string& name) {
+  return name.find("growth") == std::string::npos ? kRounds : 24;
+}
 
 /// All of them for one order of threads, one of each kind for the others.
 std::vector<std::string> names_to_compare(bool all) {
   if (all) return kNames;
-  return {"dual",       "dual_recorded",  "three_layers",     "unit_blocks",         "inducing",
-          "lambdarank", "stops_ensemble", "batched_ensemble", "reference_lambdarank"};
+  return {"dual",       "dual_recorded",  "three_layers",     "unit_blocks",          "inducing",
+          "lambdarank", "stops_ensemble", "batched_ensemble", "reference_lambdarank", "growth_ensemble"};
 }
 
 TEST_P(DeviceRankerTest, MatchesCpu) {
@@ -170,13 +196,14 @@ TEST_P(DeviceRankerTest, MatchesCpu) {
     const auto on_cpu = make_neural(settings_of(name), kFeatures);
     const auto on_device = make_on_device(settings_of(name));
     TestContext context;
-    for (std::uint32_t round = 1; round <= kRounds; ++round) {
+    const std::uint32_t rounds = rounds_of(name);
+    for (std::uint32_t round = 1; round <= rounds; ++round) {
       const RecordedRound played = play_round(*on_cpu, context.round, world(), round);
       if (round % 3 != 0) on_device->rank(context.round, world().query_of(round), round);
       const Feedback feedback = played.feedback(world(), round);
       on_device->learn(context.round, feedback);
     }
-    expect_equal_details(detail_of(*on_device, 2, kRounds + 1), detail_of(*on_cpu, 2, kRounds + 1));
+    expect_equal_details(detail_of(*on_device, 2, rounds + 1), detail_of(*on_cpu, 2, rounds + 1));
     std::vector<float> found(all_features().docs);
     std::vector<float> expected(found.size());
     on_device->score(context.execution, all_features(), found);
@@ -189,6 +216,66 @@ TEST_P(DeviceRankerTest, MatchesCpu) {
       EXPECT_EQ(figures[0].name, "drift");
       EXPECT_LT(figures[0].value, 1e-9);
     }
+  }
+}
+
+// A sample of the history moves parameters, and not as the whole history would.
+TEST_P(DeviceRankerTest, SamplesTrainBetweenTrainingsOnTheWholeHistory) {
+  if (static_cast<int>(GetParam()) != 0) GTEST_SKIP() << "one order of threads is enough";
+  RankerSettings every_round = settings_of("growth");
+  every_round.trainer.retrain = Retrain::kEveryRound;
+  const auto user = make_neural(every_round, kFeatures);
+  const std::vector<std::unique_ptr<OnlineRanker>> rankers = [&] {
+    std::vector<std::unique_ptr<OnlineRanker>> made;
+    for (const std::string name : {"growth", "waiting_growth"})
+      made.push_back(make_on_device(settings_of(name)));
+    made.push_back(make_on_device(every_round));
+    return made;
+  }();
+  TestContext context;
+  int parted = 0;
+  for (std::uint32_t round = 1; round <= rounds_of("growth"); ++round) {
+    const RecordedRound played = play_round(*user, context.round, world(), round);
+    std::vector<std::vector<float>> before;
+    std::vector<std::vector<float>> after;
+    for (const auto& ranker : rankers) {
+      before.push_back(flat_theta(*ranker));
+      ranker->learn(context.round, played.feedback(world(), round));
+      after.push_back(flat_theta(*ranker));
+    }
+    EXPECT_NE(after[0], before[0]);
+    if (after[1] != before[1]) continue;  // all train on the whole history
+    ++parted;
+    EXPECT_NE(after[0], after[2]);
+  }
+  EXPECT_GE(parted, 8);
+}
+
+// The paper's ensembles draw all noise again in every round and train, whether there are pairs or not.
+TEST_P(DeviceRankerTest, EnsemblesTrainInRoundsWithoutPairs) {
+  for (const std::string name :
+       {"ensemble", "ensemble_recorded", "reference_ensemble", "growth_ensemble"}) {
+    SCOPED_TRACE(name);
+    const auto on_cpu = make_neural(settings_of(name), kFeatures);
+    const auto on_device = make_on_device(settings_of(name));
+    TestContext context;
+    for (std::uint32_t round = 1; round <= 6; ++round) {
+      const bool without_pairs = round == 3 || round == 5;
+      const std::vector<float> before = flat_theta(*on_device);
+      RecordedRound played;
+      if (without_pairs) {
+        const auto list = on_cpu->rank(context.round, world().query_of(round), round).docs;
+        played.shown.assign(list.begin(), list.end());
+        played.clicks.resize(played.shown.size());
+        on_cpu->learn(context.round, played.feedback(world(), round));
+      } else {
+        played = play_round(*on_cpu, context.round, world(), round);
+      }
+      const LearnReport learned = on_device->learn(context.round, played.feedback(world(), round));
+      EXPECT_EQ(learned.pairs.empty(), without_pairs);
+      EXPECT_EQ(flat_theta(*on_device) == before, without_pairs && name == "growth_ensemble") << round;
+    }
+    expect_equal_details(detail_of(*on_device, 2, 7), detail_of(*on_cpu, 2, 7));
   }
 }
 
@@ -254,21 +341,24 @@ TEST_P(DeviceRankerTest, StopNormEndsSomeTrainingsEarly) {
 }
 
 TEST_P(DeviceRankerTest, ContinuesToTheSameBitsAfterLoading) {
-  for (const std::string name : {"dual", "dual_recorded", "primal", "lambdarank", "expected_ensemble",
-                                 "batched_ensemble", "shadow", "shadow_dual", "reference_lambdarank",
-                                 "reference_ensemble", "unit_blocks", "inducing", "last_layer"}) {
+  for (const std::string name :
+       {"dual", "dual_recorded", "primal", "lambdarank", "expected_ensemble", "batched_ensemble", "shadow",
+        "shadow_dual", "reference_lambdarank", "reference_ensemble", "unit_blocks", "inducing",
+        "last_layer", "growth_ensemble", "growth_recorded"}) {
     SCOPED_TRACE(name);
+    const std::uint32_t rounds = rounds_of(name);
+    const std::uint32_t before = rounds - 4;
     const auto whole = make_on_device(settings_of(name));
-    const Course expected = play(*whole, 1, kRounds);
+    const Course expected = play(*whole, 1, rounds);
     const auto earlier = make_on_device(settings_of(name));
-    const std::string state = play(*earlier, 1, 4).state;
+    const std::string state = play(*earlier, 1, before).state;
     const auto later = make_on_device(settings_of(name));
     play(*later, 1, 2);  // replaced by load()
     StateReader reader(state, "memory");
     later->load(reader);
     reader.require_end();
-    const Course rest = play(*later, 5, kRounds);
-    EXPECT_TRUE(std::equal(rest.rounds.begin(), rest.rounds.end(), expected.rounds.begin() + 4));
+    const Course rest = play(*later, before + 1, rounds);
+    EXPECT_TRUE(std::equal(rest.rounds.begin(), rest.rounds.end(), expected.rounds.begin() + before));
     EXPECT_TRUE(rest.state == expected.state);
     EXPECT_EQ(flat_theta(*later), flat_theta(*whole));
   }
@@ -323,17 +413,19 @@ TEST_P(DeviceRankerTest, RecordsBatchesAgainWhenTheHistoryOutgrowsThem) {
 
 // Whatever the order of threads: the emulation runs another one, a GPU any.
 TEST_P(DeviceRankerTest, TwoRunsHaveTheSameBits) {
-  for (const std::string name : {"dual", "dual_recorded", "primal", "diagonal", "lambdarank",
-                                 "expected_ensemble", "batched_ensemble", "reference_lambdarank",
-                                 "reference_ensemble", "dual_tf32", "unit_blocks", "inducing"}) {
+  for (const std::string name :
+       {"dual", "dual_recorded", "primal", "diagonal", "lambdarank", "expected_ensemble",
+        "batched_ensemble", "reference_lambdarank", "reference_ensemble", "dual_tf32", "unit_blocks",
+        "inducing", "growth", "growth_ensemble_recorded"}) {
+    const std::uint32_t rounds = name.starts_with("growth") ? rounds_of(name) : 4;
     const auto first = make_on_device(settings_of(name));
-    const Course expected = play(*first, 1, 4);
+    const Course expected = play(*first, 1, rounds);
 #if defined(OLRANK_KERNELS_EMULATED)
     emulation::set_schedule(GetParam() == emulation::Schedule::kRandom ? emulation::Schedule::kBackward
                                                                        : emulation::Schedule::kRandom);
 #endif
     const auto second = make_on_device(settings_of(name));
-    EXPECT_TRUE(play(*second, 1, 4).state == expected.state) << name;
+    EXPECT_TRUE(play(*second, 1, rounds).state == expected.state) << name;
     SetUp();
   }
 }

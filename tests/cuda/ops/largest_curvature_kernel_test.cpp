@@ -57,8 +57,10 @@ TEST_P(LargestCurvatureKernelTest, MatchesCpu) {
     EXPECT_NEAR(found.estimate / 4.0, expected, 1e-9 * expected);
     EXPECT_TRUE(all_near(vector_there.to_host(), vector, 1e-8, 0.0));
     DeviceArray<double> step(1);
-    device::step_from_curvature(nullptr, state.data(), 0.5, 3.0, step.data());
-    EXPECT_NEAR(step.to_host()[0], 0.5 / (expected + 3.0), 1e-9);
+    for (const double growth : {1.0, 1.04}) {
+      device::step_from_curvature(nullptr, state.data(), growth, 0.5, 3.0, step.data());
+      EXPECT_NEAR(step.to_host()[0], 0.5 / (growth * expected + 3.0), 1e-9);
+    }
   }
 }
 

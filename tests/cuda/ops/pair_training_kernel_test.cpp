@@ -80,7 +80,7 @@ struct TrainingCase {
   std::int64_t docs;
   std::int64_t terms;
   std::int64_t members = 1;
-  bool perturbed = false;
+  bool perturbed = false;  // members have labels, weights and linear terms of their own
   device::Multiplier multiplier = device::Multiplier::kChosen;
 };
 
@@ -95,6 +95,12 @@ void expect_equal_training(const TrainingCase& one) {
   const std::vector<float> centre = stacked_theta(shape, one.members, 62);
   std::vector<double> labels;
   for (const float draw : random_numbers(one.members * history.count(), 65)) labels.push_back(double{draw});
+  std::vector<double> weights;
+  for (const double label : labels) weights.push_back(1.5 + label);
+  std::vector<double> linear;
+  if (one.perturbed) {
+    for (const float draw : random_numbers(one.members * p, 66)) linear.push_back(double{draw});
+  }
   std::vector<double> steps;
   for (std::int64_t member = 0; member < one.members; ++member)
     steps.push_back(0.01 * static_cast<double>(member + 1));
@@ -102,15 +108,19 @@ void expect_equal_training(const TrainingCase& one) {
   DeviceArray<float> theta_there = on_device(theta);
   const auto centre_there = on_device(centre);
   const auto labels_there = on_device(labels);
+  const auto weights_there = on_device(weights);
+  const auto linear_there = on_device(linear);
   const auto steps_there = on_device(steps);
   DeviceArray<double> gradient(one.members * p);
   DeviceArray<double> losses(one.members);
   Workspace workspace(device::training_sizes(shape, one.members, one.docs, history.count()));
   device::PairHistoryView view = history.view();
   if (one.perturbed) view.labels = labels_there.data();
+  if (one.perturbed) view.weights = weights_there.data();
   const device::NetworkStack stack{
       .shape = shape, .theta = theta_there.data(), .members = one.members, .multiplier = one.multiplier};
-  const device::StackedObjective objective{data_scale, prior_weight, centre_there.data()};
+  const device::StackedObjective objective{data_scale, prior_weight, centre_there.data(),
+                                           one.perturbed ? linear_there.data() : nullptr};
   DefaultProducts on;
   device::forward_history(on.products, stack, view, workspace.view());
   device::pair_losses(nullptr, stack, view, objective, workspace.view(), losses.data());
@@ -122,13 +132,15 @@ void expect_equal_training(const TrainingCase& one) {
     std::vector<PairTerm> terms = history.terms;
     for (std::size_t t = 0; t < terms.size() && one.perturbed; ++t) {
       terms[t].labels = labels[static_cast<std::size_t>(member) * terms.size() + t];
+      terms[t].weight = weights[static_cast<std::size_t>(member) * terms.size() + t];
     }
     const auto own_theta = part_of(theta, member * p, p);
     const auto own_centre = part_of(centre, member * p, p);
+    const auto own_linear = part_of(linear, one.perturbed ? member * p : 0, one.perturbed ? p : 0);
     std::vector<double> expected(p);
     const double loss =
         pair_loss_gradient(context, shape, own_theta, matrix_of(history.features, shape.inputs), terms,
-                           {data_scale, prior_weight, own_centre}, expected);
+                           {data_scale, prior_weight, own_centre, own_linear}, expected);
     // Scores in float32 are off by some 1e-6 of their terms, whichever way they are summed.
     EXPECT_NEAR(losses.to_host()[member], loss, 2e-5 * (1.0 + std::abs(loss)));
     const auto found = part_of(gradient.to_host(), member * p, p);

@@ -53,6 +53,8 @@ struct PersistentWorld {
   std::vector<float> first;
   std::vector<float> centre;
   std::vector<double> labels;
+  std::vector<double> weights;
+  std::vector<double> linear;
 
   explicit PersistentWorld(const PersistentCase& of)
       : what(of),
@@ -63,14 +65,20 @@ struct PersistentWorld {
     for (float& number : first) number *= 0.3F;
     for (const float draw : random_numbers(of.members * history.count(), 65))
       labels.push_back(double{draw});
+    for (const double label : labels) weights.push_back(1.5 + label);
+    for (const float draw : random_numbers(of.members * of.shape.parameters(), 66))
+      linear.push_back(double{draw});
   }
 
   /// Members [begin, begin + count), as a stack of their own.
-  PersistentResult on_device_for(std::int64_t begin, std::int64_t count) {
+  PersistentResult on_device_for(std::int64_t begin, std::int64_t count, bool only_gradient = false) {
     const std::int64_t p = what.shape.parameters();
     auto theta = on_device(part_of(first, begin * p, count * p));
     const auto centre_there = on_device(part_of(centre, begin * p, count * p));
     const auto labels_there = on_device(part_of(labels, begin * history.count(), count * history.count()));
+    const auto weights_there =
+        on_device(part_of(weights, begin * history.count(), count * history.count()));
+    const auto linear_there = on_device(part_of(linear, begin * p, count * p));
     std::vector<double> steps;
     for (std::int64_t member = begin; member < begin + count; ++member)
       steps.push_back(step_of(what, member));
@@ -94,8 +102,12 @@ struct PersistentWorld {
     device::PersistentTraining training;
     training.stack = {what.shape, theta.data(), count, what.members};
     training.history = history.view();
-    if (what.perturbed) training.history.labels = labels_there.data();
     training.objective = {1.0, kPersistentPrior, centre_there.data()};
+    if (what.perturbed) {
+      training.history.labels = labels_there.data();
+      training.history.weights = weights_there.data();
+      training.objective.linear = linear_there.data();
+    }
     training.optimizer = what.optimizer;
     training.steps = kPersistentSteps;
     training.step = steps_there.data();
@@ -111,6 +123,12 @@ struct PersistentWorld {
     training.theta = theta.data();
     training.began = began.data();
     training.ended = ended.data();
+    if (only_gradient) {
+      training.gradient = gradient.data();
+      training.only_gradient = true;
+      device::train_persistently(nullptr, training);
+      return {theta.to_host(), gradient.to_host(), {}};
+    }
     device::begin_training(nullptr, count * p, theta.data(), training.state);
     device::train_persistently(nullptr, training);
     return {theta.to_host(), began.to_host(), ended.to_host()};
@@ -123,6 +141,7 @@ struct PersistentWorld {
 struct ReferenceTraining {
   PersistentResult result;
   std::vector<std::vector<double>> norms;  // of each member's gradients
+  std::vector<double> gradient;            // the first of all members
 };
 
 ReferenceTraining train_on_cpu(const PersistentWorld& world) {
@@ -133,12 +152,16 @@ ReferenceTraining train_on_cpu(const PersistentWorld& world) {
   for (std::int64_t member = 0; member < what.members; ++member) {
     ExecutionContext context;
     std::vector<PairTerm> terms = world.history.terms;
-    for (std::size_t t = 0; t < terms.size() && what.perturbed; ++t)
+    for (std::size_t t = 0; t < terms.size() && what.perturbed; ++t) {
       terms[t].labels = world.labels[static_cast<std::size_t>(member) * terms.size() + t];
+      terms[t].weight = world.weights[static_cast<std::size_t>(member) * terms.size() + t];
+    }
     const FeatureMatrix docs = matrix_of(world.history.features, what.shape.inputs);
     std::vector<float> theta = part_of(world.first, member * p, p);
     const std::vector<float> centre = part_of(world.centre, member * p, p);
-    const PairObjective objective{1.0, kPersistentPrior, centre};
+    std::vector<double> linear;
+    if (what.perturbed) linear = part_of(world.linear, member * p, p);
+    const PairObjective objective{1.0, kPersistentPrior, centre, linear};
     found.result.began.push_back(pair_loss(context, what.shape, theta, docs, terms, objective));
     std::vector<double> position(theta.begin(), theta.end());
     std::vector<double> first(p);
@@ -147,6 +170,7 @@ ReferenceTraining train_on_cpu(const PersistentWorld& world) {
     for (std::size_t number = 0; number < rates.size(); ++number) {
       std::vector<double> gradient(p);
       pair_gradient(context, what.shape, theta, docs, terms, objective, gradient);
+      if (number == 0) found.gradient.insert(found.gradient.end(), gradient.begin(), gradient.end());
       double norm_sq = 0.0;
       for (const double slope : gradient) norm_sq += slope * slope;
       found.norms.back().push_back(std::sqrt(norm_sq));
@@ -192,6 +216,11 @@ void expect_same_training(const PersistentCase& what) {
   const PersistentResult found = world.on_device_for_all();
   expect_equal_results(found, expected.result);
   EXPECT_NE(found.theta, world.first);
+  const PersistentResult only_gradient = world.on_device_for(0, what.members, true);
+  EXPECT_EQ(only_gradient.theta, world.first);
+  double largest = 0.0;
+  for (const double slope : expected.gradient) largest = std::max(largest, std::abs(slope));
+  EXPECT_TRUE(all_near(only_gradient.began, expected.gradient, 2e-5 * (1.0 + largest), 0.0));
 }
 
 class PersistentTrainingKernelTest : public KernelTest {

@@ -51,9 +51,9 @@ TEST(RankerPlanTest, BytesOfCovariancesMatchTheirFormulas) {
   const auto beyond_of_longer = [&](Covariance covariance) {
     return plan_ranker(network_settings(covariance, CovarianceForm::kAuto), longer).bytes;
   };
-  EXPECT_NEAR(static_cast<double>(beyond_of_longer(Covariance::kInducing) -
-                                  beyond_of_longer(Covariance::kNone)),
-              inducing, 2)
+  EXPECT_NEAR(
+      static_cast<double>(beyond_of_longer(Covariance::kInducing) - beyond_of_longer(Covariance::kNone)),
+      inducing, 2)
       << "memory does not grow with the rounds";
   RankerSettings shadowed = network_settings(Covariance::kDiagonal, CovarianceForm::kAuto);
   shadowed.posterior.shadow = ShadowCovariance::kFull;

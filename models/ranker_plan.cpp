@@ -108,6 +108,7 @@ struct CovarianceBytes {
   double dual = 0.0;
   double primal = 0.0;
   double unit_blocks = 0.0;
+  double inducing = 0.0;
   double diagonal = 0.0;
   double last_layer = 0.0;
 
@@ -123,7 +124,7 @@ struct CovarianceBytes {
       case Covariance::kDiagonal:
         return diagonal;
       case Covariance::kInducing:
-        break;
+        return inducing;
       case Covariance::kUnitBlocks:
         return unit_blocks;
       case Covariance::kLastLayer:
@@ -160,6 +161,7 @@ RankerPlan plan_confident_network(const RankerSettings& settings, const RankerLo
   bytes.dual = dual_bytes(posterior).all();
   bytes.primal = primal_bytes(posterior).all();
   bytes.unit_blocks = block_bytes(posterior, Covariance::kUnitBlocks);
+  bytes.inducing = inducing_bytes(posterior, settings.posterior.budget).all();
   bytes.diagonal = 2.0 * p * kDouble;
   bytes.last_layer = block_bytes(posterior, Covariance::kLastLayer);
   const double observed = history_pairs(settings, load);
@@ -170,6 +172,7 @@ RankerPlan plan_confident_network(const RankerSettings& settings, const RankerLo
   if (settings.posterior.covariance == Covariance::kNone) return plan;
   plan.forms = {{"form = \"dual\"", whole_bytes(others + bytes.dual)},
                 {"form = \"primal\"", whole_bytes(others + bytes.primal)},
+                {"covariance = \"inducing\"", whole_bytes(others + bytes.inducing)},
                 {"covariance = \"unit-blocks\"", whole_bytes(others + bytes.unit_blocks)},
                 {"covariance = \"diagonal\"", whole_bytes(others + bytes.diagonal)},
                 {"covariance = \"last-layer\"", whole_bytes(others + bytes.last_layer)}};

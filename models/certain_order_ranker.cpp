@@ -94,15 +94,15 @@ RankedList CertainOrderRanker::rank(RoundContext& context, const QueryDocs& quer
 LearnReport CertainOrderRanker::learn(RoundContext& context, const Feedback& feedback) {
   preference_pairs(settings_.feedback.pairs, feedback.shown, feedback.clicks,
                    RngStream(batch_key_, feedback.round), pairs_);
-  if (pairs_.empty()) return {};
+  if (pairs_.empty() && !learner_->trains_without_pairs()) return {};
   const QueryDocs& query = feedback.query;
-  {
+  if (!pairs_.empty()) {
     const auto measured = context.clock.measure("observe");
     if (belief_->observes_evidence() && scored_query_ != query.query) score_query(context.execution, query);
     belief_->observe(context.execution, query.features, evidence_, pairs_);
     learner_->observe(feedback, pairs_);
   }
-  if (shadow_) {
+  if (shadow_ && !pairs_.empty()) {
     const auto measured = context.clock.measure("shadow");
     shadow_->observe(context.execution, feedback.shown, evidence_, pairs_);
   }

@@ -36,6 +36,8 @@ class ModelLearner {
   /// repeat saves a training; the next one starts from the same parameters. Returns the σ_t of gradient
   /// descent, one per member; empty where training has no common step.
   virtual std::span<const double> train(ExecutionContext& context, std::uint32_t round) = 0;
+  /// Whether a round without pairs trains, too, as where labels get new noise in every round.
+  virtual bool trains_without_pairs() const { return false; }
 
   virtual std::vector<RankerFigure> figures() const { return {}; }
   virtual void save(StateWriter& state) const = 0;

@@ -40,6 +40,19 @@ void check_form(const RankerKindRow& row, const RankerSettings& settings) {
       settings.name, name_of(settings.network.network), row.name, linear ? "a network" : "linear"));
 }
 
+/// A linear ranker has one unit and no layers, and its exact covariance has the size that budgets give.
+void check_covariance(const RankerKindRow& row, const RankerSettings& settings) {
+  const Covariance covariance = settings.posterior.covariance;
+  const bool of_networks = covariance == Covariance::kInducing || covariance == Covariance::kUnitBlocks ||
+                           covariance == Covariance::kLastLayer;
+  if (row.evidence != OrderEvidence::kWidths || row.forms != ModelForms::kLinear || !of_networks) return;
+  throw InvalidArgument(
+      fmt::format("Ranker '{}' cannot have covariance = \"{}\", which is for networks, and every '{}' is "
+                  "linear: choose "
+                  "\"full\", \"diagonal\", \"diagonal-of-inverse\" or \"none\".",
+                  settings.name, name_of(covariance), row.name));
+}
+
 void check_step(const RankerKindRow& row, const RankerSettings& settings) {
   if (!row.step_is_share || settings.trainer.loss != LossForm::kSum ||
       settings.trainer.optimizer == Optimizer::kAdam || settings.trainer.learning_rate <= 1.0)
@@ -48,6 +61,28 @@ void check_step(const RankerKindRow& row, const RankerSettings& settings) {
       "Ranker '{}' has learning_rate = {}, but with optimizer = \"{}\" it is a share of the largest stable "
       "step: at most 1.",
       settings.name, settings.trainer.learning_rate, name_of(settings.trainer.optimizer)));
+}
+
+/// A sample that fits into no memory, and a history that keeps less than the covariance's dictionary.
+void check_schedule(const RankerSettings& settings) {
+  const TrainerSettings& trainer = settings.trainer;
+  const std::int64_t memory = available_memory();
+  const double sample = replay_bytes(settings, 1);
+  if (trainer.retrain == Retrain::kGrowth && sample > static_cast<double>(memory)) {
+    throw InvalidArgument(fmt::format(
+        "Ranker '{}' has replay = {}, which takes {} with a single feature, but this machine has {}: draw "
+        "fewer pairs.",
+        settings.name, trainer.replay, readable_bytes(sample),
+        readable_bytes(static_cast<double>(memory))));
+  }
+  const PosteriorSettings& posterior = settings.posterior;
+  if (trainer.history_limit > 0 && posterior.covariance == Covariance::kInducing &&
+      trainer.history_limit < posterior.budget) {
+    throw InvalidArgument(fmt::format(
+        "Ranker '{}' has history_limit = {}, less than its budget = {}: keep at least as many pairs as the "
+        "covariance may, or 0 for all.",
+        settings.name, trainer.history_limit, posterior.budget));
+  }
 }
 
 /// `expected` is a mean over matchings: pairs with weights.
@@ -78,6 +113,7 @@ std::unique_ptr<OnlineRanker> make_ranker(const RankerSettings& settings, std::i
   const RankerKindRow& row = row_of(settings.kind);
   if (!dependencies.first_thetas.empty()) check_start(row, settings, features, dependencies.first_thetas);
   check_form(row, settings);
+  check_covariance(row, settings);
   check_pairs(row, settings);
   if (dependencies.home != nullptr)
     return std::make_unique<DeviceRanker>(features, settings, keys, cutoff, *dependencies.home);
@@ -93,6 +129,7 @@ std::unique_ptr<OnlineRanker> make_ranker(const RankerSettings& settings, std::i
 
 void check_ranker(const RankerSettings& settings, std::int64_t cutoff) {
   check_step(row_of(settings.kind), settings);
+  check_schedule(settings);
   // A network may be too large even to be tried.
   const RankerPlan plan = plan_ranker(settings, {.features = 1, .rounds = 1, .cutoff = cutoff});
   const std::int64_t memory = available_memory();

@@ -69,6 +69,18 @@ constexpr Decision kDecisions[] = {
     {"covariance_matrix/pair_covariance", kKernel,
      "A of a rebuild, 256 pairs at a time. cuSOLVER factorises and inverts it."},
     {"covariance_matrix/mirror_lower", kKernel, "The other half of A⁻¹, for the library's products."},
+    {"covariance_matrix/copy_matrix", kKernel,
+     "Of inducing covariances that grow: rows get other strides."},
+    {"covariance_matrix/copy_lower", kKernel, "Before and after a library has factorised."},
+
+    {"", "covariance by units", ""},
+    {"block_covariance/block_rows", kKernel,
+     "Products of a unit's active documents alone, in one launch for layers of any size."},
+    {"block_covariance/block_gram", kKernel, "Inactive units are skipped; half of a symmetric product."},
+    {"block_covariance/update_block_roots", kKernel,
+     "Two launches for all units: reflections of k columns, then one pass over the roots."},
+    {"block_covariance/block_energies", kKernel, "Of drift checks: one pass over the roots."},
+    {"block_covariance/reset_block_roots", kKernel, "Once per trial."},
 
     {"", "diagonal covariance", ""},
     {"diagonal_covariance/diagonal_gram", kKernel,
@@ -257,6 +269,9 @@ std::string cost_table() {
   }
   table += costs.round_row("a round, full covariance", {"tangent_factors/tangent_factors",
                                                         "widths/full-dual", "inverse_factor/append_pairs"});
+  table += costs.round_row(
+      "a round, covariance by units",
+      {"tangent_factors/tangent_factors", "widths/unit-blocks", "block_covariance/update_block_roots"});
   table += costs.round_row(
       "a round, diagonal covariance",
       {"tangent_factors/tangent_factors", "widths/diagonal", "diagonal_covariance/add_to_diagonal"});

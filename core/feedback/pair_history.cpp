@@ -5,8 +5,8 @@
 
 namespace olrank {
 
-PairHistory::PairHistory(std::int64_t features, std::int64_t padding)
-    : features_(features), stride_((features + padding - 1) / padding * padding) {}
+PairHistory::PairHistory(std::int64_t features, std::int64_t padding, std::int64_t limit)
+    : features_(features), stride_((features + padding - 1) / padding * padding), limit_(limit) {}
 
 std::size_t PairHistory::Hash::operator()(const Key& key) const {
   // Both numbers count documents, so they are small and dense: a multiplication spreads them well enough.
@@ -15,31 +15,77 @@ std::size_t PairHistory::Hash::operator()(const Key& key) const {
   return static_cast<std::size_t>(mixed ^ mixed >> 32);
 }
 
+PairHistory::Key PairHistory::key_of(std::int64_t row) const {
+  return {docs_[2 * row], docs_[2 * row + 1]};
+}
+
+std::int64_t PairHistory::row_of(const QueryDocs& query, std::int32_t first, std::int32_t second) {
+  const Key key{query.number(first), query.number(second)};
+  const auto [known, is_new] = row_of_.try_emplace(key, row_count());
+  if (!is_new) return known->second;
+  ++entered_;
+  if (free_rows_.empty()) {
+    rows_.resize(rows_.size() + static_cast<std::size_t>(stride_));
+    docs_.resize(docs_.size() + 2);
+    count_.push_back(0.0);
+    first_wins_.push_back(0.0);
+    earlier_.append(0);
+  } else {
+    known->second = free_rows_.back();
+    free_rows_.pop_back();
+  }
+  const std::int64_t number = known->second;
+  double* row = rows_.data() + number * stride_;
+  const auto x = query.features.doc(first);
+  const auto y = query.features.doc(second);
+  for (std::size_t k = 0; k < x.size(); ++k) row[k] = double{x[k]} - double{y[k]};
+  docs_[2 * number] = key.first;
+  docs_[2 * number + 1] = key.second;
+  return number;
+}
+
+void PairHistory::change(const Observation& pair, double by) {
+  count_[pair.row] += by;
+  first_wins_[pair.row] += pair.first_wins ? by : 0.0;
+  observed_ += static_cast<std::int64_t>(by);
+}
+
 void PairHistory::add(const QueryDocs& query, std::span<const PreferencePair> pairs) {
   assert(query.features.features == features_);
+  for (const Observation& pair : latest_) earlier_.add(pair.row, 1);
+  latest_.clear();
+  forgotten_.clear();
   for (const auto& [winner, loser] : pairs) {
     assert(winner != loser);
     const bool in_order = query.number(winner) < query.number(loser);
     const std::int32_t first = in_order ? winner : loser;
     const std::int32_t second = in_order ? loser : winner;
-    const Key key{query.number(first), query.number(second)};
-    const auto [known, is_new] = row_of_.try_emplace(key, distinct());
-    if (is_new) {
-      rows_.resize(rows_.size() + static_cast<std::size_t>(stride_));
-      double* row = rows_.data() + rows_.size() - stride_;
-      const auto x = query.features.doc(first);
-      const auto y = query.features.doc(second);
-      for (std::size_t k = 0; k < x.size(); ++k) row[k] = double{x[k]} - double{y[k]};
-      docs_.push_back(key.first);
-      docs_.push_back(key.second);
-      count_.push_back(0.0);
-      first_wins_.push_back(0.0);
-    }
-    const auto row = static_cast<std::size_t>(known->second);
-    count_[row] += 1.0;
-    first_wins_[row] += winner == first ? 1.0 : 0.0;
-    ++observed_;
+    const Observation pair{row_of(query, first, second), winner == first};
+    change(pair, 1.0);
+    latest_.push_back(pair);
+    if (limit_ > 0) kept_.push_back(pair);
   }
+  while (limit_ > 0 && observed_ > limit_) forget_oldest();
+}
+
+void PairHistory::forget_oldest() {
+  const Observation oldest = kept_.front();
+  if (kept_.size() == latest_.size()) {
+    latest_.erase(latest_.begin());  // this round alone brought more than the limit
+  } else {
+    earlier_.add(oldest.row, -1);
+    forgotten_.push_back(oldest);
+  }
+  kept_.pop_front();
+  change(oldest, -1.0);
+  if (count_[oldest.row] > 0.0) return;
+  row_of_.erase(key_of(oldest.row));
+  free_rows_.push_back(oldest.row);
+}
+
+std::int64_t PairHistory::draw_earlier(PhiloxKey key, std::uint32_t round, std::uint32_t draw) const {
+  RngStream coins(key, round, 0, draw);
+  return earlier_.item_at(coins.index(static_cast<std::uint32_t>(earlier())));
 }
 
 void PairHistory::save(StateWriter& state) const {
@@ -48,7 +94,16 @@ void PairHistory::save(StateWriter& state) const {
   state.put("history.docs", docs_);
   state.put("history.count", count_);
   state.put("history.first_wins", first_wins_);
+  if (limit_ == 0) {
+    state.put_growing("history.rows", rows_lineage_, std::span<const double>(rows_), std::ssize(rows_));
+    return;
+  }
   state.put("history.rows", rows_);
+  std::vector<std::int64_t> kept;
+  for (const Observation& pair : kept_) kept.push_back(2 * pair.row + (pair.first_wins ? 1 : 0));
+  state.put("history.kept", kept);
+  state.put("history.free_rows", free_rows_);
+  state.put("history.entered", entered_);
 }
 
 void PairHistory::load(StateReader& state) {
@@ -63,9 +118,23 @@ void PairHistory::load(StateReader& state) {
   state.get_into("history.count", std::span(count_));
   state.get_into("history.first_wins", std::span(first_wins_));
   state.get_into("history.rows", std::span(rows_));
+  rows_lineage_.renew();
+  entered_ = row_count();
+  kept_.clear();
+  free_rows_.clear();
+  if (limit_ > 0) {
+    for (const std::int64_t packed : state.get<std::int64_t>("history.kept"))
+      kept_.push_back({packed / 2, packed % 2 != 0});
+    free_rows_ = state.get<std::int64_t>("history.free_rows");
+    entered_ = state.get_one<std::int64_t>("history.entered");
+  }
+  latest_.clear();
+  forgotten_.clear();
   row_of_.clear();
-  for (std::size_t row = 0; row < count_.size(); ++row) {
-    row_of_.emplace(Key{docs_[2 * row], docs_[2 * row + 1]}, static_cast<std::int64_t>(row));
+  earlier_.clear();
+  for (std::int64_t row = 0; row < row_count(); ++row) {
+    earlier_.append(static_cast<std::int64_t>(count_[row]));
+    if (count_[row] > 0.0) row_of_.emplace(key_of(row), row);
   }
 }
 

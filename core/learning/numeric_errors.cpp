@@ -38,6 +38,13 @@ void throw_lost_precision(const CovarianceName& covariance, std::string_view wha
                   text_of(covariance), covariance.lambda, what));
 }
 
+void throw_lost_widths(std::string_view covariance) {
+  throw NumericError(fmt::format(
+      "The squared widths of the {} covariance are not finite: the network's gradients exceed the "
+      "range of float32. Use a smaller learning rate or normalised features.",
+      covariance));
+}
+
 void throw_bad_score(std::int64_t doc) {
   throw NumericError(fmt::format("The score of document {} is not a number.", doc));
 }

@@ -29,6 +29,9 @@ std::string text_of(const CovarianceName& covariance);
 /// A rebuild did not help; `what` is a clause: "its residual is 0.1".
 [[noreturn]] void throw_lost_precision(const CovarianceName& covariance, std::string_view what);
 
+/// Squared widths of a covariance that cannot be computed afresh are not finite.
+[[noreturn]] void throw_lost_widths(std::string_view covariance);
+
 /// The score of a query's document `doc` is NaN.
 [[noreturn]] void throw_bad_score(std::int64_t doc);
 

@@ -16,6 +16,13 @@ OLRANK_HOST_DEVICE inline double noisy_labels(double labels, double weight, doub
   return exact_add(labels, exact_mul(exact_mul(deviation, std::sqrt(weight)), normal));
 }
 
+/// Labels of some of a term's pairs, with their share of the noise of all: of weight `weight` out of `all`.
+OLRANK_HOST_DEVICE inline double noisy_labels_of_share(double labels, double weight, double all,
+                                                       double deviation, double normal) {
+  if (weight == 0.0) return labels;
+  return exact_add(labels, exact_mul(weight / all, noisy_labels(0.0, all, deviation, normal)));
+}
+
 /// The share of a term's noise that each of its repetitions carries.
 OLRANK_HOST_DEVICE inline double noise_per_pair(double noisy, double labels, double weight) {
   return (noisy - labels) / weight;

@@ -27,11 +27,12 @@ struct PairObservation {
   std::int32_t first_wins = 0;
 };
 
-/// loss(θ) = data_scale · Σ terms + prior_weight · ‖θ − centre‖².
+/// loss(θ) = data_scale · Σ terms + prior_weight · ‖θ − centre‖² + linear · θ.
 struct PairObjective {
-  double data_scale = 1.0;        // 1: sum form; 1/n: mean form
-  double prior_weight = 0.0;      // mλ/2 in the paper protocol, λ in the reference protocol
-  std::span<const float> centre;  // θ₀ in the paper protocol; empty: 0
+  double data_scale = 1.0;              // 1: sum form; 1/n: mean form
+  double prior_weight = 0.0;            // mλ/2 in the paper protocol, λ in the reference protocol
+  std::span<const float> centre;        // θ₀ in the paper protocol; empty: 0
+  std::span<const double> linear = {};  // [p]; empty: 0
 };
 
 /// The loss at θ and its gradient [p], by one forward and one backward pass over the distinct documents:

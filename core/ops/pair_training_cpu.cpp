@@ -62,6 +62,18 @@ double prior_loss(std::span<const float> theta, const PairObjective& objective) 
   return objective.prior_weight * sum;
 }
 
+double linear_loss(std::span<const float> theta, const PairObjective& objective) {
+  assert(objective.linear.empty() || objective.linear.size() == theta.size());
+  double sum = 0.0;
+  for (std::size_t k = 0; k < objective.linear.size(); ++k) sum += objective.linear[k] * double{theta[k]};
+  return sum;
+}
+
+/// The loss at θ without the data's.
+double loss_of_parameters(std::span<const float> theta, const PairObjective& objective) {
+  return prior_loss(theta, objective) + linear_loss(theta, objective);
+}
+
 /// sum [columns] += Σ_i weight_i · row_i in float32, documents in order.
 OLRANK_VECTOR_CLONES
 void add_weighted_rows(const float* weights, std::int64_t weight_stride, const float* rows,
@@ -158,9 +170,10 @@ void gradient_pass(ExecutionContext& context, const NetworkShape& shape, std::sp
   });
 }
 
-/// Adds the prior's gradient.
-void add_prior_gradient(std::span<const float> theta, const PairObjective& objective,
-                        std::span<double> gradient) {
+/// Adds the gradient of loss_of_parameters().
+void add_gradient_of_parameters(std::span<const float> theta, const PairObjective& objective,
+                                std::span<double> gradient) {
+  for (std::size_t k = 0; k < objective.linear.size(); ++k) gradient[k] += objective.linear[k];
   if (objective.prior_weight == 0.0) return;
   for (std::size_t k = 0; k < theta.size(); ++k)
     gradient[k] += prior_slope(objective.prior_weight, double{theta[k]}, centre_at(objective, k));
@@ -173,15 +186,15 @@ double pair_loss_gradient(ExecutionContext& context, const NetworkShape& shape,
                           const PairObjective& objective, std::span<double> gradient) {
   double data = 0.0;
   gradient_pass(context, shape, theta, docs, terms, objective.data_scale, gradient, &data);
-  add_prior_gradient(theta, objective, gradient);
-  return objective.data_scale * data + prior_loss(theta, objective);
+  add_gradient_of_parameters(theta, objective, gradient);
+  return objective.data_scale * data + loss_of_parameters(theta, objective);
 }
 
 void pair_gradient(ExecutionContext& context, const NetworkShape& shape, std::span<const float> theta,
                    FeatureMatrix docs, std::span<const PairTerm> terms, const PairObjective& objective,
                    std::span<double> gradient) {
   gradient_pass(context, shape, theta, docs, terms, objective.data_scale, gradient, nullptr);
-  add_prior_gradient(theta, objective, gradient);
+  add_gradient_of_parameters(theta, objective, gradient);
 }
 
 double pair_loss(ExecutionContext& context, const NetworkShape& shape, std::span<const float> theta,
@@ -190,7 +203,8 @@ double pair_loss(ExecutionContext& context, const NetworkShape& shape, std::span
   const Scratch::Frame frame(scratch);
   const auto scores = scratch.take<float>(docs.docs);
   score_docs(context, shape, theta, docs, scores);
-  return objective.data_scale * term_losses(context, terms, scores.data()) + prior_loss(theta, objective);
+  return objective.data_scale * term_losses(context, terms, scores.data()) +
+         loss_of_parameters(theta, objective);
 }
 
 }  // namespace olrank

@@ -23,4 +23,9 @@ struct WidthHealth {
 /// Both are [docs × docs] and may be the same array.
 WidthHealth pair_width_sq(ExecutionContext& context, std::int64_t docs, const double* m, double* width_sq);
 
+/// distance_sq [rows × rows] = ‖h_i − h_j‖² of the rows of h [rows × columns], exactly symmetric and never
+/// negative: from the norms and products, and where these cancel from the difference itself. Runs on the
+/// calling thread.
+void row_distance_sq(std::int64_t rows, std::int64_t columns, const double* h, double* distance_sq);
+
 }  // namespace olrank

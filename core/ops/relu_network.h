@@ -20,6 +20,8 @@ struct NetworkLayer {
   std::int64_t delta = 0;    // offset in a row of tangent factors of δ_l [rows]
 
   OLRANK_HOST_DEVICE bool has_bias() const { return bias >= 0; }
+  /// Parameters of one unit: its weights and its bias.
+  OLRANK_HOST_DEVICE std::int64_t unit_parameters() const { return columns + (has_bias() ? 1 : 0); }
 };
 
 /// f(x; θ) = output_scale · (W_L h_{L−1} + b_L), h_l = φ(W_l h_{l−1} + b_l), h_0 = x, φ = ReLU. θ is flat:

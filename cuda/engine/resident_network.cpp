@@ -67,7 +67,8 @@ ResidentTrainer::Divergence first_divergence(RankGroup& ranks, const ResidentTra
 }
 
 ResidentPosteriorSpec posterior_spec(const DeviceNetworkSpec& spec) {
-  return {spec.shape, spec.posterior.lambda, spec.posterior.scale, spec.posterior.checks};
+  return {spec.shape, spec.posterior.lambda, spec.posterior.scale, spec.posterior.checks,
+          spec.posterior.budget};
 }
 
 }  // namespace

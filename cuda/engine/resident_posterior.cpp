@@ -6,9 +6,11 @@
 #include <utility>
 #include <vector>
 
+#include "cuda/engine/block_posterior.h"
 #include "cuda/engine/diagonal_posterior.h"
 #include "cuda/engine/fresh_factor.h"
 #include "cuda/engine/growing_array.h"
+#include "cuda/engine/inducing_posterior.h"
 #include "cuda/engine/mapped_array.h"
 #include "cuda/engine/posterior_status.h"
 #include "cuda/engine/resident_pairs.h"
@@ -413,10 +415,11 @@ std::unique_ptr<ResidentPosterior> make_resident_posterior(DeviceCovariance cova
     case DeviceCovariance::kDiagonal:
       return make_diagonal_posterior(spec, products.stream());
     case DeviceCovariance::kInducing:
-      break;
+      return make_inducing_posterior(spec, products);
     case DeviceCovariance::kUnitBlocks:
+      return make_block_posterior(spec, 0, "unit-blocks", products.stream());
     case DeviceCovariance::kLastLayer:
-      break;
+      return make_block_posterior(spec, spec.shape.depth - 1, "last-layer", products.stream());
     case DeviceCovariance::kNone:
       break;
   }

@@ -30,6 +30,10 @@ class ResidentPosterior {
                        std::int64_t count) = 0;
   /// Recomputes everything from the pairs observed so far, if the covariance keeps them.
   virtual void rebuild(Stream) {}
+  /// Whether rebuild() may repair what rounding has spoiled. Where it may not, own_drift() is the drift;
+  /// waits, and leaves the latest gram() alone.
+  virtual bool can_rebuild() const { return true; }
+  virtual double own_drift(Stream) { return 0.0; }
 
   /// log(det A/det λI), and whether rounding has made A indefinite; on the device.
   virtual const CovarianceStatus* status() const = 0;
@@ -44,6 +48,8 @@ class ResidentPosterior {
   virtual bool take_yardstick(Stream) { return false; }
   virtual void drop_yardstick() {}
   virtual std::int64_t pairs() const = 0;
+  /// Pairs that error_of_pair() takes.
+  virtual std::int64_t kept_pairs() const { return pairs(); }
   virtual std::string_view form() const = 0;
   virtual std::int64_t bytes() const = 0;
 
@@ -57,6 +63,7 @@ struct ResidentPosteriorSpec {
   double lambda = 1.0;  // λ
   double scale = 1.0;   // s
   CovarianceChecks checks;
+  std::int64_t budget = 0;  // D, of the inducing covariance
 };
 
 /// Works in the stream of `products`, which must outlive it, and in no other.

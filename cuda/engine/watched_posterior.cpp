@@ -29,8 +29,9 @@ void WatchedPosterior::observe(Stream stream, const FactorRows& docs, double* m,
 }
 
 double WatchedPosterior::measured_drift(Stream stream) {
+  if (!posterior_->can_rebuild()) return posterior_->own_drift(stream);
   return measure_drift(
-      spec_.checks, spec_.shape.parameters(), posterior_->pairs(),
+      spec_.checks, spec_.shape.parameters(), posterior_->kept_pairs(),
       [&](std::span<const double> vector) { return posterior_->error_along(stream, vector); },
       [&](std::int64_t pair) { return posterior_->error_of_pair(stream, pair); });
 }
@@ -50,6 +51,10 @@ double WatchedPosterior::drift_by_yardstick(Stream stream) {
 
 void WatchedPosterior::check_drift(Stream stream) {
   if (!monitor_.is_due()) return;
+  if (!posterior_->can_rebuild()) {
+    monitor_.watch(name(), [&] { return measured_drift(stream); });
+    return;
+  }
   const bool thorough = monitor_.is_thorough();
   monitor_.check(
       name(),
@@ -66,6 +71,7 @@ void WatchedPosterior::rebuild(Stream stream, std::string_view why) {
 }
 
 void WatchedPosterior::repair(Stream stream) {
+  if (!posterior_->can_rebuild()) throw_lost_widths(form());
   if (rebuilt_) throw_lost_precision(name(), kIndefinite);
   rebuild(stream, kIndefinite);
   rebuilt_ = true;

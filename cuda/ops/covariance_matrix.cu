@@ -78,6 +78,22 @@ __global__ void __launch_bounds__(kThreads)
   factor[factor_row(row) + column] = column <= row ? inverse[row * n + column] : 0.0;
 }
 
+// Grid: rows, parts of the columns; a thread owns a number. With `lower`, zeros go above the diagonal and
+// `diagonal` is added to it.
+__global__ void __launch_bounds__(kThreads)
+    copy_matrix_kernel(std::int64_t columns, const double* from, std::int64_t from_stride, int lower,
+                       double diagonal, double* to, std::int64_t stride) {
+  const std::int64_t column = std::int64_t{blockIdx.y} * kThreads + threadIdx.x;
+  const std::int64_t row = blockIdx.x;
+  if (column >= columns) return;
+  double& number = to[row * stride + column];
+  if (lower != 0 && column > row) {
+    number = 0.0;
+  } else {
+    number = from[row * from_stride + column] + (lower != 0 && column == row ? diagonal : 0.0);
+  }
+}
+
 // Grid: tiles of columns, tiles of rows; those above the diagonal return. A block owns a tile [64 × 64].
 __global__ void __launch_bounds__(RankUpdate::kThreads) mirror_lower_kernel(std::int64_t n, double* a) {
   if (blockIdx.x > blockIdx.y) return;
@@ -140,6 +156,20 @@ void pack_factor(Stream stream, std::int64_t n, const double* inverse, double* f
   if (n == 0) return;
   launch(pack_factor_kernel, dim3{count_of(n), count_of(parts_of(n + InverseFactor::kBlock, kThreads))},
          dim3{kThreads}, 0, stream, n, inverse, factor);
+}
+
+void copy_matrix(Stream stream, std::int64_t rows, std::int64_t columns, const PlacedMatrix& from,
+                 double* to, std::int64_t stride) {
+  if (rows == 0 || columns == 0) return;
+  launch(copy_matrix_kernel, dim3{count_of(rows), count_of(parts_of(columns, kThreads))}, dim3{kThreads}, 0,
+         stream, columns, from.values, from.stride, 0, 0.0, to, stride);
+}
+
+void copy_lower(Stream stream, std::int64_t n, const PlacedMatrix& from, double diagonal, double* to,
+                std::int64_t stride) {
+  if (n == 0) return;
+  launch(copy_matrix_kernel, dim3{count_of(n), count_of(parts_of(n, kThreads))}, dim3{kThreads}, 0, stream,
+         n, from.values, from.stride, 1, diagonal, to, stride);
 }
 
 void mirror_lower(Stream stream, std::int64_t n, double* a) {

@@ -32,6 +32,18 @@ void status_of_factor(Stream stream, std::int64_t n, const double* l, double lam
 /// Row blocks of inverse_factor.h from L⁻¹ [n × n], with zeros above the diagonal.
 void pack_factor(Stream stream, std::int64_t n, const double* inverse, double* factor);
 
+/// to [rows × columns] ← from, rows `stride` numbers apart in each.
+struct PlacedMatrix {
+  const double* values = nullptr;
+  std::int64_t stride = 0;
+};
+void copy_matrix(Stream stream, std::int64_t rows, std::int64_t columns, const PlacedMatrix& from,
+                 double* to, std::int64_t stride);
+/// to [n × n] ← the lower triangle of from + diagonal · I, with zeros above it; both may be the same
+/// matrix.
+void copy_lower(Stream stream, std::int64_t n, const PlacedMatrix& from, double diagonal, double* to,
+                std::int64_t stride);
+
 /// Copies the lower triangle of a [n × n] to the upper one.
 void mirror_lower(Stream stream, std::int64_t n, double* a);
 

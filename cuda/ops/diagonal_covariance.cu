@@ -3,31 +3,13 @@
 #include <algorithm>
 #include <cmath>
 
-#include "cuda/ops/block_sum.cuh"
-#include "cuda/ops/double_tile.cuh"
-#include "cuda/ops/layer_table.h"
+#include "cuda/ops/live_units.cuh"
 #include "cuda/ops/partial_sums.cuh"
 
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 namespace {
 
 constexpr unsigned kThreads = 128;
-constexpr std::int64_t kMostUnitsPerPart = 128;
-constexpr std::int64_t kWantedBlocks = 528;  // four per multiprocessor of a large device
-
-/// Units per part of a Gram matrix's sum.
-std::int64_t units_per_part(const NetworkShape& shape, std::int64_t docs) {
-  const std::int64_t units = (shape.depth - 1) * shape.width + 1;
-  const std::int64_t parts = std::max<std::int64_t>(1, kWantedBlocks / lower_tiles(docs));
-  return std::clamp<std::int64_t>((units + parts - 1) / parts, 1, kMostUnitsPerPart);
-}
-
-std::int64_t part_count(const NetworkShape& shape, std::int64_t docs) {
-  const std::int64_t units = (shape.depth - 1) * shape.width + 1;
-  const std::int64_t size = units_per_part(shape, docs);
-  return (units + size - 1) / size;
-}
-
 __global__ void reset_diagonal_kernel(std::int64_t parameters, double lambda, double scale,
                                       DiagonalState state) {
   const std::int64_t k = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
@@ -62,18 +44,13 @@ __global__ void add_to_diagonal_kernel(const __grid_constant__ LayerTable layers
   state.root[k] = std::sqrt(scale * (1.0 / sum));
 }
 
-/// A tile's operand: root · δ ⊗ h of the documents from `first` on, unit by unit of a list, with each
-/// unit's numbers padded to whole blocks of k.
+/// A tile's operand: root · δ ⊗ h of the documents from `first` on, unit by unit of a list.
 struct ScaledGradients {
-  const LayerTable& layers;
+  UnitWalk walk;
   const FactorRows& rows;
   const double* root;
-  const int* units;  // the list, in shared memory
   std::int64_t first;
 
-  int place = -1;  // in the list
-  std::int64_t begin = 0;
-  std::int64_t end = 0;
   std::int64_t columns = 0;  // of weights
   std::int64_t all_columns = 0;
   std::int64_t delta = 0;
@@ -81,26 +58,16 @@ struct ScaledGradients {
   const double* unit_root = nullptr;
   double bias_root = 0.0;
 
-  /// Numbers per unit, padded.
-  __device__ static std::int64_t padded(const NetworkLayer& layer) {
-    return (layer.columns + (layer.has_bias() ? 1 : 0) + DoubleTile::kDepth - 1) / DoubleTile::kDepth *
-           DoubleTile::kDepth;
-  }
   __device__ bool along_depth() const { return true; }
   __device__ void prepare(std::int64_t k) {
-    while (k >= end) {
-      const int unit = units[++place];
-      const NetworkLayer& layer = layers.layer_of(unit);
-      const std::int64_t number = unit % layers.width;
-      begin = end;
-      end += padded(layer);
-      columns = layer.columns;
-      all_columns = columns + (layer.has_bias() ? 1 : 0);
-      delta = layer.delta + number;
-      input = layer.input;
-      unit_root = root + layer.weight + number * columns;
-      bias_root = layer.has_bias() ? root[layer.bias + number] : 0.0;
-    }
+    if (!walk.advance(k)) return;
+    const NetworkLayer& layer = walk.layer();
+    columns = layer.columns;
+    all_columns = layer.unit_parameters();
+    delta = layer.delta + walk.number();
+    input = layer.input;
+    unit_root = root + layer.weight + walk.number() * columns;
+    bias_root = layer.has_bias() ? root[layer.bias + walk.number()] : 0.0;
   }
   __device__ int rows_within() const { return rows_of_tile(rows.docs, first); }
 
@@ -112,7 +79,7 @@ struct ScaledGradients {
     __device__ double operator()(int i) const { return gradient(i) * root; }
   };
   __device__ Column at(std::int64_t k) const {
-    const std::int64_t column = k - begin;
+    const std::int64_t column = k - walk.begin;
     const bool inside = column < all_columns;
     const bool is_bias = column >= columns;
     const float* from = rows.values + first * rows.stride;
@@ -124,53 +91,25 @@ struct ScaledGradients {
 };
 
 // parts [parts × docs × docs]: the sum over a part's units, tiles of the lower triangle. Grid: tiles,
-// parts. A block owns a tile [64 × 64]; k runs unit by unit, in order; double. It first lists the units
-// that are active for some document of the tile's rows and for some of its columns. Deterministic.
+// parts. A block owns a tile [64 × 64]; k runs unit by unit, in order; double. Deterministic.
 __global__ void __launch_bounds__(DoubleTile::kThreads)
     diagonal_gram_kernel(const __grid_constant__ LayerTable layers, const __grid_constant__ FactorRows rows,
                          const double* root, std::int64_t units_of_part, double* parts) {
   double* tiles = dynamic_shared<double>();
-  int* live = reinterpret_cast<int*>(tiles + DoubleTile::kSharedBytes / sizeof(double));
-  int* live_count = live + kMostUnitsPerPart;
   std::int64_t row = 0;
   std::int64_t column = 0;
   lower_tile(blockIdx.x, row, column);
   const std::int64_t first_unit = std::int64_t{blockIdx.y} * units_of_part;
-  const std::int64_t last_unit = min(first_unit + units_of_part, layers.units());
+  const LiveUnits live(layers, rows, first_unit, min(first_unit + units_of_part, layers.units()), row,
+                       column);
+  const std::int64_t depth = live.depth(layers);
 
-  // First, live[i] flags whether unit i is active; a warp checks every fourth unit.
-  const auto lane = static_cast<std::int64_t>(threadIdx.x % 32);
-  for (std::int64_t unit = first_unit + threadIdx.x / 32; unit < last_unit;
-       unit += DoubleTile::kThreads / 32) {
-    const std::int64_t delta = layers.layer_of(unit).delta + unit % layers.width;
-    const auto lives = [&](std::int64_t first) {
-      bool any = false;
-      for (std::int64_t doc = first + lane; doc < min(first + DoubleTile::kSide, rows.docs); doc += 32) {
-        any = any || rows.values[doc * rows.stride + delta] != 0.0F;
-      }
-      return __any_sync(kWholeWarp, any) != 0;
-    };
-    const bool both = lives(row) && lives(column);
-    if (lane == 0) live[unit - first_unit] = both ? 1 : 0;
-  }
-  __syncthreads();
-  std::int64_t depth = 0;
-  if (threadIdx.x == 0) {
-    int count = 0;
-    for (std::int64_t unit = first_unit; unit < last_unit; ++unit) {
-      if (live[unit - first_unit] != 0) live[count++] = static_cast<int>(unit);
-    }
-    *live_count = count;
-  }
-  __syncthreads();
-  for (int at = 0; at < *live_count; ++at) depth += ScaledGradients::padded(layers.layer_of(live[at]));
-
-  ScaledGradients a{layers, rows, root, live, row};
+  ScaledGradients a{{layers, live.list()}, rows, root, row};
   DoubleTile tile;
   if (row == column) {
     multiply_by_itself(0, depth, a, tiles, tile);
   } else {
-    ScaledGradients b{layers, rows, root, live, column};
+    ScaledGradients b{{layers, live.list()}, rows, root, column};
     multiply_tile(0, depth, a, b, tiles, tile);
   }
   double* out = parts + std::int64_t{blockIdx.y} * rows.docs * rows.docs;
@@ -205,18 +144,18 @@ void add_to_diagonal(Stream stream, const NetworkShape& shape, const FactorRows&
 }
 
 std::int64_t diagonal_gram_workspace(const NetworkShape& shape, std::int64_t docs) {
-  return docs == 0 ? 0 : part_count(shape, docs) * docs * docs;
+  return docs == 0 ? 0 : UnitParts(LayerTable(shape).units(), docs).count * docs * docs;
 }
 
 void diagonal_gram(Stream stream, const NetworkShape& shape, const FactorRows& rows, const double* root,
                    double* workspace, double* m) {
   if (rows.docs == 0) return;
-  const std::int64_t parts = part_count(shape, rows.docs);
-  const dim3 grid{static_cast<unsigned>(lower_tiles(rows.docs)), static_cast<unsigned>(parts)};
-  constexpr std::size_t kShared = DoubleTile::kSharedBytes + (kMostUnitsPerPart + 1) * sizeof(int);
-  launch(diagonal_gram_kernel, grid, dim3{DoubleTile::kThreads}, kShared, stream, LayerTable(shape), rows,
-         root, units_per_part(shape, rows.docs), workspace);
-  sum_lower_parts(stream, rows.docs, parts, workspace, m);
+  const LayerTable layers(shape);
+  const UnitParts parts(layers.units(), rows.docs);
+  const dim3 grid{static_cast<unsigned>(lower_tiles(rows.docs)), static_cast<unsigned>(parts.count)};
+  launch(diagonal_gram_kernel, grid, dim3{DoubleTile::kThreads}, LiveUnits::kSharedBytes, stream, layers,
+         rows, root, parts.units, workspace);
+  sum_lower_parts(stream, rows.docs, parts.count, workspace, m);
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -14,7 +14,9 @@ LinearLearner::LinearLearner(std::int64_t features, const RankerSettings& settin
     : settings_(settings.trainer),
       lambda_(settings.posterior.lambda),
       ensemble_(ensemble),
-      history_(features, FoldedPairs::kPadding),
+      history_(features, FoldedPairs::kPadding, settings_.history_limit),
+      schedule_(settings_.retraining()),
+      replay_key_(keys.key(Purpose::kReplay)),
       thetas_(ensemble ? static_cast<std::size_t>(ensemble->members) : 1, std::vector<float>(features)) {
   for (std::size_t member = 0; member < thetas_.size(); ++member) {
     members_.push_back({keys.key(Purpose::kLabelNoise, member),
@@ -40,16 +42,31 @@ std::span<const double> LinearLearner::labels(const Member& member, std::uint32_
   return perturbed_wins_;
 }
 
+bool LinearLearner::trains_without_pairs() const {
+  return ensemble_ && settings_.retrain == Retrain::kEveryRound && history_.observed() > 0;
+}
+
+RetrainingSchedule::Sizes LinearLearner::sizes() const {
+  return {history_.observed(), history_.distinct(), history_.entered()};
+}
+
+bool LinearLearner::can_replay() const {
+  return std::all_of(members_.begin(), members_.end(),
+                     [](const Member& member) { return member.trainer.can_replay(); });
+}
+
 std::span<const double> LinearLearner::train(ExecutionContext& context, std::uint32_t round) {
+  const TrainingExtent extent = schedule_.extent(sizes());
+  if (extent == TrainingExtent::kNothing) return {};
   const double ridge = ridge_weight(settings_.loss, lambda_, history_.observed());
   std::vector<std::vector<double>> before;
   for (const Member& member : members_)
     before.emplace_back(member.trainer.theta().begin(), member.trainer.theta().end());
   try {
-    for (Member& member : members_) {
-      const FoldedPairs pairs{history_.rows().data(), history_.distinct(), history_.stride(),
-                              labels(member, round).data(), history_.count().data()};
-      member.last_training = member.trainer.train(context, pairs, history_.observed(), ridge);
+    if (extent == TrainingExtent::kSample && can_replay()) {
+      train_on_sample(context, round, ridge);
+    } else {
+      train_on_history(context, round, ridge);
     }
   } catch (const NumericError&) {
     for (std::size_t number = 0; number < members_.size(); ++number)
@@ -58,6 +75,54 @@ std::span<const double> LinearLearner::train(ExecutionContext& context, std::uin
   }
   for (std::size_t number = 0; number < members_.size(); ++number) take_parameters(number);
   return {};
+}
+
+void LinearLearner::train_on_history(ExecutionContext& context, std::uint32_t round, double ridge) {
+  for (Member& member : members_) {
+    const FoldedPairs pairs{history_.rows().data(), history_.row_count(), history_.stride(),
+                            labels(member, round).data(), history_.count().data()};
+    member.last_training = member.trainer.train(context, pairs, history_.observed(), ridge);
+  }
+  schedule_.trained(sizes());
+}
+
+void LinearLearner::train_on_sample(ExecutionContext& context, std::uint32_t round, double ridge) {
+  sample_rows_.clear();
+  sample_weights_.clear();
+  const auto take = [&](std::int64_t row, double weight) {
+    const double* values = history_.row(row);
+    sample_rows_.insert(sample_rows_.end(), values, values + history_.stride());
+    sample_weights_.push_back(weight);
+  };
+  for (const PairHistory::Observation& own : history_.latest()) take(own.row, 1.0);
+  const std::int64_t earlier = history_.earlier();
+  const std::int64_t draws = earlier > 0 ? settings_.replay : 0;
+  for (std::int64_t draw = 0; draw < draws; ++draw) {
+    take(history_.draw_earlier(replay_key_, round, static_cast<std::uint32_t>(draw)),
+         static_cast<double>(earlier) / static_cast<double>(draws));
+  }
+  const FoldedPairs sample{sample_rows_.data(), std::ssize(sample_weights_), history_.stride(), nullptr,
+                           sample_weights_.data()};
+  for (Member& member : members_) {
+    follow_history(member, round);
+    member.last_training =
+        member.trainer.replay(context, sample, settings_.replay_steps, history_.observed(), ridge);
+  }
+}
+
+void LinearLearner::follow_history(Member& member, std::uint32_t round) const {
+  std::uint32_t place = 0;
+  for (const PairHistory::Observation& own : history_.latest()) {
+    double label = own.first_wins ? 1.0 : 0.0;
+    if (ensemble_) {
+      RngStream coins(member.noise_key, round, static_cast<std::uint32_t>(own.row), place++);
+      label = noisy_labels(label, 1.0, std::sqrt(ensemble_->noise_variance), coins.normal());
+    }
+    member.trainer.take_in(history_.row(own.row), 1.0, label);
+  }
+  // Their noise stays until all noise is drawn again.
+  for (const PairHistory::Observation& old : history_.forgotten())
+    member.trainer.take_in(history_.row(old.row), -1.0, old.first_wins ? -1.0 : 0.0);
 }
 
 void LinearLearner::take_parameters(std::size_t member) {
@@ -87,6 +152,10 @@ void LinearLearner::Member::load_report(StateReader& state) {
 }
 
 void LinearLearner::save(StateWriter& state) const {
+  if (settings_.retrain == Retrain::kGrowth) {
+    const RetrainingSchedule::Sizes& latest = schedule_.latest();
+    state.put("training.latest", std::vector{latest.observed, latest.distinct, latest.entered});
+  }
   if (!ensemble_) {
     members_.front().trainer.save(state);
     history_.save(state);
@@ -101,6 +170,11 @@ void LinearLearner::save(StateWriter& state) const {
 }
 
 void LinearLearner::load(StateReader& state) {
+  if (settings_.retrain == Retrain::kGrowth) {
+    std::vector<std::int64_t> latest(3);
+    state.get_into("training.latest", std::span(latest));
+    schedule_.set_latest({latest[0], latest[1], latest[2]});
+  }
   if (!ensemble_) {
     members_.front().trainer.load(state);
     history_.load(state);

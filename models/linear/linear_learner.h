@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/feedback/pair_history.h"
+#include "core/learning/retraining.h"
 #include "core/online/trial_keys.h"
 #include "models/linear/newton_trainer.h"
 #include "models/model_learner.h"
@@ -12,9 +13,10 @@
 
 namespace olrank {
 
-/// A linear model, or an ensemble, that is fitted to the whole history by Newton's method after each round
-/// that brought pairs. In an ensemble, member n learns labels y + γ, γ ~ N(0, ν²) drawn again for the whole
-/// history in every round.
+/// A linear model, or an ensemble, that is fitted to the whole history by Newton's method, after each round
+/// that brought pairs or as the schedule says; between two such trainings it replays a sample. In an
+/// ensemble, member n learns labels y + γ, γ ~ N(0, ν²) drawn again for the whole history whenever all of
+/// it is trained on; without a schedule that is in every round, with or without pairs.
 class LinearLearner : public ModelLearner {
  public:
   LinearLearner(std::int64_t features, const RankerSettings& settings, const TrialKeys& keys,
@@ -23,6 +25,7 @@ class LinearLearner : public ModelLearner {
   MemberThetas thetas() const override { return thetas_; }
   void observe(const Feedback& feedback, std::span<const PreferencePair> pairs) override;
   std::span<const double> train(ExecutionContext& context, std::uint32_t round) override;
+  bool trains_without_pairs() const override;
   std::vector<RankerFigure> figures() const override;
   void save(StateWriter& state) const override;
   void load(StateReader& state) override;
@@ -41,6 +44,12 @@ class LinearLearner : public ModelLearner {
 
   /// Labels of a member's training.
   std::span<const double> labels(const Member& member, std::uint32_t round);
+  void train_on_history(ExecutionContext& context, std::uint32_t round, double ridge);
+  void train_on_sample(ExecutionContext& context, std::uint32_t round, double ridge);
+  /// The latest pairs and those forgotten for them, in a member's expansion of its loss.
+  void follow_history(Member& member, std::uint32_t round) const;
+  RetrainingSchedule::Sizes sizes() const;
+  bool can_replay() const;
   /// θ: the trainer's parameters, rounded.
   void take_parameters(std::size_t member);
 
@@ -48,9 +57,13 @@ class LinearLearner : public ModelLearner {
   double lambda_;
   std::optional<EnsembleSpec> ensemble_;
   PairHistory history_;
+  RetrainingSchedule schedule_;
+  PhiloxKey replay_key_;
   std::vector<Member> members_;
   std::vector<std::vector<float>> thetas_;
   std::vector<double> perturbed_wins_;
+  std::vector<double> sample_rows_;
+  std::vector<double> sample_weights_;
 };
 
 }  // namespace olrank

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <functional>
 #include <utility>
 
 #include "core/error.h"
@@ -18,6 +19,18 @@ namespace {
 /// cost less than a new inverse.
 constexpr double kGoodShrinkage = 0.3;
 constexpr int kMostHalvings = 40;
+/// Of det H when a pair is taken out of the kept inverse: below, the rest is a difference of near equals.
+constexpr double kLeastGrowth = 0.1;
+/// Of the prior's weight, which the mean form multiplies by n: then the kept inverse is renewed.
+constexpr double kMostRidgeGrowth = 1.1;
+
+void require_finite_gradient(double size, std::int64_t observed) {
+  if (std::isfinite(size)) return;
+  throw NumericError(
+      fmt::format("The gradient of the linear ranker is {} after {} pairs: use a larger lambda or "
+                  "normalised features.",
+                  size, observed));
+}
 
 }  // namespace
 
@@ -25,36 +38,22 @@ NewtonTrainer::NewtonTrainer(std::int64_t stride, const Options& options)
     : stride_(stride),
       options_(options),
       theta_(stride),
+      expansion_(stride),
       gradient_(theta_.size()),
       trial_theta_(theta_.size()),
       trial_gradient_(theta_.size()),
       step_(theta_.size()) {}
 
-void NewtonTrainer::gradient_at(ExecutionContext& context, const FoldedPairs& pairs, double ridge,
-                                std::span<const double> theta, std::span<double> gradient) {
-  folded_pair_gradient(context, pairs, theta, gradient, {});
-  for (std::size_t k = 0; k < gradient.size(); ++k) gradient[k] += ridge * theta[k];
-}
-
 /// H = Σ_s count_s σ(1 − σ) row_s row_sᵀ + c I. Only the direction of steps depends on it.
 void NewtonTrainer::renew_inverse_hessian(ExecutionContext& context, const FoldedPairs& pairs,
                                           double ridge) {
-  constexpr std::int64_t kRows = 256;
-  const Scratch::Frame frame(context.scratch());
-  const auto curvature = context.scratch().take<double>(pairs.pairs);
-  folded_pair_gradient(context, pairs, theta_, gradient_, curvature);
-  inverse_hessian_.assign(stride_ * stride_, 0.0);
-  const auto scaled = context.scratch().take<double>(kRows * stride_);
-  for (std::int64_t begin = 0; begin < pairs.pairs; begin += kRows) {
-    const std::int64_t rows = std::min(kRows, pairs.pairs - begin);
-    for (std::int64_t i = 0; i < rows; ++i) {
-      const double factor = std::sqrt(curvature[begin + i]);
-      const double* row = pairs.rows + (begin + i) * stride_;
-      for (std::int64_t k = 0; k < stride_; ++k) scaled[i * stride_ + k] = factor * row[k];
-    }
-    blas::gemm(blas::Transpose::kYes, blas::Transpose::kNo, stride_, stride_, rows, 1.0, scaled.data(),
-               stride_, scaled.data(), stride_, 1.0, inverse_hessian_.data(), stride_);
-  }
+  inverse_hessian_.resize(stride_ * stride_);
+  pair_hessian(context, pairs, theta_, gradient_, inverse_hessian_);
+  invert_hessian(ridge);
+}
+
+/// From the data's Hessian in inverse_hessian_.
+void NewtonTrainer::invert_hessian(double ridge) {
   for (std::int64_t k = 0; k < stride_; ++k) inverse_hessian_[k * (stride_ + 1)] += ridge;
   factor_hessian();
   blas::inverse_from_cholesky(stride_, inverse_hessian_.data(), stride_);
@@ -63,6 +62,13 @@ void NewtonTrainer::renew_inverse_hessian(ExecutionContext& context, const Folde
       inverse_hessian_[row * stride_ + column] = inverse_hessian_[column * stride_ + row];
     }
   }
+}
+
+void NewtonTrainer::invert_expansion(double ridge) {
+  const auto hessian = expansion_.hessian();
+  inverse_hessian_.assign(hessian.begin(), hessian.end());
+  invert_hessian(ridge);
+  inverse_ridge_ = ridge;
 }
 
 /// Rounding makes H indefinite where its largest entry exceeds the ridge by more than 15 digits. A larger
@@ -87,7 +93,12 @@ NewtonReport NewtonTrainer::train(ExecutionContext& context, const FoldedPairs& 
                                   std::int64_t observed, double ridge) {
   const std::vector<double> before = theta_;
   try {
-    return descend(context, pairs, observed, ridge);
+    const NewtonReport report = descend(context, pairs, observed, ridge);
+    if (options_.replays) {
+      expansion_.set(context, pairs, theta_);
+      invert_expansion(ridge);
+    }
+    return report;
   } catch (const NumericError&) {
     restore(before);
     throw;
@@ -97,51 +108,54 @@ NewtonReport NewtonTrainer::train(ExecutionContext& context, const FoldedPairs& 
 void NewtonTrainer::restore(std::span<const double> theta) {
   theta_.assign(theta.begin(), theta.end());
   inverse_hessian_.clear();
+  expansion_.clear();
+}
+
+NewtonTrainer::Trial NewtonTrainer::try_step(const Gradient& gradient, double size, int halvings) {
+  blas::gemv(blas::Transpose::kNo, stride_, stride_, 1.0, inverse_hessian_.data(), stride_,
+             gradient_.data(), 0.0, step_.data());
+  double scale = 1.0;
+  for (;; --halvings, scale *= 0.5) {
+    for (std::size_t k = 0; k < theta_.size(); ++k) trial_theta_[k] = theta_[k] - scale * step_[k];
+    gradient(trial_theta_, trial_gradient_);
+    const double trial_size = norm(trial_gradient_);
+    const bool shrinks = trial_size < (1.0 - 0.1 * scale) * size;
+    if (shrinks || halvings == 0) return {trial_size, shrinks};
+  }
+}
+
+void NewtonTrainer::accept_trial() {
+  std::swap(theta_, trial_theta_);
+  std::swap(gradient_, trial_gradient_);
 }
 
 NewtonReport NewtonTrainer::descend(ExecutionContext& context, const FoldedPairs& pairs,
                                     std::int64_t observed, double ridge) {
   assert(pairs.stride == stride_ && ridge > 0.0);
-  const auto require_finite = [observed](double size) {
-    if (std::isfinite(size)) return;
-    throw NumericError(
-        fmt::format("The gradient of the linear ranker is {} after {} pairs: use a larger lambda or "
-                    "normalised features.",
-                    size, observed));
+  const Gradient gradient = [&](std::span<const double> theta, std::span<double> at) {
+    folded_pair_gradient(context, pairs, theta, at, {});
+    for (std::size_t k = 0; k < at.size(); ++k) at[k] += ridge * theta[k];
   };
   const double target = options_.tolerance * static_cast<double>(std::max<std::int64_t>(1, observed));
   NewtonReport report;
-  gradient_at(context, pairs, ridge, theta_, gradient_);
+  gradient(theta_, gradient_);
   double size = norm(gradient_);
-  require_finite(size);
+  require_finite_gradient(size, observed);
   bool inverse_is_new = false;
   if (inverse_hessian_.empty()) {
     renew_inverse_hessian(context, pairs, ridge);
-    gradient_at(context, pairs, ridge, theta_, gradient_);
+    gradient(theta_, gradient_);
     inverse_is_new = true;
   }
   while (size > target && report.steps < options_.max_steps) {
-    blas::gemv(blas::Transpose::kNo, stride_, stride_, 1.0, inverse_hessian_.data(), stride_,
-               gradient_.data(), 0.0, step_.data());
-    double scale = 1.0;
-    double trial_size = 0.0;
-    bool shrinks = false;
-    for (int halvings = 0;; ++halvings) {
-      for (std::size_t k = 0; k < theta_.size(); ++k) trial_theta_[k] = theta_[k] - scale * step_[k];
-      gradient_at(context, pairs, ridge, trial_theta_, trial_gradient_);
-      trial_size = norm(trial_gradient_);
-      shrinks = trial_size < (1.0 - 0.1 * scale) * size;
-      // With an old inverse a bad step is inconclusive; with a new one, ‖∇F‖ falls if the step is short
-      // enough.
-      if (shrinks || !inverse_is_new || halvings == kMostHalvings) break;
-      scale *= 0.5;
-    }
-    if (inverse_is_new) require_finite(trial_size);
-    const bool good = trial_size <= kGoodShrinkage * size;
-    if (shrinks) {
-      std::swap(theta_, trial_theta_);
-      std::swap(gradient_, trial_gradient_);
-      size = trial_size;
+    // With an old inverse a bad step is inconclusive; with a new one, ‖∇F‖ falls if the step is short
+    // enough.
+    const Trial trial = try_step(gradient, size, inverse_is_new ? kMostHalvings : 0);
+    if (inverse_is_new) require_finite_gradient(trial.size, observed);
+    const bool good = trial.size <= kGoodShrinkage * size;
+    if (trial.shrinks) {
+      accept_trial();
+      size = trial.size;
       ++report.steps;
     } else if (inverse_is_new) {
       break;  // no progress beyond rounding
@@ -149,9 +163,59 @@ NewtonReport NewtonTrainer::descend(ExecutionContext& context, const FoldedPairs
     inverse_is_new = false;
     if (!good && size > target) {
       renew_inverse_hessian(context, pairs, ridge);
-      gradient_at(context, pairs, ridge, theta_, gradient_);
+      gradient(theta_, gradient_);
       inverse_is_new = true;
     }
+  }
+  report.gradient_norm = size;
+  report.optimality_gap = size * size / (2.0 * ridge);
+  return report;
+}
+
+void NewtonTrainer::take_in(const double* row, double count, double first_wins) {
+  const double curvature = expansion_.add(row, count, first_wins);
+  blas::gemv(blas::Transpose::kNo, stride_, stride_, 1.0, inverse_hessian_.data(), stride_, row, 0.0,
+             step_.data());
+  double form = 0.0;
+  for (std::int64_t k = 0; k < stride_; ++k) form += row[k] * step_[k];
+  const double growth = 1.0 + curvature * form;  // of det H
+  if (growth < kLeastGrowth) return;             // what steps go by may lag, and must stay positive
+  for (std::int64_t i = 0; i < stride_; ++i) {
+    const double factor = curvature / growth * step_[i];
+    double* line = inverse_hessian_.data() + i * stride_;
+    for (std::int64_t j = 0; j < stride_; ++j) line[j] -= factor * step_[j];
+  }
+}
+
+NewtonReport NewtonTrainer::replay(ExecutionContext& context, const FoldedPairs& sample, std::int64_t steps,
+                                   std::int64_t observed, double ridge) {
+  const std::vector<double> before = theta_;
+  try {
+    return descend_on_sample(context, sample, steps, observed, ridge);
+  } catch (const NumericError&) {
+    restore(before);
+    throw;
+  }
+}
+
+NewtonReport NewtonTrainer::descend_on_sample(ExecutionContext& context, const FoldedPairs& sample,
+                                              std::int64_t steps, std::int64_t observed, double ridge) {
+  assert(can_replay() && sample.stride == stride_ && ridge > 0.0);
+  const Scratch::Frame frame(context.scratch());
+  const SampledGradient of_sample(context, expansion_, sample, ridge);
+  const Gradient gradient = std::cref(of_sample);
+  if (ridge > kMostRidgeGrowth * inverse_ridge_) invert_expansion(ridge);
+  const double target = options_.tolerance * static_cast<double>(observed);
+  NewtonReport report;
+  gradient(theta_, gradient_);
+  double size = norm(gradient_);
+  require_finite_gradient(size, observed);
+  while (size > target && report.steps < steps) {
+    const Trial trial = try_step(gradient, size, kMostHalvings);
+    if (!trial.shrinks) break;
+    accept_trial();
+    size = trial.size;
+    ++report.steps;
   }
   report.gradient_norm = size;
   report.optimality_gap = size * size / (2.0 * ridge);
@@ -161,6 +225,9 @@ NewtonReport NewtonTrainer::descend(ExecutionContext& context, const FoldedPairs
 void NewtonTrainer::save(StateWriter& state) const {
   state.put("newton.theta", theta_);
   state.put("newton.inverse_hessian", inverse_hessian_);
+  if (!options_.replays) return;
+  state.put("newton.inverse_ridge", inverse_ridge_);
+  expansion_.save(state);
 }
 
 void NewtonTrainer::load(StateReader& state) {
@@ -169,6 +236,9 @@ void NewtonTrainer::load(StateReader& state) {
   if (!inverse_hessian_.empty() && inverse_hessian_.size() != theta_.size() * theta_.size()) {
     state.fail("The saved inverse Hessian has another number of features.");
   }
+  if (!options_.replays) return;
+  inverse_ridge_ = state.get_one<double>("newton.inverse_ridge");
+  expansion_.load(state);
 }
 
 }  // namespace olrank

@@ -2,11 +2,8 @@
 
 #include <algorithm>
 #include <cassert>
-#include <numeric>
 
 #include "core/feedback/preference_pairs.h"
-#include "core/math/dcg.h"
-#include "core/math/score_order.h"
 #include "core/math/step_size.h"
 
 namespace olrank {
@@ -16,7 +13,19 @@ std::uint64_t packed(std::int32_t first, std::int32_t second) {
   return static_cast<std::uint64_t>(first) << 32 | static_cast<std::uint32_t>(second);
 }
 
+template <class T>
+void drop_front(std::vector<T>& values, std::int64_t count) {
+  values.erase(values.begin(), values.begin() + count);
+}
+
 }  // namespace
+
+DocumentHistory::DocumentHistory(std::int64_t features, const HistoryContent& content)
+    : features_(features), content_(content) {
+  const bool limited = content_.limit > 0;
+  content_.pairs = content_.pairs || content_.lists || limited;
+  content_.counts = content_.counts || limited;
+}
 
 std::int32_t DocumentHistory::row_of(const QueryDocs& query, std::int32_t doc) {
   const std::int64_t number = query.number(doc);
@@ -32,39 +41,61 @@ std::int32_t DocumentHistory::row_of(const QueryDocs& query, std::int32_t doc) {
 std::int32_t DocumentHistory::term_of(std::int32_t first, std::int32_t second) {
   const auto [known, is_new] =
       term_of_.try_emplace(packed(first, second), static_cast<std::int32_t>(terms_.size()));
-  if (is_new) terms_.push_back({first, second, 0.0, 0.0});
+  if (!is_new) return known->second;
+  terms_.push_back({first, second, 0.0, 0.0});
+  ++empty_;
+  if (content_.counts) {
+    count_.push_back(0);
+    others_.append(0);
+  }
   return known->second;
 }
 
 void DocumentHistory::add(const Feedback& feedback, std::span<const PreferencePair> pairs, double weight) {
   assert(feedback.query.features.features == features_);
+  settle();
+  if (content_.limit > 0) {
+    // More than half of the terms are empty.
+    constexpr std::int64_t kFewTerms = 64;
+    if (2 * empty_ > std::max(std::ssize(terms_), kFewTerms)) compact();
+    pairs = pairs.last(std::min(pairs.size(), static_cast<std::size_t>(content_.limit)));
+    forget(std::max<std::int64_t>(0, observed_ + std::ssize(pairs) - content_.limit));
+  }
   const std::int64_t known_docs = docs();
   const auto examined = static_cast<std::size_t>(examined_documents(feedback.clicks));
-  Impression impression{std::ssize(impression_rows_), std::ssize(observations_),
-                        static_cast<std::int32_t>(examined), static_cast<std::int32_t>(pairs.size())};
+  const ExaminedList list{std::ssize(list_rows_), std::ssize(observations_),
+                          static_cast<std::int32_t>(examined), static_cast<std::int32_t>(pairs.size())};
   const auto place_of = [&](std::int32_t doc) {
     return static_cast<std::int32_t>(std::find(feedback.shown.begin(), feedback.shown.end(), doc) -
                                      feedback.shown.begin());
   };
+  latest_.clear();
+  latest_weight_ = weight;
   for (const auto& [winner, loser] : pairs) {
     const std::int32_t winner_row = row_of(feedback.query, winner);
     const std::int32_t loser_row = row_of(feedback.query, loser);
     const bool first_wins = feedback.query.number(winner) < feedback.query.number(loser);
     const std::int32_t term = first_wins ? term_of(winner_row, loser_row) : term_of(loser_row, winner_row);
     PairTerm& folded = terms_[term];
+    if (folded.weight == 0.0) {
+      ++entered_;
+      --empty_;
+    }
     folded.weight += weight;
     folded.labels += first_wins ? weight : 0.0;
-    const bool placed = keeps_impressions_;
-    observations_.push_back(
+    const bool placed = content_.lists;
+    latest_.push_back(
         {term, placed ? place_of(winner) : -1, placed ? place_of(loser) : -1, first_wins ? 1 : 0});
     ++observed_;
   }
-  if (keeps_impressions_) {
+  if (content_.pairs) observations_.insert(observations_.end(), latest_.begin(), latest_.end());
+  if (content_.limit > 0) weights_.insert(weights_.end(), latest_.size(), weight);
+  if (content_.lists) {
     for (std::size_t rank = 0; rank < examined; ++rank) {
-      impression_rows_.push_back(row_of(feedback.query, feedback.shown[rank]));
-      impression_clicks_.push_back(feedback.clicks[rank]);
+      list_rows_.push_back(row_of(feedback.query, feedback.shown[rank]));
+      list_clicks_.push_back(feedback.clicks[rank]);
     }
-    impressions_.push_back(impression);
+    lists_.push_back(list);
   }
   const double largest_before = largest_doc_;
   note_sizes(known_docs);
@@ -79,67 +110,119 @@ void DocumentHistory::note_sizes(std::int64_t first_row) {
   }
 }
 
-DocumentHistory::Lists DocumentHistory::lists() const {
-  Lists lists{{0}, {0}, impression_rows_, impression_clicks_};
-  for (const Impression& one : impressions_) {
-    lists.first_doc.push_back(lists.first_doc.back() + one.docs);
-    lists.first_pair.push_back(lists.first_pair.back() + one.pairs);
+void DocumentHistory::settle() {
+  if (content_.counts) {
+    for (const PairObservation& one : latest_) {
+      ++count_[one.term];
+      others_.add(one.term, 1);
+    }
   }
+  latest_.clear();
+  if (forgotten_ == 0) return;
+  drop_front(observations_, forgotten_);
+  drop_front(weights_, forgotten_);
+  if (content_.lists) {
+    const std::int64_t docs =
+        forgotten_lists_ < std::ssize(lists_) ? lists_[forgotten_lists_].first_doc : std::ssize(list_rows_);
+    drop_front(list_rows_, docs);
+    drop_front(list_clicks_, docs);
+    drop_front(lists_, forgotten_lists_);
+    for (ExaminedList& list : lists_) {
+      list.first_doc -= docs;
+      list.first_pair -= forgotten_;
+      if (list.first_pair >= 0) continue;  // the first list has lost some pairs
+      list.pairs += static_cast<std::int32_t>(list.first_pair);
+      list.first_pair = 0;
+    }
+  }
+  forgotten_ = forgotten_lists_ = 0;
+}
+
+void DocumentHistory::forget(std::int64_t pairs) {
+  for (std::int64_t pair = 0; pair < pairs; ++pair) {
+    const PairObservation& one = observations_[pair];
+    PairTerm& term = terms_[one.term];
+    others_.add(one.term, -1);
+    term.weight -= weights_[pair];
+    term.labels -= one.first_wins != 0 ? weights_[pair] : 0.0;
+    if (--count_[one.term] > 0) continue;
+    term.weight = term.labels = 0.0;  // without the rounding of sums
+    ++empty_;
+  }
+  forgotten_ = pairs;
+  observed_ -= pairs;
+  while (forgotten_lists_ < std::ssize(lists_) &&
+         lists_[forgotten_lists_].first_pair + lists_[forgotten_lists_].pairs <= pairs)
+    ++forgotten_lists_;
+}
+
+void DocumentHistory::compact() {
+  std::vector<std::int32_t> new_row(doc_numbers_.size(), -1);
+  for (const PairTerm& term : terms_) {
+    if (term.weight != 0.0) new_row[term.first] = new_row[term.second] = 0;
+  }
+  for (const std::int32_t row : list_rows_) new_row[row] = 0;
+  std::int32_t rows = 0;
+  for (std::int64_t row = 0; row < docs(); ++row) {
+    if (new_row[row] < 0) continue;
+    const auto x = features().doc(row);
+    std::copy(x.begin(), x.end(), values_.begin() + rows * features_);
+    doc_numbers_[rows] = doc_numbers_[row];
+    new_row[row] = rows++;
+  }
+  doc_numbers_.resize(rows);
+  values_.resize(rows * features_);
+  values_lineage_.renew();
+  std::vector<std::int32_t> new_term(terms_.size(), -1);
+  std::int32_t terms = 0;
+  for (std::size_t t = 0; t < terms_.size(); ++t) {
+    const PairTerm& term = terms_[t];
+    if (term.weight == 0.0) continue;
+    count_[terms] = count_[t];
+    new_term[t] = terms;
+    terms_[terms++] = {new_row[term.first], new_row[term.second], term.weight, term.labels};
+  }
+  terms_.resize(terms);
+  count_.resize(terms);
+  empty_ = 0;
+  for (PairObservation& one : observations_) one.term = new_term[one.term];
+  for (std::int32_t& row : list_rows_) row = new_row[row];
+  rebuild_indices();
+}
+
+DocumentHistory::Lists DocumentHistory::lists() const {
+  const PairLists live = pair_lists();
+  Lists lists{{0}, {0}, live.rows, live.clicks};
+  for (const ExaminedList& one : live.lists) {
+    lists.first_doc.push_back(lists.first_doc.back() + one.docs);
+    const std::int64_t end = one.first_pair + one.pairs - live.first_pair;
+    lists.first_pair.push_back(static_cast<std::int32_t>(end));
+  }
+  if (!live.lists.empty()) lists.rows = live.rows.subspan(live.lists.front().first_doc);
+  if (!live.lists.empty()) lists.clicks = live.clicks.subspan(live.lists.front().first_doc);
   return lists;
 }
 
+PairLists DocumentHistory::pair_lists() const {
+  PairLists live = pair_lists_with_forgotten();
+  live.lists = live.lists.subspan(forgotten_lists_);
+  live.pairs = observations();
+  live.first_pair = forgotten_;
+  return live;
+}
+
+PairLists DocumentHistory::pair_lists_with_forgotten() const {
+  return {lists_, list_rows_, list_clicks_, observations_, 0, doc_numbers_};
+}
+
 std::span<const std::int32_t> DocumentHistory::latest_rows() const {
-  if (impressions_.empty()) return {};
-  return std::span(impression_rows_).subspan(impressions_.back().first_doc);
+  if (lists_.empty()) return {};
+  return std::span(list_rows_).subspan(lists_.back().first_doc);
 }
 
 std::span<const std::uint8_t> DocumentHistory::latest_clicks() const {
-  if (impressions_.empty()) return {};
-  return std::span(impression_clicks_).subspan(impressions_.back().first_doc);
-}
-
-void DocumentHistory::ndcg_changes(std::span<const float> scores, std::vector<double>& changes) const {
-  assert(keeps_impressions_ && std::ssize(scores) == docs());
-  changes.resize(observations_.size());
-  std::vector<std::int32_t> order;
-  std::vector<double> discount_of;
-  for (const Impression& impression : impressions_) {
-    const auto rows = std::span(impression_rows_).subspan(impression.first_doc, impression.docs);
-    const auto clicks = std::span(impression_clicks_).subspan(impression.first_doc, rows.size());
-    order.resize(rows.size());
-    std::iota(order.begin(), order.end(), 0);
-    const auto score_at = [&](std::int32_t place) { return scores[rows[place]]; };
-    // Ties break by document.
-    const auto number_at = [&](std::int32_t place) { return doc_numbers_[rows[place]]; };
-    std::sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
-      return comes_before(score_at(a), number_at(a), score_at(b), number_at(b));
-    });
-    discount_of.resize(rows.size());
-    for (std::size_t rank = 0; rank < order.size(); ++rank) {
-      discount_of[order[rank]] = dcg_discount(static_cast<std::int64_t>(rank), Discount::kLog2);
-    }
-    double ideal = 0.0;
-    std::int64_t clicked = 0;
-    for (const std::uint8_t click : clicks) {
-      if (click != 0) ideal += kClickGain * dcg_discount(clicked++, Discount::kLog2);
-    }
-    for (std::int32_t pair = 0; pair < impression.pairs; ++pair) {
-      const auto at = static_cast<std::size_t>(impression.first_pair + pair);
-      const PairObservation& seen = observations_[at];
-      changes[at] = ndcg_change(kClickGain, discount_of[seen.winner], discount_of[seen.loser], ideal);
-    }
-  }
-}
-
-void DocumentHistory::fold(std::span<const double> weights, std::vector<PairTerm>& weighted) const {
-  assert(weights.size() == observations_.size());
-  weighted.assign(terms_.begin(), terms_.end());
-  for (PairTerm& term : weighted) term.weight = term.labels = 0.0;
-  for (std::size_t at = 0; at < observations_.size(); ++at) {
-    PairTerm& term = weighted[observations_[at].term];
-    term.weight += weights[at];
-    if (observations_[at].first_wins != 0) term.labels += weights[at];
-  }
+  if (lists_.empty()) return {};
+  return std::span(list_clicks_).subspan(lists_.back().first_doc);
 }
 
 void DocumentHistory::save(StateWriter& state) const {
@@ -157,14 +240,25 @@ void DocumentHistory::save(StateWriter& state) const {
   state.put("history.term_docs", ends);
   state.put("history.term_sums", sums);
   std::vector<std::int32_t> seen;
-  for (const PairObservation& one : observations_)
+  for (const PairObservation& one : observations())
     seen.insert(seen.end(), {one.term, one.winner, one.loser, one.first_wins});
+  const Lists kept = lists();
   std::vector<std::int32_t> sizes;
-  for (const Impression& one : impressions_) sizes.insert(sizes.end(), {one.docs, one.pairs});
+  for (std::size_t one = 0; one + 1 < kept.first_doc.size(); ++one) {
+    sizes.insert(sizes.end(), {kept.first_doc[one + 1] - kept.first_doc[one],
+                               kept.first_pair[one + 1] - kept.first_pair[one]});
+  }
   state.put("history.observations", seen);
   state.put("history.impressions", sizes);
-  state.put("history.impression_rows", impression_rows_);
-  state.put("history.impression_clicks", impression_clicks_);
+  state.put("history.impression_rows", kept.rows);
+  state.put("history.impression_clicks", kept.clicks);
+  if (content_.counts) {
+    std::vector<std::int64_t> counts = count_;
+    for (const PairObservation& one : latest_) ++counts[one.term];
+    state.put("history.term_counts", counts);
+    state.put("history.entered", entered_);
+  }
+  if (content_.limit > 0) state.put("history.weights", std::span(weights_).subspan(forgotten_));
 }
 
 void DocumentHistory::load(StateReader& state) {
@@ -182,26 +276,37 @@ void DocumentHistory::load(StateReader& state) {
   terms_.clear();
   for (std::size_t i = 0; i + 1 < ends.size(); i += 2)
     terms_.push_back({ends[i], ends[i + 1], sums[i], sums[i + 1]});
+  empty_ =
+      std::count_if(terms_.begin(), terms_.end(), [](const PairTerm& term) { return term.weight == 0.0; });
   const auto seen = state.get<std::int32_t>("history.observations");
   observations_.clear();
   for (std::size_t i = 0; i + 3 < seen.size(); i += 4) {
     observations_.push_back({seen[i], seen[i + 1], seen[i + 2], seen[i + 3]});
   }
   const auto sizes = state.get<std::int32_t>("history.impressions");
-  impression_rows_ = state.get<std::int32_t>("history.impression_rows");
-  impression_clicks_ = state.get<std::uint8_t>("history.impression_clicks");
-  impressions_.clear();
-  Impression next;
+  list_rows_ = state.get<std::int32_t>("history.impression_rows");
+  list_clicks_ = state.get<std::uint8_t>("history.impression_clicks");
+  lists_.clear();
+  ExaminedList next;
   for (std::size_t i = 0; i + 1 < sizes.size(); i += 2) {
     next.docs = sizes[i];
     next.pairs = sizes[i + 1];
-    impressions_.push_back(next);
+    lists_.push_back(next);
     next.first_doc += next.docs;
     next.first_pair += next.pairs;
   }
+  if (content_.counts) {
+    count_.resize(terms_.size());
+    state.get_into("history.term_counts", std::span(count_));
+    entered_ = state.get_one<std::int64_t>("history.entered");
+  }
+  if (content_.limit > 0) {
+    weights_.resize(observations_.size());
+    state.get_into("history.weights", std::span(weights_));
+  }
+  latest_.clear();
+  forgotten_ = forgotten_lists_ = 0;
   rebuild_indices();
-  largest_doc_ = 0.0;
-  note_sizes(0);
 }
 
 void DocumentHistory::rebuild_indices() {
@@ -209,9 +314,13 @@ void DocumentHistory::rebuild_indices() {
   for (std::size_t row = 0; row < doc_numbers_.size(); ++row)
     row_of_.emplace(doc_numbers_[row], static_cast<std::int32_t>(row));
   term_of_.clear();
+  others_.clear();
   for (std::size_t term = 0; term < terms_.size(); ++term) {
     term_of_.emplace(packed(terms_[term].first, terms_[term].second), static_cast<std::int32_t>(term));
+    if (content_.counts) others_.append(count_[term]);
   }
+  largest_doc_ = 0.0;
+  note_sizes(0);
 }
 
 }  // namespace olrank

@@ -6,21 +6,33 @@
 #include <vector>
 
 #include "core/data/dataset.h"
+#include "core/feedback/count_tree.h"
 #include "core/io/state_archive.h"
+#include "core/learning/retraining.h"
 #include "core/online/feedback.h"
 #include "core/online/online_ranker.h"
 #include "core/ops/pair_training.h"
+#include "models/neural/pair_lists.h"
 
 namespace olrank {
 
+/// What a history keeps beside its documents and the folded pairs between them.
+struct HistoryContent {
+  bool lists = false;      // the examined list that each pair came from, which LambdaRank needs
+  bool pairs = true;       // every observed pair, in order
+  bool counts = false;     // how often each pair was observed, so that one can be drawn
+  std::int64_t limit = 0;  // observed pairs that it keeps, the newest ones; 0: all
+};
+
 /// Every preference so far, for networks: the distinct documents, each with its features once, and the
 /// pairs between them, repetitions folded. The cost of a pass is that of its documents, so a round stops
-/// getting slower once queries repeat.
+/// getting slower once queries repeat. With a limit, the oldest pairs leave when new ones come, and once
+/// more than half of the folded pairs are empty, those and their documents go.
 class DocumentHistory {
  public:
-  /// With `impressions`, it also keeps the examined list that each pair came from, which LambdaRank needs.
-  DocumentHistory(std::int64_t features, bool impressions)
-      : features_(features), keeps_impressions_(impressions) {}
+  DocumentHistory(std::int64_t features, const HistoryContent& content);
+  DocumentHistory(std::int64_t features, bool lists)
+      : DocumentHistory(features, HistoryContent{.lists = lists}) {}
 
   /// Adds pairs of the same weight.
   void add(const Feedback& feedback, std::span<const PreferencePair> pairs, double weight = 1.0);
@@ -31,11 +43,29 @@ class DocumentHistory {
   /// `weight` is the total weight of a term's pairs, `labels` that of the pairs which the first document
   /// won.
   std::span<const PairTerm> terms() const { return terms_; }
+  RetrainingSchedule::Sizes sizes() const { return {observed_, std::ssize(terms_) - empty_, entered_}; }
+  const HistoryContent& content() const { return content_; }
 
   /// Whether the last add() brought documents that outgrow all before them.
   bool latest_docs_outgrow() const { return latest_docs_outgrow_; }
+  /// The pairs of the last add(), and the weight of each.
+  std::span<const PairObservation> latest() const { return latest_; }
+  double latest_weight() const { return latest_weight_; }
+  /// The pairs that it removed, the weight of each, and those of the first of them.
+  std::span<const PairObservation> forgotten() const { return std::span(observations_).first(forgotten_); }
+  std::span<const double> forgotten_weights() const { return std::span(weights_).first(forgotten_); }
 
-  std::span<const PairObservation> observations() const { return observations_; }
+  /// The observed pairs but for the latest, by term: how many in all, how many of a term, and the term of
+  /// each number below. Needs counts.
+  std::int64_t others() const { return others_.total(); }
+  std::int64_t others_of(std::int32_t term) const { return count_[term]; }
+  std::int32_t term_of_other(std::int64_t number) const {
+    return static_cast<std::int32_t>(others_.item_at(number));
+  }
+
+  std::span<const PairObservation> observations() const {
+    return std::span(observations_).subspan(forgotten_);
+  }
 
   /// Numbers of the distinct documents within the training part.
   std::span<const std::int64_t> doc_numbers() const { return doc_numbers_; }
@@ -47,47 +77,52 @@ class DocumentHistory {
     std::span<const std::uint8_t> clicks;
   };
   Lists lists() const;
+  /// The same with the pairs.
+  PairLists pair_lists() const;
+  /// With the forgotten pairs, which are the first ones.
+  PairLists pair_lists_with_forgotten() const;
   /// Documents and clicks of the last list.
   std::span<const std::int32_t> latest_rows() const;
   std::span<const std::uint8_t> latest_clicks() const;
-
-  /// |ΔNDCG| of each observation: of swapping its two documents in the order that `scores` [docs()] give to
-  /// the documents examined in its impression, clicks being the labels. Burges, "From RankNet to LambdaRank
-  /// to LambdaMART: an overview", 2010, §4. Needs impressions.
-  void ndcg_changes(std::span<const float> scores, std::vector<double>& changes) const;
-
-  /// The terms with every observation weighted.
-  void fold(std::span<const double> weights, std::vector<PairTerm>& weighted) const;
 
   void save(StateWriter& state) const;
   void load(StateReader& state);
 
  private:
-  /// An examined list: documents rows_[first … first + count) with their clicks, and its pairs.
-  struct Impression {
-    std::int64_t first_doc = 0;
-    std::int64_t first_pair = 0;
-    std::int32_t docs = 0;
-    std::int32_t pairs = 0;
-  };
   std::int32_t row_of(const QueryDocs& query, std::int32_t doc);
-  void note_sizes(std::int64_t first_row);
   std::int32_t term_of(std::int32_t first, std::int32_t second);
+  void note_sizes(std::int64_t first_row);
+  /// Counts the latest pairs as others, and drops what was forgotten.
+  void settle();
+  /// Removes the oldest pairs.
+  void forget(std::int64_t pairs);
+  /// Removes empty terms, and the documents that nothing refers to.
+  void compact();
   void rebuild_indices();
 
   std::int64_t features_;
-  bool keeps_impressions_;
+  HistoryContent content_;
   std::int64_t observed_ = 0;
+  std::int64_t entered_ = 0;  // terms that came, again if they were empty
   double largest_doc_ = 0.0;  // ‖x‖²
   bool latest_docs_outgrow_ = false;
   std::vector<float> values_;  // [docs × features]
   Lineage values_lineage_;
   std::vector<std::int64_t> doc_numbers_;  // within the training part
   std::vector<PairTerm> terms_;            // first < second by document number
-  std::vector<Impression> impressions_;
-  std::vector<std::int32_t> impression_rows_;
-  std::vector<std::uint8_t> impression_clicks_;
+  std::int64_t empty_ = 0;                 // terms without pairs
+  std::vector<std::int64_t> count_;        // of a term's pairs but for the latest
+  CountTree others_;                       // the same
+  std::vector<ExaminedList> lists_;
+  std::vector<std::int32_t> list_rows_;
+  std::vector<std::uint8_t> list_clicks_;
   std::vector<PairObservation> observations_;
+  std::vector<double> weights_;  // of observations, with a limit
+  // Until the next add() the forgotten ones stay at the front.
+  std::int64_t forgotten_ = 0;
+  std::int64_t forgotten_lists_ = 0;
+  std::vector<PairObservation> latest_;
+  double latest_weight_ = 1.0;
   std::unordered_map<std::int64_t, std::int32_t> row_of_;
   std::unordered_map<std::uint64_t, std::int32_t> term_of_;  // of two rows, packed
 };

@@ -11,40 +11,53 @@
 #include "core/ops/tangent_factors.h"
 
 namespace olrank {
+
 FullBatchTrainer::FullBatchTrainer(const TrainerSpec& spec)
     : spec_(spec), eigenvector_(spec.shape.parameters()), gradient_(eigenvector_.size()) {
+  if (replays()) {
+    reference_.assign(spec.first.begin(), spec.first.end());
+    reference_gradient_.resize(gradient_.size());
+  }
   if (spec.settings.optimizer == Optimizer::kGradientDescent) return;
   first_moment_.resize(gradient_.size());
   position_.resize(gradient_.size());
   if (spec.settings.optimizer == Optimizer::kAdam) second_moment_.resize(gradient_.size());
 }
 
-void FullBatchTrainer::find_curvature(ExecutionContext& context, const TrainingTask& task,
-                                      std::span<const float> theta) {
-  const FeatureMatrix docs = task.history.features();
+FullBatchTrainer::Problem FullBatchTrainer::problem_of(const SampledPairs& pairs, bool weigh_by_ndcg) {
+  Problem problem;
+  problem.docs = pairs.sample.features();
+  problem.terms = pairs.terms;
+  problem.weigh_by_ndcg = weigh_by_ndcg;
+  problem.lists = pairs.sample.lists();
+  problem.scales = pairs.sample.scales();
+  return problem;
+}
+
+void FullBatchTrainer::find_curvature(ExecutionContext& context, FeatureMatrix docs,
+                                      std::span<const PairTerm> terms, std::span<const float> theta) {
   factors_.resize(docs.docs * spec_.shape.factors());
   tangent_factors(context, spec_.shape, theta, docs, factors_);
   // The weights of LambdaRank are at most 1, so the curvature without them is an upper bound.
-  curvature_ = largest_curvature(context, spec_.shape, {factors_.data(), docs.docs}, task.history.terms(),
-                                 eigenvector_);
+  curvature_ = largest_curvature(context, spec_.shape, {factors_.data(), docs.docs}, terms, eigenvector_);
 }
 
 std::optional<std::span<const PairTerm>> FullBatchTrainer::terms_at(ExecutionContext& context,
-                                                                    const TrainingTask& task,
+                                                                    const Problem& problem,
                                                                     std::span<const float> theta) {
-  if (!task.weigh_by_ndcg) return task.terms;
-  const FeatureMatrix docs = task.history.features();
-  scores_.resize(docs.docs);
-  score_docs(context, spec_.shape, theta, docs, scores_);
+  if (!problem.weigh_by_ndcg) return problem.terms;
+  scores_.resize(problem.docs.docs);
+  score_docs(context, spec_.shape, theta, problem.docs, scores_);
   if (!all_finite(scores_)) return std::nullopt;
-  task.history.ndcg_changes(scores_, changes_);
-  task.history.fold(changes_, weighted_);
+  ndcg_changes(problem.lists, scores_, changes_);
+  for (std::size_t pair = 0; pair < problem.scales.size(); ++pair) changes_[pair] *= problem.scales[pair];
+  fold_pairs(problem.terms, problem.lists.pairs, changes_, weighted_);
   return weighted_;
 }
 
-double FullBatchTrainer::loss_at(ExecutionContext& context, const TrainingTask& task,
+double FullBatchTrainer::loss_at(ExecutionContext& context, const Problem& problem,
                                  std::span<const float> theta) const {
-  return pair_loss(context, spec_.shape, theta, task.history.features(), task.terms, objective());
+  return pair_loss(context, spec_.shape, theta, problem.docs, problem.terms, objective(problem));
 }
 
 void FullBatchTrainer::move(std::int64_t number, double step, std::span<float> theta) {
@@ -61,19 +74,19 @@ void FullBatchTrainer::move(std::int64_t number, double step, std::span<float> t
   }
 }
 
-double FullBatchTrainer::descend(ExecutionContext& context, const TrainingTask& task, double step,
+double FullBatchTrainer::descend(ExecutionContext& context, const Problem& problem, double step,
                                  std::span<float> theta) {
-  const FeatureMatrix docs = task.history.features();
-  const double target = spec_.settings.stop_gradient_norm * static_cast<double>(task.history.observed());
+  const double target = spec_.settings.stop_gradient_norm * static_cast<double>(problem.observed);
   double began = std::nan("");
   start_moments(theta);
-  for (std::int64_t number = 1; number <= spec_.settings.steps; ++number) {
-    const auto terms = terms_at(context, task, theta);
+  for (std::int64_t number = 1; number <= problem.steps; ++number) {
+    const auto terms = terms_at(context, problem, theta);
     if (!terms) break;
     if (number == 1) {
-      began = pair_loss_gradient(context, spec_.shape, theta, docs, *terms, objective(), gradient_);
+      began = pair_loss_gradient(context, spec_.shape, theta, problem.docs, *terms, objective(problem),
+                                 gradient_);
     } else {
-      pair_gradient(context, spec_.shape, theta, docs, *terms, objective(), gradient_);
+      pair_gradient(context, spec_.shape, theta, problem.docs, *terms, objective(problem), gradient_);
     }
     if (target > 0.0 && norm(gradient_) <= target) break;
     move(number, step, theta);
@@ -87,60 +100,128 @@ void FullBatchTrainer::start_moments(std::span<const float> theta) {
   if (!position_.empty()) position_.assign(theta.begin(), theta.end());
 }
 
-void FullBatchTrainer::explain(ExecutionContext& context, const TrainingTask& task, double step,
-                               double began, double ended, std::span<float> theta) {
-  const auto pairs = static_cast<double>(task.history.observed());
+void FullBatchTrainer::explain(ExecutionContext& context, const Problem& problem, double step, double began,
+                               double ended, std::span<float> theta) {
+  const auto pairs = static_cast<double>(problem.observed);
   const auto good = [&](double loss) {
     return std::isfinite(loss) && !loss_has_exploded(began, loss, pairs);
   };
   start_moments(theta);
   std::int64_t number = 1;
   double loss = began;
-  for (; number < spec_.settings.steps && good(loss); ++number) {
-    const auto terms = terms_at(context, task, theta);
+  for (; number < problem.steps && good(loss); ++number) {
+    const auto terms = terms_at(context, problem, theta);
     if (!terms) break;
-    pair_gradient(context, spec_.shape, theta, task.history.features(), *terms, objective(), gradient_);
+    pair_gradient(context, spec_.shape, theta, problem.docs, *terms, objective(problem), gradient_);
     move(number, step, theta);
-    loss = loss_at(context, task, theta);
+    loss = loss_at(context, problem, theta);
   }
   if (good(loss)) loss = ended;
   std::copy(before_.begin(), before_.end(), theta.begin());
-  throw_diverged({task.round, number, loss, spec_.settings.learning_rate, spec_.lambda});
+  throw_diverged({problem.round, number, loss, spec_.settings.learning_rate, spec_.lambda});
 }
 
-double FullBatchTrainer::step_of(int repeats) const {
+double FullBatchTrainer::step_of(int repeats, double curvature) const {
   const TrainerSettings& settings = spec_.settings;
   const double rate = repeated_rate(
       decayed_rate(settings.learning_rate, settings.learning_rate_decay, trainings_), repeats);
-  if (settings.optimizer == Optimizer::kAdam) return rate;
-  return stable_step(rate, curvature_, prior_curvature(spec_.prior_weight));
+  if (!by_curvature()) return rate;
+  return stable_step(rate, curvature, prior_curvature(spec_.prior_weight));
+}
+
+double FullBatchTrainer::descend_safely(ExecutionContext& context, const Problem& problem,
+                                        std::span<const PairTerm> curvature_terms, double curvature,
+                                        std::span<float> theta) {
+  before_.assign(theta.begin(), theta.end());
+  double step = 0.0;
+  for (int repeats = 0;; ++repeats) {
+    if (by_curvature() && repeats == kRepeatThatFindsCurvature) {
+      find_curvature(context, problem.docs, curvature_terms, theta);
+      curvature = curvature_;
+    }
+    step = step_of(repeats, curvature);
+    // LambdaRank descends another loss at each step; this one, unweighted, only shows an explosion.
+    const double unweighted = problem.weigh_by_ndcg ? loss_at(context, problem, theta) : 0.0;
+    const double descended = descend(context, problem, step, theta);
+    const double began = problem.weigh_by_ndcg ? unweighted : descended;
+    const double ended = loss_at(context, problem, theta);
+    const auto pairs = static_cast<double>(problem.observed);
+    if (!training_failed(began, ended, pairs, !problem.weigh_by_ndcg, repeats)) break;
+    std::copy(before_.begin(), before_.end(), theta.begin());
+    if (!can_repeat(began, repeats)) explain(context, problem, step, began, ended, theta);
+  }
+  ++trainings_;
+  return step;
 }
 
 std::optional<double> FullBatchTrainer::train(ExecutionContext& context, const TrainingTask& task,
                                               std::span<float> theta) {
-  const bool by_curvature = spec_.settings.optimizer != Optimizer::kAdam;
-  const std::int64_t observed = task.history.observed();
-  if (by_curvature &&
-      (curvature_is_stale(observed, curvature_pairs_) || task.history.latest_docs_outgrow())) {
-    find_curvature(context, task, theta);
-    curvature_pairs_ = observed;
+  const DocumentHistory& history = task.history;
+  const RetrainingSchedule::Sizes sizes = history.sizes();
+  // With a limit n stays, and new terms replace old ones.
+  const bool turned_over =
+      spec_.settings.history_limit > 0 && 10 * (sizes.entered - curvature_entered_) >= sizes.distinct;
+  if (by_curvature() && (curvature_is_stale(sizes.observed, curvature_pairs_) || turned_over ||
+                         history.latest_docs_outgrow())) {
+    find_curvature(context, history.features(), history.terms(), theta);
+    curvature_pairs_ = sizes.observed;
+    curvature_entered_ = sizes.entered;
   }
-  before_.assign(theta.begin(), theta.end());
-  double step = 0.0;
-  for (int repeats = 0;; ++repeats) {
-    if (by_curvature && repeats == kRepeatThatFindsCurvature) find_curvature(context, task, theta);
-    step = step_of(repeats);
-    // LambdaRank descends another loss at each step; this one, unweighted, only shows an explosion.
-    const double unweighted = task.weigh_by_ndcg ? loss_at(context, task, theta) : 0.0;
-    const double descended = descend(context, task, step, theta);
-    const double began = task.weigh_by_ndcg ? unweighted : descended;
-    const double ended = loss_at(context, task, theta);
-    if (!training_failed(began, ended, static_cast<double>(observed), !task.weigh_by_ndcg, repeats)) break;
-    std::copy(before_.begin(), before_.end(), theta.begin());
-    if (!can_repeat(began, repeats)) explain(context, task, step, began, ended, theta);
+  Problem problem;
+  problem.docs = history.features();
+  problem.terms = task.terms;
+  problem.weigh_by_ndcg = task.weigh_by_ndcg;
+  if (task.weigh_by_ndcg) problem.lists = history.pair_lists();
+  problem.observed = sizes.observed;
+  problem.steps = spec_.settings.steps;
+  problem.round = task.round;
+  const double step = descend_safely(context, problem, history.terms(), curvature_, theta);
+  if (replays()) {
+    reference_.assign(theta.begin(), theta.end());
+    find_reference_gradient(context, problem);
+    reference_gradient_ = gradient_;
   }
-  ++trainings_;
   return step;
+}
+
+bool FullBatchTrainer::find_reference_gradient(ExecutionContext& context, const Problem& problem) {
+  const auto terms = terms_at(context, problem, reference_);
+  if (!terms) return false;
+  pair_gradient(context, spec_.shape, reference_, problem.docs, *terms, {}, gradient_);
+  return std::all_of(gradient_.begin(), gradient_.end(), [](double slope) { return std::isfinite(slope); });
+}
+
+std::optional<double> FullBatchTrainer::replay(ExecutionContext& context, const ReplayTask& task,
+                                               std::span<float> theta) {
+  const std::int64_t observed = task.history.observed();
+  // A document whose scores overflow stays out, so that later rounds can train.
+  if (find_reference_gradient(context, problem_of(task.changes, task.weigh_by_ndcg))) {
+    for (std::size_t k = 0; k < gradient_.size(); ++k) reference_gradient_[k] += gradient_[k];
+  }
+  Problem problem = problem_of(task.drawn, task.weigh_by_ndcg);
+  linear_.resize(gradient_.size());
+  if (find_reference_gradient(context, problem)) {
+    for (std::size_t k = 0; k < gradient_.size(); ++k) linear_[k] = reference_gradient_[k] - gradient_[k];
+  } else {
+    std::fill(linear_.begin(), linear_.end(), 0.0);
+  }
+  problem.linear = linear_;
+  problem.observed = observed;
+  problem.steps = spec_.settings.replay_steps;
+  problem.round = task.round;
+  const auto terms = task.drawn.sample.terms();
+  double curvature = curvature_;
+  if (by_curvature()) {
+    if (task.history.latest_docs_outgrow()) {
+      find_curvature(context, problem.docs, terms, theta);
+      curvature_pairs_ = observed;
+      curvature = curvature_;
+    } else {
+      // κ is a sum over pairs, and more have come since it was found.
+      curvature *= static_cast<double>(observed) / static_cast<double>(curvature_pairs_);
+    }
+  }
+  return descend_safely(context, problem, terms, curvature, theta);
 }
 
 void FullBatchTrainer::save(StateWriter& state) const {
@@ -148,6 +229,10 @@ void FullBatchTrainer::save(StateWriter& state) const {
   state.put("trainer.curvature_pairs", curvature_pairs_);
   state.put("trainer.eigenvector", eigenvector_);
   state.put("trainer.trainings", trainings_);
+  if (spec_.settings.history_limit > 0) state.put("trainer.curvature_entered", curvature_entered_);
+  if (!replays()) return;
+  state.put("trainer.reference", reference_);
+  state.put("trainer.reference_gradient", reference_gradient_);
 }
 
 void FullBatchTrainer::load(StateReader& state) {
@@ -155,6 +240,11 @@ void FullBatchTrainer::load(StateReader& state) {
   curvature_pairs_ = state.get_one<std::int64_t>("trainer.curvature_pairs");
   state.get_into("trainer.eigenvector", std::span(eigenvector_));
   trainings_ = state.get_one<std::int64_t>("trainer.trainings");
+  if (spec_.settings.history_limit > 0)
+    curvature_entered_ = state.get_one<std::int64_t>("trainer.curvature_entered");
+  if (!replays()) return;
+  state.get_into("trainer.reference", std::span(reference_));
+  state.get_into("trainer.reference_gradient", std::span(reference_gradient_));
 }
 
 }  // namespace olrank

@@ -91,7 +91,7 @@ std::optional<MiniBatchTrainer::Failure> MiniBatchTrainer::pass_epochs(Execution
         scores_.resize(task.history.docs());
         score_docs(context, spec_.shape, theta, task.history.features(), scores_);
         if (!all_finite(scores_)) return Failure{number + 1, std::nan("")};
-        task.history.ndcg_changes(scores_, changes_);
+        ndcg_changes(task.history.pair_lists(), scores_, changes_);
       }
       gather(task, std::span(order_).subspan(begin, count));
       const FeatureMatrix docs{values_.data(), std::ssize(rows_), spec_.shape.inputs};

@@ -21,6 +21,10 @@ class MiniBatchTrainer : public NetworkTrainer {
 
   std::optional<double> train(ExecutionContext& context, const TrainingTask& task,
                               std::span<float> theta) override;
+  /// A training starts at θ₀ and is not continued.
+  std::optional<double> replay(ExecutionContext&, const ReplayTask&, std::span<float>) override {
+    return std::nullopt;
+  }
   void save(StateWriter&) const override {}
   void load(StateReader&) override {}
 

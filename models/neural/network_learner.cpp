@@ -12,6 +12,20 @@
 #include "models/ranker_kinds.h"
 
 namespace olrank {
+namespace {
+
+/// Mini-batches start at θ₀ and need every pair, so only full batches follow a schedule.
+RetrainingRule rule_of(const TrainerSettings& trainer) {
+  return trainer.loss == LossForm::kSum ? trainer.retraining() : RetrainingRule{};
+}
+
+HistoryContent content_of(const RankerSettings& settings) {
+  const bool samples = rule_of(settings.trainer).retrain == Retrain::kGrowth;
+  return {row_of(settings.kind).weighs_by_ndcg, !samples, samples,
+          settings.trainer.loss == LossForm::kSum ? settings.trainer.history_limit : 0};
+}
+
+}  // namespace
 
 NetworkLearner::NetworkLearner(std::int64_t features, const RankerSettings& settings, const TrialKeys& keys,
                                const std::optional<EnsembleSpec>& ensemble, MemberThetas first_thetas,
@@ -20,7 +34,9 @@ NetworkLearner::NetworkLearner(std::int64_t features, const RankerSettings& sett
       weigh_by_ndcg_(row_of(settings.kind).weighs_by_ndcg),
       ensemble_(ensemble),
       share_(share),
-      history_(features, weigh_by_ndcg_) {
+      history_(features, content_of(settings)),
+      schedule_(rule_of(settings.trainer)),
+      replay_key_(keys.key(Purpose::kReplay)) {
   const NetworkShape shape = network_shape(settings.network, features);
   for (std::int64_t number = 0; number < share_.count(); ++number) {
     const auto member = static_cast<std::uint64_t>(share_.first() + number);
@@ -37,7 +53,7 @@ NetworkLearner::NetworkLearner(std::int64_t features, const RankerSettings& sett
   };
   for (std::int64_t number = 0; number < share_.count(); ++number) {
     const auto member = static_cast<std::uint64_t>(share_.first() + number);
-    members_.push_back({keys.key(Purpose::kLabelNoise, member), trainer(number), {}});
+    members_.push_back({keys.key(Purpose::kLabelNoise, member), trainer(number), {}, {}});
   }
   if (!share_.is_whole()) passing_ = trainer(0);
 }
@@ -59,25 +75,39 @@ void NetworkLearner::observe(const Feedback& feedback, std::span<const Preferenc
   history_.add(feedback, loss_pairs_.pairs, loss_pairs_.weight);
 }
 
+bool NetworkLearner::trains_without_pairs() const {
+  return ensemble_ && schedule_.rule().retrain == Retrain::kEveryRound && history_.observed() > 0;
+}
+
 std::span<const double> NetworkLearner::train(ExecutionContext& context, std::uint32_t round) {
+  const TrainingExtent extent = schedule_.extent(history_.sizes());
+  if (extent == TrainingExtent::kNothing) return {};
+  if (extent == TrainingExtent::kSample) {
+    sample_.draw(history_, replay_key_, round, schedule_.rule().replay);
+    history_changes_.take_changes(history_);
+  }
   const auto count = std::ssize(members_);
   steps_.resize(members_.size());
   if (!ensemble_) {
-    train_member(context, 0, round);
+    train_member(context, 0, extent, round);
   } else {
     while (static_cast<int>(worker_contexts_.size()) < context.threads())
       worker_contexts_.push_back(std::make_unique<ExecutionContext>());
     before_ = thetas_;
     failures_.assign(count, nullptr);
-    context.for_blocks(count, 1, [this, round](std::int64_t member, std::int64_t, int worker) {
+    context.for_blocks(count, 1, [this, extent, round](std::int64_t member, std::int64_t, int worker) {
       try {
-        train_member(*worker_contexts_[worker], static_cast<std::size_t>(member), round);
+        train_member(*worker_contexts_[worker], static_cast<std::size_t>(member), extent, round);
       } catch (...) {
         failures_[member] = std::current_exception();
       }
     });
     // All members train, so that what follows a failure does not depend on the number of threads.
     end_failed_training();
+  }
+  if (extent == TrainingExtent::kHistory) {
+    schedule_.trained(history_.sizes());
+    noise_round_ = round;
   }
   if (!share_.is_whole()) return {};  // the steps of other ranks' members are not known here
   const bool stepped =
@@ -99,10 +129,22 @@ void NetworkLearner::end_failed_training() {
   }
 }
 
-void NetworkLearner::train_member(ExecutionContext& context, std::size_t number, std::uint32_t round) {
+void NetworkLearner::train_member(ExecutionContext& context, std::size_t number, TrainingExtent extent,
+                                  std::uint32_t round) {
   Member& member = members_[number];
-  const TrainingTask task{history_, labels(member, round), weigh_by_ndcg_, round};
-  steps_[number] = member.trainer->train(context, task, thetas_[number]).value_or(std::nan(""));
+  std::optional<double> step;
+  if (extent == TrainingExtent::kHistory) {
+    const TrainingTask task{history_, labels(member, round), weigh_by_ndcg_, round};
+    step = member.trainer->train(context, task, thetas_[number]);
+  } else {
+    const ReplayTask task{history_,
+                          {sample_, labels(member, sample_, member.perturbed)},
+                          {history_changes_, labels(member, history_changes_, member.perturbed_changes)},
+                          weigh_by_ndcg_,
+                          round};
+    step = member.trainer->replay(context, task, thetas_[number]);
+  }
+  steps_[number] = step.value_or(std::nan(""));
 }
 
 std::span<const PairTerm> NetworkLearner::labels(Member& member, std::uint32_t round) const {
@@ -118,20 +160,58 @@ std::span<const PairTerm> NetworkLearner::labels(Member& member, std::uint32_t r
   return member.perturbed;
 }
 
+std::span<const PairTerm> NetworkLearner::labels(const Member& member, const TrainingSample& sample,
+                                                 std::vector<PairTerm>& perturbed) const {
+  const auto terms = sample.terms();
+  if (!ensemble_) return terms;
+  const double deviation = std::sqrt(ensemble_->noise_variance);
+  perturbed.assign(terms.begin(), terms.end());
+  for (std::size_t local = 0; local < terms.size(); ++local) {
+    const SampledTerm& source = sample.sources()[local];
+    const auto normal = [&](std::int64_t known) {
+      return RngStream(member.noise_key, noise_round_, static_cast<std::uint32_t>(source.term),
+                       static_cast<std::uint32_t>(known))
+          .normal();
+    };
+    perturbed[local].labels =
+        noisy_labels(source.own_labels, source.own_weight, deviation, normal(source.others)) +
+        noisy_labels_of_share(source.drawn_labels, source.drawn_weight, source.others_weight, deviation,
+                              normal(0));
+  }
+  return perturbed;
+}
+
 void NetworkLearner::save(StateWriter& state) const {
   if (!ensemble_) {
     state.put("theta", thetas_.front());
     history_.save(state);
+    save_schedule(state);
     members_.front().trainer->save(state);
     return;
   }
   history_.save(state);
+  save_schedule(state);
   state.put("members", share_.members());
   if (share_.is_whole()) {
     for (std::size_t number = 0; number < members_.size(); ++number) save_member(state, number);
   } else {
     save_members(state);
   }
+}
+
+void NetworkLearner::save_schedule(StateWriter& state) const {
+  if (schedule_.rule().retrain == Retrain::kEveryRound) return;
+  const RetrainingSchedule::Sizes& latest = schedule_.latest();
+  state.put("schedule.latest", std::vector{latest.observed, latest.distinct, latest.entered});
+  state.put("noise_round", noise_round_);
+}
+
+void NetworkLearner::load_schedule(StateReader& state) {
+  if (schedule_.rule().retrain == Retrain::kEveryRound) return;
+  std::vector<std::int64_t> latest(3);
+  state.get_into("schedule.latest", std::span(latest));
+  schedule_.set_latest({latest[0], latest[1], latest[2]});
+  noise_round_ = state.get_one<std::uint32_t>("noise_round");
 }
 
 void NetworkLearner::save_member(StateWriter& state, std::size_t number) const {
@@ -157,10 +237,12 @@ void NetworkLearner::load(StateReader& state) {
   if (!ensemble_) {
     state.get_into("theta", std::span(thetas_.front()));
     history_.load(state);
+    load_schedule(state);
     members_.front().trainer->load(state);
     return;
   }
   history_.load(state);
+  load_schedule(state);
   require_members(state, static_cast<std::size_t>(share_.members()));
   std::vector<float> passing(thetas_.front().size());
   for (std::int64_t member = 0; member < share_.members(); ++member) {

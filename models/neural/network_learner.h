@@ -7,19 +7,22 @@
 #include <vector>
 
 #include "core/feedback/preference_pairs.h"
+#include "core/learning/retraining.h"
 #include "core/online/trial_keys.h"
 #include "core/ranks/member_share.h"
 #include "models/model_learner.h"
 #include "models/neural/document_history.h"
 #include "models/neural/network_trainer.h"
+#include "models/neural/training_sample.h"
 #include "models/ranker_settings.h"
 
 namespace olrank {
 
-/// Networks that are trained on the whole history after each round that brought pairs. With noise, member n
-/// learns labels y + γ, γ ~ N(0, ν²) drawn again for the whole history in every round. Members train side
-/// by side, each on one thread. With several ranks, each trains its share of the members; all keep the
-/// whole history, and the state that they save is that of one process.
+/// Networks that are trained after each round that brought pairs: on the whole history, or as the schedule
+/// says on a sample of it. With noise, member n learns labels y + γ, γ ~ N(0, ν²) drawn again at every
+/// training on the whole history; with such a training in every round, in rounds without pairs, too.
+/// Members train side by side, each on one thread. With several ranks, each trains its share of the
+/// members; all keep the whole history, and the state that they save is that of one process.
 class NetworkLearner : public ModelLearner {
  public:
   /// Members start at `first_thetas` where there are any, else at drawn θ₀.
@@ -31,6 +34,7 @@ class NetworkLearner : public ModelLearner {
   std::vector<std::vector<float>> all_thetas() const override;
   std::int64_t members() const override { return share_.members(); }
   void observe(const Feedback& feedback, std::span<const PreferencePair> pairs) override;
+  bool trains_without_pairs() const override;
   std::span<const double> train(ExecutionContext& context, std::uint32_t round) override;
   void save(StateWriter& state) const override;
   void load(StateReader& state) override;
@@ -40,12 +44,18 @@ class NetworkLearner : public ModelLearner {
     PhiloxKey noise_key;
     std::unique_ptr<NetworkTrainer> trainer;
     std::vector<PairTerm> perturbed;
+    std::vector<PairTerm> perturbed_changes;  // of the history
   };
 
-  void train_member(ExecutionContext& context, std::size_t number, std::uint32_t round);
+  void train_member(ExecutionContext& context, std::size_t number, TrainingExtent extent,
+                    std::uint32_t round);
   std::span<const PairTerm> labels(Member& member, std::uint32_t round) const;
+  std::span<const PairTerm> labels(const Member& member, const TrainingSample& sample,
+                                   std::vector<PairTerm>& perturbed) const;
   /// The error of the first member whose latest training failed, if any.
   void end_failed_training();
+  void save_schedule(StateWriter& state) const;
+  void load_schedule(StateReader& state);
   void save_member(StateWriter& state, std::size_t number) const;
   /// Writes the members of every rank, in order.
   void save_members(StateWriter& state) const;
@@ -55,6 +65,11 @@ class NetworkLearner : public ModelLearner {
   std::optional<EnsembleSpec> ensemble_;
   MemberShare share_;
   DocumentHistory history_;
+  RetrainingSchedule schedule_;
+  std::uint32_t noise_round_ = 0;  // of the latest training on the whole history
+  PhiloxKey replay_key_;
+  TrainingSample sample_;
+  TrainingSample history_changes_;
   std::vector<std::vector<float>> first_thetas_;  // θ₀
   std::vector<std::vector<float>> thetas_;
   std::vector<Member> members_;

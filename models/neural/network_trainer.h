@@ -12,6 +12,7 @@
 #include "core/random/rng_stream.h"
 #include "core/runtime/execution_context.h"
 #include "models/neural/document_history.h"
+#include "models/neural/training_sample.h"
 #include "models/trainer_settings.h"
 
 namespace olrank {
@@ -21,6 +22,21 @@ struct TrainingTask {
   const DocumentHistory& history;
   std::span<const PairTerm> terms;  // with perturbed labels for a member of an ensemble
   bool weigh_by_ndcg = false;       // LambdaRank: terms are weighted again at every step
+  std::uint32_t round = 0;
+};
+
+/// The pairs that a training descends on, in the place of the whole history.
+struct SampledPairs {
+  const TrainingSample& sample;
+  std::span<const PairTerm> terms;  // with perturbed labels for a member of an ensemble
+};
+
+/// The input of a training between two on the whole history.
+struct ReplayTask {
+  const DocumentHistory& history;
+  SampledPairs drawn;
+  SampledPairs changes;  // of the history in this round
+  bool weigh_by_ndcg = false;
   std::uint32_t round = 0;
 };
 
@@ -36,6 +52,9 @@ class NetworkTrainer {
   /// round, step and loss, if the loss is not finite; θ is then unchanged.
   virtual std::optional<double> train(ExecutionContext& context, const TrainingTask& task,
                                       std::span<float> theta) = 0;
+  /// The same on a sample of the history; only where the settings retrain on growth.
+  virtual std::optional<double> replay(ExecutionContext& context, const ReplayTask& task,
+                                       std::span<float> theta) = 0;
 
   virtual void save(StateWriter& state) const = 0;
   virtual void load(StateReader& state) = 0;

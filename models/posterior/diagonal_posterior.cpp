@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "core/learning/numeric_errors.h"
 #include "core/ops/diagonal_covariance.h"
 #include "models/posterior/observed_pairs.h"
 
@@ -40,12 +41,7 @@ WidthHealth DiagonalPosterior::widths(ExecutionContext& context, TangentFactors 
 void DiagonalPosterior::width_sq(ExecutionContext& context, TangentFactors docs,
                                  std::span<double> width_sq) {
   const WidthHealth health = widths(context, docs, width_sq);
-  if (health.lost > 0) {
-    throw NumericError(
-        "The squared widths of the diagonal covariance are not finite: the network's gradients exceed the "
-        "range "
-        "of float32. Use a smaller learning rate or normalised features.");
-  }
+  if (health.lost > 0) throw_lost_widths(form());
   negative_widths_ += health.negative;
 }
 

@@ -17,30 +17,11 @@
 #include "core/runtime/log.h"
 #include "core/text/byte_size.h"
 #include "models/posterior/dual_form.h"
+#include "models/posterior/gradient_length.h"
 #include "models/posterior/orthonormal_form.h"
 #include "models/posterior/posterior_plan.h"
 
 namespace olrank {
-
-namespace {
-
-/// ‖g‖² from a document's factors.
-double squared_length(const NetworkShape& shape, const float* factors) {
-  double sum = 0.0;
-  for (std::int64_t l = 0; l < shape.depth; ++l) {
-    const NetworkLayer layer = shape.layer(l);
-    double inputs = layer.has_bias() ? 1.0 : 0.0;
-    for (std::int64_t k = 0; k < layer.columns; ++k)
-      inputs += double{factors[layer.input + k]} * double{factors[layer.input + k]};
-    double deltas = 0.0;
-    for (std::int64_t k = 0; k < layer.rows; ++k)
-      deltas += double{factors[layer.delta + k]} * double{factors[layer.delta + k]};
-    sum += inputs * deltas;
-  }
-  return sum;
-}
-
-}  // namespace
 
 FullPosterior::FullPosterior(const PosteriorSpec& spec)
     : spec_(spec),
@@ -121,12 +102,7 @@ void FullPosterior::width_sq(ExecutionContext& context, TangentFactors docs, std
 void FullPosterior::observe(ExecutionContext& context, TangentFactors docs,
                             std::span<const PreferencePair> pairs) {
   if (pairs.empty()) return;
-  for (const PreferencePair& pair : pairs) {
-    for (const std::int32_t doc : {pair.winner, pair.loser}) {
-      require_information(spec_.lambda,
-                          spec_.scale * squared_length(spec_.shape, docs.row(spec_.shape, doc)));
-    }
-  }
+  require_information(spec_.shape, spec_.lambda, spec_.scale, docs, pairs);
   const auto added = std::ssize(pairs);
   Earlier earlier{history_.pairs(), policy_.excess(), monitor_.unchecked(), rebuilds_, is_dual_, nullptr};
   // Where observing can fail halfway it goes back to a copy. That of a dual form costs nothing.

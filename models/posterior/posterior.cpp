@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include "core/error.h"
+#include "models/posterior/block_posterior.h"
 #include "models/posterior/diagonal_posterior.h"
 #include "models/posterior/full_posterior.h"
+#include "models/posterior/inducing_posterior.h"
 #include "models/posterior/no_posterior.h"
 
 namespace olrank {
@@ -27,10 +29,10 @@ std::unique_ptr<Posterior> make_posterior(const PosteriorSpec& spec) {
     case Covariance::kDiagonal:
       return std::make_unique<DiagonalPosterior>(spec);
     case Covariance::kInducing:
-      break;
+      return std::make_unique<InducingPosterior>(spec);
     case Covariance::kUnitBlocks:
     case Covariance::kLastLayer:
-      break;
+      return std::make_unique<BlockPosterior>(spec);
     case Covariance::kNone:
       return std::make_unique<NoPosterior>();
   }

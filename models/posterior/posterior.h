@@ -26,7 +26,7 @@ struct PosteriorSpec {
   std::int64_t memory = 0;  // bytes it may use; 0: available_memory()
 };
 
-/// What is known about θ: A = λI + s Σ_s g_s g_sᵀ over observed pairs, or its diagonal, each g_s at the
+/// What is known about θ: A = λI + s Σ_s g_s g_sᵀ over observed pairs, or a part of it, each g_s at the
 /// parameters of its round. Jia and Wang, "Learning Neural Ranking Models Online from Implicit User
 /// Feedback", WWW 2022, state the full form and compute the diagonal one.
 class Posterior {
@@ -56,11 +56,12 @@ class Posterior {
   virtual std::int64_t pairs() const = 0;
   /// log det(A)/det(λI).
   virtual double log_det() const = 0;
-  /// The largest ‖A A⁻¹ v − v‖/‖v‖ of a few random v; 0 if nothing can drift.
+  /// The estimated relative error of squared widths; 0 if nothing can drift.
   virtual double drift(ExecutionContext& context) const = 0;
   /// Pairs of documents whose computed w² was negative so far.
   virtual std::int64_t negative_widths() const = 0;
-  /// How widths are computed now: "dual", "primal", "diagonal", "diagonal-of-inverse" or "none".
+  /// How widths are computed now: "dual", "primal" or "orthonormal" of the full covariance, else the
+  /// covariance's name.
   virtual std::string_view form() const = 0;
   virtual std::int64_t bytes() const = 0;
 

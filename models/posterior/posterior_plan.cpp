@@ -4,6 +4,8 @@
 #include <cmath>
 
 #include "core/device/memory_growth.h"
+#include "core/learning/block_probes.h"
+#include "core/learning/dictionary_policy.h"
 #include "core/ops/inverse_factor.h"
 
 namespace olrank {
@@ -12,7 +14,10 @@ namespace {
 constexpr double kDoubleBytes = sizeof(double);
 
 /// What kernels split their sums into: at most so many blocks, each with a tile of the result.
-constexpr double kPartialSums = 528.0 * 64.0 * 64.0;
+constexpr double kPartialBlocks = 528.0;
+constexpr double kPartialSums = kPartialBlocks * 64.0 * 64.0;
+/// Pairs that blocks of a covariance take at once.
+constexpr double kPairsOfBlocks = 32.0;
 /// Likewise of an append, per new pair.
 constexpr double kAppendedSums = 1056.0 * 256.0;
 /// Parameters of a part of a gradient, of which each has an M.
@@ -31,6 +36,10 @@ double row_numbers(double rows) {
   const double full = std::floor(rows / kRows);
   return kRows * kRows * full * (full + 1.0) / 2.0 + (rows - full * kRows) * kRows * (full + 1.0);
 }
+
+/// Numbers of pairs and rows that the device pads its matrices to, and pairs of its batches.
+constexpr double kPadding = 64.0;
+constexpr double kPairsPerBatch = 256.0;
 
 /// An array that doubles: while it moves, the old one and one of twice the size.
 double doubling(double bytes) {
@@ -72,6 +81,34 @@ double conversion_operations(const NetworkShape& shape, std::int64_t pairs) {
   const auto p = static_cast<double>(shape.parameters());
   // Half of ΓᵀΓ, the factor and its inverse, half of L⁻ᵀL⁻¹.
   return p * p * static_cast<double>(pairs) + p * p * p;
+}
+
+UnitBlocks blocks_of(const NetworkShape& shape, Covariance covariance) {
+  return {shape, covariance == Covariance::kLastLayer ? shape.depth - 1 : 0};
+}
+
+double block_bytes(const PosteriorLoad& load, Covariance covariance) {
+  const UnitBlocks blocks = blocks_of(load.shape, covariance);
+  const double copies = load.home == PosteriorHome::kHost ? 2.0 : 1.0;
+  // In double, as the numbers of wide networks exceed 64 bits.
+  double parameters = 0.0;
+  double numbers = 0.0;
+  for (std::int64_t l = blocks.first_layer; l < blocks.shape.depth; ++l) {
+    const NetworkLayer layer = blocks.shape.layer(l);
+    const double size = static_cast<double>(layer.columns) + (layer.has_bias() ? 1.0 : 0.0);
+    const double of_layer = static_cast<double>(layer.rows) * size;
+    parameters += of_layer;
+    numbers += of_layer * size;
+  }
+  const auto count = static_cast<double>(blocks.count());
+  const double probes = static_cast<double>(kBlockProbes) * (3.0 * parameters + 2.0 * count);
+  const double kept = (copies * numbers + probes) * kDoubleBytes;
+  if (load.home == PosteriorHome::kHost) return kept;
+  const auto v = static_cast<double>(load.docs);
+  const double of_widths = std::min(count, kPartialBlocks) * v * v;
+  const double of_update =
+      2.0 * std::min(static_cast<double>(load.added), kPairsOfBlocks) * parameters + count;
+  return kept + doubling((v * parameters + std::max(of_widths, of_update)) * kDoubleBytes);
 }
 
 PosteriorBytes dual_bytes(const PosteriorLoad& load) {
@@ -124,6 +161,59 @@ PosteriorBytes orthonormal_bytes(const PosteriorLoad& load) {
   PosteriorBytes bytes;
   bytes.matrix = 2.0 * rank * (p + rank) * kDoubleBytes;
   bytes.pairs = growing(load.home, factor_bytes(load.shape, static_cast<double>(load.pairs)));
+  return bytes;
+}
+
+namespace {
+
+double padded(double side) {
+  return std::ceil(side / kPadding) * kPadding;
+}
+
+/// On a device `size` pairs are in the dictionary, and `window` pairs are kept next to it.
+PosteriorBytes inducing_device_bytes(const PosteriorLoad& load, double budget, double size, double window) {
+  constexpr auto kRows = static_cast<double>(DictionaryPolicy::kRows);
+  const auto v = static_cast<double>(load.docs);
+  const auto k = std::min(static_cast<double>(load.added), kRows);
+  const double side = std::min(2.0 * padded(size), padded(budget));
+  const double rows = side + 3.0 * kRows;
+  PosteriorBytes bytes;
+  // C⁻¹, also of the next dictionary, T, and what has left; R and the appended pairs' coordinates; and
+  // while a matrix grows, its larger copy.
+  bytes.matrix = (5.0 * side * side + 2.0 * rows * side + kRows * side) * kDoubleBytes;
+  // While they are renewed, the next dictionary and window are there, too.
+  bytes.pairs = 2.0 * (growing(load.home, factor_bytes(load.shape, size)) +
+                       growing(load.home, factor_bytes(load.shape, window)));
+  const double of_widths =
+      (side + 2.0 * rows) * v + std::min(v * v * (rows / 64.0 + 1.0), kPartialSums + v * v);
+  const double of_pairs = 5.0 * side * k + 12.0 * k * k;
+  // Of renewals: factors with a library's workspace, and moved or projected pairs.
+  const double of_renewal =
+      5.0 * size * size + (padded(size) + size + 4.0 * kPairsPerBatch) * (side + kPadding);
+  bytes.workspace = doubling((of_widths + of_pairs + of_renewal) * kDoubleBytes) +
+                    2.0 * 2.0 * kPairsPerBatch * kPairsPerBatch * kDoubleBytes +
+                    doubling(factor_bytes(load.shape, kRows) + window * 8.0);
+  return bytes;
+}
+
+}  // namespace
+
+PosteriorBytes inducing_bytes(const PosteriorLoad& load, std::int64_t budget) {
+  const auto n = static_cast<double>(load.pairs);
+  const auto v = static_cast<double>(load.docs);
+  const DictionaryPolicy policy(budget);
+  const double size = std::min(n, static_cast<double>(budget));
+  const double window = std::min(n, static_cast<double>(policy.window() + policy.slack() + load.added));
+  if (load.home != PosteriorHome::kHost)
+    return inducing_device_bytes(load, static_cast<double>(budget), size, window);
+  constexpr auto kRows = static_cast<double>(DictionaryPolicy::kRows);
+  PosteriorBytes bytes;
+  // C, R, T and what has left, and while R is factorised T, B⁻¹ and I/λ − B⁻¹ again.
+  const double side = size == 0.0 ? 0.0 : size + kRows;
+  bytes.matrix = (7.0 * side * side + 2.0 * kRows * side) * kDoubleBytes;
+  bytes.pairs = doubling(factor_bytes(load.shape, size + window));
+  // κ and Rκ, twice as both the latest and those of a frozen copy.
+  bytes.workspace = (2.0 * (2.0 * size + kRows) * v + v * v) * kDoubleBytes;
   return bytes;
 }
 

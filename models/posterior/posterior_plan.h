@@ -2,7 +2,8 @@
 
 #include <cstdint>
 
-#include "core/ops/relu_network.h"
+#include "core/ops/block_covariance.h"
+#include "models/posterior_settings.h"
 
 namespace olrank {
 
@@ -41,11 +42,20 @@ struct PosteriorBytes {
   double all() const { return matrix + pairs + workspace; }
 };
 
+/// The blocks of a covariance by units or of the last layer.
+UnitBlocks blocks_of(const NetworkShape& shape, Covariance covariance);
+/// Bytes that it takes at most, whatever it has observed. On the host its roots are copied while a frozen
+/// copy is in use; on a device it has the arrays of a round.
+double block_bytes(const PosteriorLoad& load, Covariance covariance);
+
 /// In dual form.
 PosteriorBytes dual_bytes(const PosteriorLoad& load);
 /// In primal form, which is computed after L⁻¹ was freed.
 PosteriorBytes primal_bytes(const PosteriorLoad& load);
 /// In orthonormal form, which only the host has: while it grows it is there twice.
 PosteriorBytes orthonormal_bytes(const PosteriorLoad& load);
+/// Of the inducing covariance with a dictionary of `budget` pairs, which has them once that many were
+/// observed: more pairs take no more.
+PosteriorBytes inducing_bytes(const PosteriorLoad& load, std::int64_t budget);
 
 }  // namespace olrank

@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "core/ops/blas.h"
+#include "core/ops/pair_width.h"
 #include "models/posterior/root_update.h"
 
 namespace olrank {
@@ -19,15 +20,6 @@ using blas::Transpose;
 /// Rounding errors of updates add up. One factorisation per so many pairs costs little next to their
 /// updates.
 constexpr std::int64_t kPairsBetweenRenewals = 1024;
-
-/// Squared widths below this share of M_ii + M_jj are computed from the difference itself.
-constexpr double kCancelledWidth = 1e-6;
-
-double distance_sq(std::span<const double> a, std::span<const double> b) {
-  double sum = 0.0;
-  for (std::size_t k = 0; k < a.size(); ++k) sum += (a[k] - b[k]) * (a[k] - b[k]);
-  return sum;
-}
 
 void mirror_lower(std::int64_t size, double* matrix) {
   for (std::int64_t row = 0; row < size; ++row) {
@@ -99,15 +91,12 @@ void RowCovariance::width_sq(ExecutionContext& context, std::span<const double> 
   }
 }
 
-/// With H the documents' rows relative to the first one times L⁻ᵀ, from differences where H Hᵀ cancels.
+/// From the documents' rows relative to the first one times L⁻ᵀ.
 void RowCovariance::width_sq_by_root(ExecutionContext& context, std::span<const double> rows,
                                      std::int64_t docs, std::span<double> width_sq) const {
   const Scratch::Frame frame(context.scratch());
   const auto relative = context.scratch().take<double>(rows.size());
   const auto half = context.scratch().take<double>(rows.size());
-  const auto of_doc = [&](std::span<double> values, std::int64_t doc) {
-    return values.subspan(doc * features_, features_);
-  };
   for (std::size_t i = 0; i < rows.size(); ++i)
     relative[i] = rows[i] - rows[i % static_cast<std::size_t>(features_)];
   if (structure_ == Covariance::kFull) {
@@ -120,19 +109,7 @@ void RowCovariance::width_sq_by_root(ExecutionContext& context, std::span<const 
     for (std::size_t i = 0; i < half.size(); ++i)
       half[i] = relative[i] * std::sqrt(variance[i % variance.size()]);
   }
-  blas::gemm(Transpose::kNo, Transpose::kYes, docs, docs, features_, 1.0, half.data(), features_,
-             half.data(), features_, 0.0, width_sq.data(), docs);
-  const auto own = context.scratch().take<double>(docs);
-  for (std::int64_t doc = 0; doc < docs; ++doc) own[doc] = width_sq[doc * (docs + 1)];
-  for (std::int64_t i = 0; i < docs; ++i) {
-    for (std::int64_t j = 0; j < i; ++j) {
-      const double together = own[i] + own[j];
-      double found = together - 2.0 * width_sq[i * docs + j];
-      if (found < kCancelledWidth * together) found = distance_sq(of_doc(half, i), of_doc(half, j));
-      width_sq[i * docs + j] = width_sq[j * docs + i] = found;
-    }
-    width_sq[i * (docs + 1)] = 0.0;
-  }
+  row_distance_sq(docs, features_, half.data(), width_sq.data());
 }
 
 void RowCovariance::observe(ExecutionContext& context, std::span<const double> rows, std::int64_t pairs) {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "core/error.h"
 #include "models/ranker_factory.h"
 
@@ -42,6 +44,11 @@ TEST(RankerPlanTest, BytesOfCovariancesMatchTheirFormulas) {
   EXPECT_NEAR(beyond(Covariance::kFull, CovarianceForm::kAuto), primal, 2);
   EXPECT_NEAR(beyond(Covariance::kDiagonalOfInverse, CovarianceForm::kAuto), primal, 2);
   EXPECT_NEAR(beyond(Covariance::kDiagonal, CovarianceForm::kAuto), p * 16, 2);
+  // A root of each of 100 blocks of 136 × 136 and of one of 100 × 100, twice, and two probes of three
+  // numbers for each parameter.
+  EXPECT_NEAR(beyond(Covariance::kUnitBlocks, CovarianceForm::kAuto),
+              8 * (2 * (100 * 136 * 136 + 100 * 100) + 6 * p), 2);
+  EXPECT_NEAR(beyond(Covariance::kLastLayer, CovarianceForm::kAuto), 8 * (2 * 100 * 100 + 6 * 100), 2);
   RankerSettings shadowed = network_settings(Covariance::kDiagonal, CovarianceForm::kAuto);
   shadowed.posterior.shadow = ShadowCovariance::kFull;
   EXPECT_NEAR(static_cast<double>(plan_ranker(shadowed, kLoad).bytes - none.bytes), p * 16 + primal, 2);
@@ -77,6 +84,25 @@ TEST(RankerPlanTest, AdviceNamesWhatWouldFit) {
   EXPECT_EQ(advice_on_memory({5, 900, {}}, 10), "fewer rounds, features or parameters would fit");
 }
 
+TEST(RankerPlanTest, LinearRankersRefuseCovariancesOfNetworks) {
+  RankerSettings settings = RankerSettings::defaults(RankerKind::kPairRank, ProtocolName::kPaper);
+  settings.name = "mine";
+  for (const auto& [covariance, name] : EnumNames<Covariance>::values) {
+    settings.posterior.covariance = covariance;
+    const bool of_networks = name == "inducing" || name == "unit-blocks" || name == "last-layer";
+    try {
+      check_ranker(settings, 10);
+      EXPECT_FALSE(of_networks) << name;
+    } catch (const InvalidArgument& error) {
+      EXPECT_EQ(std::string(error.what()),
+                "Ranker 'mine' cannot have covariance = \"" + std::string(name) +
+                    "\", which is for networks, and every 'pairrank' is linear: choose \"full\", "
+                    "\"diagonal\", \"diagonal-of-inverse\" or \"none\".");
+      EXPECT_TRUE(of_networks) << name;
+    }
+  }
+}
+
 TEST(RankerPlanTest, ExpectedPairsNeedAWeightedLoss) {
   for (const RankerKind kind : {RankerKind::kOlRankNet, RankerKind::kP2NeurRank, RankerKind::kPdgd}) {
     RankerSettings settings = RankerSettings::defaults(kind, ProtocolName::kPaper);
@@ -91,6 +117,46 @@ TEST(RankerPlanTest, ExpectedPairsNeedAWeightedLoss) {
   }
   RankerSettings settings = RankerSettings::defaults(RankerKind::kOlRankNet, ProtocolName::kReference);
   settings.feedback.pairs = PairRule::kExpected;
+  EXPECT_THROW(check_ranker(settings, 10), InvalidArgument);
+}
+
+TEST(RankerPlanTest, ALimitedHistoryIsFlat) {
+  RankerSettings settings = network_settings(Covariance::kDiagonal, CovarianceForm::kAuto);
+  settings.trainer.history_limit = 1000;
+  const auto bytes_of = [&](std::int64_t rounds) {
+    return plan_ranker(settings, {.features = 136, .train_docs = 1'000'000, .rounds = rounds}).bytes;
+  };
+  EXPECT_EQ(bytes_of(1'000'000), bytes_of(10'000));
+  settings.trainer.retrain = Retrain::kGrowth;
+  const std::int64_t few = bytes_of(10'000);
+  settings.trainer.replay = 4096;
+  EXPECT_GT(bytes_of(10'000), few);
+}
+
+TEST(RankerPlanTest, RefusesASampleThatFitsIntoNoMemory) {
+  for (const RankerKind kind : {RankerKind::kOlRankNet, RankerKind::kP2NeurRank, RankerKind::kPairRank}) {
+    RankerSettings settings = RankerSettings::defaults(kind, ProtocolName::kPaper);
+    settings.name = "mine";
+    settings.trainer.replay = std::int64_t{1} << 60;
+    EXPECT_NO_THROW(check_ranker(settings, 10));  // nothing is drawn
+    settings.trainer.retrain = Retrain::kGrowth;
+    try {
+      check_ranker(settings, 10);
+      FAIL() << name_of(kind);
+    } catch (const InvalidArgument& error) {
+      const std::string message = error.what();
+      EXPECT_NE(message.find("Ranker 'mine' has replay = 1152921504606846976"), std::string::npos)
+          << message;
+    }
+  }
+}
+
+TEST(RankerPlanTest, RefusesAHistoryBelowTheBudget) {
+  RankerSettings settings = network_settings(Covariance::kDiagonal, CovarianceForm::kAuto);
+  settings.posterior.budget = 500;
+  settings.trainer.history_limit = 499;
+  EXPECT_NO_THROW(check_ranker(settings, 10));
+  settings.posterior.covariance = Covariance::kInducing;
   EXPECT_THROW(check_ranker(settings, 10), InvalidArgument);
 }
 

@@ -227,8 +227,8 @@ TEST(LinearTraceTest, P2LinRankFollowsFromItsTrace) {
 
 TEST(LinearTraceTest, MembersLearnLabelsWithFreshNormalNoise) {
   // At a member's θ the gradient of its loss over y + γ is 0, so that the gradient over y alone is
-  // Σ_s γ_s x_s: normal with covariance ν² Σ_s x_s x_sᵀ, drawn again in every round that brought pairs and
-  // by every member.
+  // Σ_s γ_s x_s: normal with covariance ν² Σ_s x_s x_sᵀ, drawn again in every round, with or without pairs,
+  // and by every member.
   RankerSettings settings = RankerSettings::defaults(RankerKind::kP2LinRank, ProtocolName::kPaper);
   settings.name = "p2";
   settings.posterior.members = 2;
@@ -269,7 +269,7 @@ TEST(LinearTraceTest, MembersLearnLabelsWithFreshNormalNoise) {
       seen.push_back((round.features.row(winner) - round.features.row(loser)).transpose());
       gram += seen.back() * seen.back().transpose();
     }
-    trained_anew = !round.pairs.empty();
+    trained_anew = !seen.empty();
   }
   ASSERT_GT(freedom, 200.0);
   // χ² bounds of Laurent and Massart 2000, Lemma 1, e⁻²³ = 10⁻¹⁰ a side; sums of products of independent

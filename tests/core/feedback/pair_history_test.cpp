@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <map>
+#include <vector>
 
 #include "core/error.h"
 #include "core/random/rng_stream.h"
@@ -192,6 +196,142 @@ TEST(PairHistoryTest, ContinuesFromSavedStateWithSameBits) {
   play(resumed, same_coins, 60);
   EXPECT_NE(bytes_of(straight.history), saved);
   EXPECT_EQ(bytes_of(resumed.history), bytes_of(straight.history));
+}
+
+/// Played with a limit: `pairs` are all pairs so far, by document and winner.
+struct Limited {
+  static constexpr std::int64_t kLimit = 30;
+
+  RngStream coins{make_key({.seed = 35, .purpose = Purpose::kProbe}), 0};
+  Part part{coins, 6};
+  PairHistory history{kFeatures, kPadding, kLimit};
+  std::vector<std::array<std::int64_t, 2>> pairs;  // winner, loser
+
+  void play(std::uint32_t most) {
+    const QueryDocs query = part.query(coins.index(6));
+    std::vector<PreferencePair> of_round(coins.index(most + 1));
+    for (PreferencePair& pair : of_round) {
+      const auto docs = static_cast<std::uint32_t>(query.docs());
+      pair.winner = static_cast<std::int32_t>(coins.index(docs));
+      pair.loser = static_cast<std::int32_t>(
+          (static_cast<std::uint32_t>(pair.winner) + 1 + coins.index(docs - 1)) % docs);
+      pairs.push_back({query.number(pair.winner), query.number(pair.loser)});
+    }
+    history.add(query, of_round);
+  }
+  std::vector<double> difference(const std::array<std::int64_t, 2>& pair) const {
+    std::vector<double> row(16, 0.0);
+    for (std::int64_t k = 0; k < kFeatures; ++k)
+      row[k] = double{part.values[pair[0] * kFeatures + k]} - double{part.values[pair[1] * kFeatures + k]};
+    return row;
+  }
+};
+
+TEST(PairHistoryTest, KeepsTheNewestPairsUpToItsLimit) {
+  Limited played;
+  std::int64_t most_rows = 0;
+  for (int round = 0; round < 400; ++round) {
+    played.play(round % 50 == 49 ? 60 : 4);
+    const auto all = std::ssize(played.pairs);
+    const std::int64_t kept = std::min(all, Limited::kLimit);
+    const PairHistory& history = played.history;
+    ASSERT_EQ(history.observed(), kept);
+    // Wins and losses of each pair of documents, from the list.
+    std::map<std::array<std::int64_t, 2>, std::array<double, 2>> expected;  // smaller number first
+    for (std::int64_t at = all - kept; at < all; ++at) {
+      const auto [winner, loser] = played.pairs[at];
+      auto& folded = expected[{std::min(winner, loser), std::max(winner, loser)}];
+      folded[0] += 1.0;
+      folded[1] += winner < loser ? 1.0 : 0.0;
+    }
+    ASSERT_EQ(history.distinct(), std::ssize(expected));
+    std::int64_t found = 0;
+    for (std::int64_t row = 0; row < history.row_count(); ++row) {
+      if (history.count()[row] == 0.0) {
+        ASSERT_EQ(history.first_wins()[row], 0.0);
+        continue;
+      }
+      for (const auto& [docs, folded] : expected) {
+        const std::vector<double> difference = played.difference(docs);
+        if (!std::equal(difference.begin(), difference.end(), history.row(row))) continue;
+        ASSERT_EQ(history.count()[row], folded[0]);
+        ASSERT_EQ(history.first_wins()[row], folded[1]);
+        ++found;
+      }
+    }
+    ASSERT_EQ(found, history.distinct());
+    ASSERT_EQ(history.earlier() + std::ssize(history.latest()), kept);
+    most_rows = std::max(most_rows, history.row_count());
+  }
+  EXPECT_LE(most_rows, Limited::kLimit + 60);
+  EXPECT_GT(played.history.entered(), 200);
+}
+
+TEST(PairHistoryTest, WhatComesAndGoesAddsUp) {
+  Limited played;
+  std::map<std::vector<double>, std::array<double, 2>> expected;  // of each row's values
+  for (int round = 0; round < 200; ++round) {
+    played.play(round % 20 == 19 ? 60 : 5);
+    const PairHistory& history = played.history;
+    const auto change = [&](const PairHistory::Observation& pair, double by) {
+      const double* row = history.row(pair.row);
+      auto& folded = expected[{row, row + history.stride()}];
+      folded[0] += by;
+      folded[1] += pair.first_wins ? by : 0.0;
+    };
+    for (const auto& pair : history.latest()) change(pair, 1.0);
+    for (const auto& pair : history.forgotten()) change(pair, -1.0);
+    std::erase_if(expected, [](const auto& entry) { return entry.second[0] == 0.0; });
+    ASSERT_EQ(std::ssize(expected), history.distinct());
+    for (std::int64_t row = 0; row < history.row_count(); ++row) {
+      if (history.count()[row] == 0.0) continue;
+      const auto& folded = expected.at({history.row(row), history.row(row) + history.stride()});
+      ASSERT_EQ(folded[0], history.count()[row]);
+      ASSERT_EQ(folded[1], history.first_wins()[row]);
+    }
+  }
+}
+
+TEST(PairHistoryTest, DrawsEveryEarlierPairWithTheSameProbability) {
+  Limited played;
+  while (played.history.observed() < Limited::kLimit || played.history.latest().size() < 3) played.play(4);
+  const PairHistory& history = played.history;
+  std::vector<double> counts(history.count().begin(), history.count().end());
+  for (const auto& pair : history.latest()) counts[pair.row] -= 1.0;
+  std::vector<double> drawn(counts.size(), 0.0);
+  constexpr std::uint32_t kDraws = 20000;
+  const PhiloxKey key = make_key({.seed = 36, .purpose = Purpose::kReplay});
+  for (std::uint32_t draw = 0; draw < kDraws; ++draw) {
+    const std::int64_t row = history.draw_earlier(key, 7, draw);
+    drawn[row] += 1.0;
+    ASSERT_EQ(history.draw_earlier(key, 7, draw), row);
+  }
+  for (std::size_t row = 0; row < counts.size(); ++row) {
+    const double share = counts[row] / static_cast<double>(history.earlier());
+    // Seven deviations of a binomial: less than 10⁻¹¹ a row.
+    const double deviation = std::sqrt(kDraws * share * (1.0 - share));
+    ASSERT_TRUE(std::fabs(drawn[row] - kDraws * share) <= 7.0 * deviation) << row;
+  }
+}
+
+TEST(PairHistoryTest, ContinuesWithItsLimitFromSavedState) {
+  Limited straight;
+  for (int round = 0; round < 60; ++round) straight.play(4);
+  Limited resumed = straight;
+  resumed.history = PairHistory(kFeatures, kPadding, Limited::kLimit);
+  const std::string saved = bytes_of(straight.history);
+  StateReader reader(saved, "test");
+  resumed.history.load(reader);
+  reader.require_end();
+  for (int round = 0; round < 60; ++round) {
+    straight.play(4);
+    resumed.play(4);
+    ASSERT_EQ(bytes_of(resumed.history), bytes_of(straight.history));
+    ASSERT_EQ(resumed.history.earlier(), straight.history.earlier());
+    const PhiloxKey key = make_key({.seed = 36, .purpose = Purpose::kReplay});
+    for (std::uint32_t draw = 0; draw < 10; ++draw)
+      ASSERT_EQ(resumed.history.draw_earlier(key, 1, draw), straight.history.draw_earlier(key, 1, draw));
+  }
 }
 
 TEST(PairHistoryTest, RefusesStateWithOtherFeatureCount) {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <cstdint>
 #include <limits>
 #include <vector>
 
@@ -20,6 +22,32 @@ TEST(PairWidthTest, ReadsTheLowerTriangleAndIsSymmetric) {
   pair_width_sq(context, 3, in_place.data(), in_place.data());
   EXPECT_EQ(in_place, width_sq);
   pair_width_sq(context, 0, nullptr, nullptr);
+}
+
+TEST(PairWidthTest, DistancesKeepTheirDigits) {
+  for (const std::int64_t rows : {0, 1, 2, 31, 33}) {
+    const std::int64_t columns = 7;
+    std::vector<double> h(rows * columns);
+    for (std::int64_t i = 0; i < rows; ++i) {
+      // The last column is what all have in common; every third row differs from the one before by little.
+      for (std::int64_t c = 0; c < columns; ++c)
+        h[i * columns + c] =
+            c + 1 == columns ? 1e4 : std::sin(static_cast<double>(5 * (i - (i % 3) / 2) + c));
+      if (i % 3 == 2) h[i * columns] += 1e-7;
+    }
+    std::vector<double> distance_sq(rows * rows, -1.0);
+    row_distance_sq(rows, columns, h.data(), distance_sq.data());
+    for (std::int64_t i = 0; i < rows; ++i) {
+      for (std::int64_t j = 0; j < rows; ++j) {
+        double expected = 0.0;
+        for (std::int64_t c = 0; c < columns; ++c)
+          expected += std::pow(h[i * columns + c] - h[j * columns + c], 2.0);
+        // Norms of 10⁸ with rounding of 10⁻⁸, where distances are above 10².
+        EXPECT_NEAR(distance_sq[i * rows + j], expected, 1e-9 * expected) << i << ", " << j;
+        EXPECT_EQ(distance_sq[i * rows + j], distance_sq[j * rows + i]);
+      }
+    }
+  }
 }
 
 TEST(PairWidthTest, DistinguishesRoundingFromLostDigits) {

@@ -55,6 +55,10 @@ RankerSettings settings_of(const std::string& name) {
     settings.trainer.optimizer = Optimizer::kGradientDescent;
     settings.trainer.learning_rate = 0.3;
   }
+  if (name == "inducing") {
+    settings.posterior.covariance = Covariance::kInducing;
+    settings.posterior.budget = 6;
+  }
   if (name == "inverse_diagonal") settings.posterior.covariance = Covariance::kDiagonalOfInverse;
   if (name == "nesterov") settings.trainer.optimizer = Optimizer::kNesterov;
   if (name == "adam") {
@@ -70,6 +74,7 @@ RankerSettings settings_of(const std::string& name) {
   if (name.starts_with("shadow")) {
     settings.posterior.covariance =
         name.ends_with("inverse") ? Covariance::kDiagonalOfInverse : Covariance::kDiagonal;
+    if (name.ends_with("unit_blocks")) settings.posterior.covariance = Covariance::kUnitBlocks;
     settings.posterior.shadow = ShadowCovariance::kFull;
     settings.explore.alpha = 0.3;
     if (name.starts_with("shadow_dual")) settings.posterior.form = CovarianceForm::kDual;
@@ -129,6 +134,9 @@ const std::vector<std::string> kNames = {"dual",
                                          "diagonal",
                                          "none",
                                          "inverse_diagonal",
+                                         "unit_blocks",
+                                         "last_layer",
+                                         "inducing",
                                          "three_layers",
                                          "theory",
                                          "nesterov",
@@ -152,8 +160,8 @@ const std::vector<std::string> kNames = {"dual",
 /// All of them for one order of threads, one of each kind for the others.
 std::vector<std::string> names_to_compare(bool all) {
   if (all) return kNames;
-  return {"dual",           "dual_recorded",    "three_layers",        "lambdarank",
-          "stops_ensemble", "batched_ensemble", "reference_lambdarank"};
+  return {"dual",       "dual_recorded",  "three_layers",     "unit_blocks",         "inducing",
+          "lambdarank", "stops_ensemble", "batched_ensemble", "reference_lambdarank"};
 }
 
 TEST_P(DeviceRankerTest, MatchesCpu) {
@@ -186,7 +194,8 @@ TEST_P(DeviceRankerTest, MatchesCpu) {
 
 TEST_P(DeviceRankerTest, ShadowsMatchCpu) {
   constexpr std::int64_t kShown = 7;
-  for (const std::string name : {"shadow", "shadow_dual", "shadow_primal_inverse"}) {
+  for (const std::string name :
+       {"shadow", "shadow_dual", "shadow_primal_inverse", "shadow_primal_unit_blocks"}) {
     SCOPED_TRACE(name);
     const auto on_cpu = make_neural(settings_of(name), kFeatures, kShown);
     const auto on_device = make_on_device(settings_of(name), kShown);
@@ -245,9 +254,9 @@ TEST_P(DeviceRankerTest, StopNormEndsSomeTrainingsEarly) {
 }
 
 TEST_P(DeviceRankerTest, ContinuesToTheSameBitsAfterLoading) {
-  for (const std::string name :
-       {"dual", "dual_recorded", "primal", "lambdarank", "expected_ensemble", "batched_ensemble", "shadow",
-        "shadow_dual", "reference_lambdarank", "reference_ensemble"}) {
+  for (const std::string name : {"dual", "dual_recorded", "primal", "lambdarank", "expected_ensemble",
+                                 "batched_ensemble", "shadow", "shadow_dual", "reference_lambdarank",
+                                 "reference_ensemble", "unit_blocks", "inducing", "last_layer"}) {
     SCOPED_TRACE(name);
     const auto whole = make_on_device(settings_of(name));
     const Course expected = play(*whole, 1, kRounds);
@@ -314,9 +323,9 @@ TEST_P(DeviceRankerTest, RecordsBatchesAgainWhenTheHistoryOutgrowsThem) {
 
 // Whatever the order of threads: the emulation runs another one, a GPU any.
 TEST_P(DeviceRankerTest, TwoRunsHaveTheSameBits) {
-  for (const std::string name :
-       {"dual", "dual_recorded", "primal", "diagonal", "lambdarank", "expected_ensemble",
-        "batched_ensemble", "reference_lambdarank", "reference_ensemble", "dual_tf32"}) {
+  for (const std::string name : {"dual", "dual_recorded", "primal", "diagonal", "lambdarank",
+                                 "expected_ensemble", "batched_ensemble", "reference_lambdarank",
+                                 "reference_ensemble", "dual_tf32", "unit_blocks", "inducing"}) {
     const auto first = make_on_device(settings_of(name));
     const Course expected = play(*first, 1, 4);
 #if defined(OLRANK_KERNELS_EMULATED)

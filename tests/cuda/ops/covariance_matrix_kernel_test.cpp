@@ -74,6 +74,36 @@ TEST_P(CovarianceMatrixKernelTest, FormsBothMatrices) {
   }
 }
 
+TEST_P(CovarianceMatrixKernelTest, CopiesMatricesAndTriangles) {
+  for (const std::int64_t n : {1, 33, 300}) {
+    const std::int64_t from_stride = n + 3;
+    const std::int64_t stride = n + 7;
+    const std::vector<double> a = random_doubles(n * from_stride, 8);
+    const std::vector<double> before = random_doubles(n * stride, 9);
+    const auto from = on_device(a);
+    auto whole = on_device(before);
+    auto lower = on_device(before);
+    auto within = on_device(a);
+    device::copy_matrix(nullptr, n, n - 1, {from.data(), from_stride}, whole.data(), stride);
+    device::copy_lower(nullptr, n, {from.data(), from_stride}, 0.5, lower.data(), stride);
+    device::copy_lower(nullptr, n, {within.data(), from_stride}, 0.0, within.data(), from_stride);
+    std::vector<double> expected_whole = before;
+    std::vector<double> expected_lower = before;
+    std::vector<double> expected_within = a;
+    for (std::int64_t i = 0; i < n; ++i) {
+      for (std::int64_t j = 0; j < n; ++j) {
+        const double number = a[i * from_stride + j];
+        if (j < n - 1) expected_whole[i * stride + j] = number;
+        expected_lower[i * stride + j] = j > i ? 0.0 : number + (i == j ? 0.5 : 0.0);
+        if (j > i) expected_within[i * from_stride + j] = 0.0;
+      }
+    }
+    EXPECT_EQ(whole.to_host(), expected_whole);
+    EXPECT_EQ(lower.to_host(), expected_lower);
+    EXPECT_EQ(within.to_host(), expected_within);
+  }
+}
+
 TEST_P(CovarianceMatrixKernelTest, TheLibraryFactorisesSolvesAndInverts) {
   for (const std::int64_t n : {1, 31, 64, 129, 300}) {
     const Eigen::MatrixXd a = definite_matrix(n);

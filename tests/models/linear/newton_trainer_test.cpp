@@ -264,6 +264,74 @@ TEST(NewtonTrainerTest, RefusesFeaturesThatOverflowAndKeepsParameters) {
   for (std::size_t k = 0; k < theta.size(); ++k) EXPECT_NEAR(trainer.theta()[k], theta[k], 1e-4);
 }
 
+// A sample of all other pairs, each with its own weight, replaces the expansion by the loss itself.
+TEST_P(NewtonTrainerTest, ReplayOfEveryPairReachesTheOptimum) {
+  ExecutionContext context;
+  World world(27, false);
+  NewtonTrainer trainer(kStride, {.tolerance = 1e-9, .max_steps = 50, .replays = true});
+  world.grow(60);
+  trainer.train(context, world.pairs(), world.observed, ridge_weight(GetParam(), 0.1, world.observed));
+  for (int round = 0; round < 30; ++round) {
+    std::size_t known = world.count.size();
+    world.grow(4);
+    for (; known < world.count.size(); ++known)
+      trainer.take_in(world.rows.data() + known * kStride, world.count[known], world.wins[known]);
+    if (round % 3 == 2) {  // the oldest pair goes
+      trainer.take_in(world.rows.data(), -world.count[0], -world.wins[0]);
+      world.observed -= static_cast<std::int64_t>(world.count[0]);
+      world.rows.erase(world.rows.begin(), world.rows.begin() + kStride);
+      world.count.erase(world.count.begin());
+      world.wins.erase(world.wins.begin());
+    }
+    const double ridge = ridge_weight(GetParam(), 0.1, world.observed);
+    FoldedPairs sample = world.pairs();
+    sample.first_wins = nullptr;
+    const NewtonReport report = trainer.replay(context, sample, 50, world.observed, ridge);
+    const Objective reached = objective(world, ridge, vector_of(trainer.theta()));
+    ASSERT_TRUE(reached.gradient.norm() <= 1e-9 * static_cast<double>(world.observed) + 1e-11)
+        << reached.gradient.norm() << " after " << report.steps << " steps in round " << round;
+    ASSERT_TRUE(std::fabs(report.gradient_norm - reached.gradient.norm()) <= 1e-11);
+    ASSERT_TRUE((vector_of(trainer.theta()) - slow_optimum(world, ridge)).norm() <= 1e-6);
+  }
+}
+
+// Over all pairs that may be drawn next to the two own ones, the gradients average to that of F.
+TEST(HistoryExpansionTest, GradientsOfDrawnPairsAverageToThatOfTheHistory) {
+  ExecutionContext context;
+  World world(28, false);
+  world.grow(40);
+  const double ridge = 0.3;
+  const Eigen::VectorXd centre = slow_optimum(world, ridge);
+  HistoryExpansion expansion(kStride);
+  expansion.set(context, world.pairs(), {centre.data(), kStride});
+  const std::int64_t earlier = std::ssize(world.count);
+  const auto weight = static_cast<double>(world.observed);
+  world.grow(2);
+  for (std::int64_t at = earlier; at < earlier + 2; ++at)
+    expansion.add(world.rows.data() + at * kStride, world.count[at], world.wins[at]);
+  Eigen::VectorXd theta = centre;
+  for (std::int64_t k = 0; k < kFeatures; ++k) theta[k] += world.coins.normal();
+  const Eigen::VectorXd expected = objective(world, ridge, theta).gradient;
+  Eigen::VectorXd mean = Eigen::VectorXd::Zero(kStride);
+  double spread = 0.0;
+  for (std::int64_t drawn = 0; drawn < earlier; ++drawn) {
+    std::vector<double> rows(world.rows.begin() + earlier * kStride, world.rows.end());
+    rows.insert(rows.end(), world.rows.begin() + drawn * kStride,
+                world.rows.begin() + (drawn + 1) * kStride);
+    const std::vector<double> weights{world.count[earlier], world.count[earlier + 1], weight};
+    const Scratch::Frame frame(context.scratch());
+    const SampledGradient gradient_at(context, expansion,
+                                      {rows.data(), 3, kStride, nullptr, weights.data()}, ridge);
+    Eigen::VectorXd gradient(kStride);
+    gradient_at({theta.data(), kStride}, {gradient.data(), kStride});
+    mean += gradient * world.count[drawn] / weight;
+    spread = std::max(spread, (gradient - expected).norm());
+  }
+  // Some hundred terms below 10: rounding of 10⁻¹³ at most.
+  EXPECT_TRUE((mean - expected).norm() <= 1e-11) << (mean - expected).norm();
+  EXPECT_GT(spread, 0.1);
+}
+
 // Rounding makes the Hessian of the largest rows indefinite at a small ridge.
 TEST(NewtonTrainerTest, SurvivesRowsOfAnyScale) {
   ExecutionContext context;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <numeric>
@@ -113,7 +114,7 @@ TEST(DocumentHistoryTest, FoldedTermsEqualThePlainList) {
       if (one.first_wins != 0) expected_labels[one.term] += weights.back();
     }
     std::vector<PairTerm> weighted;
-    history.fold(weights, weighted);
+    fold_pairs(history.terms(), history.observations(), weights, weighted);
     ASSERT_EQ(weighted.size(), history.terms().size());
     for (std::size_t t = 0; t < weighted.size(); ++t) {
       EXPECT_EQ(weighted[t].first, history.terms()[t].first);
@@ -152,7 +153,7 @@ TEST(DocumentHistoryTest, NdcgChangesEqualThoseOfSwaps) {
     for (std::int32_t row = 0; row < history.docs(); ++row)
       scores.push_back(by_number[number_of(history, row)]);
     std::vector<double> changes;
-    history.ndcg_changes(scores, changes);
+    ndcg_changes(history.pair_lists(), scores, changes);
     std::size_t at = 0;
     for (const Impression& one : impressions) {
       struct Examined {
@@ -240,8 +241,8 @@ TEST(DocumentHistoryTest, ResumesBitIdentically) {
       for (std::size_t row = 0; row < scores.size(); ++row) scores[row] = static_cast<float>(row * 7 % 5);
       std::vector<double> expected_changes;
       std::vector<double> changes;
-      whole.ndcg_changes(scores, expected_changes);
-      later.ndcg_changes(scores, changes);
+      ndcg_changes(whole.pair_lists(), scores, expected_changes);
+      ndcg_changes(later.pair_lists(), scores, changes);
       EXPECT_EQ(changes, expected_changes);
     }
   }
@@ -250,6 +251,118 @@ TEST(DocumentHistoryTest, ResumesBitIdentically) {
   StateReader reader(other.bytes(), "memory");
   DocumentHistory one_feature(1, false);
   EXPECT_ANY_THROW(one_feature.load(reader));
+}
+
+/// What a history holds, by document numbers.
+struct Held {
+  std::map<std::pair<std::int64_t, std::int64_t>, std::pair<double, double>> terms;
+  std::vector<std::array<std::int64_t, 3>> pairs;
+  std::vector<double> changes;
+  std::int64_t observed = 0;
+  std::int64_t distinct = 0;
+
+  friend bool operator==(const Held&, const Held&) = default;
+};
+
+Held held_by(const DocumentHistory& history) {
+  Held held;
+  for (const PairTerm& term : history.terms()) {
+    if (term.weight != 0.0)
+      held.terms[{number_of(history, term.first), number_of(history, term.second)}] = {term.weight,
+                                                                                       term.labels};
+  }
+  for (const PairObservation& one : history.observations()) {
+    const PairTerm& term = history.terms()[one.term];
+    held.pairs.push_back({number_of(history, term.first), number_of(history, term.second), one.first_wins});
+  }
+  if (history.content().lists) {
+    std::vector<float> scores;
+    for (std::int32_t row = 0; row < history.docs(); ++row)
+      scores.push_back(static_cast<float>(number_of(history, row) * 7 % 5));
+    ndcg_changes(history.pair_lists(), scores, held.changes);
+  }
+  held.observed = history.observed();
+  held.distinct = history.sizes().distinct;
+  return held;
+}
+
+TEST(DocumentHistoryTest, WithALimitTheNewestPairsStay) {
+  const std::vector<float> values = document_numbers();
+  const std::vector<Impression> impressions = random_impressions(120, 92);
+  for (const bool lists : {false, true}) {
+    for (const std::int64_t limit : {1, 3, 10, 45, 100000}) {
+      SCOPED_TRACE(limit);
+      DocumentHistory limited(1, HistoryContent{.lists = lists, .limit = limit});
+      std::vector<Impression> newest;
+      std::int64_t count = 0;
+      for (const Impression& one : impressions) {
+        add(limited, values, one);
+        newest.push_back(one);
+        count += std::ssize(one.pairs);
+        for (; count > limit; --count) {
+          std::vector<PreferencePair>& oldest = newest.front().pairs;
+          oldest.erase(oldest.begin());
+          if (oldest.empty()) newest.erase(newest.begin());
+        }
+        // The same pairs in a history that never had others.
+        DocumentHistory fresh(1, lists);
+        for (const Impression& part : newest) add(fresh, values, part);
+        ASSERT_EQ(held_by(limited), held_by(fresh));
+        ASSERT_EQ(limited.others() + std::ssize(limited.latest()), limited.observed());
+      }
+    }
+  }
+}
+
+/// A stream of ever new documents: each pair's are never seen again.
+TEST(DocumentHistoryTest, WithALimitMemoryIsFlat) {
+  for (const bool lists : {false, true}) {
+    DocumentHistory history(1, HistoryContent{.lists = lists, .limit = 100});
+    DocumentHistory later(1, HistoryContent{.lists = lists, .limit = 100});
+    const std::vector<float> values = {0.5F, 1.0F};
+    const std::vector<std::int32_t> shown = {0, 1};
+    const std::vector<std::uint8_t> clicks = {1, 0};
+    const PreferencePair pair{0, 1};
+    for (std::int64_t number = 0; number < 2000; ++number) {
+      const Feedback feedback{1, {number, 2 * number, {values.data(), 2, 1}}, shown, clicks};
+      history.add(feedback, std::span(&pair, 1), 1.0 / 3.0);
+      ASSERT_LE(history.docs(), 2 * 202);
+      ASSERT_EQ(history.observed(), std::min<std::int64_t>(number + 1, 100));
+      ASSERT_EQ(history.sizes().distinct, history.observed());
+      ASSERT_EQ(history.sizes().entered, number + 1);
+      // Continued to the same bits, whenever it was saved.
+      if (number % 97 == 0) {
+        StateWriter state;
+        history.save(state);
+        StateReader reader(state.bytes(), "memory");
+        later.load(reader);
+        reader.require_end();
+      } else {
+        later.add(feedback, std::span(&pair, 1), 1.0 / 3.0);
+      }
+      StateWriter expected;
+      history.save(expected);
+      StateWriter got;
+      later.save(got);
+      ASSERT_EQ(got.fingerprint(), expected.fingerprint()) << number;
+    }
+  }
+}
+
+/// Where nothing needs single pairs, repetitions take no memory.
+TEST(DocumentHistoryTest, WithCountsAloneRepetitionsTakeNoMemory) {
+  const std::vector<float> values = document_numbers();
+  DocumentHistory history(1, HistoryContent{.pairs = false, .counts = true});
+  std::int64_t bytes = 0;
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    for (const Impression& one : random_impressions(60, 93)) add(history, values, one);
+    StateWriter state;
+    history.save(state);
+    if (repeat > 0) {
+      EXPECT_EQ(state.value_bytes(), bytes);
+    }
+    bytes = state.value_bytes();
+  }
 }
 
 }  // namespace

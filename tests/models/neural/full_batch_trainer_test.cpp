@@ -340,6 +340,138 @@ TEST(FullBatchTrainerTest, NoiseOnLargeDocumentsDoesNotRunAway) {
   }
 }
 
+/// A history with counts that trains on samples between two trainings on all of it.
+struct Replaying : Training {
+  explicit Replaying(const TrainerSettings& of_settings, double of_lambda = 1.0)
+      : Training(standard_shape(5, 7, 2), of_settings, of_lambda, 45) {
+    history = DocumentHistory(shape.inputs, HistoryContent{.counts = true});
+  }
+
+  static TrainerSettings on_growth(std::int64_t replay_steps = 4) {
+    TrainerSettings settings = gradient_descent(0.7, 10);
+    settings.retrain = Retrain::kGrowth;
+    settings.replay_steps = replay_steps;
+    return settings;
+  }
+  double replay(std::int64_t count, std::uint32_t round) {
+    sample.draw(history, test_key(46), round, count);
+    changes.take_changes(history);
+    const ReplayTask task{history, {sample, sample.terms()}, {changes, changes.terms()}, false, round};
+    return trainer.replay(context, task, theta).value();
+  }
+  /// Of the data alone, pair by pair in double.
+  std::vector<double> data_gradient(FeatureMatrix docs, std::span<const PairTerm> terms,
+                                    const std::vector<double>& at) const {
+    std::vector<PlainPair> pairs_of_terms;
+    for (const PairTerm& term : terms)
+      pairs_of_terms.push_back(
+          {docs.doc(term.first).data(), docs.doc(term.second).data(), term.labels, term.weight});
+    std::vector<double> gradient;
+    plain_loss(shape, at, pairs_of_terms, 1.0, 0.0, first, &gradient);
+    return gradient;
+  }
+
+  TrainingSample sample;
+  TrainingSample changes;
+};
+
+TEST(FullBatchTrainerTest, ReplayFollowsTheCorrectedGradient) {
+  for (const std::int64_t replay : {12, 1000}) {
+    Replaying training(Replaying::on_growth());
+    training.world.add(training.history, 60);
+    training.train(1);
+    const std::vector<double> reference = in_double(training.theta);
+    for (std::uint32_t round = 2; round <= 6; ++round) {
+      training.world.add(training.history, 1);
+      const std::vector<double> began = in_double(training.theta);
+      const double step = training.replay(replay, round);
+      // ∇drawn(θ) + [∇all(θ_ref) − ∇drawn(θ_ref)] + prior, with every gradient from its pairs.
+      const FeatureMatrix docs = training.sample.features();
+      const auto drawn = training.sample.terms();
+      const std::vector<double> all_there =
+          training.data_gradient(training.history.features(), training.history.terms(), reference);
+      const std::vector<double> drawn_there = training.data_gradient(docs, drawn, reference);
+      std::vector<double> at = began;
+      for (int number = 0; number < 4; ++number) {
+        const std::vector<double> slope = training.data_gradient(docs, drawn, at);
+        for (std::size_t k = 0; k < at.size(); ++k) {
+          const double prior =
+              training.prior_scale() * training.lambda * (at[k] - double{training.first[k]});
+          at[k] -= step * (slope[k] + all_there[k] - drawn_there[k] + prior);
+        }
+      }
+      expect_arrived(training.theta, at, began);
+      // With all others in the sample that is a training on the whole history.
+      if (replay == 1000) expect_arrived(training.theta, training.plain_steps(began, step, 4), began);
+    }
+  }
+}
+
+TEST(FullBatchTrainerTest, ReplayStepsFollowTheCurvatureOfTheHistory) {
+  Replaying training(Replaying::on_growth());
+  training.world.add(training.history, 60);
+  const double curvature = training.curvature_behind(training.train(1));
+  for (std::uint32_t round = 2; round <= 30; ++round) {
+    training.world.add(training.history, 1);
+    const double step = training.replay(12, round);
+    // κ grows with the pairs, by an eighth of them or more without a training in between.
+    EXPECT_NEAR(training.curvature_behind(step), curvature * (59.0 + round) / 60.0, 1e-9 * curvature);
+  }
+}
+
+TEST(FullBatchTrainerTest, ReplayHalvesAStepThatRaisesTheLoss) {
+  TrainerSettings settings = Replaying::on_growth(3);
+  settings.learning_rate = 3.5;
+  Replaying training(settings, 1000.0);
+  training.world.add(training.history, 60);
+  const double whole = 2.0 * training.train(1);
+  training.world.add(training.history, 1);
+  training.theta = training.first;  // away from the minimum
+  EXPECT_NEAR(training.replay(12, 2), 0.5 * whole, 0.05 * whole);
+}
+
+TEST(FullBatchTrainerTest, ReplaySurvivesDocumentsOfAnyScale) {
+  for (const double scale : {1e2, 1e4, 1e8}) {
+    SCOPED_TRACE(scale);
+    Replaying training(Replaying::on_growth());
+    training.world.add(training.history, 60);
+    training.train(1);
+    for (std::uint32_t round = 2; round <= 8; ++round) {
+      add_scaled(training, scale, 1);
+      const double step = training.replay(12, round);
+      EXPECT_TRUE(std::isfinite(step) && step > 0.0) << step;
+      for (const float value : training.theta) ASSERT_LT(std::abs(value), 1e3F);
+    }
+  }
+}
+
+TEST(FullBatchTrainerTest, ReplaysResumeBitIdentically) {
+  Replaying whole(Replaying::on_growth());
+  Replaying parts(Replaying::on_growth());
+  for (Replaying* training : {&whole, &parts}) {
+    training->world.add(training->history, 60);
+    training->train(1);
+    for (std::uint32_t round = 2; round <= 5; ++round) {
+      training->world.add(training->history, 1);
+      training->replay(12, round);
+    }
+  }
+  StateWriter writer;
+  parts.trainer.save(writer);
+  StateReader reader(writer.bytes(), "memory");
+  Replaying later(Replaying::on_growth());
+  later.trainer.load(reader);
+  reader.require_end();
+  later.theta = parts.theta;
+  later.world.add(later.history, 60);
+  for (int pair = 0; pair < 4; ++pair) later.world.add(later.history, 1);
+  for (std::uint32_t round = 6; round <= 9; ++round) {
+    for (Replaying* training : {&whole, &later}) training->world.add(training->history, 1);
+    EXPECT_EQ(later.replay(12, round), whole.replay(12, round));
+    EXPECT_EQ(later.theta, whole.theta);
+  }
+}
+
 TEST(FullBatchTrainerTest, ResumesBitIdentically) {
   Training whole(ntk_shape(5, 6, 2), gradient_descent(), 0.5, 40);
   Training parts(ntk_shape(5, 6, 2), gradient_descent(), 0.5, 40);

@@ -10,9 +10,29 @@
 namespace olrank {
 
 inline const std::vector<std::string>& neural_names() {
-  static const std::vector<std::string> names = {
-      "dual",       "primal",   "diagonal", "none",      "three_layers",         "theory",
-      "lambdarank", "expected", "ensemble", "reference", "reference_lambdarank", "reference_ensemble"};
+  static const std::vector<std::string> names = {"dual",
+                                                 "primal",
+                                                 "diagonal",
+                                                 "none",
+                                                 "three_layers",
+                                                 "theory",
+                                                 "unit_blocks",
+                                                 "last_layer",
+                                                 "lambdarank",
+                                                 "expected",
+                                                 "ensemble",
+                                                 "reference",
+                                                 "reference_lambdarank",
+                                                 "reference_ensemble",
+                                                 "growth",
+                                                 "growth_lambdarank",
+                                                 "growth_ensemble",
+                                                 "growth_expected",
+                                                 "limited_growth",
+                                                 "limited_growth_lambdarank",
+                                                 "limited_growth_ensemble",
+                                                 "limited_lambdarank",
+                                                 "waiting_growth"};
   return names;
 }
 
@@ -34,8 +54,20 @@ inline RankerSettings neural_settings(const std::string& name) {
   settings.posterior.form = name == "primal" ? CovarianceForm::kPrimal : CovarianceForm::kAuto;
   if (name == "dual") settings.posterior.form = CovarianceForm::kDual;
   if (name == "diagonal" || name == "reference") settings.posterior.covariance = Covariance::kDiagonal;
+  if (name == "unit_blocks") settings.posterior.covariance = Covariance::kUnitBlocks;
+  if (name == "last_layer") settings.posterior.covariance = Covariance::kLastLayer;
   if (name == "none") settings.posterior.covariance = Covariance::kNone;
-  if (name.starts_with("expected")) {
+  if (name.find("growth") != std::string::npos) {
+    settings.trainer.retrain = Retrain::kGrowth;
+    settings.trainer.replay = 64;
+    settings.trainer.replay_steps = name.starts_with("waiting") ? 0 : 3;
+    settings.feedback.pairs = PairRule::kAll;  // enough pairs for samples
+  }
+  if (name.starts_with("limited")) {
+    settings.trainer.history_limit = 250;
+    settings.feedback.pairs = PairRule::kAll;
+  }
+  if (name.ends_with("expected")) {
     settings.feedback.pairs = PairRule::kExpected;
     settings.network.parameterisation = Parameterisation::kStandard;
     settings.network.initialisation = FirstDraw::kSymmetric;

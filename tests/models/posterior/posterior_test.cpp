@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/error.h"
@@ -76,6 +77,9 @@ class Oracle {
         lambda_(lambda),
         scale_(scale),
         a_(Wide::Identity(shape.parameters(), shape.parameters()) * static_cast<long double>(lambda)) {}
+
+  Oracle(const NetworkShape& shape, double lambda, double scale, Wide a)
+      : shape_(shape), lambda_(lambda), scale_(scale), a_(std::move(a)) {}
 
   void observe(const Round& round) {
     const Eigen::MatrixXd g = slow_gradients(shape_, view_of(shape_, round.factors));
@@ -268,6 +272,101 @@ TEST(PosteriorTest, DiagonalsMatchTheirFormulas) {
   }
 }
 
+/// The block of parameter k of θ: its layer and unit.
+std::pair<std::int64_t, std::int64_t> block_of(const NetworkShape& shape, std::int64_t k) {
+  for (std::int64_t l = 0; l < shape.depth; ++l) {
+    const NetworkLayer layer = shape.layer(l);
+    if (k >= layer.weight && k < layer.weight + layer.rows * layer.columns)
+      return {l, (k - layer.weight) / layer.columns};
+    if (layer.has_bias() && k >= layer.bias && k < layer.bias + layer.rows) return {l, k - layer.bias};
+  }
+  return {-1, -1};
+}
+
+/// A as a structure of blocks knows it: what it does not know counts as known for certain.
+Wide in_blocks(const NetworkShape& shape, Covariance structure, Wide a) {
+  for (std::int64_t k = 0; k < a.rows(); ++k) {
+    for (std::int64_t l = 0; l < a.cols(); ++l) {
+      if (block_of(shape, k) != block_of(shape, l)) a(k, l) = 0.0L;
+    }
+    if (structure == Covariance::kLastLayer && block_of(shape, k).first < shape.depth - 1) a(k, k) = 1e60L;
+  }
+  return a;
+}
+
+TEST(PosteriorTest, BlocksMatchTheirFormulas) {
+  for (const NetworkShape& shape : {ntk_shape(12, 14, 2), standard_shape(6, 9, 3), linear_shape(30)}) {
+    for (const Covariance structure : {Covariance::kUnitBlocks, Covariance::kLastLayer}) {
+      for (const double lambda : {1.0, 1e-4}) {
+        ExecutionContext context(2);
+        History history(shape, 53);
+        Oracle oracle(shape, lambda, 0.25);
+        PosteriorSpec spec = spec_of(shape, CovarianceForm::kAuto, lambda, 0.25);
+        spec.covariance = structure;
+        const auto blocks = make_posterior(spec);
+        EXPECT_EQ(blocks->form(), name_of(structure));
+        const std::int64_t bytes = blocks->bytes();
+        for (int round = 0; round < 40; ++round) {
+          const Round made = history.round(5);
+          oracle.observe(made);
+          blocks->observe(context, view_of(shape, made.factors), made.pairs);
+          if (round % 20 != 19) continue;
+          const std::vector<float> docs = history.docs(33, 400);
+          const Oracle known(shape, lambda, 0.25, in_blocks(shape, structure, oracle.a()));
+          const double error =
+              largest_relative_error(widths_of(*blocks, context, shape, docs), known.width_sq(docs));
+          EXPECT_TRUE(error <= 1e-10) << error;
+          double log_det = known.log_det();
+          for (std::int64_t k = 0; k < shape.parameters(); ++k) {
+            if (known.a()(k, k) >= 1e60L)
+              log_det -= std::log(static_cast<double>(known.a()(k, k)) / lambda);
+          }
+          EXPECT_NEAR(blocks->log_det(), log_det, 1e-8);
+          // Rounding of the roots next to the root of A's condition, up to 10⁸.
+          EXPECT_TRUE(blocks->drift(context) <= 1e-11) << blocks->drift(context);
+        }
+        EXPECT_EQ(blocks->pairs(), 200);
+        EXPECT_EQ(blocks->bytes(), bytes);
+      }
+    }
+  }
+}
+
+// One unit has one block: all of A.
+TEST(PosteriorTest, BlocksOfLinearRankersAreTheFullCovariance) {
+  const NetworkShape shape = linear_shape(20);
+  ExecutionContext context;
+  History history(shape, 54);
+  PosteriorSpec spec = spec_of(shape, CovarianceForm::kDual, 0.1, 1.0);
+  const auto full = make_posterior(spec);
+  spec.covariance = Covariance::kUnitBlocks;
+  const auto blocks = make_posterior(spec);
+  const Round made = history.round(40);
+  for (Posterior* posterior : {full.get(), blocks.get()})
+    posterior->observe(context, view_of(shape, made.factors), made.pairs);
+  EXPECT_NEAR(blocks->log_det(), full->log_det(), 1e-9 * full->log_det());
+  const std::vector<double> expected = widths_of(*full, context, shape, made.factors);
+  const std::vector<double> found = widths_of(*blocks, context, shape, made.factors);
+  for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(found[i], expected[i], 1e-9 * expected[i]);
+}
+
+TEST(PosteriorTest, BlocksNeedTheirMemory) {
+  PosteriorSpec spec = spec_of(ntk_shape(100, 20, 2), CovarianceForm::kAuto, 1.0, 1.0);
+  spec.covariance = Covariance::kUnitBlocks;
+  spec.memory = 3'000'000;
+  try {
+    make_posterior(spec);
+    FAIL() << "took more memory than it may";
+  } catch (const InvalidArgument& error) {
+    EXPECT_EQ(
+        std::string(error.what()),
+        "The unit-blocks covariance of 2020 parameters needs 3.3 MB of memory, and 3.0 MB may be used: "
+        "choose the last-layer or the diagonal covariance or a smaller network.");
+  }
+  spec.covariance = Covariance::kLastLayer;
+  EXPECT_NO_THROW(make_posterior(spec));
+}
+
 TEST(PosteriorTest, WidthsAreZeroWithoutACovariance) {
   const NetworkShape shape = ntk_shape(4, 4, 2);
   ExecutionContext context;
@@ -306,6 +405,8 @@ constexpr Variant kVariants[] = {{Covariance::kFull, CovarianceForm::kDual},
                                  {Covariance::kFull, CovarianceForm::kAuto},
                                  {Covariance::kDiagonal, CovarianceForm::kAuto},
                                  {Covariance::kDiagonalOfInverse, CovarianceForm::kAuto},
+                                 {Covariance::kUnitBlocks, CovarianceForm::kAuto},
+                                 {Covariance::kLastLayer, CovarianceForm::kAuto},
                                  {Covariance::kNone, CovarianceForm::kAuto}};
 
 PosteriorSpec spec_of(const NetworkShape& shape, const Variant& variant) {

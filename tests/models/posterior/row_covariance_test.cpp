@@ -49,7 +49,7 @@ struct Fresh {
         return inverse.diagonal().asDiagonal();
       case Covariance::kDiagonal:
         return a.diagonal().cwiseInverse().asDiagonal();
-      case Covariance::kNone:
+      default:
         break;
     }
     return Matrix::Zero(a.rows(), a.cols());

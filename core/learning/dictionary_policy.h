@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+// Which observed pairs stand for all of them in the inducing covariance, and when that is decided again:
+// one policy for CPU and device.
+namespace olrank {
+
+/// Which of some new pairs enter a dictionary, and where they are relative to it.
+struct Admission {
+  std::vector<std::int64_t> entered;  // their numbers, ascending
+  /// Coordinates of all new pairs along the directions that those bring, [pairs × entered].
+  std::vector<double> coordinates;
+};
+
+/// Every observed pair has a random priority that depends on its number alone, and the dictionary is to
+/// have the `budget` pairs of the highest priority: a uniform sample of all observed pairs at any time, of
+/// which a new pair needs to know nothing but its own draw. While there is room every pair enters at once.
+class DictionaryPolicy {
+ public:
+  /// Rows that are appended to R before it is factorised again.
+  static constexpr std::int64_t kRows = 128;
+  /// The least share of the kernels of a pair's documents that the dictionary may leave open for the pair
+  /// to enter: below it the factor C would lose its digits, and the pair would add next to nothing.
+  static constexpr double kLeastShare = 1e-10;
+
+  explicit DictionaryPolicy(std::int64_t budget) : budget_(budget) {}
+
+  std::int64_t budget() const { return budget_; }
+  /// The newest pairs whose factors are kept.
+  std::int64_t window() const { return kWindow * budget_; }
+  /// Pairs that may be kept beyond the window until the oldest ones leave it together.
+  std::int64_t slack() const;
+
+  /// The priority of observed pair `number`, from 0.
+  static double priority(std::int64_t number);
+
+  /// Which of `magnitudes.size()` new pairs enter a dictionary of `members`, in their order while there is
+  /// room. `residual` [pairs × pairs] has the products of their gradients' parts that the dictionary does
+  /// not span, and after the call of what is left then; `magnitudes` the sum of both documents' kernels.
+  Admission admit(std::int64_t members, std::span<const double> magnitudes,
+                  std::span<double> residual) const;
+  /// Whether so much of a pair is new.
+  static bool is_new(double residual, double magnitude) { return residual > kLeastShare * magnitude; }
+
+  /// Of pairs with these priorities, in the order of their age, those which are to be in the dictionary: in
+  /// ascending order.
+  std::vector<std::int64_t> choose(std::span<const double> priorities) const;
+
+  /// Whether a full dictionary is chosen again, `waiting` pairs being chosen and not in it.
+  bool replaces(std::int64_t waiting) const { return waiting * kReplacedAtOnce >= budget_; }
+
+  /// Whether pairs that have not entered are projected again on a dictionary that has grown from `before`
+  /// to `members` pairs.
+  bool projects_again(std::int64_t before, std::int64_t members) const {
+    return members > before && (members == budget_ || kGrowth * (members - before) >= members);
+  }
+
+ private:
+  static constexpr std::int64_t kWindow = 2;           // budgets
+  static constexpr std::int64_t kReplacedAtOnce = 20;  // a twentieth of the budget
+  static constexpr std::int64_t kGrowth = 10;          // by a tenth
+
+  std::int64_t budget_;
+};
+
+}  // namespace olrank

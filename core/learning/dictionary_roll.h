@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/learning/dictionary_policy.h"
+
+namespace olrank {
+
+/// What comes after pairs have been taken into an inducing covariance.
+enum class DictionaryUpkeep {
+  kNothing,
+  kProject,  // project what the window holds on the dictionary again
+  kChoose,   // choose the dictionary, then as before
+};
+
+/// Which observed pairs are in the dictionary of an inducing covariance and in its window of newest pairs,
+/// by their numbers among all observed ones: the bookkeeping of a DictionaryPolicy, for CPU and device.
+class DictionaryRoll {
+ public:
+  explicit DictionaryRoll(const DictionaryPolicy& policy) : policy_(policy) {}
+
+  const DictionaryPolicy& policy() const { return policy_; }
+  /// Observed pairs.
+  std::int64_t pairs() const { return pairs_; }
+  /// The dictionary's pairs, ascending.
+  std::span<const std::int64_t> members() const { return members_; }
+  /// Priorities of the window's pairs; below 0 for those that would add nothing to the dictionary.
+  std::span<const double> priorities() const { return priorities_; }
+  /// The dictionary's size when the window was last projected on it.
+  std::int64_t projected() const { return projected_; }
+  std::int64_t first_of_window() const { return pairs_ - std::ssize(priorities_); }
+
+  /// New pairs: their residuals and magnitudes before DictionaryPolicy::admit(), and what that found.
+  void add(std::span<const double> residual, std::span<const double> magnitudes,
+           const Admission& admission);
+  /// What the latest pairs make necessary. For kChoose, chosen() is what becomes the dictionary.
+  DictionaryUpkeep upkeep();
+  std::span<const std::int64_t> chosen() const { return chosen_; }
+  /// The dictionary has been chosen again, by blocks of chosen(), of which these have entered.
+  void begin_choice() { next_.clear(); }
+  void add_choice(std::span<const std::int64_t> block, const Admission& admission);
+  void end_choice();
+  /// How many pairs are to leave the window, and forgets as many.
+  std::int64_t leaving() const;
+  void trim(std::int64_t leaving);
+  void set_projected() { projected_ = std::ssize(members_); }
+
+  /// What is saved. Returns false if the numbers cannot belong together.
+  bool restore(std::int64_t pairs, std::vector<std::int64_t> members, std::vector<double> priorities,
+               std::int64_t projected);
+
+ private:
+  /// Fills chosen_. Returns whether so many of them are not in the dictionary that it is replaced.
+  bool choose();
+
+  DictionaryPolicy policy_;
+  std::int64_t pairs_ = 0;
+  std::vector<std::int64_t> members_;
+  std::vector<double> priorities_;
+  std::int64_t projected_ = 0;
+  std::vector<std::int64_t> chosen_;
+  // The latest choice, which is too long for every round: how many waited then, and the pairs that were
+  // observed. A new pair makes at most one more wait, and one that leaves the window makes none.
+  std::int64_t waiting_ = -1;  // -1: not chosen yet
+  std::int64_t counted_ = 0;
+  std::vector<std::int64_t> next_;
+};
+
+}  // namespace olrank

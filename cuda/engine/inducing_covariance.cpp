@@ -1,0 +1,279 @@
+#include "cuda/engine/inducing_covariance.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <span>
+#include <vector>
+
+#include "core/error.h"
+#include "core/ops/blas.h"
+#include "cuda/ops/inverse_covariance.h"
+#include "cuda/runtime/factorisation.h"
+
+namespace olrank::OLRANK_DEVICE_NAMESPACE {
+namespace {
+
+constexpr std::int64_t kRows = DictionaryPolicy::kRows;
+
+/// A triangular factor [n × n] with zeros above the diagonal.
+class TriangularFactor {
+ public:
+  TriangularFactor(Stream stream, std::int64_t n, double* values)
+      : stream_(stream), n_(n), values_(values), library_(n) {}
+
+  /// Of the lower triangle of `from` + diagonal · I; false where it is not positive definite.
+  bool factorise(const PlacedMatrix& from, double diagonal) {
+    copy_lower(stream_, n_, from, diagonal, values_, n_);
+    if (!library_.factorise(stream_, values_)) return false;
+    clear_above();
+    return true;
+  }
+  void invert() {
+    library_.invert_factor(stream_, values_);
+    clear_above();
+  }
+  const double* data() const { return values_; }
+
+ private:
+  void clear_above() { copy_lower(stream_, n_, {values_, n_}, 0.0, values_, n_); }
+
+  Stream stream_;
+  std::int64_t n_;
+  double* values_;
+  Factorisation library_;
+};
+
+}  // namespace
+
+InducingCovariance::InducingCovariance(double lambda, const DictionaryPolicy& policy, Products& products)
+    : lambda_(lambda),
+      products_(&products),
+      t_(policy.budget(), policy.budget()),
+      r_(policy.budget() + kRows, policy.budget()),
+      coordinates_(policy.budget(), kRows) {}
+
+std::int64_t InducingCovariance::bytes() const {
+  return t_.bytes() + r_.bytes() + coordinates_.bytes() + applied_.bytes() + returned_.bytes() +
+         product_.bytes() + weights_.bytes() + of_form_.bytes() + factor_.bytes() + information_.bytes();
+}
+
+void InducingCovariance::apply(std::int64_t padded_members, std::int64_t columns, const double* kernel,
+                               double factor, double* y) {
+  multiply_placed(*products_, padded_rows(), columns, padded_members, {r_.data(), r_.stride()},
+                  {kernel, columns}, y, columns, {factor, 0.0});
+}
+
+void InducingCovariance::apply_transposed(std::int64_t padded_members, const double* y, double* x) {
+  multiply_placed(*products_, padded_members, 1, padded_rows(), {r_.data(), r_.stride(), true}, {y, 1}, x,
+                  1);
+}
+
+void InducingCovariance::begin_append(const ProjectedPairs& pairs) {
+  const std::int64_t count = pairs.count;
+  const std::int64_t side = GrowingMatrix::padded(pairs.members);
+  applied_.reserve(stream(), most_rows(pairs.members) * count);
+  returned_.reserve(stream(), count * side);
+  product_.reserve(stream(), count * count);
+  apply(side, count, pairs.kernel, 1.0, applied_.data());
+  fill_bytes(stream(), returned_.data(), 0, static_cast<std::size_t>(count * side) * sizeof(double));
+  multiply_placed(*products_, count, side, padded_rows(), {applied_.data(), count, true},
+                  {r_.data(), r_.stride()}, returned_.data(), side);
+  fill_bytes(stream(), product_.data(), 0, static_cast<std::size_t>(count * count) * sizeof(double));
+  multiply_placed(*products_, count, count, padded_rows(), {applied_.data(), count, true},
+                  {applied_.data(), count}, product_.data(), count);
+}
+
+// Of pairs with coordinates (z, f), f along what the new members bring: (zᵀz + fᵀf)/λ − (Rκ)ᵀRκ.
+std::vector<double> InducingCovariance::inverse_corner(const ProjectedPairs& pairs, const AddedPairs& added,
+                                                       std::span<const double> of_coordinates) {
+  const std::int64_t count = pairs.count;
+  const auto entered = std::ssize(added.admission.entered);
+  const std::vector<double> of_rows = product_.to_host(stream(), count * count);
+  std::vector<double> corner(count * count);
+  for (std::int64_t i = 0; i < count; ++i) {
+    for (std::int64_t j = 0; j <= i; ++j) {
+      double product = of_coordinates[i * count + j];
+      for (std::int64_t e = 0; e < entered; ++e) {
+        product +=
+            added.admission.coordinates[i * entered + e] * added.admission.coordinates[j * entered + e];
+      }
+      corner[i * count + j] = product / lambda_ - of_rows[i * count + j] + (i == j ? 1.0 : 0.0);
+    }
+  }
+  double log_det = 0.0;
+  try {
+    blas::cholesky(count, corner.data(), count);
+  } catch (const NumericError&) {
+    return {};
+  }
+  for (std::int64_t i = 0; i < count; ++i) log_det += 2.0 * std::log(corner[i * count + i]);
+  if (!std::isfinite(log_det)) return {};
+  log_det_ += log_det;
+  std::vector<double> inverse(count * count);
+  for (std::int64_t i = 0; i < count; ++i) inverse[i * count + i] = 1.0;
+  blas::solve_lower(blas::Transpose::kNo, count, count, corner.data(), count, inverse.data(), count);
+  return inverse;
+}
+
+// A pair's part in the span of the grown dictionary is Σ (a − a_E c) g_Z + Σ c g_E with a = C⁻ᵀz of the old
+// members and c = G⁻ᵀf: its covariance with x is ((a − a_E c)/λ − RᵀRκ, c/λ) times the kernels of x.
+bool InducingCovariance::append(InducingDictionary& dictionary, const ProjectedPairs& pairs,
+                                const AddedPairs& added) {
+  const std::int64_t count = pairs.count;
+  const auto entered = std::ssize(added.admission.entered);
+  const std::int64_t members = dictionary.members();
+  r_.reserve(stream(), rows() + count, members);
+  coordinates_.reserve(stream(), members, kRows);
+  const std::vector<double> inverse = inverse_corner(pairs, added, dictionary.gram());
+  if (inverse.empty()) {
+    set_status(true);
+    return false;
+  }
+  // c [count × entered]; of a pair that has entered the unit vector, to the bit.
+  std::vector<double> parts = added.admission.coordinates;
+  for (std::int64_t i = 0; i < count; ++i) {
+    double* row = parts.data() + i * entered;
+    blas::solve_lower(blas::Transpose::kYes, entered, 1, added.factor.data(), entered, row, 1);
+  }
+  std::vector<double> own(count * count);  // I − c at the places of those that entered
+  for (std::int64_t i = 0; i < count; ++i) own[i * count + i] = 1.0;
+  for (std::int64_t e = 0; e < entered; ++e) {
+    const std::int64_t pair = added.admission.entered[e];
+    for (std::int64_t other = 0; other < entered; ++other)
+      parts[pair * entered + other] = other == e ? 1.0 : 0.0;
+    for (std::int64_t i = 0; i < count; ++i) own[i * count + pair] -= parts[i * entered + e];
+  }
+  // D⁻¹ times each, and −D⁻¹ for what R knows already.
+  const std::int64_t second = count * count + count * count % 2;  // the arrays of products lie on 16 bytes
+  std::vector<double> weights(second + count * count);
+  std::vector<double> corner(count * entered);
+  using blas::Transpose;
+  blas::gemm(Transpose::kNo, Transpose::kNo, count, count, count, 1.0 / lambda_, inverse.data(), count,
+             own.data(), count, 0.0, weights.data(), count);
+  for (std::int64_t i = 0; i < count * count; ++i) weights[second + i] = -inverse[i];
+  blas::gemm(Transpose::kNo, Transpose::kNo, count, entered, count, 1.0 / lambda_, inverse.data(), count,
+             parts.data(), entered, 0.0, corner.data(), entered);
+
+  const std::int64_t side = GrowingMatrix::padded(pairs.members);
+  weights_.assign(stream(), weights);
+  double* to = r_.row(rows());
+  multiply_placed(*products_, count, side, count, {weights_.data(), count}, {pairs.solved, side}, to,
+                  r_.stride());
+  multiply_placed(*products_, count, side, count, {weights_.data() + second, count},
+                  {returned_.data(), side}, to, r_.stride(), {1.0, 1.0});
+  copy_matrix(stream(), members, count, {pairs.coordinates, count}, coordinates_.data() + appended_,
+              coordinates_.stride());
+  OwnedStream::wait_for(stream());
+  for (std::int64_t i = 0; i < count; ++i) {
+    copy_to_device(std::span<const double>(corner).subspan(i * entered, entered),
+                   r_.row(rows() + i) + pairs.members);
+  }
+  appended_ += count;
+  set_status(false);
+  return true;
+}
+
+void InducingCovariance::add_appended(std::int64_t padded_members) {
+  multiply_placed(*products_, padded_members, padded_members, appended_,
+                  {coordinates_.data(), coordinates_.stride()},
+                  {coordinates_.data(), coordinates_.stride(), true}, t_.data(), t_.stride(), {1.0, 1.0});
+}
+
+void InducingCovariance::factorise(InducingDictionary& dictionary) {
+  const std::int64_t side = dictionary.padded_members();
+  t_.reserve(stream(), side, side);
+  coordinates_.reserve(stream(), side, kRows);
+  add_appended(side);
+  appended_ = 0;
+  settled_ = dictionary.members();
+  set_status(!find_root(dictionary));
+}
+
+GrowingMatrix& InducingCovariance::new_information(std::int64_t members) {
+  t_.reserve(stream(), members, members);
+  t_.clear(stream());
+  return t_;
+}
+
+void InducingCovariance::factorise_information(InducingDictionary& dictionary) {
+  coordinates_.reserve(stream(), dictionary.members(), kRows);
+  appended_ = 0;
+  settled_ = dictionary.members();
+  set_status(!find_root(dictionary));
+}
+
+bool InducingCovariance::find_root(InducingDictionary& dictionary) {
+  // Shares of 1/λ that are added to I/λ − B⁻¹ where rounding has taken it below zero.
+  constexpr double kLeastShift = 1e-15;
+  constexpr double kMostShift = 1e-11;
+  const std::int64_t n = settled_;
+  r_.reserve(stream(), n + kRows, n);
+  r_.clear(stream());
+  coordinates_.clear(stream());
+  OwnedStream::wait_for(stream());
+  log_det_ = 0.0;
+  if (n == 0) return true;
+  factor_.reserve(stream(), n * n);
+  information_.reserve(stream(), n * n);
+  TriangularFactor factor(stream(), n, factor_.data());
+  if (!factor.factorise({t_.data(), t_.stride()}, lambda_)) return false;
+  status_of_factor(stream(), n, factor.data(), lambda_, status_.get());
+  OwnedStream::wait_for(stream());
+  const CovarianceStatus found = status_.read();
+  if (found.failed != 0) return false;
+  log_det_ = found.log_det;
+  factor.invert();
+  reset_inverse_covariance(stream(), n, lambda_, information_.data());
+  multiply_placed(*products_, n, n, n, {factor.data(), n, true}, {factor.data(), n}, information_.data(), n,
+                  {-1.0, 1.0});
+  for (double shift = 0.0; !factor.factorise({information_.data(), n}, shift / lambda_);
+       shift = std::max(kLeastShift, 10.0 * shift)) {
+    if (shift >= kMostShift) return false;
+  }
+  multiply_placed(*products_, n, n, n, {factor.data(), n, true},
+                  {dictionary.inverse().data(), dictionary.inverse().stride()}, r_.data(), r_.stride());
+  return true;
+}
+
+double InducingCovariance::quadratic_form(std::int64_t padded_members, const double* z) {
+  t_.reserve(stream(), padded_members, padded_members);
+  coordinates_.reserve(stream(), padded_members, kRows);
+  of_form_.reserve(stream(), padded_members + kRows);
+  double* along = of_form_.data() + padded_members;  // zᵀ of the appended pairs' coordinates
+  fill_bytes(stream(), of_form_.data(), 0,
+             static_cast<std::size_t>(padded_members + kRows) * sizeof(double));
+  multiply_placed(*products_, padded_members, 1, padded_members, {t_.data(), t_.stride()}, {z, 1},
+                  of_form_.data(), 1);
+  multiply_placed(*products_, appended_, 1, padded_members,
+                  {coordinates_.data(), coordinates_.stride(), true}, {z, 1}, along, 1);
+  const std::vector<double> found = of_form_.to_host(stream(), padded_members + kRows);
+  std::vector<double> own(padded_members);
+  copy_to_host(z, std::span(own));
+  const auto second = found.begin() + padded_members;
+  return std::inner_product(own.begin(), own.end(), found.begin(), 0.0) +
+         std::inner_product(second, found.end(), second, 0.0);
+}
+
+void InducingCovariance::save(StateWriter& state, std::int64_t members) const {
+  state.put("device.inducing_settled", settled_);
+  state.put("device.inducing_appended", appended_);
+  state.put("device.log_det", log_det_);
+  t_.save(state, "device.inducing_information", settled_, settled_);
+  r_.save(state, "device.inducing_root", rows(), members);
+  coordinates_.save(state, "device.inducing_coordinates", members, appended_);
+}
+
+void InducingCovariance::load(StateReader& state, std::int64_t members) {
+  settled_ = state.get_one<std::int64_t>("device.inducing_settled");
+  appended_ = state.get_one<std::int64_t>("device.inducing_appended");
+  if (settled_ < 0 || settled_ > members || appended_ < 0 || appended_ > kRows)
+    state.fail("The rows of the covariance do not fit its dictionary.");
+  log_det_ = state.get_one<double>("device.log_det");
+  t_.load(stream(), state, "device.inducing_information", settled_, settled_);
+  r_.load(stream(), state, "device.inducing_root", rows(), members);
+  coordinates_.load(stream(), state, "device.inducing_coordinates", members, appended_);
+  set_status(false);
+}
+
+}  // namespace olrank::OLRANK_DEVICE_NAMESPACE

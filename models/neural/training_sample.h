@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/random/rng_stream.h"
+#include "models/neural/document_history.h"
+
+namespace olrank {
+
+/// Where the weight of a sampled term comes from.
+struct SampledTerm {
+  std::int32_t term = 0;    // of the history
+  double own_weight = 0.0;  // of the round's own pairs
+  double own_labels = 0.0;
+  double drawn_weight = 0.0;  // of pairs from the history, scaled to stand for all of it
+  double drawn_labels = 0.0;
+  double others_weight = 0.0;  // of all of the term's pairs but for the round's own
+  std::int64_t others = 0;     // how many these are
+};
+
+/// Pairs of a history with their documents gathered, to train on these alone.
+class TrainingSample {
+ public:
+  /// The round's own pairs with weight 1, and `replay` pairs drawn with replacement from the n − k others,
+  /// each with weight (n − k)/replay, so that the expected gradient is that of the whole history. Where no
+  /// more than `replay` others are there, all of them. A pair that is drawn stands for the mean of its
+  /// repetitions; with lists, for itself, with its list.
+  void draw(const DocumentHistory& history, PhiloxKey key, std::uint32_t round, std::int64_t replay);
+  /// How the latest round changed the history: its own pairs, and with weight −1 those that it removed.
+  void take_changes(const DocumentHistory& history);
+
+  FeatureMatrix features() const { return {values_.data(), std::ssize(rows_), features_}; }
+  /// The documents' rows in the history, in order of their first use.
+  std::span<const std::int32_t> rows() const { return rows_; }
+  std::span<const PairTerm> terms() const { return terms_; }  // of rows of features()
+  /// By term; without lists.
+  std::span<const SampledTerm> sources() const { return sources_; }
+  /// The sampled pairs with their lists, and how much each counts. Empty if the history has no lists.
+  PairLists lists() const { return {lists_, list_rows_, list_clicks_, pairs_, 0, doc_numbers_}; }
+  std::span<const double> scales() const { return scales_; }
+
+ private:
+  /// An observed pair by its number, and how much it counts.
+  struct CountedPair {
+    std::int64_t number = 0;
+    double scale = 0.0;
+  };
+
+  void start(const DocumentHistory& history);
+  std::int32_t local_row(std::int32_t row);
+  /// The place of a term in sources() or terms().
+  std::size_t local_term(std::int32_t term);
+  void take_own();
+  void draw_terms(PhiloxKey key, std::uint32_t round, std::int64_t replay);
+  void count_others(SampledTerm& source) const;
+  void draw_pairs(PhiloxKey key, std::uint32_t round, std::int64_t replay);
+  void fold_sources();
+  /// Takes pairs, by number, with their lists.
+  void take_pairs(std::span<const CountedPair> counted);
+
+  const DocumentHistory* history_ = nullptr;
+  std::int64_t features_ = 0;
+  std::vector<float> values_;  // [rows × features]
+  std::vector<std::int32_t> rows_;
+  std::vector<PairTerm> terms_;
+  std::vector<SampledTerm> sources_;
+  std::vector<std::int32_t> term_numbers_;  // of the history
+  std::vector<ExaminedList> lists_;
+  std::vector<std::int32_t> list_rows_;
+  std::vector<std::uint8_t> list_clicks_;
+  std::vector<PairObservation> pairs_;
+  std::vector<double> scales_;
+  std::vector<std::int64_t> doc_numbers_;
+  std::vector<CountedPair> counted_;
+  std::vector<std::int64_t> draws_;       // of each term
+  std::vector<std::int32_t> local_row_;   // [docs of the history], −1 for those not in the sample
+  std::vector<std::int32_t> local_term_;  // [terms of the history], likewise
+};
+
+}  // namespace olrank

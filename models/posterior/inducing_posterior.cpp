@@ -1,0 +1,501 @@
+#include "models/posterior/inducing_posterior.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+#include <utility>
+
+#include "core/error.h"
+#include "core/learning/numeric_errors.h"
+#include "core/ops/blas.h"
+#include "core/ops/gradient_products.h"
+#include "core/ops/tangent_kernel.h"
+#include "core/runtime/log.h"
+#include "core/text/byte_size.h"
+#include "models/posterior/gradient_length.h"
+#include "models/posterior/posterior_plan.h"
+
+namespace olrank {
+namespace {
+
+using blas::Transpose;
+
+/// Pairs whose coordinates are computed at once.
+constexpr std::int64_t kPairsPerProjection = 512;
+constexpr std::int64_t kRowsPerMove = 128;
+
+/// Pairs `first` to `first + count` of these, winner then loser.
+std::vector<PreferencePair> pairs_in_order(std::int64_t first, std::int64_t count) {
+  std::vector<PreferencePair> pairs;
+  for (std::int64_t pair = first; pair < first + count; ++pair)
+    pairs.push_back({static_cast<std::int32_t>(2 * pair), static_cast<std::int32_t>(2 * pair + 1)});
+  return pairs;
+}
+
+}  // namespace
+
+InducingPosterior::InducingPosterior(const PosteriorSpec& spec)
+    : spec_(spec),
+      memory_(spec.memory > 0 ? spec.memory : available_memory()),
+      policy_(spec.budget),
+      monitor_(spec.checks),
+      state_(spec) {}
+
+InducingPosterior::InducingPosterior(const InducingPosterior& other)
+    : spec_(other.spec_),
+      memory_(other.memory_),
+      policy_(other.policy_),
+      monitor_(other.monitor_),
+      state_(other.state_),
+      negative_widths_(other.negative_widths_) {}
+
+std::shared_ptr<const Posterior> InducingPosterior::freeze() const {
+  return std::shared_ptr<const Posterior>(new InducingPosterior(*this));
+}
+
+std::int64_t InducingPosterior::bytes() const {
+  return state_.dictionary.bytes() + state_.covariance.bytes() + state_.window.bytes() +
+         state_.left.bytes();
+}
+
+void InducingPosterior::find_gram(ExecutionContext& context, TangentFactors docs, double* kappa, double* y,
+                                  double* m) const {
+  const std::int64_t count = docs.docs;
+  doc_kernel(context, spec_.shape, docs, spec_.scale / spec_.lambda, m);
+  state_.dictionary.find_kernel(context, docs, kappa);
+  state_.covariance.apply(context, members(), count, kappa, y);
+  subtract_gram(context, state_.covariance.rows(), count, y, count, m, count);
+}
+
+WidthHealth InducingPosterior::widths(ExecutionContext& context, TangentFactors docs,
+                                      std::span<double> width_sq) const {
+  assert(std::ssize(width_sq) == docs.docs * docs.docs);
+  Scratch& scratch = context.scratch();
+  const Scratch::Frame frame(scratch);
+  const auto kappa = scratch.take<double>(members() * docs.docs);
+  const auto y = scratch.take<double>(state_.covariance.rows() * docs.docs);
+  find_gram(context, docs, kappa.data(), y.data(), width_sq.data());
+  return pair_width_sq(context, docs.docs, width_sq.data(), width_sq.data());
+}
+
+void InducingPosterior::find_latest(ExecutionContext& context, TangentFactors docs) {
+  latest_.pairs = -1;
+  latest_.kappa.resize(members() * docs.docs);
+  latest_.y.resize(state_.covariance.rows() * docs.docs);
+  latest_.m.resize(docs.docs * docs.docs);
+  find_gram(context, docs, latest_.kappa.data(), latest_.y.data(), latest_.m.data());
+  latest_.factors.assign(docs.values, docs.values + docs.docs * spec_.shape.factors());
+  latest_.pairs = state_.pairs;
+}
+
+bool InducingPosterior::is_latest(TangentFactors docs) const {
+  const auto numbers = static_cast<std::size_t>(docs.docs * spec_.shape.factors());
+  return latest_.pairs == state_.pairs && latest_.factors.size() == numbers &&
+         std::memcmp(latest_.factors.data(), docs.values, numbers * sizeof(float)) == 0;
+}
+
+WidthHealth InducingPosterior::widths_for_update(ExecutionContext& context, TangentFactors docs,
+                                                 std::span<double> width_sq) {
+  find_latest(context, docs);
+  return pair_width_sq(context, docs.docs, latest_.m.data(), width_sq.data());
+}
+
+void InducingPosterior::width_sq(ExecutionContext& context, TangentFactors docs,
+                                 std::span<double> width_sq) {
+  assert(std::ssize(width_sq) == docs.docs * docs.docs);
+  WidthHealth health = widths_for_update(context, docs, width_sq);
+  if (health.lost > 0) {
+    rebuild(context, kIndefinite);
+    health = widths_for_update(context, docs, width_sq);
+    if (health.lost > 0) throw_lost_precision(name(), kIndefinite);
+  }
+  negative_widths_ += health.negative;
+}
+
+void InducingPosterior::observe(ExecutionContext& context, TangentFactors docs,
+                                std::span<const PreferencePair> pairs) {
+  if (pairs.empty()) return;
+  require_information(spec_.shape, spec_.lambda, spec_.scale, docs, pairs);
+  require_room(docs.docs, std::ssize(pairs));
+  State earlier = state_;
+  const std::int64_t unchecked = monitor_.unchecked();
+  try {
+    take_in(context, docs, pairs);
+  } catch (...) {
+    go_back(std::move(earlier));
+    monitor_.set_unchecked(unchecked);
+    throw;
+  }
+}
+
+void InducingPosterior::go_back(State earlier) {
+  state_ = std::move(earlier);
+  state_.dictionary.truncate(state_.dictionary.members());
+  state_.window.truncate(state_.window.pairs());
+  latest_.pairs = -1;
+}
+
+void InducingPosterior::require_room(std::int64_t docs, std::int64_t added) const {
+  const std::int64_t pairs = state_.pairs + added;
+  const PosteriorLoad load{.shape = spec_.shape, .pairs = pairs, .docs = docs, .added = added};
+  const double needed = inducing_bytes(load, policy_.budget()).all();
+  if (needed <= static_cast<double>(memory_)) return;
+  throw Error(fmt::format(
+      "The inducing covariance of {} pairs with a budget of {} needs {} of memory, and {} may be used: "
+      "choose a smaller budget.",
+      pairs, policy_.budget(), readable_bytes(needed), readable_bytes(static_cast<double>(memory_))));
+}
+
+void InducingPosterior::take_in(ExecutionContext& context, TangentFactors docs,
+                                std::span<const PreferencePair> pairs) {
+  while (!pairs.empty()) {
+    const auto at_once = pairs.first(std::min(pairs.size(), std::size_t{DictionaryPolicy::kRows}));
+    if (state_.covariance.room() < std::ssize(at_once)) {
+      state_.covariance.factorise(context, state_.dictionary);
+      latest_.pairs = -1;
+    }
+    add_rows(context, docs, at_once);
+    keep_up(context);
+    monitor_.add(std::ssize(at_once), state_.pairs);
+    pairs = pairs.subspan(at_once.size());
+  }
+  if (!monitor_.is_due()) return;
+  monitor_.check(
+      name(), [&] { return measured_drift(context); },
+      [&](std::string_view why) { rebuild(context, why); });
+}
+
+// With Z the coordinates of the new pairs in the grown basis, A⁻¹ loses the outer products of the rows of
+// (I + Zᵀ B⁻¹ Z)^(−1/2) Zᵀ B⁻¹ in it, so R gains (…)^(−1/2) Zᵀ B⁻¹ C⁻¹, and Zᵀ B⁻¹ C⁻¹ = Zᵀ C⁻¹/λ − (Q κ)ᵀ.
+void InducingPosterior::add_rows(ExecutionContext& context, TangentFactors docs,
+                                 std::span<const PreferencePair> pairs) {
+  // A ranker may learn without having ranked; the result depends on the feedback alone.
+  if (!is_latest(docs)) find_latest(context, docs);
+  const auto k = std::ssize(pairs);
+  const std::int64_t before = members();
+  const std::int64_t rows = state_.covariance.rows();
+  const std::int64_t count = docs.docs;
+  Scratch& scratch = context.scratch();
+  const Scratch::Frame frame(scratch);
+  const auto solved = scratch.take<double>(before * k);  // C⁻¹κ
+  for (std::int64_t i = 0; i < before; ++i) {
+    const double* kappa = latest_.kappa.data() + i * count;
+    for (std::int64_t a = 0; a < k; ++a) solved[i * k + a] = kappa[pairs[a].winner] - kappa[pairs[a].loser];
+  }
+  state_.dictionary.project(context, k, solved.data());
+  const auto y = scratch.take<double>(k * rows);
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const double* of_docs = latest_.y.data() + r * count;
+    for (std::int64_t a = 0; a < k; ++a)
+      y[a * rows + r] = of_docs[pairs[a].winner] - of_docs[pairs[a].loser];
+  }
+  // s g_a·g_b, of which first what A has learnt is missing, then what the dictionary spans.
+  const auto m = [&](std::int64_t i, std::int64_t j) {
+    return latest_.m[std::max(i, j) * count + std::min(i, j)];
+  };
+  std::vector<double> gram(k * k);
+  std::vector<double> residual(k * k);
+  std::vector<double> magnitudes(k);
+  for (std::int64_t a = 0; a < k; ++a) {
+    const PreferencePair& of_a = pairs[a];
+    for (const std::int32_t doc : {of_a.winner, of_a.loser})
+      magnitudes[a] += spec_.scale * gradient_length_sq(spec_.shape, docs.row(spec_.shape, doc));
+    for (std::int64_t b = 0; b <= a; ++b) {
+      const PreferencePair& of_b = pairs[b];
+      gram[a * k + b] = pair_product(m(of_a.winner, of_b.winner), m(of_a.winner, of_b.loser),
+                                     m(of_a.loser, of_b.winner), m(of_a.loser, of_b.loser));
+      const double learnt =
+          std::inner_product(y.data() + a * rows, y.data() + (a + 1) * rows, y.data() + b * rows, 0.0);
+      residual[a * k + b] = spec_.lambda * (gram[a * k + b] + learnt);
+    }
+  }
+  subtract_gram(context, before, k, solved.data(), k, residual.data(), k);
+  for (std::int64_t a = 0; a < k; ++a) {
+    for (std::int64_t b = 0; b < a; ++b) residual[b * k + a] = residual[a * k + b];
+  }
+  std::vector<bool> adds_nothing(k);
+  for (std::int64_t a = 0; a < k; ++a)
+    adds_nothing[a] = !DictionaryPolicy::is_new(residual[a * k + a], magnitudes[a]);
+  const Admission admission = state_.dictionary.add(policy_, docs, pairs, solved, magnitudes, residual);
+  const auto entered = std::ssize(admission.entered);
+  const std::int64_t size = members();
+  const auto z = scratch.take<double>(k * size);
+  const auto added = scratch.take<double>(k * size);
+  const auto outside = scratch.take<double>(size * k);
+  const auto known = scratch.take<double>(k * before);
+  state_.covariance.apply_from_right(context, before, k, y.data(), known.data());
+  for (std::int64_t a = 0; a < k; ++a) {
+    for (std::int64_t i = 0; i < before; ++i) z[a * size + i] = solved[i * k + a];
+    std::copy_n(admission.coordinates.data() + a * entered, entered, z.data() + a * size + before);
+    for (std::int64_t i = 0; i < size; ++i) outside[i * k + a] = z[a * size + i];
+  }
+  // C⁻ᵀz of a pair of the dictionary is a unit vector.
+  if (entered < k) state_.dictionary.solve_transposed(context, k, outside.data());
+  for (std::int64_t a = 0; a < k; ++a) {
+    for (std::int64_t i = 0; i < size; ++i)
+      added[a * size + i] = outside[i * k + a] / spec_.lambda - (i < before ? known[a * before + i] : 0.0);
+  }
+  for (std::int64_t e = 0; e < entered; ++e) {
+    const std::int64_t a = admission.entered[e];
+    for (std::int64_t i = 0; i < size; ++i)
+      added[a * size + i] =
+          (i == before + e ? 1.0 / spec_.lambda : 0.0) - (i < before ? known[a * before + i] : 0.0);
+  }
+  for (std::int64_t a = 0; a < k; ++a) {
+    for (std::int64_t b = 0; b <= a; ++b) gram[a * k + b] -= residual[a * k + b] / spec_.lambda;
+    gram[a * (k + 1)] += 1.0;
+  }
+  blas::cholesky(k, gram.data(), k);
+  double log_det = 0.0;
+  for (std::int64_t a = 0; a < k; ++a) log_det += 2.0 * std::log(gram[a * (k + 1)]);
+  if (!std::isfinite(log_det)) throw NumericError("The pairs' gradients are not finite.");
+  blas::solve_lower(Transpose::kNo, k, size, gram.data(), k, added.data(), size);
+  state_.covariance.append(size, k, added.data(), z.data(), log_det);
+  for (const std::int64_t a : admission.entered) state_.numbers.push_back(state_.pairs + a);
+  for (std::int64_t a = 0; a < k; ++a)
+    state_.priorities.push_back(adds_nothing[a] ? -1.0 : DictionaryPolicy::priority(state_.pairs + a));
+  state_.window.append(docs, pairs);
+  state_.pairs += k;
+  latest_.pairs = -1;
+}
+
+void InducingPosterior::keep_up(ExecutionContext& context) {
+  if (members() == policy_.budget()) {
+    std::int64_t waiting = 0;
+    const std::vector<std::int64_t> numbers = chosen(waiting);
+    if (policy_.replaces(waiting)) {
+      choose_again(context, numbers);
+      return;
+    }
+  }
+  if (state_.pairs > members() && policy_.projects_again(state_.projected, members())) {
+    project_again(context);
+    return;
+  }
+  trim_window(context);
+  if (state_.covariance.room() == 0) state_.covariance.factorise(context, state_.dictionary);
+}
+
+std::vector<std::int64_t> InducingPosterior::chosen(std::int64_t& waiting) const {
+  std::vector<std::int64_t> candidates;
+  std::vector<double> priorities;
+  const std::int64_t first = first_of_window();
+  for (const std::int64_t number : state_.numbers) {
+    if (number >= first) break;
+    candidates.push_back(number);
+    priorities.push_back(DictionaryPolicy::priority(number));
+  }
+  for (std::int64_t pair = 0; pair < state_.window.pairs(); ++pair) {
+    if (state_.priorities[pair] < 0.0) continue;
+    candidates.push_back(first + pair);
+    priorities.push_back(state_.priorities[pair]);
+  }
+  std::vector<std::int64_t> numbers = policy_.choose(priorities);
+  waiting = 0;
+  for (std::int64_t& number : numbers) {
+    number = candidates[number];
+    if (!std::binary_search(state_.numbers.begin(), state_.numbers.end(), number)) ++waiting;
+  }
+  return numbers;
+}
+
+void InducingPosterior::choose_again(ExecutionContext& context, const std::vector<std::int64_t>& chosen) {
+  const std::int64_t first = first_of_window();
+  InducingDictionary next(spec_.shape, spec_.scale);
+  std::vector<std::int64_t> numbers;
+  for (std::size_t begin = 0; begin < chosen.size(); begin += DictionaryPolicy::kRows) {
+    const auto block = std::span(chosen).subspan(
+        begin, std::min(chosen.size() - begin, std::size_t{DictionaryPolicy::kRows}));
+    ObservedPairs pairs(spec_.shape);
+    for (const std::int64_t number : block) {
+      if (number >= first) {
+        pairs.append(state_.window.all(), pairs_in_order(number - first, 1));
+      } else {
+        const auto at = std::lower_bound(state_.numbers.begin(), state_.numbers.end(), number);
+        pairs.append(state_.dictionary.factors(), pairs_in_order(at - state_.numbers.begin(), 1));
+      }
+    }
+    const Admission admission = next.add(context, policy_, pairs.all());
+    std::size_t entered = 0;
+    for (std::int64_t pair = 0; pair < std::ssize(block); ++pair) {
+      if (entered < admission.entered.size() && admission.entered[entered] == pair) {
+        numbers.push_back(block[pair]);
+        ++entered;
+      } else if (block[pair] >= first) {
+        state_.priorities[block[pair] - first] = -1.0;
+      }
+    }
+  }
+  state_.left = moved(context, next);
+  state_.dictionary = std::move(next);
+  state_.numbers = std::move(numbers);
+  project_again(context);
+}
+
+LowerTriangle InducingPosterior::moved(ExecutionContext& context, const InducingDictionary& next) const {
+  const std::int64_t from = state_.left.size();
+  const std::int64_t to = next.members();
+  LowerTriangle result(from == 0 ? 0 : to);
+  if (from == 0) return result;
+  Scratch& scratch = context.scratch();
+  const Scratch::Frame frame(scratch);
+  // The new pairs in the present basis, then P [to × from].
+  const auto kernel = scratch.take<double>(members() * to);
+  const auto p = scratch.take<double>(to * from);
+  const auto whole = scratch.take<double>(from * from);
+  const auto product = scratch.take<double>(to * from);
+  state_.dictionary.find_pair_kernel(context, next.factors(), kernel.data());
+  state_.dictionary.project(context, to, kernel.data());
+  for (std::int64_t i = 0; i < to; ++i) {
+    for (std::int64_t j = 0; j < from; ++j) p[i * from + j] = kernel[j * to + i];
+  }
+  next.project(context, from, p.data());
+  for (std::int64_t i = 0; i < from; ++i) {
+    for (std::int64_t j = 0; j <= i; ++j) whole[i * from + j] = whole[j * from + i] = state_.left.row(i)[j];
+  }
+  context.for_blocks(to, kRowsPerMove, [&](std::int64_t begin, std::int64_t end, int) {
+    blas::gemm(Transpose::kNo, Transpose::kNo, end - begin, from, from, 1.0, p.data() + begin * from, from,
+               whole.data(), from, 0.0, product.data() + begin * from, from);
+    blas::gemm(Transpose::kNo, Transpose::kYes, end - begin, end, from, 1.0, product.data() + begin * from,
+               from, p.data(), from, 0.0, result.row(begin), result.stride());
+  });
+  return result;
+}
+
+void InducingPosterior::project_again(ExecutionContext& context) {
+  trim_window(context);
+  LowerTriangle t = state_.left.extended(members());
+  add_projections(context, 0, state_.window.pairs(), t);
+  state_.covariance.factorise(context, state_.dictionary, std::move(t));
+  state_.projected = members();
+}
+
+void InducingPosterior::add_projections(ExecutionContext& context, std::int64_t first, std::int64_t count,
+                                        LowerTriangle& t) const {
+  Scratch& scratch = context.scratch();
+  const Scratch::Frame frame(scratch);
+  const auto z = scratch.take<double>(members() * std::min(count, kPairsPerProjection));
+  for (std::int64_t done = 0; done < count; done += kPairsPerProjection) {
+    const std::int64_t pairs = std::min(count - done, kPairsPerProjection);
+    state_.dictionary.find_pair_kernel(context, state_.window.range(first + done, pairs), z.data());
+    state_.dictionary.project(context, pairs, z.data());
+    add_outer_products(context, pairs, z.data(), pairs, t);
+  }
+}
+
+void InducingPosterior::trim_window(ExecutionContext& context) {
+  if (state_.window.pairs() <= policy_.window() + policy_.slack()) return;
+  const std::int64_t leaving = state_.window.pairs() - policy_.window();
+  LowerTriangle left = state_.left.extended(members());
+  add_projections(context, 0, leaving, left);
+  state_.left = std::move(left);
+  ObservedPairs kept(spec_.shape);
+  kept.append(state_.window.all(), pairs_in_order(leaving, policy_.window()));
+  state_.window = std::move(kept);
+  state_.priorities.erase(state_.priorities.begin(), state_.priorities.begin() + leaving);
+}
+
+void InducingPosterior::rebuild(ExecutionContext& context, std::string_view why) {
+  log_detail("The covariance of {} pairs is factorised again: {}.", state_.pairs, why);
+  try {
+    state_.covariance.factorise(context, state_.dictionary);
+  } catch (const NumericError&) {
+    throw_lost_precision(name(), kIndefinite);
+  }
+  latest_.pairs = -1;
+  ++state_.rebuilds;
+  monitor_.restart();
+}
+
+double InducingPosterior::drift(ExecutionContext& context) const {
+  const double drift = measured_drift(context);
+  monitor_.warn(name(), drift);
+  return drift;
+}
+
+double InducingPosterior::measured_drift(ExecutionContext& context) const {
+  std::vector<double> gradient(spec_.shape.parameters());
+  return measure_drift(
+      spec_.checks, spec_.shape.parameters(), state_.window.pairs(),
+      [&](std::span<const double> vector) { return error_along(context, vector, std::nullopt); },
+      [&](std::int64_t pair) {
+        const TangentFactors docs = state_.window.range(pair, 1);
+        const double one = 1.0;
+        pair_gradient_sum(context, spec_.shape, docs, std::span(&one, 1), gradient);
+        std::array<double, 4> width_sq{};
+        widths(context, docs, width_sq);
+        return error_along(context, gradient, width_sq[1] / spec_.scale);
+      });
+}
+
+// A⁻¹v = v/λ − √s Γᵀ Q Γ v √s with Γ's rows the dictionary's gradients, from R; yᵀAy from C and T.
+double InducingPosterior::error_along(ExecutionContext& context, std::span<const double> v,
+                                      std::optional<double> width_sq) const {
+  const TangentFactors pairs = state_.dictionary.factors();
+  const std::int64_t size = members();
+  const double root = std::sqrt(spec_.scale);
+  std::vector<double> kappa(size);
+  std::vector<double> half(state_.covariance.rows());
+  std::vector<double> weights(size);
+  std::vector<double> y(v.size());
+  pair_gradient_products(context, spec_.shape, pairs, v, kappa);
+  for (double& value : kappa) value *= root;
+  state_.covariance.apply(context, size, 1, kappa.data(), half.data());
+  state_.covariance.apply_from_right(context, size, 1, half.data(), weights.data());
+  for (double& value : weights) value *= root;
+  pair_gradient_sum(context, spec_.shape, pairs, weights, y);
+  for (std::size_t k = 0; k < v.size(); ++k) y[k] = v[k] / spec_.lambda - y[k];
+  pair_gradient_products(context, spec_.shape, pairs, y, kappa);
+  for (double& value : kappa) value *= root;
+  state_.dictionary.project(context, 1, kappa.data());
+  const double v_y = std::inner_product(v.begin(), v.end(), y.begin(), 0.0);
+  const double y_a_y = spec_.lambda * std::inner_product(y.begin(), y.end(), y.begin(), 0.0) +
+                       state_.covariance.quadratic_form(kappa);
+  return width_error(width_sq.value_or(v_y), v_y, y_a_y);
+}
+
+void InducingPosterior::save(StateWriter& state) const {
+  state.put("inducing_pairs", state_.pairs);
+  state.put("inducing_numbers", state_.numbers);
+  state_.dictionary.save(state);
+  state_.covariance.save(state);
+  state_.window.save(state);
+  state.put("inducing_priorities", state_.priorities);
+  state.put("inducing_left", state_.left.size());
+  state_.left.save(state, "inducing_earlier");
+  state.put("inducing_projected", state_.projected);
+  state.put("covariance_unchecked", monitor_.unchecked());
+  state.put("covariance_negative_widths", negative_widths_);
+  state.put("covariance_rebuilds", state_.rebuilds);
+}
+
+void InducingPosterior::load(StateReader& state) {
+  State next(spec_);
+  next.pairs = state.get_one<std::int64_t>("inducing_pairs");
+  next.numbers = state.get<std::int64_t>("inducing_numbers");
+  next.dictionary.load(state);
+  const std::int64_t size = next.dictionary.members();
+  if (std::ssize(next.numbers) != size || size > policy_.budget())
+    state.fail("The covariance's dictionary does not have the size that was saved with it.");
+  next.covariance.load(state, size);
+  next.window.load(state);
+  next.priorities = state.get<double>("inducing_priorities");
+  if (std::ssize(next.priorities) != next.window.pairs() || next.pairs < next.window.pairs())
+    state.fail("The covariance's newest pairs are not those that it counts.");
+  const auto left = state.get_one<std::int64_t>("inducing_left");
+  if (left < 0 || left > size) state.fail("A matrix of the covariance is larger than its dictionary.");
+  next.left.load(state, "inducing_earlier", left);
+  next.projected = state.get_one<std::int64_t>("inducing_projected");
+  monitor_.set_unchecked(state.get_one<std::int64_t>("covariance_unchecked"));
+  negative_widths_ = state.get_one<std::int64_t>("covariance_negative_widths");
+  next.rebuilds = state.get_one<std::int64_t>("covariance_rebuilds");
+  state_ = std::move(next);
+  latest_.pairs = -1;
+}
+
+}  // namespace olrank

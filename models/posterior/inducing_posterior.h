@@ -1,0 +1,119 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "core/learning/covariance_checks.h"
+#include "core/learning/dictionary_policy.h"
+#include "models/posterior/inducing_covariance.h"
+#include "models/posterior/inducing_dictionary.h"
+#include "models/posterior/posterior.h"
+
+namespace olrank {
+
+/// The covariance of all observed pairs, each taken in with its part in the span of a dictionary of at most
+/// `budget` of them: A = λI + s Σ_s P g_s g_sᵀ P. What the dictionary does not span keeps its prior
+/// variance, so that widths err on the careful side, and with every pair in the dictionary they are exact.
+/// Cost and memory do not grow with the number of pairs: next to the dictionary the newest pairs are kept,
+/// which can enter it and are projected exactly whenever it changes; older ones stay in as an operator on
+/// its span.
+class InducingPosterior : public Posterior {
+ public:
+  explicit InducingPosterior(const PosteriorSpec& spec);
+
+  void width_sq(ExecutionContext& context, TangentFactors docs, std::span<double> width_sq) override;
+  WidthHealth widths(ExecutionContext& context, TangentFactors docs,
+                     std::span<double> width_sq) const override;
+  std::shared_ptr<const Posterior> freeze() const override;
+  void observe(ExecutionContext& context, TangentFactors docs,
+               std::span<const PreferencePair> pairs) override;
+
+  std::int64_t pairs() const override { return state_.pairs; }
+  double log_det() const override { return state_.covariance.log_det(); }
+  double drift(ExecutionContext& context) const override;
+  std::int64_t negative_widths() const override { return negative_widths_; }
+  std::string_view form() const override { return "inducing"; }
+  std::int64_t bytes() const override;
+  /// Pairs in the dictionary.
+  std::int64_t members() const { return state_.dictionary.members(); }
+  /// Their numbers among all observed pairs, ascending.
+  std::span<const std::int64_t> numbers() const { return state_.numbers; }
+  /// How often R was factorised because of drift.
+  std::int64_t rebuilds() const { return state_.rebuilds; }
+
+  void save(StateWriter& state) const override;
+  void load(StateReader& state) override;
+
+ private:
+  InducingPosterior(const InducingPosterior& other);
+
+  /// What observing changes; copies share large arrays.
+  struct State {
+    explicit State(const PosteriorSpec& spec)
+        : dictionary(spec.shape, spec.scale), covariance(spec.lambda), window(spec.shape) {}
+
+    std::int64_t pairs = 0;
+    InducingDictionary dictionary;
+    std::vector<std::int64_t> numbers;  // of the dictionary's pairs among all observed ones, ascending
+    InducingCovariance covariance;
+    ObservedPairs window;            // the newest pairs
+    std::vector<double> priorities;  // of the window's pairs; below 0 for those that add nothing
+    LowerTriangle left;              // Σ z zᵀ of the pairs before the window
+    std::int64_t projected = 0;      // the dictionary's size when the window was last projected on it
+    std::int64_t rebuilds = 0;
+  };
+
+  /// The documents of the latest widths, with κ, y = Rκ and M = s G A⁻¹ Gᵀ (lower triangle).
+  struct LatestGram {
+    std::int64_t pairs = -1;  // when it was computed; -1: no documents
+    std::vector<float> factors;
+    AlignedVector<double> kappa;
+    AlignedVector<double> y;
+    std::vector<double> m;
+  };
+
+  CovarianceName name() const { return {form(), state_.pairs, spec_.lambda}; }
+  std::int64_t first_of_window() const { return state_.pairs - state_.window.pairs(); }
+  void find_gram(ExecutionContext& context, TangentFactors docs, double* kappa, double* y, double* m) const;
+  void find_latest(ExecutionContext& context, TangentFactors docs);
+  bool is_latest(TangentFactors docs) const;
+  WidthHealth widths_for_update(ExecutionContext& context, TangentFactors docs, std::span<double> width_sq);
+  /// Throws Error if so many more pairs do not fit into memory.
+  void require_room(std::int64_t docs, std::int64_t added) const;
+  void take_in(ExecutionContext& context, TangentFactors docs, std::span<const PreferencePair> pairs);
+  /// Adds rows to R for at most room() pairs.
+  void add_rows(ExecutionContext& context, TangentFactors docs, std::span<const PreferencePair> pairs);
+  void keep_up(ExecutionContext& context);
+  /// The numbers of the pairs that are to be in the dictionary, ascending; `waiting` of them are not in it.
+  std::vector<std::int64_t> chosen(std::int64_t& waiting) const;
+  /// Makes these pairs the dictionary.
+  void choose_again(ExecutionContext& context, const std::vector<std::int64_t>& chosen);
+  /// P S Pᵀ for S = `left` and the projection P from the present dictionary's span to that of `next`.
+  LowerTriangle moved(ExecutionContext& context, const InducingDictionary& next) const;
+  /// Computes T from `left` and the window, and R from T.
+  void project_again(ExecutionContext& context);
+  /// Adds z zᵀ of the window's pairs from `first` on to t.
+  void add_projections(ExecutionContext& context, std::int64_t first, std::int64_t count,
+                       LowerTriangle& t) const;
+  /// Once the window has its slack too, the pairs beyond it leave it.
+  void trim_window(ExecutionContext& context);
+  void go_back(State earlier);
+  void rebuild(ExecutionContext& context, std::string_view why);
+  double measured_drift(ExecutionContext& context) const;
+  double error_along(ExecutionContext& context, std::span<const double> v,
+                     std::optional<double> width_sq) const;
+
+  PosteriorSpec spec_;
+  std::int64_t memory_;
+  DictionaryPolicy policy_;
+  DriftMonitor monitor_;
+  State state_;
+  LatestGram latest_;
+  std::int64_t negative_widths_ = 0;
+};
+
+}  // namespace olrank

@@ -1,0 +1,297 @@
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "core/math/pair_width.h"
+#include "cuda/engine/resident_posterior.h"
+#include "cuda/runtime/work.h"
+#include "models/posterior/posterior.h"
+#include "models/posterior/posterior_plan.h"
+#include "tests/cuda/ops/kernel_test.h"
+#if defined(OLRANK_KERNELS_EMULATED)
+#include "tests/cuda/emulation/device_memory.h"
+#endif
+
+namespace olrank {
+namespace {
+
+constexpr std::int64_t kInducingDocs = 9;
+constexpr const char* kOneOrder = "one order of threads is enough";
+
+NetworkShape inducing_shape() {
+  return ntk_shape(12, 16, 2);
+}
+
+device::ResidentPosteriorSpec inducing_spec(std::int64_t budget) {
+  return {inducing_shape(), 0.3, 0.125, {}, budget};
+}
+
+/// The pairs of a round: three, and every fifth round twenty.
+std::vector<PreferencePair> pairs_of_round(std::int64_t round) {
+  std::vector<PreferencePair> pairs{{0, 1}, {5, 2}, {3, 8}};
+  for (std::int32_t i = 0; round % 5 == 4 && i < 17; ++i) pairs.push_back({i % 9, (i + 1 + i / 9) % 9});
+  return pairs;
+}
+
+/// A round's query: every tenth asks what the one before has asked.
+class Round {
+ public:
+  explicit Round(std::int64_t round)
+      : factors_(random_factors(inducing_shape(), kInducingDocs,
+                                static_cast<std::uint64_t>(1000 + round - (round % 10 == 9 ? 1 : 0)))),
+        pairs_(pairs_of_round(round)),
+        rows_(on_device(factors_)),
+        there_(on_device(pairs_)) {}
+
+  device::FactorRows rows() { return {rows_.data(), kInducingDocs, inducing_shape().factors()}; }
+  TangentFactors factors() const { return {factors_.data(), kInducingDocs}; }
+  std::span<const PreferencePair> pairs() const { return pairs_; }
+
+  void observe_in(device::ResidentPosterior& posterior) {
+    posterior.gram(nullptr, rows(), m_.data());
+    posterior.observe(nullptr, rows(), m_.data(), there_.data(), std::ssize(pairs_));
+  }
+  std::vector<double> width_sq_by(device::ResidentPosterior& posterior) {
+    posterior.gram(nullptr, rows(), m_.data());
+    const std::vector<double> m = m_.to_host();
+    std::vector<double> width_sq;
+    for (std::int64_t i = 0; i < kInducingDocs; ++i) {
+      for (std::int64_t j = 0; j < i; ++j)
+        width_sq.push_back(m[i * kInducingDocs + i] + m[j * kInducingDocs + j] -
+                           2.0 * m[i * kInducingDocs + j]);
+    }
+    return width_sq;
+  }
+  std::vector<double> width_sq_by(ExecutionContext& context, Posterior& posterior) const {
+    std::vector<double> all(kInducingDocs * kInducingDocs);
+    posterior.width_sq(context, factors(), all);
+    std::vector<double> width_sq;
+    for (std::int64_t i = 0; i < kInducingDocs; ++i)
+      width_sq.insert(width_sq.end(), all.begin() + i * kInducingDocs, all.begin() + i * kInducingDocs + i);
+    return width_sq;
+  }
+
+ private:
+  std::vector<float> factors_;
+  std::vector<PreferencePair> pairs_;
+  DeviceArray<float> rows_;
+  DeviceArray<PreferencePair> there_;
+  DeviceArray<double> m_{kInducingDocs * kInducingDocs};
+};
+
+class InducingPosteriorKernelTest : public KernelTest {
+ protected:
+  void SetUp() override {
+    KernelTest::SetUp();
+    if (IsSkipped()) return;
+    library_ = std::make_unique<DefaultProducts>();
+  }
+  void TearDown() override { library_.reset(); }
+
+  std::unique_ptr<device::ResidentPosterior> made(DeviceCovariance covariance, std::int64_t budget) {
+    return device::make_resident_posterior(covariance, inducing_spec(budget), library_->products);
+  }
+  std::unique_ptr<device::ResidentPosterior> after_rounds(std::int64_t budget, std::int64_t rounds) {
+    auto posterior = made(DeviceCovariance::kInducing, budget);
+    for (std::int64_t round = 0; round < rounds; ++round) Round(round).observe_in(*posterior);
+    return posterior;
+  }
+
+  std::unique_ptr<DefaultProducts> library_;
+};
+
+device::CovarianceStatus status_of(const device::ResidentPosterior& posterior) {
+  device::OwnedStream::wait_for(nullptr);
+  device::CovarianceStatus status;
+  device::copy_to_host(posterior.status(), std::span(&status, 1));
+  return status;
+}
+
+std::string saved(const device::ResidentPosterior& posterior) {
+  device::OwnedStream::wait_for(nullptr);
+  StateWriter state;
+  posterior.save(state);
+  return state.bytes();
+}
+
+// Rows are appended until R is computed again, and some pairs come twice.
+TEST_P(InducingPosteriorKernelTest, WithRoomForAllPairsItIsExact) {
+  const auto exact = made(DeviceCovariance::kDual, 0);
+  const auto posterior = made(DeviceCovariance::kInducing, 400);
+  for (std::int64_t round = 0; round < 25; ++round) {
+    Round query(round);
+    if (round % 4 == 0 || round > 22) {
+      EXPECT_TRUE(all_near(query.width_sq_by(*posterior), query.width_sq_by(*exact), 1e-12, 1e-9)) << round;
+      const auto status = status_of(*posterior);
+      EXPECT_EQ(status.failed, 0);
+      EXPECT_NEAR(status.log_det, status_of(*exact).log_det, 1e-8) << round;
+    }
+    query.observe_in(*posterior);
+    query.observe_in(*exact);
+  }
+  EXPECT_EQ(posterior->pairs(), exact->pairs());
+}
+
+// Through the growth of the dictionary, its choices, and pairs that leave the window.
+TEST_P(InducingPosteriorKernelTest, HasTheWidthsOfTheCpu) {
+  ExecutionContext context;
+  for (const std::int64_t budget : {1, 40}) {
+    const std::int64_t rounds = budget == 1 ? 12 : 40;
+    const auto spec = inducing_spec(budget);
+    PosteriorSpec cpu_spec;
+    cpu_spec.shape = spec.shape;
+    cpu_spec.covariance = Covariance::kInducing;
+    cpu_spec.budget = budget;
+    cpu_spec.lambda = spec.lambda;
+    cpu_spec.scale = spec.scale;
+    const auto on_cpu = make_posterior(cpu_spec);
+    const auto posterior = made(DeviceCovariance::kInducing, budget);
+    for (std::int64_t round = 0; round < rounds; ++round) {
+      Round query(round);
+      if (round % 6 == 0 || round + 2 > rounds) {
+        EXPECT_TRUE(
+            all_near(query.width_sq_by(*posterior), query.width_sq_by(context, *on_cpu), 1e-12, 1e-9))
+            << budget << " " << round;
+        EXPECT_NEAR(status_of(*posterior).log_det, on_cpu->log_det(), 1e-8) << round;
+      }
+      query.observe_in(*posterior);
+      on_cpu->observe(context, query.factors(), query.pairs());
+    }
+    EXPECT_EQ(posterior->pairs(), on_cpu->pairs());
+    EXPECT_EQ(posterior->form(), on_cpu->form());
+    // The decisions: what was chosen among all pairs.
+    StateWriter cpu_state;
+    on_cpu->save(cpu_state);
+    StateReader of_cpu(cpu_state.bytes(), "memory");
+    StateReader of_device(saved(*posterior), "memory");
+    of_cpu.skip_to("inducing_numbers");
+    of_device.skip_to("device.inducing_numbers");
+    EXPECT_EQ(of_device.get<std::int64_t>("device.inducing_numbers"),
+              of_cpu.get<std::int64_t>("inducing_numbers"));
+  }
+}
+
+TEST_P(InducingPosteriorKernelTest, AnotherOrderOfBlocksGivesTheSameBits) {
+  const std::string first = saved(*after_rounds(20, 12));
+#if defined(OLRANK_KERNELS_EMULATED)
+  emulation::set_schedule(emulation::Schedule::kRandom);
+#endif
+  EXPECT_EQ(saved(*after_rounds(20, 12)), first);
+}
+
+TEST_P(InducingPosteriorKernelTest, GoesOnToTheSameBitsFromASavedState) {
+  if (static_cast<int>(GetParam()) != 0) GTEST_SKIP() << kOneOrder;
+  for (const std::int64_t rounds : {0, 21}) {
+    const auto posterior = after_rounds(40, rounds);
+    const auto resumed = made(DeviceCovariance::kInducing, 40);
+    StateReader reader(saved(*posterior), "memory");
+    resumed->load(nullptr, reader);
+    for (std::int64_t round = rounds; round < rounds + 7; ++round) {
+      Round query(round);
+      ASSERT_EQ(query.width_sq_by(*resumed), query.width_sq_by(*posterior)) << rounds << " " << round;
+      query.observe_in(*posterior);
+      query.observe_in(*resumed);
+    }
+    EXPECT_EQ(saved(*resumed), saved(*posterior));
+  }
+}
+
+TEST_P(InducingPosteriorKernelTest, RefusesStatesOfAnotherBudget) {
+  if (static_cast<int>(GetParam()) != 0) GTEST_SKIP() << kOneOrder;
+  const auto posterior = after_rounds(40, 20);
+  const auto smaller = made(DeviceCovariance::kInducing, 30);
+  StateReader reader(saved(*posterior), "memory");
+  EXPECT_THROW(smaller->load(nullptr, reader), IoError);
+}
+
+// R as it grew row by row, against R from a fresh factorisation.
+TEST_P(InducingPosteriorKernelTest, RebuildKeepsTheWidths) {
+  if (static_cast<int>(GetParam()) != 0) GTEST_SKIP() << kOneOrder;
+  for (const std::int64_t rounds : {0, 33}) {
+    const auto posterior = after_rounds(40, rounds);
+    Round query(500);
+    const auto before = query.width_sq_by(*posterior);
+    posterior->rebuild(nullptr);
+    EXPECT_TRUE(all_near(query.width_sq_by(*posterior), before, 1e-12, 1e-9)) << rounds;
+    EXPECT_EQ(status_of(*posterior).failed, 0);
+  }
+}
+
+TEST_P(InducingPosteriorKernelTest, MeasuresItsDrift) {
+  if (static_cast<int>(GetParam()) != 0) GTEST_SKIP() << kOneOrder;
+  std::vector<double> probe(inducing_shape().parameters());
+  RngStream(test_key(7), 0).unit_vector(probe);
+  for (const std::int64_t rounds : {0, 33}) {
+    const auto posterior = after_rounds(40, rounds);
+    EXPECT_LT(posterior->error_along(nullptr, probe), 1e-11);
+    EXPECT_LT(rounds > 0 ? posterior->error_of_pair(nullptr, 3) : 0.0, 1e-9);
+  }
+  // R of another λ.
+  const auto posterior = after_rounds(40, 33);
+  auto other = inducing_spec(40);
+  other.lambda *= 1.05;
+  const auto wrong =
+      device::make_resident_posterior(DeviceCovariance::kInducing, other, library_->products);
+  StateReader reader(saved(*posterior), "memory");
+  wrong->load(nullptr, reader);
+  EXPECT_GT(wrong->error_along(nullptr, probe), 1e-4);
+}
+
+TEST_P(InducingPosteriorKernelTest, MemoryStaysFlat) {
+  if (static_cast<int>(GetParam()) != 0) GTEST_SKIP() << kOneOrder;
+  const auto posterior = after_rounds(8, 70);
+  const std::int64_t bytes = posterior->bytes();
+#if defined(OLRANK_KERNELS_EMULATED)
+  std::vector<std::unique_ptr<Round>> rounds;
+  for (std::int64_t round = 70; round < 90; ++round) rounds.push_back(std::make_unique<Round>(round));
+  // Freeing memory waits for the whole device, and with it for every other trial.
+  const std::int64_t allocations = emulation::allocations_on_device();
+  for (const auto& round : rounds) round->observe_in(*posterior);
+  EXPECT_EQ(emulation::allocations_on_device(), allocations);
+#endif
+  EXPECT_EQ(posterior->bytes(), bytes);
+}
+
+// What planning expects against what is allocated.
+TEST_P(InducingPosteriorKernelTest, TakesTheMemoryThatIsPlanned) {
+  if (static_cast<int>(GetParam()) != 0) GTEST_SKIP() << kOneOrder;
+  constexpr std::int64_t kMostPairs = 20;
+  for (const std::int64_t budget : {1, 50}) {
+    for (const std::int64_t rounds : {1, 20}) {
+      const auto posterior = after_rounds(budget, rounds);
+      const PosteriorLoad load{inducing_shape(), PosteriorHome::kDevice, posterior->pairs(), kInducingDocs,
+                               kMostPairs};
+      const PosteriorBytes planned = inducing_bytes(load, budget);
+      EXPECT_LE(static_cast<double>(posterior->bytes()), planned.all()) << budget << " " << rounds;
+      const auto members = static_cast<double>(std::min(posterior->pairs(), budget));
+      EXPECT_GE(static_cast<double>(posterior->bytes()), 3.0 * members * members * sizeof(double));
+    }
+  }
+}
+
+TEST_P(InducingPosteriorKernelTest, PairsThatAreNotFiniteAreReported) {
+  const auto posterior = after_rounds(40, 5);
+  Round query(5);
+  DeviceArray<float> broken(std::span<const float>(
+      std::vector<float>(kInducingDocs * inducing_shape().factors(), std::nanf(""))));
+  DeviceArray<double> m(kInducingDocs * kInducingDocs);
+  const auto pairs = on_device(std::vector<PreferencePair>{{0, 1}});
+  const device::FactorRows rows{broken.data(), kInducingDocs, inducing_shape().factors()};
+  posterior->gram(nullptr, rows, m.data());
+  posterior->observe(nullptr, rows, m.data(), pairs.data(), 1);
+  EXPECT_EQ(status_of(*posterior).failed, 1);
+  // What the host does next: it rebuilds, and gives up if that does not help.
+  query.width_sq_by(*posterior);
+  posterior->rebuild(nullptr);
+  EXPECT_EQ(status_of(*posterior).failed, 1);
+}
+
+OLRANK_KERNEL_TESTS(InducingPosteriorKernelTest);
+
+}  // namespace
+}  // namespace olrank

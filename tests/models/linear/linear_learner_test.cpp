@@ -1,0 +1,258 @@
+#include "models/linear/linear_learner.h"
+
+#include <gtest/gtest.h>
+
+#include <Eigen/Dense>
+#include <cmath>
+#include <memory>
+
+#include "core/random/rng_stream.h"
+#include "tests/support/chi_square.h"
+
+namespace olrank {
+namespace {
+
+constexpr std::int64_t kValues = 9;
+constexpr std::int64_t kWorldDocs = 400;
+constexpr double kPrior = 0.5;
+
+/// Documents with uniform features, and pairs of them whose winner a hidden direction and noise decide.
+struct Preferences {
+  RngStream coins;
+  std::vector<float> values;
+  Eigen::VectorXd hidden = Eigen::VectorXd::Zero(kValues);
+  std::vector<Eigen::VectorXd> seen;  // x_winner − x_loser
+
+  explicit Preferences(std::uint32_t number)
+      : coins(make_key({.seed = 92, .purpose = Purpose::kProbe}), number) {
+    coins.unit_vector({hidden.data(), kValues});
+    for (std::int64_t at = 0; at < kWorldDocs * kValues; ++at)
+      values.push_back(static_cast<float>(coins.uniform() - 0.5));
+  }
+  Eigen::VectorXd doc(std::int32_t number) const {
+    return Eigen::Map<const Eigen::VectorXf>(values.data() + number * kValues, kValues).cast<double>();
+  }
+  std::vector<PreferencePair> next(int pairs) {
+    std::vector<PreferencePair> made;
+    for (int pair = 0; pair < pairs; ++pair) {
+      const auto one = static_cast<std::int32_t>(coins.index(kWorldDocs));
+      const auto other = static_cast<std::int32_t>((one + 1 + coins.index(kWorldDocs - 1)) % kWorldDocs);
+      const double z = 8.0 * hidden.dot(doc(one) - doc(other));
+      const bool wins = coins.uniform() < 1.0 / (1.0 + std::exp(-z));
+      made.push_back(wins ? PreferencePair{one, other} : PreferencePair{other, one});
+      seen.push_back(doc(made.back().winner) - doc(made.back().loser));
+    }
+    return made;
+  }
+  Feedback feedback(std::uint32_t round) const {
+    return {round, {0, 0, {values.data(), kWorldDocs, kValues}}, {}, {}};
+  }
+};
+
+/// Of the newest `kept` pairs, pair by pair.
+Eigen::VectorXd gradient_at(const Preferences& world, std::size_t kept, const Eigen::VectorXd& theta) {
+  Eigen::VectorXd gradient = kPrior * theta;
+  for (std::size_t at = world.seen.size() - std::min(kept, world.seen.size()); at < world.seen.size(); ++at)
+    gradient -= world.seen[at] / (1.0 + std::exp(world.seen[at].dot(theta)));
+  return gradient;
+}
+
+Eigen::VectorXd optimum(const Preferences& world, std::size_t kept) {
+  Eigen::VectorXd theta = Eigen::VectorXd::Zero(kValues);
+  for (int step = 0; step < 30; ++step) {
+    Eigen::MatrixXd hessian = kPrior * Eigen::MatrixXd::Identity(kValues, kValues);
+    for (std::size_t at = world.seen.size() - std::min(kept, world.seen.size()); at < world.seen.size();
+         ++at) {
+      const double p = 1.0 / (1.0 + std::exp(-world.seen[at].dot(theta)));
+      hessian += p * (1.0 - p) * world.seen[at] * world.seen[at].transpose();
+    }
+    theta -= hessian.ldlt().solve(gradient_at(world, kept, theta));
+  }
+  return theta;
+}
+
+RankerSettings growth_settings() {
+  RankerSettings settings = RankerSettings::defaults(RankerKind::kPairRank, ProtocolName::kPaper);
+  settings.posterior.lambda = kPrior;
+  settings.trainer.retrain = Retrain::kGrowth;
+  settings.trainer.stop_gradient_norm = 1e-9;
+  settings.trainer.replay = 32;
+  return settings;
+}
+
+LinearLearner make_learner(const RankerSettings& settings, const std::optional<EnsembleSpec>& ensemble = {},
+                           std::uint64_t seed = 1) {
+  return LinearLearner(kValues, settings, TrialKeys::of(seed, 1, "test"), ensemble);
+}
+
+Eigen::VectorXd theta_of(const LinearLearner& learner, std::size_t member = 0) {
+  const std::vector<float>& theta = learner.thetas()[member];
+  return Eigen::Map<const Eigen::VectorXf>(theta.data(), std::ssize(theta)).cast<double>();
+}
+
+void play(LinearLearner& learner, ExecutionContext& context, Preferences& world, std::uint32_t round,
+          int pairs = 3) {
+  learner.observe(world.feedback(round), world.next(pairs));
+  learner.train(context, round);
+}
+
+TEST(LinearLearnerTest, StaysAtTheOptimumBetweenTrainingsOnTheHistory) {
+  ExecutionContext context;
+  for (const std::int64_t limit : {0, 300}) {
+    SCOPED_TRACE(limit);
+    RankerSettings settings = growth_settings();
+    settings.trainer.history_limit = limit;
+    settings.trainer.retrain_growth = 0.2;
+    LinearLearner learner = make_learner(settings);
+    settings.trainer.replay_steps = 0;
+    LinearLearner waiting = make_learner(settings);
+    Preferences world(0);
+    Preferences same(0);
+    const std::size_t kept = limit > 0 ? static_cast<std::size_t>(limit) : 1000000;
+    std::int64_t trained_at = 0;
+    int trainings = 0;
+    int waits = 0;
+    double error = 0.0;
+    double left_behind = 0.0;
+    for (std::uint32_t round = 1; round <= 250; ++round) {
+      const Eigen::VectorXd before = theta_of(waiting);
+      play(learner, context, world, round);
+      play(waiting, context, same, round);
+      // Nearly all pairs are distinct, so that the history grows by a fifth with as many pairs.
+      const bool whole = (theta_of(waiting) - before).norm() > 0.0;
+      const auto observed = std::ssize(world.seen);
+      const Eigen::VectorXd best = optimum(world, kept);
+      if (observed < 200) {
+        ASSERT_TRUE(whole);
+      }
+      if (whole) {
+        ASSERT_TRUE((theta_of(waiting) - best).norm() <= 1e-5);
+        ASSERT_TRUE((theta_of(learner) - best).norm() <= 1e-5);
+        if (observed >= 200) {
+          const std::int64_t held = limit > 0 ? std::min(limit, trained_at) : trained_at;
+          ASSERT_GE(static_cast<double>(observed - trained_at), 0.19 * static_cast<double>(held));
+          ++trainings;
+        }
+        trained_at = observed;
+      } else {
+        ++waits;
+        error += (theta_of(learner) - best).norm() / best.norm();
+        left_behind += (theta_of(waiting) - best).norm() / best.norm();
+      }
+    }
+    EXPECT_GE(trainings, 5);
+    EXPECT_LE(trainings, 15);
+    EXPECT_GT(waits, 150);
+    // The error is of third order in what the optimum moves.
+    EXPECT_LE(error, 0.1 * left_behind) << error << ", " << left_behind;
+    EXPECT_GT(left_behind, 0.01 * waits);
+  }
+}
+
+TEST(LinearLearnerTest, MembersWithoutNoiseAreTheSingleModel) {
+  ExecutionContext context;
+  LinearLearner single = make_learner(growth_settings());
+  LinearLearner ensemble = make_learner(growth_settings(), EnsembleSpec{2, 0.0});
+  Preferences world(1);
+  Preferences same(1);
+  for (std::uint32_t round = 1; round <= 150; ++round) {
+    play(single, context, world, round);
+    play(ensemble, context, same, round);
+    for (const std::size_t member : {0, 1})
+      ASSERT_TRUE((theta_of(ensemble, member) - theta_of(single)).norm() == 0.0) << round;
+  }
+}
+
+// Between two trainings on the history, as after one, the gradient over unperturbed labels is Σ_s γ_s x_s,
+// normal with covariance ν² Σ_s x_s x_sᵀ; each pair has its own draw, and each member.
+TEST(LinearLearnerTest, NewPairsOfMembersHaveTheirOwnNoise) {
+  ExecutionContext context;
+  RankerSettings settings = growth_settings();
+  settings.trainer.retrain_growth = 1.0;
+  constexpr double kVariance = 0.01;
+  double squares[2] = {0.0, 0.0};
+  double between = 0.0;
+  double freedom = 0.0;
+  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+    LinearLearner learner = make_learner(settings, EnsembleSpec{2, kVariance}, seed);
+    Preferences world(2);
+    for (std::uint32_t round = 1; round <= 9; ++round) play(learner, context, world, round, 25);
+    for (std::uint32_t round = 10; round <= 16; ++round) play(learner, context, world, round, 25);
+    Eigen::MatrixXd gram = Eigen::MatrixXd::Zero(kValues, kValues);
+    for (const Eigen::VectorXd& x : world.seen) gram += kVariance * x * x.transpose();
+    const Eigen::LLT<Eigen::MatrixXd> root(gram);
+    Eigen::VectorXd whitened[2];
+    for (const std::size_t member : {0, 1}) {
+      whitened[member] =
+          root.matrixL().solve(gradient_at(world, world.seen.size(), theta_of(learner, member)));
+      squares[member] += whitened[member].squaredNorm();
+    }
+    between += whitened[0].dot(whitened[1]);
+    freedom += static_cast<double>(kValues);
+  }
+  // As in tests/trials/linear_trace_test.cpp.
+  for (const double square : squares) {
+    EXPECT_TRUE(square <= chi_square_bound(freedom, kTail)) << square << ", " << freedom;
+    EXPECT_TRUE(square >= chi_square_lower_bound(freedom, kTail)) << square << ", " << freedom;
+  }
+  EXPECT_TRUE(std::fabs(between) <= 7.0 * std::sqrt(freedom)) << between;
+}
+
+TEST(LinearLearnerTest, EnsemblesTrainWithoutPairsUnlessOnASchedule) {
+  ExecutionContext context;
+  RankerSettings settings = growth_settings();
+  for (const Retrain retrain : {Retrain::kEveryRound, Retrain::kGrowth}) {
+    settings.trainer.retrain = retrain;
+    const bool every_round = retrain == Retrain::kEveryRound;
+    LinearLearner single = make_learner(settings);
+    LinearLearner ensemble = make_learner(settings, EnsembleSpec{2, 0.1});
+    EXPECT_FALSE(ensemble.trains_without_pairs());  // there is nothing yet
+    Preferences world(3);
+    Preferences same(3);
+    play(single, context, world, 1);
+    play(ensemble, context, same, 1);
+    EXPECT_FALSE(single.trains_without_pairs());
+    EXPECT_EQ(ensemble.trains_without_pairs(), every_round);
+    const Eigen::VectorXd before = theta_of(ensemble);
+    ensemble.train(context, 2);
+    EXPECT_GT((theta_of(ensemble) - before).norm(), 1e-3);
+  }
+}
+
+std::string bytes_of(const LinearLearner& learner) {
+  StateWriter state;
+  learner.save(state);
+  learner.save_figures(state);
+  return state.bytes();
+}
+
+TEST(LinearLearnerTest, ResumesBetweenTrainingsWithTheSameBits) {
+  ExecutionContext context;
+  for (const bool is_ensemble : {false, true}) {
+    for (const std::int64_t limit : {0, 210}) {
+      RankerSettings settings = growth_settings();
+      settings.trainer.history_limit = limit;
+      const std::optional<EnsembleSpec> ensemble =
+          is_ensemble ? std::optional(EnsembleSpec{2, 0.1}) : std::nullopt;
+      LinearLearner straight = make_learner(settings, ensemble);
+      Preferences world(4);
+      for (std::uint32_t round = 1; round <= 90; ++round) play(straight, context, world, round);
+      LinearLearner resumed = make_learner(settings, ensemble);
+      const std::string saved = bytes_of(straight);
+      StateReader reader(saved, "test");
+      resumed.load(reader);
+      resumed.load_figures(reader);
+      reader.require_end();
+      Preferences same = world;
+      for (std::uint32_t round = 91; round <= 130; ++round) {
+        ASSERT_EQ(bytes_of(resumed), bytes_of(straight)) << round;
+        play(straight, context, world, round);
+        play(resumed, context, same, round);
+      }
+      EXPECT_NE(bytes_of(straight), saved);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace olrank

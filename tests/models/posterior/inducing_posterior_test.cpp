@@ -1,0 +1,420 @@
+#include "models/posterior/inducing_posterior.h"
+
+#include <gtest/gtest.h>
+
+#include <Eigen/Dense>
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/error.h"
+#include "tests/core/ops/network_fixture.h"
+
+namespace olrank {
+namespace {
+
+// 64 bits of mantissa, so that what differs is the posterior's rounding.
+using Wide = Eigen::Matrix<long double, Eigen::Dynamic, Eigen::Dynamic>;
+
+constexpr std::int64_t kDocs = 14;
+
+struct Round {
+  std::vector<float> factors;
+  std::vector<PreferencePair> pairs;
+};
+
+/// Rounds of a made-up trial: documents of a query at parameters that move, and pairs among them.
+class Rounds {
+ public:
+  Rounds(const NetworkShape& shape, std::uint64_t seed)
+      : shape_(shape), seed_(seed), theta_(random_theta(shape, seed)) {}
+
+  std::vector<float> docs(std::int64_t count, std::uint64_t seed) {
+    std::vector<float> features(count * shape_.inputs);
+    RngStream draws(test_key(seed_ + seed), 3);
+    for (float& value : features) value = static_cast<float>(draws.uniform());
+    std::vector<float> factors(count * shape_.factors());
+    tangent_factors(context_, shape_, theta_, matrix_of(features, shape_.inputs), factors);
+    return factors;
+  }
+
+  Round next(std::int64_t pairs) {
+    ++rounds_;
+    const std::vector<float> step = random_numbers(shape_.parameters(), seed_ + 1000 + rounds_, 0.01);
+    for (std::size_t k = 0; k < theta_.size(); ++k) theta_[k] += step[k];
+    Round round{docs(kDocs, 5000 + rounds_), {}};
+    RngStream draws(test_key(seed_), static_cast<std::uint32_t>(rounds_));
+    for (std::int64_t pair = 0; pair < pairs; ++pair) {
+      const auto winner = static_cast<std::int32_t>(draws.index(kDocs));
+      const auto loser = static_cast<std::int32_t>((winner + 1 + draws.index(kDocs - 1)) % kDocs);
+      round.pairs.push_back({winner, loser});
+    }
+    return round;
+  }
+
+ private:
+  NetworkShape shape_;
+  std::uint64_t seed_;
+  std::uint64_t rounds_ = 0;
+  ExecutionContext context_;
+  std::vector<float> theta_;
+};
+
+PosteriorSpec spec_of(const NetworkShape& shape, std::int64_t budget, double lambda = 1.0) {
+  PosteriorSpec spec;
+  spec.shape = shape;
+  spec.covariance = Covariance::kInducing;
+  spec.budget = budget;
+  spec.lambda = lambda;
+  spec.scale = 0.1;
+  return spec;
+}
+
+std::vector<double> widths_of(Posterior& posterior, ExecutionContext& context, const NetworkShape& shape,
+                              const std::vector<float>& docs) {
+  const TangentFactors view = view_of(shape, docs);
+  std::vector<double> width_sq(view.docs * view.docs, -1.0);
+  posterior.width_sq(context, view, width_sq);
+  return width_sq;
+}
+
+void observe(Posterior& posterior, ExecutionContext& context, const NetworkShape& shape,
+             const Round& round) {
+  posterior.observe(context, view_of(shape, round.factors), round.pairs);
+}
+
+/// Gradients written out, and the definition: every observed gradient's part in the span of the
+/// dictionary's.
+class SlowInducing {
+ public:
+  explicit SlowInducing(const PosteriorSpec& spec) : spec_(spec), gradients_(0, spec.shape.parameters()) {}
+
+  void observe(const Round& round) {
+    const Eigen::MatrixXd g = slow_gradients(spec_.shape, view_of(spec_.shape, round.factors));
+    for (const PreferencePair& pair : round.pairs) {
+      gradients_.conservativeResize(gradients_.rows() + 1, Eigen::NoChange);
+      gradients_.row(gradients_.rows() - 1) = (g.row(pair.winner) - g.row(pair.loser)).cast<long double>() *
+                                              std::sqrt(static_cast<long double>(spec_.scale));
+    }
+  }
+
+  /// The dictionary's pairs by number, then w² and log det.
+  void use(std::span<const std::int64_t> numbers) {
+    Wide z(std::ssize(numbers), gradients_.cols());
+    for (std::int64_t i = 0; i < std::ssize(numbers); ++i) z.row(i) = gradients_.row(numbers[i]);
+    const Eigen::HouseholderQR<Wide> qr(z.transpose());
+    basis_ = qr.householderQ() * Wide::Identity(z.cols(), z.rows());
+    const Wide coordinates = gradients_ * basis_;
+    b_ = coordinates.transpose() * coordinates;
+    b_.diagonal().array() += static_cast<long double>(spec_.lambda);
+  }
+  Eigen::MatrixXd width_sq(const std::vector<float>& docs) const {
+    const Wide g = slow_gradients(spec_.shape, view_of(spec_.shape, docs)).cast<long double>() *
+                   std::sqrt(static_cast<long double>(spec_.scale));
+    const Eigen::LLT<Wide> factor(b_);
+    Eigen::MatrixXd result(g.rows(), g.rows());
+    for (std::int64_t i = 0; i < g.rows(); ++i) {
+      for (std::int64_t j = 0; j < g.rows(); ++j) {
+        const Wide difference = (g.row(i) - g.row(j)).transpose();
+        const Wide inside = basis_.transpose() * difference;
+        const Wide outside = difference - basis_ * inside;
+        result(i, j) = static_cast<double>(outside.squaredNorm() / static_cast<long double>(spec_.lambda) +
+                                           factor.matrixL().solve(inside).squaredNorm());
+      }
+    }
+    return result;
+  }
+  double log_det() const {
+    const Eigen::LLT<Wide> factor(b_);
+    const Wide l = factor.matrixL();
+    long double sum = 0.0L;
+    for (std::int64_t k = 0; k < l.rows(); ++k)
+      sum += 2.0L * std::log(l(k, k)) - std::log(static_cast<long double>(spec_.lambda));
+    return static_cast<double>(sum);
+  }
+
+ private:
+  PosteriorSpec spec_;
+  Wide gradients_;
+  Wide basis_;
+  Wide b_;
+};
+
+double largest_error(const std::vector<double>& actual, const Eigen::MatrixXd& expected) {
+  double worst = 0.0;
+  for (std::int64_t i = 0; i < expected.rows(); ++i) {
+    for (std::int64_t j = 0; j < expected.cols(); ++j) {
+      const double value = actual[i * expected.cols() + j];
+      const double error = i == j ? std::abs(value) : std::abs(value - expected(i, j)) / expected(i, j);
+      if (!(error <= worst)) worst = error;  // keeps a NaN
+    }
+  }
+  return worst;
+}
+
+double largest_error(const std::vector<double>& actual, const std::vector<double>& expected) {
+  double worst = 0.0;
+  for (std::size_t k = 0; k < actual.size(); ++k) {
+    const double error =
+        expected[k] == 0.0 ? std::abs(actual[k]) : std::abs(actual[k] - expected[k]) / expected[k];
+    if (!(error <= worst)) worst = error;
+  }
+  return worst;
+}
+
+std::unique_ptr<Posterior> exact(PosteriorSpec spec) {
+  spec.covariance = Covariance::kFull;
+  spec.form = CovarianceForm::kDual;
+  return make_posterior(spec);
+}
+
+// Digits go where C is ill conditioned, in proportion to it: 2e-16 times at most 1e4 here.
+TEST(InducingPosteriorTest, IsExactWhileEveryPairIsInTheDictionary) {
+  for (const double lambda : {10.0, 0.1}) {
+    const NetworkShape shape = standard_shape(20, 16, 2);
+    const PosteriorSpec spec = spec_of(shape, 320, lambda);
+    ExecutionContext context(2);
+    Rounds rounds(shape, 31);
+    InducingPosterior posterior(spec);
+    const auto full = exact(spec);
+    std::int64_t number = 0;
+    while (posterior.pairs() < 320) {
+      const Round round = rounds.next(1 + number++ % 7);
+      observe(posterior, context, shape, round);
+      observe(*full, context, shape, round);
+      if (number % 8 != 0 && posterior.pairs() < 300) continue;
+      const std::vector<float> docs = rounds.docs(9, 100 + number);
+      const double error =
+          largest_error(widths_of(posterior, context, shape, docs), widths_of(*full, context, shape, docs));
+      EXPECT_TRUE(error <= 1e-9) << posterior.pairs() << " pairs, lambda " << lambda << ": " << error;
+      EXPECT_NEAR(posterior.log_det(), full->log_det(), 1e-9 * (1.0 + full->log_det()));
+      EXPECT_TRUE(posterior.drift(context) <= 1e-9) << posterior.drift(context);
+      // A few pairs of a round are sums of others.
+      EXPECT_GE(posterior.members(), std::min<std::int64_t>(posterior.pairs(), 320) * 9 / 10);
+    }
+  }
+}
+
+TEST(InducingPosteriorTest, ProjectsEveryPairOnTheDictionary) {
+  const NetworkShape shape = ntk_shape(14, 12, 3);
+  const PosteriorSpec spec = spec_of(shape, 60);
+  ExecutionContext context;
+  Rounds rounds(shape, 41);
+  InducingPosterior posterior(spec);
+  SlowInducing slow(spec);
+  std::vector<std::int64_t> before;
+  int changes = 0;
+  // 240 pairs stay in the window of two budgets and its slack, so that all are projected exactly.
+  for (int number = 0; posterior.pairs() < 240; ++number) {
+    const Round round = rounds.next(1 + number % 5);
+    slow.observe(round);
+    observe(posterior, context, shape, round);
+    if (posterior.pairs() <= 60 || number % 6 != 0) continue;
+    ASSERT_EQ(posterior.members(), 60);
+    if (!std::equal(before.begin(), before.end(), posterior.numbers().begin())) ++changes;
+    before.assign(posterior.numbers().begin(), posterior.numbers().end());
+    slow.use(posterior.numbers());
+    const std::vector<float> docs = rounds.docs(9, 100 + number);
+    const double error = largest_error(widths_of(posterior, context, shape, docs), slow.width_sq(docs));
+    EXPECT_TRUE(error <= 1e-9) << posterior.pairs() << " pairs: " << error;
+    EXPECT_NEAR(posterior.log_det(), slow.log_det(), 1e-9 * (1.0 + slow.log_det()));
+    EXPECT_TRUE(posterior.drift(context) <= 1e-9) << posterior.drift(context);
+  }
+  EXPECT_GE(changes, 3);
+  // A uniform sample of all pairs, whose mean number is 120 with a standard error of 8.
+  double mean = 0.0;
+  for (const std::int64_t pair : posterior.numbers()) mean += static_cast<double>(pair) / 60.0;
+  EXPECT_NEAR(mean, 120.0, 32.0);
+}
+
+// No direction is lost that the dictionary spans, so a dictionary of the whole space stays exact after the
+// factors of most pairs are gone; and with fewer than `budget` distinct pairs all others have no rank.
+TEST(InducingPosteriorTest, StaysExactWhereTheDictionarySpansEverything) {
+  const NetworkShape small = ntk_shape(3, 4, 2);  // p = 16
+  const PosteriorSpec spec = spec_of(small, 40);
+  ExecutionContext context;
+  Rounds rounds(small, 51);
+  InducingPosterior posterior(spec);
+  const auto full = exact(spec);
+  for (int number = 0; number < 160; ++number) {
+    const Round round = rounds.next(4);
+    observe(posterior, context, small, round);
+    observe(*full, context, small, round);
+    if (number % 20 != 19) continue;
+    const std::vector<float> docs = rounds.docs(9, 100 + number);
+    const double error =
+        largest_error(widths_of(posterior, context, small, docs), widths_of(*full, context, small, docs));
+    EXPECT_TRUE(error <= 1e-7) << posterior.pairs() << " pairs: " << error;
+  }
+  EXPECT_LE(posterior.members(), 16);
+}
+
+TEST(InducingPosteriorTest, TakesRepeatedPairs) {
+  const NetworkShape shape = standard_shape(10, 8, 2);
+  const PosteriorSpec spec = spec_of(shape, 30);
+  ExecutionContext context;
+  Rounds rounds(shape, 61);
+  std::vector<Round> some;
+  for (int number = 0; number < 5; ++number) some.push_back(rounds.next(4));
+  InducingPosterior posterior(spec);
+  const auto full = exact(spec);
+  for (int number = 0; number < 100; ++number) {
+    observe(posterior, context, shape, some[number % 5]);
+    observe(*full, context, shape, some[number % 5]);
+  }
+  EXPECT_LE(posterior.members(), 20);
+  const std::vector<float> docs = rounds.docs(9, 200);
+  const double error =
+      largest_error(widths_of(posterior, context, shape, docs), widths_of(*full, context, shape, docs));
+  EXPECT_TRUE(error <= 1e-9) << error;
+  EXPECT_EQ(posterior.negative_widths(), 0);
+}
+
+TEST(InducingPosteriorTest, StaysNearExactWidthsInFlatMemory) {
+  const NetworkShape shape = ntk_shape(20, 16, 2);
+  const PosteriorSpec spec = spec_of(shape, 200, 10.0);
+  ExecutionContext context(2);
+  Rounds rounds(shape, 71);
+  InducingPosterior posterior(spec);
+  const auto full = exact(spec);
+  std::int64_t most_bytes = 0;
+  for (int number = 0; posterior.pairs() < 3000; ++number) {
+    const Round round = rounds.next(10);
+    observe(posterior, context, shape, round);
+    observe(*full, context, shape, round);
+    if (posterior.pairs() == 1000) most_bytes = posterior.bytes();
+    if (posterior.pairs() > 1000) {
+      EXPECT_LE(posterior.bytes(), most_bytes * 11 / 10);
+    }
+  }
+  const std::vector<float> docs = rounds.docs(20, 300);
+  const std::vector<double> own = widths_of(posterior, context, shape, docs);
+  const std::vector<double> expected = widths_of(*full, context, shape, docs);
+  std::vector<double> ratios;
+  for (std::size_t k = 0; k < own.size(); ++k) {
+    if (expected[k] > 0.0) ratios.push_back(std::sqrt(own[k] / expected[k]));
+  }
+  std::sort(ratios.begin(), ratios.end());
+  EXPECT_GE(ratios[ratios.size() / 10], 0.98);
+  EXPECT_LE(ratios[ratios.size() * 9 / 10], 1.4);
+  EXPECT_LE(posterior.log_det(), full->log_det());
+  EXPECT_TRUE(posterior.drift(context) <= 1e-8) << posterior.drift(context);
+}
+
+/// Widths, information and drift of rounds `first` to `last`.
+std::vector<std::vector<double>> trajectory(Posterior& posterior, ExecutionContext& context,
+                                            const NetworkShape& shape, int first, int last) {
+  Rounds rounds(shape, 81);
+  std::vector<std::vector<double>> results;
+  for (int number = 0; number < last; ++number) {
+    const Round round = rounds.next(6);
+    if (number < first) continue;
+    results.push_back(widths_of(posterior, context, shape, round.factors));
+    observe(posterior, context, shape, round);
+    results.push_back(
+        {posterior.log_det(), posterior.drift(context), static_cast<double>(posterior.bytes())});
+  }
+  return results;
+}
+
+TEST(InducingPosteriorTest, GivesTheSameBitsOnAnyNumberOfThreads) {
+  const NetworkShape shape = ntk_shape(12, 10, 3);
+  std::vector<std::vector<std::vector<double>>> results;
+  for (const int threads : {1, 2, 4}) {
+    ExecutionContext context(threads);
+    InducingPosterior posterior(spec_of(shape, 50));
+    results.push_back(trajectory(posterior, context, shape, 0, 70));
+  }
+  EXPECT_EQ(results[1], results[0]);
+  EXPECT_EQ(results[2], results[0]);
+}
+
+TEST(InducingPosteriorTest, ContinuesToTheSameBitsAfterLoading) {
+  const NetworkShape shape = ntk_shape(12, 10, 3);
+  for (const int stop : {0, 5, 22, 30, 65}) {
+    ExecutionContext context;
+    InducingPosterior whole(spec_of(shape, 50));
+    trajectory(whole, context, shape, 0, stop);
+    StateWriter state;
+    whole.save(state);
+    InducingPosterior loaded(spec_of(shape, 50));
+    StateReader reader(state.bytes(), "state");
+    loaded.load(reader);
+    reader.require_end();
+    EXPECT_EQ(loaded.pairs(), whole.pairs());
+    EXPECT_EQ(loaded.bytes(), whole.bytes()) << "curves report them";
+    EXPECT_EQ(trajectory(loaded, context, shape, stop, stop + 25),
+              trajectory(whole, context, shape, stop, stop + 25));
+    StateWriter again;
+    whole.save(again);
+    StateWriter of_loaded;
+    loaded.save(of_loaded);
+    EXPECT_TRUE(again.bytes() == of_loaded.bytes());
+  }
+}
+
+TEST(InducingPosteriorTest, RefusesStatesThatDoNotFit) {
+  const NetworkShape shape = ntk_shape(12, 10, 3);
+  ExecutionContext context;
+  InducingPosterior posterior(spec_of(shape, 50));
+  trajectory(posterior, context, shape, 0, 30);
+  StateWriter state;
+  posterior.save(state);
+  InducingPosterior smaller(spec_of(shape, 20));
+  StateReader reader(state.bytes(), "state");
+  EXPECT_THROW(smaller.load(reader), IoError);
+  const auto full = exact(spec_of(shape, 50));
+  StateReader again(state.bytes(), "state");
+  EXPECT_THROW(full->load(again), IoError);
+  InducingPosterior other_shape(spec_of(ntk_shape(11, 10, 3), 50));
+  StateReader third(state.bytes(), "state");
+  EXPECT_THROW(other_shape.load(third), IoError);
+}
+
+TEST(InducingPosteriorTest, FrozenCopiesKeepTheirWidths) {
+  const NetworkShape shape = ntk_shape(12, 10, 3);
+  ExecutionContext context;
+  InducingPosterior posterior(spec_of(shape, 50));
+  Rounds rounds(shape, 91);
+  const std::vector<float> docs = rounds.docs(9, 100);
+  std::vector<std::shared_ptr<const Posterior>> frozen;
+  std::vector<std::vector<double>> expected;
+  for (int number = 0; number < 60; ++number) {
+    frozen.push_back(posterior.freeze());
+    expected.push_back(widths_of(posterior, context, shape, docs));
+    observe(posterior, context, shape, rounds.next(5));
+  }
+  std::vector<double> width_sq(81);
+  for (std::size_t k = 0; k < frozen.size(); ++k) {
+    frozen[k]->widths(context, view_of(shape, docs), width_sq);
+    EXPECT_EQ(width_sq, expected[k]);
+    EXPECT_EQ(frozen[k]->pairs(), 5 * static_cast<std::int64_t>(k));
+  }
+}
+
+TEST(InducingPosteriorTest, ObservingThatFailsChangesNothing) {
+  const NetworkShape shape = ntk_shape(12, 10, 3);
+  ExecutionContext context;
+  InducingPosterior posterior(spec_of(shape, 50));
+  trajectory(posterior, context, shape, 0, 30);
+  StateWriter before;
+  posterior.save(before);
+  Rounds rounds(shape, 99);
+  Round bad = rounds.next(5);
+  bad.factors[3] = 1e30F;
+  EXPECT_THROW(observe(posterior, context, shape, bad), NumericError);
+  StateWriter after;
+  posterior.save(after);
+  EXPECT_TRUE(before.bytes() == after.bytes());
+
+  PosteriorSpec tight = spec_of(shape, 50);
+  tight.memory = 1000;
+  InducingPosterior small(tight);
+  EXPECT_THROW(observe(small, context, shape, rounds.next(5)), Error);
+  EXPECT_EQ(small.pairs(), 0);
+}
+
+}  // namespace
+}  // namespace olrank

@@ -76,6 +76,7 @@ double batch_bytes(const RankerSettings& settings, const NetworkShape& shape, do
 struct CovarianceBytes {
   double dual = 0.0;
   double primal = 0.0;
+  double inducing = 0.0;
   double diagonal = 0.0;
 
   double best_full() const { return std::min(dual, primal); }
@@ -90,7 +91,7 @@ struct CovarianceBytes {
       case Covariance::kDiagonal:
         return diagonal;
       case Covariance::kInducing:
-        break;
+        return inducing;
       case Covariance::kUnitBlocks:
       case Covariance::kLastLayer:
         break;
@@ -119,6 +120,7 @@ RankerPlan plan_confident_network(const RankerSettings& settings, const RankerLo
   CovarianceBytes bytes;
   bytes.dual = dual_bytes(posterior).all();
   bytes.primal = primal_bytes(posterior).all();
+  bytes.inducing = inducing_bytes(posterior, settings.posterior.budget).all();
   bytes.diagonal = 2.0 * p * kDouble;
   const double observed = history_pairs(settings, load);
   double others = parameter_bytes(shape) + history_bytes(shape, load, observed) +
@@ -128,6 +130,7 @@ RankerPlan plan_confident_network(const RankerSettings& settings, const RankerLo
   if (settings.posterior.covariance == Covariance::kNone) return plan;
   plan.forms = {{"form = \"dual\"", whole_bytes(others + bytes.dual)},
                 {"form = \"primal\"", whole_bytes(others + bytes.primal)},
+                {"covariance = \"inducing\"", whole_bytes(others + bytes.inducing)},
                 {"covariance = \"diagonal\"", whole_bytes(others + bytes.diagonal)}};
   return plan;
 }

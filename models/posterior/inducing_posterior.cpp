@@ -42,14 +42,12 @@ std::vector<PreferencePair> pairs_in_order(std::int64_t first, std::int64_t coun
 InducingPosterior::InducingPosterior(const PosteriorSpec& spec)
     : spec_(spec),
       memory_(spec.memory > 0 ? spec.memory : available_memory()),
-      policy_(spec.budget),
       monitor_(spec.checks),
       state_(spec) {}
 
 InducingPosterior::InducingPosterior(const InducingPosterior& other)
     : spec_(other.spec_),
       memory_(other.memory_),
-      policy_(other.policy_),
       monitor_(other.monitor_),
       state_(other.state_),
       negative_widths_(other.negative_widths_) {}
@@ -90,12 +88,12 @@ void InducingPosterior::find_latest(ExecutionContext& context, TangentFactors do
   latest_.m.resize(docs.docs * docs.docs);
   find_gram(context, docs, latest_.kappa.data(), latest_.y.data(), latest_.m.data());
   latest_.factors.assign(docs.values, docs.values + docs.docs * spec_.shape.factors());
-  latest_.pairs = state_.pairs;
+  latest_.pairs = state_.roll.pairs();
 }
 
 bool InducingPosterior::is_latest(TangentFactors docs) const {
   const auto numbers = static_cast<std::size_t>(docs.docs * spec_.shape.factors());
-  return latest_.pairs == state_.pairs && latest_.factors.size() == numbers &&
+  return latest_.pairs == state_.roll.pairs() && latest_.factors.size() == numbers &&
          std::memcmp(latest_.factors.data(), docs.values, numbers * sizeof(float)) == 0;
 }
 
@@ -141,14 +139,14 @@ void InducingPosterior::go_back(State earlier) {
 }
 
 void InducingPosterior::require_room(std::int64_t docs, std::int64_t added) const {
-  const std::int64_t pairs = state_.pairs + added;
+  const std::int64_t pairs = state_.roll.pairs() + added;
   const PosteriorLoad load{.shape = spec_.shape, .pairs = pairs, .docs = docs, .added = added};
-  const double needed = inducing_bytes(load, policy_.budget()).all();
+  const double needed = inducing_bytes(load, spec_.budget).all();
   if (needed <= static_cast<double>(memory_)) return;
   throw Error(fmt::format(
       "The inducing covariance of {} pairs with a budget of {} needs {} of memory, and {} may be used: "
       "choose a smaller budget.",
-      pairs, policy_.budget(), readable_bytes(needed), readable_bytes(static_cast<double>(memory_))));
+      pairs, spec_.budget, readable_bytes(needed), readable_bytes(static_cast<double>(memory_))));
 }
 
 void InducingPosterior::take_in(ExecutionContext& context, TangentFactors docs,
@@ -161,7 +159,7 @@ void InducingPosterior::take_in(ExecutionContext& context, TangentFactors docs,
     }
     add_rows(context, docs, at_once);
     keep_up(context);
-    monitor_.add(std::ssize(at_once), state_.pairs);
+    monitor_.add(std::ssize(at_once), state_.roll.pairs());
     pairs = pairs.subspan(at_once.size());
   }
   if (!monitor_.is_due()) return;
@@ -218,10 +216,9 @@ void InducingPosterior::add_rows(ExecutionContext& context, TangentFactors docs,
   for (std::int64_t a = 0; a < k; ++a) {
     for (std::int64_t b = 0; b < a; ++b) residual[b * k + a] = residual[a * k + b];
   }
-  std::vector<bool> adds_nothing(k);
-  for (std::int64_t a = 0; a < k; ++a)
-    adds_nothing[a] = !DictionaryPolicy::is_new(residual[a * k + a], magnitudes[a]);
-  const Admission admission = state_.dictionary.add(policy_, docs, pairs, solved, magnitudes, residual);
+  const std::vector<double> before_admission = residual;
+  const Admission admission =
+      state_.dictionary.add(state_.roll.policy(), docs, pairs, solved, magnitudes, residual);
   const auto entered = std::ssize(admission.entered);
   const std::int64_t size = members();
   const auto z = scratch.take<double>(k * size);
@@ -256,84 +253,48 @@ void InducingPosterior::add_rows(ExecutionContext& context, TangentFactors docs,
   if (!std::isfinite(log_det)) throw NumericError("The pairs' gradients are not finite.");
   blas::solve_lower(Transpose::kNo, k, size, gram.data(), k, added.data(), size);
   state_.covariance.append(size, k, added.data(), z.data(), log_det);
-  for (const std::int64_t a : admission.entered) state_.numbers.push_back(state_.pairs + a);
-  for (std::int64_t a = 0; a < k; ++a)
-    state_.priorities.push_back(adds_nothing[a] ? -1.0 : DictionaryPolicy::priority(state_.pairs + a));
+  state_.roll.add(before_admission, magnitudes, admission);
   state_.window.append(docs, pairs);
-  state_.pairs += k;
   latest_.pairs = -1;
 }
 
 void InducingPosterior::keep_up(ExecutionContext& context) {
-  if (members() == policy_.budget()) {
-    std::int64_t waiting = 0;
-    const std::vector<std::int64_t> numbers = chosen(waiting);
-    if (policy_.replaces(waiting)) {
-      choose_again(context, numbers);
+  switch (state_.roll.upkeep()) {
+    case DictionaryUpkeep::kChoose:
+      choose_again(context);
       return;
-    }
+    case DictionaryUpkeep::kProject:
+      project_again(context);
+      return;
+    case DictionaryUpkeep::kNothing:
+      trim_window(context);
+      if (state_.covariance.room() == 0) state_.covariance.factorise(context, state_.dictionary);
   }
-  if (state_.pairs > members() && policy_.projects_again(state_.projected, members())) {
-    project_again(context);
-    return;
-  }
-  trim_window(context);
-  if (state_.covariance.room() == 0) state_.covariance.factorise(context, state_.dictionary);
 }
 
-std::vector<std::int64_t> InducingPosterior::chosen(std::int64_t& waiting) const {
-  std::vector<std::int64_t> candidates;
-  std::vector<double> priorities;
-  const std::int64_t first = first_of_window();
-  for (const std::int64_t number : state_.numbers) {
-    if (number >= first) break;
-    candidates.push_back(number);
-    priorities.push_back(DictionaryPolicy::priority(number));
-  }
-  for (std::int64_t pair = 0; pair < state_.window.pairs(); ++pair) {
-    if (state_.priorities[pair] < 0.0) continue;
-    candidates.push_back(first + pair);
-    priorities.push_back(state_.priorities[pair]);
-  }
-  std::vector<std::int64_t> numbers = policy_.choose(priorities);
-  waiting = 0;
-  for (std::int64_t& number : numbers) {
-    number = candidates[number];
-    if (!std::binary_search(state_.numbers.begin(), state_.numbers.end(), number)) ++waiting;
-  }
-  return numbers;
-}
-
-void InducingPosterior::choose_again(ExecutionContext& context, const std::vector<std::int64_t>& chosen) {
-  const std::int64_t first = first_of_window();
+void InducingPosterior::choose_again(ExecutionContext& context) {
+  const std::int64_t first = state_.roll.first_of_window();
+  const std::span<const std::int64_t> chosen = state_.roll.chosen();
+  const std::span<const std::int64_t> present = state_.roll.members();
   InducingDictionary next(spec_.shape, spec_.scale);
-  std::vector<std::int64_t> numbers;
+  state_.roll.begin_choice();
   for (std::size_t begin = 0; begin < chosen.size(); begin += DictionaryPolicy::kRows) {
-    const auto block = std::span(chosen).subspan(
-        begin, std::min(chosen.size() - begin, std::size_t{DictionaryPolicy::kRows}));
+    const auto block =
+        chosen.subspan(begin, std::min(chosen.size() - begin, std::size_t{DictionaryPolicy::kRows}));
     ObservedPairs pairs(spec_.shape);
     for (const std::int64_t number : block) {
       if (number >= first) {
         pairs.append(state_.window.all(), pairs_in_order(number - first, 1));
       } else {
-        const auto at = std::lower_bound(state_.numbers.begin(), state_.numbers.end(), number);
-        pairs.append(state_.dictionary.factors(), pairs_in_order(at - state_.numbers.begin(), 1));
+        const auto at = std::lower_bound(present.begin(), present.end(), number);
+        pairs.append(state_.dictionary.factors(), pairs_in_order(at - present.begin(), 1));
       }
     }
-    const Admission admission = next.add(context, policy_, pairs.all());
-    std::size_t entered = 0;
-    for (std::int64_t pair = 0; pair < std::ssize(block); ++pair) {
-      if (entered < admission.entered.size() && admission.entered[entered] == pair) {
-        numbers.push_back(block[pair]);
-        ++entered;
-      } else if (block[pair] >= first) {
-        state_.priorities[block[pair] - first] = -1.0;
-      }
-    }
+    state_.roll.add_choice(block, next.add(context, state_.roll.policy(), pairs.all()));
   }
+  state_.roll.end_choice();
   state_.left = moved(context, next);
   state_.dictionary = std::move(next);
-  state_.numbers = std::move(numbers);
   project_again(context);
 }
 
@@ -372,7 +333,7 @@ void InducingPosterior::project_again(ExecutionContext& context) {
   LowerTriangle t = state_.left.extended(members());
   add_projections(context, 0, state_.window.pairs(), t);
   state_.covariance.factorise(context, state_.dictionary, std::move(t));
-  state_.projected = members();
+  state_.roll.set_projected();
 }
 
 void InducingPosterior::add_projections(ExecutionContext& context, std::int64_t first, std::int64_t count,
@@ -389,19 +350,19 @@ void InducingPosterior::add_projections(ExecutionContext& context, std::int64_t 
 }
 
 void InducingPosterior::trim_window(ExecutionContext& context) {
-  if (state_.window.pairs() <= policy_.window() + policy_.slack()) return;
-  const std::int64_t leaving = state_.window.pairs() - policy_.window();
+  const std::int64_t leaving = state_.roll.leaving();
+  if (leaving == 0) return;
   LowerTriangle left = state_.left.extended(members());
   add_projections(context, 0, leaving, left);
   state_.left = std::move(left);
   ObservedPairs kept(spec_.shape);
-  kept.append(state_.window.all(), pairs_in_order(leaving, policy_.window()));
+  kept.append(state_.window.all(), pairs_in_order(leaving, state_.window.pairs() - leaving));
   state_.window = std::move(kept);
-  state_.priorities.erase(state_.priorities.begin(), state_.priorities.begin() + leaving);
+  state_.roll.trim(leaving);
 }
 
 void InducingPosterior::rebuild(ExecutionContext& context, std::string_view why) {
-  log_detail("The covariance of {} pairs is factorised again: {}.", state_.pairs, why);
+  log_detail("The covariance of {} pairs is factorised again: {}.", state_.roll.pairs(), why);
   try {
     state_.covariance.factorise(context, state_.dictionary);
   } catch (const NumericError&) {
@@ -460,15 +421,15 @@ double InducingPosterior::error_along(ExecutionContext& context, std::span<const
 }
 
 void InducingPosterior::save(StateWriter& state) const {
-  state.put("inducing_pairs", state_.pairs);
-  state.put("inducing_numbers", state_.numbers);
+  state.put("inducing_pairs", state_.roll.pairs());
+  state.put("inducing_numbers", state_.roll.members());
   state_.dictionary.save(state);
   state_.covariance.save(state);
   state_.window.save(state);
-  state.put("inducing_priorities", state_.priorities);
+  state.put("inducing_priorities", state_.roll.priorities());
   state.put("inducing_left", state_.left.size());
   state_.left.save(state, "inducing_earlier");
-  state.put("inducing_projected", state_.projected);
+  state.put("inducing_projected", state_.roll.projected());
   state.put("covariance_unchecked", monitor_.unchecked());
   state.put("covariance_negative_widths", negative_widths_);
   state.put("covariance_rebuilds", state_.rebuilds);
@@ -476,21 +437,23 @@ void InducingPosterior::save(StateWriter& state) const {
 
 void InducingPosterior::load(StateReader& state) {
   State next(spec_);
-  next.pairs = state.get_one<std::int64_t>("inducing_pairs");
-  next.numbers = state.get<std::int64_t>("inducing_numbers");
+  const auto pairs = state.get_one<std::int64_t>("inducing_pairs");
+  std::vector<std::int64_t> numbers = state.get<std::int64_t>("inducing_numbers");
   next.dictionary.load(state);
   const std::int64_t size = next.dictionary.members();
-  if (std::ssize(next.numbers) != size || size > policy_.budget())
+  if (std::ssize(numbers) != size)
     state.fail("The covariance's dictionary does not have the size that was saved with it.");
   next.covariance.load(state, size);
   next.window.load(state);
-  next.priorities = state.get<double>("inducing_priorities");
-  if (std::ssize(next.priorities) != next.window.pairs() || next.pairs < next.window.pairs())
+  std::vector<double> priorities = state.get<double>("inducing_priorities");
+  if (std::ssize(priorities) != next.window.pairs())
     state.fail("The covariance's newest pairs are not those that it counts.");
   const auto left = state.get_one<std::int64_t>("inducing_left");
   if (left < 0 || left > size) state.fail("A matrix of the covariance is larger than its dictionary.");
   next.left.load(state, "inducing_earlier", left);
-  next.projected = state.get_one<std::int64_t>("inducing_projected");
+  const auto projected = state.get_one<std::int64_t>("inducing_projected");
+  if (!next.roll.restore(pairs, std::move(numbers), std::move(priorities), projected))
+    state.fail("The numbers of the covariance's pairs cannot belong together.");
   monitor_.set_unchecked(state.get_one<std::int64_t>("covariance_unchecked"));
   negative_widths_ = state.get_one<std::int64_t>("covariance_negative_widths");
   next.rebuilds = state.get_one<std::int64_t>("covariance_rebuilds");

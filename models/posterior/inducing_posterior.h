@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/learning/covariance_checks.h"
-#include "core/learning/dictionary_policy.h"
+#include "core/learning/dictionary_roll.h"
 #include "models/posterior/inducing_covariance.h"
 #include "models/posterior/inducing_dictionary.h"
 #include "models/posterior/posterior.h"
@@ -32,7 +32,7 @@ class InducingPosterior : public Posterior {
   void observe(ExecutionContext& context, TangentFactors docs,
                std::span<const PreferencePair> pairs) override;
 
-  std::int64_t pairs() const override { return state_.pairs; }
+  std::int64_t pairs() const override { return state_.roll.pairs(); }
   double log_det() const override { return state_.covariance.log_det(); }
   double drift(ExecutionContext& context) const override;
   std::int64_t negative_widths() const override { return negative_widths_; }
@@ -41,7 +41,7 @@ class InducingPosterior : public Posterior {
   /// Pairs in the dictionary.
   std::int64_t members() const { return state_.dictionary.members(); }
   /// Their numbers among all observed pairs, ascending.
-  std::span<const std::int64_t> numbers() const { return state_.numbers; }
+  std::span<const std::int64_t> numbers() const { return state_.roll.members(); }
   /// How often R was factorised because of drift.
   std::int64_t rebuilds() const { return state_.rebuilds; }
 
@@ -54,16 +54,16 @@ class InducingPosterior : public Posterior {
   /// What observing changes; copies share large arrays.
   struct State {
     explicit State(const PosteriorSpec& spec)
-        : dictionary(spec.shape, spec.scale), covariance(spec.lambda), window(spec.shape) {}
+        : roll(DictionaryPolicy(spec.budget)),
+          dictionary(spec.shape, spec.scale),
+          covariance(spec.lambda),
+          window(spec.shape) {}
 
-    std::int64_t pairs = 0;
+    DictionaryRoll roll;
     InducingDictionary dictionary;
-    std::vector<std::int64_t> numbers;  // of the dictionary's pairs among all observed ones, ascending
     InducingCovariance covariance;
-    ObservedPairs window;            // the newest pairs
-    std::vector<double> priorities;  // of the window's pairs; below 0 for those that add nothing
-    LowerTriangle left;              // Σ z zᵀ of the pairs before the window
-    std::int64_t projected = 0;      // the dictionary's size when the window was last projected on it
+    ObservedPairs window;  // the newest pairs
+    LowerTriangle left;    // Σ z zᵀ of the pairs before the window
     std::int64_t rebuilds = 0;
   };
 
@@ -76,8 +76,7 @@ class InducingPosterior : public Posterior {
     std::vector<double> m;
   };
 
-  CovarianceName name() const { return {form(), state_.pairs, spec_.lambda}; }
-  std::int64_t first_of_window() const { return state_.pairs - state_.window.pairs(); }
+  CovarianceName name() const { return {form(), state_.roll.pairs(), spec_.lambda}; }
   void find_gram(ExecutionContext& context, TangentFactors docs, double* kappa, double* y, double* m) const;
   void find_latest(ExecutionContext& context, TangentFactors docs);
   bool is_latest(TangentFactors docs) const;
@@ -88,10 +87,8 @@ class InducingPosterior : public Posterior {
   /// Adds rows to R for at most room() pairs.
   void add_rows(ExecutionContext& context, TangentFactors docs, std::span<const PreferencePair> pairs);
   void keep_up(ExecutionContext& context);
-  /// The numbers of the pairs that are to be in the dictionary, ascending; `waiting` of them are not in it.
-  std::vector<std::int64_t> chosen(std::int64_t& waiting) const;
-  /// Makes these pairs the dictionary.
-  void choose_again(ExecutionContext& context, const std::vector<std::int64_t>& chosen);
+  /// Makes the chosen pairs the dictionary.
+  void choose_again(ExecutionContext& context);
   /// P S Pᵀ for S = `left` and the projection P from the present dictionary's span to that of `next`.
   LowerTriangle moved(ExecutionContext& context, const InducingDictionary& next) const;
   /// Computes T from `left` and the window, and R from T.
@@ -99,7 +96,7 @@ class InducingPosterior : public Posterior {
   /// Adds z zᵀ of the window's pairs from `first` on to t.
   void add_projections(ExecutionContext& context, std::int64_t first, std::int64_t count,
                        LowerTriangle& t) const;
-  /// Once the window has its slack too, the pairs beyond it leave it.
+  /// The pairs that are to leave the window do.
   void trim_window(ExecutionContext& context);
   void go_back(State earlier);
   void rebuild(ExecutionContext& context, std::string_view why);
@@ -109,7 +106,6 @@ class InducingPosterior : public Posterior {
 
   PosteriorSpec spec_;
   std::int64_t memory_;
-  DictionaryPolicy policy_;
   DriftMonitor monitor_;
   State state_;
   LatestGram latest_;

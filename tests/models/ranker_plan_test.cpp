@@ -42,6 +42,19 @@ TEST(RankerPlanTest, BytesOfCovariancesMatchTheirFormulas) {
   EXPECT_NEAR(beyond(Covariance::kFull, CovarianceForm::kAuto), primal, 2);
   EXPECT_NEAR(beyond(Covariance::kDiagonalOfInverse, CovarianceForm::kAuto), primal, 2);
   EXPECT_NEAR(beyond(Covariance::kDiagonal, CovarianceForm::kAuto), p * 16, 2);
+  // 1,000 pairs, and in the window 2,250 more with those of a round, while their array doubles.
+  const double inducing = beyond(Covariance::kInducing, CovarianceForm::kAuto);
+  EXPECT_GE(inducing, 4 * 1000.0 * 1000.0 * 8 + 3 * 3255.0 * 2 * 337 * 4);
+  EXPECT_LE(inducing, 150e6);
+  RankerLoad longer = kLoad;
+  longer.rounds = 1'000'000;
+  const auto beyond_of_longer = [&](Covariance covariance) {
+    return plan_ranker(network_settings(covariance, CovarianceForm::kAuto), longer).bytes;
+  };
+  EXPECT_NEAR(
+      static_cast<double>(beyond_of_longer(Covariance::kInducing) - beyond_of_longer(Covariance::kNone)),
+      inducing, 2)
+      << "memory does not grow with the rounds";
   RankerSettings shadowed = network_settings(Covariance::kDiagonal, CovarianceForm::kAuto);
   shadowed.posterior.shadow = ShadowCovariance::kFull;
   EXPECT_NEAR(static_cast<double>(plan_ranker(shadowed, kLoad).bytes - none.bytes), p * 16 + primal, 2);

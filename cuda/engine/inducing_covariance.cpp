@@ -164,8 +164,9 @@ bool InducingCovariance::append(InducingDictionary& dictionary, const ProjectedP
                   {returned_.data(), side}, to, r_.stride(), {1.0, 1.0});
   copy_matrix(stream(), members, count, {pairs.coordinates, count}, coordinates_.data() + appended_,
               coordinates_.stride());
-  OwnedStream::wait_for(stream());
-  for (std::int64_t i = 0; i < count; ++i) {
+  // Without new members the stream goes on.
+  if (entered > 0) OwnedStream::wait_for(stream());
+  for (std::int64_t i = 0; i < count && entered > 0; ++i) {
     copy_to_device(std::span<const double>(corner).subspan(i * entered, entered),
                    r_.row(rows() + i) + pairs.members);
   }

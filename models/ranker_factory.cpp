@@ -50,6 +50,28 @@ void check_step(const RankerKindRow& row, const RankerSettings& settings) {
       settings.name, settings.trainer.learning_rate, name_of(settings.trainer.optimizer)));
 }
 
+/// A sample that fits into no memory, and a history that keeps less than the covariance's dictionary.
+void check_schedule(const RankerSettings& settings) {
+  const TrainerSettings& trainer = settings.trainer;
+  const std::int64_t memory = available_memory();
+  const double sample = replay_bytes(settings, 1);
+  if (trainer.retrain == Retrain::kGrowth && sample > static_cast<double>(memory)) {
+    throw InvalidArgument(fmt::format(
+        "Ranker '{}' has replay = {}, which takes {} with a single feature, but this machine has {}: draw "
+        "fewer pairs.",
+        settings.name, trainer.replay, readable_bytes(sample),
+        readable_bytes(static_cast<double>(memory))));
+  }
+  const PosteriorSettings& posterior = settings.posterior;
+  if (trainer.history_limit > 0 && posterior.covariance == Covariance::kInducing &&
+      trainer.history_limit < posterior.budget) {
+    throw InvalidArgument(fmt::format(
+        "Ranker '{}' has history_limit = {}, less than its budget = {}: keep at least as many pairs as the "
+        "covariance may, or 0 for all.",
+        settings.name, trainer.history_limit, posterior.budget));
+  }
+}
+
 /// `expected` is a mean over matchings: pairs with weights.
 void check_pairs(const RankerKindRow& row, const RankerSettings& settings) {
   if (settings.feedback.pairs != PairRule::kExpected || row.pairs == PairUse::kOwnPairs) return;
@@ -93,6 +115,7 @@ std::unique_ptr<OnlineRanker> make_ranker(const RankerSettings& settings, std::i
 
 void check_ranker(const RankerSettings& settings, std::int64_t cutoff) {
   check_step(row_of(settings.kind), settings);
+  check_schedule(settings);
   // A network may be too large even to be tried.
   const RankerPlan plan = plan_ranker(settings, {.features = 1, .rounds = 1, .cutoff = cutoff});
   const std::int64_t memory = available_memory();

@@ -30,9 +30,11 @@ std::int64_t pairs_of_a_round(PairRule rule, std::int64_t cutoff) {
 /// The most pairs that the history of a network takes in all rounds.
 double history_pairs(const RankerSettings& settings, const RankerLoad& load) {
   const PairRule rule = settings.feedback.pairs;
-  return static_cast<double>(load.rounds) *
-         static_cast<double>(
-             pairs_of_a_round(rule == PairRule::kExpected ? PairRule::kAll : rule, load.cutoff));
+  const auto of_a_round = static_cast<double>(
+      pairs_of_a_round(rule == PairRule::kExpected ? PairRule::kAll : rule, load.cutoff));
+  const double pairs = static_cast<double>(load.rounds) * of_a_round;
+  const auto limit = static_cast<double>(settings.trainer.history_limit);
+  return limit > 0.0 ? std::min(pairs, limit + of_a_round) : pairs;
 }
 
 /// `members` models and `matrices` of their size, next to the history of a linear ranker.
@@ -47,17 +49,42 @@ RankerPlan plan_linear(const RankerSettings& settings, const RankerLoad& load, s
           {}};
 }
 
-/// θ, θ₀, gradients and an optimizer's moments, per member.
-double parameter_bytes(const NetworkShape& shape) {
-  return static_cast<double>(shape.parameters()) * (2.0 * kFloat + 4.0 * kDouble);
+/// Whether rounds between two trainings on the whole history train on a sample.
+bool replays(const TrainerSettings& trainer) {
+  return trainer.retrain == Retrain::kGrowth && trainer.loss == LossForm::kSum && trainer.replay_steps > 0;
 }
 
-/// The distinct documents with the arrays of a pass, terms, observations and impressions.
-double history_bytes(const NetworkShape& shape, const RankerLoad& load, double pairs) {
-  const double shown = static_cast<double>(load.rounds) * static_cast<double>(load.cutoff);
+/// θ, θ₀, gradients and an optimizer's moments, per member; for replays the point that corrects them, its
+/// gradient and the correction.
+double parameter_bytes(const NetworkShape& shape, const RankerSettings& settings) {
+  const double bytes = 2.0 * kFloat + 4.0 * kDouble;
+  return static_cast<double>(shape.parameters()) *
+         (replays(settings.trainer) ? bytes + kFloat + 2.0 * kDouble : bytes);
+}
+
+/// The distinct documents with the arrays of a pass.
+double document_bytes(const NetworkShape& shape, double docs) {
+  return docs * static_cast<double>(shape.inputs + 2 * shape.factors()) * kFloat;
+}
+
+/// Documents, terms, observations and lists. With a limit up to half of the terms may be empty.
+double history_bytes(const RankerSettings& settings, const NetworkShape& shape, const RankerLoad& load) {
+  const TrainerSettings& trainer = settings.trainer;
+  const double pairs = history_pairs(settings, load);
+  double rounds = static_cast<double>(load.rounds);
+  if (trainer.history_limit > 0)
+    rounds = std::min(rounds, 2.0 * (static_cast<double>(trainer.history_limit) + 1.0));
+  const double shown = rounds * static_cast<double>(load.cutoff);
   const double docs = std::min(static_cast<double>(load.train_docs), shown);
-  return docs * static_cast<double>(shape.inputs + 2 * shape.factors()) * kFloat + pairs * 80.0 +
-         shown * 8.0;
+  double bytes = document_bytes(shape, docs) + pairs * 80.0 + shown * 8.0;
+  if (trainer.history_limit > 0) bytes += pairs * 120.0;
+  if (replays(trainer)) {
+    const double drawn = std::min(static_cast<double>(trainer.replay), pairs);
+    bytes += std::min(drawn * replay_bytes(settings, shape.inputs) / static_cast<double>(trainer.replay),
+                      document_bytes(shape, docs) + pairs * 120.0);
+    bytes += pairs * 24.0;
+  }
+  return bytes;
 }
 
 /// Mini-batches on a device: the largest batch with the arrays of a pass, and the order of all, as arrays
@@ -103,6 +130,12 @@ struct CovarianceBytes {
 
 }  // namespace
 
+double replay_bytes(const RankerSettings& settings, std::int64_t features) {
+  constexpr double kTermBytes = 120.0;  // of a term with its sources
+  const NetworkShape shape = network_shape(settings.network, features);
+  return static_cast<double>(settings.trainer.replay) * (document_bytes(shape, 2.0) + kTermBytes);
+}
+
 RankerPlan plan_pairrank(const RankerSettings& settings, const RankerLoad& load) {
   return plan_linear(settings, load, 1, 3);
 }
@@ -121,7 +154,7 @@ RankerPlan plan_confident_network(const RankerSettings& settings, const RankerLo
   bytes.primal = primal_bytes(posterior).all();
   bytes.diagonal = 2.0 * p * kDouble;
   const double observed = history_pairs(settings, load);
-  double others = parameter_bytes(shape) + history_bytes(shape, load, observed) +
+  double others = parameter_bytes(shape, settings) + history_bytes(settings, shape, load) +
                   batch_bytes(settings, shape, observed);
   if (settings.posterior.has_shadow()) others += bytes.best_full();
   RankerPlan plan{shape.parameters(), whole_bytes(others + bytes.of(settings.posterior)), {}};
@@ -136,8 +169,8 @@ RankerPlan plan_p2neurrank(const RankerSettings& settings, const RankerLoad& loa
   const NetworkShape shape = network_shape(settings.network, load.features);
   const std::int64_t members = settings.posterior.members;
   return {shape.parameters() * members,
-          whole_bytes(static_cast<double>(members) * parameter_bytes(shape) +
-                      history_bytes(shape, load, history_pairs(settings, load)) +
+          whole_bytes(static_cast<double>(members) * parameter_bytes(shape, settings) +
+                      history_bytes(settings, shape, load) +
                       batch_bytes(settings, shape, history_pairs(settings, load))),
           {}};
 }
@@ -147,7 +180,9 @@ RankerPlan plan_score_model(const RankerSettings& settings, const RankerLoad& lo
   // Dueling bandits hold a neighbour of θ for each candidate.
   const auto tried = static_cast<double>(candidates_of(settings));
   const auto p = static_cast<double>(shape.parameters());
-  return {shape.parameters(), whole_bytes(parameter_bytes(shape) + tried * p * (kFloat + kDouble)), {}};
+  return {shape.parameters(),
+          whole_bytes(parameter_bytes(shape, settings) + tried * p * (kFloat + kDouble)),
+          {}};
 }
 
 RankerPlan plan_ranker(const RankerSettings& settings, const RankerLoad& load) {

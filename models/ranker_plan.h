@@ -36,6 +36,9 @@ struct RankerPlan {
 /// for sizes that no network can have.
 RankerPlan plan_ranker(const RankerSettings& settings, const RankerLoad& load);
 
+/// What a sample of `replay` pairs takes, at most.
+double replay_bytes(const RankerSettings& settings, std::int64_t features);
+
 // The plans of the kinds, for their rows in models/ranker_kinds.cpp.
 RankerPlan plan_pairrank(const RankerSettings& settings, const RankerLoad& load);
 RankerPlan plan_p2linrank(const RankerSettings& settings, const RankerLoad& load);

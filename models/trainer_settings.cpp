@@ -40,9 +40,12 @@ const Schema& TrainerSettings::schema() {
               "training_kernel", &S::training_kernel,
               "how a GPU takes the steps of full-batch training: in one kernel that keeps the documents in "
               "shared memory, as a recorded graph of kernels, or the former wherever it is possible")
-          .field("retrain", &S::retrain,
-                 "when all of the history is trained on: in every round that brings pairs, or once it has "
-                 "grown by `retrain_growth`, with steps on a sample in the rounds between")
+          .field(
+              "retrain", &S::retrain,
+              "when all of the history is trained on: in every round that brings pairs (by an ensemble in "
+              "every round), or once it has grown by `retrain_growth`, with steps on a sample in the "
+              "rounds "
+              "between")
           .field("retrain_growth", &S::retrain_growth,
                  "share by which the distinct pairs grow between two trainings on all of them")
           .above(0)

@@ -94,5 +94,45 @@ TEST(RankerPlanTest, ExpectedPairsNeedAWeightedLoss) {
   EXPECT_THROW(check_ranker(settings, 10), InvalidArgument);
 }
 
+TEST(RankerPlanTest, ALimitedHistoryIsFlat) {
+  RankerSettings settings = network_settings(Covariance::kDiagonal, CovarianceForm::kAuto);
+  settings.trainer.history_limit = 1000;
+  const auto bytes_of = [&](std::int64_t rounds) {
+    return plan_ranker(settings, {.features = 136, .train_docs = 1'000'000, .rounds = rounds}).bytes;
+  };
+  EXPECT_EQ(bytes_of(1'000'000), bytes_of(10'000));
+  settings.trainer.retrain = Retrain::kGrowth;
+  const std::int64_t few = bytes_of(10'000);
+  settings.trainer.replay = 4096;
+  EXPECT_GT(bytes_of(10'000), few);
+}
+
+TEST(RankerPlanTest, RefusesASampleThatFitsIntoNoMemory) {
+  for (const RankerKind kind : {RankerKind::kOlRankNet, RankerKind::kP2NeurRank, RankerKind::kPairRank}) {
+    RankerSettings settings = RankerSettings::defaults(kind, ProtocolName::kPaper);
+    settings.name = "mine";
+    settings.trainer.replay = std::int64_t{1} << 60;
+    EXPECT_NO_THROW(check_ranker(settings, 10));  // nothing is drawn
+    settings.trainer.retrain = Retrain::kGrowth;
+    try {
+      check_ranker(settings, 10);
+      FAIL() << name_of(kind);
+    } catch (const InvalidArgument& error) {
+      const std::string message = error.what();
+      EXPECT_NE(message.find("Ranker 'mine' has replay = 1152921504606846976"), std::string::npos)
+          << message;
+    }
+  }
+}
+
+TEST(RankerPlanTest, RefusesAHistoryBelowTheBudget) {
+  RankerSettings settings = network_settings(Covariance::kDiagonal, CovarianceForm::kAuto);
+  settings.posterior.budget = 500;
+  settings.trainer.history_limit = 499;
+  EXPECT_NO_THROW(check_ranker(settings, 10));
+  settings.posterior.covariance = Covariance::kInducing;
+  EXPECT_THROW(check_ranker(settings, 10), InvalidArgument);
+}
+
 }  // namespace
 }  // namespace olrank

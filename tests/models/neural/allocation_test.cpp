@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <string>
 #include <vector>
 
 #include "tests/models/neural/recorded_rounds.h"
@@ -48,6 +49,19 @@ TEST(AllocationTest, ConfidentNetworksAllocateNothing) {
     std::sort(counts.begin(), counts.end());
     EXPECT_EQ(counts.front(), 0);
     EXPECT_LE(counts[100], 5);
+    EXPECT_LE(counts.back(), 40);
+  }
+}
+
+TEST(AllocationTest, SamplesAllocateNothing) {
+  for (const std::string name : {"diagonal", "ensemble"}) {
+    RankerSettings settings = neural_settings(name);
+    settings.trainer.retrain = Retrain::kGrowth;
+    settings.trainer.replay = 64;
+    std::vector<std::int64_t> counts = allocations_of(settings, 300, 201);
+    std::sort(counts.begin(), counts.end());
+    EXPECT_EQ(counts.front(), 0);
+    EXPECT_LE(counts[100], name == "diagonal" ? 5 : 0);  // the covariance's, as above
     EXPECT_LE(counts.back(), 40);
   }
 }

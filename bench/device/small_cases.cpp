@@ -9,6 +9,7 @@
 #include "cuda/ops/optimizer_step.h"
 #include "cuda/ops/pair_corner.h"
 #include "cuda/ops/relu_layers.h"
+#include "cuda/ops/replay.h"
 #include "cuda/ops/theory_alpha.h"
 
 // The small operations of a round, whose time is mostly launch overhead.
@@ -31,6 +32,7 @@ class SmallCases {
     add_alpha();
     add_corner();
     add_step();
+    add_replay();
     add_curvature_start();
     for (const std::int64_t members : sizes_.members) {
       add_starts(members);
@@ -266,6 +268,41 @@ class SmallCases {
                                                       2.0, data<double>(step));
                         });
                       }});
+  }
+
+  void add_replay() {
+    constexpr std::int64_t kTerms = 256;
+    cases_.push_back({.name = "replay/split_sample",
+                      .parameters = {{"terms", kTerms}},
+                      .bytes = real(kTerms) * (real(sizeof(SampledTerm)) + 4.0 * kDoubleBytes),
+                      .prepare = [sizes = sizes_](Stream) {
+                        const at::Tensor sources = uploaded(sizes, std::vector<SampledTerm>(kTerms));
+                        const at::Tensor parts = empty_tensor(sizes, at::kDouble, {4, kTerms});
+                        return alone([=](Stream on) {
+                          auto* to = data<double>(parts);
+                          device::split_sample(on, data<SampledTerm>(sources), kTerms, 1, nullptr, nullptr,
+                                               0.0, {to, to + kTerms, to + 2 * kTerms, to + 3 * kTerms});
+                        });
+                      }});
+    const Parameters parameters{{"p", shape_.parameters()}};
+    const auto of_gradients = [&](const char* name, auto work) {
+      cases_.push_back({.name = name,
+                        .parameters = parameters,
+                        .bytes = 3.0 * kDoubleBytes * p_,
+                        .prepare = [sizes = sizes_, p = shape_.parameters(), work](Stream) {
+                          const at::Tensor gradient = at::rand({p}, options_of(sizes, at::kDouble));
+                          const at::Tensor whole = at::rand({p}, options_of(sizes, at::kDouble));
+                          return alone([=](Stream on) { work(on, p, gradient, whole); });
+                        }});
+    };
+    of_gradients("replay/add_finite_gradient",
+                 [](Stream on, std::int64_t p, const at::Tensor& gradient, const at::Tensor& whole) {
+                   device::add_finite_gradient(on, 1, p, data<double>(gradient), data<double>(whole));
+                 });
+    of_gradients("replay/subtract_from_whole",
+                 [](Stream on, std::int64_t p, const at::Tensor& gradient, const at::Tensor& whole) {
+                   device::subtract_from_whole(on, 1, p, data<double>(whole), data<double>(gradient));
+                 });
   }
 
   void add_curvature_start() {

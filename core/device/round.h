@@ -6,9 +6,9 @@
 #include "core/data/feature_matrix.h"
 #include "core/explore/certain_orders.h"
 #include "core/learning/retraining.h"
-#include "core/learning/sampled_term.h"
 #include "core/online/preference_pair.h"
 #include "core/ops/pair_training.h"
+#include "core/ops/sampled_term.h"
 
 // What host and device exchange in a round.
 namespace olrank {

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "core/learning/sampled_term.h"
+#include "core/ops/sampled_term.h"
 #include "cuda/runtime/stream.h"
 
 // What trainings on a sample of the history need besides cuda/ops/pair_training.h. All arrays are on the

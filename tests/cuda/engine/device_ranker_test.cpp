@@ -346,6 +346,7 @@ TEST_P(DeviceRankerTest, ContinuesToTheSameBitsAfterLoading) {
         "shadow_dual", "reference_lambdarank", "reference_ensemble", "unit_blocks", "inducing",
         "last_layer", "growth_ensemble", "growth_recorded"}) {
     SCOPED_TRACE(name);
+    if (name == "growth_recorded" && static_cast<int>(GetParam()) != 0) continue;  // as the one before
     const std::uint32_t rounds = rounds_of(name);
     const std::uint32_t before = rounds - 4;
     const auto whole = make_on_device(settings_of(name));
@@ -417,7 +418,9 @@ TEST_P(DeviceRankerTest, TwoRunsHaveTheSameBits) {
        {"dual", "dual_recorded", "primal", "diagonal", "lambdarank", "expected_ensemble",
         "batched_ensemble", "reference_lambdarank", "reference_ensemble", "dual_tf32", "unit_blocks",
         "inducing", "growth", "growth_ensemble_recorded"}) {
-    const std::uint32_t rounds = name.starts_with("growth") ? rounds_of(name) : 4;
+    const bool grows = name.starts_with("growth");
+    if (grows && static_cast<int>(GetParam()) != 0) continue;  // compares two orders already
+    const std::uint32_t rounds = grows ? rounds_of(name) : 4;
     const auto first = make_on_device(settings_of(name));
     const Course expected = play(*first, 1, rounds);
 #if defined(OLRANK_KERNELS_EMULATED)

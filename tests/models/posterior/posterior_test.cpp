@@ -457,6 +457,35 @@ TEST(PosteriorTest, ContinuesToTheSameBitsAfterLoading) {
   }
 }
 
+// A root that is wrong by a thousandth in one entry of one block.
+TEST(PosteriorTest, DriftOfBlocksSeesASpoiltRoot) {
+  const NetworkShape shape = ntk_shape(12, 10, 3);
+  const PosteriorSpec spec = spec_of(shape, {Covariance::kUnitBlocks, CovarianceForm::kAuto});
+  ExecutionContext context;
+  const auto sound = make_posterior(spec);
+  trajectory(*sound, context, shape, 0, 10);
+  EXPECT_TRUE(sound->drift(context) <= 1e-12);
+  StateWriter state;
+  sound->save(state);
+  StateReader entries(state.bytes(), "state");
+  StateWriter spoilt;
+  spoilt.put("blocks_pairs", entries.get_one<std::int64_t>("blocks_pairs"));
+  spoilt.put("blocks_log_det", entries.get_one<double>("blocks_log_det"));
+  spoilt.put("blocks_unchecked", entries.get_one<std::int64_t>("blocks_unchecked"));
+  std::vector<double> roots = entries.get<double>("blocks_roots");
+  roots[5 * (12 + 1)] *= 1.001;
+  spoilt.put("blocks_roots", roots);
+  spoilt.put("blocks_products", entries.get<double>("blocks_products"));
+  spoilt.put("blocks_energies", entries.get<double>("blocks_energies"));
+  const auto loaded = make_posterior(spec);
+  StateReader reader(spoilt.bytes(), "state");
+  loaded->load(reader);
+  const ExpectedWarnings warnings;
+  const double drift = loaded->drift(context);
+  EXPECT_TRUE(drift > 1e-5 && drift < 1e-2) << drift;
+  EXPECT_EQ(warnings.count("unit-blocks"), drift > spec.checks.drift_bound ? 1 : 0);
+}
+
 TEST(PosteriorTest, RefusesStatesOfOtherPosteriors) {
   ExecutionContext context;
   const NetworkShape shape = ntk_shape(12, 10, 3);

@@ -279,6 +279,49 @@ TEST_P(DeviceRankerTest, EnsemblesTrainInRoundsWithoutPairs) {
   }
 }
 
+// A step that is far too large is halved on the sample, whose correction stays as it is. One round, as such
+// steps carry rounding far.
+TEST_P(DeviceRankerTest, RepeatsAreTrainedOnTheSameSample) {
+  if (static_cast<int>(GetParam()) != 0) GTEST_SKIP() << "one order of threads is enough";
+  for (const std::string name : {"growth", "growth_ensemble_recorded"}) {
+    SCOPED_TRACE(name);
+    RankerSettings settings = settings_of(name);
+    const std::uint32_t last = rounds_of(name);
+    const auto plain_on_cpu = make_neural(settings, kFeatures);
+    const auto plain_on_device = make_on_device(settings);
+    TestContext context;
+    for (std::uint32_t round = 1; round < last; ++round) {
+      const RecordedRound played = play_round(*plain_on_cpu, context.round, world(), round);
+      plain_on_device->learn(context.round, played.feedback(world(), round));
+    }
+    settings.trainer.learning_rate = 40.0;
+    const auto on_cpu = make_neural(settings, kFeatures);
+    const auto on_device = make_on_device(settings);
+    const std::string state_on_cpu = state_of(*plain_on_cpu);
+    const std::string state_on_device = state_of(*plain_on_device);
+    StateReader reader_on_cpu(state_on_cpu, "memory");
+    StateReader reader_on_device(state_on_device, "memory");
+    on_cpu->load(reader_on_cpu);
+    on_device->load(reader_on_device);
+    const RecordedRound played = play_round(*on_cpu, context.round, world(), last);
+    on_device->learn(context.round, played.feedback(world(), last));
+    EXPECT_FALSE(all_near(flat_theta(*on_cpu), flat_theta(*plain_on_cpu), 1e-6, 0.0));
+    EXPECT_TRUE(all_near(flat_theta(*on_device), flat_theta(*on_cpu), 1e-3, 1e-3));
+  }
+}
+
+TEST(WhyNotOnDeviceTest, NamesWhatHasNoDeviceImplementation) {
+  EXPECT_EQ(why_not_on_device(settings_of("growth")), std::nullopt);
+  RankerSettings settings = settings_of("lambdarank");
+  EXPECT_EQ(why_not_on_device(settings), std::nullopt);
+  settings.trainer.retrain = Retrain::kGrowth;
+  EXPECT_EQ(why_not_on_device(settings),
+            "'ollambdarank' with retrain = \"growth\" has no device implementation");
+  settings = settings_of("dual");
+  settings.trainer.history_limit = 300;
+  EXPECT_EQ(why_not_on_device(settings), "history_limit has no device implementation");
+}
+
 TEST_P(DeviceRankerTest, ShadowsMatchCpu) {
   constexpr std::int64_t kShown = 7;
   for (const std::string name :

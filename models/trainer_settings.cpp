@@ -47,7 +47,8 @@ const Schema& TrainerSettings::schema() {
               "rounds "
               "between")
           .field("retrain_growth", &S::retrain_growth,
-                 "share by which the distinct pairs grow between two trainings on all of them")
+                 "share by which the pairs, or the distinct ones among them, grow between two trainings on "
+                 "all")
           .above(0)
           .at_most(1)
           .field("replay_steps", &S::replay_steps,

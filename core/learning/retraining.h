@@ -9,7 +9,7 @@ enum class Retrain { kEveryRound, kGrowth };
 
 struct RetrainingRule {
   Retrain retrain = Retrain::kEveryRound;
-  double growth = 0.05;           // share of new terms that makes a training on the whole history due
+  double growth = 0.05;           // share of new pairs that makes a training on the whole history due
   std::int64_t replay_steps = 4;  // of a round between two such trainings; 0: none
   std::int64_t replay = 256;      // pairs drawn from the history for these steps
 
@@ -20,9 +20,10 @@ struct RetrainingRule {
 /// What a round trains on.
 enum class TrainingExtent { kHistory, kSample, kNothing };
 
-/// With kGrowth a training on the whole history of T distinct pairs is due once growth · T new ones have
-/// come since the latest: each pair then takes part in steps/growth passes in all, however long the
-/// history.
+/// With kGrowth a training on the whole history of n pairs, T of them distinct, is due once growth · T new
+/// distinct ones have come since the latest, or growth · n in all: each pair then takes part in
+/// steps/growth passes, however long the history. Where the same pairs come again and again, T stays and n
+/// goes on growing; without its part of the rule, quality on MQ2008 wavered after 10,000 rounds.
 class RetrainingSchedule {
  public:
   /// Below so many observed pairs every round trains on the whole history.

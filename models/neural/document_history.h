@@ -48,6 +48,8 @@ class DocumentHistory {
 
   /// Whether the last add() brought documents that outgrow all before them.
   bool latest_docs_outgrow() const { return latest_docs_outgrow_; }
+  /// A round without pairs brings no documents.
+  void end_round() { latest_docs_outgrow_ = false; }
   /// The pairs of the last add(), and the weight of each.
   std::span<const PairObservation> latest() const { return latest_; }
   double latest_weight() const { return latest_weight_; }

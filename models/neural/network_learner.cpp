@@ -84,6 +84,7 @@ std::vector<std::vector<float>> NetworkLearner::all_thetas() const {
 void NetworkLearner::observe(const Feedback& feedback, std::span<const PreferencePair> pairs) {
   loss_pairs(pair_rule_, feedback.shown, feedback.clicks, pairs, loss_pairs_);
   history_.add(feedback, loss_pairs_.pairs, loss_pairs_.weight);
+  brought_pairs_ = true;
 }
 
 bool NetworkLearner::trains_without_pairs() const {
@@ -91,6 +92,8 @@ bool NetworkLearner::trains_without_pairs() const {
 }
 
 std::span<const double> NetworkLearner::train(ExecutionContext& context, std::uint32_t round) {
+  if (!brought_pairs_) history_.end_round();
+  brought_pairs_ = false;
   const TrainingExtent extent = schedule_.extent(history_.sizes());
   if (extent == TrainingExtent::kNothing) return {};
   if (extent == TrainingExtent::kSample) {

@@ -83,6 +83,7 @@ class NetworkLearner : public ModelLearner {
   std::vector<Member> members_;
   std::unique_ptr<NetworkTrainer> passing_;  // takes the state of other ranks' members through
 
+  bool brought_pairs_ = false;  // the round to train on
   LossPairs loss_pairs_;
   std::vector<double> steps_;
   std::vector<std::vector<float>> before_;                          // thetas_ before the latest training

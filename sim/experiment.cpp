@@ -75,11 +75,6 @@ std::vector<TrialIdentity> in_order_of_play(std::vector<TrialIdentity> trials) {
   return trials;
 }
 
-TrialStage stage_of(const ExperimentPlan& plan, const TrialIdentity& identity, const FoldData& fold,
-                    std::int64_t slot, ExecutionContext& execution) {
-  return {plan, ranker_of(plan, identity), user_of(plan, identity), identity, fold, slot, execution};
-}
-
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
@@ -140,7 +135,8 @@ class Experiment {
     try {
       const std::shared_ptr<const FoldData> fold = plan_.data->get(identity.fold);
       const auto begun = std::chrono::steady_clock::now();
-      TrialStage stage = stage_of(plan_, identity, *fold, slot, execution);
+      TrialStage stage(plan_, ranker_of(plan_, identity), user_of(plan_, identity), identity, *fold, slot,
+                       execution);
       const double setup = seconds_since(begun);
       const Calibration calibration =
           calibrate(stage.trial, TrialStage::settings(plan_, *fold), fold->data.train.queries(),
@@ -263,7 +259,8 @@ class Experiment {
       return Ended::kFinishedBefore;
     }
     const auto begun = std::chrono::steady_clock::now();
-    TrialStage stage = stage_of(plan_, identity, *fold, slot, execution);  // may take a while to train
+    TrialStage stage(plan_, ranker_of(plan_, identity), user_of(plan_, identity), identity, *fold, slot,
+                     execution);  // may take a while to train
     Trial& trial = stage.trial;
     if (start == Start::kRestored) {
       restore(folder, trial, recipe);
@@ -467,7 +464,8 @@ TrialEstimate estimate_trial(const ExperimentPlan& plan, const TrialIdentity& id
                              const FoldData& fold, double seconds, std::int64_t slot) {
   ExecutionContext execution(std::max(1, plan.threads / plan.jobs));
   const auto begun = std::chrono::steady_clock::now();
-  TrialStage stage = stage_of(plan, identity, fold, slot, execution);
+  TrialStage stage(plan, ranker_of(plan, identity), user_of(plan, identity), identity, fold, slot,
+                   execution);
   TrialEstimate estimate;
   estimate.setup = seconds_since(begun);
   const TrialSettings settings = TrialStage::settings(plan, fold);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <exception>
 #include <utility>
@@ -152,7 +153,7 @@ void Learner::run() {
     try {
       more = !expired && !failed && consume_next();
       if (publish_due(more)) publish();
-      if (checkpoint_due()) save_due_checkpoint();
+      if (!failed && checkpoint_due()) save_due_checkpoint();
     } catch (const std::exception& error) {
       const std::string message = fmt::format("Learning stopped after round {}: {}", round_, error.what());
       log_warning("{}", message);
@@ -165,16 +166,34 @@ void Learner::run() {
     const bool idle = failure_ || position_ >= log_.bytes();
     if (stopping_ && (idle || expired)) break;
     if (stopping_ || !idle) continue;
-    if (failure_ || (published_ && figures_round_ == round_)) {
-      wake_.wait(lock);
+    if (const auto due = next_due()) {
+      wake_.wait_until(lock, *due);
     } else {
-      wake_.wait_until(lock, published_ ? figures_due_ : publish_due_);
+      wake_.wait(lock);
     }
   }
+  const bool failed = failure_.has_value();
   lock.unlock();
-  if (failure_) return;  // the state may be mid-round
-  publish();
-  if (round_ != checkpoint_round_ || unsaved_) try_save_checkpoint(true);
+  if (!failed) finish();  // otherwise the state may be mid-round
+}
+
+std::optional<SteadyClock::time_point> Learner::next_due() const {
+  if (failure_) return std::nullopt;
+  std::optional<SteadyClock::time_point> due;
+  if (!published_ || figures_round_ != round_)
+    due = published_ ? std::max(figures_due_, publish_due_) : publish_due_;
+  if (has_rounds_for_checkpoint()) due = due ? std::min(*due, checkpoint_due_) : checkpoint_due_;
+  return due;
+}
+
+void Learner::finish() {
+  try {
+    // First, as copies for requests may fail.
+    if (round_ != checkpoint_round_ || unsaved_) try_save_checkpoint(true);
+    publish();
+  } catch (const std::exception& error) {
+    log_warning("The end of learning after round {} failed: {}", round_, error.what());
+  }
 }
 
 void Learner::require_inputs(const FeedbackRecord& record, std::uint64_t line) const {
@@ -326,12 +345,17 @@ void Learner::try_save_checkpoint(bool last) {
 
 /// While it catches up, or with a large state, rounds alone would have it save most of the time.
 bool Learner::checkpoint_due() const {
-  return round_ - checkpoint_round_ >= settings_.checkpoint_every && SteadyClock::now() >= checkpoint_due_;
+  return has_rounds_for_checkpoint() && SteadyClock::now() >= checkpoint_due_;
+}
+
+bool Learner::has_rounds_for_checkpoint() const {
+  return round_ - checkpoint_round_ >= settings_.checkpoint_every;
 }
 
 void Learner::save_due_checkpoint() {
   const auto begin = SteadyClock::now();
   try_save_checkpoint(false);
+  checkpoint_round_ = round_;  // also where it failed before it wrote
   const auto end = SteadyClock::now();
   checkpoint_due_ = end + kRestPerWork * (end - begin);
 }

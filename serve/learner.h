@@ -92,6 +92,10 @@ class Learner {
   void require_fitting_log() const;
   void require_inputs(const FeedbackRecord& record, std::uint64_t line) const;
   void run();
+  /// When an idle thread has to publish or to save next; nothing if only a wake makes work.
+  std::optional<std::chrono::steady_clock::time_point> next_due() const;
+  /// The last checkpoint, and then what requests see.
+  void finish();
   bool consume_next();
   void learn(const FeedbackRecord& record);
   void skip(const std::string& reason);
@@ -105,6 +109,7 @@ class Learner {
   /// next start time. Of failures in a row it logs the first, and the one at the end.
   void try_save_checkpoint(bool last);
   bool checkpoint_due() const;
+  bool has_rounds_for_checkpoint() const;
   void save_due_checkpoint();
   State request(bool checkpoint);
 

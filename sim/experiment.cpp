@@ -18,9 +18,9 @@
 #include "core/runtime/log.h"
 #include "core/runtime/log_output.h"
 #include "sim/calibration.h"
+#include "sim/planned_trial.h"
 #include "sim/run_progress.h"
 #include "sim/trial.h"
-#include "sim/trial_stage.h"
 
 namespace olrank {
 namespace {
@@ -135,11 +135,11 @@ class Experiment {
     try {
       const std::shared_ptr<const FoldData> fold = plan_.data->get(identity.fold);
       const auto begun = std::chrono::steady_clock::now();
-      TrialStage stage(plan_, ranker_of(plan_, identity), user_of(plan_, identity), identity, *fold, slot,
-                       execution);
+      PlannedTrial stage(plan_, ranker_of(plan_, identity), user_of(plan_, identity), identity, *fold, slot,
+                         execution);
       const double setup = seconds_since(begun);
       const Calibration calibration =
-          calibrate(stage.trial, TrialStage::settings(plan_, *fold), fold->data.train.queries(),
+          calibrate(stage.trial, PlannedTrial::settings(plan_, *fold), fold->data.train.queries(),
                     kCalibrationSeconds, plan_.trial.rounds / 20);
       progress_.calibrated(identity.ranker, calibration.shape, setup);
     } catch (const std::exception&) {
@@ -259,8 +259,8 @@ class Experiment {
       return Ended::kFinishedBefore;
     }
     const auto begun = std::chrono::steady_clock::now();
-    TrialStage stage(plan_, ranker_of(plan_, identity), user_of(plan_, identity), identity, *fold, slot,
-                     execution);  // may take a while to train
+    PlannedTrial stage(plan_, ranker_of(plan_, identity), user_of(plan_, identity), identity, *fold, slot,
+                       execution);  // may take a while to train
     Trial& trial = stage.trial;
     if (start == Start::kRestored) {
       restore(folder, trial, recipe);
@@ -272,7 +272,7 @@ class Experiment {
   }
 
   Ended play(std::size_t number, const FoldData& fold, const TrialRecipe& recipe, TrialFolder& folder,
-             TrialStage& stage) {
+             PlannedTrial& stage) {
     const TrialIdentity& identity = trials_[number];
     Trial& trial = stage.trial;
     RoundDetail detail;
@@ -464,11 +464,11 @@ TrialEstimate estimate_trial(const ExperimentPlan& plan, const TrialIdentity& id
                              const FoldData& fold, double seconds, std::int64_t slot) {
   ExecutionContext execution(std::max(1, plan.threads / plan.jobs));
   const auto begun = std::chrono::steady_clock::now();
-  TrialStage stage(plan, ranker_of(plan, identity), user_of(plan, identity), identity, fold, slot,
-                   execution);
+  PlannedTrial stage(plan, ranker_of(plan, identity), user_of(plan, identity), identity, fold, slot,
+                     execution);
   TrialEstimate estimate;
   estimate.setup = seconds_since(begun);
-  const TrialSettings settings = TrialStage::settings(plan, fold);
+  const TrialSettings settings = PlannedTrial::settings(plan, fold);
   const Calibration calibration =
       calibrate(stage.trial, settings, fold.data.train.queries(), seconds, settings.rounds);
   estimate.shape = calibration.shape;

@@ -109,7 +109,7 @@ LongSpan LongTrial::end(const ProductUnit& unit, bool& same_bits) {
 }
 
 bool LongTrial::resumed_alike() const {
-  TrialStage again(plan_, ranker_plan_, plan_.users.front(), identity_, *fold_, 0, execution_);
+  PlannedTrial again(plan_, ranker_plan_, plan_.users.front(), identity_, *fold_, 0, execution_);
   TrialFolder reader(scratch_.path(), identity_, 1, TrialFolder::Access::kRead);
   reader.restore(again.trial, recipe_);
   while (!again.trial.finished()) again.trial.play_round();

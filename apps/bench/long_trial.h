@@ -11,8 +11,8 @@
 #include "core/io/scratch_folder.h"
 #include "core/runtime/execution_context.h"
 #include "sim/experiment.h"
+#include "sim/planned_trial.h"
 #include "sim/trial_folder.h"
-#include "sim/trial_stage.h"
 
 namespace olrank {
 
@@ -57,7 +57,7 @@ class LongTrial {
   mutable ExecutionContext execution_;
   ScratchFolder scratch_;
   std::unique_ptr<TrialFolder> folder_;
-  TrialStage stage_;
+  PlannedTrial stage_;
 
   std::int64_t last_round_ = 0;            // of the latest span
   double seconds_ = 0.0;                   // of the rounds since then

@@ -145,21 +145,18 @@ class RebuildCases {
   void add_copies() {
     const auto copied = [&](const std::string& name, double bytes, const auto& copy) {
       cases_.push_back(
-          {.name = "covariance_matrix/" + name,
-           .parameters = {{"n", n_}},
-           .bytes = bytes,
-           .prepare = [*this, copy](Stream) {
+          {.name = name, .parameters = {{"n", n_}}, .bytes = bytes, .prepare = [*this, copy](Stream) {
              const at::Tensor from = at::randn({n_, n_}, options_of(sizes_, at::kDouble));
              const at::Tensor to = empty_tensor(sizes_, at::kDouble, {n_, n_});
              return alone([=, n = n_](Stream on) { copy(on, n, data<double>(from), data<double>(to)); });
            }});
     };
     const double numbers = real(n_) * real(n_);
-    copied("copy_matrix", 2.0 * kDoubleBytes * numbers,
+    copied("covariance_matrix/copy_matrix", 2.0 * kDoubleBytes * numbers,
            [](Stream on, std::int64_t n, const double* from, double* to) {
              device::copy_matrix(on, n, n, {from, n}, to, n);
            });
-    copied("copy_lower", 1.5 * kDoubleBytes * numbers,
+    copied("covariance_matrix/copy_lower", 1.5 * kDoubleBytes * numbers,
            [](Stream on, std::int64_t n, const double* from, double* to) {
              device::copy_lower(on, n, {from, n}, 0.0, to, n);
            });

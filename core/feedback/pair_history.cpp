@@ -65,6 +65,7 @@ void PairHistory::add(const QueryDocs& query, std::span<const PreferencePair> pa
     latest_.push_back(pair);
     if (limit_ > 0) kept_.push_back(pair);
   }
+  ever_ += std::ssize(pairs);
   while (limit_ > 0 && observed_ > limit_) forget_oldest();
 }
 
@@ -104,6 +105,7 @@ void PairHistory::save(StateWriter& state) const {
   state.put("history.kept", kept);
   state.put("history.free_rows", free_rows_);
   state.put("history.entered", entered_);
+  state.put("history.ever", ever_);
 }
 
 void PairHistory::load(StateReader& state) {
@@ -120,6 +122,7 @@ void PairHistory::load(StateReader& state) {
   state.get_into("history.rows", std::span(rows_));
   rows_lineage_.renew();
   entered_ = row_count();
+  ever_ = observed_;
   kept_.clear();
   free_rows_.clear();
   if (limit_ > 0) {
@@ -127,6 +130,7 @@ void PairHistory::load(StateReader& state) {
       kept_.push_back({packed / 2, packed % 2 != 0});
     free_rows_ = state.get<std::int64_t>("history.free_rows");
     entered_ = state.get_one<std::int64_t>("history.entered");
+    ever_ = state.get_one<std::int64_t>("history.ever");
   }
   latest_.clear();
   forgotten_.clear();

@@ -29,7 +29,8 @@ class PairHistory {
   std::int64_t distinct() const { return row_count() - std::ssize(free_rows_); }
   std::int64_t entered() const {
     return entered_;
-  }  // distinct pairs ever, one that came back counted again
+  }                                            // distinct pairs ever, one that came back counted again
+  std::int64_t ever() const { return ever_; }  // pairs ever, with repetitions
   std::int64_t row_count() const { return std::ssize(count_); }
   std::int64_t stride() const { return stride_; }
 
@@ -75,6 +76,7 @@ class PairHistory {
   std::int64_t limit_;
   std::int64_t observed_ = 0;
   std::int64_t entered_ = 0;
+  std::int64_t ever_ = 0;
   std::vector<double> rows_;
   Lineage rows_lineage_;
   std::vector<double> count_;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -23,8 +24,9 @@ class DictionaryPolicy {
   /// Rows that are appended to R before it is factorised again.
   static constexpr std::int64_t kRows = 128;
   /// The least share of the kernels of a pair's documents that the dictionary may leave open for the pair
-  /// to enter: below it the factor C would lose its digits, and the pair would add next to nothing.
-  static constexpr double kLeastShare = 1e-10;
+  /// to enter: below it the factor C would lose its digits, and the pair would add next to nothing. With
+  /// 1e-6 some pairs are missed by more than 1e-9 of the widths.
+  static constexpr double kLeastShare = 1e-7;
 
   explicit DictionaryPolicy(std::int64_t budget) : budget_(budget) {}
 
@@ -43,7 +45,13 @@ class DictionaryPolicy {
   Admission admit(std::int64_t members, std::span<const double> magnitudes,
                   std::span<double> residual) const;
   /// Whether so much of a pair is new.
-  static bool is_new(double residual, double magnitude) { return residual > kLeastShare * magnitude; }
+  bool is_new(double residual, double magnitude) const { return residual > least_share_ * magnitude; }
+  /// The share of is_new(). C can lose its digits even so, where pairs are many as directions, each of them
+  /// little new; then it is chosen again with a larger share.
+  double least_share() const { return least_share_; }
+  void set_least_share(double share) { least_share_ = share; }
+  void be_stricter() { least_share_ = std::min(100.0 * least_share_, kMostShare); }
+  static constexpr double kMostShare = 1e-3;
 
   /// Of pairs with these priorities, in the order of their age, those which are to be in the dictionary: in
   /// ascending order.
@@ -64,6 +72,7 @@ class DictionaryPolicy {
   static constexpr std::int64_t kGrowth = 10;          // by a tenth
 
   std::int64_t budget_;
+  double least_share_ = kLeastShare;
 };
 
 }  // namespace olrank

@@ -1,6 +1,7 @@
 #include "core/learning/dictionary_roll.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 namespace olrank {
@@ -10,7 +11,7 @@ void DictionaryRoll::add(std::span<const double> residual, std::span<const doubl
   const auto count = std::ssize(magnitudes);
   for (const std::int64_t pair : admission.entered) members_.push_back(pairs_ + pair);
   for (std::int64_t pair = 0; pair < count; ++pair) {
-    const bool adds = DictionaryPolicy::is_new(residual[pair * (count + 1)], magnitudes[pair]);
+    const bool adds = policy_.is_new(residual[pair * (count + 1)], magnitudes[pair]);
     priorities_.push_back(adds ? DictionaryPolicy::priority(pairs_ + pair) : -1.0);
   }
   pairs_ += count;
@@ -80,6 +81,9 @@ bool DictionaryRoll::restore(std::int64_t pairs, std::vector<std::int64_t> membe
                              std::vector<double> priorities, std::int64_t projected) {
   if (std::ssize(members) > policy_.budget() || std::ssize(priorities) > pairs ||
       std::ssize(members) > pairs || projected < 0 || projected > policy_.budget())
+    return false;
+  if (std::adjacent_find(members.begin(), members.end(), std::greater_equal<>()) != members.end() ||
+      (!members.empty() && (members.front() < 0 || members.back() >= pairs)))
     return false;
   pairs_ = pairs;
   members_ = std::move(members);

@@ -22,6 +22,7 @@ class DictionaryRoll {
   explicit DictionaryRoll(const DictionaryPolicy& policy) : policy_(policy) {}
 
   const DictionaryPolicy& policy() const { return policy_; }
+  DictionaryPolicy& policy() { return policy_; }
   /// Observed pairs.
   std::int64_t pairs() const { return pairs_; }
   /// The dictionary's pairs, ascending.

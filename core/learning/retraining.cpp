@@ -9,7 +9,7 @@ TrainingExtent RetrainingSchedule::extent(const Sizes& sizes) const {
   if (fresh >= rule_.growth * static_cast<double>(latest_.distinct) && fresh > 0.0)
     return TrainingExtent::kHistory;
   // Where the same pairs come again and again.
-  const auto more = static_cast<double>(sizes.observed - latest_.observed);
+  const auto more = static_cast<double>(sizes.ever - latest_.ever);
   if (more >= rule_.growth * static_cast<double>(latest_.observed)) return TrainingExtent::kHistory;
   return rule_.replay_steps > 0 ? TrainingExtent::kSample : TrainingExtent::kNothing;
 }

@@ -22,19 +22,20 @@ enum class TrainingExtent { kHistory, kSample, kNothing };
 
 /// With kGrowth a training on the whole history of n pairs, T of them distinct, is due once growth · T new
 /// distinct ones have come since the latest, or growth · n in all: each pair then takes part in
-/// steps/growth passes, however long the history. Where the same pairs come again and again, T stays and n
-/// goes on growing; without its part of the rule, quality on MQ2008 wavered after 10,000 rounds.
+/// steps/growth passes, however long the history. Where the same pairs come again and again, T stays and
+/// pairs go on coming; without their part of the rule, quality on MQ2008 wavered after 10,000 rounds.
 class RetrainingSchedule {
  public:
   /// Below so many observed pairs every round trains on the whole history.
   static constexpr std::int64_t kShortHistory = 200;
 
-  /// The sizes of a history: observed pairs, the distinct ones that it holds, and those that ever entered
-  /// it.
+  /// The sizes of a history: observed pairs that it holds, the distinct ones of them, those that ever
+  /// entered it, and all pairs ever observed. The last two go on growing once pairs are forgotten.
   struct Sizes {
     std::int64_t observed = 0;
     std::int64_t distinct = 0;
-    std::int64_t entered = 0;  // more than `distinct` once pairs are forgotten
+    std::int64_t entered = 0;
+    std::int64_t ever = 0;
   };
 
   explicit RetrainingSchedule(const RetrainingRule& rule) : rule_(rule) {}

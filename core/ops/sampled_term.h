@@ -12,9 +12,9 @@ struct SampledTerm {
   std::int32_t term = 0;    // of the history; −1 is padding
   double own_weight = 0.0;  // of the round's own pairs
   double own_labels = 0.0;
-  double drawn_weight = 0.0;  // of pairs from the history, scaled to stand for all of it
+  double drawn_weight = 0.0;  // of pairs from the history, scaled to stand for all; negative: forgotten
   double drawn_labels = 0.0;
-  double others_weight = 0.0;  // of all of the term's pairs but for the round's own
+  double others_weight = 0.0;  // of all of the term's pairs that those were drawn or forgotten from
   std::int64_t others = 0;     // how many these are
 };
 

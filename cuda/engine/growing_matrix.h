@@ -42,12 +42,10 @@ class GrowingMatrix {
       fill_bytes(stream, row(first), 0, static_cast<std::size_t>((end - first) * stride_) * sizeof(double));
   }
 
-  std::int64_t rows() const { return rows_; }  // there is room for
   std::int64_t stride() const { return stride_; }
   double* data() { return values_.data(); }
   const double* data() const { return values_.data(); }
   double* row(std::int64_t i) { return values_.data() + i * stride_; }
-  MatrixPlaces places() const { return {0, stride_}; }
   std::int64_t bytes() const { return values_.size() * static_cast<std::int64_t>(sizeof(double)); }
 
   /// The first rows and columns; whoever calls has waited.

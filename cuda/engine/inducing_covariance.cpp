@@ -175,20 +175,25 @@ bool InducingCovariance::append(InducingDictionary& dictionary, const ProjectedP
   return true;
 }
 
+void InducingCovariance::make_room(std::int64_t members) {
+  r_.reserve(stream(), rows(), members);
+  coordinates_.reserve(stream(), members, kRows);
+}
+
 void InducingCovariance::add_appended(std::int64_t padded_members) {
   multiply_placed(*products_, padded_members, padded_members, appended_,
                   {coordinates_.data(), coordinates_.stride()},
                   {coordinates_.data(), coordinates_.stride(), true}, t_.data(), t_.stride(), {1.0, 1.0});
 }
 
-void InducingCovariance::factorise(InducingDictionary& dictionary) {
+bool InducingCovariance::factorise(InducingDictionary& dictionary) {
   const std::int64_t side = dictionary.padded_members();
   t_.reserve(stream(), side, side);
   coordinates_.reserve(stream(), side, kRows);
   add_appended(side);
   appended_ = 0;
   settled_ = dictionary.members();
-  set_status(!find_root(dictionary));
+  return renew_root(dictionary);
 }
 
 GrowingMatrix& InducingCovariance::new_information(std::int64_t members) {
@@ -197,11 +202,17 @@ GrowingMatrix& InducingCovariance::new_information(std::int64_t members) {
   return t_;
 }
 
-void InducingCovariance::factorise_information(InducingDictionary& dictionary) {
+bool InducingCovariance::factorise_information(InducingDictionary& dictionary) {
   coordinates_.reserve(stream(), dictionary.members(), kRows);
   appended_ = 0;
   settled_ = dictionary.members();
-  set_status(!find_root(dictionary));
+  return renew_root(dictionary);
+}
+
+bool InducingCovariance::renew_root(InducingDictionary& dictionary) {
+  const bool found = find_root(dictionary);
+  set_status(!found);
+  return found;
 }
 
 bool InducingCovariance::find_root(InducingDictionary& dictionary) {
@@ -268,7 +279,7 @@ void InducingCovariance::save(StateWriter& state, std::int64_t members) const {
 void InducingCovariance::load(StateReader& state, std::int64_t members) {
   settled_ = state.get_one<std::int64_t>("device.inducing_settled");
   appended_ = state.get_one<std::int64_t>("device.inducing_appended");
-  if (settled_ < 0 || settled_ > members || appended_ < 0 || appended_ > kRows)
+  if (settled_ < 0 || settled_ > members || members - settled_ > appended_ || appended_ > kRows)
     state.fail("The rows of the covariance do not fit its dictionary.");
   log_det_ = state.get_one<double>("device.log_det");
   t_.load(stream(), state, "device.inducing_information", settled_, settled_);

@@ -43,12 +43,14 @@ class InducingCovariance {
   /// takes the pairs in unless rounding has made the covariance indefinite: the status says so, too.
   void begin_append(const ProjectedPairs& pairs);
   bool append(InducingDictionary& dictionary, const ProjectedPairs& pairs, const AddedPairs& added);
-  /// T takes in the appended pairs, and R is computed from it. The status says whether rounding has
-  /// prevented that. Waits.
-  void factorise(InducingDictionary& dictionary);
+  /// For a dictionary of so many members, about whose pairs R says nothing yet.
+  void make_room(std::int64_t members);
+  /// T takes in the appended pairs, and R is computed from it. Returns, as the status says, whether
+  /// rounding has let it; otherwise nothing may be appended until another factorisation succeeds. Waits.
+  bool factorise(InducingDictionary& dictionary);
   /// Another T, 0 for the caller to fill, of all members of a dictionary; then R is computed from it.
   GrowingMatrix& new_information(std::int64_t members);
-  void factorise_information(InducingDictionary& dictionary);
+  bool factorise_information(InducingDictionary& dictionary);
 
   void save(StateWriter& state, std::int64_t members) const;
   void load(StateReader& state, std::int64_t members);
@@ -59,6 +61,7 @@ class InducingCovariance {
                                      std::span<const double> of_coordinates);
   /// R from T, whose lower triangle is read. Returns whether rounding has let it.
   bool find_root(InducingDictionary& dictionary);
+  bool renew_root(InducingDictionary& dictionary);  // with its status
   void add_appended(std::int64_t padded_members);
   void set_status(bool failed) { status_.set({log_det_, failed ? 1 : 0}); }
   Stream stream() const { return products_->stream(); }

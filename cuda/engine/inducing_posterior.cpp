@@ -63,7 +63,7 @@ class InducingPosterior : public ResidentPosterior {
     if (out_of_step_) {
       project_again(stream);
     } else {
-      covariance_.factorise(*dictionary_);
+      factorise();
     }
   }
 
@@ -127,14 +127,21 @@ class InducingPosterior : public ResidentPosterior {
     return std::make_unique<InducingDictionary>(spec_.shape, spec_.scale, roll_.policy(), *products_);
   }
 
+  void factorise() { out_of_step_ = !covariance_.factorise(*dictionary_); }
+
+  // Out of step, pairs enter the window and the dictionary alone, until project_again() takes them in.
   void take_in(Stream stream, const FactorRows& docs, const PreferencePair* pairs, std::int64_t count) {
-    if (covariance_.room() < count) covariance_.factorise(*dictionary_);
+    if (!out_of_step_ && covariance_.room() < count) factorise();
     window_->append(stream, docs, pairs, count);
     const ProjectedPairs projected =
         dictionary_->project_pairs(window_->range(window_->pairs() - count, count));
-    covariance_.begin_append(projected);
+    if (!out_of_step_) covariance_.begin_append(projected);
     const AddedPairs added = dictionary_->add(projected);
     roll_.add(added.residual, added.magnitudes, added.admission);
+    if (out_of_step_) {
+      covariance_.make_room(dictionary_->members());
+      return;
+    }
     out_of_step_ = !covariance_.append(*dictionary_, projected, added);
     if (!out_of_step_) keep_up(stream);
   }
@@ -152,7 +159,7 @@ class InducingPosterior : public ResidentPosterior {
         break;
     }
     trim_window(stream);
-    if (covariance_.room() == 0) covariance_.factorise(*dictionary_);
+    if (covariance_.room() == 0) factorise();
   }
 
   /// Copies pairs of `from` to place `at` of block_.
@@ -248,9 +255,8 @@ class InducingPosterior : public ResidentPosterior {
     GrowingMatrix& t = covariance_.new_information(dictionary_->members());
     copy_matrix(stream, left_size_, left_size_, {left_.data(), left_.stride()}, t.data(), t.stride());
     add_projections(stream, window_->pairs(), t);
-    covariance_.factorise_information(*dictionary_);
+    out_of_step_ = !covariance_.factorise_information(*dictionary_);
     roll_.set_projected();
-    out_of_step_ = false;
   }
 
   // A⁻¹v = v/λ − √s Γᵀ RᵀR Γ v √s with Γ's rows the dictionary's gradients; yᵀAy from C⁻¹ and T.
@@ -292,7 +298,7 @@ class InducingPosterior : public ResidentPosterior {
   std::unique_ptr<ResidentPairs> window_;  // the newest pairs
   GrowingMatrix left_;                     // Σ z zᵀ of the pairs that have left it
   std::int64_t left_size_ = 0;
-  bool out_of_step_ = false;  // the latest pairs are in the window and not in R
+  bool out_of_step_ = false;  // R lacks the latest pairs, or rounding has prevented it
   // What the dictionary and the window change places with, so that renewing them frees no memory, for which
   // the whole device would wait.
   std::unique_ptr<InducingDictionary> other_dictionary_;

@@ -47,7 +47,7 @@ bool LinearLearner::trains_without_pairs() const {
 }
 
 RetrainingSchedule::Sizes LinearLearner::sizes() const {
-  return {history_.observed(), history_.distinct(), history_.entered()};
+  return {history_.observed(), history_.distinct(), history_.entered(), history_.ever()};
 }
 
 bool LinearLearner::can_replay() const {
@@ -78,6 +78,7 @@ std::span<const double> LinearLearner::train(ExecutionContext& context, std::uin
 }
 
 void LinearLearner::train_on_history(ExecutionContext& context, std::uint32_t round, double ridge) {
+  schedule_.set_latest({});  // should it fail, the next one is due
   for (Member& member : members_) {
     const FoldedPairs pairs{history_.rows().data(), history_.row_count(), history_.stride(),
                             labels(member, round).data(), history_.count().data()};
@@ -154,7 +155,8 @@ void LinearLearner::Member::load_report(StateReader& state) {
 void LinearLearner::save(StateWriter& state) const {
   if (settings_.retrain == Retrain::kGrowth) {
     const RetrainingSchedule::Sizes& latest = schedule_.latest();
-    state.put("training.latest", std::vector{latest.observed, latest.distinct, latest.entered});
+    state.put("training.latest",
+              std::vector{latest.observed, latest.distinct, latest.entered, latest.ever});
   }
   if (!ensemble_) {
     members_.front().trainer.save(state);
@@ -171,9 +173,9 @@ void LinearLearner::save(StateWriter& state) const {
 
 void LinearLearner::load(StateReader& state) {
   if (settings_.retrain == Retrain::kGrowth) {
-    std::vector<std::int64_t> latest(3);
+    std::vector<std::int64_t> latest(4);
     state.get_into("training.latest", std::span(latest));
-    schedule_.set_latest({latest[0], latest[1], latest[2]});
+    schedule_.set_latest({latest[0], latest[1], latest[2], latest[3]});
   }
   if (!ensemble_) {
     members_.front().trainer.load(state);

@@ -190,8 +190,19 @@ DeviceQuery DeviceRanker::place_of(const QueryDocs& query) const {
   return {query.first_doc, query.docs()};
 }
 
+template <typename Call>
+auto DeviceRanker::validating(const Call& call) {
+  try {
+    return call();
+  } catch (const NumericError&) {
+    if (trained_extent_ == TrainingExtent::kHistory) schedule_.set_latest({});
+    throw;
+  }
+}
+
 RankedList DeviceRanker::rank(RoundContext& context, const QueryDocs& query, std::uint32_t round) {
-  const DeviceOrders orders = network_->score_query(place_of(query));
+  const DeviceQuery place = place_of(query);
+  const DeviceOrders orders = validating([&] { return network_->score_query(place); });
   network_->add_seconds(context.clock);
   described_ = false;
   const auto measured = context.clock.measure("rank");
@@ -240,14 +251,18 @@ DeviceUpdate DeviceRanker::update_of(const Feedback& feedback, std::int64_t know
 
 void DeviceRanker::choose_extent(DeviceUpdate& update) {
   update.extent = schedule_.extent(history_.sizes());
-  if (update.extent == TrainingExtent::kHistory) {
-    schedule_.trained(history_.sizes());
-    noise_round_ = update.round;
-  }
-  update.noise_round = noise_round_;
+  update.noise_round = update.extent == TrainingExtent::kHistory ? update.round : noise_round_;
   if (update.extent != TrainingExtent::kSample) return;
   sample_.draw(history_, replay_key_, update.round, schedule_.rule().replay);
   update.sample = {sample_.doc_numbers(), sample_.terms(), sample_.sources()};
+}
+
+void DeviceRanker::teach(const DeviceUpdate& update) {
+  network_->learn(update);
+  trained_extent_ = update.extent;
+  if (update.extent != TrainingExtent::kHistory) return;
+  schedule_.trained(history_.sizes());
+  noise_round_ = update.round;
 }
 
 bool DeviceRanker::trains_without_pairs() const {
@@ -285,9 +300,11 @@ LearnReport DeviceRanker::learn(RoundContext& context, const Feedback& feedback)
     history_.add(feedback, loss_pairs_.pairs, loss_pairs_.weight);
   }
   const DeviceUpdate update = update_of(feedback, known_docs);
-  network_->learn(update);
-  if (to_primal) network_->switch_to_primal();
-  if (described_ && update.extent != TrainingExtent::kNothing) steps_ = network_->steps();
+  validating([&] {
+    teach(update);
+    if (to_primal) network_->switch_to_primal();
+    if (described_ && update.extent != TrainingExtent::kNothing) steps_ = network_->steps();
+  });
   network_->add_seconds(context.clock);
   return {pairs_, steps_};
 }
@@ -315,7 +332,7 @@ void DeviceRanker::score(ExecutionContext&, FeatureMatrix docs, std::span<float>
 bool DeviceRanker::begin_scores(FeatureMatrix docs) {
   // Ranks would not find the scores ready in the same round.
   if (!share_.is_whole()) return false;
-  network_->begin_scores(docs);
+  validating([&] { network_->begin_scores(docs); });
   return true;
 }
 

@@ -59,6 +59,11 @@ class DeviceRanker : public OnlineRanker {
   DeviceUpdate update_of(const Feedback& feedback, std::int64_t known_docs);
   /// What the round trains on, for the update.
   void choose_extent(DeviceUpdate& update);
+  void teach(const DeviceUpdate& update);
+  /// Calls what may wait for the latest training. If that was on the whole history and has failed, the next
+  /// one is, too: samples train from where it ends.
+  template <typename Call>
+  auto validating(const Call& call);
   bool trains_without_pairs() const;
   bool has_shadow() const;
   bool trains_by_batches() const { return settings_.trainer.loss == LossForm::kMean; }
@@ -74,7 +79,8 @@ class DeviceRanker : public OnlineRanker {
   MemberShare share_;
   DocumentHistory history_;
   RetrainingSchedule schedule_;
-  std::uint32_t noise_round_ = 0;  // of the latest training on the whole history
+  std::uint32_t noise_round_ = 0;                             // of the latest training on the whole history
+  TrainingExtent trained_extent_ = TrainingExtent::kNothing;  // of the latest round
   PhiloxKey replay_key_;
   TrainingSample sample_{false};
   std::unique_ptr<DeviceNetwork> network_;

@@ -54,10 +54,9 @@ std::int32_t DocumentHistory::term_of(std::int32_t first, std::int32_t second) {
 void DocumentHistory::add(const Feedback& feedback, std::span<const PreferencePair> pairs, double weight) {
   assert(feedback.query.features.features == features_);
   settle();
+  drop_forgotten();
+  ever_ += std::ssize(pairs);
   if (content_.limit > 0) {
-    // More than half of the terms are empty.
-    constexpr std::int64_t kFewTerms = 64;
-    if (2 * empty_ > std::max(std::ssize(terms_), kFewTerms)) compact();
     pairs = pairs.last(std::min(pairs.size(), static_cast<std::size_t>(content_.limit)));
     forget(std::max<std::int64_t>(0, observed_ + std::ssize(pairs) - content_.limit));
   }
@@ -118,6 +117,9 @@ void DocumentHistory::settle() {
     }
   }
   latest_.clear();
+}
+
+void DocumentHistory::drop_forgotten() {
   if (forgotten_ == 0) return;
   drop_front(observations_, forgotten_);
   drop_front(weights_, forgotten_);
@@ -157,6 +159,9 @@ void DocumentHistory::forget(std::int64_t pairs) {
 }
 
 void DocumentHistory::compact() {
+  constexpr std::int64_t kFewTerms = 64;
+  if (2 * empty_ <= std::max(std::ssize(terms_), kFewTerms)) return;
+  drop_forgotten();
   std::vector<std::int32_t> new_row(doc_numbers_.size(), -1);
   for (const PairTerm& term : terms_) {
     if (term.weight != 0.0) new_row[term.first] = new_row[term.second] = 0;
@@ -186,6 +191,7 @@ void DocumentHistory::compact() {
   count_.resize(terms);
   empty_ = 0;
   for (PairObservation& one : observations_) one.term = new_term[one.term];
+  for (PairObservation& one : latest_) one.term = new_term[one.term];
   for (std::int32_t& row : list_rows_) row = new_row[row];
   rebuild_indices();
 }
@@ -258,14 +264,17 @@ void DocumentHistory::save(StateWriter& state) const {
     state.put("history.term_counts", counts);
     state.put("history.entered", entered_);
   }
-  if (content_.limit > 0) state.put("history.weights", std::span(weights_).subspan(forgotten_));
+  if (content_.limit > 0) {
+    state.put("history.weights", std::span(weights_).subspan(forgotten_));
+    state.put("history.ever", ever_);
+  }
 }
 
 void DocumentHistory::load(StateReader& state) {
   if (state.get_one<std::int64_t>("history.features") != features_) {
     state.fail("The saved history belongs to data with another number of features.");
   }
-  observed_ = state.get_one<std::int64_t>("history.observed");
+  ever_ = observed_ = state.get_one<std::int64_t>("history.observed");
   doc_numbers_ = state.get<std::int64_t>("history.doc_numbers");
   values_.resize(doc_numbers_.size() * static_cast<std::size_t>(features_));
   state.get_into("history.values", std::span(values_));
@@ -303,6 +312,7 @@ void DocumentHistory::load(StateReader& state) {
   if (content_.limit > 0) {
     weights_.resize(observations_.size());
     state.get_into("history.weights", std::span(weights_));
+    ever_ = state.get_one<std::int64_t>("history.ever");
   }
   latest_.clear();
   forgotten_ = forgotten_lists_ = 0;

@@ -26,8 +26,8 @@ struct HistoryContent {
 
 /// Every preference so far, for networks: the distinct documents, each with its features once, and the
 /// pairs between them, repetitions folded. The cost of a pass is that of its documents, so a round stops
-/// getting slower once queries repeat. With a limit, the oldest pairs leave when new ones come, and once
-/// more than half of the folded pairs are empty, those and their documents go.
+/// getting slower once queries repeat. With a limit, the oldest pairs leave when new ones come, and
+/// compact() drops what they leave behind.
 class DocumentHistory {
  public:
   DocumentHistory(std::int64_t features, const HistoryContent& content);
@@ -37,13 +37,20 @@ class DocumentHistory {
   /// Adds pairs of the same weight.
   void add(const Feedback& feedback, std::span<const PreferencePair> pairs, double weight = 1.0);
 
+  /// Once more than half of the terms are empty, removes them and the documents that nothing refers to.
+  /// Others get new numbers, and with them new noise, so the time for this is right before a training on
+  /// the whole history.
+  void compact();
+
   std::int64_t observed() const { return observed_; }  // n, with repetitions
   std::int64_t docs() const { return std::ssize(doc_numbers_); }
   FeatureMatrix features() const { return {values_.data(), docs(), features_}; }
   /// `weight` is the total weight of a term's pairs, `labels` that of the pairs which the first document
   /// won.
   std::span<const PairTerm> terms() const { return terms_; }
-  RetrainingSchedule::Sizes sizes() const { return {observed_, std::ssize(terms_) - empty_, entered_}; }
+  RetrainingSchedule::Sizes sizes() const {
+    return {observed_, std::ssize(terms_) - empty_, entered_, ever_};
+  }
   const HistoryContent& content() const { return content_; }
 
   /// Whether the last add() brought documents that outgrow all before them.
@@ -94,18 +101,18 @@ class DocumentHistory {
   std::int32_t row_of(const QueryDocs& query, std::int32_t doc);
   std::int32_t term_of(std::int32_t first, std::int32_t second);
   void note_sizes(std::int64_t first_row);
-  /// Counts the latest pairs as others, and drops what was forgotten.
+  /// Counts the latest pairs as others.
   void settle();
+  void drop_forgotten();
   /// Removes the oldest pairs.
   void forget(std::int64_t pairs);
-  /// Removes empty terms, and the documents that nothing refers to.
-  void compact();
   void rebuild_indices();
 
   std::int64_t features_;
   HistoryContent content_;
   std::int64_t observed_ = 0;
   std::int64_t entered_ = 0;  // terms that came, again if they were empty
+  std::int64_t ever_ = 0;     // pairs that came
   double largest_doc_ = 0.0;  // ‖x‖²
   bool latest_docs_outgrow_ = false;
   std::vector<float> values_;  // [docs × features]

@@ -34,12 +34,12 @@ FullBatchTrainer::Problem FullBatchTrainer::problem_of(const SampledPairs& pairs
   return problem;
 }
 
-void FullBatchTrainer::find_curvature(ExecutionContext& context, FeatureMatrix docs,
-                                      std::span<const PairTerm> terms, std::span<const float> theta) {
+double FullBatchTrainer::find_curvature(ExecutionContext& context, FeatureMatrix docs,
+                                        std::span<const PairTerm> terms, std::span<const float> theta) {
   factors_.resize(docs.docs * spec_.shape.factors());
   tangent_factors(context, spec_.shape, theta, docs, factors_);
   // The weights of LambdaRank are at most 1, so the curvature without them is an upper bound.
-  curvature_ = largest_curvature(context, spec_.shape, {factors_.data(), docs.docs}, terms, eigenvector_);
+  return largest_curvature(context, spec_.shape, {factors_.data(), docs.docs}, terms, eigenvector_);
 }
 
 std::optional<std::span<const PairTerm>> FullBatchTrainer::terms_at(ExecutionContext& context,
@@ -130,15 +130,13 @@ double FullBatchTrainer::step_of(int repeats, double curvature) const {
 }
 
 double FullBatchTrainer::descend_safely(ExecutionContext& context, const Problem& problem,
-                                        std::span<const PairTerm> curvature_terms, double curvature,
+                                        std::span<const PairTerm> curvature_terms, double& curvature,
                                         std::span<float> theta) {
   before_.assign(theta.begin(), theta.end());
   double step = 0.0;
   for (int repeats = 0;; ++repeats) {
-    if (by_curvature() && repeats == kRepeatThatFindsCurvature) {
-      find_curvature(context, problem.docs, curvature_terms, theta);
-      curvature = curvature_;
-    }
+    if (by_curvature() && repeats == kRepeatThatFindsCurvature)
+      curvature = find_curvature(context, problem.docs, curvature_terms, theta);
     step = step_of(repeats, curvature);
     // LambdaRank descends another loss at each step; this one, unweighted, only shows an explosion.
     const double unweighted = problem.weigh_by_ndcg ? loss_at(context, problem, theta) : 0.0;
@@ -163,7 +161,7 @@ std::optional<double> FullBatchTrainer::train(ExecutionContext& context, const T
       spec_.settings.history_limit > 0 && 10 * (sizes.entered - curvature_entered_) >= sizes.distinct;
   if (by_curvature() && (curvature_is_stale(sizes.observed, curvature_pairs_) || turned_over ||
                          history.latest_docs_outgrow())) {
-    find_curvature(context, history.features(), history.terms(), theta);
+    curvature_ = find_curvature(context, history.features(), history.terms(), theta);
     curvature_pairs_ = sizes.observed;
     curvature_entered_ = sizes.entered;
   }
@@ -213,9 +211,8 @@ std::optional<double> FullBatchTrainer::replay(ExecutionContext& context, const 
   double curvature = curvature_;
   if (by_curvature()) {
     if (task.history.latest_docs_outgrow()) {
-      find_curvature(context, problem.docs, terms, theta);
+      curvature = curvature_ = find_curvature(context, problem.docs, terms, theta);
       curvature_pairs_ = observed;
-      curvature = curvature_;
     } else {
       // κ is a sum over pairs, and more have come since it was found.
       curvature *= static_cast<double>(observed) / static_cast<double>(curvature_pairs_);

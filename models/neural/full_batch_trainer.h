@@ -44,13 +44,13 @@ class FullBatchTrainer : public NetworkTrainer {
   bool replays() const {
     return spec_.settings.retrain == Retrain::kGrowth && spec_.settings.replay_steps > 0;
   }
-  void find_curvature(ExecutionContext& context, FeatureMatrix docs, std::span<const PairTerm> terms,
-                      std::span<const float> theta);
+  double find_curvature(ExecutionContext& context, FeatureMatrix docs, std::span<const PairTerm> terms,
+                        std::span<const float> theta);
   /// σ_t of the `repeats`-th repeat of this training, from this κ_t.
   double step_of(int repeats, double curvature) const;
-  /// Trains on a problem, with the rule for failures, and returns σ_t.
+  /// Trains on a problem, with the rule for failures, and returns σ_t. A repeat may find κ_t again.
   double descend_safely(ExecutionContext& context, const Problem& problem,
-                        std::span<const PairTerm> curvature_terms, double curvature,
+                        std::span<const PairTerm> curvature_terms, double& curvature,
                         std::span<float> theta);
   /// Steps from θ; the loss before the first.
   double descend(ExecutionContext& context, const Problem& problem, double step, std::span<float> theta);

@@ -26,15 +26,15 @@ HistoryContent history_content(const RankerSettings& settings) {
 void save_schedule(StateWriter& state, const RetrainingSchedule& schedule, std::uint32_t noise_round) {
   if (schedule.rule().retrain == Retrain::kEveryRound) return;
   const RetrainingSchedule::Sizes& latest = schedule.latest();
-  state.put("schedule.latest", std::vector{latest.observed, latest.distinct, latest.entered});
+  state.put("schedule.latest", std::vector{latest.observed, latest.distinct, latest.entered, latest.ever});
   state.put("noise_round", noise_round);
 }
 
 void load_schedule(StateReader& state, RetrainingSchedule& schedule, std::uint32_t& noise_round) {
   if (schedule.rule().retrain == Retrain::kEveryRound) return;
-  std::vector<std::int64_t> latest(3);
+  std::vector<std::int64_t> latest(4);
   state.get_into("schedule.latest", std::span(latest));
-  schedule.set_latest({latest[0], latest[1], latest[2]});
+  schedule.set_latest({latest[0], latest[1], latest[2], latest[3]});
   noise_round = state.get_one<std::uint32_t>("noise_round");
 }
 
@@ -96,7 +96,11 @@ std::span<const double> NetworkLearner::train(ExecutionContext& context, std::ui
   brought_pairs_ = false;
   const TrainingExtent extent = schedule_.extent(history_.sizes());
   if (extent == TrainingExtent::kNothing) return {};
-  if (extent == TrainingExtent::kSample) {
+  if (extent == TrainingExtent::kHistory) {
+    history_.compact();
+    // Should it fail, the next one is due: no reference has the round's pairs or noise.
+    schedule_.set_latest({});
+  } else {
     sample_.draw(history_, replay_key_, round, schedule_.rule().replay);
     history_changes_.take_changes(history_);
   }

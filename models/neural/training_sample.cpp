@@ -82,7 +82,10 @@ void TrainingSample::take_changes(const DocumentHistory& history) {
     source.drawn_weight -= weight;
     source.drawn_labels -= one.first_wins != 0 ? weight : 0.0;
   }
-  for (SampledTerm& source : sources_) count_others(source);
+  for (SampledTerm& source : sources_) {
+    count_others(source);
+    source.others_weight -= source.drawn_weight;  // before the history forgot them
+  }
   fold_sources();
 }
 

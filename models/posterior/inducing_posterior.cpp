@@ -261,7 +261,7 @@ void InducingPosterior::add_rows(ExecutionContext& context, TangentFactors docs,
 void InducingPosterior::keep_up(ExecutionContext& context) {
   switch (state_.roll.upkeep()) {
     case DictionaryUpkeep::kChoose:
-      choose_again(context);
+      choose_again(context, state_.roll.chosen());
       return;
     case DictionaryUpkeep::kProject:
       project_again(context);
@@ -272,9 +272,8 @@ void InducingPosterior::keep_up(ExecutionContext& context) {
   }
 }
 
-void InducingPosterior::choose_again(ExecutionContext& context) {
+void InducingPosterior::choose_again(ExecutionContext& context, std::span<const std::int64_t> chosen) {
   const std::int64_t first = state_.roll.first_of_window();
-  const std::span<const std::int64_t> chosen = state_.roll.chosen();
   const std::span<const std::int64_t> present = state_.roll.members();
   InducingDictionary next(spec_.shape, spec_.scale);
   state_.roll.begin_choice();
@@ -362,10 +361,14 @@ void InducingPosterior::trim_window(ExecutionContext& context) {
 }
 
 void InducingPosterior::rebuild(ExecutionContext& context, std::string_view why) {
-  log_detail("The covariance of {} pairs is factorised again: {}.", state_.roll.pairs(), why);
+  log_detail("The dictionary of {} pairs is chosen again: {}.", state_.roll.pairs(), why);
+  State earlier = state_;
+  const std::vector<std::int64_t> present(state_.roll.members().begin(), state_.roll.members().end());
+  state_.roll.policy().be_stricter();
   try {
-    state_.covariance.factorise(context, state_.dictionary);
+    choose_again(context, present);
   } catch (const NumericError&) {
+    go_back(std::move(earlier));
     throw_lost_precision(name(), kIndefinite);
   }
   latest_.pairs = -1;
@@ -430,6 +433,7 @@ void InducingPosterior::save(StateWriter& state) const {
   state.put("inducing_left", state_.left.size());
   state_.left.save(state, "inducing_earlier");
   state.put("inducing_projected", state_.roll.projected());
+  state.put("inducing_least_share", state_.roll.policy().least_share());
   state.put("covariance_unchecked", monitor_.unchecked());
   state.put("covariance_negative_widths", negative_widths_);
   state.put("covariance_rebuilds", state_.rebuilds);
@@ -454,6 +458,10 @@ void InducingPosterior::load(StateReader& state) {
   const auto projected = state.get_one<std::int64_t>("inducing_projected");
   if (!next.roll.restore(pairs, std::move(numbers), std::move(priorities), projected))
     state.fail("The numbers of the covariance's pairs cannot belong together.");
+  const auto share = state.get_one<double>("inducing_least_share");
+  if (!(share > 0.0 && share <= DictionaryPolicy::kMostShare))
+    state.fail("The least share of a pair in the dictionary is not one that it can have.");
+  next.roll.policy().set_least_share(share);
   monitor_.set_unchecked(state.get_one<std::int64_t>("covariance_unchecked"));
   negative_widths_ = state.get_one<std::int64_t>("covariance_negative_widths");
   next.rebuilds = state.get_one<std::int64_t>("covariance_rebuilds");

@@ -42,7 +42,7 @@ class InducingPosterior : public Posterior {
   std::int64_t members() const { return state_.dictionary.members(); }
   /// Their numbers among all observed pairs, ascending.
   std::span<const std::int64_t> numbers() const { return state_.roll.members(); }
-  /// How often R was factorised because of drift.
+  /// How often the dictionary was chosen again because of drift.
   std::int64_t rebuilds() const { return state_.rebuilds; }
 
   void save(StateWriter& state) const override;
@@ -87,8 +87,8 @@ class InducingPosterior : public Posterior {
   /// Adds rows to R for at most room() pairs.
   void add_rows(ExecutionContext& context, TangentFactors docs, std::span<const PreferencePair> pairs);
   void keep_up(ExecutionContext& context);
-  /// Makes the chosen pairs the dictionary.
-  void choose_again(ExecutionContext& context);
+  /// Makes these pairs the dictionary, in ascending order, as far as they are new.
+  void choose_again(ExecutionContext& context, std::span<const std::int64_t> chosen);
   /// P S Pᵀ for S = `left` and the projection P from the present dictionary's span to that of `next`.
   LowerTriangle moved(ExecutionContext& context, const InducingDictionary& next) const;
   /// Computes T from `left` and the window, and R from T.

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import resource
 import shlex
 import shutil
@@ -236,7 +237,7 @@ class Resume(Folder):
         self.assertEqual((out / "config.toml").read_bytes(), configuration)
         state = trial / "checkpoint" / "state.safetensors"
         whole = state.read_bytes()
-        state.write_bytes(whole.replace(b'"olrank_state":"2"', b'"olrank_state":"9"'))
+        state.write_bytes(re.sub(rb'"olrank_state":"\d"', b'"olrank_state":"9"', whole))
         self.refused(1, "format version 9", *resume, DATA)
         state.write_bytes(whole[:-20] + bytes([whole[-20] ^ 1]) + whole[-19:])
         self.refused(1, "its checksum does not match", *resume, DATA)
@@ -390,9 +391,9 @@ class BadInput(Folder):
             (2, "its width must be even, not 15", [*base, "--ranker", "olranknet", "--width", "15"]),
             (2, "--depth must be", [*base, "--ranker", "olranknet", "--depth", "1"]),
             (2, "--lambda must be above 0", [*base, "--ranker", "olranknet", "--lambda", "0"]),
-            (2, 'form = "dual" or covariance = "diagonal" would fit',
+            (2, 'form = "dual" or covariance = "inducing" or covariance = "diagonal" would fit',
              [*base, "--ranker", "olranknet", "--form", "primal", "--width", "60000", "--rounds", "2"]),
-            (2, 'form = "primal" or covariance = "unit-blocks" or covariance = "diagonal" or covariance = "last-layer" would fit',
+            (2, 'form = "primal" or covariance = "inducing" or covariance = "unit-blocks" or covariance = "diagonal" or covariance = "last-layer" would fit',
              [*base, "--ranker", "olranknet", "--form", "dual", "--width", "16", "--rounds", "4000000"]),
             (2, "only fewer rounds or a smaller network would fit",
              [*base, "--ranker", "olranknet", "--width", "65536", "--depth", "16"]),

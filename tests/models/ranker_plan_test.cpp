@@ -58,10 +58,10 @@ TEST(RankerPlanTest, BytesOfCovariancesMatchTheirFormulas) {
       inducing, 2)
       << "memory does not grow with the rounds";
   // A root of each of 100 blocks of 136 × 136 and of one of 100 × 100, twice, and two probes of three
-  // numbers for each parameter.
+  // numbers for each parameter and two for each block.
   EXPECT_NEAR(beyond(Covariance::kUnitBlocks, CovarianceForm::kAuto),
-              8 * (2 * (100 * 136 * 136 + 100 * 100) + 6 * p), 2);
-  EXPECT_NEAR(beyond(Covariance::kLastLayer, CovarianceForm::kAuto), 8 * (2 * 100 * 100 + 6 * 100), 2);
+              8 * (2 * (100 * 136 * 136 + 100 * 100) + 6 * p + 4 * 101), 2);
+  EXPECT_NEAR(beyond(Covariance::kLastLayer, CovarianceForm::kAuto), 8 * (2 * 100 * 100 + 6 * 100 + 4), 2);
   RankerSettings shadowed = network_settings(Covariance::kDiagonal, CovarianceForm::kAuto);
   shadowed.posterior.shadow = ShadowCovariance::kFull;
   EXPECT_NEAR(static_cast<double>(plan_ranker(shadowed, kLoad).bytes - none.bytes), p * 16 + primal, 2);

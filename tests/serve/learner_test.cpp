@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <ctime>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -177,6 +178,86 @@ TEST(Learner, SpendsMostOfItsTimeLearningHoweverLargeTheState) {
   EXPECT_EQ(learner.latest()->round, 101U);
   Learner resumed(make_served(), log, settings_in(folder));
   EXPECT_EQ(resumed.restored_round(), 101U);
+}
+
+/// Takes some time for each.
+class SlowRanker : public WrappedRanker {
+ public:
+  struct Times {
+    std::chrono::milliseconds figures{0}, freeze{0}, save{0};
+    std::atomic<int> saved = 0;
+    std::atomic<bool> freeze_fails = false;
+  };
+  explicit SlowRanker(Times& times) : times_(&times) {}
+
+  std::vector<RankerFigure> figures(ExecutionContext& context) const override {
+    std::this_thread::sleep_for(times_->figures);
+    return WrappedRanker::figures(context);
+  }
+  std::shared_ptr<const FrozenRanker> freeze() const override {
+    if (times_->freeze_fails) throw NumericError("The copy is inf.");
+    std::this_thread::sleep_for(times_->freeze);
+    return WrappedRanker::freeze();
+  }
+  void save(StateWriter& state) const override {
+    ++times_->saved;
+    std::this_thread::sleep_for(times_->save);
+    WrappedRanker::save(state);
+  }
+
+ private:
+  Times* times_;
+};
+
+// It has published by 10 times 20 ms, its figures are due after 10 times 30 ms, the next copy 10 times 20
+// ms after the first.
+TEST(Learner, WaitsForFiguresWithoutUsingAProcessor) {
+  const TemporaryFolder folder;
+  FeedbackLog log(folder / "log", 1);
+  SlowRanker::Times times;
+  times.figures = std::chrono::milliseconds(30);
+  times.freeze = std::chrono::milliseconds(20);
+  Learner learner(std::make_unique<SlowRanker>(times), log, settings_in(folder));
+  learner.start();
+  fill(log, 1, 1);
+  wait_for_round(learner, 1);
+  const std::clock_t begin = std::clock();
+  std::this_thread::sleep_for(std::chrono::milliseconds(250));
+  EXPECT_LT(static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC, 0.05);
+}
+
+TEST(Learner, SavesADueCheckpointThoughNoFeedbackFollows) {
+  const TemporaryFolder folder;
+  FeedbackLog log(folder / "log", 1);
+  SlowRanker::Times times;
+  times.save = std::chrono::milliseconds(20);
+  Learner learner(std::make_unique<SlowRanker>(times), log, settings_in(folder, 1));
+  learner.start();
+  fill(log, 1, 1);
+  wait_for_round(learner, 1);
+  fill(log, 2, 2);
+  for (int time = 0; time < 1000 && times.saved < 2; ++time)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_EQ(times.saved, 2);
+}
+
+TEST(Learner, SavesTheLastCheckpointThoughItCannotPublish) {
+  const ExpectedWarnings warnings;
+  const TemporaryFolder folder;
+  FeedbackLog log(folder / "log", 1);
+  SlowRanker::Times times;
+  times.freeze = std::chrono::milliseconds(100);  // the next one is due after 900 ms
+  {
+    Learner learner(std::make_unique<SlowRanker>(times), log, settings_in(folder));
+    times.freeze_fails = true;
+    learner.start();
+    fill(log, 1, 1);
+    learner.stop(seconds(20));
+    EXPECT_EQ(warnings.count("The copy is inf."), 1);
+    EXPECT_FALSE(learner.failure());
+  }
+  Learner resumed(make_served(), log, settings_in(folder));
+  EXPECT_EQ(resumed.restored_round(), 1U);
 }
 
 TEST(Learner, SkipsAndCountsFeedbackThatCannotBeLearned) {

@@ -236,6 +236,7 @@ TEST(PairHistoryTest, KeepsTheNewestPairsUpToItsLimit) {
     const std::int64_t kept = std::min(all, Limited::kLimit);
     const PairHistory& history = played.history;
     ASSERT_EQ(history.observed(), kept);
+    ASSERT_EQ(history.ever(), all);
     // Wins and losses of each pair of documents, from the list.
     std::map<std::array<std::int64_t, 2>, std::array<double, 2>> expected;  // smaller number first
     for (std::int64_t at = all - kept; at < all; ++at) {
@@ -328,6 +329,7 @@ TEST(PairHistoryTest, ContinuesWithItsLimitFromSavedState) {
     resumed.play(4);
     ASSERT_EQ(bytes_of(resumed.history), bytes_of(straight.history));
     ASSERT_EQ(resumed.history.earlier(), straight.history.earlier());
+    ASSERT_EQ(resumed.history.ever(), std::ssize(straight.pairs));
     const PhiloxKey key = make_key({.seed = 36, .purpose = Purpose::kReplay});
     for (std::uint32_t draw = 0; draw < 10; ++draw)
       ASSERT_EQ(resumed.history.draw_earlier(key, 1, draw), straight.history.draw_earlier(key, 1, draw));

@@ -113,6 +113,9 @@ TEST(DictionaryRollTest, RefusesNumbersThatCannotBelongTogether) {
   EXPECT_FALSE(roll.restore(9, {1, 2, 3}, {0.5}, 0)) << "more than the budget";
   EXPECT_FALSE(roll.restore(1, {0}, {0.5, 0.5}, 0)) << "a window of more than all pairs";
   EXPECT_FALSE(roll.restore(9, {1, 2}, {0.5}, 3)) << "projected on more than the budget";
+  EXPECT_FALSE(roll.restore(9, {2, 1}, {0.5}, 0)) << "not ascending";
+  EXPECT_FALSE(roll.restore(9, {1, 1}, {0.5}, 0)) << "twice the same";
+  EXPECT_FALSE(roll.restore(9, {1, 9}, {0.5}, 0)) << "not observed";
   EXPECT_TRUE(roll.restore(9, {1, 2}, {0.5}, 2));
   EXPECT_EQ(roll.first_of_window(), 8);
 }

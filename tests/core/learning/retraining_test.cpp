@@ -34,16 +34,20 @@ TEST(RetrainingScheduleTest, ATenthOfNewTermsMakesATrainingDue) {
   EXPECT_EQ(schedule.extent({1050, 330, 330}), TrainingExtent::kHistory);
   // It stays due until it has taken place.
   EXPECT_EQ(schedule.extent({1090, 340, 340}), TrainingExtent::kHistory);
-  schedule.trained({9000, 340, 340});
-  EXPECT_EQ(schedule.extent({9100, 373, 373}), TrainingExtent::kSample);
-  EXPECT_EQ(schedule.extent({9100, 374, 374}), TrainingExtent::kHistory);
+  schedule.trained({9000, 340, 340, 9000});
+  EXPECT_EQ(schedule.extent({9100, 373, 373, 9100}), TrainingExtent::kSample);
+  EXPECT_EQ(schedule.extent({9100, 374, 374, 9100}), TrainingExtent::kHistory);
 }
 
 TEST(RetrainingScheduleTest, SoDoRepeatedPairs) {
   RetrainingSchedule schedule = on_growth();
-  schedule.trained({1000, 300, 300});
-  EXPECT_EQ(schedule.extent({1099, 300, 300}), TrainingExtent::kSample);
-  EXPECT_EQ(schedule.extent({1100, 300, 300}), TrainingExtent::kHistory);
+  schedule.trained({1000, 300, 300, 1000});
+  EXPECT_EQ(schedule.extent({1099, 300, 300, 1099}), TrainingExtent::kSample);
+  EXPECT_EQ(schedule.extent({1100, 300, 300, 1100}), TrainingExtent::kHistory);
+  // Of a limited history that stays as long as it is.
+  schedule.trained({1000, 300, 300, 5000});
+  EXPECT_EQ(schedule.extent({1000, 300, 300, 5099}), TrainingExtent::kSample);
+  EXPECT_EQ(schedule.extent({1000, 300, 300, 5100}), TrainingExtent::kHistory);
 }
 
 TEST(RetrainingScheduleTest, NewTermsCountWhereOldOnesAreForgotten) {

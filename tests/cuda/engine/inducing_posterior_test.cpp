@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/learning/dictionary_policy.h"
 #include "core/math/pair_width.h"
 #include "cuda/engine/resident_posterior.h"
 #include "cuda/runtime/work.h"
@@ -289,6 +290,41 @@ TEST_P(InducingPosteriorKernelTest, PairsThatAreNotFiniteAreReported) {
   query.width_sq_by(*posterior);
   posterior->rebuild(nullptr);
   EXPECT_EQ(status_of(*posterior).failed, 1);
+}
+
+// The host reads the status after a round, whose pairs may come in several blocks.
+TEST_P(InducingPosteriorKernelTest, LaterPairsDoNotHideAFailure) {
+  if (static_cast<int>(GetParam()) != 0) GTEST_SKIP() << kOneOrder;
+  const auto posterior = after_rounds(400, 5);
+  auto factors = random_factors(inducing_shape(), kInducingDocs, 77);
+  std::fill_n(factors.begin(), inducing_shape().factors(), std::nanf(""));
+  DeviceArray<float> broken = on_device(factors);
+  const device::FactorRows rows{broken.data(), kInducingDocs, inducing_shape().factors()};
+  std::vector<PreferencePair> pairs{{0, 1}};
+  while (std::ssize(pairs) < DictionaryPolicy::kRows + 3)
+    pairs.push_back({1 + static_cast<std::int32_t>(pairs.size()) % 7, 8});
+  const auto there = on_device(pairs);
+  posterior->observe(nullptr, rows, nullptr, there.data(), std::ssize(pairs));
+  EXPECT_EQ(status_of(*posterior).failed, 1);
+  Round(6).observe_in(*posterior);
+  EXPECT_EQ(status_of(*posterior).failed, 1);
+}
+
+TEST_P(InducingPosteriorKernelTest, AFailedFactorisationStaysFailed) {
+  if (static_cast<int>(GetParam()) != 0) GTEST_SKIP() << kOneOrder;
+  auto indefinite = inducing_spec(40);
+  indefinite.lambda = -1e6;
+  const auto posterior =
+      device::make_resident_posterior(DeviceCovariance::kInducing, indefinite, library_->products);
+  StateReader reader(saved(*after_rounds(40, 12)), "memory");
+  posterior->load(nullptr, reader);
+  std::int64_t next = 12;
+  for (int rebuild = 0; rebuild < 2; ++rebuild) {
+    posterior->rebuild(nullptr);
+    EXPECT_EQ(status_of(*posterior).failed, 1) << rebuild;
+    Round(next++).observe_in(*posterior);
+    EXPECT_EQ(status_of(*posterior).failed, 1) << rebuild;
+  }
 }
 
 OLRANK_KERNEL_TESTS(InducingPosteriorKernelTest);

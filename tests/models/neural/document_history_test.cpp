@@ -295,8 +295,12 @@ TEST(DocumentHistoryTest, WithALimitTheNewestPairsStay) {
       DocumentHistory limited(1, HistoryContent{.lists = lists, .limit = limit});
       std::vector<Impression> newest;
       std::int64_t count = 0;
+      std::int64_t ever = 0;
       for (const Impression& one : impressions) {
         add(limited, values, one);
+        if (ever % 3 == 0) limited.compact();
+        ever += std::ssize(one.pairs);
+        ASSERT_EQ(limited.sizes().ever, ever);
         newest.push_back(one);
         count += std::ssize(one.pairs);
         for (; count > limit; --count) {
@@ -326,10 +330,12 @@ TEST(DocumentHistoryTest, WithALimitMemoryIsFlat) {
     for (std::int64_t number = 0; number < 2000; ++number) {
       const Feedback feedback{1, {number, 2 * number, {values.data(), 2, 1}}, shown, clicks};
       history.add(feedback, std::span(&pair, 1), 1.0 / 3.0);
+      history.compact();
       ASSERT_LE(history.docs(), 2 * 202);
       ASSERT_EQ(history.observed(), std::min<std::int64_t>(number + 1, 100));
       ASSERT_EQ(history.sizes().distinct, history.observed());
       ASSERT_EQ(history.sizes().entered, number + 1);
+      ASSERT_EQ(history.sizes().ever, number + 1);
       // Continued to the same bits, whenever it was saved.
       if (number % 97 == 0) {
         StateWriter state;
@@ -339,6 +345,7 @@ TEST(DocumentHistoryTest, WithALimitMemoryIsFlat) {
         reader.require_end();
       } else {
         later.add(feedback, std::span(&pair, 1), 1.0 / 3.0);
+        later.compact();
       }
       StateWriter expected;
       history.save(expected);
@@ -347,6 +354,25 @@ TEST(DocumentHistoryTest, WithALimitMemoryIsFlat) {
       ASSERT_EQ(got.fingerprint(), expected.fingerprint()) << number;
     }
   }
+}
+
+/// Noise goes by them.
+TEST(DocumentHistoryTest, TermsKeepTheirNumbersUntilCompacted) {
+  const std::vector<float> values = document_numbers();
+  DocumentHistory history(1, HistoryContent{.limit = 20});
+  std::map<std::pair<std::int32_t, std::int32_t>, std::int32_t> numbers;
+  for (const Impression& one : random_impressions(120, 94)) {
+    add(history, values, one);
+    for (std::int32_t term = 0; term < std::ssize(history.terms()); ++term) {
+      const PairTerm& known = history.terms()[term];
+      ASSERT_EQ(numbers.try_emplace({known.first, known.second}, term).first->second, term);
+    }
+  }
+  EXPECT_GT(std::ssize(numbers), 2 * history.sizes().distinct);
+  const Held before = held_by(history);
+  history.compact();
+  EXPECT_EQ(std::ssize(history.terms()), history.sizes().distinct);
+  EXPECT_EQ(held_by(history), before);
 }
 
 /// Where nothing needs single pairs, repetitions take no memory.

@@ -430,6 +430,26 @@ TEST(FullBatchTrainerTest, ReplayHalvesAStepThatRaisesTheLoss) {
   EXPECT_NEAR(training.replay(12, 2), 0.5 * whole, 0.05 * whole);
 }
 
+/// A curvature that a repeat finds is that of a sample.
+TEST(FullBatchTrainerTest, ReplayKeepsTheCurvatureOfTheHistory) {
+  TrainerSettings settings = Replaying::on_growth(3);
+  settings.learning_rate = 20.0;
+  Replaying training(settings, 1000.0);
+  training.world.add(training.history, 60);
+  training.train(1);
+  const auto curvature = [&] {
+    StateWriter state;
+    training.trainer.save(state);
+    StateReader reader(state.bytes(), "memory");
+    return reader.get_one<double>("trainer.curvature");
+  };
+  const double of_history = curvature();
+  training.world.add(training.history, 1);
+  training.theta = training.first;  // away from the minimum
+  EXPECT_LT(training.replay(12, 2), 20.0 / 4.0 / training.prior_scale() / training.lambda);
+  EXPECT_EQ(curvature(), of_history);
+}
+
 TEST(FullBatchTrainerTest, ReplaySurvivesDocumentsOfAnyScale) {
   for (const double scale : {1e2, 1e4, 1e8}) {
     SCOPED_TRACE(scale);

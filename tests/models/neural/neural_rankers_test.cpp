@@ -4,7 +4,9 @@
 #include <Eigen/Dense>
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,6 +14,7 @@
 #include "core/error.h"
 #include "core/feedback/preference_pairs.h"
 #include "models/network_shape.h"
+#include "models/neural/network_learner.h"
 #include "tests/models/neural/plain_training.h"
 #include "tests/models/neural/recorded_rounds.h"
 #include "tests/support/chi_square.h"
@@ -535,6 +538,45 @@ TEST(P2NeurRankTest, LabelsGetFreshNormalNoiseEveryRound) {
   }
   EXPECT_TRUE(std::fabs(between_members) <= 7.0 * std::sqrt(kTrained)) << between_members;
   EXPECT_TRUE(std::fabs(between_rounds) <= 7.0 * std::sqrt(kTrained)) << between_rounds;
+}
+
+/// Neither references nor noise know its round.
+TEST(NetworkLearnerTest, AFailedTrainingOnTheHistoryStaysDue) {
+  for (const bool ensemble : {false, true}) {
+    const RankerSettings settings = neural_settings(ensemble ? "growth_ensemble" : "growth");
+    const auto members =
+        ensemble ? std::optional(EnsembleSpec{settings.posterior.members, 0.1}) : std::nullopt;
+    NetworkLearner learner(kWorldFeatures, settings, test_keys(), members, {});
+    const PairWorld world(98, 4, 8, kWorldFeatures);
+    const std::vector<float> huge(2 * kWorldFeatures, std::numeric_limits<float>::infinity());
+    const std::vector<std::int32_t> shown = {0, 1};
+    const std::vector<std::uint8_t> clicks = {1, 0};
+    const PreferencePair pair{0, 1};
+    ExecutionContext context;
+    const auto observe = [&](const QueryDocs& query) {
+      learner.observe({1, query, shown, clicks}, std::span(&pair, 1));
+    };
+    const auto latest = [&] {
+      StateWriter state;
+      learner.save(state);
+      StateReader reader(state.bytes(), "memory");
+      if (!ensemble) reader.get<float>("theta");
+      DocumentHistory history(kWorldFeatures, history_content(settings));
+      history.load(reader);
+      RetrainingSchedule schedule(retraining_rule(settings.trainer));
+      std::uint32_t noise_round = 0;
+      load_schedule(reader, schedule, noise_round);
+      EXPECT_EQ(noise_round, 1U);
+      return schedule.latest();
+    };
+    for (int number = 0; number < 198; ++number) observe(world.query(number % 4));
+    learner.train(context, 1);
+    EXPECT_EQ(latest().ever, 198);
+    observe({9, 1000, {huge.data(), 2, kWorldFeatures}});
+    EXPECT_THROW(learner.train(context, 2), NumericError);
+    EXPECT_EQ(latest().ever, 0);
+    EXPECT_EQ(latest().entered, 0);
+  }
 }
 
 TEST(P2NeurRankTest, MembersDoNotDependOnEachOther) {

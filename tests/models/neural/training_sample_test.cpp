@@ -189,5 +189,81 @@ TEST(TrainingSampleTest, ChangesAreNewPairsWithoutForgottenOnes) {
   }
 }
 
+/// The labels of a member as a history's changes move them, from a training on the whole of it.
+struct NoisyLabels {
+  static constexpr std::uint32_t kNoiseRound = 7;
+  static constexpr double kDeviation = 0.6;
+
+  explicit NoisyLabels(std::int64_t limit)
+      : history(kSampleFeatures, HistoryContent{.counts = true, .limit = limit}) {}
+
+  /// The number-th pair of 30, several times.
+  void add(std::int32_t number, std::size_t times) {
+    const std::int32_t winner = number % 10 / 2;
+    const std::int32_t loser = (winner + 1 + number % 2) % 5;
+    const std::vector<std::int32_t> shown = {winner, loser};
+    const std::vector<std::uint8_t> clicks = {1, 0};
+    history.add({1, world.query(number / 10), shown, clicks},
+                std::vector<PreferencePair>(times, {winner, loser}));
+  }
+  double noise_of(std::int32_t term, double weight) const {
+    RngStream coins(key, kNoiseRound, static_cast<std::uint32_t>(term));
+    return kDeviation * std::sqrt(weight) * coins.normal();
+  }
+  void train() {
+    labels.clear();
+    for (std::size_t term = 0; term < history.terms().size(); ++term) {
+      const PairTerm& one = history.terms()[term];
+      labels.push_back(one.labels + noise_of(static_cast<std::int32_t>(term), one.weight));
+    }
+  }
+  void take_changes() {
+    changes.take_changes(history);
+    labels.resize(history.terms().size());
+    for (const SampledTerm& source : changes.sources()) {
+      const SampledLabels change = noisy_sampled_labels(source, key, kNoiseRound, kDeviation);
+      labels[source.term] += change.own + change.drawn;
+    }
+  }
+
+  PhiloxKey key = test_key(72);
+  PairWorld world{71, 3, 5, kSampleFeatures};
+  DocumentHistory history;
+  TrainingSample changes;
+  std::vector<double> labels;  // of each term
+};
+
+TEST(TrainingSampleTest, ForgottenTermsTakeTheirNoiseWithThem) {
+  NoisyLabels noisy(20);
+  for (std::int32_t pair = 0; pair < 10; ++pair) noisy.add(pair, 2);
+  noisy.train();
+  // Each round forgets a whole term: first for new ones, then, in the last, for its own pairs.
+  for (std::int32_t pair = 10; pair < 19; ++pair) {
+    noisy.add(pair, 2);
+    noisy.take_changes();
+  }
+  noisy.add(9, 2);
+  noisy.take_changes();
+  ASSERT_EQ(noisy.labels.size(), 19U);
+  for (std::size_t term = 0; term < 9; ++term) EXPECT_NEAR(noisy.labels[term], 0.0, 1e-12);
+  // Never the noise of the training on the whole history but that of the new pairs alone.
+  for (std::size_t term = 9; term < 19; ++term) {
+    RngStream own(noisy.key, NoisyLabels::kNoiseRound, static_cast<std::uint32_t>(term), 0);
+    const double wins = noisy.history.terms()[term].labels;
+    EXPECT_NEAR(noisy.labels[term], wins + 0.6 * std::sqrt(2.0) * own.normal(), 1e-12);
+  }
+}
+
+TEST(TrainingSampleTest, PairsForgottenInPartTakeTheirShareOfTheNoise) {
+  NoisyLabels noisy(6);
+  noisy.add(0, 4);
+  noisy.add(1, 2);
+  noisy.train();
+  const double whole = noisy.labels[0] - noisy.history.terms()[0].labels;
+  noisy.add(2, 1);
+  noisy.take_changes();
+  EXPECT_NEAR(noisy.labels[0], noisy.history.terms()[0].labels + 0.75 * whole, 1e-12);
+}
+
 }  // namespace
 }  // namespace olrank

@@ -14,10 +14,10 @@ namespace olrank {
 
 /// A trial of a plan with everything that it uses. Neither copied nor moved, as its parts point at each
 /// other; plan, fold and execution have to outlive it.
-struct TrialStage {
-  TrialStage(const ExperimentPlan& plan, const ExperimentRanker& of_ranker, const ExperimentUser& of_user,
-             const TrialIdentity& identity, const FoldData& fold, std::int64_t slot,
-             ExecutionContext& execution)
+struct PlannedTrial {
+  PlannedTrial(const ExperimentPlan& plan, const ExperimentRanker& of_ranker, const ExperimentUser& of_user,
+               const TrialIdentity& identity, const FoldData& fold, std::int64_t slot,
+               ExecutionContext& execution)
       : ranker_plan(of_ranker),
         user_plan(of_user),
         keys(TrialKeys::of(static_cast<std::uint64_t>(identity.seed),
@@ -31,8 +31,8 @@ struct TrialStage {
               fold.recorded ? TrialUsers{.recorded = &*fold.recorded}
                             : TrialUsers{.queries = &queries, .clicks = clicks.get()},
               keys, *ranker, execution) {}
-  TrialStage(const TrialStage&) = delete;
-  TrialStage& operator=(const TrialStage&) = delete;
+  PlannedTrial(const PlannedTrial&) = delete;
+  PlannedTrial& operator=(const PlannedTrial&) = delete;
 
   static TrialSettings settings(const ExperimentPlan& plan, const FoldData& fold) {
     TrialSettings settings = plan.trial;

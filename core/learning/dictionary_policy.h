@@ -68,7 +68,7 @@ class DictionaryPolicy {
 
  private:
   static constexpr std::int64_t kWindow = 2;           // budgets
-  static constexpr std::int64_t kReplacedAtOnce = 20;  // a twentieth of the budget
+  static constexpr std::int64_t kReplacedAtOnce = 5;  // a fifth of the budget
   static constexpr std::int64_t kGrowth = 10;          // by a tenth
 
   std::int64_t budget_;

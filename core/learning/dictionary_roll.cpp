@@ -18,7 +18,8 @@ void DictionaryRoll::add(std::span<const double> residual, std::span<const doubl
 }
 
 bool DictionaryRoll::choose() {
-  if (waiting_ >= 0 && !policy_.replaces(waiting_ + pairs_ - counted_)) return false;
+  if (waiting_ >= 0 && !policy_.replaces(waiting_ + pairs_ - counted_) && !is_leaving(oldest_waiting_))
+    return false;
   std::vector<std::int64_t> candidates;
   std::vector<double> priorities;
   const std::int64_t first = first_of_window();
@@ -34,12 +35,14 @@ bool DictionaryRoll::choose() {
   }
   chosen_ = policy_.choose(priorities);
   waiting_ = 0;
+  oldest_waiting_ = pairs_;
   for (std::int64_t& number : chosen_) {
     number = candidates[number];
-    if (!std::binary_search(members_.begin(), members_.end(), number)) ++waiting_;
+    if (std::binary_search(members_.begin(), members_.end(), number)) continue;
+    if (waiting_++ == 0) oldest_waiting_ = number;
   }
   counted_ = pairs_;
-  return policy_.replaces(waiting_);
+  return policy_.replaces(waiting_) || is_leaving(oldest_waiting_);
 }
 
 DictionaryUpkeep DictionaryRoll::upkeep() {

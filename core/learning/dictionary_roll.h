@@ -53,8 +53,10 @@ class DictionaryRoll {
                std::int64_t projected);
 
  private:
-  /// Fills chosen_. Returns whether so many of them are not in the dictionary that it is replaced.
+  /// Fills chosen_. Returns whether the dictionary is replaced: because so many of them are not in it, or
+  /// because one of these is about to leave the window, after which it could not enter.
   bool choose();
+  bool is_leaving(std::int64_t number) const { return number < first_of_window() + leaving(); }
 
   DictionaryPolicy policy_;
   std::int64_t pairs_ = 0;
@@ -62,9 +64,11 @@ class DictionaryRoll {
   std::vector<double> priorities_;
   std::int64_t projected_ = 0;
   std::vector<std::int64_t> chosen_;
-  // The latest choice, which is too long for every round: how many waited then, and the pairs that were
-  // observed. A new pair makes at most one more wait, and one that leaves the window makes none.
+  // The latest choice, which takes too long for every round: how many waited then, the oldest of them, and
+  // the pairs that were observed. A new pair makes at most one more wait, and one that leaves the window
+  // makes none.
   std::int64_t waiting_ = -1;  // -1: not chosen yet
+  std::int64_t oldest_waiting_ = 0;
   std::int64_t counted_ = 0;
   std::vector<std::int64_t> next_;
 };

@@ -14,7 +14,7 @@ using blas::Transpose;
 
 constexpr std::int64_t kRowsPerProduct = 128;
 /// Documents of a product with the appended rows on one thread.
-constexpr std::int64_t kDocsPerProduct = 32;
+constexpr std::int64_t kDocsPerProduct = 128;
 /// Shares of 1/λ that are added to I/λ − B⁻¹ where rounding has taken it below zero. The widths lose as
 /// much of the prior's, which is nothing next to what they keep while B has this many digits.
 constexpr double kLeastShift = 1e-15;

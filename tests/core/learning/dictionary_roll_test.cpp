@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 namespace olrank {
@@ -83,10 +84,14 @@ TEST(DictionaryRollTest, ChoosesWheneverEnoughPairsWait) {
       const DictionaryRoll& roll = driver.roll();
       if (std::ssize(roll.members()) == budget) {
         const std::vector<std::int64_t> chosen = slow_choice(roll);
-        const auto waiting = std::count_if(chosen.begin(), chosen.end(), [&](std::int64_t number) {
-          return !std::binary_search(roll.members().begin(), roll.members().end(), number);
-        });
-        ASSERT_EQ(upkeep == DictionaryUpkeep::kChoose, roll.policy().replaces(waiting)) << pair;
+        std::int64_t waiting = 0;
+        bool leaves = false;
+        for (const std::int64_t number : chosen) {
+          if (std::binary_search(roll.members().begin(), roll.members().end(), number)) continue;
+          ++waiting;
+          leaves |= number < roll.first_of_window() + roll.leaving();
+        }
+        ASSERT_EQ(upkeep == DictionaryUpkeep::kChoose, roll.policy().replaces(waiting) || leaves) << pair;
         if (upkeep == DictionaryUpkeep::kChoose) {
           ++choices;
           ASSERT_TRUE(std::equal(chosen.begin(), chosen.end(), roll.chosen().begin(), roll.chosen().end()));
@@ -98,6 +103,23 @@ TEST(DictionaryRollTest, ChoosesWheneverEnoughPairsWait) {
     }
     EXPECT_GT(choices, 5) << budget;
   }
+}
+
+// However long the history: pairs that are chosen enter before they leave the window, so that at any time
+// the dictionary has the highest priorities of all pairs except the newest ones.
+TEST(DictionaryRollTest, IsASampleOfAllPairsAfterManyWindows) {
+  constexpr std::int64_t kBudget = 40;
+  RollDriver driver(kBudget, 100'003);
+  for (std::int64_t pair = 0; pair < 200 * kBudget; ++pair) driver.keep_up(driver.observe());
+  const DictionaryRoll& roll = driver.roll();
+  std::vector<double> priorities;
+  for (std::int64_t number = 0; number < roll.first_of_window(); ++number)
+    priorities.push_back(DictionaryPolicy::priority(number));
+  std::nth_element(priorities.begin(), priorities.begin() + kBudget, priorities.end(), std::greater<>());
+  const auto found = std::count_if(roll.members().begin(), roll.members().end(), [&](std::int64_t number) {
+    return DictionaryPolicy::priority(number) > priorities[kBudget];
+  });
+  EXPECT_EQ(found, std::ssize(roll.members()));
 }
 
 TEST(DictionaryRollTest, TakesARepeatedPairOnce) {

@@ -22,6 +22,14 @@ void gemm(Transpose transpose_a, Transpose transpose_b, std::int64_t rows, std::
           std::int64_t inner, float alpha, const float* a, std::int64_t stride_a, const float* b,
           std::int64_t stride_b, float beta, float* c, std::int64_t stride_c);
 
+/// Products and triangular solves with few columns are fastest where these are a multiple of 12: MKL's
+/// kernels for AMD take 12 columns in 0.6 times the time of 10, and 60 in 0.7 times that of 64. Callers
+/// that may fill up with columns of zeros pass this many.
+constexpr std::int64_t kFastColumns = 12;
+constexpr std::int64_t fast_columns(std::int64_t columns) {
+  return (columns + kFastColumns - 1) / kFastColumns * kFastColumns;
+}
+
 /// y ← alpha · op(A) x + beta · y, with A [rows × columns].
 void gemv(Transpose transpose_a, std::int64_t rows, std::int64_t columns, double alpha, const double* a,
           std::int64_t stride_a, const double* x, double beta, double* y);

@@ -13,7 +13,7 @@ namespace olrank {
 namespace {
 
 /// Columns of a triangular solve on one thread.
-constexpr std::int64_t kColumnsPerSolve = 64;
+constexpr std::int64_t kColumnsPerSolve = 5 * blas::kFastColumns;
 
 }  // namespace
 
@@ -51,8 +51,8 @@ void InducingDictionary::divide(std::int64_t rows, std::int64_t columns, double*
 
 Admission InducingDictionary::add(const DictionaryPolicy& policy, TangentFactors docs,
                                   std::span<const PreferencePair> pairs,
-                                  std::span<const double> coordinates, std::span<const double> magnitudes,
-                                  std::span<double> residual) {
+                                  std::span<const double> coordinates, std::int64_t stride,
+                                  std::span<const double> magnitudes, std::span<double> residual) {
   const std::int64_t before = members();
   Admission admission = policy.admit(before, magnitudes, residual);
   const auto entered = std::ssize(admission.entered);
@@ -62,7 +62,7 @@ Admission InducingDictionary::add(const DictionaryPolicy& policy, TangentFactors
     const std::int64_t pair = admission.entered[e];
     added.push_back(pairs[pair]);
     double* row = c_.row(before + e);
-    for (std::int64_t i = 0; i < before; ++i) row[i] = coordinates[i * std::ssize(pairs) + pair];
+    for (std::int64_t i = 0; i < before; ++i) row[i] = coordinates[i * stride + pair];
     std::copy_n(admission.coordinates.data() + pair * entered, e + 1, row + before);
   }
   factors_.append(docs, added);
@@ -90,7 +90,7 @@ Admission InducingDictionary::add(ExecutionContext& context, const DictionaryPol
   for (std::int64_t i = 0; i < count; ++i) {
     for (std::int64_t j = 0; j < i; ++j) residual[j * count + i] = residual[i * count + j];
   }
-  return add(policy, pairs, all, coordinates, magnitudes, residual);
+  return add(policy, pairs, all, coordinates, count, magnitudes, residual);
 }
 
 void InducingDictionary::save(StateWriter& state) const {

@@ -34,10 +34,11 @@ class InducingDictionary {
   void divide(std::int64_t rows, std::int64_t columns, double* f) const;
 
   /// Decides by `policy` which of these pairs enter, and lets them. `pairs` are of `docs`; coordinates
-  /// [members × pairs] are theirs; `residual` and `magnitudes` as for DictionaryPolicy::admit().
+  /// [members × pairs], rows `stride` numbers apart, are theirs; `residual` and `magnitudes` as for
+  /// DictionaryPolicy::admit().
   Admission add(const DictionaryPolicy& policy, TangentFactors docs, std::span<const PreferencePair> pairs,
-                std::span<const double> coordinates, std::span<const double> magnitudes,
-                std::span<double> residual);
+                std::span<const double> coordinates, std::int64_t stride,
+                std::span<const double> magnitudes, std::span<double> residual);
   /// The same for pairs of which nothing is known yet, winner then loser.
   Admission add(ExecutionContext& context, const DictionaryPolicy& policy, TangentFactors pairs);
   /// Forgets the members from this number on.

@@ -26,7 +26,7 @@ namespace {
 using blas::Transpose;
 
 /// Pairs whose coordinates are computed at once.
-constexpr std::int64_t kPairsPerProjection = 512;
+constexpr std::int64_t kPairsPerProjection = 40 * blas::kFastColumns;
 constexpr std::int64_t kRowsPerMove = 128;
 
 /// Pairs `first` to `first + count` of these, winner then loser.
@@ -64,10 +64,20 @@ std::int64_t InducingPosterior::bytes() const {
 void InducingPosterior::find_gram(ExecutionContext& context, TangentFactors docs, double* kappa, double* y,
                                   double* m) const {
   const std::int64_t count = docs.docs;
+  const std::int64_t padded = blas::fast_columns(count);
   doc_kernel(context, spec_.shape, docs, spec_.scale / spec_.lambda, m);
-  state_.dictionary.find_kernel(context, docs, kappa);
-  state_.covariance.apply(context, members(), count, kappa, y);
-  subtract_gram(context, state_.covariance.rows(), count, y, count, m, count);
+  Scratch& scratch = context.scratch();
+  const Scratch::Frame frame(scratch);
+  TangentFactors columns = docs;
+  if (padded > count) {  // with documents whose gradient is zero
+    const auto factors = scratch.take<float>(padded * spec_.shape.factors());
+    float* end = std::copy_n(docs.values, count * spec_.shape.factors(), factors.data());
+    std::fill(end, factors.data() + factors.size(), 0.0F);
+    columns = {factors.data(), padded};
+  }
+  state_.dictionary.find_kernel(context, columns, kappa);
+  state_.covariance.apply(context, members(), padded, kappa, y);
+  subtract_gram(context, state_.covariance.rows(), count, y, padded, m, count);
 }
 
 WidthHealth InducingPosterior::widths(ExecutionContext& context, TangentFactors docs,
@@ -75,16 +85,18 @@ WidthHealth InducingPosterior::widths(ExecutionContext& context, TangentFactors 
   assert(std::ssize(width_sq) == docs.docs * docs.docs);
   Scratch& scratch = context.scratch();
   const Scratch::Frame frame(scratch);
-  const auto kappa = scratch.take<double>(members() * docs.docs);
-  const auto y = scratch.take<double>(state_.covariance.rows() * docs.docs);
+  const std::int64_t columns = blas::fast_columns(docs.docs);
+  const auto kappa = scratch.take<double>(members() * columns);
+  const auto y = scratch.take<double>(state_.covariance.rows() * columns);
   find_gram(context, docs, kappa.data(), y.data(), width_sq.data());
   return pair_width_sq(context, docs.docs, width_sq.data(), width_sq.data());
 }
 
 void InducingPosterior::find_latest(ExecutionContext& context, TangentFactors docs) {
   latest_.pairs = -1;
-  latest_.kappa.resize(members() * docs.docs);
-  latest_.y.resize(state_.covariance.rows() * docs.docs);
+  const std::int64_t columns = blas::fast_columns(docs.docs);
+  latest_.kappa.resize(members() * columns);
+  latest_.y.resize(state_.covariance.rows() * columns);
   latest_.m.resize(docs.docs * docs.docs);
   find_gram(context, docs, latest_.kappa.data(), latest_.y.data(), latest_.m.data());
   latest_.factors.assign(docs.values, docs.values + docs.docs * spec_.shape.factors());
@@ -178,17 +190,21 @@ void InducingPosterior::add_rows(ExecutionContext& context, TangentFactors docs,
   const std::int64_t before = members();
   const std::int64_t rows = state_.covariance.rows();
   const std::int64_t count = docs.docs;
+  const std::int64_t of_latest = blas::fast_columns(count);
+  const std::int64_t columns = blas::fast_columns(k);
   Scratch& scratch = context.scratch();
   const Scratch::Frame frame(scratch);
-  const auto solved = scratch.take<double>(before * k);  // C⁻¹κ
+  const auto solved = scratch.take<double>(before * columns);  // C⁻¹κ
   for (std::int64_t i = 0; i < before; ++i) {
-    const double* kappa = latest_.kappa.data() + i * count;
-    for (std::int64_t a = 0; a < k; ++a) solved[i * k + a] = kappa[pairs[a].winner] - kappa[pairs[a].loser];
+    const double* kappa = latest_.kappa.data() + i * of_latest;
+    double* row = solved.data() + i * columns;
+    for (std::int64_t a = 0; a < k; ++a) row[a] = kappa[pairs[a].winner] - kappa[pairs[a].loser];
+    std::fill(row + k, row + columns, 0.0);
   }
-  state_.dictionary.project(context, k, solved.data());
+  state_.dictionary.project(context, columns, solved.data());
   const auto y = scratch.take<double>(k * rows);
   for (std::int64_t r = 0; r < rows; ++r) {
-    const double* of_docs = latest_.y.data() + r * count;
+    const double* of_docs = latest_.y.data() + r * of_latest;
     for (std::int64_t a = 0; a < k; ++a)
       y[a * rows + r] = of_docs[pairs[a].winner] - of_docs[pairs[a].loser];
   }
@@ -212,30 +228,33 @@ void InducingPosterior::add_rows(ExecutionContext& context, TangentFactors docs,
       residual[a * k + b] = spec_.lambda * (gram[a * k + b] + learnt);
     }
   }
-  subtract_gram(context, before, k, solved.data(), k, residual.data(), k);
+  subtract_gram(context, before, k, solved.data(), columns, residual.data(), k);
   for (std::int64_t a = 0; a < k; ++a) {
     for (std::int64_t b = 0; b < a; ++b) residual[b * k + a] = residual[a * k + b];
   }
   const std::vector<double> before_admission = residual;
   const Admission admission =
-      state_.dictionary.add(state_.roll.policy(), docs, pairs, solved, magnitudes, residual);
+      state_.dictionary.add(state_.roll.policy(), docs, pairs, solved, columns, magnitudes, residual);
   const auto entered = std::ssize(admission.entered);
   const std::int64_t size = members();
   const auto z = scratch.take<double>(k * size);
   const auto added = scratch.take<double>(k * size);
-  const auto outside = scratch.take<double>(size * k);
+  const auto outside = scratch.take<double>(size * columns);
   const auto known = scratch.take<double>(k * before);
   state_.covariance.apply_from_right(context, before, k, y.data(), known.data());
   for (std::int64_t a = 0; a < k; ++a) {
-    for (std::int64_t i = 0; i < before; ++i) z[a * size + i] = solved[i * k + a];
+    for (std::int64_t i = 0; i < before; ++i) z[a * size + i] = solved[i * columns + a];
     std::copy_n(admission.coordinates.data() + a * entered, entered, z.data() + a * size + before);
-    for (std::int64_t i = 0; i < size; ++i) outside[i * k + a] = z[a * size + i];
+    for (std::int64_t i = 0; i < size; ++i) outside[i * columns + a] = z[a * size + i];
   }
+  for (std::int64_t i = 0; i < size; ++i)
+    std::fill(outside.data() + i * columns + k, outside.data() + (i + 1) * columns, 0.0);
   // C⁻ᵀz of a pair of the dictionary is a unit vector.
-  if (entered < k) state_.dictionary.solve_transposed(context, k, outside.data());
+  if (entered < k) state_.dictionary.solve_transposed(context, columns, outside.data());
   for (std::int64_t a = 0; a < k; ++a) {
     for (std::int64_t i = 0; i < size; ++i)
-      added[a * size + i] = outside[i * k + a] / spec_.lambda - (i < before ? known[a * before + i] : 0.0);
+      added[a * size + i] =
+          outside[i * columns + a] / spec_.lambda - (i < before ? known[a * before + i] : 0.0);
   }
   for (std::int64_t e = 0; e < entered; ++e) {
     const std::int64_t a = admission.entered[e];

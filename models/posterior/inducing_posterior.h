@@ -67,7 +67,8 @@ class InducingPosterior : public Posterior {
     std::int64_t rebuilds = 0;
   };
 
-  /// The documents of the latest widths, with κ, y = Rκ and M = s G A⁻¹ Gᵀ (lower triangle).
+  /// The documents of the latest widths, with κ, y = Rκ (fast_columns() of documents in a row, the last
+  /// ones zero) and M = s G A⁻¹ Gᵀ (lower triangle).
   struct LatestGram {
     std::int64_t pairs = -1;  // when it was computed; -1: no documents
     std::vector<float> factors;

@@ -6,6 +6,7 @@
 #include "core/device/memory_growth.h"
 #include "core/learning/block_probes.h"
 #include "core/learning/dictionary_policy.h"
+#include "core/ops/blas.h"
 #include "core/ops/inverse_factor.h"
 
 namespace olrank {
@@ -213,7 +214,8 @@ PosteriorBytes inducing_bytes(const PosteriorLoad& load, std::int64_t budget) {
   bytes.matrix = (7.0 * side * side + 2.0 * kRows * side) * kDoubleBytes;
   bytes.pairs = doubling(factor_bytes(load.shape, size + window));
   // κ and Rκ, twice as both the latest and those of a frozen copy.
-  bytes.workspace = (2.0 * (2.0 * size + kRows) * v + v * v) * kDoubleBytes;
+  const auto columns = static_cast<double>(blas::fast_columns(load.docs));
+  bytes.workspace = (2.0 * (2.0 * size + kRows) * columns + v * v) * kDoubleBytes;
   return bytes;
 }
 

@@ -16,7 +16,8 @@ SMALL = ("--pairs", 300, "--docs", 40, "--width", 16, "--features", 46)
 # A function that a header of core/ops declares: at the start of a line, not indented.
 DECLARED = re.compile(r"^(?!using|typedef|inline)[A-Za-z_][\w:<>]*(?: [\w:<>]+)*[ *&]+(\w+)\(", re.M)
 # These compute nothing (network shapes, offsets within rows, names) or one number.
-NOT_MEASURED = {"blas/compute_as_on_any_cpu", "blas/library_name", "blas/restriction", "relu_layers/deltas_of_factors",
+NOT_MEASURED = {"blas/compute_as_on_any_cpu", "blas/fast_columns", "blas/library_name", "blas/restriction",
+                "relu_layers/deltas_of_factors",
                 "relu_layers/hidden_of_factors", "relu_layers/take_deltas", "relu_layers/take_hidden",
                 "relu_network/linear_shape", "relu_network/ntk_shape", "relu_network/standard_shape",
                 "sampled_term/noisy_sampled_labels"}

@@ -65,6 +65,7 @@ class Learner {
   bool learns_from_unshown() const { return learns_from_unshown_; }
 
   /// A summary of the learner's whole state. The learning thread takes it, or a checkpoint, between rounds.
+  /// Those who ask often wait, so that it has most of its time for learning.
   struct State {
     std::uint64_t round = 0;
     std::int64_t pairs = 0;
@@ -92,6 +93,7 @@ class Learner {
   void require_fitting_log() const;
   void require_inputs(const FeedbackRecord& record, std::uint64_t line) const;
   void run();
+  std::vector<Request> take_due_requests();
   /// When an idle thread has to publish or to save next; nothing if only a wake makes work.
   std::optional<std::chrono::steady_clock::time_point> next_due() const;
   /// The last checkpoint, and then what requests see.
@@ -136,6 +138,8 @@ class Learner {
   std::vector<RankerFigure> figures_;
   std::optional<std::uint64_t> figures_round_;
   std::chrono::steady_clock::time_point figures_due_;  // limits the time spent on figures
+  std::optional<State> summary_;                       // of this round, if somebody has asked
+  std::chrono::steady_clock::time_point summary_due_;  // limits the time spent on them
   bool published_ = false;                             // whether latest_ is up to date
   std::chrono::steady_clock::time_point published_at_;
   std::chrono::steady_clock::time_point publish_due_;  // limits the time spent on copies

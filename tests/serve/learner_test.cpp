@@ -184,13 +184,18 @@ TEST(Learner, SpendsMostOfItsTimeLearningHoweverLargeTheState) {
 class SlowRanker : public WrappedRanker {
  public:
   struct Times {
-    std::chrono::milliseconds figures{0}, freeze{0}, save{0};
-    std::atomic<int> saved = 0;
+    std::chrono::milliseconds figures{0}, freeze{0}, save{0}, learn{0};
+    std::atomic<int> saved = 0, measured = 0;
     std::atomic<bool> freeze_fails = false;
   };
   explicit SlowRanker(Times& times) : times_(&times) {}
 
+  LearnReport learn(RoundContext& context, const Feedback& feedback) override {
+    std::this_thread::sleep_for(times_->learn);
+    return WrappedRanker::learn(context, feedback);
+  }
   std::vector<RankerFigure> figures(ExecutionContext& context) const override {
+    ++times_->measured;
     std::this_thread::sleep_for(times_->figures);
     return WrappedRanker::figures(context);
   }
@@ -209,7 +214,7 @@ class SlowRanker : public WrappedRanker {
   Times* times_;
 };
 
-// It has published by 10 times 20 ms, its figures are due after 10 times 30 ms, the next copy 10 times 20
+// It has published by 10 times 20 ms, its figures are due after 50 times 30 ms, the next copy 10 times 20
 // ms after the first.
 TEST(Learner, WaitsForFiguresWithoutUsingAProcessor) {
   const TemporaryFolder folder;
@@ -224,6 +229,44 @@ TEST(Learner, WaitsForFiguresWithoutUsingAProcessor) {
   const std::clock_t begin = std::clock();
   std::this_thread::sleep_for(std::chrono::milliseconds(250));
   EXPECT_LT(static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC, 0.05);
+}
+
+TEST(Learner, TakesAFiftiethOfTheTimeForFigures) {
+  const TemporaryFolder folder;
+  FeedbackLog log(folder / "log", 1);
+  SlowRanker::Times times;
+  times.figures = std::chrono::milliseconds(4);
+  const auto begin = std::chrono::steady_clock::now();
+  Learner learner(std::make_unique<SlowRanker>(times), log, settings_in(folder));
+  learner.start();
+  for (int round = 1; round <= 100; ++round) {
+    fill(log, round, round);
+    wait_for_round(learner, round);
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  const std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - begin;
+  EXPECT_GE(times.measured, 2);
+  EXPECT_LE((times.measured - 1) * 50 * 4, taken.count());
+}
+
+TEST(Learner, TakesATenthOfTheTimeForStatesThatAreAskedForWhileItLearns) {
+  const TemporaryFolder folder;
+  FeedbackLog log(folder / "log", 1);
+  fill(log, 1, 150);
+  SlowRanker::Times times;
+  times.learn = std::chrono::milliseconds(3);
+  times.save = std::chrono::milliseconds(10);
+  Learner learner(std::make_unique<SlowRanker>(times), log, settings_in(folder));
+  const auto begin = std::chrono::steady_clock::now();
+  learner.start();
+  while (learner.state().round < 150) {
+  }
+  const std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - begin;
+  EXPECT_GE(times.saved, 2);
+  EXPECT_LE((times.saved - 2) * 10 * 10, taken.count());  // the first and the last need not wait
+  const int before = times.saved;
+  EXPECT_EQ(learner.state().fingerprint, learner.state().fingerprint);
+  EXPECT_EQ(times.saved, before);  // nothing has changed
 }
 
 TEST(Learner, SavesADueCheckpointThoughNoFeedbackFollows) {

@@ -29,6 +29,12 @@ constexpr std::int64_t kTurn = 100;
 std::vector<RankerSettings> with_structures(const std::vector<RankerSettings>& rankers,
                                             const std::vector<std::string>& structures) {
   if (structures.empty()) return rankers;
+  for (auto one = structures.begin(); one != structures.end(); ++one) {
+    if (std::find(structures.begin(), one, *one) != one) {
+      throw InvalidArgument(
+          fmt::format("--structures contains '{}' twice: name each covariance once.", *one));
+    }
+  }
   std::vector<RankerSettings> made;
   for (const RankerSettings& ranker : rankers) {
     if (row_of(ranker.kind).evidence != OrderEvidence::kWidths) {
@@ -37,7 +43,7 @@ std::vector<RankerSettings> with_structures(const std::vector<RankerSettings>& r
     }
     for (const std::string& structure : structures) {
       RankerSettings one = ranker;
-      set_covariance(one.posterior, structure);
+      set_covariance(one.posterior, structure, "--structures");
       one.name = rankers.size() == 1 ? structure : fmt::format("{}-{}", ranker.name, structure);
       made.push_back(std::move(one));
     }

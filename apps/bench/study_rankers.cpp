@@ -14,28 +14,30 @@ namespace {
 
 constexpr std::string_view kEnsemble = "ensemble-";
 constexpr std::string_view kInducingWith = "inducing-";
+/// The setting of a study, which takes ensembles, too.
+constexpr std::string_view kStructures = "study.structures";
 
 /// "500" of "inducing-500"; empty for any other structure.
 std::string_view budget_text(std::string_view structure) {
   return structure.starts_with(kInducingWith) ? structure.substr(kInducingWith.size()) : std::string_view();
 }
 
-[[noreturn]] void refuse_structure(const std::string& structure) {
+[[noreturn]] void refuse_structure(const std::string& structure, std::string_view setting) {
+  const bool takes_ensembles = setting == kStructures;
   std::vector<std::string> known;
   known.reserve(std::size(EnumNames<Covariance>::values) + 1);
   for (const auto& [value, name] : EnumNames<Covariance>::values) known.emplace_back(name);
   const std::string covariances = joined(known, ", ");
-  known.emplace_back("ensemble-2");
-  throw InvalidArgument(
-      fmt::format("study.structures: '{}' must be {}, inducing-N with N as the budget, or ensemble-N with "
-                  "N of at least "
-                  "2. {}",
-                  structure, covariances, did_you_mean(structure, known)));
+  if (takes_ensembles) known.emplace_back("ensemble-2");
+  throw InvalidArgument(fmt::format("{}: '{}' must be {}{} inducing-N with N as the budget{}. {}", setting,
+                                    structure, covariances, takes_ensembles ? "," : ", or",
+                                    takes_ensembles ? ", or ensemble-N with N of at least 2" : "",
+                                    did_you_mean(structure, known)));
 }
 
 void check_structure(const std::string& structure) {
   PosteriorSettings posterior;
-  if (members_of(structure) == 0) set_covariance(posterior, structure);
+  if (members_of(structure) == 0) set_covariance(posterior, structure, kStructures);
 }
 
 template <class T>
@@ -64,7 +66,7 @@ StudyRanker covariance_ranker(const std::string& structure, const StudySettings&
                               const StudyBase& base, std::int64_t width, std::int64_t depth) {
   StudyRanker ranker{{{}, structure, width, depth, {}, {}, {}}, base.network};
   PosteriorSettings& posterior = ranker.settings.posterior;
-  set_covariance(posterior, structure);
+  set_covariance(posterior, structure, kStructures);
   const bool is_exact = posterior.covariance == Covariance::kFull;
   posterior.shadow = study.exact_widths && !is_exact ? ShadowCovariance::kFull : ShadowCovariance::kNone;
   if (study.exact_training && is_exact) ranker.settings.trainer.retrain = Retrain::kEveryRound;
@@ -100,15 +102,15 @@ std::int64_t members_of(const std::string& structure) {
   return error == std::errc() && stopped == end && members >= 2 ? members : 0;
 }
 
-void set_covariance(PosteriorSettings& posterior, const std::string& structure) {
+void set_covariance(PosteriorSettings& posterior, const std::string& structure, std::string_view setting) {
   const std::string_view budget = budget_text(structure);
   const std::string name = budget.empty() ? structure : std::string(name_of(Covariance::kInducing));
   const auto covariance = value_named<Covariance>(name);
-  if (!covariance) refuse_structure(structure);
+  if (!covariance) refuse_structure(structure, setting);
   posterior.covariance = *covariance;
   if (budget.empty()) return;
   assign_setting_text(PosteriorSettings::schema(), &posterior, "budget", budget,
-                      fmt::format("study.structures: '{}'", structure));
+                      fmt::format("{}: '{}'", setting, structure));
 }
 
 bool has_ensembles(const StudySettings& study) {

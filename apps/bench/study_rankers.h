@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "apps/study_settings.h"
@@ -29,8 +30,8 @@ std::vector<StudyRanker> study_rankers(const StudySettings& study, const StudyBa
 std::int64_t members_of(const std::string& structure);
 
 /// Gives the ranker the covariance of a structure: "diagonal", or with a budget "inducing-500". Throws
-/// InvalidArgument for any other name.
-void set_covariance(PosteriorSettings& posterior, const std::string& structure);
+/// InvalidArgument for any other name, as a value of `setting`.
+void set_covariance(PosteriorSettings& posterior, const std::string& structure, std::string_view setting);
 
 /// Whether the study includes an ensemble.
 bool has_ensembles(const StudySettings& study);

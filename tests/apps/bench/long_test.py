@@ -57,7 +57,8 @@ class BenchLong(unittest.TestCase):
                 self.assertEqual(span["posterior_bytes"], point["posterior_bytes"])
 
     def test_refuses_what_it_cannot_play(self):
-        for arguments, word in ((("--structures", "inducing-0"), "budget"), (("--structures", "fool"), "full"), (("--span", 0), "--span"),
+        for arguments, word in ((("--structures", "inducing-0"), "--structures: 'inducing-0'"), (("--span", 0), "--span"),
+                                (("--structures", "fool"), "--structures: 'fool'"), (("--structures", "full,full"), "twice"),
                                 (("--ranker", "p2neurrank", "--structures", "full"), "widths"), (("--device", "cuda"), "--device")):
             refused = olrank("bench", "long", *TRIAL, *arguments)
             self.assertEqual(refused.returncode, 2, refused.stderr)

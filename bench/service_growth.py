@@ -6,6 +6,8 @@ Usage: service_growth.py BIN [--records 100000] [--windows 10] [--queries 2000] 
 For example: service_growth.py build/bin --records 1000000 -- --ranker olranknet --covariance inducing --retrain growth
 BIN is the folder of olrank. The records are lists of `shown` of a query's `pool` documents; a request ranks `candidates` other
 documents. One client asks for `rate` rankings a second on the same machine and competes for its cores with the learning thread.
+The folder needs two copies of the records, the imported one and the service's log: 8 kB each at the defaults, so 16 GB for a
+million. A checkpoint comes on top.
 """
 
 import argparse
@@ -14,6 +16,7 @@ import json
 import pathlib
 import random
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -34,6 +37,7 @@ split = arguments.index("--") if "--" in arguments else len(arguments)
 options = parser.parse_args(arguments[:split])
 flags = arguments[split + 1:]
 draw = random.Random(1)
+STALLED_AFTER = 120  # seconds in which nothing is learned
 
 
 def document():
@@ -50,12 +54,22 @@ def write_records(path):
         pools.append([(f'"q{query}d{number}"', json.dumps(doc, separators=(",", ":")), 0.8 if utility[number] > median else 0.1)
                       for number, doc in enumerate(docs)])
     with path.open("w") as log:
-        for _ in range(options.records):
+        for number in range(options.records):
             query = draw.randrange(options.queries)
             shown = draw.sample(pools[query], options.shown)
             clicks = ",".join("1" if draw.random() < doc[2] else "0" for doc in shown)
-            log.write(f'{{"qid":"q{query}","shown":[{",".join(doc[0] for doc in shown)}],"clicks":[{clicks}],'
+            record = (f'{{"qid":"q{query}","shown":[{",".join(doc[0] for doc in shown)}],"clicks":[{clicks}],'
                       f'"inputs":[{",".join(doc[1] for doc in shown)}]}}\n')
+            if number == 0:
+                require_disk(path.parent, 2.1 * options.records * len(record))
+            log.write(record)
+
+
+def require_disk(folder, needed):
+    free = shutil.disk_usage(folder).free
+    if free < needed:
+        sys.exit(f"service_growth.py: {folder} has {free / 1e9:.1f} GB free, but the records and the service's copy need "
+                 f"{needed / 1e9:.1f} GB: choose another --folder or fewer --records.")
 
 
 class Client:
@@ -67,9 +81,16 @@ class Client:
                                                                    for doc in range(options.candidates)]}) for number in range(8)]
         self.answers = []
         self.ended = threading.Event()
-        self.thread = threading.Thread(target=self.work)
+        self.failure = None
+        self.thread = threading.Thread(target=self.work, daemon=True)
 
     def work(self):
+        try:
+            self.rank()
+        except Exception as error:  # raised again by the thread that measures
+            self.failure = error
+
+    def rank(self):
         connection = http.client.HTTPConnection(*self.address, timeout=60)
         for number in range(1 << 60):
             begin = time.perf_counter()
@@ -77,7 +98,7 @@ class Client:
             response = connection.getresponse()
             answer = response.read()
             if response.status != 200:
-                raise RuntimeError(answer)
+                raise RuntimeError(f"A ranking was answered with {response.status}: {answer.decode(errors='replace')}")
             end = time.perf_counter()
             self.answers.append((end, end - begin))
             if self.ended.wait(max(0.0, 1.0 / options.rate - (end - begin))):
@@ -87,6 +108,16 @@ class Client:
 def rounds_learned(connection):
     connection.request("GET", "/metrics")
     return int(re.search(r"^olrank_rounds_total (\d+)", connection.getresponse().read().decode(), re.M).group(1))
+
+
+def require_progress(latest, progressed, client, process):
+    """Ends the measurement where the service or the client has failed, or learning has stopped."""
+    if client.failure:
+        raise RuntimeError("The client that ranks has failed.") from client.failure
+    if process.poll() is not None:
+        raise RuntimeError(f"The service ended with exit code {process.returncode} after round {latest[1]}.")
+    if latest[0] - progressed > STALLED_AFTER:
+        raise RuntimeError(f"Nothing was learned in {STALLED_AFTER} seconds after round {latest[1]}: see what the service wrote above.")
 
 
 def resident_bytes(process):
@@ -99,29 +130,45 @@ def cpu_seconds(process):
 
 
 def percentile(values, share):
-    return sorted(values)[min(len(values) - 1, int(len(values) * share))] if values else float("nan")
+    """None without values, which JSON writes as null."""
+    return sorted(values)[min(len(values) - 1, int(len(values) * share))] if values else None
+
+
+def milliseconds(value):
+    return "-" if value is None else f"{value:.2f}"
 
 
 def measure(folder):
     log, state = folder / "records.jsonl", folder / "state"
+    if state.exists():
+        sys.exit(f"service_growth.py: {state} is there from an earlier run: remove it or choose another --folder.")
     write_records(log)
     begin = time.perf_counter()
     process = subprocess.Popen([options.bin / "olrank", "serve", "--state", state, "--port", "0", "--features", str(options.features),
                                 "--import-log", log, *flags], stdout=subprocess.PIPE, text=True)
     try:
-        parts = urllib.parse.urlsplit(process.stdout.readline().strip())
+        address = process.stdout.readline().strip()
+        if not address:
+            raise RuntimeError(f"The service did not start: exit code {process.wait()}.")
+        parts = urllib.parse.urlsplit(address)
         started = time.perf_counter() - begin
         client = Client((parts.hostname, parts.port))
         connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=600)
         seen = [(time.perf_counter(), rounds_learned(connection), cpu_seconds(process), resident_bytes(process), 0)]
+        progressed = seen[0][0]
         client.thread.start()
         while seen[-1][1] < options.records:
             time.sleep(0.1)
             saved = state / "checkpoint"
             seen.append((time.perf_counter(), rounds_learned(connection), cpu_seconds(process), resident_bytes(process),
                          saved.stat().st_size if saved.exists() else 0))
+            if seen[-1][1] > seen[-2][1]:
+                progressed = seen[-1][0]
+            require_progress(seen[-1], progressed, client, process)
         client.ended.set()
         client.thread.join()
+        if client.failure:
+            raise RuntimeError("The client that ranks has failed.") from client.failure
     finally:
         process.terminate()
         process.wait()
@@ -140,10 +187,10 @@ def measure(folder):
                         "checkpoint_bytes": until[4]})
         row = windows[-1]
         print(f"{row['from']:8}-{row['to']:8} {row['learned_per_second']:10.1f} {row['cpu_ms_per_round']:13.3f} {row['rankings']:9} "
-              f"{row['p50_ms']:8.2f} {row['p99_ms']:8.2f} {row['resident_bytes'] / 1e6:10.1f} {row['checkpoint_bytes'] / 1e6:14.1f}")
+              f"{milliseconds(row['p50_ms']):>8} {milliseconds(row['p99_ms']):>8} {row['resident_bytes'] / 1e6:10.1f} {row['checkpoint_bytes'] / 1e6:14.1f}")
     if options.json:
         options.json.write_text(json.dumps({"records": options.records, "flags": flags, "start_seconds": started, "windows": windows},
-                                           indent=2) + "\n")
+                                           indent=2, allow_nan=False) + "\n")
 
 
 if options.folder:

@@ -67,9 +67,9 @@ class DictionaryPolicy {
   }
 
  private:
-  static constexpr std::int64_t kWindow = 2;           // budgets
+  static constexpr std::int64_t kWindow = 2;          // budgets
   static constexpr std::int64_t kReplacedAtOnce = 5;  // a fifth of the budget
-  static constexpr std::int64_t kGrowth = 10;          // by a tenth
+  static constexpr std::int64_t kGrowth = 10;         // by a tenth
 
   std::int64_t budget_;
   double least_share_ = kLeastShare;

@@ -152,11 +152,14 @@ double InducingCovariance::quadratic_form(std::span<const double> z) const {
 
 void InducingCovariance::append(std::int64_t members, std::int64_t count, const double* rows,
                                 const double* coordinates, double log_det) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    const std::int64_t to = (appended_ + i) * stride_;
-    std::copy_n(rows + i * members, members, rows_->data() + to);
-    std::copy_n(coordinates + i * members, members, coordinates_->data() + to);
-  }
+  const auto append_to = [&](AlignedVector<double>& matrix, const double* from) {
+    double* to = matrix.data() + appended_ * stride_;
+    // Zeros for members to come, also where an observation that failed has left numbers.
+    for (std::int64_t i = 0; i < count; ++i, to += stride_)
+      std::fill_n(std::copy_n(from + i * members, members, to), stride_ - members, 0.0);
+  };
+  append_to(*rows_, rows);
+  append_to(*coordinates_, coordinates);
   appended_ += count;
   log_det_ += log_det;
 }

@@ -108,9 +108,11 @@ void InducingPosterior::width_sq(ExecutionContext& context, TangentFactors docs,
   assert(std::ssize(width_sq) == docs.docs * docs.docs);
   WidthHealth health = widths_for_update(context, docs, width_sq);
   if (health.lost > 0) {
-    rebuild(context, kIndefinite);
-    health = widths_for_update(context, docs, width_sq);
-    if (health.lost > 0) throw_lost_precision(name(), kIndefinite);
+    all_or_nothing([&] {
+      rebuild(context, kIndefinite);
+      health = widths_for_update(context, docs, width_sq);
+      if (health.lost > 0) throw_lost_precision(name(), kIndefinite);
+    });
   }
   negative_widths_ += health.negative;
 }
@@ -120,22 +122,23 @@ void InducingPosterior::observe(ExecutionContext& context, TangentFactors docs,
   if (pairs.empty()) return;
   require_information(spec_.shape, spec_.lambda, spec_.scale, docs, pairs);
   require_room(docs.docs, std::ssize(pairs));
+  all_or_nothing([&] { take_in(context, docs, pairs); });
+}
+
+template <class Change>
+void InducingPosterior::all_or_nothing(const Change& change) {
   State earlier = state_;
   const std::int64_t unchecked = monitor_.unchecked();
   try {
-    take_in(context, docs, pairs);
+    change();
   } catch (...) {
-    go_back(std::move(earlier));
+    state_ = std::move(earlier);
+    state_.dictionary.truncate(state_.dictionary.members());
+    state_.window.truncate(state_.window.pairs());
+    latest_.pairs = -1;
     monitor_.set_unchecked(unchecked);
     throw;
   }
-}
-
-void InducingPosterior::go_back(State earlier) {
-  state_ = std::move(earlier);
-  state_.dictionary.truncate(state_.dictionary.members());
-  state_.window.truncate(state_.window.pairs());
-  latest_.pairs = -1;
 }
 
 void InducingPosterior::require_room(std::int64_t docs, std::int64_t added) const {
@@ -153,12 +156,15 @@ void InducingPosterior::take_in(ExecutionContext& context, TangentFactors docs,
                                 std::span<const PreferencePair> pairs) {
   while (!pairs.empty()) {
     const auto at_once = pairs.first(std::min(pairs.size(), std::size_t{DictionaryPolicy::kRows}));
-    if (state_.covariance.room() < std::ssize(at_once)) {
-      state_.covariance.factorise(context, state_.dictionary);
-      latest_.pairs = -1;
+    const std::int64_t before = state_.roll.pairs();
+    try {
+      take_in_block(context, docs, at_once);
+    } catch (const NumericError& error) {
+      // Pairs may have entered the dictionary without rows.
+      state_.dictionary.truncate(std::ssize(state_.roll.members()));
+      rebuild(context, error.what());
+      if (state_.roll.pairs() == before) take_in_block(context, docs, at_once);
     }
-    add_rows(context, docs, at_once);
-    keep_up(context);
     monitor_.add(std::ssize(at_once), state_.roll.pairs());
     pairs = pairs.subspan(at_once.size());
   }
@@ -166,6 +172,16 @@ void InducingPosterior::take_in(ExecutionContext& context, TangentFactors docs,
   monitor_.check(
       name(), [&] { return measured_drift(context); },
       [&](std::string_view why) { rebuild(context, why); });
+}
+
+void InducingPosterior::take_in_block(ExecutionContext& context, TangentFactors docs,
+                                      std::span<const PreferencePair> pairs) {
+  if (state_.covariance.room() < std::ssize(pairs)) {
+    state_.covariance.factorise(context, state_.dictionary);
+    latest_.pairs = -1;
+  }
+  add_rows(context, docs, pairs);
+  keep_up(context);
 }
 
 // With Z the coordinates of the new pairs in the grown basis, A⁻¹ loses the outer products of the rows of
@@ -362,13 +378,9 @@ void InducingPosterior::trim_window(ExecutionContext& context) {
 
 void InducingPosterior::rebuild(ExecutionContext& context, std::string_view why) {
   log_detail("The dictionary of {} pairs is chosen again: {}.", state_.roll.pairs(), why);
-  State earlier = state_;
-  const std::vector<std::int64_t> present(state_.roll.members().begin(), state_.roll.members().end());
-  state_.roll.policy().be_stricter();
   try {
-    choose_again(context, present);
+    choose_again(context, state_.roll.be_stricter());
   } catch (const NumericError&) {
-    go_back(std::move(earlier));
     throw_lost_precision(name(), kIndefinite);
   }
   latest_.pairs = -1;
@@ -458,10 +470,8 @@ void InducingPosterior::load(StateReader& state) {
   const auto projected = state.get_one<std::int64_t>("inducing_projected");
   if (!next.roll.restore(pairs, std::move(numbers), std::move(priorities), projected))
     state.fail("The numbers of the covariance's pairs cannot belong together.");
-  const auto share = state.get_one<double>("inducing_least_share");
-  if (!(share > 0.0 && share <= DictionaryPolicy::kMostShare))
+  if (!next.roll.policy().restore_least_share(state.get_one<double>("inducing_least_share")))
     state.fail("The least share of a pair in the dictionary is not one that it can have.");
-  next.roll.policy().set_least_share(share);
   monitor_.set_unchecked(state.get_one<std::int64_t>("covariance_unchecked"));
   negative_widths_ = state.get_one<std::int64_t>("covariance_negative_widths");
   next.rebuilds = state.get_one<std::int64_t>("covariance_rebuilds");

@@ -75,6 +75,7 @@ void DictionaryRoll::end_choice() {
 std::vector<std::int64_t> DictionaryRoll::be_stricter() {
   policy_.be_stricter();
   std::vector<std::int64_t> candidates = members_;
+  if (std::ssize(members_) == policy_.budget()) return candidates;
   const std::int64_t first = first_of_window();
   for (std::int64_t pair = 0; pair < std::ssize(priorities_); ++pair) {
     if (priorities_[pair] < 0.0) candidates.push_back(first + pair);

@@ -98,6 +98,12 @@ void InducingCovariance::make_room() {
   coordinates_ = std::make_shared<AlignedVector<double>>(numbers, 0.0);
 }
 
+void InducingCovariance::clear() {
+  t_ = {};
+  triangle_.clear();
+  appended_ = 0;
+}
+
 std::int64_t InducingCovariance::bytes() const {
   return t_.bytes() + triangle_.bytes() +
          2 * DictionaryPolicy::kRows * stride_ * static_cast<std::int64_t>(sizeof(double));
@@ -177,6 +183,7 @@ void InducingCovariance::factorise(ExecutionContext& context, const InducingDict
 
 void InducingCovariance::factorise(ExecutionContext& context, const InducingDictionary& dictionary,
                                    LowerTriangle t) {
+  clear();
   const std::int64_t n = t.size();
   LowerTriangle b = t.extended(n);
   for (std::int64_t i = 0; i < n; ++i) b.row(i)[i] += lambda_;
@@ -185,7 +192,9 @@ void InducingCovariance::factorise(ExecutionContext& context, const InducingDict
   for (std::int64_t i = 0; i < n; ++i) log_det += 2.0 * std::log(b.row(i)[i]) - std::log(lambda_);
   if (!std::isfinite(log_det)) throw NumericError("A matrix to factorise has entries that are not finite.");
   blas::inverse_from_cholesky(n, b.data(), b.stride());
-  triangle_ = divided(context, dictionary, reversed_root(b, lambda_));
+  const LowerTriangle root = reversed_root(b, lambda_);
+  b = {};
+  triangle_ = divided(context, dictionary, root);
   t_ = std::move(t);
   log_det_ = log_det;
   make_room();

@@ -289,6 +289,7 @@ void InducingPosterior::keep_up(ExecutionContext& context) {
 }
 
 void InducingPosterior::choose_again(ExecutionContext& context, std::span<const std::int64_t> chosen) {
+  state_.covariance.clear();
   const std::int64_t first = state_.roll.first_of_window();
   const std::span<const std::int64_t> present = state_.roll.members();
   InducingDictionary next(spec_.shape, spec_.scale);
@@ -320,25 +321,30 @@ LowerTriangle InducingPosterior::moved(ExecutionContext& context, const Inducing
   if (from == 0) return result;
   Scratch& scratch = context.scratch();
   const Scratch::Frame frame(scratch);
-  // The new pairs in the present basis, then P [to × from].
-  const auto kernel = scratch.take<double>(members() * to);
   const auto p = scratch.take<double>(to * from);
-  const auto whole = scratch.take<double>(from * from);
-  const auto product = scratch.take<double>(to * from);
-  state_.dictionary.find_pair_kernel(context, next.factors(), kernel.data());
-  state_.dictionary.project(context, to, kernel.data());
-  for (std::int64_t i = 0; i < to; ++i) {
-    for (std::int64_t j = 0; j < from; ++j) p[i * from + j] = kernel[j * to + i];
+  {
+    // The new pairs in the present basis.
+    const Scratch::Frame of_kernel(scratch);
+    const auto kernel = scratch.take<double>(members() * to);
+    state_.dictionary.find_pair_kernel(context, next.factors(), kernel.data());
+    state_.dictionary.project(context, to, kernel.data());
+    for (std::int64_t i = 0; i < to; ++i) {
+      for (std::int64_t j = 0; j < from; ++j) p[i * from + j] = kernel[j * to + i];
+    }
   }
   next.project(context, from, p.data());
+  const auto whole = scratch.take<double>(from * from);
   for (std::int64_t i = 0; i < from; ++i) {
     for (std::int64_t j = 0; j <= i; ++j) whole[i * from + j] = whole[j * from + i] = state_.left.row(i)[j];
   }
-  context.for_blocks(to, kRowsPerMove, [&](std::int64_t begin, std::int64_t end, int) {
+  context.for_blocks(to, kRowsPerMove, [&](std::int64_t begin, std::int64_t end, int worker) {
+    Scratch& own = context.scratch(worker);
+    const Scratch::Frame of_block(own);
+    const auto product = own.take<double>((end - begin) * from);
     blas::gemm(Transpose::kNo, Transpose::kNo, end - begin, from, from, 1.0, p.data() + begin * from, from,
-               whole.data(), from, 0.0, product.data() + begin * from, from);
-    blas::gemm(Transpose::kNo, Transpose::kYes, end - begin, end, from, 1.0, product.data() + begin * from,
-               from, p.data(), from, 0.0, result.row(begin), result.stride());
+               whole.data(), from, 0.0, product.data(), from);
+    blas::gemm(Transpose::kNo, Transpose::kYes, end - begin, end, from, 1.0, product.data(), from, p.data(),
+               from, 0.0, result.row(begin), result.stride());
   });
   return result;
 }

@@ -103,7 +103,8 @@ class InducingPosterior : public Posterior {
   /// If change() throws, everything is as before.
   template <class Change>
   void all_or_nothing(const Change& change);
-  /// Chooses the dictionary again by a stricter policy, and computes everything from it. Throws NumericError, and then leaves no valid state, if that is not possible.
+  /// Chooses the dictionary again by a stricter policy, and computes everything from it. Throws
+  /// NumericError, and then leaves no valid state, if that is not possible.
   void rebuild(ExecutionContext& context, std::string_view why);
   double measured_drift(ExecutionContext& context) const;
   double error_along(ExecutionContext& context, std::span<const double> v,

@@ -11,8 +11,10 @@
 #include <vector>
 
 #include "core/error.h"
+#include "models/posterior/posterior_plan.h"
 #include "tests/core/ops/network_fixture.h"
 #include "tests/models/posterior/near_dependent_pairs.h"
+#include "tests/support/counted_allocations.h"
 #include "tests/support/expected_warnings.h"
 
 namespace olrank {
@@ -304,6 +306,29 @@ TEST(InducingPosteriorTest, StaysNearExactWidthsInFlatMemory) {
   EXPECT_LE(ratios[ratios.size() * 9 / 10], 1.4);
   EXPECT_LE(posterior.log_det(), full->log_det());
   EXPECT_TRUE(posterior.drift(context) <= 1e-8) << posterior.drift(context);
+}
+
+// Through choices of a full dictionary, and what leaves its window.
+TEST(InducingPosteriorTest, TakesTheMemoryThatIsPlanned) {
+  const NetworkShape shape = ntk_shape(20, 16, 2);
+  for (const std::int64_t budget : {100, 384}) {
+    Rounds rounds(shape, 71);
+    std::vector<Round> made;
+    for (std::int64_t pairs = 0; pairs < 4 * budget; pairs += 10) made.push_back(rounds.next(10));
+    const std::int64_t before = allocated_bytes();
+    restart_most_allocated_bytes();
+    ExecutionContext context;
+    InducingPosterior posterior(spec_of(shape, budget));
+    for (const Round& round : made) {
+      widths_of(posterior, context, shape, round.factors);
+      observe(posterior, context, shape, round);
+    }
+    const auto taken = static_cast<double>(most_allocated_bytes() - before);
+    const PosteriorLoad load{.shape = shape, .pairs = posterior.pairs(), .docs = kDocs, .added = 10};
+    const double planned = inducing_bytes(load, budget).all();
+    EXPECT_LE(taken, planned) << budget;
+    EXPECT_GE(taken, 0.5 * planned) << budget;
+  }
 }
 
 /// Widths, information and drift of rounds `first` to `last`.

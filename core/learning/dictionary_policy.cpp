@@ -12,6 +12,12 @@ std::int64_t DictionaryPolicy::slack() const {
   return std::max(kRows, budget_ / 4);
 }
 
+bool DictionaryPolicy::restore_least_share(double share) {
+  if (!(share >= kLeastShare && share <= kMostShare)) return false;
+  least_share_ = share;
+  return true;
+}
+
 double DictionaryPolicy::priority(std::int64_t number) {
   const auto bits = static_cast<std::uint64_t>(number);
   return RngStream(make_key({.purpose = Purpose::kDictionary}), static_cast<std::uint32_t>(bits),

@@ -49,7 +49,8 @@ class DictionaryPolicy {
   /// The share of is_new(). C can lose its digits even so, where pairs are many as directions, each of them
   /// little new; then it is chosen again with a larger share.
   double least_share() const { return least_share_; }
-  void set_least_share(double share) { least_share_ = share; }
+  /// Returns false, with nothing changed, if be_stricter() cannot have led there.
+  [[nodiscard]] bool restore_least_share(double share);
   void be_stricter() { least_share_ = std::min(100.0 * least_share_, kMostShare); }
   static constexpr double kMostShare = 1e-3;
 

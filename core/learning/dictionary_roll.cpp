@@ -58,6 +58,7 @@ void DictionaryRoll::add_choice(std::span<const std::int64_t> block, const Admis
   for (std::int64_t pair = 0; pair < std::ssize(block); ++pair) {
     if (entered < admission.entered.size() && admission.entered[entered] == pair) {
       next_.push_back(block[pair]);
+      if (block[pair] >= first) priorities_[block[pair] - first] = DictionaryPolicy::priority(block[pair]);
       ++entered;
     } else if (block[pair] >= first) {
       priorities_[block[pair] - first] = -1.0;
@@ -69,6 +70,18 @@ void DictionaryRoll::end_choice() {
   members_ = std::move(next_);
   next_.clear();
   waiting_ = -1;
+}
+
+std::vector<std::int64_t> DictionaryRoll::be_stricter() {
+  policy_.be_stricter();
+  std::vector<std::int64_t> candidates = members_;
+  if (std::ssize(members_) == policy_.budget()) return candidates;
+  const std::int64_t first = first_of_window();
+  for (std::int64_t pair = 0; pair < std::ssize(priorities_); ++pair) {
+    if (priorities_[pair] < 0.0) candidates.push_back(first + pair);
+  }
+  std::sort(candidates.begin(), candidates.end());
+  return candidates;
 }
 
 std::int64_t DictionaryRoll::leaving() const {

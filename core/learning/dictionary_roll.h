@@ -43,6 +43,10 @@ class DictionaryRoll {
   void begin_choice() { next_.clear(); }
   void add_choice(std::span<const std::int64_t> block, const Admission& admission);
   void end_choice();
+  /// After rounding has spoiled the dictionary: makes the policy stricter, and returns what the dictionary
+  /// is to be chosen from, ascending. These are its own pairs, and while there is room those of the
+  /// window that seemed to add nothing, as rounding may have decided that.
+  std::vector<std::int64_t> be_stricter();
   /// How many pairs are to leave the window, and forgets as many.
   std::int64_t leaving() const;
   void trim(std::int64_t leaving);

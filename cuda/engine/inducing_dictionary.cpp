@@ -63,14 +63,14 @@ void multiply_placed(Products& products, std::int64_t rows, std::int64_t columns
   products.multiply(shape, a.values, b.values, c, scales);
 }
 
-InducingDictionary::InducingDictionary(const NetworkShape& shape, double scale,
-                                       const DictionaryPolicy& policy, Products& products)
+InducingDictionary::InducingDictionary(const NetworkShape& shape, double scale, std::int64_t budget,
+                                       Products& products)
     : shape_(shape),
       scale_(scale),
-      policy_(policy),
+      budget_(budget),
       products_(&products),
       pairs_(shape),
-      inverse_(policy.budget(), policy.budget()),
+      inverse_(budget, budget),
       differences_(std::span<const double>(pair_differences())) {}
 
 void InducingDictionary::clear() {
@@ -133,13 +133,13 @@ ProjectedPairs InducingDictionary::project_pairs(const FactorRows& pairs) {
   return {pairs, count, members(), kernel_.data(), coordinates_.data(), solved_.data()};
 }
 
-AddedPairs InducingDictionary::add(const ProjectedPairs& pairs) {
+AddedPairs InducingDictionary::add(const DictionaryPolicy& policy, const ProjectedPairs& pairs) {
   const std::int64_t count = pairs.count;
   const std::vector<double> of_docs = of_docs_.to_host(stream(), 4 * count * count);
   gram_ = product_.to_host(stream(), count * count);
   Residual found(count, of_docs, gram_);
   AddedPairs added{found.of_pairs, std::move(found.magnitudes), {}, {}, {}};
-  added.admission = policy_.admit(members(), added.magnitudes, found.of_pairs);
+  added.admission = policy.admit(members(), added.magnitudes, found.of_pairs);
   const auto entered = std::ssize(added.admission.entered);
   added.factor.resize(entered * entered);
   added.inverse.resize(entered * entered);
@@ -194,7 +194,7 @@ void InducingDictionary::save(StateWriter& state) const {
 
 void InducingDictionary::load(StateReader& state) {
   pairs_.load(stream(), state);
-  if (members() > policy_.budget()) state.fail("The saved dictionary exceeds the budget.");
+  if (members() > budget_) state.fail("The saved dictionary exceeds the budget.");
   inverse_.load(stream(), state, "device.dictionary_inverse", members(), members());
 }
 

@@ -39,8 +39,7 @@ struct AddedPairs {
 /// with zeros. Works in the stream of `products`.
 class InducingDictionary {
  public:
-  InducingDictionary(const NetworkShape& shape, double scale, const DictionaryPolicy& policy,
-                     Products& products);
+  InducingDictionary(const NetworkShape& shape, double scale, std::int64_t budget, Products& products);
 
   std::int64_t members() const { return pairs_.pairs(); }
   std::int64_t padded_members() const { return GrowingMatrix::padded(members()); }
@@ -55,9 +54,9 @@ class InducingDictionary {
   /// Starts what add() waits for, for at most kMostPairsPerBatch pairs; what it returns is valid until the
   /// next call.
   ProjectedPairs project_pairs(const FactorRows& pairs);
-  /// Decides by the policy which of the latest pairs enter, and lets them: completes their coordinates and
+  /// Decides by `policy` which of the latest pairs enter, and lets them: completes their coordinates and
   /// appends to C⁻¹. Waits.
-  AddedPairs add(const ProjectedPairs& pairs);
+  AddedPairs add(const DictionaryPolicy& policy, const ProjectedPairs& pairs);
   /// zᵀz of the latest pairs, [count × count], after add().
   std::span<const double> gram() const { return gram_; }
   /// C⁻¹.
@@ -76,7 +75,7 @@ class InducingDictionary {
 
   NetworkShape shape_;
   double scale_;
-  DictionaryPolicy policy_;
+  std::int64_t budget_;
   Products* products_;
   ResidentPairs pairs_;              // Z
   GrowingMatrix inverse_;            // C⁻¹

@@ -60,11 +60,9 @@ class InducingPosterior : public ResidentPosterior {
   }
 
   void rebuild(Stream stream) override {
-    if (out_of_step_) {
-      project_again(stream);
-    } else {
-      factorise();
-    }
+    choose_again(stream, roll_.be_stricter());
+    trim_window(stream);
+    project_again(stream);
   }
 
   const CovarianceStatus* status() const override { return covariance_.status(); }
@@ -95,6 +93,7 @@ class InducingPosterior : public ResidentPosterior {
     state.put("device.inducing_numbers", roll_.members());
     state.put("device.inducing_priorities", roll_.priorities());
     state.put("device.inducing_projected", roll_.projected());
+    state.put("device.inducing_least_share", roll_.policy().least_share());
     dictionary_->save(state);
     covariance_.save(state, dictionary_->members());
     window_->save(state);
@@ -108,6 +107,8 @@ class InducingPosterior : public ResidentPosterior {
     const auto projected = state.get_one<std::int64_t>("device.inducing_projected");
     if (!roll_.restore(pairs, std::move(members), std::move(priorities), projected))
       state.fail("The saved dictionary does not fit its budget.");
+    if (!roll_.policy().restore_least_share(state.get_one<double>("device.inducing_least_share")))
+      state.fail("The least share of a pair in the dictionary is not one that it can have.");
     dictionary_->load(state);
     if (dictionary_->members() != std::ssize(roll_.members()))
       state.fail("The dictionary does not have the size that was saved with it.");
@@ -124,7 +125,7 @@ class InducingPosterior : public ResidentPosterior {
 
  private:
   std::unique_ptr<InducingDictionary> made_dictionary() const {
-    return std::make_unique<InducingDictionary>(spec_.shape, spec_.scale, roll_.policy(), *products_);
+    return std::make_unique<InducingDictionary>(spec_.shape, spec_.scale, spec_.budget, *products_);
   }
 
   void factorise() { out_of_step_ = !covariance_.factorise(*dictionary_); }
@@ -136,7 +137,7 @@ class InducingPosterior : public ResidentPosterior {
     const ProjectedPairs projected =
         dictionary_->project_pairs(window_->range(window_->pairs() - count, count));
     if (!out_of_step_) covariance_.begin_append(projected);
-    const AddedPairs added = dictionary_->add(projected);
+    const AddedPairs added = dictionary_->add(roll_.policy(), projected);
     roll_.add(added.residual, added.magnitudes, added.admission);
     if (out_of_step_) {
       covariance_.make_room(dictionary_->members());
@@ -149,7 +150,7 @@ class InducingPosterior : public ResidentPosterior {
   void keep_up(Stream stream) {
     switch (roll_.upkeep()) {
       case DictionaryUpkeep::kChoose:
-        choose_again(stream);
+        choose_again(stream, roll_.chosen());
         [[fallthrough]];
       case DictionaryUpkeep::kProject:
         trim_window(stream);
@@ -170,7 +171,8 @@ class InducingPosterior : public ResidentPosterior {
                  block_.data() + at * 2 * spec_.shape.factors());
   }
 
-  void choose_again(Stream stream) {
+  /// Makes these pairs the dictionary, in ascending order, as far as they are new.
+  void choose_again(Stream stream, std::span<const std::int64_t> chosen) {
     const std::int64_t first = roll_.first_of_window();
     const std::int64_t numbers = 2 * spec_.shape.factors();
     const std::span<const std::int64_t> members = roll_.members();
@@ -179,9 +181,9 @@ class InducingPosterior : public ResidentPosterior {
     next.clear();
     block_.reserve(stream, kRows * numbers);
     roll_.begin_choice();
-    for (std::span<const std::int64_t> left = roll_.chosen(); !left.empty();) {
-      const auto block = left.first(std::min(left.size(), static_cast<std::size_t>(kRows)));
-      left = left.subspan(block.size());
+    while (!chosen.empty()) {
+      const auto block = chosen.first(std::min(chosen.size(), static_cast<std::size_t>(kRows)));
+      chosen = chosen.subspan(block.size());
       std::vector<PreferencePair> of_dictionary;
       std::vector<PreferencePair> of_window;
       for (const std::int64_t number : block) {
@@ -194,7 +196,7 @@ class InducingPosterior : public ResidentPosterior {
       gather(stream, dictionary_->pairs().all(), of_dictionary, 0);
       gather(stream, window_->all(), of_window, std::ssize(of_dictionary));
       const FactorRows rows{block_.data(), 2 * std::ssize(block), spec_.shape.factors()};
-      roll_.add_choice(block, next.add(next.project_pairs(rows)).admission);
+      roll_.add_choice(block, next.add(roll_.policy(), next.project_pairs(rows)).admission);
     }
     move_left(stream, next);
     std::swap(dictionary_, other_dictionary_);

@@ -98,6 +98,12 @@ void InducingCovariance::make_room() {
   coordinates_ = std::make_shared<AlignedVector<double>>(numbers, 0.0);
 }
 
+void InducingCovariance::clear() {
+  t_ = {};
+  triangle_.clear();
+  appended_ = 0;
+}
+
 std::int64_t InducingCovariance::bytes() const {
   return t_.bytes() + triangle_.bytes() +
          2 * DictionaryPolicy::kRows * stride_ * static_cast<std::int64_t>(sizeof(double));
@@ -152,11 +158,14 @@ double InducingCovariance::quadratic_form(std::span<const double> z) const {
 
 void InducingCovariance::append(std::int64_t members, std::int64_t count, const double* rows,
                                 const double* coordinates, double log_det) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    const std::int64_t to = (appended_ + i) * stride_;
-    std::copy_n(rows + i * members, members, rows_->data() + to);
-    std::copy_n(coordinates + i * members, members, coordinates_->data() + to);
-  }
+  const auto append_to = [&](AlignedVector<double>& matrix, const double* from) {
+    double* to = matrix.data() + appended_ * stride_;
+    // Zeros for members to come, also where an observation that failed has left numbers.
+    for (std::int64_t i = 0; i < count; ++i, to += stride_)
+      std::fill_n(std::copy_n(from + i * members, members, to), stride_ - members, 0.0);
+  };
+  append_to(*rows_, rows);
+  append_to(*coordinates_, coordinates);
   appended_ += count;
   log_det_ += log_det;
 }
@@ -174,6 +183,7 @@ void InducingCovariance::factorise(ExecutionContext& context, const InducingDict
 
 void InducingCovariance::factorise(ExecutionContext& context, const InducingDictionary& dictionary,
                                    LowerTriangle t) {
+  clear();
   const std::int64_t n = t.size();
   LowerTriangle b = t.extended(n);
   for (std::int64_t i = 0; i < n; ++i) b.row(i)[i] += lambda_;
@@ -182,7 +192,9 @@ void InducingCovariance::factorise(ExecutionContext& context, const InducingDict
   for (std::int64_t i = 0; i < n; ++i) log_det += 2.0 * std::log(b.row(i)[i]) - std::log(lambda_);
   if (!std::isfinite(log_det)) throw NumericError("A matrix to factorise has entries that are not finite.");
   blas::inverse_from_cholesky(n, b.data(), b.stride());
-  triangle_ = divided(context, dictionary, reversed_root(b, lambda_));
+  const LowerTriangle root = reversed_root(b, lambda_);
+  b = {};
+  triangle_ = divided(context, dictionary, root);
   t_ = std::move(t);
   log_det_ = log_det;
   make_room();

@@ -38,7 +38,9 @@ class InducingCovariance {
   /// Appends rows and the coordinates of as many pairs, both [count × members], and adds to log_det().
   void append(std::int64_t members, std::int64_t count, const double* rows, const double* coordinates,
               double log_det);
-  /// Computes R from T. Throws NumericError, with nothing changed, if rounding prevents it.
+  /// Forgets everything, so that what renews it has the memory.
+  void clear();
+  /// Computes R from T. Throws NumericError, and then knows nothing, if rounding prevents it.
   void factorise(ExecutionContext& context, const InducingDictionary& dictionary);
   /// The same for another T, of all members.
   void factorise(ExecutionContext& context, const InducingDictionary& dictionary, LowerTriangle t);

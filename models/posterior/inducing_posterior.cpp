@@ -120,9 +120,11 @@ void InducingPosterior::width_sq(ExecutionContext& context, TangentFactors docs,
   assert(std::ssize(width_sq) == docs.docs * docs.docs);
   WidthHealth health = widths_for_update(context, docs, width_sq);
   if (health.lost > 0) {
-    rebuild(context, kIndefinite);
-    health = widths_for_update(context, docs, width_sq);
-    if (health.lost > 0) throw_lost_precision(name(), kIndefinite);
+    all_or_nothing([&] {
+      rebuild(context, kIndefinite);
+      health = widths_for_update(context, docs, width_sq);
+      if (health.lost > 0) throw_lost_precision(name(), kIndefinite);
+    });
   }
   negative_widths_ += health.negative;
 }
@@ -132,22 +134,23 @@ void InducingPosterior::observe(ExecutionContext& context, TangentFactors docs,
   if (pairs.empty()) return;
   require_information(spec_.shape, spec_.lambda, spec_.scale, docs, pairs);
   require_room(docs.docs, std::ssize(pairs));
+  all_or_nothing([&] { take_in(context, docs, pairs); });
+}
+
+template <class Change>
+void InducingPosterior::all_or_nothing(const Change& change) {
   State earlier = state_;
   const std::int64_t unchecked = monitor_.unchecked();
   try {
-    take_in(context, docs, pairs);
+    change();
   } catch (...) {
-    go_back(std::move(earlier));
+    state_ = std::move(earlier);
+    state_.dictionary.truncate(state_.dictionary.members());
+    state_.window.truncate(state_.window.pairs());
+    latest_.pairs = -1;
     monitor_.set_unchecked(unchecked);
     throw;
   }
-}
-
-void InducingPosterior::go_back(State earlier) {
-  state_ = std::move(earlier);
-  state_.dictionary.truncate(state_.dictionary.members());
-  state_.window.truncate(state_.window.pairs());
-  latest_.pairs = -1;
 }
 
 void InducingPosterior::require_room(std::int64_t docs, std::int64_t added) const {
@@ -165,12 +168,15 @@ void InducingPosterior::take_in(ExecutionContext& context, TangentFactors docs,
                                 std::span<const PreferencePair> pairs) {
   while (!pairs.empty()) {
     const auto at_once = pairs.first(std::min(pairs.size(), std::size_t{DictionaryPolicy::kRows}));
-    if (state_.covariance.room() < std::ssize(at_once)) {
-      state_.covariance.factorise(context, state_.dictionary);
-      latest_.pairs = -1;
+    const std::int64_t before = state_.roll.pairs();
+    try {
+      take_in_block(context, docs, at_once);
+    } catch (const NumericError& error) {
+      // Pairs may have entered the dictionary without rows.
+      state_.dictionary.truncate(std::ssize(state_.roll.members()));
+      rebuild(context, error.what());
+      if (state_.roll.pairs() == before) take_in_block(context, docs, at_once);
     }
-    add_rows(context, docs, at_once);
-    keep_up(context);
     monitor_.add(std::ssize(at_once), state_.roll.pairs());
     pairs = pairs.subspan(at_once.size());
   }
@@ -178,6 +184,16 @@ void InducingPosterior::take_in(ExecutionContext& context, TangentFactors docs,
   monitor_.check(
       name(), [&] { return measured_drift(context); },
       [&](std::string_view why) { rebuild(context, why); });
+}
+
+void InducingPosterior::take_in_block(ExecutionContext& context, TangentFactors docs,
+                                      std::span<const PreferencePair> pairs) {
+  if (state_.covariance.room() < std::ssize(pairs)) {
+    state_.covariance.factorise(context, state_.dictionary);
+    latest_.pairs = -1;
+  }
+  add_rows(context, docs, pairs);
+  keep_up(context);
 }
 
 // With Z the coordinates of the new pairs in the grown basis, A⁻¹ loses the outer products of the rows of
@@ -292,6 +308,7 @@ void InducingPosterior::keep_up(ExecutionContext& context) {
 }
 
 void InducingPosterior::choose_again(ExecutionContext& context, std::span<const std::int64_t> chosen) {
+  state_.covariance.clear();
   const std::int64_t first = state_.roll.first_of_window();
   const std::span<const std::int64_t> present = state_.roll.members();
   InducingDictionary next(spec_.shape, spec_.scale);
@@ -323,25 +340,30 @@ LowerTriangle InducingPosterior::moved(ExecutionContext& context, const Inducing
   if (from == 0) return result;
   Scratch& scratch = context.scratch();
   const Scratch::Frame frame(scratch);
-  // The new pairs in the present basis, then P [to × from].
-  const auto kernel = scratch.take<double>(members() * to);
   const auto p = scratch.take<double>(to * from);
-  const auto whole = scratch.take<double>(from * from);
-  const auto product = scratch.take<double>(to * from);
-  state_.dictionary.find_pair_kernel(context, next.factors(), kernel.data());
-  state_.dictionary.project(context, to, kernel.data());
-  for (std::int64_t i = 0; i < to; ++i) {
-    for (std::int64_t j = 0; j < from; ++j) p[i * from + j] = kernel[j * to + i];
+  {
+    // The new pairs in the present basis.
+    const Scratch::Frame of_kernel(scratch);
+    const auto kernel = scratch.take<double>(members() * to);
+    state_.dictionary.find_pair_kernel(context, next.factors(), kernel.data());
+    state_.dictionary.project(context, to, kernel.data());
+    for (std::int64_t i = 0; i < to; ++i) {
+      for (std::int64_t j = 0; j < from; ++j) p[i * from + j] = kernel[j * to + i];
+    }
   }
   next.project(context, from, p.data());
+  const auto whole = scratch.take<double>(from * from);
   for (std::int64_t i = 0; i < from; ++i) {
     for (std::int64_t j = 0; j <= i; ++j) whole[i * from + j] = whole[j * from + i] = state_.left.row(i)[j];
   }
-  context.for_blocks(to, kRowsPerMove, [&](std::int64_t begin, std::int64_t end, int) {
+  context.for_blocks(to, kRowsPerMove, [&](std::int64_t begin, std::int64_t end, int worker) {
+    Scratch& own = context.scratch(worker);
+    const Scratch::Frame of_block(own);
+    const auto product = own.take<double>((end - begin) * from);
     blas::gemm(Transpose::kNo, Transpose::kNo, end - begin, from, from, 1.0, p.data() + begin * from, from,
-               whole.data(), from, 0.0, product.data() + begin * from, from);
-    blas::gemm(Transpose::kNo, Transpose::kYes, end - begin, end, from, 1.0, product.data() + begin * from,
-               from, p.data(), from, 0.0, result.row(begin), result.stride());
+               whole.data(), from, 0.0, product.data(), from);
+    blas::gemm(Transpose::kNo, Transpose::kYes, end - begin, end, from, 1.0, product.data(), from, p.data(),
+               from, 0.0, result.row(begin), result.stride());
   });
   return result;
 }
@@ -381,13 +403,9 @@ void InducingPosterior::trim_window(ExecutionContext& context) {
 
 void InducingPosterior::rebuild(ExecutionContext& context, std::string_view why) {
   log_detail("The dictionary of {} pairs is chosen again: {}.", state_.roll.pairs(), why);
-  State earlier = state_;
-  const std::vector<std::int64_t> present(state_.roll.members().begin(), state_.roll.members().end());
-  state_.roll.policy().be_stricter();
   try {
-    choose_again(context, present);
+    choose_again(context, state_.roll.be_stricter());
   } catch (const NumericError&) {
-    go_back(std::move(earlier));
     throw_lost_precision(name(), kIndefinite);
   }
   latest_.pairs = -1;
@@ -477,10 +495,8 @@ void InducingPosterior::load(StateReader& state) {
   const auto projected = state.get_one<std::int64_t>("inducing_projected");
   if (!next.roll.restore(pairs, std::move(numbers), std::move(priorities), projected))
     state.fail("The numbers of the covariance's pairs cannot belong together.");
-  const auto share = state.get_one<double>("inducing_least_share");
-  if (!(share > 0.0 && share <= DictionaryPolicy::kMostShare))
+  if (!next.roll.policy().restore_least_share(state.get_one<double>("inducing_least_share")))
     state.fail("The least share of a pair in the dictionary is not one that it can have.");
-  next.roll.policy().set_least_share(share);
   monitor_.set_unchecked(state.get_one<std::int64_t>("covariance_unchecked"));
   negative_widths_ = state.get_one<std::int64_t>("covariance_negative_widths");
   next.rebuilds = state.get_one<std::int64_t>("covariance_rebuilds");

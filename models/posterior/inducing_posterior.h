@@ -85,6 +85,8 @@ class InducingPosterior : public Posterior {
   /// Throws Error if so many more pairs do not fit into memory.
   void require_room(std::int64_t docs, std::int64_t added) const;
   void take_in(ExecutionContext& context, TangentFactors docs, std::span<const PreferencePair> pairs);
+  /// At most kRows pairs. After a NumericError rebuild() is possible; the pairs may count or not.
+  void take_in_block(ExecutionContext& context, TangentFactors docs, std::span<const PreferencePair> pairs);
   /// Adds rows to R for at most room() pairs.
   void add_rows(ExecutionContext& context, TangentFactors docs, std::span<const PreferencePair> pairs);
   void keep_up(ExecutionContext& context);
@@ -99,7 +101,11 @@ class InducingPosterior : public Posterior {
                        LowerTriangle& t) const;
   /// The pairs that are to leave the window do.
   void trim_window(ExecutionContext& context);
-  void go_back(State earlier);
+  /// If change() throws, everything is as before.
+  template <class Change>
+  void all_or_nothing(const Change& change);
+  /// Chooses the dictionary again by a stricter policy, and computes everything from it. Throws
+  /// NumericError, and then leaves no valid state, if that is not possible.
   void rebuild(ExecutionContext& context, std::string_view why);
   double measured_drift(ExecutionContext& context) const;
   double error_along(ExecutionContext& context, std::span<const double> v,

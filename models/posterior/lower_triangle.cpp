@@ -22,6 +22,10 @@ LowerTriangle::LowerTriangle(std::int64_t size)
       size_(size),
       stride_(stride_of(size)) {}
 
+std::int64_t LowerTriangle::bytes() const {
+  return stride_of(size_) * stride_of(size_) * static_cast<std::int64_t>(sizeof(double));
+}
+
 void LowerTriangle::grow(std::int64_t size) {
   if (size > stride_) *this = extended(size);
   size_ = size;

@@ -24,7 +24,8 @@ class LowerTriangle {
   const double* row(std::int64_t i) const { return values_->data() + i * stride_; }
   double* data() { return values_->data(); }
   const double* data() const { return values_->data(); }
-  std::int64_t bytes() const { return size_ * size_ * static_cast<std::int64_t>(sizeof(double)); }
+  /// Of the rows as they are stored, without unused capacity.
+  std::int64_t bytes() const;
 
   /// More rows, which the caller writes.
   void grow(std::int64_t size);

@@ -13,6 +13,8 @@ namespace olrank {
 namespace {
 
 constexpr double kDoubleBytes = sizeof(double);
+/// What a thread's scratch memory takes before its size depends on that of the covariance.
+constexpr double kLeastScratch = 3.0 * (1 << 20);
 
 /// What kernels split their sums into: at most so many blocks, each with a tile of the result.
 constexpr double kPartialBlocks = 528.0;
@@ -209,13 +211,16 @@ PosteriorBytes inducing_bytes(const PosteriorLoad& load, std::int64_t budget) {
     return inducing_device_bytes(load, static_cast<double>(budget), size, window);
   constexpr auto kRows = static_cast<double>(DictionaryPolicy::kRows);
   PosteriorBytes bytes;
-  // C, R, T and what has left, and while R is factorised T, B⁻¹ and I/λ − B⁻¹ again.
-  const double side = size == 0.0 ? 0.0 : size + kRows;
-  bytes.matrix = (7.0 * side * side + 2.0 * kRows * side) * kDoubleBytes;
+  // C, T, what has left and R, as they were before the round; C, what has left, T, B⁻¹ and I/λ − B⁻¹ of the
+  // dictionary that is chosen in it; P and a symmetric matrix in memory that the thread keeps and doubles;
+  // the rows that are appended, twice, with their coordinates; and a block of rows while R is computed.
+  const double side = std::ceil(size / kRows) * kRows;
+  bytes.matrix =
+      (12.0 * side * side + row_numbers(side) + 4.0 * kRows * (side + kRows) + kRows * side) * kDoubleBytes;
   bytes.pairs = doubling(factor_bytes(load.shape, size + window));
   // κ and Rκ, twice as both the latest and those of a frozen copy.
   const auto columns = static_cast<double>(blas::fast_columns(load.docs));
-  bytes.workspace = (2.0 * (2.0 * size + kRows) * columns + v * v) * kDoubleBytes;
+  bytes.workspace = (2.0 * (2.0 * size + kRows) * columns + v * v) * kDoubleBytes + kLeastScratch;
   return bytes;
 }
 

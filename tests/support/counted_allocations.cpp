@@ -12,6 +12,7 @@ namespace {
 
 std::atomic<std::int64_t> allocations{0};
 std::atomic<std::int64_t> bytes_held{0};
+std::atomic<std::int64_t> most_held{0};
 
 std::int64_t held_by(void* memory) {
   return memory == nullptr ? 0
@@ -23,7 +24,11 @@ void* counted(std::size_t bytes, std::size_t alignment) {
   void* memory = nullptr;
   if (posix_memalign(&memory, std::max(alignment, sizeof(void*)), std::max<std::size_t>(bytes, 1)) != 0)
     throw std::bad_alloc();
-  bytes_held.fetch_add(held_by(memory), std::memory_order_relaxed);
+  const std::int64_t added = held_by(memory);
+  const std::int64_t held = bytes_held.fetch_add(added, std::memory_order_relaxed) + added;
+  std::int64_t most = most_held.load(std::memory_order_relaxed);
+  while (held > most && !most_held.compare_exchange_weak(most, held, std::memory_order_relaxed)) {
+  }
   return memory;
 }
 
@@ -63,6 +68,14 @@ std::int64_t allocation_count() {
 
 std::int64_t allocated_bytes() {
   return bytes_held.load();
+}
+
+std::int64_t most_allocated_bytes() {
+  return most_held.load();
+}
+
+void restart_most_allocated_bytes() {
+  most_held = bytes_held.load();
 }
 
 }  // namespace olrank

@@ -11,4 +11,8 @@ std::int64_t allocation_count();
 /// headers.
 std::int64_t allocated_bytes();
 
+/// The most that allocated_bytes() has been since the latest call of restart_most_allocated_bytes().
+std::int64_t most_allocated_bytes();
+void restart_most_allocated_bytes();
+
 }  // namespace olrank

@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/error.h"
@@ -14,6 +15,8 @@
 #include "models/posterior/posterior.h"
 #include "models/posterior/posterior_plan.h"
 #include "tests/cuda/ops/kernel_test.h"
+#include "tests/models/posterior/near_dependent_pairs.h"
+#include "tests/support/expected_warnings.h"
 #if defined(OLRANK_KERNELS_EMULATED)
 #include "tests/cuda/emulation/device_memory.h"
 #endif
@@ -120,6 +123,12 @@ std::string saved(const device::ResidentPosterior& posterior) {
   return state.bytes();
 }
 
+std::vector<std::int64_t> numbers_of(const std::string& state, std::string_view name) {
+  StateReader reader(state, "memory");
+  reader.skip_to(name);
+  return reader.get<std::int64_t>(name);
+}
+
 // Rows are appended until R is computed again, and some pairs come twice.
 TEST_P(InducingPosteriorKernelTest, WithRoomForAllPairsItIsExact) {
   const auto exact = made(DeviceCovariance::kDual, 0);
@@ -168,12 +177,8 @@ TEST_P(InducingPosteriorKernelTest, HasTheWidthsOfTheCpu) {
     // The decisions: what was chosen among all pairs.
     StateWriter cpu_state;
     on_cpu->save(cpu_state);
-    StateReader of_cpu(cpu_state.bytes(), "memory");
-    StateReader of_device(saved(*posterior), "memory");
-    of_cpu.skip_to("inducing_numbers");
-    of_device.skip_to("device.inducing_numbers");
-    EXPECT_EQ(of_device.get<std::int64_t>("device.inducing_numbers"),
-              of_cpu.get<std::int64_t>("inducing_numbers"));
+    EXPECT_EQ(numbers_of(saved(*posterior), "device.inducing_numbers"),
+              numbers_of(cpu_state.bytes(), "inducing_numbers"));
   }
 }
 
@@ -221,6 +226,68 @@ TEST_P(InducingPosteriorKernelTest, RebuildKeepsTheWidths) {
     EXPECT_TRUE(all_near(query.width_sq_by(*posterior), before, 1e-12, 1e-9)) << rounds;
     EXPECT_EQ(status_of(*posterior).failed, 0);
   }
+}
+
+/// All near-dependent pairs.
+void observe_near_dependent(device::ResidentPosterior& posterior) {
+  for (std::int64_t chain = 0; chain < NearDependentPairs::kChains; ++chain) {
+    const NearDependentPairs query(chain);
+    DeviceArray<float> rows = on_device(query.factors);
+    const auto pairs = on_device(query.pairs);
+    DeviceArray<double> m(query.kDocs * query.kDocs);
+    const device::FactorRows docs{rows.data(), query.kDocs, query.shape().factors()};
+    posterior.gram(nullptr, docs, m.data());
+    posterior.observe(nullptr, docs, m.data(), pairs.data(), std::ssize(query.pairs));
+    device::OwnedStream::wait_for(nullptr);
+  }
+}
+
+// As on the CPU, which does so where the drift is beyond its bound.
+TEST_P(InducingPosteriorKernelTest, RebuildChoosesTheDictionaryByAStricterPolicy) {
+  if (static_cast<int>(GetParam()) != 0) GTEST_SKIP() << kOneOrder;
+  PosteriorSpec cpu_spec;
+  cpu_spec.shape = NearDependentPairs::shape();
+  cpu_spec.covariance = Covariance::kInducing;
+  cpu_spec.budget = 400;
+  cpu_spec.lambda = 1.0;
+  cpu_spec.scale = 0.1;
+  cpu_spec.checks.drift_bound = 1e-7;
+  const ExpectedWarnings warnings;
+  ExecutionContext context;
+  const auto on_cpu = make_posterior(cpu_spec);
+  const auto made_here = [&] {
+    return device::make_resident_posterior(
+        DeviceCovariance::kInducing, {cpu_spec.shape, cpu_spec.lambda, cpu_spec.scale, {}, cpu_spec.budget},
+        library_->products);
+  };
+  const auto posterior = made_here();
+  for (int twice = 0; twice < 2; ++twice) {
+    observe_near_dependent(*posterior);
+    for (std::int64_t chain = 0; chain < NearDependentPairs::kChains; ++chain) {
+      const NearDependentPairs query(chain);
+      on_cpu->observe(context, {query.factors.data(), query.kDocs}, query.pairs);
+    }
+  }
+  std::vector<double> probe(cpu_spec.shape.parameters());
+  RngStream(test_key(7), 0).unit_vector(probe);
+  posterior->rebuild(nullptr);
+  EXPECT_EQ(status_of(*posterior).failed, 0);
+  EXPECT_LT(posterior->error_along(nullptr, probe), 1e-12);
+  StateWriter cpu_state;
+  on_cpu->save(cpu_state);
+  const std::vector<std::int64_t> chosen = numbers_of(cpu_state.bytes(), "inducing_numbers");
+  EXPECT_EQ(std::ssize(chosen), 24);
+  EXPECT_EQ(numbers_of(saved(*posterior), "device.inducing_numbers"), chosen);
+  EXPECT_NEAR(status_of(*posterior).log_det, on_cpu->log_det(), 1e-8);
+
+  // What was left out does not enter again, also after loading.
+  const auto resumed = made_here();
+  StateReader reader(saved(*posterior), "memory");
+  resumed->load(nullptr, reader);
+  observe_near_dependent(*posterior);
+  observe_near_dependent(*resumed);
+  EXPECT_EQ(numbers_of(saved(*posterior), "device.inducing_numbers"), chosen);
+  EXPECT_EQ(saved(*resumed), saved(*posterior));
 }
 
 TEST_P(InducingPosteriorKernelTest, MeasuresItsDrift) {

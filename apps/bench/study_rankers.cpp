@@ -28,8 +28,7 @@ std::string_view budget_text(std::string_view structure) {
   known.emplace_back("ensemble-2");
   throw InvalidArgument(
       fmt::format("study.structures: '{}' must be {}, inducing-N with N as the budget, or ensemble-N with "
-                  "N of at least "
-                  "2. {}",
+                  "N of at least 2. {}",
                   structure, covariances, did_you_mean(structure, known)));
 }
 

@@ -1,4 +1,4 @@
-# Run at every build: writes version.cpp anew only when the revision has changed, so that nothing is
+# Run at every build: writes version.cpp again only when the revision has changed, so that nothing is
 # compiled or linked again otherwise.
 set(OLRANK_REVISION "$ENV{OLRANK_REVISION}")
 if(NOT OLRANK_REVISION)

@@ -48,8 +48,7 @@ void check_covariance(const RankerKindRow& row, const RankerSettings& settings) 
   if (row.evidence != OrderEvidence::kWidths || row.forms != ModelForms::kLinear || !of_networks) return;
   throw InvalidArgument(
       fmt::format("Ranker '{}' cannot have covariance = \"{}\", which is for networks, and every '{}' is "
-                  "linear: choose "
-                  "\"full\", \"diagonal\", \"diagonal-of-inverse\" or \"none\".",
+                  "linear: choose \"full\", \"diagonal\", \"diagonal-of-inverse\" or \"none\".",
                   settings.name, name_of(covariance), row.name));
 }
 

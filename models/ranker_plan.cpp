@@ -8,6 +8,7 @@
 #include "models/dueling_bandit.h"
 #include "models/linear/linear_ranking.h"
 #include "models/network_shape.h"
+#include "models/neural/network_learner.h"
 #include "models/posterior/posterior_plan.h"
 
 namespace olrank {
@@ -53,17 +54,12 @@ RankerPlan plan_linear(const RankerSettings& settings, const RankerLoad& load, s
           {}};
 }
 
-/// Whether rounds between two trainings on the whole history train on a sample.
-bool replays(const TrainerSettings& trainer) {
-  return trainer.retrain == Retrain::kGrowth && trainer.loss == LossForm::kSum && trainer.replay_steps > 0;
-}
-
 /// θ, θ₀, gradients and an optimizer's moments, per member; for replays the point that corrects them, its
 /// gradient and the correction.
 double parameter_bytes(const NetworkShape& shape, const RankerSettings& settings) {
   const double bytes = 2.0 * kFloat + 4.0 * kDouble;
   return static_cast<double>(shape.parameters()) *
-         (replays(settings.trainer) ? bytes + kFloat + 2.0 * kDouble : bytes);
+         (retraining_rule(settings.trainer).replays() ? bytes + kFloat + 2.0 * kDouble : bytes);
 }
 
 /// The distinct documents with the arrays of a pass.
@@ -82,7 +78,7 @@ double history_bytes(const RankerSettings& settings, const NetworkShape& shape, 
   const double docs = std::min(static_cast<double>(load.train_docs), shown);
   double bytes = document_bytes(shape, docs) + pairs * 80.0 + shown * 8.0;
   if (trainer.history_limit > 0) bytes += pairs * 120.0;
-  if (replays(trainer)) {
+  if (retraining_rule(trainer).replays()) {
     const double drawn = std::min(static_cast<double>(trainer.replay), pairs);
     bytes += std::min(drawn * replay_bytes(settings, shape.inputs) / static_cast<double>(trainer.replay),
                       document_bytes(shape, docs) + pairs * 120.0);

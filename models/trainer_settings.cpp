@@ -36,16 +36,13 @@ const Schema& TrainerSettings::schema() {
           .field("precision", &S::precision,
                  "precision of matrix products when training on a GPU; `tf32` rounds the factors to 10 "
                  "bits of mantissa for speed")
-          .field(
-              "training_kernel", &S::training_kernel,
-              "how a GPU takes the steps of full-batch training: in one kernel that keeps the documents in "
-              "shared memory, as a recorded graph of kernels, or the former wherever it is possible")
-          .field(
-              "retrain", &S::retrain,
-              "when all of the history is trained on: in every round that brings pairs (by an ensemble in "
-              "every round), or once it has grown by `retrain_growth`, with steps on a sample in the "
-              "rounds "
-              "between")
+          .field("training_kernel", &S::training_kernel,
+                 "how a GPU takes the steps of full-batch training: in one kernel that keeps the documents "
+                 "in shared memory, as a recorded graph of kernels, or the former wherever it is possible")
+          .field("retrain", &S::retrain,
+                 "when all of the history is trained on: in every round that brings pairs (by an ensemble "
+                 "in every round), or once it has grown by `retrain_growth`, with steps on a sample in the "
+                 "rounds between")
           .field("retrain_growth", &S::retrain_growth,
                  "share by which the pairs, or the distinct ones among them, grow between two trainings on "
                  "all")

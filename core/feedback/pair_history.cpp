@@ -86,7 +86,7 @@ void PairHistory::forget_oldest() {
 
 std::int64_t PairHistory::draw_earlier(PhiloxKey key, std::uint32_t round, std::uint32_t draw) const {
   RngStream coins(key, round, 0, draw);
-  return earlier_.item_at(coins.index(static_cast<std::uint32_t>(earlier())));
+  return earlier_.item_at(coins.index_of(earlier()));
 }
 
 void PairHistory::save(StateWriter& state) const {

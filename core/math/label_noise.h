@@ -16,6 +16,13 @@ OLRANK_HOST_DEVICE inline double noisy_labels(double labels, double weight, doub
   return exact_add(labels, exact_mul(exact_mul(deviation, std::sqrt(weight)), normal));
 }
 
+/// What the weight of a term's pairs adds to its noise by going from `before` to `after`. The changes of
+/// any course add up to the noise of the last weight.
+OLRANK_HOST_DEVICE inline double noise_change(double before, double after, double deviation,
+                                              double normal) {
+  return exact_mul(exact_mul(deviation, exact_add(std::sqrt(after), -std::sqrt(before))), normal);
+}
+
 /// Labels of some of a term's pairs, with their share of the noise of all: of weight `weight` out of `all`.
 OLRANK_HOST_DEVICE inline double noisy_labels_of_share(double labels, double weight, double all,
                                                        double deviation, double normal) {

@@ -3,6 +3,10 @@
 #include <xxhash.h>
 
 #include <array>
+#include <bit>
+#include <cassert>
+#include <cmath>
+#include <limits>
 
 namespace olrank {
 
@@ -19,6 +23,18 @@ PhiloxKey make_key(const KeySource& source) {
 
 std::uint64_t name_hash(const char* name, std::size_t size) {
   return XXH3_64bits(name, size);
+}
+
+std::int64_t RngStream::index_of(std::int64_t count) {
+  assert(count > 0);
+  if (count <= std::numeric_limits<std::uint32_t>::max()) return index(static_cast<std::uint32_t>(count));
+  // At least half of the numbers of so many bits are below the count.
+  const std::uint64_t mask = std::bit_ceil(static_cast<std::uint64_t>(count)) - 1;
+  for (;;) {
+    const std::uint64_t high = next_bits();
+    const std::uint64_t bits = (high << 32 | next_bits()) & mask;
+    if (bits < static_cast<std::uint64_t>(count)) return static_cast<std::int64_t>(bits);
+  }
 }
 
 void RngStream::unit_vector(std::span<double> vector) {

@@ -95,6 +95,9 @@ class RngStream {
     return static_cast<std::uint32_t>(product >> 32);
   }
 
+  /// The same for any count; below 2³², the draw of index().
+  std::int64_t index_of(std::int64_t count);
+
   OLRANK_HOST_DEVICE double normal() {
     const std::uint32_t high = next_bits();
     return normal_from_bits(high, next_bits());

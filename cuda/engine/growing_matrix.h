@@ -48,7 +48,7 @@ class GrowingMatrix {
   double* row(std::int64_t i) { return values_.data() + i * stride_; }
   std::int64_t bytes() const { return values_.size() * static_cast<std::int64_t>(sizeof(double)); }
 
-  /// The first rows and columns; whoever calls has waited.
+  /// The first rows and columns; to be called once the stream has finished.
   void save(StateWriter& state, std::string_view name, std::int64_t rows, std::int64_t columns) const {
     std::vector<double> values(rows * columns);
     for (std::int64_t i = 0; i < rows; ++i)

@@ -36,12 +36,8 @@ ResidentHistory::ResidentHistory(std::int64_t features, Keeps keeps, std::int64_
 void ResidentHistory::make_room(Stream stream, const Counts& wanted) {
   bucket_ = {padded_size(wanted.docs), padded_size(wanted.terms), padded_size(wanted.observations),
              padded_size(wanted.impressions)};
-  bool moved = values_.reserve(stream, bucket_.docs * features_, counts_.docs * features_);
-  moved |= terms_.reserve(stream, bucket_.terms, counts_.terms, kPaddingByte);
-  moved |= incidence_offsets_.reserve(stream, bucket_.docs + 1);
-  moved |= incidence_ends_.reserve(stream, 2 * bucket_.terms);
-  words_.reserve(stream, std::max(incidence_workspace(bucket_.docs, bucket_.terms),
-                                  bucket_.terms + bucket_.observations));
+  bool moved = pairs_.reserve(stream, features_, padded_pairs(), {counts_.docs, counts_.terms},
+                              bucket_.terms + bucket_.observations);
   if (keeps_observations_)
     moved |= observations_.reserve(stream, bucket_.observations, counts_.observations, kPaddingByte);
   if (keeps_lists_) {
@@ -79,8 +75,8 @@ void ResidentHistory::add(Stream stream, const DeviceUpdate& update, const float
                            static_cast<std::int32_t>(wanted.observations)};
   latest_ = packet_.send(stream, update, ends);
   gather_docs(stream, train, features_, latest_.new_docs, new_docs,
-              values_.data() + counts_.docs * features_);
-  write_terms(stream, latest_.terms, std::ssize(update.terms), terms_.data());
+              pairs_.values.data() + counts_.docs * features_);
+  write_terms(stream, latest_.terms, std::ssize(update.terms), pairs_.terms.data());
   if (keeps_observations_) {
     copy_bytes(stream, observations_.data() + counts_.observations, latest_.observations,
                update.observations.size_bytes());
@@ -102,22 +98,10 @@ void ResidentHistory::add(Stream stream, const DeviceUpdate& update, const float
 }
 
 void ResidentHistory::index_terms(Stream stream) {
-  find_incidence(stream, terms_.data(), bucket_.terms, bucket_.docs, words_.data(),
-                 {incidence_offsets_.data(), incidence_ends_.data()});
+  pairs_.index(stream, padded_pairs());
   if (!keeps_lists_) return;
-  group_observations(stream, observations_.data(), bucket_.observations, bucket_.terms, words_.data(),
+  group_observations(stream, observations_.data(), bucket_.observations, bucket_.terms, pairs_.words.data(),
                      group_offsets_.data(), group_items_.data());
-}
-
-PairHistoryView ResidentHistory::view() const {
-  PairHistoryView view;
-  view.features = values_.data();
-  view.docs = bucket_.docs;
-  view.terms = terms_.data();
-  view.count = bucket_.terms;
-  view.incidence = {const_cast<std::int32_t*>(incidence_offsets_.data()),
-                    const_cast<std::int32_t*>(incidence_ends_.data())};
-  return view;
 }
 
 ImpressionView ResidentHistory::impressions() const {
@@ -126,8 +110,7 @@ ImpressionView ResidentHistory::impressions() const {
 }
 
 std::int64_t ResidentHistory::bytes() const {
-  return values_.bytes() + terms_.bytes() + incidence_offsets_.bytes() + incidence_ends_.bytes() +
-         words_.bytes() + doc_numbers_.bytes() + observations_.bytes() + group_offsets_.bytes() +
+  return pairs_.bytes() + doc_numbers_.bytes() + observations_.bytes() + group_offsets_.bytes() +
          group_items_.bytes() + first_doc_.bytes() + first_pair_.bytes() + examined_.bytes() +
          clicks_.bytes() + sample_.bytes();
 }
@@ -145,14 +128,14 @@ void ResidentHistory::restore(Stream stream, const DeviceHistory& history) {
   const auto forget = [&](auto& array) {
     fill_bytes(stream, array.data(), kPaddingByte, static_cast<std::size_t>(array.bytes()));
   };
-  fill_bytes(stream, values_.data(), 0, static_cast<std::size_t>(values_.bytes()));
-  forget(terms_);
+  fill_bytes(stream, pairs_.values.data(), 0, static_cast<std::size_t>(pairs_.values.bytes()));
+  forget(pairs_.terms);
   forget(observations_);
   forget(first_doc_);
   forget(first_pair_);
   OwnedStream::wait_for(stream);
-  copy_to_device(std::span(history.docs.values, counts.docs * features_), values_.data());
-  copy_to_device(history.terms, terms_.data());
+  copy_to_device(std::span(history.docs.values, counts.docs * features_), pairs_.values.data());
+  copy_to_device(history.terms, pairs_.terms.data());
   if (keeps_observations_) copy_to_device(history.observations, observations_.data());
   if (keeps_lists_) {
     copy_to_device(history.doc_numbers, doc_numbers_.data());

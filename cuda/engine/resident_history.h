@@ -5,6 +5,7 @@
 
 #include "core/device/round.h"
 #include "cuda/engine/growing_array.h"
+#include "cuda/engine/indexed_pairs.h"
 #include "cuda/engine/packet.h"
 #include "cuda/engine/resident_sample.h"
 #include "cuda/ops/ndcg_weights.h"
@@ -50,7 +51,7 @@ class ResidentHistory {
   std::int64_t bytes() const;
 
   /// Of the latest training on all of it; terms that came later are not yet indexed.
-  PairHistoryView view() const;
+  PairHistoryView view() const { return pairs_.view(padded_pairs()); }
   ImpressionView impressions() const;
   const PairObservation* observations() const { return observations_.data(); }
   const std::int32_t* observation_offsets() const { return group_offsets_.data(); }
@@ -70,6 +71,7 @@ class ResidentHistory {
 
   void make_room(Stream stream, const Counts& wanted);
   void index_terms(Stream stream);
+  IndexedPairs::Sizes padded_pairs() const { return {bucket_.docs, bucket_.terms}; }
 
   std::int64_t features_;
   bool keeps_observations_;
@@ -83,12 +85,7 @@ class ResidentHistory {
   Bucket bucket_;
   std::int64_t moves_ = 0;
 
-  GrowingArray<float> values_;
-  GrowingArray<PairTerm> terms_;
-  GrowingArray<std::int32_t> incidence_offsets_;
-  GrowingArray<std::int32_t> incidence_ends_;
-  GrowingArray<std::int32_t> words_;  // workspace
-
+  IndexedPairs pairs_;
   GrowingArray<PairObservation> observations_;
   ResidentSample sample_;
 

@@ -16,6 +16,17 @@ void fill_rest(Stream stream, GrowingArray<T>& array, std::int64_t used, std::in
   fill_bytes(stream, array.data() + used, byte, static_cast<std::size_t>(size - used) * sizeof(T));
 }
 
+/// The documents of the round's own pairs come first.
+std::int64_t own_docs(const DeviceSample& sample) {
+  std::int64_t docs = 0;
+  for (std::size_t t = 0; t < sample.terms.size(); ++t) {
+    if (sample.sources[t].own_weight == 0.0) continue;
+    docs =
+        std::max({docs, std::int64_t{sample.terms[t].first} + 1, std::int64_t{sample.terms[t].second} + 1});
+  }
+  return docs;
+}
+
 }  // namespace
 
 void ResidentSample::fill(Stream stream, const DeviceUpdate& update, const PackedUpdate& packed,
@@ -24,39 +35,28 @@ void ResidentSample::fill(Stream stream, const DeviceUpdate& update, const Packe
   const auto terms = std::ssize(update.sample.terms);
   const std::int64_t usual = replay_ + kUsualPairs;
   bucket_ = {padded_size(std::max(docs, 2 * usual)), padded_size(std::max(terms, usual))};
-  bool moved = values_.reserve(stream, bucket_.docs * features_);
-  moved |= terms_.reserve(stream, bucket_.terms);
+  const IndexedPairs::Sizes sizes{bucket_.docs, bucket_.terms};
+  bool moved = pairs_.reserve(stream, features_, sizes, {}, 0);
+  moved |= own_values_.reserve(stream, bucket_.docs * features_);
   moved |= sources_.reserve(stream, bucket_.terms);
-  moved |= incidence_offsets_.reserve(stream, bucket_.docs + 1);
-  moved |= incidence_ends_.reserve(stream, 2 * bucket_.terms);
-  words_.reserve(stream, incidence_workspace(bucket_.docs, bucket_.terms));
   if (moved) ++moves_;
 
-  gather_docs(stream, train, features_, packed.sample_docs, docs, values_.data());
-  copy_bytes(stream, terms_.data(), packed.sample_terms, update.sample.terms.size_bytes());
+  gather_docs(stream, train, features_, packed.sample_docs, docs, pairs_.values.data());
+  const std::int64_t own = own_docs(update.sample);
+  copy_bytes(stream, own_values_.data(), pairs_.values.data(),
+             static_cast<std::size_t>(own * features_) * sizeof(float));
+  copy_bytes(stream, pairs_.terms.data(), packed.sample_terms, update.sample.terms.size_bytes());
   copy_bytes(stream, sources_.data(), packed.sample_sources, update.sample.sources.size_bytes());
   // An earlier sample's documents could have scores that are not finite.
-  fill_rest(stream, values_, docs * features_, bucket_.docs * features_, 0);
-  fill_rest(stream, terms_, terms, bucket_.terms, kPaddingByte);
+  fill_rest(stream, pairs_.values, docs * features_, bucket_.docs * features_, 0);
+  fill_rest(stream, own_values_, own * features_, bucket_.docs * features_, 0);
+  fill_rest(stream, pairs_.terms, terms, bucket_.terms, kPaddingByte);
   fill_rest(stream, sources_, terms, bucket_.terms, kPaddingByte);
-  find_incidence(stream, terms_.data(), bucket_.terms, bucket_.docs, words_.data(),
-                 {incidence_offsets_.data(), incidence_ends_.data()});
-}
-
-PairHistoryView ResidentSample::view() const {
-  PairHistoryView view;
-  view.features = values_.data();
-  view.docs = bucket_.docs;
-  view.terms = terms_.data();
-  view.count = bucket_.terms;
-  view.incidence = {const_cast<std::int32_t*>(incidence_offsets_.data()),
-                    const_cast<std::int32_t*>(incidence_ends_.data())};
-  return view;
+  pairs_.index(stream, sizes);
 }
 
 std::int64_t ResidentSample::bytes() const {
-  return values_.bytes() + terms_.bytes() + sources_.bytes() + incidence_offsets_.bytes() +
-         incidence_ends_.bytes() + words_.bytes();
+  return pairs_.bytes() + own_values_.bytes() + sources_.bytes();
 }
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -4,6 +4,7 @@
 
 #include "core/device/round.h"
 #include "cuda/engine/growing_array.h"
+#include "cuda/engine/indexed_pairs.h"
 #include "cuda/engine/packet.h"
 #include "cuda/ops/pair_training.h"
 
@@ -31,7 +32,10 @@ class ResidentSample {
   /// Grows whenever an array that recorded graphs point into has moved.
   std::int64_t moves() const { return moves_; }
   /// Weights and labels of its terms are undefined: they depend on the member.
-  PairHistoryView view() const;
+  PairHistoryView view() const { return pairs_.view({bucket_.docs, bucket_.terms}); }
+  /// The documents with those that no own pair has as zeros: a score that overflows, of a document that was
+  /// only drawn, would make the gradient of the own pairs NaN, although its pairs weigh nothing.
+  const float* own_features() const { return own_values_.data(); }
   const SampledTerm* sources() const { return sources_.data(); }
   std::int64_t bytes() const;
 
@@ -40,12 +44,9 @@ class ResidentSample {
   std::int64_t replay_;
   Bucket bucket_;
   std::int64_t moves_ = 0;
-  GrowingArray<float> values_;
-  GrowingArray<PairTerm> terms_;
+  IndexedPairs pairs_;
+  GrowingArray<float> own_values_;
   GrowingArray<SampledTerm> sources_;
-  GrowingArray<std::int32_t> incidence_offsets_;
-  GrowingArray<std::int32_t> incidence_ends_;
-  GrowingArray<std::int32_t> words_;  // workspace
 };
 
 }  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -57,6 +57,7 @@ StackedTrainer::StackedTrainer(const DeviceNetworkSpec& spec, float* theta, Prod
       first_eigenvector_(std::span<const double>(first_eigenvector(parameters_))),
       eigenvectors_(std::span<const double>(std::vector<double>(spec.members * parameters_))),
       curvatures_(std::span<const CurvatureState>(std::vector<CurvatureState>(spec.members))),
+      sample_curvatures_(if_wanted(spec.training.retraining.replays(), spec.members)),
       noise_keys_(spec.noise.keys),
       noise_round_(1),
       observed_(1),
@@ -155,7 +156,8 @@ void StackedTrainer::train(const ResidentHistory& history) {
   copy_bytes(stream_, before_.data(), theta_, static_cast<std::size_t>(before_.size()) * sizeof(float));
   const bool stale = !on_sample_ && curvature_is_stale(history.observed(), curvature_pairs_);
   if (by_curvature() && (stale || history.latest_docs_outgrow())) {
-    for (std::int64_t member = 0; member < spec_.members; ++member) find_curvature(history, member);
+    for (std::int64_t member = 0; member < spec_.members; ++member)
+      find_curvature(history, member, curvatures_.data() + member);
     curvature_pairs_ = history.observed();
   }
   find_steps(history, {0, spec_.members}, 0);
@@ -168,18 +170,27 @@ void StackedTrainer::find_steps(const ResidentHistory& history, Members members,
   const double prior = by_curvature() ? prior_curvature(spec_.training.prior_weight) : 1.0;
   const double growth = curvature_growth(history, repeats);
   const double repeated = repeated_rate(rate(), repeats);
+  const CurvatureState* curvatures = curvatures_of(repeats).data();
   for (std::int64_t member = members.first; member < members.first + members.count; ++member)
-    step_from_curvature(stream_, curvatures_.data() + member, growth, repeated, prior,
-                        outcome_.data() + member);
+    step_from_curvature(stream_, curvatures + member, growth, repeated, prior, outcome_.data() + member);
 }
 
-/// κ is a sum over pairs, and more have come since it was found. A repeat finds it for the sample itself.
+bool StackedTrainer::uses_curvature_of_sample(int repeats) const {
+  return on_sample_ && by_curvature() && repeats >= kRepeatThatFindsCurvature;
+}
+
+DeviceArray<CurvatureState>& StackedTrainer::curvatures_of(int repeats) {
+  return uses_curvature_of_sample(repeats) ? sample_curvatures_ : curvatures_;
+}
+
+/// κ is a sum over pairs, and more have come since it was found.
 double StackedTrainer::curvature_growth(const ResidentHistory& history, int repeats) const {
-  if (!on_sample_ || !by_curvature() || repeats >= kRepeatThatFindsCurvature) return 1.0;
+  if (!on_sample_ || !by_curvature() || uses_curvature_of_sample(repeats)) return 1.0;
   return static_cast<double>(history.observed()) / static_cast<double>(curvature_pairs_);
 }
 
-void StackedTrainer::find_curvature(const ResidentHistory& history, std::int64_t member) {
+void StackedTrainer::find_curvature(const ResidentHistory& history, std::int64_t member,
+                                    CurvatureState* state) {
   const PairHistoryView seen = on_sample_ ? history.sample().view() : history.view();
   CurvatureTask task;
   task.shape = spec_.shape;
@@ -190,7 +201,6 @@ void StackedTrainer::find_curvature(const ResidentHistory& history, std::int64_t
   task.fresh = first_eigenvector_.data();
   tangent_factors(products_, stack({member, 1}), seen.features, task.rows, {});
   double* vector = eigenvectors_.data() + member * parameters_;
-  CurvatureState* state = curvatures_.data() + member;
   begin_curvature(stream_, task, vector, curvature_work_.data(), state);
   for (int iteration = 0; iteration < kMostCurvatureIterations; iteration += kIterationsAtOnce) {
     for (int i = 0; i < kIterationsAtOnce; ++i)
@@ -273,6 +283,7 @@ void StackedTrainer::correct_sample(const ResidentHistory& history) {
                noise_round_.data(), spec_.noise.deviation,
                {own_weights_.data(), own_labels_.data(), weights_.data(), labels_.data()});
   PairHistoryView own = seen;
+  own.features = history.sample().own_features();
   own.weights = own_weights_.data();
   own.labels = own_labels_.data();
   find_reference_gradient(products_, own, all, linear_.data());
@@ -427,7 +438,8 @@ bool StackedTrainer::can_repeat(const Outcome& outcome, int repeats) const {
 void StackedTrainer::repeat(const ResidentHistory& history, std::int64_t member, int repeats) {
   copy_bytes(stream_, theta_ + member * parameters_, before_.data() + member * parameters_,
              static_cast<std::size_t>(parameters_) * sizeof(float));
-  if (repeats == kRepeatThatFindsCurvature && by_curvature()) find_curvature(history, member);
+  if (repeats == kRepeatThatFindsCurvature && by_curvature())
+    find_curvature(history, member, curvatures_of(repeats).data() + member);
   --trainings_;
   find_steps(history, {member, 1}, repeats);
   ++trainings_;

@@ -68,7 +68,11 @@ class StackedTrainer : public ResidentTrainer {
 
   void make_room(const ResidentHistory& history);
   void find_steps(const ResidentHistory& history, Members members, int repeats);
-  void find_curvature(const ResidentHistory& history, std::int64_t member);
+  /// Finds a member's κ for the pairs that it trains on.
+  void find_curvature(const ResidentHistory& history, std::int64_t member, CurvatureState* state);
+  /// A repeat on a sample finds the sample's own κ; later rounds go on with that of the history.
+  bool uses_curvature_of_sample(int repeats) const;
+  DeviceArray<CurvatureState>& curvatures_of(int repeats);
   double curvature_growth(const ResidentHistory& history, int repeats) const;
   void start(const ResidentHistory& history);
   std::size_t next_schedule() const;
@@ -115,10 +119,11 @@ class StackedTrainer : public ResidentTrainer {
   DeviceArray<double> position_;  // of optimizers with moments, like the next two
   DeviceArray<double> first_moment_;
   DeviceArray<double> second_moment_;
-  DeviceArray<StepRates> step_rates_;      // of Adam's J steps
-  DeviceArray<double> first_eigenvector_;  // the start of the first power iteration
-  DeviceArray<double> eigenvectors_;       // the result of each member's latest one; zeros before
-  DeviceArray<CurvatureState> curvatures_;
+  DeviceArray<StepRates> step_rates_;              // of Adam's J steps
+  DeviceArray<double> first_eigenvector_;          // the start of the first power iteration
+  DeviceArray<double> eigenvectors_;               // the result of each member's latest one; zeros before
+  DeviceArray<CurvatureState> curvatures_;         // of the whole history
+  DeviceArray<CurvatureState> sample_curvatures_;  // of the latest sample, found by repeats
   DeviceArray<PhiloxKey> noise_keys_;
   DeviceArray<std::uint32_t> noise_round_;
   DeviceArray<std::int64_t> observed_;

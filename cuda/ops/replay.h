@@ -5,8 +5,8 @@
 #include "core/ops/sampled_term.h"
 #include "cuda/runtime/stream.h"
 
-// What trainings on a sample of the history need besides cuda/ops/pair_training.h. All arrays are on the
-// device.
+// Kernels for trainings on a sample of the history; its passes are those of cuda/ops/pair_training.h. All
+// arrays are on the device.
 namespace olrank::OLRANK_DEVICE_NAMESPACE {
 
 /// Weights and labels of a sample's terms, [members × count] each: of the round's own pairs, and of own and

@@ -11,7 +11,7 @@ std::int64_t padded_features(std::int64_t features) {
 NewtonTrainer::Options newton_options(const TrainerSettings& settings) {
   return {.tolerance = settings.stop_gradient_norm,
           .max_steps = settings.steps,
-          .replays = settings.retrain == Retrain::kGrowth && settings.replay_steps > 0};
+          .replays = settings.retraining().replays()};
 }
 
 void set_newton_defaults(TrainerSettings& settings) {

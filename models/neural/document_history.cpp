@@ -120,41 +120,50 @@ void DocumentHistory::settle() {
 }
 
 void DocumentHistory::drop_forgotten() {
-  if (forgotten_ == 0) return;
-  drop_front(observations_, forgotten_);
-  drop_front(weights_, forgotten_);
+  dropped_ += forgotten_;
+  dropped_lists_ += forgotten_lists_;
+  forgotten_ = forgotten_lists_ = 0;
+  if (2 * dropped_ > std::ssize(observations_)) erase_dropped();
+}
+
+void DocumentHistory::erase_dropped() {
+  if (dropped_ == 0) return;
+  drop_front(observations_, dropped_);
+  drop_front(weights_, dropped_);
   if (content_.lists) {
     const std::int64_t docs =
-        forgotten_lists_ < std::ssize(lists_) ? lists_[forgotten_lists_].first_doc : std::ssize(list_rows_);
+        dropped_lists_ < std::ssize(lists_) ? lists_[dropped_lists_].first_doc : std::ssize(list_rows_);
     drop_front(list_rows_, docs);
     drop_front(list_clicks_, docs);
-    drop_front(lists_, forgotten_lists_);
+    drop_front(lists_, dropped_lists_);
     for (ExaminedList& list : lists_) {
       list.first_doc -= docs;
-      list.first_pair -= forgotten_;
+      list.first_pair -= dropped_;
       if (list.first_pair >= 0) continue;  // the first list has lost some pairs
       list.pairs += static_cast<std::int32_t>(list.first_pair);
       list.first_pair = 0;
     }
   }
-  forgotten_ = forgotten_lists_ = 0;
+  dropped_ = dropped_lists_ = 0;
 }
 
 void DocumentHistory::forget(std::int64_t pairs) {
   for (std::int64_t pair = 0; pair < pairs; ++pair) {
-    const PairObservation& one = observations_[pair];
+    const PairObservation& one = observations_[dropped_ + pair];
+    const double weight = weights_[dropped_ + pair];
     PairTerm& term = terms_[one.term];
     others_.add(one.term, -1);
-    term.weight -= weights_[pair];
-    term.labels -= one.first_wins != 0 ? weights_[pair] : 0.0;
+    term.weight -= weight;
+    term.labels -= one.first_wins != 0 ? weight : 0.0;
     if (--count_[one.term] > 0) continue;
     term.weight = term.labels = 0.0;  // without the rounding of sums
     ++empty_;
   }
   forgotten_ = pairs;
   observed_ -= pairs;
-  while (forgotten_lists_ < std::ssize(lists_) &&
-         lists_[forgotten_lists_].first_pair + lists_[forgotten_lists_].pairs <= pairs)
+  const auto live = std::span(lists_).subspan(dropped_lists_);
+  while (forgotten_lists_ < std::ssize(live) &&
+         live[forgotten_lists_].first_pair + live[forgotten_lists_].pairs <= dropped_ + pairs)
     ++forgotten_lists_;
 }
 
@@ -162,6 +171,7 @@ void DocumentHistory::compact() {
   constexpr std::int64_t kFewTerms = 64;
   if (2 * empty_ <= std::max(std::ssize(terms_), kFewTerms)) return;
   drop_forgotten();
+  erase_dropped();
   std::vector<std::int32_t> new_row(doc_numbers_.size(), -1);
   for (const PairTerm& term : terms_) {
     if (term.weight != 0.0) new_row[term.first] = new_row[term.second] = 0;
@@ -213,12 +223,13 @@ PairLists DocumentHistory::pair_lists() const {
   PairLists live = pair_lists_with_forgotten();
   live.lists = live.lists.subspan(forgotten_lists_);
   live.pairs = observations();
-  live.first_pair = forgotten_;
+  live.first_pair += forgotten_;
   return live;
 }
 
 PairLists DocumentHistory::pair_lists_with_forgotten() const {
-  return {lists_, list_rows_, list_clicks_, observations_, 0, doc_numbers_};
+  return {std::span(lists_).subspan(dropped_lists_),  list_rows_, list_clicks_,
+          std::span(observations_).subspan(dropped_), dropped_,   doc_numbers_};
 }
 
 std::span<const std::int32_t> DocumentHistory::latest_rows() const {
@@ -265,7 +276,7 @@ void DocumentHistory::save(StateWriter& state) const {
     state.put("history.entered", entered_);
   }
   if (content_.limit > 0) {
-    state.put("history.weights", std::span(weights_).subspan(forgotten_));
+    state.put("history.weights", std::span(weights_).subspan(dropped_ + forgotten_));
     state.put("history.ever", ever_);
   }
 }
@@ -315,7 +326,7 @@ void DocumentHistory::load(StateReader& state) {
     ever_ = state.get_one<std::int64_t>("history.ever");
   }
   latest_.clear();
-  forgotten_ = forgotten_lists_ = 0;
+  dropped_ = dropped_lists_ = forgotten_ = forgotten_lists_ = 0;
   rebuild_indices();
 }
 

@@ -61,8 +61,12 @@ class DocumentHistory {
   std::span<const PairObservation> latest() const { return latest_; }
   double latest_weight() const { return latest_weight_; }
   /// The pairs that it removed, the weight of each, and those of the first of them.
-  std::span<const PairObservation> forgotten() const { return std::span(observations_).first(forgotten_); }
-  std::span<const double> forgotten_weights() const { return std::span(weights_).first(forgotten_); }
+  std::span<const PairObservation> forgotten() const {
+    return std::span(observations_).subspan(dropped_, forgotten_);
+  }
+  std::span<const double> forgotten_weights() const {
+    return std::span(weights_).subspan(dropped_, forgotten_);
+  }
 
   /// The observed pairs but for the latest, by term: how many in all, how many of a term, and the term of
   /// each number below. Needs counts.
@@ -73,7 +77,7 @@ class DocumentHistory {
   }
 
   std::span<const PairObservation> observations() const {
-    return std::span(observations_).subspan(forgotten_);
+    return std::span(observations_).subspan(dropped_ + forgotten_);
   }
 
   /// Numbers of the distinct documents within the training part.
@@ -104,6 +108,8 @@ class DocumentHistory {
   /// Counts the latest pairs as others.
   void settle();
   void drop_forgotten();
+  /// Removes what was dropped, once it is more than the rest: a pair's part is then O(1).
+  void erase_dropped();
   /// Removes the oldest pairs.
   void forget(std::int64_t pairs);
   void rebuild_indices();
@@ -127,7 +133,10 @@ class DocumentHistory {
   std::vector<std::uint8_t> list_clicks_;
   std::vector<PairObservation> observations_;
   std::vector<double> weights_;  // of observations, with a limit
-  // Until the next add() the forgotten ones stay at the front.
+  // At the front are pairs and lists that nothing refers to, then, until the next add(), the forgotten
+  // ones.
+  std::int64_t dropped_ = 0;
+  std::int64_t dropped_lists_ = 0;
   std::int64_t forgotten_ = 0;
   std::int64_t forgotten_lists_ = 0;
   std::vector<PairObservation> latest_;

@@ -41,9 +41,7 @@ class FullBatchTrainer : public NetworkTrainer {
     return {1.0, spec_.prior_weight, spec_.first, problem.linear};
   }
   bool by_curvature() const { return spec_.settings.optimizer != Optimizer::kAdam; }
-  bool replays() const {
-    return spec_.settings.retrain == Retrain::kGrowth && spec_.settings.replay_steps > 0;
-  }
+  bool replays() const { return spec_.settings.retraining().replays(); }
   double find_curvature(ExecutionContext& context, FeatureMatrix docs, std::span<const PairTerm> terms,
                         std::span<const float> theta);
   /// σ_t of the `repeats`-th repeat of this training, from this κ_t.

@@ -82,10 +82,7 @@ void TrainingSample::take_changes(const DocumentHistory& history) {
     source.drawn_weight -= weight;
     source.drawn_labels -= one.first_wins != 0 ? weight : 0.0;
   }
-  for (SampledTerm& source : sources_) {
-    count_others(source);
-    source.others_weight -= source.drawn_weight;  // before the history forgot them
-  }
+  for (SampledTerm& source : sources_) weigh_others(source);
   fold_sources();
 }
 
@@ -114,25 +111,27 @@ void TrainingSample::draw_terms(PhiloxKey key, std::uint32_t round, std::int64_t
   } else {
     for (std::int64_t number = 0; number < replay; ++number) {
       RngStream coins(key, round, 0, static_cast<std::uint32_t>(number));
-      draw_one(history_->term_of_other(coins.index(static_cast<std::uint32_t>(others))));
+      draw_one(history_->term_of_other(coins.index_of(others)));
     }
   }
   const double scale = static_cast<double>(others) / static_cast<double>(replay);
   for (std::size_t local = 0; local < sources_.size(); ++local) {
     SampledTerm& source = sources_[local];
-    count_others(source);
-    if (source.others == 0 || draws_[local] == 0) continue;
+    weigh_others(source);
+    if (draws_[local] == 0) continue;
     const double labels = history_->terms()[source.term].labels - source.own_labels;
-    const double share =
-        takes_all ? 1.0 : scale * static_cast<double>(draws_[local]) / static_cast<double>(source.others);
+    const double share = takes_all ? 1.0
+                                   : scale * static_cast<double>(draws_[local]) /
+                                         static_cast<double>(history_->others_of(source.term));
     source.drawn_weight = source.others_weight * share;
     source.drawn_labels = labels * share;
   }
 }
 
-void TrainingSample::count_others(SampledTerm& source) const {
-  source.others = history_->others_of(source.term);
-  source.others_weight = history_->terms()[source.term].weight - source.own_weight;
+void TrainingSample::weigh_others(SampledTerm& source) const {
+  // Without the rounding of sums where there are none.
+  if (history_->others_of(source.term) == 0) return;
+  source.others_weight = std::max(0.0, history_->terms()[source.term].weight - source.own_weight);
 }
 
 void TrainingSample::fold_sources() {
@@ -153,7 +152,7 @@ void TrainingSample::draw_pairs(PhiloxKey key, std::uint32_t round, std::int64_t
     const double scale = static_cast<double>(others) / static_cast<double>(replay);
     for (std::int64_t number = 0; number < replay; ++number) {
       RngStream coins(key, round, 0, static_cast<std::uint32_t>(number));
-      counted_.push_back({first + coins.index(static_cast<std::uint32_t>(others)), scale});
+      counted_.push_back({first + coins.index_of(others), scale});
     }
     std::sort(counted_.begin(), counted_.end(),
               [](const CountedPair& a, const CountedPair& b) { return a.number < b.number; });
@@ -173,7 +172,7 @@ void TrainingSample::take_pairs(std::span<const CountedPair> counted) {
     }
     latest_pair = one.number;
     const auto after = std::upper_bound(
-        all.lists.begin(), all.lists.end(), one.number,
+        all.lists.begin(), all.lists.end(), all.first_pair + one.number,
         [](std::int64_t pair, const ExaminedList& list) { return pair < list.first_pair; });
     const std::int64_t number = after - all.lists.begin() - 1;
     const ExaminedList& list = all.lists[number];

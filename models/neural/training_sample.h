@@ -49,7 +49,7 @@ class TrainingSample {
   std::size_t local_term(std::int32_t term);
   void take_own();
   void draw_terms(PhiloxKey key, std::uint32_t round, std::int64_t replay);
-  void count_others(SampledTerm& source) const;
+  void weigh_others(SampledTerm& source) const;
   void draw_pairs(PhiloxKey key, std::uint32_t round, std::int64_t replay);
   void fold_sources();
   /// Takes pairs, by number, with their lists.

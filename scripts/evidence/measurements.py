@@ -130,6 +130,23 @@ def trials(step: Step) -> None:
         step.at_most("training in TF32 over float32, whole trials", summary["seconds"] / max(full / 2.0, 1e-9), 1.0)
 
 
+def covariances(step: Step) -> None:
+    """Trials of covariances whose size does not grow with the pairs, each training on growth, over exact full widths in every round."""
+    pick = step.run.pick
+    flags = ["--ranker", "olranknet", "--width", pick(100, 8), "--steps", pick(20, 2), "--rounds", pick(1000, 20), "--protocol-eval-every",
+             pick(100, 10), "--data", step.run.large_data(step)]
+    growth = ["--retrain", "growth", "--replay-steps", pick(4, 1), "--replay-pairs", pick(256, 16)]
+    budget = ["--budget", pick(1000, 8)]
+    cases = {"every round, full": ["--covariance", "full"], "growth, full": ["--covariance", "full", *growth],
+             "growth, inducing": ["--covariance", "inducing", *budget, *growth], "growth, unit-blocks": ["--covariance", "unit-blocks", *growth],
+             "growth, last-layer": ["--covariance", "last-layer", *growth]}
+    for name, more in cases.items():
+        step.numbers[name] = picked(step.trial(name.replace(", ", "-").replace(" ", "-"), [*flags, *more]))
+    for name in cases:
+        if name != "every round, full":
+            step.numbers[f"{name} over every round, full"] = step.numbers[name]["seconds"] / max(step.numbers["every round, full"]["seconds"], 1e-9)
+
+
 def round_command(step: Step, flags: Sequence[object], rounds: int) -> list[object]:
     pick = step.run.pick
     on_device = [] if step.run.rehearse else ["--device", step.run.device]

@@ -57,6 +57,34 @@ TEST(RngStreamTest, KeysDifferInEveryPart) {
   EXPECT_EQ(keys.size(), 6U);
 }
 
+TEST(RngStreamTest, IndicesBelowTwoToThe32AreTheSameForAnyCount) {
+  for (const std::uint32_t bound : {1U, 7U, 4294967295U}) {
+    RngStream one(rng_stream_key(), 3);
+    RngStream other(rng_stream_key(), 3);
+    for (int draw = 0; draw < 100; ++draw) EXPECT_EQ(one.index_of(bound), std::int64_t{other.index(bound)});
+  }
+}
+
+// Six equal parts of a range of 1.5 · 2³²: χ², false alarm one in a million.
+TEST(RngStreamTest, IndicesOfLargeCountsAreUniform) {
+  constexpr std::int64_t kCount = 3 * (std::int64_t{1} << 31);
+  RngStream draws(rng_stream_key(), 4);
+  std::vector<std::int64_t> counts(6);
+  std::int64_t odd = 0;
+  for (int draw = 0; draw < 60'000; ++draw) {
+    const std::int64_t drawn = draws.index_of(kCount);
+    ASSERT_TRUE(drawn >= 0 && drawn < kCount);
+    ++counts[drawn / (kCount / 6)];
+    odd += drawn % 2;
+  }
+  const ChiSquare test = chi_square(counts, std::vector<double>(6, 1.0 / 6.0));
+  EXPECT_FALSE(test.impossible_seen);
+  EXPECT_LT(test.statistic, test.bound(kMillionth));
+  EXPECT_LT(std::abs(static_cast<double>(odd) - 30'000.0), 5.0 * std::sqrt(15'000.0));
+  RngStream exact(rng_stream_key(), 5);
+  EXPECT_GE(exact.index_of(std::int64_t{1} << 62), 0);
+}
+
 TEST(RngStreamTest, UniformStaysInItsHalfOpenInterval) {
   EXPECT_EQ(uniform_from_bits(0, 0), 0.0);
   EXPECT_EQ(uniform_from_bits(0xFFFFFFFF, 0xFFFFFFFF), 1.0 - 0x1.0p-53);

@@ -279,34 +279,105 @@ TEST_P(DeviceRankerTest, EnsemblesTrainInRoundsWithoutPairs) {
   }
 }
 
-// A step that is far too large is halved on the sample, whose correction stays as it is. One round, as such
-// steps carry rounding far.
+/// A ranker with the state of another; both have the same form.
+std::unique_ptr<OnlineRanker> with_state(std::unique_ptr<OnlineRanker> ranker, const OnlineRanker& other) {
+  const std::string state = state_of(other);
+  StateReader reader(state, "memory");
+  ranker->load(reader);
+  return ranker;
+}
+
+/// Lets both learn from the lists of the first; the steps of the second.
+std::vector<double> steps_of_round(OnlineRanker& on_cpu, OnlineRanker& other, std::uint32_t round,
+                                   std::vector<double>* steps_on_cpu = nullptr) {
+  TestContext context;
+  const QueryDocs query = world().query_of(round);
+  RoundDetail detail;
+  other.rank(context.round, query, round);
+  other.describe(query, false, detail);
+  std::vector<double> steps;
+  RecordedRound played;
+  const auto docs = on_cpu.rank(context.round, query, round).docs;
+  played.shown.assign(docs.begin(), docs.begin() + std::min<std::ptrdiff_t>(10, std::ssize(docs)));
+  for (const std::int32_t doc : played.shown) played.clicks.push_back(world().grade(query.query, doc));
+  const LearnReport learned = on_cpu.learn(context.round, played.feedback(world(), round));
+  if (steps_on_cpu != nullptr) steps_on_cpu->assign(learned.steps.begin(), learned.steps.end());
+  const LearnReport report = other.learn(context.round, played.feedback(world(), round));
+  steps.assign(report.steps.begin(), report.steps.end());
+  return steps;
+}
+
+// A step that is far too large is halved on the sample, whose correction stays as it is; the curvature that
+// the second repeat finds is the sample's, and the next round goes on with that of the history. One round
+// of repeats, as such steps carry rounding far.
 TEST_P(DeviceRankerTest, RepeatsAreTrainedOnTheSameSample) {
   if (static_cast<int>(GetParam()) != 0) GTEST_SKIP() << "one order of threads is enough";
-  for (const std::string name : {"growth", "growth_ensemble_recorded"}) {
+  constexpr double kFarTooMuch = 1000.0;
+  for (const std::string name : {"growth", "growth_recorded", "growth_ensemble_recorded"}) {
     SCOPED_TRACE(name);
-    RankerSettings settings = settings_of(name);
+    const RankerSettings settings = settings_of(name);
+    RankerSettings rash = settings;
+    rash.trainer.learning_rate = kFarTooMuch * settings.trainer.learning_rate;
     const std::uint32_t last = rounds_of(name);
     const auto plain_on_cpu = make_neural(settings, kFeatures);
     const auto plain_on_device = make_on_device(settings);
-    TestContext context;
-    for (std::uint32_t round = 1; round < last; ++round) {
-      const RecordedRound played = play_round(*plain_on_cpu, context.round, world(), round);
-      plain_on_device->learn(context.round, played.feedback(world(), round));
-    }
-    settings.trainer.learning_rate = 40.0;
-    const auto on_cpu = make_neural(settings, kFeatures);
-    const auto on_device = make_on_device(settings);
-    const std::string state_on_cpu = state_of(*plain_on_cpu);
-    const std::string state_on_device = state_of(*plain_on_device);
-    StateReader reader_on_cpu(state_on_cpu, "memory");
-    StateReader reader_on_device(state_on_device, "memory");
-    on_cpu->load(reader_on_cpu);
-    on_device->load(reader_on_device);
-    const RecordedRound played = play_round(*on_cpu, context.round, world(), last);
-    on_device->learn(context.round, played.feedback(world(), last));
-    EXPECT_FALSE(all_near(flat_theta(*on_cpu), flat_theta(*plain_on_cpu), 1e-6, 0.0));
+    for (std::uint32_t round = 1; round < last; ++round)
+      steps_of_round(*plain_on_cpu, *plain_on_device, round);
+
+    const auto on_cpu = with_state(make_neural(rash, kFeatures), *plain_on_cpu);
+    const auto on_device = with_state(make_on_device(rash), *plain_on_device);
+    const std::vector<float> before = flat_theta(*on_cpu);
+    std::vector<double> on_cpu_steps;
+    const std::vector<double> steps = steps_of_round(*on_cpu, *on_device, last, &on_cpu_steps);
+    EXPECT_FALSE(all_near(flat_theta(*on_cpu), before, 1e-6, 0.0));
     EXPECT_TRUE(all_near(flat_theta(*on_device), flat_theta(*on_cpu), 1e-3, 1e-3));
+    const std::vector<double> plain_steps = steps_of_round(*plain_on_cpu, *plain_on_device, last);
+    ASSERT_EQ(steps.size(), plain_steps.size());
+    ASSERT_EQ(on_cpu_steps.size(), plain_steps.size());
+    for (std::size_t member = 0; member < steps.size(); ++member) {
+      EXPECT_LT(steps[member], kFarTooMuch / 3.0 * plain_steps[member]) << "no second repeat";
+      EXPECT_NEAR(steps[member], on_cpu_steps[member], 1e-3 * steps[member]);
+    }
+
+    const auto later_on_cpu = with_state(make_neural(settings, kFeatures), *on_cpu);
+    const auto later_on_device = with_state(make_on_device(settings), *on_device);
+    const std::vector<double> later =
+        steps_of_round(*later_on_cpu, *later_on_device, last + 1, &on_cpu_steps);
+    ASSERT_EQ(later.size(), on_cpu_steps.size());
+    for (std::size_t member = 0; member < later.size(); ++member)
+      EXPECT_NEAR(later[member], on_cpu_steps[member], 1e-4 * later[member]);
+  }
+}
+
+// Lists with far more documents and pairs than a sample usually has, between short ones.
+TEST_P(DeviceRankerTest, SamplesHoldTheirRoundsPairsHoweverLongTheList) {
+  if (static_cast<int>(GetParam()) != 0) GTEST_SKIP() << "one order of threads is enough";
+  constexpr std::int64_t kLongList = 100;
+  const SmallWorld long_lists(82, 4, kLongList, kFeatures);
+  RankerSettings settings = settings_of("growth");
+  settings.trainer.replay = 8;
+  settings.trainer.retrain_growth = 1.0;
+  settings.posterior.covariance = Covariance::kNone;
+  DeviceHome home;
+  home.train = {long_lists.query(0).features.values, 4 * kLongList, kFeatures};
+  home.most_docs = kLongList;
+  const auto on_cpu = make_neural(settings, kFeatures, kLongList);
+  DeviceRanker on_device(kFeatures, settings, test_keys(), kLongList, home, device::make_network);
+  TestContext context;
+  std::uint32_t round = 0;
+  for (const std::int64_t shown : {kLongList, kLongList, std::int64_t{10}, kLongList, std::int64_t{10}}) {
+    ++round;
+    const QueryDocs query = long_lists.query_of(round);
+    const auto docs = on_cpu->rank(context.round, query, round).docs;
+    RecordedRound played;
+    played.shown.assign(docs.begin(), docs.begin() + shown);
+    played.clicks = long_lists.perfect_clicks(query.query, played.shown);
+    const LearnReport learned = on_cpu->learn(context.round, played.feedback(long_lists, round));
+    if (shown == kLongList) {
+      EXPECT_GT(std::ssize(learned.pairs), 1000);
+    }
+    on_device.learn(context.round, played.feedback(long_lists, round));
+    EXPECT_TRUE(all_near(flat_theta(on_device), flat_theta(*on_cpu), 2e-4, 0.0)) << round;
   }
 }
 

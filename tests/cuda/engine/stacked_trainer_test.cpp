@@ -94,6 +94,70 @@ TEST_P(StackedTrainerTest, OneKernelTrainsAsTheGraphDoes) {
   EXPECT_TRUE(chosen.theta == kernel.theta);
 }
 
+/// The gradient at the reference, of the history as it is after a round of one own pair and one drawn one.
+/// A document of the drawn one is `drawn`.
+std::vector<double> gradient_after_replay(TrainingKernel kernel, std::int64_t drawn) {
+  constexpr std::int64_t kDocs = 5;
+  std::vector<float> features = random_numbers(kDocs * shape().inputs, 3);
+  for (std::int64_t k = 0; k < shape().inputs; ++k) features[4 * shape().inputs + k] = 3e38F;
+  std::vector<float> first = random_theta(shape(), 6);
+  for (float& number : first) number *= 0.1F;
+  DeviceNetworkSpec spec;
+  spec.shape = shape();
+  spec.first = first;
+  spec.training.steps = 2;
+  spec.training.kernel = kernel;
+  spec.training.retraining = {.retrain = Retrain::kGrowth, .replay_steps = 1, .replay = 8};
+  device::OwnedStream stream;
+  const auto features_there = on_device(features);
+  auto theta_there = on_device(first);
+  device::ProductPlans plans;
+  device::Products products(plans, stream.get());
+  device::StackedTrainer trainer(spec, theta_there.data(), products);
+  device::ResidentHistory history(shape().inputs, device::ResidentHistory::Keeps::kTerms, kDocs, 8);
+  const std::vector<std::int64_t> numbers = {0, 1, 2, 3};
+  const std::vector<DeviceUpdate::Term> terms = {{0, {0, 1, 1.0, 1.0}}, {1, {2, 3, 2.0, 1.0}}};
+  DeviceUpdate update;
+  update.round = 1;
+  update.query = {0, kDocs};
+  update.observed = 3;
+  update.new_docs = numbers;
+  update.terms = terms;
+  history.add(stream.get(), update, features_there.data());
+  trainer.train(history);
+  stream.wait();
+  const std::vector<std::int64_t> sampled = {0, 1, 2, drawn};
+  const std::vector<PairTerm> sample_terms = {{0, 1, 0.0, 0.0}, {2, 3, 0.0, 0.0}};
+  const std::vector<SampledTerm> sources = {
+      {.term = 0, .own_weight = 1.0, .own_labels = 1.0, .others_weight = 1.0},
+      {.term = 1, .drawn_weight = 2.0, .drawn_labels = 1.0, .others_weight = 2.0}};
+  update.round = 2;
+  update.observed = 4;
+  update.new_docs = {};
+  update.terms = std::span(terms).first(1);
+  update.extent = TrainingExtent::kSample;
+  update.sample = {sampled, sample_terms, sources};
+  history.add(stream.get(), update, features_there.data());
+  trainer.train(history);
+  stream.wait();
+  StateWriter state;
+  trainer.save(state);
+  const std::string bytes = state.bytes();
+  StateReader reader(bytes, "memory");
+  reader.skip_to("device.reference_gradient");
+  std::vector<double> gradient(shape().parameters());
+  reader.get_into("device.reference_gradient", std::span(gradient));
+  return gradient;
+}
+
+// A drawn document whose scores overflow has no part in the gradient of the round's own pairs.
+TEST_P(StackedTrainerTest, OwnPairsCountWhereADrawnDocumentOverflows) {
+  for (const TrainingKernel kernel : {TrainingKernel::kRecorded, TrainingKernel::kPersistent}) {
+    const std::vector<double> expected = gradient_after_replay(kernel, 3);
+    EXPECT_EQ(gradient_after_replay(kernel, 4), expected);
+  }
+}
+
 #if defined(OLRANK_KERNELS_EMULATED)
 
 // Most rounds replay a graph; a history that has grown replaces its work and makes no other one.

@@ -14,17 +14,16 @@ constexpr double kDeviation = 0.3;
 
 class ReplayKernelTest : public KernelTest {};
 
-/// Own pairs only, drawn pairs only, both, and padding.
+/// Own pairs only, drawn or forgotten pairs only, both, and padding.
 std::vector<SampledTerm> some_sources() {
   std::vector<SampledTerm> sources;
   for (std::int32_t t = 0; t < kSources; ++t) {
     SampledTerm one;
     one.term = 3 * t;
-    one.others = t % 5;
-    one.others_weight = 0.5 * static_cast<double>(one.others);
+    one.others_weight = 0.5 * (t % 5);
     if (t % 3 != 0) one.own_weight = 1.0 + t % 2;
     if (t % 4 == 1) one.own_labels = 1.0;
-    if (one.others > 0) one.drawn_weight = 4.0 * one.others_weight;
+    one.drawn_weight = (t % 7 == 3 ? -0.5 : 4.0) * one.others_weight;  // forgotten, or drawn
     one.drawn_labels = 0.25 * one.drawn_weight;
     if (t >= kSources - 20) one = {.term = -1, .own_weight = std::nan(""), .drawn_weight = std::nan("")};
     sources.push_back(one);
@@ -51,19 +50,20 @@ TEST_P(ReplayKernelTest, SplitsSamplesWithTheNoiseOfTheCpu) {
       const SampledTerm& one = sources[place % sources.size()];
       const PhiloxKey key = keys[place / sources.size()];
       const auto term = static_cast<std::uint32_t>(one.term);
-      const auto noise = [&](double weight, std::int64_t position) {
-        if (deviation == 0.0 || weight == 0.0) return 0.0;
-        RngStream coins(key, kNoiseRound, term, static_cast<std::uint32_t>(position));
-        return deviation * std::sqrt(weight) * coins.normal();
+      const auto noise = [&](double weight) {
+        return deviation * std::sqrt(weight) * RngStream(key, kNoiseRound, term).normal();
       };
       double expected[4] = {};
       if (one.term >= 0) {
         // Drawn pairs have their share of the noise of all of the term's other pairs.
-        const double share = one.others > 0 ? one.drawn_weight / one.others_weight : 0.0;
+        const double others = one.others_weight;
+        const double share = others > 0.0 ? one.drawn_weight / others : 0.0;
+        const double of_drawn =
+            share < 0.0 ? noise(others) - noise(others - one.drawn_weight) : share * noise(others);
         expected[0] = one.own_weight;
-        expected[1] = one.own_labels + noise(one.own_weight, one.others);
+        expected[1] = one.own_labels + noise(others + one.own_weight) - noise(others);
         expected[2] = one.own_weight + one.drawn_weight;
-        expected[3] = expected[1] + one.drawn_labels + share * noise(one.others_weight, 0);
+        expected[3] = expected[1] + one.drawn_labels + of_drawn;
       }
       ASSERT_EQ(found[0][place], expected[0]) << place;
       ASSERT_NEAR(found[1][place], expected[1], 1e-14) << place;

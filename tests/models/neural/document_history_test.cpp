@@ -318,6 +318,27 @@ TEST(DocumentHistoryTest, WithALimitTheNewestPairsStay) {
   }
 }
 
+// Pairs move to the front of their array only once as many were forgotten.
+TEST(DocumentHistoryTest, WithALimitPairsSeldomMove) {
+  constexpr std::int64_t kLimit = 500;
+  constexpr int kAdded = 5000;
+  const std::vector<float> values = document_numbers();
+  for (const bool lists : {false, true}) {
+    DocumentHistory history(1, HistoryContent{.lists = lists, .limit = kLimit});
+    int moves = 0;
+    const PairObservation* first = nullptr;
+    for (int round = 0; round < kAdded; ++round) {
+      const std::int32_t winner = round % 7;
+      add(history, values, {round % 4, {winner, 8}, {1, 0}, {{winner, 8}}});
+      const PairObservation* now = history.observations().data();
+      if (round > kLimit && now != first + 1) ++moves;
+      first = now;
+      ASSERT_EQ(history.observed(), std::min<std::int64_t>(round + 1, kLimit));
+    }
+    EXPECT_LE(moves, 2 * kAdded / kLimit);
+  }
+}
+
 /// A stream of ever new documents: each pair's are never seen again.
 TEST(DocumentHistoryTest, WithALimitMemoryIsFlat) {
   for (const bool lists : {false, true}) {

@@ -254,15 +254,26 @@ TEST(TrainingSampleTest, ForgottenTermsTakeTheirNoiseWithThem) {
   }
 }
 
-TEST(TrainingSampleTest, PairsForgottenInPartTakeTheirShareOfTheNoise) {
-  NoisyLabels noisy(6);
-  noisy.add(0, 4);
-  noisy.add(1, 2);
+// At any time the labels are those of the history as it is, with the noise that its training would give
+// them: N(0, ν² W) for pairs of weight W, whatever has come and gone.
+TEST(TrainingSampleTest, NoiseIsThatOfTheHistoryAsItIs) {
+  NoisyLabels noisy(40);
+  RngStream draws(test_key(73), 1);
+  for (std::int32_t pair = 0; pair < 12; ++pair) noisy.add(pair, 3);
   noisy.train();
-  const double whole = noisy.labels[0] - noisy.history.terms()[0].labels;
-  noisy.add(2, 1);
-  noisy.take_changes();
-  EXPECT_NEAR(noisy.labels[0], noisy.history.terms()[0].labels + 0.75 * whole, 1e-12);
+  int partly_forgotten = 0;
+  for (int round = 0; round < 60; ++round) {
+    noisy.add(static_cast<std::int32_t>(draws.index(14)), 1 + draws.index(4));
+    noisy.take_changes();
+    for (std::size_t term = 0; term < noisy.labels.size(); ++term) {
+      const PairTerm& one = noisy.history.terms()[term];
+      const double noise = noisy.noise_of(static_cast<std::int32_t>(term), one.weight);
+      ASSERT_NEAR(noisy.labels[term], one.labels + noise, 1e-12) << "round " << round;
+    }
+    for (const SampledTerm& source : noisy.changes.sources())
+      partly_forgotten += source.drawn_weight < 0.0 && source.others_weight > 0.0 ? 1 : 0;
+  }
+  EXPECT_GT(partly_forgotten, 20);
 }
 
 }  // namespace

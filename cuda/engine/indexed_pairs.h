@@ -1,0 +1,58 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "cuda/engine/growing_array.h"
+#include "cuda/engine/padded_size.h"
+#include "cuda/ops/pair_training.h"
+
+namespace olrank::OLRANK_DEVICE_NAMESPACE {
+
+/// Documents on the device, the folded pairs between them, and the pairs of each document. Sizes are padded
+/// ones: a pair whose first document is −1 adds nothing.
+struct IndexedPairs {
+  GrowingArray<float> values;  // [docs × features]
+  GrowingArray<PairTerm> terms;
+  GrowingArray<std::int32_t> offsets;  // of PairIncidence, like the next one
+  GrowingArray<std::int32_t> ends;
+  GrowingArray<std::int32_t> words;  // workspace
+
+  struct Sizes {
+    std::int64_t docs = 0;
+    std::int64_t terms = 0;
+  };
+
+  /// Makes room and keeps what `kept` says. Returns whether an array that graphs point into has moved.
+  bool reserve(Stream stream, std::int64_t features, const Sizes& wanted, const Sizes& kept,
+               std::int64_t least_words) {
+    bool moved = values.reserve(stream, wanted.docs * features, kept.docs * features);
+    moved |= terms.reserve(stream, wanted.terms, kept.terms, kPaddingByte);
+    moved |= offsets.reserve(stream, wanted.docs + 1);
+    moved |= ends.reserve(stream, 2 * wanted.terms);
+    words.reserve(stream, std::max(incidence_workspace(wanted.docs, wanted.terms), least_words));
+    return moved;
+  }
+
+  /// Finds the pairs of each document; to be called again after pairs have come or changed places.
+  void index(Stream stream, const Sizes& sizes) {
+    find_incidence(stream, terms.data(), sizes.terms, sizes.docs, words.data(),
+                   {offsets.data(), ends.data()});
+  }
+
+  PairHistoryView view(const Sizes& sizes) const {
+    PairHistoryView view;
+    view.features = values.data();
+    view.docs = sizes.docs;
+    view.terms = terms.data();
+    view.count = sizes.terms;
+    view.incidence = {const_cast<std::int32_t*>(offsets.data()), const_cast<std::int32_t*>(ends.data())};
+    return view;
+  }
+
+  std::int64_t bytes() const {
+    return values.bytes() + terms.bytes() + offsets.bytes() + ends.bytes() + words.bytes();
+  }
+};
+
+}  // namespace olrank::OLRANK_DEVICE_NAMESPACE

@@ -1,0 +1,159 @@
+#pragma once
+
+#include <Eigen/Dense>
+#include <cmath>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "models/posterior/posterior.h"
+#include "tests/core/ops/network_fixture.h"
+
+namespace olrank {
+
+// The oracle: A written out and factorised afresh by Eigen, in long double (64 bits of mantissa), so that
+// what differs is the posterior's rounding.
+using WideMatrix = Eigen::Matrix<long double, Eigen::Dynamic, Eigen::Dynamic>;
+
+/// Rounds of a made-up trial: documents of a query at parameters that move, and pairs among them.
+struct PosteriorRound {
+  std::vector<float> factors;
+  std::vector<PreferencePair> pairs;
+};
+
+class PosteriorRounds {
+ public:
+  PosteriorRounds(const NetworkShape& shape, std::uint64_t seed) : shape_(shape), seed_(seed) {
+    theta_ = shape.depth > 1 && shape.width % 2 == 0 ? std::vector<float>(shape.parameters())
+                                                     : random_theta(shape, seed);
+    if (shape.depth > 1 && shape.width % 2 == 0) {
+      initialise(shape, Initialisation::kSymmetric, test_key(seed), theta_);
+    }
+  }
+
+  /// Documents with features in [0, 1], as normalised data have them.
+  std::vector<float> docs(std::int64_t count, std::uint64_t seed) {
+    std::vector<float> features(count * shape_.inputs);
+    RngStream draws(test_key(seed_ + seed), 3);
+    for (float& value : features) value = static_cast<float>(draws.uniform());
+    std::vector<float> factors(count * shape_.factors());
+    tangent_factors(context_, shape_, theta_, matrix_of(features, shape_.inputs), factors);
+    return factors;
+  }
+
+  PosteriorRound round(std::int64_t pairs) {
+    ++rounds_;
+    const std::vector<float> step = random_numbers(shape_.parameters(), seed_ + 1000 + rounds_, 0.02);
+    for (std::size_t k = 0; k < theta_.size(); ++k) theta_[k] += step[k];
+    PosteriorRound round{docs(20, 5000 + rounds_), {}};
+    RngStream draws(test_key(seed_), static_cast<std::uint32_t>(rounds_));
+    for (std::int64_t pair = 0; pair < pairs; ++pair) {
+      const auto winner = static_cast<std::int32_t>(draws.index(20));
+      const auto loser = static_cast<std::int32_t>((winner + 1 + draws.index(19)) % 20);
+      round.pairs.push_back({winner, loser});
+    }
+    return round;
+  }
+
+ private:
+  NetworkShape shape_;
+  std::uint64_t seed_;
+  std::uint64_t rounds_ = 0;
+  ExecutionContext context_;
+  std::vector<float> theta_;
+};
+
+class PosteriorOracle {
+ public:
+  PosteriorOracle(const NetworkShape& shape, double lambda, double scale)
+      : shape_(shape),
+        lambda_(lambda),
+        scale_(scale),
+        a_(WideMatrix::Identity(shape.parameters(), shape.parameters()) *
+           static_cast<long double>(lambda)) {}
+
+  PosteriorOracle(const NetworkShape& shape, double lambda, double scale, WideMatrix a)
+      : shape_(shape), lambda_(lambda), scale_(scale), a_(std::move(a)) {}
+
+  void observe(const PosteriorRound& round) {
+    const Eigen::MatrixXd g = slow_gradients(shape_, view_of(shape_, round.factors));
+    WideMatrix rows(round.pairs.size(), shape_.parameters());
+    for (std::size_t s = 0; s < round.pairs.size(); ++s) {
+      rows.row(static_cast<std::int64_t>(s)) = (g.row(round.pairs[s].winner).cast<long double>() -
+                                                g.row(round.pairs[s].loser).cast<long double>());
+    }
+    a_.noalias() += static_cast<long double>(scale_) * rows.transpose() * rows;
+  }
+
+  const WideMatrix& a() const { return a_; }
+
+  Eigen::MatrixXd width_sq(const std::vector<float>& docs) const {
+    const WideMatrix g = slow_gradients(shape_, view_of(shape_, docs)).cast<long double>();
+    const Eigen::LLT<WideMatrix> factor(a_);
+    const WideMatrix half = factor.matrixL().solve(g.transpose());
+    return of_differences(half);
+  }
+  Eigen::MatrixXd width_sq(const std::vector<float>& docs, const WideMatrix& inverse_diagonal) const {
+    const WideMatrix g = slow_gradients(shape_, view_of(shape_, docs)).cast<long double>();
+    const WideMatrix half = inverse_diagonal.cwiseSqrt().asDiagonal() * g.transpose();
+    return of_differences(half);
+  }
+  double log_det() const {
+    const Eigen::LLT<WideMatrix> factor(a_);
+    const WideMatrix l = factor.matrixL();
+    long double sum =
+        -static_cast<long double>(shape_.parameters()) * std::log(static_cast<long double>(lambda_));
+    for (std::int64_t k = 0; k < l.rows(); ++k) sum += 2.0L * std::log(l(k, k));
+    return static_cast<double>(sum);
+  }
+
+ private:
+  /// s ‖h_i − h_j‖² from the difference itself, which loses no digits.
+  Eigen::MatrixXd of_differences(const WideMatrix& half) const {
+    Eigen::MatrixXd result(half.cols(), half.cols());
+    for (std::int64_t i = 0; i < half.cols(); ++i) {
+      for (std::int64_t j = 0; j < half.cols(); ++j) {
+        result(i, j) = static_cast<double>(static_cast<long double>(scale_) *
+                                           (half.col(i) - half.col(j)).squaredNorm());
+      }
+    }
+    return result;
+  }
+
+  NetworkShape shape_;
+  double lambda_;
+  double scale_;
+  WideMatrix a_;
+};
+
+inline double largest_relative_error(const std::vector<double>& actual, const Eigen::MatrixXd& expected) {
+  double worst = 0.0;
+  for (std::int64_t i = 0; i < expected.rows(); ++i) {
+    for (std::int64_t j = 0; j < expected.cols(); ++j) {
+      const double value = actual[i * expected.cols() + j];
+      const double error = i == j ? std::abs(value) : std::abs(value - expected(i, j)) / expected(i, j);
+      if (!(error <= worst)) worst = error;  // keeps a NaN
+    }
+  }
+  return worst;
+}
+
+inline std::vector<double> posterior_widths(Posterior& posterior, ExecutionContext& context,
+                                            const NetworkShape& shape, const std::vector<float>& docs) {
+  const TangentFactors view = view_of(shape, docs);
+  std::vector<double> width_sq(view.docs * view.docs, -1.0);
+  posterior.width_sq(context, view, width_sq);
+  return width_sq;
+}
+
+inline PosteriorSpec posterior_spec(const NetworkShape& shape, CovarianceForm form, double lambda,
+                                    double scale) {
+  PosteriorSpec spec;
+  spec.shape = shape;
+  spec.form = form;
+  spec.lambda = lambda;
+  spec.scale = scale;
+  return spec;
+}
+
+}  // namespace olrank

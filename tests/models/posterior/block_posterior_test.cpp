@@ -114,7 +114,8 @@ TEST(PosteriorTest, BlocksNeedTheirMemory) {
 // A root that is wrong by a thousandth in one entry of one block.
 TEST(PosteriorTest, DriftOfBlocksSeesASpoiltRoot) {
   const NetworkShape shape = ntk_shape(12, 10, 3);
-  const PosteriorSpec spec = posterior_spec(shape, {Covariance::kUnitBlocks, CovarianceForm::kAuto});
+  const PosteriorSpec spec =
+      posterior_spec(shape, PosteriorVariant{Covariance::kUnitBlocks, CovarianceForm::kAuto});
   ExecutionContext context;
   const auto sound = make_posterior(spec);
   trajectory(*sound, context, shape, 0, 10);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "models/posterior/posterior.h"
+#include "models/posterior/posterior_plan.h"
 #include "tests/core/ops/network_fixture.h"
 
 namespace olrank {
@@ -154,6 +155,50 @@ inline PosteriorSpec posterior_spec(const NetworkShape& shape, CovarianceForm fo
   spec.lambda = lambda;
   spec.scale = scale;
   return spec;
+}
+
+/// Two dozen rounds with widths, in which `auto` switches from pairs to parameters.
+inline std::vector<std::vector<double>> trajectory(Posterior& posterior, ExecutionContext& context,
+                                                   const NetworkShape& shape, int first, int last) {
+  PosteriorRounds history(shape, 71);
+  std::vector<std::vector<double>> widths;
+  for (int round = 0; round < last; ++round) {
+    const PosteriorRound made = history.round(6);
+    if (round < first) continue;
+    widths.push_back(posterior_widths(posterior, context, shape, made.factors));
+    posterior.observe(context, view_of(shape, made.factors), made.pairs);
+    widths.push_back({posterior.log_det(), posterior.drift(context)});
+  }
+  return widths;
+}
+
+struct PosteriorVariant {
+  Covariance covariance;
+  CovarianceForm form;
+};
+
+inline constexpr PosteriorVariant kPosteriorVariants[] = {
+    {Covariance::kFull, CovarianceForm::kDual},
+    {Covariance::kFull, CovarianceForm::kPrimal},
+    {Covariance::kFull, CovarianceForm::kAuto},
+    {Covariance::kDiagonal, CovarianceForm::kAuto},
+    {Covariance::kDiagonalOfInverse, CovarianceForm::kAuto},
+    {Covariance::kUnitBlocks, CovarianceForm::kAuto},
+    {Covariance::kLastLayer, CovarianceForm::kAuto},
+    {Covariance::kNone, CovarianceForm::kAuto}};
+
+inline PosteriorSpec posterior_spec(const NetworkShape& shape, const PosteriorVariant& variant) {
+  PosteriorSpec spec = posterior_spec(shape, variant.form, 0.1, 0.1);
+  spec.covariance = variant.covariance;
+  spec.checks.every = 40;
+  return spec;
+}
+
+/// The number of pairs from which the primal form is cheaper.
+inline std::int64_t primal_pays_from(const NetworkShape& shape, std::int64_t docs) {
+  std::int64_t pairs = 1;
+  while (dual_operations(shape, pairs, docs, 4) < primal_operations(shape, 0, docs, 4)) ++pairs;
+  return pairs;
 }
 
 }  // namespace olrank

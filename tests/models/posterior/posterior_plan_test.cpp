@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "tests/models/posterior/posterior_oracle.h"
+
 namespace olrank {
 namespace {
 

@@ -103,45 +103,9 @@ TEST(PosteriorTest, WidthsAreZeroWithoutACovariance) {
   EXPECT_EQ(posterior_widths(*none, context, shape, round.factors), std::vector<double>(400, 0.0));
 }
 
-/// Two dozen rounds with widths, in which `auto` switches from pairs to parameters.
-std::vector<std::vector<double>> trajectory(Posterior& posterior, ExecutionContext& context,
-                                            const NetworkShape& shape, int first, int last) {
-  PosteriorRounds history(shape, 71);
-  std::vector<std::vector<double>> widths;
-  for (int round = 0; round < last; ++round) {
-    const PosteriorRound made = history.round(6);
-    if (round < first) continue;
-    widths.push_back(posterior_widths(posterior, context, shape, made.factors));
-    posterior.observe(context, view_of(shape, made.factors), made.pairs);
-    widths.push_back({posterior.log_det(), posterior.drift(context)});
-  }
-  return widths;
-}
-
-struct Variant {
-  Covariance covariance;
-  CovarianceForm form;
-};
-
-constexpr Variant kVariants[] = {{Covariance::kFull, CovarianceForm::kDual},
-                                 {Covariance::kFull, CovarianceForm::kPrimal},
-                                 {Covariance::kFull, CovarianceForm::kAuto},
-                                 {Covariance::kDiagonal, CovarianceForm::kAuto},
-                                 {Covariance::kDiagonalOfInverse, CovarianceForm::kAuto},
-                                 {Covariance::kUnitBlocks, CovarianceForm::kAuto},
-                                 {Covariance::kLastLayer, CovarianceForm::kAuto},
-                                 {Covariance::kNone, CovarianceForm::kAuto}};
-
-PosteriorSpec posterior_spec(const NetworkShape& shape, const Variant& variant) {
-  PosteriorSpec spec = posterior_spec(shape, variant.form, 0.1, 0.1);
-  spec.covariance = variant.covariance;
-  spec.checks.every = 40;
-  return spec;
-}
-
 TEST(PosteriorTest, GivesTheSameBitsOnAnyNumberOfThreads) {
   const NetworkShape shape = ntk_shape(12, 10, 3);
-  for (const Variant& variant : kVariants) {
+  for (const PosteriorVariant& variant : kPosteriorVariants) {
     std::vector<std::vector<std::vector<double>>> results;
     for (const int threads : {1, 2, 4}) {
       ExecutionContext context(threads);
@@ -155,7 +119,7 @@ TEST(PosteriorTest, GivesTheSameBitsOnAnyNumberOfThreads) {
 
 TEST(PosteriorTest, ContinuesToTheSameBitsAfterLoading) {
   const NetworkShape shape = ntk_shape(12, 10, 3);
-  for (const Variant& variant : kVariants) {
+  for (const PosteriorVariant& variant : kPosteriorVariants) {
     for (const int stop : {0, 7, 30}) {
       ExecutionContext context;
       const auto whole = make_posterior(posterior_spec(shape, variant));
@@ -183,14 +147,14 @@ TEST(PosteriorTest, ContinuesToTheSameBitsAfterLoading) {
 TEST(PosteriorTest, RefusesStatesOfOtherPosteriors) {
   ExecutionContext context;
   const NetworkShape shape = ntk_shape(12, 10, 3);
-  const auto dual = make_posterior(posterior_spec(shape, kVariants[0]));
+  const auto dual = make_posterior(posterior_spec(shape, kPosteriorVariants[0]));
   trajectory(*dual, context, shape, 0, 3);
   StateWriter state;
   dual->save(state);
-  const auto diagonal_of_inverse = make_posterior(posterior_spec(shape, kVariants[4]));
+  const auto diagonal_of_inverse = make_posterior(posterior_spec(shape, kPosteriorVariants[4]));
   StateReader reader(state.bytes(), "state");
   EXPECT_THROW(diagonal_of_inverse->load(reader), IoError);
-  const auto other_shape = make_posterior(posterior_spec(ntk_shape(11, 10, 3), kVariants[0]));
+  const auto other_shape = make_posterior(posterior_spec(ntk_shape(11, 10, 3), kPosteriorVariants[0]));
   StateReader again(state.bytes(), "state");
   EXPECT_THROW(other_shape->load(again), IoError);
 
@@ -204,7 +168,7 @@ TEST(PosteriorTest, RefusesStatesOfOtherPosteriors) {
   shorter.put("dual_pairs", entries.get_one<std::int64_t>("dual_pairs"));
   shorter.put("dual_log_det", entries.get_one<double>("dual_log_det"));
   shorter.put("dual_rows", entries.get<double>("dual_rows"));
-  const auto same_shape = make_posterior(posterior_spec(shape, kVariants[0]));
+  const auto same_shape = make_posterior(posterior_spec(shape, kPosteriorVariants[0]));
   StateReader of_shorter(shorter.bytes(), "state");
   try {
     same_shape->load(of_shorter);
@@ -214,13 +178,6 @@ TEST(PosteriorTest, RefusesStatesOfOtherPosteriors) {
               std::string::npos)
         << error.what();
   }
-}
-
-/// The number of pairs from which the primal form is cheaper.
-std::int64_t primal_pays_from(const NetworkShape& shape, std::int64_t docs) {
-  std::int64_t pairs = 1;
-  while (dual_operations(shape, pairs, docs, 4) < primal_operations(shape, 0, docs, 4)) ++pairs;
-  return pairs;
 }
 
 TEST(PosteriorTest, AutoSwitchesToPrimalWhenItPays) {

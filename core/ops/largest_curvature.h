@@ -11,7 +11,7 @@ namespace olrank {
 /// the terms for constant gradients, as σ' ≤ 1/4. Power iteration from `vector` [p], which is left at the
 /// eigenvector found; a zero vector is replaced by a random one. Stops once the estimate grows by less
 /// than `tolerance`, relatively, or after `most` iterations. 0 without terms.
-double largest_curvature(ExecutionContext& context, const NetworkShape& shape, TangentFactors docs,
+double largest_curvature(ExecutionContext& context, const TangentShape& shape, TangentFactors docs,
                          std::span<const PairTerm> terms, std::span<double> vector,
                          double tolerance = kCurvatureTolerance, int most = kMostCurvatureIterations);
 

@@ -8,7 +8,7 @@
 
 namespace olrank {
 
-double largest_curvature(ExecutionContext& context, const NetworkShape& shape, TangentFactors docs,
+double largest_curvature(ExecutionContext& context, const TangentShape& shape, TangentFactors docs,
                          std::span<const PairTerm> terms, std::span<double> vector, double tolerance,
                          int most) {
   assert(std::ssize(vector) == shape.parameters());

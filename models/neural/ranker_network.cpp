@@ -7,6 +7,7 @@
 
 #include "core/math/step_size.h"
 #include "core/ops/gradient_products.h"
+#include "core/ops/largest_curvature.h"
 
 namespace olrank {
 namespace {
@@ -55,8 +56,12 @@ ModelTensors network_tensors(const NetworkSettings& settings, const NetworkShape
   return model;
 }
 
+std::unique_ptr<TangentModel> make_tangent_model(const NetworkSettings& settings, std::int64_t features) {
+  return std::make_unique<NetworkModel>(settings, features);
+}
+
 NetworkModel::NetworkModel(const NetworkSettings& settings, std::int64_t features)
-    : settings_(settings), shape_(network_shape(settings, features)) {}
+    : settings_(settings), shape_(network_shape(settings, features)), tangent_shape_(shape_) {}
 
 /// A layer multiplies magnitudes by at most its columns, bias included, times its largest parameter.
 double NetworkModel::largest_parameter() const {
@@ -70,15 +75,73 @@ void NetworkModel::score(ExecutionContext& context, std::span<const float> theta
   score_docs(context, shape_, theta, docs, scores);
 }
 
-void NetworkModel::add_gradient(ExecutionContext& context, std::span<const float> theta, FeatureMatrix docs,
-                                std::span<const double> weights, std::span<double> gradient) const {
+void NetworkModel::add_gradient_of_scores(
+    ExecutionContext& context, std::span<const float> theta, FeatureMatrix docs,
+    FunctionRef<void(std::span<const float> scores, std::span<double> weights)> weigh,
+    std::span<double> gradient) const {
   Scratch& scratch = context.scratch();
   const Scratch::Frame frame(scratch);
   const auto factors = scratch.take<float>(docs.docs * shape_.factors());
   const auto sum = scratch.take<double>(gradient.size());
-  tangent_factors(context, shape_, theta, docs, factors);
-  gradient_sum(context, shape_, {factors.data(), docs.docs}, weights, sum);
+  const auto scores = scratch.take<float>(docs.docs);
+  const auto weights = scratch.take<double>(docs.docs);
+  tangent_factors(context, shape_, theta, docs, factors, scores);
+  weigh(scores, weights);
+  gradient_sum(context, tangent_shape_, {factors.data(), docs.docs}, weights, sum);
   for (std::size_t k = 0; k < gradient.size(); ++k) gradient[k] += sum[k];
+}
+
+std::vector<float> NetworkModel::first_parameters(PhiloxKey key) const {
+  return olrank::first_parameters(settings_, shape_, key);
+}
+
+void NetworkModel::score_with_magnitudes(ExecutionContext& context, std::span<const float> theta,
+                                         FeatureMatrix docs, std::span<float> scores,
+                                         std::span<float> magnitudes) const {
+  score_docs(context, shape_, theta, docs, scores, magnitudes);
+}
+
+void NetworkModel::find_factors(ExecutionContext& context, std::span<const float> theta, FeatureMatrix docs,
+                                std::span<float> factors, std::span<float> scores,
+                                std::span<float> magnitudes) const {
+  tangent_factors(context, shape_, theta, docs, factors, scores, magnitudes);
+}
+
+void NetworkModel::multiply_gradients(ExecutionContext& context, std::span<const float> theta,
+                                      FeatureMatrix docs, std::span<const double> v,
+                                      std::span<double> products) const {
+  Scratch& scratch = context.scratch();
+  const Scratch::Frame frame(scratch);
+  const auto factors = scratch.take<float>(docs.docs * shape_.factors());
+  tangent_factors(context, shape_, theta, docs, factors);
+  gradient_products(context, tangent_shape_, {factors.data(), docs.docs}, v, products);
+}
+
+double NetworkModel::find_loss_gradient(ExecutionContext& context, std::span<const float> theta,
+                                        FeatureMatrix docs, std::span<const PairTerm> terms,
+                                        const PairObjective& objective, std::span<double> gradient) const {
+  return pair_loss_gradient(context, shape_, theta, docs, terms, objective, gradient);
+}
+
+void NetworkModel::find_gradient(ExecutionContext& context, std::span<const float> theta,
+                                 FeatureMatrix docs, std::span<const PairTerm> terms,
+                                 const PairObjective& objective, std::span<double> gradient) const {
+  pair_gradient(context, shape_, theta, docs, terms, objective, gradient);
+}
+
+double NetworkModel::find_loss(ExecutionContext& context, std::span<const float> theta, FeatureMatrix docs,
+                               std::span<const PairTerm> terms, const PairObjective& objective) const {
+  return pair_loss(context, shape_, theta, docs, terms, objective);
+}
+
+double NetworkModel::find_curvature(ExecutionContext& context, std::span<const float> theta,
+                                    FeatureMatrix docs, std::span<const PairTerm> terms,
+                                    std::span<double> vector) const {
+  Scratch& scratch = context.scratch();
+  const Scratch::Frame frame(scratch);
+  const auto factors = scratch.take<float>(docs.docs * shape_.factors());
+  tangent_factors(context, shape_, theta, docs, factors);
+  return largest_curvature(context, tangent_shape_, {factors.data(), docs.docs}, terms, vector);
 }
 
 ModelTensors NetworkModel::tensors(std::span<const float> theta) const {

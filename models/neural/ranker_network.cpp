@@ -8,6 +8,7 @@
 #include "core/math/step_size.h"
 #include "core/ops/gradient_products.h"
 #include "core/ops/largest_curvature.h"
+#include "models/modules/module_model.h"
 
 namespace olrank {
 namespace {
@@ -57,7 +58,23 @@ ModelTensors network_tensors(const NetworkSettings& settings, const NetworkShape
 }
 
 std::unique_ptr<TangentModel> make_tangent_model(const NetworkSettings& settings, std::int64_t features) {
-  return std::make_unique<NetworkModel>(settings, features);
+  if (settings.network != NetworkForm::kModule) return std::make_unique<NetworkModel>(settings, features);
+  const bool is_ntk = settings.parameterisation == Parameterisation::kNtk;
+  ModuleRequest request;
+  request.module = settings.module;
+  request.features = features;
+  request.width = settings.width;
+  request.depth = settings.depth;
+  request.activation = settings.activation;
+  request.biases = !is_ntk;
+  request.output_scale = is_ntk ? std::sqrt(static_cast<double>(settings.width)) : 1.0;
+  request.initialisation = initialisation_of(settings);
+  return std::make_unique<ModuleModel>(request);
+}
+
+ModelSize model_size(const NetworkSettings& settings, std::int64_t features) {
+  if (settings.network != NetworkForm::kModule) return {features, network_shape(settings, features)};
+  return {features, make_tangent_model(settings, features)->tangent_shape()};
 }
 
 NetworkModel::NetworkModel(const NetworkSettings& settings, std::int64_t features)

@@ -29,6 +29,16 @@ ModelTensors network_tensors(const NetworkSettings& settings, const NetworkShape
 /// The network of these settings; a LibTorch module where they name one.
 std::unique_ptr<TangentModel> make_tangent_model(const NetworkSettings& settings, std::int64_t features);
 
+/// The sizes of a scoring function.
+struct ModelSize {
+  std::int64_t inputs = 0;  // d
+  TangentShape tangents;
+
+  std::int64_t parameters() const { return tangents.parameters(); }
+};
+
+ModelSize model_size(const NetworkSettings& settings, std::int64_t features);
+
 /// The network of these settings, computed in closed form.
 class NetworkModel : public TangentModel {
  public:

@@ -24,7 +24,7 @@ class ModuleModel : public TangentModel {
   ~ModuleModel() override;
 
   /// Whether a document's score depends on the other documents. The documents of a call then are one list.
-  bool reads_lists() const;
+  bool reads_lists() const override;
   /// "hooks": factors of every layer, from one backward pass. "rows": whole gradients, a pass for each
   /// document.
   std::string_view factors_by() const;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/error.h"
 #include "core/math/step_size.h"
 #include "core/ops/gradient_products.h"
 #include "core/ops/largest_curvature.h"
@@ -69,7 +70,14 @@ std::unique_ptr<TangentModel> make_tangent_model(const NetworkSettings& settings
   request.biases = !is_ntk;
   request.output_scale = is_ntk ? std::sqrt(static_cast<double>(settings.width)) : 1.0;
   request.initialisation = initialisation_of(settings);
-  return std::make_unique<ModuleModel>(request);
+  auto model = std::make_unique<ModuleModel>(request);
+  if (model->reads_lists()) {
+    throw InvalidArgument(fmt::format(
+        "Module '{}' scores a document by the other documents of its list, which no ranker can train yet: "
+        "choose a module that scores documents one by one, such as residual.",
+        settings.module));
+  }
+  return model;
 }
 
 ModelSize model_size(const NetworkSettings& settings, std::int64_t features) {

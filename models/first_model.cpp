@@ -1,5 +1,7 @@
 #include "models/first_model.h"
 
+#include <utility>
+
 #include "models/linear/linear_model.h"
 #include "models/neural/ranker_network.h"
 
@@ -10,17 +12,14 @@ FirstModel first_model(const RankerRequest& request) {
   const auto given = request.dependencies.first_thetas;
   const bool linear = settings.network == NetworkForm::kLinear;
   FirstModel first;
+  if (!given.empty()) first.theta = given.front();
   if (linear) {
     first.model = std::make_unique<LinearModel>(request.features);
-  } else {
-    first.model = std::make_unique<NetworkModel>(settings, request.features);
+    return first;
   }
-  if (!given.empty()) {
-    first.theta = given.front();
-  } else if (!linear) {
-    first.theta = first_parameters(settings, network_shape(settings, request.features),
-                                   request.keys.key(Purpose::kInitialisation));
-  }
+  auto model = make_tangent_model(settings, request.features);
+  if (given.empty()) first.theta = model->first_parameters(request.keys.key(Purpose::kInitialisation));
+  first.model = std::move(model);
   return first;
 }
 

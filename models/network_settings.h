@@ -2,15 +2,17 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <utility>
 
 #include "core/settings/enum_names.h"
 #include "core/settings/schema.h"
+#include "models/modules/module_request.h"
 
 namespace olrank {
 
-enum class NetworkForm { kLinear, kMlp };
+enum class NetworkForm { kLinear, kMlp, kModule };
 enum class Parameterisation { kNtk, kStandard };
 /// Whether the width m enters outside f: 1/m in A and in w², m in the weight of the prior.
 enum class WidthScaling { kWidth, kNone };
@@ -21,6 +23,8 @@ enum class FirstDraw { kUsual, kSymmetric };
 /// The shape of the scoring function.
 struct NetworkSettings {
   NetworkForm network = NetworkForm::kMlp;
+  std::string module = "relu";
+  Activation activation = Activation::kRelu;
   std::int64_t width = 100;
   std::int64_t depth = 2;
   Parameterisation parameterisation = Parameterisation::kNtk;
@@ -33,7 +37,8 @@ struct NetworkSettings {
 template <>
 struct EnumNames<NetworkForm> {
   static constexpr std::array values = {std::pair{NetworkForm::kLinear, std::string_view("linear")},
-                                        std::pair{NetworkForm::kMlp, std::string_view("mlp")}};
+                                        std::pair{NetworkForm::kMlp, std::string_view("mlp")},
+                                        std::pair{NetworkForm::kModule, std::string_view("module")}};
 };
 
 template <>

@@ -12,7 +12,7 @@ NetworkShape network_shape(const NetworkSettings& settings, std::int64_t inputs)
 
 Initialisation initialisation_of(const NetworkSettings& settings) {
   const bool symmetric =
-      settings.network == NetworkForm::kMlp && (settings.parameterisation == Parameterisation::kNtk ||
+      settings.network != NetworkForm::kLinear && (settings.parameterisation == Parameterisation::kNtk ||
                                                 settings.initialisation == FirstDraw::kSymmetric);
   return symmetric ? Initialisation::kSymmetric : Initialisation::kUniform;
 }

@@ -5,7 +5,7 @@
 #include "core/error.h"
 #include "core/runtime/execution_context.h"
 #include "core/text/byte_size.h"
-#include "models/network_shape.h"
+#include "models/neural/ranker_network.h"
 #include "models/ranker_plan.h"
 
 namespace olrank {
@@ -21,7 +21,7 @@ void check_start(const RankerKindRow& row, const RankerSettings& settings, std::
         kinds_where([](const RankerKindRow& other) { return other.starts_from_model; })));
   }
   const auto members = static_cast<std::size_t>(row.is_ensemble() ? settings.posterior.members : 1);
-  const auto parameters = static_cast<std::size_t>(network_shape(settings.network, features).parameters());
+  const auto parameters = static_cast<std::size_t>(model_size(settings.network, features).parameters());
   for (const auto& theta : first_thetas) {
     if (first_thetas.size() == members && theta.size() == parameters) continue;
     throw InvalidArgument(fmt::format(

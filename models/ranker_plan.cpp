@@ -7,8 +7,8 @@
 #include "core/text/byte_size.h"
 #include "models/dueling_bandit.h"
 #include "models/linear/linear_ranking.h"
-#include "models/network_shape.h"
 #include "models/neural/network_learner.h"
+#include "models/neural/ranker_network.h"
 #include "models/posterior/posterior_plan.h"
 
 namespace olrank {
@@ -56,19 +56,19 @@ RankerPlan plan_linear(const RankerSettings& settings, const RankerLoad& load, s
 
 /// θ, θ₀, gradients and an optimizer's moments, per member; for replays the point that corrects them, its
 /// gradient and the correction.
-double parameter_bytes(const NetworkShape& shape, const RankerSettings& settings) {
+double parameter_bytes(const ModelSize& shape, const RankerSettings& settings) {
   const double bytes = 2.0 * kFloat + 4.0 * kDouble;
   return static_cast<double>(shape.parameters()) *
          (retraining_rule(settings.trainer).replays() ? bytes + kFloat + 2.0 * kDouble : bytes);
 }
 
 /// The distinct documents with the arrays of a pass.
-double document_bytes(const NetworkShape& shape, double docs) {
-  return docs * static_cast<double>(shape.inputs + 2 * shape.factors()) * kFloat;
+double document_bytes(const ModelSize& shape, double docs) {
+  return docs * static_cast<double>(shape.inputs + 2 * shape.tangents.factors()) * kFloat;
 }
 
 /// Documents, terms, observations and lists. With a limit up to half of the terms may be empty.
-double history_bytes(const RankerSettings& settings, const NetworkShape& shape, const RankerLoad& load) {
+double history_bytes(const RankerSettings& settings, const ModelSize& shape, const RankerLoad& load) {
   const TrainerSettings& trainer = settings.trainer;
   const double pairs = history_pairs(settings, load);
   double rounds = static_cast<double>(load.rounds);
@@ -89,14 +89,14 @@ double history_bytes(const RankerSettings& settings, const NetworkShape& shape, 
 
 /// Mini-batches on a device: the largest batch with the arrays of a pass, and the order of all, as arrays
 /// that grow double. The CPU needs less.
-double batch_bytes(const RankerSettings& settings, const NetworkShape& shape, double pairs) {
+double batch_bytes(const RankerSettings& settings, const ModelSize& shape, double pairs) {
   if (settings.trainer.loss != LossForm::kMean) return 0.0;
   const double members =
       row_of(settings.kind).is_ensemble() ? static_cast<double>(settings.posterior.members) : 1.0;
   const double batch = std::min(pairs, static_cast<double>(settings.trainer.batch));
   const double order = static_cast<double>(settings.trainer.epochs) * pairs * 4.0;
   return 2.0 * members *
-         (2.0 * batch * static_cast<double>(shape.inputs + shape.factors()) * kFloat + order);
+         (2.0 * batch * static_cast<double>(shape.inputs + shape.tangents.factors()) * kFloat + order);
 }
 
 /// The bytes of a covariance in each form.
@@ -136,7 +136,7 @@ struct CovarianceBytes {
 
 double replay_bytes(const RankerSettings& settings, std::int64_t features) {
   constexpr double kTermBytes = 120.0;  // of a term with its sources
-  const NetworkShape shape = network_shape(settings.network, features);
+  const ModelSize shape = model_size(settings.network, features);
   return static_cast<double>(settings.trainer.replay) * (document_bytes(shape, 2.0) + kTermBytes);
 }
 
@@ -149,9 +149,9 @@ RankerPlan plan_p2linrank(const RankerSettings& settings, const RankerLoad& load
 }
 
 RankerPlan plan_confident_network(const RankerSettings& settings, const RankerLoad& load) {
-  const NetworkShape shape = network_shape(settings.network, load.features);
+  const ModelSize shape = model_size(settings.network, load.features);
   const std::int64_t of_round = pairs_of_a_round(settings.feedback.pairs, load.cutoff);
-  const PosteriorLoad posterior{shape, load.home, load.rounds * of_round, load.most_docs, of_round};
+  const PosteriorLoad posterior{shape.tangents, load.home, load.rounds * of_round, load.most_docs, of_round};
   const auto p = static_cast<double>(shape.parameters());
   CovarianceBytes bytes;
   bytes.dual = dual_bytes(posterior).all();
@@ -176,7 +176,7 @@ RankerPlan plan_confident_network(const RankerSettings& settings, const RankerLo
 }
 
 RankerPlan plan_p2neurrank(const RankerSettings& settings, const RankerLoad& load) {
-  const NetworkShape shape = network_shape(settings.network, load.features);
+  const ModelSize shape = model_size(settings.network, load.features);
   const std::int64_t members = settings.posterior.members;
   return {shape.parameters() * members,
           whole_bytes(static_cast<double>(members) * parameter_bytes(shape, settings) +
@@ -186,7 +186,7 @@ RankerPlan plan_p2neurrank(const RankerSettings& settings, const RankerLoad& loa
 }
 
 RankerPlan plan_score_model(const RankerSettings& settings, const RankerLoad& load) {
-  const NetworkShape shape = network_shape(settings.network, load.features);
+  const ModelSize shape = model_size(settings.network, load.features);
   // Dueling bandits hold a neighbour of θ for each candidate.
   const auto tried = static_cast<double>(candidates_of(settings));
   const auto p = static_cast<double>(shape.parameters());

@@ -59,7 +59,10 @@ bool by_duels(const RankerKindRow& row) {
 }
 
 bool is_network(const RankerSettings& settings) {
-  return settings.network.network == NetworkForm::kMlp;
+  return settings.network.network != NetworkForm::kLinear;
+}
+bool is_module(const RankerSettings& settings) {
+  return settings.network.network == NetworkForm::kModule;
 }
 bool is_theory(const RankerSettings& settings) {
   return settings.explore.alpha_schedule == AlphaSchedule::kTheory;
@@ -79,11 +82,14 @@ bool retrains_on_growth(const RankerSettings& settings) {
 
 constexpr std::string_view kGrowth = "retrain = \"growth\"";
 constexpr std::string_view kNetwork = "network = \"mlp\"";
+constexpr std::string_view kModule = "network = \"module\"";
 constexpr std::string_view kTheory = "alpha_schedule = \"theory\"";
 constexpr std::string_view kSumLoss = "loss = \"sum\"";
 constexpr std::string_view kMeanLoss = "loss = \"mean\"";
 
 constexpr std::array kUses = {
+    SettingUse{"module", may_have_network, is_module, kModule},
+    SettingUse{"activation", may_have_network, is_module, kModule},
     SettingUse{"width", may_have_network, is_network, kNetwork},
     SettingUse{"depth", may_have_network, is_network, kNetwork},
     SettingUse{"parameterisation", may_have_network, is_network, kNetwork},

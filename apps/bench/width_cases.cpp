@@ -43,12 +43,13 @@ double block_operations(const Documents& data) {
 }
 
 /// A posterior after `pairs` pairs of random documents.
-std::shared_ptr<Posterior> posterior_after(std::int64_t pairs, const PosteriorSpec& spec, int threads) {
+std::shared_ptr<Posterior> posterior_after(std::int64_t pairs, const NetworkShape& shape,
+                                           const PosteriorSpec& spec, int threads) {
   constexpr std::int64_t kAtOnce = 500;
   std::shared_ptr<Posterior> posterior = make_posterior(spec);
   for (std::int64_t done = 0; done < pairs; done += kAtOnce) {
     const std::int64_t count = std::min(kAtOnce, pairs - done);
-    Documents seen(spec.shape, 2 * count, static_cast<std::uint32_t>(done + 7), threads);
+    Documents seen(shape, 2 * count, static_cast<std::uint32_t>(done + 7), threads);
     std::vector<PreferencePair> observed;
     observed.reserve(length(count));
     for (std::int32_t pair = 0; pair < count; ++pair) observed.push_back({2 * pair, 2 * pair + 1});
@@ -80,8 +81,9 @@ void add_widths(CaseList& list, const NetworkShape& shape, const WidthCase& of) 
            {CeilingKind::kGemmDouble,
             of.operations,
             {of.bytes + kFloat * real(count * shape.factors()), 0.0, written}},
-           [docs = list.docs(shape, count), spec, pairs = of.pairs, threads = list.sizes().threads, count] {
-             return [data = docs(), posterior = posterior_after(pairs, spec, threads),
+           [docs = list.docs(shape, count), shape, spec, pairs = of.pairs, threads = list.sizes().threads,
+            count] {
+             return [data = docs(), posterior = posterior_after(pairs, shape, spec, threads),
                      width_sq = std::vector<double>(length(count * count))]() mutable {
                posterior->width_sq(data->context, data->rows(), width_sq);
              };

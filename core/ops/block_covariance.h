@@ -20,13 +20,14 @@ struct UnitBlock {
   std::int64_t offset = 0;  // numbers of the roots before its own
 };
 
-/// The blocks of the layers from `first_layer` on: 0 for all units, depth − 1 for the output layer alone.
+/// The blocks of the layers from `first_layer` on: of all units, or of the last layer's alone.
 struct UnitBlocks {
-  NetworkShape shape;
+  TangentShape shape;
   std::int64_t first_layer = 0;
 
   /// Units.
-  std::int64_t count() const { return (shape.depth - 1 - first_layer) * shape.width + 1; }
+  std::int64_t count() const;
+  std::span<const NetworkLayer> layers() const { return shape.layers().subspan(first_layer); }
   /// Block `index`, by layer and then by unit.
   UnitBlock block(std::int64_t index) const;
   /// Of all blocks.

@@ -34,9 +34,9 @@ void unit_gradient(const UnitBlock& block, const float* factors, const double* o
 /// The squared distances between a unit's gradients of the documents under its A⁻¹.
 class UnitDistances {
  public:
-  UnitDistances(Scratch& scratch, const NetworkShape& shape, std::int64_t docs)
+  UnitDistances(Scratch& scratch, const TangentShape& shape, std::int64_t docs)
       : slots_(scratch.take<std::int64_t>(docs)) {
-    const std::int64_t widest = std::max(shape.inputs, shape.width) + 1;
+    const std::int64_t widest = shape.most_columns() + 1;
     const std::int64_t rows = docs + 1;
     first_ = scratch.take<double>(widest);
     rows_ = scratch.take<double>(rows * widest);
@@ -45,7 +45,7 @@ class UnitDistances {
   }
 
   /// Adds them to the lower triangle of sum [docs × docs].
-  void add(const UnitBlock& block, const NetworkShape& shape, TangentFactors docs, double root_scale,
+  void add(const UnitBlock& block, const TangentShape& shape, TangentFactors docs, double root_scale,
            const double* root, double* sum) {
     const std::int64_t rows = fill_rows(block, shape, docs, root_scale);
     if (rows == 0) return;
@@ -66,7 +66,7 @@ class UnitDistances {
  private:
   /// The rows of the active documents and one for all others, relative to the first: what all have in
   /// common would only cancel. Returns their number.
-  std::int64_t fill_rows(const UnitBlock& block, const NetworkShape& shape, TangentFactors docs,
+  std::int64_t fill_rows(const UnitBlock& block, const TangentShape& shape, TangentFactors docs,
                          double root_scale) {
     const auto is_active = [&](std::int64_t doc) {
       return docs.row(shape, doc)[block.layer.delta + block.unit] != 0.0F;
@@ -127,10 +127,16 @@ double add_to_root(std::int64_t n, const double* gradient, double* root, double*
 
 }  // namespace
 
+std::int64_t UnitBlocks::count() const {
+  std::int64_t units = 0;
+  for (const NetworkLayer& layer : layers()) units += layer.rows;
+  return units;
+}
+
 UnitBlock UnitBlocks::block(std::int64_t index) const {
   UnitBlock block;
-  for (std::int64_t l = first_layer; l < shape.depth; ++l) {
-    block.layer = shape.layer(l);
+  for (const NetworkLayer& layer : layers()) {
+    block.layer = layer;
     block.size = block.layer.columns + (block.layer.has_bias() ? 1 : 0);
     block.unit = std::min(index, block.layer.rows);
     block.first += block.unit * block.size;

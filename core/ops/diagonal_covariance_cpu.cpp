@@ -20,7 +20,7 @@ std::size_t size_of(std::int64_t a, std::int64_t b) {
 
 }  // namespace
 
-void add_to_diagonal(ExecutionContext& context, const NetworkShape& shape, TangentFactors pairs,
+void add_to_diagonal(ExecutionContext& context, const TangentShape& shape, TangentFactors pairs,
                      double scale, std::span<double> diagonal) {
   assert(pairs.docs % 2 == 0);
   const std::int64_t p = shape.parameters();
@@ -40,15 +40,15 @@ void add_to_diagonal(ExecutionContext& context, const NetworkShape& shape, Tange
   });
 }
 
-void diagonal_gram(ExecutionContext& context, const NetworkShape& shape, TangentFactors docs, double scale,
+void diagonal_gram(ExecutionContext& context, const TangentShape& shape, TangentFactors docs, double scale,
                    std::span<const double> weights, double* m) {
   const std::int64_t count = docs.docs;
   assert(std::ssize(weights) == shape.parameters());
   if (count == 0) return;
-  const std::int64_t units = (shape.depth - 1) * shape.width + 1;
+  const std::int64_t units = shape.units();
   const std::int64_t units_per_part = (units + kParts - 1) / kParts;
   const std::int64_t used_parts = (units + units_per_part - 1) / units_per_part;
-  const std::int64_t widest = std::max(shape.inputs, shape.width) + 1;
+  const std::int64_t widest = shape.most_columns() + 1;
   Scratch& shared = context.scratch();
   const Scratch::Frame shared_frame(shared);
   const auto parts = shared.take<double>(size_of(used_parts, count * count));
@@ -61,27 +61,29 @@ void diagonal_gram(ExecutionContext& context, const NetworkShape& shape, Tangent
     const auto gram = scratch.take<double>(size_of(count, count));
     double* part = parts.data() + begin / units_per_part * count * count;
     std::fill_n(part, count * count, 0.0);
+    const NetworkLayer* layer = shape.layers().data();
+    std::int64_t before = 0;  // units of earlier layers
     for (std::int64_t number = begin; number < end; ++number) {
-      const NetworkLayer layer = shape.layer(number / shape.width);
-      const std::int64_t unit = number % shape.width;
-      const std::int64_t columns = layer.columns + (layer.has_bias() ? 1 : 0);
+      while (number - before >= layer->rows) before += layer++->rows;
+      const std::int64_t unit = number - before;
+      const std::int64_t columns = layer->columns + (layer->has_bias() ? 1 : 0);
       std::int64_t rows_used = 0;
       for (std::int64_t doc = 0; doc < count; ++doc) {
-        if (docs.row(shape, doc)[layer.delta + unit] != 0.0F) active[rows_used++] = doc;
+        if (docs.row(shape, doc)[layer->delta + unit] != 0.0F) active[rows_used++] = doc;
       }
-      const double* weight = weights.data() + layer.weight + unit * layer.columns;
-      for (std::int64_t c = 0; c < layer.columns; ++c) root[c] = std::sqrt(scale * weight[c]);
-      if (layer.has_bias()) {
-        root[layer.columns] = std::sqrt(scale * weights[layer.bias + unit]);
+      const double* weight = weights.data() + layer->weight + unit * layer->columns;
+      for (std::int64_t c = 0; c < layer->columns; ++c) root[c] = std::sqrt(scale * weight[c]);
+      if (layer->has_bias()) {
+        root[layer->columns] = std::sqrt(scale * weights[layer->bias + unit]);
       }
       for (std::int64_t i = 0; i < rows_used; ++i) {
         const float* factors = docs.row(shape, active[i]);
-        const double delta{factors[layer.delta + unit]};
+        const double delta{factors[layer->delta + unit]};
         double* row = rows.data() + i * columns;
-        for (std::int64_t c = 0; c < layer.columns; ++c) {
-          row[c] = delta * double{factors[layer.input + c]} * root[c];
+        for (std::int64_t c = 0; c < layer->columns; ++c) {
+          row[c] = delta * double{factors[layer->input + c]} * root[c];
         }
-        if (layer.has_bias()) row[layer.columns] = delta * root[layer.columns];
+        if (layer->has_bias()) row[layer->columns] = delta * root[layer->columns];
       }
       blas::gemm(Transpose::kNo, Transpose::kYes, rows_used, rows_used, columns, 1.0, rows.data(), columns,
                  rows.data(), columns, 0.0, gram.data(), rows_used);

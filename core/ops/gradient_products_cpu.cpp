@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <vector>
 
 #include "core/ops/blas.h"
 #include "core/runtime/vector_clones.h"
@@ -41,21 +42,34 @@ double weighted_sum(std::int64_t count, const float* delta, const double* output
   return sum;
 }
 
+/// Up to kUnitsPerBlock units of a layer.
+struct UnitRange {
+  NetworkLayer layer;
+  std::int64_t first = 0;
+};
+
+std::vector<UnitRange> unit_ranges(const TangentShape& shape) {
+  std::vector<UnitRange> ranges;
+  for (const NetworkLayer& layer : shape.layers()) {
+    for (std::int64_t first = 0; first < layer.rows; first += kUnitsPerBlock)
+      ranges.push_back({layer, first});
+  }
+  return ranges;
+}
+
 }  // namespace
 
-void gradient_products(ExecutionContext& context, const NetworkShape& shape, TangentFactors docs,
+void gradient_products(ExecutionContext& context, const TangentShape& shape, TangentFactors docs,
                        std::span<const double> v, std::span<double> products) {
   assert(std::ssize(v) == shape.parameters());
   assert(std::ssize(products) == docs.docs);
-  const std::int64_t widest = std::max(shape.inputs, shape.width);
   context.for_blocks(docs.docs, kDocsPerBlock, [&](std::int64_t begin, std::int64_t end, int worker) {
     Scratch& scratch = context.scratch(worker);
     const Scratch::Frame frame(scratch);
-    const auto inputs = scratch.take<double>(kDocsPerBlock * widest);
-    const auto outputs = scratch.take<double>(kDocsPerBlock * shape.width);
+    const auto inputs = scratch.take<double>(kDocsPerBlock * shape.most_columns());
+    const auto outputs = scratch.take<double>(kDocsPerBlock * shape.most_rows());
     std::fill(products.begin() + begin, products.begin() + end, 0.0);
-    for (std::int64_t l = 0; l < shape.depth; ++l) {
-      const NetworkLayer layer = shape.layer(l);
+    for (const NetworkLayer& layer : shape.layers()) {
       for (std::int64_t doc = begin; doc < end; ++doc) {
         widen(layer.columns, docs.row(shape, doc) + layer.input,
               inputs.data() + (doc - begin) * layer.columns);
@@ -74,22 +88,19 @@ void gradient_products(ExecutionContext& context, const NetworkShape& shape, Tan
   });
 }
 
-void gradient_sum(ExecutionContext& context, const NetworkShape& shape, TangentFactors docs,
+void gradient_sum(ExecutionContext& context, const TangentShape& shape, TangentFactors docs,
                   std::span<const double> weights, std::span<double> sum) {
   assert(std::ssize(sum) == shape.parameters());
   assert(std::ssize(weights) == docs.docs);
   // A task owns some units of one layer and adds the documents in order, so no partial sums are combined.
-  const std::int64_t unit_blocks = (shape.width + kUnitsPerBlock - 1) / kUnitsPerBlock;
-  const std::int64_t tasks = (shape.depth - 1) * unit_blocks + 1;
-  const std::int64_t widest = std::max(shape.inputs, shape.width);
-  context.for_blocks(tasks, 1, [&](std::int64_t task, std::int64_t, int worker) {
-    const NetworkLayer layer = shape.layer(task / unit_blocks);
-    const std::int64_t first = task % unit_blocks * kUnitsPerBlock;
+  const std::vector<UnitRange> ranges = unit_ranges(shape);
+  context.for_blocks(std::ssize(ranges), 1, [&](std::int64_t task, std::int64_t, int worker) {
+    const auto& [layer, first] = ranges[task];
     const std::int64_t units = std::min(layer.rows - first, kUnitsPerBlock);
     Scratch& scratch = context.scratch(worker);
     const Scratch::Frame frame(scratch);
     const auto deltas = scratch.take<double>(kDocsPerBlock * kUnitsPerBlock);
-    const auto inputs = scratch.take<double>(kDocsPerBlock * widest);
+    const auto inputs = scratch.take<double>(kDocsPerBlock * shape.most_columns());
     double* out = sum.data() + layer.weight + first * layer.columns;
     double* bias = layer.has_bias() ? sum.data() + layer.bias + first : nullptr;
     std::fill_n(out, units * layer.columns, 0.0);
@@ -110,7 +121,7 @@ void gradient_sum(ExecutionContext& context, const NetworkShape& shape, TangentF
   });
 }
 
-void pair_gradient_products(ExecutionContext& context, const NetworkShape& shape, TangentFactors pairs,
+void pair_gradient_products(ExecutionContext& context, const TangentShape& shape, TangentFactors pairs,
                             std::span<const double> v, std::span<double> products) {
   assert(std::ssize(products) == pairs.docs / 2);
   Scratch& scratch = context.scratch();
@@ -120,7 +131,7 @@ void pair_gradient_products(ExecutionContext& context, const NetworkShape& shape
   for (std::size_t s = 0; s < products.size(); ++s) products[s] = of_docs[2 * s] - of_docs[2 * s + 1];
 }
 
-void pair_gradient_sum(ExecutionContext& context, const NetworkShape& shape, TangentFactors pairs,
+void pair_gradient_sum(ExecutionContext& context, const TangentShape& shape, TangentFactors pairs,
                        std::span<const double> weights, std::span<double> sum) {
   assert(std::ssize(weights) == pairs.docs / 2);
   Scratch& scratch = context.scratch();

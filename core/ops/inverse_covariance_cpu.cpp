@@ -43,7 +43,7 @@ void mirror(std::int64_t n, std::int64_t row, std::int64_t row_end, std::int64_t
   }
 }
 
-void expand_in_tiles(ExecutionContext& context, const NetworkShape& shape, TangentFactors docs,
+void expand_in_tiles(ExecutionContext& context, const TangentShape& shape, TangentFactors docs,
                      double scale, bool pairs, std::int64_t p, double* rows) {
   context.for_blocks(p, 4 * kTile, [&](std::int64_t begin, std::int64_t end, int) {
     if (pairs) {
@@ -54,7 +54,7 @@ void expand_in_tiles(ExecutionContext& context, const NetworkShape& shape, Tange
   });
 }
 
-double update_by_block(ExecutionContext& context, const NetworkShape& shape, TangentFactors pairs,
+double update_by_block(ExecutionContext& context, const TangentShape& shape, TangentFactors pairs,
                        double scale, double* inverse) {
   const std::int64_t p = shape.parameters();
   const std::int64_t k = pairs.docs / 2;
@@ -96,7 +96,7 @@ void set_inverse_covariance(std::int64_t parameters, double lambda, double* inve
   for (std::int64_t k = 0; k < parameters; ++k) inverse[k * parameters + k] = 1.0 / lambda;
 }
 
-double update_inverse_covariance(ExecutionContext& context, const NetworkShape& shape, TangentFactors pairs,
+double update_inverse_covariance(ExecutionContext& context, const TangentShape& shape, TangentFactors pairs,
                                  double scale, double* inverse) {
   assert(pairs.docs % 2 == 0);
   double log_det = 0.0;
@@ -107,7 +107,7 @@ double update_inverse_covariance(ExecutionContext& context, const NetworkShape& 
   return log_det;
 }
 
-double inverse_covariance_of(ExecutionContext& context, const NetworkShape& shape, TangentFactors history,
+double inverse_covariance_of(ExecutionContext& context, const TangentShape& shape, TangentFactors history,
                              double lambda, double scale, double* inverse) {
   const std::int64_t p = shape.parameters();
   set_inverse_covariance(p, 1.0 / lambda, inverse);  // λI
@@ -172,7 +172,7 @@ double inverse_covariance_of(ExecutionContext& context, const NetworkShape& shap
   return log_det;
 }
 
-void inverse_covariance_gram(ExecutionContext& context, const NetworkShape& shape, TangentFactors docs,
+void inverse_covariance_gram(ExecutionContext& context, const TangentShape& shape, TangentFactors docs,
                              double scale, const double* inverse, double* m) {
   const std::int64_t p = shape.parameters();
   const std::int64_t count = docs.docs;

@@ -4,6 +4,7 @@
 
 #include "core/math/largest_curvature.h"
 #include "core/ops/pair_training.h"
+#include "core/runtime/function_ref.h"
 
 namespace olrank {
 
@@ -11,7 +12,15 @@ namespace olrank {
 /// the terms for constant gradients, as σ' ≤ 1/4. Power iteration from `vector` [p], which is left at the
 /// eigenvector found; a zero vector is replaced by a random one. Stops once the estimate grows by less
 /// than `tolerance`, relatively, or after `most` iterations. 0 without terms.
-double largest_curvature(ExecutionContext& context, const NetworkShape& shape, TangentFactors docs,
+double largest_curvature(ExecutionContext& context, const TangentShape& shape, TangentFactors docs,
+                         std::span<const PairTerm> terms, std::span<double> vector,
+                         double tolerance = kCurvatureTolerance, int most = kMostCurvatureIterations);
+
+/// The same of `docs` documents whose gradients are known by their products alone: products [docs] = G v
+/// and sum [p] = Gᵀ weights.
+double largest_curvature(ExecutionContext& context, std::int64_t docs,
+                         FunctionRef<void(std::span<const double> v, std::span<double> products)> multiply,
+                         FunctionRef<void(std::span<const double> weights, std::span<double> sum)> add_up,
                          std::span<const PairTerm> terms, std::span<double> vector,
                          double tolerance = kCurvatureTolerance, int most = kMostCurvatureIterations);
 

@@ -8,15 +8,31 @@
 
 namespace olrank {
 
-double largest_curvature(ExecutionContext& context, const NetworkShape& shape, TangentFactors docs,
+double largest_curvature(ExecutionContext& context, const TangentShape& shape, TangentFactors docs,
                          std::span<const PairTerm> terms, std::span<double> vector, double tolerance,
                          int most) {
   assert(std::ssize(vector) == shape.parameters());
+  return largest_curvature(
+      context, docs.docs,
+      [&](std::span<const double> v, std::span<double> products) {
+        gradient_products(context, shape, docs, v, products);
+      },
+      [&](std::span<const double> weights, std::span<double> sum) {
+        gradient_sum(context, shape, docs, weights, sum);
+      },
+      terms, vector, tolerance, most);
+}
+
+double largest_curvature(ExecutionContext& context, std::int64_t docs,
+                         FunctionRef<void(std::span<const double> v, std::span<double> products)> multiply,
+                         FunctionRef<void(std::span<const double> weights, std::span<double> sum)> add_up,
+                         std::span<const PairTerm> terms, std::span<double> vector, double tolerance,
+                         int most) {
   if (terms.empty()) return 0.0;
   Scratch& scratch = context.scratch();
   const Scratch::Frame frame(scratch);
-  const auto products = scratch.take<double>(docs.docs);
-  const auto weights = scratch.take<double>(docs.docs);
+  const auto products = scratch.take<double>(docs);
+  const auto weights = scratch.take<double>(docs);
   const auto length = [&] {
     double sum = 0.0;
     for (const double value : vector) sum += value * value;
@@ -31,7 +47,7 @@ double largest_curvature(ExecutionContext& context, const NetworkShape& shape, T
   double estimate = 0.0;
   for (int iteration = 0; iteration < most; ++iteration) {
     for (double& value : vector) value /= norm;
-    gradient_products(context, shape, docs, vector, products);
+    multiply(vector, products);
     std::fill(weights.begin(), weights.end(), 0.0);
     double quotient = 0.0;
     for (const PairTerm& term : terms) {
@@ -45,7 +61,7 @@ double largest_curvature(ExecutionContext& context, const NetworkShape& shape, T
     const bool settled = has_settled(iteration, quotient, estimate, tolerance);
     estimate = std::max(estimate, quotient);
     if (settled) break;
-    gradient_sum(context, shape, docs, weights, vector);
+    add_up(weights, vector);
     norm = length();
     // All gradients are equal, or the start vector is orthogonal to all of them, which has probability 0.
     if (!(norm > 0.0)) break;

@@ -51,4 +51,18 @@ void pair_gradient(ExecutionContext& context, const NetworkShape& shape, std::sp
 double pair_loss(ExecutionContext& context, const NetworkShape& shape, std::span<const float> theta,
                  FeatureMatrix docs, std::span<const PairTerm> terms, const PairObjective& objective);
 
+// The parts of these for models that compute their own scores and gradients.
+
+/// Σ terms.
+double pair_loss_of_scores(ExecutionContext& context, std::span<const PairTerm> terms,
+                           std::span<const float> scores);
+/// Its derivative with respect to every document's score.
+void pair_slopes_of_scores(ExecutionContext& context, std::span<const PairTerm> terms,
+                           std::span<const float> scores, std::span<double> slopes);
+/// The loss without the terms.
+double parameter_loss(std::span<const float> theta, const PairObjective& objective);
+/// Adds its gradient.
+void add_parameter_gradient(std::span<const float> theta, const PairObjective& objective,
+                            std::span<double> gradient);
+
 }  // namespace olrank

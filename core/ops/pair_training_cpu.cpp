@@ -17,26 +17,6 @@ using blas::Transpose;
 constexpr std::int64_t kTermsPerBlock = 1024;
 constexpr std::int64_t kParametersPerBlock = 4096;
 
-/// Sum of the terms' losses.
-double term_losses(ExecutionContext& context, std::span<const PairTerm> terms, const float* scores) {
-  const auto count = std::ssize(terms);
-  Scratch& scratch = context.scratch();
-  const Scratch::Frame frame(scratch);
-  const auto sums = scratch.take<double>((count + kTermsPerBlock - 1) / kTermsPerBlock);
-  context.for_blocks(count, kTermsPerBlock, [&](std::int64_t begin, std::int64_t end, int) {
-    double sum = 0.0;
-    for (std::int64_t t = begin; t < end; ++t) {
-      const PairTerm& term = terms[t];
-      const double z = double{scores[term.first]} - double{scores[term.second]};
-      sum += pair_term_loss(z, term.weight, term.labels);
-    }
-    sums[begin / kTermsPerBlock] = sum;
-  });
-  double total = 0.0;
-  for (const double sum : sums) total += sum;
-  return total;
-}
-
 /// Each term's derivative with respect to its z = f(first) − f(second), for at most kTermsPerBlock terms.
 OLRANK_VECTOR_CLONES
 void term_slopes(const PairTerm* terms, std::int64_t count, const float* scores, double* slopes) {
@@ -67,11 +47,6 @@ double linear_loss(std::span<const float> theta, const PairObjective& objective)
   double sum = 0.0;
   for (std::size_t k = 0; k < objective.linear.size(); ++k) sum += objective.linear[k] * double{theta[k]};
   return sum;
-}
-
-/// The loss at θ without the data's.
-double loss_of_parameters(std::span<const float> theta, const PairObjective& objective) {
-  return prior_loss(theta, objective) + linear_loss(theta, objective);
 }
 
 /// sum [columns] += Σ_i weight_i · row_i in float32, documents in order.
@@ -136,7 +111,6 @@ void gradient_pass(ExecutionContext& context, const NetworkShape& shape, std::sp
   const UnitRows hidden = take_hidden(shared, shape, docs.docs);
   const auto parts = shared.take<float>(blocks * p);
   const auto scores = shared.take<float>(count);
-  const auto slopes = shared.take<double>(terms.size());
   const auto doc_slopes = shared.take<double>(count);
   context.for_blocks(docs.docs, kDocsPerPass, [&](std::int64_t begin, std::int64_t end, int) {
     const float* features = docs.values + begin * docs.features;
@@ -144,15 +118,8 @@ void gradient_pass(ExecutionContext& context, const NetworkShape& shape, std::sp
     forward_output(shape, theta.data(), features, hidden.from(begin), end - begin, scores.data() + begin,
                    nullptr);
   });
-  if (loss != nullptr) *loss = term_losses(context, terms, scores.data());
-  context.for_blocks(std::ssize(terms), kTermsPerBlock, [&](std::int64_t begin, std::int64_t end, int) {
-    term_slopes(terms.data() + begin, end - begin, scores.data(), slopes.data() + begin);
-  });
-  std::fill(doc_slopes.begin(), doc_slopes.end(), 0.0);
-  for (std::size_t t = 0; t < terms.size(); ++t) {
-    doc_slopes[terms[t].first] += slopes[t];
-    doc_slopes[terms[t].second] -= slopes[t];
-  }
+  if (loss != nullptr) *loss = pair_loss_of_scores(context, terms, scores);
+  pair_slopes_of_scores(context, terms, scores, doc_slopes);
   context.for_blocks(
       docs.docs, kMostDocsPerFloatSum, [&](std::int64_t begin, std::int64_t end, int worker) {
         Scratch& scratch = context.scratch(worker);
@@ -170,31 +137,69 @@ void gradient_pass(ExecutionContext& context, const NetworkShape& shape, std::sp
   });
 }
 
-/// Adds the gradient of loss_of_parameters().
-void add_gradient_of_parameters(std::span<const float> theta, const PairObjective& objective,
-                                std::span<double> gradient) {
+}  // namespace
+
+double pair_loss_of_scores(ExecutionContext& context, std::span<const PairTerm> terms,
+                           std::span<const float> scores) {
+  const auto count = std::ssize(terms);
+  Scratch& scratch = context.scratch();
+  const Scratch::Frame frame(scratch);
+  const auto sums = scratch.take<double>((count + kTermsPerBlock - 1) / kTermsPerBlock);
+  context.for_blocks(count, kTermsPerBlock, [&](std::int64_t begin, std::int64_t end, int) {
+    double sum = 0.0;
+    for (std::int64_t t = begin; t < end; ++t) {
+      const PairTerm& term = terms[t];
+      const double z = double{scores[term.first]} - double{scores[term.second]};
+      sum += pair_term_loss(z, term.weight, term.labels);
+    }
+    sums[begin / kTermsPerBlock] = sum;
+  });
+  double total = 0.0;
+  for (const double sum : sums) total += sum;
+  return total;
+}
+
+void pair_slopes_of_scores(ExecutionContext& context, std::span<const PairTerm> terms,
+                           std::span<const float> scores, std::span<double> slopes) {
+  Scratch& scratch = context.scratch();
+  const Scratch::Frame frame(scratch);
+  const auto of_terms = scratch.take<double>(terms.size());
+  context.for_blocks(std::ssize(terms), kTermsPerBlock, [&](std::int64_t begin, std::int64_t end, int) {
+    term_slopes(terms.data() + begin, end - begin, scores.data(), of_terms.data() + begin);
+  });
+  std::fill(slopes.begin(), slopes.end(), 0.0);
+  for (std::size_t t = 0; t < terms.size(); ++t) {
+    slopes[terms[t].first] += of_terms[t];
+    slopes[terms[t].second] -= of_terms[t];
+  }
+}
+
+double parameter_loss(std::span<const float> theta, const PairObjective& objective) {
+  return prior_loss(theta, objective) + linear_loss(theta, objective);
+}
+
+void add_parameter_gradient(std::span<const float> theta, const PairObjective& objective,
+                            std::span<double> gradient) {
   for (std::size_t k = 0; k < objective.linear.size(); ++k) gradient[k] += objective.linear[k];
   if (objective.prior_weight == 0.0) return;
   for (std::size_t k = 0; k < theta.size(); ++k)
     gradient[k] += prior_slope(objective.prior_weight, double{theta[k]}, centre_at(objective, k));
 }
 
-}  // namespace
-
 double pair_loss_gradient(ExecutionContext& context, const NetworkShape& shape,
                           std::span<const float> theta, FeatureMatrix docs, std::span<const PairTerm> terms,
                           const PairObjective& objective, std::span<double> gradient) {
   double data = 0.0;
   gradient_pass(context, shape, theta, docs, terms, objective.data_scale, gradient, &data);
-  add_gradient_of_parameters(theta, objective, gradient);
-  return objective.data_scale * data + loss_of_parameters(theta, objective);
+  add_parameter_gradient(theta, objective, gradient);
+  return objective.data_scale * data + parameter_loss(theta, objective);
 }
 
 void pair_gradient(ExecutionContext& context, const NetworkShape& shape, std::span<const float> theta,
                    FeatureMatrix docs, std::span<const PairTerm> terms, const PairObjective& objective,
                    std::span<double> gradient) {
   gradient_pass(context, shape, theta, docs, terms, objective.data_scale, gradient, nullptr);
-  add_gradient_of_parameters(theta, objective, gradient);
+  add_parameter_gradient(theta, objective, gradient);
 }
 
 double pair_loss(ExecutionContext& context, const NetworkShape& shape, std::span<const float> theta,
@@ -203,8 +208,8 @@ double pair_loss(ExecutionContext& context, const NetworkShape& shape, std::span
   const Scratch::Frame frame(scratch);
   const auto scores = scratch.take<float>(docs.docs);
   score_docs(context, shape, theta, docs, scores);
-  return objective.data_scale * term_losses(context, terms, scores.data()) +
-         loss_of_parameters(theta, objective);
+  return objective.data_scale * pair_loss_of_scores(context, terms, scores) +
+         parameter_loss(theta, objective);
 }
 
 }  // namespace olrank

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "core/ops/relu_network.h"
+#include "core/ops/tangent_shape.h"
 
 namespace olrank {
 
@@ -15,9 +16,8 @@ struct TangentFactors {
   const float* values = nullptr;  // [docs × shape.factors()]
   std::int64_t docs = 0;
 
-  const float* row(const NetworkShape& shape, std::int64_t doc) const {
-    return values + doc * shape.factors();
-  }
+  /// Of a NetworkShape or a TangentShape.
+  const float* row(const auto& shape, std::int64_t doc) const { return values + doc * shape.factors(); }
 };
 
 /// The factors of every document, and its score unless `scores` is empty: score_docs()'s bits.
@@ -27,11 +27,11 @@ void tangent_factors(ExecutionContext& context, const NetworkShape& shape, std::
 
 /// scale · g(x_i), parameters `begin` to `end`, of every document: rows [docs × (end − begin)], `stride`
 /// numbers apart. Runs on the calling thread.
-void expand_docs(const NetworkShape& shape, TangentFactors docs, double scale, std::int64_t begin,
+void expand_docs(const TangentShape& shape, TangentFactors docs, double scale, std::int64_t begin,
                  std::int64_t end, double* rows, std::int64_t stride);
 
 /// The same for pairs: scale · (g(winner) − g(loser)); pair s is documents 2s (winner) and 2s + 1 (loser).
-void expand_pairs(const NetworkShape& shape, TangentFactors pairs, double scale, std::int64_t begin,
+void expand_pairs(const TangentShape& shape, TangentFactors pairs, double scale, std::int64_t begin,
                   std::int64_t end, double* rows, std::int64_t stride);
 
 }  // namespace olrank

@@ -11,10 +11,9 @@ namespace {
 /// Calls part(layer, row, first column, end column, offset) for each run of parameters of one row of
 /// weights in [begin, end), and bias(layer, row, offset) for each bias; offsets are from `begin`.
 template <class Part, class Bias>
-void for_parameters(const NetworkShape& shape, std::int64_t begin, std::int64_t end, const Part& part,
+void for_parameters(const TangentShape& shape, std::int64_t begin, std::int64_t end, const Part& part,
                     const Bias& bias) {
-  for (std::int64_t l = 0; l < shape.depth; ++l) {
-    const NetworkLayer layer = shape.layer(l);
+  for (const NetworkLayer& layer : shape.layers()) {
     const std::int64_t first = std::max(begin, layer.weight);
     const std::int64_t last = std::min(end, layer.weight + layer.rows * layer.columns);
     for (std::int64_t k = first; k < last;) {
@@ -65,7 +64,7 @@ void tangent_factors(ExecutionContext& context, const NetworkShape& shape, std::
   });
 }
 
-void expand_docs(const NetworkShape& shape, TangentFactors docs, double scale, std::int64_t begin,
+void expand_docs(const TangentShape& shape, TangentFactors docs, double scale, std::int64_t begin,
                  std::int64_t end, double* rows, std::int64_t stride) {
   for (std::int64_t doc = 0; doc < docs.docs; ++doc) {
     const float* factors = docs.row(shape, doc);
@@ -84,7 +83,7 @@ void expand_docs(const NetworkShape& shape, TangentFactors docs, double scale, s
   }
 }
 
-void expand_pairs(const NetworkShape& shape, TangentFactors pairs, double scale, std::int64_t begin,
+void expand_pairs(const TangentShape& shape, TangentFactors pairs, double scale, std::int64_t begin,
                   std::int64_t end, double* rows, std::int64_t stride) {
   assert(pairs.docs % 2 == 0);
   for (std::int64_t pair = 0; pair < pairs.docs / 2; ++pair) {

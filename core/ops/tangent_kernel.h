@@ -11,15 +11,15 @@
 namespace olrank {
 
 /// kernel [docs × docs] = scale · g(x_i)·g(x_j).
-void doc_kernel(ExecutionContext& context, const NetworkShape& shape, TangentFactors docs, double scale,
+void doc_kernel(ExecutionContext& context, const TangentShape& shape, TangentFactors docs, double scale,
                 double* kernel);
 
 /// kernel [pairs × docs] = scale · g_s·g(x_j), rows `stride` numbers apart.
-void pair_doc_kernel(ExecutionContext& context, const NetworkShape& shape, TangentFactors pairs,
+void pair_doc_kernel(ExecutionContext& context, const TangentShape& shape, TangentFactors pairs,
                      TangentFactors docs, double scale, double* kernel, std::int64_t stride);
 
 /// kernel [pairs × others] = scale · g_s·g_t, rows `stride` numbers apart.
-void pair_kernel(ExecutionContext& context, const NetworkShape& shape, TangentFactors pairs,
+void pair_kernel(ExecutionContext& context, const TangentShape& shape, TangentFactors pairs,
                  TangentFactors others, double scale, double* kernel, std::int64_t stride);
 
 }  // namespace olrank

@@ -13,28 +13,28 @@ using blas::Transpose;
 // full rate, with operands that stay in the second-level cache.
 constexpr std::int64_t kRowsPerBlock = 128;
 
-/// Factors in double, laid out for products. Hidden layers: δ_l, then h_{l−1} followed by a 1 where there
-/// is a bias. The output layer has a single unit, so its part of g is a plain vector, δ_L · (h_{L−1}, 1).
+/// Factors in double, laid out for products. Layers of several rows: δ_l, then h_{l−1} followed by a 1
+/// where there is a bias. Layers of one row are plain vectors, δ_l · (h_{l−1}, 1), which make one product
+/// together.
 struct KernelRows {
-  std::int64_t hidden = 0;  // numbers of the hidden layers in a row
-  std::int64_t output = 0;  // numbers of the output layer's vector
+  std::int64_t outer = 0;   // numbers of the layers of several rows
+  std::int64_t vector = 0;  // numbers of the others
 
-  explicit KernelRows(const NetworkShape& shape) {
-    const std::int64_t bias = shape.biases ? 1 : 0;
-    for (std::int64_t l = 0; l + 1 < shape.depth; ++l) {
-      const NetworkLayer layer = shape.layer(l);
-      hidden += layer.rows + layer.columns + bias;
-    }
-    output = shape.layer(shape.depth - 1).columns + bias;
+  explicit KernelRows(const TangentShape& shape) {
+    for (const NetworkLayer& layer : shape.layers())
+      (is_outer(layer) ? outer : vector) += layer.unit_parameters() + (is_outer(layer) ? layer.rows : 0);
   }
+  /// Of rows of vectors, for the BLAS, which refuses 0.
+  std::int64_t stride() const { return std::max<std::int64_t>(vector, 1); }
+  static bool is_outer(const NetworkLayer& layer) { return layer.rows > 1; }
 };
 
-void widen_hidden(const NetworkShape& shape, TangentFactors docs, double* rows) {
+void widen_outer(const TangentShape& shape, TangentFactors docs, double* rows) {
   double* out = rows;
   for (std::int64_t doc = 0; doc < docs.docs; ++doc) {
     const float* factors = docs.row(shape, doc);
-    for (std::int64_t l = 0; l + 1 < shape.depth; ++l) {
-      const NetworkLayer layer = shape.layer(l);
+    for (const NetworkLayer& layer : shape.layers()) {
+      if (!KernelRows::is_outer(layer)) continue;
       out = std::copy_n(factors + layer.delta, layer.rows, out);
       out = std::copy_n(factors + layer.input, layer.columns, out);
       if (layer.has_bias()) *out++ = 1.0;
@@ -42,50 +42,53 @@ void widen_hidden(const NetworkShape& shape, TangentFactors docs, double* rows) 
   }
 }
 
-/// δ_L · (h_{L−1}, 1): exact, as products of float32 numbers in double.
-void widen_output(const NetworkShape& shape, const float* factors, double* out) {
-  const NetworkLayer layer = shape.layer(shape.depth - 1);
-  const double delta{factors[layer.delta]};
-  for (std::int64_t c = 0; c < layer.columns; ++c) out[c] = delta * double{factors[layer.input + c]};
-  if (layer.has_bias()) out[layer.columns] = delta;
-}
-
-void widen_output_of_docs(const NetworkShape& shape, TangentFactors docs, std::int64_t width,
-                          double* rows) {
-  for (std::int64_t doc = 0; doc < docs.docs; ++doc) {
-    widen_output(shape, docs.row(shape, doc), rows + doc * width);
+/// δ_l · (h_{l−1}, 1): exact, as products of float32 numbers in double.
+void widen_vectors(const TangentShape& shape, const float* factors, double* out) {
+  for (const NetworkLayer& layer : shape.layers()) {
+    if (KernelRows::is_outer(layer)) continue;
+    const double delta{factors[layer.delta]};
+    for (std::int64_t c = 0; c < layer.columns; ++c) out[c] = delta * double{factors[layer.input + c]};
+    if (layer.has_bias()) out[layer.columns] = delta;
+    out += layer.unit_parameters();
   }
 }
 
-/// The output layer's part of g(winner) − g(loser).
-void widen_output_of_pairs(const NetworkShape& shape, TangentFactors pairs, std::int64_t width,
-                           double* rows, double* loser) {
+void widen_vectors_of_docs(const TangentShape& shape, TangentFactors docs, std::int64_t width,
+                           double* rows) {
+  for (std::int64_t doc = 0; doc < docs.docs; ++doc) {
+    widen_vectors(shape, docs.row(shape, doc), rows + doc * width);
+  }
+}
+
+/// The vectors' part of g(winner) − g(loser).
+void widen_vectors_of_pairs(const TangentShape& shape, TangentFactors pairs, std::int64_t width,
+                            double* rows, double* loser) {
   for (std::int64_t pair = 0; pair < pairs.docs / 2; ++pair) {
     double* out = rows + pair * width;
-    widen_output(shape, pairs.row(shape, 2 * pair), out);
-    widen_output(shape, pairs.row(shape, 2 * pair + 1), loser);
+    widen_vectors(shape, pairs.row(shape, 2 * pair), out);
+    widen_vectors(shape, pairs.row(shape, 2 * pair + 1), loser);
     for (std::int64_t c = 0; c < width; ++c) out[c] -= loser[c];
   }
 }
 
-/// kernel [rows × columns] = Σ over hidden layers of (δ·δ')(h·h'). `product` has room for two such
-/// matrices. Needs a hidden layer.
-void hidden_kernel(const NetworkShape& shape, const KernelRows& sizes, const double* left,
-                   std::int64_t rows, const double* right, std::int64_t columns, double* product,
-                   double* kernel) {
+/// kernel [rows × columns] = Σ (δ·δ')(h·h') over the layers of several rows, of which there is one at
+/// least. `product` has room for two such matrices.
+void outer_kernel(const TangentShape& shape, const KernelRows& sizes, const double* left, std::int64_t rows,
+                  const double* right, std::int64_t columns, double* product, double* kernel) {
   std::int64_t offset = 0;
   const std::int64_t size = rows * columns;
-  for (std::int64_t l = 0; l + 1 < shape.depth; ++l) {
-    const NetworkLayer layer = shape.layer(l);
-    const std::int64_t inputs = layer.columns + (layer.has_bias() ? 1 : 0);
-    double* inner = l == 0 ? kernel : product + size;
-    blas::gemm(Transpose::kNo, Transpose::kYes, rows, columns, layer.rows, 1.0, left + offset, sizes.hidden,
-               right + offset, sizes.hidden, 0.0, inner, columns);
+  for (const NetworkLayer& layer : shape.layers()) {
+    if (!KernelRows::is_outer(layer)) continue;
+    const std::int64_t inputs = layer.unit_parameters();
+    const bool is_first = offset == 0;
+    double* inner = is_first ? kernel : product + size;
+    blas::gemm(Transpose::kNo, Transpose::kYes, rows, columns, layer.rows, 1.0, left + offset, sizes.outer,
+               right + offset, sizes.outer, 0.0, inner, columns);
     offset += layer.rows;
-    blas::gemm(Transpose::kNo, Transpose::kYes, rows, columns, inputs, 1.0, left + offset, sizes.hidden,
-               right + offset, sizes.hidden, 0.0, product, columns);
+    blas::gemm(Transpose::kNo, Transpose::kYes, rows, columns, inputs, 1.0, left + offset, sizes.outer,
+               right + offset, sizes.outer, 0.0, product, columns);
     offset += inputs;
-    if (l == 0) {
+    if (is_first) {
       for (std::int64_t i = 0; i < size; ++i) kernel[i] *= product[i];
     } else {
       for (std::int64_t i = 0; i < size; ++i) kernel[i] += inner[i] * product[i];
@@ -99,34 +102,34 @@ std::size_t size_of(std::int64_t a, std::int64_t b) {
 
 }  // namespace
 
-void doc_kernel(ExecutionContext& context, const NetworkShape& shape, TangentFactors docs, double scale,
+void doc_kernel(ExecutionContext& context, const TangentShape& shape, TangentFactors docs, double scale,
                 double* kernel) {
   const KernelRows sizes(shape);
   const std::int64_t columns = docs.docs;
   Scratch& shared = context.scratch();
   const Scratch::Frame shared_frame(shared);
-  const auto hidden = shared.take<double>(size_of(columns, sizes.hidden));
-  const auto output = shared.take<double>(size_of(columns, sizes.output));
-  widen_hidden(shape, docs, hidden.data());
-  widen_output_of_docs(shape, docs, sizes.output, output.data());
+  const auto outer = shared.take<double>(size_of(columns, sizes.outer));
+  const auto vectors = shared.take<double>(size_of(columns, sizes.vector));
+  widen_outer(shape, docs, outer.data());
+  widen_vectors_of_docs(shape, docs, sizes.vector, vectors.data());
   context.for_blocks(columns, kRowsPerBlock, [&](std::int64_t begin, std::int64_t end, int worker) {
     double* out = kernel + begin * columns;
     const std::int64_t rows = end - begin;
-    if (shape.depth > 1) {
+    if (sizes.outer > 0) {
       Scratch& scratch = context.scratch(worker);
       const Scratch::Frame frame(scratch);
       const auto products = scratch.take<double>(2 * size_of(rows, columns));
-      hidden_kernel(shape, sizes, hidden.data() + begin * sizes.hidden, rows, hidden.data(), columns,
-                    products.data(), out);
+      outer_kernel(shape, sizes, outer.data() + begin * sizes.outer, rows, outer.data(), columns,
+                   products.data(), out);
       for (std::int64_t i = 0; i < rows * columns; ++i) out[i] *= scale;
     }
-    blas::gemm(Transpose::kNo, Transpose::kYes, rows, columns, sizes.output, scale,
-               output.data() + begin * sizes.output, sizes.output, output.data(), sizes.output,
-               shape.depth > 1 ? 1.0 : 0.0, out, columns);
+    blas::gemm(Transpose::kNo, Transpose::kYes, rows, columns, sizes.vector, scale,
+               vectors.data() + begin * sizes.vector, sizes.stride(), vectors.data(), sizes.stride(),
+               sizes.outer > 0 ? 1.0 : 0.0, out, columns);
   });
 }
 
-void pair_doc_kernel(ExecutionContext& context, const NetworkShape& shape, TangentFactors pairs,
+void pair_doc_kernel(ExecutionContext& context, const TangentShape& shape, TangentFactors pairs,
                      TangentFactors docs, double scale, double* kernel, std::int64_t stride) {
   assert(pairs.docs % 2 == 0 && stride >= docs.docs);
   const KernelRows sizes(shape);
@@ -134,27 +137,27 @@ void pair_doc_kernel(ExecutionContext& context, const NetworkShape& shape, Tange
   if (columns == 0) return;
   Scratch& shared = context.scratch();
   const Scratch::Frame shared_frame(shared);
-  const auto right_hidden = shared.take<double>(size_of(columns, sizes.hidden));
-  const auto right_output = shared.take<double>(size_of(columns, sizes.output));
-  widen_hidden(shape, docs, right_hidden.data());
-  widen_output_of_docs(shape, docs, sizes.output, right_output.data());
+  const auto right_outer = shared.take<double>(size_of(columns, sizes.outer));
+  const auto right_vectors = shared.take<double>(size_of(columns, sizes.vector));
+  widen_outer(shape, docs, right_outer.data());
+  widen_vectors_of_docs(shape, docs, sizes.vector, right_vectors.data());
   context.for_blocks(pairs.docs, kRowsPerBlock, [&](std::int64_t begin, std::int64_t end, int worker) {
     const TangentFactors block{pairs.row(shape, begin), end - begin};
     const std::int64_t rows = block.docs / 2;
     double* out = kernel + begin / 2 * stride;
     Scratch& scratch = context.scratch(worker);
     const Scratch::Frame frame(scratch);
-    const auto left_output = scratch.take<double>(size_of(rows + 1, sizes.output));
-    widen_output_of_pairs(shape, block, sizes.output, left_output.data(),
-                          left_output.data() + rows * sizes.output);
-    blas::gemm(Transpose::kNo, Transpose::kYes, rows, columns, sizes.output, scale, left_output.data(),
-               sizes.output, right_output.data(), sizes.output, 0.0, out, stride);
-    if (shape.depth == 1) return;
-    const auto left_hidden = scratch.take<double>(size_of(block.docs, sizes.hidden));
+    const auto left_vectors = scratch.take<double>(size_of(rows + 1, sizes.vector));
+    widen_vectors_of_pairs(shape, block, sizes.vector, left_vectors.data(),
+                           left_vectors.data() + rows * sizes.vector);
+    blas::gemm(Transpose::kNo, Transpose::kYes, rows, columns, sizes.vector, scale, left_vectors.data(),
+               sizes.stride(), right_vectors.data(), sizes.stride(), 0.0, out, stride);
+    if (sizes.outer == 0) return;
+    const auto left_outer = scratch.take<double>(size_of(block.docs, sizes.outer));
     const auto of_docs = scratch.take<double>(3 * size_of(block.docs, columns));
-    widen_hidden(shape, block, left_hidden.data());
-    hidden_kernel(shape, sizes, left_hidden.data(), block.docs, right_hidden.data(), columns,
-                  of_docs.data() + block.docs * columns, of_docs.data());
+    widen_outer(shape, block, left_outer.data());
+    outer_kernel(shape, sizes, left_outer.data(), block.docs, right_outer.data(), columns,
+                 of_docs.data() + block.docs * columns, of_docs.data());
     for (std::int64_t pair = 0; pair < rows; ++pair) {
       const double* winner = of_docs.data() + 2 * pair * columns;
       const double* loser = winner + columns;
@@ -164,7 +167,7 @@ void pair_doc_kernel(ExecutionContext& context, const NetworkShape& shape, Tange
   });
 }
 
-void pair_kernel(ExecutionContext& context, const NetworkShape& shape, TangentFactors pairs,
+void pair_kernel(ExecutionContext& context, const TangentShape& shape, TangentFactors pairs,
                  TangentFactors others, double scale, double* kernel, std::int64_t stride) {
   assert(others.docs % 2 == 0 && stride >= others.docs / 2);
   Scratch& scratch = context.scratch();

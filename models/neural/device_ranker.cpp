@@ -151,6 +151,7 @@ FormPolicy::Room room_of(const RankerSettings& settings, const NetworkShape& sha
 std::optional<std::string> why_not_on_device(const RankerSettings& settings) {
   const RankerKindRow& row = row_of(settings.kind);
   if (!row.on_device) return fmt::format("'{}' has no device implementation", row.name);
+  if (settings.network.network == NetworkForm::kModule) return "modules run on the CPU";
   constexpr std::int64_t kMostLayers = 16;
   if (settings.network.depth > kMostLayers)
     return fmt::format("the kernels support at most {} layers", kMostLayers);

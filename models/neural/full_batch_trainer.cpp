@@ -13,7 +13,7 @@
 namespace olrank {
 
 FullBatchTrainer::FullBatchTrainer(const TrainerSpec& spec)
-    : spec_(spec), eigenvector_(spec.shape.parameters()), gradient_(eigenvector_.size()) {
+    : spec_(spec), eigenvector_(spec.model.parameters()), gradient_(eigenvector_.size()) {
   if (replays()) {
     reference_.assign(spec.first.begin(), spec.first.end());
     reference_gradient_.resize(gradient_.size());
@@ -36,10 +36,8 @@ FullBatchTrainer::Problem FullBatchTrainer::problem_of(const SampledPairs& pairs
 
 double FullBatchTrainer::find_curvature(ExecutionContext& context, FeatureMatrix docs,
                                         std::span<const PairTerm> terms, std::span<const float> theta) {
-  factors_.resize(docs.docs * spec_.shape.factors());
-  tangent_factors(context, spec_.shape, theta, docs, factors_);
   // The weights of LambdaRank are at most 1, so the curvature without them is an upper bound.
-  return largest_curvature(context, spec_.shape, {factors_.data(), docs.docs}, terms, eigenvector_);
+  return spec_.model.find_curvature(context, theta, docs, terms, eigenvector_);
 }
 
 std::optional<std::span<const PairTerm>> FullBatchTrainer::terms_at(ExecutionContext& context,
@@ -47,7 +45,7 @@ std::optional<std::span<const PairTerm>> FullBatchTrainer::terms_at(ExecutionCon
                                                                     std::span<const float> theta) {
   if (!problem.weigh_by_ndcg) return problem.terms;
   scores_.resize(problem.docs.docs);
-  score_docs(context, spec_.shape, theta, problem.docs, scores_);
+  spec_.model.score(context, theta, problem.docs, scores_);
   if (!all_finite(scores_)) return std::nullopt;
   ndcg_changes(problem.lists, scores_, changes_);
   for (std::size_t pair = 0; pair < problem.scales.size(); ++pair) changes_[pair] *= problem.scales[pair];
@@ -57,7 +55,7 @@ std::optional<std::span<const PairTerm>> FullBatchTrainer::terms_at(ExecutionCon
 
 double FullBatchTrainer::loss_at(ExecutionContext& context, const Problem& problem,
                                  std::span<const float> theta) const {
-  return pair_loss(context, spec_.shape, theta, problem.docs, problem.terms, objective(problem));
+  return spec_.model.find_loss(context, theta, problem.docs, problem.terms, objective(problem));
 }
 
 void FullBatchTrainer::move(std::int64_t number, double step, std::span<float> theta) {
@@ -83,10 +81,10 @@ double FullBatchTrainer::descend(ExecutionContext& context, const Problem& probl
     const auto terms = terms_at(context, problem, theta);
     if (!terms) break;
     if (number == 1) {
-      began = pair_loss_gradient(context, spec_.shape, theta, problem.docs, *terms, objective(problem),
-                                 gradient_);
+      began = spec_.model.find_loss_gradient(context, theta, problem.docs, *terms, objective(problem),
+                                             gradient_);
     } else {
-      pair_gradient(context, spec_.shape, theta, problem.docs, *terms, objective(problem), gradient_);
+      spec_.model.find_gradient(context, theta, problem.docs, *terms, objective(problem), gradient_);
     }
     if (target > 0.0 && norm(gradient_) <= target) break;
     move(number, step, theta);
@@ -112,7 +110,7 @@ void FullBatchTrainer::explain(ExecutionContext& context, const Problem& problem
   for (; number < problem.steps && good(loss); ++number) {
     const auto terms = terms_at(context, problem, theta);
     if (!terms) break;
-    pair_gradient(context, spec_.shape, theta, problem.docs, *terms, objective(problem), gradient_);
+    spec_.model.find_gradient(context, theta, problem.docs, *terms, objective(problem), gradient_);
     move(number, step, theta);
     loss = loss_at(context, problem, theta);
   }
@@ -185,7 +183,7 @@ std::optional<double> FullBatchTrainer::train(ExecutionContext& context, const T
 bool FullBatchTrainer::find_reference_gradient(ExecutionContext& context, const Problem& problem) {
   const auto terms = terms_at(context, problem, reference_);
   if (!terms) return false;
-  pair_gradient(context, spec_.shape, reference_, problem.docs, *terms, {}, gradient_);
+  spec_.model.find_gradient(context, reference_, problem.docs, *terms, {}, gradient_);
   return std::all_of(gradient_.begin(), gradient_.end(), [](double slope) { return std::isfinite(slope); });
 }
 

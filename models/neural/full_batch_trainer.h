@@ -82,7 +82,6 @@ class FullBatchTrainer : public NetworkTrainer {
   std::vector<double> second_moment_;
   std::vector<double> position_;  // θ in double during a nesterov or adam training
   std::vector<float> before_;
-  std::vector<float> factors_;
   std::vector<float> scores_;
   std::vector<double> changes_;
   std::vector<PairTerm> weighted_;

@@ -27,7 +27,7 @@ void check_batch_optimizer(const TrainerSettings& settings) {
 
 MiniBatchTrainer::MiniBatchTrainer(const TrainerSpec& spec)
     : spec_(spec),
-      gradient_(spec.shape.parameters()),
+      gradient_(spec.model.parameters()),
       first_moment_(gradient_.size()),
       second_moment_(gradient_.size()),
       position_(gradient_.size()) {
@@ -89,15 +89,15 @@ std::optional<MiniBatchTrainer::Failure> MiniBatchTrainer::pass_epochs(Execution
       const std::int64_t count = std::min(spec_.settings.batch, observed - begin);
       if (task.weigh_by_ndcg) {
         scores_.resize(task.history.docs());
-        score_docs(context, spec_.shape, theta, task.history.features(), scores_);
+        spec_.model.score(context, theta, task.history.features(), scores_);
         if (!all_finite(scores_)) return Failure{number + 1, std::nan("")};
         ndcg_changes(task.history.pair_lists(), scores_, changes_);
       }
       gather(task, std::span(order_).subspan(begin, count));
-      const FeatureMatrix docs{values_.data(), std::ssize(rows_), spec_.shape.inputs};
+      const FeatureMatrix docs{values_.data(), std::ssize(rows_), spec_.model.features()};
       const PairObjective objective{1.0 / static_cast<double>(count), 0.0, {}};
       const double loss =
-          pair_loss_gradient(context, spec_.shape, theta, docs, terms_, objective, gradient_);
+          spec_.model.find_loss_gradient(context, theta, docs, terms_, objective, gradient_);
       ++number;
       if (batch_loss_has_exploded(loss)) return Failure{number, loss};
       move(number, step, decay, theta);

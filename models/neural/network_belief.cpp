@@ -32,21 +32,21 @@ void mean_over_members(std::span<const float> of_members, std::span<float> mean)
 
 }  // namespace
 
-NetworkWidths::NetworkWidths(const NetworkSettings& network, std::int64_t features,
+NetworkWidths::NetworkWidths(std::shared_ptr<const TangentModel> model,
                              std::unique_ptr<Posterior> posterior)
-    : network_(network), model_(network, features) {
+    : model_(std::move(model)) {
   learning_ = posterior.get();
   posterior_ = std::move(posterior);
 }
 
-NetworkWidths::NetworkWidths(const NetworkSettings& network, std::int64_t features,
+NetworkWidths::NetworkWidths(std::shared_ptr<const TangentModel> model,
                              std::shared_ptr<const Posterior> frozen)
-    : network_(network), model_(network, features), posterior_(std::move(frozen)) {}
+    : model_(std::move(model)), posterior_(std::move(frozen)) {}
 
 Evidence NetworkWidths::take_evidence(Scratch& scratch, std::int64_t, std::int64_t docs) const {
   Evidence evidence;
   evidence.scores = scratch.take<float>(docs);
-  evidence.factors = scratch.take<float>(docs * model_.shape().factors());
+  evidence.factors = scratch.take<float>(docs * model_->tangent_shape().factors());
   evidence.width_sq = scratch.take<double>(docs * docs);
   return evidence;
 }
@@ -55,14 +55,13 @@ void NetworkWidths::score(ExecutionContext& context, MemberThetas thetas, Featur
                           Evidence& evidence) const {
   const Scratch::Frame frame(context.scratch());
   const auto magnitudes = context.scratch().take<float>(evidence.scores.size());
-  tangent_factors(context, model_.shape(), thetas.front(), docs, evidence.factors, evidence.scores,
-                  magnitudes);
+  model_->find_factors(context, thetas.front(), docs, evidence.factors, evidence.scores, magnitudes);
   evidence.least_difference = score_rounding(magnitudes);
 }
 
 void NetworkWidths::mean_score(ExecutionContext& context, MemberThetas thetas, FeatureMatrix docs,
                                std::span<float> scores) const {
-  model_.score(context, thetas.front(), docs, scores);
+  model_->score(context, thetas.front(), docs, scores);
 }
 
 void NetworkWidths::measure_widths(ExecutionContext& context, FeatureMatrix docs,
@@ -88,12 +87,11 @@ void NetworkWidths::observe(ExecutionContext& context, FeatureMatrix docs, const
 }
 
 std::shared_ptr<const Belief> NetworkWidths::freeze() const {
-  return std::shared_ptr<const Belief>(
-      new NetworkWidths(network_, model_.features(), posterior_->freeze()));
+  return std::shared_ptr<const Belief>(new NetworkWidths(model_, posterior_->freeze()));
 }
 
 ModelTensors NetworkWidths::model(MemberThetas thetas) const {
-  return model_.tensors(thetas.front());
+  return model_->tensors(thetas.front());
 }
 
 std::vector<RankerFigure> NetworkWidths::figures(ExecutionContext& context) const {
@@ -113,8 +111,9 @@ void NetworkVotes::score(ExecutionContext& context, MemberThetas thetas, Feature
   const auto magnitudes = context.scratch().take<float>(count);
   evidence.least_difference = 0.0;
   for (std::size_t member = 0; member < thetas.size(); ++member) {
-    score_docs(context, model_.shape(), thetas[member], docs,
-               evidence.member_scores.subspan((share_.first() + member) * count, count), magnitudes);
+    model_->score_with_magnitudes(context, thetas[member], docs,
+                                  evidence.member_scores.subspan((share_.first() + member) * count, count),
+                                  magnitudes);
     evidence.least_difference = std::max(evidence.least_difference, score_rounding(magnitudes));
   }
   evidence.least_difference =
@@ -127,8 +126,9 @@ void NetworkVotes::mean_score(ExecutionContext& context, MemberThetas thetas, Fe
   if (!share_.is_whole()) {
     std::vector<float> of_members(share_.members() * scores.size());
     for (std::size_t member = 0; member < thetas.size(); ++member) {
-      model_.score(context, thetas[member], docs,
-                   std::span(of_members).subspan((share_.first() + member) * scores.size(), scores.size()));
+      model_->score(
+          context, thetas[member], docs,
+          std::span(of_members).subspan((share_.first() + member) * scores.size(), scores.size()));
     }
     share_.complete(of_members, std::ssize(scores));
     mean_over_members(of_members, scores);
@@ -137,7 +137,7 @@ void NetworkVotes::mean_score(ExecutionContext& context, MemberThetas thetas, Fe
   std::vector<float> of_member(scores.size());
   std::vector<double> sums(scores.size());
   for (const auto& theta : thetas) {
-    model_.score(context, theta, docs, of_member);
+    model_->score(context, theta, docs, of_member);
     for (std::size_t doc = 0; doc < sums.size(); ++doc) sums[doc] += double{of_member[doc]};
   }
   for (std::size_t doc = 0; doc < sums.size(); ++doc)
@@ -145,11 +145,11 @@ void NetworkVotes::mean_score(ExecutionContext& context, MemberThetas thetas, Fe
 }
 
 std::shared_ptr<const Belief> NetworkVotes::freeze() const {
-  return std::make_shared<NetworkVotes>(network_, model_.features(), share_);
+  return std::make_shared<NetworkVotes>(model_, share_);
 }
 
 ModelTensors NetworkVotes::model(MemberThetas thetas) const {
-  return ensemble_tensors(model_, thetas);
+  return ensemble_tensors(*model_, thetas);
 }
 
 }  // namespace olrank

@@ -2,10 +2,11 @@
 
 #include <memory>
 #include <span>
+#include <utility>
 
 #include "core/ranks/member_share.h"
 #include "models/belief.h"
-#include "models/neural/ranker_network.h"
+#include "models/neural/tangent_model.h"
 #include "models/posterior/posterior.h"
 
 namespace olrank {
@@ -14,8 +15,7 @@ namespace olrank {
 /// covariance of those of all observed pairs.
 class NetworkWidths : public Belief {
  public:
-  NetworkWidths(const NetworkSettings& network, std::int64_t features,
-                std::unique_ptr<Posterior> posterior);
+  NetworkWidths(std::shared_ptr<const TangentModel> model, std::unique_ptr<Posterior> posterior);
 
   Evidence take_evidence(Scratch& scratch, std::int64_t members, std::int64_t docs) const override;
   void score(ExecutionContext& context, MemberThetas thetas, FeatureMatrix docs,
@@ -37,11 +37,9 @@ class NetworkWidths : public Belief {
   void load(StateReader& state) override { learning_->load(state); }
 
  private:
-  NetworkWidths(const NetworkSettings& network, std::int64_t features,
-                std::shared_ptr<const Posterior> frozen);
+  NetworkWidths(std::shared_ptr<const TangentModel> model, std::shared_ptr<const Posterior> frozen);
 
-  NetworkSettings network_;
-  NetworkModel model_;
+  std::shared_ptr<const TangentModel> model_;
   std::shared_ptr<const Posterior> posterior_;
   Posterior* learning_ = nullptr;  // *posterior_; null when frozen
 };
@@ -50,8 +48,8 @@ class NetworkWidths : public Belief {
 /// rank's members, evidence and scores of all: scoring gathers them.
 class NetworkVotes : public Belief {
  public:
-  NetworkVotes(const NetworkSettings& network, std::int64_t features, const MemberShare& share)
-      : network_(network), model_(network, features), share_(share) {}
+  NetworkVotes(std::shared_ptr<const TangentModel> model, const MemberShare& share)
+      : model_(std::move(model)), share_(share) {}
 
   Evidence take_evidence(Scratch& scratch, std::int64_t members, std::int64_t docs) const override;
   void score(ExecutionContext& context, MemberThetas thetas, FeatureMatrix docs,
@@ -64,8 +62,7 @@ class NetworkVotes : public Belief {
   ModelTensors model(MemberThetas thetas) const override;
 
  private:
-  NetworkSettings network_;
-  NetworkModel model_;
+  std::shared_ptr<const TangentModel> model_;
   MemberShare share_;
 };
 

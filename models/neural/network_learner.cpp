@@ -38,27 +38,26 @@ void load_schedule(StateReader& state, RetrainingSchedule& schedule, std::uint32
   noise_round = state.get_one<std::uint32_t>("noise_round");
 }
 
-NetworkLearner::NetworkLearner(std::int64_t features, const RankerSettings& settings, const TrialKeys& keys,
-                               const std::optional<EnsembleSpec>& ensemble, MemberThetas first_thetas,
-                               const MemberShare& share)
-    : pair_rule_(settings.feedback.pairs),
+NetworkLearner::NetworkLearner(std::shared_ptr<const TangentModel> model, const RankerSettings& settings,
+                               const TrialKeys& keys, const std::optional<EnsembleSpec>& ensemble,
+                               MemberThetas first_thetas, const MemberShare& share)
+    : model_(std::move(model)),
+      pair_rule_(settings.feedback.pairs),
       weigh_by_ndcg_(row_of(settings.kind).weighs_by_ndcg),
       ensemble_(ensemble),
       share_(share),
-      history_(features, history_content(settings)),
+      history_(model_->features(), history_content(settings)),
       schedule_(retraining_rule(settings.trainer)),
       replay_key_(keys.key(Purpose::kReplay)) {
-  const NetworkShape shape = network_shape(settings.network, features);
   for (std::int64_t number = 0; number < share_.count(); ++number) {
     const auto member = static_cast<std::uint64_t>(share_.first() + number);
     const PhiloxKey key = keys.key(Purpose::kInitialisation, member);
-    first_thetas_.push_back(first_thetas.empty() ? first_parameters(settings.network, shape, key)
-                                                 : first_thetas[member]);
+    first_thetas_.push_back(first_thetas.empty() ? model_->first_parameters(key) : first_thetas[member]);
   }
   thetas_ = first_thetas_;
   const auto trainer = [&](std::int64_t number) {
     const auto member = static_cast<std::uint64_t>(share_.first() + number);
-    return make_network_trainer({shape, settings.trainer, settings.posterior.lambda,
+    return make_network_trainer({*model_, settings.trainer, settings.posterior.lambda,
                                  prior_weight(settings.network, settings.posterior.lambda),
                                  first_thetas_[number], keys.key(Purpose::kBatch, member)});
   };

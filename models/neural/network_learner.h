@@ -13,6 +13,7 @@
 #include "models/model_learner.h"
 #include "models/neural/document_history.h"
 #include "models/neural/network_trainer.h"
+#include "models/neural/tangent_model.h"
 #include "models/neural/training_sample.h"
 #include "models/ranker_settings.h"
 
@@ -36,9 +37,9 @@ void load_schedule(StateReader& state, RetrainingSchedule& schedule, std::uint32
 class NetworkLearner : public ModelLearner {
  public:
   /// Members start at `first_thetas` where there are any, else at drawn θ₀.
-  NetworkLearner(std::int64_t features, const RankerSettings& settings, const TrialKeys& keys,
-                 const std::optional<EnsembleSpec>& ensemble, MemberThetas first_thetas,
-                 const MemberShare& share = MemberShare(1));
+  NetworkLearner(std::shared_ptr<const TangentModel> model, const RankerSettings& settings,
+                 const TrialKeys& keys, const std::optional<EnsembleSpec>& ensemble,
+                 MemberThetas first_thetas, const MemberShare& share = MemberShare(1));
 
   MemberThetas thetas() const override { return thetas_; }
   std::vector<std::vector<float>> all_thetas() const override;
@@ -68,6 +69,7 @@ class NetworkLearner : public ModelLearner {
   /// Writes the members of every rank, in order.
   void save_members(StateWriter& state) const;
 
+  std::shared_ptr<const TangentModel> model_;
   PairRule pair_rule_;
   bool weigh_by_ndcg_;
   std::optional<EnsembleSpec> ensemble_;

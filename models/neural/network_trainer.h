@@ -12,6 +12,7 @@
 #include "core/random/rng_stream.h"
 #include "core/runtime/execution_context.h"
 #include "models/neural/document_history.h"
+#include "models/neural/tangent_model.h"
 #include "models/neural/training_sample.h"
 #include "models/trainer_settings.h"
 
@@ -61,7 +62,7 @@ class NetworkTrainer {
 };
 
 struct TrainerSpec {
-  NetworkShape shape;
+  const TangentModel& model;  // has to outlive the trainer
   TrainerSettings settings;
   double lambda = 10.0;          // λ
   double prior_weight = 0.0;     // ½mλ of ‖θ − θ₀‖², sum form

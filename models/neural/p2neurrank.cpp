@@ -3,6 +3,7 @@
 #include "models/certain_order_ranker.h"
 #include "models/neural/network_belief.h"
 #include "models/neural/network_learner.h"
+#include "models/neural/ranker_network.h"
 
 namespace olrank {
 
@@ -10,9 +11,10 @@ std::unique_ptr<OnlineRanker> make_p2neurrank(const RankerRequest& request) {
   const RankerSettings& settings = request.settings;
   const EnsembleSpec ensemble{settings.posterior.members, settings.posterior.noise_variance};
   const MemberShare share(ensemble.members, request.dependencies.ranks);
+  const std::shared_ptr<const TangentModel> model = make_tangent_model(settings.network, request.features);
   CertainOrderRanker::Parts parts;
-  parts.belief = std::make_unique<NetworkVotes>(settings.network, request.features, share);
-  parts.learner = std::make_unique<NetworkLearner>(request.features, settings, request.keys, ensemble,
+  parts.belief = std::make_unique<NetworkVotes>(model, share);
+  parts.learner = std::make_unique<NetworkLearner>(model, settings, request.keys, ensemble,
                                                    request.dependencies.first_thetas, share);
   return std::make_unique<CertainOrderRanker>(settings, request.keys, request.cutoff, std::move(parts));
 }

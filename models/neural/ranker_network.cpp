@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/error.h"
 #include "core/math/step_size.h"
 #include "core/ops/gradient_products.h"
+#include "core/ops/largest_curvature.h"
+#include "models/modules/module_model.h"
 
 namespace olrank {
 namespace {
@@ -55,8 +58,35 @@ ModelTensors network_tensors(const NetworkSettings& settings, const NetworkShape
   return model;
 }
 
+std::unique_ptr<TangentModel> make_tangent_model(const NetworkSettings& settings, std::int64_t features) {
+  if (settings.network != NetworkForm::kModule) return std::make_unique<NetworkModel>(settings, features);
+  const bool is_ntk = settings.parameterisation == Parameterisation::kNtk;
+  ModuleRequest request;
+  request.module = settings.module;
+  request.features = features;
+  request.width = settings.width;
+  request.depth = settings.depth;
+  request.activation = settings.activation;
+  request.biases = !is_ntk;
+  request.output_scale = is_ntk ? std::sqrt(static_cast<double>(settings.width)) : 1.0;
+  request.initialisation = initialisation_of(settings);
+  auto model = std::make_unique<ModuleModel>(request);
+  if (model->reads_lists()) {
+    throw InvalidArgument(fmt::format(
+        "Module '{}' scores a document by the other documents of its list, which no ranker can train yet: "
+        "choose a module that scores documents one by one, such as residual.",
+        settings.module));
+  }
+  return model;
+}
+
+ModelSize model_size(const NetworkSettings& settings, std::int64_t features) {
+  if (settings.network != NetworkForm::kModule) return {features, network_shape(settings, features)};
+  return {features, make_tangent_model(settings, features)->tangent_shape()};
+}
+
 NetworkModel::NetworkModel(const NetworkSettings& settings, std::int64_t features)
-    : settings_(settings), shape_(network_shape(settings, features)) {}
+    : settings_(settings), shape_(network_shape(settings, features)), tangent_shape_(shape_) {}
 
 /// A layer multiplies magnitudes by at most its columns, bias included, times its largest parameter.
 double NetworkModel::largest_parameter() const {
@@ -70,15 +100,73 @@ void NetworkModel::score(ExecutionContext& context, std::span<const float> theta
   score_docs(context, shape_, theta, docs, scores);
 }
 
-void NetworkModel::add_gradient(ExecutionContext& context, std::span<const float> theta, FeatureMatrix docs,
-                                std::span<const double> weights, std::span<double> gradient) const {
+void NetworkModel::add_gradient_of_scores(
+    ExecutionContext& context, std::span<const float> theta, FeatureMatrix docs,
+    FunctionRef<void(std::span<const float> scores, std::span<double> weights)> weigh,
+    std::span<double> gradient) const {
   Scratch& scratch = context.scratch();
   const Scratch::Frame frame(scratch);
   const auto factors = scratch.take<float>(docs.docs * shape_.factors());
   const auto sum = scratch.take<double>(gradient.size());
-  tangent_factors(context, shape_, theta, docs, factors);
-  gradient_sum(context, shape_, {factors.data(), docs.docs}, weights, sum);
+  const auto scores = scratch.take<float>(docs.docs);
+  const auto weights = scratch.take<double>(docs.docs);
+  tangent_factors(context, shape_, theta, docs, factors, scores);
+  weigh(scores, weights);
+  gradient_sum(context, tangent_shape_, {factors.data(), docs.docs}, weights, sum);
   for (std::size_t k = 0; k < gradient.size(); ++k) gradient[k] += sum[k];
+}
+
+std::vector<float> NetworkModel::first_parameters(PhiloxKey key) const {
+  return olrank::first_parameters(settings_, shape_, key);
+}
+
+void NetworkModel::score_with_magnitudes(ExecutionContext& context, std::span<const float> theta,
+                                         FeatureMatrix docs, std::span<float> scores,
+                                         std::span<float> magnitudes) const {
+  score_docs(context, shape_, theta, docs, scores, magnitudes);
+}
+
+void NetworkModel::find_factors(ExecutionContext& context, std::span<const float> theta, FeatureMatrix docs,
+                                std::span<float> factors, std::span<float> scores,
+                                std::span<float> magnitudes) const {
+  tangent_factors(context, shape_, theta, docs, factors, scores, magnitudes);
+}
+
+void NetworkModel::multiply_gradients(ExecutionContext& context, std::span<const float> theta,
+                                      FeatureMatrix docs, std::span<const double> v,
+                                      std::span<double> products) const {
+  Scratch& scratch = context.scratch();
+  const Scratch::Frame frame(scratch);
+  const auto factors = scratch.take<float>(docs.docs * shape_.factors());
+  tangent_factors(context, shape_, theta, docs, factors);
+  gradient_products(context, tangent_shape_, {factors.data(), docs.docs}, v, products);
+}
+
+double NetworkModel::find_loss_gradient(ExecutionContext& context, std::span<const float> theta,
+                                        FeatureMatrix docs, std::span<const PairTerm> terms,
+                                        const PairObjective& objective, std::span<double> gradient) const {
+  return pair_loss_gradient(context, shape_, theta, docs, terms, objective, gradient);
+}
+
+void NetworkModel::find_gradient(ExecutionContext& context, std::span<const float> theta,
+                                 FeatureMatrix docs, std::span<const PairTerm> terms,
+                                 const PairObjective& objective, std::span<double> gradient) const {
+  pair_gradient(context, shape_, theta, docs, terms, objective, gradient);
+}
+
+double NetworkModel::find_loss(ExecutionContext& context, std::span<const float> theta, FeatureMatrix docs,
+                               std::span<const PairTerm> terms, const PairObjective& objective) const {
+  return pair_loss(context, shape_, theta, docs, terms, objective);
+}
+
+double NetworkModel::find_curvature(ExecutionContext& context, std::span<const float> theta,
+                                    FeatureMatrix docs, std::span<const PairTerm> terms,
+                                    std::span<double> vector) const {
+  Scratch& scratch = context.scratch();
+  const Scratch::Frame frame(scratch);
+  const auto factors = scratch.take<float>(docs.docs * shape_.factors());
+  tangent_factors(context, shape_, theta, docs, factors);
+  return largest_curvature(context, tangent_shape_, {factors.data(), docs.docs}, terms, vector);
 }
 
 ModelTensors NetworkModel::tensors(std::span<const float> theta) const {

@@ -1,14 +1,15 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "core/online/online_ranker.h"
 #include "core/ops/relu_network.h"
 #include "models/network_shape.h"
+#include "models/neural/tangent_model.h"
 #include "models/ranker_settings.h"
-#include "models/score_model.h"
 
 namespace olrank {
 
@@ -25,8 +26,21 @@ double prior_weight(const NetworkSettings& settings, double lambda);
 ModelTensors network_tensors(const NetworkSettings& settings, const NetworkShape& shape,
                              std::span<const float> theta);
 
-/// A network for rankers that follow a gradient or try neighbours of θ.
-class NetworkModel : public ScoreModel {
+/// The network of these settings; a LibTorch module where they name one.
+std::unique_ptr<TangentModel> make_tangent_model(const NetworkSettings& settings, std::int64_t features);
+
+/// The sizes of a scoring function.
+struct ModelSize {
+  std::int64_t inputs = 0;  // d
+  TangentShape tangents;
+
+  std::int64_t parameters() const { return tangents.parameters(); }
+};
+
+ModelSize model_size(const NetworkSettings& settings, std::int64_t features);
+
+/// The network of these settings, computed in closed form.
+class NetworkModel : public TangentModel {
  public:
   NetworkModel(const NetworkSettings& settings, std::int64_t features);
 
@@ -36,13 +50,36 @@ class NetworkModel : public ScoreModel {
   double largest_parameter() const override;
   void score(ExecutionContext& context, std::span<const float> theta, FeatureMatrix docs,
              std::span<float> scores) const override;
-  void add_gradient(ExecutionContext& context, std::span<const float> theta, FeatureMatrix docs,
-                    std::span<const double> weights, std::span<double> gradient) const override;
+  void add_gradient_of_scores(
+      ExecutionContext& context, std::span<const float> theta, FeatureMatrix docs,
+      FunctionRef<void(std::span<const float> scores, std::span<double> weights)> weigh,
+      std::span<double> gradient) const override;
   ModelTensors tensors(std::span<const float> theta) const override;
+
+  const TangentShape& tangent_shape() const override { return tangent_shape_; }
+  std::vector<float> first_parameters(PhiloxKey key) const override;
+  void score_with_magnitudes(ExecutionContext& context, std::span<const float> theta, FeatureMatrix docs,
+                             std::span<float> scores, std::span<float> magnitudes) const override;
+  void find_factors(ExecutionContext& context, std::span<const float> theta, FeatureMatrix docs,
+                    std::span<float> factors, std::span<float> scores,
+                    std::span<float> magnitudes) const override;
+  void multiply_gradients(ExecutionContext& context, std::span<const float> theta, FeatureMatrix docs,
+                          std::span<const double> v, std::span<double> products) const override;
+  double find_loss_gradient(ExecutionContext& context, std::span<const float> theta, FeatureMatrix docs,
+                            std::span<const PairTerm> terms, const PairObjective& objective,
+                            std::span<double> gradient) const override;
+  void find_gradient(ExecutionContext& context, std::span<const float> theta, FeatureMatrix docs,
+                     std::span<const PairTerm> terms, const PairObjective& objective,
+                     std::span<double> gradient) const override;
+  double find_loss(ExecutionContext& context, std::span<const float> theta, FeatureMatrix docs,
+                   std::span<const PairTerm> terms, const PairObjective& objective) const override;
+  double find_curvature(ExecutionContext& context, std::span<const float> theta, FeatureMatrix docs,
+                        std::span<const PairTerm> terms, std::span<double> vector) const override;
 
  private:
   NetworkSettings settings_;
   NetworkShape shape_;
+  TangentShape tangent_shape_;
 };
 
 }  // namespace olrank

@@ -24,7 +24,7 @@ void ShadowComparison::finish(const CertaintyRule& rule, RankedList& list) {
   list.width_ratios = ratios_;
 }
 
-WidthShadow::WidthShadow(const NetworkShape& shape, std::unique_ptr<Posterior> posterior)
+WidthShadow::WidthShadow(const TangentShape& shape, std::unique_ptr<Posterior> posterior)
     : shape_(shape), posterior_(std::move(posterior)) {}
 
 TangentFactors WidthShadow::factors_of(std::span<const std::int32_t> shown, const Evidence& evidence) {

@@ -38,7 +38,7 @@ class ShadowComparison {
 /// exact widths of the shown documents.
 class WidthShadow {
  public:
-  WidthShadow(const NetworkShape& shape, std::unique_ptr<Posterior> posterior);
+  WidthShadow(const TangentShape& shape, std::unique_ptr<Posterior> posterior);
 
   /// Compares the widths in `evidence`, which decided by `rule`, and writes the result to `list`.
   void compare(ExecutionContext& context, std::span<const std::int32_t> shown, const Evidence& evidence,
@@ -53,7 +53,7 @@ class WidthShadow {
   /// The factors of the shown documents, by rank.
   TangentFactors factors_of(std::span<const std::int32_t> shown, const Evidence& evidence);
 
-  NetworkShape shape_;
+  TangentShape shape_;
   std::unique_ptr<Posterior> posterior_;
   ShadowComparison comparison_;
   std::vector<float> shown_factors_;

@@ -13,7 +13,7 @@ namespace olrank {
 /// widths_for_update() are observed by its S and M, without another pass over L⁻¹.
 class DualForm : public FullForm {
  public:
-  DualForm(const NetworkShape& shape, double lambda, double scale)
+  DualForm(const TangentShape& shape, double lambda, double scale)
       : shape_(shape), lambda_(lambda), scale_(scale) {}
 
   WidthHealth widths(ExecutionContext& context, const ObservedPairs& history, TangentFactors docs,
@@ -51,7 +51,7 @@ class DualForm : public FullForm {
   bool is_latest(TangentFactors docs) const;
   void append(ExecutionContext& context, const ObservedPairs& history, std::int64_t first);
 
-  NetworkShape shape_;
+  TangentShape shape_;
   double lambda_;
   double scale_;
   InverseFactor factor_;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "core/ops/relu_network.h"
+#include "core/ops/tangent_shape.h"
 #include "models/posterior/posterior_plan.h"
 #include "models/posterior_settings.h"
 
@@ -33,7 +33,7 @@ class FormPolicy {
     std::int64_t docs = 0;        // that pairs can have
   };
 
-  FormPolicy(const NetworkShape& shape, CovarianceForm form, const Room& room)
+  FormPolicy(const TangentShape& shape, CovarianceForm form, const Room& room)
       : shape_(shape), form_(form), room_(room) {}
 
   /// To be called while the form is dual, before a query of `docs` documents adds `added` to `pairs`
@@ -60,7 +60,7 @@ class FormPolicy {
     return {shape_, room_.home, pairs, std::max(docs, room_.most_docs), added};
   }
 
-  NetworkShape shape_;
+  TangentShape shape_;
   CovarianceForm form_;
   Room room_;
   double excess_ = 0.0;

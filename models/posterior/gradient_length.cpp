@@ -6,10 +6,9 @@
 
 namespace olrank {
 
-double gradient_length_sq(const NetworkShape& shape, const float* factors) {
+double gradient_length_sq(const TangentShape& shape, const float* factors) {
   double sum = 0.0;
-  for (std::int64_t l = 0; l < shape.depth; ++l) {
-    const NetworkLayer layer = shape.layer(l);
+  for (const NetworkLayer& layer : shape.layers()) {
     double inputs = layer.has_bias() ? 1.0 : 0.0;
     for (std::int64_t k = 0; k < layer.columns; ++k)
       inputs += double{factors[layer.input + k]} * double{factors[layer.input + k]};
@@ -21,7 +20,7 @@ double gradient_length_sq(const NetworkShape& shape, const float* factors) {
   return sum;
 }
 
-void require_information(const NetworkShape& shape, double lambda, double scale, TangentFactors docs,
+void require_information(const TangentShape& shape, double lambda, double scale, TangentFactors docs,
                          std::span<const PreferencePair> pairs) {
   for (const PreferencePair& pair : pairs) {
     for (const std::int32_t doc : {pair.winner, pair.loser})

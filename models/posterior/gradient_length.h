@@ -8,11 +8,11 @@
 namespace olrank {
 
 /// ‖g‖² from a document's factors.
-double gradient_length_sq(const NetworkShape& shape, const float* factors);
+double gradient_length_sq(const TangentShape& shape, const float* factors);
 
 /// Throws NumericError where a document of these pairs has more information than a covariance with λ takes
 /// in: core/learning/covariance_checks.h.
-void require_information(const NetworkShape& shape, double lambda, double scale, TangentFactors docs,
+void require_information(const TangentShape& shape, double lambda, double scale, TangentFactors docs,
                          std::span<const PreferencePair> pairs);
 
 }  // namespace olrank

@@ -15,7 +15,7 @@ namespace olrank {
 /// grow.
 class InducingDictionary {
  public:
-  InducingDictionary(const NetworkShape& shape, double scale)
+  InducingDictionary(const TangentShape& shape, double scale)
       : shape_(shape), scale_(scale), factors_(shape) {}
 
   std::int64_t members() const { return factors_.pairs(); }
@@ -51,7 +51,7 @@ class InducingDictionary {
   void load(StateReader& state);
 
  private:
-  NetworkShape shape_;
+  TangentShape shape_;
   double scale_;
   ObservedPairs factors_;
   LowerTriangle c_;

@@ -16,7 +16,7 @@ namespace olrank {
 /// threads can read one while another appends; only one copy may append.
 class ObservedPairs {
  public:
-  explicit ObservedPairs(const NetworkShape& shape)
+  explicit ObservedPairs(const TangentShape& shape)
       : shape_(shape), values_(std::make_shared<AlignedVector<float>>()) {}
 
   std::int64_t pairs() const { return pairs_; }
@@ -37,7 +37,7 @@ class ObservedPairs {
  private:
   void make_room(std::int64_t pairs);
 
-  NetworkShape shape_;
+  TangentShape shape_;
   std::shared_ptr<AlignedVector<float>> values_;
   const float* first_ = nullptr;  // read by copies; only the copy that appends uses the vector
   std::int64_t pairs_ = 0;

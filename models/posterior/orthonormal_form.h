@@ -20,7 +20,7 @@ namespace olrank {
 /// operations per document, twice the primal form's where r = p.
 class OrthonormalForm : public FullForm {
  public:
-  OrthonormalForm(const NetworkShape& shape, double lambda, double scale)
+  OrthonormalForm(const TangentShape& shape, double lambda, double scale)
       : shape_(shape), parameters_(shape.parameters()), lambda_(lambda), scale_(scale) {}
 
   WidthHealth widths(ExecutionContext& context, const ObservedPairs& history, TangentFactors docs,
@@ -55,7 +55,7 @@ class OrthonormalForm : public FullForm {
   void project(ExecutionContext& context, std::int64_t count, double* vectors, double* coordinates,
                std::int64_t stride) const;
 
-  NetworkShape shape_;
+  TangentShape shape_;
   std::int64_t parameters_;
   double lambda_;
   double scale_;

@@ -16,7 +16,7 @@ namespace olrank {
 
 /// A = λI + s Σ_s g_s g_sᵀ of networks with this shape.
 struct PosteriorSpec {
-  NetworkShape shape;
+  TangentShape shape;
   Covariance covariance = Covariance::kFull;
   CovarianceForm form = CovarianceForm::kAuto;
   std::int64_t budget = 1000;  // D, of the inducing covariance

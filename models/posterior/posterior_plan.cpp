@@ -29,7 +29,7 @@ constexpr double kPartOfGradient = 256.0;
 constexpr double kRebuiltDocs = 128.0;
 
 /// Bytes of the pairs' factors.
-double factor_bytes(const NetworkShape& shape, double pairs) {
+double factor_bytes(const TangentShape& shape, double pairs) {
   return pairs * 2.0 * static_cast<double>(shape.factors()) * static_cast<double>(sizeof(float));
 }
 
@@ -60,7 +60,7 @@ double growing(PosteriorHome home, double bytes) {
 
 }  // namespace
 
-double dual_operations(const NetworkShape& shape, std::int64_t pairs, std::int64_t docs,
+double dual_operations(const TangentShape& shape, std::int64_t pairs, std::int64_t docs,
                        std::int64_t new_pairs) {
   const auto n = static_cast<double>(pairs);
   const auto factors = static_cast<double>(shape.factors());
@@ -71,7 +71,7 @@ double dual_operations(const NetworkShape& shape, std::int64_t pairs, std::int64
   return 4.0 * n * factors * v + n * n * v + n * n * k + n * v * v + v * v * factors * 2.0;
 }
 
-double primal_operations(const NetworkShape& shape, std::int64_t /*pairs*/, std::int64_t docs,
+double primal_operations(const TangentShape& shape, std::int64_t /*pairs*/, std::int64_t docs,
                          std::int64_t new_pairs) {
   const auto p = static_cast<double>(shape.parameters());
   const auto v = static_cast<double>(docs);
@@ -80,14 +80,14 @@ double primal_operations(const NetworkShape& shape, std::int64_t /*pairs*/, std:
   return p * p * v + 2.0 * p * v * v + 2.0 * p * p * k + p * p * k;
 }
 
-double conversion_operations(const NetworkShape& shape, std::int64_t pairs) {
+double conversion_operations(const TangentShape& shape, std::int64_t pairs) {
   const auto p = static_cast<double>(shape.parameters());
   // Half of ΓᵀΓ, the factor and its inverse, half of L⁻ᵀL⁻¹.
   return p * p * static_cast<double>(pairs) + p * p * p;
 }
 
-UnitBlocks blocks_of(const NetworkShape& shape, Covariance covariance) {
-  return {shape, covariance == Covariance::kLastLayer ? shape.depth - 1 : 0};
+UnitBlocks blocks_of(const TangentShape& shape, Covariance covariance) {
+  return {shape, covariance == Covariance::kLastLayer ? std::ssize(shape.layers()) - 1 : 0};
 }
 
 double block_bytes(const PosteriorLoad& load, Covariance covariance) {
@@ -96,8 +96,7 @@ double block_bytes(const PosteriorLoad& load, Covariance covariance) {
   // In double, as the numbers of wide networks exceed 64 bits.
   double parameters = 0.0;
   double numbers = 0.0;
-  for (std::int64_t l = blocks.first_layer; l < blocks.shape.depth; ++l) {
-    const NetworkLayer layer = blocks.shape.layer(l);
+  for (const NetworkLayer& layer : blocks.layers()) {
     const double size = static_cast<double>(layer.columns) + (layer.has_bias() ? 1.0 : 0.0);
     const double of_layer = static_cast<double>(layer.rows) * size;
     parameters += of_layer;

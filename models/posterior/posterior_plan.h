@@ -8,13 +8,13 @@
 namespace olrank {
 
 /// Floating-point operations of a round that compares V documents and observes k pairs after n pairs.
-double dual_operations(const NetworkShape& shape, std::int64_t pairs, std::int64_t docs,
+double dual_operations(const TangentShape& shape, std::int64_t pairs, std::int64_t docs,
                        std::int64_t new_pairs);
-double primal_operations(const NetworkShape& shape, std::int64_t pairs, std::int64_t docs,
+double primal_operations(const TangentShape& shape, std::int64_t pairs, std::int64_t docs,
                          std::int64_t new_pairs);
 
 /// Operations of computing A⁻¹ of n pairs at once.
-double conversion_operations(const NetworkShape& shape, std::int64_t pairs);
+double conversion_operations(const TangentShape& shape, std::int64_t pairs);
 
 /// Where a covariance is kept, and how its memory grows there.
 enum class PosteriorHome {
@@ -25,7 +25,7 @@ enum class PosteriorHome {
 
 /// What the memory of a full covariance depends on.
 struct PosteriorLoad {
-  NetworkShape shape;
+  TangentShape shape;
   PosteriorHome home = PosteriorHome::kHost;
   std::int64_t pairs = 0;  // n
   std::int64_t docs = 0;   // V, the most documents of a query
@@ -43,7 +43,7 @@ struct PosteriorBytes {
 };
 
 /// The blocks of a covariance by units or of the last layer.
-UnitBlocks blocks_of(const NetworkShape& shape, Covariance covariance);
+UnitBlocks blocks_of(const TangentShape& shape, Covariance covariance);
 /// Bytes that it takes at most, whatever it has observed. On the host its roots are copied while a frozen
 /// copy is in use; on a device it has the arrays of a round.
 double block_bytes(const PosteriorLoad& load, Covariance covariance);

@@ -7,7 +7,7 @@
 
 namespace olrank {
 
-PrimalForm::PrimalForm(const NetworkShape& shape, double lambda, double scale)
+PrimalForm::PrimalForm(const TangentShape& shape, double lambda, double scale)
     : shape_(shape),
       lambda_(lambda),
       scale_(scale),

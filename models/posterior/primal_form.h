@@ -10,7 +10,7 @@ namespace olrank {
 /// By parameters: A⁻¹ itself, p² numbers, updated by all pairs of a round at once.
 class PrimalForm : public FullForm {
  public:
-  PrimalForm(const NetworkShape& shape, double lambda, double scale);
+  PrimalForm(const TangentShape& shape, double lambda, double scale);
 
   WidthHealth widths(ExecutionContext& context, const ObservedPairs& history, TangentFactors docs,
                      std::span<double> width_sq) const override;
@@ -38,7 +38,7 @@ class PrimalForm : public FullForm {
   /// A⁻¹ to write to: copied first if a frozen form shares it.
   double* writable();
 
-  NetworkShape shape_;
+  TangentShape shape_;
   double lambda_;
   double scale_;
   std::shared_ptr<Matrix> inverse_;  // [p × p]

@@ -86,10 +86,9 @@ inline SlowScore slow_score(const NetworkShape& shape, const std::vector<float>&
 }
 
 /// g(x) [p] from a row of factors, parameter by parameter.
-inline std::vector<double> slow_gradient(const NetworkShape& shape, const float* factors) {
+inline std::vector<double> slow_gradient(const TangentShape& shape, const float* factors) {
   std::vector<double> g(shape.parameters(), 0.0);
-  for (std::int64_t l = 0; l < shape.depth; ++l) {
-    const NetworkLayer layer = shape.layer(l);
+  for (const NetworkLayer& layer : shape.layers()) {
     for (std::int64_t r = 0; r < layer.rows; ++r) {
       const double delta{factors[layer.delta + r]};
       for (std::int64_t c = 0; c < layer.columns; ++c) {
@@ -112,7 +111,7 @@ inline std::vector<float> random_factors(const NetworkShape& shape, std::int64_t
 }
 
 /// The gradients of documents, [docs × p].
-inline Eigen::MatrixXd slow_gradients(const NetworkShape& shape, TangentFactors docs) {
+inline Eigen::MatrixXd slow_gradients(const TangentShape& shape, TangentFactors docs) {
   Eigen::MatrixXd gradients(docs.docs, shape.parameters());
   for (std::int64_t doc = 0; doc < docs.docs; ++doc) {
     const std::vector<double> g = slow_gradient(shape, docs.row(shape, doc));
@@ -122,7 +121,7 @@ inline Eigen::MatrixXd slow_gradients(const NetworkShape& shape, TangentFactors 
 }
 
 /// g(winner) − g(loser), [pairs × p].
-inline Eigen::MatrixXd slow_pair_gradients(const NetworkShape& shape, TangentFactors pairs) {
+inline Eigen::MatrixXd slow_pair_gradients(const TangentShape& shape, TangentFactors pairs) {
   const Eigen::MatrixXd docs = slow_gradients(shape, pairs);
   Eigen::MatrixXd gradients(pairs.docs / 2, shape.parameters());
   for (std::int64_t pair = 0; pair < pairs.docs / 2; ++pair) {
@@ -131,7 +130,7 @@ inline Eigen::MatrixXd slow_pair_gradients(const NetworkShape& shape, TangentFac
   return gradients;
 }
 
-inline TangentFactors view_of(const NetworkShape& shape, const std::vector<float>& factors) {
+inline TangentFactors view_of(const TangentShape& shape, const std::vector<float>& factors) {
   return {factors.data(), std::ssize(factors) / shape.factors()};
 }
 

@@ -546,7 +546,8 @@ TEST(NetworkLearnerTest, AFailedTrainingOnTheHistoryStaysDue) {
     const RankerSettings settings = neural_settings(ensemble ? "growth_ensemble" : "growth");
     const auto members =
         ensemble ? std::optional(EnsembleSpec{settings.posterior.members, 0.1}) : std::nullopt;
-    NetworkLearner learner(kWorldFeatures, settings, test_keys(), members, {});
+    NetworkLearner learner(make_tangent_model(settings.network, kWorldFeatures), settings, test_keys(),
+                           members, {});
     const PairWorld world(98, 4, 8, kWorldFeatures);
     const std::vector<float> huge(2 * kWorldFeatures, std::numeric_limits<float>::infinity());
     const std::vector<std::int32_t> shown = {0, 1};

@@ -1,0 +1,294 @@
+#include "models/modules/module_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <mutex>
+#include <optional>
+
+#include "core/error.h"
+#include "core/io/fingerprint.h"
+#include "core/ops/gradient_products.h"
+#include "models/libtorch_runtime.h"
+#include "models/modules/module_checks.h"
+#include "models/modules/module_factors.h"
+#include "models/modules/module_instance.h"
+
+namespace olrank {
+namespace {
+
+/// Documents of one pass where they do not depend on each other.
+constexpr std::int64_t kDocsPerModulePass = 256;
+
+/// Copies of a module in one precision. A call borrows one, alone.
+class InstancePool {
+ public:
+  InstancePool(const ModuleSource& source, torch::Dtype precision)
+      : source_(source), precision_(precision) {}
+
+  std::unique_ptr<ModuleInstance> borrow(std::span<const float> theta) {
+    thread_local const bool one_thread = (use_one_libtorch_thread(), true);
+    static_cast<void>(one_thread);
+    std::unique_ptr<ModuleInstance> instance;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      if (!free_.empty()) {
+        instance = std::move(free_.back());
+        free_.pop_back();
+      }
+    }
+    // Buffers that were drawn are the same in every copy.
+    if (!instance) instance = std::make_unique<ModuleInstance>(source_.make(0), precision_);
+    instance->set_parameters(theta);
+    return instance;
+  }
+  void give_back(std::unique_ptr<ModuleInstance> instance) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    free_.push_back(std::move(instance));
+  }
+
+ private:
+  const ModuleSource& source_;
+  torch::Dtype precision_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<ModuleInstance>> free_;
+};
+
+class Borrowed {
+ public:
+  Borrowed(InstancePool& pool, std::span<const float> theta) : pool_(pool), instance_(pool.borrow(theta)) {}
+  ~Borrowed() { pool_.give_back(std::move(instance_)); }
+  Borrowed(const Borrowed&) = delete;
+  Borrowed& operator=(const Borrowed&) = delete;
+  ModuleInstance& operator*() { return *instance_; }
+  ModuleInstance* operator->() { return instance_.get(); }
+
+ private:
+  InstancePool& pool_;
+  std::unique_ptr<ModuleInstance> instance_;
+};
+
+/// Scores in double are rounded once, so that their size bounds the terms behind them.
+void set_magnitudes(std::span<const float> scores, std::span<float> magnitudes) {
+  for (std::size_t doc = 0; doc < magnitudes.size(); ++doc) magnitudes[doc] = std::abs(scores[doc]);
+}
+
+void copy_scores(const torch::Tensor& scores, std::span<float> out) {
+  const torch::Tensor values = scores.detach().to(torch::kFloat).contiguous();
+  std::copy_n(values.data_ptr<float>(), out.size(), out.data());
+}
+
+}  // namespace
+
+struct ModuleModel::State {
+  explicit State(const ModuleRequest& asked)
+      : request(asked), source(asked), precise(source, torch::kDouble), fast(source, torch::kFloat) {}
+
+  /// The scores that a module gives, or the reason why there are none.
+  torch::Tensor forward(ModuleInstance& instance, FeatureMatrix docs) const {
+    return told(request, docs.docs, [&] {
+      torch::Tensor scores = instance.forward(instance.documents(docs));
+      if (scores.dim() != 1 || scores.size(0) != docs.docs) {
+        throw Error(fmt::format("Module '{}' gave {} scores for {} documents: return one for each.",
+                                request.module, scores.numel(), docs.docs));
+      }
+      return scores;
+    });
+  }
+  /// Blocks of documents, or the list as one.
+  std::int64_t block(FeatureMatrix docs) const {
+    return found.reads_lists ? std::max<std::int64_t>(docs.docs, 1) : kDocsPerModulePass;
+  }
+  void find_factors(ExecutionContext& context, InstancePool& pool, std::span<const float> theta,
+                    FeatureMatrix docs, std::span<float> factors, std::span<float> scores) const;
+
+  ModuleRequest request;
+  ModuleSource source;
+  ModuleFindings found;
+  std::string fingerprint;
+  mutable InstancePool precise;
+  mutable InstancePool fast;
+};
+
+void ModuleModel::State::find_factors(ExecutionContext& context, InstancePool& pool,
+                                      std::span<const float> theta, FeatureMatrix docs,
+                                      std::span<float> factors, std::span<float> scores) const {
+  const std::int64_t stride = found.shape().factors();
+  context.for_blocks(docs.docs, block(docs), [&](std::int64_t begin, std::int64_t end, int) {
+    const torch::AutoGradMode with_gradient(true);
+    Borrowed instance(pool, theta);
+    const FeatureMatrix part = {docs.values + begin * docs.features, end - begin, docs.features};
+    const torch::Tensor values = forward(*instance, part);
+    if (!scores.empty()) copy_scores(values, scores.subspan(begin, end - begin));
+    float* rows = factors.data() + begin * stride;
+    if (!found.factors) {
+      find_gradient_rows(values, instance->parameters(), rows);
+    } else if (!found.factors->extract(values, instance->parameters(), rows)) {
+      throw Error(fmt::format(
+          "Module '{}' computes in another way than when it was tried: let no branch of its forward depend "
+          "on the documents or the parameters.",
+          request.module));
+    }
+  });
+}
+
+ModuleModel::ModuleModel(const ModuleRequest& request) : state_(std::make_unique<State>(request)) {
+  use_one_libtorch_thread();
+  state_->found = check_module(state_->source, request);
+  Fingerprinter digest;
+  for (const ModuleFindings::Parameter& parameter : state_->found.parameters) {
+    digest.add(parameter.name);
+    digest.add(std::span(parameter.shape));
+  }
+  digest.add(state_->source.code());
+  state_->fingerprint = digest.value().hex();
+}
+
+ModuleModel::~ModuleModel() = default;
+
+bool ModuleModel::reads_lists() const {
+  return state_->found.reads_lists;
+}
+
+std::string_view ModuleModel::factors_by() const {
+  return state_->found.factors ? "hooks" : "rows";
+}
+
+const std::string& ModuleModel::fingerprint() const {
+  return state_->fingerprint;
+}
+
+std::int64_t ModuleModel::features() const {
+  return state_->request.features;
+}
+
+std::int64_t ModuleModel::parameters() const {
+  return state_->found.shape().parameters();
+}
+
+const TangentShape& ModuleModel::tangent_shape() const {
+  return state_->found.shape();
+}
+
+/// As if every matrix multiplied what the one before it gave.
+double ModuleModel::largest_parameter() const {
+  std::int64_t matrices = 1;
+  std::int64_t columns = state_->request.features;
+  for (const ModuleFindings::Parameter& parameter : state_->found.parameters) {
+    if (parameter.shape.size() < 2) continue;
+    ++matrices;
+    columns = std::max(columns, parameter.shape.back());
+  }
+  const double gain = largest_finite_gain() / std::max(1.0, state_->request.output_scale);
+  return std::pow(gain, 1.0 / static_cast<double>(matrices)) / static_cast<double>(columns + 1);
+}
+
+void ModuleModel::score(ExecutionContext& context, std::span<const float> theta, FeatureMatrix docs,
+                        std::span<float> scores) const {
+  context.for_blocks(docs.docs, state_->block(docs), [&](std::int64_t begin, std::int64_t end, int) {
+    const torch::NoGradGuard no_gradient;
+    Borrowed instance(state_->precise, theta);
+    const FeatureMatrix part = {docs.values + begin * docs.features, end - begin, docs.features};
+    copy_scores(state_->forward(*instance, part), scores.subspan(begin, end - begin));
+  });
+}
+
+ModelTensors ModuleModel::tensors(std::span<const float> theta) const {
+  const ModuleRequest& request = state_->request;
+  ModelTensors model;
+  model.architecture = {{"architecture", "module"}, {"module", request.module}};
+  if (!is_module_file(request.module)) {
+    model.architecture.insert(model.architecture.end(),
+                              {{"width", fmt::format("{}", request.width)},
+                               {"depth", fmt::format("{}", request.depth)},
+                               {"activation", std::string(name_of(request.activation))},
+                               {"biases", request.biases ? "true" : "false"},
+                               {"output_scale", fmt::format("{}", request.output_scale)}});
+  }
+  model.architecture.emplace_back("fingerprint", state_->fingerprint);
+  const float* values = theta.data();
+  for (const ModuleFindings::Parameter& parameter : state_->found.parameters) {
+    std::int64_t size = 1;
+    for (const std::int64_t side : parameter.shape) size *= side;
+    model.tensors.push_back({parameter.name, parameter.shape, {values, values + size}});
+    values += size;
+  }
+  return model;
+}
+
+std::vector<float> ModuleModel::first_parameters(PhiloxKey key) const {
+  const std::uint64_t seed = std::uint64_t{key.word[1]} << 32U | key.word[0];
+  const ScoringModule module = state_->source.make(seed);
+  return module.first_parameters ? module.first_parameters(key) : flat_parameters(module);
+}
+
+void ModuleModel::score_with_magnitudes(ExecutionContext& context, std::span<const float> theta,
+                                        FeatureMatrix docs, std::span<float> scores,
+                                        std::span<float> magnitudes) const {
+  score(context, theta, docs, scores);
+  set_magnitudes(scores, magnitudes);
+}
+
+void ModuleModel::find_factors(ExecutionContext& context, std::span<const float> theta, FeatureMatrix docs,
+                               std::span<float> factors, std::span<float> scores,
+                               std::span<float> magnitudes) const {
+  state_->find_factors(context, state_->precise, theta, docs, factors, scores);
+  set_magnitudes(scores, magnitudes);
+}
+
+void ModuleModel::multiply_gradients(ExecutionContext& context, std::span<const float> theta,
+                                     FeatureMatrix docs, std::span<const double> v,
+                                     std::span<double> products) const {
+  const std::int64_t block = state_->block(docs);
+  for (std::int64_t begin = 0; begin < docs.docs; begin += block) {
+    const FeatureMatrix part = {docs.values + begin * docs.features, std::min(block, docs.docs - begin),
+                                docs.features};
+    const auto out = products.subspan(begin, part.docs);
+    if (!state_->found.products_by_gradients) {
+      // From factors: another pass through the graph is slower, or impossible.
+      const Scratch::Frame frame(context.scratch());
+      const auto factors = context.scratch().take<float>(part.docs * tangent_shape().factors());
+      state_->find_factors(context, state_->fast, theta, part, factors, {});
+      gradient_products(context, tangent_shape(), {factors.data(), part.docs}, v, out);
+      continue;
+    }
+    const torch::AutoGradMode with_gradient(true);
+    Borrowed instance(state_->fast, theta);
+    const torch::Tensor direction =
+        torch::from_blob(const_cast<double*>(v.data()), {std::ssize(v)}, torch::kDouble).to(torch::kFloat);
+    const torch::Tensor values =
+        multiply_by_gradients(state_->forward(*instance, part), instance->parameters(), direction)
+            .to(torch::kDouble)
+            .contiguous();
+    std::copy_n(values.data_ptr<double>(), part.docs, out.data());
+  }
+}
+
+void ModuleModel::add_gradient_of_scores(
+    ExecutionContext& context, std::span<const float> theta, FeatureMatrix docs,
+    FunctionRef<void(std::span<const float> scores, std::span<double> weights)> weigh,
+    std::span<double> gradient) const {
+  Scratch& scratch = context.scratch();
+  const Scratch::Frame frame(scratch);
+  const auto scores = scratch.take<float>(docs.docs);
+  const auto weights = scratch.take<double>(docs.docs);
+  if (docs.docs == 0) return weigh(scores, weights);
+  const torch::AutoGradMode with_gradient(true);
+  Borrowed instance(state_->fast, theta);
+  const torch::Tensor values = state_->forward(*instance, docs);
+  copy_scores(values, scores);
+  weigh(scores, weights);
+  const torch::Tensor seeds =
+      torch::from_blob(weights.data(), {docs.docs}, torch::kDouble).to(torch::kFloat);
+  const auto sums = gradients_of(values, instance->parameters(), seeds);
+  double* out = gradient.data();
+  for (const torch::Tensor& sum : sums) {
+    const float* part = sum.data_ptr<float>();
+    for (std::int64_t k = 0; k < sum.numel(); ++k) out[k] += double{part[k]};
+    out += sum.numel();
+  }
+}
+
+}  // namespace olrank

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/modules/module_request.h"
+#include "models/neural/tangent_model.h"
+
+namespace olrank {
+
+/// A LibTorch module as a scoring function. θ holds its parameters one after the other, in the order in
+/// which they were registered. Scores and factors are computed in double and rounded once; what trains, the
+/// other products, in float32. Every function may run on several threads at once: each call uses a copy of
+/// the module alone.
+class ModuleModel : public TangentModel {
+ public:
+  /// Tries the module on documents drawn from a fixed seed. Throws InvalidArgument, with what to change,
+  /// for one that cannot be a ranker.
+  explicit ModuleModel(const ModuleRequest& request);
+  ~ModuleModel() override;
+
+  /// Whether a document's score depends on the other documents. The documents of a call then are one list.
+  bool reads_lists() const override;
+  /// "hooks": factors of every layer, from one backward pass. "rows": whole gradients, a pass for each
+  /// document.
+  std::string_view factors_by() const;
+  /// Of the names and shapes of the parameters and the code of a file, as hex.
+  const std::string& fingerprint() const;
+
+  std::int64_t features() const override;
+  std::int64_t parameters() const override;
+  double largest_parameter() const override;
+  void score(ExecutionContext& context, std::span<const float> theta, FeatureMatrix docs,
+             std::span<float> scores) const override;
+  ModelTensors tensors(std::span<const float> theta) const override;
+
+  const TangentShape& tangent_shape() const override;
+  /// What the module is made with, from LibTorch's generator seeded by the key; `relu` draws as the closed
+  /// form does, and a file brings its own.
+  std::vector<float> first_parameters(PhiloxKey key) const override;
+  void score_with_magnitudes(ExecutionContext& context, std::span<const float> theta, FeatureMatrix docs,
+                             std::span<float> scores, std::span<float> magnitudes) const override;
+  void find_factors(ExecutionContext& context, std::span<const float> theta, FeatureMatrix docs,
+                    std::span<float> factors, std::span<float> scores,
+                    std::span<float> magnitudes) const override;
+  void multiply_gradients(ExecutionContext& context, std::span<const float> theta, FeatureMatrix docs,
+                          std::span<const double> v, std::span<double> products) const override;
+  void add_gradient_of_scores(
+      ExecutionContext& context, std::span<const float> theta, FeatureMatrix docs,
+      FunctionRef<void(std::span<const float> scores, std::span<double> weights)> weigh,
+      std::span<double> gradient) const override;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace olrank

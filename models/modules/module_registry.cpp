@@ -1,0 +1,212 @@
+#include "models/modules/module_registry.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <fmt/format.h>
+#include <torch/csrc/jit/api/module.h>
+#include <torch/csrc/jit/runtime/graph_executor.h>
+#include <torch/csrc/jit/serialization/import.h>
+
+#include <filesystem>
+#include <map>
+#include <mutex>
+
+#include "core/error.h"
+#include "core/text/nearest.h"
+#include "models/modules/attention_ranker.h"
+#include "models/modules/layer_norm_ranker.h"
+#include "models/modules/relu_ranker.h"
+#include "models/modules/residual_ranker.h"
+
+namespace olrank {
+namespace {
+
+/// The network of the closed form, with its θ and its first parameters.
+ScoringModule relu_module(const ModuleRequest& request) {
+  const NetworkShape shape = {request.features, request.width, request.depth, request.biases,
+                              request.output_scale};
+  ScoringModule module(std::make_shared<ReluRanker>(shape));
+  module.first_parameters = [shape, initialisation = request.initialisation](PhiloxKey key) {
+    std::vector<float> theta(shape.parameters());
+    initialise(shape, initialisation, key, theta);
+    return theta;
+  };
+  return module;
+}
+
+template <class Module>
+ModuleFactory factory_of() {
+  return [](const ModuleRequest& request) { return ScoringModule(std::make_shared<Module>(request)); };
+}
+
+struct Registry {
+  std::mutex mutex;
+  std::map<std::string, ModuleFactory, std::less<>> factories = {
+      {"attention", factory_of<AttentionRanker>()},
+      {"layernorm", factory_of<LayerNormRanker>()},
+      {"relu", relu_module},
+      {"residual", factory_of<ResidualRanker>()}};
+};
+
+Registry& registry() {
+  static Registry made;
+  return made;
+}
+
+/// Draws of LibTorch's generator start at a seed, and its state is as before at the end. One at a time.
+class SeededDraws {
+ public:
+  explicit SeededDraws(std::uint64_t seed) : lock_(mutex()), before_(generator().get_state()) {
+    generator().set_current_seed(seed);
+  }
+  ~SeededDraws() { generator().set_state(before_); }
+  SeededDraws(const SeededDraws&) = delete;
+  SeededDraws& operator=(const SeededDraws&) = delete;
+
+ private:
+  static at::Generator generator() { return at::detail::getDefaultCPUGenerator(); }
+  static std::mutex& mutex() {
+    static std::mutex made;
+    return made;
+  }
+
+  std::lock_guard<std::mutex> lock_;
+  at::Tensor before_;
+};
+
+torch::jit::Module read_file(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) {
+    throw InvalidArgument(
+        fmt::format("module: there is no file '{}': give the path of a TorchScript file that ends in .pt, "
+                    "or one of {}.",
+                    path, joined(module_names(), " or ")));
+  }
+  try {
+    return torch::jit::load(path, torch::kCPU);
+  } catch (const std::exception&) {
+    throw InvalidArgument(
+        fmt::format("module: '{}' is not a TorchScript file that LibTorch can read: write it with "
+                    "torch.jit.script(module).save(…) or torch.jit.trace(…).save(…); torch.save() writes "
+                    "another format.",
+                    path));
+  }
+}
+
+void check_signature(const torch::jit::Module& module, const std::string& path) {
+  const auto forward = module.find_method("forward");
+  const auto needed = [](const c10::FunctionSchema& schema) {
+    std::int64_t count = -1;  // without self
+    for (const c10::Argument& argument : schema.arguments()) count += argument.default_value() ? 0 : 1;
+    return count;
+  };
+  if (!forward) {
+    throw InvalidArgument(fmt::format(
+        "module: '{}' has no method forward: define forward(docs) that turns documents [V × features] into "
+        "scores [V].",
+        path));
+  }
+  const c10::FunctionSchema& schema = forward->function().getSchema();
+  if (needed(schema) > 1 || schema.arguments().size() < 2 ||
+      !schema.arguments()[1].type()->isSubtypeOf(*c10::TensorType::get())) {
+    throw InvalidArgument(fmt::format(
+        "module: forward of '{}' does not take one tensor: define forward(docs) with the documents "
+        "[V × features] as its only argument without a default.",
+        path));
+  }
+}
+
+/// A copy of a module from a file. Its graph runs as written: optimisation after a few calls would change
+/// bits.
+ScoringModule script_module(const torch::jit::Module& file, const std::string& path) {
+  ScoringModule scoring;
+  torch::jit::Module copy = file.deepcopy();
+  for (const auto& parameter : copy.named_parameters()) scoring.add(parameter.name, parameter.value);
+  for (const auto& buffer : copy.named_buffers()) scoring.buffers.push_back(buffer.value);
+  scoring.forward = [copy, path](const torch::Tensor& docs) mutable {
+    const torch::jit::GraphOptimizerEnabledGuard as_written(false);
+    const torch::jit::IValue scores = copy.forward({docs});
+    if (!scores.isTensor()) {
+      throw InvalidArgument(
+          fmt::format("module: forward of '{}' returns {}, not a tensor: return the scores [V] alone.",
+                      path, scores.tagKind()));
+    }
+    return scores.toTensor();
+  };
+  return scoring;
+}
+
+/// Its methods and those of its parts, as text.
+std::string code_of(const torch::jit::Module& module) {
+  return module.dump_to_str(true, false, false);
+}
+
+}  // namespace
+
+bool is_module_file(std::string_view module) {
+  return module.ends_with(".pt");
+}
+
+std::vector<std::string> module_names() {
+  Registry& known = registry();
+  const std::lock_guard<std::mutex> lock(known.mutex);
+  std::vector<std::string> names;
+  for (const auto& [name, factory] : known.factories) names.push_back(name);
+  return names;
+}
+
+void ScoringModule::add(const std::string& name, const torch::Tensor& value) {
+  if (!value.is_floating_point()) {
+    throw InvalidArgument(
+        fmt::format("module: parameter '{}' has numbers of type {}: make it float32, or a buffer, which is "
+                    "not learned.",
+                    name, toString(value.scalar_type())));
+  }
+  for (const Parameter& known : parameters) {
+    if (known.value.is_same(value)) return;
+  }
+  if (value.requires_grad()) {
+    parameters.push_back({name, value});
+  } else {
+    buffers.push_back(value);
+  }
+}
+
+void register_factory(const std::string& name, ModuleFactory factory) {
+  if (name.empty() || is_module_file(name)) {
+    throw InvalidArgument(fmt::format(
+        "A module cannot be called '{}': choose a name that is not empty and does not end in .pt.", name));
+  }
+  Registry& known = registry();
+  const std::lock_guard<std::mutex> lock(known.mutex);
+  if (!known.factories.emplace(name, std::move(factory)).second) {
+    throw InvalidArgument(fmt::format("There is a module '{}' already: choose another name.", name));
+  }
+}
+
+ModuleSource::ModuleSource(const ModuleRequest& request) {
+  if (is_module_file(request.module)) {
+    torch::jit::Module file = read_file(request.module);
+    check_signature(file, request.module);
+    file.eval();
+    code_ = code_of(file);
+    make_ = [file, path = request.module] { return script_module(file, path); };
+    return;
+  }
+  Registry& known = registry();
+  const std::unique_lock<std::mutex> lock(known.mutex);
+  const auto found = known.factories.find(request.module);
+  if (found == known.factories.end()) {
+    std::vector<std::string> names;
+    for (const auto& [name, factory] : known.factories) names.push_back(name);
+    throw InvalidArgument(fmt::format("module {} A path that ends in .pt is a TorchScript file.",
+                                      must_be_one_of(request.module, names)));
+  }
+  make_ = [factory = found->second, request] { return factory(request); };
+}
+
+ScoringModule ModuleSource::make(std::uint64_t seed) const {
+  const SeededDraws draws(seed);
+  return make_();
+}
+
+}  // namespace olrank

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/ops/relu_network.h"
+#include "core/settings/enum_names.h"
+
+namespace olrank {
+
+/// φ of a hidden layer.
+enum class Activation { kRelu, kGelu, kSilu, kTanh };
+
+template <>
+struct EnumNames<Activation> {
+  static constexpr std::array values = {std::pair{Activation::kRelu, std::string_view("relu")},
+                                        std::pair{Activation::kGelu, std::string_view("gelu")},
+                                        std::pair{Activation::kSilu, std::string_view("silu")},
+                                        std::pair{Activation::kTanh, std::string_view("tanh")}};
+};
+
+/// What a module is made of. A module reads what it has a use for; a TorchScript file brings all of it.
+struct ModuleRequest {
+  std::string module = "relu";  // a registered name, or the path of a TorchScript file: FILE.pt
+  std::int64_t features = 1;    // d: columns of the documents
+  std::int64_t width = 100;     // m: units of a hidden layer
+  std::int64_t depth = 2;       // L: layers of weights, as in NetworkShape
+  Activation activation = Activation::kRelu;
+  bool biases = true;         // of linear layers
+  double output_scale = 1.0;  // factor of the scores; √m in the ntk parameterisation
+  Initialisation initialisation = Initialisation::kUniform;  // of relu; other modules draw as LibTorch does
+};
+
+/// Whether the name of a module is that of a TorchScript file: it ends in .pt.
+bool is_module_file(std::string_view module);
+
+/// The registered names, in alphabetical order.
+std::vector<std::string> module_names();
+
+}  // namespace olrank

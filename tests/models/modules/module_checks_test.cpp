@@ -1,0 +1,291 @@
+// Modules of users: what is refused, and what works in a way of its own.
+#include <gtest/gtest.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/dropout.h>
+#include <torch/nn/modules/embedding.h>
+#include <torch/nn/modules/linear.h>
+
+#include <atomic>
+
+#include "core/error.h"
+#include "tests/models/modules/module_fixture.h"
+
+namespace olrank {
+namespace {
+
+constexpr std::int64_t kFeatures = 6;
+
+/// A linear layer, and what a test makes of its scores [V × 1].
+class Bent : public torch::nn::Module {
+ public:
+  using Bend = std::function<torch::Tensor(Bent& module, const torch::Tensor& docs)>;
+  Bent(std::int64_t features, Bend bend) : bend_(std::move(bend)) {
+    linear = register_module("linear", torch::nn::Linear(features, 1));
+  }
+  torch::Tensor forward(const torch::Tensor& docs) { return bend_(*this, docs); }
+
+  torch::nn::Linear linear{nullptr};
+
+ private:
+  Bend bend_;
+};
+
+/// Registers a linear layer whose scores are bent, under a name of its own.
+std::string bent(Bent::Bend bend) {
+  static std::atomic<int> count = 0;
+  const std::string name = "bent-" + std::to_string(count++);
+  register_module(name, [bend](const ModuleRequest& request) {
+    return std::make_shared<Bent>(request.features, bend);
+  });
+  return name;
+}
+
+/// What the refusal of a module says.
+std::string refusal(const std::string& name) {
+  try {
+    const ModuleModel model({.module = name, .features = kFeatures, .width = 4});
+  } catch (const InvalidArgument& error) {
+    return error.what();
+  }
+  return "";
+}
+
+void expect_refusal(const std::string& name, const std::vector<std::string>& words) {
+  const std::string text = refusal(name);
+  for (const std::string& word : words) EXPECT_NE(text.find(word), std::string::npos) << word << " in: " << text;
+  EXPECT_EQ(text.find('\n'), std::string::npos) << text;
+}
+
+torch::Tensor plain(Bent& module, const torch::Tensor& docs) {
+  return module.linear->forward(docs).squeeze(1);
+}
+
+TEST(ModuleChecksTest, RefusesAnUnknownNameWithTheNames) {
+  expect_refusal("atention", {"attention", "layernorm", "relu", "residual", "Did you mean 'attention'?"});
+}
+
+TEST(ModuleChecksTest, RefusesANameThatIsTaken) {
+  EXPECT_THROW(register_factory("relu", {}), InvalidArgument);
+  EXPECT_THROW(register_factory("mine.pt", {}), InvalidArgument);
+}
+
+TEST(ModuleChecksTest, RefusesScoresOfAnotherShape) {
+  expect_refusal(bent([](Bent& module, const torch::Tensor& docs) { return module.linear->forward(docs); }),
+                 {"[7 × 1]", ".squeeze(1)"});
+  expect_refusal(bent([](Bent& module, const torch::Tensor& docs) { return plain(module, docs).sum(); }),
+                 {"shape []", "one score for each document"});
+  expect_refusal(
+      bent([](Bent& module, const torch::Tensor& docs) { return module.linear->forward(docs).squeeze(); }),
+      {"1 document", "squeeze(1)"});
+}
+
+TEST(ModuleChecksTest, RefusesWhatIsNotFinite) {
+  expect_refusal(bent([](Bent& module, const torch::Tensor& docs) { return plain(module, docs) / 0.0; }),
+                 {"not finite", "divisions by zero"});
+  expect_refusal(bent([](Bent& module, const torch::Tensor& docs) {
+                   return torch::sqrt(torch::relu(plain(module, docs) * 0.0));
+                 }),
+                 {"gradient", "'linear.weight'", "not finite"});
+  expect_refusal(bent([](Bent& module, const torch::Tensor& docs) {
+                   if (!module.named_parameters().contains("odd"))
+                     module.register_parameter("odd", torch::ones({1}) / 0.0);
+                   return plain(module, docs);
+                 }),
+                 {});
+}
+
+TEST(ModuleChecksTest, RefusesAParameterThatStartsAtInfinity) {
+  register_module("starts-at-infinity", [](const ModuleRequest& request) {
+    auto module = std::make_shared<Bent>(request.features, plain);
+    const torch::NoGradGuard no_gradient;
+    module->linear->bias.fill_(INFINITY);
+    return module;
+  });
+  expect_refusal("starts-at-infinity", {"'linear.bias'", "not finite"});
+}
+
+TEST(ModuleChecksTest, RefusesAModuleWithoutParameters) {
+  register_module("frozen", [](const ModuleRequest& request) {
+    auto module = std::make_shared<Bent>(request.features, plain);
+    for (torch::Tensor& parameter : module->parameters()) parameter.requires_grad_(false);
+    return module;
+  });
+  expect_refusal("frozen", {"no parameters that can be learned"});
+}
+
+TEST(ModuleChecksTest, RefusesParametersThatAreNotRealNumbers) {
+  register_module("counts", [](const ModuleRequest& request) {
+    auto module = std::make_shared<Bent>(request.features, plain);
+    module->register_parameter("counts", torch::ones({2}, torch::kLong), false);
+    return module;
+  });
+  expect_refusal("counts", {"'counts'", "Long", "float32"});
+}
+
+TEST(ModuleChecksTest, RefusesWhatHasNoGradient) {
+  expect_refusal(
+      bent([](Bent& module, const torch::Tensor& docs) { return plain(module, docs).detach(); }),
+      {"without gradients"});
+  expect_refusal(bent([](Bent& module, const torch::Tensor& docs) {
+                   return torch::matmul(docs, module.linear->weight.squeeze(0));
+                 }),
+                 {"'linear.bias'", "does not use"});
+}
+
+TEST(ModuleChecksTest, RefusesChangesInPlaceOfWhatGradientsNeed) {
+  expect_refusal(bent([](Bent& module, const torch::Tensor& docs) {
+                   torch::Tensor inputs = docs.clone();
+                   const torch::Tensor scores = module.linear->forward(inputs).squeeze(1);
+                   inputs.mul_(2.0);
+                   return scores;
+                 }),
+                 {"cannot be differentiated", "in place"});
+}
+
+TEST(ModuleChecksTest, RefusesOtherScoresInASecondCall) {
+  expect_refusal(bent([](Bent& module, const torch::Tensor& docs) {
+                   return plain(module, docs) * (1.0 + 0.1 * torch::rand({1}, torch::kDouble));
+                 }),
+                 {"other scores", "eval()"});
+}
+
+TEST(ModuleChecksTest, RefusesAnotherNumberOfFeatures) {
+  register_module("seven", [](const ModuleRequest&) { return std::make_shared<Bent>(7, plain); });
+  expect_refusal("seven", {"7 documents of 6 features", "that many features"});
+}
+
+TEST(ModuleChecksTest, RefusesWhatFailsForOneDocument) {
+  expect_refusal(bent([](Bent& module, const torch::Tensor& docs) {
+                   TORCH_CHECK(docs.size(0) > 1, "two documents at least");
+                   return plain(module, docs);
+                 }),
+                 {"one document", "two documents at least"});
+}
+
+TEST(ModuleChecksTest, RefusesFloat32Alone) {
+  expect_refusal(bent([](Bent& module, const torch::Tensor& docs) {
+                   return plain(module, docs) + torch::matmul(docs, torch::ones({kFeatures}));
+                 }),
+                 {"float32 alone", "dtype=docs.dtype"});
+}
+
+TEST(ModuleChecksTest, RefusesAFactoryThatFails) {
+  register_module("fails", [](const ModuleRequest& request) -> std::shared_ptr<Bent> {
+    TORCH_CHECK(request.width > 10, "too narrow");
+    return std::make_shared<Bent>(request.features, plain);
+  });
+  expect_refusal("fails", {"cannot be made", "too narrow"});
+}
+
+/// Factors against autograd on a module of the same class, and how they were found.
+template <class Module>
+void expect_rows(const std::string& name, std::string_view way, bool reads_lists) {
+  const ModuleModel model({.module = name, .features = kFeatures});
+  EXPECT_EQ(model.factors_by(), way) << name;
+  EXPECT_EQ(model.reads_lists(), reads_lists) << name;
+  const std::vector<float> theta = moved_parameters(model, 41);
+  const std::vector<float> features = module_docs(5, kFeatures, 42);
+  Module module;
+  module.eval();
+  const AutogradRows expected = autograd_rows(module, theta, features, kFeatures);
+  ExecutionContext context;
+  std::vector<float> factors(5 * model.tangent_shape().factors());
+  model.find_factors(context, theta, matrix_of(features, kFeatures), factors, {}, {});
+  EXPECT_LE(largest_difference(written_out(model, factors), expected.rows),
+            3e-7 * expected.rows.cwiseAbs().maxCoeff())
+      << name;
+  const std::vector<double> v = random_doubles(model.parameters(), 43);
+  std::vector<double> products(5);
+  model.multiply_gradients(context, theta, matrix_of(features, kFeatures), v, products);
+  const Eigen::VectorXd wanted = expected.rows * Eigen::Map<const Eigen::VectorXd>(v.data(), std::ssize(v));
+  for (int doc = 0; doc < 5; ++doc)
+    EXPECT_NEAR(products[doc], wanted(doc), 1e-5 * expected.rows.cwiseAbs().sum()) << name;
+}
+
+struct Base : torch::nn::Module {
+  torch::nn::Linear input = register_module("input", torch::nn::Linear(kFeatures, 5));
+  torch::nn::Linear inner = register_module("inner", torch::nn::Linear(5, 5));
+  torch::nn::Linear output = register_module("output", torch::nn::Linear(5, 1));
+};
+
+/// A layer that is used twice.
+struct Shared : Base {
+  torch::Tensor forward(const torch::Tensor& docs) {
+    return output(torch::tanh(inner(torch::tanh(inner(input(docs)))))).squeeze(1);
+  }
+};
+
+/// A parameter in an operation of its own.
+struct Scaled : Base {
+  torch::Tensor gain = register_parameter("gain", torch::ones({5}));
+  torch::Tensor forward(const torch::Tensor& docs) {
+    return output(torch::tanh(inner(input(docs) * gain))).squeeze(1);
+  }
+};
+
+/// A matrix that is not transposed, and activations in place.
+struct Straight : Base {
+  torch::Tensor matrix = register_parameter("matrix", torch::ones({5, 5}) * 0.1);
+  torch::Tensor forward(const torch::Tensor& docs) {
+    torch::Tensor units = inner(torch::tanh(input(docs)).mm(matrix));
+    units.relu_();
+    return output(units).squeeze(1);
+  }
+};
+
+/// Documents pass in another order and come back.
+struct Turned : Base {
+  torch::Tensor forward(const torch::Tensor& docs) {
+    return output(torch::tanh(inner(input(docs.flip({0}))))).flip({0}).squeeze(1);
+  }
+};
+
+/// Scores relative to the list's mean.
+struct Centred : Base {
+  torch::Tensor forward(const torch::Tensor& docs) {
+    const torch::Tensor scores = output(torch::tanh(inner(input(docs)))).squeeze(1);
+    return scores - scores.mean();
+  }
+};
+
+/// A category in the last feature, behind layers in training mode.
+struct Categories : Base {
+  torch::nn::Embedding table =
+      register_module("table", torch::nn::Embedding(torch::nn::EmbeddingOptions(4, 5).padding_idx(2)));
+  torch::nn::Dropout dropout = register_module("dropout", torch::nn::Dropout(0.5));
+  torch::nn::BatchNorm1d norm = register_module(
+      "norm", torch::nn::BatchNorm1d(torch::nn::BatchNorm1dOptions(5).affine(false)));
+  torch::Tensor forward(const torch::Tensor& docs) {
+    const torch::Tensor category = (docs.select(1, kFeatures - 1) * 4.0).toType(torch::kLong);
+    return output(torch::tanh(dropout(norm(inner(input(docs)))) + table(category))).squeeze(1);
+  }
+};
+
+/// A first derivative alone.
+struct Kinked : Base {
+  torch::Tensor forward(const torch::Tensor& docs) {
+    const torch::Tensor units = inner(torch::tanh(inner(input(docs))));
+    return output(torch::relu(units) + torch::abs(units)).squeeze(1);
+  }
+};
+
+OLRANK_REGISTER_MODULE("shared", [](const ModuleRequest&) { return std::make_shared<Shared>(); });
+OLRANK_REGISTER_MODULE("scaled", [](const ModuleRequest&) { return std::make_shared<Scaled>(); });
+OLRANK_REGISTER_MODULE("straight", [](const ModuleRequest&) { return std::make_shared<Straight>(); });
+OLRANK_REGISTER_MODULE("turned", [](const ModuleRequest&) { return std::make_shared<Turned>(); });
+OLRANK_REGISTER_MODULE("centred", [](const ModuleRequest&) { return std::make_shared<Centred>(); });
+OLRANK_REGISTER_MODULE("categories", [](const ModuleRequest&) { return std::make_shared<Categories>(); });
+OLRANK_REGISTER_MODULE("kinked", [](const ModuleRequest&) { return std::make_shared<Kinked>(); });
+
+TEST(ModuleChecksTest, FindsTheFactorsOfModulesThatUsersWrite) {
+  expect_rows<Shared>("shared", "rows", false);
+  expect_rows<Scaled>("scaled", "rows", false);
+  expect_rows<Straight>("straight", "hooks", false);
+  expect_rows<Turned>("turned", "rows", false);
+  expect_rows<Centred>("centred", "rows", true);
+  expect_rows<Categories>("categories", "hooks", false);
+  expect_rows<Kinked>("kinked", "rows", false);
+}
+
+}  // namespace
+}  // namespace olrank

@@ -1,0 +1,328 @@
+#include "models/modules/module_model.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <thread>
+
+#include "core/error.h"
+#include "core/ops/gradient_products.h"
+#include "models/modules/attention_ranker.h"
+#include "models/modules/layer_norm_ranker.h"
+#include "models/modules/relu_ranker.h"
+#include "models/modules/residual_ranker.h"
+#include "models/posterior/posterior.h"
+#include "tests/models/modules/module_fixture.h"
+
+namespace olrank {
+namespace {
+
+constexpr std::int64_t kFeatures = 9;
+constexpr std::int64_t kDocs = 23;
+
+ModuleRequest request_of(const std::string& module, std::int64_t depth = 3,
+                         Activation activation = Activation::kRelu) {
+  return {.module = module,
+          .features = kFeatures,
+          .width = 12,
+          .depth = depth,
+          .activation = activation,
+          .output_scale = 1.5};
+}
+
+NetworkShape shape_of(const ModuleRequest& request) {
+  return {request.features, request.width, request.depth, request.biases, request.output_scale};
+}
+
+std::vector<ModuleRequest> relu_requests() {
+  std::vector<ModuleRequest> requests;
+  for (const std::int64_t depth : {2, 3, 4}) {
+    for (const bool biases : {false, true}) {
+      requests.push_back(request_of("relu", depth));
+      requests.back().biases = biases;
+      requests.back().initialisation = biases ? Initialisation::kUniform : Initialisation::kSymmetric;
+    }
+  }
+  return requests;
+}
+
+/// w² of documents when `observed` pairs of neighbours are known.
+std::vector<double> widths(const TangentShape& shape, const std::vector<float>& factors) {
+  const auto posterior = make_posterior({.shape = shape, .lambda = 2.0, .scale = 0.5});
+  const TangentFactors docs = view_of(shape, factors);
+  std::vector<PreferencePair> pairs;
+  for (std::int32_t doc = 0; doc + 1 < docs.docs; doc += 2) pairs.push_back({doc, doc + 1});
+  ExecutionContext context;
+  posterior->observe(context, docs, pairs);
+  std::vector<double> width_sq(docs.docs * docs.docs);
+  posterior->width_sq(context, docs, width_sq);
+  return width_sq;
+}
+
+/// The same by its definition, from gradients [V × p].
+Eigen::MatrixXd slow_widths(const Eigen::MatrixXd& rows) {
+  Eigen::MatrixXd a = 2.0 * Eigen::MatrixXd::Identity(rows.cols(), rows.cols());
+  for (Eigen::Index doc = 0; doc + 1 < rows.rows(); doc += 2) {
+    const Eigen::VectorXd pair = (rows.row(doc) - rows.row(doc + 1)).transpose();
+    a += 0.5 * pair * pair.transpose();
+  }
+  const Eigen::LLT<Eigen::MatrixXd> root(a);
+  Eigen::MatrixXd widths(rows.rows(), rows.rows());
+  for (Eigen::Index i = 0; i < rows.rows(); ++i) {
+    for (Eigen::Index j = 0; j < rows.rows(); ++j) {
+      const Eigen::VectorXd pair = (rows.row(i) - rows.row(j)).transpose();
+      widths(i, j) = 0.5 * pair.dot(root.solve(pair));
+    }
+  }
+  return widths;
+}
+
+TEST(ModuleModelTest, ReluIsTheClosedForm) {
+  const std::vector<float> features = module_docs(kDocs, kFeatures, 1);
+  const FeatureMatrix docs = matrix_of(features, kFeatures);
+  for (const ModuleRequest& request : relu_requests()) {
+    const NetworkShape shape = shape_of(request);
+    const ModuleModel model(request);
+    EXPECT_FALSE(model.reads_lists());
+    EXPECT_EQ(model.factors_by(), "hooks");
+    ASSERT_EQ(model.parameters(), shape.parameters());
+    ASSERT_EQ(model.tangent_shape().factors(), shape.factors());
+    std::vector<float> first(shape.parameters());
+    initialise(shape, request.initialisation, test_key(2), first);
+    EXPECT_EQ(model.first_parameters(test_key(2)), first);
+
+    const std::vector<float> theta = random_theta(shape, 3);
+    ExecutionContext context;
+    std::vector<float> expected(kDocs);
+    std::vector<float> magnitudes(kDocs);
+    std::vector<float> expected_factors(kDocs * shape.factors());
+    tangent_factors(context, shape, theta, docs, expected_factors, expected, magnitudes);
+    std::vector<float> scores(kDocs);
+    std::vector<float> factors(expected_factors.size());
+    model.find_factors(context, theta, docs, factors, scores, {});
+    for (std::int64_t doc = 0; doc < kDocs; ++doc) {
+      EXPECT_TRUE(std::abs(scores[doc] - expected[doc]) <= 1e-6 * std::max(1.0F, magnitudes[doc])) << doc;
+    }
+    // The closed form's are sums of 12 terms in float32, layer by layer.
+    for (std::size_t k = 0; k < factors.size(); ++k)
+      ASSERT_TRUE(std::abs(factors[k] - expected_factors[k]) <= 2e-5 * (1.0F + std::abs(expected_factors[k])));
+
+    const std::vector<double> of_module = widths(model.tangent_shape(), factors);
+    const std::vector<double> of_network = widths(shape, expected_factors);
+    const Eigen::MatrixXd slow = slow_widths(written_out(model, factors));
+    const double largest = slow.maxCoeff();
+    for (std::size_t k = 0; k < of_module.size(); ++k) {
+      EXPECT_TRUE(std::abs(of_module[k] - of_network[k]) <= 1e-4 * largest) << k;
+      EXPECT_TRUE(std::abs(of_module[k] - slow.data()[k]) <= 1e-9 * largest) << k;
+    }
+
+    const std::vector<double> weights = random_doubles(kDocs, 4);
+    std::vector<double> sum(theta.size());
+    std::vector<double> expected_sum(theta.size());
+    model.add_gradient(context, theta, docs, weights, sum);
+    gradient_sum(context, shape, view_of(shape, expected_factors), weights, expected_sum);
+    for (std::size_t k = 0; k < sum.size(); ++k)
+      ASSERT_TRUE(std::abs(sum[k] - expected_sum[k]) <= 1e-4 * (1.0 + std::abs(expected_sum[k]))) << k;
+  }
+}
+
+/// Scores, factors and products of a model are those of a module that the test has made.
+template <class Module>
+void expect_autograd(const ModuleRequest& request, std::string_view way) {
+  SCOPED_TRACE(request.module + " " + std::string(name_of(request.activation)));
+  const ModuleModel model(request);
+  EXPECT_EQ(model.factors_by(), way);
+  const std::vector<float> theta = moved_parameters(model, 11);
+  const std::vector<float> features = module_docs(kDocs, kFeatures, 12);
+  const FeatureMatrix docs = matrix_of(features, kFeatures);
+  Module module(request);
+  const AutogradRows expected = autograd_rows(module, theta, features, kFeatures);
+  ASSERT_EQ(expected.rows.cols(), model.parameters());
+  const double size = expected.rows.cwiseAbs().maxCoeff();
+
+  ExecutionContext context;
+  std::vector<float> scores(kDocs);
+  std::vector<float> magnitudes(kDocs);
+  std::vector<float> factors(kDocs * model.tangent_shape().factors());
+  model.find_factors(context, theta, docs, factors, scores, magnitudes);
+  for (std::int64_t doc = 0; doc < kDocs; ++doc) {
+    // One rounding to float32.
+    EXPECT_TRUE(std::abs(double{scores[doc]} - expected.scores(doc)) <= 6e-8 * std::abs(expected.scores(doc)));
+    EXPECT_EQ(magnitudes[doc], std::abs(scores[doc]));
+  }
+  std::vector<float> again(kDocs);
+  model.score(context, theta, docs, again);
+  EXPECT_EQ(again, scores);
+  const Eigen::MatrixXd rows = written_out(model, factors);
+  EXPECT_LE(largest_difference(rows, expected.rows), 3e-7 * size);
+  const Eigen::MatrixXd kernel = expected.rows * expected.rows.transpose();
+  EXPECT_LE(largest_difference(rows * rows.transpose(), kernel), 1e-6 * kernel.cwiseAbs().maxCoeff());
+  const std::vector<double> of_model = widths(model.tangent_shape(), factors);
+  const Eigen::MatrixXd slow = slow_widths(rows);
+  for (std::size_t k = 0; k < of_model.size(); ++k)
+    EXPECT_TRUE(std::abs(of_model[k] - slow.data()[k]) <= 1e-9 * slow.maxCoeff()) << k;
+
+  // In float32: sums of up to p terms.
+  const std::vector<double> v = random_doubles(model.parameters(), 13);
+  std::vector<double> products(kDocs);
+  model.multiply_gradients(context, theta, docs, v, products);
+  const Eigen::VectorXd direction = Eigen::Map<const Eigen::VectorXd>(v.data(), std::ssize(v));
+  const Eigen::VectorXd expected_products = expected.rows * direction;
+  const Eigen::VectorXd terms = expected.rows.cwiseAbs() * direction.cwiseAbs();
+  for (std::int64_t doc = 0; doc < kDocs; ++doc)
+    EXPECT_TRUE(std::abs(products[doc] - expected_products(doc)) <= 2e-6 * terms(doc)) << doc;
+
+  const std::vector<double> weights = random_doubles(kDocs, 14);
+  std::vector<double> sum(model.parameters(), 1.0);
+  model.add_gradient_of_scores(
+      context, theta, docs,
+      [&](std::span<const float> found, std::span<double> wanted) {
+        for (std::int64_t doc = 0; doc < kDocs; ++doc)
+          EXPECT_TRUE(std::abs(double{found[doc]} - expected.scores(doc)) <=
+                      1e-5 * (1.0 + std::abs(expected.scores(doc))));
+        std::copy(weights.begin(), weights.end(), wanted.begin());
+      },
+      sum);
+  const Eigen::VectorXd weighed =
+      expected.rows.transpose() * Eigen::Map<const Eigen::VectorXd>(weights.data(), kDocs);
+  const Eigen::VectorXd bound = expected.rows.cwiseAbs().colwise().sum().transpose();
+  for (std::int64_t k = 0; k < model.parameters(); ++k)
+    ASSERT_TRUE(std::abs(sum[k] - 1.0 - weighed(k)) <= 1e-5 * (size + bound(k))) << k;
+}
+
+TEST(ModuleModelTest, ResidualIsItsAutograd) {
+  for (const std::int64_t depth : {1, 2, 3})
+    expect_autograd<ResidualRanker>(request_of("residual", depth, Activation::kGelu), "hooks");
+}
+
+TEST(ModuleModelTest, LayerNormIsItsAutogradWithEveryActivation) {
+  for (const Activation activation :
+       {Activation::kRelu, Activation::kGelu, Activation::kSilu, Activation::kTanh})
+    expect_autograd<LayerNormRanker>(request_of("layernorm", 3, activation), "hooks");
+  ModuleRequest without_biases = request_of("layernorm", 2);
+  without_biases.biases = false;
+  expect_autograd<LayerNormRanker>(without_biases, "hooks");
+}
+
+TEST(ModuleModelTest, AttentionIsItsAutograd) {
+  for (const std::int64_t depth : {2, 3})
+    expect_autograd<AttentionRanker>(request_of("attention", depth, Activation::kSilu), "rows");
+}
+
+TEST(ModuleModelTest, AttentionGivesADocumentTheSameScoreInAnyOrder) {
+  const ModuleModel model(request_of("attention"));
+  EXPECT_TRUE(model.reads_lists());
+  const std::vector<float> theta = moved_parameters(model, 21);
+  const std::vector<float> features = module_docs(kDocs, kFeatures, 22);
+  std::vector<float> turned(features.size());
+  for (std::int64_t doc = 0; doc < kDocs; ++doc)
+    std::copy_n(features.data() + doc * kFeatures, kFeatures, turned.data() + (kDocs - 1 - doc) * kFeatures);
+  ExecutionContext context;
+  std::vector<float> scores(kDocs);
+  std::vector<float> of_turned(kDocs);
+  model.score(context, theta, matrix_of(features, kFeatures), scores);
+  model.score(context, theta, matrix_of(turned, kFeatures), of_turned);
+  std::reverse(of_turned.begin(), of_turned.end());
+  // Sums in another order, in double, may round to the neighbouring float.
+  for (std::int64_t doc = 0; doc < kDocs; ++doc)
+    EXPECT_TRUE(std::abs(scores[doc] - of_turned[doc]) <= 1.3e-7F * std::abs(scores[doc])) << doc;
+  // And another one without the others.
+  std::vector<float> alone(1);
+  model.score(context, theta, {features.data(), 1, kFeatures}, alone);
+  EXPECT_GT(std::abs(alone[0] - scores[0]), 1e-4F);
+}
+
+TEST(ModuleModelTest, GivesTheSameBitsOnAnyThreads) {
+  constexpr std::int64_t kMany = 700;
+  const std::vector<float> features = module_docs(kMany, kFeatures, 31);
+  const FeatureMatrix docs = matrix_of(features, kFeatures);
+  for (const std::string name : {"relu", "residual", "layernorm", "attention"}) {
+    ModuleRequest request = request_of(name, 2);
+    const ModuleModel model(request);
+    const FeatureMatrix some = model.reads_lists() ? FeatureMatrix{docs.values, 40, kFeatures} : docs;
+    const auto results = [&](int threads, std::uint64_t seed) {
+      const std::vector<float> theta = moved_parameters(model, seed);
+      ExecutionContext context(threads);
+      std::vector<float> values(some.docs * model.tangent_shape().factors());
+      std::vector<float> scores(some.docs);
+      model.find_factors(context, theta, some, values, scores, {});
+      values.insert(values.end(), scores.begin(), scores.end());
+      model.score(context, theta, some, scores);
+      values.insert(values.end(), scores.begin(), scores.end());
+      std::vector<double> gradient(theta.size());
+      model.add_gradient(context, theta, some, random_doubles(some.docs, 32), gradient);
+      values.insert(values.end(), gradient.begin(), gradient.end());
+      std::vector<double> products(some.docs);
+      model.multiply_gradients(context, theta, some, gradient, products);
+      values.insert(values.end(), products.begin(), products.end());
+      return values;
+    };
+    const std::vector<float> first = results(1, 33);
+    const std::vector<float> second = results(1, 34);
+    EXPECT_EQ(results(1, 33), first) << name;
+    EXPECT_EQ(results(3, 33), first) << name;
+    EXPECT_NE(second, first);
+    std::vector<std::vector<float>> found(4);
+    std::vector<std::thread> threads;
+    for (std::size_t t = 0; t < found.size(); ++t)
+      threads.emplace_back([&, t] { found[t] = results(1, t % 2 == 0 ? 33 : 34); });
+    for (std::thread& thread : threads) thread.join();
+    for (std::size_t t = 0; t < found.size(); ++t) EXPECT_EQ(found[t], t % 2 == 0 ? first : second) << name;
+  }
+}
+
+TEST(ModuleModelTest, DrawsTheFirstParametersFromTheKey) {
+  for (const std::string name : {"relu", "residual", "layernorm", "attention"}) {
+    const ModuleModel model(request_of(name));
+    torch::manual_seed(5);
+    const torch::Tensor expected = torch::rand({3});
+    torch::manual_seed(5);
+    EXPECT_EQ(model.first_parameters(test_key(1)), model.first_parameters(test_key(1)));
+    EXPECT_NE(model.first_parameters(test_key(1)), model.first_parameters(test_key(2)));
+    // LibTorch's own generator goes on as if nothing had been drawn.
+    EXPECT_TRUE(torch::equal(torch::rand({3}), expected));
+  }
+}
+
+TEST(ModuleModelTest, NamesItsTensorsAndItsArchitecture) {
+  const ModuleRequest request = request_of("layernorm", 2, Activation::kTanh);
+  const ModuleModel model(request);
+  const std::vector<float> theta = model.first_parameters(test_key(1));
+  const ModelTensors tensors = model.tensors(theta);
+  std::vector<std::string> names;
+  std::vector<float> values;
+  for (const auto& tensor : tensors.tensors) {
+    names.push_back(tensor.name);
+    values.insert(values.end(), tensor.values.begin(), tensor.values.end());
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"layers.0.weight", "layers.0.bias", "norms.0.weight",
+                                             "norms.0.bias", "output.weight", "output.bias"}));
+  EXPECT_EQ(values, theta);
+  EXPECT_EQ(tensors.tensors[0].shape, (std::vector<std::int64_t>{12, kFeatures}));
+  const std::vector<std::pair<std::string, std::string>> expected = {
+      {"architecture", "module"}, {"module", "layernorm"}, {"width", "12"},        {"depth", "2"},
+      {"activation", "tanh"},     {"biases", "true"},      {"output_scale", "1.5"}, {"fingerprint", model.fingerprint()}};
+  EXPECT_EQ(tensors.architecture, expected);
+  EXPECT_EQ(model.fingerprint().size(), 32U);
+  EXPECT_NE(model.fingerprint(), ModuleModel(request_of("layernorm", 3)).fingerprint());
+  EXPECT_EQ(model.fingerprint(), ModuleModel(request).fingerprint());
+  EXPECT_GT(model.largest_parameter(), 100.0);
+}
+
+TEST(ModuleModelTest, ScoresNoDocuments) {
+  for (const std::string name : {"residual", "attention"}) {
+    const ModuleModel model(request_of(name));
+    const std::vector<float> theta = model.first_parameters(test_key(1));
+    ExecutionContext context;
+    const FeatureMatrix none = {nullptr, 0, kFeatures};
+    model.score(context, theta, none, {});
+    model.find_factors(context, theta, none, {}, {}, {});
+    model.multiply_gradients(context, theta, none, std::vector<double>(theta.size()), {});
+    std::vector<double> gradient(theta.size());
+    model.add_gradient(context, theta, none, {}, gradient);
+    EXPECT_EQ(gradient, std::vector<double>(theta.size()));
+  }
+}
+
+}  // namespace
+}  // namespace olrank

@@ -49,17 +49,23 @@ std::vector<float> some_factors(const NetworkShape& shape, std::int64_t docs, st
   return factors;
 }
 
-std::vector<UnitBlocks> all_blocks() {
-  std::vector<UnitBlocks> all;
+struct NetworkBlocks {
+  NetworkShape shape;
+  UnitBlocks blocks;
+};
+
+std::vector<NetworkBlocks> all_blocks() {
+  std::vector<NetworkBlocks> all;
   for (const NetworkShape& shape : test_shapes()) {
-    for (const std::int64_t first : {std::int64_t{0}, shape.depth - 1}) all.push_back({shape, first});
+    for (const std::int64_t first : {std::int64_t{0}, shape.depth - 1})
+      all.push_back({shape, {shape, first}});
   }
   return all;
 }
 
 TEST(BlockCovarianceTest, BlocksCoverEveryParameterOnce) {
-  for (const UnitBlocks& blocks : all_blocks()) {
-    const std::int64_t begin = blocks.shape.layer(blocks.first_layer).weight;
+  for (const auto& [shape, blocks] : all_blocks()) {
+    const std::int64_t begin = shape.layer(blocks.first_layer).weight;
     std::vector<std::int64_t> places;
     std::int64_t numbers = 0;
     for (std::int64_t index = 0; index < blocks.count(); ++index) {
@@ -81,8 +87,7 @@ TEST(BlockCovarianceTest, BlocksCoverEveryParameterOnce) {
 
 // The slow formula: each A_u written out and solved.
 TEST(BlockCovarianceTest, MatchesWrittenOutGradients) {
-  for (const UnitBlocks& blocks : all_blocks()) {
-    const NetworkShape& shape = blocks.shape;
+  for (const auto& [shape, blocks] : all_blocks()) {
     for (const double lambda : {1.0, 1e-4}) {
       std::vector<double> roots = first_roots(blocks, lambda);
       std::vector<Eigen::MatrixXd> a;
@@ -160,14 +165,15 @@ TEST(BlockCovarianceTest, RootsKeepTheirDigits) {
 }
 
 TEST(BlockCovarianceTest, NumbersThatAreNotFiniteShow) {
-  const UnitBlocks blocks{ntk_shape(3, 4, 2), 0};
+  const NetworkShape shape = ntk_shape(3, 4, 2);
+  const UnitBlocks blocks{shape, 0};
   ExecutionContext context;
   const std::vector<double> roots = first_roots(blocks, 1.0);
   for (const float bad :
        {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
-    std::vector<float> factors = random_factors(blocks.shape, 5, 3);
-    const NetworkLayer layer = blocks.shape.layer(0);
-    factors[2 * blocks.shape.factors() + layer.delta] = bad;
+    std::vector<float> factors = random_factors(shape, 5, 3);
+    const NetworkLayer layer = shape.layer(0);
+    factors[2 * shape.factors() + layer.delta] = bad;
     std::vector<double> width_sq(25);
     block_width_sq(context, blocks, view_of(blocks.shape, factors), 1.0, roots.data(), width_sq.data());
     EXPECT_FALSE(std::isfinite(width_sq[2 * 5 + 1]));

@@ -21,8 +21,12 @@ torch::Tensor tensor_of(const std::vector<float>& values, std::int64_t features)
 std::vector<NetworkSettings> networks() {
   std::vector<NetworkSettings> made;
   for (const Parameterisation parameterisation : {Parameterisation::kNtk, Parameterisation::kStandard}) {
-    for (const std::int64_t depth : {2, 3, 4})
-      made.push_back({NetworkForm::kMlp, 32, depth, parameterisation});
+    for (const std::int64_t depth : {2, 3, 4}) {
+      NetworkSettings& settings = made.emplace_back();
+      settings.width = 32;
+      settings.depth = depth;
+      settings.parameterisation = parameterisation;
+    }
   }
   return made;
 }

@@ -13,7 +13,7 @@
 namespace olrank {
 namespace {
 
-constexpr std::int64_t kFeatures = 6;
+constexpr std::int64_t kTriedFeatures = 6;
 
 /// A linear layer, and what a test makes of its scores [V × 1].
 class Bent : public torch::nn::Module {
@@ -43,7 +43,7 @@ std::string bent(Bent::Bend bend) {
 /// What the refusal of a module says.
 std::string refusal(const std::string& name) {
   try {
-    const ModuleModel model({.module = name, .features = kFeatures, .width = 4});
+    const ModuleModel model({.module = name, .features = kTriedFeatures, .width = 4});
   } catch (const InvalidArgument& error) {
     return error.what();
   }
@@ -52,7 +52,8 @@ std::string refusal(const std::string& name) {
 
 void expect_refusal(const std::string& name, const std::vector<std::string>& words) {
   const std::string text = refusal(name);
-  for (const std::string& word : words) EXPECT_NE(text.find(word), std::string::npos) << word << " in: " << text;
+  for (const std::string& word : words)
+    EXPECT_NE(text.find(word), std::string::npos) << word << " in: " << text;
   EXPECT_EQ(text.find('\n'), std::string::npos) << text;
 }
 
@@ -82,16 +83,9 @@ TEST(ModuleChecksTest, RefusesScoresOfAnotherShape) {
 TEST(ModuleChecksTest, RefusesWhatIsNotFinite) {
   expect_refusal(bent([](Bent& module, const torch::Tensor& docs) { return plain(module, docs) / 0.0; }),
                  {"not finite", "divisions by zero"});
-  expect_refusal(bent([](Bent& module, const torch::Tensor& docs) {
-                   return torch::sqrt(torch::relu(plain(module, docs) * 0.0));
-                 }),
-                 {"gradient", "'linear.weight'", "not finite"});
-  expect_refusal(bent([](Bent& module, const torch::Tensor& docs) {
-                   if (!module.named_parameters().contains("odd"))
-                     module.register_parameter("odd", torch::ones({1}) / 0.0);
-                   return plain(module, docs);
-                 }),
-                 {});
+  expect_refusal(
+      bent([](Bent& module, const torch::Tensor& docs) { return torch::sqrt(plain(module, docs) * 0.0); }),
+      {"gradient", "'linear.weight'", "not finite"});
 }
 
 TEST(ModuleChecksTest, RefusesAParameterThatStartsAtInfinity) {
@@ -123,9 +117,8 @@ TEST(ModuleChecksTest, RefusesParametersThatAreNotRealNumbers) {
 }
 
 TEST(ModuleChecksTest, RefusesWhatHasNoGradient) {
-  expect_refusal(
-      bent([](Bent& module, const torch::Tensor& docs) { return plain(module, docs).detach(); }),
-      {"without gradients"});
+  expect_refusal(bent([](Bent& module, const torch::Tensor& docs) { return plain(module, docs).detach(); }),
+                 {"without gradients"});
   expect_refusal(bent([](Bent& module, const torch::Tensor& docs) {
                    return torch::matmul(docs, module.linear->weight.squeeze(0));
                  }),
@@ -164,7 +157,7 @@ TEST(ModuleChecksTest, RefusesWhatFailsForOneDocument) {
 
 TEST(ModuleChecksTest, RefusesFloat32Alone) {
   expect_refusal(bent([](Bent& module, const torch::Tensor& docs) {
-                   return plain(module, docs) + torch::matmul(docs, torch::ones({kFeatures}));
+                   return plain(module, docs) + torch::matmul(docs, torch::ones({kTriedFeatures}));
                  }),
                  {"float32 alone", "dtype=docs.dtype"});
 }
@@ -180,30 +173,30 @@ TEST(ModuleChecksTest, RefusesAFactoryThatFails) {
 /// Factors against autograd on a module of the same class, and how they were found.
 template <class Module>
 void expect_rows(const std::string& name, std::string_view way, bool reads_lists) {
-  const ModuleModel model({.module = name, .features = kFeatures});
+  const ModuleModel model({.module = name, .features = kTriedFeatures});
   EXPECT_EQ(model.factors_by(), way) << name;
   EXPECT_EQ(model.reads_lists(), reads_lists) << name;
   const std::vector<float> theta = moved_parameters(model, 41);
-  const std::vector<float> features = module_docs(5, kFeatures, 42);
+  const std::vector<float> features = module_docs(5, kTriedFeatures, 42);
   Module module;
   module.eval();
-  const AutogradRows expected = autograd_rows(module, theta, features, kFeatures);
+  const AutogradRows expected = autograd_rows(module, theta, features, kTriedFeatures);
   ExecutionContext context;
   std::vector<float> factors(5 * model.tangent_shape().factors());
-  model.find_factors(context, theta, matrix_of(features, kFeatures), factors, {}, {});
+  model.find_factors(context, theta, matrix_of(features, kTriedFeatures), factors, {}, {});
   EXPECT_LE(largest_difference(written_out(model, factors), expected.rows),
             3e-7 * expected.rows.cwiseAbs().maxCoeff())
       << name;
   const std::vector<double> v = random_doubles(model.parameters(), 43);
   std::vector<double> products(5);
-  model.multiply_gradients(context, theta, matrix_of(features, kFeatures), v, products);
+  model.multiply_gradients(context, theta, matrix_of(features, kTriedFeatures), v, products);
   const Eigen::VectorXd wanted = expected.rows * Eigen::Map<const Eigen::VectorXd>(v.data(), std::ssize(v));
   for (int doc = 0; doc < 5; ++doc)
     EXPECT_NEAR(products[doc], wanted(doc), 1e-5 * expected.rows.cwiseAbs().sum()) << name;
 }
 
 struct Base : torch::nn::Module {
-  torch::nn::Linear input = register_module("input", torch::nn::Linear(kFeatures, 5));
+  torch::nn::Linear input = register_module("input", torch::nn::Linear(kTriedFeatures, 5));
   torch::nn::Linear inner = register_module("inner", torch::nn::Linear(5, 5));
   torch::nn::Linear output = register_module("output", torch::nn::Linear(5, 1));
 };
@@ -253,10 +246,10 @@ struct Categories : Base {
   torch::nn::Embedding table =
       register_module("table", torch::nn::Embedding(torch::nn::EmbeddingOptions(4, 5).padding_idx(2)));
   torch::nn::Dropout dropout = register_module("dropout", torch::nn::Dropout(0.5));
-  torch::nn::BatchNorm1d norm = register_module(
-      "norm", torch::nn::BatchNorm1d(torch::nn::BatchNorm1dOptions(5).affine(false)));
+  torch::nn::BatchNorm1d norm =
+      register_module("norm", torch::nn::BatchNorm1d(torch::nn::BatchNorm1dOptions(5).affine(false)));
   torch::Tensor forward(const torch::Tensor& docs) {
-    const torch::Tensor category = (docs.select(1, kFeatures - 1) * 4.0).toType(torch::kLong);
+    const torch::Tensor category = (docs.select(1, kTriedFeatures - 1) * 4.0).toType(torch::kLong);
     return output(torch::tanh(dropout(norm(inner(input(docs)))) + table(category))).squeeze(1);
   }
 };

@@ -53,7 +53,8 @@ AutogradRows autograd_rows(Module& module, const std::vector<float>& theta, cons
   }
   const std::int64_t count = std::ssize(docs) / features;
   const torch::Tensor inputs =
-      torch::from_blob(const_cast<float*>(docs.data()), {count, features}, torch::kFloat).to(torch::kDouble);
+      torch::from_blob(const_cast<float*>(docs.data()), {count, features}, torch::kFloat)
+          .to(torch::kDouble);
   AutogradRows found{Eigen::VectorXd(count), Eigen::MatrixXd(count, place)};
   for (std::int64_t doc = 0; doc < count; ++doc) {
     const torch::Tensor score = module.forward(inputs)[doc];

@@ -17,13 +17,13 @@
 namespace olrank {
 namespace {
 
-constexpr std::int64_t kFeatures = 9;
-constexpr std::int64_t kDocs = 23;
+constexpr std::int64_t kModuleFeatures = 9;
+constexpr std::int64_t kModuleDocs = 23;
 
 ModuleRequest request_of(const std::string& module, std::int64_t depth = 3,
                          Activation activation = Activation::kRelu) {
   return {.module = module,
-          .features = kFeatures,
+          .features = kModuleFeatures,
           .width = 12,
           .depth = depth,
           .activation = activation,
@@ -48,7 +48,11 @@ std::vector<ModuleRequest> relu_requests() {
 
 /// w² of documents when `observed` pairs of neighbours are known.
 std::vector<double> widths(const TangentShape& shape, const std::vector<float>& factors) {
-  const auto posterior = make_posterior({.shape = shape, .lambda = 2.0, .scale = 0.5});
+  PosteriorSpec spec;
+  spec.shape = shape;
+  spec.lambda = 2.0;
+  spec.scale = 0.5;
+  const auto posterior = make_posterior(spec);
   const TangentFactors docs = view_of(shape, factors);
   std::vector<PreferencePair> pairs;
   for (std::int32_t doc = 0; doc + 1 < docs.docs; doc += 2) pairs.push_back({doc, doc + 1});
@@ -78,8 +82,8 @@ Eigen::MatrixXd slow_widths(const Eigen::MatrixXd& rows) {
 }
 
 TEST(ModuleModelTest, ReluIsTheClosedForm) {
-  const std::vector<float> features = module_docs(kDocs, kFeatures, 1);
-  const FeatureMatrix docs = matrix_of(features, kFeatures);
+  const std::vector<float> features = module_docs(kModuleDocs, kModuleFeatures, 1);
+  const FeatureMatrix docs = matrix_of(features, kModuleFeatures);
   for (const ModuleRequest& request : relu_requests()) {
     const NetworkShape shape = shape_of(request);
     const ModuleModel model(request);
@@ -93,19 +97,20 @@ TEST(ModuleModelTest, ReluIsTheClosedForm) {
 
     const std::vector<float> theta = random_theta(shape, 3);
     ExecutionContext context;
-    std::vector<float> expected(kDocs);
-    std::vector<float> magnitudes(kDocs);
-    std::vector<float> expected_factors(kDocs * shape.factors());
+    std::vector<float> expected(kModuleDocs);
+    std::vector<float> magnitudes(kModuleDocs);
+    std::vector<float> expected_factors(kModuleDocs * shape.factors());
     tangent_factors(context, shape, theta, docs, expected_factors, expected, magnitudes);
-    std::vector<float> scores(kDocs);
+    std::vector<float> scores(kModuleDocs);
     std::vector<float> factors(expected_factors.size());
     model.find_factors(context, theta, docs, factors, scores, {});
-    for (std::int64_t doc = 0; doc < kDocs; ++doc) {
+    for (std::int64_t doc = 0; doc < kModuleDocs; ++doc) {
       EXPECT_TRUE(std::abs(scores[doc] - expected[doc]) <= 1e-6 * std::max(1.0F, magnitudes[doc])) << doc;
     }
     // The closed form's are sums of 12 terms in float32, layer by layer.
     for (std::size_t k = 0; k < factors.size(); ++k)
-      ASSERT_TRUE(std::abs(factors[k] - expected_factors[k]) <= 2e-5 * (1.0F + std::abs(expected_factors[k])));
+      ASSERT_TRUE(std::abs(factors[k] - expected_factors[k]) <=
+                  2e-5 * (1.0F + std::abs(expected_factors[k])));
 
     const std::vector<double> of_module = widths(model.tangent_shape(), factors);
     const std::vector<double> of_network = widths(shape, expected_factors);
@@ -116,7 +121,7 @@ TEST(ModuleModelTest, ReluIsTheClosedForm) {
       EXPECT_TRUE(std::abs(of_module[k] - slow.data()[k]) <= 1e-9 * largest) << k;
     }
 
-    const std::vector<double> weights = random_doubles(kDocs, 4);
+    const std::vector<double> weights = random_doubles(kModuleDocs, 4);
     std::vector<double> sum(theta.size());
     std::vector<double> expected_sum(theta.size());
     model.add_gradient(context, theta, docs, weights, sum);
@@ -133,24 +138,25 @@ void expect_autograd(const ModuleRequest& request, std::string_view way) {
   const ModuleModel model(request);
   EXPECT_EQ(model.factors_by(), way);
   const std::vector<float> theta = moved_parameters(model, 11);
-  const std::vector<float> features = module_docs(kDocs, kFeatures, 12);
-  const FeatureMatrix docs = matrix_of(features, kFeatures);
+  const std::vector<float> features = module_docs(kModuleDocs, kModuleFeatures, 12);
+  const FeatureMatrix docs = matrix_of(features, kModuleFeatures);
   Module module(request);
-  const AutogradRows expected = autograd_rows(module, theta, features, kFeatures);
+  const AutogradRows expected = autograd_rows(module, theta, features, kModuleFeatures);
   ASSERT_EQ(expected.rows.cols(), model.parameters());
   const double size = expected.rows.cwiseAbs().maxCoeff();
 
   ExecutionContext context;
-  std::vector<float> scores(kDocs);
-  std::vector<float> magnitudes(kDocs);
-  std::vector<float> factors(kDocs * model.tangent_shape().factors());
+  std::vector<float> scores(kModuleDocs);
+  std::vector<float> magnitudes(kModuleDocs);
+  std::vector<float> factors(kModuleDocs * model.tangent_shape().factors());
   model.find_factors(context, theta, docs, factors, scores, magnitudes);
-  for (std::int64_t doc = 0; doc < kDocs; ++doc) {
+  for (std::int64_t doc = 0; doc < kModuleDocs; ++doc) {
     // One rounding to float32.
-    EXPECT_TRUE(std::abs(double{scores[doc]} - expected.scores(doc)) <= 6e-8 * std::abs(expected.scores(doc)));
+    EXPECT_TRUE(std::abs(double{scores[doc]} - expected.scores(doc)) <=
+                6e-8 * std::abs(expected.scores(doc)));
     EXPECT_EQ(magnitudes[doc], std::abs(scores[doc]));
   }
-  std::vector<float> again(kDocs);
+  std::vector<float> again(kModuleDocs);
   model.score(context, theta, docs, again);
   EXPECT_EQ(again, scores);
   const Eigen::MatrixXd rows = written_out(model, factors);
@@ -164,27 +170,27 @@ void expect_autograd(const ModuleRequest& request, std::string_view way) {
 
   // In float32: sums of up to p terms.
   const std::vector<double> v = random_doubles(model.parameters(), 13);
-  std::vector<double> products(kDocs);
+  std::vector<double> products(kModuleDocs);
   model.multiply_gradients(context, theta, docs, v, products);
   const Eigen::VectorXd direction = Eigen::Map<const Eigen::VectorXd>(v.data(), std::ssize(v));
   const Eigen::VectorXd expected_products = expected.rows * direction;
   const Eigen::VectorXd terms = expected.rows.cwiseAbs() * direction.cwiseAbs();
-  for (std::int64_t doc = 0; doc < kDocs; ++doc)
+  for (std::int64_t doc = 0; doc < kModuleDocs; ++doc)
     EXPECT_TRUE(std::abs(products[doc] - expected_products(doc)) <= 2e-6 * terms(doc)) << doc;
 
-  const std::vector<double> weights = random_doubles(kDocs, 14);
+  const std::vector<double> weights = random_doubles(kModuleDocs, 14);
   std::vector<double> sum(model.parameters(), 1.0);
   model.add_gradient_of_scores(
       context, theta, docs,
       [&](std::span<const float> found, std::span<double> wanted) {
-        for (std::int64_t doc = 0; doc < kDocs; ++doc)
+        for (std::int64_t doc = 0; doc < kModuleDocs; ++doc)
           EXPECT_TRUE(std::abs(double{found[doc]} - expected.scores(doc)) <=
                       1e-5 * (1.0 + std::abs(expected.scores(doc))));
         std::copy(weights.begin(), weights.end(), wanted.begin());
       },
       sum);
   const Eigen::VectorXd weighed =
-      expected.rows.transpose() * Eigen::Map<const Eigen::VectorXd>(weights.data(), kDocs);
+      expected.rows.transpose() * Eigen::Map<const Eigen::VectorXd>(weights.data(), kModuleDocs);
   const Eigen::VectorXd bound = expected.rows.cwiseAbs().colwise().sum().transpose();
   for (std::int64_t k = 0; k < model.parameters(); ++k)
     ASSERT_TRUE(std::abs(sum[k] - 1.0 - weighed(k)) <= 1e-5 * (size + bound(k))) << k;
@@ -213,33 +219,34 @@ TEST(ModuleModelTest, AttentionGivesADocumentTheSameScoreInAnyOrder) {
   const ModuleModel model(request_of("attention"));
   EXPECT_TRUE(model.reads_lists());
   const std::vector<float> theta = moved_parameters(model, 21);
-  const std::vector<float> features = module_docs(kDocs, kFeatures, 22);
+  const std::vector<float> features = module_docs(kModuleDocs, kModuleFeatures, 22);
   std::vector<float> turned(features.size());
-  for (std::int64_t doc = 0; doc < kDocs; ++doc)
-    std::copy_n(features.data() + doc * kFeatures, kFeatures, turned.data() + (kDocs - 1 - doc) * kFeatures);
+  for (std::int64_t doc = 0; doc < kModuleDocs; ++doc)
+    std::copy_n(features.data() + doc * kModuleFeatures, kModuleFeatures,
+                turned.data() + (kModuleDocs - 1 - doc) * kModuleFeatures);
   ExecutionContext context;
-  std::vector<float> scores(kDocs);
-  std::vector<float> of_turned(kDocs);
-  model.score(context, theta, matrix_of(features, kFeatures), scores);
-  model.score(context, theta, matrix_of(turned, kFeatures), of_turned);
+  std::vector<float> scores(kModuleDocs);
+  std::vector<float> of_turned(kModuleDocs);
+  model.score(context, theta, matrix_of(features, kModuleFeatures), scores);
+  model.score(context, theta, matrix_of(turned, kModuleFeatures), of_turned);
   std::reverse(of_turned.begin(), of_turned.end());
   // Sums in another order, in double, may round to the neighbouring float.
-  for (std::int64_t doc = 0; doc < kDocs; ++doc)
+  for (std::int64_t doc = 0; doc < kModuleDocs; ++doc)
     EXPECT_TRUE(std::abs(scores[doc] - of_turned[doc]) <= 1.3e-7F * std::abs(scores[doc])) << doc;
   // And another one without the others.
   std::vector<float> alone(1);
-  model.score(context, theta, {features.data(), 1, kFeatures}, alone);
+  model.score(context, theta, {features.data(), 1, kModuleFeatures}, alone);
   EXPECT_GT(std::abs(alone[0] - scores[0]), 1e-4F);
 }
 
 TEST(ModuleModelTest, GivesTheSameBitsOnAnyThreads) {
   constexpr std::int64_t kMany = 700;
-  const std::vector<float> features = module_docs(kMany, kFeatures, 31);
-  const FeatureMatrix docs = matrix_of(features, kFeatures);
+  const std::vector<float> features = module_docs(kMany, kModuleFeatures, 31);
+  const FeatureMatrix docs = matrix_of(features, kModuleFeatures);
   for (const std::string name : {"relu", "residual", "layernorm", "attention"}) {
     ModuleRequest request = request_of(name, 2);
     const ModuleModel model(request);
-    const FeatureMatrix some = model.reads_lists() ? FeatureMatrix{docs.values, 40, kFeatures} : docs;
+    const FeatureMatrix some = model.reads_lists() ? FeatureMatrix{docs.values, 40, kModuleFeatures} : docs;
     const auto results = [&](int threads, std::uint64_t seed) {
       const std::vector<float> theta = moved_parameters(model, seed);
       ExecutionContext context(threads);
@@ -298,10 +305,15 @@ TEST(ModuleModelTest, NamesItsTensorsAndItsArchitecture) {
   EXPECT_EQ(names, (std::vector<std::string>{"layers.0.weight", "layers.0.bias", "norms.0.weight",
                                              "norms.0.bias", "output.weight", "output.bias"}));
   EXPECT_EQ(values, theta);
-  EXPECT_EQ(tensors.tensors[0].shape, (std::vector<std::int64_t>{12, kFeatures}));
-  const std::vector<std::pair<std::string, std::string>> expected = {
-      {"architecture", "module"}, {"module", "layernorm"}, {"width", "12"},        {"depth", "2"},
-      {"activation", "tanh"},     {"biases", "true"},      {"output_scale", "1.5"}, {"fingerprint", model.fingerprint()}};
+  EXPECT_EQ(tensors.tensors[0].shape, (std::vector<std::int64_t>{12, kModuleFeatures}));
+  const std::vector<std::pair<std::string, std::string>> expected = {{"architecture", "module"},
+                                                                     {"module", "layernorm"},
+                                                                     {"width", "12"},
+                                                                     {"depth", "2"},
+                                                                     {"activation", "tanh"},
+                                                                     {"biases", "true"},
+                                                                     {"output_scale", "1.5"},
+                                                                     {"fingerprint", model.fingerprint()}};
   EXPECT_EQ(tensors.architecture, expected);
   EXPECT_EQ(model.fingerprint().size(), 32U);
   EXPECT_NE(model.fingerprint(), ModuleModel(request_of("layernorm", 3)).fingerprint());
@@ -314,7 +326,7 @@ TEST(ModuleModelTest, ScoresNoDocuments) {
     const ModuleModel model(request_of(name));
     const std::vector<float> theta = model.first_parameters(test_key(1));
     ExecutionContext context;
-    const FeatureMatrix none = {nullptr, 0, kFeatures};
+    const FeatureMatrix none = {nullptr, 0, kModuleFeatures};
     model.score(context, theta, none, {});
     model.find_factors(context, theta, none, {}, {}, {});
     model.multiply_gradients(context, theta, none, std::vector<double>(theta.size()), {});

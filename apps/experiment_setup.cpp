@@ -13,6 +13,7 @@
 #include "core/device/visible_gpus.h"
 #include "core/error.h"
 #include "core/io/atomic_file.h"
+#include "core/io/fingerprint.h"
 #include "core/metrics/metric_options.h"
 #include "core/ops/blas.h"
 #include "core/runtime/log.h"
@@ -21,6 +22,7 @@
 #include "models/linear/linear_model.h"
 #include "models/model_file.h"
 #include "models/neural/device_ranker.h"
+#include "models/neural/ranker_network.h"
 #include "models/ranker_factory.h"
 #include "models/ranknet_offline.h"
 #include "sim/users.h"
@@ -153,6 +155,10 @@ void add_deviations(const Schema& schema, const void* object, const void* defaul
 /// Marks GPU rankers: their results differ from the CPU's by rounding, and their checkpoints in format.
 std::string ranker_recipe(const RankerSettings& ranker, const DeviceChoice& device) {
   std::string recipe = settings_without(RankerSettings::schema(), &ranker, {"name"});
+  // A module of another content plays another trial.
+  if (const auto& file = ranker.network.module_file)
+    recipe +=
+        fmt::format("# module {} has the content {}\n", ranker.network.module, fingerprint_of(*file).hex());
   if (device.takes(ranker)) recipe += kComputedOnGpu;
   return recipe;
 }
@@ -185,8 +191,8 @@ std::int64_t matrix_bytes(const FeatureMatrix& docs) {
 /// Parallel trials share the available memory equally.
 ExperimentRanker::Make maker_on_cpu(const RankerSettings& ranker, std::int64_t cutoff, std::int64_t jobs,
                                     RankGroup* ranks) {
-  return [&ranker, cutoff, memory = available_memory() / jobs, ranks](const RankerData& data,
-                                                                      const TrialKeys& keys) {
+  return [ranker, cutoff, memory = available_memory() / jobs, ranks](const RankerData& data,
+                                                                     const TrialKeys& keys) {
     return make_ranker(ranker, data.train.features, keys, cutoff,
                        {.labels = data.labels, .memory = memory, .ranks = ranks});
   };
@@ -194,7 +200,7 @@ ExperimentRanker::Make maker_on_cpu(const RankerSettings& ranker, std::int64_t c
 
 ExperimentRanker::Make maker_on_gpus(const RankerSettings& ranker, std::int64_t cutoff,
                                      const GpuSlots& slots, std::int64_t folds, RankGroup* ranks) {
-  return [&ranker, cutoff, slots, folds, ranks](const RankerData& data, const TrialKeys& keys) {
+  return [ranker, cutoff, slots, folds, ranks](const RankerData& data, const TrialKeys& keys) {
     const std::int64_t documents = matrix_bytes(data.train) + matrix_bytes(data.eval_docs);
     const std::int64_t memory = slots.bytes_on(slots.tightest(documents, folds), documents, folds);
     const DeviceHome home{slots.gpu_of(data.slot).index,     data.train, data.most_docs, data.eval_docs,
@@ -223,7 +229,9 @@ ExperimentPlan make_plan(const Configuration& configuration, const ExperimentReq
   if (jobs > available_threads()) {
     for (const GpuDescription& gpu : device.gpus) sleep_while_waiting(gpu);
   }
-  for (const RankerSettings& ranker : configuration.rankers) {
+  for (const RankerSettings& given : configuration.rankers) {
+    RankerSettings ranker = given;
+    ranker.network = with_module_file(given.network);
     // Throws before anything is read or written.
     check_ranker(ranker, cutoff);
     const bool on_gpus = device.takes(ranker);

@@ -114,6 +114,7 @@ SavedTrial load_saved_trial(const fs::path& model_file, const LoadedModel& model
   RankerSettings settings;
   settings.name = origin.text("ranker");
   origin.assign(RankerSettings::schema(), &settings, "ranker_settings");
+  settings.network.module_file = model.settings.module_file;
   if (row_of(settings.kind).needs_labels) {
     throw InvalidArgument(fmt::format(
         "Ranker '{}' learns from grades and does not explore: remove --explore.", settings.name));

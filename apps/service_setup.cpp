@@ -12,11 +12,14 @@
 #include "core/error.h"
 #include "core/io/fingerprint.h"
 #include "core/io/mapped_memory.h"
+#include "core/online/model_bytes.h"
 #include "core/runtime/log.h"
 #include "core/settings/choice.h"
 #include "core/text/counted.h"
+#include "models/ensemble_model.h"
 #include "models/model_file.h"
 #include "models/network_shape.h"
+#include "models/neural/ranker_network.h"
 #include "models/ranker_factory.h"
 #include "serve/feedback_log.h"
 #include "serve/feedback_record.h"
@@ -79,6 +82,11 @@ FittedNormaliser normaliser_of(const ServiceRequest& request, const LoadedModel&
 void take_network(const LoadedModel& model, RankerSettings& ranker) {
   ranker.network.network = model.settings.network;
   if (model.is_linear()) return;
+  if (model.module) {
+    ranker.network.module = model.settings.module;
+    ranker.network.activation = model.settings.activation;
+    ranker.network.module_file = model.settings.module_file;
+  }
   ranker.network.width = model.settings.width;
   ranker.network.depth = model.settings.depth;
   ranker.network.parameterisation = model.settings.parameterisation;
@@ -110,14 +118,26 @@ void refuse_other_network(const ServiceRequest& request, const ServiceIdentity& 
                   difference));
 }
 
-std::vector<std::vector<float>> first_thetas(const ResolvedService& service) {
-  if (service.identity.model.empty()) return {};
+/// The model that the service started from; nothing without one.
+std::optional<LoadedModel> start_model(const ResolvedService& service) {
+  if (service.identity.model.empty()) return std::nullopt;
   const std::string bytes = service.is_new ? service.model : read_own_file(service.model_file).value_or("");
   if (fingerprint_of(bytes).hex() != service.identity.model) {
     throw IoError(fmt::format("{}: This is not the model that the service started from.",
                               service.model_file.string()));
   }
-  return parse_model(bytes, service.model_file.string()).members;
+  return parse_model(bytes, service.model_file.string());
+}
+
+/// A TorchScript file as a model to start from, so that the state folder needs no other file. The ranker
+/// would start at the file's parameters anyway.
+std::string model_of_file(const RankerSettings& ranker, const FittedNormaliser& normaliser) {
+  const auto module = make_tangent_model(with_module_file(ranker.network), normaliser.inputs());
+  const std::vector<float> theta = module->first_parameters(PhiloxKey{});
+  const ModelMetadata about = {{"normalisation", normaliser_text(normaliser)}};
+  if (!row_of(ranker.kind).is_ensemble()) return model_bytes(module->tensors(theta), about);
+  const std::vector<std::vector<float>> members(ranker.posterior.members, theta);
+  return model_bytes(ensemble_tensors(*module, members), about);
 }
 
 ResolvedService new_service(const ServiceRequest& request) {
@@ -143,6 +163,11 @@ ResolvedService new_service(const ServiceRequest& request) {
     normaliser = normaliser_of(request, *model);
   } else {
     normaliser = unfitted_normaliser(request.normalise, request.features);
+    if (has_module_file(identity.ranker.network)) {
+      described.model_file = identity.ranker.network.module;
+      described.model = model_of_file(identity.ranker, normaliser);
+      identity.model = fingerprint_of(described.model).hex();
+    }
   }
   if (request.features > 0 && request.features != normaliser.features) {
     throw InvalidArgument(
@@ -281,11 +306,16 @@ std::unique_ptr<OnlineRanker> make_service_ranker(const ResolvedService& service
         identity.ranker.name));
   }
   const FittedNormaliser normaliser = parse_normaliser(identity.normalisation, "service");
-  const auto thetas = first_thetas(service);
+  RankerSettings settings = identity.ranker;
+  std::vector<std::vector<float>> thetas;
+  if (auto start = start_model(service)) {
+    settings.network.module_file = start->settings.module_file;
+    thetas = std::move(start->members);
+  }
   const auto keys = TrialKeys::of(static_cast<std::uint64_t>(identity.seed), 1, "service");
   auto ranker =
-      make_ranker(identity.ranker, normaliser.inputs(), keys, identity.cutoff, {nullptr, memory, thetas});
-  check_ranker(identity.ranker, identity.cutoff);
+      make_ranker(settings, normaliser.inputs(), keys, identity.cutoff, {nullptr, memory, thetas});
+  check_ranker(settings, identity.cutoff);
   Learner::require_lists_ahead_of_rounds(*ranker);
   return ranker;
 }

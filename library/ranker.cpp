@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/feedback/doc_number.h"
 #include "core/io/atomic_file.h"
+#include "core/io/fingerprint.h"
 #include "core/io/state_archive.h"
 #include "core/online/model_bytes.h"
 #include "core/online/online_ranker.h"
@@ -18,6 +19,7 @@
 #include "core/runtime/stage_clock.h"
 #include "core/settings/choice.h"
 #include "core/version.h"
+#include "models/neural/ranker_network.h"
 #include "models/ranker_factory.h"
 #include "models/ranker_settings.h"
 
@@ -85,6 +87,7 @@ struct Ranker::State {
         settings(settings_of(options)),
         normaliser(normaliser_of(options)),
         execution(options.threads) {
+    settings.network = with_module_file(settings.network);
     check_ranker(settings, options.cutoff);
     ranker = make_ranker(settings, options.features, TrialKeys{.seed = options.seed}, options.cutoff);
     learns_from_latest_list_only = ranker->freeze() == nullptr;
@@ -128,6 +131,8 @@ struct Ranker::State {
     for (const auto& [key, text] : options.settings) settings_text += fmt::format("{}={}\n", key, text);
     state.put_text("library.settings", settings_text);
     state.put_text("library.resolved", print_settings(RankerSettings::schema(), &settings));
+    if (settings.network.module_file)
+      state.put_text("library.module", fingerprint_of(*settings.network.module_file).hex());
     state.put("library.round", round);
     ranker->save(state);
   }
@@ -263,6 +268,12 @@ Ranker Ranker::load(const std::filesystem::path& file, int threads) {
       print_settings(RankerSettings::schema(), &loaded.state_->settings)) {
     state.fail(
         "This version of olrank has other defaults than the one that saved the ranker: use that one.");
+  }
+  if (const auto& module = loaded.state_->settings.network.module_file) {
+    if (state.get_text("library.module") != fingerprint_of(*module).hex()) {
+      state.fail(fmt::format("The module '{}' is not the one that the saved ranker uses: restore the file.",
+                             loaded.state_->settings.network.module));
+    }
   }
   loaded.state_->round = state.get_one<std::uint32_t>("library.round");
   loaded.state_->ranker->load(state);

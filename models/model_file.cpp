@@ -15,7 +15,9 @@
 #include "core/io/json.h"
 #include "core/io/safetensors_reader.h"
 #include "core/runtime/execution_context.h"
+#include "core/text/base64.h"
 #include "models/linear/linear_model.h"
+#include "models/modules/module_model.h"
 #include "models/network_shape.h"
 #include "models/neural/ranker_network.h"
 
@@ -42,8 +44,10 @@ class Model {
     } else if (architecture == "relu") {
       model.settings = network_settings();
       model.shape = shape_of(model.settings, columns_of(prefix(0) + "layers.0.weight"));
+    } else if (architecture == "module") {
+      read_module(model, count);
     } else {
-      fail("Its architecture is '{}'; olrank knows 'linear' and 'relu'.", architecture);
+      fail("Its architecture is '{}'; olrank knows 'linear', 'relu' and 'module'.", architecture);
     }
     for (std::int64_t member = 0; member < count; ++member)
       model.members.push_back(theta_of(model, prefix(member)));
@@ -92,6 +96,63 @@ class Model {
     if (!known) fail("Its parameterisation '{}' is unknown.", parameterisation);
     settings.parameterisation = *known;
     return settings;
+  }
+  /// The settings of a registered module, or the file of another one.
+  NetworkSettings module_settings() const {
+    NetworkSettings settings;
+    settings.network = NetworkForm::kModule;
+    settings.module = text("module");
+    if (is_module_file(settings.module)) {
+      auto file = bytes_of_base64(text(kTorchScriptKey));
+      if (!file) fail("Its {} is damaged: it is not in base64.", kTorchScriptKey);
+      settings.module_file = std::make_shared<const std::string>(std::move(*file));
+      return settings;
+    }
+    settings.width = number("width", 1, 65536);
+    settings.depth = number("depth", 2, 16);
+    const auto activation = value_named<Activation>(text("activation"));
+    if (!activation) fail("Its activation '{}' is unknown.", text("activation"));
+    settings.activation = *activation;
+    const std::string& biases = text("biases");
+    if (biases != "true" && biases != "false") fail("Its biases is '{}', not true or false.", biases);
+    settings.parameterisation = biases == "true" ? Parameterisation::kStandard : Parameterisation::kNtk;
+    return settings;
+  }
+  /// A built-in module of that size would not have so few parameters, and making it may take all memory.
+  void require_size(const NetworkSettings& settings, std::int64_t inputs, std::int64_t members) const {
+    if (!is_built_in_module(settings.module)) return;
+    std::int64_t numbers = 0;
+    for (const auto& tensor : contents_.tensors) numbers += std::ssize(tensor.values);
+    const bool squares =
+        settings.depth > 2 || settings.module == "residual" || settings.module == "attention";
+    const std::int64_t needed = settings.width * std::max(inputs, squares ? settings.width : 1);
+    if (numbers / members < needed) {
+      fail("Its tensors have {} numbers, but module '{}' of {} inputs and width {} has more.", numbers,
+           settings.module, inputs, settings.width);
+    }
+  }
+  void read_module(LoadedModel& model, std::int64_t members) {
+    constexpr std::int64_t kMostInputs = 10'000'000;
+    const std::int64_t inputs = number("inputs", 1, kMostInputs);
+    model.settings = module_settings();
+    require_size(model.settings, inputs, members);
+    std::unique_ptr<ModuleModel> module;
+    try {
+      module = make_module_model(model.settings, inputs);
+    } catch (const InvalidArgument& complaint) {
+      fail("{}", complaint.what());
+    }
+    module_tensors_ = module->tensors(std::vector<float>(module->parameters()));
+    for (const auto& [key, here] : module_tensors_.architecture) {
+      if (key != "fingerprint" && key != "output_scale") continue;
+      if (text(key) == here) continue;
+      fail(
+          "Its {} is '{}', but module '{}' has '{}' here: use the program that knows the module as it was.",
+          key, text(key), model.settings.module, here);
+    }
+    model.module = std::move(module);
+    const bool relu = model.settings.module == "relu";
+    model.shape = relu ? shape_of(model.settings, inputs) : linear_shape(inputs);
   }
   NetworkShape shape_of(const NetworkSettings& settings, std::int64_t inputs) const {
     try {
@@ -168,6 +229,10 @@ class Model {
       take(prefix + "linear.weight", {1, model.shape.inputs}, theta);
       return theta;
     }
+    if (model.module) {
+      for (const auto& tensor : module_tensors_.tensors) take(prefix + tensor.name, tensor.shape, theta);
+      return theta;
+    }
     for (std::int64_t index = 0; index < model.shape.depth; ++index) {
       const NetworkLayer layer = model.shape.layer(index);
       take(fmt::format("{}layers.{}.weight", prefix, index), {layer.rows, layer.columns}, theta);
@@ -179,6 +244,7 @@ class Model {
   const SafetensorsContents& contents_;
   const std::string& origin_;
   std::set<std::string> used_;
+  ModelTensors module_tensors_;  // what a module's file has to hold
 };
 
 std::string described(const NetworkShape& shape) {
@@ -205,8 +271,9 @@ std::vector<ModelTensors::Tensor> tensors_of(const LoadedModel& model) {
                                     [](const auto& entry) { return entry.first == "members"; });
   for (std::size_t member = 0; member < model.members.size(); ++member) {
     const std::vector<float>& theta = model.members[member];
-    ModelTensors of_member = model.is_linear() ? LinearModel(model.shape.inputs).tensors(theta)
-                                               : network_tensors(model.settings, model.shape, theta);
+    ModelTensors of_member = model.module        ? model.module->tensors(theta)
+                             : model.is_linear() ? LinearModel(model.shape.inputs).tensors(theta)
+                                                 : network_tensors(model.settings, model.shape, theta);
     for (ModelTensors::Tensor& tensor : of_member.tensors) {
       if (ensemble) tensor.name = fmt::format("members.{}.{}", member, tensor.name);
       tensors.push_back(std::move(tensor));

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,16 +15,21 @@
 
 namespace olrank {
 
+class ModuleModel;
+
 /// A model as its file describes it.
 struct LoadedModel {
-  NetworkSettings settings;  // of a linear model, only `network` counts
-  NetworkShape shape;
-  std::vector<std::vector<float>> members;  // θ of each member of an ensemble; one θ otherwise
-  FittedNormaliser normaliser;              // from raw features to the network's inputs
-  std::vector<std::string> feature_names;   // of the raw features; empty where the file has none
-  ModelMetadata metadata;                   // of the whole file, normalisation included
+  NetworkSettings settings;                   // of a linear model, only `network` counts
+  NetworkShape shape;                         // of a module other than relu, only `inputs` counts
+  std::shared_ptr<const ModuleModel> module;  // null for linear models and built-in networks
+  std::vector<std::vector<float>> members;    // θ of each member of an ensemble; one θ otherwise
+  FittedNormaliser normaliser;                // from raw features to the network's inputs
+  std::vector<std::string> feature_names;     // of the raw features; empty where the file has none
+  ModelMetadata metadata;                     // of the whole file, normalisation included
 
   bool is_linear() const { return settings.network == NetworkForm::kLinear; }
+  /// Whether `shape` is all that is needed to compute scores.
+  bool has_closed_form() const { return !module || settings.module == "relu"; }
 };
 
 /// Reads a model.safetensors of a trial. Throws DataError for a damaged file and for an unknown

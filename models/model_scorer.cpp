@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/ops/precise_scores.h"
 #include "core/text/byte_size.h"
+#include "models/modules/module_model.h"
 
 namespace olrank {
 namespace {
@@ -35,14 +36,27 @@ void ModelScorer::score(Scratch& scratch, FeatureMatrix raw, std::span<const std
         matrix.data() + first * inputs);
   }
   const FeatureMatrix docs{matrix.data(), raw.docs, inputs};
-  precise_scores(scratch, model_.shape, members_.front(), docs, scores);
+  score_by_member(scratch, 0, docs, offsets, scores);
   if (members_.size() == 1) return;
   const auto of_member = scratch.take<double>(scores.size());
   for (std::size_t member = 1; member < members_.size(); ++member) {
-    precise_scores(scratch, model_.shape, members_[member], docs, of_member);
+    score_by_member(scratch, member, docs, offsets, of_member);
     for (std::size_t doc = 0; doc < scores.size(); ++doc) scores[doc] += of_member[doc];
   }
   for (double& score : scores) score /= static_cast<double>(members_.size());
+}
+
+void ModelScorer::score_by_member(Scratch& scratch, std::size_t member, FeatureMatrix docs,
+                                  std::span<const std::int64_t> offsets, std::span<double> scores) const {
+  if (!model_.module) return precise_scores(scratch, model_.shape, members_[member], docs, scores);
+  const std::vector<float>& theta = model_.members[member];
+  if (!model_.module->reads_lists()) return model_.module->score_precisely(theta, docs, scores);
+  for (std::size_t query = 0; query + 1 < offsets.size(); ++query) {
+    const std::int64_t first = offsets[query] - offsets.front();
+    const std::int64_t count = offsets[query + 1] - offsets[query];
+    model_.module->score_precisely(theta, {docs.values + first * docs.features, count, docs.features},
+                                   scores.subspan(first, count));
+  }
 }
 
 Dataset fitted_to_model(const Dataset& data, const LoadedModel& model, const std::string& source,

@@ -24,6 +24,9 @@ class ModelScorer {
              std::span<double> scores) const;
 
  private:
+  void score_by_member(Scratch& scratch, std::size_t member, FeatureMatrix docs,
+                       std::span<const std::int64_t> offsets, std::span<double> scores) const;
+
   LoadedModel model_;
   std::vector<std::vector<double>> members_;  // θ in double
 };

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -30,6 +31,8 @@ struct NetworkSettings {
   Parameterisation parameterisation = Parameterisation::kNtk;
   WidthScaling scaling = WidthScaling::kWidth;
   FirstDraw initialisation = FirstDraw::kUsual;
+  /// What the file `module` holds, where it comes with a model; else it is read. No setting.
+  std::shared_ptr<const std::string> module_file = nullptr;
 
   static const Schema& schema();
 };

@@ -5,11 +5,16 @@
 #include "core/data/normaliser_text.h"
 #include "core/error.h"
 #include "core/io/safetensors.h"
+#include "core/text/base64.h"
+#include "models/modules/module_model.h"
 
 namespace olrank {
 
 ModelMetadata complete_metadata(const LoadedModel& model) {
-  ModelMetadata metadata = model.metadata;
+  ModelMetadata metadata;
+  for (const auto& entry : model.metadata) {
+    if (entry.first != kTorchScriptKey) metadata.push_back(entry);
+  }
   const auto add_missing = [&](const std::string& key, const std::string& text) {
     const bool there = std::any_of(metadata.begin(), metadata.end(),
                                    [&](const auto& entry) { return entry.first == key; });
@@ -25,7 +30,10 @@ std::string safetensors_of(const LoadedModel& model) {
   std::vector<NamedTensor> views;
   views.reserve(tensors.size());
   for (const auto& tensor : tensors) views.push_back({tensor.name, tensor.shape, tensor.values});
-  return safetensors_bytes(views, complete_metadata(model));
+  ModelMetadata metadata = complete_metadata(model);
+  if (model.settings.module_file)
+    metadata.emplace_back(kTorchScriptKey, base64_of(*model.settings.module_file));
+  return safetensors_bytes(views, metadata);
 }
 
 std::string exported(const LoadedModel& model, ExportFormat format, const std::string& name) {

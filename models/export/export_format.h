@@ -28,7 +28,8 @@ struct EnumNames<ExportFormat> {
 /// torch_script_of() in models/modules, and refused here with InvalidArgument.
 std::string exported(const LoadedModel& model, ExportFormat format, const std::string& name);
 
-/// The metadata of the model's file, with the normalisation and feature names added if missing.
+/// The metadata of the model's file, with the normalisation and feature names added if missing, but without
+/// a TorchScript file, which model files alone carry.
 ModelMetadata complete_metadata(const LoadedModel& model);
 
 // One function per format, in a file of its own:

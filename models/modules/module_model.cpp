@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/io/fingerprint.h"
 #include "core/ops/gradient_products.h"
+#include "core/text/base64.h"
 #include "models/libtorch_runtime.h"
 #include "models/modules/module_checks.h"
 #include "models/modules/module_factors.h"
@@ -82,6 +83,10 @@ void copy_scores(const torch::Tensor& scores, std::span<float> out) {
 
 }  // namespace
 
+std::shared_ptr<const std::string> load_module_file(const std::string& path) {
+  return ModuleSource({.module = path}).file();
+}
+
 struct ModuleModel::State {
   explicit State(const ModuleRequest& asked)
       : request(asked), source(asked), precise(source, torch::kDouble), fast(source, torch::kFloat) {}
@@ -108,6 +113,7 @@ struct ModuleModel::State {
   ModuleSource source;
   ModuleFindings found;
   std::string fingerprint;
+  std::string file_text;  // the TorchScript file in base64
   mutable InstancePool precise;
   mutable InstancePool fast;
 };
@@ -144,6 +150,7 @@ ModuleModel::ModuleModel(const ModuleRequest& request) : state_(std::make_unique
   }
   digest.add(state_->source.code());
   state_->fingerprint = digest.value().hex();
+  if (state_->source.file()) state_->file_text = base64_of(*state_->source.file());
 }
 
 ModuleModel::~ModuleModel() = default;
@@ -195,11 +202,28 @@ void ModuleModel::score(ExecutionContext& context, std::span<const float> theta,
   });
 }
 
+void ModuleModel::score_precisely(std::span<const float> theta, FeatureMatrix docs,
+                                  std::span<double> scores) const {
+  const std::int64_t block = state_->block(docs);
+  const torch::NoGradGuard no_gradient;
+  for (std::int64_t begin = 0; begin < docs.docs; begin += block) {
+    Borrowed instance(state_->precise, theta);
+    const FeatureMatrix part = {docs.values + begin * docs.features, std::min(block, docs.docs - begin),
+                                docs.features};
+    const torch::Tensor values = state_->forward(*instance, part).contiguous();
+    std::copy_n(values.data_ptr<double>(), part.docs, scores.subspan(begin).data());
+  }
+}
+
 ModelTensors ModuleModel::tensors(std::span<const float> theta) const {
   const ModuleRequest& request = state_->request;
   ModelTensors model;
-  model.architecture = {{"architecture", "module"}, {"module", request.module}};
-  if (!is_module_file(request.module)) {
+  model.architecture = {{"architecture", "module"},
+                        {"module", request.module},
+                        {"inputs", fmt::format("{}", request.features)}};
+  if (state_->source.file()) {
+    model.architecture.emplace_back(kTorchScriptKey, state_->file_text);
+  } else {
     model.architecture.insert(model.architecture.end(),
                               {{"width", fmt::format("{}", request.width)},
                                {"depth", fmt::format("{}", request.depth)},
@@ -207,6 +231,7 @@ ModelTensors ModuleModel::tensors(std::span<const float> theta) const {
                                {"biases", request.biases ? "true" : "false"},
                                {"output_scale", fmt::format("{}", request.output_scale)}});
   }
+  model.architecture.emplace_back("factors_by", factors_by());
   model.architecture.emplace_back("fingerprint", state_->fingerprint);
   const float* values = theta.data();
   for (const ModuleFindings::Parameter& parameter : state_->found.parameters) {

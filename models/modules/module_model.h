@@ -12,6 +12,13 @@
 
 namespace olrank {
 
+/// Where the metadata of model files has a TorchScript file, in base64.
+inline constexpr std::string_view kTorchScriptKey = "torchscript";
+
+/// What a TorchScript file holds. Throws InvalidArgument for one that LibTorch cannot read or whose forward
+/// does not take documents.
+std::shared_ptr<const std::string> load_module_file(const std::string& path);
+
 /// A LibTorch module as a scoring function. θ holds its parameters one after the other, in the order in
 /// which they were registered. Scores and factors are computed in double and rounded once; what trains, the
 /// other products, in float32. Every function may run on several threads at once: each call uses a copy of
@@ -37,6 +44,9 @@ class ModuleModel : public TangentModel {
   void score(ExecutionContext& context, std::span<const float> theta, FeatureMatrix docs,
              std::span<float> scores) const override;
   ModelTensors tensors(std::span<const float> theta) const override;
+
+  /// score() without its last rounding, on the calling thread.
+  void score_precisely(std::span<const float> theta, FeatureMatrix docs, std::span<double> scores) const;
 
   const TangentShape& tangent_shape() const override;
   /// What the module is made with, from LibTorch's generator seeded by the key; `relu` draws as the closed

@@ -9,8 +9,11 @@
 #include <filesystem>
 #include <map>
 #include <mutex>
+#include <sstream>
 
 #include "core/error.h"
+#include "core/io/atomic_file.h"
+#include "core/text/byte_size.h"
 #include "core/text/nearest.h"
 #include "models/modules/attention_ranker.h"
 #include "models/modules/layer_norm_ranker.h"
@@ -38,13 +41,19 @@ ModuleFactory factory_of() {
   return [](const ModuleRequest& request) { return ScoringModule(std::make_shared<Module>(request)); };
 }
 
+using Factories = std::map<std::string, ModuleFactory, std::less<>>;
+
+const Factories& built_in_modules() {
+  static const Factories made = {{"attention", factory_of<AttentionRanker>()},
+                                 {"layernorm", factory_of<LayerNormRanker>()},
+                                 {"relu", relu_module},
+                                 {"residual", factory_of<ResidualRanker>()}};
+  return made;
+}
+
 struct Registry {
   std::mutex mutex;
-  std::map<std::string, ModuleFactory, std::less<>> factories = {
-      {"attention", factory_of<AttentionRanker>()},
-      {"layernorm", factory_of<LayerNormRanker>()},
-      {"relu", relu_module},
-      {"residual", factory_of<ResidualRanker>()}};
+  Factories factories = built_in_modules();
 };
 
 Registry& registry() {
@@ -73,7 +82,10 @@ class SeededDraws {
   at::Tensor before_;
 };
 
-torch::jit::Module read_file(const std::string& path) {
+/// Model files carry the file, in a header of at most 100 MB, where it takes a third more.
+constexpr std::int64_t kMostModuleBytes = 64'000'000;
+
+std::shared_ptr<const std::string> read_module_file(const std::string& path) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error)) {
     throw InvalidArgument(
@@ -81,8 +93,18 @@ torch::jit::Module read_file(const std::string& path) {
                     "or one of {}.",
                     path, joined(module_names(), " or ")));
   }
+  if (const auto bytes = std::filesystem::file_size(path); bytes > kMostModuleBytes) {
+    throw InvalidArgument(fmt::format(
+        "module: '{}' has {}, and a model file has room for {}: save a smaller module.", path,
+        readable_bytes(static_cast<double>(bytes)), readable_bytes(static_cast<double>(kMostModuleBytes))));
+  }
+  return std::make_shared<const std::string>(read_file(path));
+}
+
+torch::jit::Module parse_module(const std::string& bytes, const std::string& path) {
   try {
-    return torch::jit::load(path, torch::kCPU);
+    std::istringstream stream(bytes);
+    return torch::jit::load(stream, torch::kCPU);
   } catch (const std::exception&) {
     throw InvalidArgument(
         fmt::format("module: '{}' is not a TorchScript file that LibTorch can read: write it with "
@@ -146,6 +168,10 @@ bool is_module_file(std::string_view module) {
   return module.ends_with(".pt");
 }
 
+bool is_built_in_module(std::string_view module) {
+  return built_in_modules().contains(module);
+}
+
 std::vector<std::string> module_names() {
   Registry& known = registry();
   const std::lock_guard<std::mutex> lock(known.mutex);
@@ -185,7 +211,8 @@ void register_factory(const std::string& name, ModuleFactory factory) {
 
 ModuleSource::ModuleSource(const ModuleRequest& request) {
   if (is_module_file(request.module)) {
-    torch::jit::Module file = read_file(request.module);
+    file_ = request.file ? request.file : read_module_file(request.module);
+    torch::jit::Module file = parse_module(*file_, request.module);
     check_signature(file, request.module);
     file.eval();
     code_ = code_of(file);

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -33,10 +34,15 @@ struct ModuleRequest {
   bool biases = true;         // of linear layers
   double output_scale = 1.0;  // factor of the scores; √m in the ntk parameterisation
   Initialisation initialisation = Initialisation::kUniform;  // of relu; other modules draw as LibTorch does
+  /// What a TorchScript file holds, where it is at hand; else it is read.
+  std::shared_ptr<const std::string> file = nullptr;
 };
 
 /// Whether the name of a module is that of a TorchScript file: it ends in .pt.
 bool is_module_file(std::string_view module);
+
+/// Whether a module comes with the program: relu, residual, layernorm or attention.
+bool is_built_in_module(std::string_view module);
 
 /// The registered names, in alphabetical order.
 std::vector<std::string> module_names();

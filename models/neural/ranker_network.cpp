@@ -58,8 +58,18 @@ ModelTensors network_tensors(const NetworkSettings& settings, const NetworkShape
   return model;
 }
 
-std::unique_ptr<TangentModel> make_tangent_model(const NetworkSettings& settings, std::int64_t features) {
-  if (settings.network != NetworkForm::kModule) return std::make_unique<NetworkModel>(settings, features);
+bool has_module_file(const NetworkSettings& settings) {
+  return settings.network == NetworkForm::kModule && is_module_file(settings.module);
+}
+
+NetworkSettings with_module_file(const NetworkSettings& settings) {
+  NetworkSettings held = settings;
+  if (has_module_file(settings) && !settings.module_file)
+    held.module_file = load_module_file(settings.module);
+  return held;
+}
+
+std::unique_ptr<ModuleModel> make_module_model(const NetworkSettings& settings, std::int64_t features) {
   const bool is_ntk = settings.parameterisation == Parameterisation::kNtk;
   ModuleRequest request;
   request.module = settings.module;
@@ -70,7 +80,13 @@ std::unique_ptr<TangentModel> make_tangent_model(const NetworkSettings& settings
   request.biases = !is_ntk;
   request.output_scale = is_ntk ? std::sqrt(static_cast<double>(settings.width)) : 1.0;
   request.initialisation = initialisation_of(settings);
-  auto model = std::make_unique<ModuleModel>(request);
+  request.file = settings.module_file;
+  return std::make_unique<ModuleModel>(request);
+}
+
+std::unique_ptr<TangentModel> make_tangent_model(const NetworkSettings& settings, std::int64_t features) {
+  if (settings.network != NetworkForm::kModule) return std::make_unique<NetworkModel>(settings, features);
+  auto model = make_module_model(settings, features);
   if (model->reads_lists()) {
     throw InvalidArgument(fmt::format(
         "Module '{}' scores a document by the other documents of its list, which no ranker can train yet: "

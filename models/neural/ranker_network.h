@@ -13,6 +13,8 @@
 
 namespace olrank {
 
+class ModuleModel;
+
 /// θ₀, drawn by initialisation_of(); `key` is of Purpose::kInitialisation.
 std::vector<float> first_parameters(const NetworkSettings& settings, const NetworkShape& shape,
                                     PhiloxKey key);
@@ -26,6 +28,12 @@ double prior_weight(const NetworkSettings& settings, double lambda);
 ModelTensors network_tensors(const NetworkSettings& settings, const NetworkShape& shape,
                              std::span<const float> theta);
 
+/// Whether the settings name a TorchScript file.
+bool has_module_file(const NetworkSettings& settings);
+/// Settings that hold the file which they name, so that all their networks are of the same one.
+NetworkSettings with_module_file(const NetworkSettings& settings);
+/// The module that the settings name.
+std::unique_ptr<ModuleModel> make_module_model(const NetworkSettings& settings, std::int64_t features);
 /// The network of these settings; a LibTorch module where they name one.
 std::unique_ptr<TangentModel> make_tangent_model(const NetworkSettings& settings, std::int64_t features);
 

@@ -45,6 +45,14 @@ struct EnumNames<NetworkForm> {
 };
 
 template <>
+struct EnumNames<Activation> {
+  static constexpr std::array values = {std::pair{Activation::kRelu, std::string_view("relu")},
+                                        std::pair{Activation::kGelu, std::string_view("gelu")},
+                                        std::pair{Activation::kSilu, std::string_view("silu")},
+                                        std::pair{Activation::kTanh, std::string_view("tanh")}};
+};
+
+template <>
 struct EnumNames<Parameterisation> {
   static constexpr std::array values = {
       std::pair{Parameterisation::kNtk, std::string_view("ntk")},

@@ -10,7 +10,7 @@
 
 #include "core/error.h"
 #include "models/modules/module_factors.h"
-#include "models/modules/module_registry.h"
+#include "models/modules/module_source.h"
 
 namespace olrank {
 

@@ -16,6 +16,7 @@
 #include "models/modules/module_checks.h"
 #include "models/modules/module_factors.h"
 #include "models/modules/module_instance.h"
+#include "models/network_settings.h"
 
 namespace olrank {
 namespace {
@@ -244,9 +245,9 @@ ModelTensors ModuleModel::tensors(std::span<const float> theta) const {
 }
 
 std::vector<float> ModuleModel::first_parameters(PhiloxKey key) const {
-  const std::uint64_t seed = std::uint64_t{key.word[1]} << 32U | key.word[0];
+  const std::uint64_t seed = seed_of_key(key);
   const ScoringModule module = state_->source.make(seed);
-  return module.first_parameters ? module.first_parameters(key) : flat_parameters(module);
+  return module.first_parameters ? module.first_parameters(seed) : flat_parameters(module);
 }
 
 void ModuleModel::score_with_magnitudes(ExecutionContext& context, std::span<const float> theta,

@@ -17,6 +17,7 @@
 #include "core/text/nearest.h"
 #include "models/modules/attention_ranker.h"
 #include "models/modules/layer_norm_ranker.h"
+#include "models/modules/module_source.h"
 #include "models/modules/relu_ranker.h"
 #include "models/modules/residual_ranker.h"
 
@@ -28,9 +29,10 @@ ScoringModule relu_module(const ModuleRequest& request) {
   const NetworkShape shape = {request.features, request.width, request.depth, request.biases,
                               request.output_scale};
   ScoringModule module(std::make_shared<ReluRanker>(shape));
-  module.first_parameters = [shape, initialisation = request.initialisation](PhiloxKey key) {
+  module.first_parameters = [shape, symmetric = request.symmetric](std::uint64_t seed) {
     std::vector<float> theta(shape.parameters());
-    initialise(shape, initialisation, key, theta);
+    initialise(shape, symmetric ? Initialisation::kSymmetric : Initialisation::kUniform, key_of_seed(seed),
+               theta);
     return theta;
   };
   return module;

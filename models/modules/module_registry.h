@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "core/math/philox.h"
 #include "models/modules/module_request.h"
 
 namespace olrank {
@@ -34,7 +33,7 @@ struct ScoringModule {
   std::vector<Parameter> parameters;   // in the order of θ
   std::vector<torch::Tensor> buffers;  // what is not learned
   /// Draws θ₀; where there is none, θ₀ is what the module is made with.
-  std::function<std::vector<float>(PhiloxKey key)> first_parameters;
+  std::function<std::vector<float>(std::uint64_t seed)> first_parameters;
 };
 
 using ModuleFactory = std::function<ScoringModule(const ModuleRequest& request)>;
@@ -50,25 +49,6 @@ bool register_module(const std::string& name, Factory factory) {
                    [factory](const ModuleRequest& request) { return ScoringModule(factory(request)); });
   return true;
 }
-
-/// Where modules of a request come from: a registered factory, or a TorchScript file that is read once.
-class ModuleSource {
- public:
-  /// Throws InvalidArgument, with the names, for an unknown one, and for a file that is no module.
-  explicit ModuleSource(const ModuleRequest& request);
-
-  /// A module with parameters of its own. What it draws from LibTorch's generator follows from the seed.
-  ScoringModule make(std::uint64_t seed) const;
-  /// The code of a module from a file; empty for others.
-  const std::string& code() const { return code_; }
-  /// What the file holds; null for others.
-  const std::shared_ptr<const std::string>& file() const { return file_; }
-
- private:
-  std::function<ScoringModule()> make_;
-  std::string code_;
-  std::shared_ptr<const std::string> file_;
-};
 
 template <class Module>
 ScoringModule::ScoringModule(std::shared_ptr<Module> module) {

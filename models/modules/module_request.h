@@ -1,28 +1,15 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
-
-#include "core/ops/relu_network.h"
-#include "core/settings/enum_names.h"
 
 namespace olrank {
 
 /// φ of a hidden layer.
 enum class Activation { kRelu, kGelu, kSilu, kTanh };
-
-template <>
-struct EnumNames<Activation> {
-  static constexpr std::array values = {std::pair{Activation::kRelu, std::string_view("relu")},
-                                        std::pair{Activation::kGelu, std::string_view("gelu")},
-                                        std::pair{Activation::kSilu, std::string_view("silu")},
-                                        std::pair{Activation::kTanh, std::string_view("tanh")}};
-};
 
 /// What a module is made of. A module reads what it has a use for; a TorchScript file brings all of it.
 struct ModuleRequest {
@@ -33,7 +20,7 @@ struct ModuleRequest {
   Activation activation = Activation::kRelu;
   bool biases = true;         // of linear layers
   double output_scale = 1.0;  // factor of the scores; √m in the ntk parameterisation
-  Initialisation initialisation = Initialisation::kUniform;  // of relu; other modules draw as LibTorch does
+  bool symmetric = false;  // relu starts with two halves that cancel; other modules draw as LibTorch does
   /// What a TorchScript file holds, where it is at hand; else it is read.
   std::shared_ptr<const std::string> file = nullptr;
 };

@@ -79,7 +79,7 @@ std::unique_ptr<ModuleModel> make_module_model(const NetworkSettings& settings, 
   request.activation = settings.activation;
   request.biases = !is_ntk;
   request.output_scale = is_ntk ? std::sqrt(static_cast<double>(settings.width)) : 1.0;
-  request.initialisation = initialisation_of(settings);
+  request.symmetric = initialisation_of(settings) == Initialisation::kSymmetric;
   request.file = settings.module_file;
   return std::make_unique<ModuleModel>(request);
 }

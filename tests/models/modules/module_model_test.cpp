@@ -11,6 +11,7 @@
 #include "models/modules/layer_norm_ranker.h"
 #include "models/modules/relu_ranker.h"
 #include "models/modules/residual_ranker.h"
+#include "models/network_settings.h"
 #include "models/posterior/posterior.h"
 #include "tests/models/modules/module_fixture.h"
 
@@ -40,7 +41,7 @@ std::vector<ModuleRequest> relu_requests() {
     for (const bool biases : {false, true}) {
       requests.push_back(request_of("relu", depth));
       requests.back().biases = biases;
-      requests.back().initialisation = biases ? Initialisation::kUniform : Initialisation::kSymmetric;
+      requests.back().symmetric = !biases;
     }
   }
   return requests;
@@ -92,7 +93,8 @@ TEST(ModuleModelTest, ReluIsTheClosedForm) {
     ASSERT_EQ(model.parameters(), shape.parameters());
     ASSERT_EQ(model.tangent_shape().factors(), shape.factors());
     std::vector<float> first(shape.parameters());
-    initialise(shape, request.initialisation, test_key(2), first);
+    initialise(shape, request.symmetric ? Initialisation::kSymmetric : Initialisation::kUniform,
+               test_key(2), first);
     EXPECT_EQ(model.first_parameters(test_key(2)), first);
 
     const std::vector<float> theta = random_theta(shape, 3);
@@ -308,11 +310,13 @@ TEST(ModuleModelTest, NamesItsTensorsAndItsArchitecture) {
   EXPECT_EQ(tensors.tensors[0].shape, (std::vector<std::int64_t>{12, kModuleFeatures}));
   const std::vector<std::pair<std::string, std::string>> expected = {{"architecture", "module"},
                                                                      {"module", "layernorm"},
+                                                                     {"inputs", "9"},
                                                                      {"width", "12"},
                                                                      {"depth", "2"},
                                                                      {"activation", "tanh"},
                                                                      {"biases", "true"},
                                                                      {"output_scale", "1.5"},
+                                                                     {"factors_by", "hooks"},
                                                                      {"fingerprint", model.fingerprint()}};
   EXPECT_EQ(tensors.architecture, expected);
   EXPECT_EQ(model.fingerprint().size(), 32U);

@@ -1,0 +1,183 @@
+#include "apps/program.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "apps/command.h"
+#include "apps/help_formatter.h"
+#include "apps/usage_errors.h"
+#include "core/error.h"
+#include "core/io/standard_output.h"
+#include "core/runtime/log.h"
+#include "core/runtime/log_output.h"
+#include "core/runtime/progress.h"
+#include "core/settings/choice.h"
+#include "core/version.h"
+
+namespace olrank {
+
+/// The values of --progress.
+enum class ProgressChoice { kAuto, kBar, kLines, kJson, kNone };
+template <>
+struct EnumNames<ProgressChoice> {
+  static constexpr std::array values = {std::pair{ProgressChoice::kAuto, std::string_view("auto")},
+                                        std::pair{ProgressChoice::kBar, std::string_view("bar")},
+                                        std::pair{ProgressChoice::kLines, std::string_view("lines")},
+                                        std::pair{ProgressChoice::kJson, std::string_view("json")},
+                                        std::pair{ProgressChoice::kNone, std::string_view("none")}};
+};
+
+namespace {
+
+struct Registered {
+  std::unique_ptr<Command> command;
+  CLI::App* app;
+};
+
+bool needs_no_quotes(const std::string& word) {
+  return !word.empty() && std::all_of(word.begin(), word.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 ||
+           std::string_view("-_./,:+=@%").find(static_cast<char>(c)) != std::string_view::npos;
+  });
+}
+
+/// The arguments, quoted for a shell.
+std::string command_line(int argc, char** argv) {
+  std::string line = "olrank";
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (needs_no_quotes(word)) {
+      line += " " + word;
+      continue;
+    }
+    line += " '";
+    for (const char c : word) line += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    line += "'";
+  }
+  return line;
+}
+
+void choose_progress(const std::string& name) {
+  const auto style = parse_choice<ProgressChoice>("--progress", name);
+  if (style == ProgressChoice::kAuto) return;
+  if (style == ProgressChoice::kJson) set_log_form(LogForm::kJson);
+  set_progress_style(style == ProgressChoice::kBar     ? ProgressStyle::kBar
+                     : style == ProgressChoice::kLines ? ProgressStyle::kLines
+                     : style == ProgressChoice::kJson  ? ProgressStyle::kJson
+                                                       : ProgressStyle::kSilent);
+}
+
+int run_checked(int argc, char** argv) {
+  CLI::App program("olrank learns to rank online, from clicks, and knows which orders it is certain of.",
+                   "olrank");
+  program.formatter(std::make_shared<HelpFormatter>(help_columns()));  // subcommands inherit it
+  program.set_help_flag("-h,--help", "print this help and exit");      // subcommands inherit it
+  OutputFlags output;
+  output.command_line = command_line(argc, argv);
+  // Subcommands inherit these flags, so they work before and after the command's name.
+  program.add_flag("--json", output.json, "print JSON instead of tables");
+  auto* quiet =
+      program.add_flag("--quiet", output.quiet, "print only warnings and errors to stderr, no progress");
+  program.add_flag("--verbose", output.verbose, "print details to stderr")->excludes(quiet);
+  std::string progress = "auto";
+  std::string log_file;
+  program
+      .add_option("--progress", progress,
+                  "progress on stderr: bar, lines, json (one object for each event, docs/CONTRACTS.md), "
+                  "none, or auto: a bar on a terminal, else lines [default: auto]")
+      ->type_name("STYLE");
+  program.add_option("--log", log_file, "append what is logged to FILE, with times; unaffected by --quiet")
+      ->type_name("FILE");
+  program.add_flag("--wide", output.wide, "do not fit tables to the width of the terminal");
+  bool show_version = false;
+  program.add_flag("--version", show_version, "print the version and exit");
+  program.fallthrough();
+  program.allow_extras();
+
+  std::vector<Registered> commands;
+  for (auto& make :
+       {make_run_command, make_tune_command, make_bench_command, make_report_command, make_data_command,
+        make_eval_command, make_rank_command, make_export_command, make_serve_command, make_info_command}) {
+    std::unique_ptr<Command> command = make();
+    CLI::App* app = program.add_subcommand(command->name(), command->summary());
+    app->fallthrough();
+    app->allow_extras();
+    command->declare(*app);
+    commands.push_back({std::move(command), app});
+  }
+  program.require_subcommand(0, 1);
+
+  try {
+    std::vector<std::string> arguments = without_help_command({argv + 1, argv + argc});
+    refuse_flags_as_values(program, arguments);
+    std::reverse(arguments.begin(), arguments.end());  // as CLI11 takes them
+    program.parse(std::move(arguments));
+  } catch (const CLI::CallForHelp& help) {
+    std::ostringstream text;
+    const int code = program.exit(help, text, text);
+    write_output(text.str());
+    return code;
+  } catch (const CLI::ParseError& error) {
+    throw InvalidArgument(fmt::format("{} See 'olrank --help'.", usage_sentence(error)));
+  }
+
+  if (output.quiet) set_verbosity(Verbosity::kQuiet);
+  if (output.verbose) set_verbosity(Verbosity::kVerbose);
+  choose_progress(progress);
+  for (const Registered& registered : commands) {
+    if (!registered.app->parsed()) continue;
+    refuse_unknown(program, registered.app);
+    if (!log_file.empty()) {
+      open_log_file(log_file);
+      log_to_file(output.command_line);
+    }
+    return run_command(*registered.command, output);
+  }
+  refuse_unknown(program, nullptr);
+  if (show_version) {
+    fmt::print("olrank {} ({})\n", version(), revision());
+    return 0;
+  }
+  throw InvalidArgument("No command given. See 'olrank --help'.");
+}
+
+}  // namespace
+
+int run_program(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit fails instead, and is reported
+  try {
+    const int code = run_checked(argc, argv);
+    // A full disk or a closed pipe may show only when the last of stdout is flushed.
+    flush_output();
+    return code;
+  } catch (const std::bad_alloc&) {
+    log_error("The memory is exhausted: the input or the settings need more than this process can have.",
+              static_cast<int>(ExitCode::kFailed));
+    return static_cast<int>(ExitCode::kFailed);
+  } catch (const std::system_error& error) {
+    // What fmt::print() throws says neither what was written nor to where.
+    log_error(std::ferror(stdout) != 0 ? output_error(error.code().value()) : error.what(),
+              static_cast<int>(ExitCode::kFailed));
+    return static_cast<int>(ExitCode::kFailed);
+  } catch (const std::exception& error) {
+    const int code = static_cast<int>(exit_code_of(error));
+    log_error(error.what(), code);
+    return code;
+  }
+}
+
+}  // namespace olrank

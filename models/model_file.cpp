@@ -16,6 +16,7 @@
 #include "core/io/safetensors_reader.h"
 #include "core/runtime/execution_context.h"
 #include "core/text/base64.h"
+#include "core/text/nearest.h"
 #include "models/linear/linear_model.h"
 #include "models/modules/module_model.h"
 #include "models/network_shape.h"
@@ -108,6 +109,13 @@ class Model {
       settings.module_file = std::make_shared<const std::string>(std::move(*file));
       return settings;
     }
+    const std::vector<std::string> names = module_names();
+    if (std::find(names.begin(), names.end(), settings.module) == names.end()) {
+      fail(
+          "Its module '{}' is not registered in this program, which has {}: use the program that brings "
+          "it.",
+          settings.module, joined(names, " and "));
+    }
     settings.width = number("width", 1, 65536);
     settings.depth = number("depth", 2, 16);
     const auto activation = value_named<Activation>(text("activation"));
@@ -151,8 +159,9 @@ class Model {
           key, text(key), model.settings.module, here);
     }
     model.module = std::move(module);
-    const bool relu = model.settings.module == "relu";
-    model.shape = relu ? shape_of(model.settings, inputs) : linear_shape(inputs);
+    const NetworkSettings& settings = model.settings;
+    model.shape = {inputs, settings.width, settings.depth,
+                   settings.parameterisation == Parameterisation::kStandard, output_scale_of(settings)};
   }
   NetworkShape shape_of(const NetworkSettings& settings, std::int64_t inputs) const {
     try {

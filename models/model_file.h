@@ -20,7 +20,7 @@ class ModuleModel;
 /// A model as its file describes it.
 struct LoadedModel {
   NetworkSettings settings;                   // of a linear model, only `network` counts
-  NetworkShape shape;                         // of a module other than relu, only `inputs` counts
+  NetworkShape shape;                         // of modules but relu, only its sizes count
   std::shared_ptr<const ModuleModel> module;  // null for linear models and built-in networks
   std::vector<std::vector<float>> members;    // θ of each member of an ensemble; one θ otherwise
   FittedNormaliser normaliser;                // from raw features to the network's inputs

@@ -1,5 +1,7 @@
 #include "models/network_shape.h"
 
+#include <cmath>
+
 namespace olrank {
 
 NetworkShape network_shape(const NetworkSettings& settings, std::int64_t inputs) {
@@ -10,10 +12,15 @@ NetworkShape network_shape(const NetworkSettings& settings, std::int64_t inputs)
   return standard_shape(inputs, settings.width, settings.depth);
 }
 
+double output_scale_of(const NetworkSettings& settings) {
+  const bool is_ntk = settings.parameterisation == Parameterisation::kNtk;
+  return is_ntk ? std::sqrt(static_cast<double>(settings.width)) : 1.0;
+}
+
 Initialisation initialisation_of(const NetworkSettings& settings) {
   const bool symmetric =
       settings.network != NetworkForm::kLinear && (settings.parameterisation == Parameterisation::kNtk ||
-                                                settings.initialisation == FirstDraw::kSymmetric);
+                                                   settings.initialisation == FirstDraw::kSymmetric);
   return symmetric ? Initialisation::kSymmetric : Initialisation::kUniform;
 }
 

@@ -126,14 +126,15 @@ std::unique_ptr<OnlineRanker> make_ranker(const RankerSettings& settings, std::i
   return row.make({settings, features, keys, cutoff, dependencies});
 }
 
-void check_ranker(const RankerSettings& settings, std::int64_t cutoff) {
+void check_ranker(const RankerSettings& given, std::int64_t cutoff) {
+  RankerSettings settings = given;
+  if (has_module_file(given.network)) {
+    // For how many features a file is shows once there are data; all else is as with another module.
+    with_module_file(given.network);
+    settings.network.module = "relu";
+  }
   check_step(row_of(settings.kind), settings);
   check_schedule(settings);
-  // How many features a file is for shows once there are data.
-  if (has_module_file(settings.network)) {
-    with_module_file(settings.network);
-    return;
-  }
   // A network may be too large even to be tried.
   const RankerPlan plan = plan_ranker(settings, {.features = 1, .rounds = 1, .cutoff = cutoff});
   const std::int64_t memory = available_memory();

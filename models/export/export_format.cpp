@@ -1,5 +1,7 @@
 #include "models/export/export_format.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "core/data/normaliser_text.h"
@@ -37,6 +39,14 @@ std::string safetensors_of(const LoadedModel& model) {
 }
 
 std::string exported(const LoadedModel& model, ExportFormat format, const std::string& name) {
+  const bool has_layers =
+      format == ExportFormat::kOnnx || format == ExportFormat::kJson || format == ExportFormat::kC;
+  if (has_layers && !model.has_closed_form()) {
+    throw InvalidArgument(fmt::format(
+        "Module '{}' cannot be written as {}, which holds linear models, networks and the module "
+        "relu: choose --to torchscript, or --to pt for its tensors alone.",
+        model.settings.module, name_of(format)));
+  }
   switch (format) {
     case ExportFormat::kPt:
       return torch_archive_of(model);

@@ -235,6 +235,7 @@ ModuleSource::ModuleSource(const ModuleRequest& request) {
 
 ScoringModule ModuleSource::make(std::uint64_t seed) const {
   const SeededDraws draws(seed);
+  const torch::AutoGradMode with_gradient(true);  // without it, copies would have no parameters to learn
   return make_();
 }
 

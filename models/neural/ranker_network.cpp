@@ -70,15 +70,14 @@ NetworkSettings with_module_file(const NetworkSettings& settings) {
 }
 
 std::unique_ptr<ModuleModel> make_module_model(const NetworkSettings& settings, std::int64_t features) {
-  const bool is_ntk = settings.parameterisation == Parameterisation::kNtk;
   ModuleRequest request;
   request.module = settings.module;
   request.features = features;
   request.width = settings.width;
   request.depth = settings.depth;
   request.activation = settings.activation;
-  request.biases = !is_ntk;
-  request.output_scale = is_ntk ? std::sqrt(static_cast<double>(settings.width)) : 1.0;
+  request.biases = settings.parameterisation == Parameterisation::kStandard;
+  request.output_scale = output_scale_of(settings);
   request.symmetric = initialisation_of(settings) == Initialisation::kSymmetric;
   request.file = settings.module_file;
   return std::make_unique<ModuleModel>(request);

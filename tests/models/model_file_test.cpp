@@ -21,7 +21,7 @@ void write(const std::filesystem::path& path, const ModelTensors& model) {
 }
 
 NetworkSettings network(Parameterisation parameterisation, std::int64_t width, std::int64_t depth) {
-  return {NetworkForm::kMlp, width, depth, parameterisation};
+  return {.width = width, .depth = depth, .parameterisation = parameterisation};
 }
 
 std::vector<float> first_theta(const NetworkSettings& settings, const NetworkShape& shape) {

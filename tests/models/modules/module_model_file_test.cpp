@@ -1,0 +1,293 @@
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <torch/csrc/jit/api/module.h>
+#include <torch/csrc/jit/serialization/import.h>
+
+#include <limits>
+#include <sstream>
+
+#include "core/error.h"
+#include "core/io/atomic_file.h"
+#include "core/text/base64.h"
+#include "models/ensemble_model.h"
+#include "models/export/export_format.h"
+#include "models/model_scorer.h"
+#include "models/modules/residual_ranker.h"
+#include "models/modules/torch_script.h"
+#include "models/neural/ranker_network.h"
+#include "models/ranker_factory.h"
+#include "tests/models/modules/module_fixture.h"
+#include "tests/support/temporary_folder.h"
+
+// Model files of modules: what they hold, whether they load, and their exports.
+namespace olrank {
+namespace {
+
+constexpr std::int64_t kInputs = 5;
+
+NetworkSettings module_settings(const std::string& module, Parameterisation parameterisation,
+                                Activation activation = Activation::kGelu) {
+  NetworkSettings settings;
+  settings.network = NetworkForm::kModule;
+  settings.module = module;
+  settings.activation = activation;
+  settings.width = 6;
+  settings.depth = 3;
+  settings.parameterisation = parameterisation;
+  return settings;
+}
+
+/// A TorchScript file of a network with one hidden layer and a buffer.
+void write_script(const std::filesystem::path& path,
+                  const std::string& code =
+                      "  h = torch.tanh(torch.matmul(docs, self.w.t()))\n"
+                      "  return torch.matmul(h, self.v) + self.shift\n") {
+  torch::jit::Module module("Scorer");
+  const auto numbers = [](std::initializer_list<std::int64_t> shape, std::uint64_t seed) {
+    const std::vector<float> values = random_numbers(shape.size() == 2 ? 4 * kInputs : 4, seed, 0.5);
+    return torch::tensor(values).reshape(shape);
+  };
+  module.register_parameter("w", numbers({4, kInputs}, 1).requires_grad_(), false);
+  module.register_parameter("v", numbers({4}, 2).requires_grad_(), false);
+  module.register_buffer("shift", torch::tensor(0.25F));
+  module.define("def forward(self, docs: Tensor) -> Tensor:\n" + code);
+  module.save(path.string());
+}
+
+/// A trained model's file: parameters near the first ones.
+std::string file_of(const NetworkSettings& settings, int members, Normalisation kind) {
+  const auto model = make_module_model(settings, kInputs);
+  std::vector<std::vector<float>> thetas;
+  for (int member = 0; member < members; ++member)
+    thetas.push_back(moved_parameters(*model, 5 + static_cast<std::uint64_t>(member)));
+  ModelTensors tensors = members == 1 ? model->tensors(thetas.front()) : ensemble_tensors(*model, thetas);
+  tensors.architecture.emplace_back(
+      "normalisation", fmt::format(R"({{"kind":"{}","features":{}}})", name_of(kind), kInputs));
+  std::vector<NamedTensor> named;
+  for (const auto& tensor : tensors.tensors) named.push_back({tensor.name, tensor.shape, tensor.values});
+  return safetensors_bytes(named, tensors.architecture);
+}
+
+std::vector<double> scores_of(const LoadedModel& model, const std::vector<float>& raw) {
+  const std::int64_t docs = std::ssize(raw) / kInputs;
+  std::vector<double> scores(docs);
+  const std::vector<std::int64_t> offsets = {0, docs};
+  ExecutionContext context;
+  ModelScorer(model).score(context.scratch(0), {raw.data(), docs, kInputs}, offsets, scores);
+  return scores;
+}
+
+/// The mean of what the members' modules score, from θ as it was written.
+std::vector<double> expected_scores(const NetworkSettings& settings, const LoadedModel& loaded,
+                                    const std::vector<float>& raw) {
+  const std::int64_t docs = std::ssize(raw) / kInputs;
+  std::vector<float> inputs(raw.size());
+  loaded.normaliser.apply({raw.data(), docs, kInputs}, inputs.data());
+  const auto model = make_module_model(settings, kInputs);
+  ExecutionContext context;
+  std::vector<double> means(docs);
+  for (std::size_t member = 0; member < loaded.members.size(); ++member) {
+    const std::vector<float> theta = moved_parameters(*model, 5 + member);
+    std::vector<float> scores(docs);
+    model->score(context, theta, {inputs.data(), docs, kInputs}, scores);
+    for (std::int64_t doc = 0; doc < docs; ++doc)
+      means[doc] += double{scores[doc]} / static_cast<double>(loaded.members.size());
+  }
+  return means;
+}
+
+void expect_near(const std::vector<double>& got, const std::vector<double>& expected, double tolerance) {
+  ASSERT_EQ(got.size(), expected.size());
+  for (std::size_t doc = 0; doc < got.size(); ++doc) {
+    EXPECT_TRUE(std::abs(got[doc] - expected[doc]) <= tolerance * std::max(1.0, std::abs(expected[doc])))
+        << doc << ": " << got[doc] << " and " << expected[doc];
+  }
+}
+
+/// TorchScript's scores, from the archive that is exported.
+std::vector<double> script_scores(const LoadedModel& model, std::vector<float> raw) {
+  std::istringstream bytes(torch_script_of(model));
+  torch::jit::Module module = torch::jit::load(bytes, torch::kCPU);
+  const torch::Tensor scores =
+      module.forward({torch::from_blob(raw.data(), {std::ssize(raw) / kInputs, kInputs}, torch::kFloat)})
+          .toTensor()
+          .contiguous();
+  EXPECT_EQ(scores.scalar_type(), torch::kDouble);
+  EXPECT_FALSE(scores.requires_grad());
+  return {scores.data_ptr<double>(), scores.data_ptr<double>() + scores.numel()};
+}
+
+class ModuleModelFileTest : public testing::Test {
+ protected:
+  void SetUp() override { write_script(script_); }
+
+  void expect_refusal(const std::string& bytes, const std::string& part) {
+    try {
+      parse_model(bytes, "a.safetensors");
+      ADD_FAILURE() << "accepted what should say: " << part;
+    } catch (const DataError& error) {
+      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
+      EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << error.what();
+    }
+  }
+
+  std::vector<NetworkSettings> all_settings() const {
+    std::vector<NetworkSettings> all;
+    for (const std::string module : {"relu", "residual", "layernorm", "attention"}) {
+      for (const auto form : {Parameterisation::kNtk, Parameterisation::kStandard})
+        all.push_back(module_settings(module, form));
+    }
+    for (const auto activation : {Activation::kRelu, Activation::kSilu, Activation::kTanh})
+      all.push_back(module_settings("residual", Parameterisation::kStandard, activation));
+    all.push_back(module_settings(script_.string(), Parameterisation::kStandard));
+    return all;
+  }
+
+  TemporaryFolder folder_;
+  std::filesystem::path script_ = folder_ / "scorer.pt";
+  std::vector<float> raw_ = random_numbers(9 * kInputs, 3, 2.0);
+};
+
+TEST_F(ModuleModelFileTest, EveryModuleReadsBackAndScores) {
+  for (const NetworkSettings& settings : all_settings()) {
+    for (const int members : {1, 3}) {
+      SCOPED_TRACE(fmt::format("{}, {} members", settings.module, members));
+      const std::string bytes = file_of(settings, members, Normalisation::kQueryMinmax);
+      const LoadedModel loaded = parse_model(bytes, "a.safetensors");
+      ASSERT_EQ(std::ssize(loaded.members), members);
+      EXPECT_EQ(loaded.settings.module, settings.module);
+      EXPECT_EQ(loaded.shape.inputs, kInputs);
+      // Scores of rankers are rounded to float32 once.
+      expect_near(scores_of(loaded, raw_), expected_scores(settings, loaded, raw_), 1e-7);
+      EXPECT_EQ(parse_model(safetensors_of(loaded), "a.safetensors").members, loaded.members);
+    }
+  }
+}
+
+TEST_F(ModuleModelFileTest, TorchScriptExportsScoreAlike) {
+  for (const NetworkSettings& settings : all_settings()) {
+    for (const int members : {1, 2}) {
+      SCOPED_TRACE(fmt::format("{}, {} members", settings.module, members));
+      const LoadedModel loaded =
+          parse_model(file_of(settings, members, Normalisation::kQueryMinmax), "a.safetensors");
+      expect_near(script_scores(loaded, raw_), scores_of(loaded, raw_), 1e-12);
+      // A state_dict's tensors have the names of the module's own parameters.
+      EXPECT_FALSE(exported(loaded, ExportFormat::kPt, "model").empty());
+    }
+  }
+}
+
+TEST_F(ModuleModelFileTest, FilesNeedNoTorchScriptFileNextToThem) {
+  const NetworkSettings settings = module_settings(script_.string(), Parameterisation::kStandard);
+  const std::string bytes = file_of(settings, 1, Normalisation::kNone);
+  const std::vector<double> scores = scores_of(parse_model(bytes, "a.safetensors"), raw_);
+  std::filesystem::remove(script_);
+  const LoadedModel loaded = parse_model(bytes, "a.safetensors");
+  EXPECT_EQ(scores_of(loaded, raw_), scores);
+  expect_near(script_scores(loaded, raw_), scores, 1e-12);
+  // A ranker may start from it, too.
+  RankerSettings ranker = RankerSettings::defaults(RankerKind::kOlRankNet, ProtocolName::kPaper);
+  ranker.network = loaded.settings;
+  const auto started =
+      make_ranker(ranker, kInputs, TrialKeys::of(1, 1, "test"), 10, {.first_thetas = loaded.members});
+  EXPECT_EQ(started->model().tensors.front().values.front(), loaded.members.front().front());
+}
+
+TEST_F(ModuleModelFileTest, ReluAsAModuleIsExportedInEveryFormat) {
+  const LoadedModel loaded = parse_model(
+      file_of(module_settings("relu", Parameterisation::kNtk), 2, Normalisation::kNone), "a.safetensors");
+  for (const auto format : {ExportFormat::kOnnx, ExportFormat::kJson, ExportFormat::kC})
+    EXPECT_FALSE(exported(loaded, format, "model").empty());
+  std::vector<double> expected(raw_.size() / kInputs);
+  ExecutionContext context;
+  for (const auto& theta : loaded.members) {
+    std::vector<float> scores(expected.size());
+    score_docs(context, loaded.shape, theta, matrix_of(raw_, kInputs), scores);
+    for (std::size_t doc = 0; doc < scores.size(); ++doc) expected[doc] += 0.5 * double{scores[doc]};
+  }
+  // The closed form's float32, in sums of some ten terms.
+  expect_near(scores_of(loaded, raw_), expected, 1e-5);
+}
+
+TEST_F(ModuleModelFileTest, OtherFormatsAreRefused) {
+  const LoadedModel loaded =
+      parse_model(file_of(module_settings("layernorm", Parameterisation::kNtk), 1, Normalisation::kNone),
+                  "a.safetensors");
+  for (const auto format : {ExportFormat::kOnnx, ExportFormat::kJson, ExportFormat::kC}) {
+    try {
+      exported(loaded, format, "model");
+      ADD_FAILURE() << name_of(format);
+    } catch (const InvalidArgument& error) {
+      EXPECT_NE(std::string(error.what()).find("--to torchscript"), std::string::npos) << error.what();
+    }
+  }
+}
+
+TEST_F(ModuleModelFileTest, ModulesOfUsersLoadWhereTheyAreRegistered) {
+  register_module("of-a-user",
+                  [](const ModuleRequest& request) { return std::make_shared<ResidualRanker>(request); });
+  const NetworkSettings settings = module_settings("of-a-user", Parameterisation::kStandard);
+  const LoadedModel loaded = parse_model(file_of(settings, 2, Normalisation::kNone), "a.safetensors");
+  expect_near(scores_of(loaded, raw_), expected_scores(settings, loaded, raw_), 1e-7);
+  try {
+    torch_script_of(loaded);
+    ADD_FAILURE() << "wrote TorchScript of a module in C++";
+  } catch (const InvalidArgument& error) {
+    EXPECT_NE(std::string(error.what()).find("'of-a-user' is written in C++"), std::string::npos)
+        << error.what();
+  }
+}
+
+TEST_F(ModuleModelFileTest, RefusesOtherModulesAndDamage) {
+  const auto model_of = [](const NetworkSettings& settings) {
+    const auto model = make_module_model(settings, kInputs);
+    return model->tensors(moved_parameters(*model, 5));
+  };
+  const auto bytes_of = [](const ModelTensors& model) {
+    std::vector<NamedTensor> named;
+    for (const auto& tensor : model.tensors) named.push_back({tensor.name, tensor.shape, tensor.values});
+    return safetensors_bytes(named, model.architecture);
+  };
+  const ModelTensors good = model_of(module_settings("residual", Parameterisation::kStandard));
+  const auto with = [&](ModelTensors model, const std::string& key, const std::string& value) {
+    std::erase_if(model.architecture, [&](const auto& entry) { return entry.first == key; });
+    if (!value.empty()) model.architecture.emplace_back(key, value);
+    return bytes_of(model);
+  };
+  expect_refusal(with(good, "module", "mine"),
+                 "Its module 'mine' is not registered in this program, which has attention, ");
+  expect_refusal(with(good, "module", ""), "metadata has no module");
+  expect_refusal(with(good, "fingerprint", "0123"), "Its fingerprint is '0123', but module 'residual' has");
+  expect_refusal(with(good, "inputs", "7"), "Its fingerprint is");
+  expect_refusal(with(good, "inputs", "100000000"), "number from 1 to 10000000");
+  expect_refusal(with(good, "width", "65536"), "has more");
+  expect_refusal(with(good, "width", "5"), "Its fingerprint is");
+  expect_refusal(with(good, "activation", "sine"), "activation 'sine' is unknown");
+  expect_refusal(with(good, "biases", "some"), "not true or false");
+  expect_refusal(with(good, "output_scale", "2"), "Its output_scale is '2'");
+  expect_refusal(with(good, "module", "mine.pt"), "metadata has no torchscript");
+  expect_refusal(with(good, "members", "2"), "tensor 'members.0.input.weight' is missing");
+  ModelTensors fewer = good;
+  fewer.tensors.pop_back();
+  expect_refusal(bytes_of(fewer), "tensor 'output.bias' is missing");
+  ModelTensors more = good;
+  more.tensors.push_back({"extra", {1}, {0.0F}});
+  expect_refusal(bytes_of(more), "has no tensor 'extra'");
+  ModelTensors infinite = good;
+  infinite.tensors[1].values[0] = std::numeric_limits<float>::infinity();
+  expect_refusal(bytes_of(infinite), "'input.bias' contains numbers that are not finite");
+  ModelTensors flat = good;
+  flat.tensors[0].shape = {6 * kInputs};
+  expect_refusal(bytes_of(flat), "'input.weight' has the shape [30] instead of [6, 5]");
+
+  const ModelTensors script = model_of(module_settings(script_.string(), Parameterisation::kStandard));
+  expect_refusal(with(script, "torchscript", "not base64"), "not in base64");
+  expect_refusal(with(script, "torchscript", base64_of("a short file")), "is not a TorchScript file");
+  write_script(script_,
+               "  h = torch.relu(torch.matmul(docs, self.w.t()))\n"
+               "  return torch.matmul(h, self.v) + self.shift\n");
+  expect_refusal(with(script, "torchscript", base64_of(read_file(script_))), "Its fingerprint is");
+}
+
+}  // namespace
+}  // namespace olrank

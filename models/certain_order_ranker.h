@@ -38,6 +38,7 @@ class CertainOrderRanker : public OnlineRanker {
   ModelTensors model() const override { return belief_->model(learner_->all_thetas()); }
   std::vector<RankerFigure> figures(ExecutionContext& context) const override;
   std::shared_ptr<const FrozenRanker> freeze() const override;
+  bool learns_from_unshown() const override { return learner_->learns_from_unshown(); }
   void save(StateWriter& state) const override;
   void load(StateReader& state) override;
 

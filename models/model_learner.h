@@ -38,6 +38,8 @@ class ModelLearner {
   virtual std::span<const double> train(ExecutionContext& context, std::uint32_t round) = 0;
   /// Whether a round without pairs trains, too, as where labels get new noise in every round.
   virtual bool trains_without_pairs() const { return false; }
+  /// Whether documents that were not shown matter, too.
+  virtual bool learns_from_unshown() const { return false; }
 
   virtual std::vector<RankerFigure> figures() const { return {}; }
   virtual void save(StateWriter& state) const = 0;

@@ -10,8 +10,8 @@ const Schema& NetworkSettings::schema() {
                  "linear model or neural network, for kinds that support both (pdgd, dbgd, mgd, ranknet); "
                  "`module` is a LibTorch module")
           .field("module", &S::module,
-                 "the LibTorch module: relu, residual, layernorm, attention, a registered name, or a "
-                 "TorchScript file FILE.pt")
+                 "the LibTorch module: relu, residual, layernorm, attention (which reads whole lists), a "
+                 "registered name, or a TorchScript file FILE.pt")
           .field("activation", &S::activation, "between the layers of a module")
           .field("width", &S::width, "units per hidden layer; must be even with `ntk`")
           .symbol("m")

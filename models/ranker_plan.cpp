@@ -62,9 +62,16 @@ double parameter_bytes(const ModelSize& shape, const RankerSettings& settings) {
          (retraining_rule(settings.trainer).replays() ? bytes + kFloat + 2.0 * kDouble : bytes);
 }
 
-/// The distinct documents with the arrays of a pass.
+/// The distinct documents with the arrays of a pass. Lists that are read as a whole pass one by one, so
+/// that only the features, scores and weights of all are held.
 double document_bytes(const ModelSize& shape, double docs) {
-  return docs * static_cast<double>(shape.inputs + 2 * shape.tangents.factors()) * kFloat;
+  const std::int64_t arrays = shape.reads_lists ? 4 : 2 * shape.tangents.factors();
+  return docs * static_cast<double>(shape.inputs + arrays) * kFloat;
+}
+
+/// Documents that a pair brings.
+double docs_of_pair(const ModelSize& shape, std::int64_t most_docs) {
+  return shape.reads_lists ? std::max(2.0, static_cast<double>(most_docs)) : 2.0;
 }
 
 /// Documents, terms, observations and lists. With a limit up to half of the terms may be empty.
@@ -75,13 +82,17 @@ double history_bytes(const RankerSettings& settings, const ModelSize& shape, con
   if (trainer.history_limit > 0)
     rounds = std::min(rounds, 2.0 * (static_cast<double>(trainer.history_limit) + 1.0));
   const double shown = rounds * static_cast<double>(load.cutoff);
-  const double docs = std::min(static_cast<double>(load.train_docs), shown);
+  const double kept = shape.reads_lists ? rounds * static_cast<double>(load.most_docs) : shown;
+  const double docs = std::min(static_cast<double>(load.train_docs), kept);
   double bytes = document_bytes(shape, docs) + pairs * 80.0 + shown * 8.0;
+  if (shape.reads_lists)  // the gradients of one list
+    bytes += 2.0 * static_cast<double>(load.most_docs * shape.tangents.factors()) * kFloat;
   if (trainer.history_limit > 0) bytes += pairs * 120.0;
   if (retraining_rule(trainer).replays()) {
     const double drawn = std::min(static_cast<double>(trainer.replay), pairs);
-    bytes += std::min(drawn * replay_bytes(settings, shape.inputs) / static_cast<double>(trainer.replay),
-                      document_bytes(shape, docs) + pairs * 120.0);
+    bytes += std::min(
+        drawn * replay_bytes(settings, shape.inputs, load.most_docs) / static_cast<double>(trainer.replay),
+        document_bytes(shape, docs) + pairs * 120.0);
     bytes += pairs * 24.0;
   }
   return bytes;
@@ -134,10 +145,11 @@ struct CovarianceBytes {
 
 }  // namespace
 
-double replay_bytes(const RankerSettings& settings, std::int64_t features) {
+double replay_bytes(const RankerSettings& settings, std::int64_t features, std::int64_t most_docs) {
   constexpr double kTermBytes = 120.0;  // of a term with its sources
   const ModelSize shape = model_size(settings.network, features);
-  return static_cast<double>(settings.trainer.replay) * (document_bytes(shape, 2.0) + kTermBytes);
+  return static_cast<double>(settings.trainer.replay) *
+         (document_bytes(shape, docs_of_pair(shape, most_docs)) + kTermBytes);
 }
 
 RankerPlan plan_pairrank(const RankerSettings& settings, const RankerLoad& load) {
@@ -151,7 +163,8 @@ RankerPlan plan_p2linrank(const RankerSettings& settings, const RankerLoad& load
 RankerPlan plan_confident_network(const RankerSettings& settings, const RankerLoad& load) {
   const ModelSize shape = model_size(settings.network, load.features);
   const std::int64_t of_round = pairs_of_a_round(settings.feedback.pairs, load.cutoff);
-  const PosteriorLoad posterior{shape.tangents, load.home, load.rounds * of_round, load.most_docs, of_round};
+  const PosteriorLoad posterior{shape.tangents, load.home, load.rounds * of_round, load.most_docs,
+                                of_round};
   const auto p = static_cast<double>(shape.parameters());
   CovarianceBytes bytes;
   bytes.dual = dual_bytes(posterior).all();

@@ -36,8 +36,8 @@ struct RankerPlan {
 /// for sizes that no network can have.
 RankerPlan plan_ranker(const RankerSettings& settings, const RankerLoad& load);
 
-/// What a sample of `replay` pairs takes, at most.
-double replay_bytes(const RankerSettings& settings, std::int64_t features);
+/// What a sample of `replay` pairs takes, at most, from queries of up to `most_docs` documents.
+double replay_bytes(const RankerSettings& settings, std::int64_t features, std::int64_t most_docs = 2);
 
 // The plans of the kinds, for their rows in models/ranker_kinds.cpp.
 RankerPlan plan_pairrank(const RankerSettings& settings, const RankerLoad& load);

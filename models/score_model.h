@@ -22,6 +22,10 @@ class ScoreModel {
   virtual std::int64_t features() const = 0;
   virtual std::int64_t parameters() const = 0;
 
+  /// Whether a document's score depends on the other documents of its list, so that those of several lists
+  /// need their list_ends.
+  virtual bool reads_lists() const { return false; }
+
   /// Parameters within ±this keep the scores of any accepted input finite.
   virtual double largest_parameter() const = 0;
 

@@ -24,6 +24,7 @@ class ScoreModelRanker : public OnlineRanker {
   std::int64_t parameters() const override { return model_->parameters(); }
   ModelTensors model() const override { return model_->tensors(theta_); }
   std::vector<RankerFigure> figures(ExecutionContext& context) const override;
+  bool learns_from_unshown() const override { return model_->reads_lists(); }
   void save(StateWriter& state) const override;
   void load(StateReader& state) override;
 

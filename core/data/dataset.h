@@ -62,7 +62,10 @@ class Dataset {
   bool has_doc_names() const { return !contents_.doc_names.empty(); }
   const Contents& contents() const { return contents_; }
 
-  FeatureMatrix all_features() const { return {contents_.values.data(), docs(), features()}; }
+  /// With the queries as lists.
+  FeatureMatrix all_features() const {
+    return {contents_.values.data(), docs(), features(), contents_.offsets.subspan(1)};
+  }
   FeatureMatrix features_of(std::int64_t query) const {
     return {contents_.values.data() + offset(query) * features(), docs_of(query), features()};
   }

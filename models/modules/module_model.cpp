@@ -23,6 +23,9 @@ namespace {
 
 /// Documents of one pass where they do not depend on each other.
 constexpr std::int64_t kDocsPerModulePass = 256;
+/// Most documents of several lists whose graphs wait for the weights of scores; with more, each list is
+/// computed once more, with the same bits.
+constexpr std::int64_t kMostDocsWithGraphs = 1024;
 
 /// Copies of a module in one precision. A call borrows one, alone.
 class InstancePool {
@@ -103,9 +106,19 @@ struct ModuleModel::State {
       return scores;
     });
   }
-  /// Blocks of documents, or the list as one.
-  std::int64_t block(FeatureMatrix docs) const {
-    return found.reads_lists ? std::max<std::int64_t>(docs.docs, 1) : kDocsPerModulePass;
+  /// Documents of one pass: a list, or a block of documents that do not depend on each other.
+  struct Pass {
+    std::int64_t begin = 0;
+    std::int64_t end = 0;
+  };
+  std::int64_t passes(const FeatureMatrix& docs) const {
+    if (found.reads_lists) return docs.lists();
+    return (docs.docs + kDocsPerModulePass - 1) / kDocsPerModulePass;
+  }
+  Pass pass(const FeatureMatrix& docs, std::int64_t number) const {
+    if (found.reads_lists) return {docs.list_begin(number), docs.list_end(number)};
+    const std::int64_t begin = number * kDocsPerModulePass;
+    return {begin, std::min(begin + kDocsPerModulePass, docs.docs)};
   }
   void find_factors(ExecutionContext& context, InstancePool& pool, std::span<const float> theta,
                     FeatureMatrix docs, std::span<float> factors, std::span<float> scores) const;
@@ -123,11 +136,12 @@ void ModuleModel::State::find_factors(ExecutionContext& context, InstancePool& p
                                       std::span<const float> theta, FeatureMatrix docs,
                                       std::span<float> factors, std::span<float> scores) const {
   const std::int64_t stride = found.shape().factors();
-  context.for_blocks(docs.docs, block(docs), [&](std::int64_t begin, std::int64_t end, int) {
+  context.for_blocks(passes(docs), 1, [&](std::int64_t number, std::int64_t, int) {
+    const auto [begin, end] = pass(docs, number);
+    if (begin == end) return;
     const torch::AutoGradMode with_gradient(true);
     Borrowed instance(pool, theta);
-    const FeatureMatrix part = {docs.values + begin * docs.features, end - begin, docs.features};
-    const torch::Tensor values = forward(*instance, part);
+    const torch::Tensor values = forward(*instance, docs.part(begin, end));
     if (!scores.empty()) copy_scores(values, scores.subspan(begin, end - begin));
     float* rows = factors.data() + begin * stride;
     if (!found.factors) {
@@ -195,24 +209,24 @@ double ModuleModel::largest_parameter() const {
 
 void ModuleModel::score(ExecutionContext& context, std::span<const float> theta, FeatureMatrix docs,
                         std::span<float> scores) const {
-  context.for_blocks(docs.docs, state_->block(docs), [&](std::int64_t begin, std::int64_t end, int) {
+  context.for_blocks(state_->passes(docs), 1, [&](std::int64_t number, std::int64_t, int) {
+    const auto [begin, end] = state_->pass(docs, number);
+    if (begin == end) return;
     const torch::NoGradGuard no_gradient;
     Borrowed instance(state_->precise, theta);
-    const FeatureMatrix part = {docs.values + begin * docs.features, end - begin, docs.features};
-    copy_scores(state_->forward(*instance, part), scores.subspan(begin, end - begin));
+    copy_scores(state_->forward(*instance, docs.part(begin, end)), scores.subspan(begin, end - begin));
   });
 }
 
 void ModuleModel::score_precisely(std::span<const float> theta, FeatureMatrix docs,
                                   std::span<double> scores) const {
-  const std::int64_t block = state_->block(docs);
   const torch::NoGradGuard no_gradient;
-  for (std::int64_t begin = 0; begin < docs.docs; begin += block) {
+  for (std::int64_t number = 0; number < state_->passes(docs); ++number) {
+    const auto [begin, end] = state_->pass(docs, number);
+    if (begin == end) continue;
     Borrowed instance(state_->precise, theta);
-    const FeatureMatrix part = {docs.values + begin * docs.features, std::min(block, docs.docs - begin),
-                                docs.features};
-    const torch::Tensor values = state_->forward(*instance, part).contiguous();
-    std::copy_n(values.data_ptr<double>(), part.docs, scores.subspan(begin).data());
+    const torch::Tensor values = state_->forward(*instance, docs.part(begin, end)).contiguous();
+    std::copy_n(values.data_ptr<double>(), end - begin, scores.subspan(begin).data());
   }
 }
 
@@ -267,10 +281,10 @@ void ModuleModel::find_factors(ExecutionContext& context, std::span<const float>
 void ModuleModel::multiply_gradients(ExecutionContext& context, std::span<const float> theta,
                                      FeatureMatrix docs, std::span<const double> v,
                                      std::span<double> products) const {
-  const std::int64_t block = state_->block(docs);
-  for (std::int64_t begin = 0; begin < docs.docs; begin += block) {
-    const FeatureMatrix part = {docs.values + begin * docs.features, std::min(block, docs.docs - begin),
-                                docs.features};
+  for (std::int64_t number = 0; number < state_->passes(docs); ++number) {
+    const auto [begin, end] = state_->pass(docs, number);
+    if (begin == end) continue;
+    const FeatureMatrix part = docs.part(begin, end);
     const auto out = products.subspan(begin, part.docs);
     if (!state_->found.products_by_gradients) {
       // From factors: another pass through the graph is slower, or impossible.
@@ -303,17 +317,39 @@ void ModuleModel::add_gradient_of_scores(
   if (docs.docs == 0) return weigh(scores, weights);
   const torch::AutoGradMode with_gradient(true);
   Borrowed instance(state_->fast, theta);
-  const torch::Tensor values = state_->forward(*instance, docs);
-  copy_scores(values, scores);
+  // A sum over documents that do not depend on each other is one pass.
+  const std::int64_t lists = reads_lists() ? docs.lists() : 1;
+  const FeatureMatrix whole = reads_lists() ? docs : docs.part(0, docs.docs);
+  const bool keeps_graphs = lists == 1 || docs.docs <= kMostDocsWithGraphs;
+  std::vector<torch::Tensor> values(lists);
+  for (std::int64_t list = 0; list < lists; ++list) {
+    const std::int64_t begin = whole.list_begin(list);
+    const std::int64_t count = whole.list_end(list) - begin;
+    if (count == 0) continue;
+    const torch::AutoGradMode with_graph(keeps_graphs);
+    torch::Tensor of_list = state_->forward(*instance, whole.part(begin, begin + count));
+    copy_scores(of_list, scores.subspan(begin, count));
+    if (keeps_graphs) values[list] = std::move(of_list);
+  }
   weigh(scores, weights);
-  const torch::Tensor seeds =
-      torch::from_blob(weights.data(), {docs.docs}, torch::kDouble).to(torch::kFloat);
-  const auto sums = gradients_of(values, instance->parameters(), seeds);
-  double* out = gradient.data();
-  for (const torch::Tensor& sum : sums) {
-    const float* part = sum.data_ptr<float>();
-    for (std::int64_t k = 0; k < sum.numel(); ++k) out[k] += double{part[k]};
-    out += sum.numel();
+  for (std::int64_t list = 0; list < lists; ++list) {
+    const std::int64_t begin = whole.list_begin(list);
+    const std::int64_t end = whole.list_end(list);
+    const auto of_list = weights.subspan(begin, end - begin);
+    // Lists of replays and batches whose pairs have left bring nothing.
+    if (lists > 1 && std::all_of(of_list.begin(), of_list.end(), [](double w) { return w == 0.0; }))
+      continue;
+    if (!values[list].defined()) values[list] = state_->forward(*instance, whole.part(begin, end));
+    const torch::Tensor seeds =
+        torch::from_blob(of_list.data(), {end - begin}, torch::kDouble).to(torch::kFloat);
+    const auto sums = gradients_of(values[list], instance->parameters(), seeds);
+    values[list].reset();
+    double* out = gradient.data();
+    for (const torch::Tensor& sum : sums) {
+      const float* part = sum.data_ptr<float>();
+      for (std::int64_t k = 0; k < sum.numel(); ++k) out[k] += double{part[k]};
+      out += sum.numel();
+    }
   }
 }
 

@@ -30,7 +30,7 @@ class ModuleModel : public TangentModel {
   explicit ModuleModel(const ModuleRequest& request);
   ~ModuleModel() override;
 
-  /// Whether a document's score depends on the other documents. The documents of a call then are one list.
+  /// Each list then is a pass of its own, for itself.
   bool reads_lists() const override;
   /// "hooks": factors of every layer, from one backward pass. "rows": whole gradients, a pass for each
   /// document.

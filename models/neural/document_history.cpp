@@ -4,6 +4,7 @@
 #include <cassert>
 
 #include "core/feedback/preference_pairs.h"
+#include "core/io/fingerprint.h"
 #include "core/math/step_size.h"
 
 namespace olrank {
@@ -28,14 +29,51 @@ DocumentHistory::DocumentHistory(std::int64_t features, const HistoryContent& co
 }
 
 std::int32_t DocumentHistory::row_of(const QueryDocs& query, std::int32_t doc) {
-  const std::int64_t number = query.number(doc);
-  const auto [known, is_new] = row_of_.try_emplace(number, static_cast<std::int32_t>(docs()));
-  if (is_new) {
-    const auto x = query.features.doc(doc);
-    values_.insert(values_.end(), x.begin(), x.end());
-    doc_numbers_.push_back(number);
-  }
+  if (content_.whole_lists) return row_in_list(query, doc);
+  const auto [known, is_new] = row_of_.try_emplace(query.number(doc), static_cast<std::int32_t>(docs()));
+  if (is_new) append_doc(query, doc);
   return known->second;
+}
+
+void DocumentHistory::append_doc(const QueryDocs& query, std::int32_t doc) {
+  const auto x = query.features.doc(doc);
+  values_.insert(values_.end(), x.begin(), x.end());
+  doc_numbers_.push_back(query.number(doc));
+}
+
+DocumentHistory::ListKey DocumentHistory::key_of(std::vector<std::int64_t> numbers) {
+  std::sort(numbers.begin(), numbers.end());
+  Fingerprinter content;
+  content.add(std::span<const std::int64_t>(numbers));
+  return {content.value().high, content.value().low};
+}
+
+std::int32_t DocumentHistory::row_in_list(const QueryDocs& query, std::int32_t doc) {
+  if (rows_by_number_.empty()) {
+    std::vector<std::int64_t> numbers;
+    for (std::int32_t other = 0; other < query.docs(); ++other) numbers.push_back(query.number(other));
+    const auto [known, is_new] = list_of_.try_emplace(key_of(std::move(numbers)), std::ssize(list_ends_));
+    if (is_new) {
+      for (std::int32_t other = 0; other < query.docs(); ++other) append_doc(query, other);
+      list_ends_.push_back(docs());
+    }
+    const FeatureMatrix all = features();
+    for (std::int64_t row = all.list_begin(known->second); row < all.list_end(known->second); ++row)
+      rows_by_number_.emplace_back(doc_numbers_[row], static_cast<std::int32_t>(row));
+    std::sort(rows_by_number_.begin(), rows_by_number_.end());
+  }
+  const std::pair<std::int64_t, std::int32_t> first{query.number(doc), 0};
+  return std::lower_bound(rows_by_number_.begin(), rows_by_number_.end(), first)->second;
+}
+
+void DocumentHistory::keep_whole_lists(std::vector<std::int32_t>& new_row) const {
+  std::int64_t begin = 0;
+  for (const std::int64_t end : list_ends_) {
+    const std::span<std::int32_t> rows = std::span(new_row).subspan(begin, end - begin);
+    if (std::any_of(rows.begin(), rows.end(), [](std::int32_t row) { return row >= 0; }))
+      std::fill(rows.begin(), rows.end(), 0);
+    begin = end;
+  }
 }
 
 std::int32_t DocumentHistory::term_of(std::int32_t first, std::int32_t second) {
@@ -55,6 +93,7 @@ void DocumentHistory::add(const Feedback& feedback, std::span<const PreferencePa
   assert(feedback.query.features.features == features_);
   settle();
   drop_forgotten();
+  rows_by_number_.clear();
   ever_ += std::ssize(pairs);
   if (content_.limit > 0) {
     pairs = pairs.last(std::min(pairs.size(), static_cast<std::size_t>(content_.limit)));
@@ -177,6 +216,8 @@ void DocumentHistory::compact() {
     if (term.weight != 0.0) new_row[term.first] = new_row[term.second] = 0;
   }
   for (const std::int32_t row : list_rows_) new_row[row] = 0;
+  keep_whole_lists(new_row);
+  std::erase_if(list_ends_, [&](std::int64_t end) { return new_row[end - 1] < 0; });
   std::int32_t rows = 0;
   for (std::int64_t row = 0; row < docs(); ++row) {
     if (new_row[row] < 0) continue;
@@ -185,6 +226,7 @@ void DocumentHistory::compact() {
     doc_numbers_[rows] = doc_numbers_[row];
     new_row[row] = rows++;
   }
+  for (std::int64_t& end : list_ends_) end = new_row[end - 1] + 1;
   doc_numbers_.resize(rows);
   values_.resize(rows * features_);
   values_lineage_.renew();
@@ -248,6 +290,7 @@ void DocumentHistory::save(StateWriter& state) const {
   state.put("history.doc_numbers", doc_numbers_);
   state.put_growing("history.values", values_lineage_, std::span<const float>(values_),
                     std::ssize(values_));
+  if (content_.whole_lists) state.put("history.list_ends", list_ends_);
   std::vector<std::int32_t> ends;
   std::vector<double> sums;
   for (const PairTerm& term : terms_) {
@@ -290,6 +333,12 @@ void DocumentHistory::load(StateReader& state) {
   values_.resize(doc_numbers_.size() * static_cast<std::size_t>(features_));
   state.get_into("history.values", std::span(values_));
   values_lineage_.renew();
+  if (content_.whole_lists) {
+    list_ends_ = state.get<std::int64_t>("history.list_ends");
+    if (!std::is_sorted(list_ends_.begin(), list_ends_.end()) ||
+        (list_ends_.empty() ? 0 : list_ends_.back()) != docs())
+      state.fail("The lists of the saved history do not hold its documents.");
+  }
   const auto ends = state.get<std::int32_t>("history.term_docs");
   std::vector<double> sums(ends.size());
   state.get_into("history.term_sums", std::span(sums));
@@ -332,7 +381,13 @@ void DocumentHistory::load(StateReader& state) {
 
 void DocumentHistory::rebuild_indices() {
   row_of_.clear();
-  for (std::size_t row = 0; row < doc_numbers_.size(); ++row)
+  list_of_.clear();
+  std::int64_t first = 0;
+  for (std::int64_t list = 0; list < std::ssize(list_ends_); ++list) {
+    const std::int64_t begin = std::exchange(first, list_ends_[list]);
+    list_of_.emplace(key_of({doc_numbers_.begin() + begin, doc_numbers_.begin() + first}), list);
+  }
+  for (std::size_t row = 0; row < doc_numbers_.size() && !content_.whole_lists; ++row)
     row_of_.emplace(doc_numbers_[row], static_cast<std::int32_t>(row));
   term_of_.clear();
   others_.clear();

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "core/data/dataset.h"
@@ -22,12 +24,15 @@ struct HistoryContent {
   bool pairs = true;       // every observed pair, in order
   bool counts = false;     // how often each pair was observed, so that one can be drawn
   std::int64_t limit = 0;  // observed pairs that it keeps, the newest ones; 0: all
+  // Whole lists, for models whose scores depend on the other documents.
+  bool whole_lists = false;
 };
 
 /// Every preference so far, for networks: the distinct documents, each with its features once, and the
 /// pairs between them, repetitions folded. The cost of a pass is that of its documents, so a round stops
-/// getting slower once queries repeat. With a limit, the oldest pairs leave when new ones come, and
-/// compact() drops what they leave behind.
+/// getting slower once queries repeat. With whole lists, it keeps all documents of a query together, once
+/// for each distinct set of documents, and a document of two lists is two documents. With a limit, the
+/// oldest pairs leave when new ones come, and compact() drops what they leave behind.
 class DocumentHistory {
  public:
   DocumentHistory(std::int64_t features, const HistoryContent& content);
@@ -44,7 +49,9 @@ class DocumentHistory {
 
   std::int64_t observed() const { return observed_; }  // n, with repetitions
   std::int64_t docs() const { return std::ssize(doc_numbers_); }
-  FeatureMatrix features() const { return {values_.data(), docs(), features_}; }
+  FeatureMatrix features() const { return {values_.data(), docs(), features_, list_ends_}; }
+  /// Where each whole list ends; empty where none are kept.
+  std::span<const std::int64_t> list_ends() const { return list_ends_; }
   /// `weight` is the total weight of a term's pairs, `labels` that of the pairs which the first document
   /// won.
   std::span<const PairTerm> terms() const { return terms_; }
@@ -102,7 +109,15 @@ class DocumentHistory {
   void load(StateReader& state);
 
  private:
+  /// A query's documents by their numbers, in any order.
+  using ListKey = std::pair<std::uint64_t, std::uint64_t>;
+  static ListKey key_of(std::vector<std::int64_t> numbers);
+
   std::int32_t row_of(const QueryDocs& query, std::int32_t doc);
+  std::int32_t row_in_list(const QueryDocs& query, std::int32_t doc);
+  void append_doc(const QueryDocs& query, std::int32_t doc);
+  /// Marks all rows of a list of which one is marked, that is not −1.
+  void keep_whole_lists(std::vector<std::int32_t>& new_row) const;
   std::int32_t term_of(std::int32_t first, std::int32_t second);
   void note_sizes(std::int64_t first_row);
   /// Counts the latest pairs as others.
@@ -124,6 +139,7 @@ class DocumentHistory {
   std::vector<float> values_;  // [docs × features]
   Lineage values_lineage_;
   std::vector<std::int64_t> doc_numbers_;  // within the training part
+  std::vector<std::int64_t> list_ends_;    // of whole lists
   std::vector<PairTerm> terms_;            // first < second by document number
   std::int64_t empty_ = 0;                 // terms without pairs
   std::vector<std::int64_t> count_;        // of a term's pairs but for the latest
@@ -141,7 +157,10 @@ class DocumentHistory {
   std::int64_t forgotten_lists_ = 0;
   std::vector<PairObservation> latest_;
   double latest_weight_ = 1.0;
-  std::unordered_map<std::int64_t, std::int32_t> row_of_;
+  std::unordered_map<std::int64_t, std::int32_t> row_of_;  // without whole lists
+  std::map<ListKey, std::int64_t> list_of_;                // with them
+  // The rows of the list that pairs are being added of, by document number.
+  std::vector<std::pair<std::int64_t, std::int32_t>> rows_by_number_;
   std::unordered_map<std::uint64_t, std::int32_t> term_of_;  // of two rows, packed
 };
 

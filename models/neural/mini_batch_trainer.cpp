@@ -35,30 +35,16 @@ MiniBatchTrainer::MiniBatchTrainer(const TrainerSpec& spec)
 }
 
 void MiniBatchTrainer::gather(const TrainingTask& task, std::span<const std::int32_t> batch) {
-  const FeatureMatrix all = task.history.features();
   const auto observations = task.history.observations();
-  for (const std::int32_t row : rows_) local_row_[row] = -1;
-  local_row_.resize(all.docs, -1);
-  rows_.clear();
+  docs_.start(task.history);
   terms_.clear();
-  values_.clear();
-  const auto local = [&](std::int32_t row) {
-    std::int32_t& known = local_row_[row];
-    if (known < 0) {
-      known = static_cast<std::int32_t>(rows_.size());
-      rows_.push_back(row);
-      const auto x = all.doc(row);
-      values_.insert(values_.end(), x.begin(), x.end());
-    }
-    return known;
-  };
   for (const std::int32_t number : batch) {
     const auto& seen = observations[number];
     const PairTerm& term = task.history.terms()[seen.term];
     const double weight = task.weigh_by_ndcg ? changes_[number] : 1.0;
     const double noise = term_noise_.empty() ? 0.0 : term_noise_[seen.term];
-    terms_.push_back(
-        {local(term.first), local(term.second), weight, noisy_pair_labels(weight, seen.first_wins, noise)});
+    terms_.push_back({docs_.place_of(term.first), docs_.place_of(term.second), weight,
+                      noisy_pair_labels(weight, seen.first_wins, noise)});
   }
 }
 
@@ -94,10 +80,9 @@ std::optional<MiniBatchTrainer::Failure> MiniBatchTrainer::pass_epochs(Execution
         ndcg_changes(task.history.pair_lists(), scores_, changes_);
       }
       gather(task, std::span(order_).subspan(begin, count));
-      const FeatureMatrix docs{values_.data(), std::ssize(rows_), spec_.model.features()};
       const PairObjective objective{1.0 / static_cast<double>(count), 0.0, {}};
       const double loss =
-          spec_.model.find_loss_gradient(context, theta, docs, terms_, objective, gradient_);
+          spec_.model.find_loss_gradient(context, theta, docs_.features(), terms_, objective, gradient_);
       ++number;
       if (batch_loss_has_exploded(loss)) return Failure{number, loss};
       move(number, step, decay, theta);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "models/neural/gathered_docs.h"
 #include "models/neural/network_trainer.h"
 
 namespace olrank {
@@ -52,10 +53,8 @@ class MiniBatchTrainer : public NetworkTrainer {
   std::vector<double> term_noise_;  // of perturbed labels, per observation
 
   // The batch: its distinct documents and terms.
-  std::vector<float> values_;
+  GatheredDocs docs_;
   std::vector<PairTerm> terms_;
-  std::vector<std::int32_t> local_row_;  // [docs of the history], −1 for those not in the batch
-  std::vector<std::int32_t> rows_;
 };
 
 }  // namespace olrank

@@ -17,10 +17,10 @@ RetrainingRule retraining_rule(const TrainerSettings& trainer) {
   return trainer.loss == LossForm::kSum ? trainer.retraining() : RetrainingRule{};
 }
 
-HistoryContent history_content(const RankerSettings& settings) {
+HistoryContent history_content(const RankerSettings& settings, bool reads_lists) {
   const bool samples = retraining_rule(settings.trainer).retrain == Retrain::kGrowth;
   return {row_of(settings.kind).weighs_by_ndcg, !samples, samples,
-          settings.trainer.loss == LossForm::kSum ? settings.trainer.history_limit : 0};
+          settings.trainer.loss == LossForm::kSum ? settings.trainer.history_limit : 0, reads_lists};
 }
 
 void save_schedule(StateWriter& state, const RetrainingSchedule& schedule, std::uint32_t noise_round) {
@@ -46,7 +46,7 @@ NetworkLearner::NetworkLearner(std::shared_ptr<const TangentModel> model, const 
       weigh_by_ndcg_(row_of(settings.kind).weighs_by_ndcg),
       ensemble_(ensemble),
       share_(share),
-      history_(model_->features(), history_content(settings)),
+      history_(model_->features(), history_content(settings, model_->reads_lists())),
       schedule_(retraining_rule(settings.trainer)),
       replay_key_(keys.key(Purpose::kReplay)) {
   for (std::int64_t number = 0; number < share_.count(); ++number) {

@@ -22,8 +22,8 @@ namespace olrank {
 /// When to train on the whole history. Mini-batches start at θ₀ and need every pair, so only full batches
 /// follow a schedule.
 RetrainingRule retraining_rule(const TrainerSettings& trainer);
-/// What a network's history keeps.
-HistoryContent history_content(const RankerSettings& settings);
+/// What a network's history keeps, for models that score documents one by one or by lists.
+HistoryContent history_content(const RankerSettings& settings, bool reads_lists = false);
 /// The state of a schedule, and the round of the latest training on the whole history; nothing where every
 /// round is one.
 void save_schedule(StateWriter& state, const RetrainingSchedule& schedule, std::uint32_t noise_round);
@@ -46,6 +46,7 @@ class NetworkLearner : public ModelLearner {
   std::int64_t members() const override { return share_.members(); }
   void observe(const Feedback& feedback, std::span<const PreferencePair> pairs) override;
   bool trains_without_pairs() const override;
+  bool learns_from_unshown() const override { return model_->reads_lists(); }
   std::span<const double> train(ExecutionContext& context, std::uint32_t round) override;
   void save(StateWriter& state) const override;
   void load(StateReader& state) override;

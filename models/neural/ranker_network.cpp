@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/error.h"
 #include "core/math/step_size.h"
 #include "core/ops/gradient_products.h"
 #include "core/ops/largest_curvature.h"
@@ -85,19 +84,13 @@ std::unique_ptr<ModuleModel> make_module_model(const NetworkSettings& settings, 
 
 std::unique_ptr<TangentModel> make_tangent_model(const NetworkSettings& settings, std::int64_t features) {
   if (settings.network != NetworkForm::kModule) return std::make_unique<NetworkModel>(settings, features);
-  auto model = make_module_model(settings, features);
-  if (model->reads_lists()) {
-    throw InvalidArgument(fmt::format(
-        "Module '{}' scores a document by the other documents of its list, which no ranker can train yet: "
-        "choose a module that scores documents one by one, such as residual.",
-        settings.module));
-  }
-  return model;
+  return make_module_model(settings, features);
 }
 
 ModelSize model_size(const NetworkSettings& settings, std::int64_t features) {
   if (settings.network != NetworkForm::kModule) return {features, network_shape(settings, features)};
-  return {features, make_tangent_model(settings, features)->tangent_shape()};
+  const auto model = make_module_model(settings, features);
+  return {features, model->tangent_shape(), model->reads_lists()};
 }
 
 NetworkModel::NetworkModel(const NetworkSettings& settings, std::int64_t features)

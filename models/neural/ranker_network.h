@@ -41,6 +41,7 @@ std::unique_ptr<TangentModel> make_tangent_model(const NetworkSettings& settings
 struct ModelSize {
   std::int64_t inputs = 0;  // d
   TangentShape tangents;
+  bool reads_lists = false;
 
   std::int64_t parameters() const { return tangents.parameters(); }
 };

@@ -19,8 +19,6 @@ class TangentModel : public ScoreModel {
  public:
   /// How its gradients fall into factors.
   virtual const TangentShape& tangent_shape() const = 0;
-  /// Whether a document's score depends on the other documents: those of a call are then one list.
-  virtual bool reads_lists() const { return false; }
   /// θ₀.
   virtual std::vector<float> first_parameters(PhiloxKey key) const = 0;
 

@@ -7,13 +7,9 @@ namespace olrank {
 
 void TrainingSample::start(const DocumentHistory& history) {
   history_ = &history;
-  features_ = history.features().features;
-  for (const std::int32_t row : rows_) local_row_[row] = -1;
+  docs_.start(history);
   for (const std::int32_t term : term_numbers_) local_term_[term] = -1;
-  if (std::ssize(local_row_) < history.docs()) local_row_.resize(history.docs(), -1);
   if (local_term_.size() < history.terms().size()) local_term_.resize(history.terms().size(), -1);
-  values_.clear();
-  rows_.clear();
   terms_.clear();
   sources_.clear();
   term_numbers_.clear();
@@ -22,21 +18,7 @@ void TrainingSample::start(const DocumentHistory& history) {
   list_clicks_.clear();
   pairs_.clear();
   scales_.clear();
-  doc_numbers_.clear();
   counted_.clear();
-}
-
-std::int32_t TrainingSample::local_row(std::int32_t row) {
-  std::int32_t& known = local_row_[row];
-  if (known < 0) {
-    known = static_cast<std::int32_t>(rows_.size());
-    rows_.push_back(row);
-    doc_numbers_.push_back(history_->doc_numbers()[row]);
-    if (!gathers_features_) return known;
-    const auto x = history_->features().doc(row);
-    values_.insert(values_.end(), x.begin(), x.end());
-  }
-  return known;
 }
 
 std::size_t TrainingSample::local_term(std::int32_t term) {
@@ -44,7 +26,7 @@ std::size_t TrainingSample::local_term(std::int32_t term) {
   if (known < 0) {
     known = static_cast<std::int32_t>(terms_.size());
     const PairTerm& whole = history_->terms()[term];
-    terms_.push_back({local_row(whole.first), local_row(whole.second), 0.0, 0.0});
+    terms_.push_back({docs_.place_of(whole.first), docs_.place_of(whole.second), 0.0, 0.0});
     term_numbers_.push_back(term);
     if (!history_->content().lists) sources_.push_back({.term = term});
   }
@@ -180,7 +162,7 @@ void TrainingSample::take_pairs(std::span<const CountedPair> counted) {
       latest_list = number;
       lists_.push_back({std::ssize(list_rows_), std::ssize(pairs_), list.docs, 0});
       for (std::int64_t doc = list.first_doc; doc < list.first_doc + list.docs; ++doc) {
-        list_rows_.push_back(local_row(all.rows[doc]));
+        list_rows_.push_back(docs_.place_of(all.rows[doc]));
         list_clicks_.push_back(all.clicks[doc]);
       }
     }

@@ -7,6 +7,7 @@
 #include "core/ops/sampled_term.h"
 #include "core/random/rng_stream.h"
 #include "models/neural/document_history.h"
+#include "models/neural/gathered_docs.h"
 
 namespace olrank {
 
@@ -14,7 +15,7 @@ namespace olrank {
 class TrainingSample {
  public:
   /// Without `features`, for a trainer that has them elsewhere, documents are only named.
-  explicit TrainingSample(bool features = true) : gathers_features_(features) {}
+  explicit TrainingSample(bool features = true) : docs_(features) {}
 
   /// The round's own pairs with weight 1, and `replay` pairs drawn with replacement from the n − k others,
   /// each with weight (n − k)/replay, so that the expected gradient is that of the whole history. Where no
@@ -24,16 +25,16 @@ class TrainingSample {
   /// How the latest round changed the history: its own pairs, and with weight −1 those that it removed.
   void take_changes(const DocumentHistory& history);
 
-  FeatureMatrix features() const { return {values_.data(), std::ssize(rows_), features_}; }
+  FeatureMatrix features() const { return docs_.features(); }
   /// The documents' rows in the history, in order of their first use.
-  std::span<const std::int32_t> rows() const { return rows_; }
+  std::span<const std::int32_t> rows() const { return docs_.rows(); }
   /// Their numbers within the training part.
-  std::span<const std::int64_t> doc_numbers() const { return doc_numbers_; }
+  std::span<const std::int64_t> doc_numbers() const { return docs_.doc_numbers(); }
   std::span<const PairTerm> terms() const { return terms_; }  // of rows of features()
   /// By term; without lists.
   std::span<const SampledTerm> sources() const { return sources_; }
   /// The sampled pairs with their lists, and how much each counts. Empty if the history has no lists.
-  PairLists lists() const { return {lists_, list_rows_, list_clicks_, pairs_, 0, doc_numbers_}; }
+  PairLists lists() const { return {lists_, list_rows_, list_clicks_, pairs_, 0, doc_numbers()}; }
   std::span<const double> scales() const { return scales_; }
 
  private:
@@ -44,7 +45,6 @@ class TrainingSample {
   };
 
   void start(const DocumentHistory& history);
-  std::int32_t local_row(std::int32_t row);
   /// The place of a term in sources() or terms().
   std::size_t local_term(std::int32_t term);
   void take_own();
@@ -55,11 +55,8 @@ class TrainingSample {
   /// Takes pairs, by number, with their lists.
   void take_pairs(std::span<const CountedPair> counted);
 
-  bool gathers_features_;
+  GatheredDocs docs_;
   const DocumentHistory* history_ = nullptr;
-  std::int64_t features_ = 0;
-  std::vector<float> values_;  // [rows × features]
-  std::vector<std::int32_t> rows_;
   std::vector<PairTerm> terms_;
   std::vector<SampledTerm> sources_;
   std::vector<std::int32_t> term_numbers_;  // of the history
@@ -68,11 +65,9 @@ class TrainingSample {
   std::vector<std::uint8_t> list_clicks_;
   std::vector<PairObservation> pairs_;
   std::vector<double> scales_;
-  std::vector<std::int64_t> doc_numbers_;
   std::vector<CountedPair> counted_;
   std::vector<std::int64_t> draws_;       // of each term
-  std::vector<std::int32_t> local_row_;   // [docs of the history], −1 for those not in the sample
-  std::vector<std::int32_t> local_term_;  // [terms of the history], likewise
+  std::vector<std::int32_t> local_term_;  // [terms of the history], −1 for those not in the sample
 };
 
 }  // namespace olrank

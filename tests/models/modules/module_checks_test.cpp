@@ -270,6 +270,11 @@ OLRANK_REGISTER_MODULE("centred", [](const ModuleRequest&) { return std::make_sh
 OLRANK_REGISTER_MODULE("categories", [](const ModuleRequest&) { return std::make_shared<Categories>(); });
 OLRANK_REGISTER_MODULE("kinked", [](const ModuleRequest&) { return std::make_shared<Kinked>(); });
 
+TEST(ModuleChecksTest, RefusesScoresThatDependOnTheOrderOfDocuments) {
+  expect_refusal(bent([](Bent& module, const torch::Tensor& docs) { return plain(module, docs).cumsum(0); }),
+                 {"another order", "as a set"});
+}
+
 TEST(ModuleChecksTest, FindsTheFactorsOfModulesThatUsersWrite) {
   expect_rows<Shared>("shared", "rows", false);
   expect_rows<Scaled>("scaled", "rows", false);

@@ -1,0 +1,281 @@
+// Training of modules whose scores depend on the other documents of a list.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "models/modules/attention_ranker.h"
+#include "models/neural/document_history.h"
+#include "models/neural/gathered_docs.h"
+#include "models/neural/training_sample.h"
+#include "tests/models/modules/module_fixture.h"
+
+namespace olrank {
+namespace {
+
+constexpr std::int64_t kListFeatures = 6;
+
+ModuleRequest attention_request() {
+  return {.module = "attention", .features = kListFeatures, .width = 8, .activation = Activation::kSilu};
+}
+
+/// The documents of a query, with their numbers.
+struct ListOfDocs {
+  ListOfDocs(std::int64_t query, std::vector<std::int64_t> doc_numbers)
+      : number(query), numbers(std::move(doc_numbers)) {
+    // A number always stands for the same features.
+    for (const std::int64_t doc : numbers) {
+      const auto x = module_docs(1, kListFeatures, static_cast<std::uint64_t>(1000 + doc));
+      values.insert(values.end(), x.begin(), x.end());
+    }
+  }
+  QueryDocs query() const {
+    return {number, 0, {values.data(), std::ssize(numbers), kListFeatures}, numbers};
+  }
+
+  std::int64_t number;
+  std::vector<std::int64_t> numbers;
+  std::vector<float> values;
+};
+
+/// Shows all documents in order; `pairs` are what follows from clicks.
+void add_pairs(DocumentHistory& history, const ListOfDocs& list, const std::vector<PreferencePair>& pairs) {
+  std::vector<std::int32_t> shown(list.numbers.size());
+  std::iota(shown.begin(), shown.end(), 0);
+  std::vector<std::uint8_t> clicks(shown.size(), 0);
+  clicks.front() = 1;
+  history.add({1, list.query(), shown, clicks}, pairs);
+}
+
+/// Three lists; documents 3 and 4 are in two of them.
+std::vector<ListOfDocs> three_lists() {
+  return {{0, {0, 1, 2, 3, 4}}, {1, {5, 6, 7, 8}}, {2, {9, 3, 10, 4, 11, 12}}};
+}
+
+std::vector<PreferencePair> pairs_of_list(std::size_t list) {
+  if (list == 0) return {{0, 1}, {3, 4}, {0, 1}};
+  if (list == 1) return {{2, 0}, {1, 3}};
+  return {{1, 3}, {5, 0}, {3, 2}};
+}
+
+DocumentHistory history_of_lists(std::int64_t limit = 0) {
+  return {kListFeatures,
+          HistoryContent{.lists = limit > 0, .counts = true, .limit = limit, .whole_lists = true}};
+}
+
+TEST(ListTrainingTest, GradientOfAHistoryIsTheSumOverItsLists) {
+  const ModuleModel model(attention_request());
+  const std::vector<float> theta = moved_parameters(model, 3);
+  DocumentHistory history = history_of_lists();
+  const std::vector<ListOfDocs> lists = three_lists();
+  double expected_loss = 0.0;
+  Eigen::VectorXd expected = Eigen::VectorXd::Zero(model.parameters());
+  for (std::size_t list = 0; list < lists.size(); ++list) {
+    const auto pairs = pairs_of_list(list);
+    add_pairs(history, lists[list], pairs);
+    AttentionRanker module(attention_request());
+    const AutogradRows alone = autograd_rows(module, theta, lists[list].values, kListFeatures);
+    for (const auto& [winner, loser] : pairs) {
+      const double z = alone.scores(winner) - alone.scores(loser);
+      expected_loss += std::log1p(std::exp(-z));
+      expected -= (alone.rows.row(winner) - alone.rows.row(loser)).transpose() / (1.0 + std::exp(z));
+    }
+  }
+  const std::vector<std::int64_t> ends = {5, 9, 15};
+  EXPECT_TRUE(std::equal(ends.begin(), ends.end(), history.list_ends().begin(), history.list_ends().end()));
+
+  ExecutionContext context;
+  std::vector<double> gradient(model.parameters());
+  const double loss =
+      model.find_loss_gradient(context, theta, history.features(), history.terms(), {}, gradient);
+  EXPECT_NEAR(loss, expected_loss, 1e-5 * expected_loss);
+  EXPECT_NEAR(model.find_loss(context, theta, history.features(), history.terms(), {}), expected_loss,
+              1e-5 * expected_loss);
+  const double largest = expected.cwiseAbs().maxCoeff();
+  for (std::int64_t k = 0; k < model.parameters(); ++k)
+    ASSERT_NEAR(gradient[k], expected(k), 1e-5 * largest) << k;
+}
+
+TEST(ListTrainingTest, ADocumentOfTwoListsHasTwoScores) {
+  const ModuleModel model(attention_request());
+  const std::vector<float> theta = moved_parameters(model, 4);
+  DocumentHistory history = history_of_lists();
+  const std::vector<ListOfDocs> lists = three_lists();
+  for (std::size_t list = 0; list < lists.size(); ++list)
+    add_pairs(history, lists[list], pairs_of_list(list));
+  ExecutionContext context(2);
+  std::vector<float> scores(history.docs());
+  model.score(context, theta, history.features(), scores);
+  std::size_t row = 0;
+  std::map<std::int64_t, std::vector<float>> by_number;
+  for (const ListOfDocs& list : lists) {
+    std::vector<float> alone(list.numbers.size());
+    model.score(context, theta, list.query().features, alone);
+    for (std::size_t doc = 0; doc < alone.size(); ++doc, ++row) {
+      EXPECT_EQ(scores[row], alone[doc]);
+      EXPECT_EQ(history.doc_numbers()[row], list.numbers[doc]);
+      by_number[list.numbers[doc]].push_back(alone[doc]);
+    }
+  }
+  for (const std::int64_t shared : {3, 4}) {
+    ASSERT_EQ(by_number[shared].size(), 2U);
+    EXPECT_GT(std::abs(by_number[shared][0] - by_number[shared][1]), 1e-4F);
+  }
+}
+
+/// What a service logs: the documents of a list in the order of the round's ranking.
+TEST(ListTrainingTest, AListInAnotherOrderIsTheSameList) {
+  const ModuleModel model(attention_request());
+  const std::vector<float> theta = moved_parameters(model, 5);
+  const ListOfDocs list(0, {20, 21, 22, 23, 24});
+  const ListOfDocs turned(0, {23, 20, 24, 22, 21});
+  DocumentHistory plain = history_of_lists();
+  add_pairs(plain, list, {{0, 3}, {1, 4}, {2, 0}});
+  DocumentHistory history = history_of_lists();
+  add_pairs(history, list, {{0, 3}});
+  add_pairs(history, turned, {{4, 2}, {3, 1}});
+  EXPECT_EQ(history.list_ends().size(), 1U);
+  EXPECT_EQ(history.docs(), 5);
+  ExecutionContext context;
+  const auto loss = [&](const DocumentHistory& of) {
+    return model.find_loss(context, theta, of.features(), of.terms(), {});
+  };
+  EXPECT_DOUBLE_EQ(loss(history), loss(plain));
+  DocumentHistory reversed = history_of_lists();
+  add_pairs(reversed, turned, {{1, 0}, {4, 2}, {3, 1}});
+  EXPECT_NEAR(loss(reversed), loss(plain), 1e-6 * loss(plain));
+}
+
+/// Above a number of documents, graphs do not wait for the weights of scores; the bits are the same.
+TEST(ListTrainingTest, ManyListsGiveTheSumOfTheirGradients) {
+  const ModuleModel model(attention_request());
+  const std::vector<float> theta = moved_parameters(model, 6);
+  constexpr std::int64_t kLists = 130;
+  constexpr std::int64_t kDocsOfList = 9;
+  const std::vector<float> values = module_docs(kLists * kDocsOfList, kListFeatures, 7);
+  std::vector<std::int64_t> ends;
+  for (std::int64_t list = 1; list <= kLists; ++list) ends.push_back(list * kDocsOfList);
+  const FeatureMatrix docs{values.data(), kLists * kDocsOfList, kListFeatures, ends};
+  std::vector<double> weights(docs.docs);
+  RngStream draws(test_key(8), 1);
+  for (double& weight : weights) weight = draws.normal();
+  std::fill_n(weights.begin() + 4 * kDocsOfList, kDocsOfList, 0.0);
+  ExecutionContext context;
+  std::vector<double> whole(model.parameters());
+  model.add_gradient(context, theta, docs, weights, whole);
+  std::vector<double> sum(model.parameters());
+  const std::vector<double> direction = [&] {
+    std::vector<double> v(model.parameters());
+    for (double& one : v) one = draws.normal();
+    return v;
+  }();
+  std::vector<double> products(docs.docs);
+  model.multiply_gradients(context, theta, docs, direction, products);
+  for (std::int64_t list = 0; list < kLists; ++list) {
+    const FeatureMatrix alone = docs.part(docs.list_begin(list), docs.list_end(list));
+    const auto of_list = std::span(weights).subspan(docs.list_begin(list), kDocsOfList);
+    if (list != 4) model.add_gradient(context, theta, alone, of_list, sum);
+    std::vector<double> expected(kDocsOfList);
+    model.multiply_gradients(context, theta, alone, direction, expected);
+    EXPECT_TRUE(std::equal(expected.begin(), expected.end(), products.begin() + docs.list_begin(list)));
+  }
+  EXPECT_EQ(whole, sum);
+}
+
+TEST(ListTrainingTest, ForgetsListsThatNoPairNeeds) {
+  constexpr std::int64_t kLimit = 40;
+  DocumentHistory history = history_of_lists(kLimit);
+  std::vector<ListOfDocs> lists;
+  for (std::int64_t query = 0; query < 60; ++query) {
+    std::vector<std::int64_t> numbers;
+    for (std::int64_t doc = 0; doc < 4 + query % 3; ++doc) numbers.push_back(10 * query + doc);
+    lists.emplace_back(query, numbers);
+  }
+  for (std::size_t round = 0; round < lists.size(); ++round) {
+    add_pairs(history, lists[round], {{0, 2}, {0, 3}, {1, 3}});
+    history.compact();
+    const auto ends = history.list_ends();
+    ASSERT_EQ(ends.back(), history.docs());
+    // Every list is one of those that were shown, whole and in order.
+    const FeatureMatrix docs = history.features();
+    for (std::int64_t list = 0; list < docs.lists(); ++list) {
+      const std::int64_t begin = docs.list_begin(list);
+      const std::int64_t query = history.doc_numbers()[begin] / 10;
+      ASSERT_EQ(docs.list_end(list) - begin, 4 + query % 3);
+      for (std::int64_t row = begin; row < docs.list_end(list); ++row) {
+        ASSERT_EQ(history.doc_numbers()[row], 10 * query + row - begin);
+        ASSERT_TRUE(std::equal(docs.doc(row).begin(), docs.doc(row).end(),
+                               lists[query].values.begin() + (row - begin) * kListFeatures));
+      }
+    }
+  }
+  EXPECT_LT(history.list_ends().size(), 45U);
+  EXPECT_GE(history.list_ends().size(), 14U);
+
+  StateWriter saved;
+  history.save(saved);
+  DocumentHistory loaded = history_of_lists(kLimit);
+  StateReader reader(saved.bytes(), "memory");
+  loaded.load(reader);
+  reader.require_end();
+  for (const std::size_t again : {59U, 1U, 58U, 2U}) {  // known and forgotten lists
+    add_pairs(history, lists[again], {{3, 1}});
+    add_pairs(loaded, lists[again], {{3, 1}});
+  }
+  const auto bytes = [](const DocumentHistory& of) {
+    StateWriter state;
+    of.save(state);
+    return state.bytes();
+  };
+  EXPECT_TRUE(bytes(loaded) == bytes(history));
+}
+
+TEST(ListTrainingTest, SamplesBringWholeLists) {
+  const ModuleModel model(attention_request());
+  const std::vector<float> theta = moved_parameters(model, 9);
+  for (const bool lists : {false, true}) {
+    DocumentHistory history(kListFeatures,
+                            HistoryContent{.lists = lists, .counts = true, .whole_lists = true});
+    for (std::int64_t query = 0; query < 12; ++query) {
+      const ListOfDocs list(query, {10 * query, 10 * query + 1, 10 * query + 2, 10 * query + 3});
+      add_pairs(history, list, {{0, 2}, {1, 3}});
+    }
+    ExecutionContext context;
+    std::vector<float> scores(history.docs());
+    model.score(context, theta, history.features(), scores);
+    TrainingSample sample;
+    for (std::uint32_t round = 1; round <= 20; ++round) {
+      sample.draw(history, test_key(10), round, 6);
+      // The sample's weights are unbiased, and its scores are those of the history.
+      const FeatureMatrix docs = sample.features();
+      ASSERT_EQ(docs.list_ends.back(), docs.docs);
+      ASSERT_LE(docs.lists(), 7);
+      std::vector<float> of_sample(docs.docs);
+      model.score(context, theta, docs, of_sample);
+      for (std::int64_t row = 0; row < docs.docs; ++row)
+        ASSERT_EQ(of_sample[row], scores[sample.rows()[row]]);
+    }
+    // With all pairs it is the history.
+    sample.draw(history, test_key(10), 21, 1000);
+    EXPECT_EQ(sample.features().docs, history.docs());
+    std::vector<double> of_sample(model.parameters());
+    std::vector<double> of_history(model.parameters());
+    const double loss =
+        model.find_loss_gradient(context, theta, sample.features(), sample.terms(), {}, of_sample);
+    EXPECT_NEAR(
+        loss, model.find_loss_gradient(context, theta, history.features(), history.terms(), {}, of_history),
+        1e-12 * loss);
+    const double largest =
+        std::abs(*std::max_element(of_history.begin(), of_history.end(),
+                                   [](double a, double b) { return std::abs(a) < std::abs(b); }));
+    for (std::size_t k = 0; k < of_sample.size(); ++k)
+      ASSERT_NEAR(of_sample[k], of_history[k], 1e-9 * largest);
+  }
+}
+
+}  // namespace
+}  // namespace olrank

@@ -25,6 +25,8 @@ Enum named(const std::string& flag, const std::string& name) {
 void RoundFlags::declare(CLI::App& app) {
   app.add_option("--structure", sizes_.structure,
                  "a covariance, inducing-N with N as the budget, or ensemble-N [default: full]");
+  app.add_option("--module", sizes_.module,
+                 "a LibTorch module in the place of the network, as in the setting of a ranker");
   app.add_option("--pairs", pairs_,
                  "n, observed pairs; several values, one after the other [default: 1000]")
       ->delimiter(',')
@@ -93,9 +95,9 @@ std::vector<RoundSizes> RoundFlags::all_sizes() const {
 std::string RoundFlags::command_line() const {
   const RetrainingRule& training = sizes_.training;
   return fmt::format(
-      " --structure {} --pairs {} --docs {} --width {} --depth {} --features {} --threads {} --trials "
+      " --structure {}{} --pairs {} --docs {} --width {} --depth {} --features {} --threads {} --trials "
       "{}{}{}",
-      sizes_.structure, fmt::join(pairs_, ","), sizes_.docs, sizes_.width, sizes_.depth, sizes_.features,
+      sizes_.structure, sizes_.module.empty() ? "" : " --module " + sizes_.module, fmt::join(pairs_, ","), sizes_.docs, sizes_.width, sizes_.depth, sizes_.features,
       sizes_.threads, sizes_.trials,
       schedules_.empty() ? "" : fmt::format(" --member-schedule {}", fmt::join(schedules_, ",")),
       retrain_ == name_of(Retrain::kEveryRound)

@@ -42,6 +42,10 @@ RankerSettings settings_of(const RoundSizes& sizes) {
                           RankerSettings::defaults(RankerKind::kP2NeurRank, ProtocolName::kPaper)};
   RankerSettings settings = study_rankers(study, base).back().settings;
   if (sizes.schedule) settings.posterior.member_schedule = *sizes.schedule;
+  if (!sizes.module.empty()) {
+    settings.network.network = NetworkForm::kModule;
+    settings.network.module = sizes.module;
+  }
   TrainerSettings& trainer = settings.trainer;
   trainer.retrain = sizes.training.retrain;
   trainer.retrain_growth = sizes.training.growth;
@@ -254,7 +258,7 @@ double elapsed_per_round(const std::vector<PlayedTrial>& trials, std::int64_t ro
 
 Measurement measurement_of(const RoundSizes& sizes, const std::string& stage, std::vector<double> seconds) {
   Measurement measurement;
-  std::string variant = sizes.structure;
+  std::string variant = sizes.module.empty() ? sizes.structure : sizes.structure + "-" + sizes.module;
   if (sizes.schedule) variant += fmt::format("-{}", name_of(*sizes.schedule));
   if (grows(sizes)) variant += fmt::format("-{}", name_of(sizes.training.retrain));
   measurement.name = fmt::format("round/{}/{}", variant, stage);

@@ -15,6 +15,7 @@ namespace olrank {
 /// The sizes of a round in the middle of a trial.
 struct RoundSizes {
   std::string structure = "full";                         // a covariance, inducing-N or ensemble-N
+  std::string module;                                     // a LibTorch module as the network; empty: mlp
   std::int64_t pairs = 1000;                              // n, observed before the first round
   std::int64_t docs = 120;                                // V
   std::int64_t width = 100;                               // m

@@ -65,8 +65,8 @@ class Ranker {
   /// their latest list only. Returns the number of preference pairs that the clicks gave.
   std::int64_t learn(const ShownList& list, std::span<const std::uint8_t> clicks);
 
-  /// f(x) of any documents of one query [V × d], without a list and without exploration. Where scores depend
-  /// on the other documents, these are the others.
+  /// f(x) of any documents of one query [V × d], without a list and without exploration. Where scores
+  /// depend on the other documents, these are the others.
   std::vector<float> score(std::span<const float> docs);
 
   std::int64_t features() const;

@@ -271,8 +271,9 @@ OLRANK_REGISTER_MODULE("categories", [](const ModuleRequest&) { return std::make
 OLRANK_REGISTER_MODULE("kinked", [](const ModuleRequest&) { return std::make_shared<Kinked>(); });
 
 TEST(ModuleChecksTest, RefusesScoresThatDependOnTheOrderOfDocuments) {
-  expect_refusal(bent([](Bent& module, const torch::Tensor& docs) { return plain(module, docs).cumsum(0); }),
-                 {"another order", "as a set"});
+  expect_refusal(
+      bent([](Bent& module, const torch::Tensor& docs) { return plain(module, docs).cumsum(0); }),
+      {"another order", "as a set"});
 }
 
 TEST(ModuleChecksTest, FindsTheFactorsOfModulesThatUsersWrite) {

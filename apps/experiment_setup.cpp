@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "apps/device_choice.h"
 #include "apps/recorded_experiment.h"
@@ -21,6 +22,7 @@
 #include "models/libtorch_runtime.h"
 #include "models/linear/linear_model.h"
 #include "models/model_file.h"
+#include "models/modules/module_model.h"
 #include "models/neural/device_ranker.h"
 #include "models/neural/ranker_network.h"
 #include "models/ranker_factory.h"
@@ -184,6 +186,27 @@ std::string exploration_advice(const RankerSettings& ranker, const DataSettings&
   return fmt::format("{}", fmt::join(ways, " or "));
 }
 
+/// What is known of the rankers' modules once they are tried. The log tells it, too.
+ordered_json modules_json(const Configuration& configuration, std::int64_t features) {
+  ordered_json modules = ordered_json::array();
+  std::set<std::string> told;
+  for (const RankerSettings& ranker : configuration.rankers) {
+    if (ranker.network.network != NetworkForm::kModule) continue;
+    const auto module = make_module_model(ranker.network, features);
+    modules.push_back({{"ranker", ranker.name},
+                       {"module", ranker.network.module},
+                       {"parameters", module->parameters()},
+                       {"factors_by", module->factors_by()},
+                       {"fingerprint", module->fingerprint()}});
+    if (!told.insert(ranker.network.module).second) continue;
+    log_info("Module '{}' has {} parameters; its gradients come {}.", ranker.network.module,
+             module->parameters(),
+             module->factors_by() == "hooks" ? "as factors of its layers, from one backward pass (hooks)"
+                                             : "whole, from a backward pass for each document (rows)");
+  }
+  return modules;
+}
+
 std::int64_t matrix_bytes(const FeatureMatrix& docs) {
   return docs.docs * docs.features * std::int64_t{sizeof(float)};
 }
@@ -317,6 +340,7 @@ void write_manifest(const Configuration& configuration, const ExperimentPlan& pl
   ordered_json data = {
       {"source", configuration.data.source.empty() ? configuration.data.train : configuration.data.source}};
   ExecutionContext context(threads_of(configuration));
+  std::int64_t features = 1;
   for (const std::int64_t fold : configuration.data.folds) {
     const DataParts parts = load_parts(configuration.data, fold, context);
     evaluated_part(parts, configuration.data, fold);
@@ -324,6 +348,7 @@ void write_manifest(const Configuration& configuration, const ExperimentPlan& pl
     for (const ExperimentUser& user : plan.users) {
       if (!recorded) user.describe(max_grade_of(parts));
     }
+    features = parts.train.features();
     ordered_json entry = {{"fold", fold}, {"train", part_json(parts.train)}};
     if (parts.vali) entry["vali"] = part_json(*parts.vali);
     entry["test"] = part_json(parts.test);
@@ -336,7 +361,7 @@ void write_manifest(const Configuration& configuration, const ExperimentPlan& pl
   const GpuSurvey gpus = visible_gpus();
   ordered_json libraries = ordered_json::object();
   for (const DeviceLibrary& library : gpus.libraries) libraries[library.name] = library.version;
-  const ordered_json description = {
+  ordered_json description = {
       {"recorded", recorded},
       {"trials", trials.size()},
       {"config", configuration_object(configuration)},
@@ -353,6 +378,8 @@ void write_manifest(const Configuration& configuration, const ExperimentPlan& pl
        {{"offline", describe_conventions(offline)},
         {"empty_queries", name_of(configuration.protocol.empty_queries)},
         {"online", "an empty query counts 0; regret counts mis-ordered pairs of the whole list"}}}};
+  const ordered_json modules = modules_json(configuration, features);
+  if (!modules.empty()) description["modules"] = modules;
   folder.write_manifest(description, command, trials);
 }
 

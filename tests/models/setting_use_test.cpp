@@ -56,6 +56,8 @@ RankerSettings changed(const RankerSettings& settings, const Setting& setting) {
   } else if (const auto* real = std::get_if<double>(&value)) {
     const double larger = *real == 0.0 ? 0.25 : *real * 10.0;
     setting.write(&other, setting.bounds.contain(larger) ? larger : *real * 0.5);
+  } else if (std::holds_alternative<std::string>(value)) {
+    setting.write(&other, std::string("residual"));  // of modules
   } else {
     setting.write(&other, !std::get<bool>(value));
   }

@@ -257,7 +257,8 @@ TEST_P(InducingPosteriorKernelTest, RebuildChoosesTheDictionaryByAStricterPolicy
   const auto on_cpu = make_posterior(cpu_spec);
   const auto made_here = [&] {
     return device::make_resident_posterior(
-        DeviceCovariance::kInducing, {cpu_spec.shape, cpu_spec.lambda, cpu_spec.scale, {}, cpu_spec.budget},
+        DeviceCovariance::kInducing,
+        {NearDependentPairs::shape(), cpu_spec.lambda, cpu_spec.scale, {}, cpu_spec.budget},
         library_->products);
   };
   const auto posterior = made_here();

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/serialization/import.h>
 
 #include <limits>
@@ -17,6 +16,7 @@
 #include "models/neural/ranker_network.h"
 #include "models/ranker_factory.h"
 #include "tests/models/modules/module_fixture.h"
+#include "tests/models/modules/script_file.h"
 #include "tests/support/temporary_folder.h"
 
 // Model files of modules: what they hold, whether they load, and their exports.
@@ -35,23 +35,6 @@ NetworkSettings module_settings(const std::string& module, Parameterisation para
   settings.depth = 3;
   settings.parameterisation = parameterisation;
   return settings;
-}
-
-/// A TorchScript file of a network with one hidden layer and a buffer.
-void write_script(const std::filesystem::path& path,
-                  const std::string& code =
-                      "  h = torch.tanh(torch.matmul(docs, self.w.t()))\n"
-                      "  return torch.matmul(h, self.v) + self.shift\n") {
-  torch::jit::Module module("Scorer");
-  const auto numbers = [](std::initializer_list<std::int64_t> shape, std::uint64_t seed) {
-    const std::vector<float> values = random_numbers(shape.size() == 2 ? 4 * kInputs : 4, seed, 0.5);
-    return torch::tensor(values).reshape(shape);
-  };
-  module.register_parameter("w", numbers({4, kInputs}, 1).requires_grad_(), false);
-  module.register_parameter("v", numbers({4}, 2).requires_grad_(), false);
-  module.register_buffer("shift", torch::tensor(0.25F));
-  module.define("def forward(self, docs: Tensor) -> Tensor:\n" + code);
-  module.save(path.string());
 }
 
 /// A trained model's file: parameters near the first ones.
@@ -119,7 +102,7 @@ std::vector<double> script_scores(const LoadedModel& model, std::vector<float> r
 
 class ModuleModelFileTest : public testing::Test {
  protected:
-  void SetUp() override { write_script(script_); }
+  void SetUp() override { write_script(script_, kInputs); }
 
   void expect_refusal(const std::string& bytes, const std::string& part) {
     try {
@@ -283,7 +266,7 @@ TEST_F(ModuleModelFileTest, RefusesOtherModulesAndDamage) {
   const ModelTensors script = model_of(module_settings(script_.string(), Parameterisation::kStandard));
   expect_refusal(with(script, "torchscript", "not base64"), "not in base64");
   expect_refusal(with(script, "torchscript", base64_of("a short file")), "is not a TorchScript file");
-  write_script(script_,
+  write_script(script_, kInputs,
                "  h = torch.relu(torch.matmul(docs, self.w.t()))\n"
                "  return torch.matmul(h, self.v) + self.shift\n");
   expect_refusal(with(script, "torchscript", base64_of(read_file(script_))), "Its fingerprint is");

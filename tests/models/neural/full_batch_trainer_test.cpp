@@ -26,13 +26,14 @@ struct Training {
   Training(const NetworkShape& of_shape, const TrainerSettings& of_settings, double of_lambda,
            std::uint64_t seed, double scale = 1.0)
       : shape(of_shape),
+        model(network_of(of_shape)),
         settings(of_settings),
         lambda(of_lambda),
         first(first_theta(of_shape, seed)),
         theta(first),
         world(seed, 4, 8, of_shape.inputs, scale),
         history(of_shape.inputs, false),
-        trainer({shape, settings, lambda, 0.5 * prior_scale() * lambda, first, test_key(seed)}) {}
+        trainer({model, settings, lambda, 0.5 * prior_scale() * lambda, first, test_key(seed)}) {}
 
   static std::vector<float> first_theta(const NetworkShape& shape, std::uint64_t seed) {
     std::vector<float> theta(shape.parameters());
@@ -82,6 +83,7 @@ struct Training {
   }
 
   NetworkShape shape;
+  NetworkModel model;
   TrainerSettings settings;
   double lambda;
   std::vector<float> first;
@@ -501,7 +503,7 @@ TEST(FullBatchTrainerTest, ResumesBitIdentically) {
   }
   StateWriter writer;
   parts.trainer.save(writer);
-  FullBatchTrainer later({parts.shape, parts.settings, 0.5, 0.25 * parts.prior_scale(), parts.first, {}});
+  FullBatchTrainer later({parts.model, parts.settings, 0.5, 0.25 * parts.prior_scale(), parts.first, {}});
   StateReader reader(writer.bytes(), "memory");
   later.load(reader);
   reader.require_end();

@@ -31,7 +31,7 @@ struct Batches {
         first(static_cast<std::size_t>(shape.parameters())),
         world(seed, 4, 8, shape.inputs),
         history(shape.inputs, false),
-        trainer({shape, settings, kLambda, 1.0, first, test_key(seed)}) {
+        trainer({model, settings, kLambda, 1.0, first, test_key(seed)}) {
     initialise(shape, Initialisation::kUniform, test_key(seed), first);
     key = test_key(seed);
     theta = first;
@@ -86,6 +86,7 @@ struct Batches {
   }
 
   NetworkShape shape = standard_shape(5, 7, 2);
+  NetworkModel model = network_of(shape);
   TrainerSettings settings;
   std::vector<float> first;
   std::vector<float> theta;

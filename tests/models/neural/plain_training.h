@@ -7,10 +7,21 @@
 
 #include "core/ops/relu_network.h"
 #include "models/neural/document_history.h"
+#include "models/neural/ranker_network.h"
 #include "tests/core/ops/network_fixture.h"
 
 // Training of a network as one would write it down: in double, pair by pair, with g(x) as p numbers.
 namespace olrank {
+
+/// The model of a shape.
+inline NetworkModel network_of(const NetworkShape& shape) {
+  NetworkSettings settings;
+  settings.network = shape.depth == 1 ? NetworkForm::kLinear : NetworkForm::kMlp;
+  settings.parameterisation = shape.biases ? Parameterisation::kStandard : Parameterisation::kNtk;
+  settings.width = shape.width;
+  settings.depth = shape.depth;
+  return {settings, shape.inputs};
+}
 
 /// f(x; θ), and g(x) = ∇_θ f where `gradient` is not null.
 inline double plain_network(const NetworkShape& shape, const std::vector<double>& theta, const float* x,

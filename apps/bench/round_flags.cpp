@@ -97,8 +97,8 @@ std::string RoundFlags::command_line() const {
   return fmt::format(
       " --structure {}{} --pairs {} --docs {} --width {} --depth {} --features {} --threads {} --trials "
       "{}{}{}",
-      sizes_.structure, sizes_.module.empty() ? "" : " --module " + sizes_.module, fmt::join(pairs_, ","), sizes_.docs, sizes_.width, sizes_.depth, sizes_.features,
-      sizes_.threads, sizes_.trials,
+      sizes_.structure, sizes_.module.empty() ? "" : " --module " + sizes_.module, fmt::join(pairs_, ","),
+      sizes_.docs, sizes_.width, sizes_.depth, sizes_.features, sizes_.threads, sizes_.trials,
       schedules_.empty() ? "" : fmt::format(" --member-schedule {}", fmt::join(schedules_, ",")),
       retrain_ == name_of(Retrain::kEveryRound)
           ? ""

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/error.h"
 #include "core/text/byte_size.h"
 #include "models/dueling_bandit.h"
 #include "models/linear/linear_ranking.h"
@@ -160,8 +161,20 @@ RankerPlan plan_p2linrank(const RankerSettings& settings, const RankerLoad& load
   return plan_linear(settings, load, settings.posterior.members, settings.posterior.members);
 }
 
+/// Covariances of layers, and a module whose gradients have none.
+void check_layers(const RankerSettings& settings, const ModelSize& shape) {
+  const Covariance covariance = settings.posterior.covariance;
+  if (covariance != Covariance::kUnitBlocks && covariance != Covariance::kLastLayer) return;
+  if (settings.network.network != NetworkForm::kModule || shape.tangents.layers().size() > 1) return;
+  throw InvalidArgument(fmt::format(
+      "Ranker '{}' has covariance = \"{}\", which needs layers, but the gradients of module '{}' are whole "
+      "rows: choose full, inducing or diagonal.",
+      settings.name, name_of(covariance), settings.network.module));
+}
+
 RankerPlan plan_confident_network(const RankerSettings& settings, const RankerLoad& load) {
   const ModelSize shape = model_size(settings.network, load.features);
+  check_layers(settings, shape);
   const std::int64_t of_round = pairs_of_a_round(settings.feedback.pairs, load.cutoff);
   const PosteriorLoad posterior{shape.tangents, load.home, load.rounds * of_round, load.most_docs,
                                 of_round};

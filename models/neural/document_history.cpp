@@ -50,8 +50,8 @@ DocumentHistory::ListKey DocumentHistory::key_of(std::vector<std::int64_t> numbe
 
 std::int32_t DocumentHistory::row_in_list(const QueryDocs& query, std::int32_t doc) {
   if (rows_by_number_.empty()) {
-    std::vector<std::int64_t> numbers;
-    for (std::int32_t other = 0; other < query.docs(); ++other) numbers.push_back(query.number(other));
+    std::vector<std::int64_t> numbers(query.docs());
+    for (std::int32_t other = 0; other < query.docs(); ++other) numbers[other] = query.number(other);
     const auto [known, is_new] = list_of_.try_emplace(key_of(std::move(numbers)), std::ssize(list_ends_));
     if (is_new) {
       for (std::int32_t other = 0; other < query.docs(); ++other) append_doc(query, other);

@@ -17,6 +17,9 @@ SMALL = ("--pairs", 300, "--docs", 40, "--width", 16, "--features", 46)
 DECLARED = re.compile(r"^(?!using|typedef|inline)[A-Za-z_][\w:<>]*(?: [\w:<>]+)*[ *&]+(\w+)\(", re.M)
 # These compute nothing (network shapes, offsets within rows, names) or one number.
 NOT_MEASURED = {"blas/compute_as_on_any_cpu", "blas/fast_columns", "blas/library_name", "blas/restriction",
+                # Parts of pair_loss_gradient() for models that compute their own scores.
+                "pair_training/add_parameter_gradient", "pair_training/pair_loss_of_scores",
+                "pair_training/pair_slopes_of_scores", "pair_training/parameter_loss",
                 "relu_layers/deltas_of_factors",
                 "relu_layers/hidden_of_factors", "relu_layers/take_deltas", "relu_layers/take_hidden",
                 "relu_network/linear_shape", "relu_network/ntk_shape", "relu_network/standard_shape",

@@ -5,6 +5,7 @@
 
 #include "core/version.h"
 #include "models/export/export_format.h"
+#include "models/export/exported_layers.h"
 
 namespace olrank {
 namespace {
@@ -13,7 +14,7 @@ namespace {
 class CSource {
  public:
   CSource(const LoadedModel& model, const std::string& name)
-      : model_(model), normaliser_(model.normaliser), name_(name) {}
+      : model_(model), layers_(exported_layers(model)), normaliser_(model.normaliser), name_(name) {}
 
   std::string write() {
     write_head();
@@ -85,18 +86,18 @@ class CSource {
     }
     for (std::size_t member = 0; member < model_.members.size(); ++member) {
       const float* theta = model_.members[member].data();
-      for (std::int64_t index = 0; index < model_.shape.depth; ++index) {
-        const NetworkLayer layer = model_.shape.layer(index);
+      for (std::size_t index = 0; index < layers_.size(); ++index) {
+        const NetworkLayer& layer = layers_[index].place;
         write_table("float", weight(member, index), theta + layer.weight, layer.rows * layer.columns);
         if (layer.has_bias()) write_table("float", bias(member, index), theta + layer.bias, layer.rows);
       }
     }
   }
 
-  static std::string weight(std::size_t member, std::int64_t index) {
+  static std::string weight(std::size_t member, std::size_t index) {
     return fmt::format("weight_{}_{}", member, index);
   }
-  static std::string bias(std::size_t member, std::int64_t index) {
+  static std::string bias(std::size_t member, std::size_t index) {
     return fmt::format("bias_{}_{}", member, index);
   }
 
@@ -147,29 +148,49 @@ class CSource {
         "  }}\n"
         "}}\n\n"
         "double {0}_score(const float *inputs) {{\n"
-        "  double x[{0}_INPUTS], a[{1}], b[{1}], sum = 0.0;\n"
+        "  double x[{0}_INPUTS], a[{1}], b[{1}], {2}sum = 0.0;\n"
         "  size_t k;\n"
         "  for (k = 0; k < {0}_INPUTS; k++) x[k] = inputs[k];\n",
-        name_, shape.width);
+        name_, shape.width, has_residual_blocks(model_) ? fmt::format("c[{}], ", shape.width) : "");
     for (std::size_t member = 0; member < model_.members.size(); ++member) {
       const char* in = "x";
-      for (std::int64_t index = 0; index < shape.depth; ++index) {
-        const NetworkLayer layer = shape.layer(index);
+      if (has_residual_blocks(model_)) {
+        write_residual(member);
+        in = "b";
+      }
+      for (std::size_t index = 0; index < layers_.size() && !has_residual_blocks(model_); ++index) {
         const char* out = index % 2 == 0 ? "a" : "b";
-        add("  {0}_layer({0}_{1}, {2}, {3}, {4}, {5}, {6}, {7});\n", name_, weight(member, index),
-            layer.has_bias() ? name_ + "_" + bias(member, index) : "NULL", layer.rows, layer.columns,
-            index + 1 < shape.depth ? 1 : 0, in, out);
+        write_layer(member, index, index + 1 < layers_.size(), in, out);
         in = out;
       }
       add("  sum += {}[0];\n", in);
     }
-    if (shape.depth == 1) add("  (void)b;\n");
+    if (layers_.size() == 1) add("  (void)b;\n");
     add("  return {:.16e} * sum;\n"
         "}}\n",
         shape.output_scale / static_cast<double>(model_.members.size()));
   }
 
+  void write_layer(std::size_t member, std::size_t index, bool relu, const char* in, const char* out) {
+    const NetworkLayer& layer = layers_[index].place;
+    add("  {0}_layer({0}_{1}, {2}, {3}, {4}, {5}, {6}, {7});\n", name_, weight(member, index),
+        layer.has_bias() ? name_ + "_" + bias(member, index) : "NULL", layer.rows, layer.columns,
+        relu ? 1 : 0, in, out);
+  }
+
+  /// Units stay in a; the score is in b.
+  void write_residual(std::size_t member) {
+    write_layer(member, 0, false, "x", "a");
+    for (std::size_t index = 1; index + 1 < layers_.size(); index += 2) {
+      write_layer(member, index, true, "a", "b");
+      write_layer(member, index + 1, false, "b", "c");
+      add("  for (k = 0; k < {}; k++) a[k] += c[k];\n", model_.shape.width);
+    }
+    write_layer(member, layers_.size() - 1, false, "a", "b");
+  }
+
   const LoadedModel& model_;
+  const std::vector<ExportedLayer> layers_;
   const FittedNormaliser& normaliser_;
   const std::string& name_;
   std::string text_;

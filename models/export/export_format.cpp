@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/io/safetensors.h"
 #include "core/text/base64.h"
+#include "models/export/exported_layers.h"
 #include "models/modules/module_model.h"
 
 namespace olrank {
@@ -39,13 +40,13 @@ std::string safetensors_of(const LoadedModel& model) {
 }
 
 std::string exported(const LoadedModel& model, ExportFormat format, const std::string& name) {
-  const bool has_layers =
-      format == ExportFormat::kOnnx || format == ExportFormat::kJson || format == ExportFormat::kC;
-  if (has_layers && !model.has_closed_form()) {
+  const bool layered = format == ExportFormat::kOnnx || format == ExportFormat::kC;
+  if (layered ? !has_exported_layers(model) : format == ExportFormat::kJson && !model.has_closed_form()) {
     throw InvalidArgument(fmt::format(
-        "Module '{}' cannot be written as {}, which holds linear models, networks and the module "
-        "relu: choose --to torchscript, or --to pt for its tensors alone.",
-        model.settings.module, name_of(format)));
+        "Module '{}' cannot be written as {}, which holds linear models, networks and the module{}: choose "
+        "--to torchscript, or --to pt for its tensors alone.",
+        model.settings.module, name_of(format),
+        layered ? "s relu and residual, with activation = \"relu\"" : " relu"));
   }
   switch (format) {
     case ExportFormat::kPt:

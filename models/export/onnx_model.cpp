@@ -8,6 +8,7 @@
 #include "core/io/protobuf_message.h"
 #include "core/version.h"
 #include "models/export/export_format.h"
+#include "models/export/exported_layers.h"
 
 namespace olrank {
 namespace {
@@ -164,34 +165,59 @@ std::string normalised(Graph& graph, const FittedNormaliser& normaliser) {
 }
 
 /// f(x) [docs × 1] of one member.
-std::string network(Graph& graph, const NetworkShape& shape, const std::vector<float>& theta,
-                    std::string units, const std::string& prefix) {
-  const std::vector<double> wide(theta.begin(), theta.end());
-  for (std::int64_t index = 0; index < shape.depth; ++index) {
-    const NetworkLayer layer = shape.layer(index);
-    std::vector<std::string> inputs = {units};
-    inputs.push_back(graph.constant(fmt::format("{}layers.{}.weight", prefix, index), kDoubleType,
-                                    std::span(wide).subspan(layer.weight, layer.rows * layer.columns),
-                                    {layer.rows, layer.columns}));
-    if (layer.has_bias()) {
-      inputs.push_back(graph.constant(fmt::format("{}layers.{}.bias", prefix, index), kDoubleType,
-                                      std::span(wide).subspan(layer.bias, layer.rows), {layer.rows}));
+class MemberGraph {
+ public:
+  MemberGraph(Graph& graph, const std::vector<float>& theta, const std::string& prefix)
+      : graph_(graph), theta_(theta.begin(), theta.end()), prefix_(prefix) {}
+
+  std::string network(std::span<const ExportedLayer> layers, std::string units) {
+    for (std::size_t index = 0; index < layers.size(); ++index) {
+      units = affine(layers[index], units);
+      if (index + 1 < layers.size()) units = graph_.add("Relu", {units});
     }
-    units = graph.add("Gemm", inputs, {attribute("transB", 1)});
-    if (index + 1 < shape.depth) units = graph.add("Relu", {units});
+    return units;
   }
-  return units;
-}
+  std::string residual(std::span<const ExportedLayer> layers, std::string units) {
+    units = affine(layers.front(), units);
+    for (std::size_t index = 1; index + 1 < layers.size(); index += 2) {
+      const std::string inner = graph_.add("Relu", {affine(layers[index], units)});
+      units = graph_.add("Add", {units, affine(layers[index + 1], inner)});
+    }
+    return affine(layers.back(), units);
+  }
+
+ private:
+  std::string affine(const ExportedLayer& layer, const std::string& units) {
+    const NetworkLayer& place = layer.place;
+    const auto values = std::span<const double>(theta_);
+    std::vector<std::string> inputs = {units};
+    inputs.push_back(graph_.constant(fmt::format("{}{}.weight", prefix_, layer.name), kDoubleType,
+                                     values.subspan(place.weight, place.rows * place.columns),
+                                     {place.rows, place.columns}));
+    if (place.has_bias()) {
+      inputs.push_back(graph_.constant(fmt::format("{}{}.bias", prefix_, layer.name), kDoubleType,
+                                       values.subspan(place.bias, place.rows), {place.rows}));
+    }
+    return graph_.add("Gemm", inputs, {attribute("transB", 1)});
+  }
+
+  Graph& graph_;
+  std::vector<double> theta_;
+  const std::string& prefix_;
+};
 
 }  // namespace
 
 std::string onnx_of(const LoadedModel& model) {
   Graph graph;
   const std::string inputs = normalised(graph, model.normaliser);
+  const std::vector<ExportedLayer> layers = exported_layers(model);
   std::vector<std::string> outputs;
   for (std::size_t member = 0; member < model.members.size(); ++member) {
     const std::string prefix = model.members.size() == 1 ? "" : fmt::format("members.{}.", member);
-    outputs.push_back(network(graph, model.shape, model.members[member], inputs, prefix));
+    MemberGraph of_member(graph, model.members[member], prefix);
+    outputs.push_back(has_residual_blocks(model) ? of_member.residual(layers, inputs)
+                                                 : of_member.network(layers, inputs));
   }
   std::string sum = outputs.size() == 1 ? outputs.front() : graph.add("Sum", outputs);
   const double factor = model.shape.output_scale / static_cast<double>(outputs.size());

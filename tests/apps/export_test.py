@@ -28,6 +28,12 @@ RANKERS = {
     "ensemble": ["--ranker", "p2neurrank", "--width", "4", "--members", "3"],
     "linear-ensemble": ["--ranker", "p2linrank", "--members", "2"],
 }
+# Modules with layers that every format but json has.
+MODULES = {
+    "module-relu": ["--ranker", "olranknet", "--network", "module", "--module", "relu", "--width", "6", "--depth", "3"],
+    "module-residual": ["--ranker", "p2neurrank", "--network", "module", "--module", "residual", "--width", "5", "--depth", "3",
+                        "--parameterisation", "standard", "--members", "2"],
+}
 
 
 def has(*packages):
@@ -41,7 +47,7 @@ class Forms(unittest.TestCase):
         cls.folder = pathlib.Path(cls.temporary.name)
         cls.data = cls.make_data()
         cls.models = {}
-        for name, flags in RANKERS.items():
+        for name, flags in (RANKERS | MODULES).items():
             out = cls.folder / name
             done = olrank("run", "--data-train", cls.data / "train.txt", "--data-test", cls.data / "test.txt", *flags, "--rounds",
                           "40", "--protocol-eval-every", "40", "--seeds", "3", "--clicks", "perfect", "--data-cache", "none",
@@ -156,7 +162,7 @@ class Forms(unittest.TestCase):
             def persistent_load(self, what):
                 return what
 
-        for name in RANKERS:
+        for name in RANKERS | MODULES:
             tensors, metadata = read_safetensors(self.models[name])
             with zipfile.ZipFile(self.exported(name, "pt")) as archive:
                 self.assertIsNone(archive.testzip())
@@ -200,7 +206,7 @@ class Forms(unittest.TestCase):
             self.expect_scores((total / members).tolist(), name)
 
     def test_torchscript_holds_code_tensors_and_metadata(self):
-        for name in RANKERS:
+        for name in RANKERS | MODULES:
             tensors, metadata = read_safetensors(self.models[name])
             with zipfile.ZipFile(self.exported(name, "torchscript")) as archive:
                 self.assertIsNone(archive.testzip())
@@ -214,7 +220,7 @@ class Forms(unittest.TestCase):
     @unittest.skipUnless(has("torch"), "Python's torch is missing")
     def test_torch_loads_torchscript(self):
         import torch
-        for name in RANKERS:
+        for name in RANKERS | MODULES:
             extra = {"olrank.json": ""}
             module = torch.jit.load(str(self.exported(name, "torchscript")), _extra_files=extra)
             metadata = json.loads(extra["olrank.json"])
@@ -233,7 +239,7 @@ class Forms(unittest.TestCase):
         import numpy
         import onnx
         import onnxruntime
-        for name in RANKERS:
+        for name in RANKERS | MODULES:
             file = self.exported(name, "onnx")
             onnx.checker.check_model(str(file), full_check=True)
             session = onnxruntime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
@@ -248,7 +254,7 @@ class Forms(unittest.TestCase):
 
     @unittest.skipUnless(shutil.which("cc"), "there is no C compiler cc")
     def test_c_gives_the_scores(self):
-        for name in RANKERS:
+        for name in RANKERS | MODULES:
             source = self.exported(name, "c", f"my-{name}.c")
             library = source.with_suffix(".so")
             done = subprocess.run(["cc", "-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-O2", "-ffp-contract=off",

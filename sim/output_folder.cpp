@@ -23,6 +23,7 @@ template <>
 struct EnumNames<FolderKind> {
   static constexpr std::array values = {std::pair{FolderKind::kExperiment, std::string_view("experiment")},
                                         std::pair{FolderKind::kTuning, std::string_view("tuning")},
+                                        std::pair{FolderKind::kTraining, std::string_view("training")},
                                         std::pair{FolderKind::kReport, std::string_view("report")}};
 };
 

@@ -1,0 +1,570 @@
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "core/math/dcg.h"
+#include "core/math/list_loss.h"
+#include "core/math/score_order.h"
+#include "core/ops/list_loss.h"
+#include "core/runtime/vector_clones.h"
+
+namespace olrank {
+namespace {
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr std::int64_t kQueriesPerBlock = 16;
+constexpr std::int64_t kLosersPerChunk = 512;  // a chunk's terms fit on the stack
+// Factors 1 + e^x ≤ 2 of a lane's product between two logarithms, which stays below 2^1000.
+constexpr std::int64_t kMostFactors = 1000;
+
+// Eight numbers side by side; compilers split them over the registers of the target.
+constexpr std::int64_t kLanes = 8;
+using Doubles = double __attribute__((vector_size(kLanes * sizeof(double))));
+
+constexpr std::int64_t padded(std::int64_t count) {
+  return (count + kLanes - 1) / kLanes * kLanes;
+}
+
+OLRANK_ALWAYS_INLINE void load(const double* from, Doubles& lanes) {
+  std::memcpy(&lanes, from, sizeof lanes);
+}
+
+OLRANK_ALWAYS_INLINE double sum_of(const Doubles& v) {
+  return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
+}
+
+/// Of `count` numbers, a multiple of kLanes, in eight running sums.
+OLRANK_ALWAYS_INLINE double lane_sum(const double* values, std::int64_t count) {
+  Doubles sums = {};
+  Doubles v;
+  for (std::int64_t k = 0; k < count; k += kLanes) {
+    load(values + k, v);
+    sums += v;
+  }
+  return sum_of(sums);
+}
+
+OLRANK_ALWAYS_INLINE double lane_max(const double* values, std::int64_t count) {
+  Doubles most;
+  load(values, most);
+  Doubles v;
+  for (std::int64_t k = kLanes; k < count; k += kLanes) {
+    load(values + k, v);
+    most = v > most ? v : most;
+  }
+  double result = most[0];
+  for (std::int64_t lane = 1; lane < kLanes; ++lane) result = std::max(result, most[lane]);
+  return result;
+}
+
+/// The values as doubles, padded with copies of the first one to a multiple of kLanes.
+template <class Value>
+std::span<double> take_padded(std::span<const Value> values, Scratch& scratch) {
+  const auto copy = scratch.take<double>(padded(std::ssize(values)));
+  std::copy(values.begin(), values.end(), copy.begin());
+  std::fill(copy.begin() + std::ssize(values), copy.end(), static_cast<double>(values[0]));
+  return copy;
+}
+
+/// exps[k] = e^{(v_k − max v)/σ}, 0 in the padding; returns their sum.
+OLRANK_ALWAYS_INLINE double softmax_terms(const double* v, std::int64_t count, double most,
+                                          double smoothing, double* exps) {
+  const std::int64_t whole = padded(count);
+  for (std::int64_t k = 0; k < whole; ++k) exps[k] = portable_exp_nonpositive((v[k] - most) / smoothing);
+  for (std::int64_t k = count; k < whole; ++k) exps[k] = 0.0;
+  return lane_sum(exps, whole);
+}
+
+// In the following, arrays are padded to a multiple of kLanes; `target`, `terms` and the like are memory.
+
+/// `target` holds the grades and takes e^{y − max y}.
+OLRANK_VECTOR_CLONES
+double list_net(const double* scores, double* target, std::int64_t docs, double* slopes) {
+  const std::int64_t whole = padded(docs);
+  const double most = lane_max(scores, whole);
+  const double sum = softmax_terms(scores, docs, most, 1.0, slopes);
+  const double target_sum = softmax_terms(target, docs, lane_max(target, whole), 1.0, target);
+  const double log_sum = std::log(sum);
+  const double scale = 1.0 / sum;
+  const double target_scale = 1.0 / target_sum;
+  Doubles losses = {};
+  for (std::int64_t k = 0; k < whole; k += kLanes) {
+    Doubles s;
+    Doubles p;
+    Doubles t;
+    load(scores + k, s);
+    load(slopes + k, p);
+    load(target + k, t);
+    t *= target_scale;
+    losses += t * (log_sum - (s - most));  // both factors are ≥ 0: nothing cancels
+    p = p * scale - t;
+    std::memcpy(slopes + k, &p, sizeof p);
+  }
+  return sum_of(losses);
+}
+
+/// `gains` holds G(y).
+OLRANK_VECTOR_CLONES
+double smooth_dcg(const double* scores, const double* gains, std::int64_t docs, double most_gain,
+                  double smoothing, double* slopes) {
+  const std::int64_t whole = padded(docs);
+  const double scale = 1.0 / softmax_terms(scores, docs, lane_max(scores, whole), smoothing, slopes);
+  Doubles means = {};
+  for (std::int64_t k = 0; k < whole; k += kLanes) {
+    Doubles p;
+    Doubles gain;
+    load(slopes + k, p);
+    load(gains + k, gain);
+    p *= scale;
+    means += p * gain;
+    std::memcpy(slopes + k, &p, sizeof p);
+  }
+  const double mean = sum_of(means);
+  for (std::int64_t k = 0; k < whole; ++k)
+    slopes[k] = smooth_dcg_slope(slopes[k], gains[k], mean, smoothing);
+  return most_gain - mean;
+}
+
+/// The documents by descending grade, ties by index. Scores and slopes have room for kLanes more, because
+/// loops over the losers from some place on run over whole lanes.
+struct ByGrade {
+  std::span<std::int32_t> doc;
+  std::span<std::uint8_t> grade;
+  std::span<double> score;
+  std::span<double> slope;
+};
+
+std::span<double> take_zeros(std::int64_t docs, Scratch& scratch) {
+  const auto values = scratch.take<double>(padded(docs) + kLanes);
+  std::fill(values.begin(), values.end(), 0.0);
+  return values;
+}
+
+void sort_by_grade(std::span<const std::uint8_t> grades, std::span<std::int32_t> order) {
+  std::array<std::int32_t, 256> first{};  // place of the next document of each grade
+  for (const std::uint8_t grade : grades) ++first[grade];
+  std::int32_t place = 0;
+  for (int grade = *std::max_element(grades.begin(), grades.end()); grade >= 0; --grade) {
+    const std::int32_t count = first[grade];
+    first[grade] = place;
+    place += count;
+  }
+  for (std::size_t doc = 0; doc < grades.size(); ++doc) {
+    order[first[grades[doc]]++] = static_cast<std::int32_t>(doc);
+  }
+}
+
+ByGrade take_by_grade(std::span<const double> scores, std::span<const std::uint8_t> grades,
+                      Scratch& scratch) {
+  const std::size_t docs = scores.size();
+  ByGrade sorted{scratch.take<std::int32_t>(docs), scratch.take<std::uint8_t>(docs),
+                 take_zeros(std::ssize(scores), scratch), take_zeros(std::ssize(scores), scratch)};
+  sort_by_grade(grades, sorted.doc);
+  for (std::size_t place = 0; place < docs; ++place) {
+    sorted.score[place] = scores[sorted.doc[place]];
+    sorted.grade[place] = grades[sorted.doc[place]];
+  }
+  std::fill(sorted.score.begin() + std::ssize(scores), sorted.score.end(), sorted.score[docs - 1]);
+  return sorted;
+}
+
+/// Calls of(first, end) for each grade but the lowest: the places [first, end) of its documents, whose
+/// pairs are with the documents from place `end` on.
+template <class Body>
+void for_grades(std::span<const std::uint8_t> grades, Body&& of) {
+  std::size_t first = 0;
+  while (first < grades.size()) {
+    std::size_t end = first;
+    while (end < grades.size() && grades[end] == grades[first]) ++end;
+    if (end == grades.size()) break;
+    of(static_cast<std::int64_t>(first), static_cast<std::int64_t>(end));
+    first = end;
+  }
+}
+
+/// Loss and slopes of the pairs of winners at places [first, end) and losers at places [end, docs).
+OLRANK_VECTOR_CLONES
+double rank_svm_pairs(const double* scores, std::int64_t first, std::int64_t end, std::int64_t docs,
+                      double* slopes) {
+  double losses[kLosersPerChunk];
+  double active[kLosersPerChunk];
+  double total = 0.0;
+  for (std::int64_t chunk = end; chunk < docs; chunk += kLosersPerChunk) {
+    const std::int64_t count = std::min(kLosersPerChunk, docs - chunk);
+    const std::int64_t whole = padded(count);
+    std::fill(losses, losses + whole, 0.0);
+    for (std::int64_t winner = first; winner < end; ++winner) {
+      const double score = scores[winner];
+      const double* loser = scores + chunk;
+      double* slope = slopes + chunk;
+      for (std::int64_t k = 0; k < whole; ++k) {
+        const double lead = loser[k] - score;
+        losses[k] += hinge_loss(lead);
+        active[k] = hinge_slope(lead);
+      }
+      for (std::int64_t k = count; k < whole; ++k) losses[k] = active[k] = 0.0;
+      for (std::int64_t k = 0; k < whole; ++k) slope[k] += active[k];
+      slopes[winner] -= lane_sum(active, whole);
+    }
+    total += lane_sum(losses, whole);
+  }
+  return total;
+}
+
+/// The log of the product of all lanes, each at most 2^kMostFactors.
+double log_of_lanes(const Doubles& product) {
+  double sum = 0.0;
+  for (std::int64_t lane = 0; lane < kLanes; ++lane) sum += std::log(product[lane]);
+  return sum;
+}
+
+/// As above. Σ log(1 + e^{−|x|}) is the log of a product, which costs one multiplication a pair.
+OLRANK_VECTOR_CLONES
+double rank_net_pairs(const double* scores, std::int64_t first, std::int64_t end, std::int64_t docs,
+                      double* slopes) {
+  double weights[kLosersPerChunk];
+  double factors[kLosersPerChunk];
+  double leads[kLosersPerChunk];
+  Doubles product = {1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0};
+  Doubles excess = {};
+  std::int64_t multiplied = 0;
+  double total = 0.0;
+  for (std::int64_t chunk = end; chunk < docs; chunk += kLosersPerChunk) {
+    const std::int64_t count = std::min(kLosersPerChunk, docs - chunk);
+    const std::int64_t whole = padded(count);
+    for (std::int64_t winner = first; winner < end; ++winner) {
+      const double score = scores[winner];
+      const double* loser = scores + chunk;
+      double* slope = slopes + chunk;
+      for (std::int64_t k = 0; k < whole; ++k) {
+        const double lead = loser[k] - score;
+        const double e = portable_exp_nonpositive(lead > 0.0 ? -lead : lead);
+        factors[k] = 1.0 + e;
+        leads[k] = lead > 0.0 ? lead : 0.0;
+        weights[k] = (lead < 0.0 ? e : 1.0) / (1.0 + e);  // sigmoid(lead)
+      }
+      for (std::int64_t k = count; k < whole; ++k) {
+        weights[k] = leads[k] = 0.0;
+        factors[k] = 1.0;
+      }
+      multiplied += whole / kLanes;
+      if (multiplied > kMostFactors) {
+        total += log_of_lanes(product);
+        product = Doubles{1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0};
+        multiplied = whole / kLanes;
+      }
+      Doubles sum = {};
+      Doubles v;
+      for (std::int64_t k = 0; k < whole; k += kLanes) {
+        load(factors + k, v);
+        product *= v;
+        load(leads + k, v);
+        excess += v;
+        load(weights + k, v);
+        sum += v;
+        Doubles of_loser;
+        load(slope + k, of_loser);
+        of_loser += v;
+        std::memcpy(slope + k, &of_loser, sizeof v);
+      }
+      slopes[winner] -= sum_of(sum);
+    }
+  }
+  return total + log_of_lanes(product) + sum_of(excess);
+}
+
+/// As above, with each pair weighted by |ΔNDCG|; `gains` and `discounts` are by place.
+OLRANK_VECTOR_CLONES
+double lambda_rank_pairs(const double* scores, const double* gains, const double* discounts, double ideal,
+                         std::int64_t first, std::int64_t end, std::int64_t docs, double* slopes) {
+  double weights[kLosersPerChunk];
+  double losses[kLosersPerChunk];
+  double total = 0.0;
+  for (std::int64_t winner = first; winner < end; ++winner) {
+    const double score = scores[winner];
+    const double gain = gains[winner];
+    const double discount = discounts[winner];
+    double own = slopes[winner];
+    for (std::int64_t chunk = end; chunk < docs; chunk += kLosersPerChunk) {
+      const std::int64_t count = std::min(kLosersPerChunk, docs - chunk);
+      const std::int64_t whole = padded(count);
+      for (std::int64_t k = 0; k < whole; ++k) {
+        const double change = ndcg_change(gain - gains[chunk + k], discount, discounts[chunk + k], ideal);
+        const double lead = scores[chunk + k] - score;
+        losses[k] = misorder_loss(lead) * change;
+        weights[k] = sigmoid(lead) * change;
+      }
+      for (std::int64_t k = count; k < whole; ++k) losses[k] = weights[k] = 0.0;
+      for (std::int64_t k = 0; k < whole; ++k) slopes[chunk + k] += weights[k];
+      // One after the other: the order that saved trials of the ranker with true grades depend on.
+      for (std::int64_t k = 0; k < count; ++k) own -= weights[k];
+      total += lane_sum(losses, whole);
+    }
+    slopes[winner] = own;
+  }
+  return total;
+}
+
+double lambda_rank(const ByGrade& sorted, Scratch& scratch) {
+  const auto docs = std::ssize(sorted.doc);
+  const Scratch::Frame frame(scratch);
+  double ideal = 0.0;
+  const auto gains = take_zeros(docs, scratch);
+  for (std::int64_t place = 0; place < docs; ++place) {
+    gains[place] = dcg_gain(sorted.grade[place], Gain::kExponential);
+    if (sorted.grade[place] > 0) ideal += gains[place] * dcg_discount(place, Discount::kLog2);
+  }
+  // Places by descending score, ties by index.
+  const auto order = scratch.take<std::int32_t>(docs);
+  for (std::int64_t place = 0; place < docs; ++place) order[place] = static_cast<std::int32_t>(place);
+  std::sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
+    return comes_before(sorted.score[a], sorted.doc[a], sorted.score[b], sorted.doc[b]);
+  });
+  const auto discounts = take_zeros(docs, scratch);
+  for (std::int64_t rank = 0; rank < docs; ++rank) {
+    discounts[order[rank]] = dcg_discount(rank, Discount::kLog2);
+  }
+  double loss = 0.0;
+  for_grades(sorted.grade, [&](std::int64_t first, std::int64_t end) {
+    loss += lambda_rank_pairs(sorted.score.data(), gains.data(), discounts.data(), ideal, first, end, docs,
+                              sorted.slope.data());
+  });
+  return loss;
+}
+
+/// Takes the scores by place and leaves the slopes by place. With L_r = log Σ_{q≥r} e^{s_q} = m_r + log
+/// z_r, m_r the largest score from place r on: all exponents below are ≤ 0, so that no spread of scores
+/// matters. `terms`, `steps` and `sums` are memory.
+OLRANK_VECTOR_CLONES
+double list_mle(const double* scores, std::int64_t docs, double* most, double* terms, double* steps,
+                double* sums, double* slopes) {
+  const std::int64_t whole = padded(docs);
+  most[docs - 1] = scores[docs - 1];
+  for (std::int64_t r = docs - 2; r >= 0; --r) most[r] = std::max(most[r + 1], scores[r]);
+  for (std::int64_t r = docs; r < whole; ++r) most[r] = scores[r];
+  // From one place to the next: e^{m_{r+1} − m_r}.
+  steps[whole - 1] = 1.0;
+  for (std::int64_t r = 0; r < whole - 1; ++r) steps[r] = portable_exp_nonpositive(most[r + 1] - most[r]);
+  for (std::int64_t r = 0; r < whole; ++r) terms[r] = portable_exp_nonpositive(scores[r] - most[r]);
+  sums[docs - 1] = terms[docs - 1];
+  for (std::int64_t r = docs - 2; r >= 0; --r) sums[r] = sums[r + 1] * steps[r] + terms[r];
+  for (std::int64_t r = docs; r < whole; ++r) sums[r] = 1.0;
+  // Σ_r log z_r as the log of a product; 1 ≤ z_r ≤ docs < 2³¹.
+  constexpr std::int64_t kPerLog = 32 * kLanes;
+  double loss = 0.0;
+  Doubles excess = {};
+  for (std::int64_t chunk = 0; chunk < whole; chunk += kPerLog) {
+    Doubles product = {1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0};
+    for (std::int64_t r = chunk; r < std::min(chunk + kPerLog, whole); r += kLanes) {
+      Doubles v;
+      load(sums + r, v);
+      product *= v;
+      Doubles m;
+      load(most + r, m);
+      load(scores + r, v);
+      excess += m - v;
+    }
+    loss += log_of_lanes(product);
+  }
+  loss += sum_of(excess);
+  // e^{s_q} Σ_{r≤q} e^{−L_r} − 1.
+  for (std::int64_t r = 0; r < whole; ++r) sums[r] = 1.0 / sums[r];
+  slopes[0] = sums[0];
+  for (std::int64_t r = 1; r < docs; ++r) slopes[r] = slopes[r - 1] * steps[r - 1] + sums[r];
+  for (std::int64_t r = 0; r < docs; ++r) slopes[r] = slopes[r] * terms[r] - 1.0;
+  return loss;
+}
+
+OLRANK_VECTOR_CLONES
+double rank_cosine(const double* scores, const double* grades, std::int64_t docs, double* slopes) {
+  const std::int64_t whole = padded(docs);
+  Doubles products = {};
+  Doubles score_squares = {};
+  Doubles grade_squares = {};
+  Doubles s;
+  Doubles y;
+  for (std::int64_t k = 0; k < whole; k += kLanes) {
+    load(scores + k, s);
+    load(grades + k, y);
+    products += s * y;
+    score_squares += s * s;
+    grade_squares += y * y;
+  }
+  const double score_norm = std::sqrt(sum_of(score_squares));
+  const double grade_norm = std::sqrt(sum_of(grade_squares));
+  const bool counts = score_norm > 0.0 && grade_norm > 0.0;
+  const double scale = counts ? 1.0 / (score_norm * grade_norm) : 0.0;
+  const double cosine = sum_of(products) * scale;
+  const double along = counts ? cosine / (score_norm * score_norm) : 0.0;
+  for (std::int64_t k = 0; k < docs; ++k) slopes[k] = 0.5 * (along * scores[k] - scale * grades[k]);
+  return grade_norm > 0.0 ? std::max(0.5 * (1.0 - cosine), 0.0) : 0.0;
+}
+
+double pair_loss_by_grade(const ListLossForm& form, const ByGrade& sorted, Scratch& scratch) {
+  const auto docs = std::ssize(sorted.doc);
+  if (form.loss == ListLoss::kLambdaRank) return lambda_rank(sorted, scratch);
+  double loss = 0.0;
+  for_grades(sorted.grade, [&](std::int64_t first, std::int64_t end) {
+    loss += form.loss == ListLoss::kRankSvm
+                ? rank_svm_pairs(sorted.score.data(), first, end, docs, sorted.slope.data())
+                : rank_net_pairs(sorted.score.data(), first, end, docs, sorted.slope.data());
+  });
+  return loss;
+}
+
+double loss_by_grade(const ListLossForm& form, std::span<const double> scores,
+                     std::span<const std::uint8_t> grades, Scratch& scratch, std::span<double> slopes) {
+  const ByGrade sorted = take_by_grade(scores, grades, scratch);
+  const auto docs = std::ssize(scores);
+  double loss = 0.0;
+  if (form.loss == ListLoss::kListMle) {
+    const auto memory = scratch.take<double>(4 * padded(docs));
+    double* const most = memory.data();
+    loss = list_mle(sorted.score.data(), docs, most, most + padded(docs), most + 2 * padded(docs),
+                    most + 3 * padded(docs), sorted.slope.data());
+  } else if (sorted.grade.front() != sorted.grade.back()) {
+    loss = pair_loss_by_grade(form, sorted, scratch);
+    if (form.pair_mean) {
+      const auto pairs = static_cast<double>(pairs_of_grades(grades));
+      loss /= pairs;
+      for (double& slope : sorted.slope) slope /= pairs;
+    }
+  }
+  for (std::int64_t place = 0; place < docs; ++place) slopes[sorted.doc[place]] = sorted.slope[place];
+  return loss;
+}
+
+double loss_in_order(const ListLossForm& form, std::span<const double> scores,
+                     std::span<const std::uint8_t> grades, Scratch& scratch, std::span<double> slopes) {
+  const auto docs = std::ssize(scores);
+  const auto s = take_padded(scores, scratch);
+  const auto slope = scratch.take<double>(padded(docs));
+  double loss = 0.0;
+  switch (form.loss) {
+    case ListLoss::kSmoothDcg: {
+      const auto gains = take_zeros(docs, scratch);
+      std::transform(grades.begin(), grades.end(), gains.begin(),
+                     [](std::uint8_t grade) { return dcg_gain(grade, Gain::kExponential); });
+      loss = smooth_dcg(s.data(), gains.data(), docs, dcg_gain(form.most_grade, Gain::kExponential),
+                        form.smoothing, slope.data());
+      break;
+    }
+    case ListLoss::kRankCosine: {
+      const auto y = take_padded(grades, scratch);
+      std::fill(s.begin() + docs, s.end(), 0.0);
+      std::fill(y.begin() + docs, y.end(), 0.0);
+      loss = rank_cosine(s.data(), y.data(), docs, slope.data());
+      break;
+    }
+    default:
+      loss = list_net(s.data(), take_padded(grades, scratch).data(), docs, slope.data());
+  }
+  std::copy_n(slope.begin(), docs, slopes.begin());
+  return loss;
+}
+
+}  // namespace
+
+std::int64_t pairs_of_grades(std::span<const std::uint8_t> grades) {
+  std::array<std::int64_t, 256> count{};
+  for (const std::uint8_t grade : grades) ++count[grade];
+  std::int64_t pairs = 0;
+  std::int64_t below = 0;
+  for (const std::int64_t docs : count) {
+    pairs += docs * below;
+    below += docs;
+  }
+  return pairs;
+}
+
+double list_loss(const ListLossForm& form, std::span<const double> scores,
+                 std::span<const std::uint8_t> grades, Scratch& scratch, std::span<double> slopes) {
+  assert(grades.size() == scores.size() && slopes.size() == scores.size() && form.smoothing > 0.0);
+  if (scores.empty()) return 0.0;
+  bool finite = true;
+  for (const double score : scores) finite &= std::fabs(score) < kInfinity;
+  if (!finite) {
+    std::fill(slopes.begin(), slopes.end(), kNan);
+    return kNan;
+  }
+  const Scratch::Frame frame(scratch);
+  return has_pairs(form.loss) || form.loss == ListLoss::kListMle
+             ? loss_by_grade(form, scores, grades, scratch, slopes)
+             : loss_in_order(form, scores, grades, scratch, slopes);
+}
+
+double list_losses(ExecutionContext& context, const ListLossForm& form, std::span<const float> scores,
+                   std::span<const std::uint8_t> grades, std::span<const std::int64_t> list_ends,
+                   std::span<double> slopes) {
+  assert(grades.size() == scores.size() && slopes.size() == scores.size());
+  assert(list_ends.empty() ? scores.empty() : list_ends.back() == std::ssize(scores));
+  const Scratch::Frame shared_frame(context.scratch());
+  const auto losses = context.scratch().take<double>(list_ends.size());
+  context.for_blocks(
+      std::ssize(list_ends), kQueriesPerBlock, [&](std::int64_t begin, std::int64_t end, int worker) {
+        Scratch& scratch = context.scratch(worker);
+        for (std::int64_t query = begin; query < end; ++query) {
+          const Scratch::Frame frame(scratch);
+          const auto first = static_cast<std::size_t>(query == 0 ? 0 : list_ends[query - 1]);
+          const std::size_t docs = static_cast<std::size_t>(list_ends[query]) - first;
+          const auto precise = scratch.take<double>(docs);
+          std::copy_n(scores.begin() + static_cast<std::ptrdiff_t>(first), docs, precise.begin());
+          losses[query] =
+              list_loss(form, precise, grades.subspan(first, docs), scratch, slopes.subspan(first, docs));
+        }
+      });
+  double total = 0.0;
+  for (const double loss : losses) total += loss;
+  return total;
+}
+
+double slope_bound(const ListLossForm& form, std::int64_t docs, std::int64_t pairs) {
+  if (docs <= 1) return 0.0;
+  const double of_pairs = form.pair_mean && pairs > 0 ? 1.0 : static_cast<double>(pairs);
+  switch (form.loss) {
+    case ListLoss::kListNet:
+      return 2.0;  // ‖P(s)‖₁ + ‖P(y)‖₁
+    // Σ p_j |G_j − mean| is a mean deviation, at most half the range of G.
+    case ListLoss::kSmoothDcg:
+      return 0.5 * dcg_gain(form.most_grade, Gain::kExponential) / form.smoothing;
+    case ListLoss::kRankSvm:
+    case ListLoss::kRankNet:
+    case ListLoss::kLambdaRank:
+      return 2.0 * of_pairs;  // |ΔNDCG| ≤ 1
+    case ListLoss::kListMle:
+      return 2.0 * static_cast<double>(docs - 1);  // the last place adds nothing
+    case ListLoss::kRankCosine:
+      break;
+  }
+  return kInfinity;
+}
+
+double curvature_bound(const ListLossForm& form, std::int64_t docs, std::int64_t pairs) {
+  if (docs <= 1) return 0.0;
+  const double of_pairs = form.pair_mean && pairs > 0 ? 1.0 : static_cast<double>(pairs);
+  switch (form.loss) {
+    // diag(p) − p pᵀ is a covariance: its largest uᵀHv over signs is a variance of signs, at most 1.
+    case ListLoss::kListNet:
+      return 1.0;
+    // uᵀHv = Σ a_j (u_j − ū)(v_j − v̄)/σ² with a_j = p_j(G_j − mean): Σ a_j = 0, Σ|a_j| ≤ ½G(Y_max), and the
+    // products lie in an interval of length at most 4.
+    case ListLoss::kSmoothDcg:
+      return dcg_gain(form.most_grade, Gain::kExponential) / (form.smoothing * form.smoothing);
+    // A pair has curvature at most ¼ along e_i − e_j, and ‖(e_i − e_j)(e_i − e_j)ᵀ‖_{∞→1} = 4.
+    case ListLoss::kRankNet:
+    case ListLoss::kLambdaRank:
+      return of_pairs;
+    case ListLoss::kListMle:
+      return static_cast<double>(docs - 1);  // as kListNet, place by place
+    case ListLoss::kRankSvm:
+      return pairs > 0 ? kInfinity : 0.0;
+    case ListLoss::kRankCosine:
+      break;
+  }
+  return kInfinity;
+}
+
+}  // namespace olrank

@@ -162,7 +162,7 @@ class TrainCommand : public Command {
                                 {"seeds", configuration.train.seeds},
                                 {"folds", configuration.data.folds},
                                 {"conventions", describe_conventions(label_metrics(configuration.train))}};
-    folder.write_manifest(description, command, {});
+    folder.write_manifest(description, command);
     write_file_atomically(fs::path(out_) / "config.toml", print_train_configuration(configuration));
   }
 

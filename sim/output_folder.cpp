@@ -263,6 +263,12 @@ void OutputFolder::write_manifest(const std::string& command) const {
   write_json(path_, heading(kind_, command));
 }
 
+void OutputFolder::write_manifest(const ordered_json& description, const std::string& command) const {
+  ordered_json manifest = heading(kind_, command);
+  manifest.update(description);
+  write_json(path_, manifest);
+}
+
 void make_report_folder(const fs::path& path, const std::string& command) {
   OutputFolder::require_own(path, FolderKind::kReport);
   make_folder(path);

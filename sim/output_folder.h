@@ -48,8 +48,9 @@ class OutputFolder {
   /// Trials that it already lists stay listed while they exist, and so do the runs that played them.
   void write_manifest(const nlohmann::ordered_json& description, const std::string& command,
                       const std::vector<TrialIdentity>& trials) const;
-  /// The manifest of a folder that has no trials itself.
+  /// The manifest of a folder that has no trials itself, and of one that has none at all.
   void write_manifest(const std::string& command) const;
+  void write_manifest(const nlohmann::ordered_json& description, const std::string& command) const;
 
  private:
   nlohmann::ordered_json earlier_runs() const;

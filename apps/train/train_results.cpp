@@ -63,18 +63,14 @@ std::vector<std::pair<std::string, MeanInterval>> means_of(const std::vector<Tra
   return means;
 }
 
-ordered_json number(double value) {
-  return std::isfinite(value) ? ordered_json(value) : ordered_json(nullptr);
-}
-
 ordered_json several_json(const std::vector<TrainedModel>& models) {
   ordered_json json = {{"models", models.size()}};
   for (const auto& [name, interval] : means_of(models)) {
     if (name == "objective") {
-      json["loss"] = number(interval.mean);
+      json["loss"] = number_or_null(interval.mean);
     } else {
-      json["test"][name] = number(interval.mean);
-      json["half_width_95"][name] = number(interval.half_width);
+      json["test"][name] = number_or_null(interval.mean);
+      json["half_width_95"][name] = number_or_null(interval.half_width);
     }
   }
   for (const TrainedModel& model : models) {

@@ -34,15 +34,11 @@ double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-ordered_json number(double value) {
-  return std::isfinite(value) ? ordered_json(value) : ordered_json(nullptr);
-}
-
 ordered_json point_json(const LabelTraining::Point& point, const MetricOptions& options) {
   ordered_json json = {{"epoch", point.epoch},
-                       {"loss", point.loss ? number(*point.loss) : ordered_json(nullptr)}};
+                       {"loss", point.loss ? number_or_null(*point.loss) : ordered_json(nullptr)}};
   if (!point.vali_loss) return json;
-  json["vali"] = {{"loss", number(*point.vali_loss)}};
+  json["vali"] = {{"loss", number_or_null(*point.vali_loss)}};
   json["vali"].update(metrics_json(point.vali, options));
   return json;
 }
@@ -72,11 +68,11 @@ TrainingPoint point_of(const ordered_json& json) {
 ordered_json metrics_json(const MetricReport& report, const MetricOptions& options) {
   ordered_json json;
   for (std::size_t place = 0; place < options.cutoffs.size(); ++place)
-    json[fmt::format("ndcg@{}", options.cutoffs[place])] = number(report.ndcg[place]);
-  json["map"] = number(report.map);
-  json["mrr"] = number(report.mrr);
-  json[fmt::format("p@{}", options.precision_cutoff)] = number(report.precision);
-  json[fmt::format("err@{}", options.err_cutoff)] = number(report.err);
+    json[fmt::format("ndcg@{}", options.cutoffs[place])] = number_or_null(report.ndcg[place]);
+  json["map"] = number_or_null(report.map);
+  json["mrr"] = number_or_null(report.mrr);
+  json[fmt::format("p@{}", options.precision_cutoff)] = number_or_null(report.precision);
+  json[fmt::format("err@{}", options.err_cutoff)] = number_or_null(report.err);
   return json;
 }
 

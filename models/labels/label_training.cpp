@@ -11,13 +11,23 @@
 namespace olrank {
 namespace {
 
-std::unique_ptr<ScoreModel> make_model(const NetworkSettings& network, std::int64_t features, PhiloxKey key,
+/// A linear model starts at 0, where RankCosine has no gradient: there it starts in a random direction.
+std::vector<float> first_linear_theta(ListLoss loss, std::int64_t features, PhiloxKey key) {
+  std::vector<float> theta(features);
+  if (loss != ListLoss::kRankCosine) return theta;
+  std::vector<double> direction(theta.size());
+  RngStream(key, 0).unit_vector(direction);
+  std::copy(direction.begin(), direction.end(), theta.begin());
+  return theta;
+}
+
+std::unique_ptr<ScoreModel> make_model(const LabelSettings& settings, std::int64_t features, PhiloxKey key,
                                        std::vector<float>& first_theta) {
-  if (network.network == NetworkForm::kLinear) {
-    if (first_theta.empty()) first_theta.resize(features);
+  if (settings.network.network == NetworkForm::kLinear) {
+    if (first_theta.empty()) first_theta = first_linear_theta(settings.loss, features, key);
     return std::make_unique<LinearModel>(features);
   }
-  auto model = make_tangent_model(network, features);
+  auto model = make_tangent_model(settings.network, features);
   if (first_theta.empty()) first_theta = model->first_parameters(key);
   return model;
 }
@@ -46,8 +56,7 @@ LabelTraining::LabelTraining(const LabelSettings& settings, const LabelData& dat
         "patience stops training by the validation part, and the data have none: set patience = 0, or give "
         "a validation part.");
   }
-  model_ =
-      make_model(settings.network, data.train.features(), keys.key(Purpose::kInitialisation), first_theta);
+  model_ = make_model(settings, data.train.features(), keys.key(Purpose::kInitialisation), first_theta);
   const ListLossForm form = settings.loss_form(data.most_grade);
   objective_ = std::make_unique<LabelObjective>(*model_, labels_, form, threads);
   if (objective_->queries_with_order() == 0) {

@@ -3,9 +3,11 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "apps/command.h"
 #include "apps/configuration.h"
+#include "apps/train/train_configuration.h"
 #include "core/device/visible_gpus.h"
 #include "core/error.h"
 #include "core/io/cache_folder.h"
@@ -119,7 +121,9 @@ class InfoCommand : public Command {
     if (settings_ && output.json)
       throw InvalidArgument("--settings prints Markdown and cannot be combined with --json.");
     if (settings_) {
-      fmt::print("{}", reference_page(configuration_tables()));
+      std::vector<SchemaWithDefaults> tables(configuration_tables().begin(), configuration_tables().end());
+      tables.push_back(train_tables().back());  // [data] is there
+      fmt::print("{}", reference_page(tables));
       return 0;
     }
     const ordered_json machine = describe_machine();

@@ -85,7 +85,7 @@ std::unique_ptr<OnlineRanker> make_lambdarank_labels(const RankerRequest& reques
 }
 
 void set_lambdarank_labels_defaults(RankerSettings& settings, const DefaultsContext&) {
-  settings.trainer.learning_rate = 0.003;
+  settings.trainer.learning_rate = 0.01;
   settings.trainer.steps = 2;
   settings.trainer.batch = 16;
 }

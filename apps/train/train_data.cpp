@@ -28,6 +28,7 @@ TrainFold load_train_fold(const TrainConfiguration& configuration, std::int64_t 
   }
   if (raw.train.queries() == 0)
     throw InvalidArgument(fmt::format("The training part of fold {} has no queries.", fold));
+  require_order(LabelledQueries(raw.train));
   FittedNormaliser normaliser =
       fit_normaliser(configuration.data.normalise, raw.train, configuration.data.drop_constant, context);
   int most_grade = std::max(raw.train.max_grade(), raw.test.max_grade());

@@ -25,7 +25,8 @@ struct TrainFold {
   LabelData parts() const { return {train, vali ? &*vali : nullptr, most_grade}; }
 };
 
-/// Throws InvalidArgument where `patience` needs a validation part that the fold lacks.
+/// Throws InvalidArgument where `patience` needs a validation part that the fold lacks, and as
+/// require_order() does.
 TrainFold load_train_fold(const TrainConfiguration& configuration, std::int64_t fold,
                           ExecutionContext& context);
 

@@ -126,7 +126,7 @@ void TrainingFolder::remove() const {
   const std::array state = {kState};
   remove_files(path_, kCheckpoint, state);
   const std::array files = {kCurve, kModel, kSummary};
-  remove_files(path_, ".", files);
+  remove_files(path_, {}, files);
 }
 
 double TrainingFolder::seconds() const {

@@ -48,7 +48,8 @@ std::string systematic_flag(const Schema& schema, const Setting& setting) {
 std::string reference_page(std::span<const SchemaWithDefaults> tables) {
   std::string page =
       "# Configuration\n\n"
-      "Every setting of `olrank run`: its key in a TOML file, its flags on the command line, its default "
+      "Every setting of `olrank run`, and `[train]` of `olrank train`: its key in a TOML file, its flags "
+      "on the command line, its default "
       "and its allowed values. The program generates this page: `olrank info --settings`.\n\n"
       "Set a key in a file, with its flag, or with `--set TABLE.KEY=VALUE`. The command line overrides the "
       "file; on the command line, later settings override earlier ones. `--set ranker.KEY=VALUE` and a "

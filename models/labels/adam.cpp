@@ -8,8 +8,7 @@
 namespace olrank {
 namespace {
 
-constexpr double kLinearStep = 0.01;
-constexpr double kNetworkStep = 0.001;
+constexpr double kUsualStep = 0.01;
 
 /// Mini-batches of queries, in a new random order each pass. The penalty's gradient is part of every step.
 class AdamSolver : public LabelSolver {
@@ -25,8 +24,7 @@ class AdamSolver : public LabelSolver {
         second_(theta_.size()),
         gradient_(theta_.size()),
         order_(objective.queries()) {
-    step_ = settings.learning_rate;
-    if (step_ == 0.0) step_ = settings.network.network == NetworkForm::kLinear ? kLinearStep : kNetworkStep;
+    step_ = settings.learning_rate > 0.0 ? settings.learning_rate : kUsualStep;
   }
 
   double advance() override {

@@ -118,14 +118,6 @@ double LabelObjective::mean(std::span<const float> theta, std::span<const std::i
   return sum * share;
 }
 
-std::int64_t LabelObjective::queries_with_order() const {
-  return std::count_if(all_.begin(), all_.end(), [&](std::int64_t query) {
-    const auto grades = labels_.grades_of(query).of_doc;
-    return std::any_of(grades.begin(), grades.end(),
-                       [&](std::uint8_t grade) { return grade != grades.front(); });
-  });
-}
-
 double LabelObjective::longest_row() const {
   double longest_sq = 0.0;
   for (const std::int64_t query : all_) {

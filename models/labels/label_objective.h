@@ -33,8 +33,6 @@ class LabelObjective {
     return mean(theta, all_, gradient);
   }
 
-  /// Queries with documents of more than one grade.
-  std::int64_t queries_with_order() const;
   /// The longest ‖x‖₂ of a document, R_X.
   double longest_row() const;
   /// Bounds of the slopes ‖∇_s‖₁ of every query, G.

@@ -113,8 +113,8 @@ const Schema& LabelSettings::schema() {
         .at_least(1)
         .flag("batch")
         .field("learning_rate", &S::learning_rate,
-               "step size; 0 means 0.01 for linear models and 0.001 for networks with `adam`, and with "
-               "`ogd-average` the step of its guarantee for the `radius` (1 without one)")
+               "step size; 0 means 0.01 of `adam`, and of `ogd-average` the step of its guarantee for the "
+               "`radius` (1 without one)")
         .symbol("η")
         .at_least(0)
         .flag("learning-rate")

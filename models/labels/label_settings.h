@@ -45,6 +45,9 @@ struct LabelSettings {
   EmptyQueries empty_queries = EmptyQueries::kZero;
   std::vector<std::int64_t> seeds = {1};
 
+  /// Adam fits the usual parameterisation better: docs/DEFAULTS.md.
+  LabelSettings() { network.parameterisation = Parameterisation::kStandard; }
+
   static const Schema& schema();
 
   /// What 0 stands for.

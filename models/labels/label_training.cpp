@@ -34,6 +34,15 @@ std::unique_ptr<ScoreModel> make_model(const LabelSettings& settings, std::int64
 
 }  // namespace
 
+void require_order(const LabelledQueries& labels) {
+  for (std::int64_t query = 0; query < labels.queries(); ++query) {
+    if (pairs_of_grades(labels.grades_of(query).of_doc) > 0) return;
+  }
+  throw DataError("The training part", 0, 0,
+                  "In every query all documents have the same grade, so there is no order to learn: give "
+                  "data with at least two grades in a query.");
+}
+
 MetricOptions label_metrics(const LabelSettings& settings) {
   MetricOptions options;
   options.empty_queries = settings.empty_queries;
@@ -59,11 +68,7 @@ LabelTraining::LabelTraining(const LabelSettings& settings, const LabelData& dat
   model_ = make_model(settings, data.train.features(), keys.key(Purpose::kInitialisation), first_theta);
   const ListLossForm form = settings.loss_form(data.most_grade);
   objective_ = std::make_unique<LabelObjective>(*model_, labels_, form, threads);
-  if (objective_->queries_with_order() == 0) {
-    throw DataError("The training part", 0, 0,
-                    "In every query all documents have the same grade, so there is no order to learn: give "
-                    "data with at least two grades in a query.");
-  }
+  require_order(labels_);
   if (vali_ != nullptr)
     vali_objective_ = std::make_unique<LabelObjective>(*model_, LabelledQueries(*vali_), form, threads);
   solver_ = make_label_solver(settings, *objective_, keys.key(Purpose::kBatch), std::move(first_theta));

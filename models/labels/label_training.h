@@ -24,6 +24,9 @@ struct LabelData {
 /// The metrics that training reports, by the rules of the settings.
 MetricOptions label_metrics(const LabelSettings& settings);
 
+/// Throws DataError where in every query all documents have one grade.
+void require_order(const LabelledQueries& labels);
+
 /// Fits one model to labels: passes of the solver, an evaluation on the validation part after each, and the
 /// best model by it where `patience` is set. Everything follows from settings, data and keys; the number of
 /// threads changes no bit.
@@ -37,8 +40,8 @@ class LabelTraining {
   };
 
   /// `first_theta` is where training starts; empty: what the model draws, or zeros of a linear one. Throws
-  /// DataError where no query has documents of two grades, InvalidArgument for settings that exclude each
-  /// other or ask for a validation part that is not there.
+  /// as require_order() does, and InvalidArgument for settings that exclude each other or ask for a
+  /// validation part that is not there.
   LabelTraining(const LabelSettings& settings, const LabelData& data, const TrialKeys& keys,
                 std::vector<float> first_theta, int threads);
 

@@ -1,0 +1,213 @@
+"""`olrank train`: its files, figures that are recomputed here, restarts to the same bits, and what it refuses."""
+
+import json
+import math
+import os
+import pathlib
+import signal
+import struct
+import subprocess
+import tempfile
+import time
+import unittest
+
+PROGRAM = os.environ["OLRANK_PROGRAM"]
+DATA = "synth:small?queries=60&seed=3"
+
+
+def olrank(*arguments, **options):
+    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=120, **options)
+
+
+def curve(folder):
+    points = [json.loads(line) for line in (folder / "curve.jsonl").read_text().splitlines()]
+    for point in points:
+        del point["seconds"]
+    return points
+
+
+def tensors(file):
+    data = file.read_bytes()
+    size, = struct.unpack("<Q", data[:8])
+    header = json.loads(data[8:8 + size])
+    values = {}
+    for name, entry in header.items():
+        if name == "__metadata__":
+            continue
+        begin, end = entry["data_offsets"]
+        values[name] = struct.unpack(f"<{(end - begin) // 4}f", data[8 + size + begin:8 + size + end])
+    return values, header["__metadata__"]
+
+
+def letor(file):
+    queries = {}
+    for line in file.read_text().splitlines():
+        fields = line.split("#")[0].split()
+        row = {int(key): float(value) for key, value in (field.split(":") for field in fields[2:])}
+        queries.setdefault(fields[1], []).append((int(fields[0]), row))
+    return queries
+
+
+class Folder(unittest.TestCase):
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.root = pathlib.Path(temporary.name)
+
+    def train(self, *arguments, out="o", code=0, data=("--data", DATA)):
+        done = olrank("train", *data, "--out", self.root / out, *arguments)
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done
+
+    def summary(self, out="o"):
+        return json.loads((self.root / out / "summary.json").read_text())
+
+
+class Training(Folder):
+    def test_the_summary_is_what_the_model_and_the_data_say(self):
+        self.assertEqual(olrank("data", "synth", DATA, "--out", self.root / "data").returncode, 0)
+        self.train("--network", "linear", "--loss", "listnet", "--optimizer", "lbfgs", "--l2", 0.1,
+                   data=("--data", self.root / "data", "--data-normalise", "none"))
+        values, metadata = tensors(self.root / "o" / "model.safetensors")
+        w = values["linear.weight"]
+        self.assertEqual(metadata["architecture"], "linear")
+        losses, ndcg = [], []
+        for part, into in (("train", losses), ("test", ndcg)):
+            for docs in letor(self.root / "data" / f"{part}.txt").values():
+                grades = [grade for grade, _ in docs]
+                scores = [sum(w[key - 1] * value for key, value in row.items()) for _, row in docs]
+                if part == "train":
+                    total = math.log(sum(map(math.exp, scores)))
+                    weights = [math.exp(grade) for grade in grades]
+                    into.append(-sum(p * (s - total) for p, s in zip(weights, scores)) / sum(weights))
+                    continue
+                order = sorted(range(len(docs)), key=lambda i: (-scores[i], i))
+                dcg = [sum((2 ** grades[i] - 1) / math.log2(rank + 2) for rank, i in enumerate(ranked[:10]))
+                       for ranked in (order, sorted(order, key=lambda i: -grades[i]))]
+                into.append(dcg[0] / dcg[1] if dcg[1] > 0 else 0.0)
+        objective = sum(losses) / len(losses) + 0.05 * sum(entry * entry for entry in w)
+        summary = self.summary()
+        self.assertAlmostEqual(summary["loss"], objective, delta=1e-5 * objective)
+        self.assertAlmostEqual(summary["test"]["ndcg@10"], sum(ndcg) / len(ndcg), delta=1e-9)
+        self.assertEqual([point["epoch"] for point in curve(self.root / "o")], list(range(summary["epochs"] + 1)))
+
+    def test_every_loss_trains_both_networks_and_models_are_used_everywhere(self):
+        for loss in ("listnet", "smooth-dcg", "ranksvm", "ranknet", "lambdarank", "listmle", "rankcosine"):
+            for network in (["--network", "linear"], ["--network", "mlp", "--width", 8]):
+                with self.subTest(loss=loss, network=network):
+                    out = f"{loss}-{network[1]}"
+                    self.train("--loss", loss, *network, "--epochs", 15, "--batch", 8, out=out)
+                    points = curve(self.root / out)
+                    self.assertLess(points[-1]["loss"], points[1]["loss"])
+                    if loss != "rankcosine":  # starts in a random direction, which may be a good one
+                        self.assertGreater(points[-1]["vali"]["ndcg@10"], points[0]["vali"]["ndcg@10"])
+        model = self.root / "listnet-mlp"
+        told = olrank("eval", "--data", DATA, "--model", model, "--json")
+        self.assertEqual(told.returncode, 0, told.stderr)
+        self.assertAlmostEqual(json.loads(told.stdout)["metrics"]["ndcg@10"], self.summary("listnet-mlp")["test"]["ndcg@10"], places=6)
+        for command in (["export", model, "--to", "json", "--out", self.root / "m.json"],
+                        ["rank", "--model", model, "--data", DATA, "--out", self.root / "m.run"],
+                        ["run", "--data", DATA, "--ranker", "olranknet", "--start-from", model, "--rounds", 20, "--seeds", 1,
+                         "--clicks", "perfect", "--out", self.root / "warm"]):
+            done = olrank(*command)
+            self.assertEqual(done.returncode, 0, done.stderr)
+        first = json.loads((self.root / "warm/trials/olranknet/perfect/fold1/seed1/curve.jsonl").read_text().splitlines()[0])
+        self.assertAlmostEqual(first["offline"]["ndcg@10"], self.summary("listnet-mlp")["test"]["ndcg@10"], places=6)
+
+    def test_one_configuration_gives_the_same_bits_again(self):
+        settings = ["--network", "mlp", "--width", 8, "--patience", 4, "--epochs", 12, "--batch", 8]
+        self.train(*settings, "--threads", 1, out="a")
+        self.train(*settings, "--threads", 2, out="b")
+        done = olrank("train", self.root / "a/config.toml", "--out", self.root / "c")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for other in "bc":
+            self.assertEqual(self.summary("a")["result_fingerprint"], self.summary(other)["result_fingerprint"])
+            self.assertEqual((self.root / "a/model.safetensors").read_bytes(), (self.root / other / "model.safetensors").read_bytes())
+        printed = olrank("train", self.root / "a/config.toml", "--print-config")
+        self.assertEqual(printed.stdout, (self.root / "a/config.toml").read_text())
+
+    def test_folds_and_seeds_have_folders_and_a_summary_of_their_means(self):
+        self.train("--network", "mlp", "--width", 8, "--epochs", 3, "--seeds", "1-3")
+        whole = self.summary()
+        each = [json.loads((self.root / "o" / entry["folder"] / "summary.json").read_text()) for entry in whole["by_model"]]
+        self.assertEqual(len(each), 3)
+        mean = sum(one["test"]["ndcg@10"] for one in each) / 3
+        self.assertAlmostEqual(whole["test"]["ndcg@10"], mean, places=12)
+        self.assertGreater(whole["half_width_95"]["ndcg@10"], 0)
+        self.assertIn("<svg", (self.root / "o/report.html").read_text())
+
+    def test_a_killed_training_ends_in_the_same_bits(self):
+        settings = ["--data", "synth:mslr-like?queries=60", "--network", "mlp", "--width", 32, "--patience", 200, "--epochs", 200]
+        for number, how in ((signal.SIGKILL, -9), (signal.SIGTERM, 143)):
+            with self.subTest(signal=number):
+                out = self.root / f"killed{number}"
+                running = subprocess.Popen([PROGRAM, "train", "--quiet", *map(str, settings), "--out", str(out)],
+                                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                deadline = time.monotonic() + 60
+                while not (out / "curve.jsonl").exists() or len((out / "curve.jsonl").read_text().splitlines()) < 3:
+                    self.assertLess(time.monotonic(), deadline)
+                    time.sleep(0.02)
+                running.send_signal(number)
+                self.assertEqual(running.wait(60), how)
+                self.assertFalse((out / "summary.json").exists())
+                # Fewer passes would be another training.
+                refused = olrank("train", *settings[:-1], 30, "--resume", "--out", out)
+                self.assertEqual(refused.returncode, 2)
+                done = olrank("train", *settings, "--resume", "--out", out)
+                self.assertEqual(done.returncode, 0, done.stderr)
+        done = olrank("train", *settings, "--out", self.root / "whole")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for number in (signal.SIGKILL, signal.SIGTERM):
+            self.assertEqual(self.summary(f"killed{number}")["result_fingerprint"], self.summary("whole")["result_fingerprint"])
+            self.assertEqual(curve(self.root / f"killed{number}"), curve(self.root / "whole"))
+
+
+class Refusals(Folder):
+    def refused(self, sentence, *arguments, code=2, data=("--data", DATA)):
+        with self.subTest(arguments=arguments):
+            done = self.train(*arguments, code=code, data=data)
+            lines = done.stderr.strip().splitlines()
+            self.assertEqual(len([line for line in lines if line.startswith("olrank: ")]), 1, done.stderr)
+            self.assertIn(sentence, lines[-1])
+            self.assertFalse((self.root / "o").exists())
+
+    def test_settings_that_a_loss_or_an_optimizer_does_not_have(self):
+        self.refused("smoothing", "--loss", "listnet", "--smoothing", 0.5)
+        self.refused("--pair-mean does not apply", "--loss", "listnet", "--pair-mean", "true")
+        self.refused("--l1 does not apply", "--network", "linear", "--l1", 0.1)
+        self.refused("--radius does not apply", "--network", "linear", "--radius", 2)
+        self.refused("--width does not apply", "--network", "linear", "--width", 8)
+        self.refused("needs a convex loss", "--network", "linear", "--loss", "smooth-dcg", "--optimizer", "ogd-average")
+        self.refused("needs a convex loss", "--network", "linear", "--loss", "rankcosine", "--optimizer", "proximal")
+        self.refused("convex in the parameters", "--network", "mlp", "--optimizer", "ogd-average")
+        self.refused("no objective", "--network", "linear", "--loss", "lambdarank", "--optimizer", "lbfgs")
+        for radius in (0, -1):
+            self.refused("must be above 0", "--network", "linear", "--optimizer", "proximal", "--radius", radius)
+        self.refused("Did you mean", "--loss", "listnett")
+        self.refused("'lamda'", "--set", "train.lamda=1")
+
+    def test_data_without_a_validation_part_or_without_an_order(self):
+        self.assertEqual(olrank("data", "synth", DATA, "--out", self.root / "data").returncode, 0)
+        parts = ("--data-train", self.root / "data/train.txt", "--data-test", self.root / "data/test.txt")
+        self.refused("no validation part", "--patience", 3, data=parts)
+        flat = self.root / "flat.txt"
+        flat.write_text("1 qid:1 1:0.5\n1 qid:1 1:0.2\n0 qid:2 1:1\n0 qid:2 1:3\n")
+        self.refused("same grade", code=1, data=("--data-train", flat, "--data-test", flat))
+        self.refused("No data given", data=())
+
+    def test_results_are_replaced_only_when_asked(self):
+        settings = ["--network", "linear", "--epochs", 2]
+        self.train(*settings)
+        before = self.summary()
+        done = self.train(*settings, code=2)
+        self.assertIn("--resume", done.stderr)
+        self.assertEqual(self.summary(), before)
+        self.train(*settings, "--resume")
+        self.assertEqual(self.summary(), before)
+        self.train("--network", "linear", "--epochs", 3, "--resume", code=2)
+        self.train("--network", "linear", "--epochs", 3, "--force")
+        self.assertEqual(self.summary()["epochs"], 3)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -21,31 +21,29 @@ TrialSettings settings() {
   return {.rounds = kRounds, .cutoff = kCutoff, .eval_every = 40};
 }
 
-std::unique_ptr<OnlineRanker> make(TrainingLoss loss) {
+std::unique_ptr<OnlineRanker> make() {
   RankerSettings made = RankerSettings::defaults(RankerKind::kOlRankNet, ProtocolName::kPaper);
   made.name = "lists";
   made.network.width = 16;
   made.posterior.covariance = Covariance::kDiagonal;
-  made.trainer.loss_kind = loss;
+  made.trainer.loss_kind = TrainingLoss::kListNet;
   return make_ranker(made, data().train.features(), TrialKeys::of(1, 1, "perfect"), kCutoff);
 }
-
-class ListTrialsTest : public testing::TestWithParam<TrainingLoss> {};
 
 double ndcg_of(const std::string& line) {
   return nlohmann::json::parse(line).at("offline").at("ndcg@10").get<double>();
 }
 
-TEST_P(ListTrialsTest, LearnsAndResumesToTheSameBits) {
+TEST(ListTrialsTest, LearnsAndResumesToTheSameBits) {
   std::vector<std::string> straight;
-  const auto ranker = make(GetParam());
+  const auto ranker = make();
   TrialStage whole(settings(), data(), *ranker, 1, "perfect");
   whole.play_to(kRounds, true, straight);
   std::vector<std::string> lines;
-  const auto before = make(GetParam());
+  const auto before = make();
   TrialStage stopped(settings(), data(), *before, 1, "perfect");
   stopped.play_to(57, false, lines);
-  const auto after = make(GetParam());
+  const auto after = make();
   TrialStage resumed(settings(), data(), *after, 1, "perfect");
   const std::string state = stopped.state();
   StateReader reader(state, "memory");
@@ -57,13 +55,6 @@ TEST_P(ListTrialsTest, LearnsAndResumesToTheSameBits) {
   // Before the first round every score is 0 and ties go by index, which says as little as a random order.
   EXPECT_GT(ndcg_of(straight.back()), ndcg_of(straight.front()) + 0.1);
 }
-
-INSTANTIATE_TEST_SUITE_P(Losses, ListTrialsTest, testing::Values(TrainingLoss::kListNet),
-                         [](const auto& info) {
-                           std::string name(name_of(info.param));
-                           std::erase(name, '-');
-                           return name;
-                         });
 
 }  // namespace
 }  // namespace olrank

@@ -18,7 +18,8 @@ DECLARED = re.compile(r"^(?!using|typedef|inline)[A-Za-z_][\w:<>]*(?: [\w:<>]+)*
 # These compute nothing (network shapes, offsets within rows, names) or one number.
 NOT_MEASURED = {"blas/compute_as_on_any_cpu", "blas/fast_columns", "blas/library_name", "blas/restriction",
                 # One query of list_losses(), and counts and constants of it.
-                "list_loss/curvature_bound", "list_loss/list_loss", "list_loss/pairs_of_grades", "list_loss/slope_bound",
+                "list_loss/curvature_bound", "list_loss/has_pairs", "list_loss/is_convex", "list_loss/list_loss",
+                "list_loss/pairs_of_grades", "list_loss/slope_bound",
                 # Parts of pair_loss_gradient() for models that compute their own scores.
                 "pair_training/add_parameter_gradient", "pair_training/pair_loss_of_scores",
                 "pair_training/pair_slopes_of_scores", "pair_training/parameter_loss",

@@ -105,14 +105,15 @@ bool all_finite(const double* scores, std::int64_t count) {
   return sum_of(sum) == 0.0;
 }
 
-/// G(y) of all grades.
-const std::array<double, 256>& all_gains() {
-  static const auto gains = [] {
-    std::array<double, 256> table{};
-    for (int grade = 0; grade <= kHighestGrade; ++grade) table[grade] = dcg_gain(grade, Gain::kExponential);
-    return table;
-  }();
-  return gains;
+/// gains[k] = dcg_gain() of each grade, several at a time: 2^y has nothing but an exponent.
+OLRANK_VECTOR_CLONES
+void find_gains(const std::uint8_t* grades, std::int64_t count, double* gains) {
+  for (std::int64_t k = 0; k < count; ++k) {
+    const std::uint64_t bits = (std::uint64_t{1023} + grades[k]) << 52;
+    double power = 0.0;
+    std::memcpy(&power, &bits, sizeof power);
+    gains[k] = power - 1.0;
+  }
 }
 
 /// exps[k] = e^{scale · (v_k − max v)}, 0 in the padding; returns their sum.
@@ -368,8 +369,8 @@ double lambda_rank(const ByGrade& sorted, Scratch& scratch) {
   for (std::int64_t rank = 0; rank < docs; ++rank) of_rank[rank] = dcg_discount(rank, Discount::kLog2);
   double ideal = 0.0;
   const auto gains = take_zeros(docs, scratch);
+  find_gains(sorted.grade.data(), docs, gains.data());
   for (std::int64_t place = 0; place < docs; ++place) {
-    gains[place] = all_gains()[sorted.grade[place]];
     if (sorted.grade[place] > 0) ideal += gains[place] * of_rank[place];
   }
   // Places by descending score, ties by index.
@@ -522,10 +523,9 @@ double loss_in_order(const ListLossForm& form, std::span<double> scores,
   switch (form.loss) {
     case ListLoss::kSmoothDcg: {
       const auto gains = take_zeros(docs, scratch);
-      const std::array<double, 256>& gain_of = all_gains();
-      for (std::int64_t doc = 0; doc < docs; ++doc) gains[doc] = gain_of[grades[doc]];
-      loss = smooth_dcg(scores.data(), gains.data(), docs, gain_of[form.most_grade], 1.0 / form.smoothing,
-                        slope.data());
+      find_gains(grades.data(), docs, gains.data());
+      loss = smooth_dcg(scores.data(), gains.data(), docs, dcg_gain(form.most_grade, Gain::kExponential),
+                        1.0 / form.smoothing, slope.data());
       break;
     }
     case ListLoss::kRankCosine: {
